@@ -113,7 +113,7 @@ impl<'p> Effects<'p> {
             _ => {}
         }
         if let Some(row) = ops::find(&node.op) {
-            if row.draws_in(node) {
+            if row.node_draws(node) {
                 return Some(ExclusionReason::StatefulRandom);
             }
             if !row.writes.is_empty() {

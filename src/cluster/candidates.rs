@@ -107,7 +107,7 @@ fn judge<'p>(
         return Err(ExclusionReason::Refused);
     }
     if options.left_out.contains(flow.name(n)) {
-        return Err(ExclusionReason::LeftOut);
+        return Err(ExclusionReason::UnsupportedOps);
     }
     let device = placed.device(n);
     if device.kind == DeviceKind::Unknown {

@@ -16,7 +16,7 @@ pub enum ExclusionReason {
     /// `_XlaCompile` is false.
     Refused,
     /// The caller asked to form clusters without the node.
-    LeftOut,
+    UnsupportedOps,
     /// Nothing is compiled for the device.
     NoDevice(String),
     /// The fuel was spent.
@@ -116,7 +116,7 @@ impl ExclusionReason {
             ExclusionReason::LoopsCross => Code::LoopsCross,
             ExclusionReason::Off | ExclusionReason::ClusterOff => Code::ClusteringOff,
             ExclusionReason::Refused => Code::XlaCompileFalse,
-            ExclusionReason::LeftOut => Code::LeftOut,
+            ExclusionReason::UnsupportedOps => Code::UnsupportedOps,
             ExclusionReason::NoDevice(_) => Code::NoCompilationDevice,
             ExclusionReason::Fuel => Code::FuelSpent,
             ExclusionReason::GraphArgument => Code::GraphArgument,
@@ -166,7 +166,7 @@ impl ExclusionReason {
             ExclusionReason::Off => "clustering is off for its device and the node does not ask for it".into(),
             ExclusionReason::ClusterOff => "clustering is off for the device of its cluster".into(),
             ExclusionReason::Refused => "`_XlaCompile` is false on it".into(),
-            ExclusionReason::LeftOut => "clusters are formed without it, as was asked".into(),
+            ExclusionReason::UnsupportedOps => "clusters are formed without it, as was asked".into(),
             ExclusionReason::NoDevice(device) => format!("nothing is compiled for its device `{device}`"),
             ExclusionReason::Fuel => "--tf_xla_clustering_fuel was spent before it".into(),
             ExclusionReason::GraphArgument => "arguments and results of a graph are in no cluster".into(),

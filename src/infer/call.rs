@@ -19,16 +19,16 @@ impl Inference<'_> {
     pub(super) fn control_flow(&mut self, node: &Node, calls: Calls, site: Site, args: &[Fact]) -> Vec<Fact> {
         let func = |name: &str| node.func(name).cloned();
         let outputs = match calls {
-            Calls::One => func("f").map(|f| self.call(&f.name, &f.attrs, site, args)),
-            Calls::ByTruth => match (func("then_branch"), func("else_branch")) {
+            Calls::Call => func("f").map(|f| self.call(&f.name, &f.attrs, site, args)),
+            Calls::If => match (func("then_branch"), func("else_branch")) {
                 (Some(yes), Some(no)) => self.branches(&self.taken_by_truth(yes, no, args), site, args),
                 _ => None,
             },
-            Calls::ByNumber => match node.attr("branches") {
+            Calls::Case => match node.attr("branches") {
                 Some(Attr::Funcs(all)) => self.branches(&taken_by_index(all, args), site, args),
                 _ => None,
             },
-            Calls::Repeatedly => match (func("cond"), func("body")) {
+            Calls::While => match (func("cond"), func("body")) {
                 (Some(cond), Some(body)) => Some(self.repeated(&cond, &body, site, args)),
                 _ => None,
             },
@@ -50,7 +50,7 @@ impl Inference<'_> {
         };
         for (output, shape) in outputs.iter_mut().zip(shapes.iter()) {
             let mut cx = ShapeCtx { node, args: &[], symbols: &mut self.facts.symbols, site };
-            if let (true, Some(_)) = (output.dims.unknown().is_some(), &shape.0) {
+            if let (true, Some(_)) = (output.dims.first_unknown().is_some(), &shape.0) {
                 let told = cx.attr_shape(shape);
                 if let Ok(both) = cx.merge(&output.dims, &told) {
                     output.dims = both;
@@ -111,7 +111,7 @@ impl Inference<'_> {
 
     fn join_facts(&mut self, site: Site, made: &mut HashSet<DimId>, a: &[Fact], b: &[Fact]) -> Vec<Fact> {
         let mut join = Join { symbols: &mut self.facts.symbols, site, made };
-        a.iter().zip(b).map(|(a, b)| join.facts(a, b)).collect()
+        a.iter().zip(b).map(|(a, b)| join.join_facts(a, b)).collect()
     }
 
     /// The facts of a loop's variables that hold before and after every round.

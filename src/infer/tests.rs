@@ -62,7 +62,7 @@ fn shape_arithmetic_is_folded_and_unknown_sizes_cancel() {
     assert_eq!(dims(&f, 8).to_string(), "[?,21]");
     let (x, z) = (dims(&f, 0), dims(&f, 8));
     assert_eq!(x.as_ranked().map(|d| d[0]), z.as_ranked().map(|d| d[0]));
-    let id = z.unknown().expect("the batch is open");
+    let id = z.first_unknown().expect("the batch is open");
     let told = f.explain(&program, id);
     assert_eq!((told.node.as_str(), &told.remedy), ("x", &Remedy::Feed { name: "x".to_string(), dim: Some(0) }));
 }

@@ -4,7 +4,7 @@ use super::{Facts, FeedFacts, GraphFacts, by_lowering};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType};
 use crate::opdef;
-use crate::ops::fact::{Dims, Fact, Int};
+use crate::ops::fact::{Dims, Fact, InferredInt};
 use crate::ops::host::find_host;
 use crate::ops::symbols::{DimId, InferredDim, Site, Symbols, Why};
 use crate::ops::{self, Lower, OpRow, ShapeCtx, Shapes, output_count};
@@ -181,8 +181,10 @@ impl<'p> Inference<'p> {
                     Shapes::ByLowering => match by_lowering::outputs(row, node, args) {
                         Some(outputs) => Ok(outputs),
                         None => {
-                            let why =
-                                args.iter().find_map(|a| a.dims.unknown()).map_or(Why::NoShapeFunction, Why::From);
+                            let why = args
+                                .iter()
+                                .find_map(|a| a.dims.first_unknown())
+                                .map_or(Why::NoShapeFunction, Why::From);
                             Ok(self.unknowns(node, site, why))
                         }
                     },
@@ -225,7 +227,7 @@ impl<'p> Inference<'p> {
 }
 
 /// Arithmetic on two arrays of sizes of one shape, or of which one is a single number.
-fn sizes(f: ops::row::SizeFn, cx: &mut ShapeCtx, args: &[Fact]) -> Option<Vec<Int>> {
+fn sizes(f: ops::row::SizeFn, cx: &mut ShapeCtx, args: &[Fact]) -> Option<Vec<InferredInt>> {
     let [x, y] = args else { return None };
     let (x, y) = (x.as_ints()?, y.as_ints()?);
     let n = if x.len() == 1 { y.len() } else { x.len() };
@@ -236,10 +238,10 @@ fn sizes(f: ops::row::SizeFn, cx: &mut ShapeCtx, args: &[Fact]) -> Option<Vec<In
         // What two numbers give and is no size is negative or overflows.
         (Some(a @ InferredDim::Known(_)), Some(b @ InferredDim::Known(_))) => match f(cx.symbols, cx.site, a, b) {
             known @ InferredDim::Known(_) => known.into(),
-            InferredDim::Unknown(_) => Int::Unknown,
+            InferredDim::Unknown(_) => InferredInt::Unknown,
         },
         (Some(a), Some(b)) => f(cx.symbols, cx.site, a, b).into(),
-        _ => Int::Unknown,
+        _ => InferredInt::Unknown,
     };
     Some((0..n).map(&mut one).collect())
 }

@@ -123,7 +123,7 @@ impl Accesses {
     pub fn graph(&mut self, program: &Program, graph: &Graph, looked_at: impl Fn(NodeId) -> bool) -> HandleAccesses {
         let mut found = HandleAccesses::default();
         for (_, node) in graph.nodes.iter().filter(|(id, _)| looked_at(*id)) {
-            found.draws |= ops::find(&node.op).is_some_and(|row| row.draws_in(node))
+            found.draws |= ops::find(&node.op).is_some_and(|row| row.node_draws(node))
                 || called(program, node).iter().any(|name| self.function(program, name).draws);
         }
         let sources: Vec<NodeId> =
@@ -173,7 +173,7 @@ impl Accesses {
             }
         };
         let Some(arg) = i.checked_sub(first) else { return (Access::Read, vec![]) };
-        let repeats = calls == Some(Calls::Repeatedly);
+        let repeats = calls == Some(Calls::While);
         let (mut most, mut ports) = (Access::None, if repeats { vec![i as u32] } else { vec![] });
         for name in &callees {
             let uses = self.function(program, name);

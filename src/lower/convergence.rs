@@ -32,11 +32,11 @@ pub fn looked_at(b: &Builder, root: InstId) -> Option<BTreeSet<usize>> {
 
 /// After how many rounds a part of the state that is `id` behind each, of the open computation, stays as it is.
 pub fn rounds_to_rest(b: &Builder, id: InstId, part: usize) -> Option<Dim> {
-    if range::part(b, id) == Some(part) {
+    if range::tuple_element(b, id) == Some(part) {
         return Some(Dim::from(0));
     }
     let inst = b.current().insts.get(id)?;
-    let is_part = |id: InstId| range::part(b, id) == Some(part);
+    let is_part = |id: InstId| range::tuple_element(b, id) == Some(part);
     let (divides, factor) = match (&inst.op, &inst.operands[..]) {
         (Op::Elementwise(ScalarOp::Multiply), &[x, y]) if is_part(x) => (false, y),
         (Op::Elementwise(ScalarOp::Multiply), &[x, y]) if is_part(y) => (false, x),

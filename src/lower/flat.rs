@@ -31,7 +31,7 @@ impl Walker<'_> {
     /// Opens a computation with one tuple parameter; its values in the order of `specs`.
     pub fn open(&mut self, name: &str, specs: &[ValueSpec]) -> Vec<Value> {
         self.b.begin(name);
-        self.ranges.enter(&self.b, Vec::new());
+        self.ranges.enter_computation(&self.b, Vec::new());
         let leaves = specs.iter().flat_map(ValueSpec::leaves).collect();
         let tuple = self.b.parameter(Shape::Tuple(leaves));
         self.unpack(tuple, specs)

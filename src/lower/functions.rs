@@ -19,19 +19,19 @@ const MAX_DEPTH: usize = 100;
 impl<'p> Walker<'p> {
     /// The outputs of a node whose row is `walker(..)`.
     pub(super) fn control_flow(&mut self, node: &Node, calls: Calls, args: Vec<Slot>) -> Result<Option<Vec<Slot>>> {
-        if calls == Calls::One {
+        if calls == Calls::Call {
             let f = required(node, "f")?;
             return self.call(&f.name, &f.attrs, args).map(Some);
         }
         let Some(args) = args.into_iter().collect::<Option<Vec<Value>>>() else { return Ok(None) };
         match calls {
             // above: arguments that are missing don't stop it
-            Calls::One => Ok(None),
-            Calls::ByTruth => {
+            Calls::Call => Ok(None),
+            Calls::If => {
                 let (yes, no) = (required(node, "then_branch")?, required(node, "else_branch")?);
                 self.branch_on_truth(yes, no, &args).map(Some)
             }
-            Calls::ByNumber => match node.attr("branches") {
+            Calls::Case => match node.attr("branches") {
                 Some(Attr::Funcs(branches)) if !branches.is_empty() => self.branch_on_index(branches, &args).map(Some),
                 _ => Err(Error::user(Code::BadAttr, "attribute `branches` must list functions")),
             },
@@ -41,7 +41,7 @@ impl<'p> Walker<'p> {
             Calls::Scatter => self.scatter(node, &args).map(Some),
             Calls::SelectAndScatter => self.select_and_scatter(node, &args).map(Some),
             Calls::ReduceWindow => self.reduce_window(node, args).map(Some),
-            Calls::Repeatedly => {
+            Calls::While => {
                 let (cond, body) = (required(node, "cond")?, required(node, "body")?);
                 self.while_loop(cond, body, args).map(Some)
             }

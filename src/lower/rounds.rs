@@ -71,7 +71,7 @@ impl Walker<'_> {
     /// Opens a computation behind a border.
     pub fn enter(&mut self, name: &str, specs: &[ValueSpec], ranges: &[Option<Range>]) -> Vec<Value> {
         let values = self.open(name, specs);
-        self.ranges.enter(&self.b, ranges.to_vec());
+        self.ranges.enter_computation(&self.b, ranges.to_vec());
         values
     }
 
@@ -84,7 +84,7 @@ impl Walker<'_> {
     fn range(&self, value: &Value) -> Option<Range> {
         match value {
             Value::Array(id) if self.b.rank(*id) == 0 && matches!(self.b.dtype(*id), DType::S32 | DType::S64) => {
-                Some(self.ranges.of(&self.b, *id))
+                Some(self.ranges.scalar_range(&self.b, *id))
             }
             _ => None,
         }
@@ -219,8 +219,8 @@ impl Walker<'_> {
     }
 
     fn limit(&self, variable: InstId, direction: Direction, bound: InstId) -> Option<Limit> {
-        let part = range::part(&self.b, variable)?;
-        let bound = self.ranges.of(&self.b, bound);
+        let part = range::tuple_element(&self.b, variable)?;
+        let bound = self.ranges.scalar_range(&self.b, bound);
         let number = match direction {
             Direction::Lt | Direction::Le => bound.bound()?,
             Direction::Gt | Direction::Ge => Some(bound.least).filter(|&least| least > i64::MIN)?,

@@ -21,7 +21,7 @@ impl Walker<'_> {
         if self.store.ids().is_empty() {
             return Threaded::default();
         }
-        let parts = |id: usize| self.store.parts(id);
+        let parts = |id: usize| self.store.handle_parts(id);
         let mut add = |id: usize, access: Access| {
             for id in parts(id) {
                 let most = all.entry(id).or_default();
@@ -36,7 +36,7 @@ impl Walker<'_> {
                 }
             }
             for (name, access) in &uses.named {
-                self.store.named(name).into_iter().for_each(|id| add(id, *access));
+                self.store.variable_named(name).into_iter().for_each(|id| add(id, *access));
             }
             if uses.draws {
                 self.store.random.into_iter().for_each(|id| add(id, Access::Write));
@@ -74,7 +74,7 @@ impl Walker<'_> {
         let state = values.split_off(values.len().saturating_sub(threaded.variables.len()));
         let arrays = state.iter().filter_map(|v| if let Value::Array(id) = v { Some(*id) } else { None });
         let inside: Vec<(usize, InstId)> = threaded.variables.iter().map(|v| v.0).zip(arrays).collect();
-        self.store.enter(&inside);
+        self.store.enter_computation(&inside);
     }
 
     /// Gives the variables that were changed inside of a computation the values that came out of it.

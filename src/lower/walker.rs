@@ -277,7 +277,7 @@ pub(super) fn unknown_op(node: &Node) -> Error {
             .help(format!("feed it: --feed {}=f32[1,2,3]", node.name))
             .into();
     }
-    let (code, message, help) = match (ops::left_out(op), opdef::find(op)) {
+    let (code, message, help) = match (ops::unsupported_reason(op), opdef::find(op)) {
         (Some(row), _) => (row.code, format!("{op} has no lowering: {}", row.reason), row.help),
         (None, Some(_)) => {
             let message = format!("{op} has no lowering: TensorFlow itself has no kernel of it for a CPU");

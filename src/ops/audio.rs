@@ -17,7 +17,7 @@ use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 use std::f64::consts::PI;
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 #[rustfmt::skip]
 pub const ROWS: &[&[OpRow]] = &[&[
     op("AudioSpectrogram", "input -> spectrogram",              spectrogram).shape(spectrogram_shape).dtypes("f32"),
@@ -26,7 +26,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
 
 const F32: Option<TfType> = Some(TfType::Data(DType::F32));
 
-/// Frames of audio: how long each is, and by how much the next one starts later.
+/// Division of audio into frames: the samples in each frame, and the samples between the starts of two frames.
 struct Framing {
     window: u64,
     stride: u64,
@@ -40,13 +40,14 @@ impl Framing {
         };
         Ok(Framing { window: number("window_size", 2)?, stride: number("stride", 1)? })
     }
-    /// How many frequencies a frame has.
+    /// Number of frequency bins of a frame.
     fn frequencies(&self) -> u64 {
         self.window.next_power_of_two() / 2 + 1
     }
 }
 
-/// The magnitudes of the frequencies of each frame under a Hann window: `[samples, channels]` -> `[channels, frames, frequencies]`.
+/// Lowers `AudioSpectrogram`: magnitudes of the frequencies of each frame under a Hann window, `[samples, channels]` ->
+/// `[channels, frames, frequencies]`.
 fn spectrogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, framing) = (cx.arg(0)?, Framing::parse(cx.node)?);
     let [samples, channels] = cx.dims(0)?[..] else { return Err(cx.mismatch("the input must be a matrix")) };
@@ -55,7 +56,7 @@ fn spectrogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let out = [channels, Dim::from(count), Dim::from(framing.frequencies())];
     if crate::symbolic::has_zero(&out) {
         let y = cx.b.full(DType::F32, &out, 0.0);
-        return cx.one(y);
+        return cx.one_output(y);
     }
     let is_squared = cx.flag("magnitude_squared");
     let b = &mut *cx.b;
@@ -84,7 +85,7 @@ fn spectrogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if !is_squared {
         y = b.unary(ScalarOp::Sqrt, y);
     }
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// Triangular filters that are evenly spaced on the mel scale.
@@ -99,8 +100,8 @@ fn mel(frequency: f64) -> f64 {
 }
 
 impl Filters {
-    /// How much each of `length` frequencies counts in each filter, `[length, channels]`; `None` where the frequencies end below the upper
-    /// limit, and TensorFlow's kernel gives zeros.
+    /// Weight of each of `length` frequency bins in each filter, `[length, channels]`. `None` where the highest bin lies below
+    /// the upper frequency limit; TensorFlow's kernel returns zeros then.
     fn weights(&self, length: u64, rate: f64) -> Option<Vec<f64>> {
         let (low, high) = (mel(self.lower), mel(self.upper));
         let spacing = (high - low) / (self.channels + 1) as f64;
@@ -118,7 +119,7 @@ impl Filters {
                 right += 1;
             }
             let row = i * self.channels;
-            // the filter on whose right side this is has the number before
+            // The filter whose falling side covers this bin has the number before.
             let weight = match right.checked_sub(1) {
                 Some(left) => (center(right) - at) / (center(right) - center(left)),
                 None => (center(0) - at) / (center(0) - low),
@@ -134,12 +135,12 @@ impl Filters {
     }
 }
 
-/// A product of the last axis of three with a matrix.
+/// Product of the last axis of a rank-3 array with a matrix.
 fn by_matrix(b: &mut Builder, x: InstId, matrix: InstId) -> InstId {
     b.dot(x, matrix, DotDims { lhs_contracting: vec![2], rhs_contracting: vec![0], ..DotDims::default() })
 }
 
-/// The discrete cosine transform of the logarithms of the filters' sums.
+/// Lowers `Mfcc`: the discrete cosine transform of the logarithms of the filters' sums.
 fn cepstrum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, rate) = (cx.arg(0)?, cx.constant_int(1)?);
     let [channels, frames, length] = cx.dims(0)?[..] else {
@@ -160,7 +161,7 @@ fn cepstrum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let weights = Filters { channels: filters, lower, upper }.weights(length.known(), rate as f64);
     let Some(weights) = weights else {
         let y = cx.b.full(DType::F32, &dims![channels, frames, kept], 0.0);
-        return cx.one(y);
+        return cx.one_output(y);
     };
     let norm = (2.0 / filters as f64).sqrt();
     let cosine = |j: u64, i: u64| norm * (i as f64 * (PI / filters as f64) * (j as f64 + 0.5)).cos();
@@ -176,22 +177,22 @@ fn cepstrum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let cosines = b.constant(Tensor::of(&[filters, kept], &cosines));
     let y = by_matrix(b, logs, cosines);
     let y = b.convert(y, DType::F32);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn spectrogram_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (dims, framing) = (cx.of_rank(0, 2)?, Framing::parse(cx.node)?);
+    let (dims, framing) = (cx.dims_of_rank(0, 2)?, Framing::parse(cx.node)?);
     let frames = match dims[0] {
         InferredDim::Known(n) => {
             InferredDim::Known(n.checked_sub(framing.window).map_or(0, |rest| 1 + rest / framing.stride))
         }
-        _ => cx.fresh(cx.cause(0)),
+        _ => cx.fresh_dim(cx.cause(0)),
     };
-    cx.one(F32, vec![dims[1], frames, InferredDim::Known(framing.frequencies())])
+    cx.one_output(F32, vec![dims[1], frames, InferredDim::Known(framing.frequencies())])
 }
 
 fn cepstrum_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.of_rank(0, 3)?;
+    let dims = cx.dims_of_rank(0, 3)?;
     let kept = u64::try_from(cx.node.int("dct_coefficient_count").unwrap_or(13)).unwrap_or(0);
-    cx.one(F32, vec![dims[0], dims[1], InferredDim::Known(kept)])
+    cx.one_output(F32, vec![dims[0], dims[1], InferredDim::Known(kept)])
 }

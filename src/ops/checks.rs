@@ -1,8 +1,8 @@
-//! Run-time checks of `--checked`: what TensorFlow's CPU kernels refuse of the values that they get.
+//! Run-time checks of `--checked`: input values that TensorFlow's CPU kernels reject.
 //!
-//! The row of an op names a function of this file (`OpRow::checked`), which looks at the inputs of a node before the node is lowered. A
-//! check is a claim of nothing (`hlo::ClaimQuantity::Check`): loops, branches and functions carry it to the entry as they carry sizes, and a call
-//! fails where its value is not 0.
+//! The row of an op names a function of this file (`OpRow::checked`), which sees the inputs of a node before the node is
+//! lowered. A check is a [`Claim`](crate::hlo::open::Claim) of quantity `ClaimQuantity::Check`: loops, branches and functions
+//! pass its value up to the entry, as they pass data-dependent sizes, and a call fails if the value is not 0.
 use super::LowerCtx;
 use super::math::expr::{ArrayExpr, formula};
 use crate::diag::Result;
@@ -12,11 +12,12 @@ use crate::opdef::{self, Effect};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
-/// A function that adds the checks of a node.
+/// Function that adds the run-time checks of a node's inputs.
 pub type CheckFn = fn(&mut LowerCtx) -> Result<()>;
 
 impl LowerCtx<'_> {
-    /// Lets calls fail in which an element of `wrong` is true; in code that is not checked, and where calls can't fail, does nothing.
+    /// Adds a run-time check: a call fails if any element of `wrong` is true. Does nothing in unchecked code and in
+    /// computations from which a call cannot fail.
     pub fn fail_where(&mut self, wrong: InstId, check: RuntimeCheck) {
         if !self.b.is_checked() || !self.b.carries() {
             return;
@@ -33,8 +34,8 @@ impl LowerCtx<'_> {
         let node = self.node.name.to_string();
         self.b.claim(Claim { node, quantity: ClaimQuantity::Check(check), value, most: 0, is_allowed: false });
     }
-    /// Lets calls fail in which one of some integers is not in `0..count`.
-    pub fn fail_outside(&mut self, numbers: InstId, count: Dim, check: RuntimeCheck) {
+    /// Adds a run-time check: a call fails if any of the integers `numbers` is not in `0..count`.
+    pub fn fail_out_of_range(&mut self, numbers: InstId, count: Dim, check: RuntimeCheck) {
         if !self.b.is_checked() {
             return;
         }
@@ -42,8 +43,9 @@ impl LowerCtx<'_> {
         let wrong = formula(self.b, [numbers], |[x]| x.lt(0.0).or(x.ge(count.as_f64())));
         self.fail_where(wrong, check);
     }
-    /// Lets calls fail in which an index, along the last axis of `indices`, leads out of dimensions of these sizes.
-    pub fn fail_out_of(&mut self, indices: InstId, sizes: &[Dim]) {
+    /// Adds a run-time check: a call fails if an index tuple along the last axis of `indices` lies outside an array of these
+    /// sizes.
+    pub fn fail_out_of_bounds(&mut self, indices: InstId, sizes: &[Dim]) {
         let places = self.b.dims(indices).to_vec();
         let ends: Vec<i64> = sizes.iter().map(|&n| n.pinned()).collect();
         let ends = self.b.constant(Tensor::from_vec(DType::S64, vec![sizes.len() as u64], ends));
@@ -54,7 +56,7 @@ impl LowerCtx<'_> {
     }
 }
 
-/// Whether an op is there to check a value, in code that is checked.
+/// Whether an op exists only to check a value, and checked code keeps that check.
 pub fn is_assertion(op: &str) -> bool {
     opdef::effect(op) == Some(Effect::Check) && super::find(op).is_some_and(|row| row.check.is_some())
 }
@@ -63,7 +65,7 @@ fn is_integer(cx: &LowerCtx, i: usize) -> Result<bool> {
     Ok(cx.dtype(i)?.is_integer())
 }
 
-/// A condition that no element may be true.
+/// Checks of `Assert`: no element of the condition may be false.
 pub fn assertion(cx: &mut LowerCtx) -> Result<()> {
     let condition = cx.arg(0)?;
     let wrong = formula(cx.b, [condition], |[x]| x.not());
@@ -71,16 +73,16 @@ pub fn assertion(cx: &mut LowerCtx) -> Result<()> {
     Ok(())
 }
 
-/// Floats that must be finite.
-pub fn finite(cx: &mut LowerCtx) -> Result<()> {
+/// Checks that all elements of input 0 are finite.
+pub fn finite_input(cx: &mut LowerCtx) -> Result<()> {
     let x = cx.arg(0)?;
     let wrong = formula(cx.b, [x], |[x]| x.apply(ScalarOp::IsFinite).not());
     cx.fail_where(wrong, RuntimeCheck::NotFinite);
     Ok(())
 }
 
-/// Divisors, which may not be 0 where they are integers.
-pub fn divisor(cx: &mut LowerCtx) -> Result<()> {
+/// Checks that no element of an integer divisor (input 1) is 0.
+pub fn nonzero_divisor(cx: &mut LowerCtx) -> Result<()> {
     if is_integer(cx, 1)? {
         let y = cx.arg(1)?;
         let wrong = formula(cx.b, [y], |[y]| y.equals(0.0));
@@ -89,8 +91,8 @@ pub fn divisor(cx: &mut LowerCtx) -> Result<()> {
     Ok(())
 }
 
-/// Exponents, which may not be negative where they are integers.
-pub fn exponent(cx: &mut LowerCtx) -> Result<()> {
+/// Checks that no element of an integer exponent (input 1) is negative.
+pub fn non_negative_exponent(cx: &mut LowerCtx) -> Result<()> {
     if is_integer(cx, 1)? && cx.dtype(1)?.is_signed() {
         let y = cx.arg(1)?;
         let wrong = formula(cx.b, [y], |[y]| y.lt(0.0));
@@ -99,22 +101,22 @@ pub fn exponent(cx: &mut LowerCtx) -> Result<()> {
     Ok(())
 }
 
-/// Indices, input 1, into the first axis of input 0, which may be a variable.
-pub fn rows(cx: &mut LowerCtx) -> Result<()> {
-    let of = cx.read(0)?;
+/// Checks the indices in input 1 against the first axis of input 0, which may be a variable.
+pub fn row_indices(cx: &mut LowerCtx) -> Result<()> {
+    let of = cx.read_variable(0)?;
     let indices = cx.arg(1)?;
     let batch = usize::try_from(cx.node.int("batch_dims").unwrap_or(0)).unwrap_or(0);
     if let Some(&count) = cx.b.dims(of).get(batch) {
-        cx.fail_outside(indices, count, RuntimeCheck::Index);
+        cx.fail_out_of_range(indices, count, RuntimeCheck::Index);
     }
     Ok(())
 }
 
-/// Indices, input 1, into axis `axis` (input 2) of input 0.
-pub fn along_axis(cx: &mut LowerCtx) -> Result<()> {
+/// Checks the indices in input 1 against axis `axis` (input 2) of input 0.
+pub fn gather_indices(cx: &mut LowerCtx) -> Result<()> {
     let dims = cx.dims(0)?;
     let (axis, indices) = (cx.axis(cx.constant_int(2)?, dims.len())?, cx.arg(1)?);
-    cx.fail_outside(indices, dims[axis], RuntimeCheck::Index);
+    cx.fail_out_of_range(indices, dims[axis], RuntimeCheck::Index);
     Ok(())
 }
 
@@ -122,47 +124,47 @@ fn ignores_bad_indices(cx: &LowerCtx) -> bool {
     cx.node.str("bad_indices_policy") == Some("IGNORE")
 }
 
-/// Tuples of indices, input 1, into input 0, which may be a variable.
-pub fn places(cx: &mut LowerCtx) -> Result<()> {
-    let (of, indices) = (cx.read(0)?, cx.arg(1)?);
+/// Checks the index tuples in input 1 against the sizes of input 0, which may be a variable.
+pub fn index_tuples(cx: &mut LowerCtx) -> Result<()> {
+    let (of, indices) = (cx.read_variable(0)?, cx.arg(1)?);
     let depth = cx.b.dims(indices).last().copied().unwrap_or(Dim::from(0));
     let sizes = cx.b.dims(of).iter().copied().take(usize::try_from(depth).unwrap_or(0)).collect::<Vec<Dim>>();
     if Dim::from(sizes.len()) == depth && cx.b.rank(indices) > 0 && !ignores_bad_indices(cx) {
-        cx.fail_out_of(indices, &sizes);
+        cx.fail_out_of_bounds(indices, &sizes);
     }
     Ok(())
 }
 
-/// Tuples of indices, input 0, into a result of the sizes that input `shape` says.
-pub fn places_in_result<const SHAPE: usize>(cx: &mut LowerCtx) -> Result<()> {
+/// Checks the index tuples in input 0 against the result sizes that input `SHAPE` lists.
+pub fn scatter_indices<const SHAPE: usize>(cx: &mut LowerCtx) -> Result<()> {
     let indices = cx.arg(0)?;
     let rank = cx.b.rank(indices);
     let Some(sizes) = cx.constant_ints(SHAPE).ok().filter(|_| !ignores_bad_indices(cx)) else { return Ok(()) };
     let sizes: Vec<Dim> = sizes.into_iter().map(|n| Dim::size(n).unwrap_or(Dim::from(0))).collect();
     let depth = cx.b.dims(indices).last().copied().unwrap_or(Dim::from(0));
     match (rank, sizes.len()) {
-        (0 | 1, 1) => cx.fail_outside(indices, sizes[0], RuntimeCheck::Index),
-        (1.., n) if depth <= Dim::from(n) => cx.fail_out_of(indices, &sizes[..depth.index()]),
+        (0 | 1, 1) => cx.fail_out_of_range(indices, sizes[0], RuntimeCheck::Index),
+        (1.., n) if depth <= Dim::from(n) => cx.fail_out_of_bounds(indices, &sizes[..depth.index()]),
         _ => {}
     }
     Ok(())
 }
 
-/// Segment numbers, input 1, which go up from 0 at least.
+/// Checks that the segment numbers in input 1 ascend from 0 or more.
 pub fn sorted_segments(cx: &mut LowerCtx) -> Result<()> {
     ascending(cx, 1)
 }
 
-/// Rows of input 0 that input 1 names, and their segment numbers, input 2.
-pub fn segments_of_rows(cx: &mut LowerCtx) -> Result<()> {
+/// Checks the row indices in input 1 against input 0, and that their segment numbers in input 2 ascend.
+pub fn sparse_segments(cx: &mut LowerCtx) -> Result<()> {
     let (dims, indices) = (cx.dims(0)?, cx.arg(1)?);
     if let Some(&count) = dims.first() {
-        cx.fail_outside(indices, count, RuntimeCheck::Index);
+        cx.fail_out_of_range(indices, count, RuntimeCheck::Index);
     }
     ascending(cx, 2)
 }
 
-/// Lets calls fail in which a vector of segment numbers goes down or begins below 0.
+/// Adds a run-time check: a call fails if the segment numbers in input `i` descend or begin below 0.
 fn ascending(cx: &mut LowerCtx, i: usize) -> Result<()> {
     let ids = cx.arg(i)?;
     let (ids, dims) = (cx.b.convert(ids, DType::S64), cx.dims(i)?);
@@ -176,7 +178,7 @@ fn ascending(cx: &mut LowerCtx, i: usize) -> Result<()> {
     Ok(())
 }
 
-/// Segment numbers, input 1, below the count that input 2 says; those below 0 name no segment.
+/// Checks that the segment numbers in input 1 are below the count in input 2; negative numbers mean no segment and are allowed.
 pub fn unsorted_segments(cx: &mut LowerCtx) -> Result<()> {
     let (ids, count) = (cx.arg(1)?, cx.arg(2)?);
     let (ids, count) = (cx.b.convert(ids, DType::S64), cx.b.convert(count, DType::S64));
@@ -187,8 +189,8 @@ pub fn unsorted_segments(cx: &mut LowerCtx) -> Result<()> {
     Ok(())
 }
 
-/// Integers of input 0 that are not below 0.
-pub fn not_negative(cx: &mut LowerCtx) -> Result<()> {
+/// Checks that no integer in input 0 is negative.
+pub fn non_negative_input(cx: &mut LowerCtx) -> Result<()> {
     if is_integer(cx, 0)? {
         let x = cx.arg(0)?;
         let wrong = formula(cx.b, [x], |[x]| x.lt(0.0));
@@ -197,7 +199,7 @@ pub fn not_negative(cx: &mut LowerCtx) -> Result<()> {
     Ok(())
 }
 
-/// A vector with each number below its length once.
+/// Checks that input 0 is a permutation: each number below the vector's length exactly once.
 pub fn permutation(cx: &mut LowerCtx) -> Result<()> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let dtype = cx.b.dtype(x);
@@ -211,42 +213,42 @@ pub fn permutation(cx: &mut LowerCtx) -> Result<()> {
     Ok(())
 }
 
-/// Labels, input 1, below the number of classes, the last axis of input 0.
+/// Checks that the labels in input 1 are below the number of classes, the last axis of input 0.
 pub fn labels(cx: &mut LowerCtx) -> Result<()> {
     let (dims, labels) = (cx.dims(0)?, cx.arg(1)?);
     if let Some(&classes) = dims.last() {
-        cx.fail_outside(labels, classes, RuntimeCheck::Label);
+        cx.fail_out_of_range(labels, classes, RuntimeCheck::Label);
     }
     Ok(())
 }
 
-/// Numbers of partitions, input 1.
-pub fn partitions(cx: &mut LowerCtx) -> Result<()> {
+/// Checks that the partition numbers in input 1 are below `num_partitions`.
+pub fn partition_numbers(cx: &mut LowerCtx) -> Result<()> {
     let count = cx.node.int("num_partitions").and_then(|n| Dim::size(n).ok()).unwrap_or(Dim::from(0));
     let partitions = cx.arg(1)?;
-    cx.fail_outside(partitions, count, RuntimeCheck::Index);
+    cx.fail_out_of_range(partitions, count, RuntimeCheck::Index);
     Ok(())
 }
 
-/// Lengths, input 1, up to the size of the axis `seq_dim` of input 0.
-pub fn lengths(cx: &mut LowerCtx) -> Result<()> {
+/// Checks that the sequence lengths in input 1 do not exceed the size of axis `seq_dim` of input 0.
+pub fn sequence_lengths(cx: &mut LowerCtx) -> Result<()> {
     let (dims, lengths) = (cx.dims(0)?, cx.arg(1)?);
     let axis = cx.axis(cx.node.int("seq_dim").unwrap_or(0), dims.len())?;
-    cx.fail_outside(lengths, dims[axis] + 1, RuntimeCheck::Length);
+    cx.fail_out_of_range(lengths, dims[axis] + 1, RuntimeCheck::Length);
     Ok(())
 }
 
-/// Places of boxes in the batch of images, input 2 in input 0.
-pub fn images(cx: &mut LowerCtx) -> Result<()> {
+/// Checks the image numbers of the boxes in input 2 against the batch size of input 0.
+pub fn box_images(cx: &mut LowerCtx) -> Result<()> {
     let (dims, of) = (cx.dims(0)?, cx.arg(2)?);
     if let Some(&count) = dims.first() {
-        cx.fail_outside(of, count, RuntimeCheck::Index);
+        cx.fail_out_of_range(of, count, RuntimeCheck::Index);
     }
     Ok(())
 }
 
-/// Beginnings and sizes of a slice, inputs 1 and 2, which stay within input 0.
-pub fn slice(cx: &mut LowerCtx) -> Result<()> {
+/// Checks that the slice with starts in input 1 and sizes in input 2 stays within input 0.
+pub fn slice_bounds(cx: &mut LowerCtx) -> Result<()> {
     let dims: Vec<i64> = cx.dims(0)?.iter().map(|&d| d.pinned()).collect();
     let (begin, size) = (cx.arg(1)?, cx.arg(2)?);
     let (begin, size) = (cx.b.convert(begin, DType::S64), cx.b.convert(size, DType::S64));
@@ -259,7 +261,7 @@ pub fn slice(cx: &mut LowerCtx) -> Result<()> {
     Ok(())
 }
 
-/// The ends of a range of random integers, inputs `FIRST` and the next.
+/// Checks that the range of random integers from input `FIRST` to the next input is not empty.
 pub fn random_range<const FIRST: usize>(cx: &mut LowerCtx) -> Result<()> {
     let (low, high) = (cx.arg(FIRST)?, cx.arg(FIRST + 1)?);
     let wrong = formula(cx.b, [low, high], |[low, high]: [ArrayExpr; 2]| low.ge(high));
@@ -267,7 +269,8 @@ pub fn random_range<const FIRST: usize>(cx: &mut LowerCtx) -> Result<()> {
     Ok(())
 }
 
-/// Lets calls fail in which an index, of one or more in input 1, is no place in a list of `length` elements (`None`: a list that grows).
+/// Adds a run-time check: a call fails if one of the indices in input 1 is not below `length`, the number of elements of a
+/// list. `None` stands for a list that grows, where only negative indices fail.
 pub fn fail_outside_list(cx: &mut LowerCtx, length: Option<InstId>) -> Result<()> {
     let indices = cx.arg(1)?;
     let indices = cx.b.convert(indices, DType::S64);
@@ -283,14 +286,14 @@ pub fn fail_outside_list(cx: &mut LowerCtx, length: Option<InstId>) -> Result<()
     Ok(())
 }
 
-/// Lets calls fail in which a list of `length` elements has none.
+/// Adds a run-time check: a call fails if a list of `length` elements is empty.
 pub fn fail_if_empty(cx: &mut LowerCtx, length: InstId) {
     let wrong = formula(cx.b, [length], |[n]| n.le(0.0));
     cx.fail_where(wrong, RuntimeCheck::EmptyList);
 }
 
-/// The indices, the first half of the inputs, which are not below 0 in any of them.
-pub fn stitched(cx: &mut LowerCtx) -> Result<()> {
+/// Checks that the indices of `DynamicStitch`, the first half of the inputs, are not negative.
+pub fn stitch_indices(cx: &mut LowerCtx) -> Result<()> {
     for i in 0..cx.args.len() / 2 {
         let indices = cx.arg(i)?;
         let wrong = formula(cx.b, [indices], |[x]| x.lt(0.0));

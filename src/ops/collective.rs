@@ -1,8 +1,8 @@
-//! `collective_ops.cc`: what replicas of one graph exchange, as collectives of HLO.
+//! `collective_ops.cc`: communication between replicas of one graph, as collective instructions of HLO.
 //!
-//! In TensorFlow each member of a group runs a node with the group's size and a key that tells it from other groups; here all of them run
-//! one code, and a group of `n` is the ranks from 0 to before `n`. `CollectiveAssignGroupV2` makes several groups. Which instance of a
-//! collective a node is, its place in the code says, and `instance_key` is not needed.
+//! In TensorFlow each member of a group runs a node with the group's size and a key that identifies the group. Here all members
+//! run the same code, and a group of `n` is the ranks `0..n`. `CollectiveAssignGroupV2` makes several groups. A node's position
+//! in the code identifies the instance of a collective, so that `instance_key` is ignored.
 use super::row::op;
 use super::shape::{S32, same};
 use super::{LowerCtx, OpRow, ShapeCtx, Value};
@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 
 const NUMBERS: &str = "f16, bf16, f32, f64, s32, s64";
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[&[
     op("CollectiveReduceV2", "input group_size group_key instance_key ordering_token* -> data", reduce)
         .constants(&[1, 2])
@@ -36,24 +36,24 @@ pub const ROWS: &[&[OpRow]] = &[&[
         .shape(two_numbers),
 ]];
 
-/// The attribute by which a constant that `CollectiveAssignGroupV2` makes is known, with its groups as text.
+/// Attribute that marks a constant made by `CollectiveAssignGroupV2`; its text lists the groups.
 const ASSIGNED: &str = "frontend_attributes";
 
 fn two_numbers(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![Fact::new(S32, Dims::known(&[])), Fact::new(S32, Dims::known(&[]))])
 }
 
-/// Groups of equal sizes, in which each replica stands once.
+/// Replica groups of equal size; each replica is in exactly one of them.
 pub struct Groups {
-    /// Members of each group, in the order of their parts.
+    /// Replica ids of each group, in the order in which their parts are concatenated.
     members: Vec<Vec<i64>>,
-    /// Replicas in each.
+    /// Number of replicas in each group.
     pub size: Dim,
 }
 
 impl Groups {
-    /// Groups that `members` lists; the module becomes one for all of their replicas. Errors: `ShapeMismatch` for lists that leave a replica
-    /// out or name one twice, `UnsupportedCase` where another collective is among another number of replicas.
+    /// Groups with these members; the module becomes one for all of their replicas. Errors: `ShapeMismatch` if a replica is
+    /// missing or named twice, `UnsupportedCase` if another collective of the module has another number of replicas.
     fn of(cx: &mut LowerCtx, members: Vec<Vec<i64>>) -> Result<Groups> {
         let mut all: Vec<i64> = members.iter().flatten().copied().collect();
         all.sort_unstable();
@@ -69,7 +69,7 @@ impl Groups {
         })?;
         Ok(Groups { members, size: Dim::from(size) })
     }
-    /// Groups that input `i` lists, one per row.
+    /// Groups whose members the rows of input `i` list.
     ///
     /// # Errors
     /// Those of [`Groups::of`], and `NotConstant`.
@@ -77,7 +77,7 @@ impl Groups {
         let members = rows(cx, i)?;
         Groups::of(cx, members)
     }
-    /// The group given by inputs `group_size` and `group_key`, or by the attributes that older ops have in their place.
+    /// The group described by inputs `group_size` and `group_key`, or by the attributes of that name on older ops.
     fn keyed(cx: &mut LowerCtx) -> Result<Groups> {
         let size = match cx.node.int("group_size") {
             Some(size) => size,
@@ -101,23 +101,24 @@ impl Groups {
     }
 }
 
-/// The groups of the `CollectiveAssignGroupV2` that gave input `i`, if one did.
+/// Members of the groups if input `i` comes from a `CollectiveAssignGroupV2`.
 fn assigned(cx: &LowerCtx, i: usize) -> Result<Option<Vec<Vec<i64>>>> {
     let extra = &cx.b.current().insts[cx.arg(i)?].extra;
     let text = extra.iter().find(|(name, _)| name == ASSIGNED).and_then(|(_, value)| value.split('"').nth(1));
     Ok(text.and_then(lists))
 }
 
-/// The rows of a matrix of integers that is known.
+/// Rows of a constant integer matrix.
 fn rows(cx: &LowerCtx, i: usize) -> Result<Vec<Vec<i64>>> {
     let [_, width] = cx.dims(i)?[..] else { return Err(cx.mismatch("groups are the rows of a matrix")) };
     let numbers = cx.constant_ints(i)?;
     Ok(numbers.chunks(width.index().max(1)).map(<[i64]>::to_vec).collect())
 }
 
-/// How many replicas there are and 0, as TensorFlow's XLA has it; a collective that they reach takes the groups instead.
+/// Lowers `CollectiveAssignGroupV2` to the number of replicas and 0, as tf2xla does; a collective that uses this output takes
+/// the groups instead.
 fn assign(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    // Members have their parts in the order of their devices, whatever the order in the group.
+    // The parts of members are in the order of their devices, whatever their order in the group.
     let mut groups = Groups::listed(cx, 0)?;
     groups.members.iter_mut().for_each(|members| members.sort_unstable());
     let count: i32 = groups.members.iter().map(|g| g.len() as i32).sum();
@@ -141,10 +142,10 @@ fn reduce(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         Some("Id") => sum,
         _ => return Err(Error::user(Code::BadAttr, "`final_op` is Id or Div")),
     };
-    cx.one(result)
+    cx.one_output(result)
 }
 
-/// Concatenation of all members' arrays along axis 0 (all-gather).
+/// Lowers an all-gather: concatenation of all members' arrays along axis 0.
 fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let groups = Groups::keyed(cx)?;
     let x = cx.arg(0)?;
@@ -153,10 +154,10 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     *first = first.checked_mul(groups.size).ok_or_else(|| cx.unsupported("a result of more than 2^64 elements"))?;
     let shape = Shape::array(cx.b.dtype(x), dims);
     let all = exchange(cx, "all-gather", Some(Dim::from(0)), &groups, x, None, shape);
-    cx.one(all)
+    cx.one_output(all)
 }
 
-/// Row `i` of the result is what member `i` has in the row of this member's number.
+/// Lowers an all-to-all: row `i` of a member's result is the row of member `i` that has the number of this member.
 fn all_to_all(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let groups = Groups::keyed(cx)?;
     let x = cx.arg(0)?;
@@ -165,13 +166,13 @@ fn all_to_all(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let shape = cx.b.shape(x).clone();
     let all = exchange(cx, "all-to-all", Some(Dim::from(0)), &groups, x, None, shape);
-    cx.one(all)
+    cx.one_output(all)
 }
 
-/// The computation that attribute `name` asks for.
+/// Reduction computation (sum, product, minimum, maximum) that attribute `name` names.
 ///
 /// # Errors
-/// `BadAttr` for words that are none.
+/// `BadAttr` for an unknown name.
 pub fn computation(cx: &mut LowerCtx, name: &str) -> Result<CompId> {
     let op = match cx.node.str(name) {
         Some("Add" | "Mean") => ScalarOp::Add,
@@ -184,13 +185,13 @@ pub fn computation(cx: &mut LowerCtx, name: &str) -> Result<CompId> {
     Ok(cx.b.scalar_computation(op, dtype))
 }
 
-/// A sum divided by the number of replicas in a group.
+/// Divides a sum over the replicas of a group by their number.
 pub fn mean(cx: &mut LowerCtx, sum: InstId, groups: &Groups) -> InstId {
     let count = cx.b.full_like(sum, groups.size);
     cx.b.div(sum, count)
 }
 
-/// A collective of an opcode along a dimension, of an array and what it is reduced by.
+/// Adds a collective instruction `opcode` with `x` as its operand, along `dimension`, with the reduction computation `by`.
 pub fn exchange(
     cx: &mut LowerCtx,
     opcode: &str,

@@ -18,11 +18,11 @@ const NODES: &[OpRow] = &[
     op("StopGradient", "input -> output", pass).shape(pass_first).forwards(),
     op("PreventGradient", "input -> output", pass).shape(pass_first).forwards(),
     op("CheckNumerics", "tensor -> output", pass)
-        .checked(checks::finite)
+        .checked(checks::finite_input)
         .shape(pass_first)
         .dtypes("floats; checked with `--checked`"),
     op("CheckNumericsV2", "tensor -> output", pass)
-        .checked(checks::finite)
+        .checked(checks::finite_input)
         .shape(pass_first)
         .dtypes("floats; checked with `--checked`"),
     op("EnsureShape", "input -> output", ensure_shape).moves_strings().shape(ensure_shape_shape),
@@ -40,24 +40,24 @@ const NODES: &[OpRow] = &[
 ];
 
 const FUNCTIONAL: &[OpRow] = &[
-    walker("PartitionedCall", "args* -> output*", Calls::One),
-    walker("StatefulPartitionedCall", "args* -> output*", Calls::One),
-    walker("If", "cond input* -> output*", Calls::ByTruth),
-    walker("StatelessIf", "cond input* -> output*", Calls::ByTruth),
-    walker("Case", "branch_index input* -> output*", Calls::ByNumber),
-    walker("StatelessCase", "branch_index input* -> output*", Calls::ByNumber),
-    walker("While", "input* -> output*", Calls::Repeatedly),
-    walker("StatelessWhile", "input* -> output*", Calls::Repeatedly),
+    walker("PartitionedCall", "args* -> output*", Calls::Call),
+    walker("StatefulPartitionedCall", "args* -> output*", Calls::Call),
+    walker("If", "cond input* -> output*", Calls::If),
+    walker("StatelessIf", "cond input* -> output*", Calls::If),
+    walker("Case", "branch_index input* -> output*", Calls::Case),
+    walker("StatelessCase", "branch_index input* -> output*", Calls::Case),
+    walker("While", "input* -> output*", Calls::While),
+    walker("StatelessWhile", "input* -> output*", Calls::While),
 ];
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[NODES, FUNCTIONAL];
 
 fn constant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     match cx.node.attr("value") {
         Some(Attr::Tensor(t)) => {
             let id = cx.b.constant((**t).clone());
-            cx.one(id)
+            cx.one_output(id)
         }
         Some(Attr::Strings(dims, all)) => Ok(vec![StringConstant::value(dims, all)]),
         Some(Attr::OpaqueTensor(t)) => Ok(vec![Value::Unavailable(*t)]),
@@ -87,7 +87,7 @@ fn ensure_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             return Err(cx.mismatch(format!("the input has the shape {dims:?}, not {shape}")));
         }
     }
-    cx.one(x)
+    cx.one_output(x)
 }
 
 fn fake_param(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -101,25 +101,25 @@ fn fake_param(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let Some(dims) = dims else { return Err(cx.unsupported("a FakeParam whose shape is not fixed")) };
     let zero = cx.b.full(dtype, &fixed(&dims), 0.0);
-    cx.one(zero)
+    cx.one_output(zero)
 }
 
-/// Code for the CPU: the position of `CPU` among the names, or one past the last.
+/// Lowers `DeviceIndex`: the position of `CPU` among the device names, or their number if it is missing.
 fn device_index(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let names: &[bytes::Bytes] = if let Some(Attr::Strs(names)) = cx.node.attr("device_names") { names } else { &[] };
     let at = names.iter().position(|n| &n[..] == b"CPU").unwrap_or(names.len());
     let id = cx.b.constant(crate::tensor::Tensor::scalar(at as i32));
-    cx.one(id)
+    cx.one_output(id)
 }
 
-/// The shape of a constant of any type.
+/// Shape function of `Const`, for a constant of any type.
 fn constant_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match cx.node.attr("value") {
         Some(Attr::Tensor(value)) => return Ok(vec![Fact::constant(value)]),
         Some(Attr::Strings(dims, _)) => Dims::known(dims),
         _ => cx.unranked(Why::Attribute),
     };
-    cx.typed("dtype", dims)
+    cx.one_output_typed_by("dtype", dims)
 }
 
 /// Shape function of `EnsureShape`: the shape of the input, merged with that of the attribute.
@@ -137,5 +137,5 @@ fn fake_param_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some(Attr::Shape(told)) => cx.attr_shape(told),
         _ => cx.unranked(Why::Attribute),
     };
-    cx.typed("dtype", dims)
+    cx.one_output_typed_by("dtype", dims)
 }

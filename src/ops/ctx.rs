@@ -16,40 +16,41 @@ use crate::tensor::{DType, Tensor};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Remedy for a value that must be known at compile time but follows from what is fed.
+/// Help text of a diagnostic about an input that must be known at compile time and depends on fed data.
 const TELL_VALUE: &str = "say what is fed when you compile: --feed NAME=0.5, or --feed NAME={1,2}";
 
-/// Sizes whose bound follows from the program and is at most this get room for it; others have the bound that the caller allows.
+/// Largest derived bound of a data-dependent size for which memory is reserved as it is; beyond it the caller's bound
+/// (`--bound`) applies.
 const MOST_PROVEN: u64 = 1 << 16;
 
-/// A node to lower: its attributes, its inputs as values, and the builder.
+/// Context for lowering one node: its attributes, its inputs as values, and the builder of HLO instructions.
 pub struct LowerCtx<'a> {
     /// The node, with the attributes that the file leaves at their default (`opdef::with_defaults`).
     pub node: &'a Node,
-    /// Where instructions go.
+    /// Builder that receives the instructions.
     pub b: &'a mut Builder,
-    /// The data inputs, in order.
+    /// Data inputs of the node, in order.
     pub args: Vec<Value>,
-    /// The variables.
+    /// Current values of the program's variables.
     pub store: &'a mut Store,
     /// Elements of TensorArrays and stacks.
     pub holders: &'a mut Holders,
-    /// Known ranges of integers of the open computation.
+    /// Known ranges of integers of the computation that is being built.
     pub ranges: &'a mut Ranges,
-    /// The functions whose nodes are being lowered, outermost first.
+    /// Names of the functions whose nodes are being lowered, outermost first.
     pub calls: &'a [Arc<str>],
 }
 
 impl LowerCtx<'_> {
-    /// Context of the node with other inputs.
+    /// Context of the same node with other inputs.
     pub fn with_args(&mut self, args: Vec<Value>) -> LowerCtx<'_> {
         let LowerCtx { node, b, store, holders, ranges, calls, .. } = self;
         LowerCtx { node, b, args, store, holders, ranges, calls }
     }
-    /// Input `i`, an array.
+    /// Input `i` as an array.
     ///
     /// # Errors
-    /// `Code::UnsupportedType` for what is no array, `Code::BadGraph` where it is missing.
+    /// `Code::UnsupportedType` if the input is not an array, `Code::BadGraph` if it is missing.
     pub fn arg(&self, i: usize) -> Result<InstId> {
         match self.args.get(i) {
             Some(Value::Array(id)) => Ok(*id),
@@ -93,23 +94,24 @@ impl LowerCtx<'_> {
     fn not_held(&self, i: usize, t: TfType) -> Error {
         Error::user(Code::UnsupportedType, format!("input {i} is of type {t}, which compiled code can't hold"))
     }
-    /// The value of the variable whose handle input `i` is. The handle of a variable that is a constant is its value.
+    /// Value of the variable whose handle is input `i`. For a variable that is a constant, the handle itself stands for the
+    /// value.
     ///
     /// # Errors
     /// Those of [`LowerCtx::arg`], and `Code::UnsupportedCase` in scalar functions.
-    pub fn read(&mut self, i: usize) -> Result<InstId> {
+    pub fn read_variable(&mut self, i: usize) -> Result<InstId> {
         match self.args.get(i) {
             Some(&Value::Variable(id)) if !self.store.is_table(id) => self.grown(id),
             _ => self.arg(i),
         }
     }
-    /// Gives the variable whose handle input `i` is a value.
+    /// Assigns `value` to the variable whose handle is input `i`.
     ///
     /// # Errors
-    /// `VariableAssigned` for a variable that is a constant, `DynamicShape` for a value of another size.
-    pub fn write(&mut self, i: usize, value: InstId) -> Result<()> {
+    /// `VariableAssigned` for a variable that is a constant, `DynamicShape` for a value of other sizes.
+    pub fn write_variable(&mut self, i: usize, value: InstId) -> Result<()> {
         match self.args.get(i) {
-            Some(&Value::Variable(id)) if !self.store.axes(id).is_empty() => self.grow(id, value),
+            Some(&Value::Variable(id)) if !self.store.growth_axes(id).is_empty() => self.grow(id, value),
             Some(Value::Variable(id)) if !self.store.is_table(*id) => {
                 self.store.write(*id, value, self.b.dtype(value), self.b.dims(value))
             }
@@ -120,14 +122,14 @@ impl LowerCtx<'_> {
             _ => self.arg(i).map(|_| ()),
         }
     }
-    /// All inputs from number `from` to before `to`, arrays.
+    /// Inputs `from..to` as arrays.
     ///
     /// # Errors
     /// Those of [`LowerCtx::arg`].
     pub fn arg_range(&self, from: usize, to: usize) -> Result<Vec<InstId>> {
         (from..to).map(|i| self.arg(i)).collect()
     }
-    /// The sizes of input `i`.
+    /// Sizes of input `i`.
     ///
     /// # Errors
     /// Those of [`LowerCtx::arg`].
@@ -140,14 +142,14 @@ impl LowerCtx<'_> {
         }
         Ok(self.b.dims(self.arg(i)?).to_vec())
     }
-    /// The element type of input `i`.
+    /// Element type of input `i`.
     ///
     /// # Errors
     /// Those of [`LowerCtx::arg`].
     pub fn dtype(&self, i: usize) -> Result<DType> {
         Ok(self.b.dtype(self.arg(i)?))
     }
-    /// The value of input `i`, which must not depend on what is fed.
+    /// Value of input `i`, which must be known at compile time.
     ///
     /// # Errors
     /// Those of [`LowerCtx::arg`], and `Code::NotConstant`.
@@ -158,7 +160,7 @@ impl LowerCtx<'_> {
             Diagnostic::new(Code::NotConstant, told).help(TELL_VALUE).into()
         })
     }
-    /// The value of input `i` as integers.
+    /// Value of input `i` as integers, which must be known at compile time.
     ///
     /// # Errors
     /// Those of [`LowerCtx::constant`], and `Code::TypeMismatch` for other numbers.
@@ -167,11 +169,11 @@ impl LowerCtx<'_> {
             .to_i64s()
             .ok_or_else(|| Error::user(Code::TypeMismatch, format!("input {i} must hold integers")))
     }
-    /// Constant value of input `i`, where it does not depend on what is fed.
+    /// Value of input `i` if it is known at compile time, with the expressions of elements that are computed from sizes.
     pub fn known(&self, i: usize) -> Option<SymbolicArray> {
         interp::known_value(self.b, self.arg(i).ok()?)
     }
-    /// The value of input `i` as integers, which may follow from sizes that vary.
+    /// Value of input `i` as integers, which must be known at compile time or follow from open sizes.
     ///
     /// # Errors
     /// Those of [`LowerCtx::constant_ints`].
@@ -181,7 +183,7 @@ impl LowerCtx<'_> {
             None => Ok(self.constant_ints(i)?.into_iter().map(Dim::from).collect()),
         }
     }
-    /// The value of input `i`, one integer.
+    /// Value of input `i`, a single integer that must be known at compile time.
     ///
     /// # Errors
     /// Those of [`LowerCtx::constant_ints`], and `Code::ShapeMismatch` for more than one.
@@ -193,7 +195,7 @@ impl LowerCtx<'_> {
             }
         }
     }
-    /// The value of input `i`, one integer, which may follow from sizes that vary.
+    /// Value of input `i`, a single integer that must be known at compile time or follow from open sizes.
     ///
     /// # Errors
     /// Those of [`LowerCtx::constant_int`].
@@ -205,13 +207,13 @@ impl LowerCtx<'_> {
             }
         }
     }
-    /// Refuses indices of input `i`, as many numbers each as there are `sizes`, that are known and lead out of these sizes. TensorFlow's
-    /// kernels end with an error there, and XLA's code goes on with other indices. What is in a loop or a branch may never be reached, and
-    /// is left to that.
+    /// Rejects constant indices in input `i` that are out of bounds. Each index is a tuple of `sizes.len()` numbers.
+    /// TensorFlow's kernels report an error there, where XLA's code continues with other indices. Nodes in loops and branches
+    /// are not checked, as they may never run.
     ///
     /// # Errors
-    /// `Code::BadInputs` with the first that leads outside.
-    pub fn check_within(&self, i: usize, sizes: &[Dim]) -> Result<()> {
+    /// `Code::BadInputs` with the first index that is out of bounds.
+    pub fn reject_constant_indices(&self, i: usize, sizes: &[Dim]) -> Result<()> {
         let is_entry = self.b.depth() == 1 && self.b.data_sizes().is_empty();
         let Some(known) = self.constant(i).ok().filter(|_| is_entry).and_then(|t| t.to_i64s()) else { return Ok(()) };
         let leads_out =
@@ -224,10 +226,10 @@ impl LowerCtx<'_> {
             None => Ok(()),
         }
     }
-    /// An axis in `0..rank` from a possibly negative one.
+    /// Normalizes an axis that may be negative to `0..rank`.
     ///
     /// # Errors
-    /// `Code::ShapeMismatch` where it is out of range.
+    /// `Code::ShapeMismatch` if it is out of range.
     pub fn axis(&self, axis: i64, rank: usize) -> Result<usize> {
         let shifted = if axis < 0 { axis + rank as i64 } else { axis };
         usize::try_from(shifted)
@@ -235,41 +237,42 @@ impl LowerCtx<'_> {
             .filter(|&a| a < rank)
             .ok_or_else(|| Error::user(Code::ShapeMismatch, format!("axis {axis} is out of range for rank {rank}")))
     }
-    /// A required attribute.
+    /// Value of a required attribute.
     ///
     /// # Errors
-    /// `Code::BadAttr` where it is missing.
+    /// `Code::BadAttr` if it is missing.
     pub fn required<T>(&self, value: Option<T>, name: &str) -> Result<T> {
         value.ok_or_else(|| Error::user(Code::BadAttr, format!("attribute `{name}` is missing or of the wrong kind")))
     }
-    /// A required attribute that is an element type.
+    /// Value of a required attribute that is an element type.
     ///
     /// # Errors
-    /// `Code::BadAttr` where it is missing, `Code::UnsupportedType` for types that no array has.
+    /// `Code::BadAttr` if it is missing, `Code::UnsupportedType` for a type that arrays cannot have.
     pub fn attr_dtype(&self, name: &str) -> Result<DType> {
         match self.required(self.node.tf_type(name), name)? {
             TfType::Data(t) => Ok(t),
             other => Err(Error::user(Code::UnsupportedType, format!("compiled code can't hold {other}"))),
         }
     }
-    /// A boolean attribute, false where it is missing.
+    /// Value of a boolean attribute, false if it is missing.
     pub fn flag(&self, name: &str) -> bool {
         self.node.bool(name).unwrap_or(false)
     }
-    /// Error for a dtype, an attribute or a shape that is not supported.
+    /// Error for an element type, an attribute or a shape that is not supported.
     pub fn unsupported(&self, message: impl Into<String>) -> Error {
         Error::user(Code::UnsupportedCase, message)
     }
-    /// "The shapes do not fit."
+    /// Error for inputs whose shapes do not fit the op or each other.
     pub fn mismatch(&self, message: impl Into<String>) -> Error {
         Diagnostic::new(Code::ShapeMismatch, message).into()
     }
-    /// The size that is `count` at run time, an integer scalar, and never larger than `most`; what is `made` of it is told where it can't
-    /// be. Arrays have this size, and code for every size comes of it (`bounded/`). What is computed twice is one size.
+    /// Data-dependent size equal to the integer scalar `count` at run time and never larger than `most`, for use in array
+    /// shapes; `bounded/` makes code for every such size from it. Equal counts share one size. `made` names the array in the
+    /// error message.
     ///
     /// # Errors
     /// `DynamicShape` in a computation of scalars, where sizes are fixed.
-    pub fn found(&mut self, count: InstId, most: Dim, made: &str) -> Result<Dim> {
+    pub fn data_dependent_size(&mut self, count: InstId, most: Dim, made: &str) -> Result<Dim> {
         if most.is_zero() {
             return Ok(most);
         }
@@ -278,7 +281,7 @@ impl LowerCtx<'_> {
             return Ok(size.max(Dim::from(0)).min(most));
         }
         let known = known.and_then(|known| known.value.get_i64(0));
-        if let Some(known) = known.filter(|_| self.b.data_sizes().is_empty() || !self.counts_nothing(count)) {
+        if let Some(known) = known.filter(|_| self.b.data_sizes().is_empty() || !self.is_from_empty_arrays(count)) {
             return Ok(Dim::size(known).unwrap_or(Dim::from(0)).min(most));
         }
         let is_count = |f: &&DataSize| f.most.is_same(most) && element::same(self.b, f.count, count);
@@ -296,7 +299,7 @@ impl LowerCtx<'_> {
         }
         Ok(size)
     }
-    /// Lets calls fail in which a size is not the one that another shape asks for.
+    /// Adds a run-time check: a call fails if a size differs from the one that another shape requires.
     fn claim_fixed(&mut self, count: InstId, size: Dim, most: Dim, same_as: Option<InstId>) {
         let is_it = match same_as {
             Some(other) => {
@@ -309,94 +312,96 @@ impl LowerCtx<'_> {
         let claim = self.b.select(is_it, count, none);
         self.claim(claim, if same_as.is_some() { most } else { size }, false);
     }
-    /// The first `size` elements of `x`.
+    /// The first `size` elements of the vector `x`.
     ///
     /// # Errors
-    /// `ShapeMismatch` where there are less: another shape asks for as many.
+    /// `ShapeMismatch` if `x` is known to have fewer elements.
     pub fn first(&mut self, x: InstId, size: Dim) -> Result<InstId> {
         let n = self.b.dims(x).first().copied();
         let Some(n) = n.filter(|&n| self.b.require_less(size, n + 1)) else {
             let told = format!("{} has less than the {size} elements that are asked for", self.b.shape(x));
             return Err(self.mismatch(told));
         };
-        // a call in which they are less fails, and has memory for them
+        // A call with fewer elements fails by this check; memory for `size` elements is reserved all the same.
         let may_lack = trace::values_decide(size, Relation::Less, n + 1);
         let x = if may_lack { self.b.pad_axis(x, 0, size) } else { x };
         Ok(self.b.slice_axis(x, 0, Dim::from(0), size))
     }
-    /// The size that element `at` of an array of integers says; what is `made` of it is told where it can't be.
+    /// Size given by element `at` of an integer array. `made` names the sized array in error messages.
     ///
     /// # Errors
-    /// `ShapeMismatch` for one that is known and negative; those of [`LowerCtx::size_of`].
-    pub fn size_said(&mut self, array: InstId, at: Dim, made: &str) -> Result<Dim> {
+    /// `ShapeMismatch` for a known size that is negative; those of [`LowerCtx::size_from_scalar`].
+    pub fn size_from_element(&mut self, array: InstId, at: Dim, made: &str) -> Result<Dim> {
         let flat = self.b.dims(array).iter().product();
         let line = self.b.reshape(array, &[flat]);
         let one = self.b.slice_axis(line, 0, at, at + 1);
         let one = self.b.reshape(one, &[]);
-        let is_varying = !self.b.data_sizes().is_empty() && self.counts_nothing(one);
+        let is_varying = !self.b.data_sizes().is_empty() && self.is_from_empty_arrays(one);
         match element::element(self.b, array, at).known().filter(|_| !is_varying) {
             Some(n) => n.at_least_zero().ok_or_else(|| self.mismatch(format!("a size of {n}"))),
-            None => self.size_of(one, made),
+            None => self.size_from_scalar(one, made),
         }
     }
-    /// The sizes that the elements of input `i` say: those that are known may be negative, others are at most what the caller allows.
+    /// Sizes given by the elements of input `i`. Known ones may be negative; others are bounded by what the caller allows.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::size_of`].
-    pub fn sizes_said(&mut self, i: usize) -> Result<Vec<Dim>> {
+    /// Those of [`LowerCtx::size_from_scalar`].
+    pub fn sizes_from_input(&mut self, i: usize) -> Result<Vec<Dim>> {
         if self.known(i).is_some() {
             return self.constant_dims(i);
         }
         let (array, dims) = (self.arg(i)?, self.dims(i)?);
         let made = format!("what `{}` makes", self.node.name);
         let count = symbolic::product(&dims).map_or(0, Dim::known);
-        (0..count).map(|at| self.size_said(array, Dim::from(at), &made)).collect()
+        (0..count).map(|at| self.size_from_element(array, Dim::from(at), &made)).collect()
     }
-    /// The size that input `i`, one integer, says.
+    /// Size given by input `i`, a single integer.
     ///
     /// # Errors
-    /// `ShapeMismatch` where it is no size, `TooLarge`; those of [`LowerCtx::size_of`].
-    pub fn size(&mut self, i: usize) -> Result<Dim> {
+    /// `ShapeMismatch` if it is negative, `TooLarge` above 2^32; those of [`LowerCtx::size_from_scalar`].
+    pub fn size_from_input(&mut self, i: usize) -> Result<Dim> {
         let (id, dims) = (self.arg(i)?, self.dims(i)?);
         if dims.iter().any(|&n| n != 1) {
             return Err(self.mismatch(format!("input {i} must be one integer, not {dims:?}")));
         }
         let made = format!("what `{}` makes", self.node.name);
-        match self.size_said(id, Dim::from(0), &made)? {
+        match self.size_from_element(id, Dim::from(0), &made)? {
             n if n <= 1u64 << 32 => Ok(n),
             n => Err(Error::user(Code::TooLarge, format!("input {i} asks for {n} elements"))),
         }
     }
-    /// The size that an integer scalar says. Where nothing bounds it, it is at most what the caller allows, and a call that asks for more,
-    /// or for less than nothing, fails.
+    /// Size given by an integer scalar. Unless range analysis proves a bound, the caller's bound applies, and a call fails if
+    /// the value is larger or negative.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::found`].
-    pub fn size_of(&mut self, count: InstId, made: &str) -> Result<Dim> {
-        let range = self.ranges.of(self.b, count);
+    /// Those of [`LowerCtx::data_dependent_size`].
+    pub fn size_from_scalar(&mut self, count: InstId, made: &str) -> Result<Dim> {
+        let range = self.ranges.scalar_range(self.b, count);
         let proven = range.bound().and_then(|most| Dim::size(most).ok());
         if let Some(most) = proven.filter(|&most| range.least >= 0 && most <= MOST_PROVEN) {
-            return self.found(count, most, made);
+            return self.data_dependent_size(count, most, made);
         }
         let most = self.b.bound(&self.node.name);
         self.size_up_to(count, Dim::from(most), true, made)
     }
-    /// A size that a value of the call says, at most `most` where the arguments are sound; a check of the call where `most` is too large to
-    /// reserve memory for.
+    /// Size given by an integer scalar that is at most `most` if the arguments are valid. Where `most` is too large to reserve
+    /// memory for, the caller's bound applies instead. A call fails if the value exceeds the bound.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::found`].
+    /// Those of [`LowerCtx::data_dependent_size`].
     pub fn size_within(&mut self, count: InstId, most: Dim, made: &str) -> Result<Dim> {
         let allowed = self.b.bound(&self.node.name);
         let is_proven = most <= MOST_PROVEN;
         self.size_up_to(count, if is_proven { most } else { Dim::from(allowed) }, !is_proven, made)
     }
-    /// One more than the largest of some numbers, a vector of integers: as many as there are of what they count from 0 on.
+    /// Size that is one more than the largest element of the integer vector `numbers`: the number of classes, segments or bins
+    /// that they count.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::found`].
-    pub fn size_counted(&mut self, numbers: InstId, made: &str) -> Result<Dim> {
-        let most = self.ranges.elements(self.b, numbers).bound().and_then(|most| Dim::size(most.checked_add(1)?).ok());
+    /// Those of [`LowerCtx::data_dependent_size`].
+    pub fn size_from_maximum(&mut self, numbers: InstId, made: &str) -> Result<Dim> {
+        let most =
+            self.ranges.element_range(self.b, numbers).bound().and_then(|most| Dim::size(most.checked_add(1)?).ok());
         let none = self.b.scalar(DType::S64, -1.0);
         let wide = self.b.convert(numbers, DType::S64);
         let last = self.b.reduce(wide, none, ScalarOp::Maximum, &[0]);
@@ -404,28 +409,29 @@ impl LowerCtx<'_> {
         match most.filter(|&most| most < 1u64 << 31) {
             Some(most) => {
                 let count = self.b.convert(count, DType::S32);
-                self.found(count, most, made)
+                self.data_dependent_size(count, most, made)
             }
-            None => self.size_of(count, made),
+            None => self.size_from_scalar(count, made),
         }
     }
     fn size_up_to(&mut self, count: InstId, most: Dim, is_allowed: bool, made: &str) -> Result<Dim> {
         let (asked, taken) = self.clamped(count, most);
-        let size = self.found(taken, most, made)?;
+        let size = self.data_dependent_size(taken, most, made)?;
         self.claim(asked, most, is_allowed);
         Ok(size)
     }
-    /// A number from 0 to `most`; calls fail in which it is another.
-    pub fn hold(&mut self, count: InstId, most: Dim) -> InstId {
+    /// Clamps `count` to `0..=most` and records a run-time check: a call fails if the value lies outside.
+    pub fn clamp_checked(&mut self, count: InstId, most: Dim) -> InstId {
         let (asked, taken) = self.clamped(count, most);
         self.claim(asked, most, false);
         taken
     }
-    /// Lets calls fail that ask for more than `most` elements of state, the room that the caller allows `owner`.
+    /// Records a run-time check: a call fails if `asked` exceeds `most`, the number of elements of state that the caller
+    /// reserves for `owner`.
     ///
     /// # Errors
-    /// `Code::UnsupportedCase` in computations from which nothing is carried to where calls can fail.
-    pub fn hold_state(&mut self, owner: &str, asked: InstId, most: u64) -> Result<()> {
+    /// `Code::UnsupportedCase` in computations that cannot pass the check up to the entry.
+    pub fn check_state_size(&mut self, owner: &str, asked: InstId, most: u64) -> Result<()> {
         if !self.b.carries() {
             return Err(self.unsupported(format!("`{owner}` grows in a function of scalars or in a condition")));
         }
@@ -433,9 +439,9 @@ impl LowerCtx<'_> {
         self.b.claim(Claim { node: owner.to_string(), quantity: ClaimQuantity::Size, value, most, is_allowed: true });
         Ok(())
     }
-    /// A number of elements for which a list has room, and the most that the caller allows where nothing bounds it: calls fail that ask
-    /// for more, or for less than nothing. `None` inside of a loop or branch.
-    pub fn allowed(&mut self, count: InstId) -> Option<(InstId, Dim)> {
+    /// Number of elements for which a list reserves memory, clamped to the caller's bound, and that bound. A call fails if
+    /// `count` is larger or negative. `None` inside a loop or branch.
+    pub fn list_capacity(&mut self, count: InstId) -> Option<(InstId, Dim)> {
         if self.b.depth() > 1 {
             return None;
         }
@@ -444,14 +450,14 @@ impl LowerCtx<'_> {
         self.claim(asked, Dim::from(most), true);
         Some((taken, Dim::from(most)))
     }
-    /// A number, not further out than one from what it may be from 0 on, and as the nearest that it may be.
+    /// `count` clamped to `-1..=most + 1`, for the run-time check, and clamped to `0..=most`, for use.
     fn clamped(&mut self, count: InstId, most: Dim) -> (InstId, InstId) {
         let (low, high) = (self.b.full_like(count, -1.0), self.b.full_like(count, most + 1));
         let asked = self.b.elementwise(ScalarOp::Clamp, &[low, count, high]);
         let (none, room) = (self.b.full_like(count, 0.0), self.b.full_like(count, most));
         (asked, self.b.elementwise(ScalarOp::Clamp, &[none, asked, room]))
     }
-    /// Lets calls fail that ask for more than `most`, or for less than nothing.
+    /// Records a run-time check: a call fails if `asked` is negative or exceeds `most`.
     fn claim(&mut self, asked: InstId, most: Dim, is_allowed: bool) {
         let value = self.b.convert(asked, DType::S32);
         let claims = self.b.claims();
@@ -460,9 +466,9 @@ impl LowerCtx<'_> {
             self.b.claim_up_to(most, Claim { node, quantity: ClaimQuantity::Size, value, most: 0, is_allowed });
         }
     }
-    /// Whether a value is computed from arrays without elements. It may be known only because a size that other values say is taken to be
-    /// 0, and is a size like those where it is not.
-    fn counts_nothing(&self, value: InstId) -> bool {
+    /// Whether a value is computed from arrays without elements. Such a value may be known only
+    /// because a data-dependent size is assumed to be 0 during lowering, and is then itself data-dependent.
+    fn is_from_empty_arrays(&self, value: InstId) -> bool {
         let insts = &self.b.current().insts;
         let (mut todo, mut seen) = (vec![value], HashSet::new());
         while let Some(id) = todo.pop() {
@@ -470,19 +476,21 @@ impl LowerCtx<'_> {
             if inst.shape.as_array().is_some_and(|a| a.dims.iter().any(|d| d.is_zero())) {
                 return true;
             }
-            // of arrays joined in one only those count that are taken from it
+            // Of a concatenation only the part that the slice reads counts.
             match (&inst.op, inst.operands.first()) {
-                (Op::Slice(dims), Some(&from)) => todo.push(range::part_of(self.b, from, dims).unwrap_or(from)),
+                (Op::Slice(dims), Some(&from)) => {
+                    todo.push(range::concatenated_operand(self.b, from, dims).unwrap_or(from))
+                }
                 _ => todo.extend(&inst.operands),
             }
         }
         false
     }
-    /// One array as the list of outputs.
+    /// A single array as the list of a node's outputs.
     ///
     /// # Errors
-    /// None: lowerings end so.
-    pub fn one(&self, id: InstId) -> Result<Vec<Value>> {
+    /// None; returns `Result` so that lowerings can end with this call.
+    pub fn one_output(&self, id: InstId) -> Result<Vec<Value>> {
         Ok(vec![Value::Array(id)])
     }
 }

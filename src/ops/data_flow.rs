@@ -1,6 +1,7 @@
 //! `data_flow_ops.cc`: TensorArrays and stacks of TensorFlow 1, with a number of elements that is fixed at compile time.
 //!
-//! What they hold is in [`super::holder`]; the flow that goes from op to op only orders them, and is passed on as it is.
+//! Their elements are in [`super::holder`]. The flow value that connects their ops only orders them, and is passed through
+//! unchanged.
 mod stack;
 mod tensor_array;
 
@@ -8,10 +9,10 @@ use super::holder::HolderId;
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[tensor_array::ROWS, stack::ROWS];
 
-/// The holder whose handle is input `i`.
+/// Id of the TensorArray or stack whose handle is input `i`.
 fn holder(cx: &LowerCtx, i: usize) -> Result<HolderId> {
     match cx.args.get(i) {
         Some(Value::Holder(id)) => Ok(*id),
@@ -19,7 +20,7 @@ fn holder(cx: &LowerCtx, i: usize) -> Result<HolderId> {
     }
 }
 
-/// An op on a list, for elements and these further inputs.
+/// Applies a list op `f` to the elements of a TensorArray or stack and the further inputs `more`; returns its first output.
 fn on_list(
     cx: &mut LowerCtx,
     elements: Value,

@@ -1,5 +1,5 @@
-//! Elements of arrays of integers as expressions of other elements, which are known at run time only: two of these may differ by what
-//! is known at compile time.
+//! Symbolic analysis of integer arrays: an element as an expression of sizes and of other elements. Two elements that are known
+//! only at run time may have a difference that is known at compile time.
 use crate::hlo::open::{Builder, CompId, Dim, Inst, InstId, Op, Shape};
 use crate::interp;
 use crate::scalar::ScalarOp;
@@ -11,21 +11,21 @@ use std::collections::HashSet;
 /// Depth to which the operands of an integer are followed.
 const MOST_DEPTH: usize = 32;
 
-/// An element of an array: the variable of an [`ElementExpr`].
+/// Element of an array: the variable of an [`ElementExpr`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArrayElement {
-    /// The first instruction of the open computation that computes the array.
+    /// First instruction of the current computation that computes the array.
     pub array: InstId,
-    /// The row-major number of the element.
+    /// Row-major position of the element.
     pub at: Dim,
 }
 
-/// An integer computed from elements of arrays and from sizes.
+/// Integer expression of sizes and of array elements.
 #[derive(Clone, Debug)]
 pub struct ElementExpr {
-    /// The part that follows from sizes.
+    /// Part that is an expression of sizes.
     size: Dim,
-    /// The part that is known at run time only.
+    /// Part that is an expression of array elements, known only at run time.
     rest: SizeExpr<ArrayElement>,
 }
 
@@ -33,14 +33,14 @@ impl ElementExpr {
     fn of_size(size: Dim) -> ElementExpr {
         ElementExpr { size, rest: SizeExpr::default() }
     }
-    /// The number, where it is one of sizes alone.
+    /// The value, if it depends on sizes alone.
     pub fn known(&self) -> Option<Dim> {
         (self.rest.known() == Some(0)).then_some(self.size)
     }
     fn add(&self, other: &ElementExpr) -> Option<ElementExpr> {
         Some(ElementExpr { size: self.size.computed(Binary::Add, other.size)?, rest: self.rest.add(&other.rest)? })
     }
-    /// The difference.
+    /// Difference of two expressions; `None` if it overflows.
     pub fn sub(&self, other: &ElementExpr) -> Option<ElementExpr> {
         self.add(&other.scale(-1)?)
     }
@@ -50,26 +50,26 @@ impl ElementExpr {
     }
 }
 
-/// Element `at` (row-major) of an array of integers.
+/// Element `at` (row-major) of an integer array.
 ///
-/// Sums, differences, products with constants and ops that only move elements are followed; the result of any other op is a variable.
-/// Sums are taken for exact: where an index is near the end of its type, no slice that starts there has elements.
+/// The analysis follows sums, differences, products with constants, and ops that only move elements; the result of any other op
+/// is a variable. Sums are assumed not to wrap: a slice whose start is near the end of the index type has no elements.
 pub fn element(b: &Builder, array: InstId, at: Dim) -> ElementExpr {
     Reader::new(b).element(array, at, MOST_DEPTH)
 }
 
-/// Whether two instructions of the open computation are known to have the same value, as they are the same ops of the same operands.
+/// Whether two instructions of the current computation have the same value, because they are equal ops of equal operands.
 pub fn same(b: &Builder, x: InstId, y: InstId) -> bool {
     Reader::new(b).is_equal(x, y, 4 * MOST_DEPTH)
 }
 
 struct Reader<'b> {
     b: &'b Builder,
-    /// How many more elements may be looked at: sums of sums share terms.
+    /// Number of elements that may still be visited; bounds the work where sums share terms.
     budget: usize,
-    /// How many more pairs of equal ops may have their operands compared.
+    /// Number of pairs of instructions whose operands may still be compared.
     comparisons: usize,
-    /// Pairs that were found equal.
+    /// Pairs of instructions found equal.
     equal: HashSet<(InstId, InstId)>,
 }
 
@@ -97,14 +97,14 @@ impl<'b> Reader<'b> {
         ElementExpr { size: Dim::from(0), rest: SizeExpr::var(element) }
     }
 
-    /// The first instruction that computes what `array` does: a graph may say `i // 4` more than once.
+    /// First instruction that computes the same value as `array`: a graph may contain `i // 4` more than once.
     fn first_equal(&mut self, array: InstId) -> InstId {
         let b = self.b;
         let mut before = b.current().insts.ids().take_while(|&id| id < array);
         before.find(|&id| self.is_equal(id, array, MOST_DEPTH)).unwrap_or(array)
     }
 
-    /// Whether two instructions are the same op of the same operands; false where that takes long to find out.
+    /// Whether two instructions are the same op of the same operands; false once the budget of comparisons is used up.
     fn is_equal(&mut self, x: InstId, y: InstId, depth: usize) -> bool {
         let (a, b) = (&self.b.current().insts[x], &self.b.current().insts[y]);
         if x == y || self.equal.contains(&(x, y)) {
@@ -126,7 +126,7 @@ impl<'b> Reader<'b> {
         equal
     }
 
-    /// Whether two ops do the same, also by computations that are written twice.
+    /// Whether two ops are equal. The computations that they call may be separate copies.
     fn is_one_op(&self, x: &Op, y: &Op) -> bool {
         if matches!(x, Op::Rng { .. } | Op::Foreign(_) | Op::Parameter(_)) || x.name() != y.name() {
             return false;
@@ -140,7 +140,8 @@ impl<'b> Reader<'b> {
         x.is_same(&y)
     }
 
-    /// Expression of an element through the instruction that makes its array, if the analysis looks through that instruction.
+    /// Expression of an element in terms of the operands of its array's instruction; `None` for an op that the analysis does
+    /// not follow.
     fn through(&mut self, array: InstId, at: Dim, depth: usize) -> Option<ElementExpr> {
         let inst = self.b.current().insts.get(array)?;
         let x = *inst.operands.first()?;
@@ -168,7 +169,7 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// Whether a reduction is of one element each, and does not change it.
+    /// Whether each element of a reduction is that of one operand element, unchanged.
     fn is_one_each(&self, reduce: &Inst, comp: CompId) -> bool {
         let [x, init] = reduce.operands[..] else { return false };
         let comp = &self.b.module().comps[comp];

@@ -1,69 +1,69 @@
-//! Facts about one output that are known before anything runs: type, partial shape, value.
+//! Facts about one output that shape inference knows before anything runs: element type, partial shape, value.
 use super::symbols::{DimId, InferredDim};
 use crate::graph::{PartialShape, TfType};
 use crate::tensor::{DType, Tensor, element_count};
 use std::sync::Arc;
 
-/// Values of more elements are not kept.
+/// Largest number of elements of a value that is kept.
 pub const MOST_ELEMENTS: u64 = 4096;
 
-/// A shape of which parts may be unknown, each part with an identity.
+/// A shape whose rank or sizes may be unknown; each unknown has an id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Dims {
-    /// One entry a dimension.
+    /// A shape of known rank: the sizes of its dimensions.
     Ranked(Arc<[InferredDim]>),
-    /// Not even the rank is known; the id tells where that came from.
+    /// A shape of unknown rank; the id leads to the reason.
     Unranked(DimId),
 }
 
-/// One number of an integer value.
+/// One element of an integer value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Int {
-    /// A known number.
+pub enum InferredInt {
+    /// A number known at compile time.
     Known(i64),
-    /// A size that is not known.
+    /// An unknown size of some shape.
     Size(DimId),
-    /// Any number.
+    /// Any number; nothing is known.
     Unknown,
 }
 
-/// Known elements of an output's value.
+/// What is known of the elements of an output's value.
 #[derive(Clone, Debug)]
 pub enum KnownElements {
-    /// All of them.
+    /// All elements.
     Tensor(Tensor),
-    /// The elements of a small array of integers one by one, row-major; the shape is known.
-    Ints(Arc<[Int]>),
+    /// Elements of a small integer array in row-major order, each known or unknown; its shape is known.
+    Ints(Arc<[InferredInt]>),
 }
 
 /// Type and shape of the elements of a TensorList, or of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElementSpec {
-    /// The element type.
+    /// Element type.
     pub dtype: Option<TfType>,
-    /// The shape of each element, or of the variable.
+    /// Shape of each element of the list, or of the variable.
     pub dims: Dims,
-    /// How many elements a list has.
-    pub length: Int,
-    /// Whether nothing was put into the list yet, and it was made with an open shape: the first element settles it.
+    /// Number of elements of the list.
+    pub length: InferredInt,
+    /// Whether the list is still empty and was made with an open shape; its first element determines the shape.
     pub open: bool,
-    /// The node that gives the handle of a variable, where it is one; `None` for lists.
+    /// The node that gives the handle, for a variable; `None` for lists.
     pub variable: Option<Handle>,
 }
 
-/// A node that gives the handle of a variable.
+/// Identity of a variable's handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handle {
-    /// The node's name.
+    /// Name of the node that gives the handle.
     pub node: Arc<str>,
-    /// The name by which it asks for the variable.
+    /// Name of the variable that the node refers to.
     pub asks_for: Arc<str>,
 }
 
-/// Facts about one output that are known before anything runs.
+/// Facts about one output that shape inference knows before anything runs.
 #[derive(Clone, Debug)]
 pub struct Fact {
-    /// Type of the output.
+    /// Element type of the output.
     pub dtype: Option<TfType>,
     /// Shape of the output, as far as it is known.
     pub dims: Dims,
@@ -71,16 +71,16 @@ pub struct Fact {
     pub value: Option<KnownElements>,
     /// Elements that the output gives access to, if it is a handle.
     pub element: Option<Arc<ElementSpec>>,
-    /// Whether it is never computed: it follows from the side of a condition that is not taken.
+    /// Whether the output is never computed, because it follows from the branch of a condition that is not taken.
     pub dead: bool,
 }
 
 impl Dims {
-    /// A shape of these dimensions.
+    /// A shape with these dimensions.
     pub fn ranked(dims: impl Into<Arc<[InferredDim]>>) -> Self {
         Dims::Ranked(dims.into())
     }
-    /// A shape that is wholly known.
+    /// A shape whose sizes are all known.
     pub fn known(dims: &[u64]) -> Self {
         Dims::Ranked(dims.iter().map(|&d| InferredDim::Known(d)).collect())
     }
@@ -88,16 +88,16 @@ impl Dims {
     pub fn as_ranked(&self) -> Option<&[InferredDim]> {
         if let Dims::Ranked(dims) = self { Some(dims) } else { None }
     }
-    /// The sizes, if all are known.
+    /// The sizes, if all of them are known.
     pub fn fixed(&self) -> Option<Vec<u64>> {
         let size = |d: &InferredDim| if let InferredDim::Known(n) = d { Some(*n) } else { None };
         self.as_ranked()?.iter().map(size).collect()
     }
-    /// The first part that is not known.
-    pub fn unknown(&self) -> Option<DimId> {
+    /// First unknown of the shape.
+    pub fn first_unknown(&self) -> Option<DimId> {
         self.unknowns().next()
     }
-    /// The parts that are not known, in order.
+    /// Unknowns of the shape, in order of the dimensions.
     pub fn unknowns(&self) -> impl Iterator<Item = DimId> {
         let (rank, dims) = match self {
             Dims::Unranked(id) => (Some(*id), &[][..]),
@@ -106,7 +106,7 @@ impl Dims {
         rank.into_iter()
             .chain(dims.iter().filter_map(|d| if let InferredDim::Unknown(id) = d { Some(*id) } else { None }))
     }
-    /// The shape without the identities.
+    /// The shape without the ids of its unknowns.
     pub fn partial(&self) -> PartialShape {
         let size = |d: &InferredDim| if let InferredDim::Known(n) = d { Some(*n) } else { None };
         PartialShape(self.as_ranked().map(|dims| dims.iter().map(size).collect()))
@@ -119,22 +119,22 @@ impl std::fmt::Display for Dims {
     }
 }
 
-impl From<InferredDim> for Int {
+impl From<InferredDim> for InferredInt {
     fn from(dim: InferredDim) -> Self {
         match dim {
-            InferredDim::Known(n) => i64::try_from(n).map_or(Int::Unknown, Int::Known),
-            InferredDim::Unknown(id) => Int::Size(id),
+            InferredDim::Known(n) => i64::try_from(n).map_or(InferredInt::Unknown, InferredInt::Known),
+            InferredDim::Unknown(id) => InferredInt::Size(id),
         }
     }
 }
 
-impl Int {
-    /// The number as a size, if it is one.
+impl InferredInt {
+    /// The number as a size; `None` if it is unknown or negative.
     pub fn size(self) -> Option<InferredDim> {
         match self {
-            Int::Known(n) => u64::try_from(n).ok().map(InferredDim::Known),
-            Int::Size(id) => Some(InferredDim::Unknown(id)),
-            Int::Unknown => None,
+            InferredInt::Known(n) => u64::try_from(n).ok().map(InferredDim::Known),
+            InferredInt::Size(id) => Some(InferredDim::Unknown(id)),
+            InferredInt::Unknown => None,
         }
     }
 }
@@ -154,19 +154,19 @@ impl PartialEq for KnownElements {
 }
 
 impl Fact {
-    /// An output of this type and shape.
+    /// Facts about an output of which only type and shape are known.
     pub fn new(dtype: Option<TfType>, dims: Dims) -> Self {
         Fact { dtype, dims, value: None, element: None, dead: false }
     }
-    /// A constant; its value is kept if it is small.
+    /// Facts about a constant; the value is kept if it has at most [`MOST_ELEMENTS`] elements.
     pub fn constant(tensor: &Tensor) -> Self {
         let small = tensor.len() as u64 <= MOST_ELEMENTS;
         let value = small.then(|| KnownElements::Tensor(tensor.clone()));
         Fact { value, ..Fact::new(Some(TfType::Data(tensor.dtype)), Dims::known(&tensor.dims)) }
     }
-    /// Integers of a known shape, of which some may be unknown.
-    pub fn ints(dtype: TfType, dims: &[u64], values: Vec<Int>) -> Self {
-        let known = |v: &Int| if let Int::Known(n) = v { Some(*n) } else { None };
+    /// Facts about an integer array of known shape, some of whose elements may be unknown.
+    pub fn ints(dtype: TfType, dims: &[u64], values: Vec<InferredInt>) -> Self {
+        let known = |v: &InferredInt| if let InferredInt::Known(n) = v { Some(*n) } else { None };
         let fits = element_count(dims) == Some(values.len() as u64);
         let value = match (values.iter().map(known).collect::<Option<Vec<i64>>>(), dtype) {
             _ if !fits => None,
@@ -176,7 +176,7 @@ impl Fact {
         };
         Fact { value, ..Fact::new(Some(dtype), Dims::known(dims)) }
     }
-    /// A handle of what `element` tells.
+    /// Facts about a handle of a list or variable.
     pub fn handle(dtype: TfType, element: ElementSpec) -> Self {
         Fact { element: Some(Arc::new(element)), ..Fact::new(Some(dtype), Dims::known(&[])) }
     }
@@ -184,16 +184,16 @@ impl Fact {
     pub fn tensor(&self) -> Option<&Tensor> {
         if let Some(KnownElements::Tensor(t)) = &self.value { Some(t) } else { None }
     }
-    /// The integers that it holds, if any of them is known.
-    pub fn as_ints(&self) -> Option<Vec<Int>> {
+    /// Elements of an integer value, if any of them is known.
+    pub fn as_ints(&self) -> Option<Vec<InferredInt>> {
         match self.value.as_ref()? {
-            KnownElements::Tensor(t) => Some(t.to_i64s()?.into_iter().map(Int::Known).collect()),
+            KnownElements::Tensor(t) => Some(t.to_i64s()?.into_iter().map(InferredInt::Known).collect()),
             KnownElements::Ints(all) => Some(all.to_vec()),
         }
     }
 }
 
-/// Integers as a tensor of a type of shapes, `s32` or `s64`; `None` for another one, or where one does not fit.
+/// Tensor of the integer type `s32` or `s64` with these elements; `None` for another type, or if an element does not fit.
 pub fn integers(dtype: DType, dims: &[u64], values: &[i64]) -> Option<Tensor> {
     match dtype {
         DType::S64 => Some(Tensor::of(dims, values)),

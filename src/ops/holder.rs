@@ -1,4 +1,4 @@
-//! State of TensorArrays and stacks while a graph is lowered: ops change it by way of a handle.
+//! TensorArrays and stacks during lowering. Ops change their elements through handles.
 use super::Value;
 use crate::diag::{Code, Error, Result};
 use crate::util::id_vec::{Id, IdVec};
@@ -13,9 +13,9 @@ crate::ids! {
 pub enum HolderKind {
     /// A TensorArray.
     Array {
-        /// Whether it may grow.
+        /// Whether writes beyond the end make it grow.
         dynamic: bool,
-        /// Whether what is written is added to what is there: it holds gradients.
+        /// Whether a write adds to the element instead of replacing it, as in a TensorArray of gradients.
         adds: bool,
     },
     /// A stack.
@@ -25,50 +25,50 @@ pub enum HolderKind {
 /// The state of one TensorArray or stack.
 #[derive(Clone, Debug)]
 pub struct Holder {
-    /// The name of the node that made it.
+    /// Name of the node that made it.
     pub name: String,
     /// Kind of the holder.
     pub kind: HolderKind,
-    /// Elements of the holder, a `List` or an `UnshapedList`.
+    /// Elements, as a `Value::List` or `Value::UnshapedList`.
     pub elements: Value,
-    /// The TensorArrays of its gradients, by the name of their source.
+    /// TensorArrays of its gradients, each with the name of its gradient source.
     pub gradients: Vec<(String, HolderId)>,
 }
 
-/// All holders of a program.
+/// All TensorArrays and stacks of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Holders {
     all: IdVec<HolderId, Holder>,
 }
 
 impl Holders {
-    /// Adds a holder.
+    /// Adds a TensorArray or stack; returns its id.
     pub fn add(&mut self, holder: Holder) -> HolderId {
         self.all.push(holder)
     }
-    /// A holder.
+    /// The TensorArray or stack with this id.
     ///
     /// # Errors
-    /// `Code::TypeMismatch` for one that a loop or a branch made, outside of it.
+    /// `Code::TypeMismatch` if it was made by a loop or branch and is used outside of it.
     pub fn get(&self, id: HolderId) -> Result<&Holder> {
         self.all.get(id).ok_or_else(gone)
     }
-    /// A holder, to be changed.
+    /// The TensorArray or stack with this id, mutable.
     ///
     /// # Errors
     /// Those of [`Self::get`].
     pub fn get_mut(&mut self, id: HolderId) -> Result<&mut Holder> {
         if id.index() < self.all.len() { Ok(&mut self.all[id]) } else { Err(gone()) }
     }
-    /// How many there are.
+    /// Number of TensorArrays and stacks.
     pub fn len(&self) -> usize {
         self.all.len()
     }
-    /// Whether there are none.
+    /// Whether there are no TensorArrays and stacks.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
-    /// Forgets all but the first holders: those that a loop or a branch made for itself.
+    /// Drops all but the first `len`: at the end of a loop or branch, those made inside it.
     pub fn truncate(&mut self, len: usize) {
         if len < self.all.len() {
             self.all = std::mem::take(&mut self.all).into_iter().take(len).collect();
@@ -77,7 +77,7 @@ impl Holders {
             }
         }
     }
-    /// The TensorArray for the gradients of another one with this source; made where there is none. It begins with zeros.
+    /// The TensorArray of gradients of `of` with this gradient source; one whose elements are `zeros` is made if there is none.
     ///
     /// # Errors
     /// Those of [`Self::get`], and `Code::TypeMismatch` for a stack.

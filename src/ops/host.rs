@@ -1,5 +1,5 @@
-//! Ops that are never compiled, but whose outputs have a shape that is worth knowing: what is fed, variables, control flow of
-//! the old kind, ops whose result's size depends on the data.
+//! Ops that are never compiled but have useful output shapes: feeds, variables, control flow of TensorFlow 1, and ops whose
+//! output sizes depend on the data.
 use super::fact::{Dims, Fact};
 use super::join::Join;
 use super::shape::{PRED, S32, S64, nothing, pass_first};
@@ -9,7 +9,7 @@ use crate::diag::Result;
 use crate::graph::{Attr, TfType};
 use std::collections::HashSet;
 
-/// An op without a lowering.
+/// Definition of an op that has no lowering.
 pub struct HostRow {
     /// TensorFlow's name.
     pub name: &'static str,
@@ -24,29 +24,29 @@ pub struct HostRow {
 /// Purpose of an op without a lowering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Takes its value from outside: a feed, an argument of a function.
+    /// Receives its value from outside: a feed or a function argument.
     Fed,
     /// Marks a result of a function.
     Returned,
-    /// Control flow of TensorFlow 1, of which `prepare` makes functions.
+    /// Control flow of TensorFlow 1, which `prepare` turns into functions.
     Flow,
-    /// Writes variables to a checkpoint or reads them.
+    /// Saves variables to a checkpoint or restores them.
     Saves,
-    /// Sends to another device or receives from one, or keeps values aside.
+    /// Sends a value to another device, receives one, or stages values for later.
     Sends,
-    /// Works on strings, prints or ends the program.
+    /// Handles strings, prints, or ends the program.
     Host,
 }
 
 impl Role {
-    /// Whether it stands at the border of a graph: there is no work in it, and no value goes through it from one op to another.
+    /// Whether the op is at the boundary of a graph: it computes nothing and carries no value from one op to another.
     pub fn is_border(self) -> bool {
         match self {
             Role::Fed | Role::Returned | Role::Saves => true,
             Role::Flow | Role::Sends | Role::Host => false,
         }
     }
-    /// Whether it marks where values come in or go out.
+    /// Whether the op marks where values enter or leave the graph.
     pub fn is_structural(self) -> bool {
         matches!(self, Role::Fed | Role::Returned)
     }
@@ -56,13 +56,13 @@ const fn host(name: &'static str, signature: &'static str, role: Role, shape: Sh
     HostRow { name, signature, role, shape }
 }
 
-/// The rows, by name.
+/// Ops that are never compiled, sorted by name.
 pub const ROWS: &[HostRow] = &[
     host("Abort", "->", Role::Host, nothing),
     host("Enter", "data -> output", Role::Flow, pass_first),
     host("Exit", "data -> output", Role::Flow, pass_first),
     host("InitializeTableFromTextFileV2", "table_handle filename ->", Role::Host, nothing),
-    host("LoopCond", "input -> output", Role::Flow, |cx| cx.one(PRED, vec![])),
+    host("LoopCond", "input -> output", Role::Flow, |cx| cx.one_output(PRED, vec![])),
     host("Merge", "inputs* -> output value_index", Role::Flow, merge),
     host("MergeV2Checkpoints", "checkpoint_prefixes destination_prefix ->", Role::Saves, nothing),
     host("NextIteration", "data -> output", Role::Flow, pass_first),
@@ -77,7 +77,9 @@ pub const ROWS: &[HostRow] = &[
     host("RestoreV2", "prefix tensor_names shape_and_slices -> tensors*", Role::Saves, restore),
     host("Save", "filename tensor_names data* ->", Role::Saves, nothing),
     host("SaveV2", "prefix tensor_names shape_and_slices tensors* ->", Role::Saves, nothing),
-    host("ShardedFilename", "basename shard num_shards -> filename", Role::Saves, |cx| cx.one(TfType::String, vec![])),
+    host("ShardedFilename", "basename shard num_shards -> filename", Role::Saves, |cx| {
+        cx.one_output(TfType::String, vec![])
+    }),
     host("Stage", "values* ->", Role::Sends, nothing),
     host("Switch", "data pred -> output_false output_true", Role::Flow, switch),
     host("Unstage", "-> values*", Role::Sends, restore),
@@ -89,7 +91,7 @@ pub const ROWS: &[HostRow] = &[
     host("_Send", "tensor ->", Role::Sends, nothing),
 ];
 
-/// The row of an op that is never compiled.
+/// Definition of an op that is never compiled.
 pub fn find_host(op: &str) -> Option<&'static HostRow> {
     ROWS.binary_search_by_key(&op, |r| r.name).ok().map(|i| &ROWS[i])
 }
@@ -99,7 +101,7 @@ fn placeholder(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some(Attr::Shape(shape)) => cx.attr_shape(&shape.clone()),
         _ => cx.unranked(Why::Attribute),
     };
-    cx.typed("dtype", dims)
+    cx.one_output_typed_by("dtype", dims)
 }
 
 fn argument(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -107,7 +109,7 @@ fn argument(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some(Attr::Shapes(shapes)) if shapes.len() == 1 => cx.attr_shape(&shapes[0].clone()),
         _ => cx.unranked(Why::Attribute),
     };
-    cx.typed("T", dims)
+    cx.one_output_typed_by("T", dims)
 }
 
 fn switch(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -117,20 +119,20 @@ fn switch(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![side(false), side(true)])
 }
 
-/// Any of the inputs that are computed.
+/// Shape function of `Merge`: facts that hold for every input that is computed.
 fn merge(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let first = cx.args.iter().position(|arg| !arg.dead).unwrap_or(0);
     let mut fact = cx.arg(first)?.clone();
     let mut made = HashSet::new();
     for arg in cx.args.iter().skip(first + 1).filter(|arg| !arg.dead) {
         let mut join = Join { symbols: cx.symbols, site: cx.site, made: &mut made };
-        fact = Fact { dtype: fact.dtype.or(arg.dtype), ..join.facts(&fact, arg) };
+        fact = Fact { dtype: fact.dtype.or(arg.dtype), ..join.join_facts(&fact, arg) };
     }
     fact.dtype = fact.dtype.or(cx.attr_type("T"));
     Ok(vec![fact, Fact::new(S32, Dims::known(&[]))])
 }
 
-/// Tensors of the types that the node says.
+/// Shape function of restore ops: tensors of the types in attribute `dtypes`, of unknown shape.
 fn restore(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let Some(Attr::Types(types)) = cx.node.attr("dtypes") else { return Ok(vec![]) };
     let open = |cx: &mut ShapeCtx, t: &TfType| Fact::new(Some(t.stored()), cx.unranked(Why::Data));
@@ -140,7 +142,7 @@ fn restore(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// Shape function of ops that receive from another device: the declared type, of any shape.
 fn received(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.unranked(Why::Data);
-    cx.typed("tensor_type", dims)
+    cx.one_output_typed_by("tensor_type", dims)
 }
 
 /// Shape function of ops that fill empty rows of a sparse matrix: the entries of the input, and one for each empty row.
@@ -148,12 +150,12 @@ fn received(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// # Errors
 /// Those of [`ShapeCtx`].
 pub fn sparse_fill(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (indices, n) = (cx.of_rank(0, 2)?, cx.fresh(Why::Data));
-    let rows = match cx.ints(2).as_deref() {
+    let (indices, n) = (cx.dims_of_rank(0, 2)?, cx.fresh_dim(Why::Data));
+    let rows = match cx.partial_ints(2).as_deref() {
         Some([rows, ..]) => rows.size(),
         _ => None,
     };
-    let rows = rows.unwrap_or_else(|| cx.fresh(Why::Value(2)));
+    let rows = rows.unwrap_or_else(|| cx.fresh_dim(Why::Value(2)));
     Ok(vec![
         Fact::new(S64, vec![n, indices[1]].into()),
         Fact::new(cx.dtype(1), vec![n].into()),
@@ -162,21 +164,22 @@ pub fn sparse_fill(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     ])
 }
 
-/// Indices and the shape that they lead into, of another rank.
+/// Shape function of `SparseReshape`: indices of the new rank, and the new shape.
 ///
 /// # Errors
 /// Those of [`ShapeCtx`].
 pub fn sparse_reshape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (indices, rank) = (cx.of_rank(0, 2)?, cx.of_rank(2, 1)?);
+    let (indices, rank) = (cx.dims_of_rank(0, 2)?, cx.dims_of_rank(2, 1)?);
     Ok(vec![Fact::new(S64, vec![indices[0], rank[0]].into()), Fact::new(S64, rank.into())])
 }
 
-/// Each value once, and for each element which it is; with `counts` how often each is there.
+/// Shape function of `Unique`: the distinct values, for each element the position of its value among them, and with `counts`
+/// the number of occurrences of each.
 ///
 /// # Errors
 /// Those of [`ShapeCtx`].
 pub fn unique(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
-    let n = cx.fresh(Why::Data);
+    let n = cx.fresh_dim(Why::Data);
     let index = cx.attr_type("out_idx");
     let flat = cx.args.len() == 1 || cx.constant_ints(1).is_some_and(|axes| axes.is_empty());
     let x = cx.ranked(0)?;
@@ -187,7 +190,7 @@ pub fn unique(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
             let length = std::mem::replace(&mut dims[axis], n);
             (dims.into(), length)
         }
-        _ => (cx.unranked_from(0), cx.fresh(Why::Data)),
+        _ => (cx.unranked_from(0), cx.fresh_dim(Why::Data)),
     };
     let mut out = vec![Fact::new(cx.dtype(0), values), Fact::new(index, vec![length].into())];
     if counts {
@@ -196,23 +199,23 @@ pub fn unique(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
     Ok(out)
 }
 
-/// The positions of what is not zero: as many as the data has, one index a dimension.
+/// Shape function of `Where`: positions of the nonzero elements, one index per dimension; their number depends on the data.
 ///
 /// # Errors
 /// Those of [`ShapeCtx`].
 pub fn positions(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.fresh(Why::Data);
+    let n = cx.fresh_dim(Why::Data);
     let rank = match cx.ranked(0)? {
         Some(dims) => InferredDim::Known(dims.len() as u64),
         None => {
             let why = cx.cause(0);
-            cx.fresh(why)
+            cx.fresh_dim(why)
         }
     };
-    cx.one(S64, vec![n, rank])
+    cx.one_output(S64, vec![n, rank])
 }
 
-/// Rows of `data` in as many groups as the node says.
+/// Shape function of `DynamicPartition`: `num_partitions` outputs, each with a data-dependent number of rows of `data`.
 ///
 /// # Errors
 /// Those of [`ShapeCtx`].
@@ -223,7 +226,7 @@ pub fn dynamic_partition(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     for _ in 0..groups {
         let dims = match (&data, &partitions) {
             (Some(data), Some(places)) if places.len() <= data.len() => {
-                let n = cx.fresh(Why::Data);
+                let n = cx.fresh_dim(Why::Data);
                 [&[n], &data[places.len()..]].concat().into()
             }
             _ => cx.unranked_from(0),

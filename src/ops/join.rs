@@ -1,37 +1,37 @@
-//! Join of facts about a value that may come from one place or another: branches, and iterations of a loop.
-use super::fact::{Dims, ElementSpec, Fact, Int};
+//! Join of facts about a value that may come from several places: the branches of a condition, or the iterations of a loop.
+use super::fact::{Dims, ElementSpec, Fact, InferredInt};
 use super::symbols::{DimId, InferredDim, Site, Symbols, Why};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A meeting of values at one node. Sizes that it made stay as they are when the values meet there again, so that a loop's
-/// facts settle.
+/// Join of facts at one node. Unknown sizes that an earlier join introduced here are reused, so that the facts of a loop reach
+/// a fixed point.
 pub struct Join<'a> {
-    /// The unknown sizes.
+    /// All unknown sizes of the inference.
     pub symbols: &'a mut Symbols,
-    /// Where the values meet.
+    /// The node at which the values meet.
     pub site: Site,
-    /// The sizes that were made here.
+    /// Unknown sizes that joins at this node introduced.
     pub made: &'a mut HashSet<DimId>,
 }
 
 impl Join<'_> {
-    /// Join of two facts: what both of them state.
-    pub fn facts(&mut self, a: &Fact, b: &Fact) -> Fact {
+    /// Join of two facts: what holds by both of them.
+    pub fn join_facts(&mut self, a: &Fact, b: &Fact) -> Fact {
         let element = match (&a.element, &b.element) {
             (Some(x), Some(y)) => Some(self.elements(x, y)),
             _ => None,
         };
         Fact {
             dtype: a.dtype.filter(|_| a.dtype == b.dtype),
-            dims: self.dims(&a.dims, &b.dims),
+            dims: self.join_shapes(&a.dims, &b.dims),
             value: a.value.clone().filter(|_| a.value == b.value),
             element,
             dead: a.dead && b.dead,
         }
     }
 
-    /// A list of open shape has that of one that is settled.
+    /// Join of two element specs. A list of open shape takes the shape of the other one.
     fn elements(&mut self, a: &Arc<ElementSpec>, b: &Arc<ElementSpec>) -> Arc<ElementSpec> {
         if a == b {
             return a.clone();
@@ -39,19 +39,19 @@ impl Join<'_> {
         let dims = match (a.open, b.open) {
             (true, false) => b.dims.clone(),
             (false, true) => a.dims.clone(),
-            _ => self.dims(&a.dims, &b.dims),
+            _ => self.join_shapes(&a.dims, &b.dims),
         };
         Arc::new(ElementSpec {
             dtype: a.dtype.filter(|_| a.dtype == b.dtype),
             dims,
-            length: if a.length == b.length { a.length } else { Int::Unknown },
+            length: if a.length == b.length { a.length } else { InferredInt::Unknown },
             open: a.open && b.open,
             variable: a.variable.clone().filter(|_| a.variable == b.variable),
         })
     }
 
-    /// The shape that covers both.
-    pub fn dims(&mut self, a: &Dims, b: &Dims) -> Dims {
+    /// Most specific shape that includes both shapes.
+    pub fn join_shapes(&mut self, a: &Dims, b: &Dims) -> Dims {
         match (a, b) {
             (a, b) if a == b => a.clone(),
             (Dims::Unranked(id), _) if self.made.contains(id) => a.clone(),

@@ -1,7 +1,7 @@
-//! Linear algebra on the last two dimensions; the others are a batch.
+//! Linear algebra on the last two dimensions of an array; the dimensions before them are a batch.
 //!
-//! Solving, inverting and determinants are one Gauss-Jordan elimination with partial pivoting, a loop over columns that is
-//! vectorised over the batch.
+//! Solving, inverting and determinants share one Gauss-Jordan elimination with partial pivoting, a loop over columns that is
+//! vectorized over the batch.
 mod band_solve;
 mod batch;
 mod blocks;
@@ -17,8 +17,8 @@ mod schur;
 mod tridiagonal;
 
 use super::ShapeCtx;
+use super::counted_loop::counted_loop;
 use super::fact::{Dims, Fact};
-use super::rounds::rounds;
 use super::row::op;
 use super::shape::same;
 use super::{LowerCtx, OpRow, Value};
@@ -30,7 +30,7 @@ use crate::tensor::DType;
 
 const FIELDS: &str = "f32, f64, c64, c128";
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 #[rustfmt::skip]
 pub const ROWS: &[&[OpRow]] = &[&[
     op("Cholesky",              "input -> output",        cholesky).shape(same).dtypes(FIELDS),
@@ -42,7 +42,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("LogMatrixDeterminant",  "input -> sign log_abs_determinant", log_determinant).shape(|cx| determinant_shape(cx, 2)).dtypes(FIELDS),
 ], tridiagonal::ROWS, jacobi::ROWS, least_squares::ROWS, functions::ROWS, exponential::ROWS, band_solve::ROWS, batch::ROWS];
 
-/// The sizes of input `i`, which must be square matrices.
+/// Sizes of input `i` and the order of its matrices, which must be square.
 fn square(cx: &LowerCtx, i: usize) -> Result<(Vec<Dim>, Dim)> {
     let dims = cx.dims(i)?;
     match dims[..] {
@@ -51,7 +51,7 @@ fn square(cx: &LowerCtx, i: usize) -> Result<(Vec<Dim>, Dim)> {
     }
 }
 
-/// Rows and columns exchanged, and conjugated if complex.
+/// Conjugate transpose of each matrix.
 fn adjoint(b: &mut Builder, x: InstId) -> InstId {
     let rank = b.rank(x);
     let mut perm: Vec<usize> = (0..rank).collect();
@@ -68,10 +68,10 @@ fn cholesky(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (row, column) = (cx.b.iota(DType::S32, &dims, rank - 2), cx.b.iota(DType::S32, &dims, rank - 1));
     let lower = cx.b.compare(Direction::Ge, row, column);
     let y = cx.b.select(lower, y, zero);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Both operands with their batch dimensions broadcast together.
+/// Both operands, broadcast to common batch dimensions.
 fn batched(cx: &mut LowerCtx, a: InstId, b: InstId) -> Result<(InstId, InstId)> {
     let (x, y) = (cx.b.dims(a).to_vec(), cx.b.dims(b).to_vec());
     let (i, j) = (x.len() - 2, y.len() - 2);
@@ -82,7 +82,7 @@ fn batched(cx: &mut LowerCtx, a: InstId, b: InstId) -> Result<(InstId, InstId)> 
     Ok((a, cx.b.broadcast_to(b, &[&batch[..], &y[j..]].concat())))
 }
 
-/// The matrix and the right-hand sides of a solve, checked.
+/// Matrix and right-hand sides of a linear system, with their shapes checked.
 fn system(cx: &mut LowerCtx) -> Result<(InstId, InstId)> {
     let (_, n) = square(cx, 0)?;
     let rhs = cx.dims(1)?;
@@ -99,7 +99,7 @@ fn triangular_solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (a, b) = system(cx)?;
     let solve = Op::TriangularSolve { left_side: true, lower, unit_diagonal: false, transpose_a };
     let y = cx.b.add_inst(solve, &[a, b]);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -108,7 +108,7 @@ fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         a = adjoint(cx.b, a);
     }
     let (y, _) = eliminate(cx.b, a, rhs);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn inverse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -119,7 +119,7 @@ fn inverse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let ones = identity(cx.b, cx.b.dtype(a), &dims);
     let (y, _) = eliminate(cx.b, a, ones);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn pivots_of(cx: &mut LowerCtx) -> Result<InstId> {
@@ -140,7 +140,7 @@ fn product(b: &mut Builder, x: InstId) -> InstId {
 fn determinant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let pivots = pivots_of(cx)?;
     let y = product(cx.b, pivots);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn log_determinant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -171,7 +171,7 @@ fn eliminate(b: &mut Builder, a: InstId, rhs: InstId) -> (InstId, InstId) {
     let work = b.concatenate(&[a, rhs], rank - 1);
     let whole = b.dims(work).to_vec();
     let pivots = b.full(b.dtype(a), &dims[..rank - 1], 1.0);
-    let end = rounds(b, "eliminate_column", n, &[work, pivots], |b, k, state| {
+    let end = counted_loop(b, "eliminate_column", n, &[work, pivots], |b, k, state| {
         eliminate_column(b, k, [state[0], state[1]]).to_vec()
     });
     let (work, pivots) = (end[0], end[1]);
@@ -201,11 +201,11 @@ fn eliminate_column(b: &mut Builder, k: InstId, [work, pivots]: [InstId; 2]) -> 
     let (is_pivot, is_current) = (b.compare(Direction::Eq, index, pivot_index), b.compare(Direction::Eq, index, k));
     let top = row_where(b, work, is_pivot);
     let old = row_where(b, work, is_current);
-    // Exchange the two rows.
+    // Exchange of the two rows.
     let mask = b.broadcast(is_pivot, &dims, &by_row);
     let old_wide = b.broadcast(old, &dims, &by_column);
     let work = b.select(mask, old_wide, work);
-    // The pivot itself, and the row scaled by it.
+    // Pivot, and its row divided by it.
     let top_at_k = column_at(b, top, k);
     let line = b.dims(top).to_vec();
     let divisor = b.broadcast(top_at_k, &line, &lead);
@@ -217,14 +217,14 @@ fn eliminate_column(b: &mut Builder, k: InstId, [work, pivots]: [InstId; 2]) -> 
     let cleared = b.sub(work, part);
     let mask = b.broadcast(is_current, &dims, &by_row);
     let work = b.select(mask, scaled_wide, cleared);
-    // Remember the pivot.
+    // Record the pivot.
     let negated = b.unary(ScalarOp::Negate, top_at_k);
     let pivot = b.select(swapped, negated, top_at_k);
     let pivot = b.broadcast(pivot, rows, &lead);
     [work, b.select(is_current, pivot, pivots)]
 }
 
-/// The row of the first of the largest elements of `column [batch.., rows]` at or below row `k`; `k` where all are NaN.
+/// Row of the first of the largest elements of `column [batch.., rows]` at or below row `k` by magnitude; `k` if all are NaN.
 fn pivot_at(b: &mut Builder, column: InstId, k: InstId) -> InstId {
     let rows = b.dims(column).to_vec();
     let last = rows.len() - 1;
@@ -248,12 +248,12 @@ fn pivot_at(b: &mut Builder, column: InstId, k: InstId) -> InstId {
     b.select(missing, current, pivot_row)
 }
 
-/// Element `k` of the last dimension: of matrices a column, of rows a number.
+/// Element `k` of the last dimension: column `k` of each matrix, or number `k` of each row.
 fn column_at(b: &mut Builder, x: InstId, k: InstId) -> InstId {
     line(b, x, b.rank(x) - 1, k)
 }
 
-/// Place `at` of dimension `axis`, as an array without it.
+/// Slice at position `at` of dimension `axis`, without that dimension.
 fn line(b: &mut Builder, x: InstId, axis: usize, at: InstId) -> InstId {
     let mut sizes = b.dims(x).to_vec();
     sizes[axis] = Dim::from(1);
@@ -266,7 +266,7 @@ fn line(b: &mut Builder, x: InstId, axis: usize, at: InstId) -> InstId {
     b.reshape(one, &sizes)
 }
 
-/// The array with another place `at` of dimension `axis`.
+/// Array with the slice at position `at` of dimension `axis` replaced by `value`.
 fn with_line(b: &mut Builder, x: InstId, axis: usize, at: InstId, value: InstId) -> InstId {
     let mut sizes = b.dims(x).to_vec();
     sizes[axis] = Dim::from(1);
@@ -278,7 +278,7 @@ fn with_line(b: &mut Builder, x: InstId, axis: usize, at: InstId, value: InstId)
     b.add_inst(Op::DynamicUpdateSlice, &operands)
 }
 
-/// The row of each matrix where `mask [batch.., rows]` is true, `[batch.., columns]`.
+/// Row of each matrix where `mask [batch.., rows]` is true, `[batch.., columns]`.
 fn row_where(b: &mut Builder, x: InstId, mask: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let rank = dims.len();
@@ -289,10 +289,10 @@ fn row_where(b: &mut Builder, x: InstId, mask: InstId) -> InstId {
     b.reduce(alone, zero, ScalarOp::Add, &[rank - 2])
 }
 
-/// `q` and `r` of batches of matrices `[batch.., m, n]` by Householder reflections, a loop over columns.
+/// QR decomposition of batches of matrices `[batch.., m, n]` by Householder reflections, a loop over columns.
 ///
-/// Outputs: `q [batch.., m, p]`, `r [batch.., p, n]`, p = m with `full_matrices`, else the smaller of m and n. The signs are
-/// LAPACK's: each reflection turns the column against the sign of its diagonal element.
+/// Outputs: `q [batch.., m, p]`, `r [batch.., p, n]`, with p = m for `full_matrices` and else min(m, n). Signs are LAPACK's:
+/// each reflection maps the column to the opposite sign of its diagonal element.
 fn qr(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (a, dims) = (cx.arg(0)?, cx.dims(0)?);
     let [.., m, n] = dims[..] else { return Err(cx.mismatch(format!("matrices are needed, not {dims:?}"))) };
@@ -300,7 +300,7 @@ fn qr(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let b = &mut *cx.b;
     let square = [&dims[..rank - 2], &[m, m]].concat();
     let q = identity(b, b.dtype(a), &square);
-    let end = rounds(b, "reflect_column", m.min(n), &[a, q], |b, k, state| {
+    let end = counted_loop(b, "reflect_column", m.min(n), &[a, q], |b, k, state| {
         reflect_column(b, k, [state[0], state[1]]).to_vec()
     });
     let (r, q) = (end[0], end[1]);
@@ -313,7 +313,7 @@ fn qr(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(q), Value::Array(r)])
 }
 
-/// One reflection: `r` becomes `h r`, `q` becomes `q h*`, with `h = 1 - tau v v*` and `v` 1 at row `k`.
+/// One Householder reflection `h = 1 - tau v v*` with `v` 1 at row `k`: `r` becomes `h r`, `q` becomes `q h*`.
 fn reflect_column(b: &mut Builder, k: InstId, [r, q]: [InstId; 2]) -> [InstId; 2] {
     let (v, tau) = reflector(b, r, k);
     let r = reflect_rows(b, r, v, tau);
@@ -322,7 +322,8 @@ fn reflect_column(b: &mut Builder, k: InstId, [r, q]: [InstId; 2]) -> [InstId; 2
     [r, adjoint(b, turned)]
 }
 
-/// `v [batch.., rows]`, 0 above row `k` and 1 there, and `tau [batch..]`, with which `1 - tau v v*` clears column `k` below row `k`.
+/// Householder vector `v [batch.., rows]`, 0 above row `k` and 1 there, and `tau [batch..]`, so that `1 - tau v v*` clears
+/// column `k` below row `k`.
 fn reflector(b: &mut Builder, r: InstId, k: InstId) -> (InstId, InstId) {
     let dims = b.dims(r).to_vec();
     let rank = dims.len();
@@ -390,13 +391,13 @@ fn conjugate(b: &mut Builder, x: InstId) -> InstId {
     b.elementwise(ScalarOp::Complex, &[real, imag])
 }
 
-/// The sum along one axis.
+/// Sum along one axis.
 fn total(b: &mut Builder, x: InstId, axis: usize) -> InstId {
     let zero = b.scalar(b.dtype(x), 0.0);
     b.reduce(x, zero, ScalarOp::Add, &[axis])
 }
 
-/// Squares of magnitudes, real.
+/// Squared magnitudes, real.
 fn norm_squared_of(b: &mut Builder, x: InstId) -> InstId {
     let size = b.unary(ScalarOp::Abs, x);
     b.mul(size, size)
@@ -407,13 +408,13 @@ fn norm_squared(b: &mut Builder, x: InstId, axis: usize) -> InstId {
     total(b, squares, axis)
 }
 
-/// The lengths along one axis, real.
+/// Euclidean norms along one axis, real.
 fn norm(b: &mut Builder, x: InstId, axis: usize) -> InstId {
     let squares = norm_squared(b, x, axis);
     b.unary(ScalarOp::Sqrt, squares)
 }
 
-/// The diagonal of each matrix `[batch.., n, n]`, `[batch.., n]`.
+/// Diagonal of each matrix: `[batch.., n, n]` -> `[batch.., n]`.
 fn diagonal(b: &mut Builder, x: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let rank = dims.len();
@@ -423,7 +424,7 @@ fn diagonal(b: &mut Builder, x: InstId) -> InstId {
     total(b, alone, rank - 1)
 }
 
-/// Ones on the diagonals.
+/// Batch of identity matrices of these sizes.
 fn identity(b: &mut Builder, dtype: DType, dims: &[Dim]) -> InstId {
     let rank = dims.len();
     let (row, column) = (b.iota(DType::S32, dims, rank - 2), b.iota(DType::S32, dims, rank - 1));
@@ -432,18 +433,18 @@ fn identity(b: &mut Builder, dtype: DType, dims: &[Dim]) -> InstId {
     b.select(diagonal, one, zero)
 }
 
-/// The batch of both, rows and columns as the right side has them.
+/// Shape function of solves: the broadcast batch of both inputs, with the rows and columns of the right-hand side.
 fn solve_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (Some(a), Some(y)) = (cx.ranked(0)?, cx.ranked(1)?) else {
         let dims = cx.unranked_from(usize::from(cx.ranked(0)?.is_some()));
-        return cx.like(0, dims);
+        return cx.one_output_like(0, dims);
     };
     let ([batch_a @ .., _, n], [batch_y @ .., m, k]) = (&a[..], &y[..]) else {
         return Err(cx.mismatch("matrices are needed"));
     };
     let batch = cx.broadcast(&Dims::ranked(batch_a), &Dims::ranked(batch_y))?;
     let rows = cx.merge_dim(*n, *m).ok_or_else(|| cx.mismatch("matrix and right side have different rows"))?;
-    cx.like(0, [batch.as_ranked().unwrap_or(&[]), &[rows, *k]].concat())
+    cx.one_output_like(0, [batch.as_ranked().unwrap_or(&[]), &[rows, *k]].concat())
 }
 
 fn qr_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

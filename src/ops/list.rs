@@ -1,4 +1,5 @@
-//! `list_ops.cc`: TensorLists of equal elements, with a bound to their number, and of unlike ones.
+//! `list_ops.cc`: TensorLists. Lists of arrays of equal shape are one array with room for a bounded number of elements; others
+//! keep their elements apart.
 mod arrays;
 pub mod checks;
 mod ragged_rows;
@@ -57,10 +58,10 @@ const NODES: &[OpRow] = &[
     op("TensorListSplit", "tensor element_shape lengths -> output_handle", split).shape(shape::split).constants(&[2]),
 ];
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[NODES];
 
-/// Whether a node may change how many elements a list, a TensorArray or a stack has.
+/// Whether a node may change the number of elements of a list, a TensorArray or a stack.
 pub fn resizes_list(node: &Node) -> bool {
     match &*node.op {
         "TensorListPushBack" | "TensorListPopBack" | "TensorListResize" | "StackPushV2" | "StackPopV2" => true,
@@ -84,7 +85,7 @@ fn list(cx: &mut LowerCtx, i: usize) -> Result<ListValue> {
     }
 }
 
-/// The rows of a RaggedTensor that input 0 is a list or vector of.
+/// Rows of a RaggedTensor if input 0 is a vector or list of RaggedTensors.
 fn ragged_rows(cx: &LowerCtx) -> Option<RaggedValue> {
     match cx.args.first() {
         Some(Value::Ragged(ragged)) if ragged.is_rows => Some(ragged.clone()),
@@ -100,7 +101,7 @@ fn name_of(cx: &LowerCtx) -> Arc<str> {
     Arc::from(&*cx.node.name)
 }
 
-/// The element shape that input `i` gives, if all of it is known.
+/// Element shape that input `i` gives, if all of it is known.
 fn fixed_shape(cx: &LowerCtx, i: usize) -> Option<Vec<Dim>> {
     if cx.dims(i).ok()?.len() != 1 {
         return None;
@@ -110,22 +111,22 @@ fn fixed_shape(cx: &LowerCtx, i: usize) -> Option<Vec<Dim>> {
     product(&dims).filter(|&n| n <= 1i64 << 34).map(|_| dims)
 }
 
-/// The element shape that input `i` gives, as far as it is known; `None` where the input is not.
-fn told_shape(cx: &LowerCtx, i: usize) -> Option<Arc<PartialShape>> {
+/// Partial element shape that input `i` gives; `None` if the input is not known at compile time.
+fn partial_shape(cx: &LowerCtx, i: usize) -> Option<Arc<PartialShape>> {
     let (rank, sizes) = (cx.dims(i).ok()?.len(), cx.constant_dims(i).ok()?);
-    // a size that varies is open
+    // A size that varies between calls is unknown.
     let size = |v: Dim| if v.varies() { None } else { u64::try_from(v.pinned()).ok() };
     Some(Arc::new(PartialShape((rank == 1).then(|| sizes.into_iter().map(size).collect()))))
 }
 
-/// A list of zeros; `now` is how many there are, where that is a value and `length` the most that it may be.
-fn of_length(cx: &mut LowerCtx, length: Dim, now: Option<InstId>) -> Result<Vec<Value>> {
+/// A list of zeros. `now` is the number of elements where it is computed at run time; `length` is its upper bound then.
+fn zero_list(cx: &mut LowerCtx, length: Dim, now: Option<InstId>) -> Result<Vec<Value>> {
     let is_list = cx.node.tf_type("element_dtype") == Some(TfType::Variant);
     if is_list && now.is_none() {
         return heterogeneous_lists::of_length(cx, length);
     }
     let (dtype, dims) = (cx.attr_dtype("element_dtype")?, fixed_shape(cx, 0));
-    let list = Value::UnshapedList { length, now, dtype, name: name_of(cx), open: told_shape(cx, 0) };
+    let list = Value::UnshapedList { length, now, dtype, name: name_of(cx), open: partial_shape(cx, 0) };
     Ok(vec![with_shape(cx.b, list, dims.as_deref())?])
 }
 
@@ -136,30 +137,30 @@ fn reserve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let count = cx.arg(1)?;
             let count = cx.b.reshape(count, &[]);
             let (now, most) = bounded_count(cx, count).ok_or(refused)?;
-            return of_length(cx, most, Some(now));
+            return zero_list(cx, most, Some(now));
         }
     };
     let n = Dim::size(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?;
-    of_length(cx, n, None)
+    zero_list(cx, n, None)
 }
 
-/// A number of elements, a scalar s32, and the most that it may be: what follows from the program, or else what the caller allows. `None`
-/// inside of a loop or branch, where nothing bounds it.
+/// Number of elements as a scalar s32, and its upper bound: a bound proven by range analysis, else the caller's. `None` inside
+/// a loop or branch if no bound can be proven.
 pub(super) fn bounded_count(cx: &mut LowerCtx, count: InstId) -> Option<(InstId, Dim)> {
-    let range = cx.ranges.of(cx.b, count);
+    let range = cx.ranges.scalar_range(cx.b, count);
     let (now, most) = match range.bound().and_then(|most| Dim::size(most).ok()) {
         Some(most) if range.least >= 0 => (count, most),
-        Some(most) if cx.b.depth() == 1 => (cx.hold(count, most), most),
-        _ => cx.allowed(count)?,
+        Some(most) if cx.b.depth() == 1 => (cx.clamp_checked(count, most), most),
+        _ => cx.list_capacity(count)?,
     };
     Some((cx.b.convert(now, DType::S32), most))
 }
 
 fn empty(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    of_length(cx, Dim::from(0), None)
+    zero_list(cx, Dim::from(0), None)
 }
 
-/// The starts of element `index`: a scalar of the index type and zeros.
+/// Start indices of element `index` in the list's array: the index, then zeros.
 fn starts(b: &mut Builder, buffer: InstId, index: InstId) -> Vec<InstId> {
     let index = b.reshape(index, &[]);
     let zero = b.full_like(index, 0.0);
@@ -168,7 +169,7 @@ fn starts(b: &mut Builder, buffer: InstId, index: InstId) -> Vec<InstId> {
     out
 }
 
-/// An array with another row at `index`.
+/// Array with row `index` replaced by `row`.
 fn put(b: &mut Builder, buffer: InstId, row: InstId, index: InstId) -> InstId {
     let mut operands = vec![buffer, row];
     operands.extend(starts(b, buffer, index));
@@ -185,7 +186,7 @@ fn row(b: &mut Builder, buffer: InstId, index: InstId) -> InstId {
     b.reshape(item, &dims[1..])
 }
 
-/// The list in input 0, which has elements like `item`.
+/// List in input 0, whose elements must have the shape of `item`; a list of unknown element shape takes that of `item`.
 fn list_for(cx: &mut LowerCtx, item: InstId) -> Result<ListValue> {
     let dims = cx.b.dims(item).to_vec();
     cx.args[0] = with_shape(cx.b, cx.args[0].clone(), Some(&dims))?;
@@ -197,7 +198,7 @@ fn list_for(cx: &mut LowerCtx, item: InstId) -> Result<ListValue> {
     Ok(list)
 }
 
-/// An element as a row of the list's array.
+/// Element as a row of the list's array: `[dims..]` -> `[1, dims..]`.
 fn as_row(b: &mut Builder, item: InstId) -> InstId {
     let one = [&dims![1][..], b.dims(item)].concat();
     b.reshape(item, &one)
@@ -208,7 +209,7 @@ pub(super) fn set_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     write(cx, grows)
 }
 
-/// Sets an element of the list in input 0; one that `grows` has it afterwards.
+/// Lowers setting an element of the list in input 0. With `grows`, a list that is too short grows to hold the element.
 pub(super) fn write(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
     if let Some(list) = ragged_rows::with_item(cx)? {
         return Ok(vec![Value::Jagged(list)]);
@@ -266,7 +267,7 @@ fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     listed(list)
 }
 
-/// The list in input 0; an unshaped one gets the shape of input `i`, as all its elements are zeros of that shape.
+/// List in input 0. A list of unknown element shape, all of whose elements are zeros, takes the shape that input `i` gives.
 fn shaped(cx: &mut LowerCtx, i: usize) -> Result<ListValue> {
     let dims = fixed_shape(cx, i);
     cx.args[0] = with_shape(cx.b, cx.args[0].clone(), dims.as_deref())?;
@@ -293,7 +294,7 @@ pub(super) fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch("the list has no elements"));
     }
     let item = row(cx.b, list.buffer, index);
-    cx.one(item)
+    cx.one_output(item)
 }
 
 pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -310,7 +311,7 @@ pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         Value::Structured(list) => {
             let first = list.parts.first().cloned();
             match first {
-                Some(first) => within(cx, &first)?,
+                Some(first) => clamped_length(cx, &first)?,
                 None => return Err(cx.mismatch("a list without parts")),
             }
         }
@@ -325,16 +326,16 @@ pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
         _ => {
             let list = list(cx, 0)?;
-            within(cx, &list)?
+            clamped_length(cx, &list)?
         }
     };
-    cx.one(n)
+    cx.one_output(n)
 }
 
-/// How many elements a list has, so that what computes with it sees the most that there may be.
-fn within(cx: &mut LowerCtx, list: &ListValue) -> Result<InstId> {
+/// Number of elements of a list, clamped so that range analysis of its users sees the list's upper bound.
+fn clamped_length(cx: &mut LowerCtx, list: &ListValue) -> Result<InstId> {
     let now = list.length(cx.b)?;
-    let (range, Some(count)) = (cx.ranges.of(cx.b, now), list.count) else { return Ok(now) };
+    let (range, Some(count)) = (cx.ranges.scalar_range(cx.b, now), list.count) else { return Ok(now) };
     let most = i32::try_from(count.most).unwrap_or(i32::MAX);
     if range.least >= 0 && range.most <= i64::from(most) {
         return Ok(now);
@@ -352,7 +353,7 @@ fn element_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let dims = cx.b.dims(list.buffer)[1..].to_vec();
             let y = cx.b.numbers(DType::S64, &dims);
             let y = cx.b.convert(y, cx.attr_dtype("shape_type")?);
-            return cx.one(y);
+            return cx.one_output(y);
         }
     };
     let size = |d: &Option<u64>| d.map_or(-1, |d| d as i64);
@@ -363,7 +364,7 @@ fn element_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let y = cx.b.constant(y);
     let to = cx.attr_dtype("shape_type")?;
     let y = cx.b.convert(y, to);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 pub(super) fn push_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {

@@ -1,4 +1,5 @@
-//! TensorFlow's ops: one row and one function each, in families named after TensorFlow's `core/ops/*_ops.cc`.
+//! TensorFlow's ops: a row of a table and a lowering function for each op, in families named after TensorFlow's
+//! `core/ops/*_ops.cc`.
 mod checks;
 pub use checks::is_assertion;
 mod compact;
@@ -7,7 +8,7 @@ pub mod fact;
 pub mod host;
 pub mod join;
 pub mod element;
-mod rounds;
+mod counted_loop;
 pub mod row;
 mod shape;
 mod state;
@@ -53,11 +54,11 @@ pub use shape_ctx::ShapeCtx;
 pub use state::valueless;
 pub use store::Store;
 pub use string::text::{StringConstant, Text};
-pub use unsupported_ops::{LEFT_OUT, LeftOut, left_out};
+pub use unsupported_ops::{UNSUPPORTED_OPS, UnsupportedOps, unsupported_reason};
 pub use value::Value;
 pub use work::Work;
 
-/// Every family.
+/// Tables of op definitions, by family.
 pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("math", math::ROWS),
     ("array", array::ROWS),
@@ -83,13 +84,13 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
     ("xla", xla::ROWS),
 ];
 
-/// The row of a TensorFlow op.
+/// Definition of a TensorFlow op; `None` if it has no lowering.
 pub fn find(op: &str) -> Option<&'static OpRow> {
     static ROWS: std::sync::OnceLock<foldhash::HashMap<&'static str, &'static OpRow>> = std::sync::OnceLock::new();
     ROWS.get_or_init(|| all().map(|(_, row)| (row.name, row)).collect()).get(op).copied()
 }
 
-/// Whether an op only marks where a graph is fed, holds its variables, saves them or orders other nodes.
+/// Whether an op only marks where a graph is fed, holds or saves variables, or orders other nodes.
 pub fn is_border(op: &str) -> bool {
     match find(op) {
         Some(row) => row.border,
@@ -97,30 +98,30 @@ pub fn is_border(op: &str) -> bool {
     }
 }
 
-/// Whether each output of an op is the input of its number as it is.
+/// Whether output `i` of an op is its input `i`, unchanged, for every `i`.
 pub fn forwards(op: &str) -> bool {
     find(op).is_some_and(|row| row.forwards)
 }
 
-/// Every row with its family, in table order.
+/// Definitions of all ops that have a lowering, each with its family, in table order.
 pub fn all() -> impl Iterator<Item = (&'static str, &'static OpRow)> {
     FAMILIES.iter().flat_map(|(family, tables)| tables.iter().flat_map(|t| t.iter()).map(|row| (*family, row)))
 }
 
-/// Families whose ops move, make or describe data unless their rows say otherwise.
+/// Families whose ops only move, create or describe data, unless their definitions state their work.
 const MOVING: &[&str] = &["array", "control_flow", "list", "optional", "random"];
 
-/// The work of an op, if it is known: what its row says, or what follows from its family, or from going point by point. Ops
-/// that are never compiled do nothing that counts.
+/// Number of operations of an op, if known: from its definition, or else from its family, or one per element for a pointwise
+/// op. Ops that are never compiled count as no work.
 pub fn work(op: &str) -> Option<Work> {
     static KNOWN: std::sync::OnceLock<foldhash::HashMap<&'static str, Work>> = std::sync::OnceLock::new();
     let known = || {
         let rows = all().filter_map(|(family, row)| {
-            let moves = MOVING.contains(&family).then_some(Work::Nothing);
-            let each = matches!(row.shapes, Shapes::Pointwise).then_some(Work::EachResult(1));
+            let moves = MOVING.contains(&family).then_some(Work::None);
+            let each = matches!(row.shapes, Shapes::Pointwise).then_some(Work::PerOutputElement(1));
             row.work.or(moves).or(each).map(|work| (row.name, work))
         });
-        rows.chain(host::ROWS.iter().map(|row| (row.name, Work::Nothing))).collect()
+        rows.chain(host::ROWS.iter().map(|row| (row.name, Work::None))).collect()
     };
     KNOWN.get_or_init(known).get(op).copied()
 }

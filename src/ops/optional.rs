@@ -1,4 +1,5 @@
-//! `optional_ops.cc`: values that may be missing. Conditions of TensorFlow 2 hand what their branches compute to their gradients so.
+//! `optional_ops.cc`: values that may be missing. Conditions of TensorFlow 2 pass intermediate values of their branches to
+//! their gradients in optionals.
 use super::fact::{Dims, Fact};
 use super::row::op;
 use super::shape_ctx::ShapeCtx;
@@ -19,7 +20,7 @@ const NODES: &[OpRow] = &[
     op("OptionalGetValue", "optional -> components*", get_value).shape(components).dtypes("any, also lists"),
 ];
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[NODES];
 
 fn from_value(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -46,10 +47,10 @@ fn optional(cx: &LowerCtx) -> Result<OptionalValue> {
 
 fn has_value(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let has_value = optional(cx)?.has_value;
-    cx.one(has_value)
+    cx.one_output(has_value)
 }
 
-/// The types of the components.
+/// Element types of the optional's components, from attribute `output_types`.
 fn types(cx: &LowerCtx) -> Result<Vec<TfType>> {
     match cx.node.attr("output_types") {
         Some(Attr::Types(types)) => Ok(types.to_vec()),
@@ -57,7 +58,7 @@ fn types(cx: &LowerCtx) -> Result<Vec<TfType>> {
     }
 }
 
-/// Shapes of an optional's components, as the node declares them.
+/// Declared shapes of the optional's components, from attribute `output_shapes`.
 fn shapes(cx: &LowerCtx) -> Vec<PartialShape> {
     match cx.node.attr("output_shapes") {
         Some(Attr::Shapes(shapes)) => shapes.to_vec(),
@@ -65,8 +66,8 @@ fn shapes(cx: &LowerCtx) -> Vec<PartialShape> {
     }
 }
 
-/// The components: where there is no value, whatever the arrays hold that stand for them. TensorFlow's kernel fails there, which only
-/// branches that are not taken do.
+/// Lowers `OptionalGetValue`. If the optional has no value, the components are arbitrary: TensorFlow's kernel fails then, so a
+/// valid graph reads them only in branches that are not taken.
 fn get_value(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (optional, types, shapes) = (optional(cx)?, types(cx)?, shapes(cx));
     let is_one = |(value, i): (&Value, usize)| match value {
@@ -95,8 +96,8 @@ fn get_value(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
 }
 
-/// Whether a gradient of one of these functions is being lowered. TensorFlow names it after the branch whose gradient it is, before or
-/// after that was rewritten to keep values: `NAME_grad_7` or `NAME_rewritten_grad_7` for `NAME_rewritten`.
+/// Whether the gradient of one of these functions is being lowered. TensorFlow names a gradient function after the branch
+/// function, before or after that was rewritten to keep values: `NAME_grad_7` or `NAME_rewritten_grad_7` for `NAME_rewritten`.
 fn is_for_gradient(cx: &LowerCtx, makers: &[Arc<str>]) -> bool {
     let is_gradient = |name: &str, maker: &str| {
         let rest = name.strip_prefix(maker.trim_end_matches("_rewritten"));
@@ -122,11 +123,11 @@ fn missing(cx: &mut LowerCtx, types: &[TfType]) -> Result<Vec<Value>> {
 }
 
 fn handle(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    cx.one(TfType::Variant, Dims::known(&[]))
+    cx.one_output(TfType::Variant, Dims::known(&[]))
 }
 
 fn has_value_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    cx.one(TfType::Data(DType::Pred), Dims::known(&[]))
+    cx.one_output(TfType::Data(DType::Pred), Dims::known(&[]))
 }
 
 fn components(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

@@ -1,9 +1,10 @@
-//! How many outputs a node has.
+//! Number of outputs of a node.
 use crate::graph::{Attr, Function, Node};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// The number of outputs of `node`, counting lists one by one; `None` where neither the op's row nor the attributes tell.
+/// Number of outputs of `node`, with the members of output lists counted one by one; `None` if neither the op's definition nor
+/// the attributes tell it.
 pub fn output_count(node: &Node, functions: &IndexMap<Arc<str>, Function>) -> Option<usize> {
     if let Some(function) = functions.get(&node.op) {
         return Some(function.rets.len());
@@ -15,14 +16,14 @@ pub fn output_count(node: &Node, functions: &IndexMap<Arc<str>, Function>) -> Op
     let lists = outputs.iter().filter(|name| name.ends_with('*')).count();
     match lists {
         0 => Some(outputs.len()),
-        // lists of one length
+        // All output lists of such an op have the same length.
         n if node.attr("top_paths").is_some() => Some(outputs.len() - n + n * list_length(node)?),
         1 => Some(outputs.len() - 1 + list_length(node)?),
         _ => None,
     }
 }
 
-/// The length of an op's only list of outputs, which is always named in one of these attributes.
+/// Length of an op's only output list, which one of these attributes always gives.
 fn list_length(node: &Node) -> Option<usize> {
     for name in
         ["num_split", "num", "Tout", "T", "output_types", "out_types", "dtypes", "num_partitions", "N", "top_paths"]

@@ -1,4 +1,4 @@
-//! Quantisation, and fake: rounding to what an integer type of few bits would hold.
+//! Quantization, and fake quantization: rounding to the values that an integer type of few bits can represent.
 mod contract;
 mod dequantize;
 mod levels;
@@ -26,44 +26,44 @@ use crate::tensor::DType;
 const VARS: &str = "inputs min max -> outputs";
 const GRAD: &str = "gradients inputs min max -> backprops_wrt_input backprop_wrt_min backprop_wrt_max";
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 #[rustfmt::skip]
 pub const ROWS: &[&[OpRow]] = &[&[
-    op("FakeQuantWithMinMaxArgs",                   "inputs -> outputs",               |cx| quantize(cx, Range::Attributes)).shape(same).dtypes("f32"),
-    op("FakeQuantWithMinMaxVars",                   VARS,                              |cx| quantize(cx, Range::Inputs)).shape(same).dtypes("f32"),
-    op("FakeQuantWithMinMaxVarsPerChannel",         VARS,                              |cx| quantize(cx, Range::Inputs)).shape(same).dtypes("f32"),
-    op("FakeQuantWithMinMaxArgsGradient",           "gradients inputs -> backprops",   |cx| gradient(cx, Range::Attributes)).shape(same).dtypes("f32"),
-    op("FakeQuantWithMinMaxVarsGradient",           GRAD,                              |cx| gradient(cx, Range::Inputs)).shape(gradient_shape).dtypes("f32"),
-    op("FakeQuantWithMinMaxVarsPerChannelGradient", GRAD,                              |cx| gradient(cx, Range::Inputs)).shape(gradient_shape).dtypes("f32"),
+    op("FakeQuantWithMinMaxArgs",                   "inputs -> outputs",               |cx| quantize(cx, RangeSource::Attributes)).shape(same).dtypes("f32"),
+    op("FakeQuantWithMinMaxVars",                   VARS,                              |cx| quantize(cx, RangeSource::Inputs)).shape(same).dtypes("f32"),
+    op("FakeQuantWithMinMaxVarsPerChannel",         VARS,                              |cx| quantize(cx, RangeSource::Inputs)).shape(same).dtypes("f32"),
+    op("FakeQuantWithMinMaxArgsGradient",           "gradients inputs -> backprops",   |cx| gradient(cx, RangeSource::Attributes)).shape(same).dtypes("f32"),
+    op("FakeQuantWithMinMaxVarsGradient",           GRAD,                              |cx| gradient(cx, RangeSource::Inputs)).shape(gradient_shape).dtypes("f32"),
+    op("FakeQuantWithMinMaxVarsPerChannelGradient", GRAD,                              |cx| gradient(cx, RangeSource::Inputs)).shape(gradient_shape).dtypes("f32"),
 ], dequantize::ROWS, quantize::ROWS, contract::ROWS, requantize::ROWS, per_channel::ROWS, pointwise::ROWS, shaping::ROWS, round_trip::ROWS, uniform::ROWS, uniform_conv::ROWS, uniform_hybrid::ROWS];
 
-/// Where the range comes from.
+/// Source of a quantization range.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Range {
+enum RangeSource {
     /// Attributes `min` and `max`.
     Attributes,
-    /// The two inputs behind the first ones: scalars, or vectors over the last dimension.
+    /// Two inputs behind the data inputs: scalars, or vectors over the last dimension.
     Inputs,
 }
 
-/// A range moved so that zero is one of its steps: arrays like `min`.
-struct Nudged {
+/// Quantization range moved so that zero is exactly representable (nudged); arrays of the shape of `min`.
+struct NudgedRange {
     low: InstId,
     high: InstId,
     step: InstId,
-    /// Steps in a unit: by a division of its own, which is not always 1 / `step`.
+    /// Steps per unit, by a division of its own: not always equal to 1 / `step` in floating point.
     inverse: InstId,
-    /// How many steps zero is above `low`.
+    /// Number of steps from `low` to zero.
     zero: InstId,
-    /// False where the range is empty at zero and the result is zero.
+    /// False where `min` and `max` are both zero; the result is zero there.
     real: InstId,
 }
 
-/// `min` and `max`; `at` is the input of `min`.
-fn bounds(cx: &mut LowerCtx, range: Range, at: usize) -> Result<[InstId; 2]> {
+/// Arrays `min` and `max` of the range; input `at` is `min`.
+fn bounds(cx: &mut LowerCtx, range: RangeSource, at: usize) -> Result<[InstId; 2]> {
     match range {
-        Range::Inputs => Ok([cx.arg(at)?, cx.arg(at + 1)?]),
-        Range::Attributes => {
+        RangeSource::Inputs => Ok([cx.arg(at)?, cx.arg(at + 1)?]),
+        RangeSource::Attributes => {
             let number = |name: &str, default: f32| f64::from(cx.node.float(name).unwrap_or(default));
             let (low, high) = (number("min", -6.0), number("max", 6.0));
             Ok([cx.b.scalar(DType::F32, low), cx.b.scalar(DType::F32, high)])
@@ -71,7 +71,7 @@ fn bounds(cx: &mut LowerCtx, range: Range, at: usize) -> Result<[InstId; 2]> {
     }
 }
 
-fn nudged(cx: &mut LowerCtx, [low, high]: [InstId; 2]) -> Result<Nudged> {
+fn nudge_range(cx: &mut LowerCtx, [low, high]: [InstId; 2]) -> Result<NudgedRange> {
     let digits = cx.node.int("num_bits").unwrap_or(8);
     if !(2..=16).contains(&digits) {
         return Err(Error::user(Code::BadAttr, format!("num_bits is {digits}, and 2 to 16 are possible")));
@@ -93,29 +93,29 @@ fn nudged(cx: &mut LowerCtx, [low, high]: [InstId; 2]) -> Result<Nudged> {
     let below = b.unary(ScalarOp::Negate, low);
     let below = b.mul(below, inverse);
     let zero = nearest(b, below);
-    Ok(Nudged { low, high, step, inverse, zero, real: b.binary(ScalarOp::Or, a, c) })
+    Ok(NudgedRange { low, high, step, inverse, zero, real: b.binary(ScalarOp::Or, a, c) })
 }
 
-/// The whole number that is nearest, the upper one of two.
+/// Nearest whole number; halves are rounded up.
 fn nearest(b: &mut Builder, x: InstId) -> InstId {
     let half = b.full_like(x, 0.5);
     let raised = b.add(x, half);
     b.unary(ScalarOp::Floor, raised)
 }
 
-/// A value of the range over an array of these sizes, along its last dimension.
+/// A per-channel value broadcast along the last dimension of an array of these sizes.
 fn widen(b: &mut Builder, x: InstId, dims: &[Dim]) -> InstId {
     b.broadcast_to(x, dims)
 }
 
-/// The steps from zero to the nearest one, times the step: the same operations in the same order as TensorFlow's kernels, whose
-/// results are some unit in the last place from those of any other order.
-fn quantize(cx: &mut LowerCtx, range: Range) -> Result<Vec<Value>> {
+/// Lowers fake quantization: the nearest multiple of the step within the range. Operations and their order are those of
+/// TensorFlow's kernels; another order would differ by some units in the last place.
+fn quantize(cx: &mut LowerCtx, range: RangeSource) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let limits = bounds(cx, range, 1)?;
-    // TensorFlow's kernel of one fed range divides, the others multiply.
-    let divides = range == Range::Inputs && cx.b.rank(limits[0]) == 0;
-    let n = nudged(cx, limits)?;
+    // TensorFlow's kernel divides for a single range from inputs, and multiplies by the inverse for all others.
+    let divides = range == RangeSource::Inputs && cx.b.rank(limits[0]) == 0;
+    let n = nudge_range(cx, limits)?;
     let b = &mut *cx.b;
     let wide = [n.low, n.high, n.step, n.inverse, n.zero, n.real].map(|v| widen(b, v, &dims));
     let [low, high, step, inverse, zero, real] = wide;
@@ -128,15 +128,16 @@ fn quantize(cx: &mut LowerCtx, range: Range) -> Result<Vec<Value>> {
     let y = b.mul(whole, step);
     let nothing = b.full_like(y, 0.0);
     let y = b.select(real, y, nothing);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// The gradient passes inside the range; what lies below or above it counts for `min` or `max`.
-fn gradient(cx: &mut LowerCtx, range: Range) -> Result<Vec<Value>> {
+/// Lowers the gradient of fake quantization: it passes inside the range; values below and above contribute to the gradients of
+/// `min` and `max`.
+fn gradient(cx: &mut LowerCtx, range: RangeSource) -> Result<Vec<Value>> {
     let (g, x, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(1)?);
     let limits = bounds(cx, range, 2)?;
     let per_channel = cx.b.rank(limits[0]) == 1;
-    let n = nudged(cx, limits)?;
+    let n = nudge_range(cx, limits)?;
     let b = &mut *cx.b;
     let [low, high, real] = [n.low, n.high, n.real].map(|v| widen(b, v, &dims));
     let (above_low, below_high) = (b.compare(Direction::Ge, x, low), b.compare(Direction::Le, x, high));
@@ -144,8 +145,8 @@ fn gradient(cx: &mut LowerCtx, range: Range) -> Result<Vec<Value>> {
     let empty = b.unary(ScalarOp::Not, real);
     let passed = b.binary(ScalarOp::Or, inside, empty);
     let inner = masked(b, g, passed);
-    if range == Range::Attributes {
-        return cx.one(inner);
+    if range == RangeSource::Attributes {
+        return cx.one_output(inner);
     }
     let axes: Vec<usize> = (0..dims.len() - usize::from(per_channel && !dims.is_empty())).collect();
     let mut total = |outside: Direction, border: InstId| {
@@ -159,7 +160,7 @@ fn gradient(cx: &mut LowerCtx, range: Range) -> Result<Vec<Value>> {
     Ok([inner, for_min, for_max].map(Value::Array).to_vec())
 }
 
-/// `x` times 1 or 0, as TensorFlow's kernels write it: what is infinite becomes NaN where it is left out.
+/// Multiplies `x` by a mask of 0 and 1, as TensorFlow's kernels do: an infinite element that is masked out becomes NaN.
 fn masked(b: &mut Builder, x: InstId, mask: InstId) -> InstId {
     let mask = b.convert(mask, b.dtype(x));
     b.mul(x, mask)

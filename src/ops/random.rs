@@ -1,7 +1,7 @@
-//! Random numbers that are functions of a seed, by Philox4x32-10.
+//! Stateless random numbers by Philox4x32-10.
 //!
 //! Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). As in TensorFlow's CPU kernels each block of
-//! four words makes consecutive elements, and floats take their low mantissa bits from a word.
+//! four words makes consecutive elements, and floats are made of the low bits of a word.
 mod binomial;
 mod categories;
 mod cuts;
@@ -35,7 +35,7 @@ const V2: &str = "shape key counter alg -> output";
 const FLOATS: &str = "f16, bf16, f32, f64";
 const INTS: &str = "s32, s64, u32, u64";
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] =
     &[STATELESS, gamma::ROWS, parameterized_normal::ROWS, poisson::ROWS, binomial::ROWS, shuffle::ROWS, stateful::ROWS];
 
@@ -54,42 +54,42 @@ const STATELESS: &[OpRow] = &[
     op("StatelessMultinomial",            "logits num_samples seed -> output", categories::stateless).shape(categories::shape).constants(&[1]).dtypes("f16, bf16, f32, f64"),
     op("StatelessRandomGetKeyCounter",    "seed -> key counter", |cx| key_counter(cx, false)),
     op("StatelessRandomGetKeyCounterAlg", "seed -> key counter alg", |cx| key_counter(cx, true)),
-    op("StatelessRandomGetAlg",           "-> alg", |cx| { let alg = cx.b.scalar(DType::S32, 1.0); cx.one(alg) }),
+    op("StatelessRandomGetAlg",           "-> alg", |cx| { let alg = cx.b.scalar(DType::S32, 1.0); cx.one_output(alg) }),
 ];
 
-/// How an op is seeded.
+/// Form in which an op takes its seed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// Two integers, scrambled into key and counter.
+    /// Two integers, which are scrambled into key and counter.
     Seed,
-    /// A key `u64[1]`, a counter `u64[2]` and an algorithm.
+    /// Inputs for the key `u64[1]`, the counter `u64[2]` and the algorithm.
     KeyCounter,
 }
 
-/// A generator: its key and counter as scalars u64.
+/// State of a random generator: key and counter as u64 scalars.
 struct Generator {
     key: InstId,
     counter: [InstId; 2],
     algorithm: Algorithm,
 }
 
-/// Algorithm of a random generator.
+/// Random number generators.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Algorithm {
     /// Philox4x32-10, with the distributions of TensorFlow's CPU kernels.
     Philox,
-    /// Threefry2x32-20, which only XLA has, with XLA's distributions (the high bits of a word).
+    /// Threefry2x32-20, which only XLA has; distributions use the high bits of a word, as XLA's do.
     ThreeFry,
 }
 
-/// Random numbers to be drawn: their type, sizes and number.
+/// Description of the random numbers that an op draws.
 struct Draw {
     dtype: DType,
-    /// The sizes of the result.
+    /// Sizes of the result.
     dims: Vec<Dim>,
-    /// The number of elements.
+    /// Number of elements of the result.
     count: Dim,
-    /// Where `minval` and `maxval` are among the inputs.
+    /// Index of input `minval`, which `maxval` follows.
     bounds: usize,
 }
 
@@ -109,7 +109,7 @@ fn draw(cx: &mut LowerCtx, source: Source, distribution: Distribution) -> Result
     drawn(cx, &philox, &Draw { dtype, dims, count, bounds }, distribution)
 }
 
-/// The sizes that input `i` tells, and how many elements that are.
+/// Sizes that input `i` lists, and their product.
 fn sizes(cx: &LowerCtx, i: usize) -> Result<(Vec<Dim>, Dim)> {
     let size = |&v: &Dim| Dim::size(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v}")));
     let dims = cx.constant_dims(i)?.iter().map(size).collect::<Result<Vec<Dim>>>()?;
@@ -117,7 +117,7 @@ fn sizes(cx: &LowerCtx, i: usize) -> Result<(Vec<Dim>, Dim)> {
     Ok((dims, count))
 }
 
-/// The number of elements of an array that is drawn.
+/// Number of elements of an array of random numbers, at most 2^31.
 fn counted(dims: &[Dim]) -> Result<Dim> {
     let count = product(dims).filter(|&n| n <= 1i64 << 31);
     count.ok_or_else(|| Error::user(Code::TooLarge, format!("{dims:?} random numbers")))
@@ -126,16 +126,16 @@ fn counted(dims: &[Dim]) -> Result<Dim> {
 fn drawn(cx: &mut LowerCtx, generator: &Generator, draw: &Draw, distribution: Distribution) -> Result<Vec<Value>> {
     let y = distribution(cx, generator, draw)?;
     let y = cx.b.reshape(y, &draw.dims);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Element `i` of a vector, a scalar.
+/// Element `i` of a vector, as a scalar.
 fn element(b: &mut Builder, x: InstId, i: Dim) -> InstId {
     let one = b.slice(x, &[SliceDim { start: i, limit: i + 1, stride: Dim::from(1) }]);
     b.reshape(one, &[])
 }
 
-/// A vector of two seeds becomes key and counter: one Philox block with a fixed key, fed with the seeds as 64-bit numbers.
+/// Key and counter from a vector of two seeds: one Philox block with a fixed key, whose counter is the seeds as 64-bit numbers.
 fn from_seed(cx: &mut LowerCtx, seed: InstId) -> Result<Generator> {
     if cx.b.dims(seed) != [2] || !cx.b.dtype(seed).is_integer() {
         return Err(cx.mismatch(format!("the seed must be two integers, not {}", cx.b.shape(seed))));
@@ -196,7 +196,7 @@ fn key_counter(cx: &mut LowerCtx, with_algorithm: bool) -> Result<Vec<Value>> {
     Ok(out)
 }
 
-/// Low and high halves of 64-bit numbers.
+/// Low and high 32-bit halves of 64-bit numbers.
 fn split(b: &mut Builder, x: InstId) -> [InstId; 2] {
     let half = b.full_like(x, 32.0);
     let high = b.elementwise(ScalarOp::ShiftRightLogical, &[x, half]);
@@ -207,7 +207,7 @@ fn split(b: &mut Builder, x: InstId) -> [InstId; 2] {
     })
 }
 
-/// 64-bit numbers of low and high halves.
+/// 64-bit numbers from their low and high 32-bit halves.
 fn join(b: &mut Builder, low: InstId, high: InstId) -> InstId {
     let (low, high) = (b.convert(low, DType::U64), b.convert(high, DType::U64));
     let half = b.full_like(high, 32.0);
@@ -215,7 +215,7 @@ fn join(b: &mut Builder, low: InstId, high: InstId) -> InstId {
     b.elementwise(ScalarOp::Or, &[low, high])
 }
 
-/// Ten rounds on four words of one shape; the key is two words of that shape.
+/// Ten Philox rounds on four words; the key is two words. All arrays have one shape.
 fn rounds(b: &mut Builder, mut c: [InstId; 4], mut key: [InstId; 2]) -> [InstId; 4] {
     let word = |b: &mut Builder, like: InstId, v: u32| b.full_like(like, f64::from(v));
     for round in 0..10 {
@@ -240,7 +240,7 @@ fn rounds(b: &mut Builder, mut c: [InstId; 4], mut key: [InstId; 2]) -> [InstId;
     c
 }
 
-/// Four vectors of words: block `i` of each is made with the counter raised by `i`.
+/// Four vectors of words: word `j` of block `i` is element `i` of vector `j`. Block `i` has the counter raised by `i`.
 fn blocks(b: &mut Builder, philox: &Generator, count: Dim) -> [InstId; 4] {
     let dims = [count];
     let i = b.iota(DType::U64, &dims, 0);
@@ -255,7 +255,7 @@ fn blocks(b: &mut Builder, philox: &Generator, count: Dim) -> [InstId; 4] {
     rounds(b, [c0, c1, c2, c3], key)
 }
 
-/// Vectors of one length element by element in turn, cut to `count`.
+/// Interleaves vectors of equal length and truncates the result to `count` elements.
 fn interleave(b: &mut Builder, parts: &[InstId], count: Dim) -> InstId {
     let n = b.dims(parts[0])[0];
     let columns: Vec<InstId> = parts.iter().map(|&p| b.reshape(p, &dims![n, 1])).collect();
@@ -264,7 +264,7 @@ fn interleave(b: &mut Builder, parts: &[InstId], count: Dim) -> InstId {
     b.slice(flat, &[SliceDim { start: Dim::from(0), limit: count, stride: Dim::from(1) }])
 }
 
-/// The words of a draw, of 32 or 64 bits.
+/// Random words for a draw: 64 bits each if `wide`, else 32.
 fn bits(b: &mut Builder, philox: &Generator, wide: bool, draw: &Draw) -> InstId {
     let count = draw.count;
     if philox.algorithm == Algorithm::ThreeFry {
@@ -279,7 +279,7 @@ fn bits(b: &mut Builder, philox: &Generator, wide: bool, draw: &Draw) -> InstId 
     interleave(b, &pairs, count)
 }
 
-/// f64 in 0..1 of two words: the low 20 bits of the first are the high bits of the mantissa.
+/// Uniform f64 in [0, 1) from two words: the low 20 bits of the first are the high bits of the mantissa.
 fn unit_f64(b: &mut Builder, first: InstId, second: InstId) -> InstId {
     let mask = b.full_like(first, f64::from(0xF_FFFFu32));
     let high = b.elementwise(ScalarOp::And, &[first, mask]);
@@ -289,7 +289,7 @@ fn unit_f64(b: &mut Builder, first: InstId, second: InstId) -> InstId {
     b.mul(fraction, scale)
 }
 
-/// f32 in 0..1 of the low `digits` bits of a word.
+/// Uniform f32 in [0, 1) from the low `digits` bits of a word.
 fn unit_f32(b: &mut Builder, word: InstId, digits: i32) -> InstId {
     let mask = b.full_like(word, 2f64.powi(digits) - 1.0);
     let mantissa = b.elementwise(ScalarOp::And, &[word, mask]);
@@ -322,7 +322,7 @@ fn uniform(cx: &mut LowerCtx, philox: &Generator, draw: &Draw) -> Result<InstId>
     Ok(cx.b.convert(y, draw.dtype))
 }
 
-/// Two normal numbers of two uniform ones, by Box and Muller's transform.
+/// Two standard normal numbers from two uniform words, by the Box-Muller transform.
 fn box_muller(b: &mut Builder, first: InstId, second: InstId) -> [InstId; 2] {
     let (least, turn, minus_two) =
         (b.full_like(first, 1e-7), b.full_like(first, 2.0 * std::f64::consts::PI), b.full_like(first, -2.0));
@@ -370,7 +370,7 @@ fn full_int(cx: &mut LowerCtx, philox: &Generator, draw: &Draw) -> Result<InstId
     })
 }
 
-/// Integers from `minval` to before `maxval`: `minval + bits % (maxval - minval)`.
+/// Integers in `minval..maxval`: `minval + bits % (maxval - minval)`.
 fn ranged(cx: &mut LowerCtx, philox: &Generator, draw: &Draw) -> Result<InstId> {
     let wide = match draw.dtype {
         DType::S64 | DType::U64 => DType::U64,

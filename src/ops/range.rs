@@ -1,4 +1,4 @@
-//! Ranges of integers, derived from the instructions that compute them.
+//! Range analysis: intervals that contain the integers which instructions compute.
 use crate::hlo::SizeRepr;
 use crate::hlo::open::SliceDim;
 use crate::hlo::open::{Builder, CompId, Dim, Inst, InstId, Literal, Op};
@@ -9,32 +9,32 @@ use crate::tensor::{DType, Tensor};
 use std::cell::Cell;
 use std::collections::HashMap;
 
-/// Expressions are followed no deeper.
+/// Depth to which the operands of an integer are followed.
 const MOST_DEPTH: usize = 32;
 
-/// No more instructions are looked at for one answer: expressions share parts.
+/// Largest number of instructions visited for one query, as expressions share operands.
 const MOST_LOOKS: usize = 4096;
 
-/// Constants of more elements are not looked at.
+/// Largest number of elements of a constant that is scanned.
 const MOST_ELEMENTS: usize = 1 << 16;
 
-/// An interval of integers, both ends included.
+/// Closed interval of integers; the ends of `i64` stand for no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// No value is less.
+    /// Lower bound.
     pub least: i64,
-    /// No value is greater.
+    /// Upper bound.
     pub most: i64,
 }
 
-/// Stands for the missing end of an interval in sums and products: beyond every integer of 64 bits, far from the ends of 128.
+/// Stand-in for a missing bound in 128-bit sums and products: beyond every 64-bit integer, and far from overflow.
 const INFINITE: i128 = 1 << 90;
 
 impl Range {
-    /// Every integer.
+    /// All integers.
     pub const ALL: Range = Range { least: i64::MIN, most: i64::MAX };
 
-    /// The interval between two ends; an end that no integer of 64 bits reaches is none.
+    /// Interval with these bounds; a bound outside of `i64` becomes none.
     pub fn new(least: i128, most: i128) -> Range {
         Range {
             least: i64::try_from(least).unwrap_or(if least < 0 { i64::MIN } else { i64::MAX }),
@@ -42,29 +42,29 @@ impl Range {
         }
     }
 
-    /// One integer.
+    /// Interval of a single integer.
     pub fn one(value: i64) -> Range {
         Range { least: value, most: value }
     }
 
-    /// The integers up to `most`.
+    /// Integers that do not exceed `most`.
     pub fn up_to(most: i64) -> Range {
         Range { most, ..Range::ALL }
     }
 
-    /// The largest value, if there is a bound to it.
+    /// Upper bound, if there is one.
     pub fn bound(self) -> Option<i64> {
         Some(self.most).filter(|&most| most < i64::MAX)
     }
 
-    /// Both ends.
+    /// Both bounds, with missing ones as `±INFINITE`.
     pub fn ends(self) -> (i128, i128) {
         let least = if self.least == i64::MIN { -INFINITE } else { self.least.into() };
         (least, if self.most == i64::MAX { INFINITE } else { self.most.into() })
     }
 
     /// Smallest interval that contains every element of an array of integers; all integers where the array is empty.
-    fn all(value: &Tensor) -> Range {
+    fn of_tensor(value: &Tensor) -> Range {
         let ranges = (0..value.len()).map(|i| value.get_i64(i).map_or(Range::ALL, Range::one));
         ranges.reduce(Range::joined).unwrap_or(Range::ALL)
     }
@@ -74,8 +74,8 @@ impl Range {
         Range { least: self.least.min(other.least), most: self.most.max(other.most) }
     }
 
-    /// The results of a pointwise op on values of the intervals.
-    fn of(op: ScalarOp, x: Range, y: Range) -> Range {
+    /// Interval of the results of a pointwise op on values of two intervals.
+    fn of_op(op: ScalarOp, x: Range, y: Range) -> Range {
         let ((a, b), (c, d)) = (x.ends(), y.ends());
         match op {
             ScalarOp::Minimum => Range { least: x.least.min(y.least), most: x.most.min(y.most) },
@@ -90,37 +90,38 @@ impl Range {
         }
     }
 
-    /// The interval of an integer of 32 bits that is computed so: what does not fit wraps around.
+    /// Interval after wrapping to 32 bits: all integers if a bound does not fit.
     fn wrapped(self) -> Range {
         let fits = |end: i64| i32::try_from(end).is_ok() || end == i64::MIN || end == i64::MAX;
         if fits(self.least) && fits(self.most) { self } else { Range::ALL }
     }
 }
 
-/// The intervals of integers among the parts of the tuples that open computations take, by their depth.
+/// Known ranges of the values that enter open computations (loop bodies, branches) as tuple elements, keyed by nesting depth.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
     parts: HashMap<usize, Vec<Option<Range>>>,
-    /// Arrays, by the depth of their computation, that hold every integer from 0 up to before this one and no other.
-    whole: HashMap<(usize, InstId), Dim>,
+    /// Arrays that contain each integer in `0..n` at least once and no other integer, with `n`; keyed by depth and instruction.
+    covering: HashMap<(usize, InstId), Dim>,
 }
 
 impl Ranges {
-    /// Says what is known of the parts of the computation that was opened last.
-    pub fn enter(&mut self, b: &Builder, parts: Vec<Option<Range>>) {
-        self.whole.retain(|&(depth, _), _| depth < b.depth());
+    /// Records the known ranges of the tuple elements of the computation that was just opened.
+    pub fn enter_computation(&mut self, b: &Builder, parts: Vec<Option<Range>>) {
+        self.covering.retain(|&(depth, _), _| depth < b.depth());
         self.parts.insert(b.depth(), parts);
     }
 
-    /// Says that an array of the open computation holds every integer from 0 up to before `n`, and no other.
-    pub fn enter_whole(&mut self, b: &Builder, id: InstId, n: Dim) {
-        self.whole.insert((b.depth(), id), n);
+    /// Records that an array of the current computation contains each integer in `0..n` at least once and no other integer.
+    pub fn record_covering(&mut self, b: &Builder, id: InstId, n: Dim) {
+        self.covering.insert((b.depth(), id), n);
     }
 
-    /// Number `n` where the array, or one all of whose elements it has, was declared to hold exactly the integers from 0 up to before `n`.
-    pub fn whole(&self, b: &Builder, mut id: InstId) -> Option<Dim> {
+    /// Count `n` if the array is known to contain each integer in `0..n` and no other, by a record about it or about an array
+    /// of which it is a rearrangement.
+    pub fn covered_count(&self, b: &Builder, mut id: InstId) -> Option<Dim> {
         for _ in 0..MOST_DEPTH {
-            if let Some(n) = self.whole.get(&(b.depth(), id)) {
+            if let Some(n) = self.covering.get(&(b.depth(), id)) {
                 return Some(*n);
             }
             let inst = b.current().insts.get(id)?;
@@ -128,7 +129,7 @@ impl Ranges {
             id = match &inst.op {
                 Op::Reshape | Op::Copy | Op::Elementwise(ScalarOp::Convert(DType::S32 | DType::S64)) => from,
                 Op::Slice(dims) => {
-                    let part = part_of(b, from, dims).unwrap_or(from);
+                    let part = concatenated_operand(b, from, dims).unwrap_or(from);
                     let same = b.shape(part).as_array()?.elements() == inst.shape.as_array()?.elements();
                     same.then_some(part)?
                 }
@@ -138,13 +139,13 @@ impl Ranges {
         None
     }
 
-    /// The interval of an integer scalar of the open computation.
-    pub fn of(&self, b: &Builder, id: InstId) -> Range {
+    /// Range of an integer scalar of the current computation.
+    pub fn scalar_range(&self, b: &Builder, id: InstId) -> Range {
         self.follow(b, id, MOST_DEPTH, &Cell::new(MOST_LOOKS))
     }
 
-    /// Range that contains all elements of an array of integers of the open computation.
-    pub fn elements(&self, b: &Builder, id: InstId) -> Range {
+    /// Range that contains all elements of an integer array of the current computation.
+    pub fn element_range(&self, b: &Builder, id: InstId) -> Range {
         self.follow(b, id, MOST_DEPTH, &Cell::new(MOST_LOOKS))
     }
 
@@ -162,58 +163,58 @@ impl Ranges {
         let known = if is_one || is_small_constant(inst) { interp::known_value(b, id) } else { None };
         if let Some(known) = known {
             return match known.sizes {
-                Some(sizes) => sizes.into_iter().map(of_size).reduce(Range::joined).unwrap_or(Range::ALL),
-                None => Range::all(&known.value),
+                Some(sizes) => sizes.into_iter().map(size_range).reduce(Range::joined).unwrap_or(Range::ALL),
+                None => Range::of_tensor(&known.value),
             };
         }
         let operand = |i: usize| inst.operands.get(i).map_or(Range::ALL, |&id| self.follow(b, id, depth, left));
         let range = match &inst.op {
-            Op::GetTupleElement(_) => self.told(b, id).unwrap_or_else(|| left_by_loop(b, id)),
+            Op::GetTupleElement(_) => self.recorded(b, id).unwrap_or_else(|| final_loop_value(b, id)),
             Op::Reshape | Op::Copy | Op::Broadcast(_) | Op::Elementwise(ScalarOp::Convert(_)) => operand(0),
             Op::Transpose(_) | Op::Reverse(_) | Op::Gather(_) | Op::DynamicSlice(_) => operand(0),
-            Op::Slice(dims) => match part_of(b, inst.operands[0], dims) {
+            Op::Slice(dims) => match concatenated_operand(b, inst.operands[0], dims) {
                 Some(part) => self.follow(b, part, depth, left),
                 None => operand(0),
             },
             Op::Pad(_) | Op::DynamicUpdateSlice => operand(0).joined(operand(1)),
             Op::Concatenate(_) => (1..inst.operands.len()).fold(operand(0), |all, i| all.joined(operand(i))),
-            Op::Iota(axis) => Range::new(0, i128::from(of_size(array.dims[*axis]).most) - 1),
+            Op::Iota(axis) => Range::new(0, i128::from(size_range(array.dims[*axis]).most) - 1),
             Op::Scatter { comp, .. } if replaces(b, *comp) => operand(0).joined(operand(2)),
             Op::Elementwise(ScalarOp::Select) => operand(1).joined(operand(2)),
             Op::Elementwise(ScalarOp::Clamp) => {
-                let low = Range::of(ScalarOp::Maximum, operand(0), operand(1));
-                Range::of(ScalarOp::Minimum, low, operand(2))
+                let low = Range::of_op(ScalarOp::Maximum, operand(0), operand(1));
+                Range::of_op(ScalarOp::Minimum, low, operand(2))
             }
-            Op::Elementwise(op) if inst.operands.len() == 2 => Range::of(*op, operand(0), operand(1)),
+            Op::Elementwise(op) if inst.operands.len() == 2 => Range::of_op(*op, operand(0), operand(1)),
             _ => Range::ALL,
         };
         if array.dtype == DType::S32 { range.wrapped() } else { range }
     }
 
-    /// Range recorded for a scalar that is a part of the open computation's tuple.
-    fn told(&self, b: &Builder, id: InstId) -> Option<Range> {
-        let part = part(b, id)?;
+    /// Recorded range of a scalar that is an element of the current computation's tuple parameter.
+    fn recorded(&self, b: &Builder, id: InstId) -> Option<Range> {
+        let part = tuple_element(b, id)?;
         self.parts.get(&b.depth())?.get(part).copied()?
     }
 }
 
-/// The value of a constant of not too many elements.
+/// Whether an instruction is a constant of at most `MOST_ELEMENTS` elements.
 fn is_small_constant(inst: &Inst) -> bool {
     matches!(&inst.op, Op::Constant(Literal::Array(t)) if t.len() <= MOST_ELEMENTS)
 }
 
 /// Range of a symbolic size.
-fn of_size(size: Dim) -> Range {
+fn size_range(size: Dim) -> Range {
     let within = trace::range(size);
     Range::new(within.least, within.most)
 }
 
-/// The one of the arrays joined in `x` in which a slice of them lies.
-pub(super) fn part_of(b: &Builder, x: InstId, dims: &[SliceDim]) -> Option<InstId> {
+/// Operand of the concatenation `x` that contains a whole slice of it.
+pub(super) fn concatenated_operand(b: &Builder, x: InstId, dims: &[SliceDim]) -> Option<InstId> {
     let inst = b.current().insts.get(x)?;
     let Op::Concatenate(axis) = inst.op else { return None };
     let (mut begin, slice) = (Dim::from(0), dims.get(axis)?);
-    // in every call
+    // True only if it holds for all sizes.
     let is_at_most = |x: Dim, y: Dim| {
         let is_above = y.is_less(x);
         !is_above.varies() && is_above == 0
@@ -228,20 +229,20 @@ pub(super) fn part_of(b: &Builder, x: InstId, dims: &[SliceDim]) -> Option<InstI
     None
 }
 
-/// Whether a computation of an old and a new element gives the new one.
+/// Whether a combining computation (old element, new element) returns the new element.
 fn replaces(b: &Builder, comp: CompId) -> bool {
     let comp = &b.module().comps[comp];
     comp.params.get(1) == Some(&comp.root)
 }
 
-/// Range of one part of a loop's final state: a single integer where that is known, else all integers.
-fn left_by_loop(b: &Builder, id: InstId) -> Range {
+/// Range of an element of a loop's final state: a single integer if the loop can be evaluated, else all integers.
+fn final_loop_value(b: &Builder, id: InstId) -> Range {
     let known = interp::known_through_loops(b, id).and_then(|t| t.get_i64(0));
     known.map_or(Range::ALL, Range::one)
 }
 
-/// Index of the part of the open computation's tuple that a scalar is.
-pub fn part(b: &Builder, mut id: InstId) -> Option<usize> {
+/// Index of the element of the current computation's tuple parameter that a scalar is.
+pub fn tuple_element(b: &Builder, mut id: InstId) -> Option<usize> {
     for _ in 0..MOST_DEPTH {
         let inst = b.current().insts.get(id)?;
         match &inst.op {
@@ -263,20 +264,20 @@ mod tests {
     #[test]
     fn ends_are_those_of_the_values() {
         let (x, y) = (Range { least: -7, most: 5 }, Range { least: 2, most: 3 });
-        assert_eq!(Range::of(ScalarOp::Add, x, y), Range { least: -5, most: 8 });
-        assert_eq!(Range::of(ScalarOp::Subtract, x, y), Range { least: -10, most: 3 });
-        assert_eq!(Range::of(ScalarOp::Minimum, x, y), Range { least: -7, most: 3 });
-        assert_eq!(Range::of(ScalarOp::Multiply, x, Range::one(2)), Range { least: -14, most: 10 });
-        assert_eq!(Range::of(ScalarOp::Remainder, x, Range::one(4)), Range { least: -3, most: 3 });
-        assert_eq!(Range::of(ScalarOp::Divide, x, Range::one(2)), Range { least: -3, most: 2 });
+        assert_eq!(Range::of_op(ScalarOp::Add, x, y), Range { least: -5, most: 8 });
+        assert_eq!(Range::of_op(ScalarOp::Subtract, x, y), Range { least: -10, most: 3 });
+        assert_eq!(Range::of_op(ScalarOp::Minimum, x, y), Range { least: -7, most: 3 });
+        assert_eq!(Range::of_op(ScalarOp::Multiply, x, Range::one(2)), Range { least: -14, most: 10 });
+        assert_eq!(Range::of_op(ScalarOp::Remainder, x, Range::one(4)), Range { least: -3, most: 3 });
+        assert_eq!(Range::of_op(ScalarOp::Divide, x, Range::one(2)), Range { least: -3, most: 2 });
     }
 
     #[test]
     fn a_missing_end_stays_missing() {
         let x = Range::up_to(5);
-        assert_eq!(Range::of(ScalarOp::Add, x, Range::one(1)), Range::up_to(6));
-        assert_eq!(Range::of(ScalarOp::Subtract, Range::one(1), x).bound(), None);
-        assert_eq!(Range::of(ScalarOp::Maximum, x, Range::one(0)), Range { least: 0, most: 5 });
+        assert_eq!(Range::of_op(ScalarOp::Add, x, Range::one(1)), Range::up_to(6));
+        assert_eq!(Range::of_op(ScalarOp::Subtract, Range::one(1), x).bound(), None);
+        assert_eq!(Range::of_op(ScalarOp::Maximum, x, Range::one(0)), Range { least: 0, most: 5 });
         assert_eq!(Range { least: 0, most: i64::from(i32::MAX) + 1 }.wrapped(), Range::ALL);
     }
 }

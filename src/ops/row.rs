@@ -9,51 +9,51 @@ use crate::diag::{Code, Error, Result};
 use crate::graph::Node;
 use crate::hlo::open::{Builder, InstId};
 
-/// How an op becomes HLO.
+/// Lowering of an op to HLO.
 #[derive(Clone, Copy)]
 pub enum Lower {
-    /// Any function of the node: outputs in order.
+    /// Function of the whole node that returns the outputs in order.
     Node(fn(&mut LowerCtx) -> Result<Vec<Value>>),
-    /// One array in, one out, no attributes.
+    /// Function of one array, for an op with one input, one output and no attributes.
     Unary(fn(&mut Builder, InstId) -> InstId),
-    /// Two arrays in (not yet broadcast), one out, no attributes.
+    /// Function of two arrays that it broadcasts itself, for an op with two inputs, one output and no attributes.
     Binary(fn(&mut Builder, InstId, InstId) -> InstId),
-    /// Calls functions of the library: lowered by the walker (`lower/`), which alone sees functions.
+    /// Call of library functions, lowered by the graph walker (`lower/`), the only module that sees functions.
     Walker(Calls),
 }
 
-/// How an op calls functions of the library.
+/// Kind of an op that calls functions of the graph's library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calls {
-    /// `f`, on all inputs.
-    One,
-    /// `then_branch` or `else_branch` on the inputs behind the first, by the truth of that.
-    ByTruth,
-    /// One of `branches` on the inputs behind the first, by that number.
-    ByNumber,
-    /// `body` on all inputs as long as `cond` is true of them.
-    Repeatedly,
-    /// A comparator, on pairs of elements that are sorted.
+    /// Calls `f` with all inputs.
+    Call,
+    /// Calls `then_branch` or `else_branch`, chosen by input 0, with the remaining inputs.
+    If,
+    /// Calls one of `branches`, chosen by the index in input 0, with the remaining inputs.
+    Case,
+    /// Calls `body` with its own results, from the inputs on, while `cond` is true of them.
+    While,
+    /// Sorts by a comparator function on pairs of elements.
     Sort,
-    /// A reducer, on what was folded and an element.
+    /// Reduces by a function of accumulator and element.
     Reduce,
-    /// A reducer, on the elements of each window.
+    /// Reduces each window by a function of accumulator and element.
     ReduceWindow,
-    /// One function of two scalars that combines an element with an update.
+    /// Scatters by a function that combines an element with an update.
     Scatter,
-    /// One that selects an element of each window, and one that combines it with an update.
+    /// Selects an element of each window by one function, and combines it with an update by another.
     SelectAndScatter,
-    /// A module of StableHLO, which is an attribute.
+    /// Inlines the StableHLO module in an attribute.
     Module,
 }
 
 impl Calls {
-    /// The input that is the first argument of what is called.
+    /// Index of the input that becomes the first argument of the called function.
     pub fn first_argument(self) -> usize {
         match self {
-            Calls::ByTruth | Calls::ByNumber => 1,
-            Calls::One
-            | Calls::Repeatedly
+            Calls::If | Calls::Case => 1,
+            Calls::Call
+            | Calls::While
             | Calls::Sort
             | Calls::Reduce
             | Calls::ReduceWindow
@@ -64,70 +64,70 @@ impl Calls {
     }
 }
 
-/// How the shapes of an op's outputs follow from what is known of its inputs.
+/// Inference of output shapes from partial knowledge of the inputs.
 #[derive(Clone, Copy)]
 pub enum Shapes {
-    /// Only from inputs that are wholly known, by lowering the op.
+    /// By lowering the op, if its inputs are completely known; else unknown.
     ByLowering,
-    /// One output, of the shape to which all inputs broadcast; its type is that of the lowering on scalars.
+    /// One output of the shape to which all inputs broadcast; its type is that of the lowering on scalars.
     Pointwise,
-    /// By this function, which says no more than the lowering would.
+    /// By a shape function, which never states more than the lowering would give.
     Function(ShapeFn),
 }
 
-/// Arithmetic on sizes.
+/// Function that computes an unknown size from two sizes, for ops that compute shapes (`Add`, `Mul` and the like).
 pub type SizeFn = fn(&mut Symbols, Site, InferredDim, InferredDim) -> InferredDim;
 
-/// One TensorFlow op.
+/// Definition of a TensorFlow op.
 pub struct OpRow {
-    /// TensorFlow's name.
+    /// Name in TensorFlow.
     pub name: &'static str,
     /// Names of inputs and outputs in TensorFlow's order: `input filter -> output`; `values*` is a list.
     pub signature: &'static str,
     /// Lowering of the op to HLO.
     pub lower: Lower,
-    /// Shape function of the op, for inputs that are not wholly known.
+    /// Shape function, for inputs that are not completely known.
     pub shapes: Shapes,
-    /// Effect of the op on symbolic sizes, if it is arithmetic that shape computations use.
+    /// Effect on symbolic sizes, if the op is arithmetic that shape computations use.
     pub sizes: Option<SizeFn>,
-    /// Inputs whose value must be known at compile time.
+    /// Indices of inputs whose values must be known at compile time.
     pub constants: &'static [usize],
-    /// The element types it takes, in words for the docs; empty: every type that HLO has for it.
+    /// Supported element types, in words for the docs; empty for every type that HLO has for the op.
     pub dtypes: &'static str,
-    /// Inputs that are handles of variables to which it gives new values.
+    /// Indices of inputs that are handles of variables which the op assigns.
     pub writes: &'static [usize],
-    /// Whether it takes variables of TensorFlow 1 by reference; all other ops get their values.
+    /// Whether the op takes variables of TensorFlow 1 by reference; all other ops get their values.
     pub by_reference: bool,
-    /// Whether it draws from the generator that no handle names.
+    /// Whether the op draws from the global random generator, which no handle names.
     pub draws: bool,
-    /// Whether its outputs are its inputs as they are.
+    /// Whether output `i` is input `i`, unchanged, for every `i`.
     pub forwards: bool,
-    /// How many operations it takes, where that is said; `ops::work` knows what follows from the family.
+    /// Number of operations, if stated here; `ops::work` derives that of other ops from their family.
     pub work: Option<Work>,
-    /// Whether it only marks where a graph is fed, holds its variables or orders other nodes.
+    /// Whether the op only marks where a graph is fed, holds variables, or orders other nodes.
     pub border: bool,
-    /// Whether it moves elements of any type, strings among them, without looking at them.
+    /// Whether the op moves elements of any type without reading them, so that it works on strings.
     pub moves_strings: bool,
-    /// Adds the run-time checks of its inputs.
+    /// Function that adds run-time checks of the inputs in `--checked` code.
     pub check: Option<CheckFn>,
 }
 
-/// A row with a function of the whole node.
+/// Definition of an op with a lowering of the whole node.
 pub const fn op(name: &'static str, signature: &'static str, lower: fn(&mut LowerCtx) -> Result<Vec<Value>>) -> OpRow {
     row(name, signature, Lower::Node(lower), Shapes::ByLowering)
 }
 
-/// A row of one array in and one out.
+/// Definition of a pointwise op of one array.
 pub const fn unary(name: &'static str, lower: fn(&mut Builder, InstId) -> InstId) -> OpRow {
     row(name, "x -> y", Lower::Unary(lower), Shapes::Pointwise)
 }
 
-/// A row of two arrays in, broadcast by the function, and one out.
+/// Definition of a pointwise op of two arrays, which `lower` broadcasts.
 pub const fn binary(name: &'static str, lower: fn(&mut Builder, InstId, InstId) -> InstId) -> OpRow {
     row(name, "x y -> z", Lower::Binary(lower), Shapes::Pointwise)
 }
 
-/// A row that the walker lowers.
+/// Definition of an op that calls functions, lowered by the graph walker.
 pub const fn walker(name: &'static str, signature: &'static str, calls: Calls) -> OpRow {
     row(name, signature, Lower::Walker(calls), Shapes::ByLowering)
 }
@@ -153,77 +153,78 @@ const fn row(name: &'static str, signature: &'static str, lower: Lower, shapes: 
 }
 
 impl OpRow {
-    /// Says which inputs must be known at compile time.
+    /// Sets the inputs whose values must be known at compile time.
     pub const fn constants(self, constants: &'static [usize]) -> Self {
         OpRow { constants, ..self }
     }
-    /// Says which inputs are handles of variables that it changes.
+    /// Sets the inputs that are handles of variables which the op assigns.
     pub const fn writes(self, writes: &'static [usize]) -> Self {
         OpRow { writes, ..self }
     }
-    /// Says that it takes variables of TensorFlow 1 by reference.
+    /// Marks an op that takes variables of TensorFlow 1 by reference.
     pub const fn by_reference(self) -> Self {
         OpRow { by_reference: true, ..self }
     }
-    /// Says that it draws from the generator that no handle names.
+    /// Marks an op that draws from the global random generator.
     pub const fn draws(self) -> Self {
         OpRow { draws: true, ..self }
     }
-    /// Says that its outputs are its inputs as they are.
+    /// Marks an op whose outputs are its inputs, unchanged.
     pub const fn forwards(self) -> Self {
         OpRow { forwards: true, ..self }
     }
-    /// Says how many operations it takes.
+    /// Sets the number of operations.
     pub const fn work(self, work: Work) -> Self {
         OpRow { work: Some(work), ..self }
     }
-    /// Says that it only marks where a graph is fed, holds its variables or orders other nodes.
+    /// Marks an op that only marks where a graph is fed, holds variables, or orders other nodes.
     pub const fn border(self) -> Self {
         OpRow { border: true, ..self }
     }
-    /// Says that it moves elements of any type, strings among them, without looking at them.
+    /// Marks an op that moves elements of any type without reading them, strings included.
     pub const fn moves_strings(self) -> Self {
         OpRow { moves_strings: true, ..self }
     }
-    /// Says what is checked of its inputs at run time.
+    /// Sets the function that adds run-time checks of the inputs.
     pub const fn checked(self, check: CheckFn) -> Self {
         OpRow { check: Some(check), ..self }
     }
-    /// Whether it is a convolution, a matrix product, or the gradient of one: what nearly all the time of most models goes to.
-    pub fn contracts(&self) -> bool {
-        self.work.is_some_and(Work::contracts)
+    /// Whether the op is a matrix product, a convolution, or the gradient of one: where most models spend nearly all their
+    /// time.
+    pub fn is_contraction(&self) -> bool {
+        self.work.is_some_and(Work::is_contraction)
     }
-    /// Whether a node of this op draws from the generator that no handle names: not where its own seeds say what it draws.
-    pub fn draws_in(&self, node: &Node) -> bool {
+    /// Whether a node of this op draws from the global random generator: not if its attributes fix the seeds.
+    pub fn node_draws(&self, node: &Node) -> bool {
         self.draws && super::random::fixed_seeds(node).is_none()
     }
-    /// How it calls functions of the library, if it does.
+    /// Kind of call, for an op that calls functions of the graph's library.
     pub fn calls(&self) -> Option<Calls> {
         match self.lower {
             Lower::Walker(calls) => Some(calls),
             Lower::Node(_) | Lower::Unary(_) | Lower::Binary(_) => None,
         }
     }
-    /// Says which element types it takes.
+    /// Sets the description of the supported element types.
     pub const fn dtypes(self, dtypes: &'static str) -> Self {
         OpRow { dtypes, ..self }
     }
-    /// Gives the function that tells the shapes of the outputs.
+    /// Sets the shape function.
     pub const fn shape(self, shape: ShapeFn) -> Self {
         OpRow { shapes: Shapes::Function(shape), ..self }
     }
-    /// Says that the op goes point by point over inputs that are broadcast together.
+    /// Marks an op as pointwise over inputs that are broadcast together.
     pub const fn pointwise(self) -> Self {
         OpRow { shapes: Shapes::Pointwise, ..self }
     }
-    /// Says what the op does to sizes.
+    /// Sets the effect on symbolic sizes.
     pub const fn sizes(self, sizes: SizeFn) -> Self {
         OpRow { sizes: Some(sizes), ..self }
     }
-    /// The op as HLO, but for one that the walker lowers.
+    /// Lowers a node of this op to HLO; returns its outputs.
     ///
     /// # Errors
-    /// Those of the op; an internal one where the walker lowers it.
+    /// Those of the op's lowering; an internal error for an op that the graph walker lowers.
     pub fn run(&self, cx: &mut LowerCtx) -> Result<Vec<Value>> {
         if self.moves_strings && cx.args.iter().any(is_text) {
             return move_strings(self, cx);
@@ -248,11 +249,11 @@ impl OpRow {
             Lower::Walker(_) => Err(Error::internal("lower", format!("{} has no function of the node", self.name))),
         }
     }
-    /// Names of the inputs; a list ends in `*`.
+    /// Names of the inputs; the name of a list ends in `*`.
     pub fn inputs(&self) -> Vec<&'static str> {
         self.signature.split("->").next().unwrap_or("").split_whitespace().collect()
     }
-    /// Names of the outputs; a list ends in `*`.
+    /// Names of the outputs; the name of a list ends in `*`.
     pub fn outputs(&self) -> Vec<&'static str> {
         outputs_of(self.signature)
     }
@@ -264,7 +265,7 @@ impl OpRow {
     }
 }
 
-/// Names of the outputs of a signature.
+/// Names of the outputs in a signature such as `input filter -> output`.
 pub fn outputs_of(signature: &'static str) -> Vec<&'static str> {
     signature.split("->").nth(1).unwrap_or("").split_whitespace().collect()
 }

@@ -1,4 +1,4 @@
-//! Shape functions that two families or more share.
+//! Shape functions and types that several families share.
 use super::fact::{Dims, Fact};
 use super::shape_ctx::ShapeCtx;
 use super::symbols::{InferredDim, Why};
@@ -13,47 +13,47 @@ pub const S64: Option<TfType> = Some(TfType::Data(DType::S64));
 /// Truth values.
 pub const PRED: Option<TfType> = Some(TfType::Data(DType::Pred));
 
-/// One output of the shape and type of the first input.
+/// Shape function: one output of the shape and type of the first input.
 pub fn same(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    cx.like(0, cx.dims(0)?)
+    cx.one_output_like(0, cx.dims(0)?)
 }
 
-/// One output of the shape and type of the second input.
+/// Shape function: one output of the shape and type of the second input.
 pub fn same_as_second(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    cx.like(1, cx.dims(1)?)
+    cx.one_output_like(1, cx.dims(1)?)
 }
 
-/// All inputs, values included.
+/// Shape function: the outputs are the inputs, values included.
 pub fn pass(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(cx.args.to_vec())
 }
 
-/// The first input, value included.
+/// Shape function: one output that is the first input, value included.
 pub fn pass_first(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![cx.arg(0)?.clone()])
 }
 
-/// No output.
+/// Shape function of an op without outputs.
 pub fn nothing(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![])
 }
 
-/// The one shape that all inputs have.
+/// Shape function: one output of the shape that all inputs must have.
 pub fn merged(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let mut dims = cx.dims(0)?;
     for arg in cx.args.iter().skip(1) {
         dims = cx.merge(&dims, &arg.dims)?;
     }
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }
 
-/// The shape that the value of input 0 is, of the type that attribute `dtype` names.
+/// Shape function: one output whose shape is the value of input 0, and whose type attribute `dtype` names.
 pub fn from_first(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(0)?;
-    cx.typed("dtype", dims)
+    cx.one_output_typed_by("dtype", dims)
 }
 
-/// The axes that input 1 lists within `rank`, each once; `None` where they are not known.
+/// Axes that input 1 lists, as a flag for each of `rank` axes; `None` if they are not known.
 pub fn axes(cx: &ShapeCtx, rank: usize) -> Result<Option<Vec<bool>>> {
     let Some(listed) = cx.constant_ints(1) else { return Ok(None) };
     let mut marked = vec![false; rank];
@@ -63,12 +63,12 @@ pub fn axes(cx: &ShapeCtx, rank: usize) -> Result<Option<Vec<bool>>> {
     Ok(Some(marked))
 }
 
-/// Input 0 without the axes that input 1 lists, or with size 1 there if the node keeps its dimensions.
+/// Shape function of reductions: input 0 without the axes that input 1 lists, or with size 1 there for `keep_dims`.
 pub fn reduction(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let keep = cx.flag("keep_dims");
     let Some(dims) = cx.ranked(0)? else {
         let dims = cx.unranked_from(0);
-        return cx.like(0, dims);
+        return cx.one_output_like(0, dims);
     };
     let out: Dims = match axes(cx, dims.len())? {
         Some(gone) if keep => dims
@@ -78,8 +78,8 @@ pub fn reduction(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             .collect::<Vec<_>>()
             .into(),
         Some(gone) => dims.iter().zip(gone).filter(|(_, gone)| !gone).map(|(&d, _)| d).collect::<Vec<_>>().into(),
-        None if keep => cx.open(dims.len(), Why::Value(1)),
+        None if keep => cx.fresh_shape(dims.len(), Why::Value(1)),
         None => cx.unranked(Why::Value(1)),
     };
-    cx.like(0, out)
+    cx.one_output_like(0, out)
 }

@@ -1,6 +1,7 @@
-//! Types of the values of a graph: what is known of a value where it crosses the border of a computation, or as an element of a list.
+//! Descriptions of the values of a graph, for values that enter or leave a computation or are elements of a list.
 //!
-//! A value is its [`ValueSpec`] and some arrays, its leaves. Branches, loops and lists see the leaves; the rest is known on both sides.
+//! A value is its [`ValueSpec`] and some arrays, its leaves. Branches, loops and lists carry the leaves; the spec is known on
+//! both sides.
 mod cast;
 mod join;
 mod leaves;
@@ -20,137 +21,138 @@ pub use cast::cast;
 pub use leaves::{check_nesting, known, known_constant, known_shape, leaves_of, with_known_sizes};
 use std::sync::Arc;
 
-/// Description of a value for use in another computation than the one that holds it.
+/// Description of a value without its run-time arrays, valid in every computation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ValueSpec {
-    /// A value that is known at compile time and becomes a constant in the other computation too.
+    /// A value that is known at compile time and becomes a constant in each computation.
     Constant {
-        /// The value, with its elements where it is computed from sizes of arrays.
+        /// The constant, with the expressions of elements that are computed from sizes.
         known: SymbolicArray,
     },
     /// An array of this shape.
     Array(Shape),
-    /// A TensorList of equal arrays.
+    /// A TensorList of arrays of equal shape.
     List(ListSpec),
     /// A TensorList whose element shape is open.
     Unshaped(UnshapedSpec),
-    /// A TensorList of rows that differ in length.
+    /// A TensorList of RaggedTensors of one level.
     Jagged(JaggedSpec),
-    /// A TensorList whose elements are values each for itself.
+    /// A TensorList whose elements have specs of their own.
     Unlike(UnlikeSpec),
-    /// A TensorList of lists or optionals of one spec.
+    /// A TensorList of lists or optionals that all have one spec.
     Structured(StructuredSpec),
     /// A RaggedTensor in a variant.
     Ragged(RaggedSpec),
-    /// A CSR matrix: the shapes of indices and values, and its sizes.
+    /// A CSR matrix: the shapes of its indices and values, and its dense sizes.
     Sparse([Shape; 2], Vec<u64>),
-    /// An optional, and the specs of the components that its value may have.
+    /// An optional, with the specs of its alternative values.
     Optional(Vec<AlternativeSpec>),
-    /// The handle of the variable of this number.
+    /// Handle of the variable with this index in the store.
     Variable(usize),
-    /// The handle of a TensorArray or stack.
+    /// Handle of a TensorArray or stack.
     Holder(HolderId),
-    /// The handle of a lookup table.
+    /// Handle of a lookup table.
     Table(Arc<Table>),
-    /// Strings that the file holds.
+    /// Constant strings.
     Strings(Arc<StringConstant>),
-    /// Strings that are made of numbers.
+    /// Strings that are computed from numbers.
     Text(TextSpec),
-    /// No value.
+    /// A value that compiled code cannot hold.
     Unavailable(TfType),
 }
 
-/// The spec of components that the value of an optional may have.
+/// Spec of one alternative value of an optional.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlternativeSpec {
-    /// The functions that make such a value.
+    /// Names of the functions that make such a value.
     pub makers: Vec<Arc<str>>,
-    /// The specs of the components.
+    /// Specs of its components.
     pub components: Vec<ValueSpec>,
 }
 
-/// The spec of a list of rows that differ in length.
+/// Spec of a list of RaggedTensors of one level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JaggedSpec {
-    /// The element type.
+    /// Element type.
     pub dtype: DType,
-    /// The sizes of its array: the number of elements, the most rows of each, and the sizes of a row.
+    /// Sizes of the list's array: number of elements, bound of the rows of an element, and sizes of a row.
     pub dims: Vec<Dim>,
-    /// The name of the node that made it.
+    /// Name of the node that made the list.
     pub name: Arc<str>,
 }
 
-/// The spec of a RaggedTensor in a variant.
+/// Spec of a RaggedTensor in a variant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RaggedSpec {
-    /// The shapes of the splits, outermost first.
+    /// Shapes of the row splits, outermost first.
     pub splits: Vec<Shape>,
-    /// The shape of the values.
+    /// Shape of the flat values.
     pub values: Shape,
-    /// Whether it is a vector or list of variants.
+    /// Whether the value is a vector or list of variants, one for each row.
     pub is_rows: bool,
 }
 
-/// The spec of a list of equal arrays.
+/// Spec of a list of arrays of equal shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListSpec {
-    /// The element type.
+    /// Element type.
     pub dtype: DType,
-    /// The sizes of its array: the room for elements, and the sizes of one.
+    /// Sizes of the list's array: room for elements, then sizes of one element.
     pub dims: Vec<Dim>,
-    /// Of a list whose length is a value: the most elements that it has, and whether there may be others behind them.
+    /// For a list whose length is computed at run time: its upper bound, and whether the room behind the last element may hold
+    /// nonzero data.
     pub count: Option<(Dim, bool)>,
-    /// Value that all elements of the list share, as far as it is known.
+    /// Common value of all elements of the list, as far as it is known.
     pub elements: CommonElement,
-    /// The name of the node that made it.
+    /// Name of the node that made the list.
     pub name: Arc<str>,
 }
 
-/// The spec of a list whose element shape is open.
+/// Spec of a list whose element shape is unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnshapedSpec {
-    /// The number of elements; the most that there may be, where a value says it.
+    /// Number of elements, or its upper bound if it is computed at run time.
     pub length: Dim,
-    /// Whether a value says it.
+    /// Whether the number of elements is computed at run time.
     pub is_counted: bool,
-    /// The element type.
+    /// Element type.
     pub dtype: DType,
-    /// The name of the node that made it.
+    /// Name of the node that made the list.
     pub name: Arc<str>,
 }
 
-/// The spec of a list whose elements are values each for itself.
+/// Spec of a list whose elements have specs of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnlikeSpec {
-    /// The specs of the elements; `None` for those that were never set.
+    /// Specs of the elements; `None` for elements that were never set.
     pub items: Vec<Option<ValueSpec>>,
-    /// The number of elements where it varies from call to call: none of them was set, and `items` is empty.
+    /// Number of elements if it varies between calls; then no element was set, and `items` is empty.
     pub open_length: Option<Dim>,
-    /// The type of each element.
+    /// Type of each element.
     pub dtype: TfType,
-    /// Shape of each element, as the node that made the list declares it.
+    /// Element shape that the node that made the list declares.
     pub declared: Arc<PartialShape>,
-    /// The name of the node that made it.
+    /// Name of the node that made the list.
     pub name: Arc<str>,
 }
 
-/// The spec of a list of values that consist of several arrays.
+/// Spec of a list of lists or optionals that all have one spec.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StructuredSpec {
-    /// The spec of an element.
+    /// Spec of each element.
     pub element: Arc<ValueSpec>,
-    /// A list for each leaf of an element, at least one; all have the same length and room.
+    /// Specs of the lists that hold one leaf of every element each; at least one, all of the same length and room.
     pub parts: Vec<ListSpec>,
-    /// The name of the node that made it.
+    /// Name of the node that made the list.
     pub name: Arc<str>,
 }
 
-/// The spec of a tensor of strings.
+/// Spec of a tensor of computed strings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextSpec {
     /// Sizes of the tensor.
     pub dims: Vec<Dim>,
-    /// The length that no string exceeds.
+    /// Upper bound of the length of a string in bytes.
     pub most: Dim,
 }
 
@@ -163,7 +165,7 @@ impl TextSpec {
 }
 
 impl ListSpec {
-    /// The spec of a list.
+    /// Spec of this list value.
     pub fn of(b: &Builder, list: &ListValue) -> ListSpec {
         ListSpec {
             dtype: b.dtype(list.buffer),
@@ -174,12 +176,12 @@ impl ListSpec {
         }
     }
 
-    /// How many elements there is room for.
+    /// Number of elements for which the list has room.
     pub fn room(&self) -> Dim {
         self.dims.first().copied().unwrap_or(Dim::from(0))
     }
 
-    /// The most elements that the list has.
+    /// Upper bound of the number of elements.
     pub fn most(&self) -> Dim {
         self.count.map_or(self.room(), |count| count.0)
     }
@@ -193,19 +195,19 @@ impl ListSpec {
     }
 }
 
-/// The shape of a number of elements.
+/// Shape of an element count, a scalar s32.
 fn number() -> Shape {
     Shape::array(DType::S32, [])
 }
 
-/// The shapes of the leaves of an element of a structured list: one that no other part needs where there is none.
+/// Shapes of the leaves of an element of a structured list; a dummy leaf if it has none.
 pub fn element_leaves(element: &ValueSpec) -> Vec<Shape> {
     let leaves = element.leaves();
     if leaves.is_empty() { vec![Shape::array(DType::Pred, [])] } else { leaves }
 }
 
 impl ValueSpec {
-    /// The spec of a value.
+    /// Spec of a value.
     pub fn of(b: &Builder, value: &Value) -> ValueSpec {
         match value {
             Value::Array(id) => ValueSpec::Array(b.shape(*id).clone()),
@@ -258,12 +260,12 @@ impl ValueSpec {
         }
     }
 
-    /// The spec of a value inside of a list or optional: arrays that are known are no leaves.
+    /// Spec of a value inside a list or optional, where arrays that are known at compile time are constants, not leaves.
     pub fn inside(b: &Builder, value: &Value) -> ValueSpec {
         known_constant(b, value).map_or_else(|| ValueSpec::of(b, value), |known| ValueSpec::Constant { known })
     }
 
-    /// The shapes of the leaves.
+    /// Shapes of the leaves.
     pub fn leaves(&self) -> Vec<Shape> {
         match self {
             ValueSpec::Array(s) => vec![s.clone()],
@@ -294,7 +296,7 @@ impl ValueSpec {
         }
     }
 
-    /// The value of this spec with the leaves that `part` gives one by one.
+    /// Value of this spec, whose leaves `part` returns one by one.
     pub fn value(&self, b: &mut Builder, part: &mut dyn FnMut(&mut Builder) -> InstId) -> Value {
         match self {
             ValueSpec::Constant { known } => Value::Array(known.add_constant(b)),
@@ -358,13 +360,13 @@ impl ValueSpec {
         }
     }
 
-    /// The value of this spec with these leaves.
+    /// Value of this spec with these leaves.
     pub fn of_leaves(&self, b: &mut Builder, leaves: Vec<InstId>) -> Value {
         let mut leaves = leaves.into_iter();
         self.value(b, &mut |b| leaves.next().unwrap_or_else(|| b.full(DType::Pred, &[], 0.0)))
     }
 
-    /// Whether each leaf holds elements of arrays, as against numbers of elements and whether optionals have values.
+    /// Whether each leaf holds data, as opposed to a count of elements or the presence flag of an optional.
     pub fn data(&self) -> Vec<bool> {
         let mut data = vec![true; self.leaves().len()];
         let last = data.len().saturating_sub(1);
@@ -389,7 +391,7 @@ impl ValueSpec {
         data
     }
 
-    /// The spec in which known arrays are leaves, too.
+    /// Spec in which known arrays are leaves, not constants.
     pub fn unknown(&self) -> ValueSpec {
         match self {
             ValueSpec::Constant { known: SymbolicArray { value: t, .. } } => {
@@ -411,7 +413,7 @@ impl ValueSpec {
         }
     }
 
-    /// Whether values of other specs can be values of this one, or of one for both.
+    /// Whether values of other specs can be converted to this one, or to one that covers both.
     pub fn is_joinable(&self) -> bool {
         match self {
             ValueSpec::List(_)

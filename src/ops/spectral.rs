@@ -1,6 +1,6 @@
 //! Discrete Fourier transforms over the last one to three dimensions.
 use super::ShapeCtx;
-use super::fact::{Fact, Int};
+use super::fact::{Fact, InferredInt};
 use super::row::op;
 use super::shape::same;
 use super::symbols::{InferredDim, Why};
@@ -16,7 +16,7 @@ const COMPLEX: &str = "c64, c128";
 const ONE: &str = "input -> output";
 const LENGTH: &str = "input fft_length -> output";
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 #[rustfmt::skip]
 pub const ROWS: &[&[OpRow]] = &[&[
     op("FFT",    ONE,    |cx| complex(cx, FftKind::Fft, 1)).shape(same).dtypes(COMPLEX),
@@ -35,7 +35,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
 
 fn transform(cx: &mut LowerCtx, x: InstId, kind: FftKind, length: Vec<Dim>) -> Result<Vec<Value>> {
     let y = cx.b.add_inst(Op::Fft { kind, length }, &[x]);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn complex(cx: &mut LowerCtx, kind: FftKind, n: usize) -> Result<Vec<Value>> {
@@ -46,7 +46,7 @@ fn complex(cx: &mut LowerCtx, kind: FftKind, n: usize) -> Result<Vec<Value>> {
     transform(cx, x, kind, dims[lead..].to_vec())
 }
 
-/// A transform from or to reals: the input is cut or filled with zeros to what `fft_length` asks.
+/// Lowers a transform from or to real numbers; the input is truncated or zero-padded to `fft_length`.
 fn real(cx: &mut LowerCtx, kind: FftKind, n: usize) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let size = |&v: &Dim| match Dim::size(v) {
@@ -74,7 +74,8 @@ fn real(cx: &mut LowerCtx, kind: FftKind, n: usize) -> Result<Vec<Value>> {
     transform(cx, x, kind, length)
 }
 
-/// The last dimensions are those of `fft_length`; of a transform of reals the last one is half of it and one more.
+/// Shape function: the last dimensions are those of `fft_length`; the last one is `n / 2 + 1` on the complex side of a real
+/// transform.
 fn real_shape(cx: &mut ShapeCtx, n: usize, forward: bool) -> Result<Vec<Fact>> {
     let wide = matches!(cx.dtype(0), Some(TfType::Data(DType::F64 | DType::C128)));
     let dtype = match (forward, wide) {
@@ -83,10 +84,10 @@ fn real_shape(cx: &mut ShapeCtx, n: usize, forward: bool) -> Result<Vec<Fact>> {
         (false, false) => DType::F32,
         (false, true) => DType::F64,
     };
-    let length = cx.ints(1).filter(|v| v.len() == n).unwrap_or_else(|| vec![Int::Unknown; n]);
+    let length = cx.partial_ints(1).filter(|v| v.len() == n).unwrap_or_else(|| vec![InferredInt::Unknown; n]);
     let mut sizes = Vec::with_capacity(n);
     for v in length {
-        sizes.push(v.size().unwrap_or_else(|| cx.fresh(Why::Value(1))));
+        sizes.push(v.size().unwrap_or_else(|| cx.fresh_dim(Why::Value(1))));
     }
     if let (true, Some(last)) = (forward, sizes.last_mut()) {
         let half = cx.div(*last, InferredDim::Known(2));
@@ -97,5 +98,5 @@ fn real_shape(cx: &mut ShapeCtx, n: usize, forward: bool) -> Result<Vec<Fact>> {
         Some(_) => return Err(cx.mismatch(format!("{n} dimensions are transformed"))),
         None => cx.unranked_from(0),
     };
-    cx.one(TfType::Data(dtype), dims)
+    cx.one_output(TfType::Data(dtype), dims)
 }

@@ -1,4 +1,4 @@
-//! The variables of a program while it is lowered.
+//! Values of a program's variables during lowering.
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Node, TABLE_PARTS, Variable, VariableRole};
 use crate::hlo::open::InstId;
@@ -6,43 +6,42 @@ use crate::symbolic::Dim;
 use crate::tensor::DType;
 use std::collections::HashMap;
 
-/// The values that variables have at one point of the walk, as instructions of the computation that is open.
+/// Current value of each variable at one point of the walk, as an instruction of the current computation.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
-    slots: Vec<Slot>,
-    /// Variables by the nodes that give their handles, and by the names that nodes inside of functions use.
+    slots: Vec<VariableState>,
+    /// Variable indices by the names of the nodes that give their handles, and by the names that nodes inside functions use.
     handles: HashMap<String, usize>,
-    /// The keys that mark places of dense tables, by the number of the table's first variable.
+    /// Keys that mark empty and deleted buckets of dense hash tables, by the index of the table's first variable.
     marks: HashMap<usize, Vec<u64>>,
-    /// The variable that holds the state of the generator which no handle names.
+    /// Index of the variable with the state of the global random generator, which no handle names.
     pub random: Option<usize>,
 }
 
-/// A variable.
+/// State of a variable.
 #[derive(Clone, Debug)]
-struct Slot {
+struct VariableState {
     name: String,
     dtype: DType,
     dims: Vec<Dim>,
-    /// Whether its handle is a reference, which stands for its value where that is wanted.
+    /// Whether its handle is a TensorFlow 1 reference, which stands for the value where an array is needed.
     reference: bool,
-    /// Role of the variable.
     role: VariableRole,
-    /// The axes along which it grows, whose sizes the next variable holds.
+    /// Axes along which the variable grows; the next variable holds its sizes along them.
     axes: Vec<usize>,
-    /// `None` in a computation that it was not handed to.
+    /// Current value; `None` in a computation that does not receive the variable.
     now: Option<InstId>,
 }
 
 impl Store {
-    /// Adds a variable of this type and these sizes whose value is `now`; its number.
+    /// Adds a variable of this type and these sizes with the value `now`; returns its index.
     pub fn add(&mut self, variable: &Variable, dtype: DType, dims: &[Dim], now: InstId) -> usize {
         let (name, reference, role) = (variable.name.clone(), variable.by_reference, variable.role);
         let axes = if role == VariableRole::Growing { variable.open_axes() } else { Vec::new() };
         let number = self.slots.len();
-        self.slots.push(Slot { name, dtype, dims: dims.to_vec(), reference, role, axes, now: Some(now) });
+        self.slots.push(VariableState { name, dtype, dims: dims.to_vec(), reference, role, axes, now: Some(now) });
         for node in &variable.handles {
-            // that of several variables is the first of them
+            // Several variables can share a handle, which stands for the first of them.
             self.handles.entry(node.to_string()).or_insert(number);
         }
         if !variable.shared_name.is_empty() {
@@ -50,20 +49,20 @@ impl Store {
         }
         number
     }
-    /// The variable whose handle a node gives.
-    pub fn handle(&self, node: &Node) -> Option<usize> {
-        self.named(&node.name).or_else(|| self.named(node.variable()))
+    /// Index of the variable whose handle a node gives.
+    pub fn variable_of_node(&self, node: &Node) -> Option<usize> {
+        self.variable_named(&node.name).or_else(|| self.variable_named(node.variable()))
     }
-    /// The variable that a node asks for by this name.
-    pub fn named(&self, name: &str) -> Option<usize> {
+    /// Index of the variable with this name.
+    pub fn variable_named(&self, name: &str) -> Option<usize> {
         self.handles.get(name).copied()
     }
-    /// The numbers of all variables.
+    /// Indices of all variables.
     pub fn ids(&self) -> std::ops::Range<usize> {
         0..self.slots.len()
     }
-    /// The variables that the handle of variable `id` stands for: several for a table, and for a variable that grows.
-    pub fn parts(&self, id: usize) -> std::ops::Range<usize> {
+    /// Indices of the variables behind the handle of variable `id`: several for a table, and for a variable that grows.
+    pub fn handle_parts(&self, id: usize) -> std::ops::Range<usize> {
         let count = match self.slots.get(id).map(|s| s.role) {
             Some(VariableRole::Table) => TABLE_PARTS,
             Some(VariableRole::Growing) => 2,
@@ -71,36 +70,36 @@ impl Store {
         };
         id..id + count
     }
-    /// The axes along which a variable grows.
-    pub fn axes(&self, id: usize) -> &[usize] {
+    /// Axes along which a variable grows.
+    pub fn growth_axes(&self, id: usize) -> &[usize] {
         self.slots.get(id).map_or(&[], |s| &s.axes)
     }
-    /// The node that gives the handle of a variable, or of the table whose first variable it is.
+    /// Name of the node that gives the handle of a variable, or of the table to which the variable belongs.
     pub fn name(&self, id: usize) -> &str {
         let name = self.slots.get(id).map_or("", |s| &s.name);
         if self.is_table(id) { name.rsplit_once('/').map_or(name, |(node, _)| node) } else { name }
     }
-    /// Whether a variable is an array of a table.
+    /// Whether a variable is an array of a hash table.
     pub fn is_table(&self, id: usize) -> bool {
         self.slots.get(id).is_some_and(|s| s.role == VariableRole::Table)
     }
-    /// Says which keys mark empty and deleted places of a dense table, by the number of its first variable.
-    pub fn mark(&mut self, id: usize, marks: Vec<u64>) {
+    /// Sets the keys that mark empty and deleted buckets of a dense hash table; `id` is its first variable.
+    pub fn set_marker_keys(&mut self, id: usize, marks: Vec<u64>) {
         self.marks.insert(id, marks);
     }
-    /// The keys that mark places of a table; none where it is not dense.
-    pub fn marks(&self, id: usize) -> &[u64] {
+    /// Keys that mark empty and deleted buckets of a table; none if it is not a dense hash table.
+    pub fn marker_keys(&self, id: usize) -> &[u64] {
         self.marks.get(&id).map_or(&[], Vec::as_slice)
     }
-    /// The type and the sizes of a variable.
-    pub fn array(&self, id: usize) -> Option<(DType, &[Dim])> {
+    /// Element type and sizes of a variable.
+    pub fn dtype_and_dims(&self, id: usize) -> Option<(DType, &[Dim])> {
         self.slots.get(id).map(|s| (s.dtype, &s.dims[..]))
     }
-    /// Whether the handle of a variable is a reference.
+    /// Whether the handle of a variable is a TensorFlow 1 reference.
     pub fn is_reference(&self, id: usize) -> bool {
         self.slots.get(id).is_some_and(|s| s.reference)
     }
-    /// The value of a variable.
+    /// Current value of a variable.
     ///
     /// # Errors
     /// `Code::UnsupportedCase` in scalar functions.
@@ -128,7 +127,7 @@ impl Store {
         Ok(())
     }
     /// Makes only these variables known, with these values: those of a computation that was opened.
-    pub fn enter(&mut self, inside: &[(usize, InstId)]) {
+    pub fn enter_computation(&mut self, inside: &[(usize, InstId)]) {
         self.slots.iter_mut().for_each(|slot| slot.now = None);
         for (id, now) in inside {
             if let Some(slot) = self.slots.get_mut(*id) {

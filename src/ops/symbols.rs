@@ -1,45 +1,45 @@
-//! Unknown sizes with an identity, their arithmetic, and where each came from.
+//! Unknown sizes, each with an id, with their arithmetic and their origins.
 use crate::graph::NodeId;
 use std::collections::HashMap;
 
-/// An unknown size. Two dimensions with the same id have the same size, whatever it turns out to be.
+/// Id of an unknown size. Dimensions with the same id have the same size, whatever it turns out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DimId(pub u32);
 
-/// A dimension of which the size is known, or at least told apart from others.
+/// A size of a dimension, known or unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InferredDim {
-    /// A known number of elements.
+    /// A size known at compile time.
     Known(u64),
-    /// A number of elements that is not known; dimensions of one id have the same.
+    /// An unknown size; equal ids mean equal sizes.
     Unknown(DimId),
 }
 
-/// A node of one graph of the program.
+/// Position of a node in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Site {
-    /// 0 is the top-level graph, `i + 1` the body of function number `i` of the library.
+    /// Number of the graph: 0 is the top-level graph, `i + 1` the body of library function `i`.
     pub graph: u32,
-    /// The node.
+    /// Id of the node in its graph.
     pub node: NodeId,
 }
 
-/// Why a size is not known.
+/// Reason why a size is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The node is fed, and this dimension of it is open.
+    /// This dimension of a fed node is open.
     Feed(usize),
-    /// The node is fed, and its rank is open.
+    /// The rank of a fed node is open.
     FeedRank,
     /// The node computes it from another unknown size.
     From(DimId),
-    /// The size depends on the value of this input, which is not known before the program runs.
+    /// It depends on the value of this input, which is not known at compile time.
     Value(usize),
-    /// How many elements there are depends on the data.
+    /// It depends on the data, such as a count of nonzero elements.
     Data,
     /// The op has no shape function.
     NoShapeFunction,
-    /// Branches, or iterations of a loop, differ.
+    /// Branches, or iterations of a loop, have different sizes.
     Joined,
     /// The inputs contradict each other, or a size overflows.
     Invalid,
@@ -47,16 +47,16 @@ pub enum Why {
     Attribute,
 }
 
-/// Where an unknown size was first met.
+/// Origin of an unknown size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The node that made it.
+    /// Node that introduced it.
     pub site: Site,
     /// Why it is not known.
     pub why: Why,
 }
 
-/// How a size follows from two others; equal terms share an id.
+/// Arithmetic term that defines an unknown size; equal terms share an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Term {
     Add(InferredDim, InferredDim),
@@ -70,7 +70,7 @@ enum Term {
 }
 
 impl Term {
-    /// The size, of the sizes that `value` gives; `None` where one is not known, or it is no size.
+    /// Value of the term, with `value` for its operands; `None` if one is unknown, or the result is not a size.
     fn at(self, value: impl Fn(InferredDim) -> Option<u64>) -> Option<u64> {
         let of = |a, b| Some((value(a)?, value(b)?));
         match self {
@@ -89,7 +89,7 @@ impl Term {
     }
 }
 
-/// Every unknown size of one inference.
+/// All unknown sizes of one inference.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
     origins: Vec<Origin>,
@@ -98,28 +98,28 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// A size that is equal to no other as far as is known.
+    /// New unknown size that is not known to equal any other.
     pub fn fresh(&mut self, site: Site, why: Why) -> DimId {
         let id = DimId(u32::try_from(self.origins.len()).unwrap_or(u32::MAX));
         self.origins.push(Origin { site, why });
         id
     }
-    /// Where `id` was made.
+    /// Origin of an unknown size.
     pub fn origin(&self, id: DimId) -> Origin {
         self.origins[id.0 as usize]
     }
-    /// Where the unknown was met first that `id` is computed from.
+    /// First unknown size of the chain from which `id` was computed.
     pub fn root(&self, mut id: DimId) -> DimId {
         while let Why::From(before) = self.origin(id).why {
             id = before;
         }
         id
     }
-    /// How many there are.
+    /// Number of unknown sizes.
     pub fn len(&self) -> usize {
         self.origins.len()
     }
-    /// Whether every size is known.
+    /// Whether there are no unknown sizes.
     pub fn is_empty(&self) -> bool {
         self.origins.is_empty()
     }
@@ -138,7 +138,7 @@ impl Symbols {
         value.map_or_else(|| InferredDim::Unknown(self.fresh(site, Why::Invalid)), InferredDim::Known)
     }
 
-    /// The sum.
+    /// Sum.
     pub fn add(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a.min(b), a.max(b)) {
             (InferredDim::Known(a), InferredDim::Known(b)) => self.known(site, a.checked_add(b)),
@@ -146,7 +146,7 @@ impl Symbols {
             (a, b) => self.term(site, Term::Add(a, b), &[a, b]),
         }
     }
-    /// The difference; one that is negative is unknown.
+    /// Difference; unknown if negative.
     pub fn sub(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a, b) {
             (InferredDim::Known(a), InferredDim::Known(b)) => self.known(site, a.checked_sub(b)),
@@ -159,7 +159,7 @@ impl Symbols {
             },
         }
     }
-    /// The product: 0 absorbs what is unknown.
+    /// Product; 0 if either is 0, even if the other one is unknown.
     pub fn mul(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a.min(b), a.max(b)) {
             (InferredDim::Known(a), InferredDim::Known(b)) => self.known(site, a.checked_mul(b)),
@@ -168,21 +168,21 @@ impl Symbols {
             (a, b) => self.term(site, Term::Mul(a, b), &[a, b]),
         }
     }
-    /// The quotient rounded down; unknown for a divisor of 0.
+    /// Quotient, rounded down; unknown for a divisor of 0.
     pub fn div_floor(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a, b) {
             (InferredDim::Known(a), InferredDim::Known(b)) => self.known(site, a.checked_div(b)),
             (a, b) => self.quotient(a, b).unwrap_or_else(|| self.term(site, Term::DivFloor(a, b), &[a, b])),
         }
     }
-    /// The quotient rounded up; unknown for a divisor of 0.
+    /// Quotient, rounded up; unknown for a divisor of 0.
     pub fn div_ceil(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a, b) {
             (InferredDim::Known(a), InferredDim::Known(b)) => self.known(site, (b != 0).then(|| a.div_ceil(b))),
             (a, b) => self.quotient(a, b).unwrap_or_else(|| self.term(site, Term::DivCeil(a, b), &[a, b])),
         }
     }
-    /// The quotient where nothing is left over for a reason that can be seen.
+    /// Exact quotient, if the divisor is a syntactic factor of the dividend.
     fn quotient(&self, a: InferredDim, b: InferredDim) -> Option<InferredDim> {
         if b == InferredDim::Known(1) {
             return Some(a);
@@ -193,7 +193,7 @@ impl Symbols {
             _ => None,
         }
     }
-    /// The smaller one.
+    /// Minimum.
     pub fn least(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a.min(b), a.max(b)) {
             (InferredDim::Known(a), InferredDim::Known(b)) => InferredDim::Known(a.min(b)),
@@ -202,7 +202,7 @@ impl Symbols {
             (a, b) => self.term(site, Term::Min(a, b), &[a, b]),
         }
     }
-    /// The larger one.
+    /// Maximum.
     pub fn most(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a.min(b), a.max(b)) {
             (InferredDim::Known(a), InferredDim::Known(b)) => InferredDim::Known(a.max(b)),
@@ -211,7 +211,7 @@ impl Symbols {
             (a, b) => self.term(site, Term::Max(a, b), &[a, b]),
         }
     }
-    /// Size that two sizes are broadcast to; `None` where they can't be.
+    /// Size to which two sizes are broadcast; `None` if they can't be.
     pub fn broadcast(&mut self, site: Site, a: InferredDim, b: InferredDim) -> Option<InferredDim> {
         Some(match (a.min(b), a.max(b)) {
             (a, b) if a == b => a,
@@ -222,12 +222,12 @@ impl Symbols {
             (a, b) => self.term(site, Term::Broadcast(a, b), &[a, b]),
         })
     }
-    /// How large each unknown size is, by its number, where some are as `told`; `None` where it does not follow from these, or is no
-    /// size.
+    /// Values of all unknown sizes, indexed by id, given some of them in `told`; `None` for one that does not follow from these
+    /// or is not a size.
     pub fn values(&self, told: &HashMap<DimId, u64>) -> Vec<Option<u64>> {
         let mut values: Vec<Option<u64>> = Vec::with_capacity(self.len());
         for id in (0..self.origins.len() as u32).map(DimId) {
-            // a term is of sizes that were there before it
+            // Operands of a term have smaller ids.
             let value = |dim: InferredDim| match dim {
                 InferredDim::Known(n) => Some(n),
                 InferredDim::Unknown(before) => *values.get(before.0 as usize)?,
@@ -241,7 +241,7 @@ impl Symbols {
         let InferredDim::Unknown(id) = dim else { return None };
         self.by_id.get(&id).copied()
     }
-    /// The known factor of a product of sizes and its unknown ones, sorted; `None` where the known one overflows.
+    /// Known factor of a product of sizes, and its unknown factors, sorted; `None` if the known factor overflows.
     pub fn factors(&self, dims: &[InferredDim]) -> Option<(u64, Vec<DimId>)> {
         let (mut known, mut unknown, mut todo) = (1u64, Vec::new(), dims.to_vec());
         while let Some(dim) = todo.pop() {

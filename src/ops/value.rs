@@ -6,114 +6,114 @@ use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use std::sync::Arc;
 
-/// A TensorList of equal elements.
+/// A TensorList of arrays of equal shape, stored in one array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListValue {
-    /// `[room, element dims..]`; every element is there from the start (zeros where never set).
+    /// The elements, `[room, element dims..]`; elements never set are zeros.
     pub buffer: InstId,
-    /// How many elements there are; `None`: as many as there is room for.
+    /// Number of elements; `None` if the list is full, `room` elements.
     pub count: Option<ListLength>,
-    /// Value that all elements of the list share, as far as it is known.
+    /// Common value of all elements, as far as it is known.
     pub elements: CommonElement,
-    /// The name of the node that made it.
+    /// Name of the node that made the list.
     pub name: Arc<str>,
-    /// The shapes that it may take beside those of its elements; `None` where all are alike.
+    /// Partial shape that elements may match if they need not be of equal shape; `None` if all are equal.
     pub open: Option<Arc<PartialShape>>,
 }
 
-/// A TensorList whose elements are values each for itself: arrays of unlike shapes, lists or optionals.
+/// A TensorList whose elements are separate values: arrays of different shapes, lists or optionals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnlikeList {
-    /// The elements; `None` where none was set.
+    /// The elements; `None` for elements that were never set.
     pub items: Vec<Option<Value>>,
-    /// The number of elements where it varies from call to call: none of them was set, and `items` is empty.
+    /// Number of elements if it varies between calls; then no element was set, and `items` is empty.
     pub open_length: Option<Dim>,
-    /// The type of each.
+    /// Type of each element.
     pub dtype: TfType,
-    /// Shape of each element, as the node that made the list declares it.
+    /// Element shape that the node that made the list declares.
     pub declared: Arc<PartialShape>,
-    /// The name of the node that made it.
+    /// Name of the node that made the list.
     pub name: Arc<str>,
 }
 
-/// A TensorList of lists or optionals of one spec: each leaf of its elements is a list for itself. So loops and branches can fill it, whose
-/// state has fixed sizes.
+/// A TensorList of lists or optionals that all have one spec, stored as one list for each leaf of an element. Loops and
+/// branches, whose state has fixed sizes, can fill such a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StructuredList {
-    /// The spec of an element.
+    /// Spec of each element.
     pub element: Arc<ValueSpec>,
-    /// A list for each leaf of an element, at least one; all have the same length and room.
+    /// Lists that hold one leaf of every element each; at least one, all of the same length and room.
     pub parts: Vec<ListValue>,
-    /// The name of the node that made it.
+    /// Name of the node that made the list.
     pub name: Arc<str>,
 }
 
-/// An optional, as conditions keep values for their gradients: the branch that was taken leaves its own values there.
+/// An optional. Conditions keep values for their gradients in optionals: the branch that was taken stores its own values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OptionalValue {
     /// Whether it has a value, `pred[]`.
     pub has_value: InstId,
-    /// Candidates for the value: branches leave arrays of unlike shapes in one optional. All but the one that it has are of any content.
-    /// There are none where the optional never has a value.
+    /// Candidates for the value, as branches store arrays of different shapes in one optional. The contents of all but the
+    /// actual one are arbitrary. Empty for an optional that never has a value.
     pub alternatives: Vec<Alternative>,
 }
 
-/// The components that the value of an optional may have.
+/// One candidate for the value of an optional.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative {
-    /// The functions that make such a value.
+    /// Names of the functions that make such a value.
     pub makers: Vec<Arc<str>>,
-    /// The components.
+    /// Components of the value.
     pub components: Vec<Value>,
 }
 
 /// A TensorList of RaggedTensors of one level: arrays that differ in their first size alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JaggedList {
-    /// `[length, most, dims..]`: the elements, each with zeros behind its end.
+    /// The elements, `[length, most, dims..]`, zero-padded at their ends.
     pub buffer: InstId,
-    /// `s32[length]`: how long each is.
+    /// `s32[length]`: number of rows of each element.
     pub lengths: InstId,
-    /// The name of the node that made it.
+    /// Name of the node that made the list.
     pub name: Arc<str>,
 }
 
-/// A RaggedTensor: rows, or rows of rows, of unlike lengths.
+/// A RaggedTensor: nested rows of different lengths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RaggedValue {
-    /// The places at which rows begin, level by level, the outermost first.
+    /// Row splits of each level, outermost first.
     pub splits: Vec<InstId>,
-    /// The values of all rows.
+    /// Flat values of all rows.
     pub values: InstId,
-    /// Whether its rows are variants of their own, and it is a vector or list of them.
+    /// Whether the value is a vector or list of variants, one for each row.
     pub is_rows: bool,
 }
 
-/// A matrix, or a vector of them, of few elements, as TensorFlow's CSR matrices in variants.
+/// A sparse matrix or a vector of them, as TensorFlow keeps CSR matrices in variants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SparseMatrix {
-    /// `s64[n, rank]`, of rank 2 or 3: matrix, row and column of each element, in the order of matrices and rows.
+    /// `s64[n, rank]`, of rank 2 or 3: matrix number (rank 3), row and column of each element, sorted.
     pub indices: InstId,
-    /// `[n]`, the elements.
+    /// `[n]`: the elements.
     pub values: InstId,
-    /// The sizes of the dense array, as many as the rank.
+    /// Dense sizes, as many as the rank.
     pub dims: Vec<u64>,
 }
 
-/// Value that all elements of a list share, as far as it is known.
+/// Common value of all elements of a list, as far as it is known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CommonElement {
-    /// There were none yet.
+    /// The list has had no elements yet.
     None,
-    /// Each is this integer, or this vector of a few. Gradients of loops keep sizes and shapes in lists, one a round, and ask for them when
-    /// they are needed.
+    /// Every element is this integer or this short vector. Gradients of loops keep sizes and shapes in lists, one for each
+    /// iteration, and need them as constants.
     Each(SymbolicArray),
-    /// Any.
+    /// Nothing is known; elements may differ.
     Any,
 }
 
 impl CommonElement {
-    /// Value shared by the elements of two lists, when the result may be either list.
+    /// Common value of the elements of either list, when the result may be either of them.
     pub fn joined(&self, other: &CommonElement) -> CommonElement {
         match (self, other) {
             (CommonElement::None, other) | (other, CommonElement::None) => other.clone(),
@@ -123,73 +123,73 @@ impl CommonElement {
     }
 }
 
-/// Whether two values are one in every call.
+/// Whether two values are equal in every call.
 fn are_same(x: &SymbolicArray, y: &SymbolicArray) -> bool {
     let (dims, others) = (x.sizes.as_deref().unwrap_or(&[]), y.sizes.as_deref().unwrap_or(&[]));
     let is_alike = x.value.dtype == y.value.dtype && x.value.bytes == y.value.bytes;
     is_alike && dims.len() == others.len() && dims.iter().zip(others).all(|(&x, &y)| x.is_same(y))
 }
 
-/// The number of elements of a list that has room for more.
+/// Number of elements of a list that may have room for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListLength {
-    /// The number, a scalar s32.
+    /// Current number, a scalar s32.
     pub now: InstId,
-    /// Upper bound of the number, as far as the ops so far tell.
+    /// Upper bound of the number.
     pub most: Dim,
-    /// Whether elements behind the last may be other than zeros, as elements were taken away.
+    /// Whether the room behind the last element may hold nonzero data, because elements were removed.
     pub stale: bool,
 }
 
-/// The value of one output.
+/// Value of one output of a node during lowering.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// An array in the computation that is open.
+    /// An array of the current computation.
     Array(InstId),
     /// A TensorList.
     List(ListValue),
-    /// A list whose element shape is not known yet: `TensorListReserve` with an open shape, given its number of elements
-    /// and element type. It takes its shape from the first element that is set.
+    /// A TensorList of unknown element shape, as `TensorListReserve` makes it for an open shape. The first element that is set
+    /// determines the shape.
     UnshapedList {
-        /// The number of elements; the most that there may be, where a value says it.
+        /// Number of elements, or its upper bound if it is computed at run time.
         length: Dim,
-        /// Number of elements as a scalar s32, where it is computed at run time.
+        /// Number of elements as a scalar s32, if it is computed at run time.
         now: Option<InstId>,
-        /// The element type.
+        /// Element type.
         dtype: crate::tensor::DType,
-        /// The name of the node that made it.
+        /// Name of the node that made the list.
         name: Arc<str>,
-        /// The shapes that its elements may have; `None` where all are alike.
+        /// Partial shape that elements may match if they need not be of equal shape; `None` if all are equal.
         open: Option<Arc<PartialShape>>,
     },
-    /// A TensorList of values each for itself.
+    /// A TensorList whose elements are separate values.
     Unlike(UnlikeList),
-    /// A TensorList of lists or optionals of one spec.
+    /// A TensorList of lists or optionals that all have one spec.
     Structured(StructuredList),
-    /// A TensorList of rows that differ in length.
+    /// A TensorList of RaggedTensors of one level.
     Jagged(JaggedList),
-    /// A RaggedTensor in a variant, or a vector or list of those.
+    /// A RaggedTensor in a variant, or a vector or list of variants.
     Ragged(RaggedValue),
     /// A CSR matrix in a variant.
     Sparse(SparseMatrix),
     /// An optional.
     Optional(OptionalValue),
-    /// The handle of the variable of this number in the [`super::Store`].
+    /// Handle of the variable with this index in the [`super::Store`].
     Variable(usize),
-    /// The handle of a TensorArray or stack of TensorFlow 1, whose elements are in [`super::holder::Holders`].
+    /// Handle of a TensorArray or stack of TensorFlow 1, whose elements are in [`super::holder::Holders`].
     Holder(super::holder::HolderId),
     /// The handle of a lookup table.
     Table(Arc<super::Table>),
-    /// Strings that lowering has the contents of.
+    /// Strings whose contents lowering has as arrays of numbers.
     Text(super::Text),
-    /// Strings that the file holds.
+    /// Constant strings.
     Strings(Arc<super::StringConstant>),
-    /// A value that compiled code does not have (a string, a resource); only a diagnostic if something needs it.
+    /// A value that compiled code cannot hold (a string, a resource); a diagnostic follows only if something needs it.
     Unavailable(TfType),
 }
 
 impl Value {
-    /// Whether it is a list or optional, of which sums are those of its arrays.
+    /// Whether the value is a list or optional, which is added by adding its arrays.
     pub fn is_summed_by_parts(&self) -> bool {
         matches!(
             self,

@@ -1,43 +1,42 @@
-//! How many operations an op takes, as a column of its row: from the sizes of its tensors and its attributes alone.
-//! A multiplication and an addition are two operations.
-/// What the number of operations of an op follows from.
+//! Number of operations of an op, from the sizes of its tensors and its attributes alone. A multiplication and an addition are
+//! two operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// There are none: data are moved, made or described.
-    Nothing,
-    /// So many for each element of the first output.
-    EachResult(u64),
+    /// None: the op moves, creates or describes data.
+    None,
+    /// A fixed number for each element of the first output.
+    PerOutputElement(u64),
     /// One for each element of the first input.
-    EachInput,
-    /// One for each element of a window of size `ksize`, and this for each element of the first output.
+    PerInputElement,
+    /// Pooling: one for each element of a window of attribute `ksize`, for each element of the first output.
     Pool,
-    /// Two for each element of the first output, five where the mean and the variance are computed (`is_training`).
+    /// Batch normalization: two for each element of the first output, five in training (`is_training`).
     Normalise,
-    /// A matrix product; the attribute that says whether its left side is transposed.
-    Product(&'static str),
-    /// Products and sums over all indices of `equation`.
-    Equation,
-    /// A convolution by the filter that is input 1, whose last so many axes are not summed over.
-    Windows(usize),
-    /// The gradient of such a convolution in its input; input 2 is that in its result.
-    OfInput(usize),
-    /// The gradient of such a convolution in its filter; input 2 is that in its result.
-    OfFilter(usize),
-    /// Products and sums whose number follows from inputs that are constants.
+    /// Matrix product; the string names the attribute that tells whether the left side is transposed.
+    MatrixProduct(&'static str),
+    /// Einsum: products and sums over all indices of attribute `equation`.
+    Einsum,
+    /// Convolution by the filter in input 1; the number counts the last axes of the filter that are not summed over.
+    Convolution(usize),
+    /// Gradient of such a convolution with respect to its input; input 2 is the gradient of its result.
+    ConvolutionInputGradient(usize),
+    /// Gradient of such a convolution with respect to its filter; input 2 is the gradient of its result.
+    ConvolutionFilterGradient(usize),
+    /// Contraction whose axes are given by constant inputs.
     Contraction,
 }
 
 impl Work {
-    /// Whether products are summed up.
-    pub fn contracts(self) -> bool {
+    /// Whether the op is a contraction: a sum of products.
+    pub fn is_contraction(self) -> bool {
         match self {
-            Work::Product(_)
-            | Work::Equation
-            | Work::Windows(_)
-            | Work::OfInput(_)
-            | Work::OfFilter(_)
+            Work::MatrixProduct(_)
+            | Work::Einsum
+            | Work::Convolution(_)
+            | Work::ConvolutionInputGradient(_)
+            | Work::ConvolutionFilterGradient(_)
             | Work::Contraction => true,
-            Work::Nothing | Work::EachResult(_) | Work::EachInput | Work::Pool | Work::Normalise => false,
+            Work::None | Work::PerOutputElement(_) | Work::PerInputElement | Work::Pool | Work::Normalise => false,
         }
     }
 }

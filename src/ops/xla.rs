@@ -1,4 +1,4 @@
-//! `compiler/tf2xla/ops/xla_ops.cc` and the sharding ops: HLO instructions as TensorFlow ops.
+//! `compiler/tf2xla/ops/xla_ops.cc` and the sharding ops: HLO instructions exposed as TensorFlow ops.
 mod bounds;
 mod contract;
 mod custom_call;
@@ -29,7 +29,7 @@ const NODES: &[OpRow] = &[
     op("XlaOptimizationBarrier", "input* -> output*", barrier),
     op("XlaSharding", "input -> output", |cx| Ok(cx.args.clone()))
         .dtypes("any; code is for one device")
-        .work(Work::Nothing),
+        .work(Work::None),
 ];
 
 const FUNCTIONAL: &[OpRow] = &[
@@ -50,14 +50,14 @@ const FUNCTIONAL: &[OpRow] = &[
     )
     .constants(&[1, 2, 3]),
     walker("XlaScatter", "operand scatter_indices updates -> output", Calls::Scatter),
-    walker("XlaWhile", "input* -> output*", Calls::Repeatedly),
+    walker("XlaWhile", "input* -> output*", Calls::While),
     walker("XlaCallModule", "args* -> output*", Calls::Module).shape(call_module_shape).dtypes("versions 4 to 10"),
 ];
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[NODES, bounds::ROWS, contract::ROWS, custom_call::ROWS, replicas::ROWS, FUNCTIONAL];
 
-/// The shapes and types that the op itself declares.
+/// Shape function of `XlaCallModule`: shapes and types that its attributes declare.
 fn call_module_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (Some(Attr::Types(types)), Some(Attr::Shapes(shapes))) = (cx.node.attr("Tout"), cx.node.attr("Sout")) else {
         return Ok(Vec::new());
@@ -68,7 +68,7 @@ fn call_module_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(types.iter().zip(shapes).map(|(&t, shape)| Fact::new(Some(t.stored()), cx.attr_shape(shape))).collect())
 }
 
-/// A list of integers, which may be empty.
+/// Value of an attribute that is a list of integers and may be empty.
 ///
 /// # Errors
 /// `Code::BadAttr` for an attribute of another kind.
@@ -80,7 +80,7 @@ pub fn int_list<'n>(node: &'n Node, name: &str) -> Result<&'n [i64]> {
     }
 }
 
-/// A list of sizes below 2^34, one a dimension; `missing` stands for an empty list.
+/// Attribute `name`, a list of sizes below 2^34, one per dimension; `missing` stands for each size if the list is empty.
 fn sizes(cx: &LowerCtx, name: &str, rank: usize, missing: Dim) -> Result<Vec<Dim>> {
     let list = int_list(cx.node, name)?;
     if list.is_empty() {
@@ -92,7 +92,7 @@ fn sizes(cx: &LowerCtx, name: &str, rank: usize, missing: Dim) -> Result<Vec<Dim
         .ok_or_else(|| cx.mismatch(format!("attribute `{name}` must give one size for each of {rank} dimensions")))
 }
 
-/// The multi-index of block `i` of `counts` blocks, the last dimension fastest.
+/// Multi-index of block `i`, where `counts` are the numbers of blocks along each dimension; the last dimension varies fastest.
 fn block_index(mut i: Dim, counts: &[Dim]) -> Vec<Dim> {
     let mut index = vec![Dim::from(0); counts.len()];
     for axis in (0..counts.len()).rev() {
@@ -102,7 +102,7 @@ fn block_index(mut i: Dim, counts: &[Dim]) -> Vec<Dim> {
     index
 }
 
-/// Blocks of equal sizes in row-major order, of the input grown by zeros at the ends.
+/// Lowers `XlaSplitND`: splits the zero-padded input into blocks of equal sizes, in row-major order.
 fn split_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let counts = sizes(cx, "num_splits", dims.len(), Dim::from(1))?;
@@ -132,7 +132,7 @@ fn split_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(out)
 }
 
-/// The reverse of [`split_nd`]: blocks joined, one dimension at a time, and the ends cut off.
+/// Lowers `XlaConcatND`, the reverse of [`split_nd`]: joins the blocks one dimension at a time, and cuts the padding off.
 fn concat_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut parts = cx.arg_range(0, cx.args.len())?;
     let dims = cx.dims(0)?;
@@ -152,7 +152,7 @@ fn concat_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let limit = n.checked_sub(end).ok_or_else(|| cx.mismatch(format!("{end} of {n} elements cut off")))?;
         y = cx.b.slice_axis(y, axis, Dim::from(0), limit);
     }
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn pad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -167,10 +167,10 @@ fn pad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         .map(|i| PadDim { low: Dim::from(low[i]), high: Dim::from(high[i]), interior: Dim::from(interior[i]) })
         .collect();
     let y = cx.b.pad(x, fill, &dims);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// The elements of a vector as scalars, one a dimension of `x`.
+/// Elements of a vector input as scalars, one for each dimension of `x`.
 fn starts(cx: &mut LowerCtx, x: InstId, input: usize) -> Result<Vec<InstId>> {
     let (indices, rank) = (cx.arg(input)?, Dim::from(cx.b.rank(x)));
     if cx.b.dims(indices) != [rank] {
@@ -193,7 +193,7 @@ fn dynamic_slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let operands: Vec<InstId> = [x].into_iter().chain(starts(cx, x, 1)?).collect();
     let y = cx.b.add_inst(Op::DynamicSlice(size), &operands);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn dynamic_update_slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -204,10 +204,11 @@ fn dynamic_update_slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let operands: Vec<InstId> = [x, update].into_iter().chain(starts(cx, x, 2)?).collect();
     let y = cx.b.add_inst(Op::DynamicUpdateSlice, &operands);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Gives the array of lower rank the dimensions of the other: its own go to `broadcast_dims`, the rest are 1.
+/// Lowers `XlaBroadcastHelper`: gives the array of lower rank the dimensions of the other; its own sizes go to
+/// `broadcast_dims`, the rest are 1.
 fn broadcast_helper(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, y, places) = (cx.arg(0)?, cx.arg(1)?, cx.constant_ints(2)?);
     let (rank_x, rank_y) = (cx.b.rank(x), cx.b.rank(y));
@@ -239,7 +240,7 @@ fn broadcast_helper(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(x), Value::Array(y)])
 }
 
-/// (a, b, ..) -> a < b, floats by their total order, for operands of these types.
+/// Comparator (a, b, ..) -> a < b for operands of these types; floats compare by total order.
 fn less(b: &mut Builder, types: &[DType]) -> CompId {
     b.begin("less");
     let params: Vec<InstId> = types.iter().flat_map(|&t| [t, t]).map(|t| b.parameter(Shape::array(t, []))).collect();
@@ -248,7 +249,7 @@ fn less(b: &mut Builder, types: &[DType]) -> CompId {
     b.end(root)
 }
 
-/// Sorts along the last dimension by the first input, the other going along.
+/// Lowers a sort along the last dimension by the first input; the other inputs are permuted with it.
 fn sort(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let args = cx.arg_range(0, cx.args.len())?;
     let types: Vec<DType> = args.iter().map(|&x| cx.b.dtype(x)).collect();
@@ -262,7 +263,7 @@ fn sort(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let comp = less(cx.b, &types);
     let sorted = cx.b.add_inst(Op::Sort { dim: dims.len() - 1, is_stable: false, comp }, &args);
     if let [_] = args[..] {
-        return cx.one(sorted);
+        return cx.one_output(sorted);
     }
     Ok((0..args.len()).map(|i| Value::Array(cx.b.get_tuple_element(sorted, i))).collect())
 }
@@ -271,7 +272,7 @@ fn reduce_precision(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let bits = |name: &str, least: i64| {
         let n = cx.required(cx.node.int(name), name)?;
-        // No type has more than 64 bits: asking for more keeps all.
+        // No type has more than 64 bits, so that a larger request keeps all.
         let fits = u32::try_from(n.min(64)).ok().filter(|_| n >= least);
         fits.ok_or_else(|| cx.mismatch(format!("{n} as `{name}`")))
     };
@@ -280,7 +281,7 @@ fn reduce_precision(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.unsupported(format!("XlaReducePrecision of {}; floats are supported", cx.b.dtype(x))));
     }
     let y = cx.b.unary(ScalarOp::ReducePrecision { exponent_bits, mantissa_bits }, x);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn barrier(cx: &mut LowerCtx) -> Result<Vec<Value>> {

@@ -48,9 +48,9 @@ impl Counter<'_> {
     fn node(&mut self, scope: &Scope, i: usize, node: &Node, depth: usize) -> Option<u64> {
         let op = &*node.op;
         let called: &[&str] = match ops::find(op).and_then(OpRow::calls) {
-            Some(Calls::One) => &["f"],
-            Some(Calls::ByTruth) => &["then_branch", "else_branch"],
-            Some(Calls::Repeatedly) => &["cond", "body"],
+            Some(Calls::Call) => &["f"],
+            Some(Calls::If) => &["then_branch", "else_branch"],
+            Some(Calls::While) => &["cond", "body"],
             _ if self.program.functions.contains_key(op) => return self.function(op, depth),
             _ => return estimate(scope, i, node),
         };
@@ -86,19 +86,19 @@ impl Counter<'_> {
 fn estimate(scope: &Scope, i: usize, node: &Node) -> Option<u64> {
     let out = || element_count(&scope.output(i, 0)?);
     match ops::work(&node.op)? {
-        Work::Nothing => Some(0),
-        Work::EachResult(each) => Some(out()?.saturating_mul(each)),
-        Work::EachInput => element_count(&scope.input(node, 0)?),
+        Work::None => Some(0),
+        Work::PerOutputElement(each) => Some(out()?.saturating_mul(each)),
+        Work::PerInputElement => element_count(&scope.input(node, 0)?),
         Work::Pool => {
             let size = node.ints("ksize")?.iter().try_fold(1u64, |n, &k| n.checked_mul(u64::try_from(k).ok()?))?;
             Some(out()?.saturating_mul(size))
         }
         Work::Normalise => Some(out()?.saturating_mul(if node.bool("is_training").unwrap_or(true) { 5 } else { 2 })),
-        Work::Product(transposed) => product(scope, node, transposed, out()?),
-        Work::Equation => einsum(scope, node),
-        Work::Windows(free) => Some(out()?.saturating_mul(2).saturating_mul(window(&scope.input(node, 1)?, free)?)),
-        Work::OfInput(free) => behind(scope, node, &scope.input(node, 1)?, free),
-        Work::OfFilter(free) => behind(scope, node, &scope.output(i, 0)?, free),
+        Work::MatrixProduct(transposed) => product(scope, node, transposed, out()?),
+        Work::Einsum => einsum(scope, node),
+        Work::Convolution(free) => Some(out()?.saturating_mul(2).saturating_mul(window(&scope.input(node, 1)?, free)?)),
+        Work::ConvolutionInputGradient(free) => behind(scope, node, &scope.input(node, 1)?, free),
+        Work::ConvolutionFilterGradient(free) => behind(scope, node, &scope.output(i, 0)?, free),
         Work::Contraction => None,
     }
 }

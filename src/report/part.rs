@@ -191,7 +191,7 @@ fn feed(program: &Program, facts: &Facts, at: Endpoint) -> Result<TensorInfo, Di
     let shape = fact.map_or("[...]".to_string(), |f| f.dims.to_string());
     let told = format!("the sizes of `{name}` on the border are not known: {dtype}{shape}");
     let mut problem = Diagnostic::new(Code::UnknownDim, told).at_node(&node.name, &node.op);
-    if let Some(id) = fact.and_then(|f| f.dims.unknown()) {
+    if let Some(id) = fact.and_then(|f| f.dims.first_unknown()) {
         let why = facts.explain(program, id);
         let help = match why.remedy {
             Remedy::Feed { .. } => why.remedy.to_string(),

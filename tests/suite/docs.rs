@@ -73,7 +73,8 @@ fn ops() {
 
 /// The ops that have a kernel for a CPU in TensorFlow 2.21, or that are named as left out, and no row: a section a reason.
 fn without_rows() -> String {
-    let whole = tfaot::ops::LEFT_OUT.iter().flat_map(|row| row.names.split_whitespace()).filter(|n| !n.contains('*'));
+    let whole =
+        tfaot::ops::UNSUPPORTED_OPS.iter().flat_map(|row| row.names.split_whitespace()).filter(|n| !n.contains('*'));
     let with_kernel = tfaot::opdef::all().into_iter().filter(|def| def.cpu_host_args.is_some()).map(|def| def.name);
     let names: BTreeSet<&str> = whole.chain(with_kernel).filter(|op| tfaot::ops::find(op).is_none()).collect();
     let mut text = format!(
@@ -83,8 +84,8 @@ fn without_rows() -> String {
          of TensorFlow 1), or are left out with a warning where no result needs them (printing, assertions, summaries).\n",
         names.len()
     );
-    for row in tfaot::ops::LEFT_OUT {
-        let is_row = |op: &&&str| tfaot::ops::left_out(op).is_some_and(|r| r.title == row.title);
+    for row in tfaot::ops::UNSUPPORTED_OPS {
+        let is_row = |op: &&&str| tfaot::ops::unsupported_reason(op).is_some_and(|r| r.title == row.title);
         let own: Vec<String> = names.iter().filter(is_row).map(|op| format!("`{op}`")).collect();
         if own.is_empty() {
             continue;

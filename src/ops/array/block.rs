@@ -1,11 +1,11 @@
-//! Blocks of space into the batch and back.
+//! Rearrangement of spatial blocks into the batch or the features, and back.
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::hlo::open::PadDim;
 use crate::ops::ShapeCtx;
-use crate::ops::fact::{Dims, Fact, Int};
+use crate::ops::fact::{Dims, Fact, InferredInt};
 use crate::ops::row::op;
 use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -13,7 +13,7 @@ use crate::ops::{LowerCtx, OpRow, Value};
 /// Supported values of the attribute `data_format`, for messages.
 const FORMATS: &str = "data_format NHWC, NCHW or NCHW_VECT_C";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("SpaceToBatchND", "input block_shape paddings -> output", |cx| {
         let block = cx.constant_ints(1)?;
@@ -48,7 +48,7 @@ fn block_size(cx: &LowerCtx) -> Result<Vec<i64>> {
     Ok(vec![n, n])
 }
 
-/// Block sizes and the pairs of input `at`, one of each a spatial dimension.
+/// Block sizes, and the pairs that input `at` lists; one of each per spatial dimension.
 fn blocks(cx: &LowerCtx, block: &[i64], at: usize) -> Result<(Vec<Dim>, Vec<(Dim, Dim)>)> {
     let pairs = cx.constant_dims(at)?;
     let fits = pairs.len() == 2 * block.len()
@@ -90,7 +90,7 @@ fn space_to_batch(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Val
     out.extend((0..m).map(|i| dims[i + 1] / block[i]));
     out.extend(&dims[m + 1..]);
     let y = cx.b.reshape(x, &out);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn batch_to_space(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Value>> {
@@ -112,10 +112,10 @@ fn batch_to_space(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Val
     out.extend(&dims[m + 1..]);
     let x = cx.b.reshape(x, &out);
     let y = cropped(cx, x, &crops)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// The spatial dimensions without the given elements at both ends.
+/// `x` without the given numbers of elements at both ends of its spatial dimensions.
 fn cropped(cx: &mut LowerCtx, mut x: InstId, crops: &[(Dim, Dim)]) -> Result<InstId> {
     for (i, &(low, high)) in crops.iter().enumerate() {
         let n = cx.b.dims(x)[i + 1];
@@ -126,7 +126,8 @@ fn cropped(cx: &mut LowerCtx, mut x: InstId, crops: &[(Dim, Dim)]) -> Result<Ins
     Ok(x)
 }
 
-/// Blocks of space into the features (`to_depth`) or back; the block's position is the slower part of the features.
+/// Lowers `SpaceToDepth` (`to_depth`) or `DepthToSpace`: spatial blocks become features or the reverse. The position in a block
+/// varies more slowly than the original features.
 fn depth(cx: &mut LowerCtx, to_depth: bool) -> Result<Vec<Value>> {
     let (x, n) = (cx.arg(0)?, block_size(cx)?[0]);
     let Some(n) = Dim::size(n).ok().filter(|n| (2..=1 << 20).contains(n)) else {
@@ -150,17 +151,17 @@ fn depth(cx: &mut LowerCtx, to_depth: bool) -> Result<Vec<Value>> {
     let x = cx.b.transpose(x, &perm);
     let x = cx.b.reshape(x, &out);
     let y = format.back(cx, x);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Where the features stand.
+/// Position of the feature dimension.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
-    /// Last.
+    /// Last dimension.
     Nhwc,
-    /// Second.
+    /// Second dimension.
     Nchw,
-    /// Second, and each four of them last.
+    /// Second dimension, with groups of four features in the last dimension.
     NchwVectC,
 }
 
@@ -174,7 +175,7 @@ impl Format {
         }
     }
 
-    /// The array as `[batch, rows, columns, features]`.
+    /// Array rearranged to `[batch, rows, columns, features]`.
     fn features_last(self, cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
         match (self, cx.b.dims(x)) {
             (Format::Nhwc, [_, _, _, _]) => Ok(x),
@@ -187,7 +188,7 @@ impl Format {
         }
     }
 
-    /// The reverse of `features_last`, where the features divide by four if the format asks for it.
+    /// Array rearranged from `[batch, rows, columns, features]` to this format; `NchwVectC` needs a multiple of four features.
     fn back(self, cx: &mut LowerCtx, x: InstId) -> InstId {
         match (self, cx.b.dims(x)) {
             (Format::Nhwc, _) => x,
@@ -200,7 +201,7 @@ impl Format {
     }
 }
 
-/// Block sizes of a node; `None` where they are not known.
+/// Block sizes of a node; `None` if they are not known.
 fn known_blocks(cx: &ShapeCtx, at: usize) -> Result<Option<Vec<u64>>> {
     let block = match cx.node.int("block_size") {
         Some(n) if at == 1 => Some(vec![n, n]),
@@ -211,9 +212,9 @@ fn known_blocks(cx: &ShapeCtx, at: usize) -> Result<Option<Vec<u64>>> {
     known.map(|b| b.ok_or_else(|| cx.mismatch("a block that is not positive"))).transpose()
 }
 
-/// The sums of the `n` pairs of input `at`, as far as they are known.
+/// Sums of the `n` pairs in input `at`, as far as they are known.
 fn pair_sums(cx: &mut ShapeCtx, at: usize, n: usize) -> Result<Vec<Option<InferredDim>>> {
-    let pairs = cx.ints(at).unwrap_or_else(|| vec![Int::Unknown; 2 * n]);
+    let pairs = cx.partial_ints(at).unwrap_or_else(|| vec![InferredInt::Unknown; 2 * n]);
     if pairs.len() != 2 * n {
         return Err(cx.mismatch(format!("{} paddings for {n} blocks", pairs.len())));
     }
@@ -227,11 +228,12 @@ fn pair_sums(cx: &mut ShapeCtx, at: usize, n: usize) -> Result<Vec<Option<Inferr
     Ok(sums)
 }
 
-/// The dimensions of input 0, of which there must be more than blocks; or a shape where too little is known.
+/// Dimensions of input 0, whose rank must exceed the number of block sizes; the inner error is an unknown shape, if the rank or
+/// the blocks are not known.
 fn blocked(cx: &mut ShapeCtx, block: &Option<Vec<u64>>) -> Result<Result<Vec<InferredDim>, Dims>> {
     let Some(dims) = cx.ranked(0)? else { return Ok(Err(cx.unranked_from(0))) };
     match block {
-        None => Ok(Err(cx.open(dims.len(), Why::Value(1)))),
+        None => Ok(Err(cx.fresh_shape(dims.len(), Why::Value(1)))),
         Some(block) if dims.len() <= block.len() => {
             Err(cx.mismatch(format!("{} blocks do not fit the rank", block.len())))
         }
@@ -243,7 +245,7 @@ fn space_to_batch_shape(cx: &mut ShapeCtx, at: usize) -> Result<Vec<Fact>> {
     let block = known_blocks(cx, at)?;
     let mut dims = match blocked(cx, &block)? {
         Ok(dims) => dims,
-        Err(open) => return cx.like(0, open),
+        Err(open) => return cx.one_output_like(0, open),
     };
     let block = block.unwrap_or_default();
     for (i, pad) in pair_sums(cx, at, block.len())?.into_iter().enumerate() {
@@ -253,17 +255,17 @@ fn space_to_batch_shape(cx: &mut ShapeCtx, at: usize) -> Result<Vec<Fact>> {
                 let padded = cx.add(dims[i + 1], pad);
                 cx.div_exact(padded, block[i])?
             }
-            None => cx.fresh(Why::Value(at)),
+            None => cx.fresh_dim(Why::Value(at)),
         };
     }
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }
 
 fn batch_to_space_shape(cx: &mut ShapeCtx, at: usize) -> Result<Vec<Fact>> {
     let block = known_blocks(cx, at)?;
     let mut dims = match blocked(cx, &block)? {
         Ok(dims) => dims,
-        Err(open) => return cx.like(0, open),
+        Err(open) => return cx.one_output_like(0, open),
     };
     let block = block.unwrap_or_default();
     for (i, crop) in pair_sums(cx, at, block.len())?.into_iter().enumerate() {
@@ -273,10 +275,10 @@ fn batch_to_space_shape(cx: &mut ShapeCtx, at: usize) -> Result<Vec<Fact>> {
                 let wide = cx.mul(dims[i + 1], InferredDim::Known(block[i]));
                 cx.sub(wide, crop)
             }
-            None => cx.fresh(Why::Value(at)),
+            None => cx.fresh_dim(Why::Value(at)),
         };
     }
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }
 
 fn depth_shape(cx: &mut ShapeCtx, to_depth: bool) -> Result<Vec<Fact>> {
@@ -288,11 +290,11 @@ fn depth_shape(cx: &mut ShapeCtx, to_depth: bool) -> Result<Vec<Fact>> {
         "NCHW_VECT_C" => (5, 2, 3, 1),
         other => return Err(cx.mismatch(format!("data_format {other}; {FORMATS} are supported"))),
     };
-    let mut dims = cx.of_rank(0, rank)?;
+    let mut dims = cx.dims_of_rank(0, rank)?;
     for axis in [rows, columns] {
         dims[axis] = if to_depth { cx.div_exact(dims[axis], n)? } else { cx.mul(dims[axis], InferredDim::Known(n)) };
     }
     dims[features] =
         if to_depth { cx.mul(dims[features], InferredDim::Known(n * n)) } else { cx.div_exact(dims[features], n * n)? };
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }

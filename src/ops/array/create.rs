@@ -1,11 +1,11 @@
-//! Arrays out of a few numbers.
+//! Creation of arrays from a few numbers: `Fill`, `Range`, `LinSpace`, `OneHot`.
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::interp;
 use crate::ops::ShapeCtx;
-use crate::ops::fact::{Fact, Int};
+use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::math::special::{compare_scalar, quotient_up};
 use crate::ops::row::op;
 use crate::ops::shape::from_first;
@@ -14,7 +14,7 @@ use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::Direction;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("Fill", "dims value -> output", fill).moves_strings().shape(fill_shape).constants(&[0]),
     op("Empty", "shape -> output", empty).shape(from_first).constants(&[0]),
@@ -27,16 +27,16 @@ fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, value) = (super::shape::sizes(cx, 0)?, cx.arg(1)?);
     let value = cx.b.reshape(value, &[]);
     let y = cx.b.broadcast(value, &dims, &[]);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn empty(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, dtype) = (super::shape::sizes(cx, 0)?, cx.attr_dtype("dtype")?);
     let y = cx.b.full(dtype, &dims, 0.0);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// `start + i * delta`.
+/// Lowers `Range`: `start + i * delta`.
 fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (start, delta) = (cx.arg(0)?, cx.arg(2)?);
     let dtype = cx.b.dtype(start);
@@ -46,10 +46,10 @@ fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (start, delta) = (cx.b.reshape(start, &[]), cx.b.reshape(delta, &[]));
     let offsets = cx.b.mul(steps, delta);
     let y = cx.b.add(offsets, start);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// How many steps there are from the start to before the limit, both of which are known.
+/// Number of elements of a range whose start and limit are known at compile time.
 fn known_steps(cx: &LowerCtx) -> Result<Dim> {
     let too_long = || crate::diag::Error::user(crate::diag::Code::TooLarge, "a range of more than 2^32 elements");
     let count = if cx.dtype(0)?.is_float() {
@@ -74,7 +74,7 @@ fn known_steps(cx: &LowerCtx) -> Result<Dim> {
     Ok(Dim::from(count as u64))
 }
 
-/// Number of steps of a range whose ends are known at run time alone and whose step is a constant.
+/// Number of elements of a range whose ends are known only at run time, with a constant step.
 fn steps_at_run_time(cx: &mut LowerCtx) -> Result<Dim> {
     let delta = cx.constant_int(2)?;
     if delta == 0 {
@@ -87,17 +87,17 @@ fn steps_at_run_time(cx: &mut LowerCtx) -> Result<Dim> {
     let span = if is_from_zero { to } else { cx.b.sub(to, from) };
     let count = quotient_up(cx.b, span, Dim::from(delta.unsigned_abs()));
     let made = format!("the range `{}`", cx.node.name);
-    cx.size_of(count, &made)
+    cx.size_from_scalar(count, &made)
 }
 
 fn lin_space(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (start, stop, num) = (cx.arg(0)?, cx.arg(1)?, cx.size(2)?);
+    let (start, stop, num) = (cx.arg(0)?, cx.arg(1)?, cx.size_from_input(2)?);
     if num < 1 || num > 1i64 << 32 || cx.b.rank(start) != 0 || cx.b.rank(stop) != 0 {
         return Err(cx.mismatch(format!("{num} points between {} and {}", cx.b.shape(start), cx.b.shape(stop))));
     }
     if num == 1 {
         let y = cx.b.reshape(start, &dims![1]);
-        return cx.one(y);
+        return cx.one_output(y);
     }
     let dtype = cx.b.dtype(start);
     let span = cx.b.sub(stop, start);
@@ -108,24 +108,24 @@ fn lin_space(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let y = cx.b.add(offsets, start);
     let at_end = compare_scalar(cx.b, Direction::Eq, index, num - 1);
     let y = cx.b.select(at_end, stop, y);
-    // an infinite start has no step, and is what it is
+    // An infinite start has no finite step; the first element is the start itself.
     let at_start = compare_scalar(cx.b, Direction::Eq, index, 0.0);
     let y = cx.b.select(at_start, start, y);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn one_hot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (indices, depth, on, off) = (cx.arg(0)?, cx.size(1)?, cx.arg(2)?, cx.arg(3)?);
+    let (indices, depth, on, off) = (cx.arg(0)?, cx.size_from_input(1)?, cx.arg(2)?, cx.arg(3)?);
     let Some(depth) = depth.at_least_zero() else { return Err(cx.mismatch(format!("a depth of {depth}"))) };
     let mut dims = cx.b.dims(indices).to_vec();
     let axis = cx.axis(cx.node.int("axis").unwrap_or(-1), dims.len() + 1)?;
     dims.insert(axis, depth);
     let hot = hot_mask(cx, indices, &dims, axis);
     let y = cx.b.select(hot, on, off);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Where the position along `axis` is the index: indices lack that axis.
+/// Mask that is true where the position along `axis` equals the index. `indices` has no such axis.
 fn hot_mask(cx: &mut LowerCtx, indices: InstId, dims: &[Dim], axis: usize) -> InstId {
     let dtype = cx.b.dtype(indices);
     let indices = if dtype == DType::U8 || dtype == DType::S8 { cx.b.convert(indices, DType::S32) } else { indices };
@@ -139,36 +139,38 @@ fn hot_mask(cx: &mut LowerCtx, indices: InstId, dims: &[Dim], axis: usize) -> In
 
 fn fill_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(0)?;
-    cx.like(1, dims)
+    cx.one_output_like(1, dims)
 }
 
-/// Shape function of `Range`: a vector with an element a step; a range from 0 by 1 to a size has that size.
+/// Shape function of `Range`: a vector with one element per step. A range from 0 by 1 to a size has that size.
 fn range_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let one = |i: usize| cx.ints(i).and_then(|v| v.first().copied()).unwrap_or(Int::Unknown);
+    let one = |i: usize| cx.partial_ints(i).and_then(|v| v.first().copied()).unwrap_or(InferredInt::Unknown);
     let n = match (one(0), one(1).size(), one(2)) {
-        (Int::Known(0), Some(limit), Int::Known(1)) => limit,
-        (Int::Known(0), Some(limit), Int::Known(delta @ 2..)) => cx.div_ceil(limit, InferredDim::Known(delta as u64)),
-        (Int::Unknown, _, _) => cx.fresh(Why::Value(0)),
-        _ => cx.fresh(Why::Value(1)),
+        (InferredInt::Known(0), Some(limit), InferredInt::Known(1)) => limit,
+        (InferredInt::Known(0), Some(limit), InferredInt::Known(delta @ 2..)) => {
+            cx.div_ceil(limit, InferredDim::Known(delta as u64))
+        }
+        (InferredInt::Unknown, _, _) => cx.fresh_dim(Why::Value(0)),
+        _ => cx.fresh_dim(Why::Value(1)),
     };
-    cx.like(0, vec![n])
+    cx.one_output_like(0, vec![n])
 }
 
 fn lin_space_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.size(2);
-    cx.like(0, vec![n])
+    let n = cx.size_from_input(2);
+    cx.one_output_like(0, vec![n])
 }
 
 fn one_hot_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let depth = cx.size(1);
+    let depth = cx.size_from_input(1);
     match cx.ranked(0)? {
         Some(mut dims) => {
             dims.insert(cx.axis(cx.node.int("axis").unwrap_or(-1), dims.len() + 1)?, depth);
-            cx.like(2, dims)
+            cx.one_output_like(2, dims)
         }
         None => {
             let dims = cx.unranked_from(0);
-            cx.like(2, dims)
+            cx.one_output_like(2, dims)
         }
     }
 }

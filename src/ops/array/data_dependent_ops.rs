@@ -1,10 +1,10 @@
-//! Ops whose results are as long as the values say: what holds, what differs, what belongs to a group.
+//! Ops whose output sizes depend on the data: `Where`, `Unique`, `DynamicPartition`.
 use super::gather::take_axis;
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::checks;
-use crate::ops::compact::{Compact, compact, placed, running};
+use crate::ops::compact::{Compaction, compact, prefix_reduce, scatter_selected};
 use crate::ops::host::{dynamic_partition as partition_shape, positions, unique as unique_shape};
 use crate::ops::math::special::same_key;
 use crate::ops::row::op;
@@ -13,7 +13,7 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::product;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("Where", "condition -> index", places).shape(positions),
     op("Unique", "x -> y idx", |cx| unique(cx, false)).shape(|cx| unique_shape(cx, false)),
@@ -23,15 +23,15 @@ pub const ROWS: &[OpRow] = &[
         .shape(|cx| unique_shape(cx, true))
         .constants(&[1]),
     op("DynamicPartition", "data partitions -> outputs*", partition)
-        .checked(checks::partitions)
+        .checked(checks::partition_numbers)
         .moves_strings()
         .shape(partition_shape),
 ];
 
-/// No more elements of pairs of rows are compared: a second of work.
+/// Largest number of element comparisons for pairs of rows, about a second of work.
 const MOST_PAIRS: u64 = 1 << 30;
 
-/// The indices of what is not zero, in row-major order: `s64[count, rank]`.
+/// Lowers `Where`: row-major indices of the nonzero elements, `s64[count, rank]`.
 pub(in crate::ops) fn places(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let dims = cx.b.dims(x).to_vec();
@@ -39,8 +39,8 @@ pub(in crate::ops) fn places(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let zero = cx.b.full_like(x, 0.0);
     let holds = cx.b.compare(Direction::Ne, x, zero);
     let flat = cx.b.reshape(holds, &[total]);
-    let Compact { places, count, .. } = compact(cx, flat)?;
-    let size = cx.found(count, total, "the result")?;
+    let Compaction { places, count, .. } = compact(cx, flat)?;
+    let size = cx.data_dependent_size(count, total, "the result")?;
     let places = cx.first(places, size)?;
     let mut rest = cx.b.convert(places, DType::S64);
     let mut columns = Vec::with_capacity(dims.len());
@@ -55,10 +55,11 @@ pub(in crate::ops) fn places(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         true => cx.b.full(DType::S64, &dims![size, 0], 0.0),
         false => cx.b.concatenate(&columns, 1),
     };
-    cx.one(index)
+    cx.one_output(index)
 }
 
-/// Each value once, in the order in which they come first; where each element's value is among them; how often each is there.
+/// Lowers `Unique`: the distinct values in order of first occurrence, for each element the position of its value among them,
+/// and with `counts` the number of occurrences of each.
 fn unique(cx: &mut LowerCtx, counts: bool) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let axes = if cx.args.len() > 1 { cx.constant_ints(1)? } else { vec![] };
@@ -78,9 +79,9 @@ fn unique(cx: &mut LowerCtx, counts: bool) -> Result<Vec<Value>> {
     };
     let own = cx.b.iota(DType::S32, &[n], 0);
     let is_first = cx.b.compare(Direction::Eq, first_of, own);
-    let Compact { places, before, count } = compact(cx, is_first)?;
+    let Compaction { places, before, count } = compact(cx, is_first)?;
     let index = take_axis(cx, before, first_of, 0, 0)?;
-    let size = cx.found(count, n, "the list of values")?;
+    let size = cx.data_dependent_size(count, n, "the list of values")?;
     let places = cx.first(places, size)?;
     let values = take_axis(cx, x, places, axis, 0)?;
     let mut out = vec![Value::Array(values), Value::Array(cx.b.convert(index, index_type))];
@@ -100,14 +101,14 @@ fn unique(cx: &mut LowerCtx, counts: bool) -> Result<Vec<Value>> {
     Ok(out)
 }
 
-/// For each element of a vector the place of the first one that equals it: `s32[n]`.
+/// Position of the first element that equals each element of a vector, `s32[n]`, found by sorting.
 fn first_equal(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
     let n = cx.b.dims(x)[0];
     let own = cx.b.iota(DType::S32, &[n], 0);
     if n.is_zero() {
         return Ok(own);
     }
-    // where -0 is the same key as 0, it is sorted with it
+    // -0 and 0 have the same sort key, so that they are equal.
     let zero = cx.b.full_like(x, 0.0);
     let key = if matches!(cx.b.dtype(x), DType::F32 | DType::F64) { cx.b.add(x, zero) } else { x };
     let comp = cx.b.ascending_computation(cx.b.dtype(key));
@@ -118,16 +119,16 @@ fn first_equal(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
     let previous = cx.b.concatenate(&[head, tail], 0);
     let same = same_key(cx.b, keys, previous);
     let differs = cx.b.unary(ScalarOp::Not, same);
-    // where the run of equal elements begins that an element is of
+    // Start of the run of equal elements to which each element belongs.
     let none = cx.b.full(DType::S32, &[n], 0.0);
     let begins = cx.b.select(differs, own, none);
-    let begins = running(cx, begins, ScalarOp::Maximum, 0.0);
+    let begins = prefix_reduce(cx, begins, ScalarOp::Maximum, 0.0);
     let first_of = take_axis(cx, places, begins, 0, 0)?;
     let all = cx.b.full(DType::Pred, &[n], 1.0);
-    placed(cx, all, places, Some(first_of))
+    scatter_selected(cx, all, places, Some(first_of))
 }
 
-/// For each part of an array along `axis` the place of the first one that equals it, all pairs compared: `s32[n]`.
+/// Position of the first slice along `axis` that equals each slice, `s32[n]`, found by comparing all pairs.
 fn first_equal_row(cx: &mut LowerCtx, x: InstId, axis: usize) -> Result<InstId> {
     let dims = cx.b.dims(x).to_vec();
     let n = dims[axis];
@@ -149,12 +150,12 @@ fn first_equal_row(cx: &mut LowerCtx, x: InstId, axis: usize) -> Result<InstId> 
     let at = cx.b.select(is_equal, other, behind);
     let behind = cx.b.scalar(DType::S32, f64::from(i32::MAX));
     let first = cx.b.reduce(at, behind, ScalarOp::Minimum, &[1]);
-    // a part with a NaN equals no part, not even itself
+    // A slice with a NaN equals no slice, not even itself; its own position stands for it.
     let own = cx.b.iota(DType::S32, &[n], 0);
     Ok(cx.b.min(first, own))
 }
 
-/// The rows of `data` of each group, in order.
+/// Lowers `DynamicPartition`: the rows of `data` of each partition, in order.
 fn partition(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (data, groups) = (cx.arg(0)?, cx.arg(1)?);
     let (dims, places) = (cx.b.dims(data).to_vec(), cx.b.dims(groups).to_vec());
@@ -162,7 +163,7 @@ fn partition(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("partitions {places:?} are not the leading dimensions of {dims:?}")));
     }
     let count = cx.required(cx.node.int("num_partitions"), "num_partitions")?;
-    cx.check_within(1, &[Dim::size(count).unwrap_or(Dim::from(0))])?;
+    cx.reject_constant_indices(1, &[Dim::size(count).unwrap_or(Dim::from(0))])?;
     let rows = product(&places).ok_or_else(|| cx.mismatch("the size overflows"))?;
     let at = places.len();
     let groups = cx.b.reshape(groups, &[rows]);
@@ -171,11 +172,11 @@ fn partition(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     for group in 0..count {
         let number = cx.b.full(cx.b.dtype(groups), &[rows], group as f64);
         let own = cx.b.compare(Direction::Eq, groups, number);
-        let Compact { places, count, .. } = compact(cx, own)?;
-        let size = cx.found(count, rows, "a group")?;
+        let Compaction { places, count, .. } = compact(cx, own)?;
+        let size = cx.data_dependent_size(count, rows, "a group")?;
         let places = cx.first(places, size)?;
         let row = &dims[at..];
-        // rows without elements have nothing to take; an index into them would be into nothing
+        // A gather from rows without elements would index into nothing.
         out.push(Value::Array(match row.iter().any(|n| n.is_zero()) {
             true => cx.b.full(cx.b.dtype(data), &[&[size], row].concat(), 0.0),
             false => take_axis(cx, data, places, 0, 0)?,

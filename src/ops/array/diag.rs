@@ -1,5 +1,5 @@
-//! Diagonals and bands of matrices. All places are known at compile time, so each op is one gather by a constant table; where sizes vary
-//! the module computes the table (`diag_places.rs`).
+//! Diagonals and bands of matrices. All positions are known at compile time, so that each op is one gather with a constant
+//! index table. With open sizes the module computes the table (`diag_places.rs`).
 use super::diag_places::DiagonalSources;
 use crate::diag::Result;
 use crate::dims;
@@ -15,7 +15,7 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::product;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("Diag", "diagonal -> output", diag).shape(diag_shape),
     op("DiagPart", "input -> diagonal", diag_part).shape(diag_part_shape),
@@ -31,7 +31,7 @@ pub const ROWS: &[OpRow] = &[
     op("MatrixSetDiagV2", "input diagonal k -> output", matrix_set_diag_band).shape(same).constants(&[2]),
     op("MatrixSetDiagV3", "input diagonal k -> output", matrix_set_diag_band).shape(same).constants(&[2]),
     op("MatrixBandPart", "input num_lower num_upper -> band", matrix_band_part).shape(same),
-    // names from before TensorFlow 1.0
+    // Names from before TensorFlow 1.0.
     op("BatchMatrixDiag", "diagonal -> output", |cx| matrix_diag(cx, DiagonalBand::MAIN, [-1, -1], None))
         .shape(matrix_diag_shape),
     op("BatchMatrixDiagPart", "input -> diagonal", |cx| matrix_diag_part(cx, DiagonalBand::MAIN, None))
@@ -40,7 +40,8 @@ pub const ROWS: &[OpRow] = &[
     op("BatchMatrixBandPart", "input num_lower num_upper -> band", matrix_band_part).shape(same),
 ];
 
-/// The diagonals `low..=high` (0 is the main one, positive above it), and on which side short ones stand in a row.
+/// Band of diagonals `low..=high` (0 is the main diagonal, positive ones are above it), and the side to which short diagonals
+/// are aligned in the packed form.
 #[derive(Clone, Copy)]
 pub(super) struct DiagonalBand {
     pub low: i64,
@@ -52,24 +53,24 @@ pub(super) struct DiagonalBand {
 impl DiagonalBand {
     const MAIN: DiagonalBand = DiagonalBand { low: 0, high: 0, left_above: true, left_below: true };
 
-    /// The number of diagonals.
+    /// Number of diagonals.
     pub fn count(&self) -> Dim {
         Dim::from(self.high - self.low + 1)
     }
-    /// The length of diagonal `d` of a matrix.
+    /// Length of diagonal `d` of a matrix.
     fn length(d: i64, rows: Dim, columns: Dim) -> Dim {
         (rows + d.min(0)).min(columns - d.max(0)).max(0)
     }
-    /// The length of the longest one.
+    /// Length of the longest diagonal of the band.
     fn longest(&self, rows: Dim, columns: Dim) -> Dim {
         (rows + self.high.min(0)).min(columns - self.low.max(0)).max(0)
     }
-    /// Where diagonal `d` starts in its row of `longest` elements.
+    /// Offset of diagonal `d` in its packed row of `longest` elements.
     fn offset(&self, d: i64, rows: Dim, columns: Dim, longest: Dim) -> i64 {
         let left = (d >= 0 && self.left_above) || (d <= 0 && self.left_below);
         if left { 0 } else { (longest - Self::length(d, rows, columns)).pinned() }
     }
-    /// For each element of the matrix, its place among the packed diagonals.
+    /// For each element of the matrix, its position among the packed diagonals; `None` outside the band.
     pub fn unpacking(&self, rows: Dim, columns: Dim, longest: Dim) -> Vec<Option<i32>> {
         let mut table = Vec::with_capacity((rows * columns).index());
         for i in 0..rows.pinned() {
@@ -82,7 +83,7 @@ impl DiagonalBand {
         }
         table
     }
-    /// For each place among the packed diagonals, its element of the matrix.
+    /// For each position among the packed diagonals, its element of the matrix; `None` for padding.
     pub fn packing(&self, rows: Dim, columns: Dim, longest: Dim) -> Vec<Option<i32>> {
         let mut table = Vec::with_capacity((self.count() * longest).index());
         for d in (self.low..=self.high).rev() {
@@ -98,7 +99,7 @@ impl DiagonalBand {
     }
 }
 
-/// The band that input `i` and attribute `align` name.
+/// Band given by input `i` and attribute `align`.
 fn band(cx: &LowerCtx, i: usize) -> Result<DiagonalBand> {
     let k = cx.constant_ints(i)?;
     let (low, high) = match k[..] {
@@ -115,7 +116,7 @@ fn band(cx: &LowerCtx, i: usize) -> Result<DiagonalBand> {
     Ok(DiagonalBand { low, high, left_above: above == "LEFT", left_below: below == "LEFT" })
 }
 
-/// The last two sizes and those before them.
+/// Batch dimensions, rows and columns of a batch of matrices.
 fn matrix(cx: &LowerCtx, dims: &[Dim]) -> Result<(Vec<Dim>, Dim, Dim)> {
     match dims {
         [batch @ .., rows, columns] => Ok((batch.to_vec(), *rows, *columns)),
@@ -130,7 +131,7 @@ fn check_table(cx: &LowerCtx, rows: Dim, columns: Dim) -> Result<()> {
     }
 }
 
-/// Elements of the flattened last dimension of `x` (`[batch, n]`) at the table's places, where it has one, else `other`.
+/// Elements of `x`, `[batch, n]`, at the positions that the table gives, and elements of `other` where it gives none.
 fn look_up(cx: &mut LowerCtx, x: InstId, table: &DiagonalSources, other: InstId) -> Result<InstId> {
     let (batch, n) = (cx.b.dims(x)[0], cx.b.dims(table.places)[0]);
     if [batch, n, cx.b.dims(x)[1]].iter().any(|size| size.is_zero()) {
@@ -186,7 +187,7 @@ fn matrix_diag(cx: &mut LowerCtx, band: DiagonalBand, sizes: [i64; 2], pad: Opti
     let table = DiagonalSources::unpacking(cx.b, band, rows, columns, longest);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &[&batch[..], &[rows, columns]].concat());
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn matrix_diag_part_band(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -218,7 +219,7 @@ fn matrix_diag_part(cx: &mut LowerCtx, band: DiagonalBand, pad: Option<usize>) -
     }
     out.push(longest);
     let y = cx.b.reshape(y, &out);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn matrix_set_diag_band(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -245,10 +246,10 @@ fn matrix_set_diag(cx: &mut LowerCtx, band: DiagonalBand) -> Result<Vec<Value>> 
     let table = DiagonalSources::unpacking(cx.b, band, rows, columns, longest);
     let y = look_up(cx, diagonal, &table, x)?;
     let y = cx.b.reshape(y, &dims);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// A tensor of twice the rank with the input on its diagonal.
+/// Lowers `Diag`: a tensor of twice the rank with the input on its diagonal and zeros elsewhere.
 fn diag(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let n = product(&dims).ok_or_else(|| cx.mismatch("the size overflows"))?;
@@ -258,7 +259,7 @@ fn diag(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let table = DiagonalSources::unpacking(cx.b, DiagonalBand::MAIN, n, n, n);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &[&dims[..], &dims[..]].concat());
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn diag_part(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -273,10 +274,11 @@ fn diag_part(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let table = DiagonalSources::packing(cx.b, DiagonalBand::MAIN, n, n, n);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &dims[..half]);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Zeros outside of `num_lower` diagonals below and `num_upper` above the main one; a negative number keeps all.
+/// Lowers `MatrixBandPart`: zeros outside of `num_lower` diagonals below and `num_upper` diagonals above the main one; a
+/// negative number keeps all of that side.
 fn matrix_band_part(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, lower, upper) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     let (_, rows, columns) = matrix(cx, &cx.dims(0)?)?;
@@ -298,19 +300,19 @@ fn matrix_band_part(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         Some(kept) => cx.b.select(kept, x, zero),
         None => x,
     };
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn diag_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.ranked(0)?.map(|d| d.repeat(2).into());
     let dims = dims.unwrap_or_else(|| cx.unranked_from(0));
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }
 
 fn diag_part_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.ranked(0)?.map(|d| d[..d.len() / 2].to_vec().into());
     let dims = dims.unwrap_or_else(|| cx.unranked_from(0));
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }
 
 fn matrix_diag_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -321,7 +323,7 @@ fn matrix_diag_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         }
         None => cx.unranked_from(0),
     };
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }
 
 fn matrix_diag_part_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -333,5 +335,5 @@ fn matrix_diag_part_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some(_) => return Err(cx.mismatch("the input is no matrix")),
         None => cx.unranked_from(0),
     };
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }

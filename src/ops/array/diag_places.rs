@@ -1,20 +1,20 @@
-//! Where diagonals lie in matrices: a constant, or what the module computes where sizes vary.
+//! Index tables that map between matrices and packed diagonals: constants, or computed by the module if sizes are open.
 use super::diag::DiagonalBand;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::special::compare_scalar;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
-/// Where elements come from.
+/// Index table of a gather that packs or unpacks diagonals.
 pub(super) struct DiagonalSources {
-    /// The place of each, `s32[n]`.
+    /// Source position of each element, `s32[n]`.
     pub places: InstId,
-    /// Mask of the elements that exist; `None`: all do.
+    /// Mask of the elements that have a source; `None` if all do.
     pub there: Option<InstId>,
 }
 
 impl DiagonalSources {
-    /// For each element of a matrix, its place among the packed diagonals.
+    /// Table that unpacks: for each element of a matrix, its position among the packed diagonals.
     pub fn unpacking(b: &mut Builder, band: DiagonalBand, rows: Dim, columns: Dim, longest: Dim) -> DiagonalSources {
         if !rows.varies() && !columns.varies() {
             return DiagonalSources::known(b, &band.unpacking(rows, columns, longest));
@@ -37,7 +37,7 @@ impl DiagonalSources {
         DiagonalSources::computed(b, at, Some(there))
     }
 
-    /// For each place among the packed diagonals, its element of the matrix.
+    /// Table that packs: for each position among the packed diagonals, its element of the matrix.
     pub fn packing(b: &mut Builder, band: DiagonalBand, rows: Dim, columns: Dim, longest: Dim) -> DiagonalSources {
         if !rows.varies() && !columns.varies() {
             return DiagonalSources::known(b, &band.packing(rows, columns, longest));
@@ -53,7 +53,7 @@ impl DiagonalSources {
         let by = b.full(DType::S32, &dims, columns);
         let line = b.mul(i, by);
         let at = b.add(line, j);
-        // one diagonal is as long as the longest
+        // A single diagonal has no padding.
         let there = (band.count() > 1).then(|| {
             let length = length(b, d, rows, columns);
             let (first, last) = (b.compare(Direction::Ge, n, zero), b.compare(Direction::Lt, n, length));
@@ -79,13 +79,13 @@ impl DiagonalSources {
     }
 }
 
-/// The row of packed diagonals that holds diagonal `d`; of a row, its diagonal.
+/// Packed row of diagonal `d`, and also the diagonal of packed row `d`: the map is its own inverse.
 fn row_of(b: &mut Builder, band: DiagonalBand, d: InstId) -> InstId {
     let high = b.full_like(d, band.high as f64);
     b.sub(high, d)
 }
 
-/// How long diagonals are.
+/// Lengths of the diagonals `d`.
 fn length(b: &mut Builder, d: InstId, rows: Dim, columns: Dim) -> InstId {
     let (zero, rows, columns) = (b.full_like(d, 0.0), b.full_like(d, rows), b.full_like(d, columns));
     let (left, right) = (b.min(d, zero), b.max(d, zero));
@@ -94,7 +94,7 @@ fn length(b: &mut Builder, d: InstId, rows: Dim, columns: Dim) -> InstId {
     b.max(shorter, zero)
 }
 
-/// Where diagonals start in their rows of `longest` elements.
+/// Offsets of the diagonals `d` in their packed rows of `longest` elements.
 fn offset(b: &mut Builder, band: DiagonalBand, d: InstId, rows: Dim, columns: Dim, longest: Dim) -> InstId {
     let zero = b.full_like(d, 0.0);
     if band.left_above && band.left_below {

@@ -1,4 +1,4 @@
-//! Small ops on data formats and truth values.
+//! Ops on data format strings (`DataFormatDimMap`, `DataFormatVecPermute`) and conversion to truth values.
 use crate::diag::Result;
 use crate::hlo::open::Dim;
 use crate::ops::ShapeCtx;
@@ -10,14 +10,14 @@ use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::Direction;
 use crate::tensor::{DType, Tensor};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("DataFormatDimMap", "x -> y", dim_map).shape(same),
     op("DataFormatVecPermute", "x -> y", vec_permute).shape(same),
     op("ToBool", "input -> output", to_bool).shape(to_bool_shape),
 ];
 
-/// For each letter of `dst_format`, its place in `src_format`.
+/// Position in `src_format` of each letter of `dst_format`.
 fn sources(cx: &LowerCtx) -> Result<Vec<usize>> {
     let (from, to) = (cx.node.str("src_format").unwrap_or("NHWC"), cx.node.str("dst_format").unwrap_or("NCHW"));
     let places: Option<Vec<usize>> = to.chars().map(|c| from.chars().position(|f| f == c)).collect();
@@ -27,7 +27,7 @@ fn sources(cx: &LowerCtx) -> Result<Vec<usize>> {
     }
 }
 
-/// A dimension number of the source format as one of the destination's.
+/// Lowers `DataFormatDimMap`: converts dimension numbers from the source to the destination format.
 fn dim_map(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, places) = (cx.arg(0)?, sources(cx)?);
     let behind = add_scalar(cx.b, x, places.len() as f64);
@@ -39,10 +39,11 @@ fn dim_map(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let value = cx.b.full_like(x, to as f64);
         y = cx.b.select(here, value, y);
     }
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// One entry (or one row) a dimension, in the destination's order; of spatial entries alone, the spatial order.
+/// Lowers `DataFormatVecPermute`: reorders one entry (or row) per dimension to the destination format; a vector of the spatial
+/// entries alone is reordered likewise.
 fn vec_permute(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, mut places) = (cx.arg(0)?, sources(cx)?);
     let n = cx.b.dims(x).first().copied().unwrap_or(Dim::from(0)).index();
@@ -57,10 +58,10 @@ fn vec_permute(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let order: Vec<i32> = places.iter().map(|&p| p as i32).collect();
     let order = cx.b.constant(Tensor::of(&[n as u64], &order));
     let y = super::gather::take_axis(cx, x, order, 0, 0)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// A scalar is true where it is not zero, any other array where it has elements.
+/// Lowers `ToBool`: a scalar is true if it is not zero, any other array if it has elements.
 fn to_bool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, dtype) = (cx.arg(0)?, cx.dims(0)?, cx.dtype(0)?);
     let y = if dims.is_empty() {
@@ -71,9 +72,9 @@ fn to_bool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     } else {
         cx.b.constant(Tensor::preds(&[], &[!dims.contains(&Dim::from(0))]))
     };
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn to_bool_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    cx.one(PRED, vec![])
+    cx.one_output(PRED, vec![])
 }

@@ -1,10 +1,10 @@
-//! Elements at run-time indices. An index out of range is clamped (TensorFlow's CPU kernels refuse it at run time).
+//! Gathers at run-time indices. An index out of range is clamped, where TensorFlow's CPU kernels report an error.
 use crate::diag::Result;
 use crate::hlo::open::GatherDims;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
-use crate::ops::fact::{Fact, Int};
+use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::symbols::{InferredDim, Why};
@@ -12,28 +12,30 @@ use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("Gather", "params indices -> output", gather)
-        .checked(checks::rows)
+        .checked(checks::row_indices)
         .moves_strings()
         .shape(|cx| gather_shape(cx, Some(0))),
     op("GatherV2", "params indices axis -> output", gather_v2)
-        .checked(checks::along_axis)
+        .checked(checks::gather_indices)
         .moves_strings()
         .shape(|cx| gather_shape(cx, cx.constant_int(2)))
         .constants(&[2]),
     op("GatherNd", "params indices -> output", gather_nd)
-        .checked(checks::places)
+        .checked(checks::index_tuples)
         .moves_strings()
         .shape(gather_nd_shape),
-    op("ReverseSequence", "input seq_lengths -> output", reverse_sequence).checked(checks::lengths).shape(same),
+    op("ReverseSequence", "input seq_lengths -> output", reverse_sequence)
+        .checked(checks::sequence_lengths)
+        .shape(same),
 ];
 
 pub fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, indices) = (cx.arg(0)?, cx.arg(1)?);
     let y = take_axis(cx, x, indices, 0, 0)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn gather_v2(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -47,10 +49,11 @@ fn gather_v2(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch("the batch dimensions differ"));
     }
     let y = take_axis(cx, x, indices, axis, batch)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// `x` with dimension `axis` replaced by the dimensions of `indices` behind the `batch` leading ones, which both share.
+/// Gather along `axis`: that dimension of `x` is replaced by the dimensions of `indices` behind its `batch` leading ones, which
+/// `x` and `indices` share.
 pub fn take_axis(cx: &mut LowerCtx, x: InstId, indices: InstId, axis: usize, batch: usize) -> Result<InstId> {
     let (dims, places) = (cx.b.dims(x).to_vec(), cx.b.dims(indices).to_vec());
     let rank = dims.len();
@@ -65,7 +68,7 @@ pub fn take_axis(cx: &mut LowerCtx, x: InstId, indices: InstId, axis: usize, bat
     Ok(gather_axis(cx.b, x, indices, axis, batch))
 }
 
-/// Gathers slices along `axis` of an array that is not empty, at `s32` or `s64` indices whose first `batch` axes are those of the array.
+/// Gathers slices along `axis` of a nonempty array, at `s32` or `s64` indices whose first `batch` axes are those of the array.
 pub fn gather_axis(b: &mut Builder, x: InstId, indices: InstId, axis: usize, batch: usize) -> InstId {
     let (mut slice_sizes, places) = (b.dims(x).to_vec(), b.rank(indices));
     let taken = places - batch;
@@ -85,8 +88,8 @@ pub fn gather_axis(b: &mut Builder, x: InstId, indices: InstId, axis: usize, bat
     b.add_inst(Op::Gather(Box::new(g)), &[x, indices])
 }
 
-/// Result of a gather from an array without elements, which is empty too. It is computed from the array, so that a size that is taken to be 0
-/// is seen in what follows from it.
+/// Empty result of a gather from an array without elements. It is a reshape of the array, not a constant: the array may be
+/// empty only because a data-dependent size is assumed to be 0 during lowering.
 fn of_nothing(cx: &mut LowerCtx, x: InstId, out: &[Dim]) -> Result<InstId> {
     if !crate::symbolic::has_zero(out) {
         return Err(cx.mismatch("elements of an empty array are asked for"));
@@ -94,7 +97,7 @@ fn of_nothing(cx: &mut LowerCtx, x: InstId, out: &[Dim]) -> Result<InstId> {
     Ok(cx.b.reshape(x, out))
 }
 
-/// Indices of a type that is wide enough to be clamped in.
+/// Indices converted to a type that is wide enough for clamping.
 fn index_type(cx: &mut LowerCtx, indices: InstId) -> InstId {
     match cx.b.dtype(indices) {
         DType::S32 | DType::S64 => indices,
@@ -114,11 +117,11 @@ pub fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let out = [&places[..lead], &dims[depth..]].concat();
     if crate::symbolic::has_zero(&dims) {
         let y = of_nothing(cx, x, &out)?;
-        return cx.one(y);
+        return cx.one_output(y);
     }
     let ignores = cx.node.str("bad_indices_policy") == Some("IGNORE");
     if !ignores {
-        cx.check_within(1, &dims[..depth])?;
+        cx.reject_constant_indices(1, &dims[..depth])?;
     }
     let indices = index_type(cx, indices);
     let mut slice_sizes = dims.clone();
@@ -133,10 +136,10 @@ pub fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let y = cx.b.add_inst(Op::Gather(Box::new(g)), &[x, indices]);
     let y = if ignores { ignoring(cx, y, indices, &dims[..depth]) } else { y };
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// `y` where the indices lead into dimensions of these sizes, and 0 elsewhere.
+/// `y` where the indices are within these sizes, and 0 elsewhere.
 fn ignoring(cx: &mut LowerCtx, y: InstId, indices: InstId, sizes: &[Dim]) -> InstId {
     let b = &mut *cx.b;
     let (places, out) = (b.dims(indices).to_vec(), b.dims(y).to_vec());
@@ -153,7 +156,7 @@ fn ignoring(cx: &mut LowerCtx, y: InstId, indices: InstId, sizes: &[Dim]) -> Ins
     b.select(inside, y, nothing)
 }
 
-/// The first `seq_lengths[b]` elements of each batch entry backwards, the rest as they are.
+/// Lowers `ReverseSequence`: the first `seq_lengths[b]` elements of each batch entry in reverse, the rest unchanged.
 fn reverse_sequence(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, lengths) = (cx.arg(0)?, cx.arg(1)?);
     let dims = cx.b.dims(x).to_vec();
@@ -180,22 +183,23 @@ fn reverse_sequence(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         back[d] = i;
     }
     let y = cx.b.transpose(y, &back);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Dimension `axis` of input 0 replaced by the dimensions of input 1 behind the ones that both share.
+/// Shape function of `Gather`: dimension `axis` of input 0 is replaced by the dimensions of input 1 behind the shared batch
+/// dimensions.
 fn gather_shape(cx: &mut ShapeCtx, axis: Option<i64>) -> Result<Vec<Fact>> {
     let (Some(x), Some(places)) = (cx.ranked(0)?, cx.ranked(1)?) else {
-        let dims = cx.unranked_from(usize::from(cx.dims(0)?.unknown().is_none()));
-        return cx.like(0, dims);
+        let dims = cx.unranked_from(usize::from(cx.dims(0)?.first_unknown().is_none()));
+        return cx.one_output_like(0, dims);
     };
     let batch = cx.node.int("batch_dims").unwrap_or(0);
     let batch = if batch < 0 { batch + places.len() as i64 } else { batch };
     let batch = usize::try_from(batch).ok().filter(|&b| b <= places.len() && b < x.len().max(1));
     let batch = batch.ok_or_else(|| cx.mismatch("batch_dims is beyond the indices"))?;
     let Some(axis) = axis else {
-        let dims = cx.open((x.len() + places.len()).saturating_sub(batch + 1), Why::Value(2));
-        return cx.like(0, dims);
+        let dims = cx.fresh_shape((x.len() + places.len()).saturating_sub(batch + 1), Why::Value(2));
+        return cx.one_output_like(0, dims);
     };
     let axis = cx.axis(axis, x.len())?;
     if batch > axis {
@@ -210,13 +214,13 @@ fn gather_shape(cx: &mut ShapeCtx, axis: Option<i64>) -> Result<Vec<Fact>> {
     out.extend(&x[axis + 1..]);
     match (picked(cx), cx.dtype(0), crate::ops::fact::Dims::ranked(&out[..]).fixed()) {
         (Some(values), Some(dtype), Some(fixed)) if x.len() == 1 => Ok(vec![Fact::ints(dtype, &fixed, values)]),
-        _ => cx.like(0, out),
+        _ => cx.one_output_like(0, out),
     }
 }
 
-/// The elements of a vector of sizes at constant places.
-fn picked(cx: &ShapeCtx) -> Option<Vec<Int>> {
-    let values = cx.ints(0)?;
+/// Elements of a vector of sizes at constant indices.
+fn picked(cx: &ShapeCtx) -> Option<Vec<InferredInt>> {
+    let values = cx.partial_ints(0)?;
     let at = |i: i64| usize::try_from(i).ok().and_then(|i| values.get(i).copied());
     cx.constant_ints(1)?.into_iter().map(at).collect()
 }
@@ -227,11 +231,11 @@ fn gather_nd_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         (Some(x), Some([lead @ .., InferredDim::Known(depth)])) => {
             let depth = usize::try_from(*depth).ok().filter(|&d| d <= x.len());
             let depth = depth.ok_or_else(|| cx.mismatch("the indices lead deeper than the rank"))?;
-            cx.like(0, [lead, &x[depth..]].concat())
+            cx.one_output_like(0, [lead, &x[depth..]].concat())
         }
         (x, _) => {
             let dims = cx.unranked_from(usize::from(x.is_some()));
-            cx.like(0, dims)
+            cx.one_output_like(0, dims)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Rows of an array replaced or added to, which TensorFlow does in place, and copies.
+//! Updates of an array's rows that TensorFlow performs in place, and copies.
 use super::scatter::scatter;
 use crate::diag::Result;
 use crate::dims;
@@ -8,16 +8,16 @@ use crate::ops::shape::{pass_first, same};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("InplaceUpdate", "x i v -> y", |cx| with_rows(cx, Change::Replaced)).shape(same),
     op("InplaceAdd", "x i v -> y", |cx| with_rows(cx, Change::Added)).shape(same),
     op("InplaceSub", "x i v -> y", |cx| with_rows(cx, Change::Subtracted)).shape(same),
-    op("DeepCopy", "x -> y", |cx| cx.one(cx.arg(0)?)).shape(pass_first).forwards(),
-    op("GuaranteeConst", "input -> output", |cx| cx.one(cx.arg(0)?)).shape(pass_first).forwards(),
+    op("DeepCopy", "x -> y", |cx| cx.one_output(cx.arg(0)?)).shape(pass_first).forwards(),
+    op("GuaranteeConst", "input -> output", |cx| cx.one_output(cx.arg(0)?)).shape(pass_first).forwards(),
 ];
 
-/// How an in-place op changes a row.
+/// Effect of an in-place op on a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Change {
     Replaced,
@@ -25,7 +25,7 @@ enum Change {
     Subtracted,
 }
 
-/// Rows `i` of `x` changed by the rows of `v`, one after the other; row numbers wrap around.
+/// Lowers an in-place op: rows `i` of `x` changed by the rows of `v`, one after the other; row numbers wrap around.
 ///
 /// Shapes: x `[n, ..]`, i `[k]`, v `[k, ..]` -> `[n, ..]`.
 fn with_rows(cx: &mut LowerCtx, change: Change) -> Result<Vec<Value>> {
@@ -35,7 +35,7 @@ fn with_rows(cx: &mut LowerCtx, change: Change) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("rows {places:?} of {dims:?}")));
     };
     if rows == 0 {
-        return cx.one(x);
+        return cx.one_output(x);
     }
     if cx.b.dims(v) != [&places[..], row].concat() {
         return Err(cx.mismatch(format!("{} for rows {places:?} of {dims:?}", cx.b.shape(v))));
@@ -53,5 +53,5 @@ fn with_rows(cx: &mut LowerCtx, change: Change) -> Result<Vec<Value>> {
             scatter(cx, x, to, v, Some(ScalarOp::Add))?
         }
     };
-    cx.one(y)
+    cx.one_output(y)
 }

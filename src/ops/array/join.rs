@@ -1,4 +1,4 @@
-//! Larger arrays out of smaller ones.
+//! Concatenation, tiling and padding of arrays.
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::are_same;
@@ -6,12 +6,12 @@ use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::hlo::open::PadDim;
 use crate::ops::ShapeCtx;
-use crate::ops::fact::{Dims, Fact, Int, MOST_ELEMENTS};
+use crate::ops::fact::{Dims, Fact, InferredInt, MOST_ELEMENTS};
 use crate::ops::row::{SizeFn, op};
 use crate::ops::symbols::{InferredDim, Symbols, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("ConcatV2", "values* axis -> output", |cx| concat(cx, cx.args.len().saturating_sub(1), 0))
         .moves_strings()
@@ -33,13 +33,13 @@ pub const ROWS: &[OpRow] = &[
         .constants(&[1]),
 ];
 
-/// Concatenates all inputs but number `axis_input`; `from` is the first of them.
+/// Lowers a concatenation of the inputs from `from` on, apart from input `axis_input`.
 fn concat(cx: &mut LowerCtx, axis_input: usize, from: usize) -> Result<Vec<Value>> {
     let parts = cx.arg_range(from, cx.args.len() - usize::from(from == 0))?;
     let Some(&first) = parts.first() else { return Err(cx.mismatch("there is nothing to concatenate")) };
     let axis = cx.axis(cx.constant_int(axis_input)?, cx.b.rank(first))?;
     let y = cx.b.concatenate(&parts, axis);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn parallel_concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -48,7 +48,7 @@ fn parallel_concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch("the parts need a first dimension"));
     }
     let y = cx.b.concatenate(&parts, 0);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn concat_offset(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -77,10 +77,10 @@ fn pack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     dims.insert(axis, Dim::from(1));
     let parts: Vec<InstId> = parts.iter().map(|&p| cx.b.reshape(p, &dims)).collect();
     let y = cx.b.concatenate(&parts, axis);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Repeats along each dimension: the repeats become dimensions of their own before the merge.
+/// Lowers `Tile`: inserts a dimension for the repeats in front of each dimension, then merges the two.
 fn tile(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, is_known) = (cx.arg(0)?, cx.dims(0)?, cx.known(1).is_some_and(|known| known.sizes.is_none()));
     let multiples = super::shape::sizes(cx, 1)?;
@@ -97,16 +97,16 @@ fn tile(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         out.push(n.checked_mul(d).ok_or_else(|| cx.mismatch("the tiled size overflows"))?);
     }
     if is_known && are_same(&out, &dims) {
-        return cx.one(x);
+        return cx.one_output(x);
     }
     let y = cx.b.broadcast(x, &wide, &map);
     let y = cx.b.reshape(y, &out);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// The pairs of input 1: elements before and behind, one pair a dimension.
+/// Padding pairs in input 1: elements before and behind each dimension.
 fn paddings(cx: &mut LowerCtx) -> Result<Vec<(Dim, Dim)>> {
-    let values = cx.sizes_said(1)?;
+    let values = cx.sizes_from_input(1)?;
     let fits = |&v: &Dim| v >= 0 && v <= 1i64 << 34;
     if values.len() != 2 * cx.dims(0)?.len() || !values.iter().all(fits) {
         return Err(cx.mismatch(format!("paddings {values:?} for rank {}", cx.dims(0)?.len())));
@@ -124,10 +124,10 @@ fn pad(cx: &mut LowerCtx, fill: Option<usize>) -> Result<Vec<Value>> {
     };
     let fill = cx.b.reshape(fill, &[]);
     let y = cx.b.pad(x, fill, &dims);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// 1 where the edge element is not repeated (REFLECT), 0 where it is (SYMMETRIC).
+/// Number of edge elements that mirror padding leaves out: 1 for REFLECT, 0 for SYMMETRIC.
 fn skipped(cx: &LowerCtx) -> Result<Dim> {
     match cx.node.str("mode") {
         Some("REFLECT") => Ok(Dim::from(1)),
@@ -154,7 +154,7 @@ fn mirror_pad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
         x = cx.b.concatenate(&parts, axis);
     }
-    cx.one(x)
+    cx.one_output(x)
 }
 
 fn mirror_pad_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -177,7 +177,7 @@ fn mirror_pad_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
         x = middle;
     }
-    cx.one(x)
+    cx.one_output(x)
 }
 
 fn concat_shape(cx: &mut ShapeCtx, axis_input: usize, from: usize) -> Result<Vec<Fact>> {
@@ -190,7 +190,7 @@ fn parallel_concat_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     joined_shape(cx, 0..cx.args.len(), Some(0), 0)
 }
 
-/// The inputs `parts` one behind the other along an axis; vectors of sizes stay that.
+/// Shape function: concatenation of the inputs `parts` along an axis. The known elements of vectors of sizes are kept.
 pub fn joined_shape(
     cx: &mut ShapeCtx,
     parts: std::ops::Range<usize>,
@@ -204,16 +204,16 @@ pub fn joined_shape(
     }
     let Some(rank) = rank else {
         let dims = cx.unranked_from(first);
-        return cx.like(first, dims);
+        return cx.one_output_like(first, dims);
     };
     let Some(axis) = axis else {
-        let dims = cx.open(rank, Why::Value(axis_input));
-        return cx.like(first, dims);
+        let dims = cx.fresh_shape(rank, Why::Value(axis_input));
+        return cx.one_output_like(first, dims);
     };
     let axis = cx.axis(axis, rank)?;
     let mut out: Option<Vec<InferredDim>> = None;
     for i in parts.clone() {
-        let dims = cx.of_rank(i, rank)?;
+        let dims = cx.dims_of_rank(i, rank)?;
         out = Some(match out {
             None => dims,
             Some(mut out) => {
@@ -233,19 +233,19 @@ pub fn joined_shape(
     let values = if rank == 1 { joined_sizes(cx, parts) } else { None };
     match (values, cx.dtype(first), dims.fixed()) {
         (Some(values), Some(dtype), Some(fixed)) => Ok(vec![Fact::ints(dtype, &fixed, values)]),
-        _ => cx.like(first, dims),
+        _ => cx.one_output_like(first, dims),
     }
 }
 
-/// The elements of vectors, of which one at least is known in part.
-fn joined_sizes(cx: &ShapeCtx, parts: std::ops::Range<usize>) -> Option<Vec<Int>> {
-    if !parts.clone().any(|i| cx.ints(i).is_some()) {
+/// Elements of the concatenated integer vectors, if any of them is known.
+fn joined_sizes(cx: &ShapeCtx, parts: std::ops::Range<usize>) -> Option<Vec<InferredInt>> {
+    if !parts.clone().any(|i| cx.partial_ints(i).is_some()) {
         return None;
     }
     let mut all = Vec::new();
     for i in parts {
         let n = cx.args[i].dims.fixed()?.first().copied().filter(|&n| n <= MOST_ELEMENTS)?;
-        all.extend(cx.ints(i).unwrap_or_else(|| vec![Int::Unknown; n as usize]));
+        all.extend(cx.partial_ints(i).unwrap_or_else(|| vec![InferredInt::Unknown; n as usize]));
     }
     Some(all)
 }
@@ -260,28 +260,28 @@ fn pack_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     for arg in &cx.args[1..] {
         dims = cx.merge(&dims, &arg.dims)?;
     }
-    let Some(inner) = dims.as_ranked() else { return cx.like(0, dims) };
+    let Some(inner) = dims.as_ranked() else { return cx.one_output_like(0, dims) };
     let mut out = inner.to_vec();
     out.insert(cx.axis(cx.node.int("axis").unwrap_or(0), out.len() + 1)?, InferredDim::Known(n as u64));
-    let known = (0..n).any(|i| cx.ints(i).is_some());
+    let known = (0..n).any(|i| cx.partial_ints(i).is_some());
     if let (true, Some(dtype), 1) = (known, cx.dtype(0), out.len()) {
-        let one = |i: usize| cx.ints(i).and_then(|v| v.first().copied()).unwrap_or(Int::Unknown);
+        let one = |i: usize| cx.partial_ints(i).and_then(|v| v.first().copied()).unwrap_or(InferredInt::Unknown);
         return Ok(vec![Fact::ints(dtype, &[n as u64], (0..n).map(one).collect())]);
     }
-    cx.like(0, out)
+    cx.one_output_like(0, out)
 }
 
 fn tile_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let multiples = cx.ints(1);
+    let multiples = cx.partial_ints(1);
     let dims = match (cx.ranked(0)?, &multiples) {
         (Some(dims), _) => dims,
-        (None, Some(multiples)) => cx.of_rank(0, multiples.len())?,
+        (None, Some(multiples)) => cx.dims_of_rank(0, multiples.len())?,
         (None, None) => {
             let dims = cx.unranked_from(0);
-            return cx.like(0, dims);
+            return cx.one_output_like(0, dims);
         }
     };
-    let multiples = multiples.unwrap_or_else(|| vec![Int::Unknown; dims.len()]);
+    let multiples = multiples.unwrap_or_else(|| vec![InferredInt::Unknown; dims.len()]);
     if multiples.len() != dims.len() {
         return Err(cx.mismatch(format!("{} multiples for rank {}", multiples.len(), dims.len())));
     }
@@ -289,24 +289,24 @@ fn tile_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     for (&d, n) in dims.iter().zip(multiples) {
         out.push(match n.size() {
             Some(n) => cx.mul(d, n),
-            None => cx.fresh(Why::Value(1)),
+            None => cx.fresh_dim(Why::Value(1)),
         });
     }
-    cx.like(0, out)
+    cx.one_output_like(0, out)
 }
 
-/// Each dimension with the two numbers that input 1 has for it put on, or taken off.
+/// Shape function of padding: each dimension plus (or, by `step`, minus) the two numbers that input 1 has for it.
 fn pad_shape(cx: &mut ShapeCtx, step: SizeFn) -> Result<Vec<Fact>> {
-    let pairs = cx.ints(1);
+    let pairs = cx.partial_ints(1);
     let dims = match (cx.ranked(0)?, &pairs) {
         (Some(dims), _) => dims,
-        (None, Some(pairs)) => cx.of_rank(0, pairs.len() / 2)?,
+        (None, Some(pairs)) => cx.dims_of_rank(0, pairs.len() / 2)?,
         (None, None) => {
             let dims = cx.unranked_from(0);
-            return cx.like(0, dims);
+            return cx.one_output_like(0, dims);
         }
     };
-    let pairs = pairs.unwrap_or_else(|| vec![Int::Unknown; 2 * dims.len()]);
+    let pairs = pairs.unwrap_or_else(|| vec![InferredInt::Unknown; 2 * dims.len()]);
     if pairs.len() != 2 * dims.len() {
         return Err(cx.mismatch(format!("{} paddings for rank {}", pairs.len(), dims.len())));
     }
@@ -317,8 +317,8 @@ fn pad_shape(cx: &mut ShapeCtx, step: SizeFn) -> Result<Vec<Fact>> {
                 let both = cx.add(low, high);
                 step(cx.symbols, cx.site, d, both)
             }
-            _ => cx.fresh(Why::Value(1)),
+            _ => cx.fresh_dim(Why::Value(1)),
         });
     }
-    cx.like(0, out)
+    cx.one_output_like(0, out)
 }

@@ -24,7 +24,7 @@ pub(in crate::ops) use join::joined_shape;
 pub(in crate::ops) use scatter::{onto as scatter_onto, scatter};
 pub(in crate::ops) use strided_slice::strided_update;
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[
     shape::ROWS,
     slice::ROWS,

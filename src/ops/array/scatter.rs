@@ -1,4 +1,4 @@
-//! Elements written to run-time indices; an update outside is dropped (TensorFlow's CPU kernels refuse it).
+//! Scatters to run-time indices. An update out of range is dropped, where TensorFlow's CPU kernels report an error.
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::ScatterDims;
@@ -15,56 +15,56 @@ use crate::symbolic::fixed;
 use crate::symbolic::known;
 use crate::tensor::{DType, element_count};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("ScatterNd", "indices updates shape -> output", scatter_nd)
-        .checked(checks::places_in_result::<2>)
+        .checked(checks::scatter_indices::<2>)
         .shape(scatter_nd_shape)
         .constants(&[2]),
     op("ScatterNdNonAliasingAdd", "input indices updates -> output", |cx| onto(cx, Some(ScalarOp::Add)))
-        .checked(checks::places)
+        .checked(checks::index_tuples)
         .shape(same),
     op("TensorScatterAdd", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Add)))
-        .checked(checks::places)
+        .checked(checks::index_tuples)
         .shape(same),
     op("TensorScatterSub", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Subtract)))
-        .checked(checks::places)
+        .checked(checks::index_tuples)
         .shape(same),
     op("TensorScatterMax", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Maximum)))
-        .checked(checks::places)
+        .checked(checks::index_tuples)
         .shape(same),
     op("TensorScatterMin", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Minimum)))
-        .checked(checks::places)
+        .checked(checks::index_tuples)
         .shape(same),
     op("TensorScatterUpdate", "tensor indices updates -> output", |cx| onto(cx, None))
-        .checked(checks::places)
+        .checked(checks::index_tuples)
         .moves_strings()
         .shape(same),
     op("SparseToDense", "sparse_indices output_shape sparse_values default_value -> dense", sparse_to_dense)
-        .checked(checks::places_in_result::<1>)
+        .checked(checks::scatter_indices::<1>)
         .moves_strings()
         .shape(sparse_to_dense_shape)
         .constants(&[1]),
     op("DynamicStitch", "indices_and_data* -> merged", dynamic_stitch)
-        .checked(checks::stitched)
+        .checked(checks::stitch_indices)
         .moves_strings()
         .shape(dynamic_stitch_shape),
     op("ParallelDynamicStitch", "indices_and_data* -> merged", dynamic_stitch)
-        .checked(checks::stitched)
+        .checked(checks::stitch_indices)
         .moves_strings()
         .shape(dynamic_stitch_shape),
 ];
 
-/// Operand that a maximum or minimum returns where the two have no order, as one is NaN.
+/// Operand that a maximum or minimum returns if one of the two is NaN.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Unordered {
-    /// The one that is there: Eigen's `cwiseMax` of the array and the update.
+    /// The old element: Eigen's `cwiseMax(array, update)`.
     Old,
-    /// The update: `cwiseMax` of the update and the array.
+    /// The update: Eigen's `cwiseMax(update, array)`.
     New,
 }
 
-/// (old, new) -> the new one, or both combined.
+/// Scatter computation (old, new) that returns the new element, or combines both by `op`.
 fn combine(b: &mut Builder, dtype: DType, op: Option<ScalarOp>) -> CompId {
     let Some(op) = op else {
         b.begin("update");
@@ -79,7 +79,8 @@ fn combine(b: &mut Builder, dtype: DType, op: Option<ScalarOp>) -> CompId {
     }
 }
 
-/// (old, new) -> the larger (`Maximum`) or the smaller of both by comparison, as TensorFlow's kernels find it one update after another.
+/// Scatter computation (old, new) that returns the larger (`Maximum`) or the smaller element by comparison, as TensorFlow's
+/// kernels do for one update after another.
 pub fn extreme(b: &mut Builder, dtype: DType, op: ScalarOp, unordered: Unordered) -> CompId {
     b.begin("extreme");
     let old = b.parameter(Shape::array(dtype, []));
@@ -91,14 +92,14 @@ pub fn extreme(b: &mut Builder, dtype: DType, op: ScalarOp, unordered: Unordered
     b.end(root)
 }
 
-/// Like [`scatter_by`], with an op or none.
+/// Scatters `updates` into `x` at `indices`, combined by `op` or replacing old elements. See [`scatter_by`].
 pub fn scatter(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId, op: Option<ScalarOp>) -> Result<InstId> {
     let comp = combine(cx.b, cx.b.dtype(x), op);
     scatter_by(cx, x, indices, updates, comp)
 }
 
-/// `x` with `updates` (batch dimensions, then the window) combined at `indices`, whose last dimension leads into `x`; `comp`
-/// maps (old, new) to the element.
+/// Scatters `updates` (batch dimensions, then window dimensions) into `x` at `indices`, whose last dimension holds index
+/// tuples. `comp` maps (old, new) to the result element.
 pub fn scatter_by(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId, comp: CompId) -> Result<InstId> {
     let (dims, places) = (cx.b.dims(x).to_vec(), cx.b.dims(indices).to_vec());
     let depth = places.last().and_then(|&d| usize::try_from(d).ok()).filter(|&d| d <= dims.len());
@@ -109,7 +110,7 @@ pub fn scatter_by(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId
         return Err(cx.mismatch(format!("updates of {:?}, where {want:?} is needed", cx.b.dims(updates))));
     }
     let updates = cx.b.broadcast_to(updates, &want);
-    // where a data-dependent size is taken to be 0 nothing is left out: what follows is not known for every call
+    // With a data-dependent size assumed to be 0 the scatter is kept, as it is empty only under that assumption.
     let is_taken_empty = cx.b.data_sizes().iter().any(|f| f.assumed.is_zero()) && !crate::symbolic::has_zero(&dims);
     if crate::symbolic::has_zero(&want) && !is_taken_empty {
         return Ok(x);
@@ -128,7 +129,7 @@ pub fn scatter_by(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId
     Ok(cx.b.add_inst(Op::Scatter { dims: Box::new(dims), comp }, &[x, indices, updates]))
 }
 
-/// Refuses indices and updates for an array without elements, as TensorFlow does.
+/// Rejects indices and updates for an array without elements, as TensorFlow does.
 fn check_empty(cx: &LowerCtx, dims: &[Dim], indices: InstId, updates: InstId) -> Result<()> {
     let has = |id: InstId| !crate::symbolic::has_zero(cx.b.dims(id));
     if crate::symbolic::has_zero(dims) && (has(indices) || has(updates)) {
@@ -137,13 +138,13 @@ fn check_empty(cx: &LowerCtx, dims: &[Dim], indices: InstId, updates: InstId) ->
     Ok(())
 }
 
-/// Refuses indices in input `i` that are known to lead out of these sizes, and updates that are one number, as TensorFlow does.
+/// Rejects constant indices in input `i` that are out of bounds, and a scalar as updates, as TensorFlow does.
 fn check_places(cx: &LowerCtx, i: usize, dims: &[Dim]) -> Result<()> {
     let depth = cx.dims(i)?.last().map_or(0, |&d| d.min(dims.len()).index());
     if cx.dims(i + 1)?.is_empty() && !cx.dims(i)?.is_empty() {
         return Err(cx.mismatch("updates that are one number; TensorFlow's kernels want one for each index"));
     }
-    cx.check_within(i, &dims[..depth])
+    cx.reject_constant_indices(i, &dims[..depth])
 }
 
 fn scatter_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -152,7 +153,7 @@ fn scatter_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     check_places(cx, 0, &dims)?;
     let zeros = cx.b.full(cx.b.dtype(updates), &dims, 0.0);
     let y = scatter(cx, zeros, indices, updates, Some(ScalarOp::Add))?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 pub fn onto(cx: &mut LowerCtx, op: Option<ScalarOp>) -> Result<Vec<Value>> {
@@ -161,7 +162,7 @@ pub fn onto(cx: &mut LowerCtx, op: Option<ScalarOp>) -> Result<Vec<Value>> {
     check_empty(cx, &dims, indices, updates)?;
     check_places(cx, 1, &dims)?;
     let y = scatter(cx, x, indices, updates, op)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn sparse_to_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -174,10 +175,10 @@ fn sparse_to_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         _ => indices,
     };
     let y = scatter(cx, base, indices, values, None)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Rows merged by indices: of equal indices the last wins.
+/// Lowers `DynamicStitch`: merges rows by their indices; of equal indices the last one wins.
 fn dynamic_stitch(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = cx.args.len() / 2;
     if (0..n).any(|i| cx.constant(i).is_err()) {
@@ -208,15 +209,15 @@ fn dynamic_stitch(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dtype = if n > 0 { cx.dtype(n)? } else { DType::F32 };
     if rows.is_empty() {
         let y = cx.b.full(dtype, &[&dims![0][..], &dims].concat(), 0.0);
-        return cx.one(y);
+        return cx.one_output(y);
     }
     let one = [&dims![1][..], &dims].concat();
     let parts: Vec<InstId> = rows.into_iter().map(|r| r.unwrap_or_else(|| cx.b.full(dtype, &one, 0.0))).collect();
     let y = cx.b.concatenate(&parts, 0);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Interleaves rows by indices that are known at run time alone: the result has one row more than the largest index.
+/// Lowers `DynamicStitch` with indices known only at run time: the result has one row more than the largest index.
 fn stitched_at_run_time(cx: &mut LowerCtx, n: usize) -> Result<Vec<Value>> {
     let (mut all, mut rows, mut row_dims) = (Vec::new(), Vec::new(), None);
     for i in 0..n {
@@ -232,25 +233,25 @@ fn stitched_at_run_time(cx: &mut LowerCtx, n: usize) -> Result<Vec<Value>> {
         rows.push(cx.b.reshape(data, &fixed(&[&[count][..], &known(&rest)].concat())));
     }
     let (indices, data) = (cx.b.concatenate(&all, 0), cx.b.concatenate(&rows, 0));
-    let count = cx.size_counted(indices, "the merged array")?;
+    let count = cx.size_from_maximum(indices, "the merged array")?;
     let (dims, total) = (row_dims.unwrap_or_default(), cx.b.dims(indices)[0]);
     let base = cx.b.full(cx.b.dtype(data), &[&[count][..], &dims].concat(), 0.0);
     let places = cx.b.reshape(indices, &dims![total, 1]);
     let y = scatter(cx, base, places, data, None)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn scatter_nd_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(2)?;
-    cx.like(1, dims)
+    cx.one_output_like(1, dims)
 }
 
 fn sparse_to_dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(1)?;
-    cx.like(2, dims)
+    cx.one_output_like(2, dims)
 }
 
-/// One row more than the largest index, each as the data have behind the indices.
+/// Shape function of `DynamicStitch`: one row more than the largest index, of the data's shape behind the indices' dimensions.
 fn dynamic_stitch_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.args.len() / 2;
     let (mut largest, mut open, mut rest) = (0, None, None);
@@ -264,14 +265,14 @@ fn dynamic_stitch_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         }
     }
     let rows = match open {
-        Some(i) => cx.fresh(Why::Value(i)),
+        Some(i) => cx.fresh_dim(Why::Value(i)),
         None => InferredDim::Known(largest.unsigned_abs()),
     };
     match rest {
-        Some(rest) => cx.like(n, [&[rows], &rest[..]].concat()),
+        Some(rest) => cx.one_output_like(n, [&[rows], &rest[..]].concat()),
         None => {
             let dims = cx.unranked_from(n);
-            cx.like(n, dims)
+            cx.one_output_like(n, dims)
         }
     }
 }

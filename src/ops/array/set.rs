@@ -1,4 +1,4 @@
-//! Differences of lists, which are as long as values say.
+//! `ListDiff`: the difference of two vectors, of data-dependent length.
 use super::gather::take_axis;
 use crate::diag::Result;
 use crate::dims;
@@ -16,22 +16,22 @@ use crate::tensor::{DType, Tensor};
 use num_complex::Complex;
 use std::collections::HashSet;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[op("ListDiff", "x y -> out idx", list_diff).constants(&[0, 1]).shape(list_diff_shape)];
 
-/// Two vectors of one length that the values decide.
+/// Shape function of `ListDiff`: two vectors of one data-dependent length.
 fn list_diff_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.fresh(Why::Data);
+    let n = cx.fresh_dim(Why::Data);
     let index = cx.attr_type("out_idx");
     Ok(vec![Fact::new(cx.dtype(0), vec![n].into()), Fact::new(index, vec![n].into())])
 }
 
-/// The values of a vector in a form that is equal where they are; `None` for what equals nothing, not even itself.
+/// Keys of the elements of a vector, equal if the elements are equal; `None` for NaN, which equals nothing.
 fn keys(x: &Tensor) -> Vec<Option<Vec<u8>>> {
     if !x.dtype.is_float() && !x.dtype.is_complex() {
         return x.bytes.chunks(x.dtype.bytes()).map(|v| Some(v.to_vec())).collect();
     }
-    // adding 0 makes -0 the same as 0, adding -0 nothing: `same_key` says for which types
+    // Adding 0 turns -0 into 0, adding -0 changes nothing: `same_key` says for which types.
     let zero = if matches!(x.dtype, DType::F16 | DType::BF16) { -0.0 } else { 0.0 };
     let key = |v: &Complex<f64>| {
         let parts = [v.re + zero, v.im + zero];
@@ -40,7 +40,7 @@ fn keys(x: &Tensor) -> Vec<Option<Vec<u8>>> {
     eval::convert(x, DType::C128).view::<Complex<f64>>().iter().map(key).collect()
 }
 
-/// The elements of `x` that equal none of `y`, all pairs compared, at run time.
+/// Lowers `ListDiff` at run time, by comparing all pairs.
 fn at_run_time(cx: &mut LowerCtx, x: InstId, y: InstId) -> Result<Vec<Value>> {
     let (n, m) = (cx.b.dims(x)[0], cx.b.dims(y)[0]);
     let (ones, others) = (cx.b.broadcast(x, &[n, m], &[0]), cx.b.broadcast(y, &[n, m], &[1]));
@@ -49,14 +49,14 @@ fn at_run_time(cx: &mut LowerCtx, x: InstId, y: InstId) -> Result<Vec<Value>> {
     let is_there = cx.b.reduce(is_equal, no, ScalarOp::Or, &[1]);
     let is_left = cx.b.elementwise(ScalarOp::Not, &[is_there]);
     let kept = compact(cx, is_left)?;
-    let count = cx.found(kept.count, n, "the list of what is left")?;
+    let count = cx.data_dependent_size(kept.count, n, "the list of what is left")?;
     let places = cx.first(kept.places, count)?;
     let out = take_axis(cx, x, places, 0, 0)?;
     let index_type = cx.attr_dtype("out_idx")?;
     Ok(vec![Value::Array(out), Value::Array(cx.b.convert(places, index_type))])
 }
 
-/// The elements of `x` that are not in `y`, in their order, and where they stand in `x`.
+/// Lowers `ListDiff`: the elements of `x` that are not in `y`, in order, and their positions in `x`.
 fn list_diff(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (first, second) = (cx.arg(0)?, cx.arg(1)?);
     if cx.b.rank(first) != 1 || cx.b.rank(second) != 1 {

@@ -1,4 +1,4 @@
-//! Shapes: asking for them and changing them.
+//! Ops that query or change shapes.
 use crate::diag::Result;
 use crate::dims;
 use crate::graph::TfType;
@@ -7,7 +7,7 @@ use crate::hlo::{SizeRepr, are_same};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::element;
-use crate::ops::fact::{Dims, Fact, Int};
+use crate::ops::fact::{Dims, Fact, InferredInt};
 use crate::ops::row::op;
 use crate::ops::shape::{S32, same};
 use crate::ops::symbols::{InferredDim, Why};
@@ -17,10 +17,10 @@ use crate::symbolic::fixed;
 use crate::symbolic::{self, known, product};
 use crate::tensor::{DType, Tensor, element_count};
 
-/// No array has more axes.
+/// Largest rank of a TensorFlow array.
 const MOST_RANK: u64 = 254;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("Shape", "input -> output", shape).shape(shape_shape),
     op("ShapeN", "input* -> output*", shape).shape(shape_shape),
@@ -40,7 +40,7 @@ pub const ROWS: &[OpRow] = &[
     op("Bitcast", "input -> output", bitcast).shape(bitcast_shape),
 ];
 
-/// A constant vector (or scalar) of integers in the type that attribute `out_type` names.
+/// Constant vector or scalar of sizes, of integer type `dtype`.
 pub fn integers(cx: &mut LowerCtx, dtype: DType, dims: &[Dim], values: &[Dim]) -> Result<InstId> {
     match dtype {
         DType::S64 => {}
@@ -63,19 +63,19 @@ fn shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = product(&cx.dims(0)?).ok_or_else(|| cx.mismatch("the size overflows"))?;
     let y = integers(cx, cx.attr_dtype("out_type")?, &[], &[n])?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = Dim::from(cx.dims(0)?.len());
     let y = integers(cx, DType::S32, &[], &[n])?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Sizes that an input gives, also those that only values at run time say.
+/// Sizes given by input `i`, which may be data-dependent.
 ///
 /// # Errors
-/// `ShapeMismatch` for a negative one, `TooLarge` for those of too large an array, `DynamicShape` where sizes must be fixed.
+/// `ShapeMismatch` for a negative size, `TooLarge` if the array would be too large, `DynamicShape` where sizes must be fixed.
 pub fn sizes(cx: &mut LowerCtx, i: usize) -> Result<Vec<Dim>> {
     if cx.known(i).is_some() {
         return known_sizes(cx, i);
@@ -83,13 +83,13 @@ pub fn sizes(cx: &mut LowerCtx, i: usize) -> Result<Vec<Dim>> {
     if cx.dims(i)?.len() != 1 {
         return Err(cx.mismatch("sizes are a vector"));
     }
-    fitting(cx.sizes_said(i)?)
+    fitting(cx.sizes_from_input(i)?)
 }
 
-/// Sizes that an input gives, which must be known: each at least 0.
+/// Sizes given by input `i`, which must be known at compile time.
 ///
 /// # Errors
-/// `NotConstant` where they are not known, `ShapeMismatch` for a negative one, `TooLarge` for those of too large an array.
+/// `NotConstant` if they are not known, `ShapeMismatch` for a negative size, `TooLarge` if the array would be too large.
 pub fn known_sizes(cx: &LowerCtx, i: usize) -> Result<Vec<Dim>> {
     let values = cx.constant_dims(i)?;
     let dims: Option<Vec<Dim>> = values.iter().map(|v| v.at_least_zero()).collect();
@@ -97,10 +97,10 @@ pub fn known_sizes(cx: &LowerCtx, i: usize) -> Result<Vec<Dim>> {
     fitting(dims)
 }
 
-/// Sizes of an array that is not too large.
+/// The sizes `dims`, if an array of them has at most 2^34 elements.
 ///
 /// # Errors
-/// `TooLarge`.
+/// `TooLarge` otherwise.
 pub fn fitting(dims: Vec<Dim>) -> Result<Vec<Dim>> {
     match product(&dims) {
         Some(n) if n <= 1u64 << 34 => Ok(dims),
@@ -108,7 +108,8 @@ pub fn fitting(dims: Vec<Dim>) -> Result<Vec<Dim>> {
     }
 }
 
-/// The shape that input 1 asks for: each size of it must be known, also where one of an array with it, of which it is taken, is not.
+/// Target shape of a reshape, input 1. Each size in it must be known, even if the vector of sizes is a slice of one that is not
+/// known completely.
 fn wanted(cx: &LowerCtx) -> Result<Vec<Dim>> {
     cx.constant_dims(1).or_else(|error| {
         let [n] = cx.dims(1)?[..] else { return Err(error) };
@@ -122,9 +123,10 @@ fn wanted(cx: &LowerCtx) -> Result<Vec<Dim>> {
     })
 }
 
-/// The size that -1 stands for where an array of shape `from` gets the sizes `known` beside it.
+/// Size that -1 stands for when an array of shape `from` is reshaped to the sizes `known` and one more.
 ///
-/// Next to a size of 0 every size fits; TensorFlow's kernel then divides the products of the sizes that are not 0, rounding down.
+/// Beside a size of 0 every size is possible; TensorFlow's kernel then divides the products of the nonzero sizes, rounding
+/// down.
 fn inferred_size(from: &[Dim], known: &[Dim]) -> Option<Dim> {
     let nonzero = |sizes: &[Dim]| product(&sizes.iter().map(|&n| n.max(1)).collect::<Vec<Dim>>());
     let (total, by) = (product(from)?, product(known)?);
@@ -159,7 +161,7 @@ pub fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(bad());
     }
     let y = cx.b.reshape(x, &dims);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn expand_dims(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -167,7 +169,7 @@ fn expand_dims(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let at = cx.axis(cx.constant_int(1)?, dims.len() + 1)?;
     dims.insert(at, Dim::from(1));
     let y = cx.b.reshape(x, &dims);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn squeeze(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -186,7 +188,7 @@ fn squeeze(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let kept: Vec<Dim> = dims.iter().zip(&gone).filter(|(_, gone)| !**gone).map(|(&d, _)| d).collect();
     let y = cx.b.reshape(x, &kept);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn transpose(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -200,7 +202,7 @@ fn transpose(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         x = cx.b.elementwise(ScalarOp::Complex, &[re, im]);
     }
     let y = cx.b.transpose(x, &perm);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn invert_permutation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -212,10 +214,10 @@ fn invert_permutation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         inverse[slot] = i as u64;
     }
     let y = integers(cx, cx.dtype(0)?, &dims![perm.len()], &fixed(&inverse))?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Position `i` written to place `x[i]`.
+/// Lowers `InvertPermutation` at run time: writes position `i` to `y[x[i]]`.
 fn invert_at_run_time(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let [n] = dims[..] else { return Err(cx.mismatch("a permutation is a vector")) };
@@ -224,13 +226,13 @@ fn invert_at_run_time(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let base = cx.b.full(dtype, &[n], 0.0);
     let places = cx.b.reshape(x, &dims![n, 1]);
     let y = super::scatter::scatter(cx, base, places, positions, None)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn broadcast_to(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, sizes(cx, 1)?);
     let y = cx.b.broadcast_to(x, &dims);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn common(cx: &LowerCtx) -> Result<(Vec<Dim>, Vec<Dim>, Vec<Dim>)> {
@@ -243,10 +245,10 @@ fn common(cx: &LowerCtx) -> Result<(Vec<Dim>, Vec<Dim>, Vec<Dim>)> {
 fn broadcast_args(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (_, _, both) = common(cx)?;
     let y = integers(cx, cx.dtype(0)?, &dims![both.len()], &both)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// The axes over which a gradient must be summed to come back to each of two shapes.
+/// Lowers `BroadcastGradientArgs`: for each of two shapes, the axes over which the gradient of a broadcast must be summed.
 fn broadcast_gradient_args(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, y, both) = common(cx)?;
     let mut out = Vec::new();
@@ -254,7 +256,7 @@ fn broadcast_gradient_args(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let at = |v: &[Dim], i: usize| (i + v.len()).checked_sub(both.len()).map_or(Dim::from(1), |i| v[i]);
         let is_summed = |&i: &usize| {
             let (n, beside) = (at(own, i), at(other, i));
-            // a sum over one element changes nothing, so a size that varies may be 1 beside itself
+            // Summing over an axis of size 1 changes nothing, so that an axis may be listed for an open size that can be 1.
             let is_one = if n.varies() { !n.is_same(beside) && !beside.is_one() && n == 1 } else { n == 1 };
             is_one && (i + own.len() < both.len() || beside.varies() || beside != 1 || both[i] == 1)
         };
@@ -272,11 +274,11 @@ fn bitcast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.unsupported(format!("a bitcast of {from} to {to}; types of whole bytes are supported")));
     }
     if from == to {
-        return cx.one(x);
+        return cx.one_output(x);
     }
     if from.bits() == to_bits && !from.is_complex() && !to.is_complex() {
         let y = cx.b.unary(ScalarOp::BitcastConvert(to), x);
-        return cx.one(y);
+        return cx.one_output(y);
     }
     if from.is_complex() || to.is_complex() {
         return Err(cx.unsupported(format!("a bitcast of {from} to {to}; real types are supported")));
@@ -287,7 +289,7 @@ fn bitcast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("the last dimension must hold the parts of one {to}")));
     }
     let y = cx.b.push(Op::BitcastConvertWidth, &[x], Shape::array(to, dims));
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -299,7 +301,7 @@ fn shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
                 Fact::ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())
             }
             (dims, _) => {
-                let rank = cx.fresh(dims.unknown().map_or(Why::Value(i), Why::From));
+                let rank = cx.fresh_dim(dims.first_unknown().map_or(Why::Value(i), Why::From));
                 Fact::new(dtype, vec![rank].into())
             }
         });
@@ -314,35 +316,37 @@ fn size_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             let n = cx.product(&dims);
             Ok(vec![Fact::ints(dtype, &[], vec![n.into()])])
         }
-        _ => cx.one(dtype, vec![]),
+        _ => cx.one_output(dtype, vec![]),
     }
 }
 
 fn rank_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     match cx.ranked(0)? {
         Some(dims) => Ok(vec![Fact::constant(&Tensor::scalar(dims.len() as i32))]),
-        None => cx.one(S32, vec![]),
+        None => cx.one_output(S32, vec![]),
     }
 }
 
-/// The value of input 0 in another shape, where it is one of sizes.
+/// Facts about input 0 with another shape; the elements of a vector of sizes are kept.
 fn reshaped(cx: &ShapeCtx, dims: Dims) -> Result<Vec<Fact>> {
     let x = cx.arg(0)?;
     match (x.as_ints(), x.dtype, dims.fixed()) {
         (Some(values), Some(dtype), Some(fixed)) if element_count(&fixed) == Some(values.len() as u64) => {
             Ok(vec![Fact::ints(dtype, &fixed, values)])
         }
-        _ => cx.like(0, dims),
+        _ => cx.one_output_like(0, dims),
     }
 }
 
-/// The sizes that input 1 holds. One that is -1 or not known is what the number of elements leaves.
+/// Shape function of `Reshape`: the sizes in input 1. A single unknown or -1 follows from the number of elements.
 pub fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let Some(want) = cx.ints(1) else {
+    let Some(want) = cx.partial_ints(1) else {
         let dims = cx.shape_of_value(1)?;
-        return cx.like(0, dims);
+        return cx.one_output_like(0, dims);
     };
-    if cx.dims(1)?.as_ranked().is_some_and(|d| d.len() != 1) || want.iter().any(|v| matches!(v, Int::Known(..-1))) {
+    if cx.dims(1)?.as_ranked().is_some_and(|d| d.len() != 1)
+        || want.iter().any(|v| matches!(v, InferredInt::Known(..-1)))
+    {
         return Err(cx.mismatch(format!("input 1 is no shape: {want:?}")));
     }
     let known: Vec<InferredDim> = want.iter().filter_map(|v| v.size()).collect();
@@ -353,8 +357,8 @@ pub fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     };
     let mut dims = Vec::with_capacity(want.len());
     for v in want {
-        let open = if matches!(v, Int::Known(_)) { cx.cause(0) } else { Why::Value(1) };
-        dims.push(v.size().or(rest).unwrap_or_else(|| cx.fresh(open)));
+        let open = if matches!(v, InferredInt::Known(_)) { cx.cause(0) } else { Why::Value(1) };
+        dims.push(v.size().or(rest).unwrap_or_else(|| cx.fresh_dim(open)));
     }
     let dims = Dims::from(dims);
     if let (Some(from), Some(to)) = (cx.dims(0)?.fixed(), dims.fixed())
@@ -365,14 +369,14 @@ pub fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     reshaped(cx, dims)
 }
 
-/// The number of elements of `from` by that of `known`: unknown sizes that stand on both sides cancel.
+/// Quotient of the element counts of `from` and `known`; unknown sizes on both sides cancel.
 fn left_over(cx: &mut ShapeCtx, from: &[InferredDim], known: &[InferredDim]) -> Result<InferredDim> {
     if known.contains(&InferredDim::Known(0)) {
         let fixed = |dims: &[InferredDim]| Dims::from(dims.to_vec()).fixed();
         let size = fixed(from)
             .zip(fixed(known))
             .and_then(|(from, known)| inferred_size(&symbolic::fixed(&from), &symbolic::fixed(&known)));
-        return Ok(size.map_or_else(|| cx.fresh(cx.cause(0)), |n| InferredDim::Known(n.known())));
+        return Ok(size.map_or_else(|| cx.fresh_dim(cx.cause(0)), |n| InferredDim::Known(n.known())));
     }
     let overflow = || cx.mismatch("a number of elements overflows");
     let (n, mut sizes) = cx.symbols.factors(from).ok_or_else(overflow)?;
@@ -380,7 +384,7 @@ fn left_over(cx: &mut ShapeCtx, from: &[InferredDim], known: &[InferredDim]) -> 
     for id in divisors {
         match sizes.iter().position(|&s| s == id) {
             Some(at) => drop(sizes.remove(at)),
-            None => return Ok(cx.fresh(Why::From(id))),
+            None => return Ok(cx.fresh_dim(Why::From(id))),
         }
     }
     let sizes: Vec<InferredDim> = sizes.into_iter().map(InferredDim::Unknown).collect();
@@ -404,7 +408,7 @@ fn expand_dims_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             dims.insert(cx.axis(at, dims.len() + 1)?, InferredDim::Known(1));
             dims.into()
         }
-        (Some(dims), None) => cx.open(dims.len() + 1, Why::Value(1)),
+        (Some(dims), None) => cx.fresh_shape(dims.len() + 1, Why::Value(1)),
         (None, _) => cx.unranked_from(0),
     };
     reshaped(cx, dims)
@@ -436,21 +440,22 @@ fn squeeze_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn transpose_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match (cx.constant_ints(1), cx.dims(0)?) {
         (Some(perm), _) => {
-            let dims = cx.of_rank(0, perm.len())?;
+            let dims = cx.dims_of_rank(0, perm.len())?;
             perm.iter().map(|&p| Ok(dims[cx.axis(p, dims.len())?])).collect::<Result<Vec<_>>>()?.into()
         }
-        (None, Dims::Ranked(dims)) => cx.open(dims.len(), Why::Value(1)),
+        (None, Dims::Ranked(dims)) => cx.fresh_shape(dims.len(), Why::Value(1)),
         (None, dims @ Dims::Unranked(_)) => dims,
     };
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }
 
 fn broadcast_to_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(1)?;
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }
 
-/// A vector as long as the longer one of two shapes; its values where both are known well enough.
+/// Shape function of `BroadcastArgs`: a vector as long as the longer of two shapes, with its elements if both shapes are known
+/// well enough.
 fn broadcast_args_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (x, y) = (cx.shape_of_value(0)?, cx.shape_of_value(1)?);
     let both = cx.broadcast(&x, &y)?;
@@ -460,18 +465,18 @@ fn broadcast_args_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             Ok(vec![Fact::ints(dtype, &[dims.len() as u64], values)])
         }
         (both, dtype) => {
-            let n = cx.fresh(both.unknown().map_or(Why::Value(0), Why::From));
-            cx.one(dtype, vec![n])
+            let n = cx.fresh_dim(both.first_unknown().map_or(Why::Value(0), Why::From));
+            cx.one_output(dtype, vec![n])
         }
     }
 }
 
 fn broadcast_gradient_args_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (a, b) = (cx.fresh(Why::Value(0)), cx.fresh(Why::Value(1)));
+    let (a, b) = (cx.fresh_dim(Why::Value(0)), cx.fresh_dim(Why::Value(1)));
     Ok(vec![Fact::new(cx.dtype(0), vec![a].into()), Fact::new(cx.dtype(0), vec![b].into())])
 }
 
-/// The parts of a wider type are a last dimension of their own.
+/// Shape function of `Bitcast`: a last dimension is added or removed if the element sizes differ.
 fn bitcast_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (from, to) = (cx.dtype(0).and_then(TfType::dtype), cx.attr_type("type"));
     let dims = match (from, to.and_then(TfType::dtype), cx.ranked(0)?) {
@@ -485,5 +490,5 @@ fn bitcast_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         }
         _ => cx.unranked_from(0),
     };
-    cx.one(to, dims)
+    cx.one_output(to, dims)
 }

@@ -1,11 +1,11 @@
-//! Parts of arrays at fixed places, and elements in another order.
+//! Slices, splits and permutations of elements: `Slice`, `Split`, `Unpack`, `Reverse`, `Roll`.
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::SliceDim;
 use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
-use crate::ops::fact::{Fact, Int};
+use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::math::special::compare_scalar;
 use crate::ops::row::op;
 use crate::ops::shape::same;
@@ -14,10 +14,10 @@ use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::Direction;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("Slice", "input begin size -> output", slice)
-        .checked(checks::slice)
+        .checked(checks::slice_bounds)
         .moves_strings()
         .shape(slice_shape)
         .constants(&[2]),
@@ -32,7 +32,7 @@ pub const ROWS: &[OpRow] = &[
     op("Roll", "input shift axis -> output", roll).moves_strings().shape(same).constants(&[2]),
 ];
 
-/// A slice whose begin and size may be known at run time only.
+/// Lowers `Slice`; begin and size may be known only at run time.
 fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let rank = [Dim::from(dims.len())];
@@ -57,7 +57,7 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             }
         }
         let y = cx.b.slice(x, &parts);
-        return cx.one(y);
+        return cx.one_output(y);
     }
     let sizes: Option<Vec<Dim>> =
         size.iter().zip(&dims).map(|(&s, &n)| s.at_least_zero().filter(|&s| s <= n)).collect();
@@ -71,10 +71,10 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         operands.push(cx.b.reshape(one, &[]));
     }
     let y = cx.b.add_inst(Op::DynamicSlice(sizes), &operands);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// A slice along whose axes only a call tells how many elements are taken.
+/// Lowers `Slice` with a number of elements along some axis that depends on the data.
 fn slice_of_any_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (mut x, dims, begin, size) = (cx.arg(0)?, cx.dims(0)?, cx.arg(1)?, cx.arg(2)?);
     let (begin, size) = (cx.b.convert(begin, DType::S32), cx.b.convert(size, DType::S32));
@@ -95,7 +95,7 @@ fn slice_of_any_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let places = cx.b.add(places, begin);
         x = super::gather::take_axis(cx, x, places, axis, 0)?;
     }
-    cx.one(x)
+    cx.one_output(x)
 }
 
 fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -118,7 +118,7 @@ fn pieces(cx: &mut LowerCtx, x: InstId, axis: usize, sizes: &[Dim]) -> Result<Ve
 }
 
 fn split_v(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dims, sizes) = (cx.arg(0)?, cx.dims(0)?, cx.sizes_said(1)?);
+    let (x, dims, sizes) = (cx.arg(0)?, cx.dims(0)?, cx.sizes_from_input(1)?);
     let axis = cx.axis(cx.constant_int(2)?, dims.len())?;
     let is_rest = |size: Dim| !size.varies() && size == -1;
     let known: Dim = sizes.iter().filter(|&&s| !is_rest(s)).sum();
@@ -149,7 +149,7 @@ fn unpack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn reverse_axes(cx: &mut LowerCtx, axes: Vec<usize>) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let y = if axes.is_empty() { x } else { cx.b.add_inst(Op::Reverse(axes), &[x]) };
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn reverse_v2(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -189,11 +189,10 @@ fn roll(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             x = cx.b.concatenate(&[end, start], axis);
         }
     }
-    cx.one(x)
+    cx.one_output(x)
 }
 
-/// By how many places `n` elements are moved towards the end, less than `n`; `None` where that follows from sizes in a way that is
-/// not known.
+/// Distance by which `n` elements are rotated towards the end, in `0..n`; `None` if it does not follow from the sizes.
 fn rotation(shift: Dim, n: Dim) -> Option<Dim> {
     if !shift.varies() && !n.varies() {
         return Some(if n == 0 { Dim::from(0) } else { Dim::from(shift.at_hand().rem_euclid(n.at_hand())) });
@@ -203,12 +202,12 @@ fn rotation(shift: Dim, n: Dim) -> Option<Dim> {
     (is(by.is_less(0), 0) && is(by.is_less(n), 1)).then_some(by)
 }
 
-/// Each axis gathered from `(position - shift) mod size`.
+/// Lowers `Roll` with run-time shifts: a gather along each axis from `(position - shift) mod size`.
 fn roll_at_run_time(cx: &mut LowerCtx, axes: &[i64]) -> Result<Vec<Value>> {
     let (mut x, dims, shifts) = (cx.arg(0)?, cx.dims(0)?, cx.arg(1)?);
     let shifts = cx.b.reshape(shifts, &dims![axes.len()]);
     if crate::symbolic::has_zero(&dims) {
-        return cx.one(x);
+        return cx.one_output(x);
     }
     for (i, &axis) in axes.iter().enumerate() {
         let axis = cx.axis(axis, dims.len())?;
@@ -219,35 +218,35 @@ fn roll_at_run_time(cx: &mut LowerCtx, axes: &[i64]) -> Result<Vec<Value>> {
         let from = crate::ops::math::binary::floor_mod(cx.b, from, size);
         x = super::gather::take_axis(cx, x, from, axis, 0)?;
     }
-    cx.one(x)
+    cx.one_output(x)
 }
 
 fn slice_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (begin, size) = (cx.ints(1), cx.ints(2));
+    let (begin, size) = (cx.partial_ints(1), cx.partial_ints(2));
     let rank = begin.as_ref().or(size.as_ref()).map(Vec::len);
     let dims = match (cx.ranked(0)?, rank) {
         (Some(dims), _) => dims,
-        (None, Some(rank)) => cx.of_rank(0, rank)?,
+        (None, Some(rank)) => cx.dims_of_rank(0, rank)?,
         (None, None) => {
             let dims = cx.unranked_from(0);
-            return cx.like(0, dims);
+            return cx.one_output_like(0, dims);
         }
     };
-    let fits = |v: &Option<Vec<Int>>| v.as_ref().is_none_or(|v| v.len() == dims.len());
+    let fits = |v: &Option<Vec<InferredInt>>| v.as_ref().is_none_or(|v| v.len() == dims.len());
     if !fits(&begin) || !fits(&size) {
         return Err(cx.mismatch(format!("a begin or size of another length than the rank {}", dims.len())));
     }
-    let entry = |v: &Option<Vec<Int>>, i: usize| v.as_ref().map_or(Int::Unknown, |v| v[i]);
+    let entry = |v: &Option<Vec<InferredInt>>, i: usize| v.as_ref().map_or(InferredInt::Unknown, |v| v[i]);
     let mut out = Vec::with_capacity(dims.len());
     for (i, &n) in dims.iter().enumerate() {
         out.push(match (entry(&begin, i).size(), entry(&size, i)) {
-            (Some(begin), Int::Known(-1)) => cx.sub(n, begin),
-            (None, Int::Known(-1)) => cx.fresh(Why::Value(1)),
-            (_, size) => size.size().unwrap_or_else(|| cx.fresh(Why::Value(2))),
+            (Some(begin), InferredInt::Known(-1)) => cx.sub(n, begin),
+            (None, InferredInt::Known(-1)) => cx.fresh_dim(Why::Value(1)),
+            (_, size) => size.size().unwrap_or_else(|| cx.fresh_dim(Why::Value(2))),
         });
     }
-    let values = cx.ints(0).filter(|v| out.len() == 1 && dims == [InferredDim::Known(v.len() as u64)]);
-    if let (Some(values), Some(dtype), Int::Known(from), &[InferredDim::Known(n)]) =
+    let values = cx.partial_ints(0).filter(|v| out.len() == 1 && dims == [InferredDim::Known(v.len() as u64)]);
+    if let (Some(values), Some(dtype), InferredInt::Known(from), &[InferredDim::Known(n)]) =
         (values, cx.dtype(0), entry(&begin, 0), &out[..])
     {
         let part = usize::try_from(from).ok().and_then(|from| values.get(from..from.checked_add(n as usize)?));
@@ -255,10 +254,10 @@ fn slice_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             return Ok(vec![Fact::ints(dtype, &[n], part.to_vec())]);
         }
     }
-    cx.like(0, out)
+    cx.one_output_like(0, out)
 }
 
-/// One output for each of `sizes` along an axis of input `i`.
+/// Shape function: one output for each of `sizes`, a slice of input `i` along an axis.
 fn pieces_shape(
     cx: &mut ShapeCtx,
     i: usize,
@@ -276,7 +275,7 @@ fn pieces_shape(
                 dims[axis] = size;
                 dims.into()
             }
-            (Some(dims), None) => cx.open(dims.len(), Why::Value(axis_input)),
+            (Some(dims), None) => cx.fresh_shape(dims.len(), Why::Value(axis_input)),
             (None, _) => cx.unranked_from(i),
         };
         out.push(Fact::new(cx.dtype(i), piece));
@@ -284,7 +283,7 @@ fn pieces_shape(
     Ok(out)
 }
 
-/// No op has more outputs.
+/// Largest number of outputs of an op.
 const MOST_PIECES: usize = 1 << 16;
 
 fn split_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -302,7 +301,7 @@ fn split_v_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.node.int("num_split").and_then(|n| usize::try_from(n).ok()).filter(|&n| n < MOST_PIECES);
     let n = n.ok_or_else(|| cx.mismatch("num_split must be positive"))?;
     let axis = cx.constant_int(2);
-    let given = cx.ints(1).filter(|v| v.len() == n).unwrap_or_else(|| vec![Int::Unknown; n]);
+    let given = cx.partial_ints(1).filter(|v| v.len() == n).unwrap_or_else(|| vec![InferredInt::Unknown; n]);
     let whole = match (cx.ranked(0)?, axis) {
         (Some(dims), Some(axis)) => Some(dims[cx.axis(axis, dims.len())?]),
         _ => None,
@@ -317,12 +316,13 @@ fn split_v_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     };
     let mut sizes = Vec::with_capacity(n);
     for v in given {
-        sizes.push(v.size().or(rest).unwrap_or_else(|| cx.fresh(Why::Value(1))));
+        sizes.push(v.size().or(rest).unwrap_or_else(|| cx.fresh_dim(Why::Value(1))));
     }
     pieces_shape(cx, 0, axis, 2, &sizes)
 }
 
-/// Input 0 without an axis, once for each element of it; elements of a vector of sizes are sizes.
+/// Shape function of `Unpack`: input 0 without an axis, once for each slice along it. The known elements of a vector of sizes
+/// are kept.
 fn unpack_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.node.int("num").and_then(|n| usize::try_from(n).ok()).filter(|&n| n < MOST_PIECES);
     let n = n.ok_or_else(|| cx.mismatch("num must not be negative"))?;
@@ -336,7 +336,7 @@ fn unpack_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         }
         None => None,
     };
-    if let (Some(values), Some(dtype), Some([])) = (cx.ints(0), cx.dtype(0), dims.as_deref()) {
+    if let (Some(values), Some(dtype), Some([])) = (cx.partial_ints(0), cx.dtype(0), dims.as_deref()) {
         return Ok(values.into_iter().map(|v| Fact::ints(dtype, &[], vec![v])).collect());
     }
     let mut out = Vec::with_capacity(n);

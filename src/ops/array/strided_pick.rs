@@ -1,4 +1,4 @@
-//! Ranges of a strided slice of which only values say how many elements they have: `x[:n]`.
+//! Strided slices whose number of elements is data-dependent, such as `x[:n]`.
 use super::strided_slice::{DimSlice, SliceBounds, SliceRange, within};
 use crate::diag::Result;
 use crate::hlo::open::Dim;
@@ -8,17 +8,18 @@ use crate::ops::math::special;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// The part of a dimension that a slice with bounds known at run time takes.
+/// Elements that a slice with run-time bounds takes of a dimension.
 #[derive(Clone, Copy)]
 pub(super) enum DataDependentSlice {
-    /// Neighbors: the first element, and their number.
+    /// Consecutive elements: the first one, and their number.
     From(Dim, Dim),
-    /// The elements at these indices.
+    /// Elements at these indices.
     At(InstId),
 }
 
 impl SliceBounds {
-    /// A range of `d` elements whose ends, entry `i` of begin and end, tell only at run time how many it has.
+    /// Slice of a dimension of size `d`, with entry `i` of begin and end known only at run time, so that the number of elements
+    /// is data-dependent.
     pub(super) fn pick(
         &self,
         cx: &mut LowerCtx,
@@ -53,7 +54,7 @@ impl SliceBounds {
         let room = end.unwrap_or(last) - begin.unwrap_or(first);
         let room = if stride > 0 { room } else { -room }.max(0);
         let made = format!("the slice `{}`", cx.node.name);
-        let count = cx.found(count, room.div_ceil(by), &made)?;
+        let count = cx.data_dependent_size(count, room.div_ceil(by), &made)?;
         let picked = match begin {
             Some(begin) if stride == 1 => DataDependentSlice::From(begin, count),
             _ => {
@@ -66,7 +67,7 @@ impl SliceBounds {
         Ok(DimSlice { start: None, picked: Some(picked), taken: SliceRange { start: Dim::from(0), stride: 1, count } })
     }
 
-    /// The end of a range of `d` elements that entry `i` of input `at` gives at run time, clamped to `limits`.
+    /// Run-time bound of a range over `d` elements, entry `i` of input `at`, clamped to `limits`.
     fn end(&self, cx: &mut LowerCtx, at: usize, i: usize, dtype: DType, d: Dim, limits: [Dim; 2]) -> Result<InstId> {
         let end = self.wrapped(cx, at, i, d)?;
         let end = cx.b.convert(end, dtype);

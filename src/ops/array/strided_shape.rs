@@ -1,8 +1,8 @@
-//! Shapes of strided slices.
+//! Shape functions of strided slices.
 use super::strided_slice::{Item, SliceRange, items, range};
 use crate::diag::Result;
 use crate::ops::ShapeCtx;
-use crate::ops::fact::{Fact, Int};
+use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::symbols::{InferredDim, Why};
 use crate::symbolic::Dim;
 
@@ -10,12 +10,14 @@ pub(super) fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let length = |i: usize| cx.args.get(i).and_then(|a| a.dims.fixed()).and_then(|d| d.first().copied());
     let count = length(1).or(length(2)).or(length(3)).and_then(|n| usize::try_from(n).ok());
     let (Some(n), Some(dims)) = (count, cx.ranked(0)?) else {
-        let dims = cx.unranked_from(if cx.dims(0)?.unknown().is_some() { 0 } else { 1 });
-        return cx.like(0, dims);
+        let dims = cx.unranked_from(if cx.dims(0)?.first_unknown().is_some() { 0 } else { 1 });
+        return cx.one_output_like(0, dims);
     };
-    let (begin, end) = (cx.ints(1), cx.ints(2));
+    let (begin, end) = (cx.partial_ints(1), cx.partial_ints(2));
     let strides = cx.constant_ints(3);
-    let entry = |v: &Option<Vec<Int>>, i: usize| v.as_ref().and_then(|v| v.get(i).copied()).unwrap_or(Int::Unknown);
+    let entry = |v: &Option<Vec<InferredInt>>, i: usize| {
+        v.as_ref().and_then(|v| v.get(i).copied()).unwrap_or(InferredInt::Unknown)
+    };
     let list = items(cx.node, n, dims.len())?;
     let (mut out, mut next) = (Vec::new(), dims.iter().copied());
     for &item in &list {
@@ -38,52 +40,52 @@ pub(super) fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             let dims: Vec<u64> = out.iter().map(|_| values.len() as u64).collect();
             Ok(vec![Fact::ints(dtype, &dims, values)])
         }
-        _ => cx.like(0, out),
+        _ => cx.one_output_like(0, out),
     }
 }
 
-/// The size of `begin:end:stride` over `d` elements; `None` is an open end.
+/// Number of elements of `begin:end:stride` over `d` elements; `None` stands for an open end.
 fn range_size(
     cx: &mut ShapeCtx,
     d: InferredDim,
-    begin: Option<Int>,
-    end: Option<Int>,
+    begin: Option<InferredInt>,
+    end: Option<InferredInt>,
     stride: Option<i64>,
 ) -> Result<InferredDim> {
-    let Some(stride) = stride else { return Ok(cx.fresh(Why::Value(3))) };
+    let Some(stride) = stride else { return Ok(cx.fresh_dim(Why::Value(3))) };
     if stride == 0 {
         return Err(cx.mismatch("a stride of 0"));
     }
-    let at_start = begin.is_none() || (stride > 0 && begin == Some(Int::Known(0)));
-    let number = |v: Option<Int>| match v {
-        Some(Int::Known(v)) => Some(v),
+    let at_start = begin.is_none() || (stride > 0 && begin == Some(InferredInt::Known(0)));
+    let number = |v: Option<InferredInt>| match v {
+        Some(InferredInt::Known(v)) => Some(v),
         None => Some(0),
-        Some(Int::Size(_) | Int::Unknown) => None,
+        Some(InferredInt::Size(_) | InferredInt::Unknown) => None,
     };
     let size = match (d, number(begin), number(end), end) {
         (d, _, _, None) if at_start => Some(cx.div_ceil(d, InferredDim::Known(stride.unsigned_abs()))),
-        (d, _, _, Some(Int::Size(id))) if at_start && stride == 1 && d == InferredDim::Unknown(id) => Some(d),
+        (d, _, _, Some(InferredInt::Size(id))) if at_start && stride == 1 && d == InferredDim::Unknown(id) => Some(d),
         (InferredDim::Known(d), Some(b), Some(e), _) => i64::try_from(d)
             .ok()
             .and_then(|d| range(Dim::from(d), Dim::from(b), Dim::from(e), stride, begin.is_none(), end.is_none()))
             .map(|t| InferredDim::Known(t.count.known())),
-        (InferredDim::Unknown(id), Some(_), Some(_), _) => Some(cx.fresh(Why::From(id))),
+        (InferredDim::Unknown(id), Some(_), Some(_), _) => Some(cx.fresh_dim(Why::From(id))),
         _ => None,
     };
-    Ok(size.unwrap_or_else(|| cx.fresh(Why::Value(if number(begin).is_none() { 1 } else { 2 }))))
+    Ok(size.unwrap_or_else(|| cx.fresh_dim(Why::Value(if number(begin).is_none() { 1 } else { 2 }))))
 }
 
-/// The elements that a slice takes of a vector of sizes.
+/// Elements that a strided slice takes of a vector of sizes.
 fn taken_sizes(
     cx: &ShapeCtx,
     list: &[Item],
-    begin: Option<Vec<Int>>,
-    end: Option<Vec<Int>>,
+    begin: Option<Vec<InferredInt>>,
+    end: Option<Vec<InferredInt>>,
     strides: Option<Vec<i64>>,
-) -> Option<Vec<Int>> {
-    let values = cx.ints(0)?;
-    let number = |v: &Option<Vec<Int>>, i: usize, open: bool| match v.as_ref().and_then(|v| v.get(i)) {
-        Some(Int::Known(v)) => Some(Dim::from(*v)),
+) -> Option<Vec<InferredInt>> {
+    let values = cx.partial_ints(0)?;
+    let number = |v: &Option<Vec<InferredInt>>, i: usize, open: bool| match v.as_ref().and_then(|v| v.get(i)) {
+        Some(InferredInt::Known(v)) => Some(Dim::from(*v)),
         _ => open.then_some(Dim::from(0)),
     };
     let n = Dim::from(values.len());
@@ -109,5 +111,5 @@ fn taken_sizes(
 
 pub(super) fn gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(0)?;
-    cx.like(4, dims)
+    cx.one_output_like(4, dims)
 }

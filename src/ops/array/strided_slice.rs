@@ -1,9 +1,9 @@
-//! Strided slices: NumPy's basic indexing, what is taken, and what is put in its place.
+//! Strided slices, NumPy's basic indexing, and assignments to them.
 //!
-//! Where a begin is known at run time only and the number of elements follows, as of one element (`x[:, i]`) or an end at a known distance
-//! from it (`x[i:i+3]`), a slice starts where all its elements are within the array, as XLA's do; TensorFlow's kernels refuse an
-//! index out of range, and take fewer elements of a range that leads out. Where the number does not follow (`x[:n]`), it is a size that
-//! values say, and the elements are those that TensorFlow takes.
+//! Some slices begin at run-time positions but have a known number of elements: a single element (`x[:, i]`), or an end at a
+//! known distance (`x[i:i+3]`). Such a slice is moved so that it lies within the array, as XLA does; TensorFlow's kernels
+//! reject an index out of range and truncate a range. If the number of elements is not known (`x[:n]`), it is a data-dependent
+//! size, and the elements are those that TensorFlow takes.
 use super::gather::take_axis;
 use super::strided_pick::DataDependentSlice;
 use super::strided_shape::{gradient_shape, shape};
@@ -19,7 +19,7 @@ use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::Direction;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("StridedSlice", "input begin end strides -> output", strided_slice).moves_strings().shape(shape).constants(&[3]),
     op("TensorStridedSliceUpdate", "input begin end strides value -> output", strided_update)
@@ -30,74 +30,75 @@ pub const ROWS: &[OpRow] = &[
         .constants(&[0, 3]),
 ];
 
-/// A mask has a bit for each entry of begin.
+/// Largest number of slice entries: each has a bit in a mask.
 const MOST_INDICES: u64 = 62;
 
-/// Elements that a strided slice takes along one dimension: start, stride and number.
+/// Elements that a strided slice takes along one dimension.
 #[derive(Clone, Copy)]
 pub(super) struct SliceRange {
-    /// The first element.
+    /// Position of the first element.
     pub start: Dim,
-    /// From one element to the next.
+    /// Distance between two elements.
     pub stride: i64,
-    /// How many.
+    /// Number of elements.
     pub count: Dim,
 }
 
 impl SliceRange {
-    /// All of a dimension of this size.
+    /// All elements of a dimension of this size.
     fn whole(count: Dim) -> SliceRange {
         SliceRange { start: Dim::from(0), stride: 1, count }
     }
-    /// How far the last element is from the first.
+    /// Distance of the last element from the first.
     fn reach(&self) -> Dim {
         let step = Dim::from(self.stride.unsigned_abs());
         (self.count * step - step).max(0)
     }
-    /// How many elements lie from the first to the last, both included.
+    /// Number of elements from the first to the last, those skipped included, where the stride is `step`.
     fn covered(&self, step: Dim) -> Dim {
         (self.count * step - (step - 1)).max(0)
     }
-    /// The smallest number of an element.
+    /// Lowest position of an element.
     fn low(&self) -> Dim {
         if self.stride > 0 { self.start } else { (self.start - self.reach()).max(0) }
     }
 }
 
-/// A part of an array that starts where is known at run time only.
+/// Window of an array that starts at a run-time position.
 struct Window {
-    /// The first element in each dimension, scalars of one type.
+    /// Start in each dimension, scalars of one type.
     starts: Vec<InstId>,
-    /// The sizes.
+    /// Sizes of the window.
     sizes: Vec<Dim>,
 }
 
-/// A strided slice, worked out.
+/// Resolved strided slice, ready for emission.
 struct Plan {
-    /// The part of the input that `taken` is of; all of it where nothing is left to run time.
+    /// Window of the input to which `taken` applies; `None` if all starts are known at compile time.
     window: Option<Window>,
-    /// Dimensions of which values say how many elements are taken: these go first, and all else is of what they leave.
+    /// Dimensions with a data-dependent number of elements. They are sliced first; `window` and `taken` apply to the result.
     picked: Vec<(usize, DataDependentSlice)>,
-    /// One entry a dimension of the input.
+    /// Elements taken of each dimension of the input.
     taken: Vec<SliceRange>,
-    /// The sizes of the result: new ones put in, shrunk ones left out.
+    /// Sizes of the result, with new dimensions inserted and shrunk ones removed.
     result: Vec<Dim>,
 }
 
-/// One entry of a strided slice, in the order of the result.
+/// One dimension entry of a strided slice, in the order of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item {
     /// A new dimension of size 1.
     New,
-    /// The next dimension of the input as it is.
+    /// The next dimension of the input, completely.
     Whole,
-    /// One element of the next dimension: entry `i` of begin; `true` where its mask bit makes that the first.
+    /// One element of the next dimension, at entry `i` of begin; true if the mask sets begin to the first element.
     Index(usize, bool),
-    /// A range of the next dimension: entry `i` of begin, end and strides; which of its ends are open.
+    /// A range of the next dimension, by entry `i` of begin, end and strides; the flags tell whether begin and end are open.
     Range(usize, bool, bool),
 }
 
-/// Kind of each item of a strided slice with `n` entries of begin, end and strides, for an input of this rank, by the five masks of the node.
+/// Entries of a strided slice with `n` elements in begin, end and strides, for an input of this rank, by the five masks of the
+/// node.
 pub(super) fn items(node: &Node, n: usize, rank: usize) -> Result<Vec<Item>> {
     let wrong = |message: String| Error::user(Code::ShapeMismatch, message);
     if Dim::from(n) > MOST_INDICES {
@@ -132,25 +133,25 @@ pub(super) fn items(node: &Node, n: usize, rank: usize) -> Result<Vec<Item>> {
 
 /// Begin, end and strides of a node.
 pub(super) struct SliceBounds {
-    /// The number of the input that is begin; end and strides follow.
+    /// Index of the input that is begin; end and strides follow it.
     pub at: usize,
-    /// The first entries.
+    /// Elements of begin, symbolically.
     pub begin: Vec<ElementExpr>,
-    /// The entries of end.
+    /// Elements of end, symbolically.
     pub end: Vec<ElementExpr>,
-    /// The strides.
+    /// Elements of strides.
     pub strides: Vec<i64>,
-    /// Whether values may say how many elements there are.
+    /// Whether the number of elements may be data-dependent.
     may_pick: bool,
 }
 
-/// Slice along one dimension: a start that may be known only at run time, and the elements taken from there on.
+/// Slice along one dimension.
 pub(super) struct DimSlice {
-    /// The first element, where only values say it.
+    /// Run-time start from which `taken` counts; `None` if the start is known at compile time.
     pub start: Option<InstId>,
-    /// Elements that are taken first, where their number is data-dependent.
+    /// Data-dependent selection that is made first, if any.
     pub picked: Option<DataDependentSlice>,
-    /// Elements that are taken, with sizes known to the compiler.
+    /// Elements taken, with positions and count known to the compiler.
     pub taken: SliceRange,
 }
 
@@ -177,7 +178,7 @@ impl SliceBounds {
         Ok(SliceBounds { at, begin: entries(at)?, end: entries(at + 1)?, strides, may_pick })
     }
 
-    /// Entry `i` of input `at`, begin or end, as an index into `d` elements: one from the end where it is negative.
+    /// Entry `i` of input `at` (begin or end) as an index into `d` elements; a negative one counts from the end.
     pub(super) fn wrapped(&self, cx: &mut LowerCtx, at: usize, i: usize, d: Dim) -> Result<InstId> {
         let begin = cx.arg(at)?;
         let one = cx.b.slice_axis(begin, 0, Dim::from(i), Dim::from(i) + 1);
@@ -188,7 +189,7 @@ impl SliceBounds {
         Ok(cx.b.select(negative, behind, one))
     }
 
-    /// One element of `d`: entry `i` of begin.
+    /// Slice of a single element out of `d`, at entry `i` of begin.
     fn index(&self, cx: &mut LowerCtx, i: usize, first: bool, d: Dim) -> Result<DimSlice> {
         let one = |start: Dim| SliceRange { start, stride: 1, count: Dim::from(1) };
         if first {
@@ -199,7 +200,7 @@ impl SliceBounds {
                 return Err(cx.mismatch("an index into a dimension without elements"));
             }
             let start = self.wrapped(cx, self.at, i, d)?;
-            cx.fail_outside(start, d, RuntimeCheck::Index);
+            cx.fail_out_of_range(start, d, RuntimeCheck::Index);
             return Ok(DimSlice::new(Some(start), one(Dim::from(0))));
         };
         let start = begin.is_less(0).select(begin + d, begin);
@@ -209,7 +210,7 @@ impl SliceBounds {
         Ok(DimSlice::new(None, one(start)))
     }
 
-    /// A range of `d` elements: entry `i` of begin, end and strides; which of its ends are open.
+    /// Slice of a range out of `d` elements, by entry `i` of begin, end and strides.
     fn range(&self, cx: &mut LowerCtx, i: usize, open_begin: bool, open_end: bool, d: Dim) -> Result<DimSlice> {
         let number = |v: &ElementExpr, open: bool| if open { Some(Dim::from(0)) } else { v.known() };
         let ends = (number(&self.begin[i], open_begin), number(&self.end[i], open_end));
@@ -259,15 +260,16 @@ impl SliceBounds {
     }
 }
 
-/// How many elements `begin:begin + apart:stride` has where none of them is outside; `None` for a stride of 0 or the wrong way.
+/// Number of elements of `begin:begin + apart:stride` if none is out of range; `None` for a stride of 0 or in the wrong
+/// direction.
 fn steps(apart: Dim, stride: i64) -> Option<Dim> {
     let forward = apart == 0 || (apart > 0) == (stride > 0);
     let apart = if stride < 0 { -apart } else { apart };
     (stride != 0 && forward).then(|| apart.div_ceil(stride.unsigned_abs()))
 }
 
-/// NumPy's basic slicing over an input of `dims`; begin, end and strides are inputs `at`, `at+1`, `at+2`. Values may say how many
-/// elements are taken only with `may_pick`.
+/// Resolves a strided slice of an input of sizes `dims`; begin, end and strides are inputs `at`, `at+1`, `at+2`. The number of
+/// elements may be data-dependent only with `may_pick`.
 fn plan(cx: &mut LowerCtx, dims: &[Dim], at: usize, may_pick: bool) -> Result<Plan> {
     let bounds = SliceBounds::new(cx, at, may_pick)?;
     let (mut parts, mut result) = (Vec::with_capacity(dims.len()), Vec::new());
@@ -290,7 +292,7 @@ fn plan(cx: &mut LowerCtx, dims: &[Dim], at: usize, may_pick: bool) -> Result<Pl
     Ok(windowed(cx, parts, result))
 }
 
-/// The plan of these parts, in a window if any starts at run time.
+/// Plan for slices of each dimension, with a window if any of them starts at run time.
 fn windowed(cx: &mut LowerCtx, parts: Vec<DimSlice>, result: Vec<Dim>) -> Plan {
     let dtypes = parts.iter().filter_map(|p| p.start).map(|s| cx.b.dtype(s));
     let picked: Vec<(usize, DataDependentSlice)> =
@@ -312,7 +314,7 @@ fn windowed(cx: &mut LowerCtx, parts: Vec<DimSlice>, result: Vec<Dim>) -> Plan {
     Plan { window: Some(Window { starts, sizes }), picked, taken, result }
 }
 
-/// Elements that `begin:end:stride` takes of `d`, clamped; `None` for a stride of 0.
+/// Elements that `begin:end:stride` takes of `d`, with clamped ends; `None` for a stride of 0.
 pub(super) fn range(d: Dim, begin: Dim, end: Dim, stride: i64, open_begin: bool, open_end: bool) -> Option<SliceRange> {
     if stride == 0 {
         return None;
@@ -325,12 +327,12 @@ pub(super) fn range(d: Dim, begin: Dim, end: Dim, stride: i64, open_begin: bool,
     Some(SliceRange { start, stride, count: span.max(0).div_ceil(stride.unsigned_abs()) })
 }
 
-/// An index into `d` elements, from the end where it is negative, moved between `low` and `high`.
+/// Index into `d` elements, counted from the end if negative, clamped to `low..=high`.
 pub(super) fn within(index: Dim, d: Dim, [low, high]: [Dim; 2]) -> Dim {
     index.is_less(0).select(index + d, index).clamp(low, high)
 }
 
-/// The elements that a plan takes, in the plan's order, with the input's rank.
+/// Elements that a plan takes, in the plan's order, with the rank of the input.
 fn take(cx: &mut LowerCtx, x: InstId, plan: &Plan) -> Result<InstId> {
     let part = |t: &SliceRange| {
         if t.count.is_zero() {
@@ -348,7 +350,7 @@ fn take(cx: &mut LowerCtx, x: InstId, plan: &Plan) -> Result<InstId> {
     }
     let x = plan.window.as_ref().map_or(x, |w| read(cx, x, w));
     let parts: Vec<SliceDim> = plan.taken.iter().map(part).collect();
-    // the ends were made for these counts, so they need not be compared
+    // The slice limits are computed from these counts, so that they need no comparison with the sizes.
     let counts: Vec<Dim> = plan.taken.iter().map(|t| t.count).collect();
     let shape = Shape::array(cx.b.dtype(x), counts);
     let y = cx.b.push(Op::Slice(parts), &[x], shape);
@@ -370,28 +372,28 @@ fn strided_slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let plan = plan(cx, &dims, 1, true)?;
     let y = take(cx, x, &plan)?;
     let y = cx.b.reshape(y, &plan.result);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// The input with the slice replaced by `value`.
+/// Lowers an assignment to a strided slice: the input with the slice replaced by `value`.
 pub fn strided_update(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, value) = (cx.arg(0)?, cx.dims(0)?, cx.arg(4)?);
     let plan = plan(cx, &dims, 1, false)?;
     let value = cx.b.broadcast_to(value, &plan.result);
     let y = put(cx, value, &plan, &dims, x);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Zeros with the slice replaced by the gradient.
+/// Lowers `StridedSliceGrad`: zeros with the slice replaced by the gradient.
 fn strided_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, dy) = (super::shape::sizes(cx, 0)?, cx.arg(4)?);
     let plan = plan(cx, &dims, 1, false)?;
     let zeros = cx.b.full(cx.b.dtype(dy), &dims, 0.0);
     let y = put(cx, dy, &plan, &dims, zeros);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// `onto`, of sizes `dims`, with `value` at the places that the plan takes.
+/// `onto`, of sizes `dims`, with `value` written to the elements that the plan takes.
 fn put(cx: &mut LowerCtx, value: InstId, plan: &Plan, dims: &[Dim], onto: InstId) -> InstId {
     let counts: Vec<Dim> = plan.taken.iter().map(|t| t.count).collect();
     if counts.iter().any(|count| count.is_zero()) {
@@ -410,10 +412,10 @@ fn put(cx: &mut LowerCtx, value: InstId, plan: &Plan, dims: &[Dim], onto: InstId
     cx.b.add_inst(Op::DynamicUpdateSlice, &operands)
 }
 
-/// `onto`, of sizes `dims`, with `value` at these places, in ascending order.
+/// `onto`, of sizes `dims`, with `value` scattered to these elements, in ascending order.
 fn scattered(cx: &mut LowerCtx, value: InstId, taken: &[SliceRange], dims: &[Dim], onto: InstId) -> InstId {
     let pad = |(t, &d): (&SliceRange, &Dim)| {
-        // a step beyond the array is as good as one to its end
+        // A stride beyond the array's end is as good as one to its end.
         let stride = Dim::from(t.stride.unsigned_abs());
         let step = if d.varies() { stride } else { stride.min(d.max(1)) };
         let low = t.low();

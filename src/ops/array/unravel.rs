@@ -1,4 +1,4 @@
-//! Indices of several axes from places in row-major order.
+//! Conversion of row-major positions to index tuples.
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Dim;
@@ -10,12 +10,11 @@ use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] =
     &[op("UnravelIndex", "indices dims -> output", unravel).shape(unravel_shape).dtypes("s32, s64")];
 
-/// The index along each axis, a row an axis, of places in an array of sizes `dims`: what remains of a place behind whole steps along the
-/// axes before, in steps along this one.
+/// Lowers `UnravelIndex`: index tuples of row-major positions in an array of sizes `dims`, one row per axis.
 ///
 /// Shapes: indices `[n]`, dims `[k]` -> `[k, n]`; indices `[]` -> `[k]`.
 fn unravel(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -32,7 +31,7 @@ fn unravel(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             return Err(cx.mismatch(format!("a size of {size} in {sizes:?}")));
         }
         let all = sizes.iter().try_fold(1u64, |all, &n| all.checked_mul(n as u64));
-        // a negative place is none, which TensorFlow lets pass
+        // Negative positions are invalid, but TensorFlow accepts them.
         if let Some(all) = all {
             check_below(cx, Dim::from(all))?;
         }
@@ -55,10 +54,10 @@ fn unravel(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     } else {
         cx.b.concatenate(&rows, 0)
     };
-    cx.one(out)
+    cx.one_output(out)
 }
 
-/// Refuses places that are known and not below `all`, as TensorFlow's kernel does.
+/// Rejects constant positions that are not below `all`, as TensorFlow's kernel does.
 fn check_below(cx: &LowerCtx, all: Dim) -> Result<()> {
     let Some(known) = cx.constant(0).ok().and_then(|t| t.to_i64s()) else { return Ok(()) };
     match known.into_iter().find(|&i| Dim::size(i).is_ok_and(|i| i >= all)) {
@@ -71,12 +70,12 @@ fn check_below(cx: &LowerCtx, all: Dim) -> Result<()> {
 }
 
 fn unravel_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let k: InferredDim = cx.of_rank(1, 1)?[0];
+    let k: InferredDim = cx.dims_of_rank(1, 1)?[0];
     let dims = match cx.ranked(0)?.as_deref() {
         Some([]) => Dims::ranked(vec![k]),
         Some([n]) => Dims::ranked(vec![k, *n]),
         Some(_) => return Err(cx.mismatch("indices must be a scalar or a vector")),
         None => cx.unranked_from(0),
     };
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }

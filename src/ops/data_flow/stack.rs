@@ -1,4 +1,4 @@
-//! Stacks: lists that grow and shrink at their end.
+//! Stacks of TensorFlow 1: lists that grow and shrink at their end.
 use super::{holder, on_list};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, TfType};
@@ -12,10 +12,10 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::symbolic::Dim;
 use std::sync::Arc;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("StackV2", "max_size -> handle", make).shape(handle_shape),
-    op("StackPushV2", "handle elem -> output", push).shape(|cx| cx.like(1, cx.dims(1)?)).writes(&[0]),
+    op("StackPushV2", "handle elem -> output", push).shape(|cx| cx.one_output_like(1, cx.dims(1)?)).writes(&[0]),
     op("StackPopV2", "handle -> elem", pop).checked(not_empty).shape(pop_shape).writes(&[0]),
     op("StackCloseV2", "handle ->", |_| Ok(vec![])).shape(shape::nothing),
 ];
@@ -27,7 +27,7 @@ fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Holder(cx.holders.add(holder))])
 }
 
-/// The stack whose handle is input 0, and its elements.
+/// Id and elements of the stack whose handle is input 0.
 fn stack(cx: &LowerCtx) -> Result<(HolderId, Value)> {
     let id = holder(cx, 0)?;
     let Holder { kind, elements, .. } = cx.holders.get(id)?;
@@ -44,7 +44,7 @@ fn push(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![item])
 }
 
-/// Checks that a stack has an element to take.
+/// Run-time check that a stack is not empty before a pop.
 fn not_empty(cx: &mut LowerCtx) -> Result<()> {
     let (_, elements) = stack(cx)?;
     list::checks::not_empty(&mut cx.with_args(vec![elements]))
@@ -55,11 +55,11 @@ fn pop(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let Value::List(list) = elements else { return Err(cx.mismatch("the stack is empty")) };
     let Some((rest, item)) = list.popped(cx.b) else { return Err(cx.mismatch("the stack is empty")) };
     cx.holders.get_mut(id)?.elements = Value::List(rest);
-    cx.one(item)
+    cx.one_output(item)
 }
 
 fn handle_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    cx.one(TfType::Resource, vec![])
+    cx.one_output(TfType::Resource, vec![])
 }
 
 fn pop_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -67,5 +67,5 @@ fn pop_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some(Attr::Shapes(told)) if !told.is_empty() => cx.attr_shape(&told[0].clone()),
         _ => cx.unranked(Why::NoShapeFunction),
     };
-    cx.typed("elem_type", dims)
+    cx.one_output_typed_by("elem_type", dims)
 }

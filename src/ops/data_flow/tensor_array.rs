@@ -1,4 +1,4 @@
-//! TensorArrays. What is written to one that holds gradients is added to what is there, as TensorFlow does.
+//! TensorArrays of TensorFlow 1. Writes to one that holds gradients add to the old element, as TensorFlow does.
 use super::{holder, on_list};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
@@ -20,22 +20,22 @@ use crate::symbolic::fixed;
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("TensorArrayV3", "size -> handle flow", make).shape(make_shape).constants(&[0]),
     op("TensorArrayWriteV3", "handle index value flow_in -> flow_out", write)
         .checked(place)
-        .shape(|cx| cx.like(3, vec![])),
+        .shape(|cx| cx.one_output_like(3, vec![])),
     op("TensorArrayReadV3", "handle index flow_in -> value", read).checked(element).shape(opaque),
     op("TensorArrayGatherV3", "handle indices flow_in -> value", gathered).checked(element).shape(gather_shape),
     op("TensorArrayScatterV3", "handle indices value flow_in -> flow_out", scattered)
         .checked(place)
-        .shape(|cx| cx.like(3, vec![])),
+        .shape(|cx| cx.one_output_like(3, vec![])),
     op("TensorArrayConcatV3", "handle flow_in -> value lengths", concat).shape(concat_shape),
     op("TensorArraySplitV3", "handle value lengths flow_in -> flow_out", split)
-        .shape(|cx| cx.like(3, vec![]))
+        .shape(|cx| cx.one_output_like(3, vec![]))
         .constants(&[2]),
-    op("TensorArraySizeV3", "handle flow_in -> size", size).shape(|cx| cx.one(S32, vec![])),
+    op("TensorArraySizeV3", "handle flow_in -> size", size).shape(|cx| cx.one_output(S32, vec![])),
     op("TensorArrayCloseV3", "handle ->", |_| Ok(vec![])).shape(shape::nothing),
     op("TensorArrayGradV3", "handle flow_in -> grad_handle flow_out", gradient).shape(make_shape),
 ];
@@ -60,7 +60,7 @@ fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Holder(id), Value::Array(flow)])
 }
 
-/// The element shape that the node tells, if all of it is known.
+/// Element shape that the node declares, if all of it is known.
 fn attr_dims(cx: &LowerCtx) -> Option<Vec<Dim>> {
     match cx.node.attr("element_shape") {
         Some(Attr::Shape(shape)) => shape.fixed().map(|dims| fixed(&dims)),
@@ -68,7 +68,7 @@ fn attr_dims(cx: &LowerCtx) -> Option<Vec<Dim>> {
     }
 }
 
-/// A TensorArray: its elements, whether it may grow, and whether what is written is added.
+/// TensorArray whose handle is input 0: its id, its elements, whether it may grow, and whether writes add.
 fn array(cx: &LowerCtx) -> Result<(HolderId, Value, bool, bool)> {
     let id = holder(cx, 0)?;
     let Holder { kind, elements, .. } = cx.holders.get(id)?;
@@ -81,14 +81,14 @@ fn array(cx: &LowerCtx) -> Result<(HolderId, Value, bool, bool)> {
     }
 }
 
-/// Checks the indices, input 1, of elements that are read.
+/// Run-time check of the read indices in input 1.
 fn element(cx: &mut LowerCtx) -> Result<()> {
     let (_, elements, ..) = array(cx)?;
     let args = vec![elements, cx.args[1].clone()];
     list::checks::element(&mut cx.with_args(args))
 }
 
-/// Checks the indices, input 1, of elements that are written; a TensorArray that grows takes every index from 0 on.
+/// Run-time check of the write indices in input 1; a TensorArray that grows accepts every index from 0 on.
 fn place(cx: &mut LowerCtx) -> Result<()> {
     match array(cx)? {
         (_, _, true, _) => checks::fail_outside_list(cx, None),
@@ -96,7 +96,7 @@ fn place(cx: &mut LowerCtx) -> Result<()> {
     }
 }
 
-/// Puts new elements into a TensorArray; the result is the flow, input `flow`.
+/// Stores the new elements of a TensorArray; returns its flow value, input `flow`.
 fn put(cx: &mut LowerCtx, id: HolderId, elements: Value, flow: usize) -> Result<Vec<Value>> {
     cx.holders.get_mut(id)?.elements = elements;
     cx.args.get(flow).map(|v| vec![v.clone()]).ok_or_else(|| Error::user(Code::BadGraph, "the flow is missing"))
@@ -119,7 +119,7 @@ fn write(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     put(cx, id, elements, 3)
 }
 
-/// The elements, which must have a shape by now.
+/// Elements as a list of known element shape.
 fn shaped(cx: &mut LowerCtx, elements: Value) -> Result<ListValue> {
     let dims = attr_dims(cx);
     match list::with_shape(cx.b, elements, dims.as_deref())? {
@@ -138,7 +138,8 @@ fn read(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![on_list(cx, elements, &[index], list::get_item)?])
 }
 
-/// Whether an input is the indices of all elements in order; not of a list whose length is a value, which may be any up to its room.
+/// Whether an input is known to be the indices of all elements in order. False for a list of run-time length, which may have
+/// fewer elements than room.
 fn is_all(cx: &LowerCtx, input: usize, list: &ListValue) -> bool {
     let n = list.room(cx.b);
     let small = list.count.is_none() && cx.arg(input).is_ok_and(|id| cx.b.dims(id) == [n]);
@@ -153,14 +154,14 @@ fn gathered(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (_, elements, ..) = array(cx)?;
     let all = shaped(cx, elements)?;
     if is_all(cx, 1, &all) {
-        return cx.one(all.buffer);
+        return cx.one_output(all.buffer);
     }
     let indices = cx.arg(1)?;
     let y = gather::take_axis(cx, all.buffer, indices, 0, 0)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Elements of the shape of `rows`, which has one more dimension.
+/// Elements as a list whose element shape is that of a row of `rows`.
 fn like_rows(cx: &mut LowerCtx, elements: Value, rows: InstId) -> Result<ListValue> {
     let dims = cx.b.dims(rows).to_vec();
     let Some((_, dims)) = dims.split_first() else { return Err(cx.mismatch("a scalar has no elements")) };
@@ -174,7 +175,7 @@ fn like_rows(cx: &mut LowerCtx, elements: Value, rows: InstId) -> Result<ListVal
     }
 }
 
-/// The elements with those at the indices of an input, if the TensorArray may grow.
+/// Elements, grown to include the indices in an input if the TensorArray is dynamic.
 fn holding_all(cx: &mut LowerCtx, elements: ListValue, dynamic: bool, indices: usize) -> Result<ListValue> {
     if !dynamic {
         return Ok(elements);
@@ -262,22 +263,22 @@ fn make_shape(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn opaque(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.unranked(Why::NoShapeFunction);
-    cx.typed("dtype", dims)
+    cx.one_output_typed_by("dtype", dims)
 }
 
-/// The elements at the indices, of the shape that the node tells.
+/// Shape function of `TensorArrayGather`: the elements at the indices, of the shape that the node declares.
 fn gather_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.of_rank(1, 1)?;
+    let n = cx.dims_of_rank(1, 1)?;
     let element = match cx.node.attr("element_shape") {
         Some(Attr::Shape(shape)) => cx.attr_shape(shape),
         _ => cx.unranked(Why::Attribute),
     };
     let dims = element.as_ranked().map(|dims| [&n[..], dims].concat().into()).unwrap_or(element);
-    cx.typed("dtype", dims)
+    cx.one_output_typed_by("dtype", dims)
 }
 
 fn concat_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let value = opaque(cx)?;
-    let n = cx.fresh(Why::NoShapeFunction);
-    Ok([value, cx.one(S64, vec![n])?].concat())
+    let n = cx.fresh_dim(Why::NoShapeFunction);
+    Ok([value, cx.one_output(S64, vec![n])?].concat())
 }

@@ -1,4 +1,4 @@
-//! Colours: HSV, contrast, saturation, hue. The last dimension holds the three channels.
+//! Color conversion and adjustment: HSV, contrast, saturation, hue. The last dimension holds the three channels.
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::nn::{sum, wide};
@@ -10,7 +10,7 @@ use crate::symbolic::Dim;
 
 const FLOATS: &str = "f16, bf16, f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("RGBToHSV", "images -> output", |cx| channels(cx, |b, c, _| to_hsv(b, c))).shape(same).dtypes(FLOATS),
@@ -22,7 +22,7 @@ pub const ROWS: &[OpRow] = &[
 
 type Channels = [InstId; 3];
 
-/// Splits the last dimension of 3, applies `f` to the parts and the second input, and joins them.
+/// Splits the last dimension of size 3, applies `f` to the channels and the second input, and joins the results.
 fn channels(cx: &mut LowerCtx, f: fn(&mut Builder, Channels, Option<InstId>) -> Channels) -> Result<Vec<Value>> {
     let (x, dims, dtype) = (cx.arg(0)?, cx.dims(0)?, cx.dtype(0)?);
     if dims.last() != Some(&Dim::from(3)) {
@@ -40,12 +40,12 @@ fn channels(cx: &mut LowerCtx, f: fn(&mut Builder, Channels, Option<InstId>) -> 
     let parts = f(b, parts, amount);
     let y = b.concatenate(&parts, axis);
     let y = b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Hue, saturation and value of red, green and blue.
+/// Hue, saturation and value from red, green and blue.
 ///
-/// Value is the largest, saturation the range over it, hue the angle in units of a full turn, in 0 to 1.
+/// Value is the maximum, saturation the range divided by the value, hue the angle in units of a full turn, from 0 to 1.
 fn to_hsv(b: &mut Builder, [red, green, blue]: Channels) -> Channels {
     let high = b.max(green, blue);
     let high = b.max(red, high);
@@ -77,11 +77,11 @@ fn to_hsv(b: &mut Builder, [red, green, blue]: Channels) -> Channels {
     [b.select(negative, turned, hue), saturation, high]
 }
 
-/// Red, green and blue of hue, saturation and value.
+/// Red, green and blue from hue, saturation and value.
 fn to_rgb(b: &mut Builder, [hue, saturation, value]: Channels) -> Channels {
     let six = b.full_like(hue, 6.0);
     let angle = b.mul(hue, six);
-    // Distance of the angle from the middle of each colour's absence, cut to 0..1: a trapezium of full colour.
+    // Distance of the angle from the point where the color is absent, clamped to 0..1: a trapezium.
     let mut share = |centre: f64, sign: f64, base: f64| {
         let centre = b.full_like(angle, centre);
         let away = b.sub(angle, centre);
@@ -120,7 +120,7 @@ fn adjust_saturation(b: &mut Builder, rgb: Channels, scale: Option<InstId>) -> C
     to_rgb(b, [hue, saturation, value])
 }
 
-/// `(x - mean) * factor + mean`, the mean over height and width of each channel.
+/// Lowers `AdjustContrast`: `(x - mean) * factor + mean`, with the mean of each channel over height and width.
 fn adjust_contrast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, factor, dims, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dims(0)?, cx.dtype(0)?);
     let Some(first) = dims.len().checked_sub(3) else {
@@ -138,5 +138,5 @@ fn adjust_contrast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let scaled = b.mul(centred, factor);
     let y = b.add(scaled, mean);
     let y = b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }

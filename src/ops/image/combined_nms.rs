@@ -1,8 +1,8 @@
-//! Selection of boxes that do not overlap, for several classes and images at once.
+//! Non-maximum suppression for several classes and images at once (`CombinedNonMaxSuppression`).
 //!
-//! As TensorFlow's kernel: of each class the best boxes whose scores are above a threshold and that do not overlap one another, then the
-//! best of all classes. All classes of all images take their steps together. Of equal scores the box in front comes first, and the class
-//! in front.
+//! As in TensorFlow's kernel, the best boxes of each class are selected whose scores exceed a threshold and that do not overlap
+//! one another; then the best over all classes. All classes of all images take each step together. Ties go to the box with the
+//! lower index, then to the class with the lower index.
 use super::nms::{corners, overlap};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
@@ -16,22 +16,22 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("CombinedNonMaxSuppression", "boxes scores max_output_size_per_class max_total_size iou_threshold score_threshold -> nmsed_boxes nmsed_scores nmsed_classes valid_detections", combined).shape(combined_shape).constants(&[2, 3]).dtypes("f32"),
 ];
 
-/// Most boxes that are selected.
+/// Upper bound of the number of selected boxes.
 const MOST: u64 = 1 << 24;
 
-/// Sizes of the problem.
+/// Dimensions of the suppression problem.
 #[derive(Clone, Copy)]
 struct Sizes {
     images: Dim,
     boxes: Dim,
     classes: Dim,
-    /// Boxes that are selected of each class at most.
+    /// Upper bound of the boxes selected per class.
     each: Dim,
 }
 
@@ -42,7 +42,7 @@ impl Sizes {
     fn of_boxes(self) -> [Dim; 3] {
         [self.images, self.classes, self.boxes]
     }
-    /// Whether there is nothing to select from.
+    /// Whether there is no box to select from.
     fn are_none(self) -> bool {
         self.of_boxes().contains(&Dim::from(0))
     }
@@ -91,22 +91,22 @@ fn combined(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Shape function of `CombinedNonMaxSuppression`: the requested number of boxes an image, or with `pad_per_class` at most the boxes of all
 /// classes.
 fn combined_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (images, scores) = (cx.of_rank(0, 4)?[0], cx.of_rank(1, 3)?);
+    let (images, scores) = (cx.dims_of_rank(0, 4)?[0], cx.dims_of_rank(1, 3)?);
     let images = cx.merge_dim(images, scores[0]).ok_or_else(|| cx.mismatch("boxes and scores of other images"))?;
-    let most = cx.size(3);
-    let total = match (cx.flag("pad_per_class"), cx.size(2), scores[2], most) {
+    let most = cx.size_from_input(3);
+    let total = match (cx.flag("pad_per_class"), cx.size_from_input(2), scores[2], most) {
         (false, ..) => most,
         (true, InferredDim::Known(each), InferredDim::Known(classes), InferredDim::Known(most)) => {
             InferredDim::Known(most.min(each.saturating_mul(classes)))
         }
-        (true, ..) => cx.fresh(Why::Data),
+        (true, ..) => cx.fresh_dim(Why::Data),
     };
-    let boxes = cx.like(0, vec![images, total, InferredDim::Known(4)])?.remove(0);
+    let boxes = cx.one_output_like(0, vec![images, total, InferredDim::Known(4)])?.remove(0);
     let [scores, classes] = [0, 1].map(|_| Fact::new(boxes.dtype, vec![images, total].into()));
     Ok(vec![boxes, scores, classes, Fact::new(S32, vec![images].into())])
 }
 
-/// How many boxes an input says.
+/// Number of boxes that input `i` gives.
 fn count(cx: &LowerCtx, i: usize) -> Result<Dim> {
     let n = cx.constant_dim(i)?;
     Dim::size(n)
@@ -115,7 +115,8 @@ fn count(cx: &LowerCtx, i: usize) -> Result<Dim> {
         .ok_or_else(|| Error::user(Code::TooLarge, format!("{n} boxes are to be selected")))
 }
 
-/// The scores that are selected of each class, best first, -inf where there are no more, and their boxes: `[images, classes, each]`.
+/// Selected scores and boxes of each class, best first, `[images, classes, each]`; the score is -inf where fewer boxes are
+/// selected.
 fn of_each_class(b: &mut Builder, sizes: Sizes, [boxes, scores, iou]: [InstId; 3]) -> (InstId, InstId) {
     let [images, classes] = sizes.of_classes();
     let chosen = b.full(DType::F32, &[images, classes, sizes.each], f64::NEG_INFINITY);
@@ -129,7 +130,8 @@ fn of_each_class(b: &mut Builder, sizes: Sizes, [boxes, scores, iou]: [InstId; 3
     (b.get_tuple_element(end, 2), b.get_tuple_element(end, 3))
 }
 
-/// One step: the best box of each class goes to place `i`, and those that overlap it are no candidates any more.
+/// Loop body of one selection step: the best box of each class is stored at position `i`, and boxes that overlap it are
+/// removed.
 fn step(b: &mut Builder, shape: &Shape, sizes: Sizes) -> CompId {
     b.begin("combined_nms_step");
     let state = b.parameter(shape.clone());
@@ -166,7 +168,7 @@ fn step(b: &mut Builder, shape: &Shape, sizes: Sizes) -> CompId {
     b.end(root)
 }
 
-/// `[images, q, boxes]` for each class.
+/// `[images, q]` or `[images, q, boxes]` broadcast to each class.
 fn spread(b: &mut Builder, x: InstId, all: &[Dim; 3]) -> InstId {
     let dims = b.dims(x).to_vec();
     if dims[1] == all[1] {
@@ -176,7 +178,7 @@ fn spread(b: &mut Builder, x: InstId, all: &[Dim; 3]) -> InstId {
     b.broadcast(x, all, &[0, 2])
 }
 
-/// The boxes at some places of each class, `[images, classes, ...]`: the same with four numbers each.
+/// Boxes at given positions for each class, `[images, classes, ...]` plus a dimension of four coordinates.
 fn taken(b: &mut Builder, boxes: InstId, at: InstId) -> InstId {
     let (q, dims) = (b.dims(boxes)[1], b.dims(at).to_vec());
     let indices = b.reshape(at, &[&dims[..], &dims![1]].concat());
@@ -195,7 +197,7 @@ fn taken(b: &mut Builder, boxes: InstId, at: InstId) -> InstId {
     b.add_inst(Op::Gather(Box::new(dims)), &[boxes, indices])
 }
 
-/// The best of all classes, `total` of each image, zeros where there are no more.
+/// Best `total` boxes of each image over all classes, padded with zeros.
 fn best_of_all(
     b: &mut Builder,
     sizes: Sizes,
@@ -216,7 +218,7 @@ fn best_of_all(
     let each = b.full_like(place, sizes.each.max(1));
     let class = b.div(place, each);
     let at = picked(b, at, &[place]);
-    // an index of what is not there names the first box
+    // A missing box has index 0, so that the gather stays in range.
     let zero = b.full_like(at, 0.0);
     let class_of_box = if b.dims(boxes)[1] == 1 { zero } else { class };
     let selected = picked(b, boxes, &[class_of_box, at]);
@@ -250,7 +252,7 @@ fn best_of_all(
     Ok(out)
 }
 
-/// Elements of each image at places given by one index `[images, k]` per axis: `[images, k, ...]`.
+/// Elements of each image at index tuples, one index array `[images, k]` per axis: `[images, k, ...]`.
 fn picked(b: &mut Builder, x: InstId, places: &[InstId]) -> InstId {
     let (dims, at) = (b.dims(x).to_vec(), b.dims(places[0]).to_vec());
     let parts: Vec<InstId> = places.iter().map(|&p| b.reshape(p, &dims![at[0], at[1], 1])).collect();

@@ -1,4 +1,4 @@
-//! Crops of images at boxes that are known at run time.
+//! `CropAndResize`: crops of images at boxes known at run time.
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::TfType;
@@ -6,29 +6,30 @@ use crate::hlo::open::GatherDims;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
-use crate::ops::fact::{Fact, Int};
+use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::row::op;
 use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("CropAndResize", "image boxes box_ind crop_size -> crops", crop_and_resize).checked(checks::images).shape(crop_shape).constants(&[3])
-        .dtypes("image: s8, u8, s16, u16, s32, s64, f16, f32, f64; boxes: f32").work(Work::Nothing),
+    op("CropAndResize", "image boxes box_ind crop_size -> crops", crop_and_resize).checked(checks::box_images).shape(crop_shape).constants(&[3])
+        .dtypes("image: s8, u8, s16, u16, s32, s64, f16, f32, f64; boxes: f32").work(Work::None),
 ];
 
-/// The sampling of one spatial axis: arrays `[boxes, crop]`.
+/// Sampling positions along one spatial axis: arrays `[boxes, crop]`.
 pub(super) struct Line {
-    /// Source coordinate.
+    /// Source coordinate in the image.
     pub(super) at: InstId,
-    /// Whether it lies in the image.
+    /// Whether the coordinate lies in the image.
     pub(super) inside: InstId,
 }
 
-/// Crops each box (normalised `y1, x1, y2, x2`) from its image and resizes it; what lies outside gets `extrapolation_value`.
+/// Lowers `CropAndResize`: crops each box (normalized `y1, x1, y2, x2`) from its image and resizes it. Positions outside of the
+/// image get `extrapolation_value`.
 ///
 /// Shapes: image `[batch, h, w, c]`, boxes `[n, 4]`, box_ind `[n]` -> f32 `[n, crop_h, crop_w, c]`.
 fn crop_and_resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -71,10 +72,10 @@ fn crop_and_resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let inside = b.binary(ScalarOp::And, r, c);
     let fill = b.full(DType::F32, &out, fill);
     let y = b.select(inside, y, fill);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Source coordinates along one axis: columns `first` and `first + 2` of the boxes are its ends.
+/// Source coordinates along one axis; columns `first` and `first + 2` of `boxes` are the ends of each box.
 pub(super) fn line(b: &mut Builder, boxes: InstId, first: Dim, image: Dim, crop: Dim) -> Line {
     let n = b.dims(boxes)[0];
     let dims = [n, crop];
@@ -104,7 +105,7 @@ pub(super) fn line(b: &mut Builder, boxes: InstId, first: Dim, image: Dim, crop:
     Line { at, inside: b.binary(ScalarOp::And, above, below) }
 }
 
-/// The pixels at rows `[n, crop_h]` and columns `[n, crop_w]` (whole numbers as floats) of the image that each box belongs to.
+/// Pixels at `row [n, crop_h]` and `column [n, crop_w]` (whole numbers as floats) of the images given by `owner`.
 pub(super) fn pixels(b: &mut Builder, x: InstId, owner: InstId, row: InstId, column: InstId) -> InstId {
     let grid = b.dims(owner).to_vec();
     let (row, column) = (b.convert(row, DType::S32), b.convert(column, DType::S32));
@@ -112,7 +113,7 @@ pub(super) fn pixels(b: &mut Builder, x: InstId, owner: InstId, row: InstId, col
     at_places(b, x, [owner, row, column])
 }
 
-/// The pixels of images at places: numbers of images, rows and columns, `s32` of one shape of three dimensions.
+/// Pixels of images at index arrays for image, row and column, all `s32` of one rank-3 shape.
 pub fn at_places(b: &mut Builder, x: InstId, places: [InstId; 3]) -> InstId {
     let image = b.dims(x).to_vec();
     let single = [b.dims(places[0]), &dims![1]].concat();
@@ -150,12 +151,12 @@ fn lerp_2d(b: &mut Builder, x: InstId, owner: InstId, row: InstId, column: InstI
 }
 
 fn crop_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (image, boxes) = (cx.of_rank(0, 4)?, cx.of_rank(1, 2)?);
-    let sizes = cx.ints(3).filter(|v| v.len() == 2).unwrap_or_else(|| vec![Int::Unknown; 2]);
+    let (image, boxes) = (cx.dims_of_rank(0, 4)?, cx.dims_of_rank(1, 2)?);
+    let sizes = cx.partial_ints(3).filter(|v| v.len() == 2).unwrap_or_else(|| vec![InferredInt::Unknown; 2]);
     let mut dims = vec![boxes[0]];
     for size in sizes {
-        dims.push(size.size().unwrap_or_else(|| cx.fresh(Why::Value(3))));
+        dims.push(size.size().unwrap_or_else(|| cx.fresh_dim(Why::Value(3))));
     }
     dims.push(image[3]);
-    cx.one(TfType::Data(DType::F32), dims)
+    cx.one_output(TfType::Data(DType::F32), dims)
 }

@@ -12,7 +12,7 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("CropAndResizeGradImage", "grads boxes box_ind image_size -> output", of_image).shape(image_shape).constants(&[3]).dtypes("f16, f32, f64"),
@@ -20,9 +20,9 @@ pub const ROWS: &[OpRow] = &[
         .dtypes("u8, u16, s8, s16, s32, s64, f16, f32, f64"),
 ];
 
-/// Crops of images: their sizes, the boxes and the image that each box belongs to.
+/// Geometry of the crops: their sizes, the boxes, and the image of each box.
 struct Crops {
-    /// `[boxes, rows, columns, channels]`: the sizes of the gradient.
+    /// Sizes of the gradient, `[boxes, rows, columns, channels]`.
     dims: Vec<Dim>,
     rows: Line,
     columns: Line,
@@ -43,11 +43,11 @@ fn crops(cx: &mut LowerCtx, boxes: usize, image: &[Dim]) -> Result<Crops> {
     Ok(Crops { dims, rows, columns, owner })
 }
 
-/// Where a coordinate lies between two pixels.
+/// Neighbors of a coordinate between two pixels.
 struct Between {
     low: InstId,
     high: InstId,
-    /// The weight of the higher one, over the whole gradient.
+    /// Interpolation weight of the higher pixel, broadcast to the gradient's sizes.
     weight: InstId,
 }
 
@@ -57,14 +57,15 @@ fn between(b: &mut Builder, at: InstId, axis: usize, dims: &[Dim]) -> Between {
     Between { low, high, weight: b.broadcast(weight, dims, &[0, axis]) }
 }
 
-/// Whether each element of the gradient was read from the image.
+/// Whether each element of the gradient was read from inside the image.
 fn is_inside(b: &mut Builder, crops: &Crops, dims: &[Dim]) -> InstId {
     let (rows, columns) =
         (b.broadcast(crops.rows.inside, dims, &[0, 1]), b.broadcast(crops.columns.inside, dims, &[0, 2]));
     b.binary(ScalarOp::And, rows, columns)
 }
 
-/// Each element of the gradient, weighed as it was, is added to the pixels that it was read from.
+/// Lowers the gradient with respect to the image: each element of the gradient is added to the pixels it was interpolated from,
+/// with the interpolation weights.
 fn of_image(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let size = cx.constant_dims(3)?;
     let image: Option<Vec<Dim>> = size.iter().map(|&n| Dim::size(n).ok()).collect();
@@ -96,7 +97,7 @@ fn of_image(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             }
         }
     }
-    // pixel by pixel, as TensorFlow's kernel adds them up
+    // The additions are made pixel by pixel, in the order of TensorFlow's kernel.
     let inside = is_inside(b, &crops, &dims[..3]);
     let (mut at, mut parts) = (Vec::new(), Vec::new());
     for (row, column, update) in updates {
@@ -107,10 +108,11 @@ fn of_image(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (at, parts) = (b.concatenate(&at, 3), b.concatenate(&parts, 3));
     let zeros = b.full(dtype, &image, 0.0);
     let y = scatter(cx, zeros, at, parts, Some(ScalarOp::Add))?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// The places `s32[boxes, rows, columns, 1, 3]` in the images; nowhere for what was not read from one.
+/// Scatter indices `s32[boxes, rows, columns, 1, 3]` into the images; out of range for elements that were not read from an
+/// image.
 fn places(b: &mut Builder, crops: &Crops, at: [InstId; 2], inside: InstId) -> InstId {
     let grid = b.dims(inside).to_vec();
     let [row, column] = at.map(|x| b.convert(x, DType::S32));
@@ -123,7 +125,7 @@ fn places(b: &mut Builder, crops: &Crops, at: [InstId; 2], inside: InstId) -> In
     b.concatenate(&parts, 4)
 }
 
-/// How the crops change where each end of a box moves: `f32[boxes, 4]`.
+/// Lowers the gradient with respect to the boxes, `f32[boxes, 4]`.
 fn of_boxes(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let image = cx.dims(1)?;
     let crops = crops(cx, 2, &image)?;
@@ -163,10 +165,10 @@ fn of_boxes(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let parts = [ends[0][0], ends[1][0], ends[0][1], ends[1][1]].map(|end| b.reshape(end, &dims![dims[0], 1]));
     let y = b.concatenate(&parts, 1);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// How much of the gradient along an axis both ends of each box have: `[boxes]` each.
+/// Gradients with respect to both ends of each box along an axis, `[boxes]` each.
 fn shares(b: &mut Builder, grad: InstId, axis: usize, image: Dim) -> [InstId; 2] {
     let dims = b.dims(grad).to_vec();
     let (last, steps) = (image - 1, dims[axis] - 1);
@@ -189,8 +191,8 @@ fn shares(b: &mut Builder, grad: InstId, axis: usize, image: Dim) -> [InstId; 2]
     })
 }
 
-/// The weights of both ends of a box for each place of a crop of these sizes along `axis`, where sizes vary; `last` is the last pixel of
-/// the image. A crop of one place is in the middle.
+/// Weights of both ends of a box for each position of the crop along `axis`, for open sizes; `last` is the last pixel of the
+/// image. A crop of one position samples the middle.
 fn varying_shares(b: &mut Builder, dims: &[Dim], axis: usize, last: Dim) -> (InstId, InstId) {
     let steps = dims[axis] - 1;
     let place = b.iota(DType::F32, dims, axis);
@@ -206,10 +208,10 @@ fn varying_shares(b: &mut Builder, dims: &[Dim], axis: usize, last: Dim) -> (Ins
 
 fn image_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(3)?;
-    cx.typed("T", dims)
+    cx.one_output_typed_by("T", dims)
 }
 
 fn boxes_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.dims(2)?;
-    cx.one(TfType::Data(DType::F32), dims)
+    cx.one_output(TfType::Data(DType::F32), dims)
 }

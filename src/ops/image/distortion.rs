@@ -1,7 +1,8 @@
-//! Random crops of an image that cover enough of some object in it.
+//! `SampleDistortedBoundingBox`: random crops that cover enough of some object in an image.
 //!
-//! Crops are tried in the order of TensorFlow's CPU kernel: an aspect ratio and a height are drawn within their ranges, a place for the box, and boxes that
-//! cover too little are drawn anew, up to a number of attempts; then the whole image is taken.
+//! Crops are tried in the order of TensorFlow's CPU kernel: an aspect ratio and a height are drawn within their ranges, then a
+//! position. A crop that covers too little is drawn again, up to a number of attempts; if all fail, the crop is the whole
+//! image.
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::TfType;
@@ -17,7 +18,7 @@ use crate::tensor::DType;
 
 const RESULTS: &str = "s8, u8, s16, s32, s64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("SampleDistortedBoundingBox", "image_size bounding_boxes -> begin size bboxes", |cx| { let words = StreamState::hidden(cx)?; sample(cx, words) })
@@ -34,7 +35,7 @@ fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![Fact::new(dtype, three.clone()), Fact::new(dtype, three), boxes])
 }
 
-/// Ranges of what is drawn.
+/// Ranges of the drawn parameters, from the node's attributes and inputs.
 struct Limits {
     aspect: [f32; 2],
     area: [f32; 2],
@@ -66,7 +67,7 @@ impl Limits {
     }
 }
 
-/// Offset and size of a box, in pixels.
+/// Offset and size of a crop, in pixels.
 #[derive(Clone, Copy)]
 struct Crop<'s, 'b> {
     y: ArrayExpr<'s, 'b>,
@@ -75,12 +76,12 @@ struct Crop<'s, 'b> {
     width: ArrayExpr<'s, 'b>,
 }
 
-/// Number of pixels, as f32.
+/// Number of pixels of a crop, as f32.
 fn area<'s, 'b>(height: ArrayExpr<'s, 'b>, width: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     (height * width).convert(DType::F32)
 }
 
-/// The nearest integer to `count * ratio`, half to even.
+/// Nearest integer to `count * ratio`, ties to even.
 fn scaled<'s, 'b>(count: ArrayExpr<'s, 'b>, ratio: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     nearest(count.convert(DType::F32) * ratio)
 }
@@ -89,7 +90,7 @@ fn nearest<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     x.apply(ScalarOp::RoundNearestEven).convert(DType::S32)
 }
 
-/// Height and width of the image as scalars s32.
+/// Height and width of the image, as s32 scalars.
 fn image_size(cx: &mut LowerCtx) -> Result<[InstId; 2]> {
     let size = cx.arg(0)?;
     if cx.b.dims(size) != [3] || !cx.b.dtype(size).is_integer() {
@@ -104,7 +105,7 @@ fn image_size(cx: &mut LowerCtx) -> Result<[InstId; 2]> {
     }))
 }
 
-/// Corners `y_min, x_min, y_max, x_max` of the objects in pixels, s32 each; the image where there is no object.
+/// Corners `y_min, x_min, y_max, x_max` of the objects in pixels, s32 each; those of the whole image if there is no object.
 fn objects(cx: &mut LowerCtx, [height, width]: [InstId; 2]) -> Result<[InstId; 4]> {
     let (boxes, given) = (cx.arg(1)?, cx.dims(1)?);
     let &[images, count, corners] = &given[..] else {
@@ -151,7 +152,7 @@ fn sample(cx: &mut LowerCtx, StreamState(stream): StreamState<InstId>) -> Result
     results(b, [end[0], end[1], end[2], end[3]], image, dtype)
 }
 
-/// One attempt: whether it failed, and the box, the whole image in that case, with the place in the stream behind it.
+/// Single attempt: whether it failed, the crop (the whole image if it failed), and the advanced position in the random stream.
 fn attempt<'s, 'b>(limits: &Limits, state: &[ArrayExpr<'s, 'b>]) -> (ArrayExpr<'s, 'b>, Vec<ArrayExpr<'s, 'b>>) {
     let words = StreamState([state[5], state[6], state[7]]);
     let (height, width, covered) = (state[8], state[9], state[10]);
@@ -164,7 +165,7 @@ fn attempt<'s, 'b>(limits: &Limits, state: &[ArrayExpr<'s, 'b>]) -> (ArrayExpr<'
     (good.not(), new)
 }
 
-/// A box within the limits, whether there is one, and the place in the stream behind what was drawn.
+/// Draws a crop within the limits: the crop, whether one exists, and the advanced position in the random stream.
 fn draw<'s, 'b>(
     limits: &Limits,
     words: StreamState<ArrayExpr<'s, 'b>>,
@@ -201,14 +202,14 @@ fn draw<'s, 'b>(
     (Crop { y, x, height: crop_height, width: crop_width }, fits, place)
 }
 
-/// The largest height of a box of this aspect ratio that has at most `most` pixels and is within the image.
+/// Largest height of a crop with this aspect ratio that has at most `most` pixels and fits in the image.
 fn tallest<'s, 'b>(
     ratio: ArrayExpr<'s, 'b>,
     most: ArrayExpr<'s, 'b>,
     [height, width]: [ArrayExpr<'s, 'b>; 2],
 ) -> ArrayExpr<'s, 'b> {
     let by_area = nearest((most / ratio).sqrt());
-    // the kernel's margin is a float
+    // The kernel's tolerance is a float constant.
     let by_width =
         ((width.convert(DType::F64) + 0.5 - f64::from(1e-7f32)) / ratio.convert(DType::F64)).convert(DType::S32);
     let by_width = (by_width - 1.0).when(scaled(by_width, ratio).gt(width), by_width);
@@ -216,7 +217,7 @@ fn tallest<'s, 'b>(
     height.when(highest.gt(height), highest)
 }
 
-/// Height and width of a box, a row more or less where rounding led out of the limits of its area.
+/// Height and width of a crop, one row more or less if rounding moved its area out of the limits.
 fn corrected<'s, 'b>(
     height: ArrayExpr<'s, 'b>,
     ratio: ArrayExpr<'s, 'b>,
@@ -229,7 +230,7 @@ fn corrected<'s, 'b>(
     [height, scaled(height, ratio)]
 }
 
-/// Whether a box has pixels and covers enough of one of the objects.
+/// Whether a crop has pixels and covers at least the fraction `covered` of one of the objects.
 fn covers<'s, 'b>(
     crop: Crop<'s, 'b>,
     covered: ArrayExpr<'s, 'b>,
@@ -257,7 +258,7 @@ fn covers<'s, 'b>(
     any.and(area(crop.height, crop.width).ge(1.0))
 }
 
-/// Begin and size for a slice of the image, and the corners of the box as parts of the image.
+/// Outputs of the op: begin and size for a slice of the image, and the corners of the crop as fractions of the image.
 fn results(b: &mut Builder, crop: [InstId; 4], image: [InstId; 2], dtype: DType) -> Result<Vec<Value>> {
     let [y, x, height, width] = crop;
     let corners = formulas(b, &[&crop[..], &image].concat(), |v| {

@@ -1,23 +1,23 @@
-//! `DrawBoundingBoxes`: frames of boxes drawn into images, one over the other.
+//! `DrawBoundingBoxes`: draws the outlines of boxes into images, one over the other.
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::array::gather::gather_axis;
+use crate::ops::counted_loop::{counted_loop, slice_at};
 use crate::ops::math::special::compare_scalar;
-use crate::ops::rounds::{part_at, rounds};
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("DrawBoundingBoxes",   "images boxes -> output",        draw).shape(same).dtypes("f16, f32"),
     op("DrawBoundingBoxesV2", "images boxes colors -> output", draw).shape(same).dtypes("f16, f32"),
 ];
 
-/// The colors of boxes that are given none, in turn: red, green, blue and opacity. Source: TensorFlow's `draw_bounding_box_op.cc`.
+/// Default colors of boxes, used in turn: red, green, blue and opacity. Source: TensorFlow's `draw_bounding_box_op.cc`.
 const COLORS: [[f32; 4]; 10] = [
     [1.0, 1.0, 0.0, 1.0],
     [0.0, 0.0, 1.0, 1.0],
@@ -31,7 +31,7 @@ const COLORS: [[f32; 4]; 10] = [
     [1.0, 0.0, 1.0, 1.0],
 ];
 
-/// One color a row, `f32[colors, depth]`.
+/// Color table, one color per row, `f32[colors, depth]`.
 fn colors(cx: &mut LowerCtx, depth: Dim) -> Result<InstId> {
     if cx.args.len() == 3 {
         let (given, dims) = (cx.arg(2)?, cx.dims(2)?);
@@ -48,7 +48,8 @@ fn colors(cx: &mut LowerCtx, depth: Dim) -> Result<InstId> {
     Ok(cx.b.constant(Tensor::of(&[COLORS.len() as u64, depth.known()], &values)))
 }
 
-/// The frame of each box, `[y1, x1, y2, x2]` as parts of height and width, in the color of its number.
+/// Lowers `DrawBoundingBoxes`: the outline of each box, `[y1, x1, y2, x2]` as fractions of height and width, in the color of
+/// its number.
 fn draw(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (images, boxes) = (cx.arg(0)?, cx.arg(1)?);
     let (dims, of_boxes) = (cx.dims(0)?, cx.dims(1)?);
@@ -59,15 +60,15 @@ fn draw(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("images {dims:?} and boxes {of_boxes:?}; 1, 3 or 4 channels are needed")));
     }
     if crate::symbolic::has_zero(&dims) || count == 0 {
-        return cx.one(images);
+        return cx.one_output(images);
     }
     let colors = colors(cx, depth)?;
     let colors = cx.b.convert(colors, cx.b.dtype(images));
     let boxes = cx.b.convert(boxes, DType::F32);
     let boxes = cx.b.transpose(boxes, &[1, 0, 2]);
-    let end = rounds(cx.b, "draw_boxes", count, &[images, boxes, colors], |b, i, parts| {
+    let end = counted_loop(cx.b, "draw_boxes", count, &[images, boxes, colors], |b, i, parts| {
         let [canvas, boxes, colors] = parts[..] else { return parts };
-        let one = part_at(b, boxes, i);
+        let one = slice_at(b, boxes, i);
         let frame = frame(b, one, &dims);
         let colors_count = b.full_like(i, b.dims(colors)[0]);
         let number = b.binary(ScalarOp::Remainder, i, colors_count);
@@ -75,16 +76,16 @@ fn draw(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let color = b.broadcast(color, &dims, &[3]);
         vec![b.select(frame, color, canvas), boxes, colors]
     });
-    cx.one(end[0])
+    cx.one_output(end[0])
 }
 
-/// Where one side of boxes lies along an axis.
+/// Extent of boxes along one axis, as masks over rows or columns.
 struct Side {
     /// `pred[batch, n]`: the first and the last row or column.
     is_edge: InstId,
-    /// `pred[batch, n]`: all between them, they included.
+    /// `pred[batch, n]`: all rows or columns from the first to the last.
     is_within: InstId,
-    /// `pred[batch]`: whether any of it is in the image.
+    /// `pred[batch]`: whether any part of the extent is in the image.
     is_seen: InstId,
 }
 
@@ -114,7 +115,7 @@ fn side(b: &mut Builder, boxes: InstId, first: Dim, n: Dim) -> Side {
     }
 }
 
-/// Mask of the elements of images of these sizes that the frames of boxes `f32[batch, 4]` cover.
+/// Mask of the pixels of images of these sizes that the outlines of boxes `f32[batch, 4]` cover.
 fn frame(b: &mut Builder, boxes: InstId, dims: &[Dim]) -> InstId {
     let (rows, columns) = (side(b, boxes, Dim::from(0), dims[1]), side(b, boxes, Dim::from(1), dims[2]));
     let mut both = |x: InstId, y: InstId| {

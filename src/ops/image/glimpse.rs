@@ -1,7 +1,7 @@
-//! `ExtractGlimpse`: windows of one size out of images, each at a place of its own.
+//! `ExtractGlimpse`: windows of equal size out of images, each at its own position.
 //!
-//! Source: TensorFlow's `eigen_attention.h`. What lies outside of an image is 0 (`noise` "zero"); other noise is drawn by a generator that
-//! no seed reaches.
+//! Source: TensorFlow's `eigen_attention.h`. Pixels outside of an image are 0 (`noise` "zero"); other noise comes from a
+//! generator that no seed controls, and is not supported.
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::fact::Fact;
@@ -15,21 +15,22 @@ use crate::tensor::DType;
 
 const SIGNATURE: &str = "input size offsets -> glimpse";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("ExtractGlimpse",   SIGNATURE, |cx| glimpse(cx, Version::First)).shape(glimpse_shape).constants(&[1]).dtypes("f32, noise zero"),
     op("ExtractGlimpseV2", SIGNATURE, |cx| glimpse(cx, Version::Second)).shape(glimpse_shape).constants(&[1]).dtypes("f32, noise zero"),
 ];
 
-/// How offsets are understood: the first version takes them from the middle of the window in all cases.
+/// Version of the op, which determines the meaning of offsets: the first version always measures them from the middle of the
+/// window.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
     First,
     Second,
 }
 
-/// Numbers with half a size added.
+/// `at` plus half of `size`.
 fn moved_by_half(b: &mut Builder, at: InstId, size: Dim) -> InstId {
     if !size.varies() {
         return add_scalar(b, at, size.as_f64() / 2.0);
@@ -53,9 +54,9 @@ fn glimpse(cx: &mut LowerCtx, version: Version) -> Result<Vec<Value>> {
         return Err(cx.unsupported(format!("noise {noise}, which a generator without a seed draws; zero is supported")));
     }
     if crate::symbolic::has_zero(&dims) {
-        // no pixel is in the image
+        // No pixel of any window is in the image.
         let y = cx.b.full(cx.b.dtype(x), &[batch, rows, columns, depth], 0.0);
-        return cx.one(y);
+        return cx.one_output(y);
     }
     let how = |name: &str| cx.node.bool(name).unwrap_or(true);
     let (normalized, centered) = (how("normalized"), how("centered"));
@@ -88,10 +89,10 @@ fn glimpse(cx: &mut LowerCtx, version: Version) -> Result<Vec<Value>> {
     let inside = b.broadcast(inside, &[batch, rows, columns, depth], &[0, 1, 2]);
     let none = b.full_like(y, 0.0);
     let y = b.select(inside, y, none);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// The rows or columns of the image under each element of the windows, and whether they are in the image.
+/// Row or column of the image under each element of the windows, and whether it is in the image.
 fn places(b: &mut Builder, start: InstId, axis: usize, grid: &[Dim], image: Dim) -> (InstId, InstId) {
     let start = b.broadcast(start, grid, &[0]);
     let place = b.iota(DType::S32, grid, axis);
@@ -103,5 +104,5 @@ fn places(b: &mut Builder, start: InstId, axis: usize, grid: &[Dim], image: Dim)
 
 fn glimpse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = resize_dims(cx, 1)?;
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }

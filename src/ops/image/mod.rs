@@ -1,4 +1,4 @@
-//! Image ops: resizing, crops, colours, box selection.
+//! Image ops: resizing, crops, colors, box selection.
 mod color;
 mod combined_nms;
 mod crop;
@@ -17,7 +17,7 @@ mod spans;
 
 use super::OpRow;
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[
     color::ROWS,
     combined_nms::ROWS,

@@ -1,8 +1,9 @@
-//! Selection of boxes that do not overlap.
+//! Non-maximum suppression: selection of boxes that do not overlap.
 //!
-//! Each step takes the best box that is left (of equals the one in front) and lowers the scores of the boxes that overlap it:
-//! to nothing where the overlap exceeds the threshold, or gradually (soft suppression). This equals TensorFlow's queue and costs
-//! `max_output_size * boxes`. The forms that are not padded have as many results as boxes are selected.
+//! Each step selects the remaining box of the highest score (ties go to the lower index) and lowers the scores of boxes that
+//! overlap it: to -inf if the overlap exceeds the threshold, or gradually (soft suppression). The results equal those of
+//! TensorFlow's priority queue, at a cost of `max_output_size * boxes`. Versions without padding return a data-dependent number
+//! of boxes.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, InstId, Op, Shape};
 use crate::hlo::open::{Dim, PadDim, SliceDim};
@@ -17,7 +18,7 @@ use crate::tensor::DType;
 
 const FLOATS: &str = "f16, f32";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("NonMaxSuppression",   "boxes scores max_output_size -> selected_indices", |cx| suppress(cx, Form::V1)).shape(|cx| nms_shape(cx, Form::V1)).constants(&[2]).dtypes(FLOATS),
@@ -28,7 +29,7 @@ pub const ROWS: &[OpRow] = &[
     op("NonMaxSuppressionWithOverlaps", "overlaps scores max_output_size overlap_threshold score_threshold -> selected_indices", |cx| suppress(cx, Form::Overlaps)).shape(|cx| nms_shape(cx, Form::Overlaps)).constants(&[2]).dtypes("f32"),
 ];
 
-/// Version of the op; `Overlaps` has the signature of `V3`, but its input is how much boxes overlap.
+/// Version of the op. `Overlaps` has the signature of `V3`, but its input is a matrix of overlaps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     V1,
@@ -39,24 +40,24 @@ enum Form {
     V5,
 }
 
-/// Inputs of the suppression loop besides its state; all f32.
+/// Inputs of the suppression loop apart from its state; all f32.
 struct Problem {
-    /// `[1 + n, 4]`, corners in any order, or `[1 + n, n]`, how much every box overlaps each. The first row is that of no box: with it
-    /// there is one to read where there are no boxes.
+    /// `[1 + n, 4]`: corners in any order; or `[1 + n, n]`: overlaps of every box with each box. The first row is a dummy, so
+    /// that a row can be read even if there are no boxes.
     table: InstId,
-    /// Contents of the rows of `table`.
+    /// Kind of data in the rows of `table`.
     rows: Rows,
-    /// `[n]`; -inf where a box is no candidate.
+    /// `[n]`: scores, -inf for boxes that are not candidates.
     scores: InstId,
     /// Scalars.
     iou_threshold: InstId,
     score_threshold: InstId,
     sigma: InstId,
-    /// How many boxes are taken at most.
+    /// Upper bound of the number of selected boxes.
     count: Dim,
 }
 
-/// Kind of data about each box: its corners, or how much every box overlaps it.
+/// Kind of data about each box: its corners, or its overlaps with every box.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rows {
     Corners,
@@ -81,7 +82,7 @@ fn suppress(cx: &mut LowerCtx, form: Form) -> Result<Vec<Value>> {
     let score_type = cx.dtype(1)?;
     let problem = problem(cx, form, wanted.min(*n))?;
     let (indices, scores, valid) = run(cx.b, &problem, *n)?;
-    let size = if padded { wanted } else { cx.found(valid, wanted.min(*n), "the list of boxes")? };
+    let size = if padded { wanted } else { cx.data_dependent_size(valid, wanted.min(*n), "the list of boxes")? };
     let indices = resized(cx.b, indices, size);
     let scores = resized(cx.b, scores, size);
     let scores = cx.b.convert(scores, score_type);
@@ -109,7 +110,8 @@ fn problem(cx: &mut LowerCtx, form: Form, count: Dim) -> Result<Problem> {
     let b = &mut *cx.b;
     let (boxes, scores) = (b.convert(boxes, DType::F32), b.convert(scores, DType::F32));
     let (boxes, rows) = match form {
-        // that of a candidate with a box that was taken counts, not the other way round
+        // Row `i` of the transpose holds the overlaps of all candidates with the selected box `i`; the matrix need not be
+        // symmetric.
         Form::Overlaps => (b.transpose(boxes, &[1, 0]), Rows::Overlaps),
         _ => (boxes, Rows::Corners),
     };
@@ -121,7 +123,7 @@ fn problem(cx: &mut LowerCtx, form: Form, count: Dim) -> Result<Problem> {
     Ok(Problem { table, rows, scores, iou_threshold, score_threshold, sigma, count })
 }
 
-/// `x`, a vector, cut or filled with zeros to `size`.
+/// Vector `x` truncated or zero-padded to `size` elements.
 fn resized(b: &mut Builder, x: InstId, size: Dim) -> InstId {
     let n = b.dims(x)[0];
     let high = (size - n).max(0);
@@ -132,8 +134,8 @@ fn resized(b: &mut Builder, x: InstId, size: Dim) -> InstId {
     b.pad(x, zero, &[PadDim { high, ..PadDim::default() }])
 }
 
-/// Runs the loop. Results: indices s32 and scores f32 of `count` elements, zero where none was left, and how many there are. It is
-/// the same function for no boxes, so that code whose number of boxes varies is one.
+/// Emits the suppression loop. Results: indices s32 and scores f32 of `count` elements, zero behind the last selected box, and
+/// the number of selected boxes. The same code works for no boxes, so that an open number of boxes needs one version.
 fn run(b: &mut Builder, p: &Problem, n: Dim) -> Result<(InstId, InstId, InstId)> {
     let zero = b.scalar(DType::S32, 0.0);
     let indices = b.full(DType::S32, &[p.count], 0.0);
@@ -147,7 +149,7 @@ fn run(b: &mut Builder, p: &Problem, n: Dim) -> Result<(InstId, InstId, InstId)>
     Ok((b.get_tuple_element(end, 2), b.get_tuple_element(end, 3), b.get_tuple_element(end, 4)))
 }
 
-/// One step: the best box is written to place `i` if there is one, and the scores of the others sink.
+/// Loop body of one selection step: stores the best box at position `i`, if there is one, and lowers the scores of the others.
 fn step(b: &mut Builder, shape: &Shape, n: Dim, rows: Rows) -> crate::hlo::open::CompId {
     b.begin("nms_step");
     let state = b.parameter(shape.clone());
@@ -174,7 +176,7 @@ fn step(b: &mut Builder, shape: &Shape, n: Dim, rows: Rows) -> crate::hlo::open:
     b.end(root)
 }
 
-/// The largest element of a vector of `n`, and the first place that has it.
+/// Largest element of a vector of `n`, and its first position.
 fn first_largest(b: &mut Builder, x: InstId, n: Dim) -> (InstId, InstId) {
     let lowest = b.scalar(DType::F32, f64::NEG_INFINITY);
     let best = b.reduce(x, lowest, ScalarOp::Maximum, &[0]);
@@ -187,7 +189,7 @@ fn first_largest(b: &mut Builder, x: InstId, n: Dim) -> (InstId, InstId) {
     (best, b.reduce(places, last, ScalarOp::Minimum, &[0]))
 }
 
-/// A vector, of any length, with a scalar written at a place.
+/// Vector with a scalar written at one position.
 fn put(b: &mut Builder, x: InstId, value: InstId, at: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let places = b.iota(DType::S32, &dims, 0);
@@ -195,7 +197,7 @@ fn put(b: &mut Builder, x: InstId, value: InstId, at: InstId) -> InstId {
     b.select(is_there, value, x)
 }
 
-/// How much each box overlaps box `at`, of which `table` knows what `rows` says. It has one more row in front.
+/// Overlap of each box with box `at`, from `table` with row contents `rows` and one dummy row in front.
 fn overlap_with(b: &mut Builder, table: InstId, at: InstId, n: Dim, rows: Rows) -> InstId {
     let width = b.dims(table)[1];
     let (first, column) = (b.scalar(DType::S32, 1.0), b.scalar(DType::S32, 0.0));
@@ -213,7 +215,7 @@ fn overlap_with(b: &mut Builder, table: InstId, at: InstId, n: Dim, rows: Rows) 
     overlap(b, all, one)
 }
 
-/// Intersection over union of boxes with others, both by their [`corners`]; 0 where an area is not positive.
+/// Intersection over union of boxes, both given by their [`corners`]; 0 where an area is not positive.
 pub(super) fn overlap(b: &mut Builder, these: [InstId; 4], those: [InstId; 4]) -> InstId {
     let zero = b.full_like(these[0], 0.0);
     let mut side = |low: usize, high: usize| {
@@ -233,7 +235,7 @@ pub(super) fn overlap(b: &mut Builder, these: [InstId; 4], those: [InstId; 4]) -
     b.select(real, ratio, zero)
 }
 
-/// Lower and upper ends of boxes, whose numbers are the last axis: `[y low, x low, y high, x high]`, each without that axis.
+/// Corners of boxes, whose coordinates are along the last axis: `[y low, x low, y high, x high]`, each without that axis.
 pub(super) fn corners(b: &mut Builder, boxes: InstId) -> [InstId; 4] {
     let mut dims = b.dims(boxes).to_vec();
     let axis = dims.len() - 1;
@@ -251,10 +253,10 @@ fn area(b: &mut Builder, [y1, x1, y2, x2]: [InstId; 4]) -> InstId {
     b.mul(height, width)
 }
 
-/// The scores after a box was taken that overlaps them by `overlap`.
+/// Scores after a box was selected that overlaps them by `overlap`.
 ///
-/// Hard: gone where the overlap exceeds the threshold, and times 0 where it is no number. Soft (sigma > 0): times
-/// `exp(-overlap^2 / (2 sigma))`. What is not above the score threshold then is gone.
+/// Hard suppression: -inf where the overlap exceeds the threshold, and times 0 where it is NaN. Soft suppression (sigma > 0):
+/// times `exp(-overlap^2 / (2 sigma))`. A score that does not exceed the score threshold then becomes -inf.
 fn sunk(b: &mut Builder, scores: InstId, overlap: InstId, [iou, threshold, sigma]: [InstId; 3]) -> InstId {
     let nothing = b.full_like(scores, f64::NEG_INFINITY);
     let (none, zero, half) = (b.full_like(scores, 0.0), b.scalar(DType::F32, 0.0), b.scalar(DType::F32, -0.5));
@@ -274,11 +276,16 @@ fn sunk(b: &mut Builder, scores: InstId, overlap: InstId, [iou, threshold, sigma
     b.select(is_soft, left, hard)
 }
 
-/// Shape function of `NonMaxSuppression` and its versions: the number of selected boxes, which is known where the result is padded alone.
+/// Shape function of `NonMaxSuppression` and its versions: the number of selected boxes, which is known only for padded
+/// results.
 fn nms_shape(cx: &mut ShapeCtx, form: Form) -> Result<Vec<Fact>> {
-    cx.of_rank(0, 2)?;
-    cx.of_rank(1, 1)?;
-    let n = if form >= Form::V4 && cx.flag("pad_to_max_output_size") { cx.size(2) } else { cx.fresh(Why::Data) };
+    cx.dims_of_rank(0, 2)?;
+    cx.dims_of_rank(1, 1)?;
+    let n = if form >= Form::V4 && cx.flag("pad_to_max_output_size") {
+        cx.size_from_input(2)
+    } else {
+        cx.fresh_dim(Why::Data)
+    };
     let mut out = vec![Fact::new(S32, vec![n].into())];
     if form == Form::V5 {
         out.push(Fact::new(cx.dtype(1), vec![n].into()));

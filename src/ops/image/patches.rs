@@ -1,4 +1,4 @@
-//! Windows of an image laid out as channels.
+//! `ExtractImagePatches`: windows of an image, with the elements of each window as channels.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Dim, PadDim, SliceDim, WindowDim};
 use crate::ops::ShapeCtx;
@@ -8,16 +8,17 @@ use crate::ops::row::op;
 use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("ExtractImagePatches", "images -> patches", extract).shape(extract_shape).work(Work::Nothing),
+    op("ExtractImagePatches", "images -> patches", extract).shape(extract_shape).work(Work::None),
 ];
 
-/// The largest window that is laid out: each of its elements is one slice.
+/// Largest number of elements of a window; each of them becomes a slice.
 const MOST: u64 = 4096;
 
-/// Shapes: `[n, h, w, c]` -> `[n, out_h, out_w, rows * columns * c]`, row-major in the window.
+/// Lowers `ExtractImagePatches`. Shapes: `[n, h, w, c]` -> `[n, out_h, out_w, rows * columns * c]`, row-major within the
+/// window.
 fn extract(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = cx.dims(0)?;
     if dims.len() != 4 {
@@ -58,10 +59,10 @@ fn extract(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
     }
     let y = cx.b.concatenate(&parts, 3);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Element `k` of every window over `n` elements, as a slice of the padded axis.
+/// Slice of the padded axis with element `k` of every window over `n` elements.
 fn offsets(w: &WindowDim, n: Dim, k: Dim) -> Result<SliceDim> {
     let out = w.output_size(n).ok_or_else(|| Error::user(Code::TooLarge, "a size of a window overflows"))?;
     if out == 0 {
@@ -73,7 +74,7 @@ fn offsets(w: &WindowDim, n: Dim, k: Dim) -> Result<SliceDim> {
 }
 
 fn extract_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let mut dims = cx.of_rank(0, 4)?;
+    let mut dims = cx.dims_of_rank(0, 4)?;
     let list = |name: &str| positive(cx.node.ints(name).unwrap_or(&[]), name, 4);
     let (size, strides, dilations) = (list("ksizes")?, list("strides")?, list("rates")?);
     let padding = if cx.node.str("padding") == Some("SAME") { Padding::Same } else { Padding::Valid };
@@ -82,5 +83,5 @@ fn extract_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         dims[axis] = args.window_count(cx, axis, dims[axis], InferredDim::Known(size[axis].known()))?;
     }
     dims[3] = cx.mul(dims[3], InferredDim::Known(size[1].saturating_mul(size[2]).known()));
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }

@@ -1,4 +1,4 @@
-//! Images seen through projective transforms that are known at run time.
+//! `ImageProjectiveTransform`: images under projective transforms known at run time.
 use super::crop::at_places;
 use super::resize::resize_dims;
 use crate::diag::{Code, Error, Result};
@@ -13,7 +13,7 @@ use crate::tensor::DType;
 
 const REAL: &str = "images: u8, s32, s64, f16, bf16, f32, f64; transforms: f32";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("ImageProjectiveTransformV2", "images transforms output_shape -> transformed_images", projective)
@@ -31,7 +31,8 @@ enum Fill {
     Nearest,
 }
 
-/// Each pixel of the result from where its transform leads in the image.
+/// Lowers the projective transform: each pixel of the result is read from the position in the image to which its transform maps
+/// it.
 ///
 /// Shapes: images `[batch, h, w, c]`, transforms `[batch, 8]` or `[1, 8]` -> `[batch, out_h, out_w, c]`.
 fn projective(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -59,9 +60,9 @@ fn projective(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let b = &mut *cx.b;
     let fill = b.convert(fill, dtype);
     if crate::symbolic::has_zero(&image) {
-        // no pixel is in the image
+        // No pixel of the result lies in the image.
         let y = b.broadcast(fill, &[&grid[..], &[*depth]].concat(), &[]);
-        return cx.one(y);
+        return cx.one_output(y);
     }
     let view = View { x, fill, grid };
     let (at_row, at_column, is_finite) = places(b, transforms, grid);
@@ -71,7 +72,7 @@ fn projective(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = b.dims(y).to_vec();
     let (is_finite, fill) = (b.broadcast(is_finite, &dims, &[0, 1, 2]), b.broadcast(fill, &dims, &[]));
     let y = b.select(is_finite, y, fill);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn fill_mode(cx: &LowerCtx) -> Result<Fill> {
@@ -84,7 +85,7 @@ fn fill_mode(cx: &LowerCtx) -> Result<Fill> {
     }
 }
 
-/// Where each pixel of the grid lies in the image, row and column, and whether it lies anywhere.
+/// Row and column in the image of each pixel of the output grid, and whether the position is finite.
 fn places(b: &mut Builder, transforms: InstId, grid: [Dim; 3]) -> (InstId, InstId, InstId) {
     let all = [grid[0], Dim::from(8)];
     let transforms = b.convert(transforms, DType::F32);
@@ -110,7 +111,7 @@ fn places(b: &mut Builder, transforms: InstId, grid: [Dim; 3]) -> (InstId, InstI
     (row, column, compare_scalar(b, Direction::Ne, depth, 0.0))
 }
 
-/// The coordinate in an image of `n` pixels that one outside of it stands for.
+/// Coordinate in an image of `n` pixels for a coordinate that may lie outside, by the fill mode.
 fn mapped(b: &mut Builder, at: InstId, n: Dim, mode: Fill) -> InstId {
     let last = n - 1;
     let inner = match mode {
@@ -125,21 +126,21 @@ fn mapped(b: &mut Builder, at: InstId, n: Dim, mode: Fill) -> InstId {
     b.min(inner, high)
 }
 
-/// A number without what is behind its point.
+/// Number rounded towards zero.
 fn truncated(b: &mut Builder, x: InstId) -> InstId {
     let (down, up) = (b.unary(ScalarOp::Floor, x), b.unary(ScalarOp::Ceil, x));
     let is_negative = compare_scalar(b, Direction::Lt, x, 0.0);
     b.select(is_negative, up, down)
 }
 
-/// `[dcba|abcd|dcba]`
+/// Coordinate in an image continued by reflection, `[dcba|abcd|dcba]`.
 fn reflected(b: &mut Builder, at: InstId, n: Dim) -> InstId {
     let turns = mul_scalar(b, at, -1.0);
     let period = b.full_like(at, 2 * n);
     let turns = b.div(turns, period);
     let turns = truncated(b, turns);
     let turned = b.mul(turns, period);
-    // before the image `turns` are whole periods to go up, behind it minus those to go down
+    // `turned` counts whole periods: added in front of the image, subtracted behind it.
     let inside = b.add(turned, at);
     let up = b.add(inside, period);
     let opposite = mul_scalar(b, inside, -1.0);
@@ -153,7 +154,7 @@ fn reflected(b: &mut Builder, at: InstId, n: Dim) -> InstId {
     by_side(b, at, n - 1, [before, behind])
 }
 
-/// `[abcd|abcd|abcd]`
+/// Coordinate in an image continued periodically, `[abcd|abcd|abcd]`.
 fn wrapped(b: &mut Builder, at: InstId, n: Dim) -> InstId {
     let last = n - 1;
     let steps = b.full_like(at, last.max(1));
@@ -165,7 +166,8 @@ fn wrapped(b: &mut Builder, at: InstId, n: Dim) -> InstId {
     by_side(b, at, last, [before, behind])
 }
 
-/// Selects `before` for coordinates in front of the first pixel, `behind` for those past the last one, and the coordinate itself between.
+/// Selects `before` for coordinates in front of the first pixel, `behind` for those past the last one, else the coordinate
+/// itself.
 fn by_side(b: &mut Builder, at: InstId, last: Dim, [before, behind]: [InstId; 2]) -> InstId {
     let is_before = compare_scalar(b, Direction::Lt, at, 0.0);
     let is_behind = compare_scalar(b, Direction::Gt, at, last);
@@ -173,17 +175,17 @@ fn by_side(b: &mut Builder, at: InstId, last: Dim, [before, behind]: [InstId; 2]
     b.select(is_before, before, rest)
 }
 
-/// Images that are read at a grid of places.
+/// Images that are sampled at a grid of positions.
 struct View {
     x: InstId,
     /// Value of pixels outside of the image, a scalar.
     fill: InstId,
-    /// Batch, rows and columns.
+    /// Batch, rows and columns of the grid.
     grid: [Dim; 3],
 }
 
 impl View {
-    /// The pixels at whole coordinates; outside of the images what fills them.
+    /// Pixels at whole coordinates; the fill value outside of the images.
     fn read(&self, b: &mut Builder, row: InstId, column: InstId) -> InstId {
         let image = b.dims(self.x).to_vec();
         let mut within = |at: InstId, n: Dim| {
@@ -210,7 +212,7 @@ impl View {
         let column = b.unary(ScalarOp::RoundNearestAfz, column);
         self.read(b, row, column)
     }
-    /// The four pixels around each place, weighed in f32 by how near they are.
+    /// Bilinear interpolation of the four pixels around each position, in f32.
     fn bilinear(&self, b: &mut Builder, row: InstId, column: InstId) -> InstId {
         let (top, left) = (b.unary(ScalarOp::Floor, row), b.unary(ScalarOp::Floor, column));
         let (bottom, right) = (add_scalar(b, top, 1.0), add_scalar(b, left, 1.0));
@@ -234,9 +236,9 @@ impl View {
     }
 }
 
-/// The size is what input 2 says.
+/// Shape function: height and width are those in input 2.
 fn projective_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dtype = cx.dtype(0);
     let dims = resize_dims(cx, 2)?;
-    cx.one(dtype, dims)
+    cx.one_output(dtype, dims)
 }

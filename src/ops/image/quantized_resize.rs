@@ -1,4 +1,4 @@
-//! Bilinear resizing of quantized images: integers in fixed point, as TensorFlow's kernel has it.
+//! Bilinear resizing of quantized images in fixed-point integers, as TensorFlow's kernel does it.
 use super::resize::{Sampling, interpolate, pixels, resize_dims, take};
 use crate::diag::Result;
 use crate::graph::TfType;
@@ -9,7 +9,7 @@ use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::tensor::{DType, Tensor};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("QuantizedResizeBilinear", "images size min max -> resized_images out_min out_max", resize).shape(shape).constants(&[1]).dtypes("u8, s32, f32"),
@@ -21,7 +21,7 @@ fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![Fact::new(cx.dtype(0), dims.into()), end.clone(), end])
 }
 
-/// Types and precision of the interpolation of one element type.
+/// Fixed-point format in which images of one element type are interpolated.
 #[derive(Clone, Copy)]
 struct FixedPoint {
     work: DType,
@@ -29,13 +29,13 @@ struct FixedPoint {
 }
 
 impl FixedPoint {
-    /// One, in fixed point.
+    /// The number one in fixed point.
     fn one(self) -> i64 {
         1 << self.bits
     }
 }
 
-/// Lower and upper element of each result along an axis, and the weight of the upper one.
+/// Lower and upper input element of each output along an axis, and the weight of the upper one.
 type Taps = Vec<(u64, u64, f32)>;
 
 fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -69,7 +69,7 @@ fn in_floats(b: &mut Builder, x: InstId, [rows, columns]: &[Taps; 2]) -> InstId 
     interpolate(b, x, 1, rows)
 }
 
-/// The lower and the upper elements along an axis, and the weights of the upper ones as integers.
+/// Lower and upper elements along an axis, and the weights of the upper ones as fixed-point integers.
 fn neighbors(b: &mut Builder, x: InstId, axis: usize, taps: &Taps, point: FixedPoint) -> [InstId; 3] {
     let lower: Vec<u64> = taps.iter().map(|t| t.0).collect();
     let upper: Vec<u64> = taps.iter().map(|t| t.1).collect();
@@ -81,10 +81,10 @@ fn neighbors(b: &mut Builder, x: InstId, axis: usize, taps: &Taps, point: FixedP
     [lower, upper, b.broadcast(weights, &dims, &[axis])]
 }
 
-/// Columns before rows; between them numbers are `one` times as large, and quotients are rounded towards zero.
+/// Interpolates columns, then rows. Values between the two steps are scaled by `one`; quotients are rounded towards zero.
 fn in_fixed_point(b: &mut Builder, x: InstId, [rows, columns]: &[Taps; 2], point: FixedPoint) -> InstId {
     let dtype = b.dtype(x);
-    // a quantized integer of the kernel becomes another number by way of f32
+    // TensorFlow's kernel converts a quantized integer by way of f32.
     let x = b.convert(x, DType::F32);
     let x = b.convert(x, point.work);
     let [left, right, weights] = neighbors(b, x, 2, columns, point);

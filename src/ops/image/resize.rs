@@ -1,15 +1,15 @@
 //! Resizing of images `[batch, height, width, channels]` to constant sizes.
 //!
-//! Which rows and columns are read, and with what weights, is computed here in f32 as TensorFlow does, so that it is exact; the
-//! module gets slices, repetitions or gathers with constant indices; where sizes vary it computes the same (`sampled.rs`). Columns are
-//! interpolated before rows.
+//! The rows and columns to read and their weights are computed at compile time, in f32 as TensorFlow does, so that they are
+//! exact. The module contains slices, repetitions or gathers with constant indices. For open sizes the module computes the same
+//! at run time (`sampling.rs`). Columns are interpolated before rows.
 use super::sampling;
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
 use crate::hlo::open::{Builder, InstId};
 use crate::hlo::open::{DotDims, SliceDim};
 use crate::ops::ShapeCtx;
-use crate::ops::fact::{Fact, Int};
+use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::nn::wide;
 use crate::ops::row::op;
 use crate::ops::shape::same_as_second;
@@ -21,27 +21,27 @@ use crate::tensor::{DType, Tensor};
 const REAL: &str = "s8, u8, s16, u16, s32, s64, f16, bf16, f32, f64";
 const FLOATS: &str = "f16, bf16, f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("ResizeBilinear",            "images size -> resized_images", bilinear).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL).work(Work::EachResult(9)),
-    op("ResizeNearestNeighbor",     "images size -> resized_images", nearest).shape(|cx| resize_shape(cx, cx.dtype(0))).constants(&[1]).dtypes(REAL).work(Work::Nothing),
+    op("ResizeBilinear",            "images size -> resized_images", bilinear).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL).work(Work::PerOutputElement(9)),
+    op("ResizeNearestNeighbor",     "images size -> resized_images", nearest).shape(|cx| resize_shape(cx, cx.dtype(0))).constants(&[1]).dtypes(REAL).work(Work::None),
     op("ResizeBicubic",             "images size -> resized_images", bicubic).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL),
     op("ResizeBilinearGrad",        "grads original_image -> output", bilinear_grad).shape(same_as_second).dtypes(FLOATS),
     op("ResizeBicubicGrad",         "grads original_image -> output", bicubic_grad).shape(same_as_second).dtypes("f32, f64"),
     op("ResizeNearestNeighborGrad", "grads size -> output", nearest_grad).shape(|cx| resize_shape(cx, cx.dtype(0))).constants(&[1]).dtypes(REAL),
 ];
 
-/// Where an output coordinate lies in the input.
+/// Convention that maps an output coordinate to an input coordinate.
 #[derive(Clone, Copy)]
 pub struct Sampling {
-    /// The corners of image and result are the same elements.
+    /// Whether the corner elements of image and result coincide.
     pub align_corners: bool,
-    /// Elements lie in the middle of their pixels.
+    /// Whether elements lie at the centers of their pixels.
     pub half_pixel_centers: bool,
 }
 
-/// The attributes of a resize.
+/// Attributes and sizes of a resize op.
 struct Args {
     sampling: Sampling,
     /// Height and width of the input.
@@ -59,15 +59,15 @@ impl Sampling {
         }
         Ok(sampling)
     }
-    /// The step from one pixel of a result of `to` to the next, in pixels of an image of `from`.
+    /// Step between two pixels of a result of size `to`, in pixels of an image of size `from`.
     pub fn scale(self, from: u64, to: u64) -> f32 {
         if self.align_corners && to > 1 { (from - 1) as f32 / (to - 1) as f32 } else { from as f32 / to as f32 }
     }
-    /// The source coordinate of output `i`.
+    /// Source coordinate of output `i`.
     fn source(self, i: u64, scale: f32) -> f32 {
         if self.half_pixel_centers { (i as f32 + 0.5) * scale - 0.5 } else { i as f32 * scale }
     }
-    /// The nearest source element for each of `to` outputs.
+    /// Nearest source element of each of `to` outputs.
     fn nearest(self, from: u64, to: u64) -> Vec<u64> {
         let scale = self.scale(from, to);
         let one = |i: u64| {
@@ -80,7 +80,7 @@ impl Sampling {
         };
         (0..to).map(one).collect()
     }
-    /// `(lower, upper, weight of upper)` for each of `to` outputs.
+    /// Lower source element, upper source element and weight of the upper one, for each of `to` outputs.
     pub(super) fn linear(self, from: u64, to: u64) -> Vec<(u64, u64, f32)> {
         let scale = self.scale(from, to);
         let one = |i: u64| {
@@ -95,7 +95,7 @@ impl Sampling {
 
 impl Args {
     fn parse(cx: &mut LowerCtx) -> Result<Args> {
-        let size = cx.sizes_said(1)?;
+        let size = cx.sizes_from_input(1)?;
         let [height, width] = size[..] else {
             return Err(cx.mismatch(format!("the size must be two numbers, not {size:?}")));
         };
@@ -108,7 +108,7 @@ impl Args {
         }
         Ok(Args { sampling: Sampling::parse(cx)?, from: [image[1], image[2]], to: [pixels(to[0])?, pixels(to[1])?] })
     }
-    /// How the elements of the result along `axis` (1 or 2) are found.
+    /// Sizes along `axis` (1 or 2), as numbers unless one is open.
     fn line(&self, axis: usize) -> Line {
         let (from, to) = (self.from[axis - 1], self.to[axis - 1]);
         match from.varies() || to.varies() {
@@ -118,34 +118,34 @@ impl Args {
     }
 }
 
-/// The sizes of an image and of a result along one axis.
+/// Sizes of an image and of the resized image along one axis.
 enum Line {
-    /// Numbers: which elements are read is computed here.
+    /// Fixed sizes: the elements to read are computed at compile time.
     Fixed {
-        /// The size of the image.
+        /// Size of the image.
         from: u64,
-        /// The size of the result.
+        /// Size of the result.
         to: u64,
     },
-    /// Sizes that may be others in another call: which elements are read is computed by the module.
+    /// Open sizes: the elements to read are computed by the module.
     Varying {
-        /// The size of the image.
+        /// Size of the image.
         from: Dim,
-        /// The size of the result.
+        /// Size of the result.
         to: Dim,
     },
 }
 
-/// A number of rows or columns that a result may have.
+/// Checks a number of rows or columns.
 ///
 /// # Errors
-/// `Code::TooLarge` for others.
+/// `Code::TooLarge` unless it is in `1..=2^24`.
 pub fn pixels(n: Dim) -> Result<Dim> {
     let is_sound = (n.varies() || n > 0) && n <= 1i64 << 24;
     if is_sound { Ok(n) } else { Err(Error::user(Code::TooLarge, format!("a size of {n} pixels"))) }
 }
 
-/// Elements `index` along `axis`: a slice or a repetition where they form one, else a gather.
+/// Elements `index` along `axis`: a slice or a repetition if they form one, else a gather.
 pub(super) fn take(b: &mut Builder, x: InstId, axis: usize, index: &[u64]) -> InstId {
     let dims = b.dims(x).to_vec();
     let n = dims[axis];
@@ -171,7 +171,7 @@ pub(super) fn take(b: &mut Builder, x: InstId, axis: usize, index: &[u64]) -> In
     b.take(x, axis, indices, index.is_sorted())
 }
 
-/// Each element along `axis` `times` times.
+/// Array with each element along `axis` repeated `times` times.
 fn repeated(b: &mut Builder, x: InstId, axis: usize, times: u64) -> InstId {
     let dims = b.dims(x).to_vec();
     let mut wide = dims.clone();
@@ -183,13 +183,13 @@ fn repeated(b: &mut Builder, x: InstId, axis: usize, times: u64) -> InstId {
     b.reshape(x, &out)
 }
 
-/// One number for each element along `axis`, over an array of these sizes.
+/// Weights, one for each element along `axis`, broadcast to these sizes.
 fn weights(b: &mut Builder, values: &[f32], axis: usize, dims: &[Dim]) -> InstId {
     let line = b.constant(Tensor::of(&[values.len() as u64], values));
     b.broadcast(line, dims, &[axis])
 }
 
-/// `lower + (upper - lower) * weight` along one axis.
+/// Linear interpolation along one axis: `lower + (upper - lower) * weight`.
 pub(super) fn interpolate(b: &mut Builder, x: InstId, axis: usize, taps: &[(u64, u64, f32)]) -> InstId {
     let lower: Vec<u64> = taps.iter().map(|t| t.0).collect();
     let low = take(b, x, axis, &lower);
@@ -216,7 +216,7 @@ fn bilinear(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             Line::Fixed { from, to } => interpolate(cx.b, y, axis, &args.sampling.linear(from, to)),
         };
     }
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn nearest(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -228,13 +228,13 @@ fn nearest(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             Line::Fixed { from, to } => take(cx.b, y, axis, &args.sampling.nearest(from, to)),
         };
     }
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// The four taps of a cubic convolution for each output: index and weight.
+/// Four taps of a cubic convolution for each output: index and weight.
 ///
-/// Source: Keys, "Cubic convolution interpolation" (1981); as in TensorFlow the position is rounded to 1/1024, the parameter is
-/// -0.5 with half-pixel centres (taps outside the image count nothing) and -0.75 without (they repeat the edge).
+/// Source: Keys, "Cubic convolution interpolation" (1981). As in TensorFlow the position is rounded to 1/1024. The parameter is
+/// -0.5 with half-pixel centers, where taps outside of the image are left out, and else -0.75, where they repeat the edge.
 fn cubic_taps(sampling: Sampling, from: u64, to: u64) -> Vec<[(u64, f32); 4]> {
     let a: f32 = if sampling.half_pixel_centers { -0.5 } else { -0.75 };
     let near = |x: f32| ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0;
@@ -285,10 +285,10 @@ fn bicubic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
         y = total.unwrap_or(y);
     }
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// A matrix `[to, from]` in the type `dtype` with these entries summed up.
+/// Matrix `[to, from]` of type `dtype`; entries at one position are added up.
 pub fn matrix(b: &mut Builder, dtype: DType, to: u64, from: u64, entries: &[(u64, u64, f32)]) -> Result<InstId> {
     let count = crate::tensor::element_count(&[to, from])
         .filter(|&n| n <= 1 << 26)
@@ -301,7 +301,7 @@ pub fn matrix(b: &mut Builder, dtype: DType, to: u64, from: u64, entries: &[(u64
     Ok(b.convert(m, dtype))
 }
 
-/// `x` with `axis` (1 or 2 of 4) contracted with the last dimension of `m`.
+/// Contracts `axis` (1 or 2 of 4) of `x` with the last dimension of the matrix `m`.
 pub fn apply(b: &mut Builder, m: InstId, x: InstId, axis: usize) -> InstId {
     let dims = DotDims { lhs_contracting: vec![axis], rhs_contracting: vec![1], ..DotDims::default() };
     let y = b.dot(x, m, dims);
@@ -309,7 +309,7 @@ pub fn apply(b: &mut Builder, m: InstId, x: InstId, axis: usize) -> InstId {
     b.transpose(y, perm)
 }
 
-/// The transpose of the interpolation, as two products with constant matrices.
+/// Lowers the gradient of bilinear resizing: the transposed interpolation, as two products with constant matrices.
 fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (grad, image) = (cx.dims(0)?, cx.dims(1)?);
     if grad.len() != 4 {
@@ -336,10 +336,10 @@ fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         y = apply(cx.b, m, y, axis);
     }
     let y = cx.b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// The transpose of the convolution, as two products with constant matrices.
+/// Lowers the gradient of bicubic resizing: the transposed convolution, as two products with constant matrices.
 fn bicubic_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (grad, image) = (cx.dims(0)?, cx.dims(1)?);
     if grad.len() != 4 {
@@ -363,10 +363,10 @@ fn bicubic_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         };
         y = apply(cx.b, m, y, axis);
     }
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Each element of the gradient is added to the element that it was read from.
+/// Lowers the gradient of nearest-neighbor resizing: each element of the gradient is added to the element it was read from.
 fn nearest_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (grad, size) = (cx.dims(0)?, cx.constant_dims(1)?);
     let ([height, width], 4) = (&size[..], grad.len()) else {
@@ -390,26 +390,26 @@ fn nearest_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         };
         y = apply(cx.b, m, y, axis);
     }
-    cx.one(y)
+    cx.one_output(y)
 }
 
 const F32: Option<TfType> = Some(TfType::Data(DType::F32));
 
-/// Height and width are what input 1 says.
+/// Shape function of resize ops: height and width are those in input 1.
 pub fn resize_shape(cx: &mut ShapeCtx, dtype: Option<TfType>) -> Result<Vec<Fact>> {
     let dims = resize_dims(cx, 1)?;
-    cx.one(dtype, dims)
+    cx.one_output(dtype, dims)
 }
 
-/// The sizes of the images with those in the place of height and width that input `i` says.
+/// Sizes of the images, with height and width replaced by those in input `i`.
 pub fn resize_dims(cx: &mut ShapeCtx, i: usize) -> Result<Vec<InferredDim>> {
-    let mut dims = cx.of_rank(0, 4)?;
-    let sizes = cx.ints(i).unwrap_or_else(|| vec![Int::Unknown; 2]);
+    let mut dims = cx.dims_of_rank(0, 4)?;
+    let sizes = cx.partial_ints(i).unwrap_or_else(|| vec![InferredInt::Unknown; 2]);
     if sizes.len() != 2 {
         return Err(cx.mismatch("the size must be two numbers"));
     }
     for (d, size) in dims[1..3].iter_mut().zip(sizes) {
-        *d = size.size().unwrap_or_else(|| cx.fresh(Why::Value(i)));
+        *d = size.size().unwrap_or_else(|| cx.fresh_dim(Why::Value(i)));
     }
     Ok(dims)
 }

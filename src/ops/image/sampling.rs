@@ -1,4 +1,4 @@
-//! Where resized images are read, computed by the module itself: for sizes that vary.
+//! Sampling positions and weights of resized images for open sizes, computed by the module at run time.
 use super::resize::Sampling;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::expr::formula;
@@ -6,20 +6,20 @@ use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The places of the elements of a result along one axis in the image that it is read from.
+/// Positions in the source image of the elements of a result along one axis.
 struct SamplePositions {
-    /// `f32[to]`: the coordinate of each in the image.
+    /// `f32[to]`: coordinate of each element in the image.
     at: InstId,
-    /// `s32[]`: the last element of the image.
+    /// `s32[]`: index of the last element of the image.
     last: InstId,
 }
 
-/// `s32[]`; sizes of images are at most 2^24.
+/// Size as an `s32[]`; sizes of images are at most 2^24.
 fn number(b: &mut Builder, n: Dim) -> InstId {
     b.scalar(DType::S32, n)
 }
 
-/// The factor from places in the result to places in the image, `f32[]`.
+/// Scale from positions in the result to positions in the image, `f32[]`.
 pub fn scale(b: &mut Builder, sampling: Sampling, from: Dim, to: Dim) -> InstId {
     let (from, to) = (number(b, from), number(b, to));
     let ratio = |b: &mut Builder, x: InstId, y: InstId| {
@@ -53,7 +53,7 @@ impl SamplePositions {
         let (one, count) = (number(b, Dim::from(1)), number(b, from));
         SamplePositions { at, last: b.sub(count, one) }
     }
-    /// Elements of the image for coordinates that are whole numbers: `s32[to]`.
+    /// Elements of the image at coordinates that are whole numbers, clamped to the image: `s32[to]`.
     fn elements(&self, b: &mut Builder, at: InstId) -> InstId {
         let zero = b.scalar(DType::F32, 0.0);
         let at = b.max(at, zero);
@@ -62,15 +62,15 @@ impl SamplePositions {
     }
 }
 
-/// Elements of an image that those of a result are made of, along one axis: one for each of them.
+/// Interpolation tap along one axis: one source element for each element of the result.
 pub struct Tap {
-    /// `s32[to]`: which elements.
+    /// `s32[to]`: index of the source element.
     index: InstId,
-    /// `f32[to]`: how much each counts.
+    /// `f32[to]`: weight of the source element.
     weight: InstId,
 }
 
-/// The element of an image that is nearest to each of a result. The sizes are those of the image and of the result.
+/// Tap of nearest-neighbor interpolation, for an image of size `from` and a result of size `to`.
 pub fn nearest_tap(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> Tap {
     let places = SamplePositions::of(b, sampling, from, to);
     let rounding = match sampling.align_corners && !sampling.half_pixel_centers {
@@ -81,13 +81,13 @@ pub fn nearest_tap(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) ->
     Tap { index: places.elements(b, at), weight: b.full(DType::F32, &[to], 1.0) }
 }
 
-/// The elements of `x` along `axis` that are nearest to those of a result of `to`.
+/// Nearest-neighbor interpolation of `x` along `axis` to size `to`.
 pub fn nearest(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: Dim) -> InstId {
     let tap = nearest_tap(b, sampling, [b.dims(x)[axis], to]);
     b.take(x, axis, tap.index, true)
 }
 
-/// The elements below and above each of a result, with the weights of a line between them.
+/// Taps of linear interpolation: the elements below and above each position, with their weights.
 pub fn linear_taps(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> [Tap; 2] {
     let mut places = SamplePositions::of(b, sampling, from, to);
     if sampling.half_pixel_centers {
@@ -103,7 +103,7 @@ pub fn linear_taps(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) ->
     [Tap { index: lower, weight: b.sub(one, weight) }, Tap { index: upper, weight }]
 }
 
-/// Linear interpolation of `x` along `axis`, at `to` places.
+/// Linear interpolation of `x` along `axis` to size `to`.
 pub fn linear(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: Dim) -> InstId {
     let [lower, upper] = linear_taps(b, sampling, [b.dims(x)[axis], to]);
     let (low, high) = (b.take(x, axis, lower.index, true), b.take(x, axis, upper.index, true));
@@ -114,7 +114,7 @@ pub fn linear(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: D
     b.add(low, part)
 }
 
-/// The four elements of a cubic convolution around each of a result: what `resize::cubic_taps` computes for sizes that are known.
+/// Four taps of a cubic convolution, as `resize::cubic_taps` computes them for fixed sizes.
 pub fn cubic_taps(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> Vec<Tap> {
     let mut places = SamplePositions::of(b, sampling, from, to);
     let half = b.scalar(DType::F32, 0.5);
@@ -148,7 +148,7 @@ pub fn cubic_taps(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> 
     taps
 }
 
-/// The weight of element `k` of the four around a place that is `t` behind the second of them.
+/// Weight of tap `k` of the four around a position that is `t` behind the second of them.
 fn cubic_weight(b: &mut Builder, sampling: Sampling, t: InstId, k: u8) -> InstId {
     let a = if sampling.half_pixel_centers { -0.5 } else { -0.75 };
     formula(b, [t], |[t]| {
@@ -165,7 +165,7 @@ fn cubic_weight(b: &mut Builder, sampling: Sampling, t: InstId, k: u8) -> InstId
     })
 }
 
-/// A weight as a part of the total of all weights; unchanged where these cancel each other.
+/// Weight divided by the total of all weights; unchanged if the total is nearly zero.
 pub fn share(b: &mut Builder, weight: InstId, total: InstId) -> InstId {
     let part = b.div(weight, total);
     let magnitude = b.unary(ScalarOp::Abs, total);
@@ -173,7 +173,7 @@ pub fn share(b: &mut Builder, weight: InstId, total: InstId) -> InstId {
     b.select(is_large, part, weight)
 }
 
-/// Cubic interpolation of `x` along `axis`. The sizes are those of the image and of the result.
+/// Cubic interpolation of `x` along `axis`; `sizes` are those of the image and of the result.
 pub fn cubic(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, sizes: [Dim; 2]) -> InstId {
     let mut total = None;
     for tap in cubic_taps(b, sampling, sizes) {
@@ -186,7 +186,7 @@ pub fn cubic(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, sizes:
     total.unwrap_or(x)
 }
 
-/// A matrix `[from, to]` in the type `dtype` of the weights with which elements of an image go into those of a result.
+/// Matrix `[from, to]` of type `dtype` with the weights of the taps.
 pub fn matrix(b: &mut Builder, dtype: DType, taps: &[Tap], [from, to]: [Dim; 2]) -> InstId {
     let dims = [from, to];
     let row = b.iota(DType::S32, &dims, 0);

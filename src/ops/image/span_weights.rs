@@ -1,4 +1,4 @@
-//! Weights of spans of pixels, computed by the module itself: for sizes that vary. `spans.rs` computes the same for sizes that are known.
+//! Weights of spans of pixels for open sizes, computed by the module at run time; `spans.rs` computes the same for fixed sizes.
 use super::resize::Sampling;
 use super::sampling;
 use super::spans::ResampleKernel;
@@ -8,12 +8,12 @@ use crate::ops::math::special::compare_scalar;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The numbers of the pixels of a result and of an image along one axis, `f32[to, from]` each.
+/// Indices of the pixels of the result and of the image along one axis, `f32[to, from]` each.
 fn pixels(b: &mut Builder, [from, to]: [Dim; 2]) -> [InstId; 2] {
     [0, 1].map(|axis| b.iota(DType::F32, &[to, from], axis))
 }
 
-/// How much of each pixel of the image each pixel of the result covers, over what it covers in all: `f32[to, from]`.
+/// Fraction of each result pixel's span that each image pixel covers: `f32[to, from]`.
 pub fn covered(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> InstId {
     let [place, pixel] = pixels(b, [from, to]);
     let scale = sampling::scale(b, sampling, from, to);
@@ -24,9 +24,9 @@ pub fn covered(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> Ins
         let is_within = pixel.lt(start).and(behind.gt(end));
         let overlap = smaller(behind, end) - pixel.max(start);
         let share = scale.when(is_within, overlap.max(0.0));
-        // what is behind the image counts as its last pixel
+        // The part of a span behind the image counts as its last pixel.
         let beyond = (end - count).max(0.0).when(behind.equals(count), 0.0);
-        // the corners of an image of one pixel are that pixel
+        // With `align_corners` the span of an image of one pixel is empty, and stands for that pixel.
         ((share + beyond) / scale).when(scale.gt(0.0), 1.0)
     })
 }
@@ -35,16 +35,16 @@ fn smaller<'s, 'b>(x: ArrayExpr<'s, 'b>, y: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 
     x.apply2(ScalarOp::Minimum, y)
 }
 
-/// Where an image is scaled and moved to along one axis: `f32[]` each.
+/// Scale and translation of an image along one axis: `f32[]` each.
 pub struct Moved {
-    /// Pixels of the result a pixel of the image.
+    /// Pixels of the result per pixel of the image.
     pub scale: InstId,
-    /// How far the result is moved, in its pixels.
+    /// Translation, in pixels of the result.
     pub translation: InstId,
 }
 
-/// The weights `f32[to, from]` of the pixels around the place of each pixel of the result, which add up to 1. A place outside of the image
-/// has none.
+/// Resampling weights `f32[to, from]` of the image pixels around the source position of each result pixel; they add up to 1. A
+/// position outside of the image has no weights.
 pub fn moved(b: &mut Builder, how: &Moved, kernel: ResampleKernel, antialias: bool, [from, to]: [Dim; 2]) -> InstId {
     let dims = [to, from];
     let [place, pixel] = pixels(b, [from, to]);
@@ -72,7 +72,7 @@ pub fn moved(b: &mut Builder, how: &Moved, kernel: ResampleKernel, antialias: bo
     b.select(is_large, part, none)
 }
 
-/// How much a pixel counts at a distance.
+/// Weight of a pixel at distance `x`.
 fn weight<'s, 'b>(kernel: ResampleKernel, x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     use std::f64::consts::PI;
     match kernel {

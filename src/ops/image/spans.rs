@@ -1,7 +1,7 @@
-//! Resizing by weighted sums of spans of pixels: by area, and by a kernel with any scale and translation.
+//! Resizing by weighted sums of spans of pixels: area averages, and resampling kernels with any scale and translation.
 //!
-//! The weights are computed here in f32 as TensorFlow does; the module gets two products with constant matrices. Where sizes vary it computes
-//! the weights too (`span_weights.rs`).
+//! The weights are computed at compile time in f32, as TensorFlow does; the module has two products with constant matrices. For
+//! open sizes it computes the weights, too (`span_weights.rs`).
 use super::resize::{Sampling, apply, matrix, pixels, resize_shape};
 use super::span_weights;
 use crate::diag::Result;
@@ -14,7 +14,7 @@ use crate::tensor::DType;
 
 const REAL: &str = "s8, u8, s16, u16, s32, s64, f16, bf16, f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("ResizeArea",        "images size -> resized_images", area).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL),
@@ -26,13 +26,13 @@ pub const ROWS: &[OpRow] = &[
 
 const F32: Option<TfType> = Some(TfType::Data(DType::F32));
 
-/// A pixel of the result, a pixel of the image, and the weight of the second in the first.
+/// Matrix entry: index of the result pixel, index of the image pixel, and weight of the latter in the former.
 type Entry = (u64, u64, f32);
 
-/// The sizes of an image and of a result along one axis.
+/// Sizes of an image and of a result along one axis.
 type Sizes = [Dim; 2];
 
-/// Height and width of the image and of the result.
+/// Sizes along height and along width.
 fn sizes(cx: &LowerCtx) -> Result<[Sizes; 2]> {
     let (image, size) = (cx.dims(0)?, cx.constant_dims(1)?);
     let ([_, height, width, _], [rows, columns]) = (&image[..], &size[..]) else {
@@ -44,13 +44,14 @@ fn sizes(cx: &LowerCtx) -> Result<[Sizes; 2]> {
     Ok([[*height, pixels(*rows)?], [*width, pixels(*columns)?]])
 }
 
-/// The sizes as numbers, unless one of them varies: the module computes the weights then.
+/// Sizes as numbers; `None` if one is open, so that the module must compute the weights.
 fn fixed(sizes: [Sizes; 2]) -> Option<[(u64, u64); 2]> {
     let varies = sizes.iter().flatten().any(|size| size.varies());
     (!varies).then(|| sizes.map(|[from, to]| (from.known(), to.known())))
 }
 
-/// The image with its rows and columns weighted, columns first: `weights` gives a matrix `[to, from]` for an axis, 0 for rows.
+/// Image multiplied by a weight matrix along columns, then along rows; `weights` returns the matrix `[to, from]` of an axis, 0
+/// for rows.
 fn weighted(cx: &mut LowerCtx, weights: impl Fn(&mut LowerCtx, usize) -> Result<InstId>) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let mut y = cx.b.convert(x, DType::F32);
@@ -58,15 +59,15 @@ fn weighted(cx: &mut LowerCtx, weights: impl Fn(&mut LowerCtx, usize) -> Result<
         let m = weights(cx, axis - 1)?;
         y = apply(cx.b, m, y, axis);
     }
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Resizes images by matrices of constant weights, one for the rows and one for the columns.
+/// Resizes images by matrices of constant weights, one for rows and one for columns.
 fn weighted_by(cx: &mut LowerCtx, sizes: [(u64, u64); 2], entries: &[Vec<Entry>; 2]) -> Result<Vec<Value>> {
     weighted(cx, |cx, i| matrix(cx.b, DType::F32, sizes[i].1, sizes[i].0, &entries[i]))
 }
 
-/// The mean of what each pixel of the result covers of the image.
+/// Lowers `ResizeArea`: each result pixel is the mean of its span of the image.
 fn area(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let sizes = sizes(cx)?;
     let sampling = Sampling { align_corners: cx.flag("align_corners"), half_pixel_centers: false };
@@ -77,10 +78,10 @@ fn area(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     weighted_by(cx, known, &entries)
 }
 
-/// How much of each pixel of the image each pixel of the result covers, over what it covers in all.
+/// Fraction of each result pixel's span that each image pixel covers.
 fn covered(from: u64, to: u64, scale: f32) -> Vec<Entry> {
     if scale == 0.0 {
-        // the corners of an image of one pixel are that pixel
+        // The span of an image of one pixel is empty with `align_corners`, and stands for that pixel.
         return (0..to).map(|i| (i, 0, 1.0)).collect();
     }
     let mut entries = Vec::new();
@@ -100,7 +101,7 @@ fn covered(from: u64, to: u64, scale: f32) -> Vec<Entry> {
     entries
 }
 
-/// The image scaled and moved, each pixel of the result a sum of those around its place that a kernel weighs.
+/// Lowers `ScaleAndTranslate`: each result pixel is a sum of the pixels around its source position, weighted by a kernel.
 fn scale_and_translate(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let sizes = sizes(cx)?;
     let Some(known) = fixed(sizes) else { return weighted(cx, |cx, i| varying_weights(cx, i, sizes[i])) };
@@ -108,7 +109,7 @@ fn scale_and_translate(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     weighted_by(cx, known, &entries)
 }
 
-/// The weights `[to, from]` along axis `i` of an image that is scaled and moved, where its sizes vary.
+/// Resampling weights `[to, from]` along axis `i`, for open sizes.
 fn varying_weights(cx: &mut LowerCtx, i: usize, sizes: Sizes) -> Result<InstId> {
     let (kernel, antialias) = kernel(cx)?;
     let mut number = |input: usize| -> Result<InstId> {
@@ -124,7 +125,7 @@ fn varying_weights(cx: &mut LowerCtx, i: usize, sizes: Sizes) -> Result<InstId> 
     Ok(span_weights::moved(cx.b, &how, kernel, antialias, sizes))
 }
 
-/// The kernel, and whether it is as wide as the pixels of the result where these are larger.
+/// Resampling kernel, and whether antialiasing widens it when the image is reduced.
 fn kernel(cx: &LowerCtx) -> Result<(ResampleKernel, bool)> {
     let kernel = match cx.node.str("kernel_type") {
         Some(name) => {
@@ -135,7 +136,7 @@ fn kernel(cx: &LowerCtx) -> Result<(ResampleKernel, bool)> {
     Ok((kernel, cx.node.bool("antialias").unwrap_or(true)))
 }
 
-/// The transpose of that: each pixel of the gradient goes to the pixels that it is a sum of.
+/// Lowers the gradient of `ScaleAndTranslate`, the transpose of the weight matrices.
 fn scale_and_translate_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (grad, image) = (cx.dims(0)?, cx.dims(1)?);
     let (&[_, rows, columns, _], &[_, height, width, _]) = (&grad[..], &image[..]) else {
@@ -143,7 +144,7 @@ fn scale_and_translate_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     if crate::symbolic::has_zero(&grad) || height == 0 || width == 0 {
         let none = cx.b.full(DType::F32, &[grad[0], height, width, grad[3]], 0.0);
-        return cx.one(none);
+        return cx.one_output(none);
     }
     let sizes = [[height, rows], [width, columns]];
     let Some(known) = fixed(sizes) else {
@@ -156,7 +157,7 @@ fn scale_and_translate_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     weighted_by(cx, known.map(|(from, to)| (to, from)), &turned)
 }
 
-/// The weights of the pixels of an image that is scaled and moved, along rows and columns.
+/// Resampling weights along rows and columns.
 fn moved(cx: &LowerCtx, sizes: [(u64, u64); 2]) -> Result<[Vec<Entry>; 2]> {
     let (kernel, antialias) = kernel(cx)?;
     let pair = |cx: &LowerCtx, i: usize| {
@@ -174,7 +175,7 @@ fn moved(cx: &LowerCtx, sizes: [(u64, u64); 2]) -> Result<[Vec<Entry>; 2]> {
     Ok([0, 1].map(|i| line(i).spans(kernel, antialias)))
 }
 
-/// One axis of an image that is scaled and moved.
+/// Scale and translation along one axis, with the sizes.
 struct Line {
     from: u64,
     to: u64,
@@ -183,7 +184,7 @@ struct Line {
 }
 
 impl Line {
-    /// The weights of the pixels around the place of each pixel of the result. A place outside of the image has none.
+    /// Weights of the image pixels around the source position of each result pixel. A position outside of the image has none.
     fn spans(&self, kernel: ResampleKernel, antialias: bool) -> Vec<Entry> {
         let inverse = 1.0 / self.scale;
         let moved = -inverse * self.translation;
@@ -209,20 +210,20 @@ impl Line {
     }
 }
 
-/// How much a pixel counts at a distance.
+/// Resampling kernel: weight of a pixel as a function of distance.
 #[derive(Clone, Copy)]
 pub enum ResampleKernel {
-    /// A sinc under the lobe of another, as wide as the radius.
+    /// Sinc windowed by the main lobe of another sinc, as wide as the radius.
     Lanczos(f32),
-    /// A normal density with a deviation of half a pixel.
+    /// Normal density with a standard deviation of half a pixel.
     Gaussian,
-    /// All within half a pixel alike.
+    /// Constant within half a pixel.
     Box,
-    /// A line down to the next pixel.
+    /// Linear descent to zero at a distance of one pixel.
     Triangle,
-    /// The cubic convolution of Keys with the parameter -0.5.
+    /// Cubic convolution of Keys with the parameter -0.5.
     KeysCubic,
-    /// The cubic of Mitchell and Netravali with both parameters 1/3.
+    /// Cubic of Mitchell and Netravali with both parameters 1/3.
     MitchellCubic,
 }
 
@@ -240,7 +241,7 @@ impl ResampleKernel {
             _ => return None,
         })
     }
-    /// No pixel counts that is further away.
+    /// Distance beyond which the weight is zero.
     pub fn radius(self) -> f32 {
         match self {
             ResampleKernel::Lanczos(radius) => radius,

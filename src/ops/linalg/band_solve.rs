@@ -1,18 +1,18 @@
-//! Triangular systems given by their bands, and the gradient of Cholesky's factor.
+//! Banded triangular systems, and the gradient of the Cholesky factorization.
 use super::{adjoint, batched, line, square};
 use crate::diag::Result;
 use crate::hlo::open::Transpose;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::mul_scalar;
-use crate::ops::rounds::rounds;
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::Direction;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("BandedTriangularSolve", "matrix rhs -> output", banded_solve).shape(banded_shape).dtypes(super::FIELDS),
@@ -20,8 +20,8 @@ pub const ROWS: &[OpRow] = &[
     op("BatchCholeskyGrad",     "l grad -> output",     cholesky_gradient).shape(same).dtypes("f32, f64"),
 ];
 
-/// Solves systems of triangular matrices with `k` bands, in row `d` of lower ones what is `d` places left of the diagonal, in row
-/// `k - 1 - d` of upper ones what is `d` places right of it.
+/// Lowers `BandedTriangularSolve` for matrices of `k` bands. Row `d` of a lower matrix holds the elements `d` positions left of
+/// the diagonal; row `k - 1 - d` of an upper one holds those `d` positions right of it.
 ///
 /// Shapes: matrix `[batch.., k, n]`, rhs `[batch.., n, m]` -> `[batch.., n, m]`.
 fn banded_solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -41,17 +41,17 @@ fn banded_solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let transpose_a = if is_adjoint { Transpose::Adjoint } else { Transpose::No };
     let solve = Op::TriangularSolve { left_side: true, lower, unit_diagonal: false, transpose_a };
     let y = cx.b.add_inst(solve, &[a, b]);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Matrices `[batch.., n, n]` with the `count` bands next to the diagonal.
+/// Dense matrices `[batch.., n, n]` with the `count` bands at the diagonal and zeros elsewhere.
 fn whole(b: &mut Builder, bands: InstId, count: Dim, lower: bool) -> InstId {
     let dims = b.dims(bands).to_vec();
     let (rank, k, n) = (dims.len(), dims[dims.len() - 2], dims[dims.len() - 1]);
     let square = [&dims[..rank - 2], &[n, n]].concat();
     let by_row: Vec<usize> = (0..rank - 1).collect();
     let zeros = b.full(b.dtype(bands), &square, 0.0);
-    let parts = rounds(b, "place_band", count, &[zeros, bands], |b, d, parts| {
+    let parts = counted_loop(b, "place_band", count, &[zeros, bands], |b, d, parts| {
         let place = if lower {
             d
         } else {
@@ -68,7 +68,7 @@ fn whole(b: &mut Builder, bands: InstId, count: Dim, lower: bool) -> InstId {
     parts[0]
 }
 
-/// The gradient of a symmetric matrix from that of its factor: half of `l⁻ᵀ (p + pᵀ) l⁻¹`, with `p` the lower triangle of `lᵀ grad`, its
+/// Lowers the gradient of the Cholesky factorization: half of `l⁻ᵀ (p + pᵀ) l⁻¹`, with `p` the lower triangle of `lᵀ grad`, its
 /// diagonal halved. Source: Murray, "Differentiation of the Cholesky decomposition".
 fn cholesky_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, _) = square(cx, 0)?;
@@ -81,7 +81,7 @@ fn cholesky_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let (l, grad) = (cx.arg(0)?, cx.arg(1)?);
     if crate::symbolic::has_zero(&dims) {
-        return cx.one(grad);
+        return cx.one_output(grad);
     }
     let b = &mut *cx.b;
     let rank = dims.len();
@@ -102,22 +102,22 @@ fn cholesky_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let y = solve(true, Transpose::Adjoint, p);
     let y = solve(false, Transpose::No, y);
     let y = mul_scalar(cx.b, y, 0.5);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// The batch of both, rows and columns as the right side has them.
+/// Shape function of banded solves: the broadcast batch of both inputs, with the rows and columns of the right-hand side.
 fn banded_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     match (cx.ranked(0)?.as_deref(), cx.ranked(1)?.as_deref()) {
         (Some([batch @ .., _, n]), Some([other @ .., rows, m])) => {
             let batch = cx.broadcast(&Dims::ranked(batch), &Dims::ranked(other))?;
             let rows =
                 cx.merge_dim(*n, *rows).ok_or_else(|| cx.mismatch("bands and right side have different rows"))?;
-            cx.like(0, [batch.as_ranked().unwrap_or(&[]), &[rows, *m]].concat())
+            cx.one_output_like(0, [batch.as_ranked().unwrap_or(&[]), &[rows, *m]].concat())
         }
         (Some(_), Some(_)) => Err(cx.mismatch("matrices are needed")),
         (first, _) => {
             let dims = cx.unranked_from(usize::from(first.is_some()));
-            cx.like(0, dims)
+            cx.one_output_like(0, dims)
         }
     }
 }

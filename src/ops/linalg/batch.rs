@@ -1,4 +1,5 @@
-//! Names that ops on batches of matrices had before TensorFlow 1.0, and eigenvalues in one array with eigenvectors.
+//! Ops on batches of matrices under their names from before TensorFlow 1.0, and eigenvalues stacked on eigenvectors in one
+//! array.
 use super::jacobi::{eigen, eigen_of, svd};
 use super::least_squares::{least_squares, least_squares_shape};
 use super::{cholesky, determinant, determinant_shape, inverse, solve, solve_shape, square, triangular_solve};
@@ -13,7 +14,7 @@ use crate::tensor::DType;
 
 const REAL: &str = "f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("BatchCholesky",              "input -> output",        cholesky).shape(same).dtypes(REAL),
@@ -28,7 +29,8 @@ pub const ROWS: &[OpRow] = &[
     op("BatchSvd",                   "input -> s u v",         svd).dtypes(super::FIELDS),
 ];
 
-/// Eigenvalues of symmetric matrices `[batch.., n, n]` in rising order, and below them eigenvectors as columns: `[batch.., n + 1, n]`.
+/// Lowers `SelfAdjointEig`: eigenvalues of symmetric matrices `[batch.., n, n]` in ascending order, with the eigenvectors as
+/// columns below them: `[batch.., n + 1, n]`.
 fn stacked(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, n) = square(cx, 0)?;
     match cx.dtype(0)? {
@@ -43,7 +45,7 @@ fn stacked(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let values = b.reshape(values, &dims![count, 1, n]);
     let both = b.concatenate(&[values, vectors], 1);
     let both = b.reshape(both, &[batch, &[n + 1, n]].concat());
-    cx.one(both)
+    cx.one_output(both)
 }
 
 fn stacked_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -51,12 +53,12 @@ fn stacked_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some([batch @ .., rows, columns]) => {
             let n = cx.merge_dim(*rows, *columns).ok_or_else(|| cx.mismatch("square matrices are needed"))?;
             let longer = cx.add(n, crate::ops::symbols::InferredDim::Known(1));
-            cx.like(0, [batch, &[longer, n]].concat())
+            cx.one_output_like(0, [batch, &[longer, n]].concat())
         }
         Some(_) => Err(cx.mismatch("matrices are needed")),
         None => {
             let dims = cx.unranked_from(0);
-            cx.like(0, dims)
+            cx.one_output_like(0, dims)
         }
     }
 }

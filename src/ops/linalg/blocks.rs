@@ -1,22 +1,20 @@
-//! Blocks of 2 by 2 on the diagonal of a matrix in real Schur form.
-//!
-//! Source: Golub and Van Loan, "Matrix Computations", 7.4.1 and 7.6.3.
+//! Standardization of the 2-by-2 diagonal blocks of a matrix in real Schur form.
 use super::schur::{block, element, moved};
 use crate::dims;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::ops::counted_loop::counted_loop;
 use crate::ops::math::expr::formula;
-use crate::ops::rounds::rounds;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// Blocks of 2 by 2 with real eigenvalues made triangular, others with equal elements on the diagonal.
+/// Makes 2-by-2 blocks with real eigenvalues triangular, and gives the others equal diagonal elements (LAPACK's standard form).
 pub(super) fn standard_blocks(b: &mut Builder, t: InstId, z: InstId, n: Dim) -> (InstId, InstId) {
     for_blocks(b, "standard_block", [t, z], n, |b, t, i| {
         let entries = entries_of(b, t, i);
         let half = formula(b, [entries[0], entries[3]], |[a, d]| (a - d) * 0.5);
         let root = formula(b, [half, entries[1], entries[2]], |[half, above, below]| half * half + above * below);
         let is_real = formula(b, [root], |[root]| root.ge(0.0));
-        // An eigenvector where there is a real one; else the angle that makes the diagonal even.
+        // The rotation uses an eigenvector if there is a real one, else the angle that makes the diagonal elements equal.
         let larger = formula(b, [half, root], |[half, root]| {
             let root = root.max(0.0).sqrt();
             half + (-root).when(half.lt(0.0), root)
@@ -38,7 +36,7 @@ pub(super) fn standard_blocks(b: &mut Builder, t: InstId, z: InstId, n: Dim) -> 
     })
 }
 
-/// The triangular form of a matrix in real Schur form whose elements are complex numbers.
+/// Complex Schur form, upper triangular, from a matrix in standardized real Schur form with complex elements.
 pub(super) fn triangular(b: &mut Builder, t: InstId, z: InstId) -> (InstId, InstId) {
     let n = b.dims(t)[0];
     if n < 2 {
@@ -46,7 +44,8 @@ pub(super) fn triangular(b: &mut Builder, t: InstId, z: InstId) -> (InstId, Inst
     }
     for_blocks(b, "triangular_block", [t, z], n, |b, t, i| {
         let entries = entries_of(b, t, i);
-        // The diagonal is even, so that the eigenvalues lie at the root of what is beside it.
+        // With equal diagonal elements, the eigenvalues differ from them by the root of the product of the off-diagonal
+        // elements.
         let root = formula(b, [entries[1], entries[2]], |[above, below]| (above * below).sqrt());
         let length = formula(b, [root, entries[2]], |[x, y]| (x.abs().square() + y.abs().square()).sqrt());
         let length = b.convert(length, b.dtype(t));
@@ -56,22 +55,22 @@ pub(super) fn triangular(b: &mut Builder, t: InstId, z: InstId) -> (InstId, Inst
     })
 }
 
-/// How two rows and columns are turned: what becomes the first axis, and what becomes of the element below the diagonal.
+/// Rotation of two rows and columns, with its effect on the element below the diagonal.
 struct Turn {
     axis: [InstId; 2],
     /// Whether the element below the diagonal becomes zero.
     ends: InstId,
-    /// The elements on the diagonal are equal unless it is.
+    /// Whether the diagonal elements become equal where `ends` is false.
     even: bool,
 }
 
-/// The block of 2 by 2 at row `i`, row by row.
+/// Elements of the 2-by-2 block at row `i`, row-major.
 fn entries_of(b: &mut Builder, t: InstId, i: InstId) -> [InstId; 4] {
     let next = moved(b, i, 1.0);
     [(i, i), (i, next), (next, i), (next, next)].map(|(i, j)| element(b, t, i, j))
 }
 
-/// Turns each block whose element below the diagonal is not zero.
+/// Loop that rotates each block whose element below the diagonal is not zero.
 fn for_blocks(
     b: &mut Builder,
     name: &str,
@@ -79,7 +78,7 @@ fn for_blocks(
     n: Dim,
     turn: impl FnOnce(&mut Builder, InstId, InstId) -> Turn,
 ) -> (InstId, InstId) {
-    let parts = rounds(b, name, n - 1, &state, |b, i, parts| {
+    let parts = counted_loop(b, name, n - 1, &state, |b, i, parts| {
         let (t, z) = (parts[0], parts[1]);
         let next = moved(b, i, 1.0);
         let below = element(b, t, next, i);
@@ -111,7 +110,7 @@ fn with_element(b: &mut Builder, x: InstId, [i, j]: [InstId; 2], value: InstId) 
     b.add_inst(Op::DynamicUpdateSlice, &[x, value, i, j])
 }
 
-/// Rows `i` and `i + 1` in the axes `u` and what is orthogonal to it.
+/// Rows `i` and `i + 1` rotated to the axis `u` and the axis orthogonal to it.
 fn turn_rows(b: &mut Builder, x: InstId, u: [InstId; 2], i: InstId) -> InstId {
     let (columns, zero, next) = (b.dims(x)[1], b.scalar(DType::S32, 0.0), moved(b, i, 1.0));
     let rows = [i, next].map(|i| block(b, x, [i, zero], [Dim::from(1), columns]));
@@ -122,7 +121,7 @@ fn turn_rows(b: &mut Builder, x: InstId, u: [InstId; 2], i: InstId) -> InstId {
     b.add_inst(Op::DynamicUpdateSlice, &[x, second, next, zero])
 }
 
-/// Columns `i` and `i + 1` in the axes `u` and what is orthogonal to it.
+/// Columns `i` and `i + 1` rotated to the axis `u` and the axis orthogonal to it.
 fn turn_columns(b: &mut Builder, x: InstId, u: [InstId; 2], i: InstId) -> InstId {
     let (rows, zero, next) = (b.dims(x)[0], b.scalar(DType::S32, 0.0), moved(b, i, 1.0));
     let columns = [i, next].map(|i| block(b, x, [zero, i], [rows, Dim::from(1)]));

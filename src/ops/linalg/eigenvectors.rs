@@ -1,20 +1,20 @@
-//! Eigenvalues and eigenvectors of general matrices, from Schur's form.
+//! Eigenvalues and eigenvectors of general matrices, by the Schur form.
 //!
-//! Source: Golub and Van Loan, "Matrix Computations", 7.6.4; the documentation of LAPACK's `geev` says how vectors are scaled: their length
-//! is 1, and their largest element is real.
+//! Source: Golub and Van Loan, "Matrix Computations", 7.6.4. Vectors are scaled as the documentation of LAPACK's `geev` says:
+//! to length 1, with a real largest element.
 use super::blocks::triangular;
 use super::least_squares::product;
 use super::schur::{Schur, schur};
 use super::{line, with_line};
 use crate::hlo::open::PadDim;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::ops::counted_loop::counted_loop;
 use crate::ops::math::expr::formula;
-use crate::ops::rounds::rounds;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// Results of `f` for each matrix of `a [count, n, n]`, computed one matrix after the other, as the number of iterations depends on the
-/// matrix. `types` has the element type and the sizes of each result for one matrix.
+/// Applies `f` to each matrix of `a [count, n, n]`, one after the other, as the number of iterations depends on the matrix.
+/// `types` gives the element type and sizes of each result for one matrix.
 pub(super) fn of_each(
     b: &mut Builder,
     name: &str,
@@ -27,7 +27,7 @@ pub(super) fn of_each(
     for (dtype, dims) in types {
         state.push(b.full(*dtype, &[&[count], &dims[..]].concat(), 0.0));
     }
-    let parts = rounds(b, name, count, &state, |b, i, mut parts| {
+    let parts = counted_loop(b, name, count, &state, |b, i, mut parts| {
         let one = line(b, parts[0], 0, i);
         let results = f(b, one);
         for (part, result) in parts[1..].iter_mut().zip(results) {
@@ -38,7 +38,8 @@ pub(super) fn of_each(
     parts[1..].to_vec()
 }
 
-/// The eigenvalues `[n]` of a matrix in Schur form: real and imaginary parts, the positive one of a pair first.
+/// Eigenvalues `[n]` of a matrix in real Schur form: real and imaginary parts. The positive imaginary part of a conjugate pair
+/// comes first.
 pub(super) fn real_and_imaginary(b: &mut Builder, t: InstId) -> [InstId; 2] {
     let n = b.dims(t)[0];
     let real = super::diagonal(b, t);
@@ -64,8 +65,9 @@ pub(super) struct EigenvectorSides {
     pub right: bool,
 }
 
-/// The eigenvalues' real and imaginary parts of a real `a [n, n]`, or the values themselves of a complex one; left and right
-/// eigenvectors as columns, complex, zeros where they are not wanted; and the order of the part that did not converge.
+/// Eigendecomposition. Results: real and imaginary parts of the eigenvalues of a real `a [n, n]`, or the eigenvalues of a
+/// complex one; left and right eigenvectors as complex columns, zeros if not `wanted`; and the order of the part that did not
+/// converge.
 pub(super) fn eigen(b: &mut Builder, a: InstId, wanted: &EigenvectorSides) -> Vec<InstId> {
     let dims = b.dims(a).to_vec();
     let Schur { t, z, failed } = schur(b, a);
@@ -87,7 +89,7 @@ pub(super) fn eigen(b: &mut Builder, a: InstId, wanted: &EigenvectorSides) -> Ve
         (t, z)
     };
     let left = if wanted.left {
-        // Those of the adjoint, whose triangle is an upper one in the reverse order.
+        // Left eigenvectors are those of the adjoint, which is upper triangular with rows and columns in reverse order.
         let [lower, values] = [super::adjoint(b, t), super::conjugate(b, complex)];
         let upper = b.add_inst(Op::Reverse(vec![0, 1]), &[lower]);
         let values = b.add_inst(Op::Reverse(vec![0]), &[values]);
@@ -107,16 +109,16 @@ pub(super) fn eigen(b: &mut Builder, a: InstId, wanted: &EigenvectorSides) -> Ve
     values
 }
 
-/// Eigenvectors of an upper triangular matrix as columns, 1 on the diagonal.
+/// Eigenvectors of an upper triangular matrix as columns, with 1 on the diagonal.
 fn of_triangle(b: &mut Builder, t: InstId, values: InstId) -> InstId {
     let (dims, n) = (b.dims(t).to_vec(), b.dims(t)[0]);
     let size = b.unary(ScalarOp::Abs, t);
     let zero = b.scalar(b.dtype(size), 0.0);
     let largest = b.reduce(size, zero, ScalarOp::Maximum, &[0, 1]);
     let ones = super::identity(b, b.dtype(t), &dims);
-    let parts = rounds(b, "eigenvectors", n, &[ones, t, values, largest], |b, step, parts| {
+    let parts = counted_loop(b, "eigenvectors", n, &[ones, t, values, largest], |b, step, parts| {
         let [y, t, values, largest] = [parts[0], parts[1], parts[2], parts[3]];
-        // From the last row to the first.
+        // Back substitution, from the last row to the first.
         let last = b.scalar(DType::S32, n - 1);
         let i = b.sub(last, step);
         let [row, own_row] = [t, y].map(|x| line(b, x, 0, i));
@@ -125,7 +127,7 @@ fn of_triangle(b: &mut Builder, t: InstId, values: InstId) -> InstId {
         let sums = super::total(b, products, 0);
         let value = line(b, values, 0, i);
         let difference = b.sub(values, value);
-        // Equal eigenvalues are told apart by what rounding makes of them.
+        // The difference of equal eigenvalues is replaced by a rounding error.
         let distance = b.unary(ScalarOp::Abs, difference);
         let least = formula(b, [largest], |[x]| x.number(1.0).when(x.equals(0.0), x) * x.epsilon());
         let near = b.compare(Direction::Lt, distance, least);
@@ -141,8 +143,8 @@ fn of_triangle(b: &mut Builder, t: InstId, values: InstId) -> InstId {
     parts[0]
 }
 
-/// `z y` with columns of length 1 whose largest element is real. Vectors of real eigenvalues are real, and those of a pair
-/// conjugates, as `imaginary` says for eigenvalues of real matrices.
+/// Columns of `z y`, scaled to length 1 with a real largest element. Vectors of real eigenvalues (by `imaginary`, for real
+/// matrices) are real, and those of a pair are conjugates.
 fn scaled(b: &mut Builder, z: InstId, y: InstId, imaginary: Option<InstId>) -> InstId {
     let dims = b.dims(z).to_vec();
     let v = product(b, z, y);

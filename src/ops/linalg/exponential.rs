@@ -1,6 +1,7 @@
-//! Exponentials of square matrices.
+//! Matrix exponential.
 //!
-//! Source: Higham, "Functions of Matrices", 10.3: scaling and squaring with Padé's approximant of degree 13, in double precision.
+//! Source: Higham, "Functions of Matrices", 10.3: scaling and squaring with Padé's approximant of degree 13, in double
+//! precision.
 use super::functions::{matrices, wide};
 use super::least_squares::product;
 use super::{eliminate, identity};
@@ -13,19 +14,19 @@ use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] =
     &[op("MatrixExponential", "input -> output", exponentials).shape(same).dtypes(super::FIELDS)];
 
-/// The largest 1-norm for which the exponential's approximant of degree 13 is exact in double precision.
+/// Largest 1-norm for which Padé's approximant of degree 13 is exact in double precision.
 const NEAR_ZERO: f64 = 5.371_920_351_148_152;
 
-/// Exponentials: of matrices halved until they are small by an approximant, which is squared as often.
+/// Lowers `MatrixExponential`: each matrix is halved until its norm is small, approximated, and squared as many times.
 fn exponentials(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (a, dims) = matrices(cx)?;
     let dtype = cx.dtype(0)?;
     if crate::symbolic::has_zero(&dims) {
-        return cx.one(cx.arg(0)?);
+        return cx.one_output(cx.arg(0)?);
     }
     let b = &mut *cx.b;
     let a = b.convert(a, wide(dtype));
@@ -36,7 +37,7 @@ fn exponentials(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let norm = b.reduce(sums, zero, ScalarOp::Maximum, &[1]);
     let halvings = formula(b, [norm], |[norm]| {
         let doublings = (norm * (1.0 / NEAR_ZERO)).ln() * std::f64::consts::LOG2_E;
-        // what is not finite stays as it is, and gives NaN
+        // A norm that is not finite is not scaled; the result is NaN.
         (-(-doublings).floor()).when(norm.gt(NEAR_ZERO).and(norm.lt(f64::INFINITY)), 0.0)
     });
     let scale = formula(b, [halvings], |[count]| count.number(0.5).pow(count));
@@ -48,10 +49,10 @@ fn exponentials(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let y = squared(b, y, halvings);
     let y = b.reshape(y, &dims);
     let y = b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// The quotient of two polynomials of degree 13, which share their even and odd parts.
+/// Padé approximant of degree 13 of the exponential; numerator and denominator share their even and odd parts.
 fn exponential_near_zero(b: &mut Builder, a: InstId) -> InstId {
     let dims = b.dims(a).to_vec();
     let ones = identity(b, b.dtype(a), &dims);
@@ -75,14 +76,14 @@ fn exponential_near_zero(b: &mut Builder, a: InstId) -> InstId {
     eliminate(b, below, above).0
 }
 
-/// Matrices `[count, n, n]`, each squared so many times.
+/// Matrices `[count, n, n]`, each squared `times` times.
 fn squared(b: &mut Builder, x: InstId, times: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let (round, one) = (b.scalar(DType::S32, 1.0), b.full_like(times, 1.0));
     let going = b.compare(Direction::Ge, times, one);
     let start = b.tuple(&[round, going, x, times]);
     let shape = b.shape(start).clone();
-    // a norm of the largest double is halved 1,022 times
+    // A norm of the largest double is halved 1,022 times.
     let cond = some_go_on(b, &shape, 1100.0);
     b.begin("square");
     let state = b.parameter(shape);

@@ -1,9 +1,7 @@
-//! Factorisations in the packed forms that LAPACK has, loops over columns that are vectorised over the batch.
-//!
-//! Source: the documentation of LAPACK's `getrf`, `geqrf` and `orgqr`.
+//! LU and QR factorizations in LAPACK's packed forms: loops over columns, vectorized over the batch.
 use super::{column_at, conjugate, identity, pivot_at, reflect_rows, reflector, row_where};
 use crate::hlo::open::{Builder, InstId};
-use crate::ops::rounds::rounds;
+use crate::ops::counted_loop::counted_loop;
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
 use crate::tensor::DType;
@@ -18,21 +16,21 @@ pub(super) fn with_column(b: &mut Builder, x: InstId, k: InstId, value: InstId) 
     b.select(is_k, wide, x)
 }
 
-/// The upper and the lower factor of `a [batch.., m, n]` in one array, the latter's ones left out, and `[batch.., min(m, n)]` rows,
-/// counted from 1, with which rows were exchanged.
+/// LU factorization with partial pivoting of `a [batch.., m, n]`: both factors in one array, without the lower one's unit
+/// diagonal, and for each column the row exchanged with it, `[batch.., min(m, n)]`, counted from 1.
 pub(super) fn lu(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     let dims = b.dims(a).to_vec();
     let rank = dims.len();
     let p = dims[rank - 2].min(dims[rank - 1]);
     let pivots = b.full(DType::S32, &[&dims[..rank - 2], &[p]].concat(), 1.0);
-    let parts = rounds(b, "eliminate_below", p, &[a, pivots], |b, k, parts| {
+    let parts = counted_loop(b, "eliminate_below", p, &[a, pivots], |b, k, parts| {
         let (a, pivots) = (parts[0], parts[1]);
         let rows = dims[..rank - 1].to_vec();
         let (lead, by_row): (Vec<usize>, Vec<usize>) = ((0..rank - 2).collect(), (0..rank - 1).collect());
         let by_column: Vec<usize> = (0..rank).filter(|&axis| axis != rank - 2).collect();
         let column = column_at(b, a, k);
         let pivot_row = pivot_at(b, column, k);
-        // Exchange the two rows.
+        // Exchange of the two rows.
         let index = b.iota(DType::S32, &rows, rank - 2);
         let pivot_index = b.broadcast(pivot_row, &rows, &lead);
         let (is_pivot, is_k) = (b.compare(Direction::Eq, index, pivot_index), b.compare(Direction::Eq, index, k));
@@ -41,7 +39,7 @@ pub(super) fn lu(b: &mut Builder, a: InstId) -> (InstId, InstId) {
         let (on_pivot, on_k) = (b.broadcast(is_pivot, &dims, &by_row), b.broadcast(is_k, &dims, &by_row));
         let a = b.select(on_pivot, wide_old, a);
         let a = b.select(on_k, wide_top, a);
-        // Factors below the diagonal; where the pivot is zero, all below it are zero and stay.
+        // Multipliers below the diagonal. If the pivot is zero, all elements below it are zero and stay so.
         let column = column_at(b, a, k);
         let pivot = column_at(b, top, k);
         let (zero, one) = (b.full_like(pivot, 0.0), b.full_like(pivot, 1.0));
@@ -51,7 +49,7 @@ pub(super) fn lu(b: &mut Builder, a: InstId) -> (InstId, InstId) {
         let factors = b.div(column, divisor);
         let (below, zeros) = (b.compare(Direction::Gt, index, k), b.full_like(column, 0.0));
         let factors_below = b.select(below, factors, zeros);
-        // What is right of the column and below its diagonal.
+        // Elements right of the column and below its diagonal element.
         let place = b.iota(DType::S32, &dims, rank - 1);
         let right = b.compare(Direction::Gt, place, k);
         let wide = b.broadcast(factors_below, &dims, &by_row);
@@ -67,20 +65,21 @@ pub(super) fn lu(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     (parts[0], parts[1])
 }
 
-/// `r` above the diagonal of `a [batch.., m, n]` and the reflections' vectors below it, and their factors `[batch.., min(m, n)]`.
+/// QR factorization of `a [batch.., m, n]`: `r` on and above the diagonal, the Householder vectors below it, and their factors
+/// `tau`, `[batch.., min(m, n)]`.
 pub(super) fn packed_qr(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     let dims = b.dims(a).to_vec();
     let rank = dims.len();
     let p = dims[rank - 2].min(dims[rank - 1]);
     let taus = b.full(b.dtype(a), &[&dims[..rank - 2], &[p]].concat(), 0.0);
-    let parts = rounds(b, "reflect_packed", p, &[a, taus], |b, k, parts| {
+    let parts = counted_loop(b, "reflect_packed", p, &[a, taus], |b, k, parts| {
         let (a, taus) = reflect_packed(b, parts[0], parts[1], k);
         vec![a, taus]
     });
     (parts[0], parts[1])
 }
 
-/// The reflection for column `k`, its vector in the place of what it clears.
+/// Applies the reflection for column `k`, and stores its vector in the elements that it clears.
 fn reflect_packed(b: &mut Builder, a: InstId, taus: InstId, k: InstId) -> (InstId, InstId) {
     let (v, tau) = reflector(b, a, k);
     let turned = reflect_rows(b, a, v, tau);
@@ -89,8 +88,8 @@ fn reflect_packed(b: &mut Builder, a: InstId, taus: InstId, k: InstId) -> (InstI
     (a, with_column(b, taus, k, tau))
 }
 
-/// Matrices before and after a reflection: behind it with its vector `v` in column `k`, below row `k`; columns to the left hold
-/// vectors already and stay as they were.
+/// Matrices after a reflection whose vector `v` is stored in column `k` below row `k`. Columns to the left already hold vectors
+/// and keep them.
 pub(super) fn with_vector(b: &mut Builder, [before, turned]: [InstId; 2], v: InstId, k: InstId) -> InstId {
     let dims = b.dims(before).to_vec();
     let rank = dims.len();
@@ -104,8 +103,8 @@ pub(super) fn with_vector(b: &mut Builder, [before, turned]: [InstId; 2], v: Ins
     with_column(b, a, k, own)
 }
 
-/// QR decomposition with pivoting: each column is the longest of those that are left, the first of equal ones. The last result is the order of
-/// the columns, `[batch.., n]`, s32 counted from 1. Source: LAPACK's `geqp3`.
+/// QR factorization with column pivoting: each step takes the longest remaining column, the first of equal ones. The last
+/// result is the column order, `[batch.., n]`, s32 counted from 1. Source: LAPACK's `geqp3`.
 pub(super) fn pivoted_qr(b: &mut Builder, a: InstId) -> (InstId, InstId, InstId) {
     let dims = b.dims(a).to_vec();
     let rank = dims.len();
@@ -114,7 +113,7 @@ pub(super) fn pivoted_qr(b: &mut Builder, a: InstId) -> (InstId, InstId, InstId)
     let (index, one) = (b.iota(DType::S32, &line, rank - 2), b.full(DType::S32, &line, 1.0));
     let order = b.add(index, one);
     let taus = b.full(b.dtype(a), &[&dims[..rank - 2], &[m.min(n)]].concat(), 0.0);
-    let parts = rounds(b, "reflect_longest", m.min(n), &[a, order, taus], |b, k, parts| {
+    let parts = counted_loop(b, "reflect_longest", m.min(n), &[a, order, taus], |b, k, parts| {
         let (a, order, taus) = (parts[0], parts[1], parts[2]);
         let row = b.iota(DType::S32, &dims, rank - 2);
         let (left, zero) = (b.compare(Direction::Ge, row, k), b.full_like(a, 0.0));
@@ -128,7 +127,7 @@ pub(super) fn pivoted_qr(b: &mut Builder, a: InstId) -> (InstId, InstId, InstId)
     (parts[0], parts[1], parts[2])
 }
 
-/// Elements `k` and `other [batch..]` of the last dimension in each other's place.
+/// Exchanges elements `k` and `other [batch..]` of the last dimension.
 pub(super) fn exchanged(b: &mut Builder, x: InstId, k: InstId, other: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let last = dims.len() - 1;
@@ -144,13 +143,13 @@ pub(super) fn exchanged(b: &mut Builder, x: InstId, k: InstId, other: InstId) ->
     with_column(b, x, k, theirs)
 }
 
-/// `x [batch.., m, columns]` times the reflections whose vectors are below the diagonal of `a [batch.., m, n]`: the product of the
-/// first to the last, or with `adjoint` its adjoint.
+/// `x [batch.., m, columns]` multiplied by the product of the reflections, first to last, whose vectors are below the diagonal
+/// of `a [batch.., m, n]`; by its adjoint if `adjoint`.
 pub(super) fn reflected(b: &mut Builder, a: InstId, taus: InstId, x: InstId, adjoint: bool) -> InstId {
     let dims = b.dims(a).to_vec();
     let rank = dims.len();
     let count = b.dims(taus).last().copied().unwrap_or(Dim::from(0));
-    let parts = rounds(b, "multiply_by_reflections", count, &[x, a, taus], |b, step, parts| {
+    let parts = counted_loop(b, "multiply_by_reflections", count, &[x, a, taus], |b, step, parts| {
         let (x, a, taus) = (parts[0], parts[1], parts[2]);
         let last = b.scalar(DType::S32, count - 1);
         let k = if adjoint { step } else { b.sub(last, step) };
@@ -167,15 +166,15 @@ pub(super) fn reflected(b: &mut Builder, a: InstId, taus: InstId, x: InstId, adj
     parts[0]
 }
 
-/// The first `n` columns of the product of the reflections whose vectors are below the diagonal of `a [batch.., m, n]`, and whose
-/// factors are `taus [batch.., k]`.
+/// First `n` columns of the product of the reflections whose vectors are below the diagonal of `a [batch.., m, n]`, with
+/// factors `taus [batch.., k]`.
 pub(super) fn product_of_reflections(b: &mut Builder, a: InstId, taus: InstId) -> InstId {
     let dims = b.dims(a).to_vec();
     let q = identity(b, b.dtype(a), &dims);
     reflected(b, a, taus, q, false)
 }
 
-/// The place, from 1, of the first zero on the diagonal of `a [batch.., m, n]`; 0 where there is none.
+/// Position, counted from 1, of the first zero on the diagonal of `a [batch.., m, n]`; 0 if there is none.
 pub(super) fn first_zero(b: &mut Builder, a: InstId) -> InstId {
     let dims = b.dims(a).to_vec();
     let rank = dims.len();

@@ -1,7 +1,7 @@
-//! Factors, eigenvalues and functions of general square matrices.
+//! LU factors, eigenvalues, square roots and logarithms of general square matrices.
 //!
-//! Source: Higham, "Functions of Matrices": 6.2 (square roots of triangles) and 11.5 (logarithm by
-//! inverse scaling and squaring). Roots and logarithms are computed in double precision and rounded once.
+//! Source: Higham, "Functions of Matrices": 6.2 (square roots of triangular matrices) and 11.5 (logarithm by inverse scaling
+//! and squaring). Roots and logarithms are computed in double precision and rounded once.
 use super::blocks::triangular;
 use super::eigenvectors::{EigenvectorSides, eigen, of_each, real_and_imaginary};
 use super::factor::{self, exchanged};
@@ -12,16 +12,16 @@ use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Transpose;
 use crate::hlo::open::{Builder, Dim, InstId, Op, Shape};
+use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::expr::{formula, some_go_on};
-use crate::ops::rounds::rounds;
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("Lu",                "input -> lu p",   lu).shape(lu_shape).dtypes(super::FIELDS),
@@ -30,11 +30,12 @@ pub const ROWS: &[OpRow] = &[
     op("MatrixLogarithm",   "input -> output", logarithms).shape(same).dtypes("c64, c128"),
 ];
 
-/// Square roots that the logarithm takes at most: those of the largest double come near 1 after 11.
+/// Largest number of square roots that the logarithm takes; even the largest double is near 1 after 11.
 const MOST_ROOTS: f64 = 64.0;
 /// Distance from the identity up to which the logarithm's approximant of degree 7 is exact in double precision.
 const NEAR_IDENTITY: f64 = 0.264_296_083_111_143_5;
-/// Gauss-Legendre nodes and weights of degree 7 on the unit interval: the partial fractions of that approximant.
+/// Gauss-Legendre nodes of degree 7 on the unit interval. With the weights they form the partial fractions of the logarithm's
+/// approximant.
 const NODES: [f64; 7] = [
     0.025_446_043_828_620_737,
     0.129_234_407_200_302_77,
@@ -54,12 +55,12 @@ const WEIGHTS: [f64; 7] = [
     0.064_742_483_084_434_85,
 ];
 
-/// The type in which functions are computed.
+/// Double-precision type in which matrix functions are computed.
 pub(super) fn wide(dtype: DType) -> DType {
     if dtype.is_complex() { DType::C128 } else { DType::F64 }
 }
 
-/// Matrices `[count, n, n]` of input 0, and the sizes of the input.
+/// Matrices of input 0 as `[count, n, n]`, and the sizes of the input.
 pub(super) fn matrices(cx: &mut LowerCtx) -> Result<(InstId, Vec<Dim>)> {
     let (dims, n) = square(cx, 0)?;
     let x = cx.arg(0)?;
@@ -70,22 +71,22 @@ pub(super) fn matrices(cx: &mut LowerCtx) -> Result<(InstId, Vec<Dim>)> {
     Ok((cx.b.reshape(x, &[dims[..dims.len() - 2].iter().product(), n, n]), dims))
 }
 
-/// A function of one matrix `[n, n]`, applied to each of input 0.
+/// Lowers a function of one matrix `[n, n]`, applied to each matrix of input 0.
 fn of_matrices(cx: &mut LowerCtx, name: &str, f: fn(&mut Builder, InstId) -> InstId) -> Result<Vec<Value>> {
     let (x, dims) = matrices(cx)?;
     let dtype = cx.dtype(0)?;
     if crate::symbolic::has_zero(&dims) {
-        return cx.one(cx.arg(0)?);
+        return cx.one_output(cx.arg(0)?);
     }
     let x = cx.b.convert(x, wide(dtype));
     let result = (cx.b.dtype(x), cx.b.dims(x)[1..].to_vec());
     let y = of_each(cx.b, name, x, &[result], |b, a| vec![f(b, a)])[0];
     let y = cx.b.reshape(y, &dims);
     let y = cx.b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
-/// Both triangular factors in one array, and the row of the input that each row of their product is.
+/// Lowers `Lu`: both triangular factors in one array, and the row permutation.
 fn lu(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, n) = square(cx, 0)?;
     let (a, index_type) = (cx.arg(0)?, cx.attr_dtype("output_idx_type")?);
@@ -93,7 +94,7 @@ fn lu(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let b = &mut *cx.b;
     let (factors, pivots) = factor::lu(b, a);
     let order = b.iota(DType::S32, &dims[..rank - 1], rank - 2);
-    let parts = rounds(b, "exchange_rows", n, &[order, pivots], |b, k, parts| {
+    let parts = counted_loop(b, "exchange_rows", n, &[order, pivots], |b, k, parts| {
         let pivot = column_at(b, parts[1], k);
         let one = b.full_like(pivot, 1.0);
         let other = b.sub(pivot, one);
@@ -103,8 +104,9 @@ fn lu(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(factors), Value::Array(order)])
 }
 
-/// Eigenvalues and, as columns of length 1, eigenvectors, both complex. They are computed in the precision of the input: the order of
-/// eigenvalues of real matrices follows from how many steps it takes, as in TensorFlow. Those of complex ones are ordered by magnitude.
+/// Lowers `Eig`: complex eigenvalues and eigenvectors, as columns of length 1. Computed in the precision of the input, as the
+/// order of a real matrix's eigenvalues depends on the number of iterations, as in TensorFlow. Those of complex matrices are
+/// ordered by magnitude.
 fn general_eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = matrices(cx)?;
     let (out, n) = (cx.attr_dtype("Tout")?, dims[dims.len() - 1]);
@@ -134,7 +136,7 @@ fn general_eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(values), Value::Array(vectors)])
 }
 
-/// Eigenvalues of a complex matrix in the order of their magnitudes, the smallest first, and the columns that belong to them.
+/// Eigenvalues of a complex matrix in ascending order of magnitude, with their eigenvectors.
 fn by_size(b: &mut Builder, values: InstId, vectors: InstId) -> Vec<InstId> {
     let (dims, complex) = (b.dims(vectors).to_vec(), b.dtype(values));
     let size = b.unary(ScalarOp::Abs, values);
@@ -154,14 +156,14 @@ fn by_size(b: &mut Builder, values: InstId, vectors: InstId) -> Vec<InstId> {
     vec![b.reshape(row, &dims[1..]), vectors]
 }
 
-/// `z t z*`.
+/// Similarity transform back from Schur form: `z t z*`.
 fn turned_back(b: &mut Builder, t: InstId, z: InstId) -> InstId {
     let y = product(b, z, t);
     let back = adjoint(b, z);
     product(b, y, back)
 }
 
-/// The principal square root of a matrix; NaN for a real one with a negative eigenvalue.
+/// Principal square root of a matrix; NaN for a real one with a negative eigenvalue.
 fn root(b: &mut Builder, a: InstId) -> InstId {
     let Schur { t, z, .. } = schur(b, a);
     if b.dtype(a).is_complex() {
@@ -182,14 +184,14 @@ fn root(b: &mut Builder, a: InstId) -> InstId {
     b.select(negative, nan, y)
 }
 
-/// The principal square root of an upper triangular `t [n, n]`, rows from the last to the first: what is right of the diagonal in row `i`
+/// Principal square root of an upper triangular `t [n, n]`, row by row from the last. The part of row `i` right of the diagonal
 /// solves `x (R + rᵢ) = t`, with `R` the rows below and `rᵢ` the root of the diagonal element.
 fn root_of_triangle(b: &mut Builder, t: InstId) -> InstId {
     let (dims, n, dtype) = (b.dims(t).to_vec(), b.dims(t)[0], b.dtype(t));
     let values = super::diagonal(b, t);
     let roots = b.unary(ScalarOp::Sqrt, values);
     let start = b.full_like(t, 0.0);
-    let parts = rounds(b, "root_of_row", n, &[start, t, roots], |b, step, parts| {
+    let parts = counted_loop(b, "root_of_row", n, &[start, t, roots], |b, step, parts| {
         let [r, t, roots] = [parts[0], parts[1], parts[2]];
         let last = b.scalar(DType::S32, n - 1);
         let i = b.sub(last, step);
@@ -223,7 +225,7 @@ fn logarithms(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
 }
 
-/// The principal logarithm of a complex matrix.
+/// Principal logarithm of a complex matrix.
 fn logarithm(b: &mut Builder, a: InstId) -> InstId {
     let Schur { t, z, .. } = schur(b, a);
     let dims = b.dims(t).to_vec();
@@ -234,7 +236,7 @@ fn logarithm(b: &mut Builder, a: InstId) -> InstId {
     let factor = b.convert(factor, DType::C128);
     let factor = b.broadcast(factor, &dims, &[]);
     let y = b.mul(y, factor);
-    // the diagonal is known without the roots' rounding
+    // The logarithm of the diagonal is computed directly, without the rounding of the roots.
     let values = super::diagonal(b, t);
     let values = b.unary(ScalarOp::Log, values);
     let values = b.broadcast(values, &dims, &[0]);
@@ -244,7 +246,7 @@ fn logarithm(b: &mut Builder, a: InstId) -> InstId {
     turned_back(b, y, z)
 }
 
-/// The distance of a matrix from the identity, the largest sum of a column: whether it is too large for the approximant.
+/// Whether the 1-norm distance of a matrix from the identity is too large for the approximant.
 fn is_far(b: &mut Builder, t: InstId) -> InstId {
     let dims = b.dims(t).to_vec();
     let ones = identity(b, b.dtype(t), &dims);
@@ -256,7 +258,7 @@ fn is_far(b: &mut Builder, t: InstId) -> InstId {
     formula(b, [largest], |[x]| x.ge(NEAR_IDENTITY))
 }
 
-/// A triangular matrix after so many square roots that it is near the identity, and their number, s32.
+/// Triangular matrix after enough square roots to be near the identity, and their number, s32.
 fn roots_to_identity(b: &mut Builder, t: InstId) -> (InstId, InstId) {
     let (round, far) = (b.scalar(DType::S32, 1.0), is_far(b, t));
     let start = b.tuple(&[round, far, t]);
@@ -275,8 +277,8 @@ fn roots_to_identity(b: &mut Builder, t: InstId) -> (InstId, InstId) {
     (b.get_tuple_element(end, 2), b.sub(round, one))
 }
 
-/// The logarithm of a triangular matrix near the identity: the sum of `w e (1 + x e)⁻¹` over nodes `x` and weights `w`, with `e` what is
-/// beside the identity.
+/// Logarithm of a triangular matrix near the identity: the sum of `w e (1 + x e)⁻¹` over nodes `x` and weights `w`, with `e = t
+/// - 1`.
 fn logarithm_near_identity(b: &mut Builder, t: InstId) -> InstId {
     let dims = b.dims(t).to_vec();
     let ones = identity(b, b.dtype(t), &dims);
@@ -286,24 +288,25 @@ fn logarithm_near_identity(b: &mut Builder, t: InstId) -> InstId {
         b.convert(table, DType::C128)
     });
     let sum = b.full_like(t, 0.0);
-    let parts = rounds(b, "add_fraction", Dim::from(NODES.len()), &[sum, rest, tables[0], tables[1]], |b, k, parts| {
-        let [sum, rest, nodes, weights] = [parts[0], parts[1], parts[2], parts[3]];
-        let [node, weight] = [nodes, weights].map(|x| {
-            let one = line(b, x, 0, k);
-            b.broadcast(one, &dims, &[])
+    let parts =
+        counted_loop(b, "add_fraction", Dim::from(NODES.len()), &[sum, rest, tables[0], tables[1]], |b, k, parts| {
+            let [sum, rest, nodes, weights] = [parts[0], parts[1], parts[2], parts[3]];
+            let [node, weight] = [nodes, weights].map(|x| {
+                let one = line(b, x, 0, k);
+                b.broadcast(one, &dims, &[])
+            });
+            let ones = identity(b, DType::C128, &dims);
+            let system = formula(b, [ones, rest, node], |[ones, rest, node]| ones + rest * node);
+            let solve =
+                Op::TriangularSolve { left_side: true, lower: false, unit_diagonal: false, transpose_a: Transpose::No };
+            let solved = b.add_inst(solve, &[system, rest]);
+            let sum = formula(b, [sum, solved, weight], |[sum, solved, weight]| sum + solved * weight);
+            vec![sum, rest, nodes, weights]
         });
-        let ones = identity(b, DType::C128, &dims);
-        let system = formula(b, [ones, rest, node], |[ones, rest, node]| ones + rest * node);
-        let solve =
-            Op::TriangularSolve { left_side: true, lower: false, unit_diagonal: false, transpose_a: Transpose::No };
-        let solved = b.add_inst(solve, &[system, rest]);
-        let sum = formula(b, [sum, solved, weight], |[sum, solved, weight]| sum + solved * weight);
-        vec![sum, rest, nodes, weights]
-    });
     parts[0]
 }
 
-/// The sizes of the matrices, and of their rows.
+/// Shapes of the matrices, and of their rows.
 fn matrix_and_line(cx: &mut ShapeCtx) -> Result<(Dims, Dims)> {
     Ok(match cx.ranked(0)?.as_deref() {
         Some([.., _, _]) => {

@@ -1,18 +1,18 @@
-//! Similar matrices with one diagonal below the main one, where eigenvalues are looked for.
+//! Reduction to Hessenberg or tridiagonal form by similarity transforms, the first stage of eigenvalue computation.
 //!
-//! Source: Golub and Van Loan, "Matrix Computations", 7.4.2 and 8.3.1, and the documentation of LAPACK's `gehrd` and `sytrd`, which
-//! says how the reflections are kept.
+//! Source: Golub and Van Loan, "Matrix Computations", 7.4.2 and 8.3.1, and the documentation of LAPACK's `gehrd` and `sytrd`,
+//! which says how the reflections are stored.
 use super::factor::{product_of_reflections, with_column, with_vector};
 use super::{adjoint, conjugate, identity, reflect_rows, reflector};
 use crate::hlo::open::PadDim;
 use crate::hlo::open::{Builder, InstId, Op};
-use crate::ops::rounds::rounds;
+use crate::ops::counted_loop::counted_loop;
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
 use crate::tensor::DType;
 
-/// Such a matrix for each of `a [batch.., n, n]`, the reflections' vectors below its second diagonal, and the reflections' factors
-/// `[batch.., n - 1]`.
+/// Hessenberg form of `a [batch.., n, n]` in LAPACK's packed form: the Householder vectors are below the subdiagonal. The
+/// second result is their factors `[batch.., n - 1]`.
 pub(super) fn packed(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     let dims = b.dims(a).to_vec();
     let (rank, n) = (dims.len(), dims[dims.len() - 1]);
@@ -21,7 +21,7 @@ pub(super) fn packed(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     if count == 0 {
         return (a, taus);
     }
-    let parts = rounds(b, "reflect_both_sides", count, &[a, taus], |b, k, parts| {
+    let parts = counted_loop(b, "reflect_both_sides", count, &[a, taus], |b, k, parts| {
         let (a, taus) = (parts[0], parts[1]);
         let (top, below) =
             (b.slice_axis(a, rank - 2, Dim::from(0), Dim::from(1)), b.slice_axis(a, rank - 2, Dim::from(1), n));
@@ -29,7 +29,7 @@ pub(super) fn packed(b: &mut Builder, a: InstId) -> (InstId, InstId) {
         let turned = reflect_rows(b, below, v, tau);
         let below = with_vector(b, [below, turned], v, k);
         let a = b.concatenate(&[top, below], rank - 2);
-        // The same reflection of the columns.
+        // The same reflection, applied to the columns.
         let (first, others) =
             (b.slice_axis(a, rank - 1, Dim::from(0), Dim::from(1)), b.slice_axis(a, rank - 1, Dim::from(1), n));
         let others = adjoint(b, others);
@@ -42,7 +42,7 @@ pub(super) fn packed(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     (parts[0], parts[1])
 }
 
-/// `h` and `q` of `a = q h q*`, all `[batch.., n, n]`.
+/// Hessenberg form `h` and transform `q` with `a = q h q*`, all `[batch.., n, n]`.
 pub(super) fn similar(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     let dims = b.dims(a).to_vec();
     let (rank, n) = (dims.len(), dims[dims.len() - 1]);
@@ -67,7 +67,7 @@ pub(super) fn similar(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     (upper_hessenberg(b, packed), b.select(corner, ones, q))
 }
 
-/// Zeros below the second diagonal.
+/// Matrices with zeros below the subdiagonal.
 pub(super) fn upper_hessenberg(b: &mut Builder, x: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let rank = dims.len();
@@ -78,18 +78,18 @@ pub(super) fn upper_hessenberg(b: &mut Builder, x: InstId) -> InstId {
     b.select(kept, x, zero)
 }
 
-/// A tridiagonal matrix for each Hermitian matrix of which one triangle is given.
+/// Tridiagonal forms of Hermitian matrices of which one triangle is given.
 pub(super) struct Tridiagonal {
-    /// The matrix and the vectors in the triangle that was given, the other triangle as it was.
+    /// Tridiagonal matrix and Householder vectors in the given triangle; the other triangle is unchanged.
     pub packed: InstId,
-    /// The diagonal `[batch.., n]` and the one beside it `[batch.., n - 1]`, both real.
+    /// Diagonal `[batch.., n]` and off-diagonal `[batch.., n - 1]`, both real.
     pub diagonal: InstId,
     pub beside: InstId,
-    /// The reflections' factors `[batch.., n - 1]`.
+    /// Factors of the reflections, `[batch.., n - 1]`.
     pub taus: InstId,
 }
 
-/// Of the lower triangles of `a [batch.., n, n]`.
+/// Tridiagonal forms from the lower triangles of `a [batch.., n, n]`.
 pub(super) fn tridiagonal(b: &mut Builder, a: InstId) -> Tridiagonal {
     let dims = b.dims(a).to_vec();
     let (rank, n) = (dims.len(), dims[dims.len() - 1]);
@@ -104,7 +104,7 @@ pub(super) fn tridiagonal(b: &mut Builder, a: InstId) -> Tridiagonal {
     Tridiagonal { packed: kept, diagonal, beside, taus }
 }
 
-/// Of the upper triangles: those of the matrices whose rows and columns are in the reverse order.
+/// Tridiagonal forms from the upper triangles: those of the matrices with rows and columns in reverse order.
 pub(super) fn tridiagonal_upper(b: &mut Builder, a: InstId) -> Tridiagonal {
     let last = b.rank(a) - 1;
     let turned = b.add_inst(Op::Reverse(vec![last - 1, last]), &[a]);

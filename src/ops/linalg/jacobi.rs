@@ -1,8 +1,9 @@
-//! Eigenvalues of symmetric matrices and singular values, by Jacobi's rotations.
+//! Eigenvalues of symmetric matrices and singular values, by Jacobi rotations.
 //!
-//! Source: Golub and Van Loan, "Matrix Computations", 8.5 (symmetric) and 8.6.3 (one-sided, after Hestenes). A sweep rotates every pair of
-//! rows once; sweeps go on until nothing is left to rotate. The sign of a vector is not determined by its meaning. Of a complex matrix
-//! the second row of a pair is multiplied by a number of size 1 first, so that what is beside the diagonal is real and the rotation too.
+//! Source: Golub and Van Loan, "Matrix Computations", 8.5 (symmetric) and 8.6.3 (one-sided, after Hestenes). A sweep rotates
+//! every pair of rows once; sweeps repeat until one rotates nothing. The sign of a vector is not determined mathematically. For
+//! a complex matrix, the second row of a pair is first multiplied by a number of magnitude 1, so that the off-diagonal element
+//! and the rotation are real.
 use super::{adjoint, conjugate, factor, line, with_line};
 use crate::diag::Result;
 use crate::dims;
@@ -15,10 +16,10 @@ use crate::tensor::DType;
 
 const NUMBERS: &str = "f32, f64, c64, c128";
 const REAL: &str = "f32, f64";
-/// Sweeps at most; convergence is quadratic, and large matrices take fewer than ten.
+/// Largest number of sweeps. Convergence is quadratic, and even large matrices take fewer than ten.
 const SWEEPS: f64 = 30.0;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("SelfAdjointEigV2", "input -> e v",   eigen).dtypes(NUMBERS),
@@ -32,11 +33,11 @@ pub const ROWS: &[OpRow] = &[
 enum Kind {
     /// The symmetric matrix itself: rows and columns are rotated.
     TwoSided,
-    /// The products of rows: only rows are rotated, until they are orthogonal.
+    /// The Gram matrix of the rows: only rows are rotated, until they are orthogonal.
     OneSided,
 }
 
-/// A batch of matrices, one dimension for the batch.
+/// A batch of matrices with a single batch dimension.
 struct Batch {
     lead: Vec<Dim>,
     count: Dim,
@@ -63,7 +64,7 @@ impl Batch {
     }
 }
 
-/// Eigenvalues in rising order, and eigenvectors as columns. Only the lower triangle is read.
+/// Lowers `SelfAdjointEigV2`: eigenvalues in ascending order, and eigenvectors as columns. Only the lower triangle is read.
 pub(super) fn eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let batch = Batch::of(cx)?;
     let n = batch.rows;
@@ -83,7 +84,8 @@ pub(super) fn eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(values), Value::Array(columns)])
 }
 
-/// Eigenvalues `[batch, n]`, real, in rising order and eigenvectors as columns of the lower triangles of `x [batch, n, n]`.
+/// Real eigenvalues `[batch, n]` in ascending order, and eigenvectors as columns, from the lower triangles of `x [batch, n,
+/// n]`.
 pub(super) fn eigen_of(b: &mut Builder, x: InstId) -> (InstId, InstId) {
     let (dims, dtype) = (b.dims(x).to_vec(), b.dtype(x));
     let symmetric = mirrored(b, x);
@@ -94,8 +96,8 @@ pub(super) fn eigen_of(b: &mut Builder, x: InstId) -> (InstId, InstId) {
     (values, adjoint(b, vectors))
 }
 
-/// Lowers `XlaSelfAdjointEig`: eigenvalues and eigenvectors of the matrices that the lower or the upper triangles say. The op's limits on
-/// XLA's rotations are not used.
+/// Lowers `XlaSelfAdjointEig`: eigenvalues and eigenvectors from the lower or the upper triangles. The op's limits for XLA's
+/// own iteration are ignored.
 fn xla_eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let batch = real_batch(cx)?;
     let n = batch.rows;
@@ -110,7 +112,7 @@ fn xla_eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(values), Value::Array(columns)])
 }
 
-/// Singular values, and all vectors of both sides.
+/// Lowers `XlaSvd`: singular values, and the full sets of left and right singular vectors.
 fn xla_svd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let batch = real_batch(cx)?;
     let (m, n, x) = (batch.rows, batch.columns, cx.arg(0)?);
@@ -129,7 +131,7 @@ fn real_batch(cx: &LowerCtx) -> Result<Batch> {
     }
 }
 
-/// Singular values in falling order, and the vectors of both sides as columns.
+/// Lowers `Svd`: singular values in descending order, and left and right singular vectors as columns.
 pub(super) fn svd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let batch = Batch::of(cx)?;
     let (m, n, dtype) = (batch.rows, batch.columns, cx.dtype(0)?);
@@ -151,23 +153,23 @@ pub(super) fn svd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(values), Value::Array(u), Value::Array(v)])
 }
 
-/// The rows of the shorter side made orthogonal.
+/// Result of a one-sided Jacobi iteration: the orthogonalized rows of the shorter side.
 pub(super) struct Turned {
-    /// Lengths of the rows in falling order, `[batch, p]`: the singular values.
+    /// Lengths of the rows in descending order, `[batch, p]`: the singular values.
     pub sizes: InstId,
-    /// The rows, and beside them what turned them.
+    /// The rows, with the accumulated rotations beside them.
     both: InstId,
-    /// Elements of a row.
+    /// Number of elements of a row.
     long: Dim,
-    /// The rows are those of the matrix, not its columns.
+    /// Whether the rows are those of the matrix, as opposed to its columns.
     wide: bool,
 }
 
-/// Makes the rows or columns, whichever are fewer, of matrices `[batch, m, n]` orthogonal.
+/// Orthogonalizes the rows or the columns, whichever are fewer, of matrices `[batch, m, n]`.
 pub(super) fn turned_rows(b: &mut Builder, x: InstId) -> Turned {
     let (dims, dtype) = (b.dims(x).to_vec(), b.dtype(x));
     let [m, n] = [dims[1], dims[2]];
-    // The shorter side becomes rows that are made orthogonal.
+    // The shorter side becomes rows, which are orthogonalized.
     let wide = m <= n;
     let rows = if wide { x } else { b.transpose(x, &[0, 2, 1]) };
     let (p, long) = (m.min(n), m.max(n));
@@ -182,7 +184,7 @@ pub(super) fn turned_rows(b: &mut Builder, x: InstId) -> Turned {
 }
 
 impl Turned {
-    /// The singular vectors of the left and of the right side, as columns.
+    /// Left and right singular vectors, as columns.
     pub(super) fn vectors(&self, b: &mut Builder) -> (InstId, InstId) {
         let whole = b.dims(self.both)[2];
         let (rows, turns) =
@@ -202,7 +204,7 @@ impl Turned {
     }
 }
 
-/// Orthonormal columns `[batch, n, p]` with further ones, so that there are `n`.
+/// Orthonormal columns `[batch, n, p]`, extended to an orthonormal basis of `n` columns.
 pub(super) fn completed(b: &mut Builder, x: InstId, n: Dim) -> InstId {
     let dims = b.dims(x).to_vec();
     let missing = n - dims[2];
@@ -212,7 +214,7 @@ pub(super) fn completed(b: &mut Builder, x: InstId, n: Dim) -> InstId {
     if dims[2] == 0 {
         return super::identity(b, b.dtype(x), &[dims[0], n, n]);
     }
-    // The reflections that take the columns to the axes take the other axes to what is orthogonal to them.
+    // The reflections that map the columns to the first axes map the other axes to their orthogonal complement.
     let zeros = b.full(b.dtype(x), &[dims[0], n, missing], 0.0);
     let (packed, taus) = factor::packed_qr(b, x);
     let wide = b.concatenate(&[packed, zeros], 2);
@@ -221,19 +223,19 @@ pub(super) fn completed(b: &mut Builder, x: InstId, n: Dim) -> InstId {
     b.concatenate(&[x, rest], 2)
 }
 
-/// The products of lines along `axis`, the second conjugated.
+/// Inner products of slices along `axis`, the second one conjugated.
 fn inner(b: &mut Builder, x: InstId, y: InstId, axis: usize) -> InstId {
     let y = conjugate(b, y);
     let all = b.mul(x, y);
     super::total(b, all, axis)
 }
 
-/// The real part; a real number is its own.
+/// Real part of a complex array; a real array itself.
 fn real(b: &mut Builder, x: InstId) -> InstId {
     if b.dtype(x).is_complex() { b.unary(ScalarOp::Real, x) } else { x }
 }
 
-/// Numbers of size 1 that make others real when these are divided by them: 1 for zero.
+/// Phases: numbers of magnitude 1 by which `x` is divided to become real; 1 for zero.
 pub(super) fn phase(b: &mut Builder, x: InstId) -> InstId {
     let (dtype, size) = (b.dtype(x), b.unary(ScalarOp::Abs, x));
     let none = b.full_like(size, 0.0);
@@ -243,7 +245,7 @@ pub(super) fn phase(b: &mut Builder, x: InstId) -> InstId {
     b.select(is_none, one, unit)
 }
 
-/// The symmetric matrix of the lower triangle, whose diagonal is taken to be real.
+/// Hermitian matrix from its lower triangle, with the diagonal taken to be real.
 pub(super) fn mirrored(b: &mut Builder, x: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let (row, column) = (b.iota(DType::S32, &dims, 1), b.iota(DType::S32, &dims, 2));
@@ -258,13 +260,13 @@ pub(super) fn mirrored(b: &mut Builder, x: InstId) -> InstId {
     b.select(on, part, whole)
 }
 
-/// The real parts of the diagonal of each matrix.
+/// Real parts of the diagonal of each matrix.
 pub(super) fn diagonal(b: &mut Builder, x: InstId) -> InstId {
     let all = super::diagonal(b, x);
     real(b, all)
 }
 
-/// Values in order and their rows with them: each column of the rows is sorted along with the values.
+/// Sorts values, and permutes the rows along with them.
 fn ordered(b: &mut Builder, values: InstId, rows: InstId, first: Direction) -> (InstId, InstId) {
     let dims = b.dims(rows).to_vec();
     if crate::symbolic::has_zero(&dims) {
@@ -282,7 +284,7 @@ fn ordered(b: &mut Builder, values: InstId, rows: InstId, first: Direction) -> (
     (b.reshape(column, &dims[..2]), rows)
 }
 
-/// Sweeps until a whole one has turned nothing: the array, and `turns` with its rows turned likewise.
+/// Sweeps until one rotates nothing. Results: the array, and `turns` with its rows rotated likewise.
 fn sweep(b: &mut Builder, x: InstId, turns: InstId, kind: Kind) -> (InstId, InstId) {
     let (zero, more) = (b.scalar(DType::S32, 0.0), b.scalar(DType::Pred, 1.0));
     let start = b.tuple(&[zero, more, x, turns]);
@@ -306,7 +308,7 @@ fn sweep(b: &mut Builder, x: InstId, turns: InstId, kind: Kind) -> (InstId, Inst
     (b.get_tuple_element(end, 2), b.get_tuple_element(end, 3))
 }
 
-/// One sweep over the pairs p < q, row by row; also whether any of them was turned.
+/// Single sweep over the pairs p < q, row by row; the last result tells whether any pair was rotated.
 fn all_pairs(b: &mut Builder, x: InstId, turns: InstId, kind: Kind) -> (InstId, InstId, InstId) {
     let n = b.dims(x)[1];
     let (first, second, none) = (b.scalar(DType::S32, 0.0), b.scalar(DType::S32, 1.0), b.scalar(DType::Pred, 0.0));
@@ -318,16 +320,16 @@ fn all_pairs(b: &mut Builder, x: InstId, turns: InstId, kind: Kind) -> (InstId, 
     (b.get_tuple_element(end, 2), b.get_tuple_element(end, 3), b.get_tuple_element(end, 4))
 }
 
-/// By how much a pair of lines is turned, a number a matrix.
+/// Rotation angle of a pair of rows for each matrix, as cosine and sine.
 #[derive(Clone, Copy)]
 struct Angle {
     cosine: InstId,
     sine: InstId,
-    /// Phase by which the second of two complex lines is multiplied before the rotation.
+    /// Phase by which the second of two complex rows is multiplied before the rotation.
     phase: Option<InstId>,
 }
 
-/// Lines p and q turned by an angle.
+/// Slices p and q along `axis`, rotated by an angle.
 fn turned(b: &mut Builder, x: InstId, axis: usize, [p, q]: [InstId; 2], angle: Angle) -> InstId {
     let (a, mut d) = (line(b, x, axis, p), line(b, x, axis, q));
     let (dims, dtype) = (b.dims(a).to_vec(), b.dtype(a));
@@ -350,7 +352,7 @@ fn turn_pair(b: &mut Builder, shape: &Shape, n: Dim, kind: Kind) -> CompId {
     let state = b.parameter(shape.clone());
     let [p, q, any, x, turns] = [0, 1, 2, 3, 4].map(|i| b.get_tuple_element(state, i));
     let (row_p, row_q) = (line(b, x, 1, p), line(b, x, 1, q));
-    // The symmetric 2 by 2 matrix to diagonalise: its diagonal and what stands beside it.
+    // Symmetric 2-by-2 matrix to diagonalize: its diagonal and its off-diagonal element.
     let [low, high, beside] = match kind {
         Kind::OneSided => [(row_p, row_p), (row_q, row_q), (row_p, row_q)].map(|(x, y)| inner(b, x, y, 1)),
         Kind::TwoSided => [(row_p, p), (row_q, q), (row_p, q)].map(|(row, at)| {
@@ -364,7 +366,8 @@ fn turn_pair(b: &mut Builder, shape: &Shape, n: Dim, kind: Kind) -> CompId {
     let phase = is_complex.then(|| phase(b, beside));
     let (low, high) = (real(b, low), real(b, high));
     let beside = if is_complex { b.unary(ScalarOp::Abs, beside) } else { beside };
-    // Beside a diagonal of this size it counts as zero: rows are made orthogonal for their lengths, eigenvalues exact for the largest.
+    // Threshold below which an off-diagonal element counts as zero: relative to both row lengths for one-sided rotations, and
+    // to the largest eigenvalue for symmetric ones.
     let small = formula(b, [low, high, beside], |[low, high, beside]| {
         let size = match kind {
             Kind::OneSided => (low * high).sqrt(),
@@ -395,7 +398,7 @@ fn turn_pair(b: &mut Builder, shape: &Shape, n: Dim, kind: Kind) -> CompId {
     b.end(root)
 }
 
-/// (p, q + 1), or (p + 1, p + 2) where q was the last.
+/// Next pair: (p, q + 1), or (p + 1, p + 2) if q was the last row.
 fn next_pair(b: &mut Builder, p: InstId, q: InstId, n: Dim) -> [InstId; 2] {
     let (one, end) = (b.scalar(DType::S32, 1.0), b.scalar(DType::S32, n));
     let (below, right) = (b.add(p, one), b.add(q, one));

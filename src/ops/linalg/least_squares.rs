@@ -13,7 +13,7 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::symbolic::Dim;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("MatrixSolveLs", "matrix rhs l2_regularizer -> output", least_squares).shape(least_squares_shape).dtypes(super::FIELDS),
@@ -36,7 +36,7 @@ pub(super) fn least_squares(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let b = &mut *cx.b;
     if !fast {
         let x = of_any_rank(b, a, y);
-        return cx.one(x);
+        return cx.one_output(x);
     }
     let turned = adjoint(b, a);
     let x = if m >= n {
@@ -48,7 +48,7 @@ pub(super) fn least_squares(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let side = solve(b, square, y);
         product(b, turned, side)
     };
-    cx.one(x)
+    cx.one_output(x)
 }
 
 /// The smallest of the nearest, by singular values; those that rounding alone may make, as Eigen has it for pivots, count as zero.
@@ -124,11 +124,11 @@ fn solve(b: &mut Builder, a: InstId, y: InstId) -> InstId {
 /// A row a column of the matrices, and the columns of the right sides.
 pub(super) fn least_squares_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     match (cx.ranked(0)?.as_deref(), cx.ranked(1)?.as_deref()) {
-        (Some([batch @ .., _, n]), Some([.., _, k])) => cx.like(0, [batch, &[*n, *k]].concat()),
+        (Some([batch @ .., _, n]), Some([.., _, k])) => cx.one_output_like(0, [batch, &[*n, *k]].concat()),
         (Some(_), Some(_)) => Err(cx.mismatch("matrices are needed")),
         (first, _) => {
             let dims = cx.unranked_from(usize::from(first.is_some()));
-            cx.like(0, dims)
+            cx.one_output_like(0, dims)
         }
     }
 }

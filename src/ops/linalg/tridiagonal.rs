@@ -4,17 +4,17 @@ use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::PadDim;
 use crate::hlo::open::{Builder, Dim, InstId};
-use crate::ops::rounds::rounds;
+use crate::ops::counted_loop::counted_loop;
 use crate::ops::row::op;
 use crate::ops::shape::same_as_second;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("TridiagonalMatMul", "superdiag maindiag subdiag rhs -> output", product).shape(|cx| cx.like(3, cx.dims(3)?)).dtypes(super::FIELDS),
+    op("TridiagonalMatMul", "superdiag maindiag subdiag rhs -> output", product).shape(|cx| cx.one_output_like(3, cx.dims(3)?)).dtypes(super::FIELDS),
     op("TridiagonalSolve",  "diagonals rhs -> output",                  solve).shape(same_as_second).dtypes(super::FIELDS),
 ];
 
@@ -33,7 +33,7 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
     }
     if m == 0 {
-        return cx.one(rhs);
+        return cx.one_output(rhs);
     }
     let by_row: Vec<usize> = (0..rank - 1).collect();
     // what a sum leaves as it is, a product of -0.0 too
@@ -52,7 +52,7 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let part = cx.b.pad(product, zero, &margins);
         sum = Some(sum.map_or(part, |sum| cx.b.add(sum, part)));
     }
-    cx.one(sum.unwrap_or(rhs))
+    cx.one_output(sum.unwrap_or(rhs))
 }
 
 /// Solves for matrices given by superdiagonal, diagonal and subdiagonal.
@@ -80,7 +80,7 @@ fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         b.reshape(one, &dims[..rank - 1])
     });
     let y = eliminated(b, lines, rhs, pivoting);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The solutions `[batch.., m, k]` of systems with lines of `[batch.., m]`: what stands right of the diagonal, on it and left of it.
@@ -99,7 +99,7 @@ pub(super) fn eliminated(b: &mut Builder, lines: [InstId; 3], rhs: InstId, pivot
     let none = b.full_like(main, 0.0);
     let right = b.reshape(rhs, &dims![count, m, k]);
     let right = b.transpose(right, &[1, 0, 2]);
-    let state = rounds(b, "eliminate_row", m - 1, &[main, upper, none, lower, right], |b, i, state| {
+    let state = counted_loop(b, "eliminate_row", m - 1, &[main, upper, none, lower, right], |b, i, state| {
         eliminate_row(b, i, std::array::from_fn(|part| state[part]), pivoting)
     });
     let solved = back_substitute(b, [state[0], state[1], state[2], state[4]], m);
@@ -180,7 +180,7 @@ fn eliminate_row(
 fn back_substitute(b: &mut Builder, [main, upper, second, right]: [InstId; 4], m: Dim) -> InstId {
     let line = b.dims(right)[1..].to_vec();
     let none = b.full(b.dtype(right), &line, 0.0);
-    let parts = rounds(b, "back_substitute", m, &[main, upper, second, right, none, none], |b, step, parts| {
+    let parts = counted_loop(b, "back_substitute", m, &[main, upper, second, right, none, none], |b, step, parts| {
         let [main, upper, second, right, x1, x2] = std::array::from_fn(|part| parts[part]);
         let last = b.scalar(DType::S32, m - 1);
         let i = b.sub(last, step);

@@ -1,5 +1,5 @@
 //! Lists of the rows or parts of an array, and arrays of all elements of a list.
-use super::{heterogeneous_lists, list, listed, name_of, ragged_rows, shaped, told_shape};
+use super::{heterogeneous_lists, list, listed, name_of, partial_shape, ragged_rows, shaped};
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::{Builder, Dim, InstId, Literal, Op};
@@ -17,7 +17,7 @@ pub(super) fn from_tensor(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if cx.b.rank(x) == 0 {
         return Err(cx.mismatch("a scalar has no elements to list"));
     }
-    let open = told_shape(cx, 1);
+    let open = partial_shape(cx, 1);
     listed(ListValue { open, ..ListValue::of(x, &name_of(cx)) })
 }
 
@@ -39,13 +39,13 @@ pub(super) fn stack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if let Some(n) = cx.node.int("num_elements").filter(|&n| n >= 0 && Dim::from(n) != have) {
         return Err(cx.mismatch(format!("{n} elements are asked of a list of {have}")));
     }
-    cx.one(buffer)
+    cx.one_output(buffer)
 }
 
 pub(super) fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (list, indices) = (shaped(cx, 2)?, cx.arg(1)?);
     let y = crate::ops::array::gather::take_axis(cx, list.buffer, indices, 0, 0)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 pub(in crate::ops) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -133,6 +133,6 @@ pub(in crate::ops) fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch("the lengths do not add up to the first dimension"));
     }
     let buffer = cx.b.reshape(x, &[&dims![n, first][..], &dims[1..]].concat());
-    let open = told_shape(cx, 1);
+    let open = partial_shape(cx, 1);
     listed(ListValue { open, ..ListValue::of(buffer, &name_of(cx)) })
 }

@@ -118,7 +118,7 @@ impl ListValue {
                         "make the list with the size it ends with, and without dynamic_size; or read single elements",
                     )
                 };
-                cx.found(count.now, count.most.min(room), &made).map_err(|e| e.map(d))?
+                cx.data_dependent_size(count.now, count.most.min(room), &made).map_err(|e| e.map(d))?
             }
         };
         cx.first(self.buffer, n)
@@ -130,7 +130,7 @@ impl ListValue {
     /// # Errors
     /// `DynamicShape` if nothing bounds the index, in a loop or branch.
     pub fn holding(&self, cx: &mut LowerCtx, index: InstId) -> Result<ListValue> {
-        let range = cx.ranges.of(cx.b, index);
+        let range = cx.ranges.scalar_range(cx.b, index);
         let proven = range.bound().filter(|most| {
             let end = Dim::size(*most).map_or(Dim::from(0), |most| most.saturating_add(1));
             end <= self.room(cx.b) || self.may_hold(cx.b, end)
@@ -139,7 +139,7 @@ impl ListValue {
             Some(most) => (index, most),
             None => {
                 let end = end_of(cx.b, index);
-                let (end, room) = cx.allowed(end).ok_or_else(|| unbounded(&self.name, &cx.node.name))?;
+                let (end, room) = cx.list_capacity(end).ok_or_else(|| unbounded(&self.name, &cx.node.name))?;
                 let one = cx.b.constant(Tensor::scalar(1i64));
                 (cx.b.sub(end, one), room.pinned() - 1)
             }

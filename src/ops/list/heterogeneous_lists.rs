@@ -2,7 +2,7 @@
 //!
 //! A list is an array of rows for as long as it can be one. It becomes one of these when an element of another shape is put into it, at
 //! an index that is known, if the node that made it left the shape open.
-use super::{name_of, told_shape};
+use super::{name_of, partial_shape};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{PartialShape, TfType};
 use crate::hlo::open::{Builder, Dim, InstId, Op};
@@ -286,7 +286,7 @@ pub(super) fn split(cx: &mut LowerCtx, x: InstId, lengths: &[Dim]) -> Result<Vec
         return Err(cx.mismatch("the lengths do not add up to the first dimension"));
     }
     let dtype: DType = cx.b.dtype(x);
-    let declared = told_shape(cx, 1).unwrap_or_else(|| Arc::new(PartialShape(None)));
+    let declared = partial_shape(cx, 1).unwrap_or_else(|| Arc::new(PartialShape(None)));
     let (dtype, name) = (TfType::Data(dtype), name_of(cx));
     Ok(vec![Value::Unlike(UnlikeList { items, open_length: None, dtype, declared, name })])
 }

@@ -1,5 +1,5 @@
 //! Rows of an array as elements of a list, each at an index of its own.
-use super::{is_iota, list_for, listed, name_of, told_shape, with_shape};
+use super::{is_iota, list_for, listed, name_of, partial_shape, with_shape};
 use crate::diag::Result;
 use crate::hlo::open::InstId;
 use crate::interp;
@@ -32,7 +32,7 @@ fn put_rows(cx: &mut LowerCtx, tensor: InstId, indices: InstId, grows: bool) -> 
         } else if cx.b.carries() {
             // a list of fixed length stays one, and calls fail that ask for more
             let needed = add_scalar(cx.b, last, 1.0);
-            cx.hold(needed, room);
+            cx.clamp_checked(needed, room);
         } else {
             return Err(cx.unsupported("rows put into a list of fixed length where calls can't fail"));
         }
@@ -53,7 +53,7 @@ pub fn new(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (tensor, indices) = (cx.arg(0)?, cx.arg(1)?);
     let count = if cx.args.len() > 3 { cx.constant_int(3)? } else { -1 };
     let (length, dtype, name, open) =
-        (u64::try_from(count).unwrap_or(0), cx.b.dtype(tensor), name_of(cx), told_shape(cx, 2));
+        (u64::try_from(count).unwrap_or(0), cx.b.dtype(tensor), name_of(cx), partial_shape(cx, 2));
     let list = Value::UnshapedList { length: Dim::from(length), now: None, dtype, name, open };
     let rows = cx.b.dims(tensor).get(1..).map(<[Dim]>::to_vec);
     let list = with_shape(cx.b, list, rows.as_deref())?;

@@ -2,7 +2,7 @@
 use crate::diag::Result;
 use crate::graph::TfType;
 use crate::ops::ShapeCtx;
-use crate::ops::fact::{Dims, ElementSpec, Fact, Int};
+use crate::ops::fact::{Dims, ElementSpec, Fact, InferredInt};
 use crate::ops::shape::{S32, S64};
 use crate::ops::symbols::{InferredDim, Why};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn list(cx: &mut ShapeCtx) -> Result<ElementSpec> {
             Ok(ElementSpec {
                 dtype: cx.attr_type("element_dtype"),
                 dims,
-                length: Int::Unknown,
+                length: InferredInt::Unknown,
                 open: false,
                 variable: None,
             })
@@ -29,19 +29,19 @@ fn handle(element: ElementSpec) -> Result<Vec<Fact>> {
 }
 
 /// A list of `length` elements of the shape that input 0 tells.
-fn of_length(cx: &mut ShapeCtx, length: Int) -> Result<Vec<Fact>> {
+fn of_length(cx: &mut ShapeCtx, length: InferredInt) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(0)?;
     let open = dims.fixed().is_none();
     handle(ElementSpec { dtype: cx.attr_type("element_dtype"), dims, length, open, variable: None })
 }
 
 pub(super) fn reserve(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let length = cx.ints(1).and_then(|v| v.first().copied()).unwrap_or(Int::Unknown);
+    let length = cx.partial_ints(1).and_then(|v| v.first().copied()).unwrap_or(InferredInt::Unknown);
     of_length(cx, length)
 }
 
 pub(super) fn empty(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    of_length(cx, Int::Known(0))
+    of_length(cx, InferredInt::Known(0))
 }
 
 pub(super) fn from_tensor(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -49,7 +49,7 @@ pub(super) fn from_tensor(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (dims, length) = match cx.ranked(0)?.as_deref() {
         Some([first, rest @ ..]) => (cx.merge(&Dims::ranked(rest), &told)?, (*first).into()),
         Some([]) => return Err(cx.mismatch("a scalar has no elements to list")),
-        None => (told, Int::Unknown),
+        None => (told, InferredInt::Unknown),
     };
     handle(ElementSpec {
         dtype: cx.attr_type("element_dtype").or(cx.dtype(0)),
@@ -77,8 +77,8 @@ pub(super) fn set_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = with_item(cx, &before, item, 2);
     let length = match (before.length, cx.constant_int(1)) {
         (length, _) if !cx.flag("resize_if_index_out_of_bounds") => length,
-        (Int::Known(n), Some(at)) => Int::Known(n.max(at.saturating_add(1))),
-        _ => Int::Unknown,
+        (InferredInt::Known(n), Some(at)) => InferredInt::Known(n.max(at.saturating_add(1))),
+        _ => InferredInt::Unknown,
     };
     handle(ElementSpec { dims, length, open: false, ..before })
 }
@@ -98,7 +98,7 @@ pub(super) fn scattered(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     handle(ElementSpec {
         dtype: cx.attr_type("element_dtype"),
         dims,
-        length: Int::Unknown,
+        length: InferredInt::Unknown,
         open: false,
         variable: None,
     })
@@ -108,7 +108,7 @@ pub(super) fn into_existing(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let before = list(cx)?;
     let item = rows_of(cx, 1, before.dims.clone())?;
     let dims = with_item(cx, &before, item, 1);
-    handle(ElementSpec { dims, length: Int::Unknown, open: false, ..before })
+    handle(ElementSpec { dims, length: InferredInt::Unknown, open: false, ..before })
 }
 
 /// The shape of an element, with what input `i` tells.
@@ -125,7 +125,7 @@ fn item_type(cx: &ShapeCtx, list: &ElementSpec) -> Option<TfType> {
 
 pub(super) fn get_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let list = element(cx, 2)?;
-    cx.one(item_type(cx, &list), list.dims)
+    cx.one_output(item_type(cx, &list), list.dims)
 }
 
 /// An array of `first` elements of the list.
@@ -134,21 +134,21 @@ fn rows(cx: &mut ShapeCtx, first: &[InferredDim], list: ElementSpec) -> Result<V
         Some(dims) => [first, dims].concat().into(),
         None => cx.unranked(Why::Value(0)),
     };
-    cx.one(item_type(cx, &list), dims)
+    cx.one_output(item_type(cx, &list), dims)
 }
 
 pub(super) fn stack(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let list = element(cx, 1)?;
     let told = cx.node.int("num_elements").and_then(|n| u64::try_from(n).ok()).map(InferredDim::Known);
-    let n = told.or(list.length.size()).unwrap_or_else(|| cx.fresh(Why::Value(0)));
+    let n = told.or(list.length.size()).unwrap_or_else(|| cx.fresh_dim(Why::Value(0)));
     rows(cx, &[n], list)
 }
 
 pub(super) fn length(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = list(cx)?.length;
     match S32 {
-        Some(dtype) if n != Int::Unknown => Ok(vec![Fact::ints(dtype, &[], vec![n])]),
-        dtype => cx.one(dtype, vec![]),
+        Some(dtype) if n != InferredInt::Unknown => Ok(vec![Fact::ints(dtype, &[], vec![n])]),
+        dtype => cx.one_output(dtype, vec![]),
     }
 }
 
@@ -159,15 +159,15 @@ pub(super) fn element_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             Ok(vec![Fact::ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())])
         }
         _ => {
-            let n = cx.fresh(Why::Value(0));
-            cx.one(dtype, vec![n])
+            let n = cx.fresh_dim(Why::Value(0));
+            cx.one_output(dtype, vec![n])
         }
     }
 }
 
 pub(super) fn gather(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let list = element(cx, 2)?;
-    let n = cx.of_rank(1, 1)?;
+    let n = cx.dims_of_rank(1, 1)?;
     rows(cx, &n, list)
 }
 
@@ -177,7 +177,7 @@ pub(super) fn push_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = with_item(cx, &before, item, 1);
     let length = match before.length.size() {
         Some(n) => cx.add(n, InferredDim::Known(1)).into(),
-        None => Int::Unknown,
+        None => InferredInt::Unknown,
     };
     handle(ElementSpec { dims, length, open: false, ..before })
 }
@@ -186,7 +186,7 @@ pub(super) fn pop_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let list = element(cx, 1)?;
     let length = match list.length.size() {
         Some(n) => cx.sub(n, InferredDim::Known(1)).into(),
-        None => Int::Unknown,
+        None => InferredInt::Unknown,
     };
     let item = Fact::new(item_type(cx, &list), list.dims.clone());
     let mut rest = Fact::handle(TfType::Variant, list.clone());
@@ -196,7 +196,7 @@ pub(super) fn pop_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 pub(super) fn concat(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let list = list(cx)?;
-    let n = list.length.size().unwrap_or_else(|| cx.fresh(Why::Value(0)));
+    let n = list.length.size().unwrap_or_else(|| cx.fresh_dim(Why::Value(0)));
     let dims = match list.dims.as_ranked() {
         Some([first, rest @ ..]) => {
             let all = cx.mul(n, *first);
@@ -210,19 +210,19 @@ pub(super) fn concat(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 pub(super) fn resize(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let before = list(cx)?;
-    let length = cx.ints(1).and_then(|v| v.first().copied()).unwrap_or(Int::Unknown);
+    let length = cx.partial_ints(1).and_then(|v| v.first().copied()).unwrap_or(InferredInt::Unknown);
     handle(ElementSpec { length, ..before })
 }
 
 pub(super) fn split(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let told = cx.shape_of_value(1)?;
     let lengths = cx.constant_ints(2);
-    let n = cx.of_rank(2, 1)?[0];
+    let n = cx.dims_of_rank(2, 1)?[0];
     let dims = match cx.ranked(0)?.as_deref() {
         Some([_, rest @ ..]) => {
             let same = lengths.as_ref().filter(|l| l.windows(2).all(|w| w[0] == w[1])).and_then(|l| l.first());
             let first = same.and_then(|&n| u64::try_from(n).ok()).map(InferredDim::Known);
-            let first = first.unwrap_or_else(|| cx.fresh(Why::Value(2)));
+            let first = first.unwrap_or_else(|| cx.fresh_dim(Why::Value(2)));
             cx.merge(&[&[first], rest].concat().into(), &told)?
         }
         Some([]) => return Err(cx.mismatch("a scalar can't be split")),

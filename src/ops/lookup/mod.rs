@@ -23,7 +23,7 @@ pub use mutable::{TableContents, table_contents};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[&[
     op("HashTableV2", "-> table_handle", handle).shape(handle_shape),
     op("MutableHashTableV2", "-> table_handle", handle).shape(handle_shape),
@@ -36,7 +36,7 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("LookupTableFindV2", "table_handle keys default_value -> values", find)
         .shape(find_shape)
         .dtypes("integers to numbers"),
-    op("LookupTableSizeV2", "table_handle -> size", size).shape(|cx| cx.one(S64, vec![])),
+    op("LookupTableSizeV2", "table_handle -> size", size).shape(|cx| cx.one_output(S64, vec![])),
     op("LookupTableImportV2", "table_handle keys values ->", |cx| change(cx, |cx, id| mutable::insert(cx, id, true)))
         .shape(nothing)
         .writes(&[0])
@@ -91,12 +91,12 @@ fn handle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             return Err(d.into());
         }
     }
-    if let Some(id) = cx.store.handle(cx.node) {
+    if let Some(id) = cx.store.variable_of_node(cx.node) {
         if (0..cx.args.len()).any(|i| cx.dims(i).is_ok_and(|dims| !dims.is_empty())) {
             return Err(cx.unsupported("a table whose keys are no scalars"));
         }
         let marks = marks(cx)?;
-        cx.store.mark(id, marks);
+        cx.store.set_marker_keys(id, marks);
         return Ok(vec![Value::Variable(id)]);
     }
     let (Some(Attr::Tensor(keys)), Some(Attr::Tensor(values))) = (cx.node.attr(KEYS), cx.node.attr(VALUES)) else {
@@ -193,7 +193,9 @@ fn find(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("a default value of {given:?} for values of {one:?}")));
     }
     let default = cx.b.broadcast_to(default, &out);
-    let Some(hash) = table.hash.as_ref().filter(|_| !crate::symbolic::has_zero(&out)) else { return cx.one(default) };
+    let Some(hash) = table.hash.as_ref().filter(|_| !crate::symbolic::has_zero(&out)) else {
+        return cx.one_output(default);
+    };
     let slot = hash.slot(cx, keys)?;
     let at = cx.b.constant(hash.spread(&table.keys));
     let there = take_axis(cx, at, slot, 0, 0)?;
@@ -202,7 +204,7 @@ fn find(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let value = take_axis(cx, values, slot, 0, 0)?;
     let found: InstId = cx.b.broadcast(found, &out, &(0..places.len()).collect::<Vec<_>>());
     let y = cx.b.select(found, value, default);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -211,7 +213,7 @@ fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let n = table(cx)?.keys.len() as i64;
     let n = cx.b.constant(Tensor::scalar(n));
-    cx.one(n)
+    cx.one_output(n)
 }
 
 /// A change of the table whose handle is input 0, if it is one that calls may change.
@@ -242,16 +244,16 @@ fn export(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn handle_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    cx.one(TfType::Resource, vec![])
+    cx.one_output(TfType::Resource, vec![])
 }
 
 /// Shape function of `LookupTableExport`: the keys, whose number depends on the table, and a value for each.
 fn export_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let count = cx.fresh(Why::Value(0));
+    let count = cx.fresh_dim(Why::Value(0));
     let values = cx.unranked(Why::NoShapeFunction);
     let (keys, types) = (vec![count], ["Tkeys", "Tvalues"].map(|name| cx.attr_type(name)));
-    let keys = cx.one(types[0], keys)?;
-    let values = cx.one(types[1], values)?;
+    let keys = cx.one_output(types[0], keys)?;
+    let values = cx.one_output(types[1], values)?;
     Ok([keys, values].concat())
 }
 
@@ -259,5 +261,5 @@ fn export_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn find_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let scalar = cx.dims(2)?.as_ranked().is_some_and(<[InferredDim]>::is_empty);
     let dims = if scalar { cx.dims(1)? } else { cx.unranked(Why::NoShapeFunction) };
-    cx.typed("Tout", dims)
+    cx.one_output_typed_by("Tout", dims)
 }

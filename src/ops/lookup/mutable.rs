@@ -148,18 +148,18 @@ impl TableId {
         Ok(())
     }
     fn is_dense(self, cx: &LowerCtx) -> bool {
-        !cx.store.marks(self.0).is_empty()
+        !cx.store.marker_keys(self.0).is_empty()
     }
     /// Keys of input 1 as a vector, which must be of the table's type and, in a dense table, no marks of places.
     fn keys(self, cx: &mut LowerCtx) -> Result<InstId> {
         let keys = cx.arg(1)?;
-        let own = cx.store.array(self.0).map(|(dtype, _)| dtype);
+        let own = cx.store.dtype_and_dims(self.0).map(|(dtype, _)| dtype);
         if own != Some(cx.b.dtype(keys)) {
             let own = own.map_or_else(|| "none".to_string(), |t| t.to_string());
             let told = format!("keys of {}, and the table has keys of {own}", cx.b.dtype(keys));
             return Err(Error::user(Code::TypeMismatch, told));
         }
-        for mark in cx.store.marks(self.0).to_vec() {
+        for mark in cx.store.marker_keys(self.0).to_vec() {
             let mark = cx.b.constant(Tensor::scalar(mark));
             let (wide, mark) = (word(cx.b, keys), cx.b.convert(mark, DType::U64));
             let wrong = cx.b.compare(Direction::Eq, wide, mark);
@@ -382,7 +382,7 @@ pub fn insert(cx: &mut LowerCtx, id: TableId, is_import: bool) -> Result<Vec<Val
     let held = TableState::of([end[0], end[1], end[2], end[3]]);
     let asked = cx.b.add(held.count, end[4]);
     let owner = cx.store.name(id.0).to_string();
-    cx.hold_state(&owner, asked, room)?;
+    cx.check_state_size(&owner, asked, room)?;
     id.set(cx, held)?;
     Ok(vec![])
 }
@@ -465,14 +465,14 @@ pub fn find(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
     let found = take_axis(cx, held.values, at, 0, 0)?;
     let is_there = cx.b.broadcast(is_there, &out, &(0..last).collect::<Vec<_>>());
     let y = cx.b.select(is_there, found, default);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The number of keys.
 pub fn size(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
     let count = id.held(cx)?.count;
     let count = cx.b.convert(count, DType::S64);
-    cx.one(count)
+    cx.one_output(count)
 }
 
 /// All keys and their values, in TensorFlow's order.
@@ -484,6 +484,6 @@ pub fn export(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
     }
     let held = id.held(cx)?;
     let room = held.room(cx.b);
-    let count = cx.found(held.count, Dim::from(room), "the list of keys")?;
+    let count = cx.data_dependent_size(held.count, Dim::from(room), "the list of keys")?;
     Ok([held.keys, held.values].map(|x| Value::Array(cx.b.slice_axis(x, 0, Dim::from(0), count))).to_vec())
 }

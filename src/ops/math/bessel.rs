@@ -10,7 +10,7 @@ use crate::tensor::DType;
 
 const FLOATS: &str = "f16, bf16, f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("BesselI0e", "x -> y", |cx| float(cx, FLOATS, |[x]| i0e(x))).pointwise().dtypes(FLOATS),
@@ -31,7 +31,7 @@ pub(super) fn float(
         return Err(cx.unsupported(format!("{} of {dtype}; {types} are supported", cx.node.op)));
     }
     let y = wide_formula(cx.b, [x], f);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// Series for arguments up to 8, the highest order first; a single needs the last `singles` of each.

@@ -17,7 +17,7 @@ const FLOATS: &str = "f16, f32, f64";
 /// √(2/π).
 const ROOT: f64 = 0.797_884_560_802_865_4;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("BesselJ0", "x -> y", |cx| float(cx, FLOATS, |[x]| j0(x))).pointwise().dtypes(FLOATS),

@@ -9,7 +9,7 @@ use crate::tensor::DType;
 
 const FLOATS: &str = "f16, f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("BesselK0",  "x -> y", |cx| float(cx, FLOATS, |[x]| k0(x, 1.0, (-x).exp()))).pointwise().dtypes(FLOATS),

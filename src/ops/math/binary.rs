@@ -21,19 +21,19 @@ use crate::tensor::DType;
 pub const ROWS: &[OpRow] = &[
     binary("Add", Builder::add).sizes(Symbols::add),
     binary("AddV2", Builder::add).sizes(Symbols::add),
-    op("AddN", "inputs* -> sum", add_n).shape(add_n_shape).work(Work::EachResult(1)),
+    op("AddN", "inputs* -> sum", add_n).shape(add_n_shape).work(Work::PerOutputElement(1)),
     binary("Sub", Builder::sub).sizes(Symbols::sub),
     binary("Mul", Builder::mul).sizes(Symbols::mul),
-    binary("Div", Builder::div).checked(checks::divisor).sizes(Symbols::div_floor),
+    binary("Div", Builder::div).checked(checks::nonzero_divisor).sizes(Symbols::div_floor),
     binary("RealDiv", Builder::div),
-    binary("TruncateDiv", truncate_div).checked(checks::divisor).sizes(Symbols::div_floor),
-    binary("FloorDiv", floor_div).checked(checks::divisor).sizes(Symbols::div_floor),
-    binary("FloorMod", floor_mod).checked(checks::divisor),
-    binary("TruncateMod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)).checked(checks::divisor),
-    binary("Mod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)).checked(checks::divisor),
+    binary("TruncateDiv", truncate_div).checked(checks::nonzero_divisor).sizes(Symbols::div_floor),
+    binary("FloorDiv", floor_div).checked(checks::nonzero_divisor).sizes(Symbols::div_floor),
+    binary("FloorMod", floor_mod).checked(checks::nonzero_divisor),
+    binary("TruncateMod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)).checked(checks::nonzero_divisor),
+    binary("Mod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)).checked(checks::nonzero_divisor),
     binary("Maximum", Builder::max).sizes(Symbols::most),
     binary("Minimum", Builder::min).sizes(Symbols::least),
-    binary("Pow", |b, x, y| b.binary(ScalarOp::Power, x, y)).checked(checks::exponent),
+    binary("Pow", |b, x, y| b.binary(ScalarOp::Power, x, y)).checked(checks::non_negative_exponent),
     binary("Atan2", |b, x, y| b.binary(ScalarOp::Atan2, x, y)),
     binary("SquaredDifference", squared_difference),
     binary("DivNoNan", |b, x, y| {
@@ -86,7 +86,7 @@ fn add_n(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
         sum = cx.b.add(sum, part);
     }
-    cx.one(sum)
+    cx.one_output(sum)
 }
 
 /// Integers: the quotient rounded down; floats: floor(x / y).
@@ -204,7 +204,7 @@ fn right_shift(b: &mut Builder, x: InstId, y: InstId) -> InstId {
 fn complex(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (re, im) = (cx.arg(0)?, cx.arg(1)?);
     let z = cx.b.binary(ScalarOp::Complex, re, im);
-    cx.one(z)
+    cx.one_output(z)
 }
 
 /// `Equal` and `NotEqual`; shapes that do not broadcast are simply unequal where the node says so.
@@ -216,10 +216,10 @@ fn equality(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Value>> {
     let fits = Builder::broadcast_dims(cx.b.dims(x), cx.b.dims(y)).is_some();
     if !fits && cx.node.bool("incompatible_shape_error") == Some(false) {
         let z = cx.b.constant(crate::tensor::Tensor::preds(&[], &[direction == Direction::Ne]));
-        return cx.one(z);
+        return cx.one_output(z);
     }
     let z = cx.b.compare(direction, x, y);
-    cx.one(z)
+    cx.one_output(z)
 }
 
 fn approximate_equal(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -232,7 +232,7 @@ fn approximate_equal(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let a = cx.b.unary(ScalarOp::Abs, d);
     let a = if cx.b.dtype(a).is_integer() { cx.b.convert(a, DType::F64) } else { a };
     let z = compare_scalar(cx.b, Direction::Lt, a, tolerance);
-    cx.one(z)
+    cx.one_output(z)
 }
 
 /// Lists are as the first of a settled shape is.
@@ -250,7 +250,7 @@ fn equality_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let strict = cx.node.bool("incompatible_shape_error").unwrap_or(true);
     if strict || x == y {
         let dims = cx.broadcast(&x, &y)?;
-        return cx.one(PRED, dims);
+        return cx.one_output(PRED, dims);
     }
     let dims = match (x.fixed(), y.fixed()) {
         (Some(x), Some(y)) => {
@@ -260,5 +260,5 @@ fn equality_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         (None, _) => cx.unranked_from(0),
         (_, None) => cx.unranked_from(1),
     };
-    cx.one(PRED, dims)
+    cx.one_output(PRED, dims)
 }

@@ -16,14 +16,14 @@ use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("Bincount", "arr size weights -> bins", bincount)
-        .checked(checks::not_negative)
+        .checked(checks::non_negative_input)
         .shape(bincount_shape)
         .constants(&[1]),
     op("DenseBincount", "input size weights -> output", dense)
-        .checked(checks::not_negative)
+        .checked(checks::non_negative_input)
         .shape(dense_shape)
         .constants(&[1]),
     op("RaggedBincount", "splits values size weights -> output", ragged).shape(ragged_shape).constants(&[2]),
@@ -50,7 +50,7 @@ fn filled(cx: &mut LowerCtx, sizes: Vec<Dim>, ids: InstId, weights: InstId) -> R
     let sizes = fitting(sizes)?;
     let bins = cx.b.full(cx.b.dtype(weights), &sizes, 0.0);
     if sizes.last().is_some_and(|bins| bins.is_zero()) {
-        return cx.one(bins);
+        return cx.one_output(bins);
     }
     let y = match cx.flag("binary_output") {
         true => {
@@ -59,19 +59,19 @@ fn filled(cx: &mut LowerCtx, sizes: Vec<Dim>, ids: InstId, weights: InstId) -> R
         }
         false => scatter(cx, bins, ids, weights, Some(ScalarOp::Add))?,
     };
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// One row of bins for numbers of any shape.
 fn bincount(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (arr, places, n, weights) = (cx.arg(0)?, cx.dims(0)?, cx.size(1)?, weights(cx, 2, 0)?);
+    let (arr, places, n, weights) = (cx.arg(0)?, cx.dims(0)?, cx.size_from_input(1)?, weights(cx, 2, 0)?);
     let ids = cx.b.reshape(arr, &[&places[..], &dims![1]].concat());
     filled(cx, vec![n], ids, weights)
 }
 
 /// Bins of a vector, or of each row of a matrix.
 fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, places, n, weights) = (cx.arg(0)?, cx.dims(0)?, cx.size(1)?, weights(cx, 2, 0)?);
+    let (x, places, n, weights) = (cx.arg(0)?, cx.dims(0)?, cx.size_from_input(1)?, weights(cx, 2, 0)?);
     let (lead, count) = match places[..] {
         [] => (vec![], Dim::from(1)),
         [count] => (Vec::new(), count),
@@ -91,7 +91,7 @@ fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Bins of each of some rows: `row` has the number of the row of each of the values, which are input 1.
 fn of_rows(cx: &mut LowerCtx, rows: Dim, row: InstId, size: usize, weights_at: usize) -> Result<Vec<Value>> {
     let (values, count) = (cx.arg(1)?, cx.dims(1)?[0]);
-    let (n, weights) = (cx.size(size)?, weights(cx, weights_at, 1)?);
+    let (n, weights) = (cx.size_from_input(size)?, weights(cx, weights_at, 1)?);
     let row = cx.b.convert(row, cx.b.dtype(values));
     let columns = [row, values].map(|x| cx.b.reshape(x, &dims![count, 1]));
     let ids = cx.b.concatenate(&columns, 1);
@@ -119,53 +119,53 @@ fn sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("indices of {places:?} of {count} values in a shape of {dims} dimensions")));
     }
     if dims == 1 {
-        let (values, n, weights) = (cx.arg(1)?, cx.size(3)?, weights(cx, 4, 1)?);
+        let (values, n, weights) = (cx.arg(1)?, cx.size_from_input(3)?, weights(cx, 4, 1)?);
         let ids = cx.b.reshape(values, &dims![count, 1]);
         return filled(cx, vec![n], ids, weights);
     }
-    let rows = cx.size_said(shape, Dim::from(0), "the bins of all rows")?;
+    let rows = cx.size_from_element(shape, Dim::from(0), "the bins of all rows")?;
     let row = cx.b.slice_axis(indices, 1, Dim::from(0), Dim::from(1));
     of_rows(cx, rows, row, 3, 4)
 }
 
 fn bincount_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.size(1);
-    cx.like(2, vec![n])
+    let n = cx.size_from_input(1);
+    cx.one_output_like(2, vec![n])
 }
 
 /// A row of bins for each row of the input.
 fn dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.size(1);
+    let n = cx.size_from_input(1);
     match cx.ranked(0)? {
-        Some(dims) => cx.like(2, [&dims[..dims.len().saturating_sub(1)], &[n]].concat()),
+        Some(dims) => cx.one_output_like(2, [&dims[..dims.len().saturating_sub(1)], &[n]].concat()),
         None => {
             let dims = cx.unranked_from(0);
-            cx.like(2, dims)
+            cx.one_output_like(2, dims)
         }
     }
 }
 
 /// A row of bins for each row that the splits have.
 fn ragged_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (splits, n) = (cx.of_rank(0, 1)?[0], cx.size(2));
+    let (splits, n) = (cx.dims_of_rank(0, 1)?[0], cx.size_from_input(2));
     let rows = cx.sub(splits, InferredDim::Known(1));
-    cx.like(3, vec![rows, n])
+    cx.one_output_like(3, vec![rows, n])
 }
 
 /// A row of bins for each row of the shape, if it has more than one dimension.
 fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.size(3);
-    let rank = cx.of_rank(2, 1)?[0];
-    let rows = cx.ints(2).and_then(|sizes| sizes.first()?.size());
+    let n = cx.size_from_input(3);
+    let rank = cx.dims_of_rank(2, 1)?[0];
+    let rows = cx.partial_ints(2).and_then(|sizes| sizes.first()?.size());
     match rank {
-        InferredDim::Known(1) => cx.like(4, vec![n]),
+        InferredDim::Known(1) => cx.one_output_like(4, vec![n]),
         InferredDim::Known(_) => {
-            let rows = rows.unwrap_or_else(|| cx.fresh(Why::Value(2)));
-            cx.like(4, vec![rows, n])
+            let rows = rows.unwrap_or_else(|| cx.fresh_dim(Why::Value(2)));
+            cx.one_output_like(4, vec![rows, n])
         }
         InferredDim::Unknown(_) => {
             let dims = cx.unranked_from(2);
-            cx.like(4, dims)
+            cx.one_output_like(4, dims)
         }
     }
 }

@@ -11,12 +11,14 @@ use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("Cast", "x -> y", cast).shape(cast_shape),
-    op("Select", "condition t e -> output", select).moves_strings().shape(select_shape).work(Work::EachResult(1)),
+    op("Select", "condition t e -> output", select).moves_strings().shape(select_shape).work(Work::PerOutputElement(1)),
     op("SelectV2", "condition t e -> output", select_v2).moves_strings().pointwise(),
-    op("ClipByValue", "t clip_value_min clip_value_max -> output", clip_by_value).shape(same).work(Work::EachResult(1)),
+    op("ClipByValue", "t clip_value_min clip_value_max -> output", clip_by_value)
+        .shape(same)
+        .work(Work::PerOutputElement(1)),
     op("Bucketize", "input -> output", bucketize).shape(bucketize_shape),
 ];
 
@@ -33,7 +35,7 @@ fn cast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.unsupported("a Cast that truncates; rounding casts are supported"));
     }
     let y = convert(cx.b, x, to);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// A conversion as TensorFlow's CPU kernels do it: floats beyond the range of a 32 or 64 bit integer, and NaN, give the
@@ -97,13 +99,13 @@ fn select(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("the choices have the shapes {dims:?} and {:?}", cx.dims(2)?)));
     }
     let y = cx.b.select(c, t, e);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn select_v2(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (c, t, e) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     let y = cx.b.select(c, t, e);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn clip_by_value(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -111,7 +113,7 @@ fn clip_by_value(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (low, high) = (or_unbounded(cx.b, low, f64::NEG_INFINITY), or_unbounded(cx.b, high, f64::INFINITY));
     let y = cx.b.min(x, high);
     let y = cx.b.max(y, low);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// A bound, and `infinite` where it is NaN: TensorFlow's kernel takes the bound only where the comparison with it holds.
@@ -146,7 +148,7 @@ fn bucketize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let one = cx.b.convert(above, DType::S32);
         count = cx.b.add(count, one);
     }
-    cx.one(count)
+    cx.one_output(count)
 }
 
 /// The shape stays; sizes stay sizes in another type of integers.
@@ -156,15 +158,15 @@ fn cast_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         (Some(to @ TfType::Data(DType::S32 | DType::S64)), Some(values), Some(dims)) => {
             Ok(vec![Fact::ints(to, &dims, values)])
         }
-        (to, _, _) => cx.one(to, cx.dims(0)?),
+        (to, _, _) => cx.one_output(to, cx.dims(0)?),
     }
 }
 
 fn select_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.merge(&cx.dims(1)?, &cx.dims(2)?)?;
-    cx.like(1, dims)
+    cx.one_output_like(1, dims)
 }
 
 fn bucketize_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    cx.one(S32, cx.dims(0)?)
+    cx.one_output(S32, cx.dims(0)?)
 }

@@ -14,7 +14,7 @@ use std::f64::consts::PI;
 
 const FLOATS: &str = "f16, bf16, f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("Lgamma",          "x -> y",        |cx| one(cx, |[x]| lgamma(x))).pointwise().dtypes(FLOATS),
@@ -43,7 +43,7 @@ fn one(
     floats(cx)?;
     let x = cx.arg(0)?;
     let y = wide_formula(cx.b, [x], f);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn two(
@@ -53,7 +53,7 @@ fn two(
     floats(cx)?;
     let (x, y) = (cx.arg(0)?, cx.arg(1)?);
     let z = wide_formula(cx.b, [x, y], f);
-    cx.one(z)
+    cx.one_output(z)
 }
 
 const LANCZOS_G: f64 = 7.0;
@@ -226,7 +226,7 @@ fn incomplete(cx: &mut LowerCtx, f: impl FnOnce(&mut Builder, InstId, InstId) ->
     let (a, x) = (cx.arg(0)?, cx.arg(1)?);
     let (a, x) = cx.b.broadcast_together(a, x);
     let z = super::special::wide2(cx.b, a, x, f);
-    cx.one(z)
+    cx.one_output(z)
 }
 
 /// The lower incomplete gamma function over gamma(a).
@@ -343,7 +343,7 @@ fn betainc(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let y = beta_fraction(cx.b, wide);
     let y = cx.b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// Lentz's method for the continued fraction of DLMF 8.17.22, with a and b exchanged where it would converge slowly.

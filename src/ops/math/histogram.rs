@@ -10,7 +10,7 @@ use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[op("HistogramFixedWidth", "values value_range nbins -> out", histogram)
     .shape(histogram_shape)
     .constants(&[2])
@@ -19,7 +19,7 @@ pub const ROWS: &[OpRow] = &[op("HistogramFixedWidth", "values value_range nbins
 /// Numbers below the range count in its first bin, those above it in the last one. The bin is found in f64, as in TensorFlow's kernel,
 /// which takes no NaN.
 fn histogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (values, range, n) = (cx.arg(0)?, cx.arg(1)?, cx.size(2)?);
+    let (values, range, n) = (cx.arg(0)?, cx.arg(1)?, cx.size_from_input(2)?);
     if cx.b.dims(range) != [2] || !cx.b.require_less(Dim::from(0), n) {
         return Err(cx.mismatch(format!("{n} bins over a range of {:?} numbers; two are needed", cx.b.dims(range))));
     }
@@ -46,11 +46,11 @@ fn histogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let at = b.reshape(at, &dims![count, 1]);
     let (none, ones) = (b.full(out, &[n], 0.0), b.full(out, &[count], 1.0));
     let y = scatter(cx, none, at, ones, Some(ScalarOp::Add))?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn histogram_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.size(2);
+    let n = cx.size_from_input(2);
     let dtype = cx.attr_type("dtype").unwrap_or(TfType::Data(DType::S32));
-    cx.one(dtype, vec![n])
+    cx.one_output(dtype, vec![n])
 }

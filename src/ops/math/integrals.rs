@@ -9,7 +9,7 @@ use std::f64::consts::{FRAC_PI_2, PI};
 
 const FLOATS: &str = "f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("Dawsn",      "x -> y", |cx| float(cx, FLOATS, |[x]| dawson(x))).pointwise().dtypes(FLOATS),

@@ -10,7 +10,7 @@ use crate::tensor::DType;
 
 const FLOATS: &str = "f16, bf16, f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("Erfinv", "x -> y", |cx| inverse(cx, |[x]| erfinv(x))).pointwise().dtypes(FLOATS),
@@ -27,7 +27,7 @@ fn inverse(
         other => return Err(cx.unsupported(format!("{} of {other}; {FLOATS} are supported", cx.node.op))),
     }
     let y = wide_formula(cx.b, [x], f);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The number whose error function is x; infinite at 1 and -1, NaN beyond.

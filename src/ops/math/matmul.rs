@@ -13,25 +13,25 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 use std::collections::BTreeMap;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("MatMul", "a b -> product", |cx| matmul(cx, ["transpose_a", "transpose_b"], false))
         .shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"]))
-        .work(Work::Product("transpose_a")),
+        .work(Work::MatrixProduct("transpose_a")),
     op("SparseMatMul", "a b -> product", |cx| matmul(cx, ["transpose_a", "transpose_b"], false))
         .shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"]))
-        .work(Work::Product("transpose_a")),
+        .work(Work::MatrixProduct("transpose_a")),
     op("BatchMatMul", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true))
         .shape(|cx| product_shape(cx, ["adj_x", "adj_y"]))
-        .work(Work::Product("adj_x")),
+        .work(Work::MatrixProduct("adj_x")),
     op("BatchMatMulV2", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true))
         .shape(|cx| product_shape(cx, ["adj_x", "adj_y"]))
-        .work(Work::Product("adj_x")),
+        .work(Work::MatrixProduct("adj_x")),
     op("BatchMatMulV3", "x y -> output", |cx| matmul(cx, ["adj_x", "adj_y"], true))
         .shape(|cx| product_shape(cx, ["adj_x", "adj_y"]))
-        .work(Work::Product("adj_x")),
-    op("XlaEinsum", "a b -> product", einsum).work(Work::Equation),
-    op("Einsum", "inputs* -> output", einsum).shape(einsum_shape).work(Work::Equation),
+        .work(Work::MatrixProduct("adj_x")),
+    op("XlaEinsum", "a b -> product", einsum).work(Work::Einsum),
+    op("Einsum", "inputs* -> output", einsum).shape(einsum_shape).work(Work::Einsum),
 ];
 
 /// A product in f32 at least for floats.
@@ -59,7 +59,7 @@ fn matmul(cx: &mut LowerCtx, flags: [&str; 2], adjoint: bool) -> Result<Vec<Valu
     }
     let z = product(cx.b, x, y, tx, ty)
         .ok_or_else(|| Error::user(Code::ShapeMismatch, "the batch dimensions can't be broadcast together"))?;
-    cx.one(z)
+    cx.one_output(z)
 }
 
 /// The product of the last two dimensions, the leading ones broadcast; `None` where these do not fit.
@@ -128,7 +128,7 @@ fn einsum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let result = contract(cx, list, &want)?;
     let x = arrange(cx, result, &want)?;
-    cx.one(x)
+    cx.one_output(x)
 }
 
 /// Labels that stand twice: only the diagonal is kept.
@@ -245,14 +245,14 @@ pub fn product_shape(cx: &mut ShapeCtx, flags: [&str; 2]) -> Result<Vec<Fact>> {
     let plain = cx.node.op.ends_with("MatMul") && !cx.node.op.starts_with("Batch");
     let (x, y) = match (cx.ranked(0)?, cx.ranked(1)?) {
         (Some(x), Some(y)) => (x, y),
-        _ if plain => (cx.of_rank(0, 2)?, cx.of_rank(1, 2)?),
+        _ if plain => (cx.dims_of_rank(0, 2)?, cx.dims_of_rank(1, 2)?),
         (None, _) => {
             let dims = cx.unranked_from(0);
-            return cx.one(dtype, dims);
+            return cx.one_output(dtype, dims);
         }
         (_, None) => {
             let dims = cx.unranked_from(1);
-            return cx.one(dtype, dims);
+            return cx.one_output(dtype, dims);
         }
     };
     let ([xb @ .., a, b], [yb @ .., c, d]) = (&x[..], &y[..]) else {
@@ -264,7 +264,7 @@ pub fn product_shape(cx: &mut ShapeCtx, flags: [&str; 2]) -> Result<Vec<Fact>> {
         return Err(cx.mismatch(format!("{} and {} can't be multiplied", cx.dims(0)?, cx.dims(1)?)));
     }
     let batch = cx.broadcast(&Dims::ranked(xb), &Dims::ranked(yb))?;
-    cx.one(dtype, [batch.as_ranked().unwrap_or(&[]), &[m, n]].concat())
+    cx.one_output(dtype, [batch.as_ranked().unwrap_or(&[]), &[m, n]].concat())
 }
 
 /// Sizes by label; what `...` stands for is broadcast.
@@ -286,9 +286,9 @@ fn einsum_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             Some(_) => return Err(cx.mismatch(format!("`{term}` does not fit {}", cx.dims(i)?))),
             None if term.contains("...") => {
                 let open = cx.unranked_from(i);
-                (cx.open(named, Why::Value(i)).as_ranked().unwrap_or(&[]).to_vec(), open)
+                (cx.fresh_shape(named, Why::Value(i)).as_ranked().unwrap_or(&[]).to_vec(), open)
             }
-            None => (cx.of_rank(i, named)?, Dims::known(&[])),
+            None => (cx.dims_of_rank(i, named)?, Dims::known(&[])),
         };
         hidden = cx.broadcast(&hidden, &middle)?;
         for (label, dim) in before.chars().chain(after.chars()).zip(dims) {
@@ -311,5 +311,5 @@ fn einsum_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             out.into()
         }
     };
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }

@@ -25,7 +25,7 @@ pub mod segment;
 pub(in crate::ops) mod special;
 pub(in crate::ops) mod unary;
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[
     unary::ROWS,
     unary::GRADIENTS,

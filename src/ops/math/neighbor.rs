@@ -9,7 +9,7 @@ use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("NextAfter", "x1 x2 -> output",  next_after).pointwise().dtypes("f32, f64"),
@@ -38,7 +38,7 @@ fn next_after(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     });
     let y = cx.b.unary(ScalarOp::BitcastConvert(dtype), stepped);
     let y = formula(cx.b, [y, from, to], |[y, from, to]| y.except(from.is_nan().or(to.is_nan()), f64::NAN));
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The cross product of vectors along the last dimension, which has three elements.
@@ -54,5 +54,5 @@ fn cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let parts = [(1, 2), (2, 0), (0, 1)]
         .map(|(i, j)| formula(cx.b, [a[i], b[j], a[j], b[i]], |[ai, bj, aj, bi]| ai * bj - aj * bi));
     let z = cx.b.concatenate(&parts, last);
-    cx.one(z)
+    cx.one_output(z)
 }

@@ -4,9 +4,9 @@ use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather::take_axis;
+use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::{add_scalar, compare_scalar};
-use crate::ops::rounds::rounds;
 use crate::ops::row::op;
 use crate::ops::shape::S32;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
@@ -14,7 +14,7 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::known;
 use crate::tensor::{DType, elements_of};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("NthElement", "input n -> values", nth).shape(nth_shape).dtypes("real numbers"),
     op("IsotonicRegression", "input -> output segments", isotonic).shape(isotonic_shape).dtypes("real numbers"),
@@ -38,7 +38,7 @@ fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     if crate::symbolic::has_zero(lead) {
         let none = cx.b.full(dtype, lead, 0.0);
-        return cx.one(none);
+        return cx.one_output(none);
     }
     let axis = lead.len();
     let comp = cx.b.ascending_computation(dtype);
@@ -57,7 +57,7 @@ fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     operands.push(place);
     let one = cx.b.add_inst(Op::DynamicSlice([lead, &dims![1]].concat()), &operands);
     let y = cx.b.reshape(one, lead);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The falling sequences nearest to the rows, and the number of the level run that each element is in.
@@ -78,7 +78,7 @@ fn isotonic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = b.reshape(x, &rows);
     let (none, next) = (b.full_like(x, 0.0), b.full(DType::S32, &dims![count], 0.0));
     let sizes = b.full(DType::S32, &rows, 0.0);
-    let parts = rounds(b, "pool", 2 * n, &[x, next, next, none, sizes], |b, _, parts| {
+    let parts = counted_loop(b, "pool", 2 * n, &[x, next, next, none, sizes], |b, _, parts| {
         pool(b, std::array::from_fn(|i| parts[i])).to_vec()
     });
     let [pools, sums, sizes] = [parts[2], parts[3], parts[4]];
@@ -161,7 +161,7 @@ fn nth_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some([]) => return Err(cx.mismatch("a scalar has no rows")),
         None => cx.unranked_from(0),
     };
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }
 
 fn isotonic_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

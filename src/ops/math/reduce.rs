@@ -2,7 +2,7 @@
 use crate::diag::Result;
 use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
-use crate::ops::fact::{Fact, Int};
+use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::row::op;
 use crate::ops::shape::reduction;
 use crate::ops::symbols::{InferredDim, Why};
@@ -10,44 +10,47 @@ use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("Sum", "input axes -> output", |cx| fold(cx, ScalarOp::Add, 0.0))
         .shape(reduction)
         .constants(&[1])
-        .work(Work::EachInput),
+        .work(Work::PerInputElement),
     op("Prod", "input axes -> output", |cx| fold(cx, ScalarOp::Multiply, 1.0))
         .shape(prod_shape)
         .constants(&[1])
-        .work(Work::EachInput),
+        .work(Work::PerInputElement),
     op("Max", "input axes -> output", |cx| fold(cx, ScalarOp::Maximum, f64::NEG_INFINITY))
         .shape(reduction)
         .constants(&[1])
-        .work(Work::EachInput),
+        .work(Work::PerInputElement),
     op("Min", "input axes -> output", |cx| fold(cx, ScalarOp::Minimum, f64::INFINITY))
         .shape(reduction)
         .constants(&[1])
-        .work(Work::EachInput),
+        .work(Work::PerInputElement),
     op("All", "input axes -> output", |cx| fold(cx, ScalarOp::And, 1.0))
         .shape(reduction)
         .constants(&[1])
         .dtypes("pred")
-        .work(Work::EachInput),
+        .work(Work::PerInputElement),
     op("Any", "input axes -> output", |cx| fold(cx, ScalarOp::Or, 0.0))
         .shape(reduction)
         .constants(&[1])
         .dtypes("pred")
-        .work(Work::EachInput),
-    op("Mean", "input axes -> output", mean).shape(reduction).constants(&[1]).work(Work::EachInput),
-    op("EuclideanNorm", "input axes -> output", euclidean_norm).shape(reduction).constants(&[1]).work(Work::EachInput),
+        .work(Work::PerInputElement),
+    op("Mean", "input axes -> output", mean).shape(reduction).constants(&[1]).work(Work::PerInputElement),
+    op("EuclideanNorm", "input axes -> output", euclidean_norm)
+        .shape(reduction)
+        .constants(&[1])
+        .work(Work::PerInputElement),
     op("ArgMax", "input dimension -> output", |cx| arg_extreme(cx, Direction::Gt))
         .shape(arg_shape)
         .constants(&[1])
-        .work(Work::EachInput),
+        .work(Work::PerInputElement),
     op("ArgMin", "input dimension -> output", |cx| arg_extreme(cx, Direction::Lt))
         .shape(arg_shape)
         .constants(&[1])
-        .work(Work::EachInput),
+        .work(Work::PerInputElement),
 ];
 
 /// The axes of input 1 within the rank of input 0, each once, in order.
@@ -79,14 +82,14 @@ pub fn fold_axes(b: &mut Builder, x: InstId, op: ScalarOp, init: f64, axes: &[us
 /// Puts size 1 back at the folded axes where the node keeps its dimensions.
 fn keep(cx: &mut LowerCtx, y: InstId, axes: &[usize]) -> Result<Vec<Value>> {
     if !cx.flag("keep_dims") {
-        return cx.one(y);
+        return cx.one_output(y);
     }
     let mut dims = cx.dims(0)?;
     for &axis in axes {
         dims[axis] = Dim::from(1);
     }
     let y = cx.b.reshape(y, &dims);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn fold(cx: &mut LowerCtx, op: ScalarOp, init: f64) -> Result<Vec<Value>> {
@@ -143,7 +146,7 @@ fn arg_extreme(cx: &mut LowerCtx, better: Direction) -> Result<Vec<Value>> {
     }
     let y = arg_extreme_axis(cx.b, x, axis, better);
     let y = cx.b.convert(y, out);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// S32 or S64 positions along one axis of the first element that no other is better than.
@@ -181,7 +184,8 @@ fn better_pair(b: &mut Builder, dtype: DType, index: DType, better: Direction) -
 /// A reduction; the product of sizes is a size.
 fn prod_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let out = reduction(cx)?;
-    let sizes: Option<Vec<InferredDim>> = cx.ints(0).and_then(|v| v.into_iter().map(Int::size).collect());
+    let sizes: Option<Vec<InferredDim>> =
+        cx.partial_ints(0).and_then(|v| v.into_iter().map(InferredInt::size).collect());
     match (sizes, &out[..], out[0].dims.fixed(), out[0].dtype) {
         (Some(sizes), [_], Some(dims), Some(dtype)) if dims.iter().all(|&d| d == 1) => {
             let product = cx.product(&sizes);
@@ -198,8 +202,8 @@ fn arg_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             dims.remove(cx.axis(axis, dims.len())?);
             dims.into()
         }
-        (Some(dims), None) => cx.open(dims.len().saturating_sub(1), Why::Value(1)),
+        (Some(dims), None) => cx.fresh_shape(dims.len().saturating_sub(1), Why::Value(1)),
         (None, _) => cx.unranked_from(0),
     };
-    cx.one(dtype, dims)
+    cx.one_output(dtype, dims)
 }

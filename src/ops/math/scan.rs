@@ -9,13 +9,16 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Cumsum", "x axis -> out", |cx| scan(cx, ScalarOp::Add, 0.0)).shape(same).constants(&[1]).work(Work::EachInput),
+    op("Cumsum", "x axis -> out", |cx| scan(cx, ScalarOp::Add, 0.0))
+        .shape(same)
+        .constants(&[1])
+        .work(Work::PerInputElement),
     op("Cumprod", "x axis -> out", |cx| scan(cx, ScalarOp::Multiply, 1.0))
         .shape(same)
         .constants(&[1])
-        .work(Work::EachInput),
+        .work(Work::PerInputElement),
     op("CumulativeLogsumexp", "x axis -> out", log_sum_exp).shape(same).constants(&[1]).dtypes("floats"),
 ];
 
@@ -33,14 +36,14 @@ fn scan(cx: &mut LowerCtx, op: ScalarOp, neutral: f64) -> Result<Vec<Value>> {
     let (x, axis) = (cx.arg(0)?, scan_axis(cx)?);
     let dtype = cx.b.dtype(x);
     if crate::symbolic::has_zero(cx.b.dims(x)) {
-        return cx.one(x);
+        return cx.one_output(x);
     }
     let work = if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype };
     let wide = cx.b.convert(x, work);
     let comp = cx.b.scalar_computation(op, work);
     let y = running(cx, wide, axis, comp, neutral);
     let y = cx.b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// `x` combined along an axis up to each place, as the node's attributes `exclusive` and `reverse` say.
@@ -68,13 +71,13 @@ fn log_sum_exp(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         _ => return Err(cx.unsupported(format!("CumulativeLogsumexp of {dtype}; floats are supported"))),
     };
     if crate::symbolic::has_zero(cx.b.dims(x)) {
-        return cx.one(x);
+        return cx.one_output(x);
     }
     let wide = cx.b.convert(x, work);
     let comp = log_add_exp(cx, work);
     let y = running(cx, wide, axis, comp, f64::NEG_INFINITY);
     let y = cx.b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// (a, b) -> ln(e^a + e^b) without overflow. Where the two have no order, TensorFlow's kernel takes `a` for the larger and the smaller.

@@ -4,7 +4,7 @@ use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("LowerBound", "sorted_inputs values -> output", |cx| bound(cx, Bound::Lower)),
@@ -46,5 +46,5 @@ fn bound(cx: &mut LowerCtx, side: Bound) -> Result<Vec<Value>> {
     let ones = cx.b.convert(before, out);
     let zero = cx.b.scalar(out, 0.0);
     let y = cx.b.reduce(ones, zero, ScalarOp::Add, &[2]);
-    cx.one(y)
+    cx.one_output(y)
 }

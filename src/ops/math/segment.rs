@@ -10,33 +10,33 @@ use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("UnsortedSegmentSum", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add))
         .checked(checks::unsorted_segments)
         .shape(segment_shape)
         .constants(&[2])
-        .work(Work::EachInput),
+        .work(Work::PerInputElement),
     op("UnsortedSegmentProd", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply))
         .checked(checks::unsorted_segments)
         .shape(segment_shape)
         .constants(&[2])
-        .work(Work::EachInput),
+        .work(Work::PerInputElement),
     op("UnsortedSegmentMax", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Maximum))
         .checked(checks::unsorted_segments)
         .shape(segment_shape)
         .constants(&[2])
-        .work(Work::EachInput),
+        .work(Work::PerInputElement),
     op("UnsortedSegmentMin", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Minimum))
         .checked(checks::unsorted_segments)
         .shape(segment_shape)
         .constants(&[2])
-        .work(Work::EachInput),
+        .work(Work::PerInputElement),
     op("SegmentSumV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add))
         .checked(checks::sorted_segments)
         .shape(segment_shape)
         .constants(&[2])
-        .work(Work::EachInput),
+        .work(Work::PerInputElement),
     op("SegmentProdV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply))
         .checked(checks::sorted_segments)
         .shape(segment_shape)
@@ -75,7 +75,7 @@ fn neutral(dtype: DType, op: ScalarOp) -> f64 {
 
 /// Rows of the data combined at their segment; numbers out of range are dropped.
 fn segment(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
-    let (data, ids, n) = (cx.arg(0)?, cx.arg(1)?, cx.size(2)?);
+    let (data, ids, n) = (cx.arg(0)?, cx.arg(1)?, cx.size_from_input(2)?);
     let (dims, places) = (cx.b.dims(data).to_vec(), cx.b.dims(ids).to_vec());
     if dims.len() < places.len() || dims[..places.len()] != places {
         return Err(cx.mismatch(format!("segment numbers of {places:?} for data of {dims:?}")));
@@ -91,22 +91,24 @@ fn segment(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
         }
         _ => scatter(cx, base, ids, data, Some(op))?,
     };
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// One row a segment instead of the dimensions that the segment numbers have.
 fn segment_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.size(2);
+    let n = cx.size_from_input(2);
     match (cx.ranked(0)?, cx.ranked(1)?) {
-        (Some(data), Some(ids)) if ids.len() <= data.len() => cx.like(0, [&[n], &data[ids.len()..]].concat()),
+        (Some(data), Some(ids)) if ids.len() <= data.len() => {
+            cx.one_output_like(0, [&[n], &data[ids.len()..]].concat())
+        }
         (Some(_), Some(_)) => Err(cx.mismatch("there are more dimensions of segment numbers than of data")),
         (None, _) => {
             let dims = cx.unranked_from(0);
-            cx.like(0, dims)
+            cx.one_output_like(0, dims)
         }
         (_, None) => {
             let dims = cx.unranked_from(1);
-            cx.like(0, dims)
+            cx.one_output_like(0, dims)
         }
     }
 }

@@ -92,7 +92,7 @@ pub const GRADIENTS: &[OpRow] = &[
 fn plain(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let y = cx.b.unary(op, x);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// -1, 0 or 1. HLO's `sign` gives -0.0 for -0.0, the kernel 0.0.
@@ -104,14 +104,14 @@ fn sign(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let is_zero = cx.b.compare(Direction::Eq, x, zero);
         y = cx.b.select(is_zero, zero, y);
     }
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// A rounding, which leaves integers alone.
 fn rounding(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let y = if cx.b.dtype(x).is_float() { cx.b.unary(op, x) } else { x };
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// A formula on floats or another on complex numbers.
@@ -121,7 +121,7 @@ fn either(cx: &mut LowerCtx, real: Formula, complex: Formula) -> Result<Vec<Valu
         return formula(cx, real);
     }
     let y = complex(cx.b, x);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// A formula on floats, in f32 at least.
@@ -131,14 +131,14 @@ fn formula(cx: &mut LowerCtx, f: Formula) -> Result<Vec<Value>> {
         return Err(cx.unsupported(format!("{} of {}; floats are supported", cx.node.op, cx.b.dtype(x))));
     }
     let y = wide(cx.b, x, f);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// A gradient of the result as it is: these two kernels do not conjugate complex numbers.
 fn holomorphic(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, InstId) -> InstId) -> Result<Vec<Value>> {
     let (y, dy) = (cx.arg(0)?, cx.arg(1)?);
     let z = special::wide2(cx.b, y, dy, f);
-    cx.one(z)
+    cx.one_output(z)
 }
 
 /// The gradient by the complex conjugate of the result, and 0 wherever the incoming gradient is 0: a result of 0 or infinity whose
@@ -150,7 +150,7 @@ fn gradient(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, InstId) -> InstId) ->
     }
     let z = special::wide2(cx.b, y, dy, f);
     let z = special::zero_where_zero(cx.b, dy, z);
-    cx.one(z)
+    cx.one_output(z)
 }
 
 /// Zeros; of a list, a list of as many zeros.
@@ -160,7 +160,7 @@ fn zeros_like(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let x = cx.arg(0)?;
     let y = cx.b.full_like(x, 0.0);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn reciprocal(b: &mut Builder, x: InstId) -> InstId {
@@ -205,21 +205,21 @@ pub fn conj(b: &mut Builder, x: InstId) -> InstId {
 fn conj_op(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let y = conj(cx.b, x);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn angle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let (re, im) = (cx.b.unary(ScalarOp::Real, x), cx.b.unary(ScalarOp::Imag, x));
     let y = cx.b.binary(ScalarOp::Atan2, im, re);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn population_count(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let n = cx.b.unary(ScalarOp::Popcnt, x);
     let y = cx.b.convert(n, DType::U8);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// Lists stay lists.

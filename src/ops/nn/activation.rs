@@ -11,7 +11,7 @@ const SELU_SCALE: f64 = 1.0507009873554805;
 const SELU_SCALE_ALPHA: f64 = 1.7580993408473768;
 const FLOATS: &str = "f16, bf16, f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     unary("Relu",          relu),
@@ -87,7 +87,7 @@ fn with_alpha(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, f64) -> InstId) -> 
     let alpha = f64::from(cx.node.float("alpha").unwrap_or(0.2));
     let x = cx.arg(0)?;
     let y = f(cx.b, x, alpha);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// `g` times 1 where `keep` holds, and times 0 elsewhere: TensorFlow's kernels multiply, so that a NaN or an infinity times 0 is NaN.
@@ -139,7 +139,7 @@ fn leaky_relu_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let positive = is_positive(cx.b, x);
     let scaled = cx.b.mul(g, alpha);
     let y = cx.b.select(positive, g, scaled);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn gelu_exact(b: &mut Builder, x: InstId) -> InstId {

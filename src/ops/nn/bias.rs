@@ -9,13 +9,13 @@ use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("BiasAdd",     "value bias -> output",   bias_add).shape(bias_add_shape).work(Work::EachResult(1)),
-    op("BiasAddV1",   "value bias -> output",   bias_add).shape(bias_add_shape).work(Work::EachResult(1)),
-    op("BiasAddGrad", "out_backprop -> output", bias_add_grad).shape(bias_add_grad_shape).work(Work::EachInput),
-    op("L2Loss",      "t -> output",            l2_loss).shape(|cx| cx.like(0, vec![])).dtypes("f16, bf16, f32, f64").work(Work::EachInput),
+    op("BiasAdd",     "value bias -> output",   bias_add).shape(bias_add_shape).work(Work::PerOutputElement(1)),
+    op("BiasAddV1",   "value bias -> output",   bias_add).shape(bias_add_shape).work(Work::PerOutputElement(1)),
+    op("BiasAddGrad", "out_backprop -> output", bias_add_grad).shape(bias_add_grad_shape).work(Work::PerInputElement),
+    op("L2Loss",      "t -> output",            l2_loss).shape(|cx| cx.one_output_like(0, vec![])).dtypes("f16, bf16, f32, f64").work(Work::PerInputElement),
 ];
 
 /// The feature axis of an array of `rank` under the node's `data_format`.
@@ -45,7 +45,7 @@ fn bias_add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     check_bias(cx, &dims, &cx.dims(1)?, axis)?;
     let (x, bias) = (cx.arg(0)?, cx.arg(1)?);
     let y = add_along(cx.b, x, bias, axis);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The type in which sums of `dtype` are kept: f32 for the narrow floats.
@@ -68,7 +68,7 @@ fn bias_add_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let others: Vec<usize> = (0..rank).filter(|&a| a != axis).collect();
     let y = sum(cx.b, x, &others);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// Half the sum of squares.
@@ -81,7 +81,7 @@ fn l2_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let half = cx.b.full_like(total, 0.5);
     let y = cx.b.mul(total, half);
     let y = cx.b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The feature axis of input `i`, if its rank is known.
@@ -93,12 +93,12 @@ pub fn feature_axis_of(cx: &ShapeCtx, i: usize) -> Result<Option<usize>> {
 
 /// The value's shape, its features as many as the bias has.
 fn bias_add_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let bias = cx.of_rank(1, 1)?[0];
-    let Some(axis) = feature_axis_of(cx, 0)? else { return cx.like(0, cx.dims(0)?) };
+    let bias = cx.dims_of_rank(1, 1)?[0];
+    let Some(axis) = feature_axis_of(cx, 0)? else { return cx.one_output_like(0, cx.dims(0)?) };
     let mut dims = cx.ranked(0)?.unwrap_or_default();
     let both = cx.merge_dim(dims[axis], bias);
     dims[axis] = both.ok_or_else(|| cx.mismatch(format!("a bias of {} for {}", cx.args[1].dims, cx.args[0].dims)))?;
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }
 
 fn bias_add_grad_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -106,8 +106,8 @@ fn bias_add_grad_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         (Some(axis), Some(dims)) => dims[axis],
         _ => {
             let why = cx.cause(0);
-            cx.fresh(why)
+            cx.fresh_dim(why)
         }
     };
-    cx.like(0, vec![features])
+    cx.one_output_like(0, vec![features])
 }

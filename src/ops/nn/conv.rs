@@ -13,14 +13,14 @@ use crate::ops::{LowerCtx, OpRow, Value, Work};
 
 const FLOATS: &str = "f16, bf16, f32, f64, s32";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("Conv",                  "input filter -> output", any_rank).shape(any_rank_shape).dtypes(FLOATS).work(Work::Windows(1)),
-    op("Conv1D",                "input filter -> output", conv1d).shape(conv1d_shape).dtypes(FLOATS).work(Work::Windows(1)),
-    op("Conv2D",                "input filter -> output", |cx| one(cx, 2)).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS).work(Work::Windows(1)),
-    op("Conv3D",                "input filter -> output", |cx| one(cx, 3)).shape(|cx| conv_shape(cx, 3)).dtypes(FLOATS).work(Work::Windows(1)),
-    op("DepthwiseConv2dNative", "input filter -> output", depthwise).shape(depthwise_shape).dtypes(FLOATS).work(Work::Windows(2)),
+    op("Conv",                  "input filter -> output", any_rank).shape(any_rank_shape).dtypes(FLOATS).work(Work::Convolution(1)),
+    op("Conv1D",                "input filter -> output", conv1d).shape(conv1d_shape).dtypes(FLOATS).work(Work::Convolution(1)),
+    op("Conv2D",                "input filter -> output", |cx| one(cx, 2)).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS).work(Work::Convolution(1)),
+    op("Conv3D",                "input filter -> output", |cx| one(cx, 3)).shape(|cx| conv_shape(cx, 3)).dtypes(FLOATS).work(Work::Convolution(1)),
+    op("DepthwiseConv2dNative", "input filter -> output", depthwise).shape(depthwise_shape).dtypes(FLOATS).work(Work::Convolution(2)),
 ];
 
 /// `convolution` of an array in `layout` with a kernel `[space.., in, out]`, the result in the same layout.
@@ -106,19 +106,19 @@ pub fn depthwise_conv(cx: &mut LowerCtx) -> Result<InstId> {
 
 fn one(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let y = conv(cx, spatial)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn depthwise(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let y = depthwise_conv(cx)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// TF.js's `Conv1D`: one `stride` and one `dilation`.
 fn conv1d(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let args = conv1d_args(cx.node)?;
     let y = conv_with(cx, &args)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn conv1d_args(node: &Node) -> Result<Args> {
@@ -146,7 +146,7 @@ fn any_rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     if batch_dims == 1 {
         let y = conv_with(cx, &args)?;
-        return cx.one(y);
+        return cx.one_output(y);
     }
     let batch: Dim = dims[..batch_dims].iter().product();
     let x = cx.arg(0)?;
@@ -155,33 +155,33 @@ fn any_rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let y = conv_with(cx, &args)?;
     let out = [&dims[..batch_dims], &cx.b.dims(y)[1..]].concat();
     let y = cx.b.reshape(y, &out);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The shape of a convolution with `spatial` spatial axes.
 pub fn conv_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
     let args = Args::parse_spatial(cx.node, spatial)?;
-    let (x, kernel) = (cx.of_rank(0, spatial + 2)?, cx.of_rank(1, spatial + 2)?);
+    let (x, kernel) = (cx.dims_of_rank(0, spatial + 2)?, cx.dims_of_rank(1, spatial + 2)?);
     let y = convolved(cx, &args, &x, &kernel, kernel[spatial + 1])?;
-    cx.like(0, y)
+    cx.one_output_like(0, y)
 }
 
 fn conv1d_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let args = conv1d_args(cx.node)?;
-    let (x, kernel) = (cx.of_rank(0, 3)?, cx.of_rank(1, 3)?);
+    let (x, kernel) = (cx.dims_of_rank(0, 3)?, cx.dims_of_rank(1, 3)?);
     let y = convolved(cx, &args, &x, &kernel, kernel[2])?;
-    cx.like(0, y)
+    cx.one_output_like(0, y)
 }
 
 /// The shape of a depthwise convolution: features by multiplier.
 pub fn depthwise_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let args = Args::parse_spatial(cx.node, 2)?;
-    let (x, kernel) = (cx.of_rank(0, 4)?, cx.of_rank(1, 4)?);
+    let (x, kernel) = (cx.dims_of_rank(0, 4)?, cx.dims_of_rank(1, 4)?);
     let channels = cx.merge_dim(x[args.layout.feature], kernel[2]);
     let channels = channels.ok_or_else(|| cx.mismatch("the filter has other channels than the input"))?;
     let features = cx.mul(channels, kernel[3]);
     let y = convolved(cx, &args, &x, &kernel, features)?;
-    cx.like(0, y)
+    cx.one_output_like(0, y)
 }
 
 fn convolved(
@@ -203,11 +203,11 @@ fn any_rank_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let batch = usize::try_from(cx.node.int("batch_dims").unwrap_or(1)).unwrap_or(0);
     let (Some(x), Some(kernel)) = (cx.ranked(0)?, cx.ranked(1)?) else {
         let dims = cx.unranked(Why::Value(0));
-        return cx.like(0, dims);
+        return cx.one_output_like(0, dims);
     };
     let spatial = kernel.len().checked_sub(2).filter(|&s| x.len() == batch + s + 1 && batch > 0);
     let spatial = spatial.ok_or_else(|| cx.mismatch("the ranks of input and filter do not fit"))?;
     let args = Args::parse_spatial(cx.node, spatial)?;
     let y = convolved(cx, &args, &x[batch - 1..], &kernel, kernel[spatial + 1])?;
-    cx.like(0, [&x[..batch], &y[1..]].concat())
+    cx.one_output_like(0, [&x[..batch], &y[1..]].concat())
 }

@@ -15,15 +15,15 @@ const FLOATS: &str = "f16, bf16, f32, f64, s32";
 const INPUT: &str = "input_sizes filter out_backprop -> output";
 const FILTER: &str = "input filter_sizes out_backprop -> output";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("Conv2DBackpropInput",    INPUT,  |cx| backprop_input(cx, 2, Kind::Full)).shape(|cx| input_shape(cx, 2)).constants(&[0]).dtypes(FLOATS).work(Work::OfInput(1)),
-    op("Conv3DBackpropInputV2",  INPUT,  |cx| backprop_input(cx, 3, Kind::Full)).shape(|cx| input_shape(cx, 3)).constants(&[0]).dtypes(FLOATS).work(Work::OfInput(1)),
-    op("DepthwiseConv2dNativeBackpropInput", INPUT, |cx| backprop_input(cx, 2, Kind::Depthwise)).shape(|cx| input_shape(cx, 2)).constants(&[0]).dtypes(FLOATS).work(Work::OfInput(2)),
-    op("Conv2DBackpropFilter",   FILTER, |cx| backprop_filter(cx, 2, Kind::Full)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).work(Work::OfFilter(1)),
-    op("Conv3DBackpropFilterV2", FILTER, |cx| backprop_filter(cx, 3, Kind::Full)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).work(Work::OfFilter(1)),
-    op("DepthwiseConv2dNativeBackpropFilter", FILTER, |cx| backprop_filter(cx, 2, Kind::Depthwise)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).work(Work::OfFilter(2)),
+    op("Conv2DBackpropInput",    INPUT,  |cx| backprop_input(cx, 2, Kind::Full)).shape(|cx| input_shape(cx, 2)).constants(&[0]).dtypes(FLOATS).work(Work::ConvolutionInputGradient(1)),
+    op("Conv3DBackpropInputV2",  INPUT,  |cx| backprop_input(cx, 3, Kind::Full)).shape(|cx| input_shape(cx, 3)).constants(&[0]).dtypes(FLOATS).work(Work::ConvolutionInputGradient(1)),
+    op("DepthwiseConv2dNativeBackpropInput", INPUT, |cx| backprop_input(cx, 2, Kind::Depthwise)).shape(|cx| input_shape(cx, 2)).constants(&[0]).dtypes(FLOATS).work(Work::ConvolutionInputGradient(2)),
+    op("Conv2DBackpropFilter",   FILTER, |cx| backprop_filter(cx, 2, Kind::Full)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).work(Work::ConvolutionFilterGradient(1)),
+    op("Conv3DBackpropFilterV2", FILTER, |cx| backprop_filter(cx, 3, Kind::Full)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).work(Work::ConvolutionFilterGradient(1)),
+    op("DepthwiseConv2dNativeBackpropFilter", FILTER, |cx| backprop_filter(cx, 2, Kind::Depthwise)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).work(Work::ConvolutionFilterGradient(2)),
 ];
 
 /// How the filter is laid out.
@@ -83,7 +83,7 @@ fn backprop_input(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<V
     for (turned, &axis) in turned.iter().zip(&args.layout.spatial) {
         y = turned.wanted(cx.b, y, axis, result[axis]);
     }
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn transposed_window(cx: &LowerCtx, args: &Args, axis: usize, n: Dim, k: Dim, out: Dim) -> Result<TurnedWindow> {
@@ -158,7 +158,7 @@ fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<
     if window.iter().any(|w: &WindowDim| w.size.is_zero()) {
         // no window fits into the image, and no element has a part in the gradient
         let zeros = cx.b.full(cx.dtype(2)?, &filter, 0.0);
-        return cx.one(zeros);
+        return cx.one_output(zeros);
     }
     let dims = ConvDims {
         window,
@@ -177,7 +177,7 @@ fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<
     let (input, grad) = (cx.arg(0)?, cx.arg(2)?);
     let y = cx.b.add_inst(Op::Convolution(Box::new(dims)), &[input, grad]);
     let y = cx.b.reshape(y, &filter);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The sizes that input 0 gives; where these are of space only, the batch is that of the gradient.
@@ -186,7 +186,7 @@ fn input_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
     let dims = match given {
         Dims::Ranked(sizes) if sizes.len() == spatial => {
             let args = Args::parse_spatial(cx.node, spatial)?;
-            let (filter, grad) = (cx.of_rank(1, spatial + 2)?, cx.of_rank(2, spatial + 2)?);
+            let (filter, grad) = (cx.dims_of_rank(1, spatial + 2)?, cx.dims_of_rank(2, spatial + 2)?);
             let mut dims = grad;
             for (&axis, &size) in args.layout.spatial.iter().zip(sizes.iter()) {
                 dims[axis] = size;
@@ -197,13 +197,13 @@ fn input_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
         Dims::Ranked(sizes) if sizes.len() != spatial + 2 => {
             return Err(cx.mismatch(format!("{} sizes for rank {}", sizes.len(), spatial + 2)));
         }
-        Dims::Unranked(id) => cx.open(spatial + 2, Why::From(id)),
+        Dims::Unranked(id) => cx.fresh_shape(spatial + 2, Why::From(id)),
         whole => whole,
     };
-    cx.like(2, dims)
+    cx.one_output_like(2, dims)
 }
 
 fn filter_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(1)?;
-    cx.like(2, dims)
+    cx.one_output_like(2, dims)
 }

@@ -14,19 +14,19 @@ use crate::ops::{LowerCtx, OpRow, Value, Work};
 
 const FLOATS: &str = "f16, bf16, f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("_FusedConv2D",                "input filter args* -> output", |cx| { let y = conv(cx, 2)?; conv_tail(cx, y) }).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS).work(Work::Windows(1)),
-    op("_FusedDepthwiseConv2dNative", "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS).work(Work::Windows(2)),
-    op("FusedDepthwiseConv2dNative",  "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS).work(Work::Windows(2)),
-    op("_FusedMatMul",                "a b args* -> product",         matmul).shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"])).dtypes(FLOATS).work(Work::Product("transpose_a")),
+    op("_FusedConv2D",                "input filter args* -> output", |cx| { let y = conv(cx, 2)?; conv_tail(cx, y) }).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS).work(Work::Convolution(1)),
+    op("_FusedDepthwiseConv2dNative", "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS).work(Work::Convolution(2)),
+    op("FusedDepthwiseConv2dNative",  "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS).work(Work::Convolution(2)),
+    op("_FusedMatMul",                "a b args* -> product",         matmul).shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"])).dtypes(FLOATS).work(Work::MatrixProduct("transpose_a")),
 ];
 
 fn conv_tail(cx: &mut LowerCtx, y: InstId) -> Result<Vec<Value>> {
     let axis = DataFormat::parse(cx.node, 2)?.feature;
     let y = tail(cx, y, axis)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// Applies the ops that `fused_ops` lists, in order; their arguments are the inputs from number 2.
@@ -99,5 +99,5 @@ fn matmul(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (a, b) = (cx.arg(0)?, cx.arg(1)?);
     let product = cx.b.dot(a, b, dims);
     let result = tail(cx, product, lead + 1)?;
-    cx.one(result)
+    cx.one_output(result)
 }

@@ -19,15 +19,15 @@ use crate::tensor::{DType, Tensor};
 const POOL: &str = "value -> output row_pooling_sequence col_pooling_sequence";
 const TYPES: &str = "s32, s64, f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("FractionalMaxPool", POOL, max_pool).shape(pool_shape).draws().dtypes(TYPES),
     op("FractionalAvgPool", POOL, avg_pool).shape(pool_shape).draws().dtypes(TYPES),
     op("FractionalMaxPoolGrad", "orig_input orig_output out_backprop row_pooling_sequence col_pooling_sequence -> output", max_pool_grad)
-        .shape(|cx| cx.like(0, cx.dims(0)?)).dtypes(TYPES),
+        .shape(|cx| cx.one_output_like(0, cx.dims(0)?)).dtypes(TYPES),
     op("FractionalAvgPoolGrad", "orig_input_tensor_shape out_backprop row_pooling_sequence col_pooling_sequence -> output", avg_pool_grad)
-        .shape(|cx| { let dims = cx.shape_of_value(0)?; cx.like(1, dims) }).constants(&[0]).dtypes(TYPES),
+        .shape(|cx| { let dims = cx.shape_of_value(0)?; cx.one_output_like(1, dims) }).constants(&[0]).dtypes(TYPES),
 ];
 
 /// The two axes that are cut, rows and columns.
@@ -54,7 +54,7 @@ fn parts(size: u64, ratio: f32) -> Option<u64> {
 }
 
 fn pool_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (mut dims, ratios, why) = (cx.of_rank(0, 4)?, ratios(cx.node)?, cx.cause(0));
+    let (mut dims, ratios, why) = (cx.dims_of_rank(0, 4)?, ratios(cx.node)?, cx.cause(0));
     let mut facts = Vec::new();
     for (axis, ratio) in AXES.into_iter().zip(ratios) {
         let [windows, ends] = match dims[axis] {
@@ -64,7 +64,7 @@ fn pool_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
                 [InferredDim::Known(parts), InferredDim::Known(parts + 1)]
             }
             InferredDim::Unknown(_) => {
-                let windows = cx.fresh(why);
+                let windows = cx.fresh_dim(why);
                 [windows, cx.add(windows, InferredDim::Known(1))]
             }
         };
@@ -229,7 +229,7 @@ fn avg_pool_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         y = cx.b.reduce(share, zero, ScalarOp::Add, &[axis]);
     }
     let y = cx.b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The largest element of each window along `axis` of `x`, and the least of `payload` where it stands.
@@ -278,5 +278,5 @@ fn max_pool_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let zeros = cx.b.full(dtype, &[elements], 0.0);
     let y = scatter(cx, zeros, place, grad, Some(ScalarOp::Add))?;
     let y = cx.b.reshape(y, &image);
-    cx.one(y)
+    cx.one_output(y)
 }

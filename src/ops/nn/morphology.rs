@@ -11,7 +11,7 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] =
     &[op("Dilation2D", "input filter -> output", dilation).shape(dilation_shape).dtypes("real numbers")];
 
@@ -46,7 +46,7 @@ fn dilation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let windows = args.spatial_windows(&image, filter.get(..2).unwrap_or_default())?;
     let out = output_sizes(cx, &image, &filter, &windows)?;
     let y = largest_sums(cx, &windows, &out, |_, _, _| {})?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The largest sum of a pixel, of input 0, and the element of the filter, input 1, over it, under each window; the least number where no
@@ -113,10 +113,10 @@ fn under(b: &mut Builder, padded: InstId, windows: &[WindowDim], at: [u64; 2], o
 }
 
 fn dilation_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (mut image, filter) = (cx.of_rank(0, 4)?, cx.of_rank(1, 3)?);
+    let (mut image, filter) = (cx.dims_of_rank(0, 4)?, cx.dims_of_rank(1, 3)?);
     let args = windows(cx.node)?;
     for axis in [1, 2] {
         image[axis] = args.window_count(cx, axis, image[axis], filter[axis - 1])?;
     }
-    cx.like(0, image)
+    cx.one_output_like(0, image)
 }

@@ -15,7 +15,7 @@ use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("Dilation2DBackpropInput",  "input filter out_backprop -> in_backprop", of_image).shape(same).dtypes("real numbers"),
@@ -77,7 +77,7 @@ fn of_image(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let at = indices(b, &[item, row, column, channel]);
     let zeros = b.full_like(x, 0.0);
     let y = scatter(cx, zeros, at, grad, Some(ScalarOp::Add))?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn of_filter(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -91,5 +91,5 @@ fn of_filter(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let at = indices(b, &[row, column, channel]);
     let zeros = b.full_like(filter, 0.0);
     let y = scatter(cx, zeros, at, grad, Some(ScalarOp::Add))?;
-    cx.one(y)
+    cx.one_output(y)
 }

@@ -20,7 +20,7 @@ const GRAD: &str = "y_backprop x scale reserve_space_1 reserve_space_2 -> x_back
 const GRAD_V3: &str = "y_backprop x scale reserve_space_1 reserve_space_2 reserve_space_3 -> x_backprop scale_backprop offset_backprop reserve_space_4 reserve_space_5";
 const FLOATS: &str = "f16, bf16, f32";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("FusedBatchNorm",    INPUTS, |cx| batch_norm(cx, Reserve::Two)).shape(|cx| batch_norm_shape(cx, Reserve::Two)).dtypes("f32").work(Work::Normalise),
@@ -185,7 +185,7 @@ fn global_norm(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let scale = if cx.flag("scale_after_normalization") { v[4] } else { ones };
     let stats = Stats { scale, offset: v[3], mean: v[1], variance: v[2] };
     let y = normalize(cx.b, v[0], &stats, axis, epsilon);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The gradients of a batch normalisation by x, scale and offset; the last two inputs are the statistics that were used.
@@ -235,10 +235,10 @@ fn channels(cx: &mut ShapeCtx, i: usize, vectors: &[usize]) -> Result<(Dims, Inf
     let (axis, dims) = (feature_axis_of(cx, i)?, cx.dims(i)?);
     let mut n = match (axis, dims.as_ranked()) {
         (Some(axis), Some(dims)) => dims[axis],
-        _ => cx.of_rank(vectors[0], 1)?[0],
+        _ => cx.dims_of_rank(vectors[0], 1)?[0],
     };
     for &v in vectors {
-        let size = cx.of_rank(v, 1)?[0];
+        let size = cx.dims_of_rank(v, 1)?[0];
         if size != InferredDim::Known(0) {
             let both = cx.merge_dim(n, size);
             n = both.ok_or_else(|| cx.mismatch(format!("input {v} is {}, for {dims}", cx.args[v].dims)))?;

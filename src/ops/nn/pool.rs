@@ -16,7 +16,7 @@ use crate::tensor::{DType, DTypeClass, Tensor};
 
 const FLOATS: &str = "f16, bf16, f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("MaxPool",   "input -> output",               |cx| max_pool(cx, 2)).shape(|cx| pool_shape(cx, 2)).work(Work::Pool),
@@ -110,7 +110,7 @@ fn max_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
         }
         false => reduce_window(b, x, init, ScalarOp::Maximum, window),
     };
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The mean of each window over the elements that are no padding.
@@ -131,7 +131,7 @@ fn avg_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let counts = counts(cx.b, wide(dtype), &dims, &window, &pool.args.padding)?;
     let mean = cx.b.div(total, counts);
     let y = cx.b.convert(mean, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The attributes of a response normalisation.
@@ -193,7 +193,7 @@ fn lrn(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let factor = b.binary(ScalarOp::Power, base, beta);
     let y = b.mul(x, factor);
     let y = b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// `g * base^-beta - 2 * alpha * beta * x * (sum over neighbours of g * y / base)`.
@@ -218,7 +218,7 @@ fn lrn_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let zero = b.full_like(dx, 0.0);
     let dx = b.add(dx, zero);
     let dx = b.convert(dx, dtype);
-    cx.one(dx)
+    cx.one_output(dx)
 }
 
 /// The shape of a pool with `spatial` spatial axes; the window may be inputs 1 and 2.
@@ -233,14 +233,14 @@ pub fn pool_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
                 positive(&ksize, "ksize", rank)?
             }
             _ => {
-                let dims = cx.open(rank, Why::Value(1));
-                return cx.like(0, dims);
+                let dims = cx.fresh_shape(rank, Why::Value(1));
+                return cx.one_output_like(0, dims);
             }
         },
     };
-    let mut dims = cx.of_rank(0, rank)?;
+    let mut dims = cx.dims_of_rank(0, rank)?;
     for (axis, d) in dims.iter_mut().enumerate() {
         *d = args.window_count(cx, axis, *d, InferredDim::Known(ksize[axis].known()))?;
     }
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }

@@ -16,11 +16,11 @@ use crate::tensor::DType;
 
 const GRAD: &str = "orig_input orig_output grad -> output";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("MaxPoolWithArgmax",   "input -> output argmax", with_argmax).shape(with_argmax_shape).work(Work::Pool),
-    op("MaxPoolGradWithArgmax", "input grad argmax -> output", gradient).shape(|cx| cx.like(0, cx.dims(0)?)).dtypes("real numbers"),
+    op("MaxPoolGradWithArgmax", "input grad argmax -> output", gradient).shape(|cx| cx.one_output_like(0, cx.dims(0)?)).dtypes("real numbers"),
     op("MaxPoolGradGrad",     GRAD, |cx| grad_grad(cx, 2)).shape(same_as_second),
     op("MaxPoolGradGradV2",   "orig_input orig_output grad ksize strides -> output", |cx| grad_grad(cx, 2)).shape(same_as_second).constants(&[3, 4]),
     op("MaxPool3DGradGrad",   GRAD, |cx| grad_grad(cx, 3)).shape(same_as_second),
@@ -74,7 +74,7 @@ fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (at, grad) = (cx.b.reshape(at, &[batch * each, Dim::from(1)]), cx.b.reshape(grad, &[batch * each]));
     let y = scatter(cx, zeros, at, grad, Some(ScalarOp::Add))?;
     let y = cx.b.reshape(y, &dims);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The pool and the place of each largest element: `(row * columns + column) * channels + channel`, with the batch in front if
@@ -118,7 +118,7 @@ fn grad_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let equal = cx.b.compare(Direction::Eq, largest, pooled);
     let zero = cx.b.full_like(taken, 0.0);
     let y = cx.b.select(equal, taken, zero);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn with_argmax_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

@@ -17,7 +17,7 @@ const MAX: &str = "orig_input orig_output grad -> output";
 const AVG: &str = "orig_input_shape grad -> output";
 const FLOATS: &str = "f16, bf16, f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("MaxPoolGrad",   MAX, |cx| max_pool_grad(cx, 2)).shape(same),
@@ -59,7 +59,7 @@ fn max_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let zero = cx.b.scalar(work, 0.0);
     let y = cx.b.add_inst(Op::SelectAndScatter { window, select, scatter }, &[x, grad, zero]);
     let y = cx.b.convert(y, source);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// Each element of the gradient, divided by what its window covers, goes to all elements of the window.
@@ -76,7 +76,7 @@ fn avg_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let share = cx.b.div(grad, counts);
     let y = spread(cx, share, &dims, &window)?;
     let y = cx.b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The sum of the windows that cover each element: a sum over windows of `share` with holes of the stride between its elements.
@@ -94,5 +94,5 @@ fn spread(cx: &mut LowerCtx, share: InstId, dims: &[Dim], window: &[WindowDim]) 
 
 fn avg_grad_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(0)?;
-    cx.like(1, dims)
+    cx.one_output_like(1, dims)
 }

@@ -12,11 +12,11 @@ use crate::scalar::{Direction, ScalarOp};
 
 const FLOATS: &str = "f16, bf16, f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("Softmax",    "logits -> softmax",    |cx| along_last(cx, softmax)).shape(same).dtypes(FLOATS).work(Work::EachResult(5)),
-    op("LogSoftmax", "logits -> logsoftmax", |cx| along_last(cx, log_softmax)).shape(same).dtypes(FLOATS).work(Work::EachResult(5)),
+    op("Softmax",    "logits -> softmax",    |cx| along_last(cx, softmax)).shape(same).dtypes(FLOATS).work(Work::PerOutputElement(5)),
+    op("LogSoftmax", "logits -> logsoftmax", |cx| along_last(cx, log_softmax)).shape(same).dtypes(FLOATS).work(Work::PerOutputElement(5)),
     op("SoftmaxCrossEntropyWithLogits",       "features labels -> loss backprop", dense_loss).shape(dense_loss_shape).dtypes(FLOATS),
     op("SparseSoftmaxCrossEntropyWithLogits", "features labels -> loss backprop", sparse_loss).checked(checks::labels).shape(sparse_loss_shape).dtypes(FLOATS),
 ];
@@ -67,7 +67,7 @@ fn along_last(cx: &mut LowerCtx, f: fn(&mut Builder, InstId) -> InstId) -> Resul
     let x = cx.b.convert(x, wide(dtype));
     let y = f(cx.b, x);
     let y = cx.b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// Loss `sum(-labels * log_softmax(features))` of each row, and the gradient `softmax(features) - labels`.
@@ -138,12 +138,13 @@ fn sparse_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn dense_loss_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let both = cx.broadcast(&cx.dims(0)?, &cx.dims(1)?)?;
-    let dims = cx.with_rank(&both, 2).ok_or_else(|| cx.mismatch(format!("logits and labels {both} are no matrix")))?;
+    let dims =
+        cx.require_rank(&both, 2).ok_or_else(|| cx.mismatch(format!("logits and labels {both} are no matrix")))?;
     Ok(vec![Fact::new(cx.dtype(0), vec![dims[0]].into()), Fact::new(cx.dtype(0), dims.into())])
 }
 
 fn sparse_loss_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (features, labels) = (cx.of_rank(0, 2)?, cx.of_rank(1, 1)?);
+    let (features, labels) = (cx.dims_of_rank(0, 2)?, cx.dims_of_rank(1, 1)?);
     let rows = cx.merge_dim(features[0], labels[0]).ok_or_else(|| cx.mismatch("a label a row is needed"))?;
     Ok(vec![Fact::new(cx.dtype(0), vec![rows].into()), Fact::new(cx.dtype(0), vec![rows, features[1]].into())])
 }

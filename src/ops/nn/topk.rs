@@ -11,11 +11,11 @@ use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("TopK",     "input -> values indices",   |cx| { let k = cx.required(cx.node.int("k"), "k")?; top_k(cx, k.into()) }).shape(|cx| { let k = cx.node.int("k").and_then(|k| u64::try_from(k).ok()); top_k_shape(cx, k.map(InferredDim::Known)) }),
-    op("TopKV2",   "input k -> values indices", of_argument).shape(|cx| { let k = cx.size(1); top_k_shape(cx, Some(k)) }).constants(&[1]),
+    op("TopKV2",   "input k -> values indices", of_argument).shape(|cx| { let k = cx.size_from_input(1); top_k_shape(cx, Some(k)) }).constants(&[1]),
     op("ApproxTopK", "input -> values indices", approx_top_k).dtypes("f16, bf16, f32; aggregate_to_topk"),
     op("InTopK",   "predictions targets -> precision",   in_top_k).shape(in_top_k_shape).dtypes("predictions: f32"),
     op("InTopKV2", "predictions targets k -> precision", in_top_k).shape(in_top_k_shape).dtypes("predictions: f32"),
@@ -111,7 +111,7 @@ fn in_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let exists = fold(b, hit, ScalarOp::Or, 0.0);
     let y = b.binary(ScalarOp::And, in_front, finite);
     let y = b.binary(ScalarOp::And, y, exists);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// Folds the last dimension of a matrix of truth values.
@@ -135,7 +135,7 @@ fn top_k_shape(cx: &mut ShapeCtx, k: Option<InferredDim>) -> Result<Vec<Fact>> {
 }
 
 fn in_top_k_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (predictions, targets) = (cx.of_rank(0, 2)?, cx.of_rank(1, 1)?);
+    let (predictions, targets) = (cx.dims_of_rank(0, 2)?, cx.dims_of_rank(1, 1)?);
     let rows = cx.merge_dim(predictions[0], targets[0]).ok_or_else(|| cx.mismatch("a target a row is needed"))?;
-    cx.one(PRED, vec![rows])
+    cx.one_output(PRED, vec![rows])
 }

@@ -10,7 +10,7 @@ use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("QuantizedMatMul", "a b min_a max_a min_b max_b -> out min_out max_out", matmul).shape(matmul_shape).dtypes("u8 to s32"),
@@ -99,18 +99,18 @@ pub(super) fn with_range(mut facts: Vec<Fact>) -> Vec<Fact> {
 }
 
 fn matmul_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (x, y) = (cx.of_rank(0, 2)?, cx.of_rank(1, 2)?);
+    let (x, y) = (cx.dims_of_rank(0, 2)?, cx.dims_of_rank(1, 2)?);
     let dims = vec![x[usize::from(cx.flag("transpose_a"))], y[usize::from(!cx.flag("transpose_b"))]];
-    Ok(with_range(cx.typed("Toutput", dims)?))
+    Ok(with_range(cx.one_output_typed_by("Toutput", dims)?))
 }
 
 fn conv_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (mut image, filter) = (cx.of_rank(0, 4)?, cx.of_rank(1, 4)?);
+    let (mut image, filter) = (cx.dims_of_rank(0, 4)?, cx.dims_of_rank(1, 4)?);
     let mut args = Args::parse(cx.node, 2)?;
     args.layout = DataFormat::features_last(2);
     for axis in [1, 2] {
         image[axis] = args.window_count(cx, axis, image[axis], filter[axis - 1])?;
     }
     image[3] = filter[3];
-    Ok(with_range(cx.typed("out_type", image)?))
+    Ok(with_range(cx.one_output_typed_by("out_type", image)?))
 }

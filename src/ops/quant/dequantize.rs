@@ -11,7 +11,7 @@ use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("Dequantize", "input min_range max_range -> output", dequantize).dtypes("s8, u8, s16, u16, s32"),
     op("XlaDequantize", "input -> output", of_words).dtypes("u32; vectors and matrices, MIN_COMBINED"),
@@ -57,7 +57,7 @@ fn dequantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         other => return Err(cx.unsupported(format!("mode {other}; MIN_COMBINED, MIN_FIRST and SCALED are supported"))),
     };
     let y = cx.b.convert(y, to);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// (x + half) · (high - low) / (most - least) + low.
@@ -136,5 +136,5 @@ fn of_words(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let product = b.mul(x, scale);
     let y = b.add(product, low);
     let y = if turned && dims.len() == 2 { b.transpose(y, &[1, 0]) } else { y };
-    cx.one(y)
+    cx.one_output(y)
 }

@@ -16,7 +16,7 @@ use crate::tensor::DType;
 const BINARY: &str = "x y min_x max_x min_y max_y -> z min_z max_z";
 const RELU: &str = "features min_features max_features -> activations min_activations max_activations";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("QuantizedRelu",    RELU,   |cx| relu(cx, None)).shape(same_with_range).dtypes("u8, s32"),
@@ -254,16 +254,16 @@ fn normalize_instances(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn same_with_range(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.dims(0)?;
-    Ok(with_range(cx.like(0, dims)?))
+    Ok(with_range(cx.one_output_like(0, dims)?))
 }
 
 fn bias_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.dims(0)?;
-    Ok(with_range(cx.typed("out_type", dims)?))
+    Ok(with_range(cx.one_output_typed_by("out_type", dims)?))
 }
 
 fn binary_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
     let dims = cx.broadcast(&x, &y)?;
-    Ok(with_range(cx.typed("Toutput", dims)?))
+    Ok(with_range(cx.one_output_typed_by("Toutput", dims)?))
 }

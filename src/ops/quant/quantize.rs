@@ -13,7 +13,7 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[op("QuantizeV2", "input min_range max_range -> output output_min output_max", quantize)
     .shape(quantize_shape)
     .dtypes("f32 to s8, u8, s16, u16 and s32")];

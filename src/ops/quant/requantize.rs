@@ -9,7 +9,7 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("RequantizationRange", "input input_min input_max -> output_min output_max", used_range)

@@ -11,7 +11,7 @@ use crate::tensor::DType;
 
 const FLOATS: &str = "f16, bf16, f32, f64";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("QuantizeAndDequantizeV2", "input input_min input_max -> output",          round_trip).shape(same).dtypes(FLOATS),
@@ -109,5 +109,5 @@ fn round_trip(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let [low, high] = grid.bounds(cx, wide)?;
     let y = formula(cx.b, [wide, low, high], |parts| grid.round(parts));
     let y = cx.b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }

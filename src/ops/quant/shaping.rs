@@ -13,7 +13,7 @@ use crate::tensor::DType;
 
 const POOL: &str = "input min_input max_input -> output min_output max_output";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("QuantizedReshape", "tensor shape input_min input_max -> output output_min output_max", reshape).shape(reshape_shape).constants(&[1]),

@@ -15,7 +15,7 @@ use crate::scalar::ScalarOp;
 use crate::symbolic::known;
 use crate::tensor::{DType, Tensor};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("UniformQuantize", "input scales zero_points -> output", quantize).shape(typed).dtypes("f32 to s8, u8, s32"),
     op("UniformDequantize", "input scales zero_points -> output", dequantize).shape(typed).dtypes("s8, u8, s32 to f32"),
@@ -46,7 +46,7 @@ pub const ROWS: &[OpRow] = &[
 
 fn typed(cx: &mut ShapeCtx) -> Result<Vec<crate::ops::fact::Fact>> {
     let dims = cx.dims(0)?;
-    cx.typed("Tout", dims)
+    cx.one_output_typed_by("Tout", dims)
 }
 
 /// The axis that an attribute names; -1 is none.
@@ -91,7 +91,7 @@ fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let q = clamped(cx, q, "")?;
     let out = cx.attr_dtype("Tout")?;
     let q = cx.b.convert(q, out);
-    cx.one(q)
+    cx.one_output(q)
 }
 
 /// (q - zero point), in 32 bits.
@@ -109,7 +109,7 @@ fn dequantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let y = cx.b.mul(q, scales);
     let out = cx.attr_dtype("Tout")?;
     let y = cx.b.convert(y, out);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// A positive factor as an integer of 31 bits and the bits that it is to be shifted to the left: factor · 2^(shift - 31).
@@ -187,7 +187,7 @@ fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let q = clamped(cx, q, "output_")?;
     let out = cx.attr_dtype("Tout")?;
     let q = cx.b.convert(q, out);
-    cx.one(q)
+    cx.one_output(q)
 }
 
 /// Both sides brought into the scale of the result, and added.
@@ -211,7 +211,7 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let zeros = along(cx, zeros, &dims, out)?;
     let sum = cx.b.add(sum, zeros);
     let q = clamped(cx, sum, "output_")?;
-    cx.one(q)
+    cx.one_output(q)
 }
 
 fn clip(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -220,7 +220,7 @@ fn clip(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (low, high) = (along(cx, low, &dims, axis)?, along(cx, high, &dims, axis)?);
     let x = cx.b.max(x, low);
     let y = cx.b.min(x, high);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// A product of matrices in integers, brought into the scale of the result.
@@ -239,7 +239,7 @@ fn dot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let zeros = along(cx, out_zeros, &dims, out)?;
     let q = cx.b.add(q, zeros);
     let q = clamped(cx, q, "output_")?;
-    cx.one(q)
+    cx.one_output(q)
 }
 
 #[cfg(test)]

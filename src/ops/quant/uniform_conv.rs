@@ -11,7 +11,7 @@ use crate::ops::nn::{Padding, positive, window_dim};
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[op(
     "UniformQuantizedConvolution",
     "lhs rhs lhs_scales lhs_zero_points rhs_scales rhs_zero_points output_scales output_zero_points -> output",
@@ -109,5 +109,5 @@ fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let zeros = along(cx, out_zeros, &sizes, by_feature)?;
     let q = cx.b.add(q, zeros);
     let q = clamped(cx, q, "output_")?;
-    cx.one(q)
+    cx.one_output(q)
 }

@@ -15,7 +15,7 @@ use crate::tensor::DType;
 
 const SIGNATURE: &str = "lhs rhs rhs_scales rhs_zero_points -> output";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("UniformQuantizedDotHybrid",         SIGNATURE, dot).shape(dot_shape).dtypes("f32 by s8 to f32"),
@@ -114,7 +114,7 @@ fn dot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = DotDims { lhs_contracting: vec![1], rhs_contracting: vec![0], ..DotDims::default() };
     let sum = cx.b.dot(centered, y, dims);
     let y = scaled(cx, sum, scales, 0, own.map(|_| 1))?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -133,10 +133,10 @@ fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (items, features) = (dims.output_batch, own.map(|_| dims.output_feature));
     let sum = cx.b.add_inst(Op::Convolution(Box::new(dims)), &[centered, kernel]);
     let y = scaled(cx, sum, scales, items, features)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn dot_shape(cx: &mut ShapeCtx) -> Result<Vec<crate::ops::fact::Fact>> {
-    let (x, y) = (cx.of_rank(0, 2)?, cx.of_rank(1, 2)?);
-    cx.typed("Tout", vec![x[0], y[1]])
+    let (x, y) = (cx.dims_of_rank(0, 2)?, cx.dims_of_rank(1, 2)?);
+    cx.one_output_typed_by("Tout", vec![x[0], y[1]])
 }

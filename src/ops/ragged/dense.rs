@@ -7,14 +7,14 @@ use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter;
-use crate::ops::fact::{Fact, Int};
+use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::row::op;
 use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] =
     &[op("RaggedTensorToTensor", "shape values default_value row_partition_tensors* -> result", dense)
         .moves_strings()
@@ -71,7 +71,7 @@ fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let columns: Vec<InstId> = columns.into_iter().map(|c| cx.b.reshape(c, &dims![count, 1])).collect();
     let at = cx.b.concatenate(&columns, 1);
     let y = scatter(cx, base, at, values, None)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// How many rows there are, and the levels, outermost first.
@@ -89,7 +89,7 @@ fn levels(cx: &mut LowerCtx) -> Result<(Dim, Vec<Level>)> {
     for (i, kind) in types.iter().enumerate() {
         let partition = cx.arg(3 + i)?;
         match kind.as_str() {
-            "FIRST_DIM_SIZE" if i == 0 => rows = Some(cx.size(3)?),
+            "FIRST_DIM_SIZE" if i == 0 => rows = Some(cx.size_from_input(3)?),
             "VALUE_ROWIDS" if cx.b.rank(partition) == 1 && rows.is_some() && types.len() == 2 => {
                 out.push(Level::Numbers(partition));
             }
@@ -135,18 +135,20 @@ fn dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         _ => Vec::new(),
     };
     let levels = types.iter().filter(|t| &t[..] != b"FIRST_DIM_SIZE").count();
-    let shape = cx.ints(0);
+    let shape = cx.partial_ints(0);
     let Some(inner) = cx.ranked(1)?.filter(|dims| !dims.is_empty()) else {
         let dims = cx.unranked_from(1);
-        return cx.like(1, dims);
+        return cx.one_output_like(1, dims);
     };
     let mut dims = Vec::with_capacity(levels + inner.len());
     for k in 0..=levels {
-        let told = shape.as_ref().and_then(|s| s.get(k).copied()).filter(|n| !matches!(n, Int::Known(n) if *n < 0));
-        let told = told.and_then(Int::size).filter(|_| cx.ranked(0).is_ok_and(|d| d.is_some_and(|d| !d.is_empty())));
-        let made = told.unwrap_or_else(|| cx.fresh(Why::Data));
+        let told =
+            shape.as_ref().and_then(|s| s.get(k).copied()).filter(|n| !matches!(n, InferredInt::Known(n) if *n < 0));
+        let told =
+            told.and_then(InferredInt::size).filter(|_| cx.ranked(0).is_ok_and(|d| d.is_some_and(|d| !d.is_empty())));
+        let made = told.unwrap_or_else(|| cx.fresh_dim(Why::Data));
         dims.push(made);
     }
     dims.extend(&inner[1..]);
-    cx.like(1, dims)
+    cx.one_output_like(1, dims)
 }

@@ -8,7 +8,7 @@ use crate::ops::sparse::rows;
 use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op(
         "RaggedFillEmptyRows",
@@ -41,7 +41,7 @@ fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn fill_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (n, own, rows) = (cx.fresh(Why::Data), cx.of_rank(0, 1)?[0], cx.size(2));
+    let (n, own, rows) = (cx.fresh_dim(Why::Data), cx.dims_of_rank(0, 1)?[0], cx.size_from_input(2));
     Ok(vec![
         Fact::new(S64, vec![n].into()),
         Fact::new(cx.dtype(1), vec![n].into()),

@@ -8,7 +8,7 @@ use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[op(
     "RaggedGather",
     "params_nested_splits* params_dense_values indices -> output_nested_splits* output_dense_values",
@@ -57,16 +57,16 @@ fn gather_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     for level in 0..made {
         let rows = match cx.ranked(levels + 1)?.as_deref() {
             Some([rows, ..]) if level == 0 => cx.add(*rows, InferredDim::Known(1)),
-            _ => cx.fresh(Why::Data),
+            _ => cx.fresh_dim(Why::Data),
         };
         out.push(Fact::new(splits, vec![rows].into()));
     }
-    let n = cx.fresh(Why::Data);
+    let n = cx.fresh_dim(Why::Data);
     out.push(match cx.ranked(levels)? {
-        Some(dims) if !dims.is_empty() => cx.like(levels, [&[n], &dims[1..]].concat())?.remove(0),
+        Some(dims) if !dims.is_empty() => cx.one_output_like(levels, [&[n], &dims[1..]].concat())?.remove(0),
         _ => {
             let dims = cx.unranked(Why::Data);
-            cx.like(levels, dims)?.remove(0)
+            cx.one_output_like(levels, dims)?.remove(0)
         }
     });
     Ok(out)

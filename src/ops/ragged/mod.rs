@@ -16,11 +16,11 @@ use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter;
-use crate::ops::compact::running;
+use crate::ops::compact::prefix_reduce;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[range::ROWS, gather::ROWS, dense::ROWS, fill::ROWS, sparse::ROWS, variant::ROWS];
 
 /// Where each of `total` values is: the number of its row, and its place in that row. Both are `s32[total]`.
@@ -32,7 +32,7 @@ pub(in crate::ops) fn places(cx: &mut LowerCtx, splits: InstId, total: Dim) -> R
     let (begins, ones) = (cx.b.slice_axis(splits, 0, Dim::from(1), n + 1), cx.b.full(DType::S32, &[n], 1.0));
     let begins = cx.b.reshape(begins, &dims![n, 1]);
     let marks = scatter(cx, marks, begins, ones, Some(ScalarOp::Add))?;
-    let row = running(cx, marks, ScalarOp::Add, 0.0);
+    let row = prefix_reduce(cx, marks, ScalarOp::Add, 0.0);
     let first = take_axis(cx, splits, row, 0, 0)?;
     let own = cx.b.iota(DType::S32, &[total], 0);
     let at = cx.b.sub(own, first);
@@ -44,10 +44,10 @@ pub(super) fn splits(cx: &mut LowerCtx, lengths: InstId) -> (InstId, InstId) {
     let dtype = cx.b.dtype(lengths);
     let none = cx.b.full(dtype, &dims![1], 0.0);
     let ends = match dtype {
-        DType::S32 => running(cx, lengths, ScalarOp::Add, 0.0),
+        DType::S32 => prefix_reduce(cx, lengths, ScalarOp::Add, 0.0),
         _ => {
             let narrow = cx.b.convert(lengths, DType::S32);
-            let ends = running(cx, narrow, ScalarOp::Add, 0.0);
+            let ends = prefix_reduce(cx, narrow, ScalarOp::Add, 0.0);
             cx.b.convert(ends, dtype)
         }
     };

@@ -11,7 +11,7 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] =
     &[op("RaggedRange", "starts limits deltas -> rt_nested_splits rt_dense_values", range).shape(range_shape)];
 
@@ -33,7 +33,7 @@ fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let lengths = steps(cx, wide[0], wide[1], wide[2]);
     let (splits, total) = splits(cx, lengths);
-    let total = cx.size_of(total, "the list of values")?;
+    let total = cx.size_from_scalar(total, "the list of values")?;
     let (row, at) = places(cx, splits, total)?;
     let (start, delta) = (take_axis(cx, wide[0], row, 0, 0)?, take_axis(cx, wide[2], row, 0, 0)?);
     let at = cx.b.convert(at, DType::S64);
@@ -64,10 +64,10 @@ fn range_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     for i in 0..3 {
         match cx.ranked(i)? {
             Some(dims) => rows = dims.first().copied().unwrap_or(rows),
-            None => rows = cx.fresh(Why::Data),
+            None => rows = cx.fresh_dim(Why::Data),
         }
     }
-    let (splits, values) = (cx.add(rows, InferredDim::Known(1)), cx.fresh(Why::Data));
+    let (splits, values) = (cx.add(rows, InferredDim::Known(1)), cx.fresh_dim(Why::Data));
     let values: Dims = vec![values].into();
     Ok(vec![Fact::new(cx.attr_type("Tsplits"), vec![splits].into()), Fact::new(cx.dtype(0), values)])
 }

@@ -6,7 +6,7 @@ use crate::graph::TfType;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
-use crate::ops::fact::{Fact, Int};
+use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::row::op;
 use crate::ops::shape::S64;
 use crate::ops::symbols::{InferredDim, Why};
@@ -14,7 +14,7 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[op(
     "RaggedTensorToSparse",
     "rt_nested_splits* rt_dense_values -> sparse_indices sparse_values sparse_dense_shape",
@@ -83,19 +83,19 @@ fn longest(cx: &mut LowerCtx, splits: InstId, held: Dim) -> InstId {
 /// Shape function of `RaggedTensorToSparse`: an index a value, and a dense shape whose longest rows are not known.
 fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let levels = cx.args.len().saturating_sub(1);
-    let rows = cx.of_rank(0, 1)?[0];
+    let rows = cx.dims_of_rank(0, 1)?[0];
     let rows = cx.sub(rows, InferredDim::Known(1));
     let Some(dims) = cx.ranked(levels)? else {
-        let (total, rank) = (cx.fresh(Why::Data), cx.fresh(Why::Data));
-        let values = cx.like(levels, vec![total])?.remove(0);
+        let (total, rank) = (cx.fresh_dim(Why::Data), cx.fresh_dim(Why::Data));
+        let values = cx.one_output_like(levels, vec![total])?.remove(0);
         return Ok(vec![Fact::new(S64, vec![total, rank].into()), values, Fact::new(S64, vec![rank].into())]);
     };
     let total = cx.product(&dims);
     let rank = (levels + dims.len()) as u64;
-    let mut sizes = vec![Int::from(rows)];
-    sizes.extend((0..levels).map(|_| cx.fresh(Why::Data)).map(Int::from));
-    sizes.extend(dims.iter().skip(1).map(|&n| Int::from(n)));
-    let values = cx.like(levels, vec![total])?.remove(0);
+    let mut sizes = vec![InferredInt::from(rows)];
+    sizes.extend((0..levels).map(|_| cx.fresh_dim(Why::Data)).map(InferredInt::from));
+    sizes.extend(dims.iter().skip(1).map(|&n| InferredInt::from(n)));
+    let values = cx.one_output_like(levels, vec![total])?.remove(0);
     Ok(vec![
         Fact::new(S64, vec![total, InferredDim::Known(rank)].into()),
         values,

@@ -15,7 +15,7 @@ use crate::ops::value::RaggedValue;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::tensor::{DType, Tensor};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("RaggedTensorToVariant",   "rt_nested_splits* rt_dense_values -> encoded_ragged", to_variant).shape(to_variant_shape),
@@ -163,9 +163,9 @@ fn to_variant_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         _ if !cx.flag("batched_input") => vec![],
         Some([first, ..]) if levels == 0 => vec![*first],
         Some([first]) => vec![cx.sub(*first, InferredDim::Known(1))],
-        _ => vec![cx.fresh(Why::Value(0))],
+        _ => vec![cx.fresh_dim(Why::Value(0))],
     };
-    cx.one(TfType::Variant, dims)
+    cx.one_output(TfType::Variant, dims)
 }
 
 /// Shape function of `RaggedTensorFromVariant`: splits and values, whose numbers depend on the rows that the variant holds.
@@ -174,7 +174,7 @@ fn from_variant_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let splits = cx.attr_type("Tsplits").or(Some(TfType::Data(DType::S64)));
     let mut out = Vec::with_capacity(levels + 1);
     for _ in 0..levels {
-        let rows = cx.fresh(Why::Data);
+        let rows = cx.fresh_dim(Why::Data);
         out.push(Fact::new(splits, vec![rows].into()));
     }
     let values = cx.unranked(Why::Data);

@@ -32,7 +32,7 @@ const TAILS: [f64; 10] = [
     0.008_330_563_433_362_87,
 ];
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("StatelessRandomBinomial", "shape seed counts probs -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; binomial(cx, &g, &dims, 2) }).shape(from_first).constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
@@ -59,14 +59,14 @@ pub(super) fn binomial(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], f
     }
     if crate::symbolic::has_zero(&sizes) {
         let none = cx.b.full(dtype, dims, 0.0);
-        return cx.one(none);
+        return cx.one_output(none);
     }
     let given = [cx.arg(first)?, cx.arg(first + 1)?].map(|x| cx.b.broadcast_to(x, &of));
     let asked = asked(cx.b, given, sizes)?;
     let y = drawn(cx.b, generator, &asked, sizes)?;
     let y = streams::narrowed(cx.b, y, dtype);
     let y = cx.b.reshape(y, dims);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The sizes of the counts in input `first` and the probabilities in the next, broadcast together.

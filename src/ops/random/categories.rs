@@ -42,7 +42,7 @@ pub(super) fn stateless(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let CategoricalInputs { logits, sizes: [batch, samples, classes], dtype } = asked;
     if asked.is_empty() {
         let none = cx.b.full(dtype, &[batch, samples], 0.0);
-        return cx.one(none);
+        return cx.one_output(none);
     }
     let seed = cx.arg(2)?;
     let generator = from_seed(cx, seed)?;
@@ -61,7 +61,7 @@ pub(super) fn stateless(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let before = b.convert(before, dtype);
     let zero = b.scalar(dtype, 0.0);
     let index = b.reduce(before, zero, ScalarOp::Add, &[2]);
-    cx.one(index)
+    cx.one_output(index)
 }
 
 /// Running sums of e^(logit - largest) along the classes; logits that are not finite count nothing.
@@ -85,8 +85,8 @@ fn sums(cx: &mut LowerCtx, logits: InstId) -> InstId {
 
 /// A row of samples for each row of logits.
 pub(super) fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (logits, samples) = (cx.of_rank(0, 2)?, cx.size(1));
+    let (logits, samples) = (cx.dims_of_rank(0, 2)?, cx.size_from_input(1));
     let dims: Vec<InferredDim> = vec![logits[0], samples];
     let dtype = cx.attr_type("output_dtype").or(crate::ops::shape::S64);
-    cx.one(dtype, dims)
+    cx.one_output(dtype, dims)
 }

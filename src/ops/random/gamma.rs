@@ -13,7 +13,7 @@ use crate::ops::shape::from_first;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("StatelessRandomGammaV2", "shape seed alpha -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; gamma(cx, &g, &dims, 2) }).shape(from_first).constants(&[0]).dtypes("f16, f32, f64"),

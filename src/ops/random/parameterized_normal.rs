@@ -23,7 +23,7 @@ const NORMAL_FROM: f64 = 1.3;
 /// Numbers that are rejected in a row before TensorFlow's kernel gives up.
 const ATTEMPTS: f64 = 1000.0;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] =
     &[op("StatelessParameterizedTruncatedNormal", "shape seed means stddevs minvals maxvals -> output", stateless)
         .shape(from_first)

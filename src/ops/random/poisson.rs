@@ -16,7 +16,7 @@ use crate::ops::{LowerCtx, OpRow, Value};
 /// From which rate on numbers are drawn by rejection.
 const LARGE: f64 = 10.0;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("StatelessRandomPoisson", "shape seed lam -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; poisson(cx, &g, &dims, 2) }).shape(from_first).constants(&[0]).dtypes("f16, f32, f64, s32, s64"),

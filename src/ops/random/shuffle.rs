@@ -7,9 +7,9 @@ use super::{Draw, bits, counted, from_key, streams};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather;
+use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate_all};
-use crate::ops::rounds::rounds;
 use crate::ops::row::op;
 use crate::ops::shape::same;
 use crate::ops::symbols::{InferredDim, Why};
@@ -17,7 +17,7 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("StatelessShuffle", "value key counter alg -> output", shuffle).shape(same).constants(&[3]),
@@ -27,7 +27,7 @@ pub const ROWS: &[OpRow] = &[
 /// The rows of input 0 in a random order: each place, from the first on, exchanges its row with that of a random place not before it.
 fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let Some(&rows) = dims.first().filter(|&&n| n > 1) else { return cx.one(x) };
+    let Some(&rows) = dims.first().filter(|&&n| n > 1) else { return cx.one_output(x) };
     let generator = from_key(cx)?;
     streams::philox_only(cx, &generator)?;
     let draw = Draw { dtype: DType::U32, dims: vec![rows - 1], count: counted(&[rows - 1])?, bounds: 0 };
@@ -45,7 +45,7 @@ pub(super) fn exchanged(b: &mut Builder, words: InstId, rows: Dim) -> InstId {
     let partners = formula(b, [words, place, end], |[word, place, end]| place + word.rem(end - place));
     let partners = b.convert(partners, DType::S32);
     let order = b.iota(DType::S32, &[rows], 0);
-    let parts = rounds(b, "exchange", rows - 1, &[order, partners], |b, place, parts| {
+    let parts = counted_loop(b, "exchange", rows - 1, &[order, partners], |b, place, parts| {
         let (order, partners) = (parts[0], parts[1]);
         let at = |b: &mut Builder, x: InstId, i: InstId| b.add_inst(Op::DynamicSlice(vec![Dim::from(1)]), &[x, i]);
         let partner = at(b, partners, place);
@@ -65,7 +65,7 @@ fn places(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             Dims::Ranked(dims) => of.push(dims),
             Dims::Unranked(id) => {
                 let unknown = cx.unranked(Why::From(id));
-                return cx.like(0, unknown);
+                return cx.one_output_like(0, unknown);
             }
         }
     }
@@ -74,7 +74,7 @@ fn places(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let lengths = [&index[..], seeds, &last[..]].concat();
     let length = lengths.iter().find(|d| **d != InferredDim::Known(1)).or(lengths.first());
     let dims: Vec<InferredDim> = length.copied().into_iter().collect();
-    cx.like(0, dims)
+    cx.one_output_like(0, dims)
 }
 
 /// Where the places that input 0 names are in a random order of 0 to input 2.
@@ -115,7 +115,7 @@ fn index_shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let y = end[0];
     let y = formula(b, [y, last], |[y, last]| y.except(last.equals(0.0), 0.0));
     let y = b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The three numbers of each seed, their low 32 bits as u64, in the sizes of the result.

@@ -32,10 +32,10 @@ const BLOCKS: f64 = 256.0;
 
 const OF_VARIABLE: &str = "resource algorithm shape -> output";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("RngReadAndSkip", "resource alg delta -> value", read_and_skip).shape(|cx| { cx.one(S64, vec![InferredDim::Known(3)]) }).writes(&[0]).constants(&[1]),
+    op("RngReadAndSkip", "resource alg delta -> value", read_and_skip).shape(|cx| { cx.one_output(S64, vec![InferredDim::Known(3)]) }).writes(&[0]).constants(&[1]),
     op("RngSkip", "resource algorithm delta ->", skip_only).shape(nothing).writes(&[0]).constants(&[1]),
     op("StatefulUniform", OF_VARIABLE, |cx| from_variable(cx, uniform)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),
     op("StatefulStandardNormalV2", OF_VARIABLE, |cx| from_variable(cx, normal)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),
@@ -59,12 +59,12 @@ pub const ROWS: &[OpRow] = &[
 /// The shape that the value of input 2 is.
 fn from_third(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(2)?;
-    cx.typed("dtype", dims)
+    cx.one_output_typed_by("dtype", dims)
 }
 
 fn int_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(0)?;
-    cx.typed("Tout", dims)
+    cx.one_output_typed_by("Tout", dims)
 }
 
 /// The state of the generator whose handle input 0 is.
@@ -75,7 +75,7 @@ fn state(cx: &mut LowerCtx) -> Result<InstId> {
             return Err(cx.unsupported(format!("random algorithm {other} with a variable; 1 (Philox) is supported")));
         }
     }
-    let state = cx.read(0)?;
+    let state = cx.read_variable(0)?;
     match (cx.b.dtype(state), cx.b.dims(state)) {
         (DType::S64, [n]) if *n >= 3 => Ok(state),
         _ => Err(cx.mismatch(format!("the generator is {}, and Philox needs s64[3]", cx.b.shape(state)))),
@@ -102,14 +102,14 @@ fn skip(cx: &mut LowerCtx, state: InstId, elements: InstId) -> Result<()> {
     let length = b.dims(state)[0];
     parts.push(b.slice_axis(state, 0, Dim::from(2), length));
     let new = b.concatenate(&parts, 0);
-    cx.write(0, new)
+    cx.write_variable(0, new)
 }
 
 fn read_and_skip(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let before = state(cx)?;
     skip_only(cx)?;
     let value = cx.b.slice_axis(before, 0, Dim::from(0), Dim::from(3));
-    cx.one(value)
+    cx.one_output(value)
 }
 
 fn skip_only(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -170,10 +170,10 @@ fn each(cx: &mut LowerCtx, distribution: Each) -> Result<Vec<Value>> {
 fn each_shape(cx: &mut ShapeCtx, attr: &str) -> Result<Vec<Fact>> {
     let outer = cx.shape_of_value(0)?;
     match (outer, cx.dims(1)?) {
-        (Dims::Ranked(samples), Dims::Ranked(of)) => cx.typed(attr, [&samples[..], &of[..]].concat()),
+        (Dims::Ranked(samples), Dims::Ranked(of)) => cx.one_output_typed_by(attr, [&samples[..], &of[..]].concat()),
         (Dims::Unranked(id), _) | (_, Dims::Unranked(id)) => {
             let unknown = cx.unranked(Why::From(id));
-            cx.typed(attr, unknown)
+            cx.one_output_typed_by(attr, unknown)
         }
     }
 }
@@ -226,7 +226,7 @@ fn between_ends(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// The rows of input 0 in the order of a random word for each.
 fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let Some(&rows) = dims.first().filter(|&&n| n > 1) else { return cx.one(x) };
+    let Some(&rows) = dims.first().filter(|&&n| n > 1) else { return cx.one_output(x) };
     let generator = hidden(cx)?;
     let draw = Draw { dtype: DType::U64, dims: vec![rows], count: counted(&[rows])?, bounds: 0 };
     let words = bits(cx.b, &generator, true, &draw);
@@ -244,7 +244,7 @@ fn categories(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let CategoricalInputs { logits, sizes, dtype } = asked;
     if asked.is_empty() {
         let none = cx.b.full(dtype, &sizes[..2], 0.0);
-        return cx.one(none);
+        return cx.one_output(none);
     }
     let generator = hidden(cx)?;
     let draw = Draw { dtype: DType::F32, count: counted(&sizes)?, dims: sizes.to_vec(), bounds: 0 };
@@ -259,5 +259,5 @@ fn categories(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let noisy = b.sub(logits, noise);
     let index = arg_extreme_axis(b, noisy, 2, Direction::Gt);
     let index = b.convert(index, dtype);
-    cx.one(index)
+    cx.one_output(index)
 }

@@ -46,7 +46,7 @@ pub(super) fn of_parameters(
     let sizes = samples(cx, dims, &cx.dims(input)?)?;
     if crate::symbolic::has_zero(&sizes) {
         let none = cx.b.full(dtype, dims, 0.0);
-        return cx.one(none);
+        return cx.one_output(none);
     }
     let given = cx.arg(input)?;
     let given = parameters(cx.b, given, sizes);
@@ -55,7 +55,7 @@ pub(super) fn of_parameters(
     let y = draw(cx.b, start, given)?;
     let y = narrowed(cx.b, y, dtype);
     let y = cx.b.reshape(y, dims);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The streams of all elements at their beginnings, `blocks` (a number, or an array u64) apart.

@@ -10,7 +10,7 @@ use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("GRUBlockCell",     "x h_prev w_ru w_c b_ru b_c -> r u c h", cell).shape(cell_shape).dtypes("f32"),
@@ -93,12 +93,12 @@ fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn cell_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.of_rank(1, 2)?;
+    let dims = cx.dims_of_rank(1, 2)?;
     Ok(vec![Fact::new(cx.dtype(0), dims.into()); 4])
 }
 
 fn gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (x, state, dtype) = (cx.of_rank(0, 2)?, cx.of_rank(1, 2)?, cx.dtype(0));
+    let (x, state, dtype) = (cx.dims_of_rank(0, 2)?, cx.dims_of_rank(1, 2)?, cx.dtype(0));
     let two = cx.mul(state[1], InferredDim::Known(2));
     let gates = vec![state[0], two];
     Ok([x, state.clone(), state, gates].into_iter().map(|dims| Fact::new(dtype, dims.into())).collect())

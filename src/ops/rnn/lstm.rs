@@ -4,8 +4,8 @@
 use super::{Transposed, in_rows, product};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
+use crate::ops::counted_loop::{counted_loop, slice_at, with_slice};
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::rounds::{part_at, rounds, with_part};
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -14,7 +14,7 @@ use crate::tensor::DType;
 const SEQUENCE: &str = "seq_len_max x cs_prev h_prev w wci wcf wco b -> i cs f o ci co h";
 const FLOATS: &str = "f16, f32";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("LSTMBlockCell", "x cs_prev h_prev w wci wcf wco b -> i cs f o ci co h", cell).shape(cell_shape).dtypes(FLOATS),
@@ -147,28 +147,28 @@ fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
     let all = cx.b.full(dtype, &[time, batch, cell], 0.0);
     let LstmWeights { w, peepholes: [wci, wcf, wco], bias } = weights;
     let state = [most, x, memory, output, w, wci, wcf, wco, bias, all, all, all, all, all, all, all];
-    let end = rounds(cx.b, "lstm", time, &state, |b, t, parts| {
+    let end = counted_loop(cx.b, "lstm", time, &state, |b, t, parts| {
         let [most, x, memory, output, w, wci, wcf, wco, bias, ..] = parts[..] else { return parts };
         let weights = LstmWeights { w, peepholes: [wci, wcf, wco], bias };
-        let now = part_at(b, x, t);
+        let now = slice_at(b, x, t);
         let made = step(b, &attributes, now, [memory, output], &weights);
         let is_within = b.compare(Direction::Lt, t, most);
         let is_within = b.broadcast(is_within, &[batch, cell], &[]);
         let none = b.full(dtype, &[batch, cell], 0.0);
         let made = made.map(|part| b.select(is_within, part, none));
-        let all = made.iter().zip(&parts[9..]).map(|(&part, &all)| with_part(b, all, t, part)).collect::<Vec<_>>();
+        let all = made.iter().zip(&parts[9..]).map(|(&part, &all)| with_slice(b, all, t, part)).collect::<Vec<_>>();
         [&[most, x, made[1], made[6], w, wci, wcf, wco, bias], &all[..]].concat()
     });
     Ok(end[9..].iter().map(|&all| Value::Array(all)).collect())
 }
 
 fn cell_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims: Dims = cx.of_rank(1, 2)?.into();
+    let dims: Dims = cx.dims_of_rank(1, 2)?.into();
     Ok(vec![Fact::new(cx.dtype(0), dims); 7])
 }
 
 fn sequence_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (x, state) = (cx.of_rank(1, 3)?, cx.of_rank(2, 2)?);
+    let (x, state) = (cx.dims_of_rank(1, 3)?, cx.dims_of_rank(2, 2)?);
     let dims: Dims = vec![x[0], x[1], state[1]].into();
     Ok(vec![Fact::new(cx.dtype(1), dims); 7])
 }

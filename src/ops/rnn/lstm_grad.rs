@@ -6,9 +6,9 @@ use super::{Transposed, in_rows, one_minus, product, product_of};
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::{Builder, InstId};
+use crate::ops::counted_loop::{counted_loop, slice_at, with_slice};
 use crate::ops::fact::Fact;
 use crate::ops::nn::sum;
-use crate::ops::rounds::{part_at, rounds, with_part};
 use crate::ops::row::op;
 use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
@@ -21,7 +21,7 @@ const CELL: &str =
 const SEQUENCE: &str = "seq_len_max x cs_prev h_prev w wci wcf wco b i cs f o ci co h cs_grad h_grad -> x_grad cs_prev_grad h_prev_grad w_grad wci_grad wcf_grad wco_grad b_grad";
 const FLOATS: &str = "f16, f32";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("LSTMBlockCellGrad", CELL, cell).shape(cell_shape).dtypes(FLOATS),
@@ -139,26 +139,26 @@ fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
     let of_weights = [weights.w, weights.peepholes[0], weights.peepholes[1], weights.peepholes[2]];
     let state = [&start[..], &[most, x, memories, outputs], &of_weights, &made].concat();
     let size = start.len();
-    let end = rounds(cx.b, "lstm_gradient", time, &state, |b, round, parts| {
+    let end = counted_loop(cx.b, "lstm_gradient", time, &state, |b, round, parts| {
         let (sums, given) = parts.split_at(size);
         let (&[most, x, memories, outputs, w, wci, wcf, wco], made) =
             (given.first_chunk().unwrap_or(&[round; 8]), &given[8..]);
         let last = b.full_like(round, time - 1);
         let t = b.sub(last, round);
-        let part: Vec<InstId> = made.iter().map(|&all| part_at(b, all, t)).collect();
+        let part: Vec<InstId> = made.iter().map(|&all| slice_at(b, all, t)).collect();
         let (memory_grad, output_grad) = (b.add(sums[1], part[7]), b.add(sums[2], part[8]));
-        let memory = part_at(b, memories, t);
+        let memory = slice_at(b, memories, t);
         let made = [part[0], part[1], part[2], part[3], part[4], part[5]];
         let step = Step { memory, made, grads: [memory_grad, output_grad] };
         let grads = step_grads(b, gates, peepholes.map(|_| [wci, wcf, wco]), &step);
         let joined_grad = product(b, grads.gates, w, Transposed::Right);
         let (x_grad, h_grad) =
             (b.slice_axis(joined_grad, 1, Dim::from(0), input), b.slice_axis(joined_grad, 1, input, input + cell));
-        let (now, output) = (part_at(b, x, t), part_at(b, outputs, t));
+        let (now, output) = (slice_at(b, x, t), slice_at(b, outputs, t));
         let joined = b.concatenate(&[now, output], 1);
         let w_grad = product(b, joined, grads.gates, Transposed::Left);
         let b_grad = sum(b, grads.gates, &[0]);
-        let x_grads = with_part(b, sums[0], t, x_grad);
+        let x_grads = with_slice(b, sums[0], t, x_grad);
         let mut next = vec![x_grads, grads.memory, h_grad];
         let [wci_grad, wcf_grad, wco_grad] = grads.peepholes;
         for (&sum, grad) in sums[3..].iter().zip([w_grad, wci_grad, wcf_grad, wco_grad, b_grad]) {
@@ -175,7 +175,7 @@ fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
 }
 
 fn cell_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (dims, dtype) = (cx.of_rank(1, 2)?, cx.dtype(0));
+    let (dims, dtype) = (cx.dims_of_rank(1, 2)?, cx.dtype(0));
     let four = cx.mul(dims[1], InferredDim::Known(4));
     let mut out = vec![Fact::new(dtype, dims.clone().into()), Fact::new(dtype, vec![dims[0], four].into())];
     out.extend((0..3).map(|_| Fact::new(dtype, vec![dims[1]].into())));

@@ -7,7 +7,7 @@ use super::OpRow;
 use crate::hlo::open::DotDims;
 use crate::hlo::open::{Builder, InstId};
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[gru::ROWS, lstm::ROWS, lstm_grad::ROWS];
 
 /// Operand of a matrix product that is transposed.

@@ -16,7 +16,7 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("DenseCountSparseOutput", "values weights -> output_indices output_values output_dense_shape", of_dense)
         .shape(|cx| result_shape(cx, Rows::OfRank(0)))
@@ -141,16 +141,16 @@ enum Rows {
 }
 
 fn result_shape(cx: &mut ShapeCtx, rows: Rows) -> Result<Vec<Fact>> {
-    let n = cx.fresh(Why::Data);
+    let n = cx.fresh_dim(Why::Data);
     let rank = match rows {
         Rows::OfRank(i) => cx.ranked(i)?.map(|dims| dims.len() as u64),
-        Rows::OfIndices => match cx.of_rank(0, 2)?[1] {
+        Rows::OfIndices => match cx.dims_of_rank(0, 2)?[1] {
             InferredDim::Known(rank) => Some(rank.min(2)),
             InferredDim::Unknown(_) => None,
         },
         Rows::Always => Some(2),
     };
-    let rank = rank.map_or_else(|| cx.fresh(Why::Data), InferredDim::Known);
+    let rank = rank.map_or_else(|| cx.fresh_dim(Why::Data), InferredDim::Known);
     Ok(vec![
         Fact::new(S64, vec![n, rank].into()),
         Fact::new(cx.attr_type("output_type"), vec![n].into()),

@@ -22,7 +22,7 @@ use crate::symbolic::fixed;
 use crate::symbolic::known;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("SparseTensorToCSRSparseMatrix", "indices values dense_shape -> sparse_matrix", from_sparse).shape(matrix_shape).constants(&[2]).dtypes(TYPES),
@@ -128,7 +128,7 @@ impl SparseMatrix {
 
 fn to_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dense = matrix(cx, 0)?.dense(cx, false)?;
-    cx.one(dense)
+    cx.one_output(dense)
 }
 
 fn to_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -182,35 +182,36 @@ fn count(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
         _ => integers(cx, DType::S32, &[], &[Dim::from(n)])?,
     };
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// A variant.
 pub fn matrix_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    cx.one(TfType::Variant, vec![])
+    cx.one_output(TfType::Variant, vec![])
 }
 
 fn dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.unranked(Why::NoShapeFunction);
-    cx.typed("type", dims)
+    cx.one_output_typed_by("type", dims)
 }
 
 fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (n, rank) = (cx.fresh(Why::NoShapeFunction), cx.fresh(Why::NoShapeFunction));
-    let indices = cx.one(S64, vec![n, rank])?;
-    let values = cx.typed("type", vec![n])?;
-    let shape = cx.one(S64, vec![rank])?;
+    let (n, rank) = (cx.fresh_dim(Why::NoShapeFunction), cx.fresh_dim(Why::NoShapeFunction));
+    let indices = cx.one_output(S64, vec![n, rank])?;
+    let values = cx.one_output_typed_by("type", vec![n])?;
+    let shape = cx.one_output(S64, vec![rank])?;
     Ok([indices, values, shape].concat())
 }
 
 fn components_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (rows, n): (InferredDim, InferredDim) = (cx.fresh(Why::NoShapeFunction), cx.fresh(Why::NoShapeFunction));
-    let (begins, at) = (cx.one(S32, vec![rows])?, cx.one(S32, vec![n])?);
-    let values = cx.typed("type", vec![n])?;
+    let (rows, n): (InferredDim, InferredDim) =
+        (cx.fresh_dim(Why::NoShapeFunction), cx.fresh_dim(Why::NoShapeFunction));
+    let (begins, at) = (cx.one_output(S32, vec![rows])?, cx.one_output(S32, vec![n])?);
+    let values = cx.one_output_typed_by("type", vec![n])?;
     Ok([begins, at, values].concat())
 }
 
 fn count_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.unranked(Why::NoShapeFunction);
-    cx.one(S32, dims)
+    cx.one_output(S32, dims)
 }

@@ -16,7 +16,7 @@ use crate::symbolic::Dim;
 use crate::symbolic::fixed;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("SparseMatrixMatMul", "a b -> output", with_dense).shape(product_shape).dtypes(TYPES),
@@ -93,7 +93,7 @@ fn with_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if cx.flag("conjugate_output") && dtype.is_complex() {
         y = conj(cx.b, y);
     }
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// Whether the matrix has an element at each place of the dense array.
@@ -144,5 +144,5 @@ fn with_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn product_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.unranked(Why::NoShapeFunction);
-    cx.typed("T", dims)
+    cx.one_output_typed_by("T", dims)
 }

@@ -4,7 +4,7 @@ use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
-use crate::ops::compact::{Compact, compact};
+use crate::ops::compact::{Compaction, compact};
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::S64;
@@ -14,7 +14,7 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[op(
     "CTCGreedyDecoder",
     "inputs sequence_length -> decoded_indices decoded_values decoded_shape log_probability",
@@ -88,8 +88,8 @@ pub(super) fn sparse_rows(cx: &mut LowerCtx, kept: InstId, x: InstId) -> Result<
     };
     let flat = |cx: &mut LowerCtx, x: InstId| cx.b.reshape(x, &[count]);
     let mask = flat(cx, kept);
-    let Compact { places, count: held, .. } = compact(cx, mask)?;
-    let size = cx.found(held, count, "the decoded list")?;
+    let Compaction { places, count: held, .. } = compact(cx, mask)?;
+    let size = cx.data_dependent_size(held, count, "the decoded list")?;
     let places = cx.b.slice_axis(places, 0, Dim::from(0), size);
     let item = cx.b.iota(DType::S32, &all, 0);
     let mut taken = Vec::new();
@@ -129,7 +129,7 @@ fn largest(cx: &mut LowerCtx, x: InstId, dtype: DType) -> (InstId, InstId) {
 }
 
 fn decode_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (dims, n) = (cx.of_rank(0, 3)?, cx.fresh(Why::Data));
+    let (dims, n) = (cx.dims_of_rank(0, 3)?, cx.fresh_dim(Why::Data));
     let two = InferredDim::Known(2);
     Ok(vec![
         Fact::new(S64, vec![n, two].into()),

@@ -9,9 +9,9 @@ use super::ctc_step::step;
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::hlo::open::{Builder, Dim, InstId};
+use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::compare_scalar;
-use crate::ops::rounds::rounds;
 use crate::ops::row::op;
 use crate::ops::shape::S64;
 use crate::ops::symbols::{InferredDim, Why};
@@ -19,7 +19,7 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[op(
     "CTCBeamSearchDecoder",
     "inputs sequence_length -> decoded_indices* decoded_values* decoded_shape* log_probability",
@@ -84,7 +84,7 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let size = BeamSizes { batch, time, classes, width: Dim::from(width) };
     let start = root(cx.b, size, cx.b.dtype(x));
     let state = [&[x, lengths], &start.parts()[..]].concat();
-    let end = rounds(cx.b, "ctc_beam_search", time, &state, |b, t, parts| {
+    let end = counted_loop(cx.b, "ctc_beam_search", time, &state, |b, t, parts| {
         let Some(leaves) = Leaves::from_parts(&parts[2..]) else { return parts };
         let next = step(b, size, &leaves, parts[0], t);
         let is_within = b.compare(Direction::Lt, t, parts[1]);
@@ -152,9 +152,9 @@ fn results(cx: &mut LowerCtx, s: BeamSizes, leaves: &Leaves, paths: Dim) -> Resu
 }
 
 fn decode_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.of_rank(0, 3)?;
+    let dims = cx.dims_of_rank(0, 3)?;
     let paths = u64::try_from(cx.node.int("top_paths").unwrap_or(0)).unwrap_or(0).min(1 << 16);
-    let sizes: Vec<InferredDim> = (0..paths).map(|_| cx.fresh(Why::Data)).collect();
+    let sizes: Vec<InferredDim> = (0..paths).map(|_| cx.fresh_dim(Why::Data)).collect();
     let two = InferredDim::Known(2);
     let mut out: Vec<Fact> = sizes.iter().map(|&n| Fact::new(S64, vec![n, two].into())).collect();
     out.extend(sizes.iter().map(|&n| Fact::new(S64, vec![n].into())));

@@ -11,15 +11,15 @@ use crate::hlo::open::{Builder, InstId, Op, Shape};
 use crate::hlo::open::{Dim, PadDim, SliceDim};
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter::scatter;
-use crate::ops::compact::running;
+use crate::ops::compact::prefix_reduce;
+use crate::ops::counted_loop::{counted_loop, slice_at, with_slice};
 use crate::ops::fact::Fact;
-use crate::ops::rounds::{part_at, rounds, with_part};
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] =
     &[op("CTCLoss", "inputs labels_indices labels_values sequence_length -> loss gradient", loss)
         .shape(loss_shape)
@@ -110,8 +110,8 @@ fn labels(cx: &mut LowerCtx, batch: Dim, time: Dim, classes: Dim) -> Result<Labe
     let kept = scatter(cx, zeros, place, ones, Some(ScalarOp::Add))?;
     let every = cx.b.full(DType::S32, &[n], 1.0);
     let given = scatter(cx, zeros, place, every, Some(ScalarOp::Add))?;
-    let up_to = running(cx, ones, ScalarOp::Add, 0.0);
-    let items_up_to = running(cx, kept, ScalarOp::Add, 0.0);
+    let up_to = prefix_reduce(cx, ones, ScalarOp::Add, 0.0);
+    let items_up_to = prefix_reduce(cx, kept, ScalarOp::Add, 0.0);
     let start = cx.b.sub(items_up_to, kept);
     let start = take_axis(cx, start, item, 0, 0)?;
     let at = cx.b.sub(up_to, ones);
@@ -236,7 +236,7 @@ fn forward(b: &mut Builder, p: &Paths) -> InstId {
     let first = only(b, is_start, first);
     let all = b.full(b.dtype(p.emissions), &dims, f64::NEG_INFINITY);
     let state = [all, first, p.emissions, p.stays, p.skips];
-    let end = rounds(b, "ctc_forward", dims[0], &state, |b, t, parts| {
+    let end = counted_loop(b, "ctc_forward", dims[0], &state, |b, t, parts| {
         let [all, before, emissions, stays, skips] = parts[..] else { return parts };
         let none = b.full_like(t, 0.0);
         let is_first = b.compare(Direction::Eq, t, none);
@@ -246,9 +246,9 @@ fn forward(b: &mut Builder, p: &Paths) -> InstId {
         let sum = add_logarithms(b, same, one);
         let sum = add_logarithms(b, sum, two);
         let sum = b.select(is_first, before, sum);
-        let emitted = part_at(b, emissions, t);
+        let emitted = slice_at(b, emissions, t);
         let now = b.add(emitted, sum);
-        vec![with_part(b, all, t, now), now, emissions, stays, skips]
+        vec![with_slice(b, all, t, now), now, emissions, stays, skips]
     });
     end[0]
 }
@@ -278,7 +278,7 @@ fn backward(b: &mut Builder, p: &Paths) -> InstId {
         b.full(DType::Pred, &dims[1..], 0.0)
     };
     let state = [all, behind, p.emissions, p.stays, skips, ends, p.steps];
-    let end = rounds(b, "ctc_backward", dims[0], &state, |b, round, parts| {
+    let end = counted_loop(b, "ctc_backward", dims[0], &state, |b, round, parts| {
         let [all, next, emissions, stays, skips, ends, steps] = parts[..] else { return parts };
         let last = b.full_like(round, dims[0] - 1);
         let t = b.sub(last, round);
@@ -293,9 +293,9 @@ fn backward(b: &mut Builder, p: &Paths) -> InstId {
         let is_last = b.compare(Direction::Eq, steps, behind);
         let is_last = b.broadcast(is_last, &dims[1..], &[0]);
         let now = b.select(is_last, ends, sum);
-        let emitted = part_at(b, emissions, t);
+        let emitted = slice_at(b, emissions, t);
         let next = b.add(now, emitted);
-        vec![with_part(b, all, t, now), next, emissions, stays, skips, ends, steps]
+        vec![with_slice(b, all, t, now), next, emissions, stays, skips, ends, steps]
     });
     end[0]
 }
@@ -343,6 +343,6 @@ fn every_second(dims: &[Dim], start: Dim) -> Vec<SliceDim> {
 }
 
 fn loss_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.of_rank(0, 3)?;
+    let dims = cx.dims_of_rank(0, 3)?;
     Ok(vec![Fact::new(cx.dtype(0), vec![dims[1]].into()), Fact::new(cx.dtype(0), dims.into())])
 }

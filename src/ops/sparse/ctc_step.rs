@@ -3,8 +3,8 @@ use super::ctc_beam::{BeamSizes, Leaves};
 use super::ctc_loss::add_logarithms;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather::gather_axis;
+use crate::ops::counted_loop::{counted_loop, slice_at};
 use crate::ops::math::special::compare_scalar;
-use crate::ops::rounds::{part_at, rounds};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -24,7 +24,7 @@ struct Growth {
 /// One step of the search.
 pub(super) fn step(b: &mut Builder, s: BeamSizes, leaves: &Leaves, x: InstId, t: InstId) -> Leaves {
     let (all, dtype) = ([s.batch, s.classes], b.dtype(x));
-    let now = part_at(b, x, t);
+    let now = slice_at(b, x, t);
     let norm = normalizer(b, now);
     let spread = b.broadcast(norm, &all, &[0]);
     let logs = b.sub(now, spread);
@@ -94,7 +94,7 @@ fn grow(b: &mut Builder, s: BeamSizes, g: &Growth) -> Ranked {
     let stunted = b.full(DType::Pred, &dims, 0.0);
     let Leaves { total, blank, last, .. } = g.before;
     let state = [start.best, start.from, stunted, total, blank, last, g.emitted, g.is_child, g.total];
-    let end = rounds(b, "ctc_beam_growth", s.width, &state, |b, k, parts| {
+    let end = counted_loop(b, "ctc_beam_growth", s.width, &state, |b, k, parts| {
         let [best, from, stunted, total, blank, last, emitted, is_child, now] = parts[..] else { return parts };
         let zero = b.scalar(DType::S32, 0.0);
         let [of_total, of_blank, of_last, of_stunted] = [total, blank, last, stunted].map(|x| {

@@ -10,16 +10,16 @@ use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter::scatter;
 use crate::ops::compact;
+use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::{add_scalar, compare_scalar};
-use crate::ops::rounds::rounds;
 use crate::ops::row::op;
 use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[op(
     "EditDistance",
     "hypothesis_indices hypothesis_values hypothesis_shape truth_indices truth_values truth_shape -> output",
@@ -54,7 +54,7 @@ fn distance(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         y = cx.b.select(is_zero, y, quotient);
     }
     let y = cx.b.reshape(y, &dims);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The larger of both shapes without their last axis: sizes, and the same as scalars.
@@ -68,7 +68,7 @@ fn out_dims(cx: &mut LowerCtx) -> Result<(Vec<Dim>, Vec<InstId>)> {
     let larger = cx.b.max(one, other);
     let (mut dims, mut sizes) = (Vec::new(), Vec::new());
     for axis in 0..rank.known() - 1 {
-        dims.push(cx.size_said(larger, Dim::from(axis), &made)?);
+        dims.push(cx.size_from_element(larger, Dim::from(axis), &made)?);
         sizes.push(element(cx, larger, axis as usize));
     }
     match crate::symbolic::product(&dims) {
@@ -95,7 +95,7 @@ fn sequences(cx: &mut LowerCtx, i: usize, sizes: &[InstId], count: Dim) -> Resul
     let row = cx.b.reshape(row, &dims![n, 1]);
     let (none, ones) = (cx.b.full(DType::S32, &[count], 0.0), cx.b.full(DType::S32, &[n], 1.0));
     let lengths = scatter(cx, none, row, ones, Some(ScalarOp::Add))?;
-    let up_to = compact::running(cx, lengths, ScalarOp::Add, 0.0);
+    let up_to = compact::prefix_reduce(cx, lengths, ScalarOp::Add, 0.0);
     let starts = cx.b.sub(up_to, lengths);
     // there is a value to read where there is none
     let zero = cx.b.scalar(cx.b.dtype(values), 0.0);
@@ -115,7 +115,7 @@ fn levenshtein(cx: &mut LowerCtx, a: &Sequences, c: &Sequences) -> Result<InstId
     let others = take_axis(cx, c.values, place, 0, 0)?;
     let first = cx.b.iota(DType::S32, &grid, 1);
     let state = [first, others, a.values, a.starts, a.lengths];
-    let end = rounds(cx.b, "edit_distance", rows, &state, |b, round, parts| {
+    let end = counted_loop(cx.b, "edit_distance", rows, &state, |b, round, parts| {
         let [before, others, values, starts, lengths] = parts[..] else { return parts };
         let place = b.add(starts, round);
         let value = b.take(values, 0, place, false);
@@ -171,13 +171,13 @@ fn distance_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             _ => None,
         };
         let dims: Dims = match rank {
-            Some(rank) => cx.open(rank.saturating_sub(1), Why::Value(2)),
+            Some(rank) => cx.fresh_shape(rank.saturating_sub(1), Why::Value(2)),
             None => cx.unranked(Why::Value(2)),
         };
-        return cx.one(f32, dims);
+        return cx.one_output(f32, dims);
     };
     let most = |(&a, &b): (&i64, &i64)| InferredDim::Known(u64::try_from(a.max(b)).unwrap_or(0));
     let mut dims: Vec<InferredDim> = one.iter().zip(&other).map(most).collect();
     dims.pop();
-    cx.one(f32, dims)
+    cx.one_output(f32, dims)
 }

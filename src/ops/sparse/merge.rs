@@ -16,7 +16,7 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op(
         "SparseSparseMaximum",
@@ -52,13 +52,13 @@ pub const ROWS: &[OpRow] = &[
         .constants(&[0]),
     op("SparseAddGrad", "backprop_val_grad a_indices b_indices sum_indices -> a_val_grad b_val_grad", add_gradient)
         .shape(|cx| {
-            let (n, m) = (cx.of_rank(1, 2)?[0], cx.of_rank(2, 2)?[0]);
-            Ok(vec![cx.like(0, vec![n])?.remove(0), cx.like(0, vec![m])?.remove(0)])
+            let (n, m) = (cx.dims_of_rank(1, 2)?[0], cx.dims_of_rank(2, 2)?[0]);
+            Ok(vec![cx.one_output_like(0, vec![n])?.remove(0), cx.one_output_like(0, vec![m])?.remove(0)])
         }),
     op("SparseSliceGrad", "backprop_val_grad input_indices input_start output_indices -> val_grad", slice_gradient)
         .shape(|cx| {
-            let n = cx.of_rank(1, 2)?[0];
-            cx.like(0, vec![n])
+            let n = cx.dims_of_rank(1, 2)?[0];
+            cx.one_output_like(0, vec![n])
         }),
 ];
 
@@ -108,7 +108,7 @@ fn joined(cx: &mut LowerCtx, second: Direction) -> Result<Vec<Value>> {
 
 /// The sorted elements that a mask has, each in the place of its run, zeros in others.
 fn placed_in_runs(cx: &mut LowerCtx, runs: &Runs, mask: InstId, sorted: InstId) -> Result<InstId> {
-    crate::ops::compact::placed(cx, mask, runs.run, Some(sorted))
+    crate::ops::compact::scatter_selected(cx, mask, runs.run, Some(sorted))
 }
 
 /// Elements combined over some axes: one element for each index in the others that has any.
@@ -241,7 +241,7 @@ fn slice_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let start = cx.b.broadcast(start, &dims![m, rank], &[1]);
     let moved = cx.b.add(part, start);
     let y = looked_up(cx, whole, moved, grad)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// Indices and values, of as many elements as the data says.
@@ -252,8 +252,8 @@ fn joined_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 fn reduced_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.fresh(Why::Data);
-    let rank = match (cx.of_rank(0, 2)?[1], cx.constant_ints(3)) {
+    let n = cx.fresh_dim(Why::Data);
+    let rank = match (cx.dims_of_rank(0, 2)?[1], cx.constant_ints(3)) {
         (rank, _) if cx.flag("keep_dims") => rank,
         (InferredDim::Known(rank), Some(axes)) => {
             let rank = rank as usize;
@@ -262,7 +262,7 @@ fn reduced_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             axes.dedup();
             InferredDim::Known((rank - axes.len()) as u64)
         }
-        _ => cx.fresh(Why::Value(3)),
+        _ => cx.fresh_dim(Why::Value(3)),
     };
     Ok(vec![
         Fact::new(S64, vec![n, rank].into()),
@@ -273,8 +273,8 @@ fn reduced_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn split_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let parts = cx.node.int("num_split").and_then(|n| usize::try_from(n).ok()).unwrap_or(0).min(1 << 16);
-    let rank = cx.of_rank(1, 2)?[1];
-    let sizes: Vec<InferredDim> = (0..parts).map(|_| cx.fresh(Why::Data)).collect();
+    let rank = cx.dims_of_rank(1, 2)?[1];
+    let sizes: Vec<InferredDim> = (0..parts).map(|_| cx.fresh_dim(Why::Data)).collect();
     let places = sizes.iter().map(|&n| Fact::new(S64, vec![n, rank].into()));
     let values = sizes.iter().map(|&n| Fact::new(cx.dtype(2), vec![n].into()));
     let shapes = sizes.iter().map(|_| Fact::new(S64, vec![rank].into()));

@@ -27,7 +27,7 @@ use crate::hlo::open::InstId;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[
     product::ROWS,
     csr::ROWS,

@@ -13,7 +13,7 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("SparseReorder", "input_indices input_values input_shape -> output_indices output_values", reorder)
         .moves_strings()
@@ -143,7 +143,7 @@ fn concatenate(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn reorder_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    Ok(vec![cx.like(0, cx.dims(0)?)?.remove(0), cx.like(1, cx.dims(1)?)?.remove(0)])
+    Ok(vec![cx.one_output_like(0, cx.dims(0)?)?.remove(0), cx.one_output_like(1, cx.dims(1)?)?.remove(0)])
 }
 
 /// Shape function of `SparseConcat`: the elements of all inputs, of the same rank.
@@ -151,10 +151,10 @@ fn concatenate_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let parts = cx.args.len() / 3;
     let mut n = InferredDim::Known(0);
     for part in 0..parts {
-        let rows = cx.of_rank(part, 2)?[0];
+        let rows = cx.dims_of_rank(part, 2)?[0];
         n = cx.add(n, rows);
     }
-    let rank = cx.of_rank(0, 2)?[1];
+    let rank = cx.dims_of_rank(0, 2)?[1];
     Ok(vec![
         Fact::new(S64, vec![n, rank].into()),
         Fact::new(cx.dtype(parts), vec![n].into()),

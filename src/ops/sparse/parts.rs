@@ -7,7 +7,7 @@ use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter;
-use crate::ops::compact::{compact, running};
+use crate::ops::compact::{compact, prefix_reduce};
 use crate::ops::fact::Fact;
 use crate::ops::row::op;
 use crate::ops::shape::{S64, same_as_second};
@@ -16,7 +16,7 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("SparseSlice", "indices values shape start size -> output_indices output_values output_shape", slice)
         .moves_strings()
@@ -51,7 +51,7 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         moved.push(own);
     }
     let kept = compact(cx, inside)?;
-    let count = cx.found(kept.count, n, "the list of elements")?;
+    let count = cx.data_dependent_size(kept.count, n, "the list of elements")?;
     let at = cx.first(kept.places, count)?;
     let moved = columns(cx, &moved, n);
     let (places, values) = (take_axis(cx, moved, at, 0, 0)?, take_axis(cx, values, at, 0, 0)?);
@@ -72,14 +72,14 @@ fn runs(cx: &mut LowerCtx, places: InstId, n: Dim, rank: usize) -> InstId {
         begins = cx.b.elementwise(ScalarOp::Or, &[begins, differs]);
     }
     let begins = cx.b.convert(begins, DType::S32);
-    running(cx, begins, ScalarOp::Add, 0.0)
+    prefix_reduce(cx, begins, ScalarOp::Add, 0.0)
 }
 
 /// Softmax over the elements of each row along the last axis.
 fn softmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values) = (indices(cx, 0)?, cx.arg(1)?);
     if n.is_zero() {
-        return cx.one(values);
+        return cx.one_output(values);
     }
     let run = runs(cx, places, n, rank);
     let to = cx.b.reshape(run, &dims![n, 1]);
@@ -93,7 +93,7 @@ fn softmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let sums = scatter(cx, zeros, to, power, Some(ScalarOp::Add))?;
     let sums = take_axis(cx, sums, run, 0, 0)?;
     let y = cx.b.div(power, sums);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The elements of both, in row-major order; those of one index are added, and left out where their sum is below the
@@ -127,7 +127,7 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Indices, values and their shape, of as many elements as the data says.
 pub(super) fn found_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (rank, n) = (cx.of_rank(0, 2)?[1], cx.fresh(Why::Data));
+    let (rank, n) = (cx.dims_of_rank(0, 2)?[1], cx.fresh_dim(Why::Data));
     Ok(vec![
         Fact::new(S64, vec![n, rank].into()),
         Fact::new(cx.dtype(1), vec![n].into()),

@@ -15,18 +15,19 @@ use crate::symbolic::fixed;
 use crate::symbolic::known;
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("SparseTensorDenseMatMul", "a_indices a_values a_shape b -> product", product)
         .shape(product_shape)
         .constants(&[2]),
-    op("SparseTensorDenseAdd", "a_indices a_values a_shape b -> output", add).shape(|cx| cx.like(3, cx.dims(3)?)),
+    op("SparseTensorDenseAdd", "a_indices a_values a_shape b -> output", add)
+        .shape(|cx| cx.one_output_like(3, cx.dims(3)?)),
     op("SparseDenseCwiseAdd", "sp_indices sp_values sp_shape dense -> output", |cx| pointwise(cx, ScalarOp::Add))
-        .shape(|cx| cx.like(1, cx.dims(1)?)),
+        .shape(|cx| cx.one_output_like(1, cx.dims(1)?)),
     op("SparseDenseCwiseMul", "sp_indices sp_values sp_shape dense -> output", |cx| pointwise(cx, ScalarOp::Multiply))
-        .shape(|cx| cx.like(1, cx.dims(1)?)),
+        .shape(|cx| cx.one_output_like(1, cx.dims(1)?)),
     op("SparseDenseCwiseDiv", "sp_indices sp_values sp_shape dense -> output", |cx| pointwise(cx, ScalarOp::Divide))
-        .shape(|cx| cx.like(1, cx.dims(1)?)),
+        .shape(|cx| cx.one_output_like(1, cx.dims(1)?)),
     op("SparseReduceSum", "input_indices input_values input_shape reduction_axes -> output", |cx| {
         reduce(cx, ScalarOp::Add)
     })
@@ -70,7 +71,7 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let zeros = cx.b.full(wide(dtype), &[rows, m], 0.0);
     if crate::symbolic::has_zero(&[n, rows, m, k]) {
         let y = cx.b.convert(zeros, dtype);
-        return cx.one(y);
+        return cx.one_output(y);
     }
     let (row, at) = if adjoint_a { (1, 0) } else { (0, 1) };
     let (row, at) = (cx.b.slice_axis(places, 1, Dim::from(row), Dim::from(row + 1)), super::column(cx, places, at));
@@ -79,7 +80,7 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let terms = cx.b.mul(taken, factors);
     let y = scatter(cx, zeros, row, terms, Some(ScalarOp::Add))?;
     let y = cx.b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// A dense tensor with the elements of a sparse one of its shape added.
@@ -89,7 +90,7 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("{n} indices of rank {rank} into {}", cx.b.shape(b))));
     }
     let y = scatter(cx, b, places, values, Some(ScalarOp::Add))?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The values of a sparse tensor with those that a dense one, broadcast to its shape, has in their places.
@@ -114,7 +115,7 @@ fn pointwise(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let flat = cx.b.reshape(dense, &[dims.iter().product()]);
     let taken = take_axis(cx, flat, at, 0, 0)?;
     let y = cx.b.binary(op, values, taken);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The sizes that a reduction keeps, the axes that it sums over, and the sizes of its result.
@@ -152,23 +153,23 @@ fn reduce(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     };
     let y = cx.b.convert(y, dtype);
     let y = cx.b.reshape(y, &out);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn product_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (a, b) = (cx.shape_of_value(2)?, cx.of_rank(3, 2)?);
-    let rows = cx.with_rank(&a, 2).map(|a| a[usize::from(cx.flag("adjoint_a"))]);
-    let rows = rows.unwrap_or_else(|| cx.fresh(Why::Value(2)));
-    cx.like(1, vec![rows, b[usize::from(!cx.flag("adjoint_b"))]])
+    let (a, b) = (cx.shape_of_value(2)?, cx.dims_of_rank(3, 2)?);
+    let rows = cx.require_rank(&a, 2).map(|a| a[usize::from(cx.flag("adjoint_a"))]);
+    let rows = rows.unwrap_or_else(|| cx.fresh_dim(Why::Value(2)));
+    cx.one_output_like(1, vec![rows, b[usize::from(!cx.flag("adjoint_b"))]])
 }
 
 fn reduce_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (shape, axes) = (cx.shape_of_value(2)?.fixed(), cx.constant_ints(3));
     let (Some(shape), Some(axes)) = (shape, axes) else {
         let dims = cx.unranked(Why::Value(2));
-        return cx.like(1, dims);
+        return cx.one_output_like(1, dims);
     };
     let axes = axes.into_iter().map(|a| cx.axis(a, shape.len())).collect::<Result<Vec<_>>>()?;
     let dims = crate::ops::fact::Dims::known(&known(&kept(&fixed(&shape), &axes, cx.flag("keep_dims")).1));
-    cx.like(1, dims)
+    cx.one_output_like(1, dims)
 }

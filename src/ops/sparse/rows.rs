@@ -6,7 +6,7 @@ use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter;
-use crate::ops::compact::{placed, running};
+use crate::ops::compact::{prefix_reduce, scatter_selected};
 use crate::ops::fact::Fact;
 use crate::ops::host::sparse_fill;
 use crate::ops::row::op;
@@ -14,7 +14,7 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op(
         "SparseFillEmptyRows",
@@ -34,7 +34,7 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("indices of rank {rank} into {}", cx.b.shape(shape))));
     }
     // how long rows are does not matter
-    let rows = match cx.size_said(shape, Dim::from(0), "the list of rows")? {
+    let rows = match cx.size_from_element(shape, Dim::from(0), "the list of rows")? {
         rows if rows < 1u64 << 31 => rows,
         rows => return Err(Error::user(Code::TooLarge, format!("{rows} rows"))),
     };
@@ -59,7 +59,7 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     } else {
         let order = super::order::sorted(cx, number);
         let all = cx.b.full(DType::Pred, &[n], 1.0);
-        let rank = placed(cx, all, order, None)?;
+        let rank = scatter_selected(cx, all, order, None)?;
         let shift = take_axis(cx, gaps_before, number, 0, 0)?;
         cx.b.add(rank, shift)
     };
@@ -68,7 +68,7 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let gap = cx.b.select(empty, own, outside);
     let (of, added) = (total(cx, ones), total(cx, gaps));
     let count = cx.b.add(of, added);
-    let size = cx.found(count, n + rows, "the list of elements")?;
+    let size = cx.data_dependent_size(count, n + rows, "the list of elements")?;
     let to = (cx.b.reshape(at, &dims![n, 1]), cx.b.reshape(gap, &dims![rows, 1]));
     let filled = |cx: &mut LowerCtx, x: InstId, gap: InstId| -> Result<InstId> {
         let base = cx.b.full(cx.b.dtype(x), &[n + rows], 0.0);
@@ -79,7 +79,7 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let numbers = cx.b.iota(DType::S64, &[rows], 0);
     let zeros = cx.b.full(DType::S64, &[rows], 0.0);
     let mut all = vec![filled(cx, row, numbers)?];
-    cx.ranges.enter_whole(cx.b, all[0], rows);
+    cx.ranges.record_covering(cx.b, all[0], rows);
     for k in 1..rank {
         let x = column(cx, places, k);
         all.push(filled(cx, x, zeros)?);
@@ -92,14 +92,14 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Exclusive prefix sum of a vector.
 fn exclusive(cx: &mut LowerCtx, x: InstId) -> InstId {
-    let up_to = running(cx, x, ScalarOp::Add, 0.0);
+    let up_to = prefix_reduce(cx, x, ScalarOp::Add, 0.0);
     cx.b.sub(up_to, x)
 }
 
 /// The gradients of the values, and the sum of those of the elements that were added.
 pub(in crate::ops) fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (map, grad) = (cx.arg(0)?, cx.arg(1)?);
-    cx.check_within(0, &[cx.b.dims(grad).first().copied().unwrap_or(Dim::from(0))])?;
+    cx.reject_constant_indices(0, &[cx.b.dims(grad).first().copied().unwrap_or(Dim::from(0))])?;
     let values = take_axis(cx, grad, map, 0, 0)?;
     let (dtype, n) = (cx.b.dtype(grad), cx.b.dims(map)[0]);
     let (zeros, zero) = (cx.b.full(dtype, &[n], 0.0), cx.b.scalar(dtype, 0.0));
@@ -110,5 +110,5 @@ pub(in crate::ops) fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 pub(in crate::ops) fn gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    Ok(vec![cx.like(1, cx.dims(0)?)?.remove(0), cx.like(1, vec![])?.remove(0)])
+    Ok(vec![cx.one_output_like(1, cx.dims(0)?)?.remove(0), cx.one_output_like(1, vec![])?.remove(0)])
 }

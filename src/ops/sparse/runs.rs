@@ -6,7 +6,7 @@ use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::LowerCtx;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter;
-use crate::ops::compact::{Compact, compact, running};
+use crate::ops::compact::{Compaction, compact, prefix_reduce};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -41,7 +41,7 @@ impl Runs {
             sorted_keys.push(key);
         }
         let begins = cx.b.convert(begins, DType::S32);
-        let run = running(cx, begins, ScalarOp::Add, 0.0);
+        let run = prefix_reduce(cx, begins, ScalarOp::Add, 0.0);
         let to = cx.b.reshape(run, &dims![n, 1]);
         let mut of_runs = Vec::with_capacity(keys.len());
         for key in sorted_keys {
@@ -102,8 +102,8 @@ fn in_front(b: &mut Builder, types: &[DType]) -> CompId {
 /// The places at which a mask holds, and how many these are, as a size.
 pub(super) fn found(cx: &mut LowerCtx, mask: InstId, made: &str) -> Result<(InstId, Dim)> {
     let n = cx.b.dims(mask)[0];
-    let Compact { places, count, .. } = compact(cx, mask)?;
-    let size = cx.found(count, n, made)?;
+    let Compaction { places, count, .. } = compact(cx, mask)?;
+    let size = cx.data_dependent_size(count, n, made)?;
     Ok((cx.first(places, size)?, size))
 }
 
@@ -126,6 +126,6 @@ pub(super) fn place_in_group(cx: &mut LowerCtx, group: InstId) -> InstId {
     let (own, none) = (cx.b.iota(DType::S32, &[n], 0), cx.b.full(DType::S32, &[n], 0.0));
     let begins = changes(cx, group);
     let first = cx.b.select(begins, own, none);
-    let first = running(cx, first, ScalarOp::Maximum, 0.0);
+    let first = prefix_reduce(cx, first, ScalarOp::Maximum, 0.0);
     cx.b.sub(own, first)
 }

@@ -16,15 +16,15 @@ use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("SparseSegmentSum", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Sum, false)).checked(checks::segments_of_rows).shape(|cx| found_shape(cx, 2)),
-    op("SparseSegmentMean", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Mean, false)).checked(checks::segments_of_rows).shape(|cx| found_shape(cx, 2)),
-    op("SparseSegmentSqrtN", "data indices segment_ids -> output", |cx| sparse(cx, Fold::SqrtN, false)).checked(checks::segments_of_rows).shape(|cx| found_shape(cx, 2)),
-    op("SparseSegmentSumWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Sum, true)).checked(checks::segments_of_rows).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
-    op("SparseSegmentMeanWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Mean, true)).checked(checks::segments_of_rows).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
-    op("SparseSegmentSqrtNWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::SqrtN, true)).checked(checks::segments_of_rows).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentSum", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Sum, false)).checked(checks::sparse_segments).shape(|cx| found_shape(cx, 2)),
+    op("SparseSegmentMean", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Mean, false)).checked(checks::sparse_segments).shape(|cx| found_shape(cx, 2)),
+    op("SparseSegmentSqrtN", "data indices segment_ids -> output", |cx| sparse(cx, Fold::SqrtN, false)).checked(checks::sparse_segments).shape(|cx| found_shape(cx, 2)),
+    op("SparseSegmentSumWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Sum, true)).checked(checks::sparse_segments).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentMeanWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Mean, true)).checked(checks::sparse_segments).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentSqrtNWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::SqrtN, true)).checked(checks::sparse_segments).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
     op("SparseSegmentSumGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::Sum)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
     op("SparseSegmentMeanGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::Mean)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
     op("SparseSegmentSqrtNGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::SqrtN)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
@@ -59,8 +59,8 @@ fn sparse(cx: &mut LowerCtx, fold: Fold, counted: bool) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("indices {} for segments {}", cx.b.shape(indices), cx.b.shape(ids))));
     }
     let count = if counted { Some(told(cx, 3)?) } else { None };
-    cx.check_within(1, &[cx.b.dims(data).first().copied().unwrap_or(Dim::from(0))])?;
-    cx.check_within(2, &[count.unwrap_or(Dim::from(MOST_SEGMENTS))])?;
+    cx.reject_constant_indices(1, &[cx.b.dims(data).first().copied().unwrap_or(Dim::from(0))])?;
+    cx.reject_constant_indices(2, &[count.unwrap_or(Dim::from(MOST_SEGMENTS))])?;
     let rows = take_axis(cx, data, indices, 0, 0)?;
     folded(cx, rows, ids, fold, count)
 }
@@ -70,7 +70,7 @@ fn segment(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
     if cx.b.rank(ids) != 1 || cx.b.dims(data).first() != cx.b.dims(ids).first() {
         return Err(cx.mismatch(format!("segments {} for {}", cx.b.shape(ids), cx.b.shape(data))));
     }
-    cx.check_within(1, &dims![MOST_SEGMENTS])?;
+    cx.reject_constant_indices(1, &dims![MOST_SEGMENTS])?;
     folded(cx, data, ids, fold, None)
 }
 
@@ -93,9 +93,9 @@ fn folded(cx: &mut LowerCtx, rows: InstId, ids: InstId, fold: Fold, count: Optio
     let n = match count {
         Some(n) => n,
         // `SparseFillEmptyRows` leaves no row without a number
-        None => match cx.ranges.whole(cx.b, ids) {
+        None => match cx.ranges.covered_count(cx.b, ids) {
             Some(n) => n,
-            None => cx.size_counted(ids, "the list of segments")?,
+            None => cx.size_from_maximum(ids, "the list of segments")?,
         },
     };
     let dims = cx.b.dims(rows).to_vec();
@@ -135,7 +135,7 @@ fn folded(cx: &mut LowerCtx, rows: InstId, ids: InstId, fold: Fold, count: Optio
         }
     }
     let y = cx.b.convert(y, dtype);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// Divisor of the sum of a segment with so many rows.
@@ -149,14 +149,14 @@ fn divisor(cx: &mut LowerCtx, sizes: InstId, fold: Fold, dtype: DType) -> InstId
 /// The gradient of a sum by segment: that of each segment goes to the rows that it has taken.
 fn gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
     let (indices, rows) = (cx.arg(1)?, told(cx, 3)?);
-    cx.check_within(1, &[rows])?;
+    cx.reject_constant_indices(1, &[rows])?;
     let taken = taken_gradients(cx, fold)?;
     let (dims, work) = (cx.b.dims(taken).to_vec(), cx.b.dtype(taken));
     let zeros = cx.b.full(work, &[&[rows], &dims[1..]].concat(), 0.0);
     let to = cx.b.reshape(indices, &dims![dims[0], 1]);
     let y = scatter(cx, zeros, to, taken, Some(ScalarOp::Add))?;
     let y = cx.b.convert(y, cx.dtype(0)?);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The gradient of the segment of each index, in the type in which gradients are added.
@@ -166,7 +166,7 @@ fn taken_gradients(cx: &mut LowerCtx, fold: Fold) -> Result<InstId> {
         return Err(cx.mismatch(format!("indices {} for segments {}", cx.b.shape(indices), cx.b.shape(ids))));
     }
     let (dims, dtype) = (cx.b.dims(grad).to_vec(), cx.b.dtype(grad));
-    cx.check_within(2, &dims[..1])?;
+    cx.reject_constant_indices(2, &dims[..1])?;
     let work = if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype };
     let mut grad = cx.b.convert(grad, work);
     if fold != Fold::Sum {
@@ -196,24 +196,24 @@ fn sparse_gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
 
 /// A row for each different index.
 fn sparse_gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.fresh(Why::Data);
+    let n = cx.fresh_dim(Why::Data);
     let dims = match cx.ranked(0)? {
         Some(dims) if !dims.is_empty() => [&[n], &dims[1..]].concat().into(),
         Some(_) => return Err(cx.mismatch("a scalar has no rows")),
         None => cx.unranked_from(0),
     };
-    Ok(vec![cx.like(0, dims)?.remove(0), Fact::new(cx.dtype(1), vec![n].into())])
+    Ok(vec![cx.one_output_like(0, dims)?.remove(0), Fact::new(cx.dtype(1), vec![n].into())])
 }
 
 /// Shape function of ops whose result has the rows of the first input, their number being the value of input `i`.
 fn counted_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
-    let n = cx.size(i);
+    let n = cx.size_from_input(i);
     match cx.ranked(0)? {
-        Some(dims) if !dims.is_empty() => cx.like(0, [&[n], &dims[1..]].concat()),
+        Some(dims) if !dims.is_empty() => cx.one_output_like(0, [&[n], &dims[1..]].concat()),
         Some(_) => Err(cx.mismatch("a scalar has no rows")),
         None => {
             let dims = cx.unranked_from(0);
-            cx.like(0, dims)
+            cx.one_output_like(0, dims)
         }
     }
 }
@@ -222,13 +222,13 @@ fn counted_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
 fn found_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
     let last = cx.constant_ints(i).map(|ids| ids.into_iter().fold(-1, i64::max));
     let n = last.and_then(|last| u64::try_from(last.checked_add(1)?).ok()).map(InferredDim::Known);
-    let n = n.unwrap_or_else(|| cx.fresh(Why::Data));
+    let n = n.unwrap_or_else(|| cx.fresh_dim(Why::Data));
     match cx.ranked(0)? {
-        Some(dims) if !dims.is_empty() => cx.like(0, [&[n], &dims[1..]].concat()),
+        Some(dims) if !dims.is_empty() => cx.one_output_like(0, [&[n], &dims[1..]].concat()),
         Some(_) => Err(cx.mismatch("a scalar has no segments")),
         None => {
             let dims = cx.unranked_from(0);
-            cx.like(0, dims)
+            cx.one_output_like(0, dims)
         }
     }
 }

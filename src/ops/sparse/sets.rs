@@ -17,7 +17,7 @@ use crate::tensor::DType;
 
 const TYPES: &str = "s8, s16, s32, s64, u8, u16";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
     op("SetSize", "set_indices set_values set_shape -> size", set_size).shape(size_shape).constants(&[2]).dtypes(TYPES),
@@ -102,7 +102,7 @@ fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let to = cx.b.reshape(runs.keys[0], &dims![n, 1]);
     let counts = scatter(cx, counts, to, ones, Some(ScalarOp::Add))?;
     let counts = cx.b.reshape(counts, lead);
-    cx.one(counts)
+    cx.one_output(counts)
 }
 
 /// The elements of both operands' sets, set by set in rising order, that the operation keeps.
@@ -171,17 +171,17 @@ fn size_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some([lead @ .., _]) => Dims::ranked(lead),
         _ => cx.unranked(Why::Value(2)),
     };
-    cx.one(S32, dims)
+    cx.one_output(S32, dims)
 }
 
 /// Indices, values and shape of what is in sets of the type of input `i`.
 fn result_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
-    let n = cx.fresh(Why::Data);
+    let n = cx.fresh_dim(Why::Data);
     let rank = match i {
         0 => cx.ranked(0)?.map(|dims| InferredDim::Known(dims.len() as u64)),
-        _ => Some(cx.of_rank(0, 2)?[1]),
+        _ => Some(cx.dims_of_rank(0, 2)?[1]),
     };
-    let rank = rank.unwrap_or_else(|| cx.fresh(Why::Data));
+    let rank = rank.unwrap_or_else(|| cx.fresh_dim(Why::Data));
     Ok(vec![
         Fact::new(S64, vec![n, rank].into()),
         Fact::new(cx.dtype(i), vec![n].into()),

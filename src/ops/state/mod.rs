@@ -8,7 +8,7 @@ mod reference;
 mod scatter;
 
 use super::array::{gather, gather_nd, strided_update};
-use super::fact::{Dims, ElementSpec, Fact, Handle, Int};
+use super::fact::{Dims, ElementSpec, Fact, Handle, InferredInt};
 use super::row::op;
 use super::shape::{PRED, nothing};
 use super::symbols::Why;
@@ -20,18 +20,20 @@ use crate::ops::checks;
 use crate::tensor::Tensor;
 
 const PLAIN: &[OpRow] = &[
-    op("VarHandleOp", "-> resource", handle).shape(handle_shape).work(Work::Nothing).border(),
+    op("VarHandleOp", "-> resource", handle).shape(handle_shape).work(Work::None).border(),
     op("VarIsInitializedOp", "resource -> is_initialized", initialised)
-        .shape(|cx| cx.one(PRED, vec![]))
-        .work(Work::Nothing),
-    op("ReadVariableOp", "resource -> value", read).shape(read_shape).work(Work::Nothing),
+        .shape(|cx| cx.one_output(PRED, vec![]))
+        .work(Work::None),
+    op("ReadVariableOp", "resource -> value", read).shape(read_shape).work(Work::None),
     op("VariableShape", "input -> output", variable_shape).shape(variable_shape_shape),
-    op("AssignVariableOp", "resource value ->", assign).shape(nothing).writes(&[0]).work(Work::Nothing),
+    op("AssignVariableOp", "resource value ->", assign).shape(nothing).writes(&[0]).work(Work::None),
     op("AssignAddVariableOp", "resource value ->", |cx| change(cx, Builder::add)).shape(nothing).writes(&[0]),
     op("AssignSubVariableOp", "resource value ->", |cx| change(cx, Builder::sub)).shape(nothing).writes(&[0]),
-    op("ResourceGather", "resource indices -> output", |cx| from(cx, gather)).checked(checks::rows).shape(gather_shape),
+    op("ResourceGather", "resource indices -> output", |cx| from(cx, gather))
+        .checked(checks::row_indices)
+        .shape(gather_shape),
     op("ResourceGatherNd", "resource indices -> output", |cx| from(cx, gather_nd))
-        .checked(checks::places)
+        .checked(checks::index_tuples)
         .shape(gather_nd_shape),
     op("ResourceStridedSliceAssign", "ref begin end strides value ->", |cx| into(cx, strided_update))
         .shape(nothing)
@@ -39,7 +41,7 @@ const PLAIN: &[OpRow] = &[
         .constants(&[3]),
 ];
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[PLAIN, scatter::ROWS, reference::ROWS];
 
 /// Names that are listed; the others are counted.
@@ -50,7 +52,7 @@ type OnArrays = fn(&mut LowerCtx) -> Result<Vec<Value>>;
 
 /// Results of `f` with the variable's value in the place of input 0, its handle.
 fn from(cx: &mut LowerCtx, f: OnArrays) -> Result<Vec<Value>> {
-    let value = cx.read(0)?;
+    let value = cx.read_variable(0)?;
     let handle = std::mem::replace(&mut cx.args[0], Value::Array(value));
     let out = f(cx);
     cx.args[0] = handle;
@@ -60,14 +62,14 @@ fn from(cx: &mut LowerCtx, f: OnArrays) -> Result<Vec<Value>> {
 /// Runs `f` on the value of the variable that input 0 names, and writes the first result to the variable.
 fn into(cx: &mut LowerCtx, f: OnArrays) -> Result<Vec<Value>> {
     if let Some(Value::Array(y)) = from(cx, f)?.first() {
-        cx.write(0, *y)?;
+        cx.write_variable(0, *y)?;
     }
     Ok(vec![])
 }
 
 /// The handle of the variable that the node names.
 fn handle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let found = cx.store.handle(cx.node).ok_or_else(|| valueless(&[cx.node.name.to_string()]))?;
+    let found = cx.store.variable_of_node(cx.node).ok_or_else(|| valueless(&[cx.node.name.to_string()]))?;
     Ok(vec![Value::Variable(found)])
 }
 
@@ -86,33 +88,33 @@ pub fn valueless(names: &[String]) -> Diagnostic {
 
 /// Every variable has a value before the first call.
 fn initialised(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    cx.read(0)?;
+    cx.read_variable(0)?;
     let yes = cx.b.constant(Tensor::preds(&[], &[true]));
-    cx.one(yes)
+    cx.one_output(yes)
 }
 
 fn read(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let value = cx.read(0)?;
-    cx.one(value)
+    let value = cx.read_variable(0)?;
+    cx.one_output(value)
 }
 
 fn variable_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let x = cx.read(0)?;
+    let x = cx.read_variable(0)?;
     let sizes = cx.b.dims(x).to_vec();
     let sizes = cx.b.size_constant(crate::tensor::DType::S64, &[sizes.len() as u64], sizes);
     let dtype = cx.attr_dtype("out_type")?;
     let sizes = cx.b.convert(sizes, dtype);
-    cx.one(sizes)
+    cx.one_output(sizes)
 }
 
 fn assign(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let value = cx.arg(1)?;
-    cx.write(0, value)?;
+    cx.write_variable(0, value)?;
     Ok(vec![])
 }
 
 fn change(cx: &mut LowerCtx, op: fn(&mut Builder, InstId, InstId) -> InstId) -> Result<Vec<Value>> {
-    let (old, by) = (cx.read(0)?, cx.arg(1)?);
+    let (old, by) = (cx.read_variable(0)?, cx.arg(1)?);
     if cx.b.dims(old) != cx.b.dims(by) {
         return Err(cx.mismatch(format!(
             "the variable is {}, and what changes it {}",
@@ -121,7 +123,7 @@ fn change(cx: &mut LowerCtx, op: fn(&mut Builder, InstId, InstId) -> InstId) -> 
         )));
     }
     let new = op(cx.b, old, by);
-    cx.write(0, new)?;
+    cx.write_variable(0, new)?;
     Ok(vec![])
 }
 
@@ -132,7 +134,7 @@ fn handle_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     };
     let variable = Handle { node: (&*cx.node.name).into(), asks_for: cx.node.variable().into() };
     let dtype = cx.attr_type("dtype");
-    let element = ElementSpec { dtype, dims, length: Int::Unknown, open: false, variable: Some(variable) };
+    let element = ElementSpec { dtype, dims, length: InferredInt::Unknown, open: false, variable: Some(variable) };
     Ok(vec![Fact::handle(TfType::Resource, element)])
 }
 
@@ -152,7 +154,7 @@ fn read_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         return Ok(vec![constant.clone()]);
     }
     let dims = variable_dims(cx)?;
-    cx.typed("dtype", dims)
+    cx.one_output_typed_by("dtype", dims)
 }
 
 fn variable_shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -163,8 +165,8 @@ fn variable_shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             Ok(vec![Fact::ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())])
         }
         _ => {
-            let rank = cx.fresh(Why::Value(0));
-            cx.one(dtype, vec![rank])
+            let rank = cx.fresh_dim(Why::Value(0));
+            cx.one_output(dtype, vec![rank])
         }
     }
 }
@@ -177,7 +179,7 @@ fn gather_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         }
         _ => cx.unranked(Why::Value(0)),
     };
-    cx.typed("dtype", out)
+    cx.one_output_typed_by("dtype", out)
 }
 
 fn gather_nd_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -190,5 +192,5 @@ fn gather_nd_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         _ => None,
     };
     let out = out.unwrap_or_else(|| cx.unranked(Why::Value(0)));
-    cx.typed("dtype", out)
+    cx.one_output_typed_by("dtype", out)
 }

@@ -9,15 +9,15 @@ use crate::ops::shape::{PRED, pass_first};
 use crate::ops::symbols::Why;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value, Work};
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
-    op("Variable", "-> ref", super::handle).shape(variable_shape).work(Work::Nothing),
-    op("VariableV2", "-> ref", super::handle).shape(variable_shape).work(Work::Nothing),
+    op("Variable", "-> ref", super::handle).shape(variable_shape).work(Work::None),
+    op("VariableV2", "-> ref", super::handle).shape(variable_shape).work(Work::None),
     op("Assign", "ref value -> output_ref", |cx| changed(cx, super::assign))
         .shape(pass_first)
         .writes(&[0])
         .by_reference()
-        .work(Work::Nothing),
+        .work(Work::None),
     op("AssignAdd", "ref value -> output_ref", |cx| changed(cx, |cx| change(cx, Builder::add)))
         .shape(pass_first)
         .writes(&[0])
@@ -27,7 +27,7 @@ pub const ROWS: &[OpRow] = &[
         .writes(&[0])
         .by_reference(),
     op("IsVariableInitialized", "ref -> is_initialized", super::initialised)
-        .shape(|cx| cx.one(PRED, vec![]))
+        .shape(|cx| cx.one_output(PRED, vec![]))
         .by_reference(),
 ];
 
@@ -35,7 +35,7 @@ pub const ROWS: &[OpRow] = &[
 fn changed(cx: &mut LowerCtx, f: super::OnArrays) -> Result<Vec<Value>> {
     let reference = cx.args.first().cloned();
     if let Some(Value::Variable(_)) = cx.args.get(1) {
-        cx.args[1] = Value::Array(cx.read(1)?);
+        cx.args[1] = Value::Array(cx.read_variable(1)?);
     }
     f(cx)?;
     Ok(reference.into_iter().collect())
@@ -46,5 +46,5 @@ fn variable_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some(Attr::Shape(shape)) => cx.attr_shape(&shape.clone()),
         _ => cx.unranked(Why::Attribute),
     };
-    cx.typed("dtype", dims)
+    cx.one_output_typed_by("dtype", dims)
 }

@@ -11,17 +11,17 @@ impl LowerCtx<'_> {
     /// The value of variable `id`, of the sizes that it has here.
     ///
     /// # Errors
-    /// `Code::UnsupportedCase` in scalar functions; those of [`LowerCtx::found`].
+    /// `Code::UnsupportedCase` in scalar functions; those of [`LowerCtx::data_dependent_size`].
     pub fn grown(&mut self, id: usize) -> Result<InstId> {
         let mut value = self.store.read(id)?;
-        let axes = self.store.axes(id).to_vec();
+        let axes = self.store.growth_axes(id).to_vec();
         for (i, &axis) in axes.iter().enumerate() {
             let sizes = self.store.read(id + 1)?;
             let count = self.b.slice_axis(sizes, 0, Dim::from(i as u64), Dim::from(i as u64 + 1));
             let count = self.b.reshape(count, &[]);
             let count = self.b.convert(count, DType::S32);
             let made = format!("the variable `{}`", self.store.name(id));
-            let size = self.found(count, self.b.dims(value)[axis], &made)?;
+            let size = self.data_dependent_size(count, self.b.dims(value)[axis], &made)?;
             value = self.b.slice_axis(value, axis, Dim::from(0), size);
         }
         Ok(value)
@@ -29,11 +29,11 @@ impl LowerCtx<'_> {
     /// Gives variable `id`, which grows, a value; a call in which there is no room for it fails.
     ///
     /// # Errors
-    /// `DynamicShape` where the axes that do not grow have other sizes, those of [`LowerCtx::hold_state`].
+    /// `DynamicShape` where the axes that do not grow have other sizes, those of [`LowerCtx::check_state_size`].
     pub fn grow(&mut self, id: usize, value: InstId) -> Result<()> {
-        let (axes, name) = (self.store.axes(id).to_vec(), self.store.name(id).to_string());
+        let (axes, name) = (self.store.growth_axes(id).to_vec(), self.store.name(id).to_string());
         let given = self.b.dims(value).to_vec();
-        let room = self.store.array(id).map(|(_, dims)| dims.to_vec()).unwrap_or_default();
+        let room = self.store.dtype_and_dims(id).map(|(_, dims)| dims.to_vec()).unwrap_or_default();
         let is_fixed = |axis: &usize| !axes.contains(axis);
         if given.len() != room.len() || (0..room.len()).filter(is_fixed).any(|axis| given[axis] != room[axis]) {
             let told = format!("the variable `{name}` has room for {room:?}, and is given {given:?}");
@@ -45,7 +45,7 @@ impl LowerCtx<'_> {
             let size = integers(self, DType::S64, &[Dim::from(1)], &[given[axis]])?;
             sizes.push(size);
             let asked = self.b.reshape(size, &[]);
-            self.hold_state(&name, asked, room[axis].known())?;
+            self.check_state_size(&name, asked, room[axis].known())?;
             // room behind what is there, and of that as much as the variable has
             let zero = self.b.scalar(self.b.dtype(value), 0.0);
             let mut pads = vec![PadDim::default(); room.len()];

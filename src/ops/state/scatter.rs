@@ -13,20 +13,23 @@ use crate::scalar::ScalarOp;
 const ROWS_SIGNATURE: &str = "resource indices updates ->";
 const ND: &str = "ref indices updates ->";
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
-    rows("ResourceScatterUpdate", |cx| into(cx, |cx| at_rows(cx, None))).checked(checks::rows),
-    rows("ResourceScatterAdd", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Add)))).checked(checks::rows),
-    rows("ResourceScatterSub", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Subtract)))).checked(checks::rows),
-    rows("ResourceScatterMul", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Multiply)))).checked(checks::rows),
-    rows("ResourceScatterDiv", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Divide)))).checked(checks::rows),
-    rows("ResourceScatterMin", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Minimum)))).checked(checks::rows),
-    rows("ResourceScatterMax", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Maximum)))).checked(checks::rows),
-    nd("ResourceScatterNdUpdate", |cx| into(cx, |cx| scatter_onto(cx, None))).checked(checks::places),
-    nd("ResourceScatterNdAdd", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Add)))).checked(checks::places),
-    nd("ResourceScatterNdSub", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Subtract)))).checked(checks::places),
-    nd("ResourceScatterNdMin", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Minimum)))).checked(checks::places),
-    nd("ResourceScatterNdMax", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Maximum)))).checked(checks::places),
+    rows("ResourceScatterUpdate", |cx| into(cx, |cx| at_rows(cx, None))).checked(checks::row_indices),
+    rows("ResourceScatterAdd", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Add)))).checked(checks::row_indices),
+    rows("ResourceScatterSub", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Subtract)))).checked(checks::row_indices),
+    rows("ResourceScatterMul", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Multiply)))).checked(checks::row_indices),
+    rows("ResourceScatterDiv", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Divide)))).checked(checks::row_indices),
+    rows("ResourceScatterMin", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Minimum)))).checked(checks::row_indices),
+    rows("ResourceScatterMax", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Maximum)))).checked(checks::row_indices),
+    nd("ResourceScatterNdUpdate", |cx| into(cx, |cx| scatter_onto(cx, None))).checked(checks::index_tuples),
+    nd("ResourceScatterNdAdd", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Add)))).checked(checks::index_tuples),
+    nd("ResourceScatterNdSub", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Subtract))))
+        .checked(checks::index_tuples),
+    nd("ResourceScatterNdMin", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Minimum))))
+        .checked(checks::index_tuples),
+    nd("ResourceScatterNdMax", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Maximum))))
+        .checked(checks::index_tuples),
 ];
 
 type Lowering = fn(&mut LowerCtx) -> Result<Vec<Value>>;
@@ -43,7 +46,7 @@ const fn nd(name: &'static str, lower: Lowering) -> OpRow {
 fn at_rows(cx: &mut LowerCtx, op: Option<ScalarOp>) -> Result<Vec<Value>> {
     let (x, indices, updates) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     let y = scatter_rows(cx, x, indices, updates, op)?;
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// `x` with `updates` combined with the rows that `indices` name.

@@ -19,7 +19,7 @@ use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 use std::ops::Range;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("SparseCross", "indices* -> output_indices output_values output_shape", sparse_cross)
         .shape(sparse_shape)
@@ -149,7 +149,7 @@ fn columns(cx: &mut LowerCtx, inputs: &Inputs) -> Result<Vec<Column>> {
         if cx.b.dims(shape) != [2] {
             return Err(cx.mismatch(format!("a sparse column of shape {}", cx.b.shape(shape))));
         }
-        let rows = cx.size_said(shape, Dim::from(0), "the list of rows")?;
+        let rows = cx.size_from_element(shape, Dim::from(0), "the list of rows")?;
         all.push(sparse_column(cx, indices, values, &Batch { rows: rows.known(), shape: Some(shape) })?);
     }
     for i in inputs.dense.clone() {
@@ -284,7 +284,7 @@ fn ragged_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         rows(cx, splits).ok_or_else(|| cx.mismatch("splits that are no list"))?
     } else if sparse > 0 {
         let shape = cx.arg(first_sparse + 2 * sparse)?;
-        cx.size_said(shape, Dim::from(0), "the list of rows")?
+        cx.size_from_element(shape, Dim::from(0), "the list of rows")?
     } else {
         cx.dims(first_dense)?.first().copied().unwrap_or(Dim::from(0))
     };
@@ -321,7 +321,7 @@ fn ragged_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.fresh(Why::Data);
+    let n = cx.fresh_dim(Why::Data);
     let dtype = match &*cx.node.op {
         "SparseCross" => cx.attr_type("out_type"),
         "SparseCrossV2" => Some(TfType::String),
@@ -335,7 +335,7 @@ fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 fn ragged_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (n, rows) = (cx.fresh(Why::Data), cx.fresh(Why::Data));
+    let (n, rows) = (cx.fresh_dim(Why::Data), cx.fresh_dim(Why::Data));
     Ok(vec![
         Fact::new(cx.attr_type("out_values_type"), vec![n].into()),
         Fact::new(cx.attr_type("out_row_splits_type"), vec![rows].into()),

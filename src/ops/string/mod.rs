@@ -25,23 +25,23 @@ use crate::tensor::{DType, Tensor};
 pub use number::equality;
 use text::{Text, joined, output, text};
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[STRINGS, HASHES, cross::ROWS];
 
 const OF_INTEGERS: &str = "strings that are made of integers and short constants";
 
 const STRINGS: &[OpRow] = &[
     op("AsString", "input -> output", number::as_string)
-        .shape(|cx| cx.one(TfType::String, cx.dims(0)?))
+        .shape(|cx| cx.one_output(TfType::String, cx.dims(0)?))
         .dtypes("integers, pred"),
     op("StringJoin", "inputs* -> output", string_join).shape(string_join_shape).dtypes(OF_INTEGERS),
     op("StringFormat", "inputs* -> output", number::string_format)
-        .shape(|cx| cx.one(TfType::String, vec![]))
+        .shape(|cx| cx.one_output(TfType::String, vec![]))
         .dtypes("scalar integers"),
     op("StringLower", "input -> output", |cx| number::change_case(cx, b'A')).shape(same).dtypes(OF_INTEGERS),
     op("StringUpper", "input -> output", |cx| number::change_case(cx, b'a')).shape(same).dtypes(OF_INTEGERS),
     op("StringLength", "input -> output", number::string_length)
-        .shape(|cx| cx.one(S32, cx.dims(0)?))
+        .shape(|cx| cx.one_output(S32, cx.dims(0)?))
         .dtypes(OF_INTEGERS),
 ];
 
@@ -81,7 +81,7 @@ fn bucket(
     let buckets = cx.required(buckets, "num_buckets")?;
     let hash = hash(cx.b, &text)?;
     let number = remainder(cx, hash, buckets);
-    cx.one(number)
+    cx.one_output(number)
 }
 
 /// The remainder of unsigned integers as s64.
@@ -123,7 +123,7 @@ fn fingerprint(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     });
     let bytes: Vec<InstId> = bytes.collect();
     let y = cx.b.concatenate(&bytes, 1);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// The rows of an array, and the elements of each.
@@ -194,7 +194,7 @@ fn units(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
 }
 
 fn bucket_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    cx.one(S64, cx.dims(0)?)
+    cx.one_output(S64, cx.dims(0)?)
 }
 
 fn fingerprint_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -203,8 +203,8 @@ fn fingerprint_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some(dims) => dims.first().copied(),
         None => None,
     };
-    let rows = rows.unwrap_or_else(|| cx.fresh(Why::Data));
-    cx.one(TfType::Data(DType::U8), vec![rows, InferredDim::Known(8)])
+    let rows = rows.unwrap_or_else(|| cx.fresh_dim(Why::Data));
+    cx.one_output(TfType::Data(DType::U8), vec![rows, InferredDim::Known(8)])
 }
 
 /// Scalars are joined to every element of the others.
@@ -217,5 +217,5 @@ fn string_join_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             _ => cx.merge(&dims, &arg.dims)?,
         };
     }
-    cx.one(TfType::String, dims)
+    cx.one_output(TfType::String, dims)
 }

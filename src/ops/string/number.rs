@@ -213,7 +213,7 @@ pub fn string_format(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 pub fn string_length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let text = text(cx, 0)?;
     if cx.node.str("unit").unwrap_or("BYTE") == "BYTE" {
-        return cx.one(text.length);
+        return cx.one_output(text.length);
     }
     let mut behind = cx.b.full_like(text.length, 0.0);
     for &word in &text.words {
@@ -226,7 +226,7 @@ pub fn string_length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         behind = cx.b.add(behind, inside);
     }
     let points = cx.b.sub(text.length, behind);
-    cx.one(points)
+    cx.one_output(points)
 }
 
 /// `StringLower` and `StringUpper`: ASCII letters from `first` on in the other case.
@@ -267,5 +267,5 @@ pub fn equality(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Value>> {
     if direction == Direction::Ne {
         same = cx.b.unary(ScalarOp::Not, same);
     }
-    cx.one(same)
+    cx.one_output(same)
 }

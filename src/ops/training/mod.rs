@@ -15,7 +15,7 @@ use crate::hlo::open::InstId;
 use rules::*;
 use sparse::sparse;
 
-/// The rows of this family.
+/// Definitions of the ops of this family.
 #[rustfmt::skip]
 pub const ROWS: &[&[OpRow]] = &[&[
     op("ResourceApplyAdaMax", "var m v beta1_power lr beta1 beta2 epsilon grad ->", |cx| dense(cx, ada_max)).shape(nothing).writes(&[0, 1, 2]),
@@ -94,7 +94,7 @@ fn dense(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
     let node = cx.node;
     let new = formulas(cx.b, &values, |values| rule(&Terms { node, names: &names, values }))?;
     for (i, &value) in new.iter().enumerate() {
-        cx.write(i, value)?;
+        cx.write_variable(i, value)?;
     }
     Ok(vec![])
 }
@@ -107,11 +107,11 @@ fn declared(cx: &LowerCtx) -> Result<(Vec<&'static str>, usize)> {
 
 /// Values of the variables and of all other inputs, in the variables' type; hyperparameters are scalars.
 fn operands(cx: &mut LowerCtx, names: &[&'static str], variables: usize) -> Result<Vec<InstId>> {
-    let first = cx.read(0)?;
+    let first = cx.read_variable(0)?;
     let dtype = cx.b.dtype(first);
     let mut values = Vec::with_capacity(names.len());
     for (i, name) in names.iter().enumerate() {
-        let value = if i < variables { cx.read(i)? } else { cx.arg(i)? };
+        let value = if i < variables { cx.read_variable(i)? } else { cx.arg(i)? };
         values.push(match *name {
             "indices" => value,
             "global_step" => cx.b.convert(value, dtype),

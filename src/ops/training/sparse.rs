@@ -60,7 +60,7 @@ pub(super) fn sparse(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
     let end = cx.b.add_inst(Op::While { cond, body }, &[start]);
     for i in 0..variables {
         let value = cx.b.get_tuple_element(end, i + 1);
-        cx.write(i, value)?;
+        cx.write_variable(i, value)?;
     }
     Ok(vec![])
 }

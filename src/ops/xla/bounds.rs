@@ -7,7 +7,7 @@ use crate::ops::shape::same;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("XlaSetDynamicDimensionSize", "input dim_index size -> output", set_size).constants(&[1]),
     op("XlaSetBound", "input bound -> output", set_bound).constants(&[1]).shape(same).dtypes("s32, a scalar"),
@@ -27,7 +27,7 @@ fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("{n} of the {} elements of axis {axis}", dims[axis])));
     }
     let y = cx.b.slice_axis(x, axis, Dim::from(0), n);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// Lowers `XlaSetBound`: the input, a size of at most the number of elements that the bound says. Calls with a larger one fail.
@@ -37,10 +37,10 @@ fn set_bound(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if cx.b.depth() != 1 {
         return Err(cx.unsupported("a bound inside of a loop or branch, whose sizes are fixed"));
     }
-    let held = if most < Dim::from(i32::MAX) { cx.hold(x, most) } else { x };
+    let held = if most < Dim::from(i32::MAX) { cx.clamp_checked(x, most) } else { x };
     let dims = cx.dims(0)?;
     let held = cx.b.reshape(held, &dims);
-    cx.one(held)
+    cx.one_output(held)
 }
 
 /// Input `i`, one integer, as a scalar.

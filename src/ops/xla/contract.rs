@@ -10,7 +10,7 @@ use crate::ops::xla::window;
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("XlaDot", "lhs rhs -> output", dot).work(Work::Contraction),
     op("XlaDotV2", "lhs rhs -> output", dot).work(Work::Contraction),
@@ -43,7 +43,7 @@ fn dot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = numbers::dot(axes(cx)?)?;
     let [x, y] = sides(cx)?;
     let y = cx.b.dot(x, y, dims);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -64,7 +64,7 @@ fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (Some(features), Some(batches)) = groups else { return Err(cx.mismatch("a number of groups below 1")) };
     (dims.feature_group_count, dims.batch_group_count) = (features, batches);
     let y = cx.b.add_inst(Op::Convolution(Box::new(dims)), &[x, kernel]);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -73,7 +73,7 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     dims.indices_are_sorted = cx.flag("indices_are_sorted");
     let (x, indices) = (cx.arg(0)?, cx.arg(1)?);
     let y = cx.b.add_inst(Op::Gather(Box::new(dims)), &[x, indices]);
-    cx.one(y)
+    cx.one_output(y)
 }
 
 /// Bits from a state, and the state behind them.

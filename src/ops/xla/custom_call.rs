@@ -9,7 +9,7 @@ use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::symbolic::fixed;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("XlaCustomCall", "args* -> output", custom_call).shape(declared).dtypes(LINKED),
     op("XlaCustomCallV2", "operands* -> results*", custom_call_v2).shape(declared).dtypes(LINKED),
@@ -73,7 +73,7 @@ fn call(cx: &mut LowerCtx, target: &str, api_version: Option<&str>) -> Result<Ve
     }
     if let [only] = &shapes[..] {
         let y = cx.b.push(Op::Foreign(Box::new(call)), &args, only.clone());
-        return cx.one(y);
+        return cx.one_output(y);
     }
     let count = shapes.len();
     let all = cx.b.push(Op::Foreign(Box::new(call)), &args, Shape::Tuple(shapes));

@@ -8,7 +8,7 @@ use crate::ops::shape::{S32, same};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::tensor::DType;
 
-/// The rows of this file.
+/// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("XlaAllReduce", "input group_assignment -> output", all_reduce).constants(&[1]).shape(same).dtypes(NUMBERS),
     op("XlaReduceScatter", "input group_assignment scatter_dimension -> output", reduce_scatter)
@@ -32,7 +32,7 @@ fn all_reduce(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if cx.node.str("reduce_op") == Some("Mean") {
         y = mean(cx, y, &groups);
     }
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn reduce_scatter(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -49,11 +49,11 @@ fn reduce_scatter(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if cx.node.str("reduce_op") == Some("Mean") {
         y = mean(cx, y, &groups);
     }
-    cx.one(y)
+    cx.one_output(y)
 }
 
 fn replica_id(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let id = cx.b.push(Op::ReplicaId, &[], Shape::array(DType::U32, []));
     let id = cx.b.convert(id, DType::S32);
-    cx.one(id)
+    cx.one_output(id)
 }

@@ -16,7 +16,7 @@ impl Outside {
             let Err(left) = &node.cluster else { continue };
             if matches!(
                 left.code(),
-                Code::GraphArgument | Code::ExpandedNode | Code::NotFetched | Code::LeftOut | Code::OwnCluster
+                Code::GraphArgument | Code::ExpandedNode | Code::NotFetched | Code::UnsupportedOps | Code::OwnCluster
             ) {
                 continue;
             }

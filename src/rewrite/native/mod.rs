@@ -358,7 +358,7 @@ fn fits(op: &str) -> String {
 
 /// Whether a node is a convolution or a matrix product.
 fn contracts(node: &Node) -> bool {
-    ops::find(&node.op).is_some_and(|row| row.contracts())
+    ops::find(&node.op).is_some_and(|row| row.is_contraction())
 }
 
 /// The members that diagnostics are about: nodes, or callers of functions that hold the nodes.

@@ -1,6 +1,6 @@
 //! Values of cluster arguments that follow from constants and sizes, as nodes in the place of the arguments.
 use crate::graph::{Attr, Endpoint, Node, Program, TfType};
-use crate::ops::fact::{Fact, Int, KnownElements, integers};
+use crate::ops::fact::{Fact, InferredInt, KnownElements, integers};
 use crate::ops::symbols::{DimId, InferredDim};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
@@ -42,9 +42,9 @@ pub fn argument_value(fact: &Fact, sources: &Sources) -> Option<ArgumentValue> {
     let mut numbers = Vec::with_capacity(ints.len());
     for int in ints.iter() {
         let (number, size) = match int {
-            Int::Known(number) => (*number, None),
-            Int::Size(id) if sources.contains_key(id) => (0, Some(*id)),
-            Int::Size(_) | Int::Unknown => return None,
+            InferredInt::Known(number) => (*number, None),
+            InferredInt::Size(id) if sources.contains_key(id) => (0, Some(*id)),
+            InferredInt::Size(_) | InferredInt::Unknown => return None,
         };
         numbers.push(number);
         sizes.push(size);

@@ -1,11 +1,11 @@
-//! Loops of which it is known how often they run.
+//! Loops whose number of iterations is known before they start.
 use crate::dims;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::tensor::DType;
 
-/// `count` rounds over `state`: `body` gets the round's number from 0, s32, and the parts of the state, and gives the latter anew. The
-/// computations are called `name` and `name_left`.
-pub fn rounds(
+/// Loop of `count` iterations over `state`. `body` gets the iteration number from 0 as s32 and the state, and returns the next
+/// state. The computations are called `name` (body) and `name_left` (condition).
+pub fn counted_loop(
     b: &mut Builder,
     name: &str,
     count: Dim,
@@ -32,8 +32,8 @@ pub fn rounds(
     (1..=state.len()).map(|i| b.get_tuple_element(end, i)).collect()
 }
 
-/// Part `t` of an array along its first axis, which the part does not have.
-pub fn part_at(b: &mut Builder, x: InstId, t: InstId) -> InstId {
+/// Slice `t` of an array along its first axis, without that axis.
+pub fn slice_at(b: &mut Builder, x: InstId, t: InstId) -> InstId {
     let (mut dims, zero) = (b.dims(x).to_vec(), b.scalar(DType::S32, 0.0));
     let starts: Vec<InstId> = (0..dims.len()).map(|axis| if axis == 0 { t } else { zero }).collect();
     dims[0] = Dim::from(1);
@@ -41,8 +41,8 @@ pub fn part_at(b: &mut Builder, x: InstId, t: InstId) -> InstId {
     b.reshape(one, &dims[1..])
 }
 
-/// An array with part `t` along its first axis replaced.
-pub fn with_part(b: &mut Builder, x: InstId, t: InstId, part: InstId) -> InstId {
+/// Array with slice `t` along its first axis replaced by `part`.
+pub fn with_slice(b: &mut Builder, x: InstId, t: InstId, part: InstId) -> InstId {
     let (dims, zero) = ([&dims![1][..], b.dims(part)].concat(), b.scalar(DType::S32, 0.0));
     let starts: Vec<InstId> = (0..dims.len()).map(|axis| if axis == 0 { t } else { zero }).collect();
     let one = b.reshape(part, &dims);
