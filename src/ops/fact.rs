@@ -27,7 +27,7 @@ pub enum InferredInt {
     Unknown,
 }
 
-/// What is known of the elements of an output's value.
+/// Knowledge of an output's value: all elements, or each element on its own.
 #[derive(Clone, Debug)]
 pub enum KnownElements {
     /// All elements.

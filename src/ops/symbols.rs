@@ -27,15 +27,15 @@ pub struct Site {
 /// Reason why a size is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// This dimension of a fed node is open.
+    /// The dimension of this number of a fed node is open.
     Feed(usize),
     /// The rank of a fed node is open.
     FeedRank,
     /// The node computes it from another unknown size.
     From(DimId),
-    /// It depends on the value of this input, which is not known at compile time.
+    /// The size depends on the value of this input, which is not known at compile time.
     Value(usize),
-    /// It depends on the data, such as a count of nonzero elements.
+    /// The size depends on the data, such as a count of nonzero elements.
     Data,
     /// The op has no shape function.
     NoShapeFunction,

@@ -1,8 +1,8 @@
-//! LAPACK's and BLAS's functions, which JAX calls on a CPU, by the factorisations that are here.
+//! Custom calls of LAPACK and BLAS functions, which JAX makes on CPUs, lowered to the factorizations of this module.
 //!
-//! The newer form has options as attributes (`lapack_sgetrf_ffi`), the older one as operands in front (`lapack_sgetrf`), with the
-//! sizes, and further results that are scratch memory. Source: jaxlib's `lapack.py` and `lapack_kernels.cc`, which say what goes in and
-//! comes out; LAPACK's documentation says what it is.
+//! The newer form of a call has options as attributes (`lapack_sgetrf_ffi`). The older one has them as leading operands
+//! (`lapack_sgetrf`), with the sizes, and returns scratch memory as further results. Source: jaxlib's `lapack.py` and
+//! `lapack_kernels.cc` for operands and results, LAPACK's documentation for their meaning.
 use super::{eigenvectors, factor, hessenberg, jacobi, schur, tridiagonal};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
@@ -13,7 +13,7 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::product;
 use crate::tensor::DType;
 
-/// Options that calls of the older form pass as operands in front of the arrays, by function; operands without a name are skipped.
+/// Options that calls of the older form pass as leading operands, by function; operands without a name are skipped.
 const OLDER: &[(&str, &[&str])] = &[
     ("potrf", &["lower", "", ""]),
     ("getrf", &["", "", ""]),
@@ -26,7 +26,7 @@ const OLDER: &[(&str, &[&str])] = &[
     ("trsm", &["left", "lower", "transposed", "unit", "", "", "", "alpha"]),
 ];
 
-/// One call.
+/// Custom call of a LAPACK function, with its parsed options.
 struct Call<'a> {
     b: &'a mut Builder,
     target: &'a str,
@@ -34,14 +34,14 @@ struct Call<'a> {
     options: Vec<(String, i64)>,
 }
 
-/// The value of a call of LAPACK, of the shape that it declares; `None` for calls of anything else.
+/// Result of a custom call of LAPACK, of the shape that the call declares; `None` for other custom calls.
 ///
 /// # Errors
-/// `Code::HloUnsupported` for functions that are not here, and for options and types that they are not here for.
+/// `Code::HloUnsupported` for unsupported functions, options or types.
 pub fn lower(b: &mut Builder, call: &Foreign, operands: &[InstId], shape: &Shape) -> Result<Option<InstId>> {
     let Some(target) = call.attr("custom_call_target") else { return Ok(None) };
     let Some(name) = target.strip_prefix("lapack_").or_else(|| target.strip_prefix("blas_")) else { return Ok(None) };
-    // The letter in front is the type, which the arrays have.
+    // The leading letter is the element type, which the operands also have.
     let typed = name.trim_end_matches("_ffi").split_at_checked(1).map_or("", |(_, function)| function);
     let newer = name.ends_with("_ffi");
     let (mut options, mut first) = (Vec::new(), 0);
@@ -78,7 +78,7 @@ pub fn lower(b: &mut Builder, call: &Foreign, operands: &[InstId], shape: &Shape
     finish(b, target, results, shape).map(Some)
 }
 
-/// `{name = 76 : ui8, ...}`; what is neither a whole number nor a truth value is left out.
+/// Options in a text such as `{name = 76 : ui8, ...}`; those that are neither integers nor truth values are skipped.
 fn entries(text: &str) -> Vec<(String, i64)> {
     let inner = text.trim().trim_start_matches('{').trim_end_matches('}');
     let one = |part: &str| {
@@ -93,7 +93,7 @@ fn entries(text: &str) -> Vec<(String, i64)> {
     inner.split(',').filter_map(one).collect()
 }
 
-/// The results as the value that is declared: scratch memory behind them is zeros.
+/// Results of a call as the tuple that it declares; scratch memory becomes zeros.
 fn finish(b: &mut Builder, target: &str, results: Vec<InstId>, shape: &Shape) -> Result<InstId> {
     let declared: Vec<&Shape> = match shape {
         Shape::Tuple(parts) => parts.iter().collect(),
@@ -123,31 +123,31 @@ impl Call<'_> {
     fn option(&self, name: &str) -> Option<i64> {
         self.options.iter().find(|o| o.0 == name).map(|o| o.1)
     }
-    /// Whether a letter is the option's value; the older form has `older` as a truth value.
+    /// Whether an option has this letter as its value; the older form has a truth value named `older` instead.
     fn letter(&self, name: &str, letter: u8, older: &str) -> bool {
         match self.option(name) {
             Some(value) => value == i64::from(letter),
             None => self.option(older).is_some_and(|v| v != 0),
         }
     }
-    /// Array `i`, of matrices.
+    /// Operand `i`, a batch of matrices, and its sizes.
     fn matrices(&self, i: usize) -> Result<(InstId, Vec<Dim>)> {
         let id = *self.arrays.get(i).ok_or_else(|| self.refuse(" without its arrays"))?;
         let dims = self.b.dims(id).to_vec();
         if dims.len() < 2 { Err(self.refuse(&format!(" of {dims:?}"))) } else { Ok((id, dims)) }
     }
-    /// Zeros for all matrices: nothing failed.
+    /// Status `info` for all matrices: 0, nothing failed.
     fn fine(&mut self, dims: &[Dim]) -> InstId {
         self.b.full(DType::S32, &dims[..dims.len() - 2], 0.0)
     }
-    /// The factor, and 1 where a matrix is not positive.
+    /// `potrf`: the Cholesky factor, and 1 where a matrix is not positive definite.
     fn cholesky(&mut self) -> Result<Vec<InstId>> {
         let (a, dims) = self.matrices(0)?;
         let lower = self.letter("uplo", b'L', "lower");
         let b = &mut *self.b;
         let factor = b.add_inst(Op::Cholesky { lower }, &[a]);
         let rank = dims.len();
-        // A pivot that is not positive makes NaN of what follows.
+        // A pivot that is not positive makes the elements behind it NaN.
         let (row, column) = (b.iota(DType::S32, &dims, rank - 2), b.iota(DType::S32, &dims, rank - 1));
         let diagonal = b.compare(Direction::Eq, row, column);
         let real = b.unary(ScalarOp::Real, factor);
@@ -157,7 +157,7 @@ impl Call<'_> {
         let bad = b.reduce(bad, none, ScalarOp::Or, &[rank - 2, rank - 1]);
         Ok(vec![factor, b.convert(bad, DType::S32)])
     }
-    /// Both factors, the rows exchanged, and the place of the first zero pivot.
+    /// `getrf`: both LU factors, the row exchanges, and the position of the first zero pivot.
     fn lu(&mut self) -> Result<Vec<InstId>> {
         let (a, _) = self.matrices(0)?;
         let (factors, pivots) = factor::lu(self.b, a);
@@ -179,7 +179,7 @@ impl Call<'_> {
         let q = factor::product_of_reflections(self.b, a, taus);
         Ok(vec![q, self.fine(&dims)])
     }
-    /// Matrices with one dimension for the batch.
+    /// First operand with a single batch dimension, and its original sizes.
     fn flat(&mut self) -> Result<(InstId, Vec<Dim>)> {
         let (a, dims) = self.matrices(0)?;
         if !matches!(self.b.dtype(a), DType::F32 | DType::F64 | DType::C64 | DType::C128) {
@@ -189,7 +189,7 @@ impl Call<'_> {
         let flat = [&dims![count][..], &dims[dims.len() - 2..]].concat();
         Ok((self.b.reshape(a, &flat), dims))
     }
-    /// Input of a call on square matrices: the matrices with one batch axis, the sizes of the input, and the order of the matrices.
+    /// First operand, square matrices with a single batch dimension, its original sizes, and the order of the matrices.
     fn square(&mut self) -> Result<(InstId, Vec<Dim>, Dim)> {
         let (a, dims) = self.flat()?;
         match dims[..] {
@@ -197,7 +197,7 @@ impl Call<'_> {
             _ => Err(self.refuse(&format!(" of {dims:?}"))),
         }
     }
-    /// Arrays of a flat batch with the sizes of the call's batch.
+    /// Arrays with the call's batch dimensions in place of the single one.
     fn unflat(&mut self, dims: &[Dim], parts: Vec<InstId>) -> Vec<InstId> {
         let back = |x: InstId| {
             let own = [&dims[..dims.len() - 2], &self.b.dims(x)[1..]].concat();
@@ -205,11 +205,11 @@ impl Call<'_> {
         };
         parts.into_iter().map(back).collect()
     }
-    /// The factors, the columns in the order in which they were taken, counted from 1, and the reflections' factors.
+    /// `geqp3`: the factors, the column order counted from 1, and the factors of the reflections.
     fn pivoted_qr(&mut self) -> Result<Vec<InstId>> {
         let (a, _) = self.matrices(0)?;
         let order = *self.arrays.get(1).ok_or_else(|| self.refuse(" without its columns"))?;
-        // Columns that are told to come first would not be free.
+        // Columns that the call marks to come first would not be free to be pivoted.
         let told = interp::constant_value(self.b, order);
         if !told.is_some_and(|t| (0..t.len()).all(|i| t.get_i64(i) == Some(0))) {
             return Err(self.refuse(" with columns that may be told to come first"));
@@ -217,7 +217,7 @@ impl Call<'_> {
         let (packed, order, taus) = factor::pivoted_qr(self.b, a);
         Ok(vec![packed, order, taus])
     }
-    /// A matrix multiplied by a product of reflections.
+    /// `ormqr`: a matrix multiplied by a product of reflections.
     fn reflected(&mut self) -> Result<Vec<InstId>> {
         let ((a, dims), (c, _)) = (self.matrices(0)?, self.matrices(2)?);
         let taus = self.arrays[1];
@@ -232,13 +232,14 @@ impl Call<'_> {
             return Err(self.refuse(&format!(" of {dims:?}")));
         }
         let b = &mut *self.b;
-        // The matrix on the other side is the adjoint of the product on this one.
+        // Multiplication from the right is the adjoint of a multiplication of the adjoint from the left.
         let x = if left { c } else { super::adjoint(b, c) };
         let y = factor::reflected(b, a, taus, x, turned == left);
         let y = if left { y } else { super::adjoint(b, y) };
         Ok(vec![y, self.fine(&dims)])
     }
-    /// The matrix and the vectors, both diagonals, the reflections' factors, and whether anything failed.
+    /// `sytrd`: the matrix with the reflection vectors, diagonal and off-diagonal, the factors of the reflections, and the
+    /// status.
     fn tridiagonal(&mut self) -> Result<Vec<InstId>> {
         let (a, dims, _) = self.square()?;
         let lower = self.letter("uplo", b'L', "lower");
@@ -247,7 +248,7 @@ impl Call<'_> {
         parts.push(self.fine(&dims));
         Ok(parts)
     }
-    /// The matrix and the vectors, the reflections' factors, and whether anything failed.
+    /// `gehrd`: the matrix with the reflection vectors, the factors of the reflections, and the status.
     fn hessenberg(&mut self) -> Result<Vec<InstId>> {
         let (a, dims, n) = self.square()?;
         if self.option("low").is_some_and(|low| low > 1) || self.option("high").is_some_and(|high| high != n.pinned()) {
@@ -258,7 +259,7 @@ impl Call<'_> {
         parts.push(self.fine(&dims));
         Ok(parts)
     }
-    /// The triangular matrix and the vectors, the eigenvalues, how many were chosen, and how many are missing.
+    /// `gees`: the Schur form and vectors, the eigenvalues, the number of selected ones, and the number of missing ones.
     fn schur(&mut self) -> Result<Vec<InstId>> {
         let (a, dims, n) = self.square()?;
         if self.letter("sort", b'S', "sort") {
@@ -284,7 +285,7 @@ impl Call<'_> {
         parts.insert(parts.len() - 1, chosen);
         Ok(parts)
     }
-    /// The eigenvalues, left and right vectors as columns, and how many eigenvalues are missing.
+    /// `geev`: the eigenvalues, left and right eigenvectors as columns, and the number of missing eigenvalues.
     fn general_eigen(&mut self) -> Result<Vec<InstId>> {
         let (a, dims, n) = self.square()?;
         let wanted = |name| self.letter(name, b'V', "vectors");
@@ -296,9 +297,9 @@ impl Call<'_> {
         let parts = eigenvectors::of_each(self.b, "eigen", a, &types, |b, a| eigenvectors::eigen(b, a, &wanted));
         Ok(self.unflat(&dims, parts))
     }
-    /// The diagonals, the solutions in the place of the right sides, and whether anything failed. All diagonals have as many
-    /// elements as there are rows: the first one's first and the last one's last belong to no column. What LAPACK leaves in them is
-    /// scratch memory.
+    /// `gtsv`: the diagonals, the solutions in place of the right-hand sides, and the status. Each diagonal has as many
+    /// elements as there are rows: the first element of the subdiagonal and the last one of the superdiagonal are unused. The
+    /// diagonals that LAPACK returns are scratch memory.
     fn three_diagonals(&mut self) -> Result<Vec<InstId>> {
         let &[lower, main, upper, right] = self.arrays else { return Err(self.refuse(" without its arrays")) };
         let (_, dims) = self.matrices(3)?;
@@ -310,7 +311,7 @@ impl Call<'_> {
         let solved = tridiagonal::eliminated(self.b, [upper, main, lower], right, true);
         Ok(vec![lower, main, upper, solved, self.fine(&dims)])
     }
-    /// Vectors, values and whether anything failed.
+    /// `syevd`: eigenvectors, eigenvalues and status.
     fn eigen(&mut self) -> Result<Vec<InstId>> {
         let (a, dims, _) = self.square()?;
         let lower = self.letter("uplo", b'L', "lower");
@@ -321,7 +322,7 @@ impl Call<'_> {
         parts.push(self.fine(&dims));
         Ok(parts)
     }
-    /// The matrix, values, left vectors as columns, right ones as rows, and whether anything failed.
+    /// `gesdd`: the matrix, singular values, left vectors as columns, right vectors as rows, and status.
     fn svd(&mut self, shape: &Shape) -> Result<Vec<InstId>> {
         let (a, dims) = self.flat()?;
         let [.., m, n] = &dims[..] else { return Err(self.refuse("")) };
@@ -344,7 +345,7 @@ impl Call<'_> {
             let (u, v) = if full { (jacobi::completed(b, u, m), jacobi::completed(b, v, n)) } else { (u, v) };
             flat.extend([u, super::adjoint(b, v)]);
         } else {
-            // Nobody reads them.
+            // Scratch memory that no caller reads.
             let told = |i: usize| shape.as_tuple().and_then(|t| t.get(i)).and_then(Shape::as_array).cloned();
             let (Some(u), Some(v)) = (told(2), told(3)) else { return Err(self.refuse(" without vectors")) };
             unread.extend([u, v].map(|array| b.full(array.dtype, &array.dims, 0.0)));
@@ -354,7 +355,7 @@ impl Call<'_> {
     }
     fn solve(&mut self) -> Result<Vec<InstId>> {
         let ((a, _), (rhs, _)) = (self.matrices(0)?, self.matrices(1)?);
-        // What the right sides are multiplied by is an option in the oldest form, and an operand behind them in the next one.
+        // The factor of the right-hand sides is an option in the oldest form, and a trailing operand in the next one.
         let behind = self.arrays.get(2).map(|&id| interp::constant_value(self.b, id).and_then(|t| t.get_f64(0)));
         if self.option("alpha").is_some_and(|alpha| alpha != 1) || behind.is_some_and(|alpha| alpha != Some(1.0)) {
             return Err(self.refuse(" with a factor that is not known to be 1"));

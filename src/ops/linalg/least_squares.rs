@@ -1,4 +1,4 @@
-//! Least squares by the normal equations, and by singular values where matrices may lack rank.
+//! Least squares, by the normal equations, or by singular values if matrices may lack full rank.
 use super::jacobi::turned_rows;
 use super::{adjoint, identity};
 use crate::diag::Result;
@@ -19,8 +19,8 @@ pub const ROWS: &[OpRow] = &[
     op("MatrixSolveLs", "matrix rhs l2_regularizer -> output", least_squares).shape(least_squares_shape).dtypes(super::FIELDS),
 ];
 
-/// Least-squares solution of the matrices for the right sides, the one of minimum norm; `l2_regularizer` is added to the diagonal of the
-/// matrices that are factored. Without `fast` nothing is added, and the matrices may lack rank.
+/// Lowers `MatrixSolveLs`: the least-squares solution of minimum norm. With `fast` it solves the normal equations, with
+/// `l2_regularizer` added to the diagonal. Otherwise nothing is added, and matrices may lack full rank.
 ///
 /// Shapes: matrix `[.., m, n]`, rhs `[.., m, k]` -> `[.., n, k]`.
 pub(super) fn least_squares(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -51,7 +51,8 @@ pub(super) fn least_squares(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(x)
 }
 
-/// The smallest of the nearest, by singular values; those that rounding alone may make, as Eigen has it for pivots, count as zero.
+/// Minimum-norm least-squares solution by singular values. Singular values that rounding alone may produce count as zero, by
+/// Eigen's rule for pivots.
 fn of_any_rank(b: &mut Builder, a: InstId, y: InstId) -> InstId {
     let (of_a, of_y) = (b.dims(a).to_vec(), b.dims(y).to_vec());
     let outer = of_a.len() - 2;
@@ -86,7 +87,7 @@ fn of_any_rank(b: &mut Builder, a: InstId, y: InstId) -> InstId {
     b.reshape(x, &dims)
 }
 
-/// The products of matrices.
+/// Matrix products of two batches.
 pub(super) fn product(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let rank = b.rank(x);
     let batch: Vec<usize> = (0..rank - 2).collect();
@@ -99,7 +100,7 @@ pub(super) fn product(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     b.dot(x, y, dims)
 }
 
-/// A product with a scalar added to its diagonal.
+/// Product of two batches, with a scalar added to its diagonal.
 fn regular(b: &mut Builder, x: InstId, y: InstId, l2: InstId) -> InstId {
     let square = product(b, x, y);
     let (dims, dtype) = (b.dims(square).to_vec(), b.dtype(square));
@@ -110,7 +111,7 @@ fn regular(b: &mut Builder, x: InstId, y: InstId, l2: InstId) -> InstId {
     b.add(square, added)
 }
 
-/// Solves systems of positive definite matrices.
+/// Solves positive definite systems by Cholesky factorization.
 fn solve(b: &mut Builder, a: InstId, y: InstId) -> InstId {
     let factor = b.add_inst(Op::Cholesky { lower: true }, &[a]);
     let mut half = |y: InstId, transpose_a: Transpose| {
@@ -121,7 +122,7 @@ fn solve(b: &mut Builder, a: InstId, y: InstId) -> InstId {
     half(y, Transpose::Adjoint)
 }
 
-/// A row a column of the matrices, and the columns of the right sides.
+/// Shape function of least squares: as many rows as the matrices have columns, and the columns of the right-hand sides.
 pub(super) fn least_squares_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     match (cx.ranked(0)?.as_deref(), cx.ranked(1)?.as_deref()) {
         (Some([batch @ .., _, n]), Some([.., _, k])) => cx.one_output_like(0, [batch, &[*n, *k]].concat()),

@@ -1,7 +1,8 @@
-//! Schur's form `a = z t z*`, by implicit QR steps that chase a bulge down an unreduced part of a Hessenberg matrix.
+//! Schur decomposition `a = z t z*`, by implicit QR steps that chase a bulge down an unreduced part of a Hessenberg matrix.
 //!
-//! Source: Golub and Van Loan, "Matrix Computations", 7.5. Real matrices take Francis's double shift, so that all stays real and pairs of
-//! complex eigenvalues stay in blocks of 2 by 2; complex ones take Wilkinson's single shift. All functions see one matrix.
+//! Source: Golub and Van Loan, "Matrix Computations", 7.5. Real matrices use Francis's double shift, so that everything stays
+//! real and pairs of complex eigenvalues stay in 2-by-2 blocks. Complex matrices use Wilkinson's single shift. All functions
+//! take a single matrix.
 use super::blocks::standard_blocks;
 use super::hessenberg::{similar, upper_hessenberg};
 use crate::dims;
@@ -11,22 +12,22 @@ use crate::ops::math::expr::formula;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// QR steps at most, for each row of the matrix: LAPACK's `hqr` gives up behind as many.
+/// Limit of QR steps per row of the matrix, that of LAPACK's `hqr`.
 const STEPS: u64 = 30;
-/// After as many steps on one part an unusual shift breaks a cycle, as in LAPACK.
+/// Number of steps on one part after which an exceptional shift breaks a cycle, as in LAPACK.
 const UNUSUAL: f64 = 10.0;
 
 /// Schur decomposition of a matrix.
 pub(super) struct Schur {
-    /// Upper triangular but for blocks of 2 by 2 with equal elements on the diagonal, `[n, n]`.
+    /// Quasi-triangular factor `[n, n]`: upper triangular, apart from 2-by-2 blocks with equal diagonal elements.
     pub t: InstId,
-    /// The unitary matrix, `[n, n]`.
+    /// Unitary factor, `[n, n]`.
     pub z: InstId,
-    /// The order of the part that did not converge, s32: 0 for all is well.
+    /// Order of the part that did not converge, s32; 0 on success.
     pub failed: InstId,
 }
 
-/// Of `a [n, n]`.
+/// Schur decomposition of `a [n, n]`.
 pub(super) fn schur(b: &mut Builder, a: InstId) -> Schur {
     let n = b.dims(a)[0];
     if n < 2 {
@@ -34,7 +35,7 @@ pub(super) fn schur(b: &mut Builder, a: InstId) -> Schur {
         return Schur { t: a, z, failed };
     }
     let (h, z) = similar(b, a);
-    // A row and a column more, so that a reflection of three rows fits where only two are left.
+    // An extra row and column, so that a reflection of three rows fits where only two remain.
     let zero = b.scalar(b.dtype(a), 0.0);
     let border = [PadDim { low: Dim::from(0), high: Dim::from(1), interior: Dim::from(0) }; 2];
     let (h, z) = (b.pad(h, zero, &border), b.pad(z, zero, &border));
@@ -56,24 +57,24 @@ pub(super) fn schur(b: &mut Builder, a: InstId) -> Schur {
     Schur { t, z, failed: b.select(is_left, order, none) }
 }
 
-/// Element `[i, j]`.
+/// Element `[i, j]` of a matrix.
 pub(super) fn element(b: &mut Builder, x: InstId, i: InstId, j: InstId) -> InstId {
     let one = block(b, x, [i, j], [Dim::from(1), Dim::from(1)]);
     b.reshape(one, &[])
 }
 
-/// `sizes` elements from `at` on.
+/// Block of `sizes` whose first element is at `at`.
 pub(super) fn block(b: &mut Builder, x: InstId, at: [InstId; 2], sizes: [Dim; 2]) -> InstId {
     b.add_inst(Op::DynamicSlice(sizes.to_vec()), &[x, at[0], at[1]])
 }
 
-/// A counter so many later.
+/// Integer scalar plus a constant.
 pub(super) fn moved(b: &mut Builder, i: InstId, by: f64) -> InstId {
     let by = b.scalar(DType::S32, by);
     b.add(i, by)
 }
 
-/// Where `[row, column]` is true for the element below the diagonal in that column.
+/// Mask `[row, column]` of the elements right below the diagonal.
 fn below_diagonal(b: &mut Builder, dims: &[Dim]) -> InstId {
     let (row, column) = (b.iota(DType::S32, dims, 0), b.iota(DType::S32, dims, 1));
     let next = b.full_like(column, 1.0);
@@ -81,21 +82,21 @@ fn below_diagonal(b: &mut Builder, dims: &[Dim]) -> InstId {
     b.compare(Direction::Eq, row, next)
 }
 
-/// The sums of columns, of what stands where `mask` is.
+/// Sums over each column of the elements where `mask` is true.
 fn by_column(b: &mut Builder, x: InstId, mask: InstId) -> InstId {
     let zero = b.full_like(x, 0.0);
     let alone = b.select(mask, x, zero);
     super::total(b, alone, 0)
 }
 
-/// Each column's value in the place of the next one's; the first gets zero.
+/// Vector shifted by one position towards the end; the first element becomes zero.
 fn to_next(b: &mut Builder, x: InstId) -> InstId {
     let zero = b.scalar(b.dtype(x), 0.0);
     b.pad(x, zero, &[PadDim { low: Dim::from(1), high: Dim::from(-1), interior: Dim::from(0) }])
 }
 
-/// The matrix with zeros for what is negligible below the diagonal, and the first and last row of the lowest part that is left to
-/// reduce: 0 for both where none is.
+/// Deflation: sets negligible elements below the diagonal to zero, and finds the first and last row of the lowest part left to
+/// reduce (0 for both if none is left).
 fn deflated(b: &mut Builder, h: InstId) -> (InstId, [InstId; 2]) {
     let dims = b.dims(h).to_vec();
     let below = below_diagonal(b, &dims);
@@ -115,7 +116,7 @@ fn deflated(b: &mut Builder, h: InstId) -> (InstId, [InstId; 2]) {
     let (gone, none) = (b.binary(ScalarOp::And, wide, below), b.full_like(h, 0.0));
     let h = b.select(gone, none, h);
     let joined = b.unary(ScalarOp::Not, small);
-    // Real matrices are finished where no three rows hang together.
+    // A real matrix is finished if no unreduced part has three rows or more.
     let inside = if b.dtype(h).is_complex() {
         joined
     } else {
@@ -145,7 +146,7 @@ fn unfinished(b: &mut Builder, shape: &Shape, n: Dim) -> CompId {
     b.end(root)
 }
 
-/// One QR step on the part that is told.
+/// Loop body of a QR step on the unreduced part recorded in the state.
 fn step(b: &mut Builder, shape: &Shape) -> CompId {
     b.begin("qr_step");
     let state = b.parameter(shape.clone());
@@ -161,7 +162,8 @@ fn step(b: &mut Builder, shape: &Shape) -> CompId {
     b.end(root)
 }
 
-/// Vector that the first reflection of a QR step takes to an axis: a multiple of the first column of the shifted part, `[3]` or `[2]`.
+/// Vector that the first reflection of a QR step maps to an axis: a multiple of the first column of the shifted part, `[3]` or
+/// `[2]`.
 fn first_column(b: &mut Builder, h: InstId, [first, last]: [InstId; 2], on_part: InstId) -> InstId {
     let (second, before) = (moved(b, first, 1.0), moved(b, last, -1.0));
     let places = [(first, first), (first, second), (second, first), (second, second)];
@@ -186,7 +188,7 @@ fn first_column(b: &mut Builder, h: InstId, [first, last]: [InstId; 2], on_part:
         let det = formula(b, [p, q, r, s, odd, unusual], |[p, q, r, s, odd, unusual]| {
             (odd * odd).when(unusual, p * s - q * r)
         });
-        // Divided by the element below the first, which is not zero here.
+        // The column is divided by the first subdiagonal element, which is not zero here.
         let x =
             formula(b, [h00, h01, h10, sum, det], |[h00, h01, h10, sum, det]| ((h00 - sum) * h00 + det) / h10 + h01);
         vec![x, formula(b, [h00, h11, sum], |[h00, h11, sum]| h00 + h11 - sum), h21]
@@ -195,7 +197,7 @@ fn first_column(b: &mut Builder, h: InstId, [first, last]: [InstId; 2], on_part:
     b.concatenate(&parts, 0)
 }
 
-/// Of the eigenvalues of `[[p, q], [r, s]]`, the one nearer to `s`.
+/// Eigenvalue of `[[p, q], [r, s]]` that is nearer to `s`.
 fn nearer_eigenvalue(b: &mut Builder, [p, q, r, s]: [InstId; 4]) -> InstId {
     let half = formula(b, [p, s], |[p, s]| (p - s) * 0.5);
     let beside = b.mul(q, r);
@@ -210,7 +212,7 @@ fn nearer_eigenvalue(b: &mut Builder, [p, q, r, s]: [InstId; 4]) -> InstId {
     b.select(flat, s, moved)
 }
 
-/// The reflections from row `first` to row `last` that follow from the first column `x`.
+/// Applies the reflections of a QR step to rows `first` to `last`, starting with the one determined by the vector `x`.
 fn chase(b: &mut Builder, h: InstId, z: InstId, x: InstId, [first, last]: [InstId; 2]) -> (InstId, InstId) {
     let start = b.tuple(&[first, last, x, h, z]);
     let shape = b.shape(start).clone();
@@ -229,7 +231,7 @@ fn chase(b: &mut Builder, h: InstId, z: InstId, x: InstId, [first, last]: [InstI
     let next = moved(b, k, 1.0);
     let bulge = block(b, h, [next, k], [width, Dim::from(1)]);
     let bulge = b.reshape(bulge, &[width]);
-    // Rows behind the part are not its own.
+    // Rows behind the unreduced part take no part in the reflection.
     let row = b.iota(DType::S32, &[width], 0);
     let row = b.add(row, next);
     let inside = b.compare(Direction::Le, row, last);
@@ -241,7 +243,7 @@ fn chase(b: &mut Builder, h: InstId, z: InstId, x: InstId, [first, last]: [InstI
     (b.get_tuple_element(end, 3), b.get_tuple_element(end, 4))
 }
 
-/// The unit vector `v` with which `1 - 2 v v*` takes `x` to the first axis; zero for zero.
+/// Unit vector `v` with which `1 - 2 v v*` maps `x` to the first axis; zero if `x` is zero.
 fn unit_reflector(b: &mut Builder, x: InstId) -> InstId {
     let (dims, dtype) = (b.dims(x).to_vec(), b.dtype(x));
     let size = b.unary(ScalarOp::Abs, x);
@@ -269,7 +271,7 @@ fn unit_reflector(b: &mut Builder, x: InstId) -> InstId {
     b.div(v, wide)
 }
 
-/// `(1 - 2 v v*)` times the rows from `k` on.
+/// Multiplies the rows from `k` on by `1 - 2 v v*` from the left.
 fn reflect_rows_at(b: &mut Builder, x: InstId, v: InstId, k: InstId) -> InstId {
     let (width, columns, zero) = (b.dims(v)[0], b.dims(x)[1], b.scalar(DType::S32, 0.0));
     let rows = block(b, x, [k, zero], [width, columns]);
@@ -278,7 +280,7 @@ fn reflect_rows_at(b: &mut Builder, x: InstId, v: InstId, k: InstId) -> InstId {
     b.add_inst(Op::DynamicUpdateSlice, &[x, rows, k, zero])
 }
 
-/// The columns from `k` on times `(1 - 2 v v*)`.
+/// Multiplies the columns from `k` on by `1 - 2 v v*` from the right.
 fn reflect_columns_at(b: &mut Builder, x: InstId, v: InstId, k: InstId) -> InstId {
     let (width, rows, zero) = (b.dims(v)[0], b.dims(x)[0], b.scalar(DType::S32, 0.0));
     let columns = block(b, x, [zero, k], [rows, width]);

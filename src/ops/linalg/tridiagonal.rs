@@ -1,4 +1,4 @@
-//! Matrices with three diagonals: products, and systems solved row by row.
+//! Tridiagonal matrices: products and linear systems.
 use super::{line, with_line};
 use crate::diag::Result;
 use crate::dims;
@@ -18,7 +18,7 @@ pub const ROWS: &[OpRow] = &[
     op("TridiagonalSolve",  "diagonals rhs -> output",                  solve).shape(same_as_second).dtypes(super::FIELDS),
 ];
 
-/// Row `i` of the result is `superdiag[i] rhs[i + 1] + maindiag[i] rhs[i] + subdiag[i] rhs[i - 1]`.
+/// Lowers `TridiagonalMatMul`: row `i` of the result is `superdiag[i] rhs[i + 1] + maindiag[i] rhs[i] + subdiag[i] rhs[i - 1]`.
 ///
 /// Shapes: each diagonal `[batch.., 1, m]`, `rhs [batch.., m, n]` -> `[batch.., m, n]`.
 fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -36,13 +36,13 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return cx.one_output(rhs);
     }
     let by_row: Vec<usize> = (0..rank - 1).collect();
-    // what a sum leaves as it is, a product of -0.0 too
+    // Padding with -0.0 leaves a sum unchanged, even one of -0.0.
     let zero = cx.b.scalar(cx.b.dtype(rhs), -0.0);
     let mut sum = None;
     for (i, (low, high)) in [(0, 1), (0, 0), (1, 0)].into_iter().enumerate() {
         let diagonal = cx.b.reshape(cx.arg(i)?, &[batch, &[m]].concat());
         let factor = cx.b.broadcast(diagonal, &dims, &by_row);
-        // the last number of the superdiagonal and the first of the subdiagonal meet no row
+        // The last element of the superdiagonal and the first of the subdiagonal have no row of `rhs`.
         let row = rank - 2;
         let factor = cx.b.slice_axis(factor, row, Dim::from(low), m - high);
         let neighbour = cx.b.slice_axis(rhs, row, Dim::from(high), m - low);
@@ -55,11 +55,11 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(sum.unwrap_or(rhs))
 }
 
-/// Solves for matrices given by superdiagonal, diagonal and subdiagonal.
+/// Lowers `TridiagonalSolve` for matrices given by superdiagonal, diagonal and subdiagonal.
 ///
-/// Shapes: `diagonals [batch.., 3, m]`, `rhs [batch.., m, k]` -> `[batch.., m, k]`.
-/// Gaussian elimination from the first row to the last, which with `partial_pivoting` exchanges a row with the next where that has
-/// the larger element, and so fills a second superdiagonal; then the unknowns from the last to the first.
+/// Shapes: `diagonals [batch.., 3, m]`, `rhs [batch.., m, k]` -> `[batch.., m, k]`. Gaussian elimination from the first row to
+/// the last, then back substitution. `partial_pivoting` exchanges a row with the next one if that has the larger element, which
+/// fills in a second superdiagonal.
 fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (diagonals, rhs, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(1)?);
     let [ref batch @ .., m, _] = dims[..] else {
@@ -83,7 +83,8 @@ fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The solutions `[batch.., m, k]` of systems with lines of `[batch.., m]`: what stands right of the diagonal, on it and left of it.
+/// Solutions `[batch.., m, k]` of tridiagonal systems; `lines` are the superdiagonal, diagonal and subdiagonal, `[batch.., m]`
+/// each.
 pub(super) fn eliminated(b: &mut Builder, lines: [InstId; 3], rhs: InstId, pivoting: bool) -> InstId {
     let dims = b.dims(rhs).to_vec();
     if crate::symbolic::has_zero(&dims) {
@@ -107,7 +108,7 @@ pub(super) fn eliminated(b: &mut Builder, lines: [InstId; 3], rhs: InstId, pivot
     b.reshape(solved, &dims)
 }
 
-/// The superdiagonal with zero in its last row, where it has no element.
+/// Superdiagonal with zero in its last row, where the matrix has no element.
 fn without_last(b: &mut Builder, x: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let index = b.iota(DType::S32, &dims, 0);
@@ -122,19 +123,19 @@ fn row(b: &mut Builder, x: InstId, i: InstId) -> InstId {
     line(b, x, 0, i)
 }
 
-/// The array with another row `i`.
+/// Array with row `i` replaced by `value`.
 fn with_row(b: &mut Builder, x: InstId, i: InstId, value: InstId) -> InstId {
     with_line(b, x, 0, i, value)
 }
 
-/// `f · x`, one factor a system.
+/// Scales each system by its factor: `f · x`.
 fn scaled(b: &mut Builder, f: InstId, x: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let f = b.broadcast(f, &dims, &[0]);
     b.mul(f, x)
 }
 
-/// Clears the element below the diagonal in row `i + 1`.
+/// Eliminates the element below the diagonal in row `i + 1`.
 fn eliminate_row(
     b: &mut Builder,
     i: InstId,
@@ -155,7 +156,7 @@ fn eliminate_row(
     };
     let dims = b.dims(own).to_vec();
     let wide_swap = b.broadcast(swap, &dims, &[0]);
-    // The row that stays in place, and the one that is reduced by it; each has three elements and its right-hand sides.
+    // Pivot row, and the row that is reduced by it; each has three elements and its right-hand sides.
     let none = b.full_like(pivot, 0.0);
     let (stays, first, stays_second) =
         (b.select(swap, below, pivot), b.select(swap, next_main, above), b.select(swap, next_above, none));
@@ -176,7 +177,7 @@ fn eliminate_row(
     vec![main, upper, second, lower, right]
 }
 
-/// The unknowns of an upper triangular system with two superdiagonals.
+/// Back substitution for an upper triangular system with two superdiagonals.
 fn back_substitute(b: &mut Builder, [main, upper, second, right]: [InstId; 4], m: Dim) -> InstId {
     let line = b.dims(right)[1..].to_vec();
     let none = b.full(b.dtype(right), &line, 0.0);

@@ -1,4 +1,4 @@
-//! Lists of the rows or parts of an array, and arrays of all elements of a list.
+//! Conversions between lists and arrays: `TensorListFromTensor`, `Stack`, `Gather`, `Concat`, `Split`.
 use super::{heterogeneous_lists, list, listed, name_of, partial_shape, ragged_rows, shaped};
 use crate::diag::Result;
 use crate::dims;
@@ -67,7 +67,7 @@ pub(in crate::ops) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(y), Value::Array(lengths)])
 }
 
-/// Whether a vector is 0, 1, 2 and so on, as a range from 0 by 1 is made.
+/// Whether a vector is known to be 0, 1, 2, ..., as `Range` from 0 by 1 makes it.
 pub(in crate::ops) fn is_iota(b: &Builder, id: InstId) -> bool {
     let mut id = id;
     loop {
@@ -82,7 +82,7 @@ pub(in crate::ops) fn is_iota(b: &Builder, id: InstId) -> bool {
     }
 }
 
-/// Whether an array is this constant everywhere.
+/// Whether all elements of an array are known to be this constant.
 fn is_each(b: &Builder, id: InstId, value: i64) -> bool {
     let mut id = id;
     loop {
@@ -98,7 +98,7 @@ fn is_each(b: &Builder, id: InstId, value: i64) -> bool {
     }
 }
 
-/// How many lengths input `i` has, a vector of a size that varies, and the one number that all are; `None` of others.
+/// Number of lengths in the vector input `i`, and the common value of all lengths; `None` unless they are known to be equal.
 fn equal_lengths(cx: &LowerCtx, i: usize) -> Option<(Dim, Dim)> {
     let id = cx.arg(i).ok()?;
     let [n] = cx.b.dims(id)[..] else { return None };

@@ -1,7 +1,7 @@
-//! How many elements a list has and has room for.
+//! Length and capacity of lists.
 //!
-//! A list whose length is known is an array of that many rows. One that grows or shrinks by what is only known at run time is an array
-//! of as many rows as it can ever have, and its length is a value beside it.
+//! A list of known length is an array with that many rows. A list whose length is computed at run time is an array with as many
+//! rows as it can ever have, and a length beside it.
 use super::nesting;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -14,24 +14,24 @@ use crate::symbolic::product;
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
-/// Lists for which there may be more bytes than this get the room that the caller allows.
+/// Size in bytes above which a list's capacity is the caller's bound, not the derived one.
 const MOST_BYTES: u64 = 1 << 32;
 
-/// No list has more elements in all its rows.
+/// Largest number of array elements in all rows of a list.
 const MOST_ELEMENTS: u64 = 1 << 34;
 
 impl ListValue {
-    /// The list of the rows of an array, made by the node of this name.
+    /// List whose elements are the rows of an array; `name` is the node that made it.
     pub fn of(buffer: InstId, name: &Arc<str>) -> Self {
         ListValue { buffer, count: None, elements: CommonElement::Any, name: name.clone(), open: None }
     }
 
-    /// How many elements there is room for.
+    /// Number of elements for which the list has room.
     pub fn room(&self, b: &Builder) -> Dim {
         b.dims(self.buffer).first().copied().unwrap_or(Dim::from(0))
     }
 
-    /// Whether memory may hold so many elements like its own.
+    /// Whether `n` elements of this list's shape fit in memory.
     pub fn may_hold(&self, b: &Builder, n: Dim) -> bool {
         let dims = [&[n][..], b.dims(self.buffer).get(1..).unwrap_or(&[])].concat();
         let bytes = product(&dims).and_then(|count| count.checked_mul(b.dtype(self.buffer).bytes()));
@@ -43,10 +43,10 @@ impl ListValue {
         self.count.map_or(self.room(b), |count| count.most)
     }
 
-    /// How many elements there are, a scalar s32.
+    /// Number of elements, a scalar s32.
     ///
     /// # Errors
-    /// `Code::TooLarge` for more elements than arrays have.
+    /// `Code::TooLarge` above 2^31 elements.
     pub fn length(&self, b: &mut Builder) -> Result<InstId> {
         match self.count {
             Some(count) => Ok(count.now),
@@ -54,7 +54,7 @@ impl ListValue {
         }
     }
 
-    /// The list with room for `room` elements at least, and its length beside it.
+    /// List with room for at least `room` elements, and its length as a separate value.
     ///
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
@@ -65,7 +65,7 @@ impl ListValue {
         Ok(ListValue { buffer, count: Some(count), ..self.clone() })
     }
 
-    /// The list with exactly `n` elements; new ones are zeros.
+    /// List resized to exactly `n` elements; new ones are zeros.
     ///
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
@@ -75,7 +75,7 @@ impl ListValue {
         Ok(ListValue { open, ..ListValue::of(rows(b, buffer, n)?, &self.name) })
     }
 
-    /// The list with `n` elements at least; new ones are zeros.
+    /// List extended to at least `n` elements; new ones are zeros.
     ///
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
@@ -91,7 +91,7 @@ impl ListValue {
         Ok(list)
     }
 
-    /// The elements, and zeros where there is room for more.
+    /// Array of the elements, with zeros in the unused room.
     pub fn cleared(&self, b: &mut Builder) -> InstId {
         let Some(ListLength { now, stale: true, .. }) = self.count else { return self.buffer };
         let places = b.iota(DType::S32, &[self.room(b)], 0);
@@ -100,10 +100,10 @@ impl ListValue {
         b.select(held, self.buffer, zero)
     }
 
-    /// The array of all elements; where only values tell how many there are, that is a size that they say.
+    /// Array of all elements; its first size is data-dependent if the length is computed at run time.
     ///
     /// # Errors
-    /// `DynamicShape` where it is one inside of a loop or branch, whose sizes are fixed.
+    /// `DynamicShape` for such a size inside a loop or branch, where sizes are fixed.
     pub fn whole(&self, cx: &mut LowerCtx) -> Result<InstId> {
         let Some(count) = self.count else { return Ok(self.buffer) };
         let room = self.room(cx.b);
@@ -124,11 +124,11 @@ impl ListValue {
         cx.first(self.buffer, n)
     }
 
-    /// The list as it is when the element at `index` was asked for: it has that element, and zeros before it. Where nothing bounds the
-    /// index, the list has room for what the caller allows.
+    /// List extended to hold an element at `index`; new elements are zeros. The capacity is the caller's bound if the index has
+    /// none.
     ///
     /// # Errors
-    /// `DynamicShape` if nothing bounds the index, in a loop or branch.
+    /// `DynamicShape` if the index has no bound, inside a loop or branch.
     pub fn holding(&self, cx: &mut LowerCtx, index: InstId) -> Result<ListValue> {
         let range = cx.ranges.scalar_range(cx.b, index);
         let proven = range.bound().filter(|most| {
@@ -159,7 +159,7 @@ impl ListValue {
         Ok(list)
     }
 
-    /// The list with as many elements as a value says, not more than `most`; new ones are zeros.
+    /// List resized to a run-time length that is at most `most`; new elements are zeros.
     ///
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
@@ -170,7 +170,7 @@ impl ListValue {
         Ok(list)
     }
 
-    /// The list with one more element, behind the others.
+    /// List with an element appended.
     ///
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
@@ -189,7 +189,7 @@ impl ListValue {
         Ok(ListValue { buffer, count, elements, ..list })
     }
 
-    /// The list without its last element, and that element; `None` if it never has one.
+    /// List without its last element, and that element; `None` if the list is always empty.
     pub fn popped(&self, b: &mut Builder) -> Option<(ListValue, InstId)> {
         let last = self.room(b).checked_sub(1)?;
         let Some(count) = self.count else {
@@ -206,16 +206,16 @@ impl ListValue {
         Some((ListValue { count, ..self.clone() }, self.known(b).unwrap_or(row)))
     }
 
-    /// The element that each is, if it is known.
+    /// Common value of all elements as a constant, if it is known.
     fn known(&self, b: &mut Builder) -> Option<InstId> {
         if let CommonElement::Each(value) = &self.elements { Some(value.clone().add_constant(b)) } else { None }
     }
 }
 
-/// A number of elements as TensorFlow has it.
+/// Number of elements as a scalar s32, TensorFlow's type for list lengths.
 ///
 /// # Errors
-/// `Code::TooLarge` for more elements than arrays have.
+/// `Code::TooLarge` above 2^31 elements.
 pub(super) fn number(b: &mut Builder, n: Dim) -> Result<InstId> {
     if n > i64::from(i32::MAX) {
         return Err(Error::user(Code::TooLarge, "a list of more than 2^31 elements"));
@@ -223,13 +223,13 @@ pub(super) fn number(b: &mut Builder, n: Dim) -> Result<InstId> {
     Ok(b.scalar(DType::S32, n))
 }
 
-/// An integer as a scalar s32.
+/// Integer as a scalar s32.
 fn scalar(b: &mut Builder, id: InstId) -> InstId {
     let id = b.reshape(id, &[]);
     b.convert(id, DType::S32)
 }
 
-/// How many elements a list has at least that has one at `index`, a scalar s64; negative where the index is.
+/// Smallest length of a list that has an element at `index`, a scalar s64; negative indices are returned unchanged.
 fn end_of(b: &mut Builder, index: InstId) -> InstId {
     let index = b.reshape(index, &[]);
     let index = b.convert(index, DType::S64);
@@ -238,7 +238,7 @@ fn end_of(b: &mut Builder, index: InstId) -> InstId {
     b.select(is_none, index, end)
 }
 
-/// The first `n` rows of an array, zeros where it has less.
+/// First `n` rows of an array, zero-padded.
 fn rows(b: &mut Builder, buffer: InstId, n: Dim) -> Result<InstId> {
     let mut dims = b.dims(buffer).to_vec();
     let have = dims[0];
@@ -252,7 +252,7 @@ fn rows(b: &mut Builder, buffer: InstId, n: Dim) -> Result<InstId> {
     Ok(if have.is_zero() { more } else { b.concatenate(&[buffer, more], 0) })
 }
 
-/// Refuses a list whose array would have these sizes where it is too large.
+/// Rejects a list whose array would have these sizes if that is too large.
 ///
 /// # Errors
 /// `Code::TooLarge`.
@@ -264,7 +264,7 @@ pub fn check_room(dims: &[Dim]) -> Result<()> {
     Err(Error::user(Code::TooLarge, format!("a list of {length} elements of {:?}", dims.get(1..).unwrap_or(&[]))))
 }
 
-/// Error for a list that grows to hold an index which nothing bounds.
+/// Error for a list that grows to hold an index without a bound.
 fn unbounded(list: &str, node: &str) -> Error {
     let told = format!(
         "the list `{list}` may grow to hold the index at which `{node}` writes, and nothing bounds that index before run time"
@@ -275,7 +275,7 @@ fn unbounded(list: &str, node: &str) -> Error {
         .into()
 }
 
-/// Error for a list whose length nothing bounds after its size was set.
+/// Error for a list that is resized to a length without a bound.
 pub(super) fn unbounded_size(list: &str) -> Error {
     let told = format!("the list `{list}` gets a size that nothing bounds before run time");
     Diagnostic::new(Code::DynamicShape, told)
@@ -283,7 +283,7 @@ pub(super) fn unbounded_size(list: &str) -> Error {
         .into()
 }
 
-/// The list with elements of this shape, zeros, if it has no shape yet.
+/// List with zero elements of shape `dims`, if it has no element shape yet; else the list itself.
 ///
 /// # Errors
 /// `Code::TooLarge` for more elements than arrays have.
@@ -296,7 +296,7 @@ pub fn with_shape(b: &mut Builder, list: Value, dims: Option<&[Dim]>) -> Result<
     Ok(Value::List(ListValue { elements, open, count, ..ListValue::of(b.full(*dtype, &all, 0.0), name) }))
 }
 
-/// A list or optional whose arrays are zeros and that is otherwise like another.
+/// List or optional like another one, with zeros in all its arrays.
 ///
 /// # Errors
 /// `Code::TooLarge` for more elements than arrays have.

@@ -4,19 +4,19 @@ use crate::diag::{Error, Result};
 use crate::hlo::open::InstId;
 use crate::ops::{LowerCtx, Value, checks};
 
-/// Indices, input 1, of elements of the list in input 0.
+/// Checks that the indices in input 1 are within the list in input 0.
 ///
 /// # Errors
-/// `TypeMismatch` where input 0 is no list.
+/// `TypeMismatch` if input 0 is not a list.
 pub fn element(cx: &mut LowerCtx) -> Result<()> {
     let length = count(cx)?;
     checks::fail_outside_list(cx, Some(length))
 }
 
-/// The index, input 1, at which an element of the list in input 0 is set; one that grows takes every index from 0 on.
+/// Checks that the write index in input 1 is within the list in input 0; a list that grows accepts every index from 0 on.
 ///
 /// # Errors
-/// `TypeMismatch` where input 0 is no list.
+/// `TypeMismatch` if input 0 is not a list.
 pub fn place(cx: &mut LowerCtx) -> Result<()> {
     if cx.flag("resize_if_index_out_of_bounds") {
         return checks::fail_outside_list(cx, None);
@@ -24,17 +24,17 @@ pub fn place(cx: &mut LowerCtx) -> Result<()> {
     element(cx)
 }
 
-/// The list in input 0, whose last element is taken.
+/// Checks that the list in input 0 is not empty, before its last element is removed.
 ///
 /// # Errors
-/// `TypeMismatch` where input 0 is no list.
+/// `TypeMismatch` if input 0 is not a list.
 pub fn not_empty(cx: &mut LowerCtx) -> Result<()> {
     let length = count(cx)?;
     checks::fail_if_empty(cx, length);
     Ok(())
 }
 
-/// The number of elements of the list in input 0.
+/// Number of elements of the list in input 0.
 fn count(cx: &mut LowerCtx) -> Result<InstId> {
     match length(cx)?.first() {
         Some(Value::Array(length)) => Ok(*length),

@@ -1,7 +1,7 @@
-//! Lists whose elements are values each for itself: arrays of unlike shapes, and lists.
+//! Lists whose elements are separate values: arrays of different shapes, or lists.
 //!
-//! A list is an array of rows for as long as it can be one. It becomes one of these when an element of another shape is put into it, at
-//! an index that is known, if the node that made it left the shape open.
+//! A list is stored as one array as long as possible. It is converted to this form when an element of another shape is set, at
+//! a constant index, and the node that made the list left the element shape open.
 use super::{name_of, partial_shape};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{PartialShape, TfType};
@@ -15,11 +15,11 @@ use crate::tensor::DType;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Lists of more elements are arrays or nothing: each of these elements is an instruction at least.
+/// Largest length of such a list, as every element costs at least one instruction.
 const MOST_ITEMS: u64 = 1 << 14;
 
 impl UnlikeList {
-    /// The elements, where each is a RaggedTensor in a variant.
+    /// Elements as RaggedTensors, if all of them are.
     pub(super) fn ragged(&self) -> Option<Vec<RaggedValue>> {
         let one = |item: &Option<Value>| match item {
             Some(Value::Ragged(ragged)) if !ragged.is_rows => Some(ragged.clone()),
@@ -28,8 +28,10 @@ impl UnlikeList {
         self.open_length.is_none().then(|| self.items.iter().map(one).collect()).flatten()
     }
 
+    /// Rejects a list whose length varies between calls, as its elements cannot be accessed separately.
+    ///
     /// # Errors
-    /// `DynamicShape` where the number of elements varies: they can't be told apart.
+    /// `DynamicShape`.
     fn check_length(&self) -> Result<()> {
         match self.open_length {
             None => Ok(()),
@@ -40,10 +42,10 @@ impl UnlikeList {
         }
     }
 
-    /// Stacks the elements into an array, one a row.
+    /// Stacks the elements into an array, one per row.
     ///
     /// # Errors
-    /// `UnsupportedCase` where they are unlike.
+    /// `UnsupportedCase` if their shapes differ.
     pub fn alike(self, b: &mut Builder) -> Result<ListValue> {
         let refused = |found: &str| {
             let told = format!("the list `{}` holds {found}, and the op needs equal ones", self.name);
@@ -68,7 +70,7 @@ impl UnlikeList {
 }
 
 impl ListValue {
-    /// Whether this list and another of as many elements may be summed element by element, and not as arrays.
+    /// Whether two lists of equal length must be added element by element, because their arrays differ in shape.
     pub(super) fn may_be_unlike(&self, other: &ListValue, b: &Builder) -> bool {
         let (x, y) = (b.dims(self.buffer), b.dims(other.buffer));
         let known = self.count.is_none() && other.count.is_none() && self.open.is_some() && other.open.is_some();
@@ -80,7 +82,7 @@ fn array(item: &Value) -> Option<InstId> {
     if let Value::Array(id) = item { Some(*id) } else { None }
 }
 
-/// A list of lists of this length, none of which was set.
+/// List of unset lists, of this length.
 pub(super) fn of_length(cx: &LowerCtx, length: Dim) -> Result<Vec<Value>> {
     let open_length = Some(length).filter(|length| length.varies());
     let items = match open_length {
@@ -101,7 +103,7 @@ fn check(length: Dim) -> Result<()> {
     Err(Error::user(Code::TooLarge, format!("a list of {length} unlike elements; {MOST_ITEMS} are supported")))
 }
 
-/// The list in input 0 with each element for itself, if input `item` can't go into it otherwise; `None` where it can.
+/// List in input 0 as separate values, if that is needed for input `item` to become its element; `None` if it is not.
 pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<UnlikeList>> {
     let is_list = matches!(
         cx.args.get(item),
@@ -133,7 +135,7 @@ pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<UnlikeList
     }
 }
 
-/// The rows of the array of a list; `None` for those that were never set.
+/// Rows of a list's array as separate values; `None` for rows that were never set.
 pub(super) fn rows_of(b: &mut Builder, buffer: InstId) -> Vec<Option<Value>> {
     let (set, dims) = (rows_set(b, buffer), b.dims(buffer).to_vec());
     let one = |i: Dim| {
@@ -146,7 +148,7 @@ pub(super) fn rows_of(b: &mut Builder, buffer: InstId) -> Vec<Option<Value>> {
         .collect()
 }
 
-/// The rows that were written into an array of zeros at indices that are known; `None` for arrays of other origin.
+/// Row indices written into an array of zeros, if all of them are constants; `None` if the array is of other origin.
 fn rows_set(b: &Builder, buffer: InstId) -> Option<HashSet<Dim>> {
     let insts = &b.current().insts;
     let (mut set, mut open) = (HashSet::new(), vec![buffer]);
@@ -169,13 +171,13 @@ fn rows_set(b: &Builder, buffer: InstId) -> Option<HashSet<Dim>> {
     Some(set)
 }
 
-/// The index in input 1, which must be known.
+/// Index in input 1, which must be constant.
 fn index(cx: &LowerCtx) -> Result<usize> {
     let at = cx.constant_int(1)?;
     usize::try_from(at).map_err(|_| Error::user(Code::BadInputs, format!("element {at} of a list")))
 }
 
-/// The list with the element of input 2 at the index of input 1.
+/// List with input 2 stored at the index in input 1.
 pub(super) fn set(cx: &mut LowerCtx, mut list: UnlikeList, grows: bool) -> Result<Vec<Value>> {
     let at = index(cx)?;
     list.check_length()?;
@@ -191,7 +193,7 @@ pub(super) fn set(cx: &mut LowerCtx, mut list: UnlikeList, grows: bool) -> Resul
     nested(list)
 }
 
-/// The element at the index of input 1, if input 0 has each for itself and the index is known.
+/// Element at the index in input 1, if input 0 is a list of separate values and the index is constant.
 pub(super) fn get(cx: &mut LowerCtx) -> Result<Option<Value>> {
     let Value::Unlike(list) = &cx.args[0] else { return Ok(None) };
     let Ok(at) = index(cx) else { return Ok(None) };
@@ -204,7 +206,7 @@ pub(super) fn get(cx: &mut LowerCtx) -> Result<Option<Value>> {
     }
 }
 
-/// An element, or where none was set, zeros of the shape that input `i` tells.
+/// Element of a list, or zeros of the shape that input `i` gives if it was never set.
 fn item_or_zeros(cx: &mut LowerCtx, item: Option<Value>, dtype: TfType, i: usize) -> Result<Value> {
     match (item, dtype, super::fixed_shape(cx, i)) {
         (Some(item), ..) => Ok(item),
@@ -216,7 +218,7 @@ fn item_or_zeros(cx: &mut LowerCtx, item: Option<Value>, dtype: TfType, i: usize
     }
 }
 
-/// The list with the element of input 1 behind the others.
+/// List with input 1 appended.
 pub(super) fn pushed(cx: &mut LowerCtx, mut list: UnlikeList) -> Result<Vec<Value>> {
     list.check_length()?;
     check(Dim::from(list.items.len()) + 1)?;
@@ -224,7 +226,7 @@ pub(super) fn pushed(cx: &mut LowerCtx, mut list: UnlikeList) -> Result<Vec<Valu
     nested(list)
 }
 
-/// The element of input `i`, with the sizes in it that are known.
+/// Input `i` as an element, with the sizes in it that are known at compile time.
 fn known_item(cx: &mut LowerCtx, i: usize) -> Result<Option<Value>> {
     let item = cx.args.get(i).cloned();
     item.map(|item| with_known_sizes(cx.b, &item)).transpose()
@@ -236,7 +238,7 @@ fn nested(list: UnlikeList) -> Result<Vec<Value>> {
     Ok(vec![list])
 }
 
-/// The list without its last element, and that element.
+/// List without its last element, and that element.
 pub(super) fn popped(cx: &mut LowerCtx, mut list: UnlikeList) -> Result<Vec<Value>> {
     list.check_length()?;
     let Some(item) = list.items.pop() else { return Err(cx.mismatch("the list has no elements")) };
@@ -244,7 +246,7 @@ pub(super) fn popped(cx: &mut LowerCtx, mut list: UnlikeList) -> Result<Vec<Valu
     Ok(vec![Value::Unlike(list), item])
 }
 
-/// The list with as many elements.
+/// List resized to `length`.
 pub(super) fn resized(mut list: UnlikeList, length: Dim) -> Result<Vec<Value>> {
     list.check_length()?;
     check(length)?;
@@ -252,7 +254,7 @@ pub(super) fn resized(mut list: UnlikeList, length: Dim) -> Result<Vec<Value>> {
     Ok(vec![Value::Unlike(list)])
 }
 
-/// All elements one behind the other along axis 0, and how long each is there.
+/// Concatenation of all elements along axis 0, and the length of each.
 pub(super) fn concat(cx: &mut LowerCtx, list: &UnlikeList) -> Result<Vec<Value>> {
     let parts: Option<Vec<InstId>> = list.items.iter().map(|item| item.as_ref().and_then(array)).collect();
     let Some(parts) = parts.filter(|parts| !parts.is_empty()) else {
@@ -268,7 +270,7 @@ pub(super) fn concat(cx: &mut LowerCtx, list: &UnlikeList) -> Result<Vec<Value>>
     Ok(vec![Value::Array(all), Value::Array(lengths)])
 }
 
-/// An array cut along axis 0 into parts of these lengths.
+/// Splits an array along axis 0 into elements of these lengths.
 pub(super) fn split(cx: &mut LowerCtx, x: InstId, lengths: &[Dim]) -> Result<Vec<Value>> {
     check(Dim::from(lengths.len()))?;
     let whole = cx.b.dims(x).first().copied();

@@ -1,4 +1,5 @@
-//! Lists whose elements are lists or optionals of one spec, as gradients of loops keep them of loops and conditions within.
+//! Lists whose elements are lists or optionals of one spec. Gradients of loops store the lists of inner loops and the optionals
+//! of inner conditions in such lists.
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -9,24 +10,24 @@ use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 impl StructuredList {
-    /// How many elements there is room for.
+    /// Number of elements for which the list has room.
     pub fn room(&self, b: &Builder) -> Dim {
         self.parts.first().map_or(Dim::from(0), |part| part.room(b))
     }
 
-    /// How many elements there are, a scalar s32.
+    /// Number of elements, a scalar s32.
     ///
     /// # Errors
-    /// `Code::TooLarge` for more elements than arrays have.
+    /// `Code::TooLarge` above 2^31 elements.
     pub fn length(&self, b: &mut Builder) -> Result<InstId> {
         let first = self.parts.first().ok_or_else(|| Error::internal("lower", "a structured list without parts"))?;
         first.length(b)
     }
 
-    /// The list whose elements have a spec that also `item` has.
+    /// List converted to a wider element spec that includes `item`.
     ///
     /// # Errors
-    /// `DynamicShape` where there is none.
+    /// `DynamicShape` if no spec includes both.
     fn admitting(self, b: &mut Builder, item: &ValueSpec) -> Result<StructuredList> {
         let element = self.element.joined(item).ok_or_else(|| {
             let told = format!("the list `{}` gets elements of several kinds or shapes in a loop or branch", self.name);
@@ -40,7 +41,7 @@ impl StructuredList {
         cast(b, &value, &ValueSpec::Structured(from.with_element(&element)))
     }
 
-    /// The leaves of an element for this list, one for each part.
+    /// Leaves of an element, converted to this list's element spec; one for each part.
     fn leaves(&self, b: &mut Builder, item: &Value, from: &ValueSpec) -> Result<Vec<InstId>> {
         let mut leaves = Vec::new();
         spec::leaves_of(item, from, &mut leaves);
@@ -53,7 +54,7 @@ impl StructuredList {
         Ok(leaves)
     }
 
-    /// The list in which `write` changed each part by the leaf of an element.
+    /// List with each part changed by `write`, which gets the part and the corresponding leaf of `item`.
     fn with(
         self,
         cx: &mut LowerCtx,
@@ -76,13 +77,13 @@ fn not_structured() -> Error {
     Error::internal("lower", "a structured list of another spec")
 }
 
-/// A value as one of a wider spec.
+/// Value converted to a wider spec.
 fn widened(b: &mut Builder, value: &Value, to: &ValueSpec) -> Result<Value> {
     let leaves = leaves(b, value, to)?;
     Ok(to.of_leaves(b, leaves))
 }
 
-/// The leaves of a value as one of a wider spec.
+/// Leaves of a value converted to a wider spec.
 fn leaves(b: &mut Builder, value: &Value, to: &ValueSpec) -> Result<Vec<InstId>> {
     let from = ValueSpec::of(b, value);
     let mut leaves = Vec::new();
@@ -90,7 +91,7 @@ fn leaves(b: &mut Builder, value: &Value, to: &ValueSpec) -> Result<Vec<InstId>>
     spec::cast(b, &from, to, leaves, "a list")
 }
 
-/// A list as a structured one of a wider spec.
+/// List converted to a structured list of a wider spec.
 fn cast(b: &mut Builder, value: &Value, to: &ValueSpec) -> Result<StructuredList> {
     match widened(b, value, to)? {
         Value::Structured(list) => Ok(list),
@@ -98,7 +99,7 @@ fn cast(b: &mut Builder, value: &Value, to: &ValueSpec) -> Result<StructuredList
     }
 }
 
-/// A list or optional whose arrays are zeros and that is otherwise like another.
+/// List or optional like another one, with zeros in all its arrays.
 ///
 /// # Errors
 /// `Code::TooLarge` for more elements than arrays have.
@@ -113,10 +114,10 @@ pub(super) fn zeros_like(b: &mut Builder, value: &Value) -> Result<Value> {
     Ok(spec.of_leaves(b, leaves))
 }
 
-/// The sum of two lists or optionals of as many elements, array by array.
+/// Sum of two lists or optionals of equal length, array by array.
 ///
 /// # Errors
-/// `ShapeMismatch` where they are of several specs.
+/// `ShapeMismatch` if their specs differ.
 pub(super) fn sum(cx: &mut LowerCtx, x: &Value, y: &Value) -> Result<Value> {
     let (a, b) = (ValueSpec::of(cx.b, x).unknown(), ValueSpec::of(cx.b, y).unknown());
     let spec = a.joined(&b).ok_or_else(|| cx.mismatch("a sum of lists or optionals of different elements"))?;
@@ -132,7 +133,7 @@ pub(super) fn sum(cx: &mut LowerCtx, x: &Value, y: &Value) -> Result<Value> {
     Ok(spec.of_leaves(cx.b, out))
 }
 
-/// The structured list in input 0, or the one that a list of variants each for itself becomes beside an element.
+/// List in input 0 as a structured list that can hold an element of this spec; `None` if it is an ordinary list.
 fn taking(cx: &mut LowerCtx, item: &ValueSpec) -> Result<Option<StructuredList>> {
     match &cx.args[0] {
         Value::Structured(list) => Ok(Some(list.clone())),
@@ -146,7 +147,7 @@ fn taking(cx: &mut LowerCtx, item: &ValueSpec) -> Result<Option<StructuredList>>
     }
 }
 
-/// Whether a value is an element of lists of variants that consists of several arrays.
+/// Whether a value must be stored in a structured list: a list or optional, which consists of several arrays.
 fn is_element(value: Option<&Value>) -> bool {
     matches!(
         value,
@@ -156,7 +157,8 @@ fn is_element(value: Option<&Value>) -> bool {
     )
 }
 
-/// The list in input 0 with the element of input 2 at the index of input 1, where it is or becomes a structured one.
+/// Structured list in input 0 with input 2 stored at the index in input 1; `None` if the list is not and need not become
+/// structured.
 pub(super) fn set(cx: &mut LowerCtx, grows: bool) -> Result<Option<StructuredList>> {
     let Some(item) = cx.args.get(2).filter(|item| is_element(Some(item))).cloned() else { return Ok(None) };
     let item = spec::with_known_sizes(cx.b, &item)?;
@@ -175,14 +177,14 @@ pub(super) fn set(cx: &mut LowerCtx, grows: bool) -> Result<Option<StructuredLis
     list.with(cx, &item, set).map(Some)
 }
 
-/// The list in input 0 with the element of input 1 behind the others, where it is a structured one.
+/// Structured list in input 0 with input 1 appended; `None` for other lists.
 pub(super) fn pushed(cx: &mut LowerCtx) -> Result<Option<StructuredList>> {
     let (Value::Structured(list), Some(item)) = (&cx.args[0], cx.args.get(1)) else { return Ok(None) };
     let (list, item) = (list.clone(), item.clone());
     list.with(cx, &item, &mut |cx, part, leaf| part.pushed(cx.b, leaf)).map(Some)
 }
 
-/// The list in input 0 without its last element, and that element, where it is a structured one.
+/// Structured list in input 0 without its last element, and that element; `None` for other lists.
 pub(super) fn popped(cx: &mut LowerCtx) -> Result<Option<Vec<Value>>> {
     let Value::Structured(list) = &cx.args[0] else { return Ok(None) };
     let list = list.clone();
@@ -193,8 +195,8 @@ pub(super) fn popped(cx: &mut LowerCtx) -> Result<Option<Vec<Value>>> {
     Ok(Some(vec![Value::Structured(StructuredList { parts, ..list }), item]))
 }
 
-/// The element at the index of input 1, where input 0 is a structured list, or where it is one of values each for itself and the index is
-/// not known.
+/// Element at the index in input 1 of a structured list, or of a list of separate values if the index is not constant; `None`
+/// for other lists.
 pub(super) fn get(cx: &mut LowerCtx) -> Result<Option<Value>> {
     let list = match &cx.args[0] {
         Value::Structured(list) => list.clone(),
@@ -214,7 +216,7 @@ pub(super) fn get(cx: &mut LowerCtx) -> Result<Option<Value>> {
     Ok(Some(list.element.of_leaves(cx.b, leaves)))
 }
 
-/// The list with as many elements; new ones are zeros.
+/// Structured list resized to `n` elements; new ones are zeros.
 pub(super) fn resized(cx: &mut LowerCtx, list: &StructuredList, n: Dim) -> Result<Value> {
     let parts = list.parts.iter().map(|part| part.resized(cx.b, n)).collect::<Result<_>>()?;
     Ok(Value::Structured(StructuredList { parts, ..list.clone() }))

@@ -1,7 +1,7 @@
-//! Lists whose elements are RaggedTensors of one level, as `tf.map_fn` collects rows: arrays that differ in their first size alone.
+//! Lists of RaggedTensors of one level, which `tf.map_fn` collects as rows: arrays that differ in their first size alone.
 //!
-//! The elements are rows of one array, each filled up with zeros to the size of the largest. So a loop can fill such a list, whose state has
-//! fixed sizes.
+//! The elements are rows of one array, zero-padded to the size of the largest, so that loops, whose state has fixed sizes, can
+//! fill such a list.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::array::gather::take_axis;
@@ -11,13 +11,13 @@ use crate::tensor::DType;
 use std::sync::Arc;
 
 impl JaggedList {
-    /// A list of `dims[0]` elements without rows, with room for `dims[1]` rows of sizes `dims[2..]` in each.
+    /// List of `dims[0]` empty elements, each with room for `dims[1]` rows of sizes `dims[2..]`.
     pub fn empty(b: &mut Builder, dtype: DType, dims: &[Dim], name: &Arc<str>) -> JaggedList {
         let (buffer, lengths) = (b.full(dtype, dims, 0.0), b.full(DType::S32, &dims[..1], 0.0));
         JaggedList { buffer, lengths, name: name.clone() }
     }
 
-    /// The list with another element at an index, a scalar.
+    /// List with `item` stored at a scalar index.
     fn set(&self, cx: &mut LowerCtx, index: InstId, item: InstId) -> Result<JaggedList> {
         let (dims, own) = (cx.b.dims(self.buffer).to_vec(), cx.b.dims(item).to_vec());
         if own.len() + 1 != dims.len() || own[1..] != dims[2..] || cx.b.dtype(item) != cx.b.dtype(self.buffer) {
@@ -41,7 +41,7 @@ impl JaggedList {
         Ok(JaggedList { buffer, lengths, name: self.name.clone() })
     }
 
-    /// The element at an index, a scalar.
+    /// Element at a scalar index.
     ///
     /// # Errors
     /// Those of [`LowerCtx::size_within`].
@@ -72,8 +72,8 @@ impl JaggedList {
     }
 }
 
-/// The list in input 0 with the element of input 2 at the index of input 1, where the element goes into a list of this kind, or into one
-/// without elements yet at an index that only a call tells.
+/// List in input 0 with input 2 stored at the index in input 1, if the list is of this kind, or is empty and must become so
+/// because the index is not constant.
 pub(super) fn with_item(cx: &mut LowerCtx) -> Result<Option<JaggedList>> {
     let Some(Value::Ragged(RaggedValue { splits, values, is_rows: false })) = cx.args.get(2) else { return Ok(None) };
     let (levels, item) = (splits.len(), *values);
@@ -98,11 +98,11 @@ pub(super) fn with_item(cx: &mut LowerCtx) -> Result<Option<JaggedList>> {
 }
 
 impl UnlikeList {
-    /// The number of elements.
+    /// Number of elements.
     pub fn length(&self) -> Dim {
         self.open_length.unwrap_or_else(|| Dim::from(self.items.len()))
     }
-    /// Whether none of its elements was set.
+    /// Whether no element was set.
     pub fn is_unset(&self) -> bool {
         self.items.iter().all(Option::is_none)
     }

@@ -1,4 +1,4 @@
-//! Rows of an array as elements of a list, each at an index of its own.
+//! `TensorListScatter`: rows of an array become elements of a list at given indices.
 use super::{is_iota, list_for, listed, name_of, partial_shape, with_shape};
 use crate::diag::Result;
 use crate::hlo::open::InstId;
@@ -10,7 +10,8 @@ use crate::ops::{LowerCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;
 
-/// Puts rows of `tensor` into the list in input 0, which grows as far as an index asks for if it `grows`.
+/// Stores the rows of `tensor` in the list in input 0 at `indices`. With `grows`, the list is extended as far as the indices
+/// require.
 fn put_rows(cx: &mut LowerCtx, tensor: InstId, indices: InstId, grows: bool) -> Result<Vec<Value>> {
     let (dims, places) = (cx.b.dims(tensor).to_vec(), cx.b.dims(indices).to_vec());
     if dims.is_empty() || places != dims[..1] {
@@ -21,7 +22,7 @@ fn put_rows(cx: &mut LowerCtx, tensor: InstId, indices: InstId, grows: bool) -> 
     if dims[0].is_zero() {
         return listed(list);
     }
-    // the indices of all elements need no more room
+    // Indices of all elements in order need no more room.
     let is_all = is_iota(cx.b, indices) && list.count.is_none() && list.room(cx.b).is_same(dims[0]);
     if grows && !(is_all && dims[0].varies()) {
         let none = cx.b.scalar(cx.b.dtype(indices), -1.0);
@@ -30,7 +31,7 @@ fn put_rows(cx: &mut LowerCtx, tensor: InstId, indices: InstId, grows: bool) -> 
         if room == 0 || list.count.is_some() || interp::constant_value(cx.b, last).is_some() {
             list = list.holding(cx, last)?;
         } else if cx.b.carries() {
-            // a list of fixed length stays one, and calls fail that ask for more
+            // A list of fixed length keeps it; a call whose indices exceed it fails.
             let needed = add_scalar(cx.b, last, 1.0);
             cx.clamp_checked(needed, room);
         } else {
@@ -42,13 +43,13 @@ fn put_rows(cx: &mut LowerCtx, tensor: InstId, indices: InstId, grows: bool) -> 
     listed(ListValue { buffer, elements: CommonElement::Any, ..list })
 }
 
-/// Rows put into a list that there is.
+/// Lowers `TensorListScatterIntoExistingList`.
 pub fn into_existing(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (tensor, indices) = (cx.arg(1)?, cx.arg(2)?);
     put_rows(cx, tensor, indices, true)
 }
 
-/// A new list of rows, of as many elements as the node says, or with the last index as its last element.
+/// Lowers `TensorListScatter`: a new list of the length that the node gives, or up to the largest index.
 pub fn new(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (tensor, indices) = (cx.arg(0)?, cx.arg(1)?);
     let count = if cx.args.len() > 3 { cx.constant_int(3)? } else { -1 };

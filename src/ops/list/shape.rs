@@ -1,4 +1,4 @@
-//! Shapes of TensorLists: what a handle holds goes with it as its element.
+//! Shape functions of the TensorList ops. Facts about a list's elements are attached to its handle.
 use crate::diag::Result;
 use crate::graph::TfType;
 use crate::ops::ShapeCtx;
@@ -7,7 +7,7 @@ use crate::ops::shape::{S32, S64};
 use crate::ops::symbols::{InferredDim, Why};
 use std::sync::Arc;
 
-/// Elements of the list in input 0; ones of any shape where they are not known.
+/// Element facts of the list in input 0; unknown ones if its handle has none.
 fn list(cx: &mut ShapeCtx) -> Result<ElementSpec> {
     match &cx.arg(0)?.element {
         Some(element) => Ok((**element).clone()),
@@ -28,7 +28,7 @@ fn handle(element: ElementSpec) -> Result<Vec<Fact>> {
     Ok(vec![Fact::handle(TfType::Variant, element)])
 }
 
-/// A list of `length` elements of the shape that input 0 tells.
+/// Facts about a list of `length` elements of the shape that input 0 gives.
 fn of_length(cx: &mut ShapeCtx, length: InferredInt) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(0)?;
     let open = dims.fixed().is_none();
@@ -60,7 +60,7 @@ pub(super) fn from_tensor(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     })
 }
 
-/// The shape of all elements where input `i` is one more: elements may be unlike.
+/// Element shape of a list after input `i` is stored in it, as elements may differ in shape.
 fn with_item(cx: &mut ShapeCtx, before: &ElementSpec, item: Dims, i: usize) -> Dims {
     if before.open {
         return item;
@@ -83,7 +83,7 @@ pub(super) fn set_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     handle(ElementSpec { dims, length, open: false, ..before })
 }
 
-/// The shape of the rows of input `i`; `told` where its rank is not known.
+/// Shape of the rows of input `i`; `told` if its rank is not known.
 fn rows_of(cx: &mut ShapeCtx, i: usize, told: Dims) -> Result<Dims> {
     match cx.ranked(i)?.as_deref() {
         Some([_, rest @ ..]) => Ok(Dims::ranked(rest)),
@@ -111,7 +111,7 @@ pub(super) fn into_existing(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     handle(ElementSpec { dims, length: InferredInt::Unknown, open: false, ..before })
 }
 
-/// The shape of an element, with what input `i` tells.
+/// Element facts of the list in input 0, merged with the shape that input `i` gives.
 fn element(cx: &mut ShapeCtx, i: usize) -> Result<ElementSpec> {
     let list = list(cx)?;
     let told = cx.shape_of_value(i)?;
@@ -128,7 +128,7 @@ pub(super) fn get_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.one_output(item_type(cx, &list), list.dims)
 }
 
-/// An array of `first` elements of the list.
+/// Facts about an array with leading dimensions `first` and elements of the list behind them.
 fn rows(cx: &mut ShapeCtx, first: &[InferredDim], list: ElementSpec) -> Result<Vec<Fact>> {
     let dims = match list.dims.as_ranked() {
         Some(dims) => [first, dims].concat().into(),

@@ -1,4 +1,4 @@
-//! Sums of lists, which gradients of lists that are read several times are.
+//! Sums of lists, which occur as gradients of lists that are read several times.
 use super::heterogeneous_lists::rows_of;
 use super::nesting;
 use crate::diag::Result;
@@ -6,10 +6,10 @@ use crate::graph::TfType;
 use crate::ops::value::{ListValue, UnlikeList};
 use crate::ops::{LowerCtx, Value};
 
-/// The sum of the lists that the inputs are.
+/// Sum of all inputs, which are lists.
 ///
 /// # Errors
-/// `ShapeMismatch` for lists of several lengths or elements.
+/// `ShapeMismatch` for lists of different lengths or element shapes.
 pub fn of_all(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut sum = cx.args[0].clone();
     for i in 1..cx.args.len() {
@@ -19,7 +19,7 @@ pub fn of_all(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![sum])
 }
 
-/// The sum of lists of one length and element shape; a list without a shape holds zeros.
+/// Sum of two lists of equal length and element shape; a list without an element shape counts as zeros.
 fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
     Ok(match (x, y) {
         (Value::Array(x), Value::Array(y)) if cx.b.shape(x).same(cx.b.shape(y)) => Value::Array(cx.b.add(x, y)),

@@ -1,8 +1,9 @@
-//! A perfect hash function: each of the given keys has a slot of its own, found with two multiplications and one look at a small array.
+//! Perfect hashing: each of the given keys gets a slot of its own, found with two multiplications and one access to a small
+//! array.
 //!
-//! Keys are mixed to 64 bits that tell them apart. Some of the bits say in which bucket a key is, others where it would lie and by how
-//! much it moves: a bucket's displacement is the number of moves after which all its keys lie in free slots. Buckets of most keys are
-//! placed first. Source: Belazzougui, Botelho, Dietzfelbinger, "Hash, displace, and compress", ESA 2009; the mixing is the finalizer of
+//! A key is mixed to 64 bits. Some of the bits select a bucket; others give a start slot and a step. The displacement of a
+//! bucket is the number of steps after which all its keys lie in free slots. Buckets with the most keys are placed first.
+//! Source: Belazzougui, Botelho, Dietzfelbinger, "Hash, displace, and compress", ESA 2009; the mixing is the finalizer of
 //! SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 use crate::diag::Result;
 use crate::hlo::open::InstId;
@@ -11,33 +12,33 @@ use crate::ops::array::gather::take_axis;
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
-/// A table has no more keys.
+/// Largest number of keys of a table.
 const MOST_KEYS: usize = 1 << 24;
-/// Keys in a bucket on average.
+/// Average number of keys in a bucket.
 const IN_BUCKET: usize = 4;
-/// Other functions are tried where one places not all keys.
+/// Number of seeds tried before construction fails, as a seed may not place all keys.
 const MOST_SEEDS: u64 = 64;
-/// The factors and shifts of the mixing.
+/// Shifts and factors of the mixing function.
 const MIX: [(u32, u64); 2] = [(30, 0xbf58_476d_1ce4_e5b9), (27, 0x94d0_49bb_1331_11eb)];
-/// The shift behind them.
+/// Final shift of the mixing function.
 const LAST_SHIFT: u32 = 31;
-/// The first bit of those that say where a key would lie; those of its bucket are the lowest.
+/// Lowest bit of the start slot in a mixed key; the bucket is in the lowest bits.
 const START: u32 = 24;
-/// The first bit of those that say by how much it moves.
+/// Lowest bit of the step in a mixed key.
 const STEP: u32 = 40;
 
-/// A function from a set of keys to slots.
+/// Perfect hash function from a set of keys to slots.
 #[derive(Debug, PartialEq)]
 pub struct PerfectHash {
     seed: u64,
-    /// How many moves the keys of each bucket make; a power of two of buckets.
+    /// Displacement of each bucket; the number of buckets is a power of two.
     displacements: Vec<u32>,
-    /// The key, by number, that lies in each slot; a power of two of slots. Where none does it is key 0, which lies elsewhere, so that
-    /// nothing that is looked up there equals it.
+    /// Index of the key in each slot; the number of slots is a power of two. An empty slot has index 0, a key whose own slot is
+    /// elsewhere, so that no key looked up in the empty slot compares equal.
     slots: Vec<u32>,
 }
 
-/// The keys as 64 bits, those with a sign extended.
+/// Keys as 64-bit words, sign-extended if signed.
 pub fn bits(keys: &Tensor) -> Vec<u64> {
     (0..keys.len()).map(|i| keys.get_i64(i).map_or(0, |k| k as u64)).collect()
 }
@@ -50,14 +51,14 @@ fn mixed(key: u64, seed: u64) -> u64 {
     x ^ (x >> LAST_SHIFT)
 }
 
-/// The slot among `slots` of a key that was mixed to `x`, after `moves`.
+/// Slot, of `slots`, of a key mixed to `x`, after `moves` steps.
 fn slot(x: u64, moves: u64, slots: usize) -> usize {
     let step = (x >> STEP) | 1;
     ((x >> START).wrapping_add(moves.wrapping_mul(step)) & (slots as u64 - 1)) as usize
 }
 
 impl PerfectHash {
-    /// A function for these keys, which differ; `None` where there are none. Errors: what is wrong with the keys.
+    /// Perfect hash function for distinct keys; `None` if there are none. The error describes what is wrong with the keys.
     pub fn new(keys: &[u64]) -> Result<Option<PerfectHash>, String> {
         if keys.is_empty() {
             return Ok(None);
@@ -97,7 +98,7 @@ impl PerfectHash {
         Some(PerfectHash { seed, displacements, slots })
     }
 
-    /// `s32`, shaped as `keys`: the slot that each key has if it is one of the set, and any other slot else.
+    /// Slot of each key if it is in the set, else any slot; `s32` of the shape of `keys`.
     pub fn slot(&self, cx: &mut LowerCtx, keys: InstId) -> Result<InstId> {
         let dims = cx.b.dims(keys).to_vec();
         let number = |cx: &mut LowerCtx, n: u64| {
@@ -140,7 +141,7 @@ impl PerfectHash {
         Ok(cx.b.convert(place, DType::S32))
     }
 
-    /// The rows of an array, one a key, by slot.
+    /// Rows of a table, one per key, rearranged by slot.
     pub fn spread(&self, rows: &Tensor) -> Tensor {
         let count = rows.dims.first().copied().unwrap_or(1).max(1);
         let size = rows.bytes.len() / count as usize;

@@ -1,8 +1,8 @@
-//! `lookup_ops.cc`: tables from integers to numbers.
+//! `lookup_ops.cc`: lookup tables from integers to numbers.
 //!
-//! `import` finds what a table is filled with and writes it to the nodes that give its handle, as the attributes [`KEYS`] and [`VALUES`].
-//! A table that no call changes is a constant of the code: looking something up is a perfect hash function ([`hash`]) and a gather. One that
-//! calls change is state ([`mutable`]).
+//! `import` finds the initial contents of a table, and attaches them to the nodes that give its handle, as attributes [`KEYS`]
+//! and [`VALUES`]. A table that no call changes is a constant of the code; a lookup is a perfect hash function ([`hash`]) and a
+//! gather. A table that calls change is state ([`mutable`]).
 mod hash;
 mod mutable;
 mod order;
@@ -61,27 +61,27 @@ pub const ROWS: &[&[OpRow]] = &[&[
 const FILLS: &str = "integers to numbers, where the file fills a table before any call";
 const CHANGES: &str = "integers to numbers, up to a number of keys (`--bound`)";
 
-/// A table whose contents are known.
+/// A lookup table with constant contents.
 #[derive(Debug, PartialEq)]
 pub struct Table {
-    /// The name of the node of its handle.
+    /// Name of the node that gives its handle.
     name: String,
-    /// Keys of the table, each once.
+    /// Distinct keys.
     keys: Tensor,
-    /// A value for each key.
+    /// Value of each key.
     values: Tensor,
-    /// Keys and values in the order in which TensorFlow lists them, for a table that calls may change.
+    /// Keys and values in the order in which TensorFlow exports them, for a table of a mutable type.
     listed: Option<TableContents>,
-    /// Where a key is; `None` for a table that holds nothing.
+    /// Perfect hash function of the keys; `None` for an empty table.
     hash: Option<PerfectHash>,
 }
 
-/// Whether a node changes a table.
+/// Whether a node changes a lookup table.
 pub fn changes_table(node: &Node) -> bool {
     ROWS.iter().flat_map(|rows| rows.iter()).any(|row| !row.writes.is_empty() && row.name == &*node.op)
 }
 
-/// The table that a node gives the handle of.
+/// Lowers an op that gives the handle of a table.
 fn handle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let of = |name: &str| cx.required(cx.node.tf_type(name), name);
     for (name, t) in [("key_dtype", of("key_dtype")?), ("value_dtype", of("value_dtype")?)] {
@@ -108,8 +108,8 @@ fn handle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 impl Table {
-    /// A table of these keys. A mutable table that is given a key twice keeps the last value; TensorFlow refuses to fill one that is
-    /// not with different values of one key.
+    /// Table with these keys and values. Of a repeated key a mutable table keeps the last value; any other table must not have
+    /// different values for one key, as in TensorFlow.
     fn new(cx: &LowerCtx, keys: &Tensor, values: &Tensor) -> Result<Table> {
         let n = keys.len();
         if keys.dims.first() != Some(&(n as u64)) || values.dims.first() != keys.dims.first() {
@@ -152,7 +152,7 @@ impl Table {
     }
 }
 
-/// The keys that mark empty and deleted places of a dense table: what it is saved as has these places, too.
+/// Keys that mark empty and deleted buckets of a dense hash table; such buckets are saved with the table.
 fn marks(cx: &LowerCtx) -> Result<Vec<u64>> {
     let mut marks = Vec::new();
     for i in 0..cx.args.len() {
@@ -161,7 +161,7 @@ fn marks(cx: &LowerCtx) -> Result<Vec<u64>> {
     Ok(marks)
 }
 
-/// The table whose handle is input 0.
+/// Constant table whose handle is input 0.
 fn table(cx: &LowerCtx) -> Result<Arc<Table>> {
     match cx.args.first() {
         Some(Value::Table(table)) => Ok(table.clone()),
@@ -172,7 +172,8 @@ fn table(cx: &LowerCtx) -> Result<Arc<Table>> {
     }
 }
 
-/// The value of each key, and what stands for it where there is none: one for all keys, or one for each.
+/// Lowers `LookupTableFind`: the value of each key, or the default if the key is missing. The default is one value for all
+/// keys, or one for each.
 ///
 /// Shapes: `keys [k..]`, values of the table `[n, v..]`, `default_value [v..]` or `[k.., v..]` -> `[k.., v..]`.
 fn find(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -216,7 +217,7 @@ fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(n)
 }
 
-/// A change of the table whose handle is input 0, if it is one that calls may change.
+/// Applies a change to the table whose handle is input 0, if calls may change that table.
 fn change(
     cx: &mut LowerCtx,
     f: impl FnOnce(&mut LowerCtx, mutable::TableId) -> Result<Vec<Value>>,
@@ -227,7 +228,7 @@ fn change(
     }
 }
 
-/// Error for an op that changes a table of constants: what fills it before any call is known from the file, and a call can't change it.
+/// Error for an op that changes a constant table: its contents come from the file, and a call cannot change them.
 fn unchangeable(cx: &LowerCtx) -> Error {
     let told = format!("{} changes a table that is a constant of the code", cx.node.op);
     Error::user(Code::VariableAssigned, told)
@@ -257,7 +258,8 @@ fn export_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok([keys, values].concat())
 }
 
-/// One value a key. A default that is no scalar may be one value, or one for each key.
+/// Shape function of `LookupTableFind`: one value per key. The rank is unknown for a default that is not a scalar, as that may
+/// be one value or one for each key.
 fn find_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let scalar = cx.dims(2)?.as_ranked().is_some_and(<[InferredDim]>::is_empty);
     let dims = if scalar { cx.dims(1)? } else { cx.unranked(Why::NoShapeFunction) };

@@ -1,7 +1,7 @@
-//! Tables that calls change: keys, a value for each of them and their number as variables, with room for as many keys as the caller allows.
+//! Tables that calls change. Keys, values and their number are variables, with room for as many keys as the caller allows.
 //!
-//! The keys are a list in TensorFlow's order ([`super::order`]), so that exporting them gives it. Finding a key compares it with all of them;
-//! adding and removing goes key by key. A call that adds more keys than there is room for fails.
+//! The keys are kept in TensorFlow's order ([`super::order`]), the order of an export. A lookup compares a key with all keys;
+//! insertion and removal process one key at a time. A call that inserts more keys than there is room for fails.
 use super::hash::bits;
 use super::order::{self, BUCKETS};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -16,7 +16,7 @@ use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
 
-/// Contents of a table before any call.
+/// Initial contents of a mutable table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableContents {
     keys: Tensor,
@@ -24,10 +24,11 @@ pub struct TableContents {
     buckets: u64,
 }
 
-/// Initial contents of the table whose handle `node` gives, with values of sizes `row`; nothing of `marks` is a key.
+/// Initial contents of the table whose handle `node` gives, with values of sizes `row`; keys in `marks` are bucket markers and
+/// not entries.
 ///
 /// # Errors
-/// `Code::BadGraph` where keys and values do not belong together.
+/// `Code::BadGraph` if keys and values do not match.
 pub fn table_contents(node: &Node, row: &[u64], marks: &[&Tensor]) -> Result<TableContents> {
     let dtype = |name: &str| {
         let found = node.tf_type(name).and_then(crate::graph::TfType::dtype);
@@ -74,15 +75,15 @@ pub fn table_contents(node: &Node, row: &[u64], marks: &[&Tensor]) -> Result<Tab
 }
 
 impl TableContents {
-    /// How many keys there are.
+    /// Number of keys.
     pub fn count(&self) -> usize {
         self.keys.len()
     }
-    /// The keys, in the order in which TensorFlow lists them, and their values.
+    /// Keys in TensorFlow's export order, and their values.
     pub fn constants(&self) -> [Tensor; 2] {
         [self.keys.clone(), self.values.clone()]
     }
-    /// The variables of a table that holds this, by what they are, with room for `room` keys, not less than there are.
+    /// Variables of a table with these contents, named by their purpose, with room for `room` keys.
     pub fn parts(&self, room: u64) -> [(&'static str, Tensor); 3] {
         let grown = |t: &Tensor| {
             let dims = [&[room], &t.dims[1..]].concat();
@@ -96,24 +97,24 @@ impl TableContents {
     }
 }
 
-/// A table of the store, by the number of its first variable.
+/// A table in the store, identified by the index of its first variable.
 #[derive(Clone, Copy)]
 pub struct TableId(usize);
 
 /// Contents of a table at one point of the lowering.
 #[derive(Clone, Copy)]
 struct TableState {
-    /// `[room]`, of which the first `count` count.
+    /// `[room]`: keys, of which the first `count` are valid.
     keys: InstId,
-    /// `[room, r..]`.
+    /// `[room, r..]`: values.
     values: InstId,
-    /// `s32[]`, the number of keys.
+    /// `s32[]`: number of keys.
     count: InstId,
-    /// `u64[]`, the number of hash buckets; 0 where the order of the keys does not show.
+    /// `u64[]`: number of hash buckets, which determines the key order; 0 if that order is never observed.
     buckets: InstId,
 }
 
-/// The table that calls change whose handle is input 0.
+/// Mutable table whose handle is input 0.
 pub fn table(cx: &LowerCtx) -> Option<TableId> {
     match cx.args.first() {
         Some(Value::Variable(id)) if cx.store.is_table(*id) => Some(TableId(*id)),
@@ -122,7 +123,7 @@ pub fn table(cx: &LowerCtx) -> Option<TableId> {
 }
 
 impl TableId {
-    /// The table's contents here.
+    /// Current contents of the table.
     fn held(self, cx: &mut LowerCtx) -> Result<TableState> {
         let [keys, values, size] = [0, 1, 2].map(|part| cx.store.read(self.0 + part));
         let size = size?;
@@ -134,7 +135,7 @@ impl TableId {
         let (count, buckets) = (cx.b.convert(count, DType::S32), cx.b.convert(buckets, DType::U64));
         Ok(TableState { keys: keys?, values: values?, count, buckets })
     }
-    /// Gives the table these contents.
+    /// Stores new contents of the table.
     fn set(self, cx: &mut LowerCtx, held: TableState) -> Result<()> {
         let numbers = [held.count, held.buckets].map(|x| {
             let x = cx.b.convert(x, DType::S64);
@@ -150,7 +151,7 @@ impl TableId {
     fn is_dense(self, cx: &LowerCtx) -> bool {
         !cx.store.marker_keys(self.0).is_empty()
     }
-    /// Keys of input 1 as a vector, which must be of the table's type and, in a dense table, no marks of places.
+    /// Keys in input 1 as a vector. They must be of the table's type, and not be bucket markers of a dense table.
     fn keys(self, cx: &mut LowerCtx) -> Result<InstId> {
         let keys = cx.arg(1)?;
         let own = cx.store.dtype_and_dims(self.0).map(|(dtype, _)| dtype);
@@ -169,7 +170,7 @@ impl TableId {
     }
 }
 
-/// Keys as 64 bits, those with a sign extended.
+/// Keys as 64-bit words, sign-extended if signed.
 fn word(b: &mut Builder, keys: InstId) -> InstId {
     let wide = if b.dtype(keys).is_signed() { b.convert(keys, DType::S64) } else { keys };
     b.convert(wide, DType::U64)
@@ -185,26 +186,27 @@ impl TableState {
     fn of([keys, values, count, buckets]: [InstId; 4]) -> TableState {
         TableState { keys, values, count, buckets }
     }
-    /// The places of keys, `s32[room]`.
+    /// Positions of the keys, `s32[room]`.
     fn places(&self, b: &mut Builder) -> InstId {
         let room = self.room(b);
         b.iota(DType::S32, &[Dim::from(room)], 0)
     }
-    /// Whether each place holds `key`.
+    /// Whether each position holds `key`, `pred[room]`.
     fn holds(&self, b: &mut Builder, key: InstId) -> InstId {
         let places = self.places(b);
         let is_used = b.compare(Direction::Lt, places, self.count);
         let is_it = b.compare(Direction::Eq, self.keys, key);
         b.binary(ScalarOp::And, is_used, is_it)
     }
-    /// The first place of which `mask` holds; `room` where there is none.
+    /// First position at which `mask` is true; `room` if there is none.
     fn first(&self, b: &mut Builder, mask: InstId) -> InstId {
         let (places, room) = (self.places(b), self.room(b) as f64);
         let (behind, none) = (b.full_like(places, room), b.scalar(DType::S32, room));
         let places = b.select(mask, places, behind);
         b.reduce(places, none, ScalarOp::Minimum, &[0])
     }
-    /// The table with `key` and its value at the place where TensorFlow lists it; as it is where `grows` is false. The table has no such key.
+    /// Contents with `key` and its value inserted at the position where TensorFlow lists it; unchanged if `grows` is false. The
+    /// table must not contain the key.
     fn inserted(&self, b: &mut Builder, key: InstId, row: InstId, grows: InstId, listing: Listing) -> TableState {
         let room = self.room(b);
         let (none, behind) = (b.scalar(DType::S32, 0.0), b.scalar(DType::S32, room as f64));
@@ -231,16 +233,16 @@ impl TableState {
     }
 }
 
-/// Where a new key is listed.
+/// Position at which a new key is inserted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Listing {
-    /// Behind all others.
+    /// Behind all other keys.
     AtEnd,
     /// At the front of its hash bucket.
     ByBucket,
 }
 
-/// Elements along the first axis, one place further from place `at` on, where `new` stands then; the last is lost.
+/// Array with `new` inserted at position `at` of the first axis; the elements behind move by one, and the last one is dropped.
 fn with_row(b: &mut Builder, x: InstId, new: InstId, at: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let (first, most) = (b.slice_axis(x, 0, Dim::from(0), Dim::from(1)), b.slice_axis(x, 0, Dim::from(0), dims[0] - 1));
@@ -252,7 +254,7 @@ fn with_row(b: &mut Builder, x: InstId, new: InstId, at: InstId) -> InstId {
     b.select(is_before, x, rest)
 }
 
-/// Elements along the first axis without that at place `at`; as they are where there is no such place.
+/// Array without element `at` of the first axis; unchanged if there is no such element.
 fn without_row(b: &mut Builder, x: InstId, at: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let (most, last) = (b.slice_axis(x, 0, Dim::from(1), dims[0]), b.slice_axis(x, 0, dims[0] - 1, dims[0]));
@@ -262,7 +264,7 @@ fn without_row(b: &mut Builder, x: InstId, at: InstId) -> InstId {
     b.select(is_before, x, moved)
 }
 
-/// Element `i` of the first axis of an array, which has one more than are counted.
+/// Element `i` along the first axis of an array that has an extra element at its end.
 fn element(b: &mut Builder, x: InstId, i: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let zero = b.scalar(DType::S32, 0.0);
@@ -271,14 +273,14 @@ fn element(b: &mut Builder, x: InstId, i: InstId) -> InstId {
     b.reshape(one, &dims[1..])
 }
 
-/// The state of a loop over some keys with its round in front.
+/// State of a loop over keys, with the iteration number in front.
 struct Rounds {
     parts: Vec<InstId>,
 }
 
 impl Rounds {
-    /// Runs `step` `count` times, or for as long as a counter is below part `end` of the state; it gets the round and the state, and gives
-    /// the state's first parts.
+    /// Emits a loop that runs `step` `count` times, or while a counter is below element `end` of the state. `step` gets the
+    /// iteration number and the state, and returns the first elements of the new state.
     fn run(
         self,
         b: &mut Builder,
@@ -312,13 +314,13 @@ impl Rounds {
     }
 }
 
-/// Where a loop over keys ends.
+/// Termination condition of a loop over keys.
 enum End {
     After(Dim),
     At(usize),
 }
 
-/// The table with more buckets where it `grows` beyond them: its keys, added to an empty one in their order.
+/// Contents with more buckets if `grows` exceeds them: the keys, inserted into an empty table in their order.
 fn rehashed(b: &mut Builder, held: TableState, grows: InstId) -> TableState {
     let (none, next) = (b.scalar(DType::S32, 0.0), b.convert(held.count, DType::U64));
     let is_full = b.compare(Direction::Ge, next, held.buckets);
@@ -342,7 +344,7 @@ fn rehashed(b: &mut Builder, held: TableState, grows: InstId) -> TableState {
     TableState::of([end[0], end[1], end[2], end[3]])
 }
 
-/// One element more along the first axis, so that there is one to read where there are none.
+/// Array with an extra zero element along the first axis, so that an empty array can be indexed.
 fn with_one_more(b: &mut Builder, x: InstId) -> InstId {
     let zero = b.scalar(b.dtype(x), 0.0);
     let mut dims = vec![PadDim::default(); b.rank(x)];
@@ -350,7 +352,7 @@ fn with_one_more(b: &mut Builder, x: InstId) -> InstId {
     b.pad(x, zero, &dims)
 }
 
-/// Adds keys, or gives those that are there another value: in a table that was emptied before, if so.
+/// Lowers insertion and import: adds keys, or replaces the values of existing ones; an import first empties the table.
 ///
 /// Shapes: `keys [k..]`, `values [k.., r..]`, values of the table `[room, r..]`.
 pub fn insert(cx: &mut LowerCtx, id: TableId, is_import: bool) -> Result<Vec<Value>> {
@@ -387,7 +389,7 @@ pub fn insert(cx: &mut LowerCtx, id: TableId, is_import: bool) -> Result<Vec<Val
     Ok(vec![])
 }
 
-/// The table with a value for a key, and 1 if there was no room for the key, else 0.
+/// Contents with the value of a key set, and 1 if there was no room for the key, else 0.
 fn put(b: &mut Builder, held: TableState, key: InstId, row: InstId, listing: Listing) -> (TableState, InstId) {
     let room = b.scalar(DType::S32, held.room(b) as f64);
     let is_it = held.holds(b, key);
@@ -408,7 +410,7 @@ fn put(b: &mut Builder, held: TableState, key: InstId, row: InstId, listing: Lis
     (after, b.convert(fails, DType::S32))
 }
 
-/// Takes keys out; those that are not there are passed over.
+/// Lowers removal of keys; missing ones are ignored.
 pub fn remove(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
     let keys = id.keys(cx)?;
     let held = id.held(cx)?;
@@ -430,7 +432,7 @@ pub fn remove(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
     Ok(vec![])
 }
 
-/// The value of each key, and `default` where there is none.
+/// Lowers a lookup: the value of each key, or `default` if the key is missing.
 ///
 /// Shapes: `keys [k..]`, `default [r..]` or `[k.., r..]` -> `[k.., r..]`.
 pub fn find(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
@@ -468,14 +470,14 @@ pub fn find(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The number of keys.
+/// Lowers the size of a table: its number of keys.
 pub fn size(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
     let count = id.held(cx)?.count;
     let count = cx.b.convert(count, DType::S64);
     cx.one_output(count)
 }
 
-/// All keys and their values, in TensorFlow's order.
+/// Lowers an export: all keys and their values, in TensorFlow's order.
 pub fn export(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
     if id.is_dense(cx) {
         return Err(

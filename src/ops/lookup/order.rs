@@ -1,18 +1,18 @@
-//! The order in which TensorFlow's tables list their keys: that of `std::unordered_map` of libstdc++.
+//! Iteration order of TensorFlow's hash tables: that of `std::unordered_map` of libstdc++.
 //!
-//! All keys are one list, and those of one hash bucket stand together in it. A new key goes to the front of its bucket, or to the front of
-//! the list where its bucket is empty. Where keys outnumber buckets there are more buckets, to which the keys are added in the order of the
-//! list. A key is its own hash, as 64 bits. Source: measured with TensorFlow 2.21; the numbers of buckets are primes of libstdc++'s
-//! `_Prime_rehash_policy`, each the first of its list that is at least twice the one before.
+//! All keys form one list, in which the keys of a bucket are adjacent. A new key goes to the front of its bucket, or to the
+//! front of the list if its bucket is empty. When keys outnumber buckets, the table is rehashed: the keys are inserted into
+//! more buckets, in list order. A key is its own hash, as 64 bits. Source: measured with TensorFlow 2.21; the bucket counts are
+//! primes of libstdc++'s `_Prime_rehash_policy`, each the first at least twice as large as the one before.
 use std::collections::HashMap;
 
-/// Numbers of buckets, in the order in which a table grows.
+/// Bucket counts, in the order in which a table grows.
 pub const BUCKETS: [u64; 22] = [
     13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043, 85229, 172_933, 351_061, 712_697, 1_447_153,
     2_938_679, 5_967_347, 12_117_689, 24_607_243, 49_969_847,
 ];
 
-/// The positions of `keys`, which differ, in the list of a table to which they are added one by one, and the number of buckets then.
+/// Positions of distinct `keys` in iteration order after inserting them one by one, and the bucket count then.
 pub fn listed(keys: &[u64]) -> (Vec<usize>, u64) {
     let mut buckets = 0;
     let mut list: Vec<usize> = Vec::new();
@@ -27,7 +27,7 @@ pub fn listed(keys: &[u64]) -> (Vec<usize>, u64) {
     (list, buckets)
 }
 
-/// The list of keys that are added in this order to an empty table of so many buckets.
+/// Iteration order of keys inserted in this order into an empty table with `buckets` buckets.
 fn added(keys: &[u64], order: &[usize], buckets: u64) -> Vec<usize> {
     let mut members: HashMap<u64, Vec<usize>> = HashMap::new();
     let mut seen = Vec::new();

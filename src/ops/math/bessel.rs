@@ -1,6 +1,6 @@
 //! Modified Bessel functions of the first kind, orders 0 and 1.
 //!
-//! Source: Cephes's Chebyshev series for `i0e` and `i1e`; singles take the digits of the doubles' series that they can hold.
+//! Source: Cephes's Chebyshev series for `i0e` and `i1e`; f32 uses only the terms of the f64 series that it can represent.
 use super::expr::{ArrayExpr, wide_formula};
 use crate::diag::Result;
 use crate::ops::row::op;
@@ -19,7 +19,7 @@ pub const ROWS: &[OpRow] = &[
     op("BesselI1",  "x -> y", |cx| float(cx, FLOATS, |[x]| i1e(x) * x.abs().exp())).pointwise().dtypes(FLOATS),
 ];
 
-/// A function of one float, whose type must be among those that `types` names.
+/// Lowers a function of one float array, whose type must be among those that `types` names.
 pub(super) fn float(
     cx: &mut LowerCtx,
     types: &str,
@@ -34,7 +34,8 @@ pub(super) fn float(
     cx.one_output(y)
 }
 
-/// Series for arguments up to 8, the highest order first; a single needs the last `singles` of each.
+/// Chebyshev series of one function, for arguments up to 8 and beyond, highest order first; f32 uses the last `singles` terms
+/// of each.
 struct Series {
     near: &'static [f64],
     near_singles: usize,
@@ -54,7 +55,7 @@ impl Series {
     }
 }
 
-/// A Chebyshev series by Clenshaw's recurrence, half the first coefficient counted.
+/// Chebyshev series by Clenshaw's recurrence; the first coefficient counts half.
 pub(super) fn chebyshev<'s, 'b>(x: ArrayExpr<'s, 'b>, coefficients: &[f64]) -> ArrayExpr<'s, 'b> {
     let zero = x.number(0.0);
     let (mut b0, mut b1, mut b2) = (zero, zero, zero);
@@ -79,7 +80,7 @@ pub(super) fn i1e<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     (near * a).when(a.le(8.0), far) * x.apply(ScalarOp::Sign)
 }
 
-/// Of `i0e`.
+/// Chebyshev series of `i0e`.
 const I0: Series = Series {
     near: &[
         -4.415_341_646_479_339_5e-18,
@@ -144,7 +145,7 @@ const I0: Series = Series {
     far_singles: 7,
 };
 
-/// Of `i1e`.
+/// Chebyshev series of `i1e`.
 const I1: Series = Series {
     near: &[
         2.777_914_112_761_046_4e-18,

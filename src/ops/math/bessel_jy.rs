@@ -1,7 +1,7 @@
 //! Bessel functions of the first and the second kind, orders 0 and 1.
 //!
-//! Source: Cephes. Singles: a polynomial up to 2, and modulus and phase beyond; doubles: quotients of polynomials up to 5, and Hankel's
-//! expansion beyond.
+//! Source: Cephes. f32: a polynomial up to 2, modulus and phase beyond. f64: rational functions up to 5, Hankel's expansion
+//! beyond.
 use super::bessel::float;
 use super::bessel_tables::{
     J0_NEAR, J0_OVER, J0_UNDER, J1_NEAR, J1_OVER, J1_UNDER, MODULUS_0, MODULUS_1, P0_OVER, P0_UNDER, P1_OVER, P1_UNDER,
@@ -26,20 +26,20 @@ pub const ROWS: &[OpRow] = &[
     op("BesselY1", "x -> y", |cx| float(cx, FLOATS, |[x]| y1(x))).pointwise().dtypes(FLOATS),
 ];
 
-/// The tables of one order.
+/// Coefficients for the Bessel functions of one order.
 struct Order {
-    /// Modulus times √x in 1/x, and phase times x in 1/x², of singles.
+    /// For f32: modulus times √x in 1/x, and phase times x in 1/x².
     modulus: &'static [f64],
     phase: &'static [f64],
-    /// Hankel's two quotients in 25/x², of doubles.
+    /// For f64: Hankel's two rational functions in 25/x².
     p: [&'static [f64]; 2],
     q: [&'static [f64]; 2],
-    /// How far the phase lies behind x.
+    /// Phase lag relative to x.
     shift: f64,
 }
 
 impl Order {
-    /// J (`is_second` false) or Y of large arguments.
+    /// J (`is_second` false) or Y for large arguments.
     fn far<'s, 'b>(&self, x: ArrayExpr<'s, 'b>, is_second: bool) -> ArrayExpr<'s, 'b> {
         if x.dtype() != DType::F64 {
             let inverse = 1.0 / x;
@@ -60,7 +60,7 @@ fn quotient<'s, 'b>(z: ArrayExpr<'s, 'b>, over: &[f64], under: &[f64]) -> ArrayE
     z.polynomial(over) / z.polynomial(under)
 }
 
-/// The last argument of which the near formula is taken.
+/// Largest argument for which the near formula is used.
 fn limit(x: ArrayExpr) -> f64 {
     if x.dtype() == DType::F64 { 5.0 } else { 2.0 }
 }
@@ -101,7 +101,7 @@ fn y0<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     near.except(x.le(0.0), f64::NEG_INFINITY).when(x.le(limit(x)), ORDER_0.far(x, true))
 }
 
-/// At 0 singles are NaN, as TensorFlow's are, and doubles -∞.
+/// Y1. At 0 the result is NaN for f32, as in TensorFlow, and -∞ for f64.
 fn y1<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let z = x * x;
     let logarithm = (j1(x) * x.ln() - 1.0 / x) * FRAC_2_PI;
@@ -113,7 +113,7 @@ fn y1<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     near.except(outside, f64::NEG_INFINITY).when(x.le(limit(x)), ORDER_1.far(x, true))
 }
 
-/// Squares of the first zeros of J0 and J1, and of Y0 and Y1.
+/// Squares of the first zeros of J0.
 const ZEROS_0: [f64; 2] = [5.783_185_962_946_785, 30.471_262_343_662_087];
 const ZEROS_1: [f64; 2] = [14.681_970_642_123_893, 49.218_456_321_694_6];
 const ZERO_Y0: f64 = 0.432_214_556_865_108_34;

@@ -1,6 +1,6 @@
-//! Modified Bessel functions of the second kind, orders 0 and 1, and the same times e^x.
+//! Modified Bessel functions of the second kind, orders 0 and 1, and the same scaled by e^x.
 //!
-//! Source: Cephes's Chebyshev series; singles take the digits of the doubles' series that they can hold.
+//! Source: Cephes's Chebyshev series; f32 uses only the terms of the f64 series that it can represent.
 use super::bessel::{chebyshev, float, i0e, i1e};
 use super::expr::{ArrayExpr, Operand};
 use crate::ops::OpRow;
@@ -18,21 +18,21 @@ pub const ROWS: &[OpRow] = &[
     op("BesselK1e", "x -> y", |cx| float(cx, FLOATS, |[x]| k1(x, x.exp(), 1.0))).pointwise().dtypes(FLOATS),
 ];
 
-/// K0, times `near` up to 2 and times `far` beyond; infinite at 0 and below.
+/// K0, multiplied by `near` for arguments up to 2 and by `far` beyond; infinite at 0 and below.
 fn k0<'s, 'b>(x: ArrayExpr<'s, 'b>, near: impl Operand<'s, 'b>, far: impl Operand<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let i0 = i0e(x) * x.abs().exp();
     let small = chebyshev(x * x - 2.0, digits(x, K0_NEAR, 7)) - i0 * (x * 0.5).ln();
     joined(x, small * near.like(x), large(x, digits(x, K0_FAR, 10)) * far.like(x))
 }
 
-/// K1, likewise.
+/// K1, multiplied by `near` for arguments up to 2 and by `far` beyond; infinite at 0 and below.
 fn k1<'s, 'b>(x: ArrayExpr<'s, 'b>, near: impl Operand<'s, 'b>, far: impl Operand<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let i1 = i1e(x) * x.abs().exp();
     let small = chebyshev(x * x - 2.0, digits(x, K1_NEAR, 7)) / x + i1 * (x * 0.5).ln();
     joined(x, small * near.like(x), large(x, digits(x, K1_FAR, 10)) * far.like(x))
 }
 
-/// The last `singles` terms of a series for singles, all of them for doubles.
+/// Terms of a series: the last `singles` for f32, all of them for f64.
 fn digits(x: ArrayExpr, all: &'static [f64], singles: usize) -> &'static [f64] {
     if x.dtype() == DType::F64 { all } else { &all[all.len() - singles..] }
 }
@@ -45,7 +45,7 @@ fn joined<'s, 'b>(x: ArrayExpr<'s, 'b>, small: ArrayExpr<'s, 'b>, large: ArrayEx
     small.except(x.le(0.0), f64::INFINITY).when(x.le(2.0), large)
 }
 
-/// K0 up to 2 without its logarithm, in x² - 2, the highest order first.
+/// Chebyshev series of K0 up to 2 without its logarithmic term, in x² - 2, highest order first.
 const K0_NEAR: &[f64] = &[
     1.374_465_435_613_523e-16,
     4.259_816_142_796_61e-14,
@@ -59,7 +59,7 @@ const K0_NEAR: &[f64] = &[
     -0.535_327_393_233_902_8,
 ];
 
-/// K0 times e^x and √x beyond 2, in 8/x - 2.
+/// Chebyshev series of K0 times e^x and √x beyond 2, in 8/x - 2.
 const K0_FAR: &[f64] = &[
     5.300_433_772_686_263e-18,
     -1.647_580_430_152_421_2e-17,
@@ -88,7 +88,7 @@ const K0_FAR: &[f64] = &[
     2.440_303_082_065_955_5,
 ];
 
-/// K1 times x up to 2 without its logarithm, in x² - 2.
+/// Chebyshev series of K1 times x up to 2 without its logarithmic term, in x² - 2.
 const K1_NEAR: &[f64] = &[
     -7.023_863_479_386_288e-18,
     -2.427_449_850_519_366e-15,
@@ -103,7 +103,7 @@ const K1_NEAR: &[f64] = &[
     1.525_300_227_338_947_8,
 ];
 
-/// K1 times e^x and √x beyond 2, in 8/x - 2.
+/// Chebyshev series of K1 times e^x and √x beyond 2, in 8/x - 2.
 const K1_FAR: &[f64] = &[
     -5.756_744_483_665_017e-18,
     1.794_050_873_147_559_2e-17,

@@ -1,4 +1,4 @@
-//! Coefficients of the Bessel functions of the first and the second kind, highest powers first. Source: Cephes.
+//! Coefficients of the Bessel functions of the first and the second kind, highest power first. Source: Cephes.
 
 pub const J0_NEAR: &[f64] = &[
     -6.068_350_350_393_235e-8,

@@ -1,4 +1,4 @@
-//! Ops of two arrays that broadcast.
+//! Pointwise ops of two arrays that are broadcast together.
 use super::special::{compare_scalar, wide, wide2, zero_where_zero};
 use super::unary::conj;
 use crate::diag::Result;
@@ -17,7 +17,7 @@ use crate::symbolic::trace::{self, Binary};
 use crate::symbolic::{Interval, fixed};
 use crate::tensor::DType;
 
-/// Arithmetic and bits.
+/// Definitions of arithmetic and bitwise ops.
 pub const ROWS: &[OpRow] = &[
     binary("Add", Builder::add).sizes(Symbols::add),
     binary("AddV2", Builder::add).sizes(Symbols::add),
@@ -61,7 +61,7 @@ pub const ROWS: &[OpRow] = &[
     op("Complex", "real imag -> out", complex).pointwise().dtypes("f32, f64"),
 ];
 
-/// Relations and logic.
+/// Definitions of comparisons and logical ops.
 pub const COMPARISONS: &[OpRow] = &[
     op("Equal", "x y -> z", |cx| equality(cx, Direction::Eq)).shape(equality_shape),
     op("NotEqual", "x y -> z", |cx| equality(cx, Direction::Ne)).shape(equality_shape),
@@ -89,7 +89,7 @@ fn add_n(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(sum)
 }
 
-/// Integers: the quotient rounded down; floats: floor(x / y).
+/// `FloorDiv`: the quotient rounded down for integers, floor(x / y) for floats.
 pub fn floor_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     if let Some(quotient) = of_sizes(b, x, y, |x, y| x.computed(Binary::FloorDivide, y)) {
         return quotient;
@@ -111,12 +111,12 @@ pub fn floor_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     b.select(off, down, q)
 }
 
-/// The quotient in the type of its operands. TensorFlow's kernels round it to f16 or bf16 before they round it to a whole number.
+/// Quotient in the type of its operands: TensorFlow's kernels round it to f16 or bf16 before they round it to a whole number.
 fn quotient(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     wide2(b, x, y, Builder::div)
 }
 
-/// The quotient rounded towards zero.
+/// Quotient rounded towards zero.
 fn truncate_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let q = quotient(b, x, y);
     wide(b, q, |b, q| {
@@ -129,7 +129,7 @@ fn truncate_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     })
 }
 
-/// The remainder with the divisor's sign.
+/// `FloorMod`: the remainder with the divisor's sign.
 pub fn floor_mod(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let rest = |x: Dim, y: Dim| {
         let whole = x.computed(Binary::FloorDivide, y)?.computed(Binary::Multiply, y)?;
@@ -151,8 +151,8 @@ pub fn floor_mod(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     })
 }
 
-/// Result of `op` on integers that follow from varying sizes, where it is known to fit their type: one short expression in the place of the
-/// instructions for any integers.
+/// Result of `op` on integers that are expressions of open sizes, if it is known not to overflow: a single expression instead
+/// of the instructions for arbitrary integers.
 fn of_sizes(b: &mut Builder, x: InstId, y: InstId, op: impl Fn(Dim, Dim) -> Option<Dim>) -> Option<InstId> {
     let dtype = b.dtype(x);
     if !trace::is_recording() || !matches!(dtype, DType::S32 | DType::S64) || b.rank(x) + b.rank(y) > 0 {
@@ -165,7 +165,7 @@ fn of_sizes(b: &mut Builder, x: InstId, y: InstId, op: impl Fn(Dim, Dim) -> Opti
     fits.then(|| b.size_constant(dtype, &[], vec![made]))
 }
 
-/// Whether a remainder is not zero and has another sign than the divisor.
+/// Whether a remainder is nonzero and its sign differs from the divisor's.
 fn wrong_sign(b: &mut Builder, r: InstId, y: InstId) -> InstId {
     let nonzero = compare_scalar(b, Direction::Ne, r, 0.0);
     let (p, q) = (compare_scalar(b, Direction::Lt, r, 0.0), compare_scalar(b, Direction::Lt, y, 0.0));
@@ -179,7 +179,7 @@ fn squared_difference(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     b.mul(c, d)
 }
 
-/// x · f(y), and 0 where x is 0 whatever y is.
+/// x · f(y), or 0 where x is 0, whatever y is.
 fn times_zero_wins(b: &mut Builder, x: InstId, y: InstId, f: ScalarOp) -> InstId {
     wide2(b, x, y, |b, x, y| {
         let f = b.unary(f, y);
@@ -188,7 +188,7 @@ fn times_zero_wins(b: &mut Builder, x: InstId, y: InstId, f: ScalarOp) -> InstId
     })
 }
 
-/// A shift amount in `0..bits`.
+/// Shift amount clamped to `0..bits`.
 fn clamp_shift(b: &mut Builder, y: InstId) -> InstId {
     let dtype = b.dtype(y);
     let (low, high) = (b.scalar(dtype, 0.0), b.scalar(dtype, f64::from(dtype.bits() - 1)));
@@ -207,7 +207,8 @@ fn complex(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(z)
 }
 
-/// `Equal` and `NotEqual`; shapes that do not broadcast are simply unequal where the node says so.
+/// Lowers `Equal` and `NotEqual`. Shapes that cannot be broadcast compare unequal if the node's `incompatible_shape_error` is
+/// false.
 fn equality(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Value>> {
     if cx.args.iter().any(|arg| matches!(arg, Value::Text(_) | Value::Strings(_))) {
         return crate::ops::string::equality(cx, direction);
@@ -235,7 +236,7 @@ fn approximate_equal(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(z)
 }
 
-/// Lists are as the first of a settled shape is.
+/// Shape function of `AddN`. A list has the facts of the first input whose element shape is known.
 fn add_n_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     match cx.args.iter().find(|a| a.element.as_ref().is_some_and(|e| !e.open)) {
         Some(list) => Ok(vec![list.clone()]),
@@ -244,7 +245,8 @@ fn add_n_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     }
 }
 
-/// The broadcast shape; where unequal shapes are no error, nothing is known before all sizes are.
+/// Shape function of `Equal`: the broadcast shape. If shapes that cannot be broadcast are allowed, nothing is known before all
+/// sizes are.
 fn equality_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
     let strict = cx.node.bool("incompatible_shape_error").unwrap_or(true);

@@ -1,6 +1,6 @@
-//! How often each number is there, or the weights of those that are equal, added up.
+//! `Bincount`: counts of each number, or sums of the weights of equal numbers.
 //!
-//! Numbers that are negative or have no bin are left out; of negative ones some of TensorFlow's kernels make an error at run time.
+//! Negative numbers and numbers without a bin are left out; some of TensorFlow's kernels reject negative ones at run time.
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Dim;
@@ -32,11 +32,11 @@ pub const ROWS: &[OpRow] = &[
         .constants(&[3]),
 ];
 
-/// Weight that each number of input `values` adds to its bin: 1 where there are no weights.
+/// Weights of the numbers in input `values`, from input `i`; 1 if that is empty.
 fn weights(cx: &mut LowerCtx, i: usize, values: usize) -> Result<InstId> {
     let (weights, places) = (cx.arg(i)?, cx.dims(values)?);
     let dims = cx.b.dims(weights);
-    // those that are known to be none are none too where there happen to be no numbers
+    // An empty weights array stands for no weights even if there happen to be no numbers.
     let are_none = crate::symbolic::has_zero(dims) && (dims != places || cx.constant(i).is_ok());
     match are_none {
         true => Ok(cx.b.full(cx.b.dtype(weights), &places, 1.0)),
@@ -45,7 +45,7 @@ fn weights(cx: &mut LowerCtx, i: usize, values: usize) -> Result<InstId> {
     }
 }
 
-/// Bins of these sizes with the weights at the indices `ids` added up; with `binary_output` a bin is 1 where a number falls into it.
+/// Bins of these sizes with `weights` added at the indices `ids`; with `binary_output` a bin is 1 if any number falls into it.
 fn filled(cx: &mut LowerCtx, sizes: Vec<Dim>, ids: InstId, weights: InstId) -> Result<Vec<Value>> {
     let sizes = fitting(sizes)?;
     let bins = cx.b.full(cx.b.dtype(weights), &sizes, 0.0);
@@ -62,14 +62,14 @@ fn filled(cx: &mut LowerCtx, sizes: Vec<Dim>, ids: InstId, weights: InstId) -> R
     cx.one_output(y)
 }
 
-/// One row of bins for numbers of any shape.
+/// Lowers `Bincount`: one row of bins for numbers of any shape.
 fn bincount(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (arr, places, n, weights) = (cx.arg(0)?, cx.dims(0)?, cx.size_from_input(1)?, weights(cx, 2, 0)?);
     let ids = cx.b.reshape(arr, &[&places[..], &dims![1]].concat());
     filled(cx, vec![n], ids, weights)
 }
 
-/// Bins of a vector, or of each row of a matrix.
+/// Lowers `DenseBincount`: bins of a vector, or of each row of a matrix.
 fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, places, n, weights) = (cx.arg(0)?, cx.dims(0)?, cx.size_from_input(1)?, weights(cx, 2, 0)?);
     let (lead, count) = match places[..] {
@@ -88,7 +88,7 @@ fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     filled(cx, [&lead[..], &[n]].concat(), ids, weights)
 }
 
-/// Bins of each of some rows: `row` has the number of the row of each of the values, which are input 1.
+/// Bins for each of `rows` rows; `row` gives the row of each value in input 1.
 fn of_rows(cx: &mut LowerCtx, rows: Dim, row: InstId, size: usize, weights_at: usize) -> Result<Vec<Value>> {
     let (values, count) = (cx.arg(1)?, cx.dims(1)?[0]);
     let (n, weights) = (cx.size_from_input(size)?, weights(cx, weights_at, 1)?);
@@ -98,7 +98,7 @@ fn of_rows(cx: &mut LowerCtx, rows: Dim, row: InstId, size: usize, weights_at: u
     filled(cx, vec![rows, n], ids, weights)
 }
 
-/// Bins of each row of a ragged tensor.
+/// Lowers `RaggedBincount`: bins of each row of a ragged tensor.
 fn ragged(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (splits, values) = (cx.arg(0)?, cx.dims(1)?);
     let (Some(n), &[count]) = (rows(cx, splits), &values[..]) else {
@@ -108,7 +108,7 @@ fn ragged(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     of_rows(cx, n, row, 2, 3)
 }
 
-/// Bins of a sparse vector, or of each row of a sparse tensor of more dimensions.
+/// Lowers `SparseBincount`: bins of a sparse vector, or of each row of a sparse tensor.
 fn sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (indices, places, values) = (cx.arg(0)?, cx.dims(0)?, cx.dims(1)?);
     let (shape, rank) = (cx.arg(2)?, cx.dims(2)?);
@@ -133,7 +133,7 @@ fn bincount_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.one_output_like(2, vec![n])
 }
 
-/// A row of bins for each row of the input.
+/// Shape function of `DenseBincount`: a row of bins for each row of the input.
 fn dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.size_from_input(1);
     match cx.ranked(0)? {
@@ -145,14 +145,14 @@ fn dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     }
 }
 
-/// A row of bins for each row that the splits have.
+/// Shape function of `RaggedBincount`: a row of bins for each row of the splits.
 fn ragged_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (splits, n) = (cx.dims_of_rank(0, 1)?[0], cx.size_from_input(2));
     let rows = cx.sub(splits, InferredDim::Known(1));
     cx.one_output_like(3, vec![rows, n])
 }
 
-/// A row of bins for each row of the shape, if it has more than one dimension.
+/// Shape function of `SparseBincount`: a row of bins for each row of the dense shape, if it has more than one dimension.
 fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.size_from_input(3);
     let rank = cx.dims_of_rank(2, 1)?[0];

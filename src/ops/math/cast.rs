@@ -1,4 +1,4 @@
-//! Choosing and converting.
+//! Selection, clipping and conversion of element types.
 use super::special::compare_scalar;
 use crate::diag::Result;
 use crate::graph::{Attr, TfType};
@@ -38,8 +38,8 @@ fn cast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// A conversion as TensorFlow's CPU kernels do it: floats beyond the range of a 32 or 64 bit integer, and NaN, give the
-/// smallest one; narrower integers are the low bits of that.
+/// Converts like TensorFlow's CPU kernels: floats out of range of a 32- or 64-bit integer, and NaN, become the smallest one;
+/// narrower integers are the low bits of that.
 pub fn convert(b: &mut Builder, x: InstId, to: DType) -> InstId {
     let from = b.dtype(x);
     if from.is_complex() && !to.is_complex() && to != DType::Pred {
@@ -57,7 +57,7 @@ pub fn convert(b: &mut Builder, x: InstId, to: DType) -> InstId {
             b.convert(wide, DType::U32)
         }
         DType::U64 => {
-            // Below 2^63 by way of s64; from there on directly, and 2^63 for what is NaN or too large.
+            // Below 2^63 by way of s64, from there on directly; NaN and larger values become 2^63.
             let low = indefinite(b, x, DType::S64, 2f64.powi(63));
             let wrapped = b.convert(low, DType::U64);
             let direct = b.convert(x, DType::U64);
@@ -75,7 +75,7 @@ pub fn convert(b: &mut Builder, x: InstId, to: DType) -> InstId {
     }
 }
 
-/// Truncates; the smallest integer where the value does not fit.
+/// Truncates to an integer; the smallest integer if the value is out of range.
 fn indefinite(b: &mut Builder, x: InstId, to: DType, limit: f64) -> InstId {
     let y = b.convert(x, to);
     let fits = compare_scalar(b, Direction::Lt, x, limit);
@@ -83,7 +83,7 @@ fn indefinite(b: &mut Builder, x: InstId, to: DType, limit: f64) -> InstId {
     b.select(fits, y, least)
 }
 
-/// The old form: a vector condition chooses rows, a scalar chooses all.
+/// Lowers `Select`: a vector condition selects rows, a scalar condition selects everything.
 fn select(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (mut c, t, e) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     let (shape, dims) = (cx.dims(0)?, cx.dims(1)?);
@@ -116,7 +116,7 @@ fn clip_by_value(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// A bound, and `infinite` where it is NaN: TensorFlow's kernel takes the bound only where the comparison with it holds.
+/// Bound with NaN replaced by `infinite`: TensorFlow's kernel applies a bound only if the comparison with it is true.
 fn or_unbounded(b: &mut Builder, bound: InstId, infinite: f64) -> InstId {
     if !b.dtype(bound).is_float() {
         return bound;
@@ -136,13 +136,13 @@ fn bucketize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if bounds.windows(2).any(|w| w[0] > w[1]) {
         return Err(cx.mismatch("the boundaries are not sorted"));
     }
-    // the boundaries are f32, and C++ compares an integer with one as f32 too
+    // The boundaries are f32, and C++ compares an integer with an f32 as f32.
     let work = if cx.b.dtype(x) == DType::F64 { DType::F64 } else { DType::F32 };
     let x = cx.b.convert(x, work);
     let dims = cx.b.dims(x).to_vec();
     let mut count = cx.b.full(DType::S32, &dims, 0.0);
     for &bound in bounds {
-        // not "at least the boundary": the search leaves a NaN behind the last one
+        // Not "at least the boundary": the search places NaN behind the last one.
         let below = compare_scalar(cx.b, Direction::Lt, x, f64::from(bound));
         let above = cx.b.unary(ScalarOp::Not, below);
         let one = cx.b.convert(above, DType::S32);
@@ -151,7 +151,7 @@ fn bucketize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(count)
 }
 
-/// The shape stays; sizes stay sizes in another type of integers.
+/// Shape function of `Cast`: the input's shape; known sizes are kept in the other integer type.
 fn cast_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let arg = cx.arg(0)?;
     match (cx.attr_type("DstT"), arg.as_ints(), arg.dims.fixed()) {

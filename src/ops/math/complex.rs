@@ -1,4 +1,4 @@
-//! Hyperbolic functions and inverse functions of complex numbers, on the principal branch.
+//! Hyperbolic and inverse functions of complex numbers, on the principal branch.
 use super::special::{self, compare_scalar, mul_scalar};
 use crate::hlo::open::{Builder, InstId};
 use crate::scalar::{Direction, ScalarOp};
@@ -26,7 +26,7 @@ pub fn cosh(b: &mut Builder, z: InstId) -> InstId {
     by_parts(b, z, [special::cosh, special::sinh])
 }
 
-/// f(x) cos y + i g(x) sin y of x + i y; the imaginary part of a real number is 0 though g(x) be infinite.
+/// f(x) cos y + i g(x) sin y for x + i y; the imaginary part is 0 for y = 0 even if g(x) is infinite.
 fn by_parts(b: &mut Builder, z: InstId, [f, g]: [fn(&mut Builder, InstId) -> InstId; 2]) -> InstId {
     let (x, y) = parts(b, z);
     let (f, g) = (f(b, x), g(b, x));
@@ -37,13 +37,13 @@ fn by_parts(b: &mut Builder, z: InstId, [f, g]: [fn(&mut Builder, InstId) -> Ins
     b.elementwise(ScalarOp::Complex, &[re, im])
 }
 
-/// Real and imaginary part.
+/// Real and imaginary parts.
 fn parts(b: &mut Builder, z: InstId) -> (InstId, InstId) {
     (b.unary(ScalarOp::Real, z), b.unary(ScalarOp::Imag, z))
 }
 
-/// sqrt(1 - z) and sqrt(1 + z), made part by part so that an imaginary zero keeps its sign: that sign says on which side of
-/// a branch cut z lies.
+/// sqrt(1 - z) and sqrt(1 + z), computed so that an imaginary zero keeps its sign: the sign tells on which side of a branch cut
+/// z lies.
 fn roots(b: &mut Builder, z: InstId) -> (InstId, InstId) {
     let (re, im) = parts(b, z);
     let one = b.full_like(re, 1.0);
@@ -53,7 +53,7 @@ fn roots(b: &mut Builder, z: InstId) -> (InstId, InstId) {
     (b.unary(ScalarOp::Sqrt, down), b.unary(ScalarOp::Sqrt, up))
 }
 
-/// Real and imaginary part of conj(p)·q.
+/// Real and imaginary parts of conj(p)·q.
 fn conjugate_product(b: &mut Builder, p: InstId, q: InstId) -> (InstId, InstId) {
     let ((a, c), (d, e)) = (parts(b, p), parts(b, q));
     let (ad, ce, ae, cd) = (b.mul(a, d), b.mul(c, e), b.mul(a, e), b.mul(c, d));

@@ -1,4 +1,4 @@
-//! Arrays as operands of Rust's operators, so that long formulas read as such.
+//! Operator overloading for arrays, so that long formulas read as such.
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::{Builder, CompId, InstId, Op, Shape};
@@ -8,20 +8,20 @@ use crate::tensor::{DType, Tensor, elements_of};
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// The computation that expressions are written to.
+/// Builder that receives the instructions of expressions.
 type Scope<'b> = RefCell<&'b mut Builder>;
 
-/// An array of the open computation. Operators broadcast; a number stands for an array of it.
+/// An array of the current computation as an expression. Operators broadcast; a number stands for an array filled with it.
 #[derive(Clone, Copy)]
 pub struct ArrayExpr<'s, 'b> {
     scope: &'s Scope<'b>,
-    /// The instruction.
+    /// Instruction that computes the array.
     pub id: InstId,
 }
 
-/// Second operand of an expression's arithmetic: another array, or a number.
+/// Second operand of an expression's arithmetic: an array or a number.
 pub trait Operand<'s, 'b> {
-    /// As an array of the type and sizes of `like`.
+    /// The operand as an array of the type and sizes of `like`.
     fn like(self, like: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b>;
 }
 
@@ -53,24 +53,24 @@ impl<'s, 'b> ArrayExpr<'s, 'b> {
         let id = f(&mut self.scope.borrow_mut());
         ArrayExpr { scope: self.scope, id }
     }
-    /// Several arrays that the builder makes of this.
+    /// Several arrays that `f` builds from this one.
     pub fn with_all<const N: usize>(self, f: impl FnOnce(&mut Builder) -> [InstId; N]) -> [Self; N] {
         let ids = f(&mut self.scope.borrow_mut());
         ids.map(|id| ArrayExpr { scope: self.scope, id })
     }
-    /// Each element as one of another type.
+    /// The array converted to another element type.
     pub fn convert(self, dtype: DType) -> Self {
         self.with(|b| b.convert(self.id, dtype))
     }
-    /// The element type.
+    /// Element type.
     pub fn dtype(self) -> DType {
         self.scope.borrow().dtype(self.id)
     }
-    /// One pointwise op.
+    /// Applies a pointwise op of one operand.
     pub fn apply(self, op: ScalarOp) -> Self {
         self.with(|b| b.unary(op, self.id))
     }
-    /// One pointwise op of two operands.
+    /// Applies a pointwise op of two operands.
     pub fn apply2(self, op: ScalarOp, other: impl Operand<'s, 'b>) -> Self {
         let other = other.like(self);
         self.with(|b| b.binary(op, self.id, other.id))
@@ -103,7 +103,7 @@ impl<'s, 'b> ArrayExpr<'s, 'b> {
     pub fn differs(self, other: impl Operand<'s, 'b>) -> Self {
         self.compare(Direction::Ne, other)
     }
-    /// Whether it is not a number.
+    /// Whether elements are NaN.
     pub fn is_nan(self) -> Self {
         self.differs(self)
     }
@@ -123,11 +123,11 @@ impl<'s, 'b> ArrayExpr<'s, 'b> {
     pub fn shift_left(self, bits: impl Operand<'s, 'b>) -> Self {
         self.apply2(ScalarOp::ShiftLeft, bits)
     }
-    /// `self >> bits` with zeros from the left.
+    /// `self >> bits`, shifting in zeros.
     pub fn shift_right(self, bits: impl Operand<'s, 'b>) -> Self {
         self.apply2(ScalarOp::ShiftRightLogical, bits)
     }
-    /// The unsigned 64-bit number `value` in the type and sizes of this.
+    /// Array of this array's type and sizes, filled with an unsigned 64-bit number.
     pub fn integer(self, value: u64) -> Self {
         value.like(self)
     }
@@ -135,12 +135,12 @@ impl<'s, 'b> ArrayExpr<'s, 'b> {
     pub fn not(self) -> Self {
         self.apply(ScalarOp::Not)
     }
-    /// Selects this array where `condition` holds, else `other`.
+    /// Selects this array where `condition` is true, else `other`.
     pub fn when(self, condition: Self, other: impl Operand<'s, 'b>) -> Self {
         let other = other.like(self);
         self.with(|b| b.select(condition.id, self.id, other.id))
     }
-    /// `value` where `condition` holds, else this.
+    /// Replaces elements where `condition` is true by `value`.
     pub fn except(self, condition: Self, value: f64) -> Self {
         value.like(self).when(condition, self)
     }
@@ -156,15 +156,15 @@ impl<'s, 'b> ArrayExpr<'s, 'b> {
     pub fn ln_1p(self) -> Self {
         self.apply(ScalarOp::Log1p)
     }
-    /// -1, 0 or 1.
+    /// Sign: -1, 0 or 1.
     pub fn sign(self) -> Self {
         self.apply(ScalarOp::Sign)
     }
-    /// The square.
+    /// Square.
     pub fn square(self) -> Self {
         self.apply2(ScalarOp::Multiply, self)
     }
-    /// The larger of both.
+    /// Maximum of both.
     pub fn max(self, other: impl Operand<'s, 'b>) -> Self {
         self.apply2(ScalarOp::Maximum, other)
     }
@@ -180,7 +180,7 @@ impl<'s, 'b> ArrayExpr<'s, 'b> {
     pub fn abs(self) -> Self {
         self.apply(ScalarOp::Abs)
     }
-    /// Rounded towards -inf.
+    /// Rounds towards -inf.
     pub fn floor(self) -> Self {
         self.apply(ScalarOp::Floor)
     }
@@ -196,19 +196,19 @@ impl<'s, 'b> ArrayExpr<'s, 'b> {
     pub fn pow(self, other: impl Operand<'s, 'b>) -> Self {
         self.apply2(ScalarOp::Power, other)
     }
-    /// The remainder with the sign of `self`.
+    /// Remainder with the sign of `self`.
     pub fn rem(self, other: impl Operand<'s, 'b>) -> Self {
         self.apply2(ScalarOp::Remainder, other)
     }
-    /// A number of the type and sizes of this.
+    /// Array of this array's type and sizes, filled with a number.
     pub fn number(self, value: f64) -> Self {
         value.like(self)
     }
-    /// The polynomial with these coefficients, the highest first, by Horner's rule.
+    /// Polynomial with these coefficients, highest first, by Horner's rule.
     pub fn polynomial(self, coefficients: &[f64]) -> Self {
         self.with(|b| super::special::polynomial(b, self.id, coefficients))
     }
-    /// The distance from 1 to the next number of its type.
+    /// Distance from 1 to the next number of the element type.
     pub fn epsilon(self) -> f64 {
         if self.dtype() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
     }
@@ -251,7 +251,7 @@ impl Neg for ArrayExpr<'_, '_> {
     }
 }
 
-/// A formula over arrays.
+/// Evaluates a formula over arrays: adds its instructions, and returns the result.
 pub fn formula<'b, const N: usize>(
     b: &'b mut Builder,
     arrays: [InstId; N],
@@ -261,7 +261,7 @@ pub fn formula<'b, const N: usize>(
     f(arrays.map(|id| ArrayExpr { scope: &scope, id })).id
 }
 
-/// Several formulas over the same arrays.
+/// Evaluates several formulas over the same arrays.
 pub fn formulas<'b>(
     b: &'b mut Builder,
     arrays: &[InstId],
@@ -272,7 +272,7 @@ pub fn formulas<'b>(
     Ok(results.into_iter().map(|y| y.id).collect())
 }
 
-/// A formula over floats that is computed in f32 at least and rounded once, at the end; the arrays are broadcast together.
+/// Evaluates a formula over floats in f32 at least, and rounds once, at the end; the arrays are broadcast together.
 pub fn wide_formula<const N: usize>(
     b: &mut Builder,
     arrays: [InstId; N],
@@ -293,9 +293,9 @@ pub fn wide_formula<const N: usize>(
     b.convert(y, dtype)
 }
 
-/// A loop over several arrays: `step` makes the next state and says which elements are to go on; an element that stopped keeps
-/// its state. Ends when no element goes on, or after `limit` rounds. The step gets the state and the round, counted from 1, as an
-/// array of the type of the first part; every part has the sizes of the first.
+/// Element-wise loop over several arrays of equal sizes. `step` gets the state and the iteration number, counted from 1 as an
+/// array of the type of the first state array; it returns a mask of the elements that continue, and the next state. An element
+/// that has stopped keeps its state. The loop ends when no element continues, or after `limit` iterations.
 pub fn iterate<const N: usize>(
     b: &mut Builder,
     going: InstId,
@@ -310,7 +310,7 @@ pub fn iterate<const N: usize>(
     std::array::from_fn(|i| end[i])
 }
 
-/// A loop over any number of arrays, as [`iterate`] is one over a fixed number; arrays that `step` returns no next value for stay as they are.
+/// Element-wise loop like [`iterate`] over any number of arrays; arrays for which `step` returns no next value stay unchanged.
 pub fn iterate_all(
     b: &mut Builder,
     going: InstId,
@@ -350,8 +350,8 @@ pub fn iterate_all(
     (0..state.len()).map(|i| b.get_tuple_element(end, i + 2)).collect()
 }
 
-/// The condition of a loop whose state begins with the round, s32, and which elements go on: whether the round is not past the limit, and
-/// some element goes on.
+/// Condition of an element-wise loop, whose state begins with the iteration number, s32, and the mask of elements that
+/// continue: true while the limit is not exceeded and some element continues.
 pub fn some_go_on(b: &mut Builder, shape: &Shape, limit: f64) -> CompId {
     b.begin("go_on");
     let tuple = b.parameter(shape.clone());

@@ -1,4 +1,4 @@
-//! The gamma function and what is made of it: incomplete gamma and beta functions, polygamma, Hurwitz's zeta.
+//! The gamma function and related ones: incomplete gamma and beta functions, polygamma, Hurwitz's zeta.
 //!
 //! Source: the methods are those of XLA's own versions (`xla/hlo/builder/lib/math.cc`): Lanczos's series with g = 7 and nine
 //! coefficients, Cephes's power series and continued fraction for the incomplete gamma function, Lentz's method as given by
@@ -28,7 +28,7 @@ pub const ROWS: &[OpRow] = &[
     op("Betainc",         "a b x -> z",    betainc).pointwise().dtypes(FLOATS),
 ];
 
-/// Refuses what is not a float.
+/// Rejects an input that is not of a float type.
 fn floats(cx: &LowerCtx) -> Result<()> {
     match cx.dtype(0)? {
         DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Ok(()),
@@ -69,7 +69,7 @@ const LANCZOS: [f64; 8] = [
     1.505_632_735_149_311_6e-7,
 ];
 
-/// ln of z + 7.5.
+/// ln(z + 7.5).
 fn ln_t<'s, 'b>(z: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let base = LANCZOS_G + 0.5;
     base.ln() + (z / base).ln_1p()
@@ -100,7 +100,7 @@ pub fn lgamma<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     y.except(x.equals(1.0).or(x.equals(2.0)), 0.0)
 }
 
-/// The derivative of ln gamma; NaN at 0, -1, -2 …
+/// Digamma, the derivative of ln gamma; NaN at 0, -1, -2 …
 pub fn digamma<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let reflect = x.lt(0.5);
     let z = (-x).when(reflect, x - 1.0);
@@ -121,21 +121,21 @@ pub fn digamma<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
 /// Quantity to compute for the incomplete gamma functions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// The value.
+    /// The function itself.
     Value,
-    /// The derivative in the first argument.
+    /// Derivative with respect to the first argument.
     Derivative,
-    /// The derivative of a sample of a gamma distribution in its parameter.
+    /// Derivative of a sample of a gamma distribution with respect to its parameter.
     SampleDerivative,
 }
 
-/// Parts that every incomplete gamma function needs.
+/// Intermediate values shared by all incomplete gamma functions.
 struct Incomplete {
     a: InstId,
     x: InstId,
     /// x^a e^-x / gamma(a).
     factor: InstId,
-    /// Where a factor does not underflow.
+    /// Mask of the elements whose factor does not underflow.
     representable: InstId,
 }
 
@@ -148,7 +148,7 @@ impl Incomplete {
         Incomplete { a, x, factor, representable }
     }
 
-    /// By the power series, for small x.
+    /// Lower incomplete gamma function by the power series, for small x.
     fn series(&self, b: &mut Builder, going: InstId, mode: Mode) -> InstId {
         let (one, zero) = (b.full_like(self.a, 1.0), b.full_like(self.a, 0.0));
         let start = [self.a, one, one, self.x, zero, zero];
@@ -174,8 +174,8 @@ impl Incomplete {
         })
     }
 
-    /// The complement by the continued fraction, for large x; the numerator and denominator of each approximant come from the
-    /// two before, and are scaled down when they grow too large.
+    /// Upper incomplete gamma function by the continued fraction, for large x. Numerator and denominator of each approximant
+    /// follow from the previous two, and are scaled down when they grow too large.
     fn fraction(&self, b: &mut Builder, going: InstId, mode: Mode) -> InstId {
         let (one, zero) = (b.full_like(self.x, 1.0), b.full_like(self.x, 0.0));
         let (a, x) = (self.a, self.x);
@@ -220,7 +220,7 @@ impl Incomplete {
     }
 }
 
-/// Runs `f` on two floats of one shape, in f32 at least.
+/// Lowers `f` of two floats, broadcast together and computed in f32 at least.
 fn incomplete(cx: &mut LowerCtx, f: impl FnOnce(&mut Builder, InstId, InstId) -> InstId) -> Result<Vec<Value>> {
     floats(cx)?;
     let (a, x) = (cx.arg(0)?, cx.arg(1)?);
@@ -229,13 +229,13 @@ fn incomplete(cx: &mut LowerCtx, f: impl FnOnce(&mut Builder, InstId, InstId) ->
     cx.one_output(z)
 }
 
-/// The lower incomplete gamma function over gamma(a).
+/// Lower incomplete gamma function, regularized.
 fn igamma(b: &mut Builder, a: InstId, x: InstId) -> InstId {
     by_range(b, a, x, Mode::Value)
 }
 
-/// The series where x is at most 1 or a, else what the fraction leaves of 1; 0 where x is 0 or a infinite, NaN where else a is not
-/// positive or x negative.
+/// Regularized lower incomplete gamma function or a derivative of it: by the series if x is at most 1 or a, else 1 minus the
+/// continued fraction. 0 where x is 0 or a infinite; else NaN where a is not positive or x negative.
 fn by_range(b: &mut Builder, a: InstId, x: InstId, mode: Mode) -> InstId {
     let parts = Incomplete::new(b, a, x);
     let error = formula(b, [a, x], |[a, x]| x.lt(0.0).or(a.le(0.0)).or(a.is_nan()).or(x.is_nan()));
@@ -254,7 +254,7 @@ fn by_range(b: &mut Builder, a: InstId, x: InstId, mode: Mode) -> InstId {
     })
 }
 
-/// The upper incomplete gamma function over gamma(a); NaN where a is not positive or x negative.
+/// Upper incomplete gamma function, regularized; NaN where a is not positive or x negative.
 fn igammac(b: &mut Builder, a: InstId, x: InstId) -> InstId {
     let parts = Incomplete::new(b, a, x);
     let outside = formula(b, [a, x], |[a, x]| x.lt(0.0).or(a.le(0.0)).or(a.is_nan()).or(x.is_nan()));
@@ -272,7 +272,7 @@ fn igammac(b: &mut Builder, a: InstId, x: InstId) -> InstId {
     })
 }
 
-/// Derivative number n of digamma, n a natural number.
+/// Polygamma: the n-th derivative of digamma, n a natural number.
 fn polygamma<'s, 'b>(n: ArrayExpr<'s, 'b>, x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let next = n + 1.0;
     let sign = n.rem(2.0) * 2.0 - 1.0;
@@ -280,7 +280,7 @@ fn polygamma<'s, 'b>(n: ArrayExpr<'s, 'b>, x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s
     y.except(n.differs(n.floor()).or(n.lt(0.0)), f64::NAN)
 }
 
-/// (2k)! / B(2k) for k from 12 down to 1, B being Bernoulli's numbers.
+/// (2k)! / B(2k) for k from 12 down to 1, with Bernoulli numbers B.
 const ZETA: [f64; 12] = [
     -7.166_165_256_175_667e18,
     1.815_210_540_194_354_7e17,
@@ -326,7 +326,7 @@ fn zeta<'s, 'b>(x: ArrayExpr<'s, 'b>, q: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b>
     at_pole.when(pole, y)
 }
 
-/// The regularised incomplete beta function; shapes are equal or scalars.
+/// Lowers `Betainc`, the regularized incomplete beta function; shapes are equal or scalars.
 fn betainc(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     floats(cx)?;
     let args = cx.arg_range(0, 3)?;
@@ -346,7 +346,7 @@ fn betainc(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// Lentz's method for the continued fraction of DLMF 8.17.22, with a and b exchanged where it would converge slowly.
+/// Continued fraction of DLMF 8.17.22 by Lentz's method, with a and b exchanged where it would converge slowly.
 fn beta_fraction(b: &mut Builder, [a, c, x]: [InstId; 3]) -> InstId {
     let outside = formula(b, [a, c, x], |[a, b, x]| a.le(0.0).or(b.le(0.0)).or(x.lt(0.0)).or(x.gt(1.0)));
     let fast = formula(b, [a, c, x], |[a, b, x]| x.lt((a + 1.0) / (a + b + 2.0)));
@@ -359,7 +359,7 @@ fn beta_fraction(b: &mut Builder, [a, c, x]: [InstId; 3]) -> InstId {
     let (least, zero) = (b.full_like(a, tiny), b.full_like(a, 0.0));
     let start = [least, zero, least, first, second, at];
     let end = iterate(b, going, start, limit - 1.0, |[c, d, h, a, b, x], n| {
-        // Term n: 1, then for n = 2m + 1 and n = 2m + 2 those of the reference.
+        // Term n of the fraction: 1, then for n = 2m + 1 and n = 2m + 2 those of the reference.
         let half = (n - 1.0) / 2.0;
         let m = half.floor();
         let even = half.differs(m);
@@ -378,7 +378,7 @@ fn beta_fraction(b: &mut Builder, [a, c, x]: [InstId; 3]) -> InstId {
         let y = y.except(outside, f64::NAN);
         y.when(fast, 1.0 - y)
     });
-    // The ends are known whatever the parameters are, even NaN.
+    // The values at 0 and 1 do not depend on the parameters, even if those are NaN.
     formula(b, [y, x, outside], |[y, x, outside]| {
         let inside = outside.not();
         y.except(inside.and(x.equals(0.0)), 0.0).except(inside.and(x.equals(1.0)), 1.0)

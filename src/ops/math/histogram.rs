@@ -1,4 +1,4 @@
-//! How many numbers fall into each of some bins of one width.
+//! `HistogramFixedWidth`: counts of the numbers in bins of equal width.
 use crate::diag::Result;
 use crate::dims;
 use crate::graph::TfType;
@@ -16,8 +16,8 @@ pub const ROWS: &[OpRow] = &[op("HistogramFixedWidth", "values value_range nbins
     .constants(&[2])
     .dtypes("s32, s64, f32, f64")];
 
-/// Numbers below the range count in its first bin, those above it in the last one. The bin is found in f64, as in TensorFlow's kernel,
-/// which takes no NaN.
+/// Lowers `HistogramFixedWidth`. Numbers below the range count in the first bin, those above it in the last one. The bin is
+/// computed in f64, as in TensorFlow's kernel, which accepts no NaN.
 fn histogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (values, range, n) = (cx.arg(0)?, cx.arg(1)?, cx.size_from_input(2)?);
     if cx.b.dims(range) != [2] || !cx.b.require_less(Dim::from(0), n) {

@@ -1,6 +1,6 @@
 //! Integrals without a closed form: Dawson's, the exponential integral, Fresnel's and Spence's.
 //!
-//! Source: Cephes's quotients of polynomials.
+//! Source: Cephes's rational approximations.
 use super::bessel::float;
 use super::expr::ArrayExpr;
 use crate::ops::OpRow;
@@ -19,19 +19,19 @@ pub const ROWS: &[OpRow] = &[
     op("Spence",     "x -> y", |cx| float(cx, FLOATS, |[x]| spence(x))).pointwise().dtypes(FLOATS),
 ];
 
-/// A quotient of two polynomials, highest powers first.
+/// Rational function: numerator and denominator, highest powers first.
 type Quotient = [&'static [f64]; 2];
 
 fn quotient<'s, 'b>(x: ArrayExpr<'s, 'b>, [over, under]: Quotient) -> ArrayExpr<'s, 'b> {
     x.polynomial(over) / x.polynomial(under)
 }
 
-/// The value of an odd function whose values of magnitudes are given.
+/// Odd function of `x`, given its values at |x|.
 fn odd<'s, 'b>(x: ArrayExpr<'s, 'b>, of_magnitude: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     (-of_magnitude).when(x.lt(0.0), of_magnitude)
 }
 
-/// e^(-x²) times the integral of e^(t²) from 0 to x.
+/// Dawson's integral: e^(-x²) times the integral of e^(t²) from 0 to x.
 fn dawson<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let y = x.abs();
     let square = y * y;
@@ -40,13 +40,13 @@ fn dawson<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let u = inverse * inverse;
     let [middle, far] = [DAWSON_MIDDLE, DAWSON_FAR]
         .map(|[over, under]| (u * (u.polynomial(over) / (y * u.polynomial(under))) + inverse) * 0.5);
-    // beyond, the sign is that of x already, and is taken once more
+    // Beyond, the value already has the sign of x, and gets it once more, as in TensorFlow.
     let last = 0.5 / x;
     let value = near.when(y.lt(3.25), middle.when(y.lt(6.25), far.when(y.lt(1e9), last)));
     odd(x, value)
 }
 
-/// The integral of e^t / t from -∞ to x; NaN below 0.
+/// Exponential integral: the integral of e^t / t from -∞ to x; NaN below 0.
 fn exponential<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     const EULER: f64 = 0.577_215_664_901_532_9;
     let near = x * quotient(x, EXPONENTIAL_NEAR) + EULER + x.ln();
@@ -65,7 +65,7 @@ enum Part {
     Sine,
 }
 
-/// The integral of cos(πt²/2) or sin(πt²/2) from 0 to x.
+/// Fresnel integral: of cos(πt²/2) or sin(πt²/2) from 0 to x.
 fn fresnel<'s, 'b>(x: ArrayExpr<'s, 'b>, part: Part) -> ArrayExpr<'s, 'b> {
     let y = x.abs();
     let square = y * y;
@@ -88,7 +88,7 @@ fn fresnel<'s, 'b>(x: ArrayExpr<'s, 'b>, part: Part) -> ArrayExpr<'s, 'b> {
     odd(x, near.when((x * x).lt(2.5625), far).except(y.gt(36974.0), 0.5))
 }
 
-/// The integral of ln(t) / (1 - t) from 1 to x; NaN below 0.
+/// Spence's integral: of ln(t) / (1 - t) from 1 to x; NaN below 0.
 fn spence<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     const AT_0: f64 = PI * PI / 6.0;
     let y = x.when(x.lt(2.0), 1.0 / x);
@@ -101,7 +101,7 @@ fn spence<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     value.except(x.equals(1.0), 0.0).except(x.equals(0.0), AT_0).except(x.lt(0.0), f64::NAN)
 }
 
-/// In x², below 3.25, over x.
+/// Dawson's integral over x, in x², below 3.25.
 #[rustfmt::skip]
 const DAWSON_NEAR: Quotient = [
     &[1.136_814_989_717_559_7e-11, 8.492_622_676_674_738e-10, 1.944_342_041_755_530_6e-8, 9.531_517_412_544_844e-7,
@@ -111,7 +111,7 @@ const DAWSON_NEAR: Quotient = [
       2.324_902_498_207_895e-5, 0.000_325_524_741_826_057_93, 0.003_488_058_146_571_626, 0.027_944_853_119_882_897,
       0.158_874_241_960_120_57, 0.574_918_629_489_320_4, 1.0],
 ];
-/// In 1/x², from 3.25 to 6.25.
+/// Dawson's integral, in 1/x², from 3.25 to 6.25.
 #[rustfmt::skip]
 const DAWSON_MIDDLE: Quotient = [
     &[0.508_955_156_417_900_9, -0.244_754_418_142_697_85, 0.094_151_233_530_353_44, -0.021_871_125_514_203_903,
@@ -121,7 +121,7 @@ const DAWSON_MIDDLE: Quotient = [
       -0.000_947_996_768_486_665_4, 7.810_255_929_445_524e-5, -4.558_751_532_524_426e-6, 1.891_003_581_114_218_6e-7,
       -4.913_246_913_319_206e-9, 7.184_664_032_357_345e-11],
 ];
-/// In 1/x², from 6.25 on.
+/// Dawson's integral, in 1/x², from 6.25 on.
 #[rustfmt::skip]
 const DAWSON_FAR: Quotient = [
     &[-0.590_592_860_534_773_2, 0.629_235_242_724_368_8, -0.172_858_975_380_388_14, 0.016_483_704_782_518_965,
@@ -129,7 +129,7 @@ const DAWSON_FAR: Quotient = [
     &[1.0, -2.698_200_571_975_449, 1.732_707_990_459_478_4, -0.393_708_582_281_939_5, 0.034_427_892_404_123_34,
       -0.000_973_655_226_040_941_2],
 ];
-/// In x, below 2, over x, without the logarithm.
+/// Exponential integral without its logarithm, over x, in x, below 2.
 #[rustfmt::skip]
 const EXPONENTIAL_NEAR: Quotient = [
     &[-5.350_447_357_812_543, 218.504_916_881_661_33, -4_176.572_384_826_693, 55_411.767_563_935_57,
@@ -137,7 +137,7 @@ const EXPONENTIAL_NEAR: Quotient = [
     &[1.0, -52.505_479_591_128_626, 1_259.616_186_786_790_6, -17_565.495_819_735_348, 149_306.211_700_272_6,
       -729_494.923_964_052_8, 1_592_627.163_384_945_4],
 ];
-/// In 1/x, each up to its end, the last first.
+/// Exponential integral, in 1/x, each with the end of its range, the last range first.
 #[rustfmt::skip]
 const EXPONENTIAL_FAR: [(f64, Quotient); 6] = [
     (f64::INFINITY, [
@@ -183,7 +183,7 @@ const EXPONENTIAL_FAR: [(f64, Quotient); 6] = [
           0.004_450_150_439_728_752_5, 0.000_172_743_961_220_652_14, 3.953_167_195_549_672e-5],
     ]),
 ];
-/// In x⁴, over x.
+/// Cosine integral over x, in x⁴.
 #[rustfmt::skip]
 const COSINE_NEAR: Quotient = [
     &[-4.988_431_145_735_735_4e-8, 9.504_280_628_298_596e-6, -0.000_645_191_435_683_965_1, 0.018_884_331_939_670_384,
@@ -191,7 +191,7 @@ const COSINE_NEAR: Quotient = [
     &[3.999_829_689_724_96e-12, 9.154_392_157_746_574e-10, 1.250_018_624_795_988_2e-7, 1.222_627_890_241_790_2e-5,
       0.000_868_029_542_941_784_3, 0.041_214_209_072_219_98, 1.0],
 ];
-/// In x⁴, over x³.
+/// Sine integral over x³, in x⁴.
 #[rustfmt::skip]
 const SINE_NEAR: Quotient = [
     &[-2_991.819_194_010_198_3, 708_840.045_257_738_6, -62_974_148.620_586_25, 2_548_908_805.733_763_7,
@@ -199,7 +199,7 @@ const SINE_NEAR: Quotient = [
     &[1.0, 281.376_268_889_994_3, 45_584.781_080_653_26, 5_173_438.887_700_964, 419_320_245.898_111_2,
       22_441_179_564.534_092, 607_366_389_490.084_6],
 ];
-/// The auxiliary function f, in 1/(πx²)².
+/// Auxiliary function f of the Fresnel integrals, in 1/(πx²)².
 #[rustfmt::skip]
 const FRESNEL_F: Quotient = [
     &[0.421_543_555_043_677_5, 0.143_407_919_780_758_9, 0.011_522_095_507_358_577, 0.000_345_017_939_782_574,
@@ -210,7 +210,7 @@ const FRESNEL_F: Quotient = [
       3.601_400_295_893_713_6e-11, 5.887_545_336_215_784e-14, 4.520_014_340_741_297_3e-17,
       1.254_432_370_900_112_7e-20],
 ];
-/// The auxiliary function g, in 1/(πx²)².
+/// Auxiliary function g of the Fresnel integrals, in 1/(πx²)².
 #[rustfmt::skip]
 const FRESNEL_G: Quotient = [
     &[0.504_442_073_643_383_2, 0.197_102_833_525_523_4, 0.018_764_858_409_257_526, 0.000_684_079_380_915_393_1,
@@ -221,7 +221,7 @@ const FRESNEL_G: Quotient = [
       1.102_732_150_662_402_8e-12, 1.387_965_312_595_788_6e-15, 8.391_588_162_831_187e-19,
       1.869_587_101_627_832_4e-22],
 ];
-/// In w, over -w.
+/// Spence's integral over -w, in w.
 #[rustfmt::skip]
 const SPENCE: Quotient = [
     &[4.651_285_860_739_900_3e-5, 0.007_315_890_452_380_947, 0.133_847_639_578_309_03, 0.879_691_311_754_530_3,

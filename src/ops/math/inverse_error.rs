@@ -1,6 +1,4 @@
-//! The inverse error function, and the row of the inverse normal distribution.
-//!
-//! Source: Giles, "Approximating the erfinv function" (2010): polynomials in w = -ln(1 - x²), one for each range of w.
+//! The inverse error function, and the op of the inverse normal distribution.
 use super::expr::{ArrayExpr, wide_formula};
 use super::normal;
 use crate::diag::Result;
@@ -30,7 +28,7 @@ fn inverse(
     cx.one_output(y)
 }
 
-/// The number whose error function is x; infinite at 1 and -1, NaN beyond.
+/// Inverse error function; infinite at 1 and -1, NaN beyond.
 pub fn erfinv<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let w = -(-(x * x)).ln_1p();
     let factor = if x.dtype() == DType::F64 {
@@ -43,11 +41,11 @@ pub fn erfinv<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         near.when(w.lt(5.0), (w.sqrt() - 3.0).polynomial(&SINGLE_FAR))
     };
     let end = x.abs().equals(1.0);
-    // Of -0 it is 0, as TensorFlow's kernel takes it from the quantile of a half.
+    // For -0 the result is 0, as TensorFlow's kernel derives it from the quantile of one half.
     (x * f64::INFINITY).when(end, factor * x).except(x.equals(0.0), 0.0)
 }
 
-/// w below 5, in w - 2.5.
+/// f32, w below 5, in w - 2.5.
 const SINGLE_NEAR: [f64; 9] = [
     2.810_226_36e-8,
     3.432_739_39e-7,
@@ -60,7 +58,7 @@ const SINGLE_NEAR: [f64; 9] = [
     1.501_409_41,
 ];
 
-/// From there on, in sqrt(w) - 3.
+/// f32, w from 5 on, in sqrt(w) - 3.
 const SINGLE_FAR: [f64; 9] = [
     -0.000_200_214_257,
     0.000_100_950_558,
@@ -73,7 +71,7 @@ const SINGLE_FAR: [f64; 9] = [
     2.832_976_82,
 ];
 
-/// w below 6.25, in w - 3.125.
+/// f64, w below 6.25, in w - 3.125.
 const DOUBLE_NEAR: [f64; 23] = [
     -3.644_412_064_017_82e-21,
     -1.685_059_138_182_016_6e-19,
@@ -100,7 +98,7 @@ const DOUBLE_NEAR: [f64; 23] = [
     1.653_654_562_683_102_7,
 ];
 
-/// w below 16, in sqrt(w) - 3.25.
+/// f64, w from 6.25 to 16, in sqrt(w) - 3.25.
 const DOUBLE_MIDDLE: [f64; 19] = [
     2.213_737_692_177_578_7e-9,
     9.075_656_193_888_539e-8,
@@ -123,7 +121,7 @@ const DOUBLE_MIDDLE: [f64; 19] = [
     3.083_885_610_492_220_8,
 ];
 
-/// From there on, in sqrt(w) - 5.
+/// f64, w from 16 on, in sqrt(w) - 5.
 const DOUBLE_FAR: [f64; 17] = [
     -2.710_992_061_643_857_3e-11,
     -2.555_641_816_996_525e-10,

@@ -1,4 +1,4 @@
-//! Matrix products.
+//! Matrix products and einsum.
 use super::unary::conj;
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
@@ -34,7 +34,7 @@ pub const ROWS: &[OpRow] = &[
     op("Einsum", "inputs* -> output", einsum).shape(einsum_shape).work(Work::Einsum),
 ];
 
-/// A product in f32 at least for floats.
+/// Dot product computed in f32 at least for floats.
 pub fn wide_dot(b: &mut Builder, x: InstId, y: InstId, dims: DotDims) -> InstId {
     super::special::wide2(b, x, y, |b, x, y| b.dot(x, y, dims))
 }
@@ -62,7 +62,7 @@ fn matmul(cx: &mut LowerCtx, flags: [&str; 2], adjoint: bool) -> Result<Vec<Valu
     cx.one_output(z)
 }
 
-/// The product of the last two dimensions, the leading ones broadcast; `None` where these do not fit.
+/// Matrix product over the last two dimensions, with the leading ones broadcast; `None` if these do not fit.
 fn product(b: &mut Builder, x: InstId, y: InstId, tx: bool, ty: bool) -> Option<InstId> {
     let (xd, yd) = (b.dims(x).to_vec(), b.dims(y).to_vec());
     let (xb, yb) = (&xd[..xd.len() - 2], &yd[..yd.len() - 2]);
@@ -79,13 +79,13 @@ fn product(b: &mut Builder, x: InstId, y: InstId, tx: bool, ty: bool) -> Option<
     Some(wide_dot(b, x, y, dims))
 }
 
-/// One operand of an einsum: its array and the label of each dimension.
+/// Operand of an einsum: its array and the label of each dimension.
 struct Labelled {
     x: InstId,
     labels: Vec<char>,
 }
 
-/// Sums of products by an equation; dimensions that `...` stands for get labels of their own.
+/// Lowers `Einsum`: sums of products by an equation; dimensions that `...` stands for get labels of their own.
 fn einsum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let equation: String = match cx.node.str("equation") {
         Some(e) => e.chars().filter(|c| !c.is_whitespace()).collect(),
@@ -131,7 +131,7 @@ fn einsum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(x)
 }
 
-/// Labels that stand twice: only the diagonal is kept.
+/// Diagonal of dimensions with the same label.
 fn diagonals(b: &mut Builder, mut operand: Labelled) -> Labelled {
     let mut i = 0;
     while i < operand.labels.len() {
@@ -174,14 +174,14 @@ fn contract(cx: &mut LowerCtx, mut list: Vec<Labelled>, want: &[char]) -> Result
     Ok(Labelled { x, labels })
 }
 
-/// Sums the dimensions that nothing else mentions.
+/// Sum over the dimensions whose labels `keep` rejects.
 fn sum_out(b: &mut Builder, operand: Labelled, keep: impl Fn(char) -> bool) -> Labelled {
     let gone: Vec<usize> = (0..operand.labels.len()).filter(|&i| !keep(operand.labels[i])).collect();
     let x = super::reduce::fold_axes(b, operand.x, ScalarOp::Add, 0.0, &gone);
     Labelled { x, labels: operand.labels.into_iter().filter(|&l| keep(l)).collect() }
 }
 
-/// A shared dimension of size 1 against a larger one: the one is dropped, which broadcasts it.
+/// Drops dimensions of size 1 that the other operand has in a larger size, so that they are broadcast.
 fn match_ones(b: &mut Builder, mut x: Labelled, mut y: Labelled) -> (Labelled, Labelled) {
     for label in x.labels.clone() {
         let (Some(i), Some(j)) = (x.labels.iter().position(|&l| l == label), y.labels.iter().position(|&l| l == label))
@@ -202,7 +202,7 @@ fn match_ones(b: &mut Builder, mut x: Labelled, mut y: Labelled) -> (Labelled, L
     (x, y)
 }
 
-/// Dimensions in the order that is asked for; where a label stands again, only elements with equal places have a value.
+/// Dimensions in the order `want`. If a label occurs more than once, only elements with equal indices are set.
 fn arrange(cx: &mut LowerCtx, result: Labelled, want: &[char]) -> Result<InstId> {
     let (mut order, mut firsts) = (Vec::with_capacity(want.len()), Vec::new());
     for (to, &label) in want.iter().enumerate() {
@@ -235,7 +235,8 @@ fn arrange(cx: &mut LowerCtx, result: Labelled, want: &[char]) -> Result<InstId>
     Ok(y)
 }
 
-/// `[batch.., m, k] x [batch.., k, n] -> [batch.., m, n]`, either side transposed by its flag.
+/// Shape function of matrix products: `[batch.., m, k] x [batch.., k, n] -> [batch.., m, n]`, either side transposed by its
+/// flag.
 pub fn product_shape(cx: &mut ShapeCtx, flags: [&str; 2]) -> Result<Vec<Fact>> {
     let dtype = match cx.attr_type("Tout") {
         None if &*cx.node.op == "SparseMatMul" => Some(TfType::Data(DType::F32)),
@@ -267,7 +268,7 @@ pub fn product_shape(cx: &mut ShapeCtx, flags: [&str; 2]) -> Result<Vec<Fact>> {
     cx.one_output(dtype, [batch.as_ranked().unwrap_or(&[]), &[m, n]].concat())
 }
 
-/// Sizes by label; what `...` stands for is broadcast.
+/// Shape function of `Einsum`: sizes by label; dimensions that `...` stands for are broadcast.
 fn einsum_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let equation: String = cx.node.str("equation").unwrap_or("").chars().filter(|c| !c.is_whitespace()).collect();
     let Some((left, right)) = equation.split_once("->") else {

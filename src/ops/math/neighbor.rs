@@ -1,4 +1,4 @@
-//! The next float towards another one, and the cross product.
+//! `NextAfter`, the next float in the direction of another one, and the cross product.
 use super::expr::formula;
 use crate::diag::Result;
 use crate::hlo::open::Dim;
@@ -16,7 +16,8 @@ pub const ROWS: &[OpRow] = &[
     op("Cross",     "a b -> product",   cross).shape(same).dtypes("integers, floats"),
 ];
 
-/// The neighbour of `x1` in the direction of `x2`: in the order of their bits without the sign, floats are integers.
+/// Lowers `NextAfter`: the neighbor of `x1` in the direction of `x2`. The bits of floats without the sign are ordered like
+/// integers.
 fn next_after(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (from, to, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);
     let (bits, sign, low) = match dtype {
@@ -41,7 +42,7 @@ fn next_after(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The cross product of vectors along the last dimension, which has three elements.
+/// Lowers `Cross`: the cross product of vectors along the last dimension, which has three elements.
 fn cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, y, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(0)?);
     if dims.last() != Some(&Dim::from(3)) || cx.dims(1)? != dims {

@@ -1,15 +1,15 @@
-//! The inverse of the normal distribution.
+//! Quantile function of the normal distribution.
 //!
-//! Source: Moshier's Cephes library, `ndtri.c`, whose method TensorFlow's kernel has: a rational function around 1/2, and two of
-//! 1 / sqrt(-2 ln p) for the tails, so that a probability keeps all its digits down to the least normal number.
+//! Source: Moshier's Cephes library, `ndtri.c`, whose method TensorFlow's kernel uses: a rational function around 1/2, and two
+//! in 1 / sqrt(-2 ln p) for the tails, so that a probability keeps all its digits down to the smallest normal number.
 use super::expr::ArrayExpr;
 use std::f64::consts::PI;
 
-/// The number below which a normally distributed one lies with probability `p`: infinite at 0 and 1, NaN beyond.
+/// Quantile of the standard normal distribution for probability `p`: infinite at 0 and 1, NaN beyond.
 pub fn quantile<'s, 'b>(p: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let tail = (-2.0_f64).exp();
     let upper = p.gt(1.0 - tail);
-    // The probability beyond the number, on its side.
+    // Tail probability on the side of the quantile.
     let beyond = (1.0 - p).when(upper, p);
     let far = in_tail(beyond);
     let y = around_half(beyond - 0.5).when(beyond.gt(tail), -far);
@@ -18,14 +18,14 @@ pub fn quantile<'s, 'b>(p: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     y.except(p.equals(0.0), f64::NEG_INFINITY).except(p.equals(1.0), f64::INFINITY).except(outside, f64::NAN)
 }
 
-/// The number for the probability 1/2 + `d`, where |d| is at most 1/2 - e^-2.
+/// Quantile for the probability 1/2 + `d`, for |d| at most 1/2 - e^-2.
 fn around_half<'s, 'b>(d: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let square = d * d;
     let ratio = square.polynomial(&MIDDLE_ABOVE) / square.polynomial(&MIDDLE_BELOW);
     (d + d * (square * ratio)) * (2.0 * PI).sqrt()
 }
 
-/// The distance from 0 beyond which a number lies with probability `p`, where that is at most e^-2.
+/// Magnitude of the quantile for a tail probability `p` of at most e^-2.
 fn in_tail<'s, 'b>(p: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let root = (p.ln() * -2.0).sqrt();
     let first = root - root.ln() / root;
@@ -35,7 +35,7 @@ fn in_tail<'s, 'b>(p: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     first - near.when(root.lt(8.0), far)
 }
 
-/// Between e^-2 and 1 - e^-2, in the square of p - 1/2: the numerator.
+/// Numerator for probabilities between e^-2 and 1 - e^-2, in the square of p - 1/2.
 const MIDDLE_ABOVE: [f64; 5] = [
     -59.963_350_101_410_79,
     98.001_075_418_599_97,
@@ -44,7 +44,7 @@ const MIDDLE_ABOVE: [f64; 5] = [
     -1.239_165_838_673_812_5,
 ];
 
-/// The denominator of that.
+/// Denominator of [`MIDDLE_ABOVE`].
 const MIDDLE_BELOW: [f64; 9] = [
     1.0,
     1.954_488_583_381_417_6,
@@ -57,7 +57,7 @@ const MIDDLE_BELOW: [f64; 9] = [
     -1.183_316_211_213_3,
 ];
 
-/// Down to e^-32, in 1 / sqrt(-2 ln p): the numerator.
+/// Numerator for tail probabilities down to e^-32, in 1 / sqrt(-2 ln p).
 const TAIL_ABOVE: [f64; 9] = [
     4.055_448_923_059_624_5,
     31.525_109_459_989_388,
@@ -70,7 +70,7 @@ const TAIL_ABOVE: [f64; 9] = [
     -0.000_857_456_785_154_685_4,
 ];
 
-/// The denominator of that.
+/// Denominator of [`TAIL_ABOVE`].
 const TAIL_BELOW: [f64; 9] = [
     1.0,
     15.779_988_325_646_675,
@@ -83,7 +83,7 @@ const TAIL_BELOW: [f64; 9] = [
     -0.000_933_259_480_895_457_4,
 ];
 
-/// Below e^-32, in 1 / sqrt(-2 ln p): the numerator.
+/// Numerator for tail probabilities below e^-32, in 1 / sqrt(-2 ln p).
 const FAR_ABOVE: [f64; 9] = [
     3.237_748_917_769_460_3,
     6.915_228_890_689_842,
@@ -96,7 +96,7 @@ const FAR_ABOVE: [f64; 9] = [
     6.239_745_391_849_833e-9,
 ];
 
-/// The denominator of that.
+/// Denominator of [`FAR_ABOVE`].
 const FAR_BELOW: [f64; 9] = [
     1.0,
     6.024_270_393_647_42,

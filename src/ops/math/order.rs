@@ -1,4 +1,4 @@
-//! Elements by their rank, and sequences made to fall.
+//! `NthElement`, and isotonic regression.
 use super::scan;
 use crate::diag::Result;
 use crate::dims;
@@ -20,7 +20,7 @@ pub const ROWS: &[OpRow] = &[
     op("IsotonicRegression", "input -> output segments", isotonic).shape(isotonic_shape).dtypes("real numbers"),
 ];
 
-/// The element of each row that would stand at place `n` were the row sorted, from its end on with `reverse`.
+/// Lowers `NthElement`: the element of each row at position `n` in sorted order, counted from the end with `reverse`.
 fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, n, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(0)?);
     let Some((&long, lead)) = dims.split_last() else { return Err(cx.mismatch("a scalar has no rows")) };
@@ -60,10 +60,10 @@ fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The falling sequences nearest to the rows, and the number of the level run that each element is in.
+/// Lowers `IsotonicRegression`: the non-increasing sequences nearest to the rows, and for each element the number of its pool.
 ///
-/// Neighbours that rise are pooled at their mean until none do (Kruskal's method): a row pushes its next element, or joins its last two
-/// pools, in each of twice as many rounds as it has elements.
+/// Pools of adjacent elements that increase are merged into their mean until none do (Kruskal's method): in each of twice as
+/// many iterations as it has elements, a row pushes its next element as a pool, or merges its last two pools.
 fn isotonic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, out) = (cx.arg(0)?, cx.dims(0)?, cx.attr_dtype("output_dtype")?);
     let Some((&n, lead)) = dims.split_last() else { return Err(cx.mismatch("a scalar has no rows")) };
@@ -84,7 +84,7 @@ fn isotonic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let [pools, sums, sizes] = [parts[2], parts[3], parts[4]];
     let divisor = b.convert(sizes, out);
     let means = b.div(sums, divisor);
-    // a pool begins behind all before it; an element is in the last that begins at or before it
+    // An element belongs to the last pool that starts at or before it.
     let comp = b.scalar_computation(ScalarOp::Add, DType::S32);
     let ends = scan::running(cx, sizes, 1, comp, 0.0);
     let b = &mut *cx.b;
@@ -106,7 +106,8 @@ fn isotonic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(y), Value::Array(segments)])
 }
 
-/// One step of each row: of `x [rows, n]`, the next element and the number of pools `[rows]`, and the sums and sizes of pools.
+/// Loop body of one step for each row of `x [rows, n]`; the state is the next element and the number of pools, `[rows]`, and
+/// the sums and sizes of the pools.
 fn pool(b: &mut Builder, [x, next, pools, sums, sizes]: [InstId; 5]) -> [InstId; 5] {
     let (dims, dtype) = (b.dims(x).to_vec(), b.dtype(x));
     let number = b.iota(DType::S32, &dims, 1);
@@ -132,7 +133,7 @@ fn pool(b: &mut Builder, [x, next, pools, sums, sizes]: [InstId; 5]) -> [InstId;
     let left = compare_scalar(b, Direction::Lt, next, dims[1]);
     let stays = b.unary(ScalarOp::Not, joins);
     let pushes = b.binary(ScalarOp::And, left, stays);
-    // what is written: the joined pool in the place of the one before, or a new pool
+    // Update: a merged pool replaces the one before, or a new pool is appended.
     let (on_new, own) = (at(b, pools), at(b, next));
     let element = one_of(b, x, own);
     let (both, both_sizes) = (b.add(earlier, sum), b.add(earlier_size, size));

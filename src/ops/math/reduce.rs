@@ -1,4 +1,4 @@
-//! Reductions over axes that are known at compile time.
+//! Reductions over constant axes.
 use crate::diag::Result;
 use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
@@ -53,7 +53,7 @@ pub const ROWS: &[OpRow] = &[
         .work(Work::PerInputElement),
 ];
 
-/// The axes of input 1 within the rank of input 0, each once, in order.
+/// Axes in input 1, normalized to the rank of input 0, without duplicates, in order.
 fn axes(cx: &LowerCtx) -> Result<Vec<usize>> {
     let rank = cx.dims(0)?.len();
     let mut axes = Vec::new();
@@ -65,7 +65,7 @@ fn axes(cx: &LowerCtx) -> Result<Vec<usize>> {
     Ok(axes)
 }
 
-/// Folds with a type of at least 32 bits for floats.
+/// Reduces over axes; narrow floats are accumulated in f32.
 pub fn fold_axes(b: &mut Builder, x: InstId, op: ScalarOp, init: f64, axes: &[usize]) -> InstId {
     if axes.is_empty() {
         return x;
@@ -79,7 +79,7 @@ pub fn fold_axes(b: &mut Builder, x: InstId, op: ScalarOp, init: f64, axes: &[us
     b.convert(y, dtype)
 }
 
-/// Puts size 1 back at the folded axes where the node keeps its dimensions.
+/// Restores the reduced axes with size 1 if the node sets `keep_dims`.
 fn keep(cx: &mut LowerCtx, y: InstId, axes: &[usize]) -> Result<Vec<Value>> {
     if !cx.flag("keep_dims") {
         return cx.one_output(y);
@@ -98,7 +98,8 @@ fn fold(cx: &mut LowerCtx, op: ScalarOp, init: f64) -> Result<Vec<Value>> {
     keep(cx, y, &axes)
 }
 
-/// The sum over the count; integers truncate. Sums of narrow types are not rounded before the division, and do not wrap around.
+/// Lowers `Mean`: the sum divided by the count; integers truncate. Sums of narrow types are neither rounded before the division
+/// nor wrap around.
 fn mean(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, axes) = (cx.arg(0)?, axes(cx)?);
     let dtype = cx.b.dtype(x);
@@ -129,14 +130,14 @@ fn euclidean_norm(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let c = super::unary::conj(cx.b, x);
     let square = cx.b.mul(x, c);
     let sum = fold_axes(cx.b, square, ScalarOp::Add, 0.0, &axes);
-    // squares of integers wrap around in their own type, as in TensorFlow
+    // Squares of integers wrap around in their own type, as in TensorFlow.
     let sum = if dtype.is_integer() { cx.b.convert(sum, DType::F64) } else { sum };
     let y = cx.b.unary(ScalarOp::Sqrt, sum);
     let y = super::cast::convert(cx.b, y, dtype);
     keep(cx, y, &axes)
 }
 
-/// The position of the first largest (smallest) element; NaN never wins.
+/// Lowers `ArgMax` and `ArgMin`: the position of the first largest (smallest) element; NaN never wins.
 fn arg_extreme(cx: &mut LowerCtx, better: Direction) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let axis = cx.axis(cx.constant_int(1)?, cx.b.rank(x))?;
@@ -149,13 +150,13 @@ fn arg_extreme(cx: &mut LowerCtx, better: Direction) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// S32 or S64 positions along one axis of the first element that no other is better than.
+/// Positions, s32 or s64, along one axis of the first element that no other one is `better` than.
 pub fn arg_extreme_axis(b: &mut Builder, x: InstId, axis: usize, better: Direction) -> InstId {
     let x = if b.dtype(x) == DType::Pred { b.convert(x, DType::U8) } else { x };
     let (dtype, dims) = (b.dtype(x), b.dims(x).to_vec());
     let index = if dims[axis] > Dim::from(i32::MAX) { DType::S64 } else { DType::S32 };
     let positions = b.iota(index, &dims, axis);
-    // the first element wins where no other is beyond the finite limit, at which TensorFlow's kernel begins
+    // The first element wins if no other exceeds the finite limit from which TensorFlow's kernel starts.
     let limit = crate::ops::math::segment::finite_limit(dtype);
     let worst = if better == Direction::Gt { -limit } else { limit };
     let worst = b.constant(Tensor::scalar_of(dtype, worst));
@@ -165,7 +166,7 @@ pub fn arg_extreme_axis(b: &mut Builder, x: InstId, axis: usize, better: Directi
     b.get_tuple_element(pair, 1)
 }
 
-/// (v0, i0, v1, i1) -> the better of the two, of equal ones that of the lower index.
+/// Computation (v0, i0, v1, i1) that returns the better pair, of equal values the one with the lower index.
 fn better_pair(b: &mut Builder, dtype: DType, index: DType, better: Direction) -> CompId {
     b.begin("better");
     let v0 = b.parameter(Shape::array(dtype, []));
@@ -181,7 +182,7 @@ fn better_pair(b: &mut Builder, dtype: DType, index: DType, better: Direction) -
     b.end(root)
 }
 
-/// A reduction; the product of sizes is a size.
+/// Shape function of `Prod`: a reduction. The product of a vector of sizes is tracked as a size.
 fn prod_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let out = reduction(cx)?;
     let sizes: Option<Vec<InferredDim>> =

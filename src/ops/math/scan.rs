@@ -1,4 +1,4 @@
-//! Running sums and products.
+//! Cumulative sums, products and log-sum-exps.
 use crate::diag::Result;
 use crate::hlo::open::WindowDim;
 use crate::hlo::open::{CompId, InstId, Op, Shape};
@@ -22,7 +22,7 @@ pub const ROWS: &[OpRow] = &[
     op("CumulativeLogsumexp", "x axis -> out", log_sum_exp).shape(same).constants(&[1]).dtypes("floats"),
 ];
 
-/// The axis along which to scan, which must be a scalar.
+/// Axis of the scan, a scalar input.
 fn scan_axis(cx: &LowerCtx) -> Result<usize> {
     let dims = cx.dims(1)?;
     if !dims.is_empty() {
@@ -31,7 +31,8 @@ fn scan_axis(cx: &LowerCtx) -> Result<usize> {
     cx.axis(cx.constant_int(1)?, cx.dims(0)?.len())
 }
 
-/// A window as long as the axis, padded on one side, so that position `i` sees all up to itself.
+/// Lowers a cumulative op, as a window as long as the axis, padded on one side, so that position `i` covers all elements up to
+/// itself.
 fn scan(cx: &mut LowerCtx, op: ScalarOp, neutral: f64) -> Result<Vec<Value>> {
     let (x, axis) = (cx.arg(0)?, scan_axis(cx)?);
     let dtype = cx.b.dtype(x);
@@ -46,12 +47,12 @@ fn scan(cx: &mut LowerCtx, op: ScalarOp, neutral: f64) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// `x` combined along an axis up to each place, as the node's attributes `exclusive` and `reverse` say.
+/// Prefix reduction of `x` along an axis, by the node's attributes `exclusive` and `reverse`.
 pub fn running(cx: &mut LowerCtx, x: InstId, axis: usize, comp: CompId, neutral: f64) -> InstId {
     let n = cx.b.dims(x)[axis];
     let (exclusive, reverse) = (i64::from(cx.flag("exclusive")), cx.flag("reverse"));
     let mut window = vec![WindowDim::default(); cx.b.rank(x)];
-    // a window has an element also where the array has none
+    // A window needs an element even if the array has none.
     let size = n.max(1);
     let (near, far) = (Dim::from(-exclusive), size - 1 + exclusive);
     window[axis].size = size;
@@ -61,7 +62,7 @@ pub fn running(cx: &mut LowerCtx, x: InstId, axis: usize, comp: CompId, neutral:
     cx.b.add_inst(Op::ReduceWindow { window, comp }, &[x, init])
 }
 
-/// ln(e^a + e^b + …) of all up to each position; the sum of nothing is 0, whose logarithm is -inf.
+/// Lowers `CumulativeLogsumexp`: ln(e^a + e^b + …) up to each position. The empty sum is 0, whose logarithm is -inf.
 fn log_sum_exp(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, axis) = (cx.arg(0)?, scan_axis(cx)?);
     let dtype = cx.b.dtype(x);
@@ -80,7 +81,8 @@ fn log_sum_exp(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// (a, b) -> ln(e^a + e^b) without overflow. Where the two have no order, TensorFlow's kernel takes `a` for the larger and the smaller.
+/// Computation (a, b) -> ln(e^a + e^b) without overflow. If one is NaN, TensorFlow's kernel takes `a` for both the larger and
+/// the smaller.
 fn log_add_exp(cx: &mut LowerCtx, dtype: DType) -> CompId {
     let b = &mut *cx.b;
     b.begin("log_add_exp");
@@ -88,7 +90,7 @@ fn log_add_exp(cx: &mut LowerCtx, dtype: DType) -> CompId {
     let y = b.parameter(Shape::array(dtype, []));
     let (above, below) = (b.compare(Direction::Gt, y, x), b.compare(Direction::Lt, y, x));
     let (high, low) = (b.select(above, y, x), b.select(below, y, x));
-    // -inf - -inf is NaN, and the sum of nothing and nothing is nothing; inf - inf stays NaN, as TensorFlow has it
+    // -inf - -inf is NaN, where the sum of two empty sums is empty; inf - inf stays NaN, as in TensorFlow.
     let least = b.scalar(dtype, f64::NEG_INFINITY);
     let nothing = b.compare(Direction::Eq, high, least);
     let difference = b.sub(low, high);

@@ -1,4 +1,4 @@
-//! Where numbers belong in sorted rows.
+//! Binary search in sorted rows: `LowerBound` and `UpperBound`.
 use crate::diag::Result;
 use crate::ops::row::op;
 use crate::ops::{LowerCtx, OpRow, Value};
@@ -11,17 +11,17 @@ pub const ROWS: &[OpRow] = &[
     op("UpperBound", "sorted_inputs values -> output", |cx| bound(cx, Bound::Upper)),
 ];
 
-/// Side of the insertion places that keep a row sorted.
+/// Side of the insertion positions that keep a row sorted.
 #[derive(Clone, Copy, PartialEq)]
 enum Bound {
-    /// The first: behind the elements below the value.
+    /// First position: behind the elements below the value.
     Lower,
-    /// The last: in front of the elements above the value.
+    /// Last position: in front of the elements above the value.
     Upper,
 }
 
-/// For each value the place in its row where it belongs. No element is below a NaN, and none above it, so that its places are
-/// the first and the end.
+/// Lowers `LowerBound` and `UpperBound`: the insertion position of each value in its row. No element compares below or above a
+/// NaN, so that its positions are the first one and the end.
 ///
 /// Shapes: `sorted_inputs [rows, n]`, `values [rows, m]` -> `[rows, m]`.
 fn bound(cx: &mut LowerCtx, side: Bound) -> Result<Vec<Value>> {

@@ -1,4 +1,4 @@
-//! Sums and extremes by segment number.
+//! Segment reductions: sums, products and extremes by segment number.
 use crate::diag::Result;
 use crate::dims;
 use crate::ops::ShapeCtx;
@@ -51,7 +51,7 @@ pub const ROWS: &[OpRow] = &[
         .constants(&[2]),
 ];
 
-/// The largest finite number of a type of floats; infinity, which saturates, of any other.
+/// Largest finite number of a float type; infinity for other types, where it saturates.
 pub fn finite_limit(dtype: DType) -> f64 {
     match dtype {
         DType::F32 => f64::from(f32::MAX),
@@ -62,7 +62,7 @@ pub fn finite_limit(dtype: DType) -> f64 {
     }
 }
 
-/// Value of an empty segment: the neutral element, for extremes the type's finite limit.
+/// Value of an empty segment: the neutral element, and for extremes the type's finite limit.
 fn neutral(dtype: DType, op: ScalarOp) -> f64 {
     let limit = finite_limit(dtype);
     match op {
@@ -73,7 +73,7 @@ fn neutral(dtype: DType, op: ScalarOp) -> f64 {
     }
 }
 
-/// Rows of the data combined at their segment; numbers out of range are dropped.
+/// Lowers a segment reduction: rows of the data are combined by segment; segment numbers out of range are dropped.
 fn segment(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let (data, ids, n) = (cx.arg(0)?, cx.arg(1)?, cx.size_from_input(2)?);
     let (dims, places) = (cx.b.dims(data).to_vec(), cx.b.dims(ids).to_vec());
@@ -94,7 +94,7 @@ fn segment(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// One row a segment instead of the dimensions that the segment numbers have.
+/// Shape function: one row per segment in place of the dimensions of the segment numbers.
 fn segment_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.size_from_input(2);
     match (cx.ranked(0)?, cx.ranked(1)?) {

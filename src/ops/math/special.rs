@@ -1,10 +1,10 @@
-//! Formulas over scalars that several ops share.
+//! Pointwise formulas that several ops share.
 use crate::hlo::open::{Builder, Dim, InstId, Number};
 use crate::scalar::formula::{self, ScalarBuilder};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// Applies `f` in f32 where the type is narrower than that, and rounds once at the end.
+/// Applies `f` in f32 if the type is narrower, and rounds once, at the end.
 pub fn wide(b: &mut Builder, x: InstId, f: impl FnOnce(&mut Builder, InstId) -> InstId) -> InstId {
     let dtype = b.dtype(x);
     if dtype.is_float() && dtype.bits() < 32 {
@@ -15,7 +15,7 @@ pub fn wide(b: &mut Builder, x: InstId, f: impl FnOnce(&mut Builder, InstId) -> 
     f(b, x)
 }
 
-/// Like [`wide`], of two operands.
+/// Applies `f` of two operands in f32 if their type is narrower, and rounds once, at the end.
 pub fn wide2(b: &mut Builder, x: InstId, y: InstId, f: impl FnOnce(&mut Builder, InstId, InstId) -> InstId) -> InstId {
     let dtype = b.dtype(x);
     if dtype.is_float() && dtype.bits() < 32 {
@@ -32,7 +32,7 @@ pub fn add_scalar(b: &mut Builder, x: InstId, value: impl Into<Number>) -> InstI
     b.add(x, c)
 }
 
-/// `x / by`, rounded up, of integers that are not negative.
+/// Quotient `x / by` rounded up, for integers that are not negative.
 pub fn quotient_up(b: &mut Builder, x: InstId, by: Dim) -> InstId {
     if by == 1 {
         return x;
@@ -48,13 +48,13 @@ pub fn mul_scalar(b: &mut Builder, x: InstId, value: impl Into<Number>) -> InstI
     b.mul(x, c)
 }
 
-/// Whether `x` stands in a relation to a number.
+/// Comparison of `x` with a number.
 pub fn compare_scalar(b: &mut Builder, direction: Direction, x: InstId, value: impl Into<Number>) -> InstId {
     let c = b.full_like(x, value);
     b.compare(direction, x, c)
 }
 
-/// 0 where `test` is 0 to TensorFlow's kernels, else `z`; both have one type and broadcast together.
+/// 0 where `test` is 0 for TensorFlow's kernels, else `z`. Both have one type and are broadcast together.
 pub fn zero_where_zero(b: &mut Builder, test: InstId, z: InstId) -> InstId {
     let (test, z) = b.broadcast_together(test, z);
     let zero = b.full_like(z, 0.0);
@@ -62,8 +62,8 @@ pub fn zero_where_zero(b: &mut Builder, test: InstId, z: InstId) -> InstId {
     b.select(is_zero, zero, z)
 }
 
-/// Whether `x` is 0, or a subnormal number of a type that processors compute in: TensorFlow's kernels run with subnormal operands
-/// read as zeros (denormals-are-zero). f16 is computed in f32, where its subnormal numbers are normal.
+/// Whether `x` is 0, or a subnormal number of a type in which processors compute: TensorFlow's kernels read subnormal operands
+/// as zeros (denormals-are-zero). f16 is computed in f32, where its subnormal numbers are normal.
 fn is_zero_to_kernels(b: &mut Builder, x: InstId) -> InstId {
     let dtype = b.dtype(x);
     if dtype.is_complex() {
@@ -80,8 +80,8 @@ fn is_zero_to_kernels(b: &mut Builder, x: InstId) -> InstId {
     compare_scalar(b, Direction::Lt, size, least_normal)
 }
 
-/// Whether two elements are one key of TensorFlow's hash tables: equal values, and of 16-bit floats equal bits too, as their hash is
-/// that of the bits and tells -0 from 0.
+/// Whether two elements are the same key of TensorFlow's hash tables: equal values, and for 16-bit floats also equal bits, as
+/// those are hashed by their bits, which differ for -0 and 0.
 pub fn same_key(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let equal = b.compare(Direction::Eq, x, y);
     if !matches!(b.dtype(x), DType::F16 | DType::BF16) {
@@ -171,7 +171,7 @@ pub fn cosh(b: &mut Builder, x: InstId) -> InstId {
     b.add(up, down)
 }
 
-/// e^x / 2 and e^-x / 2 without an early overflow.
+/// e^x / 2 and e^-x / 2, computed without early overflow.
 fn half_exponentials(b: &mut Builder, x: InstId) -> (InstId, InstId) {
     let half = mul_scalar(b, x, 0.5);
     let e = b.unary(ScalarOp::Exp, half);
@@ -210,7 +210,7 @@ pub fn atan(b: &mut Builder, x: InstId) -> InstId {
     b.binary(ScalarOp::Atan2, x, one)
 }
 
-/// Complementary error function: in f32 a [formula](formula::erfc), of doubles 1 - erf up to 2 and a continued fraction beyond.
+/// Complementary error function: for f32 a [formula](formula::erfc), for f64 1 - erf up to 2 and a continued fraction beyond.
 pub fn erfc(b: &mut Builder, x: InstId) -> InstId {
     if b.dtype(x) == DType::F64 {
         let a = b.unary(ScalarOp::Abs, x);
@@ -223,11 +223,11 @@ pub fn erfc(b: &mut Builder, x: InstId) -> InstId {
     formula::erfc(&mut Written { b, like: x }, x)
 }
 
-/// A formula as instructions of the shape and type of `like`.
+/// Writer of a scalar formula as instructions of the shape and type of `like`.
 pub struct Written<'b> {
-    /// Takes the instructions.
+    /// Builder that receives the instructions.
     pub b: &'b mut Builder,
-    /// An instruction of that shape and type.
+    /// Instruction whose shape and type the formula has.
     pub like: InstId,
 }
 
@@ -243,7 +243,7 @@ impl ScalarBuilder for Written<'_> {
     }
 }
 
-/// e^(-x²)/sqrt(pi) over x + (1/2)/(x + 1/(x + (3/2)/(x + …))).
+/// Continued fraction of erfc for large arguments: e^(-x²)/sqrt(pi) over x + (1/2)/(x + 1/(x + (3/2)/(x + …))).
 fn erfc_fraction(b: &mut Builder, a: InstId) -> InstId {
     let mut below = a;
     for k in (1..=60).rev() {

@@ -1,4 +1,4 @@
-//! Ops of one array, point by point, and their gradients.
+//! Pointwise ops of one array, and their gradients.
 use super::complex;
 use super::special::{self, compare_scalar, mul_scalar, wide};
 use crate::diag::Result;
@@ -11,10 +11,10 @@ use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// A function of one array.
+/// Function that emits a formula of one array.
 type Formula = fn(&mut Builder, InstId) -> InstId;
 
-/// Functions of one array.
+/// Definitions of pointwise ops of one array.
 pub const ROWS: &[OpRow] = &[
     op("Abs", "x -> y", |cx| plain(cx, ScalarOp::Abs)).pointwise(),
     op("ComplexAbs", "x -> y", |cx| plain(cx, ScalarOp::Abs)).pointwise().dtypes("c64, c128"),
@@ -62,7 +62,7 @@ pub const ROWS: &[OpRow] = &[
     unary("OnesLike", |b, x| b.full_like(x, 1.0)),
 ];
 
-/// Gradients: of the result (or the input) and the incoming gradient.
+/// Definitions of gradients, as functions of the result (or the input) and the incoming gradient.
 pub const GRADIENTS: &[OpRow] = &[
     op("SigmoidGrad", "y dy -> z", |cx| {
         holomorphic(cx, |b, y, dy| {
@@ -88,14 +88,14 @@ pub const GRADIENTS: &[OpRow] = &[
     op("InvGrad", "y dy -> z", |cx| gradient(cx, reciprocal_gradient)).pointwise(),
 ];
 
-/// One scalar op.
+/// Lowers a single scalar op.
 fn plain(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let y = cx.b.unary(op, x);
     cx.one_output(y)
 }
 
-/// -1, 0 or 1. HLO's `sign` gives -0.0 for -0.0, the kernel 0.0.
+/// Lowers `Sign`: -1, 0 or 1. HLO's `sign` returns -0.0 for -0.0, TensorFlow's kernel 0.0.
 fn sign(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let mut y = cx.b.unary(ScalarOp::Sign, x);
@@ -107,14 +107,14 @@ fn sign(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// A rounding, which leaves integers alone.
+/// Lowers a rounding op, which leaves integers unchanged.
 fn rounding(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let y = if cx.b.dtype(x).is_float() { cx.b.unary(op, x) } else { x };
     cx.one_output(y)
 }
 
-/// A formula on floats or another on complex numbers.
+/// Lowers a formula for real or for complex numbers.
 fn either(cx: &mut LowerCtx, real: Formula, complex: Formula) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     if !cx.b.dtype(x).is_complex() {
@@ -124,7 +124,7 @@ fn either(cx: &mut LowerCtx, real: Formula, complex: Formula) -> Result<Vec<Valu
     cx.one_output(y)
 }
 
-/// A formula on floats, in f32 at least.
+/// Lowers a formula of floats, computed in f32 at least.
 fn formula(cx: &mut LowerCtx, f: Formula) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     if !cx.b.dtype(x).is_float() {
@@ -134,15 +134,16 @@ fn formula(cx: &mut LowerCtx, f: Formula) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// A gradient of the result as it is: these two kernels do not conjugate complex numbers.
+/// Lowers a gradient as a function of the result, without conjugation: TensorFlow's kernels of two ops do not conjugate complex
+/// numbers.
 fn holomorphic(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, InstId) -> InstId) -> Result<Vec<Value>> {
     let (y, dy) = (cx.arg(0)?, cx.arg(1)?);
     let z = special::wide2(cx.b, y, dy, f);
     cx.one_output(z)
 }
 
-/// The gradient by the complex conjugate of the result, and 0 wherever the incoming gradient is 0: a result of 0 or infinity whose
-/// gradient nobody asks for gives no NaN. XLA's lowerings have no such exception.
+/// Lowers a gradient as a function of the conjugated result, and 0 wherever the incoming gradient is 0: an unused result of 0
+/// or infinity then gives no NaN. XLA's lowerings have no such exception.
 fn gradient(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, InstId) -> InstId) -> Result<Vec<Value>> {
     let (mut y, dy) = (cx.arg(0)?, cx.arg(1)?);
     if cx.b.dtype(y).is_complex() {
@@ -153,7 +154,7 @@ fn gradient(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, InstId) -> InstId) ->
     cx.one_output(z)
 }
 
-/// Zeros; of a list, a list of as many zeros.
+/// Lowers `ZerosLike`; of a list, a list of as many zeros.
 fn zeros_like(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if let Some(list) = cx.args.first().filter(|value| value.is_summed_by_parts()) {
         return Ok(vec![list::zeros_like(cx.b, list)?]);
@@ -173,7 +174,7 @@ fn sqrt_gradient(b: &mut Builder, y: InstId, dy: InstId) -> InstId {
     b.div(half, y)
 }
 
-/// -½·dy·y³ as two factors, as TensorFlow multiplies: y³ alone would be 0 from an input of 10²⁶ on.
+/// -½·dy·y³ as two factors, as TensorFlow multiplies: y³ alone would underflow for inputs from 10²⁶ on.
 fn rsqrt_gradient(b: &mut Builder, y: InstId, dy: InstId) -> InstId {
     let square = b.mul(y, y);
     let half = mul_scalar(b, dy, -0.5);
@@ -192,7 +193,7 @@ fn is_inf(b: &mut Builder, x: InstId) -> InstId {
     compare_scalar(b, Direction::Eq, a, f64::INFINITY)
 }
 
-/// The complex conjugate.
+/// Complex conjugate; real numbers are unchanged.
 pub fn conj(b: &mut Builder, x: InstId) -> InstId {
     if !b.dtype(x).is_complex() {
         return x;
@@ -222,7 +223,7 @@ fn population_count(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// Lists stay lists.
+/// Shape function of `ZerosLike`, which keeps the facts about a list.
 fn zeros_like_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![Fact { value: None, ..cx.arg(0)?.clone() }])
 }

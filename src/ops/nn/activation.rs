@@ -1,4 +1,4 @@
-//! Activations and their gradients.
+//! Activation functions and their gradients.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::math::special::Written;
@@ -31,13 +31,13 @@ pub const ROWS: &[OpRow] = &[
     op("LeakyReluGrad",    "gradients features -> backprops", leaky_relu_grad).pointwise().dtypes(FLOATS),
 ];
 
-/// The larger of x and 0.
+/// ReLU: max(x, 0).
 pub fn relu(b: &mut Builder, x: InstId) -> InstId {
     let zero = b.full_like(x, 0.0);
     b.max(x, zero)
 }
 
-/// x held between 0 and 6.
+/// ReLU6: x clamped to 0..6.
 pub fn relu6(b: &mut Builder, x: InstId) -> InstId {
     let (zero, six) = (b.full_like(x, 0.0), b.full_like(x, 6.0));
     b.elementwise(ScalarOp::Clamp, &[zero, x, six])
@@ -48,7 +48,7 @@ fn is_positive(b: &mut Builder, x: InstId) -> InstId {
     b.compare(Direction::Gt, x, zero)
 }
 
-/// x where it is positive, else e^x - 1.
+/// ELU: x where it is positive, else e^x - 1.
 pub fn elu(b: &mut Builder, x: InstId) -> InstId {
     let (positive, negative) = (is_positive(b, x), b.unary(ScalarOp::Expm1, x));
     b.select(positive, x, negative)
@@ -63,21 +63,21 @@ fn selu(b: &mut Builder, x: InstId) -> InstId {
     b.select(positive, up, down)
 }
 
-/// x / (1 + |x|).
+/// Softsign: x / (1 + |x|).
 fn softsign(b: &mut Builder, x: InstId) -> InstId {
     let (size, one) = (b.unary(ScalarOp::Abs, x), b.full_like(x, 1.0));
     let below = b.add(size, one);
     b.div(x, below)
 }
 
-/// x where it is positive, else `alpha` times x; `alpha` is broadcast against the last dimensions.
+/// PReLU: x where it is positive, else `alpha` times x; `alpha` is broadcast against the last dimensions.
 pub fn prelu(b: &mut Builder, x: InstId, alpha: InstId) -> InstId {
     let positive = is_positive(b, x);
     let scaled = b.mul(x, alpha);
     b.select(positive, x, scaled)
 }
 
-/// x where it is positive, else `alpha` times x.
+/// Leaky ReLU: x where it is positive, else `alpha` times x.
 pub fn leaky_relu(b: &mut Builder, x: InstId, alpha: f64) -> InstId {
     let alpha = b.full_like(x, alpha);
     prelu(b, x, alpha)
@@ -90,7 +90,7 @@ fn with_alpha(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, f64) -> InstId) -> 
     cx.one_output(y)
 }
 
-/// `g` times 1 where `keep` holds, and times 0 elsewhere: TensorFlow's kernels multiply, so that a NaN or an infinity times 0 is NaN.
+/// `g` multiplied by a mask of 1 and 0: TensorFlow's kernels multiply, so that NaN or infinity times 0 is NaN.
 fn masked(b: &mut Builder, g: InstId, keep: InstId) -> InstId {
     let mask = b.convert(keep, b.dtype(g));
     b.mul(g, mask)
@@ -108,7 +108,7 @@ fn relu6_grad(b: &mut Builder, g: InstId, x: InstId) -> InstId {
     masked(b, g, inside)
 }
 
-/// The gradient by the result `y` of `elu`.
+/// Gradient of ELU as a function of its result `y`.
 fn elu_grad(b: &mut Builder, g: InstId, y: InstId) -> InstId {
     let (zero, one) = (b.full_like(y, 0.0), b.full_like(y, 1.0));
     let negative = b.compare(Direction::Lt, y, zero);
@@ -163,7 +163,8 @@ fn gelu_tanh(b: &mut Builder, x: InstId) -> InstId {
     b.mul(below, above)
 }
 
-/// The activation that the fused ops call `name`, or `None` if it is no activation; `alpha` is LeakyRelu's slope.
+/// Applies the activation that fused ops call `name`; `None` if the name is not an activation. `alpha` is the slope of
+/// LeakyRelu.
 pub fn by_name(b: &mut Builder, name: &str, x: InstId, alpha: f64) -> Option<InstId> {
     Some(match name {
         "Relu" => relu(b, x),
@@ -178,7 +179,7 @@ pub fn by_name(b: &mut Builder, name: &str, x: InstId, alpha: f64) -> Option<Ins
     })
 }
 
-/// The error for a fused op that is not known.
+/// Error for a fused op that is not supported.
 pub fn unknown_fused(name: &str) -> Error {
     Error::user(
         Code::UnsupportedCase,

@@ -1,4 +1,4 @@
-//! Biases, and the loss that is half a square.
+//! `BiasAdd` and `L2Loss`.
 use super::window::DataFormat;
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -18,20 +18,20 @@ pub const ROWS: &[OpRow] = &[
     op("L2Loss",      "t -> output",            l2_loss).shape(|cx| cx.one_output_like(0, vec![])).dtypes("f16, bf16, f32, f64").work(Work::PerInputElement),
 ];
 
-/// The feature axis of an array of `rank` under the node's `data_format`.
+/// Feature axis of an array of rank `rank` in the node's `data_format`.
 pub fn feature_axis(cx: &LowerCtx, rank: usize) -> Result<usize> {
     let spatial = rank.checked_sub(2).ok_or_else(|| cx.mismatch(format!("an array of rank {rank} has no features")))?;
     Ok(DataFormat::parse(cx.node, spatial)?.feature)
 }
 
-/// `x` plus a vector along `axis`.
+/// Adds a vector to `x` along `axis`.
 pub fn add_along(b: &mut Builder, x: InstId, bias: InstId, axis: usize) -> InstId {
     let dims = b.dims(x).to_vec();
     let wide = b.broadcast(bias, &dims, &[axis]);
     b.elementwise(ScalarOp::Add, &[x, wide])
 }
 
-/// Refuses a bias that is no vector of the size of `axis`.
+/// Rejects a bias that is not a vector of the size of `axis`.
 pub fn check_bias(cx: &LowerCtx, x: &[Dim], bias: &[Dim], axis: usize) -> Result<()> {
     if bias.len() != 1 || x.get(axis) != bias.first() {
         return Err(cx.mismatch(format!("a bias of {bias:?} does not fit dimension {axis} of {x:?}")));
@@ -48,12 +48,12 @@ fn bias_add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The type in which sums of `dtype` are kept: f32 for the narrow floats.
+/// Type in which sums of `dtype` are accumulated: f32 for narrow floats.
 pub fn wide(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
 }
 
-/// The sum over `axes`, kept wide and converted back.
+/// Sum over `axes`, accumulated in the wide type and converted back.
 pub fn sum(b: &mut Builder, x: InstId, axes: &[usize]) -> InstId {
     let dtype = b.dtype(x);
     let x = b.convert(x, wide(dtype));
@@ -71,7 +71,7 @@ fn bias_add_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// Half the sum of squares.
+/// Lowers `L2Loss`: half the sum of squares.
 fn l2_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dtype) = (cx.arg(0)?, cx.dtype(0)?);
     let axes: Vec<usize> = (0..cx.b.rank(x)).collect();
@@ -84,14 +84,14 @@ fn l2_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The feature axis of input `i`, if its rank is known.
+/// Feature axis of input `i`, if its rank is known.
 pub fn feature_axis_of(cx: &ShapeCtx, i: usize) -> Result<Option<usize>> {
     let Some(dims) = cx.ranked(i)? else { return Ok(None) };
     let spatial = dims.len().checked_sub(2).ok_or_else(|| cx.mismatch(format!("input {i} has no features")))?;
     Ok(Some(DataFormat::parse(cx.node, spatial)?.feature))
 }
 
-/// The value's shape, its features as many as the bias has.
+/// Shape function of `BiasAdd`: the value's shape, with the size of the bias for its features.
 fn bias_add_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let bias = cx.dims_of_rank(1, 1)?[0];
     let Some(axis) = feature_axis_of(cx, 0)? else { return cx.one_output_like(0, cx.dims(0)?) };

@@ -23,7 +23,7 @@ pub const ROWS: &[OpRow] = &[
     op("DepthwiseConv2dNative", "input filter -> output", depthwise).shape(depthwise_shape).dtypes(FLOATS).work(Work::Convolution(2)),
 ];
 
-/// `convolution` of an array in `layout` with a kernel `[space.., in, out]`, the result in the same layout.
+/// Convolution of an array in `layout` with a kernel `[space.., in, out]`; the result has the same layout.
 pub fn convolution(
     b: &mut Builder,
     x: InstId,
@@ -50,9 +50,9 @@ pub fn convolution(
     b.add_inst(Op::Convolution(Box::new(dims)), &[x, kernel])
 }
 
-/// The number of feature groups of a kernel that contracts `kernel_in` of `features`.
+/// Number of feature groups of a kernel that contracts `kernel_in` of `features` input features.
 ///
-/// Errors: `Code::ShapeMismatch` where they do not divide.
+/// Errors: `Code::ShapeMismatch` if they are not divisible.
 pub fn group_count(features: Dim, kernel_in: Dim, outputs: Dim) -> Result<Dim> {
     if features == kernel_in {
         return Ok(Dim::from(1));
@@ -66,7 +66,7 @@ pub fn group_count(features: Dim, kernel_in: Dim, outputs: Dim) -> Result<Dim> {
     Ok(features / kernel_in)
 }
 
-/// Refuses inputs 0 and 1 that are not of this rank.
+/// Rejects inputs 0 and 1 that do not have this rank; returns their sizes.
 pub fn check_ranks(cx: &LowerCtx, rank: usize) -> Result<(Vec<Dim>, Vec<Dim>)> {
     let (x, kernel) = (cx.dims(0)?, cx.dims(1)?);
     if x.len() != rank || kernel.len() != rank {
@@ -75,7 +75,7 @@ pub fn check_ranks(cx: &LowerCtx, rank: usize) -> Result<(Vec<Dim>, Vec<Dim>)> {
     Ok((x, kernel))
 }
 
-/// The convolution of a node with `spatial` spatial axes: input and filter are its first inputs.
+/// Convolution of inputs 0 (array) and 1 (filter) with `spatial` spatial axes.
 pub fn conv(cx: &mut LowerCtx, spatial: usize) -> Result<InstId> {
     let args = Args::parse_spatial(cx.node, spatial)?;
     conv_with(cx, &args)
@@ -90,7 +90,7 @@ fn conv_with(cx: &mut LowerCtx, args: &Args) -> Result<InstId> {
     Ok(convolution(cx.b, x, kernel, &args.layout, window, groups))
 }
 
-/// The depthwise convolution of a node: filter `[h, w, c, multiplier]`, result features `c * multiplier`.
+/// Depthwise convolution: filter `[h, w, c, multiplier]`, result features `c * multiplier`.
 pub fn depthwise_conv(cx: &mut LowerCtx) -> Result<InstId> {
     let args = Args::parse_spatial(cx.node, 2)?;
     let (x, kernel) = check_ranks(cx, 4)?;
@@ -114,7 +114,7 @@ fn depthwise(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// TF.js's `Conv1D`: one `stride` and one `dilation`.
+/// Lowers TF.js's `Conv1D`, with a single `stride` and `dilation`.
 fn conv1d(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let args = conv1d_args(cx.node)?;
     let y = conv_with(cx, &args)?;
@@ -132,7 +132,7 @@ fn conv1d_args(node: &Node) -> Result<Args> {
     Ok(args)
 }
 
-/// `Conv`: one op for 1 to 3 spatial axes and any number of batch axes.
+/// Lowers `Conv`, for 1 to 3 spatial axes and any number of batch axes.
 fn any_rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let kernel_rank = cx.dims(1)?.len();
     let Some(spatial @ 1..=3) = kernel_rank.checked_sub(2) else {
@@ -158,7 +158,7 @@ fn any_rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The shape of a convolution with `spatial` spatial axes.
+/// Shape function of a convolution with `spatial` spatial axes.
 pub fn conv_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
     let args = Args::parse_spatial(cx.node, spatial)?;
     let (x, kernel) = (cx.dims_of_rank(0, spatial + 2)?, cx.dims_of_rank(1, spatial + 2)?);
@@ -173,7 +173,7 @@ fn conv1d_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.one_output_like(0, y)
 }
 
-/// The shape of a depthwise convolution: features by multiplier.
+/// Shape function of a depthwise convolution: the features are channels times multiplier.
 pub fn depthwise_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let args = Args::parse_spatial(cx.node, 2)?;
     let (x, kernel) = (cx.dims_of_rank(0, 4)?, cx.dims_of_rank(1, 4)?);

@@ -26,16 +26,16 @@ pub const ROWS: &[OpRow] = &[
     op("DepthwiseConv2dNativeBackpropFilter", FILTER, |cx| backprop_filter(cx, 2, Kind::Depthwise)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).work(Work::ConvolutionFilterGradient(2)),
 ];
 
-/// How the filter is laid out.
+/// Layout of the filter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// `[space.., in / groups, out]`.
+    /// Full convolution: `[space.., in / groups, out]`.
     Full,
-    /// `[space.., channels, multiplier]`.
+    /// Depthwise convolution: `[space.., channels, multiplier]`.
     Depthwise,
 }
 
-/// The sizes given by constant input `i`; sizes of space only are completed from `whole`.
+/// Sizes given by the constant input `i`; spatial sizes alone are completed from `whole`.
 fn sizes(cx: &LowerCtx, i: usize, args: &Args, whole: &[Dim]) -> Result<Vec<Dim>> {
     let given = cx.constant_dims(i)?;
     let given = given
@@ -55,10 +55,10 @@ fn sizes(cx: &LowerCtx, i: usize, args: &Args, whole: &[Dim]) -> Result<Vec<Dim>
     Ok(full)
 }
 
-/// The gradient of a convolution by its input, which is also the transposed convolution.
+/// Lowers the gradient of a convolution with respect to its input, which is also the transposed convolution.
 ///
-/// Shapes: the result has the sizes that input 0 gives. Source: TF `Conv2DBackpropInput`; the forward window is turned
-/// inside out: holes of the stride go into the operand, the filter runs backwards.
+/// Shapes: the result has the sizes that input 0 gives. Source: TF `Conv2DBackpropInput`. The stride becomes holes in the
+/// operand (base dilation), and the filter is reversed.
 fn backprop_input(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<Value>> {
     let args = Args::parse_spatial(cx.node, spatial)?;
     let (filter, grad) = (cx.dims(1)?, cx.dims(2)?);
@@ -97,7 +97,7 @@ fn transposed_window(cx: &LowerCtx, args: &Args, axis: usize, n: Dim, k: Dim, ou
     TurnedWindow::new(&forward, n, out)
 }
 
-/// The filter backwards in space with its two feature axes exchanged group by group, and the number of groups.
+/// Filter reversed in space, with its two feature axes exchanged group by group, and the number of groups.
 fn turned_filter(cx: &mut LowerCtx, dims: &[Dim], features: Dim, kind: Kind) -> Result<(InstId, Dim)> {
     let n = dims.len() - 2;
     let filter = cx.arg(1)?;
@@ -121,9 +121,9 @@ fn turned_filter(cx: &mut LowerCtx, dims: &[Dim], features: Dim, kind: Kind) -> 
     Ok((cx.b.reshape(swapped, &[&dims[..n], &[outside, groups * inside]].concat()), groups))
 }
 
-/// The gradient of a convolution by its filter.
+/// Lowers the gradient of a convolution with respect to its filter.
 ///
-/// Shapes: the result has the sizes that input 1 gives. Batch and features change roles; the gradient is the kernel.
+/// Shapes: the result has the sizes that input 1 gives. Batch and features change roles; the incoming gradient is the kernel.
 fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<Value>> {
     let args = Args::parse_spatial(cx.node, spatial)?;
     let (x, grad) = (cx.dims(0)?, cx.dims(2)?);
@@ -156,7 +156,7 @@ fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<
         });
     }
     if window.iter().any(|w: &WindowDim| w.size.is_zero()) {
-        // no window fits into the image, and no element has a part in the gradient
+        // No window fits into the image, so that no element contributes to the gradient.
         let zeros = cx.b.full(cx.dtype(2)?, &filter, 0.0);
         return cx.one_output(zeros);
     }
@@ -180,7 +180,7 @@ fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<
     cx.one_output(y)
 }
 
-/// The sizes that input 0 gives; where these are of space only, the batch is that of the gradient.
+/// Shape function: the sizes that input 0 gives; spatial sizes alone are completed with the batch of the gradient.
 fn input_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
     let given = cx.shape_of_value(0)?;
     let dims = match given {

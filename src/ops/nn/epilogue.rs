@@ -1,4 +1,4 @@
-//! Contractions with a list of ops fused onto their result.
+//! Fused ops: contractions followed by a list of pointwise ops.
 use super::activation::{by_name, prelu, unknown_fused};
 use super::bias::{add_along, check_bias};
 use super::conv::{conv, conv_shape, depthwise_conv, depthwise_shape};
@@ -29,7 +29,7 @@ fn conv_tail(cx: &mut LowerCtx, y: InstId) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// Applies the ops that `fused_ops` lists, in order; their arguments are the inputs from number 2.
+/// Applies the ops in attribute `fused_ops` in order; their arguments are the inputs from index 2 on.
 fn tail(cx: &mut LowerCtx, mut y: InstId, axis: usize) -> Result<InstId> {
     let node = cx.node;
     let names = cx.required(node.strs("fused_ops"), "fused_ops")?;
@@ -67,7 +67,7 @@ fn tail(cx: &mut LowerCtx, mut y: InstId, axis: usize) -> Result<InstId> {
     Ok(y)
 }
 
-/// Input `i` as a vector of `n`; a scalar repeats, dimensions of 1 in front fall away.
+/// Input `i` as a vector of `n` elements: a scalar is repeated, and leading dimensions of size 1 are dropped.
 fn vector(cx: &mut LowerCtx, i: usize, n: Dim) -> Result<InstId> {
     let id = cx.arg(i)?;
     let dims = cx.b.dims(id).to_vec();
@@ -79,7 +79,7 @@ fn vector(cx: &mut LowerCtx, i: usize, n: Dim) -> Result<InstId> {
     Ok(cx.b.reshape(id, &dims[ones..]))
 }
 
-/// The product of the last two dimensions; dimensions before them are a batch and equal.
+/// Lowers `_FusedMatMul`: the product of the last two dimensions, with equal batch dimensions, and the fused ops.
 fn matmul(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
     let lead = x.len().saturating_sub(2);

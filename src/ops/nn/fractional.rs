@@ -1,6 +1,6 @@
-//! Fractional pools: windows of two neighboring sizes in a random order, along rows and columns.
+//! Fractional pooling: windows of two consecutive sizes in random order, along rows and columns.
 //!
-//! The boundaries of the windows are results beside the pool; the gradients get them as inputs, so that they may be any there.
+//! The window boundaries are further results of the pool. The gradients get them as inputs, where they may be arbitrary.
 use super::pool::least_number;
 use crate::diag::{Code, Error, Result};
 use crate::dims;
@@ -30,10 +30,10 @@ pub const ROWS: &[OpRow] = &[
         .shape(|cx| { let dims = cx.shape_of_value(0)?; cx.one_output_like(1, dims) }).constants(&[0]).dtypes(TYPES),
 ];
 
-/// The two axes that are cut, rows and columns.
+/// Axes that are divided into windows: rows and columns.
 const AXES: [usize; 2] = [1, 2];
 
-/// How many elements of the input one of the result stands for, along rows and columns.
+/// Pooling ratio along rows and columns: input elements per result element.
 fn ratios(node: &Node) -> Result<[f32; 2]> {
     match node.floats("pooling_ratio") {
         Some(&[batch, rows, columns, features]) if batch == 1.0 && features == 1.0 && rows >= 1.0 && columns >= 1.0 => {
@@ -47,7 +47,7 @@ fn ratios(node: &Node) -> Result<[f32; 2]> {
     }
 }
 
-/// How many windows an axis is cut into; TensorFlow divides in f32.
+/// Number of windows along an axis; TensorFlow divides in f32.
 fn parts(size: u64, ratio: f32) -> Option<u64> {
     let parts = (size as f32 / ratio).floor() as u64;
     (size as f32 >= ratio && parts > 0).then_some(parts)
@@ -75,7 +75,7 @@ fn pool_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(facts)
 }
 
-/// How the rows and columns of input 0 are cut.
+/// Division of the rows and columns of input 0 into windows.
 fn cuts(cx: &LowerCtx) -> Result<[AxisCut; 2]> {
     let (dims, ratios) = (cx.dims(0)?, ratios(cx.node)?);
     if dims.len() != 4 {
@@ -91,7 +91,8 @@ fn cuts(cx: &LowerCtx) -> Result<[AxisCut; 2]> {
     Ok([one(0)?, one(1)?])
 }
 
-/// First element of each window and the one behind its last, `s64[parts]` each; windows that overlap have the first of the next one too.
+/// First element of each window, and the end behind its last, `s64[parts]` each; overlapping windows include the first element
+/// of the next.
 fn ends(cx: &mut LowerCtx, sequence: InstId, size: Dim) -> [InstId; 2] {
     let overlapping = cx.flag("overlapping");
     let b = &mut *cx.b;
@@ -103,10 +104,10 @@ fn ends(cx: &mut LowerCtx, sequence: InstId, size: Dim) -> [InstId; 2] {
     [start, b.min(end, size)]
 }
 
-/// The elements of each window along `axis`, on an axis of their own behind it, and whether there is one at each place.
+/// Elements of each window along `axis`, on a new axis behind it, and a mask of the positions that have an element.
 fn windows(cx: &mut LowerCtx, x: InstId, axis: usize, cut: AxisCut, sequence: InstId) -> [InstId; 2] {
     let [start, end] = ends(cx, sequence, Dim::from(cut.size));
-    // the first window may have an element less than the others, and another one more
+    // The first window may have one element less than the others, another one more.
     let taps = cut.least() + 2;
     let b = &mut *cx.b;
     let grid = dims![cut.parts, taps];
@@ -124,7 +125,8 @@ fn windows(cx: &mut LowerCtx, x: InstId, axis: usize, cut: AxisCut, sequence: In
     [taken, b.broadcast(inside, &wide, &[axis, axis + 1])]
 }
 
-/// A NaN is passed over, and a window without a number above the type's least one gives that least number, as TensorFlow's kernel does.
+/// Lowers `FractionalMaxPool`. NaN is skipped, and a window without a number above the type's lowest one gives that, as in
+/// TensorFlow's kernel.
 fn max_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let cuts = cuts(cx)?;
     let sequences = boundaries(cx, cuts)?;
@@ -142,7 +144,7 @@ fn max_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([y, sequences[0], sequences[1]].map(Value::Array).into())
 }
 
-/// The mean of each window.
+/// Lowers `FractionalAvgPool`: the mean of each window.
 fn avg_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let cuts = cuts(cx)?;
     let sequences = boundaries(cx, cuts)?;
@@ -159,7 +161,7 @@ fn avg_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([y, sequences[0], sequences[1]].map(Value::Array).into())
 }
 
-/// How many elements the window of each element of `like` has, in its type.
+/// Number of elements in the window of each element of `like`, in its type.
 fn counts(cx: &mut LowerCtx, like: InstId, sequences: [InstId; 2], sizes: [Dim; 2]) -> InstId {
     let dims = cx.b.dims(like).to_vec();
     let [rows, columns] = [0, 1].map(|i| {
@@ -171,7 +173,7 @@ fn counts(cx: &mut LowerCtx, like: InstId, sequences: [InstId; 2], sizes: [Dim; 
     cx.b.convert(count, cx.b.dtype(like))
 }
 
-/// The boundaries in inputs `at` and `at + 1`, as many as a result of sizes `windows` needs.
+/// Window boundaries in inputs `at` and `at + 1`, as many as a result of sizes `windows` needs.
 fn given(cx: &mut LowerCtx, at: usize, windows: &[Dim]) -> Result<[InstId; 2]> {
     let one = |cx: &mut LowerCtx, i: usize| {
         let (sequence, dims) = (cx.arg(at + i)?, cx.dims(at + i)?);
@@ -184,15 +186,15 @@ fn given(cx: &mut LowerCtx, at: usize, windows: &[Dim]) -> Result<[InstId; 2]> {
     Ok([one(cx, 0)?, one(cx, 1)?])
 }
 
-/// An array with an axis of windows and one of the elements of the image along it.
+/// Array with an axis of windows, and behind it an axis of all image elements along that axis.
 struct Spread {
     /// Sizes of the array.
     wide: Vec<Dim>,
-    /// Whether each element is in the window.
+    /// Mask of the image elements that are in the window.
     member: InstId,
 }
 
-/// Sizes `dims`, of which axis `axis` stands for windows, with the `size` elements of the image on an axis behind that.
+/// Sizes `dims`, whose axis `axis` counts windows, extended by an axis of the `size` image elements behind it.
 fn members(cx: &mut LowerCtx, dims: &[Dim], axis: usize, sequence: InstId, size: Dim) -> Spread {
     let [start, end] = ends(cx, sequence, size);
     let mut wide = dims.to_vec();
@@ -204,7 +206,8 @@ fn members(cx: &mut LowerCtx, dims: &[Dim], axis: usize, sequence: InstId, size:
     Spread { member: b.binary(ScalarOp::And, from, to), wide }
 }
 
-/// Each element of the gradient in equal parts to the elements of its window, added in doubles.
+/// Lowers the gradient of `FractionalAvgPool`: each element is divided equally among the elements of its window, and added up
+/// in f64.
 fn avg_pool_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (image, windows) = (cx.constant_dims(0)?, cx.dims(1)?);
     let (&[batch, rows, columns, features], 4) = (&image[..], windows.len()) else {
@@ -232,7 +235,7 @@ fn avg_pool_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The largest element of each window along `axis` of `x`, and the least of `payload` where it stands.
+/// Largest element of each window along `axis` of `x`, and the smallest `payload` at its positions.
 fn first_largest(cx: &mut LowerCtx, [x, payload]: [InstId; 2], axis: usize, sequence: InstId) -> [InstId; 2] {
     let size = cx.b.dims(x)[axis];
     let mut dims = cx.b.dims(x).to_vec();
@@ -255,7 +258,7 @@ fn first_largest(cx: &mut LowerCtx, [x, payload]: [InstId; 2], axis: usize, sequ
     [largest, b.reduce(payload, most, ScalarOp::Minimum, &[axis + 1])]
 }
 
-/// Each element of the gradient to the first largest element of its window.
+/// Lowers the gradient of `FractionalMaxPool`: each element goes to the first largest element of its window.
 fn max_pool_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (image, windows) = (cx.dims(0)?, cx.dims(2)?);
     let is_sound = image.len() == 4 && windows.len() == 4 && windows == cx.dims(1)?;

@@ -1,4 +1,4 @@
-//! Neural-network ops: convolutions, pools, normalisations, activations, losses, top-k.
+//! Neural-network ops: convolutions, pools, normalizations, activations, losses, top-k.
 mod activation;
 mod bias;
 mod conv;
@@ -22,7 +22,7 @@ pub use window::{Args, DataFormat, Padding, positive, window_dim};
 
 use crate::ops::OpRow;
 
-/// The rows of this family, a table a file.
+/// Definitions of the ops of this family, a table for each file.
 pub const ROWS: &[&[OpRow]] = &[
     activation::ROWS,
     bias::ROWS,

@@ -1,4 +1,4 @@
-//! Grey-scale morphology: the largest sum of pixels and a structuring element under a window.
+//! `Dilation2D`, grayscale dilation: the largest sum of pixels and a structuring element under a window.
 use super::pool::{least_number, lowest};
 use super::window::{Args, DataFormat, positive};
 use crate::diag::Result;
@@ -15,7 +15,7 @@ use crate::tensor::DType;
 pub const ROWS: &[OpRow] =
     &[op("Dilation2D", "input filter -> output", dilation).shape(dilation_shape).dtypes("real numbers")];
 
-/// The sizes of the result of these windows over an image.
+/// Sizes of the result of these windows over an image.
 pub(super) fn output_sizes(cx: &LowerCtx, image: &[Dim], filter: &[Dim], windows: &[WindowDim]) -> Result<Vec<Dim>> {
     if image.len() != 4 || filter.len() != 3 || image[3] != filter[2] {
         return Err(cx.mismatch(format!("an image {image:?} and a filter {filter:?} do not fit")));
@@ -27,7 +27,7 @@ pub(super) fn output_sizes(cx: &LowerCtx, image: &[Dim], filter: &[Dim], windows
     Ok(out)
 }
 
-/// The windows, whose dilations the attribute `rates` has.
+/// Window attributes of the node, whose dilations are in attribute `rates`.
 pub(super) fn windows(node: &Node) -> Result<Args> {
     let mut args = Args::parse(node, 2)?;
     args.layout = DataFormat::features_last(2);
@@ -37,7 +37,7 @@ pub(super) fn windows(node: &Node) -> Result<Args> {
     Ok(args)
 }
 
-/// The largest of `input + filter` under each window; what is outside of the image counts nothing, and neither does a NaN.
+/// Lowers `Dilation2D`: the largest `input + filter` under each window; pixels outside of the image and NaN are skipped.
 ///
 /// Shapes: input `[batch, h, w, c]`, filter `[rows, columns, c]` -> `[batch, out_h, out_w, c]`.
 fn dilation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -49,9 +49,9 @@ fn dilation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The largest sum of a pixel, of input 0, and the element of the filter, input 1, over it, under each window; the least number where no
-/// sum is larger. `visit` is called for each element of the filter in order, with its row and column and with the windows, an array
-/// `pred`, in which its sum is larger than all before.
+/// Largest sum of a pixel (input 0) and the filter element (input 1) over it, under each window; the lowest finite number if no
+/// sum is larger. `visit` is called for each filter element in order, with its row and column and a `pred` array of the windows
+/// in which its sum is larger than all before.
 pub(super) fn largest_sums(
     cx: &mut LowerCtx,
     windows: &[WindowDim],
@@ -63,7 +63,7 @@ pub(super) fn largest_sums(
     let pads: Vec<PadDim> = (0..4).map(|axis| padding(windows, axis)).collect();
     let outside = lowest(b, dtype);
     let padded = b.pad(x, outside, &pads);
-    // no sum with -inf is larger; integers have no such number
+    // No sum with -inf is larger; integers have no -inf, so that padding needs a mask.
     let is_inside = dtype.is_integer().then(|| {
         let (dims, none) = (b.dims(x).to_vec(), b.scalar(DType::Pred, 0.0));
         let all = b.full(DType::Pred, &dims, 1.0);
@@ -97,7 +97,7 @@ fn padding(windows: &[WindowDim], axis: usize) -> PadDim {
     }
 }
 
-/// The pixels under one element of each window.
+/// Pixels under one element of each window.
 fn under(b: &mut Builder, padded: InstId, windows: &[WindowDim], at: [u64; 2], out: &[Dim]) -> InstId {
     let slices = (0..4).map(|axis| match axis {
         1 | 2 if out[axis] > 0 => {

@@ -1,7 +1,7 @@
 //! Gradients of `Dilation2D` with respect to the image and to the structuring element.
 //!
-//! Source: TensorFlow's `dilation_ops.cc`. The gradient goes to the first largest sum of each window; where no sum is a number above the
-//! least one it goes to the first pixel of the window that is in the image, or to the first element.
+//! Source: TensorFlow's `dilation_ops.cc`. The gradient goes to the first largest sum of each window. If no sum exceeds the
+//! lowest finite number, it goes to the first pixel of the window that is in the image, or to the first filter element.
 use super::morphology::{largest_sums, output_sizes, windows};
 use crate::diag::Result;
 use crate::dims;
@@ -22,7 +22,8 @@ pub const ROWS: &[OpRow] = &[
     op("Dilation2DBackpropFilter", "input filter out_backprop -> filter_backprop", of_filter).shape(same_as_second).dtypes("real numbers"),
 ];
 
-/// The element of the filter with the largest sum under each window: arrays `s32` of the sizes of the result, -1 where there is none.
+/// Row and column of the filter element with the largest sum under each window: `s32` arrays of the result's sizes, -1 if there
+/// is none.
 struct Largest {
     row: InstId,
     column: InstId,
@@ -46,14 +47,14 @@ fn largest(cx: &mut LowerCtx) -> Result<Largest> {
     Ok(Largest { row: at[0], column: at[1], windows })
 }
 
-/// Coordinates, one for each element of the gradient, as indices behind one another.
+/// Index tuples along a new last axis, from coordinates of each element of the gradient.
 fn indices(b: &mut Builder, parts: &[InstId]) -> InstId {
     let single = [b.dims(parts[0]), &dims![1]].concat();
     let parts: Vec<InstId> = parts.iter().map(|&part| b.reshape(part, &single)).collect();
     b.concatenate(&parts, single.len() - 1)
 }
 
-/// The row or column of the image that an element of the filter is over.
+/// Row or column of the image under an element of the filter.
 fn in_image(b: &mut Builder, place: InstId, window: &WindowDim, axis: usize) -> InstId {
     let dims = b.dims(place).to_vec();
     let start = b.iota(DType::S32, &dims, axis);

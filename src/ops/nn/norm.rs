@@ -1,4 +1,4 @@
-//! Batch normalisation.
+//! Batch normalization.
 use super::bias::feature_axis_of;
 use super::bias::{feature_axis, wide};
 use crate::diag::Result;
@@ -33,26 +33,27 @@ pub const ROWS: &[OpRow] = &[
     op("BatchNormWithGlobalNormalization", "t m v beta gamma -> result", global_norm).shape(same).dtypes("f16, bf16, f32, f64"),
 ];
 
-/// How many reserved outputs an op has.
+/// Number of reserved outputs of an op.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reserve {
     Two,
     Three,
 }
 
-/// The four vectors of a batch normalisation, one element a channel.
+/// The four parameter vectors of a batch normalization, one element per channel.
 pub struct Stats {
-    /// Multiplies.
+    /// Scale factor.
     pub scale: InstId,
-    /// Added last.
+    /// Offset, added last.
     pub offset: InstId,
-    /// Subtracted first.
+    /// Mean, subtracted first.
     pub mean: InstId,
-    /// Variance; its root, with epsilon, divides.
+    /// Variance.
     pub variance: InstId,
 }
 
-/// `(x - mean) * (rsqrt(variance + epsilon) * scale) + offset` along `axis`, in the wider of the types of `x` and the statistics.
+/// Batch normalization `(x - mean) * (rsqrt(variance + epsilon) * scale) + offset` along `axis`, in the wider of the types of
+/// `x` and the statistics.
 ///
 /// Shapes: `x` any, the statistics vectors of its size along `axis`; the result has the type of `x`.
 pub fn normalize(b: &mut Builder, x: InstId, stats: &Stats, axis: usize, epsilon: f64) -> InstId {
@@ -72,7 +73,7 @@ pub fn normalize(b: &mut Builder, x: InstId, stats: &Stats, axis: usize, epsilon
     b.convert(y, dtype)
 }
 
-/// The mean over all axes but `axis` of `x`, a vector.
+/// Mean over all axes of `x` but `axis`, a vector.
 fn channel_mean(b: &mut Builder, x: InstId, axis: usize) -> InstId {
     let dims = b.dims(x).to_vec();
     let others: Vec<usize> = (0..dims.len()).filter(|&a| a != axis).collect();
@@ -82,7 +83,7 @@ fn channel_mean(b: &mut Builder, x: InstId, axis: usize) -> InstId {
     b.div(total, count)
 }
 
-/// `FusedBatchNorm` and its later versions: inference with given statistics, or training with those of the batch.
+/// Lowers `FusedBatchNorm` and its later versions: inference with given statistics, or training with those of the batch.
 ///
 /// Outputs: y, the (running) mean and variance, the statistics that the gradient needs, and for V3 an empty vector.
 fn batch_norm(cx: &mut LowerCtx, reserve: Reserve) -> Result<Vec<Value>> {
@@ -120,7 +121,7 @@ fn batch_norm(cx: &mut LowerCtx, reserve: Reserve) -> Result<Vec<Value>> {
     Ok(out)
 }
 
-/// The mean and the biased variance of a batch, in f32 for narrow types.
+/// Mean and biased variance of a batch, in f32 for narrow types.
 fn batch_statistics(b: &mut Builder, x: InstId, axis: usize) -> [InstId; 2] {
     let dims = b.dims(x).to_vec();
     let x = b.convert(x, wide(b.dtype(x)));
@@ -131,7 +132,8 @@ fn batch_statistics(b: &mut Builder, x: InstId, axis: usize) -> [InstId; 2] {
     [mean, channel_mean(b, square, axis)]
 }
 
-/// The outputs for the running averages: variance with Bessel's correction, mixed into the old values by `exponential_avg_factor`.
+/// Outputs for the running averages: mean, and variance with Bessel's correction, mixed into the old values by
+/// `exponential_avg_factor`.
 fn running_statistics(cx: &mut LowerCtx, batch: [InstId; 2], count: Dim, old: [InstId; 2]) -> [InstId; 2] {
     let b = &mut *cx.b;
     let bessel = match count.varies() {
@@ -155,7 +157,7 @@ fn running_statistics(cx: &mut LowerCtx, batch: [InstId; 2], count: Dim, old: [I
     [mix(fresh[0], old[0]), mix(fresh[1], old[1])]
 }
 
-/// `_FusedBatchNormEx` adds an input to the result and applies an activation.
+/// Tail of `_FusedBatchNormEx`: adds a further input to the result, and applies an activation.
 fn side_input_and_activation(cx: &mut LowerCtx, mut y: InstId) -> Result<InstId> {
     let node = cx.node;
     if node.int("num_side_inputs").unwrap_or(0) > 0 {
@@ -169,7 +171,7 @@ fn side_input_and_activation(cx: &mut LowerCtx, mut y: InstId) -> Result<InstId>
     }
 }
 
-/// The batch normalisation of GraphDefs before version 9.
+/// Lowers `BatchNormWithGlobalNormalization`, the batch normalization of GraphDefs before version 9.
 fn global_norm(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = cx.dims(0)?;
     let Some(axis) = dims.len().checked_sub(1) else { return Err(cx.mismatch("a scalar has no channels")) };
@@ -188,7 +190,8 @@ fn global_norm(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The gradients of a batch normalisation by x, scale and offset; the last two inputs are the statistics that were used.
+/// Lowers the gradients of a batch normalization with respect to x, scale and offset; inputs 3 and 4 are the statistics that it
+/// used.
 fn batch_norm_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = cx.dims(1)?;
     let axis = feature_axis(cx, dims.len())?;
@@ -230,7 +233,7 @@ fn batch_norm_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([dx, d_scale, d_offset, empty, empty].map(Value::Array).to_vec())
 }
 
-/// The channels of input `i`, merged with what vectors say; and the shape with them.
+/// Shape of input `i` and its number of channels, merged with the sizes of the vector inputs `vectors`.
 fn channels(cx: &mut ShapeCtx, i: usize, vectors: &[usize]) -> Result<(Dims, InferredDim)> {
     let (axis, dims) = (feature_axis_of(cx, i)?, cx.dims(i)?);
     let mut n = match (axis, dims.as_ranked()) {
@@ -255,7 +258,7 @@ fn channels(cx: &mut ShapeCtx, i: usize, vectors: &[usize]) -> Result<(Dims, Inf
     Ok((dims, n))
 }
 
-/// y, four vectors of the channels, and for V3 an empty vector.
+/// Shape function of `FusedBatchNorm`: y, four vectors over the channels, and for V3 an empty vector.
 fn batch_norm_shape(cx: &mut ShapeCtx, reserve: Reserve) -> Result<Vec<Fact>> {
     let (y, n) = channels(cx, 0, &[1, 2, 3, 4])?;
     let given = |cx: &ShapeCtx, i: usize| cx.dims(i);

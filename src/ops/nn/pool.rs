@@ -1,4 +1,4 @@
-//! Pools, and local response normalisation.
+//! Pooling, and local response normalization.
 use super::bias::wide;
 use super::window::{Args, Padding, positive};
 use super::window_counts::counts;
@@ -28,16 +28,16 @@ pub const ROWS: &[OpRow] = &[
     op("LRN",       "input -> output",               lrn).shape(same).dtypes("f16, bf16, f32"),
 ];
 
-/// A pool's window sizes, and its other attributes.
+/// Attributes of a pooling op.
 pub struct PoolAttrs {
     /// Window size along each axis.
     pub ksize: Vec<Dim>,
-    /// Strides, padding, data format.
+    /// Strides, padding and data format.
     pub args: Args,
 }
 
 impl PoolAttrs {
-    /// Reads the attributes; inputs `at` and `at + 1` hold `ksize` and `strides` where the attributes are missing (`MaxPoolV2`).
+    /// Reads the attributes; without them, inputs `at` and `at + 1` hold `ksize` and `strides` (`MaxPoolV2`).
     pub fn parse(cx: &LowerCtx, spatial: usize, at: usize) -> Result<PoolAttrs> {
         let mut args = Args::parse(cx.node, spatial)?;
         let rank = args.layout.rank();
@@ -48,7 +48,7 @@ impl PoolAttrs {
         args.strides = positive(&cx.constant_ints(at + 1)?, "strides", rank)?;
         Ok(PoolAttrs { ksize, args })
     }
-    /// The windows over an array of these sizes.
+    /// Windows over an array of these sizes.
     pub fn windows(&self, dims: &[Dim]) -> Result<Vec<WindowDim>> {
         if dims.len() != self.ksize.len() {
             return Err(Error::user(Code::ShapeMismatch, format!("a window {:?} over an array {dims:?}", self.ksize)));
@@ -57,7 +57,7 @@ impl PoolAttrs {
     }
 }
 
-/// The least value of a type, -inf of a float.
+/// Lowest value of a type: -inf for floats.
 pub fn lowest(b: &mut Builder, dtype: DType) -> InstId {
     let value = match dtype.class() {
         DTypeClass::Float => f64::NEG_INFINITY,
@@ -68,18 +68,18 @@ pub fn lowest(b: &mut Builder, dtype: DType) -> InstId {
     b.scalar(dtype, value)
 }
 
-/// Folds windows with one op.
+/// Reduces each window with an op.
 pub fn reduce_window(b: &mut Builder, x: InstId, init: InstId, op: ScalarOp, window: Vec<WindowDim>) -> InstId {
     let comp = b.scalar_computation(op, b.dtype(x));
     b.add_inst(Op::ReduceWindow { window, comp }, &[x, init])
 }
 
-/// Initial value of a maximum pool's kernel: the least number over an image, the least value over a volume.
+/// Initial value of TensorFlow's max-pool kernels: the lowest finite number in 2D, the lowest value in 3D.
 fn start(b: &mut Builder, dtype: DType, spatial: usize) -> InstId {
     if spatial == 2 { least_number(b, dtype) } else { lowest(b, dtype) }
 }
 
-/// The least number of a type that is not infinite.
+/// Lowest finite number of a type.
 pub fn least_number(b: &mut Builder, dtype: DType) -> InstId {
     let value = match dtype {
         DType::F64 => f64::MIN,
@@ -91,8 +91,8 @@ pub fn least_number(b: &mut Builder, dtype: DType) -> InstId {
     b.scalar(dtype, value)
 }
 
-/// The largest number of each window. As in TensorFlow's kernels a NaN is passed over, and an image's window without a number above
-/// the least one is that.
+/// Lowers `MaxPool`: the largest number of each window. As in TensorFlow's kernels NaN is skipped, and in 2D a window without a
+/// number above the lowest finite one gives that.
 fn max_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let pool = PoolAttrs::parse(cx, spatial, 1)?;
     let window = pool.windows(&cx.dims(0)?)?;
@@ -113,7 +113,7 @@ fn max_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The mean of each window over the elements that are no padding.
+/// Lowers `AvgPool`: the mean of each window over the elements that are not padding.
 fn avg_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let pool = PoolAttrs::parse(cx, spatial, 1)?;
     if matches!(pool.args.padding, Padding::Explicit(_)) {
@@ -134,7 +134,7 @@ fn avg_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The attributes of a response normalisation.
+/// Attributes of a local response normalization.
 struct Response {
     radius: i64,
     bias: f64,
@@ -159,7 +159,7 @@ impl Response {
             beta: number("beta", 0.5),
         })
     }
-    /// The sum over the neighbouring channels.
+    /// Sum over the neighboring channels.
     fn neighbours(&self, b: &mut Builder, x: InstId) -> InstId {
         let mut window = vec![WindowDim::default(); 4];
         let (low, high) = (self.radius, self.radius);
@@ -172,7 +172,7 @@ impl Response {
         let zero = b.scalar(b.dtype(x), 0.0);
         reduce_window(b, x, zero, ScalarOp::Add, window)
     }
-    /// `bias + alpha * sum of squares`.
+    /// `bias + alpha * sum of squares` over the neighboring channels.
     fn base(&self, b: &mut Builder, x: InstId) -> InstId {
         let square = b.mul(x, x);
         let total = self.neighbours(b, square);
@@ -182,7 +182,7 @@ impl Response {
     }
 }
 
-/// x / (bias + alpha * sum of squares over `2 * depth_radius + 1` neighbouring channels)^beta.
+/// Lowers `LRN`: x / (bias + alpha * sum of squares over `2 * depth_radius + 1` neighboring channels)^beta.
 fn lrn(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dtype) = (cx.arg(0)?, cx.dtype(0)?);
     let response = Response::parse(cx, &cx.dims(0)?)?;
@@ -196,7 +196,7 @@ fn lrn(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// `g * base^-beta - 2 * alpha * beta * x * (sum over neighbours of g * y / base)`.
+/// Lowers the gradient of `LRN`: `g * base^-beta - 2 * alpha * beta * x * (sum over neighbors of g * y / base)`.
 fn lrn_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (v, dtype) = (cx.arg_range(0, 3)?, cx.dtype(0)?);
     let response = Response::parse(cx, &cx.dims(1)?)?;
@@ -214,14 +214,14 @@ fn lrn_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let scaled = b.mul(weight, x);
     let others = b.mul(scaled, total);
     let dx = b.add(own, others);
-    // the kernel adds both to 0, which has no sign
+    // The kernel adds both to 0, so that the result is never -0.0.
     let zero = b.full_like(dx, 0.0);
     let dx = b.add(dx, zero);
     let dx = b.convert(dx, dtype);
     cx.one_output(dx)
 }
 
-/// The shape of a pool with `spatial` spatial axes; the window may be inputs 1 and 2.
+/// Shape function of a pool with `spatial` spatial axes; the window may be given by inputs 1 and 2.
 pub fn pool_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
     let mut args = Args::parse(cx.node, spatial)?;
     let rank = args.layout.rank();

@@ -1,4 +1,4 @@
-//! Pools that need to know where the largest element of a window stands.
+//! Max pools whose results depend on the position of the largest element.
 use super::pool::pool_shape;
 use super::pool::{PoolAttrs, lowest};
 use crate::diag::Result;
@@ -26,10 +26,10 @@ pub const ROWS: &[OpRow] = &[
     op("MaxPool3DGradGrad",   GRAD, |cx| grad_grad(cx, 3)).shape(same_as_second),
 ];
 
-/// The largest element of each window, and the element of `payload` at its first place; 0 of `payload` where no element may begin.
+/// Largest element of each window, and the element of `payload` at its first position; 0 of `payload` if no element may start.
 ///
-/// The first element that `begins`, a truth value each, is taken, and then each that compares as larger: a NaN that began stays, and any
-/// other is passed over.
+/// The search starts at the first element for which `begins` is true; then each element that compares larger replaces it. A NaN
+/// at the start stays; any other NaN is skipped.
 fn largest_with(b: &mut Builder, x: InstId, payload: InstId, begins: InstId, window: Vec<WindowDim>) -> [InstId; 2] {
     let types = [b.dtype(x), b.dtype(payload), DType::Pred];
     b.begin("first_or_larger");
@@ -49,7 +49,7 @@ fn largest_with(b: &mut Builder, x: InstId, payload: InstId, begins: InstId, win
     [0, 1].map(|i| b.get_tuple_element(both, i))
 }
 
-/// The gradient of each window, added at the place of its largest element.
+/// Lowers `MaxPoolGradWithArgmax`: the gradient of each window is added at the position of its largest element.
 fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, grad, at) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     let (dims, windows, dtype) = (cx.b.dims(x).to_vec(), cx.b.dims(grad).to_vec(), cx.b.dtype(x));
@@ -77,8 +77,8 @@ fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The pool and the place of each largest element: `(row * columns + column) * channels + channel`, with the batch in front if
-/// `include_batch_in_index`.
+/// Lowers `MaxPoolWithArgmax`: the pool, and the position of each largest element, `(row * columns + column) * channels +
+/// channel`, including the batch if `include_batch_in_index`.
 fn with_argmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let pool = PoolAttrs::parse(cx, 2, 1)?;
     let dims = cx.dims(0)?;
@@ -100,8 +100,8 @@ fn with_argmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(y), Value::Array(places)])
 }
 
-/// The gradient of a pool's gradient: each window takes the element of `grad` at its first element that equals the result of the pool,
-/// and 0 where none does, as in a window of -inf alone, of which the pool gives the lowest finite number.
+/// Lowers `MaxPoolGradGrad`: each window takes the element of `grad` at its first element that equals the pool's result, and 0
+/// if none does: a window of -inf alone, whose pool is the lowest finite number.
 fn grad_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let pool = PoolAttrs::parse(cx, spatial, 3)?;
     let dims = cx.dims(0)?;

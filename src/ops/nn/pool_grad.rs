@@ -27,7 +27,7 @@ pub const ROWS: &[OpRow] = &[
     op("AvgPool3DGrad", AVG, |cx| avg_pool_grad(cx, 3)).shape(avg_grad_shape).constants(&[0]).dtypes(FLOATS),
 ];
 
-/// Refuses a gradient that has not the sizes of the pool's result.
+/// Rejects a gradient that does not have the sizes of the pool's result.
 fn check_grad(cx: &LowerCtx, x: &[Dim], grad: &[Dim], window: &[WindowDim]) -> Result<()> {
     let out: Option<Vec<Dim>> = x.iter().zip(window).map(|(&n, w)| w.output_size(n)).collect();
     if out.as_deref() != Some(grad) {
@@ -36,7 +36,8 @@ fn check_grad(cx: &LowerCtx, x: &[Dim], grad: &[Dim], window: &[WindowDim]) -> R
     Ok(())
 }
 
-/// Each element of the gradient goes to the first largest element of its window: to the first of all unless a later one compares as larger.
+/// Lowers `MaxPoolGrad`: each element of the gradient goes to the first largest element of its window, the first one of all
+/// unless a later one compares larger.
 fn max_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let pool = PoolAttrs::parse(cx, spatial, 3)?;
     let dims = cx.dims(0)?;
@@ -62,7 +63,8 @@ fn max_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// Each element of the gradient, divided by what its window covers, goes to all elements of the window.
+/// Lowers `AvgPoolGrad`: each element of the gradient, divided by the number of elements that its window covers, goes to all
+/// elements of the window.
 fn avg_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let pool = PoolAttrs::parse(cx, spatial, 2)?;
     let size = |&v: &Dim| Dim::size(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} in input 0")));
@@ -79,7 +81,8 @@ fn avg_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The sum of the windows that cover each element: a sum over windows of `share` with holes of the stride between its elements.
+/// Sum of the windows that cover each element: a windowed sum of `share`, with holes of the stride between its elements (base
+/// dilation).
 fn spread(cx: &mut LowerCtx, share: InstId, dims: &[Dim], window: &[WindowDim]) -> Result<InstId> {
     let out = cx.b.dims(share).to_vec();
     let turned = (0..dims.len()).map(|i| TurnedWindow::new(&window[i], dims[i], out[i])).collect::<Result<Vec<_>>>()?;

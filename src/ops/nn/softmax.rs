@@ -1,4 +1,4 @@
-//! Softmax and the losses made of it.
+//! Softmax and the cross-entropy losses.
 use super::bias::{sum, wide};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId};
@@ -21,7 +21,7 @@ pub const ROWS: &[OpRow] = &[
     op("SparseSoftmaxCrossEntropyWithLogits", "features labels -> loss backprop", sparse_loss).checked(checks::labels).shape(sparse_loss_shape).dtypes(FLOATS),
 ];
 
-/// A value of the sizes of `like` without its last dimension, repeated along it.
+/// Value without the last dimension of `like`, repeated along it.
 fn repeat_last(b: &mut Builder, x: InstId, like: InstId) -> InstId {
     let dims = b.dims(like).to_vec();
     b.broadcast(x, &dims, &(0..dims.len() - 1).collect::<Vec<_>>())
@@ -36,7 +36,7 @@ fn minus_max(b: &mut Builder, x: InstId) -> InstId {
     b.sub(x, top)
 }
 
-/// As TensorFlow's kernel does, which multiplies by the inverse of the sum (`softmax_op_functor.h`).
+/// Softmax as TensorFlow's kernel computes it, by multiplying with the inverse of the sum (`softmax_op_functor.h`).
 fn softmax(b: &mut Builder, x: InstId) -> InstId {
     let shifted = minus_max(b, x);
     let e = b.unary(ScalarOp::Exp, shifted);
@@ -58,7 +58,7 @@ fn log_softmax(b: &mut Builder, x: InstId) -> InstId {
     b.sub(shifted, log)
 }
 
-/// `f` on the input in its wide type; narrow floats are rounded once, at the end.
+/// Lowers `f` on the input in its wide type; narrow floats are rounded once, at the end.
 fn along_last(cx: &mut LowerCtx, f: fn(&mut Builder, InstId) -> InstId) -> Result<Vec<Value>> {
     let (x, dtype) = (cx.arg(0)?, cx.dtype(0)?);
     if cx.b.rank(x) == 0 {
@@ -70,7 +70,8 @@ fn along_last(cx: &mut LowerCtx, f: fn(&mut Builder, InstId) -> InstId) -> Resul
     cx.one_output(y)
 }
 
-/// Loss `sum(-labels * log_softmax(features))` of each row, and the gradient `softmax(features) - labels`.
+/// Lowers `SoftmaxCrossEntropyWithLogits`: the loss `sum(-labels * log_softmax(features))` of each row, and the gradient
+/// `softmax(features) - labels`.
 fn dense_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, labels) = (cx.arg(0)?, cx.arg(1)?);
     let dtype = cx.b.dtype(x);
@@ -83,7 +84,7 @@ fn dense_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     loss_of(cx, x, labels, dtype, |b, labels, cost| b.mul(labels, cost))
 }
 
-/// The loss of each row and its gradient; `terms` weighs the costs -log p of all classes by the labels.
+/// Loss of each row and its gradient; `terms` combines the labels with the costs -log p of all classes.
 fn loss_of(
     cx: &mut LowerCtx,
     x: InstId,
@@ -93,7 +94,7 @@ fn loss_of(
 ) -> Result<Vec<Value>> {
     let b = &mut *cx.b;
     let log = log_softmax(b, x);
-    // not a negation, by which the cost of a certain class would be -0.0
+    // Not a negation, which would make the cost of a certain class -0.0.
     let zero = b.full_like(log, 0.0);
     let cost = b.sub(zero, log);
     let terms = terms(b, labels, cost);
@@ -103,7 +104,7 @@ fn loss_of(
     Ok(vec![Value::Array(b.convert(loss, dtype)), Value::Array(b.convert(backprop, dtype))])
 }
 
-/// The costs of the classes that a label names; the others count nothing, even where they are infinite.
+/// Label times cost for each class; 0 for a label of 0, even if the cost is infinite.
 fn named_costs(b: &mut Builder, labels: InstId, cost: InstId) -> InstId {
     let zero = b.full_like(labels, 0.0);
     let unused = b.compare(Direction::Eq, labels, zero);
@@ -111,7 +112,8 @@ fn named_costs(b: &mut Builder, labels: InstId, cost: InstId) -> InstId {
     b.select(unused, zero, product)
 }
 
-/// Cross entropy of softmax whose labels are one class number a row; a number beyond the classes makes the row NaN.
+/// Lowers `SparseSoftmaxCrossEntropyWithLogits`, whose labels are one class number per row; an invalid number makes the row
+/// NaN.
 fn sparse_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, labels_dims) = (cx.dims(0)?, cx.dims(1)?);
     if dims.len() != 2 || labels_dims != dims[..1] {

@@ -1,4 +1,4 @@
-//! The largest elements of the last dimension.
+//! `TopK`, `ApproxTopK` and `InTopK`: the largest elements of the last dimension.
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
 use crate::hlo::open::{Dim, InstId, Op};
@@ -33,7 +33,8 @@ fn of_argument(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     top_k(cx, k)
 }
 
-/// The `k` largest of the last dimension, largest first, of equals the one in front first; and their indices.
+/// Lowers `TopK`: the `k` largest elements of the last dimension in descending order, and their indices; of equal elements the
+/// lower index comes first.
 fn top_k(cx: &mut LowerCtx, k: Dim) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let Some(&n) = dims.last() else { return Err(cx.mismatch("a scalar has no last dimension")) };
@@ -50,7 +51,7 @@ fn top_k(cx: &mut LowerCtx, k: Dim) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(values), Value::Array(indices)])
 }
 
-/// The `k` largest (or smallest) along any dimension; the exact ones, which is as near as an approximation can be.
+/// Lowers `ApproxTopK`: the `k` largest (or smallest) elements along any dimension, computed exactly.
 fn approx_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let axis = cx.axis(cx.node.int("reduction_dimension").unwrap_or(-1), dims.len())?;
@@ -68,16 +69,16 @@ fn approx_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([values, indices].map(|part| Value::Array(cx.b.transpose(part, &order))).to_vec())
 }
 
-/// The first `k` of the last dimension by comparison and their s32 indices, of equals the one in front first.
+/// First `k` elements of the last dimension by order, and their s32 indices; of equal elements the lower index comes first.
 fn ordered(cx: &mut LowerCtx, x: InstId, k: Dim, largest: bool) -> (InstId, InstId) {
     let kind = if largest && cx.b.dtype(x).is_float() { CompareKind::Partial } else { CompareKind::Total };
     let both = cx.b.add_inst(Op::TopK { k, largest, kind }, &[x]);
     (cx.b.get_tuple_element(both, 0), cx.b.get_tuple_element(both, 1))
 }
 
-/// Whether fewer than `k` predictions of a row beat that of its target.
+/// Lowers `InTopK`: whether fewer than `k` predictions of a row exceed that of its target.
 ///
-/// False for a target that is no class, and where any prediction of the row is infinite or NaN.
+/// False for a target that is not a class, and if any prediction of the row is infinite or NaN.
 fn in_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, targets, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(0)?);
     if dims.len() != 2 || cx.b.dims(targets) != &dims[..1] {
@@ -114,7 +115,7 @@ fn in_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// Folds the last dimension of a matrix of truth values.
+/// Reduces the last dimension of a matrix of truth values.
 fn fold(b: &mut crate::hlo::open::Builder, x: InstId, op: ScalarOp, neutral: f64) -> InstId {
     let init = b.scalar(DType::Pred, neutral);
     b.reduce(x, init, op, &[1])

@@ -1,4 +1,4 @@
-//! Attributes of ops that slide a window: data format, strides, dilations, padding.
+//! Attributes of windowed ops: data format, strides, dilations, padding.
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node};
 use crate::hlo::open::Dim;
@@ -7,43 +7,43 @@ use crate::hlo::open::{Builder, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::symbols::InferredDim;
 
-/// Where batch, features and space are in an array.
+/// Positions of the batch, feature and spatial axes of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataFormat {
-    /// The batch axis.
+    /// Batch axis.
     pub batch: usize,
-    /// The feature (channel) axis.
+    /// Feature (channel) axis.
     pub feature: usize,
-    /// The spatial axes, outermost first.
+    /// Spatial axes, outermost first.
     pub spatial: Vec<usize>,
 }
 
-/// How the edges are padded.
+/// Padding of the edges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// The result has `ceil(n / stride)` elements.
+    /// Padding with which the result has `ceil(n / stride)` elements.
     Same,
     /// No padding.
     Valid,
-    /// `(before, after)` for each axis of the array.
+    /// Padding `(before, after)` for each axis of the array.
     Explicit(Vec<(i64, i64)>),
 }
 
-/// The attributes of a windowed op; lists have one entry an axis of the array.
+/// Attributes of a windowed op; lists have one entry per axis of the array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Args {
-    /// The data format.
+    /// Data format.
     pub layout: DataFormat,
-    /// Step between windows.
+    /// Strides: steps between windows.
     pub strides: Vec<Dim>,
-    /// 1 + holes between elements of the window.
+    /// Dilations: 1 + holes between the elements of a window.
     pub dilations: Vec<Dim>,
-    /// The padding.
+    /// Padding.
     pub padding: Padding,
 }
 
 impl DataFormat {
-    /// The layout of attribute `data_format` (default: features last) for an array with `spatial` spatial axes.
+    /// Layout of attribute `data_format` (default: features last) for an array with `spatial` spatial axes.
     pub fn parse(node: &Node, spatial: usize) -> Result<DataFormat> {
         match node.str("data_format").unwrap_or("NHWC") {
             "NHWC" | "NDHWC" | "NWC" | "CHANNELS_LAST" | "channelsLast" | "" => Ok(DataFormat::features_last(spatial)),
@@ -56,11 +56,11 @@ impl DataFormat {
             )),
         }
     }
-    /// Batch first, features last.
+    /// Layout with the batch first and features last.
     pub fn features_last(spatial: usize) -> DataFormat {
         DataFormat { batch: 0, feature: spatial + 1, spatial: (1..=spatial).collect() }
     }
-    /// The number of axes.
+    /// Number of axes.
     pub fn rank(&self) -> usize {
         self.spatial.len() + 2
     }
@@ -69,7 +69,7 @@ impl DataFormat {
 impl Args {
     /// Reads `data_format`, `strides`, `dilations`, `padding` and `explicit_paddings`.
     ///
-    /// Errors: `Code::BadAttr` for lists of a wrong length or values that are not positive.
+    /// Errors: `Code::BadAttr` for lists of a wrong length, or values that are not positive.
     pub fn parse(node: &Node, spatial: usize) -> Result<Args> {
         let layout = DataFormat::parse(node, spatial)?;
         let rank = layout.rank();
@@ -90,18 +90,18 @@ impl Args {
         }
         Ok(args)
     }
-    /// The window of size `k` over `n` elements along `axis` of the array.
+    /// Window of size `k` over `n` elements along `axis`.
     pub fn window(&self, axis: usize, n: Dim, k: Dim) -> Result<WindowDim> {
         window_dim(n, k, self.strides[axis], self.dilations[axis], &self.padding, axis)
     }
-    /// The windows over the spatial axes of an array `dims` with a kernel of these spatial sizes.
+    /// Windows over the spatial axes of an array `dims`, with a kernel of these spatial sizes.
     pub fn spatial_windows(&self, dims: &[Dim], kernel: &[Dim]) -> Result<Vec<WindowDim>> {
         self.layout.spatial.iter().zip(kernel).map(|(&axis, &k)| self.window(axis, dims[axis], k)).collect()
     }
 }
 
 impl Args {
-    /// How many windows of size `k` there are over `n` elements along `axis`.
+    /// Number of windows of size `k` over `n` elements along `axis`.
     pub fn window_count(&self, cx: &mut ShapeCtx, axis: usize, n: InferredDim, k: InferredDim) -> Result<InferredDim> {
         let (stride, dilation) = (self.strides[axis], self.dilations[axis]);
         let (n, k) = match (n, k) {
@@ -119,7 +119,7 @@ impl Args {
             Padding::Valid => 0,
             Padding::Explicit(pads) => pads.get(axis).map_or(0, |p| p.0.unsigned_abs() + p.1.unsigned_abs()),
         };
-        // (n + pad - reach) / stride + 1, reach being (k - 1) * dilation + 1; what is known is put together first.
+        // (n + pad - reach) / stride + 1, with reach = (k - 1) * dilation + 1; known terms are combined first.
         let (more, less) = match k {
             InferredDim::Known(k) => {
                 let less = k.saturating_sub(1).saturating_mul(dilation.known());
@@ -136,9 +136,9 @@ impl Args {
     }
 }
 
-/// The window of size `k` over `n` elements with TensorFlow's padding rules; an odd element of SAME goes behind.
+/// Window of size `k` over `n` elements by TensorFlow's padding rules; an odd element of SAME padding goes behind.
 ///
-/// Errors: `Code::ShapeMismatch` where the window does not fit.
+/// Errors: `Code::ShapeMismatch` if the window does not fit.
 pub fn window_dim(n: Dim, k: Dim, stride: Dim, dilation: Dim, padding: &Padding, axis: usize) -> Result<WindowDim> {
     let too_large = || Error::user(Code::TooLarge, "a size of a window overflows");
     let reach = k.saturating_sub(1).checked_mul(dilation).and_then(|v| v.checked_add(1)).ok_or_else(too_large)?;
@@ -156,7 +156,7 @@ pub fn window_dim(n: Dim, k: Dim, stride: Dim, dilation: Dim, padding: &Padding,
         }
     };
     let padded = n.checked_add(pad_low).and_then(|v| v.checked_add(pad_high)).ok_or_else(too_large)?;
-    // SAME has no window over no elements
+    // SAME gives no windows over zero elements.
     let fits = padded - reach + stride >= 0 || matches!(padding, Padding::Same) && n == 0;
     if k == 0 || !fits {
         return Err(Error::user(
@@ -175,22 +175,23 @@ pub fn window_dim(n: Dim, k: Dim, stride: Dim, dilation: Dim, padding: &Padding,
     })
 }
 
-/// The window that turns a forward window inside out: it adds up what an element of the input gave to the elements of the result.
+/// Window of a transposed convolution: it sums, for each input element, the contributions of the result elements that it
+/// affected.
 pub struct TurnedWindow {
-    /// The window over the gradient, with holes of the forward stride between its elements.
+    /// Window over the gradient, with base dilation by the forward stride.
     pub window: WindowDim,
-    /// How many elements of its result come before the first that is wanted.
+    /// Number of leading elements of the result that are not wanted.
     pub skipped: Dim,
 }
 
 impl TurnedWindow {
-    /// The window that turns `forward` inside out, which makes `out` elements of `n`.
+    /// Transpose of the window `forward`, which computes `out` elements from `n`.
     ///
-    /// Padding in front that depends on sizes can't be where the elements have holes between them, as the holes would be elsewhere: there
-    /// all that has a part of the gradient is computed, and the first `skipped` elements are none of the input.
+    /// Leading padding that depends on sizes is impossible with base dilation, as the holes would move. In that case all
+    /// elements to which the gradient contributes are computed, and the first `skipped` ones are not elements of the input.
     ///
     /// # Errors
-    /// `Code::TooLarge` where a size overflows.
+    /// `Code::TooLarge` if a size overflows.
     pub fn new(forward: &WindowDim, n: Dim, out: Dim) -> Result<TurnedWindow> {
         let most = reach(forward.size, forward.rhs_dilate)? - 1;
         let is_moved = forward.pad_low.varies() && forward.stride != 1;
@@ -206,24 +207,24 @@ impl TurnedWindow {
         };
         Ok(TurnedWindow { window, skipped })
     }
-    /// The wanted elements along `axis` of what the window makes, `n` of them.
+    /// The `n` wanted elements along `axis` of the transposed window's result.
     pub fn wanted(&self, b: &mut Builder, x: InstId, axis: usize, n: Dim) -> InstId {
         if self.skipped.is_zero() { x } else { b.slice_axis(x, axis, self.skipped, self.skipped + n) }
     }
 }
 
-/// The reach of `n` elements with holes: `(n - 1) * by + 1`, and 0 of none.
+/// Extent of `n` elements dilated by `by`: `(n - 1) * by + 1`, and 0 for no elements.
 ///
 /// # Errors
-/// `Code::TooLarge` where it overflows.
+/// `Code::TooLarge` if it overflows.
 pub fn reach(n: Dim, by: Dim) -> Result<Dim> {
     let reach = n.checked_mul(by).map(|v| (v - (by - 1)).max(0));
     reach.ok_or_else(|| Error::user(Code::TooLarge, "a size of a window overflows"))
 }
 
-/// A list of positive integers for each axis; ones where it is missing or empty.
+/// Attribute `name`, a list of positive integers for each axis; ones if it is missing or empty.
 ///
-/// A single number stands for all spatial axes, a list of the spatial axes only gets ones around it.
+/// A single number applies to all spatial axes; a list of the spatial axes alone is completed with ones.
 fn int_list(node: &Node, name: &str, rank: usize) -> Result<Vec<Dim>> {
     match node.attr(name) {
         Some(Attr::Ints(v)) if !v.is_empty() => positive(v, name, rank),
@@ -231,7 +232,7 @@ fn int_list(node: &Node, name: &str, rank: usize) -> Result<Vec<Dim>> {
     }
 }
 
-/// `values` as sizes, one an axis.
+/// Checks `values`, positive integers for each axis, and converts them to sizes.
 pub fn positive(values: &[i64], name: &str, rank: usize) -> Result<Vec<Dim>> {
     if values.len() != rank {
         return Err(Error::user(Code::BadAttr, format!("`{name}` has {} entries for rank {rank}", values.len())));

@@ -1,4 +1,4 @@
-//! How many elements the windows of pools of means lie over.
+//! Numbers of elements that the windows of average pools cover.
 use super::window::Padding;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::WindowDim;
@@ -6,7 +6,7 @@ use crate::hlo::open::{Builder, Dim, InstId};
 use crate::symbolic::known;
 use crate::tensor::{DType, Tensor};
 
-/// How many elements of an array of `n` the window (not dilated) at each position covers, padding not counted.
+/// Number of elements of an array of `n` that the (undilated) window at each position covers, padding not counted.
 fn covered(w: &WindowDim, n: Dim) -> Vec<Dim> {
     let out = w.output_size(n).unwrap_or(Dim::from(0));
     let inside = |at: u64| {
@@ -16,9 +16,10 @@ fn covered(w: &WindowDim, n: Dim) -> Vec<Dim> {
     (0..out.known()).map(inside).collect()
 }
 
-/// The number of elements that each window of `dims` covers, an array of the result's sizes without the axes where it does not vary.
+/// Number of elements that each window of a pool over `dims` covers; an array of the result's sizes without the axes along
+/// which it is constant.
 ///
-/// Made in Rust: the products of one count an axis; where sizes vary the module makes it.
+/// Computed at compile time as products of one count per axis; with open sizes, by the module.
 ///
 /// # Errors
 /// `Code::TooLarge` for a table of more than 2^28 elements.
@@ -56,8 +57,8 @@ pub fn counts(b: &mut Builder, dtype: DType, dims: &[Dim], window: &[WindowDim],
     Ok(b.broadcast(counts, &out, &axes))
 }
 
-/// Elements of the array in each window of a pool, computed by the module because a size varies: along each axis that may be padded, the
-/// part of the window that lies within the array.
+/// Number of elements in each window of a pool, computed by the module because a size is open: along each axis that may be
+/// padded, the part of the window within the array.
 fn computed(b: &mut Builder, dtype: DType, dims: &[Dim], window: &[WindowDim], padding: &Padding) -> Result<InstId> {
     let too_large = || Error::user(Code::TooLarge, format!("a pool over {dims:?}"));
     let count = |(&n, w): (&Dim, &WindowDim)| w.output_size(n).ok_or_else(too_large);

@@ -1,7 +1,7 @@
-//! The numbers that integers of a quantized array stand for: its ends, the number of a level, and back.
+//! Conversion between quantized integers and the numbers they represent.
 //!
-//! Source: TensorFlow's `quantization_utils.h`. It has two ways that round differently, in f64 element by element and in f32 for arrays;
-//! each kernel has its own, which is kept.
+//! Source: TensorFlow's `quantization_utils.h`. It has two methods that round differently: in f64 for single elements, and in
+//! f32 for whole arrays. Each kernel uses one of them, as do the lowerings here.
 use super::dequantize::ends;
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId};
@@ -10,7 +10,7 @@ use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The numbers that the least and the largest integer stand for: scalars of f32.
+/// Numbers that the smallest and the largest integer represent: f32 scalars.
 #[derive(Clone, Copy)]
 pub(super) struct QuantRange {
     pub(super) min: InstId,
@@ -18,7 +18,7 @@ pub(super) struct QuantRange {
 }
 
 impl QuantRange {
-    /// The range whose ends are inputs `min` and `max`, of one element each.
+    /// Range whose bounds are inputs `min` and `max`, of one element each.
     pub(super) fn of_inputs(cx: &mut LowerCtx, min: usize, max: usize) -> Result<QuantRange> {
         let mut end = |i: usize| {
             let (x, dims) = (cx.arg(i)?, cx.dims(i)?);
@@ -29,13 +29,13 @@ impl QuantRange {
         };
         Ok(QuantRange { min: end(min)?, max: end(max)? })
     }
-    /// The range of a number on both sides of zero.
+    /// Symmetric range from `-max` to `max`.
     pub(super) fn around_zero(b: &mut Builder, max: InstId) -> QuantRange {
         QuantRange { min: b.unary(ScalarOp::Negate, max), max }
     }
 }
 
-/// The integers of an array's type.
+/// Integer type of a quantized array, with its bounds.
 #[derive(Clone, Copy)]
 pub(super) struct Integers {
     pub(super) dtype: DType,
@@ -48,20 +48,20 @@ impl Integers {
         let (least, most) = ends(cx, dtype)?;
         Ok(Integers { dtype, least, most })
     }
-    /// How many there are.
+    /// Number of integers of the type.
     fn count(&self) -> f64 {
         self.most - self.least + 1.0
     }
 }
 
-/// The width of a range in f64, with the step from the last integer to the one behind it: a scalar.
+/// Width of a range plus one quantization step, an f64 scalar.
 fn width(b: &mut Builder, range: &QuantRange, integers: &Integers) -> InstId {
     let width = b.sub(range.max, range.min);
     let width = b.convert(width, DType::F64);
     mul_scalar(b, width, integers.count() / (integers.count() - 1.0))
 }
 
-/// The integer nearest to each number, `s64`, which may be outside of the type.
+/// Integers nearest to numbers, `s64`; they may be out of the type's range.
 pub(super) fn unclamped(b: &mut Builder, x: InstId, range: &QuantRange, integers: &Integers) -> InstId {
     let width = width(b, range, integers);
     let count = b.full_like(width, integers.count());
@@ -79,7 +79,7 @@ pub(super) fn unclamped(b: &mut Builder, x: InstId, range: &QuantRange, integers
     b.select(is_point, least, q)
 }
 
-/// The integer of the type that is nearest to each number.
+/// Integers of the type nearest to numbers.
 pub(super) fn nearest(b: &mut Builder, x: InstId, range: &QuantRange, integers: &Integers) -> InstId {
     let q = unclamped(b, x, range, integers);
     let (least, most) = (b.full_like(q, integers.least), b.full_like(q, integers.most));
@@ -88,14 +88,14 @@ pub(super) fn nearest(b: &mut Builder, x: InstId, range: &QuantRange, integers: 
     b.convert(q, integers.dtype)
 }
 
-/// The integer that stands for zero, 32 bits of it.
+/// Low 32 bits of the integer that represents zero.
 pub(super) fn zero_point(b: &mut Builder, range: &QuantRange, integers: &Integers) -> InstId {
     let zero = b.scalar(DType::F32, 0.0);
     let q = unclamped(b, zero, range, integers);
     b.convert(q, DType::S32)
 }
 
-/// The numbers that integers stand for.
+/// Numbers that integers represent.
 pub(super) fn numbers(b: &mut Builder, q: InstId, range: &QuantRange, integers: &Integers) -> InstId {
     let width = width(b, range, integers);
     let count = b.full_like(width, integers.count());
@@ -114,7 +114,7 @@ pub(super) fn numbers(b: &mut Builder, q: InstId, range: &QuantRange, integers: 
     b.select(is_point, range.min, x)
 }
 
-/// Numbers that quantized integers stand for, computed in f32 in the steps in which TensorFlow dequantizes whole arrays.
+/// Numbers that integers represent, computed in f32 by the steps with which TensorFlow dequantizes whole arrays.
 pub(super) fn numbers_in_f32(b: &mut Builder, q: InstId, range: &QuantRange, integers: &Integers) -> InstId {
     let width = b.sub(range.max, range.min);
     let width = b.convert(width, DType::F64);
@@ -133,7 +133,7 @@ pub(super) fn numbers_in_f32(b: &mut Builder, q: InstId, range: &QuantRange, int
     b.add(base, above)
 }
 
-/// The integer of the type that is nearest to each number, in f32.
+/// Integers of the type nearest to numbers, computed in f32.
 pub(super) fn nearest_in_f32(b: &mut Builder, x: InstId, range: &QuantRange, integers: &Integers) -> InstId {
     let width = b.sub(range.max, range.min);
     let width = b.convert(width, DType::F64);
@@ -148,14 +148,14 @@ pub(super) fn nearest_in_f32(b: &mut Builder, x: InstId, range: &QuantRange, int
     let q = b.mul(x, scale);
     let q = b.unary(ScalarOp::RoundNearestAfz, q);
     let q = b.sub(q, low);
-    // the largest f32 that 32 bits hold
+    // The largest f32 that fits in 32 bits.
     let (least, most) = (b.full_like(q, integers.least), b.full_like(q, integers.most.min(2_147_483_520.0)));
     let q = b.max(q, least);
     let q = b.min(q, most);
     b.convert(q, integers.dtype)
 }
 
-/// The range of products of integers of two ranges.
+/// Range of the products of integers with two ranges.
 pub(super) fn product_range(b: &mut Builder, factors: [(&QuantRange, &Integers); 2], product: &Integers) -> QuantRange {
     let [x, y] = factors.map(|(range, integers)| {
         let width = b.sub(range.max, range.min);
@@ -166,14 +166,14 @@ pub(super) fn product_range(b: &mut Builder, factors: [(&QuantRange, &Integers);
     QuantRange { min: mul_scalar(b, step, product.least), max: mul_scalar(b, step, product.most) }
 }
 
-/// Quantization of a tensor: the integers, and the numbers that the least and the largest of them stand for.
+/// Quantization format of an array: the integer type and the range that it represents.
 #[derive(Clone, Copy)]
 pub(super) struct QuantFormat<'a> {
     pub range: &'a QuantRange,
     pub integers: &'a Integers,
 }
 
-/// Integers of 8 bits as those of 32 bits that stand for the same numbers, by the distance of the first two.
+/// 8-bit integers as 32-bit integers that represent the same numbers, computed from the difference of two adjacent levels.
 pub(super) fn widened(b: &mut Builder, q: InstId, from: QuantFormat, to: QuantFormat) -> InstId {
     let [first, second] = [0.0, 1.0].map(|level| {
         let level = b.scalar(from.integers.dtype, level);
@@ -192,13 +192,13 @@ pub(super) fn widened(b: &mut Builder, q: InstId, from: QuantFormat, to: QuantFo
     b.convert(q, to.integers.dtype)
 }
 
-/// Integers as those of another range that stand for the nearest numbers.
+/// Integers converted to the nearest ones of another format.
 pub(super) fn moved(b: &mut Builder, q: InstId, from: QuantFormat, to: QuantFormat) -> InstId {
     let x = numbers(b, q, from.range, from.integers);
     nearest(b, x, to.range, to.integers)
 }
 
-/// Integers of 32 bits as 8 bits of another range, in fixed point of 16 bits.
+/// 32-bit integers converted to 8 bits with another range, in fixed point with 16 fractional bits.
 pub(super) fn narrowed(b: &mut Builder, q: InstId, from: &QuantRange, to: &QuantRange) -> InstId {
     let (width, new_width) = (b.sub(from.max, from.min), b.sub(to.max, to.min));
     let [wide, new_wide, min] = [width, new_width, to.min].map(|x| b.convert(x, DType::F64));

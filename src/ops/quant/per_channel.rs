@@ -1,4 +1,4 @@
-//! Integers of 32 bits with a range for each channel, brought into one range of 8 bits.
+//! `RequantizePerChannel`: 32-bit integers with a range per channel, converted to 8 bits with a common range.
 use super::contract::with_range;
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId};
@@ -18,7 +18,7 @@ pub const ROWS: &[OpRow] = &[
         .shape(|_| Ok(with_range(Vec::new()))).dtypes("s32"),
 ];
 
-/// Number of integers of 32 bits on one side of zero.
+/// Number of 32-bit integers on one side of zero.
 const LEVELS: f64 = 2_147_483_648.0;
 
 fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -26,14 +26,14 @@ fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(with_range(vec![Fact::new(cx.attr_type("out_type"), dims)]))
 }
 
-/// The larger of two magnitudes; the first one where either is NaN.
+/// Larger of two magnitudes; the first one if either is NaN.
 fn farthest(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let [x, y] = [x, y].map(|end| b.unary(ScalarOp::Abs, end));
     let is_second = b.compare(Direction::Lt, x, y);
     b.select(is_second, y, x)
 }
 
-/// The integers, which must be images, and for each channel the end of its range that is farthest from zero.
+/// Integer images, and for each channel the magnitude of its range.
 fn channels(cx: &mut LowerCtx) -> Result<[InstId; 2]> {
     let (dims, min, max) = (cx.dims(0)?, cx.dims(1)?, cx.dims(2)?);
     if dims.len() != 4 || min != max || min.len() != 1 || (min[0] != dims[3] && min[0] != 1) {
@@ -77,7 +77,7 @@ fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = b.mul(x, scale);
     let x = b.unary(ScalarOp::RoundNearestEven, x);
     let (least, most) = (b.full_like(x, least), b.full_like(x, most));
-    // of NaN the kernel makes the least integer
+    // TensorFlow's kernel converts NaN to the smallest integer.
     let is_above = b.compare(Direction::Ge, x, least);
     let x = b.select(is_above, x, least);
     let x = b.min(x, most);
@@ -85,7 +85,8 @@ fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([y, low, high].map(Value::Array).into())
 }
 
-/// The range of the numbers that are there: around zero, or above it where no integer is below.
+/// Lowers `RequantizationRangePerChannel`: the range of the numbers that occur, symmetric, or from zero if no integer is
+/// negative.
 fn used_range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let [q, of_channels] = channels(cx)?;
     let clip = f64::from(cx.node.float("clip_value_max").unwrap_or(f32::INFINITY));
@@ -98,7 +99,7 @@ fn used_range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let farthest = b.convert(farthest, DType::F32);
     let reach = b.mul(of_channels, farthest);
     let reach = mul_scalar(b, reach, 1.0 / LEVELS);
-    // the kernel passes over channels whose range is NaN
+    // TensorFlow's kernel skips channels whose range is NaN.
     let none = b.full_like(reach, 0.0);
     let is_number = b.compare(Direction::Eq, reach, reach);
     let reach = b.select(is_number, reach, none);

@@ -1,4 +1,4 @@
-//! Sums, products, activations and normalization of quantized arrays.
+//! Pointwise ops and normalization of quantized arrays.
 use super::contract::with_range;
 use super::levels::{
     Integers, QuantFormat, QuantRange, moved, nearest, nearest_in_f32, numbers, numbers_in_f32, product_range, widened,
@@ -48,7 +48,7 @@ fn relu(cx: &mut LowerCtx, most: Option<f64>) -> Result<Vec<Value>> {
     Ok([y, range.min, range.max].map(Value::Array).into())
 }
 
-/// Two arrays of bytes, their ranges, and the integers of operands and result.
+/// Two byte arrays and their ranges, and the integer types of operands and result.
 struct Pair {
     arrays: [InstId; 2],
     ranges: [QuantRange; 2],
@@ -67,16 +67,16 @@ fn pair(cx: &mut LowerCtx, out: &str) -> Result<Pair> {
     Ok(Pair { arrays: [x, y], ranges, bytes: Integers::of(cx, types.0)?, words: Integers::of(cx, out)? })
 }
 
-/// How the sizes of two operands fit each other.
+/// Kind of broadcast between two operands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fit {
-    /// One has a single element: which one.
+    /// One operand is a scalar; the index tells which one.
     Scalar(usize),
-    /// The sizes are equal, or those of one are the last of the other.
+    /// The sizes are equal, or those of one operand are the trailing sizes of the other.
     Arrays,
 }
 
-/// Kind of broadcast that TensorFlow's kernels for quantized arrays support; they take the elements of the smaller operand in turn.
+/// Kind of broadcast of the two operands. TensorFlow's kernels for quantized arrays repeat the smaller operand cyclically.
 fn fit(cx: &LowerCtx) -> Result<Fit> {
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
     let is_one = |dims: &[Dim]| dims.iter().all(|&n| n == 1);
@@ -113,7 +113,7 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let parts = [0, 1].map(|i| {
         let from = QuantFormat { range: &ranges[i], integers: &bytes };
         let to = QuantFormat { range: &out, integers: &words };
-        // one number is moved exactly, arrays are by the distance of two levels
+        // A scalar is converted exactly, arrays by the difference of two levels, as in TensorFlow.
         if fit == Fit::Scalar(i) { moved(b, arrays[i], from, to) } else { widened(b, arrays[i], from, to) }
     });
     let z = b.add(parts[0], parts[1]);
@@ -162,7 +162,7 @@ fn bias_add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([y, out.min, out.max].map(Value::Array).into())
 }
 
-/// In fixed point: 2^20 is the largest number of the result.
+/// Lowers batch normalization in fixed point, where 2^20 represents the largest number of the result.
 fn normalize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = cx.dims(0)?;
     if dims.len() != 4 || [3, 6, 9, 12].iter().any(|&i| cx.dims(i).map_or(true, |own| own != dims[3..])) {
@@ -203,7 +203,7 @@ fn normalize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([y, out.min, out.max].map(Value::Array).into())
 }
 
-/// The mean of rows and columns, `[items, features]`.
+/// Mean over rows and columns, `[items, features]`.
 fn mean(b: &mut Builder, x: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let zero = b.scalar(DType::F32, 0.0);

@@ -1,6 +1,6 @@
-//! `QuantizeV2`: floats to integers of a range, and the range that the integers stand for.
+//! `QuantizeV2`: converts floats to integers of a range, and returns the range that the integers represent.
 //!
-//! Source: TensorFlow's `quantize_op.cc` and `quantization_utils.h`, whose order and precision of operations are kept.
+//! Source: TensorFlow's `quantize_op.cc` and `quantization_utils.h`, with the same order and precision of operations.
 use super::levels::{Integers, QuantRange, nearest_in_f32};
 use crate::diag::Result;
 use crate::graph::TfType;
@@ -18,7 +18,7 @@ pub const ROWS: &[OpRow] = &[op("QuantizeV2", "input min_range max_range -> outp
     .shape(quantize_shape)
     .dtypes("f32 to s8, u8, s16, u16 and s32")];
 
-/// Integers of type `T`, the nearest to each element within the range.
+/// Lowers `QuantizeV2`: the integers of type `T` nearest to the elements within the range.
 fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, dtype) = (cx.arg(0)?, cx.dims(0)?, cx.attr_dtype("T")?);
     let integers = Integers::of(cx, dtype)?;
@@ -55,7 +55,7 @@ fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([y, limits.min, limits.max].map(Value::Array).into())
 }
 
-/// The range as it is given: scalars, or vectors along the axis that comes with it. An axis of one element is as no axis.
+/// Range from the inputs: scalars, or vectors along the returned axis. An axis of size 1 counts as none.
 fn limits(cx: &mut LowerCtx, dims: &[Dim], axis: Option<usize>) -> Result<(QuantRange, Option<usize>)> {
     let along = axis.filter(|&axis| dims[axis] != 1);
     let mut ends = [cx.arg(1)?, cx.arg(2)?];
@@ -70,7 +70,7 @@ fn limits(cx: &mut LowerCtx, dims: &[Dim], axis: Option<usize>) -> Result<(Quant
     Ok((QuantRange { min: ends[0], max: ends[1] }, along))
 }
 
-/// The range with zero inside of it, and no narrower than attribute `ensure_minimum_range` says.
+/// Range extended to include zero, and at least as wide as attribute `ensure_minimum_range`.
 fn widened(cx: &mut LowerCtx, QuantRange { min, max }: QuantRange) -> QuantRange {
     let least_part = f64::from(cx.node.float("ensure_minimum_range").unwrap_or(0.01));
     let b = &mut *cx.b;
@@ -85,21 +85,21 @@ fn widened(cx: &mut LowerCtx, QuantRange { min, max }: QuantRange) -> QuantRange
     QuantRange { min, max: b.max(zero, max) }
 }
 
-/// A value of the range in every element of an array like `x`.
+/// Bound of the range, broadcast to the sizes of `x`.
 fn spread(b: &mut Builder, value: InstId, x: InstId, axis: Option<usize>) -> InstId {
     let dims = b.dims(x).to_vec();
     let map: Vec<usize> = axis.into_iter().collect();
     b.broadcast(value, &dims, &map)
 }
 
-/// `x` within the range.
+/// Clamps `x` to the range.
 fn clamp(b: &mut Builder, x: InstId, limits: &QuantRange, axis: Option<usize>) -> InstId {
     let (min, max) = (spread(b, limits.min, x, axis), spread(b, limits.max, x, axis));
     let x = b.min(x, max);
     b.max(x, min)
 }
 
-/// Steps from the lower end of the range, which is the least integer.
+/// Quantizes by steps from the lower bound of the range, which the smallest integer represents.
 fn combined(b: &mut Builder, x: InstId, limits: &QuantRange, integers: &Integers, axis: Option<usize>) -> InstId {
     let &Integers { least, most, .. } = integers;
     let width = b.sub(limits.max, limits.min);
@@ -116,11 +116,11 @@ fn combined(b: &mut Builder, x: InstId, limits: &QuantRange, integers: &Integers
         let centered = b.sub(scaled, half);
         return b.unary(ScalarOp::RoundNearestAfz, centered);
     }
-    // the conversion cuts the fraction off
+    // The conversion to integers truncates.
     add_scalar(b, scaled, 0.5)
 }
 
-/// Steps from zero of a range that is as wide on both sides as the integers are; that range.
+/// Quantizes by steps from zero, for a range with the proportions of the integer type; also returns that range.
 fn scaled(
     b: &mut Builder,
     x: InstId,
@@ -149,7 +149,7 @@ fn scaled(
     (b.unary(round, scaled), limits)
 }
 
-/// A number that is too small to be normal as zero, as TensorFlow's kernels have it.
+/// Flushes subnormal numbers to zero, as TensorFlow's kernels do.
 fn flushed(b: &mut Builder, x: InstId) -> InstId {
     let magnitude = b.unary(ScalarOp::Abs, x);
     let is_denormal = compare_scalar(b, Direction::Lt, magnitude, f64::from(f32::MIN_POSITIVE));
@@ -157,7 +157,7 @@ fn flushed(b: &mut Builder, x: InstId) -> InstId {
     b.select(is_denormal, zero, x)
 }
 
-/// Numbers that 32 bits do not hold as the least that they do: the processor's answer, and so TensorFlow's.
+/// Replaces numbers that exceed 32 bits by the smallest 32-bit integer: the result of x86 conversions, and so TensorFlow's.
 fn beyond_words(b: &mut Builder, x: InstId) -> InstId {
     let is_beyond = compare_scalar(b, Direction::Ge, x, 2_147_483_648.0);
     let least = b.full_like(x, -2_147_483_648.0);
@@ -172,7 +172,7 @@ fn quantize_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             Some(dims) => match dims[cx.axis(axis, dims.len())?] {
                 InferredDim::Known(1) => Dims::known(&[]),
                 known @ InferredDim::Known(_) => vec![known].into(),
-                // a scalar where the axis turns out to have one element
+                // The bounds become scalars if the axis turns out to have size 1.
                 _ => cx.unranked_from(0),
             },
             None => cx.unranked_from(0),

@@ -1,4 +1,4 @@
-//! Integers brought into another range: `Requantize`, `QuantizeDownAndShrinkRange` and the ranges that are in use.
+//! Conversion of integers to another range: `Requantize`, `QuantizeDownAndShrinkRange`, `RequantizationRange`.
 use super::contract::with_range;
 use super::levels::{Integers, QuantRange, narrowed, nearest_in_f32, numbers, numbers_in_f32};
 use crate::diag::Result;
@@ -25,7 +25,7 @@ fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(with_range(vec![Fact::new(cx.attr_type("out_type"), dims)]))
 }
 
-/// The numbers that the least and the largest integer of an array stand for, zero among them.
+/// Numbers that the smallest and the largest integer of an array represent, extended to include zero.
 fn range_of(b: &mut Builder, q: InstId, range: &QuantRange, integers: &Integers) -> QuantRange {
     let axes: Vec<usize> = (0..b.rank(q)).collect();
     let [min, max] = [(integers.most, ScalarOp::Minimum), (integers.least, ScalarOp::Maximum)].map(|(start, op)| {

@@ -1,4 +1,4 @@
-//! Quantisation and back: floats rounded to what a range of integers can express.
+//! `QuantizeAndDequantize`: floats rounded to the values that a range of integers can represent.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
@@ -19,16 +19,16 @@ pub const ROWS: &[OpRow] = &[
     op("QuantizeAndDequantizeV4", "input input_min input_max -> output",          round_trip).shape(same).dtypes(FLOATS),
 ];
 
-/// Quantization grid that the attributes describe.
+/// Quantization grid, from the node's attributes.
 struct Grid {
-    /// The least and the largest integer.
+    /// Smallest and largest integer.
     least: f64,
     most: f64,
-    /// Halves go up, not to even.
+    /// Whether halves are rounded up, as opposed to even.
     half_up: bool,
-    /// The range is an input; else it is that of the values.
+    /// Whether the range is given by inputs, as opposed to the values.
     given: bool,
-    /// The dimension that has a range for each of its places.
+    /// Axis with a separate range for each slice.
     axis: Option<usize>,
 }
 
@@ -55,7 +55,7 @@ impl Grid {
         Ok(Grid { least, most, half_up, given: cx.flag("range_given"), axis })
     }
 
-    /// Bounds of the values, as arrays of the sizes of the input.
+    /// Bounds of the values, broadcast to the sizes of the input.
     fn bounds(&self, cx: &mut LowerCtx, x: InstId) -> Result<[InstId; 2]> {
         let dims = cx.b.dims(x).to_vec();
         let kept: Vec<usize> = self.axis.into_iter().collect();
@@ -80,7 +80,8 @@ impl Grid {
         Ok(out)
     }
 
-    /// The values on the grid of the larger step: that at which the least or the largest integer still reaches its bound.
+    /// Values rounded to the grid with the larger step of the two at which the smallest or the largest integer just reaches its
+    /// bound.
     fn round<'s, 'b>(&self, [x, low, high]: [ArrayExpr<'s, 'b>; 3]) -> ArrayExpr<'s, 'b> {
         let largest = if x.dtype() == DType::F64 { f64::MAX } else { f64::from(f32::MAX) };
         let reach = |bound: ArrayExpr<'s, 'b>, integer: f64| (integer / bound).when((bound * integer).gt(0.0), largest);

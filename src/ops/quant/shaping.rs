@@ -1,4 +1,4 @@
-//! Quantized arrays reshaped, joined and pooled.
+//! Reshaping, concatenation and pooling of quantized arrays.
 use super::contract::with_range;
 use super::levels::{Integers, QuantRange, nearest_in_f32, numbers_in_f32};
 use crate::diag::Result;
@@ -84,7 +84,7 @@ fn max_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([y, range.min, range.max].map(Value::Array).into())
 }
 
-/// The sum of the integers under a window over their number, cut off.
+/// Lowers `QuantizedAvgPool`: the sum of the integers in each window divided by their number, truncated.
 fn mean_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (range, dims, dtype) = (QuantRange::of_inputs(cx, 1, 2)?, cx.dims(0)?, cx.dtype(0)?);
     let window = PoolAttrs::parse(cx, 2, 3)?.windows(&dims)?;

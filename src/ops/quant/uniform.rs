@@ -1,7 +1,8 @@
-//! Uniform quantisation: integers that stand for (q - zero point) times a scale, one for all or one for each place along an axis.
+//! Uniform quantization: an integer q represents (q - zero point) times a scale; both are common to all elements, or given per
+//! slice along an axis.
 //!
-//! Sums of integers come into another scale by a fixed-point factor of 31 bits and a shift, as in TensorFlow's kernels and TFLite.
-//! Source of both: TensorFlow's `uniform_quant_ops/math_utils.h`.
+//! Integer sums are rescaled by a 31-bit fixed-point factor and a shift, as in TensorFlow's kernels and TFLite. Source of both:
+//! TensorFlow's `uniform_quant_ops/math_utils.h`.
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::hlo::open::Dim;
@@ -49,12 +50,12 @@ fn typed(cx: &mut ShapeCtx) -> Result<Vec<crate::ops::fact::Fact>> {
     cx.one_output_typed_by("Tout", dims)
 }
 
-/// The axis that an attribute names; -1 is none.
+/// Axis that an attribute names; `None` for -1.
 pub(super) fn axis(cx: &LowerCtx, name: &str) -> Option<usize> {
     usize::try_from(cx.node.int(name).unwrap_or(-1)).ok()
 }
 
-/// `v`, a scalar or one number a place of `axis`, in every element of an array of these sizes.
+/// `v`, a scalar or one number per slice along `axis`, broadcast to these sizes.
 pub(super) fn along(cx: &mut LowerCtx, v: InstId, dims: &[Dim], axis: Option<usize>) -> Result<InstId> {
     match (cx.b.dims(v), axis) {
         ([], _) => Ok(cx.b.broadcast(v, dims, &[])),
@@ -63,7 +64,7 @@ pub(super) fn along(cx: &mut LowerCtx, v: InstId, dims: &[Dim], axis: Option<usi
     }
 }
 
-/// The ends of the range of integers of the result that attributes of this prefix name.
+/// `x` clamped to the range of integers in the attributes with this prefix.
 pub(super) fn clamped(cx: &mut LowerCtx, x: InstId, prefix: &str) -> Result<InstId> {
     let end = |cx: &LowerCtx, name: &str| {
         let name = format!("{prefix}quantization_{name}_val");
@@ -94,7 +95,7 @@ fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(q)
 }
 
-/// (q - zero point), in 32 bits.
+/// q - zero point, in 32 bits.
 pub(super) fn centred(cx: &mut LowerCtx, x: InstId, zeros: InstId, axis: Option<usize>) -> Result<InstId> {
     let dims = cx.b.dims(x).to_vec();
     let (x, zeros) = (cx.b.convert(x, DType::S32), along(cx, zeros, &dims, axis)?);
@@ -112,14 +113,14 @@ fn dequantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// A positive factor as an integer of 31 bits and the bits that it is to be shifted to the left: factor · 2^(shift - 31).
+/// Positive factor as a 31-bit integer and a left shift: factor · 2^(shift - 31); `None` if it cannot be represented.
 fn fixed_point(factor: f64) -> Option<(i64, i64)> {
     if !factor.is_finite() || factor <= 0.0 {
         return None;
     }
     let mut shift = factor.log2().floor() as i64 + 1;
     let mut part = factor / 2f64.powi(shift as i32);
-    // the logarithm may round to the next integer
+    // The logarithm may have been rounded to the next integer.
     if part >= 1.0 {
         (part, shift) = (part / 2.0, shift + 1);
     }
@@ -134,7 +135,7 @@ fn fixed_point(factor: f64) -> Option<(i64, i64)> {
     })
 }
 
-/// `x`, `s32`, times factors, one for all or one a place of `axis`, rounded to the nearest, halves up.
+/// `x`, `s32`, multiplied by factors, common or per slice along `axis`; rounded to nearest, halves up.
 pub(super) fn rescaled(cx: &mut LowerCtx, x: InstId, factors: &[f64], axis: Option<usize>) -> Result<InstId> {
     let parts: Option<Vec<(i64, i64)>> = factors.iter().map(|&f| fixed_point(f)).collect();
     let parts = parts.ok_or_else(|| Error::user(Code::BadInputs, "scales must be positive"))?;
@@ -159,13 +160,13 @@ pub(super) fn rescaled(cx: &mut LowerCtx, x: InstId, factors: &[f64], axis: Opti
     Ok(cx.b.convert(whole, DType::S32))
 }
 
-/// The scales that input `i` has.
+/// Scales in the constant input `i`.
 pub(super) fn scales(cx: &LowerCtx, i: usize) -> Result<Vec<f64>> {
     let t = cx.constant(i)?;
     Ok((0..t.len()).map(|k| t.get_f64(k).unwrap_or(0.0)).collect())
 }
 
-/// For each place of an axis, or for all: the product of `over` divided by the scale under it.
+/// Product of the scales `over`, divided by the scale `under`; for each slice along an axis, or once for all.
 pub(super) fn factors(cx: &LowerCtx, over: &[&[f64]], under: &[f64]) -> Result<Vec<f64>> {
     let n = over.iter().chain([&under]).map(|s| s.len()).max().unwrap_or(1);
     let at = |s: &[f64], i: usize| if s.len() == 1 { s.first().copied() } else { s.get(i).copied() };
@@ -190,7 +191,7 @@ fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(q)
 }
 
-/// Both sides brought into the scale of the result, and added.
+/// Lowers addition: both operands are converted to the scale of the result, and added.
 fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let out = axis(cx, "output_quantization_axis");
     let under = scales(cx, 6)?;
@@ -223,7 +224,7 @@ fn clip(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// A product of matrices in integers, brought into the scale of the result.
+/// Lowers an integer matrix product, converted to the scale of the result.
 fn dot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (right, out) = (axis(cx, "rhs_quantization_axis"), axis(cx, "output_quantization_axis"));
     if axis(cx, "lhs_quantization_axis").is_some() || right == Some(0) {

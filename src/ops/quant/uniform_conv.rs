@@ -1,6 +1,7 @@
-//! Convolutions of uniformly quantised integers: sums in 32 bits, brought into the scale of the result.
+//! Convolutions of uniformly quantized integers: 32-bit sums, converted to the scale of the result.
 //!
-//! Source: TensorFlow's `uniform_quant_ops/uniform_quantized_convolution_ops.cc`. Edges and holes are the zero point of the left side.
+//! Source: TensorFlow's `uniform_quant_ops/uniform_quantized_convolution_ops.cc`. Padding and base dilation are filled with the
+//! zero point of the left operand.
 use super::uniform::{along, axis, centred, clamped, factors, rescaled, scales};
 use crate::diag::{Code, Error, Result};
 use crate::graph::Attr;
@@ -21,7 +22,7 @@ pub const ROWS: &[OpRow] = &[op(
 .dtypes("s8 to s32")
 .work(Work::Contraction)];
 
-/// The axes that `dimension_numbers` names, which are batch, features and space in that order where it is empty.
+/// Dimension numbers in attribute `dimension_numbers`; batch, features, space in that order if it is empty.
 fn axes(cx: &LowerCtx, rank: usize) -> Result<ConvDims> {
     let dims = match cx.node.attr("dimension_numbers") {
         Some(Attr::Str(bytes)) if !bytes.is_empty() => numbers::uniform_convolution(bytes)?,
@@ -56,7 +57,7 @@ fn padding(cx: &LowerCtx, spatial: usize) -> Result<Padding> {
     }
 }
 
-/// The windows over the left side's spatial dimensions.
+/// Windows over the spatial dimensions of the left operand.
 fn windows(cx: &LowerCtx, axes: &ConvDims, sides: [&[Dim]; 2]) -> Result<Vec<WindowDim>> {
     let spatial = axes.input_spatial.len();
     let list = |name: &str| match cx.node.ints(name) {
@@ -74,7 +75,7 @@ fn windows(cx: &LowerCtx, axes: &ConvDims, sides: [&[Dim]; 2]) -> Result<Vec<Win
     (0..spatial).map(one).collect()
 }
 
-/// The axes, windows and groups of a convolution of inputs 0 and 1.
+/// Dimension numbers, windows and groups of a convolution of inputs 0 and 1.
 pub(super) fn convolution_dims(cx: &LowerCtx) -> Result<ConvDims> {
     let (left, right) = (cx.dims(0)?, cx.dims(1)?);
     if left.len() != right.len() || left.len() < 3 {

@@ -1,7 +1,5 @@
-//! Products of floats with uniformly quantized weights: every item of the left side is brought into 8 bits of a range of its own.
-//!
-//! Source: TensorFlow's `uniform_quant_ops/math_utils.h` (`AsymmetricQuantize`), `uniform_quantized_dot_ops.cc` and
-//! `uniform_quantized_convolution_ops.cc`.
+//! Products of floats with uniformly quantized weights. Each item of the left operand is quantized to 8 bits with a range of
+//! its own.
 use super::uniform::{along, axis, centred};
 use super::uniform_conv::convolution_dims;
 use crate::diag::Result;
@@ -22,7 +20,7 @@ pub const ROWS: &[OpRow] = &[
     op("UniformQuantizedConvolutionHybrid", SIGNATURE, convolution).dtypes("f32 by s8 to f32").work(Work::Contraction),
 ];
 
-/// Integers less their zero points, `s32` of the sizes of the array, and the scale of each item, `f32[items]`.
+/// Quantized array: integers minus their zero points, `s32`, and the scale of each item, `f32[items]`.
 struct Quantized {
     centered: InstId,
     scales: InstId,
@@ -66,7 +64,8 @@ fn quantized(b: &mut Builder, x: InstId, items: usize) -> Quantized {
     Quantized { centered: b.select(is_nothing_of, none, q), scales: b.select(is_nothing, one, scale) }
 }
 
-/// The integer from -128 to 127 that stands for zero: from the end of the range that rounds less, the lower one of two.
+/// Integer from -128 to 127 that represents zero, computed from the bound of the range with the smaller rounding error; the
+/// lower bound if both are equal.
 fn zero_point(b: &mut Builder, min: InstId, max: InstId, scale: InstId) -> InstId {
     let scale = b.convert(scale, DType::F64);
     let [(low, low_error), (high, high_error)] = [(min, -128.0), (max, 127.0)].map(|(end, integer): (InstId, f64)| {
@@ -85,7 +84,7 @@ fn zero_point(b: &mut Builder, min: InstId, max: InstId, scale: InstId) -> InstI
     b.convert(zero, DType::S32)
 }
 
-/// Sums of products of integers as floats: times the scale of the item, then times that of the feature.
+/// Integer sums of products as floats: multiplied by the scale of the item, then by that of the feature.
 fn scaled(cx: &mut LowerCtx, sum: InstId, scales: InstId, items: usize, features: Option<usize>) -> Result<InstId> {
     let (dims, of_rhs) = (cx.b.dims(sum).to_vec(), cx.arg(2)?);
     let sum = cx.b.convert(sum, DType::F32);

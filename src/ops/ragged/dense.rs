@@ -1,4 +1,4 @@
-//! Rows of unlike lengths as an array with a value for what is not there.
+//! `RaggedTensorToTensor`: ragged rows padded with a default value to a dense array.
 use super::{lengths, places};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
@@ -20,15 +20,15 @@ pub const ROWS: &[OpRow] =
         .moves_strings()
         .shape(dense_shape)];
 
-/// How a level says which row each of its values is in.
+/// Row partition of one ragged level.
 enum Level {
-    /// By the places at which rows begin.
+    /// Row splits.
     Splits(InstId),
-    /// By the number of each value's row.
+    /// Row number of each value.
     Numbers(InstId),
 }
 
-/// The array of rows (of rows) of values; a size that `shape` says cuts off what is beyond it.
+/// Lowers `RaggedTensorToTensor`; sizes in `shape` truncate longer rows.
 fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (values, default) = (cx.arg(1)?, cx.arg(2)?);
     let (rows, levels) = levels(cx)?;
@@ -74,7 +74,7 @@ fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// How many rows there are, and the levels, outermost first.
+/// Number of rows, and the row partitions, outermost first.
 fn levels(cx: &mut LowerCtx) -> Result<(Dim, Vec<Level>)> {
     let types: Vec<String> = match cx.node.attr("row_partition_types") {
         Some(Attr::Strs(all)) => all.iter().map(|t| String::from_utf8_lossy(t).into_owned()).collect(),
@@ -104,15 +104,15 @@ fn levels(cx: &mut LowerCtx) -> Result<(Dim, Vec<Level>)> {
     rows.map(|rows| (rows, out)).ok_or_else(|| cx.mismatch("there are no rows"))
 }
 
-/// The sizes that the node's shape says; `None` for each that it leaves to the rows.
+/// Sizes given by input `shape`; `None` for those that the rows determine.
 fn told(cx: &LowerCtx) -> Result<Vec<Option<Dim>>> {
     let shape = cx.constant_dims(0)?;
-    // a scalar of -1 leaves all of them
+    // A scalar of -1 leaves all sizes to the rows.
     let is_whole = cx.dims(0)?.is_empty();
     Ok(if is_whole { Vec::new() } else { shape.iter().map(|&n| Dim::size(n).ok()).collect() })
 }
 
-/// Row and place of each value by the number of its row, and the length of the longest.
+/// Row and position in the row of each value, from the row numbers, and the length of the longest row.
 fn numbered(cx: &mut LowerCtx, numbers: InstId, rows: Dim) -> Result<(InstId, InstId, InstId)> {
     let row = cx.b.convert(numbers, DType::S32);
     let n = cx.b.dims(row)[0];
@@ -128,7 +128,7 @@ fn numbered(cx: &mut LowerCtx, numbers: InstId, rows: Dim) -> Result<(InstId, In
     Ok((row, at, length))
 }
 
-/// A size for each level and the sizes of a value behind them, as far as the shape does not say them.
+/// Shape function: a size for each level, followed by the sizes of a value; unknown where `shape` does not give it.
 fn dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let types = match cx.node.attr("row_partition_types") {
         Some(Attr::Strs(all)) => all.iter().map(|t| t.to_vec()).collect::<Vec<_>>(),

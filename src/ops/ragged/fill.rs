@@ -1,4 +1,4 @@
-//! Rows that have no value, given one.
+//! `RaggedFillEmptyRows`: gives empty rows a default value.
 use crate::diag::Result;
 use crate::dims;
 use crate::ops::fact::Fact;
@@ -21,7 +21,7 @@ pub const ROWS: &[OpRow] = &[
         .shape(rows::gradient_shape),
 ];
 
-/// Fills empty rows of a ragged tensor with a default value, as of a sparse matrix whose elements have the row alone as their index.
+/// Lowers `RaggedFillEmptyRows`, like that of a sparse matrix whose elements have only their row as index.
 fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (ids, values, count, default) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
     let &[n] = cx.b.dims(ids) else {

@@ -1,4 +1,4 @@
-//! Rows taken by their numbers.
+//! `RaggedGather`: rows selected by their indices.
 use super::{lengths, places, splits};
 use crate::diag::Result;
 use crate::ops::array::gather::take_axis;
@@ -17,7 +17,7 @@ pub const ROWS: &[OpRow] = &[op(
 .moves_strings()
 .shape(gather_shape)];
 
-/// Rows of rows of values, level by level: `indices [m]` are numbers of rows of the outermost one.
+/// Lowers `RaggedGather`, level by level; `indices [m]` select rows of the outermost level.
 fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let levels = cx.args.len().saturating_sub(2);
     let (values, indices) = (cx.arg(levels)?, cx.arg(levels + 1)?);

@@ -1,7 +1,7 @@
-//! `ragged_*_op.cc`: rows of unlike lengths, as the values of all rows and the places at which rows begin, their splits.
+//! `ragged_*_op.cc`: rows of different lengths, stored as the values of all rows and the row splits.
 //!
-//! `splits [n + 1]` are the places, 0 first, and how many values there are, last. What TensorFlow's kernels refuse at run time, splits
-//! that fall or lead out of the values, gives values of other rows here.
+//! Row splits `[n + 1]` are the positions at which rows begin, starting with 0, and the number of values. Splits that descend
+//! or exceed the number of values are errors at run time in TensorFlow's kernels; here they give values of other rows.
 mod dense;
 mod fill;
 mod gather;
@@ -23,11 +23,11 @@ use crate::tensor::DType;
 /// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[range::ROWS, gather::ROWS, dense::ROWS, fill::ROWS, sparse::ROWS, variant::ROWS];
 
-/// Where each of `total` values is: the number of its row, and its place in that row. Both are `s32[total]`.
+/// Row number of each of `total` values, and its position in that row; both `s32[total]`.
 pub(in crate::ops) fn places(cx: &mut LowerCtx, splits: InstId, total: Dim) -> Result<(InstId, InstId)> {
     let splits = cx.b.convert(splits, DType::S32);
     let n = cx.b.dims(splits).first().copied().unwrap_or(Dim::from(0)).saturating_sub(1);
-    // one more row from each split on but the first; that behind the last value is nobody's
+    // The row number increases by one at every split but the first; a split behind the last value is dropped.
     let marks = cx.b.full(DType::S32, &[total], 0.0);
     let (begins, ones) = (cx.b.slice_axis(splits, 0, Dim::from(1), n + 1), cx.b.full(DType::S32, &[n], 1.0));
     let begins = cx.b.reshape(begins, &dims![n, 1]);
@@ -39,7 +39,7 @@ pub(in crate::ops) fn places(cx: &mut LowerCtx, splits: InstId, total: Dim) -> R
     Ok((row, at))
 }
 
-/// The splits of rows of these lengths, `[n]` to `[n + 1]`, and how many values there are, a scalar.
+/// Row splits `[n + 1]` of rows with these lengths `[n]`, and the total number of values, a scalar.
 pub(super) fn splits(cx: &mut LowerCtx, lengths: InstId) -> (InstId, InstId) {
     let dtype = cx.b.dtype(lengths);
     let none = cx.b.full(dtype, &dims![1], 0.0);
@@ -56,14 +56,14 @@ pub(super) fn splits(cx: &mut LowerCtx, lengths: InstId) -> (InstId, InstId) {
     (cx.b.concatenate(&[none, ends], 0), total)
 }
 
-/// How many values each row has, of its splits: `[n]`.
+/// Row lengths `[n]` from row splits `[n + 1]`.
 fn lengths(cx: &mut LowerCtx, splits: InstId) -> InstId {
     let n = cx.b.dims(splits)[0].saturating_sub(1);
     let (begins, ends) = (cx.b.slice_axis(splits, 0, Dim::from(0), n), cx.b.slice_axis(splits, 0, Dim::from(1), n + 1));
     cx.b.sub(ends, begins)
 }
 
-/// How many rows splits have; `None` where they are no splits.
+/// Number of rows of row splits; `None` if the array is not a vector.
 pub(in crate::ops) fn rows(cx: &LowerCtx, splits: InstId) -> Option<Dim> {
     match cx.b.dims(splits) {
         [n] => n.checked_sub(1),

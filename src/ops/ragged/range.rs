@@ -1,4 +1,4 @@
-//! Ranges as rows.
+//! `RaggedRange`: ranges as ragged rows.
 use super::{places, splits};
 use crate::diag::Result;
 use crate::hlo::open::InstId;
@@ -15,7 +15,7 @@ use crate::tensor::DType;
 pub const ROWS: &[OpRow] =
     &[op("RaggedRange", "starts limits deltas -> rt_nested_splits rt_dense_values", range).shape(range_shape)];
 
-/// One range a row; scalars are the same for all rows.
+/// Lowers `RaggedRange`: one range per row; scalar inputs apply to all rows.
 fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dtype = cx.dtype(0)?;
     if dtype.is_float() {
@@ -43,7 +43,7 @@ fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(cx.b.convert(splits, splits_type)), Value::Array(cx.b.convert(values, dtype))])
 }
 
-/// How many steps of `delta` lead from each start to before its limit: none where they lead away from it.
+/// Number of elements of each range from `start` to `limit` by `delta`; 0 if `delta` leads away from the limit.
 fn steps(cx: &mut LowerCtx, start: InstId, limit: InstId, delta: InstId) -> InstId {
     let (zero, one) = (cx.b.full_like(delta, 0.0), cx.b.full_like(delta, 1.0));
     let is_up = cx.b.compare(Direction::Gt, delta, zero);
@@ -51,7 +51,7 @@ fn steps(cx: &mut LowerCtx, start: InstId, limit: InstId, delta: InstId) -> Inst
     let span = cx.b.select(is_up, up, down);
     let by = cx.b.elementwise(ScalarOp::Abs, &[delta]);
     let by = cx.b.max(by, one);
-    // the first step apart: a sum of span and step could overflow
+    // The first step is counted separately, as the sum of span and step could overflow.
     let rest = cx.b.sub(span, one);
     let further = cx.b.div(rest, by);
     let count = cx.b.add(further, one);

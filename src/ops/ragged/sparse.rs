@@ -1,4 +1,4 @@
-//! Rows of unlike lengths as a sparse tensor: the indices of all values, the values, and the shape that holds all rows.
+//! `RaggedTensorToSparse`: ragged rows as a sparse tensor, with the dense shape that holds all rows.
 use super::{lengths, places, rows};
 use crate::diag::Result;
 use crate::dims;
@@ -23,7 +23,8 @@ pub const ROWS: &[OpRow] = &[op(
 .moves_strings()
 .shape(sparse_shape)];
 
-/// One index for each number of the values: its place in the row of each level, and its place in the value.
+/// Lowers `RaggedTensorToSparse`: the index tuple of each value is its position in the row of each level, and its position in
+/// the dense inner dimensions.
 fn sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let levels = cx.args.len().saturating_sub(1);
     let (values, dims) = (cx.arg(levels)?, cx.dims(levels)?);
@@ -45,8 +46,8 @@ fn sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([indices, cx.b.reshape(values, &[total]), shape].map(Value::Array).into())
 }
 
-/// Of each of `count` values the number of its row and its place at each level, `s32[count]`, and how many rows there are and how
-/// long the longest row of each level is, `s64[1]`.
+/// For each of `count` values, its row number and its position at each level, `s32[count]`; and the number of rows and the
+/// length of the longest row of each level, `s64[1]`.
 fn nested(cx: &mut LowerCtx, count: Dim) -> Result<(Vec<InstId>, Vec<InstId>)> {
     let levels = cx.args.len() - 1;
     let (mut columns, mut sizes) = (Vec::new(), Vec::new());
@@ -69,13 +70,13 @@ fn nested(cx: &mut LowerCtx, count: Dim) -> Result<(Vec<InstId>, Vec<InstId>)> {
     Ok((columns, sizes))
 }
 
-/// How long the longest row is, of all that hold so many values: `s64[1]`.
+/// Length of the longest row, `s64[1]`, at most `held`, the number of values of all rows.
 fn longest(cx: &mut LowerCtx, splits: InstId, held: Dim) -> InstId {
     let lengths = lengths(cx, splits);
     let lengths = cx.b.convert(lengths, DType::S64);
     let (none, most) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, held));
     let longest = cx.b.reduce(lengths, none, ScalarOp::Maximum, &[0]);
-    // no row is longer, which tells how large an array of the shape can be
+    // No row is longer than that, which bounds the size of arrays of this shape.
     let longest = cx.b.elementwise(ScalarOp::Clamp, &[none, longest, most]);
     cx.b.reshape(longest, &dims![1])
 }

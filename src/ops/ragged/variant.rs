@@ -1,6 +1,6 @@
-//! RaggedTensors in variants, as `tf.map_fn` hands rows to a loop.
+//! RaggedTensors in variants, as `tf.map_fn` passes rows to a loop.
 //!
-//! A vector of variants has one a row, and a list of them is the same thing here: the splits and values of all rows.
+//! A vector of variants, one per row, and a list of them have the same representation: the splits and values of all rows.
 use crate::diag::Result;
 use crate::dims;
 use crate::graph::TfType;
@@ -54,7 +54,7 @@ fn from_variant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 impl RaggedValue {
-    /// How many rows there are, where it is a vector of them.
+    /// Number of rows, if the value is a vector of rows.
     pub fn rows(&self, cx: &LowerCtx) -> Option<Dim> {
         let rows = match self.splits.first() {
             Some(&splits) => super::rows(cx, splits),
@@ -63,7 +63,7 @@ impl RaggedValue {
         rows.filter(|_| self.is_rows)
     }
 
-    /// Row `index`, a scalar: its own levels of rows and its values, which are as many as its splits say.
+    /// Row `index`, a scalar: its inner levels and its values, whose number is data-dependent.
     ///
     /// # Errors
     /// Those of [`LowerCtx::size_within`].
@@ -100,10 +100,10 @@ impl RaggedValue {
         Ok(RaggedValue { splits, values, is_rows: false })
     }
 
-    /// A vector of RaggedTensors, one a row.
+    /// Vector of RaggedTensors, one per row.
     ///
     /// # Errors
-    /// `ShapeMismatch` where they have different levels or types.
+    /// `ShapeMismatch` if their levels or types differ.
     pub fn of_rows(cx: &mut LowerCtx, rows: &[RaggedValue]) -> Result<RaggedValue> {
         let levels = rows.first().map_or(0, |row| row.splits.len());
         let Some(first) = rows.first().filter(|_| rows.iter().all(|row| row.splits.len() == levels)) else {
@@ -137,7 +137,7 @@ impl RaggedValue {
     }
 }
 
-/// Where rows end, as numbers of what `before` others stand in front of.
+/// Row ends, shifted by the number `before` of values in front.
 fn ends(cx: &mut LowerCtx, splits: InstId, before: Dim) -> Result<InstId> {
     let splits = cx.b.convert(splits, DType::S64);
     let n = cx.b.dims(splits)[0];
@@ -147,7 +147,7 @@ fn ends(cx: &mut LowerCtx, splits: InstId, before: Dim) -> Result<InstId> {
     Ok(cx.b.add(ends, before))
 }
 
-/// The numbers from `begin` on and before `end`, at most `most`, and `more` behind them.
+/// Integers `begin..end` and `more` of those behind them; `end - begin` is at most `most`.
 fn between(cx: &mut LowerCtx, begin: InstId, end: InstId, most: Dim, more: Dim) -> Result<InstId> {
     let count = cx.b.sub(end, begin);
     let count = cx.b.reshape(count, &[]);

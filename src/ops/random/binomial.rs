@@ -1,8 +1,9 @@
-//! Numbers of the binomial distribution, draw by draw as TensorFlow's CPU kernel takes them.
+//! Binomial random numbers, with the same draws as TensorFlow's CPU kernel.
 //!
-//! Sources: Devroye, "Non-uniform random variate generation" (1986), for means below 10: geometric numbers are added until they exceed the
-//! count; Hormann, "The generation of binomial random variates" (1993), from there on, with a logarithm left out as TensorFlow has it.
-//! A probability above 1/2 is that of the failures. A round takes one block, two uniform numbers: two geometric numbers, or one attempt.
+//! Sources: for means below 10, Devroye, "Non-uniform random variate generation" (1986): geometric numbers are added until they
+//! exceed the count. From 10 on, Hormann, "The generation of binomial random variates" (1993), without a logarithm that
+//! TensorFlow omits. For a probability above 1/2 the failures are drawn. An iteration takes one block, two uniform numbers: two
+//! geometric numbers, or one rejection attempt.
 use super::streams::{self, BLOCKS};
 use super::{Generator, from_seed, sizes};
 use crate::diag::Result;
@@ -14,9 +15,9 @@ use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// From which mean on numbers are drawn by rejection.
+/// Mean from which on rejection is used.
 const LARGE: f64 = 10.0;
-/// The blocks that TensorFlow keeps for an element of a smaller mean.
+/// Blocks that TensorFlow reserves for an element with a smaller mean.
 const SMALL_BLOCKS: f64 = 42.0;
 /// Remainder of Stirling's formula for ln k! at k = 0 to 9.
 const TAILS: [f64; 10] = [
@@ -38,16 +39,16 @@ pub const ROWS: &[OpRow] = &[
     op("StatelessRandomBinomial", "shape seed counts probs -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; binomial(cx, &g, &dims, 2) }).shape(from_first).constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
 ];
 
-/// Parameters of the binomial distributions that a result is drawn from, f64, and whether by rejection.
+/// Parameters of the distributions, f64, and the choice of method.
 struct BinomialInputs {
     count: InstId,
-    /// The probability of what is drawn, at most 1/2 unless it is certain.
+    /// Probability of the outcome that is drawn: at most 1/2, unless it is certain.
     rare: InstId,
     probability: InstId,
     large: InstId,
 }
 
-/// A result of sizes `dims` with the counts and probabilities that input `first` and the next have.
+/// Draws a result of sizes `dims`, with counts in input `first` and probabilities in the next one.
 pub(super) fn binomial(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], first: usize) -> Result<Vec<Value>> {
     let dtype = cx.attr_dtype("dtype")?;
     streams::highest(dtype)?;
@@ -69,13 +70,13 @@ pub(super) fn binomial(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], f
     cx.one_output(y)
 }
 
-/// The sizes of the counts in input `first` and the probabilities in the next, broadcast together.
+/// Broadcast sizes of the counts in input `first` and the probabilities in the next one.
 pub(super) fn parameters(cx: &LowerCtx, first: usize) -> Result<Vec<Dim>> {
     let of = Builder::broadcast_dims(&cx.dims(first)?, &cx.dims(first + 1)?);
     of.ok_or_else(|| cx.mismatch("counts and probabilities that do not broadcast"))
 }
 
-/// Sorts out the cases; means are computed in the type of the inputs.
+/// Chooses outcome and method for each element; means are computed in the type of the inputs.
 fn asked(b: &mut Builder, [count, probability]: [InstId; 2], sizes: [Dim; 2]) -> Result<BinomialInputs> {
     let parts = formulas(b, &[count, probability], |x| {
         let (count, p) = (x[0], x[1]);
@@ -88,9 +89,9 @@ fn asked(b: &mut Builder, [count, probability]: [InstId; 2], sizes: [Dim; 2]) ->
     Ok(BinomialInputs { count, rare, probability, large })
 }
 
-/// Numbers, one from each stream.
+/// Draws one number from each stream.
 ///
-/// A count that is not a number, for which TensorFlow's kernel never ends, gives NaN.
+/// The result is NaN for a NaN count, for which TensorFlow's kernel does not terminate.
 fn drawn(b: &mut Builder, generator: &Generator, asked: &BinomialInputs, sizes: [Dim; 2]) -> Result<InstId> {
     let BinomialInputs { count, rare, probability, large } = *asked;
     let (many, few) = (b.full(DType::U64, &sizes, BLOCKS), b.full(DType::U64, &sizes, SMALL_BLOCKS));
@@ -109,8 +110,8 @@ fn drawn(b: &mut Builder, generator: &Generator, asked: &BinomialInputs, sizes: 
     Ok(y)
 }
 
-/// One block of every element: its stream, count, probability, whether by rejection and what is known beforehand; the sum of the
-/// geometric numbers, and the number so far.
+/// Loop body: processes one block of every element. The state is the stream, count, probability, method, precomputed terms, sum
+/// of geometric numbers, and the number so far.
 fn round<'s, 'b>(
     [low, high, key, count, p, large, edge, sum, number]: [ArrayExpr<'s, 'b>; 9],
 ) -> (ArrayExpr<'s, 'b>, [ArrayExpr<'s, 'b>; 9]) {
@@ -127,7 +128,7 @@ fn round<'s, 'b>(
     (ended.not(), [low, high, key, count, p, large, edge, after, k.when(large, counted)])
 }
 
-/// ln k! but for Stirling's formula.
+/// Remainder of Stirling's formula for ln k!.
 fn tail<'s, 'b>(k: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let next = k + 1.0;
     let square = next * next;
@@ -139,14 +140,14 @@ fn tail<'s, 'b>(k: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     y
 }
 
-/// Terms of the logarithm of the ratio that depend on the mode alone.
+/// Terms of the acceptance ratio's logarithm that depend on the mode alone.
 fn of_mode<'s, 'b>(n: ArrayExpr<'s, 'b>, p: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let r = p / (1.0 - p);
     let m = ((n + 1.0) * p).floor();
     (m + 0.5) * ((m + 1.0) / (r * (n - m + 1.0))).ln() + tail(m) + tail(n - m)
 }
 
-/// Whether an attempt of the rejection is taken, and its number.
+/// Rejection attempt: whether it is accepted, and its number.
 fn attempt<'s, 'b>(
     [u, v]: [ArrayExpr<'s, 'b>; 2],
     [n, p]: [ArrayExpr<'s, 'b>; 2],

@@ -1,4 +1,4 @@
-//! Classes with the probabilities of a softmax of logits.
+//! Categorical random numbers: classes with the softmax of logits as probabilities.
 use super::{Draw, counted, from_seed, uniform};
 use crate::diag::Result;
 use crate::graph::TfType;
@@ -11,7 +11,7 @@ use crate::ops::{LowerCtx, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// Inputs of a categorical draw: the logits, the sizes `[batch, samples, classes]`, and the type of the result.
+/// Inputs of a categorical draw: logits, sizes `[batch, samples, classes]`, and type of the result.
 pub(super) struct CategoricalInputs {
     pub logits: InstId,
     pub sizes: [Dim; 3],
@@ -19,7 +19,7 @@ pub(super) struct CategoricalInputs {
 }
 
 impl CategoricalInputs {
-    /// From inputs `logits` and `num_samples`.
+    /// Reads inputs `logits` and `num_samples`.
     pub fn of(cx: &LowerCtx) -> Result<CategoricalInputs> {
         let (logits, dims) = (cx.arg(0)?, cx.dims(0)?);
         let samples = cx.constant_dim(1)?.max(0);
@@ -29,14 +29,14 @@ impl CategoricalInputs {
         let dtype = cx.node.tf_type("output_dtype").and_then(TfType::dtype).unwrap_or(DType::S64);
         Ok(CategoricalInputs { logits, sizes: [batch, samples, classes], dtype })
     }
-    /// Whether nothing is drawn.
+    /// Whether the result is empty.
     pub fn is_empty(&self) -> bool {
         crate::symbolic::has_zero(&self.sizes)
     }
 }
 
-/// As TensorFlow's CPU kernel has it: the first class whose running sum of exponentials is beyond a uniform part of the whole, all in
-/// doubles.
+/// Lowers `StatelessMultinomial` like TensorFlow's CPU kernel: the first class whose cumulative sum of exponentials exceeds a
+/// uniform fraction of the total, in f64.
 pub(super) fn stateless(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let asked = CategoricalInputs::of(cx)?;
     let CategoricalInputs { logits, sizes: [batch, samples, classes], dtype } = asked;
@@ -64,7 +64,7 @@ pub(super) fn stateless(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(index)
 }
 
-/// Running sums of e^(logit - largest) along the classes; logits that are not finite count nothing.
+/// Cumulative sums of e^(logit - maximum) over the classes; logits that are not finite count as 0.
 fn sums(cx: &mut LowerCtx, logits: InstId) -> InstId {
     let b = &mut *cx.b;
     let logits = b.convert(logits, DType::F64);
@@ -83,7 +83,7 @@ fn sums(cx: &mut LowerCtx, logits: InstId) -> InstId {
     running(cx, e, 1, add, 0.0)
 }
 
-/// A row of samples for each row of logits.
+/// Shape function: a row of samples for each row of logits.
 pub(super) fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (logits, samples) = (cx.dims_of_rank(0, 2)?, cx.size_from_input(1));
     let dims: Vec<InferredDim> = vec![logits[0], samples];

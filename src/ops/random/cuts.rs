@@ -1,6 +1,6 @@
-//! Axes cut into windows of two neighboring sizes in a random order, as fractional pools do it.
+//! Random division of axes into windows of two consecutive sizes, for fractional pooling.
 //!
-//! Source: Graham, "Fractional max-pooling" (2014). Numbers are drawn as TensorFlow's CPU kernels draw them, rows before columns.
+//! Source: Graham, "Fractional max-pooling" (2014). Numbers are drawn as in TensorFlow's CPU kernels, rows before columns.
 use super::shuffle::exchanged;
 use super::stateful::hidden;
 use super::truncated_normal::raised;
@@ -15,7 +15,7 @@ use crate::ops::math::scan::running;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// Length of an axis and the number of windows that it is cut into.
+/// Length of an axis, and the number of windows into which it is divided.
 #[derive(Clone, Copy)]
 pub(in crate::ops) struct AxisCut {
     pub size: u64,
@@ -29,13 +29,13 @@ impl AxisCut {
     }
 }
 
-/// The seeds of a node whose attribute `deterministic` makes its numbers a function of them.
+/// Seeds of a node whose attribute `deterministic` fixes its numbers; `None` otherwise.
 pub(in crate::ops) fn fixed_seeds(node: &Node) -> Option<[i64; 2]> {
     let seeds = ["seed", "seed2"].map(|name| node.int(name).unwrap_or(0));
     (node.bool("deterministic").unwrap_or(false) && seeds != [0, 0]).then_some(seeds)
 }
 
-/// Boundaries `s64[parts + 1]` of the windows along each axis, from 0 to the size of the axis.
+/// Window boundaries `s64[parts + 1]` along each axis, from 0 to the size of the axis.
 pub(in crate::ops) fn boundaries(cx: &mut LowerCtx, cuts: [AxisCut; 2]) -> Result<[InstId; 2]> {
     let mut generator = match fixed_seeds(cx.node) {
         Some(seeds) => seeded(cx.b, seeds),
@@ -49,7 +49,7 @@ pub(in crate::ops) fn boundaries(cx: &mut LowerCtx, cuts: [AxisCut; 2]) -> Resul
     Ok([rows, one(cx, &generator, cuts[1], pseudo_random)?])
 }
 
-/// The generator of two seeds that are not scrambled: the key, and the high word of the counter.
+/// Generator from two unscrambled seeds: the key, and the high word of the counter.
 fn seeded(b: &mut Builder, [key, counter]: [i64; 2]) -> Generator {
     let mut word = |seed: i64| b.constant(crate::tensor::Tensor::scalar(seed as u64));
     Generator { key: word(key), counter: [word(0), word(counter)], algorithm: Algorithm::Philox }
@@ -72,11 +72,11 @@ fn one(cx: &mut LowerCtx, generator: &Generator, cut: AxisCut, pseudo_random: bo
     }
 }
 
-/// Inner boundaries at equal distances from a random start, rounded up.
+/// Boundaries at equal distances from a random start, rounded up.
 fn evenly(cx: &mut LowerCtx, generator: &Generator, cut: AxisCut) -> Result<InstId> {
     let (size, parts, least) = (cut.size as f64, cut.parts as f64, cut.least() as f64);
     let distance = size / parts;
-    // beyond these starts the first or the last window has another size than the two
+    // A larger start would give the first or the last window a third size.
     let most = ((least + 2.0) / distance - 1.0).min((size + 1.0 - least) / distance - (parts - 1.0));
     let draw = Draw { dtype: DType::F64, dims: dims![1].to_vec(), count: Dim::from(1), bounds: 0 };
     let start = uniform(cx, generator, &draw)?;
@@ -91,7 +91,7 @@ fn evenly(cx: &mut LowerCtx, generator: &Generator, cut: AxisCut) -> Result<Inst
     }))
 }
 
-/// Sizes of the windows: the larger ones first, then exchanged at random.
+/// Window sizes, larger ones first, then shuffled.
 fn shuffled(cx: &mut LowerCtx, generator: &Generator, cut: AxisCut) -> Result<InstId> {
     let (parts, larger) = (Dim::from(cut.parts), cut.size % cut.parts);
     let order = match cut.parts {

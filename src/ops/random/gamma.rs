@@ -1,8 +1,8 @@
-//! Gamma-distributed numbers, draw by draw as TensorFlow's CPU kernel takes them.
+//! Gamma-distributed random numbers, with the same draws as TensorFlow's CPU kernel.
 //!
-//! Source: Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). A cubed normal number is taken or rejected by a
-//! uniform one. Normal and uniform numbers come from one stream, each kind two to a block; a block of a kind is drawn when the
-//! kind's last one is used up. For shapes below 1 a number of the shape one higher is multiplied by u^(1/shape).
+//! Source: Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). A cubed normal number is accepted or
+//! rejected by a uniform one. Normal and uniform numbers come from one stream, two per block; a new block of a kind is drawn
+//! when the last number of that kind is used up. For shapes below 1, a number of shape + 1 is multiplied by u^(1/shape).
 use super::streams::{self, Streams};
 use super::{Generator, box_muller, from_key, from_seed, sizes};
 use crate::diag::Result;
@@ -20,7 +20,7 @@ pub const ROWS: &[OpRow] = &[
     op("StatelessRandomGammaV3", "shape key counter alg alpha -> output", |cx| { let g = from_key(cx)?; let (dims, _) = sizes(cx, 0)?; gamma(cx, &g, &dims, 4) }).shape(from_first).constants(&[0, 3]).dtypes("f16, f32, f64"),
 ];
 
-/// A result of sizes `dims` with the shapes that input `alpha` has.
+/// Draws a result of sizes `dims`; input `alpha` has the shape parameters.
 pub(super) fn gamma(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], alpha: usize) -> Result<Vec<Value>> {
     streams::philox_only(cx, generator)?;
     let dtype = cx.dtype(alpha)?;
@@ -30,7 +30,7 @@ pub(super) fn gamma(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], alph
     streams::of_parameters(cx, generator, dtype, dims, alpha, drawn)
 }
 
-/// Numbers of the shapes `alpha`, f64, one from each stream.
+/// Draws one number from each stream, with shape parameters `alpha`, f64.
 fn drawn(b: &mut Builder, start: Streams<InstId>, alpha: InstId) -> Result<InstId> {
     let going = formula(b, [alpha], |[alpha]| alpha.differs(1.0));
     let d = formula(b, [alpha], |[alpha]| alpha + alpha.number(2.0 / 3.0).when(alpha.lt(1.0), -1.0 / 3.0));
@@ -52,8 +52,8 @@ fn drawn(b: &mut Builder, start: Streams<InstId>, alpha: InstId) -> Result<InstI
     Ok(parts[0])
 }
 
-/// One attempt of every element: its stream, `alpha - 1/3`, what is left of a block of normal and of uniform numbers and whether there is
-/// such, and the number.
+/// Loop body: one attempt for every element. The state is the stream, `alpha - 1/3`, the remaining normal and uniform number of
+/// a block with flags of their presence, and the result.
 fn attempt<'s, 'b>(
     [low, high, key, d, normal, has_normal, uniform, has_uniform, _]: [ArrayExpr<'s, 'b>; 9],
     _round: ArrayExpr<'s, 'b>,

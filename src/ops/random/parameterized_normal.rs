@@ -1,9 +1,9 @@
-//! Normal numbers between ends, with means and deviations of their own, draw by draw as TensorFlow's CPU kernel takes them.
+//! Truncated normal random numbers with means, deviations and bounds as inputs, with the same draws as TensorFlow's CPU kernel.
 //!
-//! Source: Robert, "Simulation of truncated normal variables" (1995). Where one end is more than 1.3 deviations from the mean and the other
-//! beyond it, normal numbers are rejected; between near ends uniform ones, and else exponential ones from the lower end on. All elements
-//! take blocks from one stream, one after the other: an element begins behind the block that ended the one before, and the elements of
-//! one parameter share what is left of a block.
+//! Source: Robert, "Simulation of truncated normal variables" (1995). Normal numbers are rejected if one bound is more than 1.3
+//! deviations from the mean and the other on its far side; else uniform numbers between near bounds, or exponential ones from
+//! the lower bound on. All elements take blocks from one stream, one after the other: an element starts behind the block with
+//! which the previous one ended, and elements with the same parameters share the rest of a block.
 use super::truncated_normal::{numbers, raised};
 use super::{Draw, Generator, from_seed, rounds, sizes, split, unit_f32, unit_f64, wrong_type};
 use crate::diag::Result;
@@ -16,11 +16,11 @@ use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// The types of TensorFlow's kernel.
+/// Element types of TensorFlow's kernel.
 pub(super) const TYPES: &str = "f16, f32, f64";
-/// Deviations between the mean and an end from which on normal numbers are tried.
+/// Distance of a bound from the mean, in deviations, from which on normal numbers are tried.
 const NORMAL_FROM: f64 = 1.3;
-/// Numbers that are rejected in a row before TensorFlow's kernel gives up.
+/// Number of consecutive rejections after which TensorFlow's kernel gives up.
 const ATTEMPTS: f64 = 1000.0;
 
 /// Definitions of the ops of this file.
@@ -40,9 +40,9 @@ fn stateless(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     super::drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 2 }, between)
 }
 
-/// Normal numbers whose means, deviations, lower and upper ends are four inputs from `draw.bounds` on.
+/// Draws truncated normal numbers; inputs `draw.bounds` to `draw.bounds + 3` are means, deviations, lower and upper bounds.
 ///
-/// The last sizes of the result are those of the parameters, which may broadcast to them.
+/// The trailing sizes of the result are those of the parameters, which are broadcast to them.
 pub(super) fn between(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
     let [mean, deviation, low, high] = [0, 1, 2, 3].map(|i| cx.arg(draw.bounds + i));
     let given = [mean?, deviation?, low?, high?];
@@ -71,7 +71,7 @@ pub(super) fn between(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> 
     Ok(cx.b.convert(y, draw.dtype))
 }
 
-/// Columns of the table of parameters.
+/// Columns of the parameter table.
 const MEAN: usize = 0;
 const DEVIATION: usize = 1;
 const FROM: usize = 2;
@@ -79,14 +79,14 @@ const TO: usize = 3;
 const METHOD: usize = 4;
 const COLUMNS: usize = 5;
 
-/// Values of `METHOD`.
+/// Sampling methods, values of column `METHOD`.
 const NORMAL: f64 = 0.0;
 const UNIFORM: f64 = 1.0;
 const EXPONENTIAL: f64 = 2.0;
 const INVALID: f64 = 3.0;
 
-/// A table of the parameters of each group: the ends are in deviations from the mean, and mirrored, with a negative deviation, where
-/// only the upper one is finite or both are below the mean.
+/// Parameter table, one row per group. Bounds are in deviations from the mean. They are mirrored, with a negative deviation, if
+/// only the upper one is finite, or both are below the mean.
 fn parameters(b: &mut Builder, given: [InstId; 4]) -> Result<InstId> {
     let columns = formulas(b, &given, |x| {
         let [mean, deviation, low, high] = [x[0], x[1], x[2], x[3]];
@@ -113,16 +113,16 @@ fn parameters(b: &mut Builder, given: [InstId; 4]) -> Result<InstId> {
     Ok(b.concatenate(&columns, 1))
 }
 
-/// `samples` numbers for each group of parameters, `[groups, samples]`.
+/// Draws `samples` numbers for each group of parameters, `[groups, samples]`.
 ///
-/// Where TensorFlow's kernel fails, as it does for a deviation that is not positive, ends that are not in order, two infinite ends, or when
-/// a thousand numbers in a row are rejected, the rest of the group is NaN.
+/// The rest of a group is NaN where TensorFlow's kernel fails: for a deviation that is not positive, unordered bounds, two
+/// infinite bounds, or a thousand consecutive rejections.
 fn sampled(b: &mut Builder, generator: &Generator, given: [InstId; 4], samples: Dim) -> Result<InstId> {
     let table = parameters(b, given)?;
     let (dtype, groups) = (b.dtype(table), b.dims(table)[0]);
     let slots = if dtype == DType::F64 { 2 } else { 4 };
     let total = groups * samples;
-    // numbers are written a block at a time, and what is not taken of it is written over
+    // Numbers are stored a block at a time; unused ones of a block are overwritten.
     let numbers = b.full(dtype, &[total + slots], f64::NAN);
     let (done, rejected) = (b.scalar(DType::S64, 0.0), b.scalar(DType::S32, 0.0));
     let state = [done, rejected, generator.counter[0], generator.counter[1], generator.key, table, numbers];
@@ -144,7 +144,7 @@ fn elements_are_left(b: &mut Builder, shape: &Shape, total: Dim) -> CompId {
     b.end(left)
 }
 
-/// A loop body that tries the numbers of one block, or of two, for the group whose turn it is.
+/// Loop body: tries the numbers of one or two blocks for the current group.
 fn round(b: &mut Builder, shape: &Shape, samples: Dim) -> Result<CompId> {
     b.begin("draw_between");
     let state = b.parameter(shape.clone());
@@ -167,13 +167,13 @@ fn round(b: &mut Builder, shape: &Shape, samples: Dim) -> Result<CompId> {
     Ok(b.end(root))
 }
 
-/// The four words of a block, scalars.
+/// Four words of a block, as scalars.
 fn block(b: &mut Builder, counter: [InstId; 2], key: InstId) -> [InstId; 4] {
     let ([c0, c1], [c2, c3], key) = (split(b, counter[0]), split(b, counter[1]), split(b, key));
     rounds(b, [c0, c1, c2, c3], key)
 }
 
-/// Uniform numbers of a block, as many as TensorFlow makes of one.
+/// Uniform numbers from a block, as many as TensorFlow takes.
 fn units(b: &mut Builder, words: [InstId; 4], dtype: DType) -> Vec<InstId> {
     if dtype == DType::F64 {
         return vec![unit_f64(b, words[0], words[1]), unit_f64(b, words[2], words[3])];
@@ -187,16 +187,16 @@ fn units(b: &mut Builder, words: [InstId; 4], dtype: DType) -> Vec<InstId> {
         .to_vec()
 }
 
-/// A number that is tried; all are scalars.
+/// Candidate number; all fields are scalars.
 struct Attempt {
     number: InstId,
-    /// Whether the method of the group tries it.
+    /// Whether the group's method tries this candidate.
     is_tried: InstId,
-    /// Whether it is accepted.
+    /// Whether the candidate is accepted.
     is_accepted: InstId,
 }
 
-/// The numbers of a round in the order in which they are tried.
+/// Candidates of an iteration, in the order in which they are tried.
 fn attempts(b: &mut Builder, blocks: [[InstId; 4]; 2], columns: &[InstId; COLUMNS]) -> Result<Vec<Attempt>> {
     let dtype = b.dtype(columns[MEAN]);
     let work = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
@@ -206,7 +206,7 @@ fn attempts(b: &mut Builder, blocks: [[InstId; 4]; 2], columns: &[InstId; COLUMN
     each.map(|(i, ((&normal, &u), &v))| attempt(b, [normal, u, v], first.get(2 * i..2 * i + 2), columns)).collect()
 }
 
-/// One attempt: of a normal number, of two uniform ones, or of the pair that the exponential distribution takes, if there is one.
+/// Candidate from a normal number, from two uniform ones, or from the pair of the exponential method, if there is one.
 fn attempt(
     b: &mut Builder,
     draws: [InstId; 3],
@@ -236,17 +236,18 @@ fn attempt(
     Ok(Attempt { number: parts[0], is_tried: parts[1], is_accepted: parts[2] })
 }
 
-/// State after a round.
+/// State after an iteration.
 struct SamplerState {
-    /// The numbers that were accepted, side by side, and NaN behind them.
+    /// Accepted numbers, adjacent, followed by NaN.
     block: InstId,
-    /// The number of elements that are made.
+    /// Number of completed elements.
     done: InstId,
-    /// The number of attempts since the last accepted one.
+    /// Number of attempts since the last acceptance.
     rejected: InstId,
 }
 
-/// Takes what is accepted until the group is full; `state` is how many elements are done and attempts rejected, the group, its size and method.
+/// Accepts candidates until the group is complete. `state` is the number of completed elements, the number of rejections, the
+/// group, its size and its method.
 fn taken(b: &mut Builder, attempts: &[Attempt], state: [InstId; 5]) -> Result<SamplerState> {
     let mut arrays = state.to_vec();
     arrays.extend(attempts.iter().flat_map(|a| [a.number, a.is_tried, a.is_accepted]));

@@ -1,8 +1,8 @@
-//! Numbers of Poisson's distribution, draw by draw as TensorFlow's CPU kernel takes them.
+//! Poisson random numbers, with the same draws as TensorFlow's CPU kernel.
 //!
-//! Sources: Knuth's product of uniform numbers for rates below 10 ("Seminumerical algorithms"); Hormann, "The transformed rejection
-//! method for generating Poisson random variables" (1993), from there on. A round takes one block, two uniform numbers: two factors of
-//! the product, or one attempt.
+//! Sources: for rates below 10, Knuth's product of uniform numbers ("Seminumerical algorithms"); from 10 on, Hormann, "The
+//! transformed rejection method for generating Poisson random variables" (1993). An iteration takes one block, two uniform
+//! numbers: two factors of the product, or one rejection attempt.
 use super::streams::{self, Streams};
 use super::{Generator, from_seed, sizes};
 use crate::diag::Result;
@@ -13,7 +13,7 @@ use crate::ops::row::op;
 use crate::ops::shape::from_first;
 use crate::ops::{LowerCtx, OpRow, Value};
 
-/// From which rate on numbers are drawn by rejection.
+/// Rate from which on rejection is used.
 const LARGE: f64 = 10.0;
 
 /// Definitions of the ops of this file.
@@ -22,7 +22,7 @@ pub const ROWS: &[OpRow] = &[
     op("StatelessRandomPoisson", "shape seed lam -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; poisson(cx, &g, &dims, 2) }).shape(from_first).constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
 ];
 
-/// A result of sizes `dims` with the rates that input `rate` has.
+/// Draws a result of sizes `dims`; input `rate` has the rates.
 pub(super) fn poisson(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], rate: usize) -> Result<Vec<Value>> {
     let dtype = cx.attr_dtype("dtype")?;
     let highest = streams::highest(dtype)?;
@@ -31,10 +31,10 @@ pub(super) fn poisson(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], ra
     })
 }
 
-/// Numbers of these rates, f64, one from each stream, none above `highest`.
+/// Draws one number from each stream, with these rates, f64, none above `highest`.
 ///
-/// TensorFlow's kernel never ends for a rate that is not a number, and for one so far beyond `highest` that no draw is below; these
-/// give NaN and `highest` here.
+/// The result is NaN for a NaN rate, and `highest` for a rate so large that no draw is below; TensorFlow's kernel does not
+/// terminate for either.
 fn drawn(
     b: &mut Builder,
     [low, high, key]: Streams<InstId>,
@@ -57,7 +57,8 @@ fn drawn(
     Ok(y[0])
 }
 
-/// One block of every element: its stream, the rate, e^-rate or ln(rate), and for rates below 10 the product so far; the number so far.
+/// Loop body: processes one block of every element. The state is the stream, the rate, e^-rate or ln(rate), the product so far
+/// for rates below 10, and the number so far.
 fn round<'s, 'b>(
     [low, high, key, rate, edge, product, count]: [ArrayExpr<'s, 'b>; 7],
     highest: f64,
@@ -75,7 +76,7 @@ fn round<'s, 'b>(
     (ended.not(), [low, high, key, rate, edge, after, counted.when(small, k)])
 }
 
-/// Whether an attempt of the rejection is taken, and its number.
+/// Rejection attempt: whether it is accepted, and its number.
 fn attempt<'s, 'b>(
     [u, v]: [ArrayExpr<'s, 'b>; 2],
     rate: ArrayExpr<'s, 'b>,

@@ -1,8 +1,8 @@
-//! Random orders that are functions of a seed, as TensorFlow's CPU kernels make them.
+//! Random permutations as functions of a seed, like those of TensorFlow's CPU kernels.
 //!
-//! Sources: Fisher and Yates's shuffle; for places in an order that is never made, Beaulieu et al., "The Simon and Speck families of
-//! lightweight block ciphers" (2013), with words of any width, and cycle walking as of Black and Rogaway, "Ciphers with arbitrary finite
-//! domains" (2002).
+//! Sources: the Fisher-Yates shuffle; for single positions of a permutation that is never materialized, Beaulieu et al., "The
+//! Simon and Speck families of lightweight block ciphers" (2013), with words of any width, and cycle walking by Black and
+//! Rogaway, "Ciphers with arbitrary finite domains" (2002).
 use super::{Draw, bits, counted, from_key, streams};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
@@ -24,7 +24,8 @@ pub const ROWS: &[OpRow] = &[
     op("RandomIndexShuffle", "index seed max_index -> output", index_shuffle).shape(places).dtypes("s32, s64, u32, u64"),
 ];
 
-/// The rows of input 0 in a random order: each place, from the first on, exchanges its row with that of a random place not before it.
+/// Lowers `StatelessShuffle`, a Fisher-Yates shuffle of the rows of input 0: each row, from the first on, is exchanged with a
+/// random one not before it.
 fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let Some(&rows) = dims.first().filter(|&&n| n > 1) else { return cx.one_output(x) };
@@ -37,8 +38,8 @@ fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     gather(cx)
 }
 
-/// The numbers below `rows` in a random order: each place, from the first on, exchanges its number with that of a place not before it,
-/// which a word, `u32[rows - 1]`, names.
+/// Fisher-Yates permutation of `0..rows`: each position, from the first on, is exchanged with one not before it, chosen by a
+/// word of `words`, `u32[rows - 1]`.
 pub(super) fn exchanged(b: &mut Builder, words: InstId, rows: Dim) -> InstId {
     let place = b.iota(DType::U32, &[rows - 1], 0);
     let end = b.full_like(place, rows);
@@ -57,7 +58,7 @@ pub(super) fn exchanged(b: &mut Builder, words: InstId, rows: Dim) -> InstId {
     parts[0]
 }
 
-/// A scalar of scalars and one seed, else a vector.
+/// Shape function of `RandomIndexShuffle`: a scalar for scalar inputs and a single seed, else a vector.
 fn places(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let mut of = Vec::with_capacity(3);
     for i in 0..3 {
@@ -77,7 +78,7 @@ fn places(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.one_output_like(0, dims)
 }
 
-/// Where the places that input 0 names are in a random order of 0 to input 2.
+/// Lowers `RandomIndexShuffle`: positions of the indices in input 0 in a random permutation of 0 to input 2.
 fn index_shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dtype, rounds) = (cx.dtype(0)?, cx.node.int("rounds").unwrap_or(4));
     if !matches!(rounds, 4..=256) || rounds % 2 != 0 {
@@ -118,7 +119,7 @@ fn index_shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The three numbers of each seed, their low 32 bits as u64, in the sizes of the result.
+/// Low 32 bits of the three numbers of each seed, as u64, broadcast to the sizes of the result.
 fn keys(b: &mut Builder, seed: InstId, dims: &[Dim]) -> [InstId; 3] {
     let wide = match b.dtype(seed) {
         DType::S32 | DType::S64 => {
@@ -138,14 +139,15 @@ fn keys(b: &mut Builder, seed: InstId, dims: &[Dim]) -> [InstId; 3] {
     })
 }
 
-/// Simon with words of `width` bits, as u64 whose other bits are 0.
+/// Simon block cipher with words of `width` bits, stored in u64.
 struct Cipher<'s, 'b> {
     width: ArrayExpr<'s, 'b>,
     mask: ArrayExpr<'s, 'b>,
 }
 
 impl<'s, 'b> Cipher<'s, 'b> {
-    /// With words of half the bits that TensorFlow takes for `last`: as many as the logarithm says, as doubles round it, 16 at least.
+    /// Cipher with words of half the bits that TensorFlow uses for indices up to `last`: the logarithm as f64 rounds it, at
+    /// least 16.
     fn of(last: ArrayExpr<'s, 'b>) -> Self {
         let mut width = last.number(8.0);
         for bits in (16..64).step_by(2) {
@@ -163,13 +165,13 @@ impl<'s, 'b> Cipher<'s, 'b> {
     fn masked(&self, x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         x.and(self.mask)
     }
-    /// Turned to the left by `by` bits.
+    /// Rotates left by `by` bits.
     fn left(&self, x: ArrayExpr<'s, 'b>, by: f64) -> ArrayExpr<'s, 'b> {
         let high = x.apply2(ScalarOp::ShiftLeft, by);
         let low = x.apply2(ScalarOp::ShiftRightLogical, self.width - by);
         self.masked(high.or(low))
     }
-    /// Turned to the right by `by` bits.
+    /// Rotates right by `by` bits.
     fn right(&self, x: ArrayExpr<'s, 'b>, by: f64) -> ArrayExpr<'s, 'b> {
         let low = x.apply2(ScalarOp::ShiftRightLogical, by);
         let high = x.apply2(ScalarOp::ShiftLeft, self.width - by);
@@ -179,14 +181,14 @@ impl<'s, 'b> Cipher<'s, 'b> {
         let product = self.left(x, 1.0).and(self.left(x, 8.0));
         xor(product, self.left(x, 2.0))
     }
-    /// The key of each round: three are given, and each other one follows from those before it and a bit of a fixed sequence.
+    /// Round keys: three are given, and each further one follows from its predecessors and a bit of a fixed sequence.
     fn schedule(&self, keys: [ArrayExpr<'s, 'b>; 3], rounds: usize) -> Vec<ArrayExpr<'s, 'b>> {
         let mut all = keys.map(|k| self.masked(k)).to_vec();
         let constant = self.masked(self.mask.number(f64::from(0xFFFF_FFFCu32)));
         let sequence = self.masked(self.mask.number(f64::from(0x192C_0EF5u32)));
         for i in 3..rounds {
             let bit = match i - 3 {
-                // words have 32 bits at most
+                // Words have at most 32 bits.
                 at @ 0..32 => sequence.apply2(ScalarOp::ShiftRightLogical, at as f64).and(sequence.number(1.0)),
                 _ => sequence.number(0.0),
             };
@@ -196,7 +198,7 @@ impl<'s, 'b> Cipher<'s, 'b> {
         }
         all
     }
-    /// A number of two words, the first high, through all rounds.
+    /// Encrypts a number of two words, the high one first.
     fn encrypted(&self, value: ArrayExpr<'s, 'b>, keys: &[ArrayExpr<'s, 'b>]) -> ArrayExpr<'s, 'b> {
         let mut left = self.masked(value.apply2(ScalarOp::ShiftRightLogical, self.width));
         let mut right = self.masked(value);
@@ -212,7 +214,7 @@ fn xor<'s, 'b>(x: ArrayExpr<'s, 'b>, y: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> 
     x.apply2(ScalarOp::Xor, y)
 }
 
-/// The largest number whose logarithm to base 2 is `bits` at most, as doubles have it.
+/// Largest number whose base-2 logarithm, in f64, is at most `bits`.
 fn largest_within(bits: f64) -> u64 {
     let (mut within, mut beyond) = (1u64, u64::MAX);
     while beyond - within > 1 {

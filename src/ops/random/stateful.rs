@@ -1,10 +1,10 @@
-//! Random numbers from a generator that is state.
+//! Random numbers from a generator that is part of the program's state.
 //!
-//! A generator of TensorFlow 2 is a variable of three integers, two of a counter and a key. Drawing takes 256 blocks of words an
-//! element from the counter, as TensorFlow's CPU kernels do, so that the numbers are theirs.
+//! A generator of TensorFlow 2 is a variable of three integers, two for the counter and one for the key. A draw advances the
+//! counter by 256 blocks per element, as TensorFlow's CPU kernels do, so that the numbers are the same.
 //!
-//! The ops of TensorFlow 1 have generators that nobody sees. Here one variable serves them all: a key and the number of draws. Each
-//! draw scrambles both and the op's seeds into a key and a counter of its own, so that no two draws share words.
+//! The ops of TensorFlow 1 have hidden generators. Here a single variable serves all of them: a key and the number of draws.
+//! Each draw scrambles both and the op's seeds into a key and counter of its own, so that no two draws share words.
 use super::binomial;
 use super::categories::CategoricalInputs;
 use super::gamma::gamma;
@@ -27,7 +27,7 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 
-/// TensorFlow keeps so many blocks of words for each element that is drawn.
+/// Blocks that TensorFlow reserves for each drawn element.
 const BLOCKS: f64 = 256.0;
 
 const OF_VARIABLE: &str = "resource algorithm shape -> output";
@@ -56,7 +56,7 @@ pub const ROWS: &[OpRow] = &[
     op("Multinomial", "logits num_samples -> output", categories).shape(super::categories::shape).draws().constants(&[1]).dtypes("f16, bf16, f32, f64"),
 ];
 
-/// The shape that the value of input 2 is.
+/// Shape function: one output whose shape is the value of input 2.
 fn from_third(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(2)?;
     cx.one_output_typed_by("dtype", dims)
@@ -67,7 +67,7 @@ fn int_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.one_output_typed_by("Tout", dims)
 }
 
-/// The state of the generator whose handle input 0 is.
+/// State of the generator whose handle is input 0.
 fn state(cx: &mut LowerCtx) -> Result<InstId> {
     match cx.constant_int(1)? {
         1 | 3 => {}
@@ -82,7 +82,7 @@ fn state(cx: &mut LowerCtx) -> Result<InstId> {
     }
 }
 
-/// Raises the counter by what `elements`, a number u64, take.
+/// Advances the counter by the blocks for `elements`, a u64 scalar.
 fn skip(cx: &mut LowerCtx, state: InstId, elements: InstId) -> Result<()> {
     let b = &mut *cx.b;
     let blocks = b.full_like(elements, BLOCKS);
@@ -122,7 +122,7 @@ fn skip_only(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![])
 }
 
-/// The generator that a state is.
+/// Generator from its state.
 fn of_state(cx: &mut LowerCtx, state: InstId) -> Generator {
     let words = [0, 1, 2].map(|i| {
         let word = element(cx.b, state, Dim::from(i));
@@ -131,7 +131,7 @@ fn of_state(cx: &mut LowerCtx, state: InstId) -> Generator {
     Generator { key: words[2], counter: [words[0], words[1]], algorithm: Algorithm::Philox }
 }
 
-/// Numbers of a distribution from the generator whose handle input 0 is.
+/// Lowers a draw of a distribution from the generator whose handle is input 0.
 fn from_variable(cx: &mut LowerCtx, distribution: Distribution) -> Result<Vec<Value>> {
     let before = state(cx)?;
     let (dims, count) = sizes(cx, 2)?;
@@ -142,8 +142,8 @@ fn from_variable(cx: &mut LowerCtx, distribution: Distribution) -> Result<Vec<Va
     drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 3 }, distribution)
 }
 
-/// Numbers of the binomial distribution from the generator whose handle input 0 is; what they take of it TensorFlow says by their
-/// number alone.
+/// Lowers a binomial draw from the generator whose handle is input 0; the counter advances by the number of elements alone, as
+/// in TensorFlow.
 fn binomial_of_variable(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let before = state(cx)?;
     let (dims, _) = sizes(cx, 2)?;
@@ -158,7 +158,7 @@ fn binomial_of_variable(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 type Each = fn(&mut LowerCtx, &Generator, &[Dim], usize) -> Result<Vec<Value>>;
 
-/// So many samples as input 0 says for each parameter in input 1.
+/// Lowers a draw with as many samples as input 0 gives, for each parameter in input 1.
 fn each(cx: &mut LowerCtx, distribution: Each) -> Result<Vec<Value>> {
     let (mut dims, _) = sizes(cx, 0)?;
     dims.extend(cx.dims(1)?);
@@ -178,7 +178,7 @@ fn each_shape(cx: &mut ShapeCtx, attr: &str) -> Result<Vec<Fact>> {
     }
 }
 
-/// A generator of its own for one draw from the one that no handle names.
+/// Key and counter for one draw from the global generator, which no handle names.
 pub(super) fn hidden(cx: &mut LowerCtx) -> Result<Generator> {
     let Some(number) = cx.store.random else {
         let told = format!("{} draws from a generator that is state, and the code has none here", cx.node.op);
@@ -206,13 +206,13 @@ fn from_hidden(cx: &mut LowerCtx, attr: &str, distribution: Distribution) -> Res
     drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 1 }, distribution)
 }
 
-/// Normal numbers between ends; every row, along the first axis, has its own mean, deviation and ends.
+/// Lowers `ParameterizedTruncatedNormal`; each row along the first axis has its own mean, deviation and bounds.
 fn between_ends(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, count) = sizes(cx, 0)?;
     let dtype = cx.attr_dtype("dtype")?;
     for i in 1..cx.args.len() {
         let x = cx.arg(i)?;
-        // one number stands for all rows
+        // A single number applies to all rows.
         let mut of_rows = cx.b.dims(x).to_vec();
         if of_rows.len() == 1 && of_rows[0] != 1 {
             of_rows.resize(dims.len().max(1), Dim::from(1));
@@ -223,7 +223,7 @@ fn between_ends(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 1 }, parameterized_normal::between)
 }
 
-/// The rows of input 0 in the order of a random word for each.
+/// Lowers `RandomShuffle`: sorts the rows of input 0 by a random word for each.
 fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let Some(&rows) = dims.first().filter(|&&n| n > 1) else { return cx.one_output(x) };
@@ -238,7 +238,7 @@ fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     gather(cx)
 }
 
-/// Classes with the probabilities of a softmax: the largest of the logits with Gumbel noise on each.
+/// Lowers `Multinomial`, classes with the softmax of logits as probabilities: the largest logit with Gumbel noise added.
 fn categories(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let asked = CategoricalInputs::of(cx)?;
     let CategoricalInputs { logits, sizes, dtype } = asked;

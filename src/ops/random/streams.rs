@@ -1,7 +1,8 @@
-//! Random numbers of which an element takes as many as it needs: each element has a stream of its own.
+//! Random number streams for elements that need a varying number of draws; each element has a stream of its own.
 //!
-//! As in TensorFlow's CPU kernels. The elements are those of `[samples, parameters]`, numbered parameter by parameter, and the stream
-//! of each begins so many blocks of four words behind that of the one before; all are of doubles, two to a block, whose second comes first.
+//! As in TensorFlow's CPU kernels, elements are those of `[samples, parameters]`, numbered parameter by parameter, and the
+//! stream of each begins a fixed number of four-word blocks behind that of the previous one. All numbers are f64, two to a
+//! block, whose second one comes first.
 use super::truncated_normal::raised;
 use super::{Generator, rounds, split, unit_f64};
 use crate::diag::{Code, Error, Result};
@@ -10,13 +11,13 @@ use crate::ops::math::expr::ArrayExpr;
 use crate::ops::{LowerCtx, Value};
 use crate::tensor::DType;
 
-/// The blocks that TensorFlow keeps for an element where the number of draws has no bound.
+/// Blocks that TensorFlow reserves for an element whose number of draws is unbounded.
 pub(super) const BLOCKS: f64 = 256.0;
 
-/// Where the streams of a result stand: the low and high word of each counter, and the keys, all u64.
+/// Positions of the streams of a result: low and high word of each counter, and the keys, all u64.
 pub(super) type Streams<T> = [T; 3];
 
-/// The sizes `[samples, parameters]` of a result of sizes `dims` whose last dimensions are those of the parameters, `of`.
+/// Sizes `[samples, parameters]` of a result of sizes `dims`, whose trailing dimensions are those of the parameters, `of`.
 pub(super) fn samples(cx: &LowerCtx, dims: &[Dim], of: &[Dim]) -> Result<[Dim; 2]> {
     let Some(outer) = dims.len().checked_sub(of.len()).filter(|&n| dims[n..] == *of) else {
         return Err(
@@ -26,15 +27,15 @@ pub(super) fn samples(cx: &LowerCtx, dims: &[Dim], of: &[Dim]) -> Result<[Dim; 2
     Ok([dims[..outer].iter().product(), of.iter().product()])
 }
 
-/// An array of parameters as doubles, once for each sample.
+/// Parameters as f64, repeated for each sample.
 pub(super) fn parameters(b: &mut Builder, x: InstId, sizes: [Dim; 2]) -> InstId {
     let flat = b.reshape(x, &[sizes[1]]);
     let wide = b.convert(flat, DType::F64);
     b.broadcast(wide, &sizes, &[1])
 }
 
-/// A result of `dtype` and sizes `dims`, one element from each stream: `draw` gets the streams and the parameters of input `input` as
-/// doubles, and gives doubles.
+/// Lowers a draw of one element from each stream, for a result of type `dtype` and sizes `dims`. `draw` gets the streams and
+/// the parameters of input `input` as f64, and returns f64.
 pub(super) fn of_parameters(
     cx: &mut LowerCtx,
     generator: &Generator,
@@ -58,7 +59,7 @@ pub(super) fn of_parameters(
     cx.one_output(y)
 }
 
-/// The streams of all elements at their beginnings, `blocks` (a number, or an array u64) apart.
+/// Initial streams of all elements, `blocks` apart (a u64 scalar or array).
 pub(super) fn streams(b: &mut Builder, generator: &Generator, sizes: [Dim; 2], blocks: InstId) -> Streams<InstId> {
     let (sample, parameter) = (b.iota(DType::U64, &sizes, 0), b.iota(DType::U64, &sizes, 1));
     let each = b.full_like(parameter, sizes[0]);
@@ -72,7 +73,7 @@ pub(super) fn streams(b: &mut Builder, generator: &Generator, sizes: [Dim; 2], b
     [low, high, key]
 }
 
-/// The streams `by` blocks further on.
+/// Streams advanced by `by` blocks.
 pub(super) fn ahead<'s, 'b>(
     [low, high, key]: Streams<ArrayExpr<'s, 'b>>,
     by: ArrayExpr<'s, 'b>,
@@ -82,7 +83,7 @@ pub(super) fn ahead<'s, 'b>(
     [low, high, key]
 }
 
-/// Two uniform doubles of the next block of each stream, in the order of its words.
+/// Two uniform f64 numbers from the next block of each stream, in the order of its words.
 pub(super) fn doubles<'s, 'b>([low, high, key]: Streams<ArrayExpr<'s, 'b>>) -> [ArrayExpr<'s, 'b>; 2] {
     low.with_all(|b| {
         let ([c0, c1], [c2, c3], key) = (split(b, low.id), split(b, high.id), split(b, key.id));
@@ -91,14 +92,14 @@ pub(super) fn doubles<'s, 'b>([low, high, key]: Streams<ArrayExpr<'s, 'b>>) -> [
     })
 }
 
-/// Doubles as the type of the result; narrow floats are rounded from f32, as TensorFlow's types do it.
+/// Converts f64 to the type of the result; narrow floats are rounded from f32, as in TensorFlow.
 pub(super) fn narrowed(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
     let narrow = dtype.is_float() && dtype.bits() < 32;
     let x = if narrow { b.convert(x, DType::F32) } else { x };
     b.convert(x, dtype)
 }
 
-/// Refuses a generator other than Philox, which is the only one that TensorFlow's kernels of these distributions have.
+/// Rejects generators other than Philox, the only one that TensorFlow's kernels of these distributions support.
 pub(super) fn philox_only(cx: &LowerCtx, generator: &Generator) -> Result<()> {
     match generator.algorithm {
         super::Algorithm::Philox => Ok(()),
@@ -106,7 +107,7 @@ pub(super) fn philox_only(cx: &LowerCtx, generator: &Generator) -> Result<()> {
     }
 }
 
-/// The largest number of a type that is drawn.
+/// Largest number of a type that can be drawn.
 pub(super) fn highest(dtype: DType) -> Result<f64> {
     Ok(match dtype {
         DType::F16 => 65504.0,

@@ -1,6 +1,7 @@
-//! Threefry2x32-20, and XLA's uniform and normal distributions on it.
+//! Threefry2x32-20, and XLA's uniform and normal distributions based on it.
 //!
-//! A block of two words fills two neighbours along the first even dimension of the result (of none, the largest, rounded up).
+//! The two words of a block are adjacent along the first even dimension of the result (or the largest one, rounded up, if none
+//! is even).
 use super::{Draw, FLOATS, Generator, box_muller, join, split, wrong_type};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId};
@@ -19,7 +20,7 @@ fn rotated(b: &mut Builder, x: InstId, by: u32) -> InstId {
     b.elementwise(ScalarOp::Or, &[high, low])
 }
 
-/// Two vectors of words: block `i` is made with the counter raised by `i`.
+/// Two vectors of words; element `i` of each is made with the counter raised by `i`.
 fn blocks(b: &mut Builder, generator: &Generator, count: Dim) -> [InstId; 2] {
     let dims = [count];
     let i = b.iota(DType::U64, &dims, 0);
@@ -45,7 +46,7 @@ fn blocks(b: &mut Builder, generator: &Generator, count: Dim) -> [InstId; 2] {
     x
 }
 
-/// The axis along which the two words of a block lie, and the sizes with that axis rounded up to even.
+/// Axis along which the two words of a block are adjacent, and the sizes with that axis rounded up to even.
 fn pair_axis(dims: &[Dim]) -> (usize, Vec<Dim>) {
     if dims.is_empty() {
         return (0, vec![Dim::from(2)]);
@@ -58,7 +59,7 @@ fn pair_axis(dims: &[Dim]) -> (usize, Vec<Dim>) {
     (axis, rounded)
 }
 
-/// Joins the two parts of each block along the axis of pairs; the result is flat.
+/// Interleaves the two words of each block along their axis; the result is flat.
 fn paired(b: &mut Builder, parts: [InstId; 2], dims: &[Dim]) -> InstId {
     let one = [Dim::from(1)];
     let dims = if dims.is_empty() { &one[..] } else { dims };
@@ -73,14 +74,14 @@ fn paired(b: &mut Builder, parts: [InstId; 2], dims: &[Dim]) -> InstId {
     b.reshape(cut, &[dims.iter().product()])
 }
 
-/// The number of blocks of two words for a result of these sizes.
+/// Number of two-word blocks for a result of these sizes.
 fn pair_count(dims: &[Dim]) -> Dim {
     let one = [Dim::from(1)];
     let dims = if dims.is_empty() { &one[..] } else { dims };
     pair_axis(dims).1.iter().product::<Dim>() / 2
 }
 
-/// The words of a result of these sizes, flat, of 32 or 64 bits.
+/// Random words for a result of these sizes, flat: 64 bits each if `wide`, else 32.
 pub fn bits(b: &mut Builder, generator: &Generator, wide: bool, dims: &[Dim]) -> InstId {
     if wide {
         let x = blocks(b, generator, dims.iter().product());
@@ -90,7 +91,7 @@ pub fn bits(b: &mut Builder, generator: &Generator, wide: bool, dims: &[Dim]) ->
     paired(b, x, dims)
 }
 
-/// Words as floats of `dtype` in 0..1, as XLA makes them: their high bits, or the low ones for the narrow f16.
+/// Words as floats of `dtype` in [0, 1), as XLA makes them: from the high bits, or from the low ones for the narrow f16.
 pub fn unit(b: &mut Builder, words: InstId, dtype: DType) -> InstId {
     let (mantissa, digits) = match dtype {
         DType::F16 => {
@@ -108,7 +109,7 @@ pub fn unit(b: &mut Builder, words: InstId, dtype: DType) -> InstId {
     b.mul(fraction, scale)
 }
 
-/// The type that numbers of `dtype` are computed in, if there are such.
+/// Type in which numbers of `dtype` are computed.
 fn work(cx: &LowerCtx, dtype: DType) -> Result<DType> {
     match dtype {
         DType::F16 | DType::F32 | DType::F64 => Ok(dtype),
@@ -117,7 +118,7 @@ fn work(cx: &LowerCtx, dtype: DType) -> Result<DType> {
     }
 }
 
-/// Numbers as `dtype`: what does not fit into bf16 is cut off, so that none is rounded up to 1.
+/// Converts numbers to `dtype`; bf16 is truncated, so that no number is rounded up to 1.
 pub fn narrowed(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
     if dtype != DType::BF16 {
         return b.convert(x, dtype);
@@ -129,7 +130,7 @@ pub fn narrowed(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
     b.convert(kept, dtype)
 }
 
-/// Uniform in 0..1, flat.
+/// Uniform numbers in [0, 1), flat.
 pub fn uniform(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
     let work = work(cx, draw.dtype)?;
     let words = bits(cx.b, generator, work == DType::F64, &draw.dims);
@@ -137,8 +138,8 @@ pub fn uniform(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<
     Ok(narrowed(cx.b, y, draw.dtype))
 }
 
-/// Normal with mean 0 and deviation 1, flat: Box and Muller's transform of two uniform numbers, which lie side by side along a new
-/// dimension behind that of pairs.
+/// Standard normal numbers, flat: the Box-Muller transform of two uniform numbers, which are adjacent along a new dimension
+/// behind that of pairs.
 pub fn normal(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
     let work = work(cx, draw.dtype)?;
     let (axis, mut pairs) = pair_axis(&draw.dims);

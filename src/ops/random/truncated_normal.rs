@@ -1,7 +1,8 @@
-//! Normal numbers within two deviations of the mean.
+//! Normal random numbers within two deviations of the mean.
 //!
-//! On Philox as TensorFlow's CPU kernels do it: a group of four elements (of two, for doubles) draws blocks of words of its own and
-//! takes the first numbers that are inside; 64 blocks an element are kept for it. On ThreeFry, which only XLA has, one uniform number goes through the inverse distribution.
+//! With Philox, as in TensorFlow's CPU kernels: a group of four elements (two for f64) draws blocks of its own, and takes the
+//! first numbers within the bounds; 64 blocks per element are reserved. With ThreeFry, which only XLA has, the quantile
+//! function is applied to one uniform number.
 use super::{
     Algorithm, Draw, FLOATS, Generator, box_muller, interleave, rounds, split, three_fry, uniform, unit_f32, unit_f64,
     wrong_type,
@@ -14,14 +15,14 @@ use crate::ops::math::inverse_error::erfinv;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// Where numbers are cut off.
+/// Truncation bound, in deviations.
 const END: f64 = 2.0;
-/// The probability of a number below -2.
+/// Probability of a number below -2.
 const BELOW: f64 = 0.022_750_131_948_179_212;
-/// The blocks of four words that are kept for each element.
+/// Four-word blocks reserved for each element.
 const BLOCKS: f64 = 64.0;
 
-/// Normal with mean 0 and deviation 1, cut off at -2 and 2.
+/// Draws standard normal numbers truncated at -2 and 2.
 pub(super) fn truncated(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
     let work = match draw.dtype {
         DType::F64 => DType::F64,
@@ -43,7 +44,7 @@ pub(super) fn truncated(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -
     Ok(cx.b.convert(y, draw.dtype))
 }
 
-/// Uniform numbers in 0..1 through the inverse of the truncated distribution.
+/// Quantile function of the truncated distribution, applied to uniform numbers in [0, 1).
 fn inverted(b: &mut Builder, x: InstId) -> InstId {
     formula(b, [x], |[x]| {
         let inner = (x * (1.0 - 2.0 * BELOW) + BELOW) * 2.0 - 1.0;
@@ -52,7 +53,7 @@ fn inverted(b: &mut Builder, x: InstId) -> InstId {
     })
 }
 
-/// A loop that draws one block for each group of elements that is not full yet.
+/// Loop that draws one block for each incomplete group of elements.
 fn rejected(b: &mut Builder, generator: &Generator, count: Dim, work: DType) -> InstId {
     let slots = if work == DType::F64 { 2 } else { 4 };
     let dims = [count.div_ceil(slots)];
@@ -78,7 +79,7 @@ fn rejected(b: &mut Builder, generator: &Generator, count: Dim, work: DType) -> 
     interleave(b, &values, count)
 }
 
-/// A 128-bit counter plus a 64-bit number.
+/// 128-bit counter plus a 64-bit number.
 pub(super) fn raised(b: &mut Builder, [low, high]: [InstId; 2], by: InstId) -> [InstId; 2] {
     let sum = b.add(low, by);
     let wrapped = b.compare(Direction::Lt, sum, low);
@@ -86,7 +87,7 @@ pub(super) fn raised(b: &mut Builder, [low, high]: [InstId; 2], by: InstId) -> [
     [sum, b.add(high, carry)]
 }
 
-/// The numbers of one block, in the order in which they are tried.
+/// Numbers of one block, in the order in which they are tried.
 pub(super) fn numbers(b: &mut Builder, words: [InstId; 4], work: DType) -> Vec<InstId> {
     if work == DType::F64 {
         let (first, second) = (unit_f64(b, words[0], words[1]), unit_f64(b, words[2], words[3]));
@@ -97,7 +98,7 @@ pub(super) fn numbers(b: &mut Builder, words: [InstId; 4], work: DType) -> Vec<I
     vec![y0, y1, y2, y3]
 }
 
-/// The numbers of one block that are inside, put into the next free slots of each group.
+/// Loop body that stores the numbers of one block that are within the bounds in the next free slots of each group.
 fn draw_block(b: &mut Builder, shape: &Shape, work: DType, slots: usize) -> CompId {
     b.begin("draw_block");
     let state = b.parameter(shape.clone());

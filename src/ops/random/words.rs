@@ -1,4 +1,4 @@
-//! A stream of 32-bit words that an algorithm reads one after the other, as many as it needs.
+//! Stream of 32-bit random words, for algorithms that need a varying number of them.
 use super::stateful::hidden;
 use super::{Generator, from_seed, rounds, split, unit_f32};
 use crate::diag::Result;
@@ -13,12 +13,12 @@ use crate::tensor::DType;
 pub(in crate::ops) struct StreamState<T>(pub [T; 3]);
 
 impl StreamState<InstId> {
-    /// The stream that the seeds in input `i` begin.
+    /// Stream that starts with the seeds in input `i`.
     pub fn seeded(cx: &mut LowerCtx, i: usize) -> Result<Self> {
         let seed = cx.arg(i)?;
         from_seed(cx, seed).map(StreamState::of)
     }
-    /// A stream of its own for one draw from the generator that no handle names.
+    /// Stream for one draw from the global generator, which no handle names.
     pub fn hidden(cx: &mut LowerCtx) -> Result<Self> {
         hidden(cx).map(StreamState::of)
     }
@@ -28,7 +28,7 @@ impl StreamState<InstId> {
 }
 
 impl<'s, 'b> StreamState<ArrayExpr<'s, 'b>> {
-    /// Word number `place`, a u64, as u32.
+    /// Word at position `place`, a u64, as u32.
     pub fn at(self, place: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         let StreamState([key, low, high]) = self;
         let block = low + place.shift_right(2.0);
@@ -42,13 +42,13 @@ impl<'s, 'b> StreamState<ArrayExpr<'s, 'b>> {
         let odd = lane.and(lane.number(1.0)).differs(0.0);
         pair(2, odd).when(lane.ge(2.0), pair(0, odd))
     }
-    /// An f32 in 0..1 of word number `place`.
+    /// f32 in [0, 1) from the word at position `place`.
     pub fn fraction(self, place: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         let word = self.at(place);
         word.with(|b| unit_f32(b, word.id, 23))
     }
-    /// An integer in `0..count`, an s32 above 0, and the place behind the words that it takes. Words are rejected that would make small
-    /// integers more frequent.
+    /// Integer in `0..count`, for a positive s32 `count`, and the position behind the words it takes. Words that would bias the
+    /// result towards small integers are rejected.
     pub fn below(self, count: ArrayExpr<'s, 'b>, place: ArrayExpr<'s, 'b>) -> [ArrayExpr<'s, 'b>; 2] {
         let count = count.convert(DType::U32);
         let power = count.and(count - 1.0).equals(0.0);

@@ -1,6 +1,6 @@
 //! Gated recurrent units: `GRUBlockCell` and its gradient.
 //!
-//! Source: TensorFlow's `gru_ops.h`, whose order of operations is kept.
+//! Source: TensorFlow's `gru_ops.h`, with the same order of operations.
 use super::{Transposed, in_rows, one_minus, product, product_of};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -18,7 +18,7 @@ pub const ROWS: &[OpRow] = &[
         .shape(gradient_shape).dtypes("f32"),
 ];
 
-/// The sizes of the input and of the state, which all weights fit.
+/// Sizes of the input and of the state, with the shapes of all weights checked against them.
 fn sizes(cx: &LowerCtx) -> Result<[Dim; 2]> {
     let dims: Vec<Vec<Dim>> = (0..6).map(|i| cx.dims(i)).collect::<Result<_>>()?;
     let ([batch, input], [items, cell]) = (&dims[0][..], &dims[1][..]) else {
@@ -32,7 +32,7 @@ fn sizes(cx: &LowerCtx) -> Result<[Dim; 2]> {
     Ok([*input, *cell])
 }
 
-/// Both halves of the columns of a matrix.
+/// First `first` columns of a matrix, and the remaining ones.
 fn halves(b: &mut Builder, x: InstId, first: Dim) -> [InstId; 2] {
     let all = b.dims(x)[1];
     [b.slice_axis(x, 1, Dim::from(0), first), b.slice_axis(x, 1, first, all)]

@@ -1,6 +1,6 @@
 //! Long short-term memory: `LSTMBlockCell`, `BlockLSTM` and `BlockLSTMV2`.
 //!
-//! Source: TensorFlow's `lstm_ops.cc`, whose order of operations is kept.
+//! Source: TensorFlow's `lstm_ops.cc`, with the same order of operations.
 use super::{Transposed, in_rows, product};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -22,7 +22,7 @@ pub const ROWS: &[OpRow] = &[
     op("BlockLSTMV2",   SEQUENCE, |cx| sequence(cx, Gates::InputForgetCellOutput)).shape(sequence_shape).dtypes(FLOATS),
 ];
 
-/// The order of the gates along the columns of the weights.
+/// Order of the gates along the columns of the weights.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gates {
     InputCellForgetOutput,
@@ -30,7 +30,7 @@ pub(super) enum Gates {
 }
 
 impl Gates {
-    /// The order in which gates `[input, cell, forget, output]` stand in the weights.
+    /// Values for gates `[input, cell, forget, output]`, rearranged to their order in the weights.
     pub(super) fn ordered<T: Copy>(self, [input, cell, forget, output]: [T; 4]) -> [T; 4] {
         match self {
             Gates::InputCellForgetOutput => [input, cell, forget, output],
@@ -43,17 +43,17 @@ impl Gates {
 #[derive(Clone, Copy)]
 pub(super) struct LstmWeights {
     pub(super) w: InstId,
-    /// Weights of the memory in the input, forget and output gate.
+    /// Peephole weights of the cell state in the input, forget and output gates.
     pub(super) peepholes: [InstId; 3],
     pub(super) bias: InstId,
 }
 
-/// The attributes of a cell.
+/// Attributes of an LSTM cell.
 #[derive(Clone, Copy)]
 struct Attributes {
     gates: Gates,
     forget_bias: f64,
-    /// Memories are held between this and its negative; none if it is not positive.
+    /// Magnitude to which cell states are clipped; no clipping if it is not positive.
     clip: f64,
     has_peepholes: bool,
 }
@@ -70,13 +70,13 @@ impl Attributes {
     }
 }
 
-/// The weights, whose inputs follow one another from number `first` on.
+/// Weights in consecutive inputs from index `first` on.
 pub(super) fn weights(cx: &LowerCtx, first: usize) -> Result<LstmWeights> {
     let [w, input, forget, output, bias] = [0, 1, 2, 3, 4].map(|i| cx.arg(first + i));
     Ok(LstmWeights { w: w?, peepholes: [input?, forget?, output?], bias: bias? })
 }
 
-/// Refuses weights that do not fit an input and a state of these sizes.
+/// Rejects weights that do not fit an input and a state of these sizes.
 pub(super) fn check(cx: &LowerCtx, x: &[Dim], state: &[Dim], weights: &LstmWeights) -> Result<()> {
     let ([batch, input], [items, cell]) = (x, state) else {
         return Err(cx.mismatch(format!("an input {x:?} and a state {state:?}, which must be matrices")));
@@ -97,7 +97,8 @@ fn cell(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(step(cx.b, &attributes, x, [memory, output], &weights).map(Value::Array).into())
 }
 
-/// One step: input, memory, forget and output gate, the memory's new part, its hyperbolic tangent and the output, in the op's order.
+/// Single LSTM step: input gate, cell state, forget gate, output gate, cell input, tanh of the cell state, and output, in the
+/// op's order.
 fn step(b: &mut Builder, a: &Attributes, x: InstId, state: [InstId; 2], weights: &LstmWeights) -> [InstId; 7] {
     let [memory, output] = state;
     let cell = b.dims(memory)[1];
@@ -133,7 +134,7 @@ fn step(b: &mut Builder, a: &Attributes, x: InstId, state: [InstId; 2], weights:
     [i, now, f, o, c, shown, output]
 }
 
-/// All steps up to `seq_len_max`, zeros behind them.
+/// Lowers a sequence: all steps up to `seq_len_max`, followed by zeros.
 fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
     let (most, x, memory, output) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
     let weights = weights(cx, 4)?;

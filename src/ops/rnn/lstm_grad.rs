@@ -1,6 +1,6 @@
 //! Gradients of long short-term memory: `LSTMBlockCellGrad`, `BlockLSTMGrad` and `BlockLSTMGradV2`.
 //!
-//! Source: TensorFlow's `lstm_ops.cc` and `lstm_ops.h`, whose order of operations is kept.
+//! Source: TensorFlow's `lstm_ops.cc` and `lstm_ops.h`, with the same order of operations.
 use super::lstm::{Gates, LstmWeights, check, weights};
 use super::{Transposed, in_rows, one_minus, product, product_of};
 use crate::diag::Result;
@@ -32,20 +32,20 @@ pub const ROWS: &[OpRow] = &[
 /// Inputs and intermediate results of an LSTM step, and the gradients of its outputs.
 #[derive(Clone, Copy)]
 struct Step {
-    /// The memory in front of the step.
+    /// Cell state before the step.
     memory: InstId,
-    /// Input gate, memory, forget gate, output gate, the memory's new part and its hyperbolic tangent.
+    /// Input gate, cell state, forget gate, output gate, cell input, and tanh of the cell state.
     made: [InstId; 6],
-    /// Gradients of the memory and of the output.
+    /// Gradients of the cell state and of the output.
     grads: [InstId; 2],
 }
 
-/// The gradients of a step.
+/// Gradients computed for an LSTM step.
 struct StepGrads {
     memory: InstId,
-    /// Gradients of the gates in the order of the weights, one behind the other.
+    /// Gradients of the gates, concatenated in the order of the weights.
     gates: InstId,
-    /// Gradients of the weights of the memory, zeros where there are none.
+    /// Gradients of the peephole weights; zeros if there are none.
     peepholes: [InstId; 3],
 }
 
@@ -123,7 +123,7 @@ fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
     }
     let most = cx.b.reshape(most, &[]);
     let most = cx.b.convert(most, DType::S32);
-    // what stood in front of each step
+    // Values before each step.
     let mut before = |first: InstId, all: InstId| {
         let first = cx.b.reshape(first, &dims![1, batch, cell]);
         let rest = cx.b.slice_axis(all, 0, Dim::from(0), time.saturating_sub(1));

@@ -1,4 +1,4 @@
-//! `rnn_ops.cc`: cells of recurrent networks as one op each, and whole sequences of them.
+//! `rnn_ops.cc`: cells of recurrent networks as single ops, and sequences of them.
 mod gru;
 mod lstm;
 mod lstm_grad;
@@ -10,7 +10,7 @@ use crate::hlo::open::{Builder, InstId};
 /// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[gru::ROWS, lstm::ROWS, lstm_grad::ROWS];
 
-/// Operand of a matrix product that is transposed.
+/// Operand of a matrix product that is transposed, if any.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Transposed {
     Neither,
@@ -18,7 +18,7 @@ enum Transposed {
     Right,
 }
 
-/// A product of two matrices.
+/// Product of two matrices.
 fn product(b: &mut Builder, x: InstId, y: InstId, transposed: Transposed) -> InstId {
     let dims = DotDims {
         lhs_batch: vec![],
@@ -29,7 +29,7 @@ fn product(b: &mut Builder, x: InstId, y: InstId, transposed: Transposed) -> Ins
     b.dot(x, y, dims)
 }
 
-/// A vector in every row of a matrix like `x`.
+/// Vector repeated in every row of a matrix like `x`.
 fn in_rows(b: &mut Builder, v: InstId, x: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     b.broadcast(v, &dims, &[1])
@@ -41,7 +41,7 @@ fn one_minus(b: &mut Builder, x: InstId) -> InstId {
     b.sub(one, x)
 }
 
-/// The product of several arrays, from left to right.
+/// Product of several arrays, from left to right.
 fn product_of(b: &mut Builder, factors: &[InstId]) -> InstId {
     let mut product = factors[0];
     for &factor in &factors[1..] {

@@ -1,4 +1,4 @@
-//! How often each number occurs in each row, as a sparse tensor: `count_ops.cc`.
+//! `count_ops.cc`: occurrences of each number in each row, as a sparse tensor.
 use super::runs::{Runs, found};
 use super::{column, columns, indices};
 use crate::diag::Result;
@@ -37,15 +37,15 @@ pub const ROWS: &[OpRow] = &[
     .dtypes("s32, s64"),
 ];
 
-/// Numbers to be counted.
+/// Numbers to be counted, from a dense, sparse or ragged input.
 struct Counted {
-    /// The row of each, `s64[n]`; `None` where there is one row, which results do not name.
+    /// Row of each number, `s64[n]`; `None` for a single row that the result's indices do not name.
     row: Option<InstId>,
-    /// The number of rows, `s64[1]`.
+    /// Number of rows, `s64[1]`.
     rows: Option<InstId>,
-    /// The numbers, `[n]`.
+    /// Numbers, `[n]`.
     values: InstId,
-    /// The input that holds a weight for each, or nothing.
+    /// Index of the input with a weight for each number; that input may be empty.
     weights: usize,
 }
 
@@ -88,7 +88,7 @@ fn of_ragged(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     count(cx, &Counted { row: Some(row), rows: Some(rows), values, weights: 2 })
 }
 
-/// The numbers of each row below the largest that counts, each once and in rising order, with the sum of their weights.
+/// Counts: the distinct numbers of each row in ascending order, up to the largest that counts, with the sum of their weights.
 fn count(cx: &mut LowerCtx, of: &Counted) -> Result<Vec<Value>> {
     let n = cx.b.dims(of.values)[0];
     let weights = cx.arg(of.weights)?;
@@ -133,9 +133,9 @@ fn count(cx: &mut LowerCtx, of: &Counted) -> Result<Vec<Value>> {
 /// Condition under which the result's indices name rows.
 #[derive(Clone, Copy)]
 enum Rows {
-    /// The rank of an input, two.
+    /// The input with this index has rank 2.
     OfRank(usize),
-    /// The columns of input 0, more than one.
+    /// The indices in input 0 have more than one column.
     OfIndices,
     Always,
 }

@@ -1,7 +1,7 @@
-//! CSR matrices in variants: from and to sparse and dense tensors, transposed, and their parts.
+//! CSR matrices in variants: conversions from and to sparse and dense tensors, transposition, and access to components.
 //!
-//! A matrix is the list of its elements ([`SparseMatrix`]), in the order in which they are given: TensorFlow's kernels ask for rows in
-//! order and do not look at columns.
+//! A matrix is a list of elements ([`SparseMatrix`]) in the given order: TensorFlow's kernels require ordered rows, and ignore
+//! the order of columns.
 use super::{column, columns};
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
@@ -34,10 +34,10 @@ pub const ROWS: &[OpRow] = &[
     op("SparseMatrixNNZ", "sparse_matrix -> nnz", count).shape(count_shape).dtypes(TYPES),
 ];
 
-/// The types of elements.
+/// Supported element types.
 pub const TYPES: &str = "f32, f64, c64, c128";
 
-/// The matrix that input `i` is.
+/// CSR matrix in input `i`.
 pub fn matrix(cx: &LowerCtx, i: usize) -> Result<SparseMatrix> {
     match cx.args.get(i) {
         Some(Value::Sparse(matrix)) => Ok(matrix.clone()),
@@ -46,7 +46,7 @@ pub fn matrix(cx: &LowerCtx, i: usize) -> Result<SparseMatrix> {
     }
 }
 
-/// A matrix of these elements. Errors: `UnsupportedType`, `ShapeMismatch` for what is no matrix or vector of matrices.
+/// Value of a matrix, checked. Errors: `UnsupportedType`; `ShapeMismatch` unless it is a matrix or a vector of matrices.
 fn checked(cx: &LowerCtx, matrix: SparseMatrix) -> Result<Vec<Value>> {
     let (dtype, rank) = (cx.b.dtype(matrix.values), matrix.dims.len());
     if !(matches!(dtype, DType::F32 | DType::F64) || dtype.is_complex()) {
@@ -79,26 +79,26 @@ fn from_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 impl SparseMatrix {
-    /// Column `k` of the indices, counted from the last, the column of a matrix.
+    /// Column `k` of the indices, counted from the last one, the matrix column.
     pub fn index(&self, cx: &mut LowerCtx, k: usize) -> InstId {
         column(cx, self.indices, self.dims.len() - 1 - k)
     }
-    /// How many elements there are.
+    /// Number of elements.
     pub fn len(&self, cx: &LowerCtx) -> u64 {
         cx.b.dims(self.values)[0].known()
     }
-    /// The dense array; of elements at one place the last counts, or with `adds` their sum.
+    /// Dense array. Of elements at one position the last one counts, or with `adds` their sum.
     ///
     /// # Errors
-    /// `ShapeMismatch` where the indices are not those of such an array.
+    /// `ShapeMismatch` if the indices do not fit the sizes.
     pub fn dense(&self, cx: &mut LowerCtx, adds: bool) -> Result<InstId> {
         let zeros = cx.b.full(cx.b.dtype(self.values), &fixed(&self.dims), 0.0);
         scatter(cx, zeros, self.indices, self.values, adds.then_some(ScalarOp::Add))
     }
-    /// Transposes the matrices.
+    /// Transpose of each matrix.
     ///
     /// # Errors
-    /// `ShapeMismatch` where the indices are not those of such matrices.
+    /// `ShapeMismatch` if the indices do not fit the sizes.
     pub fn transposed(&self, cx: &mut LowerCtx) -> Result<SparseMatrix> {
         let rank = self.dims.len();
         let n = self.len(cx);
@@ -117,7 +117,7 @@ impl SparseMatrix {
         let (indices, values) = (take_axis(cx, indices, order, 0, 0)?, take_axis(cx, self.values, order, 0, 0)?);
         Ok(SparseMatrix { indices, values, dims })
     }
-    /// Conjugates complex elements if `is_conjugated`.
+    /// Complex conjugate of the elements if `is_conjugated`.
     pub fn conjugated(self, cx: &mut LowerCtx, is_conjugated: bool) -> SparseMatrix {
         if !(is_conjugated && cx.b.dtype(self.values).is_complex()) {
             return self;
@@ -137,7 +137,7 @@ fn to_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([matrix.indices, matrix.values, shape].map(Value::Array).to_vec())
 }
 
-/// Where rows begin, the column of each element, and the elements.
+/// Lowers `CSRSparseMatrixComponents`: row pointers, the column of each element, and the elements.
 fn components(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let matrix = matrix(cx, 0)?;
     let &[rows, _] = &matrix.dims[..] else {
@@ -154,7 +154,7 @@ fn components(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([begins, at, matrix.values].map(Value::Array).to_vec())
 }
 
-/// How many truth values along an axis are true, `s32`.
+/// Number of true values along an axis, `s32`.
 fn counted(cx: &mut LowerCtx, mask: InstId, axis: usize) -> InstId {
     let ones = cx.b.convert(mask, DType::S32);
     let zero = cx.b.scalar(DType::S32, 0.0);
@@ -167,7 +167,7 @@ fn transpose(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Sparse(transposed)])
 }
 
-/// How many elements each matrix has.
+/// Lowers `SparseMatrixNNZ`: the number of elements of each matrix.
 fn count(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let matrix = matrix(cx, 0)?;
     let n = matrix.len(cx);
@@ -185,7 +185,7 @@ fn count(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// A variant.
+/// Shape function of ops that return a CSR matrix in a variant.
 pub fn matrix_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.one_output(TfType::Variant, vec![])
 }

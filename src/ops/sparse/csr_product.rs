@@ -1,4 +1,4 @@
-//! Products of CSR matrices, with dense ones and with one another.
+//! Products of CSR matrices with dense matrices and with one another.
 use super::csr::{TYPES, matrix, matrix_shape};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::InstId;
@@ -23,10 +23,10 @@ pub const ROWS: &[OpRow] = &[
     op("SparseMatrixSparseMatMul", "a b -> c", with_sparse).shape(matrix_shape).dtypes(TYPES),
 ];
 
-/// No more products of elements are looked at where two matrices of few elements are multiplied.
+/// Largest number of element products considered for a product of two sparse matrices.
 const MOST_PRODUCTS: u64 = 1 << 28;
 
-/// Input `i` as its flags ask for it: transposed or adjoint.
+/// Operand `i`, transposed or conjugate-transposed by its flags.
 fn operand(cx: &mut LowerCtx, i: usize) -> Result<SparseMatrix> {
     let which = if i == 0 { "a" } else { "b" };
     let (is_transposed, is_adjoint) = (cx.flag(&format!("transpose_{which}")), cx.flag(&format!("adjoint_{which}")));
@@ -35,7 +35,7 @@ fn operand(cx: &mut LowerCtx, i: usize) -> Result<SparseMatrix> {
     Ok(matrix.conjugated(cx, is_adjoint))
 }
 
-/// A matrix with its last two axes exchanged.
+/// Matrix with its last two axes exchanged.
 fn exchanged(cx: &mut LowerCtx, x: InstId) -> InstId {
     let rank = cx.b.rank(x);
     let mut order: Vec<usize> = (0..rank).collect();
@@ -43,7 +43,8 @@ fn exchanged(cx: &mut LowerCtx, x: InstId) -> InstId {
     cx.b.transpose(x, &order)
 }
 
-/// Each element of a matrix of few takes a row of the dense one, which is added to a row of the result, in the order of the elements.
+/// Lowers sparse times dense: each sparse element scales a row of the dense matrix, which is added to a row of the result, in
+/// the order of the elements.
 fn with_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let a = operand(cx, 0)?;
     let mut b = cx.arg(1)?;
@@ -96,14 +97,14 @@ fn with_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// Whether the matrix has an element at each place of the dense array.
+/// Mask of the positions of the dense array that have an element.
 fn pattern(cx: &mut LowerCtx, a: &SparseMatrix) -> Result<InstId> {
     let none = cx.b.full(DType::Pred, &fixed(&a.dims), 0.0);
     let yes = cx.b.full(DType::Pred, &[Dim::from(a.len(cx))], 1.0);
     scatter(cx, none, a.indices, yes, None)
 }
 
-/// The product of two matrices of few elements: it has an element wherever elements of both meet, also where their sum is 0.
+/// Lowers sparse times sparse: the result has an element wherever elements of both meet, even if their sum is 0.
 fn with_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (a, b) = (operand(cx, 0)?, operand(cx, 1)?);
     let rank = a.dims.len();

@@ -1,4 +1,4 @@
-//! The best path of connectionist temporal classification.
+//! Greedy decoding for connectionist temporal classification.
 use super::columns;
 use crate::diag::Result;
 use crate::dims;
@@ -23,10 +23,10 @@ pub const ROWS: &[OpRow] = &[op(
 .shape(decode_shape)
 .dtypes("f32, f64")];
 
-/// The sizes `[time, batch, classes]` of the inputs of an op of this family, which also has a length for each item of the batch.
+/// Sizes `[time, batch, classes]` of the inputs of a CTC op, which also has a length for each batch item.
 ///
 /// # Errors
-/// `Code::ShapeMismatch` for other shapes and, as in TensorFlow, for inputs without elements.
+/// `Code::ShapeMismatch` for other shapes and, as in TensorFlow, for empty inputs.
 pub(super) fn sizes(cx: &LowerCtx, x: InstId, lengths: InstId) -> Result<[Dim; 3]> {
     let &[time, batch, classes] = cx.b.dims(x) else { return Err(cx.mismatch("inputs must be of rank 3")) };
     if time == 0 || batch == 0 || classes == 0 || cx.b.dims(lengths) != [batch] {
@@ -36,7 +36,7 @@ pub(super) fn sizes(cx: &LowerCtx, x: InstId, lengths: InstId) -> Result<[Dim; 3
     Ok([time, batch, classes])
 }
 
-/// The most likely class at each time, without blanks, and without repetitions where the node says so.
+/// Lowers `CTCGreedyDecoder`: the most likely class at each time without blanks, and without repetitions if `merge_repeated`.
 ///
 /// Shapes: `inputs [time, batch, classes]`, `sequence_length s32[batch]` -> `s64[n, 2]`, `s64[n]`, `s64[2]`, `[batch, 1]`.
 fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -65,14 +65,14 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let counted = cx.b.select(inside, best, none);
     let zero = cx.b.scalar(dtype, 0.0);
     let sum = cx.b.reduce(counted, zero, ScalarOp::Add, &[1]);
-    // from 0, which is the result of no steps
+    // Subtraction from 0, the result for zero steps, avoids -0.0.
     let none = cx.b.full_like(sum, 0.0);
     let sum = cx.b.sub(none, sum);
     let probability = cx.b.reshape(sum, &[batch, Dim::from(1)]);
     Ok(sparse.into_iter().chain([probability]).map(Value::Array).collect())
 }
 
-/// The elements of a matrix for which `kept` holds, pushed together in each row, as a sparse tensor: indices, values and shape.
+/// Elements of a matrix where `kept` is true, compacted in each row, as a sparse tensor: indices, values and shape.
 ///
 /// Shapes: `pred[rows, columns]`, `s32[rows, columns]` -> `s64[n, 2]`, `s64[n]`, `s64[2]`.
 pub(super) fn sparse_rows(cx: &mut LowerCtx, kept: InstId, x: InstId) -> Result<[InstId; 3]> {
@@ -106,8 +106,8 @@ pub(super) fn sparse_rows(cx: &mut LowerCtx, kept: InstId, x: InstId) -> Result<
     Ok([indices, taken[2], shape])
 }
 
-/// The largest element of the last axis of three and the first place that has it: `[a, b]`, `s32[a, b]`. As in TensorFlow's kernel nothing
-/// is larger than a NaN at the first place, and a NaN behind it is larger than nothing.
+/// Largest element along the last of three axes, and its first position: `[a, b]`, `s32[a, b]`. As in TensorFlow's kernel,
+/// nothing compares larger than a NaN at the first position, and a NaN elsewhere does not compare larger.
 fn largest(cx: &mut LowerCtx, x: InstId, dtype: DType) -> (InstId, InstId) {
     let dims = cx.b.dims(x).to_vec();
     let first = cx.b.slice_axis(x, 2, Dim::from(0), Dim::from(1));

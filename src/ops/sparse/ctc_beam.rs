@@ -1,9 +1,10 @@
-//! `CTCBeamSearchDecoder`: the most likely sequences of labels, by a search along the best beginnings of each step.
+//! `CTCBeamSearchDecoder`: the most likely label sequences, by beam search over prefixes.
 //!
-//! Source: TensorFlow's `ctc_beam_search.h`. There beginnings are nodes of a tree, the best `beam_width` of them its leaves. A leaf takes in
-//! what its parent leads to only while the parent is a leaf too, and a child that fell out of the leaves within a step does not grow in
-//! that step if its parent, which grows before it, leads to it. Both are kept. Here a leaf has the numbers of all nodes on its way, so
-//! that leaves of one node know each other; nodes that no leaf goes through are not remembered, as nothing asks for them.
+//! Source: TensorFlow's `ctc_beam_search.h`, where prefixes are nodes of a tree, and the best `beam_width` of them its leaves.
+//! Two properties of that implementation are kept: a leaf receives probability from its parent only while the parent is a leaf
+//! too, and a child that falls out of the leaves within a step does not grow in that step if its parent, which grows before it,
+//! leads to it. Here a leaf stores the numbers of all nodes on its path, so that leaves through the same node recognize it.
+//! Nodes that are on no leaf's path are forgotten, as they are never needed.
 use super::ctc::{sizes, sparse_rows};
 use super::ctc_step::step;
 use crate::diag::{Code, Error, Result};
@@ -28,36 +29,36 @@ pub const ROWS: &[OpRow] = &[op(
 .shape(decode_shape)
 .dtypes("f32, f64")];
 
-/// The sizes of a search.
+/// Sizes of a beam search.
 #[derive(Clone, Copy)]
 pub(super) struct BeamSizes {
     pub(super) batch: Dim,
     pub(super) time: Dim,
     pub(super) classes: Dim,
-    /// How many leaves there are.
+    /// Number of leaves, the beam width.
     pub(super) width: Dim,
 }
 
-/// The leaves, the best first: arrays of `[batch, width]` but for the last two.
+/// Leaves of the beam search, best first: arrays `[batch, width]`, except for the last two.
 #[derive(Clone, Copy)]
 pub(super) struct Leaves {
-    /// The logarithm of the probability of a node; -inf where there are fewer leaves.
+    /// Log-probability of the prefix; -inf where there are fewer leaves.
     pub(super) total: InstId,
-    /// The part of it that ends in a blank.
+    /// Log-probability of the paths that end in a blank.
     pub(super) blank: InstId,
-    /// The part of it that ends in the last label.
+    /// Log-probability of the paths that end in the last label.
     pub(super) label: InstId,
-    /// `s32`: the last label, -1 of the root.
+    /// `s32`: last label, -1 for the root.
     pub(super) last: InstId,
-    /// `s32`: how many labels there are.
+    /// `s32`: number of labels.
     pub(super) length: InstId,
-    /// `s32`: the number of the node.
+    /// `s32`: number of the tree node.
     pub(super) node: InstId,
-    /// `s32`: the number of its parent, -2 of the root.
+    /// `s32`: number of the parent node, -2 for the root.
     pub(super) parent: InstId,
-    /// `s32[batch, time, width]`: the labels, -1 behind them.
+    /// `s32[batch, time, width]`: labels, followed by -1.
     pub(super) labels: InstId,
-    /// `s32[batch, time + 1, width]`: the nodes from the root on, -1 behind them.
+    /// `s32[batch, time + 1, width]`: nodes on the path from the root, followed by -1.
     pub(super) way: InstId,
 }
 
@@ -100,7 +101,7 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     results(cx, size, &leaves, Dim::from(paths))
 }
 
-/// One leaf, the root, which is certain.
+/// Initial state: a single leaf, the root, of probability 1.
 fn root(b: &mut Builder, s: BeamSizes, dtype: DType) -> Leaves {
     let dims = [s.batch, s.width];
     let number = b.iota(DType::S32, &dims, 1);
@@ -126,7 +127,7 @@ fn root(b: &mut Builder, s: BeamSizes, dtype: DType) -> Leaves {
     }
 }
 
-/// The labels of the best paths as sparse tensors, and the logarithms of their probabilities.
+/// Outputs: the labels of the best paths as sparse tensors, and their log-probabilities.
 fn results(cx: &mut LowerCtx, s: BeamSizes, leaves: &Leaves, paths: Dim) -> Result<Vec<Value>> {
     let merges = cx.flag("merge_repeated");
     let (mut indices, mut values, mut shapes) = (Vec::new(), Vec::new(), Vec::new());

@@ -1,8 +1,8 @@
-//! The loss of connectionist temporal classification, and its gradient.
+//! Connectionist temporal classification loss, and its gradient.
 //!
-//! Source: TensorFlow's `ctc_loss_calculator.h`: forward and backward variables in logarithms (Graves, "Supervised Sequence Labelling with
-//! Recurrent Neural Networks", section 7.4), whose sums are computed in f32 for f64 too. In shapes, `states` are the places of a path:
-//! a blank before, between and behind the labels, `2 * labels + 1`.
+//! Source: TensorFlow's `ctc_loss_calculator.h`: forward and backward variables as logarithms (Graves, "Supervised Sequence
+//! Labelling with Recurrent Neural Networks", section 7.4), whose sums are computed in f32 even for f64. In shapes, `states` is
+//! the number of positions in a path, `2 * labels + 1`: a blank before, between and behind the labels.
 use super::column;
 use super::ctc::sizes;
 use crate::diag::Result;
@@ -25,27 +25,27 @@ pub const ROWS: &[OpRow] =
         .shape(loss_shape)
         .dtypes("f32, f64")];
 
-/// The labels of every item of a batch.
+/// Labels of each batch item.
 struct Labels {
-    /// `s32[batch, labels]`, the blank behind the last one.
+    /// `s32[batch, labels]`: labels, followed by blanks.
     dense: InstId,
-    /// `s32[batch]`: how many there are.
+    /// `s32[batch]`: number of labels that are kept.
     kept: InstId,
-    /// `s32[batch]`: how many were given, repetitions and blanks among them.
+    /// `s32[batch]`: number of labels given, including repetitions and blanks.
     given: InstId,
 }
 
-/// Emissions and transitions of the label paths, for the forward and the backward pass; logarithms are of the type of the inputs.
+/// Emissions and transitions of the label paths, for the forward and the backward pass; logarithms have the type of the inputs.
 struct Paths {
-    /// `[time, batch, states]`: the logarithm of the probability of what each state emits.
+    /// `[time, batch, states]`: log-probability of the label that each state emits.
     emissions: InstId,
     /// `pred[batch, states]`: whether a state may repeat.
     stays: InstId,
-    /// `pred[batch, states]`: whether a state may follow the one two places before.
+    /// `pred[batch, states]`: whether a state may follow the state two positions before.
     skips: InstId,
-    /// `s32[batch]`: how many states there are.
+    /// `s32[batch]`: number of states.
     states: InstId,
-    /// `s32[batch]`: how many steps there are.
+    /// `s32[batch]`: number of steps.
     steps: InstId,
 }
 
@@ -59,7 +59,7 @@ fn loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let both = cx.b.add(forward, backward);
     let first = cx.b.slice_axis(both, 0, Dim::from(0), Dim::from(1));
     let log_p = sum_of_logarithms(cx.b, first);
-    // 0 where there are no steps, or fewer than labels
+    // The gradient is 0 for an item without steps, or with fewer steps than labels.
     let nothing = cx.b.full_like(lengths, 0.0);
     let mut counts = cx.b.compare(Direction::Gt, lengths, nothing);
     if cx.flag("ignore_longer_outputs_than_inputs") {
@@ -81,7 +81,7 @@ fn loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([loss, gradient].map(Value::Array).into())
 }
 
-/// The labels out of their sparse form, whose rows are in order; without repetitions where the node says so.
+/// Labels from their sparse form, whose rows are ordered; without repetitions if `preprocess_collapse_repeated`.
 fn labels(cx: &mut LowerCtx, batch: Dim, time: Dim, classes: Dim) -> Result<Labels> {
     let (indices, values) = (cx.arg(1)?, cx.arg(2)?);
     let [n] = cx.b.dims(values)[..] else { return Err(cx.mismatch("labels_values must be a vector")) };
@@ -116,7 +116,7 @@ fn labels(cx: &mut LowerCtx, batch: Dim, time: Dim, classes: Dim) -> Result<Labe
     let start = take_axis(cx, start, item, 0, 0)?;
     let at = cx.b.sub(up_to, ones);
     let at = cx.b.sub(at, start);
-    // a path has no more labels than steps; what is left out is written nowhere
+    // A path has at most as many labels as steps; labels left out get an index out of range.
     let outside = cx.b.full_like(at, -1.0);
     let at = cx.b.select(keeps, at, outside);
     let at = cx.b.reshape(at, &dims![n, 1]);
@@ -126,7 +126,7 @@ fn labels(cx: &mut LowerCtx, batch: Dim, time: Dim, classes: Dim) -> Result<Labe
     Ok(Labels { dense, kept, given })
 }
 
-/// The probabilities of the classes, the last axis.
+/// Softmax over the classes, the last axis.
 fn softmax(b: &mut Builder, x: InstId) -> InstId {
     let (dims, dtype) = (b.dims(x).to_vec(), b.dtype(x));
     let least = b.scalar(dtype, f64::NEG_INFINITY);
@@ -172,7 +172,7 @@ fn paths(cx: &mut LowerCtx, y: InstId, labels: &Labels, steps: InstId) -> Result
             &[PadDim::default(), PadDim { low: Dim::from(1), high: Dim::from(-1), interior: Dim::from(0) }],
         );
         let is_other = b.compare(Direction::Ne, labels.dense, before);
-        // labels are the odd states
+        // Labels are the states of odd index.
         let each = dims![batch, count, 1];
         let (blanks, labels) = (b.full(DType::Pred, &each, 0.0), b.reshape(is_other, &each));
         let pairs = b.concatenate(&[blanks, labels], 2);
@@ -184,7 +184,7 @@ fn paths(cx: &mut LowerCtx, y: InstId, labels: &Labels, steps: InstId) -> Result
     Ok(Paths { emissions, stays, skips, states: b.add(doubled, one), steps })
 }
 
-/// ln(e^x + e^y), whose second part is computed in f32.
+/// ln(e^x + e^y), with the second term computed in f32.
 pub(super) fn add_logarithms(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let (high, low) = (b.max(x, y), b.min(x, y));
     let difference = b.sub(low, high);
@@ -198,7 +198,7 @@ pub(super) fn add_logarithms(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     b.select(is_one, high, sum)
 }
 
-/// The sum over all states, `[batch]`, of logarithms `[1, batch, states]`.
+/// Log of the sum over all states, `[batch]`, of the exponentials of `[1, batch, states]`.
 fn sum_of_logarithms(b: &mut Builder, x: InstId) -> InstId {
     let dtype = b.dtype(x);
     b.begin("add_logarithms");
@@ -209,7 +209,7 @@ fn sum_of_logarithms(b: &mut Builder, x: InstId) -> InstId {
     b.add_inst(Op::Reduce { dims: vec![0, 2], comp }, &[x, nothing])
 }
 
-/// `x`, `[batch, states]`, moved by some places along its states, with nothing where none came from.
+/// `x`, `[batch, states]`, shifted along its states and filled with -inf.
 fn moved(b: &mut Builder, x: InstId, by: i64) -> InstId {
     let nothing = b.scalar(b.dtype(x), f64::NEG_INFINITY);
     let states = b.dims(x)[1];
@@ -219,16 +219,16 @@ fn moved(b: &mut Builder, x: InstId, by: i64) -> InstId {
     b.pad(x, nothing, &[PadDim::default(), PadDim { low: Dim::from(by), high: Dim::from(-by), interior: Dim::from(0) }])
 }
 
-/// `x` where a condition holds, and else the logarithm of nothing.
+/// `x` where the condition is true, else -inf, the logarithm of probability 0.
 fn only(b: &mut Builder, condition: InstId, x: InstId) -> InstId {
     let nothing = b.full_like(x, f64::NEG_INFINITY);
     b.select(condition, x, nothing)
 }
 
-/// Logarithms of the probability of all beginnings of paths that are in a state after a step: `[time, batch, states]`.
+/// Forward variables: log-probability of all path prefixes that are in a state after a step, `[time, batch, states]`.
 fn forward(b: &mut Builder, p: &Paths) -> InstId {
     let dims = b.dims(p.emissions).to_vec();
-    // before the first step only the two first states may follow
+    // At the first step only the first two states are possible.
     let number = b.iota(DType::S32, &dims[1..], 1);
     let two = b.full_like(number, 2.0);
     let is_start = b.compare(Direction::Lt, number, two);
@@ -253,7 +253,7 @@ fn forward(b: &mut Builder, p: &Paths) -> InstId {
     end[0]
 }
 
-/// Logarithms of the probability of all ends of paths that follow on a state after a step: `[time, batch, states]`.
+/// Backward variables: log-probability of all path suffixes that follow a state after a step, `[time, batch, states]`.
 fn backward(b: &mut Builder, p: &Paths) -> InstId {
     let dims = b.dims(p.emissions).to_vec();
     let number = b.iota(DType::S32, &dims[1..], 1);
@@ -266,7 +266,7 @@ fn backward(b: &mut Builder, p: &Paths) -> InstId {
     let ends = only(b, is_end, ends);
     let all = b.full(b.dtype(p.emissions), &dims, f64::NEG_INFINITY);
     let behind = b.full_like(ends, f64::NEG_INFINITY);
-    // what may be skipped from a state is what the state two places behind may skip
+    // A transition that skips forward from a state is one that skips into the state two positions behind it.
     let no = b.scalar(DType::Pred, 0.0);
     let skips = if dims[2].varies() || dims[2] > 2 {
         b.pad(
@@ -282,7 +282,7 @@ fn backward(b: &mut Builder, p: &Paths) -> InstId {
         let [all, next, emissions, stays, skips, ends, steps] = parts[..] else { return parts };
         let last = b.full_like(round, dims[0] - 1);
         let t = b.sub(last, round);
-        // `next` has the emissions of the step behind in it
+        // `next` includes the emissions of the following step.
         let same = only(b, stays, next);
         let (one, two) = (moved(b, next, -1), moved(b, next, -2));
         let two = only(b, skips, two);
@@ -300,7 +300,8 @@ fn backward(b: &mut Builder, p: &Paths) -> InstId {
     end[0]
 }
 
-/// The probability of each class less the part of it that is on paths of the labels; all of it where there is no path.
+/// Gradient: the probability of each class minus its fraction on paths of the labels; the probability alone if there is no
+/// path.
 fn gradient(cx: &mut LowerCtx, y: InstId, both: InstId, log_p: InstId, labels: InstId) -> Result<InstId> {
     let (dims, places) = (cx.b.dims(y).to_vec(), cx.b.dims(both).to_vec());
     let (time, batch, classes, count) = (dims[0], dims[1], dims[2], cx.b.dims(labels)[1]);
@@ -310,7 +311,7 @@ fn gradient(cx: &mut LowerCtx, y: InstId, both: InstId, log_p: InstId, labels: I
     let is_nothing = cx.b.compare(Direction::Eq, both, nothing);
     let part = cx.b.select(is_nothing, nothing, part);
     let part = cx.b.unary(ScalarOp::Exp, part);
-    // every second state is the blank, the others are the labels in order
+    // Even states are blanks, odd ones are the labels in order.
     let zero = cx.b.scalar(cx.b.dtype(y), 0.0);
     let even = cx.b.slice(part, &every_second(&places, Dim::from(0)));
     let of_blank = cx.b.reduce(even, zero, ScalarOp::Add, &[2]);
@@ -334,7 +335,7 @@ fn gradient(cx: &mut LowerCtx, y: InstId, both: InstId, log_p: InstId, labels: I
     Ok(cx.b.select(is_impossible, y, rest))
 }
 
-/// Every second place of the last axis of three.
+/// Slices of every second position along the last of three axes.
 fn every_second(dims: &[Dim], start: Dim) -> Vec<SliceDim> {
     let whole = |&n: &Dim| SliceDim { start: Dim::from(0), limit: n, stride: Dim::from(1) };
     let mut slices: Vec<SliceDim> = dims.iter().map(whole).collect();

@@ -1,4 +1,5 @@
-//! One step of a beam search: every leaf takes in what the step emits, and the best of the leaves and their children are the next leaves.
+//! Single step of a CTC beam search: every leaf receives the step's emissions, and the best of the leaves and their children
+//! become the next leaves.
 use super::ctc_beam::{BeamSizes, Leaves};
 use super::ctc_loss::add_logarithms;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
@@ -8,20 +9,20 @@ use crate::ops::math::special::compare_scalar;
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// Leaves of a beam search before a step, and their own parts after it; arrays of `[batch, width]` but for the first three.
+/// Leaves before a step, with their own probabilities after it; arrays `[batch, width]`, except for the first three.
 struct Growth {
-    /// `[batch, classes - 1]`: the logarithm of the probability of each label.
+    /// `[batch, classes - 1]`: log-probability of each label.
     emitted: InstId,
-    /// `pred[batch, width (child), width (parent)]`: which leaf is the child of which.
+    /// `pred[batch, width (child), width (parent)]`: whether a leaf is the child of another.
     is_child: InstId,
     before: Leaves,
-    /// The leaves' own parts after the step.
+    /// Log-probabilities of the leaves after the step, without their children.
     total: InstId,
     blank: InstId,
     label: InstId,
 }
 
-/// One step of the search.
+/// Performs a step of the search at time `t`.
 pub(super) fn step(b: &mut Builder, s: BeamSizes, leaves: &Leaves, x: InstId, t: InstId) -> Leaves {
     let (all, dtype) = ([s.batch, s.classes], b.dtype(x));
     let now = slice_at(b, x, t);
@@ -34,13 +35,13 @@ pub(super) fn step(b: &mut Builder, s: BeamSizes, leaves: &Leaves, x: InstId, t:
         let (parent, node) = (b.broadcast(leaves.parent, &dims, &[0, 1]), b.broadcast(leaves.node, &dims, &[0, 2]));
         b.compare(Direction::Eq, parent, node)
     };
-    // what a leaf had, a blank behind it
+    // Paths of the leaf, extended by a blank.
     let blank = b.slice_axis(now, 1, s.classes - 1, s.classes);
     let blank = b.broadcast_to(blank, &[s.batch, s.width]);
     let blank = b.add(leaves.total, blank);
     let norm = b.broadcast(norm, &[s.batch, s.width], &[0]);
     let blank = b.sub(blank, norm);
-    // its last label again, or for the first time behind its parent
+    // Paths extended by the last label: repeated, or new behind the parent.
     let from_parent = from_parents(b, s, leaves, is_child);
     let sum = add_logarithms(b, leaves.label, from_parent);
     let none = b.full(DType::S32, &[s.batch, s.width], 0.0);
@@ -56,7 +57,7 @@ pub(super) fn step(b: &mut Builder, s: BeamSizes, leaves: &Leaves, x: InstId, t:
     leaves_of(b, s, &growth, &ranked, t)
 }
 
-/// The logarithm of the sum of the exponentials of the last axis of two.
+/// Log-sum-exp over the last of two axes.
 fn normalizer(b: &mut Builder, x: InstId) -> InstId {
     let (dims, dtype) = (b.dims(x).to_vec(), b.dtype(x));
     let least = b.scalar(dtype, f64::NEG_INFINITY);
@@ -70,8 +71,8 @@ fn normalizer(b: &mut Builder, x: InstId) -> InstId {
     b.add(largest, log)
 }
 
-/// Log-probability that the parent of each leaf passes on to the leaf's last label: all of it, or the part behind a blank where it is the
-/// parent's own label.
+/// Log-probability that each leaf receives from its parent for its last label: all of the parent's, or the part that ends in a
+/// blank if the parent has the same last label.
 fn from_parents(b: &mut Builder, s: BeamSizes, leaves: &Leaves, is_child: InstId) -> InstId {
     let dims = [s.batch, s.width, s.width];
     let (own, of_parent) = (b.broadcast(leaves.last, &dims, &[0, 1]), b.broadcast(leaves.last, &dims, &[0, 2]));
@@ -84,7 +85,7 @@ fn from_parents(b: &mut Builder, s: BeamSizes, leaves: &Leaves, is_child: InstId
     b.reduce(passed, least, ScalarOp::Maximum, &[2])
 }
 
-/// The best nodes among the leaves and their children, and where they come from: `leaf * classes`, and one more than the label for a child.
+/// Best nodes among the leaves and their children, with their origins: `leaf * classes` for a leaf, plus 1 + label for a child.
 fn grow(b: &mut Builder, s: BeamSizes, g: &Growth) -> Ranked {
     let dims = [s.batch, s.width];
     let number = b.iota(DType::S32, &dims, 1);
@@ -112,44 +113,44 @@ fn grow(b: &mut Builder, s: BeamSizes, g: &Growth) -> Ranked {
     Ranked { best: end[0], from: end[1] }
 }
 
-/// The best nodes so far, the best first: arrays of `[batch, width]`.
+/// Best nodes so far, best first: arrays `[batch, width]`.
 struct Ranked {
-    /// The logarithms of their probabilities.
+    /// Log-probabilities of the nodes.
     best: InstId,
-    /// `s32`: where they come from, as [`grow`] says.
+    /// `s32`: origins of the nodes, encoded as by [`grow`].
     from: InstId,
 }
 
-/// The best of some nodes, the first of equal ones.
+/// Best `width` of some nodes; of equal ones the first.
 fn best_of(b: &mut Builder, total: InstId, from: InstId, width: Dim) -> Ranked {
     let both = b.add_inst(Op::TopK { k: width, largest: true, kind: CompareKind::Total }, &[total]);
     let (best, at) = (b.get_tuple_element(both, 0), b.get_tuple_element(both, 1));
     Ranked { best, from: gather_axis(b, from, at, 1, 1) }
 }
 
-/// The leaf that grows: arrays of `[batch]`, and its number.
+/// The leaf that currently grows: arrays `[batch]`, and its number.
 struct Leaf {
     number: InstId,
     total: InstId,
     blank: InstId,
     last: InstId,
-    /// `pred`: whether it does not grow, as it fell out and its parent led to it.
+    /// `pred`: whether the leaf must not grow, because it fell out and its parent led to it.
     is_stunted: InstId,
 }
 
-/// Children, labels and probabilities of the leaves among which one leaf grows.
+/// Children, labels and probabilities of all leaves, for the growth of one of them.
 struct Family {
-    /// `pred[batch, width]`: which leaves are its children.
+    /// `pred[batch, width]`: mask of the leaves that are its children.
     children: InstId,
-    /// `s32[batch, width]`: the last label of each leaf.
+    /// `s32[batch, width]`: last label of each leaf.
     last: InstId,
-    /// `[batch, width]`: the logarithm of the probability of each leaf after the step.
+    /// `[batch, width]`: log-probability of each leaf after the step.
     now: InstId,
-    /// `[batch, classes - 1]`: that of each label.
+    /// `[batch, classes - 1]`: log-probability of each label.
     emitted: InstId,
 }
 
-/// The children of a leaf among the best nodes, and the leaves that do not grow for it.
+/// Adds the children of a leaf to the best nodes; also returns the updated mask of leaves that must not grow.
 fn grow_leaf(
     b: &mut Builder,
     s: BeamSizes,
@@ -160,7 +161,7 @@ fn grow_leaf(
 ) -> (Ranked, InstId) {
     let labels = s.classes - 1;
     let dims = [s.batch, labels];
-    // a leaf that is no better than the worst of the best has no children among them
+    // A leaf that is not better than the worst of the best nodes has no children among them.
     let worst = b.slice_axis(ranked.best, 1, s.width - 1, s.width);
     let worst = b.reshape(worst, &[s.batch]);
     let grows = b.compare(Direction::Gt, leaf.total, worst);
@@ -171,7 +172,7 @@ fn grow_leaf(
     let is_same = b.compare(Direction::Eq, number, last);
     let passed = b.select(is_same, blank, total);
     let reached = b.add(family.emitted, passed);
-    // labels of children that are leaves: these got their share, or fell out and can't come back
+    // Labels of children that are leaves are excluded: these children have their share, or fell out and cannot return.
     let square = [s.batch, s.width, labels];
     let label = b.iota(DType::S32, &square, 2);
     let own = b.broadcast(family.last, &square, &[0, 1]);
@@ -190,7 +191,7 @@ fn grow_leaf(
     let grows_wide = b.broadcast(grows, &[s.batch, s.width], &[0]);
     let lost = b.binary(ScalarOp::And, lost, grows_wide);
     let stunted = b.binary(ScalarOp::Or, stunted, lost);
-    // leaf * classes + label + 1
+    // Origin code: leaf * classes + label + 1.
     let (classes, first) = (b.full_like(leaf.number, s.classes), b.full_like(leaf.number, 1.0));
     let base = b.mul(leaf.number, classes);
     let base = b.add(base, first);
@@ -200,7 +201,7 @@ fn grow_leaf(
     (best_of(b, total, from, s.width), stunted)
 }
 
-/// Mask of the leaves that are not among the best when the labels up to their own have been tried: `pred[batch, width]`.
+/// Mask of the leaves that are not among the best nodes after the labels up to their own have been tried: `pred[batch, width]`.
 fn has_fallen(b: &mut Builder, s: BeamSizes, family: &Family, ranked: &Ranked, reached: InstId) -> InstId {
     let dims = [s.batch, s.width, s.classes - 1];
     let (number, own) = (b.iota(DType::S32, &dims, 2), b.broadcast(family.last, &dims, &[0, 1]));
@@ -221,7 +222,7 @@ fn has_fallen(b: &mut Builder, s: BeamSizes, family: &Family, ranked: &Ranked, r
     b.binary(ScalarOp::Or, has_fallen, is_nothing)
 }
 
-/// The leaves that the best nodes are.
+/// Leaves for the best nodes.
 fn leaves_of(b: &mut Builder, s: BeamSizes, g: &Growth, ranked: &Ranked, t: InstId) -> Leaves {
     let classes = b.full_like(ranked.from, s.classes);
     let leaf = b.div(ranked.from, classes);
@@ -255,7 +256,7 @@ fn leaves_of(b: &mut Builder, s: BeamSizes, g: &Growth, ranked: &Ranked, t: Inst
     }
 }
 
-/// `x`, `s32[batch, n, width]`, with a value written to place `at` of each column for which `holds` does.
+/// `x`, `s32[batch, n, width]`, with a value written at position `at` of each column for which `holds` is true.
 fn put(b: &mut Builder, x: InstId, at: InstId, value: InstId, holds: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let number = b.iota(DType::S32, &dims, 1);
@@ -265,18 +266,18 @@ fn put(b: &mut Builder, x: InstId, at: InstId, value: InstId, holds: InstId) -> 
     b.select(is_there, value, x)
 }
 
-/// A child of a leaf: `s32[batch, width]`.
+/// Children of leaves: `s32[batch, width]` each.
 struct Child {
     label: InstId,
-    /// The length of its parent.
+    /// Length of the parent.
     length: InstId,
     parent: InstId,
 }
 
-/// The number of each child: the one that a leaf on whose way the child lies has for it, or a new one.
+/// Node number of each child: the number that a leaf has for it whose path contains the child, or a new one.
 fn number_of_child(b: &mut Builder, s: BeamSizes, g: &Growth, child: &Child, t: InstId) -> InstId {
     let square = [s.batch, s.width, s.width];
-    // rows are children, columns the leaves
+    // Rows are children, columns are leaves.
     let at = child.length;
     let last = b.full_like(at, s.time - 1);
     let label_at = b.min(at, last);
@@ -293,7 +294,7 @@ fn number_of_child(b: &mut Builder, s: BeamSizes, g: &Growth, child: &Child, t: 
     let number = b.select(is_through, number, none);
     let least = b.scalar(DType::S32, -1.0);
     let known = b.reduce(number, least, ScalarOp::Maximum, &[2]);
-    // numbers of a step are above those of all before, that of the root is 0
+    // New numbers of a step exceed those of all earlier steps; the root has 0.
     let width = b.full_like(t, s.width);
     let base = b.mul(t, width);
     let column = b.iota(DType::S32, &[s.batch, s.width], 1);

@@ -1,6 +1,7 @@
-//! `EditDistance`: how many insertions, deletions and substitutions lead from one sequence to another (Levenshtein).
+//! `EditDistance`: the number of insertions, deletions and substitutions that turn one sequence into another (Levenshtein
+//! distance).
 //!
-//! A row of the table of distances follows from the one before but for insertions, which are a running minimum along the row.
+//! A row of the distance table follows from the previous one, except for insertions, which are a running minimum along the row.
 use super::{column, element};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
@@ -28,17 +29,18 @@ pub const ROWS: &[OpRow] = &[op(
 .shape(distance_shape)
 .dtypes("numbers, pred")];
 
-/// Sequences of values, one behind the other in a list.
+/// Sequences of values, concatenated in one list.
 struct Sequences {
-    /// `[n]`: the values of all sequences.
+    /// `[n]`: values of all sequences.
     values: InstId,
-    /// `s32[sequences]`: where in the list each sequence starts.
+    /// `s32[sequences]`: start of each sequence in the list.
     starts: InstId,
-    /// `s32[sequences]`: how long each sequence is.
+    /// `s32[sequences]`: length of each sequence.
     lengths: InstId,
 }
 
-/// The distance of each sequence of the first sparse tensor from the one of the second, over the length of the latter if so asked.
+/// Lowers `EditDistance`: the distance between corresponding sequences of two sparse tensors, divided by the length of the
+/// second if `normalize`.
 fn distance(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, sizes) = out_dims(cx)?;
     let count = dims.iter().product();
@@ -50,14 +52,14 @@ fn distance(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let length = cx.b.convert(truth.lengths, DType::F32);
         let quotient = cx.b.div(y, length);
         let is_zero = compare_scalar(cx.b, Direction::Eq, y, 0.0);
-        // nothing is as far from nothing as an empty sequence
+        // Two empty sequences have distance 0 even if normalized.
         y = cx.b.select(is_zero, y, quotient);
     }
     let y = cx.b.reshape(y, &dims);
     cx.one_output(y)
 }
 
-/// The larger of both shapes without their last axis: sizes, and the same as scalars.
+/// Elementwise maximum of both shapes without their last axis: as sizes and as scalars.
 fn out_dims(cx: &mut LowerCtx) -> Result<(Vec<Dim>, Vec<InstId>)> {
     let (one, other) = (cx.arg(2)?, cx.arg(5)?);
     let [rank] = cx.b.dims(one)[..] else { return Err(cx.mismatch("a shape must be a vector")) };
@@ -77,7 +79,7 @@ fn out_dims(cx: &mut LowerCtx) -> Result<(Vec<Dim>, Vec<InstId>)> {
     }
 }
 
-/// The sequences of the sparse tensor whose indices are input `i`, which are in order.
+/// Sequences of the sparse tensor whose ordered indices are input `i`.
 fn sequences(cx: &mut LowerCtx, i: usize, sizes: &[InstId], count: Dim) -> Result<Sequences> {
     let (indices, values) = (cx.arg(i)?, cx.arg(i + 1)?);
     let [n] = cx.b.dims(values)[..] else { return Err(cx.mismatch("the values must be a vector")) };
@@ -97,14 +99,14 @@ fn sequences(cx: &mut LowerCtx, i: usize, sizes: &[InstId], count: Dim) -> Resul
     let lengths = scatter(cx, none, row, ones, Some(ScalarOp::Add))?;
     let up_to = compact::prefix_reduce(cx, lengths, ScalarOp::Add, 0.0);
     let starts = cx.b.sub(up_to, lengths);
-    // there is a value to read where there is none
+    // A dummy value, so that the list can be read if it is empty.
     let zero = cx.b.scalar(cx.b.dtype(values), 0.0);
     let zero = cx.b.reshape(zero, &dims![1]);
     let values = cx.b.concatenate(&[values, zero], 0);
     Ok(Sequences { values, starts, lengths })
 }
 
-/// The distances, `s32[sequences]`. No sequence is longer than its list.
+/// Edit distances, `s32[sequences]`. A sequence is at most as long as its list.
 fn levenshtein(cx: &mut LowerCtx, a: &Sequences, c: &Sequences) -> Result<InstId> {
     let count = cx.b.dims(a.lengths)[0];
     let (rows, columns) = (cx.b.dims(a.values)[0] - 1, cx.b.dims(c.values)[0] - 1);
@@ -130,7 +132,7 @@ fn levenshtein(cx: &mut LowerCtx, a: &Sequences, c: &Sequences) -> Result<InstId
     Ok(cx.b.reshape(y, &[count]))
 }
 
-/// The row of distances behind `before`, `s32[sequences, columns + 1]`, where each sequence has one more value.
+/// Next row of the distance table, `s32[sequences, columns + 1]`, for one more value of each sequence.
 fn next_row(b: &mut Builder, before: InstId, value: InstId, others: InstId) -> InstId {
     let (grid, dims) = (b.dims(before).to_vec(), b.dims(others).to_vec());
     let value = b.broadcast(value, &dims, &[0]);
@@ -143,17 +145,17 @@ fn next_row(b: &mut Builder, before: InstId, value: InstId, others: InstId) -> I
         (b.slice_axis(deleted, 1, Dim::from(0), Dim::from(1)), b.slice_axis(deleted, 1, Dim::from(1), grid[1]));
     let rest = b.min(rest, substituted);
     let best = b.concatenate(&[first, rest], 1);
-    // an insertion costs a step to the right: the least, with the steps from it to here
+    // An insertion costs one per step to the right: the minimum over all starts, plus the number of steps.
     let column = b.iota(DType::S32, &grid, 1);
     let from_left = b.sub(best, column);
     let least = running_minimum(b, from_left);
     b.add(least, column)
 }
 
-/// The least element of each row up to each place.
+/// Running minimum along each row.
 fn running_minimum(b: &mut Builder, x: InstId) -> InstId {
     let comp = b.scalar_computation(ScalarOp::Minimum, DType::S32);
-    // a window has an element also where the array has none
+    // A window needs an element even if the array has none.
     let size = b.dims(x)[1].max(1);
     let mut window = vec![WindowDim::default(); 2];
     window[1] = WindowDim { size, pad_low: size - 1, ..WindowDim::default() };

@@ -1,4 +1,4 @@
-//! Sparse tensors joined index by index, summed over axes to sparse ones, and cut along an axis; gradients of sums and slices.
+//! Sparse tensors merged element by element, reduced over axes, and split along an axis; gradients of sums and slices.
 use super::parts::found_shape;
 use super::runs::{Runs, found, unraveled};
 use super::{column, columns, element, indices, linear};
@@ -69,8 +69,8 @@ fn check_real(cx: &LowerCtx, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// Elements that either tensor has, in row-major order: the second's where it is NaN or stands to the first's in the relation `second`, else
-/// the first's. Where one has none its element is zero.
+/// Lowers `SparseSparseMaximum` and `SparseSparseMinimum`: elements that either tensor has, in row-major order. The second
+/// one's element wins if it is NaN or in relation `second` to the first one's. A missing element counts as zero.
 fn joined(cx: &mut LowerCtx, second: Direction) -> Result<Vec<Value>> {
     let ((a, n, rank), (b, m, other), shape) = (indices(cx, 0)?, indices(cx, 3)?, cx.arg(2)?);
     if rank != other || rank == 0 || cx.b.dims(shape) != [Dim::from(rank)] {
@@ -82,7 +82,7 @@ fn joined(cx: &mut LowerCtx, second: Direction) -> Result<Vec<Value>> {
     let keys = [a, b].map(|places| linear(cx, places, shape));
     let keys = cx.b.concatenate(&keys, 0);
     let runs = Runs::of(cx, &[keys])?;
-    // each side's elements with zeros in the place of the other's, of which a run has at most one that is none
+    // Each side's elements, with zeros in place of the other side's; a run has at most one element of each side.
     let (zeros_a, zeros_b) = (cx.b.full(dtype, &[n], 0.0), cx.b.full(dtype, &[m], 0.0));
     let mut sides = Vec::with_capacity(2);
     for parts in [[values[0], zeros_b], [zeros_a, values[1]]] {
@@ -106,12 +106,13 @@ fn joined(cx: &mut LowerCtx, second: Direction) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(places), Value::Array(y)])
 }
 
-/// The sorted elements that a mask has, each in the place of its run, zeros in others.
+/// Scatters the sorted elements that a mask selects to the position of their run; zeros elsewhere.
 fn placed_in_runs(cx: &mut LowerCtx, runs: &Runs, mask: InstId, sorted: InstId) -> Result<InstId> {
     crate::ops::compact::scatter_selected(cx, mask, runs.run, Some(sorted))
 }
 
-/// Elements combined over some axes: one element for each index in the others that has any.
+/// Lowers reductions to a sparse result: elements are combined over some axes, and the result has an element for each remaining
+/// index that has any.
 fn reduced(cx: &mut LowerCtx, fold: ScalarOp) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?);
     if cx.b.dims(shape) != [Dim::from(rank)] || cx.b.dims(values) != [n] {
@@ -151,7 +152,7 @@ fn reduced(cx: &mut LowerCtx, fold: ScalarOp) -> Result<Vec<Value>> {
     Ok([places, y, shape].map(Value::Array).into())
 }
 
-/// Parts along an axis, the first ones longer by one where the axis can't be cut evenly.
+/// Lowers `SparseSplit`: parts along an axis; the first ones are longer by one if the axis is not divisible.
 fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape) = (indices(cx, 1)?, cx.arg(2)?, cx.arg(3)?);
     if cx.b.dims(shape) != [Dim::from(rank)] || cx.b.dims(values) != [n] {
@@ -196,7 +197,7 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([all_places, all_values, shapes].concat().into_iter().map(Value::Array).collect())
 }
 
-/// For each row of `own [n, rank]` the number that belongs to the same row of `others [m, rank]`; zero where there is none.
+/// For each row of `own [n, rank]`, the number that belongs to the same row of `others [m, rank]`; zero if there is none.
 fn looked_up(cx: &mut LowerCtx, own: InstId, others: InstId, numbers: InstId) -> Result<InstId> {
     let ([n, rank], [m, same]) = (cx.b.dims(own), cx.b.dims(others)) else {
         return Err(cx.mismatch("indices that are no matrices"));
@@ -225,14 +226,14 @@ fn looked_up(cx: &mut LowerCtx, own: InstId, others: InstId, numbers: InstId) ->
     Ok(cx.b.select(is_there, taken, zeros))
 }
 
-/// Gradients of the operands of a sparse addition: the sum's gradient at the indices of each.
+/// Lowers the gradients of the operands of a sparse addition: the sum's gradient at the indices of each operand.
 fn add_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (grad, a, b, sum) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
     let (x, y) = (looked_up(cx, a, sum, grad)?, looked_up(cx, b, sum, grad)?);
     Ok(vec![Value::Array(x), Value::Array(y)])
 }
 
-/// Gradient of the input of a sparse slice: the part's gradient at the indices of the whole.
+/// Lowers the gradient of a sparse slice: the slice's gradient at the indices of the input.
 fn slice_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (grad, (whole, ..), start, (part, m, rank)) = (cx.arg(0)?, indices(cx, 1)?, cx.arg(2)?, indices(cx, 3)?);
     if cx.b.dims(start) != [Dim::from(rank)] {
@@ -244,7 +245,7 @@ fn slice_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// Indices and values, of as many elements as the data says.
+/// Shape function: indices and values, of a data-dependent number of elements.
 fn joined_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let mut all = found_shape(cx)?;
     all.truncate(2);

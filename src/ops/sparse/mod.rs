@@ -1,7 +1,7 @@
-//! `sparse_ops.cc`: tensors as lists of indices and values, and sums by lists of segment numbers.
+//! `sparse_ops.cc`: tensors as lists of indices and values, and segment reductions.
 //!
-//! A sparse tensor is three inputs: `indices s64[n, rank]`, `values [n]` and `shape s64[rank]`. Indices out of range are dropped or
-//! clamped, where TensorFlow's kernels refuse them at run time.
+//! A sparse tensor is three inputs: `indices s64[n, rank]`, `values [n]` and `shape s64[rank]`. Indices out of range are
+//! dropped or clamped, where TensorFlow's kernels report an error.
 mod count;
 mod csr;
 mod csr_product;
@@ -45,7 +45,7 @@ pub const ROWS: &[&[OpRow]] = &[
     count::ROWS,
 ];
 
-/// `indices`, input `i`, with the number of its rows and the rank that it leads into.
+/// Index matrix in input `i`, with its number of rows and its rank (the number of columns).
 fn indices(cx: &LowerCtx, i: usize) -> Result<(InstId, Dim, usize)> {
     let id = cx.arg(i)?;
     match cx.b.dims(id)[..] {
@@ -61,13 +61,13 @@ fn column(cx: &mut LowerCtx, x: InstId, k: usize) -> InstId {
     cx.b.reshape(one, &[n])
 }
 
-/// The element `k` of a vector, a scalar.
+/// Element `k` of a vector, as a scalar.
 fn element(cx: &mut LowerCtx, x: InstId, k: usize) -> InstId {
     let one = cx.b.slice_axis(x, 0, Dim::from(k), Dim::from(k) + 1);
     cx.b.reshape(one, &[])
 }
 
-/// Vectors of one length as the columns of a matrix.
+/// Matrix whose columns are vectors of length `n`.
 fn columns(cx: &mut LowerCtx, all: &[InstId], n: Dim) -> InstId {
     if all.is_empty() {
         return cx.b.full(DType::S64, &dims![n, 0], 0.0);
@@ -76,7 +76,7 @@ fn columns(cx: &mut LowerCtx, all: &[InstId], n: Dim) -> InstId {
     cx.b.concatenate(&all, 1)
 }
 
-/// Row-major strides of an array of this shape, `s64[rank]`: a scalar for each axis.
+/// Row-major strides of an array of shape `shape s64[rank]`: one scalar per axis.
 fn strides(cx: &mut LowerCtx, shape: InstId, rank: usize) -> Vec<InstId> {
     let mut stride = cx.b.scalar(DType::S64, 1.0);
     let mut out = Vec::with_capacity(rank);
@@ -89,7 +89,7 @@ fn strides(cx: &mut LowerCtx, shape: InstId, rank: usize) -> Vec<InstId> {
     out
 }
 
-/// The place of each index in row-major order: `s64[n]`.
+/// Row-major position of each index: `s64[n]`.
 fn linear(cx: &mut LowerCtx, indices: InstId, shape: InstId) -> InstId {
     let (n, rank) = (cx.b.dims(indices)[0], cx.b.dims(indices)[1].index());
     let mut place = cx.b.full(DType::S64, &[n], 0.0);
@@ -101,7 +101,7 @@ fn linear(cx: &mut LowerCtx, indices: InstId, shape: InstId) -> InstId {
     place
 }
 
-/// The sum of a vector of `s32`.
+/// Sum of an `s32` vector.
 fn total(cx: &mut LowerCtx, x: InstId) -> InstId {
     let zero = cx.b.scalar(DType::S32, 0.0);
     cx.b.reduce(x, zero, ScalarOp::Add, &[0])

@@ -1,4 +1,4 @@
-//! Sparse tensors whose elements get another order or other indices: reordered, reshaped, sliced, concatenated.
+//! Sparse tensors with their elements reordered, reshaped or concatenated.
 use super::{column, columns, element, indices, linear, strides};
 use crate::diag::Result;
 use crate::dims;
@@ -23,7 +23,7 @@ pub const ROWS: &[OpRow] = &[
     op("SparseConcat", "inputs* -> output_indices output_values output_shape", concatenate).shape(concatenate_shape),
 ];
 
-/// The places of the keys `s64[n]` in ascending order, of equal ones those that come first.
+/// Permutation that sorts the keys `s64[n]` in ascending order, stably.
 pub(super) fn sorted(cx: &mut LowerCtx, keys: InstId) -> InstId {
     let n = cx.b.dims(keys)[0];
     let own = cx.b.iota(DType::S32, &[n], 0);
@@ -32,7 +32,7 @@ pub(super) fn sorted(cx: &mut LowerCtx, keys: InstId) -> InstId {
     cx.b.get_tuple_element(sorted, 1)
 }
 
-/// Elements in row-major order.
+/// Indices and values sorted in row-major order.
 fn in_order(cx: &mut LowerCtx, places: InstId, values: InstId, shape: InstId) -> Result<(InstId, InstId)> {
     if cx.b.dims(places)[0].is_zero() {
         return Ok((places, values));
@@ -48,7 +48,7 @@ fn reorder(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(places), Value::Array(values)])
 }
 
-/// The indices that elements have in another shape; of its sizes one may be -1, which stands for what is left.
+/// Lowers `SparseReshape`: the indices of the elements in another shape, of which one size may be -1 and is inferred.
 ///
 /// Shapes: `input_indices s64[n, rank]`, `new_shape s64[k]` -> `s64[n, k]`, `s64[k]`.
 fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -89,7 +89,7 @@ fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(places), Value::Array(new)])
 }
 
-/// The sizes `filled` of a new shape, with those as numbers that `new` is known to say.
+/// Sizes `filled` of a new shape, with constants in place of those that `new` is known to give.
 fn told_apart(cx: &mut LowerCtx, new: InstId, filled: InstId) -> InstId {
     let n = cx.b.dims(new)[0];
     let known = |at: u64| crate::ops::element::element(cx.b, new, Dim::from(at)).known().filter(|&size| size >= 0);
@@ -113,7 +113,7 @@ fn known_scalar(cx: &LowerCtx, x: InstId) -> Option<Dim> {
     }
 }
 
-/// Sparse tensors one after another along an axis, in row-major order.
+/// Lowers `SparseConcat`: sparse tensors concatenated along an axis, in row-major order.
 fn concatenate(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let parts = cx.args.len() / 3;
     let rank = indices(cx, 0)?.2;

@@ -1,4 +1,4 @@
-//! Parts, sums and rows of sparse tensors.
+//! Slices, sums and row-wise softmax of sparse tensors.
 use super::runs::{Runs, changes, found, unraveled};
 use super::{column, columns, element, indices, linear};
 use crate::diag::Result;
@@ -30,7 +30,7 @@ pub const ROWS: &[OpRow] = &[
     .shape(found_shape),
 ];
 
-/// The elements between `start` and `start + size`, by their indices from `start` on.
+/// Lowers `SparseSlice`: the elements from `start` to `start + size`, with indices relative to `start`.
 fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?);
     let (start, size) = (cx.arg(3)?, cx.arg(4)?);
@@ -55,7 +55,7 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let at = cx.first(kept.places, count)?;
     let moved = columns(cx, &moved, n);
     let (places, values) = (take_axis(cx, moved, at, 0, 0)?, take_axis(cx, values, at, 0, 0)?);
-    // no part leads out of the shape
+    // A slice is truncated to the shape.
     let rest = cx.b.sub(shape, start);
     let none = cx.b.full_like(rest, 0.0);
     let rest = cx.b.min(size, rest);
@@ -63,7 +63,7 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(places), Value::Array(values), Value::Array(shape)])
 }
 
-/// For elements in row-major order the number of the run of those that agree in all columns but the last: `s32[n]`.
+/// For elements in row-major order, the number of the run that agrees in all index columns but the last: `s32[n]`.
 fn runs(cx: &mut LowerCtx, places: InstId, n: Dim, rank: usize) -> InstId {
     let mut begins = cx.b.full(DType::Pred, &[n], 0.0);
     for k in 0..rank.saturating_sub(1) {
@@ -75,7 +75,7 @@ fn runs(cx: &mut LowerCtx, places: InstId, n: Dim, rank: usize) -> InstId {
     prefix_reduce(cx, begins, ScalarOp::Add, 0.0)
 }
 
-/// Softmax over the elements of each row along the last axis.
+/// Lowers `SparseSoftmax`: softmax over the elements of each row along the last axis.
 fn softmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values) = (indices(cx, 0)?, cx.arg(1)?);
     if n.is_zero() {
@@ -96,8 +96,8 @@ fn softmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The elements of both, in row-major order; those of one index are added, and left out where their sum is below the
-/// threshold.
+/// Lowers `SparseAdd`: the elements of both tensors in row-major order. Elements of equal index are added, and dropped if the
+/// magnitude of the sum is below the threshold.
 fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((a, n, rank), (b, m, other), shape) = (indices(cx, 0)?, indices(cx, 3)?, cx.arg(2)?);
     if rank != other || cx.b.dims(shape) != [Dim::from(rank)] {
@@ -125,7 +125,7 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(places), Value::Array(sums), Value::Array(shape)])
 }
 
-/// Indices, values and their shape, of as many elements as the data says.
+/// Shape function: indices, values and dense shape, of a data-dependent number of elements.
 pub(super) fn found_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (rank, n) = (cx.dims_of_rank(0, 2)?[1], cx.fresh_dim(Why::Data));
     Ok(vec![

@@ -1,4 +1,4 @@
-//! Sparse tensors with dense ones.
+//! Operations on a sparse and a dense tensor, and reductions of sparse tensors to dense ones.
 use super::indices;
 use crate::diag::Result;
 use crate::hlo::open::Dim;
@@ -41,13 +41,13 @@ pub const ROWS: &[OpRow] = &[
     .dtypes("real numbers"),
 ];
 
-/// The type in which values of this one are added.
+/// Type in which values of `dtype` are accumulated.
 fn wide(dtype: DType) -> DType {
     if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype }
 }
 
-/// A matrix with few elements times a dense one: each element takes a row of `b`, which is added to a row of the result, in the order of
-/// the elements.
+/// Lowers `SparseTensorDenseMatMul`: each sparse element scales a row of `b`, which is added to a row of the result, in the
+/// order of the elements.
 ///
 /// Shapes: `a_indices s64[n, 2]`, `a_values [n]`, `b [k, m]` -> `[rows, m]`.
 fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -83,7 +83,7 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// A dense tensor with the elements of a sparse one of its shape added.
+/// Lowers `SparseTensorDenseAdd`: a dense tensor plus a sparse one of its shape.
 fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values, b) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(3)?);
     if cx.b.rank(b) != rank || cx.b.dims(values) != [n] {
@@ -93,7 +93,8 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The values of a sparse tensor with those that a dense one, broadcast to its shape, has in their places.
+/// Lowers a pointwise op on the values of a sparse tensor and the values at their positions in a dense one, broadcast to its
+/// shape.
 fn pointwise(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let ((places, n, rank), values, dense) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(3)?);
     let dims = cx.b.dims(dense).to_vec();
@@ -104,7 +105,7 @@ fn pointwise(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let mut at = cx.b.full(DType::S64, &[n], 0.0);
     for (k, (&size, &stride)) in dims.iter().zip(&strides).enumerate().filter(|(_, (size, _))| **size != 1) {
         let place = super::column(cx, places, lead + k);
-        // an index out of range of its own axis is clamped
+        // An index out of range of its own axis is clamped.
         let (low, high) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, size.saturating_sub(1)));
         let place = cx.b.max(place, low);
         let place = cx.b.min(place, high);
@@ -118,7 +119,7 @@ fn pointwise(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The sizes that a reduction keeps, the axes that it sums over, and the sizes of its result.
+/// Sizes of the axes that a reduction keeps, and sizes of its result, where `keep_dims` retains the reduced axes with size 1.
 fn kept(shape: &[Dim], axes: &[usize], keep_dims: bool) -> (Vec<Dim>, Vec<Dim>) {
     let kept = |k: &usize| !axes.contains(k);
     let small: Vec<Dim> = (0..shape.len()).filter(kept).map(|k| shape[k]).collect();
@@ -126,7 +127,7 @@ fn kept(shape: &[Dim], axes: &[usize], keep_dims: bool) -> (Vec<Dim>, Vec<Dim>) 
     (small.clone(), if keep_dims { whole } else { small })
 }
 
-/// Elements combined over some axes; zeros where there is none.
+/// Lowers a reduction of elements over some axes; zeros where there are no elements.
 fn reduce(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape) = (indices(cx, 0)?, cx.arg(1)?, sizes(cx, 2)?);
     if shape.len() != rank {

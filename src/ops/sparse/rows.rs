@@ -1,4 +1,4 @@
-//! Rows that have no element.
+//! `SparseFillEmptyRows` and its gradient.
 use super::{column, columns, indices, total};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
@@ -27,13 +27,13 @@ pub const ROWS: &[OpRow] = &[
         .shape(gradient_shape),
 ];
 
-/// Gives each row without an element one in its first column: `n` elements, and as many more as there are such rows.
+/// Lowers `SparseFillEmptyRows`: adds an element in the first column of each empty row, to the `n` existing elements.
 pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape, default) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
     if rank == 0 || cx.b.dims(shape) != [Dim::from(rank)] {
         return Err(cx.mismatch(format!("indices of rank {rank} into {}", cx.b.shape(shape))));
     }
-    // how long rows are does not matter
+    // The length of rows does not matter.
     let rows = match cx.size_from_element(shape, Dim::from(0), "the list of rows")? {
         rows if rows < 1u64 << 31 => rows,
         rows => return Err(Error::user(Code::TooLarge, format!("{rows} rows"))),
@@ -41,7 +41,7 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if rows.is_zero() && n > 0 {
         return Err(cx.mismatch(format!("{n} elements in no rows")));
     }
-    // a row out of range counts as the last
+    // A row out of range counts as the last one.
     let (zero, last) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, rows.saturating_sub(1)));
     let row = column(cx, places, 0);
     let row = cx.b.max(row, zero);
@@ -53,7 +53,7 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let empty = cx.b.compare(Direction::Eq, counts, none);
     let gaps = cx.b.convert(empty, DType::S32);
     let (gaps_before, before) = (exclusive(cx, gaps), exclusive(cx, counts));
-    // where elements go: by row, those of a row in their order
+    // Output position of each element: by row, in their order within a row.
     let at = if n.is_zero() {
         cx.b.full(DType::S32, &dims![0], 0.0)
     } else {
@@ -96,7 +96,7 @@ fn exclusive(cx: &mut LowerCtx, x: InstId) -> InstId {
     cx.b.sub(up_to, x)
 }
 
-/// The gradients of the values, and the sum of those of the elements that were added.
+/// Lowers the gradients of the values, and of the default value as the sum over the added elements.
 pub(in crate::ops) fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (map, grad) = (cx.arg(0)?, cx.arg(1)?);
     cx.reject_constant_indices(0, &[cx.b.dims(grad).first().copied().unwrap_or(Dim::from(0))])?;

@@ -1,4 +1,4 @@
-//! Runs of equal keys among sorted elements, and what is made of each run.
+//! Runs of equal keys among sorted elements, and reductions over them.
 use super::strides;
 use crate::diag::Result;
 use crate::dims;
@@ -10,21 +10,21 @@ use crate::ops::compact::{Compaction, compact, prefix_reduce};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// Elements in ascending order of some keys, the first key first, and the runs of those that agree in all keys. Elements of one run keep
-/// their order.
+/// Elements sorted by several keys, the first key first, and the runs of elements that agree in all keys. The order within a
+/// run is stable.
 pub(super) struct Runs {
-    /// The element that stands at each place of the order: `s32[n]`.
+    /// Element at each sorted position: `s32[n]`.
     pub order: InstId,
-    /// The run of each place of the order, counted from 0: `s32[n]`.
+    /// Run number of each sorted position, from 0: `s32[n]`.
     pub run: InstId,
-    /// The keys of each run, then zeros: `[n]` each.
+    /// Keys of each run, then zeros: `[n]` each.
     pub keys: Vec<InstId>,
-    /// Whether there is a run of each number: `pred[n]`.
+    /// Whether a run of each number exists: `pred[n]`.
     pub exists: InstId,
 }
 
 impl Runs {
-    /// Sorts elements by vectors of integers.
+    /// Sorts elements by vectors of integer keys.
     pub fn of(cx: &mut LowerCtx, keys: &[InstId]) -> Result<Runs> {
         let n = keys.first().map_or(Dim::from(0), |&key| cx.b.dims(key)[0]);
         let own = cx.b.iota(DType::S32, &dims![n], 0);
@@ -48,14 +48,14 @@ impl Runs {
             let zeros = cx.b.full_like(key, 0.0);
             of_runs.push(scatter(cx, zeros, to, key, None)?);
         }
-        // one run more than the last is counted, where there is any
+        // The number of runs is one more than the last run number, if there is any.
         let (none, numbers) = (cx.b.scalar(DType::S32, -1.0), cx.b.iota(DType::S32, &dims![n], 0));
         let last = cx.b.reduce(run, none, ScalarOp::Maximum, &[0]);
         let exists = cx.b.compare(Direction::Le, numbers, last);
         Ok(Runs { order, run, keys: of_runs, exists })
     }
 
-    /// One number for each element, combined run by run from `start` on: `[n]`. Without an op the last of a run counts.
+    /// Reduces the values of each run with `op`, starting from `start`: `[n]`. Without an op, the last value of a run is taken.
     pub fn combined(&self, cx: &mut LowerCtx, x: InstId, op: Option<ScalarOp>, start: f64) -> Result<InstId> {
         let n = cx.b.dims(x)[0];
         let sorted = take_axis(cx, x, self.order, 0, 0)?;
@@ -74,7 +74,8 @@ pub(super) fn changes(cx: &mut LowerCtx, x: InstId) -> InstId {
     cx.b.compare(Direction::Ne, x, before)
 }
 
-/// Whether one element comes before another by keys of these types, the first that differs; the number of each is the last operand.
+/// Comparator of elements by keys of these types, by the first key that differs; the last operands are the elements' numbers,
+/// which break ties.
 fn in_front(b: &mut Builder, types: &[DType]) -> CompId {
     b.begin("in_front");
     let mut is_before = None;
@@ -99,7 +100,7 @@ fn in_front(b: &mut Builder, types: &[DType]) -> CompId {
     b.end(root)
 }
 
-/// The places at which a mask holds, and how many these are, as a size.
+/// Positions at which a mask is true, and their number as a data-dependent size.
 pub(super) fn found(cx: &mut LowerCtx, mask: InstId, made: &str) -> Result<(InstId, Dim)> {
     let n = cx.b.dims(mask)[0];
     let Compaction { places, count, .. } = compact(cx, mask)?;
@@ -107,7 +108,7 @@ pub(super) fn found(cx: &mut LowerCtx, mask: InstId, made: &str) -> Result<(Inst
     Ok((cx.first(places, size)?, size))
 }
 
-/// The index along each axis of places in row-major order of a shape, `s64[rank]`: vectors.
+/// Index along each axis of row-major positions in an array of shape `s64[rank]`: vectors.
 pub(super) fn unraveled(cx: &mut LowerCtx, places: InstId, shape: InstId, rank: usize) -> Vec<InstId> {
     let n = cx.b.dims(places)[0];
     let mut out = Vec::with_capacity(rank);
@@ -120,7 +121,7 @@ pub(super) fn unraveled(cx: &mut LowerCtx, places: InstId, shape: InstId, rank: 
     out
 }
 
-/// The place of each element among those of its group, for elements in an order in which a group's are together: `s32[n]`.
+/// Position of each element within its group, for elements whose groups are contiguous: `s32[n]`.
 pub(super) fn place_in_group(cx: &mut LowerCtx, group: InstId) -> InstId {
     let n = cx.b.dims(group)[0];
     let (own, none) = (cx.b.iota(DType::S32, &[n], 0), cx.b.full(DType::S32, &[n], 0.0));

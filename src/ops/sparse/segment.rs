@@ -1,6 +1,6 @@
-//! Rows combined by sorted segment numbers, of rows that are taken from a table by index, and of rows in order.
+//! Segment reductions by sorted segment numbers, over rows that are gathered from a table, or over rows in order.
 //!
-//! Results have a row for each number up to the last one, or as many as the node says.
+//! The result has a row for each segment number up to the last one, or as many as the node says.
 use super::runs::{Runs, found};
 use crate::diag::Result;
 use crate::dims;
@@ -38,7 +38,7 @@ pub const ROWS: &[OpRow] = &[
     op("SegmentMin", "data segment_ids -> output", |cx| segment(cx, Fold::Smallest)).checked(checks::sorted_segments).shape(|cx| found_shape(cx, 1)),
 ];
 
-/// More than that are no segments.
+/// Upper bound of the number of segments.
 const MOST_SEGMENTS: u64 = 1 << 31;
 
 /// Reduction of the rows of a segment.
@@ -46,7 +46,7 @@ const MOST_SEGMENTS: u64 = 1 << 31;
 enum Fold {
     Sum,
     Mean,
-    /// The sum over the root of how many there are.
+    /// Sum divided by the square root of the number of rows.
     SqrtN,
     Product,
     Largest,
@@ -74,13 +74,13 @@ fn segment(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
     folded(cx, data, ids, fold, None)
 }
 
-/// The number that input `i`, which must be known, says.
+/// Constant integer in input `i`, as a size.
 fn told(cx: &LowerCtx, i: usize) -> Result<Dim> {
     let n = cx.constant_dim(i)?;
     Dim::size(n).ok().filter(|&n| n < MOST_SEGMENTS).ok_or_else(|| cx.mismatch(format!("{n} rows")))
 }
 
-/// How many rows each of `n` segments has: `s32[n]`.
+/// Number of rows of each of `n` segments: `s32[n]`.
 fn sizes(cx: &mut LowerCtx, ids: InstId, n: Dim) -> Result<InstId> {
     let rows = cx.b.dims(ids)[0];
     let (none, ones) = (cx.b.full(DType::S32, &[n], 0.0), cx.b.full(DType::S32, &[rows], 1.0));
@@ -88,11 +88,11 @@ fn sizes(cx: &mut LowerCtx, ids: InstId, n: Dim) -> Result<InstId> {
     scatter(cx, none, to, ones, Some(ScalarOp::Add))
 }
 
-/// `rows [k, ..]` combined by `ids [k]`; a segment without rows is 0, and 1 in a product.
+/// Reduces `rows [k, ..]` by segment numbers `ids [k]`; an empty segment is 0, and 1 for products.
 fn folded(cx: &mut LowerCtx, rows: InstId, ids: InstId, fold: Fold, count: Option<Dim>) -> Result<Vec<Value>> {
     let n = match count {
         Some(n) => n,
-        // `SparseFillEmptyRows` leaves no row without a number
+        // `SparseFillEmptyRows` leaves no row number unused, so that their count is known.
         None => match cx.ranges.covered_count(cx.b, ids) {
             Some(n) => n,
             None => cx.size_from_maximum(ids, "the list of segments")?,
@@ -138,7 +138,7 @@ fn folded(cx: &mut LowerCtx, rows: InstId, ids: InstId, fold: Fold, count: Optio
     cx.one_output(y)
 }
 
-/// Divisor of the sum of a segment with so many rows.
+/// Divisor of the sum over a segment, from the number of its rows.
 fn divisor(cx: &mut LowerCtx, sizes: InstId, fold: Fold, dtype: DType) -> InstId {
     let one = cx.b.full_like(sizes, 1.0);
     let sizes = cx.b.max(sizes, one);
@@ -146,7 +146,7 @@ fn divisor(cx: &mut LowerCtx, sizes: InstId, fold: Fold, dtype: DType) -> InstId
     if fold == Fold::SqrtN { cx.b.unary(ScalarOp::Sqrt, sizes) } else { sizes }
 }
 
-/// The gradient of a sum by segment: that of each segment goes to the rows that it has taken.
+/// Lowers the gradient of a segment reduction: each segment's gradient is added to the rows that the segment gathered.
 fn gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
     let (indices, rows) = (cx.arg(1)?, told(cx, 3)?);
     cx.reject_constant_indices(1, &[rows])?;
@@ -159,7 +159,7 @@ fn gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The gradient of the segment of each index, in the type in which gradients are added.
+/// Gradient of the segment of each index, in the type in which gradients are accumulated.
 fn taken_gradients(cx: &mut LowerCtx, fold: Fold) -> Result<InstId> {
     let (grad, indices, ids) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     if cx.b.dims(indices) != cx.b.dims(ids) || cx.b.rank(ids) != 1 || cx.b.rank(grad) == 0 {
@@ -178,8 +178,8 @@ fn taken_gradients(cx: &mut LowerCtx, fold: Fold) -> Result<InstId> {
     take_axis(cx, grad, ids, 0, 0)
 }
 
-/// Gradient of a sum or mean over segments, for those rows alone that some segment takes: their gradients in rising order of the rows, and
-/// the numbers of the rows.
+/// Lowers the gradient of a segment reduction for the gathered rows alone: their gradients in ascending order of the rows, and
+/// the row numbers.
 fn sparse_gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
     let indices = cx.arg(1)?;
     let taken = taken_gradients(cx, fold)?;
@@ -194,7 +194,7 @@ fn sparse_gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(y), Value::Array(rows)])
 }
 
-/// A row for each different index.
+/// Shape function: a row for each distinct index.
 fn sparse_gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.fresh_dim(Why::Data);
     let dims = match cx.ranked(0)? {
@@ -205,7 +205,7 @@ fn sparse_gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![cx.one_output_like(0, dims)?.remove(0), Fact::new(cx.dtype(1), vec![n].into())])
 }
 
-/// Shape function of ops whose result has the rows of the first input, their number being the value of input `i`.
+/// Shape function: the rows of the first input, as many as the value of input `i`.
 fn counted_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
     let n = cx.size_from_input(i);
     match cx.ranked(0)? {
@@ -218,7 +218,7 @@ fn counted_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
     }
 }
 
-/// One row a segment, of which there are as many as the numbers, input `i`, say.
+/// Shape function: one row per segment, whose number is determined by the segment numbers in input `i`.
 fn found_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
     let last = cx.constant_ints(i).map(|ids| ids.into_iter().fold(-1, i64::max));
     let n = last.and_then(|last| u64::try_from(last.checked_add(1)?).ok()).map(InferredDim::Known);

@@ -1,4 +1,4 @@
-//! Sets in the last dimension: `set_ops.cc`. A set is a row of numbers, in which order and repetition do not count.
+//! `set_ops.cc`: set operations along the last dimension. A set is a row of numbers, whose order and repetitions do not matter.
 use super::runs::{Runs, found, place_in_group, unraveled};
 use super::{columns, indices, linear};
 use crate::diag::{Code, Error, Result};
@@ -32,22 +32,22 @@ pub const ROWS: &[OpRow] = &[
     }).shape(|cx| result_shape(cx, 1)).dtypes(TYPES),
 ];
 
-/// Where an operand begins among the inputs.
+/// Position of a set operand among the inputs.
 #[derive(Clone, Copy)]
 enum Set {
-    /// One array.
+    /// Dense array, at this input.
     Dense(usize),
-    /// Indices, values and shape.
+    /// Sparse tensor, whose indices, values and shape start at this input.
     Sparse(usize),
 }
 
 /// The sets of an operand.
 struct Sets {
-    /// The number of the set in which each element is, in row-major order of all axes but the last: `s64[n]`.
+    /// Row-major number of the set that contains each element, over all axes but the last: `s64[n]`.
     group: InstId,
-    /// The elements: `[n]`.
+    /// Elements: `[n]`.
     values: InstId,
-    /// The sizes of all axes but the last, `s64[rank - 1]`.
+    /// Sizes of all axes but the last, `s64[rank - 1]`.
     shape: InstId,
     rank: usize,
 }
@@ -90,7 +90,7 @@ fn sets(cx: &mut LowerCtx, set: Set) -> Result<Sets> {
     }
 }
 
-/// How many different numbers each set has.
+/// Lowers `SetSize`: the number of distinct elements of each set.
 fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let of = sets(cx, Set::Sparse(0))?;
     let dims = sizes(cx, 2)?;
@@ -105,7 +105,7 @@ fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(counts)
 }
 
-/// The elements of both operands' sets, set by set in rising order, that the operation keeps.
+/// Lowers a set operation: elements of both operands' sets that it keeps, set by set, in ascending order.
 fn operation(cx: &mut LowerCtx, operands: [Set; 2]) -> Result<Vec<Value>> {
     let (a, b) = (sets(cx, operands[0])?, sets(cx, operands[1])?);
     if a.rank != b.rank || cx.b.dtype(a.values) != cx.b.dtype(b.values) {
@@ -139,7 +139,7 @@ fn operation(cx: &mut LowerCtx, operands: [Set; 2]) -> Result<Vec<Value>> {
     let mut all = unraveled(cx, group, a.shape, a.rank - 1);
     all.push(place);
     let places = columns(cx, &all, count);
-    // as wide as the largest set
+    // The last dimension is the size of the largest set.
     let none = cx.b.scalar(DType::S64, -1.0);
     let last = cx.b.reduce(place, none, ScalarOp::Maximum, &[0]);
     let one = cx.b.scalar(DType::S64, 1.0);
@@ -149,7 +149,7 @@ fn operation(cx: &mut LowerCtx, operands: [Set; 2]) -> Result<Vec<Value>> {
     Ok([places, values, shape].map(Value::Array).into())
 }
 
-/// Whether the operation keeps what is in the first operand's set, in the second's, or in both.
+/// Whether the operation keeps elements that are in the first operand's set, in the second's, or in both.
 fn kept(cx: &mut LowerCtx, [in_a, in_b]: [InstId; 2]) -> Result<InstId> {
     let name = cx.required(cx.node.str("set_operation"), "set_operation")?.to_lowercase();
     let without = |cx: &mut LowerCtx, x: InstId, y: InstId| {
@@ -174,7 +174,7 @@ fn size_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.one_output(S32, dims)
 }
 
-/// Indices, values and shape of what is in sets of the type of input `i`.
+/// Shape function: indices, values and shape of sparse sets, whose elements have the type of input `i`.
 fn result_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
     let n = cx.fresh_dim(Why::Data);
     let rank = match i {

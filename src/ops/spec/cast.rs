@@ -1,6 +1,6 @@
-//! Values as ones of a wider spec: lists get room, optionals that never had a value get zeros for components.
+//! Conversion of values to a wider spec: lists get more room, and optionals that never had a value get zero components.
 //!
-//! Leaves are cast in batches: those of all elements of a list at once, where the sizes of the batch lead.
+//! Leaves are converted in batches: those of all elements of a list at once, with leading batch dimensions.
 use super::{AlternativeSpec, ListSpec, StructuredSpec, TextSpec, UnlikeSpec, UnshapedSpec, ValueSpec, element_leaves};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
@@ -11,12 +11,13 @@ use crate::symbolic::fixed;
 use crate::tensor::DType;
 use std::vec::IntoIter;
 
-/// The leaves of the values of spec `to` that are those of spec `from` with these leaves; `what` names the value in errors.
+/// Converts the leaves of a value of spec `from` to those of spec `to`; `what` names the value in errors.
 ///
 /// # Errors
-/// `DynamicShape` for arrays and lists of other sizes, `TypeMismatch` for values of another kind, `UnsupportedCase` for other handles.
+/// `DynamicShape` for arrays and lists of other sizes, `TypeMismatch` for values of another kind, `UnsupportedCase` for other
+/// handles.
 pub fn cast(b: &mut Builder, from: &ValueSpec, to: &ValueSpec, leaves: Vec<InstId>, what: &str) -> Result<Vec<InstId>> {
-    // what goes over a border as a constant is known to be it
+    // A constant of the target spec has no leaves, and is known to equal the value.
     if matches!(to, ValueSpec::Constant { .. }) {
         return Ok(Vec::new());
     }
@@ -25,10 +26,10 @@ pub fn cast(b: &mut Builder, from: &ValueSpec, to: &ValueSpec, leaves: Vec<InstI
 
 struct Cast<'a> {
     b: &'a mut Builder,
-    /// The sizes in front of those of every leaf.
+    /// Leading batch dimensions of every leaf.
     batch: Vec<Dim>,
     what: &'a str,
-    /// The leaves that were not cast yet.
+    /// Leaves not converted yet.
     leaves: IntoIter<InstId>,
 }
 
@@ -49,7 +50,7 @@ impl Cast<'_> {
         (0..spec.leaves().len()).map(|_| self.next()).collect()
     }
 
-    /// An array of one number in the shape of a leaf.
+    /// Array of a leaf's shape filled with one number.
     fn filled(&mut self, shape: &Shape, value: f64) -> InstId {
         let (dtype, dims) = shape.as_array().map_or((DType::Pred, Vec::new()), |a| (a.dtype, a.dims.to_vec()));
         let all = [&self.batch[..], &dims].concat();
@@ -164,7 +165,7 @@ impl Cast<'_> {
         Ok(text.with_room(self.b, to.most.known()).parts())
     }
 
-    /// A leaf with zeros behind its elements, up to `room` of them.
+    /// Leaf zero-padded from `have` to `room` elements.
     fn padded(&mut self, leaf: InstId, have: Dim, room: Dim) -> InstId {
         if have == room {
             return leaf;
@@ -189,7 +190,7 @@ impl Cast<'_> {
         self.differs(&format!("the list `{name}` is {} and {}", to.buffer(), from.buffer()))
     }
 
-    /// How many elements a list has that is counted in the spec `to`.
+    /// Run-time length of a list, if spec `to` has one.
     fn count(&mut self, from: &ListSpec, now: Option<InstId>, to: &ListSpec) -> Option<InstId> {
         to.count?;
         Some(now.unwrap_or_else(|| self.filled(&super::number(), from.room().as_f64())))
@@ -229,7 +230,7 @@ impl Cast<'_> {
         Ok(out)
     }
 
-    /// The elements of a list, each with leaves of its own, as those of a structured one.
+    /// Elements of a list of separate values, as those of a structured list.
     fn gathered(&mut self, from: &UnlikeSpec, to: &StructuredSpec) -> Result<Vec<InstId>> {
         let mut rows: Vec<Vec<InstId>> = to.parts.iter().map(|_| Vec::new()).collect();
         for item in &from.items {
@@ -238,7 +239,7 @@ impl Cast<'_> {
                 None => self.zeros(&to.element),
             };
             for (i, row) in rows.iter_mut().enumerate() {
-                // a part that no leaf of an element needs
+                // A dummy part exists if an element has no leaves.
                 let leaf = leaves.get(i).copied();
                 let leaf = leaf.unwrap_or_else(|| self.filled(&Shape::array(DType::Pred, []), 0.0));
                 let (dims, rank) = (self.b.dims(leaf).to_vec(), self.batch.len());

@@ -1,4 +1,5 @@
-//! The spec that covers the values of two specs: of two branches, or before and after a round of a loop.
+//! Join of two specs: the narrowest spec that covers both, for the results of two branches, or for a loop's state before and
+//! after an iteration.
 use super::{
     AlternativeSpec, JaggedSpec, ListSpec, StructuredSpec, TextSpec, UnlikeSpec, UnshapedSpec, ValueSpec,
     element_leaves,
@@ -12,7 +13,7 @@ use crate::tensor::DType;
 use std::sync::Arc;
 
 impl ListSpec {
-    /// The spec of a list that either of two specs describes; `None` where their elements differ.
+    /// Spec that covers the lists of both specs; `None` if their elements differ.
     fn joined(&self, other: &ListSpec) -> Option<ListSpec> {
         if self.dtype != other.dtype || self.dims.get(1..) != other.dims.get(1..) {
             return None;
@@ -27,7 +28,7 @@ impl ListSpec {
 }
 
 impl StructuredSpec {
-    /// The spec of an exact list of so many elements.
+    /// Spec of a list of known length.
     pub fn new(element: ValueSpec, length: Dim, name: &Arc<str>) -> StructuredSpec {
         let part = |leaf: Shape| {
             let (dtype, dims) = leaf.as_array().map_or((DType::Pred, Vec::new()), |a| (a.dtype, a.dims.to_vec()));
@@ -38,7 +39,7 @@ impl StructuredSpec {
         StructuredSpec { element: Arc::new(element), parts, name: name.clone() }
     }
 
-    /// The spec of a list whose elements are widened to `element`.
+    /// Spec of this list with its element spec widened to `element`.
     pub fn with_element(&self, element: &ValueSpec) -> StructuredSpec {
         if *self.element == *element {
             return self.clone();
@@ -62,7 +63,7 @@ impl StructuredSpec {
 }
 
 impl UnlikeSpec {
-    /// The number of elements.
+    /// Number of elements.
     pub fn length(&self) -> Dim {
         self.open_length.unwrap_or_else(|| Dim::from(self.items.len()))
     }
@@ -72,7 +73,7 @@ impl UnlikeSpec {
         self.items.iter().all(Option::is_none)
     }
 
-    /// The spec of the same list with elements of one spec, also of `like`, if that is possible.
+    /// Spec of the same list as a structured list, whose element spec also covers `like`; `None` if there is none.
     pub fn structured(&self, like: Option<&ValueSpec>) -> Option<StructuredSpec> {
         let mut element = like.cloned();
         for item in self.items.iter().flatten() {
@@ -85,7 +86,7 @@ impl UnlikeSpec {
         Some(StructuredSpec::new(element, self.length(), &self.name))
     }
 
-    /// The spec of a list of as many elements where each is of one of two specs.
+    /// Spec that covers the lists of both specs, element by element.
     fn joined(&self, other: &UnlikeSpec) -> Option<UnlikeSpec> {
         if self.length() != other.length() || self.dtype != other.dtype {
             return None;
@@ -100,7 +101,7 @@ impl UnlikeSpec {
 }
 
 impl ValueSpec {
-    /// The list that a list without a shape is beside others of this shape.
+    /// Spec of a list of unknown element shape, when it is joined with one of a known shape.
     pub(super) fn as_list(&self, like: &ListSpec) -> Option<ListSpec> {
         match self {
             ValueSpec::List(list) => Some(list.clone()),
@@ -114,7 +115,7 @@ impl ValueSpec {
         }
     }
 
-    /// The spec of strings as ones that are made of numbers.
+    /// Spec of constant strings as computed ones.
     pub(super) fn as_text(&self) -> Option<TextSpec> {
         match self {
             ValueSpec::Text(text) => Some(text.clone()),
@@ -123,7 +124,7 @@ impl ValueSpec {
         }
     }
 
-    /// The shape of an array.
+    /// Shape of an array or constant.
     pub(super) fn array_shape(&self) -> Option<Shape> {
         match self {
             ValueSpec::Array(shape) => Some(shape.clone()),
@@ -134,7 +135,7 @@ impl ValueSpec {
         }
     }
 
-    /// The spec of values that are of one of two specs; `None` where there is none.
+    /// Spec that covers values of both specs; `None` if there is none.
     pub fn joined(&self, other: &ValueSpec) -> Option<ValueSpec> {
         if self == other {
             return Some(self.clone());
@@ -175,10 +176,10 @@ impl ValueSpec {
     }
 }
 
-/// The most specs that the components of one optional may have.
+/// Largest number of alternatives of an optional.
 const MOST_ALTERNATIVES: usize = 64;
 
-/// Specs of all values that either of two optionals may have; `None` where there are too many.
+/// Alternatives of either of two optionals; `None` if there are too many.
 fn alternatives(a: &[AlternativeSpec], b: &[AlternativeSpec]) -> Option<Vec<AlternativeSpec>> {
     let mut all = a.to_vec();
     for other in b {
@@ -192,7 +193,7 @@ fn alternatives(a: &[AlternativeSpec], b: &[AlternativeSpec]) -> Option<Vec<Alte
 }
 
 impl AlternativeSpec {
-    /// The spec of components that are of one of two specs each.
+    /// Spec that covers the components of both alternatives.
     pub(super) fn joined(&self, other: &AlternativeSpec) -> Option<AlternativeSpec> {
         if self.components.len() != other.components.len() {
             return None;

@@ -1,4 +1,4 @@
-//! Values apart from their specs: their leaves, and what is known of them before they become elements of others.
+//! Decomposition of values into leaves, and their preparation before they become elements of other values.
 use super::ValueSpec;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::SymbolicArray;
@@ -9,19 +9,19 @@ use crate::ops::value::ListValue;
 use crate::symbolic::trace;
 use crate::tensor::{DType, Tensor};
 
-/// Arrays of more elements are not evaluated to find out that they are constant.
+/// Largest number of elements of an array that is evaluated to find out whether it is constant.
 const EVALUATED_ELEMENTS: u64 = 1 << 16;
 
-/// Lists and optionals are nested no deeper.
+/// Largest nesting depth of lists and optionals.
 const MOST_NESTED: usize = 32;
 
-/// A value of nested lists and optionals consists of no more values.
+/// Largest number of values inside nested lists and optionals.
 const MOST_VALUES: usize = 1 << 16;
 
-/// Vectors of more integers are no shapes of arrays.
+/// Largest number of elements of an integer vector that may be an array shape.
 const MOST_DIMS: u64 = 16;
 
-/// The leaves of a value whose spec this is, in order.
+/// Appends the leaves of a value of this spec to `out`, in order.
 pub fn leaves_of(value: &Value, spec: &ValueSpec, out: &mut Vec<InstId>) {
     match value {
         Value::Array(_) if matches!(spec, ValueSpec::Constant { .. }) => {}
@@ -54,12 +54,12 @@ pub fn leaves_of(value: &Value, spec: &ValueSpec, out: &mut Vec<InstId>) {
     }
 }
 
-/// Whether a size is at most `most` in every call; nothing is recorded.
+/// Whether a size is at most `most` in every call; records no guard.
 fn is_at_most(size: Dim, most: u64) -> bool {
     trace::range(size).most <= most.into()
 }
 
-/// The constant that an array is, if it is one and cheap to find out.
+/// Value of an array, if it is constant and cheap to evaluate.
 pub fn known(b: &Builder, value: &Value) -> Option<Tensor> {
     let Value::Array(id) = value else { return None };
     let inst = &b.current().insts[*id];
@@ -70,8 +70,8 @@ pub fn known(b: &Builder, value: &Value) -> Option<Tensor> {
     if small { interp::constant_value(b, *id) } else { None }
 }
 
-/// Elements of an array that constants and sizes of arrays determine, as expressions where the sizes vary; `None` for one that is large or
-/// depends on data.
+/// Value of an array that is determined by constants and sizes, with expressions for elements that depend on open sizes; `None`
+/// if it is large or depends on data.
 pub fn known_constant(b: &Builder, value: &Value) -> Option<SymbolicArray> {
     let Value::Array(id) = value else { return None };
     let inst = &b.current().insts[*id];
@@ -80,7 +80,7 @@ pub fn known_constant(b: &Builder, value: &Value) -> Option<SymbolicArray> {
     Some(if b.follows_sizes(*id) { known.of_sizes() } else { known })
 }
 
-/// The sizes or shape that an integer or vector of a few is, if it is known, also where loops compute it.
+/// Value of an integer, or of a vector short enough to be a shape, if it is known; also if loops compute it.
 pub fn known_shape(b: &Builder, id: InstId) -> Option<SymbolicArray> {
     let dims = b.dims(id);
     let is_shape = dims.len() < 2 && dims.iter().all(|&n| is_at_most(n, MOST_DIMS));
@@ -88,10 +88,10 @@ pub fn known_shape(b: &Builder, id: InstId) -> Option<SymbolicArray> {
     if is_shape && is_integer { interp::known_value_through_loops(b, id) } else { None }
 }
 
-/// A list with exactly as many elements as it has, where that number is known.
+/// List resized to its exact number of elements, if that is known.
 ///
 /// # Errors
-/// `Code::TooLarge` for more elements than arrays have.
+/// `Code::TooLarge` above 2^31 elements.
 pub fn exact(b: &mut Builder, list: &ListValue) -> Result<ListValue> {
     let count = list.count.and_then(|count| interp::known_through_loops(b, count.now));
     let count = count.and_then(|t| Dim::size(t.get_i64(0)?).ok());
@@ -101,10 +101,10 @@ pub fn exact(b: &mut Builder, list: &ListValue) -> Result<ListValue> {
     }
 }
 
-/// A value that becomes an element of another one, with the sizes in it that are known: gradients ask for them.
+/// Value prepared to become an element of another one: the sizes in it that are known become constants, as gradients need them.
 ///
 /// # Errors
-/// `Code::TooLarge` for more elements than arrays have.
+/// `Code::TooLarge` above 2^31 elements.
 pub fn with_known_sizes(b: &mut Builder, value: &Value) -> Result<Value> {
     Ok(match value {
         Value::Array(id) => {
@@ -121,7 +121,7 @@ pub fn with_known_sizes(b: &mut Builder, value: &Value) -> Result<Value> {
     })
 }
 
-/// Refuses values that are nested too deep or consist of too many values to be an element of another one.
+/// Rejects values that are nested too deep, or consist of too many values, to become an element.
 ///
 /// # Errors
 /// `Code::TooLarge`.

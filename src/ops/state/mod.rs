@@ -1,8 +1,8 @@
-//! Variables: reading them, and giving them new values.
+//! Variables: reads and assignments.
 //!
-//! A handle is a number, and what a variable holds at this point of the walk is an instruction like any other. So an op that
-//! changes a variable is what it is on values, with the result written back. The handle of a variable that nothing changes is its
-//! value: reading it is an identity.
+//! A handle is an index into the [`Store`](crate::ops::Store), and the variable's value at a point of the walk is an ordinary
+//! instruction. An op that changes a variable is thus lowered as an op on values, whose result is written back. The handle of a
+//! constant variable stands for its value, so that reading it is the identity.
 mod resizable_variables;
 mod reference;
 mod scatter;
@@ -44,13 +44,13 @@ const PLAIN: &[OpRow] = &[
 /// Definitions of the ops of this family.
 pub const ROWS: &[&[OpRow]] = &[PLAIN, scatter::ROWS, reference::ROWS];
 
-/// Names that are listed; the others are counted.
+/// Largest number of names listed in a message; the others are counted.
 const LISTED: usize = 3;
 
 /// Lowering of an op that works on arrays, not on handles.
 type OnArrays = fn(&mut LowerCtx) -> Result<Vec<Value>>;
 
-/// Results of `f` with the variable's value in the place of input 0, its handle.
+/// Outputs of `f` with input 0, a handle, replaced by the variable's value.
 fn from(cx: &mut LowerCtx, f: OnArrays) -> Result<Vec<Value>> {
     let value = cx.read_variable(0)?;
     let handle = std::mem::replace(&mut cx.args[0], Value::Array(value));
@@ -59,7 +59,7 @@ fn from(cx: &mut LowerCtx, f: OnArrays) -> Result<Vec<Value>> {
     out
 }
 
-/// Runs `f` on the value of the variable that input 0 names, and writes the first result to the variable.
+/// Applies `f` to the value of the variable whose handle is input 0, and assigns the first output to the variable.
 fn into(cx: &mut LowerCtx, f: OnArrays) -> Result<Vec<Value>> {
     if let Some(Value::Array(y)) = from(cx, f)?.first() {
         cx.write_variable(0, *y)?;
@@ -67,13 +67,13 @@ fn into(cx: &mut LowerCtx, f: OnArrays) -> Result<Vec<Value>> {
     Ok(vec![])
 }
 
-/// The handle of the variable that the node names.
+/// Lowers an op that gives the handle of a variable.
 fn handle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let found = cx.store.variable_of_node(cx.node).ok_or_else(|| valueless(&[cx.node.name.to_string()]))?;
     Ok(vec![Value::Variable(found)])
 }
 
-/// Diagnostic for variables that nothing gives a value.
+/// Diagnostic for variables without a value.
 pub fn valueless(names: &[String]) -> Diagnostic {
     let listed: Vec<String> = names.iter().take(LISTED).map(|n| format!("`{n}`")).collect();
     let message = match (&listed[..], names.len().saturating_sub(LISTED)) {
@@ -86,7 +86,7 @@ pub fn valueless(names: &[String]) -> Diagnostic {
     )
 }
 
-/// Every variable has a value before the first call.
+/// Lowers a test for initialization: every variable has a value before the first call.
 fn initialised(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.read_variable(0)?;
     let yes = cx.b.constant(Tensor::preds(&[], &[true]));
@@ -138,7 +138,7 @@ fn handle_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![Fact::handle(TfType::Resource, element)])
 }
 
-/// The shape of the variable that input 0 is a handle of.
+/// Shape of the variable whose handle is input 0.
 fn variable_dims(cx: &mut ShapeCtx) -> Result<Dims> {
     let handle = cx.arg(0)?;
     match (&handle.element, handle.dtype) {

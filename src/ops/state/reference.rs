@@ -1,4 +1,4 @@
-//! Variables of TensorFlow 1: the handle is a reference, which every other op takes as the value at that time.
+//! Variables of TensorFlow 1, whose handle is a reference that every other op takes as the current value.
 use super::change;
 use crate::diag::Result;
 use crate::graph::Attr;
@@ -31,7 +31,7 @@ pub const ROWS: &[OpRow] = &[
         .by_reference(),
 ];
 
-/// Results of an op that changes a variable and gives its reference again. The value that the variable is given may be a reference too.
+/// Outputs of an op that changes a variable and returns its reference. The assigned value may be a reference as well.
 fn changed(cx: &mut LowerCtx, f: super::OnArrays) -> Result<Vec<Value>> {
     let reference = cx.args.first().cloned();
     if let Some(Value::Variable(_)) = cx.args.get(1) {

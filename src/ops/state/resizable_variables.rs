@@ -1,4 +1,4 @@
-//! Variables whose values are of several sizes, up to the room that the caller allows.
+//! Variables whose values change size, up to the capacity that the caller allows.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::InstId;
 use crate::hlo::open::PadDim;
@@ -8,7 +8,7 @@ use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 impl LowerCtx<'_> {
-    /// The value of variable `id`, of the sizes that it has here.
+    /// Value of variable `id`, with its current sizes.
     ///
     /// # Errors
     /// `Code::UnsupportedCase` in scalar functions; those of [`LowerCtx::data_dependent_size`].
@@ -26,10 +26,10 @@ impl LowerCtx<'_> {
         }
         Ok(value)
     }
-    /// Gives variable `id`, which grows, a value; a call in which there is no room for it fails.
+    /// Assigns a value to the growing variable `id`. A call fails if the value exceeds the variable's capacity.
     ///
     /// # Errors
-    /// `DynamicShape` where the axes that do not grow have other sizes, those of [`LowerCtx::check_state_size`].
+    /// `DynamicShape` if the sizes along other axes differ; those of [`LowerCtx::check_state_size`].
     pub fn grow(&mut self, id: usize, value: InstId) -> Result<()> {
         let (axes, name) = (self.store.growth_axes(id).to_vec(), self.store.name(id).to_string());
         let given = self.b.dims(value).to_vec();
@@ -46,7 +46,7 @@ impl LowerCtx<'_> {
             sizes.push(size);
             let asked = self.b.reshape(size, &[]);
             self.check_state_size(&name, asked, room[axis].known())?;
-            // room behind what is there, and of that as much as the variable has
+            // Zero-pads the value, and slices it to the variable's capacity.
             let zero = self.b.scalar(self.b.dtype(value), 0.0);
             let mut pads = vec![PadDim::default(); room.len()];
             pads[axis].high = room[axis];

@@ -1,4 +1,5 @@
-//! Parts of variables changed at run-time indices. An update outside is dropped (TensorFlow's CPU kernels refuse it).
+//! Scatter updates of variables at run-time indices. An update out of range is dropped, where TensorFlow's CPU kernels report
+//! an error.
 use super::into;
 use crate::diag::Result;
 use crate::dims;
@@ -42,14 +43,14 @@ const fn nd(name: &'static str, lower: Lowering) -> OpRow {
     op(name, ND, lower).shape(nothing).writes(&[0])
 }
 
-/// Input 0 with the rows that input 1 names combined with those of input 2.
+/// Lowers a row scatter: input 2 combined with the rows of input 0 that input 1 selects.
 fn at_rows(cx: &mut LowerCtx, op: Option<ScalarOp>) -> Result<Vec<Value>> {
     let (x, indices, updates) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     let y = scatter_rows(cx, x, indices, updates, op)?;
     cx.one_output(y)
 }
 
-/// `x` with `updates` combined with the rows that `indices` name.
+/// Scatters `updates` to the rows of `x` that `indices` select.
 pub(super) fn scatter_rows(
     cx: &mut LowerCtx,
     x: InstId,

@@ -1,4 +1,4 @@
-//! Columns of features: matrices, sparse tensors and rows of unlike lengths, as one list with the places of each row.
+//! Feature columns of crosses: matrices, sparse tensors or ragged rows, as one list of features with the start of each row.
 use super::text::{Text, is_text, text};
 use crate::diag::{Error, Result};
 use crate::dims;
@@ -9,7 +9,7 @@ use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;
 use crate::tensor::DType;
 
-/// The features of a column.
+/// Features of a column, as a list.
 #[derive(Clone, Debug)]
 pub enum Features {
     /// Integers, `s64[n]`.
@@ -18,33 +18,33 @@ pub enum Features {
     Strings(Text),
 }
 
-/// How a column was given.
+/// Form in which a column was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnInput {
-    /// As a matrix.
+    /// Matrix.
     Dense,
-    /// As elements with indices, or as rows of unlike lengths.
+    /// Sparse elements with indices, or ragged rows.
     Sparse,
 }
 
-/// A column: features of each row.
+/// Feature column: a list of features for each row.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// Features of the column, row by row.
     pub features: Features,
-    /// How it was given.
+    /// Form in which the column was given.
     pub source: ColumnInput,
-    /// How many features each row has, `s32[rows]`.
+    /// Number of features of each row, `s32[rows]`.
     pub counts: InstId,
-    /// Where those of each row begin, `s32[rows]`.
+    /// Start of each row in `features`, `s32[rows]`.
     pub starts: InstId,
-    /// No row has more.
+    /// Upper bound of the features of a row.
     pub most: u64,
-    /// How many there are in all.
+    /// Total number of features.
     pub total: u64,
 }
 
-/// The features that input `i` is: integers or strings, as a list.
+/// Features in input `i`, integers or strings, as a list.
 fn features(cx: &mut LowerCtx, i: usize) -> Result<Features> {
     if cx.args.get(i).is_some_and(|arg| is_text(arg) || matches!(arg, Value::Unavailable(_))) {
         let text = text(cx, i)?;
@@ -59,10 +59,10 @@ fn features(cx: &mut LowerCtx, i: usize) -> Result<Features> {
     Ok(Features::Integers(cx.b.convert(flat, DType::S64)))
 }
 
-/// A column that is a matrix, a row for each row of the crosses.
+/// Column from a matrix in input `i`.
 ///
 /// # Errors
-/// `ShapeMismatch` for what is no matrix; those of [`text`].
+/// `ShapeMismatch` if the input is not a matrix; those of [`text`].
 pub fn dense_column(cx: &mut LowerCtx, i: usize) -> Result<Column> {
     let [rows, each] = cx.dims(i)?[..] else { return Err(cx.mismatch("a dense column is a matrix")) };
     let counts = cx.b.full(DType::S32, &[rows], each);
@@ -79,18 +79,18 @@ pub fn dense_column(cx: &mut LowerCtx, i: usize) -> Result<Column> {
     })
 }
 
-/// The sizes of a sparse column.
+/// Sizes of a sparse column.
 pub struct Batch {
-    /// The number of its rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Dense shape of the column, `s64[2]`, where it bounds the features of a row.
+    /// Dense shape of the column, `s64[2]`, if it bounds the features of a row.
     pub shape: Option<InstId>,
 }
 
-/// A column of elements with indices, in order.
+/// Column from sparse elements with ordered indices.
 ///
 /// # Errors
-/// `ShapeMismatch` for indices that are no pairs; those of [`text`].
+/// `ShapeMismatch` if the indices are not pairs; those of [`text`].
 pub fn sparse_column(cx: &mut LowerCtx, indices: usize, values: usize, batch: &Batch) -> Result<Column> {
     let Batch { rows, shape } = *batch;
     let places = cx.arg(indices)?;
@@ -114,10 +114,10 @@ pub fn sparse_column(cx: &mut LowerCtx, indices: usize, values: usize, batch: &B
     Ok(Column { features, source: ColumnInput::Sparse, counts, starts, most: most.known(), total: n.known() })
 }
 
-/// A column of rows of unlike lengths.
+/// Column from ragged rows.
 ///
 /// # Errors
-/// `ShapeMismatch` for splits that are no list; those of [`text`].
+/// `ShapeMismatch` if the splits are not a list; those of [`text`].
 pub fn ragged_column(cx: &mut LowerCtx, values: usize, splits: usize) -> Result<Column> {
     let splits = cx.arg(splits)?;
     let n = rows(cx, splits).ok_or_else(|| cx.mismatch("splits that are no list"))?;

@@ -1,4 +1,4 @@
-//! Crosses of features: every combination of one feature of each column, row by row, as a hash or as a string.
+//! Feature crosses: every combination of one feature from each column, row by row, as a hash or a string.
 use super::column::{Batch, Column, ColumnInput, Features, dense_column, ragged_column, sparse_column};
 use super::text::{Text, joined, output};
 use super::{farmhash, hash, number, remainder};
@@ -35,32 +35,32 @@ pub const ROWS: &[OpRow] = &[
 
 const FEATURES: &str = "s64, and strings that are made of integers and short constants";
 
-/// The separator of crosses that name none.
+/// Default separator of crosses.
 const SEPARATOR: &[u8] = b"_X_";
 
-/// The crosses of columns.
+/// All crosses of some columns.
 struct Crosses {
-    /// The row of each, `s32[n]`.
+    /// Row of each cross, `s32[n]`.
     row: InstId,
-    /// The place of each in its row, `s32[n]`.
+    /// Position of each cross in its row, `s32[n]`.
     place: InstId,
-    /// Where those of each row begin, `s32[rows + 1]`.
+    /// Row splits of the crosses, `s32[rows + 1]`.
     splits: InstId,
-    /// How many each row has, `s32[rows]`.
+    /// Number of crosses of each row, `s32[rows]`.
     counts: InstId,
-    /// The place of the feature of each column, `s32[n]` a column.
+    /// For each column, the position of the feature of each cross, `s32[n]`.
     features: Vec<InstId>,
 }
 
-/// Value that is computed from the features of a cross.
+/// Function that combines the features of a cross.
 enum Joining {
-    /// The fingerprint of all, beginning with a key, or with the first feature, by the number of buckets.
+    /// Fingerprint of all features, modulo the number of buckets. It starts with a key, or else with the first feature.
     Hash { key: Option<u64>, buckets: u64 },
-    /// A string with this separator between them.
+    /// Concatenation with this separator.
     Text(Vec<u8>),
 }
 
-/// How the inputs of a node are divided.
+/// Division of a node's inputs into lists.
 struct Inputs {
     indices: Range<usize>,
     values: Range<usize>,
@@ -68,7 +68,7 @@ struct Inputs {
     dense: Range<usize>,
 }
 
-/// The lists of inputs of sparse crosses; `behind` single ones follow.
+/// Lists of inputs of a sparse cross; `behind` single inputs follow them.
 fn inputs(cx: &LowerCtx, behind: usize) -> Result<Inputs> {
     let sparse = cx.required(cx.node.int("N").and_then(|n| usize::try_from(n).ok()), "N")?;
     let all = cx.args.len().checked_sub(behind).filter(|&all| sparse <= all && 3 * sparse <= all);
@@ -116,7 +116,7 @@ fn sparse_cross_hashed(cx: &mut LowerCtx) -> Result<Vec<Value>> {
                 return Err(cx.unsupported("a strong hash of a matrix of integers, for which TensorFlow's kernel reads memory that is not there"));
             }
             Features::Integers(_) if column.source == ColumnInput::Dense => continue,
-            // the kernel takes four bytes of each integer
+            // TensorFlow's kernel takes four bytes of each integer.
             Features::Integers(x) => {
                 let bits = formula_u64(cx, *x);
                 let low = formula(cx.b, [bits], |[x]| x.and(x.integer(0xffff_ffff)));
@@ -130,7 +130,7 @@ fn sparse_cross_hashed(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     sparse_result(cx, &columns, &Joining::Hash { key: None, buckets })
 }
 
-/// Kind of value that the attributes of a node ask of a cross.
+/// Function that the node's attributes select to combine features.
 fn joining(cx: &LowerCtx) -> Result<Joining> {
     let out = cx.node.tf_type("out_type").or_else(|| cx.node.tf_type("out_values_type"));
     if out == Some(TfType::String) {
@@ -161,7 +161,7 @@ fn columns(cx: &mut LowerCtx, inputs: &Inputs) -> Result<Vec<Column>> {
     Ok(all)
 }
 
-/// All combinations of features, the last column fastest.
+/// All combinations of features; the last column varies fastest.
 fn crosses(cx: &mut LowerCtx, columns: &[Column]) -> Result<Crosses> {
     let batch = cx.b.dims(columns[0].counts).to_vec();
     let mut counts = columns[0].counts;
@@ -197,7 +197,7 @@ fn crosses(cx: &mut LowerCtx, columns: &[Column]) -> Result<Crosses> {
     Ok(Crosses { row, place, splits, counts, features })
 }
 
-/// The number or the string of each cross.
+/// Combined value of each cross: a number or a string.
 fn values(cx: &mut LowerCtx, columns: &[Column], crosses: &Crosses, joining: &Joining) -> Result<Value> {
     match joining {
         Joining::Hash { key, buckets } => {
@@ -241,12 +241,12 @@ fn values(cx: &mut LowerCtx, columns: &[Column], crosses: &Crosses, joining: &Jo
     }
 }
 
-/// The bits of signed integers.
+/// Bits of signed integers as u64.
 fn formula_u64(cx: &mut LowerCtx, x: InstId) -> InstId {
     cx.b.unary(ScalarOp::BitcastConvert(DType::U64), x)
 }
 
-/// Crosses as a sparse tensor.
+/// Outputs of a cross as a sparse tensor.
 fn sparse_result(cx: &mut LowerCtx, columns: &[Column], joining: &Joining) -> Result<Vec<Value>> {
     let crosses = crosses(cx, columns)?;
     let values = values(cx, columns, &crosses, joining)?;
@@ -266,7 +266,7 @@ fn sparse_result(cx: &mut LowerCtx, columns: &[Column], joining: &Joining) -> Re
     Ok(vec![Value::Array(indices), values, Value::Array(shape)])
 }
 
-/// Columns in the order that the attribute says: ragged, sparse and dense ones.
+/// Lowers `RaggedCross`, whose columns (ragged, sparse and dense) are in the order given by attribute `input_order`.
 fn ragged_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let count = |name: &str| match cx.node.attr(name) {
         Some(Attr::Types(types)) => types.len(),

@@ -1,4 +1,5 @@
-//! FarmHash's `Fingerprint64` (Geoff Pike, farmhash 1.1, `farmhashna`), which TensorFlow's fingerprints and hash buckets are made of.
+//! FarmHash's `Fingerprint64` (Geoff Pike, farmhash 1.1, `farmhashna`), the basis of TensorFlow's fingerprints and hash
+//! buckets.
 use super::text::{Text, TextExpr, text_formulas};
 use crate::diag::{Error, Result};
 use crate::hlo::open::{Builder, InstId};
@@ -7,15 +8,15 @@ use crate::ops::math::expr::ArrayExpr;
 const K0: u64 = 0xc3a5_c85c_97cb_3127;
 const K1: u64 = 0xb492_b66f_be98_f273;
 const K2: u64 = 0x9ae1_6a3b_2f90_404f;
-/// The state that hashes of long strings begin with.
+/// Seed of the hash of long strings.
 const SEED: u64 = 81;
-/// Bytes of a round of the hash of long strings.
+/// Bytes per round of the hash of long strings.
 const BLOCK: u64 = 64;
 
-/// `u64[dims]`: the fingerprint of each string.
+/// Fingerprint of each string, `u64[dims]`.
 ///
 /// # Errors
-/// None on a text that is sound.
+/// None for valid text.
 pub fn fingerprint(b: &mut Builder, text: &Text) -> Result<InstId> {
     let made = text_formulas(b, &[text], |texts| Ok(texts.iter().map(hash).collect()))?;
     made.into_iter().next().ok_or_else(|| Error::internal("lower", "no fingerprint"))
@@ -23,7 +24,7 @@ pub fn fingerprint(b: &mut Builder, text: &Text) -> Result<InstId> {
 
 type Hash = for<'a, 's, 'b> fn(&'a TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b>;
 
-/// The formulas with the largest length that each is for.
+/// Hash functions by string length, each with the largest length it applies to.
 const BY_LENGTH: [(u64, Hash); 7] =
     [(0, empty), (3, up_to_3), (7, up_to_7), (16, up_to_16), (32, up_to_32), (64, up_to_64), (u64::MAX, longer)];
 
@@ -90,7 +91,7 @@ fn up_to_64<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     mixed(rotated(e + f, 43) + rotated(g, 30) + h, e + rotated(f + a, 18) + g, mul)
 }
 
-/// The state of the hash of long strings.
+/// State of the hash of long strings.
 #[derive(Clone, Copy)]
 struct State<'s, 'b> {
     x: ArrayExpr<'s, 'b>,
@@ -101,7 +102,7 @@ struct State<'s, 'b> {
 }
 
 impl<'s, 'b> State<'s, 'b> {
-    /// The state after a block, word `i` of which `word` gives. The factors are those of rounds, but for those of the last one.
+    /// State after a block whose word `i` is `word(i)`. `mul` and `nines` are factors that differ for the final block.
     fn after(self, word: impl Fn(u64) -> ArrayExpr<'s, 'b>, mul: ArrayExpr<'s, 'b>, nines: u64) -> Self {
         let State { x, y, z, v, w } = self;
         let x = rotated(x + y + v[0] + word(1), 37) * mul;
@@ -126,7 +127,7 @@ impl<'s, 'b> State<'s, 'b> {
     }
 }
 
-/// Rounds over all blocks of 64 bytes but the last, and one over the last 64 bytes of the string.
+/// Hash of strings of more than 64 bytes: a round for each 64-byte block but the last, and one for the final 64 bytes.
 fn longer<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let n = s.length;
     let zero = n.integer(0);
@@ -167,7 +168,7 @@ fn mixed<'s, 'b>(u: ArrayExpr<'s, 'b>, v: ArrayExpr<'s, 'b>, mul: ArrayExpr<'s, 
     shift_mix(v.xor(a) * mul) * mul
 }
 
-/// A weak hash of 32 bytes and two seeds.
+/// Weak hash of 32 bytes with two seeds.
 fn weak<'s, 'b>(words: [ArrayExpr<'s, 'b>; 4], a: ArrayExpr<'s, 'b>, b: ArrayExpr<'s, 'b>) -> [ArrayExpr<'s, 'b>; 2] {
     let [w, x, y, z] = words;
     let a = a + w;

@@ -1,28 +1,28 @@
-//! Keyed and old hashes of strings: SipHash-2-4 and TensorFlow's `Hash64`.
+//! String hashes: SipHash-2-4, which has a key, and TensorFlow's legacy `Hash64`.
 use super::text::{Text, TextExpr, text_formulas};
 use crate::diag::{Error, Result};
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::math::expr::ArrayExpr;
 
-/// The words that the state of SipHash begins with, beside the key.
+/// Initial state of SipHash, to be combined with the key.
 const SIP: [u64; 4] = [0x736f_6d65_7073_6575, 0x646f_7261_6e64_6f6d, 0x6c79_6765_6e65_7261, 0x7465_6462_7974_6573];
-/// The factor and the seed of `Hash64`, a MurmurHash64A.
+/// Factor of `Hash64`, a MurmurHash64A.
 const MURMUR: u64 = 0xc6a4_a793_5bd1_e995;
 const MURMUR_SEED: u64 = 0x00de_cafc_affe;
 
-/// `u64[dims]`: SipHash-2-4 of each string (Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012).
+/// SipHash-2-4 of each string, `u64[dims]` (Aumasson, Bernstein, "SipHash: a fast short-input PRF", INDOCRYPT 2012).
 ///
 /// # Errors
-/// None on a text that is sound.
+/// None for valid text.
 pub fn sip_hash(b: &mut Builder, text: &Text, key: [u64; 2]) -> Result<InstId> {
     let made = text_formulas(b, &[text], |texts| Ok(texts.iter().map(|s| sip(s, key)).collect()))?;
     made.into_iter().next().ok_or_else(|| Error::internal("lower", "no hash"))
 }
 
-/// `u64[dims]`: TensorFlow's `Hash64` of each string.
+/// TensorFlow's `Hash64` of each string, `u64[dims]`.
 ///
 /// # Errors
-/// None on a text that is sound.
+/// None for valid text.
 pub fn hash_64(b: &mut Builder, text: &Text) -> Result<InstId> {
     let made = text_formulas(b, &[text], |texts| Ok(texts.iter().map(murmur).collect()))?;
     made.into_iter().next().ok_or_else(|| Error::internal("lower", "no hash"))
@@ -39,7 +39,7 @@ fn sip<'s, 'b>(s: &TextExpr<'s, 'b>, key: [u64; 2]) -> ArrayExpr<'s, 'b> {
         let next = absorbed(state, s.word(8 * i));
         state = picked(whole.gt(i), next, state);
     }
-    // the last bytes, and the length in the highest byte
+    // The final word holds the remaining bytes, and the length in its highest byte.
     let mut last = n.integer(0);
     for i in 0..=s.most / 8 {
         last = s.word(8 * i).when(whole.equals(i), last);
@@ -91,7 +91,7 @@ fn murmur<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     h.xor(h.shift_right(47))
 }
 
-/// The fingerprint of two fingerprints.
+/// Fingerprint of two concatenated fingerprints.
 pub fn joined_fingerprint<'s, 'b>(first: ArrayExpr<'s, 'b>, second: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let mix = |x: ArrayExpr<'s, 'b>| x.xor(x.shift_right(47));
     let x = first.xor(MURMUR).xor(mix(second * MURMUR) * MURMUR) * MURMUR;

@@ -1,7 +1,7 @@
-//! `string_ops.cc`: strings that are made of integers and constants, and the hashes that numbers come of.
+//! `string_ops.cc`: strings computed from integers and constants, and hashes of strings.
 //!
-//! Compiled code has no strings. While a graph is lowered a string tensor is arrays of numbers ([`mod@text`]), and what leaves the graph
-//! must be numbers again: hashes, lengths, comparisons. Ops that only move elements move those of every such array
+//! Compiled code has no strings. During lowering a string tensor is represented by arrays of numbers ([`mod@text`]), and only
+//! numbers leave the graph: hashes, lengths, comparisons. Ops that only move elements are applied to each of these arrays
 //! ([`text::move_strings`]).
 mod column;
 mod cross;
@@ -58,7 +58,7 @@ const HASHES: &[OpRow] = &[
         .dtypes("numbers, and strings that are made of integers and short constants"),
 ];
 
-/// Rows of more bytes have no fingerprint, as code for it grows with them.
+/// Largest number of bytes of a row for a fingerprint, as the size of its code is proportional to them.
 const MOST_ROW_BYTES: u64 = 1 << 12;
 
 fn string_join(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -71,7 +71,7 @@ fn string_join(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     output(cx, text)
 }
 
-/// The remainder of a hash of each string by the number of buckets.
+/// Lowers a hash bucket op: a hash of each string modulo the number of buckets.
 fn bucket(
     cx: &mut LowerCtx,
     hash: impl Fn(&mut crate::hlo::open::Builder, &Text) -> Result<InstId>,
@@ -84,7 +84,7 @@ fn bucket(
     cx.one_output(number)
 }
 
-/// The remainder of unsigned integers as s64.
+/// Remainder of unsigned integers, as s64.
 fn remainder(cx: &mut LowerCtx, hash: InstId, by: u64) -> InstId {
     let rest = formula(cx.b, [hash], |[x]| x.apply2(ScalarOp::Remainder, by));
     cx.b.convert(rest, DType::S64)
@@ -98,7 +98,8 @@ fn strong_bucket(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     bucket(cx, |b, text| hash::sip_hash(b, text, key))
 }
 
-/// `u8[n, 8]`: the fingerprint of the bytes of each row. Of rows of several strings it is that of their fingerprints.
+/// Lowers `Fingerprint`: `u8[n, 8]`, the fingerprint of the bytes of each row. For a row of several strings it is that of their
+/// fingerprints.
 fn fingerprint(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     match cx.args.get(1) {
         Some(Value::Strings(method)) if method.all.first().is_some_and(|m| &m[..] == b"farmhash64") => {}
@@ -126,7 +127,7 @@ fn fingerprint(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// The rows of an array, and the elements of each.
+/// Number of rows of an array, and number of elements of each.
 fn rows_of(cx: &LowerCtx, x: InstId) -> Result<(Dim, u64)> {
     match cx.b.dims(x) {
         [] => Err(cx.mismatch("a fingerprint of a scalar")),
@@ -134,7 +135,7 @@ fn rows_of(cx: &LowerCtx, x: InstId) -> Result<(Dim, u64)> {
     }
 }
 
-/// `u64[n]`: the fingerprint of the bytes of each row of numbers.
+/// Fingerprint of the bytes of each row of numbers: `u64[n]`.
 fn of_rows(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
     let ((rows, columns), dtype) = (rows_of(cx, x)?, cx.b.dtype(x));
     let size = columns * dtype.bytes() as u64;
@@ -166,7 +167,7 @@ fn of_rows(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
     farmhash::fingerprint(cx.b, &Text { words, length, most: size })
 }
 
-/// The bits of a matrix of numbers as unsigned integers, two for a complex number.
+/// Bits of a matrix of numbers as unsigned integers; a complex number becomes two.
 fn units(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
     let dtype = cx.b.dtype(x);
     if dtype.is_complex() {
@@ -207,7 +208,7 @@ fn fingerprint_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     cx.one_output(TfType::Data(DType::U8), vec![rows, InferredDim::Known(8)])
 }
 
-/// Scalars are joined to every element of the others.
+/// Shape function of `StringJoin`: the inputs' shape; scalars are broadcast.
 fn string_join_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let mut dims = super::fact::Dims::known(&[]);
     for arg in cx.args {

@@ -1,4 +1,4 @@
-//! Decimal texts of integers, as `printf` writes them.
+//! Decimal representation of integers, as `printf` prints them, and ops on strings.
 use super::text::{MOST_BYTES, StringConstant, Text, TextExpr, output, text};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::open::InstId;
@@ -8,23 +8,23 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 use bytes::Bytes;
 
-/// How an integer is written: the flags and the width of a `printf` format.
+/// Flags and width of a `printf` integer format.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PrintfFormat {
-    /// The sign in front of numbers that are not negative.
+    /// Character in front of non-negative numbers.
     plus: Option<u8>,
-    /// Fills up to the width with zeros behind the sign.
+    /// Whether the number is padded with zeros behind the sign.
     zeros: bool,
-    /// Fills up to the width with spaces behind the number.
+    /// Whether the number is left-aligned and padded with spaces.
     left: bool,
-    /// The least number of bytes.
+    /// Minimum width in bytes.
     width: u64,
 }
 
-/// `AsString`: the text of each number.
+/// Lowers `AsString`: the text of each number.
 ///
 /// # Errors
-/// `UnsupportedType` for floats, `BadAttr` for what TensorFlow refuses.
+/// `UnsupportedType` for floats, `BadAttr` for attributes that TensorFlow rejects.
 pub fn as_string(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let node = cx.node;
     let width = node.int("width").unwrap_or(-1);
@@ -47,7 +47,7 @@ pub fn as_string(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut format = PrintfFormat { width: u64::try_from(width).unwrap_or(0), ..PrintfFormat::default() };
     match node.str("fill").unwrap_or("") {
         "" | "#" => {}
-        // numbers without a sign have none in front of them either
+        // Unsigned numbers get no sign character.
         " " | "+" if !dtype.is_signed() => {}
         " " => format.plus = Some(b' '),
         "+" => format.plus = Some(b'+'),
@@ -63,7 +63,7 @@ pub fn as_string(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     output(cx, text)
 }
 
-/// `true` or `false`.
+/// Text `true` or `false`.
 fn truth(cx: &mut LowerCtx, x: InstId) -> Text {
     let dims = cx.b.dims(x).to_vec();
     let words = [&b"true"[..], b"false"].map(|word| {
@@ -77,10 +77,10 @@ fn truth(cx: &mut LowerCtx, x: InstId) -> Text {
     Text { words: parts, length, most: 5 }
 }
 
-/// The text of each integer of `x`.
+/// Decimal text of each integer of `x`.
 ///
 /// # Errors
-/// None on integers.
+/// None for integers.
 pub fn decimal(cx: &mut LowerCtx, x: InstId, format: PrintfFormat) -> Result<Text> {
     let dtype = cx.b.dtype(x);
     let digits = digit_count(dtype);
@@ -105,23 +105,23 @@ pub fn decimal(cx: &mut LowerCtx, x: InstId, format: PrintfFormat) -> Result<Tex
     Ok(Text { words: words.to_vec(), length, most })
 }
 
-/// The digits of the largest magnitude of a type.
+/// Number of digits of the largest magnitude of a type.
 fn digit_count(dtype: DType) -> u64 {
     let bits = if dtype.is_signed() { dtype.bits() - 1 } else { dtype.bits() };
-    // the most negative number has a magnitude of 2^bits
+    // The magnitude of the most negative number is 2^bits.
     let largest = if dtype.is_signed() { 1u128 << bits } else { (1u128 << bits) - 1 };
     u64::from(largest.ilog10()) + 1
 }
 
-/// The most that the texts of a type take.
+/// Size bounds of the texts of a type.
 struct Extent {
-    /// The digits of the largest magnitude.
+    /// Digits of the largest magnitude.
     digits: u64,
-    /// The bytes of the longest text.
+    /// Bytes of the longest text.
     most: u64,
 }
 
-/// The words of the text of a number of up to so many digits, and behind them its length.
+/// Words of the text of a number with these bounds, followed by its length.
 fn written<'s, 'b>(
     magnitude: ArrayExpr<'s, 'b>,
     negative: ArrayExpr<'s, 'b>,
@@ -139,9 +139,9 @@ fn written<'s, 'b>(
     }
     let own = count + has_sign;
     let length = own.max(format.width);
-    // the text ends where the words end: byte `i` from the right
+    // Bytes are placed from the right: the text ends where the words end.
     let room = most.div_ceil(8) * 8;
-    // how many bytes the digits with the zeros before them take
+    // Bytes of the digits, including padding zeros.
     let filled = if format.zeros { length - has_sign } else { count };
     let mut rest = magnitude;
     let mut words = vec![number(0); (room / 8) as usize];
@@ -174,12 +174,12 @@ fn written<'s, 'b>(
     out
 }
 
-/// The texts of known numbers as constants: what `StringFormat` shows of integers.
+/// String constant, such as the text of a known integer in `StringFormat`.
 pub fn constant(text: &str) -> StringConstant {
     StringConstant { dims: Vec::new(), all: vec![Bytes::copy_from_slice(text.as_bytes())] }
 }
 
-/// `StringFormat`: a template in which the next input, a scalar integer, stands for each placeholder.
+/// Lowers `StringFormat`: each placeholder of the template is replaced by the next input, a scalar integer.
 ///
 /// # Errors
 /// `UnsupportedCase` for other inputs.
@@ -206,7 +206,7 @@ pub fn string_format(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     output(cx, text)
 }
 
-/// `StringLength`: the bytes, or the code points of UTF-8, of each string.
+/// Lowers `StringLength`: the number of bytes or UTF-8 code points of each string.
 ///
 /// # Errors
 /// Those of [`text`].
@@ -218,7 +218,7 @@ pub fn string_length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut behind = cx.b.full_like(text.length, 0.0);
     for &word in &text.words {
         let inside = formulas(cx.b, &[word], |x| {
-            // bytes 10xxxxxx stand inside of a code point
+            // Bytes 10xxxxxx continue a code point.
             let marks = x[0].and(x[0].shift_left(1).not()).and(x[0].integer(0x8080_8080_8080_8080));
             Ok(vec![marks.apply(ScalarOp::Popcnt)])
         })?;
@@ -229,10 +229,10 @@ pub fn string_length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(points)
 }
 
-/// `StringLower` and `StringUpper`: ASCII letters from `first` on in the other case.
+/// Lowers `StringLower` and `StringUpper`: changes the case of the ASCII letters from `first` on.
 ///
 /// # Errors
-/// Those of [`text`], and `UnsupportedCase` for letters of Unicode.
+/// Those of [`text`], and `UnsupportedCase` for Unicode letters.
 pub fn change_case(cx: &mut LowerCtx, first: u8) -> Result<Vec<Value>> {
     let text = text(cx, 0)?;
     if !cx.node.str("encoding").unwrap_or("").is_empty() {
@@ -251,7 +251,7 @@ pub fn change_case(cx: &mut LowerCtx, first: u8) -> Result<Vec<Value>> {
     output(cx, Text { words, ..text })
 }
 
-/// Whether the strings of two inputs are the same, or differ; scalars stand beside every string of the other.
+/// Lowers comparison of strings for (in)equality; scalars are broadcast.
 ///
 /// # Errors
 /// Those of [`text`].

@@ -1,4 +1,4 @@
-//! Byte strings of bounded length while a graph is lowered: arrays of numbers, as compiled code has no strings.
+//! Byte strings of bounded length, represented during lowering by arrays of numbers, as compiled code has no strings.
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::TfType;
 use crate::hlo::open::Dim;
@@ -10,37 +10,37 @@ use crate::tensor::{DType, Tensor, elements_of};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Strings that may be longer are refused: a hash of them takes code in proportion to their length.
+/// Largest length of a string; the code size of a hash is proportional to it.
 pub const MOST_BYTES: u64 = 1 << 10;
 
-/// Constants of more bytes in all stay strings, which nothing can be computed from: vocabularies, file names.
+/// Largest total size of a string constant for computations. Larger ones, such as vocabularies and file names, are opaque.
 const MOST_CONSTANT_BYTES: u64 = 1 << 20;
 
-/// Bytes of a word.
+/// Number of bytes of a word.
 const WORD: u64 = 8;
 
-/// A tensor of strings as arrays of numbers.
+/// A string tensor as arrays of numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Text {
-    /// Bytes `8 * i` to `8 * i + 7` of every string, the first in the lowest bits, `u64[dims]` each; zeros behind the end.
+    /// Bytes `8 * i` to `8 * i + 7` of every string, the first one in the lowest bits, `u64[dims]` each; zeros behind the end.
     pub words: Vec<InstId>,
-    /// Bytes of each string, `s32[dims]`.
+    /// Length of each string in bytes, `s32[dims]`.
     pub length: InstId,
-    /// The length that no string exceeds.
+    /// Upper bound of the length in bytes.
     pub most: u64,
 }
 
-/// A tensor of strings that the file holds.
+/// A constant string tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StringConstant {
-    /// The sizes of the tensor.
+    /// Sizes of the tensor.
     pub dims: Vec<u64>,
-    /// The elements, row-major.
+    /// Elements, row-major.
     pub all: Vec<Bytes>,
 }
 
 impl StringConstant {
-    /// The value of a constant of these sizes and elements; one that nothing can be computed from where it is too large.
+    /// Value of a string constant; an opaque value if it is too large for computations.
     pub fn value(dims: &[u64], all: &[Bytes]) -> Value {
         let longest = all.iter().map(|s| s.len() as u64).max().unwrap_or(0);
         if longest > MOST_BYTES || longest * all.len() as u64 > MOST_CONSTANT_BYTES {
@@ -49,12 +49,12 @@ impl StringConstant {
         Value::Strings(Arc::new(StringConstant { dims: dims.to_vec(), all: all.to_vec() }))
     }
 
-    /// The length of the longest element.
+    /// Length of the longest element in bytes.
     pub fn most(&self) -> u64 {
         self.all.iter().map(|s| s.len() as u64).max().unwrap_or(0)
     }
 
-    /// The constant as arrays of the open computation.
+    /// The constant as arrays of the current computation.
     pub fn text(&self, b: &mut Builder) -> Text {
         let most = self.most();
         let word = |s: &Bytes, i: u64| {
@@ -75,12 +75,12 @@ impl StringConstant {
 }
 
 impl Text {
-    /// The number of words of strings of up to `most` bytes.
+    /// Number of words of strings of up to `most` bytes.
     pub fn word_count(most: u64) -> usize {
         most.div_ceil(WORD) as usize
     }
 
-    /// Pads the strings with zero words so that each has space for `most` bytes.
+    /// Pads the strings with zero words, to room for `most` bytes each.
     pub fn with_room(mut self, b: &mut Builder, most: u64) -> Text {
         while self.words.len() < Text::word_count(most) {
             let dims = b.dims(self.length).to_vec();
@@ -89,22 +89,22 @@ impl Text {
         Text { most: self.most.max(most), ..self }
     }
 
-    /// The arrays: the words and the length.
+    /// Arrays of the representation: the words, then the length.
     pub fn parts(&self) -> Vec<InstId> {
         self.words.iter().copied().chain([self.length]).collect()
     }
 
-    /// Strings of these arrays, in the order of [`Text::parts`].
+    /// Strings from these arrays, in the order of [`Text::parts`].
     pub fn of_parts(mut parts: Vec<InstId>, most: u64) -> Option<Text> {
         let length = parts.pop()?;
         Some(Text { words: parts, length, most })
     }
 }
 
-/// The string tensor that input `i` is.
+/// String tensor in input `i`.
 ///
 /// # Errors
-/// `Code::UnsupportedType` where it is no string tensor or one whose contents are not known to lowering.
+/// `Code::UnsupportedType` if the input is not a string tensor, or its contents are unknown during lowering.
 pub fn text(cx: &mut LowerCtx, i: usize) -> Result<Text> {
     match cx.args.get(i) {
         Some(Value::Text(text)) => Ok(text.clone()),
@@ -119,7 +119,7 @@ pub fn text(cx: &mut LowerCtx, i: usize) -> Result<Text> {
     }
 }
 
-/// The strings as the output of a node.
+/// Strings as the single output of a node.
 ///
 /// # Errors
 /// `Code::UnsupportedCase` for strings that may be too long.
@@ -131,12 +131,12 @@ pub fn output(cx: &LowerCtx, text: Text) -> Result<Vec<Value>> {
     Ok(vec![Value::Text(text)])
 }
 
-/// Whether a value is a string tensor that lowering has the contents of.
+/// Whether a value is a string tensor whose contents are known during lowering, as constants or arrays.
 pub fn is_text(value: &Value) -> bool {
     matches!(value, Value::Text(_) | Value::Strings(_))
 }
 
-/// The sizes of a string tensor that lowering has the contents of; `None` for other values.
+/// Sizes of a string tensor with known contents; `None` for other values.
 pub fn dims(b: &Builder, value: &Value) -> Option<Vec<Dim>> {
     match value {
         Value::Text(text) => Some(b.dims(text.length).to_vec()),
@@ -145,7 +145,7 @@ pub fn dims(b: &Builder, value: &Value) -> Option<Vec<Dim>> {
     }
 }
 
-/// An op that moves elements, on strings: on each array that they consist of.
+/// Lowers an op that only moves elements for string inputs, by applying it to each array of their representation.
 ///
 /// # Errors
 /// Those of the op.
@@ -154,7 +154,7 @@ pub fn move_strings(row: &OpRow, cx: &mut LowerCtx) -> Result<Vec<Value>> {
     for i in 0..cx.args.len() {
         texts.push(if is_text(&cx.args[i]) { Some(text(cx, i)?) } else { None });
     }
-    // one word at least, whose type is not that of lengths
+    // At least one word, as lengths have another element type.
     let most = texts.iter().flatten().map(|t| t.most).max().unwrap_or(0).max(1);
     let mut parts = Vec::with_capacity(texts.len());
     for text in texts {
@@ -176,7 +176,7 @@ pub fn move_strings(row: &OpRow, cx: &mut LowerCtx) -> Result<Vec<Value>> {
             output.push(id);
         }
     }
-    // what is no string is of one type for words and lengths
+    // Outputs that are not strings have the same type for words and lengths.
     let value = |parts: Vec<InstId>| {
         let (first, last) = (*parts.first()?, *parts.last()?);
         let is_string = cx.b.dtype(first) != cx.b.dtype(last);
@@ -186,27 +186,27 @@ pub fn move_strings(row: &OpRow, cx: &mut LowerCtx) -> Result<Vec<Value>> {
     values.ok_or_else(|| Error::internal("lower", "an output without parts"))
 }
 
-/// The bytes of strings as operands of formulas.
+/// Strings as operands of formulas.
 pub struct TextExpr<'s, 'b> {
-    /// The words, at least one.
+    /// Words, at least one.
     pub words: Vec<ArrayExpr<'s, 'b>>,
-    /// The length of each string, `u64`.
+    /// Length of each string, `u64`.
     pub length: ArrayExpr<'s, 'b>,
-    /// The length that no string exceeds.
+    /// Upper bound of the length in bytes.
     pub most: u64,
-    /// The length that all strings have, where it is known.
+    /// Length of all strings, if they share one that is known.
     pub fixed: Option<u64>,
 }
 
 impl<'s, 'b> TextExpr<'s, 'b> {
-    /// The eight bytes of each string from byte `position` on.
+    /// Eight bytes of each string from byte `position` on.
     pub fn word(&self, position: u64) -> ArrayExpr<'s, 'b> {
         let (i, bits) = ((position / WORD) as usize, position % WORD * 8);
         let word = |i: usize| self.words.get(i).copied().unwrap_or(self.length.integer(0));
         if bits == 0 { word(i) } else { word(i).shift_right(bits).or(word(i + 1).shift_left(64 - bits)) }
     }
 
-    /// The eight bytes of each string from byte `position` on, which may differ between strings.
+    /// Eight bytes of each string from a position that may differ between strings.
     pub fn word_at(&self, position: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         let (i, bits) = (position.shift_right(3), position.and(position.integer(7)).shift_left(3));
         let zero = self.length.integer(0);
@@ -215,11 +215,11 @@ impl<'s, 'b> TextExpr<'s, 'b> {
             low = word.when(i.equals(k as u64), low);
             high = word.when((i + 1).equals(k as u64), high);
         }
-        // the shift is in two parts, as one by 64 bits is none
+        // The shift is split in two, as a shift by 64 bits would have no effect.
         low.shift_right(bits).or(high.shift_left(1).shift_left(bits.integer(63) - bits))
     }
 
-    /// The eight bytes of each string from `back` bytes before its end on; anything for shorter strings.
+    /// Eight bytes of each string starting `back` bytes before its end; arbitrary for shorter strings.
     pub fn word_before_end(&self, back: u64) -> ArrayExpr<'s, 'b> {
         match self.fixed {
             Some(length) => self.word(length.saturating_sub(back)),
@@ -228,7 +228,7 @@ impl<'s, 'b> TextExpr<'s, 'b> {
     }
 }
 
-/// `u64[dims]` of each array that `f` makes of strings.
+/// Evaluates formulas over strings: `u64[dims]` for each array that `f` returns.
 ///
 /// # Errors
 /// Those of `f`.
@@ -255,7 +255,7 @@ pub fn text_formulas<'b>(
     })
 }
 
-/// The length of all strings, where it is one number that is known.
+/// Length of all strings, if they share one that is known.
 fn fixed_length(b: &Builder, text: &Text) -> Option<u64> {
     let dims = b.dims(text.length);
     if dims.iter().any(|d| d.varies()) || elements_of(&known(dims)) > 1 << 16 {
@@ -266,10 +266,10 @@ fn fixed_length(b: &Builder, text: &Text) -> Option<u64> {
     lengths.iter().all(|&l| l == first).then_some(first).and_then(|l| u64::try_from(l).ok())
 }
 
-/// The strings of `parts` one behind the other, with `separator` between them; scalars stand beside every string of the others.
+/// Concatenation of the strings of `parts`, separated by `separator`; scalars are broadcast.
 ///
 /// # Errors
-/// `ShapeMismatch` for tensors of unlike sizes.
+/// `ShapeMismatch` for tensors of different sizes.
 pub fn joined(cx: &mut LowerCtx, parts: Vec<Text>, separator: &[u8]) -> Result<Text> {
     let mut dims: Vec<Dim> = Vec::new();
     for part in &parts {
@@ -300,7 +300,7 @@ pub fn joined(cx: &mut LowerCtx, parts: Vec<Text>, separator: &[u8]) -> Result<T
     }
 }
 
-/// The strings of a scalar in every place of a tensor; other tensors as they are.
+/// Strings broadcast from a scalar to a tensor; other tensors unchanged.
 fn broadcast(b: &mut Builder, text: &Text, dims: &[Dim]) -> Text {
     if b.dims(text.length) == dims {
         return text.clone();
@@ -309,7 +309,7 @@ fn broadcast(b: &mut Builder, text: &Text, dims: &[Dim]) -> Text {
     Text { words, length: b.broadcast_to(text.length, dims), most: text.most }
 }
 
-/// `y` behind `x`.
+/// Appends the strings `y` to the strings `x`.
 fn append(cx: &mut LowerCtx, x: &Text, y: &Text, dims: &[Dim]) -> Result<Text> {
     let most = x.most + y.most;
     if most > MOST_BYTES {
@@ -321,7 +321,7 @@ fn append(cx: &mut LowerCtx, x: &Text, y: &Text, dims: &[Dim]) -> Result<Text> {
         let [x, y] = &texts[..] else { return Err(Error::internal("lower", "two strings")) };
         let zero = x.length.integer(0);
         let lead = x.words.len() as u64;
-        // y behind as many zeros as x has room
+        // `y`, preceded by as many zero words as `x` has.
         let words = std::iter::repeat_n(zero, x.words.len()).chain(y.words.iter().copied()).collect();
         let shifted = TextExpr { words, length: y.length, most, fixed: None };
         let word = |k: u64| {

@@ -1,7 +1,7 @@
-//! `training_ops.cc`: steps of optimizers, which change a variable and what they keep of it.
+//! `training_ops.cc`: optimizer steps, which update a variable and its slots (momentum and the like).
 //!
-//! `rules.rs` has the formulas. An op takes whole variables with a gradient of their sizes, or rows that indices name, with a
-//! gradient for each.
+//! `rules.rs` has the formulas. An op updates whole variables with a gradient of their sizes, or rows selected by indices with
+//! a gradient for each.
 mod rules;
 mod sparse;
 
@@ -51,36 +51,36 @@ pub const ROWS: &[&[OpRow]] = &[&[
     op("ResourceSparseApplyRMSProp", "var ms mom lr rho momentum epsilon grad indices ->", |cx| sparse(cx, rms_prop)).shape(nothing).writes(&[0, 1, 2]),
 ]];
 
-/// The operands of a rule by their names in TensorFlow: what variables hold, numbers, and the gradient.
+/// Operands of an update rule by their names in TensorFlow: variables, hyperparameters and the gradient.
 struct Terms<'n, 's, 'b> {
     node: &'n Node,
     names: &'n [&'static str],
     values: Vec<ArrayExpr<'s, 'b>>,
 }
 
-/// The new values of the variables in their order.
+/// Update rule: returns the new values of the variables, in order.
 type Rule = for<'n, 's, 'b> fn(&Terms<'n, 's, 'b>) -> Result<Vec<ArrayExpr<'s, 'b>>>;
 
 impl<'s, 'b> Terms<'_, 's, 'b> {
-    /// The operand called `name`.
+    /// Operand called `name`.
     fn get(&self, name: &str) -> Result<ArrayExpr<'s, 'b>> {
         self.find(name).ok_or_else(|| Error::internal("ops", format!("{} has no input `{name}`", self.node.op)))
     }
-    /// The operand called `name`, which not every op of the rule has.
+    /// Operand called `name`, for operands that only some ops of a rule have.
     fn find(&self, name: &str) -> Option<ArrayExpr<'s, 'b>> {
         self.names.iter().position(|n| *n == name).and_then(|i| self.values.get(i)).copied()
     }
-    /// The gradient.
+    /// Gradient operand.
     fn gradient(&self) -> Result<ArrayExpr<'s, 'b>> {
         self.find("delta").map_or_else(|| self.get("grad"), Ok)
     }
-    /// A boolean attribute.
+    /// Value of a boolean attribute.
     fn flag(&self, name: &str, default: bool) -> bool {
         self.node.bool(name).unwrap_or(default)
     }
 }
 
-/// Applies a rule to whole variables.
+/// Lowers an optimizer step on whole variables.
 fn dense(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
     let (names, variables) = declared(cx)?;
     let values = operands(cx, &names, variables)?;
@@ -99,7 +99,7 @@ fn dense(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
     Ok(vec![])
 }
 
-/// The names of the node's inputs, and how many of them, at the beginning, are variables.
+/// Names of the node's inputs, and the number of leading ones that are variables.
 fn declared(cx: &LowerCtx) -> Result<(Vec<&'static str>, usize)> {
     let row = super::find(&cx.node.op).ok_or_else(|| Error::internal("ops", "an op without a row"))?;
     Ok((row.inputs(), row.writes.len()))

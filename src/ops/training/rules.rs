@@ -1,4 +1,4 @@
-//! The rules of optimizers. Source: `core/kernels/training_ops.cc`, which its CPU kernels follow.
+//! Update rules of optimizers. Source: the CPU kernels in `core/kernels/training_ops.cc`.
 use super::Terms;
 use crate::diag::Result;
 use crate::ops::math::expr::ArrayExpr;
@@ -9,7 +9,7 @@ pub(super) fn gradient_descent<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Values<'s, 'b> 
     Ok(vec![t.get("var")? - t.get("alpha")? * t.gradient()?])
 }
 
-/// A step with a penalty of `l1 |x| + l2 x^2 / 2`: `x` drawn towards 0 by `l1 * rate` and divided.
+/// Proximal step with the penalty `l1 |x| + l2 x^2 / 2`: `x` is moved towards 0 by `l1 * rate`, and divided.
 fn shrunk<'s, 'b>(t: &Terms<'_, 's, 'b>, x: ArrayExpr<'s, 'b>, rate: ArrayExpr<'s, 'b>) -> Result<ArrayExpr<'s, 'b>> {
     let (l1, l2) = (t.get("l1")?, t.get("l2")?);
     let drawn = x.sign() * (x.abs() - rate * l1).max(0.0);
@@ -40,7 +40,7 @@ pub(super) fn keras_momentum<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Values<'s, 'b> {
     Ok(vec![var + step, accum])
 }
 
-/// Also with the largest second moment so far (AMSGrad), where the op has it.
+/// Adam, and AMSGrad (with the largest second moment so far) if the op has that.
 pub(super) fn adam<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Values<'s, 'b> {
     let (grad, beta1, beta2) = (t.gradient()?, t.get("beta1")?, t.get("beta2")?);
     let (m, v) = (t.get("m")?, t.get("v")?);
@@ -69,7 +69,7 @@ pub(super) fn adadelta<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Values<'s, 'b> {
     Ok(vec![t.get("var")? - update * t.get("lr")?, accum, updates])
 }
 
-/// The second version adds an epsilon.
+/// Adagrad; the second version of the op adds an epsilon.
 pub(super) fn adagrad<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Values<'s, 'b> {
     let (grad, accum) = (t.gradient()?, t.get("accum")?);
     let accum = if t.flag("update_slots", true) { accum + grad.square() } else { accum };
@@ -92,13 +92,13 @@ pub(super) fn adagrad_da<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Values<'s, 'b> {
     let (grad, lr, l1, step) = (t.gradient()?, t.get("lr")?, t.get("l1")?, t.get("global_step")?);
     let sum = t.get("gradient_accumulator")? + grad;
     let squares = t.get("gradient_squared_accumulator")? + grad.square();
-    // with no l1 nothing is drawn towards 0
+    // Without l1, nothing is moved towards 0.
     let drawn = sum.sign() * (sum.abs() - l1.max(0.0) * step).max(0.0);
     let var = -lr * drawn / (t.get("l2")? * step * lr + squares.sqrt());
     Ok(vec![var, sum, squares])
 }
 
-/// Also with the first moment taken off the second (centred), where the op has it.
+/// RMSProp, and the centered variant (the first moment subtracted from the second) if the op has that.
 pub(super) fn rms_prop<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Values<'s, 'b> {
     let (grad, ms) = (t.gradient()?, t.get("ms")?);
     let rest = 1.0 - t.get("rho")?;
@@ -109,13 +109,13 @@ pub(super) fn rms_prop<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Values<'s, 'b> {
     Ok([t.get("var")? - mom].into_iter().chain(mg).chain([ms, mom]).collect())
 }
 
-/// Also with a penalty of the variable in the gradient, where the op has it.
+/// FTRL, with a penalty of the variable added to the gradient if the op has that.
 pub(super) fn ftrl<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Values<'s, 'b> {
     let (var, grad, lr, l1, l2) = (t.get("var")?, t.gradient()?, t.get("lr")?, t.get("l1")?, t.get("l2")?);
     let (old, power) = (t.get("accum")?, -t.get("lr_power")?);
     let pulled = t.find("l2_shrinkage").map_or(grad, |shrinkage| grad + shrinkage * var * 2.0);
     let accum = old + grad.square();
-    // TensorFlow has a second form of the same with everything multiplied by the rate
+    // TensorFlow's second form of the rule multiplies everything by the rate.
     let (rate, inverse) =
         if t.flag("multiply_linear_by_lr", false) { (lr, lr.number(1.0)) } else { (lr.number(1.0), 1.0 / lr) };
     let raised = |x: ArrayExpr<'s, 'b>| x.pow(x.number(0.0) + power);
@@ -127,7 +127,7 @@ pub(super) fn ftrl<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Values<'s, 'b> {
     Ok(vec![var.when(far, 0.0), accum, linear])
 }
 
-/// The first moment, and 1 where the gradient has its sign, else -1.
+/// First moment, and the agreement of its sign with the gradient's: 1 or -1, 0 if either is 0.
 fn agreement<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Result<(ArrayExpr<'s, 'b>, ArrayExpr<'s, 'b>)> {
     let (grad, beta) = (t.gradient()?, t.get("beta")?);
     let m = t.get("m")? * beta + grad * (1.0 - beta);

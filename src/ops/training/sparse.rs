@@ -1,4 +1,5 @@
-//! Rules applied to rows, one index after the other: where an index comes twice, the second step sees what the first one made.
+//! Optimizer steps on rows selected by indices, applied one after the other: a repeated index sees the result of the step
+//! before.
 use super::{Rule, Terms, declared, operands};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
@@ -7,7 +8,8 @@ use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// Applies a rule to the rows that `indices` names; those outside are left alone (TensorFlow's CPU kernels refuse them).
+/// Lowers an optimizer step on the rows that `indices` selects; indices out of range are ignored, where TensorFlow's CPU
+/// kernels report an error.
 pub(super) fn sparse(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
     let (names, variables) = declared(cx)?;
     let values = operands(cx, &names, variables)?;
@@ -65,14 +67,14 @@ pub(super) fn sparse(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
     Ok(vec![])
 }
 
-/// Whether an index is one of `rows` rows.
+/// Whether an index is within `rows` rows.
 fn inside(b: &mut Builder, index: InstId, rows: Dim) -> InstId {
     let (zero, end) = (b.full_like(index, 0.0), b.full_like(index, rows));
     let (low, high) = (b.compare(Direction::Ge, index, zero), b.compare(Direction::Lt, index, end));
     b.binary(ScalarOp::And, low, high)
 }
 
-/// Where row `at` of an array of this rank begins.
+/// Start indices of row `at` in an array of this rank.
 fn places(b: &mut Builder, at: InstId, rank: usize) -> Vec<InstId> {
     let zero = b.full_like(at, 0.0);
     (0..rank).map(|d| if d == 0 { at } else { zero }).collect()

@@ -1,4 +1,4 @@
-//! Sizes that vary up to a bound, as XLA's own ops say them.
+//! XLA's ops for bounded dynamic sizes.
 use crate::diag::Result;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
@@ -13,7 +13,7 @@ pub const ROWS: &[OpRow] = &[
     op("XlaSetBound", "input bound -> output", set_bound).constants(&[1]).shape(same).dtypes("s32, a scalar"),
 ];
 
-/// An array of which an axis has as many elements as a value says; as many as it had are the bound.
+/// Lowers `XlaSetDynamicDimensionSize`: the size of an axis becomes a run-time value, bounded by its old size.
 fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let axis = cx.axis(cx.constant_int(1)?, dims.len())?;
@@ -30,7 +30,7 @@ fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// Lowers `XlaSetBound`: the input, a size of at most the number of elements that the bound says. Calls with a larger one fail.
+/// Lowers `XlaSetBound`: the input as a size of at most the given bound. A call with a larger value fails.
 fn set_bound(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, bound) = (scalar(cx, 0)?, cx.constant_int(1)?);
     let most = Dim::size(bound).map_err(|_| cx.mismatch(format!("a bound of {bound}")))?;
@@ -43,7 +43,7 @@ fn set_bound(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(held)
 }
 
-/// Input `i`, one integer, as a scalar.
+/// Input `i`, a single s32, as a scalar.
 fn scalar(cx: &mut LowerCtx, i: usize) -> Result<InstId> {
     let (x, dims) = (cx.arg(i)?, cx.dims(i)?);
     if cx.b.dtype(x) != DType::S32 || dims.iter().any(|&n| n != 1) {

@@ -1,4 +1,4 @@
-//! HLO instructions whose axes are messages in attributes: products, convolutions, gathers; and random bits.
+//! HLO instructions whose dimension numbers are protobuf messages in attributes: dots, convolutions, gathers; and random bits.
 use crate::diag::Result;
 use crate::dims;
 use crate::graph::Attr;
@@ -22,13 +22,13 @@ pub const ROWS: &[OpRow] = &[
 
 const CONVOLUTION: &str = "lhs rhs window_strides padding lhs_dilation rhs_dilation feature_group_count -> output";
 
-/// The bytes of the attribute that has the axes.
+/// Bytes of the attribute with the dimension numbers.
 fn axes<'n>(cx: &'n LowerCtx) -> Result<&'n [u8]> {
     let bytes = if let Some(Attr::Str(bytes)) = cx.node.attr("dimension_numbers") { Some(&bytes[..]) } else { None };
     cx.required(bytes, "dimension_numbers")
 }
 
-/// Both sides in the type of the result.
+/// Both operands, converted to the type of the result.
 fn sides(cx: &mut LowerCtx) -> Result<[InstId; 2]> {
     let (x, y) = (cx.arg(0)?, cx.arg(1)?);
     let dtype = if cx.node.attr("preferred_element_type").is_some() {
@@ -76,10 +76,10 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-/// Bits from a state, and the state behind them.
+/// Lowers `XlaRngBitGenerator`: random bits from a state, and the advanced state.
 fn random_bits(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (algorithm, state, dims) = (cx.constant_int(0)?, cx.arg(1)?, sizes(cx, 2)?);
-    // A counter of Philox has one word or two.
+    // Philox accepts a counter of one or two words.
     let (algorithm, words): (&str, &[Dim]) = match algorithm {
         1 => ("rng_philox", &dims![2, 3]),
         2 => ("rng_three_fry", &dims![2]),

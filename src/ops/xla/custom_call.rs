@@ -1,4 +1,4 @@
-//! Calls of functions that the user writes: a `custom-call` of HLO, as TensorFlow's XLA makes it of these ops.
+//! Calls of user-defined C functions, as `custom-call` instructions of HLO.
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node, PartialShape, TfType};
 use crate::hlo::open::Foreign;
@@ -17,7 +17,7 @@ pub const ROWS: &[OpRow] = &[
 
 const LINKED: &str = "any; a function in C that users link";
 
-/// The types and shapes of the results, which attributes say: one of each, or a list of each.
+/// Types and shapes of the results, from attributes: a single one of each, or a list of each.
 fn results(node: &Node) -> (&[TfType], &[PartialShape]) {
     match (node.attr("dtype"), node.attr("shape")) {
         (Some(Attr::Type(dtype)), Some(Attr::Shape(shape))) => {
@@ -47,7 +47,7 @@ fn custom_call_v2(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     call(cx, "call_target_name", Some("API_VERSION_STATUS_RETURNING_UNIFIED"))
 }
 
-/// The call; attribute `target` has the name of the function.
+/// Lowers a custom call; attribute `target` names the function.
 fn call(cx: &mut LowerCtx, target: &str, api_version: Option<&str>) -> Result<Vec<Value>> {
     let text = |name: &str| match cx.node.attr(name) {
         Some(Attr::Str(bytes)) => Some(quoted(bytes)),

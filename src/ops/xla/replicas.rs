@@ -1,4 +1,4 @@
-//! The collectives of `xla_ops.cc`, and the number of a replica.
+//! Collective ops of `xla_ops.cc`, and `XlaReplicaId`.
 use crate::diag::Result;
 use crate::hlo::open::{Dim, Op, Shape};
 use crate::ops::collective::{Groups, computation, exchange, mean};
@@ -23,7 +23,7 @@ fn number(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![Fact::new(S32, Dims::known(&[]))])
 }
 
-/// Graphs have replicas alone and no partitions, so that both modes are one.
+/// Lowers `XlaAllReduce`. Graphs have replicas but no partitions, so that both modes are the same.
 fn all_reduce(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let groups = Groups::listed(cx, 1)?;
     let (x, comp) = (cx.arg(0)?, computation(cx, "reduce_op")?);
