@@ -1,25 +1,25 @@
-//! The payloads of instructions. Axes are `usize` and already valid in a verified module.
+//! Payloads of instructions. Axes are `usize`, and valid in a verified module.
 use super::size::{Signed, SizeRepr};
 use super::text::parse_shapes;
 use super::{CompId, Shape};
 use crate::diag::Result;
 
-/// One dimension of a window.
+/// Window parameters along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WindowDim<D: SizeRepr = u64> {
-    /// Window size.
+    /// Number of window elements.
     pub size: D,
-    /// Step between windows.
+    /// Step between two windows.
     pub stride: D,
-    /// Elements added before; negative crops.
+    /// Padding before the first element; negative padding crops.
     pub pad_low: D::Signed,
-    /// Elements added behind; negative crops.
+    /// Padding behind the last element; negative padding crops.
     pub pad_high: D::Signed,
     /// Base dilation: 1 + holes between elements of the operand.
     pub lhs_dilate: D,
     /// Window dilation: 1 + holes between elements of the window.
     pub rhs_dilate: D,
-    /// The window is applied backwards.
+    /// Whether the window is applied in reverse.
     pub reversal: bool,
 }
 
@@ -38,39 +38,39 @@ impl<D: SizeRepr> Default for WindowDim<D> {
     }
 }
 
-/// The size of `n` elements with dilation holes between them.
+/// Size of `n` elements with dilation holes between them; `None` on overflow.
 fn dilated_size<D: SizeRepr>(n: D, by: D) -> Option<D> {
     if by.is_one() {
         return Some(n);
     }
-    // one hole less than there are elements, and none where there is no element
+    // One hole less than there are elements, and none if there is no element.
     Some(n.checked_mul(by)?.saturating_sub(by.saturating_sub(D::from(1))))
 }
 
 impl<D: SizeRepr> WindowDim<D> {
-    /// Whether window number `i` is exactly element `i`.
+    /// Whether window `i` covers exactly element `i`.
     pub fn is_element(&self) -> bool {
         let (one, zero) = (D::from(1), D::Signed::from(0));
         [self.size, self.stride, self.lhs_dilate] == [one; 3] && [self.pad_low, self.pad_high] == [zero; 2]
     }
-    /// The number of windows over `n` elements, or `None` where a size overflows.
+    /// Number of windows over `n` elements; `None` on overflow.
     pub fn output_size(&self, n: D) -> Option<D> {
         let base = dilated_size(n, self.lhs_dilate)?.signed()?;
         let base = base.checked_add(self.pad_low)?.checked_add(self.pad_high)?;
         if self.stride == D::from(0) {
             return Some(D::from(0));
         }
-        // how many strides fit between the first window and the last, and the first itself
+        // Number of strides that fit between the first window and the last, plus the first itself.
         let room = base.checked_sub(self.span()?.signed()?)?.checked_add(self.stride.signed()?)?;
         D::not_negative(room).checked_div(self.stride)
     }
-    /// Number of neighboring elements that a window spans; `None` on overflow.
+    /// Number of neighboring elements that a window spans, dilation included; `None` on overflow.
     pub fn span(&self) -> Option<D> {
         dilated_size(self.size, self.rhs_dilate)
     }
 }
 
-/// The axes of a `dot`.
+/// Dimension numbers of a `dot`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DotDims {
     /// Batch axes of the left operand.
@@ -83,56 +83,57 @@ pub struct DotDims {
     pub rhs_contracting: Vec<usize>,
 }
 
-/// The axes and window of a `convolution`.
+/// Dimension numbers, window and group counts of a `convolution`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConvDims<D: SizeRepr = u64> {
-    /// One entry a spatial dimension.
+    /// Window along each spatial dimension.
     pub window: Vec<WindowDim<D>>,
-    /// Axis of the operand that is the batch.
+    /// Batch axis of the operand.
     pub input_batch: usize,
-    /// Axis of the operand that is the features.
+    /// Feature axis of the operand.
     pub input_feature: usize,
     /// Spatial axes of the operand.
     pub input_spatial: Vec<usize>,
-    /// Axis of the kernel that is contracted.
+    /// Contracted axis of the kernel.
     pub kernel_input_feature: usize,
-    /// Axis of the kernel that becomes the output's features.
+    /// Axis of the kernel that becomes the result's features.
     pub kernel_output_feature: usize,
     /// Spatial axes of the kernel.
     pub kernel_spatial: Vec<usize>,
-    /// Axis of the result that is the batch.
+    /// Batch axis of the result.
     pub output_batch: usize,
-    /// Axis of the result that is the features.
+    /// Feature axis of the result.
     pub output_feature: usize,
     /// Spatial axes of the result.
     pub output_spatial: Vec<usize>,
-    /// Groups of features.
+    /// Number of feature groups.
     pub feature_group_count: u64,
-    /// Groups of the batch.
+    /// Number of batch groups.
     pub batch_group_count: u64,
 }
 
-/// The batch and feature axes of a convolution's operand (or the corresponding two of its kernel or result), and its spatial axes.
+/// Batch, feature and spatial axes of a convolution's operand or result; for the kernel, the input feature and output feature
+/// axes come first.
 pub type ConvAxes = (usize, usize, Vec<usize>);
 
 impl ConvDims {
-    /// Whether groups of one channel with `made` outputs each stay adjacent in vectors: elements of the operand are loaded once and
-    /// repeated along the lanes.
+    /// Whether groups of one channel with `made` outputs each stay adjacent in vectors: elements of the operand are loaded once
+    /// and repeated along the lanes.
     pub fn repeats_along_lanes(made: u64) -> bool {
         matches!(made, 1 | 2 | 4)
     }
 }
 
 impl<D: SizeRepr> ConvDims<D> {
-    /// TensorFlow's NHWC layout for a window along any number of spatial axes: operand and result as (batch, spatial, feature), the
-    /// kernel as (spatial, input feature, output feature), one group.
+    /// Dimension numbers of TensorFlow's NHWC layout, for a window along any number of spatial axes: operand and result are
+    /// (batch, spatial, feature), the kernel is (spatial, input feature, output feature), in one group.
     pub fn channels_last(window: Vec<WindowDim<D>>) -> Self {
         let n = window.len();
         let image = || (0, n + 1, (1..=n).collect());
         Self { window, ..Self::of_axes(image(), (n, n + 1, (0..n).collect()), image()) }
     }
 
-    /// Axes without a window, in one group; `input`, `kernel` and `output` have batch or input feature, feature, and spatial axes.
+    /// Dimension numbers without a window, in one group, from the axes of operand, kernel and result.
     pub fn of_axes(input: ConvAxes, kernel: ConvAxes, output: ConvAxes) -> Self {
         let (input_batch, input_feature, input_spatial) = input;
         let (kernel_input_feature, kernel_output_feature, kernel_spatial) = kernel;
@@ -154,16 +155,16 @@ impl<D: SizeRepr> ConvDims<D> {
     }
 }
 
-/// The axes of a `gather`.
+/// Dimension numbers of a `gather`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GatherDims<D: SizeRepr = u64> {
-    /// Axes of the result that come from the slice.
+    /// Axes of the result that enumerate slice elements.
     pub offset_dims: Vec<usize>,
-    /// Axes of the operand whose slice size is 1 and which are dropped.
+    /// Axes of the operand whose slice size is 1 and that the result lacks.
     pub collapsed_slice_dims: Vec<usize>,
-    /// Operand axis of each index component.
+    /// Operand axis to which each index component applies.
     pub start_index_map: Vec<usize>,
-    /// Axis of the indices that holds the components; the rank where each index is a scalar.
+    /// Axis of the indices that holds the components; the rank of the indices if these are scalars.
     pub index_vector_dim: usize,
     /// Batch axes of the operand.
     pub operand_batching_dims: Vec<usize>,
@@ -190,16 +191,16 @@ impl<D: SizeRepr> Default for GatherDims<D> {
     }
 }
 
-/// The axes of a `scatter`.
+/// Dimension numbers of a `scatter`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ScatterDims {
-    /// Axes of the updates that are the window.
+    /// Axes of the updates that enumerate window elements.
     pub update_window_dims: Vec<usize>,
     /// Axes of the operand that the window lacks.
     pub inserted_window_dims: Vec<usize>,
-    /// Operand axis of each index component.
+    /// Operand axis to which each index component applies.
     pub scatter_dims_to_operand_dims: Vec<usize>,
-    /// Axis of the indices that holds the components.
+    /// Axis of the indices that holds the components; the rank of the indices if these are scalars.
     pub index_vector_dim: usize,
     /// Batch axes of the operand.
     pub input_batching_dims: Vec<usize>,
@@ -207,36 +208,36 @@ pub struct ScatterDims {
     pub scatter_indices_batching_dims: Vec<usize>,
     /// Whether the indices are known to be sorted.
     pub indices_are_sorted: bool,
-    /// Whether the indices are known to differ.
+    /// Whether the indices are known to be unique.
     pub unique_indices: bool,
 }
 
-/// One dimension of a `slice`.
+/// Slice parameters along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SliceDim<D: SizeRepr = u64> {
-    /// First element.
+    /// Index of the first element.
     pub start: D,
-    /// One past the last.
+    /// Index one past the last element.
     pub limit: D,
-    /// Step, at least 1.
+    /// Step between two elements, at least 1.
     pub stride: D,
 }
 
 impl<D: SizeRepr> SliceDim<D> {
-    /// Every element from `start` up to before `limit`.
+    /// Slice of every element in `start..limit`.
     pub fn new(start: impl Into<D>, limit: impl Into<D>) -> Self {
         SliceDim { start: start.into(), limit: limit.into(), stride: D::from(1) }
     }
 }
 
-/// One dimension of a `pad`.
+/// Padding parameters along one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PadDim<D: SizeRepr = u64> {
-    /// Elements added before; negative crops.
+    /// Padding before the first element; negative padding crops.
     pub low: D::Signed,
-    /// Elements added behind; negative crops.
+    /// Padding behind the last element; negative padding crops.
     pub high: D::Signed,
-    /// Elements added between neighbours.
+    /// Padding between two neighboring elements.
     pub interior: D,
 }
 
@@ -246,51 +247,51 @@ impl<D: SizeRepr> Default for PadDim<D> {
     }
 }
 
-/// The kind of an `fft`.
+/// Direction and element types of an `fft`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FftKind {
-    /// Complex to complex.
+    /// Complex to complex, forward.
     Fft,
     /// Complex to complex, inverse.
     Ifft,
-    /// Real to half complex.
+    /// Real to the nonredundant half of the complex spectrum.
     Rfft,
-    /// Half complex to real.
+    /// Nonredundant half of the complex spectrum to real.
     Irfft,
 }
 
-/// How `triangular-solve` reads its matrix.
+/// Form in which `triangular-solve` takes its matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transpose {
-    /// The matrix as it is.
+    /// Unchanged matrix.
     No,
-    /// Transposed.
+    /// Transposed matrix.
     Yes,
-    /// Transposed and conjugated.
+    /// Conjugate transpose of the matrix.
     Adjoint,
 }
 
 /// Kind of kernel that a fusion becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FusionKind {
-    /// One loop over the root.
+    /// Single loop over the root.
     Loop,
-    /// A reduction with its producers.
+    /// Reduction with its producers.
     Input,
-    /// A contraction with its consumers.
+    /// Contraction with its consumers.
     Output,
-    /// Anything else.
+    /// Any other kernel.
     Custom,
 }
 
-/// An opcode whose attributes are kept as text and only partly verified: collectives, asynchronous operations, custom calls.
+/// Opcode whose attributes are kept as text and only partly verified: collectives, asynchronous operations, custom calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Foreign {
-    /// XLA's opcode.
+    /// Opcode name in XLA.
     pub opcode: String,
     /// Attributes as written, `(name, text)`, in order.
     pub attrs: Vec<(String, String)>,
-    /// Computations that it calls, with the names of the attributes.
+    /// Called computations, with the names of the attributes that name them.
     pub calls: Vec<(String, CompId)>,
 }
 
@@ -304,11 +305,11 @@ impl Foreign {
         let (_, text) = self.attrs.iter().find(|a| a.0 == name)?;
         text.trim_matches(['{', '}', ' ']).parse().ok()
     }
-    /// Whether an attribute is `true`.
+    /// Whether a boolean attribute is `true`.
     pub fn is_set(&self, name: &str) -> bool {
         matches!(self.attr(name), Some("true" | "1"))
     }
-    /// Whether it is a custom call that states where an array should be placed, which means nothing on one device.
+    /// Whether the opcode is a custom call that states the placement of an array, which is meaningless on a single device.
     pub fn is_hint(&self) -> bool {
         const HINTS: &[&str] = &[
             "Sharding",

@@ -1,8 +1,8 @@
-//! Makes computations instruction by instruction, inferring shapes.
+//! Builder of computations, instruction by instruction, with shape inference.
 //!
-//! A call that does not fit (wrong shapes) does not fail on the spot: the builder remembers the first error, returns a
-//! placeholder, and [`Builder::take_error`] or [`Builder::finish`] reports it, so that lowerings read as formulas.
-//! `instructions` has a function for each instruction, `size_environment` has what is known and assumed of sizes.
+//! A call with invalid shapes does not fail immediately: the builder records the first error and returns a placeholder, and
+//! [`Builder::take_error`] or [`Builder::finish`] reports the error, so that lowerings read as formulas. `instructions` has a
+//! function for each instruction, `size_environment` the knowledge and assumptions about sizes.
 mod instructions;
 mod size_environment;
 
@@ -55,7 +55,7 @@ pub struct Builder<D: SizeRepr = u64> {
 }
 
 impl<D: SizeRepr> Builder<D> {
-    /// Creates a module whose entry computation is open.
+    /// Starts a module whose entry computation is under construction.
     pub fn new(name: &str) -> Self {
         let module = Module {
             name: name.to_string(),
@@ -82,7 +82,7 @@ impl<D: SizeRepr> Builder<D> {
         b.begin("main");
         b
     }
-    /// Opens a nested computation; ids of the outer one are of no use until [`Builder::end`].
+    /// Opens a nested computation; instruction ids of the outer one cannot be used until [`Builder::end`].
     pub fn begin(&mut self, name: &str) {
         self.claims.push(Vec::new());
         self.sizes_before.push(self.found.len());
@@ -96,7 +96,7 @@ impl<D: SizeRepr> Builder<D> {
             size_constants: Vec::new(),
         });
     }
-    /// Closes the innermost computation.
+    /// Closes the innermost computation with result `root`, and returns its id.
     pub fn end(&mut self, root: InstId) -> CompId {
         let place = OwningComputation::Open(self.open.len());
         let mut comp = self.open.pop().expect("begin and end come in pairs");
@@ -120,14 +120,14 @@ impl<D: SizeRepr> Builder<D> {
             self.found.truncate(found);
         }
     }
-    /// The depth of open computations, for unwinding to after an error.
+    /// Number of open computations, to which the builder can be unwound after an error.
     pub fn depth(&self) -> usize {
         self.open.len()
     }
-    /// Closes the entry and returns the module.
+    /// Closes the entry computation, and returns the module.
     ///
     /// # Errors
-    /// An internal one: the first that a call met.
+    /// The first error of a call, as an internal error.
     pub fn finish(mut self, root: InstId) -> Result<Module<D>> {
         if let Some(message) = self.error {
             return Err(Error::internal("hlo builder", message));
@@ -139,10 +139,10 @@ impl<D: SizeRepr> Builder<D> {
         self.module.entry = self.module.comps.push(comp);
         Ok(self.module)
     }
-    /// Makes the module one for `count` replicas.
+    /// Declares that the module runs on `count` replicas.
     ///
     /// # Errors
-    /// The number of replicas that it is already for, if that differs.
+    /// Its number of replicas, if that was declared as another one before.
     pub fn replicate(&mut self, count: u64) -> Result<(), u64> {
         match self.replicas {
             None => self.replicas = Some(count),
@@ -154,7 +154,7 @@ impl<D: SizeRepr> Builder<D> {
         }
         Ok(())
     }
-    /// A checkpoint of the module, to which it can be rolled back.
+    /// Checkpoint of the module, to which it can be rolled back.
     pub fn mark(&self) -> BuilderCheckpoint {
         let (insts, comps) = (self.current().insts.len(), self.module.comps.len());
         let (found, claims) = (self.found.len(), self.claims().len());
@@ -182,11 +182,11 @@ impl<D: SizeRepr> Builder<D> {
     pub fn take_error(&mut self) -> Option<String> {
         self.error.take()
     }
-    /// The innermost open computation.
+    /// Innermost open computation.
     pub fn current(&self) -> &Computation<D> {
         self.open.last().expect("a computation is open")
     }
-    /// The module so far: closed computations only.
+    /// Module so far, with the closed computations only.
     pub fn module(&self) -> &Module<D> {
         &self.module
     }
@@ -198,18 +198,18 @@ impl<D: SizeRepr> Builder<D> {
     pub fn dims(&self, id: InstId) -> &[D] {
         self.shape(id).as_array().map_or(&[], |a| &a.dims)
     }
-    /// The number of dimensions.
+    /// Number of dimensions of an array.
     pub fn rank(&self, id: InstId) -> usize {
         self.dims(id).len()
     }
-    /// The element type of an array.
+    /// Element type of an array.
     pub fn dtype(&self, id: InstId) -> DType {
         self.shape(id).as_array().map_or(DType::Pred, |a| a.dtype)
     }
     fn fail(&mut self, message: String) {
         self.error.get_or_insert(message);
     }
-    /// Adds an instruction of a given shape, unchecked.
+    /// Adds an instruction with a given shape, without checks.
     pub fn push(&mut self, op: Op<D>, operands: &[InstId], shape: Shape<D>) -> InstId {
         let metadata = self.metadata.clone();
         let comp = self.open.last_mut().expect("a computation is open");

@@ -9,7 +9,7 @@ use crate::tensor::{Bounds, DType};
 pub struct DataSize {
     /// The size, an integer scalar of a computation.
     pub count: InstId,
-    /// Computation in which `count` stands.
+    /// Computation that contains `count`.
     pub place: OwningComputation,
     /// Size that arrays are given while the function is lowered.
     pub assumed: Dim,
@@ -33,7 +33,7 @@ pub enum OwningComputation {
 /// Size that another shape requires a data-dependent size to equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
-    /// A known size.
+    /// Size known at compile time or computed from open sizes.
     Size(Dim),
     /// Another data-dependent size, by its number.
     Found(usize),
@@ -54,7 +54,7 @@ pub struct Claim {
     pub is_allowed: bool,
 }
 
-/// The kind of number that a run-time check ([`Claim`]) limits.
+/// Quantity that a run-time check ([`Claim`]) limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimQuantity {
     /// Elements along an axis.
@@ -65,7 +65,7 @@ pub enum ClaimQuantity {
     Check(RuntimeCheck),
 }
 
-/// A run-time check of `--checked`, by what is wrong where it fails.
+/// Run-time check of `--checked`, named after the error that it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuntimeCheck {
     /// An index is out of range.
@@ -82,7 +82,7 @@ pub enum RuntimeCheck {
     DivisionByZero,
     /// An integer is raised to a negative power.
     NegativePower,
-    /// A vector is no permutation.
+    /// A vector is not a permutation.
     Permutation,
     /// A label is out of range.
     Label,
@@ -92,7 +92,7 @@ pub enum RuntimeCheck {
     EmptyList,
     /// Parameters of a distribution are out of range.
     Parameters,
-    /// A key marks empty or deleted places of the table.
+    /// A key is a marker of empty or deleted buckets of the table.
     Key,
 }
 
@@ -120,12 +120,12 @@ impl RuntimeCheck {
 /// Selection of the run-time checks that are compiled in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RuntimeChecks {
-    /// None.
+    /// No checks.
     #[default]
     Off,
-    /// Every check.
+    /// All checks.
     On,
-    /// Checks that the compiler can't prove. Every size is fixed, so that what is proven for one call holds for all.
+    /// Checks that the compiler cannot prove. All sizes must be fixed, so that a proof for one call holds for all.
     Unproven,
 }
 

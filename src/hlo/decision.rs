@@ -1,4 +1,4 @@
-//! The sizes of arrays that a value is computed from.
+//! Analysis of the sizes of arrays from which a value is computed.
 use super::{Computation, InstId, Literal, Op, SizeRepr};
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ enum ElementSet {
     Some(Vec<u64>),
 }
 
-/// The sizes of arrays that `id` is computed from; `constants` are the constants that hold such sizes.
+/// Sizes of arrays from which `id` is computed; `constants` are the constants that hold such sizes.
 pub(super) fn sizes_read<D: SizeRepr>(
     comp: &Computation<D>,
     constants: &HashMap<InstId, Vec<D::Signed>>,
@@ -36,7 +36,7 @@ pub(super) fn sizes_read<D: SizeRepr>(
     sizes
 }
 
-/// The expressions of some elements of a constant.
+/// Values of some elements of a constant.
 fn values<D: SizeRepr>(comp: &Computation<D>, id: InstId, elements: &ElementSet) -> Vec<i64> {
     let Op::Constant(Literal::Array(tensor)) = &comp.insts[id].op else { return Vec::new() };
     match elements {
@@ -45,7 +45,7 @@ fn values<D: SizeRepr>(comp: &Computation<D>, id: InstId, elements: &ElementSet)
     }
 }
 
-/// The elements of operands that elements of an instruction depend on, or a superset.
+/// Elements of operands on which elements of an instruction depend, or a superset.
 fn operands<D: SizeRepr>(comp: &Computation<D>, id: InstId, elements: ElementSet) -> Vec<(InstId, ElementSet)> {
     let Some(inst) = comp.insts.get(id) else { return Vec::new() };
     let count = |id: InstId| comp.insts[id].shape.as_array().map_or(0, |a| a.elements().at_hand());

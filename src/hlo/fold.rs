@@ -1,4 +1,4 @@
-//! Computations of two scalars that are one of the folds that passes know.
+//! Recognition of computations of two scalars as one of the reductions that passes know.
 use super::{Computation, InstId, Op};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 

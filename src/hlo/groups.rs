@@ -1,30 +1,30 @@
-//! The devices that a collective joins: `replica_groups` and `source_target_pairs` as numbers of devices.
+//! Device groups of collectives: `replica_groups` and `source_target_pairs` as ranks.
 //!
-//! The numbers in a group are those of replicas, of partitions or of devices, as `channel_id` and `use_global_device_ids` say.
-//! Partition `p` of replica `r` is device `r · partitions + p`; here this is the device's rank.
+//! The numbers in a group identify replicas, partitions or devices, depending on `channel_id` and `use_global_device_ids`.
+//! Partition `p` of replica `r` is device `r · partitions + p`, called the device's rank here.
 use super::attrs::Foreign;
 use crate::diag::{Code, Error, Result};
 
 /// Upper limit of devices, as the tables of an object grow with them.
 const MOST_DEVICES: u64 = 1 << 12;
 
-/// Upper limit of numbers that `[groups,size]<=[n]` is expanded to, as a short text can state any.
+/// Upper limit of the numbers to which `[groups,size]<=[n]` is expanded, as a short text can state any number.
 const MOST_COUNTED: u64 = 1 << 20;
 
 /// Number of devices that run a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Devices {
-    /// Copies of the program that have data of their own.
+    /// Number of replicas: copies of the program with data of their own.
     pub replicas: u32,
-    /// Parts of each copy.
+    /// Number of partitions of each replica.
     pub partitions: u32,
 }
 
 impl Devices {
-    /// The devices of a module with so many replicas, each of so many partitions.
+    /// Devices of a module with this many replicas and partitions per replica.
     ///
     /// # Errors
-    /// `Code::SeveralDevices` for zero, and for more than the limit.
+    /// `Code::SeveralDevices` for zero, and above the limit.
     pub fn new([replicas, partitions]: [u64; 2]) -> Result<Devices> {
         let all = replicas.checked_mul(partitions).filter(|n| (1..=MOST_DEVICES).contains(n));
         match (all, u32::try_from(replicas), u32::try_from(partitions)) {
@@ -58,9 +58,9 @@ enum GroupMode {
     Replicas,
     /// Partitions; each replica has a group of its own.
     Partitions,
-    /// Replicas, with all their partitions.
+    /// Replicas, each with all of its partitions.
     Both,
-    /// Devices.
+    /// Devices, by rank.
     Devices,
 }
 
@@ -121,7 +121,7 @@ fn is_permute(f: &Foreign) -> bool {
 
 fn group_mode(f: &Foreign) -> Result<GroupMode, &'static str> {
     let has_channel = f.attr("channel_id").is_some_and(|c| c != "0");
-    // These have no word for it: with a channel they are of partitions.
+    // These opcodes have no such attribute: with a channel, the numbers are partitions.
     let asks = !is_permute(f) && !matches!(f.opcode.as_str(), "all-to-all" | "collective-broadcast");
     match (has_channel, f.attr("use_global_device_ids") == Some("true")) {
         (false, true) => Err("use_global_device_ids without a channel"),
@@ -223,7 +223,7 @@ fn numbers(text: &str) -> Option<Vec<i64>> {
     text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(|s| s.parse().ok()).collect()
 }
 
-/// `[groups,size]<=[dims]T(perm)`: all numbers from 0 on, as an array of these dims, transposed, and cut into groups.
+/// Parses `[groups,size]<=[dims]T(perm)`: numbers from 0 on as an array of sizes `dims`, transposed, and divided into groups.
 fn iota(text: &str) -> Option<Vec<Vec<i64>>> {
     let (shape, from) = text.split_once("<=")?;
     let [groups, size] = numbers(shape.trim().strip_prefix('[')?.strip_suffix(']')?)?[..] else { return None };

@@ -1,4 +1,4 @@
-//! Result shapes from operand shapes, for ops whose shape need not be written.
+//! Shape inference: result shapes from operand shapes, for ops whose shape need not be written.
 use super::attrs::*;
 use super::size::{Signed, SizeRepr};
 use super::{ArrayShape, CompId, Computation, Module, Op, Shape};
@@ -371,7 +371,7 @@ fn convolution<D: SizeRepr>(x: &ArrayShape<D>, k: &ArrayShape<D>, d: &ConvDims<D
     Ok(Shape::array(x.dtype, dims))
 }
 
-/// One more than half of a number.
+/// Half of a number, rounded down, plus one.
 fn above_half<D: SizeRepr>(n: D) -> D {
     let half = n.checked_div(D::from(2)).unwrap_or(n);
     half.checked_add(D::from(1)).unwrap_or(half)
@@ -392,7 +392,7 @@ fn fft<D: SizeRepr>(x: &ArrayShape<D>, kind: FftKind, length: &[D]) -> Inferred<
     let reals = length[length.len() - 1];
     let mut want = length.to_vec();
     if kind == FftKind::Irfft {
-        // XLA takes one number of no reals as well.
+        // For zero reals, XLA also accepts one complex number.
         want[last - lead] = if dims[last] == D::from(0) { complex_of(reals) } else { above_half(reals) };
     }
     if dims[lead..] != want {

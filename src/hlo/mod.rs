@@ -1,8 +1,8 @@
-//! The noun `hlo`: XLA's high-level operations.
+//! HLO, XLA's high-level operations.
 //!
-//! A [`Module`] is a list of [`Computation`]s, one of them the entry; a computation is an arena of [`Inst`]ructions, each an
-//! [`Op`] with operands and a result [`Shape`]. Operands need not stand before their users in the arena: walk
-//! [`Computation::post_order`]. Values are immutable; a pass makes new instructions and redirects users.
+//! A [`Module`] is a list of [`Computation`]s, one of them the entry. A computation is an arena of [`Inst`]ructions, each an
+//! [`Op`] with operands and a result [`Shape`]. Operands need not precede their users in the arena: iterate over
+//! [`Computation::post_order`]. Values are immutable; a pass adds new instructions and redirects users.
 pub mod valid_sizes;
 mod size_substitution;
 pub mod attrs;
@@ -42,33 +42,33 @@ use crate::util::id_vec::IdVec;
 use std::sync::Arc;
 
 crate::ids! {
-    /// An instruction of one computation.
+    /// Id of an instruction in its computation.
     pub struct InstId;
-    /// A computation of one module.
+    /// Id of a computation in its module.
     pub struct CompId;
 }
 
 /// The TensorFlow node that an instruction came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
-    /// TensorFlow's op.
+    /// Name of the TensorFlow op.
     pub op_type: String,
-    /// The node's name.
+    /// Name of the TensorFlow node.
     pub op_name: String,
 }
 
-/// One instruction.
+/// Instruction of a computation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inst<D: SizeRepr = u64> {
     /// The name, unique in the computation once printed.
     pub name: String,
-    /// The operation.
+    /// Operation, with its attributes.
     pub op: Op<D>,
     /// The operands, in the order of the opcode.
     pub operands: Vec<InstId>,
-    /// The shape of the result.
+    /// Shape of the result.
     pub shape: Shape<D>,
-    /// The TensorFlow node that the instruction came from; those of one node share it.
+    /// TensorFlow node that the instruction came from; instructions of one node share the metadata.
     pub metadata: Arc<Metadata>,
     /// Opaque attributes as text: sharding, backend_config, control-predecessors, operand_precision …
     pub extra: Vec<(String, String)>,
@@ -76,22 +76,22 @@ pub struct Inst<D: SizeRepr = u64> {
 
 /// The users of each instruction of a computation.
 pub type Users = IdLists<InstId, InstId>;
-/// The uses of each instruction of a computation: a user, and which of its operands the instruction is.
+/// Uses of each instruction of a computation: the user, and the index of the operand.
 pub type OperandUses = IdLists<InstId, (InstId, usize)>;
 
-/// A computation: a function of values.
+/// Function of values, a list of instructions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Computation<D: SizeRepr = u64> {
     /// The name, unique in the module.
     pub name: String,
     /// All instructions, dead ones included.
     pub insts: IdVec<InstId, Inst<D>>,
-    /// The parameters by number.
+    /// Parameters in order.
     pub params: Vec<InstId>,
-    /// The result.
+    /// Instruction that computes the result.
     pub root: InstId,
-    /// Data-dependent sizes that its values determine: integer scalars, with their numbers among those of the module. Only for a function
-    /// that is an instance of one with varying sizes.
+    /// Data-dependent sizes that values of the computation determine: integer scalars, with the numbers of the sizes in the
+    /// module. Only used in a function that is lowered for some values of varying sizes.
     pub sizes: Vec<(usize, InstId)>,
     /// Constants whose elements vary with sizes, with the expressions of the elements; empty in a computation for fixed sizes.
     pub size_constants: Vec<(InstId, Vec<D::Signed>)>,
@@ -110,15 +110,16 @@ pub struct Computation<D: SizeRepr = u64> {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module<D: SizeRepr = u64> {
-    /// The name of the module.
+    /// Name of the module.
     pub name: String,
-    /// All computations.
+    /// Computations of the module.
     pub comps: IdVec<CompId, Computation<D>>,
-    /// The computation that is run.
+    /// Computation that is run.
     pub entry: CompId,
     /// Opaque attributes of the header, as text.
     pub extra: Vec<(String, String)>,
-    /// Whether the elements of its weights ([`Module::is_weight`]) may be replaced after compilation: then no step looks at them.
+    /// Whether the elements of its weights ([`Module::is_weight`]) may be replaced after compilation, so that no pass may read
+    /// them.
     pub replaceable: bool,
 }
 
@@ -138,10 +139,10 @@ impl<D: SizeRepr> Module<D> {
             text.and_then(|(_, v)| v.trim().parse().ok()).unwrap_or(1)
         })
     }
-    /// Refuses modules that need several devices, for callers that have one.
+    /// Rejects modules that need several devices, for callers that have one.
     ///
-    /// Device groups are ignored: if the header has one replica and one partition, XLA runs the device alone too, whatever other devices
-    /// a collective names.
+    /// Device groups are ignored: if the header has one replica and one partition, XLA runs the module on a single device as
+    /// well, whatever other devices a collective names.
     ///
     /// # Errors
     /// `Code::SeveralDevices`.
@@ -167,7 +168,7 @@ impl<D: SizeRepr> Module<D> {
         };
         let (mut seen, mut out) = (vec![false; self.comps.len()], Vec::new());
         seen[self.entry.0 as usize] = true;
-        // A stack of its own: a text may hold a chain of calls of any length.
+        // An explicit stack, as a text may contain a chain of calls of any length.
         let mut stack = vec![(self.entry, callees(self.entry))];
         while let Some((id, rest)) = stack.last_mut() {
             match rest.pop() {
@@ -184,7 +185,7 @@ impl<D: SizeRepr> Module<D> {
 }
 
 impl<D: SizeRepr> Computation<D> {
-    /// Whether it has the same instructions as another one, none of them foreign.
+    /// Whether two computations have the same instructions, none of them foreign.
     pub fn same(&self, other: &Computation<D>) -> bool {
         self.params == other.params
             && self.root == other.root

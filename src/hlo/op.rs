@@ -1,4 +1,4 @@
-//! The opcodes, one variant each; the pointwise ones are one variant over [`ScalarOp`].
+//! HLO opcodes, one variant each; the pointwise ones are one variant over [`ScalarOp`].
 use super::CompId;
 use super::attrs::*;
 use super::schema::{Attrs, Field};
@@ -6,12 +6,12 @@ use super::size::SizeRepr;
 use crate::scalar::{CompareKind, ScalarOp};
 use crate::tensor::Tensor;
 
-/// A constant value: an array or a tuple of such.
+/// Constant value: an array, a tuple or a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Literal {
     /// An array.
     Array(Tensor),
-    /// Several values.
+    /// Tuple of values.
     Tuple(Vec<Literal>),
     /// A token.
     Token,
@@ -28,21 +28,21 @@ impl Literal {
     }
 }
 
-/// How many operands an opcode takes.
+/// Number of operands of an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
     /// Exactly this many operands.
     Exactly(usize),
     /// At least this many operands.
     AtLeast(usize),
-    /// Arrays and as many initial values.
+    /// A number of arrays, and as many initial values.
     Pairs,
-    /// Arrays, one array of indices, and as many updates.
+    /// A number of arrays, one array of indices, and as many updates as arrays.
     ScatterGroups,
 }
 
 impl Arity {
-    /// Whether `count` operands are as many as it takes.
+    /// Whether the opcode can have `count` operands.
     pub fn allows(self, count: usize) -> bool {
         match self {
             Arity::Exactly(n) => count == n,
@@ -53,29 +53,29 @@ impl Arity {
     }
 }
 
-/// Dependence of an op's result elements on its operands' elements. Fusion is based on it, as are analyses without a better rule.
+/// Dependence of result elements on operand elements. Fusion is based on it, as are analyses without a better rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementMapping {
-    /// Each is computed from the elements of all operands at the same index; an operand may also be a scalar.
+    /// Each element is computed from the elements of all operands at the same index; an operand may also be a scalar.
     Pointwise,
-    /// The operand's elements in the same row-major order.
+    /// Elements are the operand's, in the same row-major order.
     SameOrder,
-    /// Each is an element of the operand, or a constant, as determined by the index and the attributes.
+    /// Each element is one of the operand, or a constant, as determined by the index and the attributes.
     Rearranged,
-    /// Each is an element of one of the operands, as determined by the index, the attributes and index operands.
+    /// Each element is one of any operand, as determined by the index, the attributes and index operands.
     Selected,
-    /// Each depends on many elements.
+    /// Each element depends on many elements of the operands.
     Folded,
     /// Anything else: tuples, tokens, calls, constants, random numbers.
     Opaque,
 }
 
-/// Makes [`Op`] of a table, a row per opcode: the variant with its payload, XLA's name, the arity, how elements follow from those of the
-/// operands, and attributes that are only carried.
+/// Defines [`Op`] from a table with a row per opcode: the variant with its payload, XLA's name, the arity, the element mapping,
+/// and attributes that are kept as text.
 ///
-/// A field that is one attribute in text and messages has the name of the attribute behind its type. A prefix says when it is written:
-/// `!name` always, `?name` unless it is false, `+name` where it is missing it is true. A field of several attributes has none; its type
-/// reads and writes them ([`Field`]).
+/// A field that is a single attribute in text and messages has the name of the attribute behind its type. A prefix tells when
+/// the attribute is written: `!name` always, `?name` unless it is false, `+name` for a flag whose default is true. A field of
+/// several attributes has no name; its type reads and writes them ([`Field`]).
 macro_rules! hlo_ops {
     ($($(#[$doc:meta])* $variant:ident $(($bind:ident: $payload:ty $(= $own:literal)?))? $({ $($(#[$fdoc:meta])* $field:ident: $fty:ty $(= $fown:literal)?),* $(,)? })?,
         $name:literal, $arity:expr, $elements:expr, [$($more:literal),* $(,)?];)*) => {
@@ -89,7 +89,7 @@ macro_rules! hlo_ops {
             Foreign(Box<Foreign>),
         }
         impl<D: SizeRepr> Op<D> {
-            /// XLA's opcode.
+            /// Opcode name in XLA.
             pub fn name(&self) -> &str {
                 match self {
                     $(Op::$variant { .. } => $name,)*
@@ -283,7 +283,7 @@ hlo_ops! {
 }
 
 impl<D: SizeRepr> Op<D> {
-    /// The computations that the op calls, in the order of its fields.
+    /// Computations that the op calls, in the order of its fields.
     pub fn called_computations(&self) -> Vec<CompId> {
         match self {
             Op::Scatter { comp, .. }
@@ -300,7 +300,7 @@ impl<D: SizeRepr> Op<D> {
             _ => vec![],
         }
     }
-    /// The computations that it calls, to be changed.
+    /// Mutable references to the computations that the op calls.
     pub fn called_mut(&mut self) -> Vec<&mut CompId> {
         match self {
             Op::Scatter { comp, .. }
@@ -317,7 +317,7 @@ impl<D: SizeRepr> Op<D> {
             _ => vec![],
         }
     }
-    /// The scalar op if this is pointwise.
+    /// Scalar op, for a pointwise op.
     pub fn scalar(&self) -> Option<ScalarOp> {
         match self {
             Op::Elementwise(op) => Some(*op),

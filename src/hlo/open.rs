@@ -1,4 +1,4 @@
-//! The nouns of this module with sizes that may vary from call to call: what lowering makes.
+//! Types of this module with symbolic sizes that may vary between calls, as lowering produces them.
 use super::{attrs, builder};
 pub use crate::symbolic::Dim;
 
@@ -8,29 +8,29 @@ pub use super::{
 };
 pub use attrs::{DotDims, FftKind, Foreign, ScatterDims, Transpose};
 
-/// A module under construction.
+/// Builder of a module with symbolic sizes.
 pub type Builder = builder::Builder<Dim>;
-/// A number that every element of a constant is.
+/// Fill value of a constant, which may be computed from symbolic sizes.
 pub type Number = builder::Number<Dim>;
-/// A program.
+/// Module with symbolic sizes.
 pub type Module = super::Module<Dim>;
-/// A function of values.
+/// Computation with symbolic sizes.
 pub type Computation = super::Computation<Dim>;
-/// One instruction.
+/// Instruction with symbolic sizes.
 pub type Inst = super::Inst<Dim>;
-/// Operation of an instruction, with symbolic sizes.
+/// Operation with symbolic sizes.
 pub type Op = super::Op<Dim>;
-/// The shape of a value.
+/// Shape with symbolic sizes.
 pub type Shape = super::Shape<Dim>;
-/// An element type and sizes.
+/// Array shape with symbolic sizes.
 pub type ArrayShape = super::ArrayShape<Dim>;
-/// One dimension of a window.
+/// Window parameters with symbolic sizes.
 pub type WindowDim = attrs::WindowDim<Dim>;
-/// The axes and window of a convolution.
+/// Dimension numbers of a convolution, with symbolic window sizes.
 pub type ConvDims = attrs::ConvDims<Dim>;
-/// The axes of a gather.
+/// Dimension numbers of a gather, with symbolic slice sizes.
 pub type GatherDims = attrs::GatherDims<Dim>;
-/// One dimension of a slice.
+/// Slice parameters with symbolic sizes.
 pub type SliceDim = attrs::SliceDim<Dim>;
-/// One dimension of a pad.
+/// Padding parameters with symbolic sizes.
 pub type PadDim = attrs::PadDim<Dim>;

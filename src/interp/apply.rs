@@ -1,4 +1,4 @@
-//! Scalar computations: what they amount to, and their application to many elements at once.
+//! Scalar computations: recognition of simple ones, and their application to many elements at once.
 use super::machine::Machine;
 use super::operands::{invalid, one_or_tuple};
 use crate::diag::Result;
@@ -6,7 +6,7 @@ use crate::hlo::{CompId, Computation, InstId, Literal, Op};
 use crate::scalar::{ScalarOp, eval};
 use crate::tensor::{DType, Tensor};
 
-/// The number of the parameter that `id` is a copy of.
+/// Number of the parameter of which `id` is a copy.
 fn parameter(comp: &Computation, mut id: InstId) -> Option<usize> {
     for _ in 0..comp.insts.len() {
         let inst = comp.insts.get(id)?;
@@ -19,7 +19,7 @@ fn parameter(comp: &Computation, mut id: InstId) -> Option<usize> {
     None
 }
 
-/// The binary op that a computation applies to its two parameters, if it does nothing else.
+/// Binary op that a computation applies to its two parameters, if it does nothing else.
 pub(super) fn simple_op(comp: &Computation) -> Option<ScalarOp> {
     let root = comp.insts.get(comp.root)?;
     let Op::Elementwise(op) = root.op else { return None };
@@ -31,12 +31,12 @@ pub(super) fn simple_op(comp: &Computation) -> Option<ScalarOp> {
     }
 }
 
-/// The parameter that a computation returns.
+/// Number of the parameter that a computation returns.
 pub(super) fn returned_parameter(comp: &Computation) -> Option<usize> {
     parameter(comp, comp.root)
 }
 
-/// The computation applied to element `i` of all of `args`, for each `i`; `args` are vectors of `n` elements.
+/// Applies a computation to element `i` of all of `args`, for each `i`; `args` are vectors of `n` elements.
 pub(super) fn apply(m: &Machine, comp: CompId, args: &[Tensor], n: usize) -> Result<Vec<Tensor>> {
     if n == 0 {
         let shapes = m.comp(comp)?;
@@ -55,19 +55,19 @@ pub(super) fn apply(m: &Machine, comp: CompId, args: &[Tensor], n: usize) -> Res
     Ok(result.leaves().into_iter().map(widen).collect())
 }
 
-/// Elements as the parameters that take them: those of `scatter` and `sort` may be wider floats.
+/// Arguments converted to the types of the parameters: those of `scatter` and `sort` may be wider floats.
 fn as_taken(comp: &Computation, args: &[Tensor]) -> Vec<Tensor> {
     let types = comp.params.iter().map(|&p| comp[p].shape.as_array().map(|a| a.dtype));
     let types = types.chain(std::iter::repeat(None));
     args.iter().zip(types).map(|(x, t)| t.map_or_else(|| x.clone(), |t| as_float(x, t))).collect()
 }
 
-/// A float as one of another type; other elements as they are.
+/// Float array converted to another float type; other arrays unchanged.
 pub(super) fn as_float(x: &Tensor, dtype: DType) -> Tensor {
     if x.dtype != dtype && x.dtype.is_float() && dtype.is_float() { eval::convert(x, dtype) } else { x.clone() }
 }
 
-/// Runs a computation of pointwise instructions on vectors; `None` if another op is among them.
+/// Applies a computation of pointwise instructions to vectors; `None` if it contains any other op.
 fn lift(m: &Machine, id: CompId, args: &[Literal], depth: u32) -> Result<Option<Literal>> {
     let comp = m.comp(id)?;
     if depth > 16 {
@@ -119,7 +119,7 @@ fn as_array(l: &Literal) -> Option<&Tensor> {
     }
 }
 
-/// The results of a fold as its computation returns them: a tuple of one, where it makes such.
+/// Results of a reduction in the form that its computation returns: a tuple of one, if it returns tuples.
 pub(super) fn as_returned(m: &Machine, comp: CompId, parts: Vec<Tensor>) -> Result<Literal> {
     if m.comp(comp)?.returns_tuple() {
         return Ok(Literal::Tuple(parts.into_iter().map(Literal::Array).collect()));
@@ -152,7 +152,7 @@ fn one_by_one(m: &Machine, comp: CompId, args: &[Tensor], n: usize) -> Result<Ve
     Ok(columns.into_iter().map(|(t, bytes)| Tensor::new(t, vec![n as u64], bytes)).collect())
 }
 
-/// The computation applied point by point.
+/// Applies a computation pointwise (`map`).
 pub(super) fn map(m: &Machine, operands: &[&Tensor], comp: CompId) -> Result<Literal> {
     let first = operands.first().ok_or_else(|| invalid("map needs an operand"))?;
     if operands.iter().any(|t| t.dims != first.dims) {

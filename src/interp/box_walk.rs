@@ -1,8 +1,8 @@
-//! Walks over boxes of strided elements.
+//! Iteration over boxes of strided elements.
 use crate::by_width;
 use crate::tensor::Tensor;
 
-/// Row-major distances between neighbours.
+/// Row-major strides of an array of these sizes.
 pub(super) fn strides(dims: &[u64]) -> Vec<i64> {
     let mut out = vec![1i64; dims.len()];
     for i in (1..dims.len()).rev() {
@@ -11,7 +11,7 @@ pub(super) fn strides(dims: &[u64]) -> Vec<i64> {
     out
 }
 
-/// Calls `row` with the `N` offsets of the first element of each row, rows being along the last dimension.
+/// Calls `row` with the `N` offsets of the first element of each row along the last dimension.
 pub(super) fn rows<const N: usize>(dims: &[u64], start: [i64; N], strides: [&[i64]; N], mut row: impl FnMut([i64; N])) {
     if dims.contains(&0) {
         return;
@@ -42,7 +42,7 @@ pub(super) fn rows<const N: usize>(dims: &[u64], start: [i64; N], strides: [&[i6
     }
 }
 
-/// Drops dimensions of one element and joins neighbours that are contiguous in every one of the strides.
+/// Drops dimensions of size 1, and merges adjacent dimensions that are contiguous in all of the strides.
 fn coalesce<const N: usize>(dims: &[u64], strides: [&[i64]; N]) -> (Vec<u64>, [Vec<i64>; N]) {
     let mut out_dims: Vec<u64> = Vec::new();
     let mut out: [Vec<i64>; N] = std::array::from_fn(|_| Vec::new());
@@ -68,7 +68,7 @@ fn coalesce<const N: usize>(dims: &[u64], strides: [&[i64]; N]) -> (Vec<u64>, [V
     (out_dims, out)
 }
 
-/// The elements of `x` at `start` plus multiples of `strides`, as an array of sizes `dims`.
+/// Elements of `x` at `start` plus multiples of `strides`, as an array of sizes `dims`.
 pub(super) fn pick(x: &Tensor, dims: Vec<u64>, start: i64, strides: &[i64]) -> Tensor {
     by_width!(x.dtype, T => {
         let out = pick_typed::<T>(&x.view::<T>(), &dims, start, strides);
@@ -92,7 +92,7 @@ fn pick_typed<T: Copy>(src: &[T], dims: &[u64], start: i64, strides: &[i64]) -> 
     out
 }
 
-/// Position of a box in an array: its first element, and the distance of neighbors along each dimension.
+/// Position of a box in an array: the offset of its first element, and the strides of its dimensions.
 #[derive(Clone, Copy)]
 pub(super) struct BoxPosition<'a> {
     pub start: i64,

@@ -1,4 +1,4 @@
-//! Values that a computation under construction already determines.
+//! Values that are already determined in a computation under construction.
 use super::excerpt::excerpt;
 use super::machine::{EvaluationPlan, Machine, check};
 use super::opcodes::machine;
@@ -7,17 +7,18 @@ use crate::hlo::{Builder, Computation, Inst, InstId, Literal, Op, SizeRepr, Symb
 use crate::symbolic::trace;
 use crate::tensor::Tensor;
 
-/// Element operations that one constant may cost.
+/// Budget of element operations for evaluating one constant.
 const BUDGET: u64 = 1 << 26;
 
-/// The value of `id` in the computation that is open, which it must have in every call, if it depends on no parameter and is an array.
+/// Value of array `id` of the current computation, if it is the same in every call, because it depends on no parameter.
 ///
-/// `None` also where the value takes more than about 2^26 element operations, or an instruction of it can't be run.
+/// `None` also if the evaluation takes more than about 2^26 element operations, or an instruction cannot be evaluated.
 pub fn constant_value<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
     known_value(b, id).map(SymbolicArray::pinned)
 }
 
-/// Constant value of `id` in the innermost open computation, with the elements that follow from sizes of arrays.
+/// Value of array `id` of the current computation like [`constant_value`], with expressions for elements that depend on open
+/// sizes.
 ///
 /// `None` where [`constant_value`] has none.
 pub fn known_value<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<SymbolicArray> {
@@ -36,7 +37,7 @@ pub fn known_value<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<SymbolicAr
     evaluated(b, id).map(|value| SymbolicArray { value, sizes: None })
 }
 
-/// The value of an array, which it must have in every call.
+/// Value of an array that has to be the same in every call and does not depend on open sizes.
 pub(super) fn evaluated<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
     let (module, id) = excerpt(b, id, is_known)?;
     let comp = module.entry();
@@ -51,13 +52,13 @@ pub(super) fn evaluated<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Tenso
 
 impl Machine<'_> {
     fn run_constant(&self, comp: &Computation, plan: &EvaluationPlan) -> Option<Literal> {
-        // No parameter is in the plan, so none is read.
+        // The plan contains no parameter, so that none is read.
         let args = vec![Literal::Token; comp.params.len()];
         self.run(comp, plan, &args).ok()
     }
 }
 
-/// Whether an instruction makes the same in every call, if its operands are the same.
+/// Whether an instruction has the same result in every call with equal operands.
 fn is_known<D: SizeRepr>(inst: &Inst<D>) -> bool {
     !matches!(inst.op, Op::Parameter(_) | Op::Rng { .. } | Op::Foreign(_) | Op::ReplicaId | Op::PartitionId)
 }

@@ -1,11 +1,11 @@
-//! Loops and branches.
+//! Evaluation of `while` and `conditional`.
 use super::machine::Machine;
 use super::operands::{Operands, invalid};
 use crate::diag::Result;
 use crate::hlo::{CompId, Literal};
 use crate::tensor::DType;
 
-/// Runs `body` on the state while `cond` holds.
+/// Runs `body` on the state while `cond` returns true.
 pub(super) fn run_while(m: &Machine, init: &Literal, cond: CompId, body: CompId) -> Result<Literal> {
     let mut state = [init.clone()];
     loop {
@@ -24,7 +24,7 @@ pub(super) fn run_while(m: &Machine, init: &Literal, cond: CompId, body: CompId)
     }
 }
 
-/// Runs the chosen branch; an index out of range takes the last.
+/// Runs the selected branch; an index out of range selects the last one.
 pub(super) fn conditional(m: &Machine, operands: Operands, branches: &[CompId]) -> Result<Literal> {
     let selector = operands.array(0)?;
     let index = operands.integer(0)?;

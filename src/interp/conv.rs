@@ -1,4 +1,5 @@
-//! `convolution`: operands brought to `[batch, spatial.., features]` and `[spatial.., in, out]`, then one typed loop.
+//! `convolution`: operands are rearranged to `[batch, spatial.., features]` and `[spatial.., in, out]`, followed by one typed
+//! loop.
 use std::ops::Range;
 
 use super::dot::{Ring, Sums, inner_product, row_times_strided, with_ring};
@@ -12,15 +13,15 @@ use crate::scalar::eval;
 use crate::scalar::sums::SumParts;
 use crate::tensor::{DType, Tensor};
 
-/// For each result position and each tap along one dimension the operand position, or -1 where there is none.
+/// Operand position of each tap for each result position along one dimension; -1 if it lies in the padding.
 pub(super) struct Taps {
-    /// Taps along this dimension.
+    /// Number of taps along this dimension.
     pub(super) size: usize,
     table: Vec<i64>,
 }
 
 impl Taps {
-    /// The table for `outputs` positions of window `w` over `n` elements; an error beyond 2^28 entries.
+    /// Table for `outputs` positions of window `w` over `n` elements; an error beyond 2^28 entries.
     pub(super) fn new(w: &WindowDim, n: u64, outputs: u64) -> Result<Taps> {
         if outputs.saturating_mul(w.size) > 1 << 28 {
             return Err(Error::user(Code::TooLarge, format!("{outputs} windows of {} elements", w.size)));
@@ -38,16 +39,16 @@ impl Taps {
         }
         Ok(Taps { size, table })
     }
-    /// The operand positions of output `o`, one a tap.
+    /// Operand positions of the taps of output `o`.
     pub(super) fn of(&self, o: usize) -> &[i64] {
         &self.table[o * self.size..(o + 1) * self.size]
     }
 }
 
-/// With fewer outputs than this each is an inner product, whose sum is made of eight, as a matrix times a vector is.
+/// Number of outputs below which each is an inner product with eight partial sums, like a matrix-vector product.
 const FEW_OUTPUTS: usize = 8;
 
-/// Convolution; the element type is that of `shape`.
+/// Evaluates a convolution; the element type is that of `shape`.
 pub(super) fn convolution(m: &Machine, x: &Tensor, k: &Tensor, d: &ConvDims, shape: &ArrayShape) -> Result<Tensor> {
     let array = |t: &Tensor| Shape::array(shape.dtype, t.dims.clone());
     let op = crate::hlo::Op::Convolution(Box::new(d.clone()));
@@ -72,7 +73,7 @@ pub(super) fn convolution(m: &Machine, x: &Tensor, k: &Tensor, d: &ConvDims, sha
         let out = typed::<T>(&x, &k, &taps, &dims, groups);
         Tensor::from_vec(<T as Ring>::SUM, dims, out)
     });
-    // From [batch, spatial.., features] to the order of the labels.
+    // From [batch, spatial.., features] to the dimension order of the result.
     let mut back = vec![0; shape.rank()];
     back[d.output_batch] = 0;
     back[d.output_feature] = shape.rank() - 1;
@@ -82,8 +83,7 @@ pub(super) fn convolution(m: &Machine, x: &Tensor, k: &Tensor, d: &ConvDims, sha
     Ok(eval::convert(&eval::convert(&transpose(&out, &back), product), shape.dtype))
 }
 
-/// The operand as `[batch, spatial.., features]`, and the number of feature groups: groups of the batch become groups of
-/// features.
+/// Operand as `[batch, spatial.., features]`, and the number of feature groups; batch groups become feature groups.
 fn features_last(x: &Tensor, d: &ConvDims) -> (Tensor, usize) {
     let order = [&[d.input_batch], &d.input_spatial[..], &[d.input_feature]].concat();
     let x = transpose(x, &order);
@@ -159,17 +159,17 @@ fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: u
     out
 }
 
-/// The kernel, output by output.
+/// Kernel transposed to output-major order.
 fn by_output<T: Ring>(kernel: &[T], outs: usize) -> Vec<T> {
     (0..outs).flat_map(|o| kernel.iter().skip(o).step_by(outs).copied()).collect()
 }
 
-/// Depthwise convolutions: each group reads one channel.
+/// Whether the convolution is depthwise: each group reads one channel.
 fn one_channel(ins: usize, groups: usize) -> bool {
     ins == 1 && groups > 1
 }
 
-/// One tap: the features `own` of each group through its part of the kernel.
+/// Adds the products of one tap: the features `own` of each group times its part of the kernel.
 fn grouped<T: Ring>(
     acc: &mut [T::Sum],
     row: &[T],
@@ -201,7 +201,7 @@ fn source(taps: &[Taps], position: &[usize], tap: &[usize], steps: &[usize]) -> 
     Some(at)
 }
 
-/// The position of tap number `t` in the window.
+/// Position of tap number `t` in the window.
 fn unravel(mut t: usize, taps: &[Taps], tap: &mut [usize]) {
     for a in (0..tap.len()).rev() {
         tap[a] = t % taps[a].size;

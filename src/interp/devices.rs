@@ -1,4 +1,4 @@
-//! Several devices: a thread each.
+//! Evaluation of a module for several devices, with a thread for each.
 use super::MAX_STEPS;
 use super::opcodes::machine;
 use super::rank::Rank;
@@ -7,14 +7,14 @@ use crate::hlo::groups::Devices;
 use crate::hlo::{Literal, Module};
 use crate::util::meetings::Meetings;
 
-/// The stack of a thread, on which calls of a module nest as on that of a program.
+/// Stack size of a device's thread in bytes, enough for the nesting of calls that the interpreter allows.
 const STACK: usize = 8 << 20;
 
-/// The result of the entry on each device of the module, whose arguments `args` has by rank.
+/// Result of the entry computation on each device; `args` are indexed by rank.
 ///
 /// # Errors
-/// `Code::SeveralDevices` for another number of devices; `Code::RankFailed` where devices wait for each other; what the first device
-/// fails with, where one does, as for one device.
+/// `Code::SeveralDevices` for a wrong number of devices, `Code::RankFailed` if devices wait for each other forever; otherwise
+/// the error of the first device that fails.
 pub fn evaluate_ranks(module: &Module, args: &[Vec<Literal>]) -> Result<Vec<Literal>> {
     let devices = Devices::new(module.devices())?;
     if args.len() != devices.count() as usize {
@@ -48,7 +48,7 @@ pub fn evaluate_ranks(module: &Module, args: &[Vec<Literal>]) -> Result<Vec<Lite
     first_cause(results)
 }
 
-/// All results, or the failure that others only follow from.
+/// All results, or the first failure that is not a consequence of another device's failure.
 fn first_cause<T>(results: Vec<Result<T>>) -> Result<Vec<T>> {
     let (mut all, mut cause) = (Vec::with_capacity(results.len()), None);
     for result in results {

@@ -1,4 +1,4 @@
-//! `dot`: operands brought to `[batch, m, k]` and `[batch, k, n]`, then one typed product.
+//! `dot`: operands are rearranged to `[batch, m, k]` and `[batch, k, n]`, followed by one typed product.
 use std::ops::Range;
 
 use bytemuck::Pod;
@@ -16,28 +16,28 @@ use crate::tensor::{DType, Tensor};
 
 /// Arithmetic that a matrix product needs of its element type: a sum type with its zero, and multiply-add.
 pub(super) trait Ring: Pod + Send {
-    /// The sum of products.
+    /// Type of sums of products.
     type Sum: Pod + Send;
-    /// The type of `Sum`.
+    /// Element type of `Sum`.
     const SUM: DType;
-    /// The neutral element of the sum.
+    /// Zero of the sum type.
     const ZERO: Self::Sum;
-    /// `sum + x * y`.
+    /// Multiply-add: `sum + x * y`.
     fn plus(sum: Self::Sum, x: Self, y: Self) -> Self::Sum;
-    /// `sum + x * y`, the product rounded before it is added where sums are floats.
+    /// Multiply-add whose product is rounded before the addition, for float sums.
     fn plus_rounded(sum: Self::Sum, x: Self, y: Self) -> Self::Sum {
         Self::plus(sum, x, y)
     }
-    /// `a + b`.
+    /// Sum of two partial sums.
     fn add(a: Self::Sum, b: Self::Sum) -> Self::Sum;
-    /// How each of `outputs` sums of `terms` is made.
+    /// Division of each of `outputs` sums of `terms` terms into parts.
     fn parts(terms: u64, _outputs: u64) -> SumParts {
         SumParts::in_order(terms)
     }
 }
 
-/// Floats are summed as machine code and TensorFlow sum them: rounded once a term, in parts. The sum of two doubles that are
-/// exact rounds almost always as the fused operation does.
+/// f32 sums follow machine code and TensorFlow: one rounding per term, and sums in parts. The f64 product of two f32 is exact,
+/// and its sum nearly always rounds to f32 as a fused multiply-add does.
 impl Ring for f32 {
     type Sum = f32;
     const SUM: DType = DType::F32;
@@ -81,7 +81,7 @@ rings! {
     Complex<f64> => Complex<f64>, C128, Complex::new(0.0, 0.0), |x: Complex<f64>| x;
 }
 
-/// Runs `$body` with `$T` the Rust type of a factor.
+/// Runs `$body` with `$T` as the Rust type of the factors.
 macro_rules! with_ring {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -122,7 +122,7 @@ macro_rules! with_ring {
 }
 pub(super) use with_ring;
 
-/// Batched matrix product; the element type is that of `shape`.
+/// Evaluates a batched matrix product; the element type is that of `shape`.
 pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &ArrayShape) -> Result<Tensor> {
     let array = |t: &Tensor| Shape::array(shape.dtype, t.dims.clone());
     let inferred =
@@ -170,7 +170,7 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
     Ok(eval::convert(&eval::convert(&out, product), shape.dtype))
 }
 
-/// Sums of a row of results, made in parts.
+/// Accumulators for the sums of one row of results, which are computed in parts.
 pub(super) struct Sums<T: Ring> {
     parts: SumParts,
     part: Vec<T::Sum>,
@@ -178,12 +178,12 @@ pub(super) struct Sums<T: Ring> {
 }
 
 impl<T: Ring> Sums<T> {
-    /// For rows of `n` results.
+    /// Accumulators for rows of `n` results.
     pub(super) fn new(parts: SumParts, n: usize) -> Sums<T> {
         Sums { parts, part: vec![T::ZERO; n], group: vec![T::ZERO; n] }
     }
 
-    /// Adds all terms to `out`, which is zero; `add_terms` adds a range of them to what it is given.
+    /// Adds all terms to `out`, which starts as zero; `add_terms` adds a range of terms to the given accumulators.
     pub(super) fn add_up(&mut self, out: &mut [T::Sum], mut add_terms: impl FnMut(&mut [T::Sum], Range<usize>)) {
         let add = |to: &mut [T::Sum], from: &[T::Sum]| to.iter_mut().zip(from).for_each(|(a, &b)| *a = T::add(*a, b));
         let SumParts { groups, most } = &self.parts;
@@ -208,7 +208,7 @@ fn span(i: usize, n: usize) -> Range<usize> {
     i * n..(i + 1) * n
 }
 
-/// Σ xᵢ yᵢ in eight partial sums.
+/// Inner product Σ xᵢ yᵢ with eight partial sums.
 pub(super) fn inner_product<T: Ring>(x: &[T], y: &[T]) -> T::Sum {
     let mut parts = [T::ZERO; 8];
     let (xs, ys) = (x.chunks_exact(8), y.chunks_exact(8));
@@ -224,7 +224,7 @@ pub(super) fn inner_product<T: Ring>(x: &[T], y: &[T]) -> T::Sum {
     total
 }
 
-/// `out += x · matrix`, the matrix having rows of `n` elements that lie `stride >= n` apart.
+/// Adds a vector-matrix product, `out += x · matrix`; the matrix has rows of `n` elements, `stride >= n` apart.
 pub(super) fn row_times_strided<T: Ring>(out: &mut [T::Sum], x: &[T], matrix: &[T], stride: usize) {
     let n = out.len();
     let mut k = 0;

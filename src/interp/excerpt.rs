@@ -1,15 +1,15 @@
-//! The part of a computation under construction that one of its values needs.
+//! Extraction of the part of a computation under construction on which one value depends.
 use crate::hlo::{Builder, CompId, Computation, Inst, InstId, Module, SizeMapping, SizeRepr};
 use crate::symbolic::Dim;
 use crate::util::id_vec::IdVec;
 use std::cell::Cell;
 use std::collections::HashMap;
 
-/// Instructions that one value may need.
+/// Largest number of instructions of an excerpt.
 const MAX_INSTS: usize = 1 << 16;
 
-/// A module whose entry makes `id` of the open computation, and `id` in it; `None` where that takes too many instructions, one is needed
-/// that `is_known` says no to, or one that sizes which vary say something of.
+/// Module whose entry computes value `id` of the current computation, and the id of that value in it. `None` if it takes too
+/// many instructions, depends on one that `is_known` rejects, or on one whose attributes depend on open sizes.
 pub fn excerpt<D: SizeRepr>(
     b: &Builder<D>,
     id: InstId,
@@ -62,7 +62,7 @@ pub fn excerpt<D: SizeRepr>(
     Some((Module { name: String::new(), comps, entry, extra: Vec::new(), replaceable: false }, root))
 }
 
-/// Whether sizes that vary say something of an instruction.
+/// Whether an instruction's shape or attributes depend on open sizes.
 fn varies<D: SizeRepr>(inst: &Inst<D>) -> bool {
     let any = Cell::new(false);
     let size = |d: D| {
@@ -77,7 +77,7 @@ fn varies<D: SizeRepr>(inst: &Inst<D>) -> bool {
     any.get()
 }
 
-/// The computations that are called, copied as they are met.
+/// Copies of the called computations, made on first use.
 struct Callees<'a, D: SizeRepr> {
     from: &'a IdVec<CompId, Computation<D>>,
     comps: IdVec<CompId, Computation>,
@@ -85,7 +85,7 @@ struct Callees<'a, D: SizeRepr> {
 }
 
 impl<D: SizeRepr> Callees<'_, D> {
-    /// Lets an instruction call the copies.
+    /// Makes an instruction call the copies.
     fn take(&mut self, inst: &mut Inst) -> Option<()> {
         for called in inst.op.called_computations() {
             self.copy(called)?;
@@ -94,7 +94,7 @@ impl<D: SizeRepr> Callees<'_, D> {
         Some(())
     }
 
-    /// Copies a computation and all that it calls, callees first.
+    /// Copies a computation and everything that it calls, callees first.
     fn copy(&mut self, id: CompId) -> Option<()> {
         let mut todo = vec![(id, false)];
         while let Some((id, ready)) = todo.pop() {

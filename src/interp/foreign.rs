@@ -1,4 +1,4 @@
-//! Opcodes that are only carried elsewhere: collectives on one device, custom calls, async pairs.
+//! Opcodes that HLO keeps as foreign: collectives on a single device, custom calls, async pairs.
 use super::machine::Machine;
 use super::operands::{Operands, invalid, unsupported};
 use super::{scan, shape_ops, top_k};
@@ -9,13 +9,13 @@ use crate::hlo::{Literal, Shape};
 use crate::scalar::eval::convert;
 use crate::tensor::{DType, Tensor};
 
-/// Runs a foreign instruction where its meaning on one device is plain.
+/// Evaluates a foreign instruction that has a defined meaning on a single device.
 ///
 /// Errors: `HloUnsupported` for any other.
 pub(super) fn foreign(m: &Machine, f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
     match f.opcode.as_str() {
         "scan" => scan::scan(m, f, &operands.arrays()?, shape),
-        // A start of one operand may give it beside the result.
+        // A start operation with one operand may return it beside the result.
         "all-reduce-start" if operands.0.len() == 1 && shape.as_tuple().is_some_and(|p| p.len() == 2) => {
             started(shape, operands.get(0)?.clone(), operands.get(0)?.clone())
         }
@@ -63,7 +63,7 @@ pub(super) fn foreign(m: &Machine, f: &Foreign, operands: Operands, shape: &Shap
     }
 }
 
-/// The operands themselves, as one value or as a tuple, whichever is declared.
+/// Operands as the result, as a single value or as a tuple, as declared.
 fn identity(operands: Operands, shape: &Shape) -> Result<Literal> {
     match shape {
         Shape::Tuple(parts) if operands.0.len() == parts.len() && !matches!(operands.get(0)?, Literal::Tuple(_)) => {
@@ -86,7 +86,7 @@ fn permute(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
     identity(Operands(&zeros.iter().collect::<Vec<_>>()), shape)
 }
 
-/// The value of a started operation: input, result, and zeros for the context.
+/// Value of an async start: input, result, and zeros for the context.
 fn started(shape: &Shape, input: Literal, result: Literal) -> Result<Literal> {
     let parts = shape.as_tuple().ok_or_else(|| invalid("a start gives a tuple"))?;
     let context = parts.iter().skip(2).map(zeros);
@@ -124,7 +124,7 @@ fn custom_call(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal
     }
 }
 
-/// Functions that newer texts have as opcodes.
+/// Function for a custom call that newer HLO expresses as an opcode.
 fn function(opcode: &str) -> Option<fn(f64) -> f64> {
     Some(match opcode {
         "acos" => f64::acos,

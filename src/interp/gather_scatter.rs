@@ -10,15 +10,15 @@ use crate::hlo::{ArrayShape, CompId, Literal};
 use crate::scalar::eval;
 use crate::tensor::{DType, Tensor};
 
-/// Index vectors, and where their components point.
+/// Index vectors, and the operand axes to which their components apply.
 struct Indices<'a> {
     values: Vec<i64>,
     dims: &'a [u64],
-    /// Axis of the components; the rank where each index is a scalar.
+    /// Axis of the components; the rank if indices are scalars.
     vector_axis: usize,
     /// Operand axis of each component.
     map: &'a [usize],
-    /// `(operand axis, index axis)` of batch dimensions.
+    /// Batch dimensions, as pairs of operand axis and index axis.
     batching: Vec<(usize, usize)>,
 }
 
@@ -41,22 +41,22 @@ impl<'a> Indices<'a> {
         }
         let mut values = t.to_i64s().ok_or_else(|| invalid("indices must be integers"))?;
         if t.dtype == DType::U64 {
-            // Beyond the range of i64 is beyond any array.
+            // A value beyond i64 exceeds any array.
             values.iter_mut().filter(|v| **v < 0).for_each(|v| *v = i64::MAX / 2);
         }
         let batching = operand_batch.iter().copied().zip(batch.iter().copied()).collect();
         Ok(Indices { values, dims: &t.dims, vector_axis, map, batching })
     }
-    /// The axes that enumerate index vectors.
+    /// Axes that enumerate the index vectors.
     fn batch_axes(&self) -> Vec<usize> {
         (0..self.dims.len()).filter(|&a| a != self.vector_axis).collect()
     }
-    /// Calls `f` with the start of each index vector in an operand of rank `rank`, and with its offset under `steps`, one
-    /// an axis of `batch_axes`.
+    /// Calls `f` for each index vector with its start in an operand of rank `rank`, and its offset by `steps`, which has a
+    /// stride for each of `batch_axes`.
     fn each(&self, rank: usize, steps: &[i64], mut f: impl FnMut(&[i64], i64) -> Result<()>) -> Result<()> {
         let own = strides(self.dims);
         let axes = self.batch_axes();
-        // One more dimension of size 1: `rows` leaves the last to its caller.
+        // A further dimension of size 1, as `rows` leaves the last dimension to its caller.
         let mut sizes: Vec<u64> = axes.iter().map(|&a| self.dims[a]).collect();
         sizes.push(1);
         let mut from: Vec<i64> = axes.iter().map(|&a| own[a]).collect();
@@ -83,7 +83,7 @@ impl<'a> Indices<'a> {
     }
 }
 
-/// Slices at indices; starts are clamped.
+/// Evaluates `gather`: slices at index vectors, with clamped starts.
 pub(super) fn gather(x: &Tensor, indices: &Tensor, d: &GatherDims, shape: &ArrayShape) -> Result<Tensor> {
     let rank = x.dims.len();
     let index = Indices::new(
@@ -118,7 +118,7 @@ pub(super) fn gather(x: &Tensor, indices: &Tensor, d: &GatherDims, shape: &Array
     })
 }
 
-/// Updates combined into operands; windows that do not fit are skipped.
+/// Evaluates `scatter`: updates combined into operands; windows that do not fit are skipped.
 pub(super) fn scatter(m: &Machine, operands: &[&Tensor], d: &ScatterDims, comp: CompId) -> Result<Literal> {
     let n = operands.len() / 2;
     if operands.len().is_multiple_of(2) || n == 0 {
@@ -165,7 +165,7 @@ pub(super) fn scatter(m: &Machine, operands: &[&Tensor], d: &ScatterDims, comp: 
     combine(m, xs, updates, (&index, &window, &batch), comp)
 }
 
-/// A box of the operand that one index vector updates.
+/// Window of the operand that one index vector updates.
 struct Window<'a> {
     sizes: Vec<u64>,
     to: Vec<i64>,
@@ -175,12 +175,12 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// The offset of the window at `start`, if all of it lies inside.
+    /// Offset of the window at `start`, if it lies completely inside the operand.
     fn at(&self, start: &[i64]) -> Option<i64> {
         let inside = |a: usize| start[a] >= 0 && start[a] <= self.dims[a] as i64 - self.sizes[a] as i64;
         (0..start.len()).all(inside).then(|| start.iter().zip(&self.own).map(|(i, s)| i * s).sum())
     }
-    /// Offsets of all elements from the first, under `steps`.
+    /// Offsets of all window elements from the first, by `steps`.
     fn offsets(&self, steps: &[i64]) -> Vec<i64> {
         let mut sizes = self.sizes.clone();
         sizes.push(1);
@@ -208,7 +208,7 @@ fn overwrite(x: &Tensor, update: &Tensor, index: &Indices, window: &Window, batc
     })
 }
 
-/// Where windows go: index vectors, the window, and the updates' batch distances.
+/// Targets of a scatter: index vectors, the window, and the batch strides of the updates.
 type Places<'a> = (&'a Indices<'a>, &'a Window<'a>, &'a [i64]);
 
 fn combine(m: &Machine, xs: &[&Tensor], updates: &[&Tensor], places: Places, comp: CompId) -> Result<Literal> {

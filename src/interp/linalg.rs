@@ -1,4 +1,4 @@
-//! Linear algebra and batch norm, computed in doubles.
+//! Linear algebra and batch normalization, computed in f64.
 use num_complex::Complex;
 
 use super::box_walk::strides;
@@ -11,7 +11,7 @@ use crate::tensor::{DType, Tensor};
 
 type C = Complex<f64>;
 
-/// How `triangular-solve` reads its operands.
+/// Form in which `triangular-solve` takes its operands.
 pub(super) struct Triangle {
     pub(super) left_side: bool,
     pub(super) lower: bool,
@@ -19,7 +19,7 @@ pub(super) struct Triangle {
     pub(super) transpose: Transpose,
 }
 
-/// Discrete Fourier transform over the last dimensions.
+/// Evaluates `fft`, a discrete Fourier transform over the last dimensions.
 pub(super) fn fft(x: &Tensor, kind: FftKind, length: &[u64], shape: &ArrayShape) -> Result<Tensor> {
     let mut values = complex_values(x);
     let mut dims = x.dims.clone();
@@ -51,7 +51,7 @@ pub(super) fn fft(x: &Tensor, kind: FftKind, length: &[u64], shape: &ArrayShape)
     Ok(complex_tensor(shape.dtype, shape.dims.clone(), values))
 }
 
-/// Transforms every line along `axis`; the inverse divides by the length.
+/// Transforms every line along `axis`; the inverse transform divides by the length.
 fn along(values: &mut [C], dims: &[u64], axis: usize, inverse: bool) {
     let (n, step) = (dims[axis] as usize, strides(dims)[axis] as usize);
     let mut line = vec![C::ZERO; n];
@@ -73,7 +73,7 @@ fn root(k: usize, n: usize) -> C {
     C::from_polar(1.0, -std::f64::consts::TAU * (k % n) as f64 / n as f64)
 }
 
-/// The forward transform of any length: by halves, by definition, or by Bluestein's convolution.
+/// Forward transform of any length: by halves (even lengths of powers of two), by definition, or by Bluestein's algorithm.
 fn transform(x: &[C]) -> Vec<C> {
     let n = x.len();
     if n.is_power_of_two() {
@@ -96,7 +96,7 @@ fn transform(x: &[C]) -> Vec<C> {
     (0..n).map(|k| folded[k].conj() / size as f64 * chirp[k]).collect()
 }
 
-/// Cooley and Tukey's transform of a power of two.
+/// Cooley-Tukey transform of a power of two.
 fn by_halves(x: &[C]) -> Vec<C> {
     let n = x.len();
     let bits = n.trailing_zeros();
@@ -118,7 +118,7 @@ fn by_halves(x: &[C]) -> Vec<C> {
     out
 }
 
-/// The number of rows of the square matrices in the last two dimensions.
+/// Order of the square matrices in the last two dimensions.
 fn square(x: &Tensor) -> Result<usize> {
     match x.dims[..] {
         [.., rows, columns] if rows == columns => Ok(rows as usize),
@@ -126,7 +126,8 @@ fn square(x: &Tensor) -> Result<usize> {
     }
 }
 
-/// Cholesky factor of the last two dimensions, zeros in the other triangle; of a matrix that is not positive all elements are NaN.
+/// Cholesky factor of the last two dimensions, with zeros in the other triangle; all NaN for a matrix that is not positive
+/// definite.
 pub(super) fn cholesky(x: &Tensor, lower: bool) -> Result<Tensor> {
     let n = square(x)?;
     let a = complex_values(x);
@@ -143,7 +144,7 @@ pub(super) fn cholesky(x: &Tensor, lower: bool) -> Result<Tensor> {
                 l[i * n + j] = (entry(i, j) - done) / pivot;
             }
         }
-        // what follows a pivot that is not a number is none either
+        // Elements behind a NaN pivot are NaN as well.
         if l.last().is_some_and(|pivot| pivot.re.is_nan()) {
             out.fill(C::new(f64::NAN, 0.0));
             continue;
@@ -157,12 +158,12 @@ pub(super) fn cholesky(x: &Tensor, lower: bool) -> Result<Tensor> {
     Ok(complex_tensor(x.dtype, x.dims.clone(), out))
 }
 
-/// A quotient whose parts are divided one by one where the divisor is real, so that a divisor of 0 gives infinities.
+/// Quotient whose parts are divided separately if the divisor is real, so that a divisor of 0 gives infinities.
 fn quotient(a: C, b: C) -> C {
     if b.im == 0.0 { a.unscale(b.re) } else { a / b }
 }
 
-/// x of op(a) x = b, or of x op(a) = b.
+/// Evaluates `triangular-solve`: x of op(a) x = b, or of x op(a) = b.
 pub(super) fn triangular_solve(a: &Tensor, b: &Tensor, form: Triangle) -> Result<Tensor> {
     let n = square(a)?;
     let rank = b.dims.len();
@@ -179,7 +180,7 @@ pub(super) fn triangular_solve(a: &Tensor, b: &Tensor, form: Triangle) -> Result
     let transposed = form.transpose != Transpose::No;
     let is_real = !b.dtype.is_complex();
     for (a, x) in matrices.chunks_exact((n * n).max(1)).zip(out.chunks_exact_mut((n * columns).max(1))) {
-        // From the right the system is that of the transposes.
+        // A system from the right is the transposed system from the left.
         let flip = transposed == form.left_side;
         let entry = |i: usize, j: usize| {
             let (row, column) = if flip { (j, i) } else { (i, j) };
@@ -199,7 +200,7 @@ pub(super) fn triangular_solve(a: &Tensor, b: &Tensor, form: Triangle) -> Result
                 let done = known.map(|j| entry(i, j) * x[at(j)]).sum::<C>();
                 x[at(i)] = quotient(x[at(i)] - done, entry(i, i));
                 if is_real {
-                    // an infinity times an imaginary part of 0
+                    // Infinity times an imaginary part of 0 would be NaN.
                     x[at(i)].im = 0.0;
                 }
             }
@@ -208,7 +209,7 @@ pub(super) fn triangular_solve(a: &Tensor, b: &Tensor, form: Triangle) -> Result
     Ok(complex_tensor(b.dtype, b.dims.clone(), out))
 }
 
-/// An array as doubles, with the channel of each element.
+/// Array as f64, with the channel of each element.
 struct Channels {
     values: Vec<f64>,
     step: usize,
@@ -223,7 +224,7 @@ impl Channels {
     fn of(&self, i: usize) -> usize {
         i / self.step % self.count
     }
-    /// Σ of `f(index, value)` for each channel.
+    /// Sum of `f(index, value)` over each channel.
     fn sums(&self, f: impl Fn(usize, f64) -> f64) -> Vec<f64> {
         let mut out = vec![0.0; self.count];
         for (i, &v) in self.values.iter().enumerate() {
@@ -241,7 +242,7 @@ fn rounded(dtype: DType, dims: &[u64], values: Vec<f64>) -> Literal {
     Literal::Array(convert(&Tensor::from_vec(DType::F64, dims.to_vec(), values), dtype))
 }
 
-/// The channel vectors among the operands, each of `count` elements.
+/// Channel vectors among the operands, each of `count` elements.
 fn vectors<const N: usize>(operands: &[&Tensor], count: usize) -> Result<[Vec<f64>; N]> {
     let all: Vec<Vec<f64>> = operands.iter().take(N).map(|t| doubles(t)).collect();
     match <[Vec<f64>; N]>::try_from(all) {
@@ -250,7 +251,7 @@ fn vectors<const N: usize>(operands: &[&Tensor], count: usize) -> Result<[Vec<f6
     }
 }
 
-/// (y, mean, biased variance) of (x, scale, offset).
+/// Evaluates `batch-norm-training`: (y, mean, biased variance) from (x, scale, offset).
 pub(super) fn batch_norm_training(operands: &[&Tensor], epsilon: f32, axis: usize) -> Result<Literal> {
     let x = operands.first().ok_or_else(|| invalid("batch norm needs operands"))?;
     let c = Channels::new(x, axis)?;
@@ -275,7 +276,7 @@ fn normalised(c: &Channels, scale: &[f64], offset: &[f64], mean: &[f64], varianc
     c.values.iter().enumerate().map(one).collect()
 }
 
-/// y of (x, scale, offset, mean, variance).
+/// Evaluates `batch-norm-inference`: y from (x, scale, offset, mean, variance).
 pub(super) fn batch_norm_inference(operands: &[&Tensor], epsilon: f32, axis: usize) -> Result<Literal> {
     let x = operands.first().ok_or_else(|| invalid("batch norm needs operands"))?;
     let c = Channels::new(x, axis)?;
@@ -283,7 +284,7 @@ pub(super) fn batch_norm_inference(operands: &[&Tensor], epsilon: f32, axis: usi
     Ok(rounded(x.dtype, &x.dims, normalised(&c, &scale, &offset, &mean, &variance, epsilon)))
 }
 
-/// (grad x, grad scale, grad offset) of (x, scale, mean, variance, grad y).
+/// Evaluates `batch-norm-grad`: (grad x, grad scale, grad offset) from (x, scale, mean, variance, grad y).
 pub(super) fn batch_norm_grad(operands: &[&Tensor], epsilon: f32, axis: usize) -> Result<Literal> {
     let [x, _, _, _, grad] = operands else { return Err(invalid("batch-norm-grad needs five operands")) };
     let c = Channels::new(x, axis)?;

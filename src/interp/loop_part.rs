@@ -1,6 +1,7 @@
-//! Final value of one part of a loop's state, evaluated from only as much of the loop as that part needs.
+//! Final value of one element of a loop's state, evaluated from only as much of the loop as that element needs.
 //!
-//! A loop that counts while it computes has a counter that is known before anything runs, although the rest of its state is not.
+//! A loop that counts iterations while it computes has a counter whose final value is known at compile time, although the rest
+//! of its state is not.
 use super::constant::known_value;
 use super::excerpt::excerpt;
 use super::machine::{Machine, check};
@@ -11,20 +12,20 @@ use crate::symbolic::trace;
 use crate::tensor::Tensor;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Element operations that one part may cost.
+/// Budget of element operations for one value.
 const BUDGET: u64 = 1 << 26;
-/// Limit on the instructions that the rounds of a loop may run.
+/// Limit on the instructions run by the iterations of a loop.
 const STEPS: u64 = 1 << 22;
-/// Loops nest no deeper.
+/// Largest nesting depth of loops.
 const MOST_DEPTH: usize = 16;
 
-/// The value of an array that the open computation makes, as [`super::constant_value`] has it, but of loops only the parts are looked
-/// at that it needs. `None` where it depends on a parameter, or takes too much work.
+/// Value of an array of the current computation like [`super::constant_value`], which also evaluates loops, but only the state
+/// elements that are needed. `None` if it depends on a parameter, or takes too much work.
 pub fn known_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
     known_value_through_loops(b, id).map(SymbolicArray::pinned)
 }
 
-/// The value of an array, as [`known_through_loops`] finds it, with the expressions of elements that follow from sizes.
+/// Value of an array like [`known_through_loops`], with expressions for elements that depend on open sizes.
 pub fn known_value_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<SymbolicArray> {
     if let Some(known) = trace::is_recording().then(|| known_value(b, id)).flatten() {
         return Some(known);
@@ -37,13 +38,14 @@ pub fn known_value_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Opt
     }
 }
 
-/// Dependences of an instruction, for taking the excerpt of a loop that one part of its state needs.
+/// Dependences of an instruction, for the excerpt of a loop that one element of its state needs.
 enum Needs {
     /// Other instructions.
     Values(Vec<InstId>),
-    /// A part of the parameter.
+    /// Element of the tuple parameter.
     Part(usize),
-    /// Parts of a loop: its condition, its body, the instructions of its first state, and which of these it needs.
+    /// Loop: its condition, its body, the instructions of its initial state, the needed state elements, and the element that is
+    /// read.
     Loop { cond: CompId, body: CompId, init: Vec<InstId>, parts: BTreeSet<usize>, part: usize },
 }
 
@@ -66,7 +68,7 @@ fn needs(m: &Machine, comp: &Computation, id: InstId, depth: usize) -> Option<Ne
     }
 }
 
-/// The parts of a loop's state that decide how often it runs and what it leaves in `part`.
+/// State elements that decide the number of iterations and the final value of element `part`.
 fn needed_parts(m: &Machine, cond: CompId, body: CompId, part: usize, depth: usize) -> Option<BTreeSet<usize>> {
     let (cond, body) = (m.comp(cond).ok()?, m.comp(body).ok()?);
     let next = body.insts.get(body.root).filter(|root| matches!(root.op, Op::Tuple))?;
@@ -80,7 +82,7 @@ fn needed_parts(m: &Machine, cond: CompId, body: CompId, part: usize, depth: usi
     Some(all)
 }
 
-/// The parts of the parameter that a value depends on.
+/// Elements of the tuple parameter on which a value depends.
 fn reads(m: &Machine, comp: &Computation, id: InstId, depth: usize) -> Option<BTreeSet<usize>> {
     let (mut parts, mut seen, mut todo) = (BTreeSet::new(), HashSet::new(), vec![id]);
     while let Some(id) = todo.pop() {
@@ -100,7 +102,7 @@ fn reads(m: &Machine, comp: &Computation, id: InstId, depth: usize) -> Option<BT
     Some(parts)
 }
 
-/// The values of instructions, where parts of the parameter are given.
+/// Values of instructions, with some elements of the tuple parameter given.
 fn values(
     m: &Machine,
     comp: &Computation,
@@ -143,7 +145,7 @@ fn values(
     ids.iter().map(|id| known.get(id).cloned()).collect()
 }
 
-/// Runs a loop on some parts of its state.
+/// Runs a loop on some elements of its state.
 fn run(
     m: &Machine,
     cond: CompId,

@@ -1,4 +1,4 @@
-//! The walk over a computation: what one evaluation shares, and the values of instructions one after another.
+//! Evaluation of a computation: the state of one evaluation, and the instructions one after another.
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -9,12 +9,12 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::{CompId, Computation, ElementMapping, Inst, InstId, Literal, Module, Op, Shape, infer, valid_sizes};
 use crate::tensor::element_count;
 
-/// Calls nest at most this deep, so that the stack holds.
+/// Largest nesting depth of calls, so that the stack suffices.
 const MAX_DEPTH: u32 = 64;
-/// No array may have more bytes.
+/// Largest size of an array in bytes.
 const MAX_BYTES: u64 = 1 << 34;
 
-/// Instructions to run, and how often each value is read.
+/// Instructions to evaluate, and the number of reads of each value.
 pub(super) struct EvaluationPlan {
     order: Vec<InstId>,
     uses: Vec<u32>,
@@ -22,7 +22,7 @@ pub(super) struct EvaluationPlan {
 }
 
 impl EvaluationPlan {
-    /// The plan of what `root` needs, in `order`.
+    /// Plan of the instructions that `root` needs, in `order`.
     pub(super) fn new(comp: &Computation, order: Vec<InstId>, root: InstId) -> EvaluationPlan {
         let mut uses = vec![0u32; comp.insts.len()];
         for &id in &order {
@@ -35,13 +35,14 @@ impl EvaluationPlan {
     }
 }
 
-/// Evaluator of an opcode: computes an instruction of a computation from its operands and the arguments of the computation.
+/// Evaluator of opcodes: computes an instruction of a computation from its operands and the arguments of the computation.
 pub(super) type Evaluator = fn(&Machine<'_>, &Computation, &Inst, Operands, &[Literal]) -> Result<Literal>;
 
-/// A function for data-dependent sizes, in the order of their numbers, and those that it was lowered for.
+/// Lowers the function again for other data-dependent sizes, given by number; returns the module and the sizes it was lowered
+/// for.
 pub type LowerForSizes<'a> = &'a dyn Fn(&[u64]) -> Result<(Rc<Module>, Vec<u64>)>;
 
-/// Sizes that values of computations say.
+/// Data-dependent sizes of a module under evaluation.
 pub(super) struct EvaluatedSizes<'a> {
     /// Values that the sizes were assumed to have when the module was lowered.
     pub(super) found: Vec<u64>,
@@ -49,26 +50,26 @@ pub(super) struct EvaluatedSizes<'a> {
     pub(super) lower: LowerForSizes<'a>,
 }
 
-/// State shared by one evaluation: the module, the budget of work, plans made so far.
+/// State of one evaluation: the module, the work budget, and the plans made so far.
 pub(super) struct Machine<'a> {
     pub(super) module: &'a Module,
     budget: Cell<u64>,
     steps: Cell<u64>,
     depth: Cell<u32>,
-    /// Device that is evaluated, where the module runs on several.
+    /// Device that is evaluated, for a module that runs on several.
     pub(super) rank: Option<Rank<'a>>,
-    /// How data-dependent sizes are found, where there are such sizes.
+    /// Data-dependent sizes, if there are any.
     pub(super) sizes: Option<EvaluatedSizes<'a>>,
-    /// By the computation and what is wanted of it.
+    /// Plans by computation and root instruction.
     plans: RefCell<HashMap<(CompId, InstId), Rc<EvaluationPlan>>>,
     /// Evaluator of all opcodes.
     value: Evaluator,
-    /// The state of the generator of random numbers, where roundings are tried.
+    /// State of the random generator for perturbed rounding.
     pub(super) random: Cell<u64>,
 }
 
 impl<'a> Machine<'a> {
-    /// A machine that does at most `budget` element operations, and whose loops run at most `steps` instructions.
+    /// Machine with a budget of element operations, whose loops run at most `steps` instructions.
     pub(super) fn new(module: &'a Module, budget: u64, steps: u64, value: Evaluator) -> Self {
         let (budget, steps) = (Cell::new(budget), Cell::new(steps));
         Machine {
@@ -87,7 +88,7 @@ impl<'a> Machine<'a> {
     pub(super) fn with_rank(self, rank: Rank<'a>) -> Self {
         Machine { rank: Some(rank), ..self }
     }
-    /// Takes the instructions of one more turn of a loop from the steps that are left.
+    /// Charges the instructions of one more loop iteration to the step limit.
     pub(super) fn turn(&self, cond: CompId, body: CompId) -> Result<()> {
         let work = (self.comp(cond)?.insts.len() + self.comp(body)?.insts.len()) as u64;
         match self.steps.get().checked_sub(work) {
@@ -98,7 +99,7 @@ impl<'a> Machine<'a> {
             None => Err(Error::user(Code::StepLimit, "the loop takes more steps than are allowed")),
         }
     }
-    /// Takes `work` from the budget.
+    /// Charges `work` to the budget.
     pub(super) fn charge(&self, work: u64) -> Result<()> {
         let left = self.budget.get();
         if left == u64::MAX {
@@ -111,7 +112,7 @@ impl<'a> Machine<'a> {
             Ok(())
         }
     }
-    /// The computation of `id`.
+    /// Computation `id` of the module.
     pub(super) fn comp(&self, id: CompId) -> Result<&'a Computation> {
         self.module.comps.get(id).ok_or_else(|| invalid("a called computation is missing"))
     }
@@ -147,7 +148,7 @@ impl<'a> Machine<'a> {
         self.depth.set(self.depth.get() - 1);
         result
     }
-    /// The plan of what `root` needs, made once.
+    /// Plan of the instructions that `root` needs, cached.
     fn plan(&self, id: CompId, root: InstId) -> Result<Rc<EvaluationPlan>> {
         if let Some(known) = self.plans.borrow().get(&(id, root)) {
             return Ok(known.clone());
@@ -159,8 +160,8 @@ impl<'a> Machine<'a> {
         self.plans.borrow_mut().insert((id, root), plan.clone());
         Ok(plan)
     }
-    /// The result of a called computation whose values say other sizes than those of the module: that of the same computation of the
-    /// function for these sizes. `None` where they say the sizes that it has.
+    /// Result of a called computation whose values give other data-dependent sizes than the module was lowered for: the result
+    /// of the same computation, lowered for these sizes. `None` if the sizes agree.
     fn at_sizes(&self, id: CompId, args: &[Literal]) -> Result<Option<Literal>> {
         let comp = self.comp(id)?;
         let Some(sizes) = self.sizes.as_ref().filter(|_| id != self.module.entry) else { return Ok(None) };
@@ -216,7 +217,7 @@ impl<'a> Machine<'a> {
         }
         values[plan.root.0 as usize].take().ok_or_else(|| invalid("the root has no value"))
     }
-    /// The instruction that `inst` is for arrays of fewer elements than are declared, where its attributes name sizes.
+    /// Instruction adapted to operands with fewer elements than declared, if its attributes name sizes.
     fn resized(&self, comp: &Computation, inst: &Inst, operands: Operands) -> Option<Inst> {
         let declared: Vec<&Shape> = inst.operands.iter().map(|&o| &comp[o].shape).collect();
         let actual: Vec<Shape> = operands.0.iter().map(|&value| infer::literal_shape(value)).collect();
@@ -224,7 +225,7 @@ impl<'a> Machine<'a> {
         let (op, shape) = valid_sizes::with_actual_sizes(inst, &declared, &actual, self.module)?;
         Some(Inst { op, shape, ..inst.clone() })
     }
-    /// Runs one instruction and checks that its value has the shape that it declares.
+    /// Runs one instruction, and checks that its value has the declared shape.
     pub(super) fn step(
         &self,
         comp: &Computation,
@@ -256,7 +257,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Whether a value has the declared shape; with `short`, or where the shape says so, sizes are only bounds.
+/// Whether a value has the declared shape; with `short`, or if the shape says so, declared sizes are only bounds.
 fn fits(value: &Literal, shape: &Shape, short: bool) -> bool {
     match (value, shape) {
         (Literal::Array(t), Shape::Array(a)) => {
@@ -267,7 +268,7 @@ fn fits(value: &Literal, shape: &Shape, short: bool) -> bool {
         (Literal::Tuple(parts), Shape::Tuple(shapes)) => {
             parts.len() == shapes.len() && parts.iter().zip(shapes).all(|(p, s)| fits(p, s, short))
         }
-        // A buffer's value is what it holds.
+        // The value of a buffer is its contents.
         (Literal::Array(t), Shape::Buffer(a)) => t.dtype == a.dtype && t.dims == a.dims,
         (Literal::Token, Shape::Token | Shape::Opaque) => true,
         _ => false,
@@ -296,7 +297,7 @@ fn takes_short(op: &Op) -> bool {
     ) || has_calls(op)
 }
 
-/// Ops whose value is that of a computation.
+/// Whether the value of an op is that of a computation it calls.
 fn has_calls(op: &Op) -> bool {
     matches!(op, Op::Call(_) | Op::Fusion { .. } | Op::While { .. } | Op::Conditional(_))
 }
@@ -305,7 +306,7 @@ fn at(error: Error, inst: &Inst) -> Error {
     error.map(|d| if d.place.node.is_some() { d } else { d.at_node(&inst.name, inst.op.name()) })
 }
 
-/// Checks that declared shapes are those that follow from the operands, so that later steps may index freely.
+/// Checks that declared shapes follow from the operands' shapes, so that evaluators may index freely.
 pub(super) fn check(comp: &Computation, order: &[InstId], module: &Module) -> Result<()> {
     for &id in order {
         let inst = &comp[id];
@@ -327,7 +328,7 @@ pub(super) fn check(comp: &Computation, order: &[InstId], module: &Module) -> Re
     Ok(())
 }
 
-/// Ops whose payload indexes dimensions; the others check themselves.
+/// Whether the payload of an op indexes dimensions; other ops check themselves.
 fn inferable(op: &Op) -> bool {
     let moves = matches!(op.elements(), ElementMapping::Rearranged | ElementMapping::Selected);
     moves && !matches!(op, Op::Iota(_) | Op::Broadcast(_))

@@ -1,8 +1,9 @@
-//! The interpreter: every opcode on tensors, plainly. It shares facts with the code generator, never execution.
+//! The interpreter, the reference semantics of every opcode on tensors. It shares facts with the code generator, never
+//! execution.
 //!
-//! [`evaluate`] runs a computation of a module; [`constant_value`] the part of an open computation that one value needs,
-//! [`known_through_loops`] also what that needs of loops.
-//! Both walk a plan (operands before users), drop a value after its last use, and charge each instruction to a budget.
+//! [`evaluate`] runs a computation of a module; [`constant_value`] the part of a computation under construction on which one
+//! value depends, and [`known_through_loops`] also the needed parts of loops. All of them run a plan (operands before users),
+//! drop a value after its last use, and charge each instruction to a budget.
 mod apply;
 mod constant;
 mod control;
@@ -42,17 +43,17 @@ pub use rounding::{evaluate_rounded_otherwise, rounds_to_16_bits};
 pub use shape_ops::first_part;
 pub use sizes::size_elements;
 
-/// The result of computation `comp` on `args`, one a parameter.
+/// Result of computation `comp` for `args`, one per parameter.
 ///
 /// # Errors
-/// `HloUnsupported` for opcodes that have no meaning on one device, `SeveralDevices` where a module for several asks
-/// another one, `HloInvalid` for shapes that contradict each other, `TooLarge` for arrays beyond 2^34 bytes, `StepLimit`
-/// for loops that run [`MAX_STEPS`] instructions.
+/// `HloUnsupported` for opcodes without a meaning on a single device, `SeveralDevices` if a module for several devices
+/// communicates, `HloInvalid` for inconsistent shapes, `TooLarge` for arrays beyond 2^34 bytes, `StepLimit` for loops that run
+/// more than [`MAX_STEPS`] instructions.
 pub fn evaluate(module: &Module, comp: CompId, args: &[Literal]) -> Result<Literal> {
     evaluate_within(module, comp, args, MAX_STEPS)
 }
 
-/// The instructions that loops may run where the caller does not say: about a minute of work.
+/// Default limit on the instructions that loops may run, about a minute of work.
 pub const MAX_STEPS: u64 = 50_000_000;
 
 /// Evaluates a computation whose loops may run `max_steps` instructions.
@@ -65,8 +66,8 @@ pub fn evaluate_within(module: &Module, comp: CompId, args: &[Literal], max_step
     machine.call(comp, args)
 }
 
-/// The result of the entry of a module in which values of called computations say sizes, which may be others in each round of a loop:
-/// `found` are the sizes of the module, and `lower` gives the same function for others.
+/// Result of the entry of a module with data-dependent sizes, which may differ in each iteration of a loop. `found` are the
+/// sizes that the module was lowered for; `lower` lowers the same function for others.
 ///
 /// # Errors
 /// Those of [`evaluate`] and of `lower`.

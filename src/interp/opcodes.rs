@@ -1,4 +1,4 @@
-//! The value of one instruction: what each opcode does, by the file that knows it.
+//! Dispatch of an instruction to the evaluator of its opcode.
 use super::machine::Machine;
 use super::operands::{Operands, array_shape, invalid};
 use super::rank::Rank;
@@ -10,15 +10,15 @@ use crate::hlo::{Computation, Inst, Literal, Module, Op, Shape};
 use crate::scalar::{CompareKind, ScalarOp, eval};
 use crate::tensor::Tensor;
 
-/// A machine that knows all opcodes, does at most `budget` element operations, and whose loops run at most `steps` instructions.
+/// Machine that evaluates all opcodes, with a budget of element operations, whose loops run at most `steps` instructions.
 pub(super) fn machine(module: &Module, budget: u64, steps: u64) -> Machine<'_> {
     Machine::new(module, budget, steps, value)
 }
 
-/// The value of one instruction, which declares its shape, from those of its operands; `args` are those of its computation.
+/// Value of an instruction from the values of its operands; `args` are the arguments of its computation.
 ///
 /// # Errors
-/// `Code::HloInvalid`, `Code::HloUnsupported` and what the opcode's own function says.
+/// `Code::HloInvalid`, `Code::HloUnsupported` and the errors of the opcode's evaluator.
 pub(super) fn value(
     machine: &Machine<'_>,
     comp: &Computation,
@@ -99,7 +99,7 @@ pub(super) fn value(
     }
 }
 
-/// A `bitcast`: arrays are read in another layout, anything else is passed on.
+/// Evaluates `bitcast`: arrays are reinterpreted in another layout, other values passed through.
 fn bitcast(comp: &Computation, inst: &Inst, operands: Operands) -> Result<Literal> {
     let from = inst.operands.first().map(|&o| &comp[o].shape);
     match (operands.get(0)?, from.and_then(Shape::as_array)) {
@@ -108,7 +108,7 @@ fn bitcast(comp: &Computation, inst: &Inst, operands: Operands) -> Result<Litera
     }
 }
 
-/// Element `i` of the tuple that is operand 0.
+/// Element `i` of the tuple in operand 0.
 fn tuple_element(operands: Operands, i: usize) -> Result<Literal> {
     match operands.get(0)? {
         Literal::Tuple(parts) => parts.get(i).cloned().ok_or_else(|| invalid(format!("no part {i}"))),
@@ -116,13 +116,13 @@ fn tuple_element(operands: Operands, i: usize) -> Result<Literal> {
     }
 }
 
-/// The size of `x` along `axis`, a scalar of s32.
+/// Size of `x` along `axis`, an s32 scalar.
 fn dimension_size(x: &Tensor, axis: usize) -> Result<Tensor> {
     let size = x.dims.get(axis).ok_or_else(|| invalid(format!("dimension {axis} is beyond the rank")))?;
     Ok(Tensor::scalar(*size as i32))
 }
 
-/// The number of this device among replicas or partitions.
+/// Number of this device among replicas or partitions.
 fn number(machine: &Machine<'_>, of: impl Fn(Rank<'_>) -> u32) -> Result<Tensor> {
     match machine.rank {
         Some(rank) => Ok(Tensor::scalar(of(rank))),
@@ -130,7 +130,7 @@ fn number(machine: &Machine<'_>, of: impl Fn(Rank<'_>) -> u32) -> Result<Tensor>
     }
 }
 
-/// A pointwise op; where actual sizes differ below equal bounds, what all operands have is computed.
+/// Evaluates a pointwise op. If actual sizes differ below equal bounds, the common part of all operands is computed.
 fn elementwise(op: ScalarOp, args: &[&Tensor]) -> Result<Tensor> {
     let rank = args.iter().map(|t| t.dims.len()).max().unwrap_or(0);
     let full: Vec<&Tensor> = args.iter().copied().filter(|t| t.dims.len() == rank).collect();

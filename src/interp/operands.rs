@@ -1,4 +1,4 @@
-//! Operands and result shapes of an instruction, with the errors for those that are missing or of the wrong kind.
+//! Operands and result shapes of an instruction, with errors for missing ones and for the wrong kind.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, Inst, Literal};
 use crate::tensor::Tensor;
@@ -8,7 +8,7 @@ pub(super) fn invalid(message: impl Into<String>) -> Error {
     Error::user(Code::HloInvalid, message)
 }
 
-/// "The interpreter lacks this."
+/// Error for HLO that the interpreter does not support.
 pub(super) fn unsupported(message: impl Into<String>) -> Error {
     Error::user(Code::HloUnsupported, message)
 }
@@ -22,14 +22,14 @@ impl<'a> Operands<'a> {
     pub(super) fn get(self, i: usize) -> Result<&'a Literal> {
         self.0.get(i).copied().ok_or_else(|| invalid(format!("operand {i} is missing")))
     }
-    /// Operand `i`, an array.
+    /// Operand `i` as an array.
     pub(super) fn array(self, i: usize) -> Result<&'a Tensor> {
         match self.get(i)? {
             Literal::Array(t) => Ok(t),
             Literal::Tuple(_) | Literal::Token => Err(invalid(format!("operand {i} is not an array"))),
         }
     }
-    /// All operands, arrays.
+    /// All operands as arrays.
     pub(super) fn arrays(self) -> Result<Vec<&'a Tensor>> {
         (0..self.0.len()).map(|i| self.array(i)).collect()
     }
@@ -39,7 +39,7 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// One array, or a tuple of several.
+/// A single array, or a tuple of several.
 pub(super) fn one_or_tuple(mut parts: Vec<Tensor>) -> Literal {
     if parts.len() == 1 {
         Literal::Array(parts.remove(0))
@@ -48,7 +48,7 @@ pub(super) fn one_or_tuple(mut parts: Vec<Tensor>) -> Literal {
     }
 }
 
-/// The array shape that an instruction declares.
+/// Array shape that an instruction declares.
 pub(super) fn array_shape(inst: &Inst) -> Result<&ArrayShape> {
     inst.shape.as_array().ok_or_else(|| invalid(format!("`{}` declares {}, not an array", inst.name, inst.shape)))
 }

@@ -1,9 +1,9 @@
-//! A device among others.
+//! Identity of a device among those that run a module.
 use crate::hlo::Literal;
 use crate::hlo::groups::Devices;
 use crate::util::meetings::Meetings;
 
-/// A device among others.
+/// A device among those that run a module together.
 #[derive(Clone, Copy)]
 pub(super) struct Rank<'a> {
     /// Meeting point with the other devices.

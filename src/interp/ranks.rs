@@ -1,4 +1,4 @@
-//! Collectives as their definitions say, from the values of all in a group.
+//! Evaluation of collectives, from the values of all devices in a group.
 use super::machine::Machine;
 use super::operands::{Operands, invalid};
 use super::rank::Rank;
@@ -10,10 +10,10 @@ use crate::hlo::{ArrayShape, CompId, Literal, Shape};
 use crate::tensor::Tensor;
 use crate::util::meetings::MeetingError;
 
-/// The value of a collective; `None` for other opcodes and where there is one device.
+/// Value of a collective; `None` for other opcodes, and on a single device.
 ///
 /// # Errors
-/// `Code::SeveralDevices` where the module is for several, and this is none of them; those of [`joined_ranks`].
+/// `Code::SeveralDevices` if the module is for several devices, and none was given; those of [`joined_ranks`].
 pub(super) fn collective(m: &Machine, f: &Foreign, operands: Operands, shape: &Shape) -> Result<Option<Literal>> {
     if !is_collective(&f.opcode) || m.module.devices() == [1, 1] {
         return Ok(None);
@@ -76,12 +76,12 @@ fn zeros(value: &Literal) -> Literal {
     }
 }
 
-/// One value, or a tuple, whichever is declared.
+/// A single value or a tuple, as declared.
 fn as_declared(mut values: Vec<Literal>, shape: &Shape) -> Literal {
     if values.len() == 1 && shape.as_tuple().is_none() { values.remove(0) } else { Literal::Tuple(values) }
 }
 
-/// The operands of all devices of a group, of which this is number `me`.
+/// Operands of all devices of a group; `me` is the position of this device.
 struct GroupOperands<'a> {
     m: &'a Machine<'a>,
     f: &'a Foreign,
@@ -94,14 +94,14 @@ impl GroupOperands<'_> {
         let split = self.f.attr("dimensions").is_some();
         let count = self.all.first().map_or(0, Vec::len);
         let parts = match self.f.opcode.as_str() {
-            // each operand goes to another device
+            // Each operand goes to another device.
             "all-to-all" if !split => (0..count).map(|i| self.array(i, self.me).cloned()).collect(),
             _ => (0..count).map(|i| self.one(i)).collect::<Result<Vec<_>>>(),
         }?;
         Ok(as_declared(parts.into_iter().map(Literal::Array).collect(), shape))
     }
 
-    /// The result of operand `i`.
+    /// Result for operand `i`.
     fn one(&self, i: usize) -> Result<Tensor> {
         let n = self.all.len();
         match self.f.opcode.as_str() {
@@ -121,7 +121,7 @@ impl GroupOperands<'_> {
         }
     }
 
-    /// Operand `i` of device `at` of the group; all have the sizes of this one's.
+    /// Operand `i` of the device at position `at` of the group; all have the sizes of this device's.
     fn array(&self, at: usize, i: usize) -> Result<&Tensor> {
         let get = |at: usize| match self.all.get(at).and_then(|own| own.get(i)) {
             Some(Literal::Array(t)) => Ok(t),
@@ -132,7 +132,7 @@ impl GroupOperands<'_> {
         if fits { Ok(theirs) } else { Err(Error::user(Code::RankFailed, "a rank has an array of another size")) }
     }
 
-    /// Operand `i` of all devices combined, from the first of the group to the last.
+    /// Reduction of operand `i` over all devices, in the order of the group.
     fn folded(&self, i: usize) -> Result<Tensor> {
         let comp: CompId = self.f.calls.first().ok_or_else(|| invalid("it calls nothing"))?.1;
         let mut sum = self.array(0, i)?.clone();
@@ -151,7 +151,7 @@ impl GroupOperands<'_> {
     }
 }
 
-/// Part `at` of `n` equal ones along an axis.
+/// Part `at` of `n` equal parts along an axis.
 fn part(t: &Tensor, axis: usize, at: usize, n: usize) -> Result<Tensor> {
     let size = *t.dims.get(axis).ok_or_else(|| invalid("its dimension is beyond the rank"))?;
     if size % n as u64 != 0 {

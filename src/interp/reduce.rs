@@ -1,7 +1,7 @@
-//! `reduce`: common folds on typed slices, any other computation on whole slices at a time.
+//! `reduce`: common reductions on typed slices, any other computation on whole slices at a time.
 //!
-//! Initial values are neutral by HLO's contract. Where each result has one element, XLA gives this element whatever the initial value
-//! is, and so does this.
+//! Initial values are neutral by HLO's contract. If each result has one element, XLA returns that element whatever the initial
+//! value is, and so does this module.
 use std::ops::{Add, Mul};
 
 use bytemuck::Pod;
@@ -16,10 +16,10 @@ use crate::hlo::{CompId, Literal};
 use crate::scalar::{ScalarOp, eval};
 use crate::tensor::{DType, DTypeClass, Tensor};
 
-/// Steps that a fold takes in order before it turns to a tree.
+/// Number of steps that a reduction takes sequentially before it becomes a tree.
 const SEQUENTIAL: u64 = 1 << 12;
 
-/// n arrays and n scalars folded over `axes`.
+/// Evaluates `reduce`: n arrays reduced over `axes`, with n scalars as initial values.
 pub(super) fn reduce(m: &Machine, operands: &[&Tensor], axes: &[usize], comp: CompId) -> Result<Literal> {
     let n = operands.len() / 2;
     let (xs, inits) = operands.split_at(n);
@@ -44,7 +44,7 @@ pub(super) fn reduce(m: &Machine, operands: &[&Tensor], axes: &[usize], comp: Co
     general(m, xs, inits, axes, comp)
 }
 
-/// The sizes that are kept, and for each dimension of the operand the distance in the result (0 where it is folded).
+/// Sizes of the result, and for each operand dimension its stride in the result (0 if it is reduced).
 fn kept(dims: &[u64], axes: &[usize]) -> (Vec<u64>, Vec<i64>) {
     let out: Vec<u64> = (0..dims.len()).filter(|i| !axes.contains(i)).map(|i| dims[i]).collect();
     let mut own = strides(&out).into_iter();
@@ -52,7 +52,7 @@ fn kept(dims: &[u64], axes: &[usize]) -> (Vec<u64>, Vec<i64>) {
     (out, steps)
 }
 
-/// The type in which elements of `dtype` are folded: sums of floats are kept in doubles.
+/// Type in which elements of `dtype` are accumulated: f64 for sums of floats.
 pub(super) fn wide(op: ScalarOp, dtype: DType) -> DType {
     let sum = matches!(op, ScalarOp::Add | ScalarOp::Multiply);
     match dtype.class() {
@@ -147,14 +147,14 @@ fn typed<T: Pod + Send>(x: &Tensor, init: &Tensor, axes: &[usize], f: impl Fn(T,
     Tensor::from_vec(x.dtype, dims, out)
 }
 
-/// Folds slices of the shape of the result with the computation applied to all their elements at once.
+/// Reduces slices of the result's shape, with the computation applied to all their elements at once.
 fn general(m: &Machine, xs: &[&Tensor], inits: &[&Tensor], axes: &[usize], comp: CompId) -> Result<Literal> {
     let dims = &xs[0].dims;
     let (out_dims, _) = kept(dims, axes);
     let out_len = out_dims.iter().product::<u64>();
     let order: Vec<usize> = axes.iter().copied().chain((0..dims.len()).filter(|i| !axes.contains(i))).collect();
     let steps = axes.iter().map(|&a| dims[a]).product::<u64>();
-    // Folded dimensions first, in increasing order, so that a step is a contiguous slice.
+    // Reduced dimensions come first, in increasing order, so that a step is a contiguous slice.
     let mut sorted = axes.to_vec();
     sorted.sort_unstable();
     let order: Vec<usize> = if sorted == axes {
@@ -181,7 +181,7 @@ fn general(m: &Machine, xs: &[&Tensor], inits: &[&Tensor], axes: &[usize], comp:
     as_returned(m, comp, acc.into_iter().map(|t| t.with_dims(out_dims.clone())).collect())
 }
 
-/// `acc` combined with `n` elements of each of `xs` from `start`.
+/// Combines `acc` with `n` elements of each of `xs` from `start`.
 fn combine(m: &Machine, comp: CompId, acc: &[Tensor], xs: &[Tensor], start: u64, n: u64) -> Result<Vec<Tensor>> {
     let args: Vec<Tensor> = acc.iter().cloned().chain(xs.iter().map(|x| part(x, start, n))).collect();
     apply(m, comp, &args, n as usize)
@@ -193,7 +193,7 @@ fn part(x: &Tensor, start: u64, n: u64) -> Tensor {
     Tensor::new(x.dtype, vec![n], x.bytes.slice(start..start + n_bytes))
 }
 
-/// Folds neighbours pairwise until one slice is left: a fold may group as it likes, and this keeps the order.
+/// Reduces adjacent slices pairwise until one is left: a reduction may be regrouped freely, and pairs keep the order.
 fn tree(m: &Machine, comp: CompId, mut xs: Vec<Tensor>, mut steps: u64, n: u64) -> Result<Vec<Tensor>> {
     while steps > 1 {
         let pairs = steps / 2;

@@ -1,6 +1,4 @@
-//! Random bits: Philox4x32-10 and ThreeFry2x32-20, and `rng` on top of a fixed Philox stream.
-//!
-//! Sources: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011); XLA's `rng-bit-generator`.
+//! Random bits by Philox4x32-10 and ThreeFry2x32-20, and `rng` on top of a fixed Philox stream.
 use super::box_walk::strides;
 use super::operands::{invalid, unsupported};
 use crate::diag::Result;
@@ -8,7 +6,7 @@ use crate::hlo::{ArrayShape, Literal, Shape};
 use crate::scalar::eval;
 use crate::tensor::{DType, Tensor};
 
-/// Four words of block `counter` of the stream `key`.
+/// Four words of block `counter` of the Philox stream `key`.
 pub(super) fn philox(key: u64, counter: u128) -> [u32; 4] {
     let mut c = [counter as u32, (counter >> 32) as u32, (counter >> 64) as u32, (counter >> 96) as u32];
     let (mut k0, mut k1) = (key as u32, (key >> 32) as u32);
@@ -22,7 +20,7 @@ pub(super) fn philox(key: u64, counter: u128) -> [u32; 4] {
     c
 }
 
-/// Two words of block `counter` of the stream `key`.
+/// Two words of block `counter` of the ThreeFry stream `key`.
 fn three_fry(key: u64, counter: u64) -> [u32; 2] {
     const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
     let (k0, k1) = (key as u32, (key >> 32) as u32);
@@ -39,12 +37,12 @@ fn three_fry(key: u64, counter: u64) -> [u32; 2] {
     x
 }
 
-/// Words in pairs as 64-bit values, the first word low.
+/// Pairs of words as 64-bit values, low word first.
 fn join(words: &[u32]) -> Vec<u64> {
     words.chunks_exact(2).map(|w| u64::from(w[0]) | u64::from(w[1]) << 32).collect()
 }
 
-/// New state and bits of a state, as the declared shape asks: the pair, or the bits alone.
+/// Evaluates `rng-bit-generator`: new state and random bits, or the bits alone, as declared.
 pub(super) fn bit_generator(state: &Tensor, algorithm: &str, shape: &Shape) -> Result<Literal> {
     let bits_shape = match shape {
         Shape::Array(a) => a,
@@ -69,8 +67,8 @@ pub(super) fn bit_generator(state: &Tensor, algorithm: &str, shape: &Shape) -> R
     Ok(Literal::Tuple(vec![Literal::Array(Tensor::new(state.dtype, state.dims.clone(), new)), bits]))
 }
 
-/// The state as 64-bit words: key, counter, and perhaps the counter's upper half. Where that is missing Philox has the key there, as
-/// XLA does, which reads such a state backwards.
+/// State as 64-bit words: key, counter, and possibly the upper half of the counter. If that is missing, Philox has the key
+/// there, as in XLA, which reads such a state in reverse.
 fn state_words(state: &Tensor) -> Result<Vec<u64>> {
     if !matches!(state.bytes.len(), 16 | 24) {
         return Err(invalid(format!("a random state of {state:?}")));
@@ -91,7 +89,7 @@ fn philox_bits(state: &[u64], shape: &ArrayShape) -> Result<(Vec<u64>, Tensor)> 
     Ok((new, narrow(words, shape)?))
 }
 
-/// The first words as elements of the type of `shape`.
+/// First words as elements of the type of `shape`.
 fn narrow(words: Vec<u32>, shape: &ArrayShape) -> Result<Tensor> {
     let n = shape.elements() as usize;
     let bytes: Vec<u8> = match shape.dtype.bytes() {
@@ -114,7 +112,7 @@ fn three_fry_bits(state: &[u64], shape: &ArrayShape) -> Result<(Vec<u64>, Tensor
         new[1] = counter.wrapping_add(n);
         return Ok((new, narrow(words, shape)?));
     }
-    // One dimension is halved; the two words of a block go to neighbours along it.
+    // One dimension is halved; the two words of a block are adjacent along it.
     let dims: Vec<u64> = if shape.dims.is_empty() { vec![1] } else { shape.dims.clone() };
     let largest = (0..dims.len()).max_by_key(|&i| (dims[i], std::cmp::Reverse(i))).unwrap_or(0);
     let split = dims.iter().position(|d| d % 2 == 0).unwrap_or(largest);
@@ -142,7 +140,7 @@ fn three_fry_bits(state: &[u64], shape: &ArrayShape) -> Result<(Vec<u64>, Tensor
     Ok((new, narrow(words, shape)?))
 }
 
-/// Numbers of a distribution from a fixed stream: uniform in [a, b), or normal with mean a and deviation b.
+/// Random numbers from a fixed stream: uniform in [a, b), or normal with mean a and deviation b.
 pub(super) fn rng(a: &Tensor, b: &Tensor, normal: bool, shape: &ArrayShape) -> Result<Tensor> {
     let (Some(low), Some(high)) = (a.get_f64(0), b.get_f64(0)) else {
         return Err(invalid("rng needs two scalars"));

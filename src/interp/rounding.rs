@@ -1,8 +1,8 @@
-//! Evaluation in which numbers of 16 bits are rounded another way, to see what their rounding alone changes.
+//! Evaluation with perturbed rounding of 16-bit floats, to see the effect of their rounding alone.
 //!
-//! A result of arithmetic in f16 or bf16 is one of the two numbers beside the exact value: which one depends on whether the operands were
-//! kept in f32, and in which order sums were taken, and right programs differ there. So each such result is moved by one unit in the
-//! last place, up, down or not at all, at random.
+//! A result of arithmetic in f16 or bf16 is one of the two numbers next to the exact value. Which one depends on whether
+//! operands were kept in f32, and on the order of sums, so that correct programs differ. Here each such result is moved up or
+//! down by one unit in the last place, or not at all, at random.
 use super::machine::Machine;
 use super::opcodes;
 use super::operands::Operands;
@@ -16,7 +16,7 @@ pub fn rounds_to_16_bits(module: &Module) -> bool {
     module.comps.values().any(|comp| comp.insts.values().any(|inst| rounds(comp, inst)))
 }
 
-/// The value of a computation with results of 16 bits rounded in another way, which `seed` chooses.
+/// Value of a computation whose 16-bit results are rounded differently, as chosen by `seed`.
 ///
 /// # Errors
 /// Those of [`super::evaluate`].
@@ -27,7 +27,7 @@ pub fn evaluate_rounded_otherwise(module: &Module, comp: CompId, args: &[Literal
     machine.call(comp, args)
 }
 
-/// The value of [`opcodes::value`], moved by at most one unit where it was rounded to 16 bits.
+/// Value by [`opcodes::value`], perturbed by at most one unit in the last place if it was rounded to 16 bits.
 fn value(
     machine: &Machine<'_>,
     comp: &Computation,
@@ -45,7 +45,8 @@ const fn is_narrow(dtype: DType) -> bool {
     matches!(dtype, DType::F16 | DType::BF16)
 }
 
-/// Whether an instruction rounds its result to 16 bits: arithmetic and conversions from wider floats do, what moves or chooses does not.
+/// Whether an instruction rounds its result to 16 bits: arithmetic and conversions from wider floats, but not moves or
+/// selections.
 fn rounds(comp: &Computation, inst: &Inst) -> bool {
     if !inst.shape.as_array().is_some_and(|a| is_narrow(a.dtype)) {
         return false;
@@ -75,7 +76,7 @@ fn rounds(comp: &Computation, inst: &Inst) -> bool {
     }
 }
 
-/// Each number that is not zero and finite as itself or one of the two beside it.
+/// Moves each finite nonzero number to itself or one of its two neighbors, at random.
 fn moved(machine: &Machine<'_>, x: &Tensor) -> Tensor {
     let infinity: u16 = if x.dtype == DType::F16 { 0x7c00 } else { 0x7f80 };
     let step = |bits: u16| {
@@ -92,7 +93,7 @@ fn moved(machine: &Machine<'_>, x: &Tensor) -> Tensor {
     Tensor::new(x.dtype, x.dims.clone(), bytes.collect::<Vec<u8>>())
 }
 
-/// The next number of a xorshift generator (Marsaglia, "Xorshift RNGs", 2003).
+/// Next number of a xorshift generator (Marsaglia, "Xorshift RNGs", 2003).
 fn random(machine: &Machine<'_>) -> u64 {
     let mut x = machine.random.get();
     x ^= x << 13;

@@ -7,7 +7,8 @@ use crate::hlo::attrs::Foreign;
 use crate::hlo::{Literal, Shape};
 use crate::tensor::Tensor;
 
-/// (slices.., carries..) -> (outputs.., carries..) at each place of a dimension; outputs are stacked along it.
+/// Evaluates `scan`: applies (slices.., carries..) -> (outputs.., carries..) at each position of a dimension, and stacks the
+/// outputs along it.
 pub(super) fn scan(m: &Machine, f: &Foreign, operands: &[&Tensor], shape: &Shape) -> Result<Literal> {
     let wrong = || invalid("scan needs a dimension, arrays of its size, and carries");
     let axis = f.number("dimensions").ok_or_else(wrong)?;
@@ -53,7 +54,7 @@ pub(super) fn scan(m: &Machine, f: &Foreign, operands: &[&Tensor], shape: &Shape
     Ok(Literal::Tuple(all))
 }
 
-/// Place `at` along `axis`, without that dimension.
+/// Slice at position `at` of `axis`, without that dimension.
 fn place(x: &Tensor, axis: usize, at: u64) -> Tensor {
     let mut steps = strides(&x.dims);
     let mut dims = x.dims.clone();
@@ -62,7 +63,7 @@ fn place(x: &Tensor, axis: usize, at: u64) -> Tensor {
     pick(x, dims, start, &steps)
 }
 
-/// Arrays side by side along a new dimension; `None` where they do not make `dims`.
+/// Arrays stacked along a new dimension; `None` if the result does not have sizes `dims`.
 fn stack(parts: &[Tensor], dtype: crate::tensor::DType, dims: &[u64], axis: usize) -> Option<Tensor> {
     let width = dtype.bytes();
     let inner = dims.get(axis + 1..)?.iter().product::<u64>() as usize * width;

@@ -1,4 +1,4 @@
-//! Ops that move elements and do not look at them.
+//! Opcodes that move elements without reading them.
 use super::box_walk::{BoxPosition, copy_box, pick, strides};
 use super::operands::{Operands, invalid};
 use crate::by_width;
@@ -8,7 +8,7 @@ use crate::hlo::attrs::{PadDim, SliceDim};
 use crate::scalar::eval;
 use crate::tensor::{DType, Tensor, element_count};
 
-/// 0, 1, 2 … along `axis`.
+/// Evaluates `iota`: 0, 1, 2 … along `axis`.
 pub(super) fn iota(shape: &ArrayShape, axis: usize) -> Result<Tensor> {
     let n = *shape.dims.get(axis).ok_or_else(|| invalid(format!("iota along {axis} of {shape}")))?;
     let line = Tensor::from_vec(DType::S64, vec![n], (0..n as i64).collect());
@@ -17,9 +17,9 @@ pub(super) fn iota(shape: &ArrayShape, axis: usize) -> Result<Tensor> {
     Ok(pick(&line, shape.dims.clone(), 0, &steps))
 }
 
-/// Operand dimension `i` becomes result dimension `map[i]`.
+/// Evaluates `broadcast`: operand dimension `i` becomes result dimension `map[i]`.
 pub(super) fn broadcast(x: &Tensor, shape: &ArrayShape, map: &[usize]) -> Result<Tensor> {
-    // A dimension whose actual size is below its bound stays so.
+    // A dimension whose actual size is below its bound keeps its size.
     let fits = map.len() == x.dims.len() && map.iter().zip(&x.dims).all(|(&m, d)| shape.dims.get(m) >= Some(d));
     if !fits {
         return Err(invalid(format!("broadcast of {x:?} to {shape} by {map:?}")));
@@ -36,7 +36,7 @@ pub(super) fn broadcast(x: &Tensor, shape: &ArrayShape, map: &[usize]) -> Result
     Ok(pick(x, dims, 0, &steps))
 }
 
-/// The elements of `x` in row-major order as an array of `shape`.
+/// Evaluates `reshape`: the elements of `x` in row-major order as an array of `shape`.
 pub(super) fn reshape(x: &Tensor, shape: &ArrayShape) -> Result<Tensor> {
     let n = x.len() as u64;
     if n == shape.elements() {
@@ -45,7 +45,7 @@ pub(super) fn reshape(x: &Tensor, shape: &ArrayShape) -> Result<Tensor> {
     Err(invalid(format!("reshape of {x:?} to {shape}")))
 }
 
-/// The permutation from row-major order to the memory order of `shape`'s layout; `None` where they are the same.
+/// Permutation from row-major order to the memory order of `shape`'s layout; `None` if they are equal.
 fn physical(shape: &ArrayShape) -> Result<Option<Vec<usize>>> {
     let Some(layout) = shape.layout.as_ref().filter(|l| !l.minor_to_major.is_empty()) else { return Ok(None) };
     let order: Vec<usize> = layout.minor_to_major.iter().rev().map(|&d| d as usize).collect();
@@ -62,7 +62,7 @@ fn physical(shape: &ArrayShape) -> Result<Option<Vec<usize>>> {
     Ok(if order.is_sorted() { None } else { Some(order) })
 }
 
-/// The bytes of `x` in memory, read with another shape and layout.
+/// Evaluates `bitcast`: the bytes of `x` in memory, reinterpreted with another shape and layout.
 pub(super) fn bitcast(x: &Tensor, from: &ArrayShape, to: &ArrayShape) -> Result<Tensor> {
     let bytes = to.bytes();
     if x.bytes.len() as u64 != bytes {
@@ -81,15 +81,15 @@ pub(super) fn bitcast(x: &Tensor, from: &ArrayShape, to: &ArrayShape) -> Result<
     Ok(transpose(&Tensor::new(to.dtype, dims, memory.bytes), &back))
 }
 
-/// `bitcast-convert` between widths.
+/// Evaluates `bitcast-convert` between different widths.
 pub(super) fn bitcast_width(x: &Tensor, shape: &ArrayShape) -> Result<Tensor> {
     let whole_bytes = x.dtype.bits() >= 8 && shape.dtype.bits() >= 8;
     if whole_bytes && x.bytes.len() as u64 == shape.bytes() {
         let out = Tensor::new(shape.dtype, shape.dims.clone(), x.bytes.clone());
         return Ok(if shape.dtype == DType::Pred { eval::truth(&out) } else { out });
     }
-    // Types below a byte lie unpacked here, one a byte: pack, then unpack with the other width. A pred is a byte where the
-    // sizes say so (above), else a bit.
+    // Types below a byte are stored unpacked, one per byte: they are packed, then unpacked with the other width. A pred is a
+    // byte if the sizes say so (above), else a bit.
     let width = |t: DType| if t == DType::Pred { 1 } else { t.bits() };
     let (from, to) = (width(x.dtype), width(shape.dtype));
     if (x.len() as u64).checked_mul(u64::from(from)) != shape.elements().checked_mul(u64::from(to)) {
@@ -108,7 +108,7 @@ pub(super) fn bitcast_width(x: &Tensor, shape: &ArrayShape) -> Result<Tensor> {
     Ok(Tensor::new(shape.dtype, shape.dims.clone(), out))
 }
 
-/// Result dimension `i` is operand dimension `perm[i]`.
+/// Evaluates `transpose`: result dimension `i` is operand dimension `perm[i]`.
 pub(super) fn transpose(x: &Tensor, perm: &[usize]) -> Tensor {
     if perm.is_sorted() {
         return x.clone();
@@ -118,7 +118,7 @@ pub(super) fn transpose(x: &Tensor, perm: &[usize]) -> Tensor {
     pick(x, perm.iter().map(|&p| x.dims[p]).collect(), 0, &steps)
 }
 
-/// Backwards along `axes`.
+/// Evaluates `reverse` along `axes`.
 pub(super) fn reverse(x: &Tensor, axes: &[usize]) -> Tensor {
     if x.is_empty() {
         return x.clone();
@@ -132,7 +132,7 @@ pub(super) fn reverse(x: &Tensor, axes: &[usize]) -> Tensor {
     pick(x, x.dims.clone(), start, &steps)
 }
 
-/// A strided box.
+/// Evaluates `slice`, a strided box.
 pub(super) fn slice(x: &Tensor, dims: &[SliceDim]) -> Tensor {
     let own = strides(&x.dims);
     let start = dims.iter().zip(&own).map(|(d, s)| d.start as i64 * s).sum();
@@ -140,18 +140,18 @@ pub(super) fn slice(x: &Tensor, dims: &[SliceDim]) -> Tensor {
     pick(x, dims.iter().map(|d| (d.limit - d.start).div_ceil(d.stride)).collect(), start, &steps)
 }
 
-/// The size of a padded dimension of `n` elements.
+/// Size of a padded dimension of `n` elements.
 fn padded(d: &PadDim, n: u64) -> Option<u64> {
     let inner = i128::from(n) + i128::from(n.saturating_sub(1)) * i128::from(d.interior);
     u64::try_from((inner + i128::from(d.low) + i128::from(d.high)).max(0)).ok()
 }
 
-/// Pads `x` with `fill` at the edges and between elements; negative padding crops.
+/// Evaluates `pad`: pads `x` with `fill` at the edges and between elements; negative padding crops.
 pub(super) fn pad(x: &Tensor, fill: &Tensor, shape: &ArrayShape, dims: &[PadDim]) -> Result<Tensor> {
     if fill.len() != 1 || fill.dtype != x.dtype {
         return Err(invalid(format!("{fill:?} fills {x:?}")));
     }
-    // The operand may have less than its bound, and then so has the result.
+    // If the operand is smaller than its bound, so is the result.
     let sizes: Option<Vec<u64>> = dims.iter().zip(&x.dims).map(|(d, &n)| padded(d, n)).collect();
     let sizes = sizes.filter(|s| s.len() == shape.rank() && s.iter().zip(&shape.dims).all(|(n, bound)| n <= bound));
     let sizes = sizes.ok_or_else(|| invalid(format!("{x:?} is padded to {shape}")))?;
@@ -160,7 +160,7 @@ pub(super) fn pad(x: &Tensor, fill: &Tensor, shape: &ArrayShape, dims: &[PadDim]
     let (mut from, mut to, mut counts, mut steps) = (0i64, 0i64, Vec::new(), Vec::new());
     for (i, d) in dims.iter().enumerate() {
         let step = i64::try_from(d.interior).unwrap_or(i64::MAX).saturating_add(1);
-        // Source element `k` lands on low + k * step, which must be inside the result.
+        // Source element `k` goes to low + k * step, which must be inside the result.
         let first = if d.low < 0 { d.low.unsigned_abs().div_ceil(step as u64) as i64 } else { 0 };
         let room = (shape.dims[i] as i64 - 1).saturating_sub(d.low);
         let last = if room < 0 { -1 } else { (room / step).min(x.dims[i] as i64 - 1) };
@@ -170,7 +170,7 @@ pub(super) fn pad(x: &Tensor, fill: &Tensor, shape: &ArrayShape, dims: &[PadDim]
         }
         from += first * own[i];
         to += d.low.wrapping_add(first.wrapping_mul(step)) * outer[i];
-        // With one element the step is not taken, however large it is.
+        // A single element takes no step, however large.
         steps.push(step.wrapping_mul(outer[i]));
     }
     by_width!(x.dtype, T => {
@@ -184,7 +184,7 @@ pub(super) fn pad(x: &Tensor, fill: &Tensor, shape: &ArrayShape, dims: &[PadDim]
     })
 }
 
-/// Operands one after another along `axis`.
+/// Evaluates `concatenate` along `axis`.
 pub(super) fn concatenate(parts: &[&Tensor], shape: &ArrayShape, axis: usize) -> Result<Tensor> {
     if parts.iter().any(|p| p.dtype != shape.dtype) {
         return Err(invalid("operands of different element types"));
@@ -207,20 +207,20 @@ pub(super) fn concatenate(parts: &[&Tensor], shape: &ArrayShape, axis: usize) ->
     Ok(Tensor::new(shape.dtype, dims, out))
 }
 
-/// The clamped start of a box of `sizes` in `dims`, from scalars or from one vector at operand `at`.
+/// Clamped start of a box of `sizes` in `dims`, from scalar operands, or a vector, from index `at` on.
 fn starts(operands: Operands, at: usize, dims: &[u64], sizes: &[u64]) -> Result<Vec<i64>> {
     let vector = operands.0.len() == at + 1 && operands.array(at)?.dims.len() == 1;
     let read = |i: usize| {
         let (t, k) = if vector { (operands.array(at)?, i) } else { (operands.array(at + i)?, 0) };
         let value = t.get_i64(k).ok_or_else(|| invalid("a start index is not an integer"))?;
-        // A u64 beyond the range of i64 is a large start.
+        // A u64 beyond i64 is a large start.
         let value = if t.dtype == DType::U64 && value < 0 { i64::MAX } else { value };
         Ok(value.clamp(0, dims[i] as i64 - sizes[i] as i64))
     };
     (0..dims.len()).map(read).collect()
 }
 
-/// A box at run-time starts, clamped so that it fits.
+/// Evaluates `dynamic-slice`: a box at run-time starts, clamped so that it fits.
 pub(super) fn dynamic_slice(operands: Operands, sizes: &[u64]) -> Result<Tensor> {
     let x = operands.array(0)?;
     let own = strides(&x.dims);
@@ -228,7 +228,7 @@ pub(super) fn dynamic_slice(operands: Operands, sizes: &[u64]) -> Result<Tensor>
     Ok(pick(x, sizes.to_vec(), start, &own))
 }
 
-/// Operand 0 with operand 1 written at run-time starts.
+/// Evaluates `dynamic-update-slice`: operand 0 with operand 1 written at run-time starts.
 pub(super) fn dynamic_update_slice(operands: Operands) -> Result<Tensor> {
     let (x, update) = (operands.array(0)?, operands.array(1)?);
     if update.dtype != x.dtype {
@@ -245,7 +245,7 @@ pub(super) fn dynamic_update_slice(operands: Operands) -> Result<Tensor> {
     })
 }
 
-/// The operand cut to a run-time size along `axis`: a value of a bounded shape has its actual sizes here.
+/// Evaluates `set-dimension-size`: truncates operand 0 along `axis`, as values of bounded shapes have their actual sizes here.
 pub(super) fn set_dimension_size(operands: Operands, axis: usize) -> Result<Tensor> {
     let x = operands.array(0)?;
     let size = u64::try_from(operands.integer(1)?.max(0)).ok();
@@ -260,7 +260,7 @@ pub(super) fn set_dimension_size(operands: Operands, axis: usize) -> Result<Tens
     }
 }
 
-/// The first elements along each dimension; `dims` is of the same rank and no larger.
+/// Leading elements along each dimension; `dims` has the same rank, and no size is larger.
 pub fn first_part(x: &Tensor, dims: Vec<u64>) -> Tensor {
     if dims == x.dims { x.clone() } else { pick(x, dims, 0, &strides(&x.dims)) }
 }

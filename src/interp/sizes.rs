@@ -1,7 +1,7 @@
-//! Integers that a computation under construction computes from sizes, as expressions of these sizes.
+//! Integers that a computation under construction computes from open sizes, as expressions of these sizes.
 //!
-//! Each instruction is followed exactly: a truth value is the expression that is 1 where it is true and 0 where not, and a result is
-//! given up where it may leave its element type, as machine integers wrap around there.
+//! Each instruction is evaluated exactly: a truth value is an expression that is 1 or 0, and a result that may overflow its
+//! element type is rejected, as machine integers wrap around.
 use super::constant::evaluated;
 use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Op, SizeRepr};
 use crate::scalar::{Direction, ScalarOp};
@@ -10,13 +10,13 @@ use crate::symbolic::{Dim, Interval};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
 
-/// Arrays of more elements are not followed.
+/// Largest number of elements of an array that is evaluated.
 const MOST_ELEMENTS: u64 = 1 << 8;
-/// No value is computed from more instructions.
+/// Largest number of instructions from which a value is computed.
 const MOST_INSTS: usize = 1 << 10;
 
-/// The elements of an array of integers or truth values of the open computation, in row-major order; `None` where they depend on
-/// anything but sizes, or on these in a way that is not followed. Nothing is recorded of the sizes.
+/// Elements of an integer or boolean array of the current computation, in row-major order. `None` if they depend on anything
+/// but sizes, or in a way that cannot be expressed. Records no guards.
 pub fn size_elements<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Vec<Dim>> {
     let mut known: HashMap<InstId, Vec<Dim>> = HashMap::new();
     let mut todo = vec![(id, false)];
@@ -41,7 +41,7 @@ pub fn size_elements<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Vec<Dim>
     known.remove(&id)
 }
 
-/// Whether an instruction may be one that is followed: a small array of fixed sizes.
+/// Whether an instruction can be evaluated: a small array of fixed sizes.
 fn is_followed<D: SizeRepr>(inst: &Inst<D>) -> bool {
     let Some(array) = inst.shape.as_array() else { return false };
     let is_small = array.dims.iter().try_fold(1u64, |n, &d| {
@@ -53,7 +53,7 @@ fn is_followed<D: SizeRepr>(inst: &Inst<D>) -> bool {
     is_known_op && range(array.dtype).is_some() && is_small.is_some_and(|n| n <= MOST_ELEMENTS)
 }
 
-/// Whether an op takes elements of its first operand, or of all, and computes nothing of them.
+/// Whether an op only moves elements of its operands.
 fn moves<D: SizeRepr>(op: &Op<D>) -> bool {
     matches!(
         op,
@@ -69,7 +69,7 @@ fn moves<D: SizeRepr>(op: &Op<D>) -> bool {
     )
 }
 
-/// The numbers of an element type.
+/// Range of an element type.
 fn range(dtype: DType) -> Option<Interval> {
     match dtype {
         DType::Pred => Some(Interval::new(0, 1)),
@@ -115,7 +115,7 @@ impl<D: SizeRepr> Follower<'_, D> {
         out.iter().all(|&d| trace::is_within(d, within)).then_some(out)
     }
 
-    /// All elements of an array folded into one.
+    /// Reduction of all elements of an array to one.
     fn reduced(&self, inst: &Inst<D>, comp: CompId, axes: usize, operands: &[&Vec<Dim>]) -> Option<Vec<Dim>> {
         let [x, init] = operands else { return None };
         let comp = &self.b.module().comps[comp];
@@ -129,7 +129,7 @@ impl<D: SizeRepr> Follower<'_, D> {
         Some(vec![folded])
     }
 
-    /// Elements that are taken from operands: what the op makes of their numbers says which.
+    /// Elements moved from operands: the op is applied to element numbers to find the sources.
     fn moved(&self, inst: &Inst<D>, operands: &[&Vec<Dim>]) -> Option<Vec<Dim>> {
         let data = if matches!(inst.op, Op::Concatenate(_)) { operands.len() } else { 1 };
         let mut own: Builder = Builder::new("moved");
@@ -156,7 +156,7 @@ impl<D: SizeRepr> Follower<'_, D> {
     }
 }
 
-/// 0, 1, 2 … along one axis.
+/// Elements of `iota`: 0, 1, 2 … along one axis.
 fn iota(dims: &[u64], axis: usize) -> Vec<Dim> {
     let inner: u64 = dims.iter().skip(axis + 1).product();
     let count: u64 = dims.iter().product();
@@ -164,7 +164,7 @@ fn iota(dims: &[u64], axis: usize) -> Vec<Dim> {
     (0..count).map(|i| Dim::from(i / inner.max(1) % along)).collect()
 }
 
-/// The elements of a constant.
+/// Elements of a constant.
 fn integers(t: &Tensor) -> Option<Vec<Dim>> {
     (0..t.len()).map(|i| t.get_i64(i).map(Dim::from)).collect()
 }
@@ -205,12 +205,12 @@ fn clamped(x: Dim, low: Dim, high: Dim) -> Option<Dim> {
     of(of(x, Binary::Maximum, low)?, Binary::Minimum, high)
 }
 
-/// 1 where `x` is less than `y`, else 0.
+/// Comparison: 1 if `x` is less than `y`, else 0.
 fn less(x: Dim, y: Dim) -> Option<Dim> {
     clamped(of(y, Binary::Subtract, x)?, Dim::from(0), Dim::from(1))
 }
 
-/// 1 where `x` is not `y`, else 0.
+/// Comparison: 1 if `x` is not equal to `y`, else 0.
 fn different(x: Dim, y: Dim) -> Option<Dim> {
     of(less(x, y)?, Binary::Maximum, less(y, x)?)
 }

@@ -1,4 +1,4 @@
-//! `sort`.
+//! `sort`: a stable merge sort with any comparator.
 use super::apply::apply;
 use super::machine::Machine;
 use super::operands::{invalid, one_or_tuple};
@@ -8,7 +8,7 @@ use crate::diag::Result;
 use crate::hlo::{CompId, Literal};
 use crate::tensor::{DType, Tensor};
 
-/// One merge of two neighbouring runs.
+/// Merge of two adjacent runs.
 struct Merge {
     left: usize,
     left_end: usize,
@@ -17,10 +17,10 @@ struct Merge {
     out: usize,
 }
 
-/// Operands sorted together along `dim`, equal keys keeping their order.
+/// Evaluates `sort`: operands sorted together along `dim`, stably.
 ///
-/// A bottom-up merge sort that takes one step of all merges of a level at once, so that the comparison runs on vectors;
-/// a comparison that is no order gives some permutation.
+/// A bottom-up merge sort that takes one step of all merges of a level at once, so that the comparator runs on vectors. A
+/// comparator that is not an order gives some permutation.
 pub(super) fn sort(m: &Machine, operands: &[&Tensor], dim: usize, comp: CompId) -> Result<Literal> {
     let first = operands.first().ok_or_else(|| invalid("sort needs an operand"))?;
     if dim >= first.dims.len() || operands.iter().any(|t| t.dims != first.dims) {
@@ -46,7 +46,7 @@ pub(super) fn take(x: &Tensor, places: &[usize]) -> Tensor {
     })
 }
 
-/// The positions of the elements in sorted order, for each line of `n`.
+/// Positions of the elements in sorted order, for each line of `n`.
 fn merge_sort(m: &Machine, xs: &[Tensor], n: usize, comp: CompId) -> Result<Vec<usize>> {
     let total = xs[0].len();
     let mut places: Vec<usize> = (0..total).collect();
@@ -84,7 +84,7 @@ fn merge_sort(m: &Machine, xs: &[Tensor], n: usize, comp: CompId) -> Result<Vec<
     Ok(places)
 }
 
-/// Moves one head, and the rest of the other run once one is used up.
+/// Moves one head, and the rest of the other run once one is exhausted.
 fn step(g: &mut Merge, right_first: bool, places: &[usize], next: &mut [usize]) {
     let head = if right_first { &mut g.right } else { &mut g.left };
     next[g.out] = places[*head];

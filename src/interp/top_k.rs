@@ -1,4 +1,4 @@
-//! `topk`: in the total order, and by comparison in the steps of TensorFlow's kernel.
+//! `topk`: by total order, or by comparison with the steps of TensorFlow's kernel.
 use super::operands::invalid;
 use super::sort::take;
 use crate::diag::Result;
@@ -8,7 +8,7 @@ use crate::tensor::{DType, DTypeClass, Tensor};
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Keys whose order is the total order of the elements.
+/// Integer keys with the total order of the elements.
 fn keys(x: &Tensor) -> Option<Vec<i64>> {
     match x.dtype.class() {
         DTypeClass::Float => eval::total_keys(x).to_i64s(),
@@ -20,8 +20,8 @@ fn keys(x: &Tensor) -> Option<Vec<i64>> {
     }
 }
 
-/// The largest (or smallest) `k` of the last dimension in total order, the lower index first among equals, and their
-/// s32 indices.
+/// Largest (or smallest) `k` elements of the last dimension in total order, the lower index first among equals, and their s32
+/// indices.
 pub(super) fn total(x: &Tensor, k: u64, largest: bool) -> Result<Literal> {
     let keys = keys(x).ok_or_else(|| invalid("topk of complex numbers"))?;
     selected(x, k, |line| {
@@ -35,7 +35,7 @@ pub(super) fn total(x: &Tensor, k: u64, largest: bool) -> Result<Literal> {
     })
 }
 
-/// The elements at the first `k` positions that `order` gives for each line of the last dimension, and these positions.
+/// Elements at the first `k` positions that `order` returns for each line of the last dimension, and these positions.
 fn selected(x: &Tensor, k: u64, order: impl Fn(Range<usize>) -> Vec<usize>) -> Result<Literal> {
     let n = *x.dims.last().ok_or_else(|| invalid("topk of a scalar"))? as usize;
     if k as usize > n {
@@ -55,10 +55,11 @@ fn selected(x: &Tensor, k: u64, order: impl Fn(Range<usize>) -> Vec<usize>) -> R
     Ok(Literal::Tuple(vec![Literal::Array(values), Literal::Array(Tensor::from_vec(DType::S32, dims, indices))]))
 }
 
-/// The largest `k` of the last dimension of floats by `<`, the lower index first among equals, and their s32 indices.
+/// Largest `k` elements of the last dimension of floats by `<`, the lower index first among equals, and their s32 indices.
 ///
-/// Without a NaN that is one answer; with one it is what TensorFlow's kernel gives: an insertion sort of up to 16 elements, a fold in
-/// vectors for the largest alone, else a heap. More elements that are all put in order have each NaN by its sign, before or behind.
+/// Without NaN the result is unique. With NaN it is that of TensorFlow's kernel: an insertion sort up to 16 elements, a
+/// vectorized reduction for the largest alone, else a heap. If more than 16 elements are all sorted, each NaN is ordered by its
+/// sign, before or behind all others.
 pub(super) fn by_comparison(x: &Tensor, k: u64) -> Result<Literal> {
     let lanes = eight_or_fewer(x.dtype);
     let wide = eval::convert(x, DType::F64);
@@ -81,13 +82,13 @@ pub(super) fn by_comparison(x: &Tensor, k: u64) -> Result<Literal> {
     })
 }
 
-/// Elements of a vector of TensorFlow's kernels, which are compiled for AVX.
+/// Number of elements of a vector in TensorFlow's kernels, which are compiled for AVX.
 fn eight_or_fewer(dtype: DType) -> usize {
     if dtype == DType::F64 { 4 } else { 8 }
 }
 
-/// The position of the first element that equals the largest: lanes of vectors pass over a NaN, the scalars behind them forget what was
-/// before one, and position 0 is where nothing equals the result.
+/// Position of the first element that equals the maximum as TensorFlow's kernel computes it: vector lanes skip NaN, the scalars
+/// behind them restart at a NaN, and position 0 stands if nothing equals the result.
 fn largest(line: &[f64], lanes: usize) -> usize {
     let (vectors, rest) = line.split_at(line.len() / lanes * lanes);
     let most = vectors.iter().fold(f64::NEG_INFINITY, |most, &x| if x > most { x } else { most });
@@ -96,8 +97,8 @@ fn largest(line: &[f64], lanes: usize) -> usize {
     line.iter().position(|&x| x == result).unwrap_or(0)
 }
 
-/// All positions by insertion, as libstdc++ does it: an element larger than the first goes to the front, every other one up to the first
-/// element in front of it that is not smaller; then runs of equal elements by position.
+/// All positions sorted by insertion, as in libstdc++: an element larger than the first goes to the front, any other one behind
+/// the last element in front of it that is not smaller; then runs of equal elements are sorted by position.
 fn inserted(line: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = Vec::with_capacity(line.len());
     for (i, &x) in line.iter().enumerate() {
@@ -110,14 +111,14 @@ fn inserted(line: &[f64]) -> Vec<usize> {
     order
 }
 
-/// Positions of a line as a heap of libstdc++ with the worst on top.
+/// Positions of a line as a libstdc++ heap, with the worst on top.
 struct Heap<'a> {
     line: &'a [f64],
     heap: Vec<usize>,
 }
 
 impl Heap<'_> {
-    /// Whether position `a` goes before `b`: it is larger, or not smaller and in front.
+    /// Whether position `a` comes before `b`: its element is larger, or equal (or unordered) with a lower position.
     fn goes_before(&self, a: usize, b: usize) -> bool {
         match self.line[a].partial_cmp(&self.line[b]) {
             Some(Ordering::Greater) => true,
@@ -126,7 +127,7 @@ impl Heap<'_> {
         }
     }
 
-    /// The `k` largest positions of more than `k`.
+    /// The `k` best positions of more than `k`.
     fn largest(mut self, k: usize) -> Vec<usize> {
         self.heap = (0..=k).collect();
         for parent in (0..k.div_ceil(2)).rev() {
@@ -146,14 +147,15 @@ impl Heap<'_> {
         self.heap
     }
 
-    /// Moves the top of the first `size` behind the others.
+    /// Moves the top of the heap of the first `size` elements behind the others.
     fn pop(&mut self, size: usize) {
         let value = self.heap[size - 1];
         self.heap[size - 1] = self.heap[0];
         self.sift(0, size - 1, value);
     }
 
-    /// Puts `value` into the heap of the first `size`, whose place `top` is free: the hole sinks to the bottom, and `value` rises from there.
+    /// Puts `value` into the heap of the first `size` elements, whose position `top` is free: the hole sinks to the bottom, and
+    /// `value` rises from there.
     fn sift(&mut self, top: usize, size: usize, value: usize) {
         let mut hole = top;
         while 2 * hole + 2 < size {
@@ -169,7 +171,7 @@ impl Heap<'_> {
         self.rise(hole, top, value);
     }
 
-    /// Puts `value` into the free place `hole`, or above it in place of what goes before `value`, not above `top`.
+    /// Puts `value` into the free position `hole`, or above it in place of elements that it precedes, but not above `top`.
     fn rise(&mut self, mut hole: usize, top: usize, value: usize) {
         while hole > top && self.goes_before(self.heap[(hole - 1) / 2], value) {
             self.heap[hole] = self.heap[(hole - 1) / 2];
@@ -179,5 +181,5 @@ impl Heap<'_> {
     }
 }
 
-/// Lines of at most so many elements are put in order by insertion alone.
+/// Number of elements up to which lines are sorted by insertion alone.
 const INSERTED: usize = 16;

@@ -12,7 +12,7 @@ use crate::hlo::{CompId, Literal};
 use crate::scalar::{ScalarOp, eval};
 use crate::tensor::{DType, Tensor};
 
-/// A window over an array: where each tap of each position reads.
+/// Windows over an array: the element that each tap of each position reads.
 struct Windows {
     dims: Vec<u64>,
     taps: Vec<Taps>,
@@ -34,7 +34,7 @@ impl Windows {
     fn len(&self) -> usize {
         self.dims.iter().product::<u64>() as usize
     }
-    /// Calls `f` with each tap's `(position, element)` pairs, those outside the array left out.
+    /// Calls `f` for each tap with its `(position, element)` pairs, without those outside the array.
     fn each_tap(&self, mut f: impl FnMut(&[usize], &[usize]) -> Result<()>) -> Result<()> {
         let rank = self.dims.len();
         let count: usize = self.taps.iter().map(|t| t.size).product();
@@ -53,7 +53,7 @@ impl Windows {
         }
         Ok(())
     }
-    /// Walks the dimensions from `axis` on; the depth is the rank.
+    /// Iterates over the dimensions from `axis` on, recursively.
     fn pairs(&self, tap: &[usize], axis: usize, to: usize, from: usize, tos: &mut Vec<usize>, froms: &mut Vec<usize>) {
         if axis == self.dims.len() {
             tos.push(to);
@@ -74,7 +74,7 @@ impl Windows {
     }
 }
 
-/// The elements of `x` at `places`, a vector.
+/// Elements of `x` at `places`, a vector.
 fn take(x: &Tensor, places: &[usize]) -> Tensor {
     by_width!(x.dtype, T => {
         let src = x.view::<T>();
@@ -83,7 +83,7 @@ fn take(x: &Tensor, places: &[usize]) -> Tensor {
     })
 }
 
-/// `x` with `values` at `places`.
+/// Array `x` with `values` written at `places`.
 fn put(x: &Tensor, places: &[usize], values: &Tensor) -> Tensor {
     if places.len() == x.len() {
         return values.with_dims(x.dims.clone());
@@ -99,7 +99,8 @@ fn fill(x: &Tensor, n: usize) -> Tensor {
     super::box_walk::pick(x, vec![n as u64], 0, &[0])
 }
 
-/// n arrays and n scalars folded over windows; what lies outside the arrays is skipped.
+/// Evaluates `reduce-window`: n arrays reduced over windows, with n scalars as initial values; elements outside of the arrays
+/// are skipped.
 pub(super) fn reduce_window(m: &Machine, operands: &[&Tensor], window: &[WindowDim], comp: CompId) -> Result<Literal> {
     let n = operands.len() / 2;
     let (xs, inits) = operands.split_at(n);
@@ -112,7 +113,7 @@ pub(super) fn reduce_window(m: &Machine, operands: &[&Tensor], window: &[WindowD
     }
     let windows = Windows::new(&first.dims, window)?;
     if window.is_empty() {
-        // As in `reduce`: a scalar is folded with nothing.
+        // As in `reduce`: a scalar is combined with nothing.
         return as_returned(m, comp, xs.iter().map(|&x| x.clone()).collect());
     }
     let op = if n == 1 { simple_op(m.comp(comp)?).filter(|_| first.dtype == inits[0].dtype) } else { None };
@@ -142,7 +143,7 @@ pub(super) fn reduce_window(m: &Machine, operands: &[&Tensor], window: &[WindowD
     as_returned(m, comp, done.collect())
 }
 
-/// Each source element goes to the selected element of its window.
+/// Evaluates `select-and-scatter`: each source element is added to the selected element of its window.
 pub(super) fn select_and_scatter(
     m: &Machine,
     operands: &[&Tensor],

@@ -1,12 +1,12 @@
 //! Side effects of ops that compiled code does not perform.
 use super::{ArgDef, ArgKind, ArgType, OpDef, RESOURCE, STRING};
 
-/// An effect that compiled code leaves out.
+/// Side effect that compiled code leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
     /// Writes to the log or the terminal.
     Print,
-    /// Stops the program, or complains, where a value is not as it should be.
+    /// Stops the program or reports an error if a value is not as expected.
     Check,
     /// Writes events for TensorBoard.
     Summary,
@@ -14,12 +14,12 @@ pub enum Effect {
     File,
     /// Calls a function of the Python process.
     Python,
-    /// Changes what is outside of the call: queues, tables, iterators, what other devices get.
+    /// Changes state outside of the call: queues, tables, iterators, messages to other devices.
     Outside,
 }
 
 impl Effect {
-    /// Whether the effect tells somebody about values and changes nothing.
+    /// Whether the effect only reports on values, and changes nothing.
     pub fn is_check(self) -> bool {
         matches!(self, Effect::Check | Effect::Print)
     }
@@ -37,11 +37,11 @@ impl Effect {
     }
 }
 
-/// The effect of an op; none of what only computes, of what calls functions, and of what changes variables, lists, stacks and tables, which
-/// is state of the call.
+/// Side effect of an op. `None` for ops that only compute or call functions, and for those that change variables, lists, stacks
+/// or tables, which are state of the call.
 ///
-/// The sorts that are told apart are known by name. All others follow from the definition: an op without outputs is there for its
-/// effect alone, and so is a stateful one that takes the handle of a queue, a table, an iterator or the like.
+/// Some kinds are known by name. All others follow from the op's definition: an op without outputs exists for its effect, and
+/// so does a stateful one that takes the handle of a queue, table, iterator or the like.
 pub fn effect(op: &str) -> Option<Effect> {
     named(op).or_else(|| super::find(op).filter(|def| acts_outside(def)).map(|_| Effect::Outside))
 }
@@ -72,8 +72,8 @@ fn named(op: &str) -> Option<Effect> {
 }
 
 fn acts_outside(def: &OpDef) -> bool {
-    // Ops that order others, results of functions, the stores of loops of control flow v1, tables, which are known or refused, and what
-    // asks for the shape of a variable by a handle of another name than other ops have.
+    // Exceptions: ops that order others, function results, the stores of loops of control flow v1, tables, which are known or
+    // refused, and an op that asks for the shape of a variable by a handle of another name than other ops have.
     let plumbing = matches!(def.name, "NoOp" | "ControlTrigger" | "InitializeTableV2" | "VariableShape")
         || ["_", "Stack", "TensorArray", "LookupTable"].iter().any(|p| def.name.starts_with(p));
     let sends = ["_Send", "_HostSend"].contains(&def.name);

@@ -1,11 +1,12 @@
-//! Reads the generated table. A line that can't be read is left out; the test below holds that there is none.
+//! Parser of the generated table of op definitions. A line that cannot be parsed is skipped; the test below checks that there
+//! is none.
 use super::types;
 use super::{ArgDef, ArgKind, ArgType, OpDef, TypeAttr};
 use crate::graph::{Attr, PartialShape, TfType};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The table of `text` by name.
+/// Definitions in the table `text`, by op name.
 pub fn table(text: &'static str) -> HashMap<&'static str, OpDef> {
     text.lines().filter(|l| !l.starts_with('#')).filter_map(line).map(|def| (def.name, def)).collect()
 }
@@ -37,7 +38,7 @@ fn type_default(attr: &TypeAttr) -> Option<(Arc<str>, Attr)> {
     Some((attr.name.into(), value))
 }
 
-/// An attribute that is no type: `name=kind:value`.
+/// Attribute default that is not a type: `name=kind:value`.
 fn default(text: &str) -> Option<(Arc<str>, Attr)> {
     let (name, value) = text.split_once('=')?;
     let (kind, value) = value.split_once(':')?;
@@ -61,7 +62,7 @@ fn items(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').filter(|item| !item.is_empty())
 }
 
-/// A string whose special bytes are written as `%` and two hexadecimal digits.
+/// String with special bytes written as `%` and two hexadecimal digits.
 fn unquoted(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
     let mut parts = text.split('%');

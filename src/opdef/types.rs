@@ -1,4 +1,4 @@
-//! `DataType` numbers, their names in the generated tables, and TensorFlow's own names in op definitions.
+//! `DataType` numbers, their names in the generated table, and TensorFlow's own names in op definitions.
 use crate::graph::TfType;
 use crate::tensor::DType;
 
@@ -37,27 +37,27 @@ const NAMES: &[(&str, &str, i32)] = &[
     ("u2", "uint2", 32),
 ];
 
-/// The `DataType` number of `name`.
+/// `DataType` number of the type called `name`.
 pub fn parse(name: &str) -> Option<i32> {
     NAMES.iter().find(|(n, _, _)| *n == name).map(|(_, _, number)| *number)
 }
 
-/// The name of a `DataType` number.
+/// Name of a `DataType` number.
 pub fn name(number: i32) -> Option<&'static str> {
     NAMES.iter().find(|(_, _, n)| *n == number).map(|(name, _, _)| *name)
 }
 
-/// Every type with its number.
+/// Names and numbers of all types.
 pub fn all() -> impl Iterator<Item = (&'static str, i32)> {
     NAMES.iter().map(|(name, _, number)| (*name, *number))
 }
 
-/// The names of the types in a set of [`type_bit`]s.
+/// Names of the types in a set of [`type_bit`]s.
 pub fn type_names(bits: u64) -> Vec<&'static str> {
     NAMES.iter().filter(|(_, _, number)| bits & type_bit(*number) != 0).map(|(name, _, _)| *name).collect()
 }
 
-/// The `DataType` number of a type; 0 where TensorFlow has none.
+/// `DataType` number of a type; 0 if TensorFlow has none.
 pub fn type_number(of: TfType) -> i32 {
     match of {
         TfType::Data(t) => t.tf_number().unwrap_or(0),
@@ -68,12 +68,12 @@ pub fn type_number(of: TfType) -> i32 {
     }
 }
 
-/// The bit that stands for a `DataType` number in a set of types; unknown numbers share bit 63.
+/// Bit of a `DataType` number in a set of types; unknown numbers share bit 63.
 pub fn type_bit(number: i32) -> u64 {
     1 << u32::try_from(number).map_or(63, |n| n.min(63))
 }
 
-/// The name of a `DataType` number in TensorFlow's op definitions, as in `x: float`; `None` where no op takes arrays of it.
+/// Name of a `DataType` number in TensorFlow's op definitions, as in `x: float`; `None` if arrays cannot have the type.
 pub fn spec_name(number: i32) -> Option<&'static str> {
     let array = DType::from_tf(number).is_some();
     NAMES.iter().find(|(_, _, n)| array && *n == number).map(|(_, spec, _)| *spec)

@@ -7,12 +7,12 @@ use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 
-/// The value of all elements of a constant.
+/// Value with which a constant is filled.
 #[derive(Clone, Copy, Debug)]
 pub enum Number<D: SizeRepr> {
-    /// A literal number.
+    /// Floating-point number.
     Float(f64),
-    /// A number computed from sizes.
+    /// Integer computed from sizes.
     Size(D::Signed),
 }
 
@@ -35,12 +35,12 @@ impl From<Dim> for Number<Dim> {
 }
 
 impl<D: SizeRepr> Builder<D> {
-    /// A constant array.
+    /// Adds a constant array.
     pub fn constant(&mut self, value: Tensor) -> InstId {
         let shape = Shape::array(value.dtype, value.dims.iter().map(|&d| D::from(d)).collect::<Vec<D>>());
         self.push(Op::Constant(Literal::Array(value)), &[], shape)
     }
-    /// A constant scalar of `dtype`.
+    /// Adds a constant scalar of `dtype`.
     pub fn scalar(&mut self, dtype: DType, value: impl Into<Number<D>>) -> InstId {
         match value.into() {
             Number::Float(value) => self.constant(Tensor::scalar_of(dtype, value)),
@@ -48,58 +48,58 @@ impl<D: SizeRepr> Builder<D> {
             Number::Size(size) => self.constant(Tensor::scalar_of(dtype, size.at_hand() as f64)),
         }
     }
-    /// A broadcast of `value` to the type and sizes of `like`.
+    /// Adds a broadcast of `value` to the type and sizes of `like`.
     pub fn full_like(&mut self, like: InstId, value: impl Into<Number<D>>) -> InstId {
         let (dtype, dims) = (self.dtype(like), self.dims(like).to_vec());
         self.full(dtype, &dims, value)
     }
-    /// A broadcast of `value` to `dims`.
+    /// Adds a broadcast of `value` to `dims`.
     pub fn full(&mut self, dtype: DType, dims: &[D], value: impl Into<Number<D>>) -> InstId {
         let scalar = self.scalar(dtype, value);
         self.broadcast(scalar, dims, &[])
     }
-    /// A pointwise op on operands of one shape.
+    /// Adds a pointwise op on operands of one shape.
     pub fn elementwise(&mut self, op: ScalarOp, operands: &[InstId]) -> InstId {
         self.add_inst(Op::Elementwise(op), operands)
     }
-    /// A unary pointwise op.
+    /// Adds a unary pointwise op.
     pub fn unary(&mut self, op: ScalarOp, x: InstId) -> InstId {
         self.elementwise(op, &[x])
     }
-    /// A binary pointwise op with NumPy broadcasting of sizes.
+    /// Adds a binary pointwise op with NumPy broadcasting of sizes.
     pub fn binary(&mut self, op: ScalarOp, x: InstId, y: InstId) -> InstId {
         let (x, y) = self.broadcast_together(x, y);
         self.elementwise(op, &[x, y])
     }
-    /// x + y, broadcasting.
+    /// Adds x + y, with broadcasting.
     pub fn add(&mut self, x: InstId, y: InstId) -> InstId {
         self.binary(ScalarOp::Add, x, y)
     }
-    /// x - y, broadcasting.
+    /// Adds x - y, with broadcasting.
     pub fn sub(&mut self, x: InstId, y: InstId) -> InstId {
         self.binary(ScalarOp::Subtract, x, y)
     }
-    /// x * y, broadcasting.
+    /// Adds x * y, with broadcasting.
     pub fn mul(&mut self, x: InstId, y: InstId) -> InstId {
         self.binary(ScalarOp::Multiply, x, y)
     }
-    /// x / y, broadcasting.
+    /// Adds x / y, with broadcasting.
     pub fn div(&mut self, x: InstId, y: InstId) -> InstId {
         self.binary(ScalarOp::Divide, x, y)
     }
-    /// The larger, broadcasting.
+    /// Adds a maximum, with broadcasting.
     pub fn max(&mut self, x: InstId, y: InstId) -> InstId {
         self.binary(ScalarOp::Maximum, x, y)
     }
-    /// The smaller, broadcasting.
+    /// Adds a minimum, with broadcasting.
     pub fn min(&mut self, x: InstId, y: InstId) -> InstId {
         self.binary(ScalarOp::Minimum, x, y)
     }
-    /// A comparison, broadcasting.
+    /// Adds a comparison, with broadcasting.
     pub fn compare(&mut self, direction: Direction, x: InstId, y: InstId) -> InstId {
         self.binary(ScalarOp::Compare(direction, CompareKind::Partial), x, y)
     }
-    /// `on_true` where `pred`, else `on_false`, all broadcast together.
+    /// Adds a selection: `on_true` where `pred`, else `on_false`, all broadcast together.
     pub fn select(&mut self, pred: InstId, on_true: InstId, on_false: InstId) -> InstId {
         let (t, f) = self.broadcast_together(on_true, on_false);
         let (p, t) = self.broadcast_together(pred, t);
@@ -153,7 +153,7 @@ impl<D: SizeRepr> Builder<D> {
             })
             .collect()
     }
-    /// Both operands broadcast to their common sizes.
+    /// Broadcasts both operands to their common sizes.
     pub fn broadcast_together(&mut self, x: InstId, y: InstId) -> (InstId, InstId) {
         match Self::broadcast_dims(self.dims(x), self.dims(y)) {
             Some(dims) => (self.broadcast_to(x, &dims), self.broadcast_to(y, &dims)),
@@ -182,7 +182,7 @@ impl<D: SizeRepr> Builder<D> {
         }
         self.add_inst(Op::Transpose(perm.to_vec()), &[x])
     }
-    /// A strided slice.
+    /// Adds a strided slice.
     pub fn slice(&mut self, x: InstId, dims: &[SliceDim<D>]) -> InstId {
         self.add_inst(Op::Slice(dims.to_vec()), &[x])
     }
@@ -246,7 +246,7 @@ impl<D: SizeRepr> Builder<D> {
         let root = self.compare(Direction::Lt, counter, end);
         self.end(root)
     }
-    /// The computation of [`Fold::Larger`](crate::hlo::Fold::Larger).
+    /// Adds the computation of [`Fold::Larger`](crate::hlo::Fold::Larger).
     pub fn larger_computation(&mut self, dtype: DType) -> CompId {
         self.begin("larger");
         let x = self.parameter(Shape::array(dtype, []));
@@ -264,20 +264,20 @@ impl<D: SizeRepr> Builder<D> {
         let root = self.elementwise(ScalarOp::Compare(Direction::Lt, kind), &keys);
         self.end(root)
     }
-    /// A reduction over dimensions by one op; `init` is its neutral element.
+    /// Adds a reduction over dimensions by one op; `init` is its neutral element.
     pub fn reduce(&mut self, x: InstId, init: InstId, op: ScalarOp, dims: &[usize]) -> InstId {
         let comp = self.scalar_computation(op, self.dtype(x));
         self.add_inst(Op::Reduce { dims: dims.to_vec(), comp }, &[x, init])
     }
-    /// A batched matrix product.
+    /// Adds a batched matrix product.
     pub fn dot(&mut self, x: InstId, y: InstId, dims: DotDims) -> InstId {
         self.add_inst(Op::Dot(Box::new(dims)), &[x, y])
     }
-    /// A tuple of several values.
+    /// Adds a tuple of several values.
     pub fn tuple(&mut self, parts: &[InstId]) -> InstId {
         self.add_inst(Op::Tuple, parts)
     }
-    /// One part of a tuple.
+    /// Adds an access to one element of a tuple.
     pub fn get_tuple_element(&mut self, x: InstId, index: usize) -> InstId {
         self.add_inst(Op::GetTupleElement(index), &[x])
     }

@@ -1,10 +1,10 @@
-//! Windows and the axes of convolutions as messages, both ways.
+//! Conversion of windows and convolution dimension numbers to and from protobuf messages.
 use super::messages::xla_data::{ConvolutionDimensionNumbers, Window, WindowDimension};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::SizeRepr;
 use crate::hlo::attrs::{ConvAxes, ConvDims, WindowDim};
 
-/// More axes than any convolution's labels can name.
+/// Upper limit of axes: more than the labels of a convolution can name.
 const MAX_RANK: usize = 12;
 
 pub(super) fn write_window(window: &[WindowDim]) -> Window {
@@ -54,7 +54,8 @@ pub(super) fn write_convolution(d: &ConvDims) -> ConvolutionDimensionNumbers {
     }
 }
 
-/// Reads the axes of a convolution, without a window and in one group. Errors: `Code::BadEncoding` for axes that are no permutation.
+/// Reads the dimension numbers of a convolution, without a window and in one group. Errors: `Code::BadEncoding` if the axes are
+/// not a permutation.
 pub(super) fn read_convolution<D: SizeRepr>(p: &ConvolutionDimensionNumbers) -> Result<ConvDims<D>> {
     Ok(ConvDims::of_axes(
         axes(p.input_batch_dimension, p.input_feature_dimension, &p.input_spatial_dimensions)?,

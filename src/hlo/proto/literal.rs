@@ -1,4 +1,4 @@
-//! Constants as messages, both ways: elements stand in the order of the literal's layout.
+//! Conversion of constants to and from protobuf messages; elements are in the order of the literal's layout.
 use bytemuck::{Pod, allocation::pod_collect_to_vec, cast_slice};
 use bytes::Bytes;
 use protobuf::MessageField;
@@ -9,7 +9,7 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, Literal, Shape};
 use crate::tensor::{DType, Tensor, element_count};
 
-/// The message of `value`, which has `shape`.
+/// Message for `value`, which has `shape`.
 pub(super) fn write(value: &Literal, shape: &Shape) -> Result<LiteralProto> {
     let mut p = LiteralProto { shape: MessageField::some(shape::write_with_layout(shape)?), ..Default::default() };
     match (value, shape) {
@@ -23,9 +23,9 @@ pub(super) fn write(value: &Literal, shape: &Shape) -> Result<LiteralProto> {
     Ok(p)
 }
 
-/// The value of a message.
+/// Value of a message.
 ///
-/// Errors: `Code::BadEncoding` where the elements are not as many as the shape has.
+/// Errors: `Code::BadEncoding` if the number of elements does not match the shape.
 pub(super) fn read(p: &LiteralProto) -> Result<Literal> {
     let shape = p.shape.as_ref().ok_or_else(|| bad("a literal has no shape"))?;
     Ok(match shape::read(shape)? {
@@ -43,7 +43,7 @@ fn bad(message: impl Into<String>) -> Error {
     Error::user(Code::BadEncoding, message)
 }
 
-/// For each element in the order of the layout, its row-major position; `None` if the orders agree.
+/// Row-major position of each element in layout order; `None` if the orders agree.
 fn positions(a: &ArrayShape) -> Option<Vec<usize>> {
     let order = &a.layout.as_ref()?.minor_to_major;
     if order.iter().rev().enumerate().all(|(i, &d)| d == i as i64) {
@@ -66,7 +66,7 @@ fn positions(a: &ArrayShape) -> Option<Vec<usize>> {
     Some(out)
 }
 
-/// The field of a type that travels as bytes, `None` for the others.
+/// Field of an element type that is encoded as bytes; `None` for other types.
 macro_rules! raw_field {
     ($p:expr, $dtype:expr, $($reference:tt)+) => {
         match $dtype {
@@ -140,7 +140,7 @@ fn elements(t: &Tensor, a: &ArrayShape, p: &mut LiteralProto) {
     }
 }
 
-/// Several elements a byte, the first in the lowest bits.
+/// Packs several elements into a byte, the first in the lowest bits.
 fn pack(raw: &[u8], bits: u32) -> Vec<u8> {
     let per_byte = (8 / bits) as usize;
     let mask = (1u8 << bits) - 1;
@@ -148,7 +148,7 @@ fn pack(raw: &[u8], bits: u32) -> Vec<u8> {
     raw.chunks(per_byte).map(join).collect()
 }
 
-/// One element a byte again, with its sign.
+/// Unpacks elements to one byte each, sign-extended.
 fn unpack(packed: &[u8], n: usize, dtype: DType) -> Vec<u8> {
     let bits = dtype.bits();
     let per_byte = (8 / bits) as usize;

@@ -24,7 +24,7 @@ use super::Module;
 use crate::diag::{Code, Error, Result};
 use messages::hlo::{HloModuleProto, HloProto, HloSnapshot};
 
-/// The bytes of an HloProto.
+/// Encodes a module as the bytes of an HloProto.
 ///
 /// # Errors
 /// `Code::HloUnsupported` for attributes, opcodes and layouts that only text has.
@@ -32,7 +32,7 @@ pub fn encode(module: &Module) -> Result<Vec<u8>> {
     wrap_module(write::module(module)?)
 }
 
-/// [`encode`] with a row-major layout wherever none was written, as XLA's own files have them and its readers want them.
+/// Encodes a module like [`encode`], with row-major layouts where none was given, as in XLA's own files.
 ///
 /// # Errors
 /// As [`encode`].
@@ -40,7 +40,7 @@ pub fn encode_laid_out(module: &Module) -> Result<Vec<u8>> {
     wrap_module(laid_out(module)?)
 }
 
-/// The bytes of an HloSnapshot: the module with layouts, without arguments and results.
+/// Encodes a module as the bytes of an HloSnapshot: with layouts, without arguments and results.
 ///
 /// # Errors
 /// As [`encode`].
@@ -68,11 +68,11 @@ fn bytes(message: &impl Message) -> Result<Vec<u8>> {
     message.write_to_bytes().map_err(|e| Error::internal("encode a module", e.to_string()))
 }
 
-/// The module of an HloProto or an HloModuleProto.
+/// Decodes an HloProto or an HloModuleProto.
 ///
 /// # Errors
-/// `Code::BadEncoding` for bytes that are neither, ids that name nothing, and sizes that do not fit;
-/// `Code::HloUnsupported` for element types that are not known.
+/// `Code::BadEncoding` for bytes that are neither, dangling ids, and sizes that do not match; `Code::HloUnsupported` for
+/// unknown element types.
 pub fn decode(bytes: &[u8]) -> Result<Module> {
     if !is_whole(bytes) {
         return Err(Error::user(Code::BadEncoding, "this is no HloProto, or it is cut short"));
@@ -117,7 +117,7 @@ fn is_whole(bytes: &[u8]) -> bool {
     true
 }
 
-/// Whether `bytes` are a message and not text: a message holds control characters from its first fields on.
+/// Whether `bytes` are a protobuf message, as opposed to text: the first fields of a message contain control characters.
 pub fn is_message(bytes: &[u8]) -> bool {
     bytes.iter().take(4096).any(|&b| b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r' | 0x0b | 0x0c))
 }

@@ -1,4 +1,5 @@
-//! Axes of products, convolutions, gathers and scatters as messages of their own, as TensorFlow's ops have them in attributes.
+//! Parsing of dimension numbers of dots, convolutions, gathers and scatters from separate messages, as in attributes of
+//! TensorFlow's ops.
 use super::dims::read_convolution;
 use super::messages::xla_data::{
     ConvolutionDimensionNumbers, DotDimensionNumbers, GatherDimensionNumbers, ScatterDimensionNumbers,
@@ -24,10 +25,10 @@ fn axis(a: i64) -> Result<usize> {
     usize::try_from(a).map_err(|_| Error::user(Code::BadAttr, format!("the axis {a}")))
 }
 
-/// The axes of a product.
+/// Parses the dimension numbers of a dot.
 ///
 /// # Errors
-/// `BadAttr` for what is no `DotDimensionNumbers`.
+/// `BadAttr` unless the bytes are a `DotDimensionNumbers`.
 pub fn dot(bytes: &[u8]) -> Result<DotDims> {
     let p: DotDimensionNumbers = read(bytes)?;
     Ok(DotDims {
@@ -38,18 +39,18 @@ pub fn dot(bytes: &[u8]) -> Result<DotDims> {
     })
 }
 
-/// The axes of a convolution, without a window and in one group.
+/// Parses the dimension numbers of a convolution, without a window and in one group.
 ///
 /// # Errors
-/// `BadAttr`, `BadEncoding` for axes that are no permutation.
+/// `BadAttr`; `BadEncoding` if the axes are not a permutation.
 pub fn convolution<D: SizeRepr>(bytes: &[u8]) -> Result<ConvDims<D>> {
     read_convolution(&read::<ConvolutionDimensionNumbers>(bytes)?)
 }
 
-/// The axes of a convolution as TensorFlow's `UniformQuantizedConvolutionDimensionNumbersAttr`: XLA's message with other numbers.
+/// Parses TensorFlow's `UniformQuantizedConvolutionDimensionNumbersAttr`: XLA's message with other field numbers.
 ///
 /// # Errors
-/// `BadAttr`, `BadEncoding` for axes that are no permutation.
+/// `BadAttr`; `BadEncoding` if the axes are not a permutation.
 pub fn uniform_convolution<D: SizeRepr>(bytes: &[u8]) -> Result<ConvDims<D>> {
     let mut fields: [Vec<i64>; 9] = Default::default();
     let mut input = CodedInputStream::from_bytes(bytes);
@@ -79,10 +80,10 @@ pub fn uniform_convolution<D: SizeRepr>(bytes: &[u8]) -> Result<ConvDims<D>> {
     })
 }
 
-/// The axes of a gather, without the sizes of its slices.
+/// Parses the dimension numbers of a gather, without the slice sizes.
 ///
 /// # Errors
-/// `BadAttr` for what is no `GatherDimensionNumbers`.
+/// `BadAttr` unless the bytes are a `GatherDimensionNumbers`.
 pub fn gather<D: SizeRepr>(bytes: &[u8]) -> Result<GatherDims<D>> {
     let p: GatherDimensionNumbers = read(bytes)?;
     Ok(GatherDims {
@@ -96,10 +97,10 @@ pub fn gather<D: SizeRepr>(bytes: &[u8]) -> Result<GatherDims<D>> {
     })
 }
 
-/// The axes of a scatter.
+/// Parses the dimension numbers of a scatter.
 ///
 /// # Errors
-/// `BadAttr` for what is no `ScatterDimensionNumbers`.
+/// `BadAttr` unless the bytes are a `ScatterDimensionNumbers`.
 pub fn scatter(bytes: &[u8]) -> Result<ScatterDims> {
     let p: ScatterDimensionNumbers = read(bytes)?;
     Ok(ScatterDims {

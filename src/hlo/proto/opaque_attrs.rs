@@ -1,4 +1,5 @@
-//! Attributes that instructions only carry, as the fields of a message; `attribute_text` has the other direction.
+//! Parsing of opaque attributes, which instructions only carry, to fields of a message; `attribute_text` has the other
+//! direction.
 mod attribute_text;
 
 use std::collections::HashMap;
@@ -17,9 +18,9 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::text;
 pub(super) use attribute_text::read;
 
-/// Words of XLA's `PrecisionConfig.Precision`, by number.
+/// Names of XLA's `PrecisionConfig.Precision`, by number.
 const PRECISIONS: &[&str] = &["default", "high", "highest"];
-/// Words of XLA's `PrecisionConfig.Algorithm`, by number.
+/// Names of XLA's `PrecisionConfig.Algorithm`, by number.
 const ALGORITHMS: &[&str] = &[
     "unset",
     "dot_any_f8_any_f8_f32",
@@ -149,7 +150,7 @@ pub(super) fn write(name: &str, value: &str, ids: &HashMap<&str, i64>, p: &mut H
     Ok(())
 }
 
-/// Fills in an attribute of custom calls.
+/// Writes an attribute of custom calls into its field.
 fn write_custom_call(name: &str, value: &str, p: &mut HloInstructionProto) -> Result<()> {
     match name {
         "custom_call_target" => p.custom_call_target = string(value)?,
@@ -208,7 +209,7 @@ pub(super) fn frontend(value: &str) -> Result<FrontendAttributes> {
     Ok(out)
 }
 
-/// The text of frontend attributes, by key.
+/// Text of frontend attributes, sorted by key.
 pub(super) fn frontend_text(p: &FrontendAttributes) -> String {
     let mut keys: Vec<&String> = p.map.keys().collect();
     keys.sort();

@@ -1,4 +1,4 @@
-//! A module of a message.
+//! Conversion of a protobuf message to a module.
 use std::collections::HashMap;
 
 use super::messages::hlo::{HloComputationProto, HloInstructionProto, HloModuleProto};
@@ -12,7 +12,7 @@ pub(super) fn bad(message: impl Into<String>) -> Error {
     Error::user(Code::BadEncoding, message)
 }
 
-/// The module of a message.
+/// Module of a message.
 pub(super) fn module(p: &HloModuleProto) -> Result<Module> {
     if p.computations.is_empty() {
         return Err(bad("the module has no computations"));
@@ -37,7 +37,7 @@ pub(super) fn module(p: &HloModuleProto) -> Result<Module> {
     Ok(module)
 }
 
-/// The attributes of the header.
+/// Reads the attributes of the module header.
 fn header(p: &HloModuleProto, module: &mut Module) -> Result<()> {
     let mut put = |name: &str, value: String| module.extra.push((name.to_string(), value));
     if p.schedule.is_some() {
@@ -76,7 +76,7 @@ fn header(p: &HloModuleProto, module: &mut Module) -> Result<()> {
     Ok(())
 }
 
-/// The text of the program's shape, if it differs from that of the instructions.
+/// Text of the program's shape, if it differs from that of the entry computation.
 fn entry_layout(program: &ProgramShapeProto, module: &Module) -> Result<Option<String>> {
     let params = program.parameters.iter().map(shape::read).collect::<Result<Vec<_>>>()?;
     let result =
@@ -93,7 +93,7 @@ fn entry_layout(program: &ProgramShapeProto, module: &Module) -> Result<Option<S
     Ok(Some(format!("{{({})->{result}}}", params.join(", "))))
 }
 
-/// Whether `written` is `own`, with row-major layouts where `own` has none.
+/// Whether `written` equals `own` with row-major layouts where `own` has none.
 fn is_implied(written: &Shape, own: &Shape) -> bool {
     match (written, own) {
         (Shape::Array(a), Shape::Array(b)) if b.layout.is_none() => {
@@ -107,7 +107,7 @@ fn is_implied(written: &Shape, own: &Shape) -> bool {
     }
 }
 
-/// The computation of a message; `order` is its schedule.
+/// Computation of a message; `order` is its schedule.
 fn computation(p: &HloComputationProto, order: Option<&[i64]>, comp_ids: &HashMap<i64, CompId>) -> Result<Computation> {
     let found: HashMap<i64, &HloInstructionProto> = p.instructions.iter().map(|i| (i.id, i)).collect();
     if found.len() != p.instructions.len() {

@@ -1,4 +1,4 @@
-//! The op of a message: its fields as attribute values, from which [`schema::op`] makes the op.
+//! Conversion of an instruction message to an op: fields become attribute values, from which [`schema::op`] builds the op.
 use std::collections::HashMap;
 
 use super::messages::hlo::HloInstructionProto;
@@ -13,7 +13,7 @@ use crate::tensor::DType;
 
 type Extra = Vec<(String, String)>;
 
-/// The op of `p` and its opaque attributes.
+/// Op of the message `p`, and its opaque attributes.
 pub(super) fn read(
     p: &HloInstructionProto,
     shape: &Option<Shape>,
@@ -65,10 +65,10 @@ fn constant(p: &HloInstructionProto, shape: &Option<Shape>) -> Result<Op> {
     }
 }
 
-/// The called computations that no attribute claimed yet.
+/// Called computations that no attribute has claimed yet.
 struct UnclaimedComputations<'a> {
     rest: &'a [CompId],
-    /// Whether a conditional has a branch for true and one for false, not branches by number.
+    /// Whether a conditional has branches for true and false, as opposed to numbered ones.
     by_pred: bool,
 }
 
@@ -80,13 +80,13 @@ impl UnclaimedComputations<'_> {
     }
 }
 
-/// The value of attribute `name` if the op or the verifier reads it; `None` if it is opaque or missing.
+/// Value of attribute `name` if the op or the verifier reads it; `None` if it is opaque or missing.
 fn value(name: &str, p: &HloInstructionProto, calls: &mut UnclaimedComputations) -> Result<Option<FieldValue>> {
     let opcode = p.opcode.as_str();
     let word = |w: &str| Some(FieldValue::Word(w.to_string()));
     let ints = |v: &[i64]| Some(FieldValue::Ints(v.to_vec()));
     Ok(match name {
-        // XLA's message has the body of a loop first, its text the condition.
+        // The message has the body of a loop first, the text the condition.
         "condition" => calls.rest.get(1).map(|&c| FieldValue::Comp(c)),
         "body" => {
             let body = calls.next();
@@ -124,7 +124,7 @@ fn value(name: &str, p: &HloInstructionProto, calls: &mut UnclaimedComputations)
             let labels = p.convolution_dimension_numbers.as_ref().map(dims::read_convolution).transpose()?;
             labels.map(|d| FieldValue::Labels(text::print_dim_labels(&d)))
         }
-        // Files of old versions leave a count of one out.
+        // Files of old versions omit a count of one.
         "feature_group_count" if opcode == "convolution" => Some(FieldValue::Int(p.feature_group_count.max(1))),
         "batch_group_count" if opcode == "convolution" => Some(FieldValue::Int(p.batch_group_count.max(1))),
         "fft_type" => {
@@ -160,7 +160,7 @@ fn value(name: &str, p: &HloInstructionProto, calls: &mut UnclaimedComputations)
     })
 }
 
-/// Axes of products, gathers and scatters, as [`value`].
+/// Dimension numbers of dots, gathers and scatters; `None` for other attributes.
 fn axes(name: &str, p: &HloInstructionProto) -> Option<FieldValue> {
     let ints = |v: &[i64]| Some(FieldValue::Ints(v.to_vec()));
     let gather = p.gather_dimension_numbers.as_ref();

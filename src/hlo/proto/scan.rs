@@ -1,7 +1,7 @@
-//! Reads the texts of attributes that instructions only carry.
+//! Scanner of opaque attribute texts.
 use crate::diag::{Code, Error, Result};
 
-/// A cursor in an attribute's text; white space is skipped.
+/// Cursor in an attribute's text that skips white space.
 pub(in crate::hlo) struct TextCursor<'a> {
     all: &'a str,
     rest: &'a str,
@@ -17,7 +17,7 @@ impl<'a> TextCursor<'a> {
         self.rest = rest.trim_start();
         taken
     }
-    /// Whether everything was read.
+    /// Whether the end of the text is reached.
     pub fn at_end(&self) -> bool {
         self.rest.is_empty()
     }
@@ -50,12 +50,12 @@ impl<'a> TextCursor<'a> {
         let at = self.all.len() - self.rest.len();
         Error::user(Code::HloSyntax, format!("expects {wanted} at byte {at} of `{}`", self.all))
     }
-    /// A word of letters, digits, `_`, `-` and `.`; empty where none is next.
+    /// Reads a word of letters, digits, `_`, `-`, `.` and `%`; empty if none is next.
     pub fn word(&mut self) -> &'a str {
         let end = self.rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_-.%".contains(c)));
         self.skip(end.unwrap_or(self.rest.len()))
     }
-    /// A whole number.
+    /// Reads an integer.
     pub fn int(&mut self) -> Result<i64> {
         let digits = self.rest.strip_prefix('-').unwrap_or(self.rest);
         let n = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
@@ -68,7 +68,7 @@ impl<'a> TextCursor<'a> {
     pub fn at_int(&self) -> bool {
         self.rest.starts_with(|c: char| c.is_ascii_digit() || c == '-')
     }
-    /// Integers between `open` and `close`, separated by commas.
+    /// Reads integers between `open` and `close`, separated by commas.
     pub fn ints(&mut self, open: char, close: char) -> Result<Vec<i64>> {
         self.expect(open)?;
         let mut out = Vec::new();
@@ -78,7 +78,7 @@ impl<'a> TextCursor<'a> {
         }
         Ok(out)
     }
-    /// An integer in parentheses.
+    /// Reads an integer in parentheses.
     pub fn parenthesised(&mut self) -> Result<i64> {
         self.expect('(')?;
         let value = self.int()?;

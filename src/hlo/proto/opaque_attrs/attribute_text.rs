@@ -1,4 +1,4 @@
-//! The text of attributes that instructions only carry, from the fields of a message.
+//! Text of opaque attributes, which instructions only carry, from the fields of a message.
 use super::{ALGORITHMS, API_VERSIONS, PADDINGS, PRECISIONS, SCHEDULES, braces, frontend_text, word};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::proto::messages::hlo::HloInstructionProto;
@@ -11,7 +11,7 @@ use crate::hlo::text;
 use protobuf::MessageField;
 use std::collections::HashMap;
 
-/// The text of attribute `name` as the message has it; `None` where it has its default and need not be written.
+/// Text of attribute `name` in a message; `None` if it has its default, which is not written.
 pub(in crate::hlo::proto) fn read(
     name: &str,
     p: &HloInstructionProto,
@@ -108,12 +108,12 @@ fn predecessors_text(p: &HloInstructionProto, names: &HashMap<i64, &str>) -> Res
 /// Text of the attribute `domain`.
 fn domain_text(p: &HloInstructionProto) -> String {
     let part = |s: &MessageField<OpSharding>| s.as_ref().map_or_else(|| "{}".to_string(), sharding::read);
-    // the message calls exit what the text calls entry, on the side of the users
+    // The message calls `exit` what the text calls `entry`, on the side of the users.
     let (entry, exit) = (part(&p.domain_exit_sharding), part(&p.domain_entry_sharding));
     format!("{{kind=\"sharding\", entry={entry}, exit={exit}}}")
 }
 
-/// Text of the attributes of collectives; `None` where one has its default.
+/// Text of an attribute of collectives; `None` for its default.
 fn collective_text(name: &str, p: &HloInstructionProto) -> Option<String> {
     match name {
         "replica_groups" => groups_text(p),
@@ -127,7 +127,7 @@ fn collective_text(name: &str, p: &HloInstructionProto) -> Option<String> {
     }
 }
 
-/// Attributes of custom calls, as [`read`].
+/// Text of an attribute of custom calls; errors as for [`read`].
 fn custom_call_text(name: &str, p: &HloInstructionProto) -> Result<Option<String>> {
     Ok(match name {
         "custom_call_target" => Some(quoted(p.custom_call_target.as_bytes())),
@@ -155,7 +155,7 @@ fn custom_call_text(name: &str, p: &HloInstructionProto) -> Result<Option<String
     })
 }
 
-/// Parses the axes of a dot product; errors as for [`read`].
+/// Text of the dimension numbers of a dot product.
 fn dot_text(name: &str, p: &HloInstructionProto) -> Option<String> {
     let dot = match p.opcode.as_str() {
         "ragged-dot" => p.ragged_dot_dimension_numbers.as_ref().and_then(|r| r.dot_dimension_numbers.as_ref()),
