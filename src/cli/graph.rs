@@ -141,6 +141,9 @@ pub fn code_requests(args: &TargetArgs) -> Result<Vec<CodeRequest>> {
     let chosen = args.tuning.as_deref().map(tuning).transpose()?.unwrap_or_default();
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e));
     let plans = args.plan.as_deref().map(read).transpose()?;
+    if precision.math.is_portable() && (args.tuning.is_some() || plans.is_some()) {
+        return Err(portable_loops_are_fixed(precision.math).into());
+    }
     let resolve = |cpu| {
         let target = Target::resolve(args.target.as_deref(), cpu, args.features.as_deref());
         let request = CodeRequest::new(target?, precision)?;
@@ -166,6 +169,15 @@ pub fn code_requests(args: &TargetArgs) -> Result<Vec<CodeRequest>> {
         }
     }
     Ok(all)
+}
+
+/// The refusal of loops that somebody chose for one processor.
+pub fn portable_loops_are_fixed(math: MathType) -> Diagnostic {
+    let told = format!(
+        "--math {} has one choice of loops for all processors, whose order of sums is part of the results",
+        math.name()
+    );
+    Diagnostic::new(Code::BadOption, told).help("leave out --tuning, --plan and --tune")
 }
 
 /// Machines of files that are used elsewhere: without `--cpu` and `--features`, the processors of [`portable_cpus`].
@@ -195,6 +207,8 @@ pub fn precision(weights: WeightsArg, math: MathArg) -> Precision {
         math: match math {
             MathArg::F32 => MathType::F32,
             MathArg::Bf16 => MathType::Bf16,
+            MathArg::Portable => MathType::Portable,
+            MathArg::PortableUnfused => MathType::PortableUnfused,
         },
     }
 }

@@ -15,6 +15,9 @@ use std::path::Path;
 /// Errors: `Code::BadOption` for several targets and for one that is not this machine; `Code::Io`; those of a compile.
 pub fn run(lowered: &Lowered, requests: &[CodeRequest], file: &Path, args: &CompileArgs) -> Result<Vec<CodeRequest>> {
     let request = only_this_machine(requests)?;
+    if request.precision.math.is_portable() {
+        return Err(graph::portable_loops_are_fixed(request.precision.math).into());
+    }
     let tuning = if file.exists() { graph::tuning(file)? } else { Tuning::default() };
     let progress = |i, count| progress::step(format_args!("measuring choice {i} of {count}"));
     let tuned = tune(lowered, request, tuning, progress)?;

@@ -54,7 +54,7 @@ pub fn run(args: &WeightsArgs) -> Result<ExitStatus> {
     }
     let precision = Precision {
         weights: named(&request.weights, &[WeightType::F32, WeightType::Bf16, WeightType::Int8], |t| t.name())?,
-        math: named(&request.math, &[MathType::F32, MathType::Bf16], |t| t.name())?,
+        math: named(&request.math, &MathType::ALL, |t| t.name())?,
     };
     let tuning = Tuning::parse(&request.tuning)?;
     let machine = |m: &Machine| {

@@ -1,5 +1,6 @@
 //! Instructions on values of one type: what all scalar ops are made of.
 use super::function::FunctionEmitter;
+use super::portable;
 use super::value::{Val, all_ones, value_type};
 use crate::diag::{Code, Error};
 use crate::scalar::ScalarOp;
@@ -78,10 +79,14 @@ pub fn number(like: &Val, value: f64) -> Val {
     bits(like, if like.dtype == DType::F32 { u64::from((value as f32).to_bits()) } else { value.to_bits() })
 }
 
-/// x·y + z: one rounding where the target has the instruction, two elsewhere (never a library call).
+/// x·y + z: one rounding where the program's arithmetic fuses it ([`portable::is_fused`]), two elsewhere; never a library call.
 pub fn fma(f: &mut FunctionEmitter, x: &Val, y: &Val, z: &Val) -> Val {
-    if f.target.fma {
-        return call(f, "fma", &[x, y, z]);
+    if portable::is_fused(f, x.dtype) {
+        return if portable::has_fma(f.target, x.dtype) {
+            call(f, "fma", &[x, y, z])
+        } else {
+            portable::fma_f32(f, x, y, z)
+        };
     }
     let product = two(f, "fmul", x, y);
     two(f, "fadd", &product, z)

@@ -53,6 +53,7 @@ mod llvm;
 mod masked_vectors;
 mod math;
 mod module;
+mod portable;
 mod ranks;
 mod scalar;
 mod self_test;

@@ -4,6 +4,7 @@
 //! [`crate::scalar::small_float`] does.
 use super::arith::{bits, call, fcmp, icmp, number, reinterpret, select, two};
 use super::function::FunctionEmitter;
+use super::portable;
 use super::value::{Val, value_type};
 use crate::scalar::ScalarOp;
 use crate::scalar::small_float::{FloatFormat, Special, format};
@@ -97,6 +98,7 @@ pub fn decode(f: &mut FunctionEmitter, x: &Val) -> Val {
 /// The small float nearest to an f32.
 pub fn encode(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     let Some(form) = format(to) else { return x.clone() };
+    let x = &portable::with_one_nan(f, x);
     if to == DType::F16 && f.target.level.has_f16() {
         let half = half_type(x.lanes);
         let held = f.ins(&format!("fptrunc {} {} to {half}", x.ty(), x.text), to, x.lanes);

@@ -116,13 +116,13 @@ fn compress_weights(
     let [x, w] = editor.operands(id)[..] else { return Ok(None) };
     let floats = [x, w, id].iter().all(|&i| editor.dtype(i) == Some(DType::F32));
     let Some(weights) = editor.constant(w).filter(|_| floats).cloned() else {
-        seen.reduced.contractions_kept += u64::from(floats && precision.math != MathType::F32);
+        seen.reduced.contractions_kept += u64::from(floats && precision.math == MathType::Bf16);
         return Ok(None);
     };
     let found = feature_axes(editor.op(id), &weights.dims);
     let large = weights.bytes.len() >= FEWEST_BYTES;
     let Some((axes, _)) = found.filter(|f| large && f.1 >= FEWEST_FEATURES) else {
-        seen.reduced.contractions_kept += u64::from(precision.math != MathType::F32);
+        seen.reduced.contractions_kept += u64::from(precision.math == MathType::Bf16);
         return Ok(None);
     };
     let stored = match precision.weights {
@@ -132,7 +132,7 @@ fn compress_weights(
     };
     // bytes times their scale are rounded once more, as the factors that they are
     let stored = match (precision.math, stored) {
-        (MathType::F32, stored) => stored,
+        (MathType::F32 | MathType::Portable | MathType::PortableUnfused, stored) => stored,
         (MathType::Bf16, Some(stored)) if stored.scales.is_some() => Some(bf16(&value(&stored, &weights.dims))),
         (MathType::Bf16, _) => Some(bf16(&weights)),
     };
@@ -140,7 +140,7 @@ fn compress_weights(
     seen.store(&weights, &stored);
     let (op, shape) = (editor.op(id).clone(), editor.shape(id).clone());
     let made = match precision.math {
-        MathType::F32 => {
+        MathType::F32 | MathType::Portable | MathType::PortableUnfused => {
             let w = dequantize(editor, stored, &weights.dims);
             editor.add_shaped(op, &[x, w], shape)
         }

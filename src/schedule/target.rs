@@ -1,5 +1,5 @@
 //! The machine that kernels are made for, with what is asked of them.
-use crate::target::{CodeRequest, PanelSizes, Target};
+use crate::target::{CodeRequest, PanelSizes, Target, virtual_machine};
 
 /// Target of kernels: the code request and the packed panels that other programs of the same function share.
 #[derive(Clone, Copy, Debug)]
@@ -11,8 +11,8 @@ pub struct KernelTarget<'a> {
 }
 
 impl<'a> KernelTarget<'a> {
-    /// The machine that runs the kernels.
+    /// The machine that decisions are made for: the target, or the virtual machine of portable arithmetic.
     pub fn machine(&self) -> &'a Target {
-        &self.request.target
+        virtual_machine(self.request.precision.math).unwrap_or(&self.request.target)
     }
 }

@@ -45,6 +45,10 @@ impl Level {
             Level::Sse2 | Level::Simd128 | Level::Fpv4 => false,
         }
     }
+    /// Whether `x·y + z` is one instruction for f32.
+    pub fn has_fma_f32(self) -> bool {
+        self.has_fma() || self == Level::Fpv4
+    }
     /// Whether there are instructions that round to whole numbers.
     pub fn has_rounding(self) -> bool {
         match self {

@@ -5,6 +5,7 @@ pub mod hwcaps;
 mod level;
 pub mod machine;
 mod dot_instruction;
+mod portable;
 mod precision;
 mod request;
 mod system;
@@ -13,6 +14,7 @@ mod tuning;
 
 pub use dot_instruction::DotInstruction;
 pub use level::Level;
+pub use portable::virtual_machine;
 pub use precision::{MathType, Precision, Reduced, WeightType};
 pub use request::CodeRequest;
 pub use system::{Arch, ObjectFormat};

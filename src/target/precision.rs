@@ -12,14 +12,19 @@ pub enum WeightType {
     Int8,
 }
 
-/// In what products of contractions with constants are computed; sums are f32.
+/// The arithmetic of compiled floats: the type of the factors of contractions with constants, and whether results may depend on the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MathType {
-    /// Factors of f32.
+    /// Factors of the graph's type; the order of sums, fused multiply-adds and the methods of functions are those that are fastest on the
+    /// target.
     #[default]
     F32,
-    /// Factors rounded to bfloat16.
+    /// Factors rounded to bfloat16, sums of f32.
     Bf16,
+    /// Factors of the graph's type, and results with the same bits on every machine; multiply-adds of f32 are fused, those of f64 are not.
+    Portable,
+    /// As [`MathType::Portable`], without fused multiply-adds of any type.
+    PortableUnfused,
 }
 
 /// Types in which the user allows constants to be stored and products to be computed. The default rounds nothing.
@@ -43,19 +48,29 @@ impl WeightType {
 }
 
 impl MathType {
-    /// The type's name in `--math`.
+    /// All kinds of arithmetic.
+    pub const ALL: [MathType; 4] = [MathType::F32, MathType::Bf16, MathType::Portable, MathType::PortableUnfused];
+
+    /// The name in `--math`.
     pub const fn name(self) -> &'static str {
         match self {
             MathType::F32 => "f32",
             MathType::Bf16 => "bf16",
+            MathType::Portable => "portable",
+            MathType::PortableUnfused => "portable-unfused",
         }
+    }
+
+    /// Whether results have the same bits on every machine.
+    pub const fn is_portable(self) -> bool {
+        matches!(self, MathType::Portable | MathType::PortableUnfused)
     }
 }
 
 impl Precision {
     /// Whether anything is rounded that the graph does not round.
     pub fn is_reduced(self) -> bool {
-        self != Precision::default()
+        self.weights != WeightType::F32 || self.math == MathType::Bf16
     }
 }
 

@@ -1,7 +1,8 @@
 //! Comparison of results: tolerances, and the element of an output that differs most.
-use crate::target::{MathType, Precision, WeightType};
+use crate::target::{Precision, WeightType};
 use crate::tensor::{DTypeClass, Tensor};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 /// Largest difference that an element of a result may have from its reference: the sum of all parts.
 #[derive(Clone, Copy, Debug)]
@@ -22,14 +23,10 @@ impl Tolerance {
 
     /// Usual tolerance of code of this precision.
     pub fn for_precision(precision: Precision) -> Tolerance {
-        match (precision.weights, precision.math) {
-            (WeightType::F32, MathType::F32) => Tolerance::EXACT,
-            (WeightType::F32 | WeightType::Bf16, MathType::F32 | MathType::Bf16) => {
-                Tolerance { rtol: 0.0, atol: 0.05, floor: 0.0, rounding: None }
-            }
-            (WeightType::Int8, MathType::F32 | MathType::Bf16) => {
-                Tolerance { rtol: 0.0, atol: 0.1, floor: 0.0, rounding: None }
-            }
+        match precision.weights {
+            _ if !precision.is_reduced() => Tolerance::EXACT,
+            WeightType::F32 | WeightType::Bf16 => Tolerance { rtol: 0.0, atol: 0.05, floor: 0.0, rounding: None },
+            WeightType::Int8 => Tolerance { rtol: 0.0, atol: 0.1, floor: 0.0, rounding: None },
         }
     }
 
@@ -43,6 +40,8 @@ impl Tolerance {
 pub struct Comparison {
     /// Name of the output.
     pub output: String,
+    /// SHA-256, in hexadecimal digits, of the output's type, sizes and bytes.
+    pub digest: String,
     /// Name of the reference, such as "interpreter".
     pub with: &'static str,
     /// Largest difference that is allowed.
@@ -69,14 +68,23 @@ pub struct RelativeError {
 impl Comparison {
     /// Compares a tensor of compiled code, `got`, with the reference `want`.
     pub fn new(name: &str, with: &'static str, got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Self {
-        let output = name.to_string();
+        let (output, digest) = (name.to_string(), digest(got));
         if got.dims != want.dims {
             let types = [got, want].map(|t| format!("{}{:?}", t.dtype, t.dims));
             let error = RelativeError { largest: f64::INFINITY, rms: f64::INFINITY };
-            return Comparison { output, with, tolerance, worst: None, types: Some(types), error, unrounded: None };
+            return Comparison {
+                output,
+                digest,
+                with,
+                tolerance,
+                worst: None,
+                types: Some(types),
+                error,
+                unrounded: None,
+            };
         }
         let (worst, error) = (worst(got, want, tolerance), relative_error(got, want));
-        Comparison { output, with, tolerance, worst, types: None, error, unrounded: None }
+        Comparison { output, digest, with, tolerance, worst, types: None, error, unrounded: None }
     }
     /// Whether some element differs by more than the tolerance.
     pub fn departs(&self) -> bool {
@@ -121,6 +129,14 @@ impl ElementValue {
         };
         ElementValue { text: t.element_text(i), json }
     }
+}
+
+/// SHA-256, in hexadecimal digits, of a tensor: its type and sizes as text (`f32[2, 3]`), and its bytes in memory.
+fn digest(tensor: &Tensor) -> String {
+    let mut hash = Sha256::new();
+    hash.update(format!("{}{:?}", tensor.dtype, tensor.dims));
+    hash.update(&tensor.bytes);
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Compares each output of compiled code with a reference, by a tolerance for each.

@@ -161,7 +161,7 @@ fn compare_rounded(case: &Case, compiled: Compiled, native: &[Tensor]) -> Result
     rounded.all.iter_mut().zip(compiled.modules).for_each(|((_, lowered), module)| lowered.module = module);
     let want = Interpreter::new(&rounded)?.with_padding().call(0, case.args.to_vec())?;
     // where factors are rounded as they come, a difference of one f32 bit can become one of a bf16 bit
-    let rounds_weights_alone = precision.math == MathType::F32;
+    let rounds_weights_alone = precision.math != MathType::Bf16;
     let tolerance = case.conditions.tolerance(if rounds_weights_alone { Precision::default() } else { precision });
     let tolerances = vec![tolerance; case.keys.len()];
     Ok(compare(case.keys, "interpreter, rounded", native, &want, &tolerances))

@@ -3,6 +3,7 @@ use super::common::state::{packed, unpacked};
 use super::common::{random::Random, tolerance::departure_beyond};
 use super::emulated;
 use super::native::{Caller, Library};
+use super::portable;
 use super::source::{self, Machine};
 use super::states::{Stateful, with_variables};
 use super::text::{Case, Fill, Rule, filled};
@@ -25,7 +26,7 @@ const REDUCED: usize = 3;
 const MOST: u64 = 300_000;
 
 /// How many modules a family gets, and the first of them: `TFAOT_RANDOM=2000`, `TFAOT_SEED=17`.
-fn asked(name: &str) -> Option<u64> {
+pub fn asked(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|n| n.parse().ok())
 }
 
@@ -36,7 +37,7 @@ fn machines() -> (Vec<Machine>, Share) {
         return (Machine::of_source(), Share::Every);
     }
     let (targets, share) = targets();
-    let mut all: Vec<Machine> = targets.into_iter().map(|target| Machine { target, compiler: None }).collect();
+    let mut all: Vec<Machine> = targets.into_iter().map(Machine::of_target).collect();
     if share == Share::Turns {
         all.extend(Machine::of_source());
     }
@@ -72,8 +73,8 @@ enum Share {
 }
 
 /// A module with what the interpreter says of it.
-struct Known {
-    seed: u64,
+pub struct Known {
+    pub seed: u64,
     case: Case,
     lowered: Lowered,
     args: Vec<Tensor>,
@@ -101,6 +102,10 @@ pub fn family(name: &str, make: fn(&mut Random) -> Case) {
             name,
             (first..first + count).map(|seed| (seed, make(&mut Random::new(seed)))),
         );
+    }
+    portable::family(name, make, first, count);
+    if portable::is_alone() {
+        return;
     }
     let (machines, share) = machines();
     let mut wrong = Vec::new();
@@ -139,15 +144,21 @@ fn write(folder: &Path, family: &str, cases: impl Iterator<Item = (u64, Case)>) 
 }
 
 /// A panic as a reason.
-fn guarded<T>(of: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+pub fn guarded<T>(of: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(of)).unwrap_or_else(|_| Err("a panic".to_string()))
 }
 
 /// Compiles the modules into one library and calls each; those that go wrong with the reason.
 fn batch(family: &str, all: &[&Known], machine: &Machine) -> Vec<(u64, String)> {
+    let judged = results(family, all, machine);
+    judged.into_iter().filter_map(|(seed, result)| result.err().map(|why| (seed, why))).collect()
+}
+
+/// Compiles the modules into one library and calls each: the results that are as the interpreter's, or the reason why there are none.
+pub fn results(family: &str, all: &[&Known], machine: &Machine) -> Vec<(u64, Result<Vec<Tensor>, String>)> {
     let target = &machine.target;
     let folder = tempfile::tempdir().expect("a scratch folder");
-    let (mut wrong, mut jobs, mut objects) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut judged, mut jobs, mut objects) = (Vec::new(), Vec::new(), Vec::new());
     for &known in all {
         match guarded(|| compiled(known, machine)) {
             Ok((job, object)) => {
@@ -156,29 +167,27 @@ fn batch(family: &str, all: &[&Known], machine: &Machine) -> Vec<(u64, String)> 
                 objects.push(path);
                 jobs.push(job);
             }
-            Err(why) => wrong.push((known.seed, why)),
+            Err(why) => judged.push((known.seed, Err(why))),
         }
-    }
-    if jobs.is_empty() {
-        return wrong;
     }
     if target.triple != HOST_TRIPLE {
         // the emulated program knows no state
         let (stateful, plain): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(|job| !job.program.state.is_empty());
-        wrong.extend(stateful.iter().filter_map(|job| Some((job.known.seed, plainly(&job.program, job.known).err()?))));
-        jobs = plain;
-        if jobs.is_empty() {
-            return wrong;
+        judged
+            .extend(stateful.iter().map(|job| (job.known.seed, plainly(&job.program, job.known).map(|()| Vec::new()))));
+        if plain.is_empty() {
+            return judged;
         }
-        let all: Vec<(&Program, &[Tensor])> = jobs.iter().map(|job| (&job.program, &job.known.args[..])).collect();
+        let all: Vec<(&Program, &[Tensor])> = plain.iter().map(|job| (&job.program, &job.known.args[..])).collect();
         let got = emulated::run(folder.path(), &objects, &all);
-        let judged = jobs
-            .iter()
-            .zip(got)
-            .map(|(job, got)| (job.known, got))
-            .map(|(known, got)| (known.seed, got.and_then(|got| compared(&got, &known.want, &known.case.rules))));
-        wrong.extend(judged.filter_map(|(seed, result)| result.err().map(|why| (seed, why))));
-        return wrong;
+        judged.extend(plain.iter().zip(got).map(|(job, got)| {
+            let Known { seed, want, case, .. } = job.known;
+            (*seed, got.and_then(|got| compared(&got, want, &case.rules).map(|()| got)))
+        }));
+        return judged;
+    }
+    if jobs.is_empty() {
+        return judged;
     }
     let library = Library::open(folder.path(), &objects, target).expect("a linker");
     for job in jobs {
@@ -187,15 +196,13 @@ fn batch(family: &str, all: &[&Known], machine: &Machine) -> Vec<(u64, String)> 
         let Known { seed, case, .. } = job.known;
         std::fs::write(last, format!("// seed {seed}, {}\n{}", machine.name(), case.hlo)).expect("a folder");
         let what = format!("{family}, seed {seed}, {}", machine.name());
-        if let Err(why) = judged(&job, &library, &what) {
-            wrong.push((*seed, why));
-        }
+        judged.push((*seed, called(&job, &library, &what)));
     }
-    wrong
+    judged
 }
 
 /// What the interpreter says of a case.
-fn known(seed: u64, mut case: Case) -> Result<Known, String> {
+pub fn known(seed: u64, mut case: Case) -> Result<Known, String> {
     let module = text::parse(&case.hlo).map_err(|e| format!("the text: {e}\n{}", case.hlo))?;
     verify::verify(&module).map_err(|e| format!("the module: {e}\n{}", case.hlo))?;
     let lowered = compile::wrap(module).map_err(|e| e.to_string())?;
@@ -231,7 +238,8 @@ fn known(seed: u64, mut case: Case) -> Result<Known, String> {
 fn compiled<'a>(known: &'a Known, machine: &Machine) -> Result<(Job<'a>, Vec<u8>), String> {
     let target = &machine.target;
     let name = format!("m{}", known.seed);
-    let (_, program) = compile::plan(known.lowered.clone(), &name, "m", target).map_err(|e| e.to_string())?;
+    let (_, program) =
+        compile::plan(known.lowered.clone(), &name, "m", machine.request()).map_err(|e| e.to_string())?;
     if let Some(compiler) = &machine.compiler {
         let object = source::object(&program, target, compiler)?;
         return Ok((Job { known, program }, object));
@@ -262,7 +270,7 @@ fn plainly(program: &Program, known: &Known) -> Result<(), String> {
 
 /// Calls a model alone, its arrays ending at forbidden pages, and with executors, its arrays beginning behind such pages: the
 /// bits must be the same.
-fn judged(job: &Job, library: &Library, what: &str) -> Result<(), String> {
+fn called(job: &Job, library: &Library, what: &str) -> Result<Vec<Tensor>, String> {
     let Known { seed, case, args, values, want, .. } = job.known;
     let alone = library.call(&job.program, (args, values), Caller::Alone, GuardSide::End, what)?;
     compared(&alone, want, &case.rules)?;
@@ -274,7 +282,7 @@ fn judged(job: &Job, library: &Library, what: &str) -> Result<(), String> {
             return Err(format!("result {i} has other bits with an executor ({other:?})"));
         }
     }
-    Ok(())
+    Ok(alone)
 }
 
 fn compared(got: &[Tensor], want: &[Tensor], rules: &[Rule]) -> Result<(), String> {

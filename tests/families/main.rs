@@ -7,6 +7,7 @@
 //!
 //! `TFAOT_RANDOM=2000` tries more of each family, `TFAOT_SEED=17` one module, `TFAOT_CPU=x86-64-v2,x86-64-v4,neoverse-v1` every
 //! module on each of these processors, `TFAOT_C=gcc,clang-22` every module in C by these compilers; a module that goes wrong is made small. A touched page ends the process with the seed and the array.
+//! `TFAOT_PORTABLE=1` compiles every module with portable arithmetic instead and compares the bits of all processors (`portable.rs`).
 //! With `TFAOT_MODULES=DIR` the modules are written there instead, for `tools/compare_builds`.
 mod attention;
 mod check;
@@ -23,6 +24,7 @@ mod native;
 mod order;
 mod places;
 mod points;
+mod portable;
 mod products;
 mod sequences;
 mod solvers;

@@ -64,7 +64,8 @@ pub struct TargetArgs {
     /// Store the weights of matrix products, convolutions and embedding tables in fewer bits; arithmetic stays f32.
     #[arg(long, value_enum, default_value_t)]
     pub weights: WeightsArg,
-    /// Multiply weights in fewer bits in matrix products and convolutions; sums stay f32.
+    /// The arithmetic of floats: multiply weights in fewer bits in matrix products and convolutions (sums stay f32), or give the same bits on
+    /// every machine.
     #[arg(long, value_enum, default_value_t)]
     pub math: MathArg,
     /// A file of `compile --tune` with the fastest loops of products; rows of other products and processors have no effect.
@@ -96,6 +97,10 @@ pub enum MathArg {
     F32,
     /// Factors rounded to bfloat16; the processor must have AVX512-BF16.
     Bf16,
+    /// The graph's own, and results with the same bits on every processor, in C, and with any number of threads.
+    Portable,
+    /// As `portable`, but without fused multiply-adds: for processors that have no instruction for them.
+    PortableUnfused,
 }
 
 /// A file that a compile can write.
@@ -312,7 +317,10 @@ pub struct VerifyArgs {
     /// Compare every intermediate result, also where the results agree; where they differ, the first op is found anyway.
     #[arg(long)]
     pub ops: bool,
-    /// Print `{"ok","comparisons":[{"output","with","ok","bound","error","worst"}]}`, and with the ops `first` and
+    /// Print the SHA-256 of the type, sizes and bytes of each output of compiled code. With --math portable it is the same on every machine.
+    #[arg(long)]
+    pub hash: bool,
+    /// Print `{"ok","comparisons":[{"output","hash","with","ok","bound","error","worst"}]}`, and with the ops `first` and
     /// `ops:[{"tensor","op","total","own"}]`.
     #[arg(long)]
     pub json: bool,

@@ -108,7 +108,10 @@ fn intrinsic(f: &mut Writer, what: &str, ty: &Type, reader: &mut Reader, name: O
         return by_bits(f, &args, name);
     }
     let make: Box<dyn Fn(u64) -> String> = match stem {
-        "fma" => Box::new(|l| format!("fma{suffix}({}, {}, {})", at(0, l), at(1, l), at(2, l))),
+        "fma" => {
+            let fused = if element == Type::Float { "tf_fma_float" } else { "fma" };
+            Box::new(move |l| format!("{fused}({}, {}, {})", at(0, l), at(1, l), at(2, l)))
+        }
         "sqrt" => Box::new(|l| format!("sqrt{suffix}({})", at(0, l))),
         "fabs" => Box::new(|l| format!("tf_abs_{float}({})", at(0, l))),
         "copysign" => Box::new(|l| format!("tf_sign_{float}({}, {})", at(0, l), at(1, l))),

@@ -18,6 +18,7 @@ use super::backend::Backend;
 use super::{Launches, module};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::kernel::{BufferLocation, Bundle, Kernel, Program, Stmt};
+use crate::target::{MathType, Target};
 use crate::util::pieces::Pieces;
 use function::{CFunction, Names, Writer};
 use std::collections::{HashMap, HashSet};
@@ -62,7 +63,9 @@ fn for_any_machine(bundle: &Bundle) -> Result<Bundle> {
             format!("--weights-file puts them into a file beside the source; {MOST_CONSTANTS} bytes fit into one");
         return Err(Diagnostic::new(Code::TooLarge, told).help(help).into());
     }
-    Ok(Bundle { variants: vec![(programs.clone(), target.for_source())], ..bundle.clone() })
+    // `tf_fma_float` is fused whatever the processor has
+    let fma = target.fma || programs.iter().any(|p| p.reduced.precision.math == MathType::Portable);
+    Ok(Bundle { variants: vec![(programs.clone(), Target { fma, ..target.for_source() })], ..bundle.clone() })
 }
 
 /// Whether a kernel has sums that are rounded as an instruction of some processors rounds them.

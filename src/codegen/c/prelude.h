@@ -18,8 +18,16 @@
 #endif
 #endif
 typedef char tf_needs_twos_complement[((int32_t)-1 >> 1) == -1 && (int8_t)-1 == (int8_t)~0 ? 1 : -1];
+#if defined(FLT_EVAL_METHOD) && (FLT_EVAL_METHOD < 0 || FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2)
+#error "this code needs operations that are rounded to the type of their operands (-mfpmath=sse on x86)"
+#endif
+/* Products and sums are fused where `fma` is written, and nowhere else. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
+#elif defined(__GNUC__)
+#pragma GCC optimize("fp-contract=off")
+#elif defined(_MSC_VER)
+#pragma fp_contract(off)
 #endif
 
 /* Vectors: a type of the compiler where it has one (GCC 12, Clang), else arrays and loops. TFAOT_PLAIN_C turns the former off. */
@@ -136,6 +144,25 @@ static inline uint64_t tf_bits_double(double x) {
   uint64_t bits;
   memcpy(&bits, &x, sizeof bits);
   return bits;
+}
+/*== tf_fma_float */
+/* x * y + z, rounded once: by an instruction, or by doubles, in which the product is exact and the sum is rounded to odd. */
+static inline float tf_fma_float(float x, float y, float z) {
+#if defined(FP_FAST_FMAF) || defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__riscv_flen)
+  return fmaf(x, y, z);
+#else
+  double product = (double)x * (double)y, sum = product + (double)z;
+  double of_z = sum - product, of_product = sum - of_z;
+  double lost = (product - of_product) + ((double)z - of_z);
+  if (lost < 0.0 || lost > 0.0) {
+    uint64_t bits, from;
+    memcpy(&bits, &sum, sizeof bits);
+    memcpy(&from, &lost, sizeof from);
+    if ((bits & 1u) == 0) bits += ((bits ^ from) >> 63) != 0 ? ~UINT64_C(0) : UINT64_C(1);
+    memcpy(&sum, &bits, sizeof sum);
+  }
+  return (float)sum;
+#endif
 }
 /*== tf_float */
 static inline float tf_float(uint32_t bits) {

@@ -1,10 +1,11 @@
 //! Loads and stores, of one element, of vectors whose elements lie side by side, and lane by lane where they do not.
+use super::super::portable;
 use super::super::scalar;
 use super::super::value::{Val, value_type};
 use super::{Binding, FunctionEmitter};
 use crate::diag::{Error, Result};
 use crate::kernel::{Atom, BufId, ExprId, Index, RegId, VarId, dot_type};
-use crate::target::DotInstruction;
+use crate::target::{Arch, DotInstruction};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
 
@@ -51,9 +52,20 @@ impl FunctionEmitter<'_> {
         let lanes = x.lanes.max(y.lanes).max(z.lanes);
         let [x, y, z] = [x, y, z].map(|value| self.widen(value, lanes));
         let known = [self.target.bf16_dot, self.target.byte_dot, self.target.short_dot];
-        let is_known = known.into_iter().flatten().any(|other| other.feature() == instruction.feature());
+        let has_feature = |other: DotInstruction| other.feature() == instruction.feature();
+        let is_x86 = self.target.arch() == Arch::X86_64 && self.target.short_dot.is_some();
+        let is_known = known.into_iter().flatten().any(has_feature) || instruction == DotInstruction::Pmaddwd && is_x86;
         if !is_known && instruction.is_of_integers() {
             return Ok(self.sum_of_integers(instruction, &x, &y, &z));
+        }
+        if instruction == DotInstruction::Pmaddwd && lanes > self.target.lanes(4) {
+            let half = lanes / 2;
+            let [low, high] = [0, half].map(|first| {
+                let picks: Vec<u64> = (first..first + half).collect();
+                let [x, y, z] = [&x, &y, &z].map(|value| self.shuffle(value, &picks));
+                self.dot_product(instruction, &x, &y, &z)
+            });
+            return Ok(self.joined(&low?, &high?));
         }
         let bits = 32 * lanes;
         let callee = match (instruction, lanes) {
@@ -133,8 +145,10 @@ impl FunctionEmitter<'_> {
     }
 
     pub(super) fn store(&mut self, buf: BufId, index: &Index, value: ExprId) -> Result<()> {
+        let is_moved = portable::is_moved(self.kernel, &self.computed, value);
         let (keeps, value) = (self.keeps(buf, value), self.eval(value)?);
         let value = if keeps { self.frozen(&value) } else { value };
+        let value = if is_moved { value } else { portable::with_one_nan(self, &value) };
         match (self.coefficient(index), self.lane) {
             (Some(1), Some((_, lanes))) => {
                 let value = self.widen(&value, lanes);

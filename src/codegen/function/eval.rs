@@ -1,6 +1,6 @@
 //! The values of expressions: one for all lanes of the loop that is open, or one a lane.
 use super::super::value::{Val, value_type};
-use super::super::{convert, idioms, math, scalar};
+use super::super::{convert, idioms, math, portable, scalar};
 use super::{Binding, FunctionEmitter};
 use crate::diag::Result;
 use crate::kernel::{Expr, ExprId, Index};
@@ -35,6 +35,7 @@ impl FunctionEmitter<'_> {
                 for v in &mut values {
                     *v = self.widen(v, lanes);
                 }
+                portable::operands(self, *op, args, &mut values);
                 scalar::emit(self, *op, &values)?
             }
             Expr::Number(index, dtype) => {

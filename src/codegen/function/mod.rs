@@ -4,14 +4,14 @@ mod address;
 mod eval;
 mod stmts;
 
-use super::lines;
 use super::value::{self, Val, value_type};
+use super::{lines, portable};
 use crate::diag::Result;
-use crate::kernel::{self, BufId, ExprId, Kernel, Program, Stmt, VarId};
-use crate::target::Target;
+use crate::kernel::{self, BufId, ExprId, Kernel, Program, RegId, Stmt, VarId};
+use crate::target::{MathType, Target};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Rows, and bytes of a row, of each tile register; zeros for unused ones.
 pub(super) type RegisterShapes = [(u64, u64); 8];
@@ -50,6 +50,8 @@ pub struct FunctionEmitter<'a> {
     bases: HashMap<BufId, String>,
     base_text: String,
     slots: Vec<BufId>,
+    /// Registers whose values are not those of memory; none where the arithmetic is not portable.
+    pub(super) computed: HashSet<RegId>,
     /// The configurations of tile registers, by number.
     pub(super) shapes: Vec<RegisterShapes>,
 }
@@ -63,6 +65,11 @@ pub struct Emitted {
 }
 
 impl<'a> FunctionEmitter<'a> {
+    /// The arithmetic of the program's floats.
+    pub fn math(&self) -> MathType {
+        self.program.reduced.precision.math
+    }
+
     /// Emits `kernel` as a function with attribute group `group`; instructions carry lines if `marked`.
     pub fn emit(
         program: &'a Program,
@@ -87,8 +94,12 @@ impl<'a> FunctionEmitter<'a> {
             bases: HashMap::new(),
             base_text: String::new(),
             slots: Vec::new(),
+            computed: HashSet::new(),
             shapes: Vec::new(),
         };
+        if f.math().is_portable() {
+            f.computed = portable::computed_registers(kernel);
+        }
         f.registers();
         if let Some([first, last]) = kernel.range {
             f.allocas += "  %last = add i64 %end, -1\n";
@@ -216,6 +227,14 @@ impl<'a> FunctionEmitter<'a> {
             let mask = format!("<{lanes} x i32> <{}>", mask.join(", "));
             f.ins(&format!("shufflevector {ty} {}, {ty} poison, {mask}", x.text), x.dtype, lanes)
         })
+    }
+
+    /// The lanes of two vectors of one type, one behind the other.
+    pub fn joined(&mut self, low: &Val, high: &Val) -> Val {
+        let (ty, lanes) = (low.ty(), 2 * low.lanes);
+        let mask = (0..lanes).map(|i| format!("i32 {i}")).collect::<Vec<_>>().join(", ");
+        let text = format!("shufflevector {ty} {}, {ty} {}, <{lanes} x i32> <{mask}>", low.text, high.text);
+        self.ins(&text, low.dtype, lanes)
     }
 
     /// A vector of single values.

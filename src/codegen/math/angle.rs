@@ -4,6 +4,7 @@ use super::super::arith::{
 };
 use super::super::float::round;
 use super::super::function::FunctionEmitter;
+use super::super::portable::is_fused;
 use super::super::value::Val;
 use super::slow::{MOST_F32, Slow, sines};
 use super::{integer, polynomial};
@@ -35,7 +36,7 @@ fn reduce(f: &mut FunctionEmitter, x: &Val) -> (Val, Val) {
         r = fma(f, &n, &number(x, -part), &r);
     }
     let size = magnitude(f, x);
-    let far = fcmp(f, "ogt", &size, &number(x, if f.target.fma { 134_217_728.0 } else { 1_048_576.0 }));
+    let far = fcmp(f, "ogt", &size, &number(x, if is_fused(f, x.dtype) { 134_217_728.0 } else { 1_048_576.0 }));
     let finite = fcmp(f, "olt", &size, &number(x, f64::INFINITY));
     let far = two(f, "and", &far, &finite);
     let both = f.rarely(&far, &[n, r], |f| {

@@ -40,7 +40,7 @@ fn power_of_two(f: &mut FunctionEmitter, biased: &Val) -> Val {
 
 /// y·2^n, rounded once: by one instruction where there is one, else by two factors, so that neither overflows nor is denormal.
 fn times_power(f: &mut FunctionEmitter, y: &Val, by: &Reduced) -> Val {
-    if f.target.level == Level::Avx512 && matches!(y.lanes, 4 | 8 | 16) {
+    if f.target.level == Level::Avx512 && !f.math().is_portable() && matches!(y.lanes, 4 | 8 | 16) {
         let (ty, width, mask) = (y.ty(), 32 * y.lanes, if y.lanes == 16 { 16 } else { 8 });
         // all lanes, rounded as everything else
         let rounding = if y.lanes == 16 { ", i32 4" } else { "" };

@@ -19,6 +19,7 @@ mod table;
 
 use super::arith::{add, bits, div, fcmp, fma, mul, negated, no_meaning, number, reinterpret, select, sub, two};
 use super::function::FunctionEmitter;
+use super::portable::is_fused;
 use super::value::Val;
 use crate::diag::Result;
 use crate::scalar::ScalarOp;
@@ -44,8 +45,8 @@ pub fn unary(f: &mut FunctionEmitter, op: ScalarOp, x: &Val) -> Result<Val> {
             ScalarOp::Expm1 => return Ok(exp::expm1_f32(f, x)),
             ScalarOp::Log => return Ok(log::log_f32(f, x)),
             ScalarOp::Log1p => return Ok(log::log1p(f, x)),
-            ScalarOp::Sin if f.target.fma => return Ok(angle::sin_f32(f, x)),
-            ScalarOp::Cos if f.target.fma => return Ok(angle::cos_f32(f, x)),
+            ScalarOp::Sin if is_fused(f, x.dtype) => return Ok(angle::sin_f32(f, x)),
+            ScalarOp::Cos if is_fused(f, x.dtype) => return Ok(angle::cos_f32(f, x)),
             _ => {
                 let wide = super::convert::convert(f, x, DType::F64);
                 let y = unary(f, op, &wide)?;
@@ -150,7 +151,7 @@ fn keep_nan(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
 /// x·y as a product and what was rounded away: by multiply-add, or by halves of 26 bits (Dekker) where there is none.
 fn exact_product(f: &mut FunctionEmitter, x: &Val, y: &Val) -> (Val, Val) {
     let p = mul(f, x, y);
-    if f.target.fma {
+    if is_fused(f, x.dtype) {
         let minus = negated(f, &p);
         let rest = fma(f, x, y, &minus);
         return (p, rest);

@@ -3,6 +3,7 @@ use super::super::arith::{add, div, fcmp, fma, magnitude, negated, number, selec
 use super::super::convert::convert;
 use super::super::float::round;
 use super::super::function::FunctionEmitter;
+use super::super::portable::is_fused;
 use super::super::value::Val;
 use super::slow::Slow;
 use crate::scalar::ScalarOp;
@@ -11,7 +12,7 @@ use crate::tensor::DType;
 /// The remainder with the dividend's sign: |x| - ⌊|x/y|⌋·|y| while that is exact, else by long division.
 pub fn remainder(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     // Without multiply-add the product of two f32 is exact up to a quotient of 2^29, that of two f64 never.
-    let most = match (f.target.fma, x.dtype == DType::F32) {
+    let most = match (is_fused(f, DType::F64), x.dtype == DType::F32) {
         (true, _) => 4_503_599_627_370_496.0,
         (false, true) => 536_870_912.0,
         (false, false) => 1.0,

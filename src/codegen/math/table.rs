@@ -7,9 +7,9 @@ use crate::tensor::DType;
 /// Entries, and lanes of the instruction that looks them up.
 pub const ENTRIES: u64 = 16;
 
-/// Whether [`look_up`] is one instruction.
+/// Whether functions are computed by tables: where [`look_up`] is one instruction, and results may depend on that.
 pub fn is_table(f: &FunctionEmitter) -> bool {
-    f.target.level == Level::Avx512
+    f.target.level == Level::Avx512 && !f.math().is_portable()
 }
 
 /// Entry `n` modulo 16 of a table of words, for each lane, a power of two of them.
@@ -21,11 +21,7 @@ pub fn look_up(f: &mut FunctionEmitter, n: &Val, table: &dyn Fn(u64) -> u32) -> 
             look_up(f, &half, table)
         });
         let [low, high] = halves;
-        let all: Vec<String> = (0..lanes).map(|i| format!("i32 {i}")).collect();
-        let half = low.ty();
-        let mask = format!("<{lanes} x i32> <{}>", all.join(", "));
-        let both = format!("shufflevector {half} {}, {half} {}, {mask}", low.text, high.text);
-        return f.ins(&both, DType::U32, lanes);
+        return f.joined(&low, &high);
     }
     let whole = value_type(DType::U32, ENTRIES);
     let all = match lanes {

@@ -62,7 +62,7 @@ pub fn choose(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarge
         && result.elements() > 0
         && columns > MOST_NARROW_COLUMNS
         // terms are summed by the word in loops of their own
-        && target.request.precision.math == MathType::F32
+        && target.request.precision.math != MathType::Bf16
         && !is_of_words(input.dtype, target.machine());
     if !plain {
         return None;

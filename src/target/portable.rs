@@ -1,0 +1,43 @@
+//! The virtual machine that portable arithmetic is scheduled for.
+use super::machine::{Caches, Ports};
+use super::{DotInstruction, Level, MathType, Target};
+use std::sync::LazyLock;
+
+/// Name of the virtual machine where plans and tuning keys name a processor.
+const NAME: &str = "portable";
+
+static FUSED: LazyLock<Target> = LazyLock::new(|| machine(true));
+static UNFUSED: LazyLock<Target> = LazyLock::new(|| machine(false));
+
+/// The machine that schedules are made for where results have the same bits on every machine, whichever the target is; `None` for other
+/// arithmetic.
+///
+/// It has 32 vectors of 512 bits, 32 KiB of first-level and 1 MiB of second-level cache. All that rounding depends on (the lanes that sums
+/// are spread over, the parts of long sums, Winograd's method, what is computed once or again) is chosen for it, and so is the same in
+/// every program. Targets with narrower vectors take each of these vectors in several registers, lane by lane the same.
+pub fn virtual_machine(math: MathType) -> Option<&'static Target> {
+    match math {
+        MathType::F32 | MathType::Bf16 => None,
+        MathType::Portable => Some(&FUSED),
+        MathType::PortableUnfused => Some(&UNFUSED),
+    }
+}
+
+fn machine(fma: bool) -> Target {
+    Target {
+        triple: NAME.to_string(),
+        level: Level::Avx512,
+        cpu: NAME.to_string(),
+        features: String::new(),
+        vector_bits: Level::Avx512.vector_bits(),
+        vector_registers: Level::Avx512.vector_registers(),
+        fma,
+        bf16_dot: None,
+        byte_dot: None,
+        // exact, and a few instructions where there is none for it
+        short_dot: Some(DotInstruction::Pmaddwd),
+        bf16_tiles: false,
+        caches: Caches::for_cpu(NAME),
+        ports: Ports::X86,
+    }
+}
