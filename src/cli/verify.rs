@@ -15,6 +15,7 @@ use std::path::Path;
 pub fn run(args: &VerifyArgs) -> Result<ExitStatus> {
     if let Some(path) = &args.calls {
         let comparisons = sequence(args, path)?;
+        print_hashes(&comparisons, args)?;
         return print(&Verification { comparisons, blame: None }, args.json, args.ops);
     }
     let code = graph::code_request(&args.target)?;
@@ -36,7 +37,15 @@ pub fn run(args: &VerifyArgs) -> Result<ExitStatus> {
         conditions: conditions(args, &name, &code),
     };
     let _progress = Progress::begin("reading", args.graph.quiet);
-    print(&verify(&case, &|step| progress::step(step))?, args.json, args.ops)
+    let report = verify(&case, &|step| progress::step(step))?;
+    print_hashes(&report.comparisons, args)?;
+    print(&report, args.json, args.ops)
+}
+
+/// Prints the hash of each output of compiled code where that is asked for; JSON has it with each comparison.
+fn print_hashes(all: &[Comparison], args: &VerifyArgs) -> Result<()> {
+    let of_code = all.iter().filter(|c| c.with == "interpreter" && args.hash && !args.json);
+    of_code.into_iter().try_for_each(|c| out::line(format_args!("sha256   {} {}", c.output, c.digest)))
 }
 
 fn conditions<'a>(args: &VerifyArgs, name: &'a str, code: &'a CodeRequest) -> Conditions<'a> {
@@ -137,6 +146,7 @@ fn comparison_json(c: &Comparison) -> Value {
     let error = |e: &RelativeError| json!({"largest": e.largest, "rms": e.rms});
     json!({
         "output": c.output,
+        "hash": c.digest,
         "with": c.with,
         "ok": !c.departs(),
         "bound": {"rtol": c.tolerance.rtol, "atol": c.tolerance.atol, "rounding": c.tolerance.rounding},

@@ -29,6 +29,7 @@ mod masked_stores;
 mod object_code;
 mod objects;
 mod ops;
+mod portable;
 mod precision;
 mod python;
 mod ranks;

@@ -1,6 +1,7 @@
 //! `tfaot bench`: the time of a call of compiled code.
 mod change;
 mod machine;
+mod portable;
 mod profile;
 mod race;
 
@@ -36,7 +37,9 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
     let rows = args.row.as_deref().map(|row| sizes_of(row, args)).transpose()?;
     let launches = if args.profile { Launches::Observed } else { Launches::Direct };
     let requests = std::slice::from_ref(&code);
-    let built = compile::build_all(args.file.source().prepare(functions), &name, &name, requests, launches, &mut []);
+    let functions = args.file.source().prepare(functions);
+    let beside = (code.precision.math.is_portable() && !args.profile && rows.is_none()).then(|| functions.clone());
+    let built = compile::build_all(functions, &name, &name, requests, launches, &mut []);
     let built = built.map_err(|e| graph::in_file(e, graph_args))?;
     let compile_s = start.elapsed().as_secs_f64();
     let face = built.bundle.face.clone();
@@ -52,7 +55,6 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
         model.call_guarded(0, &values, &mut model.initial_state()?)?;
     }
     let mut session = Session::new(model, &values)?;
-    drop(values);
     if args.profile {
         profile::run(&built, target, &mut session, args)?;
         return Ok(ExitStatus::Yes);
@@ -65,6 +67,8 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
     if !named.is_empty() {
         circumstances["sizes"] = named.clone().into();
     }
+    let cost = beside.map(|functions| portable::cost(&mut session, functions, &code, &values, args)).transpose()?;
+    drop(values);
     let change = old.map(|old| old.against(&measured, &circumstances));
     let measurement = Measurement { built: &built, face: &face, target, args, times: &measured, compile_s };
     if args.json {
@@ -72,9 +76,14 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
         if !named.is_empty() {
             document["sizes"] = named.into();
         }
+        document["of_fastest_math"] = json!(cost);
         out::line(&document)?;
     } else {
         out::line(measurement.sentence())?;
+        if let Some(cost) = cost {
+            let math = code.precision.math.name();
+            out::line(format_args!("--math {math} takes {cost:.3} times the time of --math f32, in turns"))?;
+        }
     }
     for line in change.iter().flat_map(|c| c.lines(digits(&measured))) {
         if args.json { out::note(format_args!("note: {line}")) } else { out::line(line)? }
