@@ -1,8 +1,8 @@
-//! The shape of a value: arrays, tuples, tokens.
+//! Shapes of values: arrays, tuples, tokens.
 use super::size::{SizeRepr, are_same};
 use crate::tensor::DType;
 
-/// A memory layout: dimensions from fastest to slowest, and whatever XLA writes behind the colon, kept as text.
+/// Memory layout: dimensions from fastest to slowest, and further properties as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct XlaLayout {
     /// Dimension numbers, minor to major.
@@ -11,60 +11,60 @@ pub struct XlaLayout {
     pub properties: String,
 }
 
-/// An element type and sizes, outermost first.
+/// Element type and sizes, outermost first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ArrayShape<D: SizeRepr = u64> {
-    /// The element type.
+    /// Element type.
     pub dtype: DType,
-    /// The sizes; the bound where a dimension is dynamic.
+    /// Sizes; the bound for a dynamic dimension.
     pub dims: Vec<D>,
     /// Dimensions whose size is only bounded (`<=n`); empty when all are fixed.
     pub dynamic: Vec<bool>,
-    /// The layout if one was written.
+    /// Layout, if one was written.
     pub layout: Option<Box<XlaLayout>>,
 }
 
-/// The shape of one HLO value.
+/// Shape of an HLO value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Shape<D: SizeRepr = u64> {
     /// A dense array.
     Array(ArrayShape<D>),
-    /// Several values.
+    /// Tuple of values.
     Tuple(Vec<Shape<D>>),
     /// An ordering token.
     Token,
-    /// A value of no known form.
+    /// Value of unknown form.
     Opaque,
     /// Memory that holds an array and is written in place: `b(f32[2])`.
     Buffer(Box<ArrayShape<D>>),
 }
 
 impl<D: SizeRepr> ArrayShape<D> {
-    /// A fixed shape without layout.
+    /// Array shape of fixed sizes, without layout.
     pub fn new(dtype: DType, dims: impl Into<Vec<D>>) -> Self {
         ArrayShape { dtype, dims: dims.into(), dynamic: Vec::new(), layout: None }
     }
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub fn rank(&self) -> usize {
         self.dims.len()
     }
-    /// The number of elements; sizes were checked when the shape was made.
+    /// Number of elements; overflow was excluded when the shape was made.
     pub fn elements(&self) -> D {
         D::product_of(&self.dims)
     }
-    /// The size in bytes.
+    /// Size in bytes.
     pub fn bytes(&self) -> D {
         self.elements().saturating_mul(D::from(self.dtype.bytes() as u64))
     }
-    /// Equal types and sizes, whatever the layouts.
+    /// Whether types and sizes are equal, whatever the layouts.
     pub fn same(&self, other: &ArrayShape<D>) -> bool {
         self.dtype == other.dtype && self.dims == other.dims
     }
-    /// Equal types, and sizes that are the same in every call, whatever the layouts; nothing is recorded.
+    /// Whether types are equal, and sizes are equal in every call, whatever the layouts; records no guard.
     pub fn is_same(&self, other: &ArrayShape<D>) -> bool {
         self.dtype == other.dtype && are_same(&self.dims, &other.dims)
     }
-    /// Distance in elements between neighbours along each dimension (row-major).
+    /// Strides in elements (row-major).
     pub fn strides(&self) -> Vec<D> {
         let mut strides = vec![D::from(1); self.rank()];
         for i in (1..self.rank()).rev() {
@@ -79,21 +79,21 @@ impl<D: SizeRepr> Shape<D> {
     pub fn array(dtype: DType, dims: impl Into<Vec<D>>) -> Self {
         Shape::Array(ArrayShape::new(dtype, dims))
     }
-    /// The array shape, if it is one.
+    /// Array shape, for an array.
     pub fn as_array(&self) -> Option<&ArrayShape<D>> {
         match self {
             Shape::Array(a) => Some(a),
             Shape::Tuple(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => None,
         }
     }
-    /// The parts, if it is a tuple.
+    /// Element shapes, for a tuple.
     pub fn as_tuple(&self) -> Option<&[Shape<D>]> {
         match self {
             Shape::Tuple(parts) => Some(parts),
             Shape::Array(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => None,
         }
     }
-    /// Equal but for layouts and dynamic bounds.
+    /// Whether two shapes are equal, apart from layouts and dynamic bounds.
     pub fn same(&self, other: &Shape<D>) -> bool {
         match (self, other) {
             (Shape::Array(a), Shape::Array(b)) => a.same(b),
@@ -103,7 +103,8 @@ impl<D: SizeRepr> Shape<D> {
             _ => false,
         }
     }
-    /// Equal in every call but for layouts and dynamic bounds, as far as the expressions of sizes tell; nothing is recorded.
+    /// Whether two shapes are equal in every call, apart from layouts and dynamic bounds, as far as the expressions of sizes
+    /// show; records no guard.
     pub fn is_same(&self, other: &Shape<D>) -> bool {
         match (self, other) {
             (Shape::Array(a), Shape::Array(b)) => a.is_same(b),
@@ -113,7 +114,7 @@ impl<D: SizeRepr> Shape<D> {
             _ => false,
         }
     }
-    /// The arrays in it, depth first.
+    /// Array shapes in the shape, depth first.
     pub fn leaves(&self) -> Vec<&ArrayShape<D>> {
         match self {
             Shape::Array(a) => vec![a],

@@ -1,57 +1,57 @@
-//! The type of the sizes in a module: integers, or expressions while a function is lowered whose sizes vary from call to call.
+//! Representation of sizes in a module: integers, or expressions while a function with open sizes is lowered.
 use crate::symbolic::{Dim, product};
 use crate::tensor::elements_of;
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
 
-/// A number of elements along an axis: [`u64`], or [`Dim`] while a function is lowered.
+/// Number of elements along an axis: [`u64`], or [`Dim`] while a function is lowered.
 ///
-/// Arithmetic gives `None` where a result leaves 64 bits, as that of `u64` does.
+/// Arithmetic returns `None` if a result exceeds 64 bits, as that of `u64` does.
 pub trait SizeRepr: Copy + Ord + Hash + Debug + Display + From<u64> + Into<Dim> + 'static {
-    /// A number of elements that may be negative, such as padding that crops.
+    /// Signed counterpart of the size type, for amounts such as padding that crops.
     type Signed: Signed;
-    /// The sum.
+    /// Sum; `None` on overflow.
     fn checked_add(self, other: Self) -> Option<Self>;
-    /// The product.
+    /// Product; `None` on overflow.
     fn checked_mul(self, other: Self) -> Option<Self>;
-    /// The quotient rounded down; `None` by 0.
+    /// Quotient rounded down; `None` for a divisor of 0.
     fn checked_div(self, other: Self) -> Option<Self>;
-    /// The quotient rounded up. The divisor is not 0.
+    /// Quotient rounded up. The divisor must not be 0.
     fn div_ceil(self, other: Self) -> Self;
-    /// The difference, 0 where it is negative.
+    /// Difference, 0 if negative.
     fn saturating_sub(self, other: Self) -> Self;
-    /// The product, the largest number where it is too large.
+    /// Product, the largest number on overflow.
     fn saturating_mul(self, other: Self) -> Self;
-    /// Whether nothing is left over when it is divided by `other`.
+    /// Whether the size is divisible by `other`.
     fn is_multiple_of(self, other: Self) -> bool;
-    /// The number as the type that may be negative.
+    /// The size as a signed number.
     fn signed(self) -> Option<Self::Signed>;
-    /// The number `n`; `None` where it is negative.
+    /// Size equal to a signed number; `None` if negative.
     fn of_signed(n: Self::Signed) -> Option<Self>;
-    /// The number `n`, and 0 where it is negative.
+    /// Size equal to a signed number, 0 if negative.
     fn not_negative(n: Self::Signed) -> Self;
-    /// The product of all, the largest number where it is too large.
+    /// Product of all sizes, the largest number on overflow.
     fn product_of(all: &[Self]) -> Self;
-    /// The number for the sizes at hand.
+    /// Value for the current sizes.
     fn at_hand(self) -> u64;
-    /// Whether it is 1 in every call; nothing is recorded.
+    /// Whether the size is 1 in every call; records no guard.
     fn is_one(self) -> bool;
-    /// Whether both are one number in every call, as far as their expressions tell; nothing is recorded.
+    /// Whether both sizes are equal in every call, as far as their expressions show; records no guard.
     fn is_same(self, other: Self) -> bool;
 }
 
-/// Whether two lists of sizes are equal in every call, as far as their expressions tell; no comparison is recorded.
+/// Whether two lists of sizes are equal in every call, as far as their expressions show; records no guard.
 pub fn are_same<D: SizeRepr>(a: &[D], b: &[D]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| a.is_same(b))
 }
 
-/// A number of elements that may be negative.
+/// Signed number of elements.
 pub trait Signed: Copy + Ord + Hash + Debug + Display + From<i64> + Into<Dim> + 'static {
-    /// The sum.
+    /// Sum; `None` on overflow.
     fn checked_add(self, other: Self) -> Option<Self>;
-    /// The difference.
+    /// Difference; `None` on overflow.
     fn checked_sub(self, other: Self) -> Option<Self>;
-    /// The number for the sizes at hand.
+    /// Value for the current sizes.
     fn at_hand(self) -> i64;
 }
 
@@ -159,7 +159,7 @@ impl SizeRepr for Dim {
     }
     fn product_of(all: &[Self]) -> Self {
         product(all).unwrap_or_else(|| {
-            // so it is for these sizes alone
+            // An empty product of open sizes holds for the current sizes alone.
             for d in all {
                 d.pinned();
             }

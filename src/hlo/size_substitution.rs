@@ -1,4 +1,4 @@
-//! Modules with other sizes: for those at hand, what lowering made with integers in their place.
+//! Conversion of modules to other sizes: to integers for the current values of open sizes.
 use super::attrs::{ConvDims, GatherDims, PadDim, SliceDim, WindowDim};
 use super::size::{Signed, SizeRepr};
 use super::{ArrayShape, Computation, Inst, Module, Op, Shape};
@@ -6,12 +6,12 @@ use crate::symbolic::Dim;
 use crate::util::id_vec::Id;
 use std::cell::RefCell;
 
-/// Functions that map sizes to another type.
+/// Functions that convert sizes to another representation.
 #[derive(Clone, Copy)]
 pub struct SizeMapping<'a, D: SizeRepr, E: SizeRepr> {
-    /// The new value of a size that is not negative.
+    /// Conversion of a size.
     pub size: &'a dyn Fn(D) -> E,
-    /// The new value of a size that may be negative.
+    /// Conversion of a signed number of elements.
     pub signed: &'a dyn Fn(D::Signed) -> E::Signed,
 }
 
@@ -25,7 +25,7 @@ fn at_hand<D: SizeRepr>() -> SizeMapping<'static, D, u64> {
     SizeMapping { size: &D::at_hand, signed: &D::Signed::at_hand }
 }
 
-/// Maps integers to sizes that do not vary.
+/// Conversion of integers to symbolic sizes that do not vary.
 const FIXED: SizeMapping<u64, Dim> = SizeMapping { size: &Dim::from, signed: &Dim::from };
 
 fn resize_windows<D: SizeRepr, E: SizeRepr>(all: &[WindowDim<D>], to: SizeMapping<D, E>) -> Vec<WindowDim<E>> {
@@ -73,14 +73,14 @@ fn pinned<D: SizeRepr>() -> SizeMapping<'static, D, u64> {
 }
 
 impl Shape<Dim> {
-    /// The shape as integers, which its sizes must equal in every call.
+    /// Shape with integer sizes, recording guards that the sizes have these values in every call.
     pub fn pinned(&self) -> Shape {
         self.resized(pinned())
     }
 }
 
 impl Shape {
-    /// The shape with sizes that do not vary.
+    /// Shape with symbolic sizes that do not vary.
     pub fn fixed(&self) -> Shape<Dim> {
         self.resized(FIXED)
     }
@@ -210,14 +210,14 @@ impl<D: SizeRepr> Op<D> {
 }
 
 impl Op {
-    /// The op with sizes that do not vary.
+    /// Op with symbolic sizes that do not vary.
     pub fn fixed(&self) -> Op<Dim> {
         self.resized(FIXED)
     }
 }
 
 impl<D: SizeRepr> Inst<D> {
-    /// The instruction with other sizes.
+    /// Instruction with converted sizes.
     pub fn resized<E: SizeRepr>(&self, to: SizeMapping<D, E>) -> Inst<E> {
         Inst {
             name: self.name.clone(),
@@ -265,7 +265,7 @@ impl<D: SizeRepr> Module<D> {
     pub fn at_hand(&self) -> Module {
         self.resized(at_hand())
     }
-    /// The module with other sizes.
+    /// Module with converted sizes.
     pub fn resized(&self, to: SizeMapping<D, u64>) -> Module {
         Module {
             name: self.name.clone(),

@@ -1,5 +1,5 @@
-//! Checks of sizes before anything computes with them: behind it, products of sizes, strides, margins and
-//! offsets of the arrays of a module fit into 64 bits, and into the signed 64 bits of indices.
+//! Limits on sizes, checked before anything computes with them: after the check, products of sizes, strides, margins and
+//! offsets of a module's arrays fit into 64 bits, and into the signed 64 bits of indices.
 use super::attrs::WindowDim;
 use super::{Computation, Inst, InstId, Module, Op};
 use crate::diag::{Code, Error, Result};
@@ -44,14 +44,14 @@ fn refuse(inst: &Inst, what: &str) -> Error {
     if made_of.op_name.is_empty() { error } else { error.map(|d| d.at_node(&made_of.op_name, &made_of.op_type)) }
 }
 
-/// The bytes of the arrays that an instruction makes.
+/// Size in bytes of the arrays that an instruction makes.
 fn array_bytes(inst: &Inst) -> Option<u64> {
     inst.shape.leaves().into_iter().try_fold(0u64, |sum, array| {
         sum.checked_add(element_count(&array.dims)?.checked_mul(array.dtype.bytes() as u64)?)
     })
 }
 
-/// The windows of an instruction with the axes of its operand that they go over.
+/// Windows of an instruction, with the axes of its operand to which they apply.
 fn windows(inst: &Inst) -> Vec<(usize, &WindowDim)> {
     match &inst.op {
         Op::Convolution(d) => d.input_spatial.iter().copied().zip(&d.window).collect(),
@@ -60,7 +60,7 @@ fn windows(inst: &Inst) -> Vec<(usize, &WindowDim)> {
     }
 }
 
-/// `Some` if the operand of an instruction, with its window's padding and dilation, is within the limits.
+/// `Some` if the operand of an instruction, with the padding and dilation of its window, is within the limits.
 fn check_window(comp: &Computation, inst: &Inst) -> Option<()> {
     let windows = windows(inst);
     if windows.is_empty() {

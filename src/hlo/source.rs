@@ -1,19 +1,19 @@
-//! A module from a file of any kind: what it is, is seen from its bytes.
+//! Reading of modules in any format, detected by content.
 use super::stablehlo::OpenModule;
 use super::{Module, proto, stablehlo, text};
 use crate::diag::{Code, Error, Result};
 use bytes::Bytes;
 
-/// A module with the names of its results from the file; arguments have the names of the parameters.
+/// A module with the names of its results in the file; arguments have the names of the parameters.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// The program.
+    /// Module that was read.
     pub module: Module,
-    /// The name of each part of the root; empty where the file names none.
+    /// Name of each element of the result tuple; `None` if the file does not name it.
     pub results: Vec<Option<String>>,
 }
 
-/// The content of a file.
+/// Content of a module file.
 #[derive(Debug)]
 pub enum SourceContent {
     /// A module whose sizes are all fixed.
@@ -35,10 +35,11 @@ impl SourceContent {
     }
 }
 
-/// Reads HLO text, an HloProto, an HloModuleProto, StableHLO's text, its portable bytecode, or an exported function of JAX.
+/// Reads HLO text, an HloProto, an HloModuleProto, StableHLO text, StableHLO's portable bytecode, or an exported function of
+/// JAX.
 ///
 /// # Errors
-/// As the reader of the format.
+/// Those of the reader of the format.
 pub fn read(bytes: &Bytes) -> Result<SourceContent> {
     if let Some(form) = stablehlo::read_bytes(bytes) {
         return form;

@@ -1,4 +1,4 @@
-//! Arrays of fewer elements than are declared: what an instruction does to them, where its attributes name declared sizes.
+//! Instructions on arrays with fewer elements than declared, for opcodes whose attributes name declared sizes.
 use super::attrs::{GatherDims, ScatterDims, SliceDim};
 use super::{ArrayShape, Inst, Module, Op, Shape, infer};
 
@@ -79,7 +79,7 @@ fn reshape_for_sizes(from: &ArrayShape, sizes: &[u64], to: &ArrayShape) -> Optio
     while i < from.rank() || j < to.rank() {
         let (start, first) = (i, j);
         let (mut ours, mut theirs) = (1u64, 1u64);
-        // dimensions of one element at the end belong to the last group
+        // Trailing dimensions of size 1 belong to the last group.
         while ours != theirs || i == start || j == first || from.dims[i..].iter().chain(&to.dims[j..]).all(|&n| n == 1)
         {
             if i < from.rank() && (ours <= theirs || j == to.rank()) {

@@ -1,5 +1,6 @@
 //! Number of operations of an op, from the sizes of its tensors and its attributes alone. A multiplication and an addition are
 //! two operations.
+/// Number of operations of an op, as a rule over the sizes of its tensors and its attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// None: the op moves, creates or describes data.

@@ -85,7 +85,7 @@ impl<'a> TextCursor<'a> {
         self.expect(')')?;
         Ok(value)
     }
-    /// The letters of a layout's property, in front of its parentheses.
+    /// Reads the name of a layout property, in front of its parentheses.
     pub fn property(&mut self) -> Option<&'a str> {
         if self.at_end() {
             return None;
@@ -93,12 +93,12 @@ impl<'a> TextCursor<'a> {
         let end = self.rest.find('(').unwrap_or(self.rest.len());
         Some(self.skip(end))
     }
-    /// The letters of a number with point and exponent.
+    /// Reads the text of a floating-point number.
     pub fn number(&mut self) -> &'a str {
         let end = self.rest.find(|c: char| !(c.is_ascii_digit() || "+-.eE".contains(c)));
         self.skip(end.unwrap_or(self.rest.len()))
     }
-    /// The text of `{...}` with all its content; braces in strings do not count.
+    /// Reads `{...}` with its content; braces in strings do not count.
     pub fn braces(&mut self) -> Result<&'a str> {
         let (mut depth, mut quoted, mut escaped) = (0usize, false, false);
         for (i, b) in self.rest.bytes().enumerate() {
@@ -114,7 +114,7 @@ impl<'a> TextCursor<'a> {
         }
         Err(self.expected("`{...}`"))
     }
-    /// A string in quotes with its escapes resolved.
+    /// Reads a quoted string, with its escapes resolved.
     pub fn quoted(&mut self) -> Result<Vec<u8>> {
         let bytes = self.rest.as_bytes();
         if bytes.first() != Some(&b'"') {
@@ -133,7 +133,7 @@ impl<'a> TextCursor<'a> {
     }
 }
 
-/// The bytes of a text with C's escapes.
+/// Bytes of a text with C escapes.
 pub fn unescape(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -174,12 +174,12 @@ pub fn unescape(text: &str) -> Vec<u8> {
     out
 }
 
-/// The text of `bytes` in quotes, with C's escapes.
+/// Quoted text of `bytes`, with C escapes.
 pub fn quoted(bytes: &[u8]) -> String {
     format!("\"{}\"", escape(bytes))
 }
 
-/// The text of `bytes` with C's escapes.
+/// Text of `bytes`, with C escapes.
 pub(super) fn escape(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for &b in bytes {

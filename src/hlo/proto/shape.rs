@@ -1,4 +1,4 @@
-//! Shapes and layouts as messages, both ways.
+//! Conversion of shapes and layouts to and from protobuf messages.
 use protobuf::MessageField;
 
 use super::messages::xla_data::{LayoutProto, ShapeProto, TileProto};
@@ -7,15 +7,15 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::{ArrayShape, Shape, XlaLayout};
 use crate::tensor::DType;
 
-/// Numbers of XLA's `PrimitiveType` that are no element types.
+/// Numbers of XLA's `PrimitiveType` that are not element types.
 const TUPLE: i32 = 13;
 const OPAQUE: i32 = 14;
 const TOKEN: i32 = 17;
 const BUFFER: i32 = 34;
-/// The size that stands for an unbounded dimension, and for `*` in a tile.
+/// Size that stands for an unbounded dimension, and for `*` in a tile.
 const UNKNOWN: i64 = i64::MIN;
 
-/// The message of a shape. Errors: `Code::HloUnsupported` for layout properties that have no message here.
+/// Message for a shape. Errors: `Code::HloUnsupported` for layout properties that have no field here.
 pub(super) fn write(shape: &Shape) -> Result<ShapeProto> {
     let mut p = ShapeProto::new();
     match shape {
@@ -44,14 +44,14 @@ pub(super) fn write(shape: &Shape) -> Result<ShapeProto> {
     Ok(p)
 }
 
-/// [`write()`] with a row-major layout wherever none was written, as literals and programs need it.
+/// Message for a shape like [`write()`], with a row-major layout where none was given, as literals and programs need it.
 pub(super) fn write_with_layout(shape: &Shape) -> Result<ShapeProto> {
     let mut p = write(shape)?;
     fill(&mut p);
     Ok(p)
 }
 
-/// A row-major layout wherever there is none.
+/// Adds a row-major layout wherever there is none.
 pub(super) fn fill(p: &mut ShapeProto) {
     if p.layout.is_none() && DType::from_xla(p.element_type).is_some() {
         let minor_to_major = (0..p.dimensions.len() as i64).rev().collect();
@@ -64,9 +64,9 @@ pub(super) fn fill(p: &mut ShapeProto) {
     p.tuple_shapes.iter_mut().for_each(fill);
 }
 
-/// The shape of a message.
+/// Shape of a message.
 ///
-/// Errors: `Code::BadEncoding` for negative sizes, layouts that are no permutation, and types that XLA does not have.
+/// Errors: `Code::BadEncoding` for negative sizes, layouts that are not permutations, and types that XLA does not have.
 pub(super) fn read(p: &ShapeProto) -> Result<Shape> {
     Ok(match p.element_type {
         TUPLE => Shape::Tuple(p.tuple_shapes.iter().map(read).collect::<Result<_>>()?),

@@ -1,9 +1,9 @@
-//! Shardings as messages, both ways. They are only carried: their text is read here and nowhere else.
+//! Conversion of shardings to and from protobuf messages. Shardings are only carried: nothing else parses their text.
 use super::messages::xla_data::{OpMetadata, OpSharding};
 use super::scan::{TextCursor, escape};
 use crate::diag::{Code, Error, Result};
 
-/// Words of XLA's `OpSharding.Type`, by number; tuples and tiles have a form of their own.
+/// Names of XLA's `OpSharding.Type`, by number; tuples and tiles have syntax of their own.
 const TYPES: &[(&str, i32)] = &[("replicated", 0), ("manual", 4), ("unknown", 5), ("unreduced", 6)];
 const MAXIMAL: i32 = 1;
 const TUPLE: i32 = 2;
@@ -13,7 +13,7 @@ fn unsupported(what: &str) -> Error {
     Error::user(Code::HloUnsupported, format!("{what} in a sharding is not written to messages"))
 }
 
-/// `{replicated}`, `{devices=[2,2]<=[4]T(1,0) last_tile_dim_replicate}`, `{{manual}, {maximal device=1}}`.
+/// Parses a sharding: `{replicated}`, `{devices=[2,2]<=[4]T(1,0) last_tile_dim_replicate}`, `{{manual}, {maximal device=1}}`.
 pub(super) fn write(text: &str) -> Result<OpSharding> {
     let mut s = TextCursor::new(text);
     let sharding = parse_sharding(&mut s)?;
@@ -34,7 +34,7 @@ fn parse_sharding(s: &mut TextCursor) -> Result<OpSharding> {
     Ok(p)
 }
 
-/// The words of one sharding, behind its `{`.
+/// Parses the fields of a sharding, behind its `{`.
 fn parse_fields(s: &mut TextCursor) -> Result<OpSharding> {
     let mut p = OpSharding::new();
     while !s.eat('}') {
@@ -79,7 +79,7 @@ fn metadata(s: &mut TextCursor, p: &mut OpSharding) -> Result<()> {
     Ok(())
 }
 
-/// The fields of one origin, behind its `{`.
+/// Parses the fields of an op's metadata, behind its `{`.
 fn origin(s: &mut TextCursor) -> Result<OpMetadata> {
     let mut m = OpMetadata::new();
     while !s.eat('}') {
@@ -147,7 +147,7 @@ fn devices(s: &mut TextCursor, p: &mut OpSharding) -> Result<()> {
     Ok(())
 }
 
-/// The text of a message.
+/// Text of a sharding message.
 pub(super) fn read(p: &OpSharding) -> String {
     if p.type_ == TUPLE {
         let parts: Vec<String> = p.tuple_shardings.iter().map(read).collect();

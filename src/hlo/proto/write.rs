@@ -1,4 +1,4 @@
-//! A module as a message.
+//! Conversion of a module to a protobuf message.
 use std::collections::{HashMap, HashSet};
 
 use protobuf::MessageField;
@@ -17,7 +17,7 @@ use crate::hlo::text::{callees_first, operands_first, parse_entry_layout};
 use crate::hlo::{CompId, Computation, InstId, Metadata, Module, Op, Shape};
 use crate::util::id_vec::Id;
 
-/// The message of `module`.
+/// Message for `module`.
 pub(super) fn module(module: &Module) -> Result<HloModuleProto> {
     let mut p = HloModuleProto { name: module.name.clone(), ..Default::default() };
     let entry = module.entry();
@@ -45,12 +45,12 @@ pub(super) fn module(module: &Module) -> Result<HloModuleProto> {
     Ok(p)
 }
 
-/// A computation's number in messages.
+/// Id of a computation in messages.
 pub(super) fn comp_id(id: CompId) -> i64 {
     id.0 as i64 + 1
 }
 
-/// An instruction's number in messages: that of its computation in the high half, as XLA numbers them.
+/// Id of an instruction in messages: that of its computation in the high half, as XLA numbers them.
 fn inst_id(comp: CompId, id: InstId) -> i64 {
     comp_id(comp) << 32 | i64::from(id.0)
 }
@@ -72,7 +72,7 @@ fn unique(name: &str, taken: &mut HashSet<String>) -> String {
     found
 }
 
-/// The shapes of `entry_computation_layout`, or those of the instructions.
+/// Shapes in `entry_computation_layout`, or else those of the entry computation.
 fn entry_shapes(module: &Module) -> Result<(Vec<Shape>, Shape)> {
     match module.extra.iter().find(|(n, _)| n == "entry_computation_layout") {
         Some((_, text)) => parse_entry_layout(text),
@@ -113,7 +113,7 @@ fn instruction(
     let inst = &comp[id];
     let mut p = HloInstructionProto { name: inst.name.clone(), id: inst_id(in_comp, id), ..Default::default() };
     p.opcode = inst.op.name().to_string();
-    // XLA compares a constant's shape with its literal's, layouts too.
+    // XLA compares a constant's shape with its literal's, including layouts.
     let written = if let Op::Constant(_) = inst.op { shape::write_with_layout } else { shape::write };
     p.shape = MessageField::some(written(&inst.shape)?);
     p.operand_ids = inst.operands.iter().map(|&o| inst_id(in_comp, o)).collect();
@@ -130,14 +130,14 @@ fn instruction(
     Ok(p)
 }
 
-/// An attribute of the header.
+/// Writes an attribute of the module header.
 fn header(name: &str, value: &str, module: &Module, fused: &HashSet<CompId>, p: &mut HloModuleProto) -> Result<()> {
     match name {
         "is_scheduled" if matches!(value, "true" | "1") => schedule(module, fused, p),
         "input_output_alias" => p.input_output_alias = MessageField::some(aliases(value)?),
         "buffer_donor" => p.buffer_donor = MessageField::some(donors(value)?),
         "frontend_attributes" => p.frontend_attributes = MessageField::some(opaque_attrs::frontend(value)?),
-        // The program's shape has the layout; the others tell a compiler what to do and are no part of the module.
+        // The program's shape has the layout; the other attributes are options for a compiler, and not part of the module.
         "is_scheduled"
         | "entry_computation_layout"
         | "replica_count"
@@ -152,7 +152,7 @@ fn header(name: &str, value: &str, module: &Module, fused: &HashSet<CompId>, p: 
     Ok(())
 }
 
-/// The order of the text is the schedule.
+/// Writes the schedule, which is the order of the text.
 fn schedule(module: &Module, fused: &HashSet<CompId>, p: &mut HloModuleProto) {
     let sequences = &mut p.schedule.mut_or_insert_default().sequences;
     for (id, comp) in module.comps.iter().filter(|(id, _)| !fused.contains(id)) {

@@ -1,4 +1,4 @@
-//! The fields of a message that an op has.
+//! Conversion of an op to the fields of an instruction message.
 use std::collections::HashMap;
 
 use protobuf::MessageField;
@@ -16,7 +16,7 @@ use crate::hlo::{Inst, Op, Shape, text};
 use crate::scalar::{CompareKind, ScalarOp};
 use crate::tensor::DTypeClass;
 
-/// Writes the fields of `inst.op`.
+/// Writes the fields of `inst.op` into the message `p`.
 pub(super) fn write(
     inst: &Inst,
     operands: &[&Shape],
@@ -27,7 +27,7 @@ pub(super) fn write(
     match &inst.op {
         Op::Parameter(n) => p.parameter_number = *n as i64,
         Op::Constant(value) => p.literal = MessageField::some(literal::write(value, &inst.shape)?),
-        // XLA names the body first.
+        // XLA's message names the body first.
         Op::While { cond, body } => p.called_computation_ids = vec![comp_id(*body), comp_id(*cond)],
         Op::Dot(_) => {
             p.dot_dimension_numbers.mut_or_insert_default();
@@ -72,7 +72,7 @@ fn field(name: &str, value: &FieldValue, source: &str, p: &mut HloInstructionPro
         FieldValue::Text if name == "frontend_attributes" => {
             p.frontend_attributes = MessageField::some(opaque_attrs::frontend(source)?);
         }
-        // Computations have a field of their own, and a convolution's axes are written with it.
+        // Computations have a separate field, and a convolution's dimension numbers are written with it.
         FieldValue::Comp(_)
         | FieldValue::Comps(_)
         | FieldValue::Labels(_)
@@ -146,7 +146,7 @@ fn word_field(name: &str, word: &str, p: &mut HloInstructionProto) {
         "direction" => p.comparison_direction = word.to_string(),
         "kind" => p.fusion_kind = word.to_string(),
         "fft_type" => p.fft_type = position::<FftKind>(word),
-        // this enumeration and the next begin with an invalid value
+        // This enumeration and the next start with an invalid value.
         "transpose_a" => {
             p.triangular_solve_options.mut_or_insert_default().transpose_a = 1 + position::<Transpose>(word);
         }
@@ -162,7 +162,7 @@ fn word_field(name: &str, word: &str, p: &mut HloInstructionProto) {
     }
 }
 
-/// The number of a word in its enumeration.
+/// Number of a name in its enumeration.
 fn position<T: Words>(word: &str) -> i32 {
     T::WORDS.iter().position(|(known, _)| *known == word).unwrap_or(0) as i32
 }
@@ -184,7 +184,7 @@ fn foreign(f: &Foreign, ids: &HashMap<&str, i64>, p: &mut HloInstructionProto) -
     Ok(())
 }
 
-/// The type of a comparison, which text leaves out where the elements tell it.
+/// Type of a comparison, which text omits if the element type implies it.
 fn comparison_type(kind: CompareKind, operands: &[&Shape]) -> &'static str {
     let class = operands.first().and_then(|s| s.as_array()).map(|a| a.dtype.class());
     match (kind, class) {

@@ -1,4 +1,4 @@
-//! The attributes that a field of an op is, by the type of the field.
+//! Attributes that represent a field of an op, by the type of the field.
 use super::table::{self, FieldSyntax, without_prefix};
 use super::words::Words;
 use super::{Attrs, FieldValue, Result, comp, index};
@@ -7,15 +7,15 @@ use crate::hlo::text::print_dim_labels;
 use crate::hlo::{CompId, Literal};
 use crate::scalar::CompareKind;
 
-/// The frontend attributes of a `topk` whose elements are compared by `<`; XLA carries them and compares in the total order.
+/// Frontend attributes of a `topk` whose elements are compared by `<`; XLA carries them and compares by total order.
 const BY_COMPARISON: &str = "{top_k_order=\"comparison\"}";
 
-/// A type of op fields, with the attributes that represent it. `name` is its attribute in the table of opcodes, with the prefix, or
-/// empty.
+/// Type of an op's field, with the attributes that represent it. `name` is its attribute in the table of opcodes, with the
+/// prefix, or empty.
 pub(in crate::hlo) trait Field: Sized {
-    /// Takes the value out of the attributes; a default if it is missing.
+    /// Takes the value from the attributes; a default if it is missing.
     fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self>;
-    /// Adds the attributes of the value.
+    /// Adds the attributes that represent the value.
     fn write(&self, name: &'static str, out: &mut Attrs);
 }
 
@@ -47,7 +47,7 @@ fn put_axes(out: &mut Attrs, name: &'static str, axes: &[usize]) {
     put(out, name, FieldValue::Ints(axes.iter().map(|&axis| axis as i64).collect()));
 }
 
-/// An axis or a number: whether it stands in braces is the attribute's form.
+/// Axis or number; the syntax of the attribute tells whether it is written in braces.
 impl Field for usize {
     fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
         let name = without_prefix(name);
@@ -75,7 +75,7 @@ impl Field for u64 {
     }
 }
 
-/// The bits of an f32, which is written as a number.
+/// Bits of an f32, which is written as a number.
 impl Field for u32 {
     fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
         Ok(match attrs.take(without_prefix(name)) {
@@ -108,7 +108,7 @@ impl Field for String {
     }
 }
 
-/// A type of [`Words`] is one attribute.
+/// Implements [`Field`] for types of [`Words`], which are represented by one attribute.
 macro_rules! word_fields {
     ($($t:ty),*) => { $(impl Field for $t {
         fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
@@ -130,7 +130,7 @@ impl Field for CompId {
     }
 }
 
-/// Branches, whose attributes follow from the operands too: `conditional` of the module above reads them.
+/// Branches, whose attributes also depend on the operands, so that `conditional` in the parent module reads them.
 impl Field for Vec<CompId> {
     fn read(_: &mut Attrs, _: &'static str) -> Result<Self> {
         Ok(Vec::new())
@@ -138,7 +138,7 @@ impl Field for Vec<CompId> {
     fn write(&self, _: &'static str, _: &mut Attrs) {}
 }
 
-/// The value of a constant is no attribute.
+/// Value of a constant, which is not an attribute.
 impl Field for Literal {
     fn read(_: &mut Attrs, _: &'static str) -> Result<Self> {
         Err("a constant has a literal".to_string())
@@ -146,7 +146,7 @@ impl Field for Literal {
     fn write(&self, _: &'static str, _: &mut Attrs) {}
 }
 
-/// The order of `topk`.
+/// Comparison of `topk`.
 impl Field for CompareKind {
     fn read(attrs: &mut Attrs, _: &'static str) -> Result<Self> {
         let is_partial = attrs.take_text("frontend_attributes", BY_COMPARISON);
@@ -177,7 +177,7 @@ impl Field for Vec<u64> {
     }
 }
 
-/// A list of a type is one attribute, a value of this variant.
+/// Implements [`Field`] for lists of a type, which are represented by one attribute with a value of this variant.
 macro_rules! list_fields {
     ($($t:ty: $variant:ident),*) => { $(impl Field for Vec<$t> {
         fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
@@ -289,7 +289,7 @@ impl Field for Box<ConvDims> {
     }
 }
 
-/// The axes of `b01f_01io->b01f`; no window, groups of one.
+/// Parses the dimension numbers `b01f_01io->b01f`, without a window and in one group.
 pub(in crate::hlo) fn dim_labels(text: &str) -> Result<ConvDims> {
     let (lhs, rest) = text.split_once('_').unwrap_or(("", ""));
     let (rhs, out) = rest.split_once("->").unwrap_or(("", ""));
@@ -300,7 +300,7 @@ pub(in crate::hlo) fn dim_labels(text: &str) -> Result<ConvDims> {
     Ok(dims)
 }
 
-/// Positions of two letters and of the digits 0, 1, 2 ….
+/// Positions of two letters, and of the digits 0, 1, 2 …, in a label text.
 fn labels(text: &str, first: char, second: char) -> Result<ConvAxes> {
     let (Some(a), Some(b)) = (text.find(first), text.find(second)) else {
         return Err(format!("dim labels {text} lack {first} or {second}"));

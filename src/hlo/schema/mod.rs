@@ -1,7 +1,9 @@
-//! Attributes of instructions as values under XLA's names, and the ops that they make: the same for text, messages and StableHLO.
+//! Attributes of instructions as values with XLA's names, and their conversion to and from ops, common to text, messages and
+//! StableHLO.
 //!
-//! The table of opcodes in `op.rs` says which attributes a field of an op is. [`op`] makes an op of attributes, [`attributes_of`] gives the
-//! attributes of an op; readers and printers know the forms of attributes and no opcodes, but for the few that have a form of their own.
+//! The table of opcodes in `op.rs` tells which attributes represent a field of an op. [`op`] builds an op from attributes,
+//! [`attributes_of`] gives the attributes of an op. Readers and printers know the syntax of attributes, but no opcodes apart
+//! from a few with special syntax.
 mod fields;
 pub(in crate::hlo) mod table;
 mod words;
@@ -17,7 +19,7 @@ pub(in crate::hlo) use words::Words;
 
 type Result<T, E = String> = std::result::Result<T, E>;
 
-/// One attribute's value.
+/// Value of an attribute.
 #[derive(Clone, Debug)]
 pub(in crate::hlo) enum FieldValue {
     Bool(bool),
@@ -32,11 +34,11 @@ pub(in crate::hlo) enum FieldValue {
     Pads(Vec<PadDim>),
     Word(String),
     Metadata(Metadata),
-    /// An opaque value, kept as text.
+    /// Opaque value, kept as text.
     Text,
 }
 
-/// The attributes of one instruction, in order.
+/// Attributes of one instruction, in order.
 #[derive(Debug, Default)]
 pub(in crate::hlo) struct Attrs<'a> {
     list: Vec<(&'a str, FieldValue, Cow<'a, str>)>,
@@ -64,7 +66,7 @@ impl<'a> Attrs<'a> {
         let found = self.list.iter().position(|a| a.0 == name && a.2.trim() == text);
         found.map(|i| self.list.remove(i)).is_some()
     }
-    /// Attributes that no op took, as text.
+    /// Attributes that no op has taken, as text.
     pub fn into_extra(self) -> Vec<(String, String)> {
         self.list.into_iter().map(|(n, _, s)| (n.to_string(), s.trim().to_string())).collect()
     }
@@ -80,13 +82,13 @@ impl<'a> Attrs<'a> {
             _ => String::new(),
         }
     }
-    /// The attributes in order: name, value, and the text of opaque ones.
+    /// Attributes in order: name, value, and the text of opaque ones.
     pub fn iter(&self) -> impl Iterator<Item = (&'a str, &FieldValue, &str)> {
         self.list.iter().map(|(name, value, source)| (*name, value, &**source))
     }
 }
 
-/// A number that is not negative.
+/// Checks that a number is not negative.
 fn index(value: i64) -> Result<usize> {
     usize::try_from(value).map_err(|_| format!("{value} is negative"))
 }
@@ -98,7 +100,7 @@ fn comp(attrs: &mut Attrs, name: &str) -> Result<CompId> {
     }
 }
 
-/// The element type of a written array shape.
+/// Element type of a shape that must be an array.
 fn written_dtype(shape: &Option<Shape>, opcode: &str) -> Result<DType> {
     match shape {
         Some(Shape::Array(a)) => Ok(a.dtype),
@@ -169,7 +171,7 @@ fn is_scalar(operands: &[&Shape]) -> bool {
     operands.first().copied().and_then(Shape::as_array).is_some_and(|a| a.rank() == 0)
 }
 
-/// The computations of an attribute, each with its name.
+/// Computations in an attribute, each with the attribute's name.
 fn named_computations(name: &str, value: &FieldValue) -> Vec<(String, CompId)> {
     match value {
         FieldValue::Comp(id) => vec![(name.to_string(), *id)],
@@ -178,7 +180,7 @@ fn named_computations(name: &str, value: &FieldValue) -> Vec<(String, CompId)> {
     }
 }
 
-/// An opcode with opaque attributes, which are all taken.
+/// Foreign op with all remaining attributes.
 fn foreign(opcode: &str, attrs: &mut Attrs) -> Op {
     let mut foreign = Foreign { opcode: opcode.to_string(), ..Foreign::default() };
     let all = std::mem::take(&mut attrs.list);

@@ -1,4 +1,4 @@
-//! Attributes of opcodes that are only carried, and the form of each attribute.
+//! Opaque attributes of each opcode, and the syntax of each attribute.
 
 use crate::hlo::op;
 use crate::scalar::ScalarOp;
@@ -6,41 +6,41 @@ use crate::scalar::ScalarOp;
 /// Syntax of an attribute's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::hlo) enum FieldSyntax {
-    /// `true`, `false`, `0`, `1`.
+    /// Boolean: `true`, `false`, `0`, `1`.
     Bool,
-    /// An integer.
+    /// Integer.
     Int,
-    /// A number.
+    /// Floating-point number.
     Float,
-    /// `{1,2}`.
+    /// List of integers: `{1,2}`.
     Ints,
-    /// A computation: its name, or its instructions in braces.
+    /// Computation: its name, or its instructions in braces.
     Comp,
-    /// `{f, g}`.
+    /// List of computations: `{f, g}`.
     Comps,
-    /// `{size=3x3 pad=1_1x1_1}`.
+    /// Window: `{size=3x3 pad=1_1x1_1}`.
     Window,
-    /// `b01f_01io->b01f`.
+    /// Dimension labels of a convolution: `b01f_01io->b01f`.
     DimLabels,
-    /// `{[0:2:1], [1:3]}`.
+    /// Slices: `{[0:2:1], [1:3]}`.
     Slices,
-    /// `0_1x2_3_1`.
+    /// Padding: `0_1x2_3_1`.
     Padding,
-    /// A bare word.
+    /// Unquoted word.
     Word,
-    /// `"text"`.
+    /// Quoted string: `"text"`.
     Str,
-    /// A shape.
+    /// Shape, such as `f32[2,3]`.
     Shape,
-    /// A shape and a literal.
+    /// Shape followed by a literal.
     Literal,
-    /// `{...}` of any content.
+    /// Braces with any content: `{...}`.
     Braces,
-    /// `{...}` or a bare word.
+    /// Sharding: `{...}` or an unquoted word.
     Sharding,
-    /// `"text"` or a JSON dictionary.
+    /// Backend configuration: `"text"` or a JSON dictionary.
     Config,
-    /// `{{0,1},{2,3}}` or `[2,2]<=[4]T(1,0)`.
+    /// Device groups: `{{0,1},{2,3}}` or `[2,2]<=[4]T(1,0)`.
     Groups,
 }
 
@@ -141,7 +141,7 @@ pub(in crate::hlo) fn attribute_syntax(name: &str) -> Option<FieldSyntax> {
     })
 }
 
-/// Allowed on every instruction.
+/// Attributes that every instruction may have.
 pub(in crate::hlo) const COMMON: &[&str] = &[
     "sharding",
     "frontend_attributes",
@@ -161,12 +161,12 @@ pub(in crate::hlo) fn attributes(opcode: &str) -> Option<&'static [&'static str]
     scalar_attributes(opcode).or_else(|| op::attributes(opcode)).or_else(|| foreign_attributes(opcode))
 }
 
-/// The name of an attribute without its prefix.
+/// Name of an attribute without its prefix.
 pub(in crate::hlo) fn without_prefix(attribute: &str) -> &str {
     attribute.trim_start_matches(['!', '?', '+'])
 }
 
-/// The attributes of a pointwise opcode whose op has a payload.
+/// Attributes of a pointwise opcode whose op has a payload.
 fn scalar_attributes(opcode: &str) -> Option<&'static [&'static str]> {
     Some(match opcode {
         "compare" => &["!direction", "type"],
@@ -176,10 +176,10 @@ fn scalar_attributes(opcode: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// The attributes of an opcode with opaque attributes.
+/// Attributes of an opcode with opaque attributes.
 fn foreign_attributes(opcode: &str) -> Option<&'static [&'static str]> {
     Some(match opcode {
-        // the older name of `opt-barrier`
+        // Older name of `opt-barrier`.
         "optimization-barrier" => &[],
         "stochastic-convert"
         | "dynamic-reshape"
@@ -251,7 +251,7 @@ fn foreign_attributes(opcode: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// Splits `foo-start`, `foo-update`, `foo-done` of an opcode `foo` that has no form of its own into the opcode and the suffix.
+/// Splits `foo-start`, `foo-update` or `foo-done` into the opcode `foo` and the suffix, unless the opcode is defined itself.
 pub(in crate::hlo) fn split_async_suffix(opcode: &str) -> Option<(&str, &str)> {
     ["-start", "-update", "-done"].iter().find_map(|suffix| {
         let base = opcode.strip_suffix(suffix)?;

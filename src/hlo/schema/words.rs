@@ -1,15 +1,15 @@
-//! Enumerations of payloads, and XLA's words for them.
+//! Enumerations in payloads, and XLA's names for their values.
 use crate::hlo::attrs::{FftKind, FusionKind, Transpose};
 
-/// A type whose values are words in text and messages.
+/// Enumeration whose values have names in text and messages.
 pub trait Words: Copy + PartialEq + 'static {
-    /// Each value with XLA's word, in the order of XLA's enumeration; the first is the default.
+    /// Values with XLA's names, in the order of XLA's enumeration; the first is the default.
     const WORDS: &'static [(&'static str, Self)];
-    /// XLA's word.
+    /// Name of the value in XLA.
     fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, value)| *value == self).map_or("", |(word, _)| word)
     }
-    /// The value of a word; the default for one that is unknown.
+    /// Value with this name; the default for an unknown name.
     fn of_word(word: &str) -> Self {
         Self::WORDS.iter().find(|(known, _)| *known == word).unwrap_or(&Self::WORDS[0]).1
     }

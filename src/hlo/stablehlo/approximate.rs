@@ -1,4 +1,4 @@
-//! JAX's `approx_max_k` and `approx_min_k`, which are exact outside of TPUs: sorted, and cut to the size of the result.
+//! JAX's `approx_max_k` and `approx_min_k`, which are exact outside of TPUs: a sort, truncated to the size of the result.
 use super::converter::{Converter, error_at};
 use super::tree::{MlirAttr, Operation};
 use crate::diag::{Code, Result};
@@ -6,7 +6,7 @@ use crate::hlo::open::SliceDim;
 use crate::hlo::{ArrayShape, InstId, Op, Shape};
 
 impl Converter<'_, '_> {
-    /// Converts the custom call `ApproxTopK` of arrays and as many initial values, with exact results.
+    /// Converts the custom call `ApproxTopK` of some arrays and as many initial values, with exact results.
     pub(super) fn approximate_top_k(&mut self, op: &Operation, operands: &[InstId]) -> Result<Vec<InstId>> {
         let refuse = |message: &str| error_at(op, Code::HloUnsupported, message);
         let arrays = operands.get(..op.types.len()).filter(|a| operands.len() == 2 * a.len() && !a.is_empty());
@@ -38,7 +38,7 @@ impl Converter<'_, '_> {
     }
 }
 
-/// The dimension that is searched, by the call's configuration.
+/// Dimension that is searched, from the call's configuration.
 fn reduction_dim(op: &Operation) -> Option<usize> {
     let Some(MlirAttr::Dict(entries)) = op.attr(&["mhlo.backend_config", "backend_config"]) else { return None };
     let (_, MlirAttr::Int(dim)) = entries.iter().find(|(name, _)| name == "reduction_dim")? else { return None };

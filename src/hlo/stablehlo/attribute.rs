@@ -1,4 +1,4 @@
-//! The values of attributes, and dense constants.
+//! Parsing of MLIR attributes and dense constants.
 use super::reader::TextReader;
 use super::tree::MlirAttr;
 use crate::diag::{Code, Result};
@@ -8,7 +8,7 @@ use crate::hlo::{ArrayShape, Literal, Shape};
 use crate::tensor::{DType, DTypeClass, Tensor, element_count};
 use bytes::Bytes;
 
-/// The bytes that a string of MLIR stands for: two hexadecimal digits behind a backslash are a byte.
+/// Bytes of an MLIR string, in which two hexadecimal digits behind a backslash are a byte.
 fn unescaped(text: &str) -> Option<Vec<u8>> {
     let mut bytes = text.bytes();
     let mut out = Vec::with_capacity(text.len());
@@ -37,11 +37,11 @@ impl<'a> TextReader<'a> {
             Ok((name.to_string(), value))
         })
     }
-    /// One value.
+    /// Parses an attribute value.
     pub fn attribute(&mut self) -> Result<MlirAttr> {
         if !self.peek_number().is_empty() {
             let value = self.number()?;
-            // `3 : i64`; the type is of no use here.
+            // `3 : i64`; the type is not needed here.
             if self.is_next(":") && !self.is_next("::") {
                 self.take_bytes(1);
                 self.dtype()?;
@@ -90,7 +90,7 @@ impl<'a> TextReader<'a> {
         self.take_bytes(word.len());
         Ok(MlirAttr::Bool(value))
     }
-    /// A number without its type.
+    /// Parses a number without its type.
     pub fn number(&mut self) -> Result<MlirAttr> {
         let text = self.peek_number();
         let whole = text.parse::<i64>().map(MlirAttr::Int);
@@ -102,7 +102,7 @@ impl<'a> TextReader<'a> {
         self.take_bytes(text.len());
         Ok(value)
     }
-    /// The attribute behind a `#`.
+    /// Parses the attribute behind a `#`.
     fn hashed(&mut self) -> Result<MlirAttr> {
         let name = self.word()?;
         if name == "stablehlo.conv" {
@@ -127,12 +127,12 @@ impl<'a> TextReader<'a> {
                 self.take_bytes(1);
                 self.dictionary(">").map(MlirAttr::Dict)
             }
-            // meshes and shardings, which are read where they are needed
+            // Meshes and shardings are parsed where they are needed.
             name if name.starts_with("sdy.") => self.balanced().map(|text| MlirAttr::Text(text.to_string())),
             _ => self.balanced().map(|_| MlirAttr::Other),
         }
     }
-    /// Parses `loc(...)`: the name in `loc("x"...)`, or the `#loc3` that stands for one; nothing where there is no location.
+    /// Parses `loc(...)`: returns the name in `loc("x"...)`, or an alias such as `#loc3`; `None` without a location.
     pub fn location(&mut self) -> Result<Option<String>> {
         if !self.eat_word("loc") {
             return Ok(None);
@@ -147,7 +147,7 @@ impl<'a> TextReader<'a> {
             return Ok(None);
         }
         let name = inside.string()?.to_string();
-        // `loc("file.py":3:4)` is a place in a file and no name.
+        // `loc("file.py":3:4)` is a position in a file, not a name.
         Ok(Some(name).filter(|_| !inside.is_next(":")))
     }
     /// Parses `array<i64: 1, 2>`.
@@ -169,7 +169,7 @@ impl<'a> TextReader<'a> {
         if !self.is_next("<") || self.is_next("<__elided__>") {
             return Err(self.error_as(Code::HloUnsupported, "a constant that is kept outside of the text"));
         }
-        // The elements are read once their type is known, which stands behind them.
+        // The elements are parsed once their type is known, which follows them.
         let mut body = self.clone();
         self.balanced()?;
         self.expect(":")?;
@@ -258,11 +258,11 @@ impl<'a> TextReader<'a> {
     }
 }
 
-/// Why bytes are not the elements of a constant.
+/// Reason why bytes are not the elements of a constant.
 pub(super) enum NotDense {
-    /// More bytes than a program can have.
+    /// Constant larger than a program may have.
     TooLarge,
-    /// One element that stands for so many bytes.
+    /// Single element repeated to this many bytes.
     Repeated(u64),
     /// The number of bytes of a constant does not match its shape.
     Count(usize, ArrayShape),
@@ -287,7 +287,7 @@ impl std::fmt::Display for NotDense {
     }
 }
 
-/// A constant from the bytes of all elements, or of one element that is repeated.
+/// Constant from the bytes of all elements, or of one element that is repeated.
 pub(super) fn dense(shape: &ArrayShape, bytes: Bytes) -> Result<Tensor, NotDense> {
     let width = shape.dtype.bytes();
     let count = element_count(&shape.dims).and_then(|n| usize::try_from(n).ok());
@@ -307,24 +307,24 @@ pub(super) fn dense(shape: &ArrayShape, bytes: Bytes) -> Result<Tensor, NotDense
     Ok(Tensor::new(shape.dtype, shape.dims.clone(), bytes))
 }
 
-/// The bytes of `0x0011`; bits where the elements are `i1`.
+/// Bytes of `0x0011`; for `i1`, bits.
 fn raw(hex: &str, dtype: DType) -> Option<Vec<u8>> {
     let digits = hex.strip_prefix("0x")?;
     let pair = |p: &[u8]| u8::from_str_radix(std::str::from_utf8(p).ok()?, 16).ok();
     let all: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(|p| if p.len() == 2 { pair(p) } else { None }).collect();
     let all = all?;
-    // One byte of ones says that all are true.
+    // A single byte of ones means that all elements are true.
     Some(if dtype == DType::Pred { all.into_iter().map(|b| u8::from(b != 0)).collect() } else { all })
 }
 
-/// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
+/// Parses the dimension numbers `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
 pub(super) fn conv_axes(text: &str) -> Result<ConvDims, String> {
     let labels: String = text.chars().filter(|c| !matches!(c, '[' | ']' | ',' | ' ' | '\n')).collect();
     let labels = labels.replacen('x', "_", 1);
     parse_dim_labels(&labels).map_err(|_| format!("`{text}` are no axes of a convolution"))
 }
 
-/// An array as a constant.
+/// Array as a literal, with its shape.
 pub(super) fn constant(tensor: Tensor) -> (Literal, Shape) {
     let shape = Shape::array(tensor.dtype, tensor.dims.clone());
     (Literal::Array(tensor), shape)

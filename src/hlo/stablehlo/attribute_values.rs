@@ -1,4 +1,5 @@
-//! The attributes of an operation as values: whole numbers, words, dictionaries; and those that are gathered under HLO's names.
+//! Access to the attributes of an operation as values: integers, words, dictionaries; and collection of attributes under HLO's
+//! names.
 use super::tree::{MlirAttr, Operation};
 use crate::hlo::schema::{Attrs, FieldValue};
 
@@ -35,7 +36,7 @@ pub(super) fn word(op: &Operation, names: &[&str]) -> Option<String> {
     }
 }
 
-/// Entry `name` of a dictionary; an empty list where it is missing.
+/// Entry `name` of a dictionary; an empty list if it is missing.
 pub(super) fn entry(dict: &[(String, MlirAttr)], names: &[&str]) -> Vec<i64> {
     names.iter().find_map(|n| dict.iter().find(|e| e.0 == *n)).and_then(|e| e.1.ints()).unwrap_or_default()
 }
@@ -43,7 +44,7 @@ pub(super) fn entry(dict: &[(String, MlirAttr)], names: &[&str]) -> Vec<i64> {
 pub(super) fn dict<'a>(op: &'a Operation, names: &[&str]) -> AttrResult<&'a [(String, MlirAttr)]> {
     match op.attr(names) {
         Some(MlirAttr::Dict(all)) => Ok(all),
-        // Bytecode has the entries as attributes of their own.
+        // Bytecode has the entries as separate attributes.
         None if op.attr(&["index_vector_dim"]).is_some() => Ok(&op.attrs),
         _ => Err(format!("`{}` is expected but not seen", names[0])),
     }

@@ -1,4 +1,4 @@
-//! StableHLO's operations by HLO's opcodes, and their attributes by HLO's names.
+//! Mapping of StableHLO's operations to HLO's opcodes, and of their attributes to HLO's names.
 use super::attribute_values::{AttrResult, Out, dict, entry, flag, int, int_or, ints, ints_or, size, word};
 use super::tree::{MlirAttr, Operation};
 use super::{collectives, custom_call};
@@ -10,7 +10,7 @@ use crate::hlo::text::print_dim_labels;
 use crate::hlo::{CompId, Shape};
 use crate::scalar::ScalarOp;
 
-/// Opcodes of the table in `op.rs` that StableHLO has an operation for, by HLO's names. Others are refused in both directions.
+/// Opcodes of the table in `op.rs` that exist as StableHLO operations, by HLO's names. Others are rejected in both directions.
 pub(super) const OPERATIONS: &[&str] = &[
     "iota",
     "broadcast",
@@ -49,9 +49,9 @@ pub(super) const OPERATIONS: &[&str] = &[
     "replica-id",
 ];
 
-/// HLO's opcode of an operation; `None` for those that are not read.
+/// HLO opcode of an operation; `None` if the operation is not supported.
 pub(super) fn opcode(name: &str) -> Option<String> {
-    // XLA writes what HLO has and StableHLO lacks in the older dialect.
+    // XLA writes opcodes that StableHLO lacks in the older dialect.
     let dialects = ["stablehlo.", "chlo.", "mhlo."];
     let short = dialects.iter().find_map(|d| name.strip_prefix(d)).unwrap_or(name);
     let dashed = short.replace('_', "-");
@@ -159,7 +159,7 @@ pub(super) fn convert_attributes(
     Ok(out.0)
 }
 
-/// The names that StableHLO's textual forms and dialects have for an attribute of HLO.
+/// Names of an HLO attribute in StableHLO's text and dialects.
 fn stablehlo_names(attribute: &str) -> Vec<&str> {
     match attribute {
         "dimensions" => vec!["dims", "permutation", "dimensions", "dim", "dimension"],
@@ -171,7 +171,7 @@ fn stablehlo_names(attribute: &str) -> Vec<&str> {
     }
 }
 
-/// The attributes that the table of opcodes lists, read by their forms.
+/// Attributes that the table of opcodes lists, read by their syntax.
 fn by_schema(op: &Operation, opcode: &str, out: &mut Out) -> AttrResult<()> {
     for attribute in op::attributes(opcode).unwrap_or_default() {
         let (name, names) = (without_prefix(attribute), stablehlo_names(without_prefix(attribute)));
@@ -232,7 +232,7 @@ fn pads(op: &Operation) -> AttrResult<Vec<PadDim>> {
     (0..low.len()).map(one).collect()
 }
 
-/// The window of a reduction or of a selection.
+/// Window of a reduction or selection.
 fn window(op: &Operation) -> AttrResult<Vec<WindowDim>> {
     let sizes = ints(op, &["window_dimensions"])?;
     windows(op, &sizes, &["window_strides"], &["base_dilations"], &["window_dilations"], &["padding"])
@@ -251,7 +251,7 @@ fn windows(
     let lhs_dilate = ints_or(op, lhs_dilate, vec![1; n])?;
     let rhs_dilate = ints_or(op, rhs_dilate, vec![1; n])?;
     let mut padding = ints_or(op, padding, vec![0; 2 * n])?;
-    // One number may stand for all.
+    // A single number may apply to all dimensions.
     if let [one] = padding[..] {
         padding = vec![one; 2 * n];
     }

@@ -1,4 +1,5 @@
-//! StableHLO's collectives: which devices they join, along which dimension, and the one that splits along another than it joins.
+//! StableHLO's collectives: device groups, dimensions, and the `all_to_all` that splits along another dimension than it
+//! concatenates.
 use super::attribute_values::{AttrResult, Out, flag, int_or};
 use super::converter::{Converter, error_at};
 use super::tree::{MlirAttr, Operation};
@@ -32,7 +33,7 @@ pub(super) fn attributes(op: &Operation, opcode: &str, out: &mut Out) -> AttrRes
     Ok(())
 }
 
-/// The number of the channel; 0 without one.
+/// Channel number; 0 without a channel.
 fn channel(op: &Operation) -> AttrResult<i64> {
     match op.attr(&["channel_handle"]) {
         Some(MlirAttr::Dict(entries)) => {
@@ -43,7 +44,7 @@ fn channel(op: &Operation) -> AttrResult<i64> {
     }
 }
 
-/// Rows of numbers as HLO writes them; -1 fills rows that are shorter than others.
+/// Rows of numbers in HLO's syntax; -1 pads rows that are shorter than others.
 fn groups(value: Option<&MlirAttr>) -> AttrResult<String> {
     let rows: Vec<Vec<i64>> = match value {
         None => Vec::new(),
@@ -90,7 +91,7 @@ impl Converter<'_, '_> {
         Ok(results)
     }
 
-    /// Moves the parts along `split` to be concatenated along `join`.
+    /// Moves the parts along `split` so that they are concatenated along `join`.
     fn exchange_parts(&mut self, x: InstId, split: usize, join: usize, count: u64) -> InstId {
         let b = self.b();
         let mut dims = b.dims(x).to_vec();
@@ -98,7 +99,7 @@ impl Converter<'_, '_> {
         let mut apart = dims.clone();
         apart.insert(split, count.into());
         let parts = b.reshape(x, &apart);
-        // the axes of the parts, without that which counts them, and where it goes
+        // Axes of the parts, without the part axis, and its new position.
         let mut perm: Vec<usize> = (0..apart.len()).filter(|&d| d != split).collect();
         perm.insert(join, split);
         let turned = b.transpose(parts, &perm);

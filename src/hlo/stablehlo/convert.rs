@@ -1,7 +1,7 @@
-//! Functions as instructions of a builder.
+//! Conversion of functions to instructions.
 //!
-//! A function whose types are fixed becomes one computation. One whose sizes are open, or that takes sizes or the platform as
-//! arguments, is put in place of each call, so that what is known there is known inside; `sizes.rs` finds its types.
+//! A function of fixed types becomes one computation. A function with open sizes, or one that takes sizes or the platform as
+//! arguments, is inlined into each call, so that values known there are known inside; `sizes.rs` infers its types.
 use std::collections::{HashMap, HashSet};
 
 use super::attribute::constant;
@@ -20,7 +20,7 @@ use crate::symbolic::Dim;
 /// Upper limit of operations in a module, counted each time a function is inlined.
 const MOST_OPERATIONS: usize = 1 << 20;
 
-/// A builder without surroundings.
+/// Host of a module that stands alone, without a surrounding graph.
 struct Alone(Builder);
 
 impl Host for Alone {
@@ -44,8 +44,8 @@ impl Host for Alone {
     }
 }
 
-/// Converts all functions that the entry reaches to a module, with the names of its results. An argument that asks for the platform gets
-/// `platform`, if that is known.
+/// Converts all functions that the entry reaches to a module, with the names of its results. An argument that asks for the
+/// platform gets `platform`, if that is given.
 pub(super) fn module(functions: &ModuleTree, platform: Option<usize>) -> Result<Source> {
     let mut host = Alone(Builder::new(entry(functions)?));
     let root = root(&mut host, functions, platform, None)?;
@@ -87,7 +87,7 @@ pub(super) fn root(
     Ok(if let [one] = results[..] { one } else { host.builder().tuple(&results) })
 }
 
-/// The module with its own name and the names of its results.
+/// Module with its own name, and the names of its results.
 pub(super) fn source(functions: &ModuleTree, mut module: Module) -> Result<Source> {
     let entry = entry(functions)?;
     module.name = if functions.name.is_empty() { entry.to_string() } else { functions.name.clone() };
@@ -96,14 +96,14 @@ pub(super) fn source(functions: &ModuleTree, mut module: Module) -> Result<Sourc
     Ok(Source { module, results: results.map(|port| port.text("jax.result_info").map(result_name)).collect() })
 }
 
-/// The indices of the entry's arguments that callers give: all but the platform index.
+/// Indices of the entry's arguments that callers give: all but the platform index.
 pub(super) fn caller_arguments(entry: &FuncOp, platform: Option<usize>) -> Vec<usize> {
     (0..entry.args.len().min(entry.body.args.len()))
         .filter(|&i| platform.is_none() || !asks_for_platform(&entry.args[i]))
         .collect()
 }
 
-/// The name of argument `i`.
+/// Name of argument `i`.
 pub(super) fn argument_name(port: &Port, i: usize) -> String {
     let path = port.name.as_deref().map(steps).filter(|steps| !steps.is_empty());
     path.map_or_else(|| format!("arg{i}"), |steps| steps.join("_"))
@@ -118,12 +118,12 @@ pub(super) fn entry(functions: &ModuleTree) -> Result<&str> {
     }
 }
 
-/// Whether an argument of the entry is the number of the platform.
+/// Whether an argument of the entry is the index of the platform.
 pub(super) fn asks_for_platform(port: &Port) -> bool {
     port.text("jax.global_constant") == Some("_platform_index")
 }
 
-/// The number of the platform as a constant of the argument's type.
+/// Index of the platform as a constant of the argument's type.
 pub(super) fn platform_index(b: &mut Builder, shape: &Shape, index: usize) -> Result<InstId> {
     match shape {
         Shape::Array(a) if a.dims.is_empty() && a.dtype.is_integer() => Ok(b.scalar(a.dtype, index as f64)),
@@ -131,7 +131,7 @@ pub(super) fn platform_index(b: &mut Builder, shape: &Shape, index: usize) -> Re
     }
 }
 
-/// JAX's path to a result as a name: `logits` of `result['logits']`, `result_0` of `result[0]`.
+/// Name for JAX's path to a result: `logits` for `result['logits']`, `result_0` for `result[0]`.
 fn result_name(path: &str) -> String {
     let steps = steps(path);
     let own = if steps.first() == Some(&"result") { &steps[1..] } else { &steps[..] };
@@ -142,7 +142,7 @@ fn result_name(path: &str) -> String {
     }
 }
 
-/// The names and numbers in a path such as `params['layer'][0]`.
+/// Names and numbers in a path such as `params['layer'][0]`.
 fn steps(path: &str) -> Vec<&str> {
     path.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|step| !step.is_empty()).collect()
 }
@@ -260,7 +260,7 @@ impl<'a, 'h> Converter<'a, 'h> {
             }
         }
     }
-    /// A call of a function of the module.
+    /// Converts a call of a function of the module.
     fn call(&mut self, op: &Operation, operands: Vec<InstId>) -> Result<Vec<InstId>> {
         let name = callee(op).unwrap_or_default();
         let (name, function) = self.functions.all.get_key_value(name).ok_or_else(|| missing(name))?;
@@ -281,7 +281,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         let called = self.b().add_inst(Op::Call(comp), &operands);
         Ok(if op.types.len() == 1 { vec![called] } else { self.parts(called) })
     }
-    /// The computation of a function whose types are static.
+    /// Computation of a function whose types are static.
     pub fn computation(&mut self, op: &Operation, name: &str) -> Result<CompId> {
         if let Some(&comp) = self.done.get(name) {
             return Ok(comp);
@@ -329,7 +329,7 @@ impl<'a, 'h> Converter<'a, 'h> {
             return self.broadcast(op, operands, scope);
         }
         let opcode = opcode(&op.name).ok_or_else(|| refuse(format!("`{}` is not read", op.name)))?;
-        // What is only of use where sizes are not known.
+        // Operands that are needed only if sizes are unknown are dropped.
         let needed = match op.name.as_str() {
             "stablehlo.rng" => 2,
             "stablehlo.dynamic_reshape" => 1,
@@ -347,7 +347,7 @@ impl<'a, 'h> Converter<'a, 'h> {
             all => Shape::Tuple(all.to_vec()),
         };
         let b = self.host.builder();
-        // of sizes those of a convolution's kernel alone are looked at
+        // Among shapes, only that of a convolution's kernel is needed.
         let is_read = |i: usize| &*opcode == "convolution" && i == 1;
         let shape = |(i, &o)| if is_read(i) { b.shape(o).pinned() } else { b.shape(o).at_hand() };
         let shapes: Vec<Shape> = operands.iter().enumerate().map(shape).collect();

@@ -1,4 +1,4 @@
-//! State that readers of a module's operations share: where instructions go, and the values that names stand for.
+//! State of the conversion of a module: the receiver of instructions, and the values of names.
 use super::tree::{ModuleTree, Operation, ValueRef};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::SymbolicArray;
@@ -9,33 +9,33 @@ use crate::symbolic::Dim;
 use crate::tensor::Tensor;
 use std::collections::{HashMap, HashSet};
 
-/// Functions and regions nest no deeper than this.
+/// Largest nesting depth of functions and regions.
 const MOST_DEPTH: usize = 64;
 /// Treatment of a module's assertions about the sizes of its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShapeAssertions {
-    /// Assertions must hold.
+    /// Assertions are checked.
     Sizes,
     /// Assertions are left out: the module was exported to be called without them.
     None,
 }
 
-/// Receiver of a module's instructions, with what surrounds the module.
+/// Receiver of a module's instructions, with access to the graph around the module.
 pub trait Host {
-    /// The builder that gets the instructions.
+    /// Builder that receives the instructions.
     fn builder(&mut self) -> &mut Builder;
-    /// The value of an instruction of the open computation, if it is known, with elements that may be expressions of sizes.
+    /// Value of an instruction of the current computation, if it is known, with elements that may be expressions of sizes.
     fn known(&mut self, id: InstId) -> Option<SymbolicArray>;
-    /// The value of an instruction of the open computation, which it must have in every call, if it is known.
+    /// Value of an instruction of the current computation that is the same in every call, if it is known.
     fn constant(&mut self, id: InstId) -> Option<Tensor> {
         self.known(id).map(SymbolicArray::pinned)
     }
     /// Element `at` of the difference of two integer arrays, if it is an expression of sizes although the arrays are not.
     fn difference(&mut self, of: InstId, less: InstId, at: Dim) -> Option<Dim>;
-    /// The results of function `index` among those that surround the module.
+    /// Results of a call of function `index` of the surrounding graph.
     ///
     /// # Errors
-    /// `Code::HloUnsupported` if there are none.
+    /// `Code::HloUnsupported` if there is no such graph.
     fn call(&mut self, index: i64, args: &[InstId]) -> Result<Vec<InstId>>;
     /// Replaces a custom call, given with all its attributes, by instructions that compute its value of the given shape; `None` if it
     /// stays a call.
@@ -47,7 +47,7 @@ pub trait Host {
     }
 }
 
-/// An error at an operation.
+/// Error located at an operation.
 pub(super) fn error_at(op: &Operation, code: Code, message: impl Into<String>) -> Error {
     let mut d = Diagnostic::new(code, message);
     d.place.op = Some(op.name.clone());
@@ -59,16 +59,16 @@ pub(super) fn error_at(op: &Operation, code: Code, message: impl Into<String>) -
 /// Names and assertions in one function or region.
 #[derive(Default)]
 pub(super) struct SymbolScope {
-    /// The values that names stand for.
+    /// Values by name.
     pub values: HashMap<String, Vec<InstId>>,
-    /// The operands of `check.` operations.
+    /// Operands of `check.` operations.
     pub checked: Vec<InstId>,
     /// Whether sizes are resolved here: small integers computed from constants become constants.
     pub open: bool,
 }
 
 impl SymbolScope {
-    /// The value that an operation reads.
+    /// Value that an operation reads.
     pub fn get(&self, op: &Operation, value: &ValueRef) -> Result<InstId> {
         let found = self.values.get(&value.name).and_then(|all| all.get(value.index));
         found
@@ -81,25 +81,25 @@ impl SymbolScope {
 pub(super) struct Converter<'a, 'h> {
     /// Receiver of the instructions.
     pub host: &'h mut dyn Host,
-    /// The assertions that are checked.
+    /// Treatment of assertions.
     pub checks: ShapeAssertions,
-    /// All functions of the module.
+    /// Functions of the module.
     pub functions: &'a ModuleTree,
     /// Values that are a device's parts of arrays, outside of manual computations, each with the depth of the computation that it belongs
     /// to.
     pub parts_of_arrays: HashSet<(usize, InstId)>,
-    /// Computations of functions whose types are static.
+    /// Converted computations of functions whose types are static.
     pub done: HashMap<&'a str, CompId>,
     /// Functions currently being inlined.
     pub open: HashSet<&'a str>,
     /// Current nesting depth of functions and regions.
     pub depth: usize,
-    /// Number of operations so far.
+    /// Number of operations converted so far.
     pub operations: usize,
 }
 
 impl Converter<'_, '_> {
-    /// The builder.
+    /// Builder of the host.
     pub fn b(&mut self) -> &mut Builder {
         self.host.builder()
     }
@@ -119,7 +119,7 @@ impl Converter<'_, '_> {
     pub fn leave(&mut self) {
         self.depth -= 1;
     }
-    /// The parts of a tuple.
+    /// Elements of a tuple; for other values, the value itself.
     pub fn parts(&mut self, id: InstId) -> Vec<InstId> {
         let Some(n) = self.b().shape(id).as_tuple().map(<[open::Shape]>::len) else { return vec![id] };
         (0..n).map(|i| self.b().get_tuple_element(id, i)).collect()

@@ -1,13 +1,13 @@
-//! The attributes of StableHLO's custom calls: target, interface, what is handed on, and how arrays lie.
+//! Attributes of StableHLO's custom calls: target, calling convention, configuration, and layouts.
 use super::attribute_values::{AttrResult, Out, flag, int_or};
 use super::tree::{MlirAttr, Operation};
 use crate::hlo::proto::quoted;
 use crate::hlo::{ArrayShape, CompId, Shape, XlaLayout};
 
-/// Attributes whose value is handed to the callee.
+/// Attributes whose value is passed to the callee.
 const CONFIG: &[&str] = &["mhlo.backend_config", "backend_config"];
 
-/// The names of the interfaces of custom calls, from number 2 on; the first is what a call without a name has.
+/// Names of the calling conventions of custom calls, from number 2 on; a call without a name has the first.
 const API_VERSIONS: &[&str] =
     &["API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"];
 
@@ -59,7 +59,7 @@ pub(super) fn attributes(op: &Operation, shapes: &[&Shape], comps: &[CompId], ou
         Some(MlirAttr::Dict(entries)) => out.carried("backend_config", format!("{{{}}}", options(entries))),
         _ => {}
     }
-    // Text has the number, bytecode the word. Only the last version has dictionaries; JAX then says the first, or none.
+    // Text has the number, bytecode the name. Only the last version has dictionaries; JAX then gives the first, or none.
     let version = match op.attr(&["api_version"]) {
         _ if matches!(op.attr(CONFIG), Some(MlirAttr::Dict(_))) => API_VERSIONS.last(),
         Some(MlirAttr::Text(word)) => API_VERSIONS.iter().find(|v| *v == word),
@@ -85,7 +85,7 @@ pub(super) fn attributes(op: &Operation, shapes: &[&Shape], comps: &[CompId], ou
     Ok(())
 }
 
-/// The operand whose memory a result has, as HLO writes it.
+/// Operand whose memory a result shares, in HLO's syntax.
 fn alias(value: &MlirAttr) -> Option<String> {
     let MlirAttr::Dict(entries) = value else { return None };
     let ints = |name: &str| entries.iter().find(|e| e.0 == name).and_then(|e| e.1.ints());
@@ -97,7 +97,7 @@ fn alias(value: &MlirAttr) -> Option<String> {
     Some(format!("{}: ({operand}, {})", path("output_tuple_indices"), path("operand_tuple_indices")))
 }
 
-/// The entries of a dictionary that are numbers, truth values and words, as MLIR writes them.
+/// Dictionary entries that are numbers, truth values and words, in MLIR's syntax.
 fn options(entries: &[(String, MlirAttr)]) -> String {
     let one = |(name, value): &(String, MlirAttr)| {
         let value = match value {

@@ -1,4 +1,4 @@
-//! A module's functions.
+//! Parser of a module's functions.
 use indexmap::IndexMap;
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use super::shards::read_mesh;
 use super::tree::{FuncOp, MlirAttr, ModuleTree, Port};
 use crate::diag::Result;
 
-/// Reads a module, or functions without one around them.
+/// Parses a module, or functions without a module around them.
 pub(super) fn parse(text: &str) -> Result<ModuleTree> {
     let mut r = TextReader::new(text);
     let mut out = ModuleTree { name: String::new(), header: Vec::new(), meshes: IndexMap::new(), all: IndexMap::new() };
@@ -50,7 +50,7 @@ pub(super) fn parse(text: &str) -> Result<ModuleTree> {
             return Err(r.error("expects a function of StableHLO"));
         }
     }
-    // An alias may stand behind the functions that use it.
+    // An alias may be defined behind the functions that use it.
     for port in out.all.values_mut().flat_map(|f| &mut f.args) {
         port.name = port
             .name
@@ -64,7 +64,7 @@ pub(super) fn parse(text: &str) -> Result<ModuleTree> {
     }
 }
 
-/// The attribute of a module that says how many devices run it.
+/// Module attribute that gives a number of devices, by HLO's name.
 pub(super) fn device_count(name: String, value: MlirAttr) -> Option<(String, String)> {
     let own = match name.as_str() {
         "mhlo.num_replicas" => "replica_count",

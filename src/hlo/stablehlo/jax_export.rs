@@ -1,11 +1,11 @@
-//! Files of `jax.export.Exported.serialize()`: a flatbuffer with a module in bytecode, and facts about it.
+//! Reader of files from `jax.export.Exported.serialize()`: a flatbuffer that contains a module in bytecode.
 //!
-//! Of its fields these matter here: the platforms that the module is for, and the module. Types, trees and shardings are of use
-//! to JAX alone, and the module has them too. Source: JAX's `serialization.fbs`, versions 1 to 11.
+//! Only the platforms and the module are read; types, trees and shardings serve JAX, and are in the module as well. Source:
+//! JAX's `serialization.fbs`, versions 1 to 11.
 use super::bytecode;
 use bytes::Bytes;
 
-/// Indices of fields in a table's list of offsets.
+/// Indices of fields in the table's list of offsets.
 mod field {
     pub const PLATFORMS: usize = 9;
     pub const MODULE: usize = 13;
@@ -14,11 +14,11 @@ mod field {
 /// Upper limit of platforms of a program.
 const MOST_PLATFORMS: usize = 64;
 
-/// The fields of an exported function that are read.
+/// Fields of an exported function that are used.
 pub(super) struct Exported {
-    /// The platforms that the module is for, such as `cpu`.
+    /// Platforms that the module supports, such as `cpu`.
     pub platforms: Vec<String>,
-    /// The module in bytecode.
+    /// Module in bytecode.
     pub module: Bytes,
 }
 
@@ -43,18 +43,18 @@ impl Exported {
     }
 }
 
-/// The integer at offset `at`.
+/// Integer at offset `at`.
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..at.checked_add(4)?)?;
     Some(u32::from_le_bytes(four.try_into().ok()?))
 }
 
-/// The target of the forward offset at `at`.
+/// Target of the forward offset at `at`.
 fn offset(bytes: &[u8], at: usize) -> Option<usize> {
     at.checked_add(usize::try_from(number(bytes, at)?).ok()?)
 }
 
-/// The first element and the length of the list that the offset at `at` points to.
+/// First element and length of the list to which the offset at `at` points.
 fn vector(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let list = offset(bytes, at)?;
     Some((list.checked_add(4)?, usize::try_from(number(bytes, list)?).ok()?))
@@ -69,18 +69,18 @@ struct FlatTable<'a> {
 
 impl<'a> FlatTable<'a> {
     fn parse_at(bytes: &'a [u8], at: usize) -> Option<Self> {
-        // The list may lie before the table or behind it.
+        // The list of offsets may lie before the table or behind it.
         let distance = number(bytes, at)? as i32;
         let fields = usize::try_from(i64::try_from(at).ok()? - i64::from(distance)).ok()?;
         Some(FlatTable { bytes, at, fields })
     }
-    /// The list in field `n`.
+    /// First element and length of the list in field `n`.
     fn vector(&self, n: usize) -> Option<(usize, usize)> {
         let short = |at: usize| -> Option<usize> {
             let two = self.bytes.get(at..at.checked_add(2)?)?;
             Some(usize::from(u16::from_le_bytes(two.try_into().ok()?)))
         };
-        // The list begins with its own size and the table's.
+        // The list of offsets begins with its own size and the table's.
         let place = 4 + 2 * n;
         if place + 2 > short(self.fields)? {
             return None;

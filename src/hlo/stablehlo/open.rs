@@ -1,7 +1,8 @@
-//! A module that stands alone and leaves sizes of its arguments open: it is read once, and made for any sizes.
+//! Stand-alone modules with open argument sizes: parsed once, and converted for any sizes.
 //!
-//! Sizes are called what JAX calls them, and axes that a module asserts to be of one size have one. Both are read off its entry: it takes
-//! the sizes of arguments, compares them, and hands them on to a function whose arguments say which variable each is.
+//! Sizes have the names that JAX gives them, and axes that the module asserts to be equal share one name. Both are found in the
+//! entry function, which takes the sizes of its arguments, compares them, and passes them to a function whose arguments name
+//! the size variables.
 use super::convert;
 use super::converter::Host;
 use super::sizes::{OPEN, is_fixed, target};
@@ -16,25 +17,25 @@ use std::collections::HashMap;
 pub struct OpenModule {
     functions: ModuleTree,
     platform: Option<usize>,
-    /// The arguments, without the number of the platform.
+    /// Arguments, without the platform index.
     pub args: Vec<Argument>,
 }
 
 /// An argument of a module with open sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argument {
-    /// The name of the argument.
+    /// Name of the argument.
     pub name: String,
-    /// The type of its elements.
+    /// Element type.
     pub dtype: DType,
-    /// The axes, outermost first.
+    /// Sizes of the axes, outermost first.
     pub axes: Vec<AxisSize>,
 }
 
 /// Size of an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AxisSize {
-    /// A known number of elements.
+    /// Fixed number of elements.
     Fixed(u64),
     /// A size that all axes with this name share.
     Named(String),
@@ -72,7 +73,7 @@ impl OpenModule {
         Ok(Ok(OpenModule { functions, platform, args }))
     }
 
-    /// The name of the module.
+    /// Name of the module.
     pub fn name(&self) -> &str {
         &self.functions.name
     }
@@ -85,7 +86,7 @@ impl OpenModule {
         convert::root(host, &self.functions, self.platform, Some(dims))
     }
 
-    /// The module made with [`OpenModule::root`], with its own name and the names of its results.
+    /// Completes the module made by [`OpenModule::root`] with its own name and the names of its results.
     ///
     /// # Errors
     /// `Code::HloSyntax` for a module without functions.
@@ -93,7 +94,7 @@ impl OpenModule {
         convert::source(&self.functions, module)
     }
 
-    /// The error for a module that can't be read without sizes.
+    /// Error for a module that cannot be converted without sizes.
     pub fn unknown_size_error(&self) -> Error {
         let open = |a: &&Argument| a.axes.iter().any(|axis| !matches!(axis, AxisSize::Fixed(_)));
         let told: Vec<String> = self.args.iter().filter(open).map(Argument::to_string).collect();
@@ -123,7 +124,7 @@ impl std::fmt::Debug for OpenModule {
 }
 
 impl std::fmt::Display for Argument {
-    /// Name, type and sizes, as `x f32[b,4]`.
+    /// Writes name, type and sizes, such as `x f32[b,4]`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let axis = |axis: &AxisSize| match axis {
             AxisSize::Fixed(n) => n.to_string(),
@@ -135,13 +136,13 @@ impl std::fmt::Display for Argument {
     }
 }
 
-/// An argument of the entry and one of its axes.
+/// Argument of the entry, and one of its axes.
 type ArgumentAxis = (usize, usize);
 
 /// Names of arguments and of the sizes of their axes, as the entry states them.
 #[derive(Default)]
 struct EntryNames {
-    /// Names of the sizes of axes.
+    /// Names of axis sizes.
     names: HashMap<ArgumentAxis, String>,
     /// Names of arguments in the function that uses them.
     arguments: HashMap<usize, String>,
@@ -188,7 +189,7 @@ impl EntryNames {
         sizes.share(&equal);
         sizes
     }
-    /// Gives axes whose sizes are asserted to be equal one name.
+    /// Gives axes whose sizes are asserted to be equal a common name.
     fn share(&mut self, equal: &[(ArgumentAxis, ArgumentAxis)]) {
         loop {
             let known = self.names.len();
@@ -206,7 +207,7 @@ impl EntryNames {
     }
 }
 
-/// The axis of argument `array` whose size `op` takes.
+/// Axis of argument `array` whose size the operation `op` reads.
 fn axis_of(op: &Operation, array: Option<usize>) -> Option<ArgumentAxis> {
     let axis = op.attr(&["dimension", "dim"]).and_then(MlirAttr::ints)?;
     Some((array?, usize::try_from(*axis.first()?).ok()?))

@@ -1,4 +1,4 @@
-//! Operations as they are written, in the generic form and in StableHLO's own.
+//! Parser of operations, in the generic form and in StableHLO's own.
 use super::attribute::conv_axes;
 use super::reader::TextReader;
 use super::tree::{MlirAttr, Operation, Port, RegionBlock, ValueRef};
@@ -7,7 +7,7 @@ use crate::diag::{Code, Result};
 use crate::hlo::Shape;
 
 impl<'a> TextReader<'a> {
-    /// The operations up to the `}` that closes the region, which is taken.
+    /// Parses the operations of a region up to and including its `}`.
     pub fn block(&mut self, args: Vec<(String, Shape)>) -> Result<RegionBlock> {
         let mut region = RegionBlock { args, ops: Vec::new() };
         self.enter()?;
@@ -103,7 +103,7 @@ impl<'a> TextReader<'a> {
         op.types = self.signature()?.results;
         Ok(())
     }
-    /// The forms of single dialects: clauses with commas between them, then types.
+    /// Parses the custom syntax of a dialect: clauses separated by commas, then types.
     fn pretty(&mut self, op: &mut Operation) -> Result<()> {
         match op.name.as_str() {
             "stablehlo.reduce" => return self.reduce(op),
@@ -130,7 +130,7 @@ impl<'a> TextReader<'a> {
             if self.remaining().len() == before {
                 return Err(self.error(format!("`{}` is not written like this", op.name)));
             }
-            // Without a type: `check.expect_eq_const %0, dense<1> : tensor<i32>` has taken its own.
+            // Without a type: `check.expect_eq_const %0, dense<1> : tensor<i32>` has already consumed its own.
             if op.name.starts_with("check.")
                 && !self.is_next(":")
                 && matches!(op.attrs.last(), Some((_, MlirAttr::Dense(_))))
@@ -141,7 +141,7 @@ impl<'a> TextReader<'a> {
         self.expect(":")?;
         self.results(op)
     }
-    /// The types behind the colon.
+    /// Parses the types behind the colon.
     fn results(&mut self, op: &mut Operation) -> Result<()> {
         let OpSignature { mut results, listed } = self.signature()?;
         let several = matches!(op.name.as_str(), "stablehlo.optimization_barrier" | "stablehlo.while");
@@ -151,7 +151,7 @@ impl<'a> TextReader<'a> {
         op.types = results;
         Ok(())
     }
-    /// One clause: an operand, `dims = [0, 1]`, a word, a list in parentheses, slices in brackets, a dictionary.
+    /// Parses a clause: an operand, `dims = [0, 1]`, a word, a list in parentheses, slices in brackets, or a dictionary.
     fn clause(&mut self, op: &mut Operation) -> Result<()> {
         if self.is_next("%") {
             op.operands.push(self.value()?);
@@ -189,7 +189,7 @@ impl<'a> TextReader<'a> {
         }
         Ok(())
     }
-    /// Parses `keyword = value`, where some keywords have forms of their own.
+    /// Parses `keyword = value`; some keywords have special syntax.
     fn keyword(&mut self, op: &mut Operation, word: String) -> Result<()> {
         let value = match word.as_str() {
             "dim_numbers" => {
@@ -209,14 +209,14 @@ impl<'a> TextReader<'a> {
                 return Ok(());
             }
             "algorithm" if self.is_next("<") => self.balanced().map(|_| MlirAttr::Other)?,
-            // What follows the number's colon is the operation's type.
+            // A colon behind the number belongs to the operation's type.
             _ if !self.peek_number().is_empty() => self.number()?,
             _ => self.attribute()?,
         };
         op.attrs.push((word, value));
         Ok(())
     }
-    /// Parses `0:2:1, 4:8` of a slice, or the index of a tuple's part.
+    /// Parses `0:2:1, 4:8` of a slice, or the index of a tuple element.
     fn brackets(&mut self, op: &mut Operation) -> Result<()> {
         if op.name != "stablehlo.slice" {
             let all = self.list("]", TextReader::int)?;

@@ -1,4 +1,4 @@
-//! A gather at one place, which is how JAX slices arrays of open sizes: a part of its operand.
+//! Conversion of a gather at a single index to a slice: JAX slices arrays of open sizes by gathers.
 use super::converter::{Converter, error_at};
 use super::tree::Operation;
 use crate::diag::{Code, Result};

@@ -1,10 +1,10 @@
-//! A place in a text of MLIR, and the words that begin there.
+//! Cursor in MLIR text, with a tokenizer.
 use crate::diag::{Code, Diagnostic, Error, Result};
 
-/// Regions, tuples, lists and types nest no deeper than this.
+/// Largest nesting depth of regions, tuples, lists and types.
 const MAX_DEPTH: usize = 64;
 
-/// A text and how far it was read; white space and comments are skipped in front of every word.
+/// Text with a position; white space and comments are skipped in front of every token.
 #[derive(Clone)]
 pub(super) struct TextReader<'a> {
     src: &'a str,
@@ -13,7 +13,7 @@ pub(super) struct TextReader<'a> {
 }
 
 impl<'a> TextReader<'a> {
-    /// At the start of `src`.
+    /// Reader at the start of `src`.
     pub fn new(src: &'a str) -> Self {
         let mut reader = TextReader { src, pos: 0, depth: 0 };
         reader.skip();
@@ -23,21 +23,21 @@ impl<'a> TextReader<'a> {
     pub fn remaining(&self) -> &'a str {
         &self.src[self.pos..]
     }
-    /// Whether everything was read.
+    /// Whether the end of the text is reached.
     pub fn at_end(&self) -> bool {
         self.pos == self.src.len()
     }
-    /// Line and column, from 1.
+    /// Line and column of the position, from 1.
     pub fn line_and_column(&self) -> (usize, usize) {
         let before = &self.src[..self.pos];
         let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
         (line, before.bytes().rev().take_while(|&b| b != b'\n').count() + 1)
     }
-    /// A refusal that points here.
+    /// Syntax error at the position.
     pub fn error(&self, message: impl Into<String>) -> Error {
         self.error_as(Code::HloSyntax, message)
     }
-    /// An error at this place with a code.
+    /// Error with a code at the position.
     pub fn error_as(&self, code: Code, message: impl Into<String>) -> Error {
         let mut d = Diagnostic::new(code, message);
         d.place.line = Some(self.line_and_column());
@@ -54,24 +54,24 @@ impl<'a> TextReader<'a> {
             self.pos += trimmed.find('\n').unwrap_or(trimmed.len());
         }
     }
-    /// Takes `bytes` bytes and what is blank behind them.
+    /// Takes `bytes` bytes, and skips the white space behind them.
     pub fn take_bytes(&mut self, bytes: usize) -> &'a str {
         let taken = &self.remaining()[..bytes];
         self.pos += bytes;
         self.skip();
         taken
     }
-    /// Takes bytes and keeps the blanks behind them.
+    /// Takes `bytes` bytes, without skipping the white space behind them.
     pub fn take_raw(&mut self, bytes: usize) -> &'a str {
         let taken = &self.remaining()[..bytes];
         self.pos += bytes;
         taken
     }
-    /// Whether `text` is next.
+    /// Whether the text continues with `text`.
     pub fn is_next(&self, text: &str) -> bool {
         self.remaining().starts_with(text)
     }
-    /// Takes `text` if it is next.
+    /// Takes `text` if it is next; returns whether it was.
     pub fn eat(&mut self, text: &str) -> bool {
         let found = self.is_next(text);
         if found {
@@ -83,7 +83,7 @@ impl<'a> TextReader<'a> {
     pub fn expect(&mut self, text: &str) -> Result<()> {
         if self.eat(text) { Ok(()) } else { Err(self.error(format!("expects `{text}`"))) }
     }
-    /// Takes `word` if it is next and no longer word.
+    /// Takes `word` if it is the next word; returns whether it was.
     pub fn eat_word(&mut self, word: &str) -> bool {
         let found = self.peek_word() == word;
         if found {
@@ -91,7 +91,7 @@ impl<'a> TextReader<'a> {
         }
         found
     }
-    /// The word that is next: letters, digits, `_`, `.` and `$`; empty where there is none.
+    /// Next word: letters, digits, `_`, `.` and `$`; empty if there is none.
     pub fn peek_word(&self) -> &'a str {
         let rest = self.remaining();
         if !rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
@@ -100,25 +100,25 @@ impl<'a> TextReader<'a> {
         let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_.$".contains(c)));
         &rest[..end.unwrap_or(rest.len())]
     }
-    /// Takes a word.
+    /// Takes the next word.
     pub fn word(&mut self) -> Result<&'a str> {
         match self.peek_word() {
             "" => Err(self.error("expects a word")),
             word => Ok(self.take_bytes(word.len())),
         }
     }
-    /// A name behind a sigil: letters, digits, `_`, `.`, `$`, `-`, or a string.
+    /// Takes a name behind a sigil: letters, digits, `_`, `.`, `$`, `-`, or a string.
     pub fn suffix(&mut self) -> Result<&'a str> {
         if self.is_next("\"") {
             return self.string();
         }
         let rest = self.remaining();
         let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_.$-".contains(c))).unwrap_or(rest.len());
-        // `%0->` is no name with a dash at its end.
+        // The dash of `%0->` does not belong to the name.
         let end = if rest[..end].ends_with('-') && rest[end..].starts_with('>') { end - 1 } else { end };
         if end == 0 { Err(self.error("expects a name")) } else { Ok(self.take_bytes(end)) }
     }
-    /// The text between quotes, escapes not resolved.
+    /// Takes a quoted string; returns its text, with escapes unresolved.
     pub fn string(&mut self) -> Result<&'a str> {
         let bytes = self.remaining().as_bytes();
         if bytes.first() != Some(&b'"') {
@@ -134,7 +134,7 @@ impl<'a> TextReader<'a> {
         let all = self.take_bytes(i + 1);
         Ok(&all[1..i])
     }
-    /// The text of a number: digits, point, exponent, or `0x...`.
+    /// Text of the next number: digits, point, exponent, or `0x...`.
     pub fn peek_number(&self) -> &'a str {
         let rest = self.remaining();
         let unsigned = rest.strip_prefix(['-', '+']).unwrap_or(rest);
@@ -159,7 +159,7 @@ impl<'a> TextReader<'a> {
         }
         &rest[..sign + end]
     }
-    /// A whole number.
+    /// Takes an integer.
     pub fn int(&mut self) -> Result<i64> {
         let rest = self.remaining();
         let unsigned = rest.strip_prefix('-').unwrap_or(rest);
@@ -169,7 +169,7 @@ impl<'a> TextReader<'a> {
         self.take_bytes(end);
         Ok(value)
     }
-    /// Skips a bracketed part, whichever bracket opens it.
+    /// Skips a bracketed part; returns its text.
     pub fn balanced(&mut self) -> Result<&'a str> {
         if !self.remaining().starts_with(['{', '(', '[', '<']) {
             return Err(self.error("expects a bracket"));
@@ -205,16 +205,16 @@ impl<'a> TextReader<'a> {
         }
         Err(self.error("a bracket is not closed"))
     }
-    /// Counts a level of nesting.
+    /// Enters a level of nesting.
     pub fn enter(&mut self) -> Result<()> {
         self.depth += 1;
         if self.depth > MAX_DEPTH { Err(self.error(format!("nested deeper than {MAX_DEPTH} levels"))) } else { Ok(()) }
     }
-    /// The end of a level.
+    /// Leaves a level of nesting.
     pub fn leave(&mut self) {
         self.depth -= 1;
     }
-    /// Items with commas between them up to `close`, which is taken.
+    /// Parses items separated by commas, up to and including `close`.
     pub fn list<T>(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let mut out = Vec::new();
         self.enter()?;

@@ -1,4 +1,4 @@
-//! Regions of operations as computations.
+//! Conversion of regions to computations.
 use std::collections::BTreeSet;
 
 use super::converter::{Converter, SymbolScope, error_at};
@@ -9,10 +9,10 @@ use crate::hlo::SymbolicArray;
 use crate::hlo::{CompId, InstId, Op, open};
 use crate::symbolic::trace;
 
-/// Constants of at most this many bytes are made anew in a region that reads them, where sizes are found.
+/// Largest size in bytes of a constant that a region recreates instead of capturing, so that sizes in it are known.
 const MOST_COPIED: usize = 1 << 10;
 
-/// The names that a region reads and does not define.
+/// Adds the names that a region reads and does not define.
 fn free_names(region: &RegionBlock, out: &mut BTreeSet<String>) {
     let mut used = BTreeSet::new();
     let mut defined: BTreeSet<&str> = region.args.iter().map(|a| a.0.as_str()).collect();
@@ -24,11 +24,11 @@ fn free_names(region: &RegionBlock, out: &mut BTreeSet<String>) {
     out.extend(used.into_iter().filter(|name| !defined.contains(name.as_str())));
 }
 
-/// Values around an operation that its regions read.
+/// Values that the regions of an operation capture from around it.
 struct Captured {
-    /// Names of results, each with its number of values.
+    /// Names of captured results, each with its number of values.
     counts: Vec<(String, usize)>,
-    /// The values.
+    /// Captured values.
     values: Vec<InstId>,
     /// Names and values of constants, which regions recreate.
     constants: Vec<(String, SymbolicArray)>,
@@ -69,7 +69,7 @@ impl<'a> Converter<'a, '_> {
         self.leave();
         self.b().end(root)
     }
-    /// The value of an instruction that is a constant.
+    /// Value of an instruction, if it is a constant.
     fn literal(&mut self, id: InstId) -> Option<SymbolicArray> {
         let b = self.b();
         let known = SymbolicArray::of_constant(b, id)?;
@@ -81,7 +81,7 @@ impl<'a> Converter<'a, '_> {
             scope.values.insert(name, vec![id]);
         }
     }
-    /// Converts a region to a computation of one tuple: the region's own arguments, then the values that it reads around it.
+    /// Converts a region to a computation of one tuple: the region's own arguments, then the captured values.
     fn region_on_tuple(
         &mut self,
         op: &Operation,
@@ -168,7 +168,7 @@ impl<'a> Converter<'a, '_> {
         }
         Ok(parts)
     }
-    /// The loop values, by number, that are constants and that no iteration changes: JAX passes sizes to loops so.
+    /// Loop variables, by index, that are constants unchanged by any iteration: JAX passes sizes to loops like this.
     fn invariant_constants(
         &mut self,
         turn: &RegionBlock,
@@ -212,9 +212,9 @@ impl<'a> Converter<'a, '_> {
         let id = self.b().add_inst(Op::Conditional(all), &operands);
         Ok(self.parts(id))
     }
-    /// The branch that is taken, if that is known: other branches may be for other platforms.
+    /// Branch that is taken, if it is known: others may be for other platforms.
     fn known_branch(&mut self, op: &'a Operation, selector: InstId) -> Option<&'a RegionBlock> {
-        // a branch that is chosen for the sizes at hand would be wrong for others
+        // A branch chosen for the current sizes would be wrong for others.
         let known = self.host.known(selector)?;
         let varies = match trace::is_recording() {
             true => known.sizes.iter().flatten().any(|size| size.varies()),

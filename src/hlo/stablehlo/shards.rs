@@ -1,17 +1,17 @@
-//! Code that is written for each device by hand, as JAX's `shard_map` is exported: `sdy.manual_computation`, and the calls
-//! `SPMDFullToShardShape` and `SPMDShardToFullShape` around it in older files.
+//! Manually partitioned code, as JAX's `shard_map` is exported: `sdy.manual_computation`, and the calls `SPMDFullToShardShape`
+//! and `SPMDShardToFullShape` around it in older files.
 //!
-//! A module becomes the program of one device: arguments and results are the device's parts. XLA's partitioner, which cuts what is
-//! written for whole arrays, is not here: outside of such a computation whole arrays alone are computed with, on each device the same.
+//! A module becomes the program of one device: arguments and results are the device's shards. There is no automatic
+//! partitioner: outside of a manual computation, only whole arrays can be computed with, replicated on each device.
 use super::converter::{Converter, SymbolScope, error_at};
 use super::tree::{FuncOp, MlirAttr, Operation, RegionBlock, ValueRef};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{InstId, Shape, open};
 
-/// Between the types of two dialects, which are the same here.
+/// Cast between the types of two dialects, which are the same here.
 pub(super) const CAST: &str = "builtin.unrealized_conversion_cast";
 
-/// `<["i"=2, "j"=2]>`; `None` where devices are listed in an order of their own.
+/// Parses a mesh, `<["i"=2, "j"=2]>`; `None` if devices are listed in a special order.
 pub(super) fn mesh(text: &str) -> Option<Vec<(String, u64)>> {
     let inside = text.trim().trim_start_matches('<').trim_end_matches('>').trim();
     let inside = inside.strip_prefix('[')?.strip_suffix(']')?;
@@ -23,7 +23,8 @@ pub(super) fn mesh(text: &str) -> Option<Vec<(String, u64)>> {
     .collect()
 }
 
-/// The part of an entry argument that each device has, judging by the computations that use it; its whole type if there is none.
+/// Shard of an entry argument that each device has, according to the computations that use it; the whole type if there are
+/// none.
 pub(super) fn shard_shape<'f>(function: &'f FuncOp, name: &str, whole: &'f Shape) -> &'f Shape {
     let mut names = vec![name];
     for op in &function.body.ops {
@@ -58,20 +59,20 @@ fn target(op: &Operation) -> Option<&str> {
     }
 }
 
-/// Whether an operation only states where an array is, so that it applies to parts too.
+/// Whether an operation only states the placement of an array, so that it also applies to shards.
 fn passes_parts(op: &Operation) -> bool {
     let is_hint = matches!(target(op), Some("Sharding" | "SPMDFullToShardShape" | "SPMDShardToFullShape"));
     matches!(op.name.as_str(), "sdy.manual_computation" | CAST) || (op.name == "stablehlo.custom_call" && is_hint)
 }
 
-/// The error for an operation written for whole arrays that gets parts.
+/// Error for an operation on whole arrays that gets shards.
 pub(super) fn computed_with(op: &Operation) -> Error {
     let told = "an array that is cut among devices is computed with as a whole one, which XLA's partitioner would cut";
     error_at(op, Code::HloUnsupported, told).map(|d| d.help("write all of the function inside of shard_map"))
 }
 
 impl<'a> Converter<'a, '_> {
-    /// Refuses an operation on parts of arrays that is written for whole ones.
+    /// Rejects an operation on shards that is written for whole arrays.
     pub(super) fn refuse_shards(&mut self, op: &Operation, operands: &[InstId]) -> Result<()> {
         if passes_parts(op) || !operands.iter().any(|id| self.is_shard(*id)) {
             return Ok(());
@@ -79,7 +80,7 @@ impl<'a> Converter<'a, '_> {
         Err(computed_with(op))
     }
 
-    /// Converts a computation on parts in place.
+    /// Converts a manual computation in place.
     pub(super) fn convert_manual_computation(
         &mut self,
         op: &'a Operation,
@@ -105,7 +106,7 @@ impl<'a> Converter<'a, '_> {
         Ok(results)
     }
 
-    /// The operations inside, which work on parts as if they were whole.
+    /// Converts the operations inside, which treat shards like whole arrays.
     fn convert_body(&mut self, region: &'a RegionBlock, scope: &mut SymbolScope) -> Result<Vec<InstId>> {
         let parts = std::mem::take(&mut self.parts_of_arrays);
         let results = self.convert_region(region, scope);
@@ -120,7 +121,7 @@ impl<'a> Converter<'a, '_> {
             Some("Sharding") if self.is_shard(x) => {}
             Some("SPMDFullToShardShape") => {
                 self.has_part(op, x, shape)?;
-                // the argument itself stays a part of an array for what stands outside
+                // Outside, the argument itself remains a shard.
                 let own = self.b().push(open::Op::Copy, &[x], shape.fixed());
                 return Ok(Some(vec![own]));
             }
@@ -130,13 +131,13 @@ impl<'a> Converter<'a, '_> {
         Ok(Some(vec![x]))
     }
 
-    /// Whether a value of the open computation is a part of an array.
+    /// Whether a value of the current computation is a shard of an array.
     pub(super) fn is_shard(&mut self, id: InstId) -> bool {
         let depth = self.b().depth();
         self.parts_of_arrays.contains(&(depth, id))
     }
 
-    /// Notes that `id` is a part of an array of type `whole`.
+    /// Records that `id` is a shard of an array of type `whole`.
     pub(super) fn mark(&mut self, id: InstId, whole: &Shape) {
         if !self.b().shape(id).at_hand().same(whole) {
             let depth = self.b().depth();
@@ -152,7 +153,7 @@ impl<'a> Converter<'a, '_> {
         Err(error_at(op, Code::HloUnsupported, told))
     }
 
-    /// Refuses a computation that leaves some axes of the mesh to the partitioner.
+    /// Rejects a computation that leaves some axes of the mesh to the partitioner.
     fn are_all_axes(&self, op: &Operation) -> Result<()> {
         let text = |name: &str| match op.attr(&[name]) {
             Some(MlirAttr::Text(text)) => text.as_str(),
@@ -170,10 +171,10 @@ impl<'a> Converter<'a, '_> {
     }
 }
 
-/// The axes of a mesh that is read.
+/// Axes of a mesh.
 ///
 /// # Errors
-/// `Code::HloUnsupported` for one whose devices are listed.
+/// `Code::HloUnsupported` for a mesh that lists its devices.
 pub(super) fn read_mesh(name: &str, text: &str) -> Result<Vec<(String, u64)>> {
     let told = || format!("the mesh `{name}` lists its devices; read are meshes in the order of partitions");
     mesh(text).ok_or_else(|| Error::user(Code::HloUnsupported, told()))

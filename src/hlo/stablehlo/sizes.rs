@@ -1,17 +1,18 @@
-//! Open sizes: a module is read for the sizes that its arguments have, and every type follows from them.
+//! Open sizes: a module is converted for given argument sizes, from which every type follows.
 //!
-//! Shape computations are whole numbers that follow from constants, so what operations take as shapes is known where they are
-//! read. Operations whose sizes are operands become those whose sizes are attributes; all others imply their result's.
+//! Shape computations are integers computed from constants, so that the operands that operations take as shapes are known.
+//! Operations whose sizes are operands become those with sizes as attributes; the result sizes of all others follow from their
+//! operands.
 use super::converter::{Converter, ShapeAssertions, error_at};
 use super::tree::{FuncOp, MlirAttr, Operation, RegionBlock};
 use crate::diag::{Code, Result};
 use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, infer, open};
 use crate::symbolic::{Dim, product};
 
-/// Stands for an unknown size.
+/// Stand-in for an unknown size.
 pub(super) const OPEN: u64 = u64::MAX;
 
-/// Lists of sizes have no more elements.
+/// Largest number of elements of a list of sizes.
 const MOST_SIZES: u64 = 64;
 
 /// Whether all sizes in `shape` are known.
@@ -19,7 +20,8 @@ pub(super) fn is_fixed(shape: &Shape) -> bool {
     shape.leaves().iter().all(|a| !a.dims.contains(&OPEN))
 }
 
-/// Whether a function has open sizes, or needs what surrounds its call: sizes and the platform as arguments, graphs' functions.
+/// Whether a function has open sizes, or needs its caller's context: sizes or the platform as arguments, or functions of a
+/// graph.
 pub(super) fn is_open(function: &FuncOp) -> bool {
     function.args.iter().any(|port| port.text("jax.global_constant").is_some()) || region_is_open(&function.body)
 }
@@ -33,7 +35,7 @@ fn region_is_open(region: &RegionBlock) -> bool {
     !region.args.iter().all(|(_, shape)| is_fixed(shape)) || region.ops.iter().any(own)
 }
 
-/// The target of a custom call.
+/// Target of a custom call.
 pub(super) fn target(op: &Operation) -> Option<&str> {
     match op.attr(&["call_target_name", "callee"]) {
         Some(MlirAttr::Symbol(name) | MlirAttr::Text(name)) if op.name == "stablehlo.custom_call" => Some(name),
@@ -41,12 +43,12 @@ pub(super) fn target(op: &Operation) -> Option<&str> {
     }
 }
 
-/// The indices of operands that hold the sizes of a custom call's results, as JAX writes them for varying sizes.
+/// Indices of the operands with the result sizes of a custom call, as JAX writes it for varying sizes.
 fn size_operands(op: &Operation) -> Vec<i64> {
     op.attr(&["indices_of_shape_operands"]).and_then(MlirAttr::ints).unwrap_or_default()
 }
 
-/// The operands of a custom call, without those that only hold result sizes.
+/// Operands of a custom call, without those that only hold result sizes.
 pub(super) fn without_sizes(op: &Operation, operands: &[InstId]) -> Vec<InstId> {
     let sizes = size_operands(op);
     (0i64..).zip(operands).filter(|(i, _)| !sizes.contains(i)).map(|(_, &operand)| operand).collect()
@@ -56,14 +58,14 @@ pub(super) fn without_sizes(op: &Operation, operands: &[InstId]) -> Vec<InstId> 
 pub(super) struct StaticOperation {
     pub op: Operation,
     pub operands: Vec<InstId>,
-    /// The computations of the operation, where they were named.
+    /// Computations that the operation names, if any.
     pub comps: Option<Vec<CompId>>,
-    /// The sizes, one list for each attribute, as expressions of the arguments' sizes.
+    /// Sizes, one list for each attribute, as expressions of the arguments' sizes.
     pub numbers: Vec<Vec<Dim>>,
 }
 
 impl Converter<'_, '_> {
-    /// The integers that an operand holds.
+    /// Integers in an operand.
     fn numbers(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<Vec<Dim>> {
         let known = operands.get(i).and_then(|&id| self.host.known(id)).and_then(|known| known.of_sizes().sizes);
         known.ok_or_else(|| error_at(op, Code::HloUnsupported, format!("operand {i} holds sizes that are not known")))
@@ -110,7 +112,7 @@ impl Converter<'_, '_> {
         let comps = if op.name == "stablehlo.custom_call" { Some(self.called_computations(op)?) } else { None };
         Ok(Some(StaticOperation { op: fixed, operands: operands[..taken].to_vec(), comps, numbers }))
     }
-    /// The computations that a custom call names.
+    /// Computations that a custom call names.
     pub(super) fn called_computations(&mut self, op: &Operation) -> Result<Vec<CompId>> {
         let Some(MlirAttr::List(names)) = op.attr(&["called_computations"]) else { return Ok(Vec::new()) };
         let mut comps = Vec::with_capacity(names.len());
@@ -122,7 +124,7 @@ impl Converter<'_, '_> {
         }
         Ok(comps)
     }
-    /// The shape of result `i` of a custom call whose sizes are in an operand.
+    /// Shape of result `i` of a custom call whose sizes are in an operand.
     fn shape_from_operand(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<open::Shape> {
         let declared = op.types.get(i).cloned().unwrap_or(Shape::Token);
         let Some(a) = declared.as_array().filter(|_| !is_fixed(&declared)) else { return Ok(declared.fixed()) };
@@ -132,13 +134,13 @@ impl Converter<'_, '_> {
             place.ok_or_else(|| error_at(op, Code::HloUnsupported, format!("the sizes of {declared} are not told")))?;
         self.array_of_sizes(op, a, operands, place)
     }
-    /// The shape of an array whose sizes are in operand `i`.
+    /// Shape of an array whose sizes are in operand `i`.
     fn array_of_sizes(&mut self, op: &Operation, a: &ArrayShape, operands: &[InstId], i: usize) -> Result<open::Shape> {
         let dims: Option<Vec<Dim>> = self.numbers(op, operands, i)?.into_iter().map(Dim::at_least_zero).collect();
         let dims = dims.ok_or_else(|| error_at(op, Code::ShapeMismatch, "a size is negative"))?;
         Ok(open::Shape::array(a.dtype, dims))
     }
-    /// The shape of the result of `made`, declared as `declared`; `sizes` are operands that hold its sizes.
+    /// Shape of the result of `made`, declared as `declared`; `sizes` are operands that hold its sizes.
     pub fn result_shape(
         &mut self,
         op: &Operation,
@@ -158,7 +160,7 @@ impl Converter<'_, '_> {
                     .collect::<Result<Vec<_>>>()?;
                 if let [one] = &all[..] { one.clone() } else { open::Shape::Tuple(all) }
             }
-            // Functions of one operand, each element for itself.
+            // Foreign functions of one operand are pointwise.
             (Op::Foreign(_), Shape::Array(a)) if operands.len() == 1 => {
                 open::Shape::array(a.dtype, self.b().dims(operands[0]).to_vec())
             }
@@ -210,11 +212,11 @@ impl Converter<'_, '_> {
             None => id,
         }
     }
-    /// Whether an operation is for what surrounds the module.
+    /// Whether an operation concerns the context of the module.
     pub fn is_surrounding(&self, op: &Operation) -> bool {
         matches!(target(op), Some("tf.call_tf_function" | "shape_assertion"))
     }
-    /// Converts an assertion about sizes, or a call of a function of the graph around the module.
+    /// Converts an assertion about sizes, or a call of a function of the surrounding graph.
     pub fn assertion_or_call(&mut self, op: &Operation, operands: &[InstId]) -> Result<Vec<InstId>> {
         if target(op) == Some("shape_assertion") {
             return self.assertion(op, operands).map(|()| Vec::new());
@@ -242,7 +244,7 @@ impl Converter<'_, '_> {
         }
         Ok(results)
     }
-    /// Refuses sizes that JAX was told not to expect; assertions on run-time values are ignored.
+    /// Rejects sizes that JAX was told not to expect; assertions on run-time values are ignored.
     fn assertion(&mut self, op: &Operation, operands: &[InstId]) -> Result<()> {
         let holds = operands.first().and_then(|&id| self.host.constant(id)).and_then(|t| t.get_i64(0));
         if holds != Some(0) || self.checks == ShapeAssertions::None {
@@ -260,7 +262,7 @@ impl Converter<'_, '_> {
     }
 }
 
-/// An operation written as a custom call of its name.
+/// Operation that is written as a custom call of its name.
 fn in_a_call(op: &Operation, name: &str, operands: &[InstId]) -> Option<StaticOperation> {
     super::attributes::opcode(name)?;
     let attrs = match op.attr(&["mhlo.attributes"]) {
@@ -308,7 +310,7 @@ pub(super) fn set_numbers(op: &mut open::Op, numbers: &[Vec<Dim>]) {
                 set(&mut w.pad_high, 4, 2 * i + 1);
             }
         }
-        // random bits and the like, of which the sizes at hand were written
+        // Random bits and the like, for which the current sizes were written.
         _ => {
             for n in numbers.iter().flatten() {
                 n.pinned();

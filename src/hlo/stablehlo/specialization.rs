@@ -1,4 +1,4 @@
-//! A module that is called inside of another, for the sizes that its arguments have there.
+//! Modules that are called from a graph, converted for the sizes of their arguments there.
 use super::convert;
 use super::converter::{Converter, Host, ShapeAssertions};
 use super::sizes::matches_declared;
@@ -9,14 +9,14 @@ use crate::hlo::{InstId, Module, Op, Shape, open};
 use crate::util::id_vec::IdVec;
 use bytes::Bytes;
 
-/// A module whose functions are read, and not yet made for any sizes.
+/// A parsed module that has not been converted for any sizes yet.
 pub struct UnspecializedModule(ModuleTree);
 
 impl UnspecializedModule {
-    /// Reads portable bytecode, or text.
+    /// Parses portable bytecode or text.
     ///
     /// # Errors
-    /// As [`super::parse`], and `Code::BadEncoding` for damaged bytes.
+    /// Those of [`super::parse`], and `Code::BadEncoding` for damaged bytes.
     pub fn read(bytes: &Bytes) -> Result<UnspecializedModule> {
         if bytecode::is_bytecode(bytes) {
             return bytecode::parse(bytes).map(UnspecializedModule);
@@ -25,9 +25,9 @@ impl UnspecializedModule {
         let text = text.map_err(|_| Error::user(Code::BadEncoding, "the module is neither bytecode nor text"))?;
         function::parse(text).map(UnspecializedModule)
     }
-    /// The results on `args`; tokens, which order effects that compiled code does not have, are neither given nor returned.
-    /// `platform` is the number of the platform, where the first argument asks for it; `checks` says which of the module's
-    /// assertions about sizes hold.
+    /// Results of a call with `args`. Tokens, which order effects that compiled code does not have, are neither arguments nor
+    /// results. `platform` is the index of the platform, for a module whose first argument asks for it; `checks` tells which of
+    /// the module's assertions about sizes apply.
     ///
     /// # Errors
     /// `Code::ShapeMismatch` for arguments that do not fit, `Code::SeveralDevices`, and those of [`super::parse`].
@@ -50,7 +50,7 @@ impl UnspecializedModule {
             let id = match (platform, shape) {
                 (Some(index), _) if i == 0 => convert::platform_index(b, shape, index)?,
                 (_, Shape::Token) => b.add_inst(Op::AfterAll, &[]),
-                // Of the op's own arguments the next.
+                // Next one of the op's own arguments.
                 _ => {
                     *rest.next().ok_or_else(|| wrong(format!("the module takes more than {} arguments", args.len())))?
                 }

@@ -1,4 +1,4 @@
-//! A module of MLIR before its operations are understood: what text and bytecode are both read as.
+//! MLIR module as a syntax tree, to which both text and bytecode are parsed.
 use indexmap::IndexMap;
 
 use crate::diag::{Code, Result};
@@ -9,30 +9,30 @@ use crate::tensor::Tensor;
 /// Meshes of devices by their names: axes with their sizes.
 pub(super) type Meshes = IndexMap<String, Vec<(String, u64)>>;
 
-/// A value: the name behind its `%`, and which of several results.
+/// Reference to a value: the name behind its `%`, and the index among several results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ValueRef {
     pub name: String,
     pub index: usize,
 }
 
-/// One operation.
+/// Operation in the syntax tree.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
-    /// Line and column, where it was written as text.
+    /// Line and column, if parsed from text.
     pub place: Option<(usize, usize)>,
-    /// With its dialect: `stablehlo.add`.
+    /// Name with its dialect: `stablehlo.add`.
     pub name: String,
-    /// The name of its results, if it is named, and their number as written in front.
+    /// Names of the results, and their number as written in front.
     pub results: Vec<String>,
     pub operands: Vec<ValueRef>,
     pub attrs: Vec<(String, MlirAttr)>,
     pub regions: Vec<RegionBlock>,
-    /// The types of its results.
+    /// Types of the results.
     pub types: Vec<Shape>,
 }
 
-/// A region's block; regions have one.
+/// Block of a region; each region has one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RegionBlock {
     pub args: Vec<(String, Shape)>,
@@ -40,43 +40,43 @@ pub(super) struct RegionBlock {
 }
 
 impl Operation {
-    /// The first attribute of one of these names.
+    /// First attribute that has one of these names.
     pub fn attr(&self, names: &[&str]) -> Option<&MlirAttr> {
         names.iter().find_map(|n| self.attrs.iter().find(|a| a.0 == *n)).map(|a| &a.1)
     }
-    /// Whether the operation ends its region, its operands being the region's results.
+    /// Whether the operation ends its region, whose results are its operands.
     pub fn is_return(&self) -> bool {
         matches!(self.name.as_str(), "return" | "func.return" | "stablehlo.return" | "sdy.return")
     }
 }
 
-/// One value.
+/// Value of an attribute.
 #[derive(Clone, Debug)]
 pub(super) enum MlirAttr {
-    /// A whole number.
+    /// Integer.
     Int(i64),
-    /// A number with a point.
+    /// Floating-point number.
     Float(f64),
-    /// `true`, `false`, and attributes without a value.
+    /// Boolean, or an attribute without a value.
     Bool(bool),
-    /// `"text"`, and the words of enumerations.
+    /// String, or the name of an enumeration value.
     Text(String),
-    /// `@name`.
+    /// Symbol: `@name`.
     Symbol(String),
-    /// `[a, b]`, `array<i64: a, b>`.
+    /// List: `[a, b]` or `array<i64: a, b>`.
     List(Vec<MlirAttr>),
-    /// `{a = 1}`, `#stablehlo.gather<a = 1>`.
+    /// Dictionary: `{a = 1}` or `#stablehlo.gather<a = 1>`.
     Dict(Vec<(String, MlirAttr)>),
-    /// `dense<...>`.
+    /// Dense constant: `dense<...>`.
     Dense(Tensor),
-    /// The axes of a convolution.
+    /// Dimension numbers of a convolution.
     Conv(Box<ConvDims>),
-    /// Anything that no op here asks for.
+    /// Attribute that no operation needs.
     Other,
 }
 
 impl MlirAttr {
-    /// The whole numbers in it, nested lists flat; `None` where another value is among them.
+    /// Integers of a nested list, flattened; `None` if it contains other values.
     pub fn ints(&self) -> Option<Vec<i64>> {
         match self {
             MlirAttr::Int(i) => Some(vec![*i]),
@@ -93,22 +93,22 @@ impl MlirAttr {
     }
 }
 
-/// A module before its operations are understood.
+/// Module in the syntax tree.
 pub(super) struct ModuleTree {
-    /// The name of the module; empty where it has none.
+    /// Name of the module; empty if it has none.
     pub name: String,
-    /// How many replicas and partitions it is for, by HLO's names, where that is not one.
+    /// Numbers of replicas and partitions, by HLO's names, if not one.
     pub header: Vec<(String, String)>,
-    /// The meshes of devices that it names.
+    /// Device meshes that the module names.
     pub meshes: Meshes,
     /// Functions with a body, in the order of the file.
     pub all: IndexMap<String, FuncOp>,
 }
 
-/// A function with a body.
+/// Function with a body.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FuncOp {
-    /// The operations; the arguments of the region are the function's.
+    /// Operations; the arguments of the region are the function's.
     pub body: RegionBlock,
     /// Name and attributes of each argument.
     pub args: Vec<Port>,
@@ -119,14 +119,14 @@ pub(super) struct FuncOp {
 /// Name and attributes of an argument or a result of a function.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Port {
-    /// The name of its location, which is what it is called in the program that it was made of.
+    /// Name in its location, which is its name in the source program.
     pub name: Option<String>,
-    /// The attributes by name.
+    /// Attributes, with their names.
     pub attrs: Vec<(String, MlirAttr)>,
 }
 
 impl Port {
-    /// An attribute that is text.
+    /// Value of a string attribute.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.attrs.iter().find(|a| a.0 == name) {
             Some((_, MlirAttr::Text(text) | MlirAttr::Symbol(text))) => Some(text),
@@ -135,7 +135,7 @@ impl Port {
     }
 }
 
-/// The function that `op` calls.
+/// Name of the function that `op` calls.
 pub(super) fn callee(op: &Operation) -> Option<&str> {
     let names: &[&str] = match op.name.as_str() {
         "call" | "func.call" => &["callee"],
@@ -143,13 +143,13 @@ pub(super) fn callee(op: &Operation) -> Option<&str> {
         _ => return None,
     };
     match op.attr(names) {
-        // Bytecode has names as text.
+        // Bytecode has names as strings.
         Some(MlirAttr::Symbol(name) | MlirAttr::Text(name)) => Some(name),
         _ => None,
     }
 }
 
-/// The functions that a region calls.
+/// Appends the names of the functions that a region calls.
 pub(super) fn callees<'a>(region: &'a RegionBlock, out: &mut Vec<&'a str>) {
     for op in &region.ops {
         out.extend(callee(op));
@@ -158,9 +158,9 @@ pub(super) fn callees<'a>(region: &'a RegionBlock, out: &mut Vec<&'a str>) {
 }
 
 impl ModuleTree {
-    /// The functions that `entry` reaches, callees before callers, the entry last.
+    /// Functions that `entry` reaches, callees before callers, the entry last.
     ///
-    /// Errors: `Code::HloSyntax` for functions that are missing, `Code::HloUnsupported` for those that call themselves.
+    /// Errors: `Code::HloSyntax` for missing functions, `Code::HloUnsupported` for recursive ones.
     pub fn order(&self, entry: &str) -> Result<Vec<&str>> {
         let refuse = |code, message: String| Err(crate::diag::Error::user(code, message));
         let called = |name: &str| {

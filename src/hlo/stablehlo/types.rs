@@ -1,11 +1,11 @@
-//! Types: `tensor<2x3xf32>`, `tuple<...>`, `!stablehlo.token`, and functions of such.
+//! Parser of types: `tensor<2x3xf32>`, `tuple<...>`, `!stablehlo.token`, and function types.
 use super::reader::TextReader;
 use super::sizes::OPEN;
 use crate::diag::{Code, Result};
 use crate::hlo::Shape;
 use crate::tensor::DType;
 
-/// MLIR's names of element types; each type's own first.
+/// Names of element types in MLIR; the preferred name of each type comes first.
 const ELEMENTS: &[(&str, DType)] = &[
     ("i1", DType::Pred),
     ("i2", DType::S2),
@@ -44,12 +44,12 @@ const ELEMENTS: &[(&str, DType)] = &[
     ("index", DType::S64),
 ];
 
-/// The element type of a name.
+/// Element type with this name.
 pub(super) fn element(name: &str) -> Option<DType> {
     ELEMENTS.iter().find(|(n, _)| *n == name).map(|(_, t)| *t)
 }
 
-/// The name of an element type.
+/// Name of an element type.
 pub(super) fn element_name(dtype: DType) -> &'static str {
     ELEMENTS.iter().find(|(_, t)| *t == dtype).map_or("none", |(n, _)| n)
 }
@@ -59,7 +59,7 @@ fn unsupported(r: &TextReader, what: &str) -> crate::diag::Error {
 }
 
 impl<'a> TextReader<'a> {
-    /// An element type.
+    /// Parses an element type.
     pub fn dtype(&mut self) -> Result<DType> {
         if self.eat_word("complex") {
             self.expect("<")?;
@@ -81,7 +81,7 @@ impl<'a> TextReader<'a> {
             None => Err(unsupported(self, &format!("the element type `{}`", if name.is_empty() { "!" } else { name }))),
         }
     }
-    /// One type; a bare element type is a scalar.
+    /// Parses a type; a bare element type is a scalar.
     pub fn ty(&mut self) -> Result<Shape> {
         if self.eat("!stablehlo.token") {
             return Ok(Shape::Token);
@@ -120,11 +120,11 @@ impl<'a> TextReader<'a> {
         self.expect(">")?;
         Ok(Shape::array(dtype, dims))
     }
-    /// `T`, `(T, U)`.
+    /// Parses `T` or `(T, U)`.
     pub fn types_in_parentheses(&mut self) -> Result<Vec<Shape>> {
         if self.eat("(") { self.list(")", TextReader::ty) } else { Ok(vec![self.ty()?]) }
     }
-    /// `T, U` or `(T, U) -> V`: the results where they are told apart, else all types.
+    /// Parses `T, U` or `(T, U) -> V`: the result types if they are given separately, else all types.
     pub fn signature(&mut self) -> Result<OpSignature> {
         let paren = self.is_next("(");
         let mut first = self.types_in_parentheses()?;
@@ -138,10 +138,10 @@ impl<'a> TextReader<'a> {
     }
 }
 
-/// The types behind an operation's colon.
+/// Types behind an operation's colon.
 pub(super) struct OpSignature {
-    /// Types of the results; where `listed`, those of operands or results, whichever the operation writes.
+    /// Types of the results; if `listed`, those of operands or results, whichever the operation writes.
     pub results: Vec<Shape>,
-    /// No arrow was written.
+    /// Whether the types were written without an arrow.
     pub listed: bool,
 }

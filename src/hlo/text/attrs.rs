@@ -1,4 +1,4 @@
-//! Reads attribute values.
+//! Parser of attribute values.
 use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::diag::Result;
@@ -8,7 +8,7 @@ use crate::hlo::schema::table::{self, FieldSyntax};
 use crate::hlo::{CompId, Metadata};
 
 impl<'a> Parser<'a> {
-    /// The value of attribute `name`.
+    /// Parses the value of attribute `name`.
     pub(super) fn value(&mut self, name: &str, opcode: &str) -> Result<FieldValue> {
         if name == "metadata" {
             return self.metadata();
@@ -82,7 +82,7 @@ impl<'a> Parser<'a> {
             }
         })
     }
-    /// Parses `s32[2] {1, 2}`, or several in parentheses.
+    /// Parses `s32[2] {1, 2}`, or several of these in parentheses.
     fn shaped_literal(&mut self) -> Result<()> {
         if !self.next_is(b'(') {
             let shape = self.shape()?;
@@ -318,7 +318,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A string's text without the backslashes that the printer puts in.
+/// Text of a string without the backslashes that the printer adds.
 fn unescaped(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut chars = raw.chars();

@@ -1,4 +1,4 @@
-//! The header of a module, and parts of modules that stand alone.
+//! Parser of a module's header, and of parts of modules that stand alone.
 use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::diag::Result;
@@ -73,12 +73,12 @@ impl Parser<'_> {
     }
 }
 
-/// The shapes in an `entry_computation_layout` attribute.
+/// Parses the shapes in an `entry_computation_layout` attribute.
 pub(crate) fn parse_entry_layout(text: &str) -> Result<(Vec<Shape>, Shape)> {
     Parser::at_start(text).entry_layout()
 }
 
-/// Shapes with commas between them.
+/// Parses shapes separated by commas.
 pub(crate) fn parse_shapes(text: &str) -> Result<Vec<Shape>> {
     let mut p = Parser::at_start(text);
     let mut out = Vec::new();
@@ -98,7 +98,7 @@ pub(in crate::hlo) fn parse_literal(text: &str) -> Result<(Literal, Shape)> {
     Ok((p.literal(&shape)?, shape))
 }
 
-/// An array of a type and sizes, of which `text` is no more and no less than each element: `{1, 2}`.
+/// Parses the elements of an array of a given shape, such as `{1, 2}`.
 ///
 /// # Errors
 /// `Code::HloSyntax`.
@@ -114,12 +114,12 @@ pub fn parse_elements(text: &str, shape: ArrayShape) -> Result<Tensor> {
     }
 }
 
-/// `{size=3x3 pad=1_1x1_1}`.
+/// Parses a window, `{size=3x3 pad=1_1x1_1}`.
 pub(in crate::hlo) fn parse_window(text: &str) -> Result<Vec<WindowDim>> {
     Parser::at_start(text).window()
 }
 
-/// `b01f_01io->b01f`: the axes, without window or groups.
+/// Parses dimension labels, `b01f_01io->b01f`, without window or groups.
 pub(in crate::hlo) fn parse_dim_labels(text: &str) -> Result<ConvDims> {
     let p = Parser::at_start(text);
     schema::dim_labels(text.trim()).or_else(|message| p.fail(message))

@@ -1,61 +1,61 @@
-//! HLO text as tokens.
+//! Lexer of HLO text.
 //!
 //! Tokens that begin with a digit, `-` or `?` overlap; they are tried in this order: float, dim labels (`b01f_01io->b01f`),
-//! sizes (`3x3`), padding (`0_1x2_3`), integer, `-inf`, `-nan`. A name directly followed by `=` is an attribute's name,
-//! one directly followed by `:` swallows the colon.
+//! sizes (`3x3`), padding (`0_1x2_3`), integer, `-inf`, `-nan`. A name directly followed by `=` is an attribute's name; one
+//! directly followed by `:` includes the colon.
 
-/// The kind of a token.
+/// Kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// The end of the text.
+    /// End of the text.
     Eof,
-    /// Bytes that begin no token.
+    /// Bytes that do not begin a token.
     Error,
-    /// One of `= , : * # + ~ [ ] { } ( ) ?`.
+    /// Punctuation: one of `= , : * # + ~ [ ] { } ( ) ?`.
     Punct(u8),
-    /// `->`.
+    /// Arrow: `->`.
     Arrow,
-    /// `<=`.
+    /// Size bound: `<=`.
     AtMost,
-    /// `...`.
+    /// Elision: `...`.
     Dots,
-    /// `%name` or `name:`.
+    /// Name: `%name` or `name:`.
     Name,
-    /// `name=`.
+    /// Attribute name: `name=`.
     AttrName,
-    /// `b01f_01io->b01f`.
+    /// Dimension labels: `b01f_01io->b01f`.
     DimLabels,
-    /// `3x3`.
+    /// Sizes: `3x3`.
     Sizes,
-    /// `0_1x2_3_1`.
+    /// Padding: `0_1x2_3_1`.
     Pad,
-    /// A bare word.
+    /// Unquoted word.
     Ident,
-    /// A word of the grammar: `true`, `HloModule`, `ROOT`, `replicated` …
+    /// Word of the grammar: `true`, `HloModule`, `ROOT`, `replicated` …
     Keyword,
-    /// `"text"`, escapes not resolved.
+    /// Quoted string, with escapes unresolved.
     Str,
-    /// A whole number.
+    /// Integer.
     Int,
-    /// A number with a point or an exponent.
+    /// Number with a point or an exponent.
     Decimal,
-    /// `f32`, `token` …
+    /// Type: `f32`, `token` …
     Type,
-    /// `inf`, `-inf`, `nan`, `-nan`, `nan(0x1)`.
+    /// Special float: `inf`, `-inf`, `nan`, `-nan`, `nan(0x1)`.
     Special,
 }
 
-/// One token: its kind and its bytes.
+/// Token: its kind, text and position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token<'a> {
     pub kind: TokenKind,
-    /// Without `%`, `:`, `=` or quotes.
+    /// Text without `%`, `:`, `=` or quotes.
     pub text: &'a str,
     pub start: usize,
     pub end: usize,
 }
 
-/// Reads tokens one by one.
+/// Iterator over the tokens of a text.
 #[derive(Clone, Debug)]
 pub(super) struct Lexer<'a> {
     pub src: &'a str,
@@ -89,7 +89,7 @@ impl<'a> Lexer<'a> {
     fn byte_at(&self, i: usize) -> u8 {
         self.src.as_bytes().get(i).copied().unwrap_or(0)
     }
-    /// Skips spaces and comments; false where a comment does not end.
+    /// Skips spaces and comments; false if a comment does not end.
     fn skip(&mut self) -> bool {
         loop {
             match self.byte_at(self.pos) {
@@ -111,7 +111,7 @@ impl<'a> Lexer<'a> {
     fn token(&self, kind: TokenKind, start: usize, text_start: usize, text_end: usize) -> Token<'a> {
         Token { kind, text: self.src.get(text_start..text_end).unwrap_or(""), start, end: self.pos }
     }
-    /// The next token.
+    /// Reads the next token.
     pub fn next(&mut self) -> Token<'a> {
         if !self.skip() {
             return self.token(TokenKind::Error, self.pos, self.pos, self.pos);
@@ -261,7 +261,7 @@ fn nan_payload(rest: &str) -> usize {
     if n > 0 && b.get(3 + n) == Some(&b')') { n + 4 } else { 0 }
 }
 
-/// Digits with a point, an exponent or both.
+/// Length of a number with a point, an exponent, or both.
 fn float(b: &[u8]) -> Option<usize> {
     let mut i = usize::from(b.first() == Some(&b'-'));
     let whole = digits(&b[i..]);

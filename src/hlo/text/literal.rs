@@ -1,6 +1,6 @@
-//! Constants: `3.5`, `{{1,2},{3,4}}`, `{...}`, `(1, {2,3})`, `(re, im)`, `nan(0x7f)`.
+//! Parser of constants: `3.5`, `{{1,2},{3,4}}`, `{...}`, `(1, {2,3})`, `(re, im)`, `nan(0x7f)`.
 //!
-//! Elements stand in row-major order whatever the layout; commas between them are optional.
+//! Elements are in row-major order whatever the layout; commas between them are optional.
 use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::diag::{Code, Result};
@@ -8,12 +8,12 @@ use crate::hlo::{ArrayShape, Literal, Shape};
 use crate::scalar::small_float;
 use crate::tensor::{DType, DTypeClass, Tensor};
 
-/// The most bytes that an elided constant is given.
+/// Upper limit in bytes of an elided constant.
 pub(in crate::hlo) const ELIDED_LIMIT: u64 = 1 << 28;
 const DEPTH: usize = 128;
 
 impl<'a> Parser<'a> {
-    /// A literal of `shape`.
+    /// Parses a literal of `shape`.
     pub(super) fn literal(&mut self, shape: &Shape) -> Result<Literal> {
         match shape {
             Shape::Array(a) => Ok(Literal::Array(self.dense(a)?)),
@@ -116,7 +116,7 @@ impl<'a> Parser<'a> {
         Ok(Tensor::new(shape.dtype, shape.dims.clone(), bytes))
     }
 
-    /// A lone number is the first element, and all others are zero, as XLA has it.
+    /// Parses a lone number as the first element, with zeros for all others, as in XLA.
     fn first_element(&mut self, dtype: DType, size: u64) -> Result<Vec<u8>> {
         if size > ELIDED_LIMIT {
             return self.fail_as(Code::TooLarge, format!("a constant of {size} bytes from one number"));
@@ -157,7 +157,7 @@ impl<'a> Parser<'a> {
         let (low, high) = match dtype.class() {
             DTypeClass::Pred => (0, 1),
             DTypeClass::Signed => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
-            // XLA reads 64 bits of either sign.
+            // XLA accepts 64-bit numbers of either sign.
             _ if bits == 64 => (i128::from(i64::MIN), i128::from(u64::MAX)),
             _ => (0, (1i128 << bits) - 1),
         };
@@ -195,7 +195,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Infinities and NaN, the latter with a payload perhaps.
+    /// Parses an infinity or NaN, possibly with a payload.
     fn special(&mut self, dtype: DType, out: &mut Vec<u8>) -> Result<()> {
         let text = self.tok.text;
         let (negative, word) = match text.strip_prefix('-') {
@@ -228,7 +228,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Mantissa bits of the types whose NaN carries a payload.
+/// Number of mantissa bits of types whose NaN has a payload.
 fn mantissa_bits(dtype: DType) -> Option<u32> {
     match dtype {
         DType::F64 => Some(52),
@@ -242,7 +242,7 @@ fn mantissa_bits(dtype: DType) -> Option<u32> {
     }
 }
 
-/// Appends the nearest value; NaN keeps its sign.
+/// Appends the nearest value of a type; NaN keeps its sign.
 pub(in crate::hlo) fn push_float(dtype: DType, value: f64, out: &mut Vec<u8>) {
     match dtype {
         DType::F64 => out.extend(value.to_le_bytes()),
@@ -253,7 +253,7 @@ pub(in crate::hlo) fn push_float(dtype: DType, value: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a finite value became an infinity, a NaN or a value far below it.
+/// Whether the conversion of a finite value overflowed to infinity, NaN or a much smaller value.
 fn has_overflowed(dtype: DType, value: f64, raw: &[u8]) -> bool {
     let word = |n: usize| raw.get(..n);
     match dtype {
@@ -272,7 +272,7 @@ fn has_overflowed(dtype: DType, value: f64, raw: &[u8]) -> bool {
     }
 }
 
-/// The elements that stand for `...`: the words 0, 1, 2 and so on, as XLA fills them.
+/// Elements for `...`: the words 0, 1, 2 and so on, as in XLA.
 fn elided_elements(dtype: DType, n: u64) -> Vec<u8> {
     let mask = match dtype {
         DType::Pred => 1,

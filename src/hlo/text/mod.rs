@@ -28,7 +28,7 @@ use super::schema::table;
 use crate::diag::{Error, Result};
 use crate::tensor::Tensor;
 
-/// Whether `opcode` is `foo-start`, `foo-update` or `foo-done` of an opcode that has no such form of its own.
+/// Whether `opcode` is `foo-start`, `foo-update` or `foo-done` of an opcode without async forms of its own.
 pub(crate) fn is_sugar(opcode: &str) -> bool {
     table::attributes(opcode).is_none() && table::split_async_suffix(opcode).is_some()
 }
@@ -55,22 +55,22 @@ pub fn parse(text: &str) -> Result<Module> {
     parser::parse(text)
 }
 
-/// The module in XLA's text: callees first, each computation in the order of its arena where operands stand before users.
+/// Prints a module in XLA's syntax: callees first, and in each computation operands before users.
 pub fn print(module: &Module) -> String {
     print_with(module, Style { large_constants: true, metadata: true })
 }
 
-/// [`print()`] in a style that may leave large constants and metadata out.
+/// Prints a module like [`print()`], with a style that may omit large constants and metadata.
 pub fn print_with(module: &Module, style: Style) -> String {
     printer::print(module, style)
 }
 
-/// The elements of an array, as [`parse_elements`] reads them.
+/// Text of the elements of an array, which [`parse_elements`] parses.
 pub fn print_elements(tensor: &Tensor) -> String {
     print_literal(&super::Literal::Array(tensor.clone()))
 }
 
-/// A constant as text, without its shape.
+/// Text of a constant, without its shape.
 pub(in crate::hlo) fn print_literal(value: &super::Literal) -> String {
     let mut out = String::new();
     print_literal::literal(value, &mut out);

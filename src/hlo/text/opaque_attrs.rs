@@ -1,4 +1,4 @@
-//! Attributes that are read for their grammar alone: what they say is kept as text.
+//! Parser of opaque attributes, which are checked for syntax only and kept as text.
 use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::diag::Result;
@@ -19,7 +19,7 @@ impl Parser<'_> {
         }
         self.expect(b'}', "expects '}' at the end of result_accuracy")
     }
-    /// Parses `{ (0, {1}), (2, {}) }`: parameters and places in their shapes.
+    /// Parses `{ (0, {1}), (2, {}) }`: parameters, with indices in their shapes.
     pub(super) fn donors(&mut self) -> Result<()> {
         self.expect(b'{', "expects '{' at the start of buffer_donor")?;
         while !self.next_is(b'}') {
@@ -60,7 +60,7 @@ impl Parser<'_> {
             }
         }
     }
-    /// Skips `{...}` byte by byte: JSON is not made of HLO tokens.
+    /// Skips `{...}` byte by byte, as JSON does not consist of HLO tokens.
     pub(super) fn skip_config(&mut self) -> Result<()> {
         if !self.next_is(b'{') {
             return self.fail("expects '{' or a string");
@@ -85,7 +85,7 @@ impl Parser<'_> {
         }
         self.fail("a dictionary does not end")
     }
-    /// Parses `{}`, `{0, 1}`: a place in a shape.
+    /// Parses a shape index: `{}`, `{0, 1}`.
     pub(super) fn shape_index(&mut self) -> Result<()> {
         self.expect(b'{', "expects '{' at the start of ShapeIndex")?;
         if !self.next_is(b'}') {

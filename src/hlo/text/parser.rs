@@ -1,4 +1,4 @@
-//! Computations, instructions and operands.
+//! Parser of computations, instructions and operands.
 use std::collections::{HashMap, HashSet};
 
 use super::lexer::{Lexer, Token, TokenKind};
@@ -7,10 +7,10 @@ use crate::hlo::schema::{self, Attrs, table};
 use crate::hlo::{CompId, Computation, Inst, InstId, Module, Op, Shape, infer};
 use crate::util::id_vec::IdVec;
 
-/// Operands and computations that are written inside an instruction nest no deeper than this.
+/// Largest nesting depth of operands and computations written inside an instruction.
 const DEPTH: usize = 64;
 
-/// The computation being read.
+/// Computation that is being parsed.
 struct ComputationScope {
     insts: IdVec<InstId, Inst>,
     names: HashMap<String, InstId>,
@@ -18,19 +18,19 @@ struct ComputationScope {
     root: Option<InstId>,
 }
 
-/// The state of one parse.
+/// State of the parser.
 pub(super) struct Parser<'a> {
     pub(super) src: &'a str,
     pub(super) lexer: Lexer<'a>,
     pub(super) tok: Token<'a>,
-    /// Where the token before `tok` ended.
+    /// End of the token before `tok`.
     pub(super) last_end: usize,
     pub(super) module: Module,
     pub(super) comp_names: HashMap<String, CompId>,
     taken_names: HashSet<String>,
     scopes: Vec<ComputationScope>,
     pub(super) depth: usize,
-    /// A lone instruction: operands that are not defined become parameters.
+    /// Whether a single instruction is parsed, whose undefined operands become parameters.
     pub(super) lone: bool,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
         }
         Ok(id)
     }
-    /// Parses `(a: f32[], b: f32[]) -> f32[]`; the result's shape.
+    /// Parses `(a: f32[], b: f32[]) -> f32[]`; returns the result shape.
     fn signature(&mut self) -> Result<Shape> {
         self.advance();
         let mut first = true;
@@ -114,7 +114,7 @@ impl<'a> Parser<'a> {
         self.advance();
         self.shape()
     }
-    /// The instructions in braces, as a computation.
+    /// Parses instructions in braces as a computation.
     pub(super) fn instructions(&mut self, name: &str) -> Result<CompId> {
         self.expect(b'{', "expects '{' at the beginning of instruction list")?;
         self.enter(DEPTH)?;
@@ -161,7 +161,7 @@ impl<'a> Parser<'a> {
         };
         Ok(self.module.comps.push(comp))
     }
-    /// A computation by name, or its instructions in braces.
+    /// Parses a reference to a computation: its name, or its instructions in braces.
     pub(super) fn computation_ref(&mut self) -> Result<CompId> {
         if self.next_is(b'{') {
             return self.instructions("_");
@@ -328,7 +328,7 @@ impl<'a> Parser<'a> {
         if self.tok.kind == TokenKind::Ident && self.src[self.tok.end..].starts_with('(') {
             return self.rhs(None, shape, false);
         }
-        // XLA takes a comma between an operand's shape and its name.
+        // XLA accepts a comma between an operand's shape and its name.
         let lone = self.lone && self.scopes.len() == 1;
         if shape.is_some() && !lone && self.next_is(b',') && self.peek().kind == TokenKind::Name {
             self.advance();
@@ -363,7 +363,7 @@ impl<'a> Parser<'a> {
         let at = self.tok;
         self.add(Some(name).filter(|n| !n.is_empty()), inst, at)
     }
-    /// A number that is not negative.
+    /// Checks that a number is not negative.
     fn index(&self, value: i64) -> Result<usize> {
         usize::try_from(value).or_else(|_| self.fail(format!("{value} is negative")))
     }
@@ -396,14 +396,14 @@ impl<'a> Parser<'a> {
         }
         Ok(attrs)
     }
-    /// One instruction by name, for attributes that refer to it.
+    /// Whether an instruction of this name is defined, for attributes that refer to it.
     pub(super) fn is_defined(&self, name: &str) -> bool {
         self.scopes.last().is_some_and(|s| s.names.contains_key(name))
     }
 }
 
 impl<'a> Parser<'a> {
-    /// At the start of `src`, in no computation yet.
+    /// Parser at the start of `src`, outside of any computation.
     pub(super) fn at_start(src: &'a str) -> Self {
         let mut lexer = Lexer::new(src);
         let tok = lexer.next();

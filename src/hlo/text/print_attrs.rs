@@ -1,4 +1,4 @@
-//! The attributes of instructions as text.
+//! Text of instructions' attributes.
 use super::print_literal::float_text;
 use crate::hlo::attrs::*;
 use crate::hlo::schema::{self, FieldValue};
@@ -13,7 +13,7 @@ pub(super) fn list<T: std::fmt::Display>(items: &[T]) -> String {
 
 type Pairs = Vec<(String, String)>;
 
-/// The attributes of an op as text; the branches of a conditional are the printer's.
+/// Attributes of an op as text; the printer itself handles the branches of a conditional.
 pub(super) fn own_attributes(op: &Op, comps: &IdVec<CompId, String>) -> Pairs {
     match op {
         Op::Foreign(f) => foreign(f, comps),
@@ -24,7 +24,7 @@ pub(super) fn own_attributes(op: &Op, comps: &IdVec<CompId, String>) -> Pairs {
     }
 }
 
-/// The text of a value; `source` is that of one that is only carried.
+/// Text of an attribute value; `source` is the text of an opaque one.
 fn text(value: &FieldValue, source: &str, comps: &IdVec<CompId, String>) -> String {
     let comp = |id: &CompId| format!("%{}", comps[*id]);
     match value {
@@ -87,7 +87,7 @@ pub(in crate::hlo) fn window_text(window: &[WindowDim]) -> String {
     out + "}"
 }
 
-/// `b01f_01io->b01f`.
+/// Dimension labels of a convolution: `b01f_01io->b01f`.
 pub(in crate::hlo) fn dim_labels(d: &ConvDims) -> String {
     let labels = |a: (usize, char), b: (usize, char), spatial: &[usize]| {
         let rank = [a.0, b.0].iter().chain(spatial).max().map_or(0, |m| m + 1);

@@ -1,10 +1,10 @@
-//! Constants as text.
+//! Text of constants.
 use crate::hlo::Literal;
 use crate::scalar::small_float;
 use crate::tensor::{DType, DTypeClass, Tensor};
 use std::fmt::Write;
 
-/// A constant of more elements is large.
+/// Largest number of elements of a constant that is not elided.
 const SMALL_CONSTANT: usize = 10;
 
 pub(super) fn literal(value: &Literal, out: &mut String) {
@@ -22,7 +22,7 @@ pub(super) fn literal(value: &Literal, out: &mut String) {
     }
 }
 
-/// [`literal`] with `{...}` for large arrays.
+/// Text of a constant like [`literal`], with `{...}` for large arrays.
 pub(super) fn print_elided(value: &Literal, out: &mut String) {
     match value {
         Literal::Array(t) if t.len() > SMALL_CONSTANT => out.push_str("{...}"),
@@ -38,7 +38,7 @@ pub(super) fn print_elided(value: &Literal, out: &mut String) {
     }
 }
 
-/// The elements from `start` on along dimension `axis`.
+/// Writes the elements from `start` on along dimension `axis`.
 fn array(t: &Tensor, axis: usize, start: usize, out: &mut String) {
     let Some(&size) = t.dims.get(axis) else {
         element(t, start, out);
@@ -83,7 +83,7 @@ fn raw(t: &Tensor, start: usize, n: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// A float with as many digits as it takes to read the same bits back.
+/// Shortest text of a float that parses to the same bits.
 fn float(dtype: DType, bits: u64) -> String {
     match dtype {
         DType::F64 => nan_or(f64::from_bits(bits), bits, 52, f64::from_bits(bits).to_string()),
@@ -100,7 +100,7 @@ fn float(dtype: DType, bits: u64) -> String {
             nan_or(v, bits, 7, format!("{:?}", v as f32))
         }
         _ => {
-            // Multiplying by -1 need not turn a NaN's sign.
+            // A multiplication by -1 need not change the sign of a NaN.
             let v = small_float::decode(dtype, bits as u8);
             let v = if v.is_nan() { f64::NAN.copysign(if bits & 0x80 != 0 { -1.0 } else { 1.0 }) } else { v };
             let mantissa = match dtype {

@@ -1,4 +1,4 @@
-//! A module as text that [`super::parse`] reads back to an equal module.
+//! Printer of modules, as text that [`super::parse`] parses back to an equal module.
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -9,12 +9,12 @@ use crate::hlo::{CompId, Computation, Inst, InstId, Module, Op};
 use crate::tensor::DType;
 use crate::util::id_vec::{Id, IdVec};
 
-/// How much of a module is printed.
+/// Options of the printer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Constants of more than ten elements are written out; `{...}` stands for them otherwise.
+    /// Whether constants of more than ten elements are written out, as opposed to `{...}`.
     pub large_constants: bool,
-    /// Where instructions came from.
+    /// Whether the origins of instructions are printed.
     pub metadata: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn print(module: &Module, style: Style) -> String {
     out
 }
 
-/// All computations, each behind those that it calls.
+/// Computations of a module, callees before callers.
 pub(in crate::hlo) fn callees_first(module: &Module) -> Vec<CompId> {
     depth_first(module.comps.len(), |i| {
         module.comps[CompId::from_index(i)]
@@ -51,7 +51,7 @@ pub(in crate::hlo) fn callees_first(module: &Module) -> Vec<CompId> {
     .collect()
 }
 
-/// All instructions, dead ones too, each behind its operands.
+/// Instructions of a computation, dead ones included, operands before users.
 pub(in crate::hlo) fn operands_first(comp: &Computation) -> Vec<InstId> {
     let operands = |i: usize| comp.insts[InstId::from_index(i)].operands.iter().map(|o| o.index()).collect();
     depth_first(comp.insts.len(), operands).into_iter().map(InstId::from_index).collect()
@@ -85,7 +85,7 @@ fn depth_first(n: usize, children: impl Fn(usize) -> Vec<usize>) -> Vec<usize> {
     out
 }
 
-/// A name of letters, digits, `_`, `-` and `.` that begins with a letter or `_`.
+/// Name with letters, digits, `_`, `-` and `.` only, which begins with a letter or `_`.
 fn sanitize_name(name: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
     let mut out: String = name.chars().map(keep).collect();
@@ -95,7 +95,7 @@ fn sanitize_name(name: &str) -> String {
     out
 }
 
-/// The names of a computation's instructions, or of a module's computations, as texts have them: equal ones are numbered.
+/// Unique names for instructions or computations: equal names are numbered.
 pub fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut taken = HashSet::new();
     let one = |name: &str| {
@@ -167,7 +167,7 @@ fn attributes(inst: &Inst, comps: &IdVec<CompId, String>, style: Style, out: &mu
     }
 }
 
-/// Branches by the selector's type: `pred` names two, an index any number.
+/// Writes the branches of a conditional: two named ones for a `pred`, any number for an index.
 fn branch_attributes(
     comp: &Computation,
     inst: &Inst,

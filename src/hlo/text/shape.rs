@@ -1,4 +1,4 @@
-//! Shapes: `f32[2,<=3]{1,0:T(8,128)}`, tuples, `token[]`.
+//! Parser of shapes: `f32[2,<=3]{1,0:T(8,128)}`, tuples, `token[]`.
 use super::lexer::TokenKind;
 use super::parser::Parser;
 use crate::diag::Result;
@@ -7,7 +7,7 @@ use crate::tensor::DType;
 
 const DEPTH: usize = 128;
 
-/// The size that stands for `?`.
+/// Size that stands for `?`.
 pub const UNBOUNDED: u64 = u64::MAX;
 
 impl<'a> Parser<'a> {
@@ -18,7 +18,7 @@ impl<'a> Parser<'a> {
     fn at_buffer(&self) -> bool {
         self.tok.kind == TokenKind::Ident && self.tok.text == "b" && self.src[self.tok.end..].starts_with('(')
     }
-    /// A shape.
+    /// Parses a shape.
     pub(super) fn shape(&mut self) -> Result<Shape> {
         if self.eat(b'(') {
             self.enter(DEPTH)?;
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
             (_, None) => self.fail(format!("arrays of {name} are not supported")),
         }
     }
-    /// A layout, if the brace that follows begins one: the next token is an integer or a colon.
+    /// Parses a layout, if the following brace begins one: the next token is an integer or a colon.
     fn layout(&mut self, rank: usize) -> Result<Option<Box<XlaLayout>>> {
         if !self.next_is(b'{') || !matches!(self.peek().kind, TokenKind::Int | TokenKind::Punct(b':')) {
             return Ok(None);
@@ -109,7 +109,7 @@ impl<'a> Parser<'a> {
         }
         Ok(Some(Box::new(XlaLayout { minor_to_major, properties })))
     }
-    /// `D() T() L() #() *() E() S() SC() P() M()`, in this order, without spaces.
+    /// Parses the layout properties `D() T() L() #() *() E() S() SC() P() M()`, in this order, without spaces.
     fn layout_properties(&mut self) -> Result<String> {
         const ORDER: &[&str] = &["D", "T", "L", "#", "*", "E", "S", "SC", "P", "M"];
         let (mut out, mut next) = (String::new(), 0);

@@ -1,4 +1,4 @@
-//! Operations of a parser on tokens: look at one, take it, or report what was expected.
+//! Token operations of the parser: look at a token, take it, or report what was expected.
 use super::lexer::{Token, TokenKind};
 use super::parser::Parser;
 use crate::diag::{Code, Diagnostic, Result};
@@ -45,7 +45,7 @@ impl<'a> Parser<'a> {
         d.place.line = Some((line, column));
         Err(d.into())
     }
-    /// Counts a level of nesting.
+    /// Enters a level of nesting.
     pub(super) fn enter(&mut self, limit: usize) -> Result<()> {
         self.depth += 1;
         if self.depth > limit { self.fail(format!("nested deeper than {limit} levels")) } else { Ok(()) }
@@ -78,7 +78,7 @@ impl<'a> Parser<'a> {
         self.advance();
         Ok(text)
     }
-    /// Continues after byte `end`.
+    /// Continues parsing at byte `end`.
     pub(super) fn jump_to(&mut self, end: usize) {
         self.lexer.pos = end;
         self.last_end = end;

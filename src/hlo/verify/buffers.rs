@@ -9,7 +9,7 @@ use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Module, Op, Shap
 /// Path to a part of a nested shape.
 type ShapeIndex = Vec<i64>;
 
-/// The buffers in a shape with their places.
+/// Appends the buffers in a shape, with their indices.
 fn buffers<'a>(shape: &'a Shape, path: &mut ShapeIndex, out: &mut Vec<(ShapeIndex, &'a ArrayShape)>) {
     match shape {
         Shape::Buffer(a) => out.push((path.clone(), a)),
@@ -30,7 +30,7 @@ fn buffers_of(shape: &Shape) -> Vec<(ShapeIndex, &ArrayShape)> {
     out
 }
 
-/// Results that are operands: (place in the result, operand, place in the operand).
+/// Result buffers that are operand buffers: (index in the result, operand, index in the operand).
 fn aliases(f: &Foreign) -> Result<Vec<(ShapeIndex, i64, ShapeIndex)>, String> {
     let Some((_, text)) = f.attrs.iter().find(|a| a.0 == "output_to_operand_aliasing") else { return Ok(Vec::new()) };
     let mut s = TextCursor::new(text);
@@ -52,7 +52,7 @@ fn aliases(f: &Foreign) -> Result<Vec<(ShapeIndex, i64, ShapeIndex)>, String> {
     read().map_err(|_| format!("{text} is no aliasing"))
 }
 
-/// Row-major where no layout is written.
+/// Dimension order of the layout; row-major without one.
 fn layout_order(a: &ArrayShape) -> Vec<i64> {
     match &a.layout {
         Some(layout) => layout.minor_to_major.clone(),
@@ -60,7 +60,7 @@ fn layout_order(a: &ArrayShape) -> Vec<i64> {
     }
 }
 
-/// Checks one instruction.
+/// Checks the buffers of an instruction.
 pub(super) fn check(module: &Module, comp: CompId, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     let own = buffers_of(&inst.shape);
     let given: Vec<(i64, ShapeIndex, &ArrayShape)> =
@@ -106,7 +106,7 @@ pub(super) fn check(module: &Module, comp: CompId, inst: &Inst, shapes: &[&Shape
     }
 }
 
-/// Checks that each buffer has one reader, which writes it.
+/// Checks that each buffer has exactly one user, which writes it.
 pub(super) fn one_writer(comp: &Computation) -> Result<(), (String, String)> {
     let mut read: BTreeSet<InstId> = BTreeSet::new();
     let mut parts: BTreeSet<(InstId, usize)> = BTreeSet::new();

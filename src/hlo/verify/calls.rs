@@ -1,4 +1,4 @@
-//! Rule 8: called computations fit their callers.
+//! Rule 8: called computations match their callers.
 use super::{CheckResult, array};
 use crate::hlo::{CompId, Computation, Inst, Module, Op, Shape};
 use crate::tensor::DType;
@@ -21,24 +21,24 @@ fn params_are(comp: &Computation, want: &[&Shape]) -> CheckResult {
     Ok(())
 }
 
-/// The floats that a computation may take for elements of a type.
+/// Float types that a computation may take for the elements of an array.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Floats {
-    /// Floats of that type.
+    /// The elements' own type only.
     AsGiven,
-    /// Floats of a type that holds each of their values too: elements are converted to it, and what is returned back, as XLA does in
-    /// `scatter` and `sort`.
+    /// Any type that also holds every value of the elements' type: elements are converted to it, and results back, as XLA does
+    /// for `scatter` and `sort`.
     OrWider,
 }
 
-/// Whether a scalar of shape `own` takes an element of `dtype`.
+/// Whether a scalar parameter of shape `own` can take an element of `dtype`.
 fn accepts_element(own: &Shape, dtype: DType, floats: Floats) -> bool {
     let Some(a) = own.as_array().filter(|a| a.rank() == 0) else { return false };
     let is_wider = || a.dtype.is_float() && dtype.is_float() && a.dtype.bytes() > dtype.bytes();
     a.dtype == dtype || (floats == Floats::OrWider && is_wider())
 }
 
-/// Whether `comp` takes two elements of each array that is sorted.
+/// Checks that a comparator takes two elements of each sorted array.
 fn check_comparator(comp: &Computation, want: &[Shape]) -> CheckResult {
     let own: Vec<&Shape> = comp.params.iter().map(|&p| &comp.insts[p].shape).collect();
     let fits = |(own, want): (&&Shape, &Shape)| {
@@ -67,7 +67,7 @@ fn element_scalars(shapes: &[&Shape]) -> Result<Vec<Shape>, String> {
     (0..shapes.len()).map(|i| array(shapes, i).map(|a| Shape::array(a.dtype, []))).collect()
 }
 
-/// A folding function (acc.., value..) -> acc, and the result it implies with sizes from `with_dims`.
+/// Checks a reduction computation (acc.., value..) -> acc; returns the element types of its result.
 fn fold(
     module: &Module,
     comp: CompId,
@@ -112,7 +112,7 @@ fn fold(
     Ok(types)
 }
 
-/// Gives each array of `shape` the element type in its place.
+/// Shape with the element types of its arrays replaced.
 fn with_element_types(shape: Shape, types: &[DType]) -> Shape {
     match shape {
         Shape::Array(mut a) => {
@@ -133,7 +133,7 @@ fn result_is(inst: &Inst, want: &Shape) -> CheckResult {
     Err(format!("expected instruction to have shape equal to {want}, actual shape is {}", inst.shape))
 }
 
-/// Checks what `inst` calls.
+/// Checks the computations that `inst` calls.
 pub(super) fn check(module: &Module, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     let n = shapes.len() / 2;
     let comp = |id: &CompId| &module.comps[*id];

@@ -1,4 +1,4 @@
-//! Rules 3, 5, 9 and 10 for opcodes that are only carried.
+//! Rules 3, 5, 9 and 10 for foreign opcodes.
 use super::{CheckResult, array};
 use crate::hlo::attrs::Foreign;
 use crate::hlo::groups::lists;
@@ -8,7 +8,7 @@ fn attr<'a>(f: &'a Foreign, name: &str) -> Option<&'a str> {
     f.attrs.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
 }
 
-/// Checks the frame of an opcode that is only carried.
+/// Checks a foreign opcode: its operand count, shapes and groups.
 pub(super) fn check(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     if attr(f, "use_global_device_ids") == Some("true") && attr(f, "channel_id").is_none_or(|c| c == "0") {
         return Err("cannot have use_global_device_ids=true without channel_id".to_string());
@@ -18,7 +18,7 @@ pub(super) fn check(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]
     match f.opcode.as_str() {
         "all-gather" => check_gather_or_scatter(f, shapes, &inst.shape, group_size, false),
         "reduce-scatter" => check_gather_or_scatter(f, shapes, &inst.shape, group_size, true),
-        // A start gives its result, or its operand and its result.
+        // A start returns its result, or its operand and its result.
         "all-reduce-start" if inst.shape.as_tuple().is_some() && shapes.len() == 1 => Ok(()),
         "all-reduce" | "all-reduce-start" | "collective-broadcast" => all_of(inst, shapes),
         "infeed" if inst.shape.as_tuple().is_none_or(<[Shape]>::is_empty) => {
@@ -95,7 +95,7 @@ fn all_of(inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     }
 }
 
-/// Rule 9; the number of devices in a group where it is known.
+/// Checks rule 9; returns the number of devices in a group, if it is known.
 fn collective_groups(module: &Module, f: &Foreign) -> Result<Option<u64>, String> {
     let Some(text) = attr(f, "replica_groups") else { return Ok(None) };
     let Some(groups) = lists(text) else { return Ok(None) };
@@ -174,7 +174,7 @@ fn all_to_all(f: &Foreign, shapes: &[&Shape], group: Option<u64>) -> CheckResult
 
 fn check_permute(f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     let pairs = attr(f, "source_target_pairs").and_then(lists).unwrap_or_default();
-    // Into a place of their own, several slices of one device may go and come.
+    // With separate targets, several slices of a device may be sent and received.
     let most = match (shapes.len(), shapes[0].as_array()) {
         (4, Some(_)) => 2,
         (4, None) => 4,
@@ -209,7 +209,7 @@ fn check_ragged(shapes: &[&Shape]) -> CheckResult {
     Ok(())
 }
 
-/// A scale has as many dimensions as what it scales, or none.
+/// Checks that a scale has the rank of the scaled operand, or none.
 fn scaled_dot(shapes: &[&Shape]) -> CheckResult {
     for i in 0..2 {
         let (x, scale) = (array(shapes, i)?, array(shapes, i + 2)?);
@@ -230,7 +230,7 @@ fn check_stochastic_convert(inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     Ok(())
 }
 
-/// `operand_layout_constraints` has a compatible shape for each operand.
+/// Checks that `operand_layout_constraints` has a compatible shape for each operand.
 fn layout_constraints(f: &Foreign, shapes: &[&Shape]) -> CheckResult {
     let Some(wanted) = f.operand_layouts() else { return Ok(()) };
     let Ok(wanted) = wanted else {
@@ -247,7 +247,7 @@ fn async_shape(shape: &Shape) -> CheckResult {
     }
 }
 
-/// A wrapped computation holds parameters and one instruction.
+/// Checks that a wrapped computation has only parameters and one instruction.
 fn check_wrapped(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     async_shape(&inst.shape)?;
     let Some([Shape::Tuple(given), result, ..]) = inst.shape.as_tuple() else { return Ok(()) };
@@ -274,7 +274,7 @@ fn check_wrapped(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -
     Ok(())
 }
 
-/// `foo-update` and `foo-done` continue a `foo-start`: on its thread, with its computation.
+/// Checks that `foo-update` and `foo-done` continue a `foo-start`, on its thread and with its computation.
 fn wrapper_chain(comp: &Computation, inst: &Inst) -> CheckResult {
     let opcode = inst.op.name();
     let wraps = crate::hlo::text::is_sugar(opcode) || opcode.starts_with("async-");
@@ -303,7 +303,8 @@ fn wrapper_chain(comp: &Computation, inst: &Inst) -> CheckResult {
     }
 }
 
-/// Checks rule 10, that starts and ends of asynchronous operations come in pairs; the name of an instruction without its partner, and why.
+/// Checks rule 10: starts and ends of asynchronous operations come in pairs. The error is the name of an instruction without
+/// its partner, and the reason.
 pub(super) fn check_async_pairs(comp: &Computation) -> Result<(), (String, String)> {
     for (id, inst) in comp.insts.iter() {
         let opcode = inst.op.name();
@@ -343,7 +344,7 @@ pub(super) fn check_async_pairs(comp: &Computation) -> Result<(), (String, Strin
     Ok(())
 }
 
-/// All reductions over devices constrain their layouts, or none does.
+/// Checks that either all or no cross-device reductions constrain their layouts.
 pub(super) fn layouts_are_constrained_alike(module: &Module) -> CheckResult {
     let mut seen: Option<bool> = None;
     for inst in module.comps.values().flat_map(|c| c.insts.values()) {

@@ -90,7 +90,7 @@ fn batch_norm(op: &Op, shapes: &[&Shape], feature: usize) -> CheckResult {
     Ok(())
 }
 
-/// Start indices: one integer scalar an axis, or one vector of them.
+/// Checks start indices: one integer scalar per axis, or one vector of them.
 fn check_starts(x: &ArrayShape, shapes: &[&Shape], from: usize) -> CheckResult {
     let n = shapes.len() - from;
     let first = if n > 0 { Some(array(shapes, from)?) } else { None };
@@ -129,7 +129,7 @@ fn check_sorted(axes: &[usize], what: &str) -> CheckResult {
     if axes.is_sorted() { Ok(()) } else { Err(format!("{what} must be sorted; got {axes:?}")) }
 }
 
-/// The number of index components.
+/// Number of index components.
 fn index_size(indices: &ArrayShape, dim: usize) -> Result<u64, String> {
     if !indices.dtype.is_integer() {
         return Err(format!("indices are {indices}, not integers"));
@@ -149,8 +149,8 @@ fn check_batching(x: &ArrayShape, indices: &ArrayShape, xs: &[usize], is: &[usiz
     if fits { Ok(()) } else { Err(format!("batching dimensions {xs:?} and {is:?} do not fit")) }
 }
 
-/// The axes of a gather that are indexed, and those that are batches. An axis may be both where it has one element: its index and its
-/// number in the batch can only be 0. Of others XLA's verifier knows nothing wrong, and its code generator fails.
+/// Operand axes of a gather that are indexed, and those that are batch axes. An axis of size 1 may be both, as its index and
+/// its batch number can only be 0. For larger axes, XLA's verifier accepts that, but its code generator fails.
 fn indexed_or_batched(x: &ArrayShape, d: &GatherDims) -> Vec<usize> {
     let is_both = |a: &&usize| d.start_index_map.contains(*a) && x.dims.get(**a) == Some(&1);
     let batches = d.operand_batching_dims.iter().filter(|a| !is_both(a));

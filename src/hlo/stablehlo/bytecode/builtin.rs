@@ -1,4 +1,4 @@
-//! Entries of MLIR's own dialect: names, dictionaries, locations.
+//! Entries of MLIR's builtin dialect: names, dictionaries, locations.
 use super::cursor::Cursor;
 use super::tables::{EncodedEntry, MOST_DEPTH, Tables};
 use crate::diag::Result;
@@ -7,7 +7,7 @@ use crate::hlo::stablehlo::tree::MlirAttr;
 use crate::hlo::stablehlo::types::element;
 use crate::tensor::DType;
 
-/// Codes of encodings.
+/// Codes of attribute and type encodings.
 mod code {
     pub const ARRAY: u64 = 0;
     pub const DICTIONARY: u64 = 1;
@@ -16,7 +16,7 @@ mod code {
     pub const UNIT: u64 = 7;
     pub const INTEGER: u64 = 8;
     pub const NAME_LOCATION: u64 = 14;
-    /// The type of whole numbers.
+    /// Integer type.
     pub const INTEGER_TYPE: u64 = 0;
     pub const COMPLEX_TYPE: u64 = 9;
     pub const RANKED_TENSOR_TYPE: u64 = 13;
@@ -26,7 +26,7 @@ mod code {
 const UNSIGNED: u64 = 2;
 
 impl Tables<'_> {
-    /// The value of a builtin attribute; [`MlirAttr::Other`] for kinds that no reader needs.
+    /// Value of a builtin attribute; [`MlirAttr::Other`] for kinds that no reader needs.
     pub fn builtin(&self, mut at: Cursor, depth: usize) -> Result<MlirAttr> {
         Ok(match at.number()? {
             code::ARRAY => MlirAttr::List(self.values(&mut at, depth + 1)?),
@@ -49,7 +49,7 @@ impl Tables<'_> {
             _ => MlirAttr::Other,
         })
     }
-    /// A builtin type, which operations of dialects other than VHLO have.
+    /// Shape of a builtin type, as operations of dialects other than VHLO use it.
     pub fn builtin_shape(&self, mut at: Cursor, depth: usize) -> Result<Shape> {
         let dtype = match at.number()? {
             code::INTEGER_TYPE => {
@@ -76,7 +76,7 @@ impl Tables<'_> {
         };
         Ok(Shape::array(dtype, []))
     }
-    /// The name in a name location, such as that of an argument.
+    /// Name in a name location, such as that of an argument.
     pub fn location_name(&self, index: u64, at: &Cursor) -> Result<Option<String>> {
         let EncodedEntry { dialect: "builtin", custom: true, mut data } = self.attribute(index, at)? else {
             return Ok(None);
@@ -89,7 +89,7 @@ impl Tables<'_> {
     }
 }
 
-/// The bits of a type of whole numbers up to 64 bits; `None` for any other type.
+/// Width of an integer type of up to 64 bits; `None` for any other type.
 fn integer_width(mut entry: EncodedEntry) -> Result<Option<u64>> {
     if entry.dialect != "builtin" || !entry.custom || entry.data.number()? != code::INTEGER_TYPE {
         return Ok(None);

@@ -1,8 +1,8 @@
-//! A place in bytecode, and the numbers that are read there.
+//! Cursor in bytecode, with the integer encodings of MLIR.
 use crate::diag::{Code, Error, Result};
 use bytes::Bytes;
 
-/// A part of a file and how far it was read.
+/// Part of a file, with the position up to which it was read.
 #[derive(Clone)]
 pub(super) struct Cursor<'a> {
     file: &'a Bytes,
@@ -11,23 +11,23 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At the start of a file.
+    /// Cursor at the start of a file.
     pub fn new(file: &'a Bytes) -> Self {
         Cursor { file, at: 0, end: file.len() }
     }
-    /// Whether everything was read.
+    /// Whether the end is reached.
     pub fn at_end(&self) -> bool {
         self.at == self.end
     }
-    /// The bytes that are left.
+    /// Number of bytes left.
     pub fn remaining(&self) -> usize {
         self.end - self.at
     }
-    /// A refusal that points here.
+    /// Error at the current position.
     pub fn error(&self, what: impl std::fmt::Display) -> Error {
         Error::user(Code::BadEncoding, format!("{what} at byte {} of the bytecode", self.at))
     }
-    /// One byte.
+    /// Reads a byte.
     pub fn byte(&mut self) -> Result<u8> {
         if self.at_end() {
             return Err(self.error("the bytecode is cut short"));
@@ -35,7 +35,7 @@ impl<'a> Cursor<'a> {
         self.at += 1;
         Ok(self.file[self.at - 1])
     }
-    /// The next `n` bytes, as a part of their own.
+    /// Splits off the next `n` bytes as a cursor of their own.
     pub fn sub_cursor(&mut self, n: u64) -> Result<Cursor<'a>> {
         let n = usize::try_from(n).ok().filter(|&n| n <= self.remaining());
         let n = n.ok_or_else(|| self.error("a part is longer than what holds it"))?;
@@ -43,11 +43,11 @@ impl<'a> Cursor<'a> {
         self.at += n;
         Ok(part)
     }
-    /// The bytes that are left, as a share of the file.
+    /// Bytes left, sharing the file's memory.
     pub fn remaining_bytes(&self) -> Bytes {
         self.file.slice(self.at..self.end)
     }
-    /// The bytes that are left.
+    /// Bytes left.
     pub fn bytes(&self) -> &'a [u8] {
         &self.file[self.at..self.end]
     }
@@ -64,17 +64,17 @@ impl<'a> Cursor<'a> {
         // All bits of a first byte without a one are zeros that count.
         Ok((u128::from_le_bytes(value) >> (more + 1).min(8)) as u64)
     }
-    /// A number whose lowest bit is its sign.
+    /// Reads an integer whose lowest bit is its sign.
     pub fn signed(&mut self) -> Result<i64> {
         let value = self.number()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
-    /// A number with a flag in its lowest bit.
+    /// Reads an integer with a flag in its lowest bit.
     pub fn number_with_flag(&mut self) -> Result<(u64, bool)> {
         let value = self.number()?;
         Ok((value >> 1, value & 1 == 1))
     }
-    /// A number of things of which each takes a byte or more.
+    /// Reads a count of items that take at least a byte each.
     pub fn count(&mut self) -> Result<usize> {
         let n = self.number()?;
         self.checked_count(n)
@@ -84,12 +84,12 @@ impl<'a> Cursor<'a> {
         let n = usize::try_from(n).ok().filter(|&n| n <= self.remaining());
         n.ok_or_else(|| self.error("a list is longer than what holds it"))
     }
-    /// Numbers with their count in front.
+    /// Reads signed integers preceded by their count.
     pub fn signed_list(&mut self) -> Result<Vec<i64>> {
         let n = self.count()?;
         (0..n).map(|_| self.signed()).collect()
     }
-    /// Text up to a zero byte.
+    /// Reads text up to a zero byte.
     pub fn text(&mut self) -> Result<&'a str> {
         let rest = self.bytes();
         let length = rest.iter().position(|&b| b == 0).ok_or_else(|| self.error("a string does not end"))?;

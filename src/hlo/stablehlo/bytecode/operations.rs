@@ -1,4 +1,4 @@
-//! The operations of a file as the tree that text is read as too.
+//! Reader of the operations of a bytecode file, as the tree that text is also parsed to.
 use indexmap::IndexMap;
 
 use super::cursor::Cursor;
@@ -10,14 +10,14 @@ use crate::hlo::stablehlo::function::device_count;
 use crate::hlo::stablehlo::shards::read_mesh;
 use crate::hlo::stablehlo::tree::{FuncOp, MlirAttr, ModuleTree, Operation, Port, RegionBlock, ValueRef};
 
-/// Since this version the regions of operations that read nothing around them are sections of their own.
+/// First version in which the regions of isolated operations are separate sections.
 const ISOLATED_SECTIONS: u64 = 2;
-/// Version from which use-list orders are encoded, which mean nothing here.
+/// First version that encodes use-list orders, which are ignored.
 const USE_ORDERS: u64 = 3;
-/// Since this version arguments have a flag for those with a location.
+/// First version in which arguments have a flag for the presence of a location.
 const LOCATION_FLAGS: u64 = 4;
 
-/// Bits of the byte behind an operation's name, one for each part that the operation has.
+/// Bits of the mask behind an operation's name, one for each part that the operation has.
 mod has {
     pub const ATTRIBUTES: u8 = 0x01;
     pub const RESULTS: u8 = 0x02;
@@ -28,20 +28,20 @@ mod has {
     pub const PROPERTIES: u8 = 0x40;
 }
 
-/// The next value number to be assigned, and the end of the region's numbers.
+/// Next value number to be assigned, and the end of the region's numbers.
 struct ValueNumbers {
     next: u64,
     end: u64,
 }
 
-/// A block: its operations and its arguments' attributes.
+/// A block: its operations, and its arguments' attributes.
 #[derive(Default)]
 struct Block {
     region: RegionBlock,
     ports: Vec<Port>,
 }
 
-/// The functions of the module whose section of operations is `ir`.
+/// Reads the functions of a module from its section of operations, `ir`.
 pub(super) fn functions<'a>(tables: &Tables<'a>, mut ir: Cursor<'a>) -> Result<ModuleTree> {
     let mut out = ModuleTree { name: String::new(), header: Vec::new(), meshes: IndexMap::new(), all: IndexMap::new() };
     let mut reader = OperationReader { tables, found: Vec::new(), meshes: IndexMap::new(), depth: 0 };
@@ -67,16 +67,16 @@ pub(super) fn functions<'a>(tables: &Tables<'a>, mut ir: Cursor<'a>) -> Result<M
     Ok(out)
 }
 
-/// The name of a value.
+/// Name of a value, by its number.
 fn name(value: u64) -> String {
     format!("v{value}")
 }
 
 struct OperationReader<'t, 'a> {
     tables: &'t Tables<'a>,
-    /// Functions by their names, as they come.
+    /// Functions with their names, in the order of the file.
     found: Vec<(String, FuncOp)>,
-    /// Meshes by their names, as they are written.
+    /// Meshes by name, as text.
     meshes: IndexMap<String, String>,
     depth: usize,
 }
@@ -148,7 +148,7 @@ impl<'a> OperationReader<'_, 'a> {
         self.regions(&mut op, region_count, isolated, at, scope)?;
         Ok(op)
     }
-    /// The dictionary of an operation, and its properties.
+    /// Attributes of an operation: its dictionary, and its properties.
     fn attributes(&self, operation: &str, mask: u8, at: &mut Cursor<'a>) -> Result<Vec<(String, MlirAttr)>> {
         let mut all = Vec::new();
         if mask & has::ATTRIBUTES != 0 {
@@ -230,7 +230,7 @@ fn define(scope: &mut ValueNumbers, count: usize, at: &Cursor) -> Result<std::op
     Ok(first..scope.next)
 }
 
-/// A function with what is said of its arguments and results.
+/// Function with the attributes of its arguments and results.
 fn function(op: &Operation, block: Block, at: &Cursor) -> Result<FuncOp> {
     let said = |name: &str| -> Vec<Vec<(String, MlirAttr)>> {
         let Some(MlirAttr::List(all)) = op.attr(&[name]) else { return Vec::new() };
@@ -248,7 +248,7 @@ fn function(op: &Operation, block: Block, at: &Cursor) -> Result<FuncOp> {
     Ok(FuncOp { body, args, results })
 }
 
-/// The name that text has for an operation: `stablehlo.add` for `vhlo.add_v1`.
+/// Name of an operation in text: `stablehlo.add` for `vhlo.add_v1`.
 fn stablehlo_name(full: &str) -> String {
     let Some(own) = full.strip_prefix("vhlo.") else { return full.to_string() };
     let stem = own.rsplit_once("_v").map_or(own, |(stem, _)| stem);
@@ -259,7 +259,7 @@ fn stablehlo_name(full: &str) -> String {
     }
 }
 
-/// Skips the orders in which `values` values are used.
+/// Skips the use-list orders of `values` values.
 fn use_orders(at: &mut Cursor, values: usize) -> Result<()> {
     let count = if values > 1 { at.count()? } else { 1 };
     for _ in 0..count {

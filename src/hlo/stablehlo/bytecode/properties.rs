@@ -8,7 +8,7 @@ use crate::diag::Result;
 use crate::hlo::attrs::{ConvAxes, ConvDims};
 use crate::hlo::stablehlo::tree::MlirAttr;
 
-/// Operations with the version of their form, and the names of their properties.
+/// Operations with the version of their encoding, and the names of their properties.
 #[rustfmt::skip]
 const NAMES: &[(&str, &str)] = &[
     ("all_gather_v1", "all_gather_dim channel_id replica_groups use_global_device_ids"),
@@ -98,7 +98,7 @@ pub(super) fn read(tables: &Tables, operation: &str, mut at: Cursor) -> Result<V
     Ok(all)
 }
 
-/// The axes of a convolution, where all of them are told.
+/// Dimension numbers of a convolution, if all of its axes are given.
 fn convolution(attrs: &[(String, MlirAttr)]) -> Option<ConvDims> {
     let axes = |name: &str| -> Option<Vec<usize>> {
         let all = attrs.iter().find(|a| a.0 == name)?.1.ints()?;

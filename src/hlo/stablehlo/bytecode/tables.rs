@@ -1,17 +1,17 @@
-//! The tables of a file.
+//! Tables of a bytecode file, to which everything else points.
 use std::cell::Cell;
 
 use super::cursor::Cursor;
 use crate::diag::{Code, Error, Result};
 use bytes::Bytes;
 
-/// The newest version of the encoding that is read.
+/// Newest version of the encoding that is supported.
 const NEWEST: u64 = 6;
-/// Since this version the names of dialects have a flag, and versions behind them.
+/// First version in which the names of dialects have a flag, followed by versions.
 const DIALECT_VERSIONS: u64 = 1;
-/// Since this version the names of operations are counted.
+/// First version in which the names of operations are counted.
 const COUNTED_OPERATIONS: u64 = 4;
-/// Since this version operations have properties, and the names of operations a flag.
+/// First version in which operations have properties, and the names of operations a flag.
 pub(super) const PROPERTIES: u64 = 5;
 
 /// Upper limit of bytes of attributes and types that are read, counted at each use: only entries that reference each other repeatedly
@@ -19,23 +19,23 @@ pub(super) const PROPERTIES: u64 = 5;
 const MOST_READ: u64 = 1 << 26;
 /// Upper limit in bytes of constants that are encoded as one repeated element.
 const MOST_REPEATED: u64 = 1 << 30;
-/// Entries and regions nest no deeper than this.
+/// Largest nesting depth of entries and regions.
 pub(super) const MOST_DEPTH: usize = 64;
 
-/// An attribute or a type as it is encoded.
+/// Encoded attribute or type.
 #[derive(Clone)]
 pub(super) struct EncodedEntry<'a> {
     /// Name of the dialect that defines the encoding.
     pub dialect: &'a str,
-    /// Whether the encoding is the dialect's binary one, and not text.
+    /// Whether the encoding is the dialect's binary one, as opposed to text.
     pub custom: bool,
-    /// The encoding.
+    /// Encoded content.
     pub data: Cursor<'a>,
 }
 
 /// Tables of strings, operations, attributes and types that operations point to.
 pub(super) struct Tables<'a> {
-    /// The version of the encoding.
+    /// Version of the encoding.
     pub version: u64,
     strings: Vec<&'a str>,
     operations: Vec<String>,
@@ -47,7 +47,7 @@ pub(super) struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    /// The tables of a file, and its section of operations.
+    /// Reads the tables of a file, and returns them with its section of operations.
     pub fn read(file: &'a Bytes) -> Result<(Self, Cursor<'a>)> {
         let mut at = Cursor::new(file);
         let magic = at.sub_cursor(super::MAGIC.len() as u64)?;
@@ -92,7 +92,7 @@ impl<'a> Tables<'a> {
         }
         Ok((tables, ir.ok_or_else(missing)?))
     }
-    /// Names of dialects, and on the way of operations.
+    /// Reads the names of dialects, and also those of operations.
     fn dialects(&mut self, mut at: Cursor<'a>) -> Result<Vec<&'a str>> {
         let n = at.count()?;
         let mut dialects = Vec::with_capacity(n);
@@ -116,7 +116,7 @@ impl<'a> Tables<'a> {
         }
         Ok(dialects)
     }
-    /// Attributes, then types, in the order of their sizes.
+    /// Splits the encoded attributes, then types, by their sizes.
     fn entries(&mut self, dialects: &[&'a str], mut data: Cursor<'a>, mut at: Cursor<'a>) -> Result<()> {
         let counts = [at.number()?, at.number()?];
         for (all, count) in [&mut self.attributes, &mut self.types].into_iter().zip(counts) {
@@ -135,7 +135,7 @@ impl<'a> Tables<'a> {
     pub fn string(&self, index: u64, at: &Cursor) -> Result<&'a str> {
         entry_at(&self.strings, index, at).copied()
     }
-    /// The name of operation `index`, with its dialect.
+    /// Name of operation `index`, with its dialect.
     pub fn operation(&self, index: u64, at: &Cursor) -> Result<&str> {
         entry_at(&self.operations, index, at).map(String::as_str)
     }
@@ -147,13 +147,13 @@ impl<'a> Tables<'a> {
     pub fn ty(&self, index: u64, at: &Cursor) -> Result<EncodedEntry<'a>> {
         self.entry(&self.types, index, at)
     }
-    /// Properties `index`.
+    /// Properties with number `index`.
     pub fn property(&self, index: u64, at: &Cursor) -> Result<Cursor<'a>> {
         entry_at(&self.properties, index, at).cloned()
     }
     fn entry(&self, all: &[EncodedEntry<'a>], index: u64, at: &Cursor) -> Result<EncodedEntry<'a>> {
         let entry = entry_at(all, index, at)?;
-        // What a constant holds is shared, not read.
+        // The content of a constant is shared, not copied.
         let cost = 1 + entry.data.remaining().min(256) as u64;
         charge(&self.read, cost, MOST_READ, at)?;
         Ok(entry.clone())
@@ -178,7 +178,7 @@ fn entry_at<'t, T>(all: &'t [T], index: u64, at: &Cursor) -> Result<&'t T> {
     found.ok_or_else(|| at.error(format_args!("entry {index} of {} is named", all.len())))
 }
 
-/// Lengths from the last string to the first, then the strings, a zero behind each.
+/// Reads the lengths from the last string to the first, then the strings, each with a trailing zero.
 fn string_table(mut at: Cursor<'_>) -> Result<Vec<&str>> {
     let n = at.count()?;
     let lengths = (0..n).map(|_| at.number()).collect::<Result<Vec<_>>>()?;
@@ -186,7 +186,7 @@ fn string_table(mut at: Cursor<'_>) -> Result<Vec<&str>> {
     for &length in lengths.iter().rev() {
         let bytes = at.sub_cursor(length)?.bytes();
         let text = bytes.strip_suffix(b"\0").and_then(|b| std::str::from_utf8(b).ok());
-        // Opaque bytes are strings too, which nothing here asks for.
+        // Opaque bytes are strings too, but are not used here.
         all.push(text.unwrap_or("\u{fffd}"));
     }
     Ok(all)

@@ -1,4 +1,4 @@
-//! Entries of the VHLO dialect: the values of attributes, and types.
+//! Attributes and types of the VHLO dialect.
 use super::cursor::Cursor;
 use super::tables::{EncodedEntry, MOST_DEPTH, Tables};
 use crate::diag::{Code, Error, Result};
@@ -9,7 +9,7 @@ use crate::hlo::stablehlo::tree::MlirAttr;
 use crate::hlo::{ArrayShape, Shape};
 use crate::tensor::{DType, Tensor};
 
-/// Words of enumerations, by the code of the attribute; a value's word stands at its number.
+/// Names of enumeration values, by the code of the attribute; the index in the list is the value.
 const WORDS: &[(u64, &[&str])] = &[
     (3, &["EQ", "NE", "GE", "GT", "LE", "LT"]),
     (4, &["NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"]),
@@ -30,7 +30,7 @@ const WORDS: &[(u64, &[&str])] = &[
     (16, &["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"]),
 ];
 
-/// Codes of attributes that have a content, but are no enumerations.
+/// Codes of attributes with content that are not enumerations.
 mod attribute {
     pub const ARRAY: u64 = 1;
     pub const BOOLEAN: u64 = 2;
@@ -42,7 +42,7 @@ mod attribute {
     pub const TENSOR: u64 = 15;
 }
 
-/// Types that are made of others.
+/// Codes of types composed of other types.
 mod ty {
     pub const COMPLEX: u64 = 1;
     pub const RANKED_TENSOR: u64 = 20;
@@ -50,7 +50,7 @@ mod ty {
     pub const TUPLE: u64 = 23;
 }
 
-/// The element type of a code.
+/// Element type with this code.
 fn element(code: u64) -> Option<DType> {
     Some(match code {
         0 => DType::Pred,
@@ -120,12 +120,12 @@ impl Tables<'_> {
             }
         }
     }
-    /// Values with their count in front.
+    /// Reads values preceded by their count.
     pub fn values(&self, at: &mut Cursor, depth: usize) -> Result<Vec<MlirAttr>> {
         let n = at.count()?;
         (0..n).map(|_| self.value(at.number()?, at, depth)).collect()
     }
-    /// Names and values, with their count in front.
+    /// Reads names and values preceded by their count.
     pub fn named_values(&self, at: &mut Cursor, depth: usize) -> Result<Vec<(String, MlirAttr)>> {
         let n = at.count()?;
         let mut all = Vec::new();
@@ -185,12 +185,12 @@ impl Tables<'_> {
             _ => MlirAttr::Other,
         })
     }
-    /// A scalar's bits: a byte for those of up to eight, else a signed number.
+    /// Reads the bits of a scalar: a byte for up to eight bits, else a signed number.
     fn bits(&self, dtype: DType, at: &mut Cursor) -> Result<u64> {
         if dtype.bits() <= 8 { Ok(u64::from(at.byte()?)) } else { Ok(at.signed()? as u64) }
     }
-    /// A constant of which all elements are written, or one for all. Truth values are bits, or a byte of ones for all; old
-    /// files have a byte for each.
+    /// Constant with all elements written, or one for all. Truth values are bits, or a byte of ones for all true; old files
+    /// have a byte for each.
     fn constant(&self, shape: &ArrayShape, data: Cursor) -> Result<Tensor> {
         let count = shape.elements();
         let raw = data.bytes();
@@ -209,14 +209,14 @@ impl Tables<'_> {
         }
         dense(shape, data.remaining_bytes()).map_err(|e| data.error(e))
     }
-    /// The element type that type `index` is.
+    /// Element type given by type `index`.
     pub fn element(&self, index: u64, at: &Cursor, depth: usize) -> Result<DType> {
         match self.shape(index, at, depth + 1)? {
             Shape::Array(a) if a.dims.is_empty() => Ok(a.dtype),
             _ => Err(at.error("an element type is expected")),
         }
     }
-    /// Type `index`; a bare element type is a scalar, as it is in text.
+    /// Shape given by type `index`; a bare element type is a scalar, as in text.
     pub fn shape(&self, index: u64, at: &Cursor, depth: usize) -> Result<Shape> {
         if depth > MOST_DEPTH {
             return Err(at.error(format_args!("types nest deeper than {MOST_DEPTH} levels")));
@@ -238,7 +238,7 @@ impl Tables<'_> {
                 other => Err(unsupported(format_args!("a complex number of {other}"))),
             },
             ty::RANKED_TENSOR => {
-                // The smallest number stands for a size that is not known.
+                // The smallest integer stands for an unknown size.
                 let size = |d: i64| if d == i64::MIN { Ok(OPEN) } else { u64::try_from(d) };
                 let dims = at.signed_list()?.into_iter().map(size).collect::<Result<Vec<_>, _>>();
                 let dims = dims.map_err(|_| at.error("a size is negative"))?;

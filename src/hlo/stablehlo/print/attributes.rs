@@ -1,4 +1,4 @@
-//! The name of an instruction's operation, and its attributes.
+//! StableHLO name and attributes of an instruction's operation.
 use crate::hlo::attrs::{ConvDims, DotDims, Foreign, GatherDims, ScatterDims, WindowDim};
 use crate::hlo::groups;
 use crate::hlo::proto::quoted;
@@ -11,10 +11,10 @@ use std::fmt::Display;
 type Attributes = Vec<(&'static str, String)>;
 type PrintResult<T> = Result<T, String>;
 
-/// The reason why an op is refused.
+/// Reason for rejecting an op that StableHLO does not have.
 const NO_OPERATION: &str = "it has no such operation";
 
-/// The name of an instruction's operation and its attributes; an error says what StableHLO does not have.
+/// Name and attributes of an instruction's operation; the error tells what StableHLO lacks.
 pub(super) fn operation_of(inst: &Inst, operands: &[&Shape]) -> PrintResult<(String, Attributes)> {
     let mut attrs = Attributes::new();
     let mut put = |name: &'static str, value: String| attrs.push((name, value));
@@ -81,14 +81,14 @@ pub(super) fn operation_of(inst: &Inst, operands: &[&Shape]) -> PrintResult<(Str
             "rng_bit_generator"
         }
         Op::AfterAll | Op::Constant(_) => "after_all",
-        // read, and never written
+        // These are parsed, but never printed.
         Op::TopK { .. } | Op::GetTupleElement(_) | Op::SetDimensionSize(_) => return Err(NO_OPERATION.to_string()),
         other => return by_schema(other),
     };
     Ok((format!("stablehlo.{name}"), attrs))
 }
 
-/// The operation and attributes of an op that the table of opcodes describes in full.
+/// Name and attributes of an op that the table of opcodes describes completely.
 fn by_schema(op: &Op) -> PrintResult<(String, Attributes)> {
     let opcode = op.name();
     if !OPERATIONS.contains(&opcode) {
@@ -115,7 +115,7 @@ fn by_schema(op: &Op) -> PrintResult<(String, Attributes)> {
             FieldValue::Ints(all) if stable == "dimension" => int(all.first().copied().unwrap_or(0)),
             FieldValue::Ints(all) => array(all),
             FieldValue::Word(word) => format!("#stablehlo<{} {word}>", attribute.trim_end_matches("_a")),
-            // regions of the operation
+            // Computations are printed as regions.
             FieldValue::Comp(_) | FieldValue::Comps(_) => continue,
             FieldValue::Window(_)
             | FieldValue::Labels(_)
@@ -129,7 +129,7 @@ fn by_schema(op: &Op) -> PrintResult<(String, Attributes)> {
     Ok((format!("stablehlo.{name}"), attrs))
 }
 
-/// Whether a bitcast changes sizes alone, of arrays that lie row by row.
+/// Whether a bitcast between row-major arrays changes sizes only.
 fn has_same_elements(inst: &Inst, operands: &[&Shape]) -> bool {
     let plain = |s: &Shape| {
         let array = s.as_array()?;
@@ -286,7 +286,7 @@ fn scatter(dims: &ScatterDims, attrs: &mut Attributes) {
     ]);
 }
 
-/// Opcodes that are only carried: functions of CHLO, collectives, calls of the user's functions.
+/// Name and attributes of foreign opcodes: functions of CHLO, collectives, custom calls.
 fn foreign(call: &Foreign, operands: &[&Shape], result: &Shape) -> PrintResult<(String, Attributes)> {
     let name = call.opcode.replace('-', "_");
     match call.opcode.as_str() {
@@ -328,7 +328,7 @@ fn custom_call(call: &Foreign, result: &Shape) -> PrintResult<(String, Attribute
     Ok(("stablehlo.custom_call".to_string(), attrs))
 }
 
-/// How arrays lie, the axis whose neighbours lie closest first.
+/// Layouts of arrays, from the fastest to the slowest axis.
 fn layouts<'s>(shapes: impl Iterator<Item = &'s Shape>) -> String {
     let one = |shape: &Shape| {
         let Some(array) = shape.as_array() else { return "dense<> : tensor<0xindex>".to_string() };

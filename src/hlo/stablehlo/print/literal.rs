@@ -1,12 +1,12 @@
-//! Constants as MLIR writes them.
+//! Text of constants in MLIR's syntax.
 use crate::scalar::small_float;
 use crate::tensor::{DType, DTypeClass, Tensor};
 use std::fmt::Write;
 
-/// Constants of more elements are written as their bytes.
+/// Largest number of elements written as numbers; larger constants are written as bytes.
 const MOST_WRITTEN: usize = 16;
 
-/// The text between `dense<` and `>`.
+/// Text between `dense<` and `>`.
 pub(super) fn dense(t: &Tensor) -> String {
     if t.is_empty() {
         return String::new();
@@ -18,7 +18,7 @@ pub(super) fn dense(t: &Tensor) -> String {
     if all_same {
         return element(t, 0);
     }
-    // elements of less than a byte are bits in MLIR's own bytes
+    // Elements of less than a byte are bits in MLIR's raw bytes.
     if t.len() > MOST_WRITTEN && t.dtype.bits() >= 8 && t.dtype != DType::Pred {
         let mut text = String::with_capacity(2 * t.bytes.len() + 4);
         text.push_str("\"0x");
@@ -33,7 +33,7 @@ pub(super) fn dense(t: &Tensor) -> String {
     text
 }
 
-/// The elements from `start` on along dimension `axis`.
+/// Writes the elements from `start` on along dimension `axis`.
 fn nested(t: &Tensor, axis: usize, start: usize, out: &mut String) {
     let Some(&size) = t.dims.get(axis) else {
         out.push_str(&element(t, start));
@@ -70,7 +70,7 @@ fn bits(t: &Tensor, start: usize, n: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// A float with as many digits as it takes to read the same bits back; the bits where it is none.
+/// Shortest text of a float that parses to the same bits; the bits themselves for infinities and NaN.
 fn float(dtype: DType, bits: u64) -> String {
     let (value, text) = match dtype {
         DType::F64 => (f64::from_bits(bits), format!("{:?}", f64::from_bits(bits))),

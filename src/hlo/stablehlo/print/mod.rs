@@ -13,13 +13,13 @@ use crate::util::id_vec::Id;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
-/// Regions nest no deeper than this.
+/// Largest nesting depth of regions.
 const MOST_DEPTH: usize = 16;
 
-/// The module as text that [`super::parse`] and StableHLO's own tools read; the entry is `main`.
+/// Prints a module as StableHLO text, with `main` as the entry.
 ///
 /// # Errors
-/// `Code::HloUnsupported` for instructions that StableHLO has no operation for, and values that are no arrays.
+/// `Code::HloUnsupported` for instructions that StableHLO has no operation for, and for values that are not arrays.
 pub fn print(module: &Module) -> Result<String> {
     let [replicas, partitions] = module.devices();
     let mut printer = Printer { module, names: names(module), out: String::new(), next: 0 };
@@ -42,11 +42,11 @@ pub fn print(module: &Module) -> Result<String> {
     Ok(printer.out)
 }
 
-/// The names of computations as functions.
+/// Names of computations that are printed as functions.
 fn names(module: &Module) -> HashMap<CompId, String> {
     let own = |(id, comp): (CompId, &Computation)| if id == module.entry { "main".into() } else { comp.name.clone() };
     let all: Vec<String> = module.comps.iter().map(own).collect();
-    // `main` is the entry's whatever others are called
+    // The entry gets the name `main`, whatever names others have.
     let order = |&id: &CompId| usize::from(id != module.entry);
     let mut ids: Vec<CompId> = module.comps.ids().collect();
     ids.sort_by_key(order);
@@ -54,7 +54,7 @@ fn names(module: &Module) -> HashMap<CompId, String> {
     ids.into_iter().zip(unique).collect()
 }
 
-/// The computations that are functions.
+/// Computations that are printed as functions, as opposed to regions.
 fn functions(module: &Module) -> HashSet<CompId> {
     let mut found = HashSet::from([module.entry]);
     for comp in module.reachable() {
@@ -67,14 +67,14 @@ fn functions(module: &Module) -> HashSet<CompId> {
     found
 }
 
-/// A name as a symbol.
+/// Name in MLIR's symbol syntax, quoted if necessary.
 fn symbol(name: &str) -> String {
     let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$'));
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if plain && begins { name.to_string() } else { format!("\"{}\"", name.replace(['"', '\\'], "_")) }
 }
 
-/// The parts of a shape that are no tuples.
+/// Appends the leaves of a shape, its parts that are not tuples.
 fn leaves<'s>(shape: &'s Shape, out: &mut Vec<&'s Shape>) {
     match shape {
         Shape::Tuple(parts) => parts.iter().for_each(|part| leaves(part, out)),
@@ -82,14 +82,14 @@ fn leaves<'s>(shape: &'s Shape, out: &mut Vec<&'s Shape>) {
     }
 }
 
-/// How many they are.
+/// Number of leaves of a shape.
 fn width(shape: &Shape) -> usize {
     let mut all = Vec::new();
     leaves(shape, &mut all);
     all.len()
 }
 
-/// The types of the leaves of a shape.
+/// Types of the leaves of a shape.
 fn types(shape: &Shape) -> Result<Vec<String>, String> {
     let mut all = Vec::new();
     leaves(shape, &mut all);
@@ -108,7 +108,7 @@ fn type_of(shape: &Shape) -> Result<String, String> {
     }
 }
 
-/// The result types of an operation: one alone, or several in parentheses.
+/// Result types of an operation: a single one, or several in parentheses.
 fn result_types(types: &[String]) -> String {
     if let [one] = types { one.clone() } else { format!("({})", types.join(", ")) }
 }
@@ -130,7 +130,7 @@ struct PrintedOperation<'a> {
 
 /// A region to be printed.
 enum PrintedRegion<'a> {
-    /// The instructions of a computation.
+    /// Instructions of a computation.
     Of(CompId),
     /// A call of a function, on the region's own arguments or on values around it.
     Calling { comp: CompId, own: bool, values: &'a [String] },
@@ -140,7 +140,7 @@ struct Printer<'m> {
     module: &'m Module,
     names: HashMap<CompId, String>,
     out: String,
-    /// The number of the next value of the function.
+    /// Number of the function's next value.
     next: usize,
 }
 
@@ -149,13 +149,13 @@ impl Printer<'_> {
         let _ = writeln!(self.out, "{:width$}{text}", "", width = 2 * depth);
     }
 
-    /// A name for a value; names are unique in a function, regions included.
+    /// Name for a new value, unique in the function including its regions.
     fn fresh(&mut self) -> String {
         self.next += 1;
         format!("%{}", self.next - 1)
     }
 
-    /// Arguments for the parameters of a computation: what they are called, and each with its type.
+    /// Arguments for the parameters of a computation: their names, and each with its type.
     fn arguments(&mut self, comp: &Computation) -> Result<(ValueNames, Vec<String>)> {
         let (mut values, mut told) = (ValueNames::new(), Vec::new());
         for &param in &comp.params {
@@ -189,7 +189,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// The instructions that the root needs, and its leaves as what is returned.
+    /// Prints the instructions that the root needs, and returns its leaves.
     fn body(
         &mut self,
         comp: &Computation,
@@ -218,7 +218,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// The values that an instruction gives, after what computes them.
+    /// Prints an instruction; returns its values.
     fn instruction(
         &mut self,
         comp: &Computation,
@@ -294,7 +294,7 @@ impl Printer<'_> {
         self.write(op, depth, nested)
     }
 
-    /// The leaves of a constant.
+    /// Prints the leaves of a constant; returns their names.
     fn constant(&mut self, inst: &Inst, depth: usize) -> Result<Vec<String>> {
         let Op::Constant(value) = &inst.op else { return Ok(Vec::new()) };
         let mut made = Vec::new();
@@ -311,7 +311,7 @@ impl Printer<'_> {
         Ok(made)
     }
 
-    /// Sizes as a constant, with its type.
+    /// Prints sizes as a constant; returns its name and type.
     fn sizes(&mut self, dims: &[u64], depth: usize) -> (String, String) {
         let (name, ty) = (self.fresh(), format!("tensor<{}xi64>", dims.len()));
         let text: Vec<String> = dims.iter().map(u64::to_string).collect();
@@ -320,7 +320,7 @@ impl Printer<'_> {
         (name, ty)
     }
 
-    /// Writes an operation; the values that it gives.
+    /// Prints an operation; returns its values.
     fn write(&mut self, op: PrintedOperation, depth: usize, nested: usize) -> Result<Vec<String>> {
         let stem = self.fresh();
         let many = op.made.len() > 1;
@@ -389,7 +389,7 @@ impl Printer<'_> {
     }
 }
 
-/// The error for an instruction that has no form in StableHLO.
+/// Error for an instruction that has no StableHLO form.
 fn refused(inst: &Inst, what: String) -> Error {
     let told = format!("`{}` can't be written as StableHLO: {what}", inst.op.name());
     Diagnostic::new(Code::HloUnsupported, told).at_node(&inst.name, inst.op.name()).into()
