@@ -35,7 +35,7 @@ pub enum Arity {
     Exactly(usize),
     /// At least this many operands.
     AtLeast(usize),
-    /// A number of arrays, and as many initial values.
+    /// One or more arrays, followed by an initial value for each.
     Pairs,
     /// A number of arrays, one array of indices, and as many updates as arrays.
     ScatterGroups,

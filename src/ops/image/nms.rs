@@ -49,7 +49,7 @@ struct Problem {
     rows: Rows,
     /// `[n]`: scores, -inf for boxes that are not candidates.
     scores: InstId,
-    /// Scalars.
+    /// Thresholds and the parameter of soft suppression, scalars.
     iou_threshold: InstId,
     score_threshold: InstId,
     sigma: InstId,

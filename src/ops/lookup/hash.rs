@@ -22,9 +22,9 @@ const MOST_SEEDS: u64 = 64;
 const MIX: [(u32, u64); 2] = [(30, 0xbf58_476d_1ce4_e5b9), (27, 0x94d0_49bb_1331_11eb)];
 /// Final shift of the mixing function.
 const LAST_SHIFT: u32 = 31;
-/// Lowest bit of the start slot in a mixed key; the bucket is in the lowest bits.
+/// Position of the bits of a mixed key that give its start slot; the bits from 0 on give its bucket.
 const START: u32 = 24;
-/// Lowest bit of the step in a mixed key.
+/// Position of the bits of a mixed key that give the step between slots.
 const STEP: u32 = 40;
 
 /// Perfect hash function from a set of keys to slots.

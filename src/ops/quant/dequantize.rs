@@ -103,7 +103,10 @@ fn scaled(cx: &mut LowerCtx, x: InstId, [low, high]: [InstId; 2], least: f64, mo
     b.mul(x, scale)
 }
 
-/// Words of four bytes as bf16, with an axis turned inside out where that is asked for.
+/// Lowers `XlaDequantize`: u32 words of four quantized bytes each, the highest byte first, dequantized to bf16. With attribute
+/// `transpose_output`, a matrix is transposed afterwards.
+///
+/// Shapes: `[..n]` -> `[..4 n]`.
 fn of_words(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let number = |name: &str| cx.required(cx.node.float(name), name).map(f64::from);

@@ -165,7 +165,7 @@ impl Cast<'_> {
         Ok(text.with_room(self.b, to.most.known()).parts())
     }
 
-    /// Leaf zero-padded from `have` to `room` elements.
+    /// Array of the list, zero-padded along its element axis from `have` to `room` elements.
     fn padded(&mut self, leaf: InstId, have: Dim, room: Dim) -> InstId {
         if have == room {
             return leaf;
