@@ -12,7 +12,7 @@ use crate::graph::{Endpoint, NodeId, Program, Variable, VariableRole};
 use crate::hlo::{self, Assumed, Claim, ClaimQuantity, Inst, InstId, Module, Op, Shape, SizeRepr};
 use crate::import::Loaded;
 use crate::kernel;
-use crate::lower::{self, Failure, Feed, Lowered, OpenLowered, Traced, TracedSize};
+use crate::lower::{self, Feed, Lowered, LoweringFailure, SizeTracedLowering, SymbolicLowering, TracedSize};
 use crate::package::names;
 use crate::prepare::{self, Prepared, Request};
 use crate::report::ClusterBorder;
@@ -158,18 +158,18 @@ fn lowered_entries(entries: &[prepare::PreparedEntry]) -> Result<Vec<Lowered>> {
 pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
     let most: Vec<u64> = prepared.sizes.iter().map(|s| s.most).collect();
     let try_at = |sizes: &[u64], found: &[u64], fixed: &[Fixed]| {
-        let one = |(size, &n): (&tensor::Size, &u64)| TracedSize::single(size, n);
+        let one = |(size, &n): (&tensor::Size, &u64)| TracedSize::from_size(size, n);
         let sizes: Vec<TracedSize> = prepared.sizes.iter().zip(sizes).map(one).collect();
         recorded_at(prepared, &sizes, found, fixed).map(|(open, _)| open.lowered)
     };
     let (lowered, fixed) =
         size_equalities::search(prepared, &most, &try_at).map_err(|all| open_blockers(all, &prepared.sizes))?;
-    if prepared.sizes.is_empty() && lowered.found.is_empty() && lowered.claims.is_empty() {
+    if prepared.sizes.is_empty() && lowered.data_sizes.is_empty() && lowered.claims.is_empty() {
         return Ok(lowered);
     }
     let own = prepared.clone();
-    let traced = Traced(Arc::new(move |sizes| {
-        recorded_at(&own, sizes, &[], &fixed).map_err(|failure| open_blockers(failure.told, &own.sizes))
+    let traced = SizeTracedLowering(Arc::new(move |sizes| {
+        recorded_at(&own, sizes, &[], &fixed).map_err(|failure| open_blockers(failure.diagnostics, &own.sizes))
     }));
     bounded::lower(&prepared.sizes, prepared.axes.clone(), &traced)
 }
@@ -180,15 +180,20 @@ fn recorded_at(
     sizes: &[TracedSize],
     found: &[u64],
     fixed: &[Fixed],
-) -> Result<(OpenLowered, Record), Failure> {
-    lower::recorded(sizes, |dims| {
+) -> Result<(SymbolicLowering, Record), LoweringFailure> {
+    lower::record_size_uses(sizes, |dims| {
         let at = prepared.at(&dims.iter().map(|d| SizeRepr::at_hand(*d)).collect::<Vec<u64>>());
-        let feeds = lower::said_dims(at.feeds.iter().map(|f| &f.info.dims[..]), &prepared.axes, dims);
+        let feeds = lower::bind_argument_dims(at.feeds.iter().map(|f| &f.info.dims[..]), &prepared.axes, dims);
         open_at(&at, found, feeds, fixed)
     })
 }
 
-fn open_at(prepared: &Prepared, found: &[u64], feeds: Vec<Vec<Dim>>, fixed: &[Fixed]) -> Result<OpenLowered, Failure> {
+fn open_at(
+    prepared: &Prepared,
+    found: &[u64],
+    feeds: Vec<Vec<Dim>>,
+    fixed: &[Fixed],
+) -> Result<SymbolicLowering, LoweringFailure> {
     let Prepared { program, feeds: cut_feeds, fetches, roots, .. } = prepared;
     let assumed = Assumed {
         sizes: found.to_vec(),
@@ -249,8 +254,8 @@ pub struct PartVariable {
 
 fn lowered_alone(program: &Program, part: &ClusterBorder) -> Result<Lowered> {
     let lowered = lowered_with(program, &part.feeds, &part.fetches, &part.roots, Assumed::default());
-    let lowered = lowered.map_err(|failure| blockers(failure.told))?.lowered;
-    if lowered.found.is_empty() && lowered.claims.is_empty() {
+    let lowered = lowered.map_err(|failure| blockers(failure.diagnostics))?.lowered;
+    if lowered.data_sizes.is_empty() && lowered.claims.is_empty() {
         return Ok(lowered);
     }
     let told = "how large a result is depends on values at run time, and a part of a graph has fixed sizes";
@@ -263,8 +268,8 @@ fn lowered_with(
     fetches: &[(String, Endpoint)],
     roots: &[NodeId],
     assumed: Assumed,
-) -> Result<OpenLowered, Failure> {
-    let mut open = lower::lower_open(program, feeds, fetches, roots, assumed)?;
+) -> Result<SymbolicLowering, LoweringFailure> {
+    let mut open = lower::lower_symbolic(program, feeds, fetches, roots, assumed)?;
     // C names go into the object's metadata, so they are settled before anything is scheduled
     names::settle(&mut open.lowered.args);
     names::settle(&mut open.lowered.results);
@@ -391,7 +396,7 @@ pub fn wrap(mut module: Module) -> Result<Lowered> {
     let shapes = parts.iter().map(|&p| comp.insts[p].shape.clone()).collect();
     comp.root = push(comp, Op::Tuple, parts, Shape::Tuple(shapes));
     let (state, claims, found, used) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    Ok(Lowered { module, args, results, state, claims, found, used, sized: None })
+    Ok(Lowered { module, args, results, state, claims, data_sizes: found, result_counts: used, size_variants: None })
 }
 
 /// Names and types of the arrays in `shape`; numbers start at `from`.

@@ -3,7 +3,7 @@ use crate::bounded;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Claim, ClaimQuantity, Literal, Module};
 use crate::interp;
-use crate::lower::{Exact, Lowered};
+use crate::lower::{ExactLowering, Lowered};
 use crate::tensor::Tensor;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -17,14 +17,14 @@ use std::rc::Rc;
 ///
 /// # Errors
 /// Those of lowering and of the interpreter; `Code::BadInputs` where a size that the data ask for is beyond its bound.
-pub fn evaluate(exact: &Exact, given: &[u64], args: &[Tensor]) -> Result<(Lowered, Vec<Tensor>)> {
+pub fn evaluate(exact: &ExactLowering, given: &[u64], args: &[Tensor]) -> Result<(Lowered, Vec<Tensor>)> {
     let literals: Vec<Literal> = args.iter().cloned().map(Literal::Array).collect();
     let within = Within { exact, given, known: RefCell::default() };
     let mut sizes = given.to_vec();
     let mut right = 0;
     loop {
         let lowered = (exact.0)(&sizes)?;
-        let found: Vec<u64> = lowered.found.iter().map(|f| f.0).collect();
+        let found: Vec<u64> = lowered.data_sizes.iter().map(|f| f.0).collect();
         let lower = |found: &[u64]| within.lowered(found);
         let root = interp::evaluate_sized(&lowered.module, &literals, found.clone(), &lower)?;
         let mut parts: Vec<Tensor> = root.leaves().into_iter().cloned().collect();
@@ -46,7 +46,7 @@ pub fn evaluate(exact: &Exact, given: &[u64], args: &[Tensor]) -> Result<(Lowere
 
 /// A function for the sizes of a call that the caller says, and any that values say; each once.
 struct Within<'a> {
-    exact: &'a Exact,
+    exact: &'a ExactLowering,
     given: &'a [u64],
     known: RefCell<HashMap<Vec<u64>, (Rc<Module>, Vec<u64>)>>,
 }
@@ -57,7 +57,7 @@ impl Within<'_> {
             return Ok(known.clone());
         }
         let lowered = (self.exact.0)(&[self.given, found].concat())?;
-        let made = (Rc::new(lowered.module), lowered.found.iter().map(|f| f.0).collect());
+        let made = (Rc::new(lowered.module), lowered.data_sizes.iter().map(|f| f.0).collect());
         self.known.borrow_mut().insert(found.to_vec(), made.clone());
         Ok(made)
     }

@@ -17,7 +17,7 @@ pub use evaluate::{evaluate, failed_check};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Claim, ClaimQuantity, RuntimeCheck};
-use crate::lower::{Exact, Lowered, Rung, Sized, Traced};
+use crate::lower::{ExactLowering, Lowered, SizeBucket, SizeTracedLowering, SizeVariants};
 use crate::symbolic::Interval;
 use crate::tensor::{Size, Sizes};
 use extent::Extent;
@@ -33,13 +33,13 @@ use symbolic_lowering::Once;
 /// # Errors
 /// Those of lowering; `Code::OpenSize` where the function is another one for other sizes, or does what is not known to be
 /// right for padded arrays.
-pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &Traced) -> Result<Lowered> {
+pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &SizeTracedLowering) -> Result<Lowered> {
     let steps = Steps::of(given, traced)?;
     let way = Way { traced, steps: &steps, args: &args };
     let (function, derived, mut all, exact) = way.lowered(&steps.counted(given))?;
     let (_, largest) = &function.bounds[0];
     let module = all.remove(0).module;
-    let largest = Lowered { module, found: Vec::new(), ..largest.clone() };
+    let largest = Lowered { module, data_sizes: Vec::new(), ..largest.clone() };
     if derived.sizes.is_empty() && given.is_empty() && largest.claims.is_empty() {
         return Ok(largest);
     }
@@ -52,7 +52,7 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &Traced) -> 
     let sound: Vec<Size> = sound.collect();
     let asked = asked(&[&largest.claims[..], &steps.claims(given)].concat());
     let sizes = Sizes { all: [&sound[..], &derived.sizes, &asked].concat(), args, results: derived.axes.clone() };
-    Ok(Lowered { sized: Some(Arc::new(Sized { sizes, by_rows, smaller: all, exact })), ..largest })
+    Ok(Lowered { size_variants: Some(Arc::new(SizeVariants { sizes, by_rows, smaller: all, exact })), ..largest })
 }
 
 /// A function for every size but some.
@@ -76,11 +76,11 @@ impl Function {
     }
 
     /// The function for each of its bounds, largest first; it gives back the sizes that `derived` says.
-    fn rungs(&self, derived: &Derived, steps: &Steps) -> Result<Vec<Rung>> {
+    fn buckets(&self, derived: &Derived, steps: &Steps) -> Result<Vec<SizeBucket>> {
         let given = &self.given[..];
         let one = |(most, lowered): &(Vec<u64>, Lowered)| {
             let own = Form::of_alike(&self.forms, &lowered.module);
-            let all: Vec<u64> = most.iter().copied().chain(lowered.found.iter().map(|f| f.1)).collect();
+            let all: Vec<u64> = most.iter().copied().chain(lowered.data_sizes.iter().map(|f| f.1)).collect();
             let ends = self.least.iter().zip(&all);
             let ranges: Vec<Interval> = ends.map(|(&a, &b)| Interval::new(a.min(b).into(), b.into())).collect();
             let padded = Padded {
@@ -95,7 +95,7 @@ impl Function {
             };
             let module = padded.module().map_err(|d| refusal(&d, given))?;
             let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
-            Ok(Rung { most: steps.sizes(most), module, results, is_apart: false })
+            Ok(SizeBucket { max_sizes: steps.sizes(most), module, results, is_separate: false })
         };
         self.bounds.iter().map(one).collect()
     }
@@ -104,7 +104,7 @@ impl Function {
 /// How a function is lowered.
 #[derive(Clone, Copy)]
 struct Way<'a> {
-    traced: &'a Traced,
+    traced: &'a SizeTracedLowering,
     steps: &'a Steps,
     /// The axes of the arguments that have the sizes that the caller says.
     args: &'a [Vec<Option<usize>>],
@@ -112,7 +112,7 @@ struct Way<'a> {
 
 /// A function, the sizes of its results, the modules for it and for the sizes at which it is another one, and what it is for exactly
 /// some sizes.
-type Found = (Function, Derived, Vec<Rung>, Exact);
+type Found = (Function, Derived, Vec<SizeBucket>, ExactLowering);
 
 impl Way<'_> {
     /// The function for sizes counted in steps.
@@ -120,7 +120,7 @@ impl Way<'_> {
         let (first, function) = self.once(given, true)?;
         let mut each = vec![first];
         let derived = Derived::of(&function.bounds[0].1, &function.forms, &function.given, self.steps);
-        let mut all = function.rungs(&derived, self.steps)?;
+        let mut all = function.buckets(&derived, self.steps)?;
         let mut todo: Vec<(Vec<Size>, usize)> =
             function.apart.iter().map(|&size| (function.given.clone(), size)).collect();
         while let Some((mut given, size)) = todo.pop() {
@@ -130,17 +130,17 @@ impl Way<'_> {
             if !derived.are_dims(&own) {
                 return Err(other_results(&own.given));
             }
-            let rungs = own.rungs(&derived, self.steps)?;
-            all.extend(rungs.into_iter().map(|rung| Rung { is_apart: true, ..rung }));
+            let buckets = own.buckets(&derived, self.steps)?;
+            all.extend(buckets.into_iter().map(|bucket| SizeBucket { is_separate: true, ..bucket }));
             todo.extend(own.apart.iter().map(|&other| (own.given.clone(), other)));
         }
         Ok((function, derived, all, self.exactly(each)))
     }
 
     /// A function for exactly some sizes; `each` are the functions that serve them, those of smallest sizes behind the others.
-    fn exactly(self, each: Vec<Once>) -> Exact {
+    fn exactly(self, each: Vec<Once>) -> ExactLowering {
         let (steps, args) = (self.steps.clone(), self.args.to_vec());
-        Exact(Arc::new(move |sizes| {
+        ExactLowering(Arc::new(move |sizes| {
             let counts = steps.counts(sizes)?;
             let once = each.iter().rev().find(|once| once.serves(&counts));
             once.and_then(|once| once.exact(&counts, &steps, &args)).ok_or_else(|| {
@@ -226,7 +226,7 @@ impl Derived {
     fn of(base: &Lowered, forms: &[Form], given: &[Size], steps: &Steps) -> Derived {
         let dims = result_dims(base, forms);
         let mut derived = Derived { extents: Vec::new(), sizes: Vec::new(), axes: Vec::new(), dims: dims.clone() };
-        let found = base.found.iter();
+        let found = base.data_sizes.iter();
         let range = |least: u64, most: u64| Interval::new(least.min(most).into(), most.into());
         let ranges = given.iter().map(|s| range(s.least, s.most)).chain(found.map(|f| range(0, f.1)));
         let ranges: Vec<Interval> = ranges.collect();
@@ -262,7 +262,7 @@ impl Derived {
     /// Whether the results of a function have these sizes, for all of its sizes.
     fn are_dims(&self, function: &Function) -> bool {
         let most = &function.bounds[0];
-        let all = most.0.iter().copied().chain(most.1.found.iter().map(|f| f.1));
+        let all = most.0.iter().copied().chain(most.1.data_sizes.iter().map(|f| f.1));
         let ranges: Vec<Interval> =
             function.least.iter().zip(all).map(|(&a, b)| Interval::new(a.min(b).into(), b.into())).collect();
         let of = Interval::of_each(&ranges);

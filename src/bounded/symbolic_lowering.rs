@@ -11,7 +11,7 @@ use super::refusal;
 use super::steps::Steps;
 use crate::diag::Result;
 use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, SizeMapping, open};
-use crate::lower::{Lowered, OpenLowered, Traced};
+use crate::lower::{Lowered, SizeTracedLowering, SymbolicLowering};
 use crate::symbolic::trace::{Guard, Record, Relation, SizeNumber, TraceId};
 use crate::symbolic::{Dim, Interval};
 use crate::tensor::{Size, Tensor};
@@ -38,7 +38,7 @@ pub struct Once {
     pub forms: Vec<Form>,
     /// The range of each size: those that the caller says, and behind them the data-dependent ones.
     pub ranges: Vec<Interval>,
-    open: OpenLowered,
+    open: SymbolicLowering,
     expressions: Expressions,
     /// The sizes for which it was lowered.
     base: Vec<u64>,
@@ -86,7 +86,7 @@ impl Comparison {
 
 impl Expressions {
     /// Expressions of one lowering for `given` sizes that the caller says; `None` where a data-dependent size has no variable.
-    fn of_lowering(open: &OpenLowered, record: Record, given: usize) -> Option<Expressions> {
+    fn of_lowering(open: &SymbolicLowering, record: Record, given: usize) -> Option<Expressions> {
         let data_dependent = |(i, size): (usize, &crate::hlo::DataSize)| {
             record.expr(size.assumed).as_var().map(|&number| (number, given + i))
         };
@@ -122,7 +122,7 @@ impl Once {
     ///
     /// # Errors
     /// Those of lowering; `Code::OpenSize` where it can't be one function for every size.
-    pub fn new(given: &[Size], traced: &Traced, steps: &Steps) -> Result<Once> {
+    pub fn new(given: &[Size], traced: &SizeTracedLowering, steps: &Steps) -> Result<Once> {
         let at = |turn| Once::at(given, &base(given, turn), traced, steps);
         let mut last = at(0);
         for turn in 1..TRIES {
@@ -133,7 +133,7 @@ impl Once {
         last
     }
 
-    fn at(given: &[Size], base: &[u64], traced: &Traced, steps: &Steps) -> Result<Once> {
+    fn at(given: &[Size], base: &[u64], traced: &SizeTracedLowering, steps: &Steps) -> Result<Once> {
         let (open, record) = (traced.0)(&steps.traced(given, base))?;
         let expressions = Expressions::of_lowering(&open, record, given.len())
             .ok_or_else(|| crate::diag::Error::internal("bounded", "a size that values say has no variable"))?;
@@ -158,7 +158,7 @@ impl Once {
     ///
     /// # Errors
     /// `Code::OpenSize` at the node that compared, where these are others than the smallest of one size, or too many to lower.
-    fn settle(&mut self, traced: &Traced, steps: &Steps) -> Result<()> {
+    fn settle(&mut self, traced: &SizeTracedLowering, steps: &Steps) -> Result<()> {
         let mut departures: Vec<(Point, Comparison)> = Vec::new();
         let mut lowered: BTreeSet<Point> = BTreeSet::new();
         let mut todo = vec![(Point::new(), self.expressions.comparisons())];
@@ -228,13 +228,13 @@ impl Once {
 
     /// The comparisons of lowering where some sizes have these values, and the others are those for which the function was lowered;
     /// `None` where it is another function there.
-    fn comparisons_at(&self, other: &Point, traced: &Traced, steps: &Steps) -> Option<Vec<Comparison>> {
+    fn comparisons_at(&self, other: &Point, traced: &SizeTracedLowering, steps: &Steps) -> Option<Vec<Comparison>> {
         let mut point = self.base.clone();
         for (&size, &n) in other {
             point[size] = n;
         }
         let (open, record) = (traced.0)(&steps.traced(&self.given, &point)).ok()?;
-        point.extend(open.lowered.found.iter().map(|f| f.0));
+        point.extend(open.lowered.data_sizes.iter().map(|f| f.0));
         if !equal_at(&self.open.lowered.module, &self.forms, &point, &open.lowered.module) {
             return None;
         }
@@ -253,7 +253,7 @@ impl Once {
         let within = Interval::of_each(&ranges);
         let largest = |d: Dim| self.expressions.of(d).and_then(|e| i64::try_from(e.extremes(&within)?.most).ok());
         let mut lowered = self.resized(&largest, &steps.sizes(most), args)?;
-        for (found, &most) in lowered.found.iter_mut().zip(&all[self.given.len()..]) {
+        for (found, &most) in lowered.data_sizes.iter_mut().zip(&all[self.given.len()..]) {
             *found = (most, most);
         }
         Some(lowered)
@@ -276,7 +276,7 @@ impl Once {
             }
         }
         let most = most.into_iter().map(|n| u64::try_from(n).unwrap_or(0));
-        lowered.found = all[self.given.len()..].iter().copied().zip(most).collect();
+        lowered.data_sizes = all[self.given.len()..].iter().copied().zip(most).collect();
         Some(lowered)
     }
 

@@ -62,7 +62,7 @@ fn fronts(args: &ReportArgs, request: &Request) -> Result<Fronts> {
 }
 
 fn described(lowered: &Lowered) -> FunctionSummary {
-    let spelled = |infos: &[TensorInfo], is_result: bool| match &lowered.sized {
+    let spelled = |infos: &[TensorInfo], is_result: bool| match &lowered.size_variants {
         Some(sized) => sized.sizes.spelled(infos, if is_result { &sized.sizes.results } else { &sized.sizes.args }),
         None => infos.iter().map(TensorInfo::spelled).collect(),
     };

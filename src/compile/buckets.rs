@@ -5,7 +5,7 @@
 use super::build::{at_bounds, with_numbers};
 use crate::diag::Result;
 use crate::kernel::Program;
-use crate::lower::{Lowered, Rung, Sized};
+use crate::lower::{Lowered, SizeBucket, SizeVariants};
 use crate::optimize;
 use crate::target::Precision;
 
@@ -27,7 +27,7 @@ struct Candidate<'a> {
     least: Vec<u64>,
     most: Vec<u64>,
     /// The function for the bound; `None`: the largest, which the function's own module is for.
-    rung: Option<&'a Rung>,
+    size_bucket: Option<&'a SizeBucket>,
     /// One program a target, once it was asked for.
     programs: Option<Vec<Program>>,
 }
@@ -42,26 +42,26 @@ struct Candidate<'a> {
 /// An error of a pass over HLO or of `schedule`; internal, where limits can't be evaluated.
 pub fn of(
     lowered: &Lowered,
-    sized: &Sized,
+    size_variants: &SizeVariants,
     precision: Precision,
     schedule: &mut dyn FnMut(&Lowered, &str) -> Result<Vec<Program>>,
 ) -> Result<Vec<Bucket>> {
-    let given = &sized.sizes.all[..sized.sizes.count_from_caller()];
-    let mut search = Search { lowered, sized, precision, candidates: Vec::new(), schedule };
+    let given = &size_variants.sizes.all[..size_variants.sizes.count_from_caller()];
+    let mut search = Search { lowered, size_variants, precision, candidates: Vec::new(), schedule };
     let mut buckets = Vec::new();
     let mut below: Vec<u64> = given.iter().map(|s| s.least).collect();
-    for (i, rung) in sized.smaller.iter().enumerate().rev() {
-        let most = rung.most.clone();
-        if rung.is_apart {
-            buckets.push(Bucket { most, programs: search.scheduled(Some(rung), &format!("a{i}"))? });
+    for (i, size_bucket) in size_variants.smaller.iter().enumerate().rev() {
+        let most = size_bucket.max_sizes.clone();
+        if size_bucket.is_separate {
+            buckets.push(Bucket { most, programs: search.scheduled(Some(size_bucket), &format!("a{i}"))? });
             continue;
         }
         let next = most.iter().map(|n| n + 1).collect();
         let least = std::mem::replace(&mut below, next);
-        search.candidates.push(Candidate { least, most, rung: Some(rung), programs: None });
+        search.candidates.push(Candidate { least, most, size_bucket: Some(size_bucket), programs: None });
     }
     let most = given.iter().map(|s| s.most).collect();
-    search.candidates.push(Candidate { least: below, most, rung: None, programs: None });
+    search.candidates.push(Candidate { least: below, most, size_bucket: None, programs: None });
     let mut kept = Vec::new();
     let mut server = Some(search.candidates.len() - 1);
     while let Some(bound) = server {
@@ -79,7 +79,7 @@ pub fn of(
 /// The choice among bounds, whose programs are made when they are asked for.
 struct Search<'a> {
     lowered: &'a Lowered,
-    sized: &'a Sized,
+    size_variants: &'a SizeVariants,
     precision: Precision,
     /// Smaller bounds first.
     candidates: Vec<Candidate<'a>>,
@@ -87,14 +87,20 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The programs of the function for a bound, the largest without a rung.
-    fn scheduled(&mut self, rung: Option<&Rung>, name: &str) -> Result<Vec<Program>> {
-        let own = match rung {
-            Some(rung) => {
-                let mut module = rung.module.clone();
+    /// The programs of the function for a bound, the largest without a size_bucket.
+    fn scheduled(&mut self, size_bucket: Option<&SizeBucket>, name: &str) -> Result<Vec<Program>> {
+        let own = match size_bucket {
+            Some(size_bucket) => {
+                let mut module = size_bucket.module.clone();
                 super::passes(&mut module, &mut None)?;
                 optimize::reduce(&mut module, self.precision)?;
-                with_numbers(self.lowered, &self.sized.sizes, &rung.most, &rung.results, module)
+                with_numbers(
+                    self.lowered,
+                    &self.size_variants.sizes,
+                    &size_bucket.max_sizes,
+                    &size_bucket.results,
+                    module,
+                )
             }
             None => at_bounds(self.lowered.clone()),
         };
@@ -103,8 +109,8 @@ impl Search<'_> {
 
     /// Makes the programs of a bound, once.
     fn make(&mut self, bound: usize) -> Result<()> {
-        let Candidate { rung, programs: None, .. } = self.candidates[bound] else { return Ok(()) };
-        self.candidates[bound].programs = Some(self.scheduled(rung, &format!("r{bound}"))?);
+        let Candidate { size_bucket, programs: None, .. } = self.candidates[bound] else { return Ok(()) };
+        self.candidates[bound].programs = Some(self.scheduled(size_bucket, &format!("r{bound}"))?);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use crate::hlo::{Literal, Module};
 use crate::kernel::self_test::SelfTest;
 use crate::kernel::state::lay_out;
 use crate::kernel::{self, Bundle, EntryPoint, Face, PaddedOffsets, WeightsLayout};
-use crate::lower::{Count, Lowered, StateVariable};
+use crate::lower::{CountSource, Lowered, StateVariable};
 use crate::package::names;
 use crate::schedule::{KernelTarget, Packings};
 use crate::target::{CodeRequest, PanelSizes, Reduced, Target};
@@ -53,12 +53,12 @@ impl Compiled {
     /// # Errors
     /// An internal one where there is no function.
     pub fn only_for(self, given: &[u64]) -> Result<Built> {
-        let rung = self.bundle.face.entries.first().map_or(0, |entry| entry.bucket_of_call(given));
-        self.program(rung)
+        let bucket = self.bundle.face.entries.first().map_or(0, |entry| entry.bucket_of_call(given));
+        self.program(bucket)
     }
 
-    fn program(mut self, rung: usize) -> Result<Built> {
-        let program = self.bundle.variants.pop().and_then(|(mut programs, _)| programs.drain(..).nth(rung));
+    fn program(mut self, bucket: usize) -> Result<Built> {
+        let program = self.bundle.variants.pop().and_then(|(mut programs, _)| programs.drain(..).nth(bucket));
         match (self.modules.pop(), program) {
             (Some(module), Some(program)) => Ok(Built { module, program, object: self.object }),
             _ => Err(Error::internal("compile", "there is no function")),
@@ -155,8 +155,8 @@ pub fn weights(functions: Functions, name: &str, requests: &[CodeRequest], place
 pub fn in_file(functions: &mut Functions) {
     for (_, lowered) in &mut functions.all {
         lowered.module.replaceable = true;
-        if let Some(sized) = &mut lowered.sized {
-            Arc::make_mut(sized).smaller.iter_mut().for_each(|rung| rung.module.replaceable = true);
+        if let Some(sized) = &mut lowered.size_variants {
+            Arc::make_mut(sized).smaller.iter_mut().for_each(|bucket| bucket.module.replaceable = true);
         }
     }
 }
@@ -200,7 +200,7 @@ impl Scheduled {
         for (i, (_, lowered)) in all.iter().enumerate() {
             let function = if all.len() == 1 { String::new() } else { format!(".{i}") };
             let buckets = scheduler.buckets(lowered, &function)?;
-            bounds.push(match lowered.sized {
+            bounds.push(match lowered.size_variants {
                 Some(_) => buckets.iter().map(|bucket| bucket.most.clone()).collect(),
                 None => Vec::new(),
             });
@@ -230,7 +230,7 @@ fn face(
             1 => (name.to_string(), format!("{name}_run")),
             _ => (format!("{name}_{}", suffixes[i]), format!("{name}_{}", suffixes[i])),
         };
-        let sizes = lowered.sized.as_ref().map(|s| s.sizes.clone()).unwrap_or_default();
+        let sizes = lowered.size_variants.as_ref().map(|s| s.sizes.clone()).unwrap_or_default();
         let own = from..from + bounds[i].len().max(1);
         from = own.end;
         let each = || variants.iter().filter_map(|(programs, _)| programs.get(own.clone())).flatten();
@@ -283,7 +283,7 @@ impl Scheduler<'_> {
     fn buckets(&self, lowered: &Lowered, function: &str) -> Result<Vec<Bucket>> {
         let differ = self.requests.windows(2).any(|pair| pair[0].target.vector_bits != pair[1].target.vector_bits);
         let mut panels = PanelSizes::none(differ);
-        match &lowered.sized {
+        match &lowered.size_variants {
             None => Ok(vec![Bucket { most: Vec::new(), programs: self.programs(lowered, function, &mut panels)? }]),
             Some(sized) => buckets::of(lowered, sized, self.reduced.precision, &mut |bound, name| {
                 self.programs(bound, &format!("{function}.{name}"), &mut panels)
@@ -322,7 +322,7 @@ fn transposed(buckets: Vec<Bucket>) -> impl Iterator<Item = Vec<kernel::Program>
 /// A function whose sizes vary as one of fixed sizes, its bounds, with arguments and results for the actual ones behind the others;
 /// any other function as it is.
 pub fn at_bounds(lowered: Lowered) -> Lowered {
-    let Some(sized) = &lowered.sized else { return lowered };
+    let Some(sized) = &lowered.size_variants else { return lowered };
     let most: Vec<u64> = sized.sizes.all.iter().map(|s| s.most).collect();
     let whole: Vec<Vec<u64>> = lowered.results.iter().map(|r| r.dims.clone()).collect();
     with_numbers(&lowered, &sized.sizes, &most, &whole, lowered.module.clone())
@@ -340,8 +340,8 @@ pub fn with_numbers(lowered: &Lowered, sizes: &Sizes, most: &[u64], results: &[V
     let (given, found) = sizes.all.split_at(sizes.count_from_caller());
     let used = |axes: &Vec<Option<usize>>| {
         let size = |s: usize| match s.checked_sub(given.len()) {
-            None => Count::Parameter(lowered.args.len() + s),
-            Some(s) => Count::Part(lowered.results.len() + s),
+            None => CountSource::Parameter(lowered.args.len() + s),
+            Some(s) => CountSource::Part(lowered.results.len() + s),
         };
         axes.iter().map(|axis| axis.map(size)).collect()
     };
@@ -356,9 +356,9 @@ pub fn with_numbers(lowered: &Lowered, sizes: &Sizes, most: &[u64], results: &[V
         args: lowered.args.iter().zip(&sizes.args).map(arg).chain(given.iter().map(number)).collect(),
         results: lowered.results.iter().zip(results).map(result).chain(found.iter().map(number)).collect(),
         state: lowered.state.clone(),
-        found: Vec::new(),
-        used: sizes.results.iter().map(used).collect(),
-        sized: None,
+        data_sizes: Vec::new(),
+        result_counts: sizes.results.iter().map(used).collect(),
+        size_variants: None,
     }
 }
 

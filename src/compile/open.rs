@@ -7,7 +7,7 @@ use crate::hlo::SymbolicArray;
 use crate::hlo::open::{Builder, Foreign, InstId, Op, Shape};
 use crate::hlo::stablehlo::{Argument, AxisSize, Host, OpenModule};
 use crate::interp;
-use crate::lower::{Lowered, OpenLowered, Traced, said_dims};
+use crate::lower::{Lowered, SizeTracedLowering, SymbolicLowering, bind_argument_dims};
 use crate::ops::{element, lapack};
 use crate::prepare::{Binding, FeedSpec, Request, VaryingSizes, is_default, size_name};
 use crate::symbolic::{Dim, fixed};
@@ -23,8 +23,8 @@ pub(super) fn lowered(open: OpenModule, request: &Request) -> Result<Lowered> {
         return named(made(&open, &dims)?);
     }
     let own = axes.clone();
-    let traced = Traced::of(move |said| {
-        let dims = said_dims(dims.iter().map(Vec::as_slice), &own, said);
+    let traced = SizeTracedLowering::new(move |said| {
+        let dims = bind_argument_dims(dims.iter().map(Vec::as_slice), &own, said);
         opened(&open, &dims)
     });
     bounded::lower(&sizes, axes, &traced)
@@ -54,7 +54,7 @@ fn made(open: &OpenModule, dims: &[Vec<u64>]) -> Result<Source> {
 }
 
 /// The function with its sizes as they were computed.
-fn opened(open: &OpenModule, dims: &[Vec<Dim>]) -> Result<OpenLowered> {
+fn opened(open: &OpenModule, dims: &[Vec<Dim>]) -> Result<SymbolicLowering> {
     let mut host = Computing(Builder::new(open.name()));
     let root = open.root(&mut host, dims)?;
     let parts = match host.0.current()[root].op {
@@ -64,7 +64,7 @@ fn opened(open: &OpenModule, dims: &[Vec<Dim>]) -> Result<OpenLowered> {
     let root = host.0.tuple(&parts);
     let module = host.0.finish(root)?;
     let lowered = named(open.source(module.at_hand())?)?;
-    Ok(OpenLowered { lowered: Lowered { module: module.at_hand(), ..lowered }, module, sizes: Vec::new() })
+    Ok(SymbolicLowering { lowered: Lowered { module: module.at_hand(), ..lowered }, module, sizes: Vec::new() })
 }
 
 /// A builder that knows what follows from constants, as sizes do.

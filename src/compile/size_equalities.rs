@@ -7,7 +7,7 @@
 //! inputs.
 use crate::diag::{Code, Diagnostic};
 use crate::hlo::Anchor;
-use crate::lower::{Failure, Lowered};
+use crate::lower::{Lowered, LoweringFailure};
 use crate::prepare::Prepared;
 use crate::symbolic::Dim;
 
@@ -45,7 +45,7 @@ impl Fixed {
 }
 
 /// Lowers the function for sizes that the caller says and data-dependent sizes.
-type Try<'a> = &'a dyn Fn(&[u64], &[u64], &[Fixed]) -> Result<Lowered, Failure>;
+type Try<'a> = &'a dyn Fn(&[u64], &[u64], &[Fixed]) -> Result<Lowered, LoweringFailure>;
 
 /// The function for the sizes `most` that the caller says, and what is fixed in it.
 ///
@@ -61,7 +61,7 @@ pub fn search(prepared: &Prepared, most: &[u64], lower: Try) -> Result<(Lowered,
             },
             Err(failure) => match next(prepared, most, lower, &fixed, &failure) {
                 Some(one) => one,
-                None => return Err(failure.told),
+                None => return Err(failure.diagnostics),
             },
         };
         fixed.push(one);
@@ -69,36 +69,36 @@ pub fn search(prepared: &Prepared, most: &[u64], lower: Try) -> Result<(Lowered,
 }
 
 /// Whether nothing but shapes is in the way, and there is something to fix.
-fn is_by_shape(failure: &Failure, fixed: &[Fixed]) -> bool {
-    let is_by_shape = failure.told.iter().all(|d| d.code == Code::ShapeMismatch);
-    is_by_shape && !failure.found.is_empty() && fixed.len() < MOST_FIXED
+fn is_by_shape(failure: &LoweringFailure, fixed: &[Fixed]) -> bool {
+    let is_by_shape = failure.diagnostics.iter().all(|d| d.code == Code::ShapeMismatch);
+    is_by_shape && !failure.data_sizes.is_empty() && fixed.len() < MOST_FIXED
 }
 
 /// Whether `one` gets the first node that refused to take its inputs, at these sizes.
-fn helps(lower: Try, said: &[u64], found: &[u64], fixed: &[Fixed], one: Fixed, before: &Failure) -> bool {
+fn helps(lower: Try, said: &[u64], found: &[u64], fixed: &[Fixed], one: Fixed, before: &LoweringFailure) -> bool {
     match lower(said, found, &[fixed, &[one]].concat()) {
         Ok(_) => true,
         Err(after) => {
-            let first = before.told.first().map(|d| &d.place);
-            after.told.iter().all(|d| d.code == Code::ShapeMismatch && Some(&d.place) != first)
+            let first = before.diagnostics.first().map(|d| &d.place);
+            after.diagnostics.iter().all(|d| d.code == Code::ShapeMismatch && Some(&d.place) != first)
         }
     }
 }
 
 /// The numbers of the sizes that are not fixed yet, the last one first.
-fn free(failure: &Failure) -> impl Iterator<Item = usize> {
-    (0..failure.found.len()).rev().filter(|n| !failure.found[*n].is_fixed).take(MOST_TRIED)
+fn free(failure: &LoweringFailure) -> impl Iterator<Item = usize> {
+    (0..failure.data_sizes.len()).rev().filter(|n| !failure.data_sizes[*n].is_fixed).take(MOST_TRIED)
 }
 
 /// A size of an argument, or one that values said before, that gets the first node that refused to take its inputs, also where the caller
 /// says other sizes.
-fn next(prepared: &Prepared, most: &[u64], lower: Try, fixed: &[Fixed], failure: &Failure) -> Option<Fixed> {
+fn next(prepared: &Prepared, most: &[u64], lower: Try, fixed: &[Fixed], failure: &LoweringFailure) -> Option<Fixed> {
     if !is_by_shape(failure, fixed) {
         return None;
     }
     let smaller = smaller(prepared, most);
     for number in free(failure) {
-        let arguments = candidates(prepared, most, number, failure.found[number].most.known());
+        let arguments = candidates(prepared, most, number, failure.data_sizes[number].most.known());
         for one in arguments.into_iter().chain(earlier(failure, number)) {
             let before = || lower(&smaller, &[], fixed).err();
             let elsewhere = || before().is_some_and(|before| helps(lower, &smaller, &[], fixed, one, &before));
@@ -111,8 +111,8 @@ fn next(prepared: &Prepared, most: &[u64], lower: Try, fixed: &[Fixed], failure:
 }
 
 /// The sizes of the same computation that were met before the size `number`, and are never larger.
-fn earlier(failure: &Failure, number: usize) -> impl Iterator<Item = Fixed> {
-    let (found, this) = (&failure.found, failure.found[number]);
+fn earlier(failure: &LoweringFailure, number: usize) -> impl Iterator<Item = Fixed> {
+    let (found, this) = (&failure.data_sizes, failure.data_sizes[number]);
     let is_one = move |n: &usize| !found[*n].is_fixed && found[*n].place == this.place && found[*n].most <= this.most;
     (0..number).rev().filter(is_one).map(move |other| Fixed { number, by: By::Found(other) })
 }
@@ -143,9 +143,9 @@ fn smaller(prepared: &Prepared, most: &[u64]) -> Vec<u64> {
 /// A data-dependent size and that can only be another one: where no two are equal, whichever is the larger one, a node refuses to take
 /// its inputs, and takes them where these two are equal.
 fn equal(most: &[u64], lower: Try, fixed: &[Fixed], largest: &Lowered) -> Option<Fixed> {
-    let count = largest.found.len() as u64;
-    let apart = |less: &dyn Fn(u64) -> u64| -> Option<(Vec<u64>, Failure)> {
-        let each = largest.found.iter().zip(0..).map(|(&(_, most), i)| most.saturating_sub(less(i)).max(1));
+    let count = largest.data_sizes.len() as u64;
+    let apart = |less: &dyn Fn(u64) -> u64| -> Option<(Vec<u64>, LoweringFailure)> {
+        let each = largest.data_sizes.iter().zip(0..).map(|(&(_, most), i)| most.saturating_sub(less(i)).max(1));
         let found: Vec<u64> = each.collect();
         let failure = lower(most, &found, fixed).err().filter(|failure| is_by_shape(failure, fixed))?;
         Some((found, failure))
@@ -155,7 +155,7 @@ fn equal(most: &[u64], lower: Try, fixed: &[Fixed], largest: &Lowered) -> Option
     }
     let (falling, first) = apart(&|i| i)?;
     let (rising, second) = apart(&|i| count - 1 - i)?;
-    let helps = |found: &[u64], one: Fixed, before: &Failure| helps(lower, most, found, fixed, one, before);
+    let helps = |found: &[u64], one: Fixed, before: &LoweringFailure| helps(lower, most, found, fixed, one, before);
     let mut ties = free(&first).flat_map(|number| earlier(&first, number));
     ties.find(|&one| helps(&falling, one, &first) && helps(&rising, one, &second))
 }

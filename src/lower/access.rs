@@ -1,4 +1,4 @@
-//! Analysis of the variables that functions read and write through the handles that they get.
+//! Analysis of which variables functions and graphs read and write through resource handles.
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType, is_handle, is_table};
 use crate::ops::{self, Calls, OpRow};
 use crate::util::id_vec::IdVec;
@@ -6,101 +6,104 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Calls nested deeper than this are taken to change everything.
+/// Nesting depth of calls from which a function is assumed to write all its arguments.
 const MAX_DEPTH: usize = 100;
 
 /// Kind of access to a variable, the strongest last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
-    /// Nothing.
+    /// No access.
     #[default]
     None,
-    /// The value is read.
+    /// Reads only.
     Read,
-    /// The variable is given a new value, and may be read.
+    /// Writes, and possibly reads.
     Write,
 }
 
 /// Effects of a function on variables and on the random generator.
 #[derive(Debug, Default)]
-pub struct Uses {
-    /// To the variable whose handle each argument is.
+pub struct FunctionEffects {
+    /// Access to the variable behind each argument; `None` for arguments that are no handles.
     pub args: Vec<Access>,
-    /// To variables whose handles nodes of the body give, by the name of the variable.
-    pub named: BTreeMap<String, Access>,
+    /// Access to variables whose handles are created in the function's body, by variable name.
+    pub by_name: BTreeMap<String, Access>,
     /// Index of the argument that each result passes on, where the result is a variable's handle.
-    pub passed: Vec<Option<usize>>,
-    /// Whether it draws from the generator that no handle names.
-    pub draws: bool,
+    pub forwarded: Vec<Option<usize>>,
+    /// Whether the function draws from the global random generator, which has no handle.
+    pub draws_random: bool,
 }
 
-impl Uses {
-    /// Whether it changes a variable or draws from the generator.
-    pub fn acts(&self) -> bool {
-        self.draws || self.writes()
+impl FunctionEffects {
+    /// Whether the function writes a variable or draws from the global random generator.
+    pub fn has_side_effects(&self) -> bool {
+        self.draws_random || self.writes()
     }
-    /// Whether it changes a variable.
+    /// Whether the function writes a variable.
     pub fn writes(&self) -> bool {
-        self.args.iter().chain(self.named.values()).any(|a| *a == Access::Write)
+        self.args.iter().chain(self.by_name.values()).any(|a| *a == Access::Write)
     }
 }
 
-/// Accesses of a graph's nodes to the variables whose handles are given by nodes of that graph.
+/// Accesses of a graph's nodes to the variables whose handles are created by nodes of the same graph.
 #[derive(Debug, Default)]
 pub struct HandleAccesses {
-    /// Strongest access to each variable, by the node that gives the handle.
+    /// Strongest access to each variable, by the node that creates the handle.
     pub handles: BTreeMap<NodeId, Access>,
-    /// Whether they draw from the generator that no handle names.
-    pub draws: bool,
-    /// The node behind each output that passes a handle on.
-    passed: HashMap<Endpoint, NodeId>,
+    /// Whether a node draws from the global random generator, which has no handle.
+    pub draws_random: bool,
+    /// Node that created the handle, for each output that carries a handle.
+    forwarded: HashMap<Endpoint, NodeId>,
 }
 
-/// The functions of a program that were looked at.
+/// Effects of the functions of one program, computed on demand and cached.
 #[derive(Debug, Default)]
-pub struct Accesses {
-    known: HashMap<Arc<str>, Rc<Uses>>,
-    open: Vec<Arc<str>>,
+pub struct AccessAnalysis {
+    cache: HashMap<Arc<str>, Rc<FunctionEffects>>,
+    call_stack: Vec<Arc<str>>,
     asserting: HashMap<Arc<str>, bool>,
 }
 
-impl Accesses {
-    /// Effects of the function `name`; none where there is no such function.
-    pub fn function(&mut self, program: &Program, name: &Arc<str>) -> Rc<Uses> {
-        if let Some(known) = self.known.get(name) {
+impl AccessAnalysis {
+    /// Effects of the function `name`; no effects if the library has no such function.
+    pub fn function_effects(&mut self, program: &Program, name: &Arc<str>) -> Rc<FunctionEffects> {
+        if let Some(known) = self.cache.get(name) {
             return known.clone();
         }
         let Some(function) = program.functions.get(name) else { return Rc::default() };
-        if self.open.contains(name) || self.open.len() >= MAX_DEPTH {
+        if self.call_stack.contains(name) || self.call_stack.len() >= MAX_DEPTH {
             // The lowering refuses such calls.
-            return Rc::new(Uses { args: vec![Access::Write; function.args.len()], ..Uses::default() });
+            return Rc::new(FunctionEffects {
+                args: vec![Access::Write; function.args.len()],
+                ..FunctionEffects::default()
+            });
         }
-        self.open.push(name.clone());
-        let found = self.graph(program, &function.graph, |_| true);
-        self.open.pop();
+        self.call_stack.push(name.clone());
+        let found = self.graph_accesses(program, &function.graph, |_| true);
+        self.call_stack.pop();
         let of = |id: &NodeId| found.handles.get(id).copied().unwrap_or_default();
-        let mut named = BTreeMap::new();
+        let mut by_name = BTreeMap::new();
         for (id, node) in function.graph.nodes.iter().filter(|(_, n)| is_source(n)) {
-            named.insert(node.variable().to_string(), of(&id));
+            by_name.insert(node.variable().to_string(), of(&id));
         }
         let argument = |e: &Endpoint| {
-            let from = found.passed.get(e).copied().unwrap_or(e.node);
+            let from = found.forwarded.get(e).copied().unwrap_or(e.node);
             function.args.iter().position(|&arg| arg == from && is_resource(&function.graph.nodes[arg]))
         };
-        let passed = function.rets.iter().map(argument).collect();
+        let forwarded = function.rets.iter().map(argument).collect();
         let args = function.args.iter().map(of).collect();
-        let uses = Rc::new(Uses { args, named, passed, draws: found.draws });
-        self.known.insert(name.clone(), uses.clone());
+        let uses = Rc::new(FunctionEffects { args, by_name, forwarded, draws_random: found.draws_random });
+        self.cache.insert(name.clone(), uses.clone());
         uses
     }
 
-    /// Whether a node changes a variable, itself or by what it calls.
+    /// Whether a node writes a variable, itself or in a function that it calls.
     pub fn writes(&mut self, program: &Program, node: &Node) -> bool {
         ops::find(&node.op).is_some_and(|row| !row.writes.is_empty())
-            || called(program, node).iter().any(|name| self.function(program, name).writes())
+            || called(program, node).iter().any(|name| self.function_effects(program, name).writes())
     }
 
-    /// Whether a node is there to check a value, itself or by what it calls.
+    /// Whether a node is an assertion or calls a function that contains one.
     pub fn asserts(&mut self, program: &Program, node: &Node) -> bool {
         ops::is_assertion(&node.op) || called(program, node).iter().any(|name| self.function_asserts(program, name))
     }
@@ -109,22 +112,29 @@ impl Accesses {
         if let Some(known) = self.asserting.get(name) {
             return *known;
         }
-        let Some(function) = program.functions.get(name).filter(|_| self.open.len() < MAX_DEPTH) else { return false };
-        // a function that calls itself is refused elsewhere
+        let Some(function) = program.functions.get(name).filter(|_| self.call_stack.len() < MAX_DEPTH) else {
+            return false;
+        };
+        // recursion ends here; lowering refuses functions that call themselves
         self.asserting.insert(name.clone(), false);
-        self.open.push(name.clone());
+        self.call_stack.push(name.clone());
         let asserts = function.graph.nodes.values().any(|node| self.asserts(program, node));
-        self.open.pop();
+        self.call_stack.pop();
         self.asserting.insert(name.clone(), asserts);
         asserts
     }
 
-    /// Accesses by those nodes of a graph for which `looked_at` holds.
-    pub fn graph(&mut self, program: &Program, graph: &Graph, looked_at: impl Fn(NodeId) -> bool) -> HandleAccesses {
+    /// Accesses by the nodes of a graph that satisfy `is_included`.
+    pub fn graph_accesses(
+        &mut self,
+        program: &Program,
+        graph: &Graph,
+        is_included: impl Fn(NodeId) -> bool,
+    ) -> HandleAccesses {
         let mut found = HandleAccesses::default();
-        for (_, node) in graph.nodes.iter().filter(|(id, _)| looked_at(*id)) {
-            found.draws |= ops::find(&node.op).is_some_and(|row| row.node_draws(node))
-                || called(program, node).iter().any(|name| self.function(program, name).draws);
+        for (_, node) in graph.nodes.iter().filter(|(id, _)| is_included(*id)) {
+            found.draws_random |= ops::find(&node.op).is_some_and(|row| row.node_draws(node))
+                || called(program, node).iter().any(|name| self.function_effects(program, name).draws_random);
         }
         let sources: Vec<NodeId> =
             graph.nodes.iter().filter(|(_, n)| is_source(n) || is_resource(n)).map(|(id, _)| id).collect();
@@ -132,7 +142,7 @@ impl Accesses {
             return found;
         }
         let mut users: IdVec<NodeId, Vec<(NodeId, usize)>> = graph.nodes.ids().map(|_| Vec::new()).collect();
-        for (id, node) in graph.nodes.iter().filter(|(id, _)| looked_at(*id)) {
+        for (id, node) in graph.nodes.iter().filter(|(id, _)| is_included(*id)) {
             node.inputs.iter().enumerate().for_each(|(i, e)| users[e.node].push((id, i)));
         }
         for source in sources {
@@ -142,9 +152,9 @@ impl Accesses {
                 if !seen.insert(at) {
                     continue;
                 }
-                found.passed.insert(at, source);
+                found.forwarded.insert(at, source);
                 for &(user, i) in users[at.node].iter().filter(|(user, i)| graph.nodes[*user].inputs[*i] == at) {
-                    let (access, ports) = self.input(program, &graph.nodes[user], i);
+                    let (access, ports) = self.input_access(program, &graph.nodes[user], i);
                     let most = found.handles.entry(source).or_default();
                     *most = access.max(*most);
                     todo.extend(ports.into_iter().map(|port| Endpoint { node: user, port }));
@@ -154,11 +164,11 @@ impl Accesses {
         found
     }
 
-    /// Access of a node to the variable whose handle is its input `i`, and the outputs that pass this handle on.
-    fn input(&mut self, program: &Program, node: &Node, i: usize) -> (Access, Vec<u32>) {
+    /// Access of a node to the variable whose handle is input `i`, and the output ports that forward this handle.
+    fn input_access(&mut self, program: &Program, node: &Node, i: usize) -> (Access, Vec<u32>) {
         let callees = called(program, node);
         let calls = ops::find(&node.op).and_then(OpRow::calls);
-        // the input that is the first argument of what is called
+        // index of the input that is the callee's first argument
         let first = match &*node.op {
             "Enter" | "Exit" | "NextIteration" | "Merge" => return (Access::None, vec![0]),
             op if ops::forwards(op) => return (Access::None, vec![i as u32]),
@@ -167,7 +177,7 @@ impl Accesses {
             _ => {
                 let row = ops::find(&node.op);
                 let writes = row.is_some_and(|row| row.writes.contains(&i));
-                // what changes a variable of TensorFlow 1 gives its reference again
+                // an op that writes a reference variable of TensorFlow 1 outputs the reference
                 let again = writes && row.is_some_and(|row| row.by_reference);
                 return (if writes { Access::Write } else { Access::Read }, if again { vec![0] } else { vec![] });
             }
@@ -176,10 +186,10 @@ impl Accesses {
         let repeats = calls == Some(Calls::While);
         let (mut most, mut ports) = (Access::None, if repeats { vec![i as u32] } else { vec![] });
         for name in &callees {
-            let uses = self.function(program, name);
+            let uses = self.function_effects(program, name);
             most = most.max(uses.args.get(arg).copied().unwrap_or_default());
             if !repeats {
-                let same = uses.passed.iter().enumerate().filter(|(_, passed)| **passed == Some(arg));
+                let same = uses.forwarded.iter().enumerate().filter(|(_, forwarded)| **forwarded == Some(arg));
                 ports.extend(same.map(|(port, _)| port as u32));
             }
         }
@@ -187,7 +197,7 @@ impl Accesses {
     }
 }
 
-/// The functions of the library that a node calls.
+/// Names of the library functions that a node calls.
 fn called(program: &Program, node: &Node) -> Vec<Arc<str>> {
     let calls = node.attrs.iter().any(|(_, a)| matches!(a, Attr::Func(_) | Attr::Funcs(_)));
     if program.functions.is_empty() || !(calls || program.functions.contains_key(&node.op)) {
@@ -198,12 +208,12 @@ fn called(program: &Program, node: &Node) -> Vec<Arc<str>> {
     names
 }
 
-/// Whether a node gives the handle of a variable or table.
+/// Whether a node creates the handle of a variable or table.
 fn is_source(node: &Node) -> bool {
     is_handle(node) || is_table(node)
 }
 
-/// Whether a node is an argument that is a handle.
+/// Whether a node is a function argument of resource type.
 fn is_resource(node: &Node) -> bool {
     &*node.op == "_Arg" && node.tf_type("T") == Some(TfType::Resource)
 }

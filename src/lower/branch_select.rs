@@ -1,8 +1,9 @@
-//! Branches that leave arrays of different sizes: what they leave is selected, as a `conditional` of HLO leaves fixed sizes.
+//! Conditionals whose branches return arrays of different sizes, which HLO's `conditional` can't express: all branches are computed, and
+//! the results of the taken one are selected.
 //!
-//! All branches are computed, in the open computation. A result is as long as that of the branch that counts, which is a size that values
-//! say. Branches with loops are refused, as one that does not count might never end.
-use super::walker::{Slot, Walker};
+//! The size of a selected result is data-dependent, as it follows from the branch index. Branches with loops are refused, since a loop in
+//! a branch that is not taken might never end.
+use super::walker::{ValueSlot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::FuncRef;
 use crate::hlo::open::{Claim, Dim, InstId};
@@ -12,42 +13,47 @@ use crate::tensor::{DType, Tensor};
 use std::collections::BTreeSet;
 
 impl Walker<'_> {
-    /// Results of the branch of number `index` (the first where `index` is true), selected among those of all branches; `None` where branches
-    /// do more than compute arrays.
-    pub(super) fn selected(
+    /// Computes all branches, and selects the results of branch `index` (of the first one where `index` is the truth value true). `None` where
+    /// a branch has side effects or returns values other than arrays.
+    pub(super) fn lower_branches_by_select(
         &mut self,
         index: InstId,
         branches: &[&FuncRef],
         args: &[Value],
-    ) -> Result<Option<Vec<Slot>>> {
+    ) -> Result<Option<Vec<ValueSlot>>> {
         for branch in branches {
-            if self.accesses.function(self.program, &branch.name).acts() {
+            if self.accesses.function_effects(self.program, &branch.name).has_side_effects() {
                 return Ok(None);
             }
         }
-        let outer = std::mem::replace(&mut self.is_selecting, true);
-        let made = self.select_all(index, branches, args);
-        self.is_selecting = outer;
+        let outer = std::mem::replace(&mut self.is_selecting_branches, true);
+        let made = self.compute_and_select(index, branches, args);
+        self.is_selecting_branches = outer;
         made
     }
 
-    fn select_all(&mut self, index: InstId, branches: &[&FuncRef], args: &[Value]) -> Result<Option<Vec<Slot>>> {
-        let mark = self.mark();
-        let mut apart = self.axes_apart(branches, args)?;
-        self.return_to(&mark);
-        let astray = self.astray(&mark, |w| w.axes_apart(branches, args));
-        self.return_to(&mark);
+    fn compute_and_select(
+        &mut self,
+        index: InstId,
+        branches: &[&FuncRef],
+        args: &[Value],
+    ) -> Result<Option<Vec<ValueSlot>>> {
+        let mark = self.checkpoint();
+        let mut apart = self.differing_axes(branches, args)?;
+        self.roll_back(&mark);
+        let astray = self.with_shifted_sizes(&mark, |w| w.differing_axes(branches, args));
+        self.roll_back(&mark);
         apart.extend(astray?);
         let mut left: Option<Vec<Value>> = None;
-        // from the last on, which counts for all numbers out of range
+        // beginning with the last branch, which is taken for every index out of range
         for (i, branch) in branches.iter().enumerate().rev() {
-            let counts = self.is_branch(index, i, branches.len());
+            let counts = self.branch_predicate(index, i, branches.len());
             let before = self.b.claims().len();
-            let Some(values) = self.call_whole(branch, args.to_vec())? else { return Ok(None) };
-            self.hold_claims(before, counts);
+            let Some(values) = self.inline_complete_call(branch, args.to_vec())? else { return Ok(None) };
+            self.mask_claims(before, counts);
             left = match left {
                 None => Some(values),
-                Some(others) => self.select_each(counts, &values, &others, &apart)?,
+                Some(others) => self.select_results(counts, &values, &others, &apart)?,
             };
             if left.is_none() {
                 return Ok(None);
@@ -56,12 +62,12 @@ impl Walker<'_> {
         Ok(left.map(|values| values.into_iter().map(Some).collect()))
     }
 
-    /// The axes of results, each with the number of the result, of which branches leave different sizes.
-    fn axes_apart(&mut self, branches: &[&FuncRef], args: &[Value]) -> Result<BTreeSet<(usize, usize)>> {
+    /// Pairs (index of a result, axis) for which the branches return different sizes.
+    fn differing_axes(&mut self, branches: &[&FuncRef], args: &[Value]) -> Result<BTreeSet<(usize, usize)>> {
         let mut apart = BTreeSet::new();
         let mut first: Option<Vec<Vec<Dim>>> = None;
         for branch in branches {
-            let values = self.call_whole(branch, args.to_vec())?.unwrap_or_default();
+            let values = self.inline_complete_call(branch, args.to_vec())?.unwrap_or_default();
             let dims = values.iter().map(|value| match value {
                 Value::Array(id) => self.b.dims(*id).to_vec(),
                 _ => Vec::new(),
@@ -76,8 +82,8 @@ impl Walker<'_> {
         Ok(apart)
     }
 
-    /// Whether branch `i` of `count` is the one of number `index`.
-    fn is_branch(&mut self, index: InstId, i: usize, count: usize) -> InstId {
+    /// Truth value of whether branch `i` of `count` is the one that `index` selects.
+    fn branch_predicate(&mut self, index: InstId, i: usize, count: usize) -> InstId {
         if self.b.dtype(index) == DType::Pred {
             let first = self.b.constant(Tensor::preds(&[], &[i == 0]));
             return self.b.compare(Direction::Eq, index, first);
@@ -92,8 +98,8 @@ impl Walker<'_> {
         self.b.binary(ScalarOp::Or, behind, before)
     }
 
-    /// Lets claims behind the first `before` ask for nothing where their branch does not count.
-    fn hold_claims(&mut self, before: usize, counts: InstId) {
+    /// Replaces the values of claims from index `before` on by 0 where their branch is not taken.
+    fn mask_claims(&mut self, before: usize, counts: InstId) {
         for claim in self.b.take_claims(before) {
             let none = self.b.full_like(claim.value, 0.0);
             let value = self.b.select(counts, claim.value, none);
@@ -101,7 +107,7 @@ impl Walker<'_> {
         }
     }
 
-    fn select_each(
+    fn select_results(
         &mut self,
         counts: InstId,
         ours: &[Value],
@@ -115,14 +121,14 @@ impl Walker<'_> {
         for (i, pair) in ours.iter().zip(others).enumerate() {
             let (Value::Array(x), Value::Array(y)) = pair else { return Ok(None) };
             let axes: Vec<usize> = apart.iter().filter(|(result, _)| *result == i).map(|a| a.1).collect();
-            let Some(one) = self.select_one(counts, *x, *y, &axes)? else { return Ok(None) };
+            let Some(one) = self.select_array(counts, *x, *y, &axes)? else { return Ok(None) };
             out.push(Value::Array(one));
         }
         Ok(Some(out))
     }
 
-    /// One of two arrays, which may have different sizes along some axes.
-    fn select_one(&mut self, counts: InstId, x: InstId, y: InstId, apart: &[usize]) -> Result<Option<InstId>> {
+    /// `x` where `counts` is true, else `y`. Sizes may differ along the axes in `apart`; the size of the result is then data-dependent.
+    fn select_array(&mut self, counts: InstId, x: InstId, y: InstId, apart: &[usize]) -> Result<Option<InstId>> {
         if self.b.rank(x) != self.b.rank(y) || self.b.dtype(x) != self.b.dtype(y) {
             return Ok(None);
         }
@@ -134,16 +140,16 @@ impl Walker<'_> {
             let told = "how large what a branch leaves is depends on values at run time";
             let size =
                 self.b.data_size(count, ours.max(theirs)).ok_or_else(|| Error::user(Code::DynamicShape, told))?;
-            x = self.resized(x, axis, theirs, size);
-            y = self.resized(y, axis, ours, size);
+            x = self.resize_axis(x, axis, theirs, size);
+            y = self.resize_axis(y, axis, ours, size);
         }
         let dims = self.b.dims(x).to_vec();
         let counts = self.b.broadcast(counts, &dims, &[]);
         Ok(Some(self.b.select(counts, x, y)))
     }
 
-    /// `x` with `size` elements along an axis, which are no more than it has and `more`.
-    fn resized(&mut self, x: InstId, axis: usize, more: Dim, size: Dim) -> InstId {
+    /// Pads `x` by `more` elements along an axis, and cuts it to `size` elements there.
+    fn resize_axis(&mut self, x: InstId, axis: usize, more: Dim, size: Dim) -> InstId {
         let roomy = self.b.pad_axis(x, axis, more);
         self.b.slice_axis(roomy, axis, Dim::from(0), size)
     }

@@ -1,6 +1,6 @@
-//! `XlaCallModule`: a module of StableHLO as one op, which is what `jax2tf` and Keras on JAX write.
-use super::state::Threaded;
-use super::walker::{Slot, Walker};
+//! Lowering of `XlaCallModule`: a StableHLO module embedded in one op, as `jax2tf` and Keras on JAX export it.
+use super::state::ThreadedVariables;
+use super::walker::{ValueSlot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, FuncRef, Node};
 use crate::hlo::SymbolicArray;
@@ -11,20 +11,20 @@ use crate::interp;
 use crate::ops::{Value, element, lapack};
 use crate::symbolic::Dim;
 
-/// Versions of the op that TensorFlow 2.21 takes: portable bytecode is in it since the first of them.
+/// Versions of the op that TensorFlow 2.21 accepts; all of them hold portable bytecode.
 const VERSIONS: std::ops::RangeInclusive<i64> = 4..=10;
-/// Since this version what the module asserts about sizes is looked at.
+/// First version whose shape assertions are checked.
 const SHAPE_ASSERTIONS: i64 = 7;
 
-/// The walker as what surrounds a module.
-struct InGraph<'w, 'p> {
+/// Graph around a StableHLO module: the module is emitted into the walker's builder, and may call back functions of the graph.
+struct CallModuleHost<'w, 'p> {
     walker: &'w mut Walker<'p>,
     functions: &'w [FuncRef],
-    /// How many computations are open around the module.
+    /// Nesting depth of computations at the call of the module.
     depth: usize,
 }
 
-impl Host for InGraph<'_, '_> {
+impl Host for CallModuleHost<'_, '_> {
     fn builder(&mut self) -> &mut Builder {
         &mut self.walker.b
     }
@@ -41,15 +41,15 @@ impl Host for InGraph<'_, '_> {
             Error::user(Code::BadFunction, told)
         })?;
         let args = args.iter().map(|&id| Value::Array(id)).collect();
-        // Variables have no value inside of the module's own computations.
+        // Variables have no value within the module's own computations.
         let results = if self.walker.b.depth() == self.depth {
-            self.walker.call_whole(function, args)?
+            self.walker.inline_complete_call(function, args)?
         } else {
-            self.walker.call_inside(function, args, &Threaded::default())?
+            self.walker.call_in_computation(function, args, &ThreadedVariables::default())?
         };
         let told = || format!("the module calls `{}`, which can't be compiled", function.name);
         let results = results.ok_or_else(|| Error::user(Code::BadFunction, told()))?;
-        results.into_iter().map(|value| self.walker.array(&value)).collect()
+        results.into_iter().map(|value| self.walker.module_argument(&value)).collect()
     }
     fn custom_call(&mut self, call: &Foreign, operands: &[InstId], shape: &Shape) -> Result<Option<InstId>> {
         let b = &mut self.walker.b;
@@ -60,14 +60,14 @@ impl Host for InGraph<'_, '_> {
     }
 }
 
-/// Texts of a list.
-fn texts<'n>(node: &'n Node, name: &str) -> Vec<&'n str> {
+/// Strings of a list attribute; empty if the node has no such attribute.
+fn string_list<'n>(node: &'n Node, name: &str) -> Vec<&'n str> {
     node.strs(name).unwrap_or_default()
 }
 
-/// The number of the CPU among the platforms of the module, where it has an argument for that.
-fn platform(node: &Node, checks: &[&str]) -> Result<Option<usize>> {
-    let platforms = texts(node, "platforms");
+/// Index of the CPU in the attribute `platforms`, if the module supports several platforms and takes the index as an argument.
+fn cpu_platform_index(node: &Node, checks: &[&str]) -> Result<Option<usize>> {
+    let platforms = string_list(node, "platforms");
     let found = platforms.iter().position(|&p| p == "CPU");
     if !platforms.is_empty() && found.is_none() && !checks.contains(&"platform") {
         let told = format!("the module is for {}, and code is for a CPU", platforms.join(", "));
@@ -77,8 +77,8 @@ fn platform(node: &Node, checks: &[&str]) -> Result<Option<usize>> {
 }
 
 impl Walker<'_> {
-    /// The outputs of an `XlaCallModule`.
-    pub(super) fn call_module(&mut self, node: &Node, args: &[Value]) -> Result<Vec<Slot>> {
+    /// Lowers an `XlaCallModule` node, and returns its outputs.
+    pub(super) fn call_module(&mut self, node: &Node, args: &[Value]) -> Result<Vec<ValueSlot>> {
         let version = node.int("version").unwrap_or(0);
         if !VERSIONS.contains(&version) {
             let told = format!(
@@ -88,7 +88,7 @@ impl Walker<'_> {
             );
             return Err(Error::user(Code::UnsupportedCase, told));
         }
-        if !texts(node, "dim_args_spec").is_empty() {
+        if !string_list(node, "dim_args_spec").is_empty() {
             return Err(Error::user(
                 Code::UnsupportedCase,
                 "XlaCallModule with `dim_args_spec`, which only version 2 had",
@@ -101,18 +101,18 @@ impl Walker<'_> {
             Some(Attr::Funcs(all)) => all,
             _ => &[],
         };
-        let disabled = texts(node, "disabled_checks");
+        let disabled = string_list(node, "disabled_checks");
         let unchecked = version < SHAPE_ASSERTIONS || disabled.contains(&"shape_assertions");
         let checks = if unchecked { ShapeAssertions::None } else { ShapeAssertions::Sizes };
         let module = UnspecializedModule::read(bytes)?;
-        let platform = platform(node, &disabled)?;
-        let args = args.iter().map(|value| self.array(value)).collect::<Result<Vec<_>>>()?;
+        let platform = cpu_platform_index(node, &disabled)?;
+        let args = args.iter().map(|value| self.module_argument(value)).collect::<Result<Vec<_>>>()?;
         let depth = self.b.depth();
-        let results = module.call(&mut InGraph { walker: self, functions, depth }, &args, platform, checks)?;
+        let results = module.call(&mut CallModuleHost { walker: self, functions, depth }, &args, platform, checks)?;
         Ok(results.into_iter().map(|id| Some(Value::Array(id))).collect())
     }
-    /// The array that a value is.
-    fn array(&self, value: &Value) -> Result<InstId> {
+    /// The array that is passed to a module for a value; variables are read. Errors: `UnsupportedType` for other kinds of values.
+    fn module_argument(&self, value: &Value) -> Result<InstId> {
         match value {
             Value::Array(id) => Ok(*id),
             Value::Variable(id) if self.store.handle_parts(*id).len() == 1 => self.store.read(*id),

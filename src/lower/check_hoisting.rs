@@ -1,8 +1,8 @@
-//! Run-time checks inside of loops and branches, carried out of them to the entry, where a call can fail.
+//! Hoisting of run-time checks (claims) out of loops and branches to the entry computation, where a call can fail.
 //!
-//! A claim is a value of the computation in which it stands. Where that is the body of a loop, one more part of the state holds the most
-//! that any round asked for; a branch leaves it as one more result, and the other branches leave 0. What a computation asks for is known
-//! when it was lowered: one that asks for something is lowered again, with room for it.
+//! A claim is a value of the computation that makes it. A loop carries the maximum over all iterations in an additional element of its
+//! state; a branch returns the value as an additional result, and the other branches return 0. The claims of a computation are known only
+//! once it has been lowered, so that a computation with claims is lowered a second time, with the additional elements.
 use super::walker::Walker;
 use crate::hlo::open::{Builder, Claim, ClaimQuantity, Shape};
 use crate::ops::Value;
@@ -10,18 +10,18 @@ use crate::ops::spec::ValueSpec;
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
-/// The specs of so many claims.
-pub(super) fn specs(count: usize) -> Vec<ValueSpec> {
+/// Specs of the values of `count` claims: scalars, `s32[]`.
+pub(super) fn claim_specs(count: usize) -> Vec<ValueSpec> {
     vec![ValueSpec::Array(Shape::array(DType::S32, [])); count]
 }
 
 impl Walker<'_> {
-    /// Runs `lowered` in a computation that was just opened and whose claims the caller carries out of it.
-    pub fn carrying<T>(&mut self, lowered: impl FnOnce(&mut Self) -> T) -> T {
+    /// Runs `lowered` in a computation that was just opened, and lets it make claims, which the caller must hoist.
+    pub fn with_carried_claims<T>(&mut self, lowered: impl FnOnce(&mut Self) -> T) -> T {
         let depth = self.b.depth();
         let before = self.b.carry(depth);
         if before + 1 != depth {
-            // nor are they from where it was opened
+            // claims of the enclosing computation are not hoisted, so those of this one can't be either
             self.b.carry(before);
         }
         let made = lowered(self);
@@ -29,13 +29,13 @@ impl Walker<'_> {
         made
     }
 
-    /// Initial values of `count` carried claims: zeros, as nothing was asked for yet.
-    pub fn nothing_asked(&mut self, count: usize) -> Vec<Value> {
+    /// Initial values of `count` claims that a loop carries: zeros.
+    pub fn initial_claim_values(&mut self, count: usize) -> Vec<Value> {
         (0..count).map(|_| Value::Array(self.b.constant(Tensor::scalar(0i32)))).collect()
     }
 
-    /// The most that was asked for before and is by the open computation.
-    pub fn most_asked(&mut self, before: &[Value]) -> Vec<Value> {
+    /// Maximum of each claim of the open computation and its value in earlier iterations, `before`.
+    pub fn accumulate_claims(&mut self, before: &[Value]) -> Vec<Value> {
         let own = self.b.claims().to_vec();
         let mut most = Vec::with_capacity(own.len());
         for (claim, before) in own.iter().zip(before) {
@@ -45,8 +45,8 @@ impl Walker<'_> {
         most
     }
 
-    /// Claims of a computation within as ones of the open computation, where they have these values.
-    pub fn carry_out(&mut self, claims: &[Claim], values: &[Value]) {
+    /// Adds the claims of a nested computation to the open one, with their values there.
+    pub fn hoist_claims(&mut self, claims: &[Claim], values: &[Value]) {
         for (claim, value) in claims.iter().zip(values) {
             if let Value::Array(value) = *value {
                 self.b.claim(Claim { value, ..claim.clone() });
@@ -55,9 +55,9 @@ impl Walker<'_> {
     }
 }
 
-/// Makes one claim of the claims that are the same check of one node, as of the condition of a loop, which is checked in each round and
-/// behind the last one.
-pub(super) fn merge_checks(b: &mut Builder) {
+/// Merges claims that are the same check of one node. A loop's condition, for example, is checked in each iteration and once more after
+/// the last.
+pub(super) fn merge_duplicate_checks(b: &mut Builder) {
     let mut merged: Vec<Claim> = Vec::new();
     for claim in b.take_claims(0) {
         let is_same = |other: &&mut Claim| other.node == claim.node && other.quantity == claim.quantity;

@@ -1,5 +1,6 @@
-//! When the values of a loop come to rest: what each round multiplies by a number overflows or underflows after so many rounds and then
-//! stays as it is. A condition that looks at such values alone does not change from there on: a loop that ends has ended by then.
+//! Bounds on trip counts from values that reach a fixed point: a float that each iteration multiplies by a constant overflows or
+//! underflows after a known number of iterations, and no longer changes. A condition that reads only such values does not change from then
+//! on, so that a loop that terminates at all has terminated by then.
 use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::interp;
 use crate::ops::range;
@@ -7,11 +8,12 @@ use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 use std::collections::{BTreeSet, HashSet};
 
-/// Values that take more rounds are not followed.
-const MOST_ROUNDS: u64 = 4096;
+/// Number of iterations after which the search for a fixed point gives up.
+const MAX_FOLLOWED_ROUNDS: u64 = 4096;
 
-/// The parts of the state that a condition, of the open computation, looks at; `None` where it needs more than those.
-pub fn looked_at(b: &Builder, root: InstId) -> Option<BTreeSet<usize>> {
+/// Elements of a loop's state that its condition, the open computation with this root, reads. `None` where the condition depends on
+/// anything else, such as random numbers.
+pub fn condition_dependencies(b: &Builder, root: InstId) -> Option<BTreeSet<usize>> {
     let insts = &b.current().insts;
     let (mut todo, mut seen, mut parts) = (vec![root], HashSet::new(), BTreeSet::new());
     while let Some(id) = todo.pop() {
@@ -30,8 +32,9 @@ pub fn looked_at(b: &Builder, root: InstId) -> Option<BTreeSet<usize>> {
     Some(parts)
 }
 
-/// After how many rounds a part of the state that is `id` behind each, of the open computation, stays as it is.
-pub fn rounds_to_rest(b: &Builder, id: InstId, part: usize) -> Option<Dim> {
+/// Number of iterations after which element `part` of a loop's state no longer changes. The open computation is the body, and `id` is the
+/// new value of the element. `None` where no fixed point is known.
+pub fn rounds_until_fixed_point(b: &Builder, id: InstId, part: usize) -> Option<Dim> {
     if range::tuple_element(b, id) == Some(part) {
         return Some(Dim::from(0));
     }
@@ -43,36 +46,36 @@ pub fn rounds_to_rest(b: &Builder, id: InstId, part: usize) -> Option<Dim> {
         (Op::Elementwise(ScalarOp::Divide), &[x, y]) if is_part(x) => (true, y),
         _ => return None,
     };
-    let by = one_value(&interp::constant_value(b, factor)?)?;
+    let by = uniform_value(&interp::constant_value(b, factor)?)?;
     match b.dtype(id) {
         DType::F32 => {
             let by = by as f32;
             let step = |x: f64| f64::from(if divides { x as f32 / by } else { x as f32 * by });
-            rest(step, f64::from(f32::MAX), f64::from(f32::from_bits(1)))
+            steps_to_fixed_point(step, f64::from(f32::MAX), f64::from(f32::from_bits(1)))
         }
-        DType::F64 => rest(|x| if divides { x / by } else { x * by }, f64::MAX, f64::from_bits(1)),
+        DType::F64 => steps_to_fixed_point(|x| if divides { x / by } else { x * by }, f64::MAX, f64::from_bits(1)),
         _ => None,
     }
 }
 
-/// The one value of an array.
-fn one_value(t: &Tensor) -> Option<f64> {
+/// The value that all elements of an array have; `None` where they differ.
+fn uniform_value(t: &Tensor) -> Option<f64> {
     let first = t.get_f64(0)?;
     let width = t.dtype.bytes();
     t.bytes.chunks_exact(width).all(|x| x == &t.bytes[..width]).then_some(first)
 }
 
-/// After how many steps any float rests that each step multiplies by a number above 0, rounded: those of `largest`, which is followed by
-/// all others on their way down, or those of the least that moves at all on its way up.
-fn rest(step: impl Fn(f64) -> f64, largest: f64, smallest: f64) -> Option<Dim> {
+/// Number of steps after which every float is at its fixed point, if `step` multiplies by a positive constant and rounds. A factor below
+/// 1 takes longest from `largest`; a factor above 1 takes longest from the least float that changes at all.
+fn steps_to_fixed_point(step: impl Fn(f64) -> f64, largest: f64, smallest: f64) -> Option<Dim> {
     let factor = step(1.0);
     if factor.is_nan() || factor <= 0.0 {
         return None;
     }
     let (from, before) = if factor > 1.0 {
-        // below half a unit of the last place, what is added is rounded away; a value that moves by units there gets out of it
+        // denormals: an increase of less than half a unit in the last place is rounded away, and `units` such units are the least that change
         let units = (0.5 / (factor - 1.0)).floor() + 2.0;
-        if units > MOST_ROUNDS as f64 {
+        if units > MAX_FOLLOWED_ROUNDS as f64 {
             return None;
         }
         (units * smallest, Dim::from(units as u64))
@@ -80,7 +83,7 @@ fn rest(step: impl Fn(f64) -> f64, largest: f64, smallest: f64) -> Option<Dim> {
         (largest, Dim::from(0))
     };
     let mut at = from;
-    for rounds in 0..MOST_ROUNDS {
+    for rounds in 0..MAX_FOLLOWED_ROUNDS {
         let next = step(at);
         if next == at {
             return Some(before + rounds);
@@ -95,10 +98,10 @@ mod tests {
     use super::*;
 
     fn of(by: f32) -> Option<Dim> {
-        rest(|x| f64::from(x as f32 * by), f64::from(f32::MAX), f64::from(f32::from_bits(1)))
+        steps_to_fixed_point(|x| f64::from(x as f32 * by), f64::from(f32::MAX), f64::from(f32::from_bits(1)))
     }
 
-    /// Every value of many, of all magnitudes, rests by then.
+    /// Floats of all magnitudes are at their fixed point after the predicted number of steps.
     #[test]
     fn no_value_moves_longer() {
         for by in [1.5f32, 2.0, 1.1, 10.0, 0.5, 0.75, 0.9, 0.01, 1.0] {

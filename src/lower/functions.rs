@@ -1,9 +1,9 @@
-//! Calls and branches: functions of the library, inlined or as computations.
+//! Lowering of calls and conditionals: library functions are inlined, or become computations of a `conditional`.
 use super::check_hoisting;
 use super::holders::CapturedState;
-use super::rounds::Border;
-use super::unroll::without_values;
-use super::walker::{Scope, Slot, Walker};
+use super::trip_count::ParameterFacts;
+use super::unroll::empty_slots;
+use super::walker::{GraphScope, ValueSlot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
 use crate::hlo::open::{Claim, CompId, InstId, Op};
@@ -13,22 +13,28 @@ use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 use std::sync::Arc;
 
-/// How deep calls may be nested.
+/// Upper bound on the nesting depth of calls.
 const MAX_DEPTH: usize = 100;
 
 impl<'p> Walker<'p> {
-    /// The outputs of a node whose row is `walker(..)`.
-    pub(super) fn control_flow(&mut self, node: &Node, calls: Calls, args: Vec<Slot>) -> Result<Option<Vec<Slot>>> {
+    /// Lowers a node that calls library functions, such as `If`, `While` or `XlaReduce`, and returns its outputs.
+    pub(super) fn lower_functional_op(
+        &mut self,
+        node: &Node,
+        calls: Calls,
+        args: Vec<ValueSlot>,
+    ) -> Result<Option<Vec<ValueSlot>>> {
         if calls == Calls::Call {
-            let f = required(node, "f")?;
-            return self.call(&f.name, &f.attrs, args).map(Some);
+            let f = required_function_attr(node, "f")?;
+            return self.inline_call(&f.name, &f.attrs, args).map(Some);
         }
         let Some(args) = args.into_iter().collect::<Option<Vec<Value>>>() else { return Ok(None) };
         match calls {
-            // above: arguments that are missing don't stop it
+            // returned above, as plain calls work with missing arguments
             Calls::Call => Ok(None),
             Calls::If => {
-                let (yes, no) = (required(node, "then_branch")?, required(node, "else_branch")?);
+                let (yes, no) =
+                    (required_function_attr(node, "then_branch")?, required_function_attr(node, "else_branch")?);
                 self.branch_on_truth(yes, no, &args).map(Some)
             }
             Calls::Case => match node.attr("branches") {
@@ -42,33 +48,39 @@ impl<'p> Walker<'p> {
             Calls::SelectAndScatter => self.select_and_scatter(node, &args).map(Some),
             Calls::ReduceWindow => self.reduce_window(node, args).map(Some),
             Calls::While => {
-                let (cond, body) = (required(node, "cond")?, required(node, "body")?);
-                self.while_loop(cond, body, args).map(Some)
+                let (cond, body) = (required_function_attr(node, "cond")?, required_function_attr(node, "body")?);
+                self.lower_while_loop(cond, body, args).map(Some)
             }
         }
     }
 
-    /// The function called `name`.
-    pub(super) fn function(&self, name: &str) -> Result<&'p Function> {
+    /// Library function with this name. Errors: `BadFunction`.
+    pub(super) fn library_function(&self, name: &str) -> Result<&'p Function> {
         let found = self.program.functions.get(name);
         found.ok_or_else(|| Error::user(Code::BadFunction, format!("the library has no function `{name}`")))
     }
 
-    /// The results of a function on `args`, its body inlined.
-    pub(super) fn call(&mut self, name: &Arc<str>, attrs: &[(Arc<str>, Attr)], args: Vec<Slot>) -> Result<Vec<Slot>> {
-        let function = self.function(name)?;
-        self.call_for(name, attrs, args, &function.rets)
-    }
-
-    /// The values of `targets` in a function on `args`, its body inlined.
-    pub(super) fn call_for(
+    /// Inlines a library function, and returns its results on `args`.
+    pub(super) fn inline_call(
         &mut self,
         name: &Arc<str>,
         attrs: &[(Arc<str>, Attr)],
-        args: Vec<Slot>,
+        args: Vec<ValueSlot>,
+    ) -> Result<Vec<ValueSlot>> {
+        let function = self.library_function(name)?;
+        self.inline_call_outputs(name, attrs, args, &function.rets)
+    }
+
+    /// Inlines the part of a library function that `targets` need, and returns the values of `targets`. Errors: `BadFunction` for a wrong
+    /// number of arguments, recursion, and calls nested too deep.
+    pub(super) fn inline_call_outputs(
+        &mut self,
+        name: &Arc<str>,
+        attrs: &[(Arc<str>, Attr)],
+        args: Vec<ValueSlot>,
         targets: &[Endpoint],
-    ) -> Result<Vec<Slot>> {
-        let function = self.function(name)?;
+    ) -> Result<Vec<ValueSlot>> {
+        let function = self.library_function(name)?;
         if function.args.len() != args.len() {
             return Err(Error::user(
                 Code::BadFunction,
@@ -83,51 +95,60 @@ impl<'p> Walker<'p> {
         }
         self.calls.push(name.clone());
         let metadata = self.b.metadata.clone();
-        let scope = Scope { graph: &function.graph, function: Some(name), attrs, roots: &function.control_rets };
+        let scope = GraphScope { graph: &function.graph, function: Some(name), attrs, roots: &function.control_rets };
         let seeds = function.args.iter().map(|&node| Endpoint { node, port: 0 }).zip(args).collect();
-        let results = self.walk(&scope, seeds, targets);
+        let results = self.lower_graph(&scope, seeds, targets);
         self.b.metadata = metadata;
         self.calls.pop();
         Ok(results)
     }
 
-    /// The results of `f` on values that are all there; `None` where one of them is missing.
-    pub(super) fn call_whole(&mut self, f: &FuncRef, args: Vec<Value>) -> Result<Option<Vec<Value>>> {
-        let results = self.call(&f.name, &f.attrs, args.into_iter().map(Some).collect())?;
+    /// Inlines `f`, and returns its results; `None` where one of them could not be lowered.
+    pub(super) fn inline_complete_call(&mut self, f: &FuncRef, args: Vec<Value>) -> Result<Option<Vec<Value>>> {
+        let results = self.inline_call(&f.name, &f.attrs, args.into_iter().map(Some).collect())?;
         Ok(results.into_iter().collect())
     }
 
-    fn branch_on_truth(&mut self, yes: &FuncRef, no: &FuncRef, args: &[Value]) -> Result<Vec<Slot>> {
+    fn branch_on_truth(&mut self, yes: &FuncRef, no: &FuncRef, args: &[Value]) -> Result<Vec<ValueSlot>> {
         let (pred, args) = args.split_first().ok_or_else(|| Error::user(Code::BadGraph, "the predicate is missing"))?;
-        let pred = self.truth(pred)?;
-        if let Some(known) = self.chosen(pred) {
+        let pred = self.scalar_predicate(pred)?;
+        if let Some(known) = self.constant_branch_index(pred) {
             let taken = if known != 0 { yes } else { no };
-            return self.call(&taken.name, &taken.attrs, args.iter().cloned().map(Some).collect());
+            return self.inline_call(&taken.name, &taken.attrs, args.iter().cloned().map(Some).collect());
         }
-        if let Some(both) = self.both(pred, yes, no, args)? {
+        if let Some(both) = self.lazy_and_as_value(pred, yes, no, args)? {
             return Ok(vec![Some(both)]);
         }
         self.conditional(pred, &[yes, no], args)
     }
 
-    /// The integer or truth value that says which branch is taken, where that is the same in every call.
-    fn chosen(&self, selector: InstId) -> Option<i64> {
+    /// Constant value of a branch selector; `None` where the selector is no constant or varies with dynamic sizes.
+    fn constant_branch_index(&self, selector: InstId) -> Option<i64> {
         let known = spec::known_constant(&self.b, &Value::Array(selector))?;
         let varies = known.sizes.iter().flatten().any(|size| size.varies());
         known.value.get_i64(0).filter(|_| !varies)
     }
 
-    /// "And" as Python has it, which looks at the second condition where the first one holds, as one value; where conditions are only
-    /// looked at.
-    fn both(&mut self, pred: InstId, yes: &FuncRef, no: &FuncRef, args: &[Value]) -> Result<Option<Value>> {
-        if !self.is_looking || self.function(&yes.name)?.rets.len() != 1 || self.function(&no.name)?.rets.len() != 1 {
+    /// A conditional that stands for Python's lazy `and`, as one value: `pred and yes(args)`. Only while a loop's condition is analyzed;
+    /// `None` where the conditional is something else.
+    fn lazy_and_as_value(
+        &mut self,
+        pred: InstId,
+        yes: &FuncRef,
+        no: &FuncRef,
+        args: &[Value],
+    ) -> Result<Option<Value>> {
+        if !self.is_probing_condition
+            || self.library_function(&yes.name)?.rets.len() != 1
+            || self.library_function(&no.name)?.rets.len() != 1
+        {
             return Ok(None);
         }
-        let args: Vec<Slot> = args.iter().cloned().map(Some).collect();
-        let second = self.call(&yes.name, &yes.attrs, args.clone())?.pop().flatten();
-        let other = self.call(&no.name, &no.attrs, args)?.pop().flatten();
+        let args: Vec<ValueSlot> = args.iter().cloned().map(Some).collect();
+        let second = self.inline_call(&yes.name, &yes.attrs, args.clone())?.pop().flatten();
+        let other = self.inline_call(&no.name, &no.attrs, args)?.pop().flatten();
         let (Some(Value::Array(second)), Some(other)) = (second, other) else { return Ok(None) };
-        let is_false = self.known(&other).is_some_and(|t| t.len() == 1 && t.get_i64(0) == Some(0));
+        let is_false = self.constant_value(&other).is_some_and(|t| t.len() == 1 && t.get_i64(0) == Some(0));
         if self.b.dtype(second) != DType::Pred || self.b.rank(second) != 0 || !(is_false || other == Value::Array(pred))
         {
             return Ok(None);
@@ -135,123 +156,127 @@ impl<'p> Walker<'p> {
         Ok(Some(Value::Array(self.b.binary(ScalarOp::And, pred, second))))
     }
 
-    fn branch_on_index(&mut self, branches: &[FuncRef], args: &[Value]) -> Result<Vec<Slot>> {
+    fn branch_on_index(&mut self, branches: &[FuncRef], args: &[Value]) -> Result<Vec<ValueSlot>> {
         let (index, args) = args.split_first().ok_or_else(|| Error::user(Code::BadGraph, "the index is missing"))?;
         let Value::Array(id) = index else {
             return Err(Error::user(Code::UnsupportedType, "the branch index is not an array"));
         };
         let last = branches.len() - 1;
-        if let Some(known) = self.chosen(*id) {
+        if let Some(known) = self.constant_branch_index(*id) {
             let taken = &branches[usize::try_from(known).unwrap_or(last).min(last)];
-            return self.call(&taken.name, &taken.attrs, args.iter().cloned().map(Some).collect());
+            return self.inline_call(&taken.name, &taken.attrs, args.iter().cloned().map(Some).collect());
         }
         let index = self.b.convert(*id, DType::S32);
         self.conditional(index, &branches.iter().collect::<Vec<_>>(), args)
     }
 
-    /// A `conditional` over functions; constant arguments are made anew in each branch.
-    fn conditional(&mut self, index: InstId, branches: &[&FuncRef], args: &[Value]) -> Result<Vec<Slot>> {
-        let (mark, may_vary) = (self.mark(), self.b.carries());
-        let made = self.with_sizes_within(|w| w.conditional_asking(index, branches, args, &[]));
-        if !(may_vary && self.is_refused(&made, &mark, |code| code == Code::DynamicShape)) {
+    /// Lowers branches to a `conditional`, or, where they return arrays of different sizes, to a selection among the results of all.
+    fn conditional(&mut self, index: InstId, branches: &[&FuncRef], args: &[Value]) -> Result<Vec<ValueSlot>> {
+        let (mark, may_vary) = (self.checkpoint(), self.b.carries());
+        let made = self.lower_with_inner_sizes(|w| w.conditional_with_claims(index, branches, args, &[]));
+        if !(may_vary && self.failed_with(&made, &mark, |code| code == Code::DynamicShape)) {
             return made;
         }
         let told = self.errors.split_off(mark.errors);
-        self.return_to(&mark);
-        if let Some(values) = self.selected(index, branches, args)? {
+        self.roll_back(&mark);
+        if let Some(values) = self.lower_branches_by_select(index, branches, args)? {
             return Ok(values);
         }
-        self.return_to(&mark);
+        self.roll_back(&mark);
         self.errors.extend(told);
-        without_values(made)
+        empty_slots(made)
     }
 
-    /// Values of the claims of all branches as branch `i` leaves them: its own as computed, those of other branches 0.
-    fn asked_by_branch(&mut self, i: usize, asked: &[(usize, Claim)]) -> Vec<Value> {
+    /// Values that branch `i` returns for the claims of all branches: its own as computed, 0 for those of other branches.
+    fn claims_of_branch(&mut self, i: usize, asked: &[(usize, Claim)]) -> Vec<Value> {
         let mut own = self.b.claims().to_vec().into_iter();
-        let mut values = self.nothing_asked(asked.len());
+        let mut values = self.initial_claim_values(asked.len());
         for (value, _) in values.iter_mut().zip(asked).filter(|(_, (branch, _))| *branch == i) {
             *value = own.next().map_or_else(|| value.clone(), |claim| Value::Array(claim.value));
         }
         values
     }
 
-    /// The same where branches ask for something, each claim with its branch.
-    fn conditional_asking(
+    /// Lowers branches to a `conditional`. Each branch becomes a computation in which constant arguments are constants again. `asked` holds
+    /// the claims of the branches, each with the index of its branch, and is empty until a first attempt has found them.
+    fn conditional_with_claims(
         &mut self,
         index: InstId,
         branches: &[&FuncRef],
         args: &[Value],
         asked: &[(usize, Claim)],
-    ) -> Result<Vec<Slot>> {
+    ) -> Result<Vec<ValueSlot>> {
         let (count, mut found) = (args.len(), Vec::new());
         let mark = self.b.mark();
-        let reached = self.reach(branches, args)?;
-        let args = [args, &self.handed(&reached)?].concat();
-        let border = self.border(&args, &[], |_| true);
+        let reached = self.captured_state(branches, args)?;
+        let args = [args, &self.captured_values(&reached)?].concat();
+        let facts = self.parameter_facts(&args, &[], |_| true);
         let back = reached.changed_only();
         let mut results: Option<Vec<ValueSpec>> = None;
         let mut comps: Vec<CompId> = Vec::with_capacity(branches.len());
         let mut blocked = false;
         for (i, branch) in branches.iter().enumerate() {
-            let values = self.enter(&branch.name, &border.specs, &border.ranges);
-            let Some(out) = self.carrying(|w| w.call_with(branch, &values, &reached))? else {
+            let values = self.begin_with_ranges(&branch.name, &facts.specs, &facts.ranges);
+            let Some(out) = self.with_carried_claims(|w| w.call_with_captures(branch, &values, &reached))? else {
                 self.b.abandon();
                 blocked = true;
                 continue;
             };
             found.extend(self.b.claims().iter().map(|claim| (i, claim.clone())));
-            let out = self.without_unchanged(out, &reached)?;
+            let out = self.drop_unchanged_state(out, &reached)?;
             let want = match results {
                 Some(specs) => specs,
-                None => self.joined_results(&out, &branches[i + 1..], &border, &reached)?,
+                None => self.join_result_specs(&out, &branches[i + 1..], &facts, &reached)?,
             };
             if want.len() != out.len() {
                 return Err(Error::user(Code::BadFunction, "the branches have different numbers of results"));
             }
-            let left = [out, self.asked_by_branch(i, asked)].concat();
-            let root =
-                self.pack(&left, &[&want[..], &check_hoisting::specs(asked.len())].concat(), "the branches' result")?;
+            let left = [out, self.claims_of_branch(i, asked)].concat();
+            let root = self.pack(
+                &left,
+                &[&want[..], &check_hoisting::claim_specs(asked.len())].concat(),
+                "the branches' result",
+            )?;
             comps.push(self.b.end(root));
             results = Some(want);
         }
         let results = results.unwrap_or_default();
         if blocked {
-            return Ok(vec![None; self.function(&branches[0].name)?.rets.len()]);
+            return Ok(vec![None; self.library_function(&branches[0].name)?.rets.len()]);
         }
         if found.len() > asked.len() {
             self.b.return_to(&mark);
-            return self.conditional_asking(index, branches, &args[..count], &found);
+            return self.conditional_with_claims(index, branches, &args[..count], &found);
         }
-        let operand = self.pack(&args, &border.specs, "argument")?;
+        let operand = self.pack(&args, &facts.specs, "argument")?;
         let operands: Vec<_> = std::iter::once(index).chain(branches.iter().map(|_| operand)).collect();
         let tuple = self.b.add_inst(Op::Conditional(comps), &operands);
-        let mut out = self.unpack(tuple, &[&results[..], &check_hoisting::specs(asked.len())].concat());
+        let mut out = self.unpack(tuple, &[&results[..], &check_hoisting::claim_specs(asked.len())].concat());
         let values = out.split_off(results.len());
         let asked: Vec<Claim> = asked.iter().map(|(_, claim)| claim.clone()).collect();
-        self.carry_out(&asked, &values);
-        let after = out.split_off(out.len() - self.handed(&back)?.len());
-        self.take_back(&back, &after)?;
+        self.hoist_claims(&asked, &values);
+        let after = out.split_off(out.len() - self.captured_values(&back)?.len());
+        self.write_back_captured(&back, &after)?;
         Ok(out.into_iter().map(Some).collect())
     }
 
-    /// The specs of a branch's results, lists with room for what other branches leave in them.
-    fn joined_results(
+    /// Specs of a branch's results, widened so that the results of the `others` fit too (lists get the larger capacity).
+    fn join_result_specs(
         &mut self,
         out: &[Value],
         others: &[&FuncRef],
-        border: &Border,
+        facts: &ParameterFacts,
         reached: &CapturedState,
     ) -> Result<Vec<ValueSpec>> {
-        let mut specs: Vec<ValueSpec> = out.iter().map(|v| self.spec(v)).collect();
+        let mut specs: Vec<ValueSpec> = out.iter().map(|v| self.value_spec(v)).collect();
         if !specs.iter().any(ValueSpec::is_joinable) {
             return Ok(specs);
         }
         for branch in others {
-            let values = self.enter("probe", &border.specs, &border.ranges);
-            let out = self.carrying(|w| w.call_with(branch, &values, reached));
-            let found = out.and_then(|out| out.map(|out| self.without_unchanged(out, reached)).transpose());
-            let found = found.map(|out| out.map(|out| out.iter().map(|v| self.spec(v)).collect::<Vec<_>>()));
+            let values = self.begin_with_ranges("probe", &facts.specs, &facts.ranges);
+            let out = self.with_carried_claims(|w| w.call_with_captures(branch, &values, reached));
+            let found = out.and_then(|out| out.map(|out| self.drop_unchanged_state(out, reached)).transpose());
+            let found = found.map(|out| out.map(|out| out.iter().map(|v| self.value_spec(v)).collect::<Vec<_>>()));
             self.b.abandon();
             for (spec, found) in specs.iter_mut().zip(found?.into_iter().flatten()) {
                 if let Some(joined) = spec.joined(&found) {
@@ -262,9 +287,9 @@ impl<'p> Walker<'p> {
         Ok(specs)
     }
 
-    /// The results of a branch without what it had to leave as it was.
-    fn without_unchanged(&self, mut out: Vec<Value>, reached: &CapturedState) -> Result<Vec<Value>> {
-        let held = out.split_off(out.len() - self.contents(&reached.holders)?.len());
+    /// Results of a branch without the captured variables and holders that no branch changes.
+    fn drop_unchanged_state(&self, mut out: Vec<Value>, reached: &CapturedState) -> Result<Vec<Value>> {
+        let held = out.split_off(out.len() - self.holder_elements(&reached.holders)?.len());
         let variables = out.split_off(out.len() - reached.variables.variables.len());
         let changed = variables.into_iter().zip(&reached.variables.variables).filter(|(_, v)| v.1);
         out.extend(changed.map(|(value, _)| value));
@@ -273,7 +298,7 @@ impl<'p> Walker<'p> {
     }
 }
 
-/// A function attribute that must be there.
-pub(super) fn required<'n>(node: &'n Node, name: &str) -> Result<&'n FuncRef> {
+/// The function in the attribute `name` of a node. Errors: `BadAttr` if it is missing.
+pub(super) fn required_function_attr<'n>(node: &'n Node, name: &str) -> Result<&'n FuncRef> {
     node.func(name).ok_or_else(|| Error::user(Code::BadAttr, format!("attribute `{name}` must be a function")))
 }

@@ -1,9 +1,9 @@
-//! Elements of TensorArrays and stacks, as values that go through branches and loops.
+//! TensorArrays and stacks (holders) in branches and loops: their elements are passed as values.
 //!
-//! A handle says which holder an op means; the elements are values of the open computation. So where another computation begins, the
-//! elements of all holders that its arguments lead to become arguments too, and results where they are changed.
-use super::state::Threaded;
-use super::walker::{Slot, Walker};
+//! A handle identifies a holder, whose elements are values of the open computation. A nested computation therefore gets the elements of
+//! all holders reachable from its arguments as additional arguments, and returns them as additional results where they are changed.
+use super::state::ThreadedVariables;
+use super::walker::{ValueSlot, Walker};
 use crate::diag::Result;
 use crate::graph::{Endpoint, FuncRef};
 use crate::ops::holder::{HolderId, HolderKind};
@@ -12,38 +12,39 @@ use crate::ops::{Value, list};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Variables, TensorArrays and stacks that go in and out of a computation besides its arguments and results.
+/// Variables, TensorArrays and stacks that a nested computation uses: their values are passed behind its arguments, and returned behind
+/// its results.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CapturedState {
-    /// The variables.
-    pub variables: Threaded,
-    /// The TensorArrays and stacks.
+    /// Variables that are used.
+    pub variables: ThreadedVariables,
+    /// TensorArrays and stacks that are used.
     pub holders: Vec<HolderId>,
-    /// Whether what these hold may be changed.
+    /// Whether the elements of holders may be changed.
     pub changed: bool,
 }
 
 impl CapturedState {
-    /// The part of it that is changed.
+    /// The variables and holders that are changed.
     pub fn changed_only(&self) -> CapturedState {
         let variables = self.variables.variables.iter().copied().filter(|v| v.1).collect();
         let holders = if self.changed { self.holders.clone() } else { Vec::new() };
-        CapturedState { variables: Threaded { variables }, holders, changed: self.changed }
+        CapturedState { variables: ThreadedVariables { variables }, holders, changed: self.changed }
     }
 }
 
 impl Walker<'_> {
-    /// Variables, TensorArrays and stacks that functions reach through these arguments. TensorArrays of gradients that the functions would
-    /// make are made now: they outlive the call.
-    pub fn reach(&mut self, functions: &[&FuncRef], args: &[Value]) -> Result<CapturedState> {
-        let variables = self.threaded(functions, args);
+    /// Variables, TensorArrays and stacks that functions use through these arguments. Gradient TensorArrays that the functions would create
+    /// are created here, since they outlive the call.
+    pub fn captured_state(&mut self, functions: &[&FuncRef], args: &[Value]) -> Result<CapturedState> {
+        let variables = self.threaded_variables(functions, args);
         let mut holders: Vec<HolderId> = Vec::new();
         let mut todo: Vec<HolderId> =
             args.iter().filter_map(|v| if let Value::Holder(id) = v { Some(*id) } else { None }).collect();
         if todo.is_empty() {
             return Ok(CapturedState { variables, ..CapturedState::default() });
         }
-        let (sources, changed) = self.uses(functions);
+        let (sources, changed) = self.holder_uses(functions);
         while let Some(id) = todo.pop() {
             if holders.contains(&id) {
                 continue;
@@ -62,20 +63,20 @@ impl Walker<'_> {
         Ok(CapturedState { variables, holders, changed })
     }
 
-    /// The values that go into a computation behind its arguments.
-    pub fn handed(&self, reached: &CapturedState) -> Result<Vec<Value>> {
-        Ok([self.values_of(&reached.variables)?, self.contents(&reached.holders)?].concat())
+    /// Current values of captured variables and holders, as additional arguments of a computation.
+    pub fn captured_values(&self, reached: &CapturedState) -> Result<Vec<Value>> {
+        Ok([self.variable_values(&reached.variables)?, self.holder_elements(&reached.holders)?].concat())
     }
 
-    /// Takes back what came out of a computation behind its results.
-    pub fn take_back(&mut self, reached: &CapturedState, values: &[Value]) -> Result<()> {
+    /// Writes values returned by a computation behind its results back to variables and holders.
+    pub fn write_back_captured(&mut self, reached: &CapturedState, values: &[Value]) -> Result<()> {
         let (variables, held) = values.split_at(reached.variables.variables.len());
-        self.leave(&reached.variables, variables)?;
-        self.set_contents(&reached.holders, held)
+        self.write_changed_variables(&reached.variables, variables)?;
+        self.set_holder_elements(&reached.holders, held)
     }
 
-    /// The sources of gradients that functions ask for, also by calling others, and whether they change holders.
-    fn uses(&self, functions: &[&FuncRef]) -> (Vec<String>, bool) {
+    /// The attributes `source` of all `TensorArrayGradV3` in functions and their callees, and whether these functions change holders.
+    fn holder_uses(&self, functions: &[&FuncRef]) -> (Vec<String>, bool) {
         let (mut sources, mut changed) = (Vec::new(), false);
         let mut seen: HashSet<Arc<str>> = HashSet::new();
         let mut todo: Vec<Arc<str>> = functions.iter().map(|f| f.name.clone()).collect();
@@ -101,62 +102,72 @@ impl Walker<'_> {
         (sources, changed)
     }
 
-    /// Elements of these TensorArrays and stacks.
-    pub fn contents(&self, ids: &[HolderId]) -> Result<Vec<Value>> {
+    /// Current elements of TensorArrays and stacks.
+    pub fn holder_elements(&self, ids: &[HolderId]) -> Result<Vec<Value>> {
         ids.iter().map(|&id| Ok(self.holders.get(id)?.elements.clone())).collect()
     }
 
-    /// Gives holders what [`Walker::contents`] told of them.
-    pub fn set_contents(&mut self, ids: &[HolderId], values: &[Value]) -> Result<()> {
+    /// Replaces the elements of TensorArrays and stacks.
+    pub fn set_holder_elements(&mut self, ids: &[HolderId], values: &[Value]) -> Result<()> {
         for (&id, elements) in ids.iter().zip(values) {
             self.holders.get_mut(id)?.elements = elements.clone();
         }
         Ok(())
     }
 
-    /// The results of a function in the open computation, behind them the values that variables and holders have then. `values` are
-    /// its arguments, and behind them the values before; what is outside stays as it is.
-    pub fn call_with(&mut self, f: &FuncRef, values: &[Value], reached: &CapturedState) -> Result<Option<Vec<Value>>> {
+    /// Inlines a function into the open computation, and returns its results, behind them the new values of captured variables and holders.
+    /// `values` holds the arguments, behind them the captured values. The state of the enclosing computation is not changed.
+    pub fn call_with_captures(
+        &mut self,
+        f: &FuncRef,
+        values: &[Value],
+        reached: &CapturedState,
+    ) -> Result<Option<Vec<Value>>> {
         let ids = &reached.holders;
-        let (before, known) = (self.contents(ids)?, self.holders.len());
+        let (before, known) = (self.holder_elements(ids)?, self.holders.len());
         let (own, held) = values.split_at(values.len() - before.len());
-        self.set_contents(ids, held)?;
-        let results = self.call_inside(f, own.to_vec(), &reached.variables);
-        let after = self.contents(ids);
+        self.set_holder_elements(ids, held)?;
+        let results = self.call_in_computation(f, own.to_vec(), &reached.variables);
+        let after = self.holder_elements(ids);
         self.holders.truncate(known);
-        self.set_contents(ids, &before)?;
+        self.set_holder_elements(ids, &before)?;
         let (Some(mut results), held) = (results?, after?) else { return Ok(None) };
         results.extend(held);
         Ok(Some(results))
     }
 
-    /// The `wanted` results of a function, lowered in the open computation from as few nodes as they need. State outside stays as it is, and
-    /// nothing is reported: the rest of the function may not be fit to be lowered yet.
-    pub fn some_results(
+    /// Lowers only what the results `wanted` of a function need, to analyze them. The state of the enclosing computation is not changed, and
+    /// errors are not reported, since the rest of the function need not be ready to be lowered yet.
+    pub fn probe_results(
         &mut self,
         f: &FuncRef,
         values: &[Value],
         reached: &CapturedState,
         wanted: &[usize],
-    ) -> Result<Vec<Slot>> {
+    ) -> Result<Vec<ValueSlot>> {
         let (store, holders, errors) = (self.store.clone(), self.holders.clone(), self.errors.len());
         let (own, held) = values.split_at(values.len() - reached.holders.len());
         let mut own = own.to_vec();
-        self.set_contents(&reached.holders, held)?;
-        self.enter_state(&mut own, &reached.variables);
-        let rets = &self.function(&f.name)?.rets;
+        self.set_holder_elements(&reached.holders, held)?;
+        self.take_variable_values(&mut own, &reached.variables);
+        let rets = &self.library_function(&f.name)?.rets;
         let targets: Vec<Endpoint> = wanted.iter().filter_map(|&i| rets.get(i).copied()).collect();
         let own = own.into_iter().map(Some).collect();
-        let results = self.carrying(|w| w.call_for(&f.name, &f.attrs, own, &targets));
+        let results = self.with_carried_claims(|w| w.inline_call_outputs(&f.name, &f.attrs, own, &targets));
         (self.store, self.holders) = (store, holders);
         self.errors.truncate(errors);
         results
     }
 
-    /// The specs of what [`Walker::call_with`] gives on the values of an open computation, which is left.
-    pub fn probe(&mut self, f: &FuncRef, values: &[Value], reached: &CapturedState) -> Result<Option<Vec<ValueSpec>>> {
-        let out = self.carrying(|w| w.call_with(f, values, reached));
-        let specs = out.map(|out| out.map(|out| out.iter().map(|v| self.spec(v)).collect()));
+    /// Specs of the results of [`Walker::call_with_captures`]. The open computation is discarded.
+    pub fn probe_result_specs(
+        &mut self,
+        f: &FuncRef,
+        values: &[Value],
+        reached: &CapturedState,
+    ) -> Result<Option<Vec<ValueSpec>>> {
+        let out = self.with_carried_claims(|w| w.call_with_captures(f, values, reached));
+        let specs = out.map(|out| out.map(|out| out.iter().map(|v| self.value_spec(v)).collect()));
         self.b.abandon();
         specs
     }

@@ -1,22 +1,22 @@
-//! TensorFlow graph to HLO: walks the nodes in topological order and calls the row of each.
+//! Lowering of a TensorFlow graph to HLO: visits the nodes in topological order and calls the lowering function of each node's op.
 mod access;
 mod call_module;
 mod check_hoisting;
-mod flat;
+mod value_packing;
 mod functions;
 mod holders;
 mod loops;
-mod names;
+mod c_identifiers;
 mod order;
 mod convergence;
-mod rounds;
+mod trip_count;
 mod branch_select;
 mod state;
-mod steps;
-mod variables;
+mod increments;
+mod missing_variables;
 mod walker;
 mod unroll;
-mod xla;
+mod xla_computations;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node, NodeId, Program, VariableRole, is_handle};
@@ -27,16 +27,16 @@ use crate::symbolic::fixed;
 use crate::symbolic::trace::{self, Record, SizeVariable};
 use crate::symbolic::{Dim, Interval};
 use crate::tensor::{Bounds, Sizes, Tensor, TensorInfo};
-pub use access::{Access, Accesses};
+pub use access::{Access, AccessAnalysis};
+pub use missing_variables::merge_missing_variables;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-pub use variables::grouped;
-use walker::{Scope, Walker};
+use walker::{GraphScope, Walker};
 
-/// One argument of the compiled function.
+/// An argument of the compiled function, which replaces an output of a graph's node.
 #[derive(Clone, Debug)]
 pub struct Feed {
-    /// The output that it replaces.
+    /// The output of a node that the argument replaces.
     pub at: Endpoint,
     /// Name, type and fixed sizes of the argument.
     pub info: TensorInfo,
@@ -47,117 +47,125 @@ pub struct Feed {
 pub struct StateVariable {
     /// TensorFlow's name, the name of its field in C, its type and fixed sizes.
     pub info: TensorInfo,
-    /// Initial value, before the first call; `None` where an initializer computes it.
+    /// Value before the first call; `None` where an initializer computes it.
     pub initial: Option<Tensor>,
-    /// Whether a call gives it a new value.
+    /// Whether a call writes the variable.
     pub changed: bool,
 }
 
-/// A lowered graph: the root of the entry is a tuple with one array a fetch, and behind them the new values of the variables
-/// that a call changes, in the order of `state`.
+/// A graph lowered to HLO, with names and types of its arguments, results and state. The root of the entry computation is a tuple: one
+/// array per fetch, then the new values of the variables that a call changes, in the order of `state`.
 #[derive(Clone, Debug)]
 pub struct Lowered {
-    /// The program.
+    /// HLO of the function.
     pub module: Module,
-    /// Parameter `i` is `args[i]`.
+    /// Arguments; `args[i]` describes parameter `i` of the entry computation.
     pub args: Vec<TensorInfo>,
-    /// Part `i` of the root is `results[i]`.
+    /// Results; `results[i]` describes element `i` of the root tuple.
     pub results: Vec<TensorInfo>,
-    /// Parameter `args.len() + i` is the value of `state[i]` before the call; all signatures of a file have the same variables.
+    /// Variables: parameter `args.len() + i` is the value of `state[i]` before the call. All signatures of a file have the same variables.
     pub state: Vec<StateVariable>,
-    /// Run-time checks of requested sizes against upper bounds. The requested sizes, `s32[]`, are parts of the root behind the new values of
-    /// variables; a call that asks for more than the bound, or for less than nothing, fails.
+    /// Run-time checks of requested sizes against upper bounds. The requested sizes, `s32[]`, are elements of the root tuple behind the new
+    /// values of variables; a call that requests more than the bound, or a negative size, fails.
     pub claims: Vec<Claim>,
-    /// Assumed value and upper bound of each data-dependent size, by its number; the sizes of the entry are the last parts of the root. Such
-    /// a function is no more than an instance of one whose sizes vary.
-    pub found: Vec<(u64, u64)>,
-    /// Of a function for the largest of sizes that vary: for each result what says how many elements along each axis callers read.
-    /// Empty for any other.
-    pub used: Vec<Vec<Option<Count>>>,
-    /// Variants and sizes of a function whose sizes vary from call to call; the other fields are then of the largest sizes.
-    pub sized: Option<Arc<Sized>>,
+    /// Assumed value and upper bound of each data-dependent size. The sizes of the entry computation are the last elements of the root tuple.
+    /// A function with data-dependent sizes is right for the assumed values only: it is one instance of a function with dynamic sizes.
+    pub data_sizes: Vec<(u64, u64)>,
+    /// For each axis of each result, where the module has the number of elements that callers read; `None` for all of them. Empty unless the
+    /// function is compiled for the upper bounds of dynamic sizes.
+    pub result_counts: Vec<Vec<Option<CountSource>>>,
+    /// Variants of a function whose sizes vary from call to call; the other fields then describe the variant for the largest sizes.
+    pub size_variants: Option<Arc<SizeVariants>>,
 }
 
-/// Where a module has a number of elements, an `s32[]`.
+/// Parameter or result of a module that holds a number of elements, an `s32[]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Count {
-    /// A parameter of the entry.
+pub enum CountSource {
+    /// A parameter of the entry computation, by index.
     Parameter(usize),
-    /// A part of the root.
+    /// An element of the root tuple, by index.
     Part(usize),
 }
 
-/// A function whose sizes vary. Its module has more parameters and results than callers see: behind the arguments one `s32[]` for
-/// each size that the caller says, behind the results one `s32[]` for each size that the call says, in the order of `sizes.all`.
-/// Elements of arrays beyond the actual sizes are anything on the way in and on the way out.
+/// Variants of a function with dynamic sizes. The module has more parameters and results than callers see: behind the arguments one
+/// `s32[]` for each size that the caller passes, behind the results one `s32[]` for each size that the call computes, in the order of
+/// `sizes.all`. Array elements beyond the actual sizes are unspecified, in arguments as in results.
 #[derive(Clone, Debug)]
-pub struct Sized {
-    /// The sizes and the axes that have them.
+pub struct SizeVariants {
+    /// Dynamic sizes, and the axes of arguments and results that have them.
     pub sizes: Sizes,
-    /// Whether there is one size, the first axis of arguments and results, and each row of the results follows from the same row of
-    /// the arguments: a call may be done in pieces.
+    /// Whether there is one dynamic size, the first axis of arguments and results, and row `i` of the results depends on row `i` of the
+    /// arguments alone, so that a call may be split into several.
     pub by_rows: bool,
-    /// The same function for smaller bounds of the sizes that the caller says, largest first.
-    pub smaller: Vec<Rung>,
-    /// The function for exactly some sizes.
-    pub exact: Exact,
+    /// The same function for smaller upper bounds of the caller's sizes, largest first.
+    pub smaller: Vec<SizeBucket>,
+    /// Lowers the function for exact sizes, without padding.
+    pub exact: ExactLowering,
 }
 
-/// A function for sizes up to some bounds that are below those of its face.
+/// Variant of a function with dynamic sizes for upper bounds below those that callers may pass.
 #[derive(Clone, Debug)]
-pub struct Rung {
-    /// The largest value of each size that the caller says.
-    pub most: Vec<u64>,
-    /// The module, with parameters and results as [`Sized`] has them.
+pub struct SizeBucket {
+    /// Upper bound of each size that the caller passes.
+    pub max_sizes: Vec<u64>,
+    /// HLO of the variant, with the parameters and results that [`SizeVariants`] describes.
     pub module: Module,
-    /// The sizes of its results.
+    /// Dimensions of the results.
     pub results: Vec<Vec<u64>>,
-    /// Whether it is another function than those of larger bounds, which do not serve its sizes.
-    pub is_apart: bool,
+    /// Whether the sizes of this bucket need a lowering of their own: variants of larger bounds then compute something else, and do not
+    /// serve these sizes.
+    pub is_separate: bool,
 }
 
-/// Gives a function for exactly the sizes that the caller says, without bounds and padding, for the interpreter. Behind them
-/// may stand what data-dependent sizes are taken to be, in the order of [`Lowered::found`].
+/// Lowers a function for exact sizes, without padding, for the interpreter. The argument lists the caller's sizes, and behind them,
+/// optionally, the assumed values of data-dependent sizes in the order of [`Lowered::data_sizes`].
 #[derive(Clone)]
-pub struct Exact(pub Arc<dyn Fn(&[u64]) -> crate::diag::Result<Lowered> + Send + Sync>);
+pub struct ExactLowering(pub Arc<dyn Fn(&[u64]) -> crate::diag::Result<Lowered> + Send + Sync>);
 
-/// A function with its sizes as lowering computed them.
+/// A lowered function together with its module in symbolic sizes.
 #[derive(Clone, Debug)]
-pub struct OpenLowered {
-    /// The function for the sizes at hand.
+pub struct SymbolicLowering {
+    /// The function with the concrete values of all sizes.
     pub lowered: Lowered,
-    /// The function's module with symbolic sizes, which carry expressions where these are recorded.
+    /// The module with symbolic sizes; these carry expressions if lowering ran within `symbolic::trace::record`.
     pub module: open::Module,
-    /// The data-dependent sizes, in the order of [`Lowered::found`].
+    /// Data-dependent sizes, in the order of [`Lowered::data_sizes`].
     pub sizes: Vec<DataSize>,
 }
 
-/// Lowers a function for these sizes, and records how they are used.
+/// Lowers a function for given sizes, and records the expressions and comparisons that lowering makes of these sizes.
 #[derive(Clone)]
-pub struct Traced(pub Arc<dyn Fn(&[TracedSize]) -> crate::diag::Result<(OpenLowered, Record)> + Send + Sync>);
+pub struct SizeTracedLowering(
+    pub Arc<dyn Fn(&[TracedSize]) -> crate::diag::Result<(SymbolicLowering, Record)> + Send + Sync>,
+);
 
-impl Traced {
-    /// Wraps `lower` so that it runs with symbolic sizes and their uses are recorded.
-    pub fn of(lower: impl Fn(&[Dim]) -> crate::diag::Result<OpenLowered> + Send + Sync + 'static) -> Traced {
-        Traced(Arc::new(move |sizes| recorded(sizes, &lower)))
+impl SizeTracedLowering {
+    /// Wraps `lower` in [`record_size_uses`].
+    pub fn of(
+        lower: impl Fn(&[Dim]) -> crate::diag::Result<SymbolicLowering> + Send + Sync + 'static,
+    ) -> SizeTracedLowering {
+        SizeTracedLowering(Arc::new(move |sizes| record_size_uses(sizes, &lower)))
     }
 }
 
-/// Runs `lower` with these sizes as expressions, and gives back what was recorded.
+/// Runs `lower` with symbolic sizes, and returns its result with the record of how the sizes were used.
 ///
 /// # Errors
-/// An error of `lower`, as it is.
-pub fn recorded<R, E>(sizes: &[TracedSize], lower: impl FnOnce(&[Dim]) -> Result<R, E>) -> Result<(R, Record), E> {
+/// The error of `lower`, unchanged.
+pub fn record_size_uses<R, E>(
+    sizes: &[TracedSize],
+    lower: impl FnOnce(&[Dim]) -> Result<R, E>,
+) -> Result<(R, Record), E> {
     let variable = |s: &TracedSize| SizeVariable { name: s.name.clone(), range: s.counts, at_hand: s.at_hand };
     let variables: Vec<SizeVariable> = sizes.iter().map(variable).collect();
     let (made, record) = trace::record(&variables, |counts| {
-        lower(&sizes.iter().zip(counts).map(|(size, &count)| size.dim(count)).collect::<Vec<Dim>>())
+        lower(&sizes.iter().zip(counts).map(|(size, &count)| size.size_of_count(count)).collect::<Vec<Dim>>())
     });
     made.map(|made| (made, record))
 }
 
-/// The sizes of each argument, some of which are those of `said` by the numbers in `axes`.
-pub fn said_dims<'a>(
+/// Dimensions of each argument: those of `dims`, but `said[s]` along axes that have the dynamic size `s` according to `axes`.
+pub fn bind_argument_dims<'a>(
     dims: impl Iterator<Item = &'a [u64]>,
     axes: &[Vec<Option<usize>>],
     said: &[Dim],
@@ -166,48 +174,47 @@ pub fn said_dims<'a>(
     dims.zip(axes).map(|(dims, axes)| dims.iter().zip(axes).map(one).collect()).collect()
 }
 
-/// A size that the caller says, counted in steps: it is `by` times the count, and `rest`.
+/// Dynamic size of the form `stride · count + offset`, where only the count varies.
 #[derive(Clone, Debug)]
 pub struct TracedSize {
     /// Name of the count in messages.
     pub name: String,
     /// Range of the count.
     pub counts: Interval,
-    /// The count for which the function is lowered.
+    /// Concrete count for which the function is lowered.
     pub at_hand: i64,
-    /// 1 or more.
-    pub by: i64,
-    /// Less than `by`.
-    pub rest: i64,
+    /// Difference between consecutive sizes, at least 1.
+    pub stride: i64,
+    /// Size modulo `stride`.
+    pub offset: i64,
 }
 
 impl TracedSize {
-    /// Any size within its bounds, `at_hand` at hand.
-    pub fn single(size: &crate::tensor::Size, at_hand: u64) -> TracedSize {
+    /// A size that takes every value within its bounds, with the concrete value `at_hand`.
+    pub fn from_size(size: &crate::tensor::Size, at_hand: u64) -> TracedSize {
         let counts = Interval::new(size.least.into(), size.most.into());
         let at_hand = i64::try_from(at_hand).unwrap_or(i64::MAX);
-        TracedSize { name: size.name.clone(), counts, at_hand, by: 1, rest: 0 }
+        TracedSize { name: size.name.clone(), counts, at_hand, stride: 1, offset: 0 }
     }
-    /// The size of this count.
-    pub fn dim(&self, count: Dim) -> Dim {
-        count * self.by + self.rest
+    /// The size that has this count.
+    pub fn size_of_count(&self, count: Dim) -> Dim {
+        count * self.stride + self.offset
     }
 }
 
-impl std::fmt::Debug for Exact {
+impl std::fmt::Debug for ExactLowering {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Exact")
+        f.write_str("ExactLowering")
     }
 }
 
-/// Lowers the whole graph (must-compile), or says everything that blocks it: the first problem of each node whose inputs are sound.
+/// Lowers the nodes of a graph that the fetches need. All of them must compile.
 ///
-/// The variables of the program are its state. Nodes that no fetch needs through data edges are not looked at, but for those
-/// that change variables and that fetches or `roots` need through any edges. Diagnostics come in the order in which nodes are
-/// reached, each once, with the node's place.
+/// The variables of the program are its state. Of the nodes that no fetch needs through data edges only those are lowered that change
+/// variables and that fetches or `roots` need through data or control edges.
 ///
 /// # Errors
-/// Every blocker.
+/// The first problem of each node whose inputs could be lowered, each once, with the node's place, in the order of the walk.
 pub fn lower(
     program: &Program,
     feeds: &[Feed],
@@ -215,43 +222,43 @@ pub fn lower(
     roots: &[NodeId],
 ) -> Result<Lowered, Vec<Diagnostic>> {
     let assumed = Assumed { bounds: Bounds { most: Bounds::assumed(&[]), ..Bounds::default() }, ..Assumed::default() };
-    lower_assuming(program, feeds, fetches, roots, assumed).map_err(|failure| failure.told)
+    lower_with_assumptions(program, feeds, fetches, roots, assumed).map_err(|failure| failure.diagnostics)
 }
 
 /// Why a graph can't be lowered.
 #[derive(Debug)]
-pub struct Failure {
-    /// Every blocker.
-    pub told: Vec<Diagnostic>,
-    /// The data-dependent sizes, as far as they were met.
-    pub found: Vec<DataSize>,
+pub struct LoweringFailure {
+    /// Every problem that keeps the graph from being compiled.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Data-dependent sizes that were created before lowering failed.
+    pub data_sizes: Vec<DataSize>,
 }
 
-/// The same, with something taken for granted of data-dependent sizes, in the order of [`Lowered::found`].
+/// Lowers a graph as [`lower`] does, with assumed values of data-dependent sizes, in the order of [`Lowered::data_sizes`].
 ///
 /// # Errors
-/// The blockers, and which of those sizes were met.
-pub fn lower_assuming(
+/// The diagnostics of [`lower`], with the data-dependent sizes that were created until then.
+pub fn lower_with_assumptions(
     program: &Program,
     feeds: &[Feed],
     fetches: &[(String, Endpoint)],
     roots: &[NodeId],
     assumed: Assumed,
-) -> Result<Lowered, Failure> {
-    lower_open(program, feeds, fetches, roots, assumed).map(|open| open.lowered)
+) -> Result<Lowered, LoweringFailure> {
+    lower_symbolic(program, feeds, fetches, roots, assumed).map(|open| open.lowered)
 }
 
-/// The same with the sizes as lowering computed them, which carry expressions where it is recorded.
+/// Lowers a graph as [`lower_with_assumptions`] does, and returns the module with symbolic sizes too.
 ///
 /// # Errors
-/// Those of [`lower_assuming`].
-pub fn lower_open(
+/// Those of [`lower_with_assumptions`].
+pub fn lower_symbolic(
     program: &Program,
     feeds: &[Feed],
     fetches: &[(String, Endpoint)],
     roots: &[NodeId],
     assumed: Assumed,
-) -> Result<OpenLowered, Failure> {
+) -> Result<SymbolicLowering, LoweringFailure> {
     let mut b = Builder::new("main");
     let told = assumed.feeds.clone();
     b.assume(assumed);
@@ -262,14 +269,15 @@ pub fn lower_open(
         let id = walker.b.parameter(Shape::array(feed.info.dtype, dims));
         seeds.insert(feed.at, Some(Value::Array(id)));
     }
-    let state = parameters(&mut walker, program).map_err(|told| Failure { told, found: Vec::new() })?;
-    let scope = Scope { graph: &program.graph, function: None, attrs: &[], roots };
+    let state = variable_parameters(&mut walker, program)
+        .map_err(|diagnostics| LoweringFailure { diagnostics, data_sizes: Vec::new() })?;
+    let scope = GraphScope { graph: &program.graph, function: None, attrs: &[], roots };
     let targets: Vec<Endpoint> = fetches.iter().map(|f| f.1).collect();
-    let values = walker.walk(&scope, seeds, &targets);
+    let values = walker.lower_graph(&scope, seeds, &targets);
     let mut parts = Vec::with_capacity(fetches.len());
     for ((name, at), value) in fetches.iter().zip(values) {
         let Some(value) = value else { continue };
-        match array(value) {
+        match fetch_array(value) {
             Ok(id) => parts.push(id),
             Err(error) => {
                 let node = &program.graph.nodes[at.node];
@@ -278,13 +286,18 @@ pub fn lower_open(
             }
         }
     }
-    let found = walker.b.data_sizes().to_vec();
-    finish(walker, parts, state, feeds, fetches).map_err(|told| Failure { told, found })
+    let data_sizes = walker.b.data_sizes().to_vec();
+    build_lowered(walker, parts, state, feeds, fetches)
+        .map_err(|diagnostics| LoweringFailure { diagnostics, data_sizes })
 }
 
-/// A parameter for each variable. Errors: `DynamicShape` for variables whose type or sizes are not settled.
-fn parameters(walker: &mut Walker, program: &Program) -> Result<Vec<(StateVariable, InstId)>, Vec<Diagnostic>> {
-    let fields = names::fields(program.variables.iter().map(|v| v.called.as_deref().unwrap_or(&v.name)));
+/// Adds a parameter for each variable. Errors: `DynamicShape` for variables without a known type or fixed sizes.
+fn variable_parameters(
+    walker: &mut Walker,
+    program: &Program,
+) -> Result<Vec<(StateVariable, InstId)>, Vec<Diagnostic>> {
+    let fields =
+        c_identifiers::unique_identifiers(program.variables.iter().map(|v| v.called.as_deref().unwrap_or(&v.name)));
     let (mut state, mut bad) = (Vec::new(), Vec::new());
     for (variable, field) in program.variables.iter().zip(fields) {
         let Some((dtype, dims)) = variable.array() else {
@@ -303,9 +316,9 @@ fn parameters(walker: &mut Walker, program: &Program) -> Result<Vec<(StateVariab
     if bad.is_empty() { Ok(state) } else { Err(bad) }
 }
 
-/// Diagnostics of nodes that can't be compiled whatever the inputs are: nodes that the fetches need, also in functions that these call, whose
-/// op has no lowering and is no function. Feed `i` is given at `feeds[i]`; a fed Placeholder is no such node.
-pub fn refusals(program: &Program, feeds: &[Endpoint], fetches: &[Endpoint]) -> Vec<Diagnostic> {
+/// Diagnostics of nodes that can't be compiled whatever their inputs are, as their op has no lowering and is no library function. Looks at
+/// the nodes that the fetches need, and at the functions that these call; `feeds` are the outputs that arguments replace.
+pub fn unsupported_nodes(program: &Program, feeds: &[Endpoint], fetches: &[Endpoint]) -> Vec<Diagnostic> {
     let mut out = Vec::new();
     let mut seen: HashSet<Arc<str>> = HashSet::new();
     let mut todo: Vec<Option<&Function>> = vec![None];
@@ -315,10 +328,10 @@ pub fn refusals(program: &Program, feeds: &[Endpoint], fetches: &[Endpoint]) -> 
         let seeds: HashSet<Endpoint> =
             if function.is_some() { arguments.collect() } else { feeds.iter().copied().collect() };
         let targets = function.map_or(fetches, |f| &f.rets);
-        // What is on a cycle has no order; the lowering says so.
-        for id in order::needed(graph, targets, |e| seeds.contains(e)).unwrap_or_default() {
+        // Nodes on a cycle have no order; lowering reports them.
+        for id in order::needed_nodes(graph, targets, |e| seeds.contains(e)).unwrap_or_default() {
             let node = &graph.nodes[id];
-            out.extend(refusal(program, node).map(|mut d| {
+            out.extend(unsupported_reason(program, node).map(|mut d| {
                 d.place.function = function.map(|f| f.name.to_string());
                 d
             }));
@@ -329,18 +342,18 @@ pub fn refusals(program: &Program, feeds: &[Endpoint], fetches: &[Endpoint]) -> 
     out
 }
 
-/// Why a node can't be compiled whatever it is fed, if so.
-fn refusal(program: &Program, node: &Node) -> Option<Diagnostic> {
+/// Diagnostic of a node that can't be compiled whatever its inputs are; `None` for every other node.
+fn unsupported_reason(program: &Program, node: &Node) -> Option<Diagnostic> {
     if ops::find(&node.op).is_some() || program.functions.contains_key(&node.op) {
         let lost = is_handle(node) && program.variables.is_empty();
         return lost.then(|| ops::valueless(&[node.name.to_string()]).at_node(&node.name, &node.op));
     }
-    let told = walker::unknown_op(node).into_diagnostics().into_iter().next()?;
+    let told = walker::missing_lowering_error(node).into_diagnostics().into_iter().next()?;
     Some(told.at_node(&node.name, &node.op))
 }
 
-/// The array that a fetch must be.
-fn array(value: Value) -> Result<InstId> {
+/// The array of a fetched value. Errors: `UnsupportedType` for lists, handles, strings and other values that are no arrays.
+fn fetch_array(value: Value) -> Result<InstId> {
     let what = match value {
         Value::Array(id) => return Ok(id),
         Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_) | Value::Structured(_) | Value::Jagged(_) => {
@@ -358,18 +371,18 @@ fn array(value: Value) -> Result<InstId> {
     Err(Error::user(Code::UnsupportedType, format!("the result is {what}; compiled code returns arrays")))
 }
 
-fn finish(
+fn build_lowered(
     walker: Walker,
     mut parts: Vec<InstId>,
     state: Vec<(StateVariable, InstId)>,
     feeds: &[Feed],
     fetches: &[(String, Endpoint)],
-) -> Result<OpenLowered, Vec<Diagnostic>> {
+) -> Result<SymbolicLowering, Vec<Diagnostic>> {
     let Walker { mut b, errors, program, store, .. } = walker;
     if !errors.is_empty() || parts.len() != fetches.len() {
-        return Err(tidy(errors, program));
+        return Err(deduplicate_diagnostics(errors, program));
     }
-    let fields = names::fields(fetches.iter().map(|f| f.0.as_str()));
+    let fields = c_identifiers::unique_identifiers(fetches.iter().map(|f| f.0.as_str()));
     let info = |((name, field), &id): ((&String, String), &InstId)| TensorInfo {
         name: name.clone(),
         called: None,
@@ -385,12 +398,13 @@ fn finish(
         parts.extend(Some(now).filter(|_| variable.changed));
         variables.push(variable);
     }
-    check_hoisting::merge_checks(&mut b);
+    check_hoisting::merge_duplicate_checks(&mut b);
     parts.extend(b.claims().iter().map(|c| c.value));
     let claims = b.claims().to_vec();
     parts.extend(b.found_here().filter(|f| !f.is_fixed).map(|f| f.count));
     let sizes: Vec<DataSize> = b.data_sizes().iter().filter(|f| !f.is_fixed).copied().collect();
-    let found = sizes.iter().map(|f| [f.assumed, f.most].map(SizeRepr::at_hand)).map(|[a, most]| (a, most)).collect();
+    let data_sizes =
+        sizes.iter().map(|f| [f.assumed, f.most].map(SizeRepr::at_hand)).map(|[a, most]| (a, most)).collect();
     let root = b.tuple(&parts);
     let module = b.finish(root).map_err(Error::into_diagnostics)?;
     let lowered = Lowered {
@@ -399,15 +413,15 @@ fn finish(
         results,
         state: variables,
         claims,
-        found,
-        used: Vec::new(),
-        sized: None,
+        data_sizes,
+        result_counts: Vec::new(),
+        size_variants: None,
     };
-    Ok(OpenLowered { lowered, module, sizes })
+    Ok(SymbolicLowering { lowered, module, sizes })
 }
 
-/// Each diagnostic once (a function may be called often), with the file.
-fn tidy(errors: Vec<Diagnostic>, program: &Program) -> Vec<Diagnostic> {
+/// Removes repeated diagnostics (a function may be inlined often), and adds the name of the file to each.
+fn deduplicate_diagnostics(errors: Vec<Diagnostic>, program: &Program) -> Vec<Diagnostic> {
     let mut seen = HashSet::new();
     let mut out = Vec::new();
     for mut d in errors {
@@ -418,7 +432,7 @@ fn tidy(errors: Vec<Diagnostic>, program: &Program) -> Vec<Diagnostic> {
             out.push(d);
         }
     }
-    let mut out = grouped(out);
+    let mut out = merge_missing_variables(out);
     if out.is_empty() {
         out = Error::internal("lower", "a fetch has no value and no diagnostic says why").into_diagnostics();
     }

@@ -1,23 +1,23 @@
-//! Nodes of a graph that given outputs depend on, producers first.
+//! Execution order of the nodes that given outputs of a graph depend on.
 use crate::graph::{Endpoint, Graph, NodeId};
 use crate::util::id_vec::IdVec;
 use crate::util::order;
 
-/// The nodes that `targets` need through data edges, without following an output that `is_seed`, producers before users;
-/// `Err` names a node on a cycle.
-pub(super) fn needed(
+/// Nodes that `targets` need through data edges, in topological order; edges from outputs for which `is_seed` holds are not followed.
+/// `Err` holds a node on a cycle.
+pub(super) fn needed_nodes(
     graph: &Graph,
     targets: &[Endpoint],
     is_seed: impl Fn(&Endpoint) -> bool,
 ) -> Result<Vec<NodeId>, NodeId> {
     let starts = targets.iter().filter(|e| !is_seed(e)).map(|e| e.node);
-    let marked = closure(graph, starts, &is_seed, false);
-    sorted(graph, &marked, is_seed, false)
+    let marked = backward_closure(graph, starts, &is_seed, false);
+    topological_order(graph, &marked, is_seed, false)
 }
 
-/// The same where nodes may act on the state: those that do run although no data edge asks for them, if `targets` or `roots` reach
-/// them also over control edges, and then the order is that of both sorts of edges.
-pub(super) fn acting(
+/// Nodes that `targets` need, and nodes with side effects (`acts`) that `targets` or `roots` reach over data and control edges, with what
+/// these need. The order respects both sorts of edges where there are side effects, else data edges alone. `Err` holds a node on a cycle.
+pub(super) fn needed_nodes_with_effects(
     graph: &Graph,
     targets: &[Endpoint],
     roots: &[NodeId],
@@ -25,18 +25,18 @@ pub(super) fn acting(
     acts: &IdVec<NodeId, bool>,
 ) -> Result<Vec<NodeId>, NodeId> {
     let starts = || targets.iter().filter(|e| !is_seed(e)).map(|e| e.node);
-    let reached = closure(graph, starts().chain(roots.iter().copied()), &is_seed, true);
+    let reached = backward_closure(graph, starts().chain(roots.iter().copied()), &is_seed, true);
     let actors: Vec<NodeId> = graph.nodes.ids().filter(|&id| reached[id] && acts[id]).collect();
     if actors.is_empty() {
-        return needed(graph, targets, is_seed);
+        return needed_nodes(graph, targets, is_seed);
     }
-    let run = closure(graph, starts().chain(actors), &is_seed, false);
-    let order = sorted(graph, &reached, is_seed, true)?;
+    let run = backward_closure(graph, starts().chain(actors), &is_seed, false);
+    let order = topological_order(graph, &reached, is_seed, true)?;
     Ok(order.into_iter().filter(|&id| run[id]).collect())
 }
 
-/// Nodes that are reachable backwards from `starts` over data edges other than seeds, and with `controls` over control edges too.
-fn closure(
+/// Nodes reachable backwards from `starts` over data edges except those from seeds, and with `controls` over control edges too.
+fn backward_closure(
     graph: &Graph,
     starts: impl Iterator<Item = NodeId>,
     is_seed: &impl Fn(&Endpoint) -> bool,
@@ -57,8 +57,8 @@ fn closure(
     marked
 }
 
-/// The marked nodes, producers before users; `Err` names a node on a cycle.
-fn sorted(
+/// The marked nodes in topological order; `Err` holds a node on a cycle.
+fn topological_order(
     graph: &Graph,
     marked: &IdVec<NodeId, bool>,
     is_seed: impl Fn(&Endpoint) -> bool,

@@ -1,4 +1,4 @@
-//! Variables across the border of a computation: they are handed in and given back as values.
+//! Variables in nested computations: their values are passed as arguments and returned as results.
 use super::access::Access;
 use super::walker::Walker;
 use crate::diag::Result;
@@ -7,19 +7,19 @@ use crate::hlo::open::InstId;
 use crate::ops::Value;
 use std::collections::BTreeMap;
 
-/// The variables that go in and out of a computation, in the order of their values there.
+/// Variables whose values are passed into a computation and returned from it, in the order of these values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Threaded {
-    /// Numbers of the variables, and whether the computation changes them.
+pub(super) struct ThreadedVariables {
+    /// Ids of the variables, and whether the computation writes them.
     pub variables: Vec<(usize, bool)>,
 }
 
 impl Walker<'_> {
-    /// The variables that functions use which are called with `args`.
-    pub(super) fn threaded(&mut self, functions: &[&FuncRef], args: &[Value]) -> Threaded {
+    /// Variables that functions use when they are called with `args`.
+    pub(super) fn threaded_variables(&mut self, functions: &[&FuncRef], args: &[Value]) -> ThreadedVariables {
         let mut all: BTreeMap<usize, Access> = BTreeMap::new();
         if self.store.ids().is_empty() {
-            return Threaded::default();
+            return ThreadedVariables::default();
         }
         let parts = |id: usize| self.store.handle_parts(id);
         let mut add = |id: usize, access: Access| {
@@ -29,56 +29,57 @@ impl Walker<'_> {
             }
         };
         for f in functions {
-            let uses = self.accesses.function(self.program, &f.name);
+            let uses = self.accesses.function_effects(self.program, &f.name);
             for (value, access) in args.iter().zip(&uses.args) {
                 if let Value::Variable(id) = value {
                     add(*id, *access);
                 }
             }
-            for (name, access) in &uses.named {
+            for (name, access) in &uses.by_name {
                 self.store.variable_named(name).into_iter().for_each(|id| add(id, *access));
             }
-            if uses.draws {
+            if uses.draws_random {
                 self.store.random.into_iter().for_each(|id| add(id, Access::Write));
             }
         }
         let used = all.into_iter().filter(|(_, access)| *access != Access::None);
-        Threaded { variables: used.map(|(id, access)| (id, access == Access::Write)).collect() }
+        ThreadedVariables { variables: used.map(|(id, access)| (id, access == Access::Write)).collect() }
     }
 
-    /// The values of these variables here.
-    pub(super) fn values_of(&self, threaded: &Threaded) -> Result<Vec<Value>> {
+    /// Current values of the variables.
+    pub(super) fn variable_values(&self, threaded: &ThreadedVariables) -> Result<Vec<Value>> {
         threaded.variables.iter().map(|(id, _)| Ok(Value::Array(self.store.read(*id)?))).collect()
     }
 
-    /// The results of `f` in a computation that was opened with the arguments and behind them the values of the variables, and
-    /// behind the results the values that the variables have then. `None` where something is missing.
-    pub(super) fn call_inside(
+    /// Inlines `f` into a nested computation, and returns its results, behind them the new values of the variables. `values` holds the
+    /// arguments, behind them the values of the variables. The variables of the enclosing computation are not changed. `None` where a result
+    /// could not be lowered.
+    pub(super) fn call_in_computation(
         &mut self,
         f: &FuncRef,
         mut values: Vec<Value>,
-        threaded: &Threaded,
+        threaded: &ThreadedVariables,
     ) -> Result<Option<Vec<Value>>> {
         let outside = self.store.clone();
-        self.enter_state(&mut values, threaded);
-        let results = self.call_whole(f, values);
-        let after = self.values_of(threaded);
+        self.take_variable_values(&mut values, threaded);
+        let results = self.inline_complete_call(f, values);
+        let after = self.variable_values(threaded);
         self.store = outside;
         let Some(mut results) = results? else { return Ok(None) };
         results.extend(after?);
         Ok(Some(results))
     }
 
-    /// Gives variables the values that stand behind others, which are left.
-    pub(super) fn enter_state(&mut self, values: &mut Vec<Value>, threaded: &Threaded) {
+    /// Removes the last values of `values`, one for each variable, and makes them the values of the variables.
+    pub(super) fn take_variable_values(&mut self, values: &mut Vec<Value>, threaded: &ThreadedVariables) {
         let state = values.split_off(values.len().saturating_sub(threaded.variables.len()));
         let arrays = state.iter().filter_map(|v| if let Value::Array(id) = v { Some(*id) } else { None });
         let inside: Vec<(usize, InstId)> = threaded.variables.iter().map(|v| v.0).zip(arrays).collect();
         self.store.enter_computation(&inside);
     }
 
-    /// Gives the variables that were changed inside of a computation the values that came out of it.
-    pub(super) fn leave(&mut self, threaded: &Threaded, values: &[Value]) -> Result<()> {
+    /// Writes the values returned by a nested computation to the variables that it changes.
+    pub(super) fn write_changed_variables(&mut self, threaded: &ThreadedVariables, values: &[Value]) -> Result<()> {
         for ((id, changed), value) in threaded.variables.iter().zip(values) {
             if let (true, Value::Array(now)) = (changed, value) {
                 let (dtype, dims) = (self.b.dtype(*now), self.b.dims(*now).to_vec());

@@ -1,9 +1,9 @@
-//! Sizes that values of a loop's body or of a branch say, and loops that are written round by round.
+//! Unrolling of loops, and data-dependent sizes within loops and branches.
 //!
-//! What a loop or a branch of HLO leaves has fixed sizes; within it values may say sizes (`Where`, suppression of boxes). Where what it
-//! leaves has such a size, and the condition of the loop is known before each round, the rounds are written one behind the other into
-//! the entry computation.
-use super::walker::{Slot, Walker};
+//! The results of a loop or branch in HLO have fixed sizes, while arrays within may have data-dependent ones (`Where`, non-maximum
+//! suppression). A loop whose results have data-dependent sizes is unrolled into the entry computation, if its condition is a constant
+//! before each iteration.
+use super::walker::{ValueSlot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::FuncRef;
 use crate::hlo;
@@ -13,12 +13,12 @@ use crate::ops::spec::ValueSpec;
 use crate::ops::{Store, Value};
 use crate::symbolic::Dim;
 
-/// Most rounds that are written in a program, those of loops inside of loops counted each time: data-dependent sizes are compared with
-/// one another, so that time grows faster than their number.
-const MOST_ROUNDS: usize = 64;
+/// Upper bound on the unrolled iterations of a program, those of nested loops counted each time: data-dependent sizes are compared with
+/// one another, so that compile time grows faster than their number.
+const MAX_UNROLLED_ITERATIONS: usize = 64;
 
-/// A place in the open computation, and what was known there.
-pub(super) struct Mark {
+/// Snapshot of the walker and the builder, to undo lowering from there on.
+pub(super) struct LoweringCheckpoint {
     store: Store,
     holders: Holders,
     ranges: Ranges,
@@ -26,60 +26,69 @@ pub(super) struct Mark {
     pub module: hlo::BuilderCheckpoint,
 }
 
-/// Empty slots in the place of lowered results that were discarded, one for each, once errors tell why.
-pub(super) fn without_values(made: Result<Vec<Slot>>) -> Result<Vec<Slot>> {
+/// Replaces results by empty slots, as lowering failed and errors have been reported.
+pub(super) fn empty_slots(made: Result<Vec<ValueSlot>>) -> Result<Vec<ValueSlot>> {
     made.map(|values| vec![None; values.len()])
 }
 
 impl Walker<'_> {
-    /// The final values of a loop's variables: of a loop of HLO; where its body has data-dependent sizes, of written rounds; else of a
-    /// loop whose lists have room for as many rounds as the caller allows.
-    pub(super) fn while_loop(&mut self, cond: &FuncRef, body: &FuncRef, args: Vec<Value>) -> Result<Vec<Slot>> {
-        if self.is_selecting {
+    /// Lowers a loop, and returns the final values of its variables. Tries an HLO loop first, then unrolling, then an HLO loop whose lists have
+    /// capacity for as many iterations as the caller allows.
+    pub(super) fn lower_while_loop(
+        &mut self,
+        cond: &FuncRef,
+        body: &FuncRef,
+        args: Vec<Value>,
+    ) -> Result<Vec<ValueSlot>> {
+        if self.is_selecting_branches {
             let told = "a loop in a branch that leaves arrays of another size than other branches";
             return Err(Error::user(Code::DynamicShape, told));
         }
-        let (is_entry, may_be_allowed) = (self.b.depth() == 1, self.resizes && self.rounds_told(body).is_none());
+        let (is_entry, may_be_allowed) =
+            (self.b.depth() == 1, self.has_resizing_lists && self.user_trip_limit(body).is_none());
         if !(is_entry || may_be_allowed && self.b.carries()) {
-            return self.one_loop(cond, body, args, None);
+            return self.lower_while_as_hlo(cond, body, args, None);
         }
-        let mark = self.mark();
-        let looped = self.with_sizes_within(|w| w.one_loop(cond, body, args.clone(), None));
-        if !self.is_refused(&looped, &mark, |code| code == Code::DynamicShape) {
+        let mark = self.checkpoint();
+        let looped = self.lower_with_inner_sizes(|w| w.lower_while_as_hlo(cond, body, args.clone(), None));
+        if !self.failed_with(&looped, &mark, |code| code == Code::DynamicShape) {
             return looped;
         }
         let told = self.errors.split_off(mark.errors);
-        self.return_to(&mark);
-        if is_entry && let Some(values) = self.rounds(cond, body, args.clone())? {
+        self.roll_back(&mark);
+        if is_entry && let Some(values) = self.unroll_loop(cond, body, args.clone())? {
             return Ok(values);
         }
-        self.return_to(&mark);
+        self.roll_back(&mark);
         if may_be_allowed {
             let allowed = self.b.bound(&self.b.metadata.op_name);
-            let bounded = self.one_loop(cond, body, args, Some(Dim::from(allowed)));
-            if !self.is_refused(&bounded, &mark, |_| true) {
+            let bounded = self.lower_while_as_hlo(cond, body, args, Some(Dim::from(allowed)));
+            if !self.failed_with(&bounded, &mark, |_| true) {
                 return bounded;
             }
-            self.return_to(&mark);
+            self.roll_back(&mark);
         }
         self.errors.extend(told);
-        without_values(looped)
+        empty_slots(looped)
     }
 
-    /// The values that a loop or branches leave, in which values may say sizes. Errors: `DynamicShape` where one of these is the size of
-    /// what they leave, which shows as soon as the sizes are taken to be others.
-    pub(super) fn with_sizes_within(&mut self, lower: impl Fn(&mut Self) -> Result<Vec<Slot>>) -> Result<Vec<Slot>> {
-        let mark = self.mark();
+    /// Lowers a loop or conditional with data-dependent sizes within. Errors: `DynamicShape` where a result's shape depends on such a size,
+    /// which is found by lowering again with other assumed sizes.
+    pub(super) fn lower_with_inner_sizes(
+        &mut self,
+        lower: impl Fn(&mut Self) -> Result<Vec<ValueSlot>>,
+    ) -> Result<Vec<ValueSlot>> {
+        let mark = self.checkpoint();
         let made = lower(self);
         let has_own = self.b.data_sizes().len() > mark.module.found;
-        if mark.module.depth > 1 || !has_own || self.is_refused(&made, &mark, |_| true) {
+        if mark.module.depth > 1 || !has_own || self.failed_with(&made, &mark, |_| true) {
             return made;
         }
-        let specs = self.specs_of(made?);
-        self.return_to(&mark);
-        let other = self.astray(&mark, &lower);
-        let is_same = !self.is_refused(&other, &mark, |_| true) && self.specs_of(other?) == specs;
-        self.return_to(&mark);
+        let specs = self.slot_specs(made?);
+        self.roll_back(&mark);
+        let other = self.with_shifted_sizes(&mark, &lower);
+        let is_same = !self.failed_with(&other, &mark, |_| true) && self.slot_specs(other?) == specs;
+        self.roll_back(&mark);
         if is_same {
             return lower(self);
         }
@@ -87,8 +96,8 @@ impl Walker<'_> {
         Err(Error::user(Code::DynamicShape, told))
     }
 
-    /// Runs `lower` with other values assumed for the data-dependent sizes that are met after `from`, to see what depends on them.
-    pub(super) fn astray<T>(&mut self, from: &Mark, lower: impl Fn(&mut Self) -> T) -> T {
+    /// Runs `lower` with different assumed values for the data-dependent sizes created after `from`, to see which results depend on them.
+    pub(super) fn with_shifted_sizes<T>(&mut self, from: &LoweringCheckpoint, lower: impl Fn(&mut Self) -> T) -> T {
         let before = self.b.go_astray(None);
         let first = before.map_or(from.module.found, |first| first.min(from.module.found));
         self.b.go_astray(Some(first));
@@ -97,25 +106,30 @@ impl Walker<'_> {
         made
     }
 
-    fn specs_of(&self, values: Vec<Slot>) -> Vec<Option<ValueSpec>> {
-        values.iter().map(|value| value.as_ref().map(|value| self.spec(value))).collect()
+    fn slot_specs(&self, values: Vec<ValueSlot>) -> Vec<Option<ValueSpec>> {
+        values.iter().map(|value| value.as_ref().map(|value| self.value_spec(value))).collect()
     }
 
-    pub(super) fn mark(&self) -> Mark {
+    pub(super) fn checkpoint(&self) -> LoweringCheckpoint {
         let (store, holders, ranges) = (self.store.clone(), self.holders.clone(), self.ranges.clone());
-        Mark { store, holders, ranges, errors: self.errors.len(), module: self.b.mark() }
+        LoweringCheckpoint { store, holders, ranges, errors: self.errors.len(), module: self.b.mark() }
     }
 
-    /// Goes back to where the computation was then, to lower a loop in another way.
-    pub(super) fn return_to(&mut self, mark: &Mark) {
+    /// Restores a snapshot, which discards everything lowered since.
+    pub(super) fn roll_back(&mut self, mark: &LoweringCheckpoint) {
         (self.store, self.holders) = (mark.store.clone(), mark.holders.clone());
         self.ranges = mark.ranges.clone();
         self.errors.truncate(mark.errors);
         self.b.return_to(&mark.module);
     }
 
-    /// Whether what was lowered since then is refused for a reason of this kind.
-    pub(super) fn is_refused(&self, made: &Result<Vec<Slot>>, mark: &Mark, of_kind: impl Fn(Code) -> bool) -> bool {
+    /// Whether lowering since the snapshot failed with a diagnostic whose code satisfies `of_kind`.
+    pub(super) fn failed_with(
+        &self,
+        made: &Result<Vec<ValueSlot>>,
+        mark: &LoweringCheckpoint,
+        of_kind: impl Fn(Code) -> bool,
+    ) -> bool {
         match made {
             Err(Error::User(all)) => all.iter().any(|d| of_kind(d.code)),
             Err(_) => false,
@@ -123,23 +137,26 @@ impl Walker<'_> {
         }
     }
 
-    /// The values after the last round; `None` where it is not known before each round whether there is one, or where there are too many.
-    fn rounds(&mut self, cond: &FuncRef, body: &FuncRef, args: Vec<Value>) -> Result<Option<Vec<Slot>>> {
-        let (mut values, mut left) = (args, self.rounds_told(body).unwrap_or(Dim::from(u64::MAX)));
+    /// Unrolls a loop, and returns the final values of its variables. `None` where the condition is no constant before an iteration, or where
+    /// there are more than [`MAX_UNROLLED_ITERATIONS`] iterations.
+    fn unroll_loop(&mut self, cond: &FuncRef, body: &FuncRef, args: Vec<Value>) -> Result<Option<Vec<ValueSlot>>> {
+        let (mut values, mut left) = (args, self.user_trip_limit(body).unwrap_or(Dim::from(u64::MAX)));
         loop {
-            let test = self.call_whole(cond, values.clone())?;
+            let test = self.inline_complete_call(cond, values.clone())?;
             let Some(test) = test.as_ref().and_then(|results| results.first()) else { return Ok(None) };
-            let test = self.truth(test)?;
-            let Some(goes_on) = self.known(&Value::Array(test)).and_then(|t| t.get_i64(0)) else { return Ok(None) };
+            let test = self.scalar_predicate(test)?;
+            let Some(goes_on) = self.constant_value(&Value::Array(test)).and_then(|t| t.get_i64(0)) else {
+                return Ok(None);
+            };
             if goes_on == 0 || left == 0 {
                 return Ok(Some(values.into_iter().map(Some).collect()));
             }
-            if self.rounds_written == MOST_ROUNDS {
+            if self.unrolled_iterations == MAX_UNROLLED_ITERATIONS {
                 return Ok(None);
             }
-            (self.rounds_written, left) = (self.rounds_written + 1, left - 1);
+            (self.unrolled_iterations, left) = (self.unrolled_iterations + 1, left - 1);
             let count = values.len();
-            match self.call_whole(body, values)? {
+            match self.inline_complete_call(body, values)? {
                 Some(next) => values = next,
                 None => return Ok(Some(vec![None; count])),
             }

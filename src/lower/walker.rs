@@ -1,5 +1,5 @@
-//! The walk over one graph: values of its nodes in topological order.
-use super::access::Accesses;
+//! Lowering of one graph: computes the values of its nodes in topological order.
+use super::access::AccessAnalysis;
 use super::order;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
@@ -14,62 +14,62 @@ use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The largest array that is lowered.
+/// Upper bound on the size of an array, in bytes.
 const MAX_BYTES: u64 = 1 << 34;
 
 /// Graph whose nodes are lowered: the top-level graph or the body of a function.
-pub(super) struct Scope<'a> {
-    /// The nodes.
+pub(super) struct GraphScope<'a> {
+    /// Nodes to lower.
     pub graph: &'a Graph,
-    /// The function's name.
+    /// Name of the function; `None` for the top-level graph.
     pub function: Option<&'a str>,
-    /// Values of the function's attribute placeholders.
+    /// Values that the caller gives the function's attribute placeholders.
     pub attrs: &'a [(Arc<str>, Attr)],
-    /// Nodes that run although no value of them is asked for.
+    /// Nodes that run for their side effects, although no data edge needs their values.
     pub roots: &'a [NodeId],
 }
 
-/// A value, or nothing where a diagnostic already says why there is none.
-pub(super) type Slot = Option<Value>;
+/// Value of a node's output; `None` where lowering failed and a diagnostic was reported.
+pub(super) type ValueSlot = Option<Value>;
 
-/// The state of a lowering.
+/// Lowers graphs and functions to instructions, and collects diagnostics.
 pub(super) struct Walker<'p> {
-    /// Where functions are looked up.
+    /// Program with the function library.
     pub program: &'p Program,
-    /// Where instructions go.
+    /// Builder of the HLO module.
     pub b: Builder,
-    /// Every problem so far.
+    /// Diagnostics reported so far.
     pub errors: Vec<Diagnostic>,
-    /// The functions that are being inlined, outermost first.
+    /// Call stack: functions being inlined, outermost first.
     pub calls: Vec<Arc<str>>,
-    /// The variables.
+    /// Current value of each variable.
     pub store: Store,
-    /// Accesses of functions to variables and stacks.
-    pub accesses: Accesses,
-    /// Elements of TensorArrays and stacks.
+    /// Cached effects of functions on variables.
+    pub accesses: AccessAnalysis,
+    /// Current elements of TensorArrays and stacks.
     pub holders: Holders,
-    /// Known ranges of integers that come from outside of the open computation.
+    /// Known ranges of integers that enter the open computation as parameters.
     pub ranges: Ranges,
-    /// Whether the program has lists whose length may change.
-    pub resizes: bool,
-    /// Whether a condition is lowered only to be looked at.
-    pub is_looking: bool,
-    /// Whether branches are lowered that may not count.
-    pub is_selecting: bool,
-    /// How many rounds of loops were written one behind the other.
-    pub rounds_written: usize,
-    /// Whether the program has stacks, or changes tables.
+    /// Whether the program has TensorLists whose length may change.
+    pub has_resizing_lists: bool,
+    /// Whether a loop's condition is lowered only to analyze it; the computation is then discarded.
+    pub is_probing_condition: bool,
+    /// Whether the branches of a conditional are all being computed to select among their results, so that some run without being taken.
+    pub is_selecting_branches: bool,
+    /// Number of unrolled loop iterations so far.
+    pub unrolled_iterations: usize,
+    /// Whether the program pushes to stacks or changes tables.
     acts: bool,
 }
 
 impl<'p> Walker<'p> {
-    /// A walker that has seen nothing.
+    /// A walker without values, which emits into `b`.
     pub fn new(program: &'p Program, b: Builder) -> Self {
-        let (store, accesses) = (Store::default(), Accesses::default());
+        let (store, accesses) = (Store::default(), AccessAnalysis::default());
         let graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
         let nodes = || graphs.clone().flat_map(|g| g.nodes.values());
         let acts = nodes().any(|n| &*n.op == "StackPushV2" || ops::changes_table(n));
-        let resizes = nodes().any(ops::resizes_list);
+        let has_resizing_lists = nodes().any(ops::resizes_list);
         Walker {
             program,
             b,
@@ -79,17 +79,22 @@ impl<'p> Walker<'p> {
             accesses,
             holders: Holders::default(),
             ranges: Ranges::default(),
-            resizes,
-            is_looking: false,
-            is_selecting: false,
-            rounds_written: 0,
+            has_resizing_lists,
+            is_probing_condition: false,
+            is_selecting_branches: false,
+            unrolled_iterations: 0,
             acts,
         }
     }
 
-    /// The values of `targets`; `seeds` are outputs whose values are given.
-    pub fn walk(&mut self, scope: &Scope, seeds: HashMap<Endpoint, Slot>, targets: &[Endpoint]) -> Vec<Slot> {
-        let order = match self.order(scope, &seeds, targets) {
+    /// Lowers what `targets` need, and returns their values; `seeds` holds outputs whose values are given. Errors are reported in `errors`.
+    pub fn lower_graph(
+        &mut self,
+        scope: &GraphScope,
+        seeds: HashMap<Endpoint, ValueSlot>,
+        targets: &[Endpoint],
+    ) -> Vec<ValueSlot> {
+        let order = match self.lowering_order(scope, &seeds, targets) {
             Ok(order) => order,
             Err(id) => {
                 let node = &scope.graph.nodes[id];
@@ -98,8 +103,8 @@ impl<'p> Walker<'p> {
                 return vec![None; targets.len()];
             }
         };
-        let mut values: Vec<Option<Vec<Slot>>> = vec![None; scope.graph.nodes.len()];
-        let look_up = |values: &[Option<Vec<Slot>>], e: &Endpoint| -> Result<Slot> {
+        let mut values: Vec<Option<Vec<ValueSlot>>> = vec![None; scope.graph.nodes.len()];
+        let look_up = |values: &[Option<Vec<ValueSlot>>], e: &Endpoint| -> Result<ValueSlot> {
             if let Some(seed) = seeds.get(e) {
                 return Ok(seed.clone());
             }
@@ -111,8 +116,8 @@ impl<'p> Walker<'p> {
         };
         for id in order {
             let node = opdef::with_defaults(scope.graph.nodes[id].instantiate(scope.attrs));
-            let args: Result<Vec<Slot>> = node.inputs.iter().map(|e| look_up(&values, e)).collect();
-            match args.and_then(|args| self.node(&node, args)) {
+            let args: Result<Vec<ValueSlot>> = node.inputs.iter().map(|e| look_up(&values, e)).collect();
+            match args.and_then(|args| self.lower_node(&node, args)) {
                 Ok(outputs) => values[id.0 as usize] = outputs,
                 Err(error) => self.report(scope, &node, error),
             }
@@ -127,16 +132,16 @@ impl<'p> Walker<'p> {
         out
     }
 
-    /// The nodes that have to be lowered, in order. The names of variables are enough to know that there is no state.
-    fn order(
+    /// Nodes to lower, in execution order. Control edges count only where something has side effects.
+    fn lowering_order(
         &mut self,
-        scope: &Scope,
-        seeds: &HashMap<Endpoint, Slot>,
+        scope: &GraphScope,
+        seeds: &HashMap<Endpoint, ValueSlot>,
         targets: &[Endpoint],
     ) -> Result<Vec<NodeId>, NodeId> {
         let is_seed = |e: &Endpoint| seeds.contains_key(e);
         if self.store.ids().is_empty() && !self.acts && !self.b.is_checked() {
-            return order::needed(scope.graph, targets, is_seed);
+            return order::needed_nodes(scope.graph, targets, is_seed);
         }
         let nodes = scope.graph.nodes.values();
         let (program, is_checked) = (self.program, self.b.is_checked());
@@ -146,15 +151,15 @@ impl<'p> Walker<'p> {
         if scope.function.is_some() {
             roots.extend(scope.graph.nodes.ids().filter(|&id| acts[id]));
         }
-        order::acting(scope.graph, targets, &roots, is_seed, &acts)
+        order::needed_nodes_with_effects(scope.graph, targets, &roots, is_seed, &acts)
     }
 
-    /// The outputs of one node; `None` where an input has no value.
-    fn node(&mut self, node: &Node, args: Vec<Slot>) -> Result<Option<Vec<Slot>>> {
+    /// Lowers one node, and returns its outputs; `None` where an input has no value.
+    fn lower_node(&mut self, node: &Node, args: Vec<ValueSlot>) -> Result<Option<Vec<ValueSlot>>> {
         let depth = self.b.depth();
         self.b.metadata = Metadata { op_type: node.op.to_string(), op_name: node.name.to_string() }.into();
         trace::enter_node(&node.name, &node.op);
-        let result = self.outputs(node, args);
+        let result = self.lower_outputs(node, args);
         while self.b.depth() > depth {
             self.b.abandon();
         }
@@ -195,12 +200,12 @@ impl<'p> Walker<'p> {
         }
     }
 
-    fn outputs(&mut self, node: &Node, args: Vec<Slot>) -> Result<Option<Vec<Slot>>> {
+    fn lower_outputs(&mut self, node: &Node, args: Vec<ValueSlot>) -> Result<Option<Vec<ValueSlot>>> {
         let Some(row) = ops::find(&node.op) else {
             return match self.program.functions.get(&*node.op) {
-                Some(_) => self.call(&node.op, &node.attrs, args).map(Some),
+                Some(_) => self.inline_call(&node.op, &node.attrs, args).map(Some),
                 None if args.contains(&None) => Ok(None),
-                None => Err(unknown_op(node)),
+                None => Err(missing_lowering_error(node)),
             };
         };
         if !row.takes(args.len()) {
@@ -211,7 +216,7 @@ impl<'p> Walker<'p> {
             ));
         }
         if let Lower::Walker(calls) = row.lower {
-            return self.control_flow(node, calls, args);
+            return self.lower_functional_op(node, calls, args);
         }
         let Some(mut args) = args.into_iter().collect::<Option<Vec<Value>>>() else { return Ok(None) };
         if !row.by_reference {
@@ -228,12 +233,12 @@ impl<'p> Walker<'p> {
         let (inputs, first) = (args.clone(), b.current().insts.len());
         let mut cx = LowerCtx { node, b, args, store, holders, ranges, calls };
         let outputs = row.run(&mut cx)?;
-        tell_sizes(b, &inputs, &outputs, first);
+        mark_size_constants(b, &inputs, &outputs, first);
         self.name_checks(before);
         Ok(Some(outputs.into_iter().map(Some).collect()))
     }
 
-    /// Names the function in the checks behind the first `before` claims.
+    /// Adds the name of the function being inlined to the assertions among the claims from index `before` on.
     fn name_checks(&mut self, before: usize) {
         let Some(function) = self.calls.last().filter(|_| self.b.is_checked()) else { return };
         for claim in self.b.take_claims(before) {
@@ -246,7 +251,7 @@ impl<'p> Walker<'p> {
     }
 
     /// Records an error of a node.
-    fn report(&mut self, scope: &Scope, node: &Node, error: Error) {
+    fn report(&mut self, scope: &GraphScope, node: &Node, error: Error) {
         for d in error.into_diagnostics() {
             let inner = d.place.node.is_some();
             let mut d = d.at_node(&node.name, &node.op);
@@ -258,8 +263,8 @@ impl<'p> Walker<'p> {
     }
 }
 
-/// Marks outputs that are new constants, from instruction `first` on, as computed from sizes of arrays where an input is.
-fn tell_sizes(b: &mut Builder, inputs: &[Value], outputs: &[Value], first: usize) {
+/// Marks outputs that are constants created from instruction `first` on as computed from sizes, if an input is.
+fn mark_size_constants(b: &mut Builder, inputs: &[Value], outputs: &[Value], first: usize) {
     for output in outputs {
         let &Value::Array(id) = output else { continue };
         let is_new_constant = id.0 as usize >= first && matches!(b.current().insts[id].op, Op::Constant(_));
@@ -269,8 +274,8 @@ fn tell_sizes(b: &mut Builder, inputs: &[Value], outputs: &[Value], first: usize
     }
 }
 
-/// Why an op without a row can't be compiled.
-pub(super) fn unknown_op(node: &Node) -> Error {
+/// Error for a node whose op has no lowering: an unfed placeholder, an op left out on purpose, or an unknown op.
+pub(super) fn missing_lowering_error(node: &Node) -> Error {
     let op = &*node.op;
     if find_host(op).is_some_and(|row| row.role == Role::Fed) {
         return Diagnostic::new(Code::BadInputs, format!("the placeholder `{}` is needed and not fed", node.name))

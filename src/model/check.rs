@@ -42,7 +42,7 @@ pub fn check(model: &ModelFile, request: &Request, name: &str, code: &CodeReques
                 all.push(d);
             }
         }
-        all = lower::grouped(all);
+        all = lower::merge_missing_variables(all);
     }
     Ok(Check { blockers: all, warnings })
 }
@@ -60,7 +60,7 @@ fn hidden(model: &ModelFile, request: &Request) -> Result<Vec<Diagnostic>> {
     }
     let feeds: Vec<Endpoint> = reached.feeds.iter().map(|f| f.at).collect();
     let fetches: Vec<Endpoint> = reached.fetches.iter().map(|f| f.1).collect();
-    let mut all = lower::refusals(&reached.program, &feeds, &fetches);
+    let mut all = lower::unsupported_nodes(&reached.program, &feeds, &fetches);
     all.extend(infer::infer(&reached.program, &reached.feeds).problems);
     Ok(all)
 }

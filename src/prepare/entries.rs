@@ -8,7 +8,7 @@ use super::{FeedSpec, Prepared, Request, UsedBindings, prune, resizable_variable
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Graph, NodeId, PartialShape, Program, Signature, TfType, Variable, VariableRole};
 use crate::hlo::RuntimeChecks;
-use crate::lower::{Access, Accesses};
+use crate::lower::{Access, AccessAnalysis};
 use crate::ops;
 use crate::tensor::{Bounds, DType, Tensor, element_count};
 use std::collections::BTreeMap;
@@ -55,12 +55,12 @@ pub fn entries(program: Program, request: &Request) -> Result<Entries> {
 fn taken_apart(mut program: Program, request: &Request) -> Result<Entries> {
     declare(&mut program, request)?;
     let requests = requests(&program, request)?;
-    let mut accesses = Accesses::default();
+    let mut accesses = AccessAnalysis::default();
     let (mut used, mut draws) = (BTreeMap::new(), false);
     for (_, one) in &requests {
         let needed = super::open(&program, one)?.needed;
-        let found = accesses.graph(&program, &program.graph, |id| needed.nodes[id]);
-        draws |= found.draws;
+        let found = accesses.graph_accesses(&program, &program.graph, |id| needed.nodes[id]);
+        draws |= found.draws_random;
         for (handle, access) in found.handles {
             let most = used.entry(handle).or_insert(access);
             *most = access.max(*most);
@@ -74,7 +74,7 @@ fn taken_apart(mut program: Program, request: &Request) -> Result<Entries> {
     }
     let initialisers = initialisers(&program, &state)?;
     let before = prune::needed(&program.graph, &[], &ends(&initialisers), false);
-    draws |= accesses.graph(&program, &program.graph, |id| before.nodes[id]).draws;
+    draws |= accesses.graph_accesses(&program, &program.graph, |id| before.nodes[id]).draws_random;
     program.freeze(|v| state.contains(&v.name));
     if draws {
         program.variables.push(generator(&program));

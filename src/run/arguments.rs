@@ -35,7 +35,7 @@ pub fn load(path: Option<&Path>, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
 /// Those of [`load`], [`sizes::by_name`] and [`sizes::resolve`].
 pub fn for_function(path: Option<&Path>, lowered: &Lowered, values: &[(String, u64)]) -> Result<Vec<Tensor>> {
     let none = Default::default();
-    let sized = lowered.sized.as_ref().map_or(&none, |s| &s.sizes);
+    let sized = lowered.size_variants.as_ref().map_or(&none, |s| &s.sizes);
     let chosen = sizes::by_name(sized, values)?;
     let infos = &lowered.args;
     let Some(path) = path else {

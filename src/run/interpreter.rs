@@ -3,7 +3,7 @@ use super::sizes;
 use crate::compile::{self, Functions};
 use crate::diag::{Error, Result};
 use crate::hlo::Literal;
-use crate::lower::{Lowered, Sized};
+use crate::lower::{Lowered, SizeVariants};
 use crate::tensor::Tensor;
 use crate::{bounded, interp};
 
@@ -63,7 +63,9 @@ impl<'a> Interpreter<'a> {
     /// `Code::BadInputs` for sizes beyond their bounds; those of [`interp::evaluate`].
     pub fn call(&mut self, function: usize, args: Vec<Tensor>) -> Result<Vec<Tensor>> {
         let lowered = &self.functions.all[function].1;
-        let Some(sized) = &lowered.sized else { return self.evaluate(lowered, args).map(|(results, _)| results) };
+        let Some(sized) = &lowered.size_variants else {
+            return self.evaluate(lowered, args).map(|(results, _)| results);
+        };
         let given = sizes::of_arguments(&sized.sizes, &lowered.args, &args)?;
         if self.is_padded {
             return self.call_padded(lowered, sized, args, given);
@@ -81,7 +83,7 @@ impl<'a> Interpreter<'a> {
     fn call_padded(
         &mut self,
         lowered: &Lowered,
-        sized: &Sized,
+        sized: &SizeVariants,
         args: Vec<Tensor>,
         mut values: Vec<u64>,
     ) -> Result<Vec<Tensor>> {
@@ -103,7 +105,7 @@ impl<'a> Interpreter<'a> {
         };
         let mut leaves = root.leaves().into_iter().cloned();
         let results: Vec<Tensor> = leaves.by_ref().take(lowered.results.len()).collect();
-        let sizes = lowered.sized.as_ref().map_or(0, |s| s.sizes.all.len() - s.sizes.count_from_caller());
+        let sizes = lowered.size_variants.as_ref().map_or(0, |s| s.sizes.all.len() - s.sizes.count_from_caller());
         let found = leaves.by_ref().take(sizes).collect();
         for (value, _) in self.state.iter_mut().zip(&lowered.state).filter(|(_, v)| v.changed) {
             *value = leaves.next().ok_or_else(|| Error::internal("interpreter", "a variable gets no value"))?;

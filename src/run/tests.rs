@@ -3,7 +3,7 @@ use crate::codegen::Launches;
 use crate::compile::{self, Built, Compiled, Functions};
 use crate::hlo::text;
 use crate::kernel::Program;
-use crate::lower::{Exact, Lowered, Rung, Sized, StateVariable};
+use crate::lower::{ExactLowering, Lowered, SizeBucket, SizeVariants, StateVariable};
 use crate::target::Target;
 use crate::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
 use std::fmt::Write;
@@ -51,18 +51,18 @@ fn function(sizes: Sizes, smaller: &[Vec<u64>], state: usize, make: Text) -> Low
         lowered
     };
     let most: Vec<u64> = sizes.all[..given].iter().map(|s| s.most).collect();
-    let rung = |most: &Vec<u64>| {
+    let bucket = |most: &Vec<u64>| {
         let lowered = plain(most);
         let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
-        Rung { most: most.clone(), module: lowered.module, results, is_apart: false }
+        SizeBucket { max_sizes: most.clone(), module: lowered.module, results, is_separate: false }
     };
-    let smaller = smaller.iter().map(rung).collect();
+    let smaller = smaller.iter().map(bucket).collect();
     let whole = plain(&most);
-    let exact = Exact(Arc::new(move |given: &[u64]| {
+    let exact = ExactLowering(Arc::new(move |given: &[u64]| {
         let lowered = of(given, true);
         Ok(lowered)
     }));
-    Lowered { sized: Some(Arc::new(Sized { sizes, by_rows: false, smaller, exact })), ..whole }
+    Lowered { size_variants: Some(Arc::new(SizeVariants { sizes, by_rows: false, smaller, exact })), ..whole }
 }
 
 fn size(name: &str, least: u64, most: u64, is_result: bool) -> Size {
@@ -84,7 +84,7 @@ fn agree(lowered: Lowered, calls: &[Vec<Tensor>], threads: usize) {
     };
     let mut state = model.initial_state().expect("a state");
     let mut plain = Interpreter::new(&functions).expect("a state");
-    if functions.all[0].1.sized.as_ref().is_some_and(|s| s.sizes.all.iter().any(|s| s.is_result)) {
+    if functions.all[0].1.size_variants.as_ref().is_some_and(|s| s.sizes.all.iter().any(|s| s.is_result)) {
         // what these modules find is not assumed by any instance
         plain = plain.with_padding();
     }

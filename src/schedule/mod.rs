@@ -178,7 +178,7 @@ struct ProgramBuilder<'l> {
 impl ProgramBuilder<'_> {
     fn plan_input<'m>(&self, module: &'m Module, halves: SplitLevel) -> PlanInput<'m> {
         let methods = Methods::choose(module, self.target);
-        let needed = ElementDemand::compute(module, &methods, &self.lowered.used);
+        let needed = ElementDemand::compute(module, &methods, &self.lowered.result_counts);
         PlanInput { module, halves, methods, needed }
     }
 

@@ -243,7 +243,7 @@ impl<'a> Results<'a> {
         }
         let Ok(prepared) = prepare(program.clone(), &request) else { return Ok(None) };
         let Ok(lowered) = compile::lowered(&prepared) else { return Ok(None) };
-        if lowered.sized.is_some() {
+        if lowered.size_variants.is_some() {
             return Ok(None);
         }
         let value = |info: &TensorInfo| values.iter().find(|v| v.0 == info.name).map(|v| v.1.clone());

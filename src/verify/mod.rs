@@ -176,7 +176,7 @@ fn blame_ops(
     progress: &dyn Fn(&'static str),
 ) -> Result<Option<Blame>> {
     let lowered = &case.functions.all[0].1;
-    let is_plain = lowered.state.is_empty() && lowered.sized.is_none();
+    let is_plain = lowered.state.is_empty() && lowered.size_variants.is_none();
     let in_expected = |e: Error| case.expect.into_iter().fold(e, |e, path| e.in_file(path));
     let others = unmatched_keys(&reference, case.keys, &lowered.results);
     if let (false, Some(other)) = (is_plain, others.first()) {
@@ -208,7 +208,7 @@ fn expected_results(reference: &Arrays, path: &Path, keys: &[String], lowered: &
         let found = found.ok_or_else(|| Error::user(Code::BadInputs, format!("there is no array `{key}`")));
         let found = found.map_err(in_file)?;
         let mut wanted = TensorInfo { called: Some(key.clone()), ..info.clone() };
-        let axes = lowered.sized.as_ref().and_then(|s| s.sizes.results.get(i));
+        let axes = lowered.size_variants.as_ref().and_then(|s| s.sizes.results.get(i));
         for ((most, &n), axis) in wanted.dims.iter_mut().zip(&found.dims).zip(axes.into_iter().flatten()) {
             if axis.is_some() && n <= *most {
                 *most = n;

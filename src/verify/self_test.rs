@@ -161,7 +161,7 @@ fn agreed(
 /// Arguments of the largest sizes that are drawn from a seed, and how an object has them.
 fn drawn(lowered: &Lowered, seed: u64) -> Result<(Vec<Tensor>, Vec<TestInput>)> {
     let none = Sizes::default();
-    let sized = lowered.sized.as_ref().map_or(&none, |s| &s.sizes);
+    let sized = lowered.size_variants.as_ref().map_or(&none, |s| &s.sizes);
     let most = sizes::resolve(sized, &lowered.args, |_| None, &[])?;
     let infos = sizes::actual_types(&lowered.args, &sized.args, &most);
     let (mut args, mut inputs) = (Vec::new(), Vec::new());
@@ -189,7 +189,7 @@ fn stored(args: Vec<Tensor>) -> (Vec<Tensor>, Vec<TestInput>) {
 
 /// The sizes that the caller of a function gives.
 fn given_sizes(lowered: &Lowered, args: &[Tensor]) -> Result<Vec<u64>> {
-    match &lowered.sized {
+    match &lowered.size_variants {
         Some(sized) => sizes::of_arguments(&sized.sizes, &lowered.args, args),
         None => Ok(Vec::new()),
     }
@@ -197,7 +197,7 @@ fn given_sizes(lowered: &Lowered, args: &[Tensor]) -> Result<Vec<u64>> {
 
 /// The sizes of a call: the given ones, and behind them those that the axes of results have.
 fn sizes_of_call(lowered: &Lowered, given: Vec<u64>, results: &[Tensor]) -> Vec<Option<u64>> {
-    let Some(sized) = &lowered.sized else { return Vec::new() };
+    let Some(sized) = &lowered.size_variants else { return Vec::new() };
     let known = given.len();
     let mut all: Vec<Option<u64>> = given.into_iter().map(Some).collect();
     all.resize(sized.sizes.all.len(), None);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tfaot::codegen::Launches;
 use tfaot::compile::{self, Compiled, Functions};
 use tfaot::diag::Error;
-use tfaot::lower::{Exact, Lowered, Rung, Sized};
+use tfaot::lower::{ExactLowering, Lowered, SizeBucket, SizeVariants};
 use tfaot::package::{fortran, header, metadata};
 use tfaot::target::{CodeRequest, Target};
 use tfaot::tensor::{Size, Sizes};
@@ -23,18 +23,18 @@ fn function(sizes: Sizes, smaller: &[u64], changed: bool, text: &dyn Fn(u64) -> 
         lowered.results.truncate(lowered.results.len() - found);
         lowered
     };
-    let rung = |&n: &u64| {
+    let bucket = |&n: &u64| {
         let lowered = of(n);
-        Rung {
-            most: vec![n],
+        SizeBucket {
+            max_sizes: vec![n],
             results: lowered.results.iter().map(|r| r.dims.clone()).collect(),
             module: lowered.module,
-            is_apart: false,
+            is_separate: false,
         }
     };
-    let exact = Exact(Arc::new(|_| Err(Error::internal("test", "nothing is evaluated"))));
-    let (most, smaller) = (sizes.all[0].most, smaller.iter().map(rung).collect());
-    Lowered { sized: Some(Arc::new(Sized { sizes, by_rows: false, smaller, exact })), ..of(most) }
+    let exact = ExactLowering(Arc::new(|_| Err(Error::internal("test", "nothing is evaluated"))));
+    let (most, smaller) = (sizes.all[0].most, smaller.iter().map(bucket).collect());
+    Lowered { size_variants: Some(Arc::new(SizeVariants { sizes, by_rows: false, smaller, exact })), ..of(most) }
 }
 
 fn size(name: &str, least: u64, most: u64, is_result: bool) -> Size {

@@ -366,7 +366,7 @@ fn steps_of(b: &mut Builder, size: InstId, step: Progression) -> Option<InstId> 
     if step.is_one() {
         return Some(size);
     }
-    let Progression { by, rest } = step;
+    let Progression { stride: by, offset: rest } = step;
     let rest = mask::integer(b, i64::try_from(rest).ok()?)?;
     let by = mask::integer(b, i64::try_from(by).ok()?)?;
     let whole = b.sub(size, rest);

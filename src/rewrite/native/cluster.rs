@@ -125,7 +125,7 @@ pub fn lower(scene: &Scene, ports: &ClusterPorts) -> Result<LoweredCluster> {
 
 /// Type, sizes and value of an argument as the compiled code takes it.
 fn arg(scene: &Scene, port: &Port, lowered: &Lowered) -> Arg {
-    let all = lowered.sized.as_ref().map_or(&[][..], |sized| &sized.sizes.all);
+    let all = lowered.size_variants.as_ref().map_or(&[][..], |sized| &sized.sizes.all);
     let number = |id: DimId| all.iter().position(|s| scene.bound(id).is_some_and(|b| b.name.as_ref() == Some(&s.name)));
     let open = |d: &InferredDim| if let InferredDim::Unknown(id) = d { number(*id) } else { None };
     let most = |d: &InferredDim| match d {
@@ -206,7 +206,8 @@ pub fn compile(
 ) -> Result<CompiledCluster> {
     let LoweredCluster { args, result_numbers, lowered, .. } = ready;
     // the last piece may be as small as one row
-    let by_rows = lowered.sized.as_ref().is_some_and(|s| s.by_rows && s.sizes.all.iter().all(|size| size.least <= 1));
+    let by_rows =
+        lowered.size_variants.as_ref().is_some_and(|s| s.by_rows && s.sizes.all.iter().all(|size| size.least <= 1));
     let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
     let built = compile::build_all(functions, name, "", requests, Launches::Direct, std::slice::from_mut(dump))?;
     if let (Some(dump), Some(module)) = (dump, built.modules.first()) {

@@ -1,7 +1,7 @@
 //! Variables that are constants of the compiled code, as in a frozen graph: those that no signature changes.
 use crate::diag::Result;
 use crate::graph::{Program, Variable};
-use crate::lower::{Access, Accesses};
+use crate::lower::{Access, AccessAnalysis};
 use crate::ops::fact::Handle;
 use crate::prepare::{self, Request};
 use crate::tensor::Tensor;
@@ -21,14 +21,14 @@ impl Constants {
         let Some(served) = prepare::served(program, &Request::default())? else {
             return Ok(Constants::default());
         };
-        let mut accesses = Accesses::default();
+        let mut accesses = AccessAnalysis::default();
         let graph = &program.graph;
-        let found = accesses.graph(program, graph, |id| served.nodes.contains(&*graph.nodes[id].name));
+        let found = accesses.graph_accesses(program, graph, |id| served.nodes.contains(&*graph.nodes[id].name));
         let written = found.handles.iter().filter(|(_, access)| **access == Access::Write);
         let mut changed: HashSet<String> = written.map(|(id, _)| graph.nodes[*id].name.to_string()).collect();
         for name in program.functions.keys().filter(|name| served.functions.contains(*name)) {
-            let uses = accesses.function(program, name);
-            changed.extend(uses.named.iter().filter(|(_, a)| **a == Access::Write).map(|(name, _)| name.clone()));
+            let uses = accesses.function_effects(program, name);
+            changed.extend(uses.by_name.iter().filter(|(_, a)| **a == Access::Write).map(|(name, _)| name.clone()));
         }
         let mut constants = Constants::default();
         for variable in variables {

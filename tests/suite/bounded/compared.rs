@@ -70,12 +70,13 @@ pub type Reference<'a> = &'a dyn Fn(&[u64], &[Tensor]) -> Vec<Tensor>;
 /// Compares every bound that there is code for with `reference`, `rounds` sizes each, and what the interpreter makes of the one lowering.
 /// Gives whether loops of the largest end where what is needed ends.
 pub fn compared(lowered: &Lowered, reference: Reference, rounds: usize, seed: u64) -> bool {
-    let sized = lowered.sized.as_ref().expect("sizes vary");
+    let sized = lowered.size_variants.as_ref().expect("sizes vary");
     let sizes = &sized.sizes;
     let given = sizes.count_from_caller();
     let mut numbers = Numbers(seed);
     let whole: Vec<u64> = sizes.all[..given].iter().map(|s| s.most).collect();
-    let bounds = std::iter::once((&whole, &lowered.module)).chain(sized.smaller.iter().map(|r| (&r.most, &r.module)));
+    let bounds =
+        std::iter::once((&whole, &lowered.module)).chain(sized.smaller.iter().map(|r| (&r.max_sizes, &r.module)));
     let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v3"), None).expect("a target");
     let (_, program) = compile::plan(lowered.clone(), "f", "", &target).expect("kernels");
     for (most, module) in bounds {

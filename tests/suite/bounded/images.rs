@@ -5,7 +5,7 @@ use tfaot::diag::{Code, Error};
 use tfaot::dims;
 use tfaot::hlo::open::{Builder, ConvDims, Dim, InstId, Op, Shape, WindowDim};
 use tfaot::interp;
-use tfaot::lower::{Lowered, OpenLowered, Traced};
+use tfaot::lower::{Lowered, SizeTracedLowering, SymbolicLowering};
 use tfaot::scalar::ScalarOp;
 use tfaot::tensor::{DType, Size, Tensor, TensorInfo};
 
@@ -42,7 +42,7 @@ fn convolution(b: &mut Builder, numbers: &mut Numbers, x: InstId, window: Vec<Wi
 }
 
 /// A random net over `f32[1,h,w,2]`.
-fn net(seed: u64, sizes: &[Dim]) -> OpenLowered {
+fn net(seed: u64, sizes: &[Dim]) -> SymbolicLowering {
     let mut numbers = Numbers(seed);
     let mut b = Builder::new("net");
     let dims = dims![1, sizes[0], sizes[1], 2];
@@ -66,7 +66,7 @@ fn net(seed: u64, sizes: &[Dim]) -> OpenLowered {
 }
 
 /// A function of `x` of these sizes with these results.
-fn finished(mut b: Builder, dims: &[Dim], results: &[(&str, InstId)]) -> OpenLowered {
+fn finished(mut b: Builder, dims: &[Dim], results: &[(&str, InstId)]) -> SymbolicLowering {
     let at_hand = |d: &Dim| u64::try_from(d.at_hand()).expect("a size");
     let info = |name: &str, dims: &[Dim]| TensorInfo {
         field: name.to_string(),
@@ -81,12 +81,21 @@ fn finished(mut b: Builder, dims: &[Dim], results: &[(&str, InstId)]) -> OpenLow
     let root = b.tuple(&parts);
     let module = b.finish(root).expect("it is a module");
     let (state, claims, used, found) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let lowered = Lowered { module: module.at_hand(), args, results, state, claims, found, used, sized: None };
-    OpenLowered { lowered, module, sizes: Vec::new() }
+    let lowered = Lowered {
+        module: module.at_hand(),
+        args,
+        results,
+        state,
+        claims,
+        data_sizes: found,
+        result_counts: used,
+        size_variants: None,
+    };
+    SymbolicLowering { lowered, module, sizes: Vec::new() }
 }
 
 /// An image joined with its quarter, each element four times four times: for heights that are multiples of 4.
-fn joined(height: Dim) -> Result<OpenLowered, Error> {
+fn joined(height: Dim) -> Result<SymbolicLowering, Error> {
     if !height.is_multiple_of(4) {
         return Err(Error::user(Code::ShapeMismatch, "the sizes differ"));
     }
@@ -104,9 +113,9 @@ fn joined(height: Dim) -> Result<OpenLowered, Error> {
 #[test]
 fn heights_are_multiples_where_they_have_to_be() {
     let given = Size { name: "h".to_string(), least: 1, most: 24, is_result: false, is_check: false };
-    let traced = Traced::of(|sizes| joined(sizes[0]));
+    let traced = SizeTracedLowering::new(|sizes| joined(sizes[0]));
     let lowered = tfaot::bounded::lower(&[given], vec![vec![None, Some(0), None, None]], &traced).expect("code");
-    let sized = lowered.sized.as_ref().expect("a size varies");
+    let sized = lowered.size_variants.as_ref().expect("a size varies");
     let told: Vec<_> = sized.sizes.all.iter().map(|s| (&s.name[..], s.least, s.most, s.is_result)).collect();
     assert_eq!(told, [("h", 4, 24, false), ("h_beyond_multiple_of_4", 0, 0, true)]);
     assert_eq!(sized.sizes.results, [[None, Some(0), None, None]]);
@@ -132,7 +141,7 @@ fn nets_over_images_are_right_for_every_size() {
     let (mut right, mut refused, mut limited) = (0, 0, 0);
     for seed in 0..crate::bounded::rounds() / 10 {
         let axes = vec![vec![None, Some(0), Some(1), None]];
-        let traced = Traced::of(move |sizes| Ok(net(seed, sizes)));
+        let traced = SizeTracedLowering::new(move |sizes| Ok(net(seed, sizes)));
         let reference = |sizes: &[u64], args: &[Tensor]| {
             let sizes: Vec<Dim> = sizes.iter().map(|&n| Dim::from(n)).collect();
             evaluated(&net(seed, &sizes).lowered.module, args.to_vec())

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use steps::random;
 use tfaot::compile;
-use tfaot::lower::{Exact, Lowered};
+use tfaot::lower::{ExactLowering, Lowered};
 use tfaot::prepare::{FeedSpec, Request};
 use tfaot::tensor::{DType, Size, Tensor};
 
@@ -22,13 +22,13 @@ fn lowered(path: &Path, feeds: &[&str]) -> Lowered {
 }
 
 /// The results of a function lowered for exactly some sizes.
-fn results_of(exact: &Exact, sizes: &[u64], args: &[Tensor]) -> Vec<Tensor> {
+fn results_of(exact: &ExactLowering, sizes: &[u64], args: &[Tensor]) -> Vec<Tensor> {
     tfaot::bounded::evaluate(exact, sizes, args).expect("it can be evaluated").1
 }
 
 /// A feed with numbers in place of the sizes of a function that it names: `x=f32[3,4]` for `x=f32[n<=9,4]`.
 fn with_sizes(feed: &str, function: &Lowered, sizes: &[u64]) -> String {
-    let named = &function.sized.as_ref().expect("sizes vary").sizes.all;
+    let named = &function.size_variants.as_ref().expect("sizes vary").sizes.all;
     let one = |part: &str| match part.split_once("<=") {
         Some((name, _)) => {
             let at = named.iter().position(|size| size.name == name).expect("a size of the function");
@@ -52,7 +52,7 @@ fn random_functions_are_right_for_every_size() {
     let (mut right, mut refused, mut limited) = (0, 0, 0);
     for seed in 0..rounds() {
         let axes = vec![vec![Some(0), Some(1), None], vec![]];
-        let exact = Exact(Arc::new(move |sizes| Ok(random(seed, sizes, 8))));
+        let exact = ExactLowering(Arc::new(move |sizes| Ok(random(seed, sizes, 8))));
         let reference = |sizes: &[u64], args: &[Tensor]| results_of(&exact, sizes, args);
         match tfaot::bounded::lower(&[size("n", 11), size("m", 9)], axes, &steps::traced(seed, 8, None)) {
             Ok(lowered) => {
@@ -90,7 +90,7 @@ fn random_functions_of_rows_are_the_same_in_pieces() {
         let axes = vec![vec![Some(0), None, None], vec![]];
         let traced = steps::traced(seed, 1 + seed % 8, Some(5));
         let Ok(lowered) = tfaot::bounded::lower(&[n], axes, &traced) else { continue };
-        let sized = lowered.sized.expect("a size varies");
+        let sized = lowered.size_variants.expect("a size varies");
         if !sized.by_rows {
             whole += 1;
             continue;
@@ -136,7 +136,7 @@ fn graphs_are_right_for_every_size() {
         let reference = |sizes: &[u64], args: &[Tensor]| {
             let fixed = feeds.iter().map(|feed| with_sizes(feed, &function, sizes)).collect::<Vec<String>>();
             let fixed = lowered(&path, &fixed.iter().map(String::as_str).collect::<Vec<&str>>());
-            match &fixed.sized {
+            match &fixed.size_variants {
                 Some(sized) => results_of(&sized.exact, &[], args),
                 None => evaluated(&fixed.module, args.to_vec()),
             }

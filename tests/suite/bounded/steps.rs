@@ -3,7 +3,7 @@ use crate::bounded::compared::Numbers;
 use tfaot::dims;
 use tfaot::hlo::attrs::{PadDim, WindowDim};
 use tfaot::hlo::open::{Assumed, Builder, CompId, Dim, DotDims, InstId, Op, ScatterDims, Shape, Transpose};
-use tfaot::lower::{Lowered, OpenLowered, Traced};
+use tfaot::lower::{Lowered, SizeTracedLowering, SymbolicLowering};
 use tfaot::scalar::{Direction, ScalarOp};
 use tfaot::tensor::{DType, TensorInfo};
 
@@ -271,7 +271,7 @@ pub fn random(seed: u64, sizes: &[u64], count: u64) -> Lowered {
 }
 
 /// The same with the sizes that it computes.
-pub fn random_open(seed: u64, [n, m]: [Dim; 2], assumed: &[u64], count: u64) -> OpenLowered {
+pub fn random_open(seed: u64, [n, m]: [Dim; 2], assumed: &[u64], count: u64) -> SymbolicLowering {
     let mut numbers = Numbers(seed);
     let mut b = Builder::new("random");
     b.assume(Assumed { sizes: assumed.to_vec(), ..Assumed::default() });
@@ -300,13 +300,22 @@ pub fn random_open(seed: u64, [n, m]: [Dim; 2], assumed: &[u64], count: u64) -> 
     let module = b.finish(root).expect("it is a module");
     let args = vec![info("x".into(), DType::F32, &dims), info("i".into(), DType::S32, &[])];
     let (state, claims, used) = (Vec::new(), Vec::new(), Vec::new());
-    let lowered = Lowered { module: module.at_hand(), args, results, state, claims, found, used, sized: None };
-    OpenLowered { lowered, module, sizes }
+    let lowered = Lowered {
+        module: module.at_hand(),
+        args,
+        results,
+        state,
+        claims,
+        data_sizes: found,
+        result_counts: used,
+        size_variants: None,
+    };
+    SymbolicLowering { lowered, module, sizes }
 }
 
 /// The function of `count` steps with sizes that are recorded; those behind the sizes that the caller says are `fixed`.
-pub fn traced(seed: u64, count: u64, fixed: Option<u64>) -> Traced {
-    Traced::of(move |said| {
+pub fn traced(seed: u64, count: u64, fixed: Option<u64>) -> SizeTracedLowering {
+    SizeTracedLowering::new(move |said| {
         let mut dims = said.to_vec();
         dims.extend(fixed.map(Dim::from));
         Ok(random_open(seed, [dims[0], dims[1]], &[], count))

@@ -1,4 +1,4 @@
-//! C identifiers of results.
+//! C identifiers of arguments, results and variables.
 use std::collections::HashSet;
 
 const KEYWORDS: &[&str] = &[
@@ -51,7 +51,8 @@ const KEYWORDS: &[&str] = &[
     "false",
 ];
 
-/// Letters, digits and `_` only, not beginning with a digit, no keyword of C; the port `:0` is left out.
+/// C identifier made of a tensor's name: letters, digits and `_`, not beginning with a digit, no keyword of C or C++. The port `:0` is
+/// omitted.
 fn identifier(name: &str) -> String {
     let name = name.strip_suffix(":0").unwrap_or(name);
     let mut out: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
@@ -64,8 +65,8 @@ fn identifier(name: &str) -> String {
     out
 }
 
-/// One valid identifier a name, all different: a taken one gets the first free `_2`, `_3` ….
-pub(super) fn fields<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+/// A valid C identifier for each name, all different: repeated ones get the first free suffix `_2`, `_3` ….
+pub(super) fn unique_identifiers<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut taken = HashSet::new();
     names
         .map(|name| {
@@ -85,7 +86,7 @@ pub(super) fn fields<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
 mod tests {
     #[test]
     fn fields_are_identifiers_and_differ() {
-        let fields = super::fields(["a/b:0", "a_b", "1x", "for", "a:1"].into_iter());
+        let fields = super::unique_identifiers(["a/b:0", "a_b", "1x", "for", "a:1"].into_iter());
         assert_eq!(fields, ["a_b", "a_b_2", "t1x", "for_", "a_1"]);
     }
 }

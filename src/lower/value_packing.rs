@@ -1,4 +1,5 @@
-//! Values across the border of a computation: a tuple parameter holds the arrays, the rest is known on both sides.
+//! Packing of values into the tuples that computations take and return: the arrays of a value become tuple elements, and its spec
+//! (known on both sides) describes everything else.
 use super::walker::Walker;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{InstId, Shape};
@@ -10,26 +11,26 @@ use crate::tensor::{DType, Tensor};
 
 impl Walker<'_> {
     /// The spec of a value of the open computation.
-    pub fn spec(&self, value: &Value) -> ValueSpec {
+    pub fn value_spec(&self, value: &Value) -> ValueSpec {
         let mut spec = ValueSpec::of(&self.b, value);
-        if let (ValueSpec::List(list), false) = (&mut spec, self.resizes) {
+        if let (ValueSpec::List(list), false) = (&mut spec, self.has_resizing_lists) {
             list.elements = CommonElement::Any;
         }
         spec
     }
 
-    /// The constant that a value is, if it is one and cheap to find out.
-    pub fn known(&self, value: &Value) -> Option<Tensor> {
+    /// Constant that a value holds, if it is cheap to evaluate.
+    pub fn constant_value(&self, value: &Value) -> Option<Tensor> {
         spec::known(&self.b, value)
     }
 
-    /// The spec of a value that, if it is known, becomes a constant of the computation that it goes into.
+    /// Spec of a constant value, which nested computations repeat instead of taking it as an argument. `None` for values that are no constants.
     pub fn constant_spec(&self, value: &Value) -> Option<ValueSpec> {
         spec::known_constant(&self.b, value).map(|known| ValueSpec::Constant { known })
     }
 
-    /// Opens a computation with one tuple parameter; its values in the order of `specs`.
-    pub fn open(&mut self, name: &str, specs: &[ValueSpec]) -> Vec<Value> {
+    /// Opens a computation with one tuple parameter, and returns the values in it, in the order of `specs`.
+    pub fn begin_computation(&mut self, name: &str, specs: &[ValueSpec]) -> Vec<Value> {
         self.b.begin(name);
         self.ranges.enter_computation(&self.b, Vec::new());
         let leaves = specs.iter().flat_map(ValueSpec::leaves).collect();
@@ -37,7 +38,7 @@ impl Walker<'_> {
         self.unpack(tuple, specs)
     }
 
-    /// The parts of a tuple as values of these specs.
+    /// Values with these specs, made of the elements of a tuple.
     pub fn unpack(&mut self, tuple: InstId, specs: &[ValueSpec]) -> Vec<Value> {
         let mut next = 0;
         let mut part = |b: &mut crate::hlo::open::Builder| {
@@ -47,31 +48,32 @@ impl Walker<'_> {
         specs.iter().map(|spec| spec.value(&mut self.b, &mut part)).collect()
     }
 
-    /// The tuple of the arrays in `values`, cast to these specs; `what` names value `i` in errors.
+    /// Tuple of the arrays in `values`, each value cast to its spec; error messages call value `i` "`what` i".
     pub fn pack(&mut self, values: &[Value], specs: &[ValueSpec], what: &str) -> Result<InstId> {
         let mut leaves = Vec::new();
         for (i, (value, spec)) in values.iter().zip(specs).enumerate() {
-            leaves.extend(self.leaves(value, spec, &format!("{what} {i}"))?);
+            leaves.extend(self.cast_leaves(value, spec, &format!("{what} {i}"))?);
         }
         Ok(self.b.tuple(&leaves))
     }
 
-    /// The leaves of a value as one of another spec.
-    pub fn leaves(&mut self, value: &Value, to: &ValueSpec, what: &str) -> Result<Vec<InstId>> {
-        let from = self.spec(value);
+    /// Arrays of a value cast to the spec `to`; error messages call the value `what`.
+    pub fn cast_leaves(&mut self, value: &Value, to: &ValueSpec, what: &str) -> Result<Vec<InstId>> {
+        let from = self.value_spec(value);
         let mut leaves = Vec::new();
         spec::leaves_of(value, &from, &mut leaves);
         spec::cast(&mut self.b, &from, to, leaves, what)
     }
 
-    /// A value as one of another spec.
-    pub fn cast(&mut self, value: &Value, to: &ValueSpec, what: &str) -> Result<Value> {
-        let leaves = self.leaves(value, to, what)?;
+    /// Casts a value to the spec `to`; error messages call the value `what`.
+    pub fn cast_value(&mut self, value: &Value, to: &ValueSpec, what: &str) -> Result<Value> {
+        let leaves = self.cast_leaves(value, to, what)?;
         Ok(to.of_leaves(&mut self.b, leaves))
     }
 
-    /// A scalar truth value: a number is true where it is not zero, as in `tf.cond` of old graphs.
-    pub fn truth(&mut self, value: &Value) -> Result<InstId> {
+    /// Scalar truth value of an array: a number is true if it is not zero, and an array of rank 1 or more if it has elements, as in the `If`
+    /// op of TensorFlow. Errors: `UnsupportedType` for values that are no arrays.
+    pub fn scalar_predicate(&mut self, value: &Value) -> Result<InstId> {
         let Value::Array(id) = value else {
             return Err(Error::user(Code::UnsupportedType, "the predicate is not an array"));
         };

@@ -1,9 +1,9 @@
-//! Variables that nothing gives a value.
+//! Diagnostics of variables without a value.
 use crate::diag::{Code, Diagnostic};
 use crate::ops;
 
-/// The diagnostics with all that are about variables without a value as one, where the first was.
-pub fn grouped(all: Vec<Diagnostic>) -> Vec<Diagnostic> {
+/// Merges the diagnostics of variables without a value into one, at the position of the first.
+pub fn merge_missing_variables(all: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let about = |d: &Diagnostic| d.code == Code::VariableWithoutValue;
     let mut names: Vec<String> = all.iter().filter(|d| about(d)).filter_map(|d| d.place.node.clone()).collect();
     names.dedup();
