@@ -1,4 +1,4 @@
-//! The straight line from a file to an object.
+//! Compilation from a file to an object: calls the steps of the pipeline in order.
 mod buckets;
 mod build;
 mod module;
@@ -21,38 +21,41 @@ use crate::symbolic::trace::Record;
 use crate::target::{CodeRequest, Precision, Reduced};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule, tensor};
-pub use build::{Compiled, Functions, Outputs, at_bounds, build_all, build_outputs, in_file, initial, places, weights};
-pub use module::{module_for, of_module, write_known_calls};
-use size_equalities::Fixed;
+pub use build::{
+    BuildOutputs, Compiled, Functions, build_all, build_outputs, function_at_bounds, initial_values,
+    make_weights_replaceable, plan_weights, variable_slots,
+};
+pub use module::{lower_module_file, specialize_module, write_known_calls};
+use size_equalities::SizeEquality;
 use std::path::Path;
 use std::sync::Arc;
 
 /// A compiled graph.
 #[derive(Debug)]
 pub struct Built {
-    /// The module after optimisation.
+    /// Optimized HLO.
     pub module: Module,
-    /// The loops.
+    /// Scheduled kernels.
     pub program: kernel::Program,
-    /// The machine code.
+    /// Machine code.
     pub object: Object,
 }
 
-/// One function of a module.
+/// A lowered signature of a model.
 #[derive(Debug)]
 pub struct Entry {
-    /// The signature's name; `run` where the file has none.
+    /// Name of the signature; `run` if the file has none.
     pub name: String,
-    /// The program with its arguments and results.
+    /// HLO with arguments, results and state.
     pub lowered: Lowered,
 }
 
-/// A module as HLO, before any optimisation.
+/// All functions of a file as HLO, before any optimization.
 #[derive(Debug)]
-pub struct Fronts {
-    /// The signatures that were chosen, in that order; all of them have the same state.
+pub struct LoweredModel {
+    /// Chosen signatures, in the order of the request; all have the same state.
     pub entries: Vec<Entry>,
-    /// Function that initializes the variables without a value in the file: no arguments, and no results but the state.
+    /// Function that initializes the variables without a value in the file; takes no arguments, and returns only the state.
     pub init: Option<Lowered>,
     /// Assumptions made where the caller gave no choice: feeds, fetches, sizes.
     pub assumptions: Vec<String>,
@@ -60,58 +63,63 @@ pub struct Fronts {
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Files to HLO: graphs are lowered, with the variables that calls change as state; modules of HLO and StableHLO are taken as they
-/// are.
+/// Reads a file, and lowers its functions to HLO. Graphs are imported, prepared and lowered, with the variables that calls change as
+/// state; modules of HLO and StableHLO are read as they are.
 ///
 /// # Errors
-/// Those of the three steps; every blocker of the lowering of all entries.
-pub fn fronts(path: &Path, format: Option<&str>, request: &Request) -> Result<Fronts> {
+/// Those of import, preparation and lowering; all diagnostics of the lowering of all entries.
+pub fn load_and_lower(path: &Path, format: Option<&str>, request: &Request) -> Result<LoweredModel> {
     let program = match import::load_any(path, format)? {
         Loaded::Graph(program) => *program,
         Loaded::Module(bytes) => {
-            let entry = Entry { name: "run".to_string(), lowered: of_module(&bytes, request)? };
-            return Ok(Fronts { entries: vec![entry], init: None, assumptions: Vec::new(), warnings: Vec::new() });
+            let entry = Entry { name: "run".to_string(), lowered: lower_module_file(&bytes, request)? };
+            return Ok(LoweredModel {
+                entries: vec![entry],
+                init: None,
+                assumptions: Vec::new(),
+                warnings: Vec::new(),
+            });
         }
     };
-    let (prepare::Entries { mut entries, init }, mut all) = prepared_and_lowered(program, request)?;
+    let (prepare::Entries { mut entries, init }, mut all) = prepare_and_lower_entries(program, request)?;
     let draws = |l: &Lowered, p: &Prepared| {
         p.program.variables.iter().zip(&l.state).any(|(v, s)| v.role == VariableRole::Random && s.changed)
     };
     let random = entries.iter().any(|e| e.prepared.program.variables.iter().any(|v| v.role == VariableRole::Random));
     if random && init.is_none() && !all.iter().zip(&entries).any(|(l, e)| draws(l, &e.prepared)) {
-        // what would have drawn was in branches that are never taken
+        // only branches that are never taken draw random numbers
         for entry in &mut entries {
             entry.prepared.program.variables.retain(|v| v.role != VariableRole::Random);
         }
-        all = lowered_entries(&entries)?;
+        all = lower_entries(&entries)?;
     }
-    let init = init.map(|prepared| lowered(&prepared)).transpose()?;
-    let mut fronts = Fronts { entries: Vec::new(), init, assumptions: Vec::new(), warnings: Vec::new() };
+    let init = init.map(|prepared| lower_prepared(&prepared)).transpose()?;
+    let mut load_and_lower = LoweredModel { entries: Vec::new(), init, assumptions: Vec::new(), warnings: Vec::new() };
     for (entry, lowered) in entries.into_iter().zip(all) {
         let bounds = lowered.claims.iter().filter(|c| c.is_allowed).map(assumption);
         for bound in bounds {
-            if !fronts.assumptions.contains(&bound) {
-                fronts.assumptions.push(bound);
+            if !load_and_lower.assumptions.contains(&bound) {
+                load_and_lower.assumptions.push(bound);
             }
         }
-        fronts.entries.push(Entry { name: entry.name, lowered });
+        load_and_lower.entries.push(Entry { name: entry.name, lowered });
         let new: Vec<String> =
-            entry.prepared.assumptions.into_iter().filter(|a| !fronts.assumptions.contains(a)).collect();
-        fronts.assumptions.extend(new);
-        fronts.warnings.extend(entry.prepared.warnings);
+            entry.prepared.assumptions.into_iter().filter(|a| !load_and_lower.assumptions.contains(a)).collect();
+        load_and_lower.assumptions.extend(new);
+        load_and_lower.warnings.extend(entry.prepared.warnings);
     }
-    Ok(fronts)
+    Ok(load_and_lower)
 }
 
-/// The entries of a program, prepared and lowered. Variables whose declared shapes leave axes open have the sizes of their first values,
-/// or, if that is not to be compiled, values of several sizes.
-fn prepared_and_lowered(program: Program, request: &Request) -> Result<(prepare::Entries, Vec<Lowered>)> {
+/// Prepares and lowers the entries of a program. Variables whose declared shapes have unknown axes keep the sizes of their initial values;
+/// if that can't be compiled, they become resizable.
+fn prepare_and_lower_entries(program: Program, request: &Request) -> Result<(prepare::Entries, Vec<Lowered>)> {
     let attempt = |program: Program, request: &Request| {
         let entries = prepare::entries(program, request)?;
-        let lowered = lowered_entries(&entries.entries)?;
+        let lowered = lower_entries(&entries.entries)?;
         Ok((entries, lowered))
     };
-    if !prepare::may_grow(&program) {
+    if !prepare::has_resizable_variables(&program) {
         return attempt(program, request);
     }
     attempt(program.clone(), request).or_else(|error: Error| match error {
@@ -134,10 +142,10 @@ fn assumption(Claim { node, quantity, most, .. }: &Claim) -> String {
     }
 }
 
-fn lowered_entries(entries: &[prepare::PreparedEntry]) -> Result<Vec<Lowered>> {
+fn lower_entries(entries: &[prepare::PreparedEntry]) -> Result<Vec<Lowered>> {
     let (mut all, mut bad) = (Vec::new(), Vec::new());
     for entry in entries {
-        match lowered(&entry.prepared) {
+        match lower_prepared(&entry.prepared) {
             Ok(lowered) => all.push(lowered),
             Err(Error::User(mut more)) => {
                 more.retain(|d| !bad.contains(d));
@@ -149,50 +157,50 @@ fn lowered_entries(entries: &[prepare::PreparedEntry]) -> Result<Vec<Lowered>> {
     if bad.is_empty() { Ok(all) } else { Err(Error::User(bad)) }
 }
 
-/// A prepared program as HLO, with the names that it has in C.
-///
-/// Where sizes vary it is of the largest, with what is there besides in `sized`; `Code::OpenSize` where it can't be one function.
+/// Lowers a prepared program to HLO with names in C. With dynamic sizes the module is that of the largest sizes, and `size_variants` holds
+/// the others.
 ///
 /// # Errors
-/// Every blocker.
-pub fn lowered(prepared: &Prepared) -> Result<Lowered> {
+/// All diagnostics of lowering; `Code::OpenSize` where no single module serves every size.
+pub fn lower_prepared(prepared: &Prepared) -> Result<Lowered> {
     let most: Vec<u64> = prepared.sizes.iter().map(|s| s.most).collect();
-    let try_at = |sizes: &[u64], found: &[u64], fixed: &[Fixed]| {
+    let try_at = |sizes: &[u64], found: &[u64], fixed: &[SizeEquality]| {
         let one = |(size, &n): (&tensor::Size, &u64)| TracedSize::from_size(size, n);
         let sizes: Vec<TracedSize> = prepared.sizes.iter().zip(sizes).map(one).collect();
-        recorded_at(prepared, &sizes, found, fixed).map(|(open, _)| open.lowered)
+        lower_traced(prepared, &sizes, found, fixed).map(|(open, _)| open.lowered)
     };
-    let (lowered, fixed) =
-        size_equalities::search(prepared, &most, &try_at).map_err(|all| open_blockers(all, &prepared.sizes))?;
+    let (lowered, fixed) = size_equalities::find_equalities(prepared, &most, &try_at)
+        .map_err(|all| open_blockers(all, &prepared.sizes))?;
     if prepared.sizes.is_empty() && lowered.data_sizes.is_empty() && lowered.claims.is_empty() {
         return Ok(lowered);
     }
     let own = prepared.clone();
     let traced = SizeTracedLowering(Arc::new(move |sizes| {
-        recorded_at(&own, sizes, &[], &fixed).map_err(|failure| open_blockers(failure.diagnostics, &own.sizes))
+        lower_traced(&own, sizes, &[], &fixed).map_err(|failure| open_blockers(failure.diagnostics, &own.sizes))
     }));
     bounded::lower(&prepared.sizes, prepared.axes.clone(), &traced)
 }
 
-/// A prepared program for these sizes, with how they are used; those that values say are taken to be `found`, as far as it goes.
-fn recorded_at(
+/// Lowers a prepared program with symbolic sizes, and returns the record of their uses. `found` holds the assumed values of the first
+/// data-dependent sizes.
+fn lower_traced(
     prepared: &Prepared,
     sizes: &[TracedSize],
     found: &[u64],
-    fixed: &[Fixed],
+    fixed: &[SizeEquality],
 ) -> Result<(SymbolicLowering, Record), LoweringFailure> {
     lower::record_size_uses(sizes, |dims| {
         let at = prepared.at(&dims.iter().map(|d| SizeRepr::at_hand(*d)).collect::<Vec<u64>>());
         let feeds = lower::bind_argument_dims(at.feeds.iter().map(|f| &f.info.dims[..]), &prepared.axes, dims);
-        open_at(&at, found, feeds, fixed)
+        lower_symbolic_at(&at, found, feeds, fixed)
     })
 }
 
-fn open_at(
+fn lower_symbolic_at(
     prepared: &Prepared,
     found: &[u64],
     feeds: Vec<Vec<Dim>>,
-    fixed: &[Fixed],
+    fixed: &[SizeEquality],
 ) -> Result<SymbolicLowering, LoweringFailure> {
     let Prepared { program, feeds: cut_feeds, fetches, roots, .. } = prepared;
     let assumed = Assumed {
@@ -202,7 +210,7 @@ fn open_at(
         checks: prepared.checks,
         feeds,
     };
-    let mut open = lowered_with(program, cut_feeds, fetches, roots, assumed)?;
+    let mut open = lower_program(program, cut_feeds, fetches, roots, assumed)?;
     for (info, called) in open.lowered.results.iter_mut().zip(&prepared.called) {
         info.called.clone_from(called);
     }
@@ -210,25 +218,25 @@ fn open_at(
     Ok(open)
 }
 
-/// A part of a program as HLO with the names that it has in C: a function of its feeds, and behind them of what the variables hold that
-/// it takes; its results are its fetches, and behind them what the variables hold then that it changes.
+/// Lowers a part of a program (a cluster) to HLO with names in C. Arguments are the feeds of the part, then the values of the variables
+/// that it uses; results are its fetches, then the new values of the variables that it changes.
 ///
-/// The second value has those variables in their order, by the first nodes that give their handles.
+/// The second value lists those variables in the order of the arguments.
 ///
 /// # Errors
-/// Every blocker.
-pub fn lowered_part(program: &Program, part: &ClusterBorder) -> Result<(Lowered, Vec<PartVariable>)> {
+/// All diagnostics of lowering.
+pub fn lower_part(program: &Program, part: &ClusterBorder) -> Result<(Lowered, Vec<PartVariable>)> {
     if part.variables.is_empty() {
-        return Ok((lowered_alone(program, part)?, Vec::new()));
+        return Ok((lower_part_graph(program, part)?, Vec::new()));
     }
     let mut own = Program { variables: Vec::new(), ..program.clone() };
-    // what runs before the part is none of its work
+    // control edges from outside of the part are dropped
     own.graph.nodes.values_mut().for_each(|node| node.controls = [].into());
     import::find_variables(&mut own)?;
     let nodes = &program.graph.nodes;
     let is_taken = |v: &Variable| part.variables.iter().any(|&id| v.handles.contains(&nodes[id].name));
     own.variables.retain(is_taken);
-    let mut lowered = lowered_alone(&own, part)?;
+    let mut lowered = lower_part_graph(&own, part)?;
     let mut taken = Vec::new();
     for (variable, state) in own.variables.iter().zip(std::mem::take(&mut lowered.state)) {
         let handle = nodes.iter().find(|(_, n)| variable.handles.first() == Some(&n.name)).map(|(id, _)| id);
@@ -241,19 +249,19 @@ pub fn lowered_part(program: &Program, part: &ClusterBorder) -> Result<(Lowered,
     Ok((lowered, taken))
 }
 
-/// A variable that a part of a program takes.
+/// A variable that a part of a program uses.
 #[derive(Clone, Debug)]
 pub struct PartVariable {
-    /// The node that gives its handle.
+    /// Node that creates the handle.
     pub handle: NodeId,
     /// Name, type and sizes of the variable.
     pub info: TensorInfo,
-    /// Whether the part changes it.
+    /// Whether the part writes the variable.
     pub changed: bool,
 }
 
-fn lowered_alone(program: &Program, part: &ClusterBorder) -> Result<Lowered> {
-    let lowered = lowered_with(program, &part.feeds, &part.fetches, &part.roots, Assumed::default());
+fn lower_part_graph(program: &Program, part: &ClusterBorder) -> Result<Lowered> {
+    let lowered = lower_program(program, &part.feeds, &part.fetches, &part.roots, Assumed::default());
     let lowered = lowered.map_err(|failure| blockers(failure.diagnostics))?.lowered;
     if lowered.data_sizes.is_empty() && lowered.claims.is_empty() {
         return Ok(lowered);
@@ -262,7 +270,7 @@ fn lowered_alone(program: &Program, part: &ClusterBorder) -> Result<Lowered> {
     Err(Error::user(Code::DynamicShape, told))
 }
 
-fn lowered_with(
+fn lower_program(
     program: &Program,
     feeds: &[Feed],
     fetches: &[(String, Endpoint)],
@@ -276,7 +284,7 @@ fn lowered_with(
     Ok(open)
 }
 
-/// HLO to better HLO and loops, for the largest sizes where they vary; `source` is what `NAME_info()->source` says.
+/// Optimizes and schedules a function, for its largest sizes if they vary. `source` becomes `NAME_info()->source`.
 ///
 /// # Errors
 /// Those of every step from HLO to kernels.
@@ -296,20 +304,21 @@ fn plan_and_dump(
     request: &CodeRequest,
     dump: &mut Option<Dump>,
 ) -> Result<(Module, kernel::Program)> {
-    let mut lowered = at_bounds(lowered);
-    let reduced = optimise(&mut lowered.module, request.precision, dump)?;
+    let mut lowered = function_at_bounds(lowered);
+    let reduced = optimize_and_reduce(&mut lowered.module, request.precision, dump)?;
     let program = schedule::build(&lowered, name, source, request)?;
     Ok((lowered.module, kernel::Program { reduced, ..program }))
 }
 
-/// All passes, and what is rounded on request.
-fn optimise(module: &mut Module, precision: Precision, dump: &mut Option<Dump>) -> Result<Reduced> {
-    passes(module, dump)?;
+/// Runs all passes over HLO, and stores weights in reduced precision on request.
+fn optimize_and_reduce(module: &mut Module, precision: Precision, dump: &mut Option<Dump>) -> Result<Reduced> {
+    run_passes(module, dump)?;
     optimize::reduce(module, precision)
 }
 
-/// All passes; a dump sees the module before them and after each that changed it. Errors: those of the passes, `Code::TooLarge`.
-fn passes(module: &mut Module, dump: &mut Option<Dump>) -> Result<()> {
+/// Runs all passes over HLO. A dump gets the module before them and after each that changed it. Errors: those of the passes,
+/// `Code::TooLarge`.
+fn run_passes(module: &mut Module, dump: &mut Option<Dump>) -> Result<()> {
     hlo::sizes::check(module)?;
     let Some(dump) = dump else {
         optimize::run(module)?;
@@ -326,7 +335,7 @@ fn passes(module: &mut Module, dump: &mut Option<Dump>) -> Result<()> {
     optimize::expand(module)
 }
 
-/// HLO to machine code; `dump` takes what XLA's flags ask for.
+/// Compiles a function to machine code; `dump` writes the dumps that XLA's flags request.
 ///
 /// # Errors
 /// Those of every step from HLO to the object.
@@ -340,7 +349,7 @@ pub fn build(
 ) -> Result<Built> {
     let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
     let requests = [request.into()];
-    build_all(functions, name, source, &requests, launches, std::slice::from_mut(dump))?.only()
+    build_all(functions, name, source, &requests, launches, std::slice::from_mut(dump))?.into_only_program()
 }
 
 fn blockers(all: Vec<Diagnostic>) -> Error {
@@ -363,15 +372,15 @@ pub fn source_name(path: &Path) -> String {
     path.file_name().map_or_else(|| "-".to_string(), |n| n.to_string_lossy().into_owned())
 }
 
-/// A module that was read as text, with the form that the lowering gives: array parameters, and a root that is a flat tuple.
+/// Converts a module that was read from a file to the form of lowered graphs: parameters are arrays, and the root is a flat tuple.
 ///
-/// Arguments and results are named `0`, `1`, ... leaf by leaf.
+/// Arguments and results are named `0`, `1`, ... array by array.
 ///
 /// # Errors
 /// `Code::HloUnsupported` for parameters and results that hold no arrays, such as tokens.
-pub fn wrap(mut module: Module) -> Result<Lowered> {
+pub fn wrap_module(mut module: Module) -> Result<Lowered> {
     let entry = module.entry;
-    // It tells the shapes that are about to change.
+    // the layout repeats shapes that change here
     module.extra.retain(|(name, _)| name != "entry_computation_layout");
     let comp = &mut module.comps[entry];
     let mut args = Vec::new();
@@ -383,7 +392,7 @@ pub fn wrap(mut module: Module) -> Result<Lowered> {
             comp.insts[old].op = Op::Parameter(params.len());
             params.push(old);
         } else {
-            let (op, operands) = split(comp, &shape, &mut params)?;
+            let (op, operands) = tuple_of_parameters(comp, &shape, &mut params)?;
             comp.insts[old].op = op;
             comp.insts[old].operands = operands;
         }
@@ -392,14 +401,14 @@ pub fn wrap(mut module: Module) -> Result<Lowered> {
     let shape = comp.insts[comp.root].shape.clone();
     let results = leaves(&shape, "r", 0)?;
     let mut parts = Vec::new();
-    flatten(comp, comp.root, &mut parts);
+    flatten_leaves(comp, comp.root, &mut parts);
     let shapes = parts.iter().map(|&p| comp.insts[p].shape.clone()).collect();
     comp.root = push(comp, Op::Tuple, parts, Shape::Tuple(shapes));
     let (state, claims, found, used) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     Ok(Lowered { module, args, results, state, claims, data_sizes: found, result_counts: used, size_variants: None })
 }
 
-/// Names and types of the arrays in `shape`; numbers start at `from`.
+/// Names and types of the arrays in `shape`, numbered from `from` on.
 fn leaves(shape: &Shape, prefix: &str, from: usize) -> Result<Vec<TensorInfo>> {
     match shape {
         Shape::Array(a) => Ok(vec![TensorInfo {
@@ -423,13 +432,17 @@ fn leaves(shape: &Shape, prefix: &str, from: usize) -> Result<Vec<TensorInfo>> {
     }
 }
 
-/// The op and operands that make a tuple from a new parameter for each of its leaves.
-fn split(comp: &mut crate::hlo::Computation, shape: &Shape, params: &mut Vec<InstId>) -> Result<(Op, Vec<InstId>)> {
+/// Adds a parameter for each array in `shape`, a tuple; returns op and operands that build the tuple from these.
+fn tuple_of_parameters(
+    comp: &mut crate::hlo::Computation,
+    shape: &Shape,
+    params: &mut Vec<InstId>,
+) -> Result<(Op, Vec<InstId>)> {
     let parts = shape.as_tuple().ok_or_else(|| Error::internal("wrap", "a parameter that is no tuple"))?;
     let mut operands = Vec::new();
     for part in parts {
         let operand = if part.as_tuple().is_some() {
-            let (op, operands) = split(comp, part, params)?;
+            let (op, operands) = tuple_of_parameters(comp, part, params)?;
             push(comp, op, operands, part.clone())
         } else {
             let id = push(comp, Op::Parameter(params.len()), vec![], part.clone());
@@ -441,12 +454,12 @@ fn split(comp: &mut crate::hlo::Computation, shape: &Shape, params: &mut Vec<Ins
     Ok((Op::Tuple, operands))
 }
 
-/// The leaves of `id` in order, as instructions.
-fn flatten(comp: &mut crate::hlo::Computation, id: InstId, out: &mut Vec<InstId>) {
+/// Appends the arrays in the value of `id`, in order, to `out`.
+fn flatten_leaves(comp: &mut crate::hlo::Computation, id: InstId, out: &mut Vec<InstId>) {
     let Shape::Tuple(parts) = comp.insts[id].shape.clone() else { return out.push(id) };
     for (i, part) in parts.into_iter().enumerate() {
         let element = push(comp, Op::GetTupleElement(i), vec![id], part);
-        flatten(comp, element, out);
+        flatten_leaves(comp, element, out);
     }
 }
 

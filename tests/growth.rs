@@ -34,7 +34,7 @@ fn time(python: &str, shape: &str, ops: usize) -> f64 {
     let start = seconds();
     let graph = import::parse(&text, Some(FileFormat::GraphDefText), "".as_ref()).expect("a graph");
     let prepared = prepare(graph, &Request::default()).expect("feeds and fetches");
-    let lowered = compile::lowered(&prepared).expect("ops that are there");
+    let lowered = compile::lower_prepared(&prepared).expect("ops that are there");
     let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v3"), None).expect("a processor");
     compile::plan(lowered, "m", "", &target).expect("kernels");
     seconds() - start

@@ -1,34 +1,34 @@
-//! Whether a function lowered for some sizes, mostly 1, is the general one but for instructions that move nothing there: a broadcast to
-//! one row, a reshape to the same sizes.
+//! Equivalence of two modules by value numbering: a function lowered for particular sizes (mostly 1) against the general one at these sizes,
+//! except for instructions that do nothing there, such as a broadcast to one row or a reshape to the same sizes.
 use super::extent::Extent;
-use super::form::{Form, Varying, numbers, plain};
+use super::size_exprs::{ComputationExprs, InstExprs, attribute_numbers, strip_numbers};
 use crate::hlo::{CompId, Computation, InstId, Literal, Module, Op};
 use crate::interp;
 use crate::tensor::Tensor;
 use std::collections::HashMap;
 
-/// A value: the number of the step that makes it, and its sizes.
-type Value = (usize, Vec<Vec<u64>>);
+/// Value number of an instruction, and the dimensions of its arrays.
+type NumberedValue = (usize, Vec<Vec<u64>>);
 
-/// An instruction without its op: the numbers in its attributes, the computations that it calls, and its operands.
+/// Key of an instruction in value numbering, apart from its op: attributes, called computations, operands and dimensions.
 #[derive(PartialEq, Eq, Hash)]
-struct Work {
+struct ValueKey {
     name: String,
     numbers: Vec<i64>,
     called: Vec<usize>,
-    operands: Vec<Value>,
+    operands: Vec<NumberedValue>,
     dims: Vec<Vec<u64>>,
 }
 
-/// Steps that do something, equal ones once: two values are equal if their steps are the same.
+/// Value numbering of instructions: two instructions get the same number if they compute the same value.
 #[derive(Default)]
-struct Steps {
-    known: HashMap<Work, Vec<(Op, Option<Tensor>, usize)>>,
+struct ValueNumbering {
+    known: HashMap<ValueKey, Vec<(Op, Option<Tensor>, usize)>>,
     count: usize,
 }
 
-impl Steps {
-    fn number(&mut self, work: Work, op: Op, constant: Option<Tensor>) -> usize {
+impl ValueNumbering {
+    fn number_of(&mut self, work: ValueKey, op: Op, constant: Option<Tensor>) -> usize {
         let alike = self.known.entry(work).or_default();
         if let Some((_, _, number)) = alike.iter().find(|(o, c, _)| *o == op && *c == constant) {
             return *number;
@@ -39,68 +39,68 @@ impl Steps {
     }
 }
 
-/// Whether `base`, of which `forms` tell how it varies, is `other` for the sizes `at`.
-pub fn equal_at(base: &Module, forms: &[Form], at: &[u64], other: &Module) -> bool {
-    let mut steps = Steps::default();
-    let general = steps.module(base, forms, at);
-    let exact = steps.module(other, &Form::fixed(other), &[]);
+/// Whether the module `base`, with the size expressions `forms`, computes the same as `other` at the sizes `at`.
+pub fn is_equal_at(base: &Module, forms: &[ComputationExprs], at: &[u64], other: &Module) -> bool {
+    let mut numbering = ValueNumbering::default();
+    let general = numbering.number_module(base, forms, at);
+    let exact = numbering.number_module(other, &ComputationExprs::constant(other), &[]);
     general.is_some() && general == exact
 }
 
-impl Steps {
-    /// The number of the entry; `None` where a number is not known.
-    fn module(&mut self, module: &Module, forms: &[Form], at: &[u64]) -> Option<Value> {
+impl ValueNumbering {
+    /// Value number of the entry computation's root; `None` where an expression has no value for the sizes `at`.
+    fn number_module(&mut self, module: &Module, forms: &[ComputationExprs], at: &[u64]) -> Option<NumberedValue> {
         let mut comps: HashMap<CompId, usize> = HashMap::new();
         let mut last = None;
         for (id, form) in module.reachable().into_iter().zip(forms) {
-            let root = self.computation(&module.comps[id], form, at, &comps)?;
+            let root = self.number_computation(&module.comps[id], form, at, &comps)?;
             let params = module.comps[id].params.len() as i64;
-            let work = Work {
+            let work = ValueKey {
                 name: "computation".to_string(),
                 numbers: vec![params],
                 called: vec![],
                 operands: vec![root.clone()],
                 dims: vec![],
             };
-            comps.insert(id, self.number(work, Op::Tuple, None));
+            comps.insert(id, self.number_of(work, Op::Tuple, None));
             last = Some(root);
         }
         last
     }
 
-    fn computation(
+    fn number_computation(
         &mut self,
         comp: &Computation,
-        form: &Form,
+        form: &ComputationExprs,
         at: &[u64],
         comps: &HashMap<CompId, usize>,
-    ) -> Option<Value> {
-        let mut values: HashMap<InstId, Value> = HashMap::new();
+    ) -> Option<NumberedValue> {
+        let mut values: HashMap<InstId, NumberedValue> = HashMap::new();
         for (&id, varying) in form.order.iter().zip(form.varying.iter()) {
             let inst = &comp.insts[id];
-            let dims = sizes(varying, at)?;
-            let mut operands: Vec<Value> = inst.operands.iter().map(|o| values[o].clone()).collect();
-            if moves_nothing(&inst.op, &operands, &dims) {
+            let dims = dims_at(varying, at)?;
+            let mut operands: Vec<NumberedValue> = inst.operands.iter().map(|o| values[o].clone()).collect();
+            if is_noop(&inst.op, &operands, &dims) {
                 let (made, _) = operands.swap_remove(0);
                 values.insert(id, (made, dims));
                 continue;
             }
             let is_empty = !matches!(inst.op, Op::Parameter(_)) && matches!(&dims[..], [one] if one.contains(&0));
             if is_empty {
-                // one array without elements is like another
-                let work = Work {
+                // arrays without elements are equal
+                let work = ValueKey {
                     name: "empty".to_string(),
                     numbers: vec![],
                     called: vec![],
                     operands: vec![],
                     dims: dims.clone(),
                 };
-                values.insert(id, (self.number(work, Op::Tuple, None), dims));
+                values.insert(id, (self.number_of(work, Op::Tuple, None), dims));
                 continue;
             }
-            let (mut op, mut told) = (plain(&inst.op), dims.clone());
+            let (mut op, mut told) = (strip_numbers(&inst.op), dims.clone());
             if let (Op::Broadcast(map), [to]) = (&inst.op, &dims[..]) {
-                // axes of size 1 say nothing of where elements go, in the operand and in the result
+                // axes of size 1 do not affect where elements go, in the operand and in the result
                 let own = operands[0].1.first().cloned().unwrap_or_default();
                 let place = |&m: &usize| to.iter().take(m).filter(|n| **n != 1).count();
                 op = Op::Broadcast(map.iter().zip(&own).filter(|(_, n)| **n != 1).map(|(m, _)| place(m)).collect());
@@ -110,30 +110,30 @@ impl Steps {
             let constant = match &inst.op {
                 Op::Constant(Literal::Array(t)) => {
                     op = Op::Tuple;
-                    Some(constant(t, varying, at, dims.first()?)?)
+                    Some(constant_at(t, varying, at, dims.first()?)?)
                 }
                 _ => None,
             };
             let numbers = match varying.numbers.is_empty() {
-                true => numbers(&inst.op),
-                false => varying.numbers.iter().map(|e| e.at(at)).collect::<Option<_>>()?,
+                true => attribute_numbers(&inst.op),
+                false => varying.numbers.iter().map(|e| e.value_at(at)).collect::<Option<_>>()?,
             };
             let called = inst.op.called_computations().iter().map(|c| comps.get(c).copied()).collect::<Option<_>>()?;
-            let work = Work { name: inst.op.name().to_string(), numbers, called, operands, dims: told };
-            values.insert(id, (self.number(work, op, constant), dims));
+            let work = ValueKey { name: inst.op.name().to_string(), numbers, called, operands, dims: told };
+            values.insert(id, (self.number_of(work, op, constant), dims));
         }
         values.get(&comp.root).cloned()
     }
 }
 
-fn sizes(varying: &Varying, at: &[u64]) -> Option<Vec<Vec<u64>>> {
-    let one = |e: &Extent| e.at(at).and_then(|n| u64::try_from(n).ok());
+fn dims_at(varying: &InstExprs, at: &[u64]) -> Option<Vec<Vec<u64>>> {
+    let one = |e: &Extent| e.value_at(at).and_then(|n| u64::try_from(n).ok());
     varying.dims.iter().map(|dims| dims.iter().map(one).collect()).collect()
 }
 
-/// Whether the result is the operand in other sizes.
-fn moves_nothing(op: &Op, operands: &[Value], dims: &[Vec<u64>]) -> bool {
-    // no update
+/// Whether an instruction returns the elements of its first operand in the same order.
+fn is_noop(op: &Op, operands: &[NumberedValue], dims: &[Vec<u64>]) -> bool {
+    // a scatter without updates
     if let (Op::Scatter { .. }, [_, _, (_, updates)]) = (op, operands) {
         return updates.iter().flatten().any(|&n| n == 0);
     }
@@ -150,12 +150,12 @@ fn moves_nothing(op: &Op, operands: &[Value], dims: &[Vec<u64>]) -> bool {
     }
 }
 
-/// A constant for the sizes `at`.
-fn constant(t: &Tensor, varying: &Varying, at: &[u64], dims: &[u64]) -> Option<Tensor> {
+/// Value of a constant at the sizes `at`; `None` where an element has no value.
+fn constant_at(t: &Tensor, varying: &InstExprs, at: &[u64], dims: &[u64]) -> Option<Tensor> {
     match &varying.elements {
         None => Some(interp::first_part(t, dims.to_vec())),
         Some(elements) => {
-            let numbers = elements.iter().map(|e| e.at(at)).collect::<Option<Vec<i64>>>()?;
+            let numbers = elements.iter().map(|e| e.value_at(at)).collect::<Option<Vec<i64>>>()?;
             let bytes = numbers.iter().flat_map(|&n| Tensor::scalar_of_int(t.dtype, n).bytes.to_vec());
             Some(Tensor::new(t.dtype, t.dims.clone(), bytes.collect::<Vec<u8>>()))
         }

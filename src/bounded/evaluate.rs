@@ -1,4 +1,4 @@
-//! Evaluates a function for exactly the sizes of a call, without padding.
+//! Interpretation of a function at exactly the sizes of a call, without padding.
 use crate::bounded;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Claim, ClaimQuantity, Literal, Module};
@@ -9,23 +9,24 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The parts of the root of a function for the sizes that the caller says: results, then variables that change. `args` are the arguments
-/// of these sizes, then the variables.
+/// Evaluates a function at the caller's sizes `given`, and returns its lowering with the elements of its root tuple: results, then changed
+/// variables. `args` holds arguments of these sizes, then the variables.
 ///
-/// Sizes that values of the entry say are found one after another: each needs no more than those before it. Those that values of a
-/// loop's body or of a branch say are found whenever it runs.
+/// Data-dependent sizes of the entry computation are found one after another, since each depends only on earlier ones. Those of a loop's
+/// body or a branch are found whenever it runs.
 ///
 /// # Errors
-/// Those of lowering and of the interpreter; `Code::BadInputs` where a size that the data ask for is beyond its bound.
+/// Those of lowering and of the interpreter; `Code::BadInputs` where a data-dependent size exceeds its bound, `Code::CheckFailed` where a
+/// check fails.
 pub fn evaluate(exact: &ExactLowering, given: &[u64], args: &[Tensor]) -> Result<(Lowered, Vec<Tensor>)> {
     let literals: Vec<Literal> = args.iter().cloned().map(Literal::Array).collect();
-    let within = Within { exact, given, known: RefCell::default() };
+    let within = ExactModules { exact, given, known: RefCell::default() };
     let mut sizes = given.to_vec();
     let mut right = 0;
     loop {
         let lowered = (exact.0)(&sizes)?;
         let found: Vec<u64> = lowered.data_sizes.iter().map(|f| f.0).collect();
-        let lower = |found: &[u64]| within.lowered(found);
+        let lower = |found: &[u64]| within.module(found);
         let root = interp::evaluate_sized(&lowered.module, &literals, found.clone(), &lower)?;
         let mut parts: Vec<Tensor> = root.leaves().into_iter().cloned().collect();
         let of_entry = &lowered.module.entry().sizes;
@@ -34,7 +35,7 @@ pub fn evaluate(exact: &ExactLowering, given: &[u64], args: &[Tensor]) -> Result
         let wrong = of_entry.iter().zip(&counts).position(|(size, t)| count(t) != found.get(size.0).copied());
         let Some(wrong) = wrong else {
             let asked = parts.split_off(parts.len().saturating_sub(lowered.claims.len()));
-            return held(&lowered.claims, &asked).map(|()| (lowered, parts));
+            return check_claims(&lowered.claims, &asked).map(|()| (lowered, parts));
         };
         let size = count(&counts[wrong]).filter(|_| wrong >= right);
         let size = size.ok_or_else(|| Error::internal("interpreter", "a size depends on itself"))?;
@@ -44,15 +45,15 @@ pub fn evaluate(exact: &ExactLowering, given: &[u64], args: &[Tensor]) -> Result
     }
 }
 
-/// A function for the sizes of a call that the caller says, and any that values say; each once.
-struct Within<'a> {
+/// Modules of a function at the caller's sizes, by the values of its data-dependent sizes.
+struct ExactModules<'a> {
     exact: &'a ExactLowering,
     given: &'a [u64],
     known: RefCell<HashMap<Vec<u64>, (Rc<Module>, Vec<u64>)>>,
 }
 
-impl Within<'_> {
-    fn lowered(&self, found: &[u64]) -> Result<(Rc<Module>, Vec<u64>)> {
+impl ExactModules<'_> {
+    fn module(&self, found: &[u64]) -> Result<(Rc<Module>, Vec<u64>)> {
         if let Some(known) = self.known.borrow().get(found) {
             return Ok(known.clone());
         }
@@ -63,25 +64,25 @@ impl Within<'_> {
     }
 }
 
-/// The error of a call in which a check fails, with the name that it has in C.
-pub fn failed_check(name: &str) -> Error {
+/// Error of a call in which the check `name` fails; `name` is the check's name in C.
+pub fn failed_check_error(name: &str) -> Error {
     Diagnostic::new(Code::CheckFailed, name.to_string())
         .help("TensorFlow fails there as well; without --checked the call goes on, as XLA's does")
         .into()
 }
 
-/// Refuses a call that asks for more than there is room for; `asked` is what it asks for at each of `claims`.
-fn held(claims: &[Claim], asked: &[Tensor]) -> Result<()> {
+/// Checks the values that a call computed for its claims (`asked`). Errors: `BadInputs` for a size beyond its capacity, `CheckFailed`.
+fn check_claims(claims: &[Claim], asked: &[Tensor]) -> Result<()> {
     let value = |t: &Tensor| t.get_i64(0).and_then(|n| u64::try_from(n).ok());
     let is_beyond = |(claim, asked): &(&Claim, &Tensor)| value(asked).is_none_or(|n| n > claim.most);
     let is_check = |(claim, _): &(&Claim, &Tensor)| matches!(claim.quantity, ClaimQuantity::Check(_));
     let all = || claims.iter().zip(asked).filter(is_beyond);
-    // sizes may be beyond their bounds because of what a check finds
+    // a failed check comes first, as it may be the cause of sizes beyond their bounds
     let beyond = all().find(is_check).or_else(|| all().next());
     let Some((Claim { node, quantity, most, is_allowed, .. }, _)) = beyond else { return Ok(()) };
     let room = format!("give it more room: --bound '{node}=N'");
     Err(match (quantity, is_allowed) {
-        (ClaimQuantity::Check(check), _) => return Err(failed_check(&bounded::check_name(node, *check))),
+        (ClaimQuantity::Check(check), _) => return Err(failed_check_error(&bounded::check_name(node, *check))),
         (ClaimQuantity::Rounds, _) => {
             let told = format!("the loop `{node}` takes more rounds than the {most} that its lists have room for");
             Diagnostic::new(Code::BadInputs, told).help(room)

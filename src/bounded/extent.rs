@@ -1,20 +1,20 @@
-//! Numbers that follow from the sizes of a call: `12·n`, `n·m + 3`, `⌊(n + 1) / 2⌋·m`, `min(n, 100)`, `max(n - 2, 0)`.
+//! Integer expressions over the dynamic sizes of a call: `12·n`, `n·m + 3`, `⌊(n + 1) / 2⌋·m`, `min(n, 100)`, `max(n - 2, 0)`.
 use crate::symbolic::SizeExpr;
 
-/// A number that follows from the sizes of a call; its variables are the numbers of these sizes.
+/// Expression over the dynamic sizes of a call, whose variables are the indices of these sizes.
 pub type Extent = SizeExpr<usize>;
 
 impl SizeExpr<usize> {
-    /// Whether it depends on a size.
+    /// Whether the expression depends on a size.
     pub fn varies(&self) -> bool {
         self.known().is_none()
     }
-    /// The number of the size that it is.
-    pub fn size(&self) -> Option<usize> {
+    /// Index of the size that the whole expression is; `None` for any other expression.
+    pub fn as_size_index(&self) -> Option<usize> {
         self.as_var().copied()
     }
-    /// The value for these sizes; `None` where it leaves 64 bits.
-    pub fn at(&self, sizes: &[u64]) -> Option<i64> {
+    /// Value of the expression for these sizes; `None` on overflow of 64 bits.
+    pub fn value_at(&self, sizes: &[u64]) -> Option<i64> {
         self.eval(&|&size| i64::try_from(*sizes.get(size)?).ok())
     }
 }

@@ -1,19 +1,20 @@
-//! Functions whose sizes vary from call to call, up to a bound.
+//! Functions with dynamic sizes: sizes that vary from call to call, up to an upper bound.
 //!
-//! A function is lowered once, with sizes that are expressions, and what lowering decided by comparing them is recorded and proved for every
-//! size (`once.rs`). The function for the bound becomes a module for every size (`pad/`): arrays have the sizes of the bound, and what is
-//! beyond the actual sizes is masked where it could reach a result. A function that there is for each second or eighth size only is
-//! lowered in such steps (`steps.rs`). Work is that of the bound; smaller bounds beside it make it follow the sizes.
+//! A function is lowered once with symbolic sizes; the comparisons of sizes that lowering relied on are recorded and proved for every size
+//! (`symbolic_function.rs`). The function for the upper bound becomes a module for every size (`pad/`): arrays have the sizes of the
+//! bound, and elements beyond the actual sizes are masked where they could reach a result. A function that exists for every second or
+//! eighth size only is lowered in such steps (`steps.rs`). The work is that of the bound; variants for smaller bounds (size buckets) let the
+//! work follow the sizes.
 mod equality;
 mod evaluate;
 mod extent;
-mod form;
-mod symbolic_lowering;
+mod size_exprs;
+mod symbolic_function;
 mod pad;
 mod rows;
 mod steps;
 
-pub use evaluate::{evaluate, failed_check};
+pub use evaluate::{evaluate, failed_check_error};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Claim, ClaimQuantity, RuntimeCheck};
@@ -21,161 +22,163 @@ use crate::lower::{ExactLowering, Lowered, SizeBucket, SizeTracedLowering, SizeV
 use crate::symbolic::Interval;
 use crate::tensor::{Size, Sizes};
 use extent::Extent;
-use form::{Departure, Form};
-use pad::Padded;
+use pad::PaddedModule;
+use size_exprs::{ComputationExprs, SizeObstacle};
 use std::sync::Arc;
-use steps::Steps;
-use symbolic_lowering::Once;
+use steps::SizeSteps;
+use symbolic_function::SymbolicFunction;
 
-/// A function for every size up to the bounds: `given` are the sizes that the caller says, `args` the axes of the arguments that have
-/// them, `traced` lowers it. Data-dependent sizes vary too.
+/// Lowers a function for every size up to upper bounds. `given` are the sizes that the caller passes, `args[i]` the sizes of the axes of
+/// argument `i`, by index into `given`, and `traced` lowers the function. Data-dependent sizes vary too.
 ///
 /// # Errors
-/// Those of lowering; `Code::OpenSize` where the function is another one for other sizes, or does what is not known to be
-/// right for padded arrays.
+/// Those of lowering; `Code::OpenSize` where lowering depends on a size in a way that one module can't express, or where an instruction is
+/// not known to be right for padded arrays.
 pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &SizeTracedLowering) -> Result<Lowered> {
-    let steps = Steps::of(given, traced)?;
-    let way = Way { traced, steps: &steps, args: &args };
-    let (function, derived, mut all, exact) = way.lowered(&steps.counted(given))?;
+    let steps = SizeSteps::find_steps(given, traced)?;
+    let lowering = VariantLowering { traced, steps: &steps, args: &args };
+    let (function, derived, mut all, exact) = lowering.lower_variants(&steps.count_ranges(given))?;
     let (_, largest) = &function.bounds[0];
     let module = all.remove(0).module;
     let largest = Lowered { module, data_sizes: Vec::new(), ..largest.clone() };
     if derived.sizes.is_empty() && given.is_empty() && largest.claims.is_empty() {
         return Ok(largest);
     }
-    let follows = derived.sizes.is_empty() && function.found() == 0 && largest.claims.is_empty();
-    let one_size = given.len() == 1 && follows && function.apart.is_empty() && steps.all[0].is_one();
+    let follows = derived.sizes.is_empty() && function.data_size_count() == 0 && largest.claims.is_empty();
+    let one_size = given.len() == 1 && follows && function.specialized_sizes.is_empty() && steps.all[0].is_every_size();
     let base = &function.bounds[0].1;
-    let by_rows = one_size && rows::are_rows(base, &Form::of_alike(&function.forms, &base.module), &args);
+    let by_rows =
+        one_size && rows::is_rowwise(base, &ComputationExprs::for_isomorphic(&function.forms, &base.module), &args);
     let least: Vec<u64> = function.given.iter().map(|s| s.least).collect();
-    let sound = given.iter().zip(steps.sizes(&least)).map(|(s, least)| Size { least, ..s.clone() });
+    let sound = given.iter().zip(steps.sizes_of_counts(&least)).map(|(s, least)| Size { least, ..s.clone() });
     let sound: Vec<Size> = sound.collect();
-    let asked = asked(&[&largest.claims[..], &steps.claims(given)].concat());
+    let asked = claim_sizes(&[&largest.claims[..], &steps.stride_claims(given)].concat());
     let sizes = Sizes { all: [&sound[..], &derived.sizes, &asked].concat(), args, results: derived.axes.clone() };
     Ok(Lowered { size_variants: Some(Arc::new(SizeVariants { sizes, by_rows, smaller: all, exact })), ..largest })
 }
 
-/// A function for every size but some.
-struct Function {
-    /// The sizes that the caller says, counted in steps.
+/// A function for all sizes except those that need a lowering of their own.
+struct BoundedFunction {
+    /// Sizes that the caller passes, counted in steps.
     given: Vec<Size>,
-    /// The least of each size, those that values say behind those.
+    /// Smallest value of each size, of the caller's first, then of the data-dependent ones.
     least: Vec<u64>,
-    /// Bounds of the sizes that the caller says, largest first, with the function for exactly them.
+    /// Upper bounds of the caller's sizes, largest first, each with the function for exactly these sizes.
     bounds: Vec<(Vec<u64>, Lowered)>,
-    /// The expressions of its numbers, computation by computation.
-    forms: Vec<Form>,
-    /// The sizes that the caller says, by their numbers, at whose smallest value it is another function.
-    apart: Vec<usize>,
+    /// Size expressions of each computation.
+    forms: Vec<ComputationExprs>,
+    /// Indices of the caller's sizes at whose smallest value the function needs a lowering of its own.
+    specialized_sizes: Vec<usize>,
 }
 
-impl Function {
-    /// How many sizes values say.
-    fn found(&self) -> usize {
+impl BoundedFunction {
+    /// Number of data-dependent sizes.
+    fn data_size_count(&self) -> usize {
         self.least.len() - self.given.len()
     }
 
-    /// The function for each of its bounds, largest first; it gives back the sizes that `derived` says.
-    fn buckets(&self, derived: &Derived, steps: &Steps) -> Result<Vec<SizeBucket>> {
+    /// Pads the function for each of its bounds, largest first. The modules also return the sizes in `derived`.
+    fn buckets(&self, derived: &DerivedSizes, steps: &SizeSteps) -> Result<Vec<SizeBucket>> {
         let given = &self.given[..];
         let one = |(most, lowered): &(Vec<u64>, Lowered)| {
-            let own = Form::of_alike(&self.forms, &lowered.module);
+            let own = ComputationExprs::for_isomorphic(&self.forms, &lowered.module);
             let all: Vec<u64> = most.iter().copied().chain(lowered.data_sizes.iter().map(|f| f.1)).collect();
             let ends = self.least.iter().zip(&all);
             let ranges: Vec<Interval> = ends.map(|(&a, &b)| Interval::new(a.min(b).into(), b.into())).collect();
-            let padded = Padded {
+            let padded = PaddedModule {
                 module: &lowered.module,
                 forms: &own,
                 steps,
-                found: self.found(),
+                found: self.data_size_count(),
                 ranges,
                 args: lowered.args.len(),
                 results: (lowered.results.len(), &derived.extents),
                 claims: lowered.claims.len(),
             };
-            let module = padded.module().map_err(|d| refusal(&d, given))?;
+            let module = padded.emit().map_err(|d| open_size_error(&d, given))?;
             let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
-            Ok(SizeBucket { max_sizes: steps.sizes(most), module, results, is_separate: false })
+            Ok(SizeBucket { max_sizes: steps.sizes_of_counts(most), module, results, is_separate: false })
         };
         self.bounds.iter().map(one).collect()
     }
 }
 
-/// How a function is lowered.
+/// Inputs for lowering all variants of one function.
 #[derive(Clone, Copy)]
-struct Way<'a> {
+struct VariantLowering<'a> {
     traced: &'a SizeTracedLowering,
-    steps: &'a Steps,
-    /// The axes of the arguments that have the sizes that the caller says.
+    steps: &'a SizeSteps,
+    /// Index of the caller's size of each axis of each argument; `None` for fixed axes.
     args: &'a [Vec<Option<usize>>],
 }
 
-/// A function, the sizes of its results, the modules for it and for the sizes at which it is another one, and what it is for exactly
-/// some sizes.
-type Found = (Function, Derived, Vec<SizeBucket>, ExactLowering);
+/// A function, the sizes of its results, the padded modules of it and of its specializations, and its lowering for exact sizes.
+type LoweredVariants = (BoundedFunction, DerivedSizes, Vec<SizeBucket>, ExactLowering);
 
-impl Way<'_> {
-    /// The function for sizes counted in steps.
-    fn lowered(self, given: &[Size]) -> Result<Found> {
-        let (first, function) = self.once(given, true)?;
+impl VariantLowering<'_> {
+    /// Lowers the function and its specializations for sizes counted in steps.
+    fn lower_variants(self, given: &[Size]) -> Result<LoweredVariants> {
+        let (first, function) = self.lower_at_bounds(given, true)?;
         let mut each = vec![first];
-        let derived = Derived::of(&function.bounds[0].1, &function.forms, &function.given, self.steps);
+        let derived = DerivedSizes::of(&function.bounds[0].1, &function.forms, &function.given, self.steps);
         let mut all = function.buckets(&derived, self.steps)?;
         let mut todo: Vec<(Vec<Size>, usize)> =
-            function.apart.iter().map(|&size| (function.given.clone(), size)).collect();
+            function.specialized_sizes.iter().map(|&size| (function.given.clone(), size)).collect();
         while let Some((mut given, size)) = todo.pop() {
             given[size].most = given[size].least;
-            let (once, own) = self.once(&given, false)?;
+            let (once, own) = self.lower_at_bounds(&given, false)?;
             each.push(once);
-            if !derived.are_dims(&own) {
-                return Err(other_results(&own.given));
+            if !derived.match_results_of(&own) {
+                return Err(differing_results_error(&own.given));
             }
             let buckets = own.buckets(&derived, self.steps)?;
             all.extend(buckets.into_iter().map(|bucket| SizeBucket { is_separate: true, ..bucket }));
-            todo.extend(own.apart.iter().map(|&other| (own.given.clone(), other)));
+            todo.extend(own.specialized_sizes.iter().map(|&other| (own.given.clone(), other)));
         }
-        Ok((function, derived, all, self.exactly(each)))
+        Ok((function, derived, all, self.exact_lowering(each)))
     }
 
-    /// A function for exactly some sizes; `each` are the functions that serve them, those of smallest sizes behind the others.
-    fn exactly(self, each: Vec<Once>) -> ExactLowering {
+    /// Lowering for exact sizes, taken from the last of `each` that covers the sizes; specializations stand behind the general function.
+    fn exact_lowering(self, each: Vec<SymbolicFunction>) -> ExactLowering {
         let (steps, args) = (self.steps.clone(), self.args.to_vec());
         ExactLowering(Arc::new(move |sizes| {
-            let counts = steps.counts(sizes)?;
-            let once = each.iter().rev().find(|once| once.serves(&counts));
-            once.and_then(|once| once.exact(&counts, &steps, &args)).ok_or_else(|| {
+            let counts = steps.counts_of_sizes(sizes)?;
+            let once = each.iter().rev().find(|once| once.covers(&counts));
+            once.and_then(|once| once.instantiate_exact(&counts, &steps, &args)).ok_or_else(|| {
                 Diagnostic::new(Code::BadInputs, format!("there is no function for the sizes {sizes:?}")).into()
             })
         }))
     }
 
-    /// The function of one lowering, and what it is for its bounds.
-    fn once(self, given: &[Size], with_halves: bool) -> Result<(Once, Function)> {
-        let given = self.steps.sound(given, self.traced);
-        let once = Once::new(&given, self.traced, self.steps)?;
+    /// Lowers the function once, and instantiates it at its upper bounds, with `with_halves` also at halved ones.
+    fn lower_at_bounds(self, given: &[Size], with_halves: bool) -> Result<(SymbolicFunction, BoundedFunction)> {
+        let given = self.steps.lowerable_sizes(given, self.traced);
+        let once = SymbolicFunction::lower(&given, self.traced, self.steps)?;
         let most: Vec<u64> = given.iter().map(|s| s.most).collect();
-        let halves = if with_halves { halves(&given) } else { Vec::new() };
+        let halves = if with_halves { halved_bounds(&given) } else { Vec::new() };
         let at = |most: Vec<u64>| {
-            let departure = || Departure { node: Default::default(), what: "a size is beyond 63 bits".to_string() };
-            let lowered = once.bound(&most, self.steps, self.args).ok_or_else(|| refusal(&departure(), &given))?;
+            let too_large = || SizeObstacle { node: Default::default(), what: "a size is beyond 63 bits".to_string() };
+            let lowered = once
+                .instantiate_at_bound(&most, self.steps, self.args)
+                .ok_or_else(|| open_size_error(&too_large(), &given))?;
             Ok((most, lowered))
         };
         let bounds = std::iter::once(most).chain(halves).map(at).collect::<Result<Vec<_>>>()?;
         let least = given.iter().map(|s| s.least).chain(once.ranges.iter().skip(given.len()).map(|_| 0)).collect();
-        let (forms, apart) = (once.forms.clone(), once.apart.clone());
-        Ok((once, Function { given, least, bounds, forms, apart }))
+        let (forms, specialized_sizes) = (once.forms.clone(), once.specialized_sizes.clone());
+        Ok((once, BoundedFunction { given, least, bounds, forms, specialized_sizes }))
     }
 }
 
-/// At most so many bounds a function is compiled for.
-const MOST_RUNGS: usize = 8;
+/// Upper bound on the size buckets of a function.
+const MAX_BUCKETS: usize = 8;
 
-/// Bounds below the largest: halves, down to the smallest.
-fn halves(given: &[Size]) -> Vec<Vec<u64>> {
+/// Upper bounds below the largest, each half of the one before, down to the smallest sizes.
+fn halved_bounds(given: &[Size]) -> Vec<Vec<u64>> {
     let mut out: Vec<Vec<u64>> = Vec::new();
     let mut last: Vec<u64> = given.iter().map(|s| s.most).collect();
     let least: Vec<u64> = given.iter().map(|s| s.least).collect();
-    while last != least && out.len() + 1 < MOST_RUNGS {
+    while last != least && out.len() + 1 < MAX_BUCKETS {
         last = last.iter().zip(&least).map(|(n, &least)| n.div_ceil(2).max(least)).collect();
         out.push(last.clone());
     }
@@ -185,9 +188,8 @@ fn halves(given: &[Size]) -> Vec<Vec<u64>> {
     out
 }
 
-/// Run-time checks as sizes that a call gives back, each with its capacity. A node that is reached more than once has a
-/// number behind its name.
-fn asked(claims: &[Claim]) -> Vec<Size> {
+/// Run-time checks as sizes that a call returns, each with its capacity. A name that occurs more than once gets a number as its suffix.
+fn claim_sizes(claims: &[Claim]) -> Vec<Size> {
     let mut out: Vec<Size> = Vec::with_capacity(claims.len());
     for Claim { node, most, quantity, .. } in claims {
         let node = &match quantity {
@@ -207,25 +209,27 @@ fn asked(claims: &[Claim]) -> Vec<Size> {
     out
 }
 
-/// The name of a check: the node and what is wrong with it.
+/// Name of a run-time check: the node and what failed there.
 pub fn check_name(node: &str, check: RuntimeCheck) -> String {
     format!("{node}: {}", check.words())
 }
 
-/// The sizes of results that the caller does not say.
-struct Derived {
+/// Sizes of results that are no sizes of the caller, and so are computed by the call.
+struct DerivedSizes {
+    /// Expression of each derived size.
     extents: Vec<Extent>,
+    /// Name and range of each derived size.
     sizes: Vec<Size>,
-    /// For each result the size of each axis.
+    /// Index of the size of each axis of each result, the derived sizes counted behind the caller's; `None` for fixed axes.
     axes: Vec<Vec<Option<usize>>>,
-    /// For each result each axis.
+    /// Expression of each axis of each result.
     dims: Vec<Vec<Extent>>,
 }
 
-impl Derived {
-    fn of(base: &Lowered, forms: &[Form], given: &[Size], steps: &Steps) -> Derived {
+impl DerivedSizes {
+    fn of(base: &Lowered, forms: &[ComputationExprs], given: &[Size], steps: &SizeSteps) -> DerivedSizes {
         let dims = result_dims(base, forms);
-        let mut derived = Derived { extents: Vec::new(), sizes: Vec::new(), axes: Vec::new(), dims: dims.clone() };
+        let mut derived = DerivedSizes { extents: Vec::new(), sizes: Vec::new(), axes: Vec::new(), dims: dims.clone() };
         let found = base.data_sizes.iter();
         let range = |least: u64, most: u64| Interval::new(least.min(most).into(), most.into());
         let ranges = given.iter().map(|s| range(s.least, s.most)).chain(found.map(|f| range(0, f.1)));
@@ -233,11 +237,11 @@ impl Derived {
         for (result, dims) in base.results.iter().zip(dims) {
             let mut axes = Vec::with_capacity(dims.len());
             for (axis, extent) in dims.into_iter().enumerate() {
-                axes.push(match (extent.varies(), steps.size_of(&extent)) {
+                axes.push(match (extent.varies(), steps.size_with_extent(&extent)) {
                     (false, _) => None,
                     (true, Some(size)) => Some(size),
                     (true, _) => {
-                        Some(given.len() + derived.number(extent, &format!("{}_{axis}", result.field), &ranges))
+                        Some(given.len() + derived.intern(extent, &format!("{}_{axis}", result.field), &ranges))
                     }
                 });
             }
@@ -246,8 +250,8 @@ impl Derived {
         derived
     }
 
-    /// The number of the size that `extent` is.
-    fn number(&mut self, extent: Extent, name: &str, ranges: &[Interval]) -> usize {
+    /// Index of the derived size with the expression `extent`, which is added under `name` if it is new.
+    fn intern(&mut self, extent: Extent, name: &str, ranges: &[Interval]) -> usize {
         if let Some(known) = self.extents.iter().position(|e| *e == extent) {
             return known;
         }
@@ -259,8 +263,8 @@ impl Derived {
         self.extents.len() - 1
     }
 
-    /// Whether the results of a function have these sizes, for all of its sizes.
-    fn are_dims(&self, function: &Function) -> bool {
+    /// Whether the results of a specialization have these sizes, for all sizes that it covers.
+    fn match_results_of(&self, function: &BoundedFunction) -> bool {
         let most = &function.bounds[0];
         let all = most.0.iter().copied().chain(most.1.data_sizes.iter().map(|f| f.1));
         let ranges: Vec<Interval> =
@@ -274,29 +278,29 @@ impl Derived {
     }
 }
 
-/// The sizes of each result, as they follow from those of the function.
-fn result_dims(base: &Lowered, forms: &[Form]) -> Vec<Vec<Extent>> {
-    let dims = forms.last().and_then(|form| form.of_root(base.module.entry())).unwrap_or_default();
+/// Expressions of the dimensions of each result.
+fn result_dims(base: &Lowered, forms: &[ComputationExprs]) -> Vec<Vec<Extent>> {
+    let dims = forms.last().and_then(|form| form.root_dims(base.module.entry())).unwrap_or_default();
     dims.iter().take(base.results.len()).cloned().collect()
 }
 
-/// The sizes that the caller says, with their bounds.
-fn spelled(given: &[Size]) -> String {
+/// Text for messages: the caller's sizes with their ranges.
+fn describe_sizes(given: &[Size]) -> String {
     if given.is_empty() {
         return "values at run time say it".to_string();
     }
     given.iter().map(|s| format!("`{}` from {} to {}", s.name, s.least, s.most)).collect::<Vec<_>>().join(", ")
 }
 
-fn refusal(departure: &Departure, given: &[Size]) -> Error {
-    let told = format!("no code is known for every size ({}): {}", spelled(given), departure.what);
+fn open_size_error(departure: &SizeObstacle, given: &[Size]) -> Error {
+    let told = format!("no code is known for every size ({}): {}", describe_sizes(given), departure.what);
     let d = Diagnostic::new(Code::OpenSize, told)
         .help("give the size as a number, or other bounds such as --dim NAME=2..64");
     let (node, op) = &departure.node;
     if node.is_empty() { d.into() } else { d.at_node(node, op).into() }
 }
 
-fn other_results(given: &[Size]) -> Error {
-    let told = format!("the results have other sizes where one is the smallest ({})", spelled(given));
+fn differing_results_error(given: &[Size]) -> Error {
+    let told = format!("the results have other sizes where one is the smallest ({})", describe_sizes(given));
     Diagnostic::new(Code::OpenSize, told).help("let the sizes begin at 2: --dim NAME=2..64").into()
 }

@@ -1,29 +1,30 @@
-//! Sizes that are taken in steps: an image that is halved three times and joined with its halves has a height that is a multiple of 8.
+//! Dynamic sizes that come in steps: a network that halves an image three times and concatenates the halves upsampled again, as U-Net does,
+//! takes heights that are multiples of 8.
 use super::extent::Extent;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::{Claim, ClaimQuantity, InstId};
 use crate::lower::{SizeTracedLowering, TracedSize};
 use crate::tensor::Size;
 
-/// Steps that are looked for are no longer than this.
-const LONGEST: u64 = 64;
+/// Largest stride that is searched for.
+const MAX_STRIDE: u64 = 64;
 
-/// A size is `by` times a number, and `rest`.
+/// Sizes of the form `stride · count + offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progression {
-    /// 1 or more.
+    /// Difference between consecutive sizes, at least 1.
     pub stride: u64,
-    /// Less than `by`.
+    /// Size modulo `stride`.
     pub offset: u64,
 }
 
 impl Progression {
-    /// Whether every size can be taken.
-    pub fn is_one(self) -> bool {
+    /// Whether every size is allowed, that is the stride is 1.
+    pub fn is_every_size(self) -> bool {
         self.stride == 1
     }
-    /// The size of `number` steps.
-    pub fn size(self, number: u64) -> u64 {
+    /// The size with the count `number`.
+    pub fn size_of_count(self, number: u64) -> u64 {
         self.stride.saturating_mul(number).saturating_add(self.offset)
     }
     fn steps_up_to(self, size: u64) -> u64 {
@@ -31,44 +32,46 @@ impl Progression {
     }
 }
 
-/// The steps of the sizes that the caller says.
+/// Strides and offsets of the caller's sizes.
 #[derive(Clone, Debug)]
-pub struct Steps {
-    /// One a size.
+pub struct SizeSteps {
+    /// Progression of each size.
     pub all: Vec<Progression>,
 }
 
-impl Steps {
-    /// The distances from the bounds at which a function can be lowered.
+impl SizeSteps {
+    /// Finds the steps of each size: the smallest distance below its upper bound at which the function can be lowered.
     ///
     /// # Errors
     /// Those of lowering at the bounds.
-    pub fn of(given: &[Size], traced: &SizeTracedLowering) -> Result<Steps> {
-        let single = Steps { all: vec![Progression { stride: 1, offset: 0 }; given.len()] };
+    pub fn find_steps(given: &[Size], traced: &SizeTracedLowering) -> Result<SizeSteps> {
+        let single = SizeSteps { all: vec![Progression { stride: 1, offset: 0 }; given.len()] };
         let most: Vec<u64> = given.iter().map(|s| s.most).collect();
-        (traced.0)(&single.traced(given, &most))?;
+        (traced.0)(&single.traced_sizes(given, &most))?;
         let step = |i: usize| {
             let can = |less: u64| {
                 let mut sizes = most.clone();
                 sizes[i] -= less;
-                (traced.0)(&single.traced(given, &sizes)).is_ok()
+                (traced.0)(&single.traced_sizes(given, &sizes)).is_ok()
             };
             let room = most[i] - given[i].least.min(most[i]);
-            let by =
-                (1..=LONGEST.min(room)).find(|&less| can(less)).filter(|&by| by == 1 || 2 * by <= room && can(2 * by));
+            let by = (1..=MAX_STRIDE.min(room))
+                .find(|&less| can(less))
+                .filter(|&by| by == 1 || 2 * by <= room && can(2 * by));
             let by = by.unwrap_or(1);
             Progression { stride: by, offset: most[i] % by }
         };
-        Ok(Steps { all: (0..given.len()).map(step).collect() })
+        Ok(SizeSteps { all: (0..given.len()).map(step).collect() })
     }
-    /// The sizes from the smallest on, each alone, for which a function can be lowered: windows may not fit over fewer elements.
-    pub fn sound(&self, counted: &[Size], traced: &SizeTracedLowering) -> Vec<Size> {
+    /// Raises the lower bound of each size, with the others at their upper bounds, until the function can be lowered: windows may not fit into
+    /// fewer elements.
+    pub fn lowerable_sizes(&self, counted: &[Size], traced: &SizeTracedLowering) -> Vec<Size> {
         let mut sound = counted.to_vec();
         for size in 0..counted.len() {
             let mut point: Vec<u64> = counted.iter().map(|s| s.most).collect();
             let mut holds = |n: u64| {
                 point[size] = n;
-                (traced.0)(&self.traced(counted, &point)).is_ok()
+                (traced.0)(&self.traced_sizes(counted, &point)).is_ok()
             };
             let (mut below, mut least) = (counted[size].least, counted[size].most);
             if holds(below) {
@@ -82,8 +85,8 @@ impl Steps {
         }
         sound
     }
-    /// Sizes to lower a function for, with `at_hand` counts of steps.
-    pub fn traced(&self, counted: &[Size], at_hand: &[u64]) -> Vec<TracedSize> {
+    /// Sizes to trace a lowering with, at the concrete counts `at_hand`.
+    pub fn traced_sizes(&self, counted: &[Size], at_hand: &[u64]) -> Vec<TracedSize> {
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let one = |((size, &n), step): ((&Size, &u64), &Progression)| TracedSize {
             stride: count(step.stride),
@@ -92,9 +95,9 @@ impl Steps {
         };
         counted.iter().zip(at_hand).zip(&self.all).map(one).collect()
     }
-    /// How many steps each size is.
-    pub fn counted(&self, given: &[Size]) -> Vec<Size> {
-        let one = |(size, step): (&Size, &Progression)| match step.is_one() {
+    /// Sizes counted in steps, with the ranges of the counts.
+    pub fn count_ranges(&self, given: &[Size]) -> Vec<Size> {
+        let one = |(size, step): (&Size, &Progression)| match step.is_every_size() {
             true => size.clone(),
             false => Size {
                 name: format!("{}/{}", size.name, step.stride),
@@ -106,16 +109,16 @@ impl Steps {
         };
         given.iter().zip(&self.all).map(one).collect()
     }
-    /// The sizes that are so many steps; what is behind those that the caller says stays.
-    pub fn sizes(&self, numbers: &[u64]) -> Vec<u64> {
+    /// Converts counts to sizes; numbers behind those of the caller's sizes are returned unchanged.
+    pub fn sizes_of_counts(&self, numbers: &[u64]) -> Vec<u64> {
         let step = |i: usize| self.all.get(i).copied().unwrap_or(Progression { stride: 1, offset: 0 });
-        numbers.iter().enumerate().map(|(i, &n)| step(i).size(n)).collect()
+        numbers.iter().enumerate().map(|(i, &n)| step(i).size_of_count(n)).collect()
     }
-    /// How many steps these sizes are; what is behind those that the caller says stays.
+    /// Converts sizes to counts; numbers behind those of the caller's sizes are returned unchanged.
     ///
     /// # Errors
-    /// `Code::BadInputs` for a size between two steps.
-    pub fn counts(&self, sizes: &[u64]) -> Result<Vec<u64>> {
+    /// `Code::BadInputs` for a size that is no multiple of the stride plus the offset.
+    pub fn counts_of_sizes(&self, sizes: &[u64]) -> Result<Vec<u64>> {
         let one = |(i, &n): (usize, &u64)| {
             let Progression { stride: by, offset: rest } =
                 self.all.get(i).copied().unwrap_or(Progression { stride: 1, offset: 0 });
@@ -125,8 +128,8 @@ impl Steps {
         };
         sizes.iter().enumerate().map(one).collect()
     }
-    /// Checks that each size is a whole number of steps: the remainder may be nothing but 0.
-    pub fn claims(&self, given: &[Size]) -> Vec<Claim> {
+    /// Run-time checks that the sizes of a call are in steps: the capacity of the remainder is 0.
+    pub fn stride_claims(&self, given: &[Size]) -> Vec<Claim> {
         let one = |(size, step): (&Size, &Progression)| Claim {
             node: format!("{}_beyond_multiple_of_{}", size.name, step.stride),
             quantity: ClaimQuantity::Size,
@@ -134,15 +137,15 @@ impl Steps {
             most: 0,
             is_allowed: false,
         };
-        given.iter().zip(&self.all).filter(|(_, step)| !step.is_one()).map(one).collect()
+        given.iter().zip(&self.all).filter(|(_, step)| !step.is_every_size()).map(one).collect()
     }
-    /// The size of this number, as a formula of steps.
-    pub fn extent(&self, size: usize) -> Extent {
+    /// Expression of the caller's size with this index over the counts of steps.
+    pub fn size_extent(&self, size: usize) -> Extent {
         let Progression { stride: by, offset: rest } = self.all[size];
         Extent::var(size).scale(by as i64).and_then(|e| e.offset_by(rest as i64)).unwrap_or_default()
     }
-    /// The number of the size that `extent`, a formula of steps, is.
-    pub fn size_of(&self, extent: &Extent) -> Option<usize> {
-        (0..self.all.len()).find(|&i| self.extent(i) == *extent)
+    /// Index of the caller's size that equals `extent`, an expression over the counts of steps; `None` for any other expression.
+    pub fn size_with_extent(&self, extent: &Extent) -> Option<usize> {
+        (0..self.all.len()).find(|&i| self.size_extent(i) == *extent)
     }
 }

@@ -168,7 +168,7 @@ fn compile_cluster(
         }
         feed.info.field.clear();
     }
-    let (mut lowered, variables) = compile::lowered_part(&scene.program, &part)?;
+    let (mut lowered, variables) = compile::lower_part(&scene.program, &part)?;
     if lowered.results.is_empty() {
         return Err(Diagnostic::new(Code::UnsupportedCase, "the cluster has no result, and changes no variable").into());
     }

@@ -4,7 +4,7 @@ use super::cache::{CacheEntry, CompileCache};
 use super::progress::{self, Progress};
 use super::{ExitStatus, dump, graph, modules, out, recorded_options, tune};
 use crate::codegen::{self, Backend as _, Launches, TextForm};
-use crate::compile::{self, Compiled, Functions, Outputs};
+use crate::compile::{self, BuildOutputs, Compiled, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Module;
 use crate::import;
@@ -46,12 +46,12 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
         out::note(format_args!("note: {}", graph::for_whom(&requests)));
     }
     if args.weights_file {
-        compile::in_file(&mut functions);
+        compile::make_weights_replaceable(&mut functions);
     }
     let requests = match (&args.tune, &functions.all[..]) {
         (None, _) => requests,
         (Some(file), [(_, only)]) if only.state.is_empty() => {
-            tune::run(&compile::at_bounds(only.clone()), &requests, file, args)?
+            tune::run(&compile::function_at_bounds(only.clone()), &requests, file, args)?
         }
         (Some(_), _) => {
             let told = "--tune measures one function without variables";
@@ -64,7 +64,7 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
     let flags = dump::flags(&args.xla)?;
     let mut dumped: Vec<_> = functions.all.iter().map(|(_, lowered)| dump::start(&flags, &lowered.module)).collect();
     let makes_object = needs_object(&args.emit) || dumped.iter().any(Option::is_some);
-    let outputs = Outputs { launches: makes_object.then_some(Launches::Direct), self_test };
+    let outputs = BuildOutputs { launches: makes_object.then_some(Launches::Direct), self_test };
     let built = compile::build_outputs(functions, &name, &source, &requests, outputs, &mut dumped);
     let built = built.and_then(|b| {
         let programs = b.programs();
@@ -156,9 +156,9 @@ pub fn modules(args: &HloCompile) -> Result<ExitStatus> {
         let module = modules::load_whole(path, &args.files.dims)?;
         let name = graph::model_name(None, Path::new(path))?;
         let source = compile::source_name(Path::new(path));
-        let built = compile::wrap(module).and_then(|lowered| {
+        let built = compile::wrap_module(module).and_then(|lowered| {
             let functions = Functions { all: vec![(name.clone(), lowered)], init: None };
-            let outputs = Outputs { launches: makes_object.then_some(Launches::Direct), self_test: None };
+            let outputs = BuildOutputs { launches: makes_object.then_some(Launches::Direct), self_test: None };
             compile::build_outputs(functions, &name, &source, &requests, outputs, &mut [])
         });
         let built = built.map_err(|e| e.in_file(path))?;

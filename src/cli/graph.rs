@@ -79,7 +79,7 @@ pub fn request_from_flags(feed_flags: &[String], dim_flags: &[String]) -> Result
 
 /// The functions of the flags as HLO, and what was assumed, which goes to standard error too.
 pub fn functions(args: &GraphArgs) -> Result<(Functions, Vec<String>)> {
-    let fronts = compile::fronts(&args.graph, args.format.as_deref(), &request(args)?);
+    let fronts = compile::load_and_lower(&args.graph, args.format.as_deref(), &request(args)?);
     let fronts = fronts.map_err(|e| in_file(e, args))?;
     let mut all: Vec<_> = fronts.entries.into_iter().map(|entry| (entry.name, entry.lowered)).collect();
     if let Some(path) = &args.config {

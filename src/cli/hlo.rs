@@ -125,7 +125,7 @@ fn by_engines(args: &HloRun) -> Result<ExitStatus> {
     let bisected = match args.bisect {
         false => None,
         true => {
-            let lowered = compile::wrap(module.clone()).map_err(in_file)?;
+            let lowered = compile::wrap_module(module.clone()).map_err(in_file)?;
             let values = arguments::load(args.call.inputs.as_deref(), &lowered.args)?;
             Some((lowered, values, graph::code_request(&args.target)?))
         }
@@ -157,7 +157,7 @@ fn by_engines(args: &HloRun) -> Result<ExitStatus> {
 /// The leaves of the root by compiled code.
 fn native(HloRun { call: args, target, .. }: &HloRun, module: Module) -> Result<Vec<Tensor>> {
     module.for_one_device().map_err(|e| e.in_file(&args.file))?;
-    let lowered = compile::wrap(module).map_err(|e| e.in_file(&args.file))?;
+    let lowered = compile::wrap_module(module).map_err(|e| e.in_file(&args.file))?;
     let values = arguments::load(args.inputs.as_deref(), &lowered.args)?;
     let code = graph::code_request(target)?;
     let flags = dump::flags(&args.xla)?;

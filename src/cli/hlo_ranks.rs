@@ -88,7 +88,7 @@ fn interpreted(module: &Module, shapes: &[Shape], given: &[Vec<Tensor>]) -> Resu
 }
 
 fn compiled(HloRun { call, target, .. }: &HloRun, module: Module, given: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
-    let lowered = compile::wrap(module).map_err(|e| e.in_file(&call.file))?;
+    let lowered = compile::wrap_module(module).map_err(|e| e.in_file(&call.file))?;
     let code = graph::code_request(target)?;
     let flags = dump::flags(&call.xla)?;
     let mut dumped = dump::start(&flags, &lowered.module);

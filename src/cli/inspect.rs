@@ -14,8 +14,8 @@ pub fn run(args: &InspectArgs) -> Result<ExitStatus> {
     let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
     let request = graph::request(&args.graph)?;
     let in_file = InFile { nodes: program.graph.nodes.len(), functions: program.functions.len() };
-    let request = prepare::of_all_signatures(&program, &request);
-    let reached = prepare::reach(program, &request).map_err(|e| graph::in_file(e, &args.graph))?;
+    let request = prepare::merge_all_signatures(&program, &request);
+    let reached = prepare::cut_to_request(program, &request).map_err(|e| graph::in_file(e, &args.graph))?;
     let known = infer::infer(&reached.program, &reached.feeds);
     let mut facts = describe(&reached, &in_file, &known);
     if args.shapes {

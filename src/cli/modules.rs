@@ -15,7 +15,7 @@ pub fn load(file: &str, dims: &[String]) -> Result<Module> {
     };
     read.map_err(|e| Error::user(Code::Io, format!("`{file}` could not be read: {e}")))?;
     let request = graph::request_from_flags(&[], dims)?;
-    compile::module_for(&bytes.into(), &request).map(|source| source.module).map_err(|e| e.in_file(file))
+    compile::specialize_module(&bytes.into(), &request).map(|source| source.module).map_err(|e| e.in_file(file))
 }
 
 /// Loads a module as [`load`] does, and verifies it.

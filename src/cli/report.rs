@@ -138,7 +138,7 @@ fn compile_cluster(
 ) -> Result<(report::CodeReport, usize)> {
     let target = &request.target;
     let part = report::cluster_border(program, facts, inside)?;
-    let (mut lowered, _) = compile::lowered_part(program, &part)?;
+    let (mut lowered, _) = compile::lower_part(program, &part)?;
     if !args.profile && !flags.is_on() {
         let (module, loops) = compile::plan(lowered, name, name, request)?;
         let assembly = codegen::assembly(&loops, target)?;

@@ -2,7 +2,7 @@
 use super::args::ReportArgs;
 use super::{graph, shapes};
 use crate::codegen::{self, Launches};
-use crate::compile::{self, Entry, Fronts, Functions};
+use crate::compile::{self, Entry, Functions, LoweredModel};
 use crate::diag::{Code, Error, Result};
 use crate::graph::Endpoint;
 use crate::lower::Lowered;
@@ -23,7 +23,7 @@ use crate::{import, infer};
 pub fn add(args: &ReportArgs, code: &CodeRequest, made: &mut Report) -> Result<()> {
     let request = graph::request(&args.graph)?;
     let name = graph::model_name(None, &args.graph.graph)?;
-    let Fronts { entries, init, .. } = match fronts(args, &request) {
+    let LoweredModel { entries, init, .. } = match fronts(args, &request) {
         Ok(fronts) => fronts,
         Err(Error::User(all)) if all.iter().any(|d| d.code == Code::BadOption) => return Err(Error::User(all)),
         Err(error) => {
@@ -50,12 +50,12 @@ pub fn add(args: &ReportArgs, code: &CodeRequest, made: &mut Report) -> Result<(
 }
 
 /// The functions as HLO; all of them where the model has several signatures and none was chosen.
-fn fronts(args: &ReportArgs, request: &Request) -> Result<Fronts> {
+fn fronts(args: &ReportArgs, request: &Request) -> Result<LoweredModel> {
     let (path, format) = (&args.graph.graph, args.graph.format.as_deref());
-    match compile::fronts(path, format, request) {
+    match compile::load_and_lower(path, format, request) {
         Err(Error::User(all)) if all.iter().any(|d| d.code == Code::WhichSignature) => {
             let signatures = vec!["all".to_string()];
-            compile::fronts(path, format, &Request { signatures, ..request.clone() })
+            compile::load_and_lower(path, format, &Request { signatures, ..request.clone() })
         }
         other => other,
     }
@@ -96,7 +96,7 @@ fn compiled(
     let values = arguments::for_function(None, &lowered, &[])?;
     let given = run::sizes::of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
     let model = Model::load(&face, &built.object, target, 1)?;
-    let built = built.only_for(&given)?;
+    let built = built.into_program_for(&given)?;
     let (least, runs) = kernel_times(&built.program, &mut Session::new(model, &values)?, None, args.seconds)?;
     let program = &built.program;
     let roof = Roofline::measure(target, 1, program.weights_bytes + program.workspace_bytes)?;
@@ -116,8 +116,8 @@ fn ends(
     request: &Request,
 ) -> Result<(Vec<overview::InterfaceTensor>, Vec<overview::InterfaceTensor>)> {
     let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
-    let request = prepare::of_all_signatures(&program, request);
-    let reached = prepare::reach(program, &request)?;
+    let request = prepare::merge_all_signatures(&program, request);
+    let reached = prepare::cut_to_request(program, &request)?;
     let known = infer::infer(&reached.program, &reached.feeds);
     let value = |at: Endpoint, called: Option<&Option<String>>| {
         let tensor = format!("{}:{}", reached.program.graph.nodes[at.node].name, at.port);

@@ -1,6 +1,6 @@
 //! Inferred types in words and in JSON: `?` is a size that is not known, and each says where it comes from.
 use crate::graph::{Graph, Program};
-use crate::infer::{Explained, Facts, GraphFacts};
+use crate::infer::{Facts, GraphFacts, SizeOrigin};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::symbols::InferredDim;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub fn tensor(program: &Program, facts: &Facts, name: &str, fact: Option<&Fact>)
 
 /// Every origin of unknown sizes with the number of tensors that have one from there, the most first.
 pub fn origins(program: &Program, facts: &Facts) -> Value {
-    let told = |(e, n): (Explained, u64)| json!({"text": e.to_string(), "remedy": e.remedy.to_string(), "tensors": n});
+    let told = |(e, n): (SizeOrigin, u64)| json!({"text": e.to_string(), "remedy": e.remedy.to_string(), "tensors": n});
     facts.origins(program).into_iter().map(told).collect()
 }
 

@@ -79,10 +79,10 @@ pub fn run(args: &WeightsArgs) -> Result<ExitStatus> {
     };
     let _progress = Progress::begin("reading the graph", args.quiet);
     let (mut functions, _) = graph::functions(&graph_args)?;
-    compile::in_file(&mut functions);
+    compile::make_weights_replaceable(&mut functions);
     progress::step("laying out");
     let places = WeightsLayout { programs: places.programs, starts: places.starts, bytes: places.bytes };
-    let bundle = compile::weights(functions, &object.name, &targets, &places);
+    let bundle = compile::plan_weights(functions, &object.name, &targets, &places);
     let bundle = bundle.map_err(|e| graph::in_file(e, &graph_args))?;
     if bundle.face.file.as_ref().map(|file| file.key_text()) != Some(key) {
         let told = "the code of this graph is not the object's: operations, types, sizes, or numbers that stand in the code differ";

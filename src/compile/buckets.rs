@@ -1,59 +1,60 @@
-//! Size buckets: the bounds for which a function of open sizes gets code of its own. A call runs the code of the smallest bound that it fits.
+//! Size buckets: the upper bounds for which a function with dynamic sizes gets code of its own. A call runs the code of the smallest bucket
+//! that its sizes fit into.
 //!
-//! Loops end where the size of a call says so. A smaller bound gains where tiles fit few rows, where chunks are finer than a row for
-//! several threads, and where loops do not end early. Where it gains nothing, a call runs the code of a larger bound.
-use super::build::{at_bounds, with_numbers};
+//! Most loops end at the actual size of a call. Code for a smaller bound is faster where tiles fit few rows, where chunks for several
+//! threads are finer than a row, and where loops do not end early. Where it is not faster, calls run the code of a larger bound.
+use super::build::{function_at_bounds, with_size_parameters};
 use crate::diag::Result;
 use crate::kernel::Program;
 use crate::lower::{Lowered, SizeBucket, SizeVariants};
 use crate::optimize;
 use crate::target::Precision;
 
-/// A bound is left out if the next larger one takes no more than so many times its work, on one thread and on two. On two an odd number of
-/// equal chunks takes up to a third more.
-const MOST_WORK: [f64; 2] = [1.1, 1.4];
+/// Ratio of work up to which a larger bucket replaces a smaller one, on one thread and on two. On two threads an odd number of equal chunks
+/// takes up to a third more.
+const MAX_WORK_RATIO: [f64; 2] = [1.1, 1.4];
 
-/// A bound with the programs of its function.
+/// A size bucket that was chosen, with its programs.
 pub struct Bucket {
-    /// The largest sizes that the caller may say.
+    /// Upper bound of each size that the caller passes.
     pub most: Vec<u64>,
-    /// One program a target.
+    /// Program for each target.
     pub programs: Vec<Program>,
 }
 
-/// A bound of a function, which may get code of its own.
+/// A bound for which code of its own is considered.
 struct Candidate<'a> {
-    /// The smallest sizes for which no smaller bound serves.
+    /// Smallest sizes that fit into no smaller bucket.
     least: Vec<u64>,
     most: Vec<u64>,
-    /// The function for the bound; `None`: the largest, which the function's own module is for.
+    /// Variant of the function for the bound; `None` for the largest bound, which the function's own module has.
     size_bucket: Option<&'a SizeBucket>,
-    /// One program a target, once it was asked for.
+    /// Program for each target; `None` until scheduled.
     programs: Option<Vec<Program>>,
 }
 
-/// The buckets of a function whose own module is already optimized, those of smaller bounds first. `schedule` makes the program of a
-/// function of fixed sizes for each target; the string is the end of its name.
+/// Chooses the buckets of a function whose own module is already optimized, smaller bounds first. `schedule` returns the program of a
+/// function of fixed sizes for each target; its string argument is the suffix of the programs' names.
 ///
-/// A larger bound costs most at the smallest sizes. So where it serves a bound, it is taken to serve all between them too, and those are not
-/// scheduled. The largest bound that it does not serve is found by bisection and serves smaller ones in turn.
+/// The code of a larger bound wastes most at the smallest sizes. If it serves a smaller bucket well, it is assumed to serve all between them
+/// too, and those are not scheduled. The largest bucket that it does not serve is found by bisection, and serves smaller ones in turn.
 ///
 /// # Errors
-/// An error of a pass over HLO or of `schedule`; internal, where limits can't be evaluated.
-pub fn of(
+/// An error of a pass over HLO or of `schedule`; internal if the limits of loops can't be evaluated.
+pub fn choose_buckets(
     lowered: &Lowered,
     size_variants: &SizeVariants,
     precision: Precision,
     schedule: &mut dyn FnMut(&Lowered, &str) -> Result<Vec<Program>>,
 ) -> Result<Vec<Bucket>> {
     let given = &size_variants.sizes.all[..size_variants.sizes.count_from_caller()];
-    let mut search = Search { lowered, size_variants, precision, candidates: Vec::new(), schedule };
+    let mut search = BucketSearch { lowered, size_variants, precision, candidates: Vec::new(), schedule };
     let mut buckets = Vec::new();
     let mut below: Vec<u64> = given.iter().map(|s| s.least).collect();
     for (i, size_bucket) in size_variants.smaller.iter().enumerate().rev() {
         let most = size_bucket.max_sizes.clone();
         if size_bucket.is_separate {
-            buckets.push(Bucket { most, programs: search.scheduled(Some(size_bucket), &format!("a{i}"))? });
+            buckets.push(Bucket { most, programs: search.schedule_bound(Some(size_bucket), &format!("a{i}"))? });
             continue;
         }
         let next = most.iter().map(|n| n + 1).collect();
@@ -65,7 +66,7 @@ pub fn of(
     let mut kept = Vec::new();
     let mut server = Some(search.candidates.len() - 1);
     while let Some(bound) = server {
-        search.make(bound)?;
+        search.schedule_candidate(bound)?;
         kept.push(bound);
         server = search.largest_not_served(bound)?;
     }
@@ -76,25 +77,25 @@ pub fn of(
     Ok(buckets)
 }
 
-/// The choice among bounds, whose programs are made when they are asked for.
-struct Search<'a> {
+/// Search over candidates, whose programs are scheduled on demand.
+struct BucketSearch<'a> {
     lowered: &'a Lowered,
     size_variants: &'a SizeVariants,
     precision: Precision,
-    /// Smaller bounds first.
+    /// Candidates, smaller bounds first.
     candidates: Vec<Candidate<'a>>,
     schedule: &'a mut dyn FnMut(&Lowered, &str) -> Result<Vec<Program>>,
 }
 
-impl Search<'_> {
-    /// The programs of the function for a bound, the largest without a size_bucket.
-    fn scheduled(&mut self, size_bucket: Option<&SizeBucket>, name: &str) -> Result<Vec<Program>> {
+impl BucketSearch<'_> {
+    /// Schedules a variant of the function for each target; `None` stands for the largest bound.
+    fn schedule_bound(&mut self, size_bucket: Option<&SizeBucket>, name: &str) -> Result<Vec<Program>> {
         let own = match size_bucket {
             Some(size_bucket) => {
                 let mut module = size_bucket.module.clone();
-                super::passes(&mut module, &mut None)?;
+                super::run_passes(&mut module, &mut None)?;
                 optimize::reduce(&mut module, self.precision)?;
-                with_numbers(
+                with_size_parameters(
                     self.lowered,
                     &self.size_variants.sizes,
                     &size_bucket.max_sizes,
@@ -102,19 +103,19 @@ impl Search<'_> {
                     module,
                 )
             }
-            None => at_bounds(self.lowered.clone()),
+            None => function_at_bounds(self.lowered.clone()),
         };
         (self.schedule)(&own, name)
     }
 
-    /// Makes the programs of a bound, once.
-    fn make(&mut self, bound: usize) -> Result<()> {
+    /// Schedules a candidate unless that is done already.
+    fn schedule_candidate(&mut self, bound: usize) -> Result<()> {
         let Candidate { size_bucket, programs: None, .. } = self.candidates[bound] else { return Ok(()) };
-        self.candidates[bound].programs = Some(self.scheduled(size_bucket, &format!("r{bound}"))?);
+        self.candidates[bound].programs = Some(self.schedule_bound(size_bucket, &format!("r{bound}"))?);
         Ok(())
     }
 
-    /// The largest bound below `server` for which the code of `server` takes too much work.
+    /// Index of the largest candidate below `server` for whose sizes the code of `server` does too much work; `None` if there is none.
     fn largest_not_served(&mut self, server: usize) -> Result<Option<usize>> {
         // bounds below `low` are not served, those from `high` on are
         let (mut low, mut high) = (0, server);
@@ -128,9 +129,9 @@ impl Search<'_> {
         Ok(Some(low))
     }
 
-    /// Whether the code of one bound takes about the work of that of a smaller one in calls that the smaller one is for.
+    /// Whether the code of candidate `server` does about as little work as that of the smaller candidate `bound`, in calls of the latter's sizes.
     fn serves(&mut self, server: usize, bound: usize) -> Result<bool> {
-        self.make(bound)?;
+        self.schedule_candidate(bound)?;
         let (own, other) = (&self.candidates[bound], &self.candidates[server]);
         let programs = own.programs.iter().flatten().zip(other.programs.iter().flatten());
         let least: Vec<u64> = own.least.iter().zip(&own.most).map(|(&least, &most)| least.max(1).min(most)).collect();
@@ -138,7 +139,7 @@ impl Search<'_> {
             for sizes in [&least, &own.most] {
                 let (work, with_other) =
                     (own_program.work_for(sizes, &own.most)?, other_program.work_for(sizes, &other.most)?);
-                if (0..2).any(|i| with_other[i] as f64 > MOST_WORK[i] * work[i] as f64) {
+                if (0..2).any(|i| with_other[i] as f64 > MAX_WORK_RATIO[i] * work[i] as f64) {
                     return Ok(false);
                 }
             }

@@ -1,6 +1,6 @@
-//! HLO to one object: every function of a model, for every target.
+//! Compilation of HLO to one object: every function of a model, for every target.
 use super::buckets::{self, Bucket};
-use super::{Built, passes};
+use super::{Built, run_passes};
 use crate::codegen::{self, Launches, Object, StackDepths};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
@@ -21,38 +21,38 @@ use std::sync::Arc;
 /// Functions that are compiled into one object. All functions have the same variables.
 #[derive(Clone, Debug)]
 pub struct Functions {
-    /// Each with the name of its signature.
+    /// Functions with the names of their signatures.
     pub all: Vec<(String, Lowered)>,
-    /// Without arguments and results: gives variables the values that the file has none of.
+    /// Function without arguments and results that initializes the variables without a value in the file.
     pub init: Option<Lowered>,
 }
 
 /// A compiled model.
 #[derive(Debug)]
 pub struct Compiled {
-    /// The module of each function after optimisation.
+    /// Optimized HLO of each function.
     pub modules: Vec<Module>,
-    /// Interface that callers see, and the scheduled loops.
+    /// Interface that callers see, and the scheduled kernels.
     pub bundle: Bundle,
-    /// The machine code.
+    /// Machine code.
     pub object: Object,
 }
 
 impl Compiled {
-    /// The only function for the only target.
+    /// Returns the only function for the only target.
     ///
     /// # Errors
-    /// Internal, where there is none.
-    pub fn only(self) -> Result<Built> {
+    /// Internal if there is none.
+    pub fn into_only_program(self) -> Result<Built> {
         let last = self.bundle.face.entries.first().map_or(0, |entry| entry.programs() - 1);
         self.program(last)
     }
 
-    /// The same; where sizes vary, the program that runs for these.
+    /// Returns the only function for the only target, with the program of the size bucket that serves the sizes `given`.
     ///
     /// # Errors
-    /// An internal one where there is no function.
-    pub fn only_for(self, given: &[u64]) -> Result<Built> {
+    /// Internal if there is none.
+    pub fn into_program_for(self, given: &[u64]) -> Result<Built> {
         let bucket = self.bundle.face.entries.first().map_or(0, |entry| entry.bucket_of_call(given));
         self.program(bucket)
     }
@@ -65,17 +65,17 @@ impl Compiled {
         }
     }
 
-    /// Every program with its target.
+    /// All programs with their targets.
     pub fn programs(&self) -> Vec<(kernel::Program, Target)> {
         let all = self.bundle.variants.iter();
         all.flat_map(|(programs, target)| programs.iter().map(|p| (p.clone(), target.clone()))).collect()
     }
 }
 
-/// HLO to machine code for machines of one architecture, with one precision; the newest instruction set is asked for first. `dumps`, one
-/// a function or none, take what XLA's flags ask for.
+/// Compiles functions to machine code for targets of one architecture, with one precision; a call uses the newest instruction set of
+/// `requests` that the machine has. `dumps`, one for each function or none, write the dumps that XLA's flags request.
 ///
-/// One function is `NAME_run`; of several each has its signature's name behind `NAME_`.
+/// A single function is called `NAME_run`; each of several is called `NAME_` with its signature's name.
 ///
 /// # Errors
 /// Those of every step from HLO to the object.
@@ -87,20 +87,20 @@ pub fn build_all(
     launches: Launches,
     dumps: &mut [Option<Dump>],
 ) -> Result<Compiled> {
-    let outputs = Outputs { launches: Some(launches), self_test: None };
+    let outputs = BuildOutputs { launches: Some(launches), self_test: None };
     build_outputs(functions, name, source, requests, outputs, dumps)
 }
 
-/// The parts of an object that a build makes on request.
+/// Optional parts of an object.
 #[derive(Debug)]
-pub struct Outputs {
-    /// How machine code starts kernels; `None` for back ends that make none, for which the object is empty.
+pub struct BuildOutputs {
+    /// How machine code starts kernels; `None` for back ends without machine code, for which the object is empty.
     pub launches: Option<Launches>,
-    /// The calls of the self-test.
+    /// Calls of the self-test.
     pub self_test: Option<SelfTest>,
 }
 
-/// [`build_all`] with a choice of what is made.
+/// Compiles functions as [`build_all`] does, with a choice of the optional parts.
 ///
 /// # Errors
 /// Those of every step from HLO to the object; `Code::SeveralDevices` for the self-test of a model that several ranks run.
@@ -109,7 +109,7 @@ pub fn build_outputs(
     name: &str,
     source: &str,
     requests: &[CodeRequest],
-    outputs: Outputs,
+    outputs: BuildOutputs,
     dumps: &mut [Option<Dump>],
 ) -> Result<Compiled> {
     let (modules, mut bundle) = plan_all(functions, name, source, requests, dumps)?;
@@ -125,7 +125,7 @@ pub fn build_outputs(
     Ok(Compiled { modules, bundle, object })
 }
 
-/// The optimized modules, and the scheduled loops with all constants.
+/// Optimized modules, and scheduled kernels with all constants.
 fn plan_all(
     functions: Functions,
     name: &str,
@@ -142,17 +142,22 @@ fn plan_all(
     Ok((scheduled.modules, bundle))
 }
 
-/// The constants of functions for an object that is there, which has them in a file with these places: no code is made.
+/// Lays out the constants of functions for the weights file of an existing object, with the layout `places`; compiles no code.
 ///
 /// # Errors
-/// Those of [`build_all`] but for those of code; `Code::OtherWeights` where the object is of other functions.
-pub fn weights(functions: Functions, name: &str, requests: &[CodeRequest], places: &WeightsLayout) -> Result<Bundle> {
+/// Those of [`build_all`] except those of code generation; `Code::OtherWeights` if the object has other functions.
+pub fn plan_weights(
+    functions: Functions,
+    name: &str,
+    requests: &[CodeRequest],
+    places: &WeightsLayout,
+) -> Result<Bundle> {
     let scheduled = Scheduled::of(functions, name, "", requests, &mut [])?;
     Bundle::new(scheduled.face, scheduled.variants).in_file(&scheduled.initial, Some(places))
 }
 
-/// Lets the numbers of arrays be replaced when the functions are code, which then has them in a file.
-pub fn in_file(functions: &mut Functions) {
+/// Marks the weights of functions as replaceable after compilation; the compiled object then reads them from a file.
+pub fn make_weights_replaceable(functions: &mut Functions) {
     for (_, lowered) in &mut functions.all {
         lowered.module.replaceable = true;
         if let Some(sized) = &mut lowered.size_variants {
@@ -161,7 +166,7 @@ pub fn in_file(functions: &mut Functions) {
     }
 }
 
-/// Loops of all functions for all targets, whose constants have no place yet.
+/// Scheduled kernels of all functions for all targets, before constants are laid out.
 struct Scheduled {
     modules: Vec<Module>,
     face: Face,
@@ -182,13 +187,13 @@ impl Scheduled {
         requests: &[CodeRequest],
         dumps: &mut [Option<Dump>],
     ) -> Result<Scheduled> {
-        let initial = initial(&functions)?.into_iter().map(|t| t.bytes).collect();
+        let initial = initial_values(&functions)?.into_iter().map(|t| t.bytes).collect();
         let Functions { mut all, .. } = functions;
         share_fields(&mut all)?;
         let precision = requests.first().map(|r| r.precision).unwrap_or_default();
         let mut reduced = Reduced { precision, ..Reduced::default() };
         for (i, (_, lowered)) in all.iter_mut().enumerate() {
-            passes(&mut lowered.module, dumps.get_mut(i).unwrap_or(&mut None))?;
+            run_passes(&mut lowered.module, dumps.get_mut(i).unwrap_or(&mut None))?;
             reduced.add(&optimize::reduce(&mut lowered.module, precision)?);
         }
         let mut requests = requests.to_vec();
@@ -204,7 +209,7 @@ impl Scheduled {
                 Some(_) => buckets.iter().map(|bucket| bucket.most.clone()).collect(),
                 None => Vec::new(),
             });
-            for (own, (all, _)) in transposed(buckets).zip(&mut variants) {
+            for (own, (all, _)) in programs_by_target(buckets).zip(&mut variants) {
                 all.extend(own);
             }
         }
@@ -214,7 +219,7 @@ impl Scheduled {
     }
 }
 
-/// Interface of a function as callers see it, with the largest buffer sizes of all targets.
+/// Interface of a model as callers see it, with the largest workspace over all targets.
 fn face(
     name: &str,
     source: &str,
@@ -270,7 +275,7 @@ fn face(
 
 /// Inputs of scheduling that all functions of a model share.
 struct Scheduler<'a> {
-    /// Newest instruction set first.
+    /// Requests, newest instruction set first.
     requests: &'a [CodeRequest],
     name: &'a str,
     source: &'a str,
@@ -279,19 +284,20 @@ struct Scheduler<'a> {
 }
 
 impl Scheduler<'_> {
-    /// The programs of a function, `function` in their names: those of its size buckets, or of the only one of a function of fixed sizes.
+    /// Schedules the size buckets of a function (a single one for fixed sizes); `function` becomes part of the programs' names.
     fn buckets(&self, lowered: &Lowered, function: &str) -> Result<Vec<Bucket>> {
         let differ = self.requests.windows(2).any(|pair| pair[0].target.vector_bits != pair[1].target.vector_bits);
         let mut panels = PanelSizes::none(differ);
         match &lowered.size_variants {
             None => Ok(vec![Bucket { most: Vec::new(), programs: self.programs(lowered, function, &mut panels)? }]),
-            Some(sized) => buckets::of(lowered, sized, self.reduced.precision, &mut |bound, name| {
+            Some(sized) => buckets::choose_buckets(lowered, sized, self.reduced.precision, &mut |bound, name| {
                 self.programs(bound, &format!("{function}.{name}"), &mut panels)
             }),
         }
     }
 
-    /// One program a target, with the panels of those before it where it can, so that constants are shared; `panels` learns of its own.
+    /// Schedules a function for each target. Weights are packed in the panel sizes of earlier targets where possible, so that constants are
+    /// shared; new panel sizes are added to `panels`.
     fn programs(&self, lowered: &Lowered, name: &str, panels: &mut PanelSizes) -> Result<Vec<kernel::Program>> {
         let mut programs = Vec::with_capacity(self.requests.len());
         for request in self.requests {
@@ -310,8 +316,8 @@ impl Scheduler<'_> {
     }
 }
 
-/// The programs of buckets by target: for each target those of all buckets.
-fn transposed(buckets: Vec<Bucket>) -> impl Iterator<Item = Vec<kernel::Program>> {
+/// Programs of all buckets for each target, from programs for all targets of each bucket.
+fn programs_by_target(buckets: Vec<Bucket>) -> impl Iterator<Item = Vec<kernel::Program>> {
     let mut each: Vec<_> = buckets.into_iter().map(|bucket| bucket.programs.into_iter()).collect();
     std::iter::from_fn(move || {
         let one: Vec<kernel::Program> = each.iter_mut().filter_map(Iterator::next).collect();
@@ -319,17 +325,23 @@ fn transposed(buckets: Vec<Bucket>) -> impl Iterator<Item = Vec<kernel::Program>
     })
 }
 
-/// A function whose sizes vary as one of fixed sizes, its bounds, with arguments and results for the actual ones behind the others;
-/// any other function as it is.
-pub fn at_bounds(lowered: Lowered) -> Lowered {
+/// Converts a function with dynamic sizes to one of fixed sizes, its upper bounds, with additional arguments and results for the actual sizes.
+/// Any other function is returned unchanged.
+pub fn function_at_bounds(lowered: Lowered) -> Lowered {
     let Some(sized) = &lowered.size_variants else { return lowered };
     let most: Vec<u64> = sized.sizes.all.iter().map(|s| s.most).collect();
     let whole: Vec<Vec<u64>> = lowered.results.iter().map(|r| r.dims.clone()).collect();
-    with_numbers(&lowered, &sized.sizes, &most, &whole, lowered.module.clone())
+    with_size_parameters(&lowered, &sized.sizes, &most, &whole, lowered.module.clone())
 }
 
-/// A function of fixed sizes with arguments and results for the sizes behind those that callers see.
-pub fn with_numbers(lowered: &Lowered, sizes: &Sizes, most: &[u64], results: &[Vec<u64>], module: Module) -> Lowered {
+/// Function of fixed sizes `most` whose additional arguments and results, behind those that callers see, hold the actual sizes.
+pub fn with_size_parameters(
+    lowered: &Lowered,
+    sizes: &Sizes,
+    most: &[u64],
+    results: &[Vec<u64>],
+    module: Module,
+) -> Lowered {
     let number = |size: &Size| TensorInfo {
         name: size.name.clone(),
         called: None,
@@ -362,7 +374,7 @@ pub fn with_numbers(lowered: &Lowered, sizes: &Sizes, most: &[u64], results: &[V
     }
 }
 
-/// Gives variables the same valid names in all functions. Errors: internal, where functions have others.
+/// Gives variables the same C names in all functions. Errors: internal if functions have different variables.
 fn share_fields(all: &mut [(String, Lowered)]) -> Result<()> {
     let Some((_, first)) = all.first() else { return Err(Error::internal("compile", "there is no function")) };
     let mut infos: Vec<TensorInfo> = first.state.iter().map(|v| v.info.clone()).collect();
@@ -377,11 +389,11 @@ fn share_fields(all: &mut [(String, Lowered)]) -> Result<()> {
     Ok(())
 }
 
-/// The values that variables start with: the file's, and what `init` computes of them; 0 where neither says one.
+/// Initial values of variables: those in the file, with those that `init` computes; 0 for variables that have neither.
 ///
 /// # Errors
 /// Those of evaluating `init`.
-pub fn initial(functions: &Functions) -> Result<Vec<Tensor>> {
+pub fn initial_values(functions: &Functions) -> Result<Vec<Tensor>> {
     let state = functions.all.first().map_or(&[][..], |(_, lowered)| &lowered.state);
     let zeros = |v: &StateVariable| Tensor::new(v.info.dtype, v.info.dims.clone(), vec![0; v.info.bytes() as usize]);
     let mut values: Vec<Tensor> = state.iter().map(|v| v.initial.clone().unwrap_or_else(|| zeros(v))).collect();
@@ -397,7 +409,7 @@ pub fn initial(functions: &Functions) -> Result<Vec<Tensor>> {
     Ok(values)
 }
 
-/// The places of variables, as the state of an object has them.
-pub fn places(state: &[StateVariable]) -> Vec<kernel::VariableSlot> {
+/// Layout of the variables in the state of an object.
+pub fn variable_slots(state: &[StateVariable]) -> Vec<kernel::VariableSlot> {
     lay_out(state.iter().map(|v| (v.info.clone(), v.changed)))
 }

@@ -1,5 +1,5 @@
-//! Modules that leave sizes of their arguments open: which sizes the caller says, and the function for them.
-use super::module::named;
+//! Modules with dynamic sizes (StableHLO `?` and symbolic dimensions): binds the sizes, and lowers the module for them.
+use super::module::with_file_names;
 use crate::bounded;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Source;
@@ -9,34 +9,34 @@ use crate::hlo::stablehlo::{Argument, AxisSize, Host, OpenModule};
 use crate::interp;
 use crate::lower::{Lowered, SizeTracedLowering, SymbolicLowering, bind_argument_dims};
 use crate::ops::{element, lapack};
-use crate::prepare::{Binding, FeedSpec, Request, VaryingSizes, is_default, size_name};
+use crate::prepare::{Binding, FeedSpec, Request, VaryingSizes, is_default_binding, size_name};
 use crate::symbolic::{Dim, fixed};
 use crate::tensor::Size;
 
-/// The function for the sizes that are asked for: numbers, bounds, or both.
+/// Lowers a module for the sizes in the request: numbers, bounds, or both.
 ///
-/// Errors: `Code::UnknownDim` for sizes that are not told; `Code::BadOption` for what else is asked; those of the module and of
-/// [`bounded::lower`].
-pub(super) fn lowered(open: OpenModule, request: &Request) -> Result<Lowered> {
+/// Errors: `Code::UnknownDim` for sizes missing in the request; `Code::BadOption` for options that make no sense for a module; those of the
+/// module and of [`bounded::lower`].
+pub(super) fn lower_open_module(open: OpenModule, request: &Request) -> Result<Lowered> {
     let RequestedSizes { dims, axes, sizes } = RequestedSizes::of(&open, request)?;
     if sizes.is_empty() {
-        return named(made(&open, &dims)?);
+        return with_file_names(instantiate(&open, &dims)?);
     }
     let own = axes.clone();
     let traced = SizeTracedLowering::new(move |said| {
         let dims = bind_argument_dims(dims.iter().map(Vec::as_slice), &own, said);
-        opened(&open, &dims)
+        instantiate_symbolic(&open, &dims)
     });
     bounded::lower(&sizes, axes, &traced)
 }
 
-/// The module for the sizes that are asked for, all of which must be numbers.
+/// Instantiates a module at the sizes in the request, all of which must be numbers.
 ///
 /// Errors: as for [`lowered`]; `Code::BadOption` for bounds.
-pub(super) fn made_for(open: &OpenModule, request: &Request) -> Result<Source> {
+pub(super) fn specialize(open: &OpenModule, request: &Request) -> Result<Source> {
     let RequestedSizes { dims, sizes, .. } = RequestedSizes::of(open, request)?;
     match sizes.first() {
-        None => made(open, &dims),
+        None => instantiate(open, &dims),
         Some(size) => {
             let told = format!("the size `{}` has a bound, and one module is of one size", size.name);
             Err(Diagnostic::new(Code::BadOption, told)
@@ -46,16 +46,16 @@ pub(super) fn made_for(open: &OpenModule, request: &Request) -> Result<Source> {
     }
 }
 
-fn made(open: &OpenModule, dims: &[Vec<u64>]) -> Result<Source> {
-    let mut host = Computing(Builder::new(open.name()));
+fn instantiate(open: &OpenModule, dims: &[Vec<u64>]) -> Result<Source> {
+    let mut host = FoldingHost(Builder::new(open.name()));
     let dims: Vec<Vec<Dim>> = dims.iter().map(|dims| fixed(dims)).collect();
     let root = open.root(&mut host, &dims)?;
     open.source(host.0.finish(root)?.at_hand())
 }
 
-/// The function with its sizes as they were computed.
-fn opened(open: &OpenModule, dims: &[Vec<Dim>]) -> Result<SymbolicLowering> {
-    let mut host = Computing(Builder::new(open.name()));
+/// Instantiates a module with symbolic sizes.
+fn instantiate_symbolic(open: &OpenModule, dims: &[Vec<Dim>]) -> Result<SymbolicLowering> {
+    let mut host = FoldingHost(Builder::new(open.name()));
     let root = open.root(&mut host, dims)?;
     let parts = match host.0.current()[root].op {
         Op::Tuple => host.0.current()[root].operands.clone(),
@@ -63,14 +63,14 @@ fn opened(open: &OpenModule, dims: &[Vec<Dim>]) -> Result<SymbolicLowering> {
     };
     let root = host.0.tuple(&parts);
     let module = host.0.finish(root)?;
-    let lowered = named(open.source(module.at_hand())?)?;
+    let lowered = with_file_names(open.source(module.at_hand())?)?;
     Ok(SymbolicLowering { lowered: Lowered { module: module.at_hand(), ..lowered }, module, sizes: Vec::new() })
 }
 
-/// A builder that knows what follows from constants, as sizes do.
-struct Computing(Builder);
+/// Builder that evaluates what is computed from constants and sizes.
+struct FoldingHost(Builder);
 
-impl Host for Computing {
+impl Host for FoldingHost {
     fn builder(&mut self) -> &mut Builder {
         &mut self.0
     }
@@ -90,11 +90,11 @@ impl Host for Computing {
     }
 }
 
-/// The sizes that are asked for.
+/// Sizes of a module's arguments according to a request.
 struct RequestedSizes {
-    /// The sizes of each argument, the largest where they vary.
+    /// Dimensions of each argument, the upper bound along dynamic axes.
     dims: Vec<Vec<u64>>,
-    /// For each axis the number of its size; `None`: it is fixed.
+    /// Index into `sizes` of the size of each axis; `None` for fixed axes.
     axes: Vec<Vec<Option<usize>>>,
     sizes: Vec<Size>,
 }
@@ -107,7 +107,8 @@ impl RequestedSizes {
                 .help("without --fetch, --signature and --config")
                 .into());
         }
-        let is_known = |feed: &&FeedSpec| !open.args.iter().enumerate().any(|(i, a)| is_called(a, i, &feed.name));
+        let is_known =
+            |feed: &&FeedSpec| !open.args.iter().enumerate().any(|(i, a)| is_argument_name(a, i, &feed.name));
         if let Some(feed) = request.feeds.iter().find(is_known) {
             let told = format!("the module has no argument `{}`", feed.name);
             return Err(Error::user(Code::BadOption, told));
@@ -121,15 +122,17 @@ impl RequestedSizes {
         let mut varying = VaryingSizes::default();
         let mut asked = RequestedSizes { dims: Vec::new(), axes: Vec::new(), sizes: Vec::new() };
         for (place, arg) in open.args.iter().enumerate() {
-            let feed = request.feeds.iter().rfind(|feed| is_called(arg, place, &feed.name));
+            let feed = request.feeds.iter().rfind(|feed| is_argument_name(arg, place, &feed.name));
             if let Some(feed) = feed {
-                fits(arg, feed)?;
+                check_feed_fits(arg, feed)?;
             }
             let (mut dims, mut axes) = (Vec::new(), Vec::new());
             for (i, axis) in arg.axes.iter().enumerate() {
                 let said = match axis {
                     AxisSize::Fixed(n) => Some(Binding::Size(*n)),
-                    _ => of_feed(feed, i).or_else(|| of_dims(&request.dims, &mut used, arg, (place, i))),
+                    _ => {
+                        binding_of_feed(feed, i).or_else(|| binding_of_dims(&request.dims, &mut used, arg, (place, i)))
+                    }
                 };
                 let (size, number) = match said.ok_or_else(|| open.unknown_size_error())? {
                     Binding::Size(n) => (n, None),
@@ -145,7 +148,8 @@ impl RequestedSizes {
             asked.dims.push(dims);
             asked.axes.push(axes);
         }
-        let mut unused = request.dims.iter().zip(&used).filter(|((name, _), used)| !**used && !is_default(name));
+        let mut unused =
+            request.dims.iter().zip(&used).filter(|((name, _), used)| !**used && !is_default_binding(name));
         if let Some(((name, _), _)) = unused.next() {
             let told = format!("`--dim {name}=` binds no open size of the module");
             return Err(Error::user(Code::BadOption, told));
@@ -155,13 +159,13 @@ impl RequestedSizes {
     }
 }
 
-/// Whether `name` is that of an argument: its own or its position.
-fn is_called(arg: &Argument, place: usize, name: &str) -> bool {
+/// Whether `name` denotes an argument, by name or by position.
+fn is_argument_name(arg: &Argument, place: usize, name: &str) -> bool {
     arg.name == name || place.to_string() == name
 }
 
-/// Refuses a feed with another type or other sizes than the argument has. Errors: `Code::ShapeMismatch`.
-fn fits(arg: &Argument, feed: &FeedSpec) -> Result<()> {
+/// Checks that a feed has the type and the fixed sizes of the argument. Errors: `Code::ShapeMismatch`.
+fn check_feed_fits(arg: &Argument, feed: &FeedSpec) -> Result<()> {
     let same = |(axis, dim): (&AxisSize, &Option<u64>)| match (axis, dim) {
         (AxisSize::Fixed(n), Some(dim)) => n == dim,
         _ => true,
@@ -173,15 +177,15 @@ fn fits(arg: &Argument, feed: &FeedSpec) -> Result<()> {
     Err(Error::user(Code::ShapeMismatch, format!("the argument is {arg}, which `--feed {}` does not fit", feed.name)))
 }
 
-/// Binding of axis `i` that a feed's specification gives.
-fn of_feed(feed: Option<&FeedSpec>, i: usize) -> Option<Binding> {
+/// Size or bound of axis `i` in a feed's specification.
+fn binding_of_feed(feed: Option<&FeedSpec>, i: usize) -> Option<Binding> {
     let feed = feed?;
     let size = feed.dims.as_ref().and_then(|dims| dims.get(i).copied().flatten()).map(Binding::Size);
     size.or_else(|| feed.bounds.get(i).cloned().flatten().map(Binding::Bound))
 }
 
-/// Binding of an axis that the `--dim` options give; the most specific one wins.
-fn of_dims(
+/// Size or bound of an axis in the `--dim` options; the most specific option wins.
+fn binding_of_dims(
     dims: &[(String, Binding)],
     used: &mut [bool],
     arg: &Argument,
@@ -192,7 +196,7 @@ fn of_dims(
     let forms: [&dyn Fn(&str) -> bool; 7] = [
         &|name| exact.iter().any(|e| e == name),
         &|name| matches!(&arg.axes[i], AxisSize::Named(own) if own == name),
-        &|name| is_called(arg, place, name),
+        &|name| is_argument_name(arg, place, name),
         &|name| name == "batch" && i == 0,
         &|name| name.is_empty(),
         &|name| name == at_place,
@@ -201,7 +205,7 @@ fn of_dims(
     let at = forms.iter().find_map(|form| dims.iter().rposition(|(name, _)| form(name)))?;
     used[at] = true;
     let (name, binding) = &dims[at];
-    // the module tells its own sizes apart
+    // sizes with a name in the module are told apart by it
     let is_named = matches!(arg.axes[i], AxisSize::Named(_));
     Some(if is_named { binding.clone() } else { binding.at_place(name, i) })
 }

@@ -1,65 +1,68 @@
-//! Data-dependent sizes and that other shapes fix.
+//! Equalities of data-dependent sizes that follow from the ops that use them.
 //!
-//! TensorFlow adds two arrays, or folds rows by their numbers, only where sizes agree. Where one of them follows from values and the
-//! other is an argument's, the first can only be the second, and a call in which it is not fails. The same holds of two that follow from
-//! values: how many elements a mask keeps, and how many row numbers the lengths of the rows make. Shapes alone do not say which size
-//! that is, so it is found by trying: a size of an argument, or one that was met before, with which the node that refused takes its
-//! inputs.
+//! TensorFlow adds two arrays, or reduces segments of rows, only if sizes agree. If one of the sizes is data-dependent and the other that
+//! of an argument, they must be equal, and a call in which they are not fails. The same holds for two data-dependent sizes: the number of
+//! elements that a mask keeps, and the number of segment ids that row lengths make. Shapes alone do not tell which sizes are equal, so
+//! that is found by trial: a size of an argument, or an earlier data-dependent one, with which the failing node accepts its inputs.
 use crate::diag::{Code, Diagnostic};
 use crate::hlo::Anchor;
 use crate::lower::{Lowered, LoweringFailure};
 use crate::prepare::Prepared;
 use crate::symbolic::Dim;
 
-/// A function has no more such sizes.
-const MOST_FIXED: usize = 8;
-/// No more of the data-dependent sizes, the last ones that were met, are tried for one node.
-const MOST_TRIED: usize = 8;
+/// Upper bound on the equalities of one function.
+const MAX_EQUALITIES: usize = 8;
+/// Number of data-dependent sizes, the latest ones, that are tried for one node.
+const MAX_TRIED_SIZES: usize = 8;
 
-/// A data-dependent size and that is another size.
+/// A data-dependent size that equals another size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fixed {
-    /// Index of the size in the order in which data-dependent sizes are met.
+pub struct SizeEquality {
+    /// Index of the size among the data-dependent sizes, in the order of their creation.
     pub number: usize,
-    by: By,
+    by: EqualTo,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
-    /// A size of an argument.
+enum EqualTo {
+    /// Size of an axis of an argument.
     Argument { feed: usize, axis: usize },
-    /// A data-dependent size, by its number.
+    /// Another data-dependent size, by index.
     Found(usize),
 }
 
-impl Fixed {
-    /// Size that this one must equal, for arguments of the sizes `feeds`.
+impl SizeEquality {
+    /// The other size, for arguments with the dimensions `feeds`.
     pub fn anchor(&self, feeds: &[Vec<Dim>]) -> Anchor {
         match self.by {
-            By::Argument { feed, axis } => {
+            EqualTo::Argument { feed, axis } => {
                 Anchor::Size(feeds.get(feed).and_then(|dims| dims.get(axis)).copied().unwrap_or_default())
             }
-            By::Found(other) => Anchor::Found(other),
+            EqualTo::Found(other) => Anchor::Found(other),
         }
     }
 }
 
-/// Lowers the function for sizes that the caller says and data-dependent sizes.
-type Try<'a> = &'a dyn Fn(&[u64], &[u64], &[Fixed]) -> Result<Lowered, LoweringFailure>;
+/// Lowers the function for the caller's sizes and assumed data-dependent sizes, under some equalities.
+type TryLower<'a> = &'a dyn Fn(&[u64], &[u64], &[SizeEquality]) -> Result<Lowered, LoweringFailure>;
 
-/// The function for the sizes `most` that the caller says, and what is fixed in it.
+/// Lowers a function at the caller's sizes `most`, and returns it with the equalities of sizes that it needs.
 ///
 /// # Errors
-/// The blockers that are left whatever is fixed.
-pub fn search(prepared: &Prepared, most: &[u64], lower: Try) -> Result<(Lowered, Vec<Fixed>), Vec<Diagnostic>> {
+/// The diagnostics that no equality resolves.
+pub fn find_equalities(
+    prepared: &Prepared,
+    most: &[u64],
+    lower: TryLower,
+) -> Result<(Lowered, Vec<SizeEquality>), Vec<Diagnostic>> {
     let mut fixed = Vec::new();
     loop {
         let one = match lower(most, &[], &fixed) {
-            Ok(lowered) => match equal(most, lower, &fixed, &lowered) {
+            Ok(lowered) => match equality_of_data_sizes(most, lower, &fixed, &lowered) {
                 Some(one) => one,
                 None => return Ok((lowered, fixed)),
             },
-            Err(failure) => match next(prepared, most, lower, &fixed, &failure) {
+            Err(failure) => match next_equality(prepared, most, lower, &fixed, &failure) {
                 Some(one) => one,
                 None => return Err(failure.diagnostics),
             },
@@ -68,14 +71,21 @@ pub fn search(prepared: &Prepared, most: &[u64], lower: Try) -> Result<(Lowered,
     }
 }
 
-/// Whether nothing but shapes is in the way, and there is something to fix.
-fn is_by_shape(failure: &LoweringFailure, fixed: &[Fixed]) -> bool {
-    let is_by_shape = failure.diagnostics.iter().all(|d| d.code == Code::ShapeMismatch);
-    is_by_shape && !failure.data_sizes.is_empty() && fixed.len() < MOST_FIXED
+/// Whether a lowering failed because of shapes only, and has data-dependent sizes for which an equality can be tried.
+fn is_shape_failure(failure: &LoweringFailure, fixed: &[SizeEquality]) -> bool {
+    let is_shape_failure = failure.diagnostics.iter().all(|d| d.code == Code::ShapeMismatch);
+    is_shape_failure && !failure.data_sizes.is_empty() && fixed.len() < MAX_EQUALITIES
 }
 
-/// Whether `one` gets the first node that refused to take its inputs, at these sizes.
-fn helps(lower: Try, said: &[u64], found: &[u64], fixed: &[Fixed], one: Fixed, before: &LoweringFailure) -> bool {
+/// Whether the equality `one` makes the first failing node accept its inputs, at these sizes.
+fn resolves_first_failure(
+    lower: TryLower,
+    said: &[u64],
+    found: &[u64],
+    fixed: &[SizeEquality],
+    one: SizeEquality,
+    before: &LoweringFailure,
+) -> bool {
     match lower(said, found, &[fixed, &[one]].concat()) {
         Ok(_) => true,
         Err(after) => {
@@ -85,24 +95,30 @@ fn helps(lower: Try, said: &[u64], found: &[u64], fixed: &[Fixed], one: Fixed, b
     }
 }
 
-/// The numbers of the sizes that are not fixed yet, the last one first.
-fn free(failure: &LoweringFailure) -> impl Iterator<Item = usize> {
-    (0..failure.data_sizes.len()).rev().filter(|n| !failure.data_sizes[*n].is_fixed).take(MOST_TRIED)
+/// Indices of the data-dependent sizes without an equality, the latest first.
+fn unfixed_sizes(failure: &LoweringFailure) -> impl Iterator<Item = usize> {
+    (0..failure.data_sizes.len()).rev().filter(|n| !failure.data_sizes[*n].is_fixed).take(MAX_TRIED_SIZES)
 }
 
-/// A size of an argument, or one that values said before, that gets the first node that refused to take its inputs, also where the caller
-/// says other sizes.
-fn next(prepared: &Prepared, most: &[u64], lower: Try, fixed: &[Fixed], failure: &LoweringFailure) -> Option<Fixed> {
-    if !is_by_shape(failure, fixed) {
+/// Equality that makes the first failing node accept its inputs, at the caller's sizes `most` and at smaller ones.
+fn next_equality(
+    prepared: &Prepared,
+    most: &[u64],
+    lower: TryLower,
+    fixed: &[SizeEquality],
+    failure: &LoweringFailure,
+) -> Option<SizeEquality> {
+    if !is_shape_failure(failure, fixed) {
         return None;
     }
-    let smaller = smaller(prepared, most);
-    for number in free(failure) {
-        let arguments = candidates(prepared, most, number, failure.data_sizes[number].most.known());
-        for one in arguments.into_iter().chain(earlier(failure, number)) {
+    let smaller = smaller_sizes(prepared, most);
+    for number in unfixed_sizes(failure) {
+        let arguments = argument_candidates(prepared, most, number, failure.data_sizes[number].most.known());
+        for one in arguments.into_iter().chain(earlier_sizes(failure, number)) {
             let before = || lower(&smaller, &[], fixed).err();
-            let elsewhere = || before().is_some_and(|before| helps(lower, &smaller, &[], fixed, one, &before));
-            if helps(lower, most, &[], fixed, one, failure) && (smaller == most || elsewhere()) {
+            let elsewhere =
+                || before().is_some_and(|before| resolves_first_failure(lower, &smaller, &[], fixed, one, &before));
+            if resolves_first_failure(lower, most, &[], fixed, one, failure) && (smaller == most || elsewhere()) {
                 return Some(one);
             }
         }
@@ -110,44 +126,49 @@ fn next(prepared: &Prepared, most: &[u64], lower: Try, fixed: &[Fixed], failure:
     None
 }
 
-/// The sizes of the same computation that were met before the size `number`, and are never larger.
-fn earlier(failure: &LoweringFailure, number: usize) -> impl Iterator<Item = Fixed> {
+/// Equalities of data-dependent size `number` with earlier ones of the same computation that are never larger.
+fn earlier_sizes(failure: &LoweringFailure, number: usize) -> impl Iterator<Item = SizeEquality> {
     let (found, this) = (&failure.data_sizes, failure.data_sizes[number]);
     let is_one = move |n: &usize| !found[*n].is_fixed && found[*n].place == this.place && found[*n].most <= this.most;
-    (0..number).rev().filter(is_one).map(move |other| Fixed { number, by: By::Found(other) })
+    (0..number).rev().filter(is_one).map(move |other| SizeEquality { number, by: EqualTo::Found(other) })
 }
 
-/// Sizes of arguments that the size `number`, which is at most `room`, may be; each that is a number once.
-fn candidates(prepared: &Prepared, most: &[u64], number: usize, room: u64) -> Vec<Fixed> {
+/// Equalities of data-dependent size `number`, which is at most `room`, with sizes of arguments, without repetitions.
+fn argument_candidates(prepared: &Prepared, most: &[u64], number: usize, room: u64) -> Vec<SizeEquality> {
     let feeds = prepared.at(most).feeds;
     let mut known: Vec<(Option<usize>, u64)> = Vec::new();
-    let mut out: Vec<Fixed> = Vec::new();
+    let mut out: Vec<SizeEquality> = Vec::new();
     for (feed, info) in feeds.iter().enumerate() {
         for (axis, &size) in info.info.dims.iter().enumerate() {
             let varies = prepared.axes.get(feed).and_then(|a| a.get(axis)).copied().flatten();
             if !known.contains(&(varies, size)) && (2..=room).contains(&size) {
                 known.push((varies, size));
-                out.push(Fixed { number, by: By::Argument { feed, axis } });
+                out.push(SizeEquality { number, by: EqualTo::Argument { feed, axis } });
             }
         }
     }
     out
 }
 
-/// Sizes below the largest, so that no two that were equal stay equal where that is possible.
-fn smaller(prepared: &Prepared, most: &[u64]) -> Vec<u64> {
+/// Sizes slightly below the largest, different from one another where possible.
+fn smaller_sizes(prepared: &Prepared, most: &[u64]) -> Vec<u64> {
     let less = |(i, (&n, size)): (usize, (&u64, &crate::tensor::Size))| n.saturating_sub(i as u64 + 1).max(size.least);
     most.iter().zip(&prepared.sizes).enumerate().map(less).collect()
 }
 
-/// A data-dependent size and that can only be another one: where no two are equal, whichever is the larger one, a node refuses to take
-/// its inputs, and takes them where these two are equal.
-fn equal(most: &[u64], lower: Try, fixed: &[Fixed], largest: &Lowered) -> Option<Fixed> {
+/// Equality between two data-dependent sizes that a function needs: if all sizes are assumed to be different, in falling and in rising
+/// order, a node fails, and it accepts its inputs once these two are equal.
+fn equality_of_data_sizes(
+    most: &[u64],
+    lower: TryLower,
+    fixed: &[SizeEquality],
+    largest: &Lowered,
+) -> Option<SizeEquality> {
     let count = largest.data_sizes.len() as u64;
     let apart = |less: &dyn Fn(u64) -> u64| -> Option<(Vec<u64>, LoweringFailure)> {
         let each = largest.data_sizes.iter().zip(0..).map(|(&(_, most), i)| most.saturating_sub(less(i)).max(1));
         let found: Vec<u64> = each.collect();
-        let failure = lower(most, &found, fixed).err().filter(|failure| is_by_shape(failure, fixed))?;
+        let failure = lower(most, &found, fixed).err().filter(|failure| is_shape_failure(failure, fixed))?;
         Some((found, failure))
     };
     if count < 2 {
@@ -155,7 +176,9 @@ fn equal(most: &[u64], lower: Try, fixed: &[Fixed], largest: &Lowered) -> Option
     }
     let (falling, first) = apart(&|i| i)?;
     let (rising, second) = apart(&|i| count - 1 - i)?;
-    let helps = |found: &[u64], one: Fixed, before: &LoweringFailure| helps(lower, most, found, fixed, one, before);
-    let mut ties = free(&first).flat_map(|number| earlier(&first, number));
-    ties.find(|&one| helps(&falling, one, &first) && helps(&rising, one, &second))
+    let resolves = |found: &[u64], one: SizeEquality, before: &LoweringFailure| {
+        resolves_first_failure(lower, most, found, fixed, one, before)
+    };
+    let mut ties = unfixed_sizes(&first).flat_map(|number| earlier_sizes(&first, number));
+    ties.find(|&one| resolves(&falling, one, &first) && resolves(&rising, one, &second))
 }

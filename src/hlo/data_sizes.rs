@@ -150,7 +150,7 @@ impl Builder<Dim> {
         if !most.varies() {
             return self.claim(Claim { most: most.known(), ..claim });
         }
-        let room = u64::try_from(trace::range(most).most).unwrap_or(u64::MAX).min(i32::MAX as u64 - 1);
+        let room = u64::try_from(trace::range_of(most).most).unwrap_or(u64::MAX).min(i32::MAX as u64 - 1);
         let (limit, beyond) = (self.scalar(DType::S32, most), self.scalar(DType::S32, Dim::from(room + 1)));
         let is_more = self.compare(Direction::Gt, claim.value, limit);
         let value = self.select(is_more, beyond, claim.value);
@@ -160,15 +160,15 @@ impl Builder<Dim> {
     pub fn max_size(&self, size: Dim) -> Dim {
         match self.data_sizes().iter().find(|found| size.varies() && found.assumed.is_same(size)) {
             Some(found) => self.max_size(found.most),
-            None if trace::follows_values(size) => {
-                Dim::from(u64::try_from(trace::range(size).most).unwrap_or(u64::MAX))
+            None if trace::depends_on_data(size) => {
+                Dim::from(u64::try_from(trace::range_of(size).most).unwrap_or(u64::MAX))
             }
             None => size,
         }
     }
     /// Whether `a` is less than `b` in every call that does not fail; if data-dependent sizes decide, a run-time check is recorded.
     pub fn require_less(&mut self, a: Dim, b: Dim) -> bool {
-        if !trace::values_decide(a, trace::Relation::Less, b) {
+        if !trace::is_decided_by_data(a, trace::Relation::Less, b) {
             return a < b;
         }
         let value = self.scalar(DType::S32, b - a - 1);

@@ -1,4 +1,4 @@
-//! Functions: calls, branches, loops.
+//! Inference through calls, conditionals and loops.
 use super::walk::{Inference, WalkedGraph};
 use crate::graph::{Attr, Endpoint, FuncRef, Node};
 use crate::ops::fact::{Dims, Fact};
@@ -8,28 +8,30 @@ use crate::ops::{Calls, ShapeCtx};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// How deep calls may be nested.
+/// Upper bound on the nesting depth of calls.
 const MAX_DEPTH: usize = 100;
 
-/// A loop whose facts do not settle in as many rounds is given up. Each round opens at least one dimension of a variable.
-const MOST_ROUNDS: usize = 64;
+/// Iterations after which the fixed point of a loop is given up. Each iteration makes at least one more dimension unknown.
+const MAX_ITERATIONS: usize = 64;
 
 impl Inference<'_> {
-    /// The outputs of a node whose row is `walker(..)`.
-    pub(super) fn control_flow(&mut self, node: &Node, calls: Calls, site: Site, args: &[Fact]) -> Vec<Fact> {
+    /// Infers the outputs of a node that calls library functions, such as `If` or `While`.
+    pub(super) fn infer_functional_op(&mut self, node: &Node, calls: Calls, site: Site, args: &[Fact]) -> Vec<Fact> {
         let func = |name: &str| node.func(name).cloned();
         let outputs = match calls {
-            Calls::Call => func("f").map(|f| self.call(&f.name, &f.attrs, site, args)),
+            Calls::Call => func("f").map(|f| self.infer_call(&f.name, &f.attrs, site, args)),
             Calls::If => match (func("then_branch"), func("else_branch")) {
-                (Some(yes), Some(no)) => self.branches(&self.taken_by_truth(yes, no, args), site, args),
+                (Some(yes), Some(no)) => {
+                    self.infer_branches(&self.possible_branches_by_truth(yes, no, args), site, args)
+                }
                 _ => None,
             },
             Calls::Case => match node.attr("branches") {
-                Some(Attr::Funcs(all)) => self.branches(&taken_by_index(all, args), site, args),
+                Some(Attr::Funcs(all)) => self.infer_branches(&possible_branches_by_index(all, args), site, args),
                 _ => None,
             },
             Calls::While => match (func("cond"), func("body")) {
-                (Some(cond), Some(body)) => Some(self.repeated(&cond, &body, site, args)),
+                (Some(cond), Some(body)) => Some(self.infer_loop(&cond, &body, site, args)),
                 _ => None,
             },
             Calls::Sort
@@ -39,11 +41,11 @@ impl Inference<'_> {
             | Calls::SelectAndScatter
             | Calls::Module => None,
         };
-        let outputs = outputs.unwrap_or_else(|| self.unknowns(node, site, Why::Invalid));
+        let outputs = outputs.unwrap_or_else(|| self.unknown_outputs(node, site, Why::Invalid));
         self.refine_by_output_shapes(node, site, outputs)
     }
 
-    /// Outputs made more precise by what `output_shapes` says.
+    /// Refines outputs of unknown shape by the attribute `output_shapes`.
     fn refine_by_output_shapes(&mut self, node: &Node, site: Site, mut outputs: Vec<Fact>) -> Vec<Fact> {
         let Some(Attr::Shapes(shapes)) = node.attr("output_shapes").or_else(|| node.attr("_output_shapes")) else {
             return outputs;
@@ -60,32 +62,38 @@ impl Inference<'_> {
         outputs
     }
 
-    /// The results of a function on arguments; unknown where there is no such function, or calls are nested too deep.
-    pub(super) fn call(&mut self, name: &Arc<str>, attrs: &[(Arc<str>, Attr)], site: Site, args: &[Fact]) -> Vec<Fact> {
+    /// Infers the results of a library function on arguments; unknown if there is no such function, or calls are nested too deep.
+    pub(super) fn infer_call(
+        &mut self,
+        name: &Arc<str>,
+        attrs: &[(Arc<str>, Attr)],
+        site: Site,
+        args: &[Fact],
+    ) -> Vec<Fact> {
         let Some((number, _, function)) = self.program.functions.get_full(name) else {
-            return vec![self.unknown(site, Why::Invalid)];
+            return vec![self.unknown_fact(site, Why::Invalid)];
         };
         let fits = function.args.len() == args.len() && !self.calls.contains(name) && self.calls.len() < MAX_DEPTH;
         if !fits || self.budget == 0 {
-            return (0..function.rets.len()).map(|_| self.unknown(site, Why::Invalid)).collect();
+            return (0..function.rets.len()).map(|_| self.unknown_fact(site, Why::Invalid)).collect();
         }
         self.calls.push(name.clone());
         let scope = WalkedGraph { graph: &function.graph, number: number as u32 + 1, function: Some(name), attrs };
         let seeds: HashMap<Endpoint, Fact> =
             function.args.iter().map(|&node| Endpoint { node, port: 0 }).zip(args.iter().cloned()).collect();
-        let facts = self.walk(scope, &seeds);
+        let facts = self.infer_graph(scope, &seeds);
         self.calls.pop();
         let mut results = Vec::with_capacity(function.rets.len());
         for ret in &function.rets {
             let found = facts[ret.node.0 as usize].get(ret.port as usize).cloned();
-            results.push(found.unwrap_or_else(|| self.unknown(site, Why::Invalid)));
+            results.push(found.unwrap_or_else(|| self.unknown_fact(site, Why::Invalid)));
         }
         self.facts.functions[number] = facts;
         results
     }
 
-    /// The branches of an `If` that may be taken.
-    fn taken_by_truth(&self, yes: FuncRef, no: FuncRef, args: &[Fact]) -> Vec<FuncRef> {
+    /// Branches of an `If` that may be taken, given the facts of its inputs.
+    fn possible_branches_by_truth(&self, yes: FuncRef, no: FuncRef, args: &[Fact]) -> Vec<FuncRef> {
         let scalar = args.first().and_then(Fact::tensor).filter(|t| t.dims.is_empty());
         match scalar.and_then(|t| t.get_f64(0)) {
             Some(v) if v != 0.0 => vec![yes],
@@ -94,13 +102,13 @@ impl Inference<'_> {
         }
     }
 
-    /// The join of the results' facts over all branch functions: facts that hold whichever branch is taken.
-    fn branches(&mut self, branches: &[FuncRef], site: Site, args: &[Fact]) -> Option<Vec<Fact>> {
+    /// Join of the facts of all branches' results: facts that hold whichever branch is taken.
+    fn infer_branches(&mut self, branches: &[FuncRef], site: Site, args: &[Fact]) -> Option<Vec<Fact>> {
         let args = args.get(1..)?;
         let mut made = HashSet::new();
         let mut results: Option<Vec<Fact>> = None;
         for branch in branches {
-            let next = self.call(&branch.name, &branch.attrs, site, args);
+            let next = self.infer_call(&branch.name, &branch.attrs, site, args);
             results = Some(match results {
                 None => next,
                 Some(before) => self.join_facts(site, &mut made, &before, &next),
@@ -114,12 +122,12 @@ impl Inference<'_> {
         a.iter().zip(b).map(|(a, b)| join.join_facts(a, b)).collect()
     }
 
-    /// The facts of a loop's variables that hold before and after every round.
-    fn repeated(&mut self, cond: &FuncRef, body: &FuncRef, site: Site, args: &[Fact]) -> Vec<Fact> {
+    /// Infers facts about a loop's variables that hold before and after every iteration, as a fixed point.
+    fn infer_loop(&mut self, cond: &FuncRef, body: &FuncRef, site: Site, args: &[Fact]) -> Vec<Fact> {
         let mut state = args.to_vec();
         let mut made = HashSet::new();
-        for _ in 0..MOST_ROUNDS {
-            let after = self.call(&body.name, &body.attrs, site, &state);
+        for _ in 0..MAX_ITERATIONS {
+            let after = self.infer_call(&body.name, &body.attrs, site, &state);
             if after.len() != state.len() {
                 break;
             }
@@ -130,7 +138,7 @@ impl Inference<'_> {
                 .all(|(a, b)| a.dims == b.dims && a.dtype == b.dtype && a.element == b.element && a.value == b.value);
             state = next;
             if settled {
-                self.call(&cond.name, &cond.attrs, site, &state);
+                self.infer_call(&cond.name, &cond.attrs, site, &state);
                 return state;
             }
         }
@@ -139,8 +147,8 @@ impl Inference<'_> {
     }
 }
 
-/// The branches of a `Case` that may be taken; an index out of range takes the last.
-fn taken_by_index(all: &[FuncRef], args: &[Fact]) -> Vec<FuncRef> {
+/// Branches of a `Case` that may be taken, given the facts of its inputs; an index out of range takes the last branch.
+fn possible_branches_by_index(all: &[FuncRef], args: &[Fact]) -> Vec<FuncRef> {
     let index = args.first().and_then(Fact::tensor).and_then(|t| t.get_i64(0));
     match (index, all.len().checked_sub(1)) {
         (Some(i), Some(last)) => vec![all[usize::try_from(i).unwrap_or(last).min(last)].clone()],

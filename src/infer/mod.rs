@@ -1,18 +1,18 @@
-//! Inference of each tensor's type, partial shape and value before anything runs, and of the reason where a size is not known.
+//! Static inference of each tensor's type, partial shape and value, and of the reason why a size is unknown.
 //!
-//! In: a program and what its feeds are. Out: [`Facts`], one an output of each node of the graph and of every function that is
-//! called. The shapes are those of the rows in `ops/`, which stand beside the lowerings; where an op has no shape function,
-//! its lowering tells, if the inputs are wholly known. Values of small constants are folded by lowering and interpreting.
+//! The input is a program with facts about its feeds; the result is [`Facts`], with one fact for each output of each node, in the graph and
+//! in every function that is called. Shapes come from the shape functions in `ops/`, which stand beside the lowerings. An op without a
+//! shape function is lowered if the shapes of its inputs are known. Values of small constants are folded by lowering and interpretation.
 //!
-//! Nothing here fails: what contradicts itself is collected as a problem, and its outputs are unknown.
-mod by_lowering;
+//! Inference does not fail: contradictions are collected as problems, and the outputs of such nodes are unknown.
+mod lowering_facts;
 mod call;
 mod origin;
 mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use origin::{Explained, Remedy};
+pub use origin::{Remedy, SizeOrigin};
 
 use crate::diag::Diagnostic;
 use crate::graph::{Endpoint, PartialShape, Program, TfType};
@@ -21,42 +21,42 @@ use crate::ops::symbols::{DimId, Symbols};
 use crate::tensor::Tensor;
 use std::collections::HashMap;
 
-/// A feed: facts about an output that the caller gives instead of what the graph computes.
+/// Facts about a feed, an output whose value the caller passes instead of computing it.
 #[derive(Clone, Debug)]
 pub struct FeedFacts {
-    /// The output.
+    /// The output that the feed replaces.
     pub at: Endpoint,
-    /// The element type, if it is given.
+    /// Element type; `None` if not known.
     pub dtype: Option<TfType>,
-    /// The shape, as far as it is given.
+    /// Shape, as far as it is known.
     pub shape: PartialShape,
-    /// For each of its dimensions the number of the size that an open one has; those with one number have one size. Dimensions
-    /// without a number, and those behind the last entry, are told apart from all others.
+    /// Index of the size of each unknown dimension; dimensions with the same index have the same size. Dimensions without an index, and those
+    /// behind the last entry, are different from all others.
     pub sizes: Vec<Option<usize>>,
-    /// The value, if it is given.
+    /// Constant value; `None` for arguments.
     pub value: Option<Tensor>,
 }
 
-/// The facts of one graph: those of node `i` in order of its outputs.
+/// Facts of one graph, by node id and output port.
 pub type GraphFacts = Vec<Box<[Fact]>>;
 
 /// Inferred facts about the tensors of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// The top-level graph.
+    /// Facts of the top-level graph.
     pub graph: GraphFacts,
-    /// The functions in the order of the library; empty for one that is not called. Where several calls differ, the last one.
+    /// Facts of each library function at its last call; empty for functions that are not called.
     pub functions: Vec<GraphFacts>,
-    /// The unknown sizes.
+    /// Symbols of unknown sizes.
     pub symbols: Symbols,
-    /// Symbols of the open sizes that [`FeedFacts::sizes`] numbers, by number.
+    /// Symbol of each size in [`FeedFacts::sizes`], by index.
     pub sizes: HashMap<usize, DimId>,
     /// Nodes whose inputs contradict each other.
     pub problems: Vec<Diagnostic>,
 }
 
 impl Facts {
-    /// The fact about an output of the top-level graph.
+    /// Fact about an output of the top-level graph.
     pub fn at(&self, at: Endpoint) -> Option<&Fact> {
         self.graph.get(at.node.0 as usize)?.get(at.port as usize)
     }
@@ -64,5 +64,5 @@ impl Facts {
 
 /// Infers the facts of a program.
 pub fn infer(program: &Program, given: &[FeedFacts]) -> Facts {
-    walk::Inference::new(program).run(given)
+    walk::Inference::new(program).infer_program(given)
 }

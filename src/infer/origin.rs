@@ -1,21 +1,21 @@
-//! Where an unknown size came from, in words.
+//! Origins of unknown sizes, with explanations for users.
 use super::Facts;
 use crate::graph::Program;
 use crate::ops::symbols::{DimId, Site, Why};
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
 
-/// An action of the user that would make a size known.
+/// Action of the user that would make a size known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Remedy {
     /// Binding this dimension of this feed.
     Feed {
-        /// The node that is fed.
+        /// Name of the fed node.
         name: String,
-        /// The dimension; `None` where not even the rank is known.
+        /// Index of the dimension; `None` if not even the rank is known.
         dim: Option<usize>,
     },
-    /// Nothing: it is only known when the program runs, or never here.
+    /// No action: the size is known at run time only.
     None,
 }
 
@@ -29,7 +29,7 @@ impl std::fmt::Display for Remedy {
     }
 }
 
-impl std::fmt::Display for Explained {
+impl std::fmt::Display for SizeOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "node `{}` ({})", self.node, self.op)?;
         if let Some(function) = &self.function {
@@ -39,28 +39,28 @@ impl std::fmt::Display for Explained {
     }
 }
 
-/// The origin of an unknown size.
+/// Origin of an unknown size: the node that introduced the size, and why.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Explained {
-    /// The function that holds the node; `None` at the top level.
+pub struct SizeOrigin {
+    /// Function that contains the node; `None` at the top level.
     pub function: Option<String>,
-    /// The node that made it.
+    /// Node that introduced the size.
     pub node: String,
-    /// The node's op.
+    /// Op of the node.
     pub op: String,
-    /// Why the node does not know it.
+    /// Reason why the size is unknown there.
     pub reason: String,
-    /// The action that would make the size known.
+    /// Action that would make the size known.
     pub remedy: Remedy,
 }
 
-/// No more causes are told.
-const MOST_ORIGINS: usize = 1000;
+/// Upper bound on the unknown sizes whose origins are listed.
+const MAX_ORIGINS: usize = 1000;
 
 impl Facts {
-    /// Every origin of unknown sizes with the number of tensors that have one from there, the most first. Several sizes may
-    /// have one cause.
-    pub fn origins(&self, program: &Program) -> Vec<(Explained, u64)> {
+    /// Origins of unknown sizes, each with the number of tensors that have a size from there, in descending order. Several sizes may have the
+    /// same origin.
+    pub fn origins(&self, program: &Program) -> Vec<(SizeOrigin, u64)> {
         let mut counts: BTreeMap<DimId, u64> = BTreeMap::new();
         for graph in std::iter::once(&self.graph).chain(&self.functions) {
             for fact in graph.iter().flat_map(|outputs| outputs.iter()) {
@@ -74,18 +74,18 @@ impl Facts {
         }
         let mut sorted: Vec<_> = counts.into_iter().collect();
         sorted.sort_by_key(|&(id, n)| (std::cmp::Reverse(n), id));
-        let mut causes: IndexMap<Explained, u64> = IndexMap::new();
-        for (id, n) in sorted.into_iter().take(MOST_ORIGINS) {
+        let mut causes: IndexMap<SizeOrigin, u64> = IndexMap::new();
+        for (id, n) in sorted.into_iter().take(MAX_ORIGINS) {
             *causes.entry(self.explain(program, id)).or_default() += n;
         }
         let mut rows: Vec<_> = causes.into_iter().collect();
         rows.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
         rows
     }
-    /// Where the unknown size was met first that `id` follows from.
-    pub fn explain(&self, program: &Program, id: DimId) -> Explained {
+    /// Origin of the unknown size `id`, or of the size that it was unified with.
+    pub fn explain(&self, program: &Program, id: DimId) -> SizeOrigin {
         let origin = self.symbols.origin(self.symbols.root(id));
-        let (function, node) = place(program, origin.site);
+        let (function, node) = node_at(program, origin.site);
         let input = |i: usize| {
             node.inputs.get(i).map_or_else(
                 || format!("input {i}"),
@@ -108,7 +108,7 @@ impl Facts {
             Why::Invalid => ("the node contradicts itself, or calls what is not there".to_string(), Remedy::None),
             Why::Attribute => ("an attribute of the node leaves it open".to_string(), Remedy::None),
         };
-        Explained { function, node: node.name.to_string(), op: node.op.to_string(), reason, remedy }
+        SizeOrigin { function, node: node.name.to_string(), op: node.op.to_string(), reason, remedy }
     }
 }
 
@@ -117,7 +117,7 @@ fn graph_of(program: &Program, number: u32) -> &crate::graph::Graph {
     function.map_or(&program.graph, |(_, f)| &f.graph)
 }
 
-fn place(program: &Program, site: Site) -> (Option<String>, &crate::graph::Node) {
+fn node_at(program: &Program, site: Site) -> (Option<String>, &crate::graph::Node) {
     let function = (site.graph as usize).checked_sub(1).and_then(|i| program.functions.get_index(i));
     (function.map(|(name, _)| name.to_string()), &graph_of(program, site.graph).nodes[site.node])
 }

@@ -1,6 +1,6 @@
-//! The walk over one graph: facts of its nodes, producers first.
-use super::by_lowering::Types;
-use super::{Facts, FeedFacts, GraphFacts, by_lowering};
+//! Inference over one graph, producers first.
+use super::lowering_facts::PointwiseTypes;
+use super::{Facts, FeedFacts, GraphFacts, lowering_facts};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType};
 use crate::opdef;
@@ -13,40 +13,40 @@ use crate::util::order::{Sorted, breadth_first};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// No more than this many diagnostics are kept.
-const MOST_PROBLEMS: usize = 1000;
+/// Upper bound on the diagnostics that are kept.
+const MAX_PROBLEMS: usize = 1000;
 
-/// No node has more outputs.
-const MOST_OUTPUTS: usize = 1 << 16;
+/// Upper bound on the outputs of a node.
+const MAX_OUTPUTS: usize = 1 << 16;
 
-/// A graph to be walked: the top level, or the body of a function.
+/// Graph to infer: the top-level graph, or the body of a function.
 #[derive(Clone, Copy)]
 pub(super) struct WalkedGraph<'a> {
-    /// The nodes.
+    /// Nodes to infer.
     pub graph: &'a Graph,
-    /// 0, or 1 + the number of the function.
+    /// 0 for the top-level graph, 1 + the index of the function for a body.
     pub number: u32,
-    /// The function's name.
+    /// Name of the function; `None` for the top-level graph.
     pub function: Option<&'a str>,
-    /// Values of the function's attribute placeholders.
+    /// Values that the caller gives the function's attribute placeholders.
     pub attrs: &'a [(Arc<str>, Attr)],
 }
 
-/// The state of an inference.
+/// State of the inference of one program.
 pub(super) struct Inference<'p> {
-    /// Where functions are looked up.
+    /// Program with the function library.
     pub program: &'p Program,
     /// Facts inferred so far.
     pub facts: Facts,
-    /// The functions that are being walked, outermost first.
+    /// Call stack: functions being inferred, outermost first.
     pub calls: Vec<Arc<str>>,
-    /// How many more nodes may be visited: calls of calls repeat.
+    /// Number of nodes that may still be visited, since nested calls visit bodies repeatedly.
     pub budget: u64,
-    types: Types,
+    types: PointwiseTypes,
 }
 
 impl<'p> Inference<'p> {
-    /// An inference that has seen nothing.
+    /// An inference without facts.
     pub fn new(program: &'p Program) -> Self {
         let nodes = program.graph.nodes.len() + program.functions.values().map(|f| f.graph.nodes.len()).sum::<usize>();
         let functions = program.functions.values().map(|_| GraphFacts::new()).collect();
@@ -55,12 +55,12 @@ impl<'p> Inference<'p> {
             facts: Facts { functions, ..Facts::default() },
             calls: Vec::new(),
             budget: 8 * nodes as u64 + (1 << 20),
-            types: Types::default(),
+            types: PointwiseTypes::default(),
         }
     }
 
-    /// The facts of the whole program.
-    pub fn run(mut self, given: &[FeedFacts]) -> Facts {
+    /// Infers the facts of the whole program.
+    pub fn infer_program(mut self, given: &[FeedFacts]) -> Facts {
         let mut seeds = HashMap::new();
         for g in given {
             let site = Site { graph: 0, node: g.at.node };
@@ -70,7 +70,7 @@ impl<'p> Inference<'p> {
                     let mut one = |(i, d): (usize, &Option<u64>)| match (d, g.sizes.get(i).copied().flatten()) {
                         (Some(d), _) => InferredDim::Known(*d),
                         (None, None) => self.symbols().fresh(site, Why::Feed(i)).into(),
-                        (None, Some(number)) => self.size(number, site, i).into(),
+                        (None, Some(number)) => self.size_symbol(number, site, i).into(),
                     };
                     dims.iter().enumerate().map(&mut one).collect::<Vec<_>>().into()
                 }
@@ -79,12 +79,12 @@ impl<'p> Inference<'p> {
             seeds.insert(g.at, fact);
         }
         let scope = WalkedGraph { graph: &self.program.graph, number: 0, function: None, attrs: &[] };
-        self.facts.graph = self.walk(scope, &seeds);
+        self.facts.graph = self.infer_graph(scope, &seeds);
         self.facts
     }
 
-    /// The size with this number, which dimension `i` of the feed at `site` has.
-    fn size(&mut self, number: usize, site: Site, i: usize) -> DimId {
+    /// Symbol of the size with index `number`; created at dimension `i` of the feed at `site` if it is new.
+    fn size_symbol(&mut self, number: usize, site: Site, i: usize) -> DimId {
         let Facts { symbols, sizes, .. } = &mut self.facts;
         *sizes.entry(number).or_insert_with(|| symbols.fresh(site, Why::Feed(i)))
     }
@@ -93,17 +93,17 @@ impl<'p> Inference<'p> {
         &mut self.facts.symbols
     }
 
-    /// The facts of every node; `seeds` are outputs whose facts are given.
-    pub fn walk(&mut self, scope: WalkedGraph, seeds: &HashMap<Endpoint, Fact>) -> GraphFacts {
+    /// Infers the facts of every node; `seeds` holds outputs whose facts are given.
+    pub fn infer_graph(&mut self, scope: WalkedGraph, seeds: &HashMap<Endpoint, Fact>) -> GraphFacts {
         let mut facts: GraphFacts = vec![Box::default(); scope.graph.nodes.len()];
-        for id in order(scope.graph) {
+        for id in execution_order(scope.graph) {
             let node = opdef::with_defaults(scope.graph.nodes[id].instantiate(scope.attrs));
             let site = Site { graph: scope.number, node: id };
             self.budget = self.budget.saturating_sub(1);
-            let args = self.args(&node, site, seeds, &facts);
+            let args = self.input_facts(&node, site, seeds, &facts);
             let mut outputs = match seeds.get(&Endpoint { node: id, port: 0 }) {
                 Some(fact) if node.inputs.is_empty() => vec![fact.clone()],
-                _ => self.node(scope, &node, site, &args),
+                _ => self.infer_node(scope, &node, site, &args),
             };
             for (port, output) in outputs.iter_mut().enumerate() {
                 if let Some(fact) = seeds.get(&Endpoint { node: id, port: port as u32 }) {
@@ -115,31 +115,38 @@ impl<'p> Inference<'p> {
         facts
     }
 
-    fn args(&mut self, node: &Node, site: Site, seeds: &HashMap<Endpoint, Fact>, facts: &[Box<[Fact]>]) -> Vec<Fact> {
+    fn input_facts(
+        &mut self,
+        node: &Node,
+        site: Site,
+        seeds: &HashMap<Endpoint, Fact>,
+        facts: &[Box<[Fact]>],
+    ) -> Vec<Fact> {
         let mut args = Vec::with_capacity(node.inputs.len());
         for e in &node.inputs {
             let found = facts[e.node.0 as usize].get(e.port as usize).or_else(|| seeds.get(e));
             args.push(match found {
                 Some(fact) => fact.clone(),
-                None => self.unknown(site, Why::Joined),
+                None => self.unknown_fact(site, Why::Joined),
             });
         }
         args
     }
 
-    /// An output that nothing is known of.
-    pub(super) fn unknown(&mut self, site: Site, why: Why) -> Fact {
+    /// Fact of an output of unknown type and rank.
+    pub(super) fn unknown_fact(&mut self, site: Site, why: Why) -> Fact {
         Fact::new(None, Dims::Unranked(self.symbols().fresh(site, why)))
     }
 
-    /// The outputs of a node.
-    fn node(&mut self, scope: WalkedGraph, node: &Node, site: Site, args: &[Fact]) -> Vec<Fact> {
-        let known = self.outputs(node, site, args);
+    /// Infers the outputs of a node, with types from the op's definition and shapes from the attribute `_output_shapes` where nothing else is
+    /// known.
+    fn infer_node(&mut self, scope: WalkedGraph, node: &Node, site: Site, args: &[Fact]) -> Vec<Fact> {
+        let known = self.infer_outputs(node, site, args);
         let mut outputs = match known {
             Ok(outputs) => outputs,
             Err(error) => {
                 self.report(scope, node, error);
-                self.unknowns(node, site, Why::Invalid)
+                self.unknown_outputs(node, site, Why::Invalid)
             }
         };
         if !node.op.ends_with("Merge") && args.iter().any(|arg| arg.dead) {
@@ -148,7 +155,7 @@ impl<'p> Inference<'p> {
         for (port, output) in outputs.iter_mut().enumerate().filter(|(_, o)| o.dtype.is_none()) {
             output.dtype = opdef::find(&node.op).and_then(|def| def.output_type(node, port)).map(TfType::from_number);
         }
-        if let Some(Attr::Shapes(told)) = node.attr("_output_shapes").filter(|_| no_function(node)) {
+        if let Some(Attr::Shapes(told)) = node.attr("_output_shapes").filter(|_| lacks_shape_function(node)) {
             for (output, shape) in outputs.iter_mut().zip(told.iter()) {
                 let mut cx = ShapeCtx { node, args, symbols: &mut self.facts.symbols, site };
                 output.dims = cx.attr_shape(shape);
@@ -157,50 +164,48 @@ impl<'p> Inference<'p> {
         outputs
     }
 
-    /// As many unknown outputs as the node has.
-    pub(super) fn unknowns(&mut self, node: &Node, site: Site, why: Why) -> Vec<Fact> {
+    /// Unknown facts for each output of a node.
+    pub(super) fn unknown_outputs(&mut self, node: &Node, site: Site, why: Why) -> Vec<Fact> {
         let told = output_count(node, &self.program.functions);
-        let n = told.or_else(|| Some(opdef::find(&node.op)?.output_count(node))).unwrap_or(1).min(MOST_OUTPUTS);
-        (0..n).map(|_| self.unknown(site, why)).collect()
+        let n = told.or_else(|| Some(opdef::find(&node.op)?.output_count(node))).unwrap_or(1).min(MAX_OUTPUTS);
+        (0..n).map(|_| self.unknown_fact(site, why)).collect()
     }
 
-    fn outputs(&mut self, node: &Node, site: Site, args: &[Fact]) -> Result<Vec<Fact>> {
+    fn infer_outputs(&mut self, node: &Node, site: Site, args: &[Fact]) -> Result<Vec<Fact>> {
         let mut cx = ShapeCtx { node, args, symbols: &mut self.facts.symbols, site };
         match ops::find(&node.op) {
             Some(row) if !row.takes(args.len()) => {
                 Err(Error::user(Code::BadGraph, format!("{} does not take {} inputs", node.op, args.len())))
             }
-            Some(OpRow { lower: Lower::Walker(calls), .. }) => Ok(self.control_flow(node, *calls, site, args)),
+            Some(OpRow { lower: Lower::Walker(calls), .. }) => Ok(self.infer_functional_op(node, *calls, site, args)),
             Some(row) => {
-                if let Some(folded) = by_lowering::fold(row, node, args) {
+                if let Some(folded) = lowering_facts::fold_constants(row, node, args) {
                     return Ok(folded);
                 }
                 match row.shapes {
                     Shapes::Function(f) => f(&mut cx),
-                    Shapes::Pointwise => self.pointwise(row, node, site, args),
-                    Shapes::ByLowering => match by_lowering::outputs(row, node, args) {
+                    Shapes::Pointwise => self.infer_pointwise(row, node, site, args),
+                    Shapes::ByLowering => match lowering_facts::infer_outputs(row, node, args) {
                         Some(outputs) => Ok(outputs),
                         None => {
-                            let why = args
-                                .iter()
-                                .find_map(|a| a.dims.first_unknown())
-                                .map_or(Why::NoShapeFunction, Why::From);
-                            Ok(self.unknowns(node, site, why))
+                            let why =
+                                args.iter().find_map(|a| a.dims.first_unknown()).map_or(Why::NoShapeFunction, Why::From);
+                            Ok(self.unknown_outputs(node, site, why))
                         }
                     },
                 }
             }
             None if self.program.functions.contains_key(&node.op) => {
-                Ok(self.call(&node.op.clone(), &node.attrs, site, args))
+                Ok(self.infer_call(&node.op.clone(), &node.attrs, site, args))
             }
             None => match find_host(&node.op) {
                 Some(row) => (row.shape)(&mut cx),
-                None => Ok(self.unknowns(node, site, Why::NoShapeFunction)),
+                None => Ok(self.unknown_outputs(node, site, Why::NoShapeFunction)),
             },
         }
     }
 
-    fn pointwise(&mut self, row: &OpRow, node: &Node, site: Site, args: &[Fact]) -> Result<Vec<Fact>> {
+    fn infer_pointwise(&mut self, row: &OpRow, node: &Node, site: Site, args: &[Fact]) -> Result<Vec<Fact>> {
         let mut cx = ShapeCtx { node, args, symbols: &mut self.facts.symbols, site };
         let mut dims = cx.dims(0)?;
         for arg in &args[1..] {
@@ -208,7 +213,7 @@ impl<'p> Inference<'p> {
         }
         let dtype = self.types.pointwise_type(row, node, args);
         if let (Some(f), Some(dtype), Some(fixed)) = (row.sizes, dtype, dims.fixed())
-            && let Some(values) = sizes(f, &mut cx, args)
+            && let Some(values) = size_arithmetic(f, &mut cx, args)
         {
             return Ok(vec![Fact::ints(dtype, &fixed, values)]);
         }
@@ -219,15 +224,15 @@ impl<'p> Inference<'p> {
         for d in error.into_diagnostics() {
             let mut d = d.at_node(&node.name, &node.op);
             d.place.function = scope.function.map(str::to_string);
-            if self.facts.problems.len() < MOST_PROBLEMS && !self.facts.problems.contains(&d) {
+            if self.facts.problems.len() < MAX_PROBLEMS && !self.facts.problems.contains(&d) {
                 self.facts.problems.push(d);
             }
         }
     }
 }
 
-/// Arithmetic on two arrays of sizes of one shape, or of which one is a single number.
-fn sizes(f: ops::row::SizeFn, cx: &mut ShapeCtx, args: &[Fact]) -> Option<Vec<InferredInt>> {
+/// Elementwise arithmetic on two arrays of sizes with equal shapes, or with one a single number.
+fn size_arithmetic(f: ops::row::SizeFn, cx: &mut ShapeCtx, args: &[Fact]) -> Option<Vec<InferredInt>> {
     let [x, y] = args else { return None };
     let (x, y) = (x.as_ints()?, y.as_ints()?);
     let n = if x.len() == 1 { y.len() } else { x.len() };
@@ -235,7 +240,7 @@ fn sizes(f: ops::row::SizeFn, cx: &mut ShapeCtx, args: &[Fact]) -> Option<Vec<In
         return None;
     }
     let mut one = |i: usize| match (x[i % x.len()].size(), y[i % y.len()].size()) {
-        // What two numbers give and is no size is negative or overflows.
+        // a result of two known sizes that is no size is negative or overflows
         (Some(a @ InferredDim::Known(_)), Some(b @ InferredDim::Known(_))) => match f(cx.symbols, cx.site, a, b) {
             known @ InferredDim::Known(_) => known.into(),
             InferredDim::Unknown(_) => InferredInt::Unknown,
@@ -246,17 +251,17 @@ fn sizes(f: ops::row::SizeFn, cx: &mut ShapeCtx, args: &[Fact]) -> Option<Vec<In
     Some((0..n).map(&mut one).collect())
 }
 
-fn no_function(node: &Node) -> bool {
+fn lacks_shape_function(node: &Node) -> bool {
     ops::find(&node.op).is_none_or(|row| matches!(row.shapes, Shapes::ByLowering) && row.calls().is_none())
         && find_host(&node.op).is_none()
 }
 
-/// The nodes, producers before users through data edges; a node on a cycle comes at the end, as far as it can.
-fn order(graph: &Graph) -> Vec<NodeId> {
+/// Nodes in topological order of data edges; nodes on cycles come last.
+fn execution_order(graph: &Graph) -> Vec<NodeId> {
     if graph.nodes.iter().all(|(id, node)| node.inputs.iter().all(|e| e.node < id)) {
         return graph.nodes.ids().collect();
     }
-    // the edges of a Merge that closes a loop come later than the node
+    // the edge from NextIteration to Merge closes a loop, and is left out
     let waits = |e: &&Endpoint| !graph.nodes[e.node].op.ends_with("NextIteration");
     let edges = graph.nodes.iter().flat_map(|(id, node)| node.inputs.iter().filter(waits).map(move |e| (e.node, id)));
     let Sorted { mut order, missing } = breadth_first(graph.nodes.len(), &edges.collect::<Vec<_>>());

@@ -5,7 +5,7 @@
 use super::constant::evaluated;
 use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Op, SizeRepr};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::trace::{self, Binary};
+use crate::symbolic::trace::{self, SizeOp};
 use crate::symbolic::{Dim, Interval};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
@@ -173,50 +173,50 @@ fn integers(t: &Tensor) -> Option<Vec<Dim>> {
 fn scalar(op: ScalarOp, args: &[Dim]) -> Option<Dim> {
     let (zero, one) = (Dim::from(0), Dim::from(1));
     match (op, args) {
-        (ScalarOp::Add, &[x, y]) => of(x, Binary::Add, y),
-        (ScalarOp::Subtract, &[x, y]) => of(x, Binary::Subtract, y),
-        (ScalarOp::Multiply, &[x, y]) => of(x, Binary::Multiply, y),
-        (ScalarOp::Divide, &[x, y]) => of(x, Binary::Divide, y),
-        (ScalarOp::Remainder, &[x, y]) => of(x, Binary::Remainder, y),
-        (ScalarOp::Maximum | ScalarOp::Or, &[x, y]) => of(x, Binary::Maximum, y),
-        (ScalarOp::Minimum | ScalarOp::And, &[x, y]) => of(x, Binary::Minimum, y),
+        (ScalarOp::Add, &[x, y]) => of(x, SizeOp::Add, y),
+        (ScalarOp::Subtract, &[x, y]) => of(x, SizeOp::Subtract, y),
+        (ScalarOp::Multiply, &[x, y]) => of(x, SizeOp::Multiply, y),
+        (ScalarOp::Divide, &[x, y]) => of(x, SizeOp::Divide, y),
+        (ScalarOp::Remainder, &[x, y]) => of(x, SizeOp::Remainder, y),
+        (ScalarOp::Maximum | ScalarOp::Or, &[x, y]) => of(x, SizeOp::Maximum, y),
+        (ScalarOp::Minimum | ScalarOp::And, &[x, y]) => of(x, SizeOp::Minimum, y),
         (ScalarOp::Xor, &[x, y]) => different(x, y),
-        (ScalarOp::Negate, &[x]) => of(zero, Binary::Subtract, x),
-        (ScalarOp::Not, &[x]) => of(one, Binary::Subtract, x),
-        (ScalarOp::Abs, &[x]) => of(x, Binary::Maximum, of(zero, Binary::Subtract, x)?),
+        (ScalarOp::Negate, &[x]) => of(zero, SizeOp::Subtract, x),
+        (ScalarOp::Not, &[x]) => of(one, SizeOp::Subtract, x),
+        (ScalarOp::Abs, &[x]) => of(x, SizeOp::Maximum, of(zero, SizeOp::Subtract, x)?),
         (ScalarOp::Sign, &[x]) => clamped(x, Dim::from(-1), one),
         (ScalarOp::Clamp, &[low, x, high]) => clamped(x, low, high),
         (ScalarOp::Convert(DType::Pred), &[x]) => different(x, zero),
         (ScalarOp::Convert(_), &[x]) => Some(x),
         (ScalarOp::Select, &[p, x, y]) => {
-            let more = of(p, Binary::Multiply, of(x, Binary::Subtract, y)?)?;
-            of(y, Binary::Add, more)
+            let more = of(p, SizeOp::Multiply, of(x, SizeOp::Subtract, y)?)?;
+            of(y, SizeOp::Add, more)
         }
         (ScalarOp::Compare(direction, _), &[x, y]) => compared(direction, x, y),
         _ => None,
     }
 }
 
-fn of(x: Dim, op: Binary, y: Dim) -> Option<Dim> {
-    x.computed(op, y)
+fn of(x: Dim, op: SizeOp, y: Dim) -> Option<Dim> {
+    x.compute(op, y)
 }
 
 fn clamped(x: Dim, low: Dim, high: Dim) -> Option<Dim> {
-    of(of(x, Binary::Maximum, low)?, Binary::Minimum, high)
+    of(of(x, SizeOp::Maximum, low)?, SizeOp::Minimum, high)
 }
 
 /// Comparison: 1 if `x` is less than `y`, else 0.
 fn less(x: Dim, y: Dim) -> Option<Dim> {
-    clamped(of(y, Binary::Subtract, x)?, Dim::from(0), Dim::from(1))
+    clamped(of(y, SizeOp::Subtract, x)?, Dim::from(0), Dim::from(1))
 }
 
 /// Comparison: 1 if `x` is not equal to `y`, else 0.
 fn different(x: Dim, y: Dim) -> Option<Dim> {
-    of(less(x, y)?, Binary::Maximum, less(y, x)?)
+    of(less(x, y)?, SizeOp::Maximum, less(y, x)?)
 }
 
 fn compared(direction: Direction, x: Dim, y: Dim) -> Option<Dim> {
-    let not = |truth: Option<Dim>| of(Dim::from(1), Binary::Subtract, truth?);
+    let not = |truth: Option<Dim>| of(Dim::from(1), SizeOp::Subtract, truth?);
     match direction {
         Direction::Lt => less(x, y),
         Direction::Gt => less(y, x),

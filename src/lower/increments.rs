@@ -98,7 +98,7 @@ impl IncrementSearch<'_> {
     fn loop_invariant_range(&self, frame: &Frame, id: InstId) -> Option<Increment> {
         let inst = frame.comp.insts.get(id)?;
         if let Some(size) = self.varying_size(frame, id) {
-            let within = trace::range(size);
+            let within = trace::range_of(size);
             return Some((i64::try_from(within.least).ok()?, i64::try_from(within.most).ok()?));
         }
         match (&inst.op, &inst.operands[..]) {

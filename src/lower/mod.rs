@@ -141,7 +141,7 @@ pub struct SizeTracedLowering(
 
 impl SizeTracedLowering {
     /// Wraps `lower` in [`record_size_uses`].
-    pub fn of(
+    pub fn new(
         lower: impl Fn(&[Dim]) -> crate::diag::Result<SymbolicLowering> + Send + Sync + 'static,
     ) -> SizeTracedLowering {
         SizeTracedLowering(Arc::new(move |sizes| record_size_uses(sizes, &lower)))

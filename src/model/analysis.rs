@@ -90,6 +90,6 @@ fn facts(program: &mut Program, mut request: Request, saved: bool) -> Result<Fac
         let fetched = graph.nodes.values().filter(|n| &*n.op == "_Retval").flat_map(|n| n.inputs.iter());
         request.fetches.extend(fetched.map(|e| format!("{}:{}", graph.nodes[e.node].name, e.port)));
     }
-    let open = prepare::open(program, &request)?;
+    let open = prepare::resolve_request(program, &request)?;
     Ok(infer::infer(program, &open.feeds))
 }

@@ -21,7 +21,7 @@ pub struct Check {
 /// # Errors
 /// `Code::Io` where there is no such file.
 pub fn check(model: &ModelFile, request: &Request, name: &str, code: &CodeRequest) -> Result<Check> {
-    let fronts = compile::fronts(&model.path, model.format.as_deref(), request);
+    let fronts = compile::load_and_lower(&model.path, model.format.as_deref(), request);
     let warnings = fronts.as_ref().map_or(Vec::new(), |fronts| fronts.warnings.clone());
     let problem = match fronts {
         Ok(fronts) => fronts.entries.into_iter().find_map(|e| compile::plan(e.lowered, name, "", code).err()),
@@ -54,7 +54,7 @@ fn hidden(model: &ModelFile, request: &Request) -> Result<Vec<Diagnostic>> {
         return Ok(Vec::new());
     };
     program.freeze(|_| false);
-    let mut reached = prepare::reach(*program, request)?;
+    let mut reached = prepare::cut_to_request(*program, request)?;
     if let Err(error) = prepare::functionalize(&mut reached) {
         return Ok(error.into_diagnostics());
     }

@@ -52,7 +52,7 @@ fn name_ends(program: &Program, request: &mut Request) -> Result<()> {
         *request = prepare::in_tensor_names(program, request);
         return Ok(());
     }
-    let ends = prepare::open(program, &prepare::of_all_signatures(program, request))?;
+    let ends = prepare::resolve_request(program, &prepare::merge_all_signatures(program, request))?;
     request.signatures.clear();
     request.fetches = ends.fetches.into_iter().map(|(name, _)| name).collect();
     let feed = |given: FeedFacts| FeedSpec {

@@ -93,7 +93,7 @@ impl ModelFile {
     /// # Errors
     /// Those of reading the file; every blocker.
     pub fn lower(&self, request: &Request) -> Result<Functions> {
-        let fronts = compile::fronts(&self.path, self.format.as_deref(), request)?;
+        let fronts = compile::load_and_lower(&self.path, self.format.as_deref(), request)?;
         let all = fronts.entries.into_iter().map(|entry| (entry.name, entry.lowered)).collect();
         Ok(Functions { all, init: fronts.init })
     }

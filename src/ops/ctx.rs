@@ -323,7 +323,7 @@ impl LowerCtx<'_> {
             return Err(self.mismatch(told));
         };
         // A call with fewer elements fails by this check; memory for `size` elements is reserved all the same.
-        let may_lack = trace::values_decide(size, Relation::Less, n + 1);
+        let may_lack = trace::is_decided_by_data(size, Relation::Less, n + 1);
         let x = if may_lack { self.b.pad_axis(x, 0, size) } else { x };
         Ok(self.b.slice_axis(x, 0, Dim::from(0), size))
     }

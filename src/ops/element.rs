@@ -4,7 +4,7 @@ use crate::hlo::open::{Builder, CompId, Dim, Inst, InstId, Op, Shape};
 use crate::interp;
 use crate::scalar::ScalarOp;
 use crate::symbolic::SizeExpr;
-use crate::symbolic::trace::Binary;
+use crate::symbolic::trace::SizeOp;
 use crate::tensor::DType;
 use std::collections::HashSet;
 
@@ -38,14 +38,14 @@ impl ElementExpr {
         (self.rest.known() == Some(0)).then_some(self.size)
     }
     fn add(&self, other: &ElementExpr) -> Option<ElementExpr> {
-        Some(ElementExpr { size: self.size.computed(Binary::Add, other.size)?, rest: self.rest.add(&other.rest)? })
+        Some(ElementExpr { size: self.size.compute(SizeOp::Add, other.size)?, rest: self.rest.add(&other.rest)? })
     }
     /// Difference of two expressions; `None` if it overflows.
     pub fn sub(&self, other: &ElementExpr) -> Option<ElementExpr> {
         self.add(&other.scale(-1)?)
     }
     fn scale(&self, by: i64) -> Option<ElementExpr> {
-        let size = self.size.computed(Binary::Multiply, Dim::from(by))?;
+        let size = self.size.compute(SizeOp::Multiply, Dim::from(by))?;
         Some(ElementExpr { size, rest: self.rest.scale(by)? })
     }
 }

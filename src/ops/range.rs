@@ -205,7 +205,7 @@ fn is_small_constant(inst: &Inst) -> bool {
 
 /// Range of a symbolic size.
 fn size_range(size: Dim) -> Range {
-    let within = trace::range(size);
+    let within = trace::range_of(size);
     Range::new(within.least, within.most)
 }
 

@@ -1,51 +1,51 @@
-//! A size as the user writes it: a number, or a bound.
+//! Parsing of sizes as the user writes them: a number, or a range.
 use crate::tensor::Size;
 
-/// Whether the name of a binding stands for dimensions that no other binding names: `?` for all of them, `?[1]` for those at one place.
-/// Such a binding need not bind anything.
-pub fn is_default(name: &str) -> bool {
+/// Whether the name of a `--dim` option stands for the dimensions that no other option names: `?` for all, `?[1]` for those at one position.
+/// Such an option need not match anything.
+pub fn is_default_binding(name: &str) -> bool {
     name.starts_with('?')
 }
 
-/// The user's size, or range of sizes, for a dimension that the graph leaves open.
+/// Size or range of sizes that the user gives for an unknown dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Binding {
     /// A fixed size.
     Size(u64),
-    /// The sizes that it may have.
+    /// A dynamic size with a range.
     Bound(DimBound),
 }
 
-/// The sizes that a dimension may have.
+/// Range of a dynamic size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DimBound {
-    /// The size's name; dimensions with one name have one size. `None`: named after the dimension.
+    /// Name of the size; dimensions with the same name have the same size. `None` names the size after the dimension.
     pub name: Option<String>,
-    /// The smallest.
+    /// Smallest size.
     pub least: u64,
-    /// The largest.
+    /// Largest size.
     pub most: u64,
 }
 
-/// A name as that of a size: letters, digits and `_` alone.
+/// Name of a size made of any name: letters, digits and `_` only.
 pub fn size_name(name: &str) -> String {
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     name.trim_end_matches('_').to_string()
 }
 
 impl Binding {
-    /// The binding that the user gave under `name`, for a dimension at a place. A bound without a name of its own gets one: dimensions at one
-    /// place that a binding reaches have one size.
+    /// Binding of dimension `place` by the user's option `name`. A range without a name gets one, so that all dimensions at the same position
+    /// that the option matches have the same size.
     pub fn at_place(&self, name: &str, place: usize) -> Binding {
         let Binding::Bound(bound @ DimBound { name: None, .. }) = self else { return self.clone() };
-        let is_of_all = name.is_empty() || is_default(name);
+        let is_of_all = name.is_empty() || is_default_binding(name);
         let own = size_name(if is_of_all { "n" } else { name });
         let is_of_one = !is_of_all && name.contains('[');
         let own = if place == 0 || is_of_one { own } else { format!("{own}_{place}") };
         Binding::Bound(DimBound { name: Some(own), ..bound.clone() })
     }
 
-    /// Parses `7`, `<=64`, `n<=64`, `1..64` or `n=1..64`; `None` for what is none of them. Sizes begin at 1 where nothing else is said.
+    /// Parses `7`, `<=64`, `n<=64`, `1..64` or `n=1..64`; `None` for any other text. The default lower bound is 1.
     pub fn parse(text: &str) -> Option<Binding> {
         let text = text.trim();
         if let Ok(size) = text.parse() {
@@ -69,18 +69,18 @@ impl Binding {
     }
 }
 
-/// The sizes of a function that vary, each name once.
+/// Dynamic sizes of a function, with unique names.
 #[derive(Debug, Default)]
 pub struct VaryingSizes {
-    /// In the order in which they were met.
+    /// Sizes, in the order of their first use.
     pub sizes: Vec<Size>,
 }
 
 impl VaryingSizes {
-    /// The number of the size of a dimension that is called `name` if its bound has no name.
+    /// Index of the size with this bound, which is added if it is new; `name` is its name if the bound has none.
     ///
     /// # Errors
-    /// Two bounds of one name.
+    /// A message for two different bounds of the same name.
     pub fn number(&mut self, bound: &DimBound, name: &str) -> Result<usize, String> {
         let name = bound.name.as_deref().unwrap_or(name);
         let size =

@@ -1,6 +1,6 @@
-//! Feeds and fetches: those that the user names, else the signature's, else Placeholders and sinks.
+//! Choice of feeds and fetches: those that the user names, else the signature's, else Placeholders and unused outputs.
 use super::names::NodesByName;
-use super::prune::Needed;
+use super::prune::NeededNodes;
 use super::{FeedSpec, Request, signature};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, NodeId, Program, Signature};
@@ -8,31 +8,31 @@ use crate::ops::output_count;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::HashSet;
 
-/// A feed of which type and shape are not settled.
+/// A feed whose type and shape have not been resolved yet.
 #[derive(Clone, Debug)]
 pub struct UnresolvedFeed {
-    /// The output that it replaces.
+    /// Output that the feed replaces.
     pub at: Endpoint,
-    /// Type, sizes and value as the user gives them.
+    /// Type, sizes and value in the request.
     pub spec: FeedSpec,
-    /// The input's name in the signature.
+    /// Name of the input in the signature.
     pub called: Option<String>,
 }
 
 impl UnresolvedFeed {
-    /// The name that users know.
+    /// Name for messages: that in the signature, else the tensor name.
     pub fn shown(&self, program: &Program) -> String {
-        self.called.clone().unwrap_or_else(|| spelled(program, self.at))
+        self.called.clone().unwrap_or_else(|| tensor_name(program, self.at))
     }
 }
 
-/// The name of an output as `node:index`.
-pub fn spelled(program: &Program, at: Endpoint) -> String {
+/// Tensor name of an output, `node:index`.
+pub fn tensor_name(program: &Program, at: Endpoint) -> String {
     format!("{}:{}", program.graph.nodes[at.node].name, at.port)
 }
 
-/// The fetches: names as `node:index`, and where they are.
-pub fn fetches(
+/// Fetches of a request: names as `node:index`, and the outputs. `told` collects assumptions.
+pub fn resolve_fetches(
     program: &Program,
     names: &NodesByName,
     request: &Request,
@@ -53,30 +53,30 @@ pub fn fetches(
         return Ok(Vec::new());
     }
     let ends = if wanted.is_empty() {
-        let sinks = sinks(program);
-        let listed: Vec<String> = sinks.iter().take(8).map(|&at| spelled(program, at)).collect();
+        let sinks = sink_outputs(program);
+        let listed: Vec<String> = sinks.iter().take(8).map(|&at| tensor_name(program, at)).collect();
         let more = if sinks.len() > 8 { format!(" and {} more", sinks.len() - 8) } else { String::new() };
         told.push(format!("fetched is what no node uses: {}{more}", listed.join(", ")));
         sinks
     } else {
         let missing =
-            |d: Diagnostic, name: &str| signature::with_names(d, name, program, signature, |s| &s.outputs[..]);
-        collect(wanted.into_iter().map(|name| names.endpoint("fetch", name).map_err(|d| missing(d, name))))?
+            |d: Diagnostic, name: &str| signature::add_signature_names(d, name, program, signature, |s| &s.outputs[..]);
+        collect_endpoints(wanted.into_iter().map(|name| names.endpoint("fetch", name).map_err(|d| missing(d, name))))?
     };
     if ends.is_empty() {
         return Err(Error::user(Code::BadOption, "the graph has no outputs to fetch"));
     }
-    Ok(ends.into_iter().map(|at| (spelled(program, at), at)).collect())
+    Ok(ends.into_iter().map(|at| (tensor_name(program, at), at)).collect())
 }
 
-/// The node that runs a signature without results, as if it were fetched.
-pub fn run_by(names: &NodesByName, signature: Option<&Signature>) -> Vec<(String, Endpoint)> {
+/// Node to run for a signature without results, as a fetch without a name.
+pub fn run_only_node(names: &NodesByName, signature: Option<&Signature>) -> Vec<(String, Endpoint)> {
     let node = signature.and_then(|s| names.node(s.runs.as_deref()?));
     node.map(|node| (String::new(), Endpoint { node, port: 0 })).into_iter().collect()
 }
 
-/// The feeds that the user or the signature names.
-pub fn feeds(
+/// Feeds that the request or the signature names. `told` collects assumptions.
+pub fn resolve_feeds(
     program: &Program,
     names: &NodesByName,
     request: &Request,
@@ -90,9 +90,10 @@ pub fn feeds(
         );
         told.push(format!("fed are the inputs of the signature `{}`", signature.name));
     }
-    let missing = |d: Diagnostic, name: &str| signature::with_names(d, name, program, signature, |s| &s.inputs[..]);
+    let missing =
+        |d: Diagnostic, name: &str| signature::add_signature_names(d, name, program, signature, |s| &s.inputs[..]);
     let end = |spec: &FeedSpec| names.endpoint("feed", &spec.name).map_err(|d| missing(d, &spec.name));
-    let ends = collect(specs.iter().map(end))?;
+    let ends = collect_endpoints(specs.iter().map(end))?;
     let mut seen = HashSet::new();
     for (at, spec) in ends.iter().zip(&specs) {
         if !seen.insert(*at) {
@@ -102,17 +103,17 @@ pub fn feeds(
     Ok(ends.into_iter().zip(specs).map(|(at, spec)| UnresolvedFeed { at, spec, called: None }).collect())
 }
 
-/// Adds the Placeholders that are needed and not fed, and what the signature calls them all.
+/// Adds the needed Placeholders that are not fed yet, and the signature's names of all feeds. `told` collects assumptions.
 pub fn add_placeholders(
     program: &Program,
     names: &NodesByName,
     mut asked: Vec<UnresolvedFeed>,
-    needed: &Needed,
+    needed: &NeededNodes,
     request: &Request,
     signature: Option<&Signature>,
     told: &mut Vec<String>,
 ) -> Vec<UnresolvedFeed> {
-    let called = |at| signature.and_then(|s| signature::called(&s.inputs, names, at));
+    let called = |at| signature.and_then(|s| signature::name_in_signature(&s.inputs, names, at));
     for one in &mut asked {
         one.called = called(one.at);
     }
@@ -137,9 +138,8 @@ pub fn add_placeholders(
     asked
 }
 
-/// Outputs that nothing uses, of nodes none of whose outputs is used. Constants and Placeholders count only if there is
-/// nothing else.
-fn sinks(program: &Program) -> Vec<Endpoint> {
+/// Outputs of the nodes without users. Constants, Placeholders and variable handles are included only if there are no others.
+fn sink_outputs(program: &Program) -> Vec<Endpoint> {
     let graph = &program.graph;
     let mut used: IdVec<NodeId, bool> = graph.nodes.ids().map(|_| false).collect();
     for node in graph.nodes.values() {
@@ -158,8 +158,8 @@ fn sinks(program: &Program) -> Vec<Endpoint> {
     if found.is_empty() { unused.into_iter().flat_map(outputs).collect() } else { found }
 }
 
-/// All endpoints, or all diagnostics.
-fn collect(all: impl Iterator<Item = Result<Endpoint, Diagnostic>>) -> Result<Vec<Endpoint>> {
+/// Collects all endpoints, or all diagnostics.
+fn collect_endpoints(all: impl Iterator<Item = Result<Endpoint, Diagnostic>>) -> Result<Vec<Endpoint>> {
     let (mut ends, mut bad) = (Vec::new(), Vec::new());
     for one in all {
         match one {

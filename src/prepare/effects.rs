@@ -1,32 +1,32 @@
-//! Effects that compiled code does not have: printing, assertions, summaries, files, queues. Each sort is told once.
+//! Warnings about effects that compiled code does not have: printing, assertions, summaries, files, queues. One warning for each sort.
 use crate::diag::{Code, Diagnostic};
 use crate::graph::{Node, Program};
 use crate::opdef::{self, Effect, effect};
 use crate::ops;
 use std::collections::BTreeMap;
 
-/// Most nodes that a warning names.
-const MOST_NAMED: usize = 3;
+/// Upper bound on the nodes that a warning names.
+const MAX_NAMED: usize = 3;
 
-/// One diagnostic for each sort of effect that is left out: of `skipped`, which were cut off, and of the nodes of `program`.
-pub fn left_out(skipped: &[Node], program: &Program, is_checked: bool) -> Vec<Diagnostic> {
+/// Warnings, one for each sort of effect that is dropped: those of the pruned nodes `skipped`, and of nodes in `program`.
+pub fn dropped_effect_warnings(skipped: &[Node], program: &Program, is_checked: bool) -> Vec<Diagnostic> {
     let top = skipped
         .iter()
         .map(|n| (None, n))
-        .chain(program.graph.nodes.values().filter(|n| is_left_out(n)).map(|n| (None, n)));
+        .chain(program.graph.nodes.values().filter(|n| is_dropped(n)).map(|n| (None, n)));
     let bodies = program.functions.values().flat_map(|f| f.graph.nodes.values().map(move |n| (Some(&f.name), n)));
-    let bodies = bodies.filter(|(_, n)| is_left_out(n));
+    let bodies = bodies.filter(|(_, n)| is_dropped(n));
     let mut groups: BTreeMap<Effect, Vec<String>> = BTreeMap::new();
     for (function, node) in top.chain(bodies) {
         let Some(effect) = effect(&node.op).filter(|_| !(is_checked && ops::is_assertion(&node.op))) else { continue };
         let inside = function.map_or(String::new(), |f| format!(" in the function `{f}`"));
         groups.entry(effect).or_default().push(format!("`{}` ({}){inside}", node.name, node.op));
     }
-    groups.into_iter().map(|(effect, nodes)| told(effect, &nodes)).collect()
+    groups.into_iter().map(|(effect, nodes)| dropped_effect_warning(effect, &nodes)).collect()
 }
 
-/// The program with assertions that take their conditions alone: what they print is made of strings.
-pub fn with_conditions_alone(mut program: Program) -> Program {
+/// Removes the inputs of assertions other than their conditions: the text to print, which contains strings.
+pub fn strip_assertion_data(mut program: Program) -> Program {
     let bodies = program.functions.values_mut().map(|f| &mut f.graph);
     for graph in std::iter::once(&mut program.graph).chain(bodies) {
         for node in graph.nodes.values_mut().filter(|n| &*n.op == "Assert") {
@@ -37,18 +37,18 @@ pub fn with_conditions_alone(mut program: Program) -> Program {
     program
 }
 
-/// Whether the code leaves out what a node does: of a node whose results are needed and that has no lowering it is an error.
-fn is_left_out(node: &Node) -> bool {
+/// Whether the effect of a node is dropped. A node that has results but no lowering is an error instead.
+fn is_dropped(node: &Node) -> bool {
     ops::find(&node.op).is_some() || opdef::find(&node.op).is_some_and(|def| def.outputs.is_empty())
 }
 
-fn told(effect: Effect, nodes: &[String]) -> Diagnostic {
+fn dropped_effect_warning(effect: Effect, nodes: &[String]) -> Diagnostic {
     let what = effect.words();
     let message = match nodes.len() {
         1 => format!("compiled code leaves out 1 node of those that {what}"),
         n => format!("compiled code leaves out {n} nodes that {what}"),
     };
-    let more = nodes.len().saturating_sub(MOST_NAMED);
+    let more = nodes.len().saturating_sub(MAX_NAMED);
     let mut named = nodes[..nodes.len() - more].join(", ");
     if more > 0 {
         named += &format!(" and {more} more");

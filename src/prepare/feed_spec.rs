@@ -1,21 +1,21 @@
-//! `NAME=f32[1,?,3]`, `NAME=0.5`: a feed as the user writes it.
+//! Parsing of feeds as the user writes them: `NAME=f32[1,?,3]`, `NAME=0.5`.
 use super::Binding;
 use super::binding::DimBound;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::tensor::{DTYPES, DType};
 
-/// A feed, and what the user says of it.
+/// A feed as the user specifies it: name, type, sizes and value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeedSpec {
-    /// `node` or `node:index`.
+    /// Tensor name, `node` or `node:index`, or a name in the signature.
     pub name: String,
-    /// The element type; `None`: as the graph says.
+    /// Element type; `None` takes that of the graph.
     pub dtype: Option<DType>,
-    /// The sizes; `None`: as the graph says, also for one of them.
+    /// Dimensions; `None` takes those of the graph, for all or for one of them.
     pub dims: Option<Vec<Option<u64>>>,
-    /// The sizes that dimensions may have whose size is `None`; shorter where there are none.
+    /// Bounds of the dimensions that are `None` in `dims`; the list may be shorter than `dims`.
     pub bounds: Vec<Option<DimBound>>,
-    /// The value, element by element as HLO's text has them; then `dims` are the sizes of that.
+    /// Constant value in the syntax of HLO literals, with the dimensions `dims`; `None` for arguments.
     pub value: Option<String>,
 }
 
@@ -75,17 +75,17 @@ impl FeedSpec {
     }
 }
 
-/// Whether a text begins as values do and no type does.
+/// Whether a text begins like a value, which no type name does.
 fn is_value(text: &str) -> bool {
     let bare = text.trim_start_matches('-');
     bare.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '.' | '{' | '('))
         || ["true", "false", "inf", "nan"].contains(&bare)
 }
 
-/// A value has no more axes.
-const MOST_AXES: usize = 64;
+/// Upper bound on the axes of a value.
+const MAX_AXES: usize = 64;
 
-/// How many elements there are along each axis of `{{1,2},{3,4}}`, as the first of each axis tells.
+/// Dimensions of a nested list such as `{{1,2},{3,4}}`, taken from the first element at each level.
 fn nested(mut text: &str) -> Vec<u64> {
     let mut dims = Vec::new();
     while let Some(inner) = text.trim().strip_prefix('{').and_then(|t| t.strip_suffix('}')) {
@@ -103,14 +103,14 @@ fn nested(mut text: &str) -> Vec<u64> {
         }
         dims.push(count);
         text = first;
-        if dims.len() > MOST_AXES {
+        if dims.len() > MAX_AXES {
             break;
         }
     }
     dims
 }
 
-/// The type called `name` by XLA, numpy or TensorFlow.
+/// Element type with this name in XLA, NumPy or TensorFlow.
 pub fn parse_dtype(name: &str) -> Option<DType> {
     const OTHERS: &[(&str, DType)] = &[
         ("bool", DType::Pred),

@@ -1,7 +1,7 @@
 //! C identifiers for tensors.
 use std::collections::HashSet;
 
-/// Words that C or C++ keep for themselves, and names that the generated header uses.
+/// Keywords of C and C++, and names that the generated header uses.
 const RESERVED: &[&str] = &[
     "alignas",
     "alignof",
@@ -94,14 +94,14 @@ const RESERVED: &[&str] = &[
     "xor_eq",
 ];
 
-/// Whether C or C++ keep a word for themselves, or the generated header uses it.
+/// Whether a word is a keyword of C or C++, or used by the generated header.
 pub fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 
 /// A valid C and C++ identifier for each name, in order, all different.
 ///
-/// Other characters become `_`, a final `:0` is dropped, and names that meet get a number.
+/// Characters that identifiers can't have become `_`, a final `:0` is dropped, and repeated names get a number as their suffix.
 pub fn field_names(names: &[String]) -> Vec<String> {
     let mut taken: HashSet<String> = HashSet::new();
     let mut out = Vec::with_capacity(names.len());
@@ -123,7 +123,7 @@ fn identifier(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {
         let c = if c.is_ascii_alphanumeric() { c } else { '_' };
-        // Two underscores in a row are the implementation's in C++.
+        // names with two underscores in a row are reserved in C++
         if c != '_' || !out.ends_with('_') {
             out.push(c);
         }

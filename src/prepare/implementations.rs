@@ -1,46 +1,46 @@
-//! Functions that implement one interface for several devices, as those of TensorFlow Probability's random numbers do: a call runs the
-//! one for the device that it is on, whichever it names (TensorFlow's `implementation_selector`). Compiled code is a CPU's.
+//! Selection among functions that implement one interface for several devices, such as those of TensorFlow Probability's random numbers: a
+//! call runs the function for its device, whichever it names (TensorFlow's `implementation_selector`). Compiled code runs on a CPU.
 use crate::graph::{Attr, Function};
 use indexmap::IndexMap;
 use std::sync::Arc;
 
-/// Attributes of a function: what it implements, and for which device; with no device it is for those that have none of their own.
+/// Attributes of a function: the interface that it implements, and the device; without a device, it is the default implementation.
 const INTERFACE: &str = "api_implements";
 const DEVICE: &str = "api_preferred_device";
 const CPU: &str = "CPU";
-/// Attributes of a function that was made for gradients: of one that keeps what its gradient needs, and of such a gradient.
+/// Attributes of functions made for gradients: of a forward function that keeps intermediates, and of its backward function.
 const FOR_GRADIENTS: [&str; 2] = ["backward_function_name", "forward_function_name"];
 
-/// Gives functions that implement something for another device the body of the one that does for a CPU. Where several take and give
-/// as many values, such as those that keep what a gradient needs, all stay as they are.
-pub fn select(functions: &mut IndexMap<Arc<str>, Function>) {
-    let is_other = |f: &Function| text(f, INTERFACE).is_some() && text(f, DEVICE) != Some(CPU);
+/// Replaces the bodies of functions for other devices by that of the CPU's implementation of the same interface. Functions with several
+/// candidates of the same signature are left unchanged.
+pub fn select_for_cpu(functions: &mut IndexMap<Arc<str>, Function>) {
+    let is_other = |f: &Function| string_attr(f, INTERFACE).is_some() && string_attr(f, DEVICE) != Some(CPU);
     let chosen: Vec<Function> =
-        functions.values().filter(|f| is_other(f)).filter_map(|f| for_cpu(functions, f)).collect();
+        functions.values().filter(|f| is_other(f)).filter_map(|f| cpu_implementation(functions, f)).collect();
     for function in chosen {
         functions.insert(function.name.clone(), function);
     }
 }
 
-/// The only function that is for a CPU what `other` is for another device, under its name.
-fn for_cpu(functions: &IndexMap<Arc<str>, Function>, other: &Function) -> Option<Function> {
-    let found: Vec<&Function> = functions.values().filter(|own| is_same(own, other)).collect();
+/// The CPU's implementation of the interface of `other`, under the name of `other`; `None` if there is none or more than one.
+fn cpu_implementation(functions: &IndexMap<Arc<str>, Function>, other: &Function) -> Option<Function> {
+    let found: Vec<&Function> = functions.values().filter(|own| is_cpu_implementation_of(own, other)).collect();
     let [own] = found[..] else { return None };
     Some(Function { name: other.name.clone(), ..own.clone() })
 }
 
-/// Whether `own` is for a CPU what `other` is for another device.
-fn is_same(own: &Function, other: &Function) -> bool {
-    let part = |f: &Function| FOR_GRADIENTS.map(|name| text(f, name).is_some());
+/// Whether `own` is a CPU's implementation of the interface of `other`, with the same signature.
+fn is_cpu_implementation_of(own: &Function, other: &Function) -> bool {
+    let part = |f: &Function| FOR_GRADIENTS.map(|name| string_attr(f, name).is_some());
     let types = |f: &Function| f.args.iter().map(|&a| f.graph.nodes[a].tf_type("T")).collect::<Vec<_>>();
-    text(own, DEVICE) == Some(CPU)
-        && text(own, INTERFACE) == text(other, INTERFACE)
+    string_attr(own, DEVICE) == Some(CPU)
+        && string_attr(own, INTERFACE) == string_attr(other, INTERFACE)
         && part(own) == part(other)
         && own.rets.len() == other.rets.len()
         && types(own) == types(other)
 }
 
-fn text<'f>(function: &'f Function, name: &str) -> Option<&'f str> {
+fn string_attr<'f>(function: &'f Function, name: &str) -> Option<&'f str> {
     match function.attrs.iter().find(|a| &*a.0 == name) {
         Some((_, Attr::Str(text))) => std::str::from_utf8(text).ok(),
         _ => None,
@@ -82,7 +82,7 @@ mod tests {
     /// The op of each function after the choice.
     fn chosen(all: &[Function]) -> Vec<String> {
         let mut functions = all.iter().map(|f| (f.name.clone(), f.clone())).collect();
-        select(&mut functions);
+        select_for_cpu(&mut functions);
         assert!(functions.iter().all(|(name, f)| *name == f.name));
         functions.values().map(|f| f.graph.nodes[NodeId(1)].op.to_string()).collect()
     }

@@ -1,7 +1,7 @@
-//! A program cut to what its fetches need, with feeds of known type and shape.
+//! Preparation of a program for lowering: cuts the graph to what the fetches need, with feeds of known type and shape.
 //!
-//! Every feed becomes a `Placeholder` with a fixed shape: a fed Placeholder is completed, a fed output of any other node is
-//! replaced. Nothing before a feed is kept.
+//! Every feed becomes a `Placeholder` with a fixed shape: a fed Placeholder is completed, and a fed output of any other node is replaced by
+//! a new one. Nodes that only feeds depend on are dropped.
 mod binding;
 mod defaults;
 mod effects;
@@ -18,13 +18,13 @@ mod shape;
 mod signature;
 mod tables;
 
-pub use binding::{Binding, DimBound, VaryingSizes, is_default, size_name};
+pub use binding::{Binding, DimBound, VaryingSizes, is_default_binding, size_name};
 pub use entries::{Entries, PreparedEntry, entries};
 pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::{field_names, is_reserved};
 pub use functional::is_control_flow;
-pub use reachability::{ReachableParts, served};
-pub use resizable_variables::may_grow;
+pub use reachability::{ReachableParts, reachable_from_signatures};
+pub use resizable_variables::has_resizable_variables;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Node, NodeId, PartialShape, Program, Signature, TfType};
@@ -34,9 +34,9 @@ use crate::lower::Feed;
 use crate::ops;
 use crate::tensor::{Bounds, DType, Size, Sizes};
 use names::NodesByName;
-use prune::Needed;
+use prune::NeededNodes;
 
-/// Feeds, fetches, signatures and sizes of a model, where its file leaves them open; the default is what the file says.
+/// Choice of feeds, fetches, signatures and sizes of a model; the default takes them from the file.
 ///
 /// ```
 /// use tfaot::{ModelFile, Request};
@@ -47,47 +47,47 @@ use prune::Needed;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The tensors to feed; none: the signature's inputs or the Placeholders.
+    /// Tensors to feed; if empty, the signature's inputs or the Placeholders.
     pub feeds: Vec<FeedSpec>,
-    /// The tensors to fetch; none: the signature's outputs or the sinks.
+    /// Tensors to fetch; if empty, the signature's outputs or the outputs that no node uses.
     pub fetches: Vec<String>,
-    /// Sizes or bounds of unknown dimensions: `batch` (every unknown leading one), `NAME` (every unknown one of a feed), `NAME[1]`,
-    /// an empty name (every unknown one), or `?` and `?[1]` (every one that nothing else binds, and those at one place; there may be none).
+    /// Sizes or bounds of unknown dimensions, by name: `batch` (every unknown leading dimension), `NAME` (every unknown dimension of a feed),
+    /// `NAME[1]`, the empty name (every unknown dimension), or `?` and `?[1]` (every dimension that no other entry binds, or those at one
+    /// position; these may match nothing).
     pub dims: Vec<(String, Binding)>,
-    /// The largest sizes that values at run time may say at nodes, by their names, where nothing in the program bounds them; an empty
-    /// name stands for all others.
+    /// Upper bounds of data-dependent sizes that nothing in the program bounds, by node name; the empty name stands for all other nodes.
     pub bounds: Vec<(String, u64)>,
-    /// Whether calls fail where TensorFlow's kernels refuse their values.
+    /// Whether calls fail where TensorFlow's kernels or assertions would refuse the values.
     pub is_checked: bool,
-    /// The signatures to take feeds and fetches from; none: the model's default one. More than one only where a module of
-    /// several entries is asked for ([`entries()`]), and there `all` stands for every one.
+    /// Signatures to take feeds and fetches from; if empty, the model's default one. Several are allowed only in [`entries()`], where `all`
+    /// stands for every signature.
     pub signatures: Vec<String>,
-    /// Names of variables that keep their values between calls though no entry changes them: `*` in them stands for any letters,
-    /// and `all` for all of them.
+    /// Names of variables that keep their values between calls although no entry writes them; `*` matches any letters, and `all` every
+    /// variable.
     pub state: Vec<String>,
-    /// Whether variables whose declared shape leaves axes open may have values of several sizes.
+    /// Whether variables whose declared shape has unknown axes may change their size.
     pub variables_grow: bool,
-    /// Variables that are state whatever is done to them, with what the graph may leave open.
+    /// Variables that are state even if no entry writes them, with types and sizes that the graph need not have.
     pub declared: Vec<Declared>,
-    /// After how many rounds loops end at the latest, by the names of their bodies.
+    /// Upper bounds on the trip counts of loops, by the name of the loop's body.
     pub rounds: Vec<(String, u64)>,
 }
 
-/// A variable as `tf2xla.Config` has it.
+/// A variable in a `tf2xla.Config`.
 #[derive(Clone, Debug, Default)]
 pub struct Declared {
-    /// The node that gives its handle.
+    /// Node that creates the handle.
     pub node: String,
-    /// The variable's name in C.
+    /// Name of the variable in C.
     pub called: Option<String>,
-    /// The element type, if it is told.
+    /// Element type, if given.
     pub dtype: Option<DType>,
-    /// The sizes, if they are told.
+    /// Dimensions, if given.
     pub dims: Option<Vec<Option<u64>>>,
 }
 
 impl Request {
-    /// Whether nothing is asked for: the file's own feeds, fetches and sizes.
+    /// Whether the request chooses no feeds, fetches, sizes and signatures.
     pub fn is_empty(&self) -> bool {
         self.feeds.is_empty() && self.fetches.is_empty() && self.dims.is_empty() && self.signatures.is_empty()
     }
@@ -96,32 +96,32 @@ impl Request {
 /// A program that is ready to be lowered.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// The nodes that the fetches need and the functions that these call.
+    /// Nodes that the fetches need, and the functions that these call.
     pub program: Program,
-    /// The arguments, in order. Each replaces output 0 of a `Placeholder`.
+    /// Arguments, in order; each is output 0 of a `Placeholder`, and has the upper bounds of dynamic sizes.
     pub feeds: Vec<Feed>,
-    /// The sizes of the arguments that vary; they have their bounds in `feeds`.
+    /// Dynamic sizes of the arguments.
     pub sizes: Vec<Size>,
-    /// For each argument the size of each axis by its number in `sizes`; `None`: it is fixed.
+    /// Index into `sizes` of each axis of each argument; `None` for fixed axes.
     pub axes: Vec<Vec<Option<usize>>>,
-    /// The largest sizes that values at run time may say where nothing bounds them.
+    /// Upper bounds of data-dependent sizes that nothing in the program bounds.
     pub bounds: Bounds,
     /// Run-time checks that are compiled in.
     pub checks: RuntimeChecks,
-    /// Names as `node:index`, and where they are in `program`.
+    /// Fetches: names as `node:index`, and the outputs in `program`.
     pub fetches: Vec<(String, Endpoint)>,
-    /// The name of each fetch in the signature.
+    /// Name of each fetch in the signature.
     pub called: Vec<Option<String>>,
-    /// Nodes that run although no fetch needs them.
+    /// Nodes that run for their side effects, although no fetch needs them.
     pub roots: Vec<NodeId>,
-    /// Assumptions made where the user did not say, a sentence each.
+    /// Assumptions made where the user gave no choice, one sentence each.
     pub assumptions: Vec<String>,
     /// Warnings about effects that compiled code leaves out: `EffectDropped`.
     pub warnings: Vec<Diagnostic>,
 }
 
 impl Prepared {
-    /// The function for exactly these sizes.
+    /// The same program with fixed `sizes` in place of dynamic ones.
     pub fn at(&self, sizes: &[u64]) -> Prepared {
         let mut fixed = Prepared { sizes: Vec::new(), ..self.clone() };
         if self.sizes.is_empty() {
@@ -138,9 +138,9 @@ impl Prepared {
     }
 }
 
-/// Cuts `program` to what `request` asks for.
+/// Cuts `program` to what the fetches of `request` need.
 ///
-/// Feeds that the user did not name but that the fetches need are added.
+/// Placeholders that the fetches need and the user did not name become feeds too.
 ///
 /// # Errors
 /// `UnknownTensor` (with the nearest names), `UnknownDim`, `BadOption`, `UnsupportedType`, `TooLarge`, `BadGraph` for
@@ -153,14 +153,14 @@ pub fn prepare(program: Program, request: &Request) -> Result<Prepared> {
             d
         })
     };
-    let mut used = UsedBindings::none(request);
-    let prepared = run(program, request, &mut used).map_err(in_file)?;
-    used.all(request).map_err(in_file)?;
+    let mut used = UsedBindings::new(request);
+    let prepared = prepare_with_bindings(program, request, &mut used).map_err(in_file)?;
+    used.check_all_used(request).map_err(in_file)?;
     refuse_assignments(&prepared.program).map_err(in_file)?;
     Ok(prepared)
 }
 
-/// Flags for the bindings of a request that bound something; the others are refused.
+/// Flags for the `--dim`, `--bound` and `--rounds` options that matched something; the others are refused.
 struct UsedBindings {
     dims: Vec<bool>,
     bounds: Vec<bool>,
@@ -168,7 +168,7 @@ struct UsedBindings {
 }
 
 impl UsedBindings {
-    fn none(request: &Request) -> UsedBindings {
+    fn new(request: &Request) -> UsedBindings {
         let none = |count: usize| vec![false; count];
         UsedBindings {
             dims: none(request.dims.len()),
@@ -177,9 +177,9 @@ impl UsedBindings {
         }
     }
 
-    /// Errors: `BadOption` for those that did not.
-    fn all(&self, request: &Request) -> Result<()> {
-        shape::all_bound(&request.dims, &self.dims)?;
+    /// Checks that every option matched something. Errors: `BadOption`.
+    fn check_all_used(&self, request: &Request) -> Result<()> {
+        shape::check_bindings_used(&request.dims, &self.dims)?;
         let mut bad = Vec::new();
         for ((name, n), _) in request.bounds.iter().zip(&self.bounds).filter(|(_, used)| !**used) {
             let told = format!("`--bound {name}={n}` names no node that is compiled");
@@ -194,28 +194,30 @@ impl UsedBindings {
     }
 }
 
-/// Prepares a program with variables; `used` collects the bindings that bound something.
-fn run(program: Program, request: &Request, used: &mut UsedBindings) -> Result<Prepared> {
-    let program = if request.is_checked { effects::with_conditions_alone(program) } else { program };
+/// Prepares a program whose variables may be state; `used` collects the options that matched something.
+fn prepare_with_bindings(program: Program, request: &Request, used: &mut UsedBindings) -> Result<Prepared> {
+    let program = if request.is_checked { effects::strip_assertion_data(program) } else { program };
     let names = NodesByName::new(&program);
     let mut assumptions = Vec::new();
-    let signature = signature::choose(&program, &names, request)?;
-    let request = &signature::in_tensor_names(request, signature);
-    let fetches = defaults::fetches(&program, &names, request, signature, &mut assumptions)?;
-    let asked = defaults::feeds(&program, &names, request, signature, &mut assumptions)?;
+    let signature = signature::choose_signature(&program, &names, request)?;
+    let request = &signature::to_tensor_names(request, signature);
+    let fetches = defaults::resolve_fetches(&program, &names, request, signature, &mut assumptions)?;
+    let asked = defaults::resolve_feeds(&program, &names, request, signature, &mut assumptions)?;
     let fetched = fetches.len();
-    let ends = [fetches, defaults::run_by(&names, signature)].concat();
-    let needed = prune::needed(&program.graph, &asked, &ends, request.is_checked);
+    let ends = [fetches, defaults::run_only_node(&names, signature)].concat();
+    let needed = prune::needed_nodes(&program.graph, &asked, &ends, request.is_checked);
     let asked = defaults::add_placeholders(&program, &names, asked, &needed, request, signature, &mut assumptions);
-    let shape::Shaped { feeds: infos, sizes, axes, values } =
-        shape::infos(&program, &asked, &request.dims, &mut used.dims, &mut assumptions)?;
-    let called = self::fetched(signature, &names, &ends[..fetched]);
+    let shape::ResolvedShapes { feeds: infos, sizes, axes, values } =
+        shape::resolve_shapes(&program, &asked, &request.dims, &mut used.dims, &mut assumptions)?;
+    let called = self::fetch_names(signature, &names, &ends[..fetched]);
     drop(names);
     let skipped: Vec<Node> = needed.skipped.iter().map(|&id| program.graph.nodes[id].clone()).collect();
-    let settled: Vec<FeedFacts> = infos.iter().zip(&axes).map(|(feed, axes)| given(feed, axes)).chain(values).collect();
-    let prune::PrunedProgram { mut program, mut fetches } = prune::cut(program, &needed, &settled, ends);
+    let settled: Vec<FeedFacts> =
+        infos.iter().zip(&axes).map(|(feed, axes)| feed_facts(feed, axes)).chain(values).collect();
+    let prune::PrunedProgram { mut program, mut fetches } = prune::prune(program, &needed, &settled, ends);
     let mut roots = fetches.split_off(fetched).into_iter().map(|(_, at)| at.node).collect();
-    let settled: Vec<FeedFacts> = settled.into_iter().enumerate().map(|(i, g)| FeedFacts { at: fed(i), ..g }).collect();
+    let settled: Vec<FeedFacts> =
+        settled.into_iter().enumerate().map(|(i, g)| FeedFacts { at: feed_endpoint(i), ..g }).collect();
     functional::functionalize(&mut program, &settled, &mut fetches, &mut roots)?;
     for ((name, _), used) in request.bounds.iter().zip(&mut used.bounds) {
         let mut graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
@@ -226,8 +228,9 @@ fn run(program: Program, request: &Request, used: &mut UsedBindings) -> Result<P
         program.rounds.insert(body.clone(), *rounds);
         *used = true;
     }
-    let feeds: Vec<Feed> = infos.into_iter().enumerate().map(|(i, feed)| Feed { at: fed(i), ..feed }).collect();
-    let warnings = effects::left_out(&skipped, &program, request.is_checked);
+    let feeds: Vec<Feed> =
+        infos.into_iter().enumerate().map(|(i, feed)| Feed { at: feed_endpoint(i), ..feed }).collect();
+    let warnings = effects::dropped_effect_warnings(&skipped, &program, request.is_checked);
     let bounds = bounds(request, &feeds);
     let checks = match (request.is_checked, sizes.is_empty()) {
         (false, _) => RuntimeChecks::Off,
@@ -243,46 +246,46 @@ fn bounds(request: &Request, feeds: &[Feed]) -> Bounds {
     Bounds { most: of_all.last().map_or_else(assumed, |(_, most)| *most), of_nodes }
 }
 
-/// A feed's type, shape and sizes in the form that inference takes.
-fn given(feed: &Feed, axes: &[Option<usize>]) -> FeedFacts {
+/// Type, shape and dynamic sizes of a feed, in the form that inference takes.
+fn feed_facts(feed: &Feed, axes: &[Option<usize>]) -> FeedFacts {
     let fixed = |(&d, axis): (&u64, &Option<usize>)| Some(d).filter(|_| axis.is_none());
     let shape = PartialShape(Some(feed.info.dims.iter().zip(axes).map(fixed).collect()));
     FeedFacts { at: feed.at, dtype: Some(TfType::Data(feed.info.dtype)), shape, sizes: axes.to_vec(), value: None }
 }
 
-/// Where feed `i` of a program that was cut is.
-fn fed(i: usize) -> Endpoint {
+/// Output that is feed `i` of a pruned program.
+fn feed_endpoint(i: usize) -> Endpoint {
     Endpoint { node: NodeId(i as u32), port: 0 }
 }
 
-/// The feeds and fetches of a request, with sizes that are not told left open.
+/// Feeds and fetches of a request, with unknown sizes left unknown.
 #[derive(Clone, Debug)]
 pub struct ResolvedRequest {
-    /// The feeds, with the sizes that are told.
+    /// Feeds, with the sizes that are known.
     pub feeds: Vec<FeedFacts>,
-    /// The sizes of the feeds that have bounds, by their numbers in `feeds`.
+    /// Sizes with bounds, in the order of their indices in `feeds`.
     pub sizes: Vec<Size>,
-    /// Names as `node:index`, and where they are.
+    /// Fetches: names as `node:index`, and the outputs.
     pub fetches: Vec<(String, Endpoint)>,
     /// Names of the feeds and fetches in the signature.
     pub called: SignatureNames,
-    needed: Needed,
+    needed: NeededNodes,
 }
 
-/// The part of a program that a request reaches: the rest (savers, initialisers, other signatures) is as if it were not there.
+/// Cuts a program to the part that a request needs, without savers, initializers and other signatures.
 ///
-/// The program is cut as [`prepare`] cuts it, but nothing is assumed of sizes and nothing is refused for what it does.
+/// Unlike [`prepare`], makes no assumptions about sizes, and refuses no node.
 ///
 /// # Errors
-/// Those of [`open`].
-pub fn reach(program: Program, request: &Request) -> Result<ReachableProgram> {
-    let ResolvedRequest { feeds, fetches, called, needed, .. } = open(&program, request)?;
-    let prune::PrunedProgram { program, fetches } = prune::cut(program, &needed, &feeds, fetches);
-    let feeds = feeds.into_iter().enumerate().map(|(i, feed)| FeedFacts { at: fed(i), ..feed }).collect();
+/// Those of [`resolve_request`].
+pub fn cut_to_request(program: Program, request: &Request) -> Result<ReachableProgram> {
+    let ResolvedRequest { feeds, fetches, called, needed, .. } = resolve_request(&program, request)?;
+    let prune::PrunedProgram { program, fetches } = prune::prune(program, &needed, &feeds, fetches);
+    let feeds = feeds.into_iter().enumerate().map(|(i, feed)| FeedFacts { at: feed_endpoint(i), ..feed }).collect();
     Ok(ReachableProgram { program, feeds, fetches, called })
 }
 
-/// Makes functions of control flow of TensorFlow 1, as [`prepare`] does.
+/// Converts the control flow of TensorFlow 1 to functions, as [`prepare`] does.
 ///
 /// # Errors
 /// `ControlFlowV1`, `BadGraph`.
@@ -291,76 +294,79 @@ pub fn functionalize(reached: &mut ReachableProgram) -> Result<()> {
     functional::functionalize(program, feeds, fetches, &mut Vec::new())
 }
 
-/// A program with nothing in it that a request does not reach.
+/// A program cut to the part that a request needs.
 #[derive(Clone, Debug)]
 pub struct ReachableProgram {
-    /// The nodes that the fetches need, a Placeholder for each feed, and the functions that these call.
+    /// Nodes that the fetches need, a Placeholder for each feed, and the functions that these nodes call.
     pub program: Program,
-    /// The feeds, with the sizes that are told.
+    /// Feeds, with the sizes that are known.
     pub feeds: Vec<FeedFacts>,
-    /// Names as `node:index`, and where they are in `program`.
+    /// Fetches: names as `node:index`, and the outputs in `program`.
     pub fetches: Vec<(String, Endpoint)>,
     /// Names of the feeds and fetches in the signature.
     pub called: SignatureNames,
 }
 
-/// Names of feeds and fetches in a signature; shorter where it has no names.
+/// Names of feeds and fetches in a signature; the lists may be shorter than those of feeds and fetches.
 #[derive(Clone, Debug, Default)]
 pub struct SignatureNames {
-    /// The feeds.
+    /// Names of the feeds.
     pub feeds: Vec<Option<String>>,
-    /// The fetches.
+    /// Names of the fetches.
     pub fetches: Vec<Option<String>>,
 }
 
-/// The feeds and fetches that [`prepare`] would take.
+/// Feeds and fetches that [`prepare`] would take for a request.
 ///
 /// # Errors
-/// As there, but for sizes.
-pub fn open(program: &Program, request: &Request) -> Result<ResolvedRequest> {
+/// Those of [`prepare`] except for unknown sizes.
+pub fn resolve_request(program: &Program, request: &Request) -> Result<ResolvedRequest> {
     let names = NodesByName::new(program);
     let mut told = Vec::new();
-    let signature = signature::choose(program, &names, request)?;
-    let request = &signature::in_tensor_names(request, signature);
-    let fetches = defaults::fetches(program, &names, request, signature, &mut told)?;
-    let asked = defaults::feeds(program, &names, request, signature, &mut told)?;
-    let ends = [fetches.clone(), defaults::run_by(&names, signature)].concat();
-    let needed = prune::needed(&program.graph, &asked, &ends, false);
+    let signature = signature::choose_signature(program, &names, request)?;
+    let request = &signature::to_tensor_names(request, signature);
+    let fetches = defaults::resolve_fetches(program, &names, request, signature, &mut told)?;
+    let asked = defaults::resolve_feeds(program, &names, request, signature, &mut told)?;
+    let ends = [fetches.clone(), defaults::run_only_node(&names, signature)].concat();
+    let needed = prune::needed_nodes(&program.graph, &asked, &ends, false);
     let asked = defaults::add_placeholders(program, &names, asked, &needed, request, signature, &mut told);
-    let (feeds, sizes) = shape::open(program, &asked, &request.dims)?;
-    let called = fetched(signature, &names, &fetches);
+    let (feeds, sizes) = shape::partial_shapes(program, &asked, &request.dims)?;
+    let called = fetch_names(signature, &names, &fetches);
     let called = SignatureNames { feeds: asked.into_iter().map(|a| a.called).collect(), fetches: called };
     Ok(ResolvedRequest { feeds, sizes, fetches, called, needed })
 }
 
-/// The name of each fetch in the signature. Two outputs of a signature may be one tensor: they keep their own names where both are fetched.
-fn fetched(signature: Option<&Signature>, names: &NodesByName, fetches: &[(String, Endpoint)]) -> Vec<Option<String>> {
+/// Name of each fetch in the signature. Two outputs of a signature may be the same tensor; each keeps its name if both are fetched.
+fn fetch_names(
+    signature: Option<&Signature>,
+    names: &NodesByName,
+    fetches: &[(String, Endpoint)],
+) -> Vec<Option<String>> {
     let Some(signature) = signature else { return Vec::new() };
     let mut free: Vec<(String, String)> = signature.outputs.clone();
     let mut one = |(_, at): &(String, Endpoint)| {
-        let called = signature::called(&free, names, *at)?;
+        let called = signature::name_in_signature(&free, names, *at)?;
         free.retain(|(key, _)| *key != called);
         Some(called)
     };
     fetches.iter().map(&mut one).collect()
 }
 
-/// The request with the names of the signature that it takes, if it takes one, replaced by TensorFlow's: for those who look at
-/// whole graphs.
+/// Replaces the signature's names in a request by TensorFlow's tensor names; unchanged if the request takes no signature.
 pub fn in_tensor_names(program: &Program, request: &Request) -> Request {
     let names = NodesByName::new(program);
-    let signature = signature::choose(program, &names, request).unwrap_or_default();
-    signature::in_tensor_names(request, signature)
+    let signature = signature::choose_signature(program, &names, request).unwrap_or_default();
+    signature::to_tensor_names(request, signature)
 }
 
-/// The request, or where it leaves open which signature is meant, one for all of them together.
-pub fn of_all_signatures(program: &Program, request: &Request) -> Request {
+/// Extends a request that names no signature, of a model without a default one, to the feeds and fetches of all signatures.
+pub fn merge_all_signatures(program: &Program, request: &Request) -> Request {
     let names = NodesByName::new(program);
     let mut request = request.clone();
-    if signature::choose(program, &names, &request).is_ok() || !request.signatures.is_empty() {
+    if signature::choose_signature(program, &names, &request).is_ok() || !request.signatures.is_empty() {
         return request;
     }
-    for s in signature::usable(program, &names) {
+    for s in signature::usable_signatures(program, &names) {
         let new = |tensor: &String| !request.feeds.iter().any(|f| f.name == *tensor);
         let inputs: Vec<String> = s.inputs.iter().map(|(_, tensor)| tensor.clone()).filter(new).collect();
         request.feeds.extend(inputs.into_iter().map(|name| FeedSpec { name, ..FeedSpec::default() }));
@@ -369,17 +375,17 @@ pub fn of_all_signatures(program: &Program, request: &Request) -> Request {
     request
 }
 
-/// Whether the program has a signature that could be taken: one of which all tensors are there.
+/// Whether the program has a signature all of whose tensors exist.
 pub fn has_signature(program: &Program) -> bool {
-    signature::usable(program, &NodesByName::new(program)).next().is_some()
+    signature::usable_signatures(program, &NodesByName::new(program)).next().is_some()
 }
 
-/// Variables are constants, so that what assigns to them would be lost.
+/// Refuses nodes that assign to variables, which are constants here. Errors: `VariableAssigned`.
 fn refuse_assignments(program: &Program) -> Result<()> {
     let functions = program.functions.values().map(|f| (Some(&f.name), &f.graph));
     let mut found = Vec::new();
     for (function, graph) in std::iter::once((None, &program.graph)).chain(functions) {
-        for node in graph.nodes.values().filter(|n| assigns(&n.op)) {
+        for node in graph.nodes.values().filter(|n| assigns_variable(&n.op)) {
             let told = format!("{} changes a variable, and compiled code has no state", node.op);
             let mut d = Diagnostic::new(Code::VariableAssigned, told)
                 .help("fetch what does not need it, or make the state a feed and a fetch")
@@ -391,8 +397,8 @@ fn refuse_assignments(program: &Program) -> Result<()> {
     if found.is_empty() { Ok(()) } else { Err(Error::User(found)) }
 }
 
-/// Whether an op changes a variable.
-pub fn assigns(op: &str) -> bool {
+/// Whether an op writes a variable.
+pub fn assigns_variable(op: &str) -> bool {
     op == "StridedSliceAssign" || ops::find(op).is_some_and(|row| !row.writes.is_empty())
 }
 

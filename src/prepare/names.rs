@@ -1,28 +1,28 @@
-//! Tensor names to endpoints, with suggestions for those that are not there.
+//! Resolution of tensor names to outputs of nodes, with suggestions for unknown names.
 use crate::diag::{Code, Diagnostic};
 use crate::graph::{Endpoint, NodeId, Program};
 use crate::ops::output_count;
 use foldhash::HashMap;
 
-/// Names that are compared letter by letter when one is looked for in vain.
-const MOST_COMPARED: usize = 20_000;
+/// Upper bound on the names whose edit distance to an unknown name is computed.
+const MAX_COMPARED: usize = 20_000;
 
-/// The nodes of a graph by name.
+/// Index of the nodes of a graph by name.
 pub struct NodesByName<'a> {
     program: &'a Program,
     ids: HashMap<&'a str, NodeId>,
 }
 
 impl<'a> NodesByName<'a> {
-    /// The names of the top-level graph.
+    /// Index of the top-level graph.
     pub fn new(program: &'a Program) -> Self {
         NodesByName { program, ids: program.graph.nodes.iter().map(|(id, n)| (&*n.name, id)).collect() }
     }
-    /// The node of this name.
+    /// Node with this name.
     pub fn node(&self, name: &str) -> Option<NodeId> {
         self.ids.get(name).copied()
     }
-    /// The output that `node` or `node:index` names. Errors: `UnknownTensor`.
+    /// Output with the tensor name `node` or `node:index`; errors call it `what`. Errors: `UnknownTensor`.
     pub fn endpoint(&self, what: &str, tensor: &str) -> Result<Endpoint, Diagnostic> {
         let (name, port) = match tensor.rsplit_once(':') {
             Some((name, port)) => (name, port.parse::<u32>().ok()),
@@ -44,7 +44,7 @@ impl<'a> NodesByName<'a> {
             Some(_) | None => Ok(Endpoint { node, port }),
         }
     }
-    /// Up to three names like `name`, the nearest first.
+    /// Up to three names similar to `name`, the most similar first.
     fn nearest(&self, name: &str) -> Vec<String> {
         let last = |s: &str| s.rsplit('/').next().unwrap_or("").to_lowercase();
         let (wanted, tail) = (name.to_lowercase(), last(name));
@@ -54,7 +54,7 @@ impl<'a> NodesByName<'a> {
             let (lower, limit) = (node.name.to_lowercase(), (wanted.len() / 3).min(8));
             if lower == wanted || last(&node.name) == tail {
                 found.push((usize::from(lower != wanted), &node.name));
-            } else if lower.len().abs_diff(wanted.len()) <= limit && compared < MOST_COMPARED && name.len() < 256 {
+            } else if lower.len().abs_diff(wanted.len()) <= limit && compared < MAX_COMPARED && name.len() < 256 {
                 compared += 1;
                 let distance = edit_distance(lower.as_bytes(), wanted.as_bytes());
                 if distance <= limit {
@@ -68,7 +68,7 @@ impl<'a> NodesByName<'a> {
     }
 }
 
-/// The least number of letters to insert, delete or change (Levenshtein).
+/// Levenshtein distance of two names.
 fn edit_distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {

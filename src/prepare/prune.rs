@@ -1,4 +1,4 @@
-//! Cuts a graph to what the fetches need. Iterative: chains may be as long as the file.
+//! Pruning of a graph to what the fetches need. The algorithms are iterative, since chains of nodes may be as long as the file.
 use super::defaults::UnresolvedFeed;
 use super::implementations;
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
@@ -8,24 +8,29 @@ use crate::{opdef, ops};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Nodes that the fetches need once the feeds that were asked for are given.
+/// Nodes that the fetches need, with the feeds given.
 #[derive(Clone, Debug)]
-pub struct Needed {
-    /// Whether a node has to be computed; fed outputs do not count.
+pub struct NeededNodes {
+    /// Whether each node must be computed, apart from fed outputs.
     pub nodes: IdVec<NodeId, bool>,
-    /// Nodes that do something on the side and that only control edges ask for.
+    /// Nodes left out: they have an effect that compiled code does not have, and only control edges need them.
     pub skipped: Vec<NodeId>,
 }
 
-/// Walks back from the fetches over data and control edges and stops at feeds. What has an effect that compiled code leaves out
-/// (`Assert`, `PrintV2`) and that only control edges ask for is passed over: what it waits for is needed, what it takes is not. Assertions
-/// of code that is checked are needed.
-pub fn needed(graph: &Graph, feeds: &[UnresolvedFeed], fetches: &[(String, Endpoint)], is_checked: bool) -> Needed {
+/// Finds the nodes that the fetches need over data and control edges, up to the feeds. Nodes with an effect that compiled code does not have
+/// (`Assert`, `PrintV2`), if only control edges need them, are skipped: their control inputs are needed, their data inputs are not. With
+/// `is_checked` assertions are needed.
+pub fn needed_nodes(
+    graph: &Graph,
+    feeds: &[UnresolvedFeed],
+    fetches: &[(String, Endpoint)],
+    is_checked: bool,
+) -> NeededNodes {
     let fed: HashSet<Endpoint> = feeds.iter().map(|f| f.at).collect();
     let mut nodes: IdVec<NodeId, bool> = graph.nodes.ids().map(|_| false).collect();
     let mut passed: HashSet<NodeId> = HashSet::new();
     let mut todo: Vec<NodeId> = fetches.iter().filter(|(_, at)| !fed.contains(at)).map(|(_, at)| at.node).collect();
-    // A control edge from a fed Placeholder asks for nothing.
+    // A control edge from a fed node needs nothing.
     let only_fed: HashSet<NodeId> = feeds.iter().map(|f| f.at.node).collect();
     while let Some(id) = todo.pop() {
         if std::mem::replace(&mut nodes[id], true) {
@@ -44,42 +49,47 @@ pub fn needed(graph: &Graph, feeds: &[UnresolvedFeed], fetches: &[(String, Endpo
         }
     }
     let skipped = graph.nodes.ids().filter(|id| passed.contains(id) && !nodes[*id]).collect();
-    Needed { nodes, skipped }
+    NeededNodes { nodes, skipped }
 }
 
-/// A program cut to the needed nodes, in which feed `i` is output 0 of node `i`.
+/// A program pruned to the needed nodes, in which feed `i` is output 0 of node `i`.
 pub struct PrunedProgram {
-    /// The nodes that are needed and the functions that these call.
+    /// Needed nodes, and the functions that these call.
     pub program: Program,
-    /// The fetches, where they are now.
+    /// Fetches, with their outputs in the pruned program.
     pub fetches: Vec<(String, Endpoint)>,
 }
 
-/// The program with the needed nodes in their order, and a Placeholder for each feed, or a constant where its value is told.
-pub fn cut(program: Program, needed: &Needed, feeds: &[FeedFacts], fetches: Vec<(String, Endpoint)>) -> PrunedProgram {
-    let mut cutter = Cutter::new(&program, feeds);
+/// Prunes a program to the needed nodes, in their order, behind a node for each feed: a Placeholder, or a constant if its value is given.
+pub fn prune(
+    program: Program,
+    needed: &NeededNodes,
+    feeds: &[FeedFacts],
+    fetches: Vec<(String, Endpoint)>,
+) -> PrunedProgram {
+    let mut pruner = GraphPruner::new(&program, feeds);
     let fed_nodes: HashSet<NodeId> = feeds.iter().map(|f| f.at.node).collect();
     // New ids first: edges may point forward.
     for feed in feeds {
-        cutter.add_feed(&program.graph, feed, needed);
+        pruner.add_feed(&program.graph, feed, needed);
     }
     let computed =
         |id: NodeId| needed.nodes[id] && !(fed_nodes.contains(&id) && is_placeholder(&program.graph.nodes[id]));
     let kept: Vec<NodeId> = program.graph.nodes.ids().filter(|&id| computed(id)).collect();
     for (i, &id) in kept.iter().enumerate() {
-        cutter.new_ids[id] = Some(NodeId((feeds.len() + i) as u32));
+        pruner.new_ids[id] = Some(NodeId((feeds.len() + i) as u32));
     }
     let Program { source, graph, functions, signatures, producer, variables, rounds } = program;
     for (id, node) in graph.nodes.into_iter().enumerate().map(|(i, n)| (NodeId(i as u32), n)) {
-        if cutter.new_ids[id].is_some() {
-            cutter.keep(node);
+        if pruner.new_ids[id].is_some() {
+            pruner.keep_node(node);
         }
     }
-    let fetches = fetches.into_iter().map(|(name, at)| (name, cutter.moved(at))).collect();
-    let graph = Graph { nodes: cutter.out };
+    let fetches = fetches.into_iter().map(|(name, at)| (name, pruner.new_endpoint(at))).collect();
+    let graph = Graph { nodes: pruner.out };
     let mut program = Program { source, graph, functions, signatures, producer, variables, rounds };
-    implementations::select(&mut program.functions);
-    drop_functions(&mut program);
+    implementations::select_for_cpu(&mut program.functions);
+    drop_unreachable_functions(&mut program);
     PrunedProgram { program, fetches }
 }
 
@@ -87,41 +97,41 @@ fn is_placeholder(node: &Node) -> bool {
     node.inputs.is_empty()
 }
 
-/// Old ids to new ones while the nodes move.
-struct Cutter {
+/// Pruned graph under construction, with the new ids of old nodes.
+struct GraphPruner {
     out: IdVec<NodeId, Node>,
     new_ids: IdVec<NodeId, Option<NodeId>>,
     fed: HashMap<Endpoint, NodeId>,
     names: HashSet<Box<str>>,
 }
 
-impl Cutter {
+impl GraphPruner {
     fn new(program: &Program, feeds: &[FeedFacts]) -> Self {
         let taken = if feeds.is_empty() {
             HashSet::new()
         } else {
             program.graph.nodes.values().map(|n| n.name.clone()).collect()
         };
-        Cutter {
+        GraphPruner {
             out: IdVec::new(),
             new_ids: program.graph.nodes.ids().map(|_| None).collect(),
             fed: HashMap::new(),
             names: taken,
         }
     }
-    /// A Placeholder takes the fed node's name unless that node is computed too.
-    fn add_feed(&mut self, graph: &Graph, feed: &FeedFacts, needed: &Needed) {
+    /// Adds the node of a feed, with the fed node's name unless that node is kept too.
+    fn add_feed(&mut self, graph: &Graph, feed: &FeedFacts, needed: &NeededNodes) {
         let old = &graph.nodes[feed.at.node];
         let stays = needed.nodes[feed.at.node] && !is_placeholder(old);
         let name = if feed.at.port == 0 && !stays {
             old.name.clone()
         } else {
-            self.fresh(&format!("{}_{}", old.name, feed.at.port))
+            self.unique_name(&format!("{}_{}", old.name, feed.at.port))
         };
-        let id = self.out.push(stand_in(name, feed));
+        let id = self.out.push(feed_node(name, feed));
         self.fed.insert(feed.at, id);
     }
-    fn fresh(&mut self, base: &str) -> Box<str> {
+    fn unique_name(&mut self, base: &str) -> Box<str> {
         let mut name = base.to_string();
         let mut n = 1;
         while !self.names.insert(name.clone().into()) {
@@ -130,8 +140,8 @@ impl Cutter {
         }
         name.into()
     }
-    fn keep(&mut self, mut node: Node) {
-        node.inputs = node.inputs.iter().map(|&e| self.moved(e)).collect();
+    fn keep_node(&mut self, mut node: Node) {
+        node.inputs = node.inputs.iter().map(|&e| self.new_endpoint(e)).collect();
         node.controls = node.controls.iter().filter_map(|&c| self.new_ids[c]).collect();
         if &*node.op == "PlaceholderWithDefault" {
             let dtype = node.attr("dtype").cloned();
@@ -140,8 +150,8 @@ impl Cutter {
         }
         self.out.push(node);
     }
-    /// Every kept edge leads to a feed or to a kept node, as both come from the same walk.
-    fn moved(&self, at: Endpoint) -> Endpoint {
+    /// New output for an old one: a feed or a kept node, as every edge of a kept node was followed when the needed nodes were found.
+    fn new_endpoint(&self, at: Endpoint) -> Endpoint {
         match self.fed.get(&at) {
             Some(&node) => Endpoint { node, port: 0 },
             None => {
@@ -151,8 +161,8 @@ impl Cutter {
     }
 }
 
-/// The node that stands for a feed: an argument, or a constant where its value is told.
-fn stand_in(name: Box<str>, feed: &FeedFacts) -> Node {
+/// Node for a feed: a Placeholder, or a constant if its value is given.
+fn feed_node(name: Box<str>, feed: &FeedFacts) -> Node {
     let node = |op: &str, attrs| Node {
         name,
         op: op.into(),
@@ -169,8 +179,8 @@ fn stand_in(name: Box<str>, feed: &FeedFacts) -> Node {
     node(op, dtype.into_iter().chain([told]).collect())
 }
 
-/// Drops the functions that no kept node reaches.
-pub fn drop_functions(program: &mut Program) {
+/// Drops the functions that no node of the graph calls, directly or through other functions.
+pub fn drop_unreachable_functions(program: &mut Program) {
     let mut reached: HashSet<Arc<str>> = HashSet::new();
     let mut todo: Vec<Arc<str>> = Vec::new();
     for node in program.graph.nodes.values() {

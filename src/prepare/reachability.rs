@@ -1,4 +1,4 @@
-//! The part of a saved model that its signatures reach: nodes and functions.
+//! Reachability of nodes and functions of a saved model from its signatures.
 use super::Request;
 use super::names::NodesByName;
 use super::signature;
@@ -7,25 +7,25 @@ use crate::graph::{Graph, NodeId, Program};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The parts of a program that its signatures reach; savers and initialisers are not among them.
+/// Nodes and functions reachable from signatures; savers and initializers are not among them.
 #[derive(Clone, Debug, Default)]
 pub struct ReachableParts {
-    /// The names of the nodes of the graph.
+    /// Names of the nodes of the top-level graph.
     pub nodes: HashSet<String>,
-    /// The names of the functions.
+    /// Names of the functions.
     pub functions: HashSet<Arc<str>>,
 }
 
-/// Nodes and functions reached over data and control edges from the signature of `request`, or every signature where it names none, and from
-/// the fetches of `request`; `None` where the program has no signature, so that nothing can be told apart. Feeds stop nothing.
+/// Nodes and functions reachable over data and control edges from the fetches of `request` and from its signatures, or from every signature
+/// if it names none. `None` if the program has no signature. Feeds do not stop the search.
 ///
 /// # Errors
-/// `BadOption` for a signature that is not there, `UnknownTensor` for a fetch.
-pub fn served(program: &Program, request: &Request) -> Result<Option<ReachableParts>> {
+/// `BadOption` for an unknown signature, `UnknownTensor` for an unknown fetch.
+pub fn reachable_from_signatures(program: &Program, request: &Request) -> Result<Option<ReachableParts>> {
     let names = NodesByName::new(program);
     let chosen: Vec<_> = match &request.signatures[..] {
-        [] => signature::usable(program, &names).collect(),
-        _ => signature::choose_all(program, &names, request)?,
+        [] => signature::usable_signatures(program, &names).collect(),
+        _ => signature::choose_signatures(program, &names, request)?,
     };
     if chosen.is_empty() {
         return Ok(None);
@@ -36,16 +36,16 @@ pub fn served(program: &Program, request: &Request) -> Result<Option<ReachablePa
         todo.push(names.endpoint("fetch", tensor)?.node);
     }
     todo.extend(chosen.iter().filter_map(|s| names.node(s.runs.as_deref()?)));
-    // An input that nothing uses is fed all the same.
+    // inputs that no node uses are fed too
     let inputs = chosen.iter().flat_map(|s| s.inputs.iter().map(|(_, tensor)| tensor));
     todo.extend(inputs.filter_map(|tensor| Some(names.endpoint("feed", tensor).ok()?.node)));
-    let nodes = reached(&program.graph, todo);
-    let functions = functions(program, &nodes);
+    let nodes = reachable_nodes(&program.graph, todo);
+    let functions = reachable_functions(program, &nodes);
     let nodes = nodes.into_iter().map(|id| program.graph.nodes[id].name.to_string()).collect();
     Ok(Some(ReachableParts { nodes, functions }))
 }
 
-fn reached(graph: &Graph, mut todo: Vec<NodeId>) -> HashSet<NodeId> {
+fn reachable_nodes(graph: &Graph, mut todo: Vec<NodeId>) -> HashSet<NodeId> {
     let mut seen = HashSet::new();
     while let Some(id) = todo.pop() {
         if seen.insert(id) {
@@ -56,7 +56,7 @@ fn reached(graph: &Graph, mut todo: Vec<NodeId>) -> HashSet<NodeId> {
     seen
 }
 
-fn functions(program: &Program, nodes: &HashSet<NodeId>) -> HashSet<Arc<str>> {
+fn reachable_functions(program: &Program, nodes: &HashSet<NodeId>) -> HashSet<Arc<str>> {
     let mut seen: HashSet<Arc<str>> = HashSet::new();
     let mut todo: Vec<Arc<str>> = nodes.iter().flat_map(|&id| program.graph.nodes[id].called()).collect();
     while let Some(name) = todo.pop() {

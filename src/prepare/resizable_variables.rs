@@ -1,32 +1,32 @@
-//! Variables whose values are of several sizes.
-use super::entries::MOST_ELEMENTS;
-use super::{Request, tables::room};
+//! Resizable variables: their declared shapes have unknown axes, and calls may change their sizes up to a capacity.
+use super::entries::MAX_ELEMENTS;
+use super::{Request, tables::capacity};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{PartialShape, Program, TfType, Variable, VariableRole};
 use crate::tensor::{DType, Tensor, element_count};
 
-/// Whether a variable of the program has a value and a declared shape that leaves axes open.
-pub fn may_grow(program: &Program) -> bool {
-    program.variables.iter().any(is_open)
+/// Whether the program has a variable with a value whose declared shape has unknown axes.
+pub fn has_resizable_variables(program: &Program) -> bool {
+    program.variables.iter().any(has_unknown_axes)
 }
 
-fn is_open(variable: &Variable) -> bool {
+fn has_unknown_axes(variable: &Variable) -> bool {
     let axes = variable.open_axes();
     let rank = variable.shape.0.as_ref().map_or(0, Vec::len);
     let fits = variable.value.as_ref().is_some_and(|value| value.dims.len() == rank);
     variable.role == VariableRole::Model && !variable.by_reference && fits && !axes.is_empty()
 }
 
-/// Gives those variables of `state` room along the axes that their declared shapes leave open, and puts a variable behind each that holds
-/// the sizes of these axes. The names of these go to `state`.
+/// Extends the resizable variables in `state` to their capacities along unknown axes, and adds a variable behind each that holds the sizes of
+/// these axes. The names of the added variables are appended to `state`.
 ///
 /// # Errors
 /// `TooLarge`.
-pub fn with_room(program: &mut Program, request: &Request, state: &mut Vec<String>) -> Result<()> {
+pub fn allocate_capacity(program: &mut Program, request: &Request, state: &mut Vec<String>) -> Result<()> {
     let mut all = Vec::with_capacity(program.variables.len());
     let mut names: Vec<String> = program.variables.iter().map(|v| v.name.clone()).collect();
     for mut variable in std::mem::take(&mut program.variables) {
-        let grows = is_open(&variable) && state.contains(&variable.name);
+        let grows = has_unknown_axes(&variable) && state.contains(&variable.name);
         let Some(value) = variable.value.take_if(|_| grows) else {
             all.push(variable);
             continue;
@@ -34,10 +34,10 @@ pub fn with_room(program: &mut Program, request: &Request, state: &mut Vec<Strin
         let axes = variable.open_axes();
         let mut dims = value.dims.clone();
         for &axis in &axes {
-            let rooms = variable.handles.iter().map(|handle| room(request, handle, value.dims[axis]));
+            let rooms = variable.handles.iter().map(|handle| capacity(request, handle, value.dims[axis]));
             dims[axis] = rooms.min().unwrap_or(value.dims[axis]);
         }
-        let elements = element_count(&dims).filter(|&n| n <= MOST_ELEMENTS);
+        let elements = element_count(&dims).filter(|&n| n <= MAX_ELEMENTS);
         let elements = elements.and_then(|n| usize::try_from(n).ok()?.checked_mul(value.dtype.bytes()));
         let bytes = elements.ok_or_else(|| {
             Error::user(Code::TooLarge, format!("the variable `{}` has room for {dims:?} elements", variable.name))
@@ -49,7 +49,7 @@ pub fn with_room(program: &mut Program, request: &Request, state: &mut Vec<Strin
         }
         names.push(name.clone());
         state.push(name.clone());
-        variable.value = Some(padded(&value, dims, bytes));
+        variable.value = Some(pad_with_zeros(&value, dims, bytes));
         variable.role = VariableRole::Growing;
         let sizes = Variable {
             name,
@@ -66,8 +66,8 @@ pub fn with_room(program: &mut Program, request: &Request, state: &mut Vec<Strin
     Ok(())
 }
 
-/// `value` with zeros behind it along each axis, of sizes `dims` and as many bytes.
-fn padded(value: &Tensor, dims: Vec<u64>, bytes: usize) -> Tensor {
+/// Pads `value` with zeros at the end of each axis to the dimensions `dims`, which take `bytes` bytes.
+fn pad_with_zeros(value: &Tensor, dims: Vec<u64>, bytes: usize) -> Tensor {
     let width = value.dtype.bytes();
     let mut out = vec![0; bytes];
     let (from, to) = (strides(&value.dims), strides(&dims));
@@ -79,7 +79,7 @@ fn padded(value: &Tensor, dims: Vec<u64>, bytes: usize) -> Tensor {
     Tensor::new(value.dtype, dims, out)
 }
 
-/// The distance of neighbors along each axis of a dense array.
+/// Strides of a dense row-major array, in elements.
 fn strides(dims: &[u64]) -> Vec<u64> {
     (0..dims.len()).map(|axis| dims[axis + 1..].iter().product()).collect()
 }

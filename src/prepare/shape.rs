@@ -1,6 +1,6 @@
-//! Type and sizes of each feed, from the user and from the graph.
-use super::binding::{VaryingSizes, is_default};
-use super::defaults::{UnresolvedFeed, spelled};
+//! Resolution of the type and dimensions of each feed, from the request and from the graph.
+use super::binding::{VaryingSizes, is_default_binding};
+use super::defaults::{UnresolvedFeed, tensor_name};
 use super::field_names;
 use super::{Binding, DimBound};
 use crate::diag::{Code, Diagnostic, Error};
@@ -11,50 +11,51 @@ use crate::infer::FeedFacts;
 use crate::lower::Feed;
 use crate::tensor::{DType, Size, Tensor, TensorInfo};
 
-/// No argument may be larger.
-const MOST_BYTES: u64 = 1 << 34;
+/// Upper bound on the size of an argument, in bytes.
+const MAX_BYTES: u64 = 1 << 34;
 
-/// Producers up to this wrote a Placeholder of unknown shape as a scalar.
+/// Producer versions that wrote Placeholders of unknown shape as scalars.
 const SCALAR_IS_UNKNOWN: std::ops::RangeInclusive<i32> = 1..=21;
 
-/// The arguments with their largest sizes, and what of them varies.
-pub struct Shaped {
-    /// The arguments, in order.
+/// Resolved feeds: arguments with their upper bounds and dynamic sizes, and constants.
+pub struct ResolvedShapes {
+    /// Arguments, in order.
     pub feeds: Vec<Feed>,
-    /// The sizes that vary.
+    /// Dynamic sizes.
     pub sizes: Vec<Size>,
-    /// For each argument the size of each axis; `None`: it is fixed.
+    /// Index into `sizes` of each axis of each argument; `None` for fixed axes.
     pub axes: Vec<Vec<Option<usize>>>,
-    /// The feeds that are no arguments, as their values are told.
+    /// Feeds with a constant value, which are no arguments.
     pub values: Vec<FeedFacts>,
 }
 
-/// The arguments, in order. Errors of all feeds are collected: `UnknownDim`, `UnsupportedType`, `TooLarge`, `BadOption`.
-pub fn infos(
+/// Resolves type and dimensions of all feeds. `bound` holds the `--dim` options, `used` marks those that matched, and `told` collects
+/// assumptions. Errors of all feeds are collected: `UnknownDim`, `UnsupportedType`, `TooLarge`, `BadOption`.
+pub fn resolve_shapes(
     program: &Program,
     asked: &[UnresolvedFeed],
     bound: &[(String, Binding)],
     used: &mut [bool],
     told: &mut Vec<String>,
-) -> Result<Shaped, Error> {
+) -> Result<ResolvedShapes, Error> {
     let (told_values, asked): (Vec<&UnresolvedFeed>, Vec<&UnresolvedFeed>) =
         asked.iter().partition(|a| a.spec.value.is_some());
     let names: Vec<String> = asked.iter().map(|a| a.shown(program)).collect();
     let mut bindings = Bindings { bound, used };
     let (mut feeds, mut axes, mut values, mut bad) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for asked in told_values {
-        match value(program, asked) {
-            Ok(tensor) => values.extend(tensor.map(|tensor| holding(asked, tensor))),
+        match constant_value(program, asked) {
+            Ok(tensor) => values.extend(tensor.map(|tensor| constant_facts(asked, tensor))),
             Err(d) => bad.push(d),
         }
     }
     let mut varying = VaryingSizes::default();
     for ((asked, name), field) in asked.into_iter().zip(&names).zip(field_names(&names)) {
-        let dtype = dtype(program, asked, name);
-        let dims = dims(program, asked, name, &field, &mut bindings, &mut varying, told);
+        let dtype = resolve_dtype(program, asked, name);
+        let dims = resolve_dims(program, asked, name, &field, &mut bindings, &mut varying, told);
         match (dtype, dims) {
             (Ok(dtype), Ok((dims, own))) => {
-                let name = spelled(program, asked.at);
+                let name = tensor_name(program, asked.at);
                 let info = TensorInfo { name, called: asked.called.clone(), field, dtype, dims };
                 feeds.push(Feed { at: asked.at, info });
                 axes.push(own);
@@ -63,19 +64,26 @@ pub fn infos(
             (Err(d), Err(e)) => bad.extend([d, e]),
         }
     }
-    bad.extend(feeds.iter().filter(|f| f.info.bytes() > MOST_BYTES).map(|f| {
+    bad.extend(feeds.iter().filter(|f| f.info.bytes() > MAX_BYTES).map(|f| {
         Diagnostic::new(
             Code::TooLarge,
             format!("the feed `{}` is {}, which is more than 2^34 bytes", f.info.shown(), f.info.spelled()),
         )
     }));
-    if bad.is_empty() { Ok(Shaped { feeds, sizes: varying.sizes, axes, values }) } else { Err(Error::User(bad)) }
+    if bad.is_empty() {
+        Ok(ResolvedShapes { feeds, sizes: varying.sizes, axes, values })
+    } else {
+        Err(Error::User(bad))
+    }
 }
 
-/// Errors: `BadOption` for each binding that is not `used`.
-pub fn all_bound(bound: &[(String, Binding)], used: &[bool]) -> Result<(), Error> {
-    let unused =
-        bound.iter().zip(used).filter(|((name, _), used)| !**used && !is_default(name)).map(|(binding, _)| binding);
+/// Checks that every `--dim` option was used. Errors: `BadOption` for each that was not.
+pub fn check_bindings_used(bound: &[(String, Binding)], used: &[bool]) -> Result<(), Error> {
+    let unused = bound
+        .iter()
+        .zip(used)
+        .filter(|((name, _), used)| !**used && !is_default_binding(name))
+        .map(|(binding, _)| binding);
     let told = |(name, size): &(String, Binding)| {
         let size = match size {
             Binding::Size(size) => size.to_string(),
@@ -91,7 +99,7 @@ pub fn all_bound(bound: &[(String, Binding)], used: &[bool]) -> Result<(), Error
 
 const DIM_HELP: &str = "give --feed NAME=f32[1,224,224,3], or --dim with `batch`, a feed's name, or `NAME[1]`";
 
-fn dtype(program: &Program, asked: &UnresolvedFeed, name: &str) -> Result<DType, Diagnostic> {
+fn resolve_dtype(program: &Program, asked: &UnresolvedFeed, name: &str) -> Result<DType, Diagnostic> {
     if let Some(dtype) = asked.spec.dtype {
         return Ok(dtype);
     }
@@ -116,7 +124,7 @@ fn dtype(program: &Program, asked: &UnresolvedFeed, name: &str) -> Result<DType,
     }
 }
 
-/// The shape that the graph tells for a feed.
+/// Shape of a feed according to the graph.
 fn graph_shape(program: &Program, asked: &UnresolvedFeed) -> PartialShape {
     let node: &Node = &program.graph.nodes[asked.at.node];
     if let (0, Some(Attr::Shape(shape))) = (asked.at.port, node.attr("shape")) {
@@ -134,8 +142,8 @@ fn graph_shape(program: &Program, asked: &UnresolvedFeed) -> PartialShape {
     }
 }
 
-/// The shape of a feed as far as the user and the graph tell, bindings not yet applied.
-fn told_shape(program: &Program, asked: &UnresolvedFeed) -> PartialShape {
+/// Shape of a feed according to the request and the graph, before `--dim` options are applied.
+fn declared_shape(program: &Program, asked: &UnresolvedFeed) -> PartialShape {
     let known = graph_shape(program, asked).0;
     PartialShape(match (&asked.spec.dims, known) {
         (Some(given), Some(known)) if given.len() == known.len() => {
@@ -148,11 +156,12 @@ fn told_shape(program: &Program, asked: &UnresolvedFeed) -> PartialShape {
     })
 }
 
-/// The constant that the user gives for a feed. Errors: `BadOption` where that is no value of its type and shape.
-fn value(program: &Program, asked: &UnresolvedFeed) -> Result<Option<Tensor>, Diagnostic> {
+/// Constant value that the user gives for a feed; `None` for an argument. Errors: `BadOption` if the text is no value of the feed's type and
+/// shape.
+fn constant_value(program: &Program, asked: &UnresolvedFeed) -> Result<Option<Tensor>, Diagnostic> {
     let Some(text) = &asked.spec.value else { return Ok(None) };
     let (name, node) = (asked.shown(program), &program.graph.nodes[asked.at.node]);
-    let dtype = dtype(program, asked, &name)?;
+    let dtype = resolve_dtype(program, asked, &name)?;
     let bad = |what: String| {
         let of = format!("`{text}` is no value of the feed `{name}`");
         Diagnostic::new(Code::BadOption, format!("{of}: {what}")).at_node(&node.name, &node.op)
@@ -171,16 +180,16 @@ fn value(program: &Program, asked: &UnresolvedFeed) -> Result<Option<Tensor>, Di
     parsed.map(Some).map_err(|e| bad(e.into_diagnostics().first().map_or(String::new(), |d| d.message.clone())))
 }
 
-fn holding(asked: &UnresolvedFeed, tensor: Tensor) -> FeedFacts {
+fn constant_facts(asked: &UnresolvedFeed, tensor: Tensor) -> FeedFacts {
     let shape = PartialShape(Some(tensor.dims.iter().copied().map(Some).collect()));
     let (dtype, sizes) = (Some(TfType::Data(tensor.dtype)), Vec::new());
     FeedFacts { at: asked.at, dtype, shape, sizes, value: Some(tensor) }
 }
 
-/// The feeds with what is told of them, and the sizes that have bounds; nothing is assumed, and what is not known stays open.
+/// Facts about all feeds, and the sizes with bounds. Makes no assumptions: unknown dimensions stay unknown.
 ///
-/// Errors: `BadOption` for a size with two bounds.
-pub fn open(
+/// Errors: `BadOption` for a size with two different bounds.
+pub fn partial_shapes(
     program: &Program,
     asked: &[UnresolvedFeed],
     bound: &[(String, Binding)],
@@ -191,32 +200,32 @@ pub fn open(
     let mut given = Vec::with_capacity(asked.len());
     let names: Vec<String> = asked.iter().map(|a| a.shown(program)).collect();
     for (asked, field) in asked.iter().zip(field_names(&names)) {
-        if let Some(tensor) = value(program, asked)? {
-            given.push(holding(asked, tensor));
+        if let Some(tensor) = constant_value(program, asked)? {
+            given.push(constant_facts(asked, tensor));
             continue;
         }
-        let name = spelled(program, asked.at);
+        let name = tensor_name(program, asked.at);
         let node = &program.graph.nodes[asked.at.node];
-        let told = told_shape(program, asked).0;
+        let told = declared_shape(program, asked).0;
         let (mut dims, mut sizes) = (Vec::new(), Vec::new());
         for (i, dim) in told.iter().flatten().enumerate() {
-            let (size, number) = match bindings.said(asked, &node.name, &name, i, *dim) {
+            let (size, number) = match bindings.binding_of(asked, &node.name, &name, i, *dim) {
                 Some(Binding::Size(size)) => (Some(size), None),
-                Some(Binding::Bound(bound)) => (None, Some(numbered(&mut varying, &bound, &field, i, node)?)),
+                Some(Binding::Bound(bound)) => (None, Some(size_index(&mut varying, &bound, &field, i, node)?)),
                 None => (None, None),
             };
             dims.push(size);
             sizes.push(number);
         }
-        let dtype = dtype(program, asked, &name).ok().map(TfType::Data).or_else(|| node.tf_type("dtype"));
+        let dtype = resolve_dtype(program, asked, &name).ok().map(TfType::Data).or_else(|| node.tf_type("dtype"));
         let shape = PartialShape(told.map(|_| dims));
         given.push(FeedFacts { at: asked.at, dtype, shape, sizes, value: None });
     }
     Ok((given, varying.sizes))
 }
 
-/// The number of the size that dimension `i` of a feed has. Errors: `BadOption` for a second bound of one name.
-fn numbered(
+/// Index of the dynamic size of dimension `i` of a feed. Errors: `BadOption` for a second, different bound of the same name.
+fn size_index(
     varying: &mut VaryingSizes,
     bound: &DimBound,
     field: &str,
@@ -227,7 +236,7 @@ fn numbered(
     varying.number(bound, &format!("{field}_{i}")).map_err(conflict)
 }
 
-fn dims(
+fn resolve_dims(
     program: &Program,
     asked: &UnresolvedFeed,
     name: &str,
@@ -237,8 +246,8 @@ fn dims(
     told: &mut Vec<String>,
 ) -> Result<(Vec<u64>, Vec<Option<usize>>), Diagnostic> {
     let node = &program.graph.nodes[asked.at.node];
-    let tensor = spelled(program, asked.at);
-    let Some(shape) = told_shape(program, asked).0 else {
+    let tensor = tensor_name(program, asked.at);
+    let Some(shape) = declared_shape(program, asked).0 else {
         return Err(Diagnostic::new(Code::UnknownDim, format!("the shape of the feed `{name}` is not known"))
             .help(format!("give it: --feed {name}=f32[1,224,224,3]"))
             .at_node(&node.name, &node.op));
@@ -258,10 +267,10 @@ fn dims(
     };
     let (mut out, mut axes, mut missing) = (Vec::new(), vec![None; shape.len()], Vec::new());
     for (i, dim) in shape.iter().enumerate() {
-        match bindings.said(asked, &node.name, &tensor, i, *dim) {
+        match bindings.binding_of(asked, &node.name, &tensor, i, *dim) {
             Some(Binding::Size(size)) => out.push(size),
             Some(Binding::Bound(bound)) => {
-                let number = numbered(varying, &bound, field, i, node)?;
+                let number = size_index(varying, &bound, field, i, node)?;
                 let is_named = asked.spec.bounds.get(i).is_some_and(Option::is_some);
                 if !is_named && axes[..i].iter().flatten().any(|&other| other != number) {
                     let size = &varying.sizes[number].name;
@@ -280,7 +289,7 @@ fn dims(
     if missing.is_empty() { Ok((out, axes)) } else { Err(unknown(&missing)) }
 }
 
-/// The flags that would make the dimensions `at` of a feed known.
+/// Help text: the options that would bind the dimensions `at` of a feed.
 fn bind_help(node: &str, dtype: Option<DType>, shape: &[Option<u64>], at: &[usize]) -> String {
     let flags: Vec<String> = at.iter().map(|i| format!("--dim {node}[{i}]=N")).collect();
     let sizes: Vec<String> = shape.iter().map(|d| d.map_or("N".to_string(), |n| n.to_string())).collect();
@@ -288,15 +297,15 @@ fn bind_help(node: &str, dtype: Option<DType>, shape: &[Option<u64>], at: &[usiz
     format!("bind it with {}, or --feed {node}={dtype}[{}]", flags.join(" "), sizes.join(","))
 }
 
-/// The values of `--dim`, and which were used.
+/// `--dim` options, with flags for those that matched a dimension.
 struct Bindings<'a> {
     bound: &'a [(String, Binding)],
     used: &'a mut [bool],
 }
 
 impl Bindings<'_> {
-    /// The binding of dimension `i` of a feed; `dim` is its size where the graph or the feed's own shape fixes it.
-    fn said(
+    /// Binding of dimension `i` of a feed; `dim` is its size if the graph or the feed's specification fixes it.
+    fn binding_of(
         &mut self,
         asked: &UnresolvedFeed,
         node: &str,
@@ -305,11 +314,11 @@ impl Bindings<'_> {
         dim: Option<u64>,
     ) -> Option<Binding> {
         let own = || asked.spec.bounds.get(i).cloned().flatten().map(Binding::Bound);
-        dim.map(Binding::Size).or_else(own).or_else(|| self.find(node, tensor, i))
+        dim.map(Binding::Size).or_else(own).or_else(|| self.option_for(node, tensor, i))
     }
 
-    /// The value for dimension `i` of a feed; the most exact binding wins.
-    fn find(&mut self, node: &str, tensor: &str, i: usize) -> Option<Binding> {
+    /// Binding of dimension `i` of a feed by a `--dim` option; the most specific option wins.
+    fn option_for(&mut self, node: &str, tensor: &str, i: usize) -> Option<Binding> {
         let exact = [format!("{node}[{i}]"), format!("{tensor}[{i}]")];
         let at_place = format!("?[{i}]");
         let forms: [&dyn Fn(&str) -> bool; 6] = [

@@ -1,7 +1,7 @@
-//! Selection of a signature, and translation of its names to TensorFlow's.
+//! Selection of a signature, and translation of its names to TensorFlow's tensor names.
 //!
-//! Users write the names of the signature or TensorFlow's. They are made TensorFlow's once, before anything else, and what
-//! the signature calls a tensor is looked up again for what users read.
+//! Users may write either names. Requests are translated to tensor names first; the signature's names are looked up again for messages and
+//! for the names of arguments and results.
 use super::Request;
 use super::names::NodesByName;
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -10,37 +10,41 @@ use crate::graph::{Endpoint, Program, Signature};
 /// Prefix of the signatures that `tf.saved_model.save` writes for itself.
 const INTERNAL: &str = "__saved_model";
 
-/// The signature to use, if any: the one that is asked for, `serving_default`, or the only one. Those that name missing
-/// tensors are passed over unless the user asked for them.
+/// Signature to use, if any: the requested one, else `serving_default`, else the only one. Signatures that name missing tensors are
+/// ignored unless the user requests them.
 ///
-/// Errors: `BadOption` where there is none of that name; `WhichSignature` where TensorFlow 2 saved several, or none, and no fetch
-/// tells.
-pub fn choose<'a>(program: &'a Program, names: &NodesByName, request: &Request) -> Result<Option<&'a Signature>> {
+/// Errors: `BadOption` for an unknown signature; `WhichSignature` if TensorFlow 2 saved several signatures or none, and the request has no
+/// fetches.
+pub fn choose_signature<'a>(
+    program: &'a Program,
+    names: &NodesByName,
+    request: &Request,
+) -> Result<Option<&'a Signature>> {
     let all = &program.signatures;
     match &request.signatures[..] {
         [] => {}
-        [wanted] => return named(program, names, wanted).map(Some),
+        [wanted] => return find_signature(program, names, wanted).map(Some),
         several => {
             let told = format!("one signature can be taken here, and not {}", several.join(", "));
             return Err(Error::user(Code::BadOption, told));
         }
     }
-    let usable: Vec<&Signature> = usable(program, names).collect();
+    let usable: Vec<&Signature> = usable_signatures(program, names).collect();
     match (&usable[..], usable.iter().copied().find(|s| s.name == "serving_default")) {
         (_, Some(default)) => Ok(Some(default)),
         ([one], None) => Ok(Some(*one)),
         (_, None) if !request.fetches.is_empty() => Ok(None),
-        ([], None) if all.iter().any(|s| s.name.starts_with(INTERNAL)) => Err(none()),
+        ([], None) if all.iter().any(|s| s.name.starts_with(INTERNAL)) => Err(no_signature_error()),
         ([], None) => Ok(None),
-        (several, None) => Err(ask(several)),
+        (several, None) => Err(ambiguous_signature_error(several)),
     }
 }
 
-/// The signature called `wanted`. Errors: `BadOption` where there is none.
-fn named<'a>(program: &'a Program, names: &NodesByName, wanted: &str) -> Result<&'a Signature> {
+/// Signature with the name `wanted`. Errors: `BadOption` if there is none.
+fn find_signature<'a>(program: &'a Program, names: &NodesByName, wanted: &str) -> Result<&'a Signature> {
     let found = program.signatures.iter().find(|s| s.name == wanted);
     found.ok_or_else(|| {
-        let known: Vec<&str> = usable(program, names).map(|s| s.name.as_str()).collect();
+        let known: Vec<&str> = usable_signatures(program, names).map(|s| s.name.as_str()).collect();
         let known = match known[..] {
             [] => "the model has none".to_string(),
             _ => format!("there are {}", known.join(", ")),
@@ -49,19 +53,23 @@ fn named<'a>(program: &'a Program, names: &NodesByName, wanted: &str) -> Result<
     })
 }
 
-/// The signatures that `request` takes; none where it takes the graph as it is. Errors: those of [`choose`].
-pub fn choose_all<'a>(program: &'a Program, names: &NodesByName, request: &Request) -> Result<Vec<&'a Signature>> {
+/// Signatures that `request` chooses; none if it takes feeds and fetches of the graph. Errors: those of [`choose_signature`].
+pub fn choose_signatures<'a>(
+    program: &'a Program,
+    names: &NodesByName,
+    request: &Request,
+) -> Result<Vec<&'a Signature>> {
     match &request.signatures[..] {
-        [] => Ok(choose(program, names, request)?.into_iter().collect()),
+        [] => Ok(choose_signature(program, names, request)?.into_iter().collect()),
         [all] if all == "all" && !program.signatures.iter().any(|s| s.name == "all") => {
-            Ok(usable(program, names).collect())
+            Ok(usable_signatures(program, names).collect())
         }
-        several => several.iter().map(|wanted| named(program, names, wanted)).collect(),
+        several => several.iter().map(|wanted| find_signature(program, names, wanted)).collect(),
     }
 }
 
-/// The signatures of which all tensors are there, but for what TensorFlow writes for itself.
-pub fn usable<'a>(program: &'a Program, names: &NodesByName) -> impl Iterator<Item = &'a Signature> {
+/// Signatures all of whose tensors exist, without TensorFlow's internal ones.
+pub fn usable_signatures<'a>(program: &'a Program, names: &NodesByName) -> impl Iterator<Item = &'a Signature> {
     program.signatures.iter().filter(|s| {
         let mut tensors = s.inputs.iter().chain(&s.outputs);
         let there = tensors.all(|(_, tensor)| names.endpoint("tensor", tensor).is_ok());
@@ -69,14 +77,14 @@ pub fn usable<'a>(program: &'a Program, names: &NodesByName) -> impl Iterator<It
     })
 }
 
-/// TensorFlow 2 saved it, so that what no node uses is its saver.
-fn none() -> Error {
+/// Error for a model of TensorFlow 2 without signatures, whose unused outputs are those of its saver.
+fn no_signature_error() -> Error {
     Diagnostic::new(Code::WhichSignature, "the model has no signature")
         .help("save it with signatures (`tf.saved_model.save(model, folder, signatures=...)`), or name tensors with --fetch")
         .into()
 }
 
-fn ask(several: &[&Signature]) -> Error {
+fn ambiguous_signature_error(several: &[&Signature]) -> Error {
     let told = format!("the model has {} signatures, and none of them is `serving_default`", several.len());
     let listed = |pairs: &[(String, String)]| pairs.iter().map(|p| p.0.as_str()).collect::<Vec<_>>().join(", ");
     let mut question = Diagnostic::new(Code::WhichSignature, told)
@@ -87,8 +95,8 @@ fn ask(several: &[&Signature]) -> Error {
     question.into()
 }
 
-/// The request with the signature's names replaced by TensorFlow's.
-pub fn in_tensor_names(request: &Request, signature: Option<&Signature>) -> Request {
+/// Replaces the signature's names in a request by TensorFlow's tensor names.
+pub fn to_tensor_names(request: &Request, signature: Option<&Signature>) -> Request {
     let mut request = request.clone();
     let Some(signature) = signature else { return request };
     let tensor = |pairs: &[(String, String)], name: &str| {
@@ -107,14 +115,14 @@ pub fn in_tensor_names(request: &Request, signature: Option<&Signature>) -> Requ
     request
 }
 
-/// The name that one of a signature's `pairs` gives to the tensor `at`.
-pub fn called(pairs: &[(String, String)], names: &NodesByName, at: Endpoint) -> Option<String> {
+/// Name of the tensor `at` in a signature's `pairs` of names and tensors.
+pub fn name_in_signature(pairs: &[(String, String)], names: &NodesByName, at: Endpoint) -> Option<String> {
     let found = pairs.iter().find(|(_, tensor)| names.endpoint("tensor", tensor).is_ok_and(|e| e == at));
     found.map(|(key, _)| key.clone())
 }
 
-/// The error of a name that is not there, with the names that are: of `signature`, or of the one that has it.
-pub fn with_names(
+/// Adds to the error for an unknown name the names that `signature` has, or, without a chosen signature, the one that has the name.
+pub fn add_signature_names(
     diagnostic: Diagnostic,
     name: &str,
     program: &Program,

@@ -44,7 +44,7 @@ pub use part::{ClusterBorder, cluster_border, settle};
 
 use crate::cluster::Clustering;
 use crate::graph::Program;
-use crate::infer::{Explained, Facts};
+use crate::infer::{Facts, SizeOrigin};
 use graph::GraphColumns;
 use model::Summary;
 
@@ -111,8 +111,9 @@ const MOST_CAUSES: usize = 40;
 
 fn open_sizes(input: &Input) -> Vec<OpenSize> {
     let causes = input.facts.origins(input.program).into_iter().take(MOST_CAUSES);
-    let node = |e: &Explained| e.function.is_none().then(|| input.program.graph.find(&e.node)).flatten().map(|id| id.0);
-    let told = |(e, tensors): (Explained, u64)| OpenSize {
+    let node =
+        |e: &SizeOrigin| e.function.is_none().then(|| input.program.graph.find(&e.node)).flatten().map(|id| id.0);
+    let told = |(e, tensors): (SizeOrigin, u64)| OpenSize {
         why: e.to_string(),
         remedy: e.remedy.to_string(),
         node: node(&e),

@@ -9,7 +9,7 @@ use std::path::Path;
 fn program(name: &str) -> (Program, Facts) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/graphs").join(name).join("graph.pb");
     let program = crate::import::load(&path, None).expect("a sound file");
-    let open = prepare::open(&program, &Request::default()).expect("feeds and fetches");
+    let open = prepare::resolve_request(&program, &Request::default()).expect("feeds and fetches");
     let facts = infer::infer(&program, &open.feeds);
     (program, facts)
 }
@@ -38,7 +38,7 @@ fn a_cluster_is_cut_at_its_border() {
     cluster::bring(&mut program, &GraphCut::default()).expect("it is a saved graph");
     let found = cluster::cluster(&program, &program.graph, &options).expect("clusters");
     with_copies(&mut program, &found);
-    let open = prepare::open(&program, &Request::default()).expect("feeds and fetches");
+    let open = prepare::resolve_request(&program, &Request::default()).expect("feeds and fetches");
     let facts = infer::infer(&program, &open.feeds);
     let inside = |id: crate::graph::NodeId| found.nodes[id.0 as usize].cluster.is_ok();
     let cut = cluster_border(&program, &facts, &inside).expect("all sizes are known");

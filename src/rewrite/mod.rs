@@ -185,7 +185,7 @@ fn served(program: &Program, request: &RewriteOptions) -> Result<Option<Reachabl
         fetches: request.fetches.clone(),
         ..prepare::Request::default()
     };
-    prepare::served(program, &asked)
+    prepare::reachable_from_signatures(program, &asked)
 }
 
 /// The GraphDef in `file`, which is of the binary format `format`; `None` where that holds none in protobuf's form.

@@ -192,7 +192,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         options.steps.clone_from(&self.steps);
         if let Mode::Xla = self.mode {
             // a session runs only what a fetch needs; in a cluster, a fetch of anything would assign
-            let assigning = place.graph.nodes.values().filter(|n| prepare::assigns(&n.op));
+            let assigning = place.graph.nodes.values().filter(|n| prepare::assigns_variable(&n.op));
             options.left_out.extend(assigning.map(|n| n.name.to_string()));
         }
         cluster::cluster(self.program, &cluster::placed(place.graph)?, &options)

@@ -42,9 +42,9 @@ impl<'a> Interpreter<'a> {
     /// A model before its first call, with the initial values of its variables.
     ///
     /// # Errors
-    /// Those of [`compile::initial`].
+    /// Those of [`compile::initial_values`].
     pub fn new(functions: &'a Functions) -> Result<Interpreter<'a>> {
-        Ok(Interpreter { state: compile::initial(functions)?, functions, is_padded: false, rounding: None })
+        Ok(Interpreter { state: compile::initial_values(functions)?, functions, is_padded: false, rounding: None })
     }
 
     /// Evaluates functions with varying sizes padded to their bounds, not for exactly the sizes of a call.

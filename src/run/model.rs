@@ -238,7 +238,7 @@ impl Model {
                 // SAFETY: the memory of a call has a number for each size.
                 let fails = |i: usize| unsafe { *memory.sizes.add(i) } != 0;
                 let failed = all.iter().enumerate().find(|(i, size)| size.is_check && fails(*i));
-                Err(bounded::failed_check(failed.map_or("a check failed", |(_, size)| &size.name)))
+                Err(bounded::failed_check_error(failed.map_or("a check failed", |(_, size)| &size.name)))
             }
             code if code == E_RANKS as c_int => {
                 Err(Error::user(Code::RankFailed, "another rank failed or did not come"))

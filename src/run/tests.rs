@@ -36,7 +36,8 @@ fn function(sizes: Sizes, smaller: &[Vec<u64>], state: usize, make: Text) -> Low
     let of = {
         let make = make.clone();
         move |most: &[u64], is_exact: bool| {
-            let mut lowered = compile::wrap(text::parse(&make(most, is_exact)).expect("sound HLO")).expect("arrays");
+            let mut lowered =
+                compile::wrap_module(text::parse(&make(most, is_exact)).expect("sound HLO")).expect("arrays");
             let variables = lowered.args.split_off(lowered.args.len() - state);
             lowered.state =
                 variables.into_iter().map(|info| StateVariable { info, initial: None, changed: true }).collect();

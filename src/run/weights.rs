@@ -25,7 +25,7 @@ impl<'a> WeightSource<'a> {
     /// Marks functions that take weights as an argument, before they are compiled.
     pub fn prepare(self, mut functions: Functions) -> Functions {
         if !matches!(self, WeightSource::Object) {
-            compile::in_file(&mut functions);
+            compile::make_weights_replaceable(&mut functions);
         }
         functions
     }

@@ -1,118 +1,118 @@
-//! A size as lowering computes with it: a number together with the expression that it is the value of.
+//! Symbolic sizes that lowering computes with: a concrete number together with the expression that has this value.
 //!
-//! A function whose sizes vary from call to call is lowered once, for one set of sizes. A [`Dim`] is a plain integer for code that adds,
-//! multiplies and compares, and carries how it follows from the sizes. What lowering does can depend on a size in two ways alone: through
-//! arithmetic, which the expression records, and through comparisons, each of which is recorded as a [`trace::Guard`] unless the ranges of the
-//! sizes decide it. So what was lowered holds for exactly those sizes for which every guard holds, and no sample has to say so.
+//! A function with dynamic sizes is lowered once, for one set of concrete sizes. A [`Dim`] behaves as an integer in arithmetic and
+//! comparisons, and carries its expression over the dynamic sizes. Lowering can depend on a size in two ways only: through arithmetic, which
+//! the expression records, and through comparisons, each of which is recorded as a [`trace::Guard`] unless the ranges of the sizes decide
+//! it. The lowered module is therefore valid for exactly those sizes for which every guard holds.
 mod operators;
 
 use super::trace::{self, TraceId};
 
-/// An integer that may follow from sizes which vary from call to call.
+/// An integer that may depend on dynamic sizes.
 ///
-/// Comparisons (`==`, `<`, `cmp`) give the answer for the sizes at hand and record it. Arithmetic is exact: results that leave 64 bits
-/// are `None` of the checked methods, and held at the ends by the operators.
+/// Comparisons (`==`, `<`, `cmp`) return the outcome for the concrete sizes and record it. Arithmetic is exact: on overflow of 64 bits the
+/// checked methods return `None`, and the operators saturate.
 #[derive(Clone, Copy)]
 pub struct Dim {
-    /// The value for the sizes at hand.
+    /// Value for the concrete sizes.
     value: i64,
-    /// The expression, where it is no constant.
+    /// Expression over the dynamic sizes; `None` for a constant.
     expr: Option<TraceId>,
 }
 
 impl Dim {
-    /// A constant.
+    /// Size that does not depend on dynamic sizes.
     pub const fn constant(value: i64) -> Dim {
         Dim { value, expr: None }
     }
-    /// The value of an expression for the sizes at hand.
+    /// Size with an expression; `value` is its value for the concrete sizes.
     pub(super) const fn traced(value: i64, expr: TraceId) -> Dim {
         Dim { value, expr: Some(expr) }
     }
-    /// The value for the sizes at hand, for messages and for choices that hold whatever it is.
+    /// Value for the concrete sizes of this lowering, without a guard: for messages, and for choices that are right for every value.
     pub fn at_hand(self) -> i64 {
         self.value
     }
-    /// The expression, where it is no constant.
+    /// Expression over the dynamic sizes; `None` for a constant.
     pub fn expr(self) -> Option<TraceId> {
         self.expr
     }
-    /// Whether both are one expression; nothing is recorded.
+    /// Whether both have the same expression; records no guard.
     pub fn is_same(self, other: Dim) -> bool {
         self.expr == other.expr && self.value == other.value
     }
-    /// Whether it may be another number in another call.
+    /// Whether the value depends on dynamic sizes.
     pub fn varies(self) -> bool {
         self.expr.is_some()
     }
-    /// The number, which it must be in every call: recorded as a guard.
+    /// Value for the concrete sizes; records a guard that it is the same in every call.
     pub fn pinned(self) -> i64 {
         if let Some(expr) = self.expr {
             trace::pin(expr, self.value);
         }
         self.value
     }
-    /// The number as one of elements, which it must be in every call; 0 for a negative one.
+    /// Value as a number of elements, 0 for a negative one; records a guard that it is the same in every call.
     pub fn known(self) -> u64 {
         u64::try_from(self.pinned()).unwrap_or(0)
     }
-    /// The number as an index, which it must be in every call.
+    /// Value as an index; records a guard that it is the same in every call.
     pub fn index(self) -> usize {
         usize::try_from(self.pinned()).unwrap_or(if self.value < 0 { 0 } else { usize::MAX })
     }
-    /// The number as a floating-point one, which it must be in every call.
+    /// Value as a float; records a guard that it is the same in every call.
     pub fn as_f64(self) -> f64 {
         self.pinned() as f64
     }
-    /// Whether it is the constant 0; a size that varies is not, and nothing is recorded.
+    /// Whether the size is the constant 0; false for sizes that vary. Records no guard.
     pub fn is_zero(self) -> bool {
         self.expr.is_none() && self.value == 0
     }
-    /// The number `n` as a size.
+    /// Converts `n` to a size.
     ///
     /// # Errors
-    /// [`Negative`] where it is below 0.
-    pub fn size(n: impl Into<Dim>) -> Result<Dim, Negative> {
-        n.into().at_least_zero().ok_or(Negative)
+    /// [`NegativeSize`] if `n` is negative.
+    pub fn size(n: impl Into<Dim>) -> Result<Dim, NegativeSize> {
+        n.into().at_least_zero().ok_or(NegativeSize)
     }
-    /// The same number; `None` where it is negative.
+    /// The size itself; `None` if it is negative.
     pub fn at_least_zero(self) -> Option<Dim> {
         (self >= 0).then_some(self)
     }
 
-    fn side(self) -> trace::Side {
-        self.expr.map_or(trace::Side::Constant(self.value), trace::Side::Expr)
+    fn operand(self) -> trace::SizeOperand {
+        self.expr.map_or(trace::SizeOperand::Constant(self.value), trace::SizeOperand::Expr)
     }
-    /// The result of an operation: where no expression of it is known it stands for these sizes alone. `None` where it leaves
-    /// 64 bits or divides by 0.
-    fn combined(self, other: Dim, op: trace::Binary) -> Option<Dim> {
-        self.computed(op, other).or_else(|| {
-            let value = op.of(self.value, other.value)?;
+    /// Result of an operation. If the result has no expression, both operands are pinned to their concrete values. `None` on overflow of 64 bits
+    /// and for division by 0.
+    fn combine(self, other: Dim, op: trace::SizeOp) -> Option<Dim> {
+        self.compute(op, other).or_else(|| {
+            let value = op.apply(self.value, other.value)?;
             self.pinned();
             other.pinned();
             Some(Dim::constant(value))
         })
     }
-    /// The result of an operation; `None` where no expression of it is known. Nothing is recorded.
-    pub fn computed(self, op: trace::Binary, other: Dim) -> Option<Dim> {
-        let value = op.of(self.value, other.value)?;
+    /// Result of an operation; `None` where it has no expression. Records no guard.
+    pub fn compute(self, op: trace::SizeOp, other: Dim) -> Option<Dim> {
+        let value = op.apply(self.value, other.value)?;
         if !self.varies() && !other.varies() {
             return Some(Dim::constant(value));
         }
-        match trace::combined(self.side(), op, other.side()).ok()? {
-            trace::Side::Constant(known) => Some(Dim::constant(known)),
-            trace::Side::Expr(expr) => Some(Dim::traced(value, expr)),
+        match trace::combine(self.operand(), op, other.operand()).ok()? {
+            trace::SizeOperand::Constant(known) => Some(Dim::constant(known)),
+            trace::SizeOperand::Expr(expr) => Some(Dim::traced(value, expr)),
         }
     }
-    /// 1 where it is less than `other`, else 0: as a number, so that nothing is recorded where an expression of it is known.
+    /// 1 if the size is less than `other`, else 0. The result is an expression, so that no guard is recorded unless it has none.
     pub fn is_less(self, other: impl Into<Dim>) -> Dim {
         let other: Dim = other.into();
-        let apart = other.computed(trace::Binary::Subtract, self);
-        let truth = apart.and_then(|apart| apart.computed(trace::Binary::Maximum, Dim::constant(0)));
-        let truth = truth.and_then(|apart| apart.computed(trace::Binary::Minimum, Dim::constant(1)));
+        let apart = other.compute(trace::SizeOp::Subtract, self);
+        let truth = apart.and_then(|apart| apart.compute(trace::SizeOp::Maximum, Dim::constant(0)));
+        let truth = truth.and_then(|apart| apart.compute(trace::SizeOp::Minimum, Dim::constant(1)));
         truth.unwrap_or_else(|| Dim::from(i64::from(self < other)))
     }
-    /// `yes` where it is 1, `no` where it is 0.
+    /// `yes` if the size is 1, `no` if it is 0.
     pub fn select(self, yes: impl Into<Dim>, no: impl Into<Dim>) -> Dim {
         let (yes, no): (Dim, Dim) = (yes.into(), no.into());
         match self.varies() {
@@ -121,91 +121,91 @@ impl Dim {
             false => no,
         }
     }
-    /// The nearest number from `least` to `most`.
+    /// Nearest number in the range from `least` to `most`.
     pub fn clamp(self, least: impl Into<Dim>, most: impl Into<Dim>) -> Dim {
         self.max(least).min(most)
     }
-    /// The sum.
+    /// Sum; `None` on overflow.
     pub fn checked_add(self, other: impl Into<Dim>) -> Option<Dim> {
         let other = other.into();
-        self.combined(other, trace::Binary::Add)
+        self.combine(other, trace::SizeOp::Add)
     }
-    /// The difference, which may be negative.
+    /// Difference, which may be negative; `None` on overflow.
     pub fn signed_sub(self, other: impl Into<Dim>) -> Option<Dim> {
         let other = other.into();
-        self.combined(other, trace::Binary::Subtract)
+        self.combine(other, trace::SizeOp::Subtract)
     }
-    /// The difference; `None` where it is negative.
+    /// Difference; `None` if it is negative.
     pub fn checked_sub(self, other: impl Into<Dim>) -> Option<Dim> {
         self.signed_sub(other)?.at_least_zero()
     }
-    /// The product.
+    /// Product; `None` on overflow.
     pub fn checked_mul(self, other: impl Into<Dim>) -> Option<Dim> {
         let other = other.into();
-        self.combined(other, trace::Binary::Multiply)
+        self.combine(other, trace::SizeOp::Multiply)
     }
-    /// The quotient, rounded towards zero; `None` by 0.
+    /// Quotient, rounded towards zero; `None` for division by 0.
     pub fn checked_div(self, other: impl Into<Dim>) -> Option<Dim> {
         let other = other.into();
         if other == 0 {
             return None;
         }
-        self.combined(other, trace::Binary::Divide)
+        self.combine(other, trace::SizeOp::Divide)
     }
-    /// The remainder with the sign of the dividend; `None` by 0.
+    /// Remainder with the sign of the dividend; `None` for division by 0.
     pub fn checked_rem(self, other: impl Into<Dim>) -> Option<Dim> {
         let other = other.into();
         if other == 0 {
             return None;
         }
-        self.combined(other, trace::Binary::Remainder)
+        self.combine(other, trace::SizeOp::Remainder)
     }
-    /// The quotient of sizes rounded up, 0 by 0.
+    /// Quotient of sizes rounded up; 0 for division by 0.
     pub fn div_ceil(self, other: impl Into<Dim>) -> Dim {
         let other = other.into();
         let above: Dim = self + (other - Dim::constant(1));
         above.checked_div(other).unwrap_or(Dim::constant(0))
     }
-    /// The difference, 0 where it is negative.
+    /// Difference, or 0 if it is negative.
     pub fn saturating_sub(self, other: impl Into<Dim>) -> Dim {
         let other: Dim = other.into();
         (self - other).max(0)
     }
-    /// The sum, held at the ends of 64 bits.
+    /// Sum, saturated to 64 bits.
     pub fn saturating_add(self, other: impl Into<Dim>) -> Dim {
         let other: Dim = other.into();
         self + other
     }
-    /// The product, held at the ends of 64 bits.
+    /// Product, saturated to 64 bits.
     pub fn saturating_mul(self, other: impl Into<Dim>) -> Dim {
         let other: Dim = other.into();
         self * other
     }
-    /// The larger of two; nothing is recorded.
+    /// Maximum of two sizes, as an expression.
     pub fn max(self, other: impl Into<Dim>) -> Dim {
         let other = other.into();
-        self.combined(other, trace::Binary::Maximum).unwrap_or(self)
+        self.combine(other, trace::SizeOp::Maximum).unwrap_or(self)
     }
-    /// The smaller of two; nothing is recorded.
+    /// Minimum of two sizes, as an expression.
     pub fn min(self, other: impl Into<Dim>) -> Dim {
         let other = other.into();
-        self.combined(other, trace::Binary::Minimum).unwrap_or(self)
+        self.combine(other, trace::SizeOp::Minimum).unwrap_or(self)
     }
-    /// Whether nothing is left over when it is divided by `other`.
+    /// Whether the size is a multiple of `other`.
     pub fn is_multiple_of(self, other: impl Into<Dim>) -> bool {
         let other = other.into();
         if other == 0 { self == 0 } else { self.checked_rem(other).is_some_and(|rest| rest == 0) }
     }
-    /// The magnitude of the difference.
+    /// Absolute value of the difference.
     pub fn abs_diff(self, other: impl Into<Dim>) -> Dim {
         let other = other.into();
         self.max(other) - self.min(other)
     }
 }
 
-/// Of a number that is no size.
+/// Error for a negative number where a size is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Negative;
+pub struct NegativeSize;
 
 impl Default for Dim {
     fn default() -> Self {
@@ -213,14 +213,14 @@ impl Default for Dim {
     }
 }
 
-/// The largest or smallest number, where one leaves 64 bits.
-fn held(exact: i128) -> i64 {
+/// Saturates a number to 64 bits.
+fn saturate(exact: i128) -> i64 {
     i64::try_from(exact).unwrap_or(if exact < 0 { i64::MIN } else { i64::MAX })
 }
 
 impl From<u64> for Dim {
     fn from(value: u64) -> Self {
-        Dim::constant(held(value.into()))
+        Dim::constant(saturate(value.into()))
     }
 }
 
@@ -269,13 +269,13 @@ impl std::fmt::Debug for Dim {
     }
 }
 
-/// An array of sizes from numbers and sizes: `dims![1, n, 3]`.
+/// Array of `Dim`s made of integers and sizes: `dims![1, n, 3]`.
 #[macro_export]
 macro_rules! dims {
     ($($d:expr),* $(,)?) => { [$($crate::symbolic::Dim::from($d)),*] };
 }
 
-/// The number of elements of an array of these sizes; `None` where it leaves 64 bits.
+/// Number of elements of an array with these dimensions; `None` on overflow of 64 bits.
 pub fn product(sizes: &[Dim]) -> Option<Dim> {
     // a size of 0 makes any product 0, also one with sizes that are too large together
     if sizes.iter().any(|d| d.is_zero()) {
@@ -284,24 +284,24 @@ pub fn product(sizes: &[Dim]) -> Option<Dim> {
     sizes.iter().try_fold(Dim::constant(1), |product, &d| product.checked_mul(d))
 }
 
-/// Whether an array of these sizes has no elements in any call. A size that varies is not taken for 0, and nothing is recorded.
+/// Whether a dimension is the constant 0, so that the array has no elements in any call. Records no guard.
 pub fn has_zero(sizes: &[Dim]) -> bool {
     sizes.iter().any(|d| d.is_zero())
 }
 
-/// The sizes as numbers, which they must be in every call.
+/// Values of the sizes; records guards that they are the same in every call.
 pub fn known(dims: &[Dim]) -> Vec<u64> {
     dims.iter().map(|d| d.known()).collect()
 }
 
-/// Numbers as sizes that do not vary.
+/// Converts numbers to sizes that do not vary.
 pub fn fixed(dims: &[u64]) -> Vec<Dim> {
     dims.iter().map(|&d| Dim::from(d)).collect()
 }
 
 macro_rules! pins_to {
     ($($number:ty),*) => { $(
-        /// The number, which it must be in every call.
+        /// Converts a size to its value; records a guard that it is the same in every call.
         impl TryFrom<Dim> for $number {
             type Error = std::num::TryFromIntError;
             fn try_from(dim: Dim) -> Result<$number, Self::Error> {
@@ -312,14 +312,14 @@ macro_rules! pins_to {
 }
 pins_to!(u64, usize, u32, i32);
 
-/// The number, which it must be in every call.
+/// Converts a size to its value; records a guard that it is the same in every call.
 impl From<Dim> for i64 {
     fn from(dim: Dim) -> i64 {
         dim.pinned()
     }
 }
 
-/// The number, which it must be in every call.
+/// Converts a size to its value; records a guard that it is the same in every call.
 impl From<Dim> for i128 {
     fn from(dim: Dim) -> i128 {
         dim.pinned().into()
@@ -375,7 +375,7 @@ mod tests {
         let d = Dim::from(7u64);
         assert_eq!([d / 2, d % 2, d - 9, Dim::from(-7) / 2].map(Dim::at_hand), [3, 1, -2, -3]);
         assert_eq!([d.checked_sub(9), d.checked_sub(7)], [None, Some(Dim::from(0))]);
-        assert_eq!([Dim::size(-1), Dim::size(1)], [Err(Negative), Ok(Dim::from(1))]);
+        assert_eq!([Dim::size(-1), Dim::size(1)], [Err(NegativeSize), Ok(Dim::from(1))]);
         assert_eq!([d.div_ceil(2), d.saturating_sub(9)].map(Dim::at_hand), [4, 0]);
         assert_eq!((Dim::from(i64::MAX) + 1).at_hand(), i64::MAX);
         assert!(!d.varies());

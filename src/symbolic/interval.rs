@@ -1,41 +1,41 @@
-//! Ranges of expressions.
+//! Ranges of expressions, by interval arithmetic and by evaluation at all points.
 use super::{Factor, SizeExpr};
 
-/// Maxima that a sum is moved into, and remainders that are recognised, one within the other.
-const MOST_SPLITS: u32 = 3;
-/// Expressions are evaluated at every value of their variables where there are no more combinations of these.
-const MOST_POINTS: u64 = 1 << 13;
+/// Upper bound on nested case distinctions over the operands of maxima, and on nested remainders, in the analysis of a range.
+const MAX_SPLITS: u32 = 3;
+/// Upper bound on the combinations of values for which an expression is evaluated to find its exact range.
+const MAX_POINTS: u64 = 1 << 13;
 
-/// The integers from `least` to `most`, both included. Ends beyond 64 bits are held at [`Interval::FAR`].
+/// Range of integers from `least` to `most`, both included. Ends are clamped to ±[`Interval::FAR`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// No value is less.
+    /// Lower end, included.
     pub least: i128,
-    /// No value is greater.
+    /// Upper end, included.
     pub most: i128,
 }
 
 impl Interval {
-    /// Beyond every integer of 64 bits, and far from the ends of 128.
+    /// Stands for infinity: beyond every 64-bit integer, and far from overflow in 128 bits.
     pub const FAR: i128 = 1 << 100;
     /// Every integer.
     pub const ALL: Interval = Interval { least: -Interval::FAR, most: Interval::FAR };
 
-    /// The integers between two ends.
+    /// Range from `least` to `most`, both included.
     pub fn new(least: i128, most: i128) -> Interval {
         let held = |end: i128| end.clamp(-Interval::FAR, Interval::FAR);
         Interval { least: held(least), most: held(most) }
     }
-    /// The range of each of several numbered variables; every integer where that is not said.
+    /// Function from the index of a variable to its range; every integer for variables that `ranges` does not list.
     pub fn of_each(ranges: &[Interval]) -> impl Fn(&usize) -> Interval {
         |&number| ranges.get(number).copied().unwrap_or(Interval::ALL)
     }
-    /// One integer.
+    /// Range of a single integer.
     pub fn one(value: i128) -> Interval {
         Interval::new(value, value)
     }
-    /// The integers that are in both.
-    fn and(self, other: Interval) -> Interval {
+    /// Intersection of two ranges.
+    fn intersection(self, other: Interval) -> Interval {
         Interval { least: self.least.max(other.least), most: self.most.min(other.most) }
     }
     fn plus(self, other: Interval) -> Interval {
@@ -46,7 +46,7 @@ impl Interval {
         let products = ends(self).into_iter().flat_map(|a| ends(other).map(|b| product(a, b)));
         Interval::hull(products)
     }
-    /// The quotients rounded down; all integers where the divisor may be 0 or less.
+    /// Range of quotients rounded down; every integer if the divisor may be 0 or negative.
     fn over(self, divisor: Interval) -> Interval {
         if divisor.least < 1 {
             return Interval::ALL;
@@ -60,7 +60,7 @@ impl Interval {
     }
 }
 
-/// The product of two ends.
+/// Product of two ends of ranges, clamped to ±[`Interval::FAR`].
 fn product(a: i128, b: i128) -> i128 {
     if a == 0 || b == 0 {
         return 0;
@@ -69,52 +69,52 @@ fn product(a: i128, b: i128) -> i128 {
     a.checked_mul(b).unwrap_or(limit)
 }
 
-/// `floor(a / b)`; `None` for a divisor of 0 and beyond 64 bits.
-pub(super) fn floor(a: i64, b: i64) -> Option<i64> {
+/// `floor(a / b)`; `None` for a divisor of 0 and on overflow of 64 bits.
+pub(super) fn floor_div(a: i64, b: i64) -> Option<i64> {
     let quotient = a.checked_div(b)?;
     if a % b != 0 && (a < 0) != (b < 0) { quotient.checked_sub(1) } else { Some(quotient) }
 }
 
 impl<V: Ord + Clone> SizeExpr<V> {
-    /// An interval that holds all values of the expression, where `of` says what each variable lies between.
+    /// Range that includes all values of the expression, by interval arithmetic; `of` returns the range of each variable.
     pub fn interval(&self, of: &impl Fn(&V) -> Interval) -> Interval {
-        self.split_interval(of, MOST_SPLITS)
+        self.interval_with_splits(of, MAX_SPLITS)
     }
 
-    fn split_interval(&self, of: &impl Fn(&V) -> Interval, splits: u32) -> Interval {
-        let mut out = self.plain_interval(of, splits);
+    fn interval_with_splits(&self, of: &impl Fn(&V) -> Interval, splits: u32) -> Interval {
+        let mut out = self.sum_of_term_intervals(of, splits);
         let Some(splits) = splits.checked_sub(1) else { return out };
         for (factors, n) in self.terms() {
             let better = match factors {
-                [Factor::Max(all)] => self.over_maximum(factors, n, all).map(|each| {
-                    let each = each.iter().map(|e| e.split_interval(of, splits));
+                [Factor::Max(all)] => self.maximum_alternatives(factors, n, all).map(|each| {
+                    let each = each.iter().map(|e| e.interval_with_splits(of, splits));
                     let (least, most) = (each.clone().map(|i| i.least), each.map(|i| i.most));
                     match n > 0 {
                         true => Interval::new(least.max().unwrap_or(0), most.max().unwrap_or(0)),
                         false => Interval::new(least.min().unwrap_or(0), most.min().unwrap_or(0)),
                     }
                 }),
-                [Factor::Quotient(a, b)] => self.without_remainder((a, b), n).map(|(rest, times, b)| {
-                    rest.split_interval(of, splits).plus(Interval::one(times).times(Interval::new(0, b - 1)))
+                [Factor::Quotient(a, b)] => self.split_remainder((a, b), n).map(|(rest, times, b)| {
+                    rest.interval_with_splits(of, splits).plus(Interval::one(times).times(Interval::new(0, b - 1)))
                 }),
                 _ => None,
             };
-            out = better.map_or(out, |better| out.and(better));
+            out = better.map_or(out, |better| out.intersection(better));
         }
         out
     }
 
-    /// The sum of the intervals of the terms.
-    fn plain_interval(&self, of: &impl Fn(&V) -> Interval, splits: u32) -> Interval {
+    /// Sum of the ranges of the terms.
+    fn sum_of_term_intervals(&self, of: &impl Fn(&V) -> Interval, splits: u32) -> Interval {
         let factor = |f: &Factor<V>| match f {
             Factor::Var(v) => of(v),
-            Factor::Quotient(a, b) => a.split_interval(of, splits).over(b.split_interval(of, splits)),
+            Factor::Quotient(a, b) => a.interval_with_splits(of, splits).over(b.interval_with_splits(of, splits)),
             Factor::Max(all) => {
-                let each = all.iter().map(|e| e.split_interval(of, splits));
+                let each = all.iter().map(|e| e.interval_with_splits(of, splits));
                 let (least, most) = (each.clone().map(|i| i.least), each.map(|i| i.most));
                 Interval::new(least.max().unwrap_or(0), most.max().unwrap_or(0))
             }
-            Factor::Whole(whole) => whole.interval,
+            Factor::Shared(whole) => whole.interval,
         };
         let term = |(factors, n): (&[Factor<V>], i64)| {
             factors.iter().fold(Interval::one(n.into()), |product, f| product.times(factor(f)))
@@ -122,15 +122,16 @@ impl<V: Ord + Clone> SizeExpr<V> {
         self.terms().map(term).fold(Interval::one(0), Interval::plus)
     }
 
-    /// The expression with each operand in the place of a maximum that it has `n` times.
-    fn over_maximum(&self, factors: &[Factor<V>], n: i64, all: &[SizeExpr<V>]) -> Option<Vec<Self>> {
+    /// Alternatives of an expression with `n` times the maximum of `all`: one for each operand in place of the maximum.
+    fn maximum_alternatives(&self, factors: &[Factor<V>], n: i64, all: &[SizeExpr<V>]) -> Option<Vec<Self>> {
         let mut rest = self.clone();
         rest.terms.remove(factors);
         all.iter().map(|e| rest.plus(n, e)).collect()
     }
 
-    /// For `rest + times * (a - b * floor(a / b))`, a remainder: `rest`, `times` and `b`, a positive constant.
-    fn without_remainder(&self, (a, b): (&Self, &Self), n: i64) -> Option<(Self, i128, i128)> {
+    /// Recognizes an expression `rest + times * (a - b * floor(a / b))`, that is with the remainder of `a` by a positive constant `b`. Returns
+    /// `rest`, `times` and `b`.
+    fn split_remainder(&self, (a, b): (&Self, &Self), n: i64) -> Option<(Self, i128, i128)> {
         let b = b.known().filter(|b| *b > 0)?;
         let times = (n % b == 0).then(|| n / b)?.checked_neg()?;
         let mut rest = self.clone();
@@ -139,12 +140,12 @@ impl<V: Ord + Clone> SizeExpr<V> {
         Some((rest, times.into(), b.into()))
     }
 
-    /// The least and the greatest value: of an expression with few combinations of values exact, of others those of
-    /// [`SizeExpr::interval`]. `None` where a value is not defined.
+    /// Range of the expression: exact if its variables have few combinations of values, else that of [`SizeExpr::interval`]. `None` where the
+    /// expression has no value at some point.
     pub fn extremes(&self, of: &impl Fn(&V) -> Interval) -> Option<Interval> {
         let vars: Vec<V> = self.vars().into_iter().collect();
         let count = |v: &V| u64::try_from(of(v).most - of(v).least + 1).ok();
-        let points = vars.iter().try_fold(1u64, |n, v| n.checked_mul(count(v)?)).filter(|&n| n <= MOST_POINTS);
+        let points = vars.iter().try_fold(1u64, |n, v| n.checked_mul(count(v)?)).filter(|&n| n <= MAX_POINTS);
         let Some(points) = points else { return Some(self.interval(of)) };
         let mut out: Option<Interval> = None;
         for point in 0..points {
@@ -164,8 +165,8 @@ impl<V: Ord + Clone> SizeExpr<V> {
         out
     }
 
-    /// Whether it is never less than `other`: `Some(true)` always, `Some(false)` never, `None` where that depends on the variables or
-    /// is not known.
+    /// Whether the expression is at least `other`: `Some(true)` always, `Some(false)` never, `None` where that depends on the variables or is not
+    /// known.
     pub fn is_at_least(&self, other: &Self, of: &impl Fn(&V) -> Interval) -> Option<bool> {
         let difference = self.sub(other)?.extremes(of)?;
         match (difference.least >= 0, difference.most < 0) {

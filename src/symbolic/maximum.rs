@@ -1,17 +1,17 @@
-//! The normal form of maxima.
+//! Normal form of maxima.
 use super::quotient::gcd;
-use super::{Factor, MOST_DEPTH, SizeExpr};
+use super::{Factor, MAX_DEPTH, SizeExpr};
 use std::collections::BTreeMap;
 
-/// No maximum is of more expressions.
-const MOST_OPERANDS: usize = 16;
+/// Upper bound on the operands of a maximum.
+const MAX_OPERANDS: usize = 16;
 
 impl<V: Ord + Clone> SizeExpr<V> {
-    /// The larger of two expressions.
+    /// Maximum of two expressions; `None` where the result is too large.
     ///
-    /// A maximum plus other terms is the maximum of sums, so that maxima of maxima are one; terms that all operands have, the smallest
-    /// constant, and a factor that all coefficients share are moved out; of operands that differ by a constant only the largest stays.
-    /// Of two operands, `max(-a, -b)` is written as `max(a, b) - a - b`.
+    /// A maximum plus other terms is written as the maximum of sums, so that nested maxima become one. Terms common to all operands, the
+    /// smallest constant, and the greatest common divisor of all coefficients are moved out. Of operands that differ by a constant only the
+    /// largest is kept. For two operands, `max(-a, -b)` is written as `-min(a, b)`, that is `max(a, b) - a - b`.
     pub fn maximum(&self, other: &Self) -> Option<Self> {
         let mut all: BTreeMap<SizeExpr<V>, i64> = BTreeMap::new();
         for operand in self.operands_of_max()?.into_iter().chain(other.operands_of_max()?) {
@@ -23,14 +23,16 @@ impl<V: Ord + Clone> SizeExpr<V> {
         let all = all?;
         match &all[..] {
             [one] => Some(one.clone()),
-            [a, b] if is_negative(a, b) => SizeExpr::maximum_of(vec![a.scale(-1)?, b.scale(-1)?])?.add(a)?.add(b),
-            _ => SizeExpr::maximum_of(all),
+            [a, b] if has_negative_leading_term(a, b) => {
+                SizeExpr::maximum_of_distinct(vec![a.scale(-1)?, b.scale(-1)?])?.add(a)?.add(b)
+            }
+            _ => SizeExpr::maximum_of_distinct(all),
         }
     }
 
-    /// The largest of two or more expressions no two of which differ by a constant.
-    fn maximum_of(mut all: Vec<Self>) -> Option<Self> {
-        let common = common(&all);
+    /// Maximum of two or more expressions, no two of which differ by a constant.
+    fn maximum_of_distinct(mut all: Vec<Self>) -> Option<Self> {
+        let common = common_terms(&all);
         for operand in &mut all {
             *operand = operand.sub(&common)?;
         }
@@ -43,13 +45,14 @@ impl<V: Ord + Clone> SizeExpr<V> {
             operand.terms.values_mut().for_each(|n| *n /= shared);
         }
         all.sort_unstable();
-        if all.len() > MOST_OPERANDS || all.iter().any(|e| e.depth() >= MOST_DEPTH) {
+        if all.len() > MAX_OPERANDS || all.iter().any(|e| e.depth() >= MAX_DEPTH) {
             return None;
         }
         SizeExpr::factor(Factor::Max(all.into())).scale(shared)?.add(&common)?.offset_by(least)
     }
 
-    /// The expressions of which this one is the largest: the operands of the only maximum in it, each with the other terms.
+    /// Operands of an expression that is a maximum: those of the only maximum in the expression, each with the other terms added; the expression
+    /// itself if it contains no such maximum.
     fn operands_of_max(&self) -> Option<Vec<Self>> {
         let mut maxima = self.terms().filter(|(f, _)| f.iter().any(|f| matches!(f, Factor::Max(_))));
         match (maxima.next(), maxima.next()) {
@@ -63,8 +66,8 @@ impl<V: Ord + Clone> SizeExpr<V> {
     }
 }
 
-/// Whether the first product of variables in which two expressions differ has a negative sum of coefficients in them.
-fn is_negative<V: Ord + Clone>(a: &SizeExpr<V>, b: &SizeExpr<V>) -> bool {
+/// Whether, in the first product of variables in which two expressions differ, the sum of their coefficients is negative.
+fn has_negative_leading_term<V: Ord + Clone>(a: &SizeExpr<V>, b: &SizeExpr<V>) -> bool {
     let in_both = |factors: &Vec<Factor<V>>| {
         let of = |e: &SizeExpr<V>| e.terms.get(factors).copied().unwrap_or(0);
         (of(a) != of(b)).then(|| i128::from(of(a)) + i128::from(of(b)))
@@ -73,8 +76,8 @@ fn is_negative<V: Ord + Clone>(a: &SizeExpr<V>, b: &SizeExpr<V>) -> bool {
     first.and_then(in_both).is_some_and(|sum| sum < 0)
 }
 
-/// The terms with variables that all of several expressions have with the same coefficient.
-fn common<V: Ord + Clone>(all: &[SizeExpr<V>]) -> SizeExpr<V> {
+/// Terms with variables that all of the expressions have with the same coefficient.
+fn common_terms<V: Ord + Clone>(all: &[SizeExpr<V>]) -> SizeExpr<V> {
     let Some((first, rest)) = all.split_first() else { return SizeExpr::default() };
     let has = |e: &SizeExpr<V>, factors: &Vec<Factor<V>>, n: &i64| e.terms.get(factors) == Some(n);
     let shared = first.terms.iter().filter(|(f, n)| !f.is_empty() && rest.iter().all(|e| has(e, f, n)));

@@ -1,8 +1,8 @@
-//! Integer expressions over variables, such as the sizes of arrays that are not known until a function is called.
+//! Integer expressions over variables, such as array sizes that are not known until a function is called.
 //!
-//! An [`SizeExpr`] is kept in a normal form, so that expressions that are equal by the rules below compare equal: sums are of products with
-//! integer coefficients, whole multiples are moved out of quotients, and common parts out of maxima. Remainders are written with
-//! quotients, and minima with maxima. Arithmetic never overflows silently: an operation gives `None` where a coefficient leaves 64
+//! A [`SizeExpr`] is kept in a normal form, so that expressions that are equal by the rules below compare equal: sums of products with
+//! integer coefficients, with whole multiples moved out of quotients, and common terms out of maxima. Remainders are written with
+//! quotients, and minima with maxima. Arithmetic never overflows silently: an operation returns `None` where a coefficient overflows 64
 //! bits or the expression gets too large.
 mod dim;
 mod interval;
@@ -12,7 +12,7 @@ pub mod trace;
 #[cfg(test)]
 mod tests;
 
-pub use dim::{Dim, Negative, fixed, has_zero, known, product};
+pub use dim::{Dim, NegativeSize, fixed, has_zero, known, product};
 pub use interval::Interval;
 
 use std::cmp::Ordering;
@@ -20,59 +20,59 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// No expression has more terms.
-const MOST_TERMS: usize = 64;
-/// No expression nests quotients and maxima deeper, so that recursion over it ends.
-const MOST_DEPTH: u32 = 32;
-/// An expression of more factors is written as one.
-const MOST_FACTORS: u32 = 24;
-/// No expression has more factors, those within others counted each time.
-const MOST_WEIGHT: u32 = 1 << 12;
+/// Upper bound on the terms of an expression.
+const MAX_TERMS: usize = 64;
+/// Upper bound on the nesting of quotients and maxima, which bounds the depth of recursion.
+const MAX_DEPTH: u32 = 32;
+/// Number of factors above which an expression is replaced by one shared factor.
+const MAX_FACTORS: u32 = 24;
+/// Upper bound on the factors of an expression, nested and repeated ones included.
+const MAX_WEIGHT: u32 = 1 << 12;
 
-/// A factor of the products that an [`SizeExpr`] sums.
+/// A factor of a product in a [`SizeExpr`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Factor<V: Ord> {
     /// A variable.
     Var(V),
-    /// The first expression divided by the second, rounded down. A constant divisor is 2 or more.
+    /// Quotient of the first expression by the second, rounded down. A constant divisor is at least 2.
     Quotient(Arc<SizeExpr<V>>, Arc<SizeExpr<V>>),
-    /// The largest of two or more expressions, in ascending order.
+    /// Maximum of two or more expressions, which are in ascending order.
     Max(Arc<[SizeExpr<V>]>),
-    /// A long expression as one, so that what is computed from it stays short.
-    Whole(Arc<Whole<V>>),
+    /// A long expression as a single factor, so that expressions computed from it stay short.
+    Shared(Arc<SharedExpr<V>>),
 }
 
-/// A long expression, and what it lies between.
+/// A long expression that stands as a single factor, with its range.
 #[derive(Clone, Debug)]
-pub struct Whole<V: Ord> {
+pub struct SharedExpr<V: Ord> {
     expr: SizeExpr<V>,
     interval: Interval,
-    /// How many factors it has, those within others counted each time.
+    /// Number of factors, nested and repeated ones included.
     weight: u32,
 }
 
-impl<V: Ord> Whole<V> {
-    /// The expression.
+impl<V: Ord> SharedExpr<V> {
+    /// The expression behind the factor.
     pub fn expr(&self) -> &SizeExpr<V> {
         &self.expr
     }
 }
 
-impl<V: Ord> PartialEq for Whole<V> {
+impl<V: Ord> PartialEq for SharedExpr<V> {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other) || self.weight == other.weight && self.expr == other.expr
     }
 }
 
-impl<V: Ord> Eq for Whole<V> {}
+impl<V: Ord> Eq for SharedExpr<V> {}
 
-impl<V: Ord> PartialOrd for Whole<V> {
+impl<V: Ord> PartialOrd for SharedExpr<V> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<V: Ord> Ord for Whole<V> {
+impl<V: Ord> Ord for SharedExpr<V> {
     fn cmp(&self, other: &Self) -> Ordering {
         if std::ptr::eq(self, other) {
             return Ordering::Equal;
@@ -81,7 +81,7 @@ impl<V: Ord> Ord for Whole<V> {
     }
 }
 
-impl<V: Ord + Hash> Hash for Whole<V> {
+impl<V: Ord + Hash> Hash for SharedExpr<V> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.weight.hash(state);
         self.expr.terms.len().hash(state);
@@ -91,7 +91,7 @@ impl<V: Ord + Hash> Hash for Whole<V> {
 /// An integer expression: a sum of products of [`Factor`]s.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SizeExpr<V: Ord> {
-    /// Coefficients, none of them 0, by the sorted factors that they multiply; the constant multiplies no factor.
+    /// Coefficient of each product, none of them 0, by the sorted factors of the product; the constant term has no factors.
     terms: BTreeMap<Vec<Factor<V>>, i64>,
 }
 
@@ -102,12 +102,12 @@ impl<V: Ord> Default for SizeExpr<V> {
 }
 
 impl<V: Ord + Clone> SizeExpr<V> {
-    /// The constant `value`.
+    /// Expression of the constant `value`.
     pub fn constant(value: i64) -> Self {
         let terms = if value == 0 { BTreeMap::new() } else { BTreeMap::from([(Vec::new(), value)]) };
         SizeExpr { terms }
     }
-    /// The variable `v`.
+    /// Expression of the variable `v`.
     pub fn var(v: V) -> Self {
         SizeExpr::factor(Factor::Var(v))
     }
@@ -115,11 +115,11 @@ impl<V: Ord + Clone> SizeExpr<V> {
         SizeExpr { terms: BTreeMap::from([(vec![factor], 1)]) }
     }
 
-    /// The terms: the factors of each, sorted, and its coefficient.
+    /// Terms of the sum: the sorted factors and the coefficient of each.
     pub fn terms(&self) -> impl Iterator<Item = (&[Factor<V>], i64)> {
         self.terms.iter().map(|(factors, &n)| (&factors[..], n))
     }
-    /// The value, if no variable is in it.
+    /// Value of a constant expression; `None` for an expression with variables.
     pub fn known(&self) -> Option<i64> {
         match self.terms.len() {
             0 => Some(0),
@@ -131,14 +131,14 @@ impl<V: Ord + Clone> SizeExpr<V> {
     fn offset(&self) -> i64 {
         self.terms.get(&Vec::new()).copied().unwrap_or(0)
     }
-    /// The variable that the whole expression is.
+    /// The variable, if the whole expression is one.
     pub fn as_var(&self) -> Option<&V> {
         match self.as_scaled_var() {
             Some((1, v)) => Some(v),
             _ => None,
         }
     }
-    /// The coefficient and the variable of an expression that is one times the other.
+    /// Coefficient and variable, if the whole expression is a multiple of a variable.
     pub fn as_scaled_var(&self) -> Option<(i64, &V)> {
         let mut terms = self.terms();
         match (terms.next(), terms.next()) {
@@ -146,46 +146,47 @@ impl<V: Ord + Clone> SizeExpr<V> {
             _ => None,
         }
     }
-    /// The variables in it.
+    /// Variables that occur in the expression.
     pub fn vars(&self) -> BTreeSet<V> {
         let mut out = BTreeSet::new();
-        self.visit(&mut |v| {
+        self.for_each_var(&mut |v| {
             out.insert(v.clone());
         });
         out
     }
-    fn visit(&self, seen: &mut impl FnMut(&V)) {
+    fn for_each_var(&self, seen: &mut impl FnMut(&V)) {
         for factor in self.terms.keys().flatten() {
             match factor {
                 Factor::Var(v) => seen(v),
                 Factor::Quotient(a, b) => {
-                    a.visit(seen);
-                    b.visit(seen);
+                    a.for_each_var(seen);
+                    b.for_each_var(seen);
                 }
-                Factor::Max(all) => all.iter().for_each(|e| e.visit(seen)),
-                Factor::Whole(whole) => whole.expr.visit(seen),
+                Factor::Max(all) => all.iter().for_each(|e| e.for_each_var(seen)),
+                Factor::Shared(whole) => whole.expr.for_each_var(seen),
             }
         }
     }
-    /// How many factors it has, those within quotients and maxima counted too.
-    fn factors(&self, of_whole: &impl Fn(&Whole<V>) -> u32) -> u32 {
+    /// Number of factors, those within quotients and maxima included; `of_whole` counts those of a shared expression.
+    fn factor_count(&self, of_whole: &impl Fn(&SharedExpr<V>) -> u32) -> u32 {
         let of = |f: &Factor<V>| match f {
             Factor::Var(_) => 1,
-            Factor::Quotient(a, b) => 1 + a.factors(of_whole) + b.factors(of_whole),
-            Factor::Max(all) => all.iter().fold(1u32, |sum, e| sum.saturating_add(e.factors(of_whole))),
-            Factor::Whole(whole) => of_whole(whole),
+            Factor::Quotient(a, b) => 1 + a.factor_count(of_whole) + b.factor_count(of_whole),
+            Factor::Max(all) => all.iter().fold(1u32, |sum, e| sum.saturating_add(e.factor_count(of_whole))),
+            Factor::Shared(whole) => of_whole(whole),
         };
         self.terms.keys().flatten().fold(0, |sum: u32, f| sum.saturating_add(of(f)))
     }
-    /// The expression as one factor, if it is long; `None` where it is too long altogether. Its variables lie within the intervals that `of` says.
-    pub fn shortened(self, of: &impl Fn(&V) -> Interval) -> Option<Self> {
-        let weight = self.factors(&|whole| whole.weight);
-        match self.factors(&|_| 1) {
-            _ if weight > MOST_WEIGHT => None,
-            0..=MOST_FACTORS => Some(self),
+    /// Replaces a long expression by one shared factor; `of` returns the range of each variable. `None` where the expression exceeds
+    /// [`MAX_WEIGHT`] factors.
+    pub fn share_if_long(self, of: &impl Fn(&V) -> Interval) -> Option<Self> {
+        let weight = self.factor_count(&|whole| whole.weight);
+        match self.factor_count(&|_| 1) {
+            _ if weight > MAX_WEIGHT => None,
+            0..=MAX_FACTORS => Some(self),
             _ => {
                 let interval = self.extremes(of)?;
-                Some(SizeExpr::factor(Factor::Whole(Arc::new(Whole { expr: self, interval, weight }))))
+                Some(SizeExpr::factor(Factor::Shared(Arc::new(SharedExpr { expr: self, interval, weight }))))
             }
         }
     }
@@ -194,17 +195,17 @@ impl<V: Ord + Clone> SizeExpr<V> {
             Factor::Var(_) => 0,
             Factor::Quotient(a, b) => 1 + a.depth().max(b.depth()),
             Factor::Max(all) => 1 + all.iter().map(SizeExpr::depth).max().unwrap_or(0),
-            Factor::Whole(whole) => 1 + whole.expr.depth(),
+            Factor::Shared(whole) => 1 + whole.expr.depth(),
         };
         self.terms.keys().flatten().map(of).max().unwrap_or(0)
     }
 
-    /// The expression of these terms; `None` where it is too large.
-    fn checked(terms: BTreeMap<Vec<Factor<V>>, i64>) -> Option<Self> {
+    /// Expression with these terms; `None` where it exceeds the limits on terms and nesting.
+    fn within_limits(terms: BTreeMap<Vec<Factor<V>>, i64>) -> Option<Self> {
         let out = SizeExpr { terms };
-        (out.terms.len() <= MOST_TERMS && out.depth() <= MOST_DEPTH).then_some(out)
+        (out.terms.len() <= MAX_TERMS && out.depth() <= MAX_DEPTH).then_some(out)
     }
-    /// Adds terms whose factors are sorted.
+    /// Adds terms with sorted factors; `None` where a coefficient overflows or there are too many terms.
     fn add_terms(&mut self, terms: impl IntoIterator<Item = (Vec<Factor<V>>, i64)>) -> Option<()> {
         for (factors, n) in terms {
             let sum = self.terms.get(&factors).copied().unwrap_or(0).checked_add(n)?;
@@ -214,7 +215,7 @@ impl<V: Ord + Clone> SizeExpr<V> {
                 self.terms.insert(factors, sum)
             };
         }
-        (self.terms.len() <= MOST_TERMS).then_some(())
+        (self.terms.len() <= MAX_TERMS).then_some(())
     }
 
     /// `self + factor * other`.
@@ -251,7 +252,7 @@ impl<V: Ord + Clone> SizeExpr<V> {
                 out.add_terms([(factors, n.checked_mul(m)?)])?;
             }
         }
-        SizeExpr::checked(out.terms)
+        SizeExpr::within_limits(out.terms)
     }
     /// `self - divisor * floor(self / divisor)`: the remainder with the sign of the divisor.
     pub fn rem(&self, divisor: &Self) -> Option<Self> {
@@ -261,32 +262,32 @@ impl<V: Ord + Clone> SizeExpr<V> {
     pub fn ceil_div(&self, divisor: &Self) -> Option<Self> {
         self.scale(-1)?.floor_div(divisor)?.scale(-1)
     }
-    /// The smaller of two expressions.
+    /// Minimum of two expressions.
     pub fn minimum(&self, other: &Self) -> Option<Self> {
         self.scale(-1)?.maximum(&other.scale(-1)?)?.scale(-1)
     }
 
-    /// The expression with others in the place of its variables; `None` where one has none, or the result is too large.
-    pub fn substituted<W: Ord + Clone>(&self, by: &impl Fn(&V) -> Option<SizeExpr<W>>) -> Option<SizeExpr<W>> {
+    /// Replaces each variable by an expression; `None` where `by` has none for a variable, or the result is too large.
+    pub fn substitute<W: Ord + Clone>(&self, by: &impl Fn(&V) -> Option<SizeExpr<W>>) -> Option<SizeExpr<W>> {
         let mut sum = SizeExpr::default();
         for (factors, n) in self.terms() {
             let mut term = SizeExpr::constant(n);
             for factor in factors {
                 let factor = match factor {
                     Factor::Var(v) => by(v)?,
-                    Factor::Quotient(a, b) => a.substituted(by)?.floor_div(&b.substituted(by)?)?,
+                    Factor::Quotient(a, b) => a.substitute(by)?.floor_div(&b.substitute(by)?)?,
                     Factor::Max(all) => {
-                        let all: Option<Vec<SizeExpr<W>>> = all.iter().map(|e| e.substituted(by)).collect();
+                        let all: Option<Vec<SizeExpr<W>>> = all.iter().map(|e| e.substitute(by)).collect();
                         let mut all = all?.into_iter();
                         let first = all.next()?;
                         all.try_fold(first, |most, e| most.maximum(&e))?
                     }
-                    Factor::Whole(whole) => {
-                        let Whole { expr, interval, weight } = &**whole;
-                        let expr = expr.substituted(by)?;
+                    Factor::Shared(whole) => {
+                        let SharedExpr { expr, interval, weight } = &**whole;
+                        let expr = expr.substitute(by)?;
                         match expr.known() {
                             Some(known) => SizeExpr::constant(known),
-                            None => SizeExpr::factor(Factor::Whole(Arc::new(Whole {
+                            None => SizeExpr::factor(Factor::Shared(Arc::new(SharedExpr {
                                 expr,
                                 interval: *interval,
                                 weight: *weight,
@@ -301,7 +302,7 @@ impl<V: Ord + Clone> SizeExpr<V> {
         Some(sum)
     }
 
-    /// The expression in words, with names for its variables.
+    /// Text of the expression for messages, with names for its variables.
     pub fn spelled(&self, name: &impl Fn(&V) -> String) -> String {
         let factor = |f: &Factor<V>| match f {
             Factor::Var(v) => name(v),
@@ -309,10 +310,10 @@ impl<V: Ord + Clone> SizeExpr<V> {
             Factor::Max(all) => {
                 format!("max({})", all.iter().map(|e| e.spelled(name)).collect::<Vec<_>>().join(", "))
             }
-            Factor::Whole(whole) => format!("({})", whole.expr.spelled(name)),
+            Factor::Shared(whole) => format!("({})", whole.expr.spelled(name)),
         };
         let mut out = String::new();
-        // the constant stands last
+        // the constant term comes last
         for (factors, n) in
             self.terms().skip_while(|(f, _)| f.is_empty()).chain(self.terms().filter(|(f, _)| f.is_empty()))
         {
@@ -333,14 +334,14 @@ impl<V: Ord + Clone> SizeExpr<V> {
         if out.is_empty() { "0".to_string() } else { out }
     }
 
-    /// The value where each variable has the value that `value` gives; `None` where that leaves 64 bits, divides by 0, or a variable
-    /// has no value.
+    /// Evaluates the expression with the values of variables that `value` returns; `None` on overflow of 64 bits, division by 0, or where a
+    /// variable has no value.
     pub fn eval(&self, value: &impl Fn(&V) -> Option<i64>) -> Option<i64> {
         let of = |f: &Factor<V>| match f {
             Factor::Var(v) => value(v),
-            Factor::Quotient(a, b) => interval::floor(a.eval(value)?, b.eval(value)?),
+            Factor::Quotient(a, b) => interval::floor_div(a.eval(value)?, b.eval(value)?),
             Factor::Max(all) => all.iter().map(|e| e.eval(value)).try_fold(i64::MIN, |most, e| Some(most.max(e?))),
-            Factor::Whole(whole) => whole.expr.eval(value),
+            Factor::Shared(whole) => whole.expr.eval(value),
         };
         self.terms().try_fold(0i64, |sum, (factors, n)| {
             sum.checked_add(factors.iter().try_fold(n, |product, f| product.checked_mul(of(f)?))?)

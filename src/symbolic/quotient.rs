@@ -1,12 +1,12 @@
-//! The normal form of quotients.
-use super::{Factor, MOST_DEPTH, SizeExpr};
+//! Normal form of quotients.
+use super::{Factor, MAX_DEPTH, SizeExpr};
 use std::sync::Arc;
 
 impl<V: Ord + Clone> SizeExpr<V> {
-    /// `floor(self / divisor)`; `None` for a divisor of 0. Two quotients are equal only for calls in which the divisor is not 0.
+    /// `floor(self / divisor)`; `None` for a divisor of 0, or where the result is too large. The rules hold where the divisor is not 0.
     ///
-    /// With a constant divisor `d`, `floor((d*q + r) / d)` is `q + floor(r / d)`, `floor(-r / d)` is `-floor((r + d - 1) / d)`, a factor
-    /// that `d` and all other coefficients share is dropped, and `floor(floor(a / b) / d)` is `floor(a / (b*d))`.
+    /// With a constant divisor `d`, `floor((d*q + r) / d)` becomes `q + floor(r / d)`, `floor(-r / d)` becomes `-floor((r + d - 1) / d)`, a
+    /// common divisor of `d` and all coefficients is cancelled, and `floor(floor(a / b) / d)` becomes `floor(a / (b*d))`.
     pub fn floor_div(&self, divisor: &Self) -> Option<Self> {
         match divisor.known() {
             Some(0) => None,
@@ -43,13 +43,13 @@ impl<V: Ord + Clone> SizeExpr<V> {
         {
             return whole.add(&numerator.floor_div_by(both)?);
         }
-        if rest.depth() >= MOST_DEPTH {
+        if rest.depth() >= MAX_DEPTH {
             return None;
         }
         whole.add(&SizeExpr::factor(Factor::Quotient(Arc::new(rest), Arc::new(SizeExpr::constant(d)))))
     }
 
-    /// For `floor(a / b) + c` with a constant `b`: `a + b*c`, or `None` where that overflows, and `b`.
+    /// Recognizes an expression `floor(a / b) + c` with a constant `b`. Returns `a + b*c`, or `None` where that overflows, and `b`.
     fn offset_quotient(&self) -> Option<(Option<Self>, i64)> {
         let mut others = self.terms().filter(|(f, _)| !f.is_empty());
         match (others.next(), others.next()) {
@@ -62,36 +62,36 @@ impl<V: Ord + Clone> SizeExpr<V> {
         }
     }
 
-    /// `floor(self / divisor)` for a divisor with variables: terms that it divides are moved out.
+    /// `floor(self / divisor)` for a divisor with variables: multiples of the divisor are moved out.
     fn floor_div_expr(&self, divisor: &Self) -> Option<Self> {
         if self.known() == Some(0) {
             return Some(SizeExpr::default());
         }
         let (whole, rest) = match divisor.as_term() {
-            Some((factors, n)) => self.split_by(factors, n),
+            Some((factors, n)) => self.split_by_term(factors, n),
             None if self == divisor => (SizeExpr::constant(1), SizeExpr::default()),
             None => (SizeExpr::default(), self.clone()),
         };
         if rest.known() == Some(0) {
             return Some(whole);
         }
-        if rest.depth().max(divisor.depth()) >= MOST_DEPTH {
+        if rest.depth().max(divisor.depth()) >= MAX_DEPTH {
             return None;
         }
         whole.add(&SizeExpr::factor(Factor::Quotient(Arc::new(rest), Arc::new(divisor.clone()))))
     }
 
-    /// The factors and the coefficient of an expression of one term.
+    /// Factors and coefficient of an expression of one term; `None` for other expressions.
     fn as_term(&self) -> Option<(&[Factor<V>], i64)> {
         let mut terms = self.terms();
         terms.next().filter(|_| self.terms.len() == 1)
     }
 
-    /// The quotient of the terms that a term divides without remainder, and the other terms.
-    fn split_by(&self, factors: &[Factor<V>], n: i64) -> (Self, Self) {
+    /// Divides by the term `n * factors`: the quotients of the terms that are multiples of it, and the other terms.
+    fn split_by_term(&self, factors: &[Factor<V>], n: i64) -> (Self, Self) {
         let (mut whole, mut rest) = (SizeExpr::default(), SizeExpr::default());
         for (own, m) in self.terms() {
-            match without(own, factors).filter(|_| m.checked_rem(n) == Some(0)) {
+            match remove_factors(own, factors).filter(|_| m.checked_rem(n) == Some(0)) {
                 Some(left) => whole.terms.insert(left, m / n),
                 None => rest.terms.insert(own.to_vec(), m),
             };
@@ -100,8 +100,8 @@ impl<V: Ord + Clone> SizeExpr<V> {
     }
 }
 
-/// `all` without each of `some`; `None` where one of these is missing. Both are sorted.
-fn without<V: Ord + Clone>(all: &[Factor<V>], some: &[Factor<V>]) -> Option<Vec<Factor<V>>> {
+/// Removes each of `some` from `all`, both sorted; `None` where one of them is missing.
+fn remove_factors<V: Ord + Clone>(all: &[Factor<V>], some: &[Factor<V>]) -> Option<Vec<Factor<V>>> {
     let mut left = all.to_vec();
     for factor in some {
         left.remove(left.iter().position(|f| f == factor)?);
@@ -109,7 +109,7 @@ fn without<V: Ord + Clone>(all: &[Factor<V>], some: &[Factor<V>]) -> Option<Vec<
     Some(left)
 }
 
-/// The greatest common divisor of a positive and another integer.
+/// Greatest common divisor of a positive integer and any other.
 pub(super) fn gcd(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {

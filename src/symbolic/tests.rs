@@ -167,7 +167,7 @@ fn coefficients_beyond_64_bits_are_no_expression() {
     let mut sum = n();
     while let Some(next) = sum.mul(&sum).and_then(|e| e.add(&m())) {
         sum = next;
-        assert!(sum.terms().count() <= MOST_TERMS);
+        assert!(sum.terms().count() <= MAX_TERMS);
     }
 }
 

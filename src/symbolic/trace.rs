@@ -1,21 +1,21 @@
-//! The record of one lowering of a function whose sizes vary: the expressions of its sizes, and the answers that it took to comparisons.
+//! Tracing of symbolic sizes: the record of one lowering holds the expressions of its sizes and the outcomes of comparisons (guards).
 //!
-//! Lowering runs on one thread from its first to its last instruction, so the record is the thread's. Outside of [`record`] every size
+//! Lowering runs on one thread from the first to the last instruction, so that the record is thread-local. Outside of [`record`] every size
 //! is a constant, and nothing is recorded.
 use super::{Dim, Interval, SizeExpr};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-/// The number of a size that varies, among those of a record.
-pub type SizeNumber = usize;
+/// Index of a dynamic size in a record.
+pub type SizeIndex = usize;
 
-/// An expression of a record.
+/// Id of an expression in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TraceId(u32);
 
-/// One side of an operation or comparison.
+/// SizeOperand of an operation or comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
+pub enum SizeOperand {
     /// A constant.
     Constant(i64),
     /// An expression of the record.
@@ -25,14 +25,14 @@ pub enum Side {
 /// A comparison of two integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Relation {
-    /// Both are equal.
+    /// `a == b`.
     Equal,
-    /// The first is less.
+    /// `a < b`.
     Less,
 }
 
 impl Relation {
-    /// Whether it holds of two numbers.
+    /// Whether the relation holds between two numbers.
     pub fn holds(self, a: i64, b: i64) -> bool {
         match self {
             Relation::Equal => a == b,
@@ -41,214 +41,216 @@ impl Relation {
     }
 }
 
-/// An operation on two integers.
+/// Binary operation on two sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binary {
-    /// The sum.
+pub enum SizeOp {
+    /// Sum.
     Add,
-    /// The difference.
+    /// Difference.
     Subtract,
-    /// The product.
+    /// Product.
     Multiply,
-    /// The quotient rounded towards zero.
+    /// Quotient rounded towards zero.
     Divide,
-    /// The quotient rounded down.
+    /// Quotient rounded down.
     FloorDivide,
-    /// The remainder with the sign of the dividend.
+    /// Remainder with the sign of the dividend.
     Remainder,
-    /// The larger one.
+    /// Larger operand.
     Maximum,
-    /// The smaller one.
+    /// Smaller operand.
     Minimum,
 }
 
-impl Binary {
-    /// The result for two numbers; `None` where it leaves 64 bits or divides by 0.
-    pub fn of(self, a: i64, b: i64) -> Option<i64> {
+impl SizeOp {
+    /// Result for two numbers; `None` on overflow of 64 bits and for division by 0.
+    pub fn apply(self, a: i64, b: i64) -> Option<i64> {
         match self {
-            Binary::Add => a.checked_add(b),
-            Binary::Subtract => a.checked_sub(b),
-            Binary::Multiply => a.checked_mul(b),
-            Binary::Divide => a.checked_div(b),
-            Binary::FloorDivide => super::interval::floor(a, b),
-            Binary::Remainder => a.checked_rem(b),
-            Binary::Maximum => Some(a.max(b)),
-            Binary::Minimum => Some(a.min(b)),
+            SizeOp::Add => a.checked_add(b),
+            SizeOp::Subtract => a.checked_sub(b),
+            SizeOp::Multiply => a.checked_mul(b),
+            SizeOp::Divide => a.checked_div(b),
+            SizeOp::FloorDivide => super::interval::floor_div(a, b),
+            SizeOp::Remainder => a.checked_rem(b),
+            SizeOp::Maximum => Some(a.max(b)),
+            SizeOp::Minimum => Some(a.min(b)),
         }
     }
 }
 
-/// The answer that lowering took to a comparison: what it made holds for sizes that give the same answer.
+/// Recorded outcome of a comparison: the lowered module is valid only for sizes that give the same outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
-    /// The left side less the right one.
-    pub difference: SizeExpr<SizeNumber>,
-    /// How the difference compares with 0.
+    /// Left side minus right side.
+    pub difference: SizeExpr<SizeIndex>,
+    /// Relation between the difference and 0 that was tested.
     pub relation: Relation,
-    /// Whether it does so.
+    /// Outcome of the test.
     pub holds: bool,
-    /// The name and the op of the node that was lowered.
+    /// Name and op of the node that was being lowered.
     pub node: (String, String),
-    /// Whether lowering read the number rather than comparing it.
+    /// Whether lowering read a size as a number, instead of comparing it.
     pub is_pin: bool,
 }
 
 impl Guard {
-    /// Whether sizes give the same answer; `None` where the difference leaves 64 bits for them.
-    pub fn is_met(&self, sizes: &impl Fn(&SizeNumber) -> Option<i64>) -> Option<bool> {
+    /// Whether `sizes` give the recorded outcome; `None` where the difference overflows 64 bits.
+    pub fn is_met(&self, sizes: &impl Fn(&SizeIndex) -> Option<i64>) -> Option<bool> {
         Some(self.relation.holds(self.difference.eval(sizes)?, 0) == self.holds)
     }
 }
 
-/// A data-dependent size is never larger than an expression.
+/// Upper limit of a data-dependent size, an expression of earlier sizes.
 #[derive(Clone, Debug)]
-struct Fact {
-    size: SizeNumber,
-    /// The expression less the size, which is never negative.
-    room: SizeExpr<SizeNumber>,
+struct UpperLimit {
+    size: SizeIndex,
+    /// Limit minus size, which is never negative.
+    room: SizeExpr<SizeIndex>,
 }
 
-/// Facts that are taken together to show that an expression is never negative.
-const MOST_FACTS: usize = 4;
+/// Upper bound on the limits that are combined to show that an expression is never negative.
+const MAX_LIMITS: usize = 4;
 
-/// The sizes, expressions and guards of one lowering.
+/// Dynamic sizes, expressions and guards of one lowering.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// The range of each size.
+    /// Range of each size.
     ranges: Vec<Interval>,
-    exprs: Vec<SizeExpr<SizeNumber>>,
-    ids: HashMap<SizeExpr<SizeNumber>, TraceId>,
-    /// The answers, in the order in which they were taken; each once.
+    exprs: Vec<SizeExpr<SizeIndex>>,
+    ids: HashMap<SizeExpr<SizeIndex>, TraceId>,
+    /// Guards, in the order of the comparisons, without repetitions.
     guards: Vec<Guard>,
-    known: HashSet<(SizeExpr<SizeNumber>, bool, bool)>,
-    /// How many sizes the caller says; those behind them values say.
+    known: HashSet<(SizeExpr<SizeIndex>, bool, bool)>,
+    /// Number of the caller's sizes; the sizes behind them are data-dependent.
     said: usize,
-    /// The names of sizes in messages.
+    /// Names of the sizes in messages.
     names: Vec<String>,
-    /// Upper limits of data-dependent sizes beside their ranges.
-    facts: Vec<Fact>,
+    /// Symbolic upper limits of data-dependent sizes, in addition to their ranges.
+    limits: Vec<UpperLimit>,
     node: (String, String),
 }
 
 impl Record {
-    /// The range of each size: those that the caller says, and behind them those that values said, as they were met.
+    /// Range of each size: the caller's sizes, then the data-dependent ones in the order of their creation.
     pub fn ranges(&self) -> &[Interval] {
         &self.ranges
     }
-    /// An expression with the names of its sizes.
-    pub fn spelled(&self, expr: &SizeExpr<SizeNumber>) -> String {
+    /// Text of an expression for messages, with the names of its sizes.
+    pub fn spelled(&self, expr: &SizeExpr<SizeIndex>) -> String {
         expr.spelled(&|v| self.names.get(*v).cloned().unwrap_or_default())
     }
-    /// The answers that the ranges of the sizes do not decide.
+    /// Outcomes of comparisons that the ranges of the sizes do not decide.
     pub fn guards(&self) -> &[Guard] {
         &self.guards
     }
-    /// The expression that `dim` is the value of.
-    pub fn expr(&self, dim: Dim) -> SizeExpr<SizeNumber> {
+    /// Expression of `dim`, a constant if it does not vary.
+    pub fn expr(&self, dim: Dim) -> SizeExpr<SizeIndex> {
         dim.expr().map_or_else(|| SizeExpr::constant(dim.at_hand()), |id| self.exprs[id.0 as usize].clone())
     }
-    fn side(&self, side: Side) -> SizeExpr<SizeNumber> {
+    fn operand_expr(&self, side: SizeOperand) -> SizeExpr<SizeIndex> {
         match side {
-            Side::Constant(n) => SizeExpr::constant(n),
-            Side::Expr(id) => self.exprs[id.0 as usize].clone(),
+            SizeOperand::Constant(n) => SizeExpr::constant(n),
+            SizeOperand::Expr(id) => self.exprs[id.0 as usize].clone(),
         }
     }
-    fn interned(&mut self, expr: SizeExpr<SizeNumber>) -> Side {
+    fn intern(&mut self, expr: SizeExpr<SizeIndex>) -> SizeOperand {
         if let Some(n) = expr.known() {
-            return Side::Constant(n);
+            return SizeOperand::Constant(n);
         }
         if let Some(&id) = self.ids.get(&expr) {
-            return Side::Expr(id);
+            return SizeOperand::Expr(id);
         }
         let id = TraceId(u32::try_from(self.exprs.len()).unwrap_or(u32::MAX));
         self.exprs.push(expr.clone());
         self.ids.insert(expr, id);
-        Side::Expr(id)
+        SizeOperand::Expr(id)
     }
-    fn interval(&self, expr: &SizeExpr<SizeNumber>) -> Interval {
+    fn interval(&self, expr: &SizeExpr<SizeIndex>) -> Interval {
         expr.interval(&Interval::of_each(&self.ranges))
     }
 
-    /// The least and the most that an expression is; `None` where it is not defined for some sizes.
-    fn extremes(&self, expr: &SizeExpr<SizeNumber>) -> Option<Interval> {
+    /// Range of an expression over all sizes; `None` where it has no value for some sizes.
+    fn extremes(&self, expr: &SizeExpr<SizeIndex>) -> Option<Interval> {
         expr.extremes(&Interval::of_each(&self.ranges))
     }
 
-    /// Whether one expression is known to be never less than another.
-    fn is_at_least(&self, a: &SizeExpr<SizeNumber>, b: &SizeExpr<SizeNumber>) -> bool {
-        a.sub(b).is_some_and(|more| self.interval(&more).least >= 0 || self.follows(&more))
+    /// Whether `a` is known to be at least `b` for all sizes.
+    fn is_at_least(&self, a: &SizeExpr<SizeIndex>, b: &SizeExpr<SizeIndex>) -> bool {
+        a.sub(b).is_some_and(|more| self.interval(&more).least >= 0 || self.is_nonnegative_by_limits(&more))
     }
 
-    /// Whether a fact shows that an expression is never negative.
-    fn follows(&self, expr: &SizeExpr<SizeNumber>) -> bool {
-        self.follows_by(expr, MOST_FACTS)
+    /// Whether the limits of data-dependent sizes show that an expression is never negative.
+    fn is_nonnegative_by_limits(&self, expr: &SizeExpr<SizeIndex>) -> bool {
+        self.is_nonnegative_by(expr, MAX_LIMITS)
     }
 
-    /// Whether so many facts together show that an expression is never negative.
-    fn follows_by(&self, expr: &SizeExpr<SizeNumber>, facts: usize) -> bool {
-        let shows = |fact: &Fact| {
+    /// Whether up to `limits` limits of data-dependent sizes together show that an expression is never negative.
+    fn is_nonnegative_by(&self, expr: &SizeExpr<SizeIndex>, limits: usize) -> bool {
+        let shows = |fact: &UpperLimit| {
             let Some(rest) = expr.sub(&fact.room) else { return false };
-            self.interval(&rest).least >= 0 || (facts > 1 && self.follows_by(&rest, facts - 1))
+            self.interval(&rest).least >= 0 || (limits > 1 && self.is_nonnegative_by(&rest, limits - 1))
         };
         let vars = expr.vars();
-        self.facts.iter().filter(|fact| vars.contains(&fact.size)).any(shows)
+        self.limits.iter().filter(|fact| vars.contains(&fact.size)).any(shows)
     }
 
-    /// The comparison of an expression with 0, where ranges and facts decide it.
-    fn decided(&self, expr: &SizeExpr<SizeNumber>, relation: Relation) -> Option<bool> {
+    /// Outcome of comparing an expression with 0, if ranges and limits decide it for all sizes.
+    fn decide(&self, expr: &SizeExpr<SizeIndex>, relation: Relation) -> Option<bool> {
         let within = self.extremes(expr).unwrap_or(Interval::ALL);
-        let is_positive = || within.least > 0 || expr.offset_by(-1).is_some_and(|e| self.follows(&e));
-        let is_negative =
-            || within.most < 0 || expr.scale(-1).and_then(|e| e.offset_by(-1)).is_some_and(|e| self.follows(&e));
+        let is_positive = || within.least > 0 || expr.offset_by(-1).is_some_and(|e| self.is_nonnegative_by_limits(&e));
+        let is_negative = || {
+            within.most < 0
+                || expr.scale(-1).and_then(|e| e.offset_by(-1)).is_some_and(|e| self.is_nonnegative_by_limits(&e))
+        };
         match relation {
             Relation::Equal if within == Interval::one(0) => Some(true),
             Relation::Equal => (is_positive() || is_negative()).then_some(false),
-            Relation::Less if within.least >= 0 || self.follows(expr) => Some(false),
+            Relation::Less if within.least >= 0 || self.is_nonnegative_by_limits(expr) => Some(false),
             Relation::Less => is_negative().then_some(true),
         }
     }
 
-    fn combined(&mut self, a: Side, op: Binary, b: Side) -> Result<Side, Unknown> {
-        let (a, b) = (self.side(a), self.side(b));
+    fn combine(&mut self, a: SizeOperand, op: SizeOp, b: SizeOperand) -> Result<SizeOperand, NoExpression> {
+        let (a, b) = (self.operand_expr(a), self.operand_expr(b));
         let (ours, theirs) = (self.interval(&a), self.interval(&b));
         let out = match op {
-            Binary::Add => a.add(&b),
-            Binary::Subtract => a.sub(&b),
-            Binary::Multiply => a.mul(&b),
-            Binary::Maximum | Binary::Minimum => match (self.is_at_least(&a, &b), self.is_at_least(&b, &a), op) {
-                (true, _, Binary::Maximum) | (_, true, Binary::Minimum) => Some(a),
+            SizeOp::Add => a.add(&b),
+            SizeOp::Subtract => a.sub(&b),
+            SizeOp::Multiply => a.mul(&b),
+            SizeOp::Maximum | SizeOp::Minimum => match (self.is_at_least(&a, &b), self.is_at_least(&b, &a), op) {
+                (true, _, SizeOp::Maximum) | (_, true, SizeOp::Minimum) => Some(a),
                 (true, _, _) | (_, true, _) => Some(b),
-                (_, _, Binary::Maximum) => a.maximum(&b),
+                (_, _, SizeOp::Maximum) => a.maximum(&b),
                 _ => a.minimum(&b),
             },
-            Binary::Divide | Binary::FloorDivide | Binary::Remainder if theirs.least < 1 => None,
-            Binary::FloorDivide => a.floor_div(&b),
-            // rounded down and rounded towards zero are one for numbers that are not negative
-            Binary::Divide if ours.least >= 0 => a.floor_div(&b),
-            Binary::Remainder if ours.least >= 0 => a.rem(&b),
-            Binary::Divide if ours.most <= 0 => a.ceil_div(&b),
-            Binary::Remainder if ours.most <= 0 => a.scale(-1).and_then(|a| a.rem(&b)?.scale(-1)),
-            Binary::Divide => truncated(&a, &b),
-            Binary::Remainder => truncated(&a, &b).and_then(|quotient| a.sub(&b.mul(&quotient)?)),
+            SizeOp::Divide | SizeOp::FloorDivide | SizeOp::Remainder if theirs.least < 1 => None,
+            SizeOp::FloorDivide => a.floor_div(&b),
+            // for non-negative numbers, rounding down is rounding towards zero
+            SizeOp::Divide if ours.least >= 0 => a.floor_div(&b),
+            SizeOp::Remainder if ours.least >= 0 => a.rem(&b),
+            SizeOp::Divide if ours.most <= 0 => a.ceil_div(&b),
+            SizeOp::Remainder if ours.most <= 0 => a.scale(-1).and_then(|a| a.rem(&b)?.scale(-1)),
+            SizeOp::Divide => truncating_quotient(&a, &b),
+            SizeOp::Remainder => truncating_quotient(&a, &b).and_then(|quotient| a.sub(&b.mul(&quotient)?)),
         };
-        let out = out.ok_or(Unknown)?;
+        let out = out.ok_or(NoExpression)?;
         let within = self.interval(&out);
-        // for no sizes may it leave 64 bits
+        // the result must not overflow 64 bits for any sizes
         let fits = within.least >= i64::MIN.into() && within.most <= i64::MAX.into();
         match (fits, within.least == within.most) {
             (true, false) => {
-                let short = out.shortened(&Interval::of_each(&self.ranges)).ok_or(Unknown)?;
-                Ok(self.interned(short))
+                let short = out.share_if_long(&Interval::of_each(&self.ranges)).ok_or(NoExpression)?;
+                Ok(self.intern(short))
             }
-            (true, true) => i64::try_from(within.least).map(Side::Constant).map_err(|_| Unknown),
-            (false, _) => Err(Unknown),
+            (true, true) => i64::try_from(within.least).map(SizeOperand::Constant).map_err(|_| NoExpression),
+            (false, _) => Err(NoExpression),
         }
     }
 
-    fn guard(&mut self, a: Side, relation: Relation, b: Side, holds: bool, is_pin: bool) {
-        let (a, b) = (self.side(a), self.side(b));
+    fn guard(&mut self, a: SizeOperand, relation: Relation, b: SizeOperand, holds: bool, is_pin: bool) {
+        let (a, b) = (self.operand_expr(a), self.operand_expr(b));
         let Some(difference) = a.sub(&b) else {
-            // never seen: both are expressions of a record, whose difference is short; kept as one that no sizes meet
+            // unreachable in practice, since the difference of two recorded expressions is short; recorded as a guard that no sizes satisfy
             self.guards.push(Guard { difference: a, relation, holds: !holds, node: self.node.clone(), is_pin });
             return;
         };
@@ -256,7 +258,7 @@ impl Record {
         if self.known.contains(&asked) {
             return;
         }
-        let is_decided = self.decided(&difference, relation).is_some();
+        let is_decided = self.decide(&difference, relation).is_some();
         self.known.insert(asked);
         if is_decided {
             return;
@@ -265,33 +267,33 @@ impl Record {
     }
 }
 
-/// The quotient rounded towards zero, by a positive number.
-fn truncated(a: &SizeExpr<SizeNumber>, b: &SizeExpr<SizeNumber>) -> Option<SizeExpr<SizeNumber>> {
+/// Quotient rounded towards zero, for a positive divisor.
+fn truncating_quotient(a: &SizeExpr<SizeIndex>, b: &SizeExpr<SizeIndex>) -> Option<SizeExpr<SizeIndex>> {
     let zero = SizeExpr::constant(0);
     let (above, below) = (a.maximum(&zero)?, a.scale(-1)?.maximum(&zero)?);
     above.floor_div(b)?.sub(&below.floor_div(b)?)
 }
 
-/// Of an operation whose result has no expression.
+/// Error of an operation whose result has no expression.
 #[derive(Clone, Copy, Debug)]
-pub struct Unknown;
+pub struct NoExpression;
 
 thread_local! {
     static RECORD: RefCell<Option<Record>> = const { RefCell::new(None) };
 }
 
-/// A size that varies while a function is lowered.
+/// A dynamic size of the function that is to be lowered.
 #[derive(Clone, Debug)]
 pub struct SizeVariable {
-    /// The name in messages.
+    /// Name in messages.
     pub name: String,
-    /// The least and the largest value.
+    /// Range of its values.
     pub range: Interval,
-    /// The value for which the function is lowered.
+    /// Concrete value for which the function is lowered.
     pub at_hand: i64,
 }
 
-/// Runs `work` with these sizes, and gives back what was recorded.
+/// Runs `work` with these dynamic sizes, and returns its result with the record.
 pub fn record<R>(variables: &[SizeVariable], work: impl FnOnce(&[Dim]) -> R) -> (R, Record) {
     let mut fresh = Record {
         ranges: variables.iter().map(|v| v.range).collect(),
@@ -302,10 +304,10 @@ pub fn record<R>(variables: &[SizeVariable], work: impl FnOnce(&[Dim]) -> R) -> 
     let mut dims = Vec::with_capacity(variables.len());
     for (number, variable) in variables.iter().enumerate() {
         let value = variable.at_hand;
-        let size = fresh.interned(SizeExpr::var(number));
+        let size = fresh.intern(SizeExpr::var(number));
         dims.push(match size {
-            Side::Expr(id) => Dim::traced(value, id),
-            Side::Constant(n) => Dim::constant(n),
+            SizeOperand::Expr(id) => Dim::traced(value, id),
+            SizeOperand::Constant(n) => Dim::constant(n),
         });
     }
     let before = RECORD.with(|r| r.borrow_mut().replace(fresh));
@@ -314,79 +316,81 @@ pub fn record<R>(variables: &[SizeVariable], work: impl FnOnce(&[Dim]) -> R) -> 
     (out, record)
 }
 
-/// A data-dependent size, from 0 to `most`; a constant where sizes are not recorded.
-pub fn variable(at_hand: i64, most: Dim) -> Dim {
-    let made = with(|record| {
+/// Creates a data-dependent size in the range from 0 to `most`, with the concrete value `at_hand`; a constant outside of [`record`].
+pub fn data_dependent_size(at_hand: i64, most: Dim) -> Dim {
+    let made = with_record(|record| {
         let number = record.ranges.len();
         let most = record.expr(most);
         record.ranges.push(Interval::new(0, record.interval(&most).most));
         record.names.push(format!("size({})", record.node.0));
         let size = SizeExpr::var(number);
-        record.facts.extend(most.sub(&size).map(|room| Fact { size: number, room }));
-        record.interned(size)
+        record.limits.extend(most.sub(&size).map(|room| UpperLimit { size: number, room }));
+        record.intern(size)
     });
     match made {
-        Some(Side::Expr(id)) => Dim::traced(at_hand, id),
-        Some(Side::Constant(_)) | None => Dim::constant(at_hand),
+        Some(SizeOperand::Expr(id)) => Dim::traced(at_hand, id),
+        Some(SizeOperand::Constant(_)) | None => Dim::constant(at_hand),
     }
 }
 
-/// Whether sizes are recorded.
+/// Whether a lowering within [`record`] runs on this thread.
 pub fn is_recording() -> bool {
     RECORD.with(|r| r.borrow().is_some())
 }
 
-/// The range of a number over all sizes; nothing is recorded.
-pub fn range(dim: Dim) -> Interval {
+/// Range of a number over all sizes. Records no guard.
+pub fn range_of(dim: Dim) -> Interval {
     match dim.expr() {
-        Some(_) => with(|record| record.extremes(&record.expr(dim))).flatten().unwrap_or(Interval::ALL),
+        Some(_) => with_record(|record| record.extremes(&record.expr(dim))).flatten().unwrap_or(Interval::ALL),
         None => Interval::one(dim.at_hand().into()),
     }
 }
 
-/// Whether a number lies within a range for all sizes; nothing is recorded.
+/// Whether a number lies within a range for all sizes. Records no guard.
 pub fn is_within(dim: Dim, within: Interval) -> bool {
-    let own = range(dim);
+    let own = range_of(dim);
     own.least >= within.least && own.most <= within.most
 }
 
-/// Whether data-dependent sizes are in the expression of a number; nothing is recorded.
-pub fn follows_values(dim: Dim) -> bool {
-    with(|record| record.expr(dim).vars().into_iter().any(|size| size >= record.said)).unwrap_or(false)
+/// Whether the expression of a number contains data-dependent sizes. Records no guard.
+pub fn depends_on_data(dim: Dim) -> bool {
+    with_record(|record| record.expr(dim).vars().into_iter().any(|size| size >= record.said)).unwrap_or(false)
 }
 
-/// Whether data-dependent sizes decide how two numbers compare; nothing is recorded.
-pub fn values_decide(a: Dim, relation: Relation, b: Dim) -> bool {
+/// Whether the outcome of a comparison depends on data-dependent sizes. Records no guard.
+pub fn is_decided_by_data(a: Dim, relation: Relation, b: Dim) -> bool {
     let decide = |record: &mut Record| {
         let difference = record.expr(a).sub(&record.expr(b))?;
-        let is_open = record.decided(&difference, relation).is_none();
+        let is_open = record.decide(&difference, relation).is_none();
         Some(is_open && difference.vars().into_iter().any(|size| size >= record.said))
     };
-    with(decide).flatten().unwrap_or(false)
+    with_record(decide).flatten().unwrap_or(false)
 }
 
-/// Says which node is lowered from now on, for guards that are recorded.
+/// Sets the node being lowered, which is stored in guards.
 pub fn enter_node(name: &str, op: &str) {
-    with(|record| record.node = (name.to_string(), op.to_string()));
+    with_record(|record| record.node = (name.to_string(), op.to_string()));
 }
 
-fn with<R>(f: impl FnOnce(&mut Record) -> R) -> Option<R> {
+fn with_record<R>(f: impl FnOnce(&mut Record) -> R) -> Option<R> {
     RECORD.with(|r| r.borrow_mut().as_mut().map(f))
 }
 
-pub(super) fn combined(a: Side, op: Binary, b: Side) -> Result<Side, Unknown> {
-    with(|record| record.combined(a, op, b)).unwrap_or(Err(Unknown))
+pub(super) fn combine(a: SizeOperand, op: SizeOp, b: SizeOperand) -> Result<SizeOperand, NoExpression> {
+    with_record(|record| record.combine(a, op, b)).unwrap_or(Err(NoExpression))
 }
 
-pub(super) fn guard(a: Side, relation: Relation, b: Side, holds: bool) {
-    with(|record| record.guard(a, relation, b, holds, false));
+pub(super) fn record_guard(a: SizeOperand, relation: Relation, b: SizeOperand, holds: bool) {
+    with_record(|record| record.guard(a, relation, b, holds, false));
 }
 
-/// Records that an expression was read as the number `value`.
+/// Records a guard that an expression equals `value`, since it was read as a number.
 pub(super) fn pin(expr: TraceId, value: i64) {
-    with(|record| record.guard(Side::Expr(expr), Relation::Equal, Side::Constant(value), true, true));
+    with_record(|record| {
+        record.guard(SizeOperand::Expr(expr), Relation::Equal, SizeOperand::Constant(value), true, true)
+    });
 }
 
 pub(super) fn spelled(expr: TraceId) -> String {
-    with(|record| record.spelled(&record.exprs[expr.0 as usize])).unwrap_or_default()
+    with_record(|record| record.spelled(&record.exprs[expr.0 as usize])).unwrap_or_default()
 }

@@ -128,7 +128,7 @@ pub(super) fn find(case: &Case, reference: &Arrays, others: &[String]) -> Result
             if !others.is_empty() {
                 return Err(Error::User(others.iter().map(unknown).collect()));
             }
-            let lowered = compile::of_module(&bytes, case.request)?;
+            let lowered = compile::lower_module_file(&bytes, case.request)?;
             return instructions::find(&lowered, case.args, &case.conditions);
         }
     };
@@ -136,7 +136,7 @@ pub(super) fn find(case: &Case, reference: &Arrays, others: &[String]) -> Result
     let facts = infer::infer(&whole.program, &whole.feeds.iter().map(feed_facts).collect::<Vec<_>>());
     let fetches = intermediate(&whole, &facts)?;
     let all = Prepared { fetches, called: Vec::new(), ..whole };
-    let lowered = compile::lowered(&all)?;
+    let lowered = compile::lower_prepared(&all)?;
     let infos = lowered.results.clone();
     let plain = run::interpret(&lowered, case.args.to_vec())?;
     let native = case.conditions.call(lowered, case.args)?;
@@ -242,7 +242,7 @@ impl<'a> Results<'a> {
             return Ok(None);
         }
         let Ok(prepared) = prepare(program.clone(), &request) else { return Ok(None) };
-        let Ok(lowered) = compile::lowered(&prepared) else { return Ok(None) };
+        let Ok(lowered) = compile::lower_prepared(&prepared) else { return Ok(None) };
         if lowered.size_variants.is_some() {
             return Ok(None);
         }

@@ -109,6 +109,6 @@ fn alone(lowered: &Lowered, id: InstId, known: &HashMap<InstId, &Tensor>) -> Opt
     let args = infos(comp, &params);
     comp.params = params;
     comp.root = id;
-    let lowered = compile::wrap(module).ok()?;
+    let lowered = compile::wrap_module(module).ok()?;
     Some((Lowered { args, ..lowered }, inputs))
 }

@@ -10,7 +10,7 @@ use tfaot::tensor::Tensor;
 pub fn lowered(hlo: &str, args: usize, changed: &[bool]) -> Lowered {
     let module = text::parse(hlo).expect("sound HLO text");
     verify::verify(&module).expect("sound HLO");
-    let mut lowered = compile::wrap(module).expect("arrays in and out");
+    let mut lowered = compile::wrap_module(module).expect("arrays in and out");
     let variables = lowered.args.split_off(args);
     assert_eq!(variables.len(), changed.len(), "a flag for each variable");
     let kept = lowered.results.len() - changed.iter().filter(|c| **c).count();

@@ -205,7 +205,7 @@ pub fn results(family: &str, all: &[&Known], machine: &Machine) -> Vec<(u64, Res
 pub fn known(seed: u64, mut case: Case) -> Result<Known, String> {
     let module = text::parse(&case.hlo).map_err(|e| format!("the text: {e}\n{}", case.hlo))?;
     verify::verify(&module).map_err(|e| format!("the module: {e}\n{}", case.hlo))?;
-    let lowered = compile::wrap(module).map_err(|e| e.to_string())?;
+    let lowered = compile::wrap_module(module).map_err(|e| e.to_string())?;
     let mut random = Random::new(seed ^ 0x5eed);
     let fill = |i: usize| case.fills.get(i).copied().unwrap_or(Fill::Plain);
     let infos = lowered.args.iter().enumerate();
@@ -322,7 +322,7 @@ fn smaller(family: &str, seed: u64, case: &Case, machine: &Machine) -> String {
         let Some(fills) = fills(&hlo, case) else { return Ok(false) };
         // Which result is left is not known: the loosest rule holds for each.
         let rules = vec![loosest(&case.rules); 64];
-        let sound = text::parse(&hlo).is_ok_and(|m| verify::verify(&m).is_ok() && compile::wrap(m).is_ok());
+        let sound = text::parse(&hlo).is_ok_and(|m| verify::verify(&m).is_ok() && compile::wrap_module(m).is_ok());
         let goes_wrong = || match guarded(|| known(seed, Case { hlo, fills, rules, stateful: case.stateful })) {
             Ok(known) => !batch(family, &[&known], machine).is_empty(),
             Err(_) => true,

@@ -109,7 +109,7 @@ fn squares_keep_the_bound_of_direct_sums() {
             _ => None,
         });
         let w = constants.take(1).next().expect("the weights");
-        let lowered = compile::wrap(module).expect("arrays in and out");
+        let lowered = compile::wrap_module(module).expect("arrays in and out");
         let x = random.tensor(lowered.args[0].dtype, &s.x);
         let root = ((9 * s.x[3]) as f64).sqrt();
         // the evaluator of kernels takes long for large planes
@@ -200,7 +200,7 @@ fn lines_keep_the_bound_of_direct_sums() {
             l.window,
             root.replace("YS", &dims(&l.y))
         );
-        let lowered = compile::wrap(text::parse(&hlo).expect("sound HLO")).expect("arrays in and out");
+        let lowered = compile::wrap_module(text::parse(&hlo).expect("sound HLO")).expect("arrays in and out");
         let x = random.tensor(lowered.args[0].dtype, &l.x);
         // the same in doubles, and of the magnitudes
         let in_doubles = |hlo: &str, at: &dyn Fn(f64) -> f64| {
@@ -285,7 +285,7 @@ fn pools_take_what_tiles_make() {
         for &cpu in cpus {
             let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a known processor");
             let run = |hlo: &str| {
-                let lowered = compile::wrap(text::parse(hlo).expect("sound HLO")).expect("arrays in and out");
+                let lowered = compile::wrap_module(text::parse(hlo).expect("sound HLO")).expect("arrays in and out");
                 let program = compile::plan(lowered, "t", "t", &target).expect("kernels").1;
                 assert!(program.kernels.values().any(|k| k.direct_flops().is_some()), "by Winograd's method");
                 let made = tfaot::kernel::evaluate(&program, std::slice::from_ref(&x), MOST).expect("the kernels run");

@@ -110,7 +110,7 @@ fn planned(source: &str, plans: Option<String>) -> Result<(Program, Target), Str
     let request = CodeRequest { plans, ..CodeRequest::from(&target) };
     let module = text::parse(source).map_err(|e| e.to_string())?;
     verify::verify(&module).map_err(|e| e.to_string())?;
-    let lowered = compile::wrap(module).map_err(|e| e.to_string())?;
+    let lowered = compile::wrap_module(module).map_err(|e| e.to_string())?;
     let (_, program) = compile::plan(lowered, "m", "m", request).map_err(|e| e.to_string())?;
     Ok((program, target))
 }

@@ -15,7 +15,7 @@ fn program(entry: &str) -> Program {
 fn with(callees: &str, entry: &str) -> Program {
     let module = text::parse(&format!("HloModule m\n{callees}ENTRY e {{\n{entry}}}\n")).expect("sound HLO text");
     let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a known processor");
-    let lowered = compile::wrap(module).expect("arrays in and out");
+    let lowered = compile::wrap_module(module).expect("arrays in and out");
     compile::plan(lowered, "m", "m", &target).expect("kernels").1
 }
 

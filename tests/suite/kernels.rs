@@ -36,7 +36,7 @@ fn compare(lowered: &Lowered, args: &[Tensor], target: &Target) -> Option<String
 fn check_text(hlo: &str) {
     let module = text::parse(hlo).expect("sound HLO text");
     tfaot::hlo::verify::verify(&module).expect("sound HLO");
-    let lowered = compile::wrap(module).expect("arrays in and out");
+    let lowered = compile::wrap_module(module).expect("arrays in and out");
     let mut random = Random::new(7);
     let args: Vec<Tensor> = lowered.args.iter().map(|a| random.tensor(a.dtype, &a.dims)).collect();
     for target in targets() {
@@ -49,7 +49,7 @@ fn check_text(hlo: &str) {
 fn check_graph(name: &str) {
     let folder = path("testdata/graphs").join(name);
     let request = Request { fetches: npz(&folder.join("expect.npz")).into_keys().collect(), ..Request::default() };
-    let fronts = compile::fronts(&folder.join("graph.pb"), None, &request).expect("the graph lowers");
+    let fronts = compile::load_and_lower(&folder.join("graph.pb"), None, &request).expect("the graph lowers");
     let lowered = fronts.entries.into_iter().next().expect("a function").lowered;
     let feeds = npz(&folder.join("feeds.npz"));
     let args: Vec<Tensor> = lowered
@@ -162,7 +162,7 @@ fn attention_in_one_kernel() {
     let mut results = Vec::new();
     for more in [false, true] {
         let module = text::parse(&attention(more)).expect("sound HLO text");
-        let lowered = compile::wrap(module).expect("arrays in and out");
+        let lowered = compile::wrap_module(module).expect("arrays in and out");
         let mut random = Random::new(3);
         let args: Vec<Tensor> = lowered.args.iter().map(|a| random.tensor(a.dtype, &a.dims)).collect();
         let (_, program) = compile::plan(lowered, "t", "t", &targets()[0]).expect("kernels");
@@ -183,7 +183,7 @@ fn random_modules() {
 #[test]
 fn arguments_must_fit() {
     let module = text::parse("HloModule m\nENTRY e { ROOT x = f32[4] parameter(0) }\n").expect("HLO");
-    let lowered = compile::wrap(module).expect("an array");
+    let lowered = compile::wrap_module(module).expect("an array");
     let (_, program) = compile::plan(lowered, "t", "t", &targets()[0]).expect("kernels");
     let wrong = Tensor::new(DType::F32, vec![3], vec![0; 12]);
     assert!(tfaot::kernel::evaluate(&program, &[wrong], MOST).is_err());

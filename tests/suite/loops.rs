@@ -123,7 +123,7 @@ fn no_vector_goes_to_the_stack() {
         let target = Target::resolve(Some(triple), Some(cpu), None).expect("a known processor");
         let mut seen = 0;
         for (name, hlo) in &cases {
-            let lowered = compile::wrap(text::parse(hlo).expect("sound HLO")).expect("arrays");
+            let lowered = compile::wrap_module(text::parse(hlo).expect("sound HLO")).expect("arrays");
             let (_, program) = compile::plan(lowered, "m", "m", &target).expect("loops");
             let assembly = codegen::print(&program, &target, TextForm::Assembly).expect("assembly");
             for (i, found) in loops(&assembly).into_iter().filter(|l| l.products() >= FEWEST).enumerate() {

@@ -7,7 +7,7 @@ use tfaot::{compile, hlo::text};
 /// Lines with masked stores in LLVM's text of a module for x86-64-v4.
 fn masked_stores(hlo: &str) -> Vec<String> {
     let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a known processor");
-    let lowered = compile::wrap(text::parse(hlo).expect("sound HLO text")).expect("arrays in and out");
+    let lowered = compile::wrap_module(text::parse(hlo).expect("sound HLO text")).expect("arrays in and out");
     let (_, program) = compile::plan(lowered, "m", "m", &target).expect("kernels");
     let ir = codegen::print(&program, &target, TextForm::LlvmIr).expect("LLVM's text");
     ir.lines().filter(|l| l.contains("call void @llvm.masked.store")).map(String::from).collect()

@@ -97,7 +97,8 @@ fn in_modules() -> BTreeSet<String> {
     }
     for module in std::fs::read_dir(path("testdata/modules")).expect("a folder of the repository").flatten() {
         let program = tfaot::import::load_with_variables(&module.path().join("saved_model"), None).expect("reads");
-        let served = tfaot::prepare::served(&program, &tfaot::prepare::Request::default()).expect("finds");
+        let served =
+            tfaot::prepare::reachable_from_signatures(&program, &tfaot::prepare::Request::default()).expect("finds");
         let served = served.expect("it has signatures");
         let bodies =
             program.functions.iter().filter(|(name, _)| served.functions.contains(*name)).map(|(_, f)| &f.graph);

@@ -71,7 +71,7 @@ fn table() -> Lowered {
 }
 
 fn parse(hlo: &str) -> Lowered {
-    compile::wrap(text::parse(hlo).expect("sound HLO text")).expect("arrays in and out")
+    compile::wrap_module(text::parse(hlo).expect("sound HLO text")).expect("arrays in and out")
 }
 
 fn arguments(lowered: &Lowered) -> Vec<Tensor> {
@@ -81,7 +81,7 @@ fn arguments(lowered: &Lowered) -> Vec<Tensor> {
 
 /// The graph with a convolution by Winograd's method, and TensorFlow's feeds.
 fn wide_layers() -> (Lowered, Vec<Tensor>) {
-    let fronts = compile::fronts(&path(GRAPH), None, &Request::default()).expect("the graph lowers");
+    let fronts = compile::load_and_lower(&path(GRAPH), None, &Request::default()).expect("the graph lowers");
     let lowered = fronts.entries.into_iter().next().expect("a function").lowered;
     let feeds = npz(&path(FEEDS));
     let feed = |name: &str| feeds.get(name.trim_end_matches(":0")).or_else(|| feeds.get(name)).expect("a feed").clone();

@@ -193,7 +193,7 @@ impl Machine {
     fn run(&self, text: &str, inputs: &[Tensor]) -> Vec<Vec<u8>> {
         let module = tfaot::hlo::text::parse(text).expect("sound HLO text");
         tfaot::hlo::verify::verify(&module).expect("sound HLO");
-        let lowered = tfaot::compile::wrap(module).expect("arrays in and out");
+        let lowered = tfaot::compile::wrap_module(module).expect("arrays in and out");
         let built =
             tfaot::compile::build(lowered, "m", "m", &self.target, Launches::Direct, &mut None).expect("it compiles");
         let folder = tempfile::tempdir().expect("a scratch folder");

@@ -81,7 +81,7 @@ fn lowered(graph: &str) -> Lowered {
     std::fs::write(&path, graph).expect("written");
     let feeds = vec![FeedSpec::parse(&format!("x=f32[n<={MOST}]")).expect("a feed")];
     let request = Request { feeds, ..Request::default() };
-    let mut fronts = compile::fronts(&path, None, &request).unwrap_or_else(|e| panic!("{e:?}"));
+    let mut fronts = compile::load_and_lower(&path, None, &request).unwrap_or_else(|e| panic!("{e:?}"));
     fronts.entries.remove(0).lowered
 }
 

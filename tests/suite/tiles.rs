@@ -109,7 +109,8 @@ impl Text {
             "HloModule m\nENTRY e {{\n zero = f32[] constant(0)\n{} ROOT t = ({shapes}) tuple({names}) }}\n",
             self.lines
         );
-        let lowered = compile::wrap(text::parse(&all.replace(", ", ",")).expect("sound HLO text")).expect("arrays");
+        let lowered =
+            compile::wrap_module(text::parse(&all.replace(", ", ",")).expect("sound HLO text")).expect("arrays");
         let args = lowered.args.iter().map(|a| {
             let t = self.random.tensor(DType::F32, &a.dims);
             let scaled: Vec<f64> = (0..t.len()).map(|i| t.get_f64(i).unwrap_or(0.0) * self.scales[0]).collect();

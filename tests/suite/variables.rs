@@ -2,7 +2,7 @@
 use crate::common::{npz, path, tolerance::departure};
 use std::collections::BTreeMap;
 use std::path::Path;
-use tfaot::compile::{self, Fronts};
+use tfaot::compile::{self, LoweredModel};
 use tfaot::hlo::Literal;
 use tfaot::interp;
 use tfaot::lower::Lowered;
@@ -11,7 +11,7 @@ use tfaot::tensor::Tensor;
 
 /// The values of the variables, and how calls change them.
 struct Session {
-    fronts: Fronts,
+    fronts: LoweredModel,
     state: Vec<Tensor>,
 }
 
@@ -23,7 +23,7 @@ fn evaluated(lowered: &Lowered, args: &[&Tensor]) -> Vec<Tensor> {
 }
 
 impl Session {
-    fn new(fronts: Fronts) -> Session {
+    fn new(fronts: LoweredModel) -> Session {
         let lowered = fronts.init.as_ref().unwrap_or(&fronts.entries[0].lowered);
         let zeros = |t: &tfaot::tensor::TensorInfo| {
             Tensor::new(t.dtype, t.dims.clone(), vec![0; usize::try_from(t.bytes()).expect("small")])
@@ -80,7 +80,7 @@ pub fn judge(folder: &Path, departs: impl Fn(&Tensor, &Tensor) -> Option<String>
         }
     }
     let request = Request { signatures, ..Request::default() };
-    let fronts = match compile::fronts(&folder.join("saved_model"), None, &request) {
+    let fronts = match compile::load_and_lower(&folder.join("saved_model"), None, &request) {
         Ok(fronts) => fronts,
         Err(error) => return error.into_diagnostics().iter().map(|d| format!("{d:?}")).collect(),
     };
@@ -119,7 +119,7 @@ fn initialisers_are_computed() {
     let file = path("testdata/modules/version1/saved_model/saved_model.pb");
     std::fs::copy(file, scratch.path().join("saved_model.pb")).expect("copies");
     let request = Request { signatures: vec!["all".to_string()], ..Request::default() };
-    let fronts = compile::fronts(scratch.path(), None, &request).expect("lowers");
+    let fronts = compile::load_and_lower(scratch.path(), None, &request).expect("lowers");
     let lowered = &fronts.entries[0].lowered;
     let names: Vec<&str> = lowered.state.iter().map(|v| v.info.name.as_str()).collect();
     let init = fronts.init.as_ref().expect("an initialiser");
@@ -169,7 +169,8 @@ fn variables_of_a_configuration_are_kept() {
     assert!(header.contains("float running_sum["), "{header}");
     let declared = tfaot::prepare::Declared { node: "v".into(), dims: Some(vec![Some(2)]), ..Default::default() };
     let request = Request { fetches: vec!["y".into()], declared: vec![declared], ..Request::default() };
-    let mut session = Session::new(compile::fronts(Path::new(&at("sum.pbtxt")), None, &request).expect("lowers"));
+    let mut session =
+        Session::new(compile::load_and_lower(Path::new(&at("sum.pbtxt")), None, &request).expect("lowers"));
     let x = BTreeMap::from([("x:0".to_string(), Tensor::of(&[2], &[1.0f32, 2.0]))]);
     session.call("run", &x);
     assert_eq!(session.call("run", &x)["y:0"], Tensor::of(&[2], &[2.0f32, 4.0]));
@@ -178,7 +179,7 @@ fn variables_of_a_configuration_are_kept() {
 /// The results of a signature of `testdata/modules/draws` in so many calls, with this key.
 fn drawn(signature: &str, key: u64, calls: usize) -> Vec<BTreeMap<String, Tensor>> {
     let request = Request { signatures: vec![signature.to_string()], ..Request::default() };
-    let fronts = compile::fronts(&path("testdata/modules/draws/saved_model"), None, &request).expect("lowers");
+    let fronts = compile::load_and_lower(&path("testdata/modules/draws/saved_model"), None, &request).expect("lowers");
     let mut session = Session::new(fronts);
     assert_eq!(session.state.len(), 1, "the generator is all of the state");
     session.state[0] = Tensor::of(&[2], &[key, 0]);
@@ -241,7 +242,7 @@ fn the_same_key_gives_the_same_bits() {
 #[test]
 fn a_branch_that_is_never_taken_leaves_no_trace() {
     let request = Request { signatures: vec!["never".to_string()], ..Request::default() };
-    let fronts = compile::fronts(&path("testdata/modules/draws/saved_model"), None, &request).expect("lowers");
+    let fronts = compile::load_and_lower(&path("testdata/modules/draws/saved_model"), None, &request).expect("lowers");
     assert!(fronts.entries[0].lowered.state.is_empty());
 }
 

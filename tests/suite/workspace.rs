@@ -28,7 +28,7 @@ fn workspace_of(others: &str, body: &str) -> u64 {
     let folds = "max {\na = f32[] parameter(0)\nb = f32[] parameter(1)\nROOT m = f32[] maximum(a, b)\n}\n\
                  add {\na = f32[] parameter(0)\nb = f32[] parameter(1)\nROOT m = f32[] add(a, b)\n}\n";
     let module = text::parse(&format!("HloModule m\n{folds}{others}ENTRY e {{\n{body}\n}}\n")).expect("sound HLO");
-    let lowered = compile::wrap(module).expect("arrays in and out");
+    let lowered = compile::wrap_module(module).expect("arrays in and out");
     let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor");
     compile::plan(lowered, "t", "t", &target).expect("kernels").1.workspace_bytes
 }

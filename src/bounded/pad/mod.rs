@@ -1,72 +1,75 @@
-//! A module for exactly its bounds becomes one for every size up to them.
+//! Dynamic padding: turns a module for exactly its upper bounds into one for every size up to them.
 //!
-//! Arrays keep the sizes of the bound, and what lies beyond the actual sizes is padding of any value. Most instructions can't bring
-//! padding to an element that counts, and stay. Where one could (a sum, a product, a sort along an axis that varies) its operands are
-//! masked, as XLA's `DynamicPadder` does. What is not known to be right is refused.
-mod join;
+//! Arrays keep the dimensions of the bound; elements beyond the actual sizes are padding with unspecified values. Most instructions can't
+//! carry padding to a valid element, and are emitted unchanged. Where one could (a sum, a dot product or a sort along a dynamic axis), the
+//! padding of its operands is filled with a neutral value, as XLA's `DynamicPadder` does. Instructions that are not known to be right are
+//! refused.
+mod slicing;
 mod mask;
-mod place;
+mod gather_scatter;
 mod reshape;
-mod rules;
-mod split;
+mod opcodes;
+mod split_axes;
 mod windows;
 
 use super::extent::Extent;
-use super::form::{Departure, Form, Varying, departure};
-use super::steps::{Progression, Steps};
+use super::size_exprs::{ComputationExprs, InstExprs, SizeObstacle, obstacle_at};
+use super::steps::{Progression, SizeSteps};
 use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Module, Op, Shape};
 use crate::symbolic::Interval;
 use crate::tensor::{DType, Tensor};
 use mask::SizeScalars;
-use split::SplitAxis;
+use split_axes::SplitAxis;
 use std::collections::HashMap;
 
-/// A module with what varies in it.
-pub struct Padded<'a> {
-    /// For exactly the bounds.
+/// A module at its upper bounds, with everything that dynamic padding needs to know of its sizes.
+pub struct PaddedModule<'a> {
+    /// Module for exactly the bounds.
     pub module: &'a Module,
-    /// One a computation that the entry reaches, in that order.
-    pub forms: &'a [Form],
-    /// The steps of the sizes that the caller says.
-    pub steps: &'a Steps,
-    /// How many the values say; those of the entry are the last parts of its root.
+    /// Size expressions of each reachable computation, callees first.
+    pub forms: &'a [ComputationExprs],
+    /// Strides and offsets of the caller's sizes.
+    pub steps: &'a SizeSteps,
+    /// Number of data-dependent sizes; those of the entry computation are the last elements of its root tuple.
     pub found: usize,
-    /// The range of each size.
+    /// Range of each size.
     pub ranges: Vec<Interval>,
-    /// How many parameters of the entry are arguments; the sizes become parameters behind them.
+    /// Number of the entry's parameters that are arguments; the caller's sizes become parameters behind these.
     pub args: usize,
-    /// How many parts of the root are results, and what follows from the sizes and becomes results behind them.
+    /// Number of elements of the root tuple that are results, and the derived sizes that become results behind these.
     pub results: (usize, &'a [Extent]),
-    /// How many parts of the root, before those of the values' sizes, are what the call asks for: results behind those.
+    /// Number of elements of the root tuple, before the data-dependent sizes, that are values of run-time checks: results behind the sizes.
     pub claims: usize,
 }
 
-impl Padded<'_> {
-    /// How many sizes the caller says.
+impl PaddedModule<'_> {
+    /// Number of the caller's sizes.
     fn given(&self) -> usize {
         self.steps.all.len()
     }
-    /// How many sizes there are, those that the caller says first.
+    /// Number of all sizes, the caller's first.
     fn sizes(&self) -> usize {
         self.given() + self.found
     }
-    /// The range of an expression over all sizes.
+    /// Range of an expression over all sizes; `None` where it has no value.
     fn within(&self, of: &Extent) -> Option<Interval> {
         of.extremes(&Interval::of_each(&self.ranges))
     }
-    /// Whether one number is never less than another.
+    /// Whether `of` is at least `other` for all sizes.
     fn is_at_least(&self, of: &Extent, other: &Extent) -> bool {
         of.sub(other).and_then(|more| self.within(&more)).is_some_and(|more| more.least >= 0)
     }
-    /// The module for every size up to the bounds. Errors: at what is not known to be right for padded arrays.
-    pub fn module(&self) -> Result<Module, Departure> {
+    /// Emits the module for every size up to the bounds. Errors: the first instruction that is not known to be right for padded arrays.
+    pub fn emit(&self) -> Result<Module, SizeObstacle> {
         let reachable = self.module.reachable();
-        let mut kinds: HashMap<CompId, Kind> = HashMap::from([(self.module.entry, Kind::Entry)]);
+        let mut kinds: HashMap<CompId, ComputationRole> = HashMap::from([(self.module.entry, ComputationRole::Entry)]);
         for inst in reachable.iter().flat_map(|&c| self.module.comps[c].insts.values()) {
             match inst.op {
-                Op::While { cond, body } => kinds.extend([(cond, Kind::Control), (body, Kind::Body)]),
+                Op::While { cond, body } => {
+                    kinds.extend([(cond, ComputationRole::Control), (body, ComputationRole::Body)])
+                }
                 Op::Conditional(_) | Op::Call(_) => {
-                    kinds.extend(inst.op.called_computations().into_iter().map(|c| (c, Kind::Control)));
+                    kinds.extend(inst.op.called_computations().into_iter().map(|c| (c, ComputationRole::Control)));
                 }
                 _ => {}
             }
@@ -78,72 +81,72 @@ impl Padded<'_> {
             if !is_entry {
                 b.begin(&self.module.comps[id].name);
             }
-            let kind = kinds.get(&id).copied().unwrap_or(Kind::Scalar);
-            let walk = Walk::new(self, &mut b, (id, form), kind, &comps);
-            let root = walk.run()?;
+            let kind = kinds.get(&id).copied().unwrap_or(ComputationRole::Scalar);
+            let walk = ComputationPadder::new(self, &mut b, (id, form), kind, &comps);
+            let root = walk.emit_computation()?;
             if is_entry {
-                let failed = |what: String| Departure { node: Default::default(), what };
+                let failed = |what: String| SizeObstacle { node: Default::default(), what };
                 return b.finish(root).map_err(|e| failed(format!("{e:?}")));
             }
             comps.insert(id, b.end(root));
         }
-        Err(Departure { node: Default::default(), what: "there is no entry".to_string() })
+        Err(SizeObstacle { node: Default::default(), what: "there is no entry".to_string() })
     }
 }
 
-/// The role of a computation, by the instruction that calls it.
+/// Role of a computation, by the instruction that calls it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ComputationRole {
     Entry,
-    /// Of conditions, branches and calls: it gets the sizes from its caller.
+    /// A condition, branch or callee: takes the sizes from its caller.
     Control,
-    /// Of loops: it gets the sizes and hands them to its next round.
+    /// The body of a loop: takes the sizes and passes them to the next iteration.
     Body,
-    /// Of scalars: it sees no sizes.
+    /// A computation on scalars, as of a reduction: takes no sizes.
     Scalar,
 }
 
-/// One computation while it is written anew.
-struct Walk<'a> {
-    all: &'a Padded<'a>,
+/// Emits one computation of the padded module.
+struct ComputationPadder<'a> {
+    all: &'a PaddedModule<'a>,
     b: &'a mut Builder,
     id: CompId,
-    form: &'a Form,
-    kind: Kind,
+    form: &'a ComputationExprs,
+    kind: ComputationRole,
     comps: &'a HashMap<CompId, CompId>,
     scope: SizeScalars,
-    /// The sizes that the caller says, as the caller says them.
+    /// Parameters with the caller's sizes, not yet converted to counts of steps.
     said: Vec<InstId>,
-    /// The new values of instructions.
+    /// New instruction for each old one.
     values: HashMap<InstId, InstId>,
-    /// The axes that are split in new values.
+    /// Split axis of each old instruction whose new value has one.
     split: HashMap<InstId, SplitAxis>,
-    /// The new values of those instructions with the axes merged, where they were needed.
+    /// New values of those instructions with the axis merged again, where one was needed.
     merged: HashMap<InstId, InstId>,
-    /// The places of instructions in the form.
+    /// Index of each instruction in `form`.
     places: HashMap<InstId, usize>,
 }
 
-/// Why an instruction can't be written.
+/// Reason why an instruction can't be emitted for padded arrays.
 enum Refusal {
-    /// The op is not known to be right on padded arrays.
+    /// The op is not known to be right on padded arrays; the text says why.
     Unknown(&'static str),
-    /// A number does not fit into 32 bits, or a size is not known yet.
+    /// A number does not fit into 32 bits, or a size has not been computed yet.
     Size,
 }
 
-type Written = Result<InstId, Refusal>;
+type EmitResult = Result<InstId, Refusal>;
 
-impl<'a> Walk<'a> {
+impl<'a> ComputationPadder<'a> {
     fn new(
-        all: &'a Padded<'a>,
+        all: &'a PaddedModule<'a>,
         b: &'a mut Builder,
-        (id, form): (CompId, &'a Form),
-        kind: Kind,
+        (id, form): (CompId, &'a ComputationExprs),
+        kind: ComputationRole,
         comps: &'a HashMap<CompId, CompId>,
     ) -> Self {
         let places = form.order.iter().enumerate().map(|(i, &id)| (id, i)).collect();
-        Walk {
+        ComputationPadder {
             all,
             b,
             id,
@@ -159,18 +162,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn run(mut self) -> Result<InstId, Departure> {
+    fn emit_computation(mut self) -> Result<InstId, SizeObstacle> {
         let comp = &self.all.module.comps[self.id];
-        self.parameters();
+        self.emit_parameters();
         for &id in &self.form.order {
             if let Op::Parameter(_) = comp.insts[id].op {
                 continue;
             }
             let inst = &comp.insts[id];
             self.b.metadata = inst.metadata.clone();
-            let new = self.instruction(inst, id).map_err(|refusal| told(inst, &refusal))?;
+            let new = self.emit_instruction(inst, id).map_err(|refusal| refusal_obstacle(inst, &refusal))?;
             if let Some(what) = self.b.take_error() {
-                return Err(departure(inst, what));
+                return Err(obstacle_at(inst, what));
             }
             self.values.insert(id, new);
             for &(number, _) in comp.sizes.iter().filter(|size| size.1 == id) {
@@ -180,22 +183,22 @@ impl<'a> Walk<'a> {
         }
         self.b.metadata = Default::default();
         let root = &comp.insts[comp.root];
-        self.root(comp.root).map_err(|refusal| told(root, &refusal))
+        self.emit_root(comp.root).map_err(|refusal| refusal_obstacle(root, &refusal))
     }
 
-    /// The parameters, and what is known of the sizes.
-    fn parameters(&mut self) {
+    /// Emits the parameters, with additional ones for the sizes.
+    fn emit_parameters(&mut self) {
         let comp = &self.all.module.comps[self.id];
         let shapes: Vec<(InstId, Shape)> = comp.params.iter().map(|&p| (p, comp.insts[p].shape.clone())).collect();
         let scalar = || Shape::array(DType::S32, []);
         match self.kind {
-            Kind::Scalar => {
+            ComputationRole::Scalar => {
                 for (old, shape) in shapes {
                     let new = self.b.parameter(shape);
                     self.values.insert(old, new);
                 }
             }
-            Kind::Entry => {
+            ComputationRole::Entry => {
                 for (i, (old, shape)) in shapes.into_iter().enumerate() {
                     if i == self.all.args {
                         self.said = (0..self.all.given()).map(|_| self.b.parameter(scalar())).collect();
@@ -208,12 +211,12 @@ impl<'a> Walk<'a> {
                     self.said.push(size);
                 }
                 let numbers = self.said.clone().into_iter().zip(&self.all.steps.all);
-                let mut sizes: Vec<Option<InstId>> = numbers.map(|(n, &step)| steps_of(self.b, n, step)).collect();
+                let mut sizes: Vec<Option<InstId>> = numbers.map(|(n, &step)| step_count(self.b, n, step)).collect();
                 sizes.resize(self.all.sizes(), None);
                 self.scope = SizeScalars::of(sizes);
             }
-            Kind::Control | Kind::Body => {
-                // one tuple of all that the parameters hold, and the sizes
+            ComputationRole::Control | ComputationRole::Body => {
+                // one tuple with all elements of the parameters, then the sizes
                 let mut parts: Vec<Shape> = shapes.iter().flat_map(|(_, s)| parts_of(s)).collect();
                 parts.extend((0..self.all.sizes()).map(|_| scalar()));
                 let whole = self.b.parameter(Shape::Tuple(parts));
@@ -222,7 +225,7 @@ impl<'a> Walk<'a> {
                     let count = parts_of(shape).len();
                     let own: Vec<InstId> = (next..next + count).map(|i| self.b.get_tuple_element(whole, i)).collect();
                     next += count;
-                    let new = self.joined(&own, shape);
+                    let new = self.value_of_parts(&own, shape);
                     self.values.insert(*old, new);
                 }
                 let sizes = (next..next + self.all.sizes()).map(|i| Some(self.b.get_tuple_element(whole, i))).collect();
@@ -231,8 +234,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A value of `shape` of its parts.
-    fn joined(&mut self, parts: &[InstId], shape: &Shape) -> InstId {
+    /// Value of `shape` made of its parts: a tuple, or the only part itself.
+    fn value_of_parts(&mut self, parts: &[InstId], shape: &Shape) -> InstId {
         match (shape, parts) {
             (Shape::Tuple(_), parts) => self.b.tuple(parts),
             (_, [one]) => *one,
@@ -240,7 +243,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The parts of a value: those of a tuple, or itself.
+    /// Parts of a value: the elements of a tuple, or the array itself.
     fn parts(&mut self, x: InstId) -> Vec<InstId> {
         match self.b.shape(x).as_tuple().map(<[Shape]>::len) {
             Some(count) => (0..count).map(|i| self.b.get_tuple_element(x, i)).collect(),
@@ -248,38 +251,38 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The sizes as values; 0 stands for one that is not known yet, which nothing uses.
-    fn sizes(&mut self) -> Vec<InstId> {
+    /// Values of all sizes; 0 for those that have not been computed yet and are not used.
+    fn size_values(&mut self) -> Vec<InstId> {
         let known = self.scope.sizes.clone();
         known.into_iter().map(|s| s.unwrap_or_else(|| self.b.constant(Tensor::scalar(0i32)))).collect()
     }
 
-    /// Values and the sizes in one tuple, as a computation of [`Kind::Control`] takes them.
-    fn packed(&mut self, values: &[InstId]) -> InstId {
+    /// Tuple of the parts of `values` and the sizes, as a computation of [`ComputationRole::Control`] takes them.
+    fn pack_with_sizes(&mut self, values: &[InstId]) -> InstId {
         let mut all: Vec<InstId> = values.iter().flat_map(|&v| self.parts(v)).collect();
-        all.extend(self.sizes());
+        all.extend(self.size_values());
         self.b.tuple(&all)
     }
 
-    fn root(&mut self, root: InstId) -> Written {
-        let value = self.dense(root)?;
+    fn emit_root(&mut self, root: InstId) -> EmitResult {
+        let value = self.dense_value(root)?;
         match self.kind {
-            Kind::Scalar | Kind::Control => Ok(value),
-            Kind::Body => Ok(self.packed(&[value])),
-            Kind::Entry => {
+            ComputationRole::Scalar | ComputationRole::Control => Ok(value),
+            ComputationRole::Body => Ok(self.pack_with_sizes(&[value])),
+            ComputationRole::Entry => {
                 let (results, derived) = self.all.results;
                 let mut parts = self.parts(value);
                 parts.truncate(parts.len().saturating_sub(self.all.module.entry().sizes.len()));
                 let claims = parts.split_off(parts.len().saturating_sub(self.all.claims));
                 let state = parts.split_off(results.min(parts.len()));
                 for extent in derived {
-                    let size = self.size(extent)?;
+                    let size = self.size_value(extent)?;
                     parts.push(size);
                 }
                 parts.extend(claims);
                 for i in 0..self.said.len() {
-                    if !self.all.steps.all[i].is_one() {
-                        let whole = self.size(&self.all.steps.extent(i))?;
+                    if !self.all.steps.all[i].is_every_size() {
+                        let whole = self.size_value(&self.all.steps.size_extent(i))?;
                         parts.push(self.b.sub(self.said[i], whole));
                     }
                 }
@@ -289,57 +292,58 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A number that follows from the sizes, as `s32[]`.
-    fn size(&mut self, extent: &Extent) -> Written {
+    /// Value of a size expression, as `s32[]`.
+    fn size_value(&mut self, extent: &Extent) -> EmitResult {
         self.scope.value(self.b, extent).ok_or(Refusal::Size)
     }
 
-    /// How the value of an instruction varies.
-    fn varying(&self, id: InstId) -> &'a Varying {
+    /// Size expressions of an instruction.
+    fn varying(&self, id: InstId) -> &'a InstExprs {
         &self.form.varying[self.places[&id]]
     }
 
-    fn instruction(&mut self, inst: &Inst, id: InstId) -> Written {
-        if let Some(written) = self.in_split_form(inst, id)? {
+    fn emit_instruction(&mut self, inst: &Inst, id: InstId) -> EmitResult {
+        if let Some(written) = self.emit_with_split_axis(inst, id)? {
             return Ok(written);
         }
-        let operands = inst.operands.iter().map(|&o| self.dense(o)).collect::<Result<Vec<InstId>, Refusal>>()?;
+        let operands = inst.operands.iter().map(|&o| self.dense_value(o)).collect::<Result<Vec<InstId>, Refusal>>()?;
         match &inst.op {
-            Op::Constant(Literal::Array(t)) => return self.constant(t, self.varying(id)),
+            Op::Constant(Literal::Array(t)) => return self.emit_constant(t, self.varying(id)),
             Op::While { cond, body } => {
-                let state = self.packed(&operands);
+                let state = self.pack_with_sizes(&operands);
                 let shape = self.b.shape(state).clone();
                 let op = Op::While { cond: self.comps[cond], body: self.comps[body] };
                 let out = self.b.push(op, &[state], shape);
                 let count = parts_of(&inst.shape).len();
                 let parts: Vec<InstId> = (0..count).map(|i| self.b.get_tuple_element(out, i)).collect();
-                return Ok(self.joined(&parts, &inst.shape));
+                return Ok(self.value_of_parts(&parts, &inst.shape));
             }
             Op::Conditional(branches) => {
                 let mut all = vec![operands[0]];
                 for &operand in &operands[1..] {
-                    let packed = self.packed(&[operand]);
+                    let packed = self.pack_with_sizes(&[operand]);
                     all.push(packed);
                 }
                 let op = Op::Conditional(branches.iter().map(|c| self.comps[c]).collect());
                 return Ok(self.b.push(op, &all, inst.shape.clone()));
             }
             Op::Call(comp) => {
-                let packed = self.packed(&operands);
+                let packed = self.pack_with_sizes(&operands);
                 return Ok(self.b.push(Op::Call(self.comps[comp]), &[packed], inst.shape.clone()));
             }
             _ => {}
         }
-        let op = self.with_called(&inst.op);
-        let varies = self.varying(id).any() || inst.operands.iter().any(|&o| self.varying(o).any());
+        let op = self.with_new_computations(&inst.op);
+        let varies =
+            self.varying(id).any_dim_varies() || inst.operands.iter().any(|&o| self.varying(o).any_dim_varies());
         if !varies {
             return Ok(self.b.push(op, &operands, inst.shape.clone()));
         }
-        self.padded(&Inst { op, operands: inst.operands.clone(), ..inst.clone() }, id, &operands)
+        self.emit_padded(&Inst { op, operands: inst.operands.clone(), ..inst.clone() }, id, &operands)
     }
 
-    /// An op that calls computations of the new module.
-    fn with_called(&self, op: &Op) -> Op {
+    /// Op with its called computations replaced by those of the new module.
+    fn with_new_computations(&self, op: &Op) -> Op {
         let mut op = op.clone();
         for called in op.called_mut() {
             *called = self.comps[&*called];
@@ -347,12 +351,12 @@ impl<'a> Walk<'a> {
         op
     }
 
-    /// A constant, with those of its elements that follow from the sizes.
-    fn constant(&mut self, value: &Tensor, varying: &Varying) -> Written {
+    /// Emits a constant; elements that depend on sizes are computed from these.
+    fn emit_constant(&mut self, value: &Tensor, varying: &InstExprs) -> EmitResult {
         let Some(extents) = &varying.elements else { return Ok(self.b.constant(value.clone())) };
         let mut parts = Vec::with_capacity(extents.len());
         for extent in extents {
-            let number = self.size(extent)?;
+            let number = self.size_value(extent)?;
             let number = self.b.convert(number, value.dtype);
             parts.push(self.b.reshape(number, &[1]));
         }
@@ -361,19 +365,19 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// How many steps a size is; `None` where a step is beyond 32 bits.
-fn steps_of(b: &mut Builder, size: InstId, step: Progression) -> Option<InstId> {
-    if step.is_one() {
+/// Emits the count of steps of a size; `None` where the stride or offset exceeds 32 bits.
+fn step_count(b: &mut Builder, size: InstId, step: Progression) -> Option<InstId> {
+    if step.is_every_size() {
         return Some(size);
     }
     let Progression { stride: by, offset: rest } = step;
-    let rest = mask::integer(b, i64::try_from(rest).ok()?)?;
-    let by = mask::integer(b, i64::try_from(by).ok()?)?;
+    let rest = mask::int_constant(b, i64::try_from(rest).ok()?)?;
+    let by = mask::int_constant(b, i64::try_from(by).ok()?)?;
     let whole = b.sub(size, rest);
     Some(b.div(whole, by))
 }
 
-/// The shapes of a value's parts: those of a tuple, or itself.
+/// Shapes of a value's parts: those of a tuple's elements, or the shape itself.
 fn parts_of(shape: &Shape) -> Vec<Shape> {
     match shape {
         Shape::Tuple(parts) => parts.clone(),
@@ -381,9 +385,9 @@ fn parts_of(shape: &Shape) -> Vec<Shape> {
     }
 }
 
-fn told(inst: &Inst, refusal: &Refusal) -> Departure {
+fn refusal_obstacle(inst: &Inst, refusal: &Refusal) -> SizeObstacle {
     match refusal {
-        Refusal::Unknown(what) => departure(inst, format!("`{}` {what}", inst.op.name())),
-        Refusal::Size => departure(inst, format!("a number of `{}` is beyond 32 bits", inst.op.name())),
+        Refusal::Unknown(what) => obstacle_at(inst, format!("`{}` {what}", inst.op.name())),
+        Refusal::Size => obstacle_at(inst, format!("a number of `{}` is beyond 32 bits", inst.op.name())),
     }
 }

@@ -1,4 +1,4 @@
-//! Reshapes of padded arrays: elements move where an axis that is not the outermost one of those that are merged or split varies.
+//! Padding rule of reshape: elements of a padded array move if a dynamic axis is merged or split that is not the outermost one.
 use super::mask::SizeScalars;
 use crate::bounded::extent::Extent;
 use crate::hlo::{Builder, InstId};
@@ -6,41 +6,42 @@ use crate::scalar::ScalarOp;
 use crate::symbolic::Interval;
 use crate::tensor::DType;
 
-/// Axes of the operand that become axes of the result.
+/// Consecutive axes of the operand that become consecutive axes of the result.
 pub struct AxisGroup {
-    /// The axes of the operand.
+    /// Axes of the operand.
     pub from: std::ops::Range<usize>,
-    /// The axes of the result.
+    /// Axes of the result.
     pub to: std::ops::Range<usize>,
 }
 
 impl AxisGroup {
-    /// Whether elements of the group lie elsewhere in the padded result than in the padded operand; each side has its actual sizes and
-    /// those at the bound.
-    pub fn moves(&self, (from, old): (&[Extent], &[u64]), (to, new): (&[Extent], &[u64])) -> bool {
+    /// Whether elements of the group have other positions in the padded result than in the padded operand. Each side is given by its actual
+    /// sizes and those at the bound.
+    pub fn moves_elements(&self, (from, old): (&[Extent], &[u64]), (to, new): (&[Extent], &[u64])) -> bool {
         let count = |dims: &[u64]| dims.iter().product::<u64>();
-        let is_apart =
-            self.from.len() + self.to.len() > 2 && !(leads(&from[self.from.clone()]) && leads(&to[self.to.clone()]));
+        let is_apart = self.from.len() + self.to.len() > 2
+            && !(varies_only_outermost(&from[self.from.clone()]) && varies_only_outermost(&to[self.to.clone()]));
         is_apart || count(&old[self.from.clone()]) != count(&new[self.to.clone()])
     }
 }
 
-/// The range of each size, by its number.
+/// Range of each size, by its index.
 pub type SizeRanges<'a> = &'a dyn Fn(&usize) -> Interval;
 
-/// Whether two products of sizes are one number for all of them.
+/// Whether two expressions are equal for all sizes.
 fn are_equal(a: &Extent, b: &Extent, ranges: SizeRanges) -> bool {
     a == b || a.sub(b).and_then(|apart| apart.extremes(&ranges)) == Some(Interval::one(0))
 }
 
-/// The smallest groups of axes whose sizes have one product; `old` and `new` are the sizes at the bound.
-pub fn groups(
+/// Splits a reshape into the smallest groups of axes with equal products of sizes. `from` and `to` are actual sizes, `old` and `new` those at
+/// the bound. `None` where the products can't be compared.
+pub fn axis_groups(
     (from, old): (&[Extent], &[u64]),
     (to, new): (&[Extent], &[u64]),
     ranges: SizeRanges,
 ) -> Option<Vec<AxisGroup>> {
-    let product = |dims: &[Extent]| dims.iter().try_fold(Extent::constant(1), |n, e| n.mul(e)?.shortened(&ranges));
-    let at_bound = |dims: &[u64]| dims.iter().fold(1u64, |n, &d| n.saturating_mul(d));
+    let product = |dims: &[Extent]| dims.iter().try_fold(Extent::constant(1), |n, e| n.mul(e)?.share_if_long(&ranges));
+    let instantiate_at_bound = |dims: &[u64]| dims.iter().fold(1u64, |n, &d| n.saturating_mul(d));
     let (mut out, mut i, mut j) = (Vec::new(), 0, 0);
     while i < from.len() || j < to.len() {
         let (start_i, start_j) = (i, j);
@@ -49,8 +50,8 @@ pub fn groups(
             if (i > start_i || j > start_j) && are_equal(&ours, &theirs, ranges) {
                 break;
             }
-            // the side that is behind takes its next axis
-            let behind = at_bound(&old[start_i..i]) <= at_bound(&new[start_j..j]);
+            // the side with the smaller product takes its next axis
+            let behind = instantiate_at_bound(&old[start_i..i]) <= instantiate_at_bound(&new[start_j..j]);
             match (behind && i < from.len(), j < to.len()) {
                 (true, _) => i += 1,
                 (false, true) => j += 1,
@@ -63,15 +64,16 @@ pub fn groups(
     Some(out)
 }
 
-/// Whether the elements that count come first, in row-major order: only the outermost axis varies.
-fn leads(dims: &[Extent]) -> bool {
+/// Whether no axis but the outermost one (axes of size 1 aside) varies, so that valid elements come first in row-major order.
+fn varies_only_outermost(dims: &[Extent]) -> bool {
     let mut rest = dims.iter().skip_while(|e| e.known() == Some(1));
     rest.next();
     rest.all(|e| !e.varies())
 }
 
-/// `x` of sizes `from` with sizes `to`, which are `dims` at the bound; `None` where a size is not known or too large.
-pub fn reshaped(
+/// Emits a reshape of `x` from the actual sizes `from` to `to`; `dims` are the dimensions of the result at the bound. `None` where a size has
+/// not been computed yet or is too large.
+pub fn reshape_padded(
     b: &mut Builder,
     scope: &mut SizeScalars,
     x: InstId,
@@ -81,11 +83,11 @@ pub fn reshaped(
 ) -> Option<InstId> {
     let old = b.dims(x).to_vec();
     if old.contains(&0) || dims.contains(&0) {
-        // there is no element that counts
+        // there is no valid element
         return Some(b.full(b.dtype(x), dims, 0.0));
     }
-    let groups = groups((from, &old), (to, dims), ranges)?;
-    let moves = |g: &AxisGroup| g.moves((from, &old), (to, dims));
+    let groups = axis_groups((from, &old), (to, dims), ranges)?;
+    let moves = |g: &AxisGroup| g.moves_elements((from, &old), (to, dims));
     if !groups.iter().any(moves) {
         return Some(b.reshape(x, dims));
     }
@@ -93,14 +95,14 @@ pub fn reshaped(
     let mut x = b.reshape(x, &flat);
     for (axis, group) in groups.iter().enumerate().filter(|(_, g)| moves(g)) {
         let to = (&to[group.to.clone()], &dims[group.to.clone()]);
-        let indices = sources(b, scope, (&from[group.from.clone()], &old[group.from.clone()]), to)?;
+        let indices = source_indices(b, scope, (&from[group.from.clone()], &old[group.from.clone()]), to)?;
         x = b.take(x, axis, indices, false);
     }
     Some(b.reshape(x, dims))
 }
 
-/// Where each element of the padded result lies in the padded operand: `s32[product of the result's bounds]`.
-fn sources(
+/// Emits the index in the padded operand of each element of the padded result: `s32[product of the result's bounds]`.
+fn source_indices(
     b: &mut Builder,
     scope: &mut SizeScalars,
     (from, old): (&[Extent], &[u64]),
@@ -109,7 +111,7 @@ fn sources(
     let count: u64 = new.iter().product();
     let shape = [count];
     let constant = |b: &mut Builder, v: u64| b.full(DType::S32, &shape, v as f64);
-    // the number of the element among those that count
+    // index of the element among the valid ones
     let mut rest = b.iota(DType::S32, &shape, 0);
     let (mut number, mut step) = (constant(b, 0), constant(b, 1));
     for (extent, &bound) in to.iter().zip(new).rev() {
@@ -125,7 +127,7 @@ fn sources(
     let one = constant(b, 1);
     for (extent, &bound) in from.iter().zip(old).rev() {
         let size = scope.value(b, extent)?;
-        // an array without elements has none to move
+        // avoids a division by 0 for arrays without elements
         let size = b.max(size, one);
         let at = b.elementwise(ScalarOp::Remainder, &[number, size]);
         number = b.div(number, size);

@@ -1,55 +1,55 @@
-//! Windows over axes that vary.
-use super::{Refusal, Walk, Written};
+//! Padding rules of convolution and reduce-window along dynamic axes.
+use super::{ComputationPadder, EmitResult, Refusal};
 use crate::bounded::extent::Extent;
-use crate::bounded::form::{WindowNumbers, window, window_of};
+use crate::bounded::size_exprs::{WindowNumbers, window_attribute, window_numbers};
 use crate::hlo::attrs::{PadDim, WindowDim};
 use crate::hlo::{Inst, InstId, Op};
 use crate::tensor::DType;
 
-/// The padding behind `n` elements that leaves `count` windows.
-fn high(window: &WindowDim, n: u64, count: u64) -> Option<i64> {
+/// High padding with which an axis of `n` elements has `count` windows; `None` on overflow.
+fn padding_behind(window: &WindowDim, n: u64, count: u64) -> Option<i64> {
     let Some(steps) = count.checked_sub(1) else { return Some(window.pad_high) };
     let length = window.span()?.checked_add(steps.checked_mul(window.stride)?)?;
     let spread = n.checked_sub(1).map_or(Some(0), |n| n.checked_mul(window.lhs_dilate)?.checked_add(1))?;
     i64::try_from(length).ok()?.checked_sub(window.pad_low)?.checked_sub(i64::try_from(spread).ok()?)
 }
 
-impl Walk<'_> {
-    pub(super) fn convolution(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
+impl ComputationPadder<'_> {
+    pub(super) fn emit_convolution(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> EmitResult {
         let Op::Convolution(d) = &inst.op else { return Err(Refusal::Size) };
         let (x, kernel) = (self.varying(inst.operands[0]), self.varying(inst.operands[1]));
-        let varies = |of: &crate::bounded::form::Varying, axis: usize| of.dim(axis).varies();
+        let varies = |of: &crate::bounded::size_exprs::InstExprs, axis: usize| of.dim(axis).varies();
         let grouped = d.feature_group_count > 1
             && (varies(x, d.input_feature)
                 || varies(kernel, d.kernel_output_feature)
                 || varies(kernel, d.kernel_input_feature))
             || d.batch_group_count > 1 && (varies(x, d.input_batch) || varies(kernel, d.kernel_output_feature));
-        self.only(!grouped, "has groups that vary")?;
-        self.only(!d.kernel_spatial.iter().any(|&a| varies(kernel, a)), "has a kernel that varies")?;
+        self.require_known(!grouped, "has groups that vary")?;
+        self.require_known(!d.kernel_spatial.iter().any(|&a| varies(kernel, a)), "has a kernel that varies")?;
         let mut axes = self.axes_read_beyond((inst, id), &d.window, &d.input_spatial, &d.output_spatial);
         axes.push(d.input_feature);
-        let x = self.zeros_beyond(inst, 0, operands[0], &axes)?;
-        let y = self.zeros_beyond(inst, 1, operands[1], &[d.kernel_input_feature])?;
+        let x = self.fill_with_zeros(inst, 0, operands[0], &axes)?;
+        let y = self.fill_with_zeros(inst, 1, operands[1], &[d.kernel_input_feature])?;
         let zero = self.b.scalar(self.b.dtype(x), 0.0);
-        let (op, x) = self.begun((inst, id), x, zero, &d.input_spatial, &d.output_spatial)?;
-        self.same(op, inst, &[x, y])
+        let (op, x) = self.align_windows((inst, id), x, zero, &d.input_spatial, &d.output_spatial)?;
+        self.emit_unchanged(op, inst, &[x, y])
     }
 
-    pub(super) fn reduce_window(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
+    pub(super) fn emit_reduce_window(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> EmitResult {
         let Op::ReduceWindow { window: of, .. } = &inst.op else { return Err(Refusal::Size) };
         let axes: Vec<usize> = (0..of.len()).collect();
         let beyond = self.axes_read_beyond((inst, id), of, &axes, &axes);
-        let mut new = self.without_padding(inst, operands, &beyond)?;
+        let mut new = self.fill_with_initial_values(inst, operands, &beyond)?;
         let count = new.len() / 2;
         let mut op = inst.op.clone();
         for i in 0..count {
-            (op, new[i]) = self.begun((inst, id), new[i], new[count + i], &axes, &axes)?;
+            (op, new[i]) = self.align_windows((inst, id), new[i], new[count + i], &axes, &axes)?;
         }
-        self.same(op, inst, &new)
+        self.emit_unchanged(op, inst, &new)
     }
 
-    /// Axes of `from` along which windows below the actual size of the result may read elements beyond that of the array;
-    /// `to` are the axes of the result.
+    /// Axes along which windows of valid results may read padding of the array. `from` are the array's axes of the windows, `to` those of
+    /// the result.
     fn axes_read_beyond(
         &self,
         (inst, id): (&Inst, InstId),
@@ -59,11 +59,11 @@ impl Walk<'_> {
     ) -> Vec<usize> {
         let (result, operand) = (self.varying(id), self.varying(inst.operands[0]));
         let is_within = |w: usize| {
-            let (of, numbers) = (windows.get(w)?, window(result, w)?);
+            let (of, numbers) = (windows.get(w)?, window_numbers(result, w)?);
             if of.lhs_dilate != 1 || [numbers.size, numbers.stride, numbers.low].iter().any(|n| n.varies()) {
                 return None;
             }
-            // the last window ends `(count - 1) * stride + reach - low` elements behind the array's first
+            // the last window ends `(count - 1) * stride + span - low` elements after the array's first
             let behind_last_start = i64::try_from(of.span()?).ok()?.checked_sub(of.pad_low)?;
             let last_start = result.dim(to[w]).offset_by(-1)?.scale(i64::try_from(of.stride).ok()?)?;
             Some(self.all.is_at_least(&operand.dim(from[w]), &last_start.offset_by(behind_last_start)?))
@@ -71,9 +71,9 @@ impl Walk<'_> {
         (0..from.len()).filter(|&w| is_within(w) != Some(true)).map(|w| from[w]).collect()
     }
 
-    /// The op whose windows over `x` begin at the same element for every size, and that array: where they would begin elsewhere the
-    /// array is moved, `fill` coming in behind it. `from` are the windows' axes of the array, `to` those of the result.
-    fn begun(
+    /// Returns the op with windows that begin at the same element for every size, and the array for it: `x`, shifted with `fill` coming in
+    /// where the low padding varies. `from` are the array's axes of the windows, `to` those of the result.
+    fn align_windows(
         &mut self,
         (inst, id): (&Inst, InstId),
         mut x: InstId,
@@ -84,58 +84,71 @@ impl Walk<'_> {
         let mut op = inst.op.clone();
         let (own, operand) = (self.varying(id), self.varying(inst.operands[0]));
         for (w, (&from, &to)) in from.iter().zip(to).enumerate() {
-            let Some(numbers) = window(own, w) else { return Err(Refusal::Size) };
+            let Some(numbers) = window_numbers(own, w) else { return Err(Refusal::Size) };
             if numbers.size.varies() {
-                let known = self.grows((inst, w), &numbers, &operand.dim(from), &own.dim(to));
-                self.only(known, "has windows that lie elsewhere for other sizes")?;
+                let known = self.is_exact_at_bound((inst, w), &numbers, &operand.dim(from), &own.dim(to));
+                self.require_known(known, "has windows that lie elsewhere for other sizes")?;
             }
             let count = inst.shape.as_array().map_or(0, |a| a.dims[to]);
             if numbers.size.varies() || !numbers.low.varies() {
                 let n = self.b.dims(x)[from];
-                if let Some(window) = window_of(&mut op).and_then(|of| of.get_mut(w)) {
-                    window.pad_high = high(window, n, count).ok_or(Refusal::Size)?;
+                if let Some(window) = window_attribute(&mut op).and_then(|of| of.get_mut(w)) {
+                    window.pad_high = padding_behind(window, n, count).ok_or(Refusal::Size)?;
                 }
                 continue;
             }
-            let Some(window) = window_of(&mut op).and_then(|of| of.get_mut(w)) else { return Err(Refusal::Size) };
+            let Some(window) = window_attribute(&mut op).and_then(|of| of.get_mut(w)) else {
+                return Err(Refusal::Size);
+            };
             let plain = window.lhs_dilate == 1;
             (window.pad_low, window.pad_high) = (0, 0);
-            // as many windows as at the bound
+            // the number of windows is that of the bound
             let steps = count.saturating_sub(1).checked_mul(window.stride).ok_or(Refusal::Size)?;
             let length = window.span().and_then(|n| n.checked_add(steps)).ok_or(Refusal::Size)?;
-            self.only(plain, "begins between elements for other sizes")?;
-            x = self.begins_at(x, from, numbers.low, (fill, length))?;
+            self.require_known(plain, "begins between elements for other sizes")?;
+            x = self.shift_begin(x, from, numbers.low, (fill, length))?;
         }
         Ok((op, x))
     }
 
-    /// The first `length` elements of `x` along `axis` with `low` times `fill` before them, and behind them.
-    pub(super) fn begins_at(&mut self, x: InstId, axis: usize, low: &Extent, (fill, length): (InstId, u64)) -> Written {
+    /// Shifts `x` along `axis`: `low` times `fill`, then its elements, then `fill` up to `length` elements.
+    pub(super) fn shift_begin(
+        &mut self,
+        x: InstId,
+        axis: usize,
+        low: &Extent,
+        (fill, length): (InstId, u64),
+    ) -> EmitResult {
         let lows = self.all.within(low).ok_or(Refusal::Size)?;
         let end = |n: i128| i64::try_from(n).map_err(|_| Refusal::Size);
         let (least, most) = (end(lows.least)?, end(lows.most)?);
         let mut dims = self.b.dims(x).to_vec();
         let number = |n: u64| i64::try_from(n).map_err(|_| Refusal::Size);
         let mut pad = vec![PadDim::default(); dims.len()];
-        // wherever it begins there are `length` elements
+        // whatever `low` is, `length` elements follow the start
         pad[axis].low = most;
         pad[axis].high = number(length)? - number(dims[axis])? - least;
         let long = self.b.pad(x, fill, &pad);
         let zero = self.b.scalar(DType::S32, 0.0);
         let mut starts = vec![zero; dims.len()];
-        starts[axis] = self.size(&Extent::constant(most).sub(low).ok_or(Refusal::Size)?)?;
+        starts[axis] = self.size_value(&Extent::constant(most).sub(low).ok_or(Refusal::Size)?)?;
         dims[axis] = length;
         Ok(self.b.add_inst(Op::DynamicSlice(dims), &[&[long], &starts[..]].concat()))
     }
 
-    /// Whether windows that grow with an axis are known to be right at the bound's size: they always end, or always begin, beyond the
-    /// array.
-    fn grows(&self, (inst, w): (&Inst, usize), numbers: &WindowNumbers, axis: &Extent, result: &Extent) -> bool {
+    /// Whether windows whose size varies give the right results at the bound's size, since they always end, or always begin, outside the array.
+    fn is_exact_at_bound(
+        &self,
+        (inst, w): (&Inst, usize),
+        numbers: &WindowNumbers,
+        axis: &Extent,
+        result: &Extent,
+    ) -> bool {
         if !numbers.low.varies() {
-            // from its first element on a window takes all that is there
+            // a window covers everything from its first element on
             return self.all.is_at_least(numbers.size, axis);
         }
-        // its last element moves with the result, its first is before the array
+        // the last element of a window moves with the result, its first lies before the array
         let moves = numbers.size.sub(numbers.low).is_some_and(|behind| !behind.varies());
         let before = numbers.low.offset_by(1).is_some_and(|low| self.all.is_at_least(&low, result));
         moves && before && matches!(&inst.op, Op::ReduceWindow { window, .. } if window[w].stride == 1)

@@ -139,7 +139,8 @@ impl Builder<Dim> {
             Some(Anchor::Size(size)) => Some(size),
             Some(Anchor::Found(_)) | None => same_as.map(|other| other.assumed),
         };
-        let assumed = fixed.unwrap_or_else(|| trace::variable(self.assumed_size(number, most.at_hand()), most));
+        let assumed =
+            fixed.unwrap_or_else(|| trace::data_dependent_size(self.assumed_size(number, most.at_hand()), most));
         let same_as = same_as.map(|other| other.count);
         let place = OwningComputation::Open(self.open.len());
         self.found.push(DataSize { count, place, assumed, most, is_fixed: fixed.is_some(), same_as });

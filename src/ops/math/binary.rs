@@ -13,7 +13,7 @@ use crate::ops::symbols::Symbols;
 use crate::ops::{LowerCtx, OpRow, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::known;
-use crate::symbolic::trace::{self, Binary};
+use crate::symbolic::trace::{self, SizeOp};
 use crate::symbolic::{Interval, fixed};
 use crate::tensor::DType;
 
@@ -91,7 +91,7 @@ fn add_n(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// `FloorDiv`: the quotient rounded down for integers, floor(x / y) for floats.
 pub fn floor_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
-    if let Some(quotient) = of_sizes(b, x, y, |x, y| x.computed(Binary::FloorDivide, y)) {
+    if let Some(quotient) = of_sizes(b, x, y, |x, y| x.compute(SizeOp::FloorDivide, y)) {
         return quotient;
     }
     let dtype = b.dtype(x);
@@ -132,8 +132,8 @@ fn truncate_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
 /// `FloorMod`: the remainder with the divisor's sign.
 pub fn floor_mod(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let rest = |x: Dim, y: Dim| {
-        let whole = x.computed(Binary::FloorDivide, y)?.computed(Binary::Multiply, y)?;
-        x.computed(Binary::Subtract, whole)
+        let whole = x.compute(SizeOp::FloorDivide, y)?.compute(SizeOp::Multiply, y)?;
+        x.compute(SizeOp::Subtract, whole)
     };
     if let Some(rest) = of_sizes(b, x, y, rest) {
         return rest;

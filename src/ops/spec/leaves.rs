@@ -56,7 +56,7 @@ pub fn leaves_of(value: &Value, spec: &ValueSpec, out: &mut Vec<InstId>) {
 
 /// Whether a size is at most `most` in every call; records no guard.
 fn is_at_most(size: Dim, most: u64) -> bool {
-    trace::range(size).most <= most.into()
+    trace::range_of(size).most <= most.into()
 }
 
 /// Value of an array, if it is constant and cheap to evaluate.

@@ -1,11 +1,11 @@
-//! Regions as graphs: a branch becomes an `If`.
-use super::class::{ControlClass, class};
-use super::draft::{Draft, plain};
-use super::formula::Bdd;
+//! Emission of regions as graphs and functions; branches become `If` nodes.
+use super::bdd::Bdd;
+use super::control_class::{ControlClass, control_class};
+use super::function_draft::{FunctionDraft, new_node};
 use super::liveness::Test;
 use super::loop_hoisting::RegionSteps;
 use super::region::{NodeOrLoop, Path, Region, RegionStep, ValueSource};
-use super::{Flow, Order, frames};
+use super::{Functionalizer, Order, frames};
 use crate::diag::{Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Node, NodeId, TfType};
 use crate::opdef;
@@ -13,68 +13,68 @@ use crate::tensor::{DType, Tensor};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-/// Regions inside of each other.
-const MOST_NESTED: usize = 100;
+/// Upper bound on the nesting of regions.
+const MAX_NESTED: usize = 100;
 
-impl Flow<'_> {
-    /// Computes the targets of a region in a draft.
-    pub fn emit(&mut self, region: &Region, draft: &mut Draft, depth: usize) -> Result<()> {
-        if depth > MOST_NESTED {
-            let told = format!("has conditions nested deeper than {MOST_NESTED}");
-            return Err(frames::fault(&self.frames.all[region.frame], told).into());
+impl Functionalizer<'_> {
+    /// Emits a region into a draft, with its targets as results.
+    pub fn emit(&mut self, region: &Region, draft: &mut FunctionDraft, depth: usize) -> Result<()> {
+        if depth > MAX_NESTED {
+            let told = format!("has conditions nested deeper than {MAX_NESTED}");
+            return Err(frames::loop_error(&self.frames.all[region.frame], told).into());
         }
         self.emit_steps(region, draft, depth)?;
         for &target in &region.targets {
-            let e = self.look_up(region, draft, target)?;
+            let e = self.new_endpoint(region, draft, target)?;
             draft.rets.push(e);
         }
         Ok(())
     }
 
-    /// Writes the steps of a region into a draft.
-    pub fn emit_steps(&mut self, region: &Region, draft: &mut Draft, depth: usize) -> Result<()> {
-        let RegionSteps { steps, ahead } = self.steps(region)?;
+    /// Emits the steps of a region into a draft.
+    pub fn emit_steps(&mut self, region: &Region, draft: &mut FunctionDraft, depth: usize) -> Result<()> {
+        let RegionSteps { steps, hoisted } = self.plan_steps(region)?;
         for step in steps {
             match step {
                 RegionStep::Do(NodeOrLoop::Node(id)) => self.emit_node(region, draft, id)?,
-                RegionStep::Do(NodeOrLoop::Loop(frame)) if ahead.contains(&frame) => {
-                    self.emit_ahead(region, draft, frame, &ahead, depth)?;
+                RegionStep::Do(NodeOrLoop::Loop(frame)) if hoisted.contains(&frame) => {
+                    self.emit_hoisted_loop(region, draft, frame, &hoisted, depth)?;
                 }
                 RegionStep::Do(NodeOrLoop::Loop(frame)) => self.emit_loop(region, draft, frame, depth)?,
-                RegionStep::Branch(test, units) => self.emit_branch(region, draft, test, &units, &ahead, depth)?,
+                RegionStep::Branch(test, units) => self.emit_branch(region, draft, test, &units, &hoisted, depth)?,
             }
         }
         Ok(())
     }
 
-    /// The new output that an old one is in a region.
-    pub fn look_up(&mut self, region: &Region, draft: &mut Draft, e: Endpoint) -> Result<Endpoint> {
-        match self.source(region, e)? {
+    /// New output for an old one in a region; values from the surrounding region become arguments.
+    pub fn new_endpoint(&mut self, region: &Region, draft: &mut FunctionDraft, e: Endpoint) -> Result<Endpoint> {
+        match self.value_source(region, e)? {
             ValueSource::Around(e) => match &region.into {
-                Some(into) => self.look_up(into, draft, e),
-                None if region.is_whole => Err(lost(&self.graph.nodes[e.node])),
+                Some(into) => self.new_endpoint(into, draft, e),
+                None if region.is_whole => Err(missing_value_error(&self.graph.nodes[e.node])),
                 None => Ok(draft.argument(e, self.type_of(e))),
             },
-            ValueSource::Index(i) => Ok(number(draft, i as i32)),
+            ValueSource::Index(i) => Ok(int_constant(draft, i as i32)),
             ValueSource::Inside(e) => match draft.kept.get(&e.node) {
                 Some(&node) => Ok(Endpoint { node, port: e.port }),
-                None => draft.values.get(&e).copied().ok_or_else(|| lost(&self.graph.nodes[e.node])),
+                None => draft.values.get(&e).copied().ok_or_else(|| missing_value_error(&self.graph.nodes[e.node])),
             },
         }
     }
 
-    fn emit_node(&mut self, region: &Region, draft: &mut Draft, id: NodeId) -> Result<()> {
+    fn emit_node(&mut self, region: &Region, draft: &mut FunctionDraft, id: NodeId) -> Result<()> {
         if draft.kept.contains_key(&id) {
             return Ok(());
         }
         if self.order_of[id] == Order::Changes {
             if !region.guard.is_empty() {
-                return Err(self.shared(region, NodeOrLoop::Node(id)));
+                return Err(self.shared_effect_error(region, NodeOrLoop::Node(id)));
             }
-            self.do_once(region, NodeOrLoop::Node(id))?;
+            self.check_done_once(region, NodeOrLoop::Node(id))?;
         }
         let old = &self.graph.nodes[id];
-        let inputs: Result<Vec<Endpoint>> = old.inputs.iter().map(|&e| self.look_up(region, draft, e)).collect();
+        let inputs: Result<Vec<Endpoint>> = old.inputs.iter().map(|&e| self.new_endpoint(region, draft, e)).collect();
         let node = Node { inputs: inputs?.into(), controls: [].into(), ..old.clone() };
         let new = match self.order_of[id] {
             Order::Free => draft.push(node),
@@ -84,29 +84,29 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// Holds that nothing with effects is done twice: two regions that do it must not both be entered.
-    pub fn do_once(&mut self, region: &Region, unit: NodeOrLoop) -> Result<()> {
+    /// Checks that a unit with side effects runs at most once: two regions that run it must exclude each other. Errors: `ControlFlowV1`.
+    pub fn check_done_once(&mut self, region: &Region, unit: NodeOrLoop) -> Result<()> {
         let excluded = |a: &Path, b: &Path| a.iter().any(|&(test, value)| b.contains(&(test, !value)));
         let before = self.done.entry(unit).or_default();
         if before.iter().all(|path| excluded(path, &region.path)) {
             before.push(region.path.clone());
             return Ok(());
         }
-        Err(self.shared(region, unit))
+        Err(self.shared_effect_error(region, unit))
     }
 
-    /// The error for an effect that several conditions use, though it must happen once.
-    pub fn shared(&self, region: &Region, unit: NodeOrLoop) -> Error {
+    /// Error for a unit with side effects that several conditionals use, although it must run once.
+    pub fn shared_effect_error(&self, region: &Region, unit: NodeOrLoop) -> Error {
         let frame = &self.frames.all[region.frame];
         match unit {
             NodeOrLoop::Loop(inner) => {
-                frames::fault(&self.frames.all[inner], "changes something that several conditions use")
+                frames::loop_error(&self.frames.all[inner], "changes something that several conditions use")
             }
             NodeOrLoop::Node(id) => {
                 let node = &self.graph.nodes[id];
                 let told = format!("what `{}` changes is used by several conditions", node.name);
                 let told = if frame.name.is_empty() { told } else { format!("cannot be taken apart: {told}") };
-                frames::fault(frame, told).at_node(&node.name, &node.op)
+                frames::loop_error(frame, told).at_node(&node.name, &node.op)
             }
         }
         .into()
@@ -115,16 +115,16 @@ impl Flow<'_> {
     fn emit_branch(
         &mut self,
         region: &Region,
-        draft: &mut Draft,
+        draft: &mut FunctionDraft,
         test: u32,
         units: &[NodeOrLoop],
-        ahead: &BTreeSet<usize>,
+        hoisted: &BTreeSet<usize>,
         depth: usize,
     ) -> Result<()> {
         let (mut targets, mut effects, mut own) = (Vec::new(), Vec::new(), HashSet::new());
         for &unit in units {
             match unit {
-                NodeOrLoop::Node(node) if class(&self.graph.nodes[node].op) == ControlClass::Merge => {
+                NodeOrLoop::Node(node) if control_class(&self.graph.nodes[node].op) == ControlClass::Merge => {
                     own.insert(node);
                     let ports = if self.indexed.contains(&node) { 0..2 } else { 0..1 };
                     targets.extend(ports.map(|port| Endpoint { node, port }));
@@ -144,11 +144,11 @@ impl Flow<'_> {
                 path,
                 frame: region.frame,
                 is_whole: false,
-                ahead: region.ahead.union(ahead).copied().collect(),
+                hoisted: region.hoisted.union(hoisted).copied().collect(),
                 guard: region.guard.clone(),
                 into: None,
             };
-            sides.push(self.draft(&side, depth)?);
+            sides.push(self.draft_region(&side, depth)?);
         }
         let mut args: Vec<Endpoint> = Vec::new();
         for &(e, _) in sides.iter().flat_map(|s| &s.args) {
@@ -159,11 +159,11 @@ impl Flow<'_> {
         let changes = sides.iter().any(|s| !s.effects.is_empty());
         let mut functions = Vec::new();
         for (side, suffix) in sides.into_iter().zip(["true", "false"]) {
-            functions.push(self.add(side, &format!("{name}.{suffix}"), &args, &[]));
+            functions.push(self.add_function(side, &format!("{name}.{suffix}"), &args, &[]));
         }
         let mut inputs = vec![self.predicate(region, draft, test)?];
         for &e in &args {
-            inputs.push(self.look_up(region, draft, e)?);
+            inputs.push(self.new_endpoint(region, draft, e)?);
         }
         let node = Node {
             inputs: inputs.into(),
@@ -173,7 +173,7 @@ impl Flow<'_> {
                 ("Tout".into(), self.types(&targets)),
             ]
             .into(),
-            ..plain(&name, if changes { "If" } else { "StatelessIf" })
+            ..new_node(&name, if changes { "If" } else { "StatelessIf" })
         };
         let node = if changes { draft.push_in_order(node, true) } else { draft.push(node) };
         for (port, &target) in (0..).zip(&targets) {
@@ -190,26 +190,26 @@ impl Flow<'_> {
         }
     }
 
-    /// Effects that may happen under a path.
+    /// Units with side effects that may run under a path.
     pub fn live_effects(&mut self, effects: &[NodeOrLoop], path: &Path) -> Vec<NodeOrLoop> {
         let mut out = effects.to_vec();
         out.retain(|&unit| {
             let f = self.unit_live(unit);
-            self.live.formulas.under(f, path) != Bdd::FALSE
+            self.live.formulas.restrict(f, path) != Bdd::FALSE
         });
         out
     }
 
-    /// A region as a function to be.
-    pub fn draft(&mut self, region: &Region, depth: usize) -> Result<Draft> {
-        let mut draft = Draft::default();
+    /// Emits a region into a draft of its own.
+    pub fn draft_region(&mut self, region: &Region, depth: usize) -> Result<FunctionDraft> {
+        let mut draft = FunctionDraft::default();
         self.emit(region, &mut draft, depth + 1)?;
         draft.sweep(0);
         Ok(draft)
     }
 
-    /// Adds a function to the library, as the value of an attribute.
-    pub fn add(&mut self, draft: Draft, name: &str, args: &[Endpoint], passed: &[Endpoint]) -> Attr {
+    /// Adds a function to the library, and returns the attribute value that refers to it.
+    pub fn add_function(&mut self, draft: FunctionDraft, name: &str, args: &[Endpoint], passed: &[Endpoint]) -> Attr {
         let mut unique: Arc<str> = name.into();
         let mut n = 1;
         while !self.names.insert(unique.clone()) {
@@ -220,14 +220,14 @@ impl Flow<'_> {
         Attr::Func(Box::new(FuncRef { name: unique, attrs: [].into() }))
     }
 
-    /// The types of outputs, as the value of an attribute.
+    /// Attribute value with the types of outputs.
     pub fn types(&self, of: &[Endpoint]) -> Attr {
         Attr::Types(of.iter().map(|&e| self.type_of(e)).collect())
     }
 
     pub fn type_of(&self, e: Endpoint) -> TfType {
         let node = &self.graph.nodes[e.node];
-        match class(&node.op) {
+        match control_class(&node.op) {
             ControlClass::Merge if e.port == 1 => TfType::Data(DType::S32),
             ControlClass::Other => {
                 let by_definition = opdef::find(&node.op).and_then(|op| op.output_type(node, e.port as usize));
@@ -237,31 +237,31 @@ impl Flow<'_> {
         }
     }
 
-    /// The truth value of a test.
-    fn predicate(&mut self, region: &Region, draft: &mut Draft, test: u32) -> Result<Endpoint> {
+    /// Truth value of a test in a region.
+    fn predicate(&mut self, region: &Region, draft: &mut FunctionDraft, test: u32) -> Result<Endpoint> {
         let test = self.test(test).ok_or_else(|| Error::internal("prepare", "a test without a number"))?;
-        let at = self.look_up(region, draft, test.at)?;
-        Ok(truth(draft, test, at))
+        let at = self.new_endpoint(region, draft, test.at)?;
+        Ok(test_predicate(draft, test, at))
     }
 }
 
-/// The truth value of a test of this value.
-pub fn truth(draft: &mut Draft, test: Test, at: Endpoint) -> Endpoint {
+/// Truth value of a test of the value `at`: the predicate itself, or a comparison with an index.
+pub fn test_predicate(draft: &mut FunctionDraft, test: Test, at: Endpoint) -> Endpoint {
     let Some(value) = test.equals else { return at };
-    let constant = number(draft, value);
+    let constant = int_constant(draft, value);
     let t = [("T".into(), Attr::Type(TfType::Data(DType::S32)))];
-    let equal = Node { inputs: [at, constant].into(), attrs: t.into(), ..plain("branch", "Equal") };
+    let equal = Node { inputs: [at, constant].into(), attrs: t.into(), ..new_node("branch", "Equal") };
     Endpoint { node: draft.push(equal), port: 0 }
 }
 
-fn number(draft: &mut Draft, value: i32) -> Endpoint {
+fn int_constant(draft: &mut FunctionDraft, value: i32) -> Endpoint {
     let attrs = [
         ("value".into(), Attr::Tensor(Box::new(Tensor::scalar(value)))),
         ("dtype".into(), Attr::Type(TfType::Data(DType::S32))),
     ];
-    Endpoint { node: draft.push(Node { attrs: attrs.into(), ..plain("index", "Const") }), port: 0 }
+    Endpoint { node: draft.push(Node { attrs: attrs.into(), ..new_node("index", "Const") }), port: 0 }
 }
 
-fn lost(node: &Node) -> Error {
+fn missing_value_error(node: &Node) -> Error {
     Error::internal("prepare", format!("`{}` is used before it is made", node.name))
 }

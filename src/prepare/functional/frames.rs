@@ -1,14 +1,14 @@
-//! Frames: which nodes make up each loop, and what its variables are.
-use super::class::{ControlClass, class};
+//! Frames of TensorFlow 1 loops: the nodes and variables of each loop.
+use super::control_class::{ControlClass, control_class};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::graph::{Endpoint, Graph, NodeId};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 
-/// Loops nested deeper are refused.
-const MOST_NESTED: usize = 64;
+/// Upper bound on the nesting of loops.
+const MAX_NESTED: usize = 64;
 
-/// The number of the frame outside of all loops.
+/// Index of the frame outside of all loops.
 pub const TOP: usize = 0;
 
 /// A variable of a loop.
@@ -16,44 +16,44 @@ pub const TOP: usize = 0;
 pub struct LoopVariable {
     /// The `Merge` whose output is the variable's value in each iteration.
     pub merge: NodeId,
-    /// Enter node with the variable's first value.
+    /// `Enter` node with the initial value.
     pub enter: NodeId,
-    /// Brings the value of the next round.
+    /// `NextIteration` node with the value for the next iteration.
     pub next: NodeId,
 }
 
-/// One loop.
+/// Frame of a loop.
 #[derive(Clone, Debug, Default)]
 pub struct LoopFrame {
-    /// The name that all of its `Enter`s have.
+    /// Frame name, the same in all `Enter` nodes of the loop; empty for the top frame.
     pub name: String,
     /// Index of the surrounding frame.
     pub parent: usize,
-    /// How many frames are around it.
+    /// Number of surrounding frames.
     pub depth: usize,
-    /// The nodes that bring values into it.
+    /// `Enter` nodes of the loop.
     pub enters: Vec<NodeId>,
-    /// The nodes that bring values out of it.
+    /// `Exit` nodes of the loop.
     pub exits: Vec<NodeId>,
-    /// The loop's variables.
+    /// Variables of the loop.
     pub variables: Vec<LoopVariable>,
-    /// The node that decides about another round.
+    /// `LoopCond` node of the loop.
     pub condition: Option<NodeId>,
-    /// Values of frames around it that its nodes use without an `Enter`.
+    /// Values of surrounding frames that nodes of the loop use without an `Enter`.
     pub outside: Vec<Endpoint>,
 }
 
 /// All loops of a graph.
 #[derive(Debug)]
 pub struct LoopFrames {
-    /// The frame of each node: an `Enter` is inside of the loop, an `Exit` outside.
+    /// Frame index of each node: an `Enter` belongs to the loop, an `Exit` to the surrounding frame.
     pub of: IdVec<NodeId, usize>,
-    /// The frames; the first is outside of all loops.
+    /// All frames; the first is outside of all loops.
     pub all: Vec<LoopFrame>,
 }
 
-/// A diagnostic about a malformed loop.
-pub fn fault(frame: &LoopFrame, what: impl std::fmt::Display) -> Diagnostic {
+/// Diagnostic for a loop that can't be converted; `what` completes "the loop `name`".
+pub fn loop_error(frame: &LoopFrame, what: impl std::fmt::Display) -> Diagnostic {
     let told = if frame.name.is_empty() { what.to_string() } else { format!("the loop `{}` {what}", frame.name) };
     Diagnostic::new(Code::ControlFlowV1, told)
         .help("export with control flow v2 (If and While functions), as TensorFlow 2 does")
@@ -68,24 +68,25 @@ impl LoopFrames {
         let mut frames = LoopFrames { of: graph.nodes.ids().map(|_| TOP).collect(), all: vec![LoopFrame::default()] };
         let mut known: HashMap<(usize, String), usize> = HashMap::new();
         for &id in order {
-            frames.place(graph, id, &mut known)?;
+            frames.assign_frame(graph, id, &mut known)?;
         }
         frames.find_variables(graph)?;
         frames.find_uses_without_enter(graph);
         for frame in &frames.all[1..] {
             if frame.condition.is_none() {
-                return Err(fault(frame, "has no LoopCond").into());
+                return Err(loop_error(frame, "has no LoopCond").into());
             }
         }
         Ok(frames)
     }
 
-    fn place(&mut self, graph: &Graph, id: NodeId, known: &mut HashMap<(usize, String), usize>) -> Result<()> {
+    fn assign_frame(&mut self, graph: &Graph, id: NodeId, known: &mut HashMap<(usize, String), usize>) -> Result<()> {
         let node = &graph.nodes[id];
-        let kind = class(&node.op);
-        // The edge that closes a loop comes later.
-        let later =
-            |n: &NodeId| kind == ControlClass::Merge && class(&graph.nodes[*n].op) == ControlClass::NextIteration;
+        let kind = control_class(&node.op);
+        // the edge that closes a loop comes from a later node
+        let later = |n: &NodeId| {
+            kind == ControlClass::Merge && control_class(&graph.nodes[*n].op) == ControlClass::NextIteration
+        };
         let from = node.inputs.iter().map(|e| e.node).chain(node.controls.iter().copied()).filter(|n| !later(n));
         let mut inside = TOP;
         for other in from.map(|n| self.of[n]) {
@@ -93,15 +94,15 @@ impl LoopFrames {
             if !(self.is_around(other, deeper) && self.is_around(inside, deeper)) {
                 let (a, b) = (&self.all[other], &self.all[inside]);
                 let told = format!("crosses the loop `{}`: `{}` has inputs from both", b.name, node.name);
-                return Err(fault(a, told).at_node(&node.name, &node.op).into());
+                return Err(loop_error(a, told).at_node(&node.name, &node.op).into());
             }
             inside = deeper;
         }
         self.of[id] = match kind {
-            ControlClass::Enter => self.entered(node.str("frame_name").unwrap_or_default(), inside, id, known)?,
+            ControlClass::Enter => self.enter_frame(node.str("frame_name").unwrap_or_default(), inside, id, known)?,
             ControlClass::Exit if inside == TOP => {
                 let told = format!("`{}` leaves a loop, and it is in none", node.name);
-                return Err(fault(&self.all[TOP], told).at_node(&node.name, &node.op).into());
+                return Err(loop_error(&self.all[TOP], told).at_node(&node.name, &node.op).into());
             }
             ControlClass::Exit => {
                 self.all[inside].exits.push(id);
@@ -109,7 +110,7 @@ impl LoopFrames {
             }
             ControlClass::LoopCond => {
                 if self.all[inside].condition.replace(id).is_some() {
-                    return Err(fault(&self.all[inside], "has two LoopConds").into());
+                    return Err(loop_error(&self.all[inside], "has two LoopConds").into());
                 }
                 inside
             }
@@ -118,7 +119,7 @@ impl LoopFrames {
         Ok(())
     }
 
-    fn entered(
+    fn enter_frame(
         &mut self,
         name: &str,
         parent: usize,
@@ -129,16 +130,16 @@ impl LoopFrames {
         if number == self.all.len() {
             let depth = self.all[parent].depth + 1;
             self.all.push(LoopFrame { name: name.to_string(), parent, depth, ..LoopFrame::default() });
-            if depth > MOST_NESTED {
-                return Err(fault(&self.all[number], format!("is inside of more than {MOST_NESTED} others")).into());
+            if depth > MAX_NESTED {
+                return Err(loop_error(&self.all[number], format!("is inside of more than {MAX_NESTED} others")).into());
             }
         }
         self.all[number].enters.push(enter);
         Ok(number)
     }
 
-    /// For each node, whether it is the `Merge` of a variable.
-    pub fn variables(&self) -> IdVec<NodeId, bool> {
+    /// Whether each node is the `Merge` of a loop variable.
+    pub fn variable_merges(&self) -> IdVec<NodeId, bool> {
         let mut is: IdVec<NodeId, bool> = self.of.ids().map(|_| false).collect();
         for v in self.all.iter().flat_map(|f| &f.variables) {
             is[v.merge] = true;
@@ -146,7 +147,7 @@ impl LoopFrames {
         is
     }
 
-    /// Whether a frame is another one or around it.
+    /// Whether frame `outer` is `inner` or surrounds it.
     pub fn is_around(&self, outer: usize, mut inner: usize) -> bool {
         while self.all[inner].depth > self.all[outer].depth {
             inner = self.all[inner].parent;
@@ -155,9 +156,9 @@ impl LoopFrames {
     }
 
     fn find_variables(&mut self, graph: &Graph) -> Result<()> {
-        for (id, node) in graph.nodes.iter().filter(|(_, n)| class(&n.op) == ControlClass::Merge) {
+        for (id, node) in graph.nodes.iter().filter(|(_, n)| control_class(&n.op) == ControlClass::Merge) {
             let of = |wanted: ControlClass| {
-                node.inputs.iter().map(|e| e.node).find(|n| class(&graph.nodes[*n].op) == wanted)
+                node.inputs.iter().map(|e| e.node).find(|n| control_class(&graph.nodes[*n].op) == wanted)
             };
             let frame = self.of[id];
             let enter = of(ControlClass::Enter).filter(|n| self.of[*n] == frame);
@@ -169,7 +170,7 @@ impl LoopFrames {
                 _ => {
                     let told =
                         format!("has the variable `{}` that is not made of an Enter and a NextIteration", node.name);
-                    return Err(fault(&self.all[frame], told).at_node(&node.name, &node.op).into());
+                    return Err(loop_error(&self.all[frame], told).at_node(&node.name, &node.op).into());
                 }
             }
         }
@@ -179,10 +180,10 @@ impl LoopFrames {
     fn find_uses_without_enter(&mut self, graph: &Graph) {
         for (id, node) in graph.nodes.iter() {
             let mut inside = self.of[id];
-            if class(&node.op) == ControlClass::Enter {
+            if control_class(&node.op) == ControlClass::Enter {
                 inside = self.all[inside].parent;
             }
-            for &e in node.inputs.iter().filter(|_| class(&node.op) != ControlClass::Exit) {
+            for &e in node.inputs.iter().filter(|_| control_class(&node.op) != ControlClass::Exit) {
                 let mut at = inside;
                 while self.all[at].depth > self.all[self.of[e.node]].depth {
                     self.all[at].outside.push(e);

@@ -1,46 +1,46 @@
-//! Under which outcomes of the tests each value is there and not dead.
-use super::class::{ControlClass, class};
-use super::formula::{Bdd, BddManager};
-use super::frames::{LoopFrames, TOP, fault};
+//! Liveness in TensorFlow 1 control flow: for each value, a formula of the tests that is true where the value is not dead.
+use super::bdd::{Bdd, BddManager};
+use super::control_class::{ControlClass, control_class};
+use super::frames::{LoopFrames, TOP, loop_error};
 use crate::diag::Result;
 use crate::graph::{Endpoint, Graph, NodeId};
 use crate::ops;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// The meaning of one Boolean variable of the formulas: a predicate is true, or an index has a value.
+/// Meaning of a Boolean variable in formulas: a predicate is true, or an index has a certain value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Test {
-    /// The predicate or index.
+    /// Predicate or index.
     pub at: Endpoint,
-    /// The value of an index.
+    /// Value of an index; `None` for a predicate.
     pub equals: Option<i32>,
 }
 
-/// The formulas of a graph. A loop counts as one node of the frame around it; inside, its variables are always there.
+/// Liveness formulas of a graph. A loop is one node of the surrounding frame; within the loop its variables are always live.
 #[derive(Debug)]
 pub struct Liveness {
-    /// Where formulas are combined.
+    /// Owner of the formulas.
     pub formulas: BddManager,
-    /// The test that each variable of the formulas stands for.
+    /// Test of each variable in formulas.
     pub tests: Vec<Test>,
-    /// When each node is computed.
+    /// Formula of each node: where it runs.
     node: IdVec<NodeId, Bdd>,
-    /// When each frame is entered.
+    /// Formula of each frame: where the loop runs.
     frame: Vec<Bdd>,
-    /// For each `Switch`, which of its outputs has the data.
+    /// Formula of each output of each `Switch`: where this output gets the data.
     taken: HashMap<NodeId, Vec<Bdd>>,
-    /// For each frame, the variable that is its condition, and its value for another round.
+    /// Test of each frame's condition, and its outcome for another iteration.
     conditions: Vec<(u32, bool)>,
 }
 
-/// Where a predicate comes from, and whether it is negated on the way.
-fn origin(graph: &Graph, mut at: Endpoint) -> (Endpoint, bool) {
+/// Origin of a predicate through nodes that forward or negate it, and whether it is negated.
+fn predicate_origin(graph: &Graph, mut at: Endpoint) -> (Endpoint, bool) {
     let mut negated = false;
     for _ in 0..graph.nodes.len() {
         let node = &graph.nodes[at.node];
         let constant = node.bool("is_constant").unwrap_or(false);
-        let from = match class(&node.op) {
+        let from = match control_class(&node.op) {
             ControlClass::LoopCond | ControlClass::Switch => Some(0),
             ControlClass::Enter => constant.then_some(0),
             ControlClass::Other if &*node.op == "LogicalNot" => {
@@ -58,17 +58,17 @@ fn origin(graph: &Graph, mut at: Endpoint) -> (Endpoint, bool) {
     (at, negated)
 }
 
-/// How many ways a `Switch` has.
-fn ways(graph: &Graph, id: NodeId) -> usize {
+/// Number of outputs of a `Switch`.
+fn switch_output_count(graph: &Graph, id: NodeId) -> usize {
     let node = &graph.nodes[id];
     let many = node.int("num_outs").and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     if &*node.op == "_SwitchN" { many.clamp(1, 1 << 10) } else { 2 }
 }
 
 impl Liveness {
-    /// The formulas of the nodes of a graph, in `order`; `known` has values that are known before anything runs.
+    /// Computes the formulas of all nodes in `order`; `known` returns the values of constants.
     ///
-    /// Errors: `ControlFlowV1` where a formula gets too large.
+    /// Errors: `ControlFlowV1` if a formula gets too large.
     pub fn of(
         graph: &Graph,
         frames: &LoopFrames,
@@ -84,9 +84,9 @@ impl Liveness {
             conditions: Vec::new(),
         };
         found.number_tests(graph, frames, order, known);
-        let is_variable = frames.variables();
+        let is_variable = frames.variable_merges();
         for &id in order {
-            found.node[id] = match class(&graph.nodes[id].op) {
+            found.node[id] = match control_class(&graph.nodes[id].op) {
                 ControlClass::Enter => {
                     let all = found.all_inputs(graph, frames, id, frames.all[frames.of[id]].parent);
                     let frame = frames.of[id];
@@ -97,30 +97,30 @@ impl Liveness {
                 ControlClass::Merge => {
                     let inputs = graph.nodes[id].inputs.iter();
                     inputs.fold(Bdd::FALSE, |any, &e| {
-                        let one = found.at(e);
+                        let one = found.output_live(e);
                         found.formulas.or(any, one)
                     })
                 }
-                // It passes on control whether what it waits for is dead or not.
+                // a ControlTrigger runs even if its control inputs are dead
                 ControlClass::Other if &*graph.nodes[id].op == "ControlTrigger" => Bdd::TRUE,
-                ControlClass::Exit => frame_left(graph, frames, id).map_or(Bdd::TRUE, |frame| found.frame[frame]),
+                ControlClass::Exit => frame_of_exit(graph, frames, id).map_or(Bdd::TRUE, |frame| found.frame[frame]),
                 _ => found.all_inputs(graph, frames, id, frames.of[id]),
             };
             if found.formulas.is_full() {
                 let node = &graph.nodes[id];
                 let told = format!("too many predicates decide about `{}`", node.name);
-                return Err(fault(&frames.all[TOP], told).at_node(&node.name, &node.op).into());
+                return Err(loop_error(&frames.all[TOP], told).at_node(&node.name, &node.op).into());
             }
         }
         Ok(found)
     }
 
-    /// The formula "all inputs that a node of `frame` has from this frame are alive".
+    /// Conjunction of the formulas of a node's inputs from `frame`.
     fn all_inputs(&mut self, graph: &Graph, frames: &LoopFrames, id: NodeId, frame: usize) -> Bdd {
         let node = &graph.nodes[id];
         let mut all = Bdd::TRUE;
         for &e in node.inputs.iter().filter(|e| frames.of[e.node] == frame) {
-            let one = self.at(e);
+            let one = self.output_live(e);
             all = self.formulas.and(all, one);
         }
         for &from in node.controls.iter().filter(|n| frames.of[**n] == frame) {
@@ -129,28 +129,28 @@ impl Liveness {
         all
     }
 
-    /// When an output has a value.
-    pub fn at(&mut self, e: Endpoint) -> Bdd {
+    /// Formula of an output: where it has a value.
+    pub fn output_live(&mut self, e: Endpoint) -> Bdd {
         let node = self.node[e.node];
         match self.taken.get(&e.node).and_then(|ways| ways.get(e.port as usize).copied()) {
             Some(way) => self.formulas.and(node, way),
             None => node,
         }
     }
-    /// When a node is computed.
-    pub fn node(&self, id: NodeId) -> Bdd {
+    /// Formula of a node: where it runs.
+    pub fn node_live(&self, id: NodeId) -> Bdd {
         self.node[id]
     }
-    /// When a loop runs.
-    pub fn frame(&self, frame: usize) -> Bdd {
+    /// Formula of a frame: where the loop runs.
+    pub fn frame_live(&self, frame: usize) -> Bdd {
         self.frame[frame]
     }
-    /// The test that is the condition of a frame, and its outcome for another round.
+    /// Test of a frame's condition, and its outcome for another iteration.
     pub fn condition(&self, frame: usize) -> (u32, bool) {
         self.conditions[frame]
     }
 
-    /// Gives every test a number, earlier nodes first, and every `Switch` its ways.
+    /// Numbers all tests, earlier nodes first, and finds the formulas of all `Switch` outputs.
     fn number_tests(
         &mut self,
         graph: &Graph,
@@ -167,14 +167,14 @@ impl Liveness {
         let switches: Vec<NodeId> = graph
             .nodes
             .iter()
-            .filter(|(_, n)| class(&n.op) == ControlClass::Switch && n.inputs.len() == 2)
+            .filter(|(_, n)| control_class(&n.op) == ControlClass::Switch && n.inputs.len() == 2)
             .map(|n| n.0)
             .collect();
         let key = |t: Test| (position[t.at.node.index()], t.at.port, t.equals);
         let mut sorted: BTreeSet<_> = looping.iter().map(|&at| key(Test { at, equals: None })).collect();
         for &id in &switches {
-            let (at, _) = origin(graph, graph.nodes[id].inputs[1]);
-            match ways(graph, id) {
+            let (at, _) = predicate_origin(graph, graph.nodes[id].inputs[1]);
+            match switch_output_count(graph, id) {
                 _ if &*graph.nodes[id].op != "_SwitchN" => drop(sorted.insert(key(Test { at, equals: None }))),
                 n => sorted.extend((0..n as i32 - 1).map(|i| key(Test { at, equals: Some(i) }))),
             }
@@ -189,10 +189,12 @@ impl Liveness {
         self.conditions =
             conditions.iter().map(|&(at, negated)| (number(Test { at, equals: None }), !negated)).collect();
         for id in switches {
-            let (at, negated) = origin(graph, graph.nodes[id].inputs[1]);
+            let (at, negated) = predicate_origin(graph, graph.nodes[id].inputs[1]);
             let value = if looping.contains(&at) { None } else { known(at) };
             let taken = if &*graph.nodes[id].op == "_SwitchN" {
-                self.ways_of_index(ways(graph, id), value, |i| number(Test { at, equals: Some(i) }))
+                self.index_switch_conditions(switch_output_count(graph, id), value, |i| {
+                    number(Test { at, equals: Some(i) })
+                })
             } else {
                 let way = |yes: bool| match value {
                     Some(v) => constant((v != 0) == (yes != negated)),
@@ -204,8 +206,8 @@ impl Liveness {
         }
     }
 
-    /// The ways of a `_SwitchN`: the last one is taken for every index that is out of range.
-    fn ways_of_index(&mut self, ways: usize, value: Option<i64>, number: impl Fn(i32) -> u32) -> Vec<Bdd> {
+    /// Formulas of the outputs of a `_SwitchN`, the last of which is taken for every index out of range.
+    fn index_switch_conditions(&mut self, ways: usize, value: Option<i64>, number: impl Fn(i32) -> u32) -> Vec<Bdd> {
         let last = ways as i32 - 1;
         let (mut rest, mut out) = (Bdd::TRUE, Vec::with_capacity(ways));
         for i in 0..last {
@@ -225,13 +227,13 @@ fn constant(value: bool) -> Bdd {
     if value { Bdd::TRUE } else { Bdd::FALSE }
 }
 
-/// The predicate behind a `LoopCond`; any output for the frame outside of all loops, which has none.
+/// Predicate of a `LoopCond`, and whether it is negated; an arbitrary output for the top frame, which has no condition.
 fn condition(graph: &Graph, node: Option<NodeId>) -> (Endpoint, bool) {
     let at = node.and_then(|id| graph.nodes[id].inputs.first().copied());
-    at.map_or((Endpoint { node: NodeId(0), port: 0 }, false), |e| origin(graph, e))
+    at.map_or((Endpoint { node: NodeId(0), port: 0 }, false), |e| predicate_origin(graph, e))
 }
 
-/// The frame that an `Exit` leaves.
-pub fn frame_left(graph: &Graph, frames: &LoopFrames, exit: NodeId) -> Option<usize> {
+/// Frame that an `Exit` leaves.
+pub fn frame_of_exit(graph: &Graph, frames: &LoopFrames, exit: NodeId) -> Option<usize> {
     graph.nodes[exit].inputs.first().map(|e| frames.of[e.node])
 }

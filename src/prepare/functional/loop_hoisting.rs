@@ -1,63 +1,64 @@
-//! Loops that are run ahead of several branches that use what they give.
+//! Hoisting of loops with side effects out of several branches that use their results.
 //!
-//! What is there on one side of a test only is computed anew in each branch that uses it. A loop that changes something, as one does whose
-//! gradients are taken, must run once. So where several branches use it, it runs before them, in the region around: what it takes is
-//! computed as if the tests had that outcome, and its condition also asks for them, so that it has no round if they have another.
-use super::Flow;
-use super::draft::{Draft, plain};
-use super::emit::truth;
+//! A value that is live on one side of a test only is computed in each branch that uses it. A loop with side effects, such as one whose
+//! gradient is taken, must run once. If several branches use it, the loop runs before them, in the surrounding region: its inputs are
+//! computed as if the tests had the outcome of that side, and the tests are added to its condition, so that it has no iteration if they
+//! have another outcome.
+use super::Functionalizer;
+use super::emit::test_predicate;
+use super::function_draft::{FunctionDraft, new_node};
 use super::region::{NodeOrLoop, Region, RegionStep};
 use crate::diag::Result;
 use crate::graph::{Endpoint, Node};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// The ordered steps of a region.
+/// Ordered steps of a region.
 pub struct RegionSteps {
-    /// The steps, producers first.
+    /// Steps, producers first.
     pub steps: Vec<RegionStep>,
-    /// Loops among them that are not always there.
-    pub ahead: BTreeSet<usize>,
+    /// Loops among the steps that are hoisted out of branches.
+    pub hoisted: BTreeSet<usize>,
 }
 
-impl Flow<'_> {
-    /// The steps of a region. Errors: `BadGraph` for units that wait for each other.
-    pub fn steps(&mut self, region: &Region) -> Result<RegionSteps> {
-        let waits = self.all_waits(region);
-        let mut ahead = BTreeSet::new();
+impl Functionalizer<'_> {
+    /// Orders the steps of a region, with loops hoisted as needed. Errors: internal, for units that depend on each other.
+    pub fn plan_steps(&mut self, region: &Region) -> Result<RegionSteps> {
+        let waits = self.all_dependencies(region);
+        let mut hoisted = BTreeSet::new();
         loop {
-            let steps = self.steps_of(region, &waits, &ahead)?;
-            let more = self.used_by_several(region, &waits, &steps, &ahead);
-            if more.is_subset(&ahead) {
-                return Ok(RegionSteps { steps, ahead });
+            let steps = self.order_steps(region, &waits, &hoisted)?;
+            let more = self.loops_used_by_several(region, &waits, &steps, &hoisted);
+            if more.is_subset(&hoisted) {
+                return Ok(RegionSteps { steps, hoisted });
             }
-            ahead.extend(more);
+            hoisted.extend(more);
         }
     }
 
-    /// The loops that change something and that several branches of a region would run, or one that is run ahead.
-    fn used_by_several(
+    /// Loops with side effects that several branches of a region, or a hoisted loop, would run.
+    fn loops_used_by_several(
         &mut self,
         region: &Region,
         waits: &BTreeMap<NodeOrLoop, Vec<NodeOrLoop>>,
         steps: &[RegionStep],
-        ahead: &BTreeSet<usize>,
+        hoisted: &BTreeSet<usize>,
     ) -> BTreeSet<usize> {
-        let branches: Vec<&[NodeOrLoop]> = steps.iter().filter_map(RegionStep::decided).collect();
+        let branches: Vec<&[NodeOrLoop]> = steps.iter().filter_map(RegionStep::decided_units).collect();
         let decided: HashSet<NodeOrLoop> = branches.iter().flat_map(|units| units.iter().copied()).collect();
         let mut several = BTreeSet::new();
-        for &frame in ahead {
-            several.extend(self.runs(region, waits, &[NodeOrLoop::Loop(frame)], &decided));
+        for &frame in hoisted {
+            several.extend(self.loops_with_effects(region, waits, &[NodeOrLoop::Loop(frame)], &decided));
         }
         let mut once = BTreeSet::new();
         for units in branches {
-            let runs = self.runs(region, waits, units, &decided);
+            let runs = self.loops_with_effects(region, waits, units, &decided);
             several.extend(runs.iter().filter(|frame| !once.insert(**frame)));
         }
         several
     }
 
-    /// The loops that change something among these units and what they wait for inside of their branch.
-    fn runs(
+    /// Loops with side effects among these units and their dependencies within the branch.
+    fn loops_with_effects(
         &mut self,
         region: &Region,
         waits: &BTreeMap<NodeOrLoop, Vec<NodeOrLoop>>,
@@ -76,7 +77,7 @@ impl Flow<'_> {
             }
             for &from in waits.get(&unit).into_iter().flatten() {
                 let f = self.unit_live(from);
-                if !decided.contains(&from) && !self.always(f, &region.path) {
+                if !decided.contains(&from) && !self.is_always_live(f, &region.path) {
                     todo.push(from);
                 }
             }
@@ -84,31 +85,31 @@ impl Flow<'_> {
         loops
     }
 
-    /// Runs a loop in a region where it is not always there.
-    pub fn emit_ahead(
+    /// Emits a hoisted loop in a region where it is not always live.
+    pub fn emit_hoisted_loop(
         &mut self,
         region: &Region,
-        draft: &mut Draft,
+        draft: &mut FunctionDraft,
         frame: usize,
-        ahead: &BTreeSet<usize>,
+        hoisted: &BTreeSet<usize>,
         depth: usize,
     ) -> Result<()> {
         let unit = NodeOrLoop::Loop(frame);
         let f = self.unit_live(unit);
-        let f = self.live.formulas.under(f, &region.path);
-        let way = self.live.formulas.only_way(f).ok_or_else(|| self.shared(region, unit))?;
+        let f = self.live.formulas.restrict(f, &region.path);
+        let way = self.live.formulas.only_satisfying_path(f).ok_or_else(|| self.shared_effect_error(region, unit))?;
         let inside = Region {
             frame: region.frame,
             path: [&region.path[..], &way].concat(),
             around: Some(region.path.clone()),
             targets: way.iter().filter_map(|&(test, _)| Some(self.test(test)?.at)).collect(),
             effects: vec![unit],
-            ahead: region.ahead.iter().chain(ahead).copied().filter(|&other| other != frame).collect(),
+            hoisted: region.hoisted.iter().chain(hoisted).copied().filter(|&other| other != frame).collect(),
             guard: [&region.guard[..], &way].concat(),
             into: Some(Box::new(region.clone())),
             ..Region::default()
         };
-        // What it computes holds under these outcomes only.
+        // values computed there are valid under these outcomes only
         let (kept, values) = (draft.kept.clone(), draft.values.clone());
         self.emit_steps(&inside, draft, depth + 1)?;
         let exits = self.frames.all[frame].exits.iter().map(|&node| Endpoint { node, port: 0 });
@@ -120,18 +121,18 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// Has the condition of a loop ask for what must hold besides in a region.
-    pub fn guard(&mut self, region: &Region, cond: &mut Draft) {
+    /// Adds the guard of a region to the condition of a loop.
+    pub fn guard_condition(&mut self, region: &Region, cond: &mut FunctionDraft) {
         for &(number, value) in &region.guard {
             let Some(test) = self.test(number) else { continue };
             let at = cond.argument(test.at, self.type_of(test.at));
-            let mut holds = truth(cond, test, at);
+            let mut holds = test_predicate(cond, test, at);
             if !value {
-                let not = Node { inputs: [holds].into(), ..plain("not", "LogicalNot") };
+                let not = Node { inputs: [holds].into(), ..new_node("not", "LogicalNot") };
                 holds = Endpoint { node: cond.push(not), port: 0 };
             }
             let Some(goes_on) = cond.rets.first().copied() else { continue };
-            let and = Node { inputs: [goes_on, holds].into(), ..plain("guarded", "LogicalAnd") };
+            let and = Node { inputs: [goes_on, holds].into(), ..new_node("guarded", "LogicalAnd") };
             cond.rets = vec![Endpoint { node: cond.push(and), port: 0 }];
         }
     }

@@ -1,43 +1,44 @@
-//! A frame as a `While`.
-use super::Flow;
-use super::class::{ControlClass, class};
-use super::draft::{Draft, plain};
-use super::formula::Bdd;
-use super::frames::{LoopVariable, fault};
+//! Emission of loops as `While` nodes.
+use super::Functionalizer;
+use super::bdd::Bdd;
+use super::control_class::{ControlClass, control_class};
+use super::frames::{LoopVariable, loop_error};
+use super::function_draft::{FunctionDraft, new_node};
 use super::region::{NodeOrLoop, Path, Region, ValueSource};
 use crate::diag::{Error, Result};
 use crate::graph::{Endpoint, Node, NodeId};
 use std::collections::{HashMap, HashSet};
 
-/// Where the value comes from that an `Exit` brings out of its loop.
+/// Source of the value that an `Exit` forwards out of its loop.
 enum LoopExit {
-    /// The last value of the variable at this place.
+    /// Final value of the variable with this index.
     Variable(usize),
     /// A loop invariant: the value of this output outside of the loop.
     Outside(Endpoint),
-    /// A value computed from the variables' last values.
+    /// A value computed from the final values of variables.
     Computed,
 }
 
-impl Flow<'_> {
-    /// Runs a loop in a region: a `While` of its variables and of what it uses from outside.
-    pub fn emit_loop(&mut self, region: &Region, draft: &mut Draft, frame: usize, depth: usize) -> Result<()> {
+impl Functionalizer<'_> {
+    /// Emits a loop in a region, as a `While` over its variables and the values that it uses from outside.
+    pub fn emit_loop(&mut self, region: &Region, draft: &mut FunctionDraft, frame: usize, depth: usize) -> Result<()> {
         let effects = self.effects[frame].clone();
         if !effects.is_empty() {
-            self.do_once(region, NodeOrLoop::Loop(frame))?;
+            self.check_done_once(region, NodeOrLoop::Loop(frame))?;
         }
         let needed = self.needed_variables(frame, &effects);
         let variables: Vec<LoopVariable> = needed.iter().map(|&i| self.frames.all[frame].variables[i]).collect();
-        self.check_rounds(region, frame, &variables, &effects)?;
+        self.check_fits_while(region, frame, &variables, &effects)?;
         let name = match &*self.frames.all[frame].name {
             "" => "while".to_string(),
             name => name.to_string(),
         };
         let nexts: Vec<Endpoint> = variables.iter().map(|v| self.graph.nodes[v.next].inputs[0]).collect();
-        let body = self.draft(&inside(frame, self.loop_path(region, frame, true), nexts, effects.clone()), depth)?;
+        let body =
+            self.draft_region(&loop_region(frame, self.loop_path(region, frame, true), nexts, effects.clone()), depth)?;
         let condition = self.frames.all[frame].condition.into_iter().map(|id| self.graph.nodes[id].inputs[0]).collect();
-        let mut cond = self.draft(&inside(frame, region.path.clone(), condition, Vec::new()), depth)?;
-        self.guard(region, &mut cond);
+        let mut cond = self.draft_region(&loop_region(frame, region.path.clone(), condition, Vec::new()), depth)?;
+        self.guard_condition(region, &mut cond);
 
         let merges: Vec<Endpoint> = variables.iter().map(|v| Endpoint { node: v.merge, port: 0 }).collect();
         let mut outside: Vec<Endpoint> = Vec::new();
@@ -49,31 +50,31 @@ impl Flow<'_> {
         let args = [&merges[..], &outside].concat();
         let mut inputs = Vec::with_capacity(args.len());
         for v in &variables {
-            inputs.push(self.look_up(region, draft, self.graph.nodes[v.enter].inputs[0])?);
+            inputs.push(self.new_endpoint(region, draft, self.graph.nodes[v.enter].inputs[0])?);
         }
         for &e in &outside {
-            inputs.push(self.look_up(region, draft, e)?);
+            inputs.push(self.new_endpoint(region, draft, e)?);
         }
         let changes = !body.effects.is_empty();
         let attrs = [
-            ("cond".into(), self.add(cond, &format!("{name}.cond"), &args, &[])),
-            ("body".into(), self.add(body, &format!("{name}.body"), &args, &outside)),
+            ("cond".into(), self.add_function(cond, &format!("{name}.cond"), &args, &[])),
+            ("body".into(), self.add_function(body, &format!("{name}.body"), &args, &outside)),
             ("T".into(), self.types(&args)),
         ];
         let node = Node {
             inputs: inputs.into(),
             attrs: attrs.into(),
-            ..plain(&name, if changes { "While" } else { "StatelessWhile" })
+            ..new_node(&name, if changes { "While" } else { "StatelessWhile" })
         };
         let node = if changes { draft.push_in_order(node, true) } else { draft.push(node) };
         self.emit_exits(region, draft, frame, &merges, node, depth)
     }
 
-    /// Emits the values that the exits of a loop bring out of it.
+    /// Emits the values of a loop's exits.
     fn emit_exits(
         &mut self,
         region: &Region,
-        draft: &mut Draft,
+        draft: &mut FunctionDraft,
         frame: usize,
         merges: &[Endpoint],
         node: NodeId,
@@ -81,9 +82,9 @@ impl Flow<'_> {
     ) -> Result<()> {
         let mut computed: Vec<NodeId> = Vec::new();
         for exit in self.frames.all[frame].exits.clone() {
-            let value = match self.left(region, frame, merges, exit)? {
+            let value = match self.exit_value(region, frame, merges, exit)? {
                 LoopExit::Variable(port) => Endpoint { node, port: port as u32 },
-                LoopExit::Outside(e) => self.look_up(region, draft, e)?,
+                LoopExit::Outside(e) => self.new_endpoint(region, draft, e)?,
                 LoopExit::Computed => {
                     computed.push(exit);
                     continue;
@@ -95,19 +96,20 @@ impl Flow<'_> {
             return Ok(());
         }
         let targets = computed.iter().map(|&id| self.graph.nodes[id].inputs[0]).collect();
-        let last = self.draft(&inside(frame, self.loop_path(region, frame, false), targets, Vec::new()), depth)?;
+        let last =
+            self.draft_region(&loop_region(frame, self.loop_path(region, frame, false), targets, Vec::new()), depth)?;
         let args: Vec<Endpoint> = last.args.iter().map(|a| a.0).collect();
         let mut inputs = Vec::with_capacity(args.len());
         for &e in &args {
             inputs.push(match merges.iter().position(|&m| m == e) {
                 Some(port) => Endpoint { node, port: port as u32 },
-                None => self.look_up(region, draft, e)?,
+                None => self.new_endpoint(region, draft, e)?,
             });
         }
         let ends: Vec<Endpoint> = computed.iter().map(|&node| Endpoint { node, port: 0 }).collect();
         let name = format!("{}.exit", self.frames.all[frame].name);
-        let attrs = [("f".into(), self.add(last, &name, &args, &[])), ("Tout".into(), self.types(&ends))];
-        let call = Node { inputs: inputs.into(), attrs: attrs.into(), ..plain(&name, "PartitionedCall") };
+        let attrs = [("f".into(), self.add_function(last, &name, &args, &[])), ("Tout".into(), self.types(&ends))];
+        let call = Node { inputs: inputs.into(), attrs: attrs.into(), ..new_node(&name, "PartitionedCall") };
         let call = draft.push(call);
         for (port, &end) in (0..).zip(&ends) {
             draft.values.insert(end, Endpoint { node: call, port });
@@ -115,13 +117,13 @@ impl Flow<'_> {
         Ok(())
     }
 
-    fn left(&mut self, region: &Region, frame: usize, merges: &[Endpoint], exit: NodeId) -> Result<LoopExit> {
+    fn exit_value(&mut self, region: &Region, frame: usize, merges: &[Endpoint], exit: NodeId) -> Result<LoopExit> {
         let path = self.loop_path(region, frame, false);
         let e = self.graph.nodes[exit].inputs[0];
-        if self.live_in(e, &path) != Bdd::TRUE {
-            return Err(self.dead_end(frame, exit, "gives no value when it ends"));
+        if self.live_under(e, &path) != Bdd::TRUE {
+            return Err(self.loop_error_at(frame, exit, "gives no value when it ends"));
         }
-        Ok(match self.source(&inside(frame, path, Vec::new(), Vec::new()), e)? {
+        Ok(match self.value_source(&loop_region(frame, path, Vec::new(), Vec::new()), e)? {
             ValueSource::Around(e) => match merges.iter().position(|&m| m == e) {
                 Some(i) => LoopExit::Variable(i),
                 None if self.frames.of[e.node] == frame => {
@@ -133,9 +135,9 @@ impl Flow<'_> {
         })
     }
 
-    /// Holds a loop to what a `While` can do: its variables get a new value in each round and only then, and nothing is done
-    /// besides where it only asks about another round.
-    fn check_rounds(
+    /// Checks that a loop can be written as a `While`: variables get a new value in each iteration and only there, and the condition has no side
+    /// effects. Errors: `ControlFlowV1`.
+    fn check_fits_while(
         &mut self,
         region: &Region,
         frame: usize,
@@ -145,40 +147,40 @@ impl Flow<'_> {
         let (on, end) = (self.loop_path(region, frame, true), self.loop_path(region, frame, false));
         for v in variables {
             let e = self.graph.nodes[v.next].inputs[0];
-            if self.live_in(e, &on) != Bdd::TRUE {
-                return Err(self.dead_end(frame, v.next, "has a variable without a value for the next round"));
+            if self.live_under(e, &on) != Bdd::TRUE {
+                return Err(self.loop_error_at(frame, v.next, "has a variable without a value for the next round"));
             }
-            if self.live_in(e, &end) != Bdd::FALSE {
-                return Err(self.dead_end(frame, v.next, "goes on whatever its LoopCond says"));
+            if self.live_under(e, &end) != Bdd::FALSE {
+                return Err(self.loop_error_at(frame, v.next, "goes on whatever its LoopCond says"));
             }
             if self.indexed.contains(&v.merge) {
-                return Err(self.dead_end(frame, v.merge, "uses which input its Merge took"));
+                return Err(self.loop_error_at(frame, v.merge, "uses which input its Merge took"));
             }
         }
         if let Some(id) = self.frames.all[frame].condition {
             let e = self.graph.nodes[id].inputs[0];
-            if self.live_in(e, &region.path) != Bdd::TRUE {
-                return Err(self.dead_end(frame, id, "has a condition without a value"));
+            if self.live_under(e, &region.path) != Bdd::TRUE {
+                return Err(self.loop_error_at(frame, id, "has a condition without a value"));
             }
         }
         for &unit in effects {
             let f = self.unit_live(unit);
-            if self.live.formulas.under(f, &end) != Bdd::FALSE
+            if self.live.formulas.restrict(f, &end) != Bdd::FALSE
                 && let NodeOrLoop::Node(id) = unit
             {
-                return Err(self.dead_end(frame, id, "changes something in its condition"));
+                return Err(self.loop_error_at(frame, id, "changes something in its condition"));
             }
         }
         Ok(())
     }
 
-    /// The variables of a loop that its condition, its exits and its effects need, by position.
+    /// Indices of the variables that the condition, exits and side effects of a loop need.
     fn needed_variables(&self, frame: usize, effects: &[NodeOrLoop]) -> Vec<usize> {
         let inside = &self.frames.all[frame];
         let numbers: HashMap<NodeId, usize> = inside.variables.iter().enumerate().map(|(i, v)| (v.merge, i)).collect();
         let sources = |id: &NodeId| self.graph.nodes[*id].inputs.first().map(|e| e.node);
         let ends = inside.exits.iter().chain(&inside.condition).filter_map(sources);
-        let mut todo: Vec<NodeOrLoop> = ends.map(|id| self.unit(id)).chain(effects.iter().copied()).collect();
+        let mut todo: Vec<NodeOrLoop> = ends.map(|id| self.unit_of(id)).chain(effects.iter().copied()).collect();
         let mut seen: HashSet<NodeOrLoop> = HashSet::new();
         let mut needed = vec![false; inside.variables.len()];
         while let Some(unit) = todo.pop() {
@@ -192,7 +194,7 @@ impl Flow<'_> {
                         needed[number] = true;
                         inputs(&inside.variables[number].next).collect()
                     }
-                    None if class(&self.graph.nodes[id].op) == ControlClass::Enter => Vec::new(),
+                    None if control_class(&self.graph.nodes[id].op) == ControlClass::Enter => Vec::new(),
                     None => inputs(&id).collect(),
                 },
                 NodeOrLoop::Loop(inner) => {
@@ -200,25 +202,24 @@ impl Flow<'_> {
                     inner.enters.iter().flat_map(inputs).chain(inner.outside.iter().map(|e| e.node)).collect()
                 }
             };
-            todo.extend(from.into_iter().filter(|id| self.frames.of[*id] == frame).map(|id| self.unit(id)));
+            todo.extend(from.into_iter().filter(|id| self.frames.of[*id] == frame).map(|id| self.unit_of(id)));
         }
         (0..needed.len()).filter(|&i| needed[i]).collect()
     }
 
-    /// The path of outcomes inside of a loop that a region runs, when it goes on or when it ends: outcomes decided in the region hold in every
-    /// iteration.
+    /// Outcomes of tests within a loop, in an iteration (`goes_on`) or at its end. Outcomes decided in the region hold in every iteration.
     fn loop_path(&self, region: &Region, frame: usize, goes_on: bool) -> Path {
         let (test, value) = self.live.condition(frame);
         region.path.iter().copied().chain([(test, value == goes_on)]).collect()
     }
 
-    fn dead_end(&self, frame: usize, at: NodeId, what: &str) -> Error {
+    fn loop_error_at(&self, frame: usize, at: NodeId, what: &str) -> Error {
         let node = &self.graph.nodes[at];
-        fault(&self.frames.all[frame], what).at_node(&node.name, &node.op).into()
+        loop_error(&self.frames.all[frame], what).at_node(&node.name, &node.op).into()
     }
 }
 
-/// The region inside a loop that computes `targets` and `effects` under some outcome of its condition.
-fn inside(frame: usize, path: Path, targets: Vec<Endpoint>, effects: Vec<NodeOrLoop>) -> Region {
+/// Region within a loop that computes `targets` and `effects` under the outcomes in `path`.
+fn loop_region(frame: usize, path: Path, targets: Vec<Endpoint>, effects: Vec<NodeOrLoop>) -> Region {
     Region { frame, path, targets, effects, ..Region::default() }
 }

@@ -1,21 +1,21 @@
-//! Control flow of TensorFlow 1 as functions: loops become `While`, conditions `If`, so that later rooms know one form.
+//! Functionalization of TensorFlow 1 control flow: loops become `While` and conditionals `If`, so that later modules know one form only.
 //!
-//! TensorFlow 1 writes a loop as a cycle through `Merge`, `Switch` and `NextIteration`, between `Enter` and `Exit`, and a condition as
-//! `Switch`es and `Merge`s around nodes that are dead on one side. Here:
+//! TensorFlow 1 writes a loop as a cycle through `Merge`, `Switch` and `NextIteration`, between `Enter` and `Exit`, and a conditional as
+//! `Switch`es and `Merge`s around nodes that are dead on one side. The conversion has four steps:
 //!
 //! 1. [`frames`] finds which nodes make up each loop.
-//! 2. [`liveness`] finds for every value a boolean formula of the predicates: when it is not dead.
-//! 3. [`region`] divides the graph by these formulas: what is there on one side of a predicate only is computed in the branch of an `If`,
-//!    and the Merges behind it are the results of the `If`. A test that is known leaves no trace.
-//! 4. [`emit`] and [`loops`] write each region as a function. What changes something is done once: [`loop_hoisting`] runs a loop before the
-//!    branches that use it where there are several.
+//! 2. [`liveness`] finds for every value a Boolean formula of the predicates that is true where the value is not dead.
+//! 3. [`region`] divides the graph by these formulas: values that are live on one side of a predicate only are computed in the branch of an
+//!    `If`, whose results are those of the Merges. Tests with a constant outcome disappear.
+//! 4. [`emit`] and [`loops`] emit each region as a function. Side effects must happen once: if several branches use a loop with side effects,
+//!    [`loop_hoisting`] runs the loop before them.
 //!
-//! Control edges are kept among nodes whose order matters, because they change or read something that others change.
+//! Control edges are kept between nodes that change state or read state that others change.
 mod loop_hoisting;
-mod class;
-mod draft;
+mod control_class;
+mod function_draft;
 mod emit;
-mod formula;
+mod bdd;
 mod frames;
 mod liveness;
 mod loops;
@@ -26,50 +26,50 @@ use crate::graph::{Attr, Endpoint, Function, Graph, NodeId, Program};
 use crate::infer::{self, FeedFacts};
 use crate::ops;
 use crate::util::id_vec::IdVec;
-use class::{ControlClass, class};
-use draft::Draft;
-use formula::Bdd;
+use bdd::Bdd;
+use control_class::{ControlClass, control_class};
 use frames::{LoopFrames, TOP};
+use function_draft::FunctionDraft;
 use liveness::Liveness;
 use region::{NodeOrLoop, Path, Region};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Whether the place of a node among others matters.
+/// Ordering constraint of a node relative to other nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Order {
-    /// The node only computes.
+    /// The node only computes, and is not ordered.
     Free,
-    /// The node reads state that others change.
+    /// The node reads state that other nodes change.
     Reads,
-    /// The node changes state that outlives it.
+    /// The node changes state.
     Changes,
 }
 
-/// A graph while it is made functional.
-struct Flow<'a> {
+/// Converts one graph to functional control flow.
+struct Functionalizer<'a> {
     graph: &'a Graph,
     frames: LoopFrames,
     live: Liveness,
-    /// Merges that are variables of loops.
+    /// Whether each node is the Merge of a loop variable.
     is_variable: IdVec<NodeId, bool>,
-    /// Merges of which it is asked which input they took.
+    /// Merges whose output 1, the index of the input taken, is used.
     indexed: HashSet<NodeId>,
     order_of: IdVec<NodeId, Order>,
-    /// The side effects in each frame.
+    /// Nodes and inner loops with side effects, by frame.
     effects: Vec<Vec<NodeOrLoop>>,
-    /// Regions in which each unit with effects runs.
+    /// Paths of the regions in which each node or loop with side effects runs.
     done: HashMap<NodeOrLoop, Vec<Path>>,
-    /// The names of functions that are taken.
+    /// Names of existing functions.
     names: HashSet<Arc<str>>,
-    /// The functions made so far.
+    /// Functions created so far.
     made: Vec<Function>,
 }
 
-/// Makes a program functional that was cut to what its fetches and roots need; feed `i` is node `i`. Nodes that change variables become
-/// roots where it has control flow of TensorFlow 1.
+/// Converts the TensorFlow 1 control flow of a pruned program, in the graph and in functions; feed `i` is node `i`. In a converted graph the
+/// nodes that change variables become roots.
 ///
-/// Errors: `ControlFlowV1` for loops and conditions that are no `While` and `If`; `BadGraph` for cycles and inputs that are missing.
+/// Errors: `ControlFlowV1` for loops and conditionals that can't be written as `While` and `If`; `BadGraph` for cycles and missing inputs.
 pub fn functionalize(
     program: &mut Program,
     feeds: &[FeedFacts],
@@ -80,12 +80,12 @@ pub fn functionalize(
     let mut names: HashSet<Arc<str>> = program.functions.keys().cloned().collect();
     let changing = changing_functions(program);
     let mut made = Vec::new();
-    if class::is_present(&program.graph) {
+    if control_class::has_v1_control_flow(&program.graph) {
         let facts = infer::infer(program, feeds);
         let known = |e: Endpoint| facts.at(e)?.tensor().filter(|t| t.dims.is_empty())?.get_i64(0);
         let pinned: Vec<NodeId> = (0..feeds.len() as u32).map(NodeId).collect();
         let targets: Vec<Endpoint> = fetches.iter().map(|f| f.1).collect();
-        match converted(&program.graph, &pinned, &targets, &known, &mut names, &changing) {
+        match convert_graph(&program.graph, &pinned, &targets, &known, &mut names, &changing) {
             Ok((draft, new)) => {
                 for (fetch, &at) in fetches.iter_mut().zip(&draft.rets) {
                     fetch.1 = at;
@@ -96,13 +96,13 @@ pub fn functionalize(
             }
             Err(error) => problems.extend(error.into_diagnostics()),
         }
-    } else if let Err(stuck) = class::order(&program.graph, &[]) {
-        problems.push(cycle(&program.graph, stuck));
+    } else if let Err(stuck) = control_class::acyclic_order(&program.graph, &[]) {
+        problems.push(cycle_error(&program.graph, stuck));
     }
-    for function in program.functions.values_mut().filter(|f| class::is_present(&f.graph)) {
+    for function in program.functions.values_mut().filter(|f| control_class::has_v1_control_flow(&f.graph)) {
         let graph = &function.graph;
         let known = |e: Endpoint| constant(graph, e);
-        match converted(graph, &function.args, &function.rets, &known, &mut names, &changing) {
+        match convert_graph(graph, &function.args, &function.rets, &known, &mut names, &changing) {
             Ok((draft, new)) => {
                 function.args = (0..function.args.len() as u32).map(NodeId).collect();
                 function.rets = draft.rets;
@@ -118,40 +118,42 @@ pub fn functionalize(
     }
     if !made.is_empty() {
         program.functions.extend(made.into_iter().map(|f| (f.name.clone(), f)));
-        super::prune::drop_functions(program);
+        super::prune::drop_unreachable_functions(program);
     }
     if problems.is_empty() { Ok(()) } else { Err(Error::User(problems)) }
 }
 
-/// Whether an op is control flow of TensorFlow 1.
+/// Whether an op is a control-flow primitive of TensorFlow 1, such as `Switch` or `Enter`.
 pub fn is_control_flow(op: &str) -> bool {
-    class(op) != ControlClass::Other
+    control_class(op) != ControlClass::Other
 }
 
-/// A graph without control flow of TensorFlow 1, and the functions that it calls. `pinned` nodes come first.
-fn converted(
+/// Converts a graph, and returns the new graph with the functions created for it. The nodes `pinned` come first.
+fn convert_graph(
     graph: &Graph,
     pinned: &[NodeId],
     targets: &[Endpoint],
     known: &dyn Fn(Endpoint) -> Option<i64>,
     names: &mut HashSet<Arc<str>>,
     changing: &HashSet<Arc<str>>,
-) -> Result<(Draft, Vec<Function>)> {
+) -> Result<(FunctionDraft, Vec<Function>)> {
     check_inputs(graph)?;
-    let order = class::order(graph, &[]).map_err(|stuck| cycle(graph, stuck))?;
+    let order = control_class::acyclic_order(graph, &[]).map_err(|stuck| cycle_error(graph, stuck))?;
     let frames = LoopFrames::of(graph, &order)?;
-    // A loop is run as one node: all that it takes before all that it gives.
+    // A loop runs as one node: all inputs before all outputs.
     let whole: Vec<(NodeId, NodeId)> =
         frames.all.iter().flat_map(|f| f.exits.iter().flat_map(|&x| f.enters.iter().map(move |&e| (e, x)))).collect();
-    let order = class::order(graph, &whole).map_err(|stuck| waits_for_itself(graph, &frames, stuck))?;
+    let order =
+        control_class::acyclic_order(graph, &whole).map_err(|stuck| self_dependent_loop(graph, &frames, stuck))?;
     let live = Liveness::of(graph, &frames, &order, known)?;
     let order_of = graph.nodes.values().map(|n| order_of(n, changing)).collect();
-    let effects = effects(graph, &frames, &order_of);
+    let effects = effects_by_frame(graph, &frames, &order_of);
     let indexed = graph.nodes.values().flat_map(|n| n.inputs.iter()).chain(targets).filter(|e| e.port == 1);
-    let indexed = indexed.map(|e| e.node).filter(|id| class(&graph.nodes[*id].op) == ControlClass::Merge).collect();
-    let is_variable = frames.variables();
+    let indexed =
+        indexed.map(|e| e.node).filter(|id| control_class(&graph.nodes[*id].op) == ControlClass::Merge).collect();
+    let is_variable = frames.variable_merges();
     let names_before = std::mem::take(names);
-    let mut flow = Flow {
+    let mut flow = Functionalizer {
         graph,
         frames,
         live,
@@ -163,15 +165,15 @@ fn converted(
         names: names_before,
         made: Vec::new(),
     };
-    let done = flow.run(pinned, targets);
+    let done = flow.convert(pinned, targets);
     *names = flow.names;
     Ok((done?, flow.made))
 }
 
-impl Flow<'_> {
-    fn run(&mut self, pinned: &[NodeId], targets: &[Endpoint]) -> Result<Draft> {
+impl Functionalizer<'_> {
+    fn convert(&mut self, pinned: &[NodeId], targets: &[Endpoint]) -> Result<FunctionDraft> {
         for &e in targets {
-            if self.live_in(e, &Path::new()) != Bdd::TRUE {
+            if self.live_under(e, &Path::new()) != Bdd::TRUE {
                 let node = &self.graph.nodes[e.node];
                 let told = format!(
                     "`{}:{}` has a value on one side of a condition only, and it is a result",
@@ -183,7 +185,7 @@ impl Flow<'_> {
                     .into());
             }
         }
-        let mut draft = Draft::beginning_with(self.graph, pinned);
+        let mut draft = FunctionDraft::with_pinned_nodes(self.graph, pinned);
         let all = self.effects[TOP].clone();
         let region = Region {
             frame: TOP,
@@ -199,13 +201,13 @@ impl Flow<'_> {
     }
 }
 
-/// The side effects in each frame: nodes, and inner loops with side effects.
-fn effects(graph: &Graph, frames: &LoopFrames, order_of: &IdVec<NodeId, Order>) -> Vec<Vec<NodeOrLoop>> {
+/// Nodes with side effects in each frame, and inner loops with side effects.
+fn effects_by_frame(graph: &Graph, frames: &LoopFrames, order_of: &IdVec<NodeId, Order>) -> Vec<Vec<NodeOrLoop>> {
     let mut effects: Vec<Vec<NodeOrLoop>> = vec![Vec::new(); frames.all.len()];
     for id in graph.nodes.ids().filter(|id| order_of[*id] == Order::Changes) {
         effects[frames.of[id]].push(NodeOrLoop::Node(id));
     }
-    // Inner frames come behind those around them.
+    // Inner frames have larger indices than the frames around them.
     for frame in (1..frames.all.len()).rev() {
         if !effects[frame].is_empty() {
             effects[frames.all[frame].parent].push(NodeOrLoop::Loop(frame));
@@ -215,7 +217,7 @@ fn effects(graph: &Graph, frames: &LoopFrames, order_of: &IdVec<NodeId, Order>) 
 }
 
 fn order_of(node: &crate::graph::Node, changing: &HashSet<Arc<str>>) -> Order {
-    if changes(&node.op) || node.called().iter().any(|name| changing.contains(name)) {
+    if changes_state(&node.op) || node.called().iter().any(|name| changing.contains(name)) {
         Order::Changes
     } else if matches!(&*node.op, "ReadVariableOp" | "ResourceGather" | "ResourceGatherNd" | "VarIsInitializedOp") {
         Order::Reads
@@ -224,19 +226,19 @@ fn order_of(node: &crate::graph::Node, changing: &HashSet<Arc<str>>) -> Order {
     }
 }
 
-/// Whether an op changes what other nodes read by way of a handle.
-fn changes(op: &str) -> bool {
-    super::assigns(op) || ops::find(op).is_some_and(|row| !row.writes.is_empty())
+/// Whether an op changes state that other nodes access through a handle.
+fn changes_state(op: &str) -> bool {
+    super::assigns_variable(op) || ops::find(op).is_some_and(|row| !row.writes.is_empty())
 }
 
-/// The functions that change something, also by calling others.
+/// Names of the functions that change state, directly or in functions that they call.
 fn changing_functions(program: &Program) -> HashSet<Arc<str>> {
     let mut found: HashSet<Arc<str>> = HashSet::new();
     loop {
         let before = found.len();
         for (name, function) in &program.functions {
             let mut nodes = function.graph.nodes.values();
-            if nodes.any(|n| changes(&n.op) || n.called().iter().any(|called| found.contains(called))) {
+            if nodes.any(|n| changes_state(&n.op) || n.called().iter().any(|called| found.contains(called))) {
                 found.insert(name.clone());
             }
         }
@@ -246,7 +248,7 @@ fn changing_functions(program: &Program) -> HashSet<Arc<str>> {
     }
 }
 
-/// The number that a constant is, also behind nodes that pass it on.
+/// Value of a scalar integer constant, found through nodes that forward it.
 fn constant(graph: &Graph, mut e: Endpoint) -> Option<i64> {
     for _ in 0..graph.nodes.len() {
         let node = &graph.nodes[e.node];
@@ -261,7 +263,7 @@ fn constant(graph: &Graph, mut e: Endpoint) -> Option<i64> {
 
 fn check_inputs(graph: &Graph) -> Result<()> {
     for node in graph.nodes.values() {
-        let wanted = match class(&node.op) {
+        let wanted = match control_class(&node.op) {
             ControlClass::Switch => 2,
             ControlClass::Enter | ControlClass::Exit | ControlClass::NextIteration | ControlClass::LoopCond => 1,
             ControlClass::Merge if node.inputs.is_empty() => 1,
@@ -275,15 +277,15 @@ fn check_inputs(graph: &Graph) -> Result<()> {
     Ok(())
 }
 
-fn cycle(graph: &Graph, stuck: NodeId) -> Diagnostic {
+fn cycle_error(graph: &Graph, stuck: NodeId) -> Diagnostic {
     let node = &graph.nodes[stuck];
     Diagnostic::new(Code::BadGraph, format!("`{}` is on a cycle or depends on one", node.name))
         .at_node(&node.name, &node.op)
 }
 
-fn waits_for_itself(graph: &Graph, frames: &LoopFrames, stuck: NodeId) -> Diagnostic {
+fn self_dependent_loop(graph: &Graph, frames: &LoopFrames, stuck: NodeId) -> Diagnostic {
     let node = &graph.nodes[stuck];
-    frames::fault(&frames.all[frames.of[stuck]], "waits for what it gives itself").at_node(&node.name, &node.op)
+    frames::loop_error(&frames.all[frames.of[stuck]], "waits for what it gives itself").at_node(&node.name, &node.op)
 }
 
 #[cfg(test)]

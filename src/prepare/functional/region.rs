@@ -1,41 +1,41 @@
-//! Regions: what is computed together, and in which steps.
+//! Regions: parts of a graph that become one function, and their steps.
 //!
-//! A region is a part of one frame under some outcomes of tests. What is always there in the region around it is taken from there; what
-//! depends on one more test goes to a region inside.
-use super::class::{ControlClass, class};
-use super::formula::Bdd;
-use super::liveness::frame_left;
-use super::{Flow, liveness};
+//! A region is a part of one frame under certain outcomes of tests. Values that are always live in the surrounding region are taken from
+//! there; values that depend on another test belong to a nested region.
+use super::bdd::Bdd;
+use super::control_class::{ControlClass, control_class};
+use super::liveness::frame_of_exit;
+use super::{Functionalizer, liveness};
 use crate::diag::{Error, Result};
 use crate::graph::{Endpoint, NodeId};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Outcomes of tests.
+/// Outcomes of tests, by test number.
 pub type Path = Vec<(u32, bool)>;
 
 /// A part of the graph that becomes one function, or the graph itself.
 #[derive(Clone, Debug, Default)]
 pub struct Region {
-    /// The frame.
+    /// Index of the frame.
     pub frame: usize,
     /// Outcomes of tests under which the region runs.
     pub path: Path,
     /// Outcomes of tests in the surrounding region, if there is one in the same frame.
     pub around: Option<Path>,
-    /// The values that it is there for.
+    /// Values that the region computes as results.
     pub targets: Vec<Endpoint>,
-    /// The nodes with effects that it is there for.
+    /// Nodes and loops with side effects that the region runs.
     pub effects: Vec<NodeOrLoop>,
-    /// Merges that are decided here, though the region around has their values.
+    /// Merges that the region resolves, although they are live in the surrounding region.
     pub own: HashSet<NodeId>,
-    /// Whether nothing is around it: it is a graph or the body of a function.
+    /// Whether the region has no surrounding one: it is a graph or the body of a function.
     pub is_whole: bool,
-    /// Loops that the regions around it have run, though they are not always there.
-    pub ahead: BTreeSet<usize>,
-    /// Further outcomes that must hold for a loop to go on, because the region is computed whether they hold or not.
+    /// Loops hoisted into surrounding regions, by frame index.
+    pub hoisted: BTreeSet<usize>,
+    /// Additional outcomes that must hold for a loop to continue, since the region runs whether they hold or not.
     pub guard: Path,
-    /// The region that it is written into, if it is computed ahead and no function of its own.
+    /// Region into which this one is emitted, if it belongs to a hoisted loop and is no function of its own.
     pub into: Option<Box<Region>>,
 }
 
@@ -44,22 +44,22 @@ pub struct Region {
 pub enum NodeOrLoop {
     /// A node of the region's frame.
     Node(NodeId),
-    /// A loop inside of it.
+    /// A loop nested in the region's frame, by frame index.
     Loop(usize),
 }
 
-/// One step of a region.
+/// Step of a region.
 #[derive(Clone, Debug)]
 pub enum RegionStep {
     /// Computes a node or runs a loop.
     Do(NodeOrLoop),
-    /// Decides by a test about Merges, and about nodes with effects.
+    /// Branches on a test, to resolve Merges and to run nodes with side effects.
     Branch(u32, Vec<NodeOrLoop>),
 }
 
 impl RegionStep {
-    /// Units that the step decides about, if it is a branch.
-    pub fn decided(&self) -> Option<&[NodeOrLoop]> {
+    /// Units within the branch; `None` if the step is no branch.
+    pub fn decided_units(&self) -> Option<&[NodeOrLoop]> {
         match self {
             RegionStep::Branch(_, units) => Some(units),
             RegionStep::Do(_) => None,
@@ -67,9 +67,9 @@ impl RegionStep {
     }
 }
 
-/// The input that a `Merge` passes on in a region.
+/// Input that a `Merge` forwards in a region.
 pub enum MergeInput {
-    /// The input of this number.
+    /// The input with this index.
     Input(usize),
     /// An input that depends on the outcome of this test.
     Test(u32),
@@ -77,70 +77,70 @@ pub enum MergeInput {
     Dead,
 }
 
-/// Where a region has a value from.
+/// Source of a value in a region.
 pub enum ValueSource {
-    /// From the region around it, or from outside of the loop.
+    /// An output of the surrounding region, or from outside of the loop.
     Around(Endpoint),
-    /// From a node that the region computes.
+    /// An output of a node that the region computes.
     Inside(Endpoint),
-    /// The index of the input that a Merge passes on.
+    /// The constant index of the input that a Merge forwards.
     Index(usize),
 }
 
-impl Flow<'_> {
-    /// The unit that computes what a node gives to its frame.
-    pub fn unit(&self, id: NodeId) -> NodeOrLoop {
-        match class(&self.graph.nodes[id].op) {
+impl Functionalizer<'_> {
+    /// Unit that computes the outputs of a node: the loop for an `Exit`, else the node itself.
+    pub fn unit_of(&self, id: NodeId) -> NodeOrLoop {
+        match control_class(&self.graph.nodes[id].op) {
             ControlClass::Exit => {
-                frame_left(self.graph, &self.frames, id).map_or(NodeOrLoop::Node(id), NodeOrLoop::Loop)
+                frame_of_exit(self.graph, &self.frames, id).map_or(NodeOrLoop::Node(id), NodeOrLoop::Loop)
             }
             _ => NodeOrLoop::Node(id),
         }
     }
 
-    /// When a unit does something.
+    /// Formula of a unit: where it runs.
     pub fn unit_live(&self, unit: NodeOrLoop) -> Bdd {
         match unit {
-            NodeOrLoop::Node(id) => self.live.node(id),
-            NodeOrLoop::Loop(frame) => self.live.frame(frame),
+            NodeOrLoop::Node(id) => self.live.node_live(id),
+            NodeOrLoop::Loop(frame) => self.live.frame_live(frame),
         }
     }
 
-    /// When an output has a value in a region.
-    pub fn live_in(&mut self, e: Endpoint, path: &Path) -> Bdd {
-        let f = self.live.at(e);
-        self.live.formulas.under(f, path)
+    /// Formula of an output under a path: where it has a value.
+    pub fn live_under(&mut self, e: Endpoint, path: &Path) -> Bdd {
+        let f = self.live.output_live(e);
+        self.live.formulas.restrict(f, path)
     }
 
-    pub fn always(&mut self, f: Bdd, path: &Path) -> bool {
-        self.live.formulas.under(f, path) == Bdd::TRUE
+    pub fn is_always_live(&mut self, f: Bdd, path: &Path) -> bool {
+        self.live.formulas.restrict(f, path) == Bdd::TRUE
     }
 
-    /// The input that a `Merge` passes on under a path.
-    pub fn choice(&mut self, merge: NodeId, path: &Path) -> MergeInput {
+    /// Input that a `Merge` forwards under a path.
+    pub fn merge_input(&mut self, merge: NodeId, path: &Path) -> MergeInput {
         let mut test: Option<u32> = None;
         for i in 0..self.graph.nodes[merge].inputs.len() {
-            let f = self.live_in(self.graph.nodes[merge].inputs[i], path);
+            let f = self.live_under(self.graph.nodes[merge].inputs[i], path);
             if f == Bdd::TRUE {
                 return MergeInput::Input(i);
             }
-            test = self.live.formulas.first(f).into_iter().chain(test).min();
+            test = self.live.formulas.first_variable(f).into_iter().chain(test).min();
         }
         test.map_or(MergeInput::Dead, MergeInput::Test)
     }
 
-    /// Where a region has a value from. Errors: internal, for a value that is dead in it.
-    pub fn source(&mut self, region: &Region, mut e: Endpoint) -> Result<ValueSource> {
+    /// Source of a value in a region. Errors: internal, for a value that is dead there.
+    pub fn value_source(&mut self, region: &Region, mut e: Endpoint) -> Result<ValueSource> {
         for _ in 0..=self.graph.nodes.len() {
             let node = &self.graph.nodes[e.node];
             if self.frames.of[e.node] != region.frame {
                 return Ok(ValueSource::Around(e));
             }
-            let kind = class(&node.op);
+            let kind = control_class(&node.op);
             let around = match &region.around {
                 Some(path) if kind != ControlClass::Switch && !region.own.contains(&e.node) => {
-                    let f = self.live.at(e);
-                    self.always(f, path) || self.is_ahead(region, self.unit(e.node))
+                    let f = self.live.output_live(e);
+                    self.is_always_live(f, path) || self.is_hoisted(region, self.unit_of(e.node))
                 }
                 _ => false,
             };
@@ -148,7 +148,7 @@ impl Flow<'_> {
                 ControlClass::Switch | ControlClass::LoopCond | ControlClass::NextIteration => e = node.inputs[0],
                 ControlClass::Enter => return Ok(ValueSource::Around(node.inputs[0])),
                 ControlClass::Merge if around || self.is_variable[e.node] => return Ok(ValueSource::Around(e)),
-                ControlClass::Merge => match self.choice(e.node, &region.path) {
+                ControlClass::Merge => match self.merge_input(e.node, &region.path) {
                     MergeInput::Input(i) if e.port == 1 => return Ok(ValueSource::Index(i)),
                     MergeInput::Input(i) => e = node.inputs[i],
                     MergeInput::Test(_) => return Ok(ValueSource::Inside(e)),
@@ -162,7 +162,7 @@ impl Flow<'_> {
     }
 
     /// Units that a unit depends on in a region.
-    fn waits(&mut self, region: &Region, unit: NodeOrLoop) -> Vec<NodeOrLoop> {
+    fn dependencies(&mut self, region: &Region, unit: NodeOrLoop) -> Vec<NodeOrLoop> {
         let graph = self.graph;
         let mut from: Vec<NodeId> = Vec::new();
         let whole = |id: NodeId| {
@@ -175,14 +175,14 @@ impl Flow<'_> {
                 from.extend(frame.enters.iter().flat_map(|&id| whole(id)));
                 from.extend(frame.outside.iter().map(|e| e.node));
             }
-            NodeOrLoop::Node(id) => match class(&graph.nodes[id].op) {
+            NodeOrLoop::Node(id) => match control_class(&graph.nodes[id].op) {
                 ControlClass::Enter => {}
                 ControlClass::Merge if self.is_variable[id] => {}
-                ControlClass::Merge => match self.choice(id, &region.path) {
+                ControlClass::Merge => match self.merge_input(id, &region.path) {
                     MergeInput::Input(i) => from.push(graph.nodes[id].inputs[i].node),
                     MergeInput::Test(_) => {
                         for &e in &graph.nodes[id].inputs {
-                            if self.live_in(e, &region.path) != Bdd::FALSE {
+                            if self.live_under(e, &region.path) != Bdd::FALSE {
                                 from.push(e.node);
                             }
                         }
@@ -195,27 +195,27 @@ impl Flow<'_> {
         from.retain(|&id| self.frames.of[id] == region.frame);
         if let Some(path) = &region.around {
             from.retain(|&id| {
-                let f = self.live.node(id);
-                region.own.contains(&id) || !(self.always(f, path) || self.is_ahead(region, self.unit(id)))
+                let f = self.live.node_live(id);
+                region.own.contains(&id) || !(self.is_always_live(f, path) || self.is_hoisted(region, self.unit_of(id)))
             });
         }
-        let mut units: Vec<NodeOrLoop> = from.into_iter().map(|id| self.unit(id)).collect();
+        let mut units: Vec<NodeOrLoop> = from.into_iter().map(|id| self.unit_of(id)).collect();
         units.sort_unstable();
         units.dedup();
         units
     }
 
-    /// The steps of a region, producers first, given what each unit waits for and which loops are run ahead.
+    /// Orders the steps of a region, producers first, given the dependencies of each unit and the hoisted loops.
     ///
-    /// Merges that wait for one test are decided together as far as none waits for another. Errors: `BadGraph` for units that wait for
-    /// each other.
-    pub fn steps_of(
+    /// Merges that depend on the same test are resolved in one branch as far as they do not depend on one another. Errors: internal, for units
+    /// that depend on each other.
+    pub fn order_steps(
         &mut self,
         region: &Region,
         waits: &BTreeMap<NodeOrLoop, Vec<NodeOrLoop>>,
-        ahead: &BTreeSet<usize>,
+        hoisted: &BTreeSet<usize>,
     ) -> Result<Vec<RegionStep>> {
-        let is_ahead = |unit: &NodeOrLoop| matches!(unit, NodeOrLoop::Loop(frame) if ahead.contains(frame));
+        let is_hoisted = |unit: &NodeOrLoop| matches!(unit, NodeOrLoop::Loop(frame) if hoisted.contains(frame));
         let mut users: HashMap<NodeOrLoop, Vec<NodeOrLoop>> = HashMap::new();
         let mut missing: BTreeMap<NodeOrLoop, usize> = BTreeMap::new();
         for (&unit, from) in waits {
@@ -224,8 +224,11 @@ impl Flow<'_> {
                 users.entry(f).or_default().push(unit);
             }
         }
-        let mut tests: BTreeMap<NodeOrLoop, u32> =
-            missing.keys().filter(|u| !is_ahead(u)).filter_map(|&u| Some((u, self.test_of(region, u)?))).collect();
+        let mut tests: BTreeMap<NodeOrLoop, u32> = missing
+            .keys()
+            .filter(|u| !is_hoisted(u))
+            .filter_map(|&u| Some((u, self.deciding_test(region, u)?)))
+            .collect();
         let inner = self.inner_effects(region, &tests, &users);
         tests.retain(|unit, _| !inner.contains(unit));
         let mut left: BTreeMap<u32, usize> = BTreeMap::new();
@@ -242,7 +245,7 @@ impl Flow<'_> {
                     continue;
                 }
                 Some(unit) => {
-                    if is_ahead(&unit) || self.is_step(region, unit) {
+                    if is_hoisted(&unit) || self.is_step(region, unit) {
                         steps.push(RegionStep::Do(unit));
                     }
                     vec![unit]
@@ -253,7 +256,7 @@ impl Flow<'_> {
                     let units = parked.remove(&test).unwrap_or_default();
                     left.entry(test).and_modify(|n| *n -= units.len());
                     let mut decided = units.clone();
-                    decided.extend(inner_of(&units, waits, &tests, &inner));
+                    decided.extend(inner_units_of(&units, waits, &tests, &inner));
                     steps.push(RegionStep::Branch(test, decided));
                     units
                 }
@@ -270,7 +273,7 @@ impl Flow<'_> {
         if done == waits.len() { Ok(steps) } else { Err(Error::internal("prepare", "steps wait for each other")) }
     }
 
-    /// The units with effects that are done together with what needs them on the same side of a test, and not before.
+    /// Units with side effects that run within a branch, together with the units that need them on the same side of its test.
     fn inner_effects(
         &mut self,
         region: &Region,
@@ -286,7 +289,7 @@ impl Flow<'_> {
                         inner.insert(unit);
                     }
                     let f = self.unit_live(user);
-                    if !tests.contains_key(&user) && !self.always(f, &region.path) && seen.insert(user) {
+                    if !tests.contains_key(&user) && !self.is_always_live(f, &region.path) && seen.insert(user) {
                         todo.push(user);
                     }
                 }
@@ -295,27 +298,27 @@ impl Flow<'_> {
         inner
     }
 
-    /// Whether a unit is a loop that a region around this one has run.
-    fn is_ahead(&self, region: &Region, unit: NodeOrLoop) -> bool {
-        matches!(unit, NodeOrLoop::Loop(frame) if region.ahead.contains(&frame))
+    /// Whether a unit is a loop that was hoisted into a surrounding region.
+    fn is_hoisted(&self, region: &Region, unit: NodeOrLoop) -> bool {
+        matches!(unit, NodeOrLoop::Loop(frame) if region.hoisted.contains(&frame))
     }
 
-    /// All units that the targets and effects of a region wait for, with what each waits for.
-    pub fn all_waits(&mut self, region: &Region) -> BTreeMap<NodeOrLoop, Vec<NodeOrLoop>> {
+    /// Units that the targets and side effects of a region depend on, each with its direct dependencies.
+    pub fn all_dependencies(&mut self, region: &Region) -> BTreeMap<NodeOrLoop, Vec<NodeOrLoop>> {
         let mut todo: Vec<NodeOrLoop> = region.effects.clone();
         for &e in &region.targets {
             let foreign = self.frames.of[e.node] != region.frame;
-            let f = self.live.node(e.node);
-            let around = region.around.as_ref().is_some_and(|path| self.always(f, path));
-            let around = around || self.is_ahead(region, self.unit(e.node));
+            let f = self.live.node_live(e.node);
+            let around = region.around.as_ref().is_some_and(|path| self.is_always_live(f, path));
+            let around = around || self.is_hoisted(region, self.unit_of(e.node));
             if !foreign && (region.own.contains(&e.node) || !around) {
-                todo.push(self.unit(e.node));
+                todo.push(self.unit_of(e.node));
             }
         }
         let mut found = BTreeMap::new();
         while let Some(unit) = todo.pop() {
             if let Entry::Vacant(new) = found.entry(unit) {
-                let waits = self.waits(region, unit);
+                let waits = self.dependencies(region, unit);
                 todo.extend(waits.iter().copied());
                 new.insert(waits);
             }
@@ -323,41 +326,40 @@ impl Flow<'_> {
         found
     }
 
-    /// Whether a unit that is not decided by a test is computed in the region itself.
+    /// Whether a unit is computed in the region itself, rather than in a branch.
     fn is_step(&mut self, region: &Region, unit: NodeOrLoop) -> bool {
         let f = self.unit_live(unit);
         let kind = match unit {
             NodeOrLoop::Loop(_) => ControlClass::Other,
-            NodeOrLoop::Node(id) => class(&self.graph.nodes[id].op),
+            NodeOrLoop::Node(id) => control_class(&self.graph.nodes[id].op),
         };
-        kind == ControlClass::Other && self.always(f, &region.path)
+        kind == ControlClass::Other && self.is_always_live(f, &region.path)
     }
 
-    /// The test that a unit waits for in a region: a Merge that the region has a value of, or something with effects that it does not
-    /// always do.
-    fn test_of(&mut self, region: &Region, unit: NodeOrLoop) -> Option<u32> {
+    /// Test on which the region must branch for a unit: for a Merge that is live there, or a unit with side effects that does not always run.
+    fn deciding_test(&mut self, region: &Region, unit: NodeOrLoop) -> Option<u32> {
         let f = self.unit_live(unit);
-        let f = self.live.formulas.under(f, &region.path);
+        let f = self.live.formulas.restrict(f, &region.path);
         if let NodeOrLoop::Node(id) = unit
-            && class(&self.graph.nodes[id].op) == ControlClass::Merge
+            && control_class(&self.graph.nodes[id].op) == ControlClass::Merge
             && !self.is_variable[id]
         {
-            return match self.choice(id, &region.path) {
+            return match self.merge_input(id, &region.path) {
                 MergeInput::Test(test) if f == Bdd::TRUE => Some(test),
                 _ => None,
             };
         }
-        if region.effects.contains(&unit) { self.live.formulas.first(f) } else { None }
+        if region.effects.contains(&unit) { self.live.formulas.first_variable(f) } else { None }
     }
 
-    /// The test with this number.
+    /// Test with this number.
     pub fn test(&self, number: u32) -> Option<liveness::Test> {
         self.live.tests.get(number as usize).copied()
     }
 }
 
-/// Units of `inner` on which `units` depend through units that no test decides.
-fn inner_of(
+/// Units of `inner` on which `units` depend through units that are not resolved by a test.
+fn inner_units_of(
     units: &[NodeOrLoop],
     waits: &BTreeMap<NodeOrLoop, Vec<NodeOrLoop>>,
     tests: &BTreeMap<NodeOrLoop, u32>,

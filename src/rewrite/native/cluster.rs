@@ -116,7 +116,7 @@ pub fn lower(scene: &Scene, ports: &ClusterPorts) -> Result<LoweredCluster> {
     program.signatures.clear();
     let prepared = prepare::prepare(program, &request)?;
     let left_out = prepared.warnings.iter().map(|d| format!("{}: {}", d.message, d.notes.join(", "))).collect();
-    let lowered = compile::lowered(&prepared)?;
+    let lowered = compile::lower_prepared(&prepared)?;
     agree(ports, &lowered)?;
     let args = taken.iter().map(|port| arg(scene, port, &lowered)).collect();
     let result_numbers = ports.results.iter().map(|&(_, number)| number).collect();

@@ -43,7 +43,7 @@ impl GivenFeeds {
             };
             let feeds = request.feeds.iter().filter(|f| own(f)).cloned().collect();
             request.feeds = feeds;
-            told.add(prepare::open(program, &request)?)?;
+            told.add(prepare::resolve_request(program, &request)?)?;
         }
         Ok(told)
     }

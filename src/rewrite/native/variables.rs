@@ -16,9 +16,9 @@ pub struct Constants {
 
 impl Constants {
     /// Values of the `variables` of the program that no call changes. A program without signatures has none: nothing says who else changes
-    /// what. Errors: those of [`prepare::served`].
+    /// what. Errors: those of [`prepare::reachable_from_signatures`].
     pub fn collect(program: &Program, variables: &[Variable]) -> Result<Constants> {
-        let Some(served) = prepare::served(program, &Request::default())? else {
+        let Some(served) = prepare::reachable_from_signatures(program, &Request::default())? else {
             return Ok(Constants::default());
         };
         let mut accesses = AccessAnalysis::default();

@@ -1,20 +1,20 @@
-//! Comparison and arithmetic operators of [`Dim`], with integers too.
-use super::{Dim, held};
+//! Comparison and arithmetic operators between [`Dim`]s, and between a [`Dim`] and an integer.
+use super::{Dim, saturate};
 use crate::symbolic::trace::{self, Relation};
 use std::cmp::Ordering;
 
-/// The answer to a comparison of two numbers, recorded where the sizes decide it.
-fn compared(a: Dim, relation: Relation, b: Dim) -> bool {
+/// Outcome of a comparison for the concrete sizes, recorded as a guard if an operand varies.
+fn record_comparison(a: Dim, relation: Relation, b: Dim) -> bool {
     let holds = relation.holds(a.value, b.value);
     if a.expr.is_some() || b.expr.is_some() {
-        trace::guard(a.side(), relation, b.side(), holds);
+        trace::record_guard(a.operand(), relation, b.operand(), holds);
     }
     holds
 }
 
 impl PartialEq for Dim {
     fn eq(&self, other: &Dim) -> bool {
-        compared(*self, Relation::Equal, *other)
+        record_comparison(*self, Relation::Equal, *other)
     }
 }
 
@@ -43,16 +43,16 @@ impl PartialOrd for Dim {
         Some(self.cmp(other))
     }
     fn lt(&self, other: &Dim) -> bool {
-        compared(*self, Relation::Less, *other)
+        record_comparison(*self, Relation::Less, *other)
     }
     fn ge(&self, other: &Dim) -> bool {
-        !compared(*self, Relation::Less, *other)
+        !record_comparison(*self, Relation::Less, *other)
     }
     fn gt(&self, other: &Dim) -> bool {
-        compared(*other, Relation::Less, *self)
+        record_comparison(*other, Relation::Less, *self)
     }
     fn le(&self, other: &Dim) -> bool {
-        !compared(*other, Relation::Less, *self)
+        !record_comparison(*other, Relation::Less, *self)
     }
 }
 
@@ -153,11 +153,11 @@ operator! {
     Rem rem RemAssign rem_assign (a, b) a.checked_rem(b).unwrap_or_default();
 }
 
-/// A result beyond 64 bits, held at their end: so it is for these sizes alone.
+/// Saturated result of an operation that overflows 64 bits; both operands are pinned to their concrete values.
 fn ends(a: Dim, b: Dim, exact: i128) -> Dim {
     a.pinned();
     b.pinned();
-    Dim::constant(held(exact))
+    Dim::constant(saturate(exact))
 }
 
 impl std::ops::Neg for Dim {

@@ -12,7 +12,7 @@ use tfaot::tensor::{DType, Size};
 /// A function of `f32[n]`.
 fn pointwise(n: u64, op: &str) -> Lowered {
     let text = format!("HloModule f\nENTRY e {{\n  x = f32[{n}] parameter(0)\n  ROOT y = f32[{n}] {op}(x)\n}}\n");
-    compile::wrap(text::parse(&text).expect("parses")).expect("a function of arrays")
+    compile::wrap_module(text::parse(&text).expect("parses")).expect("a function of arrays")
 }
 
 /// The same with a size that is recorded.

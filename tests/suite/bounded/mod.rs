@@ -17,7 +17,8 @@ use tfaot::tensor::{DType, Size, Tensor};
 fn lowered(path: &Path, feeds: &[&str]) -> Lowered {
     let feeds = feeds.iter().map(|f| FeedSpec::parse(f).expect("a feed")).collect();
     let request = Request { feeds, ..Request::default() };
-    let mut fronts = compile::fronts(path, None, &request).unwrap_or_else(|e| panic!("{}: {e:?}", path.display()));
+    let mut fronts =
+        compile::load_and_lower(path, None, &request).unwrap_or_else(|e| panic!("{}: {e:?}", path.display()));
     fronts.entries.remove(0).lowered
 }
 

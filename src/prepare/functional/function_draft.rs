@@ -1,31 +1,31 @@
-//! A function while it is made.
+//! Functions under construction.
 use crate::graph::{Attr, Endpoint, Function, Graph, Node, NodeId, TfType};
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The new nodes of a region.
+/// Graph or function under construction from a region.
 #[derive(Debug, Default)]
-pub struct Draft {
-    /// The nodes.
+pub struct FunctionDraft {
+    /// New nodes.
     pub nodes: IdVec<NodeId, Node>,
-    /// The new nodes of old ones that stay as they are.
+    /// New node for each old node that is copied.
     pub kept: HashMap<NodeId, NodeId>,
-    /// The new outputs of Merges and Exits.
+    /// New output for each output of a Merge or Exit, and for each captured value.
     pub values: HashMap<Endpoint, Endpoint>,
-    /// Values captured from the surrounding region, and the arguments that bring them.
+    /// Values captured from the surrounding region, with the argument nodes for them.
     pub args: Vec<(Endpoint, NodeId)>,
-    /// The results.
+    /// Results.
     pub rets: Vec<Endpoint>,
-    /// The nodes that do something besides their results, in order.
+    /// Nodes with side effects, in order.
     pub effects: Vec<NodeId>,
-    /// The last node whose place in the order matters.
+    /// Last node that is ordered by control edges.
     last: Option<NodeId>,
     names: HashSet<Box<str>>,
 }
 
 /// A node without inputs and attributes.
-pub fn plain(name: &str, op: &str) -> Node {
+pub fn new_node(name: &str, op: &str) -> Node {
     Node {
         name: name.into(),
         op: op.into(),
@@ -36,10 +36,10 @@ pub fn plain(name: &str, op: &str) -> Node {
     }
 }
 
-impl Draft {
-    /// A draft that begins with these nodes, which stay where they are.
-    pub fn beginning_with(old: &Graph, first: &[NodeId]) -> Draft {
-        let mut draft = Draft::default();
+impl FunctionDraft {
+    /// A draft that begins with copies of these nodes, without their inputs.
+    pub fn with_pinned_nodes(old: &Graph, first: &[NodeId]) -> FunctionDraft {
+        let mut draft = FunctionDraft::default();
         for &id in first {
             let node = &old.nodes[id];
             let new = draft.push(Node { inputs: [].into(), controls: [].into(), ..node.clone() });
@@ -47,7 +47,7 @@ impl Draft {
         }
         draft
     }
-    /// Adds a node; it gets another name where its own is taken.
+    /// Adds a node, renamed if its name is taken.
     pub fn push(&mut self, mut node: Node) -> NodeId {
         let mut n = 1;
         let base = node.name.clone();
@@ -57,7 +57,7 @@ impl Draft {
         }
         self.nodes.push(node)
     }
-    /// Adds a node behind all whose place in the order matters; with `changes` it is kept for what it does.
+    /// Adds a node with a control edge from the last ordered node. With `changes` the node has side effects, and is kept for them.
     pub fn push_in_order(&mut self, mut node: Node, changes: bool) -> NodeId {
         node.controls = self.last.into_iter().collect();
         let id = self.push(node);
@@ -67,22 +67,22 @@ impl Draft {
         }
         id
     }
-    /// The argument that brings a value from around.
+    /// Argument for a value of type `of` captured from the surrounding region; added if it is new.
     pub fn argument(&mut self, e: Endpoint, of: TfType) -> Endpoint {
         let found = self.values.get(&e).copied();
         found.unwrap_or_else(|| {
             let attrs = [("T".into(), Attr::Type(of))].into();
-            let node = self.push(Node { attrs, ..plain(&format!("arg{}", self.args.len()), "_Arg") });
+            let node = self.push(Node { attrs, ..new_node(&format!("arg{}", self.args.len()), "_Arg") });
             self.args.push((e, node));
             self.values.insert(e, Endpoint { node, port: 0 });
             Endpoint { node, port: 0 }
         })
     }
-    /// Knows the values of its arguments again, after others were forgotten.
+    /// Makes all arguments available as values again, after `values` was reset.
     pub fn keep_arguments(&mut self) {
         self.values.extend(self.args.iter().map(|&(e, node)| (e, Endpoint { node, port: 0 })));
     }
-    /// Drops what neither results nor effects need, but for the first `pinned` nodes.
+    /// Drops the nodes that neither results nor side effects need, except the first `pinned` ones.
     pub fn sweep(&mut self, pinned: usize) {
         let mut needed: IdVec<NodeId, bool> = self.nodes.ids().map(|id| id.index() < pinned).collect();
         let mut todo: Vec<NodeId> = self.rets.iter().map(|e| e.node).chain(self.effects.iter().copied()).collect();
@@ -113,13 +113,13 @@ impl Draft {
         self.effects.iter_mut().for_each(|id| *id = moved[*id]);
         (self.kept, self.values) = (HashMap::new(), HashMap::new());
     }
-    /// The function of these arguments, of which it may need only some; each of `passed` arguments is a result too.
+    /// Finishes a function with the arguments `args`, some of which may be unused. The arguments `passed` are returned as additional results.
     pub fn finish(mut self, name: Arc<str>, args: &[Endpoint], passed: &[Endpoint]) -> Function {
         let known: HashMap<Endpoint, NodeId> = self.args.iter().copied().collect();
         let mut nodes: HashMap<Endpoint, NodeId> = HashMap::new();
         let mut numbers = Vec::with_capacity(args.len());
         for (i, &e) in args.iter().enumerate() {
-            let id = known.get(&e).copied().unwrap_or_else(|| self.push(plain(&format!("unused{i}"), "_Arg")));
+            let id = known.get(&e).copied().unwrap_or_else(|| self.push(new_node(&format!("unused{i}"), "_Arg")));
             nodes.insert(e, id);
             numbers.push(id);
         }

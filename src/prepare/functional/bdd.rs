@@ -1,24 +1,24 @@
-//! Boolean formulas of numbered variables as reduced ordered decision diagrams: equal formulas are equal numbers.
+//! Boolean formulas as reduced ordered binary decision diagrams (BDDs): equal formulas have equal ids.
 use std::collections::HashMap;
 
-/// More variables on one path of a diagram are refused, so that nothing recurses deeper.
-const MOST_DEEP: u32 = 400;
+/// Upper bound on the variables along a path of a diagram, which bounds recursion.
+const MAX_DEPTH: u32 = 400;
 
-/// Limit on the number of nodes of a diagram.
-const MOST_NODES: usize = 1 << 20;
+/// Upper bound on the nodes of all diagrams.
+const MAX_NODES: usize = 1 << 20;
 
-/// A formula.
+/// Id of a formula.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Bdd(u32);
 
 impl Bdd {
-    /// Never.
+    /// The formula that is always false.
     pub const FALSE: Bdd = Bdd(0);
-    /// Always.
+    /// The formula that is always true.
     pub const TRUE: Bdd = Bdd(1);
 }
 
-/// A decision about one variable.
+/// Node of a diagram: a decision on one variable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Decision {
     variable: u32,
@@ -26,7 +26,7 @@ struct Decision {
     yes: Bdd,
 }
 
-/// All formulas of a graph.
+/// Owner of all formulas of a graph, with caches of operations.
 #[derive(Debug)]
 pub struct BddManager {
     decisions: Vec<(Decision, u32)>,
@@ -50,11 +50,11 @@ impl Default for BddManager {
 }
 
 impl BddManager {
-    /// Whether a formula was too large, so that the results are meaningless.
+    /// Whether a limit was exceeded, so that results are meaningless.
     pub fn is_full(&self) -> bool {
         self.full
     }
-    fn decision(&mut self, variable: u32, no: Bdd, yes: Bdd) -> Bdd {
+    fn intern_decision(&mut self, variable: u32, no: Bdd, yes: Bdd) -> Bdd {
         if no == yes {
             return no;
         }
@@ -63,7 +63,7 @@ impl BddManager {
             return found;
         }
         let deep = 1 + self.decisions[no.0 as usize].1.max(self.decisions[yes.0 as usize].1);
-        if deep > MOST_DEEP || self.decisions.len() >= MOST_NODES {
+        if deep > MAX_DEPTH || self.decisions.len() >= MAX_NODES {
             self.full = true;
             return Bdd::FALSE;
         }
@@ -72,23 +72,23 @@ impl BddManager {
         self.numbers.insert(new, number);
         number
     }
-    /// The formula "this variable has this value".
+    /// Formula that is true where the variable has the value.
     pub fn literal(&mut self, variable: u32, value: bool) -> Bdd {
         if value {
-            self.decision(variable, Bdd::FALSE, Bdd::TRUE)
+            self.intern_decision(variable, Bdd::FALSE, Bdd::TRUE)
         } else {
-            self.decision(variable, Bdd::TRUE, Bdd::FALSE)
+            self.intern_decision(variable, Bdd::TRUE, Bdd::FALSE)
         }
     }
-    /// Both.
+    /// Conjunction of two formulas.
     pub fn and(&mut self, a: Bdd, b: Bdd) -> Bdd {
-        self.combined(a, b, true)
+        self.combine(a, b, true)
     }
-    /// Either.
+    /// Disjunction of two formulas.
     pub fn or(&mut self, a: Bdd, b: Bdd) -> Bdd {
-        self.combined(a, b, false)
+        self.combine(a, b, false)
     }
-    fn combined(&mut self, a: Bdd, b: Bdd, and: bool) -> Bdd {
+    fn combine(&mut self, a: Bdd, b: Bdd, and: bool) -> Bdd {
         let (neutral, absorbing) = if and { (Bdd::TRUE, Bdd::FALSE) } else { (Bdd::FALSE, Bdd::TRUE) };
         if a == b || b == neutral || a == absorbing {
             return a;
@@ -107,17 +107,17 @@ impl BddManager {
             true => d.no,
             false => f,
         };
-        let no = self.combined(side(x, a, false), side(y, b, false), and);
-        let yes = self.combined(side(x, a, true), side(y, b, true), and);
-        let made = self.decision(variable, no, yes);
+        let no = self.combine(side(x, a, false), side(y, b, false), and);
+        let yes = self.combine(side(x, a, true), side(y, b, true), and);
+        let made = self.intern_decision(variable, no, yes);
         self.both.insert(key, made);
         made
     }
-    /// The formula where the variables of a path have their values.
-    pub fn under(&mut self, formula: Bdd, path: &[(u32, bool)]) -> Bdd {
-        path.iter().fold(formula, |f, &(variable, value)| self.fix(f, variable, value))
+    /// Restriction of a formula: the variables of a path are replaced by their values.
+    pub fn restrict(&mut self, formula: Bdd, path: &[(u32, bool)]) -> Bdd {
+        path.iter().fold(formula, |f, &(variable, value)| self.restrict_variable(f, variable, value))
     }
-    fn fix(&mut self, f: Bdd, variable: u32, value: bool) -> Bdd {
+    fn restrict_variable(&mut self, f: Bdd, variable: u32, value: bool) -> Bdd {
         let d = self.decisions[f.0 as usize].0;
         if d.variable > variable {
             return f;
@@ -128,13 +128,13 @@ impl BddManager {
         if let Some(&found) = self.fixed.get(&(f, variable, value)) {
             return found;
         }
-        let (no, yes) = (self.fix(d.no, variable, value), self.fix(d.yes, variable, value));
-        let made = self.decision(d.variable, no, yes);
+        let (no, yes) = (self.restrict_variable(d.no, variable, value), self.restrict_variable(d.yes, variable, value));
+        let made = self.intern_decision(d.variable, no, yes);
         self.fixed.insert((f, variable, value), made);
         made
     }
-    /// The values of variables without which a formula is false, if they make it true.
-    pub fn only_way(&self, mut formula: Bdd) -> Option<Vec<(u32, bool)>> {
+    /// Assignment of variables, if the formula is a conjunction of literals: true under this assignment and false otherwise.
+    pub fn only_satisfying_path(&self, mut formula: Bdd) -> Option<Vec<(u32, bool)>> {
         let mut way = Vec::new();
         while formula != Bdd::TRUE {
             let d = self.decisions[formula.0 as usize].0;
@@ -147,8 +147,8 @@ impl BddManager {
         }
         Some(way)
     }
-    /// The first variable that a formula depends on.
-    pub fn first(&self, formula: Bdd) -> Option<u32> {
+    /// First variable, in the order of the diagram, that a formula depends on; `None` for constant formulas.
+    pub fn first_variable(&self, formula: Bdd) -> Option<u32> {
         let variable = self.decisions[formula.0 as usize].0.variable;
         (variable != u32::MAX).then_some(variable)
     }
@@ -167,8 +167,8 @@ mod tests {
         let (both, only_p) = (f.and(p, q), f.literal(1, false));
         let only_p = f.and(p, only_p);
         assert_eq!(f.or(both, only_p), p);
-        assert_eq!(f.under(both, &[(0, true)]), q);
-        assert_eq!(f.first(both), Some(0));
+        assert_eq!(f.restrict(both, &[(0, true)]), q);
+        assert_eq!(f.first_variable(both), Some(0));
     }
 
     #[test]
@@ -176,9 +176,9 @@ mod tests {
         let mut f = BddManager::default();
         let (p, not_q) = (f.literal(0, true), f.literal(1, false));
         let (both, either) = (f.and(p, not_q), f.or(p, not_q));
-        assert_eq!(f.only_way(both), Some(vec![(0, true), (1, false)]));
-        assert_eq!((f.only_way(either), f.only_way(Bdd::FALSE)), (None, None));
-        assert_eq!(f.only_way(Bdd::TRUE), Some(Vec::new()));
+        assert_eq!(f.only_satisfying_path(both), Some(vec![(0, true), (1, false)]));
+        assert_eq!((f.only_satisfying_path(either), f.only_satisfying_path(Bdd::FALSE)), (None, None));
+        assert_eq!(f.only_satisfying_path(Bdd::TRUE), Some(Vec::new()));
     }
 
     #[test]

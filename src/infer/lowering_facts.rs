@@ -1,4 +1,4 @@
-//! Facts that an op's lowering tells: the one meaning of an op serves where it can.
+//! Facts from running an op's lowering, so that its shapes and values need no second definition.
 use crate::graph::{Node, TfType};
 use crate::hlo::open::{Builder, Shape};
 use crate::interp;
@@ -11,12 +11,12 @@ use crate::symbolic::known;
 use crate::tensor::{DType, Tensor, element_count};
 use std::collections::HashMap;
 
-/// Types of pointwise results by op and types of inputs.
+/// Cached result types of pointwise ops, by op and input types.
 #[derive(Default)]
-pub(super) struct Types(HashMap<(&'static str, Vec<DType>), Option<TfType>>);
+pub(super) struct PointwiseTypes(HashMap<(&'static str, Vec<DType>), Option<TfType>>);
 
-impl Types {
-    /// The type of a pointwise op's result: that of its lowering on scalars.
+impl PointwiseTypes {
+    /// Result type of a pointwise op: that of its lowering on scalars.
     pub fn pointwise_type(&mut self, row: &OpRow, node: &Node, args: &[Fact]) -> Option<TfType> {
         let types: Option<Vec<DType>> = args.iter().map(|a| a.dtype?.dtype()).collect();
         let types = types?;
@@ -25,14 +25,14 @@ impl Types {
             return *found;
         }
         let scalars: Vec<Fact> = key.1.iter().map(|&t| Fact::new(Some(TfType::Data(t)), Dims::known(&[]))).collect();
-        let found = lowered(row, node, &scalars).and_then(|out| out.first()?.dtype);
+        let found = run_lowering(row, node, &scalars).and_then(|out| out.first()?.dtype);
         self.0.insert(key, found);
         found
     }
 }
 
-/// The outputs of a node whose inputs are all constants, with their values.
-pub(super) fn fold(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
+/// Outputs with values, of a node whose inputs are all constants; `None` for any other node.
+pub(super) fn fold_constants(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
     if args.is_empty() && !matches!(&*node.op, "Const") {
         return None;
     }
@@ -42,16 +42,16 @@ pub(super) fn fold(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>>
     if args.is_empty() || args.iter().any(|a| a.tensor().is_none()) {
         return None;
     }
-    lowered(row, node, args)
+    run_lowering(row, node, args)
 }
 
-/// The outputs of a node whose inputs' types and shapes are all known.
-pub(super) fn outputs(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
+/// Outputs of a node whose input types and shapes are all known; `None` for any other node.
+pub(super) fn infer_outputs(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
     let whole = |a: &Fact| a.dims.fixed().is_some_and(|d| element_count(&d).is_some()) && a.dtype.is_some();
-    if args.iter().all(whole) { lowered(row, node, args) } else { None }
+    if args.iter().all(whole) { run_lowering(row, node, args) } else { None }
 }
 
-fn lowered(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
+fn run_lowering(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
     let mut b = Builder::new("infer");
     let mut values = Vec::with_capacity(args.len());
     for arg in args {
@@ -76,10 +76,10 @@ fn lowered(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
     if b.take_error().is_some() || b.depth() != 1 {
         return None;
     }
-    outputs.iter().map(|value| fact(&b, value, folds)).collect()
+    outputs.iter().map(|value| value_fact(&b, value, folds)).collect()
 }
 
-fn fact(b: &Builder, value: &Value, folds: bool) -> Option<Fact> {
+fn value_fact(b: &Builder, value: &Value, folds: bool) -> Option<Fact> {
     let Value::Array(id) = value else { return None };
     let shape = b.shape(*id).as_array()?;
     let mut fact = Fact::new(Some(TfType::Data(shape.dtype)), Dims::known(&known(&shape.dims)));

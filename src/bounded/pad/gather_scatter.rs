@@ -1,14 +1,14 @@
-//! Elements read and written at places that are known at run time, along axes that vary.
-use super::mask::{longer, within};
-use super::{Refusal, Walk, Written};
+//! Padding rules of gather, scatter and dynamic-update-slice along dynamic axes.
+use super::mask::{extend_axis, mask_within};
+use super::{ComputationPadder, EmitResult, Refusal};
 use crate::bounded::extent::Extent;
 use crate::hlo::{Inst, InstId, Op};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
-impl Walk<'_> {
-    /// The elements of an update that count, and no padding of it, replace those of the operand.
-    pub(super) fn dynamic_update_slice(&mut self, inst: &Inst, operands: &[InstId]) -> Written {
+impl ComputationPadder<'_> {
+    /// Emits a dynamic-update-slice in which only valid elements of the update replace elements of the operand.
+    pub(super) fn emit_dynamic_update_slice(&mut self, inst: &Inst, operands: &[InstId]) -> EmitResult {
         let (whole, part) = (self.varying(inst.operands[0]), self.varying(inst.operands[1]));
         let (x, update) = (operands[0], operands[1]);
         let mut starts = operands[2..].to_vec();
@@ -18,10 +18,10 @@ impl Walk<'_> {
         for (axis, start) in starts.iter_mut().enumerate() {
             let (size, all) = (part.dim(axis), whole.dim(axis));
             if all.varies() {
-                *start = self.clamped(*start, &all, &size)?;
+                *start = self.clamp_start(*start, &all, &size)?;
             }
             if size.varies() && size != all {
-                long = longer(self.b, long, axis, self.b.dims(update)[axis]);
+                long = extend_axis(self.b, long, axis, self.b.dims(update)[axis]);
                 windows.push((axis, *start, size));
             }
         }
@@ -36,7 +36,7 @@ impl Walk<'_> {
         let mut inside = None;
         for (axis, start, size) in windows {
             let start = self.b.convert(start, DType::S32);
-            let size = self.size(&size)?;
+            let size = self.size_value(&size)?;
             let end = self.b.add(start, size);
             let position = self.b.iota(DType::S32, &dims, axis);
             let from = self.b.compare(Direction::Ge, position, start);
@@ -47,22 +47,22 @@ impl Walk<'_> {
         Ok(inside.map_or(cut, |inside| self.b.select(inside, cut, x)))
     }
 
-    /// Indices are clamped as the actual sizes say.
-    pub(super) fn gather(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> Written {
+    /// Emits a gather whose indices are clamped to the actual sizes.
+    pub(super) fn emit_gather(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> EmitResult {
         let Op::Gather(d) = &inst.op else { return Err(Refusal::Size) };
         let (own, operand, index) = (self.varying(id), self.varying(inst.operands[0]), self.varying(inst.operands[1]));
-        self.only(!index.dim(d.index_vector_dim).varies(), "has indices of more axes for other sizes")?;
+        self.require_known(!index.dim(d.index_vector_dim).varies(), "has indices of more axes for other sizes")?;
         let slices = &own.numbers;
         let parts = (0..slices.len()).any(|a| slices[a].varies() && slices[a] != operand.dim(a));
-        self.only(!parts, "takes parts of other sizes for other sizes")?;
+        self.require_known(!parts, "takes parts of other sizes for other sizes")?;
         let mapped: Vec<usize> = d.start_index_map.clone();
         if !mapped.iter().any(|&a| operand.dim(a).varies()) {
-            return self.same(inst.op.clone(), inst, operands);
+            return self.emit_unchanged(inst.op.clone(), inst, operands);
         }
         let wide = self.b.convert(operands[1], DType::S64);
         let mut last = Vec::with_capacity(mapped.len());
         for &axis in &mapped {
-            let (whole, part) = (self.size(&operand.dim(axis))?, self.size(&slices[axis])?);
+            let (whole, part) = (self.size_value(&operand.dim(axis))?, self.size_value(&slices[axis])?);
             let most = self.b.sub(whole, part);
             let zero = self.b.scalar(DType::S32, 0.0);
             let most = self.b.max(most, zero);
@@ -81,15 +81,15 @@ impl Walk<'_> {
         let zero = self.b.full_like(wide, 0.0);
         let wide = self.b.max(wide, zero);
         let wide = self.b.min(wide, last);
-        self.same(inst.op.clone(), inst, &[operands[0], wide])
+        self.emit_unchanged(inst.op.clone(), inst, &[operands[0], wide])
     }
 
-    /// Updates at indices that are padding are out of bounds, and so skipped.
-    pub(super) fn scatter(&mut self, inst: &Inst, operands: &[InstId]) -> Written {
+    /// Emits a scatter in which indices in the padding are out of bounds, so that their updates are skipped.
+    pub(super) fn emit_scatter(&mut self, inst: &Inst, operands: &[InstId]) -> EmitResult {
         let Op::Scatter { dims: d, .. } = &inst.op else { return Err(Refusal::Size) };
         let count = operands.len() / 2;
         let index = self.varying(inst.operands[count]);
-        self.only(!index.dim(d.index_vector_dim).varies(), "has indices of more axes for other sizes")?;
+        self.require_known(!index.dim(d.index_vector_dim).varies(), "has indices of more axes for other sizes")?;
         let (operand, update) = (self.varying(inst.operands[0]), self.varying(inst.operands[count + 1]));
         let window_axes: Vec<usize> = (0..operand.dims.first().map_or(0, Vec::len))
             .filter(|a| !d.inserted_window_dims.contains(a) && !d.input_batching_dims.contains(a))
@@ -98,17 +98,17 @@ impl Walk<'_> {
             let size: Extent = update.dim(u);
             !size.varies() || size == operand.dim(o)
         });
-        self.only(whole, "writes windows of other sizes for other sizes")?;
+        self.require_known(whole, "writes windows of other sizes for other sizes")?;
         let limits: Vec<usize> = (0..self.b.rank(operands[count])).collect();
-        let limits = self.limits(inst.operands[count], &limits)?;
+        let limits = self.axis_limits(inst.operands[count], &limits)?;
         let mut new = operands.to_vec();
         if !limits.is_empty() {
             let wide = self.b.convert(operands[count], DType::S64);
             let outside = self.b.constant(Tensor::scalar(-1i64));
             let dims = self.b.dims(wide).to_vec();
-            let inside = within(self.b, &dims, &limits);
+            let inside = mask_within(self.b, &dims, &limits);
             new[count] = self.b.select(inside, wide, outside);
         }
-        self.same(inst.op.clone(), inst, &new)
+        self.emit_unchanged(inst.op.clone(), inst, &new)
     }
 }

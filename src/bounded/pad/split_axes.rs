@@ -1,100 +1,100 @@
-//! Axes that a reshape merged, kept apart: the rows of a batch of padded sequences stay where they are until an instruction needs them one
-//! behind the other.
+//! Split axes: axes merged by a reshape stay separate in the padded module until an instruction needs their elements in order.
 //!
-//! A reshape from `[b, l, c]` to `[b * l, c]` of arrays that are padded to `[B, L, c]` would have to move every row but those of the first
-//! sequence. What follows most often looks at each row by itself (a product with a matrix, an element-wise op, a lookup) and splits the axis
-//! again. Such instructions are written for the array of `B` by `L` rows, whose padding is that of the axes `b` and `l`. Element `i * l + j`
-//! along the merged axis is element `(i, j)`, which is the meaning of the reshape; what an instruction does along other axes is the same for
-//! each of them, wherever it lies. Every other instruction gets the elements in order.
-use super::mask::masked;
-use super::reshape::{AxisGroup, groups, reshaped};
-use super::{Refusal, Walk, Written};
+//! A reshape from `[b, l, c]` to `[b * l, c]` of arrays padded to `[B, L, c]` would have to move every row but those of the first
+//! sequence. Most instructions that follow treat each row by itself (a product with a matrix, an element-wise op, a lookup), until another
+//! reshape splits the axis again. Such instructions are emitted for the array of `B` by `L` rows, with the padding of the axes `b` and `l`.
+//! Element `i * l + j` along the merged axis is element `(i, j)`, by the definition of reshape, and an instruction that works along other
+//! axes does the same at each position. Every other instruction gets the merged array.
+use super::mask::fill_padding;
+use super::reshape::{AxisGroup, axis_groups, reshape_padded};
+use super::{ComputationPadder, EmitResult, Refusal};
 use crate::bounded::extent::Extent;
 use crate::hlo::attrs::{DotDims, GatherDims};
 use crate::hlo::{Inst, InstId, Op, Shape};
 use crate::symbolic::Interval;
 
-/// The axes that one axis of an array stands for.
+/// An axis of an array that is represented by several axes in the padded module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SplitAxis {
-    /// The axis in the function's own array.
+    /// Index of the axis in the original array.
     axis: usize,
-    /// The actual sizes of the axes in its place.
+    /// Actual sizes of the axes that replace it.
     sizes: Vec<Extent>,
-    /// The bounds of those sizes.
+    /// Upper bounds of those sizes.
     bounds: Vec<u64>,
 }
 
 impl SplitAxis {
-    fn at(&self, axis: usize) -> SplitAxis {
+    fn at_axis(&self, axis: usize) -> SplitAxis {
         SplitAxis { axis, ..self.clone() }
     }
 
-    /// Sizes with the axis replaced by the axes that it stands for.
+    /// Replaces the axis in `dims` by the entries `by`, one for each of the axes that replace it.
     fn expanded<T: Clone>(&self, dims: &[T], by: &[T]) -> Vec<T> {
         [&dims[..self.axis], by, &dims[self.axis + 1..]].concat()
     }
 
-    /// The sizes of an array with the axes merged again.
+    /// Dimensions of an array at the bound with the axes merged again.
     fn merged(&self, dims: &[u64]) -> Vec<u64> {
         let count = self.bounds.iter().product();
         [&dims[..self.axis], &[count], &dims[self.axis + self.bounds.len()..]].concat()
     }
 
-    /// The number of an axis behind the replacement; of the axis itself that of the first one in its place.
-    fn shifted(&self, axis: usize) -> usize {
+    /// Index of an axis after the replacement; for the split axis itself the index of the first axis that replaces it.
+    fn shifted_axis(&self, axis: usize) -> usize {
         if axis > self.axis { axis + self.sizes.len() - 1 } else { axis }
     }
 
-    /// Numbers of axes behind the replacement, those in place of the axis itself all listed.
-    fn all_shifted(&self, axes: &[usize]) -> Vec<usize> {
+    /// Indices of axes after the replacement; for the split axis itself those of all axes that replace it.
+    fn shifted_axes(&self, axes: &[usize]) -> Vec<usize> {
         let own = |&axis: &usize| {
             let count = if axis == self.axis { self.sizes.len() } else { 1 };
-            (0..count).map(move |i| self.shifted(axis) + i)
+            (0..count).map(move |i| self.shifted_axis(axis) + i)
         };
         axes.iter().flat_map(own).collect()
     }
 }
 
-/// An axis that counts for nothing in the order of elements.
+/// Whether an axis has size 1, and so does not affect the order of elements.
 fn is_unit(size: &Extent) -> bool {
     size.known() == Some(1)
 }
 
-impl Walk<'_> {
-    /// The new value of an instruction with its elements where an array of its sizes has them.
-    pub(super) fn dense(&mut self, id: InstId) -> Written {
+impl ComputationPadder<'_> {
+    /// New value of an instruction with a split axis merged again.
+    pub(super) fn dense_value(&mut self, id: InstId) -> EmitResult {
         let value = self.values[&id];
         let Some(split) = self.split.get(&id).cloned() else { return Ok(value) };
         if let Some(&known) = self.merged.get(&id) {
             return Ok(known);
         }
-        let to = self.sizes_of(id);
+        let to = self.actual_dims(id);
         let from = split.expanded(&to, &split.sizes);
         let dims = split.merged(self.b.dims(value));
         let all = self.all;
         let ranges = Interval::of_each(&all.ranges);
-        let merged = reshaped(self.b, &mut self.scope, value, (&from, &to), &dims, &ranges).ok_or(Refusal::Size)?;
+        let merged =
+            reshape_padded(self.b, &mut self.scope, value, (&from, &to), &dims, &ranges).ok_or(Refusal::Size)?;
         self.merged.insert(id, merged);
         Ok(merged)
     }
 
-    /// Notes that the value of an instruction is written with an axis split.
-    fn noted(&mut self, id: InstId, split: SplitAxis, value: InstId) -> Option<InstId> {
+    /// Records that the new value of an instruction has a split axis, and returns the value.
+    fn record_split(&mut self, id: InstId, split: SplitAxis, value: InstId) -> Option<InstId> {
         self.split.insert(id, split);
         Some(value)
     }
 
-    /// A reshape that merges axes of which more than the outermost vary, written with the axes apart; `None` for any other.
-    pub(super) fn merging(&mut self, inst: &Inst, id: InstId, x: InstId) -> Option<InstId> {
-        let (from, to) = (self.sizes_of(inst.operands[0]), self.sizes_of(id));
+    /// Emits a reshape that merges axes of which an inner one varies with a split axis; `None` for any other reshape.
+    pub(super) fn reshape_with_split_axis(&mut self, inst: &Inst, id: InstId, x: InstId) -> Option<InstId> {
+        let (from, to) = (self.actual_dims(inst.operands[0]), self.actual_dims(id));
         let (old, new) = (self.b.dims(x).to_vec(), inst.shape.as_array()?.dims.clone());
         if old.contains(&0) || new.contains(&0) {
             return None;
         }
         let ranges = Interval::of_each(&self.all.ranges);
-        let groups = groups((&from, &old), (&to, &new), &ranges)?;
-        let mut moving = groups.iter().filter(|g| g.moves((&from, &old), (&to, &new)));
+        let groups = axis_groups((&from, &old), (&to, &new), &ranges)?;
+        let mut moving = groups.iter().filter(|g| g.moves_elements((&from, &old), (&to, &new)));
         let (Some(group), None) = (moving.next(), moving.next()) else { return None };
         let real = |range: &std::ops::Range<usize>, dims: &[Extent]| -> Vec<usize> {
             range.clone().filter(|&axis| !is_unit(&dims[axis])).collect()
@@ -108,14 +108,14 @@ impl Walk<'_> {
         let split = SplitAxis { axis, sizes: parts.iter().map(|&part| from[part].clone()).collect(), bounds };
         let dims = split.expanded(&new, &split.bounds);
         let value = self.b.reshape(x, &dims);
-        self.noted(id, split, value)
+        self.record_split(id, split, value)
     }
 
-    /// An instruction with an operand whose axis is split, written without merging it; `None` where that is not possible.
+    /// Emits an instruction whose operand has a split axis without merging the axis; `None` where that is not possible.
     ///
     /// # Errors
-    /// A number that does not fit into 32 bits.
-    pub(super) fn in_split_form(&mut self, inst: &Inst, id: InstId) -> Result<Option<InstId>, Refusal> {
+    /// [`Refusal::Size`] for a number that does not fit into 32 bits.
+    pub(super) fn emit_with_split_axis(&mut self, inst: &Inst, id: InstId) -> Result<Option<InstId>, Refusal> {
         let place = inst.operands.iter().position(|o| self.split.contains_key(o));
         let Some((place, split)) = place.and_then(|i| Some((i, self.split.get(&inst.operands[i])?.clone()))) else {
             return Ok(None);
@@ -125,10 +125,10 @@ impl Walk<'_> {
             Op::Elementwise(_) | Op::Map { .. } | Op::Copy => self.split_elementwise(inst, id, split),
             Op::Broadcast(to) => self.split_broadcast(inst, id, to, split, x),
             Op::Transpose(perm) => {
-                let perm_there = split.all_shifted(perm);
+                let perm_there = split.shifted_axes(perm);
                 let axis = perm.iter().position(|&from| from == split.axis).unwrap_or(0);
                 let value = self.b.add_inst(Op::Transpose(perm_there), &[x]);
-                self.noted(id, split.at(axis), value)
+                self.record_split(id, split.at_axis(axis), value)
             }
             Op::Reduce { dims, .. } if inst.operands.len() == 2 && place == 0 => {
                 self.split_reduce(inst, id, dims, split, x)?
@@ -140,8 +140,8 @@ impl Walk<'_> {
         })
     }
 
-    /// The actual sizes of an array.
-    pub(super) fn sizes_of(&self, id: InstId) -> Vec<Extent> {
+    /// Actual sizes of an array, as expressions.
+    pub(super) fn actual_dims(&self, id: InstId) -> Vec<Extent> {
         self.varying(id).dims.first().cloned().unwrap_or_default()
     }
 
@@ -164,8 +164,8 @@ impl Walk<'_> {
             });
         }
         let dtype = inst.shape.as_array()?.dtype;
-        let value = self.b.push(self.with_called(&inst.op), &operands, Shape::array(dtype, dims));
-        self.noted(id, split, value)
+        let value = self.b.push(self.with_new_computations(&inst.op), &operands, Shape::array(dtype, dims));
+        self.record_split(id, split, value)
     }
 
     fn split_broadcast(
@@ -176,10 +176,10 @@ impl Walk<'_> {
         split: SplitAxis,
         x: InstId,
     ) -> Option<InstId> {
-        let own = split.at(*to.get(split.axis)?);
+        let own = split.at_axis(*to.get(split.axis)?);
         let dims = own.expanded(&inst.shape.as_array()?.dims, &own.bounds);
-        let value = self.b.broadcast(x, &dims, &own.all_shifted(to));
-        self.noted(id, own, value)
+        let value = self.b.broadcast(x, &dims, &own.shifted_axes(to));
+        self.record_split(id, own, value)
     }
 
     fn split_reduce(
@@ -193,22 +193,29 @@ impl Walk<'_> {
         if dims.contains(&split.axis) {
             return Ok(None);
         }
-        let initial = self.dense(inst.operands[1])?;
-        let x = self.masked_apart(inst.operands[0], x, dims, &split, initial)?;
-        let mut op = self.with_called(&inst.op);
+        let initial = self.dense_value(inst.operands[1])?;
+        let x = self.fill_padding_beside_split(inst.operands[0], x, dims, &split, initial)?;
+        let mut op = self.with_new_computations(&inst.op);
         if let Op::Reduce { dims, .. } = &mut op {
-            *dims = split.all_shifted(dims);
+            *dims = split.shifted_axes(dims);
         }
         let axis = split.axis - dims.iter().filter(|&&d| d < split.axis).count();
         let value = self.b.add_inst(op, &[x, initial]);
-        Ok(self.noted(id, split.at(axis), value))
+        Ok(self.record_split(id, split.at_axis(axis), value))
     }
 
-    /// `x`, the value of an operand with a split axis, with `fill` in the padding along other axes.
-    fn masked_apart(&mut self, operand: InstId, x: InstId, axes: &[usize], split: &SplitAxis, fill: InstId) -> Written {
-        let mut limits = self.limits(operand, axes)?;
-        limits.iter_mut().for_each(|(axis, _)| *axis = split.shifted(*axis));
-        Ok(masked(self.b, x, &limits, fill))
+    /// Fills the padding along `axes`, other than the split one, of `x`, the new value of `operand`.
+    fn fill_padding_beside_split(
+        &mut self,
+        operand: InstId,
+        x: InstId,
+        axes: &[usize],
+        split: &SplitAxis,
+        fill: InstId,
+    ) -> EmitResult {
+        let mut limits = self.axis_limits(operand, axes)?;
+        limits.iter_mut().for_each(|(axis, _)| *axis = split.shifted_axis(*axis));
+        Ok(fill_padding(self.b, x, &limits, fill))
     }
 
     fn split_dot(
@@ -225,25 +232,25 @@ impl Walk<'_> {
             return Ok(None);
         }
         let zero = self.b.scalar(self.b.dtype(x), 0.0);
-        let x = self.masked_apart(inst.operands[place], x, sides[place].1, &split, zero)?;
-        let other = self.zeros_beyond(inst, 1 - place, self.values[&other], sides[1 - place].1)?;
+        let x = self.fill_padding_beside_split(inst.operands[place], x, sides[place].1, &split, zero)?;
+        let other = self.fill_with_zeros(inst, 1 - place, self.values[&other], sides[1 - place].1)?;
         let mut there = d.clone();
         let (batch, contracting) = match place {
             0 => (&mut there.lhs_batch, &mut there.lhs_contracting),
             _ => (&mut there.rhs_batch, &mut there.rhs_contracting),
         };
-        *batch = split.all_shifted(batch);
-        *contracting = split.all_shifted(contracting);
+        *batch = split.shifted_axes(batch);
+        *contracting = split.shifted_axes(contracting);
         let free_before = |side: usize, axis: usize| (0..axis).filter(|&a| is_free(side, a)).count();
-        let left = self.sizes_of(inst.operands[0]).len();
+        let left = self.actual_dims(inst.operands[0]).len();
         let before = if place == 0 { 0 } else { free_before(0, left) };
         let axis = d.lhs_batch.len() + before + free_before(place, split.axis);
         let operands = if place == 0 { [x, other] } else { [other, x] };
         let value = self.b.add_inst(Op::Dot(Box::new(there)), &operands);
-        Ok(self.noted(id, split.at(axis), value))
+        Ok(self.record_split(id, split.at_axis(axis), value))
     }
 
-    /// A lookup in an array of fixed sizes, by indices with a split axis.
+    /// Emits a gather from an array of fixed sizes by indices with a split axis; `None` for other gathers.
     fn split_gather(
         &mut self,
         inst: &Inst,
@@ -252,48 +259,48 @@ impl Walk<'_> {
         split: SplitAxis,
         indices: InstId,
     ) -> Option<InstId> {
-        if split.axis == d.index_vector_dim || self.varying(inst.operands[0]).any() {
+        if split.axis == d.index_vector_dim || self.varying(inst.operands[0]).any_dim_varies() {
             return None;
         }
         let number = split.axis - usize::from(d.index_vector_dim < split.axis);
         let rank = inst.shape.as_array()?.rank();
         let axis = (0..rank).filter(|axis| !d.offset_dims.contains(axis)).nth(number)?;
-        let own = split.at(axis);
+        let own = split.at_axis(axis);
         let there = GatherDims {
-            offset_dims: own.all_shifted(&d.offset_dims),
-            index_vector_dim: split.shifted(d.index_vector_dim),
+            offset_dims: own.shifted_axes(&d.offset_dims),
+            index_vector_dim: split.shifted_axis(d.index_vector_dim),
             start_indices_batching_dims: match d.start_indices_batching_dims.contains(&split.axis) {
                 true => return None,
-                false => split.all_shifted(&d.start_indices_batching_dims),
+                false => split.shifted_axes(&d.start_indices_batching_dims),
             },
             ..d.clone()
         };
         let value = self.b.add_inst(Op::Gather(Box::new(there)), &[self.values[&inst.operands[0]], indices]);
-        self.noted(id, own, value)
+        self.record_split(id, own, value)
     }
 
-    /// A reshape that splits the axis again into what it was, or leaves it alone.
+    /// Emits a reshape that splits the axis again into the same axes, or keeps it; `None` for other reshapes.
     fn split_reshape(&mut self, inst: &Inst, id: InstId, split: SplitAxis, x: InstId) -> Option<InstId> {
-        let (from, to) = (self.sizes_of(inst.operands[0]), self.sizes_of(id));
+        let (from, to) = (self.actual_dims(inst.operands[0]), self.actual_dims(id));
         let new = inst.shape.as_array()?.dims.clone();
         let old = split.merged(self.b.dims(x));
         if old.contains(&0) || new.contains(&0) {
             return None;
         }
         let ranges = Interval::of_each(&self.all.ranges);
-        let groups = groups((&from, &old), (&to, &new), &ranges)?;
+        let groups = axis_groups((&from, &old), (&to, &new), &ranges)?;
         let is_own = |g: &&AxisGroup| g.from.contains(&split.axis);
         let own = groups.iter().find(is_own)?;
-        let others_stay = groups.iter().filter(|g| !is_own(g)).all(|g| !g.moves((&from, &old), (&to, &new)));
+        let others_stay = groups.iter().filter(|g| !is_own(g)).all(|g| !g.moves_elements((&from, &old), (&to, &new)));
         let is_alone = own.from.clone().all(|axis| axis == split.axis || is_unit(&from[axis]));
         if !others_stay || !is_alone {
             return None;
         }
         let parts: Vec<usize> = own.to.clone().filter(|&axis| !is_unit(&to[axis])).collect();
         if let [axis] = parts[..] {
-            let own = split.at(axis);
+            let own = split.at_axis(axis);
             let value = self.b.reshape(x, &own.expanded(&new, &own.bounds));
-            return self.noted(id, own, value);
+            return self.record_split(id, own, value);
         }
         let is_back = parts.iter().map(|&axis| &to[axis]).eq(&split.sizes)
             && parts.iter().map(|&axis| new[axis]).eq(split.bounds.iter().copied());
