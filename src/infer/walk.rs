@@ -188,8 +188,10 @@ impl<'p> Inference<'p> {
                     Shapes::ByLowering => match lowering_facts::infer_outputs(row, node, args) {
                         Some(outputs) => Ok(outputs),
                         None => {
-                            let why =
-                                args.iter().find_map(|a| a.dims.first_unknown()).map_or(Why::NoShapeFunction, Why::From);
+                            let why = args
+                                .iter()
+                                .find_map(|a| a.dims.first_unknown())
+                                .map_or(Why::NoShapeFunction, Why::From);
                             Ok(self.unknown_outputs(node, site, why))
                         }
                     },

@@ -43,7 +43,7 @@ fn the_program_is_the_same_for_every_target() {
         let module = text::parse(&module(name)).expect("sound HLO text");
         for math in MATHS {
             let program = |&(triple, cpu): &(&str, &str)| {
-                let lowered = compile::wrap(module.clone()).expect("arrays in and out");
+                let lowered = compile::wrap_module(module.clone()).expect("arrays in and out");
                 let made = compile::plan(lowered, "m", "m", request(triple, cpu, math)).expect("kernels").1;
                 (kernel::print(&made), made.weights)
             };
