@@ -100,7 +100,7 @@ fn leaf_names(name: &str, shape: &Shape) -> Vec<String> {
     }
 }
 
-/// Gives arguments or results their names; one that is there already gets its position behind it.
+/// Names arguments or results; a name that is already taken gets the position as its suffix.
 fn set_names(infos: &mut [TensorInfo], names: Vec<String>) {
     let mut taken = HashSet::new();
     for ((i, info), name) in infos.iter_mut().enumerate().zip(names) {

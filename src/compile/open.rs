@@ -32,7 +32,7 @@ pub(super) fn lower_open_module(open: OpenModule, request: &Request) -> Result<L
 
 /// Instantiates a module at the sizes in the request, all of which must be numbers.
 ///
-/// Errors: as for [`lowered`]; `Code::BadOption` for bounds.
+/// Errors: as for [`lower_open_module`]; `Code::BadOption` for bounds.
 pub(super) fn specialize(open: &OpenModule, request: &Request) -> Result<Source> {
     let RequestedSizes { dims, sizes, .. } = RequestedSizes::of(open, request)?;
     match sizes.first() {

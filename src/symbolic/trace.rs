@@ -13,7 +13,7 @@ pub type SizeIndex = usize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TraceId(u32);
 
-/// SizeOperand of an operation or comparison.
+/// Operand of an operation or comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SizeOperand {
     /// A constant.

@@ -85,7 +85,7 @@ impl ComputationPadder<'_> {
         Some(value)
     }
 
-    /// Emits a reshape that merges axes of which an inner one varies with a split axis; `None` for any other reshape.
+    /// Emits a reshape that merges axes of which an inner one varies, keeping these as a split axis; `None` for any other reshape.
     pub(super) fn reshape_with_split_axis(&mut self, inst: &Inst, id: InstId, x: InstId) -> Option<InstId> {
         let (from, to) = (self.actual_dims(inst.operands[0]), self.actual_dims(id));
         let (old, new) = (self.b.dims(x).to_vec(), inst.shape.as_array()?.dims.clone());

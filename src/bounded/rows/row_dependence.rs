@@ -69,7 +69,7 @@ impl<'a> VaryingInst<'a> {
         }
     }
 
-    /// Layout of the rows of operand `i`; `None` where it has none.
+    /// Layout of the rows of operand `i`; `None` where the operand is not made of rows.
     fn rows(&self, i: usize) -> Option<RowAxis> {
         match self.parts.get(i)? {
             [RowDependence::Rows(place)] => Some(*place),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Graph or function under construction from a region.
 #[derive(Debug, Default)]
 pub struct FunctionDraft {
-    /// New nodes.
+    /// Nodes of the new graph.
     pub nodes: IdVec<NodeId, Node>,
     /// New node for each old node that is copied.
     pub kept: HashMap<NodeId, NodeId>,
