@@ -178,7 +178,7 @@ impl<V: Ord + Clone> SizeExpr<V> {
         self.terms.keys().flatten().fold(0, |sum: u32, f| sum.saturating_add(of(f)))
     }
     /// Replaces a long expression by one shared factor; `of` returns the range of each variable. `None` where the expression exceeds
-    /// [`MAX_WEIGHT`] factors.
+    /// `MAX_WEIGHT` factors.
     pub fn share_if_long(self, of: &impl Fn(&V) -> Interval) -> Option<Self> {
         let weight = self.factor_count(&|whole| whole.weight);
         match self.factor_count(&|_| 1) {
