@@ -1,5 +1,6 @@
 //! `--math portable`: one program for every target, and the same bits from every instruction set.
-use crate::common::{npz, path, said, succeed, tfaot};
+use crate::common::{npz, path, program, ran, said, succeed, tfaot};
+use std::process::Command;
 use tfaot::compile;
 use tfaot::hlo::text;
 use tfaot::kernel;
@@ -84,4 +85,41 @@ fn every_instruction_set_and_number_of_threads_gives_the_same_hashes() {
             }
         }
     }
+}
+
+/// The keyword spotter of `examples/keyword_spotter`, in C on an emulated Cortex-M4: its self-test passes, and its probabilities have the bits
+/// that this machine computes.
+#[test]
+fn a_microcontroller_has_the_bits_of_this_machine() {
+    let (compiler, emulator) = (program(&["arm-none-eabi-gcc"]), program(&["qemu-system-arm"]));
+    let (Some(compiler), Some(emulator)) = (compiler, emulator) else { return };
+    let example = path("examples/keyword_spotter");
+    let file = |name: &str| example.join(name).display().to_string();
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let out = folder.path().display().to_string();
+    let (model, feeds, answer) = (file("model.pb"), file("in.npz"), file("out.npz"));
+    let test = ["--self-test", &feeds, "--self-test-expect", &answer];
+    let board = ["--target", "thumbv7em-none-eabihf", "--cpu", "cortex-m4", "--math", "portable"];
+    let args = ["compile", &model, "-o", &out, "--name", "kws", "--emit", "c,header"];
+    succeed(&[&args[..], &board, &test].concat());
+    let processor = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", "-O2"];
+    let source = ["-std=c99", "-fno-math-errno", "-c", "kws.c"];
+    ran(Command::new(compiler).args(processor).args(source).current_dir(folder.path()));
+    let mut link = Command::new(compiler);
+    link.args(processor).args(["-std=c11", "-ffreestanding", "-nostdlib", "-I", "."]).arg(example.join("main.c"));
+    link.args(["kws.o", "-T"]).arg(path("examples/microcontroller/board.ld"));
+    link.arg(path("examples/microcontroller/memory.c")).args(["-lm", "-lgcc", "-o", "kws.elf"]);
+    ran(link.current_dir(folder.path()));
+    let mut call = Command::new(emulator);
+    call.args(["-M", "mps2-an386", "-cpu", "cortex-m4", "-nographic", "-semihosting"]);
+    call.args(["-monitor", "none", "-serial", "null", "-kernel", "kws.elf"]);
+    let called = call.current_dir(folder.path()).output().expect("an emulator");
+    let expected = std::fs::read_to_string(example.join("expected.txt")).expect("it is there");
+    assert_eq!(said(&called), expected);
+    let results = folder.path().join("results.npz");
+    let results_file = results.display().to_string();
+    succeed(&["run", &model, "-q", "--inputs", &feeds, "--math", "portable", "--outputs", &results_file]);
+    let here: Vec<u8> = npz(&results).into_values().flat_map(|t| t.bytes).collect();
+    let words = here.chunks(4).map(|b| format!("{:08x} ", u32::from_le_bytes([b[0], b[1], b[2], b[3]])));
+    assert_eq!(expected.lines().nth(1).map(str::to_string), Some(words.collect::<String>()));
 }
