@@ -2,7 +2,7 @@
 use super::args::{ClusterArgs, XlaArgs};
 use super::clustering::{find, load, options, tell};
 use super::{ExitStatus, cluster_files, cluster_text, dump, graph, graph_dump, out};
-use crate::cluster::{Clustering, Options, Verdict as NodeVerdict};
+use crate::cluster::{Clustering, ClusteringOptions, NodeVerdict};
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::graph::Program;
 use crate::model::ClusterInput;
@@ -39,7 +39,7 @@ pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
     } else if args.tsv.is_none() {
         out::text(&cluster_text::table(&found))?;
         for body in &bodies {
-            out::text(&format!("in the function {}:\n{}", body.name, cluster_text::table(&body.found)))?;
+            out::text(&format!("in the function {}:\n{}", body.name, cluster_text::table(&body.clustering)))?;
         }
     }
     let kept = match &args.baseline {
@@ -53,7 +53,7 @@ pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
 fn what_if(
     args: &ClusterArgs,
     program: &Program,
-    mut options: Options,
+    mut options: ClusteringOptions,
     found: &Clustering,
     gone: Vec<NodeVerdict>,
 ) -> Result<ExitStatus> {

@@ -1,5 +1,5 @@
 //! Clusters as a table, as a JSON document, and compared with those of another time.
-use crate::cluster::{Body, Clustering, ExclusionReason, RefusedEdge, Verdict};
+use crate::cluster::{Clustering, ExclusionReason, FunctionClustering, NodeVerdict, RefusedEdge};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -8,11 +8,11 @@ use std::fmt::Write;
 const EXAMPLES: usize = 4;
 
 /// The JSON document; `docs/clustering.md` describes it.
-pub fn document(source: &str, found: &Clustering, bodies: &[Body]) -> Value {
+pub fn document(source: &str, found: &Clustering, bodies: &[FunctionClustering]) -> Value {
     let mut document = of_graph(found);
     let functions = bodies.iter().map(|body| {
         let mut function = json!({"function": &*body.name});
-        if let (Some(all), Value::Object(more)) = (function.as_object_mut(), of_graph(&body.found)) {
+        if let (Some(all), Value::Object(more)) = (function.as_object_mut(), of_graph(&body.clustering)) {
             all.extend(more);
         }
         function
@@ -74,9 +74,9 @@ pub fn table(found: &Clustering) -> String {
     for c in &found.clusters {
         let _ = writeln!(text, "  {:14} {:>7} nodes {:>7} effective", c.name, c.nodes, c.effective);
     }
-    let outside: Vec<(&Verdict, _)> =
+    let outside: Vec<(&NodeVerdict, _)> =
         found.nodes.iter().filter_map(|n| n.cluster.as_ref().err().map(|why| (n, why))).collect();
-    let mut reasons: BTreeMap<_, Vec<&Verdict>> = BTreeMap::new();
+    let mut reasons: BTreeMap<_, Vec<&NodeVerdict>> = BTreeMap::new();
     outside.iter().for_each(|(n, why)| reasons.entry(why.code().row().number).or_default().push(n));
     let mut reasons: Vec<_> = reasons.into_values().collect();
     reasons.sort_by_key(|nodes| std::cmp::Reverse(nodes.len()));
@@ -179,7 +179,7 @@ fn regrouped(old: &Map<String, Value>, found: &Clustering) -> usize {
 }
 
 /// Why a node is where it is: its cluster and what stopped that, or the code of its reason with its page.
-pub fn explanation(found: &Clustering, node: &Verdict) -> String {
+pub fn explanation(found: &Clustering, node: &NodeVerdict) -> String {
     let mut text = format!("{} ({})\n", node.name, node.op);
     let at = match &node.cluster {
         Err(why) => {

@@ -1,7 +1,7 @@
 //! Preparation common to the verbs about clusters: a graph brought to what TensorFlow's pass sees, the flags of the pass, its clusters.
 use super::args::{ClusterPassArgs, GraphArgs};
 use super::{graph, graph_dump, out};
-use crate::cluster::{self, Body, Clustering, JitLevel, Options, Until};
+use crate::cluster::{self, Clustering, ClusteringOptions, FunctionClustering, JitLevel, LastPass};
 use crate::diag::{Result, io_error};
 use crate::graph::Program;
 use crate::model::{Analysis, ClusterInput, ModelFile, load_for_clustering};
@@ -9,7 +9,12 @@ use crate::prepare::Request;
 use std::path::Path;
 
 /// The clusters of the bodies that `found`, those of the graph, leaves to be called; both are logged and dumped.
-pub fn tell(args: &GraphArgs, program: &Program, options: &Options, found: &mut Clustering) -> Result<Vec<Body>> {
+pub fn tell(
+    args: &GraphArgs,
+    program: &Program,
+    options: &ClusteringOptions,
+    found: &mut Clustering,
+) -> Result<Vec<FunctionClustering>> {
     let bodies = cluster::cluster_functions(program, &program.graph, found, options);
     let mut bodies = bodies.map_err(|e| graph::in_file(e, args))?;
     let told = graph_dump::DumpedProgram { path: &args.graph, format: args.format.as_deref(), program, options };
@@ -18,7 +23,7 @@ pub fn tell(args: &GraphArgs, program: &Program, options: &Options, found: &mut 
 }
 
 /// The program of the flags; a signature that `request` names becomes its feeds and fetches. Assumptions go to standard error.
-pub fn load(args: &GraphArgs, request: &mut Request, options: &mut Options) -> Result<ClusterInput> {
+pub fn load(args: &GraphArgs, request: &mut Request, options: &mut ClusteringOptions) -> Result<ClusterInput> {
     load_file(&model(args), args.quiet, request, options)
 }
 
@@ -28,22 +33,27 @@ pub fn model(args: &GraphArgs) -> ModelFile {
 }
 
 /// The program of a file as TensorFlow's pass sees it. Assumptions go to standard error.
-pub fn load_file(model: &ModelFile, quiet: bool, request: &mut Request, options: &mut Options) -> Result<ClusterInput> {
+pub fn load_file(
+    model: &ModelFile,
+    quiet: bool,
+    request: &mut Request,
+    options: &mut ClusteringOptions,
+) -> Result<ClusterInput> {
     let input = load_for_clustering(model, request, options)?;
     input.assumed.iter().filter(|_| !quiet).for_each(|a| out::note(format_args!("note: {a}")));
     Ok(input)
 }
 
 /// The clusters of a program that was loaded here.
-pub fn find(args: &GraphArgs, program: &Program, options: &Options) -> Result<Clustering> {
+pub fn find(args: &GraphArgs, program: &Program, options: &ClusteringOptions) -> Result<Clustering> {
     cluster::cluster(program, &program.graph, options).map_err(|e| graph::in_file(e, args))
 }
 
 /// The flags of the environment and the command line.
-pub fn options(args: &ClusterPassArgs, quiet: bool) -> Result<Options> {
-    let mut options = Options::default();
+pub fn options(args: &ClusterPassArgs, quiet: bool) -> Result<ClusteringOptions> {
+    let mut options = ClusteringOptions::default();
     if args.declustered {
-        options.until = Until::Declustered;
+        options.last_pass = LastPass::Declustering;
     }
     let environment = std::env::var("TF_XLA_FLAGS").unwrap_or_default();
     let environment = from_file(&environment)?;
@@ -51,7 +61,7 @@ pub fn options(args: &ClusterPassArgs, quiet: bool) -> Result<Options> {
         options.flags.parse(text).into_iter().for_each(|w| out::note(format_args!("warning: {w}")));
     }
     let mut assumed = Vec::new();
-    if !options.flags.level_is_said {
+    if !options.flags.auto_jit_given {
         options.session_level = Some(JitLevel::On);
         assumed.push("--tf_xla_auto_jit=2");
     }
@@ -81,7 +91,7 @@ pub fn analyze(args: &GraphArgs, pass: &ClusterPassArgs) -> Result<Analysis> {
     let mut request = graph::request(args)?;
     let input = load(args, &mut request, &mut options)?;
     graph_dump::ask(&mut options);
-    let mut dump = |program: &Program, options: &Options, found: &mut Clustering| match options.seen {
+    let mut dump = |program: &Program, options: &ClusteringOptions, found: &mut Clustering| match options.snapshot {
         true => tell(args, program, options, found).map(drop),
         false => Ok(()),
     };

@@ -1,6 +1,6 @@
 //! Dumps that `TF_DUMP_GRAPH_PREFIX`, `TF_DUMP_GRAPH_FMT` and `TF_CPP_VMODULE` ask for, and the summary of a clustering as a file.
 use super::out;
-use crate::cluster::{Body, Clustering, Options, function_graph};
+use crate::cluster::{Clustering, ClusteringOptions, FunctionClustering, function_graph};
 use crate::diag::{Code, Error, Result};
 use crate::dump::graphs::{self, ClusteredGraph, GraphDumps, GraphFormat};
 use crate::graph::Program;
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 const LOGGED_BY: &str = "mark_for_compilation_pass";
 
 /// Asks the pass for what dumps and logs need of it.
-pub fn ask(options: &mut Options) {
-    options.seen = options.flags.debug || options.flags.deterministic_names || verbosity() >= 4;
+pub fn ask(options: &mut ClusteringOptions) {
+    options.snapshot = options.flags.debug || options.flags.deterministic_names || verbosity() >= 4;
 }
 
 /// The verbosity that the environment gives to the pass: `TF_CPP_VMODULE`, else `TF_CPP_MAX_VLOG_LEVEL`.
@@ -36,14 +36,14 @@ pub struct DumpedProgram<'a> {
     /// The program in the file.
     pub program: &'a Program,
     /// Options of the clustering pass.
-    pub options: &'a Options,
+    pub options: &'a ClusteringOptions,
 }
 
 impl DumpedProgram<'_> {
     /// Names clusters as the flags say, logs them and dumps graphs: those of the program's graph, and of `bodies`.
     ///
     /// Errors: `Code::BadOption` for a format that TensorFlow does not know, `Code::Io`.
-    pub fn tell(&self, found: &mut Clustering, bodies: &mut [Body]) -> Result<()> {
+    pub fn tell(&self, found: &mut Clustering, bodies: &mut [FunctionClustering]) -> Result<()> {
         let flags = &self.options.flags;
         if flags.debug || flags.deterministic_names {
             let file = written(self.path, self.format)?;
@@ -60,7 +60,7 @@ impl DumpedProgram<'_> {
                 self.dump(&file, found, bodies)?;
             }
         }
-        let all = std::iter::once(&*found).chain(bodies.iter().map(|b| &b.found));
+        let all = std::iter::once(&*found).chain(bodies.iter().map(|b| &b.clustering));
         let logged: String = all.map(|found| graphs::log(found, verbosity())).collect();
         if !logged.is_empty() {
             out::note(logged.trim_end());
@@ -68,7 +68,7 @@ impl DumpedProgram<'_> {
         Ok(())
     }
 
-    fn dump(&self, file: &RawGraph, found: &mut Clustering, bodies: &mut [Body]) -> Result<()> {
+    fn dump(&self, file: &RawGraph, found: &mut Clustering, bodies: &mut [FunctionClustering]) -> Result<()> {
         let Some(place) = DumpDestination::of_environment() else {
             out::note("warning: graphs are not dumped: TF_DUMP_GRAPH_PREFIX names no folder");
             return Ok(());
@@ -85,14 +85,14 @@ impl DumpedProgram<'_> {
         &self,
         file: &RawGraph,
         found: &mut Clustering,
-        bodies: &mut [Body],
+        bodies: &mut [FunctionClustering],
         mut tell: impl FnMut(&ClusteredGraph, &mut Clustering) -> Result<()>,
     ) -> Result<()> {
         tell(&ClusteredGraph { graph: &self.program.graph, written: &file.nodes, file }, found)?;
         for body in bodies {
             let Some(function) = self.program.functions.get(&body.name) else { continue };
             let written = file.functions.iter().find(|f| *f.name == *body.name).map_or(&[][..], |f| &f.nodes);
-            tell(&ClusteredGraph { graph: &function_graph(function)?, written, file }, &mut body.found)?;
+            tell(&ClusteredGraph { graph: &function_graph(function)?, written, file }, &mut body.clustering)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@ use super::args::ReportArgs;
 use super::clustering::analyze;
 use super::progress::{self, Progress};
 use super::{ExitStatus, dump, graph, out, report_models};
-use crate::cluster::{Clustering, Entrance};
+use crate::cluster::{Clustering, GraphOrigin};
 use crate::codegen::{self, Launches};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
@@ -32,7 +32,7 @@ pub fn run(args: &ReportArgs) -> Result<ExitStatus> {
     if !args.no_compile {
         let code = graph::code_request(&args.target)?;
         let _line = Progress::begin("compiling the model", args.graph.quiet);
-        if options.entrance == Entrance::Saved {
+        if options.origin == GraphOrigin::Saved {
             report_models::add(args, &code, &mut made)?;
             made.next = overview::steps(&made, &selection_flags(args));
         }

@@ -2,7 +2,7 @@
 use super::args::{RewriteArgs, RewriteMode};
 use super::progress::Progress;
 use super::{ExitStatus, clustering, dump, graph, graph_dump, out};
-use crate::cluster::{Body, CheckPolicy, Clustering, Options, placed};
+use crate::cluster::{CheckPolicy, Clustering, ClusteringOptions, FunctionClustering, with_full_devices};
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::graph::Program;
 use crate::package::{files, temporary_files};
@@ -80,13 +80,13 @@ pub fn run(args: &RewriteArgs) -> Result<ExitStatus> {
 }
 
 /// Logs and dumps the clusters that were formed.
-fn tell(args: &RewriteArgs, program: &Program, options: &Options, formed: Vec<Formed>) -> Result<()> {
+fn tell(args: &RewriteArgs, program: &Program, options: &ClusteringOptions, formed: Vec<Formed>) -> Result<()> {
     let mut formed = formed.into_iter();
     let Some((None, mut found)) = formed.next() else { return Ok(()) };
-    let body = |(name, found): Formed| name.map(|name| Body { name, found });
-    let mut bodies: Vec<Body> = formed.filter_map(body).collect();
+    let body = |(name, found): Formed| name.map(|name| FunctionClustering { name, clustering: found });
+    let mut bodies: Vec<FunctionClustering> = formed.filter_map(body).collect();
     // The pass was handed the graph with a device for every node.
-    let placed = Program { graph: placed(&program.graph)?, ..program.clone() };
+    let placed = Program { graph: with_full_devices(&program.graph)?, ..program.clone() };
     let told =
         graph_dump::DumpedProgram { path: &args.graph, format: args.format.as_deref(), program: &placed, options };
     told.tell(&mut found, &mut bodies)

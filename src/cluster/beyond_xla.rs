@@ -1,4 +1,4 @@
-//! Nodes that tfaot compiles and TensorFlow's clustering leaves out: loops, conditions, and ops that XLA has no kernel for.
+//! Nodes that tfaot compiles and TensorFlow's clustering leaves out: loops, conditions, and ops without an XLA kernel.
 use super::reason::ExclusionReason;
 use crate::graph::{Function, Node, NodeId, Program, is_handle};
 use crate::opdef;
@@ -7,74 +7,74 @@ use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Calls nested deeper than this are not looked at.
+/// Depth of nested calls beyond which nodes are refused.
 const MAX_DEPTH: usize = 64;
 
-/// Whether compiled clusters may leave out checks and prints.
+/// Whether compiled clusters may drop nodes that check values or print.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckPolicy {
-    /// Nodes that check values or print stay in TensorFlow, with the loops and conditions around them.
+    /// Nodes that check values or print stay in TensorFlow, together with the loops and conditions around them.
     #[default]
     Kept,
-    /// Compiled code neither checks nor prints.
+    /// Compiled code contains neither checks nor prints.
     Dropped,
 }
 
-/// Why a node is not lowered: the reason, or `None` where XLA's reason is as good.
-type Refusal = Option<ExclusionReason>;
+/// Why tfaot does not compile a node; `None`: XLA's reason holds for tfaot too.
+type OwnReason = Option<ExclusionReason>;
 
-/// Decides by the op definitions of the lowering which nodes clusters beyond XLA may have. Nodes that change variables or draw
-/// random numbers are refused; functions are looked at once.
-pub struct Beyond<'p> {
+/// Decides, by the op definitions of the lowering, which nodes a cluster beyond XLA may hold. Nodes that change variables or draw
+/// random numbers are refused. Results are cached by function.
+pub struct BeyondXla<'p> {
     program: &'p Program,
-    known: HashMap<Arc<str>, Result<(), Refusal>>,
+    known: HashMap<Arc<str>, Result<(), OwnReason>>,
     effects: Effects<'p>,
 }
 
-impl<'p> Beyond<'p> {
-    /// A decider that has looked at no function.
+impl<'p> BeyondXla<'p> {
+    /// A checker with an empty cache.
     pub fn new(program: &'p Program, checks: CheckPolicy) -> Self {
-        Beyond { program, known: HashMap::new(), effects: Effects::new(program, checks) }
+        BeyondXla { program, known: HashMap::new(), effects: Effects::new(program, checks) }
     }
 
-    /// Whether a node of a graph that is clustered, with all that it calls, is lowered; else the reason, if it is another than XLA's.
-    pub fn takes(&mut self, node: &Node) -> Result<(), Refusal> {
+    /// Checks whether tfaot compiles a node of the clustered graph, with everything that the node calls. The error is a reason other than XLA's.
+    pub fn check_node(&mut self, node: &Node) -> Result<(), OwnReason> {
         let types = opdef::find(&node.op).map_or(0, |def| def.type_bits(node));
-        if types & opdef::type_bit(opdef::STRING) != 0 { Err(None) } else { self.node(node, 0) }
+        if types & opdef::type_bit(opdef::STRING) != 0 { Err(None) } else { self.check_at_depth(node, 0) }
     }
 
-    fn node(&mut self, node: &Node, depth: usize) -> Result<(), Refusal> {
-        if let Some(why) = self.effects.of_node(node, depth) {
+    fn check_at_depth(&mut self, node: &Node, depth: usize) -> Result<(), OwnReason> {
+        if let Some(why) = self.effects.node_effect(node, depth) {
             return Err(Some(why));
         }
         if self.program.functions.contains_key(&node.op) {
-            return self.function(&node.op, depth);
+            return self.check_function(&node.op, depth);
         }
         let Some(row) = ops::find(&node.op) else { return Err(None) };
         if row.by_reference || is_handle(node) {
             return Err(None);
         }
-        node.called().iter().filter(|name| **name != node.op).try_for_each(|name| self.function(name, depth))
+        node.called().iter().filter(|name| **name != node.op).try_for_each(|name| self.check_function(name, depth))
     }
 
-    fn function(&mut self, name: &Arc<str>, depth: usize) -> Result<(), Refusal> {
+    fn check_function(&mut self, name: &Arc<str>, depth: usize) -> Result<(), OwnReason> {
         if let Some(known) = self.known.get(name) {
             return known.clone();
         }
         let Some(function) = self.program.functions.get(name).filter(|_| depth < MAX_DEPTH) else { return Err(None) };
-        // A function that calls itself is refused.
+        // Placeholder that refuses a recursive call.
         self.known.insert(name.clone(), Err(None));
-        let needed = needed(function);
+        let needed = needed_nodes(function);
         let ends = |node: &Node| matches!(&*node.op, "_Arg" | "_Retval" | "NoOp");
         let mut nodes = function.graph.nodes.iter().filter(|(id, node)| needed[*id] && !ends(node));
-        let takes = nodes.try_for_each(|(_, node)| self.node(node, depth + 1));
+        let takes = nodes.try_for_each(|(_, node)| self.check_at_depth(node, depth + 1));
         self.known.insert(name.clone(), takes.clone());
         takes
     }
 }
 
-/// The nodes that the results of a function need over data edges, which are those that are lowered.
-fn needed(function: &Function) -> IdVec<NodeId, bool> {
+/// The nodes on which the results of a function depend through data edges, which are the nodes that are lowered.
+fn needed_nodes(function: &Function) -> IdVec<NodeId, bool> {
     let graph = &function.graph;
     let mut needed: IdVec<NodeId, bool> = graph.nodes.ids().map(|_| false).collect();
     let mut open: Vec<NodeId> = function.rets.iter().map(|ret| ret.node).collect();
@@ -86,7 +86,7 @@ fn needed(function: &Function) -> IdVec<NodeId, bool> {
     needed
 }
 
-/// Effects of nodes and of the functions that they call: what compiled code would not do. Functions are looked at once.
+/// Side effects of nodes and of the functions that they call, which compiled code would not have. Results are cached by function.
 pub struct Effects<'p> {
     program: &'p Program,
     checks: CheckPolicy,
@@ -94,18 +94,18 @@ pub struct Effects<'p> {
 }
 
 impl<'p> Effects<'p> {
-    /// A search that has looked at no function.
+    /// An analysis with an empty cache.
     pub fn new(program: &'p Program, checks: CheckPolicy) -> Self {
         Effects { program, checks, known: HashMap::new() }
     }
 
-    /// The first effect of a function that keeps it out of compiled code.
-    pub fn of_function(&mut self, name: &Arc<str>) -> Option<ExclusionReason> {
-        self.function(name, 0)
+    /// The first effect that keeps a function out of compiled code.
+    pub fn function_effect(&mut self, name: &Arc<str>) -> Option<ExclusionReason> {
+        self.function_effect_at_depth(name, 0)
     }
 
-    /// The effect of a node, or of what it calls, that keeps it out of compiled code.
-    fn of_node(&mut self, node: &Node, depth: usize) -> Option<ExclusionReason> {
+    /// The effect that keeps a node, or a function called by the node, out of compiled code.
+    fn node_effect(&mut self, node: &Node, depth: usize) -> Option<ExclusionReason> {
         match opdef::effect(&node.op) {
             Some(effect) if self.checks == CheckPolicy::Kept || !effect.is_check() => {
                 return Some(ExclusionReason::NotElided);
@@ -120,10 +120,10 @@ impl<'p> Effects<'p> {
                 return Some(ExclusionReason::ResourceInFunction);
             }
         }
-        node.called().iter().find_map(|name| self.function(name, depth))
+        node.called().iter().find_map(|name| self.function_effect_at_depth(name, depth))
     }
 
-    fn function(&mut self, name: &Arc<str>, depth: usize) -> Option<ExclusionReason> {
+    fn function_effect_at_depth(&mut self, name: &Arc<str>, depth: usize) -> Option<ExclusionReason> {
         if let Some(known) = self.known.get(name) {
             return known.clone();
         }
@@ -133,7 +133,7 @@ impl<'p> Effects<'p> {
         }
         self.known.insert(name.clone(), None);
         let effect = function.graph.nodes.values().find_map(|node| {
-            let why = self.of_node(node, depth + 1)?;
+            let why = self.node_effect(node, depth + 1)?;
             if matches!(why, ExclusionReason::InFunction { .. }) {
                 return Some(why);
             }

@@ -1,15 +1,15 @@
-//! Small constants with several consumers get a copy for each, so that a shared constant does not tie clusters together.
+//! Clones small constants with several consumers, one clone per consumer, so that a shared constant does not tie clusters together.
 use super::ConstantCopy;
-use super::flow::{CONTROL, Flow, OpClass};
+use super::flow::{CONTROL, FlowGraph, OpClass};
 use crate::diag::{Code, Error, Result};
 use crate::graph::Attr;
 use std::collections::HashSet;
 
-/// Constants of fewer elements are copied.
+/// Constants with fewer elements than this are cloned.
 const SMALL: u64 = 16;
 
-/// Copies the constants of `flow`; returns the copies. A graph that updates tensors in place is left alone.
-pub fn run(flow: &mut Flow) -> Result<Vec<ConstantCopy>> {
+/// Clones the small constants of `flow` and returns the clones. A graph with ops that update tensors in place is left unchanged.
+pub fn run(flow: &mut FlowGraph) -> Result<Vec<ConstantCopy>> {
     let mut made = Vec::new();
     if flow.op_nodes().any(|n| matches!(flow.op(n), "InplaceUpdate" | "InplaceAdd" | "InplaceSub")) {
         return Ok(made);
@@ -17,11 +17,11 @@ pub fn run(flow: &mut Flow) -> Result<Vec<ConstantCopy>> {
     let mut names: HashSet<String> = HashSet::new();
     let mut copies = 0u64;
     for n in flow.op_nodes() {
-        let mut ins = flow.nodes[n as usize].ins.clone();
+        let mut ins = flow.nodes[n as usize].in_edges.clone();
         ins.sort_unstable();
         for id in ins {
             let Some(edge) = flow.edges[id as usize] else { continue };
-            if !is_small_constant(flow, edge.src) || flow.nodes[edge.src as usize].outs.len() == 1 {
+            if !is_small_constant(flow, edge.src) || flow.nodes[edge.src as usize].out_edges.len() == 1 {
                 continue;
             }
             let Some(node) = flow.nodes[edge.src as usize].node else { continue };
@@ -31,19 +31,19 @@ pub fn run(flow: &mut Flow) -> Result<Vec<ConstantCopy>> {
             let name = fresh(&mut names, flow.name(edge.src), &mut copies)?;
             made.push(ConstantCopy {
                 name: name.clone(),
-                of: flow.name(edge.src).to_string(),
+                constant: flow.name(edge.src).to_string(),
                 user: flow.name(edge.dst).to_string(),
                 input: usize::try_from(edge.dst_port).ok(),
             });
-            let controls: Vec<_> = flow.ins(edge.src).collect();
-            let copy = flow.add(name.into(), node);
+            let controls: Vec<_> = flow.in_edges(edge.src).collect();
+            let copy = flow.add_node(name.into(), node);
             for from in controls {
-                flow.connect(from.src, from.src_port, copy, from.dst_port);
+                flow.add_edge(from.src, from.src_port, copy, from.dst_port);
             }
             if edge.dst_port != CONTROL {
-                flow.disconnect(id);
+                flow.remove_edge(id);
             }
-            flow.connect(copy, edge.src_port, edge.dst, edge.dst_port);
+            flow.add_edge(copy, edge.src_port, edge.dst, edge.dst_port);
         }
     }
     Ok(made)
@@ -59,7 +59,7 @@ fn fresh(names: &mut HashSet<String>, base: &str, copies: &mut u64) -> Result<St
     }
 }
 
-fn is_small_constant(flow: &Flow, n: u32) -> bool {
+fn is_small_constant(flow: &FlowGraph, n: u32) -> bool {
     if flow.class(n) != OpClass::Constant {
         return false;
     }

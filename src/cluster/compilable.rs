@@ -1,21 +1,22 @@
-//! Whether XLA can compile a node: its kernel, its types, the functions that it calls.
+//! Whether XLA can compile a node: tests its kernel, its types and the functions that it calls, as TensorFlow's
+//! RecursiveCompilabilityChecker does.
 use super::beyond_xla::{CheckPolicy, Effects};
-use super::flow::{Flow, OpClass};
+use super::flow::{FlowGraph, OpClass};
 use super::reason::ExclusionReason;
+use super::registrations::{OpRegistration, ResourceKind};
 use super::signature;
-use super::table::{OpRegistration, Resource};
 use crate::graph::{Attr, FuncRef, Function, Node, Program};
 use crate::opdef::{self, OpDef, RESOURCE, VARIANT, type_bit};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How deep calls may nest.
+/// Maximum nesting depth of calls.
 pub const MAX_DEPTH: usize = 50;
 
-/// Ops that draw from a generator of their own.
+/// Ops that draw random numbers from a generator inside the kernel.
 const STATEFUL_RANDOM: &[&str] =
     &["RandomUniform", "RandomShuffle", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "Multinomial"];
-/// Ops whose code under XLA is slow; the first two are inaccurate besides.
+/// Ops whose XLA code is slow; that of the first two is inaccurate as well.
 const SLOW: &[&str] = &[
     "SelfAdjointEigV2",
     "Svd",
@@ -27,65 +28,67 @@ const SLOW: &[&str] = &[
     "NonMaxSuppressionV4",
 ];
 
-/// Answers for functions, kept for the whole program.
-pub struct Compilable<'p> {
+/// Decides whether XLA can compile nodes. Results are cached by function for the whole program.
+pub struct CompilabilityChecker<'p> {
     program: &'p Program,
-    /// Whether `Where` is excluded.
+    /// Whether `--tf_xla_cluster_exclude_ops` excludes `Where`.
     pub exclude_where: bool,
-    /// Whether all but stack ops is let through, as on the XLA devices.
+    /// Whether only ops on stacks are filtered out, as on the XLA devices.
     pub lenient: bool,
-    /// Whether it is asked of functions that the user marked: all that has a kernel is let through, variables too.
-    whole: bool,
-    /// By function: how deep its calls nest, or what stops it.
-    known: HashMap<Arc<str>, Result<usize, ExclusionReason>>,
-    open: Vec<Arc<str>>,
+    /// Whether the function under test is marked with `jit_compile=True`: every op with a kernel passes, variables included.
+    for_marked: bool,
+    /// By function: nesting depth of its calls, or the reason why XLA can't compile it.
+    verdicts: HashMap<Arc<str>, Result<usize, ExclusionReason>>,
+    call_stack: Vec<Arc<str>>,
     effects: Effects<'p>,
 }
 
-/// A node with what is known of its op.
+/// A node under test with the facts known of its op.
 struct Site<'a> {
     node: &'a Node,
     class: OpClass,
     def: Option<&'static OpDef>,
     row: Option<&'static OpRegistration>,
-    /// Whether a data input comes from an output that is a reference.
+    /// Whether a data input is connected to a reference output.
     from_ref: bool,
 }
 
-impl<'p> Compilable<'p> {
-    /// For the functions of `program`.
+impl<'p> CompilabilityChecker<'p> {
+    /// A checker for nodes of `program`, with TensorFlow's rules for auto-clustering.
     pub fn new(program: &'p Program) -> Self {
-        Compilable {
+        CompilabilityChecker {
             program,
             exclude_where: false,
             lenient: false,
-            whole: false,
-            known: HashMap::new(),
-            open: Vec::new(),
+            for_marked: false,
+            verdicts: HashMap::new(),
+            call_stack: Vec::new(),
             effects: Effects::new(program, CheckPolicy::Kept),
         }
     }
 
-    /// For functions that the user marked with `jit_compile=True`: TensorFlow does not choose there, it compiles what it can and
-    /// refuses to run the rest.
+    /// A checker with the rules for functions marked with `jit_compile=True`, where TensorFlow does not choose: TensorFlow compiles all
+    /// that XLA can and refuses to run the rest.
     pub fn for_marked_functions(program: &'p Program) -> Self {
-        Compilable { whole: true, lenient: true, ..Compilable::new(program) }
+        CompilabilityChecker { for_marked: true, lenient: true, ..CompilabilityChecker::new(program) }
     }
 
-    /// Whether node `n` of a top-level graph can be compiled, or what stops it.
-    pub fn node(&mut self, flow: &Flow<'p>, n: u32) -> Result<(), ExclusionReason> {
+    /// Checks whether XLA can compile node `n` of the top-level graph.
+    pub fn check_node(&mut self, flow: &FlowGraph<'p>, n: u32) -> Result<(), ExclusionReason> {
         let Some(node) = flow.nodes[n as usize].node else { return Err(ExclusionReason::GraphArgument) };
-        let kind = flow.kind_of_node(n);
+        let kind = flow.op_kind(n);
         if matches!(kind.op, "_Arg" | "_Retval") {
             return Err(ExclusionReason::GraphArgument);
         }
         let from_ref = kind.class == OpClass::Identity
-            && flow.ins(n).any(|e| e.src_port >= 0 && is_ref(flow.nodes[e.src as usize].node, e.src_port as usize));
-        let site = Site { node, class: kind.class, def: kind.def, row: kind.row, from_ref };
+            && flow
+                .in_edges(n)
+                .any(|e| e.src_port >= 0 && is_ref_output(flow.nodes[e.src as usize].node, e.src_port as usize));
+        let site = Site { node, class: kind.class, def: kind.def, row: kind.registration, from_ref };
         self.check(&site).map(|_| ())
     }
 
-    /// How deep the calls of a node nest, or what stops it.
+    /// Checks a node and returns the nesting depth of its calls.
     fn check(&mut self, site: &Site) -> Result<usize, ExclusionReason> {
         let node = site.node;
         for attr in ["_scoped_allocator", "_forward_from"] {
@@ -95,28 +98,30 @@ impl<'p> Compilable<'p> {
         }
         let mut depth = 0;
         if site.class == OpClass::Call {
-            depth = self.call(node)?;
+            depth = self.check_call(node)?;
         } else {
-            kernel(site)?;
+            check_kernel(site)?;
         }
         match site.class {
-            OpClass::While => depth = depth.max(self.attr(node, "cond")?).max(self.attr(node, "body")?),
-            OpClass::If => depth = depth.max(self.attr(node, "then_branch")?).max(self.attr(node, "else_branch")?),
+            OpClass::While => depth = depth.max(self.check_attr(node, "cond")?).max(self.check_attr(node, "body")?),
+            OpClass::If => {
+                depth = depth.max(self.check_attr(node, "then_branch")?).max(self.check_attr(node, "else_branch")?)
+            }
             OpClass::Case => {
                 if let Some(Attr::Funcs(branches)) = node.attr("branches") {
                     for f in branches {
-                        depth = depth.max(self.function(f)?);
+                        depth = depth.max(self.check_function(f)?);
                     }
                 }
             }
             _ => {}
         }
-        self.filters(site)?;
+        self.check_filters(site)?;
         Ok(depth)
     }
 
-    fn filters(&self, site: &Site) -> Result<(), ExclusionReason> {
-        if self.whole {
+    fn check_filters(&self, site: &Site) -> Result<(), ExclusionReason> {
+        if self.for_marked {
             return Ok(());
         }
         let op = &*site.node.op;
@@ -133,17 +138,17 @@ impl<'p> Compilable<'p> {
             "Unique" => return Err(ExclusionReason::DynamicShape),
             _ => {}
         }
-        let bits = signature::bits(self.program, site.node, site.def);
+        let bits = signature::all_type_bits(self.program, site.node, site.def);
         if strict && bits & type_bit(VARIANT) != 0 {
             return Err(ExclusionReason::Variant);
         }
         match site.row.and_then(|r| r.resource) {
-            Some((_, Resource::Stack)) => return Err(ExclusionReason::StackOrTensorArray),
-            Some((_, Resource::TensorArray)) if strict => return Err(ExclusionReason::StackOrTensorArray),
+            Some((_, ResourceKind::Stack)) => return Err(ExclusionReason::StackOrTensorArray),
+            Some((_, ResourceKind::TensorArray)) if strict => return Err(ExclusionReason::StackOrTensorArray),
             _ => {}
         }
-        let inputs = signature::input_bits(self.program, site.node, site.def);
-        if !self.open.is_empty() && inputs & type_bit(RESOURCE) != 0 {
+        let inputs = signature::input_type_bits(self.program, site.node, site.def);
+        if !self.call_stack.is_empty() && inputs & type_bit(RESOURCE) != 0 {
             return Err(ExclusionReason::ResourceInFunction);
         }
         if strict && SLOW.contains(&op) {
@@ -152,48 +157,48 @@ impl<'p> Compilable<'p> {
         Ok(())
     }
 
-    fn call(&mut self, node: &Node) -> Result<usize, ExclusionReason> {
+    fn check_call(&mut self, node: &Node) -> Result<usize, ExclusionReason> {
         if self.program.functions.contains_key(&node.op) {
-            return self.function(&FuncRef { name: node.op.clone(), attrs: node.attrs.clone() });
+            return self.check_function(&FuncRef { name: node.op.clone(), attrs: node.attrs.clone() });
         }
-        self.attr(node, "f")
+        self.check_attr(node, "f")
     }
 
-    fn attr(&mut self, node: &Node, name: &'static str) -> Result<usize, ExclusionReason> {
+    fn check_attr(&mut self, node: &Node, name: &'static str) -> Result<usize, ExclusionReason> {
         match node.func(name) {
-            Some(f) => self.function(f),
+            Some(f) => self.check_function(f),
             None => Err(ExclusionReason::Attribute(name)),
         }
     }
 
-    /// How deep the calls of a function nest, itself counted, or what stops it.
-    fn function(&mut self, f: &FuncRef) -> Result<usize, ExclusionReason> {
-        let answer = match self.known.get(&f.name) {
+    /// Checks a function and returns the nesting depth of its calls, counting itself.
+    fn check_function(&mut self, f: &FuncRef) -> Result<usize, ExclusionReason> {
+        let answer = match self.verdicts.get(&f.name) {
             Some(known) => known.clone(),
             None => {
                 let Some(function) = self.program.functions.get(&f.name) else {
                     return Err(ExclusionReason::MissingFunction(f.name.clone()));
                 };
-                if self.open.contains(&f.name) || self.open.len() + 1 >= MAX_DEPTH {
+                if self.call_stack.contains(&f.name) || self.call_stack.len() + 1 >= MAX_DEPTH {
                     return Err(ExclusionReason::CallDepth(f.name.clone()));
                 }
-                self.open.push(f.name.clone());
-                let answer = self.body(function);
-                self.open.pop();
-                // A verdict about depth depends on who calls.
+                self.call_stack.push(f.name.clone());
+                let answer = self.check_body(function);
+                self.call_stack.pop();
+                // A verdict about depth depends on the caller.
                 if !matches!(answer, Err(ExclusionReason::CallDepth(_))) {
-                    self.known.insert(f.name.clone(), answer.clone());
+                    self.verdicts.insert(f.name.clone(), answer.clone());
                 }
                 answer
             }
         };
         match answer {
-            Ok(depth) if self.open.len() + depth >= MAX_DEPTH => Err(ExclusionReason::CallDepth(f.name.clone())),
+            Ok(depth) if self.call_stack.len() + depth >= MAX_DEPTH => Err(ExclusionReason::CallDepth(f.name.clone())),
             other => other,
         }
     }
 
-    fn body(&mut self, function: &Function) -> Result<usize, ExclusionReason> {
+    fn check_body(&mut self, function: &Function) -> Result<usize, ExclusionReason> {
         let graph = &function.graph;
         let inside = |left: ExclusionReason, node: &Node| match left {
             deep @ (ExclusionReason::InFunction { .. }
@@ -210,13 +215,13 @@ impl<'p> Compilable<'p> {
         for node in graph.nodes.values() {
             let class = super::flow::class_of(&node.op, self.program);
             let from_ref = class == OpClass::Identity
-                && node.inputs.iter().any(|e| is_ref(Some(&graph.nodes[e.node]), e.port as usize));
-            let (def, row) = (opdef::find(&node.op), super::table::find(&node.op));
+                && node.inputs.iter().any(|e| is_ref_output(Some(&graph.nodes[e.node]), e.port as usize));
+            let (def, row) = (opdef::find(&node.op), super::registrations::find(&node.op));
             let site = Site { node, class, def, row, from_ref };
             let checked = self.check(&site).map_err(|left| match left {
-                // Strings are nearly always the message of an assertion, which is what keeps the function out.
+                // Strings are nearly always the message of an assertion; report the assertion rather than the string.
                 ExclusionReason::StringConstant => {
-                    self.effects.of_function(&function.name).unwrap_or_else(|| inside(left, node))
+                    self.effects.function_effect(&function.name).unwrap_or_else(|| inside(left, node))
                 }
                 left => inside(left, node),
             });
@@ -234,13 +239,13 @@ impl<'p> Compilable<'p> {
     }
 }
 
-fn is_ref(node: Option<&Node>, port: usize) -> bool {
+fn is_ref_output(node: Option<&Node>, port: usize) -> bool {
     let def = node.and_then(|n| opdef::find(&n.op).map(|d| (n, d)));
     def.and_then(|(n, d)| d.output_arg(n, port)).is_some_and(|arg| arg.is_ref)
 }
 
-/// Whether the device has a kernel for the node.
-fn kernel(site: &Site) -> Result<(), ExclusionReason> {
+/// Checks that the XLA device has a kernel for the node.
+fn check_kernel(site: &Site) -> Result<(), ExclusionReason> {
     let Some(row) = site.row.filter(|r| !r.kernels.is_empty()) else { return Err(ExclusionReason::NoKernel) };
     let Some(def) = site.def else { return Err(ExclusionReason::NoKernel) };
     if def.name == "Const" && def.attr_types(site.node, "dtype").is_some_and(|t| t == [opdef::STRING]) {

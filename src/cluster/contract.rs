@@ -1,97 +1,97 @@
-//! Candidates to clusters: edges between clusters are contracted in TensorFlow's order until nothing more goes together.
+//! Cluster formation: merges candidates along edges, in TensorFlow's order, until no edge can be contracted.
 //!
-//! Each candidate begins as a cluster of one. A sweep takes the clusters in post order and tries each edge to a successor;
-//! the first sweep takes only Shape, Rank and Size along, the second leaves out a node that only waits for others and the step
-//! of a counter, the third tries every edge.
-use super::Options;
+//! Each candidate begins as a cluster of one. A sweep visits the clusters in post order and tries each edge to a successor. The first
+//! sweep tries only edges to Shape, Rank and Size; the second skips nodes that only wait for others, and increments of counters;
+//! the third tries every edge.
+use super::ClusteringOptions;
 use super::candidates::Candidates;
-use super::cycles::Cycles;
+use super::cycles::AcyclicGraph;
 use super::deadness::Deadness;
-use super::flow::{CONTROL, Flow, OpClass, SINK};
+use super::flow::{CONTROL, FlowGraph, OpClass, SINK};
 use super::frames::Frames;
 use super::placement::NodeDevices;
-use super::predicate::Pred;
+use super::predicate::PredicateId;
 use super::reason;
-use super::resources::{self, Unsafe};
+use super::resources::{self, UnsafePairs};
 use super::signature;
 use crate::diag::{Code, Error, Result};
 use crate::graph::Attr;
 use crate::opdef::{RESOURCE, type_bit};
 use std::collections::HashMap;
 
-/// No cluster.
+/// Index that stands for no cluster.
 const NONE: u32 = u32::MAX;
 
-/// A cluster while it grows.
+/// A cluster during its formation.
 #[derive(Clone, Debug)]
 pub struct GrowingCluster {
     /// The cluster's node in the cycle-detection graph.
     cycle: u32,
-    /// The candidate that it began as.
+    /// The candidate from which the cluster grew.
     pub first: u32,
-    /// All nodes.
+    /// Number of nodes.
     pub size: i64,
-    /// Nodes but constants and identities.
+    /// Number of nodes other than constants and identities.
     pub effective: i64,
-    /// Whether it holds a functional loop or condition.
+    /// Whether the cluster holds a functional loop or condition.
     pub functional: bool,
-    /// Whether a node of it asks to be compiled.
-    pub asks: bool,
-    /// The formula of its nodes; `None`: not looked at.
-    pred: Option<Pred>,
-    /// The devices of its nodes, sorted.
+    /// Whether a node of the cluster requests compilation.
+    pub requested: bool,
+    /// Predicate under which the cluster's nodes are alive; `None` if deadness is not analysed.
+    pred: Option<PredicateId>,
+    /// Ids of the devices of the cluster's nodes, sorted.
     pub devices: Vec<u16>,
-    /// The device of its variables.
+    /// The device of the variables that the cluster uses.
     resource_device: Option<u16>,
-    /// The scope (`_XlaScope`, `_XlaInternalScope`) of the cluster's nodes, as a number.
+    /// Id of the scope (`_XlaScope`, `_XlaInternalScope`) of the cluster's nodes.
     scope: Option<u32>,
-    /// The number of the set of steps that run it, where sets are told apart.
-    steps: Option<u32>,
+    /// Id of the session runs that execute the cluster, if [`ClusteringOptions::step_sets`] distinguishes them.
+    step_set: Option<u32>,
     /// Nodes of the cluster that access resources or may call functions.
     resources: Vec<u32>,
 }
 
-/// Read-only facts by which clustering decides whether two clusters may merge.
+/// Read-only facts that decide whether two clusters may merge.
 pub struct MergeFacts<'a, 'p> {
     /// The graph.
-    pub flow: &'a Flow<'p>,
+    pub flow: &'a FlowGraph<'p>,
     /// Loop frames of the graph.
     pub frames: &'a Frames,
     /// Device assignments of the nodes.
     pub placed: &'a NodeDevices,
     /// Options of the clustering pass.
-    pub options: &'a Options,
-    /// When nodes are alive; `None`: not looked at.
+    pub options: &'a ClusteringOptions,
+    /// PredicateTable under which nodes are alive; `None` if deadness is ignored.
     pub deadness: Option<Deadness>,
-    /// Resource operations that are kept apart.
-    pub apart: Unsafe,
-    /// Scopes that `scoping` gave to nodes.
+    /// Pairs of resource operations that must not share a cluster.
+    pub unsafe_pairs: UnsafePairs,
+    /// By node: the scope that [`super::scoping`] assigned.
     pub scopes: HashMap<u32, String>,
 }
 
-/// Clusters of a graph.
+/// The clusters of a graph during their formation.
 pub struct Clusters<'a, 'p> {
     /// Facts that decide whether clusters may merge.
     pub facts: MergeFacts<'a, 'p>,
-    cycles: Cycles,
-    /// By node of the cycle graph: the node that it went into.
+    cycles: AcyclicGraph,
+    /// Union-find parents: by node of the cycle-detection graph, the node into which it was contracted.
     parent: Vec<u32>,
-    /// By node that others went into: the cluster.
+    /// By representative node of the cycle-detection graph: its cluster.
     slot: Vec<u32>,
     clusters: Vec<GrowingCluster>,
     scopes: Vec<String>,
-    /// More than one device occurs.
+    /// Whether the nodes have more than one device.
     mixed: bool,
 }
 
-/// The cycle graph of `flow`; `None`: the frames of loops cross, and nothing is clustered.
+/// Builds the cycle-detection graph of `flow`; `None` if frames of loops cross, in which case TensorFlow clusters nothing.
 ///
-/// Loop bodies are cut from what is outside, and each loop is one node there. Errors: `BadGraph` for a cycle without
+/// Edges into and out of a loop body go to a node that stands for the loop's frame. Errors: `BadGraph` for a cycle without
 /// NextIteration.
-pub fn cycle_graph(flow: &Flow, frames: &Frames) -> Result<Option<Cycles>> {
-    let mut cycles = Cycles::default();
+pub fn cycle_graph(flow: &FlowGraph, frames: &Frames) -> Result<Option<AcyclicGraph>> {
+    let mut cycles = AcyclicGraph::default();
     flow.nodes.iter().for_each(|_| {
-        cycles.add();
+        cycles.add_node();
     });
     let mut of_frame: HashMap<u32, u32> = HashMap::new();
     for edge in flow.edges.iter().flatten() {
@@ -99,15 +99,15 @@ pub fn cycle_graph(flow: &Flow, frames: &Frames) -> Result<Option<Cycles>> {
         let (enters, leaves) = (to == OpClass::Enter, from == OpClass::Exit);
         if enters || leaves {
             let mut frame = |n: u32| {
-                let name = frames.of[n as usize].name;
-                *of_frame.entry(name).or_insert_with(|| cycles.add())
+                let name = frames.by_node[n as usize].name;
+                *of_frame.entry(name).or_insert_with(|| cycles.add_node())
             };
             let dst = if enters { frame(edge.dst) } else { edge.dst };
             let src = if leaves { frame(edge.src) } else { edge.src };
-            if !cycles.insert(src, dst) {
+            if !cycles.insert_edge(src, dst) {
                 return Ok(None);
             }
-        } else if from != OpClass::NextIteration && !cycles.insert(edge.src, edge.dst) {
+        } else if from != OpClass::NextIteration && !cycles.insert_edge(edge.src, edge.dst) {
             let told = format!("`{}` and `{}` are on a cycle", flow.name(edge.src), flow.name(edge.dst));
             return Err(Error::user(Code::BadGraph, told));
         }
@@ -116,9 +116,9 @@ pub fn cycle_graph(flow: &Flow, frames: &Frames) -> Result<Option<Cycles>> {
 }
 
 impl<'a, 'p> Clusters<'a, 'p> {
-    /// A cluster of one for each candidate.
-    pub fn new(facts: MergeFacts<'a, 'p>, cycles: Cycles, candidates: &Candidates) -> Self {
-        let n = cycles.len();
+    /// Makes a cluster of each candidate.
+    pub fn new(facts: MergeFacts<'a, 'p>, cycles: AcyclicGraph, candidates: &Candidates) -> Self {
+        let n = cycles.node_count();
         let mut all = Clusters {
             mixed: facts.placed.devices.all.len() > 1,
             facts,
@@ -129,19 +129,19 @@ impl<'a, 'p> Clusters<'a, 'p> {
             scopes: Vec::new(),
         };
         let mut scopes = HashMap::new();
-        for n in all.facts.flow.op_nodes().filter(|&n| candidates.left[n as usize].is_none()) {
-            let cluster = all.single(n, candidates.asks[n as usize], &mut scopes);
+        for n in all.facts.flow.op_nodes().filter(|&n| candidates.exclusions[n as usize].is_none()) {
+            let cluster = all.single_node_cluster(n, candidates.requested[n as usize], &mut scopes);
             all.slot[n as usize] = all.clusters.len() as u32;
             all.clusters.push(cluster);
         }
         all
     }
 
-    fn single(&mut self, n: u32, asks: bool, scopes: &mut HashMap<String, u32>) -> GrowingCluster {
+    fn single_node_cluster(&mut self, n: u32, requested: bool, scopes: &mut HashMap<String, u32>) -> GrowingCluster {
         let MergeFacts { flow, placed, .. } = &self.facts;
-        let kind = flow.kind_of_node(n);
+        let kind = flow.op_kind(n);
         let node = flow.nodes[n as usize].node;
-        let bits = node.map_or(0, |node| signature::bits(flow.program, node, kind.def));
+        let bits = node.map_or(0, |node| signature::all_type_bits(flow.program, node, kind.def));
         let has_resource = bits & type_bit(RESOURCE) != 0;
         let attr = if placed.level_is_on { "_XlaInternalScope" } else { "_XlaScope" };
         let given = self.facts.scopes.get(&n).filter(|_| placed.level_is_on).cloned();
@@ -161,20 +161,20 @@ impl<'a, 'p> Clusters<'a, 'p> {
             size: 1,
             effective: i64::from(!matches!(kind.class, OpClass::Identity | OpClass::Constant)),
             functional: matches!(kind.class, OpClass::While | OpClass::If),
-            asks,
-            pred: self.facts.deadness.as_ref().and_then(|d| d.of_node(n)),
-            devices: vec![placed.of[n as usize]],
-            resource_device: has_resource.then_some(placed.of[n as usize]),
+            requested,
+            pred: self.facts.deadness.as_ref().and_then(|d| d.node_predicate(n)),
+            devices: vec![placed.by_node[n as usize]],
+            resource_device: has_resource.then_some(placed.by_node[n as usize]),
             scope,
-            steps: self.facts.options.steps.get(flow.name(n)).copied(),
+            step_set: self.facts.options.step_sets.get(flow.name(n)).copied(),
             resources: if has_resource || resources::may_call(flow, n) { vec![n] } else { Vec::new() },
         }
     }
 
-    /// All sweeps.
+    /// Runs all sweeps.
     pub fn grow(&mut self) {
-        self.sweep(Self::shapes_follow);
-        self.sweep(Self::most_edges);
+        self.sweep(Self::contract_into_shape_op);
+        self.sweep(Self::contract_unless_sink_or_counter);
         self.sweep(Self::contract);
     }
 
@@ -190,7 +190,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
         }
     }
 
-    /// The cluster that a node of the cycle graph belongs to.
+    /// The index of the cluster that owns a node of the cycle-detection graph.
     fn cluster_at(&mut self, n: u32) -> Option<u32> {
         let mut root = n;
         while self.parent[root as usize] != root {
@@ -201,30 +201,30 @@ impl<'a, 'p> Clusters<'a, 'p> {
         Some(self.slot[root as usize]).filter(|&c| c != NONE)
     }
 
-    /// The cluster of a node.
+    /// The cluster that holds node `n`.
     pub fn cluster_of(&mut self, n: u32) -> Option<&GrowingCluster> {
         self.cluster_at(n).map(|c| &self.clusters[c as usize])
     }
 
-    /// The node of a cluster that has no other.
-    fn only(&self, cluster: u32) -> Option<u32> {
+    /// The node of a cluster of one.
+    fn single_node(&self, cluster: u32) -> Option<u32> {
         let cluster = &self.clusters[cluster as usize];
         (cluster.size == 1).then_some(cluster.first)
     }
 
-    fn shapes_follow(&mut self, from: u32, to: u32) {
-        if self.only(to).is_some_and(|n| matches!(self.facts.flow.op(n), "Shape" | "Rank" | "Size")) {
+    fn contract_into_shape_op(&mut self, from: u32, to: u32) {
+        if self.single_node(to).is_some_and(|n| matches!(self.facts.flow.op(n), "Shape" | "Rank" | "Size")) {
             self.contract(from, to);
         }
     }
 
-    fn most_edges(&mut self, from: u32, to: u32) {
+    fn contract_unless_sink_or_counter(&mut self, from: u32, to: u32) {
         let flow = self.facts.flow;
         let sink_like = |n: u32| {
-            let mut outs = flow.outs(n);
+            let mut outs = flow.out_edges(n);
             flow.op(n) == "NoOp" && outs.next().is_some_and(|e| e.dst == SINK) && outs.next().is_none()
         };
-        if !self.only(to).is_some_and(sink_like) && !self.only(from).is_some_and(|n| counts_up(flow, n)) {
+        if !self.single_node(to).is_some_and(sink_like) && !self.single_node(from).is_some_and(|n| counts_up(flow, n)) {
             self.contract(from, to);
         }
     }
@@ -234,17 +234,17 @@ impl<'a, 'p> Clusters<'a, 'p> {
             return;
         }
         let (a, b) = (self.clusters[from as usize].cycle, self.clusters[to as usize].cycle);
-        let Some(stays) = self.cycles.contract(a, b) else { return };
+        let Some(stays) = self.cycles.contract_edge(a, b) else { return };
         let gone = std::mem::replace(&mut self.clusters[to as usize], EMPTY);
         let into = &mut self.clusters[from as usize];
         into.cycle = stays;
         into.size += gone.size;
         into.effective += gone.effective;
         into.functional |= gone.functional;
-        into.asks |= gone.asks;
+        into.requested |= gone.requested;
         into.resource_device = into.resource_device.or(gone.resource_device);
         into.scope = into.scope.or(gone.scope);
-        into.steps = into.steps.or(gone.steps);
+        into.step_set = into.step_set.or(gone.step_set);
         into.resources.extend(gone.resources);
         for device in gone.devices {
             if let Err(at) = into.devices.binary_search(&device) {
@@ -269,7 +269,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
         if a.scope.is_some() && b.scope.is_some() && a.scope != b.scope {
             return Some(Refusal::Scopes);
         }
-        if a.steps.is_some() && b.steps.is_some() && a.steps != b.steps {
+        if a.step_set.is_some() && b.step_set.is_some() && a.step_set != b.step_set {
             return Some(Refusal::Steps);
         }
         if a.size + b.size > self.facts.options.flags.max_cluster_size {
@@ -278,18 +278,18 @@ impl<'a, 'p> Clusters<'a, 'p> {
         if self.mixed && self.crosses_devices(a, b) {
             return Some(Refusal::CrossDevice);
         }
-        self.clash(a, b).map(|(x, y)| Refusal::Resources(x, y))
+        self.unsafe_pair(a, b).map(|(x, y)| Refusal::Resources(x, y))
     }
 
     fn devices_fit(&self, a: &GrowingCluster, b: &GrowingCluster) -> bool {
         let mut all = [&a.devices[..], &b.devices[..]].concat();
         all.sort_unstable();
         all.dedup();
-        let Some(chosen) = self.facts.placed.devices.choose(&all) else { return false };
+        let Some(chosen) = self.facts.placed.devices.choose_cluster_device(&all) else { return false };
         [a, b].iter().all(|c| c.resource_device.is_none_or(|d| d == chosen))
     }
 
-    /// Whether something that `b` waits for runs on a device that does not go with both.
+    /// Whether a predecessor of `b` runs on a device that is incompatible with `a` or `b`.
     fn crosses_devices(&self, a: &GrowingCluster, b: &GrowingCluster) -> bool {
         self.cycles.predecessors(b.cycle).iter().any(|&p| {
             let before = self.slot[p as usize];
@@ -300,19 +300,19 @@ impl<'a, 'p> Clusters<'a, 'p> {
         })
     }
 
-    /// Two resource operations that must not be in one cluster.
-    fn clash(&self, a: &GrowingCluster, b: &GrowingCluster) -> Option<(u32, u32)> {
+    /// A pair of resource operations, one of each cluster, that must not share a cluster.
+    fn unsafe_pair(&self, a: &GrowingCluster, b: &GrowingCluster) -> Option<(u32, u32)> {
         if a.resources.is_empty() || b.resources.is_empty() {
             return None;
         }
-        let apart = &self.facts.apart;
-        a.resources.iter().find_map(|&x| b.resources.iter().find(|&&y| apart.forbids(x, y)).map(|&y| (x, y)))
+        let unsafe_pairs = &self.facts.unsafe_pairs;
+        a.resources.iter().find_map(|&x| b.resources.iter().find(|&&y| unsafe_pairs.forbids(x, y)).map(|&y| (x, y)))
     }
 
-    /// Each edge of the cycle graph between two clusters that did not join, with the reason; call it after [`Self::grow`].
+    /// Edges of the cycle-detection graph between two clusters that were not merged, each with the reason. Call after [`Self::grow`].
     ///
-    /// The ends are the first nodes of the clusters.
-    pub fn refused(&mut self) -> Vec<(u32, u32, reason::EdgeReason)> {
+    /// An end is given by the first node of its cluster.
+    pub fn refused_edges(&mut self) -> Vec<(u32, u32, reason::EdgeReason)> {
         let mut found = Vec::new();
         for n in self.cycles.post_order().into_iter().rev() {
             let Some(from) = self.cluster_at(n) else { continue };
@@ -330,7 +330,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
         let MergeFacts { flow, frames, options, deadness, .. } = &self.facts;
         match self.refusal(from, to) {
             Some(Refusal::Deadness) => {
-                let text = |pred: Option<Pred>| match (deadness, pred) {
+                let text = |pred: Option<PredicateId>| match (deadness, pred) {
                     (Some(d), Some(pred)) => d.text(pred, flow, frames),
                     _ => String::new(),
                 };
@@ -343,7 +343,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
             }
             Some(Refusal::Steps) => {
                 let text = |steps: Option<u32>| steps.map_or(String::new(), |s| format!("steps {s}"));
-                reason::EdgeReason::Scopes { from: text(a.steps), to: text(b.steps) }
+                reason::EdgeReason::Scopes { from: text(a.step_set), to: text(b.step_set) }
             }
             Some(Refusal::TooLarge) => {
                 reason::EdgeReason::TooLarge { size: a.size + b.size, most: options.flags.max_cluster_size }
@@ -353,13 +353,13 @@ impl<'a, 'p> Clusters<'a, 'p> {
                 reason::EdgeReason::Resources { before: flow.name(x).to_string(), after: flow.name(y).to_string() }
             }
             None => {
-                let way = self.cycles.way_around(a.cycle, b.cycle).unwrap_or_default();
+                let way = self.cycles.alternative_path(a.cycle, b.cycle).unwrap_or_default();
                 reason::EdgeReason::Cycle { path: way.into_iter().map(|n| self.describe_node(n)).collect() }
             }
         }
     }
 
-    /// The name of a node of the cycle graph: of the node, of a cluster's first node, or of a loop's frame.
+    /// Name of a node of the cycle-detection graph: of a graph node, of a cluster's first node, or `a loop` for a frame.
     fn describe_node(&mut self, n: u32) -> String {
         let first = self.cluster_of(n).map(|c| c.first);
         match first.unwrap_or(n) {
@@ -379,35 +379,35 @@ enum Refusal {
     Resources(u32, u32),
 }
 
-/// The empty cluster that is left in place of one merged into another.
+/// Placeholder for a cluster that was merged into another.
 const EMPTY: GrowingCluster = GrowingCluster {
     cycle: 0,
     first: 0,
     size: 0,
     effective: 0,
     functional: false,
-    asks: false,
+    requested: false,
     pred: None,
     devices: Vec::new(),
     resource_device: None,
     scope: None,
-    steps: None,
+    step_set: None,
     resources: Vec::new(),
 };
 
-/// The step of a counter: a constant scalar is added to an integer variable.
-fn counts_up(flow: &Flow, n: u32) -> bool {
+/// Whether node `n` increments a counter: adds a constant scalar to an integer variable.
+fn counts_up(flow: &FlowGraph, n: u32) -> bool {
     if !matches!(flow.op(n), "AssignAddVariableOp" | "AssignSubVariableOp") {
         return false;
     }
     let Some(node) = flow.nodes[n as usize].node else { return false };
     let integer = node.tf_type("dtype").and_then(|t| t.dtype()).is_some_and(|t| t.is_integer());
-    let mut constants = flow.ins(n).filter(|e| e.dst_port != CONTROL && flow.class(e.src) == OpClass::Constant);
+    let mut constants = flow.in_edges(n).filter(|e| e.dst_port != CONTROL && flow.class(e.src) == OpClass::Constant);
     let first = constants.next().and_then(|e| flow.nodes[e.src as usize].node);
     integer && first.and_then(constant_dims).is_some_and(|dims| dims.is_empty())
 }
 
-/// The sizes of a constant's value.
+/// The dimensions of a constant's value.
 pub fn constant_dims(node: &crate::graph::Node) -> Option<Vec<u64>> {
     match node.attr("value") {
         Some(Attr::Tensor(value)) => Some(value.dims.clone()),

@@ -1,15 +1,15 @@
-//! A graph that stays free of cycles while edges are inserted and contracted: each node has a rank, every edge goes up in
-//! rank, and an insertion that does not is mended by moving the nodes between (Pearce and Kelly, "A dynamic topological sort
-//! algorithm for directed acyclic graphs", 2006).
+//! A directed graph that stays acyclic while edges are inserted and contracted. Each node has a rank, every edge goes up in rank, and
+//! an insertion that violates this reorders the nodes in between (Pearce and Kelly, "A dynamic topological sort algorithm for
+//! directed acyclic graphs", 2006).
 //!
-//! The order in which neighbours are listed decides which clusters form, so sets keep the order of insertion and erasing moves
-//! the last element into the gap, as in TensorFlow.
+//! The order in which neighbours are listed decides which clusters form. Sets therefore keep the order of insertion, and an erased
+//! element is replaced by the last one, as in TensorFlow.
 use std::collections::HashMap;
 
-/// From this many elements on a set looks them up by hash.
+/// Number of elements above which a set is indexed by a hash map.
 const LARGE: usize = 24;
 
-/// Numbers in the order of insertion; the last one fills the gap of one that is erased.
+/// A set of numbers in the order of insertion; the last element fills the gap of an erased one.
 #[derive(Default)]
 struct OrderedSet {
     items: Vec<u32>,
@@ -53,9 +53,9 @@ impl OrderedSet {
     }
 }
 
-/// The graph.
+/// A graph that refuses edges which would close a cycle; TensorFlow's `GraphCycles`.
 #[derive(Default)]
-pub struct Cycles {
+pub struct AcyclicGraph {
     ranks: Vec<u32>,
     ins: Vec<OrderedSet>,
     outs: Vec<OrderedSet>,
@@ -64,9 +64,9 @@ pub struct Cycles {
     walk: u32,
 }
 
-impl Cycles {
-    /// Adds a node behind all others.
-    pub fn add(&mut self) -> u32 {
+impl AcyclicGraph {
+    /// Adds a node with the highest rank.
+    pub fn add_node(&mut self) -> u32 {
         let n = self.ranks.len() as u32;
         self.ranks.push(n);
         self.ins.push(OrderedSet::default());
@@ -75,27 +75,27 @@ impl Cycles {
         self.seen.push(0);
         n
     }
-    /// The number of nodes that were ever added.
-    pub fn len(&self) -> usize {
+    /// The number of nodes ever added.
+    pub fn node_count(&self) -> usize {
         self.ranks.len()
     }
-    /// The successors of `x`, in order.
+    /// The successors of `x`, in the order of insertion.
     pub fn successors(&self, x: u32) -> &[u32] {
         &self.outs[x as usize].items
     }
-    /// The predecessors of `x`, in order.
+    /// The predecessors of `x`, in the order of insertion.
     pub fn predecessors(&self, x: u32) -> &[u32] {
         &self.ins[x as usize].items
     }
-    /// The nodes that were not contracted away, successors before predecessors.
+    /// The nodes that were not contracted into others, successors before predecessors.
     pub fn post_order(&self) -> Vec<u32> {
-        let mut all: Vec<u32> = (0..self.len() as u32).filter(|&n| !self.retired[n as usize]).collect();
+        let mut all: Vec<u32> = (0..self.node_count() as u32).filter(|&n| !self.retired[n as usize]).collect();
         all.sort_unstable_by_key(|&n| std::cmp::Reverse(self.ranks[n as usize]));
         all
     }
 
-    /// Inserts an edge; false, and no change, where it would close a cycle.
-    pub fn insert(&mut self, x: u32, y: u32) -> bool {
+    /// Inserts an edge; returns false, without a change, if the edge would close a cycle.
+    pub fn insert_edge(&mut self, x: u32, y: u32) -> bool {
         if x == y {
             return false;
         }
@@ -107,17 +107,17 @@ impl Cycles {
         if from <= to {
             return true;
         }
-        let Some(forward) = self.forward(y, from) else {
-            self.remove(x, y);
+        let Some(forward) = self.reachable_below(y, from) else {
+            self.remove_edge(x, y);
             return false;
         };
-        let backward = self.backward(x, to);
+        let backward = self.reaching_above(x, to);
         self.reorder(backward, forward);
         true
     }
 
-    /// Nodes reachable from `n` at ranks below `bound`; `None` where the node of rank `bound` itself is reachable, which is a cycle.
-    fn forward(&mut self, n: u32, bound: u32) -> Option<Vec<u32>> {
+    /// Nodes reachable from `n` at ranks below `bound`; `None` on a cycle, that is, if the node of rank `bound` itself is reachable.
+    fn reachable_below(&mut self, n: u32, bound: u32) -> Option<Vec<u32>> {
         self.walk += 1;
         let (mut open, mut found) = (vec![n], Vec::new());
         while let Some(n) = open.pop() {
@@ -138,8 +138,8 @@ impl Cycles {
         Some(found)
     }
 
-    /// Nodes at ranks above `bound` from which `n` is reachable, without the nodes of the walk before.
-    fn backward(&mut self, n: u32, bound: u32) -> Vec<u32> {
+    /// Nodes at ranks above `bound` from which `n` is reachable, except those that [`Self::reachable_below`] visited just before.
+    fn reaching_above(&mut self, n: u32, bound: u32) -> Vec<u32> {
         let (mut open, mut found) = (vec![n], Vec::new());
         while let Some(n) = open.pop() {
             if std::mem::replace(&mut self.seen[n as usize], self.walk) == self.walk {
@@ -155,7 +155,7 @@ impl Cycles {
         found
     }
 
-    /// Gives the ranks of both walks to the nodes again, those behind before those ahead.
+    /// Permutes the ranks of the nodes of both walks so that all of `backward` comes before `forward`.
     fn reorder(&mut self, mut backward: Vec<u32>, mut forward: Vec<u32>) {
         backward.sort_unstable_by_key(|&n| self.ranks[n as usize]);
         forward.sort_unstable_by_key(|&n| self.ranks[n as usize]);
@@ -167,30 +167,32 @@ impl Cycles {
         }
     }
 
-    fn remove(&mut self, x: u32, y: u32) {
+    fn remove_edge(&mut self, x: u32, y: u32) {
         self.outs[x as usize].erase(y);
         self.ins[y as usize].erase(x);
     }
 
-    /// Whether `x` leads to `y`.
+    /// Whether a path leads from `x` to `y`.
     fn reaches(&mut self, x: u32, y: u32) -> bool {
-        x == y || (self.ranks[x as usize] < self.ranks[y as usize] && self.forward(x, self.ranks[y as usize]).is_none())
+        x == y
+            || (self.ranks[x as usize] < self.ranks[y as usize]
+                && self.reachable_below(x, self.ranks[y as usize]).is_none())
     }
 
-    /// Whether the edge between `a` and `b` is there.
+    /// Whether there is an edge from `a` to `b`.
     pub fn has_edge(&self, a: u32, b: u32) -> bool {
         self.outs[a as usize].place(b).is_some()
     }
 
-    /// Makes one node of the two ends of an edge; returns the one that stays, or `None` where another way leads from `a` to
-    /// `b`. Then the edge stays, and moves to the end of both lists.
-    pub fn contract(&mut self, a: u32, b: u32) -> Option<u32> {
+    /// Contracts the edge from `a` to `b` and returns the node that remains; `None` if another path leads from `a` to `b`. In that
+    /// case the edge stays and moves to the end of the neighbour lists of both.
+    pub fn contract_edge(&mut self, a: u32, b: u32) -> Option<u32> {
         if !self.has_edge(a, b) {
             return None;
         }
-        self.remove(a, b);
+        self.remove_edge(a, b);
         if self.reaches(a, b) {
-            self.insert(a, b);
+            self.insert_edge(a, b);
             return None;
         }
         let degree = |n: u32| self.ins[n as usize].items.len() + self.outs[n as usize].items.len();
@@ -205,16 +207,16 @@ impl Cycles {
         }
         self.retired[goes as usize] = true;
         for y in outs {
-            self.insert(stays, y);
+            self.insert_edge(stays, y);
         }
         for y in ins {
-            self.insert(y, stays);
+            self.insert_edge(y, stays);
         }
         Some(stays)
     }
 
-    /// A way from `a` to `b` other than the edge between them, ends included.
-    pub fn way_around(&mut self, a: u32, b: u32) -> Option<Vec<u32>> {
+    /// A path from `a` to `b` other than the edge between them, both ends included.
+    pub fn alternative_path(&mut self, a: u32, b: u32) -> Option<Vec<u32>> {
         self.walk += 1;
         let mut from: HashMap<u32, u32> = HashMap::new();
         let mut queue = std::collections::VecDeque::from([a]);
@@ -247,20 +249,20 @@ impl Cycles {
 mod tests {
     use super::*;
 
-    fn graph(n: u32, edges: &[(u32, u32)]) -> Cycles {
-        let mut g = Cycles::default();
+    fn graph(n: u32, edges: &[(u32, u32)]) -> AcyclicGraph {
+        let mut g = AcyclicGraph::default();
         (0..n).for_each(|_| {
-            g.add();
+            g.add_node();
         });
-        edges.iter().for_each(|&(x, y)| assert!(g.insert(x, y)));
+        edges.iter().for_each(|&(x, y)| assert!(g.insert_edge(x, y)));
         g
     }
 
     #[test]
     fn cycles_are_refused() {
         let mut g = graph(4, &[(0, 1), (3, 0), (1, 2)]);
-        assert!(!g.insert(2, 3));
-        assert!(!g.insert(1, 1));
+        assert!(!g.insert_edge(2, 3));
+        assert!(!g.insert_edge(1, 1));
         assert!(g.successors(2).is_empty());
         let order = g.post_order();
         let place = |n| order.iter().position(|&x| x == n);
@@ -270,10 +272,10 @@ mod tests {
     #[test]
     fn contraction_needs_the_edge_to_be_the_only_way() {
         let mut g = graph(3, &[(0, 1), (1, 2), (0, 2)]);
-        assert_eq!(g.contract(0, 2), None);
-        assert_eq!(g.way_around(0, 2), Some(vec![0, 1, 2]));
-        let one = g.contract(0, 1).expect("no other way");
-        assert_eq!(g.contract(one, 2).map(|n| g.successors(n).len()), Some(0));
+        assert_eq!(g.contract_edge(0, 2), None);
+        assert_eq!(g.alternative_path(0, 2), Some(vec![0, 1, 2]));
+        let one = g.contract_edge(0, 1).expect("no other way");
+        assert_eq!(g.contract_edge(one, 2).map(|n| g.successors(n).len()), Some(0));
     }
 
     #[test]

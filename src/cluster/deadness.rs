@@ -1,38 +1,38 @@
-//! Deadness analysis: under which formula each output of each node, and its control output, is alive.
+//! Deadness analysis: computes the predicate under which each output of each node, and its control output, is alive.
 //!
-//! Nodes are visited in an order that keeps each outermost loop together. A loop is first tried optimistically, as if all its
-//! Merges lived together; where that does not come out, it is done again with each Merge for itself.
-use super::flow::{CONTROL, Flow, OpClass, SINK, SOURCE};
+//! Nodes are visited in an order that keeps each outermost loop together. A loop is first analysed optimistically, as if all its Merges
+//! shared one predicate; if the result contradicts this, it is analysed again with a predicate for each Merge.
+use super::flow::{CONTROL, FlowGraph, OpClass, SINK, SOURCE};
 use super::frames::Frames;
-use super::predicate::{Pred, Predicate, PredicateNames, Predicates};
+use super::predicate::{Predicate, PredicateId, PredicateNames, PredicateTable};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// The formulas of a graph.
+/// Liveness predicates of all nodes of a graph.
 pub struct Deadness {
-    /// All formulas.
-    pub formulas: Predicates,
-    /// The formula of each node's control output; `None` for `_SINK`.
-    control: Vec<Option<Pred>>,
-    /// The formulas of the outputs where they are not that of the control output.
-    outputs: HashMap<u32, Box<[Pred]>>,
+    /// Owner of the predicates.
+    pub formulas: PredicateTable,
+    /// By node: the predicate of the control output; `None` for `_SINK`.
+    control: Vec<Option<PredicateId>>,
+    /// By node: the predicates of the data outputs, where they differ from that of the control output.
+    outputs: HashMap<u32, Box<[PredicateId]>>,
 }
 
-/// Liveness formulas recorded for a node.
+/// Liveness predicates of one node.
 #[derive(Clone, PartialEq, Eq)]
 struct Alive {
-    control: Pred,
-    outputs: Option<Box<[Pred]>>,
+    control: PredicateId,
+    outputs: Option<Box<[PredicateId]>>,
 }
 
 struct Analysis<'a, 'p> {
-    flow: &'a Flow<'p>,
+    flow: &'a FlowGraph<'p>,
     frames: &'a Frames,
     dead: Deadness,
-    /// By frame name: the Merge that stands for all in the optimistic mode.
+    /// By frame name: the Merge whose symbol stands for all Merges of the frame in optimistic mode.
     representative: HashMap<u32, u32>,
-    /// The run of a block in which a node is to be visited again.
+    /// By node: number of the run in which the node must be visited again.
     revisit: Vec<u32>,
     run: u32,
 }
@@ -43,50 +43,53 @@ enum Mode {
     Pessimistic,
 }
 
-/// Analyses `flow`. Errors: `BadGraph` for loops that are not built as TensorFlow builds them.
-pub fn analyse(flow: &Flow, frames: &Frames) -> Result<Deadness> {
-    let dead =
-        Deadness { formulas: Predicates::default(), control: vec![None; flow.nodes.len()], outputs: HashMap::new() };
+/// Analyses `flow`. Errors: `BadGraph` for loops that TensorFlow would not build.
+pub fn analyse(flow: &FlowGraph, frames: &Frames) -> Result<Deadness> {
+    let dead = Deadness {
+        formulas: PredicateTable::default(),
+        control: vec![None; flow.nodes.len()],
+        outputs: HashMap::new(),
+    };
     let mut analysis =
         Analysis { flow, frames, dead, representative: HashMap::new(), revisit: vec![0; flow.nodes.len()], run: 0 };
-    let order = order(flow, frames)?;
+    let order = visit_order(flow, frames)?;
     let mut rest = &order[..];
     while let Some(&first) = rest.first() {
         let root = frames.root_name(first);
         let len = rest.iter().position(|&n| frames.root_name(n) != root).unwrap_or(rest.len());
         let (block, after) = rest.split_at(len);
         rest = after;
-        if root == 0 || !analysis.block(block, Mode::Optimistic)? {
-            analysis.block(block, Mode::Pessimistic)?;
+        if root == 0 || !analysis.visit_block(block, Mode::Optimistic)? {
+            analysis.visit_block(block, Mode::Pessimistic)?;
         }
     }
     Ok(analysis.dead)
 }
 
 impl Deadness {
-    /// When `n` runs.
-    pub fn of_node(&self, n: u32) -> Option<Pred> {
+    /// The predicate under which node `n` runs.
+    pub fn node_predicate(&self, n: u32) -> Option<PredicateId> {
         self.control[n as usize]
     }
-    /// When an output (control: -1) is alive.
-    pub fn of_output(&self, n: u32, port: i32) -> Option<Pred> {
+    /// The predicate under which an output (control: -1) is alive.
+    pub fn output_predicate(&self, n: u32, port: i32) -> Option<PredicateId> {
         match self.outputs.get(&n) {
             Some(outputs) if port >= 0 => outputs.get(port as usize).copied(),
             _ => self.control[n as usize],
         }
     }
-    /// The text of a formula, as TensorFlow prints it, cut where it gets long.
-    pub fn text(&self, pred: Pred, flow: &Flow, frames: &Frames) -> String {
-        self.formulas.text(pred, &Texts { flow, frames }, 2000)
+    /// A predicate as TensorFlow prints it, truncated to about 2000 bytes.
+    pub fn text(&self, pred: PredicateId, flow: &FlowGraph, frames: &Frames) -> String {
+        self.formulas.text(pred, &GraphNames { flow, frames }, 2000)
     }
 }
 
-struct Texts<'a, 'p> {
-    flow: &'a Flow<'p>,
+struct GraphNames<'a, 'p> {
+    flow: &'a FlowGraph<'p>,
     frames: &'a Frames,
 }
 
-impl PredicateNames for Texts<'_, '_> {
+impl PredicateNames for GraphNames<'_, '_> {
     fn node(&self, n: u32) -> &str {
         self.flow.name(n)
     }
@@ -95,17 +98,17 @@ impl PredicateNames for Texts<'_, '_> {
     }
 }
 
-/// Nodes after their inputs; the Enters of an outermost frame go together, and so do Exits.
-fn order(flow: &Flow, frames: &Frames) -> Result<Vec<u32>> {
+/// The order of visits: inputs before consumers; all Enters of an outermost frame together, and so all its Exits.
+fn visit_order(flow: &FlowGraph, frames: &Frames) -> Result<Vec<u32>> {
     let outermost = |n: u32, class: OpClass| flow.class(n) == class && frames.is_outermost(n);
     let mut ready = vec![0usize; flow.nodes.len()];
     let mut enters: HashMap<u32, usize> = HashMap::new();
     for n in flow.op_nodes() {
         if outermost(n, OpClass::Enter) {
-            *enters.entry(frames.of[n as usize].name).or_default() += 1;
+            *enters.entry(frames.by_node[n as usize].name).or_default() += 1;
         }
         if flow.class(n) == OpClass::Merge {
-            ready[n as usize] = flow.ins(n).filter(|e| flow.class(e.src) == OpClass::NextIteration).count();
+            ready[n as usize] = flow.in_edges(n).filter(|e| flow.class(e.src) == OpClass::NextIteration).count();
         }
     }
     let mut held_enters: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -114,17 +117,17 @@ fn order(flow: &Flow, frames: &Frames) -> Result<Vec<u32>> {
     let mut order = Vec::with_capacity(flow.nodes.len());
     while let Some(n) = queue.pop_front() {
         order.push(n);
-        for edge in flow.outs(n) {
+        for edge in flow.out_edges(n) {
             let to = edge.dst;
             if flow.class(n) == OpClass::NextIteration && flow.class(to) == OpClass::Merge {
                 continue;
             }
             ready[to as usize] += 1;
-            if to == SINK || ready[to as usize] != flow.nodes[to as usize].ins.len() {
+            if to == SINK || ready[to as usize] != flow.nodes[to as usize].in_edges.len() {
                 continue;
             }
             if outermost(to, OpClass::Enter) {
-                held_enters.entry(frames.of[to as usize].name).or_default().push(to);
+                held_enters.entry(frames.by_node[to as usize].name).or_default().push(to);
             } else if outermost(to, OpClass::Exit) {
                 held_exits.push(to);
             } else {
@@ -151,14 +154,14 @@ fn order(flow: &Flow, frames: &Frames) -> Result<Vec<u32>> {
 }
 
 impl Analysis<'_, '_> {
-    /// Visits the nodes of a block; false where the optimistic mode did not come out.
-    fn block(&mut self, block: &[u32], mode: Mode) -> Result<bool> {
+    /// Visits the nodes of a block; returns false if the optimistic assumption failed.
+    fn visit_block(&mut self, block: &[u32], mode: Mode) -> Result<bool> {
         let flow = self.flow;
         self.run += 1;
         for &n in block {
             self.visit(n, mode, false)?;
             if flow.class(n) == OpClass::NextIteration {
-                for edge in flow.outs(n).filter(|e| flow.class(e.dst) == OpClass::Merge) {
+                for edge in flow.out_edges(n).filter(|e| flow.class(e.dst) == OpClass::Merge) {
                     self.revisit[edge.dst as usize] = self.run;
                 }
             }
@@ -169,7 +172,7 @@ impl Analysis<'_, '_> {
                 self.visit(n, Mode::Pessimistic, true)?;
             }
         }
-        if mode == Mode::Pessimistic || self.came_out(block) {
+        if mode == Mode::Pessimistic || self.has_converged(block) {
             return Ok(true);
         }
         for &n in block {
@@ -179,13 +182,13 @@ impl Analysis<'_, '_> {
         Ok(false)
     }
 
-    /// Whether all Merges of each frame carry one and the same formula of a loop.
-    fn came_out(&self, block: &[u32]) -> bool {
-        let mut of_frame: HashMap<u32, Pred> = HashMap::new();
+    /// Whether all Merges of each frame got the same and-recurrence.
+    fn has_converged(&self, block: &[u32]) -> bool {
+        let mut of_frame: HashMap<u32, PredicateId> = HashMap::new();
         for &n in block.iter().filter(|&&n| self.flow.class(n) == OpClass::Merge && self.back_edge(n).is_some()) {
             let Some(pred) = self.dead.control[n as usize] else { return false };
             if !matches!(self.dead.formulas.get(pred), Predicate::AndRec { .. })
-                || *of_frame.entry(self.frames.of[n as usize].name).or_insert(pred) != pred
+                || *of_frame.entry(self.frames.by_node[n as usize].name).or_insert(pred) != pred
             {
                 return false;
             }
@@ -194,26 +197,28 @@ impl Analysis<'_, '_> {
     }
 
     fn back_edge(&self, n: u32) -> Option<super::flow::Edge> {
-        self.flow.ins(n).find(|e| self.flow.class(e.src) == OpClass::NextIteration)
+        self.flow.in_edges(n).find(|e| self.flow.class(e.src) == OpClass::NextIteration)
     }
 
-    /// Records what is alive at `n`; consumers are marked where `again` and something changed.
+    /// Computes and records the predicates of `n`. With `again`, a change schedules its consumers for another visit.
     fn visit(&mut self, n: u32, mode: Mode, again: bool) -> Result<()> {
         let alive = match self.flow.class(n) {
-            OpClass::Switch => self.switch(n)?,
-            OpClass::SwitchN => self.switch_n(n)?,
-            OpClass::Merge => match self.merge(n, mode)? {
+            OpClass::Switch => self.visit_switch(n)?,
+            OpClass::SwitchN => self.visit_switch_n(n)?,
+            OpClass::Merge => match self.visit_merge(n, mode)? {
                 Some(pred) => Alive { control: pred, outputs: None },
                 None => return Ok(()),
             },
             OpClass::Recv => {
-                let mut ops = self.inputs(n)?;
+                let mut ops = self.input_predicates(n)?;
                 ops.push(self.dead.formulas.intern(Predicate::Symbol { node: n, port: 0, must_be_true: false }));
                 Alive { control: self.dead.formulas.and(&ops), outputs: None }
             }
-            _ if self.flow.op(n) == "ControlTrigger" => Alive { control: self.dead.formulas.yes(), outputs: None },
+            _ if self.flow.op(n) == "ControlTrigger" => {
+                Alive { control: self.dead.formulas.always_true(), outputs: None }
+            }
             _ => {
-                let ops = self.inputs(n)?;
+                let ops = self.input_predicates(n)?;
                 Alive { control: self.dead.formulas.and(&ops), outputs: None }
             }
         };
@@ -235,37 +240,37 @@ impl Analysis<'_, '_> {
             }
         }
         if again && changed {
-            for edge in self.flow.outs(n) {
+            for edge in self.flow.out_edges(n) {
                 self.revisit[edge.dst as usize] = self.run;
             }
         }
     }
 
-    fn input(&self, edge: super::flow::Edge) -> Result<Pred> {
-        self.dead.of_output(edge.src, edge.src_port).ok_or_else(|| {
+    fn edge_predicate(&self, edge: super::flow::Edge) -> Result<PredicateId> {
+        self.dead.output_predicate(edge.src, edge.src_port).ok_or_else(|| {
             let told = format!("deadness of `{}` is asked for before it is known", self.flow.name(edge.src));
             Error::internal("cluster", told)
         })
     }
-    fn inputs(&self, n: u32) -> Result<Vec<Pred>> {
-        self.flow.ins(n).map(|edge| self.input(edge)).collect()
+    fn input_predicates(&self, n: u32) -> Result<Vec<PredicateId>> {
+        self.flow.in_edges(n).map(|edge| self.edge_predicate(edge)).collect()
     }
 
-    fn switch(&mut self, n: u32) -> Result<Alive> {
-        let ops = self.inputs(n)?;
-        let taken = self.truth(n)?;
+    fn visit_switch(&mut self, n: u32) -> Result<Alive> {
+        let ops = self.input_predicates(n)?;
+        let taken = self.selector_predicate(n)?;
         let not = self.dead.formulas.not(taken);
-        let with = |extra: Pred, f: &mut Predicates| f.and(&[&ops[..], &[extra]].concat());
+        let with = |extra: PredicateId, f: &mut PredicateTable| f.and(&[&ops[..], &[extra]].concat());
         let outputs = [with(not, &mut self.dead.formulas), with(taken, &mut self.dead.formulas)];
         Ok(Alive { control: self.dead.formulas.and(&ops), outputs: Some(outputs.into()) })
     }
 
-    fn switch_n(&mut self, n: u32) -> Result<Alive> {
-        let mut ops = self.inputs(n)?;
-        let index = self.selector(n)?;
+    fn visit_switch_n(&mut self, n: u32) -> Result<Alive> {
+        let mut ops = self.input_predicates(n)?;
+        let index = self.selector_edge(n)?;
         let mut outputs = Vec::new();
         for value in 0..self.flow.output_count(n).saturating_sub(1) {
-            let taken = self.equals(index.src, index.src_port, value as i32);
+            let taken = self.equals_predicate(index.src, index.src_port, value as i32);
             ops.push(taken);
             outputs.push(self.dead.formulas.and(&ops));
             ops.pop();
@@ -276,19 +281,19 @@ impl Analysis<'_, '_> {
         Ok(Alive { control: last, outputs: Some(outputs.into()) })
     }
 
-    fn selector(&self, n: u32) -> Result<super::flow::Edge> {
-        self.flow.input(n, 1).ok_or_else(|| {
+    fn selector_edge(&self, n: u32) -> Result<super::flow::Edge> {
+        self.flow.input_edge(n, 1).ok_or_else(|| {
             Error::user(Code::BadGraph, format!("`{}` has no input that selects its output", self.flow.name(n)))
         })
     }
 
-    /// The formula "the predicate of a Switch is alive and true"; a constant where the predicate is one.
-    fn truth(&mut self, n: u32) -> Result<Pred> {
-        let edge = self.selector(n)?;
+    /// The predicate "the selector of a Switch is alive and true", or a constant if the selector is a constant.
+    fn selector_predicate(&mut self, n: u32) -> Result<PredicateId> {
+        let edge = self.selector_edge(n)?;
         let known = self.flow.nodes[edge.src as usize].node.filter(|_| self.flow.op(edge.src) == "Const");
-        Ok(match known.and_then(constant) {
-            Some(0) => self.dead.formulas.no(),
-            Some(_) => self.dead.formulas.yes(),
+        Ok(match known.and_then(constant_value) {
+            Some(0) => self.dead.formulas.always_false(),
+            Some(_) => self.dead.formulas.always_true(),
             None => {
                 let symbol = Predicate::Symbol { node: edge.src, port: edge.src_port, must_be_true: true };
                 self.dead.formulas.intern(symbol)
@@ -296,53 +301,53 @@ impl Analysis<'_, '_> {
         })
     }
 
-    fn equals(&mut self, node: u32, port: i32, value: i32) -> Pred {
+    fn equals_predicate(&mut self, node: u32, port: i32, value: i32) -> PredicateId {
         let known = self.flow.nodes[node as usize].node.filter(|_| self.flow.op(node) == "Const");
-        match known.and_then(constant) {
-            Some(n) if n == i64::from(value) => self.dead.formulas.yes(),
-            Some(_) => self.dead.formulas.no(),
+        match known.and_then(constant_value) {
+            Some(n) if n == i64::from(value) => self.dead.formulas.always_true(),
+            Some(_) => self.dead.formulas.always_false(),
             None => self.dead.formulas.intern(Predicate::Equals { node, port, value }),
         }
     }
 
-    /// The formula of a Merge; `None`: what is recorded stays.
-    fn merge(&mut self, n: u32, mode: Mode) -> Result<Option<Pred>> {
-        let Some(current) = self.dead.control[n as usize] else { return self.first_merge(n, mode).map(Some) };
+    /// The new predicate of a Merge; `None`: the recorded one stays.
+    fn visit_merge(&mut self, n: u32, mode: Mode) -> Result<Option<PredicateId>> {
+        let Some(current) = self.dead.control[n as usize] else { return self.first_merge_predicate(n, mode).map(Some) };
         if !matches!(self.dead.formulas.get(current), Predicate::Symbol { .. }) {
             return Ok(None);
         }
         let Some(back) = self.back_edge(n) else { return Ok(None) };
-        let carried = self.input(back)?;
-        let Some(step) = self.step(carried, current) else { return Ok(None) };
-        let others = self.flow.ins(n).filter(|e| self.flow.class(e.src) != OpClass::NextIteration);
-        let others: Vec<Pred> = others.map(|e| self.input(e)).collect::<Result<_>>()?;
+        let carried = self.edge_predicate(back)?;
+        let Some(step) = self.recurrence_step(carried, current) else { return Ok(None) };
+        let others = self.flow.in_edges(n).filter(|e| self.flow.class(e.src) != OpClass::NextIteration);
+        let others: Vec<PredicateId> = others.map(|e| self.edge_predicate(e)).collect::<Result<_>>()?;
         let start = self.dead.formulas.or(&others);
-        let path = self.frames.path(n).into();
+        let path = self.frames.frame_path(n).into();
         Ok(Some(self.dead.formulas.intern(Predicate::AndRec { start, step, path })))
     }
 
-    fn first_merge(&mut self, n: u32, mode: Mode) -> Result<Pred> {
+    fn first_merge_predicate(&mut self, n: u32, mode: Mode) -> Result<PredicateId> {
         let open = |e: &super::flow::Edge| {
             e.dst_port != CONTROL
                 && self.flow.class(e.src) == OpClass::NextIteration
-                && self.dead.of_output(e.src, e.src_port).is_none()
+                && self.dead.output_predicate(e.src, e.src_port).is_none()
         };
-        if self.flow.ins(n).any(|e| open(&e)) {
+        if self.flow.in_edges(n).any(|e| open(&e)) {
             let node = match mode {
-                Mode::Optimistic => *self.representative.entry(self.frames.of[n as usize].name).or_insert(n),
+                Mode::Optimistic => *self.representative.entry(self.frames.by_node[n as usize].name).or_insert(n),
                 Mode::Pessimistic => n,
             };
             return Ok(self.dead.formulas.intern(Predicate::Symbol { node, port: 0, must_be_true: false }));
         }
-        let data = self.flow.ins(n).filter(|e| e.dst_port != CONTROL);
-        let data: Vec<Pred> = data.map(|e| self.input(e)).collect::<Result<_>>()?;
+        let data = self.flow.in_edges(n).filter(|e| e.dst_port != CONTROL);
+        let data: Vec<PredicateId> = data.map(|e| self.edge_predicate(e)).collect::<Result<_>>()?;
         Ok(self.dead.formulas.or(&data))
     }
 
-    /// The rest of `carried` where it is `symbol` and something that does not depend on it.
-    fn step(&mut self, carried: Pred, symbol: Pred) -> Option<Pred> {
+    /// The conjuncts of `carried` other than `symbol`; `None` if there is no such conjunct or the others depend on it.
+    fn recurrence_step(&mut self, carried: PredicateId, symbol: PredicateId) -> Option<PredicateId> {
         let Predicate::And(ops) = self.dead.formulas.get(carried) else { return None };
-        let rest: Vec<Pred> = ops.iter().copied().filter(|&op| op != symbol).collect();
+        let rest: Vec<PredicateId> = ops.iter().copied().filter(|&op| op != symbol).collect();
         if rest.len() == ops.len() || rest.iter().any(|&op| self.dead.formulas.occurs(symbol, op)) {
             return None;
         }
@@ -350,8 +355,8 @@ impl Analysis<'_, '_> {
     }
 }
 
-/// The first element of a constant of truth values or whole numbers.
-fn constant(node: &Node) -> Option<i64> {
+/// The first element of a constant of integers or booleans.
+fn constant_value(node: &Node) -> Option<i64> {
     let Some(Attr::Tensor(value)) = node.attr("value") else { return None };
     value.get_i64(0)
 }

@@ -1,26 +1,26 @@
-//! PartiallyDecluster: nodes that TensorFlow takes out of clusters again after it named them.
+//! PartiallyDecluster: removes nodes from named clusters as TensorFlow does before it compiles them.
 //!
-//! Three steps: a node whose result other nodes want in host memory is copied outside, a node whose value XLA must know and
-//! that gets it from outside runs outside, and so does a Shape, Rank or Size at the edge of its cluster.
+//! Three steps: a node whose result is needed in host memory by nodes outside is duplicated outside; a node that must be a compile-time
+//! constant and whose inputs come from outside moves outside; so does a Shape, Rank or Size at the edge of its cluster.
 use super::constants::{self, ConstantArgs};
 use super::devices::DeviceKind;
-use super::flow::{CONTROL, Edge, Flow, OpClass};
+use super::flow::{CONTROL, Edge, FlowGraph, OpClass};
 use super::placement::NodeDevices;
 use super::reason::ExclusionReason;
 use super::signature;
 use crate::opdef::{ArgDef, INT32, RESOURCE, STRING, type_bit};
 
-/// The cluster of each node, or why it is in none; copies of nodes are added at the end.
-pub type Marks = Vec<Result<u32, ExclusionReason>>;
+/// By node: its cluster, or the reason why it is in none. Entries of copies follow at the end.
+pub type ClusterAssignments = Vec<Result<u32, ExclusionReason>>;
 
-/// Takes nodes out.
-pub fn run(flow: &mut Flow, placed: &mut NodeDevices, args: &mut ConstantArgs, marks: &mut Marks) {
+/// Runs the three steps.
+pub fn run(flow: &mut FlowGraph, placed: &mut NodeDevices, args: &mut ConstantArgs, marks: &mut ClusterAssignments) {
     copy_host_values(flow, placed, marks);
     free_constants(flow, placed, args, marks);
     free_shapes(flow, marks);
 }
 
-fn cluster(marks: &Marks, n: u32) -> Option<u32> {
+fn cluster(marks: &ClusterAssignments, n: u32) -> Option<u32> {
     marks[n as usize].as_ref().ok().copied()
 }
 
@@ -28,7 +28,7 @@ fn is_shape_op(op: &str) -> bool {
     matches!(op, "Shape" | "Rank" | "Size")
 }
 
-fn copy_host_values(flow: &mut Flow, placed: &mut NodeDevices, marks: &mut Marks) {
+fn copy_host_values(flow: &mut FlowGraph, placed: &mut NodeDevices, marks: &mut ClusterAssignments) {
     let order = flow.post_order();
     let mut out = vec![false; flow.nodes.len()];
     for &n in &order {
@@ -36,7 +36,7 @@ fn copy_host_values(flow: &mut Flow, placed: &mut NodeDevices, marks: &mut Marks
         if is_shape_op(flow.op(n)) || touches_resource(flow, n) {
             continue;
         }
-        out[n as usize] = flow.outs(n).any(|e| {
+        out[n as usize] = flow.out_edges(n).any(|e| {
             let leaves = cluster(marks, e.dst) != Some(own) || out[e.dst as usize];
             e.src_port != CONTROL && leaves && in_host_memory(flow, e)
         });
@@ -46,40 +46,40 @@ fn copy_host_values(flow: &mut Flow, placed: &mut NodeDevices, marks: &mut Marks
     }
 }
 
-fn copy_outside(flow: &mut Flow, placed: &mut NodeDevices, marks: &mut Marks, n: u32) {
+fn copy_outside(flow: &mut FlowGraph, placed: &mut NodeDevices, marks: &mut ClusterAssignments, n: u32) {
     let own = cluster(marks, n);
-    let (ins, outs) = (flow.nodes[n as usize].ins.clone(), flow.nodes[n as usize].outs.clone());
+    let (ins, outs) = (flow.nodes[n as usize].in_edges.clone(), flow.nodes[n as usize].out_edges.clone());
     let Some(node) = flow.nodes[n as usize].node else { return };
-    let copy = flow.add(format!("{}/declustered", flow.name(n)).into(), node);
+    let copy = flow.add_node(format!("{}/declustered", flow.name(n)).into(), node);
     marks.push(Err(ExclusionReason::HostValue));
-    placed.of.push(placed.of[n as usize]);
+    placed.by_node.push(placed.by_node[n as usize]);
     for id in ins {
         if let Some(e) = flow.edges[id as usize] {
-            flow.connect(e.src, e.src_port, copy, e.dst_port);
+            flow.add_edge(e.src, e.src_port, copy, e.dst_port);
         }
     }
     for id in outs {
         let Some(e) = flow.edges[id as usize] else { continue };
         if e.src_port != CONTROL && cluster(marks, e.dst) != own {
-            flow.connect(copy, e.src_port, e.dst, e.dst_port);
-            flow.disconnect(id);
+            flow.add_edge(copy, e.src_port, e.dst, e.dst_port);
+            flow.remove_edge(id);
         }
     }
-    if flow.nodes[n as usize].outs.is_empty() {
-        for id in flow.nodes[n as usize].ins.clone() {
-            flow.disconnect(id);
+    if flow.nodes[n as usize].out_edges.is_empty() {
+        for id in flow.nodes[n as usize].in_edges.clone() {
+            flow.remove_edge(id);
         }
         marks[n as usize] = Err(ExclusionReason::HostValue);
     }
 }
 
-fn touches_resource(flow: &Flow, n: u32) -> bool {
-    let (node, def) = (flow.nodes[n as usize].node, flow.kind_of_node(n).def);
-    node.is_some_and(|node| signature::bits(flow.program, node, def) & type_bit(RESOURCE) != 0)
+fn touches_resource(flow: &FlowGraph, n: u32) -> bool {
+    let (node, def) = (flow.nodes[n as usize].node, flow.op_kind(n).def);
+    node.is_some_and(|node| signature::all_type_bits(flow.program, node, def) & type_bit(RESOURCE) != 0)
 }
 
-/// Whether the value of an edge is made in host memory and wanted there.
-fn in_host_memory(flow: &Flow, edge: Edge) -> bool {
+/// Whether the tensor of an edge is produced in host memory and consumed there.
+fn in_host_memory(flow: &FlowGraph, edge: Edge) -> bool {
     is_host(flow, edge.src, edge.src_port, Side::Output) && is_host(flow, edge.dst, edge.dst_port, Side::Input)
 }
 
@@ -89,11 +89,11 @@ enum Side {
     Output,
 }
 
-/// Whether a tensor at a node is in host memory: as the node's attributes or its CPU kernel say. Where there is no kernel, as at
-/// calls, integers of 32 bits are; strings and handles always are.
-fn is_host(flow: &Flow, n: u32, port: i32, side: Side) -> bool {
+/// Whether an input or output of a node is in host memory, by the node's attributes or its CPU kernel. Without a kernel, as for
+/// calls, 32-bit integers are in host memory; strings and resource handles always are.
+fn is_host(flow: &FlowGraph, n: u32, port: i32, side: Side) -> bool {
     let (Some(node), Ok(port)) = (flow.nodes[n as usize].node, usize::try_from(port)) else { return false };
-    let kind = flow.kind_of_node(n);
+    let kind = flow.op_kind(n);
     let def = kind.def;
     let (number, arg, forced): (_, Option<&ArgDef>, _) = match side {
         Side::Output => (
@@ -117,28 +117,29 @@ fn is_host(flow: &Flow, n: u32, port: i32, side: Side) -> bool {
     }
 }
 
-fn free_constants(flow: &Flow, placed: &NodeDevices, args: &mut ConstantArgs, marks: &mut Marks) {
+fn free_constants(flow: &FlowGraph, placed: &NodeDevices, args: &mut ConstantArgs, marks: &mut ClusterAssignments) {
     let inside = |e: Edge| cluster(marks, e.src).is_some() && cluster(marks, e.src) == cluster(marks, e.dst);
-    let wanted = constants::analyse(flow, args, &inside);
+    let wanted = constants::find_constants(flow, args, &inside);
     for n in flow.post_order().into_iter().rev().filter(|&n| wanted[n as usize]) {
         let Some(own) = cluster(marks, n) else { continue };
-        let at_edge = flow.ins(n).all(|e| cluster(marks, e.src) != Some(own));
-        let must_compile = placed.device(n).kind == DeviceKind::Xla
-            || flow.kind_of_node(n).def.is_none_or(|d| d.cpu_host_args.is_none());
+        let at_edge = flow.in_edges(n).all(|e| cluster(marks, e.src) != Some(own));
+        let must_compile =
+            placed.device(n).kind == DeviceKind::Xla || flow.op_kind(n).def.is_none_or(|d| d.cpu_host_args.is_none());
         if !at_edge || must_compile {
             continue;
         }
-        let from_elsewhere = || flow.ins(n).any(|e| e.src > 1 && placed.of[e.src as usize] != placed.of[n as usize]);
+        let from_elsewhere =
+            || flow.in_edges(n).any(|e| e.src > 1 && placed.by_node[e.src as usize] != placed.by_node[n as usize]);
         if flow.class(n) != OpClass::Constant || from_elsewhere() {
             marks[n as usize] = Err(ExclusionReason::OutsideConstant);
         }
     }
 }
 
-fn free_shapes(flow: &Flow, marks: &mut Marks) {
+fn free_shapes(flow: &FlowGraph, marks: &mut ClusterAssignments) {
     for n in flow.post_order().into_iter().rev().filter(|&n| is_shape_op(flow.op(n))) {
         let Some(own) = cluster(marks, n) else { continue };
-        if flow.ins(n).all(|e| cluster(marks, e.src) != Some(own)) {
+        if flow.in_edges(n).all(|e| cluster(marks, e.src) != Some(own)) {
             marks[n as usize] = Err(ExclusionReason::OutsideShape);
         }
     }

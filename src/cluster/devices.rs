@@ -1,30 +1,30 @@
-//! Device names, and which device a cluster runs on.
+//! Parsed device names, and the choice of the device on which a cluster runs.
 use crate::diag::{Code, Error, Result};
 
-/// The kinds of devices that are told apart.
+/// The kinds of devices that clustering distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeviceKind {
     /// `CPU`
     Cpu,
     /// `GPU`
     Gpu,
-    /// `XLA_CPU`, `XLA_GPU`: devices that compile everything.
+    /// `XLA_CPU`, `XLA_GPU`: devices on which every node is compiled.
     Xla,
-    /// Any other.
+    /// Any other device.
     Unknown,
 }
 
 /// A parsed device name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// The device name as the graph has it.
+    /// The device name as written in the graph.
     pub name: String,
-    /// The kind.
+    /// The device type that the name states.
     pub kind: DeviceKind,
     parts: [Option<String>; 5],
 }
 
-/// The device of a graph that nothing else is known of.
+/// The default device of a node.
 pub const CPU_0: &str = "/job:localhost/replica:0/task:0/device:CPU:0";
 
 impl Device {
@@ -62,26 +62,26 @@ impl Device {
         };
         Ok(Device { name: name.to_string(), kind, parts })
     }
-    /// Whether every part is given.
+    /// Whether the name states all five parts.
     pub fn is_full(&self) -> bool {
         self.parts.iter().all(Option::is_some)
     }
-    /// Whether all that this name says holds for `other` too.
+    /// Whether `other` agrees with every part that this name states.
     fn covers(&self, other: &Device) -> bool {
         self.parts.iter().zip(&other.parts).all(|(a, b)| a.is_none() || a == b)
     }
 }
 
-/// The devices of a graph by number.
+/// The devices of a graph, numbered.
 #[derive(Default)]
 pub struct DeviceTable {
-    /// All of them.
+    /// Devices by number.
     pub all: Vec<Device>,
 }
 
 impl DeviceTable {
-    /// The number of the device called `name`. Errors: `BadGraph`.
-    pub fn number(&mut self, name: &str) -> Result<u16> {
+    /// The number of the device called `name`, which is added if it is new. Errors: `BadGraph`.
+    pub fn intern(&mut self, name: &str) -> Result<u16> {
         if let Some(at) = self.all.iter().position(|d| d.name == name) {
             return Ok(at as u16);
         }
@@ -91,21 +91,21 @@ impl DeviceTable {
         self.all.push(device);
         Ok(number)
     }
-    /// Adds each part that is missing in a name from the device that everything runs on otherwise.
-    pub fn completed(name: &str) -> Result<String> {
+    /// Completes a device name with the parts of [`CPU_0`].
+    pub fn complete_name(name: &str) -> Result<String> {
         let (given, base) = (Device::parse(name)?, Device::parse(CPU_0)?);
         let parts: Vec<&str> =
             given.parts.iter().zip(&base.parts).map(|(g, b)| g.as_deref().or(b.as_deref()).unwrap_or("0")).collect();
         Ok(format!("/job:{}/replica:{}/task:{}/device:{}:{}", parts[0], parts[1], parts[2], parts[3], parts[4]))
     }
-    /// The name of the CPU beside a device.
-    pub fn host(device: &Device) -> String {
+    /// The name of the CPU on the same task as a device.
+    pub fn host_cpu(device: &Device) -> String {
         let part = |at: usize| device.parts[at].as_deref().unwrap_or("0");
         format!("/job:{}/replica:{}/task:{}/device:CPU:0", part(0), part(1), part(2))
     }
-    /// The device that a cluster of nodes on `set` runs on: a GPU, else an unknown one, else a CPU; `None` where they don't go
-    /// together.
-    pub fn choose(&self, set: &[u16]) -> Option<u16> {
+    /// The device for a cluster with nodes on the devices `set`: a GPU, else one of unknown kind, else a CPU; `None` if the devices are
+    /// incompatible.
+    pub fn choose_cluster_device(&self, set: &[u16]) -> Option<u16> {
         if let [only] = set {
             return Some(*only);
         }
@@ -146,15 +146,15 @@ mod tests {
     #[test]
     fn a_gpu_wins_over_a_cpu_and_two_cpus_do_not_mix() {
         let mut devices = DeviceTable::default();
-        let mut number = |name: &str| devices.number(name).expect("it parses");
+        let mut number = |name: &str| devices.intern(name).expect("it parses");
         let (cpu0, cpu1) = (number(CPU_0), number("/job:localhost/replica:0/task:0/device:CPU:1"));
         let (gpu, any) = (number("/job:localhost/replica:0/task:0/device:GPU:0"), number("/device:CPU:*"));
-        assert_eq!(devices.choose(&[cpu0, gpu]), Some(gpu));
-        assert_eq!(devices.choose(&[cpu0, cpu1]), None);
-        assert_eq!(devices.choose(&[any, cpu1]), Some(cpu1));
+        assert_eq!(devices.choose_cluster_device(&[cpu0, gpu]), Some(gpu));
+        assert_eq!(devices.choose_cluster_device(&[cpu0, cpu1]), None);
+        assert_eq!(devices.choose_cluster_device(&[any, cpu1]), Some(cpu1));
         assert!(Device::parse("nonsense").is_err());
         assert_eq!(
-            DeviceTable::completed("/device:CPU:1").ok().as_deref(),
+            DeviceTable::complete_name("/device:CPU:1").ok().as_deref(),
             Some("/job:localhost/replica:0/task:0/device:CPU:1")
         );
     }

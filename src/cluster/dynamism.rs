@@ -1,10 +1,10 @@
-//! IncreaseDynamismForAutoJit: a Slice in a cluster whose size is a constant is made anew so that only its size must be known
-//! when XLA compiles; where it begins may then change from call to call.
+//! IncreaseDynamismForAutoJit: replaces a clustered Slice of constant size by nodes that need only the size at compile time, so that
+//! the beginning of the slice may change from call to call.
 //!
-//! The new nodes stand below `SLICE/static_shaped_slice/`, in the order in which TensorFlow makes them. Sizes of -1 become what is
-//! left of the input behind the beginning.
+//! The new nodes are named `SLICE/static_shaped_slice/...` and made in TensorFlow's order. A size of -1 becomes the rest of the
+//! input behind the beginning.
 use super::devices::DeviceTable;
-use super::flow::{CONTROL, Edge, Flow, OpClass, SOURCE};
+use super::flow::{CONTROL, Edge, FlowGraph, OpClass, SOURCE};
 use super::placement::NodeDevices;
 use super::reason::ExclusionReason;
 use crate::diag::Result;
@@ -12,37 +12,41 @@ use crate::graph::{Attr, Node, TfType};
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
-/// Nodes that replace a Slice, without edges, in the order in which they are made.
+/// Nodes that replace one Slice, in the order in which they are made; their edges are kept apart.
 pub struct ReplacementNodes {
     slice: u32,
     nodes: Vec<Node>,
     edges: Vec<Wire>,
 }
 
-/// Where an input of a new node comes from.
+/// The producer of an input of a new node.
 #[derive(Clone, Copy)]
-enum From {
-    /// Data input 0, 1 or 2 of the Slice.
+enum InputSource {
+    /// The producer of data input 0, 1 or 2 of the Slice.
     Slice(i32),
-    /// A new node.
+    /// Output 0 of a new node, by its index.
     New(usize),
 }
 
 struct Wire {
-    from: From,
+    from: InputSource,
     to: usize,
     port: i32,
 }
 
-/// The nodes that the Slices of clusters become. `clustered`: whether a node is in a cluster.
-pub fn plan(flow: &Flow, clustered: &dyn Fn(u32) -> bool) -> Vec<ReplacementNodes> {
+/// Builds the replacement of each Slice for which `clustered` holds.
+pub fn plan_replacements(flow: &FlowGraph, clustered: &dyn Fn(u32) -> bool) -> Vec<ReplacementNodes> {
     let slices = flow.op_nodes().filter(|&n| flow.op(n) == "Slice" && clustered(n));
-    slices.filter_map(|n| sizes(flow, n).map(|sizes| Maker::new(flow, n).build_nodes(&sizes))).collect()
+    slices
+        .filter_map(|n| {
+            constant_sizes(flow, n).map(|constant_sizes| ReplacementBuilder::new(flow, n).build_nodes(&constant_sizes))
+        })
+        .collect()
 }
 
-/// The constant sizes of a Slice that is made anew.
-fn sizes(flow: &Flow, n: u32) -> Option<Vec<i64>> {
-    let (begin, size) = (flow.input(n, 1)?, flow.input(n, 2)?);
+/// The constant sizes of a Slice that qualifies for a replacement.
+fn constant_sizes(flow: &FlowGraph, n: u32) -> Option<Vec<i64>> {
+    let (begin, size) = (flow.input_edge(n, 1)?, flow.input_edge(n, 2)?);
     if flow.class(begin.src) == OpClass::Constant || flow.op(size.src) != "Const" {
         return None;
     }
@@ -51,57 +55,57 @@ fn sizes(flow: &Flow, n: u32) -> Option<Vec<i64>> {
     all.filter(|all| value.dims.len() == 1 && all.iter().all(|&size| size >= -1))
 }
 
-struct Maker {
+struct ReplacementBuilder {
     made: ReplacementNodes,
     slice: Node,
     index: TfType,
 }
 
-impl Maker {
-    fn new(flow: &Flow, n: u32) -> Maker {
-        let mut slice = flow.nodes[n as usize].node.map_or_else(blank, Node::clone);
+impl ReplacementBuilder {
+    fn new(flow: &FlowGraph, n: u32) -> ReplacementBuilder {
+        let mut slice = flow.nodes[n as usize].node.map_or_else(empty_node, Node::clone);
         slice.name = flow.name(n).into();
         let index = slice.tf_type("Index").unwrap_or(TfType::Data(DType::S32));
-        Maker { made: ReplacementNodes { slice: n, nodes: Vec::new(), edges: Vec::new() }, slice, index }
+        ReplacementBuilder { made: ReplacementNodes { slice: n, nodes: Vec::new(), edges: Vec::new() }, slice, index }
     }
 
     fn build_nodes(mut self, sizes: &[i64]) -> ReplacementNodes {
-        let begin = self.wide("begin", 1);
-        let size = self.wide("size", 2);
+        let begin = self.widen_to_s64("begin", 1);
+        let size = self.widen_to_s64("size", 2);
         let size = if sizes.iter().all(|&s| s >= 0) { size } else { self.size_at_run_time(sizes, begin) };
         let attrs = vec![
             ("Index", Attr::Type(TfType::Data(DType::S64))),
-            ("T", self.element()),
+            ("T", self.element_type_attr()),
             ("_XlaCompileTimeConstantInputs", Attr::Strs([bytes::Bytes::from_static(b"size")].into())),
         ];
-        self.add("static_shaped_slice", "Slice", attrs, &[From::Slice(0), begin, size]);
+        self.add("static_shaped_slice", "Slice", attrs, &[InputSource::Slice(0), begin, size]);
         self.made
     }
 
-    /// An input of the Slice as 64-bit integers.
-    fn wide(&mut self, name: &str, port: i32) -> From {
+    /// An input of the Slice, cast to 64-bit integers if necessary.
+    fn widen_to_s64(&mut self, name: &str, port: i32) -> InputSource {
         if self.index.dtype() == Some(DType::S64) {
-            return From::Slice(port);
+            return InputSource::Slice(port);
         }
         let attrs = vec![
             ("DstT", Attr::Type(TfType::Data(DType::S64))),
             ("SrcT", Attr::Type(self.index)),
             ("Truncate", Attr::Bool(false)),
         ];
-        self.add(&format!("{name}_s64"), "Cast", attrs, &[From::Slice(port)])
+        self.add(&format!("{name}_s64"), "Cast", attrs, &[InputSource::Slice(port)])
     }
 
-    fn size_at_run_time(&mut self, sizes: &[i64], begin: From) -> From {
+    fn size_at_run_time(&mut self, sizes: &[i64], begin: InputSource) -> InputSource {
         let s64 = || Attr::Type(TfType::Data(DType::S64));
-        let shape = vec![("T", self.element()), ("out_type", s64())];
-        let shape = self.add("input_shape", "Shape", shape, &[From::Slice(0)]);
+        let shape = vec![("T", self.element_type_attr()), ("out_type", s64())];
+        let shape = self.add("input_shape", "Shape", shape, &[InputSource::Slice(0)]);
         let mut parts = Vec::new();
         for (i, &size) in sizes.iter().enumerate() {
             if size >= 0 {
                 parts.push(self.constant(size));
                 continue;
             }
-            let part = |maker: &mut Maker, name: String, of: From| {
+            let part = |maker: &mut ReplacementBuilder, name: String, of: InputSource| {
                 let at = maker.constant(i as i64);
                 let one = maker.constant(1);
                 maker.add(&name, "Slice", vec![("Index", s64()), ("T", s64())], &[of, at, one])
@@ -120,114 +124,115 @@ impl Maker {
         self.add("slice_size", "ConcatV2", attrs, &parts)
     }
 
-    /// A constant of one element; one for each value.
-    fn constant(&mut self, value: i64) -> From {
+    /// A one-element constant; equal values share a node.
+    fn constant(&mut self, value: i64) -> InputSource {
         let name = format!("const_{value}");
-        match self.made.nodes.iter().position(|n| *n.name == *self.full(&name)) {
-            Some(at) => From::New(at),
+        match self.made.nodes.iter().position(|n| *n.name == *self.full_name(&name)) {
+            Some(at) => InputSource::New(at),
             None => self.add_constant(&name, Tensor::of(&[1], &[value])),
         }
     }
 
-    fn add_constant(&mut self, name: &str, value: Tensor) -> From {
+    fn add_constant(&mut self, name: &str, value: Tensor) -> InputSource {
         let of = Attr::Type(TfType::Data(value.dtype));
         self.add(name, "Const", vec![("dtype", of), ("value", Attr::Tensor(Box::new(value)))], &[])
     }
 
-    fn element(&self) -> Attr {
+    fn element_type_attr(&self) -> Attr {
         Attr::Type(self.slice.declared_type("T").unwrap_or(TfType::Unknown(0)))
     }
 
-    fn full(&self, name: &str) -> String {
+    fn full_name(&self, name: &str) -> String {
         format!("{}/static_shaped_slice/{name}", self.slice.name)
     }
 
-    fn add(&mut self, name: &str, op: &str, attrs: Vec<(&'static str, Attr)>, inputs: &[From]) -> From {
+    fn add(&mut self, name: &str, op: &str, attrs: Vec<(&'static str, Attr)>, inputs: &[InputSource]) -> InputSource {
         let to = self.made.nodes.len();
         self.made.nodes.push(Node {
-            name: self.full(name).into(),
+            name: self.full_name(name).into(),
             op: op.into(),
             device: self.slice.device.clone(),
             attrs: attrs.into_iter().map(|(key, value)| (Arc::from(key), value)).collect(),
-            ..blank()
+            ..empty_node()
         });
         self.made.edges.extend(inputs.iter().enumerate().map(|(port, &from)| Wire { from, to, port: port as i32 }));
-        From::New(to)
+        InputSource::New(to)
     }
 }
 
-fn blank() -> Node {
+fn empty_node() -> Node {
     Node { name: "".into(), op: "".into(), device: "".into(), inputs: [].into(), controls: [].into(), attrs: [].into() }
 }
 
-/// Puts what was planned in the place of each Slice. Errors: `BadGraph` for devices that are no names of devices.
-pub fn apply<'p>(
-    flow: &mut Flow<'p>,
+/// Substitutes the planned nodes for each Slice. Errors: `BadGraph` for invalid device names.
+pub fn apply_replacements<'p>(
+    flow: &mut FlowGraph<'p>,
     planned: &'p [ReplacementNodes],
     placed: &mut NodeDevices,
     marks: &mut Vec<Result<u32, ExclusionReason>>,
 ) -> Result<()> {
     for made in planned {
         let n = made.slice;
-        let (own, mark) = (placed.of[n as usize], marks[n as usize].clone());
-        let host = placed.devices.number(&DeviceTable::host(&placed.devices.all[own as usize]))?;
+        let (own, mark) = (placed.by_node[n as usize], marks[n as usize].clone());
+        let host = placed.devices.intern(&DeviceTable::host_cpu(&placed.devices.all[own as usize]))?;
         let first = flow.nodes.len() as u32;
         let last = made.nodes.len() - 1;
         for (i, node) in made.nodes.iter().enumerate() {
-            flow.add(node.name.to_string().into(), node);
-            placed.of.push(if i == last { own } else { host });
+            flow.add_node(node.name.to_string().into(), node);
+            placed.by_node.push(if i == last { own } else { host });
             marks.push(mark.clone());
         }
-        connect(flow, made, first);
-        replace(flow, n, first + last as u32);
+        connect_replacement(flow, made, first);
+        redirect_consumers(flow, n, first + last as u32);
         marks[n as usize] = Err(ExclusionReason::Remade);
     }
     if !planned.is_empty() {
-        flow.fix_ends();
+        flow.fixup_source_and_sink_edges();
     }
     Ok(())
 }
 
-fn connect(flow: &mut Flow, made: &ReplacementNodes, first: u32) {
-    let inputs: Vec<Option<Edge>> = (0..3).map(|port| flow.input(made.slice, port)).collect();
+fn connect_replacement(flow: &mut FlowGraph, made: &ReplacementNodes, first: u32) {
+    let inputs: Vec<Option<Edge>> = (0..3).map(|port| flow.input_edge(made.slice, port)).collect();
     for wire in &made.edges {
         let to = first + wire.to as u32;
         match wire.from {
-            From::New(at) => {
-                flow.connect(first + at as u32, 0, to, wire.port);
+            InputSource::New(at) => {
+                flow.add_edge(first + at as u32, 0, to, wire.port);
             }
-            From::Slice(port) => {
+            InputSource::Slice(port) => {
                 if let Some(e) = inputs[port as usize] {
-                    flow.connect(e.src, e.src_port, to, wire.port);
+                    flow.add_edge(e.src, e.src_port, to, wire.port);
                 }
             }
         }
     }
-    // What the old size waits for, new constants wait for too.
-    let waits: Vec<Edge> = inputs[2].iter().flat_map(|e| flow.ins(e.src)).filter(|e| e.dst_port == CONTROL).collect();
+    // Control dependencies of the old size hold for the new constants too.
+    let waits: Vec<Edge> =
+        inputs[2].iter().flat_map(|e| flow.in_edges(e.src)).filter(|e| e.dst_port == CONTROL).collect();
     for (i, _) in made.nodes.iter().enumerate().filter(|(_, node)| &*node.op == "Const") {
         waits.iter().for_each(|e| {
-            flow.connect(e.src, CONTROL, first + i as u32, CONTROL);
+            flow.add_edge(e.src, CONTROL, first + i as u32, CONTROL);
         });
     }
 }
 
-/// Lets what used `old` use `new`, and takes `old` out of the graph.
-fn replace(flow: &mut Flow, old: u32, new: u32) {
-    for id in flow.nodes[old as usize].outs.clone() {
+/// Redirects the consumers of `old` to `new`, moves control inputs, and removes `old`.
+fn redirect_consumers(flow: &mut FlowGraph, old: u32, new: u32) {
+    for id in flow.nodes[old as usize].out_edges.clone() {
         if let Some(e) = flow.edges[id as usize] {
-            flow.disconnect(id);
-            flow.connect(new, e.src_port, e.dst, e.dst_port);
+            flow.remove_edge(id);
+            flow.add_edge(new, e.src_port, e.dst, e.dst_port);
         }
     }
-    for id in flow.nodes[old as usize].ins.clone() {
+    for id in flow.nodes[old as usize].in_edges.clone() {
         if let Some(e) = flow.edges[id as usize] {
-            let known = flow.ins(new).any(|other| other.src == e.src && other.dst_port == CONTROL);
+            let known = flow.in_edges(new).any(|other| other.src == e.src && other.dst_port == CONTROL);
             if e.dst_port == CONTROL && e.src != SOURCE && !known {
-                flow.connect(e.src, CONTROL, new, CONTROL);
+                flow.add_edge(e.src, CONTROL, new, CONTROL);
             }
-            flow.disconnect(id);
+            flow.remove_edge(id);
         }
     }
-    flow.remove(old);
+    flow.remove_node(old);
 }

@@ -1,56 +1,56 @@
-//! The flags of `TF_XLA_FLAGS`: a list apart by blanks, `--name=value` or `--name`.
+//! The flags of the environment variable `TF_XLA_FLAGS`, separated by blanks: `--name=value` or `--name`.
 //!
-//! All names that TensorFlow 2.21 knows are known; those that do not touch clustering are taken and left alone. A name that
-//! TensorFlow would refuse is a warning with the nearest known name.
+//! All flags of TensorFlow 2.21 are accepted; those that do not affect clustering are ignored. A name that TensorFlow would refuse
+//! gives a warning with the nearest known name.
 
-/// The jit level, as far as the pass cares.
+/// The jit level, as far as clustering distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JitLevel {
-    /// No clustering but for nodes that ask for it.
+    /// Only nodes that request compilation are clustered.
     Off,
-    /// `ON_1` and `ON_2`, which clustering does not tell apart.
+    /// `ON_1` and `ON_2`, which clustering treats alike.
     On,
 }
 
 /// TensorFlow's flags of the clustering pass.
 #[derive(Clone, Debug)]
 pub struct ClusteringFlags {
-    /// Whether `--tf_xla_auto_jit` was given a value; 0 is one, and leaves the level to the session.
-    pub level_is_said: bool,
+    /// Whether `--tf_xla_auto_jit` was given. The value 0 counts, although it leaves the level to the session.
+    pub auto_jit_given: bool,
     /// `--tf_xla_auto_jit`: the level for graphs with exactly one GPU; `None`: not overridden.
     pub single_gpu: Option<JitLevel>,
     /// The level for all other graphs; `None`: not overridden.
     pub general: Option<JitLevel>,
-    /// `--tf_xla_cpu_global_jit`: the level holds for the CPU too; `None`: not said.
+    /// `--tf_xla_cpu_global_jit`: whether the jit level applies to the CPU too; `None`: not given.
     pub cpu_global_jit: Option<bool>,
-    /// `--tf_xla_min_cluster_size`: effective nodes of a cluster that is kept.
+    /// `--tf_xla_min_cluster_size`: minimum number of effective nodes of a cluster.
     pub min_cluster_size: i64,
-    /// `--tf_xla_max_cluster_size`: nodes that a cluster may grow to.
+    /// `--tf_xla_max_cluster_size`: maximum number of nodes of a cluster.
     pub max_cluster_size: i64,
-    /// `--tf_xla_ops_to_cluster`: the allow list, groups and ops.
+    /// `--tf_xla_ops_to_cluster`: allow list of ops and groups of ops, separated by commas.
     pub ops_to_cluster: String,
-    /// `--tf_xla_cluster_exclude_ops`.
+    /// `--tf_xla_cluster_exclude_ops`: ops that stay outside of clusters, separated by commas.
     pub exclude_ops: String,
-    /// `--tf_xla_clustering_debug`: dump graphs.
+    /// `--tf_xla_clustering_debug`: whether TensorFlow dumps graphs.
     pub debug: bool,
-    /// `--tf_xla_clustering_fuel`: candidates that may still be taken.
+    /// `--tf_xla_clustering_fuel`: number of candidates that may be clustered.
     pub fuel: i64,
-    /// `--tf_xla_disable_deadness_safety_checks_for_debugging`.
+    /// `--tf_xla_disable_deadness_safety_checks_for_debugging`: whether deadness is ignored.
     pub ignore_deadness: bool,
-    /// `--tf_xla_disable_resource_variable_safety_checks_for_debugging`.
+    /// `--tf_xla_disable_resource_variable_safety_checks_for_debugging`: whether the order of resource operations is ignored.
     pub ignore_resources: bool,
-    /// `--tf_xla_deterministic_cluster_names`.
+    /// `--tf_xla_deterministic_cluster_names`: whether cluster names begin with a fingerprint of the graph.
     pub deterministic_names: bool,
-    /// `--tf_xla_enable_xla_devices`.
+    /// `--tf_xla_enable_xla_devices`: whether the devices `XLA_CPU` and `XLA_GPU` exist.
     pub xla_devices: bool,
-    /// `--tf_xla_compile_on_demand`.
+    /// `--tf_xla_compile_on_demand`: whether ops on XLA devices are compiled one by one.
     pub compile_on_demand: bool,
 }
 
 impl Default for ClusteringFlags {
     fn default() -> Self {
         ClusteringFlags {
-            level_is_said: false,
+            auto_jit_given: false,
             single_gpu: None,
             general: None,
             cpu_global_jit: None,
@@ -69,8 +69,8 @@ impl Default for ClusteringFlags {
     }
 }
 
-/// Flags that TensorFlow takes and that do not change clusters.
-const OTHER: &[&str] = &[
+/// Flags that TensorFlow accepts and that do not affect clustering.
+const IGNORED_FLAGS: &[&str] = &[
     "tf_xla_persistent_cache_directory",
     "tf_xla_persistent_cache_device_types",
     "tf_xla_persistent_cache_read_only",
@@ -107,8 +107,8 @@ const OTHER: &[&str] = &[
     "tf_xla_sparse_core_stacking_table_shard_limit_bytes",
 ];
 
-/// Flags that are read here.
-const OURS: &[&str] = &[
+/// Flags that affect clustering or dumps.
+const CLUSTERING_FLAGS: &[&str] = &[
     "tf_xla_auto_jit",
     "tf_xla_cpu_global_jit",
     "tf_xla_min_cluster_size",
@@ -125,8 +125,8 @@ const OURS: &[&str] = &[
 ];
 
 impl ClusteringFlags {
-    /// Reads `text`, later flags over earlier ones; returns what is wrong with it, a sentence each. A `;` ends the text: what
-    /// follows it in a shell's or a log's line is none of the flags.
+    /// Parses `text`, where later flags override earlier ones; returns the warnings, a sentence each. The flags end at a `;`, as what
+    /// follows in a line of a shell or a log belongs to something else.
     pub fn parse(&mut self, text: &str) -> Vec<String> {
         let mut warnings = Vec::new();
         let (text, rest) = text.split_once(';').unwrap_or((text, ""));
@@ -148,29 +148,29 @@ impl ClusteringFlags {
 
     fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), String> {
         match name {
-            "tf_xla_auto_jit" => return self.auto_jit(value.unwrap_or("")),
-            "tf_xla_cpu_global_jit" => self.cpu_global_jit = Some(truth(name, value)?),
-            "tf_xla_min_cluster_size" => self.min_cluster_size = number(name, value)?,
-            "tf_xla_max_cluster_size" => self.max_cluster_size = number(name, value)?,
+            "tf_xla_auto_jit" => return self.set_auto_jit(value.unwrap_or("")),
+            "tf_xla_cpu_global_jit" => self.cpu_global_jit = Some(parse_bool(name, value)?),
+            "tf_xla_min_cluster_size" => self.min_cluster_size = parse_integer(name, value)?,
+            "tf_xla_max_cluster_size" => self.max_cluster_size = parse_integer(name, value)?,
             "tf_xla_ops_to_cluster" => self.ops_to_cluster = value.unwrap_or("").to_string(),
             "tf_xla_cluster_exclude_ops" => self.exclude_ops = value.unwrap_or("").to_string(),
-            "tf_xla_clustering_debug" => self.debug = truth(name, value)?,
-            "tf_xla_clustering_fuel" => self.fuel = number(name, value)?,
-            "tf_xla_disable_deadness_safety_checks_for_debugging" => self.ignore_deadness = truth(name, value)?,
+            "tf_xla_clustering_debug" => self.debug = parse_bool(name, value)?,
+            "tf_xla_clustering_fuel" => self.fuel = parse_integer(name, value)?,
+            "tf_xla_disable_deadness_safety_checks_for_debugging" => self.ignore_deadness = parse_bool(name, value)?,
             "tf_xla_disable_resource_variable_safety_checks_for_debugging" => {
-                self.ignore_resources = truth(name, value)?
+                self.ignore_resources = parse_bool(name, value)?
             }
-            "tf_xla_deterministic_cluster_names" => self.deterministic_names = truth(name, value)?,
-            "tf_xla_enable_xla_devices" => self.xla_devices = truth(name, value)?,
-            "tf_xla_compile_on_demand" => self.compile_on_demand = truth(name, value)?,
-            other if OTHER.contains(&other) => {}
-            other => return Err(unknown(other)),
+            "tf_xla_deterministic_cluster_names" => self.deterministic_names = parse_bool(name, value)?,
+            "tf_xla_enable_xla_devices" => self.xla_devices = parse_bool(name, value)?,
+            "tf_xla_compile_on_demand" => self.compile_on_demand = parse_bool(name, value)?,
+            other if IGNORED_FLAGS.contains(&other) => {}
+            other => return Err(unknown_flag_message(other)),
         }
         Ok(())
     }
 
-    /// `-1`, `0`, `1`, `2`, `fusible`, `single-gpu(N)`.
-    fn auto_jit(&mut self, value: &str) -> Result<(), String> {
+    /// Parses `-1`, `0`, `1`, `2`, `fusible` or `single-gpu(N)`.
+    fn set_auto_jit(&mut self, value: &str) -> Result<(), String> {
         let level = |text: &str| match text.parse::<i32>() {
             Ok(0) => Ok(None),
             Ok(n) if n < 0 => Ok(Some(JitLevel::Off)),
@@ -188,12 +188,12 @@ impl ClusteringFlags {
             self.single_gpu = level(value)?;
             self.general = self.single_gpu;
         }
-        self.level_is_said = true;
+        self.auto_jit_given = true;
         Ok(())
     }
 }
 
-fn truth(name: &str, value: Option<&str>) -> Result<bool, String> {
+fn parse_bool(name: &str, value: Option<&str>) -> Result<bool, String> {
     match value {
         None | Some("true" | "True" | "1") => Ok(true),
         Some("false" | "False" | "0") => Ok(false),
@@ -201,19 +201,19 @@ fn truth(name: &str, value: Option<&str>) -> Result<bool, String> {
     }
 }
 
-fn number(name: &str, value: Option<&str>) -> Result<i64, String> {
+fn parse_integer(name: &str, value: Option<&str>) -> Result<i64, String> {
     let text = value.unwrap_or("");
     text.parse().map_err(|_| format!("--{name} takes a whole number, and gets `{text}`"))
 }
 
-fn unknown(name: &str) -> String {
-    let nearest = OURS.iter().chain(OTHER).min_by_key(|known| distance(name, known));
+fn unknown_flag_message(name: &str) -> String {
+    let nearest = CLUSTERING_FLAGS.iter().chain(IGNORED_FLAGS).min_by_key(|known| edit_distance(name, known));
     let nearest = nearest.map_or(String::new(), |n| format!("; the nearest is --{n}"));
     format!("TensorFlow has no flag `--{name}`{nearest}")
 }
 
-/// The number of letters to insert, delete or change.
-fn distance(a: &str, b: &str) -> usize {
+/// Edit distance: the number of letters to insert, delete or change.
+fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().take(256).enumerate() {
@@ -249,9 +249,9 @@ mod tests {
     #[test]
     fn level_0_is_said_and_overrides_nothing() {
         let mut f = ClusteringFlags::default();
-        assert!(!f.level_is_said);
+        assert!(!f.auto_jit_given);
         assert_eq!(f.parse("--tf_xla_auto_jit=0"), Vec::<String>::new());
-        assert_eq!((f.level_is_said, f.single_gpu, f.general), (true, None, None));
+        assert_eq!((f.auto_jit_given, f.single_gpu, f.general), (true, None, None));
     }
 
     #[test]

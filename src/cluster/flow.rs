@@ -1,6 +1,6 @@
-//! A graph as TensorFlow's passes see it: `_SOURCE`, `_SINK`, nodes and edges with the numbers that TensorFlow's importer
-//! gives them. Ties between clusters are decided by these numbers, so they are made as TensorFlow makes them.
-use super::table::{self, OpRegistration};
+//! The graph on which the passes work: `_SOURCE`, `_SINK`, nodes and edges, numbered as TensorFlow's importer numbers them, since
+//! these numbers decide ties between clusters.
+use super::registrations::{self, OpRegistration};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::graph::{Graph, Node, NodeId, Program};
 use crate::opdef::{self, OpDef};
@@ -15,7 +15,7 @@ pub const SINK: u32 = 1;
 /// The port of control edges.
 pub const CONTROL: i32 = -1;
 
-/// Classes of ops that the passes tell apart.
+/// Classes of ops that the passes distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpClass {
     /// `Const`, `HostConst`.
@@ -48,63 +48,63 @@ pub enum OpClass {
     Other,
 }
 
-/// An op that occurs in a graph.
+/// An op that occurs in a graph, with the facts known of it.
 pub struct OpKind<'p> {
     /// The op's name.
     pub op: &'p str,
-    /// The class of the op.
+    /// Class by which the passes treat the op.
     pub class: OpClass,
-    /// TensorFlow's definition.
+    /// TensorFlow's definition of the op.
     pub def: Option<&'static OpDef>,
-    /// The op's registration for XLA.
-    pub row: Option<&'static OpRegistration>,
+    /// The op's registration for XLA's CPU device.
+    pub registration: Option<&'static OpRegistration>,
 }
 
-/// One node.
+/// A node of a [`FlowGraph`].
 pub struct FlowNode<'p> {
     /// The node's name.
     pub name: Cow<'p, str>,
-    /// The node's op: an index into [`Flow::kinds`].
+    /// Index of the node's op in [`FlowGraph::kinds`].
     pub kind: u32,
-    /// The node of the program that it is, or is a copy of; `None` for `_SOURCE` and `_SINK`.
+    /// The node of the program that this is, or is a copy of; `None` for `_SOURCE` and `_SINK`.
     pub node: Option<&'p Node>,
-    /// Edges that end here, in the order of their making.
-    pub ins: Vec<u32>,
-    /// Edges that start here.
-    pub outs: Vec<u32>,
-    /// Whether it was taken out of the graph.
-    pub gone: bool,
+    /// Ids of the edges that end here, in the order of insertion.
+    pub in_edges: Vec<u32>,
+    /// Ids of the edges that start here.
+    pub out_edges: Vec<u32>,
+    /// Whether a pass removed the node.
+    pub removed: bool,
 }
 
-/// One edge; the port of a control edge is [`CONTROL`] at both ends.
+/// An edge of a [`FlowGraph`]; both ports of a control edge are [`CONTROL`].
 #[derive(Clone, Copy, Debug)]
 pub struct Edge {
     /// The node where the edge starts.
     pub src: u32,
-    /// The output.
+    /// The output of `src` where the edge starts.
     pub src_port: i32,
     /// The node where the edge ends.
     pub dst: u32,
-    /// The input.
+    /// The input of `dst` where the edge ends.
     pub dst_port: i32,
 }
 
-/// A graph with the program that it belongs to.
-pub struct Flow<'p> {
-    /// The program, for its functions.
+/// A graph in the form on which TensorFlow's passes work, with the program that owns it.
+pub struct FlowGraph<'p> {
+    /// The program whose functions the graph calls.
     pub program: &'p Program,
     /// Nodes by number.
     pub nodes: Vec<FlowNode<'p>>,
     /// Edges by number; `None` where one was removed.
     pub edges: Vec<Option<Edge>>,
-    /// The ops.
+    /// The distinct ops of the graph.
     pub kinds: Vec<OpKind<'p>>,
-    /// The number of each node of the imported graph.
+    /// By node of the imported graph: its number here.
     pub numbers: Vec<u32>,
-    kind_of: HashMap<&'p str, u32>,
+    kind_ids: HashMap<&'p str, u32>,
 }
 
-/// An edge of a graph that is imported, to a node that is already imported.
+/// An edge of the graph under import, into a node that is already imported.
 struct ImportedEdge {
     from: NodeId,
     port: i32,
@@ -112,16 +112,16 @@ struct ImportedEdge {
     to_port: i32,
 }
 
-impl<'p> Flow<'p> {
-    /// Imports `graph`, which belongs to `program`. Errors: `BadGraph` for a cycle that is no loop of NextIteration.
-    pub fn import(program: &'p Program, graph: &'p Graph) -> Result<Flow<'p>> {
-        let mut flow = Flow::empty(program);
+impl<'p> FlowGraph<'p> {
+    /// Imports `graph`, which belongs to `program`. Errors: `BadGraph` for a cycle other than a loop with NextIteration.
+    pub fn import(program: &'p Program, graph: &'p Graph) -> Result<FlowGraph<'p>> {
+        let mut flow = FlowGraph::empty(program);
         flow.numbers = vec![u32::MAX; graph.nodes.len()];
         let mut waiting = ImportQueue::new(graph, graph.nodes.len() as u32);
         let mut back = Vec::new();
         while let Some(id) = waiting.next() {
             let node = &graph.nodes[id];
-            let n = flow.add(Cow::Borrowed(&node.name), node);
+            let n = flow.add_node(Cow::Borrowed(&node.name), node);
             flow.numbers[id.0 as usize] = n;
             for (port, from) in node.inputs.iter().enumerate() {
                 let edge = ImportedEdge { from: from.node, port: from.port as i32, to: n, to_port: port as i32 };
@@ -143,13 +143,13 @@ impl<'p> Flow<'p> {
                 .into());
         }
         for edge in back {
-            flow.connect(flow.numbers[edge.from.0 as usize], edge.port, edge.to, edge.to_port);
+            flow.add_edge(flow.numbers[edge.from.0 as usize], edge.port, edge.to, edge.to_port);
         }
         Ok(flow)
     }
 
-    /// The numbers of all op nodes in the order in which the session that wrote `graph` had them. What a session appends to an
-    /// imported graph (its ends, then copies of constants) has the last numbers there; who imports its dump numbers it earlier.
+    /// The numbers of all op nodes in the order that they had in the session that wrote `graph`. Nodes that a session appends to an
+    /// imported graph (arguments and results, then copies of constants) are numbered last there, but earlier when a dump is imported.
     pub fn session_order(&self, graph: &Graph) -> Vec<u32> {
         let appended = first_appended(graph);
         let mut waiting = ImportQueue::new(graph, appended);
@@ -159,32 +159,32 @@ impl<'p> Flow<'p> {
             waiting.mark_emitted(graph, id);
         }
         order.extend(graph.nodes.ids().skip(appended as usize).map(|id| self.numbers[id.0 as usize]));
-        // copies that were made here
+        // copies of constants made by this crate's pass
         order.extend(self.op_nodes().skip(self.numbers.len()));
         order
     }
 
-    fn empty(program: &'p Program) -> Flow<'p> {
-        let mut flow = Flow {
+    fn empty(program: &'p Program) -> FlowGraph<'p> {
+        let mut flow = FlowGraph {
             program,
             nodes: Vec::new(),
             edges: Vec::new(),
             kinds: Vec::new(),
             numbers: Vec::new(),
-            kind_of: HashMap::new(),
+            kind_ids: HashMap::new(),
         };
         for name in ["_SOURCE", "_SINK"] {
-            let kind = flow.kind("NoOp");
+            let kind = flow.intern_kind("NoOp");
             flow.nodes.push(FlowNode {
                 name: name.into(),
                 kind,
                 node: None,
-                ins: Vec::new(),
-                outs: Vec::new(),
-                gone: false,
+                in_edges: Vec::new(),
+                out_edges: Vec::new(),
+                removed: false,
             });
         }
-        flow.connect(SOURCE, CONTROL, SINK, CONTROL);
+        flow.add_edge(SOURCE, CONTROL, SINK, CONTROL);
         flow
     }
 
@@ -192,106 +192,112 @@ impl<'p> Flow<'p> {
         match self.numbers[edge.from.0 as usize] {
             u32::MAX => back.push(edge),
             from => {
-                self.connect(from, edge.port, edge.to, edge.to_port);
+                self.add_edge(from, edge.port, edge.to, edge.to_port);
             }
         }
     }
 
-    fn kind(&mut self, op: &'p str) -> u32 {
-        if let Some(&kind) = self.kind_of.get(op) {
+    fn intern_kind(&mut self, op: &'p str) -> u32 {
+        if let Some(&kind) = self.kind_ids.get(op) {
             return kind;
         }
         let class = class_of(op, self.program);
         let kind = self.kinds.len() as u32;
-        self.kinds.push(OpKind { op, class, def: opdef::find(op), row: table::find(op) });
-        self.kind_of.insert(op, kind);
+        self.kinds.push(OpKind { op, class, def: opdef::find(op), registration: registrations::find(op) });
+        self.kind_ids.insert(op, kind);
         kind
     }
 
-    /// Adds a node called `name` that is `node`, or a copy of it, without edges.
-    pub fn add(&mut self, name: Cow<'p, str>, node: &'p Node) -> u32 {
-        let kind = self.kind(&node.op);
-        self.nodes.push(FlowNode { name, kind, node: Some(node), ins: Vec::new(), outs: Vec::new(), gone: false });
+    /// Adds a node called `name`, which is `node` or a copy of it, without edges.
+    pub fn add_node(&mut self, name: Cow<'p, str>, node: &'p Node) -> u32 {
+        let kind = self.intern_kind(&node.op);
+        self.nodes.push(FlowNode {
+            name,
+            kind,
+            node: Some(node),
+            in_edges: Vec::new(),
+            out_edges: Vec::new(),
+            removed: false,
+        });
         self.nodes.len() as u32 - 1
     }
-    /// Adds an edge.
-    pub fn connect(&mut self, src: u32, src_port: i32, dst: u32, dst_port: i32) -> u32 {
+    /// Adds an edge and returns its id.
+    pub fn add_edge(&mut self, src: u32, src_port: i32, dst: u32, dst_port: i32) -> u32 {
         let edge = self.edges.len() as u32;
         self.edges.push(Some(Edge { src, src_port, dst, dst_port }));
-        self.nodes[src as usize].outs.push(edge);
-        self.nodes[dst as usize].ins.push(edge);
+        self.nodes[src as usize].out_edges.push(edge);
+        self.nodes[dst as usize].in_edges.push(edge);
         edge
     }
-    /// Removes an edge; the last edge of its ends' lists moves into the gap.
-    pub fn disconnect(&mut self, edge: u32) {
+    /// Removes an edge; the last edge in the list of each end fills the gap.
+    pub fn remove_edge(&mut self, edge: u32) {
         if let Some(e) = self.edges[edge as usize].take() {
-            erase(&mut self.nodes[e.src as usize].outs, edge);
-            erase(&mut self.nodes[e.dst as usize].ins, edge);
+            erase(&mut self.nodes[e.src as usize].out_edges, edge);
+            erase(&mut self.nodes[e.dst as usize].in_edges, edge);
         }
     }
-    /// Takes a node out that has no edges any more; its number stays.
-    pub fn remove(&mut self, n: u32) {
-        self.nodes[n as usize].gone = true;
+    /// Removes a node that has no edges any more; the other nodes keep their numbers.
+    pub fn remove_node(&mut self, n: u32) {
+        self.nodes[n as usize].removed = true;
     }
-    /// Ties nodes without inputs to `_SOURCE` and nodes without outputs to `_SINK`.
-    pub fn fix_ends(&mut self) {
+    /// Connects nodes without inputs to `_SOURCE` and nodes without outputs to `_SINK`.
+    pub fn fixup_source_and_sink_edges(&mut self) {
         for n in 0..self.nodes.len() as u32 {
-            if self.nodes[n as usize].gone {
+            if self.nodes[n as usize].removed {
                 continue;
             }
-            if n != SOURCE && self.nodes[n as usize].ins.is_empty() {
-                self.connect(SOURCE, CONTROL, n, CONTROL);
+            if n != SOURCE && self.nodes[n as usize].in_edges.is_empty() {
+                self.add_edge(SOURCE, CONTROL, n, CONTROL);
             }
-            if n != SINK && self.nodes[n as usize].outs.is_empty() {
-                self.connect(n, CONTROL, SINK, CONTROL);
+            if n != SINK && self.nodes[n as usize].out_edges.is_empty() {
+                self.add_edge(n, CONTROL, SINK, CONTROL);
             }
         }
     }
 
-    /// The class of node `n`.
+    /// The op class of node `n`.
     pub fn class(&self, n: u32) -> OpClass {
-        self.kind_of_node(n).class
+        self.op_kind(n).class
     }
-    /// The op of node `n`, with what is known of it.
-    pub fn kind_of_node(&self, n: u32) -> &OpKind<'p> {
+    /// The op of node `n` with the facts known of it.
+    pub fn op_kind(&self, n: u32) -> &OpKind<'p> {
         &self.kinds[self.nodes[n as usize].kind as usize]
     }
     /// The op of node `n`.
     pub fn op(&self, n: u32) -> &'p str {
-        self.kind_of_node(n).op
+        self.op_kind(n).op
     }
     /// The name of node `n`.
     pub fn name(&self, n: u32) -> &str {
         &self.nodes[n as usize].name
     }
     /// The edges that end at `n`.
-    pub fn ins(&self, n: u32) -> impl DoubleEndedIterator<Item = Edge> + '_ {
-        self.nodes[n as usize].ins.iter().filter_map(|&e| self.edges[e as usize])
+    pub fn in_edges(&self, n: u32) -> impl DoubleEndedIterator<Item = Edge> + '_ {
+        self.nodes[n as usize].in_edges.iter().filter_map(|&e| self.edges[e as usize])
     }
     /// The edges that start at `n`.
-    pub fn outs(&self, n: u32) -> impl DoubleEndedIterator<Item = Edge> + '_ {
-        self.nodes[n as usize].outs.iter().filter_map(|&e| self.edges[e as usize])
+    pub fn out_edges(&self, n: u32) -> impl DoubleEndedIterator<Item = Edge> + '_ {
+        self.nodes[n as usize].out_edges.iter().filter_map(|&e| self.edges[e as usize])
     }
-    /// The numbers of all op nodes.
+    /// The numbers of all nodes but `_SOURCE` and `_SINK`.
     pub fn op_nodes(&self) -> std::ops::Range<u32> {
         2..self.nodes.len() as u32
     }
     /// The edge into data input `port` of `n`.
-    pub fn input(&self, n: u32, port: i32) -> Option<Edge> {
-        let ins = &self.nodes[n as usize].ins;
+    pub fn input_edge(&self, n: u32, port: i32) -> Option<Edge> {
+        let ins = &self.nodes[n as usize].in_edges;
         let likely = usize::try_from(port).ok().and_then(|p| ins.get(p)).and_then(|&e| self.edges[e as usize]);
-        likely.filter(|e| e.dst_port == port).or_else(|| self.ins(n).find(|e| e.dst_port == port))
+        likely.filter(|e| e.dst_port == port).or_else(|| self.in_edges(n).find(|e| e.dst_port == port))
     }
-    /// The number of outputs of `n`: as its op says, and at least as many as are used.
+    /// The number of outputs of `n`: what its op defines, but no less than the edges use.
     pub fn output_count(&self, n: u32) -> usize {
-        let used = self.outs(n).map(|e| (e.src_port + 1) as usize).max().unwrap_or(0);
-        let told =
-            self.nodes[n as usize].node.zip(self.kind_of_node(n).def).map_or(0, |(node, d)| d.output_count(node));
+        let used = self.out_edges(n).map(|e| (e.src_port + 1) as usize).max().unwrap_or(0);
+        let told = self.nodes[n as usize].node.zip(self.op_kind(n).def).map_or(0, |(node, d)| d.output_count(node));
         used.max(told.min(1 << 16))
     }
 
-    /// Nodes so that all that a node leads to come before it, edges out of NextIteration left out: a depth-first walk from
-    /// `_SOURCE` that visits the neighbour with the largest name first.
+    /// The nodes in post order, so that all successors of a node come before it, ignoring edges out of NextIteration: a depth-first walk
+    /// from `_SOURCE` that visits the neighbour with the largest name first.
     pub fn post_order(&self) -> Vec<u32> {
         let mut order = Vec::with_capacity(self.nodes.len());
         let mut seen = vec![false; self.nodes.len()];
@@ -309,7 +315,7 @@ impl<'p> Flow<'p> {
             if self.class(n) == OpClass::NextIteration {
                 continue;
             }
-            next.extend(self.outs(n).map(|e| e.dst));
+            next.extend(self.out_edges(n).map(|e| e.dst));
             next.sort_by(|&a, &b| self.name(a).cmp(self.name(b)));
             stack.extend(next.drain(..).filter(|&to| !seen[to as usize]).map(|to| (to, false)));
         }
@@ -323,7 +329,7 @@ fn erase(list: &mut Vec<u32>, edge: u32) {
     }
 }
 
-/// The class of `op` in a program whose functions may have any name.
+/// The class of `op` in a program, whose functions may have the names of ops.
 pub fn class_of(op: &str, program: &Program) -> OpClass {
     if program.functions.contains_key(op) { OpClass::Call } else { builtin_class(op) }
 }
@@ -347,8 +353,8 @@ fn builtin_class(op: &str) -> OpClass {
     }
 }
 
-/// The first node that a session appended to the graph that it imported: the first of its ends, which are `_Arg` for what is
-/// fed and `_Retval` for what is fetched. The arguments that a function's body begins with are imported.
+/// The index of the first node that a session appended to the graph that it imported, which is an `_Arg` of a feed or a `_Retval` of a
+/// fetch. The `_Arg`s at the beginning of a function's body were imported.
 fn first_appended(graph: &Graph) -> u32 {
     let is_end = |node: &Node| matches!(&*node.op, "_Arg" | "_Retval");
     let body = graph.nodes.values().position(|node| !is_end(node)).unwrap_or(graph.nodes.len());
@@ -356,8 +362,8 @@ fn first_appended(graph: &Graph) -> u32 {
     ends.map_or(graph.nodes.len(), |at| body + at) as u32
 }
 
-/// Nodes in the order of TensorFlow's importer: of those whose inputs exist, the first of the file. A Merge at the head of
-/// a loop does not wait for NextIteration.
+/// Nodes in the order of TensorFlow's importer: always the first of the file among those whose inputs are imported. A Merge at the
+/// head of a loop does not wait for NextIteration.
 struct ImportQueue {
     ready: BinaryHeap<Reverse<u32>>,
     missing: Vec<i64>,
@@ -365,7 +371,7 @@ struct ImportQueue {
 }
 
 impl ImportQueue {
-    /// The nodes before `end`, which do not wait for those behind.
+    /// A queue of the nodes before `end`; their edges from nodes at or behind `end` are ignored.
     fn new(graph: &Graph, end: u32) -> ImportQueue {
         let mut waiting =
             ImportQueue { ready: BinaryHeap::new(), missing: Vec::new(), users: vec![Vec::new(); graph.nodes.len()] };

@@ -1,5 +1,5 @@
-//! Frames of TensorFlow 1's loops: which Enter opened the frame that a node is in.
-use super::flow::{Flow, OpClass, SOURCE};
+//! Frames of TensorFlow 1's loops: finds for each node the Enter that opened its frame.
+use super::flow::{FlowGraph, OpClass, SOURCE};
 use crate::diag::{Code, Error, Result};
 use crate::graph::Attr;
 use std::collections::{HashMap, VecDeque};
@@ -7,28 +7,28 @@ use std::collections::{HashMap, VecDeque};
 /// The frame of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeFrame {
-    /// The Enter that opened it; [`SOURCE`] for the root.
-    pub node: u32,
-    /// The Enter of the frame around it.
+    /// The Enter that opened the frame; [`SOURCE`] for the root.
+    pub enter: u32,
+    /// The Enter that opened the surrounding frame.
     pub parent: u32,
-    /// The frame's name as an index into [`Frames::names`]; 0 is the root's empty name.
+    /// Index of the frame's name in [`Frames::names`]; 0 is the empty name of the root.
     pub name: u32,
 }
 
 /// The frames of all nodes.
 pub struct Frames {
-    /// By node.
-    pub of: Vec<NodeFrame>,
-    /// The names.
+    /// Frames by node.
+    pub by_node: Vec<NodeFrame>,
+    /// Names of the frames.
     pub names: Vec<String>,
 }
 
 impl Frames {
-    /// Follows edges from `_SOURCE`: an Enter opens a frame, what comes after an Exit is in the frame around.
+    /// Follows the edges from `_SOURCE`: an Enter opens a frame, and what follows an Exit is in the surrounding frame.
     ///
-    /// Errors: `BadGraph` for a node that nothing leads to, as in a loop without an Enter.
-    pub fn find(flow: &Flow) -> Result<Frames> {
-        let root = NodeFrame { node: SOURCE, parent: SOURCE, name: 0 };
+    /// Errors: `BadGraph` for an unreachable node, as in a loop without an Enter.
+    pub fn build(flow: &FlowGraph) -> Result<Frames> {
+        let root = NodeFrame { enter: SOURCE, parent: SOURCE, name: 0 };
         let mut of: Vec<Option<NodeFrame>> = vec![None; flow.nodes.len()];
         of[SOURCE as usize] = Some(root);
         let (mut names, mut known) = (vec![String::new()], HashMap::from([(String::new(), 0)]));
@@ -38,7 +38,7 @@ impl Frames {
                 OpClass::Exit => of[frame.parent as usize].unwrap_or(root),
                 _ => frame,
             };
-            for edge in flow.outs(n) {
+            for edge in flow.out_edges(n) {
                 if edge.dst < 2 || of[edge.dst as usize].is_some() {
                     continue;
                 }
@@ -49,7 +49,7 @@ impl Frames {
                             names.push(name);
                             names.len() as u32 - 1
                         });
-                        NodeFrame { node: edge.dst, parent: inside.node, name }
+                        NodeFrame { enter: edge.dst, parent: inside.enter, name }
                     }
                     _ => inside,
                 };
@@ -59,31 +59,31 @@ impl Frames {
         }
         of[super::flow::SINK as usize] = Some(root);
         match of.iter().position(Option::is_none) {
-            None => Ok(Frames { of: of.into_iter().flatten().collect(), names }),
+            None => Ok(Frames { by_node: of.into_iter().flatten().collect(), names }),
             Some(lost) => {
                 let name = flow.name(lost as u32);
                 Err(Error::user(Code::BadGraph, format!("nothing leads to `{name}`: its loop has no Enter")))
             }
         }
     }
-    /// The name of the outermost frame around a node; 0 at the top.
+    /// The name index of the outermost frame around node `n`; 0 at the top level.
     pub fn root_name(&self, n: u32) -> u32 {
-        let mut frame = self.of[n as usize];
+        let mut frame = self.by_node[n as usize];
         while frame.parent != SOURCE {
-            frame = self.of[frame.parent as usize];
+            frame = self.by_node[frame.parent as usize];
         }
         frame.name
     }
-    /// Whether the frame of `n` is one of the outermost.
+    /// Whether node `n` is in an outermost frame.
     pub fn is_outermost(&self, n: u32) -> bool {
-        self.of[n as usize].parent == SOURCE
+        self.by_node[n as usize].parent == SOURCE
     }
-    /// The names of the frames around `n`, its own first.
-    pub fn path(&self, n: u32) -> Vec<u32> {
+    /// The name indices of the frames around node `n`, innermost first.
+    pub fn frame_path(&self, n: u32) -> Vec<u32> {
         let mut path = Vec::new();
         let mut at = n;
         while at != SOURCE {
-            let frame = self.of[at as usize];
+            let frame = self.by_node[at as usize];
             path.push(frame.name);
             at = frame.parent;
         }
@@ -91,7 +91,7 @@ impl Frames {
     }
 }
 
-fn frame_name(flow: &Flow, n: u32) -> String {
+fn frame_name(flow: &FlowGraph, n: u32) -> String {
     match flow.nodes[n as usize].node.and_then(|node| node.attr("frame_name")) {
         Some(Attr::Str(name)) => String::from_utf8_lossy(name).into_owned(),
         _ => String::new(),

@@ -1,28 +1,33 @@
-//! Bodies of functions, which TensorFlow clusters when it instantiates them: those that are called from outside of clusters.
+//! Clustering of function bodies, which TensorFlow clusters when nodes outside of clusters instantiate the functions.
 use super::candidates::marked_function;
-use super::{Clustering, Options, cluster_function};
+use super::{Clustering, ClusteringOptions, cluster_function};
 use crate::diag::{Error, Result};
 use crate::graph::{Graph, Node, Program};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The clusters of a function's body.
+/// The clusters of one function's body.
 #[derive(Clone, Debug)]
-pub struct Body {
-    /// The function.
+pub struct FunctionClustering {
+    /// The name of the function.
     pub name: Arc<str>,
-    /// Clusters of the body. The names go on where those of the graph and of the bodies before end, as in one process of TensorFlow.
-    pub found: Clustering,
+    /// Clusters of the body. Their numbers continue those of the graph and of earlier bodies, as in one process of TensorFlow.
+    pub clustering: Clustering,
 }
 
-/// The bodies that the nodes outside of the clusters of `graph` call, and those that these call, each once.
+/// Clusters the bodies of the functions that nodes of `graph` outside of its clusters call, transitively; each function once.
 ///
 /// # Errors
-/// Those of [`super::cluster`], with the function's name.
-pub fn cluster_functions(program: &Program, graph: &Graph, found: &Clustering, options: &Options) -> Result<Vec<Body>> {
+/// Those of [`super::cluster`], placed at the function.
+pub fn cluster_functions(
+    program: &Program,
+    graph: &Graph,
+    found: &Clustering,
+    options: &ClusteringOptions,
+) -> Result<Vec<FunctionClustering>> {
     let mut next = found.clusters.len();
     let mut options = options.clone();
-    let spend = |options: &mut Options, found: &Clustering| {
+    let spend = |options: &mut ClusteringOptions, found: &Clustering| {
         options.flags.fuel = options.flags.fuel.saturating_sub_unsigned(found.candidates).max(0);
     };
     spend(&mut options, found);
@@ -38,22 +43,22 @@ pub fn cluster_functions(program: &Program, graph: &Graph, found: &Clustering, o
             cluster.name = format!("cluster_{next}");
             next += 1;
         }
-        bodies.push(Body { name, found });
+        bodies.push(FunctionClustering { name, clustering: found });
     }
     Ok(bodies)
 }
 
-/// The functions that nodes outside of clusters call, the first last.
+/// The functions that nodes outside of clusters call, in reverse order.
 fn calls_outside(program: &Program, graph: &Graph, found: &Clustering) -> Vec<Arc<str>> {
     let outside: HashSet<&str> = found.nodes.iter().filter(|n| n.cluster.is_err()).map(|n| n.name.as_str()).collect();
     let nodes = graph.nodes.values().filter(|n| outside.contains(&*n.name));
-    let mut calls: Vec<Arc<str>> = nodes.filter_map(|n| called(program, n)).collect();
+    let mut calls: Vec<Arc<str>> = nodes.filter_map(|n| called_function(program, n)).collect();
     calls.reverse();
     calls
 }
 
-/// The function that TensorFlow would run, and cluster, for a node: that of a call which XLA does not compile whole.
-pub fn called(program: &Program, node: &Node) -> Option<Arc<str>> {
+/// The function that TensorFlow would instantiate, and cluster, for a node: the callee, unless XLA compiles it as a whole.
+pub fn called_function(program: &Program, node: &Node) -> Option<Arc<str>> {
     match &*node.op {
         "PartitionedCall" | "StatefulPartitionedCall" => {
             node.func("f").filter(|_| marked_function(program, node).is_none()).map(|f| f.name.clone())

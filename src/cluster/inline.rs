@@ -1,5 +1,5 @@
-//! Calls of functions replaced by the functions' bodies, under the names that TensorFlow gives them: `CALL/NODE` for a node of
-//! the body, `Func/CALL/input/_K` and `Func/CALL/output/_K` for the identities around it.
+//! Inlining of function calls, with TensorFlow's names for the new nodes: `CALL/NODE` for a node of the body,
+//! `Func/CALL/input/_K` and `Func/CALL/output/_K` for the identities around it.
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, Function, Graph, Node, NodeId, Program, TfType};
 use crate::opdef;
@@ -7,14 +7,14 @@ use crate::util::id_vec::IdVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Calls nest no deeper than this; deeper ones stay calls.
+/// Maximum nesting depth of inlined calls; deeper calls stay calls.
 const MOST_DEPTH: u32 = 50;
-/// Inlining makes no more nodes than this.
+/// Maximum number of nodes after inlining.
 const MOST_NODES: usize = 1 << 24;
 
-/// Inlines the calls of the top-level graph; returns name and op of each.
+/// Inlines the calls of the top-level graph; returns the name and op of each.
 ///
-/// A call stays where its function must be compiled as one, says `_noinline`, is missing, or takes another number of
+/// A call stays if its function must be compiled as one (`_XlaMustCompile`), has `_noinline`, is missing, or takes another number of
 /// arguments. Errors: `TooLarge`.
 pub fn run(program: &mut Program) -> Result<Vec<(String, String)>> {
     let calls = |n: &Node, p: &Program| callee(n, p).is_some();
@@ -42,16 +42,16 @@ pub fn run(program: &mut Program) -> Result<Vec<(String, String)>> {
             continue;
         };
         told.push((node.name.to_string(), node.op.to_string()));
-        inliner.expand(id, function)?;
+        inliner.expand_call(id, function)?;
     }
     let Inliner { mut graph, outputs, done, mut gone, .. } = inliner;
     redirect(&mut graph, &outputs, &done);
     gone.extend(unused_ends(&graph, &done));
-    program.graph = compacted(graph, &|id| !gone.contains(&id));
+    program.graph = retain_nodes(graph, &|id| !gone.contains(&id));
     Ok(told)
 }
 
-/// The function that a node calls and that may be inlined.
+/// The function that a node calls, if the call may be inlined.
 fn callee<'p>(node: &Node, program: &'p Program) -> Option<&'p Function> {
     let function = match &*node.op {
         "PartitionedCall" | "StatefulPartitionedCall" => program.functions.get(&node.func("f")?.name)?,
@@ -66,18 +66,18 @@ fn callee<'p>(node: &Node, program: &'p Program) -> Option<&'p Function> {
 struct Inliner<'p> {
     program: &'p Program,
     graph: Graph,
-    /// By node: how many calls it came out of.
+    /// By node: the number of calls from which it was expanded.
     depth: Vec<u32>,
-    /// Replacements of the outputs of inlined calls.
+    /// By output of an inlined call: its replacement.
     outputs: HashMap<Endpoint, Endpoint>,
-    /// The node that runs when an inlined call is done, by the call's node.
+    /// By inlined call: the node that runs when the call is done, the target of control edges.
     done: HashMap<NodeId, NodeId>,
     gone: HashSet<NodeId>,
     counter: u64,
 }
 
 impl Inliner<'_> {
-    fn expand(&mut self, id: NodeId, function: &Function) -> Result<()> {
+    fn expand_call(&mut self, id: NodeId, function: &Function) -> Result<()> {
         let call = self.graph.nodes[id].clone();
         if self.graph.nodes.len() + function.graph.nodes.len() > MOST_NODES {
             return Err(Error::user(Code::TooLarge, "the calls of the graph inline to too many nodes"));
@@ -86,17 +86,17 @@ impl Inliner<'_> {
         let start = if call.controls.is_empty() {
             None
         } else {
-            let mut node = self.blank(&call, "input_control_node", "NoOp");
+            let mut node = self.helper_node(&call, "input_control_node", "NoOp");
             node.controls = call.controls.clone();
-            Some(self.push(node, depth))
+            Some(self.push_node(node, depth))
         };
         let mut moved: IdVec<NodeId, Option<NodeId>> = function.graph.nodes.ids().map(|_| None).collect();
         for (&arg, &from) in function.args.iter().zip(&call.inputs) {
             let of = function.graph.nodes[arg].declared_type("T").unwrap_or(TfType::Unknown(0));
-            let mut node = self.identity(&call, "input", of);
+            let mut node = self.identity_node(&call, "input", of);
             node.inputs = [from].into();
             node.controls = start.into_iter().collect();
-            moved[arg] = Some(self.push(node, depth));
+            moved[arg] = Some(self.push_node(node, depth));
         }
         let first = self.graph.nodes.len() as u32;
         let body: Vec<NodeId> = function.graph.nodes.ids().filter(|n| moved[*n].is_none()).collect();
@@ -115,36 +115,36 @@ impl Inliner<'_> {
             if node.device.is_empty() {
                 node.device = call.device.clone();
             }
-            self.push(node, depth);
+            self.push_node(node, depth);
         }
         let mut ends: Vec<NodeId> = Vec::new();
         for (port, ret) in function.rets.iter().enumerate() {
             let from = Endpoint { node: at(ret.node), port: ret.port };
-            let of = self.type_of(from);
-            let mut node = self.identity(&call, "output", of);
+            let of = self.output_type(from);
+            let mut node = self.identity_node(&call, "output", of);
             node.inputs = [from].into();
-            let output = self.push(node, depth);
+            let output = self.push_node(node, depth);
             ends.push(output);
             self.outputs.insert(Endpoint { node: id, port: port as u32 }, Endpoint { node: output, port: 0 });
         }
-        let mut done = self.blank(&call, "output_control_node", "NoOp");
+        let mut done = self.helper_node(&call, "output_control_node", "NoOp");
         let stateful = |n: &NodeId| opdef::find(&function.graph.nodes[*n].op).is_some_and(|d| d.stateful);
         ends.extend(body.iter().filter(|n| stateful(n)).map(|&n| at(n)));
         ends.extend(start);
         done.controls = ends.into();
-        let done = self.push(done, depth);
+        let done = self.push_node(done, depth);
         self.done.insert(id, done);
         self.gone.insert(id);
         Ok(())
     }
 
-    fn push(&mut self, node: Node, depth: u32) -> NodeId {
+    fn push_node(&mut self, node: Node, depth: u32) -> NodeId {
         self.depth.push(depth);
         self.graph.nodes.push(node)
     }
 
-    /// A node of the border of a call, without inputs.
-    fn blank(&mut self, call: &Node, part: &str, op: &str) -> Node {
+    /// A helper node of an inlined call, without inputs and attributes.
+    fn helper_node(&mut self, call: &Node, part: &str, op: &str) -> Node {
         let name = format!("Func/{}/{part}/_{}", call.name, self.counter);
         self.counter += 1;
         Node {
@@ -156,19 +156,19 @@ impl Inliner<'_> {
             attrs: [].into(),
         }
     }
-    fn identity(&mut self, call: &Node, part: &str, of: TfType) -> Node {
-        let mut node = self.blank(call, part, "Identity");
+    fn identity_node(&mut self, call: &Node, part: &str, of: TfType) -> Node {
+        let mut node = self.helper_node(call, part, "Identity");
         node.attrs = [(Arc::from("T"), Attr::Type(of))].into();
         node
     }
-    fn type_of(&self, at: Endpoint) -> TfType {
+    fn output_type(&self, at: Endpoint) -> TfType {
         let node = &self.graph.nodes[at.node];
         let number = opdef::find(&node.op).and_then(|d| d.output_type(node, at.port as usize));
         number.map_or(TfType::Unknown(0), TfType::from_number)
     }
 }
 
-/// Lets what used a call use what stands for it.
+/// Redirects the consumers of inlined calls to the replacements.
 fn redirect(graph: &mut Graph, outputs: &HashMap<Endpoint, Endpoint>, done: &HashMap<NodeId, NodeId>) {
     for node in graph.nodes.values_mut() {
         for input in node.inputs.iter_mut() {
@@ -184,14 +184,14 @@ fn redirect(graph: &mut Graph, outputs: &HashMap<Endpoint, Endpoint>, done: &Has
     }
 }
 
-/// The nodes that end a call and that nothing waits for.
+/// The end nodes of calls that no control edge uses.
 fn unused_ends(graph: &Graph, done: &HashMap<NodeId, NodeId>) -> Vec<NodeId> {
     let used: HashSet<NodeId> = graph.nodes.values().flat_map(|n| n.controls.iter().copied()).collect();
     done.values().copied().filter(|end| !used.contains(end)).collect()
 }
 
-/// The nodes that `keep` takes, in their order; edges to others are dropped.
-pub fn compacted(graph: Graph, keep: &dyn Fn(NodeId) -> bool) -> Graph {
+/// The nodes for which `keep` holds, in their order, renumbered; edges from other nodes are dropped.
+pub fn retain_nodes(graph: Graph, keep: &dyn Fn(NodeId) -> bool) -> Graph {
     let mut place: IdVec<NodeId, Option<NodeId>> = IdVec::new();
     let mut next = 0;
     for id in graph.nodes.ids() {

@@ -1,21 +1,22 @@
-//! TensorFlow's auto-clustering, offline: a graph to the clusters that TensorFlow would form in it, and the reason for every
-//! node that is in none.
+//! TensorFlow's auto-clustering, offline: finds the clusters that TensorFlow would form in a graph, and for every node outside of
+//! them the reason.
 //!
-//! The steps, each a file, in the order in which they run: `entrance` brings a saved graph to what TensorFlow hands the pass,
-//! `flow` imports it with TensorFlow's numbers of nodes and edges, `candidates` (over `compilable` and `constants`) says which
-//! nodes may be clustered, `deadness` (over `predicate` and `frames`) when nodes are alive, `resources` which operations on
-//! variables are kept apart, `contract` (over `cycles`) joins clusters, `mark` drops and names them.
+//! The steps, each a file, in the order in which they run: `preprocess` runs the passes that TensorFlow runs on a saved graph before
+//! it clusters, `flow` imports the graph with TensorFlow's numbers of nodes and edges, `candidates` (over `compilable` and
+//! `constants`) selects the nodes that may be clustered, `deadness` (over `predicate` and `frames`) computes when nodes are alive,
+//! `resources` finds the operations on variables that must be kept apart, `contract` (over `cycles`) merges clusters, `mark` drops
+//! the small ones and names the others.
 //!
-//! Facts come from TensorFlow 2.21; `table` is generated from its registries. Nothing is compiled here.
+//! Facts come from TensorFlow 2.21; `registrations` is generated from its registries. Nothing is compiled here.
 //!
 //! # How ties are decided
 //!
-//! - It is TensorFlow's MarkForCompilation with the passes around it, on the graph alone: nothing is lowered. Ties between
-//!   clusters are decided by numbers of nodes and edges and by the order of neighbours, so `flow.rs` numbers as TensorFlow's
+//! - The algorithm is TensorFlow's MarkForCompilation with the passes around it, on the graph alone: nothing is lowered. Ties between
+//!   clusters are decided by the numbers of nodes and edges and by the order of neighbours, so `flow.rs` numbers as TensorFlow's
 //!   importer does and `cycles.rs` keeps its sets in TensorFlow's order, swaps included.
-//! - `dynamism.rs` and `decluster.rs` are the passes behind the marking, `functions.rs` the bodies of functions that
-//!   TensorFlow clusters apart. `seen.rs` keeps what the pass was handed; `dump/graphs/` writes it as TensorFlow does, byte
-//!   for byte in binary, so that the fingerprint in deterministic names is TensorFlow's too.
+//! - `dynamism.rs` and `decluster.rs` are the passes behind the marking, `functions.rs` clusters the bodies of functions that
+//!   TensorFlow clusters separately. `snapshot.rs` keeps the graph that the pass received; `dump/graphs/` writes it as TensorFlow
+//!   does, byte for byte in binary, so that the fingerprint in deterministic names is TensorFlow's too.
 //! - What TensorFlow registers is data: `opdef/tensorflow.txt` and `cluster/compilability.tsv`, both generated from the pip
 //!   package.
 mod beyond_xla;
@@ -29,7 +30,7 @@ mod deadness;
 mod decluster;
 mod devices;
 mod dynamism;
-mod entrance;
+mod preprocess;
 mod flags;
 mod flow;
 mod frames;
@@ -43,13 +44,13 @@ mod resources;
 mod scoping;
 mod snapshot;
 mod signature;
-mod table;
+mod registrations;
 
 pub use beyond_xla::CheckPolicy;
-pub use candidates::{MUST, marked_function};
-pub use entrance::{GraphCut, ImportedProgram, bring, is_dump};
+pub use candidates::{MUST_COMPILE_ATTR, marked_function};
 pub use flags::{ClusteringFlags, JitLevel};
-pub use functions::{Body, called, cluster_functions};
+pub use functions::{FunctionClustering, called_function, cluster_functions};
+pub use preprocess::{GraphCut, PreprocessingReport, is_dump, preprocess};
 pub use reason::{EdgeReason, ExclusionReason};
 pub use snapshot::{GraphSnapshot, SnapshotNode};
 
@@ -57,57 +58,57 @@ use crate::diag::Result;
 use crate::graph::{Function, Graph, Program};
 use std::collections::{HashMap, HashSet};
 
-/// Options of the clustering pass.
+/// Options of a clustering run: TensorFlow's flags, extensions beyond XLA, and what the result records.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// The flags.
+pub struct ClusteringOptions {
+    /// Flags of `TF_XLA_FLAGS`.
     pub flags: ClusteringFlags,
     /// The session's jit level, which the flags override.
     pub session_level: Option<JitLevel>,
-    /// Whether the session asks for clusters on the CPU whatever the level.
+    /// Whether the session requests clusters on the CPU whatever the jit level.
     pub session_cpu_jit: bool,
-    /// Whether the edges that joined nothing are told.
+    /// Whether the result lists the edges whose ends were not merged, each with the reason.
     pub refused_edges: bool,
-    /// Whether what the pass was handed is told.
-    pub seen: bool,
-    /// Where the graph comes from.
-    pub entrance: Entrance,
-    /// How far the passes are run.
-    pub until: Until,
-    /// Ops that are taken as if XLA compiled them, to see what would change.
+    /// Whether the result holds a snapshot of the graph as the pass received it.
+    pub snapshot: bool,
+    /// Whether the graph is a dump or a saved graph that must be preprocessed.
+    pub origin: GraphOrigin,
+    /// The last pass to run.
+    pub last_pass: LastPass,
+    /// Ops to treat as if XLA compiled them, to see what would change.
     pub what_if: Vec<String>,
-    /// Whether clusters may have what tfaot compiles and XLA does not take: loops, conditions, ops without a kernel of XLA's.
+    /// Whether clusters may hold what tfaot compiles and XLA does not: loops, conditions, ops without an XLA kernel.
     pub beyond_xla: bool,
-    /// Treatment of nodes beyond XLA that check values or print.
+    /// Treatment of nodes that check values or print, where clusters go beyond XLA.
     pub checks: CheckPolicy,
-    /// Nodes that no cluster may have.
-    pub left_out: HashSet<String>,
-    /// For nodes of the graph the number of the set of steps that run them: nodes of different sets are not joined.
-    pub steps: HashMap<String, u32>,
+    /// Names of nodes that no cluster may hold.
+    pub excluded_nodes: HashSet<String>,
+    /// Step set of a node by the node's name: an id for the session runs that execute it. Nodes of different step sets are not merged.
+    pub step_sets: HashMap<String, u32>,
 }
 
-/// How far the passes are run.
+/// The last pass of a clustering run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Until {
-    /// Clusters are named, as TensorFlow's `mark_for_compilation` dump has them.
+pub enum LastPass {
+    /// Clusters are formed and named, as in TensorFlow's `mark_for_compilation` dump.
     #[default]
-    Marked,
-    /// Nodes are taken out of clusters again, as TensorFlow does before it compiles them.
-    Declustered,
+    Marking,
+    /// Nodes are then removed from clusters by PartiallyDecluster, as TensorFlow does before it compiles them.
+    Declustering,
 }
 
-/// Where a graph comes from.
+/// The origin of a graph that is clustered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Entrance {
-    /// TensorFlow wrote it just before it clustered: it is taken as it is.
+pub enum GraphOrigin {
+    /// A dump that TensorFlow wrote just before it clustered; the graph is used as it is.
     #[default]
     Dump,
-    /// A saved graph: the passes that TensorFlow runs before are run here.
+    /// A saved graph, on which the passes that TensorFlow runs before clustering are run first.
     Saved,
 }
 
-impl Options {
-    /// The level for a graph with exactly one GPU, or for any other.
+impl ClusteringOptions {
+    /// The jit level for a graph with exactly one GPU (`one_gpu`), or for any other.
     fn level(&self, one_gpu: bool) -> JitLevel {
         let flag = if one_gpu { self.flags.single_gpu } else { self.flags.general };
         flag.or(self.session_level).unwrap_or(JitLevel::Off)
@@ -116,36 +117,36 @@ impl Options {
 
 /// The clustering decision for a node.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub struct NodeVerdict {
     /// The node's name.
     pub name: String,
     /// The node's op.
     pub op: String,
-    /// The index of its cluster, or why it is in none.
+    /// The index of the node's cluster, or the reason why it is in none.
     pub cluster: Result<u32, ExclusionReason>,
 }
 
-/// A cluster.
+/// A cluster of nodes that TensorFlow would compile together.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     /// The cluster's name.
     pub name: String,
     /// The number of nodes in the cluster.
     pub nodes: u64,
-    /// Nodes but constants and identities, those counted that were taken out again.
+    /// Number of nodes other than constants and identities, before declustering.
     pub effective: i64,
-    /// The device that it runs on.
+    /// The device that the cluster runs on.
     pub device: String,
 }
 
-/// Two neighbouring nodes whose clusters did not become one.
+/// An edge between two clusters that were not merged, with the reason.
 #[derive(Clone, Debug)]
 pub struct RefusedEdge {
-    /// A node of the first cluster.
+    /// The first node of the cluster where the edge starts.
     pub from: String,
-    /// A node of the second.
+    /// The first node of the cluster where the edge ends.
     pub to: String,
-    /// Why.
+    /// The reason why the clusters were not merged.
     pub why: EdgeReason,
 }
 
@@ -162,31 +163,31 @@ pub struct RefusedEdge {
 #[derive(Clone, Debug, Default)]
 pub struct Clustering {
     /// Every node, in the order of the graph.
-    pub nodes: Vec<Verdict>,
+    pub nodes: Vec<NodeVerdict>,
     /// The clusters, in the order of their numbers.
     pub clusters: Vec<Cluster>,
-    /// The edges that joined nothing, where they were asked for.
+    /// Edges whose ends were not merged; empty unless [`ClusteringOptions::refused_edges`] is set.
     pub refused: Vec<RefusedEdge>,
     /// Constants that were copied for one of their users, as TensorFlow does before it clusters.
     pub copies: Vec<ConstantCopy>,
-    /// The nodes that could have been clustered; each takes one of the flags' fuel.
+    /// Number of nodes that could have been clustered; each consumes one unit of `--tf_xla_clustering_fuel`.
     pub candidates: u64,
-    /// The graph that the pass was handed, where it was asked for.
-    pub seen: Option<GraphSnapshot>,
-    /// The graph after Slices were made anew, where some were and it was asked for.
-    pub remade: Option<GraphSnapshot>,
+    /// The graph that the pass received, if the options request a snapshot.
+    pub snapshot: Option<GraphSnapshot>,
+    /// The graph after Slices were replaced ([`dynamism`]), if any was and the options request a snapshot.
+    pub snapshot_after_slices: Option<GraphSnapshot>,
 }
 
-/// A copy of a constant.
+/// A copy of a small constant, made for one of its consumers.
 #[derive(Clone, Debug)]
 pub struct ConstantCopy {
     /// The name of the copy.
     pub name: String,
-    /// The constant.
-    pub of: String,
-    /// The node that uses the copy.
+    /// The name of the constant that was copied.
+    pub constant: String,
+    /// The name of the node that uses the copy.
     pub user: String,
-    /// The number of the user's data input that takes the copy; `None`: the user waits for the copy, and still for the constant.
+    /// Index of the user's data input that takes the copy; `None` for a control edge, of which the user keeps the one from the constant.
     pub input: Option<usize>,
 }
 
@@ -201,42 +202,42 @@ impl Clustering {
     }
 }
 
-/// `graph` with a full device for every node, the CPU's where none is given.
+/// Returns a copy of `graph` in which every node has a full device name, completed from the CPU's.
 ///
 /// # Errors
 /// `BadGraph`.
-pub fn placed(graph: &Graph) -> Result<Graph> {
+pub fn with_full_devices(graph: &Graph) -> Result<Graph> {
     let mut graph = graph.clone();
-    entrance::place(&mut graph)?;
+    preprocess::complete_devices(&mut graph)?;
     Ok(graph)
 }
 
-/// The clusters of the body of a function, as TensorFlow finds them when it instantiates the function for itself: arguments
-/// first, results at the end, everything on the CPU.
+/// Clusters the body of a function as TensorFlow does when it instantiates the function on its own: arguments first, results last,
+/// everything on the CPU.
 ///
 /// # Errors
 /// Those of [`cluster`].
-pub fn cluster_function(program: &Program, function: &Function, options: &Options) -> Result<Clustering> {
-    let options = Options { entrance: Entrance::Saved, ..options.clone() };
+pub fn cluster_function(program: &Program, function: &Function, options: &ClusteringOptions) -> Result<Clustering> {
+    let options = ClusteringOptions { origin: GraphOrigin::Saved, ..options.clone() };
     cluster(program, &function_graph(function)?, &options)
 }
 
-/// The body of a function as [`cluster_function`] clusters it.
+/// The graph of a function's body, in the form that [`cluster_function`] clusters.
 ///
 /// # Errors
 /// `BadGraph`.
 pub fn function_graph(function: &Function) -> Result<Graph> {
-    let mut body = constants::with_results(function);
-    entrance::place(&mut body)?;
+    let mut body = constants::body_with_retvals(function);
+    preprocess::complete_devices(&mut body)?;
     Ok(body)
 }
 
-/// The clusters of `graph`, which belongs to `program` and of which every node is placed.
+/// Clusters `graph`, which belongs to `program` and whose nodes all have a full device name.
 ///
 /// # Errors
 /// `BadGraph` for cycles, loops that TensorFlow does not build, and nodes without a full device; `BadOption` for op names
 /// in the flags that XLA does not have.
-pub fn cluster(program: &Program, graph: &Graph, options: &Options) -> Result<Clustering> {
+pub fn cluster(program: &Program, graph: &Graph, options: &ClusteringOptions) -> Result<Clustering> {
     mark::run(program, graph, options)
 }
 

@@ -1,34 +1,34 @@
-//! Where nodes run, and for which devices something is compiled.
-use super::Options;
+//! The devices of the nodes, and the decision for which devices nodes are compiled.
+use super::ClusteringOptions;
 use super::devices::{CPU_0, Device, DeviceKind, DeviceTable};
 use super::flags::JitLevel;
-use super::flow::Flow;
+use super::flow::FlowGraph;
 use crate::diag::{Code, Diagnostic, Result};
 use std::collections::HashSet;
 
 /// The devices of a graph's nodes.
 pub struct NodeDevices {
-    /// All devices.
+    /// All devices that occur.
     pub devices: DeviceTable,
-    /// By node; 0 for `_SOURCE` and `_SINK`.
-    pub of: Vec<u16>,
-    /// Whether the jit level is above off.
+    /// By node: number of its device; 0 for `_SOURCE` and `_SINK`.
+    pub by_node: Vec<u16>,
+    /// Whether the jit level is on.
     pub level_is_on: bool,
 }
 
 impl NodeDevices {
     /// The devices of `flow`. Errors: `BadGraph` for a node whose device is not a full name.
-    pub fn resolve(flow: &Flow, options: &Options) -> Result<NodeDevices> {
+    pub fn resolve(flow: &FlowGraph, options: &ClusteringOptions) -> Result<NodeDevices> {
         let mut devices = DeviceTable::default();
         let mut of = Vec::with_capacity(flow.nodes.len());
-        // Names are shared by nearly all nodes: the last one is most likely the next one.
+        // Neighbouring nodes mostly share a device: the last name is cached.
         let mut last: (&str, u16) = ("", 0);
         for node in &flow.nodes {
             let number = match node.node {
                 None => 0,
                 Some(node) if last.0 == &*node.device && !last.0.is_empty() => last.1,
                 Some(node) => {
-                    let number = devices.number(&node.device)?;
+                    let number = devices.intern(&node.device)?;
                     if !devices.all[number as usize].is_full() {
                         let told = format!("`{}` is not assigned to a device: `{}`", node.name, node.device);
                         return Err(Diagnostic::new(Code::BadGraph, told)
@@ -43,25 +43,25 @@ impl NodeDevices {
             of.push(number);
         }
         if devices.all.is_empty() {
-            devices.number(CPU_0)?;
+            devices.intern(CPU_0)?;
         }
         let used: HashSet<u16> = flow.op_nodes().map(|n| of[n as usize]).collect();
         let gpus = used.iter().filter(|&&d| devices.all[d as usize].kind == DeviceKind::Gpu).count();
         let level_is_on = options.level(gpus == 1) == JitLevel::On;
-        Ok(NodeDevices { devices, of, level_is_on })
+        Ok(NodeDevices { devices, by_node: of, level_is_on })
     }
     /// The device of node `n`.
     pub fn device(&self, n: u32) -> &Device {
-        &self.devices.all[self.of[n as usize] as usize]
+        &self.devices.all[self.by_node[n as usize] as usize]
     }
-    /// Whether something of this device is compiled, `asks`: whether it asks for it.
-    pub fn should_compile(&self, options: &Options, asks: bool, kind: DeviceKind) -> bool {
+    /// Whether nodes on a device of this kind are compiled; `requested`: whether one requests compilation by an attribute.
+    pub fn should_compile(&self, options: &ClusteringOptions, requested: bool, kind: DeviceKind) -> bool {
         let by_level = match kind {
             DeviceKind::Cpu => options.flags.cpu_global_jit.unwrap_or(false),
             DeviceKind::Gpu => true,
-            DeviceKind::Xla => return asks || !options.flags.compile_on_demand,
+            DeviceKind::Xla => return requested || !options.flags.compile_on_demand,
             DeviceKind::Unknown => false,
         };
-        asks || (by_level && self.level_is_on) || (kind == DeviceKind::Cpu && !by_level && options.session_cpu_jit)
+        requested || (by_level && self.level_is_on) || (kind == DeviceKind::Cpu && !by_level && options.session_cpu_jit)
     }
 }

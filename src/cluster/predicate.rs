@@ -1,52 +1,52 @@
-//! Formulas of liveness. They are hash-consed: two formulas are the same where their ids are.
+//! Liveness predicates. They are hash-consed: two predicates are equal if their ids are.
 //!
-//! Simplification follows TensorFlow's step by step, its limit of nesting included, as the clusters depend on which formulas
-//! become the same object and which do not.
+//! Simplification follows TensorFlow's step by step, including the limit of nesting, because the clusters depend on which predicates
+//! become identical and which do not.
 use std::collections::{HashMap, HashSet};
 
-/// A formula.
+/// Id of a hash-consed [`Predicate`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Pred(pub u32);
+pub struct PredicateId(pub u32);
 
 /// A Boolean formula over liveness and values of tensors.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Predicate {
-    /// All of these; of none: true.
-    And(Box<[Pred]>),
-    /// One of these; of none: false.
-    Or(Box<[Pred]>),
-    /// The contrary.
-    Not(Pred),
-    /// A value that a loop carries: alive at the start, and as long as the step holds.
+    /// Conjunction; the empty one is true.
+    And(Box<[PredicateId]>),
+    /// Disjunction; the empty one is false.
+    Or(Box<[PredicateId]>),
+    /// Negation.
+    Not(PredicateId),
+    /// And-recurrence, the predicate of a value that a loop carries: `start` in the first iteration, and with `step` in each further one.
     AndRec {
         /// The predicate in the first iteration.
-        start: Pred,
-        /// Operand that further iterations add to the predicate.
-        step: Pred,
-        /// The frames around, as name ids.
+        start: PredicateId,
+        /// The conjunct that each further iteration adds.
+        step: PredicateId,
+        /// Name ids of the surrounding frames.
         path: Box<[u32]>,
     },
-    /// An output of a node (control: -1) is alive, or alive and true.
+    /// An output of a node is alive, or alive and true.
     Symbol {
-        /// The node.
+        /// Number of the node.
         node: u32,
-        /// The output's number; -1: control.
+        /// Number of the output; -1 for control.
         port: i32,
-        /// Whether it must be true.
+        /// Whether the output must also be true.
         must_be_true: bool,
     },
-    /// An output is alive and has this value.
+    /// An output is alive and equals `value`.
     Equals {
-        /// The node.
+        /// Number of the node.
         node: u32,
-        /// The output's number.
+        /// Number of the output.
         port: i32,
-        /// The value.
+        /// The integer that selects a branch.
         value: i32,
     },
 }
 
-/// Nesting from which on nothing is simplified any more.
+/// Depth of nested simplifications from which on nothing is simplified, as in TensorFlow.
 const MOST_DEPTH: u32 = 8;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Op {
             Op::Or => Op::And,
         }
     }
-    fn make(self, ops: Box<[Pred]>) -> Predicate {
+    fn make(self, ops: Box<[PredicateId]>) -> Predicate {
         match self {
             Op::And => Predicate::And(ops),
             Op::Or => Predicate::Or(ops),
@@ -70,42 +70,42 @@ impl Op {
     }
 }
 
-/// All formulas of one analysis.
+/// All predicates of one analysis.
 #[derive(Default)]
-pub struct Predicates {
+pub struct PredicateTable {
     formulas: Vec<Predicate>,
-    known: HashMap<Predicate, Pred>,
-    negations: HashMap<Pred, Pred>,
-    same: HashMap<Pred, Pred>,
+    known: HashMap<Predicate, PredicateId>,
+    negations: HashMap<PredicateId, PredicateId>,
+    same: HashMap<PredicateId, PredicateId>,
     depth: u32,
 }
 
-impl Predicates {
-    /// The formula that the handle `pred` stands for.
-    pub fn get(&self, pred: Pred) -> &Predicate {
+impl PredicateTable {
+    /// The predicate with the id `pred`.
+    pub fn get(&self, pred: PredicateId) -> &Predicate {
         &self.formulas[pred.0 as usize]
     }
-    /// The object of a formula as it is.
-    pub fn intern(&mut self, formula: Predicate) -> Pred {
+    /// The id of a predicate, which is not simplified.
+    pub fn intern(&mut self, formula: Predicate) -> PredicateId {
         if let Some(&known) = self.known.get(&formula) {
             return known;
         }
-        let pred = Pred(self.formulas.len() as u32);
+        let pred = PredicateId(self.formulas.len() as u32);
         self.formulas.push(formula.clone());
         self.known.insert(formula, pred);
         pred
     }
-    /// Always.
-    pub fn yes(&mut self) -> Pred {
+    /// The constant true.
+    pub fn always_true(&mut self) -> PredicateId {
         self.intern(Predicate::And([].into()))
     }
-    /// Never.
-    pub fn no(&mut self) -> Pred {
+    /// The constant false.
+    pub fn always_false(&mut self) -> PredicateId {
         self.intern(Predicate::Or([].into()))
     }
-    /// All of `ops`.
-    pub fn and(&mut self, ops: &[Pred]) -> Pred {
-        // Most nodes have inputs that live and die together.
+    /// The simplified conjunction of `ops`.
+    pub fn and(&mut self, ops: &[PredicateId]) -> PredicateId {
+        // Most nodes have inputs with one predicate in common.
         let alike = ops.first().copied().filter(|first| self.depth == 0 && ops.iter().all(|op| op == first));
         let Some(first) = alike else { return self.combine(Op::And, ops) };
         if let Some(&known) = self.same.get(&first) {
@@ -115,12 +115,12 @@ impl Predicates {
         self.same.insert(first, made);
         made
     }
-    /// One of `ops`.
-    pub fn or(&mut self, ops: &[Pred]) -> Pred {
+    /// The simplified disjunction of `ops`.
+    pub fn or(&mut self, ops: &[PredicateId]) -> PredicateId {
         self.combine(Op::Or, ops)
     }
-    /// The contrary of `pred`.
-    pub fn not(&mut self, pred: Pred) -> Pred {
+    /// The simplified negation of `pred`.
+    pub fn not(&mut self, pred: PredicateId) -> PredicateId {
         if let Some(&known) = self.negations.get(&pred) {
             return known;
         }
@@ -131,15 +131,15 @@ impl Predicates {
         made
     }
 
-    fn negate(&mut self, pred: Pred) -> Pred {
+    fn negate(&mut self, pred: PredicateId) -> PredicateId {
         if self.depth < MOST_DEPTH {
             match self.get(pred).clone() {
                 Predicate::And(ops) => {
-                    let ops: Vec<Pred> = ops.iter().map(|&op| self.not(op)).collect();
+                    let ops: Vec<PredicateId> = ops.iter().map(|&op| self.not(op)).collect();
                     return self.combine(Op::Or, &ops);
                 }
                 Predicate::Or(ops) => {
-                    let ops: Vec<Pred> = ops.iter().map(|&op| self.not(op)).collect();
+                    let ops: Vec<PredicateId> = ops.iter().map(|&op| self.not(op)).collect();
                     return self.combine(Op::And, &ops);
                 }
                 Predicate::Not(inner) => return inner,
@@ -149,32 +149,32 @@ impl Predicates {
         self.intern(Predicate::Not(pred))
     }
 
-    fn combine(&mut self, op: Op, ops: &[Pred]) -> Pred {
+    fn combine(&mut self, op: Op, ops: &[PredicateId]) -> PredicateId {
         self.depth += 1;
-        let made = if self.depth >= MOST_DEPTH { self.as_given(op, ops.to_vec()) } else { self.simplified(op, ops) };
+        let made = if self.depth >= MOST_DEPTH { self.intern_sorted(op, ops.to_vec()) } else { self.simplify(op, ops) };
         self.depth -= 1;
         made
     }
 
-    fn as_given(&mut self, op: Op, mut ops: Vec<Pred>) -> Pred {
+    fn intern_sorted(&mut self, op: Op, mut ops: Vec<PredicateId>) -> PredicateId {
         ops.sort_unstable();
         self.intern(op.make(ops.into()))
     }
 
-    /// The operands if `pred` is of kind `op`.
-    fn operands(&self, op: Op, pred: Pred) -> Option<&[Pred]> {
+    /// The operands of `pred` if its kind is `op`.
+    fn operands(&self, op: Op, pred: PredicateId) -> Option<&[PredicateId]> {
         match (op, self.get(pred)) {
             (Op::And, Predicate::And(ops)) | (Op::Or, Predicate::Or(ops)) => Some(ops),
             _ => None,
         }
     }
 
-    fn simplified(&mut self, op: Op, ops: &[Pred]) -> Pred {
+    fn simplify(&mut self, op: Op, ops: &[PredicateId]) -> PredicateId {
         let (flat, seen) = self.flatten(op, ops);
         if let [only] = flat[..] {
             return only;
         }
-        let mut negated: HashSet<Pred> = HashSet::new();
+        let mut negated: HashSet<PredicateId> = HashSet::new();
         for &one in &flat {
             let contrary = self.not(one);
             let clash = negated.contains(&one)
@@ -185,11 +185,11 @@ impl Predicates {
             negated.insert(contrary);
         }
         let flat = if op == Op::And { self.end_loops(flat, &negated) } else { flat };
-        self.factor(op, flat)
+        self.factor_common(op, flat)
     }
 
-    /// Operands of operands of the same kind, each once, in the order in which they are met.
-    fn flatten(&self, op: Op, ops: &[Pred]) -> (Vec<Pred>, HashSet<Pred>) {
+    /// Operands with nested ones of the same kind expanded, in the order of first occurrence, and all predicates met.
+    fn flatten(&self, op: Op, ops: &[PredicateId]) -> (Vec<PredicateId>, HashSet<PredicateId>) {
         let (mut flat, mut seen) = (Vec::new(), HashSet::new());
         for &one in ops {
             if !seen.insert(one) {
@@ -203,8 +203,8 @@ impl Predicates {
         (flat, seen)
     }
 
-    /// `{S,&,X} & ~X` is S: a loop that ended was alive at its start.
-    fn end_loops(&mut self, ops: Vec<Pred>, negated: &HashSet<Pred>) -> Vec<Pred> {
+    /// Rewrites `{S,&,X} & ~X` to S: a loop that ended was alive at its start.
+    fn end_loops(&mut self, ops: Vec<PredicateId>, negated: &HashSet<PredicateId>) -> Vec<PredicateId> {
         let (mut gone, mut added) = (HashSet::new(), Vec::new());
         for &one in &ops {
             if let Predicate::AndRec { start, step, .. } = *self.get(one)
@@ -215,14 +215,14 @@ impl Predicates {
                 added.push(start);
             }
         }
-        let mut left: Vec<Pred> = ops.into_iter().filter(|p| !gone.contains(p)).collect();
+        let mut left: Vec<PredicateId> = ops.into_iter().filter(|p| !gone.contains(p)).collect();
         left.extend(added);
         left
     }
 
-    /// Takes operands out that all operands, being of the dual kind, have in common.
-    fn factor(&mut self, op: Op, ops: Vec<Pred>) -> Pred {
-        let mut common: Vec<Pred> = Vec::new();
+    /// Factors out the operands that all of `ops`, being of the dual kind, have in common.
+    fn factor_common(&mut self, op: Op, ops: Vec<PredicateId>) -> PredicateId {
+        let mut common: Vec<PredicateId> = Vec::new();
         for &one in &ops {
             let Some(inner) = self.operands(op.dual(), one) else {
                 common.clear();
@@ -238,12 +238,12 @@ impl Predicates {
             }
         }
         if common.is_empty() {
-            return self.as_given(op, ops);
+            return self.intern_sorted(op, ops);
         }
         let mut rests = Vec::with_capacity(ops.len());
         for &one in &ops {
             let inner = self.operands(op.dual(), one).unwrap_or_default();
-            let rest: Vec<Pred> = inner.iter().copied().filter(|q| !common.contains(q)).collect();
+            let rest: Vec<PredicateId> = inner.iter().copied().filter(|q| !common.contains(q)).collect();
             rests.push(self.combine(op.dual(), &rest));
         }
         let mut all = vec![self.combine(op, &rests)];
@@ -251,8 +251,8 @@ impl Predicates {
         self.combine(op.dual(), &all)
     }
 
-    /// The formulas that `pred` is made of.
-    fn parts(&self, pred: Pred) -> Vec<Pred> {
+    /// The operands of a predicate.
+    fn all_operands(&self, pred: PredicateId) -> Vec<PredicateId> {
         match self.get(pred) {
             Predicate::And(ops) | Predicate::Or(ops) => ops.to_vec(),
             Predicate::Not(inner) => vec![*inner],
@@ -260,22 +260,22 @@ impl Predicates {
             Predicate::Symbol { .. } | Predicate::Equals { .. } => Vec::new(),
         }
     }
-    /// Whether `part` occurs in `whole`.
-    pub fn occurs(&self, part: Pred, whole: Pred) -> bool {
+    /// Whether `part` occurs anywhere in `whole`.
+    pub fn occurs(&self, part: PredicateId, whole: PredicateId) -> bool {
         let (mut open, mut seen) = (vec![whole], HashSet::new());
         while let Some(at) = open.pop() {
             if at == part {
                 return true;
             }
-            open.extend(self.parts(at).into_iter().filter(|&q| seen.insert(q)));
+            open.extend(self.all_operands(at).into_iter().filter(|&q| seen.insert(q)));
         }
         false
     }
 
-    /// The text of a formula as TensorFlow prints it, cut after about `most` bytes. `name` names nodes, `frame` frames.
-    pub fn text(&self, pred: Pred, names: &dyn PredicateNames, most: usize) -> String {
+    /// A predicate as TensorFlow prints it, truncated after about `most` bytes.
+    pub fn text(&self, pred: PredicateId, names: &dyn PredicateNames, most: usize) -> String {
         enum Step {
-            Formula(Pred),
+            Formula(PredicateId),
             Text(String),
         }
         let mut out = String::new();
@@ -292,7 +292,7 @@ impl Predicates {
                 }
                 Step::Formula(pred) => pred,
             };
-            let list = |ops: &[Pred], sign: &str, todo: &mut Vec<Step>| {
+            let list = |ops: &[PredicateId], sign: &str, todo: &mut Vec<Step>| {
                 todo.push(Step::Text(")".into()));
                 for (i, &op) in ops.iter().enumerate().rev() {
                     todo.push(Step::Formula(op));
@@ -331,7 +331,7 @@ impl Predicates {
     }
 }
 
-/// Names for printing formulas.
+/// Names of nodes and frames for printing predicates.
 pub trait PredicateNames {
     /// The name of a node.
     fn node(&self, n: u32) -> &str;
@@ -343,16 +343,16 @@ pub trait PredicateNames {
 mod tests {
     use super::*;
 
-    fn symbol(f: &mut Predicates, node: u32) -> Pred {
+    fn symbol(f: &mut PredicateTable, node: u32) -> PredicateId {
         f.intern(Predicate::Symbol { node, port: 0, must_be_true: true })
     }
 
     #[test]
     fn both_branches_together_are_always() {
-        let mut f = Predicates::default();
+        let mut f = PredicateTable::default();
         let p = symbol(&mut f, 2);
         let not = f.not(p);
-        let (yes, no) = (f.yes(), f.no());
+        let (yes, no) = (f.always_true(), f.always_false());
         assert_eq!(f.or(&[not, p]), yes);
         assert_eq!(f.and(&[not, p]), no);
         assert_eq!(f.not(not), p);
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_loop_that_ended_was_alive_at_its_start() {
-        let mut f = Predicates::default();
+        let mut f = PredicateTable::default();
         let (start, step) = (symbol(&mut f, 2), symbol(&mut f, 3));
         let carried = f.intern(Predicate::AndRec { start, step, path: [1].into() });
         let ended = f.not(step);
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn what_all_have_in_common_comes_out() {
-        let mut f = Predicates::default();
+        let mut f = PredicateTable::default();
         let (a, b, c) = (symbol(&mut f, 2), symbol(&mut f, 3), symbol(&mut f, 4));
         let (ab, ac) = (f.and(&[a, b]), f.and(&[a, c]));
         let bc = f.or(&[b, c]);

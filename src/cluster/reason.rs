@@ -1,5 +1,5 @@
-//! Why a node is in no cluster, an edge joined nothing, a cluster was dropped: each with a stable code.
-use super::table;
+//! Reasons why a node is in no cluster or two clusters were not merged, each with a stable diagnostic code.
+use super::registrations;
 use crate::diag::Code;
 use crate::opdef::{self, Effect};
 use std::sync::Arc;
@@ -7,79 +7,79 @@ use std::sync::Arc;
 /// Why a node is in no cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExclusionReason {
-    /// A node carried `_XlaAlreadyClustered`, or TPUExecute: the pass leaves the whole graph alone.
+    /// A node has `_XlaAlreadyClustered` or the op TPUExecute: the pass leaves the whole graph alone.
     PassStopped(Arc<str>),
-    /// Loops of the graph cross each other: the pass gives up.
+    /// Frames of loops cross, and the pass gives up.
     LoopsCross,
-    /// Clustering is off for the node's device and the node does not ask for it.
+    /// Clustering is off for the node's device, and the node does not request compilation.
     Off,
-    /// `_XlaCompile` is false.
+    /// The attribute `_XlaCompile` is false.
     Refused,
-    /// The caller asked to form clusters without the node.
-    UnsupportedOps,
-    /// Nothing is compiled for the device.
+    /// The options exclude the node ([`super::ClusteringOptions::excluded_nodes`]).
+    LeftOut,
+    /// The node's device, named here, is of a kind for which XLA does not compile.
     NoDevice(String),
-    /// The fuel was spent.
+    /// `--tf_xla_clustering_fuel` was spent on earlier nodes.
     Fuel,
-    /// An argument or a result of the graph.
+    /// The node is an argument or a result of the graph.
     GraphArgument,
-    /// An attribute forbids it, or lacks.
+    /// The attribute forbids compilation, or is missing.
     Attribute(&'static str),
     /// XLA has no kernel for the op.
     NoKernel,
-    /// XLA's kernel does not take the type.
+    /// XLA's kernel does not support the node's type.
     Dtype {
-        /// The attribute.
+        /// The type attribute.
         attr: &'static str,
         /// The node's type, as a `DataType` number.
         found: i32,
-        /// The op.
+        /// The op whose kernel was tried.
         op: &'static str,
     },
-    /// A constant of strings.
+    /// The node is a constant of strings.
     StringConstant,
-    /// An input is a reference to a variable of TensorFlow 1.
+    /// An input is a reference to a TensorFlow 1 variable.
     Reference,
-    /// A called function is not in the library.
+    /// A called function, named here, is not in the library.
     MissingFunction(Arc<str>),
-    /// Calls nest deeper than fifty, or a function calls itself.
+    /// Calls nest deeper than fifty, or the function named here calls itself.
     CallDepth(Arc<str>),
     /// A node of a called function can't be compiled.
     InFunction {
-        /// The function.
+        /// Name of the called function.
         function: Arc<str>,
-        /// The node.
+        /// Name of the inner node.
         node: Box<str>,
         /// The inner node's op.
         op: Arc<str>,
         /// The reason why the inner node can't be compiled.
         why: Box<ExclusionReason>,
     },
-    /// The node calls this function, which is marked with `jit_compile=True`: a cluster of its own.
+    /// The node calls this function, which is marked with `jit_compile=True` and forms a cluster of its own.
     OwnCluster(Arc<str>),
-    /// The node is marked with `jit_compile=True`, and TensorFlow refuses to run it.
+    /// The node is marked with `jit_compile=True`, but TensorFlow refuses to run it, for this reason.
     MarkedInVain(Box<ExclusionReason>),
-    /// The op draws from a random generator of its own.
+    /// The op draws random numbers from a generator inside the kernel.
     StatefulRandom,
-    /// An effect that XLA would drop.
+    /// The op has a side effect that XLA would drop.
     NotElided,
-    /// A collective.
+    /// The op is a collective.
     Collective,
-    /// The size of its result depends on values.
+    /// The size of the op's result depends on values.
     DynamicShape,
-    /// A variant, such as a TensorList.
+    /// The node takes or returns a variant, such as a TensorList.
     Variant,
-    /// A stack or a TensorArray of TensorFlow 1.
+    /// The op works on a stack or a TensorArray of TensorFlow 1.
     StackOrTensorArray,
-    /// A function's body uses a variable.
+    /// The body of a function uses a variable.
     ResourceInFunction,
-    /// XLA's code for it is slow or inaccurate.
+    /// XLA's code for the op is slow or inaccurate.
     Slow,
     /// The op is not in the allow list of `--tf_xla_ops_to_cluster`.
     NotListed,
     /// The value must be a compile-time constant, and the node is stateful.
     StatefulConstant,
-    /// The node drives constants of a loop.
+    /// Constants in a loop body have control dependencies on the node.
     LoopConstant,
     /// The node's cluster had too few nodes.
     TooSmall {
@@ -88,35 +88,35 @@ pub enum ExclusionReason {
         /// The minimum that `--tf_xla_min_cluster_size` sets.
         least: i64,
     },
-    /// A constant of more than 16,384 elements that others use.
+    /// The node is a constant of more than 16,384 elements with users outside of its cluster.
     LargeConstant,
-    /// A Fill that only others use.
+    /// The node is a Fill whose users are all outside of its cluster.
     OutsideFill,
-    /// Others want its value in host memory.
+    /// Nodes outside need the value in host memory.
     HostValue,
-    /// XLA must know its value, and gets it from outside.
+    /// XLA must know the value at compile time, but its inputs come from outside.
     OutsideConstant,
-    /// The node asks for the shape of a tensor outside.
+    /// The node takes the shape of a tensor from outside of the cluster.
     OutsideShape,
-    /// A Slice that was made anew, so that where it begins may change.
+    /// The node is a Slice that was replaced by one with a variable beginning.
     Remade,
-    /// The device of its cluster is not compiled for.
+    /// Clustering is off for the device of the node's cluster.
     ClusterOff,
-    /// The program was cut: nothing that is fetched needs it.
+    /// No fetch needs the node, which was pruned.
     Pruned,
-    /// The node stands for a call that was inlined, or control flow that was lowered.
+    /// The node was a call that was inlined, or control flow that was lowered.
     Expanded,
 }
 
 impl ExclusionReason {
-    /// The code.
+    /// The diagnostic code of the reason.
     pub fn code(&self) -> Code {
         match self {
             ExclusionReason::PassStopped(_) => Code::AlreadyClustered,
             ExclusionReason::LoopsCross => Code::LoopsCross,
             ExclusionReason::Off | ExclusionReason::ClusterOff => Code::ClusteringOff,
             ExclusionReason::Refused => Code::XlaCompileFalse,
-            ExclusionReason::UnsupportedOps => Code::UnsupportedOps,
+            ExclusionReason::LeftOut => Code::LeftOut,
             ExclusionReason::NoDevice(_) => Code::NoCompilationDevice,
             ExclusionReason::Fuel => Code::FuelSpent,
             ExclusionReason::GraphArgument => Code::GraphArgument,
@@ -148,13 +148,13 @@ impl ExclusionReason {
         }
     }
 
-    /// Whether nodes that check values or print, in functions that it calls, are what keeps the node out.
+    /// Whether the node is excluded only because functions that it calls check values or print.
     pub fn is_for_checks(&self) -> bool {
         let ExclusionReason::InFunction { op, why, .. } = self else { return false };
         **why == ExclusionReason::NotElided && opdef::effect(op).is_some_and(Effect::is_check)
     }
 
-    /// One sentence about a node of op `op`.
+    /// The reason as one sentence about a node of op `op`.
     pub fn text(&self, op: &str) -> String {
         match self {
             ExclusionReason::PassStopped(by) => {
@@ -166,7 +166,7 @@ impl ExclusionReason {
             ExclusionReason::Off => "clustering is off for its device and the node does not ask for it".into(),
             ExclusionReason::ClusterOff => "clustering is off for the device of its cluster".into(),
             ExclusionReason::Refused => "`_XlaCompile` is false on it".into(),
-            ExclusionReason::UnsupportedOps => "clusters are formed without it, as was asked".into(),
+            ExclusionReason::LeftOut => "clusters are formed without it, as was asked".into(),
             ExclusionReason::NoDevice(device) => format!("nothing is compiled for its device `{device}`"),
             ExclusionReason::Fuel => "--tf_xla_clustering_fuel was spent before it".into(),
             ExclusionReason::GraphArgument => "arguments and results of a graph are in no cluster".into(),
@@ -174,7 +174,7 @@ impl ExclusionReason {
             ExclusionReason::Attribute(attr) => format!("its attribute `{attr}` is missing"),
             ExclusionReason::NoKernel => format!("XLA has no kernel for `{op}`"),
             ExclusionReason::Dtype { attr, found, op } => {
-                let takes = table::find(op).map_or(Vec::new(), |row| table::types_of(row, attr));
+                let takes = registrations::find(op).map_or(Vec::new(), |row| registrations::allowed_types(row, attr));
                 format!(
                     "XLA's kernel of `{op}` takes `{attr}` of {}, not {}",
                     takes.join(", "),
@@ -234,50 +234,50 @@ impl ExclusionReason {
     }
 }
 
-/// Why an edge joined nothing.
+/// Why two neighbouring clusters were not merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EdgeReason {
-    /// The ends live and die under different formulas.
+    /// The clusters are alive under different predicates.
     Deadness {
-        /// The formula of the source.
+        /// The predicate of the source.
         from: String,
-        /// The formula of the destination.
+        /// The predicate of the destination.
         to: String,
     },
-    /// The devices do not go together.
+    /// The devices are incompatible.
     Devices,
-    /// The scopes differ.
+    /// The XLA scopes differ.
     Scopes {
         /// The scope of the source.
         from: String,
         /// The scope of the destination.
         to: String,
     },
-    /// Together they would be larger than the most.
+    /// The merged cluster would exceed the maximum size.
     TooLarge {
-        /// The nodes of both.
+        /// Number of nodes of both clusters.
         size: i64,
         /// The maximum that `--tf_xla_max_cluster_size` sets.
         most: i64,
     },
-    /// The cluster would wait for another device.
+    /// The merged cluster would depend on a node of another device.
     CrossDevice,
-    /// Two resource operations would lose their order.
+    /// Merging would lose the order of two resource operations.
     Resources {
-        /// The first.
+        /// The operation that runs first.
         before: String,
-        /// The second.
+        /// The operation that runs second.
         after: String,
     },
-    /// Another way leads from one to the other.
+    /// Another path leads from the source to the destination.
     Cycle {
-        /// The nodes on the way.
+        /// Names of the nodes on the path.
         path: Vec<String>,
     },
 }
 
 impl EdgeReason {
-    /// The code.
+    /// The diagnostic code of the reason.
     pub fn code(&self) -> Code {
         match self {
             EdgeReason::Deadness { .. } => Code::DeadnessDiffers,
@@ -289,7 +289,7 @@ impl EdgeReason {
             EdgeReason::Cycle { .. } => Code::WouldCycle,
         }
     }
-    /// One sentence.
+    /// The reason as one sentence.
     pub fn text(&self) -> String {
         match self {
             EdgeReason::Deadness { from, to } => format!("the two nodes have mismatching deadness: {from} and {to}"),

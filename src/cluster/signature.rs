@@ -1,8 +1,8 @@
-//! The types of a node's inputs and outputs: as its op's definition says, or the signature of the function that is its op.
+//! Types of a node's inputs and outputs, from its op's definition or from the signature of the function that is its op.
 use crate::graph::{Function, Node, Program};
 use crate::opdef::{self, OpDef, type_bit, type_number};
 
-/// Functions whose results are those of functions are followed this deep.
+/// Maximum depth to which results of functions that are results of other functions are followed.
 const MAX_DEPTH: usize = 50;
 
 /// The `DataType` number of input `port` of `node`, whose definition is `def`.
@@ -15,25 +15,25 @@ pub fn input_type(program: &Program, node: &Node, def: Option<&OpDef>, port: usi
 
 /// The `DataType` number of output `port` of `node`, whose definition is `def`.
 pub fn output_type(program: &Program, node: &Node, def: Option<&OpDef>, port: usize) -> Option<i32> {
-    output_within(program, node, def, port, MAX_DEPTH)
+    output_type_at_depth(program, node, def, port, MAX_DEPTH)
 }
 
-fn output_within(program: &Program, node: &Node, def: Option<&OpDef>, port: usize, depth: usize) -> Option<i32> {
+fn output_type_at_depth(program: &Program, node: &Node, def: Option<&OpDef>, port: usize, depth: usize) -> Option<i32> {
     if let Some(def) = def {
         return def.output_type(node, port);
     }
     let function = program.functions.get(&node.op)?;
     let ret = function.rets.get(port)?;
     let from = &function.graph.nodes[ret.node];
-    output_within(program, from, opdef::find(&from.op), ret.port as usize, depth.checked_sub(1)?)
+    output_type_at_depth(program, from, opdef::find(&from.op), ret.port as usize, depth.checked_sub(1)?)
 }
 
 fn arg_type(function: &Function, port: usize) -> Option<i32> {
     function.graph.nodes[*function.args.get(port)?].declared_type("T").map(type_number)
 }
 
-/// The bits ([`type_bit`]) of the types of all inputs of `node`.
-pub fn input_bits(program: &Program, node: &Node, def: Option<&OpDef>) -> u64 {
+/// Types of all inputs of `node`, as a set of bits ([`type_bit`]).
+pub fn input_type_bits(program: &Program, node: &Node, def: Option<&OpDef>) -> u64 {
     match def {
         Some(def) => def.input_bits(node),
         None => {
@@ -44,12 +44,12 @@ pub fn input_bits(program: &Program, node: &Node, def: Option<&OpDef>) -> u64 {
     }
 }
 
-/// The bits of the types of all inputs and outputs of `node`.
-pub fn bits(program: &Program, node: &Node, def: Option<&OpDef>) -> u64 {
+/// Types of all inputs and outputs of `node`, as a set of bits ([`type_bit`]).
+pub fn all_type_bits(program: &Program, node: &Node, def: Option<&OpDef>) -> u64 {
     if let Some(def) = def {
         return def.type_bits(node);
     }
     let outputs = program.functions.get(&node.op).map_or(0, |f| f.rets.len());
     let outputs = (0..outputs).filter_map(|port| output_type(program, node, def, port));
-    outputs.fold(input_bits(program, node, def), |bits, number| bits | type_bit(number))
+    outputs.fold(input_type_bits(program, node, def), |bits, number| bits | type_bit(number))
 }

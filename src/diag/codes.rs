@@ -97,7 +97,7 @@ codes! {
     Declustered 522 "declustered" "The node was in a cluster and was taken out again, as it would cost more inside." "Nothing.";
     NotFetched 523 "not-fetched" "TensorFlow removes nodes that no fetch needs before it clusters." "Fetch what the node computes.";
     ExpandedNode 524 "expanded-node" "A call was inlined or control flow was lowered before clustering, as TensorFlow does." "Look at the nodes that it became.";
-    UnsupportedOps 525 "left-out" "Clusters were formed without the node because the caller asked so: it is fed, or could not be compiled." "tfaot rewrite --mode native says why a node can't be compiled.";
+    LeftOut 525 "left-out" "Clusters were formed without the node because the caller asked so: it is fed, or could not be compiled." "tfaot rewrite --mode native says why a node can't be compiled.";
     OwnCluster 526 "own-cluster" "The node calls a function that is marked with jit_compile=True, and the pass would not cluster it: TensorFlow compiles it whole when it is called, as a cluster of its own." "Nothing: it is compiled.";
     DeadnessDiffers 531 "deadness-differs" "Two nodes live and die under different conditions, so they can't be one call." "Move the nodes to the same side of the condition.";
     DevicesDiffer 532 "devices-differ" "Two nodes are on devices that one cluster can't span." "Place them on one device.";

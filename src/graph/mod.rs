@@ -1,4 +1,4 @@
-//! The noun `graph`: a TensorFlow graph and its function library, as imported.
+//! TensorFlow graphs and their function library, as imported.
 mod attr;
 mod tables;
 mod types;
@@ -23,20 +23,20 @@ crate::ids! {
 /// One output of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Endpoint {
-    /// The node.
+    /// The node that produces the tensor.
     pub node: NodeId,
-    /// The output's number, from 0, counting list outputs one by one.
+    /// Index of the output, where each element of a list output counts.
     pub port: u32,
 }
 
-/// One operation.
+/// A node of a graph: one operation.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The node's name, unique in the graph.
     pub name: Box<str>,
-    /// TensorFlow's op.
+    /// TensorFlow's op, or a function of the library.
     pub op: Arc<str>,
-    /// The device, often empty.
+    /// The requested device, often empty.
     pub device: Arc<str>,
     /// Data inputs, in order.
     pub inputs: Box<[Endpoint]>,
@@ -46,51 +46,51 @@ pub struct Node {
     pub attrs: Box<[(Arc<str>, Attr)]>,
 }
 
-/// Nodes and edges. Edges to missing nodes do not exist: the importer refuses them.
+/// A graph. Every edge ends at existing nodes, which the importer guarantees.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     /// The nodes in file order.
     pub nodes: IdVec<NodeId, Node>,
 }
 
-/// A function of the library: a graph with `_Arg` nodes and results.
+/// A function of the library: a graph with `_Arg` nodes and named results.
 #[derive(Clone, Debug)]
 pub struct Function {
     /// The function's name.
     pub name: Arc<str>,
-    /// Argument names and types, in order; argument `i` is the node `args[i]` of op `_Arg` in `graph`.
+    /// Argument `i` is the node `args[i]`, which has the op `_Arg`.
     pub args: Vec<NodeId>,
-    /// Result `i` is this output.
+    /// Result `i` is the tensor `rets[i]`.
     pub rets: Vec<Endpoint>,
-    /// Nodes that run whenever the function is called, also where no result needs them.
+    /// Nodes that run whenever the function is called, even if no result needs them.
     pub control_rets: Vec<NodeId>,
     /// The names of the results in the signature.
     pub ret_names: Vec<Box<str>>,
     /// The attributes of the definition, such as `_XlaMustCompile` and `_noinline`.
     pub attrs: Box<[(Arc<str>, Attr)]>,
-    /// Whether the signature says that its result may depend on more than its arguments.
+    /// Whether the results may depend on more than the arguments, according to the signature.
     pub stateful: bool,
-    /// The body.
+    /// The function's body.
     pub graph: Graph,
 }
 
-/// One named set of inputs and outputs of a SavedModel.
+/// A signature of a SavedModel: a named set of inputs and outputs.
 #[derive(Clone, Debug, Default)]
 pub struct Signature {
     /// The signature's name, such as `serving_default`.
     pub name: String,
-    /// `(argument name, tensor name)`.
+    /// Inputs: `(argument name, tensor name)`.
     pub inputs: Vec<(String, String)>,
-    /// `(result name, tensor name)`.
+    /// Outputs: `(result name, tensor name)`.
     pub outputs: Vec<(String, String)>,
-    /// The node that runs it, where it has no results by which it could be found.
+    /// The node that the signature runs, if it has no outputs.
     pub runs: Option<String>,
 }
 
 /// The content of a model file: graph, function library, signatures and variables.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// The file as the user named it.
+    /// The path as the user gave it.
     pub source: String,
     /// The top-level graph.
     pub graph: Graph,
@@ -98,16 +98,16 @@ pub struct Program {
     pub functions: IndexMap<Arc<str>, Function>,
     /// The SavedModel's signatures, or the TF.js signature.
     pub signatures: Vec<Signature>,
-    /// The producer version of the GraphDef.
+    /// The GraphDef's producer version.
     pub producer: i32,
-    /// The variables that are not constants of the graph.
+    /// The variables that were not made constants.
     pub variables: Vec<Variable>,
-    /// The most rounds of loops, by the functions of their bodies, where the user says so.
+    /// By the function of a loop body: maximum number of iterations, if the user states one.
     pub rounds: IndexMap<Arc<str>, u64>,
 }
 
 impl Node {
-    /// The node inside a function that is called with these attributes: placeholders replaced.
+    /// The node within a function called with these attributes: placeholders are replaced by their values.
     pub fn instantiate(&self, attrs: &[(Arc<str>, Attr)]) -> Cow<'_, Self> {
         if attrs.is_empty() || !self.attrs.iter().any(|a| matches!(a.1, Attr::Placeholder(_))) {
             return Cow::Borrowed(self);
@@ -122,7 +122,7 @@ impl Node {
         }
         Cow::Owned(node)
     }
-    /// The functions that the node may call: in attributes, also nested ones, and the op itself, which may be one.
+    /// The functions that the node may call: those in attributes, nested ones included, and the op itself, which may be a function.
     pub fn called(&self) -> Vec<Arc<str>> {
         let mut out = vec![self.op.clone()];
         let mut attrs: Vec<&Attr> = self.attrs.iter().map(|(_, a)| a).collect();
@@ -140,7 +140,7 @@ impl Node {
         }
         out
     }
-    /// The name of the variable of which the node, a `VarHandleOp` or the like, gives a handle.
+    /// The name of the variable to which the node (`VarHandleOp` etc.) returns a handle.
     pub fn variable(&self) -> &str {
         self.str("shared_name").filter(|name| !name.is_empty()).unwrap_or(&self.name)
     }
@@ -148,39 +148,39 @@ impl Node {
     pub fn attr(&self, name: &str) -> Option<&Attr> {
         self.attrs.iter().find(|a| &*a.0 == name).map(|a| &a.1)
     }
-    /// An integer attribute.
+    /// The integer attribute `name`.
     pub fn int(&self, name: &str) -> Option<i64> {
         if let Some(Attr::Int(v)) = self.attr(name) { Some(*v) } else { None }
     }
-    /// A float attribute.
+    /// The float attribute `name`.
     pub fn float(&self, name: &str) -> Option<f32> {
         if let Some(Attr::Float(v)) = self.attr(name) { Some(*v) } else { None }
     }
-    /// A boolean attribute.
+    /// The boolean attribute `name`.
     pub fn bool(&self, name: &str) -> Option<bool> {
         if let Some(Attr::Bool(v)) = self.attr(name) { Some(*v) } else { None }
     }
-    /// A string attribute, if it is UTF-8.
+    /// The string attribute `name`, if it is UTF-8.
     pub fn str(&self, name: &str) -> Option<&str> {
         if let Some(Attr::Str(v)) = self.attr(name) { std::str::from_utf8(v).ok() } else { None }
     }
-    /// A type attribute; a quantized type is given as the integers that hold it.
+    /// The type attribute `name`; a quantized type is replaced by the integer type that stores it.
     pub fn tf_type(&self, name: &str) -> Option<TfType> {
         self.declared_type(name).map(TfType::stored)
     }
-    /// A type attribute as it is written.
+    /// The type attribute `name` as written.
     pub fn declared_type(&self, name: &str) -> Option<TfType> {
         if let Some(Attr::Type(v)) = self.attr(name) { Some(*v) } else { None }
     }
-    /// A list of integers.
+    /// The attribute `name`, a list of integers.
     pub fn ints(&self, name: &str) -> Option<&[i64]> {
         if let Some(Attr::Ints(v)) = self.attr(name) { Some(v) } else { None }
     }
-    /// A list of floats.
+    /// The attribute `name`, a list of floats.
     pub fn floats(&self, name: &str) -> Option<&[f32]> {
         if let Some(Attr::Floats(v)) = self.attr(name) { Some(v) } else { None }
     }
-    /// A list of strings, if all are UTF-8; an empty list where the attribute is missing.
+    /// The attribute `name`, a list of strings, if all are UTF-8; empty if the attribute is missing.
     pub fn strs(&self, name: &str) -> Option<Vec<&str>> {
         match self.attr(name) {
             Some(Attr::Strs(v)) => v.iter().map(|s| std::str::from_utf8(s).ok()).collect(),
@@ -188,14 +188,14 @@ impl Node {
             Some(_) => None,
         }
     }
-    /// A function attribute.
+    /// The function attribute `name`.
     pub fn func(&self, name: &str) -> Option<&FuncRef> {
         if let Some(Attr::Func(v)) = self.attr(name) { Some(v) } else { None }
     }
 }
 
 impl Function {
-    /// A boolean attribute of the definition.
+    /// The boolean attribute `name` of the definition.
     pub fn bool(&self, name: &str) -> Option<bool> {
         let found = self.attrs.iter().find(|a| &*a.0 == name);
         if let Some((_, Attr::Bool(v))) = found { Some(*v) } else { None }
@@ -203,14 +203,14 @@ impl Function {
 }
 
 impl Graph {
-    /// The node called `name`; a walk over all nodes.
+    /// The node called `name`; takes time linear in the number of nodes.
     pub fn find(&self, name: &str) -> Option<NodeId> {
         self.nodes.iter().find(|(_, n)| &*n.name == name).map(|(id, _)| id)
     }
-    /// Nodes so that producers come before users (data and control); `Err` names a node on a cycle.
+    /// The nodes in topological order of data and control edges.
     ///
     /// # Errors
-    /// A node on a cycle, where there is one.
+    /// A node on a cycle, if there is one.
     pub fn topological_order(&self) -> Result<Vec<NodeId>, NodeId> {
         let mut edges = Vec::new();
         for (id, node) in self.nodes.iter() {

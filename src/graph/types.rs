@@ -1,25 +1,25 @@
 //! TensorFlow's types and partial shapes.
 use crate::tensor::DType;
 
-/// A type of TensorFlow's, also those that compiled code can't hold.
+/// TensorFlow's data types, including those that compiled code can't represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TfType {
-    /// An element type of arrays.
+    /// An element type of numeric arrays.
     Data(DType),
-    /// A quantized type by its `DataType` number, as nodes declare it; arrays of it are stored as integers.
+    /// A quantized type as declared, given by its `DataType` number; arrays of it are stored as integers.
     Quantized(i32),
     /// Byte strings.
     String,
-    /// Handles of variables and tables.
+    /// Handles of variables and lookup tables.
     Resource,
     /// Values of any kind, among them TensorLists.
     Variant,
-    /// A number that names no type tfaot knows.
+    /// A `DataType` number that tfaot does not know.
     Unknown(i32),
 }
 
 impl TfType {
-    /// The type of TensorFlow's `DataType` number; reference types are their base types.
+    /// The type of a TensorFlow `DataType` number; a reference type becomes its base type.
     pub fn from_number(number: i32) -> TfType {
         let base = if number > 100 { number - 100 } else { number };
         match base {
@@ -30,11 +30,11 @@ impl TfType {
             n => DType::from_tf(n).map_or(TfType::Unknown(number), TfType::Data),
         }
     }
-    /// The element type, if it is one.
+    /// The element type of arrays that store the type, if there is one.
     pub fn dtype(self) -> Option<DType> {
         if let TfType::Data(t) = self.stored() { Some(t) } else { None }
     }
-    /// The type with the integers that hold a quantized type in its place.
+    /// The type, with a quantized type replaced by the integer type that stores it.
     pub fn stored(self) -> TfType {
         match self {
             TfType::Quantized(number) => DType::from_tf(number).map_or(self, TfType::Data),
@@ -62,16 +62,16 @@ impl std::fmt::Display for TfType {
     }
 }
 
-/// A shape of which parts may be unknown: `None` is an unknown rank, `Some([None, Some(3)])` is `[?,3]`.
+/// A shape with unknown parts: `None` is an unknown rank, `Some([None, Some(3)])` is `[?,3]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartialShape(pub Option<Vec<Option<u64>>>);
 
 impl PartialShape {
-    /// The sizes if all are known.
+    /// The dimensions, if all are known.
     pub fn fixed(&self) -> Option<Vec<u64>> {
         self.0.as_ref()?.iter().copied().collect()
     }
-    /// Whether arrays of these sizes have this shape.
+    /// Whether arrays with dimensions `dims` have this shape.
     pub fn admits<N: Copy + PartialEq<u64>>(&self, dims: &[N]) -> bool {
         let one = |(want, have): (&Option<u64>, &N)| want.is_none_or(|want| *have == want);
         self.0.as_ref().is_none_or(|want| want.len() == dims.len() && want.iter().zip(dims).all(one))

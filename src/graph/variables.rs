@@ -1,4 +1,4 @@
-//! Variables: what handles stand for.
+//! Variables of a model, and the nodes that create handles to them.
 use super::{Attr, Graph, Node, PartialShape, Program, TfType};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
@@ -7,23 +7,23 @@ use std::sync::Arc;
 /// A variable of a model.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// TensorFlow's name; no two variables have the same.
+    /// TensorFlow's name of the variable, unique in the model.
     pub name: String,
-    /// The name of the variable's member of the state struct in C, where the user gives one.
+    /// Name of the variable's member in the C state struct, if the user gives one.
     pub called: Option<String>,
-    /// The nodes of the top-level graph that give its handle. Keras 3 writes several for one variable.
+    /// Nodes of the top-level graph that create handles to the variable. Keras 3 writes several for one variable.
     pub handles: Vec<Box<str>>,
-    /// The name by which nodes inside of functions ask for it; often empty.
+    /// The shared name by which nodes in functions refer to the variable; often empty.
     pub shared_name: String,
-    /// Whether its handle is a reference of TensorFlow 1, which stands for the value where one is wanted.
+    /// Whether the handle is a TensorFlow 1 reference, which can be used as the value itself.
     pub by_reference: bool,
     /// The element type.
     pub dtype: TfType,
-    /// The static shape, as far as the graph tells.
+    /// The static shape, as far as the graph states it.
     pub shape: PartialShape,
-    /// The value that is saved with the model.
+    /// The value saved with the model.
     pub value: Option<Tensor>,
-    /// The role of the variable.
+    /// Role of the variable.
     pub role: VariableRole,
 }
 
@@ -32,24 +32,24 @@ pub struct Variable {
 pub enum VariableRole {
     /// A variable of the model.
     Model,
-    /// The state of the generator behind ops that draw random numbers without one of their own: TensorFlow keeps it out of sight.
+    /// State of the generator behind ops that draw random numbers without a generator of their own; TensorFlow hides it.
     Random,
-    /// An array of a lookup table that calls change. The table's handle stands for [`TABLE_PARTS`] of them, one behind the other.
+    /// An array of a lookup table that calls change. A table has [`TABLE_PARTS`] consecutive variables of this role.
     Table,
-    /// A variable whose declared shape leaves axes open and whose values are of several sizes: its value has room for the largest of them,
-    /// and the variable behind it holds the sizes of these axes.
+    /// A variable with open axes in its declared shape and values of several sizes. It has room for the largest value, and the next
+    /// variable holds the sizes of these axes.
     Growing,
-    /// The sizes of the variable in front.
+    /// The sizes of the preceding variable, whose role is `Growing`.
     Sizes,
 }
 
 impl Variable {
-    /// The axes whose size the declared shape leaves open; none where even their number is open.
+    /// The axes whose size the declared shape leaves open; empty if the rank is open.
     pub fn open_axes(&self) -> Vec<usize> {
         let dims = self.shape.0.as_deref().unwrap_or_default();
         (0..dims.len()).filter(|&axis| dims[axis].is_none()).collect()
     }
-    /// The type and the sizes of its values, if both are settled.
+    /// The type and dimensions of the values, if both are known.
     pub fn array(&self) -> Option<(DType, Vec<u64>)> {
         match &self.value {
             Some(value) => Some((value.dtype, value.dims.clone())),
@@ -58,17 +58,17 @@ impl Variable {
     }
 }
 
-/// The variables of a table that calls change: its keys, a value for each of them, and its size.
+/// Number of variables of a lookup table that calls change: keys, values, and size.
 pub const TABLE_PARTS: usize = 3;
 
-/// Whether a node gives the handle of a variable.
+/// Whether a node creates a handle to a variable.
 pub fn is_handle(node: &Node) -> bool {
     matches!(&*node.op, "VarHandleOp" | "VariableV2" | "Variable")
 }
 
 impl Program {
-    /// Makes constants of the variables that `keep` does not want and whose value is known. A handle becomes its value; where no
-    /// variable is left, reading one becomes an `Identity`, so that nothing tells that there were any.
+    /// Turns the variables with a value into constants, except those for which `keep` holds. A handle is replaced by the value; if no
+    /// variable is left, reads become `Identity`, as in a graph that never had variables.
     pub fn freeze(&mut self, keep: impl Fn(&Variable) -> bool) {
         let (kept, frozen): (Vec<Variable>, Vec<Variable>) =
             std::mem::take(&mut self.variables).into_iter().partition(|v| keep(v) || v.value.is_none());
@@ -90,14 +90,14 @@ impl Program {
         }
     }
 
-    /// Replaces reads through handles by ops on the values, in every graph, once the handles hold the values themselves.
+    /// Replaces reads through handles by ops on the values, in every graph, after the handles were replaced by the values.
     pub fn read_as_values(&mut self) {
         let bodies = self.functions.values_mut().map(|f| &mut f.graph);
         std::iter::once(&mut self.graph).chain(bodies).for_each(read_as_values);
     }
 }
 
-/// Replaces reads through handles by ops on the values, once the handles hold the values themselves.
+/// Replaces reads through handles by ops on the values, after the handles were replaced by the values.
 fn read_as_values(graph: &mut Graph) {
     for node in graph.nodes.values_mut() {
         let to = match &*node.op {

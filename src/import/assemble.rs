@@ -1,17 +1,17 @@
-//! Raw nodes to a graph: names become ids, and what no graph may have is refused.
+//! Assembly of a graph from parsed nodes: resolves names to ids and refuses what no graph may have.
 use super::node_def::FileNode;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Graph, Node, NodeId};
 use crate::util::id_vec::IdVec;
 use foldhash::{HashMap, HashMapExt};
 
-/// Outputs are numbered below this.
+/// Exclusive upper limit of output numbers.
 const MOST_PORTS: u32 = 1 << 16;
 
-/// A file of nothing but empty nodes gets no more room than this in advance.
+/// Maximum number of nodes for which memory is reserved in advance, as the count in a file may be forged.
 const MOST_ROOM: usize = 1 << 21;
 
-/// A graph that grows node by node; edges are looked up at the end, as a file may name nodes before it has them.
+/// A graph under construction. Inputs are resolved at the end, because a file may name a node before it defines the node.
 #[derive(Default)]
 pub struct Assembler<'a> {
     nodes: IdVec<NodeId, Node>,
@@ -20,14 +20,14 @@ pub struct Assembler<'a> {
     ends: Vec<usize>,
 }
 
-/// How the text of an input reads.
+/// A parsed input of a node: a control input, or a data input with the text behind the node's name.
 enum Input<'a> {
     Control(&'a str),
     Data(&'a str, &'a str),
 }
 
 impl<'a> Assembler<'a> {
-    /// An empty graph with room for this many nodes, as far as a file may ask for room.
+    /// An empty graph with memory reserved for `nodes` nodes, up to a limit.
     pub fn with_capacity(nodes: usize) -> Self {
         let nodes = nodes.min(MOST_ROOM);
         Assembler {
@@ -37,7 +37,7 @@ impl<'a> Assembler<'a> {
             ends: Vec::with_capacity(nodes),
         }
     }
-    /// Adds a node. Errors: `BadGraph` for an empty name, an empty op, or a name that is taken.
+    /// Adds a node. Errors: `BadGraph` for an empty name, an empty op, or a name in use.
     pub fn add(&mut self, raw: FileNode<'a>) -> Result<NodeId> {
         let id = NodeId(
             u32::try_from(self.nodes.len())
@@ -69,7 +69,7 @@ impl<'a> Assembler<'a> {
     pub fn find(&self, name: &str) -> Option<NodeId> {
         self.names.get(name).copied()
     }
-    /// The graph. `port` tells the output that the text after a node's name means.
+    /// Resolves all inputs and returns the graph. `port` maps the text behind a node's name to the number of an output.
     pub fn finish(mut self, port: impl Fn(&Node, &str) -> Option<u32>) -> Result<Graph> {
         let mut start = 0;
         let (mut data, mut controls) = (Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ impl<'a> Assembler<'a> {
         }
         Ok(Graph { nodes: self.nodes })
     }
-    /// The output that `input` (no control input) names.
+    /// The output that a data input denotes.
     pub fn endpoint_of(&self, input: &str, port: impl Fn(&Node, &str) -> Option<u32>) -> Result<Endpoint> {
         match split_input(input) {
             Input::Data(name, rest) => self.endpoint(input, name, rest, &port),
@@ -110,7 +110,7 @@ impl<'a> Assembler<'a> {
         let port = port.ok_or_else(|| Error::user(Code::BadGraph, format!("the input `{input}` names no output")))?;
         Ok(Endpoint { node, port })
     }
-    /// The node called `name`. Errors: `BadGraph` where there is none.
+    /// The node called `name`. Errors: `BadGraph` if there is none.
     pub fn known(&self, name: &str) -> Result<NodeId> {
         self.find(name).ok_or_else(|| Error::user(Code::BadGraph, format!("the input `{name}` is not in the graph")))
     }
@@ -126,7 +126,7 @@ fn split_input(input: &str) -> Input<'_> {
     }
 }
 
-/// The output number in `a:1`.
+/// The output number in inputs of a GraphDef, such as `a:1`.
 pub fn plain_port(_: &Node, rest: &str) -> Option<u32> {
     rest.parse().ok()
 }

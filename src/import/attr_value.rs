@@ -1,4 +1,4 @@
-//! AttrValue to [`Attr`].
+//! Parser from AttrValue messages to [`Attr`].
 use super::node_def::Interner;
 use super::tensor_proto::read_tensor;
 use super::wire::WireReader;
@@ -7,10 +7,10 @@ use crate::graph::{Attr, FuncRef, PartialShape, TfType};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Shapes of more dimensions than this are refused, as TensorFlow does.
+/// Maximum number of dimensions of a shape, as in TensorFlow.
 const MOST_RANK: usize = 254;
 
-/// Reads an AttrValue; `None` where it has no value at all.
+/// Parses an AttrValue; `None` if it has no value at all.
 pub fn read_attr<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result<Option<Attr>> {
     let mut attr = None;
     while let Some(field) = reader.next()? {
@@ -31,7 +31,7 @@ pub fn read_attr<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Re
     Ok(attr)
 }
 
-/// Reads a TensorShapeProto. Errors: `TooLarge` for sizes below -1 and more than 254 dimensions.
+/// Parses a TensorShapeProto. Errors: `TooLarge` for sizes below -1 and more than 254 dimensions.
 pub fn read_shape(mut reader: WireReader) -> Result<PartialShape> {
     let (mut dims, mut unknown) = (Vec::new(), false);
     while let Some(field) = reader.next()? {
@@ -61,7 +61,7 @@ fn read_dim(mut reader: WireReader) -> Result<Option<u64>> {
     }
 }
 
-/// Reads a NameAttrList.
+/// Parses a NameAttrList.
 pub fn read_func<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result<FuncRef> {
     let (mut name, mut attrs) = (names.get(""), Vec::new());
     while let Some(field) = reader.next()? {
@@ -74,7 +74,7 @@ pub fn read_func<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Re
     Ok(FuncRef { name, attrs: attrs.into() })
 }
 
-/// Reads one entry of a map from names to AttrValues; `None` where the value is not set.
+/// Parses an entry of a map from names to AttrValues; `None` if the value is not set.
 pub fn read_entry<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result<Option<(Arc<str>, Attr)>> {
     let (mut key, mut attr) = ("", None);
     while let Some(field) = reader.next()? {
@@ -91,7 +91,7 @@ pub fn read_entry<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> R
     Ok(attr.map(|attr| (names.get(key), attr)))
 }
 
-/// The lists of an AttrValue.ListValue, of which one has items.
+/// The lists of an AttrValue.ListValue, at most one of which has items.
 #[derive(Default)]
 struct Lists {
     strs: Vec<Bytes>,

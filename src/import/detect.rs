@@ -4,7 +4,7 @@ use super::wire::{WireReader, WireValue};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use bytes::Bytes;
 
-/// The formats that are told apart.
+/// Input formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFormat {
     /// A binary GraphDef.
@@ -21,7 +21,7 @@ pub enum FileFormat {
     SavedModelText,
     /// A TF.js `model.json` with its shards.
     TfJs,
-    /// A module of HLO or StableHLO, which is no graph: text, a message, bytecode, an exported function of JAX.
+    /// A module of HLO or StableHLO (not a TensorFlow graph): text, a proto, bytecode, or a function exported by JAX.
     Module,
 }
 
@@ -37,14 +37,14 @@ const NAMES: &[(&str, FileFormat)] = &[
 ];
 
 impl FileFormat {
-    /// The name that `--format` takes.
+    /// The name of the format as `--format` takes it.
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|(_, f)| *f == self).map_or("", |(name, _)| name)
     }
-    /// The format called `name`; `UnknownFormat` lists the names.
+    /// Parses a format's name as `--format` takes it.
     ///
     /// # Errors
-    /// `Code::UnknownFormat` for other names.
+    /// `Code::UnknownFormat` for other names, with the list of names.
     pub fn parse(name: &str) -> Result<FileFormat> {
         let found = NAMES.iter().find(|(n, _)| *n == name).map(|(_, f)| *f);
         found.ok_or_else(|| {
@@ -56,7 +56,7 @@ impl FileFormat {
     }
 }
 
-/// The format of `bytes`, which are not gzipped.
+/// Detects the format of `bytes`, which must not be compressed.
 pub fn detect(bytes: &Bytes) -> Result<FileFormat> {
     if bytes.is_empty() {
         return Err(Diagnostic::new(Code::UnknownFormat, "the file is empty")
@@ -79,12 +79,12 @@ pub fn detect(bytes: &Bytes) -> Result<FileFormat> {
 /// The magic number of MLIR bytecode.
 const MLIR: &[u8] = b"ML\xefR";
 
-/// Bytecode of MLIR, alone or in a flatbuffer of JAX's, which begins with the place of its table: a message has no two zeros there.
+/// Whether bytes are MLIR bytecode, bare or in JAX's flatbuffer. The latter begins with an offset whose upper bytes are zero, as in no proto.
 fn is_bytecode(bytes: &[u8]) -> bool {
     bytes.starts_with(MLIR) || (matches!(bytes, [_, _, 0, 0, ..]) && bytes.windows(MLIR.len()).any(|w| w == MLIR))
 }
 
-/// Whether bytes are an HloModuleProto, or have one as their first field as an HloProto and an HloSnapshot do.
+/// Whether bytes are an HloModuleProto, or an HloProto or HloSnapshot, which have one as their first field.
 fn is_hlo(bytes: &Bytes) -> bool {
     let mut reader = WireReader::new(bytes, "file");
     let wrapped = match reader.next() {
@@ -94,8 +94,7 @@ fn is_hlo(bytes: &Bytes) -> bool {
     is_hlo_module(bytes) || wrapped.is_some_and(|module| is_hlo_module(&module))
 }
 
-/// A module has a name, the name of its entry, computations with a name and instructions, and numbers for itself and its entry,
-/// where a node of a graph has attributes.
+/// Whether bytes are an HloModuleProto: has a name, an entry name, computations, and ids in fields where a NodeDef has attributes.
 fn is_hlo_module(bytes: &Bytes) -> bool {
     let mut reader = WireReader::new(bytes, "module");
     let (mut computations, mut numbered) = (0, false);
@@ -117,7 +116,7 @@ fn is_hlo_module(bytes: &Bytes) -> bool {
     }
 }
 
-/// A name, then instructions of which each has a name and an opcode.
+/// Whether bytes are an HloComputationProto: a name, then instructions that each have a name and an opcode.
 fn is_computation(bytes: &Bytes) -> bool {
     let mut reader = WireReader::new(bytes, "computation");
     while let Ok(Some(field)) = reader.next() {
@@ -159,7 +158,7 @@ fn detect_text(head: &[u8]) -> Result<FileFormat> {
     Err(Error::user(Code::UnknownFormat, "the text is no GraphDef, no model.json and no HLO"))
 }
 
-/// SavedModel starts with a number; a MetaGraphDef has fields that a GraphDef has not, or its first field is no node.
+/// Tells binary formats apart: a SavedModel starts with a number; a MetaGraphDef has fields that a GraphDef lacks, or its first field is not a node.
 fn detect_binary(bytes: &Bytes) -> FileFormat {
     let mut reader = WireReader::new(bytes, "file");
     let (mut ones, mut graph, mut meta, mut first) = (0, false, false, None);
@@ -192,7 +191,7 @@ fn detect_binary(bytes: &Bytes) -> FileFormat {
     }
 }
 
-/// Whether a message has an op name where a NodeDef has it.
+/// Whether bytes have a string where a NodeDef has its op.
 fn is_node(part: &[u8]) -> bool {
     let whole = Bytes::copy_from_slice(part);
     let mut reader = WireReader::new(&whole, "file");

@@ -1,15 +1,15 @@
-//! Files of other kinds that are taken for graphs: told by what is in them, with the command that makes a graph of them.
+//! Recognition of files that users mistake for TensorFlow graphs, with the command that makes a graph of them.
 use super::wire::{WireReader, WireValue};
 use crate::diag::{Code, Diagnostic};
 use bytes::Bytes;
 
-/// A kind of file: its name, and what to do with it.
+/// A kind of file: a description, and what the user can do with it.
 struct Kind {
     what: &'static str,
     cure: &'static str,
 }
 
-/// Bytes at a place that only files of one kind have there.
+/// Magic bytes with their offset, and the kind of file that they identify.
 #[rustfmt::skip]
 const MARKS: &[(usize, &[u8], Kind)] = &[
     (0, b"\x89HDF\r\n\x1a\n", Kind { what: "an HDF5 file, such as a Keras model or its weights", cure: KERAS }),
@@ -33,10 +33,10 @@ const CHECKPOINT: &str = "`tf.saved_model.save(model, 'model')` where the model 
 const ONNX: &str = "`onnx2tf -i FILE -o model`, and give the folder `model`";
 const UNZIP: &str = "`unzip FILE -d model`, and give the folder that has saved_model.pb";
 
-/// The last eight bytes of a table of LevelDB's, as the index of a checkpoint is.
+/// Magic number at the end of a LevelDB table, which the index of a checkpoint is.
 const TABLE_END: &[u8] = b"\x57\xfb\x80\x8b\x24\x75\x47\xdb";
 
-/// A diagnostic for a file of a known foreign format, which `detect` must not take for one of ours; `None` for all others.
+/// A diagnostic for a file of a known foreign format, which [`FileFormat`] detection would misjudge; `None` for all other files.
 pub fn recognised(bytes: &Bytes) -> Option<Diagnostic> {
     let marked = MARKS.iter().find(|(at, mark, _)| bytes.get(*at..).is_some_and(|b| b.starts_with(mark)));
     let kind = match marked {
@@ -47,7 +47,7 @@ pub fn recognised(bytes: &Bytes) -> Option<Diagnostic> {
     Some(Diagnostic::new(Code::UnknownFormat, format!("this is {}", kind.what)).help(kind.cure))
 }
 
-/// Kinds that are told by more than bytes at one place.
+/// Recognizes kinds that have no magic bytes at a fixed offset.
 fn other(bytes: &Bytes) -> Option<Kind> {
     if is_page(bytes) {
         return Some(Kind {
@@ -74,8 +74,8 @@ fn is_page(bytes: &[u8]) -> bool {
     begins(b"<!doctype html") || begins(b"<html") || begins(b"<head")
 }
 
-/// A ModelProto begins with a number as a SavedModel does, which has nothing but graphs (2) behind it; a ModelProto has its
-/// graph in field 7 and the versions of its ops in field 8.
+/// Whether bytes are an ONNX ModelProto. Like a SavedModel it begins with a number, but a SavedModel has only graphs (field 2) behind it,
+/// whereas a ModelProto has its graph in field 7 and op set versions in field 8.
 fn is_onnx(bytes: &Bytes) -> bool {
     let mut reader = WireReader::new(bytes, "file");
     let (mut version, mut graph, mut ops) = (false, false, false);
@@ -91,14 +91,14 @@ fn is_onnx(bytes: &Bytes) -> bool {
     version && (graph || ops)
 }
 
-/// Eight bytes of length, then that much JSON.
+/// Whether bytes are in safetensors format: eight bytes of length, then that much JSON.
 fn is_safetensors(bytes: &[u8]) -> bool {
     let Some((length, rest)) = bytes.split_first_chunk::<8>() else { return false };
     let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
     rest.get(..length).is_some_and(|head| head.starts_with(b"{\"") && head.trim_ascii_end().ends_with(b"}"))
 }
 
-/// The kind of a zip archive, by the names in it.
+/// The kind of a zip archive, judged by the file names in it.
 fn zipped(bytes: &[u8]) -> Kind {
     let Ok(archive) = zip::ZipArchive::new(std::io::Cursor::new(bytes)) else {
         return Kind { what: "a damaged zip archive", cure: "fetch it again" };

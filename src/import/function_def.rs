@@ -1,4 +1,4 @@
-//! FunctionDef to [`Function`]: arguments become `_Arg` nodes, and outputs that are named become numbers.
+//! Parser from FunctionDef messages to [`Function`]: arguments become `_Arg` nodes, and named outputs become numbers.
 use super::assemble::Assembler;
 use super::attr_value::read_entry;
 use super::node_def::{FileNode, Interner, read_node};
@@ -20,7 +20,7 @@ struct ArgDef<'a> {
     type_list_attr: &'a str,
 }
 
-/// A FunctionDef whose body is not looked at yet.
+/// A FunctionDef whose signature is parsed, but not yet its nodes.
 struct RawFunction<'a> {
     name: Arc<str>,
     args: Vec<ArgDef<'a>>,
@@ -33,10 +33,10 @@ struct RawFunction<'a> {
     stateful: bool,
 }
 
-/// Names of each function's results: nodes whose op is a function number their outputs by them.
+/// By function: names of its results, by which nodes that call the function refer to their outputs.
 type Results<'a> = HashMap<Arc<str>, Vec<&'a str>>;
 
-/// Reads the functions of the libraries in order. Errors name the function; of two with the same name the second is refused.
+/// Parses the functions of the libraries in order. Errors name the function; a second function of the same name is refused.
 pub fn read_library<'a>(
     libraries: &[WireReader<'a>],
     names: &mut Interner<'a>,
@@ -97,7 +97,7 @@ fn read_raw<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result<
     Ok(f)
 }
 
-/// An entry of a map of names to names.
+/// Parses an entry of a map from names to names.
 fn read_names<'a>(mut entry: WireReader<'a>) -> Result<(&'a str, &'a str)> {
     let (mut key, mut value) = ("", "");
     while let Some(part) = entry.next()? {
@@ -179,7 +179,7 @@ fn read_body<'a>(f: RawFunction<'a>, names: &mut Interner<'a>, results: &Results
     Ok(Function { name: f.name, args, rets, control_rets, ret_names, attrs, stateful, graph: nodes.finish(port)? })
 }
 
-/// Arguments that stand for lists are refused: only functions of TensorFlow 1's gradients have them.
+/// Adds the `_Arg` node of an argument. List arguments are refused; only TensorFlow 1's gradient functions have them.
 fn add_arg<'a>(
     nodes: &mut Assembler<'a>,
     names: &mut Interner<'a>,
@@ -203,9 +203,9 @@ fn add_arg<'a>(
     nodes.add(raw)
 }
 
-/// The number of the output that `out:1` (or `1`, in graphs made by other tools) means.
+/// The number of the output that `out:1` (or `1`, in graphs from other tools) denotes.
 ///
-/// Where the op is not TensorFlow's, the outputs that its row names are counted as one each.
+/// If the op is not TensorFlow's, each output that its op definition in tfaot names counts as one.
 fn named_port(node: &Node, rest: &str, results: &Results) -> Option<u32> {
     let Some((output, index)) = rest.split_once(':') else {
         return rest.parse().ok().or_else(|| output_offset(node, rest, results));

@@ -1,4 +1,4 @@
-//! A binary GraphDef, read field by field.
+//! Parser of binary GraphDefs, field by field.
 use super::assemble::{Assembler, plain_port};
 use super::function_def::read_library;
 use super::node_def::{Interner, read_node};
@@ -7,12 +7,12 @@ use crate::diag::Result;
 use crate::graph::Program;
 use bytes::Bytes;
 
-/// Reads a binary GraphDef; tensors stay slices of `file`.
+/// Parses a binary GraphDef; tensors stay slices of `file`.
 pub fn read(file: &Bytes) -> Result<Program> {
     read_graph(WireReader::new(file, "GraphDef"))
 }
 
-/// Reads a GraphDef that may be a part of another message.
+/// Parses a GraphDef that may be a field of another message.
 pub fn read_graph(mut reader: WireReader) -> Result<Program> {
     let mut names = Interner::default();
     let mut nodes = Assembler::with_capacity(reader.count(1));

@@ -1,18 +1,18 @@
-//! The set of files that a program is read from.
+//! The set of files from which a program is read.
 use super::detect::{FileFormat, detect};
 use super::read_file;
 use crate::diag::{Code, Error, Result};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// How deep the folder of a model may be.
+/// Maximum depth of nested folders in a model.
 const MOST_DEPTH: usize = 16;
 
-/// All files that [`super::load`] may read for `path`, in an order that does not depend on where they are; none for
-/// standard input and pipes, which can't be read twice.
+/// All files that [`super::load`] may read for `path`, in an order independent of their location; empty for standard input and pipes,
+/// which can't be read twice.
 ///
 /// # Errors
-/// `Io`; `TooLarge` where folders are nested too deep; those of finding the format.
+/// `Io`; `TooLarge` for folders nested too deep; those of detecting the format.
 pub fn inputs(path: &Path, format: Option<&str>) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     if path.is_dir() {
@@ -43,7 +43,7 @@ pub fn inputs(path: &Path, format: Option<&str>) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// The names of the shards of a TF.js model; none where it is no such model.
+/// The names of the weight shards of a TF.js model; empty for other files.
 fn shards(bytes: &[u8]) -> Vec<String> {
     let model: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let groups = model.get("weightsManifest").and_then(Value::as_array).into_iter().flatten();
@@ -51,7 +51,7 @@ fn shards(bytes: &[u8]) -> Vec<String> {
     paths.filter_map(|p| p.as_str().map(str::to_string)).collect()
 }
 
-/// All files below `folder`, sorted folder by folder.
+/// Appends all files below `folder`, sorted folder by folder.
 fn below(folder: &Path, depth: usize, all: &mut Vec<PathBuf>) -> Result<()> {
     if depth > MOST_DEPTH {
         return Err(Error::user(Code::TooLarge, format!("`{}` has too many folders in one another", folder.display())));

@@ -1,15 +1,15 @@
-//! Protobuf's JSON form to its wire format, with what TF.js does otherwise: bytes may be a list of numbers.
+//! Conversion of protobuf's JSON form to the wire format, with TF.js's extension that bytes may be a list of numbers.
 use super::schema::{FieldContainer, FieldKind, FieldType, put_scalar};
 use super::wire::put_bytes;
 use crate::diag::{Code, Error, Result};
 use base64::Engine;
 use serde_json::Value;
 
-/// Messages nest no deeper than this.
+/// Maximum depth of nested messages.
 const MOST_DEPTH: u32 = 64;
 
-/// The wire form of `value`, one message of type `scope`. Fields that the message does not have are passed over, as newer
-/// writers add some. Errors: `BadEncoding` with the path of the field.
+/// The wire form of `value`, a message of type `scope`. Unknown fields are skipped, because newer writers add some. Errors:
+/// `BadEncoding` with the path of the field.
 pub fn encode(value: &Value, scope: &FieldContainer) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     message(value, scope, 0, &mut out).map_err(|path| bad(&path))?;
@@ -21,7 +21,7 @@ fn bad(path: &[String]) -> Error {
     Error::user(Code::BadEncoding, format!("the JSON value at `{}` is not of its field's type", path.join(".")))
 }
 
-/// The path of what is wrong, innermost first.
+/// The path of an invalid value, innermost field first.
 type Wrong = Vec<String>;
 
 fn message(value: &Value, scope: &FieldContainer, depth: u32, out: &mut Vec<u8>) -> Result<(), Wrong> {
@@ -92,13 +92,13 @@ fn item_field(value: &Value, field: &FieldKind, depth: u32, out: &mut Vec<u8>) -
     Ok(())
 }
 
-/// A number's text; `3.0` is `3`, as JSON writers do not tell integers apart.
+/// The text of a number, with `3.0` as `3`, because JSON writers do not distinguish integers.
 fn number_text(number: &serde_json::Number) -> String {
     let text = number.to_string();
     text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_string)
 }
 
-/// Standard or URL-safe base64, padded or not.
+/// Decodes base64, standard or URL-safe, with or without padding.
 fn base64_bytes(text: &str) -> Option<Vec<u8>> {
     let standard: String = text
         .trim_end_matches('=')

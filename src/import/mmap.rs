@@ -1,13 +1,13 @@
-//! Mapping of files into memory, for all of the crate.
+//! Memory-mapped files.
 use bytes::Bytes;
 use std::fs::File;
 
-/// The content of `file` as bytes that share the mapping, however they are sliced.
+/// Maps `file` into memory; all slices of the result share the mapping.
 ///
-/// As with every mapping, a file that another process cuts short while it is used takes this process down.
+/// As with every mapping, the process crashes if another process truncates the file meanwhile.
 ///
 /// # Errors
-/// What the system says.
+/// Errors of the operating system.
 #[expect(unsafe_code, reason = "a mapped file may change under us; every reader of large files accepts that")]
 pub fn map_file(file: &File) -> std::io::Result<Bytes> {
     // SAFETY: the mapping is private and read-only, and lives as long as the last slice of it.

@@ -1,15 +1,15 @@
-//! Files to [`crate::graph::Program`]: the format is found by content, tensors stay slices of the mapped file.
+//! Reading of files into [`crate::graph::Program`]: the format is detected by content, tensors stay slices of the mapped file.
 //!
-//! | format | file here |
+//! | format | source files |
 //! |---|---|
 //! | GraphDef, binary | `graph_def.rs` over `wire.rs` |
 //! | GraphDef and others, text | `text.rs`, which turns text into the binary form |
 //! | SavedModel, MetaGraphDef | `saved_model.rs`; its variables `object_graph.rs`, `checkpoint/` and `variables.rs`, its tables `tables.rs` |
 //! | TF.js `model.json` | `tfjs.rs`; `json.rs` turns JSON into the binary form |
 //!
-//! A module of HLO or StableHLO is told from graphs (`detect.rs`) and handed on as its bytes.
+//! A module of HLO or StableHLO is detected (`detect.rs`) and returned as bytes.
 //!
-//! `foreign.rs` knows files of other kinds. `raw.rs` and `raw_attr.rs` take GraphDefs apart only as far as those need it who write them again.
+//! `foreign.rs` recognizes files of other kinds. `raw.rs` and `raw_attr.rs` parse GraphDefs only as far as needed to write them again.
 mod assemble;
 mod attr_value;
 mod checkpoint;
@@ -52,14 +52,14 @@ use std::path::Path;
 /// The content of an input file.
 #[derive(Debug)]
 pub enum Loaded {
-    /// A graph, with its variables and their values.
+    /// A TensorFlow graph, with its variables and their values.
     Graph(Box<Program>),
-    /// A module of HLO or StableHLO, in one of their forms.
+    /// A module of HLO or StableHLO, in one of their formats.
     Module(Bytes),
 }
 
-/// Reads the program at `path` (`-` is standard input); `format` names a [`FileFormat`] and switches detection off. Variables that
-/// have a value become constants.
+/// Reads the program at `path` (`-` is standard input). `format` names a [`FileFormat`] and disables detection. Variables that have a
+/// value become constants.
 ///
 /// # Errors
 /// Those of [`load_with_variables`].
@@ -69,7 +69,7 @@ pub fn load(path: &Path, format: Option<&str>) -> Result<Program> {
     Ok(program)
 }
 
-/// Reads the program at `path` as [`load`] does, with its variables and their values.
+/// Reads the program at `path` as [`load`] does, but keeps its variables, with their values.
 ///
 /// # Errors
 /// Those of [`load_any`]; `UnknownFormat` for a module.
@@ -84,7 +84,7 @@ pub fn load_with_variables(path: &Path, format: Option<&str>) -> Result<Program>
     }
 }
 
-/// Reads what is at `path`, a graph or a module.
+/// Reads a graph or a module from `path`.
 ///
 /// # Errors
 /// `Io`, `UnknownFormat`, `BadEncoding` (not a valid file), `BadGraph` (edges or names that no graph has), `TooLarge`.
@@ -116,7 +116,7 @@ fn no_graph() -> Diagnostic {
         .help("`tfaot compile`, `check`, `run`, `verify` and `bench` take it, and so do the verbs of `tfaot hlo`")
 }
 
-/// Reads the program in `bytes`; what a TF.js model names is read from `folder`.
+/// Reads the program in `bytes`; files that a TF.js model names are read from `folder`.
 ///
 /// # Errors
 /// Those of [`load`].
@@ -142,7 +142,7 @@ pub fn parse(bytes: &Bytes, format: Option<FileFormat>, folder: &Path) -> Result
     }
 }
 
-/// The program with the variables that are saved beside it.
+/// Adds the variables and lookup tables of the checkpoint in `folder` to a SavedModel's program.
 fn with_variables(saved: saved_model::Saved, folder: &Path) -> Result<Program> {
     let saved_model::Saved { mut program, objects } = saved;
     let checkpoint = checkpoint::Checkpoint::open(&folder.join("variables").join("variables"))?;
@@ -151,7 +151,7 @@ fn with_variables(saved: saved_model::Saved, folder: &Path) -> Result<Program> {
     Ok(program)
 }
 
-/// Lists the variables that a program has handles of, without their values.
+/// Lists the variables to which a program has handles, without their values.
 ///
 /// # Errors
 /// `BadEncoding` for a graph whose nodes contradict one another.
@@ -159,14 +159,14 @@ pub fn find_variables(program: &mut Program) -> Result<()> {
     variables::find(program, &object_graph::ObjectGraph::default(), None)
 }
 
-/// The program with its variables, of which nothing tells the values.
+/// Adds the variables and lookup tables of a program that has no checkpoint.
 fn without_values(mut program: Program) -> Result<Program> {
     find_variables(&mut program)?;
     tables::fill(&mut program, None)?;
     Ok(program)
 }
 
-/// The program at `path` as it is saved: what [`load`] reads, but variables stay variables.
+/// Reads the program at `path` as [`load`] does, but variables stay variables.
 ///
 /// # Errors
 /// Those of [`load`].
@@ -183,10 +183,10 @@ pub fn load_as_saved(path: &Path, format: Option<&str>) -> Result<Program> {
     }
 }
 
-/// The bytes of the file at `path` in the binary form of its format, and that format; of a folder, its model's file.
+/// The bytes of the file at `path` in the binary form of its format, and that format. For a folder: its model file.
 ///
 /// # Errors
-/// Those of [`load`], but for the graph's own.
+/// Those of [`load`], except for errors in the graph itself.
 pub fn load_bytes(path: &Path, format: Option<&str>) -> Result<(FileFormat, Bytes)> {
     let in_file = |error: Error| {
         error.map(|mut d| {
@@ -215,7 +215,7 @@ pub fn load_bytes(path: &Path, format: Option<&str>) -> Result<(FileFormat, Byte
     Ok((binary.0, binary.1.map_err(in_file)?))
 }
 
-/// A SavedModel's folder, or that of a TF.js model.
+/// Reads the folder of a SavedModel or of a TF.js model.
 fn load_folder(path: &Path, format: Option<FileFormat>) -> Result<Program> {
     for name in ["saved_model.pb", "saved_model.pbtxt", "model.json"] {
         let file = path.join(name);
@@ -226,7 +226,7 @@ fn load_folder(path: &Path, format: Option<FileFormat>) -> Result<Program> {
     Err(no_model(path).into())
 }
 
-/// A diagnostic for a folder without a model, with the nearest folder that is one: SavedModels are served from a folder for each version.
+/// The diagnostic for a folder without a model. It names the nearest folder with one: SavedModels are served from a folder per version.
 fn no_model(path: &Path) -> Diagnostic {
     let told = format!("the folder `{}` has no saved_model.pb, saved_model.pbtxt or model.json", path.display());
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
@@ -246,7 +246,7 @@ fn no_model(path: &Path) -> Diagnostic {
     Diagnostic::new(Code::UnknownFormat, told).help(cure)
 }
 
-/// The wire form of a message `M` in protobuf's text format.
+/// Converts protobuf's text format of a message `M` to the wire format.
 ///
 /// # Errors
 /// `BadEncoding` with line and column.
@@ -262,7 +262,7 @@ pub fn read_graph_def(bytes: &Bytes) -> Result<Program> {
     graph_def::read(bytes)
 }
 
-/// Reads tfcompile's configuration, text or binary.
+/// Reads tfcompile's configuration, in text or binary form.
 ///
 /// # Errors
 /// `Io`, `BadEncoding`.
@@ -276,7 +276,7 @@ pub fn load_config(path: &Path) -> Result<proto::tf2xla::Config> {
     read_file(path).and_then(|bytes| parse_config(&bytes)).map_err(in_file)
 }
 
-/// Parses tfcompile's configuration: text, unless it has control characters.
+/// Parses tfcompile's configuration: as text, unless it has control characters.
 ///
 /// # Errors
 /// `Code::BadEncoding`.

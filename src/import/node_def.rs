@@ -1,4 +1,4 @@
-//! NodeDef to a node whose inputs are still names.
+//! Parser of NodeDef messages; inputs stay names.
 use super::attr_value::read_entry;
 use super::seeds;
 use super::wire::WireReader;
@@ -7,10 +7,10 @@ use crate::graph::Attr;
 use foldhash::HashMap;
 use std::sync::Arc;
 
-/// Longer lists grow as they are read.
+/// Maximum number of items for which memory is reserved before a list is read.
 const MOST_ROOM: usize = 64;
 
-/// One copy of each op, device and attribute name.
+/// Shared copies of op, device and attribute names.
 #[derive(Default)]
 pub struct Interner<'a> {
     known: HashMap<&'a str, Arc<str>>,
@@ -23,7 +23,7 @@ impl<'a> Interner<'a> {
     }
 }
 
-/// A node as the file has it.
+/// A node as written in the file.
 pub struct FileNode<'a> {
     /// The node's name.
     pub name: &'a str,
@@ -31,16 +31,16 @@ pub struct FileNode<'a> {
     pub op: Arc<str>,
     /// The requested device, as a string.
     pub device: Arc<str>,
-    /// Inputs as text: `a`, `a:1`, `^a`, in functions `a:out:0`.
+    /// Inputs as written: `a`, `a:1`, `^a`, and in functions `a:out:0`.
     pub inputs: Vec<&'a str>,
     /// Attributes, by name.
     pub attrs: Vec<(Arc<str>, Attr)>,
 }
 
-/// Reads a NodeDef. Attributes without a value are left out. Errors carry the node's name where it was read before.
+/// Parses a NodeDef. Attributes without a value are omitted. Errors carry the node's name if it was parsed before.
 pub fn read_node<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result<FileNode<'a>> {
     let empty = names.get("");
-    // Lists of the right length need no second allocation, which is felt in files of a million nodes.
+    // Lists reserved at the right length are not reallocated, which matters in files of a million nodes.
     let room = |number| reader.count(number).min(MOST_ROOM);
     let (inputs, attrs) = (Vec::with_capacity(room(3)), Vec::with_capacity(room(5)));
     let mut node = FileNode { name: "", op: empty.clone(), device: empty, inputs, attrs };

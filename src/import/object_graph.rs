@@ -1,33 +1,32 @@
-//! The Python objects of a SavedModel: which of them a function has captured, and under which name the checkpoint has the
-//! value of each.
+//! The Python objects of a SavedModel: finds the objects that a function has captured, and the checkpoint key of each object's value.
 //!
-//! Two graphs tell it. `SavedObjectGraph` in the model's file has the functions, and the checkpoint's own object graph the
-//! names of values. Objects of the two are the same where the same names lead to them from the root.
+//! Two graphs hold this information: `SavedObjectGraph` in the model's file has the functions, and the checkpoint's own object graph
+//! has the keys of values. Objects of the two are identified if the same path of names leads to both from the root.
 //! Source: `saved_object_graph.proto`, `trackable_object_graph.proto`.
 use super::wire::{WireField, WireReader};
 use crate::diag::Result;
 use bytes::Bytes;
 use std::collections::HashMap;
 
-/// The name under which a checkpoint keeps its object graph.
+/// The key under which a checkpoint stores its object graph.
 pub const CHECKPOINT_KEY: &str = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
-/// The child of the root that has the signatures.
+/// The child of the root object that holds the signatures.
 const SIGNATURES: &str = "signatures";
 
-/// The attribute of a variable's value.
+/// The name of a variable's value among its object's attributes.
 const VALUE: &str = "VARIABLE_VALUE";
 
-/// An object of either graph.
+/// An object of either object graph.
 #[derive(Debug, Default)]
 struct Object {
-    /// Names with the objects that they lead to.
+    /// Child objects: name and index.
     children: Vec<(String, usize)>,
-    /// Slot variables of an optimizer: the variable, the slot's name, and the slot variable.
+    /// Slot variables of an optimizer: index of the variable, name of the slot, index of the slot variable.
     slots: Vec<(usize, String, usize)>,
-    /// Key of the value in the checkpoint.
+    /// Checkpoint key of the object's value.
     key: Option<String>,
-    /// The function of the library that it is.
+    /// Name of the library function that the object represents.
     function: Option<String>,
 }
 
@@ -35,7 +34,7 @@ struct Object {
 #[derive(Debug, Default)]
 pub struct ObjectGraph {
     objects: Vec<Object>,
-    /// The objects that a function of the library takes behind its arguments, by the function's name.
+    /// By function of the library: the objects that it takes as additional arguments.
     captured: HashMap<String, Vec<usize>>,
 }
 
@@ -56,7 +55,7 @@ impl ObjectGraph {
         Ok(graph)
     }
 
-    /// The objects that the function `name` has captured, in the order of its last arguments; none where it is not known.
+    /// The objects that the function `name` has captured, in the order of its last arguments; empty for an unknown function.
     pub fn captured(&self, name: &str) -> &[usize] {
         self.captured.get(name).map_or(&[], Vec::as_slice)
     }
@@ -70,8 +69,7 @@ impl ObjectGraph {
         self.objects.get(child(child(0, SIGNATURES)?, name)?)?.function.as_deref()
     }
 
-    /// For each object that has a value in the checkpoint whose object graph is `saved`, the value's name there.
-    /// Errors: `BadEncoding`.
+    /// By object: the key of its value in the checkpoint, whose serialized object graph is `saved`. Errors: `BadEncoding`.
     pub fn keys(&self, saved: &Bytes) -> Result<HashMap<usize, String>> {
         let mut reader = WireReader::new(saved, "TrackableObjectGraph");
         let mut other = Vec::new();
@@ -84,7 +82,7 @@ impl ObjectGraph {
         Ok(same.into_iter().filter_map(|(own, there)| Some((own, other[there].key.clone()?))).collect())
     }
 
-    /// Own objects with those of `other` that the same names lead to.
+    /// By object: the object of `other` that is reached from the root by the same names.
     fn matched(&self, other: &[Object]) -> HashMap<usize, usize> {
         let mut same: HashMap<usize, usize> = HashMap::new();
         let mut todo = vec![(0, 0)];
@@ -97,7 +95,7 @@ impl ObjectGraph {
             let names: HashMap<&str, usize> = b.children.iter().map(|(name, to)| (name.as_str(), *to)).collect();
             todo.extend(a.children.iter().filter_map(|(name, to)| Some((*to, *names.get(name.as_str())?))));
         }
-        // a slot has no name of its own: it is that of a variable, which must be known first
+        // a slot variable has no name of its own; it is identified by its variable, which must be matched first
         let pairs: Vec<(usize, usize)> = same.iter().map(|(a, b)| (*a, *b)).collect();
         for (own, there) in pairs {
             let named = |(variable, name, slot): &(usize, String, usize)| ((*variable, name.clone()), *slot);
@@ -113,7 +111,7 @@ impl ObjectGraph {
     }
 }
 
-/// One entry of `concrete_functions`: a name, and the objects that are captured.
+/// Parses an entry of `concrete_functions`: a name, and the captured objects.
 fn read_function(field: &WireField) -> Result<(String, Vec<usize>)> {
     let mut entry = field.message("ConcreteFunctionsEntry")?;
     let (mut name, mut bound) = (String::new(), Vec::new());
@@ -134,7 +132,7 @@ fn read_function(field: &WireField) -> Result<(String, Vec<usize>)> {
     Ok((name, bound))
 }
 
-/// A `SavedObject` or a `TrackableObject`: what is read of them has the same numbers.
+/// Parses a `SavedObject` or a `TrackableObject`; the fields of interest have the same numbers.
 fn read_object(mut reader: WireReader) -> Result<Object> {
     let mut object = Object::default();
     // field 2 is a list of attributes in a `TrackableObject`; a `SavedObject` has none
@@ -190,7 +188,7 @@ fn read_slot(field: &WireField) -> Result<(usize, String, usize)> {
     Ok((variable, name, slot))
 }
 
-/// Name and key of a `SerializedTensor`.
+/// Parses a `SerializedTensor` into its name and checkpoint key.
 fn read_attribute(field: &WireField) -> Result<(String, String)> {
     let mut reader = field.message("SerializedTensor")?;
     let (mut name, mut key) = (String::new(), String::new());
@@ -204,7 +202,7 @@ fn read_attribute(field: &WireField) -> Result<(String, String)> {
     Ok((name, key))
 }
 
-/// A node's number; one that no graph has where it is negative.
+/// The index of an object; a negative one becomes an index that no graph has.
 fn index(field: &WireField) -> Result<usize> {
     Ok(usize::try_from(field.number()?).unwrap_or(usize::MAX))
 }

@@ -1,4 +1,4 @@
-//! The generated messages of `protos/`. Included here and nowhere else.
+//! The message types generated from `protos/`, included only here.
 #![allow(missing_docs, clippy::all, clippy::unwrap_used, clippy::iter_over_hash_type, reason = "generated code")]
 
 mod generated {

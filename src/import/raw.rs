@@ -1,30 +1,30 @@
-//! GraphDefs taken apart as far as rewriting needs it. What is not looked at keeps its bytes.
+//! GraphDefs parsed as far as rewriting needs; all other fields keep their bytes.
 use super::wire::{WireReader, WireValue, put_bytes, put_number, put_varint};
 use crate::diag::Result;
 use bytes::Bytes;
 
-/// A field as it is encoded.
+/// An encoded value of a field.
 #[derive(Clone, Debug)]
 pub enum Raw {
-    /// An integer of variable length: wire type 0.
+    /// A variable-length integer: wire type 0.
     Varint(u64),
-    /// Wire type 1.
+    /// Eight bytes: wire type 1.
     Fixed64(u64),
-    /// Wire type 2.
+    /// Strings, bytes and messages: wire type 2.
     Bytes(Bytes),
-    /// Wire type 5.
+    /// Four bytes: wire type 5.
     Fixed32(u32),
 }
 
 /// The fields of a message in order.
 #[derive(Clone, Debug, Default)]
 pub struct Message {
-    /// Numbers and values.
+    /// Field numbers and values.
     pub fields: Vec<(u32, Raw)>,
 }
 
 impl Message {
-    /// Takes one level of a message apart.
+    /// Parses one level of a message called `name`.
     ///
     /// # Errors
     /// `BadEncoding`.
@@ -42,7 +42,7 @@ impl Message {
         }
         Ok(Message { fields })
     }
-    /// The values of the string, bytes or message fields of this number.
+    /// The values of all string, bytes and message fields with this number.
     pub fn bytes_mut(&mut self, number: u32) -> impl Iterator<Item = &mut Bytes> {
         self.fields.iter_mut().filter_map(move |(n, raw)| match raw {
             Raw::Bytes(bytes) if *n == number => Some(bytes),
@@ -72,18 +72,18 @@ fn put(out: &mut Vec<u8>, number: u32, raw: &Raw) {
     }
 }
 
-/// A NodeDef.
+/// A NodeDef whose name, op, inputs, device and attributes are parsed.
 #[derive(Clone, Debug, Default)]
 pub struct RawNode {
     /// The node's name.
     pub name: String,
     /// The node's op.
     pub op: String,
-    /// Inputs as they are spelled, data and control.
+    /// Data and control inputs as written.
     pub inputs: Vec<String>,
     /// The requested device, as a string.
     pub device: String,
-    /// Attributes: names and AttrValues.
+    /// Attributes: names and serialized AttrValues.
     pub attrs: Vec<(String, Bytes)>,
     /// All other fields.
     pub rest: Message,
@@ -117,23 +117,23 @@ impl RawNode {
         self.rest.fields.iter().for_each(|(number, raw)| put(&mut out, *number, raw));
         out
     }
-    /// Sets an attribute.
+    /// Sets an attribute to a serialized AttrValue.
     pub fn set(&mut self, name: &str, value: Vec<u8>) {
         self.attrs.retain(|(key, _)| key != name);
         self.attrs.push((name.to_string(), value.into()));
     }
 }
 
-/// A FunctionDef.
+/// A FunctionDef whose nodes and results are parsed.
 #[derive(Clone, Debug, Default)]
 pub struct RawFunction {
     /// The function's name.
     pub name: String,
     /// The nodes of the function's body.
     pub nodes: Vec<RawNode>,
-    /// Results by name: the outputs that they are.
+    /// Results: names, and the outputs that they denote.
     pub rets: Vec<(String, String)>,
-    /// Control results by name: the nodes that they are.
+    /// Control results: names, and the nodes that they denote.
     pub control_rets: Vec<(String, String)>,
     /// The signature and all other fields.
     pub rest: Message,
@@ -168,7 +168,7 @@ impl RawFunction {
     }
 }
 
-/// A GraphDef.
+/// A GraphDef whose nodes and functions are parsed.
 #[derive(Clone, Debug, Default)]
 pub struct RawGraph {
     /// The nodes of the top-level graph.
@@ -182,7 +182,7 @@ pub struct RawGraph {
 }
 
 impl RawGraph {
-    /// Takes a GraphDef apart.
+    /// Parses a GraphDef.
     ///
     /// # Errors
     /// `BadEncoding`.
@@ -204,7 +204,7 @@ impl RawGraph {
         }
         Ok(graph)
     }
-    /// A graph with other nodes, and the functions and versions of this one.
+    /// A graph with the given nodes, and the functions and versions of this one.
     pub fn with_nodes(&self, nodes: Vec<RawNode>) -> RawGraph {
         RawGraph { nodes, functions: self.functions.clone(), library: self.library.clone(), rest: self.rest.clone() }
     }
@@ -227,7 +227,7 @@ fn text(bytes: &Bytes) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Key and value of an entry of a map.
+/// Parses an entry of a map into key and value.
 ///
 /// # Errors
 /// `BadEncoding`.
@@ -247,7 +247,7 @@ fn text_entry(data: &Bytes) -> Result<(String, String)> {
     entry(data).map(|(key, value)| (key, text(&value)))
 }
 
-/// One entry of a map.
+/// Serializes an entry of a map.
 pub fn map_entry(key: &str, value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(key.len() + value.len() + 12);
     put_bytes(&mut out, 1, key.as_bytes());

@@ -1,41 +1,41 @@
-//! AttrValues and signatures in protobuf's wire form.
+//! Serialization of AttrValues and function signatures in protobuf's wire format.
 use super::wire::{put_bytes, put_number, put_varint};
 use crate::graph::PartialShape;
 
-/// A string.
+/// An AttrValue with a string.
 pub fn string(value: &str) -> Vec<u8> {
     bytes(value.as_bytes())
 }
 
-/// A string of bytes.
+/// An AttrValue with a string of arbitrary bytes.
 pub fn bytes(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     put_bytes(&mut out, 2, value);
     out
 }
 
-/// A truth value.
+/// An AttrValue with a boolean.
 pub fn truth(value: bool) -> Vec<u8> {
     let mut out = Vec::new();
     put_number(&mut out, 5, u64::from(value));
     out
 }
 
-/// A whole number.
+/// An AttrValue with an integer.
 pub fn int(value: i64) -> Vec<u8> {
     let mut out = Vec::new();
     put_number(&mut out, 3, value as u64);
     out
 }
 
-/// One type, as a `DataType` number.
+/// An AttrValue with a type, given as a `DataType` number.
 pub fn dtype(value: i32) -> Vec<u8> {
     let mut out = Vec::new();
     put_number(&mut out, 6, value as u64);
     out
 }
 
-/// A list of types, as `DataType` numbers.
+/// An AttrValue with a list of types, given as `DataType` numbers.
 pub fn types(values: &[i32]) -> Vec<u8> {
     let mut numbers = Vec::new();
     values.iter().for_each(|&t| put_varint(&mut numbers, t as u64));
@@ -48,7 +48,7 @@ pub fn types(values: &[i32]) -> Vec<u8> {
     out
 }
 
-/// A list of shapes.
+/// An AttrValue with a list of shapes.
 pub fn shapes(values: &[PartialShape]) -> Vec<u8> {
     let mut list = Vec::new();
     for shape in values {
@@ -68,7 +68,7 @@ pub fn shapes(values: &[PartialShape]) -> Vec<u8> {
     out
 }
 
-/// A function without attributes.
+/// An AttrValue with a function without attributes.
 pub fn function(name: &str) -> Vec<u8> {
     let mut inner = Vec::new();
     put_bytes(&mut inner, 1, name.as_bytes());
@@ -77,7 +77,7 @@ pub fn function(name: &str) -> Vec<u8> {
     out
 }
 
-/// The signature of a function: names and types of arguments and results, names of control results.
+/// The signature (OpDef) of a function: names and `DataType` numbers of arguments and results, names of control results.
 pub fn signature(
     name: &str,
     args: &[(String, i32)],

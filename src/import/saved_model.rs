@@ -1,4 +1,4 @@
-//! SavedModel and MetaGraphDef: a GraphDef with signatures.
+//! Parser of SavedModel and MetaGraphDef files: a GraphDef with signatures.
 use super::graph_def::read_graph;
 use super::object_graph::ObjectGraph;
 use super::proto::tensorflow::{SignatureDef, TensorInfo};
@@ -9,18 +9,18 @@ use bytes::Bytes;
 use protobuf::Message;
 use std::collections::HashMap;
 
-/// The content of a MetaGraphDef.
+/// The parsed content of a MetaGraphDef.
 pub struct Saved {
     /// The graph with its signatures.
     pub program: Program,
-    /// The objects that it was made of; none where TensorFlow 1 wrote it.
+    /// The Python objects behind the graph; empty for files of TensorFlow 1.
     pub objects: ObjectGraph,
 }
 
-/// The tag of the graph that is served.
+/// The tag of the graph for serving.
 const SERVE: &str = "serve";
 
-/// Reads `saved_model.pb`: the graph with the tag `serve`, or the only one.
+/// Parses `saved_model.pb`: the MetaGraphDef with the tag `serve`, or the only one.
 pub fn read(file: &Bytes) -> Result<Saved> {
     let mut reader = WireReader::new(file, "SavedModel");
     let mut graphs = Vec::new();
@@ -48,7 +48,7 @@ pub fn read(file: &Bytes) -> Result<Saved> {
     }
 }
 
-/// Reads a MetaGraphDef file.
+/// Parses a MetaGraphDef file.
 pub fn read_meta_graph(file: &Bytes) -> Result<Saved> {
     read_meta(WireReader::new(file, "MetaGraphDef"))
 }
@@ -112,7 +112,7 @@ fn read_signature(field: &WireField) -> Result<Signature> {
     })
 }
 
-/// Names with their tensors, sorted: a map has no order of its own. Sparse and composite ones are left out.
+/// Names with their tensors, sorted because a map has no order. Sparse and composite tensors are omitted.
 fn tensors(map: &HashMap<String, TensorInfo>) -> Vec<(String, String)> {
     let named = map.iter().filter(|(_, info)| info.has_name());
     let mut all: Vec<(String, String)> = named.map(|(name, info)| (name.clone(), info.name().to_string())).collect();

@@ -1,4 +1,4 @@
-//! The messages of `protos/` as data: what text and JSON look their fields up in, and the wire format that both become.
+//! The message types of `protos/` as data, by which the text and JSON readers look up fields and encode their values.
 use super::wire::{put_bytes, put_number, put_varint};
 use protobuf::reflect::{EnumDescriptor, FieldDescriptor, MessageDescriptor, RuntimeFieldType, RuntimeType};
 
@@ -7,19 +7,19 @@ use protobuf::reflect::{EnumDescriptor, FieldDescriptor, MessageDescriptor, Runt
 pub enum FieldContainer {
     /// A message.
     Message(MessageDescriptor),
-    /// `key` and `value`.
+    /// An entry of a map, with the types of `key` and `value`.
     Entry(RuntimeType, RuntimeType),
 }
 
 /// The type of a field.
 #[derive(Clone)]
 pub enum FieldType {
-    /// A signed integer, of 32 bits or not.
+    /// A signed integer of 32 or 64 bits.
     Signed {
         /// Whether it has 32 bits.
         narrow: bool,
     },
-    /// An unsigned integer, of 32 bits or not.
+    /// An unsigned integer of 32 or 64 bits.
     Unsigned {
         /// Whether it has 32 bits.
         narrow: bool,
@@ -28,30 +28,30 @@ pub enum FieldType {
     F32,
     /// A double.
     F64,
-    /// A truth value.
+    /// A boolean.
     Bool,
     /// UTF-8 text.
     Text,
     /// Bytes.
     Bytes,
-    /// A name or its number.
+    /// An enum value, given by name or number.
     Enum(EnumDescriptor),
-    /// A message.
+    /// A nested message.
     Message(FieldContainer),
-    /// A message that is skipped.
+    /// A message of a type that `protos/` does not define; it is skipped.
     Opaque,
 }
 
-/// A field of a message: its number and type.
+/// A field of a message: its number and its type.
 #[derive(Clone)]
 pub struct FieldKind {
     /// The field's number.
     pub number: u32,
     /// The type of the field, or of each item of a list.
     pub kind: FieldType,
-    /// Whether it is a list. Maps are lists of entries.
+    /// Whether the field is a list. Maps are lists of entries.
     pub repeated: bool,
-    /// For a map: the types of key and value.
+    /// Whether the field is a map.
     pub map: bool,
 }
 
@@ -74,7 +74,7 @@ impl FieldContainer {
             }
         }
     }
-    /// The field of this number, with its name in the `.proto`.
+    /// The field with this number, and its name in the `.proto`.
     pub fn numbered(&self, number: u32) -> Option<(String, FieldKind)> {
         match self {
             FieldContainer::Message(message) => {
@@ -91,7 +91,7 @@ impl FieldContainer {
             }
         }
     }
-    /// The message's name, for errors.
+    /// The message's name, for error messages.
     pub fn name(&self) -> String {
         match self {
             FieldContainer::Message(message) => message.name().to_string(),
@@ -128,7 +128,7 @@ fn kind(held: &RuntimeType) -> FieldType {
     }
 }
 
-/// The number of an integer literal (`-12`, `0x1f`, `017`) if `kind` can hold it.
+/// Parses an integer literal (`-12`, `0x1f`, `017`); `None` if `kind` can't represent it.
 pub fn integer(kind: &FieldType, text: &str) -> Option<u64> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |d| (true, d));
     let (radix, digits) = match digits.as_bytes() {
@@ -155,7 +155,7 @@ pub fn integer(kind: &FieldType, text: &str) -> Option<u64> {
     fits.then_some(value as u64)
 }
 
-/// Appends one scalar that is spelled `text` (quoted text is given unquoted in `text_bytes`); `None` where it does not fit.
+/// Appends a scalar field whose value is `text` (quoted text is passed unquoted); `None` if the value does not fit the type.
 pub fn put_scalar(out: &mut Vec<u8>, field: &FieldKind, text: &str) -> Option<()> {
     match &field.kind {
         FieldType::Signed { .. } | FieldType::Unsigned { .. } => {

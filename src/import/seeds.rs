@@ -1,14 +1,14 @@
-//! Weights that stand in a file as a seed: a Const with the attribute `_tfaot_seed` gets numbers that follow from it.
+//! Weights that a file replaces by a seed: a Const with the attribute `_tfaot_seed` gets pseudo-random numbers.
 //!
-//! Packed reports of errors have no weights of the user, and stay small; what is computed takes the same ways.
+//! Packed error reports contain no weights of the user and stay small, yet run through the same code paths.
 use crate::graph::Attr;
 use crate::tensor::{DTypeClass, Tensor};
 use std::sync::Arc;
 
-/// The attribute.
+/// The attribute of a Const that holds the seed.
 pub const SEED: &str = "_tfaot_seed";
 
-/// Gives a Const among whose attributes there is a seed its numbers.
+/// Fills the tensor of a Const with numbers if there is a seed among its attributes.
 pub(super) fn fill(attrs: &mut [(Arc<str>, Attr)]) {
     let Some(seed) = attrs.iter().find_map(|(name, attr)| match attr {
         Attr::Int(seed) if &**name == SEED => Some(*seed),
@@ -23,7 +23,7 @@ pub(super) fn fill(attrs: &mut [(Arc<str>, Attr)]) {
     }
 }
 
-/// Numbers between -0.1 and 0.1 in the form of `like`, if that is of floats; else `like` itself.
+/// Numbers between -0.1 and 0.1 in the type and shape of `like`; `like` itself if its type is not a float.
 fn made_up(like: &Tensor, seed: u64) -> Tensor {
     if like.dtype.class() != DTypeClass::Float {
         return like.clone();
@@ -39,7 +39,7 @@ fn made_up(like: &Tensor, seed: u64) -> Tensor {
     Tensor::new(like.dtype, like.dims.clone(), bytes)
 }
 
-/// The output of SplitMix64 (Steele, Lea, Flood 2014) for a state.
+/// SplitMix64 (Steele, Lea, Flood 2014): the output for a state.
 fn mixed(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

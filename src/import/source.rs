@@ -1,4 +1,4 @@
-//! Bytes of a file: mapped, or read where it can't be mapped, and unpacked where it is gzipped.
+//! Reading of files: mapped into memory, or read if they can't be mapped, and unpacked if they are gzipped.
 use super::mmap::map_file;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use bytes::Bytes;
@@ -6,13 +6,13 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// No file may unpack to more than this.
+/// Maximum size of an unpacked file.
 const MOST_BYTES: usize = 1 << 34;
 
 /// The content of the file at `path`; `-` is standard input. Gzip is unpacked.
 ///
 /// # Errors
-/// `Io`; `BadEncoding` for damaged gzip; `TooLarge` where the unpacked content does not fit.
+/// `Io`; `BadEncoding` for damaged gzip; `TooLarge` if the unpacked content exceeds the limit or memory.
 pub fn read_file(path: &Path) -> Result<Bytes> {
     let bytes = if path.as_os_str() == "-" {
         read_all(std::io::stdin().lock(), Code::Io)?
@@ -38,7 +38,7 @@ fn io_error(path: &Path, error: &std::io::Error) -> Error {
     Error::user(Code::Io, format!("`{}` can't be read: {error}", path.display()))
 }
 
-/// Everything that `from` gives, growing in steps so that what does not fit is an error and not an abort.
+/// Reads to the end, growing the buffer in steps so that a lack of memory is an error and not an abort.
 fn read_all(mut from: impl Read, code: Code) -> Result<Bytes> {
     let mut all = Vec::new();
     let mut chunk = vec![0; 1 << 16];

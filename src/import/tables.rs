@@ -1,8 +1,8 @@
-//! Initial contents of lookup tables, from the part of the graph that fills them before any call.
+//! Initial contents of lookup tables, found in the part of the graph that initializes them before the first call.
 //!
-//! A SavedModel fills its tables in an initialiser (`InitializeTableV2`, `LookupTableImportV2`), with constants that it may get as
-//! arguments of functions, and mutable ones where it restores them, with tensors of the checkpoint. The contents are written to the nodes
-//! of the table's handle as attributes (`graph/tables.rs`); strings are left alone.
+//! A SavedModel fills its tables in an initializer (`InitializeTableV2`, `LookupTableImportV2`) with constants, which may be passed as
+//! arguments of functions, and mutable tables where it restores them, with tensors of the checkpoint. The contents are stored as
+//! attributes of the node that creates the table's handle (`graph/tables.rs`); tables with strings are left alone.
 use super::checkpoint::Checkpoint;
 use super::variables::{origin, restored_name};
 use crate::diag::Result;
@@ -11,21 +11,21 @@ use crate::tensor::Tensor;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Calls of calls are followed this deep to where a table is filled.
+/// Maximum depth of nested calls that are searched.
 const MOST_CALLS: usize = 8;
 
-/// Keys and values, or why they are not known.
+/// Keys and values of a table, or the reason why they are unknown.
 type Contents = Result<(Tensor, Tensor), String>;
 
 /// An argument of a function that initializes tables.
 enum Argument {
-    /// The handle of the table of this name.
+    /// The handle of the table with this name.
     Table(String),
-    /// A tensor.
+    /// The value of a constant.
     Value(Tensor),
 }
 
-/// Writes the contents of the tables of `program` to the nodes of their handles. Errors: those of reading a tensor.
+/// Stores the contents of the tables of `program` in the nodes that create their handles. Errors: those of reading a tensor.
 pub fn fill(program: &mut Program, checkpoint: Option<&Checkpoint>) -> Result<()> {
     if !program.graph.nodes.values().any(holds_numbers) {
         return Ok(());
@@ -47,7 +47,7 @@ pub fn fill(program: &mut Program, checkpoint: Option<&Checkpoint>) -> Result<()
     Ok(())
 }
 
-/// Whether a node gives the handle of a table without strings.
+/// Whether a node creates the handle of a table without strings.
 fn holds_numbers(node: &Node) -> bool {
     let number = |name: &str| node.tf_type(name).is_some_and(|t| t.dtype().is_some());
     is_table(node) && number("key_dtype") && number("value_dtype")
@@ -72,7 +72,7 @@ struct Filled<'a> {
 }
 
 impl Filled<'_> {
-    /// Looks for what fills tables in a graph whose arguments are these.
+    /// Searches a graph with these arguments for ops that fill tables.
     fn graph(&mut self, graph: &Graph, args: &HashMap<NodeId, Argument>, depth: usize) -> Result<()> {
         for node in graph.nodes.values() {
             match &*node.op {
@@ -98,7 +98,7 @@ impl Filled<'_> {
         Ok(())
     }
 
-    /// Looks into the function that a node calls with a table.
+    /// Searches the function that a node calls with a table as an argument.
     fn call(&mut self, graph: &Graph, args: &HashMap<NodeId, Argument>, node: &Node, depth: usize) -> Result<()> {
         let name = node.func("f").map_or(&node.op, |f| &f.name);
         let program = self.program;
@@ -128,7 +128,7 @@ impl Filled<'_> {
         self.contents.insert(table, contents);
     }
 
-    /// The name of the table, one without strings, whose handle `e` is.
+    /// The name of the table whose handle `e` is; `None` for tables with strings and for other tensors.
     fn table(&self, graph: &Graph, args: &HashMap<NodeId, Argument>, e: Option<&Endpoint>) -> Option<String> {
         let at = origin(graph, *e?).node;
         match args.get(&at) {
@@ -138,7 +138,7 @@ impl Filled<'_> {
         }
     }
 
-    /// The tensor that arrives at `e`, if the file has it.
+    /// The tensor behind `e`, if the file has its value.
     fn value(&self, graph: &Graph, args: &HashMap<NodeId, Argument>, e: Option<&Endpoint>) -> Result<Option<Tensor>> {
         let Some(e) = e else { return Ok(None) };
         let mut at = *e;
@@ -162,7 +162,7 @@ impl Filled<'_> {
     }
 }
 
-/// Whether a graph may fill a table, itself or by a call.
+/// Whether a graph may fill a table, directly or in a function that it calls.
 fn fills(graph: &Graph) -> bool {
     let fills = |op: &str| op.starts_with("InitializeTable") || op == "LookupTableImportV2";
     graph.nodes.values().any(|n| fills(&n.op) || n.op.ends_with("PartitionedCall"))

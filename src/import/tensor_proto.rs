@@ -1,4 +1,4 @@
-//! TensorProto: content as a share of the file, or typed values spelled out.
+//! Parser of TensorProto messages: packed content becomes a slice of the file, typed values are decoded.
 use super::attr_value::read_shape;
 use super::wire::{WireField, WireReader};
 use crate::diag::{Code, Error, Result};
@@ -6,10 +6,10 @@ use crate::graph::{Attr, TfType};
 use crate::tensor::{DType, Tensor, element_count};
 use bytes::Bytes;
 
-/// Values that are repeated to fill a shape may take this many bytes.
+/// Maximum size in bytes of a tensor whose values are repeated to fill its shape.
 const MOST_SPLAT: u64 = 1 << 32;
 
-/// The fields of a TensorProto before they are made sense of.
+/// The fields of a TensorProto, not yet interpreted.
 struct Parts<'a> {
     dtype: TfType,
     dims: Vec<u64>,
@@ -17,9 +17,9 @@ struct Parts<'a> {
     values: Vec<WireField<'a>>,
 }
 
-/// Reads a TensorProto: `Attr::Tensor`, `Attr::Strings`, or `Attr::OpaqueTensor` of a type that has no elements here.
+/// Parses a TensorProto to `Attr::Tensor`, `Attr::Strings`, or `Attr::OpaqueTensor` for a type without array elements.
 ///
-/// As in TensorFlow, too few typed values are continued with the last one (none at all: zeros), and too many are an error.
+/// As in TensorFlow, missing typed values repeat the last one (zeros if there are none), and surplus values are an error.
 /// Errors: `BadEncoding`, `BadGraph`, `TooLarge`.
 pub fn read_tensor(reader: WireReader) -> Result<Attr> {
     let parts = split(reader)?;
@@ -66,7 +66,7 @@ fn numbers(dtype: DType, parts: Parts) -> Result<Tensor> {
     Ok(Tensor::new(dtype, parts.dims, normal(dtype, bytes)))
 }
 
-/// Truth values other than 0 and 1 become 1: later stages rely on it.
+/// Replaces booleans other than 0 and 1 by 1, on which later stages rely.
 fn normal(dtype: DType, bytes: Bytes) -> Bytes {
     if dtype == DType::Pred && bytes.iter().any(|&b| b > 1) {
         return bytes.iter().map(|&b| u8::from(b != 0)).collect();
@@ -74,7 +74,7 @@ fn normal(dtype: DType, bytes: Bytes) -> Bytes {
     bytes
 }
 
-/// The number of the field that holds values of `dtype`.
+/// The number of the TensorProto field that holds typed values of `dtype`.
 fn field_of(dtype: DType) -> Option<u32> {
     Some(match dtype {
         DType::F32 => 5,

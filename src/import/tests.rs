@@ -1,4 +1,4 @@
-//! Small files made by hand, each sound or wrong in one way.
+//! Small hand-made files, each valid or broken in one way.
 use super::wire::{put_bytes, put_number};
 use super::{FileFormat, graph_def};
 use crate::diag::{Code, Error, Result};

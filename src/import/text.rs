@@ -1,4 +1,4 @@
-//! Protobuf's text format to its wire format. What the text means is then told by the reader of the wire format alone.
+//! Conversion of protobuf's text format to the wire format, which one reader then parses.
 //!
 //! Grammar: `name: value`, `name { .. }`, `name < .. >`, `name: [a, b]`, `#` comments, `,` and `;` between fields, adjacent
 //! strings are one, `[type.url/x] { .. }` inside skipped messages. Errors have line and column.
@@ -6,10 +6,10 @@ use super::schema::{FieldContainer, FieldKind, FieldType, put_scalar};
 use super::wire::put_bytes;
 use crate::diag::{Code, Diagnostic, Result};
 
-/// Messages nest no deeper than this.
+/// Maximum depth of nested messages.
 const MOST_DEPTH: u32 = 64;
 
-/// The wire form of `text`, one message of type `scope`. Errors: `BadEncoding` with line and column.
+/// The wire form of `text`, a message of type `scope`. Errors: `BadEncoding` with line and column.
 pub fn encode(text: &[u8], scope: &FieldContainer) -> Result<Vec<u8>> {
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     let mut parser = Parser { text, at: 0 };
@@ -24,7 +24,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Fields up to `close`, or to the end of the text.
+    /// Parses fields up to the bracket `close`, or to the end of the text.
     fn fields(
         &mut self,
         scope: &FieldContainer,
@@ -113,7 +113,7 @@ impl<'a> Parser<'a> {
         }
         Ok(())
     }
-    /// A number or a name, with a sign that blanks may follow.
+    /// A number or a name; blanks may follow a sign.
     fn literal(&mut self) -> String {
         let minus = if self.eat(b"-") { "-" } else { "" };
         self.blank();
@@ -127,7 +127,7 @@ impl<'a> Parser<'a> {
         }
         format!("{minus}{}", String::from_utf8_lossy(&self.text[start..self.at]))
     }
-    /// One string or several in a row.
+    /// One string, or several adjacent ones that are concatenated.
     fn strings(&mut self) -> Result<Vec<u8>, Diagnostic> {
         let mut out = Vec::new();
         while let Some(quote @ (b'"' | b'\'')) = self.peek() {
@@ -175,7 +175,7 @@ impl<'a> Parser<'a> {
         }
         Ok(())
     }
-    /// Up to `most` digits.
+    /// Parses up to `most` digits.
     fn digits(&mut self, radix: u32, most: usize) -> Option<u32> {
         let mut value = None;
         for _ in 0..most {
@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
         }
         value
     }
-    /// Skips a value of any kind; brackets are counted, so depth costs nothing.
+    /// Skips a value of any kind. Brackets are counted, so nesting needs no recursion.
     fn skip_value(&mut self) -> Result<(), Diagnostic> {
         if !matches!(self.peek(), Some(b'{' | b'<' | b'[')) {
             if matches!(self.peek(), Some(b'"' | b'\'')) {

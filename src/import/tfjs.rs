@@ -1,4 +1,4 @@
-//! A TF.js graph model: `model.json` and the weight shards beside it.
+//! Parser of TF.js graph models: `model.json` and the weight shards beside it.
 use super::graph_def;
 use super::schema::FieldContainer;
 use super::tfjs_weights::{TensorsByName, read_weights, set_constants};
@@ -9,12 +9,12 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::path::Path;
 
-/// Files without their version would be read with the oldest semantics; this is TensorFlow 2.3's, from when TF.js 2 is.
+/// Producer version for files that state none, which would otherwise be read with the oldest semantics; TensorFlow 2.3's.
 const PRODUCER: i32 = 440;
 
-/// Reads `model.json`, whose shards are in `folder`. Constants get their values, dequantised.
+/// Parses `model.json`, whose shards are in `folder`. Constants get their dequantized values.
 ///
-/// Errors: `BadEncoding` (no JSON, nested too deep, fields of wrong types), `UnknownFormat` for a layers model, `Io` for shards.
+/// Errors: `BadEncoding` (invalid JSON, nested too deep, fields of wrong types), `UnknownFormat` for a layers model, `Io` for shards.
 pub fn read(file: &Bytes, folder: &Path) -> Result<Program> {
     let mut model: Value = serde_json::from_slice(file).map_err(|e| bad_json(&e))?;
     let mut topology = model.get_mut("modelTopology").map(Value::take).unwrap_or_default();
@@ -48,7 +48,7 @@ fn bad_json(e: &serde_json::Error) -> Error {
     diagnostic.into()
 }
 
-/// Constants in the JSON have an empty tensor of the full shape; their values are in the shards.
+/// Removes the placeholder values of constants: the JSON has an empty tensor of the full shape, while the values are in the shards.
 fn forget_values(topology: &mut Value, weights: &TensorsByName) {
     let forget = |nodes: &mut Value| {
         for node in nodes.as_array_mut().into_iter().flatten() {
@@ -71,7 +71,7 @@ fn forget_values(topology: &mut Value, weights: &TensorsByName) {
     }
 }
 
-/// The signature; names without a tensor stand for themselves.
+/// Parses the signature; a name without a tensor denotes the tensor of the same name.
 fn signature(value: &Value) -> Option<Signature> {
     let side = |key: &str| -> Vec<(String, String)> {
         let entries = value.get(key).and_then(Value::as_object);

@@ -1,8 +1,8 @@
-//! The weight shards of a TF.js model.
+//! Weight shards of TF.js models.
 //!
-//! A group's shards are one run of bytes, and its weights follow each other in it. Quantised weights (`uint8`, `uint16`) are
-//! `stored * scale + min`, computed in double and rounded to float once; `int32` ones are rounded half up. `float16` is only
-//! a narrower way to store floats. `int64` constants are stored as `int32`. Strings have a length of four bytes each.
+//! The shards of a group are concatenated, and its weights follow each other. Quantized weights (`uint8`, `uint16`) are
+//! `stored * scale + min`, computed in double and rounded to float once; `int32` weights are rounded half up. `float16` is only a
+//! storage format of floats. `int64` constants are stored as `int32`. Each string is preceded by its length in four bytes.
 use super::source::read_file;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Graph, Node, Program, TfType};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Values by the name of the constant.
 pub type TensorsByName = HashMap<String, Attr>;
 
-/// Reads every weight that `manifest` lists. Errors: `Io`; `BadEncoding` where manifest and shards do not fit.
+/// Reads every weight that `manifest` lists. Errors: `Io`; `BadEncoding` if manifest and shards contradict each other.
 pub fn read_weights(manifest: &Value, folder: &Path) -> Result<TensorsByName> {
     let mut all = TensorsByName::new();
     for group in manifest.as_array().into_iter().flatten() {
@@ -128,7 +128,7 @@ fn dequantize(raw: &Tensor, dtype: DType, scale: f64, min: f64) -> Result<Tensor
     Ok(Tensor::new(dtype, raw.dims.clone(), bytes))
 }
 
-/// The values in another type that TF.js stores as this one: integers in another width, floats in another.
+/// Converts values to the type of the constant if TF.js stores it in another one: integers and floats of another width.
 fn cast(from: &Tensor, to: DType) -> Result<Tensor> {
     if from.dtype == to {
         return Ok(from.clone());
@@ -152,7 +152,7 @@ fn cast(from: &Tensor, to: DType) -> Result<Tensor> {
     Ok(Tensor::new(to, from.dims.clone(), bytes))
 }
 
-/// Gives each constant of the graph and its functions the weight of its name.
+/// Sets each constant of the graph and its functions to the weight of the same name.
 pub fn set_constants(program: &mut Program, mut weights: TensorsByName) -> Result<()> {
     set_in(&mut program.graph, &mut weights)?;
     for function in program.functions.values_mut() {

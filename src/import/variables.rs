@@ -1,10 +1,9 @@
-//! The variables of a program, with the values that its checkpoint has for them.
+//! The variables of a program, with their values in the checkpoint.
 //!
-//! Which tensor of the checkpoint a variable takes is said in three places, asked in this order. A function that a signature
-//! calls takes the handles of the objects that it has captured behind its arguments, and the object graph says which these
-//! are (`object_graph.rs`). The part of the graph that restores variables reads names (`RestoreV2`) and assigns what it read;
-//! Keras 3 has two handles of each variable, and only one of them is restored. A variable that neither knows is looked for
-//! under its own name. Handles that take the same tensor are handles of one variable.
+//! The checkpoint key of a variable is looked up in three places, in this order. (1) A function called by a signature takes the
+//! handles of captured objects behind its arguments, and the object graph identifies these objects (`object_graph.rs`). (2) The part
+//! of the graph that restores variables reads keys (`RestoreV2`) and assigns the values; Keras 3 has two handles of each variable,
+//! only one of which is restored. (3) The variable's own name serves as the key. Handles with the same key belong to one variable.
 use super::checkpoint::Checkpoint;
 use super::object_graph::{CHECKPOINT_KEY, ObjectGraph};
 use crate::diag::Result;
@@ -14,7 +13,7 @@ use crate::graph::{
 use indexmap::IndexMap;
 use std::collections::HashMap;
 
-/// Calls of calls are followed this deep to where a variable is restored.
+/// Maximum depth of nested calls that are searched for restored variables.
 const MOST_CALLS: usize = 8;
 
 /// Lists the variables of `program` in the order of their first handles.
@@ -48,7 +47,7 @@ pub fn find(program: &mut Program, objects: &ObjectGraph, checkpoint: Option<&Ch
     Ok(())
 }
 
-/// A variable as the node of its handle declares it.
+/// A variable with the type, shape and names that the node of its handle declares.
 fn declared(node: &Node, shared: Option<&str>) -> Variable {
     let shape = if let Some(Attr::Shape(shape)) = node.attr("shape") { shape.clone() } else { PartialShape::default() };
     Variable {
@@ -64,8 +63,8 @@ fn declared(node: &Node, shared: Option<&str>) -> Variable {
     }
 }
 
-/// The checkpoint's names for the handles that calls hand to functions which have captured them; `values` has the names by
-/// object.
+/// Checkpoint keys of the handles that calls pass to functions which have captured them, by the node of the handle; `values` has the
+/// keys by object.
 fn captured(graph: &Graph, objects: &ObjectGraph, values: &HashMap<usize, String>) -> HashMap<NodeId, String> {
     let mut keys = HashMap::new();
     for node in graph.nodes.values() {
@@ -82,7 +81,7 @@ fn captured(graph: &Graph, objects: &ObjectGraph, values: &HashMap<usize, String
     keys
 }
 
-/// Finds which checkpoint entry is assigned to which variable; `handles` are the variables by node of `graph`.
+/// Finds the checkpoint key assigned to each variable; `handles` maps nodes of `graph` to the nodes of variables.
 fn restored(
     program: &Program,
     graph: &Graph,
@@ -114,12 +113,12 @@ fn restored(
     }
 }
 
-/// Whether a graph may restore something, itself or by a call.
+/// Whether a graph may restore a variable, directly or in a function that it calls.
 fn restores(graph: &Graph) -> bool {
     graph.nodes.values().any(|n| &*n.op == "RestoreV2" || n.op.ends_with("PartitionedCall"))
 }
 
-/// The output that `e` is an identity, reshape or cast of, through any number of them.
+/// The tensor of which `e` is an identity, reshape or cast, through any number of these ops.
 pub(super) fn origin(graph: &Graph, mut e: Endpoint) -> Endpoint {
     for _ in 0..graph.nodes.len() {
         let node = &graph.nodes[e.node];
@@ -131,7 +130,7 @@ pub(super) fn origin(graph: &Graph, mut e: Endpoint) -> Endpoint {
     e
 }
 
-/// The name under which `RestoreV2` reads the value that arrives at `e`.
+/// The key with which `RestoreV2` reads the value of `e`; `None` if it comes from another op.
 pub(super) fn restored_name(graph: &Graph, e: Endpoint) -> Option<String> {
     let from = origin(graph, e);
     let restore = Some(&graph.nodes[from.node]).filter(|n| &*n.op == "RestoreV2")?;

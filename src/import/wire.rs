@@ -1,8 +1,8 @@
-//! The protobuf wire format, read field by field from one block of bytes that is never copied.
+//! Reader of the protobuf wire format, field by field from one block of bytes that is never copied.
 use crate::diag::{Code, Error, Result};
 use bytes::Bytes;
 
-/// Messages nest no deeper than this; real ones stay below 20.
+/// Maximum depth of nested messages; real files stay below 20.
 const MOST_DEPTH: u32 = 64;
 
 /// Reads the fields of one message in order.
@@ -15,7 +15,7 @@ pub struct WireReader<'a> {
     depth: u32,
 }
 
-/// One field.
+/// One field of a message.
 #[derive(Clone, Copy)]
 pub struct WireField<'a> {
     /// The field's number.
@@ -27,21 +27,21 @@ pub struct WireField<'a> {
     depth: u32,
 }
 
-/// An encoded value.
+/// The encoded value of a field.
 #[derive(Clone, Copy)]
 pub enum WireValue<'a> {
-    /// Wire type 0.
+    /// A variable-length integer: wire type 0.
     Varint(u64),
-    /// Wire type 1.
+    /// Eight bytes: wire type 1.
     Fixed64(u64),
-    /// Wire type 2: strings, messages, packed lists.
+    /// Strings, bytes, messages and packed lists: wire type 2.
     Bytes(&'a [u8]),
-    /// Wire type 5.
+    /// Four bytes: wire type 5.
     Fixed32(u32),
 }
 
 impl<'a> WireReader<'a> {
-    /// Reads `file` as one `message`, whose name is for errors.
+    /// A reader of `file` as one message, whose name is used in errors.
     pub fn new(file: &'a Bytes, message: &'static str) -> Self {
         WireReader { file, data: file, at: 0, message, depth: 0 }
     }
@@ -69,7 +69,7 @@ impl<'a> WireReader<'a> {
         };
         Ok(Some(WireField { number, value, file: self.file, message: self.message, depth: self.depth }))
     }
-    /// How many fields of this number are left, as far as the message can be read.
+    /// The number of remaining fields with this number, up to the first malformed one.
     pub fn count(&self, number: u32) -> usize {
         let (mut rest, mut found) = (self.clone(), 0);
         while let Ok(Some(field)) = rest.next() {
@@ -129,14 +129,14 @@ impl<'a> WireField<'a> {
     pub fn text(&self) -> Result<&'a str> {
         std::str::from_utf8(self.raw()?).map_err(|_| self.wrong("UTF-8 text"))
     }
-    /// A number.
+    /// The integer in a varint field.
     ///
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn number(&self) -> Result<u64> {
         if let WireValue::Varint(v) = self.value { Ok(v) } else { Err(self.wrong("a number")) }
     }
-    /// A number of 32 bits; as everywhere in protobuf the rest is cut off.
+    /// The integer in a varint field, truncated to 32 bits as everywhere in protobuf.
     ///
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
@@ -150,7 +150,7 @@ impl<'a> WireField<'a> {
     pub fn float(&self) -> Result<f32> {
         if let WireValue::Fixed32(v) = self.value { Ok(f32::from_bits(v)) } else { Err(self.wrong("a float")) }
     }
-    /// A message called `name`.
+    /// A reader of the field as a message called `name` in errors.
     ///
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
@@ -160,7 +160,7 @@ impl<'a> WireField<'a> {
         }
         Ok(WireReader { file: self.file, data: self.raw()?, at: 0, message: name, depth: self.depth + 1 })
     }
-    /// Calls `each` with every number of a list, packed or not.
+    /// Calls `each` with every integer of a list, packed or not.
     ///
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
@@ -175,7 +175,7 @@ impl<'a> WireField<'a> {
         }
         Ok(())
     }
-    /// Calls `each` with every element of `N` bytes of a list of fixed-width numbers, packed or not.
+    /// Calls `each` with every element of a list of numbers of `N` bytes, packed or not.
     ///
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
@@ -220,7 +220,7 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Appends a number field.
+/// Appends a varint field.
 pub fn put_number(out: &mut Vec<u8>, field: u32, value: u64) {
     put_varint(out, u64::from(field) << 3);
     put_varint(out, value);

@@ -1,6 +1,6 @@
-//! A graph with its clusters and the facts that are known of its tensors.
+//! Analysis of a graph: its clusters, and the inferred facts about its tensors.
 use super::{ClusterInput, ModelFile};
-use crate::cluster::{self, Clustering, Entrance, Options};
+use crate::cluster::{self, Clustering, ClusteringOptions, GraphOrigin};
 use crate::diag::Result;
 use crate::graph::Program;
 use crate::infer::{self, Facts};
@@ -8,29 +8,29 @@ use crate::prepare::{self, FeedSpec, Request};
 use crate::report;
 use std::collections::HashMap;
 
-/// A graph with its clusters and the facts that are known of its tensors.
+/// A graph with its clusters and the inferred facts about its tensors.
 pub struct Analysis {
-    /// The program as TensorFlow's clustering pass receives it, with the copies of constants that clusters have.
+    /// The program as TensorFlow's clustering pass receives it, plus the copies of constants that clustering made.
     pub program: Program,
-    /// Clusters of the graph, with the edges that joined nothing.
+    /// Clusters of the graph, with the edges that were not merged.
     pub found: Clustering,
-    /// Types, shapes and values that are known of its tensors.
+    /// Inferred types, shapes and values of the tensors.
     pub facts: Facts,
-    /// How the clusters were formed.
-    pub options: Options,
-    /// Number of nodes of the file that the program does not have.
+    /// Options with which the clusters were formed.
+    pub options: ClusteringOptions,
+    /// Number of nodes of the file that preprocessing removed.
     pub gone: usize,
-    /// Assumptions, a sentence each.
+    /// Assumptions, one sentence each.
     pub assumed: Vec<String>,
-    /// Tensors of the file that arguments of the program stand for, by the argument's output.
+    /// By output of an argument of the pruned graph: the tensor of the file that it replaces.
     pub fed: HashMap<String, String>,
 }
 
-/// Is called with the clusters before anything is made of them, to log, name or dump them.
-pub type OnClusters<'a> = dyn FnMut(&Program, &Options, &mut Clustering) -> Result<()> + 'a;
+/// Callback that receives the clusters before they are analysed, to log, name or dump them.
+pub type OnClusters<'a> = dyn FnMut(&Program, &ClusteringOptions, &mut Clustering) -> Result<()> + 'a;
 
 impl Analysis {
-    /// Clusters a program and infers its tensors. `request` and `options` are those that [`super::load_for_clustering`] left.
+    /// Clusters a program and infers its tensors. `request` and `options` are as [`super::load_for_clustering`] left them.
     ///
     /// # Errors
     /// Those of clustering, inference and `on_clusters`.
@@ -38,7 +38,7 @@ impl Analysis {
         model: &ModelFile,
         input: ClusterInput,
         mut request: Request,
-        options: Options,
+        options: ClusteringOptions,
         on_clusters: &mut OnClusters,
     ) -> Result<Analysis> {
         let mut program = input.program;
@@ -46,14 +46,14 @@ impl Analysis {
         let mut found = found.map_err(|e| e.in_file(&model.path))?;
         on_clusters(&program, &options, &mut found)?;
         report::with_copies(&mut program, &found);
-        let saved = options.entrance == Entrance::Saved;
+        let saved = options.origin == GraphOrigin::Saved;
         let fed = if saved { name_arguments(&mut request) } else { HashMap::new() };
         let facts = facts(&mut program, request, saved).map_err(|e| e.in_file(&model.path))?;
         Ok(Analysis { program, found, facts, options, gone: input.gone.len(), assumed: input.assumed, fed })
     }
 }
 
-/// Renames feeds to the arguments that the cut made of them, where it made any; returns the tensors by the arguments' outputs.
+/// Renames feeds to the arguments that pruning made of them; returns the original tensors by the arguments' outputs.
 fn name_arguments(request: &mut Request) -> HashMap<String, String> {
     let mut fed = HashMap::new();
     if request.fetches.is_empty() {
@@ -68,14 +68,14 @@ fn name_arguments(request: &mut Request) -> HashMap<String, String> {
     fed
 }
 
-/// Infers types, shapes and values of the tensors of a program that is input of clustering. A feed that the cut made an argument
-/// has the argument's name.
+/// Infers types, shapes and values of the tensors of a program to be clustered. A feed that pruning made an argument has the
+/// argument's name.
 fn facts(program: &mut Program, mut request: Request, saved: bool) -> Result<Facts> {
-    // Calls are inlined: what signatures name may be gone, and Placeholders are there whatever signature is called.
+    // Calls are inlined: nodes that signatures name may be gone, and Placeholders exist whichever signature is called.
     program.signatures.clear();
     request.signatures.clear();
     if saved {
-        // what was cut to is in the inputs of its ends, whatever became of the names
+        // fetches are found as the inputs of the `_Retval`s, whatever became of their names
         request.fetches.clear();
     }
     let graph = &program.graph;
@@ -86,7 +86,7 @@ fn facts(program: &mut Program, mut request: Request, saved: bool) -> Result<Fac
         }
     }
     if request.fetches.is_empty() {
-        // What a dump of TensorFlow's fetches is an input of a node that gives nothing itself.
+        // A fetch in a dump of TensorFlow is an input of a node without outputs.
         let fetched = graph.nodes.values().filter(|n| &*n.op == "_Retval").flat_map(|n| n.inputs.iter());
         request.fetches.extend(fetched.map(|e| format!("{}:{}", graph.nodes[e.node].name, e.port)));
     }

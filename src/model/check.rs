@@ -1,4 +1,4 @@
-//! Everything that keeps a model from being compiled.
+//! Search for everything that prevents a model from being compiled.
 use super::ModelFile;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Endpoint;
@@ -7,19 +7,19 @@ use crate::prepare::{self, Request};
 use crate::target::CodeRequest;
 use crate::{compile, infer, lower};
 
-/// The outcome of a check.
+/// Result of checking whether a model can be compiled.
 #[derive(Clone, Debug, Default)]
 pub struct Check {
-    /// Everything that keeps the model from being compiled; empty where it can be.
+    /// Everything that prevents the model from being compiled; empty if it can be.
     pub blockers: Vec<Diagnostic>,
-    /// Effects that compiled code leaves out.
+    /// Effects of ops that compiled code omits.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Lowers and schedules a model, and looks for blockers that others hide. An internal error is a blocker like any other.
+/// Lowers and schedules a model, and looks for further blockers behind the first one. An internal error counts as a blocker.
 ///
 /// # Errors
-/// `Code::Io` where there is no such file.
+/// `Code::Io` if there is no such file.
 pub fn check(model: &ModelFile, request: &Request, name: &str, code: &CodeRequest) -> Result<Check> {
     let fronts = compile::load_and_lower(&model.path, model.format.as_deref(), request);
     let warnings = fronts.as_ref().map_or(Vec::new(), |fronts| fronts.warnings.clone());
@@ -34,7 +34,7 @@ pub fn check(model: &ModelFile, request: &Request, name: &str, code: &CodeReques
         return Err(Error::User(all));
     }
     if !all.is_empty() {
-        // a file that can't be read to its end says so already
+        // a file that can't be read to its end was reported already
         let more = hidden(model, request).unwrap_or_default();
         for d in Error::User(more).in_file(&model.path).into_diagnostics() {
             let is_known = |a: &Diagnostic| a.code == d.code && a.place == d.place;
@@ -47,8 +47,8 @@ pub fn check(model: &ModelFile, request: &Request, name: &str, code: &CodeReques
     Ok(Check { blockers: all, warnings })
 }
 
-/// Finds blockers that others may hide: ops without a lowering behind open feeds or behind one another, and shapes that contradict
-/// each other whatever the open sizes are.
+/// Finds blockers that others hide: ops without a lowering behind open feeds or behind one another, and shapes that contradict each
+/// other for any open sizes.
 fn hidden(model: &ModelFile, request: &Request) -> Result<Vec<Diagnostic>> {
     let Loaded::Graph(mut program) = import::load_any(&model.path, model.format.as_deref())? else {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! A model file, and what can be done with it: the methods of [`ModelFile`] put the steps of the other modules in a row.
+//! A model file and the operations on it: the methods of [`ModelFile`] call the steps of the other modules in order.
 mod analysis;
 mod check;
 mod cluster_input;
@@ -39,12 +39,12 @@ pub struct ModelFile {
 }
 
 impl ModelFile {
-    /// Names a file or folder; it is read by the other methods.
+    /// Refers to a file or folder, which the other methods read.
     pub fn open(path: impl AsRef<Path>) -> ModelFile {
         ModelFile { path: path.as_ref().to_path_buf(), format: None }
     }
 
-    /// Names the format instead of detecting it, as `--format` of the command line does.
+    /// Sets the format instead of detecting it, as the command-line option `--format` does.
     pub fn with_format(self, format: Option<&str>) -> ModelFile {
         ModelFile { format: format.map(str::to_string), ..self }
     }
@@ -54,12 +54,12 @@ impl ModelFile {
         &self.path
     }
 
-    /// Prefix of C names, made from the name of the file.
+    /// Prefix of C names, derived from the file name.
     pub fn name(&self) -> String {
         names::of_model(&self.path.display().to_string())
     }
 
-    /// Finds everything that keeps a model from being compiled for this machine.
+    /// Finds everything that prevents the model from being compiled for this machine.
     ///
     /// ```
     /// use tfaot::{ModelFile, Request};
@@ -73,7 +73,7 @@ impl ModelFile {
     /// ```
     ///
     /// # Errors
-    /// `Code::Io` where there is no such file; anything else is a blocker.
+    /// `Code::Io` if there is no such file; any other problem is a blocker.
     pub fn check(&self, request: &Request) -> Result<Check> {
         check(self, request, &self.name(), &Target::resolve(None, None, None)?.into())
     }
@@ -98,7 +98,7 @@ impl ModelFile {
         Ok(Functions { all, init: fronts.init })
     }
 
-    /// Compiles the model to an object, whose C names begin with [`ModelFile::name`].
+    /// Compiles the model to an object file, whose C names begin with [`ModelFile::name`].
     ///
     /// ```
     /// use tfaot::{ModelFile, Request, Target, header};
@@ -119,7 +119,7 @@ impl ModelFile {
         compile::build_all(functions, &name, &source, &[code.into()], Launches::Direct, &mut [])
     }
 
-    /// Forms the clusters that TensorFlow's auto-clustering forms when XLA is switched on for CPUs.
+    /// Forms the clusters that TensorFlow's auto-clustering forms if XLA is enabled for CPUs.
     ///
     /// ```
     /// use tfaot::ModelFile;
@@ -142,7 +142,7 @@ impl ModelFile {
         cluster::cluster(&input.program, &input.program.graph, &options).map_err(|e| e.in_file(&self.path))
     }
 
-    /// Rewrites the graph with its clusters: marked, as functions that XLA compiles, or as ops of a shared library.
+    /// Rewrites the graph with its clusters marked, or replaced by functions that XLA compiles or ops of a shared library.
     ///
     /// ```
     /// use tfaot::{ModelFile, RewriteMode};
@@ -170,7 +170,7 @@ impl ModelFile {
         rewrite::rewrite(&bytes, format, &program, &request).map_err(|e| e.in_file(&self.path))
     }
 
-    /// Describes the clusters of the graph, the reasons for nodes outside, and what would change if they were compiled.
+    /// Describes the clusters of the graph, the reasons for nodes outside, and what compiling these would change.
     ///
     /// ```
     /// use tfaot::ModelFile;
@@ -232,9 +232,10 @@ impl ModelFile {
     }
 }
 
-/// Options of clustering with XLA switched on for CPUs, as the command line assumes them.
-fn cluster_options() -> cluster::Options {
-    let mut options = cluster::Options { session_level: Some(JitLevel::On), ..cluster::Options::default() };
+/// Options that enable clustering on CPUs, as the command line does by default.
+fn cluster_options() -> cluster::ClusteringOptions {
+    let mut options =
+        cluster::ClusteringOptions { session_level: Some(JitLevel::On), ..cluster::ClusteringOptions::default() };
     options.flags.cpu_global_jit = Some(true);
     options
 }

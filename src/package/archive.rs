@@ -1,13 +1,13 @@
-//! Static libraries: one member, a symbol table, no dates.
+//! Static libraries of one member, with a symbol table and without dates.
 use crate::diag::{Error, Result};
 use crate::target::{ObjectFormat, Target};
 use ar_archive_writer::{ArchiveKind, DEFAULT_OBJECT_READER, NewArchiveMember, write_archive_to_stream};
 use std::io::Cursor;
 
-/// The bytes of an archive that holds `object` as `member`. They depend on the arguments only.
+/// An archive that holds `object` as `member`. The bytes depend on the arguments only.
 ///
 /// # Errors
-/// Internal ones, of writing it.
+/// An internal error if it can't be written.
 pub fn archive(member: &str, object: &[u8], target: &Target) -> Result<Vec<u8>> {
     let kind = if target.format() == ObjectFormat::MachO { ArchiveKind::Darwin } else { ArchiveKind::Gnu };
     let members = [NewArchiveMember::new(object, &DEFAULT_OBJECT_READER, member.to_string())];

@@ -1,7 +1,7 @@
-//! Files for build systems: a CMake package and a pkg-config file of the archive, found beside it wherever it lies.
+//! Files for build systems: a CMake package and a pkg-config file, which find the archive in their own folder.
 use crate::kernel::Face;
 
-/// The text of `NAME-config.cmake`: `find_package(NAME)` gives the target `tfaot::NAME`.
+/// The text of `NAME-config.cmake`, with which `find_package(NAME)` defines the target `tfaot::NAME`.
 pub fn cmake(face: &Face) -> String {
     let (name, version) = (&face.name, env!("CARGO_PKG_VERSION"));
     format!(
@@ -16,9 +16,9 @@ endif()
     )
 }
 
-/// The text of `NAME.pc`: `PKG_CONFIG_PATH=DIR pkg-config --cflags --libs NAME`.
+/// The text of `NAME.pc`, for `PKG_CONFIG_PATH=DIR pkg-config --cflags --libs NAME`.
 ///
-/// The file names the archive itself: `-lNAME` would take a shared library that lies beside it, which no loader finds there.
+/// The file names the archive itself, because `-lNAME` would prefer a shared library in the same folder, which the loader would not find.
 pub fn pkg_config(face: &Face) -> String {
     let name = &face.name;
     format!(

@@ -1,4 +1,4 @@
-//! Declarations in headers of functions that a model calls and its user defines.
+//! Declarations, in generated headers, of functions that a model calls and its user defines.
 use super::header::{c_type, in_comment, type_note};
 use crate::kernel::{Callee, Face};
 use crate::tensor::TensorInfo;
@@ -34,7 +34,7 @@ pub(super) fn declarations(face: &Face) -> String {
     out + "\n"
 }
 
-/// One prototype; the comment has the shapes of every call.
+/// The prototype of one such function; its comment lists the shapes of every call.
 fn prototype(face: &Face, callee: &Callee) -> String {
     let shapes = |all: &[TensorInfo]| all.iter().map(TensorInfo::spelled).collect::<Vec<_>>().join(", ");
     let mut told: Vec<String> = Vec::new();
@@ -62,5 +62,5 @@ fn prototype(face: &Face, callee: &Callee) -> String {
     format!("{comment}{result} {}({arrays}const tfaot_call *call);\n", in_comment(&callee.name))
 }
 
-/// How many shapes a comment lists.
+/// Maximum number of shapes in the comment on a prototype.
 const MOST_SHAPES: usize = 4;

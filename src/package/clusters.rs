@@ -1,4 +1,4 @@
-//! Several objects of one graph: `clusters.json`, which says what feeds what, and `main.c`, which runs them in order.
+//! Separate objects for the clusters of one graph: `clusters.json` says how they are connected, and `main.c` runs them in order.
 use super::header::{WORKSPACE_ALIGN, in_comment};
 use super::metadata;
 use crate::kernel::Face;
@@ -6,52 +6,52 @@ use crate::tensor::TensorInfo;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// A part of a graph that became an object of one function.
+/// A cluster of a graph that was compiled to an object with one function.
 #[derive(Clone, Debug)]
 pub struct ClusterObject {
     /// The name of the cluster.
     pub cluster: String,
-    /// The function that the user marked as this cluster.
+    /// The function marked with `jit_compile=True` that the cluster is, if any.
     pub function: Option<String>,
-    /// How many nodes of the graph it has.
+    /// Number of nodes of the graph in the cluster.
     pub nodes: u64,
-    /// The interface of the object.
+    /// The C interface of the object.
     pub face: Face,
-    /// For each argument the number of its tensor in [`Chain::tensors`].
+    /// By argument: index of its tensor in [`Chain::tensors`].
     pub args: Vec<usize>,
-    /// For each result the same.
+    /// By result: index of its tensor in [`Chain::tensors`].
     pub results: Vec<usize>,
-    /// The files that were written of it.
+    /// Names of the files written for the cluster.
     pub files: Vec<String>,
 }
 
-/// A tensor that pieces take or give.
+/// A tensor that clusters take or return.
 #[derive(Clone, Debug)]
 pub struct Wire {
     /// Name, type and sizes of the tensor in the graph.
     pub info: TensorInfo,
-    /// The op of the node that gives it.
+    /// The op of the node that produces the tensor.
     pub op: String,
-    /// The piece that gives it; `None`: it comes from nodes that are in no piece.
+    /// Index of the cluster that produces the tensor; `None` if a node outside of all clusters does.
     pub from: Option<usize>,
-    /// Whether nodes that are in no piece take it.
+    /// Whether nodes outside of all clusters use the tensor.
     pub leaves: bool,
 }
 
-/// The pieces of a graph.
+/// The compiled clusters of a graph and their connections.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
-    /// The file that they are of.
+    /// The source file of the graph.
     pub source: String,
-    /// The pieces in an order in which they can run: none needs what a later one gives, on whatever way.
+    /// The clusters in topological order, also with regard to paths through nodes outside.
     pub pieces: Vec<ClusterObject>,
-    /// The tensors that pieces exchange.
+    /// The tensors that clusters take or return.
     pub tensors: Vec<Wire>,
-    /// Clusters that could not be compiled: name, number of nodes, and why.
+    /// Clusters that could not be compiled: name, number of nodes, and the reasons.
     pub refused: Vec<(String, u64, Value)>,
 }
 
-/// The document `clusters.json`, with a line break at its end.
+/// The JSON document `clusters.json`, with a newline at its end.
 pub fn document(chain: &Chain) -> String {
     let tensor = |(i, wire): (usize, &Wire)| {
         let mut all = metadata::tensors(std::slice::from_ref(&wire.info)).pop().unwrap_or_default();
@@ -95,12 +95,12 @@ pub fn document(chain: &Chain) -> String {
     format!("{document:#}\n")
 }
 
-/// The file of a tensor that `main.c` reads or writes.
+/// The name of the file from or to which `main.c` transfers a tensor.
 fn file(tensor: usize) -> String {
     format!("tensor_{tensor}.bin")
 }
 
-/// How `main.c` reads and writes tensors.
+/// C function of `main.c` that reads and writes tensors.
 const FILES: &str = r#"/* Bytes of a tensor from or to the file of this name in a folder; 0, or 1 with a message. */
 static int move(const char *folder, const char *name, const char *mode, void *bytes, size_t count) {
   char path[4096];
@@ -121,7 +121,7 @@ static int move(const char *folder, const char *name, const char *mode, void *by
 }
 "#;
 
-/// The program: C11, for the headers of the pieces.
+/// The text of `main.c`, which needs C11 because of the headers.
 pub fn program(chain: &Chain) -> String {
     let mut out = format!(
         "/* Runs the clusters of {} in order, each on what those before it gave.\n \
@@ -156,7 +156,7 @@ pub fn program(chain: &Chain) -> String {
     out + "  return 0;\n}\n"
 }
 
-/// The call of one piece.
+/// The C statements that call one cluster.
 fn call(piece: &ClusterObject) -> String {
     let name = &piece.face.name;
     let Some(entry) = piece.face.entries.first() else { return String::new() };

@@ -1,16 +1,16 @@
-//! The C++17 header of a model: a class with the names that tfcompile gives, over the C interface.
+//! The C++17 header of a model: a class over the C interface, compatible with tfcompile's.
 //!
-//! The names and their meaning are those of tfcompile's generated headers (TensorFlow's `compiler/aot/codegen.cc` and
-//! `compiler/tf2xla/xla_compiled_cpu_function.h`): a program written for them needs another `#include` and nothing else.
+//! The names and their meaning are those of headers that tfcompile generates (TensorFlow's `compiler/aot/codegen.cc` and
+//! `compiler/tf2xla/xla_compiled_cpu_function.h`); a program written for these needs only another `#include`.
 use super::header::c_type;
 use crate::diag::{Code, Error, Result};
 use crate::kernel::{EntryPoint, Face};
 use crate::tensor::{DType, TensorInfo};
 
-/// The part of the class that is the same for every model; `{…}` are its names.
+/// The text of the class common to all models; `{…}` are placeholders.
 const CLASS: &str = include_str!("cpp/class.hpp.in");
 
-/// Parts of the class of a model with variables.
+/// Text fragments for the class of a model with variables.
 const STATE_DOC: &str = "// Variables lie in the state: the caller's, which objects may share, or one of the object's own that begins as the model does.\n";
 const STATE_TOTAL: &str = "    if (state == nullptr) total += Rounded(sizeof({MODEL}_state));\n";
 const STATE_MAKE: &str = "    if (state == nullptr) {
@@ -25,10 +25,10 @@ const STATE_ACCESS: &str = "  {MODEL}_state &state() { return *state_; }
   const {MODEL}_state &state() const { return *state_; }
 ";
 
-/// tfcompile counts variables among the arguments, and those that a call changes among the results.
+/// Comment on how variables are counted: tfcompile counts them among the arguments, and the changed ones among the results.
 const VARIABLES_DOC: &str =
     "  // Behind the arguments are the variables, behind the results those that a call changes.\n";
-/// A variable that lies in the caller's memory is copied into the state before a call, and back behind it.
+/// Copies of variables in the caller's memory into the state before a call, and back after it.
 const VARIABLES_IN: &str = "    for (std::size_t i = 0; i < kNumVariables; ++i) {
       if (vars_[i] != Member(i)) std::memcpy(Member(i), vars_[i], Variable(i).tensor.bytes);
     }
@@ -59,13 +59,13 @@ const STATE_MEMBER: &str = "  {MODEL}_state *state_ = nullptr;
   }
 ";
 
-/// Parts of the class of a function whose sizes vary; its memory is that of the bounds.
+/// Text fragments for the class of a function with varying sizes, whose memory is allocated for the bounds.
 const SIZES_DOC: &str = "// Set the sizes that the caller says before Run; arrays are dense in them, and have room for the bounds. `arg0(i, j)` and its kin\n// are for the bounds.\n";
 const SIZES_ACCESS: &str = "  {PREFIX}_sizes &sizes() { return sizes_; }
   const {PREFIX}_sizes &sizes() const { return sizes_; }
 ";
 
-/// The self-test of the whole model, in memory of its own.
+/// The method for the model's self-test, which allocates its own memory.
 const SELF_TEST: &str = "  // Compares what the model gives on this machine with answers that the object has; an empty text, or what is wrong.
   static std::string SelfTest({WEIGHTS_ONLY}) {
     const std::unique_ptr<unsigned char, Free> memory(
@@ -77,17 +77,17 @@ const SELF_TEST: &str = "  // Compares what the model gives on this machine with
 /// The comment on the class of a model whose weights are in a file.
 const WEIGHTS_DOC: &str = "// The weights are the caller's, all bytes of {MODEL}.weights, and stay where they are as long as the object is used.\n";
 
-/// A class with the namespaces around it.
+/// A qualified class name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassName {
-    /// Outermost first.
+    /// The namespaces, outermost first.
     pub namespaces: Vec<String>,
-    /// The class itself.
+    /// The name of the class itself.
     pub class: String,
 }
 
 impl ClassName {
-    /// From `ns::Class`, with tfcompile's rules: parts are identifiers, an empty one may come first.
+    /// Parses `ns::Class` by tfcompile's rules: components are identifiers, and a leading `::` is allowed.
     ///
     /// # Errors
     /// `Code::BadOption`.
@@ -101,7 +101,7 @@ impl ClassName {
         Ok(ClassName { namespaces: parts, class })
     }
 
-    /// The class of a model: `mobilenet_v2` is `MobilenetV2`.
+    /// The class name for a model: `mobilenet_v2` becomes `MobilenetV2`.
     pub fn of_model(name: &str) -> ClassName {
         let capital = |part: &str| {
             let mut letters = part.chars();
@@ -113,7 +113,7 @@ impl ClassName {
     }
 }
 
-/// The text of `NAME.hpp`: a class, or one for each of several functions, whose names end in those of the signatures.
+/// The text of `NAME.hpp`: one class, or one per function with the signature's name as a suffix.
 pub fn header(face: &Face, class: &ClassName) -> String {
     match &face.entries[..] {
         [only] => entry_class(face, 0, only, class),
@@ -127,7 +127,7 @@ pub fn header(face: &Face, class: &ClassName) -> String {
     }
 }
 
-/// The class of function number `number`.
+/// The text of the class for the function with index `number`.
 fn entry_class(face: &Face, number: usize, entry: &EntryPoint, class: &ClassName) -> String {
     let program = &entry.program;
     let open: String = class.namespaces.iter().map(|n| format!("namespace {n} {{\n")).collect();
@@ -144,7 +144,7 @@ fn entry_class(face: &Face, number: usize, entry: &EntryPoint, class: &ClassName
     parts.extend(size_parts(entry));
     parts.push(("{SELF_TEST}", if face.self_test.is_some() { SELF_TEST } else { "" }.to_string()));
     parts.extend(weights_parts(face));
-    // the parts so far name these
+    // the fragments inserted so far contain these placeholders
     parts.extend([
         ("{PREFIX}", entry.prefix.clone()),
         ("{INFO}", format!("(&{{MODEL}}_info()->functions[{number}])")),
@@ -184,7 +184,7 @@ fn members(face: &Face, entry: &EntryPoint) -> String {
     members
 }
 
-/// The parts of the class that differ between models with variables and without.
+/// Placeholders and fragments that depend on whether the model has variables.
 fn state_parts(face: &Face, entry: &EntryPoint) -> Vec<(&'static str, String)> {
     let if_state = |text: &str| if face.state.is_empty() { String::new() } else { text.to_string() };
     let changed: Vec<usize> = (0..face.state.len()).filter(|&i| changes(entry, i)).collect();
@@ -215,7 +215,7 @@ fn state_parts(face: &Face, entry: &EntryPoint) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The parts of the class that differ between functions whose sizes vary and others.
+/// Placeholders and fragments that depend on whether sizes vary.
 fn size_parts(entry: &EntryPoint) -> Vec<(&'static str, String)> {
     let if_sized = |text: &str| if entry.sizes.is_empty() { String::new() } else { text.to_string() };
     let is_checked = entry.sizes.all.iter().any(|s| s.is_check);
@@ -228,7 +228,7 @@ fn size_parts(entry: &EntryPoint) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The parts of the class that differ between models whose weights are in a file and others.
+/// Placeholders and fragments that depend on whether the weights are in a file.
 fn weights_parts(face: &Face) -> Vec<(&'static str, String)> {
     let if_file = |text: &str| if face.file.is_some() { text.to_string() } else { String::new() };
     vec![
@@ -248,13 +248,13 @@ fn changes(entry: &EntryPoint, i: usize) -> bool {
     entry.program.state.get(i).is_some_and(|variable| variable.changed)
 }
 
-/// The numbers of the variables that a call changes; an array has an element at least.
+/// The indices of the variables that a call changes, as initializers of an array with at least one element.
 fn listed(changed: &[usize]) -> String {
     let numbers: Vec<String> = changed.iter().map(usize::to_string).collect();
     if numbers.is_empty() { "0".to_string() } else { numbers.join(", ") }
 }
 
-/// The expression `own`, `test ? value`, with what is true of variables where it is not; `value` alone for models without variables.
+/// The expression `own`, `test ? value`, extended by `of_variables` for a failed test; only `value` for models without variables.
 fn behind(face: &Face, own: &str, of_variables: &str) -> String {
     if face.state.is_empty() {
         own.split_once("? ").map_or(own, |(_, value)| value).to_string()
@@ -274,7 +274,7 @@ fn variable_members(i: usize, info: &TensorInfo, is_changed: bool) -> String {
     )
 }
 
-/// One file with the C header's text and the class, which needs no other file.
+/// A self-contained header: the C header's text and the class.
 pub fn whole_header(face: &Face, c_header: &str, class: &ClassName) -> String {
     header(face, class).replace(&format!("#include \"{}.h\"\n", face.name), c_header)
 }
@@ -282,7 +282,7 @@ pub fn whole_header(face: &Face, c_header: &str, class: &ClassName) -> String {
 /// The message of a failed run-time check, which names the node.
 const CHECK_ERROR: &str = "    if (code == TFAOT_E_CHECK) error_ = {PREFIX}_failed_check(&sizes_);\n";
 
-/// The sizes of the next call, at their bounds at first.
+/// The member with the sizes of the next call, initialized to their bounds.
 fn sizes_member(entry: &EntryPoint) -> String {
     if entry.sizes.is_empty() {
         return String::new();
@@ -292,13 +292,13 @@ fn sizes_member(entry: &EntryPoint) -> String {
     format!("  {}_sizes sizes_ = {{{}}};\n", entry.prefix, values.join(", "))
 }
 
-/// `0`, and `_NAME` unless that is another's number.
+/// The suffixes of an array's accessors: its index, and `_NAME` unless that is another one's index.
 fn suffixes(i: usize, field: &str, count: usize) -> Vec<String> {
     let taken = (0..count).any(|n| format!("_{field}") == n.to_string());
     [Some(i.to_string()), (!taken).then(|| format!("_{field}"))].into_iter().flatten().collect()
 }
 
-/// The accessors of one array: data, elements and sizes.
+/// The accessors of one array: data, elements and shape.
 fn accessors(what: &str, suffix: &str, data: &str, info: &TensorInfo) -> String {
     let (t, name) = (cpp_type(info.dtype), format!("{what}{suffix}"));
     // As in tfcompile's headers a scalar and an array of one element have no indices.
@@ -320,8 +320,8 @@ fn accessors(what: &str, suffix: &str, data: &str, info: &TensorInfo) -> String 
     )
 }
 
-/// The definition of the pointer that `NAME_run` takes: to the C struct with the members of an array of untyped pointers, or
-/// to nothing where the struct has no members.
+/// The definition of the pointer to a C struct of pointers that `NAME_run` takes: it points to an array of untyped pointers, or is null
+/// if the struct has no members.
 fn pointers(entry: &EntryPoint, what: &str, qualifier: &str, infos: &[TensorInfo]) -> String {
     let name = format!("{}_{what}", entry.prefix);
     if infos.is_empty() {

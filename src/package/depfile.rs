@@ -1,13 +1,13 @@
-//! Depfiles: what files were made of, as a rule of make, which Ninja and CMake read too.
+//! Depfiles: the sources of generated files as a rule for make, which Ninja and CMake read as well.
 use std::path::{Path, PathBuf};
 
-/// The rule that `targets` were made of `sources`, with a line break at its end.
+/// The rule by which `targets` depend on `sources`, with a newline at its end.
 pub fn depfile(targets: &[PathBuf], sources: &[PathBuf]) -> String {
     let list = |paths: &[PathBuf]| paths.iter().map(|p| escaped(p)).collect::<Vec<_>>();
     format!("{}: \\\n  {}\n", list(targets).join(" "), list(sources).join(" \\\n  "))
 }
 
-/// A path as it is written in a rule.
+/// A path escaped for a rule.
 fn escaped(path: &Path) -> String {
     let mut out = String::new();
     for c in path.display().to_string().chars() {

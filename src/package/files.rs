@@ -1,22 +1,22 @@
-//! All files of a compile, or none.
+//! Atomic output: all files of a compilation are written, or none.
 use crate::diag::{Code, Error, Result};
 use crate::util::pieces::Content;
 use std::path::{Path, PathBuf};
 
 use super::temporary_files::{self, TemporaryPath};
 
-/// Writes every `(file name, content)` into `dir`, which is made if it is missing.
+/// Writes every `(file name, content)` into `dir`, which is created if it is missing.
 ///
-/// Each file has a temporary name until all are written.
+/// Each file has a temporary name until all are complete.
 ///
 /// # Errors
-/// `Code::Io`; then no file stays, nor a folder that was made.
+/// `Code::Io`; in this case no file remains, nor a created folder.
 pub fn write_all(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<PathBuf>> {
     write_all_if(dir, files, || true).map(Option::unwrap_or_default)
 }
 
-/// [`write_all`] with a check that runs while the files are written: where `sound` returns false, no file stays and nothing is
-/// returned.
+/// [`write_all`] with a check that runs concurrently with the writing: if `sound` returns false, no file remains and the result is
+/// `None`.
 ///
 /// # Errors
 /// As [`write_all`].
@@ -37,13 +37,13 @@ pub fn write_all_if(
     if !matches!(done, Ok(Some(_)))
         && let Some(first) = &made
     {
-        // only folders that this call made lie below, and they are empty but for what it wrote
+        // only folders created by this call are removed; they hold nothing but its own files
         let _ = std::fs::remove_dir_all(first);
     }
     done
 }
 
-/// Writes all files under temporary names; each with the name that it is to have.
+/// Writes all files under temporary names, and returns each with its final path.
 fn temporary(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<(temporary_files::File, PathBuf)>> {
     let mut ready = Vec::new();
     for (name, content) in files {
@@ -55,7 +55,7 @@ fn temporary(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<(tempor
     Ok(ready)
 }
 
-/// Gives temporary files their names, or none of them. Who ends the process waits for that.
+/// Gives temporary files their final names, all of them or none. A handler that ends the process waits until this is done.
 fn named(ready: Vec<(temporary_files::File, PathBuf)>) -> Result<Vec<PathBuf>> {
     let (mut done, mut left, mut failed) = (Vec::new(), Vec::new(), None);
     let mut all = temporary_files::hold();
@@ -65,7 +65,7 @@ fn named(ready: Vec<(temporary_files::File, PathBuf)>) -> Result<Vec<PathBuf>> {
             continue;
         }
         let fresh = !path.exists();
-        // after an exchange, what is temporary is the file that was there
+        // after an exchange, the temporary file is the previous one
         if exchanged(temp.path(), &path) {
             left.push(temp);
         } else if let Err(e) = temp.persist_held(&path, &mut all) {
@@ -74,7 +74,7 @@ fn named(ready: Vec<(temporary_files::File, PathBuf)>) -> Result<Vec<PathBuf>> {
         }
         done.push((path, fresh));
     }
-    // what is temporary is not removed while it is held
+    // the lock keeps temporary files from being removed meanwhile
     drop(all);
     drop(left);
     let Some(error) = failed else { return Ok(done.into_iter().map(|(path, _)| path).collect()) };
@@ -84,7 +84,7 @@ fn named(ready: Vec<(temporary_files::File, PathBuf)>) -> Result<Vec<PathBuf>> {
     Err(error)
 }
 
-/// Makes `dir` and what is missing above it; returns the topmost folder that was made, which is unfinished.
+/// Creates `dir` and its missing parents; returns the topmost created folder, marked as unfinished.
 fn make_dir(dir: &Path) -> Result<(Option<PathBuf>, Option<TemporaryPath>)> {
     let mut all = temporary_files::hold();
     let missing = |p: &&Path| !p.as_os_str().is_empty() && !p.exists();
@@ -94,7 +94,7 @@ fn make_dir(dir: &Path) -> Result<(Option<PathBuf>, Option<TemporaryPath>)> {
     Ok((first, mark))
 }
 
-/// A temporary file in the folder of `path`, with the permissions that a new file has.
+/// A temporary file in the folder of `path`, with the permissions of a new file.
 ///
 /// # Errors
 /// `Code::Io`.
@@ -107,17 +107,16 @@ pub fn temp_beside(path: &Path) -> Result<temporary_files::File> {
     temporary_files::File::new_in(&builder, dir).map_err(|e| unwritten(path, &e))
 }
 
-/// Gives a finished temporary file its name.
+/// Renames a finished temporary file to `path`.
 ///
 /// # Errors
-/// `Code::Io`; the temporary file is gone then.
+/// `Code::Io`; the temporary file is removed in this case.
 pub fn keep(temp: temporary_files::File, path: &Path) -> Result<()> {
     temp.persist(path).map_err(|e| unwritten(path, &e))
 }
 
-/// Lets two files that are there change their names, at once; false where the system has no such call. A file that is renamed
-/// over another one is written to the disk first by some file systems (ext4), which takes longer than to make it; what a compile
-/// writes can be made again.
+/// Swaps the names of two existing files atomically; false if the system has no such call. Some file systems (ext4) flush a file that
+/// is renamed over another one to disk first, which takes longer than a compilation; the output can be regenerated, so this is avoided.
 #[cfg(target_os = "linux")]
 fn exchanged(temp: &Path, path: &Path) -> bool {
     use rustix::fs::{CWD, RenameFlags, renameat_with};

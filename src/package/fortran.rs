@@ -1,19 +1,19 @@
 //! `NAME.f90`: a Fortran 2008 module over the C interface of a model.
 //!
-//! Fortran's arrays are column-major, so that the shape of an argument is that of the tensor backwards; the memory is the same.
+//! Fortran's arrays are column-major, so the shape of an argument is that of the tensor reversed; the memory layout is the same.
 use super::header::WORKSPACE_ALIGN;
 use crate::diag::{Code, Error, Result};
 use crate::kernel::Face;
 use crate::tensor::{DType, TensorInfo};
 use std::collections::HashSet;
 
-/// The most characters of a name.
+/// Maximum length of a name.
 const LONGEST: usize = 63;
 
-/// Names that a dummy argument can't have, for the module uses them.
+/// Names that the module itself uses and arguments can't have.
 const TAKEN: &[&str] = &["weights", "workspace", "executor", "code", "args", "results", "at", "skip"];
 
-/// Parts of the module for a model whose weights are in a file; empty for others.
+/// Text fragments for a model whose weights are in a file; empty for others.
 struct OfFile {
     public: String,
     bytes: String,
@@ -48,7 +48,7 @@ impl OfFile {
 /// The text of `NAME.f90`.
 ///
 /// # Errors
-/// `Code::BadOption` for a model of several functions or ranks, with variables or sizes that vary.
+/// `Code::BadOption` for a model of several functions or ranks, with variables, or with varying sizes.
 pub fn module(face: &Face) -> Result<String> {
     let program = match &face.entries[..] {
         [only] if face.state.is_empty() && !face.has_sizes() && face.ranks.is_none() => &only.program,
@@ -129,7 +129,7 @@ end module
     ))
 }
 
-/// A dummy argument.
+/// The declaration of a dummy argument.
 struct Declared {
     name: String,
     text: String,
@@ -152,7 +152,7 @@ fn declared(infos: &[TensorInfo], intent: &str, taken: &mut HashSet<String>) -> 
     infos.iter().map(one).collect()
 }
 
-/// A valid name that is not taken, letters of both cases being the same.
+/// A valid name that is not in use, ignoring case.
 fn unique(field: &str, taken: &mut HashSet<String>) -> String {
     let start = clipped(field.trim_start_matches('_'), LONGEST - 8);
     let start = if start.starts_with(|c: char| c.is_ascii_alphabetic()) { start } else { format!("t{start}") };
@@ -169,7 +169,7 @@ fn clipped(name: &str, most: usize) -> String {
     name.chars().take(most).collect()
 }
 
-/// The Fortran type that stores one element.
+/// The Fortran type of one element.
 fn kind(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "real(c_float)",
@@ -195,7 +195,7 @@ fn note(dtype: DType) -> &'static str {
     }
 }
 
-/// `text` for a comment on its line: lines have at most 132 characters.
+/// `text` made safe and short enough for a comment; lines have at most 132 characters.
 fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }).take(48).collect()
 }

@@ -1,36 +1,36 @@
-//! Bounds on how often the loops of a call run, whatever its values are.
+//! Upper bounds on the number of loop iterations in a call, for any values of its arguments.
 use crate::kernel::{Kernel, KernelId, LoopKind, Program, Step, Stmt};
 use crate::util::id_vec::IdVec;
 
-/// Counts of a call. `None` stands for loops whose rounds the values of the call decide.
+/// Bounds for a call. `None` stands for loops whose number of iterations depends on values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoopCounts {
-    /// The most launches of kernels.
+    /// Maximum number of kernel launches.
     pub launches: Option<u64>,
-    /// The most iterations of loops in all launches; a loop over lanes of a vector is none, and unrolled loops neither.
+    /// Maximum number of loop iterations in all launches, without vectorized and unrolled loops.
     pub iterations: Option<u64>,
-    /// The kernels of the program that iterates most.
+    /// By kernel of the program with the most iterations.
     pub kernels: Vec<KernelLoops>,
 }
 
-/// Counts of a kernel.
+/// Bounds for one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelLoops {
     /// The names of its ops in the graph.
     pub label: String,
-    /// The most iterations of its outermost loop, which threads may share.
+    /// Maximum number of iterations of its outermost loop, which threads may share.
     pub chunks: u64,
-    /// The most iterations of all its loops in one launch.
+    /// Maximum number of iterations of all its loops in one launch.
     pub iterations: Option<u64>,
-    /// The most launches in a call.
+    /// Maximum number of launches in a call.
     pub launches: Option<u64>,
 }
 
 impl LoopCounts {
-    /// Counts of a function that runs one of some programs: those of the program with the most iterations.
+    /// Bounds for a function that runs one of `programs`: those of the program with the most iterations.
     pub fn worst_of<'a>(programs: impl Iterator<Item = &'a Program>) -> LoopCounts {
         let counts = programs.map(LoopCounts::of_program);
-        // nothing is above what has no bound
+        // an unbounded program ranks above all others
         counts.max_by_key(|c| (c.iterations.is_none(), c.iterations, c.launches)).unwrap_or_default()
     }
 
@@ -55,7 +55,7 @@ impl LoopCounts {
     }
 }
 
-/// Adds how often each kernel is launched by steps that run so many times. Of branches each counts, as any may be taken.
+/// Adds the launches of each kernel by `steps`, which run `times` times. All branches count, as any may be taken.
 fn count_launches(steps: &[Step], times: Option<u64>, launches: &mut IdVec<KernelId, Option<u64>>) {
     for step in steps {
         match step {
@@ -75,7 +75,7 @@ fn count_launches(steps: &[Step], times: Option<u64>, launches: &mut IdVec<Kerne
     }
 }
 
-/// The most iterations of a kernel's loops in one launch; `None` where values decide how often a loop runs.
+/// Maximum number of iterations of a kernel's loops in one launch; `None` if it depends on values.
 fn iterations(kernel: &Kernel) -> Option<u64> {
     let inside = iterations_of(kernel, &kernel.body)?;
     Some(match kernel.chunks {
@@ -107,7 +107,7 @@ fn iterations_of(kernel: &Kernel, stmts: &[Stmt]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Ten chunks of a loop over three rounds, of which each has four lanes and an unrolled loop around one of five rounds.
+    // Ten chunks of a loop of three iterations, each with four lanes and an unrolled loop around a loop of five.
     fn kernel() -> Kernel {
         let mut kernel = Kernel { label: "k".to_string(), ..Kernel::default() };
         kernel.chunks = Some(kernel.var(10));

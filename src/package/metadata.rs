@@ -1,4 +1,4 @@
-//! `NAME.json`: the facts of the header, for programs.
+//! `NAME.json`: the facts stated in the C header, for programs.
 use super::header::WORKSPACE_ALIGN;
 use super::loop_counts::{KernelLoops, LoopCounts};
 use super::names;
@@ -8,7 +8,7 @@ use crate::target::{Reduced, Target};
 use crate::tensor::{Size, TensorInfo};
 use serde_json::{Value, json};
 
-/// The JSON document of a model, with a line break at its end; `request` is how it was asked for, where it has a file of weights.
+/// The JSON document of a model, with a newline at its end; `request` is the compile request, for models with a weights file.
 pub fn metadata(face: &Face, targets: &[&Target], limits: &Limits, request: Option<&Value>) -> String {
     let target = |t: &&Target| json!({"triple": t.triple, "cpu": t.cpu, "features": t.features});
     let mut variables = tensors(&face.state.iter().map(|v| v.info.clone()).collect::<Vec<_>>());
@@ -47,7 +47,7 @@ pub fn metadata(face: &Face, targets: &[&Target], limits: &Limits, request: Opti
     format!("{document:#}\n")
 }
 
-/// The facts from which `tfaot weights` makes the file for other numbers: how the object was asked for, and where arrays lie in it.
+/// The facts from which `tfaot weights` makes a file with other weights: the compile request, and the location of each array.
 fn weights_file(name: &str, file: &WeightsFile, request: Option<&Value>) -> Value {
     json!({
         "file": format!("{name}.weights"),
@@ -59,7 +59,7 @@ fn weights_file(name: &str, file: &WeightsFile, request: Option<&Value>) -> Valu
     })
 }
 
-/// A function of the user that the model calls, with the shapes of one call.
+/// A user-defined function that the model calls, with the shapes of one call.
 fn call(callee: &Callee) -> Value {
     json!({
         "function": callee.name,
@@ -70,16 +70,16 @@ fn call(callee: &Callee) -> Value {
     })
 }
 
-/// Bounds on what a call takes.
+/// Upper bounds on the stack use and loop iterations of a call.
 #[derive(Debug, Default)]
 pub struct Limits {
-    /// The stack depth of functions by symbol.
+    /// Stack depth of functions by symbol.
     pub stack: StackDepths,
-    /// The loops of each function, in the order of the face.
+    /// Loop bounds of each function of the model, in order.
     pub loops: Vec<LoopCounts>,
 }
 
-/// Function number `number` of the model.
+/// The JSON object of the function with index `number`.
 fn function(entry: &EntryPoint, number: usize, limits: &Limits) -> Value {
     let EntryPoint { name, function, program, sizes, rungs, .. } = entry;
     let changed = program.state.iter().filter(|v| v.changed);
@@ -101,7 +101,7 @@ fn function(entry: &EntryPoint, number: usize, limits: &Limits) -> Value {
     })
 }
 
-/// The most that a call does; `null` where values of the call decide how often a loop runs.
+/// The loop bounds of a call as JSON; `null` where they depend on values.
 fn loops(counts: &LoopCounts) -> Value {
     let kernel = |kernel: &KernelLoops| json!({"label": kernel.label, "chunks": kernel.chunks, "iterations": kernel.iterations, "launches": kernel.launches});
     json!({
@@ -111,14 +111,14 @@ fn loops(counts: &LoopCounts) -> Value {
     })
 }
 
-/// A list of tensors, each with the number of the size of each axis where `axes` has some.
+/// A JSON list of tensors, each with the index of the varying size of each axis if `axes` has any.
 fn tensors_with_axes(infos: &[TensorInfo], axes: &[Vec<Option<usize>>]) -> Vec<Value> {
     let mut all = tensors(infos);
     all.iter_mut().zip(axes).for_each(|(object, axes)| object["axes"] = json!(axes));
     all
 }
 
-/// The precision that was asked for, and how many bytes of constants that saved.
+/// The requested precision, and the number of bytes of constants that it saved.
 pub fn precision(reduced: &Reduced) -> Value {
     json!({
         "weights": reduced.precision.weights.name(),
@@ -132,7 +132,7 @@ pub fn precision(reduced: &Reduced) -> Value {
     })
 }
 
-/// A list of objects, one a tensor.
+/// A JSON list with an object for each tensor.
 pub fn tensors(infos: &[TensorInfo]) -> Vec<Value> {
     let one = |i: &TensorInfo| json!({"name": i.name, "field": i.field, "dtype": i.dtype.name(), "dims": i.dims, "bytes": i.bytes()});
     infos.iter().map(one).collect()

@@ -1,4 +1,4 @@
-//! Objects, headers, archives, shared libraries: what a compile leaves on disk.
+//! Output files of a compilation: objects, headers for several languages, archives, shared libraries, metadata.
 pub mod archive;
 pub mod build_files;
 mod calls;

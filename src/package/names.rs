@@ -1,22 +1,22 @@
-//! C names of models, and of members that have none yet.
+//! C names of models, functions and struct members.
 use crate::prepare::field_names;
 use crate::tensor::{Sizes, TensorInfo};
 use std::collections::HashSet;
 
-/// The longest name that is made; a longer one may be given.
+/// Maximum length of a generated name; a name given by the user may be longer.
 const LONGEST: usize = 60;
 
-/// A valid C and C++ identifier that resembles `name`: `scope/in put:0` is `scope_in_put`.
+/// A valid C and C++ identifier that resembles `name`: `scope/in put:0` becomes `scope_in_put`.
 pub fn identifier(name: &str) -> String {
     field_names(&[name.to_string()]).swap_remove(0)
 }
 
-/// Whether `text` can be the prefix of C names or a member.
+/// Whether `text` is valid as a prefix of C names or as a struct member.
 pub fn is_identifier(text: &str) -> bool {
     identifier(text) == text
 }
 
-/// Makes every `field` valid and unique: as they are if they are so already, else from the tensors' names.
+/// Makes all `field`s valid and unique: keeps them if they are, else derives them from the tensors' names.
 pub fn settle(infos: &mut [TensorInfo]) {
     let mut fields: Vec<String> = infos.iter().map(|i| i.field.clone()).collect();
     if fields.iter().any(String::is_empty) || field_names(&fields) != fields {
@@ -27,7 +27,7 @@ pub fn settle(infos: &mut [TensorInfo]) {
     }
 }
 
-/// Gives members the names of the signature, if one was taken.
+/// Derives the members' names from the signature, if one was chosen.
 pub fn of_signature(infos: &mut [TensorInfo]) {
     if infos.iter().any(|i| i.called.is_some()) {
         let fields = field_names(&infos.iter().map(|i| i.shown().to_string()).collect::<Vec<_>>());
@@ -35,13 +35,13 @@ pub fn of_signature(infos: &mut [TensorInfo]) {
     }
 }
 
-/// A member for each size.
+/// Member names for the sizes.
 pub fn of_sizes(sizes: &Sizes) -> Vec<String> {
     field_names(&sizes.all.iter().map(|s| s.name.clone()).collect::<Vec<_>>())
 }
 
-/// Suffixes of the model's name in C for each of several functions, from their signatures' names, so that no function, type or
-/// macro of the header is another's, also where case does not count.
+/// Suffixes for the C names of several functions, derived from their signatures' names so that functions, types and macros of the header
+/// are distinct, even if case is ignored.
 pub fn of_functions(signatures: &[&str]) -> Vec<String> {
     const RESERVED: [&str; 7] = ["info", "init", "selftest", "selftest_bytes", "state", "supported", "weights"];
     const KINDS: [&str; 4] = ["", "_args", "_results", "_sizes"];
@@ -57,12 +57,12 @@ pub fn of_functions(signatures: &[&str]) -> Vec<String> {
     signatures.iter().map(one).collect()
 }
 
-/// The name of a model from its file: `models/My-Net.pb.gz` is `my_net`.
+/// The model's name derived from its file: `models/My-Net.pb.gz` becomes `my_net`.
 pub fn of_model(source: &str) -> String {
     let mut parts = source.rsplit('/').filter(|p| !p.is_empty() && *p != ".").peekable();
     let file = parts.next().unwrap_or("");
     let mut stem = file.split('.').next().unwrap_or(file);
-    // names that every model of a kind has say less than their folder, and so do the versions that TensorFlow Serving numbers
+    // generic file names say less than the folder's name; so do the version numbers of TensorFlow Serving
     while matches!(stem, "saved_model" | "model" | "frozen" | "graph") || is_version(stem) {
         match parts.next_if(|folder| *folder != "..") {
             Some(folder) => stem = folder,
@@ -76,7 +76,7 @@ pub fn of_model(source: &str) -> String {
     identifier(&name)
 }
 
-/// Whether a folder's name is the number of a version, such as `1` or `1723456789`.
+/// Whether a folder's name is a version number, such as `1` or `1723456789`.
 fn is_version(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit())
 }

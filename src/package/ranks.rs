@@ -1,4 +1,4 @@
-//! Declarations in headers of models that several ranks run together, and the two communicators that are shipped: a C file each.
+//! Declarations in headers of models that several ranks run together, and the two communicators that are shipped as C files.
 use crate::diag::{Code, Error, Result};
 use crate::kernel::Face;
 
@@ -41,7 +41,7 @@ struct tfaot_communicator {
 
 "#;
 
-/// `tfaot_communicator` and the number of ranks; empty for a model that runs alone.
+/// `tfaot_communicator` and the number of ranks; empty for a model of one rank.
 pub(super) fn declarations(face: &Face) -> String {
     let Some(count) = face.ranks else { return String::new() };
     let upper = face.name.to_uppercase();
@@ -52,15 +52,15 @@ pub(super) fn declarations(face: &Face) -> String {
     )
 }
 
-/// The last parameter of a function, the communicator, with the comma before it; empty for a model that runs alone.
+/// The parameter of a function for the communicator, preceded by a comma; empty for a model of one rank.
 pub(super) fn parameter(face: &Face) -> &'static str {
     if face.ranks.is_some() { ", const tfaot_communicator *communicator" } else { "" }
 }
 
-/// Refuses to write a model for several ranks in a form that has no communicator.
+/// Refuses to write a model for several ranks in the output format `form`, which has no communicator.
 ///
 /// # Errors
-/// `Code::BadOption` where a model for several ranks is asked for in a form that has no communicator.
+/// `Code::BadOption` if the model is for several ranks.
 pub fn refuse(face: &Face, form: &str) -> Result<()> {
     if face.ranks.is_none() {
         return Ok(());

@@ -1,6 +1,6 @@
-//! Shared libraries: the object linked by lld, or by the C compiler where lld is missing.
+//! Linking of shared libraries by lld, or by the C compiler if lld is missing.
 //!
-//! `../lib/tfaot/lld`, as seen from this program's folder, comes with it (`tools/release`), and is the first choice.
+//! The first choice is the lld shipped with tfaot (`tools/release`), at `../lib/tfaot/lld` relative to the executable's folder.
 use super::temporary_files;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::target::{Arch, ObjectFormat, Target};
@@ -8,18 +8,18 @@ use crate::util::pieces::{Content, Pieces};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where lld may be, beside the folders of `PATH`.
+/// Folders in which lld is searched, in addition to `PATH`.
 const FOLDERS: &[&str] = &["/usr/lib/llvm-22/bin", "/usr/local/bin", "/usr/bin", "/opt/homebrew/opt/lld/bin"];
 
-/// The ending of shared libraries' names.
+/// The file name extension of shared libraries.
 pub fn ending(target: &Target) -> &'static str {
     if target.format() == ObjectFormat::MachO { "dylib" } else { "so" }
 }
 
-/// The bytes of a shared library of `objects`, called `name` (`libNAME.so`).
+/// Links `objects` into a shared library with the given name (`libNAME.so`), and returns its bytes.
 ///
 /// # Errors
-/// `Code::NoLinker` when none is found or it refuses.
+/// `Code::NoLinker` if none is found or it fails.
 pub fn shared(objects: &[&Pieces], name: &str, target: &Target) -> Result<Vec<u8>> {
     let dir = temporary_files::Folder::new().map_err(|e| failed(&format!("no temporary folder could be made: {e}")))?;
     let output = dir.path().join(name);
@@ -38,7 +38,7 @@ pub fn shared(objects: &[&Pieces], name: &str, target: &Target) -> Result<Vec<u8
 /// Links the object files `inputs` into `output`.
 ///
 /// # Errors
-/// `Code::NoLinker` where there is none, or with what it says.
+/// `Code::NoLinker` if none is found, or with the linker's message.
 pub fn link(inputs: &[PathBuf], output: &Path, soname: &str, target: &Target) -> Result<()> {
     let mut command = linker(target)?;
     let said = command.args(inputs).arg("-o").arg(output);
@@ -60,7 +60,7 @@ pub fn link(inputs: &[PathBuf], output: &Path, soname: &str, target: &Target) ->
     Err(problem.into())
 }
 
-/// The linker with the flags that make its output a function of its input.
+/// The linker's command, with flags that make its output a function of its input.
 fn linker(target: &Target) -> Result<Command> {
     let has_libraries =
         matches!(target.format(), ObjectFormat::Elf | ObjectFormat::MachO) && target.arch() != Arch::Thumb;
@@ -108,7 +108,7 @@ fn linker(target: &Target) -> Result<Command> {
     Ok(command)
 }
 
-/// LLVM's linker: the one that comes with this program, of the given flavor, or an installed one of these names.
+/// LLVM's linker: the one shipped with tfaot, run as `flavor`, or an installed one with one of these names.
 fn lld(flavor: &str, names: &[&str]) -> Option<Command> {
     let Some(own) = own().filter(|p| p.is_file()) else { return find(names).map(Command::new) };
     let mut command = Command::new(own);
@@ -122,7 +122,7 @@ fn find(names: &[&str]) -> Option<PathBuf> {
     names.iter().flat_map(|name| folders.iter().map(move |f| f.join(name))).find(|p| p.is_file())
 }
 
-/// Where the linker lies that comes with this program.
+/// The path of the linker that is shipped with tfaot.
 fn own() -> Option<PathBuf> {
     let program = std::env::current_exe().and_then(|p| p.canonicalize()).ok()?;
     Some(program.parent()?.parent()?.join("lib/tfaot/lld"))

@@ -1,27 +1,26 @@
-//! Files and folders that exist only while something is made: each is gone when its value is dropped, and all of them when the
-//! process is told to end.
+//! Temporary files and folders: each is removed when its value is dropped, and all of them when a signal ends the process.
 use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::{Builder, NamedTempFile, TempDir};
 
-/// Paths of all unfinished files and folders of this process.
+/// Paths of all temporary files and folders of this process.
 static ALL: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// A folder may get files while it is removed, from a linker or another thread; so often it is tried again.
+/// Number of attempts to remove a folder, into which a linker or another thread may write meanwhile.
 const TRIES: usize = 8;
 
-/// While this is held, nothing unfinished is made, kept or removed.
+/// Lock under which temporary paths are created, made permanent and removed.
 pub type CleanupLock = MutexGuard<'static, BTreeSet<PathBuf>>;
 
-/// Waits until nobody else holds what is unfinished.
+/// Acquires the lock on all temporary paths.
 pub fn hold() -> CleanupLock {
-    // A thread that panicked left whole paths in it.
+    // The set stays consistent even if a thread panicked while holding the lock.
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all that is unfinished. Who holds the result until the process ends is sure that nothing more is made.
+/// Removes all temporary files and folders. A caller that keeps the lock until the process ends prevents new ones.
 pub fn remove_all() -> CleanupLock {
     let mut all = hold();
     for path in std::mem::take(&mut *all) {
@@ -32,19 +31,19 @@ pub fn remove_all() -> CleanupLock {
     all
 }
 
-/// A path that is unfinished as long as this lives.
+/// Registration of a path as temporary, until it is dropped.
 #[derive(Debug)]
 pub struct TemporaryPath(Option<PathBuf>);
 
 impl TemporaryPath {
-    /// Marks `path`, which was made while `all` was held.
+    /// Registers `path`, which was created under the lock `all`.
     pub fn mark(path: &Path, all: &mut CleanupLock) -> TemporaryPath {
-        // The process may go to another folder.
+        // The working directory may change.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         all.insert(path.clone());
         TemporaryPath(Some(path))
     }
-    /// Takes the mark away while `all` is held.
+    /// Unregisters the path, under the lock `all`.
     fn finish(mut self, all: &mut CleanupLock) {
         self.0.take().map(|path| all.remove(&path));
     }
@@ -58,7 +57,7 @@ impl Drop for TemporaryPath {
     }
 }
 
-/// A file under a name of its own. The file goes before its mark does.
+/// A temporary file. The file is removed before its registration.
 #[derive(Debug)]
 pub struct File {
     file: NamedTempFile,
@@ -66,27 +65,27 @@ pub struct File {
 }
 
 impl File {
-    /// Makes it as `builder` says, in `folder`.
+    /// Creates a file in `folder` by `builder`.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// Errors of the operating system.
     pub fn new_in(builder: &Builder, folder: &Path) -> std::io::Result<File> {
         let mut all = hold();
         let file = builder.tempfile_in(folder)?;
         let mark = TemporaryPath::mark(file.path(), &mut all);
         Ok(File { file, mark })
     }
-    /// Gives it the name `path`; it is finished then.
+    /// Renames the file to `path`, which makes it permanent.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// Errors of the operating system.
     pub fn persist(self, path: &Path) -> std::io::Result<()> {
         self.persist_held(path, &mut hold())
     }
-    /// [`File::persist`] while the caller holds the list of unfinished files.
+    /// [`File::persist`] for a caller that holds the lock `all`.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// Errors of the operating system.
     pub fn persist_held(self, path: &Path, all: &mut CleanupLock) -> std::io::Result<()> {
         let kept = self.file.persist(path).map(drop).map_err(|e| e.error);
         self.mark.finish(all);
@@ -107,7 +106,7 @@ impl DerefMut for File {
     }
 }
 
-/// A folder under a name of its own.
+/// A temporary folder.
 #[derive(Debug)]
 pub struct Folder {
     folder: TempDir,
@@ -115,24 +114,24 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes it where the system has such folders.
+    /// Creates a folder in the system's temporary directory.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// Errors of the operating system.
     pub fn new() -> std::io::Result<Folder> {
         Folder::new_in(&std::env::temp_dir())
     }
-    /// Makes it in `above`.
+    /// Creates a folder in `above`.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// Errors of the operating system.
     pub fn new_in(above: &Path) -> std::io::Result<Folder> {
         let mut all = hold();
         let folder = Builder::new().prefix(".tfaot-").tempdir_in(above)?;
         let _mark = TemporaryPath::mark(folder.path(), &mut all);
         Ok(Folder { folder, _mark })
     }
-    /// The path of the temporary file.
+    /// The path of the temporary folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -1,4 +1,4 @@
-//! A report beside an earlier one of the same model: what became better, and what worse.
+//! Comparison of a report with an earlier one of the same model: what improved and what got worse.
 use super::model::Report;
 use serde::Serialize;
 use serde_json::Value;
@@ -7,32 +7,32 @@ use std::collections::BTreeSet;
 /// Differences between a report and an earlier one.
 #[derive(Clone, Debug, Serialize)]
 pub struct Baseline {
-    /// The earlier file, as the earlier report calls it, with what made that.
+    /// The earlier report's source file, and the version of tfaot that made the report.
     pub source: String,
-    /// Figures, in the order in which they are told; equal ones too.
+    /// Figures in the order of presentation, including unchanged ones.
     pub rows: Vec<FigureComparison>,
-    /// Codes and ops that block now and did not, a sentence each.
+    /// Codes and ops that block now and did not before, one sentence each.
     pub new: Vec<String>,
-    /// Codes and ops that blocked and do not any more, a sentence each.
+    /// Codes and ops that no longer block, one sentence each.
     pub gone: Vec<String>,
 }
 
-/// A figure then and now; none where it was not measured.
+/// A figure in both reports; `None` where it was not measured.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FigureComparison {
     /// The figure's name.
     pub what: &'static str,
-    /// The unit that the figure is written in.
+    /// The figure's unit.
     pub unit: FigureUnit,
-    /// Then.
+    /// Value in the earlier report.
     pub was: Option<f64>,
-    /// Now.
+    /// Value in the present report.
     pub is: Option<f64>,
-    /// Whether less is better; none where neither is.
+    /// Whether a smaller value is better; `None` if neither direction is.
     pub less: Option<bool>,
 }
 
-/// How a figure is written.
+/// The unit of a figure, which determines its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FigureUnit {
@@ -46,7 +46,7 @@ pub enum FigureUnit {
     Flops,
 }
 
-/// Compares with an earlier document of `report --json`; `None` where it is none.
+/// Compares a report with `old`, an earlier document of `report --json`; `None` if `old` is not such a document.
 pub fn compare(old: &Value, report: &Report) -> Option<Baseline> {
     let now = serde_json::to_value(report).ok()?;
     old.get("version")?.as_u64()?;
@@ -80,25 +80,25 @@ pub fn compare(old: &Value, report: &Report) -> Option<Baseline> {
     })
 }
 
-/// The code of the functions that are compiled whole; `None` where a document has no models.
+/// The code of the functions that were compiled as a whole; `None` if a document lists no models.
 fn whole_code(document: &Value) -> Option<Vec<&Value>> {
     let models = document.get("models")?.as_array()?;
     let code = models.iter().filter_map(|m| document.get("code")?.get(m.get("code")?.as_u64()? as usize));
     Some(code.collect())
 }
 
-/// The sum of a figure over the functions that are compiled whole.
+/// Sum of a figure over the functions that were compiled as a whole.
 fn of_code(document: &Value, figure: &dyn Fn(&Value) -> Option<f64>) -> Option<f64> {
     let code = whole_code(document).filter(|code| !code.is_empty())?;
     code.into_iter().map(figure).sum()
 }
 
-/// `None` where a kernel was not measured.
+/// Time of all kernels; `None` if one was not measured.
 fn milliseconds(code: &Value) -> Option<f64> {
     code["kernels"].as_array()?.iter().map(|k| k["ms"].as_f64()).sum()
 }
 
-/// Causes that block the model as a whole or its clusters, a sentence each.
+/// Causes that block the model as a whole or its clusters, one sentence each.
 fn blockers(document: &Value) -> BTreeSet<String> {
     let list = |value: &Value, key: &str| value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
     let word = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or("").to_string();

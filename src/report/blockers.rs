@@ -1,20 +1,19 @@
-//! Reasons that keep nodes outside of clusters, grouped, the most valuable first; and reasons that stopped clusters from growing.
+//! Reasons that exclude nodes from clusters, grouped and sorted by the work that they cost; and reasons why clusters were not merged.
 use super::graph::GraphColumns;
 use super::model::{Blocker, Gain, Stop};
-use crate::cluster::{self, Clustering, Options};
+use crate::cluster::{self, Clustering, ClusteringOptions};
 use crate::diag::Code;
 use crate::diag::codes::CODES;
 use crate::graph::Program;
 use crate::ops;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Larger graphs are not clustered anew for each blocker.
+/// Number of nodes above which a graph is not clustered again to evaluate each blocker.
 const MOST_NODES: usize = 20_000;
-/// Ops for which it is asked what would be if XLA compiled them.
+/// Maximum number of ops for which clustering is repeated as if XLA compiled them.
 const MOST_ASKED: usize = 8;
 
-/// Whether nodes that are outside for this reason are there because something is in the way: it is not for what is outside
-/// by its nature, or by choice of TensorFlow's that costs nothing.
+/// Whether a reason is an obstacle. Nodes that are never in clusters, and choices of TensorFlow that cost nothing, are not.
 fn blocks(code: &str) -> bool {
     let row = CODES.iter().find(|r| r.code.id() == code);
     !matches!(
@@ -30,7 +29,7 @@ fn blocks(code: &str) -> bool {
     )
 }
 
-/// Whether a reason is one of the op, not of the node.
+/// Whether a reason concerns the op rather than the individual node.
 fn is_of_op(code: &str) -> bool {
     let row = CODES.iter().find(|r| r.code.id() == code);
     !matches!(
@@ -51,7 +50,7 @@ fn is_of_op(code: &str) -> bool {
     )
 }
 
-/// The groups, by what they cost.
+/// Groups of excluded nodes, by what they cost.
 pub fn groups(columns: &GraphColumns) -> Vec<Blocker> {
     let nodes = &columns.nodes;
     let mut cuts = vec![0usize; nodes.name.len()];
@@ -84,7 +83,7 @@ pub fn groups(columns: &GraphColumns) -> Vec<Blocker> {
     groups
 }
 
-/// The most valuable first: by the work that would be gained, or is outside, then by nodes.
+/// Sorts the most valuable groups first: by the work that would be gained or is outside, then by the number of nodes.
 fn sort(groups: &mut [Blocker]) {
     let worth = |b: &Blocker| {
         let gain = b.gain.unwrap_or(Gain { nodes: 0, flops: 0, clusters: 0 });
@@ -95,7 +94,7 @@ fn sort(groups: &mut [Blocker]) {
     groups.sort_by_key(worth);
 }
 
-/// Clusters anew for the ops of the first groups, as if XLA compiled them, and says what that would gain.
+/// Repeats clustering as if XLA compiled the op of each of the first groups, and records the gain.
 ///
 /// # Errors
 /// Those of clustering.
@@ -103,7 +102,7 @@ pub fn what_ifs(
     report: &mut super::Report,
     program: &Program,
     found: &Clustering,
-    options: &Options,
+    options: &ClusteringOptions,
 ) -> crate::diag::Result<()> {
     if report.summary.nodes > MOST_NODES {
         return Ok(());
@@ -129,7 +128,7 @@ pub fn what_ifs(
     Ok(())
 }
 
-/// Reasons that stopped clusters from growing, with the edges that each refused.
+/// Reasons why clusters were not merged, with the edges that each affected.
 pub fn stops(columns: &GraphColumns) -> Vec<Stop> {
     let mut by_code: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for (i, edge) in columns.edges.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A compiled cluster as data: its module, kernels, machine code, buffers and times.
+//! A compiled cluster as report data: its module, kernels, machine code, buffers and times.
 use super::memory::Lives;
 use super::model::{BufferReport, CodeReport, KernelReport, LocationReport};
 use crate::codegen::{self, Assembly};
@@ -7,14 +7,14 @@ use crate::kernel::{self, Program};
 use crate::target::Target;
 use std::collections::HashMap;
 
-/// Measured times: the least of each kernel in one call, in milliseconds, and how many calls there were.
+/// Measured times of a compiled function.
 #[derive(Clone, Debug, Default)]
 pub struct KernelTimes {
-    /// By kernel.
+    /// By kernel: the minimum over calls of its time in one call, in milliseconds.
     pub ms: Vec<f64>,
-    /// The roofline by kernel, in milliseconds; empty where the machine was not measured.
+    /// By kernel: the roofline time in milliseconds; empty if the machine was not measured.
     pub roofline: Vec<f64>,
-    /// Number of calls that were measured.
+    /// Number of measured calls.
     pub runs: u64,
 }
 
@@ -74,7 +74,7 @@ pub fn describe(
     }
 }
 
-/// The loops of each kernel, cut out of the text of the program.
+/// The loops of each kernel, extracted from the text of the program.
 fn kernel_texts(program: &Program) -> Vec<String> {
     let whole = kernel::print(program);
     let mut texts: Vec<String> = Vec::new();
@@ -94,7 +94,7 @@ fn kernel_texts(program: &Program) -> Vec<String> {
     texts
 }
 
-/// The functions of assembly text by symbol: from the label to where its size is told.
+/// The functions in assembly text by symbol, from the label to the directive that states the size.
 fn functions(assembly: &str) -> HashMap<&str, &str> {
     let mut found = HashMap::new();
     let mut open: Option<(&str, usize)> = None;

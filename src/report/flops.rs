@@ -1,17 +1,17 @@
-//! How much work a node is, from the shapes of its tensors and what the row of its op says (`ops::work`).
+//! Estimates of the work of nodes, from the shapes of their tensors and the op's work model (`ops::work`).
 //!
-//! A multiplication and an addition count as two; padding counts as what it is multiplied with; the bodies of loops and the
-//! branches of conditions count once. Where a size is open or nothing is known of the op, there is no number.
+//! A multiplication and an addition count as two operations; padding counts like data; loop bodies and branches count once. The estimate
+//! is `None` if a size is open or the op has no work model.
 use crate::graph::{Endpoint, Graph, Node, Program};
 use crate::infer::{Facts, GraphFacts};
 use crate::ops::{self, Calls, OpRow, Work};
 use crate::tensor::element_count;
 use std::collections::{BTreeMap, HashMap};
 
-/// Calls are followed this deep.
+/// Maximum depth of nested calls that are counted.
 const MOST_CALLS: usize = 50;
 
-/// The work of each node of the top-level graph.
+/// The work of each node of the top-level graph, in floating-point operations.
 pub fn of_graph(program: &Program, facts: &Facts) -> Vec<Option<u64>> {
     let mut counter = Counter { program, facts, known: HashMap::new() };
     let scope = Scope { graph: &program.graph, facts: &facts.graph };
@@ -27,11 +27,11 @@ impl Scope<'_> {
     fn dims(&self, at: Endpoint) -> Option<Vec<u64>> {
         self.facts.get(at.node.0 as usize)?.get(at.port as usize)?.dims.fixed()
     }
-    /// The sizes of a node's data input.
+    /// The dimensions of a node's data input.
     fn input(&self, node: &Node, i: usize) -> Option<Vec<u64>> {
         self.dims(*node.inputs.get(i)?)
     }
-    /// The sizes of an output of node `i`.
+    /// The dimensions of an output of node `i`.
     fn output(&self, i: usize, port: usize) -> Option<Vec<u64>> {
         self.facts.get(i)?.get(port)?.dims.fixed()
     }
@@ -40,7 +40,7 @@ impl Scope<'_> {
 struct Counter<'a> {
     program: &'a Program,
     facts: &'a Facts,
-    /// The work of functions that were counted, or are being counted.
+    /// By function index: its work; `None` while it is being counted.
     known: HashMap<usize, Option<u64>>,
 }
 
@@ -82,7 +82,7 @@ impl Counter<'_> {
     }
 }
 
-/// The work of an op that calls nothing.
+/// The work of an op that calls no function.
 fn estimate(scope: &Scope, i: usize, node: &Node) -> Option<u64> {
     let out = || element_count(&scope.output(i, 0)?);
     match ops::work(&node.op)? {
@@ -103,7 +103,7 @@ fn estimate(scope: &Scope, i: usize, node: &Node) -> Option<u64> {
     }
 }
 
-/// A matrix product with `out` elements: two operations for each number that is summed up.
+/// The work of a matrix product with `out` result elements: two operations for each element of the contracted axis.
 fn product(scope: &Scope, node: &Node, transposed: &str, out: u64) -> Option<u64> {
     let dims = scope.input(node, 0)?;
     let back = if node.bool(transposed) == Some(true) { 2 } else { 1 };
@@ -111,18 +111,18 @@ fn product(scope: &Scope, node: &Node, transposed: &str, out: u64) -> Option<u64
     Some(out.saturating_mul(2).saturating_mul(*inner))
 }
 
-/// The products that go into one element of a convolution: the filter's sizes without its last `channels`.
+/// Number of products in one element of a convolution: the filter's dimensions without the last `channels`.
 fn window(filter: &[u64], channels: usize) -> Option<u64> {
     element_count(filter.get(..filter.len().checked_sub(channels)?)?)
 }
 
-/// The gradients of a convolution: as much as the convolution, whose result is the node's input 2.
+/// The work of a convolution's gradient: that of the convolution, whose result is the node's input 2.
 fn behind(scope: &Scope, node: &Node, filter: &[u64], channels: usize) -> Option<u64> {
     let result = element_count(&scope.input(node, 2)?)?;
     Some(result.saturating_mul(2).saturating_mul(window(filter, channels)?))
 }
 
-/// All sizes of an equation multiplied, twice where two operands are multiplied and summed.
+/// The work of an einsum: the product of all sizes in the equation, twice that if two operands are multiplied and summed.
 fn einsum(scope: &Scope, node: &Node) -> Option<u64> {
     let equation: String = node.str("equation")?.chars().filter(|c| !c.is_whitespace()).collect();
     let (left, _) = equation.split_once("->")?;

@@ -1,4 +1,4 @@
-//! The nodes of a graph in columns: what many nodes share stands once.
+//! The nodes of a graph in columns; strings that many nodes share are stored once.
 use super::model::EdgeReport;
 use crate::cluster::{Clustering, EdgeReason};
 use crate::graph::{Attr, Endpoint, Node, NodeId, Program};
@@ -7,61 +7,61 @@ use indexmap::{IndexMap, IndexSet};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// No attribute is told at greater length.
+/// Maximum length of an attribute's text.
 const LONGEST_ATTR: usize = 120;
 
-/// The graph.
+/// The graph of a report, column by column.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct GraphColumns {
-    /// Ops.
+    /// Distinct ops.
     pub ops: Vec<String>,
-    /// Types of tensors.
+    /// Distinct types of tensors, with their shapes.
     pub types: Vec<String>,
-    /// Names of the devices.
+    /// Distinct names of devices.
     pub devices: Vec<String>,
-    /// Attributes of a node, as `name=value`.
+    /// Distinct attribute texts of nodes, as lines of `name=value`.
     pub attrs: Vec<String>,
-    /// Why nodes are outside.
+    /// Distinct reasons for exclusion from clusters.
     pub reasons: Vec<Reason>,
     /// The nodes, a list for each property.
     pub nodes: Nodes,
-    /// Edges between clusters that joined nothing.
+    /// Edges whose clusters were not merged.
     pub edges: Vec<EdgeReport>,
 }
 
-/// The properties of all nodes.
+/// The properties of all nodes, a list each.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Nodes {
     /// Names.
     pub name: Vec<String>,
-    /// Places in `ops`.
+    /// Indices into `ops`.
     pub op: Vec<u32>,
-    /// Places in `devices`.
+    /// Indices into `devices`.
     pub device: Vec<u32>,
-    /// Places in `attrs`.
+    /// Indices into `attrs`.
     pub attr: Vec<u32>,
-    /// Numbers of clusters.
+    /// Indices of clusters.
     pub cluster: Vec<Option<u32>>,
-    /// Places in `reasons`, for those in no cluster.
+    /// Indices into `reasons`, for nodes outside of clusters.
     pub reason: Vec<Option<u32>>,
-    /// Operations; null where they are not known.
+    /// Floating-point operations; null if unknown.
     pub flops: Vec<Option<u64>>,
-    /// Places in `types`, one an output.
+    /// Indices into `types`, one for each output.
     pub outputs: Vec<Vec<u32>>,
-    /// Data inputs: node, output, node, output, ...
+    /// Data inputs as pairs: node, output, node, output, ...
     pub inputs: Vec<Vec<u32>>,
-    /// Control inputs.
+    /// Indices of nodes with control edges to the node.
     pub controls: Vec<Vec<u32>>,
 }
 
 /// Why a node is in no cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Reason {
-    /// The code.
+    /// The diagnostic code, such as `TFA0508`.
     pub code: String,
-    /// The name of the code.
+    /// The diagnostic code's name in words.
     pub slug: &'static str,
-    /// A sentence.
+    /// The reason as a sentence.
     pub text: String,
     /// The meaning of the code.
     pub about: &'static str,
@@ -69,14 +69,14 @@ pub struct Reason {
     pub cure: &'static str,
 }
 
-/// Puts the copies of constants that clustering made into the program's graph, where their users find them.
+/// Adds the copies of constants that clustering made to the program's graph, as inputs of their users.
 pub fn with_copies(program: &mut Program, found: &Clustering) {
     if found.copies.is_empty() {
         return;
     }
     let known: HashMap<String, NodeId> = program.graph.nodes.iter().map(|(id, n)| (n.name.to_string(), id)).collect();
     for copy in &found.copies {
-        let (Some(&of), Some(&user)) = (known.get(&copy.of), known.get(&copy.user)) else { continue };
+        let (Some(&of), Some(&user)) = (known.get(&copy.constant), known.get(&copy.user)) else { continue };
         let made = Node { name: copy.name.as_str().into(), ..program.graph.nodes[of].clone() };
         let id = program.graph.nodes.push(made);
         let user = &mut program.graph.nodes[user];
@@ -92,7 +92,7 @@ pub fn with_copies(program: &mut Program, found: &Clustering) {
 }
 
 impl GraphColumns {
-    /// The columns of the top-level graph; `flops` has an entry a node.
+    /// The columns of the top-level graph; `flops` has one entry per node.
     pub fn new(program: &Program, found: &Clustering, facts: &Facts, flops: &[Option<u64>]) -> GraphColumns {
         let verdicts: HashMap<&str, _> = found.nodes.iter().map(|v| (v.name.as_str(), v)).collect();
         let (mut ops, mut types, mut devices, mut attrs) =
@@ -164,7 +164,7 @@ fn edges(nodes: &Nodes, found: &Clustering) -> Vec<EdgeReport> {
     found.refused.iter().map(edge).collect()
 }
 
-/// Texts by their first place.
+/// Distinct strings, numbered in the order of first occurrence.
 #[derive(Default)]
 struct Interned(IndexMap<String, ()>);
 
@@ -181,7 +181,7 @@ impl Interned {
     }
 }
 
-/// The attributes of a node that say something: not those that its types and shapes tell already.
+/// The attributes of a node, except for those that its types and shapes imply.
 fn node_description(node: &Node) -> String {
     const KNOWN: &[&str] = &["T", "dtype", "Tidx", "Tshape", "Index", "Tpaddings", "_output_shapes", "_class"];
     let said = node.attrs.iter().filter(|(name, _)| !KNOWN.contains(&&**name));
@@ -189,7 +189,7 @@ fn node_description(node: &Node) -> String {
     parts.join("\n")
 }
 
-/// An attribute's value in short; `None` for an empty one.
+/// The text of an attribute's value, abbreviated; `None` for an empty string.
 fn spelled(value: &Attr) -> Option<String> {
     let text = match value {
         Attr::Str(v) if v.is_empty() => return None,
@@ -217,7 +217,7 @@ fn spelled(value: &Attr) -> Option<String> {
     Some(if short.len() < text.len() { short + "…" } else { short })
 }
 
-/// At most thirty-two of a list: more would be cut off anyway.
+/// The first thirty-two elements of a list as text.
 fn list<T>(all: &[T], spell: impl Fn(&T) -> String) -> String {
     let shown: Vec<String> = all.iter().take(32).map(spell).collect();
     format!("[{}{}]", shown.join(","), if all.len() > 32 { ",…" } else { "" })

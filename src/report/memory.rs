@@ -1,17 +1,17 @@
-//! Lifetimes of buffers: the launches of a call that touch each buffer, read off the steps of a program.
+//! Lifetimes of buffers: the launches of a call that access each buffer, derived from the steps of a program.
 use crate::kernel::{BufId, Program, Step};
 use crate::util::id_vec::Id;
 
-/// Launches in the order of a call, and the lives of buffers.
+/// Launches in the order of a call, and the lifetimes of buffers.
 pub struct Lives {
-    /// The kernels, loops and branches once.
+    /// Kernels in the order of their launches; those in loops and branches appear once.
     pub launches: Vec<u32>,
-    /// By buffer: its first and last launch.
+    /// By buffer: positions in `launches` of the first and last launch that accesses it.
     pub of: Vec<Option<(u32, u32)>>,
 }
 
 impl Lives {
-    /// The lives of the buffers of `program`. What lives into a loop lives until its end.
+    /// Computes the lifetimes of the buffers of `program`. A buffer that is live at the beginning of a loop lives until its end.
     pub fn new(program: &Program) -> Lives {
         let mut lives = Lives { launches: Vec::new(), of: vec![None; program.buffers.len()] };
         lives.steps(program, &program.steps);

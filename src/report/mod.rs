@@ -1,25 +1,25 @@
-//! The report: what became of a graph, as one HTML page that needs nothing else, or as a JSON document.
+//! The report on a graph, as a self-contained HTML page or as a JSON document.
 //!
-//! In: a program brought to what TensorFlow's pass sees, its clusters, what is known of its tensors, and what the caller
-//! compiled of them. Out: a [`Report`], which is plain data, and [`page::render`], which puts it into a page. Nothing here
-//! compiles, measures, or touches files; the same input gives the same bytes.
+//! Input: a program as TensorFlow's clustering pass receives it, its clusters, the inferred facts about its tensors, and what the
+//! caller compiled of it. Output: a [`Report`], which is plain data, and [`page::render`], which makes a page of it. This module neither
+//! compiles nor measures nor touches files; the same input gives the same bytes.
 //!
-//! `graph` tells the nodes in columns, `flops` estimates their work, `blockers` groups what keeps nodes outside, `part` cuts a
-//! cluster out so that it can be compiled alone, `order` says in which order such parts can run, `code` tells what came of that.
+//! `graph` lists the nodes in columns, `flops` estimates their work, `blockers` groups what excludes nodes from clusters, `part` finds
+//! the border of a cluster so that it can be compiled alone, `order` sorts clusters topologically, `code` describes compiled code.
 //!
 //! # How it works
 //!
-//! - `report/` is data from values: nodes in columns, work by node, blockers, and for each cluster what was compiled of it.
-//!   `cli/report.rs` loads, clusters, infers and compiles, and hands the pieces over; `report --json` prints the data, the
-//!   page holds the same, packed.
-//! - Models are compiled whole too, a function each (`whole.rs`): that is what the page begins with. `baseline.rs` compares with
-//!   an earlier document.
-//! - A cluster is compiled alone: `part.rs` feeds what crosses its border with the shapes that inference knows. A kernel
-//!   carries the names of the instructions in it, and those the names of nodes: that is how one choice lights all panes.
-//! - The page is `report/page/`: the answer is plain HTML written by `answer.rs`, the rest is drawn by scripts that stand
-//!   there as files and are put together into one. Its policy names the hash of that script and of the style and forbids
-//!   everything else, so that nothing out of a graph runs.
-//! - Only opened groups are laid out (`layout.js`), on a canvas; `painter.js` draws the same for SVG.
+//! - `report/` holds pure functions on data: nodes in columns, work by node, blockers, and the code of each cluster. `cli/report.rs`
+//!   loads, clusters, infers and compiles, and supplies the pieces; `report --json` prints the data, and the page contains the same
+//!   data, compressed.
+//! - Models are compiled as a whole as well, one function per signature (`overview.rs`), with which the page begins. `baseline.rs`
+//!   compares the report with an earlier document.
+//! - A cluster is compiled alone: `part.rs` feeds the tensors that cross its border, with the inferred shapes. A kernel carries the
+//!   names of its instructions, and those carry the names of nodes, so that one selection is highlighted in all panes.
+//! - The page is `report/page/`: the summary is plain HTML written by `answer.rs`, the rest is drawn by scripts in separate files that are
+//!   concatenated. The page's content security policy names the hashes of script and style and forbids everything else, so that
+//!   nothing from a graph is executed.
+//! - Only expanded groups are laid out (`layout.js`), on a canvas; `painter.js` draws the same for SVG.
 mod baseline;
 mod blockers;
 pub mod code;
@@ -50,21 +50,21 @@ use model::Summary;
 
 /// Inputs from which a report is made.
 pub struct Input<'a> {
-    /// The program whose top-level graph was clustered; [`with_copies`] has put the copies of constants into it.
+    /// The program whose top-level graph was clustered, after [`with_copies`].
     pub program: &'a Program,
-    /// Clusters of the graph, with the edges that joined nothing.
+    /// Clusters of the graph, with the edges that were not merged.
     pub found: &'a Clustering,
     /// Inferred facts about the graph's tensors.
     pub facts: &'a Facts,
-    /// Nodes of the file that are not in the graph any more.
+    /// Number of nodes of the file that preprocessing removed.
     pub gone: usize,
-    /// Assumptions that were made, a sentence each.
+    /// Assumptions, one sentence each.
     pub assumed: Vec<String>,
-    /// The file as it is called in the report.
+    /// The name of the file in the report.
     pub source: String,
 }
 
-/// The report of a graph, without code: [`Report::clusters`] are filled in by who compiles them.
+/// The report of a graph, without code; the caller adds the code of [`Report::clusters`].
 pub fn report(input: &Input) -> Report {
     let Input { program, found, facts, .. } = input;
     let flops = flops::of_graph(program, facts);
@@ -106,7 +106,7 @@ pub fn report(input: &Input) -> Report {
     }
 }
 
-/// More causes are left to `tfaot inspect`.
+/// Maximum number of causes of open sizes; `tfaot inspect` lists them all.
 const MOST_CAUSES: usize = 40;
 
 fn open_sizes(input: &Input) -> Vec<OpenSize> {

@@ -1,15 +1,15 @@
-//! The data of a report, as it stands in its JSON. Nodes, texts and reasons are named by their place in a list.
+//! The data of a report, in the structure of its JSON. Nodes, strings and reasons are referred to by their index in a list.
 use super::baseline::Baseline;
 use super::graph::GraphColumns;
 use super::overview::{FunctionSummary, NextStep};
 use crate::cluster;
 use serde::Serialize;
 
-/// Raised when a reader of the last version could misread the document.
+/// Version of the JSON structure; to be incremented when a reader of the previous version could misread the document.
 pub const VERSION: u32 = 1;
 
-/// A report on a graph: its clusters, the reasons for nodes outside of them, and the gain of each reason's removal. It is written as
-/// JSON.
+/// A report on a graph: its clusters, the reasons for nodes outside of them, and the gain of removing each reason. It is serialized
+/// as JSON.
 ///
 /// ```
 /// let report = tfaot::ModelFile::open("testdata/graphs/attention/graph.pb").report()?;
@@ -19,13 +19,13 @@ pub const VERSION: u32 = 1;
 /// ```
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// The version of this form.
+    /// The version of the JSON structure.
     pub version: u32,
     /// The program and version that made the report.
     pub tool: String,
     /// The graph's file.
     pub source: String,
-    /// The model as its user sees it, a function each; empty where only clusters were asked for, or the file is a dump.
+    /// The model as its user sees it, one function per signature; empty if only clusters were requested, or the file is a dump.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<FunctionSummary>,
     /// Suggestions of next steps.
@@ -34,19 +34,19 @@ pub struct Report {
     /// The comparison with an earlier report, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
-    /// The answer.
+    /// Coverage of the graph by clusters, in numbers.
     pub summary: Summary,
-    /// Assumptions that were made, a sentence each.
+    /// Assumptions, one sentence each.
     pub assumed: Vec<String>,
-    /// Reasons that keep nodes outside of clusters, the most valuable first.
+    /// Reasons that exclude nodes from clusters, the most valuable first.
     pub blockers: Vec<Blocker>,
-    /// Reasons that stopped clusters from growing, the most frequent first.
+    /// Reasons why clusters were not merged, the most frequent first.
     pub stops: Vec<Stop>,
-    /// Where sizes that are not known come from, the most frequent first.
+    /// Origins of unknown sizes, the most frequent first.
     pub open_sizes: Vec<OpenSize>,
     /// The clusters by number.
     pub clusters: Vec<ClusterReport>,
-    /// The graph.
+    /// The nodes and edges of the graph.
     #[serde(flatten)]
     pub columns: GraphColumns,
     /// The code of compiled clusters and functions; [`ClusterReport::code`] and [`FunctionSummary::code`] point here.
@@ -54,71 +54,71 @@ pub struct Report {
     pub code: Vec<CodeReport>,
 }
 
-/// The answer in numbers.
+/// Coverage of the graph by clusters, in numbers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// Nodes of the graph.
+    /// Number of nodes of the graph.
     pub nodes: usize,
-    /// Nodes in clusters.
+    /// Number of nodes in clusters.
     pub clustered: u64,
     /// The fraction of nodes that are in clusters.
     pub node_coverage: f64,
-    /// Floating-point operations of a call, as far as they are known; loops count once.
+    /// Floating-point operations of a call, as far as known; loop bodies count once.
     pub flops: u64,
     /// Floating-point operations of nodes in clusters.
     pub clustered_flops: u64,
-    /// The fraction of floating-point operations that are in clusters; 0 where nothing is known.
+    /// The fraction of floating-point operations that are in clusters; 0 if none are known.
     pub flops_coverage: f64,
-    /// Nodes whose work is not known: open sizes, or an op without an estimate.
+    /// Number of nodes of unknown work: with open sizes, or an op without an estimate.
     pub unknown_flops: usize,
-    /// Nodes of the file that are not in the graph any more, inlined or cut off.
+    /// Number of nodes of the file that were inlined or pruned.
     pub gone: usize,
-    /// Functions of the library.
+    /// Number of functions in the library.
     pub functions: usize,
-    /// Whether kernels were measured.
+    /// Whether the times of kernels were measured.
     pub profiled: bool,
 }
 
-/// Nodes that are outside for one reason.
+/// Nodes that are excluded from clusters for one reason.
 #[derive(Clone, Debug, Serialize)]
 pub struct Blocker {
     /// The code, such as `TFA0508`.
     pub code: String,
     /// The name of the code.
     pub slug: &'static str,
-    /// The op, where the reason is one of the op; empty where it is not.
+    /// The op, if the reason concerns the op; else empty.
     pub op: String,
-    /// The reason of the first of the nodes where it is one of the op, else what the code means.
+    /// The reason for the first node if it concerns the op, else the meaning of the code.
     pub reason: String,
     /// The usual remedy.
     pub cure: &'static str,
-    /// Whether it stands in the way; what is outside by its nature, as arguments are, does not.
+    /// Whether the reason is an obstacle; that for nodes which are never in clusters, such as arguments, is not.
     pub blocks: bool,
-    /// The nodes.
+    /// Indices of the excluded nodes.
     pub nodes: Vec<u32>,
-    /// Floating-point operations of the nodes, as far as they are known.
+    /// Floating-point operations of the nodes, as far as known.
     pub flops: u64,
-    /// Edges that joined nothing because of one of the nodes.
+    /// Number of edges whose clusters were not merged because of one of the nodes.
     pub cuts: usize,
-    /// The effect on clusters if XLA compiled the op; `None` where that was not asked.
+    /// The effect on clusters if XLA compiled the op; `None` if this was not evaluated.
     pub gain: Option<Gain>,
 }
 
 /// The effect on clusters if XLA compiled an op.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Gain {
-    /// Nodes more in clusters.
+    /// Number of additional nodes in clusters.
     pub nodes: i64,
-    /// Floating-point operations that would be in clusters besides.
+    /// Additional floating-point operations in clusters.
     pub flops: i64,
-    /// Clusters more, less if negative.
+    /// Change of the number of clusters.
     pub clusters: i64,
 }
 
-/// Edges between clusters that joined nothing for one reason.
+/// Edges whose clusters were not merged for one reason.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stop {
-    /// The code.
+    /// The diagnostic code, such as `TFA0508`.
     pub code: String,
     /// The diagnostic code's name in words.
     pub slug: &'static str,
@@ -126,59 +126,59 @@ pub struct Stop {
     pub about: &'static str,
     /// The usual remedy.
     pub cure: &'static str,
-    /// Places in `edges`.
+    /// Indices into [`GraphColumns::edges`].
     pub edges: Vec<u32>,
 }
 
-/// Where sizes that are not known come from.
+/// The origin of unknown sizes.
 #[derive(Clone, Debug, Serialize)]
 pub struct OpenSize {
-    /// The node, its op, and why it does not know, in words.
+    /// The node, its op, and the reason why it does not know a size, in words.
     pub why: String,
-    /// The action that would make the size known; empty where nothing does before the graph runs.
+    /// The action that would determine the size; empty if it is known only when the graph runs.
     pub remedy: String,
-    /// The node, where it is one of the graph.
+    /// Index of the node, if it belongs to the top-level graph.
     pub node: Option<u32>,
-    /// Tensors that have a size from there.
+    /// Number of tensors that have a size of this origin.
     pub tensors: u64,
 }
 
-/// An edge that joined nothing.
+/// An edge whose clusters were not merged.
 #[derive(Clone, Debug, Serialize)]
 pub struct EdgeReport {
-    /// A node of the first cluster.
+    /// A node of the cluster where the edge starts.
     pub from: Option<u32>,
-    /// A node of the second.
+    /// A node of the cluster where the edge ends.
     pub to: Option<u32>,
-    /// The code.
+    /// The diagnostic code, such as `TFA0508`.
     pub code: String,
-    /// Why, a sentence.
+    /// The reason as a sentence.
     pub reason: String,
-    /// For a cycle: the way outside, in nodes.
+    /// For a cycle: the nodes on the path outside of the clusters.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<u32>,
 }
 
-/// A cluster.
+/// A cluster and its code.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClusterReport {
     /// The cluster's name.
     pub name: String,
     /// The number of nodes in the cluster.
     pub nodes: u64,
-    /// Nodes but constants and identities.
+    /// Number of nodes other than constants and identities.
     pub effective: i64,
-    /// The device that it runs on.
+    /// The device on which TensorFlow would run the cluster.
     pub device: String,
-    /// Operations of its nodes, as far as they are known.
+    /// Floating-point operations of its nodes, as far as known.
     pub flops: u64,
-    /// Nodes whose work is not known.
+    /// Number of nodes of unknown work.
     pub unknown_flops: usize,
     /// The cluster's code, as an index into `code`.
     pub code: Option<u32>,
-    /// Nodes that the code does not have: none of its results needs them. Assignments are such nodes.
+    /// Number of nodes that the code omits because no result needs them, such as assignments.
     pub left_out: usize,
-    /// Why there is no code; empty where there is, or where none was asked for.
+    /// Reasons why there is no code; empty if there is, or if none was requested.
     pub refused: Vec<Refusal>,
 }
 
@@ -198,72 +198,72 @@ impl ClusterReport {
     }
 }
 
-/// Why a cluster is not compiled alone.
+/// A reason why a cluster is not compiled alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refusal {
     /// The code, such as `TFA0009`.
     pub code: String,
-    /// The name of the code.
+    /// The diagnostic code's name in words.
     pub slug: &'static str,
-    /// The node that it is about, where it is one of the graph.
+    /// Index of the node concerned, if it belongs to the top-level graph.
     pub node: Option<u32>,
-    /// A sentence.
+    /// The reason as a sentence.
     pub text: String,
     /// The remedy.
     pub help: Option<String>,
 }
 
-/// A compiled cluster.
+/// A compiled cluster or function.
 #[derive(Clone, Debug, Serialize)]
 pub struct CodeReport {
-    /// The processor that it is made for.
+    /// The processor for which the code was compiled.
     pub target: String,
-    /// The optimised module.
+    /// The optimized module as HLO text.
     pub hlo: String,
     /// Kernels of the program.
     pub kernels: Vec<KernelReport>,
     /// Buffers of the program.
     pub buffers: Vec<BufferReport>,
-    /// The kernels in the order of a call, loops once.
+    /// Indices of kernels in the order of a call; loop bodies appear once.
     pub launches: Vec<u32>,
-    /// Bytes of constants.
+    /// Size of the constants in bytes.
     pub weights_bytes: u64,
-    /// Bytes of workspace.
+    /// Size of the workspace in bytes.
     pub workspace_bytes: u64,
-    /// Floating-point operations of a call; loops count once.
+    /// Floating-point operations of a call; loop bodies count once.
     pub flops: u64,
-    /// Calls that were measured; 0: none.
+    /// Number of measured calls; 0: none.
     pub runs: u64,
 }
 
-/// A kernel.
+/// A kernel of compiled code.
 #[derive(Clone, Debug, Serialize)]
 pub struct KernelReport {
-    /// The computation, by TensorFlow's names.
+    /// The computation, named after TensorFlow's nodes.
     pub label: String,
-    /// Names of the instructions of the module that are computed in it.
+    /// Names of the module's instructions that the kernel computes.
     pub insts: Vec<String>,
-    /// The buffers that it touches.
+    /// Indices of the buffers that the kernel accesses.
     pub buffers: Vec<u32>,
     /// Floating-point operations of one launch.
     pub flops: u64,
-    /// Bytes of those buffers.
+    /// Total size of these buffers in bytes.
     pub bytes: u64,
     /// The kernel's loops, as text.
     pub text: String,
     /// The kernel's machine code, as assembly.
     pub asm: String,
-    /// For each line of that the line of `text` that it is of, from 1 on; 0: none.
+    /// By line of `asm`: the line of `text`, from 1 on, for which it was generated; 0: none.
     pub asm_lines: Vec<u32>,
-    /// The least time of all its launches in one call, in milliseconds.
+    /// Minimum over calls of the time of all its launches in one call, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ms: Option<f64>,
-    /// The least time in which this machine could do that, in milliseconds: that of its arithmetic, or of what it reads and writes.
+    /// Lower bound of this time on the measured machine, in milliseconds: that of its arithmetic or of its memory traffic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roofline_ms: Option<f64>,
 }
 
-/// Where a buffer lies.
+/// The memory in which a buffer lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LocationReport {
@@ -281,19 +281,19 @@ pub enum LocationReport {
     Stack,
 }
 
-/// A buffer.
+/// A buffer of compiled code.
 #[derive(Clone, Debug, Serialize)]
 pub struct BufferReport {
-    /// Type and sizes, such as `f32[1024]`.
+    /// Type and shape, such as `f32[1024]`.
     pub shape: String,
     /// The buffer's size in bytes.
     pub bytes: u64,
     /// The memory that the buffer lies in.
     pub place: LocationReport,
-    /// The first byte at that place, or the number of the argument or result.
+    /// Offset of the buffer in that memory in bytes, or the index of the argument or result.
     pub at: u64,
-    /// The first of the launches that touch it; none where none does.
+    /// Position in `launches` of the first launch that accesses the buffer; none if no launch does.
     pub first: Option<u32>,
-    /// The last of them, those of the loops that it lives through included.
+    /// Position of the last such launch, extended to the end of loops through which the buffer lives.
     pub last: Option<u32>,
 }

@@ -1,9 +1,10 @@
-//! In which order parts of a graph can run.
+//! Topological order of the parts of a graph.
 use crate::graph::{Graph, NodeId};
 use crate::util::id_vec::Id;
 
-/// The parts 0 to `count` of a graph, each behind all that it needs, on whatever way through nodes that are in none; `part` tells the
-/// part of a node. Data edges count, and control edges, along which variables change. Parts that need each other, as in loops of TensorFlow 1, come in the order of their numbers.
+/// Sorts the parts 0 to `count` of a graph so that each comes behind all parts that it needs, also through nodes that are in no part.
+/// `part` maps a node to its part. Data and control edges count; variables change along the latter. Parts that need each other, as in
+/// TensorFlow 1 loops, are ordered by their numbers.
 pub fn in_order(graph: &Graph, part: &dyn Fn(NodeId) -> Option<u32>, count: usize) -> Vec<usize> {
     let mut members: Vec<Vec<NodeId>> = vec![Vec::new(); count];
     for id in graph.nodes.ids() {
@@ -24,7 +25,7 @@ enum Step {
     Node(NodeId),
     /// A part.
     Part(usize),
-    /// A part whose needs were seen to.
+    /// A part whose predecessors are complete.
     Ready(usize),
 }
 
@@ -37,7 +38,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Appends the part of `first` to `order`, and before it what it needs.
+    /// Appends the part of `first` to `order`, preceded by the parts that it needs.
     fn finish(&mut self, first: Step, order: &mut Vec<usize>) {
         let mut open = vec![first];
         while let Some(step) = open.pop() {

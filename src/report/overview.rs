@@ -1,71 +1,71 @@
-//! The model as its user sees it: one function a signature, or what keeps it from being one, and what to do next.
+//! The model as its user sees it: one function per signature, or what prevents it from being compiled, and suggested next steps.
 use super::model::Report;
 use crate::diag::{Code, Diagnostic, Group, grouped};
 use crate::hlo::{Module, Op};
 use crate::tensor::TensorInfo;
 use serde::Serialize;
 
-/// A function of the model, compiled whole.
+/// A function of the model that was compiled as a whole, or the causes that prevent it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FunctionSummary {
-    /// The signature; empty where the file has none, or none could be chosen.
+    /// The signature's name; empty if the file has none, or none could be chosen.
     pub signature: String,
     /// The function's inputs.
     pub inputs: Vec<InterfaceTensor>,
     /// The function's outputs.
     pub outputs: Vec<InterfaceTensor>,
-    /// Floating-point numbers that the model brings along: those of its constants and first values.
+    /// Number of floating-point elements in constants and initial values of variables.
     pub parameters: u64,
-    /// Bytes of variables that calls change.
+    /// Size in bytes of the variables that calls change.
     pub state_bytes: u64,
-    /// The function's code, as an index into `code`; none where something blocks.
+    /// The function's code, as an index into [`super::Report::code`]; none if something blocks.
     pub code: Option<u32>,
     /// Causes that keep the function from being compiled whole, most nodes first.
     pub blocked: Vec<Cause>,
 }
 
-/// An input or output.
+/// An input or output of a function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InterfaceTensor {
-    /// The signature's name, else TensorFlow's.
+    /// The name in the signature, or else in TensorFlow's graph.
     pub name: String,
-    /// Type and sizes, such as `f32[1,224,224,3]`.
+    /// Type and shape, such as `f32[1,224,224,3]`.
     pub shape: String,
 }
 
-/// Why a model is not compiled whole.
+/// A cause that prevents a model from being compiled as a whole.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cause {
     /// The code, such as `TFA0009`.
     pub code: String,
     /// The diagnostic code's name in words.
     pub slug: &'static str,
-    /// The first message.
+    /// The message of the first diagnostic with this cause.
     pub text: String,
     /// The remedy.
     pub help: Option<String>,
-    /// How many nodes have the problem.
+    /// Number of nodes with the problem.
     pub nodes: usize,
-    /// The first of them.
+    /// Names of the first of these nodes.
     pub first: Vec<String>,
 }
 
-/// Something that the reader can do next.
+/// An action suggested to the reader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NextStep {
-    /// The result of the step.
+    /// Result of the step.
     pub what: String,
     /// A command to copy; empty where there is none.
     pub command: String,
 }
 
-/// Inputs or outputs, with their types as they are written.
+/// Inputs or outputs of a function; `spelled` are their types as text.
 pub fn values(infos: &[TensorInfo], spelled: Vec<String>) -> Vec<InterfaceTensor> {
     let value = |(info, shape): (&TensorInfo, String)| InterfaceTensor { name: info.shown().to_string(), shape };
     infos.iter().zip(spelled).map(value).collect()
 }
 
-/// The floating-point elements of the constants of a module.
+/// Number of floating-point elements in the constants of a module.
 pub fn parameters(module: &Module) -> u64 {
     let constants = module.comps.values().flat_map(|c| c.insts.values()).filter_map(|i| match &i.op {
         Op::Constant(literal) => Some(literal),
@@ -75,7 +75,7 @@ pub fn parameters(module: &Module) -> u64 {
     arrays.fold(0, |sum, a| sum.saturating_add(a.len() as u64))
 }
 
-/// Problems by cause.
+/// Groups diagnostics by cause.
 pub fn causes(all: Vec<Diagnostic>) -> Vec<Cause> {
     let cause = |group: &Group| {
         let row = group.first.code.row();
@@ -91,8 +91,8 @@ pub fn causes(all: Vec<Diagnostic>) -> Vec<Cause> {
     grouped(all).iter().map(cause).collect()
 }
 
-/// Suggestions of next steps. `graph` is the file with the flags that say which part of it at which sizes, as they are written after `tfaot
-/// VERB`.
+/// Suggested next steps. `graph` is the file with the flags that select its parts and sizes, in the form in which they follow
+/// `tfaot VERB` on the command line.
 pub fn steps(report: &Report, graph: &str) -> Vec<NextStep> {
     let step = |what: &str, command: String| NextStep { what: what.to_string(), command };
     let mut steps = Vec::new();

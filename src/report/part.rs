@@ -1,5 +1,4 @@
-//! A cluster cut out of its graph, so that it can be compiled alone: what comes in over its border is fed, what others use of
-//! it is fetched.
+//! The border of a cluster, with which it can be compiled alone: tensors that enter are fed, tensors that others use are fetched.
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType};
 use crate::infer::{Facts, Remedy};
@@ -9,29 +8,28 @@ use crate::tensor::TensorInfo;
 use crate::util::id_vec::Id;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The border of a cluster.
+/// The inputs and outputs of a cluster as feeds and fetches.
 #[derive(Clone, Debug)]
 pub struct ClusterBorder {
     /// Tensors that enter the cluster, in the order of the nodes.
     pub feeds: Vec<Feed>,
     /// Tensors that leave the cluster: name and endpoint.
     pub fetches: Vec<(String, Endpoint)>,
-    /// Variables whose handles come in: the nodes that give these.
+    /// The nodes that create the variable handles which enter.
     pub variables: Vec<NodeId>,
-    /// The nodes that take them: what they do is done even where nothing is fetched of them.
+    /// Nodes that take such handles; their effects are kept even if none of their outputs is fetched.
     pub roots: Vec<NodeId>,
-    /// Nodes that none of that needs.
+    /// Number of nodes that neither fetches nor roots need.
     pub left_out: usize,
 }
 
-/// The border of the nodes for which `inside` holds, in the top-level graph of `program`.
+/// The border of the nodes of the top-level graph of `program` for which `inside` holds.
 ///
-/// Constants outside are taken in; variables are fed with what they hold where they are read; what only has effects, such as an
-/// assignment, is left out. A function that is called takes variables whole, and changes them.
+/// Constants outside are taken in; variables are fed with their values where they are read; nodes with effects only, such as assignments,
+/// are omitted. A called function takes variables as a whole and may change them.
 ///
 /// # Errors
-/// `UnknownDim` for each tensor on the border whose size is open, `UnsupportedType` for one that compiled code can't
-/// hold.
+/// `UnknownDim` for each tensor on the border with an open size, `UnsupportedType` for one that compiled code can't represent.
 pub fn cluster_border(program: &Program, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -> Result<ClusterBorder> {
     let graph = &program.graph;
     let outgoing = outgoing(graph, facts, inside);
@@ -73,7 +71,7 @@ pub fn cluster_border(program: &Program, facts: &Facts, inside: &dyn Fn(NodeId) 
     Ok(ClusterBorder { feeds, fetches, variables, roots, left_out })
 }
 
-/// The variables whose handles come in, and the calls inside that get them.
+/// The variables whose handles enter the cluster, and the calls inside that take the handles.
 fn variables(
     graph: &Graph,
     incoming: &BTreeSet<Endpoint>,
@@ -85,7 +83,7 @@ fn variables(
     (handles.into_iter().collect(), roots)
 }
 
-/// The node that gives the handle that `at` is, on the way of which it is only handed on; `None` for any other tensor.
+/// The node that creates the handle `at`, behind any nodes that only pass it on; `None` for any other tensor.
 fn handle(graph: &Graph, at: Endpoint) -> Option<NodeId> {
     let mut id = at.node;
     for _ in 0..graph.nodes.len() {
@@ -99,7 +97,7 @@ fn handle(graph: &Graph, at: Endpoint) -> Option<NodeId> {
     None
 }
 
-/// Outputs of a cluster's nodes that nodes outside of it use, or that no node uses.
+/// Outputs of a cluster's nodes that nodes outside use, or that no node uses.
 fn outgoing(graph: &Graph, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -> BTreeSet<Endpoint> {
     let mut used = vec![false; graph.nodes.len()];
     let mut outgoing = BTreeSet::new();
@@ -118,8 +116,8 @@ fn outgoing(graph: &Graph, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -> BT
     outgoing
 }
 
-/// Makes constants of values that are known and cross into a cluster: what the rest of the graph computes to the same at every
-/// call, TensorFlow too hands to XLA when it compiles. `cluster` tells the cluster of a node.
+/// Turns known values that enter clusters into constants: TensorFlow too passes values that are the same in every call to XLA when it
+/// compiles. `cluster` maps a node to its cluster.
 pub fn settle(program: &mut Program, facts: &Facts, cluster: &dyn Fn(NodeId) -> Option<u32>) {
     let mut made: BTreeMap<Endpoint, NodeId> = BTreeMap::new();
     let mut added = Vec::new();
@@ -172,7 +170,7 @@ fn name(feeds: &mut [Feed]) {
     }
 }
 
-/// The type and sizes of the tensor that is fed at `at`.
+/// Name, type and dimensions of the tensor that is fed at `at`.
 fn feed(program: &Program, facts: &Facts, at: Endpoint) -> Result<TensorInfo, Diagnostic> {
     let node = &program.graph.nodes[at.node];
     let name = spelled(&program.graph, at);

@@ -1,6 +1,6 @@
-//! Work, borders, texts: what can be told without a browser.
+//! Tests of what needs no browser: work estimates, borders of clusters, texts.
 use super::{cluster_border, flops, with_copies};
-use crate::cluster::{self, Entrance, GraphCut, JitLevel, Options};
+use crate::cluster::{self, ClusteringOptions, GraphCut, GraphOrigin, JitLevel};
 use crate::graph::Program;
 use crate::infer::{self, Facts};
 use crate::prepare::{self, Request};
@@ -22,9 +22,9 @@ fn work(name: &str, node: &str) -> Option<u64> {
 
 #[test]
 fn contractions_are_counted_exactly() {
-    // f32[2,8,8,8] from filters of 3x3x3, a product and a sum each.
+    // f32[2,8,8,8] from 3x3x3 filters; each term is a multiplication and an addition.
     assert_eq!(work("conv_net", "Conv2D"), Some(2 * (2 * 8 * 8 * 8) * (3 * 3 * 3)));
-    // f32[2,8,8,16], one filter of 3x3 an element.
+    // f32[2,8,8,16]; each element is computed with one 3x3 filter.
     assert_eq!(work("conv_net", "depthwise"), Some(2 * (2 * 8 * 8 * 16) * (3 * 3)));
     assert_eq!(work("conv_net", "Relu"), Some(2 * 8 * 8 * 8));
     assert_eq!(work("conv_net", "image"), Some(0));
@@ -33,9 +33,13 @@ fn contractions_are_counted_exactly() {
 #[test]
 fn a_cluster_is_cut_at_its_border() {
     let (mut program, _) = program("conv_net");
-    let mut options = Options { session_level: Some(JitLevel::On), entrance: Entrance::Saved, ..Options::default() };
+    let mut options = ClusteringOptions {
+        session_level: Some(JitLevel::On),
+        origin: GraphOrigin::Saved,
+        ..ClusteringOptions::default()
+    };
     options.flags.cpu_global_jit = Some(true);
-    cluster::bring(&mut program, &GraphCut::default()).expect("it is a saved graph");
+    cluster::preprocess(&mut program, &GraphCut::default()).expect("it is a saved graph");
     let found = cluster::cluster(&program, &program.graph, &options).expect("clusters");
     with_copies(&mut program, &found);
     let open = prepare::resolve_request(&program, &Request::default()).expect("feeds and fetches");

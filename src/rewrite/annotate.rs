@@ -1,13 +1,13 @@
-//! `_XlaCluster` on the nodes of clusters, as TensorFlow's pass leaves them.
+//! Marks the nodes of clusters with `_XlaCluster`, as TensorFlow's pass leaves them.
 //!
-//! Grappler would rewrite marked nodes into others without marks and close circles between clusters. Calls carry a
-//! configuration for it, which is told to leave the functions alone; for the graph itself the session has to say so.
+//! Grappler would rewrite marked nodes into others without marks and create cycles between clusters. The configuration in calls is
+//! therefore extended to turn Grappler off for functions; for the graph itself, the session must do the same.
 use super::units::GraphUnit;
 use crate::diag::Result;
 use crate::import::raw::{Message, Raw, RawNode};
 use crate::import::raw_attr as proto;
 
-/// `graph_options { rewrite_options { disable_meta_optimizer: true } }` of a ConfigProto, to be merged into one.
+/// Serialized `graph_options { rewrite_options { disable_meta_optimizer: true } }`, to be appended to a ConfigProto.
 pub const NO_GRAPPLER: &[u8] = b"\x52\x05\x52\x03\x98\x01\x01";
 
 /// Marks the nodes of a unit. Errors: `BadEncoding` for the configuration of a call.
@@ -24,7 +24,7 @@ pub fn run(unit: &GraphUnit, nodes: &mut [RawNode]) -> Result<()> {
     Ok(())
 }
 
-/// The configuration of a call with Grappler off: messages merge where one follows the other.
+/// The configuration of a call with Grappler off; concatenated messages merge.
 fn without_grappler(node: &RawNode) -> Result<Vec<u8>> {
     let mut config = Vec::new();
     if let Some((_, value)) = node.attrs.iter().find(|(name, _)| name == "config_proto") {

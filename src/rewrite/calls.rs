@@ -1,6 +1,7 @@
-//! Clusters cut out of a graph: what goes into and out of each, the function that each becomes, and the graph around them.
+//! Extraction of clusters from a graph: the inputs and outputs of each, the function that holds its nodes, and the graph that calls it.
 //!
-//! Control edges into a cluster are lifted onto its call, those out of it start there. What the call is, is decided elsewhere.
+//! Control edges into a cluster become control inputs of its call, and those out of it start at the call. The op of the call is
+//! chosen by the caller of this module.
 use super::units::GraphUnit;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node};
@@ -10,7 +11,7 @@ use crate::opdef;
 use indexmap::{IndexMap, IndexSet};
 use std::collections::HashMap;
 
-/// How tensors are spelled where the cluster was.
+/// Syntax of tensor names in the graph from which clusters are extracted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spelling {
     /// `node:1`
@@ -19,32 +20,32 @@ enum Spelling {
     Function,
 }
 
-/// A cluster that was cut out.
+/// A cluster that was extracted from its graph.
 pub struct ExtractedCluster {
     /// The function that holds the cluster's nodes.
     pub function: RawFunction,
-    /// The node that calls it, with its inputs and its device; op and attributes are the caller's.
+    /// The node that calls the function, with its inputs and its device; op and attributes are left to the caller.
     pub call: RawNode,
-    /// The arguments of the function: names and types.
+    /// The arguments of the function: names and `DataType` numbers.
     pub args: Vec<(String, i32)>,
-    /// The results of the function: names and types.
+    /// The results of the function: names and `DataType` numbers.
     pub results: Vec<(String, i32)>,
-    /// The control results of the function.
+    /// The names of the function's control results.
     pub controls: Vec<String>,
-    /// Whether a node in it is stateful.
+    /// Whether one of its nodes is stateful.
     pub stateful: bool,
-    /// Whether it was cut out of the body of a function, where inputs are spelled otherwise.
+    /// Whether it was extracted from the body of a function, where inputs have another syntax.
     pub in_function: bool,
 }
 
 impl ExtractedCluster {
-    /// Writes the signature of the function anew.
+    /// Rewrites the function's signature from `args`, `results` and `controls`.
     pub fn sign(&mut self) {
         let signature = proto::signature(&self.function.name, &self.args, &self.results, &self.controls, self.stateful);
         self.function.rest = Message { fields: vec![(1, Raw::Bytes(signature.into()))] };
     }
 
-    /// Keeps TensorFlow from inlining the function and Grappler from rewriting it, which leaves functions of tf.data alone.
+    /// Keeps TensorFlow from inlining the function, and Grappler from rewriting it by declaring it a tf.data function.
     pub fn keep_as_saved(&mut self) {
         for attr in ["_noinline", "_tf_data_function"] {
             let kept = map_entry(attr, &proto::truth(true));
@@ -53,7 +54,7 @@ impl ExtractedCluster {
     }
 }
 
-/// Inputs and outputs of a cluster: outputs of nodes of its graph, with their `DataType` numbers.
+/// Inputs and outputs of a cluster, as endpoints of its graph with their `DataType` numbers.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterPorts {
     /// Tensors that enter the cluster.
@@ -62,30 +63,30 @@ pub struct ClusterPorts {
     pub results: Vec<(Endpoint, i32)>,
 }
 
-/// One cluster while its function is made.
+/// A cluster during its extraction.
 #[derive(Default)]
 struct Call {
-    /// Tensors that enter the cluster, as they are spelled, with their types.
+    /// By the name of a tensor that enters the cluster: its `DataType` number.
     args: IndexMap<String, i32>,
-    /// Tensors that leave the cluster, as they are spelled, with their types.
+    /// By the name of a tensor that leaves the cluster: its `DataType` number.
     results: IndexMap<String, i32>,
-    /// Nodes that others outside wait for, and nodes with effects.
+    /// Nodes of the cluster with effects or with control edges to nodes outside.
     controls: IndexSet<String>,
-    /// Nodes outside that a node inside waits for.
+    /// Nodes outside with control edges to nodes of the cluster.
     waits: IndexSet<String>,
     device: String,
     stateful: bool,
     body: Vec<RawNode>,
 }
 
-/// The clusters of one graph.
+/// Extraction of all clusters of one graph.
 pub struct ClusterCalls<'u, 'p> {
     unit: &'u GraphUnit<'p>,
     spelling: Spelling,
-    /// The name of the output list in the op of the calls.
+    /// The name of the output list in the op definition of the calls.
     output: &'static str,
     calls: Vec<Call>,
-    /// Clustered nodes that keep their names, with the last output of each.
+    /// Clustered nodes whose names stay visible in the graph, with the last output of each.
     visible: IndexMap<String, usize>,
 }
 
@@ -93,12 +94,12 @@ fn spelled(name: &str, port: usize) -> String {
     if port == 0 { name.to_string() } else { format!("{name}:{port}") }
 }
 
-/// The node that a data input names, and what follows its name.
+/// Splits a data input into the node's name and what follows the colon.
 fn split(input: &str) -> (&str, &str) {
     input.split_once(':').unwrap_or((input, "0"))
 }
 
-/// Clustered nodes that are fetched or that nothing uses, with the last output of each that must keep its name.
+/// Clustered nodes that are fetched or unused, with the last output of each that must keep its name.
 fn visible(unit: &GraphUnit, nodes: &[RawNode], fetches: &[String]) -> IndexMap<String, usize> {
     let mut used: HashMap<&str, ()> = HashMap::new();
     for input in nodes.iter().flat_map(|n| &n.inputs) {
@@ -123,7 +124,7 @@ fn visible(unit: &GraphUnit, nodes: &[RawNode], fetches: &[String]) -> IndexMap<
 }
 
 impl<'u, 'p> ClusterCalls<'u, 'p> {
-    /// The clusters of the top-level graph. `fetches` and outputs that no node uses keep their names.
+    /// Collects the clusters of the top-level graph. Fetches and outputs that no node uses keep their names.
     pub fn of_graph(
         unit: &'u GraphUnit<'p>,
         nodes: &[RawNode],
@@ -139,7 +140,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         Ok(calls)
     }
 
-    /// The clusters of the body of a function.
+    /// Collects the clusters of a function's body.
     pub fn of_function(
         unit: &'u GraphUnit<'p>,
         nodes: &[RawNode],
@@ -156,7 +157,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         Ok(calls)
     }
 
-    /// Inputs and outputs of a cluster.
+    /// The inputs and outputs of a cluster.
     pub fn ports(&self, cluster: usize) -> Result<ClusterPorts> {
         let ends = |all: &IndexMap<String, i32>| -> Result<Vec<(Endpoint, i32)>> {
             all.iter().map(|(at, of)| Ok((self.endpoint(at)?, *of))).collect()
@@ -174,7 +175,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         found().ok_or_else(|| Error::internal("rewrite", format!("`{input}` is no output of the graph")))
     }
 
-    /// Takes the clusters out of `nodes`; their calls are left to be added.
+    /// Removes the clusters from `nodes` and returns them; adding their calls is left to the caller.
     pub fn remove_clusters(
         mut self,
         nodes: &mut Vec<RawNode>,
@@ -188,7 +189,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
             for (_, value) in &mut function.rets {
                 *value = self.outside(value);
             }
-            // a function may not end in one node twice
+            // control results of a function must be distinct nodes
             for (_, node) in function.control_rets.iter().filter(|(_, node)| self.waited(node) != *node) {
                 let inputs = vec![format!("^{}", self.waited(node))];
                 nodes.push(RawNode { name: node.clone(), op: "NoOp".to_string(), inputs, ..RawNode::default() });
@@ -249,7 +250,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         Ok(())
     }
 
-    /// Makes the tensor a result of its cluster, if it is in one.
+    /// Adds the tensor to the results of its cluster, if its node is in one.
     fn result(&mut self, input: &str) -> Result<()> {
         let Some(&cluster) = self.unit.members.get(split(input).0) else { return Ok(()) };
         let key = self.key(input);
@@ -271,7 +272,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         }
     }
 
-    /// One spelling for each tensor.
+    /// The canonical name of a tensor.
     fn key(&self, input: &str) -> String {
         match self.spelling {
             Spelling::Graph => input.strip_suffix(":0").unwrap_or(input).to_string(),
@@ -304,7 +305,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         opdef::find(&node.op)?.output_type(node, port)
     }
 
-    /// The number of the output that `rest` spells.
+    /// The index of the output that `rest`, the part of an input behind the node's name, denotes.
     fn port(&self, node: &Node, rest: &str) -> Option<usize> {
         let Some((output, index)) = rest.split_once(':') else { return rest.parse().ok() };
         let index: usize = index.parse().ok()?;
@@ -314,7 +315,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         Some(opdef::find(&node.op)?.output_range(node, output)?.start + index)
     }
 
-    /// How a tensor of a cluster is spelled inside of the cluster's function.
+    /// The name of a cluster's tensor within the cluster's function.
     fn inside(&self, input: &str) -> String {
         if self.spelling == Spelling::Function {
             return input.to_string();
@@ -333,7 +334,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         spelled().unwrap_or_else(|| input.to_string())
     }
 
-    /// How a tensor is spelled outside of clusters.
+    /// The name of a tensor outside of clusters: an output of the call if its node is in a cluster.
     fn outside(&self, input: &str) -> String {
         let Some(&cluster) = self.unit.members.get(split(input).0) else { return input.to_string() };
         let name = &self.unit.names[cluster as usize];
@@ -344,7 +345,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         }
     }
 
-    /// The node that stands for `node` where others wait for it.
+    /// The node on which control edges from `node` depend outside of clusters.
     fn waited(&self, node: &str) -> String {
         match self.unit.members.get(node) {
             Some(&cluster) => self.unit.names[cluster as usize].clone(),
@@ -352,7 +353,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         }
     }
 
-    /// Moves the nodes of clusters into their calls, and lets the others use the calls.
+    /// Moves the nodes of clusters into the calls, and rewires the other nodes to the calls.
     fn move_out(&mut self, nodes: &mut Vec<RawNode>) {
         for mut node in std::mem::take(nodes) {
             node.attrs.retain(|(name, _)| name != "_class");
@@ -382,7 +383,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         data
     }
 
-    /// An input of a node of `cluster`, inside of the cluster's function; `None`: the call waits for it.
+    /// An input of a node of `cluster` within the cluster's function; `None`: a control input, which the call has.
     fn inner(&self, cluster: u32, input: &str) -> Option<String> {
         if let Some(node) = input.strip_prefix('^') {
             return (self.unit.members.get(node) == Some(&cluster)).then(|| input.to_string());
@@ -401,7 +402,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         node
     }
 
-    /// A node under the name of one that moved, so that its outputs up to `last` are still found.
+    /// An identity node under the name of an extracted node, which keeps its outputs up to `last` available.
     fn alias(&self, name: &str, last: usize) -> Result<RawNode> {
         let inputs: Vec<String> = (0..=last).map(|port| spelled(name, port)).collect();
         let types: Option<Vec<i32>> = inputs.iter().map(|i| self.output_type(i)).collect();

@@ -1,20 +1,20 @@
-//! Functions with `jit_compile=True`, where clusters are compiled here.
+//! Functions with `jit_compile=True` in graphs whose clusters tfaot compiles.
 //!
-//! TensorFlow hands such a function whole to XLA, which has no kernel for the ops of a library. So a function whose clusters were
-//! compiled is no longer marked: its own nodes run in TensorFlow, around these ops, and variables are read before them and assigned
-//! after them. One that is also reached from a function that stays marked is left as it is.
+//! TensorFlow compiles such a function as a whole with XLA, which has no kernels for the ops of tfaot's library. Functions with
+//! compiled clusters therefore lose the mark: their own nodes run in TensorFlow around these ops; variables are read before them and
+//! assigned after them. A function that is also called by one that keeps the mark is left unchanged.
 use crate::cluster;
 use crate::graph::{Attr, Graph, Program};
 use crate::import::raw::{Raw, RawGraph, RawNode, entry};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Functions marked with `jit_compile=True`, and the functions that they reach.
+/// Functions marked with `jit_compile=True`, and the functions that they call.
 #[derive(Debug, Default)]
 pub struct JitFunctions {
-    /// By function: the marked ones from which it is reached, itself included.
+    /// By function: the marked functions that call it, directly or through others, itself included.
     over: HashMap<Arc<str>, HashSet<Arc<str>>>,
-    /// Functions that are no longer marked.
+    /// Functions whose mark was removed.
     taken: HashSet<Arc<str>>,
 }
 
@@ -35,34 +35,33 @@ impl JitFunctions {
         marked
     }
 
-    /// Whether XLA, as far as it is known now, does not get to see the body of a function unless the function itself is marked.
+    /// Whether XLA does not see the body of a function unless the function itself is marked, given the marks removed so far.
     pub fn leaves(&self, name: &Arc<str>) -> bool {
         self.over.get(name).is_none_or(|over| over.iter().all(|m| m == name || self.taken.contains(m)))
     }
 
-    /// Whether a function is marked still.
+    /// Whether a function still has its mark.
     pub fn is_marked(&self, name: &Arc<str>) -> bool {
         self.over.get(name).is_some_and(|over| over.contains(name)) && !self.taken.contains(name)
     }
 
-    /// The function is no longer marked.
+    /// Removes the mark of a function.
     pub fn take(&mut self, name: &Arc<str>) {
         self.taken.insert(name.clone());
     }
 
-    /// Takes the marks out of a file.
+    /// Deletes the removed marks from the nodes and functions of a file.
     pub fn unmark(&self, raw: &mut RawGraph) {
         if self.taken.is_empty() {
             return;
         }
         for function in raw.functions.iter_mut().filter(|f| self.taken.contains(&*f.name)) {
-            let is_mark =
-                |raw: &Raw| matches!(raw, Raw::Bytes(b) if entry(b).is_ok_and(|(key, _)| key == cluster::MUST));
+            let is_mark = |raw: &Raw| matches!(raw, Raw::Bytes(b) if entry(b).is_ok_and(|(key, _)| key == cluster::MUST_COMPILE_ATTR));
             function.rest.fields.retain(|(number, raw)| *number != FUNCTION_ATTR || !is_mark(raw));
         }
         let bodies = raw.functions.iter_mut().flat_map(|f| &mut f.nodes);
         for node in raw.nodes.iter_mut().chain(bodies).filter(|node| self.calls_taken(node)) {
-            node.attrs.retain(|(key, _)| key != cluster::MUST);
+            node.attrs.retain(|(key, _)| key != cluster::MUST_COMPILE_ATTR);
         }
     }
 
@@ -72,10 +71,10 @@ impl JitFunctions {
     }
 }
 
-/// The number of `FunctionDef.attr`.
+/// Field number of `FunctionDef.attr`.
 const FUNCTION_ATTR: u32 = 5;
 
-/// The function that an AttrValue names.
+/// The function that an AttrValue names, if its kind is `func`.
 fn called(value: &bytes::Bytes) -> Option<String> {
     use crate::import::raw::Message;
     let mut value = Message::parse(value, "AttrValue").ok()?;
@@ -84,7 +83,7 @@ fn called(value: &bytes::Bytes) -> Option<String> {
     Some(String::from_utf8_lossy(&name).into_owned())
 }
 
-/// The functions that a graph names anywhere.
+/// The functions that the nodes of a graph name, as an op or in an attribute.
 fn named(program: &Program, graph: &Graph) -> Vec<Arc<str>> {
     let mut all = Vec::new();
     for node in graph.nodes.values() {

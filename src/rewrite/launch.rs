@@ -1,18 +1,18 @@
-//! Clusters as calls that TensorFlow compiles with XLA.
+//! Calls of clusters that TensorFlow compiles with XLA.
 //!
-//! A call is what `tf.function(jit_compile=True)` becomes: neither Grappler nor the executor inlines it, and XLA compiles its function
-//! when it is first called. Grappler would make Switch and Merge of the loops in the function, which XLA does not take, so the
-//! function is kept as it was saved. An `XlaLaunch` would do the same in a session; but it has no shape function, without which the C API
-//! (`TF_LoadSessionFromSavedModel`) loads no graph.
+//! A call has the form that `tf.function(jit_compile=True)` takes: neither Grappler nor the executor inlines it, and XLA compiles the
+//! function on the first call. Grappler would lower the loops in the function to Switch and Merge, which XLA does not accept, so the
+//! function is protected from Grappler. An `XlaLaunch` would do the same in a session, but has no shape function, without which the C
+//! API (`TF_LoadSessionFromSavedModel`) loads no graph.
 use super::calls::ExtractedCluster;
-use crate::cluster::MUST;
+use crate::cluster::MUST_COMPILE_ATTR;
 use crate::import::raw::RawNode;
 use crate::import::raw_attr as proto;
 
-/// The name of the output list of the op that calls a cluster.
+/// The name of the output list in the op definition of a call.
 pub const OUTPUT: &str = "output";
 
-/// The call of a cluster. It is stateful so that no constants are made of it when the graph is optimized.
+/// The node that calls a cluster's function. Its op is stateful, so that graph optimizers do not fold the call to constants.
 pub fn call(made: &ExtractedCluster) -> RawNode {
     let types = |all: &[(String, i32)]| proto::types(&all.iter().map(|(_, number)| *number).collect::<Vec<_>>());
     let mut node = made.call.clone();
@@ -20,6 +20,6 @@ pub fn call(made: &ExtractedCluster) -> RawNode {
     node.set("f", proto::function(&made.function.name));
     node.set("Tin", types(&made.args));
     node.set("Tout", types(&made.results));
-    node.set(MUST, proto::truth(true));
+    node.set(MUST_COMPILE_ATTR, proto::truth(true));
     node
 }

@@ -1,5 +1,5 @@
-//! Names of nodes, tensors and functions that a MetaGraphDef uses outside of its graph: tensors of signatures, collections and savers,
-//! constants and functions of the object graph, and the steps that a session runs by themselves.
+//! Names of nodes, tensors and functions that a MetaGraphDef uses outside of its graph: in signatures, collections, savers and the
+//! object graph, and in the operations that a session runs on its own.
 //!
 //! Sources: `meta_graph.proto`, `saved_object_graph.proto`, `control_flow.proto`, `variable.proto`, `saver.proto`.
 use crate::diag::Result;
@@ -8,21 +8,21 @@ use crate::import::raw::{Message, Raw, entry};
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 
-/// Fields of `MetaGraphDef`.
+/// Field numbers of `MetaGraphDef`.
 const SAVER: u32 = 3;
 const COLLECTIONS: u32 = 4;
 const SIGNATURES: u32 = 5;
 const ASSETS: u32 = 6;
 const OBJECTS: u32 = 7;
 
-/// Messages nested deeper than this are not searched for names.
+/// Depth of nested messages that are searched for names.
 const MAX_DEPTH: usize = 12;
 
-/// Collections of operations that a session runs by themselves, without feeds.
+/// Collections whose operations a session runs on their own, without feeds.
 const RUN_ALONE: &[&str] =
     &["saved_model_main_op", "saved_model_train_op", "legacy_init_op", "init_op", "local_init_op", "table_initializer"];
 
-/// Collections of `VariableDef`.
+/// Collections of serialized `VariableDef`s.
 const VARIABLES: &[&str] = &[
     "variables",
     "trainable_variables",
@@ -33,7 +33,7 @@ const VARIABLES: &[&str] = &[
     "global_step",
 ];
 
-/// Feeds and fetches of one session run: what is fed, and what is fetched or run.
+/// One session run: its feeds, and its fetches and target operations.
 #[derive(Debug, Default)]
 struct Step {
     feeds: Vec<String>,
@@ -43,13 +43,13 @@ struct Step {
 /// Nodes, tensors and functions that a MetaGraphDef names outside of its graph.
 #[derive(Debug, Default)]
 pub struct ExternalNames {
-    /// Tensors and nodes that somebody looks up by their names.
+    /// Tensors and nodes that callers look up by name.
     pub tensors: Vec<String>,
     /// Nodes of the graph that are fed, or whose attributes are read when the file is loaded.
     pub nodes: HashSet<String>,
-    /// Functions of the object graph, which callers run without the graph.
+    /// Functions of the object graph, which callers run without the top-level graph.
     pub functions: HashSet<String>,
-    /// For functions of the object graph, the nodes of their bodies that the object graph names.
+    /// By function of the object graph: nodes of its body that the object graph names.
     pub captured: HashMap<String, HashSet<String>>,
     steps: Vec<Step>,
 }
@@ -81,7 +81,7 @@ impl ExternalNames {
         Ok(named)
     }
 
-    /// For each node the number of the set of steps that run it.
+    /// By node: id of the set of session runs that execute it.
     pub fn steps(&self, graph: &Graph) -> HashMap<String, u32> {
         let ids: HashMap<&str, NodeId> = graph.nodes.iter().map(|(id, n)| (&*n.name, id)).collect();
         if self.steps.is_empty() {
@@ -90,7 +90,7 @@ impl ExternalNames {
         let mut sets: HashMap<&str, u32> = ids.keys().map(|name| (*name, 0)).collect();
         let mut count = 0;
         for step in &self.steps {
-            // Each step divides every set into the nodes that it runs and the others.
+            // Each run splits every set into the nodes that it executes and the others.
             let mut divided: HashMap<u32, u32> = HashMap::new();
             for name in step.nodes(graph, &ids) {
                 let set = sets.entry(name).or_default();
@@ -147,7 +147,7 @@ impl ExternalNames {
         if VARIABLES.contains(&&*key) {
             let mut targets = Vec::new();
             for variable in contexts(&mut value)? {
-                // Collections of numbers and names parse as nothing that has an initializer.
+                // Collections of numbers and names do not parse as variables with an initializer.
                 let Ok(mut variable) = Message::parse(&variable, "VariableDef") else { continue };
                 targets.extend(variable.bytes_mut(2).map(|bytes| text(bytes)));
             }
@@ -187,7 +187,7 @@ impl ExternalNames {
 }
 
 impl Step {
-    /// The nodes that the step runs.
+    /// The nodes that the session run executes.
     fn nodes<'g>(&self, graph: &'g Graph, ids: &HashMap<&str, NodeId>) -> Vec<&'g str> {
         let endpoint = |name: &String| {
             let port = name.split_once(':').map_or(Some(0), |(_, port)| port.parse().ok())?;
@@ -208,7 +208,7 @@ impl Step {
     }
 }
 
-/// The contexts of control flow that TensorFlow 1 keeps for gradients.
+/// Kinds of control flow contexts that TensorFlow 1 keeps for gradients.
 #[derive(Clone, Copy)]
 enum Context {
     Cond,
@@ -224,7 +224,7 @@ impl Context {
         }
     }
 
-    /// The fields that hold the names of all nodes inside, and contexts inside of this one.
+    /// Field numbers of the list of all nodes inside, and of the nested contexts.
     fn fields(self) -> (u32, u32) {
         match self {
             Context::Cond => (5, 6),
@@ -232,7 +232,7 @@ impl Context {
         }
     }
 
-    /// Adds what the context names to `tensors`, but for the list of all nodes inside.
+    /// Adds the names in the context to `tensors`, except for the list of all nodes inside.
     fn names(self, bytes: &Bytes, names: &HashSet<&str>, tensors: &mut Vec<String>) -> Result<()> {
         let (values, nested) = self.fields();
         for (number, raw) in Message::parse(bytes, "ControlFlowContextDef")?.fields {
@@ -248,7 +248,7 @@ impl Context {
         Ok(())
     }
 
-    /// The context without the nodes that `is_there` does not know.
+    /// The context without the nodes for which `is_there` is false.
     fn without_gone(self, bytes: &Bytes, is_there: &dyn Fn(&str) -> bool) -> Result<Vec<u8>> {
         let (values, nested) = self.fields();
         let mut context = Message::parse(bytes, "ControlFlowContextDef")?;
@@ -274,7 +274,7 @@ impl Context {
     }
 }
 
-/// The contexts in a `ControlFlowContextDef`.
+/// The nested contexts in a `ControlFlowContextDef`.
 fn inner(bytes: &Bytes) -> Result<Vec<(Context, Bytes)>> {
     let mut message = Message::parse(bytes, "ControlFlowContextDef")?;
     let mut all = Vec::new();
@@ -284,7 +284,7 @@ fn inner(bytes: &Bytes) -> Result<Vec<(Context, Bytes)>> {
     Ok(all)
 }
 
-/// The messages in the bytes list of a `CollectionDef`.
+/// The entries of the bytes list in a `CollectionDef`.
 fn contexts(collection: &mut Bytes) -> Result<Vec<Bytes>> {
     let mut all = Vec::new();
     for list in Message::parse(collection, "CollectionDef")?.bytes_mut(2) {
@@ -293,7 +293,7 @@ fn contexts(collection: &mut Bytes) -> Result<Vec<Bytes>> {
     Ok(all)
 }
 
-/// Takes the nodes that are no longer in the graph out of the contexts of control flow in `meta`.
+/// Removes nodes that are no longer in the graph from the control flow contexts of `meta`.
 ///
 /// # Errors
 /// `BadEncoding`.
@@ -318,7 +318,7 @@ pub fn without_gone(meta: &mut Message, is_there: &dyn Fn(&str) -> bool) -> Resu
     Ok(())
 }
 
-/// The strings anywhere in a message that name nodes or tensors.
+/// All strings in a message, at any depth, that name nodes or tensors.
 fn mentioned(message: &Bytes, names: &HashSet<&str>) -> Vec<String> {
     mentioned_within(message, names, 0)
 }
@@ -343,7 +343,7 @@ fn mentioned_within(bytes: &Bytes, names: &HashSet<&str>, depth: usize) -> Vec<S
     found
 }
 
-/// The node that a tensor or a control input names.
+/// The node of a tensor name or a control input.
 pub fn node(tensor: &str) -> &str {
     let name = tensor.trim_start_matches('^');
     name.split(':').next().unwrap_or(name)

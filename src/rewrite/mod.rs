@@ -1,26 +1,22 @@
-//! A saved graph with its clusters in it: marked with `_XlaCluster`, as functions that stock TensorFlow compiles when they are
-//! called, or as calls of machine code in a shared library.
+//! Rewriting of a saved graph so that its clusters are marked with `_XlaCluster`, become functions that stock TensorFlow compiles on
+//! the first call, or become calls of machine code in a shared library.
 //!
-//! The file is taken apart only as far as nodes, inputs and attributes; everything else is copied byte for byte, so that what
-//! tfaot does not know survives. `units` finds the graphs of a file that TensorFlow would cluster, `calls` cuts clusters out of
-//! one, `annotate`, `launch` and `native` say what becomes of them, `raw` reads and writes.
+//! The file is parsed only as far as nodes, inputs and attributes; everything else is copied byte for byte, so that content unknown to
+//! tfaot survives. `units` finds the graphs of a file that TensorFlow would cluster, `calls` extracts the clusters of one, `annotate`,
+//! `launch` and `native` replace the clusters, `import::raw` reads and writes the file.
 //!
 //! # How it works
 //!
-//! - Files are taken apart as far as nodes, inputs and attributes (`raw.rs`); the rest keeps its bytes. `units.rs` finds the
-//!   graphs that TensorFlow would cluster, `calls.rs` cuts clusters out of one, `annotate.rs`, `launch.rs` and `native/` say
-//!   what stands for them.
-//! - `native`: what can't be compiled (variables, unknown shapes, what the lowering refuses) is taken out *before* clusters
-//!   are formed, round by round, so that TensorFlow's rules hold for those that remain. A cluster is lowered between its
-//!   ports with the shapes of `infer/`; values that follow from shapes are compiled in.
-//! - In the graph a cluster is a `Tfaot_..._fits` op (processor, shapes, values) and an `If` that TensorFlow lowers to Switch
-//!   and Merge: one side is the op of the library, the other calls a function with the cluster's own nodes, kept from being
-//!   inlined so that a step visits one dead node and not all.
-//! - The library speaks TensorFlow's C ABI alone. Its glue is C (`native/glue/glue.c`) that is kept as LLVM's text beside it
-//!   (`tools/make_glue`), because it is written once, must read well, and no C compiler may be needed where tfaot runs; what
-//!   differs between libraries is a table. The C ABI gives no thread pool, so the library has that of
-//!   `package/pool.rs`, the same that users are given and that `run/pool.rs` loads: a call that finds it taken
-//!   runs alone. Workspaces are kept warm, one for each call that was ever under way at once.
+//! - `native`: nodes that can't be compiled (variables, unknown shapes, refusals of the lowering) are excluded *before* clusters are
+//!   formed, round by round, so that TensorFlow's rules hold for the remaining nodes. A cluster is lowered between its inputs and
+//!   outputs with the shapes of `infer/`; values that follow from shapes are compiled in.
+//! - In the graph, a cluster becomes a `Tfaot_..._fits` op (which checks processor, shapes and values) and an `If` that TensorFlow
+//!   lowers to Switch and Merge: one branch is the op of the library, the other calls a function with the cluster's original nodes,
+//!   which is not inlined so that a step visits one dead node and not all.
+//! - The library uses TensorFlow's C ABI only. Its glue is C (`native/glue/glue.c`), stored as LLVM IR text beside it
+//!   (`tools/make_glue`), because no C compiler may be needed where tfaot runs; what differs between libraries is a table. The C ABI
+//!   offers no thread pool, so the library brings the one of `package/pool.rs`, which users get as well and `run/pool.rs` loads: a
+//!   call that finds the pool busy runs on one thread. Workspaces are reused, one for each concurrent call so far.
 mod annotate;
 mod calls;
 mod launch;
@@ -29,7 +25,7 @@ mod meta_graph;
 mod native;
 mod units;
 
-use crate::cluster::{Clustering, Options};
+use crate::cluster::{Clustering, ClusteringOptions};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dumps;
 use crate::graph::{Program, Variable};
@@ -57,65 +53,65 @@ pub use native::Native;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Mode<'a> {
-    /// Nodes carry `_XlaCluster`.
+    /// Nodes carry the attribute `_XlaCluster`.
     Annotate,
-    /// Clusters are functions, called by nodes that TensorFlow compiles.
+    /// Clusters are functions, called by nodes that TensorFlow compiles with XLA.
     Xla,
-    /// Clusters are ops of a shared library.
+    /// Clusters are ops of a shared library that tfaot compiles.
     Native(&'a Native),
 }
 
-/// Options of the rewriting of a file.
+/// Options for rewriting a file.
 #[derive(Debug)]
 pub struct RewriteOptions<'a> {
-    /// How clusters are formed.
-    pub options: &'a Options,
+    /// Options for forming clusters.
+    pub options: &'a ClusteringOptions,
     /// The form in which clusters are written.
     pub mode: Mode<'a>,
-    /// Tensors (`node` or `node:index`) that must keep their names; the outputs of signatures and what no node uses keep
-    /// theirs anyway.
+    /// Tensors (`node` or `node:index`) that must keep their names, in addition to the outputs of signatures and tensors that no
+    /// node uses.
     pub fetches: Vec<String>,
-    /// The signature that the graph is rewritten for; all of them where none is named.
+    /// The signature for which the graph is rewritten; `None`: all of them.
     pub signature: Option<String>,
-    /// Tensors that are fed, whose nodes stay outside of clusters.
+    /// Tensors that are fed; their nodes stay outside of clusters.
     pub feeds: Vec<String>,
-    /// Variables with values: those that no signature changes become constants of compiled code.
+    /// Variables with values; those that no signature changes become constants of compiled code.
     pub variables: Vec<Variable>,
-    /// The file name of the shared library, where one is made.
+    /// File name of the shared library, for the mode [`Mode::Native`].
     pub library: &'a str,
-    /// How the modules of compiled clusters are dumped, if they are.
+    /// Flags and time stamp for dumps of the modules of compiled clusters; `None`: no dumps.
     pub dumps: Option<Dumps>,
 }
 
-/// A rewritten file.
+/// Result of rewriting a file.
 #[derive(Debug, Default)]
 pub struct Rewritten {
-    /// The file's content, in the binary form of the format that came in.
+    /// The content of the rewritten file, in the binary form of the input's format.
     pub bytes: Vec<u8>,
-    /// The shared library that it needs, where clusters were compiled.
+    /// The content of the shared library that the file needs, if clusters were compiled.
     pub library: Option<Vec<u8>>,
     /// Number of clusters in the rewritten graph.
     pub clusters: usize,
-    /// The nodes in them.
+    /// Number of nodes in these clusters.
     pub nodes: u64,
-    /// Assumptions made because the caller did not say, a sentence each.
+    /// Assumptions made for want of options, one sentence each.
     pub assumed: Vec<String>,
-    /// Nodes that were left as they are and why, a sentence each.
+    /// Nodes that stay unchanged and why, one sentence each.
     pub notes: Vec<String>,
-    /// The clusters as they were formed at last, where the options ask for what the pass has seen: those of the graph first
-    /// (no name), then those of the bodies of functions.
+    /// The clusters of the last round, if the options request a snapshot: those of the top-level graph (no name) first, then those
+    /// of function bodies.
     pub formed: Vec<(Option<Arc<str>>, Clustering)>,
-    /// The dumps of modules.
+    /// Dumps of the compiled modules: file name and content.
     pub dumped: Vec<(String, Vec<u8>)>,
 }
 
-/// Rewrites `file`, which is of the binary format `format` and holds `program`. What no signature reaches (savers, initialisers)
-/// stays as it is, where there are signatures.
+/// Rewrites `file`, which has the binary format `format` and holds `program`. If there are signatures, nodes that no signature
+/// reaches (savers, initializers) stay unchanged.
 ///
 /// # Errors
-/// `BadEncoding`, `BadOption` for a signature that is not there, those of clustering, `UnsupportedCase` for a node of a
-/// cluster whose types TensorFlow's definitions do not tell; where clusters are compiled, also `UnknownTensor` for feeds,
-/// `NoLinker`, and `UnsupportedCase` if none could be.
+/// `BadEncoding`; `BadOption` for an unknown signature; those of clustering; `UnsupportedCase` for a node of a cluster whose types
+/// TensorFlow's op definitions do not give. If clusters are compiled, also `UnknownTensor` for feeds, `NoLinker`, and
+/// `UnsupportedCase` if none could be compiled.
 pub fn rewrite(file: &Bytes, format: FileFormat, program: &Program, request: &RewriteOptions) -> Result<Rewritten> {
     let mut fetches = request.fetches.clone();
     for signature in &program.signatures {
@@ -132,7 +128,7 @@ pub fn rewrite(file: &Bytes, format: FileFormat, program: &Program, request: &Re
         Mode::Native(native) => {
             let asked = format!(
                 "{:?} {:?} {} {:?} {fetches:?}",
-                request.options.flags, request.options.until, request.options.beyond_xla, request.options.checks
+                request.options.flags, request.options.last_pass, request.options.beyond_xla, request.options.checks
             );
             Some(Library::new(native, program, file, &request.variables, &asked, request.dumps.clone())?)
         }
@@ -178,7 +174,7 @@ pub fn rewrite(file: &Bytes, format: FileFormat, program: &Program, request: &Re
     Ok(told)
 }
 
-/// The part of the program that signatures and fetches reach; `None` where that is all of it.
+/// The part of the program that signatures and fetches reach; `None` if they reach all of it.
 fn served(program: &Program, request: &RewriteOptions) -> Result<Option<ReachableParts>> {
     let asked = prepare::Request {
         signatures: request.signature.iter().cloned().collect(),
@@ -188,7 +184,7 @@ fn served(program: &Program, request: &RewriteOptions) -> Result<Option<Reachabl
     prepare::reachable_from_signatures(program, &asked)
 }
 
-/// The GraphDef in `file`, which is of the binary format `format`; `None` where that holds none in protobuf's form.
+/// The GraphDef in `file`, which has the binary format `format`; `None` if the format holds no GraphDef in protobuf's binary form.
 ///
 /// # Errors
 /// `BadEncoding`.
@@ -201,8 +197,8 @@ pub fn graph_in(file: &Bytes, format: FileFormat) -> Result<Option<RawGraph>> {
     found.map(|graph| RawGraph::parse(&graph)).transpose()
 }
 
-/// `file`, which is of the binary format `format`, with what `change` makes of the GraphDef in it; `None` where it holds none in
-/// protobuf's form.
+/// Replaces the GraphDef in `file`, which has the binary format `format`, by the result of `change`. Returns the new file, or `None`
+/// if the format holds no GraphDef in protobuf's binary form.
 ///
 /// # Errors
 /// `BadEncoding`, and those of `change`.
@@ -219,7 +215,7 @@ pub fn with_graph(file: &Bytes, format: FileFormat, change: &mut GraphDefChange)
     }
 }
 
-/// Makes the bytes of another GraphDef of those of one.
+/// A function from the bytes of a GraphDef to the bytes of another one.
 pub type GraphDefChange<'a> = dyn FnMut(&Bytes) -> Result<Vec<u8>> + 'a;
 
 fn in_meta_graph(file: &Bytes, change: &mut GraphDefChange) -> Result<Vec<u8>> {
@@ -233,7 +229,7 @@ fn in_meta_graph(file: &Bytes, change: &mut GraphDefChange) -> Result<Vec<u8>> {
     Ok(meta.write())
 }
 
-/// The MetaGraphDef in `file` that is rewritten; `None` where the format has none.
+/// The MetaGraphDef in `file` that is rewritten; `None` if the format has none.
 fn meta_graph(file: &Bytes, format: FileFormat) -> Result<Option<Message>> {
     match format {
         FileFormat::MetaGraph => Message::parse(file, "MetaGraphDef").map(Some),
@@ -246,7 +242,7 @@ fn meta_graph(file: &Bytes, format: FileFormat) -> Result<Option<Message>> {
     }
 }
 
-/// The index of the graph of a SavedModel that `import` reads: the one with the tag `serve`, or the only one.
+/// The index of the MetaGraphDef of a SavedModel that `import` reads: the one with the tag `serve`, or else the first.
 fn served_graph(model: &mut Message) -> Result<usize> {
     let mut serves = Vec::new();
     for meta in model.bytes_mut(2) {
@@ -259,7 +255,7 @@ fn served_graph(model: &mut Message) -> Result<usize> {
     Ok(serves.iter().position(|s| *s).unwrap_or(0))
 }
 
-/// Rewrites the graph that `import` reads.
+/// Rewrites the MetaGraphDef that `import` reads.
 fn in_saved_model(file: &Bytes, change: &mut GraphDefChange) -> Result<Vec<u8>> {
     let mut model = Message::parse(file, "SavedModel")?;
     let chosen = served_graph(&mut model)?;

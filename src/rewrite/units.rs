@@ -1,11 +1,10 @@
-//! The graphs of a file that TensorFlow would cluster: the top level, and each function that is called and not itself inside
-//! a cluster.
+//! The graphs of a file that TensorFlow would cluster: the top level, and each function that is called from outside of clusters.
 use super::calls::{ClusterCalls, ExtractedCluster};
 use super::jit_functions::JitFunctions;
 use super::meta_graph::ExternalNames;
 use super::native::{self, Library, Outside, ReadyCluster, Refused};
 use super::{Mode, Rewritten, annotate, launch};
-use crate::cluster::{self, Clustering, Entrance, Options};
+use crate::cluster::{self, Clustering, ClusteringOptions, GraphOrigin};
 use crate::diag::{Error, Result};
 use crate::graph::{Attr, Function, Graph, Node, NodeId, Program};
 use crate::import::raw::{RawFunction, RawGraph, RawNode};
@@ -14,67 +13,67 @@ use crate::prepare;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// One graph with its clusters.
+/// One graph with its clusters, ready for extraction.
 pub struct GraphUnit<'p> {
-    /// The program, for its functions.
+    /// The program whose functions the graph calls.
     pub program: &'p Program,
-    /// Clustered nodes by name: the cluster.
+    /// By name of a clustered node: index of its cluster.
     pub members: HashMap<String, u32>,
-    /// The names of the clusters, different in all units.
+    /// Names of the clusters, unique in the program.
     pub names: Vec<String>,
-    /// The nodes by name, copies of constants included.
+    /// Nodes by name, including copies of constants.
     pub nodes: HashMap<String, &'p Node>,
-    /// Where the nodes are in their graph; copies are where what they copy is.
+    /// Ids of the nodes in their graph; a copy has the id of its original.
     pub ids: HashMap<String, NodeId>,
 }
 
-/// Rewrites the graphs of one program.
+/// State of rewriting all graphs of one program.
 pub struct Rewriter<'a, 'p> {
-    /// The program.
+    /// The program that is rewritten.
     pub program: &'p Program,
-    /// How clusters are formed.
-    pub options: Options,
+    /// Options for forming clusters.
+    pub options: ClusteringOptions,
     /// The form in which clusters are written.
     pub mode: Mode<'a>,
-    /// Tensors that keep their names.
+    /// Tensors that must keep their names.
     pub fetches: &'a [String],
-    /// The library that compiled clusters go to, in that mode.
+    /// The library of compiled clusters, in the mode [`Mode::Native`].
     pub library: Option<Library<'a>>,
     /// The result so far.
     pub told: Rewritten,
-    /// Why machine code stands for less than it might.
+    /// Reasons why less is compiled than might be.
     pub blocked: Blocked,
-    /// The functions that are looked at; all where nothing says which.
+    /// Functions to rewrite; `None`: all.
     pub functions: Option<HashSet<Arc<str>>>,
-    /// Nodes of the top-level graph that no signature reaches. Nodes of functions may have the same names.
+    /// Nodes of the top-level graph that no signature reaches. Nodes in functions may have the same names.
     pub unserved: HashSet<String>,
     /// Names that the file uses outside of the graph.
     pub named: ExternalNames,
-    /// For nodes of the top-level graph the number of the set of steps that run them.
+    /// By node of the top-level graph: id of the set of session runs that execute it.
     pub steps: HashMap<String, u32>,
-    /// Functions that TensorFlow would hand to XLA whole.
+    /// Functions that TensorFlow would compile with XLA as a whole.
     marked: JitFunctions,
-    /// Names that are taken.
+    /// Names that are already in use.
     taken: HashSet<String>,
-    /// The functions of clusters.
+    /// Functions of clusters, to be added to the file.
     added: Vec<RawFunction>,
 }
 
-/// Why nodes stay in TensorFlow where clusters are compiled.
+/// Reasons why nodes stay in TensorFlow although clusters are compiled.
 #[derive(Debug, Default)]
 pub struct Blocked {
     /// Nodes that TensorFlow's rules leave outside of clusters.
     pub outside: Outside,
-    /// Whether some are refused for sizes that are not known.
+    /// Whether nodes are refused because of unknown sizes.
     pub sizes: bool,
-    /// Convolutions and matrix products among these.
+    /// Number of convolutions and matrix products among these.
     pub contractions: u64,
 }
 
-/// A graph of the program while it is rewritten.
+/// A graph of the program under rewriting.
 struct GraphInRewrite<'r, 'p> {
     graph: &'p Graph,
-    /// The function that it is the body of.
+    /// The function whose body the graph is; `None` at the top level.
     function: Option<(&'p Function, &'r mut RawFunction)>,
 }
 
@@ -85,10 +84,10 @@ impl GraphInRewrite<'_, '_> {
 }
 
 impl<'a, 'p> Rewriter<'a, 'p> {
-    /// A rewriter that has done nothing.
+    /// A rewriter before the first graph.
     pub fn new(
         program: &'p Program,
-        options: &Options,
+        options: &ClusteringOptions,
         mode: Mode<'a>,
         fetches: &'a [String],
         library: Option<Library<'a>>,
@@ -116,13 +115,13 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         self.taken.extend(raw.functions.iter().map(|f| f.name.clone()));
         self.taken.extend(raw.nodes.iter().map(|n| n.name.clone()));
         let dump = cluster::is_dump(&self.program.graph);
-        self.options.entrance = if dump { Entrance::Dump } else { Entrance::Saved };
+        self.options.origin = if dump { GraphOrigin::Dump } else { GraphOrigin::Saved };
         let mut nodes = std::mem::take(&mut raw.nodes);
         let mut open = self.graph(GraphInRewrite { graph: &self.program.graph, function: None }, &mut nodes)?;
         raw.nodes = nodes;
         let sites = call_sites(self.program);
         let mut seen: HashSet<Arc<str>> = HashSet::new();
-        self.options.entrance = Entrance::Saved;
+        self.options.origin = GraphOrigin::Saved;
         while let Some(name) = open.pop() {
             let is_asked = self.functions.as_ref().is_none_or(|all| all.contains(&name));
             let function = self.program.functions.get(&name).filter(|_| is_asked && seen.insert(name.clone()));
@@ -150,18 +149,18 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         Ok(())
     }
 
-    /// Rewrites one graph; gives the functions that its nodes outside of clusters call.
+    /// Rewrites one graph and returns the functions that its nodes outside of clusters call.
     fn graph(&mut self, mut place: GraphInRewrite<'_, 'p>, nodes: &mut Vec<RawNode>) -> Result<Vec<Arc<str>>> {
         if let Mode::Native(_) = self.mode {
             return self.native(place, nodes);
         }
-        let asked = self.options.left_out.clone();
+        let asked = self.options.excluded_nodes.clone();
         if let Mode::Annotate = self.mode {
-            self.options.left_out.extend(expanded(self.program, place.graph));
+            self.options.excluded_nodes.extend(expanded(self.program, place.graph));
         }
         let found = self.clusters(&place)?;
-        self.options.left_out = asked;
-        let formed = found.seen.is_some().then(|| found.clone());
+        self.options.excluded_nodes = asked;
+        let formed = found.snapshot.is_some().then(|| found.clone());
         let unit = self.unit(place.graph, found, nodes);
         self.keep_formed(&place, formed, &unit);
         match self.mode {
@@ -181,21 +180,21 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     fn clusters(&self, place: &GraphInRewrite) -> Result<Clustering> {
         let mut options = self.options.clone();
         if let Some((function, _)) = &place.function {
-            options.left_out.extend(self.named.captured.get(&*function.name).into_iter().flatten().cloned());
+            options.excluded_nodes.extend(self.named.captured.get(&*function.name).into_iter().flatten().cloned());
             return cluster::cluster_function(self.program, function, &options);
         }
-        options.left_out.extend(self.unserved.iter().chain(&self.named.nodes).cloned());
-        options.left_out.extend(targets(place.graph, self.fetches));
-        // A caller of the object graph runs these functions and not the graph, so that clusters are to be in them.
+        options.excluded_nodes.extend(self.unserved.iter().chain(&self.named.nodes).cloned());
+        options.excluded_nodes.extend(targets(place.graph, self.fetches));
+        // Callers of the object graph run these functions instead of the graph, so clusters must be formed in their bodies.
         let runs = |n: &&Node| n.called().iter().any(|function| self.named.functions.contains(&**function));
-        options.left_out.extend(place.graph.nodes.values().filter(runs).map(|n| n.name.to_string()));
-        options.steps.clone_from(&self.steps);
+        options.excluded_nodes.extend(place.graph.nodes.values().filter(runs).map(|n| n.name.to_string()));
+        options.step_sets.clone_from(&self.steps);
         if let Mode::Xla = self.mode {
-            // a session runs only what a fetch needs; in a cluster, a fetch of anything would assign
+            // a session runs only what a fetch needs; fetching a result of a cluster would run all its assignments
             let assigning = place.graph.nodes.values().filter(|n| prepare::assigns_variable(&n.op));
-            options.left_out.extend(assigning.map(|n| n.name.to_string()));
+            options.excluded_nodes.extend(assigning.map(|n| n.name.to_string()));
         }
-        cluster::cluster(self.program, &cluster::placed(place.graph)?, &options)
+        cluster::cluster(self.program, &cluster::with_full_devices(place.graph)?, &options)
     }
 
     fn calls<'u>(
@@ -211,11 +210,11 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         }
     }
 
-    /// Compiles the clusters of one graph; those that can't be are formed anew without what is in the way.
+    /// Compiles the clusters of one graph. After a refusal, clusters are formed again without the offending nodes.
     fn native(&mut self, mut place: GraphInRewrite<'_, 'p>, nodes: &mut Vec<RawNode>) -> Result<Vec<Arc<str>>> {
-        let asked = self.options.left_out.clone();
+        let asked = self.options.excluded_nodes.clone();
         let (mut unit, ready) = self.rounds(&place, nodes)?;
-        self.options.left_out = asked;
+        self.options.excluded_nodes = asked;
         let Some(library) = &mut self.library else { return Ok(Vec::new()) };
         let mut numbers = Vec::new();
         for (name, mut ready) in unit.names.iter().zip(ready) {
@@ -263,7 +262,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         Ok(open)
     }
 
-    /// Forms clusters until none is refused, or the rounds are over; `nodes` get the copies of constants of the last round.
+    /// Forms clusters until none is refused, for at most [`native::ROUNDS`] rounds. `nodes` gets the last round's copies of constants.
     fn rounds(
         &mut self,
         place: &GraphInRewrite<'_, 'p>,
@@ -282,15 +281,15 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         }
         let taken = self.taken.clone();
         for round in 1.. {
-            self.options.left_out.extend(refused.nodes.drain());
+            self.options.excluded_nodes.extend(refused.nodes.drain());
             let found = self.clusters(place)?;
-            let formed = found.seen.is_some().then(|| found.clone());
+            let formed = found.snapshot.is_some().then(|| found.clone());
             let mut trial = nodes.clone();
             self.taken.clone_from(&taken);
             let mut unit = self.unit(place.graph, found, &mut trial);
             keep_constants_outside(&mut unit, &trial);
             let (ready, more) = self.ready(&unit, place, &trial)?;
-            // each node that is told of is new in its round, as it was in a cluster
+            // each node reported here is new in its round, as it was in a cluster
             refused.why.extend(more.why);
             refused.sizes |= more.sizes;
             refused.nodes = more.nodes;
@@ -306,7 +305,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         Err(Error::internal("rewrite", "rounds without an end"))
     }
 
-    /// Lowers each cluster, as far as it can be.
+    /// Lowers each cluster that can be lowered.
     fn ready(
         &self,
         unit: &GraphUnit<'p>,
@@ -337,7 +336,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         Ok((all, refused))
     }
 
-    /// Keeps the clusters of a graph for dumps, under the names that they have in `unit`.
+    /// Keeps the clusters of a graph for dumps, under their names in `unit`.
     fn keep_formed(&mut self, place: &GraphInRewrite, formed: Option<Clustering>, unit: &GraphUnit) {
         let Some(mut formed) = formed else { return };
         formed.clusters.iter_mut().zip(&unit.names).for_each(|(cluster, name)| cluster.name.clone_from(name));
@@ -350,7 +349,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         self.told.nodes += unit.members.len() as u64;
     }
 
-    /// The clusters of a graph under names of their own; constants that were copied are copied in `nodes`.
+    /// The clusters of a graph under unique names. Constants that were copied are copied in `nodes` too.
     fn unit(&mut self, graph: &'p Graph, found: Clustering, nodes: &mut Vec<RawNode>) -> GraphUnit<'p> {
         let mut unit = GraphUnit {
             program: self.program,
@@ -380,15 +379,15 @@ fn in_function(error: Error, name: &str) -> Error {
     })
 }
 
-/// Makes the copies of constants that clustering made.
+/// Adds the copies of constants that clustering made to `nodes`.
 fn copy_constants(found: &Clustering, nodes: &mut Vec<RawNode>, unit: &mut GraphUnit) {
     if found.copies.is_empty() {
         return;
     }
     let places: HashMap<String, usize> = nodes.iter().enumerate().map(|(i, n)| (n.name.clone(), i)).collect();
     for copy in &found.copies {
-        let of = unit.nodes.get(&copy.of).copied().zip(unit.ids.get(&copy.of).copied());
-        let (Some(&from), Some((of, id))) = (places.get(&copy.of), of) else { continue };
+        let of = unit.nodes.get(&copy.constant).copied().zip(unit.ids.get(&copy.constant).copied());
+        let (Some(&from), Some((of, id))) = (places.get(&copy.constant), of) else { continue };
         let made = RawNode { name: copy.name.clone(), ..nodes[from].clone() };
         nodes.push(made);
         unit.nodes.insert(copy.name.clone(), of);
@@ -407,7 +406,7 @@ fn copy_constants(found: &Clustering, nodes: &mut Vec<RawNode>, unit: &mut Graph
     }
 }
 
-/// A PlaceholderWithDefault may be fed, so it stays outside, with the constant that it defaults to.
+/// Moves each PlaceholderWithDefault, which may be fed, out of its cluster, together with its constant default.
 fn keep_feeds_outside(unit: &mut GraphUnit, nodes: &[RawNode]) {
     for node in nodes.iter().filter(|n| n.op == "PlaceholderWithDefault") {
         unit.members.remove(&node.name);
@@ -420,7 +419,7 @@ fn keep_feeds_outside(unit: &mut GraphUnit, nodes: &[RawNode]) {
     }
 }
 
-/// Constants that are used outside of their cluster stay there: the code of the cluster has them anyway.
+/// Moves constants with users outside of their cluster out of it; the code of the cluster contains their values anyway.
 fn keep_constants_outside(unit: &mut GraphUnit, nodes: &[RawNode]) {
     let is_free = |name: &str| unit.nodes.get(name).is_some_and(|n| &*n.op == "Const" && n.controls.is_empty());
     let mut outside = HashSet::new();
@@ -439,17 +438,17 @@ fn keep_constants_outside(unit: &mut GraphUnit, nodes: &[RawNode]) {
 /// The functions that nodes outside of clusters call.
 fn outside_calls(program: &Program, graph: &Graph, unit: &GraphUnit) -> Vec<Arc<str>> {
     let nodes = graph.nodes.values().filter(|n| !unit.members.contains_key(&*n.name));
-    let mut calls: Vec<Arc<str>> = nodes.filter_map(|n| cluster::called(program, n)).collect();
+    let mut calls: Vec<Arc<str>> = nodes.filter_map(|n| cluster::called_function(program, n)).collect();
     calls.reverse();
     calls
 }
 
-/// Whether a node runs its functions as often as values say: a loop or a condition.
+/// Whether a node is a loop or a condition, which runs its functions as often as values say.
 fn is_control_flow(node: &Node) -> bool {
     matches!(&*node.op, "While" | "StatelessWhile" | "If" | "StatelessIf" | "Case" | "StatelessCase")
 }
 
-/// Nodes without outputs that are fetched or that nothing waits for: a session runs them by their names.
+/// Nodes without outputs that are fetched or without control successors: a session runs them by name.
 fn targets(graph: &Graph, fetches: &[String]) -> Vec<String> {
     let waited: HashSet<NodeId> = graph.nodes.values().flat_map(|n| n.controls.iter().copied()).collect();
     let nothing = |n: &Node| opdef::find(&n.op).is_some_and(|d| d.output_count(n) == 0);
@@ -459,18 +458,18 @@ fn targets(graph: &Graph, fetches: &[String]) -> Vec<String> {
     alone.map(|(_, n)| n.name.to_string()).collect()
 }
 
-/// Nodes that TensorFlow puts others in the place of before it looks at the marks of clusters: calls that it inlines, and
-/// control flow that asks to be lowered. Marked, their neighbours would be in a circle with what they become.
+/// Nodes that TensorFlow replaces before it looks at cluster marks: calls that it inlines, and control flow that is marked for lowering.
+/// If they were marked, their replacements would form cycles with their neighbours.
 fn expanded(program: &Program, graph: &Graph) -> Vec<String> {
     let inlined = |n: &Node| {
-        let function = cluster::called(program, n).and_then(|name| program.functions.get(&name));
+        let function = cluster::called_function(program, n).and_then(|name| program.functions.get(&name));
         function.is_some_and(|f| f.bool("_noinline") != Some(true))
     };
     let lowered = |n: &Node| n.bool("_lower_using_switch_merge") == Some(true);
     graph.nodes.values().filter(|n| lowered(n) || inlined(n)).map(|n| n.name.to_string()).collect()
 }
 
-/// How often each function is named anywhere in the program.
+/// By function: the number of places in the program that name it.
 fn call_sites(program: &Program) -> HashMap<Arc<str>, usize> {
     let mut sites: HashMap<Arc<str>, usize> = HashMap::new();
     let graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));

@@ -1,4 +1,4 @@
-//! Structs of the generated C header, and the check of a loaded object's metadata against the face that it was compiled from.
+//! Structs of the generated C header, and the check that a loaded object's metadata agree with its interface as compiled.
 #![expect(unsafe_code, reason = "reads tables of a library; layouts are those of the generated header")]
 use super::model::ALIGN;
 use super::pool::Executor;
@@ -9,7 +9,7 @@ use crate::kernel::{EntryPoint, Face, Program};
 use crate::tensor::{Sizes, TensorInfo};
 use std::ffi::{c_char, c_int, c_void};
 
-/// `tfaot_tensor_info`.
+/// The C struct `tfaot_tensor_info`.
 #[repr(C)]
 struct CTensorInfo {
     name: *const c_char,
@@ -20,14 +20,14 @@ struct CTensorInfo {
     bytes: usize,
 }
 
-/// `tfaot_variable_info`.
+/// The C struct `tfaot_variable_info`.
 #[repr(C)]
 struct CVariableInfo {
     tensor: CTensorInfo,
     offset: usize,
 }
 
-/// `tfaot_size_info`.
+/// The C struct `tfaot_size_info`.
 #[repr(C)]
 struct CSizeInfo {
     name: *const c_char,
@@ -37,7 +37,7 @@ struct CSizeInfo {
     reserved: u32,
 }
 
-/// `tfaot_function_info`.
+/// The C struct `tfaot_function_info`.
 #[repr(C)]
 struct CFunctionInfo {
     name: *const c_char,
@@ -55,7 +55,7 @@ struct CFunctionInfo {
     run: Option<RunFn>,
 }
 
-/// `tfaot_model_info`.
+/// The C struct `tfaot_model_info`.
 #[repr(C)]
 struct CModelInfo {
     abi_version: u32,
@@ -75,7 +75,7 @@ struct CModelInfo {
     weights_check: Option<WeightsCheckFn>,
 }
 
-/// `run` of a function: arguments, results, sizes, state, weights, workspace, executor and communicator.
+/// The entry point of a function: arguments, results, sizes, state, weights, workspace, executor and communicator.
 pub type RunFn = unsafe extern "C" fn(
     *const c_void,
     *const c_void,
@@ -86,18 +86,18 @@ pub type RunFn = unsafe extern "C" fn(
     *const Executor,
     *const Communicator,
 ) -> c_int;
-/// `init` of a model: state and weights.
+/// The initializer of a model's state: state and weights.
 pub type Init = unsafe extern "C" fn(*mut c_void, *const c_void) -> c_int;
-/// `weights_check` of a model: weights and their bytes.
+/// The check of a model's weights: weights and their size in bytes.
 pub type WeightsCheckFn = unsafe extern "C" fn(*const c_void, usize) -> c_int;
 
-/// Functions of a loaded object.
+/// Entry points of a loaded object.
 pub struct LoadedFunctions {
-    /// The model's functions, in the order of the face.
+    /// The model's functions, in the order of [`Face::entries`].
     pub runs: Vec<RunFn>,
-    /// Fills the state; none without variables.
+    /// Initializer of the state; none without variables.
     pub init: Option<Init>,
-    /// Checks weights; none where they are in the object.
+    /// Check of the weights; none if they are in the object.
     pub check: Option<WeightsCheckFn>,
 }
 
@@ -105,7 +105,7 @@ fn wrong<T>(what: &str) -> Result<T> {
     Err(Error::internal("load", format!("the object's metadata have another {what}")))
 }
 
-/// The functions of a library. Errors: internal, where its metadata differ from `face`.
+/// Looks up the entry points of a library. Errors: internal, if its metadata differ from `face`.
 pub fn read(library: &libloading::Library, face: &Face) -> Result<LoadedFunctions> {
     // SAFETY: the object defines this symbol, which takes nothing and returns a pointer; the generated header declares it.
     let info = unsafe {

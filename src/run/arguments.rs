@@ -1,4 +1,4 @@
-//! Arguments of a call: from an npz file, or random ones that are the same every time.
+//! Arguments of a call: read from an npz file, or reproducible random values.
 use super::npz::{self, Arrays};
 use super::sizes;
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -6,7 +6,7 @@ use crate::lower::Lowered;
 use crate::tensor::{DType, DTypeClass, Tensor, TensorInfo};
 use std::path::Path;
 
-/// Reads the arguments `wanted` from an npz file, or makes random ones without a file.
+/// Reads the arguments `wanted` from an npz file, or generates random ones without a file.
 ///
 /// The key of an array is the argument's name in the signature, or the tensor's name; `x` stands for `x:0`.
 ///
@@ -19,7 +19,7 @@ pub fn load(path: Option<&Path>, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
     select(&npz::read(path)?, wanted).map_err(|e| e.in_file(path))
 }
 
-/// Reads or makes the arguments of a function. Varying sizes are those of the arrays, else those of `values` by name, else the
+/// Reads or generates the arguments of a function. A varying size is taken from the arrays, else from `values` by name, else it is the
 /// largest.
 ///
 /// ```
@@ -85,8 +85,8 @@ pub fn find<'a>(arrays: &'a Arrays, info: &TensorInfo, all: &[TensorInfo]) -> Op
     arrays.get(name).or(called).or_else(short).or_else(|| arrays.get(&format!("{name}:0")))
 }
 
-/// Converts `array` to the argument `info`, which has equal sizes and the same type, or a type that npz files hold as unsigned
-/// integers of its width.
+/// Converts `array` to the argument `info`. The dimensions must be equal, and the types too, unless npz files store the type as unsigned
+/// integers of the same width.
 ///
 /// # Errors
 /// `Code::BadInputs` for another type.
@@ -104,7 +104,7 @@ pub fn fit(array: &Tensor, info: &TensorInfo) -> Result<Tensor> {
     .into())
 }
 
-/// Reinterprets the bytes of `array` as `dtype`, if npz files can't hold `dtype` and the widths agree; else returns `array`.
+/// Reinterprets the bytes of `array` as `dtype` if npz files can't represent `dtype` and the widths agree; else returns `array`.
 pub fn as_dtype(array: &Tensor, dtype: DType) -> Tensor {
     let carrier = matches!(array.dtype, DType::U8 | DType::S8 | DType::U16);
     if !carrier || npz::carried_as(dtype) == dtype || array.dtype.bytes() != dtype.bytes() {
@@ -118,7 +118,7 @@ pub fn as_dtype(array: &Tensor, dtype: DType) -> Tensor {
     Tensor::new(dtype, array.dims.clone(), bytes)
 }
 
-/// Makes random values, a function of `info` and `seed`: floats uniform in [0, 1), integers in 0..4 that the type has, booleans.
+/// Generates random values as a function of `info` and `seed`: floats uniform in [0, 1), integers in 0..4 that the type has, booleans.
 ///
 /// # Errors
 /// `Code::TooLarge` above 2^34 bytes.
@@ -153,12 +153,12 @@ pub fn random(info: &TensorInfo, seed: u64) -> Result<Tensor> {
     Ok(Tensor::new(dtype, info.dims.clone(), bytes))
 }
 
-/// The state of the generator before the first number of the array of a seed.
+/// Initial state of the generator for the array with this seed.
 pub fn first_state(seed: u64) -> u64 {
     seed.wrapping_mul(0x2545_F491_4F6C_DD1D)
 }
 
-/// Steele, Lea, Flood: "Fast splittable pseudorandom number generators" (2014), as fixed by Vigna.
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014), as fixed by Vigna.
 fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut z = *state;

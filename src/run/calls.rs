@@ -1,4 +1,4 @@
-//! Files of calls: calls of a model's functions in order, over one state, a JSON object a line:
+//! Call files: sequences of calls of a model's functions over one state, one JSON object per line:
 //! `{"signature":"train","inputs":"in0.npz","expect":"out0.npz","outputs":"got0.npz"}`. Paths are relative to the file.
 use super::arguments;
 use crate::compile::Functions;
@@ -8,23 +8,23 @@ use crate::tensor::Tensor;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// One call of a file.
+/// One call in a call file.
 #[derive(Clone, Debug)]
 pub struct FileCall {
-    /// The signature of the function; none where the model has one function.
+    /// The signature of the function; may be omitted if the model has one function.
     pub signature: Option<String>,
-    /// The npz file of the arguments; random arguments without one.
+    /// The npz file of the arguments; without one they are random.
     pub inputs: Option<PathBuf>,
     /// The npz file of the expected results.
     pub expect: Option<PathBuf>,
-    /// The npz file to write the results to.
+    /// The npz file to which the results are written.
     pub outputs: Option<PathBuf>,
 }
 
-/// Reads a file of calls.
+/// Reads a call file.
 ///
 /// # Errors
-/// `Code::Io`; `Code::BadInputs` with the number of the line.
+/// `Code::Io`; `Code::BadInputs` with the line number.
 pub fn read(path: &Path) -> Result<Vec<FileCall>> {
     let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e))?;
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -56,7 +56,7 @@ fn call(line: &str, folder: &Path) -> std::result::Result<FileCall, String> {
     }
 }
 
-/// Finds the function of a signature, which may be left out where the model has one function.
+/// Finds the function of a signature, which may be omitted if the model has one function.
 ///
 /// # Errors
 /// `Code::BadOption`.
@@ -75,7 +75,7 @@ pub fn find_function(functions: &Functions, signature: Option<&str>) -> Result<u
     }
 }
 
-/// Reads or makes the arguments of a call; `sizes` are sizes by name for those that no array has.
+/// Reads or generates the arguments of a call; `sizes` are values by name for sizes that no array has.
 ///
 /// # Errors
 /// Those of [`arguments::for_function`].

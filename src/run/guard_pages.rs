@@ -1,23 +1,23 @@
-//! Memory between pages that may not be touched: compiled code that reads or writes beside its arrays is caught where it does
-//! so, and told which array it was. [`report_faults`] makes a message of the signal; without it the process dies of it.
+//! Memory between inaccessible pages: compiled code that reads or writes outside of its arrays faults at the access, and the array is
+//! identified. [`report_faults`] turns the signal into a message; without it the signal ends the process.
 #![expect(unsafe_code, reason = "maps memory, and handles the signal of a forbidden access")]
 use std::io::{Error, ErrorKind, Result};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// Where an array lies between its pages.
+/// The side of an array that adjoins a guard page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuardSide {
-    /// The array ends at the last byte before a forbidden page, as far as its alignment allows.
+    /// The array ends at the last byte before a guard page, as far as its alignment allows.
     End,
-    /// The array begins at the first byte behind a forbidden page.
+    /// The array begins at the first byte behind a guard page.
     Begin,
 }
 
-/// Memory of one array with a forbidden page before and one behind it; zero at first.
+/// Memory of one array with a guard page before and behind it, initially zero.
 pub struct GuardedBuffer {
-    /// All pages, both forbidden ones among them.
+    /// Start of the mapping, both guard pages included.
     pages: *mut u8,
     pages_bytes: usize,
     page_bytes: usize,
@@ -30,10 +30,10 @@ pub struct GuardedBuffer {
 }
 
 impl GuardedBuffer {
-    /// `bytes` bytes aligned to `align`, a power of two of at most a page; messages call them `label`.
+    /// Allocates `bytes` bytes aligned to `align`, a power of two of at most a page; `label` is the array's name in messages.
     ///
     /// # Errors
-    /// The system has no such memory.
+    /// Error of the operating system if the memory can't be allocated.
     pub fn new(bytes: usize, align: usize, edge: GuardSide, label: String) -> Result<GuardedBuffer> {
         let page_bytes = page_bytes();
         let too_large = || Error::new(ErrorKind::OutOfMemory, "more than the address space");
@@ -60,10 +60,10 @@ impl GuardedBuffer {
         Ok(made)
     }
 
-    /// Forbids to write to it from now on.
+    /// Makes the buffer read-only.
     ///
     /// # Errors
-    /// What the system says.
+    /// Errors of the operating system.
     pub fn read_only(&self) -> Result<()> {
         self.protect(self.page_bytes, self.pages_bytes - 2 * self.page_bytes, libc::PROT_READ)
     }
@@ -75,7 +75,7 @@ impl GuardedBuffer {
         if code == 0 { Ok(()) } else { Err(Error::last_os_error()) }
     }
 
-    /// The address of its first byte.
+    /// The address of the buffer's first byte.
     pub fn as_ptr(&self) -> *mut u8 {
         self.at
     }
@@ -86,27 +86,27 @@ impl GuardedBuffer {
         unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
     }
 
-    /// The buffer's content, to be written; not after [`GuardedBuffer::read_only`].
+    /// The buffer's content, mutable; not to be called after [`GuardedBuffer::read_only`].
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`, and `self` is borrowed alone.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.bytes) }
     }
 
-    /// Puts `value` into all bytes between the forbidden pages, also those that alignment and whole pages leave over.
+    /// Sets all bytes between the guard pages to `value`, including the padding around the array.
     pub fn fill(&mut self, value: u8) {
         let (from, inner) = (self.pages.wrapping_add(self.page_bytes), self.pages_bytes - 2 * self.page_bytes);
         // SAFETY: those pages are ours, and writable until `read_only`, behind which nobody fills.
         unsafe { std::ptr::write_bytes(from, value, inner) }
     }
 
-    /// Copies `content`, which is as long, to it.
+    /// Copies `content`, which has the same length, into the buffer.
     pub fn copy_from(&mut self, content: &[u8]) {
         assert_eq!(content.len(), self.bytes, "the content has the array's size");
         // SAFETY: as many bytes from `at` on are ours and writable, and `content` is not among them.
         unsafe { std::ptr::copy_nonoverlapping(content.as_ptr(), self.at, self.bytes) }
     }
 
-    /// Whether what [`GuardedBuffer::fill`] put beside the array is still there.
+    /// Whether the padding around the array still has the `value` of [`GuardedBuffer::fill`].
     pub fn is_whole(&self, value: u8) -> bool {
         let from = self.page_bytes;
         let before = self.at as usize - self.pages as usize - from;
@@ -134,9 +134,9 @@ fn page_bytes() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
-/// A guarded array as the signal handler sees it. The handler can take no lock, so the fields are words in a table of fixed size.
+/// A guarded array as the signal handler sees it. The handler can't take locks, so the fields are atomic words in a fixed table.
 struct Slot {
-    /// Address of the first page; 0 where the slot is free.
+    /// Address of the first page; 0 if the slot is free.
     pages: AtomicUsize,
     pages_bytes: AtomicUsize,
     at: AtomicUsize,
@@ -145,7 +145,7 @@ struct Slot {
     label_bytes: AtomicUsize,
 }
 
-/// Arrays beyond this many are guarded as well, but their faults have no name.
+/// Table of guarded arrays. Further arrays are guarded as well, but messages do not name them.
 static SLOTS: [Slot; 4096] = [const { Slot::free() }; 4096];
 
 impl Slot {
@@ -184,13 +184,13 @@ struct Handler {
     before: [libc::sigaction; 2],
 }
 
-/// A forbidden page is one signal on Linux and the other elsewhere.
+/// Signals for an access to a guard page: the first on Linux, the second elsewhere.
 const SIGNALS: [i32; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
 static HANDLER: OnceLock<Handler> = OnceLock::new();
 
-/// Makes a touched page of an array a message on standard error that begins with `prefix`, and exit status 1; all other faults
-/// are handled as before. Only the first call counts.
+/// Installs a handler that turns an access to a guard page into a message on standard error with `prefix`, and exit status 1. All other
+/// faults are handled as before. Only the first call has an effect.
 pub fn report_faults(prefix: &str) {
     HANDLER.get_or_init(|| {
         let before = SIGNALS.map(|signal| {
@@ -261,7 +261,7 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_
     }
 }
 
-/// Text without an allocation, cut where it is too long.
+/// A message built without allocation, truncated if it is too long.
 struct Line {
     bytes: [u8; 1024],
     len: usize,

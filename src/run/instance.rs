@@ -1,4 +1,4 @@
-//! Compiled functions with the state that their calls leave.
+//! A compiled model with the values of its variables between calls.
 use super::Model;
 use crate::codegen::Launches;
 use crate::compile::{self, Built, Compiled, Functions};
@@ -9,7 +9,7 @@ use crate::target::{CodeRequest, Target};
 use crate::tensor::Tensor;
 use std::path::Path;
 
-/// A compiled model in this process, with the values of its variables; every call is one of [`Model::call_guarded`].
+/// A compiled model in this process, with the values of its variables. Calls are made as by [`Model::call_guarded`].
 ///
 /// ```
 /// use tfaot::{Instance, ModelFile, Request, Target, arguments};
@@ -24,12 +24,12 @@ use std::path::Path;
 /// ```
 pub struct Instance {
     model: Model,
-    /// The variables as the object lays them out.
+    /// The variables in the layout of the object.
     state: Vec<u8>,
 }
 
 impl Instance {
-    /// Compiles functions and loads them; `weights` is the file of weights where functions take them from their caller.
+    /// Compiles functions and loads them; `weights` is the weights file, for functions that take weights from their caller.
     ///
     /// # Errors
     /// Those of [`compile::build_all`] and [`Model::load_compiled`].

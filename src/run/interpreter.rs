@@ -1,4 +1,4 @@
-//! Reference execution of functions by the interpreter, with variables and varying sizes.
+//! Reference execution of functions by the interpreter, including variables and varying sizes.
 use super::sizes;
 use crate::compile::{self, Functions};
 use crate::diag::{Error, Result};
@@ -17,7 +17,7 @@ pub fn interpret(lowered: &Lowered, args: Vec<Tensor>) -> Result<Vec<Tensor>> {
     Ok(value.leaves().into_iter().cloned().collect())
 }
 
-/// A model that is evaluated without being compiled, with the values of its variables.
+/// A model that is interpreted rather than compiled, with the values of its variables.
 ///
 /// ```
 /// use tfaot::{Interpreter, ModelFile, Request, arguments};
@@ -32,9 +32,9 @@ pub struct Interpreter<'a> {
     functions: &'a Functions,
     /// Values of the variables, in the order of the model.
     pub state: Vec<Tensor>,
-    /// Whether functions with varying sizes are evaluated padded to their bounds, as they are compiled.
+    /// Whether functions with varying sizes are evaluated padded to their bounds, as compiled code does.
     is_padded: bool,
-    /// Seed of the random rounding of results of 16 bits; `None` rounds to nearest.
+    /// Seed for random rounding of f16 and bf16 results; `None` rounds to nearest.
     rounding: Option<u64>,
 }
 
@@ -47,12 +47,12 @@ impl<'a> Interpreter<'a> {
         Ok(Interpreter { state: compile::initial_values(functions)?, functions, is_padded: false, rounding: None })
     }
 
-    /// Evaluates functions with varying sizes padded to their bounds, not for exactly the sizes of a call.
+    /// Switches to evaluation padded to the bounds, rather than at exactly the sizes of a call.
     pub fn with_padding(self) -> Self {
         Interpreter { is_padded: true, ..self }
     }
 
-    /// Evaluates padded, and moves each result of f16 and bf16 at random by a unit in the last place or not at all.
+    /// Switches to padded evaluation that moves each f16 and bf16 result by one unit in the last place or not at all, at random.
     pub fn with_random_rounding(self, seed: u64) -> Self {
         Interpreter { is_padded: true, rounding: Some(seed), ..self }
     }
@@ -79,7 +79,7 @@ impl<'a> Interpreter<'a> {
         Ok(parts)
     }
 
-    /// Evaluates a module that takes sizes behind its arguments and returns sizes behind its results, on arrays padded to the bounds.
+    /// Evaluates a module that takes sizes as additional arguments and returns sizes as additional results, on arrays padded to the bounds.
     fn call_padded(
         &mut self,
         lowered: &Lowered,
@@ -95,7 +95,7 @@ impl<'a> Interpreter<'a> {
         Ok(results.iter().zip(&infos).map(|(array, info)| sizes::resize(array, &info.dims)).collect())
     }
 
-    /// Evaluates a module; returns its results, and the sizes that it returns behind them.
+    /// Evaluates a module; returns its results, and separately the sizes that follow them.
     fn evaluate(&mut self, lowered: &Lowered, args: Vec<Tensor>) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
         let literals: Vec<Literal> = args.into_iter().chain(self.state.iter().cloned()).map(Literal::Array).collect();
         let (module, entry) = (&lowered.module, lowered.module.entry);

@@ -1,11 +1,11 @@
-//! Objects as a library of this process.
+//! Loading of object files into this process as a shared library.
 #![expect(unsafe_code, reason = "loads a library")]
 use crate::diag::{Code, Error, Result};
 use crate::package::{shared_library, temporary_files};
 use crate::target::Target;
 use crate::util::pieces::{Content, Pieces};
 
-/// The library of `objects`, linked into a folder that is gone again. Errors: `Code::NoLinker`, `Code::Io`.
+/// Links `objects` in a temporary folder and loads the library. Errors: `Code::NoLinker`, `Code::Io`.
 pub fn load(objects: &[&Pieces], name: &str, target: &Target) -> Result<libloading::Library> {
     let failed = |e: std::io::Error| Error::user(Code::Io, format!("no temporary file could be written: {e}"));
     let dir = temporary_files::Folder::new().map_err(failed)?;

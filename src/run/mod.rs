@@ -1,12 +1,12 @@
-//! Running compiled code in this process: loading objects, calling their functions, threads, and the arguments of calls.
+//! Execution of compiled code in this process: loading objects, calling their functions, threads, and the arguments of calls.
 //!
-//! A [`Model`] is a loaded object; an [`Instance`] has the values of its variables too; a [`Session`] has the memory of many calls,
-//! for measurements. An [`Interpreter`] evaluates the same functions without compiling them.
+//! A [`Model`] is a loaded object; an [`Instance`] adds the values of its variables; a [`Session`] keeps the memory for repeated calls
+//! in measurements. An [`Interpreter`] evaluates the same functions without compiling them.
 //!
-//! Kernels are verified before they become code, but the code that LLVM makes of them is not. So [`Model::call_guarded`] calls a
-//! function twice with every array between guard pages ([`guard_pages`]), once ending at the page behind it, aligned as its
-//! elements alone, which is all that the C header asks of callers, and once beginning behind the page before it. Arguments
-//! can't be written. A memory fault becomes a message that names the array.
+//! Kernels are verified before code generation, but LLVM's output is not. [`Model::call_guarded`] therefore calls a function twice with
+//! every array between guard pages ([`guard_pages`]): first with arrays that end at a guard page, with only the alignment of their
+//! elements, which is all that the C header requires of callers, and then with arrays that begin behind a guard page. Arguments are
+//! read-only. A memory fault becomes a message that names the array.
 mod abi;
 pub mod arguments;
 pub mod calls;

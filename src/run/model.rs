@@ -1,4 +1,4 @@
-//! A compiled object in this process, called through the same `NAME_info()` that any other program uses.
+//! A compiled object loaded into this process, called through `NAME_info()` like any other program does.
 #![expect(unsafe_code, reason = "calls C functions of a loaded library")]
 use super::abi::{self, LoadedFunctions};
 use super::guard_pages::{self, GuardSide, GuardedBuffer};
@@ -19,13 +19,13 @@ pub struct Model {
     pub(super) face: Face,
     pub(super) calls: LoadedFunctions,
     pub(super) pool: Option<ThreadPool>,
-    /// Weights that the caller supplies; none where the object has its own.
+    /// Weights that the caller supplies; none if the object contains them.
     pub(super) weights: Option<GuardedBuffer>,
     // dropped last: `calls` points into it
     _library: libloading::Library,
 }
 
-/// Pointers that are passed in one call.
+/// Pointers to the memory of one call.
 pub(super) struct CallMemory {
     pub args: Vec<*const u8>,
     pub results: Vec<*mut u8>,
@@ -34,17 +34,17 @@ pub(super) struct CallMemory {
     pub workspace: *mut u8,
 }
 
-/// A function of the model as one rank calls it.
+/// A function of the model and the rank that calls it.
 #[derive(Clone, Copy)]
 pub(super) struct RankFunction {
-    /// Index of the function.
+    /// Index of the function in the model.
     pub function: usize,
-    /// How the rank reaches the others; null where there is one rank.
+    /// Connection to the other ranks; null if there is one rank.
     pub communicator: *const Communicator,
 }
 
 impl RankFunction {
-    /// A function that one rank runs.
+    /// A function of a model of one rank.
     pub fn alone(function: usize) -> RankFunction {
         RankFunction { function, communicator: std::ptr::null() }
     }
@@ -57,8 +57,8 @@ impl Model {
     /// Links the object of `face` and loads it; calls run on `threads` threads.
     ///
     /// # Errors
-    /// `Code::SeveralDevices` for code of several ranks, `Code::NoBody` where it calls functions of the user, `Code::NoLinker`,
-    /// `Code::TooLarge`; an internal error where the object's metadata contradict `face`.
+    /// `Code::SeveralDevices` for code of several ranks, `Code::NoBody` if it calls user-defined functions, `Code::NoLinker`,
+    /// `Code::TooLarge`; an internal error if the object's metadata contradict `face`.
     pub fn load(face: &Face, object: &Object, target: &Target, threads: usize) -> Result<Model> {
         if let Some(count) = face.ranks {
             let told = format!("the code is for {count} ranks, and one was to run it");
@@ -80,12 +80,12 @@ impl Model {
         Ok(Model { face: face.clone(), calls, pool, weights: None, _library: library })
     }
 
-    /// The initial values of the variables, laid out as the object expects them; empty without variables.
+    /// The initial values of the variables in the layout of the object; empty without variables.
     ///
     /// A memory fault ends the process as in [`Model::call_guarded`].
     ///
     /// # Errors
-    /// `Code::TooLarge`; an internal error where the object returns a code.
+    /// `Code::TooLarge`; an internal error if the object returns an error code.
     pub fn initial_state(&self) -> Result<Vec<u8>> {
         let bytes = self.face.state_bytes() as usize;
         if bytes == 0 {
@@ -94,13 +94,13 @@ impl Model {
         report_faults();
         let mut block =
             guarded(&format!("the state ({})", edge_text(GuardSide::End)), bytes, self.state_align(), GuardSide::End)?;
-        // bytes that are not initialized show
+        // a pattern that exposes bytes which are not initialized
         block.fill(0xff);
         self.fill_state(block.as_ptr())?;
         Ok(block.bytes().to_vec())
     }
 
-    /// Reads the values of the variables from a state.
+    /// Decodes the values of the variables from a state.
     pub fn variables(&self, state: &[u8]) -> Vec<Tensor> {
         let value = |v: &crate::kernel::VariableSlot| {
             let bytes = state[v.offset as usize..v.end() as usize].to_vec();
@@ -116,7 +116,7 @@ impl Model {
         if code == 0 { Ok(()) } else { Err(Error::internal("load", format!("the start returned {code}"))) }
     }
 
-    /// Pointer to the weights that functions take; null where they take none.
+    /// Pointer to the weights that functions take; null if they take none.
     fn weights(&self) -> *const c_void {
         self.weights.as_ref().map_or(std::ptr::null(), |block| block.as_ptr().cast_const().cast())
     }
@@ -126,22 +126,21 @@ impl Model {
     }
 
     /// Calls a function twice with every array between guard pages, and returns the results of the second call.
-    ///
-    /// The first call has arrays that end at a guard page, as far as their alignment allows, the second one arrays that begin
-    /// at one. The header promises arguments, results and the state nothing but the alignment of their types, and the
-    /// workspace that of a cache line; a function that only reads the state can't write to it. Both calls start with
+    /// In the first call arrays end at a guard page, as far as their alignment allows; in the second they begin at one. Arguments,
+    /// results and the state have only the alignment of their types, and the workspace that of a cache line, as the header
+    /// promises. The state is read-only for a function that does not change it. Both calls start with `state`, which the second
+    /// one updates.
     /// `state`, which is updated by the second.
     ///
     /// A memory fault ends the process with status 1 and a message that names the array.
     ///
-    /// # Errors
-    /// `Code::BadInputs` for sizes beyond their bounds and for checks that fail; `Code::BadOption` where the code is for other
+    /// `Code::BadInputs` for sizes beyond their bounds and for failed checks; `Code::BadOption` if the code is for other
     /// processors; an internal error for any other code that the object returns.
     pub fn call_guarded(&self, function: usize, args: &[Tensor], state: &mut [u8]) -> Result<Vec<Tensor>> {
         self.call_at_both_edges(RankFunction::alone(function), args, state)
     }
 
-    /// Calls the only function of the model as one of several ranks, otherwise as [`Model::call_guarded`].
+    /// Calls the only function of the model as one of several ranks, else like [`Model::call_guarded`].
     pub(super) fn call_as_rank(
         &self,
         args: &[Tensor],
@@ -201,14 +200,14 @@ impl Model {
         Ok(read_results(entry, bytemuck::cast_slice(sizes.bytes()), outputs.iter().map(GuardedBuffer::bytes)))
     }
 
-    /// One call on the pool, if there is one, else on this thread.
+    /// Calls a function once, on the thread pool if there is one, else on this thread.
     pub(super) fn call(&self, callee: RankFunction, memory: &CallMemory) -> Result<()> {
         let executor = self.pool.as_ref().map(ThreadPool::executor);
         let executor = executor.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         self.call_on(callee, memory, executor)
     }
 
-    /// One call on an executor; null is this thread alone.
+    /// Calls a function once on an executor; null stands for this thread.
     pub(super) fn call_on(&self, callee: RankFunction, memory: &CallMemory, executor: *const Executor) -> Result<()> {
         let RankFunction { function, communicator } = callee;
         let run = *self.calls.runs.get(function).ok_or_else(no_function)?;
@@ -249,7 +248,7 @@ impl Model {
     }
 }
 
-/// Values of a function's sizes as a call passes them: those of the arguments, and 0 where the call returns them.
+/// Values of a function's sizes at the beginning of a call: those of the arguments, and 0 for sizes that the call returns.
 pub(super) fn size_values(entry: &EntryPoint, args: &[Tensor]) -> Result<Vec<i64>> {
     let given = sizes::of_arguments(&entry.sizes, &entry.program.args, args)?;
     let mut numbers: Vec<i64> = given.into_iter().map(|n| n as i64).collect();
@@ -257,13 +256,13 @@ pub(super) fn size_values(entry: &EntryPoint, args: &[Tensor]) -> Result<Vec<i64
     Ok(numbers)
 }
 
-/// Types of the results with as much capacity as a call may need: the caller's sizes, and the bounds of data-dependent ones.
+/// Types of the results with the capacity that a call may need: the caller's sizes, and the bounds of data-dependent ones.
 pub(super) fn result_capacities(entry: &EntryPoint, numbers: &[i64]) -> Vec<TensorInfo> {
     let given: Vec<u64> = numbers[..entry.sizes.count_from_caller()].iter().map(|&n| n as u64).collect();
     sizes::actual_types(&entry.program.results, &entry.sizes.results, &given)
 }
 
-/// Copies the results of a call out of their memory, as large as the sizes that the call returned.
+/// Copies the results of a call out of `memory`, in the sizes that the call returned.
 pub(super) fn read_results<'a>(
     entry: &EntryPoint,
     numbers: &[i64],

@@ -1,6 +1,6 @@
-//! numpy's archives of arrays.
+//! Reading and writing of npz files, numpy's archives of arrays.
 //!
-//! Types that numpy's files lack travel as unsigned integers of their width: see [`carried_as`].
+//! Types that numpy lacks are stored as unsigned integers of the same width: see [`carried_as`].
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::import;
 use crate::tensor::{DType, DTypeClass, Tensor, element_count};
@@ -10,13 +10,13 @@ use npyz::{DType as Descr, Endianness, Order, TypeChar, TypeStr, WriteOptions, W
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
-/// The arrays of a file by key, in the order of their keys.
+/// The arrays of a file by key, in the file's order.
 pub type Arrays = IndexMap<String, Tensor>;
 
-/// No array above this is read.
+/// Maximum size of an array in bytes.
 const LIMIT_BYTES: u64 = 1 << 34;
 
-/// The type as which numpy's files hold `dtype`: itself, u8 for the narrow floats and integers, u16 for bf16.
+/// The type in which npz files store `dtype`: itself, u8 for narrow floats and integers, u16 for bf16.
 pub fn carried_as(dtype: DType) -> DType {
     match dtype {
         DType::BF16 => DType::U16,
@@ -28,7 +28,7 @@ pub fn carried_as(dtype: DType) -> DType {
 /// Reads every array of an npz file.
 ///
 /// # Errors
-/// `Code::Io`, `Code::BadEncoding` when it is no npz, `Code::BadInputs` for arrays of strings and objects.
+/// `Code::Io`, `Code::BadEncoding` if it is not an npz file, `Code::BadInputs` for arrays of strings and objects.
 pub fn read(path: &Path) -> Result<Arrays> {
     let file = std::fs::File::open(path).map_err(|e| io_error("opened", path, &e))?;
     let broken = |e: std::io::Error| {
@@ -48,7 +48,7 @@ pub fn read(path: &Path) -> Result<Arrays> {
     Ok(arrays)
 }
 
-/// A diagnostic for a file of a known kind that is no archive of arrays.
+/// A diagnostic for a file of another known kind.
 fn foreign(path: &Path) -> Option<Error> {
     let found = import::recognised(&import::read_file(path).ok()?)?;
     let told = format!("arrays are wanted, and {}", found.message);
@@ -92,7 +92,7 @@ fn bad(name: &str, why: &str) -> Error {
     Error::user(Code::BadEncoding, format!("array `{name}` can't be read: {why}"))
 }
 
-/// Column-major bytes as row-major ones.
+/// Converts column-major bytes to row-major ones.
 fn row_major(bytes: &[u8], dims: &[u64], width: usize) -> Vec<u8> {
     let mut strides = vec![1usize; dims.len()];
     for i in 1..dims.len() {
@@ -146,9 +146,9 @@ fn descr_of(dtype: DType) -> String {
     format!("{order}{kind}{}", dtype.bytes())
 }
 
-/// Writes the arrays to `path`, uncompressed, under a temporary name that is renamed when all is written.
+/// Writes arrays to `path`, uncompressed. The file has a temporary name until it is complete.
 ///
-/// A key that stands twice is written once. The bytes depend on the arrays only.
+/// Of a repeated key, the first array is written. The bytes depend on the arrays only.
 ///
 /// # Errors
 /// `Code::Io`.

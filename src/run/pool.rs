@@ -1,4 +1,4 @@
-//! The pool that is shipped, loaded into this process: `run`, `bench` and `verify` measure and use what users link.
+//! The thread pool that is shipped for C programs, loaded into this process, so that `run`, `bench` and `verify` use what users link.
 #![expect(unsafe_code, reason = "loads a library and calls its C functions, which are those of `package/pool/pool.c`")]
 use super::library;
 use crate::codegen;
@@ -12,10 +12,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The work of one task of a `parallel_for`.
+/// The function that `parallel_for` calls for a range of indices.
 pub type Task = unsafe extern "C" fn(*mut c_void, i64, i64);
 
-/// `tfaot_executor`.
+/// The C struct `tfaot_executor`.
 #[repr(C)]
 pub struct Executor {
     this: *mut c_void,
@@ -23,17 +23,17 @@ pub struct Executor {
     parallel_for: ParallelForFn,
 }
 
-/// `parallel_for`.
+/// The `parallel_for` function of an executor.
 pub type ParallelForFn = unsafe extern "C" fn(*mut c_void, i64, Task, *mut c_void);
 
 impl Executor {
-    /// An executor that calls `parallel_for` with `this`.
+    /// An executor that calls `parallel_for` with `this` as its first argument.
     pub fn new(this: *mut c_void, threads: usize, parallel_for: ParallelForFn) -> Executor {
         Executor { this, num_threads: i32::try_from(threads).unwrap_or(i32::MAX), parallel_for }
     }
 }
 
-/// `tfaot_pool_start`, `tfaot_pool_end`, `tfaot_pool_share`.
+/// The C functions `tfaot_pool_start`, `tfaot_pool_end` and `tfaot_pool_share`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Functions {
@@ -42,7 +42,7 @@ struct Functions {
     share: ParallelForFn,
 }
 
-/// A pool of threads, of which the caller is one.
+/// A pool of threads, to which the calling thread belongs.
 pub struct ThreadPool {
     at: NonNull<c_void>,
     threads: usize,
@@ -53,7 +53,7 @@ impl ThreadPool {
     /// Starts `threads - 1` threads.
     ///
     /// # Errors
-    /// `Code::NoLinker`; an internal error where the system has not so many.
+    /// `Code::NoLinker`; an internal error if the system can't create the threads.
     pub fn new(threads: usize) -> Result<ThreadPool> {
         let functions = functions()?;
         // SAFETY: the function takes any number.
@@ -63,17 +63,17 @@ impl ThreadPool {
         Ok(ThreadPool { at, threads: threads.max(1), functions })
     }
 
-    /// The number of threads, the caller's among them.
+    /// The number of threads, including the caller's.
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    /// The executor that a model takes to run on this pool; it points at the pool and must not outlive it.
+    /// An executor with which a model runs on this pool. It refers to the pool and must not outlive it.
     pub fn executor(&self) -> Executor {
         Executor::new(self.at.as_ptr(), self.threads, self.functions.share)
     }
 
-    /// Runs `task` on ranges that cover `0..n`, and returns when all are done.
+    /// Runs `task` on ranges that cover `0..n`, and returns when all are complete.
     ///
     /// # Safety
     /// `task` may be called with `closure` by several threads at once.
@@ -82,8 +82,8 @@ impl ThreadPool {
         unsafe { (self.functions.share)(self.at.as_ptr(), n, task, closure) }
     }
 
-    /// The least time to hand a loop to all threads and have them back, awake as they are within a call. It tells whether their
-    /// cores share a cache: on virtual machines that changes from one second to the next, and small kernels' times with it.
+    /// Minimum time to distribute a loop to all threads and wait for them, while they spin as within a call. It indicates whether their
+    /// cores share a cache, which on virtual machines changes from second to second, and with it the times of small kernels.
     pub fn handover(&self) -> Duration {
         const TOGETHER: u32 = 100;
         let meeting = Meeting { arrived: AtomicI64::new(0), threads: self.threads as i64 };
@@ -100,13 +100,13 @@ impl ThreadPool {
     }
 }
 
-/// Where all threads come together, loop after loop.
+/// A barrier for all threads, used loop after loop.
 struct Meeting {
     arrived: AtomicI64,
     threads: i64,
 }
 
-/// Waits for the other threads, so that none is done before all have come.
+/// Task that waits for the other threads, so that none finishes before all have arrived.
 unsafe extern "C" fn meet(meeting: *mut c_void, begin: i64, end: i64) {
     // SAFETY: `handover` lends it to the call.
     let meeting = unsafe { &*meeting.cast::<Meeting>() };
@@ -119,7 +119,7 @@ unsafe extern "C" fn meet(meeting: *mut c_void, begin: i64, end: i64) {
     }
 }
 
-/// The library of the pool, made and loaded once a process.
+/// The library of the pool, built and loaded once per process.
 fn functions() -> Result<Functions> {
     static LOADED: OnceLock<(Functions, libloading::Library)> = OnceLock::new();
     if let Some((known, _)) = LOADED.get() {

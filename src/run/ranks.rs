@@ -1,4 +1,4 @@
-//! Several ranks in this process, a thread each: the same code with a communicator of tfaot's own, which knows when all wait in vain.
+//! Several ranks as threads of this process. They run the same code with a communicator that detects when all of them wait in vain.
 #![expect(unsafe_code, reason = "functions that compiled code calls; layouts are those of the generated header")]
 use super::model::Model;
 use crate::compile::Built;
@@ -12,7 +12,7 @@ use std::ffi::{c_int, c_void};
 use std::slice;
 use std::sync::Arc;
 
-/// `tfaot_exchange`.
+/// The C struct `tfaot_exchange`.
 #[repr(C)]
 pub struct AbiExchange {
     number: u32,
@@ -21,10 +21,10 @@ pub struct AbiExchange {
     bytes: usize,
 }
 
-/// A function of a communicator.
+/// A collective function of a communicator.
 type Move = unsafe extern "C" fn(*mut c_void, *const AbiExchange, *const c_void, *mut c_void) -> c_int;
 
-/// `tfaot_communicator`.
+/// The C struct `tfaot_communicator`.
 #[repr(C)]
 pub struct Communicator {
     this: *mut c_void,
@@ -53,7 +53,7 @@ enum Kind {
     Permute,
 }
 
-/// One rank.
+/// State of the communicator of one rank.
 struct Rank<'a> {
     meetings: &'a Meetings<Arc<Sent>>,
     rank: u32,
@@ -108,7 +108,7 @@ impl Rank<'_> {
         Some(())
     }
 
-    /// A meeting of two for each block that goes or comes, in one order on all ranks, so that no circle waits.
+    /// Performs pairwise exchanges for the block sent and the block received, in the same order on all ranks to avoid deadlock.
     fn permute(&self, ranks: &[i32], own: &Arc<Sent>, put: &impl Fn(usize, &[u8])) -> Option<()> {
         let &[target, source] = ranks else { return None };
         let (target, source) = (u32::try_from(target).ok(), u32::try_from(source).ok());
@@ -126,10 +126,10 @@ impl Rank<'_> {
     }
 }
 
-/// A function of the communicator.
+/// Performs one collective for the C callbacks below.
 ///
 /// # Safety
-/// The arguments are those that compiled code calls its communicator with.
+/// The arguments must be those with which compiled code calls its communicator.
 unsafe fn move_blocks(
     kind: Kind,
     this: *mut c_void,
@@ -167,17 +167,17 @@ unsafe extern "C" fn fail(this: *mut c_void) {
     unsafe { &*this.cast::<Rank<'_>>() }.meetings.fail();
 }
 
-/// A model that threads share: it has no pool, and nothing else in it changes.
+/// A model shared by threads: it has no pool, and nothing in it changes.
 struct Shared<'a>(&'a Model);
 
 // SAFETY: compiled code keeps no state of its own, and what is read of the model is facts and addresses of functions.
 unsafe impl Sync for Shared<'_> {}
 
-/// Runs a model on several ranks, one for each element of `args`, as threads of this process; returns the results of each
-/// rank. Calls are made as in [`Model::call_guarded`].
+/// Runs a model on several ranks, one for each element of `args`, as threads of this process. Returns the results of each rank. Calls are
+/// made as by [`Model::call_guarded`].
 ///
 /// # Errors
-/// `Code::RankFailed` where ranks wait in vain, and those of [`Model::call_guarded`].
+/// `Code::RankFailed` if ranks wait in vain, and those of [`Model::call_guarded`].
 pub fn call_ranks(built: &Built, target: &Target, args: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
     let face = Face::of_program(&built.program);
     let model = Model::link(&face, &built.object, target, 1)?;

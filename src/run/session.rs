@@ -1,4 +1,4 @@
-//! Repeated calls of one function on memory that is allocated once, for measurements.
+//! Repeated calls of one function with memory that is allocated once, for measurements.
 #![expect(unsafe_code, reason = "allocates the memory of calls, and is called back by compiled code")]
 use super::model::{ALIGN, CallMemory, Model, RankFunction, no_function, read_results, result_capacities, size_values};
 use super::pool::{Executor, Task, ThreadPool};
@@ -11,7 +11,7 @@ use crate::util::id_vec::{Id, IdVec};
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
 
-/// Memory of one array, aligned as the widest vector.
+/// Memory of one array with the alignment of the widest vector.
 struct AlignedBuffer {
     at: *mut u8,
     layout: std::alloc::Layout,
@@ -42,7 +42,7 @@ impl Drop for AlignedBuffer {
     }
 }
 
-/// A loaded model with the memory of repeated calls of its first function.
+/// A loaded model with the memory for repeated calls of its first function.
 pub struct Session {
     model: Model,
     // held for the pointers below
@@ -55,12 +55,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// Least time to hand a loop to all threads and have them back ([`ThreadPool::handover`]); `None` on one thread.
+    /// Minimum time to distribute a loop to all threads and wait for them ([`ThreadPool::handover`]); `None` on one thread.
     pub fn handover(&self) -> Option<Duration> {
         self.model.pool.as_ref().map(ThreadPool::handover)
     }
 
-    /// Links `built`, loads it and copies `args`, whose types are those of `built.program.args`.
+    /// Links `built`, loads it and copies `args`, whose types must be those of `built.program.args`.
     ///
     /// # Errors
     /// Those of [`Model::load`].
@@ -68,7 +68,7 @@ impl Session {
         Session::new(Model::load(&Face::of_program(&built.program), &built.object, target, threads)?, args)
     }
 
-    /// Allocates the memory of calls with `args`.
+    /// Allocates the memory for calls with `args`.
     ///
     /// # Errors
     /// `Code::TooLarge`; `Code::BadInputs` for sizes beyond their bounds.
@@ -104,8 +104,8 @@ impl Session {
         self.model.call(RankFunction::alone(0), &self.memory)
     }
 
-    /// Calls an object that was compiled with [`crate::codegen::Launches::Observed`], and adds the time of each kernel to
-    /// `times`. Kernels that are `shared` run on all threads.
+    /// Calls an object compiled with [`crate::codegen::Launches::Observed`], and adds the time of each kernel to `times`. Kernels
+    /// that are `shared` run on all threads.
     ///
     /// # Errors
     /// Those of [`Session::call`].
@@ -137,18 +137,18 @@ fn copy_aligned(arg: &Tensor) -> Result<AlignedBuffer> {
 pub struct KernelTime {
     /// Sum over all launches of the kernel.
     pub time: Duration,
-    /// Number of launches: more than one in a loop.
+    /// Number of launches: more than one if the kernel is in a loop.
     pub launches: u64,
 }
 
-/// State of the executor of a profiled call.
+/// State of the executor that measures kernels.
 struct Observer<'a> {
     pool: Option<&'a ThreadPool>,
     shared: &'a IdVec<KernelId, bool>,
     times: &'a mut [KernelTime],
 }
 
-/// Runs and times one launch, on as many threads as it would have had.
+/// Runs and times one launch, on as many threads as it normally has.
 unsafe extern "C" fn observed_for(this: *mut c_void, n: i64, task: Task, data: *mut c_void) {
     // SAFETY: `this` is the observer that `call_observed` lends to one call, which launches one kernel after another.
     let observer = unsafe { &mut *this.cast::<Observer<'_>>() };

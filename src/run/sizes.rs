@@ -1,12 +1,12 @@
-//! Varying sizes of a call, from names and from arrays, and the padding of arrays to their bounds.
+//! Varying sizes of a call, determined from names and arrays, and padding of arrays to the bounds.
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::tensor::{Size, Sizes, Tensor, TensorInfo};
 
-/// Assigns values by name to the sizes that the caller of a function gives; an empty name stands for every size. `None` for
-/// sizes without a value.
+/// Assigns values by name to the sizes that the caller of a function passes; an empty name stands for every size. `None` for sizes
+/// without a value.
 ///
 /// # Errors
-/// `Code::BadOption` for a name that no size has, and for a number beyond the bounds.
+/// `Code::BadOption` for an unknown name, and for a number beyond the bounds.
 pub fn by_name(sizes: &Sizes, values: &[(String, u64)]) -> Result<Vec<Option<u64>>> {
     let given = &sizes.all[..sizes.count_from_caller()];
     let mut out = vec![None; given.len()];
@@ -29,7 +29,7 @@ pub fn by_name(sizes: &Sizes, values: &[(String, u64)]) -> Result<Vec<Option<u64
     Ok(out)
 }
 
-/// Checks that `n`, which `by` gives, is within the bounds of a size.
+/// Checks that `n` is within the bounds of a size; `by` names the source of `n` in the message.
 fn check_bounds(size: &Size, n: u64, by: &str) -> std::result::Result<(), String> {
     match (size.least..=size.most).contains(&n) {
         true => Ok(()),
@@ -37,10 +37,10 @@ fn check_bounds(size: &Size, n: u64, by: &str) -> std::result::Result<(), String
     }
 }
 
-/// Determines the sizes that the caller of a function gives: from arrays, else from `chosen`, else the largest.
+/// Determines the sizes that the caller of a function passes: from arrays, else from `chosen`, else the largest.
 ///
 /// # Errors
-/// `Code::BadInputs` for a size that arrays contradict each other about, or that is beyond its bounds.
+/// `Code::BadInputs` for a size about which arrays contradict each other, or that is beyond its bounds.
 pub fn resolve<'a>(
     sizes: &Sizes,
     infos: &[TensorInfo],
@@ -51,7 +51,7 @@ pub fn resolve<'a>(
     let mut known: Vec<Option<(u64, String)>> = chosen.iter().map(|n| n.map(|n| (n, "--size".to_string()))).collect();
     known.resize(sizes.count_from_caller(), None);
     for (i, (info, axes)) in infos.iter().zip(&sizes.args).enumerate() {
-        // arrays of another rank are refused where they are looked at one by one
+        // arrays of another rank are refused when arrays are checked one by one
         let Some(found) = array(i).filter(|a| a.dims.len() == info.dims.len()) else { continue };
         for (&n, s) in found.dims.iter().zip(axes).filter_map(|(n, axis)| Some((n, (*axis)?))) {
             let (size, by) = (&sizes.all[s], format!("`{}`", info.shown()));
@@ -76,7 +76,7 @@ pub fn of_arguments(sizes: &Sizes, infos: &[TensorInfo], args: &[Tensor]) -> Res
     resolve(sizes, infos, |i| args.get(i), &[])
 }
 
-/// Types of arrays with the sizes of a call on their varying axes; axes whose size is not known yet keep the bound.
+/// Types of arrays with the sizes of a call on their varying axes; axes of unknown size keep the bound.
 pub fn actual_types(infos: &[TensorInfo], axes: &[Vec<Option<usize>>], values: &[u64]) -> Vec<TensorInfo> {
     let dims = |i: usize, info: &TensorInfo| match axes.get(i) {
         Some(axes) => Sizes::actual(axes, &info.dims, values),
@@ -85,7 +85,7 @@ pub fn actual_types(infos: &[TensorInfo], axes: &[Vec<Option<usize>>], values: &
     infos.iter().enumerate().map(|(i, info)| TensorInfo { dims: dims(i, info), ..info.clone() }).collect()
 }
 
-/// Cuts an array or pads it with zeros so that it has other sizes of as many axes.
+/// Truncates an array or pads it with zeros to `dims`, which has the same rank.
 pub fn resize(array: &Tensor, dims: &[u64]) -> Tensor {
     if array.dims == dims {
         return array.clone();

@@ -25,10 +25,10 @@ fn a_model_without_work_loads_and_runs() {
     }
 }
 
-/// The text of a function for some largest sizes, and whether for exactly those.
+/// Module text for given bounds; the flag selects exact sizes instead of bounds.
 type Text = Box<dyn Fn(&[u64], bool) -> String + Send + Sync>;
 
-/// A function whose sizes vary, from texts in which sizes are parameters and results behind the others; the last `state` parameters
+/// A function with varying sizes, made from module texts in which sizes are additional parameters and results. The last `state` parameters
 /// are variables that it changes.
 fn function(sizes: Sizes, smaller: &[Vec<u64>], state: usize, make: Text) -> Lowered {
     let (given, found) = (sizes.count_from_caller(), sizes.all.len() - sizes.count_from_caller());
@@ -74,7 +74,7 @@ fn compiled(functions: Functions, target: &Target) -> Compiled {
     compile::build_all(functions, "m", "m", &[target.into()], Launches::Direct, &mut []).expect("it compiles")
 }
 
-/// Calls by machine code between forbidden pages and by the interpreter, one behind the other over one state, and compares.
+/// Compares calls of machine code between guard pages with the interpreter's, in sequence over one state.
 fn agree(lowered: Lowered, calls: &[Vec<Tensor>], threads: usize) {
     let target = Target::resolve(None, None, None).expect("this machine");
     let functions = Functions { all: vec![("run".into(), lowered)], init: None };
@@ -101,14 +101,14 @@ fn agree(lowered: Lowered, calls: &[Vec<Tensor>], threads: usize) {
     }
 }
 
-/// Small whole numbers that differ from one another.
+/// Small distinct integers.
 fn counted(dtype: DType, dims: &[u64]) -> Tensor {
     let count: u64 = dims.iter().product();
     let bytes = (0..count).flat_map(|i| Tensor::scalar_of(dtype, (i % 120) as f64 + 1.0).bytes).collect::<Vec<u8>>();
     Tensor::new(dtype, dims.to_vec(), bytes)
 }
 
-/// The mean of the rows that are there, of a module for at most `n` of them.
+/// A module for the mean of the actual rows, at most `n`.
 fn mean(n: u64, is_exact: bool) -> String {
     let count = if is_exact { format!("s = s32[] constant({n})") } else { "s = s32[] parameter(1)".to_string() };
     format!(
@@ -219,7 +219,7 @@ fn variables_change_whatever_the_sizes() {
     agree(lowered, &calls, 1);
 }
 
-/// The next of some numbers below `below` that look random (splitmix64).
+/// The next pseudo-random number below `below` (SplitMix64).
 fn random(state: &mut u64, below: u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut x = *state;

@@ -1,4 +1,4 @@
-//! Weights that a model takes from its caller: the graph's own, or those of a file.
+//! Weights that a model takes from its caller: those of the graph, or those of a file.
 #![expect(unsafe_code, reason = "calls the object's check of weights")]
 use super::guard_pages::{GuardSide, GuardedBuffer};
 use super::model::{ALIGN, Model, edge_text, guarded, no_memory, report_faults};
@@ -10,19 +10,19 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Weights that compiled functions compute with.
+/// The source of the weights for compiled functions.
 #[derive(Clone, Copy, Debug)]
 pub enum WeightSource<'a> {
-    /// Constants of the object.
+    /// Weights are constants in the object.
     Object,
-    /// An argument of the functions, which is filled with the graph's own weights.
+    /// Weights are passed to the functions, filled with those of the graph.
     Graph,
-    /// An argument of the functions, which is read from a file.
+    /// Weights are passed to the functions, read from a file.
     File(&'a Path),
 }
 
 impl<'a> WeightSource<'a> {
-    /// Marks functions that take weights as an argument, before they are compiled.
+    /// Marks functions that take weights from their caller, before they are compiled.
     pub fn prepare(self, mut functions: Functions) -> Functions {
         if !matches!(self, WeightSource::Object) {
             compile::make_weights_replaceable(&mut functions);
@@ -30,7 +30,7 @@ impl<'a> WeightSource<'a> {
         functions
     }
 
-    /// The file of the weights, if there is one.
+    /// The weights file, if there is one.
     pub fn file(self) -> Option<&'a Path> {
         match self {
             WeightSource::File(path) => Some(path),
@@ -40,10 +40,10 @@ impl<'a> WeightSource<'a> {
 }
 
 impl Model {
-    /// Links compiled functions and loads them. An object without weights of its own gets those of `file`, else the graph's.
+    /// Links compiled functions and loads them. An object without weights gets those of `file`, or else the graph's.
     ///
     /// # Errors
-    /// Those of [`Model::load`]; `Code::OtherWeights` where the file is another object's, `Code::Io`.
+    /// Those of [`Model::load`]; `Code::OtherWeights` if the file belongs to another object, `Code::Io`.
     pub fn load_compiled(built: &Compiled, file: Option<&Path>, target: &Target, threads: usize) -> Result<Model> {
         let mut model = Model::load(&built.bundle.face, &built.object, target, threads)?;
         let Some(check) = model.calls.check else { return Ok(model) };
@@ -74,7 +74,7 @@ fn copy(content: &Pieces, block: &mut GuardedBuffer) {
     }
 }
 
-/// Fills `block` from a file, which must have exactly as many bytes.
+/// Fills `block` from a file, which must have exactly the same size.
 fn read(path: &Path, block: &mut GuardedBuffer) -> Result<()> {
     let failed = |e: io::Error| Error::user(Code::Io, format!("cannot read `{}`: {e}", path.display()));
     let mut file = File::open(path).map_err(failed)?;

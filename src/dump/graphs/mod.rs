@@ -77,16 +77,16 @@ impl GraphDumps {
     /// # Errors
     /// `BadEncoding`.
     pub fn clustered(&mut self, source: &ClusteredGraph, found: &Clustering) -> Result<()> {
-        let Some(seen) = &found.seen else { return Ok(()) };
+        let Some(seen) = &found.snapshot else { return Ok(()) };
         let written: HashMap<&str, &RawNode> = source.written.iter().map(|n| (n.name.as_str(), n)).collect();
-        let graph = |seen: &GraphSnapshot, marks| graph_def(source, &written, seen, &seen.clusters(found), marks);
+        let graph = |seen: &GraphSnapshot, marks| graph_def(source, &written, seen, &seen.cluster_names(found), marks);
         if seen.marked {
             self.push("before_mark_for_compilation", graph(seen, Marks::None))?;
             self.push("mark_for_compilation", graph(seen, Marks::Attributes))?;
             self.push("mark_for_compilation_annotated", graph(seen, Marks::Names))?;
         }
         self.push("before_increase_dynamism_for_auto_jit_pass", graph(seen, Marks::Attributes))?;
-        match &found.remade {
+        match &found.snapshot_after_slices {
             Some(remade) => self.push("increase_dynamism_for_auto_jit_pass", graph(remade, Marks::Attributes)),
             None => Ok(()),
         }
@@ -115,10 +115,10 @@ impl GraphDumps {
 /// # Errors
 /// `BadEncoding`.
 pub fn fingerprint(source: &ClusteredGraph, found: &Clustering) -> Result<Option<u64>> {
-    let Some(mut seen) = found.seen.clone() else { return Ok(None) };
+    let Some(mut seen) = found.snapshot.clone() else { return Ok(None) };
     if found.copies.is_empty() {
         // A dump has its nodes in the order of the ids that they had where it was written.
-        seen.nodes.sort_by_key(|node| node.of.map(|id| id.0));
+        seen.nodes.sort_by_key(|node| node.source.map(|id| id.0));
     }
     let written: HashMap<&str, &RawNode> = source.written.iter().map(|n| (n.name.as_str(), n)).collect();
     let graph = graph_def(source, &written, &seen, &HashMap::new(), Marks::None);
@@ -141,18 +141,18 @@ fn graph_def(
         (Marks::Names, None, _) => format!("unclustered/{name}"),
     };
     let nodes = seen.nodes.iter().filter_map(|node| {
-        let of = match (node.of, &node.made) {
+        let of = match (node.source, &node.created) {
             (Some(of), _) => &source.graph.nodes[of],
             (None, made) => made.as_deref()?,
         };
-        let known = written.get(&*of.name).filter(|_| node.of.is_some());
+        let known = written.get(&*of.name).filter(|_| node.source.is_some());
         let mut raw = known.map_or_else(|| encoded(of), |&n| n.clone());
         raw.name = called(&node.name);
         raw.device = of.device.to_string();
         raw.inputs = node.inputs.iter().map(|input| spelled(input, &called)).collect();
         if let Some(cluster) = clusters.get(node.name.as_str()).filter(|_| marks != Marks::None) {
             // A node that a later pass made is in a cluster, but the marking did not see it.
-            if node.of.is_some() {
+            if node.source.is_some() {
                 raw.set("_XlaAlreadyClustered", crate::import::raw_attr::truth(true));
             }
             raw.set("_XlaCluster", crate::import::raw_attr::string(cluster));

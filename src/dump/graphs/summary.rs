@@ -78,8 +78,8 @@ pub fn log(found: &Clustering, verbosity: u32) -> String {
 /// Neighbours of each cluster with the number of edges between.
 fn edges(found: &Clustering, out: &mut String) {
     out.push_str("*** Inter-Cluster edges:\n");
-    let Some(seen) = &found.seen else { return };
-    let clusters = seen.clusters(found);
+    let Some(seen) = &found.snapshot else { return };
+    let clusters = seen.cluster_names(found);
     let cluster = |n: u32| clusters.get(seen.nodes[n as usize].name.as_str()).copied();
     // By cluster: incoming and outgoing neighbours by name and cluster.
     let mut of: BTreeMap<&str, [BTreeMap<(&str, Option<&str>), u64>; 2]> = BTreeMap::new();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::cluster::{self, Options};
+use crate::cluster::{self, ClusteringOptions};
 use crate::import;
 
 const TEXT: &str = r#"
@@ -13,7 +13,7 @@ fn dumps(format: GraphFormat) -> Vec<(String, Vec<u8>)> {
     let bytes = import::from_text::<GraphDef>(TEXT.as_bytes()).expect("it is read");
     let program = import::read_graph_def(&bytes).expect("it is a graph");
     let file = RawGraph::parse(&bytes).expect("it is a graph");
-    let mut options = Options { seen: true, ..Options::default() };
+    let mut options = ClusteringOptions { snapshot: true, ..ClusteringOptions::default() };
     options.flags.parse("--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit --tf_xla_min_cluster_size=1");
     let mut dumps = GraphDumps::new(format);
     let found = cluster::cluster(&program, &program.graph, &options).expect("it is clustered");

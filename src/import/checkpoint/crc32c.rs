@@ -3,7 +3,7 @@
 /// The reflected polynomial 0x1edc6f41.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// Remainders of eight tables: byte `b` followed by `k` zero bytes.
+/// Table `k` holds the remainder of byte `b` followed by `k` zero bytes.
 const TABLES: [[u32; 256]; 8] = tables();
 
 const fn tables() -> [[u32; 256]; 8] {
@@ -32,7 +32,7 @@ const fn tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// The checksum of all `parts`, one behind the other.
+/// The checksum of the concatenation of `parts`.
 pub fn crc32c(parts: &[&[u8]]) -> u32 {
     let mut crc = !0u32;
     for part in parts {
@@ -55,7 +55,7 @@ pub fn crc32c(parts: &[&[u8]]) -> u32 {
     !crc
 }
 
-/// Whether `stored`, rotated and moved as LevelDB does, is the checksum of `parts`.
+/// Whether `stored`, a checksum in LevelDB's masked form, is that of `parts`.
 pub fn matches(stored: u32, parts: &[&[u8]]) -> bool {
     stored == crc32c(parts).rotate_right(15).wrapping_add(0xa282_ead8)
 }

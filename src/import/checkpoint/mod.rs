@@ -1,4 +1,4 @@
-//! Checkpoints: `PREFIX.index`, a table of names, and `PREFIX.data-00000-of-00001` and its like, the tensors' bytes.
+//! Checkpoints: `PREFIX.index` maps names to tensors, whose bytes are in the shards `PREFIX.data-00000-of-00001` etc.
 //!
 //! Source: TensorFlow's `tensor_bundle.h` and `tensor_bundle.proto`. Tensors stay slices of the mapped files.
 mod crc32c;
@@ -14,13 +14,13 @@ use bytes::Bytes;
 use indexmap::IndexMap;
 use std::path::{Path, PathBuf};
 
-/// No checkpoint is spread over more files.
+/// Maximum number of shards.
 const MOST_SHARDS: usize = 1 << 12;
 
-/// The checksum between the length and the bytes of a string.
+/// Size of the checksum between the length and the bytes of a string.
 const LENGTH_CHECKSUM_BYTES: usize = 4;
 
-/// Where a tensor's bytes are.
+/// Type, shape and location of a tensor.
 #[derive(Clone, Debug, Default)]
 struct Entry {
     dtype: i32,
@@ -32,14 +32,14 @@ struct Entry {
     sliced: bool,
 }
 
-/// An opened checkpoint.
+/// An opened checkpoint: the index, and the mapped shards.
 pub struct Checkpoint {
     entries: IndexMap<String, Entry>,
     shards: Vec<Bytes>,
 }
 
 impl Checkpoint {
-    /// Opens the checkpoint with this prefix; `None` where there is none. Errors: `Io`, `BadEncoding`, `UnsupportedCase`.
+    /// Opens the checkpoint with this prefix; `None` if there is none. Errors: `Io`, `BadEncoding`, `UnsupportedCase`.
     pub fn open(prefix: &Path) -> Result<Option<Checkpoint>> {
         let index = beside(prefix, ".index");
         if !index.is_file() {
@@ -61,8 +61,8 @@ impl Checkpoint {
         Ok(Some(Checkpoint { entries, shards }))
     }
 
-    /// The tensor called `name`; `None` where there is none. Errors: `BadEncoding` for what is damaged, `UnsupportedCase` for
-    /// variables in slices, `UnsupportedType` for what is no array.
+    /// The tensor called `name`; `None` if there is none. Errors: `BadEncoding` for a damaged checkpoint, `UnsupportedCase` for
+    /// variables stored in slices, `UnsupportedType` for values that are not arrays.
     pub fn tensor(&self, name: &str) -> Result<Option<Tensor>> {
         let Some(entry) = self.entries.get(name) else { return Ok(None) };
         let told = |code: Code, what: &str| Error::user(code, format!("the checkpoint's tensor `{name}` {what}"));
@@ -88,14 +88,14 @@ impl Checkpoint {
         Ok(Some(Tensor::new(dtype, dims, bytes)))
     }
 
-    /// The string called `name`; `None` where there is none. Errors: `BadEncoding` for what is damaged or no single string.
+    /// The scalar string called `name`; `None` if there is none. Errors: `BadEncoding` if it is damaged or not a scalar string.
     pub fn string(&self, name: &str) -> Result<Option<Bytes>> {
         let Some(entry) = self.entries.get(name) else { return Ok(None) };
         let read = || {
             let start = usize::try_from(entry.offset).ok()?;
             let end = start.checked_add(usize::try_from(entry.size).ok()?)?;
             let shard = self.shards.get(entry.shard).filter(|s| end <= s.len())?;
-            // its length as a varint, a checksum of that, and the bytes
+            // the length as a varint, a checksum of the length, and the bytes
             let (length, at) = table::varint(&shard[start..end])?;
             let bytes = start.checked_add(at)?.checked_add(LENGTH_CHECKSUM_BYTES).filter(|at| *at <= end)?;
             let whole = TfType::from_number(entry.dtype) == TfType::String && !entry.sliced;
@@ -115,7 +115,7 @@ fn beside(prefix: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The number of shards. Errors: `UnsupportedCase` for big-endian ones.
+/// Parses the header and returns the number of shards. Errors: `UnsupportedCase` for big-endian shards.
 fn read_header(value: &Bytes) -> Result<usize> {
     let mut reader = WireReader::new(value, "BundleHeaderProto");
     let mut shards = 1;

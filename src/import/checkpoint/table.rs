@@ -1,19 +1,19 @@
-//! The table format of LevelDB, in which a checkpoint's index is stored: sorted keys in blocks, a block of blocks, a footer.
+//! LevelDB's table format, in which a checkpoint's index is stored: sorted keys in blocks, a block that lists the blocks, a footer.
 //!
 //! Source: LevelDB's `doc/table_format.md`.
 use super::crc32c;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use bytes::Bytes;
 
-/// The last eight bytes of a table.
+/// Magic number in the last eight bytes of a table.
 const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
-/// Two handles of at most 20 bytes each, and the magic number.
+/// Size of the footer: two handles of at most 20 bytes each, and the magic number.
 const FOOTER_BYTES: usize = 48;
-/// Type and checksum behind a block.
+/// Size of the type and checksum behind a block.
 const TRAILER_BYTES: usize = 5;
 
-/// Every key with its value, in the file's order. Errors: `BadEncoding` for what is damaged, `UnsupportedCase` for compressed
-/// blocks, which TensorFlow does not write.
+/// All keys with their values, in the file's order. Errors: `BadEncoding` for a damaged file, `UnsupportedCase` for compressed blocks,
+/// which TensorFlow does not write.
 pub fn entries(file: &Bytes) -> Result<Vec<(Vec<u8>, Bytes)>> {
     let footer = file.len().checked_sub(FOOTER_BYTES).map(|at| &file[at..]);
     let footer = footer.ok_or_else(|| bad("the index is shorter than its footer"))?;
@@ -36,7 +36,7 @@ fn bad(what: &str) -> Error {
     Error::user(Code::BadEncoding, what)
 }
 
-/// The number at the beginning of `bytes`, and how many bytes it takes; `None` where it is cut short.
+/// Decodes the varint at the beginning of `bytes`, and returns its value and its number of bytes; `None` if it is truncated.
 pub fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut cursor = Cursor { bytes, at: 0 };
     Some((cursor.varint().ok()?, cursor.at))
@@ -45,7 +45,7 @@ pub fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
 /// Position of a block in the file.
 struct Handle {
     offset: usize,
-    /// Bytes without the trailer.
+    /// Number of bytes without the trailer.
     size: usize,
 }
 
@@ -75,7 +75,7 @@ impl Cursor<'_> {
     }
 }
 
-/// The entries of one block. Keys share the beginning of the key before them.
+/// Decodes the entries of one block, in which a key is stored as a shared prefix of the previous key and a suffix.
 fn block(file: &Bytes, Handle { offset, size }: Handle) -> Result<Vec<(Vec<u8>, Bytes)>> {
     let end = offset.checked_add(size).filter(|e| e.checked_add(TRAILER_BYTES).is_some_and(|e| e <= file.len()));
     let end = end.ok_or_else(|| bad("a block of the index lies outside of it"))?;

@@ -1,4 +1,4 @@
-//! One function of a model in its header: the structs of arguments, results and sizes, and the prototype.
+//! Declarations of one function in the C header: the structs of arguments, results and sizes, and the prototype.
 use super::{in_comment, pointers, workspace};
 use crate::kernel::{EntryPoint, Face};
 use crate::package::{names, ranks};
@@ -53,7 +53,7 @@ fn prototype(face: &Face, entry: &EntryPoint) -> String {
     )
 }
 
-/// The struct of the sizes of a function, and the function that names a failed check.
+/// The struct of a function's sizes, and the inline function that names a failed check.
 fn sizes_struct(prefix: &str, sizes: &Sizes) -> String {
     let range = |size: &Size| match (size.is_result, size.least, size.most) {
         _ if size.is_check => "out, 1 where this check fails".to_string(),
@@ -70,7 +70,7 @@ fn sizes_struct(prefix: &str, sizes: &Sizes) -> String {
     out + &failed_check(prefix, sizes)
 }
 
-/// The inline function that names the failed run-time check of a call; empty where nothing is checked.
+/// The inline function that names the failed run-time check of a call; empty if there are no checks.
 fn failed_check(prefix: &str, sizes: &Sizes) -> String {
     let fields = names::of_sizes(sizes);
     let checks = sizes.all.iter().zip(&fields).filter(|(size, _)| size.is_check);

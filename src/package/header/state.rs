@@ -1,9 +1,9 @@
-//! Memory of a model beside arguments, results and the workspace, in its header: the struct of the variables and the file of weights.
+//! Declarations of the memory that a model needs beside the workspace: the struct of variables, and the weights file.
 use super::{WORKSPACE_ALIGN, c_type, in_comment, type_note};
 use crate::kernel::{Face, VariableSlot};
 use std::collections::HashSet;
 
-/// The size of the weights file and the prototype of its check; empty where the weights are in the object.
+/// The size of the weights file and the prototype of its check; empty if the weights are in the object.
 pub(super) fn weights(face: &Face) -> String {
     let Some(file) = &face.file else { return String::new() };
     let name = &face.name;
@@ -46,7 +46,7 @@ pub(super) fn state(face: &Face) -> String {
     )
 }
 
-/// The members of the struct of variables with their comments: each variable, and padding where the next one begins later.
+/// The members of the struct of variables with their comments: the variables, and padding between them.
 fn members(face: &Face) -> Vec<(String, String)> {
     let taken: HashSet<&str> = face.state.iter().map(|v| v.info.field.as_str()).collect();
     let mut fresh = (0..).map(|i| format!("padding{i}")).filter(|name| !taken.contains(name.as_str()));
@@ -57,7 +57,7 @@ fn members(face: &Face) -> Vec<(String, String)> {
     let mut members = Vec::new();
     let mut end = 0;
     for v in &face.state {
-        // C has no arrays without elements
+        // C has no arrays of length zero
         if v.info.bytes() == 0 {
             continue;
         }
@@ -73,7 +73,7 @@ fn members(face: &Face) -> Vec<(String, String)> {
     members
 }
 
-/// The member of a variable and its comment.
+/// The struct member of a variable and its comment.
 fn member(v: &VariableSlot) -> (String, String) {
     let info = &v.info;
     let parts = info.bytes() / c_bytes(info.dtype.real_part().bytes() as u64);
@@ -82,7 +82,7 @@ fn member(v: &VariableSlot) -> (String, String) {
     (format!("{} {}{count};", c_type(info.dtype), info.field), comment)
 }
 
-/// Bytes of an element in C, where types narrower than a byte take one.
+/// Size of an element in C in bytes; types narrower than a byte take one.
 fn c_bytes(bytes: u64) -> u64 {
     bytes.max(1)
 }

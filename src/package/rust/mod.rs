@@ -1,16 +1,16 @@
-//! `NAME.rs`: safe Rust over the C interface of a model, to be included in a module of its own.
+//! `NAME.rs`: a safe Rust module over the C interface of a model.
 use super::header::WORKSPACE_ALIGN;
 use crate::codegen::{E_BOUND, E_CHECK, E_SELFTEST, E_SIZE};
 use crate::diag::{Code, Error, Result};
 use crate::kernel::{EntryPoint, Face};
 use crate::tensor::{DType, Size, Sizes, TensorInfo};
 
-/// The text of the module; `{…}` in capitals are its parts.
+/// The text of the module; `{…}` in capitals are placeholders.
 const MODULE: &str = include_str!("module.rs.in");
 
-/// Words that a name can't be even as a raw identifier.
+/// Words that can't be names, not even as raw identifiers.
 const RESERVED: &[&str] = &["self", "Self", "super", "crate", "_"];
-/// Words that a name can only be as a raw identifier.
+/// Words that can be names only as raw identifiers.
 const KEYWORDS: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn", "else", "enum",
     "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod", "move",
@@ -21,8 +21,7 @@ const KEYWORDS: &[&str] = &[
 /// The text of `NAME.rs`.
 ///
 /// # Errors
-/// `Code::BadOption` for a model of several functions, with variables, its weights in a file, calls of functions in C, or
-/// other ranks.
+/// `Code::BadOption` for a model with several functions, variables, a weights file, calls of C functions, or several ranks.
 pub fn module(face: &Face) -> Result<String> {
     let entry = match &face.entries[..] {
         [only] if face.state.is_empty() && face.file.is_none() && face.calls.is_empty() && face.ranks.is_none() => only,
@@ -43,12 +42,12 @@ pub fn module(face: &Face) -> Result<String> {
     parts.splice(0..0, test_parts(face));
     parts.extend(size_parts(&entry.sizes, &names));
     parts.extend(array_parts(&names));
-    // the name of a file may hold anything
+    // the source file's name may contain anything, placeholders included
     parts.push(("{SOURCE}", comment(&face.source)));
     Ok(parts.into_iter().fold(MODULE.to_string(), |text, (placeholder, part)| text.replace(placeholder, &part)))
 }
 
-/// Parts of the module for the self-test; empty where the model has none.
+/// Placeholders and fragments for the self-test; the fragments are empty if the model has none.
 fn test_parts(face: &Face) -> Vec<(&'static str, String)> {
     let Some(bytes) = face.test_bytes() else {
         return ["{TEST_PROTOTYPE}", "{TEST_METHOD}", "{TEST_ERROR}"].map(|part| (part, String::new())).into();
@@ -73,11 +72,11 @@ fn test_parts(face: &Face) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The parameters of `run`.
+/// Names of the parameters of `run`.
 struct ArgumentNames {
     args: Vec<Field>,
     results: Vec<Field>,
-    /// The parameter of the sizes, which is no argument's name.
+    /// The name of the parameter for the sizes, distinct from the arguments' names.
     sizes: &'static str,
 }
 
@@ -91,7 +90,7 @@ impl ArgumentNames {
     }
 }
 
-/// Parts of the module for arguments and results.
+/// Placeholders and fragments for arguments and results.
 fn array_parts(names: &ArgumentNames) -> Vec<(&'static str, String)> {
     let ArgumentNames { args, results, .. } = names;
     let members = |of: &[Field], pointer: &str| {
@@ -118,7 +117,7 @@ fn array_parts(names: &ArgumentNames) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Parts of the module for sizes that vary from call to call; empty where all are fixed.
+/// Placeholders and fragments for varying sizes; the fragments are empty if all sizes are fixed.
 fn size_parts(sizes: &Sizes, names: &ArgumentNames) -> Vec<(&'static str, String)> {
     let name = names.sizes;
     let if_sized = |text: String| if sizes.is_empty() { String::new() } else { text };
@@ -142,7 +141,7 @@ fn size_parts(sizes: &Sizes, names: &ArgumentNames) -> Vec<(&'static str, String
     ]
 }
 
-/// Checks of sizes and of the lengths of arrays before a call.
+/// Code that checks sizes and lengths of arrays before a call.
 fn size_checks(sizes: &Sizes, names: &ArgumentNames) -> String {
     let name = names.sizes;
     let given = sizes.all.iter().filter(|s| !s.is_result).map(|s| {
@@ -159,7 +158,7 @@ fn size_checks(sizes: &Sizes, names: &ArgumentNames) -> String {
     given.chain(enough).collect()
 }
 
-/// The struct of sizes that vary from call to call.
+/// The struct of varying sizes.
 fn size_struct(all: &[Size]) -> String {
     let member = |s: &Size| {
         let told = if s.is_result { "out, at most".to_string() } else { format!("in, {} to", s.least) };
@@ -172,13 +171,13 @@ fn size_struct(all: &[Size]) -> String {
     )
 }
 
-/// An argument or result.
+/// An argument or result as a field of the C struct and a parameter of `run`.
 struct Field {
     name: String,
     kind: &'static str,
-    /// Elements per unit of the sizes that the caller passes: the product of the other axes and of the bounds of sizes that the call returns.
+    /// Elements per unit of the varying sizes: the product of the fixed axes and of the bounds of sizes that the call returns.
     elements: u64,
-    /// The sizes, as members, of axes that the caller says.
+    /// The varying sizes that the caller passes, as struct members.
     varying: Vec<String>,
     told: String,
 }
@@ -208,7 +207,7 @@ fn fields(infos: &[TensorInfo], sizes: &Sizes, axes: &[Vec<Option<usize>>]) -> V
     infos.iter().enumerate().map(one).collect()
 }
 
-/// A C identifier as one of Rust. C's are unique, and none of them ends as `self_` does but by chance; a clash is an error of rustc's.
+/// A C identifier as a Rust identifier. Unlikely clashes with names such as `self_` are compile errors.
 fn identifier(field: &str) -> String {
     if RESERVED.contains(&field) {
         format!("{field}_")
@@ -219,14 +218,14 @@ fn identifier(field: &str) -> String {
     }
 }
 
-/// `face_mesh` as `FaceMesh`.
+/// A snake-case name in camel case: `face_mesh` becomes `FaceMesh`.
 fn camel(name: &str) -> String {
     let word = |word: &str| {
         let mut letters = word.chars();
         letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
     };
     let made: String = name.split('_').map(word).collect();
-    // the names that the text itself has
+    // the names that the module's text uses itself
     let taken = ["Line", "Error", "Args", "Results", "Sizes", "Self", "Vec", "Ok", "Err", "Result", "Default"];
     if made.is_empty() || made.starts_with(|c: char| c.is_ascii_digit()) || taken.contains(&made.as_str()) {
         format!("Model{made}")
@@ -235,7 +234,7 @@ fn camel(name: &str) -> String {
     }
 }
 
-/// The Rust type that stores one element; what the program writes to a `bool` is 0 or 1.
+/// The Rust type of one element; the model only writes 0 or 1 to a `bool`.
 fn kind(dtype: DType) -> &'static str {
     match dtype {
         DType::Pred => "bool",
@@ -266,7 +265,7 @@ fn note(dtype: DType) -> &'static str {
     }
 }
 
-/// `text` for a comment on its line.
+/// `text` made safe for a comment of one line.
 fn comment(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_graphic() && c != '`' { c } else { '_' }).take(80).collect()
 }

@@ -1,19 +1,19 @@
-//! The first thing on the page: how much is in clusters, what keeps the rest outside, what each cluster is. It is plain HTML,
-//! so that it is there before any script ran, prints, and can be read without one.
+//! The summary of clusters on the page: how much is in clusters, what excludes the rest, what each cluster is. It is plain HTML, so that
+//! it is shown before scripts run, can be printed, and can be read without scripts.
 use super::escaped;
 use super::overview;
 use super::words::{bytes, count, grouped, operations, percent, some, spoken, tail, time};
 use crate::report::model::{Blocker, ClusterReport, CodeReport, OpenSize, Refusal, Report, Stop};
 use std::fmt::Write;
 
-/// Rows that a table shows before the rest is folded away.
+/// Number of rows that a table shows before the rest is collapsed.
 const FIRST_ROWS: usize = 12;
-/// No table has more rows.
+/// Maximum number of rows of a table.
 const MOST_ROWS: usize = 400;
-/// Examples of nodes in a row.
+/// Number of example nodes in a row.
 const EXAMPLES: usize = 3;
 
-/// The section.
+/// The summary section as HTML.
 pub fn render(report: &Report) -> String {
     let mut out = String::new();
     overview::render(&mut out, report);
@@ -39,7 +39,7 @@ fn verdict(out: &mut String, report: &Report) {
             if s.unknown_flops > 0 { "known " } else { "" }
         ),
     };
-    // behind the model its clusters are one matter among others
+    // the page begins with the whole model, so clusters are one section among others
     let head = if report.models.is_empty() {
         format!("<h1>{}</h1>\n<p class=\"verdict\">{told}</p>", escaped(&report.source))
     } else {
@@ -67,7 +67,7 @@ fn verdict(out: &mut String, report: &Report) {
     }
 }
 
-/// One bar with a part for each cluster.
+/// A bar with a segment for each cluster.
 fn bar(out: &mut String, label: &str, parts: &[u64], whole: u64, told: &str) {
     let _ = write!(
         out,
@@ -75,7 +75,7 @@ fn bar(out: &mut String, label: &str, parts: &[u64], whole: u64, told: &str) {
          role=\"img\" aria-label=\"{label}: {told} in clusters\"><rect class=\"rest\" width=\"1000\" height=\"16\"/>"
     );
     let mut at = 0.0;
-    // Parts that no one would see are left to the last one.
+    // Segments too narrow to be seen are added to the last one.
     for (i, &part) in parts.iter().enumerate().take(MOST_ROWS) {
         let width = if whole == 0 { 0.0 } else { 1000.0 * part as f64 / whole as f64 };
         if width >= 0.5 {
@@ -91,7 +91,7 @@ fn bar(out: &mut String, label: &str, parts: &[u64], whole: u64, told: &str) {
     let _ = writeln!(out, "</svg><span class=\"bar-told\">{told}</span></div>");
 }
 
-/// Opens a table; rows beyond the first are folded.
+/// Renders a table whose further rows are collapsed.
 fn table(out: &mut String, title: &str, about: &str, head: &[&str], rows: &[String]) {
     if rows.is_empty() {
         return;
@@ -259,7 +259,7 @@ fn open_sizes(out: &mut String, report: &Report) {
     );
 }
 
-/// The first reason in short, and how many more there are; the graph's view has them whole.
+/// The first reason, abbreviated, and the number of further ones; the graph view shows them in full.
 fn refused(report: &Report, all: &[Refusal]) -> String {
     let Some(first) = all.first() else { return String::new() };
     let nodes: Vec<u32> = first.node.into_iter().collect();
@@ -299,12 +299,12 @@ fn examples(report: &Report, nodes: &[u32]) -> String {
     links.join("<br>")
 }
 
-/// The last part of a name.
+/// The last component of a name.
 fn last(name: &str) -> &str {
     name.rsplit('/').find(|part| !part.is_empty()).unwrap_or(name)
 }
 
-/// A name in a link's fragment.
+/// A name, percent-encoded for the fragment of a link.
 fn quoted(name: &str) -> String {
     let mut out = String::new();
     for b in name.bytes() {

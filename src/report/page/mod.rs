@@ -1,7 +1,7 @@
-//! The page: the answer as plain HTML, the data packed beside it, and the script that draws the rest.
+//! The HTML page of a report: a summary as plain HTML, the data in compressed form, and the script that draws the rest.
 //!
-//! Nothing is fetched, and the policy in the page's head forbids it; the one script and the one style that may run are named
-//! by their hashes, so that nothing out of a graph could run even if it were not escaped.
+//! Nothing is fetched; the content security policy in the page's head forbids it. The only script and style that may run are named by
+//! their hashes, so that nothing from a graph could be executed even if it were not escaped.
 mod answer;
 mod overview;
 mod words;
@@ -18,7 +18,7 @@ use std::io::Write;
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
 
-/// The script, in the order of its parts: each may use those before it.
+/// The parts of the script in order; each may use those before it.
 const SCRIPTS: &[&str] = &[
     include_str!("model.js"),
     include_str!("theme.js"),
@@ -66,7 +66,7 @@ pub fn render(mut report: Report) -> Result<String> {
     ))
 }
 
-/// The parts in one function, so that nothing of them is global but what `main.js` says.
+/// The parts of the script wrapped in one function, so that only what `main.js` exports is global.
 fn script() -> String {
     format!("(() => {{\n\"use strict\";\n{}}})();\n", SCRIPTS.concat())
 }
@@ -75,7 +75,7 @@ fn json(value: &impl serde::Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(|e| Error::internal("report", e.to_string()))
 }
 
-/// A block of data that no browser runs: letters and digits only.
+/// A block of compressed data in base64, which no browser executes.
 fn packed(id: &str, bytes: &[u8]) -> Result<String> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let packed = encoder.write_all(bytes).and_then(|()| encoder.finish());
@@ -87,7 +87,7 @@ fn hash(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text.as_bytes())))
 }
 
-/// `template` with each `{{name}}` replaced once; what is put in is not looked at again.
+/// `template` with each `{{name}}` replaced; the inserted values are not scanned again.
 fn filled(template: &str, values: &[(&str, &str)]) -> String {
     let mut out = String::with_capacity(values.iter().map(|v| v.1.len()).sum::<usize>() + template.len());
     let mut parts = template.split("{{");
@@ -110,7 +110,7 @@ pub(super) fn escaped(text: &str) -> String {
             '>' => out += "&gt;",
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
-            // Controls have no form in HTML, and those that turn the direction of text around hide what follows.
+            // Control characters have no form in HTML, and those that change the direction of text could hide what follows.
             c if c.is_control() && c != '\n' => out.push('\u{fffd}'),
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
             c => out.push(c),

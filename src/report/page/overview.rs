@@ -1,5 +1,5 @@
-//! The first screen: the model as its user sees it. Whether it compiles, what it takes and gives, what a call costs, what to do next,
-//! and what changed since an earlier report.
+//! The first screen: the model as its user sees it. Says whether it compiles, its inputs and outputs, the cost of a call, next steps, and
+//! changes since an earlier report.
 use super::escaped;
 use super::words::{bytes, count, grouped, operations, percent, spoken, time};
 use crate::report::baseline::{Baseline, FigureComparison, FigureUnit};
@@ -7,12 +7,12 @@ use crate::report::model::{CodeReport, KernelReport, Report};
 use crate::report::overview::{Cause, FunctionSummary, InterfaceTensor};
 use std::fmt::Write;
 
-/// Kernels that the first screen shows.
+/// Number of kernels that the first screen shows.
 const HOTTEST: usize = 6;
-/// Inputs or outputs that are shown before the rest is folded away.
+/// Number of inputs or outputs that are shown before the rest is collapsed.
 const FIRST_VALUES: usize = 8;
 
-/// The first screen; empty for a report without models.
+/// Renders the first screen; nothing for a report without models.
 pub(super) fn render(out: &mut String, report: &Report) {
     if report.models.is_empty() {
         return;
@@ -36,7 +36,7 @@ pub(super) fn render(out: &mut String, report: &Report) {
     baseline(out, report.baseline.as_ref());
 }
 
-/// Renders the inputs, the outputs and the costs of a function, or the causes that block it.
+/// Renders the inputs, the outputs and the cost of a function, or the causes that block it.
 fn function(out: &mut String, report: &Report, model: &FunctionSummary, named: bool) {
     if named || !model.signature.is_empty() {
         let _ = writeln!(out, "<h2>Signature <code>{}</code></h2>", escaped(&model.signature));
@@ -74,7 +74,7 @@ fn verdict(report: &Report) -> String {
     format!("Does not compile whole: {} below.", count(causes, "cause"))
 }
 
-/// Renders the cost of a call, in figures.
+/// Renders the cost of a call in figures.
 fn facts(out: &mut String, model: &FunctionSummary, code: &CodeReport) {
     let measured: Option<f64> = code.kernels.iter().map(|k| k.ms).sum();
     let roofline: Option<f64> = code.kernels.iter().map(|k| k.roofline_ms).sum();
@@ -110,7 +110,7 @@ fn facts(out: &mut String, model: &FunctionSummary, code: &CodeReport) {
     out.push_str("</dl>\n");
 }
 
-/// `1.25 million`
+/// A count with a unit, such as `1.25 million`.
 fn scaled_count(n: u64) -> String {
     match n {
         0..10_000 => grouped(n),
@@ -159,7 +159,7 @@ fn causes(out: &mut String, all: &[Cause]) {
     out.push_str("</ol>\n");
 }
 
-/// The kernels that take most of a call, or do most of its work where none was measured. `model` is the function's number.
+/// Renders the kernels that take most of a call, or do most of its work if nothing was measured. `model` is the function's index.
 fn hottest(out: &mut String, report: &Report, model: usize) {
     let Some(code) = report.models.get(model).and_then(|m| code(report, m)) else { return };
     let scope = common_scope(&code.kernels);
@@ -201,7 +201,7 @@ fn hottest(out: &mut String, report: &Report, model: usize) {
     let _ = writeln!(out, "</tbody></table><p class=\"note\">{rest}</p></div>");
 }
 
-/// The scopes, each with its slash, that the names of all nodes begin with: what would tell nothing.
+/// The longest common prefix of scopes of all node names, which carries no information.
 fn common_scope(kernels: &[KernelReport]) -> &str {
     let mut nodes = kernels.iter().filter_map(|k| Some(k.label.rsplit_once(' ')?.1.rsplit_once('/')?.0));
     let Some(mut scope) = nodes.next() else { return "" };
@@ -215,7 +215,7 @@ fn common_scope(kernels: &[KernelReport]) -> &str {
     scope
 }
 
-/// A label with the node's name inside of the scope.
+/// A kernel's label with the node's name relative to `scope`.
 fn short<'a>(label: &'a str, scope: &str) -> std::borrow::Cow<'a, str> {
     let inner =
         label.rsplit_once(' ').and_then(|(what, node)| Some((what, node.strip_prefix(scope)?.strip_prefix('/')?)));
@@ -272,7 +272,7 @@ fn figure(unit: FigureUnit, value: Option<f64>) -> String {
     }
 }
 
-/// The CSS class of better or worse, and the change in words.
+/// The CSS class for better or worse, and the change in words.
 fn change(row: &FigureComparison) -> (&'static str, String) {
     let (Some(was), Some(is)) = (row.was, row.is) else { return ("", "–".to_string()) };
     if was == is {

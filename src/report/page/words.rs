@@ -1,29 +1,29 @@
-//! How numbers and sentences are written on the page.
+//! Formatting of numbers and sentences on the page.
 use super::escaped;
 
-/// Text in which what stands between backticks is code.
+/// HTML of a text in which backticks enclose code.
 pub(super) fn spoken(text: &str) -> String {
     let parts = text.split('`').enumerate();
     parts.map(|(i, p)| if i % 2 == 1 { format!("<code>{}</code>", escaped(p)) } else { escaped(p) }).collect()
 }
 
-/// The last two parts of a name, which say more than one.
+/// The last two components of a node's name.
 pub(super) fn tail(name: &str) -> &str {
     let parts: Vec<usize> = name.match_indices('/').map(|(at, _)| at + 1).collect();
     parts.len().checked_sub(2).and_then(|i| name.get(parts[i]..)).unwrap_or(name)
 }
 
-/// `3 nodes`
+/// A count with its noun, such as `3 nodes`.
 pub(super) fn count(n: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(n), if n == 1 { "" } else { "s" })
 }
 
-/// A number in the given form, or a dash for 0.
+/// A number formatted by `told`, or a dash for 0.
 pub(super) fn some(n: u64, told: fn(u64) -> String) -> String {
     if n == 0 { "–".to_string() } else { told(n) }
 }
 
-/// `12,345`
+/// A number with thousands separators, such as `12,345`.
 pub(super) fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -36,29 +36,29 @@ pub(super) fn grouped(n: u64) -> String {
     out
 }
 
-/// A fraction in percent.
+/// A fraction as a percentage, never rounded to 0 or 100.
 pub(super) fn percent(part: f64) -> String {
-    // What is not all does not look like all, nor something like nothing.
+    // A part is never shown as everything, nor something as nothing.
     let value = (100.0 * part).clamp(if part > 0.0 { 0.1 } else { 0.0 }, if part < 1.0 { 99.9 } else { 100.0 });
     format!("{value:.1} %")
 }
 
-/// `1.25 GFLOP`
+/// A number of operations with a unit, such as `1.25 GFLOP`.
 pub(super) fn operations(n: u64) -> String {
     scaled(n, 1000.0, &["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"])
 }
 
-/// Milliseconds, or microseconds where they are few.
+/// A time in milliseconds, or in microseconds if it is short.
 pub(super) fn time(ms: f64) -> String {
     if ms >= 0.1 { format!("{ms:.3} ms") } else { format!("{:.2} µs", ms * 1000.0) }
 }
 
-/// `12.5 MiB`
+/// A number of bytes with a unit, such as `12.5 MiB`.
 pub(super) fn bytes(n: u64) -> String {
     scaled(n, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
 }
 
-/// Three digits and a unit.
+/// A number with three digits and a unit.
 fn scaled(n: u64, step: f64, units: &[&str]) -> String {
     let (mut value, mut at) = (n as f64, 0);
     while value >= 999.5 && at + 1 < units.len() {

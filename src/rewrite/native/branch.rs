@@ -1,10 +1,10 @@
-//! The call of a compiled cluster in a graph: an `If` on whether the arguments fit, between the op and the cluster's own nodes.
+//! The call of a compiled cluster in a graph: an `If` that selects the library's op where the arguments fit, else the original nodes.
 //!
-//! `If` asks to be lowered, so that TensorFlow inlines its branches: a Switch for each argument and a Merge for each result is
-//! what the choice costs. The branch of the cluster's nodes is a call that is not inlined, or each of them would be visited
-//! dead in every step (0.13 µs a node). They run as they were saved: Grappler leaves functions of tf.data alone, and the call
-//! tells it to. Its remapper would give a batch norm of basic-pitch, in a function, a kernel that returns nothing (TensorFlow
-//! 2.21 with oneDNN).
+//! The `If` is marked for lowering, so that TensorFlow inlines its branches; the choice costs a Switch per argument and a Merge per
+//! result. The branch with the cluster's nodes is a call that is not inlined; otherwise each node would be visited dead in every step
+//! (0.13 µs a node). These nodes run as they were saved: Grappler leaves functions of tf.data alone, and the call's configuration turns
+//! Grappler off. Its remapper would give a batch norm of basic-pitch, in a function, a kernel that returns nothing (TensorFlow 2.21
+//! with oneDNN).
 use crate::graph::PartialShape;
 use crate::import::raw::{Message, Raw, RawFunction, RawNode};
 use crate::import::raw_attr as proto;
@@ -13,8 +13,8 @@ use crate::rewrite::annotate::NO_GRAPPLER;
 use crate::rewrite::calls::ExtractedCluster;
 use indexmap::IndexSet;
 
-/// The nodes that call a cluster whose compiled op is `op`, and the functions of the two branches; the second calls the
-/// cluster's function. `places` are those of the op's arguments among the cluster's, `shapes` what both branches give.
+/// Builds the nodes that call a cluster whose compiled op is `op`, and the functions of the two branches, of which the second calls the
+/// cluster's function. `places` are the indices of the op's arguments among those of the cluster; `shapes` are those of the results.
 pub fn call(
     made: &mut ExtractedCluster,
     op: &str,
@@ -33,7 +33,7 @@ pub fn call(
         ..RawNode::default()
     };
     if fits.inputs.is_empty() {
-        // control inputs let it run in the frame and under the condition of the cluster
+        // control inputs keep the node in the frame and under the condition of the cluster
         let sources: IndexSet<String> = made.call.inputs.iter().map(|input| waited(input)).collect();
         fits.inputs.extend(sources);
     }
@@ -50,13 +50,13 @@ pub fn call(
     (vec![fits, node], [branch, saved])
 }
 
-/// The control input that waits for the node of `input`.
+/// The control input that depends on the node of `input`.
 fn waited(input: &str) -> String {
     let node = input.trim_start_matches('^');
     format!("^{}", node.split(':').next().unwrap_or(node))
 }
 
-/// The function that calls the one with the cluster's nodes and nothing else.
+/// The function of the branch that calls the function with the cluster's nodes.
 fn saved(made: &ExtractedCluster) -> RawFunction {
     let name = format!("{}_saved", made.function.name);
     let mut call = RawNode {
@@ -82,7 +82,7 @@ fn saved(made: &ExtractedCluster) -> RawFunction {
     }
 }
 
-/// The function that is the op and nothing else.
+/// The function of the branch that holds the library's op.
 fn branch(made: &ExtractedCluster, op: &str, places: &[usize]) -> RawFunction {
     let name = format!("{}_native", made.function.name);
     let call = RawNode {

@@ -1,4 +1,4 @@
-//! One cluster: lowered with the shapes that inference gives its arguments, and compiled.
+//! Compilation of one cluster: lowered with the inferred shapes of its arguments, then compiled.
 use super::Scene;
 use super::values::{self, ArgumentValue};
 use crate::codegen::{Launches, Object};
@@ -20,57 +20,57 @@ use crate::tensor::{DType, Sizes, Tensor};
 pub struct Arg {
     /// The element type.
     pub dtype: DType,
-    /// TensorFlow's `DataType` number, which tells quantized types from the integers that hold them.
+    /// TensorFlow's `DataType` number, which distinguishes quantized types from the integers that hold them.
     pub number: i32,
-    /// The sizes, the largest where they vary.
+    /// The dimensions; a varying one is at its bound.
     pub dims: Vec<u64>,
-    /// For each axis the number of the size that it has; empty where all are fixed.
+    /// By axis: the index of its varying size; empty if all dimensions are fixed.
     pub axes: Vec<Option<usize>>,
     /// The constant value that the code was compiled for, if any.
     pub value: Option<Holds>,
-    /// The index among the arguments of the cluster.
+    /// The argument's index among those of the cluster.
     pub place: usize,
 }
 
 /// The known value of an argument.
 #[derive(Clone, Debug)]
 pub struct Holds {
-    /// The elements; those that are sizes are 0.
+    /// The elements; those that are varying sizes are 0.
     pub tensor: Tensor,
-    /// For each element the number of the size that it is; empty where none is one.
+    /// By element: the index of the varying size that it equals; empty if there is none.
     pub sizes: Vec<Option<usize>>,
 }
 
-/// A cluster as HLO.
+/// A cluster lowered to HLO.
 pub struct LoweredCluster {
     args: Vec<Arg>,
     /// TensorFlow's `DataType` numbers of the results.
     result_numbers: Vec<i32>,
-    /// The module between the cluster's ports.
+    /// The module from the cluster's inputs to its outputs.
     pub lowered: Lowered,
-    /// Effects of nodes that the code leaves out, a sentence for each sort.
+    /// Effects of nodes that the code omits, one sentence for each sort.
     pub left_out: Vec<String>,
 }
 
-/// A cluster as machine code.
+/// A cluster compiled to machine code.
 pub struct CompiledCluster {
-    /// The first part of its symbols.
+    /// Prefix of its symbols.
     pub name: String,
-    /// The arguments of the op; the code takes those without a value. Constants of the graph are no arguments.
+    /// Arguments of the op; the code takes those without a known value. Constants of the graph are not arguments.
     pub args: Vec<Arg>,
     /// TensorFlow's `DataType` numbers of the results.
     pub result_numbers: Vec<i32>,
-    /// The program as callers see it: results and workspace.
+    /// The entry function: its results and its workspace.
     pub face: kernel::Program,
-    /// The sizes that vary, and which axes of arguments and results have them.
+    /// The varying sizes, and the axes of arguments and results that have them.
     pub sizes: Sizes,
-    /// Whether calls beyond the bound of the one size may be done in pieces.
+    /// Whether a call beyond the bound of the only size may be split into several along that size.
     pub by_rows: bool,
-    /// The machine code.
+    /// The object file.
     pub object: Object,
 }
 
-/// Type, shape and value of an argument, as far as they are known before the cluster is lowered.
+/// An argument before the cluster is lowered: type, shape and value as far as they are known.
 struct Port {
     at: Endpoint,
     dtype: DType,
@@ -78,15 +78,14 @@ struct Port {
     number: i32,
     dims: Vec<InferredDim>,
     value: Option<ArgumentValue>,
-    /// The index among the arguments of the cluster.
+    /// The argument's index among those of the cluster.
     place: usize,
 }
 
-/// Lowers the nodes between the ports of a cluster. What its arguments hold is used where it is known: constants of the graph,
-/// variables that nothing changes, and what follows from shapes.
+/// Lowers the nodes between the inputs and outputs of a cluster. Known values of arguments are used: constants of the graph, variables
+/// that nothing changes, and values that follow from shapes.
 ///
-/// Errors: those of the lowering; `UnknownDim` where the shape of an argument is not known; `UnsupportedCase` for a cluster
-/// without results.
+/// Errors: those of the lowering; `UnknownDim` for an argument of unknown shape; `UnsupportedCase` for a cluster without results.
 pub fn lower(scene: &Scene, ports: &ClusterPorts) -> Result<LoweredCluster> {
     if ports.results.is_empty() {
         return Err(Diagnostic::new(Code::UnsupportedCase, "the cluster has no result").into());
@@ -123,7 +122,7 @@ pub fn lower(scene: &Scene, ports: &ClusterPorts) -> Result<LoweredCluster> {
     Ok(LoweredCluster { args, result_numbers, lowered, left_out })
 }
 
-/// Type, sizes and value of an argument as the compiled code takes it.
+/// Type, dimensions and value of an argument in the form that compiled code takes.
 fn arg(scene: &Scene, port: &Port, lowered: &Lowered) -> Arg {
     let all = lowered.size_variants.as_ref().map_or(&[][..], |sized| &sized.sizes.all);
     let number = |id: DimId| all.iter().position(|s| scene.bound(id).is_some_and(|b| b.name.as_ref() == Some(&s.name)));
@@ -147,7 +146,7 @@ fn arg(scene: &Scene, port: &Port, lowered: &Lowered) -> Arg {
     }
 }
 
-/// The feed for an argument that the code takes.
+/// The feed specification of an argument that the code takes.
 fn feed(scene: &Scene, port: &Port) -> FeedSpec {
     let known = |d: &InferredDim| if let InferredDim::Known(n) = d { Some(*n) } else { None };
     let bound = |d: &InferredDim| if let InferredDim::Unknown(id) = d { scene.bound(*id).cloned() } else { None };
@@ -160,7 +159,7 @@ fn feed(scene: &Scene, port: &Port) -> FeedSpec {
     }
 }
 
-/// Checks that the code stores each result as TensorFlow stores the type that the nodes declare.
+/// Checks that the code stores each result in the form in which TensorFlow stores the type that the nodes declare.
 fn agree(ports: &ClusterPorts, lowered: &Lowered) -> Result<()> {
     for (&(_, number), result) in ports.results.iter().zip(&lowered.results) {
         if DType::from_tf(number) != Some(result.dtype) || opdef::spec_name(number).is_none() {
@@ -184,7 +183,7 @@ fn is_constant(node: &Node) -> bool {
     &*node.op == "Const" && matches!(node.attr("value"), Some(Attr::Tensor(_)))
 }
 
-/// The type, shape and known value of the argument `at`, whose `DataType` number is `number`.
+/// Type, shape and known value of the argument `at`, whose `DataType` number is `number`.
 fn port(scene: &Scene, at: Endpoint, number: i32) -> Result<Port> {
     let Some((dtype, dims)) = scene.fact(at).and_then(|fact| scene.array(fact)) else {
         let told = format!("the shape of the argument `{}` is not known", spelled(&scene.bare, at));
@@ -205,7 +204,7 @@ pub fn compile(
     dump: &mut Option<Dump>,
 ) -> Result<CompiledCluster> {
     let LoweredCluster { args, result_numbers, lowered, .. } = ready;
-    // the last piece may be as small as one row
+    // the last piece of a split call may have one row only
     let by_rows =
         lowered.size_variants.as_ref().is_some_and(|s| s.by_rows && s.sizes.all.iter().all(|size| size.least <= 1));
     let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };

@@ -1,22 +1,22 @@
-//! Why nodes are in no cluster of a graph.
-use crate::cluster::{Clustering, Verdict};
+//! Summary of the reasons why nodes of a graph are in no cluster.
+use crate::cluster::{Clustering, NodeVerdict};
 use crate::diag::Code;
 use std::collections::BTreeMap;
 
-/// Why nodes are in no cluster, grouped: the reason, how many, the first three. The largest group comes first.
+/// Reasons why nodes are in no cluster, each with the number of nodes and the first three. The largest group comes first.
 #[derive(Debug, Default)]
 pub struct Outside {
     groups: BTreeMap<(String, String), (u64, Vec<String>)>,
 }
 
 impl Outside {
-    /// Takes note of the nodes of one graph. What is outside by its nature, such as arguments, is passed over.
+    /// Adds the nodes of one graph. Nodes that are never in clusters, such as arguments, are skipped.
     pub fn add(&mut self, found: &Clustering) {
         for node in &found.nodes {
             let Err(left) = &node.cluster else { continue };
             if matches!(
                 left.code(),
-                Code::GraphArgument | Code::ExpandedNode | Code::NotFetched | Code::UnsupportedOps | Code::OwnCluster
+                Code::GraphArgument | Code::ExpandedNode | Code::NotFetched | Code::LeftOut | Code::OwnCluster
             ) {
                 continue;
             }
@@ -28,7 +28,7 @@ impl Outside {
         }
     }
 
-    /// A sentence a group.
+    /// One sentence for each group.
     pub fn in_words(&self) -> Vec<String> {
         let mut groups: Vec<_> = self.groups.iter().collect();
         groups.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
@@ -41,8 +41,8 @@ impl Outside {
     }
 }
 
-/// A sentence about a loop or a condition that stays in TensorFlow because nodes inside check values or print.
-pub fn kept_for_checks(node: &Verdict) -> Option<String> {
+/// A sentence about a loop or condition that stays in TensorFlow because nodes inside check values or print; `None` for other nodes.
+pub fn kept_for_checks(node: &NodeVerdict) -> Option<String> {
     let left = node.cluster.as_ref().err().filter(|left| left.is_for_checks())?;
     let why = left.text(&node.op);
     Some(format!("`{}` ({}) stays in TensorFlow: {why}; --drop-assertions compiles it without", node.name, node.op))

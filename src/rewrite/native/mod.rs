@@ -1,10 +1,9 @@
-//! Clusters as compiled code: each becomes an op of one shared library that speaks only TensorFlow's C ABI.
+//! Clusters as compiled code: each becomes an op of one shared library that uses TensorFlow's C ABI only.
 //!
-//! What can't be compiled is taken out before the clusters are formed, so that those that remain keep TensorFlow's rules:
-//! what touches a variable (it is read before the call and assigned after it), what has no known shape, and, round by round,
-//! what the lowering refuses. `cluster` lowers and compiles one cluster, `branch` puts a call into the graph beside the
-//! cluster's own nodes, which run where the call can't, `table` tells the clusters to the glue, and `glue/glue.c` registers
-//! and calls them.
+//! Nodes that can't be compiled are excluded before clusters are formed, so that TensorFlow's rules hold for the rest: nodes that touch a
+//! variable (which is read before the call and assigned after it), nodes of unknown shape, and, round by round, nodes that the lowering
+//! refuses. `cluster` lowers and compiles one cluster, `branch` puts a call into the graph beside the cluster's original nodes, which
+//! run where the call can't, `table` describes the clusters to the glue, and `glue/glue.c` registers and calls them.
 mod branch;
 mod cluster;
 mod exclusion_reasons;
@@ -40,83 +39,83 @@ use variables::Constants;
 /// The name of the output list of `If`.
 pub const OUTPUT: &str = "output";
 
-/// As often clusters are formed anew without what the lowering refused; what is refused then stays as it is.
+/// Number of rounds in which clusters are formed without the nodes refused before; nodes refused after the last one stay in TensorFlow.
 pub const ROUNDS: usize = 12;
 
-/// No more reasons than this are told where nothing is compiled.
+/// Maximum number of reasons in the error when nothing could be compiled.
 const MOST_TOLD: usize = 10;
 
-/// How clusters are compiled.
+/// Options for compiling clusters.
 #[derive(Clone, Debug)]
 pub struct Native {
-    /// The first part of the names of ops and symbols: a C identifier.
+    /// Prefix of the names of ops and symbols: a C identifier.
     pub name: String,
-    /// Targets that the clusters are compiled for; never empty. With several, the library picks.
+    /// Targets for which the clusters are compiled; never empty. With several, the library selects one at run time.
     pub requests: Vec<CodeRequest>,
     /// Threads of a call; 0: as many as the process may use.
     pub threads: u16,
-    /// The shapes that are told, and the signature that they are told for.
+    /// The given shapes of feeds, and the signature to which they apply.
     pub request: Request,
 }
 
-/// The library while it is made.
+/// The shared library under construction.
 pub struct Library<'a> {
     native: &'a Native,
     facts: Facts,
     bounds: OpenSizeBounds,
-    /// Facts that hold whatever shapes the user gives.
+    /// Facts that hold for any shapes that the user may give.
     always: Facts,
     constants: Constants,
-    /// Assumptions made where the user did not say, a sentence each.
+    /// Assumptions made for want of options, one sentence each.
     pub assumed: Vec<String>,
-    /// The flags that would tell sizes which are open.
+    /// Flags that would determine the sizes which are open.
     flags: Vec<String>,
-    /// Convolutions and matrix products in compiled clusters.
+    /// Number of convolutions and matrix products in compiled clusters.
     contractions: u64,
     prefix: String,
     compiled: Vec<CompiledCluster>,
     dumps: Option<Dumps>,
-    /// The dumps of the modules of clusters.
+    /// Dumps of the compiled modules: file name and content.
     pub dumped: Vec<(String, Vec<u8>)>,
 }
 
-/// Inferred facts about one graph of a program.
+/// The graph from which clusters are taken, with the inferred facts about its tensors.
 pub struct Scene<'a> {
-    /// The program without control edges at its top level, which is the graph.
+    /// The program whose top level is that graph, without control edges.
     bare: Program,
     library: &'a Library<'a>,
     facts: &'a GraphFacts,
     always: &'a GraphFacts,
 }
 
-/// Why nodes stay in TensorFlow, and what they are.
+/// Nodes that stay in TensorFlow because a cluster with them can't be compiled, and the reasons.
 #[derive(Debug, Default)]
 pub struct Refused {
-    /// The nodes to form clusters without.
+    /// Names of the nodes, which no cluster of the next round may hold.
     pub nodes: HashSet<String>,
-    /// Reasons, a sentence each.
+    /// Reasons, one sentence each.
     pub why: Vec<String>,
-    /// Whether a reason is a size that is not known.
+    /// Whether a reason is an unknown size.
     pub sizes: bool,
-    /// Convolutions and matrix products that stay for such sizes.
+    /// Number of convolutions and matrix products that stay because of unknown sizes.
     pub contractions: u64,
 }
 
-/// A cluster that is ready to be compiled.
+/// A cluster that is lowered and ready to be compiled.
 pub struct ReadyCluster(cluster::LoweredCluster);
 
 impl ReadyCluster {
-    /// Takes the sentences about effects that the code leaves out.
+    /// Takes the sentences about effects that the code omits.
     pub fn take_left_out(&mut self) -> Vec<String> {
         std::mem::take(&mut self.0.left_out)
     }
 }
 
 impl<'a> Library<'a> {
-    /// An empty library for `program`, which is in `file`; `variables` are those with values that may become constants of the code.
+    /// An empty library for `program`, which was read from `file`. `variables` may become constants of the code if nothing changes them.
     ///
-    /// `asked` is all that decides on the clusters beside them, as text: libraries that differ have ops of other names. Errors:
-    /// `UnknownTensor` for feeds that are not there, `BadOption` for a size with two bounds.
+    /// `asked` is a text of all further options on which the clusters depend, so that different libraries have ops of different names.
+    /// Errors: `UnknownTensor` for unknown feeds, `BadOption` for a size with two bounds.
     pub fn new(
         native: &'a Native,
         program: &Program,
@@ -154,7 +153,7 @@ impl<'a> Library<'a> {
         })
     }
 
-    /// The facts about the graph of `function`, or about the top level.
+    /// The graph of `function`, or the top-level graph, with the inferred facts.
     pub fn scene(&self, program: &Program, graph: &Graph, function: Option<&Arc<str>>) -> Scene<'_> {
         let at = function.map(|name| program.functions.get_index_of(name));
         let mut graph = graph.clone();
@@ -163,8 +162,8 @@ impl<'a> Library<'a> {
         Scene { bare, library: self, facts: of_graph(&self.facts, at), always: of_graph(&self.always, at) }
     }
 
-    /// The nodes that clusters are formed without whatever the lowering says: what has no shape and what touches variables.
-    /// Only members of clusters are told of.
+    /// The nodes to exclude before anything is lowered: nodes of unknown shape and those that touch variables. The reasons mention only
+    /// members of clusters.
     pub fn left_out(&self, program: &Program, scene: &Scene, members: &HashMap<String, u32>) -> Refused {
         let mut refused = Refused::default();
         let (mut shapeless, mut first) = (0u64, None);
@@ -190,13 +189,13 @@ impl<'a> Library<'a> {
         refused
     }
 
-    /// Takes note of the members of clusters that were compiled.
+    /// Counts convolutions and matrix products among the members of compiled clusters.
     pub fn count<'n>(&mut self, nodes: impl Iterator<Item = &'n Node>) {
         self.contractions += nodes.filter(|node| contracts(node)).count() as u64;
     }
 
-    /// A note about `open` convolutions and matrix products that stay in TensorFlow because sizes are not known. Errors: `UnsupportedCase`
-    /// where none were compiled, and flags would tell the sizes.
+    /// A note about `open` convolutions and matrix products that stay in TensorFlow because of unknown sizes. Errors: `UnsupportedCase` if
+    /// none was compiled and flags would determine the sizes.
     pub fn shortfall(&self, open: u64) -> Result<Option<String>> {
         let flags = match &self.flags[..] {
             [] => "values say them when the graph runs".to_string(),
@@ -217,12 +216,12 @@ impl<'a> Library<'a> {
         }
     }
 
-    /// Lowers a cluster. Errors: why it can't be, and the nodes to do without.
+    /// Lowers a cluster. Errors: the reasons for a refusal, and the nodes to exclude in the next round.
     pub fn ready(&self, scene: &Scene, ports: &ClusterPorts, members: &HashSet<&str>) -> Result<ReadyCluster, Refused> {
         cluster::lower(scene, ports).map(ReadyCluster).map_err(|error| blamed(scene, error, members))
     }
 
-    /// Compiles a cluster, which is called `cluster` in dumps; gives its number in the library.
+    /// Compiles a cluster, which is called `cluster` in dumps, and returns its number in the library.
     pub fn add(&mut self, mut ready: ReadyCluster, cluster: &str) -> Result<usize> {
         let number = self.compiled.len();
         let module = &mut ready.0.lowered.module;
@@ -232,13 +231,13 @@ impl<'a> Library<'a> {
         });
         let name = format!("{}_{number}", self.prefix);
         let compiled = cluster::compile(ready.0, &name, &self.native.requests, &mut dump);
-        // What was seen before an error helps to find it.
+        // Dumps up to an error help to find its cause.
         self.dumped.extend(dump.map(|dump| dump.files).unwrap_or_default());
         self.compiled.push(compiled?);
         Ok(number)
     }
 
-    /// The call of the compiled cluster `number`, and the functions that it has beside the cluster's own.
+    /// The nodes that call the compiled cluster `number`, and the functions that the call needs beside the cluster's own.
     pub fn call(
         &self,
         number: usize,
@@ -249,7 +248,7 @@ impl<'a> Library<'a> {
         branch::call(made, &op(&self.prefix, number), &places, shapes)
     }
 
-    /// The bytes of the library under its file's name; none if nothing was compiled. Errors: `NoLinker`.
+    /// Links the library, whose file is to be called `file`; `None` if nothing was compiled. Errors: `NoLinker`.
     pub fn finish(self, file: &str) -> Result<Option<Vec<u8>>> {
         let Some(request) = self.native.requests.first().filter(|_| !self.compiled.is_empty()) else { return Ok(None) };
         let target = &request.target;
@@ -265,7 +264,7 @@ impl<'a> Library<'a> {
 }
 
 impl Scene<'_> {
-    /// The shapes that results of a cluster always have.
+    /// The shapes of a cluster's results that hold whatever the user feeds.
     pub fn shapes(&self, ports: &ClusterPorts) -> Vec<PartialShape> {
         let known =
             |at: &Endpoint| self.always.get(at.node.0 as usize)?.get(at.port as usize).map(|f| f.dims.partial());
@@ -280,7 +279,7 @@ impl Scene<'_> {
         self.outputs(at.node).get(at.port as usize)
     }
 
-    /// The type and the dimensions of an output, if compiled code could have it: each is known, or has bounds.
+    /// Type and dimensions of an output that compiled code could have: each dimension is known or bounded.
     fn array(&self, fact: &Fact) -> Option<(DType, Vec<InferredDim>)> {
         let Some(TfType::Data(dtype)) = fact.dtype else { return None };
         let dims = fact.dims.as_ranked()?;
@@ -291,7 +290,7 @@ impl Scene<'_> {
         dims.iter().all(sound).then(|| (dtype, dims.to_vec()))
     }
 
-    /// Whether compiled code could have an output: as an array, or as what it has no memory for, a list or the handle of a constant.
+    /// Whether compiled code could have an output: as an array, or without memory, as a list or the handle of a constant.
     fn is_settled(&self, fact: &Fact) -> bool {
         let variable = fact.element.as_ref().and_then(|element| element.variable.as_ref());
         match fact.dtype {
@@ -301,12 +300,12 @@ impl Scene<'_> {
         }
     }
 
-    /// The bounds of an open size, if it has some.
+    /// The bounds of an open size, if it has any.
     fn bound(&self, id: DimId) -> Option<&DimBound> {
         self.library.bounds.of_size(id)
     }
 
-    /// Whether a node takes or gives the handle of something that may change.
+    /// Whether a node takes or returns the handle of a resource that may change.
     fn touches_variable(&self, program: &Program, node: &Node) -> bool {
         let constant = |e: &Endpoint| self.handle_of(*e).is_some();
         let (resource, number) = (opdef::RESOURCE, |of| opdef::type_number(of));
@@ -321,12 +320,12 @@ impl Scene<'_> {
             || node.inputs.is_empty() && (0..def.output_count(node)).any(gives)
     }
 
-    /// The value of the variable that an output is the handle of, if nothing changes it.
+    /// The value of the variable to which an output is a handle, if nothing changes the variable.
     fn handle_of(&self, at: Endpoint) -> Option<&Tensor> {
         self.library.constants.value(self.fact(at)?.element.as_ref()?.variable.as_ref()?)
     }
 
-    /// The value of the variable that an output is the handle of, or that its node reads, if nothing changes it.
+    /// The value of the variable to which an output is a handle, or which its node reads, if nothing changes the variable.
     fn variable(&self, at: Endpoint) -> Option<&Tensor> {
         if let Some(value) = self.handle_of(at) {
             return Some(value);
@@ -338,7 +337,7 @@ impl Scene<'_> {
     }
 }
 
-/// The facts of the graph of a function by its number, or of the top level.
+/// The facts about the graph of the function with this index, or about the top-level graph.
 fn of_graph(facts: &Facts, function: Option<Option<usize>>) -> &GraphFacts {
     match function {
         Some(at) => at.and_then(|at| facts.functions.get(at)).unwrap_or(const { &GraphFacts::new() }),
@@ -346,12 +345,12 @@ fn of_graph(facts: &Facts, function: Option<Option<usize>>) -> &GraphFacts {
     }
 }
 
-/// The op of cluster `number`.
+/// The name of the op of cluster `number`.
 fn op(prefix: &str, number: usize) -> String {
     format!("Tfaot_{prefix}_{number}")
 }
 
-/// The op that tells whether arguments fit the code of `op`.
+/// The name of the op that checks whether arguments fit the code of `op`.
 fn fits(op: &str) -> String {
     format!("{op}_fits")
 }
@@ -361,7 +360,7 @@ fn contracts(node: &Node) -> bool {
     ops::find(&node.op).is_some_and(|row| row.is_contraction())
 }
 
-/// The members that diagnostics are about: nodes, or callers of functions that hold the nodes.
+/// The members at which diagnostics point: nodes, or callers of the functions that hold the nodes.
 fn blamed(scene: &Scene, error: Error, members: &HashSet<&str>) -> Refused {
     let mut refused = Refused::default();
     for d in error.into_diagnostics() {
@@ -381,7 +380,7 @@ fn blamed(scene: &Scene, error: Error, members: &HashSet<&str>) -> Refused {
     refused
 }
 
-/// The members that call a function, directly or through others.
+/// The members that call a function, directly or through other functions.
 fn callers(program: &Program, name: &str, members: &HashSet<&str>) -> Vec<String> {
     let mut reaching: HashSet<&str> = HashSet::from([name]);
     loop {
@@ -400,9 +399,9 @@ fn callers(program: &Program, name: &str, members: &HashSet<&str>) -> Vec<String
     calls.map(|n| n.name.to_string()).collect()
 }
 
-/// A diagnostic for a graph of which nothing could be compiled: why clusters were refused, else why there are none.
+/// The error for a graph of which nothing could be compiled: the reasons why clusters were refused, else why there are none.
 ///
-/// `sizes` says whether one of the reasons is a size that nobody told.
+/// `sizes` says whether an unknown size is among the reasons.
 pub fn nothing(why: &[String], outside: &[String], sizes: bool) -> Error {
     let told = match why.is_empty() {
         true => "TensorFlow's rules form no cluster in the graph, so there is nothing to compile",
@@ -424,7 +423,7 @@ pub fn nothing(why: &[String], outside: &[String], sizes: bool) -> Error {
     d.help(help).into()
 }
 
-/// Where a hash starts (Fowler, Noll, Vo: 64 bits).
+/// Start value of a 64-bit FNV-1a hash (Fowler, Noll, Vo).
 const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn hash(start: u64, bytes: &[u8]) -> u64 {

@@ -1,4 +1,4 @@
-//! The sizes that clusters are compiled for: what is told of the feeds, and what follows from that for every other tensor.
+//! The sizes for which clusters are compiled: those given for the feeds, and their consequences for all other tensors.
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Program, Signature};
 use crate::infer::{Facts, FeedFacts};
@@ -7,26 +7,26 @@ use crate::prepare::{self, DimBound, FeedSpec, Request, ResolvedRequest};
 use crate::tensor::Size;
 use std::collections::HashMap;
 
-/// A leading size that nobody tells, which nearly always is the number of examples, is taken to be at most this: larger calls are
-/// rare outside of training, and memory for larger ones would be taken from those that are small.
+/// Bound of a leading size that is not given. It nearly always is the batch; larger calls are rare outside of training, and memory for
+/// them would burden the small ones.
 const MOST_EXAMPLES: u64 = 64;
 
-/// The name of the leading size that nobody tells.
+/// The name of a leading size that is not given.
 const EXAMPLES: &str = "n";
 
-/// Types, shapes and bounds given for the feeds of the signatures in question, or of the graph.
+/// Types, shapes and bounds of the feeds of the requested signatures, or of the graph.
 pub struct GivenFeeds {
     /// The feeds.
     pub given: Vec<FeedFacts>,
-    /// The sizes that have bounds, by their numbers in `given`.
+    /// The bounded sizes, indexed by the numbers in `given`.
     pub sizes: Vec<Size>,
 }
 
 impl GivenFeeds {
-    /// Collects the feeds of `program` as `request` describes them. Errors: `UnknownTensor` for feeds that are not there, `BadOption` for a
-    /// size with two bounds.
+    /// Collects the feeds of `program` as `request` describes them. Errors: `UnknownTensor` for unknown feeds, `BadOption` for a size with
+    /// two bounds.
     pub fn collect(program: &Program, request: &Request) -> Result<GivenFeeds> {
-        // this one restores what others use, and takes and gives nothing
+        // the initializer restores variables and has no inputs or outputs
         let signatures = program.signatures.iter().filter(|s| s.name != "__saved_model_init_op");
         let mut asked: Vec<Vec<String>> = signatures.map(|s| vec![s.name.clone()]).collect();
         if asked.is_empty() || !request.signatures.is_empty() {
@@ -35,7 +35,7 @@ impl GivenFeeds {
         let mut told = GivenFeeds { given: Vec::new(), sizes: Vec::new() };
         for signatures in asked {
             let mut request = Request { signatures, ..request.clone() };
-            // what is said by the name of an input holds for the signatures that have it
+            // an option for an input name applies to the signatures that have the input
             let has = |s: &Signature, feed: &FeedSpec| s.inputs.iter().any(|(name, _)| *name == feed.name);
             let own = |feed: &FeedSpec| {
                 let named: Vec<&Signature> = program.signatures.iter().filter(|s| has(s, feed)).collect();
@@ -59,7 +59,7 @@ impl GivenFeeds {
         Ok(())
     }
 
-    /// The number of a size, which is known by its name.
+    /// The index of a size, which is identified by its name.
     fn number(&mut self, size: &Size) -> Result<usize> {
         match self.sizes.iter().position(|s| s.name == size.name) {
             Some(known) if self.sizes[known] == *size => Ok(known),
@@ -74,7 +74,7 @@ impl GivenFeeds {
         }
     }
 
-    /// The flags that tell the sizes which are still open.
+    /// Command-line flags that would determine the sizes which are still open.
     pub fn flags(&self, program: &Program) -> Vec<String> {
         let mut flags = Vec::new();
         for given in &self.given {
@@ -90,7 +90,7 @@ impl GivenFeeds {
         flags
     }
 
-    /// Takes leading sizes that nobody told as one from 1 to a bound, and says so.
+    /// Assumes that leading sizes which are not given range from 1 to [`MOST_EXAMPLES`], and returns a sentence about it.
     pub fn assume(&mut self, program: &Program) -> Option<String> {
         let number = self.sizes.len();
         let mut names = Vec::new();
@@ -117,14 +117,14 @@ impl GivenFeeds {
     }
 }
 
-/// The bounds of sizes that are open in the facts of a program.
+/// Bounds of the sizes that are open in the facts about a program.
 pub struct OpenSizeBounds {
-    /// By the numbers of the sizes.
+    /// By [`DimId`].
     all: Vec<Option<DimBound>>,
 }
 
 impl OpenSizeBounds {
-    /// Bounds of the open sizes in `facts`, which were inferred from feeds with `sizes`. Sizes computed from other sizes grow with them.
+    /// Bounds of the open sizes in `facts`, inferred from feeds with `sizes`. Sizes computed from other sizes are bounded through these.
     pub fn from_facts(facts: &Facts, sizes: &[Size]) -> OpenSizeBounds {
         let told = |value: fn(&Size) -> u64| {
             let told = facts.sizes.iter().map(|(&number, &id)| (id, value(&sizes[number])));
@@ -141,7 +141,7 @@ impl OpenSizeBounds {
         OpenSizeBounds { all: ends.enumerate().map(bound).collect() }
     }
 
-    /// The bounds of an open size; `None` where it has none.
+    /// The bounds of an open size; `None` if it has none.
     pub fn of_size(&self, id: DimId) -> Option<&DimBound> {
         self.all.get(id.0 as usize)?.as_ref()
     }

@@ -1,4 +1,4 @@
-//! The clusters of a library as `glue/glue.c` declares them, in LLVM's text.
+//! The table of a library's clusters that `glue/glue.c` declares, as LLVM IR text.
 use super::cluster::{CompiledCluster, Holds};
 use crate::opdef;
 use crate::package::pool;
@@ -6,7 +6,7 @@ use crate::target::Target;
 use crate::tensor::DType;
 use std::fmt::Write;
 
-/// The definitions that the glue asks for: the clusters, the workspace of a call, the number of threads.
+/// Definitions that the glue needs: the clusters, the workspace of a call, the number of threads.
 pub fn text(clusters: &[CompiledCluster], prefix: &str, threads: u16, target: &Target) -> String {
     let mut out = format!("target triple = \"{}\"\n\n", target.triple);
     for (number, cluster) in clusters.iter().enumerate() {
@@ -72,7 +72,7 @@ fn write_cluster(out: &mut String, n: usize, op: &str, cluster: &CompiledCluster
     );
 }
 
-/// A tensor of the table.
+/// A row of the table: an argument or a result of a cluster.
 struct Row<'a> {
     dtype: DType,
     /// TensorFlow's `DataType` number.
@@ -82,7 +82,7 @@ struct Row<'a> {
     value: Option<&'a Holds>,
 }
 
-/// The type of a row in LLVM's text.
+/// The LLVM type of a row.
 const ROW: &str = "{ ptr, ptr, ptr, ptr, ptr, i64, i32, i32, i32 }";
 
 fn tensors(out: &mut String, symbol: &str, letter: char, rows: &[Row]) {
@@ -114,7 +114,7 @@ fn tensors(out: &mut String, symbol: &str, letter: char, rows: &[Row]) {
     let _ = writeln!(out, "@{symbol} = internal constant [{} x {ROW}] [{}]", fields.len(), fields.join(", "));
 }
 
-/// The numbers of sizes as an array, -1 where there is none; a null pointer where there are none at all.
+/// Indices of sizes as an array with -1 for none; a null pointer if all are none.
 fn numbers(out: &mut String, symbol: &str, sizes: &[Option<usize>]) -> String {
     if sizes.iter().all(Option::is_none) {
         return "ptr null".to_string();

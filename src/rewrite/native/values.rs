@@ -1,4 +1,4 @@
-//! Values of cluster arguments that follow from constants and sizes, as nodes in the place of the arguments.
+//! Values of cluster arguments that follow from constants and sizes; nodes that compute them replace the arguments.
 use crate::graph::{Attr, Endpoint, Node, Program, TfType};
 use crate::ops::fact::{Fact, InferredInt, KnownElements, integers};
 use crate::ops::symbols::{DimId, InferredDim};
@@ -6,19 +6,19 @@ use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The value of an argument.
+/// The known value of an argument.
 #[derive(Clone, Debug)]
 pub struct ArgumentValue {
-    /// The elements; those that are sizes are 0.
+    /// The elements; those that are open sizes are 0.
     pub tensor: Tensor,
-    /// For each element the size that it is; empty where none is one.
+    /// By element: the open size that it equals; empty if there is none.
     pub sizes: Vec<Option<DimId>>,
 }
 
-/// For each open size an axis of an argument that has it.
+/// By open size: an axis of an argument that has this size.
 pub type Sources = HashMap<DimId, (Endpoint, usize)>;
 
-/// The axes of `args` that have open sizes, the first of each.
+/// The first axis of `args` with each open size.
 pub fn sources<'a>(args: impl Iterator<Item = (Endpoint, &'a [InferredDim])>) -> Sources {
     let mut sources = Sources::new();
     for (at, dims) in args {
@@ -31,7 +31,7 @@ pub fn sources<'a>(args: impl Iterator<Item = (Endpoint, &'a [InferredDim])>) ->
     sources
 }
 
-/// The value that a fact tells, if all of it is known or a size that `sources` have.
+/// The value in a fact, if each element is known or a size that `sources` provide.
 pub fn argument_value(fact: &Fact, sources: &Sources) -> Option<ArgumentValue> {
     let ints = match fact.value.as_ref()? {
         KnownElements::Tensor(tensor) => return Some(ArgumentValue { tensor: tensor.clone(), sizes: Vec::new() }),
@@ -53,7 +53,7 @@ pub fn argument_value(fact: &Fact, sources: &Sources) -> Option<ArgumentValue> {
     Some(ArgumentValue { tensor, sizes })
 }
 
-/// Lets the nodes of the top-level graph that take `at` take `value` instead.
+/// Replaces the tensor `at` by `value` as an input of all nodes of the top-level graph.
 pub fn stand_in(program: &mut Program, at: Endpoint, value: &ArgumentValue, sources: &Sources) {
     let name = format!("{}/tfaot_value_{}", program.graph.nodes[at.node].name, at.port);
     let mut made = AddedNodes { program, name, number: 0 };
@@ -63,7 +63,7 @@ pub fn stand_in(program: &mut Program, at: Endpoint, value: &ArgumentValue, sour
     }
 }
 
-/// Nodes that are added to a graph.
+/// Nodes under construction that are added to a graph.
 struct AddedNodes<'p> {
     program: &'p mut Program,
     /// The prefix of the added nodes' names.
@@ -123,7 +123,7 @@ impl AddedNodes<'_> {
         self.node("Reshape", &[packed, dims], vec![("T", dtype()), ("Tshape", index)])
     }
 
-    /// The size of an axis as a scalar.
+    /// The size of an axis as a scalar tensor.
     fn size(&mut self, of: Endpoint, axis: usize, dtype: DType) -> Endpoint {
         let out = Attr::Type(TfType::Data(dtype));
         let shape = self.node("Shape", &[of], vec![("out_type", out.clone())]);

@@ -1,4 +1,4 @@
-//! Variables that are constants of the compiled code, as in a frozen graph: those that no signature changes.
+//! Variables that no signature changes: constants of the compiled code, as in a frozen graph.
 use crate::diag::Result;
 use crate::graph::{Program, Variable};
 use crate::lower::{Access, AccessAnalysis};
@@ -7,7 +7,7 @@ use crate::prepare::{self, Request};
 use crate::tensor::Tensor;
 use std::collections::{HashMap, HashSet};
 
-/// The values of such variables.
+/// The values of variables that no signature changes.
 #[derive(Debug, Default)]
 pub struct Constants {
     /// By the nodes that give their handles, and by the names that nodes inside of functions ask for.
@@ -15,8 +15,8 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Values of the `variables` of the program that no call changes. A program without signatures has none: nothing says who else changes
-    /// what. Errors: those of [`prepare::reachable_from_signatures`].
+    /// Values of those `variables` of the program that no call changes. Empty for a program without signatures, as nothing says what else
+    /// changes them. Errors: those of [`prepare::reachable_from_signatures`].
     pub fn collect(program: &Program, variables: &[Variable]) -> Result<Constants> {
         let Some(served) = prepare::reachable_from_signatures(program, &Request::default())? else {
             return Ok(Constants::default());
@@ -40,14 +40,14 @@ impl Constants {
         Ok(constants)
     }
 
-    /// `start` with the names and values hashed into it.
+    /// Hashes names and values into the hash `start`.
     pub fn hash(&self, start: u64) -> u64 {
         let mut names: Vec<&String> = self.values.keys().collect();
         names.sort_unstable();
         names.into_iter().fold(start, |h, name| super::hash(super::hash(h, name.as_bytes()), &self.values[name].bytes))
     }
 
-    /// The value of the variable behind a handle, if it is such a one.
+    /// The value of the variable behind a handle, if nothing changes the variable.
     pub fn value(&self, handle: &Handle) -> Option<&Tensor> {
         self.values.get(&*handle.node).or_else(|| self.values.get(&*handle.asks_for))
     }

@@ -1,75 +1,75 @@
-//! Registrations of TensorFlow for XLA's CPU device, from `compilability.tsv`: kernels with their types, compile-time constant inputs,
-//! allow-list groups, resource operations. The file's head states its source.
+//! Registrations of ops for XLA's CPU device in TensorFlow, read from `compilability.tsv`: kernels with their types, compile-time
+//! constant inputs, allow-list groups, resource operations. The head of the file states its source.
 use crate::opdef::{self, type_bit};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// An op that has a registration.
+/// Facts about one op registered for XLA.
 #[derive(Debug)]
 pub struct OpRegistration {
-    /// The groups of `--tf_xla_ops_to_cluster` that hold it.
+    /// The allow-list groups (`--tf_xla_ops_to_cluster`) that hold the op.
     pub groups: Vec<&'static str>,
-    /// Kernels registered for the op; any that fits a node will do.
+    /// Kernels of the op; a node needs one that fits.
     pub kernels: Vec<KernelRegistration>,
-    /// The names of the inputs whose value must be known at compile time.
+    /// The names of the inputs whose values must be known at compile time.
     pub constants: Vec<&'static str>,
-    /// Whether it needs only the shapes of its inputs.
+    /// Whether the op needs only the shapes of its inputs.
     pub is_metadata: bool,
-    /// The access that the op makes to a resource, and the kind of the resource.
-    pub resource: Option<(ResourceAccess, Resource)>,
+    /// How the op accesses a resource, and the kind of the resource.
+    pub resource: Option<(ResourceAccess, ResourceKind)>,
 }
 
-/// One kernel.
+/// One kernel registered for an op.
 #[derive(Debug)]
 pub struct KernelRegistration {
-    /// The kernel's label, which a node asks for with the attribute `_kernel`.
+    /// The kernel's label, which a node selects by the attribute `_kernel`.
     pub label: &'static str,
-    /// Type attributes with the set of types that they may have, as bits of [`type_bit`].
+    /// By type attribute: the allowed types, as bits of [`type_bit`].
     pub types: Vec<(&'static str, u64)>,
 }
 
-/// Accesses to a resource.
+/// Kinds of access to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceAccess {
-    /// The operation reads.
+    /// The operation reads the resource.
     Read,
-    /// The operation overwrites.
+    /// The operation overwrites the resource.
     Write,
-    /// The operation does both, or may do either.
+    /// The operation reads and writes, or may do either.
     ReadWrite,
 }
 
 /// The kind of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resource {
-    /// A variable.
+pub enum ResourceKind {
+    /// A variable of TensorFlow 2.
     Variable,
     /// A stack of TensorFlow 1.
     Stack,
-    /// A TensorArray.
+    /// A TensorArray of TensorFlow 1.
     TensorArray,
 }
 
-/// The registration of `op`, if it has one.
+/// The registration of `op`, if there is one.
 pub fn find(op: &str) -> Option<&'static OpRegistration> {
     registrations().get(op)
 }
 
-/// The ops of the allow-list group `name`; none for a name that is no group. `FUSIBLE` are all groups together.
-pub fn group(name: &str) -> impl Iterator<Item = &'static str> + '_ {
+/// The ops of the allow-list group `name`; empty for an unknown name. `FUSIBLE` is the union of all groups.
+pub fn ops_in_group(name: &str) -> impl Iterator<Item = &'static str> + '_ {
     let inside =
         move |row: &OpRegistration| if name == "FUSIBLE" { !row.groups.is_empty() } else { row.groups.contains(&name) };
-    names().iter().copied().filter(move |op| find(op).is_some_and(inside))
+    op_names().iter().copied().filter(move |op| find(op).is_some_and(inside))
 }
 
-/// Every op of the table, sorted.
-pub fn names() -> &'static [&'static str] {
+/// Every registered op, sorted.
+pub fn op_names() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&'static str>> = OnceLock::new();
     NAMES.get_or_init(|| lines().filter_map(|l| l.split('\t').next()).collect())
 }
 
-/// The types that an attribute of `op` may have in some kernel, as names; empty where it has no such attribute.
-pub fn types_of(row: &OpRegistration, attr: &str) -> Vec<&'static str> {
+/// Names of the types that some kernel allows for a type attribute; empty if there is no such attribute.
+pub fn allowed_types(row: &OpRegistration, attr: &str) -> Vec<&'static str> {
     let bits = row.kernels.iter().flat_map(|k| &k.types).filter(|(name, _)| *name == attr).fold(0, |all, t| all | t.1);
     opdef::type_names(bits)
 }
@@ -80,18 +80,18 @@ fn lines() -> impl Iterator<Item = &'static str> {
 
 fn registrations() -> &'static HashMap<&'static str, OpRegistration> {
     static TABLE: OnceLock<HashMap<&'static str, OpRegistration>> = OnceLock::new();
-    TABLE.get_or_init(|| lines().filter_map(row).collect())
+    TABLE.get_or_init(|| lines().filter_map(parse_row).collect())
 }
 
-fn row(line: &'static str) -> Option<(&'static str, OpRegistration)> {
+fn parse_row(line: &'static str) -> Option<(&'static str, OpRegistration)> {
     let fields: Vec<&'static str> = line.split('\t').collect();
     let &[op, groups, kernels, constants, metadata, resource] = fields.as_slice() else { return None };
     let list = |text: &'static str| text.split(',').filter(|t| *t != "-").collect::<Vec<_>>();
     let kernels =
-        if kernels == "none" { Vec::new() } else { kernels.split(" || ").map(kernel).collect::<Option<_>>()? };
+        if kernels == "none" { Vec::new() } else { kernels.split(" || ").map(parse_kernel).collect::<Option<_>>()? };
     let resource = match resource {
         "-" => None,
-        told => Some(access(told)?),
+        told => Some(parse_access(told)?),
     };
     let row = OpRegistration {
         groups: list(groups),
@@ -103,7 +103,7 @@ fn row(line: &'static str) -> Option<(&'static str, OpRegistration)> {
     Some((op, row))
 }
 
-fn access(text: &str) -> Option<(ResourceAccess, Resource)> {
+fn parse_access(text: &str) -> Option<(ResourceAccess, ResourceKind)> {
     let (access, resource) = text.split_once('/')?;
     let access = match access {
         "Read" => ResourceAccess::Read,
@@ -112,15 +112,15 @@ fn access(text: &str) -> Option<(ResourceAccess, Resource)> {
         _ => return None,
     };
     let resource = match resource {
-        "variable" => Resource::Variable,
-        "stack" => Resource::Stack,
-        "tensorarray" => Resource::TensorArray,
+        "variable" => ResourceKind::Variable,
+        "stack" => ResourceKind::Stack,
+        "tensorarray" => ResourceKind::TensorArray,
         _ => return None,
     };
     Some((access, resource))
 }
 
-fn kernel(text: &'static str) -> Option<KernelRegistration> {
+fn parse_kernel(text: &'static str) -> Option<KernelRegistration> {
     let (label, rest) = match text.strip_prefix("label=") {
         Some(rest) => rest.split_once(' ').unwrap_or((rest, "-")),
         None => ("", text),
@@ -128,22 +128,22 @@ fn kernel(text: &'static str) -> Option<KernelRegistration> {
     if rest == "-" {
         return Some(KernelRegistration { label, types: Vec::new() });
     }
-    let types = rest.split("; ").map(constraint).collect::<Option<_>>()?;
+    let types = rest.split("; ").map(parse_type_constraint).collect::<Option<_>>()?;
     Some(KernelRegistration { label, types })
 }
 
-/// `T=f32,s32` or `T=ALL+resource`.
-fn constraint(text: &'static str) -> Option<(&'static str, u64)> {
+/// Parses a type constraint: `T=f32,s32` or `T=ALL+resource`.
+fn parse_type_constraint(text: &'static str) -> Option<(&'static str, u64)> {
     let (attr, types) = text.trim().split_once('=')?;
     let mut bits = 0;
     for name in types.split([',', '+']) {
-        bits |= if name == "ALL" { numeric() } else { type_bit(opdef::parse_type(name.trim())?) };
+        bits |= if name == "ALL" { numeric_types() } else { type_bit(opdef::parse_type(name.trim())?) };
     }
     Some((attr, bits))
 }
 
-/// The 25 element types that the device computes with.
-fn numeric() -> u64 {
+/// The 25 element types with which the device computes.
+fn numeric_types() -> u64 {
     const NOT: &[&str] = &["string", "resource", "variant", "q16", "qu16", "s2", "u2"];
     let all = opdef::all_types().filter(|(name, _)| !NOT.contains(name));
     all.fold(0, |bits, (_, number)| bits | type_bit(number))
@@ -157,17 +157,17 @@ mod tests {
     fn every_line_is_read() {
         assert_eq!(registrations().len(), lines().count());
         assert_eq!(registrations().len(), 489);
-        assert_eq!(numeric().count_ones(), 25);
+        assert_eq!(numeric_types().count_ones(), 25);
     }
 
     #[test]
     fn groups_have_tensorflows_sizes() {
         let sizes = [("PW", 118), ("RED", 7), ("PWRED", 6), ("REDUCEWINDOW", 6), ("REDUCEWINDOWPW", 3), ("BN", 7)];
         for (name, size) in sizes.into_iter().chain([("Conv", 1), ("SORT", 1), ("MISC", 44)]) {
-            assert_eq!(group(name).count(), size, "{name}");
+            assert_eq!(ops_in_group(name).count(), size, "{name}");
         }
-        assert!(group("FUSIBLE").all(|op| op != "MatMul"));
-        assert_eq!(group("NONE").count(), 0);
+        assert!(ops_in_group("FUSIBLE").all(|op| op != "MatMul"));
+        assert_eq!(ops_in_group("NONE").count(), 0);
     }
 
     #[test]
@@ -175,7 +175,10 @@ mod tests {
         let reshape = find("Reshape").expect("it is registered");
         assert_eq!(reshape.constants, ["shape"]);
         assert!(find("Shape").is_some_and(|r| r.is_metadata));
-        assert_eq!(find("ReadVariableOp").and_then(|r| r.resource), Some((ResourceAccess::Read, Resource::Variable)));
+        assert_eq!(
+            find("ReadVariableOp").and_then(|r| r.resource),
+            Some((ResourceAccess::Read, ResourceKind::Variable))
+        );
         assert!(find("Placeholder").is_none());
         assert_eq!(find("DataFormatVecPermute").map(|r| r.kernels.len()), Some(2));
     }

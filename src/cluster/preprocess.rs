@@ -1,7 +1,7 @@
-//! A graph as it was saved, brought to what TensorFlow would hand the pass: calls inlined, what is not fetched cut off, every
-//! node placed. A dump of TensorFlow's is left as it is.
+//! Preprocessing of a saved graph into what TensorFlow hands to the clustering pass: inlines calls, prunes what is not fetched, and
+//! places every node. Dumps of TensorFlow need none of it.
 use super::devices::{CPU_0, Device, DeviceTable};
-use super::functions::called;
+use super::functions::called_function;
 use super::inline;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType};
@@ -10,7 +10,7 @@ use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Whether every node of `graph` has a full device: TensorFlow placed it, and it is a dump of one of its passes.
+/// Whether every node of `graph` has a full device name, as in dumps that TensorFlow writes after placement.
 pub fn is_dump(graph: &Graph) -> bool {
     let mut last: Option<&Arc<str>> = None;
     graph.nodes.values().all(|node| {
@@ -22,85 +22,87 @@ pub fn is_dump(graph: &Graph) -> bool {
     })
 }
 
-/// Feeds and fetches that the user gives for a saved graph.
+/// Feeds and fetches by which a saved graph is pruned.
 #[derive(Clone, Debug, Default)]
 pub struct GraphCut {
-    /// Tensors that are fed, `node:index` or `node`.
+    /// Names of tensors that the caller feeds, `node:index` or `node`.
     pub feeds: Vec<String>,
-    /// Tensors that are fetched; none: everything is kept.
+    /// Names of tensors that the caller fetches; empty: nothing is pruned.
     pub fetches: Vec<String>,
 }
 
-/// A saved program after the steps before the pass.
+/// Report of what preprocessing changed and assumed.
 #[derive(Debug)]
-pub struct ImportedProgram {
-    /// Assumptions that were made, a sentence each.
-    pub assumed: Vec<String>,
-    /// Nodes of the file that are not in the graph any more: name, op, and whether they were expanded (else cut off).
-    pub gone: Vec<(String, String, bool)>,
+pub struct PreprocessingReport {
+    /// Assumptions, one sentence each.
+    pub assumptions: Vec<String>,
+    /// Nodes of the file that preprocessing removed: name, op, and whether inlining expanded the node (else it was pruned).
+    pub removed: Vec<(String, String, bool)>,
 }
 
-/// Brings the top-level graph of a saved program to what the pass sees.
+/// Preprocesses the top-level graph of a saved program for the clustering pass.
 ///
 /// # Errors
-/// `BadGraph` for devices that are no names of devices; `UnknownTensor` for feeds and fetches that are not there;
-/// `TooLarge` where inlining makes too many nodes.
-pub fn bring(program: &mut Program, cut: &GraphCut) -> Result<ImportedProgram> {
-    let mut brought = ImportedProgram { assumed: Vec::new(), gone: Vec::new() };
-    // A fetch may name a call, which inlining takes away: it is cut to first. Else the ends stand last, as in a session.
+/// `BadGraph` for invalid device names; `UnknownTensor` for feeds and fetches that the graph does not have; `TooLarge` if inlining
+/// makes too many nodes.
+pub fn preprocess(program: &mut Program, cut: &GraphCut) -> Result<PreprocessingReport> {
+    let mut report = PreprocessingReport { assumptions: Vec::new(), removed: Vec::new() };
+    // A fetch may name a call, which inlining removes; the graph is then pruned first. Else `_Retval`s come last, as in a session.
     let early = cut.fetches.iter().any(|fetch| names_call(program, fetch));
     if early {
-        cut_off(program, cut, &mut brought)?;
+        prune_to_fetches(program, cut, &mut report)?;
     }
     let inlined = inline::run(program)?;
     if !inlined.is_empty() {
         let count = inlined.len();
-        brought.assumed.push(format!("{count} calls are inlined, as TensorFlow's optimizer does before it clusters"));
+        report
+            .assumptions
+            .push(format!("{count} calls are inlined, as TensorFlow's optimizer does before it clusters"));
     }
-    brought.gone.extend(inlined.into_iter().map(|(name, op)| (name, op, true)));
+    report.removed.extend(inlined.into_iter().map(|(name, op)| (name, op, true)));
     if !early && !cut.fetches.is_empty() {
-        cut_off(program, cut, &mut brought)?;
+        prune_to_fetches(program, cut, &mut report)?;
     }
-    let placed = place(&mut program.graph)?;
+    let placed = complete_devices(&mut program.graph)?;
     if placed > 0 {
-        brought.assumed.push(format!("{placed} nodes are placed on {CPU_0}"));
+        report.assumptions.push(format!("{placed} nodes are placed on {CPU_0}"));
     }
     let lowered = |n: &&Node| n.bool("_lower_using_switch_merge") == Some(true);
     let functional = program.graph.nodes.values().filter(lowered).count();
     if functional > 0 {
-        brought.assumed.push(format!(
+        report.assumptions.push(format!(
             "{functional} loops and conditions stay whole; TensorFlow makes Switch and Merge of those that ask for it"
         ));
     }
-    brought
-        .assumed
+    report
+        .assumptions
         .push("the graph is clustered as it is written; TensorFlow's Grappler may rewrite nodes before".into());
-    Ok(brought)
+    Ok(report)
 }
 
-/// Whether `fetch` is of a node that calls a function.
+/// Whether `fetch` names a node that calls a function.
 fn names_call(program: &Program, fetch: &str) -> bool {
     let name = fetch.split(':').next().unwrap_or(fetch);
-    program.graph.nodes.values().any(|node| &*node.name == name && called(program, node).is_some())
+    program.graph.nodes.values().any(|node| &*node.name == name && called_function(program, node).is_some())
 }
 
-/// Cuts the graph to what its fetches need, and tells of it.
-fn cut_off(program: &mut Program, cut: &GraphCut, brought: &mut ImportedProgram) -> Result<()> {
+/// Prunes the graph to what its fetches need, and records the pruned nodes.
+fn prune_to_fetches(program: &mut Program, cut: &GraphCut, report: &mut PreprocessingReport) -> Result<()> {
     let gone = prune(&mut program.graph, cut)?;
-    brought.assumed.push(format!("{} nodes that no fetch needs are cut off", gone.len()));
-    brought.gone.extend(gone.into_iter().map(|(name, op)| (name, op, false)));
+    report.assumptions.push(format!("{} nodes that no fetch needs are cut off", gone.len()));
+    report.removed.extend(gone.into_iter().map(|(name, op)| (name, op, false)));
     Ok(())
 }
 
-/// Gives each node the parts of its device that it lacks; returns the number of nodes that lacked some.
-pub fn place(graph: &mut Graph) -> Result<u64> {
+/// Completes the device name of each node; returns the number of names that were incomplete.
+pub fn complete_devices(graph: &mut Graph) -> Result<u64> {
     let mut known: HashMap<Arc<str>, Arc<str>> = HashMap::new();
     let mut placed = 0;
     for node in graph.nodes.values_mut() {
         let full = match known.get(&node.device) {
             Some(full) => full.clone(),
             None => {
-                let full: Arc<str> = DeviceTable::completed(&node.device)?.into();
+                let full: Arc<str> = DeviceTable::complete_name(&node.device)?.into();
                 known.insert(node.device.clone(), full.clone());
                 full
             }
@@ -111,7 +113,7 @@ pub fn place(graph: &mut Graph) -> Result<u64> {
     Ok(placed)
 }
 
-/// Feeds become `_Arg`, fetches `_Retval`, both at the end as in a session, and what no fetch needs goes; returns that.
+/// Turns feeds into `_Arg` and fetches into `_Retval` nodes, both at the end as in a session. Returns the nodes that no fetch needs.
 fn prune(graph: &mut Graph, cut: &GraphCut) -> Result<Vec<(String, String)>> {
     let names: HashMap<&str, NodeId> = graph.nodes.iter().map(|(id, n)| (&*n.name, id)).collect();
     let find = |text: &String| -> Result<Endpoint> {
@@ -125,12 +127,13 @@ fn prune(graph: &mut Graph, cut: &GraphCut) -> Result<Vec<(String, String)>> {
     drop(names);
     let mut fed: HashMap<Endpoint, Endpoint> = HashMap::new();
     for (i, &at) in feeds.iter().enumerate() {
-        let arg = end(graph, at, "_Arg", format!("_arg_{}_{}_{i}", graph.nodes[at.node].name, at.port), i);
+        let arg = end_node(graph, at, "_Arg", format!("_arg_{}_{}_{i}", graph.nodes[at.node].name, at.port), i);
         fed.insert(at, Endpoint { node: graph.nodes.push(arg), port: 0 });
     }
     let mut roots = Vec::new();
     for (i, &at) in fetches.iter().enumerate() {
-        let mut ret = end(graph, at, "_Retval", format!("_retval_{}_{}_{i}", graph.nodes[at.node].name, at.port), i);
+        let mut ret =
+            end_node(graph, at, "_Retval", format!("_retval_{}_{}_{i}", graph.nodes[at.node].name, at.port), i);
         ret.inputs = [at].into();
         roots.push(graph.nodes.push(ret));
     }
@@ -151,11 +154,11 @@ fn prune(graph: &mut Graph, cut: &GraphCut) -> Result<Vec<(String, String)>> {
     }
     let gone = graph.nodes.iter().filter(|(id, _)| !keep[*id]);
     let gone = gone.map(|(_, n)| (n.name.to_string(), n.op.to_string())).collect();
-    *graph = inline::compacted(std::mem::take(graph), &|id| keep[id]);
+    *graph = inline::retain_nodes(std::mem::take(graph), &|id| keep[id]);
     Ok(gone)
 }
 
-fn end(graph: &Graph, at: Endpoint, op: &str, name: String, index: usize) -> Node {
+fn end_node(graph: &Graph, at: Endpoint, op: &str, name: String, index: usize) -> Node {
     let from = &graph.nodes[at.node];
     let number = opdef::find(&from.op).and_then(|d| d.output_type(from, at.port as usize)).unwrap_or(0);
     let attrs =
