@@ -1,11 +1,11 @@
-//! `tfaot check`: whether a whole graph can be compiled.
+//! `tfaot check`: tests whether a whole graph can be compiled.
 use super::args::CheckArgs;
 use super::{ExitStatus, graph, out};
 use crate::diag::{Diagnostic, Error, Group, Result, grouped};
 use crate::model::{Check, ModelFile, check};
 use serde_json::{Value, json};
 
-/// Prints the verdict, with all blockers.
+/// Prints whether the graph can be compiled, with all blockers.
 pub fn run(args: &CheckArgs) -> Result<ExitStatus> {
     let request = graph::request(&args.graph)?;
     let code = graph::code_request(&args.target)?;

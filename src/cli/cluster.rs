@@ -1,4 +1,4 @@
-//! `tfaot cluster`: TensorFlow's auto-clusters, and why nodes are outside.
+//! `tfaot cluster`: TensorFlow's auto-clusters, and the reasons for nodes outside.
 use super::args::{ClusterArgs, XlaArgs};
 use super::clustering::{find, load, options, tell};
 use super::{ExitStatus, cluster_files, cluster_text, dump, graph, graph_dump, out};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Prints the clusters.
+/// Prints the clusters in the requested form.
 pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
     if !args.files.emit.is_empty() {
         return cluster_files::run(args);
@@ -49,7 +49,7 @@ pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
     Ok(if enough(args.min_clustered, &found) { kept } else { ExitStatus::No })
 }
 
-/// Prints how the clusters would change if XLA compiled the ops of `--what-if`; `gone` are nodes of the file that `program` lacks.
+/// Prints how the clusters would change if XLA compiled the ops of `--what-if`; `gone` are nodes of the file that preprocessing removed.
 fn what_if(
     args: &ClusterArgs,
     program: &Program,
@@ -79,7 +79,7 @@ fn what_if(
     Ok(ExitStatus::Yes)
 }
 
-/// Says that no module is dumped where `XLA_FLAGS` ask for that: nothing is compiled here.
+/// Notes that no module is dumped although `XLA_FLAGS` request it, because this verb compiles nothing.
 fn tell_of_modules(quiet: bool) -> Result<()> {
     if !quiet && dump::flags(&XlaArgs::default())?.is_on() {
         out::note(
@@ -101,7 +101,7 @@ fn write_tsv(path: &Path, found: &Clustering) -> Result<()> {
     files::write_all(folder, &[(name, text.into_bytes())]).map(drop)
 }
 
-/// Whether at least this part of the nodes is in clusters.
+/// Whether at least the fraction `least` of the nodes is in clusters.
 fn enough(least: Option<f64>, found: &Clustering) -> bool {
     let coverage = found.coverage();
     let Some(least) = least.filter(|&least| coverage < least) else { return true };
@@ -109,7 +109,7 @@ fn enough(least: Option<f64>, found: &Clustering) -> bool {
     false
 }
 
-/// Prints how the clusters differ from those of an earlier `--json`; no where a node is in a cluster no more.
+/// Prints how the clusters differ from those of an earlier `--json`; the answer is no if a node left its cluster.
 fn compare(path: &Path, found: &Clustering) -> Result<ExitStatus> {
     let text = std::fs::read(path).map_err(|e| io_error("read", path, &e))?;
     let old: Value = serde_json::from_slice(&text).map_err(|e| not_ours(path, &e.to_string()))?;

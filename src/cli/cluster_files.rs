@@ -1,7 +1,7 @@
-//! `tfaot cluster --emit`: each cluster as files of its own, with what feeds what.
+//! `tfaot cluster --emit`: compiles each cluster into separate files, and describes how they are connected.
 //!
-//! Clusters are those of TensorFlow's pass, and calls of functions that are marked with `jit_compile=True`, which are clusters that
-//! the user drew.
+//! Clusters are those of TensorFlow's pass, and calls of functions marked with `jit_compile=True`, each of which the user declared a
+//! cluster.
 use super::args::{ClusterArgs, Emit};
 use super::clustering::analyze;
 use super::{ExitStatus, compile as verb, dump, graph, out};
@@ -25,26 +25,26 @@ use crate::util::pieces::Pieces;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 
-/// A cluster that is to be compiled.
+/// A cluster to be compiled.
 struct ClusterJob {
     /// The cluster's name.
     name: String,
-    /// The function that the user marked.
+    /// The marked function, if the user declared the cluster.
     function: Option<String>,
-    /// How many nodes it has.
+    /// Number of nodes in the cluster.
     nodes: u64,
 }
 
-/// A cluster that was compiled.
+/// A compiled cluster.
 struct ClusterBuild {
     part: ClusterBorder,
     built: Compiled,
-    /// Symbols that the user of the object must define.
+    /// Symbols that the object's user must define.
     needs: Vec<String>,
     files: Vec<(String, Pieces)>,
 }
 
-/// Writes the files of the clusters; exit status 1 where one could not be compiled.
+/// Writes the files of the clusters; the exit status is 1 if one could not be compiled.
 pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
     let flags = dump::flags(&args.files.xla)?;
     let requests = graph::portable_code_requests(&args.files.target)?;
@@ -77,11 +77,11 @@ pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
         }
     }
     wire(&mut chain, &parts, &scene, &|id| in_part(id).is_some_and(|at| compiled.contains(&at)));
-    // files that are the same for all clusters are written once
+    // files common to all clusters are written once
     let mut names = HashSet::new();
     all.retain(|(name, _): &(String, Pieces)| names.insert(name.clone()));
     all.push(("clusters.json".to_string(), clusters::document(&chain).into()));
-    // a program that runs the clusters alone has no other ranks
+    // a program that only runs the clusters has no other ranks
     let alone = chain.pieces.iter().all(|piece| piece.face.ranks.is_none());
     if args.files.emit.contains(&Emit::Header) && !chain.pieces.is_empty() && alone {
         all.push(("main.c".to_string(), clusters::program(&chain).into()));
@@ -98,7 +98,7 @@ pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::No)
 }
 
-/// The clusters of a graph, and for each node the number of its cluster.
+/// The clusters of a graph, and by node the index of its cluster.
 fn wanted(scene: &Analysis) -> (Vec<ClusterJob>, Vec<Option<u32>>) {
     let mut all: Vec<ClusterJob> = Vec::new();
     for cluster in &scene.found.clusters {
@@ -121,7 +121,7 @@ fn wanted(scene: &Analysis) -> (Vec<ClusterJob>, Vec<Option<u32>>) {
     (all, member)
 }
 
-/// Errors: `Code::BadOption` for a name in `--only` that no cluster has.
+/// Checks the names in `--only`. Errors: `Code::BadOption` for a name that no cluster has.
 fn chosen(only: &[String], wanted: &[ClusterJob]) -> Result<()> {
     let Some(missing) = only.iter().find(|name| !wanted.iter().any(|w| w.name == **name)) else { return Ok(()) };
     let told = format!("there is no cluster `{missing}`");
@@ -135,7 +135,7 @@ fn is_asked(only: &[String], name: &str) -> bool {
     only.is_empty() || only.iter().any(|o| o == name)
 }
 
-/// C names of the clusters, all different.
+/// Unique C names of the clusters.
 fn identifiers(prefix: Option<&str>, wanted: &[ClusterJob]) -> Result<Vec<String>> {
     if let Some(prefix) = prefix {
         graph::model_name(Some(prefix), std::path::Path::new(""))?;
@@ -149,7 +149,7 @@ fn identifiers(prefix: Option<&str>, wanted: &[ClusterJob]) -> Result<Vec<String
     Ok(names::of_functions(&names))
 }
 
-/// Compiles one cluster. Errors: those of cutting it out, lowering and compiling it.
+/// Compiles one cluster. Errors: those of determining its border, lowering and compiling it.
 fn compile_cluster(
     args: &ClusterArgs,
     flags: &DumpFlags,
@@ -189,7 +189,7 @@ fn compile_cluster(
         dump::built(&mut dumped, module, &b.programs(), &b.object.content)?;
         Ok(b)
     });
-    // What was seen before an error helps to find it.
+    // Dumps up to an error help to find its cause.
     dump::write(flags, dumped)?;
     let built = built?;
     let others: Vec<Emit> = args.files.emit.iter().copied().filter(|e| *e != Emit::Hlo).collect();
@@ -198,7 +198,7 @@ fn compile_cluster(
     Ok(ClusterBuild { part, built, needs, files })
 }
 
-/// The module as XLA would be given it: text, and HloProto.
+/// The module in the form that XLA would receive: text, and HloProto.
 fn module_files(lowered: &Lowered, name: &str) -> Result<Vec<(String, Pieces)>> {
     let style = text::Style { large_constants: true, metadata: true };
     let printed = text::print_with(&lowered.module, style);
@@ -220,7 +220,7 @@ fn piece(wanted: &ClusterJob, made: &ClusterBuild) -> ClusterObject {
     }
 }
 
-/// Says of each argument and result which tensor of the graph it is; `inside` tells nodes that are in a piece.
+/// Connects the arguments and results of clusters to tensors of the graph; `inside` holds for nodes in a cluster.
 fn wire(chain: &mut Chain, parts: &[ClusterBorder], scene: &Analysis, inside: &dyn Fn(NodeId) -> bool) {
     let nodes = &scene.program.graph.nodes;
     let mut taken: HashSet<Endpoint> = HashSet::new();
@@ -235,7 +235,7 @@ fn wire(chain: &mut Chain, parts: &[ClusterBorder], scene: &Analysis, inside: &d
         let program = piece.face.entries.first().map(|e| e.program.clone()).unwrap_or_default();
         let mut wire = |end: Endpoint, info: &TensorInfo, from: Option<usize>| {
             let op = nodes[end.node].op.to_string();
-            // what a variable is given stays in it
+            // a value assigned to a variable stays in the variable
             let is_kept = is_handle(&nodes[end.node]) || taken.contains(&end) || !used.contains(&end);
             tensors.push(Wire { info: info.clone(), op, from, leaves: from.is_some() && is_kept });
             tensors.len() - 1
@@ -243,7 +243,7 @@ fn wire(chain: &mut Chain, parts: &[ClusterBorder], scene: &Analysis, inside: &d
         for (feed, info) in part.feeds.iter().zip(&program.args) {
             piece.args.push(*numbers.entry(feed.at).or_insert_with(|| wire(feed.at, info, None)));
         }
-        // of a variable that changes, later pieces take what it holds then
+        // later clusters take the current value of a variable that changes
         for (fetch, info) in part.fetches.iter().zip(&program.results) {
             let number = wire(fetch.1, info, Some(at));
             numbers.insert(fetch.1, number);
@@ -252,14 +252,14 @@ fn wire(chain: &mut Chain, parts: &[ClusterBorder], scene: &Analysis, inside: &d
     }
 }
 
-/// A diagnostic with the cluster that it is about.
+/// The diagnostic with the cluster's name in its message.
 fn blamed(d: &Diagnostic, cluster: &str) -> Diagnostic {
     let mut d = d.clone();
     d.message = format!("`{cluster}` can't be compiled: {}", d.message);
     d
 }
 
-/// Diagnostics as `clusters.json` has them.
+/// Diagnostics in the format of `clusters.json`.
 fn reasons(all: &[Diagnostic]) -> Value {
     let one = |d: &Diagnostic| json!({"code": d.code.id(), "node": d.place.node, "op": d.place.op, "reason": d.message, "help": d.help});
     all.iter().map(one).collect()

@@ -1,10 +1,10 @@
-//! Clusters as a table, as a JSON document, and compared with those of another time.
+//! Text and JSON forms of clusters, and their comparison with an earlier result.
 use crate::cluster::{Clustering, ExclusionReason, FunctionClustering, NodeVerdict, RefusedEdge};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Examples that the table shows of each reason.
+/// Number of example nodes for each reason in the table.
 const EXAMPLES: usize = 4;
 
 /// The JSON document; `docs/clustering.md` describes it.
@@ -54,7 +54,7 @@ fn of_graph(found: &Clustering) -> Value {
     })
 }
 
-/// Each node with the name of its cluster, or null.
+/// By node: the name of its cluster, or null.
 pub fn assignments(found: &Clustering) -> Map<String, Value> {
     let name = |at: &u32| json!(found.clusters[*at as usize].name);
     found.nodes.iter().map(|n| (n.name.clone(), n.cluster.as_ref().map_or(Value::Null, name))).collect()
@@ -65,7 +65,7 @@ fn edge(edge: &RefusedEdge) -> Value {
     json!({"from": edge.from, "to": edge.to, "code": edge.why.code().id(), "slug": row.slug, "reason": edge.why.text()})
 }
 
-/// A summary for people: clusters, nodes outside by reason, reasons that stopped growth.
+/// A readable summary: clusters, nodes outside by reason, and reasons why clusters were not merged.
 pub fn table(found: &Clustering) -> String {
     let mut text = String::new();
     let (all, inside) = (found.nodes.len(), found.clustered());
@@ -94,7 +94,7 @@ pub fn table(found: &Clustering) -> String {
     text
 }
 
-/// Writes the reasons that stopped growth, with their counts.
+/// Appends the reasons why clusters were not merged, with their counts.
 fn stops(text: &mut String, refused: &[RefusedEdge]) {
     let mut by_code: BTreeMap<_, (usize, &RefusedEdge)> = BTreeMap::new();
     for edge in refused {
@@ -117,15 +117,15 @@ fn stops(text: &mut String, refused: &[RefusedEdge]) {
     }
 }
 
-/// How clusters changed.
+/// Changes between two clusterings.
 pub struct Difference {
-    /// For people.
+    /// The changes as text.
     pub text: String,
-    /// Nodes that were in a cluster and are in none.
+    /// Number of nodes that were in a cluster and are in none now.
     pub lost: usize,
 }
 
-/// Compares with the `assignments` of an earlier document. Names of clusters are numbers and don't count.
+/// Compares with the `assignments` of an earlier document. Names of clusters are ignored, as they are just numbers.
 pub fn difference(old: &Map<String, Value>, found: &Clustering) -> Difference {
     let was = |name: &str| old.get(name).and_then(Value::as_str);
     let mut text = String::new();
@@ -161,7 +161,7 @@ pub fn difference(old: &Map<String, Value>, found: &Clustering) -> Difference {
     Difference { text, lost }
 }
 
-/// The number of nodes that are in clusters then and now, but in other company.
+/// Number of nodes that are in clusters in both, but grouped with other nodes.
 fn regrouped(old: &Map<String, Value>, found: &Clustering) -> usize {
     let mut then: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut now: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
@@ -178,7 +178,7 @@ fn regrouped(old: &Map<String, Value>, found: &Clustering) -> usize {
     both.iter().filter(|pair| !same.contains(pair)).count()
 }
 
-/// Why a node is where it is: its cluster and what stopped that, or the code of its reason with its page.
+/// Explanation of a node's assignment: its cluster and what limits it, or the reason for its exclusion and the page of the code.
 pub fn explanation(found: &Clustering, node: &NodeVerdict) -> String {
     let mut text = format!("{} ({})\n", node.name, node.op);
     let at = match &node.cluster {

@@ -1,4 +1,4 @@
-//! Preparation common to the verbs about clusters: a graph brought to what TensorFlow's pass sees, the flags of the pass, its clusters.
+//! Preparation common to the verbs on clusters: reading and preprocessing a graph, options of the pass, forming clusters.
 use super::args::{ClusterPassArgs, GraphArgs};
 use super::{graph, graph_dump, out};
 use crate::cluster::{self, Clustering, ClusteringOptions, FunctionClustering, JitLevel, LastPass};
@@ -8,7 +8,7 @@ use crate::model::{Analysis, ClusterInput, ModelFile, load_for_clustering};
 use crate::prepare::Request;
 use std::path::Path;
 
-/// The clusters of the bodies that `found`, those of the graph, leaves to be called; both are logged and dumped.
+/// Clusters the function bodies that nodes outside of clusters call, and logs and dumps all clusters.
 pub fn tell(
     args: &GraphArgs,
     program: &Program,
@@ -22,17 +22,17 @@ pub fn tell(
     Ok(bodies)
 }
 
-/// The program of the flags; a signature that `request` names becomes its feeds and fetches. Assumptions go to standard error.
+/// Loads the graph of the arguments for clustering; a signature in `request` becomes its feeds and fetches. Prints assumptions.
 pub fn load(args: &GraphArgs, request: &mut Request, options: &mut ClusteringOptions) -> Result<ClusterInput> {
     load_file(&model(args), args.quiet, request, options)
 }
 
-/// The file of the flags.
+/// The model file that the arguments name.
 pub fn model(args: &GraphArgs) -> ModelFile {
     ModelFile::open(&args.graph).with_format(args.format.as_deref())
 }
 
-/// The program of a file as TensorFlow's pass sees it. Assumptions go to standard error.
+/// Loads and preprocesses the program of a file for clustering. Prints assumptions to standard error.
 pub fn load_file(
     model: &ModelFile,
     quiet: bool,
@@ -44,12 +44,12 @@ pub fn load_file(
     Ok(input)
 }
 
-/// The clusters of a program that was loaded here.
+/// Clusters a program that [`load`] returned.
 pub fn find(args: &GraphArgs, program: &Program, options: &ClusteringOptions) -> Result<Clustering> {
     cluster::cluster(program, &program.graph, options).map_err(|e| graph::in_file(e, args))
 }
 
-/// The flags of the environment and the command line.
+/// Options of the pass from the environment and the command line.
 pub fn options(args: &ClusterPassArgs, quiet: bool) -> Result<ClusteringOptions> {
     let mut options = ClusteringOptions::default();
     if args.declustered {
@@ -75,7 +75,7 @@ pub fn options(args: &ClusterPassArgs, quiet: bool) -> Result<ClusteringOptions>
     Ok(options)
 }
 
-/// TF_XLA_FLAGS holds flags, or names a file that does.
+/// The flags in TF_XLA_FLAGS, which holds either flags or the name of a file with flags.
 fn from_file(text: &str) -> Result<String> {
     if text.trim().is_empty() || text.trim_start().starts_with('-') {
         return Ok(text.to_string());
@@ -84,7 +84,7 @@ fn from_file(text: &str) -> Result<String> {
     std::fs::read_to_string(path).map_err(|e| io_error("read, which TF_XLA_FLAGS names", path, &e))
 }
 
-/// The graph of the flags with its clusters, which are logged and dumped where that is asked for, and the facts about its tensors.
+/// Clusters the graph of the arguments and infers its tensors; logs and dumps the clusters on request.
 pub fn analyze(args: &GraphArgs, pass: &ClusterPassArgs) -> Result<Analysis> {
     let mut options = options(pass, args.quiet)?;
     options.refused_edges = true;

@@ -1,4 +1,4 @@
-//! `tfaot compile`: a graph to files.
+//! `tfaot compile`: compiles a graph and writes the requested files.
 use super::args::{CompileArgs, Emit, HloCompile};
 use super::cache::{CacheEntry, CompileCache};
 use super::progress::{self, Progress};
@@ -24,11 +24,11 @@ use crate::verify::{self, TestSource};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Compiles the graph and writes what `--emit` lists, all of it or nothing.
+/// Compiles the graph and writes what `--emit` lists, atomically.
 pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
     let name = graph::model_name(args.name.as_deref(), &args.graph.graph)?;
     let class = args.cpp_class.as_deref().map_or_else(|| Ok(ClassName::of_model(&name)), ClassName::parse)?;
-    // what is measured here is for this machine
+    // measurements are for this machine
     let requests = if args.tune.is_some() {
         graph::code_requests(&args.target)
     } else {
@@ -72,7 +72,7 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
         all.try_for_each(|(dump, module)| dump::built(dump, module, &programs, &b.object.content))?;
         Ok(b)
     });
-    // What was seen before an error helps to find it.
+    // Dumps up to an error help to find its cause.
     dumped.into_iter().try_for_each(|dump| dump::write(&flags, dump))?;
     let built = built.map_err(|e| graph::in_file(e, &args.graph))?;
     let request = recorded_options::request(args, &requests);
@@ -101,7 +101,7 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
     report_written_files(&files::write_all(&args.out, &all)?, &needs)
 }
 
-/// The self-test that the flags ask for, with the answers of the interpreter.
+/// The requested self-test, with answers computed by the interpreter.
 fn self_test(args: &CompileArgs, functions: &Functions, requests: &[CodeRequest]) -> Result<Option<SelfTest>> {
     let Some(text) = &args.self_test else { return Ok(None) };
     progress::step("interpreting");
@@ -112,19 +112,19 @@ fn self_test(args: &CompileArgs, functions: &Functions, requests: &[CodeRequest]
     made.map(Some).map_err(|e| graph::in_file(e, &args.graph))
 }
 
-/// Whether a file that is asked for is made of the object, or is for all targets; C source and what stands beside it is for one.
+/// Whether a requested file is derived from the object, or covers all targets; C source and the files that accompany it are for one target.
 fn needs_object(asked: &[Emit]) -> bool {
     let is_beside =
         |e: &Emit| matches!(e, Emit::C | Emit::Header | Emit::Metadata | Emit::Cpp | Emit::Depfile | Emit::Pool);
     !(asked.contains(&Emit::C) && asked.iter().all(is_beside))
 }
 
-/// The request for the oldest instruction set, which alone source is made for.
+/// The request for the oldest instruction set, the only one for which C source is generated.
 fn oldest(requests: Vec<CodeRequest>) -> Vec<CodeRequest> {
     requests.into_iter().min_by_key(CodeRequest::instructions).into_iter().collect()
 }
 
-/// The functions that the object calls and does not have, with their kind, and the ranks that its caller brings.
+/// Functions that the object calls and its user must define, with their kind, and the communicator that the caller must supply.
 pub fn needs(built: &Compiled) -> Vec<String> {
     let face = &built.bundle.face;
     let call = |callee: &Callee| format!("{} (custom call, API version {})", callee.name, callee.api_version);
@@ -132,7 +132,7 @@ pub fn needs(built: &Compiled) -> Vec<String> {
     face.prototypes().into_iter().map(call).chain(ranks).collect()
 }
 
-/// The depfile of `files`, where it is asked for. It names paths, so that the cache can't keep it.
+/// The depfile for `files`, if requested. It contains paths, so the cache can't keep it.
 fn depends<'a>(
     args: &CompileArgs,
     name: &str,
@@ -147,7 +147,7 @@ fn depends<'a>(
     Ok(Some((format!("{name}.d"), depfile::depfile(&targets, &sources).into())))
 }
 
-/// Compiles modules of HLO, each to the files that `--emit` lists; those before a module that is refused are written.
+/// Compiles HLO modules, each to the files that `--emit` lists. Files of modules before a refused one are kept.
 pub fn modules(args: &HloCompile) -> Result<ExitStatus> {
     let requests = graph::portable_code_requests(&args.target)?;
     let makes_object = needs_object(&args.emit);
@@ -168,7 +168,7 @@ pub fn modules(args: &HloCompile) -> Result<ExitStatus> {
     Ok(ExitStatus::Yes)
 }
 
-/// Writes what an earlier compile made; nothing where the cache has nothing whole.
+/// Writes the files of an earlier compilation; `None` if the cache has no intact entry.
 fn cached(args: &CompileArgs, name: &str, cache: Option<&CompileCache>) -> Result<Option<ExitStatus>> {
     let Some((cache, found)) = cache.and_then(|cache| Some((cache, cache.find()?))) else { return Ok(None) };
     let Some(mut written) = cache.write(&found, &args.out)? else { return Ok(None) };
@@ -181,7 +181,7 @@ fn cached(args: &CompileArgs, name: &str, cache: Option<&CompileCache>) -> Resul
     report_written_files(&written, &found.needs).map(Some)
 }
 
-/// Prints the files, and what who links them must define.
+/// Prints the names of the files, and the functions that users of the object must define.
 pub fn report_written_files(written: &[PathBuf], needs: &[String]) -> Result<ExitStatus> {
     for path in written {
         out::line(path.display())?;
@@ -192,7 +192,7 @@ pub fn report_written_files(written: &[PathBuf], needs: &[String]) -> Result<Exi
     Ok(ExitStatus::Yes)
 }
 
-/// The files that are asked for, with their names, and that of the weights; the metadata tell how they were asked for.
+/// The requested files with their names, including the weights file; `request` is recorded in the metadata.
 pub fn contents(
     asked: &[Emit],
     built: &Compiled,
@@ -204,8 +204,8 @@ pub fn contents(
     Ok(all)
 }
 
-/// Kinds of output that are asked for, once each and without depfiles, with those that they need: the class stands on the C header, build files
-/// on header and archive.
+/// The requested kinds of output, deduplicated, without depfiles and with prerequisites: the C++ class needs the C header, build files
+/// need header and archive.
 fn emitted(asked: &[Emit]) -> Vec<Emit> {
     let mut all = asked.to_vec();
     if asked.iter().any(|e| matches!(e, Emit::Cpp | Emit::Cmake | Emit::Pkgconfig)) {
@@ -220,13 +220,13 @@ fn emitted(asked: &[Emit]) -> Vec<Emit> {
     all
 }
 
-/// The name and the bytes of one file.
+/// Name and content of one file.
 fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>) -> Result<(String, Pieces)> {
     let face = &built.bundle.face;
     let name = &face.name;
     let object = &built.object.content;
     let targets: Vec<&Target> = built.bundle.variants.iter().map(|(_, target)| target).collect();
-    // texts of several functions and targets follow one another
+    // texts of several functions and targets are concatenated
     let each = |print: &dyn Fn(&kernel::Program, &Target) -> Result<String>| {
         let programs = built.programs();
         let texts = programs.iter().map(|(program, target)| print(program, target)).collect::<Result<Vec<_>>>()?;
@@ -278,7 +278,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
     })
 }
 
-/// The bounds on what calls take.
+/// Upper bounds on the stack use and loop iterations of calls.
 fn limits(built: &Compiled) -> Limits {
     let Bundle { face, variants, .. } = &built.bundle;
     let of_entry =
@@ -286,7 +286,7 @@ fn limits(built: &Compiled) -> Limits {
     Limits { stack: built.object.stack.clone(), loops: (0..face.entries.len()).map(of_entry).collect() }
 }
 
-/// The modules as text, one behind the other.
+/// The concatenated text of the modules.
 fn hlo_text(modules: &[Module]) -> String {
     modules.iter().map(crate::hlo::text::print).collect::<Vec<_>>().join("\n")
 }

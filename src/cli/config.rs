@@ -1,4 +1,4 @@
-//! `--config`: a tf2xla.Config as feeds and fetches, with names for C.
+//! `--config`: reads a tf2xla.Config with feeds, fetches and their C names.
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::TfType;
 use crate::import::{self, proto};
@@ -13,19 +13,19 @@ use std::path::Path;
 /// The content of a `tf2xla.Config` file.
 #[derive(Debug, Default)]
 pub struct Config {
-    /// Inputs in order.
+    /// Inputs, in order.
     pub feeds: Vec<FeedSpec>,
-    /// Outputs in order.
+    /// Outputs, in order.
     pub fetches: Vec<String>,
-    /// Variables that the code keeps.
+    /// Variables that are kept as state.
     pub variables: Vec<Declared>,
-    /// C names of the inputs; empty where none is given.
+    /// C names of the inputs; empty strings for inputs without one.
     feed_names: Vec<String>,
-    /// C names of the outputs.
+    /// C names of the outputs; empty strings for outputs without one.
     fetch_names: Vec<String>,
 }
 
-/// Reads the file. Errors: `Code::Io`, `Code::BadEncoding`, `Code::BadOption` for ids, types and shapes that can't be.
+/// Reads a configuration. Errors: `Code::Io`, `Code::BadEncoding`, `Code::BadOption` for invalid ids, types and shapes.
 pub fn load(path: &Path) -> Result<Config> {
     let file = path.display().to_string();
     let message = import::load_config(path).map_err(|e| e.in_file(&file))?;
@@ -52,7 +52,7 @@ pub fn load(path: &Path) -> Result<Config> {
     Ok(config)
 }
 
-/// A variable that the code keeps.
+/// Converts a variable of the configuration.
 fn declared(variable: &Variable) -> Result<Declared> {
     let node = variable.node_name.clone();
     let dtype = match TfType::from_number(variable.type_.value()).stored() {
@@ -89,15 +89,15 @@ fn tensor_name(id: Option<&TensorId>) -> Result<String> {
     }
 }
 
-/// The sizes; negative ones are unknown.
+/// The dimensions; negative ones are unknown.
 fn dims(shape: &TensorShapeProto) -> Option<Vec<Option<u64>>> {
     (!shape.unknown_rank).then(|| shape.dim.iter().map(|d| u64::try_from(d.size).ok()).collect())
 }
 
 impl Config {
-    /// Gives arguments and results the names of the configuration.
+    /// Gives arguments and results the C names of the configuration.
     ///
-    /// Errors: `Code::BadOption` for a name that is no C identifier, `Code::NameClash` for one that stands twice.
+    /// Errors: `Code::BadOption` for an invalid C identifier, `Code::NameClash` for a repeated one.
     pub fn rename(&self, lowered: &mut Lowered) -> Result<()> {
         rename(&mut lowered.args, &self.feed_names)?;
         rename(&mut lowered.results, &self.fetch_names)

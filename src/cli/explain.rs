@@ -1,4 +1,4 @@
-//! `tfaot explain`: what a code means, or why a node is in its cluster or in none.
+//! `tfaot explain`: the meaning of a code, or the reason for a node's cluster assignment.
 use super::{ExitStatus, args::ExplainArgs, cluster_text, clustering, out};
 use crate::diag::codes::{CODES, CodeRow};
 use crate::diag::{Code, Diagnostic, Result};
@@ -6,7 +6,7 @@ use crate::model::{ClusterInput, ModelFile};
 use crate::prepare::Request;
 use std::path::Path;
 
-/// Prints the page of a code, the list of all, or the reason of a node.
+/// Prints the page of a code, the list of all codes, or the explanation for a node.
 pub fn run(args: &ExplainArgs) -> Result<ExitStatus> {
     if let (Some(node), Some(graph)) = (&args.subject, &args.graph) {
         return explain_node(args, node, graph);

@@ -1,4 +1,4 @@
-//! Helpers common to the verbs on graphs: their flags as a request, their answers.
+//! Helpers common to the verbs on graphs: requests from arguments, and output of results.
 use super::args::{GraphArgs, MathArg, TargetArgs, WeightsArg};
 use super::{config, out};
 use crate::compile::{self, Functions};
@@ -12,7 +12,7 @@ use crate::target::{CodeRequest, MathType, Precision, Target, Tuning, WeightType
 use crate::tensor::Tensor;
 use std::path::Path;
 
-/// The flags as a request. Errors: `Code::BadOption` for each flag that can't be read.
+/// The request that the arguments describe. Errors: `Code::BadOption` for each invalid flag.
 pub fn request(args: &GraphArgs) -> Result<Request> {
     let mut request = request_from_flags(&args.feeds, &args.dims)?;
     request.fetches.clone_from(&args.fetches);
@@ -28,7 +28,7 @@ pub fn request(args: &GraphArgs) -> Result<Request> {
     Ok(request)
 }
 
-/// The bounds of the `--bound` flags. Errors: `Code::BadOption` for the first that can't be read.
+/// Parses the `--bound` flags. Errors: `Code::BadOption` for the first invalid one.
 fn bounds(flags: &[String]) -> Result<Vec<(String, u64)>> {
     let one = |text: &String| {
         let (node, most) = text.rsplit_once('=').unwrap_or(("", text));
@@ -41,7 +41,7 @@ fn bounds(flags: &[String]) -> Result<Vec<(String, u64)>> {
     flags.iter().map(one).collect()
 }
 
-/// The loop and the count of one `--rounds`. Errors: `Code::BadOption` where it can't be read.
+/// Parses a `--rounds` flag into loop and count. Errors: `Code::BadOption`.
 fn rounds(text: &str) -> Result<(String, u64)> {
     let parsed = text.rsplit_once('=').and_then(|(name, n)| Some((name.to_string(), n.parse().ok()?)));
     parsed.filter(|(_, n)| *n > 0).ok_or_else(|| {
@@ -50,7 +50,7 @@ fn rounds(text: &str) -> Result<(String, u64)> {
     })
 }
 
-/// The request of the `--feed` and `--dim` flags. Errors: `Code::BadOption` for each that can't be read.
+/// The request that `--feed` and `--dim` flags describe. Errors: `Code::BadOption` for each invalid one.
 pub fn request_from_flags(feed_flags: &[String], dim_flags: &[String]) -> Result<Request> {
     let mut problems = Vec::new();
     let mut feeds = Vec::new();
@@ -77,7 +77,7 @@ pub fn request_from_flags(feed_flags: &[String], dim_flags: &[String]) -> Result
     Ok(Request { feeds, dims, ..Request::default() })
 }
 
-/// The functions of the flags as HLO, and what was assumed, which goes to standard error too.
+/// Lowers the functions of the graph; returns them with the assumptions, which are printed to standard error too.
 pub fn functions(args: &GraphArgs) -> Result<(Functions, Vec<String>)> {
     let fronts = compile::load_and_lower(&args.graph, args.format.as_deref(), &request(args)?);
     let fronts = fronts.map_err(|e| in_file(e, args))?;
@@ -93,7 +93,7 @@ pub fn functions(args: &GraphArgs) -> Result<(Functions, Vec<String>)> {
     Ok((Functions { all, init: fronts.init }, fronts.assumptions))
 }
 
-/// The only function of the flags. Errors: those of [`functions`]; `Code::BadOption` where there are several.
+/// Lowers the only requested function. Errors: those of [`functions`]; `Code::BadOption` if there are several.
 pub fn function(args: &GraphArgs) -> Result<Functions> {
     let (functions, _) = functions(args)?;
     match functions.all.len() {
@@ -102,7 +102,7 @@ pub fn function(args: &GraphArgs) -> Result<Functions> {
     }
 }
 
-/// Flags without a signature get those that the calls name.
+/// The arguments, with the signatures that `calls` name if they have none.
 pub fn with_signatures(args: &GraphArgs, calls: &[FileCall]) -> GraphArgs {
     let mut args = args.clone();
     if args.signature.is_empty() {
@@ -115,12 +115,12 @@ pub fn with_signatures(args: &GraphArgs, calls: &[FileCall]) -> GraphArgs {
     args
 }
 
-/// Says which file the diagnostics are about.
+/// Adds the graph's file to the diagnostics.
 pub fn in_file(error: Error, args: &GraphArgs) -> Error {
     error.in_file(&args.graph)
 }
 
-/// The machine of the flags, and what they ask of its code. Errors: `Code::UnknownTarget`; `Code::BadOption` where several processors are named.
+/// The code request for the target in the arguments. Errors: `Code::UnknownTarget`; `Code::BadOption` for several processors.
 pub fn code_request(args: &TargetArgs) -> Result<CodeRequest> {
     match &code_requests(args)?[..] {
         [one] => Ok(one.clone()),
@@ -128,14 +128,15 @@ pub fn code_request(args: &TargetArgs) -> Result<CodeRequest> {
     }
 }
 
-/// The choices of a file of `--tune`. Errors: `Code::Io`, `Code::BadOption`.
+/// Reads a tuning file. Errors: `Code::Io`, `Code::BadOption`.
 pub fn tuning(path: &Path) -> Result<Tuning> {
     let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e))?;
     Tuning::parse(&text).map_err(|e| e.in_file(path))
 }
 
-/// The machines of the flags, one for each `--cpu`, with what the flags ask of the code; never empty. Errors: `Code::UnknownTarget`; `Code::NoBf16Math`; `Code::BadOption` for two
-/// processors between which no program could choose: with the same instruction set, or on a system that can't be asked.
+/// The code requests in the arguments, one for each `--cpu`; never empty. Errors: `Code::UnknownTarget`; `Code::NoBf16Math`;
+/// `Code::BadOption` for processors between which a program can't choose at run time: with the same instruction set, or on a system that
+/// can't query them.
 pub fn code_requests(args: &TargetArgs) -> Result<Vec<CodeRequest>> {
     let precision = precision(args.weights, args.math);
     let chosen = args.tuning.as_deref().map(tuning).transpose()?.unwrap_or_default();
@@ -171,7 +172,7 @@ pub fn code_requests(args: &TargetArgs) -> Result<Vec<CodeRequest>> {
     Ok(all)
 }
 
-/// The refusal of loops that somebody chose for one processor.
+/// The error for tuned or planned loops together with an arithmetic that fixes one choice of loops for all processors.
 pub fn portable_loops_are_fixed(math: MathType) -> Diagnostic {
     let told = format!(
         "--math {} has one choice of loops for all processors, whose order of sums is part of the results",
@@ -180,7 +181,7 @@ pub fn portable_loops_are_fixed(math: MathType) -> Diagnostic {
     Diagnostic::new(Code::BadOption, told).help("leave out --tuning, --plan and --tune")
 }
 
-/// Machines of files that are used elsewhere: without `--cpu` and `--features`, the processors of [`portable_cpus`].
+/// Code requests for files to be used on other machines: by default, for the processors of [`portable_cpus`].
 pub fn portable_code_requests(args: &TargetArgs) -> Result<Vec<CodeRequest>> {
     if !args.cpu.is_empty() || args.features.is_some() {
         return code_requests(args);
@@ -189,14 +190,14 @@ pub fn portable_code_requests(args: &TargetArgs) -> Result<Vec<CodeRequest>> {
     code_requests(&TargetArgs { cpu, ..args.clone() })
 }
 
-/// A note that names the machines an object is for.
+/// A note that names the processors for which an object is compiled.
 pub fn for_whom(requests: &[CodeRequest]) -> String {
     let cpus: Vec<&str> = requests.iter().map(|r| r.target.cpu.as_str()).collect();
     let triple = requests.first().map_or("", |r| &r.target.triple);
     format!("the code is for {} ({triple})", cpus.join(" and "))
 }
 
-/// How exact the code must be.
+/// The precision that the arguments select.
 pub fn precision(weights: WeightsArg, math: MathArg) -> Precision {
     Precision {
         weights: match weights {
@@ -213,7 +214,7 @@ pub fn precision(weights: WeightsArg, math: MathArg) -> Precision {
     }
 }
 
-/// The model's name: as given, or from the file's. Errors: `Code::BadOption` when it is no C identifier.
+/// The model's name: as given, or derived from the file name. Errors: `Code::BadOption` for an invalid C identifier.
 pub fn model_name(given: Option<&str>, path: &Path) -> Result<String> {
     match given {
         None => Ok(names::of_model(&path.display().to_string())),
@@ -224,7 +225,7 @@ pub fn model_name(given: Option<&str>, path: &Path) -> Result<String> {
     }
 }
 
-/// Keys of the results: the fetches as the user wrote them, else the names of the signature, else the tensors'.
+/// Keys of the results: the fetches as the user wrote them, or else the signature's names, or else the tensors' names.
 pub fn result_keys(args: &GraphArgs, lowered: &Lowered) -> Vec<String> {
     if args.fetches.len() == lowered.results.len() {
         return args.fetches.clone();
@@ -232,7 +233,7 @@ pub fn result_keys(args: &GraphArgs, lowered: &Lowered) -> Vec<String> {
     lowered.results.iter().map(|r| r.shown().to_string()).collect()
 }
 
-/// Writes results to a file, or prints them.
+/// Writes results to an npz file, or prints them without one.
 pub fn deliver(path: Option<&Path>, keys: Vec<String>, results: Vec<Tensor>) -> Result<()> {
     let named: Vec<_> = keys.into_iter().zip(results).collect();
     match path {

@@ -1,4 +1,4 @@
-//! Dumps that `TF_DUMP_GRAPH_PREFIX`, `TF_DUMP_GRAPH_FMT` and `TF_CPP_VMODULE` ask for, and the summary of a clustering as a file.
+//! Dumps requested by `TF_DUMP_GRAPH_PREFIX`, `TF_DUMP_GRAPH_FMT` and `TF_CPP_VMODULE`, and the summary of a clustering as a file.
 use super::out;
 use crate::cluster::{Clustering, ClusteringOptions, FunctionClustering, function_graph};
 use crate::diag::{Code, Error, Result};
@@ -10,15 +10,15 @@ use crate::package::files;
 use crate::rewrite;
 use std::path::{Path, PathBuf};
 
-/// The file whose verbosity TensorFlow's summary has.
+/// The source file whose verbosity governs TensorFlow's summary in the log.
 const LOGGED_BY: &str = "mark_for_compilation_pass";
 
-/// Asks the pass for what dumps and logs need of it.
+/// Requests from the pass what dumps and logs need.
 pub fn ask(options: &mut ClusteringOptions) {
     options.snapshot = options.flags.debug || options.flags.deterministic_names || verbosity() >= 4;
 }
 
-/// The verbosity that the environment gives to the pass: `TF_CPP_VMODULE`, else `TF_CPP_MAX_VLOG_LEVEL`.
+/// The pass's verbosity in the environment: `TF_CPP_VMODULE`, or else `TF_CPP_MAX_VLOG_LEVEL`.
 fn verbosity() -> u32 {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let modules = variable("TF_CPP_VMODULE");
@@ -27,22 +27,22 @@ fn verbosity() -> u32 {
     text.trim().parse().unwrap_or(0)
 }
 
-/// A clustered program and the file that it comes from.
+/// A clustered program and its file.
 pub struct DumpedProgram<'a> {
     /// The file.
     pub path: &'a Path,
-    /// The file's format, where the user says it.
+    /// The file's format, if the user states it.
     pub format: Option<&'a str>,
-    /// The program in the file.
+    /// The program read from the file.
     pub program: &'a Program,
     /// Options of the clustering pass.
     pub options: &'a ClusteringOptions,
 }
 
 impl DumpedProgram<'_> {
-    /// Names clusters as the flags say, logs them and dumps graphs: those of the program's graph, and of `bodies`.
+    /// Names clusters as the flags require, logs them and dumps graphs, for the program's graph and for `bodies`.
     ///
-    /// Errors: `Code::BadOption` for a format that TensorFlow does not know, `Code::Io`.
+    /// Errors: `Code::BadOption` for an unknown dump format, `Code::Io`.
     pub fn tell(&self, found: &mut Clustering, bodies: &mut [FunctionClustering]) -> Result<()> {
         let flags = &self.options.flags;
         if flags.debug || flags.deterministic_names {
@@ -98,20 +98,20 @@ impl DumpedProgram<'_> {
     }
 }
 
-/// The file as it was written; empty where it holds no GraphDef in protobuf's form.
+/// The file's GraphDef as written; empty if the file has none in protobuf's binary form.
 fn written(path: &Path, format: Option<&str>) -> Result<RawGraph> {
     let (format, bytes) = import::load_bytes(path, format)?;
     Ok(rewrite::graph_in(&bytes, format)?.unwrap_or_default())
 }
 
-/// Where dumps go.
+/// The destination of graph dumps.
 enum DumpDestination {
     Folder(PathBuf),
     StandardError,
 }
 
 impl DumpDestination {
-    /// The destination in `TF_DUMP_GRAPH_PREFIX`, as TensorFlow reads it; `None` where it is empty.
+    /// Parses `TF_DUMP_GRAPH_PREFIX` like TensorFlow; `None` if it is empty.
     fn of_environment() -> Option<DumpDestination> {
         let prefix = std::env::var("TF_DUMP_GRAPH_PREFIX").unwrap_or_default();
         match prefix.to_ascii_lowercase().as_str() {
@@ -139,7 +139,7 @@ impl DumpDestination {
     }
 }
 
-/// Writes the counts of a clustering to `path`, as text where its name ends like text.
+/// Writes the summary of a clustering to `path`, as text if the name has a text extension.
 ///
 /// Errors: `Code::Io`.
 pub fn write_summary(path: &Path, found: &Clustering) -> Result<()> {

@@ -1,11 +1,11 @@
-//! Runs a verb so that a panic is a diagnostic, on a stack that is deep enough for recursive passes.
+//! Execution of a verb with a large stack, turning panics into diagnostics.
 use crate::diag::{Error, Result};
 use std::sync::{Arc, Mutex};
 
-/// Bytes of the worker's stack: address space only, touched as far as it is used.
+/// Size of the worker thread's stack, which recursive passes need; memory is committed only as it is used.
 const STACK_BYTES: usize = 256 << 20;
 
-/// Runs `work` on a thread of its own; a panic becomes [`Error::Internal`].
+/// Runs `work` on a separate thread; a panic becomes [`Error::Internal`].
 pub fn run<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let seen = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&seen);

@@ -1,4 +1,4 @@
-//! `tfaot hlo`: modules as text or messages.
+//! `tfaot hlo`: verbs on HLO modules.
 use super::args::{Engine, HloCall, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
 use super::modules::{leaf_infos, literal, load, load_sound, load_whole};
 use super::{ExitStatus, dump, graph, out};
@@ -47,7 +47,7 @@ fn print(args: &HloFiles, format: HloFormat, change: impl Fn(&mut Module) -> Res
     Ok(ExitStatus::Yes)
 }
 
-/// Runs passes and says on standard error what was asked for.
+/// Runs optimization passes, and prints the requested information to standard error.
 fn optimise(module: &mut Module, args: &HloOpt) -> Result<()> {
     let count = |m: &Module| m.comps.values().map(|c| c.insts.len()).sum::<usize>();
     let mut rows: IndexMap<String, (usize, usize, Duration)> = IndexMap::new();
@@ -108,7 +108,7 @@ fn eval(args: &HloCall, max_steps: u64) -> Result<ExitStatus> {
     write_results(args, interpreted(args, &module, max_steps)?)
 }
 
-/// The leaves of the root by the interpreter.
+/// The leaves of the root, computed by the interpreter.
 fn interpreted(args: &HloCall, module: &Module, max_steps: u64) -> Result<Vec<Tensor>> {
     let shapes: Vec<Shape> = module.entry().params.iter().map(|&p| module.entry()[p].shape.clone()).collect();
     let mut leaves = arguments::load(args.inputs.as_deref(), &leaf_infos(&shapes, "p"))?.into_iter();
@@ -118,7 +118,7 @@ fn interpreted(args: &HloCall, module: &Module, max_steps: u64) -> Result<Vec<Te
     Ok(value.leaves().into_iter().cloned().collect())
 }
 
-/// Runs a module by the engines that are asked for; two of them are compared.
+/// Runs a module by the requested engines; two of them are compared.
 fn by_engines(args: &HloRun) -> Result<ExitStatus> {
     let module = load_whole(&args.call.file, &args.call.dims)?;
     let in_file = |e: Error| e.in_file(&args.call.file);
@@ -154,7 +154,7 @@ fn by_engines(args: &HloRun) -> Result<ExitStatus> {
     }
 }
 
-/// The leaves of the root by compiled code.
+/// The leaves of the root, computed by compiled code.
 fn native(HloRun { call: args, target, .. }: &HloRun, module: Module) -> Result<Vec<Tensor>> {
     module.for_one_device().map_err(|e| e.in_file(&args.file))?;
     let lowered = compile::wrap_module(module).map_err(|e| e.in_file(&args.file))?;

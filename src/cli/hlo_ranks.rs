@@ -1,4 +1,4 @@
-//! `tfaot hlo run --replicas`: a module on all its devices at once, a thread each.
+//! `tfaot hlo run --replicas`: runs a module on all its devices at once, one thread for each.
 use super::args::{Engine, HloCall, HloRun};
 use super::modules::{leaf_infos, literal, load};
 use super::{ExitStatus, dump, graph, out};
@@ -12,10 +12,10 @@ use crate::run::{arguments, npz};
 use crate::tensor::{Tensor, TensorInfo};
 use crate::verify::compare_engines;
 
-/// Runs the module by the engines that are asked for, as so many replicas; two engines are compared on every rank.
+/// Runs the module by the requested engines on `replicas` devices; two engines are compared on every rank.
 ///
 /// # Errors
-/// `Code::SeveralDevices` for a module that is for another number of devices; those of a run on one.
+/// `Code::SeveralDevices` for a module for another number of devices; those of a run on one device.
 pub fn run(args: &HloRun, replicas: u64) -> Result<ExitStatus> {
     let mut module = load(&args.call.file, &args.call.dims)?;
     for_devices(&mut module, replicas)?;
@@ -41,7 +41,7 @@ pub fn run(args: &HloRun, replicas: u64) -> Result<ExitStatus> {
     }
 }
 
-/// Makes a module that says nothing of devices one for so many replicas.
+/// Sets the number of replicas of a module that states none, and checks that of all others.
 fn for_devices(module: &mut Module, count: u64) -> Result<()> {
     match module.devices() {
         [1, 1] => module.extra.push(("replica_count".to_string(), count.to_string())),
@@ -56,8 +56,8 @@ fn for_devices(module: &mut Module, count: u64) -> Result<()> {
     Ok(())
 }
 
-/// The arguments of each rank: array `K@R` of the file is argument K of rank R, and array `K` that of all others. Random ones differ from
-/// rank to rank.
+/// The arguments of each rank: array `K@R` of the file is argument K of rank R, and array `K` is that of all ranks without one of their
+/// own. Random arguments differ between ranks.
 fn arguments_by_rank(call: &HloCall, infos: &[TensorInfo], replicas: u64) -> Result<Vec<Vec<Tensor>>> {
     let Some(path) = &call.inputs else {
         let of = |rank: u64| {
@@ -97,7 +97,7 @@ fn compiled(HloRun { call, target, .. }: &HloRun, module: Module, given: &[Vec<T
     built.and_then(|b| run::call_ranks(&b, &code.target, given)).map_err(|e| e.in_file(&call.file))
 }
 
-/// Results with their names: `K@R` is result K of rank R.
+/// Results with their keys: `K@R` is result K of rank R.
 fn keyed(all: &[Vec<Tensor>]) -> Vec<(String, Tensor)> {
     let of = |(rank, results): (usize, &Vec<Tensor>)| {
         results.iter().enumerate().map(move |(k, t)| (format!("{k}@{rank}"), t.clone())).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! `tfaot inspect`: what a graph holds, and what is known of its tensors, without lowering it.
+//! `tfaot inspect`: describes a graph and the inferred facts about its tensors, without lowering it.
 use super::args::InspectArgs;
 use super::{ExitStatus, graph, out, shapes};
 use crate::diag::Result;
@@ -9,7 +9,7 @@ use crate::{import, ops};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Prints the description.
+/// Prints the description of the graph.
 pub fn run(args: &InspectArgs) -> Result<ExitStatus> {
     let program = import::load(&args.graph.graph, args.graph.format.as_deref())?;
     let request = graph::request(&args.graph)?;
@@ -29,18 +29,18 @@ pub fn run(args: &InspectArgs) -> Result<ExitStatus> {
     for problem in &known.problems {
         out::error(graph::in_file(problem.clone().into(), &args.graph));
     }
-    // The process ends: taking a million nodes apart would be time for nothing.
+    // The process ends here: freeing a million nodes would waste time.
     std::mem::forget((reached, known));
     Ok(ExitStatus::Yes)
 }
 
-/// How much there is, reached or not.
+/// Numbers of nodes and functions in the file, reached or not.
 struct InFile {
     nodes: usize,
     functions: usize,
 }
 
-/// The facts as a JSON document: of what the request reaches, and nothing else but the names of the signatures.
+/// The facts as a JSON document. It covers what the request reaches, and the names of all signatures.
 fn describe(reached: &ReachableProgram, in_file: &InFile, known: &Facts) -> Value {
     let program = &reached.program;
     let graphs = || std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
@@ -92,7 +92,7 @@ fn describe(reached: &ReachableProgram, in_file: &InFile, known: &Facts) -> Valu
     })
 }
 
-/// A number of things, and of how many where that is more.
+/// A count, with the total if that is larger.
 fn count_of_all(some: Option<u64>, all: Option<u64>) -> String {
     let (some, all) = (some.unwrap_or(0), all.unwrap_or(0));
     if some < all { format!("{some} of {all}") } else { some.to_string() }
@@ -111,7 +111,7 @@ fn as_text(facts: &Value) -> String {
         facts["producer"],
     );
     text += "\ninputs\n";
-    // the signature's name first, where there is one
+    // the signature's name first, if there is one
     let named = |tensor: &Value| match word(tensor, "signature_name") {
         called if called.is_empty() => word(tensor, "name"),
         called => format!("{called}  {}", word(tensor, "name")),

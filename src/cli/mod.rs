@@ -1,4 +1,4 @@
-//! The command line: one file a verb.
+//! The command line, with one file per verb.
 //!
 //! Results go to standard output, everything else to standard error. Exit status 0: done; 1: the input is at fault, and a
 //! diagnostic says how; 2: wrong usage; 129, 130 and 143: interrupted (SIGHUP, SIGINT, SIGTERM), and nothing unfinished
@@ -47,12 +47,12 @@ use args::{Cli, Verb};
 use clap::Parser;
 use std::process::ExitCode;
 
-/// The answer of a verb that did its work, as an exit status.
+/// The outcome of a verb that ran to completion, as an exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
-    /// Exit status 0.
+    /// Exit status 0: success.
     Yes,
-    /// Exit status 1: the question of the verb has the answer no, and the output says why.
+    /// Exit status 1: the verb's test failed, and the output says why.
     No,
 }
 

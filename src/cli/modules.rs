@@ -1,4 +1,4 @@
-//! Modules of HLO in files, and what they take and give as values.
+//! Loading of HLO modules from files, and their parameters and results as tensors.
 use super::graph;
 use crate::compile;
 use crate::diag::{Code, Error, Result};
@@ -6,7 +6,7 @@ use crate::hlo::{Literal, Module, Shape, verify};
 use crate::tensor::{Tensor, TensorInfo};
 use std::io::Read;
 
-/// The module of a file, for the sizes that `dims` say where it leaves some open.
+/// Loads the module in a file; `dims` determine sizes that the file leaves open.
 pub fn load(file: &str, dims: &[String]) -> Result<Module> {
     let mut bytes = Vec::new();
     let read = match file {
@@ -18,21 +18,21 @@ pub fn load(file: &str, dims: &[String]) -> Result<Module> {
     compile::specialize_module(&bytes.into(), &request).map(|source| source.module).map_err(|e| e.in_file(file))
 }
 
-/// Loads a module as [`load`] does, and verifies it.
+/// Loads a module like [`load`], and verifies it.
 pub fn load_sound(file: &str, dims: &[String]) -> Result<Module> {
     let module = load(file, dims)?;
     verify::verify(&module).map_err(|e| e.in_file(file))?;
     Ok(module)
 }
 
-/// Loads and verifies a module, and replaces custom calls that are known by instructions.
+/// Loads and verifies a module, and replaces known custom calls by instructions.
 pub fn load_whole(file: &str, dims: &[String]) -> Result<Module> {
     let mut module = load_sound(file, dims)?;
     compile::write_known_calls(&mut module).map_err(|e| e.in_file(file))?;
     Ok(module)
 }
 
-/// Names and types of the leaves of `shapes`: `0`, `1`, ...; C names are `prefix` and the number.
+/// Names and types of the leaves of `shapes`: `0`, `1`, ...; C names consist of `prefix` and the number.
 pub fn leaf_infos(shapes: &[Shape], prefix: &str) -> Vec<TensorInfo> {
     let leaves = shapes.iter().flat_map(Shape::leaves).enumerate();
     leaves
@@ -46,7 +46,7 @@ pub fn leaf_infos(shapes: &[Shape], prefix: &str) -> Vec<TensorInfo> {
         .collect()
 }
 
-/// The value of `shape` from its leaves in order.
+/// A literal of `shape`, assembled from its leaves in order.
 pub fn literal(shape: &Shape, leaves: &mut impl Iterator<Item = Tensor>) -> Result<Literal> {
     Ok(match shape {
         Shape::Array(_) => Literal::Array(

@@ -1,10 +1,10 @@
-//! `tfaot ops`: the op table.
+//! `tfaot ops`: lists the op table.
 use super::{ExitStatus, args::OpsArgs, out};
 use crate::diag::Result;
 use crate::ops::{Lower, OpRow};
 use serde_json::json;
 
-/// Prints the rows whose name contains the filter.
+/// Prints the rows whose op name contains the filter.
 pub fn run(args: &OpsArgs) -> Result<ExitStatus> {
     let filter = args.filter.as_deref().unwrap_or("").to_lowercase();
     let mut rows: Vec<_> = crate::ops::all().filter(|(_, row)| row.name.to_lowercase().contains(&filter)).collect();

@@ -1,11 +1,11 @@
-//! Printing: a closed pipe ends the output, it is no error.
+//! Output to standard output and standard error. A closed pipe ends the output without an error.
 use super::progress;
 use crate::diag::{Code, Diagnostic, Error, Result, grouped, render, render_warning};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::OnceLock;
 
-/// How diagnostics are written.
+/// Format of diagnostics on standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ErrorFormat {
     /// Text for people.
@@ -15,10 +15,10 @@ pub enum ErrorFormat {
     Json,
 }
 
-/// How this process writes to standard error; text until [`error_format`] was called.
+/// The format of diagnostics in this process; text until [`error_format`] is called.
 static FORMAT: OnceLock<ErrorFormat> = OnceLock::new();
 
-/// Sets how diagnostics are written from here on; the first call holds.
+/// Sets the format of diagnostics; only the first call has an effect.
 pub fn error_format(format: ErrorFormat) {
     let _ = FORMAT.set(format);
     if is_json() {
@@ -26,19 +26,19 @@ pub fn error_format(format: ErrorFormat) {
     }
 }
 
-/// Whether diagnostics are JSON.
+/// Whether diagnostics are written as JSON.
 pub fn is_json() -> bool {
     FORMAT.get() == Some(&ErrorFormat::Json)
 }
 
 /// Writes `text` to standard output.
 ///
-/// Errors: `Code::Io` when it can't be written, unless its reader went away.
+/// Errors: `Code::Io` if it can't be written, unless the pipe was closed.
 pub fn text(text: &str) -> Result<()> {
     bytes(text.as_bytes())
 }
 
-/// Writes bytes that are no text to standard output.
+/// Writes binary data to standard output.
 pub fn bytes(bytes: &[u8]) -> Result<()> {
     progress::clear();
     let mut stdout = std::io::stdout().lock();
@@ -50,18 +50,18 @@ pub fn bytes(bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Writes `line` and a line break to standard output.
+/// Writes `line` and a newline to standard output.
 pub fn line(line: impl std::fmt::Display) -> Result<()> {
     text(&format!("{line}\n"))
 }
 
-/// Writes a JSON document over several lines to standard output.
+/// Writes a JSON document to standard output, indented.
 pub fn json(value: &serde_json::Value) -> Result<()> {
     line(format_args!("{value:#}"))
 }
 
-/// Writes `line` to standard error; there is nobody to tell when that fails. A line that begins with `note: ` or `warning: ` is
-/// of that level where diagnostics are JSON, any other is a note.
+/// Writes `line` to standard error; a failure is ignored. In JSON, a line that begins with `note: ` or `warning: ` has that level, any
+/// other is a note.
 pub fn note(line: impl std::fmt::Display) {
     if !is_json() {
         return raw(&line);
@@ -79,7 +79,7 @@ fn raw(line: &dyn std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Writes the diagnostics of `error` to standard error: as text those of one cause as one, as JSON each.
+/// Writes the diagnostics of `error` to standard error: grouped by cause as text, individually as JSON.
 pub fn error(error: Error) {
     if is_json() {
         return each_error(error);
@@ -89,14 +89,14 @@ pub fn error(error: Error) {
     }
 }
 
-/// Writes every diagnostic of `error` to standard error.
+/// Writes every diagnostic of `error` to standard error, without grouping.
 pub fn each_error(error: Error) {
     for d in error.into_diagnostics() {
         if is_json() { raw(&object("error", &d)) } else { raw(&render(&d)) }
     }
 }
 
-/// A diagnostic as the line that `--error-format json` writes; what is not known is null.
+/// A diagnostic as a line of `--error-format json`; unknown fields are null.
 fn object(level: &str, d: &Diagnostic) -> Value {
     let place = &d.place;
     json!({
@@ -121,7 +121,7 @@ pub fn warnings(all: &[Diagnostic], file: &str) {
     }
 }
 
-/// Writes clap's help or complaint where it belongs.
+/// Writes clap's help to standard output, or its error message to standard error.
 pub fn usage(usage: &clap::Error) {
     let text = usage.render();
     let _ = if usage.use_stderr() { write!(std::io::stderr(), "{text}") } else { write!(std::io::stdout(), "{text}") };

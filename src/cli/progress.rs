@@ -1,6 +1,6 @@
-//! A line on the terminal while something takes long: what is done, and for how long.
+//! A progress line on the terminal during long operations: the current step and the elapsed time.
 //!
-//! It is shown after two seconds, where standard error is a terminal that can move its cursor, and is gone when the work is done.
+//! The line appears after two seconds if standard error is a terminal with cursor control, and is erased when the work is done.
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -8,17 +8,17 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The time that work must take before a line is shown.
+/// Time after which the line appears.
 const PATIENCE: Duration = Duration::from_secs(2);
 const EVERY: Duration = Duration::from_millis(250);
 
-/// The work that is shown, and whether its line stands on the terminal.
+/// The current step, and whether its line is on the terminal.
 struct Line {
     text: String,
     shown: bool,
 }
 
-/// Whether nothing is ever shown.
+/// Whether progress lines are disabled.
 static NEVER: AtomicBool = AtomicBool::new(false);
 static LINE: Mutex<Line> = Mutex::new(Line { text: String::new(), shown: false });
 
@@ -26,14 +26,14 @@ fn locked() -> std::sync::MutexGuard<'static, Line> {
     LINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Shows a line until it is dropped.
+/// A progress line that is erased when this is dropped.
 pub struct Progress {
     done: Option<Sender<()>>,
     shower: Option<JoinHandle<()>>,
 }
 
 impl Progress {
-    /// Begins with `what`; nothing is ever shown where nobody watches, or where `quiet` was asked for.
+    /// Starts with the step `what`. No line is shown if standard error is not a terminal, or if `quiet`.
     pub fn begin(what: &str, quiet: bool) -> Progress {
         step(what);
         let watched = std::io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|t| t != "dumb");
@@ -52,7 +52,7 @@ impl Progress {
                 let _ = std::io::stderr().write_all(text.as_bytes());
             }
         };
-        // without a thread there is no line
+        // if the thread can't be started, there is no line
         let shower = std::thread::Builder::new().name("progress".into()).spawn(show).ok();
         Progress { done: Some(done), shower }
     }
@@ -68,17 +68,17 @@ impl Drop for Progress {
     }
 }
 
-/// From here on nothing is shown: what is written to standard error is read by a program.
+/// Disables progress lines, because a program reads standard error.
 pub fn never() {
     NEVER.store(true, Ordering::Relaxed);
 }
 
-/// Says what is done now.
+/// Sets the current step.
 pub fn step(what: impl std::fmt::Display) {
     locked().text = what.to_string();
 }
 
-/// Takes the line away, for what is printed in its place.
+/// Erases the line before other output.
 pub fn clear() {
     let mut line = locked();
     if std::mem::take(&mut line.shown) {

@@ -1,10 +1,10 @@
-//! How an object was asked for, as its metadata keep it for a file of weights.
+//! Options of a compilation as recorded in its metadata, from which `tfaot weights` reproduces it.
 use super::args::CompileArgs;
 use crate::target::CodeRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How an object was asked for, beside its targets.
+/// Options of a compilation, other than its targets.
 #[derive(Deserialize, Serialize)]
 pub struct RecordedOptions {
     pub feeds: Vec<String>,
@@ -25,7 +25,7 @@ pub struct RecordedOptions {
     pub plan: Option<String>,
 }
 
-/// How `args` ask for an object, for its metadata.
+/// The JSON object that records the options of `args`.
 pub fn request(args: &CompileArgs, requests: &[CodeRequest]) -> Value {
     let graph = &args.graph;
     let first = requests.first();
@@ -45,6 +45,6 @@ pub fn request(args: &CompileArgs, requests: &[CodeRequest]) -> Value {
         tuning: first.map(|r| r.tuning.to_string()).unwrap_or_default(),
         plan: first.and_then(|r| r.plans.clone()),
     };
-    // strings and truth values alone
+    // only strings and booleans
     serde_json::to_value(asked).unwrap_or_default()
 }

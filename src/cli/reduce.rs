@@ -1,4 +1,4 @@
-//! `tfaot reduce`: a failing graph or module made small under a user's command.
+//! `tfaot reduce`: reduces a failing graph or module, using a command of the user as the test.
 use super::args::ReduceArgs;
 use super::{ExitStatus, out};
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
@@ -15,10 +15,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often a command that runs is looked at.
+/// Interval at which a running command is polled.
 const TICK: Duration = Duration::from_millis(5);
 
-/// Reduces the file and writes what is left.
+/// Reduces the file and writes the result.
 pub fn run(args: &ReduceArgs) -> Result<ExitStatus> {
     let (format, bytes) = import::load_bytes(&args.file, args.format.as_deref())?;
     let shown = args.file.display().to_string();
@@ -63,7 +63,7 @@ pub fn run(args: &ReduceArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Yes)
 }
 
-/// A GraphDef as the output's name wants it: text where it ends in `.pbtxt`.
+/// The bytes of a GraphDef in the format of the output's name: text for `.pbtxt`.
 fn spelled(bytes: Vec<u8>, args: &ReduceArgs) -> Result<Vec<u8>> {
     match args.out.extension().is_some_and(|end| end == "pbtxt") {
         true => Ok(proto_text::print::<GraphDef>(&Bytes::from(bytes))?.into_bytes()),
@@ -71,7 +71,7 @@ fn spelled(bytes: Vec<u8>, args: &ReduceArgs) -> Result<Vec<u8>> {
     }
 }
 
-/// Runs the command on the file as it is, and calls `reduce` with a verdict: whether the command ends as it did then.
+/// Runs the command on the original file, and calls `reduce` with a test for whether the command ends in the same way.
 fn with_trials<T>(
     args: &ReduceArgs,
     whole: &[u8],
@@ -96,13 +96,13 @@ fn with_trials<T>(
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// The exit status; 128 and the number of the signal that ended it.
+    /// The exit status, or 128 plus the number of the signal that ended the command.
     Status(i32),
-    /// The command took too long and was stopped.
+    /// The command exceeded the time limit and was killed.
     TooLong,
 }
 
-/// Runs the command on a candidate, whose path stands for `{}`, and returns how it ended.
+/// Runs the command on a candidate, whose path replaces `{}`, and returns how it ended.
 fn outcome(args: &ReduceArgs, candidate: &[u8]) -> Result<Outcome> {
     let end = args.out.extension().map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
     let unwritten = |e: std::io::Error| io_error("written", Path::new("a candidate"), &e);

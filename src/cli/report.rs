@@ -1,4 +1,4 @@
-//! `tfaot report`: what became of a graph, as one page.
+//! `tfaot report`: writes a page about a graph, its clusters and its code.
 use super::args::ReportArgs;
 use super::clustering::analyze;
 use super::progress::{self, Progress};
@@ -20,7 +20,7 @@ use crate::target::CodeRequest;
 use serde_json::Value;
 use std::path::Path;
 
-/// Writes the page, or the data of it.
+/// Writes the page, or its data as JSON.
 pub fn run(args: &ReportArgs) -> Result<ExitStatus> {
     let flags = dump::flags(&args.xla)?;
     let Analysis { mut program, found, facts, options, gone, assumed, .. } = analyze(&args.graph, &args.pass)?;
@@ -44,12 +44,12 @@ pub fn run(args: &ReportArgs) -> Result<ExitStatus> {
         made.baseline = Some(report::compare(&old, &made).ok_or_else(|| no_report(path))?);
     }
     deliver(args, made)?;
-    // The process ends: taking a million nodes apart would be time for nothing.
+    // The process ends here: freeing a million nodes would waste time.
     std::mem::forget((program, facts, found));
     Ok(ExitStatus::Yes)
 }
 
-/// The file as the page calls it: with its folder, where all models have a file of that name.
+/// The file's name on the page, with its folder if the file name is generic.
 fn title(path: &Path) -> String {
     let name = compile::source_name(path);
     let folder = path.parent().and_then(Path::file_name).map(|f| f.to_string_lossy());
@@ -59,7 +59,7 @@ fn title(path: &Path) -> String {
     }
 }
 
-/// The file and the flags that say which part of it at which sizes, for commands that the page shows.
+/// The file and the flags that select its parts and sizes, for commands shown on the page.
 fn selection_flags(args: &ReportArgs) -> String {
     let graph = &args.graph;
     let name = graph.graph.file_name().map_or_else(|| "GRAPH".into(), |n| n.to_string_lossy());
@@ -75,7 +75,7 @@ fn selection_flags(args: &ReportArgs) -> String {
     quoted(&name) + &flags.collect::<String>()
 }
 
-/// A word as a shell reads it.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -85,7 +85,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// The document of an earlier report. Errors: `Code::Io`; `Code::BadEncoding` where it is none.
+/// The document of an earlier report. Errors: `Code::Io`; `Code::BadEncoding` for other files.
 fn baseline(path: &Path) -> Result<(&Path, Value)> {
     let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e))?;
     Ok((path, serde_json::from_str(&text).map_err(|_| no_report(path))?))
@@ -97,7 +97,7 @@ fn no_report(path: &Path) -> Error {
         .into()
 }
 
-/// Compiles each cluster alone, where its sizes are known.
+/// Compiles each cluster separately, if its sizes are known.
 fn compile_clusters(
     args: &ReportArgs,
     flags: &DumpFlags,
@@ -167,7 +167,7 @@ fn compile_cluster(
     Ok((code::describe(&built.module, &built.program, target, &assembly, Some(&times)), part.left_out))
 }
 
-/// A diagnostic as the reason why a cluster has no code.
+/// The diagnostic as a reason why a cluster has no code.
 fn refusal(program: &Program, d: Diagnostic) -> Refusal {
     let row = d.code.row();
     let outside = d.place.function.is_none();

@@ -1,4 +1,4 @@
-//! The functions of a report's file, each compiled whole as `tfaot compile` would.
+//! The functions in a report, each compiled as a whole like `tfaot compile` does.
 use super::args::ReportArgs;
 use super::{graph, shapes};
 use crate::codegen::{self, Launches};
@@ -17,9 +17,9 @@ use crate::target::CodeRequest;
 use crate::tensor::TensorInfo;
 use crate::{import, infer};
 
-/// Adds the functions and their code to the report. What blocks them is told there; it is no error of the report's.
+/// Adds the functions and their code to the report. Blockers become part of the report and are not errors.
 ///
-/// Errors: `Code::BadOption` for a flag that says nothing of the graph, such as `--dim` where no size is open.
+/// Errors: `Code::BadOption` for a flag that does not apply to the graph, such as `--dim` if no size is open.
 pub fn add(args: &ReportArgs, code: &CodeRequest, made: &mut Report) -> Result<()> {
     let request = graph::request(&args.graph)?;
     let name = graph::model_name(None, &args.graph.graph)?;
@@ -49,7 +49,7 @@ pub fn add(args: &ReportArgs, code: &CodeRequest, made: &mut Report) -> Result<(
     Ok(())
 }
 
-/// The functions as HLO; all of them where the model has several signatures and none was chosen.
+/// Lowers the functions; all of them if the model has several signatures and none was chosen.
 fn fronts(args: &ReportArgs, request: &Request) -> Result<LoweredModel> {
     let (path, format) = (&args.graph.graph, args.graph.format.as_deref());
     match compile::load_and_lower(path, format, request) {
@@ -110,7 +110,7 @@ fn compiled(
     Ok(code::describe(&built.module, program, target, &assembly, Some(&times)))
 }
 
-/// Inputs and outputs as far as they are known, of a file that is not lowered.
+/// Inputs and outputs, as far as known, of a file that can't be lowered.
 fn ends(
     args: &ReportArgs,
     request: &Request,

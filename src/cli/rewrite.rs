@@ -1,4 +1,4 @@
-//! `tfaot rewrite`: a saved graph with its clusters in it.
+//! `tfaot rewrite`: rewrites a saved graph with its clusters.
 use super::args::{RewriteArgs, RewriteMode};
 use super::progress::Progress;
 use super::{ExitStatus, clustering, dump, graph, graph_dump, out};
@@ -11,7 +11,7 @@ use crate::{import, prepare};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Rewrites a file, or a SavedModel's folder with all that belongs to it.
+/// Rewrites a file, or a SavedModel's folder with all its files.
 pub fn run(args: &RewriteArgs) -> Result<ExitStatus> {
     let mut options = clustering::options(&args.pass, args.quiet)?;
     graph_dump::ask(&mut options);
@@ -31,7 +31,7 @@ pub fn run(args: &RewriteArgs) -> Result<ExitStatus> {
     let program = import::load_as_saved(&args.graph, args.format.as_deref())?;
     let feeds = shapes.feeds.iter().map(|f| f.name.clone()).collect();
     let variables = match (args.mode, args.keep_variables) {
-        // a file alone has no values of variables
+        // a single file has no values of variables
         (RewriteMode::Native, false) if args.graph.is_dir() => {
             import::load_with_variables(&args.graph, args.format.as_deref())?.variables
         }
@@ -85,17 +85,17 @@ fn tell(args: &RewriteArgs, program: &Program, options: &ClusteringOptions, form
     let Some((None, mut found)) = formed.next() else { return Ok(()) };
     let body = |(name, found): Formed| name.map(|name| FunctionClustering { name, clustering: found });
     let mut bodies: Vec<FunctionClustering> = formed.filter_map(body).collect();
-    // The pass was handed the graph with a device for every node.
+    // The pass received the graph with a device for every node.
     let placed = Program { graph: with_full_devices(&program.graph)?, ..program.clone() };
     let told =
         graph_dump::DumpedProgram { path: &args.graph, format: args.format.as_deref(), program: &placed, options };
     told.tell(&mut found, &mut bodies)
 }
 
-/// The clusters of a graph, and the function that it is the body of.
+/// The clusters of a graph, with the name of the function if the graph is a function's body.
 type Formed = (Option<Arc<str>>, Clustering);
 
-/// How clusters are compiled. Errors: `BadOption`, `UnknownTarget`.
+/// Options for compiling clusters. Errors: `BadOption`, `UnknownTarget`.
 fn native(args: &RewriteArgs, shapes: prepare::Request) -> Result<Native> {
     Ok(Native {
         name: graph::model_name(args.name.as_deref(), &args.graph)?,
@@ -105,12 +105,12 @@ fn native(args: &RewriteArgs, shapes: prepare::Request) -> Result<Native> {
     })
 }
 
-/// Where the shared library goes: beside a file, or where SavedModels have what TensorFlow does not read.
+/// The path of the shared library: beside the output file, or in the SavedModel's folder for additional assets.
 fn library_path(args: &RewriteArgs) -> PathBuf {
     if args.graph.is_dir() { args.out.join(EXTRA).join("libtfaot.so") } else { args.out.with_extension("so") }
 }
 
-/// The folder of a SavedModel for files of others.
+/// The folder of a SavedModel for files that TensorFlow ignores.
 const EXTRA: &str = "assets.extra";
 
 fn write_file(path: &Path, library: &Path, made: Rewritten) -> Result<PathBuf> {
@@ -122,7 +122,7 @@ fn write_file(path: &Path, library: &Path, made: Rewritten) -> Result<PathBuf> {
     Ok(path.to_path_buf())
 }
 
-/// Copies everything of a SavedModel but its graph, which is the rewritten one; all or nothing.
+/// Copies a SavedModel, with the rewritten graph in place of its own, atomically.
 fn write_folder(from: &Path, to: &Path, library: &Path, made: Rewritten) -> Result<PathBuf> {
     if to.exists() {
         let told = format!("`{}` exists, and a SavedModel is written to a new folder", to.display());
@@ -141,7 +141,7 @@ fn write_folder(from: &Path, to: &Path, library: &Path, made: Rewritten) -> Resu
     Ok(to.to_path_buf())
 }
 
-/// Copies files and folders; links are followed, the graph and its fingerprint are left out.
+/// Copies a folder recursively. Follows links, and skips the graph and its fingerprint.
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     let mut open = vec![(from.to_path_buf(), to.to_path_buf())];
     while let Some((from, to)) = open.pop() {

@@ -1,11 +1,11 @@
-//! `tfaot run`: a graph on arrays, by compiled code or the interpreter.
+//! `tfaot run`: runs a graph on arrays, by compiled code or the interpreter.
 use super::args::{Engine, RunArgs};
 use super::{ExitStatus, graph, sizes};
 use crate::diag::{Code, Error, Result};
 use crate::optimize;
 use crate::run::{Instance, Interpreter, WeightSource, calls};
 
-/// Runs the graph once, or the calls of a file.
+/// Runs the graph once, or makes the calls of a call file.
 pub fn run(args: &RunArgs) -> Result<ExitStatus> {
     let (calls, graph) = match &args.calls {
         Some(path) => {
@@ -64,7 +64,7 @@ pub fn run(args: &RunArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Yes)
 }
 
-/// The engine that computes, with the values of variables.
+/// The selected engine, with the values of variables.
 enum Machine<'a> {
     Interpreter(Interpreter<'a>),
     Native(Box<Instance>),

@@ -1,17 +1,17 @@
-//! Inferred types in words and in JSON: `?` is a size that is not known, and each says where it comes from.
+//! Inferred types as text and JSON. An unknown size is `?`, and its origin is stated.
 use crate::graph::{Graph, Program};
 use crate::infer::{Facts, GraphFacts, SizeOrigin};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::symbols::InferredDim;
 use serde_json::{Value, json};
 
-/// A type as HLO writes it, with `?` for what is not known.
+/// A type in HLO's notation, with `?` for unknown parts.
 fn spelled(fact: &Fact) -> String {
     let dtype = fact.dtype.map_or("?".to_string(), |t| t.to_string());
     format!("{dtype}{}", fact.dims)
 }
 
-/// One tensor: name, type, sizes (null: unknown; no list: unknown rank), and the origins of its unknown sizes.
+/// JSON of one tensor: name, type, dimensions (null: unknown; no list: unknown rank), and the origins of unknown sizes.
 pub fn tensor(program: &Program, facts: &Facts, name: &str, fact: Option<&Fact>) -> Value {
     let Some(fact) = fact else { return json!({"name": name, "type": "?[...]"}) };
     let dims: Value = match &fact.dims {
@@ -28,13 +28,13 @@ pub fn tensor(program: &Program, facts: &Facts, name: &str, fact: Option<&Fact>)
     out
 }
 
-/// Every origin of unknown sizes with the number of tensors that have one from there, the most first.
+/// Origins of unknown sizes with the number of tensors that they affect, most frequent first.
 pub fn origins(program: &Program, facts: &Facts) -> Value {
     let told = |(e, n): (SizeOrigin, u64)| json!({"text": e.to_string(), "remedy": e.remedy.to_string(), "tensors": n});
     facts.origins(program).into_iter().map(told).collect()
 }
 
-/// Every tensor of the graph and of the functions that are called.
+/// Every tensor of the graph and of the called functions.
 pub fn tensors(program: &Program, facts: &Facts) -> Value {
     let mut out = Vec::new();
     let mut add = |graph: &Graph, known: &GraphFacts, function: Option<&str>| {

@@ -1,11 +1,11 @@
-//! `tfaot completions` and `tfaot man`.
+//! `tfaot completions` and `tfaot man`: shell completions and manual pages.
 use super::args::{Cli, CompletionsArgs, ManArgs};
 use super::{ExitStatus, out};
 use crate::diag::{Code, Error, Result, io_error};
 use clap::CommandFactory;
 use std::path::Path;
 
-/// Prints the completion script of a shell.
+/// Prints the completion script for a shell.
 pub fn completions(args: &CompletionsArgs) -> Result<ExitStatus> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "tfaot", &mut script);
@@ -13,7 +13,7 @@ pub fn completions(args: &CompletionsArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Yes)
 }
 
-/// Prints the manual page of `tfaot`, or writes one for each verb.
+/// Prints the manual page of `tfaot`, or writes a page for each verb.
 pub fn manual(args: &ManArgs) -> Result<ExitStatus> {
     let unwritten = |e: std::io::Error| Error::user(Code::Io, format!("the manual could not be written: {e}"));
     match &args.out {

@@ -1,7 +1,7 @@
-//! Flags that give sizes of a call.
+//! Parsing of flags that set sizes of a call.
 use crate::diag::{Code, Diagnostic, Result};
 
-/// Parses `--size` flags: `NAME=N`, or `N` for every size, whose name is then empty.
+/// Parses `--size` flags: `NAME=N`, or `N` for every size, which gives an empty name.
 ///
 /// Errors: `Code::BadOption`.
 pub fn parse(flags: &[String]) -> Result<Vec<(String, u64)>> {

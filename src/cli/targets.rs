@@ -1,4 +1,4 @@
-//! `tfaot targets`: the machines that code can be made for.
+//! `tfaot targets`: lists the supported target machines.
 use super::args::TargetsArgs;
 use super::{ExitStatus, out};
 use crate::codegen;
@@ -6,7 +6,7 @@ use crate::diag::Result;
 use crate::target::{Arch, HOST_TRIPLE, Level, Target, cpus};
 use serde_json::json;
 
-/// The triples that are tested; others of the same architectures and kinds of objects work alike.
+/// Triples that are tested; others with the same architecture and object format work too.
 const TRIPLES: &[&str] = &[
     "x86_64-unknown-linux-gnu",
     "aarch64-unknown-linux-gnu",
@@ -21,11 +21,11 @@ const TRIPLES: &[&str] = &[
     "thumbv7em-none-eabihf",
 ];
 
-/// Instruction sets of code for x86-64 processors, oldest first.
+/// Instruction set levels of x86-64 processors, oldest first.
 const LEVELS: [(Level, &str); 3] =
     [(Level::Sse2, "SSE2"), (Level::Avx2, "AVX2 and FMA"), (Level::Avx512, "AVX-512 F, BW, CD, DQ, VL")];
 
-/// Prints triples and processors.
+/// Prints the triples and processors.
 pub fn run(args: &TargetsArgs) -> Result<ExitStatus> {
     let host = Target::resolve(None, None, None)?;
     let of_level = |level| move |cpu: &cpus::Cpu| cpu.x86_level() == level;

@@ -1,7 +1,7 @@
-//! `tfaot tfcompile`: the flags of TensorFlow's tfcompile, so that a build rule changes the name of its tool and nothing else.
+//! `tfaot tfcompile`: accepts the flags of TensorFlow's tfcompile, so that a build rule only needs to change the tool's name.
 //!
-//! Flags, their defaults and which are required are those of TensorFlow's `compiler/aot/tfcompile_main.cc`. The header has
-//! the whole interface, C and C++; all code and all weights are in the function object, the other two are empty objects.
+//! Flags, defaults and required flags are those of TensorFlow's `compiler/aot/tfcompile_main.cc`. The header has the whole interface, C
+//! and C++; the function object has all code and weights, and the other two objects are empty.
 use super::args::{GraphArgs, TargetArgs, TfcompileArgs, XlaArgs};
 use super::{ExitStatus, config, dump, graph, out};
 use crate::codegen::{self, Launches};
@@ -15,9 +15,9 @@ use crate::util::pieces::Pieces;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Compiles and writes, all files or none.
+/// Compiles the graph and writes all files atomically.
 ///
-/// Errors: those of `tfaot compile`; `Code::BadOption` for flags that are missing, unknown or have no meaning here.
+/// Errors: those of `tfaot compile`; `Code::BadOption` for missing, unknown or unsupported flags.
 pub fn run(args: &TfcompileArgs) -> Result<ExitStatus> {
     let config = required("config", args.config.as_deref())?;
     if args.dump_fetch_nodes {
@@ -59,7 +59,7 @@ pub fn run(args: &TfcompileArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Yes)
 }
 
-/// The flags of a compile, each valid.
+/// The validated flags of a compilation.
 struct TfcompileOptions<'a> {
     graph: &'a Path,
     class: ClassName,
@@ -104,7 +104,7 @@ fn required<T>(flag: &str, value: Option<T>) -> Result<T> {
     value.ok_or_else(|| Error::user(Code::BadOption, format!("Must specify --{flag}")))
 }
 
-/// Prints the names of the nodes that are fetched, in order of the alphabet, with commas and no end of line.
+/// Prints the names of the fetched nodes in alphabetical order, separated by commas, without a newline.
 fn fetch_nodes(config: &Path) -> Result<ExitStatus> {
     let fetches = config::load(config)?.fetches;
     let nodes: BTreeSet<&str> =

@@ -1,5 +1,5 @@
-//! `tfaot compile --tune FILE`: measures choices on this machine, and writes them to a file that is input of later compiles.
-//! No time is in the file.
+//! `tfaot compile --tune FILE`: measures scheduling choices on this machine, and writes them to a file for later compilations. The file
+//! contains no times.
 use super::args::CompileArgs;
 use super::{graph, out, progress};
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
@@ -10,9 +10,9 @@ use crate::target::{CodeRequest, HOST_TRIPLE, Target, Tuning};
 use std::io::Write;
 use std::path::Path;
 
-/// Measures, adds the faster choices to `file`, and returns the request with them. Other rows of the file stay.
+/// Measures the model, adds the faster choices to `file`, and returns the request with them. Other rows of the file are kept.
 ///
-/// Errors: `Code::BadOption` for several targets and for one that is not this machine; `Code::Io`; those of a compile.
+/// Errors: `Code::BadOption` for several targets, or one other than this machine; `Code::Io`; those of compiling.
 pub fn run(lowered: &Lowered, requests: &[CodeRequest], file: &Path, args: &CompileArgs) -> Result<Vec<CodeRequest>> {
     let request = only_this_machine(requests)?;
     if request.precision.math.is_portable() {

@@ -11,7 +11,7 @@ use crate::verify::{Case, Comparison, Conditions, OpComparison, Verification, ve
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Compares one call, or the calls of a file.
+/// Compares one call, or the calls of a call file.
 pub fn run(args: &VerifyArgs) -> Result<ExitStatus> {
     if let Some(path) = &args.calls {
         let comparisons = sequence(args, path)?;
@@ -52,7 +52,7 @@ fn conditions<'a>(args: &VerifyArgs, name: &'a str, code: &'a CodeRequest) -> Co
     Conditions { name, code, threads: args.threads.into(), rtol: args.rtol, atol: args.atol }
 }
 
-/// Compares the calls of a file.
+/// Compares the calls of a call file.
 fn sequence(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
     let calls = calls::read(path)?;
     let graph = graph::with_signatures(&args.graph, &calls);
@@ -70,7 +70,7 @@ fn sequence(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
     verify_calls(&sequence, |lowered| graph::result_keys(&graph, lowered))
 }
 
-/// Prints a line for each comparison, or a JSON document; the worst mismatch is a diagnostic.
+/// Prints a line for each comparison, or a JSON document. The worst mismatch becomes a diagnostic.
 pub(super) fn print(report: &Verification, as_json: bool, all_ops: bool) -> Result<ExitStatus> {
     let all = &report.comparisons;
     let bad = all.iter().filter(|c| c.departs()).max_by(|a, b| a.excess().total_cmp(&b.excess()));
@@ -119,7 +119,7 @@ fn print_lines(report: &Verification, all_ops: bool) -> Result<()> {
     Ok(())
 }
 
-/// The diagnostic of the comparison that departs most.
+/// The diagnostic for the comparison with the largest difference.
 fn mismatch(bad: &Comparison, report: &Verification) -> Option<Diagnostic> {
     if let Some([got, want]) = &bad.types {
         let told = format!("`{}` is {got}, and {want} by the {}", bad.output, bad.with);

@@ -1,7 +1,7 @@
-//! `tfaot weights`: the file of weights for an object that is there, from a graph that differs in numbers alone.
+//! `tfaot weights`: writes the weights file for an existing object from a graph that differs only in its weights.
 //!
-//! The graph goes through every step up to loops, as it did when the object was compiled; what comes of it must be the object's code, of
-//! which the metadata have a hash, and its arrays go where the object's lie.
+//! The graph is compiled up to its kernels as the object was. The result must match the object's code, of which the metadata contain a
+//! hash, and its arrays are placed where the object expects them.
 use super::args::{GraphArgs, WeightsArgs};
 use super::progress::{self, Progress};
 use super::recorded_options::RecordedOptions;
@@ -14,7 +14,7 @@ use crate::target::{CodeRequest, MathType, Precision, Target, Tuning, WeightType
 use serde::Deserialize;
 use std::path::Path;
 
-/// The metadata of an object, as far as they matter here.
+/// The relevant parts of an object's metadata.
 #[derive(Deserialize)]
 struct Object {
     name: String,
@@ -36,7 +36,7 @@ struct File {
     places: Offsets,
 }
 
-/// [`WeightsLayout`] as the metadata have them.
+/// [`WeightsLayout`] as stored in the metadata.
 #[derive(Deserialize)]
 struct Offsets {
     bytes: u64,
@@ -44,7 +44,7 @@ struct Offsets {
     starts: Vec<u64>,
 }
 
-/// Writes the file, or says why there is none.
+/// Writes the weights file, or reports why the graph does not fit the object.
 pub fn run(args: &WeightsArgs) -> Result<ExitStatus> {
     let object = read(&args.object)?;
     let File { key, request, places } = object.weights_file;
@@ -98,7 +98,7 @@ pub fn run(args: &WeightsArgs) -> Result<ExitStatus> {
     compiling::report_written_files(&written, &[])
 }
 
-/// The metadata in a file. Errors: `Code::Io`; `Code::OtherWeights` where they are of no object that takes weights from a file.
+/// Reads the metadata of an object. Errors: `Code::Io`; `Code::OtherWeights` if the object does not take weights from a file.
 fn read(path: &Path) -> Result<Object> {
     let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e))?;
     serde_json::from_str(&text).map_err(|e| {

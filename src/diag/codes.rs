@@ -1,13 +1,13 @@
-//! The table of diagnostic codes: number, slug, meaning, usual cure.
+//! The table of diagnostic codes: number, slug, meaning, usual remedy.
 
 /// The definition of a diagnostic code, for `tfaot explain` and `docs/diagnostics.md`.
 #[derive(Debug)]
 pub struct CodeRow {
-    /// The variant.
+    /// The code of the row.
     pub code: Code,
     /// The number in `TFA0123`.
     pub number: u16,
-    /// Kebab-case id.
+    /// Kebab-case name of the code.
     pub slug: &'static str,
     /// The meaning of the code, in whole sentences.
     pub about: &'static str,
@@ -110,7 +110,7 @@ codes! {
 }
 
 impl Code {
-    /// The row of this code.
+    /// The row of the table for this code.
     pub fn row(self) -> &'static CodeRow {
         CODES.iter().find(|r| r.code == self).expect("the macro makes a row for each variant")
     }
@@ -118,7 +118,7 @@ impl Code {
     pub fn id(self) -> String {
         format!("TFA{:04}", self.row().number)
     }
-    /// The row of `TFA0123`, `123` or a slug.
+    /// The row for `TFA0123`, `123` or a slug; `None` if there is no such code.
     pub fn parse(text: &str) -> Option<&'static CodeRow> {
         let digits = text.trim_start_matches("TFA").trim_start_matches("tfa");
         CODES.iter().find(|r| r.slug == text || digits.parse() == Ok(r.number))

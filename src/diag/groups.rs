@@ -1,21 +1,21 @@
-//! Problems by their cause: a graph of ten thousand nodes has few reasons why it can't be compiled.
+//! Grouping of diagnostics by cause, because a graph of ten thousand nodes has few causes of failure.
 use super::{Code, Diagnostic};
 use std::collections::HashMap;
 
-/// Number of nodes of a group that are named in its message.
+/// Number of nodes that a group's message names.
 pub const NAMED: usize = 3;
 
-/// Problems with one cause.
+/// Diagnostics with a common cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The first of them; what it says but for names, numbers and shapes holds for all.
+    /// The first diagnostic; its message holds for all, except for names, numbers and shapes.
     pub first: Diagnostic,
     /// The other diagnostics of the group, in their order.
     pub others: Vec<Diagnostic>,
 }
 
 impl Group {
-    /// How many nodes have the problem.
+    /// The number of nodes with the problem.
     pub fn nodes(&self) -> usize {
         1 + self.others.len()
     }
@@ -25,7 +25,7 @@ impl Group {
         std::iter::once(&self.first).chain(&self.others).take(NAMED).filter_map(node).collect()
     }
 
-    /// The group as one diagnostic: the first, and which nodes have the problem too.
+    /// The group as one diagnostic: the first one, with a note on the other nodes.
     pub fn to_diagnostic(&self) -> Diagnostic {
         let mut told = self.first.clone();
         if self.others.is_empty() {
@@ -43,7 +43,7 @@ impl Group {
     }
 }
 
-/// The node of a diagnostic, as text.
+/// The node of a diagnostic as text.
 fn node(d: &Diagnostic) -> Option<String> {
     let mut text = format!("`{}`", d.place.node.as_ref()?);
     if let Some(op) = &d.place.op {
@@ -55,8 +55,8 @@ fn node(d: &Diagnostic) -> Option<String> {
     Some(text)
 }
 
-/// Groups of one code and one message, but for names, numbers and shapes in it: those of most nodes first, equal ones in the order of
-/// their first problem. What is about no node stays alone.
+/// Groups diagnostics by code and by message, ignoring names, numbers and shapes. The largest group comes first, equal ones in the order of
+/// their first diagnostic. Diagnostics that concern no node are not grouped.
 pub fn grouped(all: impl IntoIterator<Item = Diagnostic>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut places: HashMap<(Code, String), usize> = HashMap::new();
@@ -75,7 +75,7 @@ pub fn grouped(all: impl IntoIterator<Item = Diagnostic>) -> Vec<Group> {
     groups
 }
 
-/// A message without what differs from node to node: what stands in backticks or brackets, and numbers that are not part of a name.
+/// A message without the parts that differ from node to node: text in backticks or brackets, and numbers that are not part of a name.
 fn cause(message: &str) -> String {
     let mut out = String::with_capacity(message.len());
     let mut until = None;

@@ -1,6 +1,6 @@
 //! Messages to the user: coded diagnostics, and the error type of every step.
 //!
-//! Two kinds of error and no third: a [`Diagnostic`] blames the user's graph or options, an internal error blames us.
+//! There are two kinds of errors: a [`Diagnostic`] blames the user's graph or options, an internal error blames tfaot.
 pub mod codes;
 mod groups;
 mod render;
@@ -11,7 +11,7 @@ pub use render::{render, render_warning};
 
 use std::path::Path;
 
-/// Where a diagnostic points: a graph has no lines, so file, function and node stand for them.
+/// The place that a diagnostic concerns. A graph has no lines, so file, function and node identify it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Location {
     /// The file as the user named it.
@@ -26,7 +26,7 @@ pub struct Location {
     pub line: Option<(usize, usize)>,
 }
 
-/// One problem of the user's input: a stable code, a message, its place and its remedy.
+/// A problem with the user's input: a stable code, a message, its place and its remedy.
 ///
 /// ```
 /// use tfaot::{Code, Diagnostic, Error};
@@ -40,30 +40,30 @@ pub struct Diagnostic {
     pub code: Code,
     /// One lower-case sentence without a full stop.
     pub message: String,
-    /// The place in the input that the diagnostic is about.
+    /// The place in the input that the diagnostic concerns.
     pub place: Box<Location>,
-    /// Facts that explain it, a line each.
+    /// Explanatory facts, one line each.
     pub notes: Vec<String>,
     /// The remedy.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// A diagnostic with no place yet.
+    /// A diagnostic without a place, notes and help.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Diagnostic { code, message: message.into(), place: Box::default(), notes: Vec::new(), help: None }
     }
-    /// Adds a fact.
+    /// Adds an explanatory fact.
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
-    /// Says what to do.
+    /// Sets the remedy.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
-    /// Fills in the node unless a nearer one is already known.
+    /// Sets the node, unless a more specific one is already set.
     pub fn at_node(mut self, node: &str, op: &str) -> Self {
         if self.place.node.is_none() {
             self.place.node = Some(node.to_string());
@@ -73,7 +73,7 @@ impl Diagnostic {
     }
 }
 
-/// Why a step failed.
+/// The reason why a step failed.
 ///
 /// ```
 /// use tfaot::{Code, ModelFile, Request};
@@ -86,18 +86,18 @@ impl Diagnostic {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The user's input is at fault; never empty.
+    /// Problems with the user's input; never empty.
     User(Vec<Diagnostic>),
-    /// A broken invariant of ours: the step that found it, and what it saw.
+    /// A violated invariant of tfaot.
     Internal {
-        /// The step or pass.
+        /// The step or pass that detected it.
         step: &'static str,
         /// A description of the violated invariant.
         message: String,
     },
 }
 
-/// The result of every step.
+/// The result of a step that can fail.
 ///
 /// ```
 /// fn lanes() -> tfaot::Result<u64> {
@@ -108,7 +108,7 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// A user error of one diagnostic.
+    /// A user error with one diagnostic.
     pub fn user(code: Code, message: impl Into<String>) -> Self {
         Diagnostic::new(code, message).into()
     }
@@ -116,14 +116,14 @@ impl Error {
     pub fn internal(step: &'static str, message: impl Into<String>) -> Self {
         Error::Internal { step, message: message.into() }
     }
-    /// Applies `f` to each diagnostic.
+    /// Applies `f` to each diagnostic of a user error.
     pub fn map(self, f: impl FnMut(Diagnostic) -> Diagnostic) -> Self {
         match self {
             Error::User(all) => Error::User(all.into_iter().map(f).collect()),
             internal => internal,
         }
     }
-    /// Names the file that the diagnostics are about, where they name none.
+    /// Sets the file of the diagnostics that name none.
     pub fn in_file(self, file: impl AsRef<Path>) -> Self {
         let name = file.as_ref().display().to_string();
         self.map(|mut d| {
@@ -147,7 +147,7 @@ impl Error {
     }
 }
 
-/// An error with `Code::Io`: a file could not be `what`, such as "read".
+/// An error with `Code::Io`: the file could not be `what`, such as "read".
 pub fn io_error(what: &str, path: &Path, e: &std::io::Error) -> Error {
     Error::user(Code::Io, format!("`{}` could not be {what}: {e}", path.display()))
 }

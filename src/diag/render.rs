@@ -1,12 +1,12 @@
-//! A diagnostic as text, in the form of rustc's.
+//! Text of diagnostics, in the style of rustc.
 use super::Diagnostic;
 
-/// The diagnostic as several lines without a final line break.
+/// The text of an error diagnostic, several lines without a final newline.
 pub fn render(d: &Diagnostic) -> String {
     as_sort("error", d)
 }
 
-/// A warning as several lines without a final line break.
+/// The text of a warning, several lines without a final newline.
 pub fn render_warning(d: &Diagnostic) -> String {
     as_sort("warning", d)
 }

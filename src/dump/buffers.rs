@@ -1,9 +1,9 @@
-//! Where the buffers of a program lie, in the form of XLA's buffer assignment.
+//! The buffer assignment of a program in the format of XLA's dumps.
 use std::fmt::Write;
 
 use crate::kernel::{Buffer, BufferLocation, Program};
 
-/// One line an allocation: argument, result, constants, workspace; below it the values in it.
+/// One line for each allocation (argument, result, constants, workspace), followed by the values in it.
 pub(super) fn assignment(program: &Program) -> String {
     let mut out = String::from("BufferAssignment:\n");
     for (n, a) in allocations(program).iter().enumerate() {
@@ -21,7 +21,7 @@ pub(super) fn assignment(program: &Program) -> String {
     out
 }
 
-/// The allocations by size, in the table of XLA's memory usage report.
+/// The allocations by size, in the format of XLA's memory usage report.
 pub(super) fn usage(program: &Program) -> String {
     let total = total(program);
     let mut out = format!("Total bytes used: {total} ({})\n\nAllocations sorted by size:\n\n", spelled(total));
@@ -39,7 +39,7 @@ pub(super) fn usage(program: &Program) -> String {
     out
 }
 
-/// One stretch of memory.
+/// A contiguous range of memory with its values.
 struct Allocation<'a> {
     size: u64,
     attributes: String,
@@ -84,7 +84,7 @@ fn total(program: &Program) -> u64 {
     allocations(program).iter().map(|a| a.size).sum()
 }
 
-/// `1.5KiB`, as XLA spells sizes.
+/// A size in XLA's format, such as `1.5KiB`.
 fn spelled(bytes: u64) -> String {
     let mut value = bytes as f64;
     for unit in ["B", "KiB", "MiB"] {

@@ -1,18 +1,18 @@
-//! A module as a graph for Graphviz, and as a page of its own.
+//! A module as a Graphviz graph, and as a self-contained HTML page.
 use std::fmt::Write;
 
 use crate::hlo::{Computation, Inst, Module, Op, text};
 
-/// How much of a module is drawn.
+/// The part of a module to draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DrawnPart {
     /// Every computation.
     Whole,
-    /// The entry alone.
+    /// The entry computation only.
     Entry,
 }
 
-/// One cluster a computation, one node an instruction; the edges are numbered where an instruction has several operands.
+/// The Graphviz text: a cluster per computation, a node per instruction, and numbered edges to instructions with several operands.
 pub(super) fn graph(module: &Module, extent: DrawnPart) -> String {
     let mut out = format!("digraph {} {{\n", quoted(&module.name));
     out +=
@@ -60,7 +60,7 @@ fn label(inst: &Inst) -> String {
     out
 }
 
-/// XLA's habit: parameters orange, constants grey, contractions blue, data movement green, control flow red.
+/// Fill colors as in XLA: parameters orange, constants grey, contractions blue, data movement green, control flow red.
 fn colour(op: &Op) -> &'static str {
     match op {
         Op::Parameter(_) => "#ffe0b2",
@@ -73,12 +73,12 @@ fn colour(op: &Op) -> &'static str {
     }
 }
 
-/// A string as Graphviz takes it.
+/// A quoted string of Graphviz's language.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }
 
-/// A page that needs nothing from elsewhere: the module's text, and its graph to be drawn.
+/// A self-contained HTML page with the module's text and its Graphviz graph.
 pub(super) fn page(module: &Module, extent: DrawnPart) -> String {
     let style = text::Style { large_constants: false, metadata: true };
     let escaped = |t: String| t.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");

@@ -1,37 +1,37 @@
-//! The flags of `XLA_FLAGS` that say what is dumped.
+//! The flags in `XLA_FLAGS` that select dumps.
 use crate::diag::{Code, Error, Result};
 use regex::Regex;
 
 /// Flags that select what is dumped, the folder and the formats.
 #[derive(Clone, Debug)]
 pub struct DumpFlags {
-    /// The folder; `-` is standard output, empty is not said.
+    /// The output folder; `-` is standard output, empty means not given.
     pub to: String,
-    /// XLA's text, which is also what is written where no format is asked for.
+    /// Whether HLO text is written, which is also the default format.
     pub as_text: bool,
-    /// HloProto.
+    /// Whether HloProto is written.
     pub as_proto: bool,
-    /// HloProto is compressed with gzip.
+    /// Whether HloProto is compressed with gzip.
     pub compress_protos: bool,
-    /// A graph for Graphviz.
+    /// Whether a Graphviz graph is written.
     pub as_dot: bool,
-    /// A page to look at.
+    /// Whether an HTML page is written.
     pub as_html: bool,
-    /// Constants of more than ten elements are written out in text.
+    /// Whether text includes constants of more than ten elements.
     pub large_constants: bool,
-    /// Text without what instructions came from.
+    /// Whether text omits the metadata of instructions.
     pub disable_metadata: bool,
-    /// Only modules whose name has a part that fits.
+    /// Dumps only modules whose name matches this.
     pub module_re: Option<Regex>,
-    /// Modules are also dumped before and after passes whose name matches this.
+    /// Dumps modules also before and after passes whose name matches this.
     pub pass_re: Option<Regex>,
-    /// Only pipelines whose name fits.
+    /// Restricts `pass_re` to pipelines whose name matches this.
     pub pipeline_re: Option<Regex>,
-    /// File names begin with the time.
+    /// Whether file names begin with a time stamp.
     pub include_timestamp: bool,
-    /// Most modules that are dumped.
+    /// Maximum number of modules that are dumped.
     pub max_modules: Option<u64>,
-    /// The switch over all of it.
+    /// Whether dumping is enabled at all.
     pub enabled: bool,
 }
 
@@ -68,11 +68,11 @@ impl DumpFlags {
     fn any_format(&self) -> bool {
         self.as_text || self.as_proto || self.as_dot || self.as_html
     }
-    /// Whether text is written.
+    /// Whether text is to be written.
     pub(super) fn text(&self) -> bool {
         self.as_text || !self.any_format()
     }
-    /// Every option that has not its default, one a line.
+    /// Every option with a value other than its default, one per line.
     pub(super) fn debug_options(&self) -> String {
         let pattern = |re: &Option<Regex>| re.as_ref().map_or_else(String::new, |re| re.as_str().to_string());
         let texts = [
@@ -105,7 +105,7 @@ impl DumpFlags {
     }
 }
 
-/// Every flag that is known here.
+/// Names of the supported flags.
 const KNOWN: &[&str] = &[
     "xla_dump_to",
     "xla_dump_hlo_as_text",
@@ -124,10 +124,10 @@ const KNOWN: &[&str] = &[
     "xla_enable_dumping",
 ];
 
-/// The flags of `text`, separated by blanks, over those of `flags`; a warning for each that is not known.
+/// Parses the flags in `text`, separated by blanks, over those of `flags`; returns a warning for each unknown flag.
 ///
 /// # Errors
-/// `Code::BadOption` for values that a flag does not take.
+/// `Code::BadOption` for invalid values of a flag.
 pub fn parse(text: &str, mut flags: DumpFlags) -> Result<(DumpFlags, Vec<String>)> {
     let mut warnings = Vec::new();
     for word in text.split_whitespace() {
@@ -185,13 +185,13 @@ fn set(name: &str, value: &str, flags: &mut DumpFlags) -> Result<()> {
             Ok(most) => flags.max_modules = u64::try_from(most).ok(),
             Err(_) => return refuse("a number"),
         },
-        // Text has always the long form.
+        // Text is always in the long form.
         _ => {}
     }
     Ok(())
 }
 
-/// The known flag that shares the longest beginning and end with `name`.
+/// The known flag whose common prefix and suffix with `name` are longest.
 fn nearest(name: &str) -> &'static str {
     let shared = |known: &str| {
         let front = known.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();

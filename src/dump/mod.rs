@@ -1,7 +1,7 @@
-//! XLA's debug dumps: modules, buffer plans and machine code under the names that XLA gives them. `graphs` has TensorFlow's.
+//! XLA's debug dumps: modules, buffer assignments and machine code under XLA's file names. `graphs` has TensorFlow's graph dumps.
 //!
-//! [`DumpFlags`] are read from the text of `XLA_FLAGS`; a [`Dump`] gathers the files of one compilation, in memory. Who compiles
-//! calls it before the passes, after each, and at the end, and writes the files out: nothing here touches files or clocks.
+//! [`DumpFlags`] are parsed from the text of `XLA_FLAGS`; a [`Dump`] collects the files of one compilation in memory. The compiling
+//! code adds to it before, between and after the passes, and writes the files to disk: this module touches neither files nor clocks.
 //!
 //! Source of the names: XLA's service/dump.cc and debug_options_flags.cc.
 mod buffers;
@@ -22,34 +22,34 @@ use crate::util::pieces::Pieces;
 use dot::DrawnPart;
 use names::DumpNames;
 
-/// The name of our one pipeline in file names.
+/// The pipeline's name in file names.
 const PIPELINE_NAME: &str = "optimize";
-/// The name that stands for a pass at the beginning of a pipeline.
+/// The name that stands for a pass at the beginning of the pipeline.
 const START: &str = "pipeline-start";
 const END: &str = "pipeline-end";
 
-/// How the modules of one process are dumped.
+/// Options for the dumps of one process.
 #[derive(Clone, Debug)]
 pub struct Dumps {
     /// The flags that select the dumps.
     pub flags: DumpFlags,
-    /// The time that names begin with where the flags ask for one: microseconds since 1970.
+    /// The time stamp for file names in microseconds since 1970, used if the flags request one.
     pub micros: u64,
 }
 
-/// The files of one compilation.
+/// The dump files of one compilation.
 #[derive(Debug)]
 pub struct Dump<'a> {
     flags: &'a DumpFlags,
     names: DumpNames,
     passes: usize,
-    /// Name and content, in the order in which XLA writes them.
+    /// Names and contents, in the order in which XLA writes them.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
 impl<'a> Dump<'a> {
-    /// A dump of the `number`th module of this process, of this name; `micros` is the time that names begin with where the
-    /// flags ask for one. `None` where the flags ask for nothing, or for other modules.
+    /// A dump of the module with index `number` in this process; `micros` is the time stamp for names. `None` if the flags select no dumps, or
+    /// other modules.
     pub fn new(flags: &'a DumpFlags, module: &Module, number: u64, micros: u64) -> Option<Dump<'a>> {
         let wanted = flags.module_re.as_ref().is_none_or(|re| re.is_match(&module.name));
         let within = flags.max_modules.is_none_or(|most| number < most);
@@ -59,7 +59,7 @@ impl<'a> Dump<'a> {
         let names = DumpNames::new(&module.name, number, flags.include_timestamp.then_some(micros));
         Some(Dump { flags, names, passes: 0, files: Vec::new() })
     }
-    /// The module as it came, and the options.
+    /// Dumps the module before optimization, and the options.
     ///
     /// # Errors
     /// Those of [`proto::encode`].
@@ -72,7 +72,7 @@ impl<'a> Dump<'a> {
         }
         Ok(())
     }
-    /// The module after a pass that changed it.
+    /// Dumps the module after a pass that changed it.
     ///
     /// # Errors
     /// Those of [`proto::encode`].
@@ -91,14 +91,14 @@ impl<'a> Dump<'a> {
         self.passes += 1;
         self.module(module, &format!("{step:04}.{PIPELINE_NAME}.after_{after}.before_{before}"))
     }
-    /// The module after passes that nothing compiles behind.
+    /// Dumps the module after optimization, when no code is generated.
     ///
     /// # Errors
     /// Those of [`proto::encode`].
     pub fn optimised(&mut self, module: &Module) -> Result<()> {
         self.module(module, "after_optimizations")
     }
-    /// The module as it was compiled, its buffers, LLVM's text before and after LLVM's passes, and the code.
+    /// Dumps the module as compiled, its buffers, the LLVM IR before and after LLVM's passes, and the object.
     ///
     /// Errors: those of [`proto::encode`].
     fn after(&mut self, module: &Module, program: &Program, llvm_ir: [String; 2], object: Vec<u8>) -> Result<()> {
@@ -114,10 +114,10 @@ impl<'a> Dump<'a> {
         self.push_plain("obj-file.__compute_module.o", object);
         Ok(())
     }
-    /// Dumps the outputs of a finished compilation: the module, the buffers of the first program, the code of all.
+    /// Dumps the results of a compilation: the module, the buffers of the first program, the code of all.
     ///
     /// # Errors
-    /// Those of [`proto::encode`] and of printing LLVM's text.
+    /// Those of [`proto::encode`] and of printing LLVM IR.
     pub fn built(&mut self, module: &Module, each: &[(Program, Target)], object: &Pieces) -> Result<()> {
         let Some((first, _)) = each.first() else { return Ok(()) };
         let print = |text| {
@@ -127,7 +127,7 @@ impl<'a> Dump<'a> {
         let llvm_ir = [print(TextForm::LlvmIr)?, print(TextForm::LlvmIrOptimized)?];
         self.after(module, first, llvm_ir, object.to_bytes().to_vec())
     }
-    /// The module in every format that is asked for.
+    /// Dumps the module in every selected format.
     fn module(&mut self, module: &Module, stem: &str) -> Result<()> {
         if self.flags.text() {
             let style =
@@ -155,13 +155,13 @@ impl<'a> Dump<'a> {
     fn push(&mut self, suffix: &str, content: Vec<u8>) {
         self.files.push((self.names.stamped(suffix), content));
     }
-    /// A file whose name never has the time.
+    /// Adds a file whose name never has the time stamp.
     fn push_plain(&mut self, suffix: &str, content: Vec<u8>) {
         self.files.push((self.names.without_time(suffix), content));
     }
 }
 
-/// The bytes as gzip has them; the same for the same bytes.
+/// Gzip-compressed bytes, a function of the input.
 fn compressed(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     let written = std::io::Write::write_all(&mut out, bytes).and_then(|()| out.finish());

@@ -1,9 +1,9 @@
-//! File names: `[<microseconds>.]module_0000.NAME.suffix`.
+//! File names of dumps: `[<microseconds>.]module_0000.NAME.suffix`.
 
-/// A file's name has no more bytes.
+/// Maximum length of a file name in bytes.
 const LONGEST: usize = 255;
 
-/// The parts that names of one module's dump files begin with.
+/// Common prefix of the names of one module's dump files.
 #[derive(Debug)]
 pub(super) struct DumpNames {
     module: String,
@@ -16,15 +16,15 @@ impl DumpNames {
         let stamp = micros.map_or_else(String::new, |m| format!("{m}."));
         DumpNames { module: module.to_string(), number, stamp }
     }
-    /// The name of a file, with the time where it is wanted.
+    /// The name of a file, with the time stamp if there is one.
     pub fn stamped(&self, suffix: &str) -> String {
         self.name(&self.stamp, suffix)
     }
-    /// The name of a file, without the time.
+    /// The name of a file, without the time stamp.
     pub fn without_time(&self, suffix: &str) -> String {
         self.name("", suffix)
     }
-    /// The module's name is left out where the file's would be too long.
+    /// The name of a file; omits the module's name if the result would be too long.
     fn name(&self, stamp: &str, suffix: &str) -> String {
         let whole = format!("{stamp}module_{:04}.{}.{suffix}", self.number, self.module);
         let short = || format!("{stamp}module_{:04}.{suffix}", self.number);
@@ -32,7 +32,7 @@ impl DumpNames {
     }
 }
 
-/// A name without what folders are made of.
+/// Replaces characters that are special in paths and patterns.
 fn sanitised(name: &str) -> String {
     name.chars().map(|c| if matches!(c, '/' | '\\' | '[' | ']' | ' ') { '_' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! Bandwidth of caches and memory: every thread reads a region of its own again and again.
+//! Bandwidth of caches and memory, measured by threads that repeatedly read a region each.
 use super::machine::least_seconds;
 use crate::diag::Result;
 use crate::kernel::{Buffer, BufferLocation, Expr, Index, Kernel, LoopKind, Program, Step, Stmt};
@@ -6,12 +6,12 @@ use crate::scalar::ScalarOp;
 use crate::target::Target;
 use crate::tensor::{DType, Tensor, TensorInfo};
 
-/// Number of vectors of a step, each into a register of its own.
+/// Number of vectors in a step, each with its own register.
 const VECTORS: u64 = 8;
-/// Bytes that a call reads at least, so that starting it does not count.
+/// Minimum number of bytes that a call reads, so that its overhead is negligible.
 const LEAST_BYTES: u64 = 64 << 20;
 
-/// Measures the GB/s of `threads` threads that read `bytes` bytes each.
+/// Measures the GB/s of `threads` threads that read `bytes` bytes each, repeatedly.
 ///
 /// # Errors
 /// Those of compiling and loading.
@@ -19,14 +19,14 @@ pub fn gbs(target: &Target, bytes: u64, threads: usize) -> Result<f64> {
     let rounds = LEAST_BYTES.div_ceil(bytes.max(1)).max(1);
     let program = program(target, bytes, rounds, threads);
     let arg = &program.args[0];
-    // written, or all pages would be the same one of zeros
+    // written once, because untouched pages would all map to one page of zeros
     let values = vec![1u8; arg.bytes() as usize];
     let arg = Tensor::new(arg.dtype, arg.dims.clone(), values);
     let total = arg.bytes.len() as u64 * rounds;
     Ok(total as f64 / least_seconds(program, target, &[arg], threads)? / 1e9)
 }
 
-/// `acc[u] ^= x[…]` over the region of each thread: exclusive or has more ports than loads have.
+/// The kernel `acc[u] ^= x[…]` over the region of each thread. Exclusive or has more execution ports than loads have.
 pub(super) fn program(target: &Target, bytes: u64, rounds: u64, threads: usize) -> Program {
     let lanes = target.lanes(4);
     let step = VECTORS * lanes;

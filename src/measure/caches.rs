@@ -1,25 +1,25 @@
-//! Sizes of this machine's data caches, and the number of bytes to read so that they come out of a given cache.
+//! Sizes of this machine's data caches, and how many bytes to read so that they are served from a given level.
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A level of the memory hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MemoryLevel {
-    /// The first-level data cache.
+    /// First-level data cache.
     L1,
-    /// The second level.
+    /// Second-level cache.
     L2,
-    /// The third level.
+    /// Third-level cache.
     L3,
     /// Main memory.
     Dram,
 }
 
-/// All levels, the nearest first.
+/// All levels, nearest first.
 pub const LEVELS: &[MemoryLevel] = &[MemoryLevel::L1, MemoryLevel::L2, MemoryLevel::L3, MemoryLevel::Dram];
 
 impl MemoryLevel {
-    /// The level's name for people.
+    /// The level's display name.
     pub fn name(self) -> &'static str {
         match self {
             MemoryLevel::L1 => "L1",
@@ -33,9 +33,9 @@ impl MemoryLevel {
 /// The caches of one level.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CacheLevel {
-    /// Bytes of each cache.
+    /// Size of each cache in bytes.
     pub bytes: u64,
-    /// Number of caches that the machine has.
+    /// Number of such caches in the machine.
     pub count: u64,
 }
 
@@ -44,15 +44,15 @@ pub struct CacheLevel {
 pub struct MachineCaches {
     /// Caches by level; a machine may lack a third level.
     all: BTreeMap<MemoryLevel, CacheLevel>,
-    /// Whether the sizes are the system's; else they are assumed.
+    /// Whether the sizes were reported by the system rather than assumed.
     pub known: bool,
 }
 
-/// Most bytes that are read from main memory, by all threads together.
+/// Maximum number of bytes read from main memory by all threads together.
 const MOST_BYTES: u64 = 1 << 30;
 
 impl MachineCaches {
-    /// Reads the caches from `/sys` on Linux; elsewhere usual sizes, with `known` false.
+    /// Reads the caches from `/sys` on Linux; elsewhere assumes common sizes and sets `known` to false.
     pub fn of_this_machine() -> MachineCaches {
         let all = read_caches(Path::new("/sys/devices/system/cpu"));
         if all.contains_key(&MemoryLevel::L1) && all.contains_key(&MemoryLevel::L2) {
@@ -73,8 +73,8 @@ impl MachineCaches {
         self.all.get(&level).copied()
     }
 
-    /// Number of bytes that each of `threads` threads reads repeatedly so that they come out of `level` and not out of a nearer
-    /// one; `None` where there is no such number.
+    /// Number of bytes that each of `threads` threads must read repeatedly to be served from `level` and not from a nearer one; `None`
+    /// if there is no such number.
     pub fn bytes_per_thread(&self, level: MemoryLevel, threads: usize) -> Option<u64> {
         let threads = threads as u64;
         let share = |c: CacheLevel| c.bytes / threads.div_ceil(c.count.max(1)).max(1);
@@ -88,14 +88,14 @@ impl MachineCaches {
             let caches: u64 = self.all.values().map(|c| c.bytes * c.count).sum();
             return Some((4 * caches).clamp(64 << 20, MOST_BYTES) / threads.max(1));
         }
-        // neither all of a cache, which others use too, nor so little that the nearer one holds a part of it
+        // neither the whole cache, which others use too, nor so little that the nearer level holds a part of it
         let part = share(self.get(level)?) / 2;
         let bytes = if level == MemoryLevel::L3 { part.min(8 * nearer) } else { part };
         (bytes >= 2 * nearer).then_some(bytes)
     }
 }
 
-/// The data caches of all processors below this folder, each once.
+/// The data caches of all processors listed below `folder`, each once.
 fn read_caches(folder: &Path) -> BTreeMap<MemoryLevel, CacheLevel> {
     let mut found: BTreeMap<(MemoryLevel, String), u64> = BTreeMap::new();
     let is_number = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_digit());
@@ -125,7 +125,7 @@ fn read_caches(folder: &Path) -> BTreeMap<MemoryLevel, CacheLevel> {
     all
 }
 
-/// `32K` and `8M` in bytes.
+/// Parses a size such as `32K` or `8M` into bytes.
 fn size(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let number: u64 = digits.parse().ok()?;

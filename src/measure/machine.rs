@@ -1,4 +1,4 @@
-//! The most that this machine can do, on one thread and on all.
+//! Limits of this machine, on one thread and on all.
 use super::caches::{LEVELS, MachineCaches, MemoryLevel};
 use super::{bandwidth, multiply_adds};
 use crate::codegen::{self, Launches};
@@ -11,34 +11,34 @@ use crate::target::Target;
 use crate::tensor::Tensor;
 use std::time::{Duration, Instant};
 
-/// Number of calls that a limit is measured by. The fastest counts, so that other programs do not lower the limit.
+/// Number of calls by which a limit is measured; the fastest counts, so that other programs do not lower the limit.
 const CALLS: usize = 40;
 
-/// A rate on one thread and on all threads; `None` where the machine has no such thing.
+/// A rate on one thread and on all threads; `None` if it does not exist on the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Throughput {
     /// The rate of one thread.
     pub one_thread: Option<f64>,
-    /// The rate of as many threads as the machine runs at once.
+    /// The rate of all hardware threads together.
     pub all_threads: Option<f64>,
 }
 
-/// The most that this machine can do.
+/// The limits of this machine.
 pub struct MachineLimits {
-    /// Number of threads that the machine runs at once.
+    /// Number of hardware threads.
     pub threads: usize,
-    /// GFLOP/s of f32 multiply-adds by bits of a vector, the widest first.
+    /// GFLOP/s of f32 multiply-adds by vector width in bits, widest first.
     pub multiply_adds: Vec<(u64, Throughput)>,
-    /// GB/s of reads by cache level, the nearest first.
+    /// GB/s of reads by memory level, nearest first.
     pub memory: Vec<(MemoryLevel, Throughput)>,
-    /// The caches that the memory figures are of.
+    /// The caches on which the memory figures are based.
     pub caches: MachineCaches,
-    /// Least time to hand a loop to all threads and have them back; `None` where there is one.
+    /// Minimum time to distribute a loop to all threads and wait for them; `None` if there is one thread.
     pub handover: Option<Duration>,
 }
 
 impl MachineLimits {
-    /// Measures this machine with code for `target`, which takes some seconds.
+    /// Measures this machine with code for `target`; takes some seconds.
     ///
     /// # Errors
     /// Those of compiling and loading.
@@ -67,8 +67,8 @@ impl MachineLimits {
     }
 }
 
-/// Ratio of the multiply-adds per second of `threads` threads to those of one. It is less than their number where a virtual
-/// machine has several of its processors on one core.
+/// Ratio of the multiply-adds per second of `threads` threads to those of one. The ratio is below `threads` if a virtual machine has
+/// several of its processors on one core.
 ///
 /// # Errors
 /// Those of compiling and loading.
@@ -76,7 +76,7 @@ pub fn parallel_speedup(target: &Target, threads: usize) -> Result<f64> {
     Ok(multiply_adds::gflops(target, target.lanes(4), threads)? / multiply_adds::gflops_of_one_thread(target)?)
 }
 
-/// Least seconds of a call of `program`, in at most a second of calls.
+/// Minimum seconds of a call of `program`, measured for at most a second.
 pub(super) fn least_seconds(program: Program, target: &Target, args: &[Tensor], threads: usize) -> Result<f64> {
     let object = codegen::compile(&program, target, Launches::Direct)?;
     let built = Built { module: hlo::Builder::new("machine").module().clone(), program, object };

@@ -1,7 +1,7 @@
-//! Measurements on this machine: the times of calls and of kernels, and the machine's limits that they are compared with.
+//! Measurements on this machine: times of calls and of kernels, and the machine's limits with which they are compared.
 //!
-//! Limits are measured by kernels written by hand, in the form that the scheduler makes, so that they run on the same vectors,
-//! threads and memory as compiled models do.
+//! Limits are measured by hand-written kernels in the form that the scheduler generates, so that they run on the same vectors, threads
+//! and memory as compiled models.
 pub mod bandwidth;
 pub mod caches;
 mod machine;

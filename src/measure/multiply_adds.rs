@@ -1,4 +1,4 @@
-//! Multiply-adds on registers: the most floating-point work that a thread can do.
+//! Throughput of multiply-adds on registers: the maximum floating-point work of a thread.
 use super::machine::least_seconds;
 use crate::diag::Result;
 use crate::kernel::{Buffer, BufferLocation, Expr, Index, Kernel, LoopKind, Program, Step, Stmt};
@@ -13,7 +13,7 @@ const ROUNDS: u64 = 10_000;
 /// Number of chunks of each thread.
 const CHUNKS: u64 = 4;
 
-/// Measures the most f32 GFLOP/s of one thread with the vectors that code for `target` uses.
+/// Measures the maximum f32 GFLOP/s of one thread with the vectors that code for `target` uses.
 ///
 /// # Errors
 /// Those of compiling and loading.
@@ -31,7 +31,7 @@ pub fn gflops(target: &Target, lanes: u64, threads: usize) -> Result<f64> {
     Ok(flops as f64 / least_seconds(program, target, &[], threads)? / 1e9)
 }
 
-/// `acc[i] = acc[i]·x + y`, then the accumulators are stored so that they are needed.
+/// The kernel `acc[i] = acc[i]·x + y`, which finally stores the accumulators so that they are not optimized away.
 pub(super) fn program(lanes: u64, threads: usize) -> Program {
     let chunks = CHUNKS * threads as u64;
     let elements = ACCUMULATORS * lanes;

@@ -1,4 +1,4 @@
-//! Times of the kernels of a model, beside the roofline of this machine.
+//! Times of a model's kernels, compared with the roofline of this machine.
 use super::roofline::Roofline;
 use crate::compile::Built;
 use crate::diag::Result;
@@ -15,7 +15,7 @@ pub struct KernelProfile<'a> {
     pub id: KernelId,
     /// The kernel itself.
     pub kernel: &'a Kernel,
-    /// Least milliseconds of all launches in one call.
+    /// Minimum over calls of the milliseconds of all launches in one call.
     pub ms: f64,
     /// Number of launches in one call.
     pub launches: u64,
@@ -25,9 +25,9 @@ pub struct KernelProfile<'a> {
     pub flops: u64,
     /// Floating-point operations of all launches, if convolutions were computed as direct sums.
     pub direct_flops: u64,
-    /// Least milliseconds that this machine could take for all launches.
+    /// Minimum milliseconds that this machine needs for all launches, by the roofline model.
     pub roofline_ms: f64,
-    /// Names of the graph's nodes whose instructions the kernel computes, in its order.
+    /// Names of the graph's nodes whose instructions the kernel computes, in the kernel's order.
     pub nodes: Vec<String>,
 }
 
@@ -35,14 +35,14 @@ pub struct KernelProfile<'a> {
 pub struct Profile<'a> {
     /// The kernels, the slowest first.
     pub kernels: Vec<KernelProfile<'a>>,
-    /// Number of calls that were measured.
+    /// Number of measured calls.
     pub calls: u64,
-    /// GFLOP/s of multiply-adds on registers, by as many threads as the session has.
+    /// GFLOP/s of multiply-adds on registers with the session's number of threads.
     pub peak_gflops: f64,
 }
 
 impl<'a> Profile<'a> {
-    /// Measures an object that was compiled with [`crate::codegen::Launches::Observed`], for a number of calls or seconds.
+    /// Measures an object compiled with [`crate::codegen::Launches::Observed`], for a number of calls or seconds.
     ///
     /// # Errors
     /// Those of calls, and of compiling and loading the code that measures the machine.
@@ -107,8 +107,8 @@ impl<'a> KernelProfile<'a> {
     }
 }
 
-/// Measures the least time of each kernel in so many calls, or in the calls that fit into the seconds; returns the times by index of
-/// the kernel, and the number of calls.
+/// Measures the minimum time of each kernel over `runs` calls, or over the calls that fit into `seconds`. Returns the times by index of the
+/// kernel, and the number of calls.
 ///
 /// # Errors
 /// Those of [`Session::call_observed`].

@@ -1,18 +1,17 @@
-//! The roofline of a kernel: the least time in which this machine could run it, that of its multiply-adds or that of its reads and
-//! writes.
+//! The roofline of a kernel: the minimum time in which this machine can run it, limited by its multiply-adds or its memory traffic.
 use super::caches::{LEVELS, MachineCaches};
 use super::{bandwidth, multiply_adds};
 use crate::diag::Result;
 use crate::kernel::MemoryTraffic;
 use crate::target::Target;
 
-/// Limits of a number of threads.
+/// Limits of a given number of threads.
 pub struct Roofline {
     /// GFLOP/s of multiply-adds on registers.
     pub gflops: f64,
-    /// Caches and memory, the nearest first.
+    /// Caches and memory, nearest first.
     memories: Vec<Memory>,
-    /// GB/s of the nearest memory that holds all bytes of a call: constants are read from there.
+    /// GB/s of the nearest memory that holds all bytes of a call, from which constants are read.
     constants_gbs: f64,
 }
 
@@ -41,8 +40,8 @@ impl Roofline {
         Ok(roof)
     }
 
-    /// Least milliseconds of a launch. Constants come from the memory that holds all of the model, since a call reads all of
-    /// them; values were just written, and come from the nearest memory that holds those of the kernel.
+    /// Minimum milliseconds of a launch. Constants come from the memory that holds the whole model, as a call reads all of them; values
+    /// were just written, and come from the nearest memory that holds those of the kernel.
     pub fn least_ms(&self, flops: u64, touched: MemoryTraffic) -> f64 {
         let read = touched.constants as f64 / self.constants_gbs + touched.values as f64 / self.gbs(touched.values);
         (flops as f64 / self.gflops).max(read) / 1e6

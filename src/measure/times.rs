@@ -1,19 +1,19 @@
-//! Times of repeated calls of a session.
+//! Timing of repeated calls of a session.
 use crate::diag::Result;
 use crate::run::Session;
 use std::time::{Duration, Instant};
 
-/// Calls that take less are timed several together, since reading the clock takes some 25 ns.
+/// Duration below which several calls are timed together, since reading the clock takes some 25 ns.
 const SHORTEST: Duration = Duration::from_micros(4);
 
-/// How long to measure.
+/// Duration of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Number of calls to measure; without it as many as fit into the seconds.
+    /// Number of calls to measure; without it, as many as fit into the seconds.
     pub runs: Option<u64>,
-    /// Seconds to measure for, at most an hour.
+    /// Seconds to measure, at most an hour.
     pub seconds: f64,
-    /// Number of calls before those that are measured; without it three, or fewer where they take a quarter of the time.
+    /// Number of calls before the measurement; without it three, or fewer if they take a quarter of the time.
     pub warmup: Option<u64>,
 }
 
@@ -23,7 +23,7 @@ impl Effort {
         Duration::from_secs_f64(self.seconds.clamp(0.0, 3600.0))
     }
 
-    /// Whether `rounds` measurements that began at `start` suffice, each of which has a budget of its own for `models` models.
+    /// Whether `rounds` measurements since `start` suffice, when `models` models share the clock and each has a budget of its own.
     pub fn is_done(&self, rounds: u64, start: Instant, models: u32) -> bool {
         let budget = self.budget() * models;
         match self.runs {
@@ -33,7 +33,7 @@ impl Effort {
     }
 }
 
-/// Distribution of the times of calls, in milliseconds of one call. A percentile is the least time that so many of the calls did not
+/// Distribution of the times of calls, in milliseconds per call. A percentile is the smallest time that this share of the calls did not
 /// exceed.
 #[derive(Clone, Debug)]
 pub struct Times {
@@ -47,16 +47,16 @@ pub struct Times {
     pub p99_ms: f64,
     /// The longest time.
     pub max_ms: f64,
-    /// Number of calls that were measured.
+    /// Number of measured calls.
     pub runs: u64,
-    /// Number of calls between two readings of the clock: where it is more than one, each time is their mean.
+    /// Number of calls between two readings of the clock; if more than one, each time is their mean.
     pub together: u32,
-    /// Number of calls before those that were measured.
+    /// Number of calls before the measurement.
     pub warmup_runs: u64,
 }
 
 impl Times {
-    /// Sorts `times`, at least one, of `together` calls each.
+    /// The distribution of `times`, of which there is at least one, each of `together` calls.
     pub fn new(mut times: Vec<Duration>, together: u32, warmup_runs: u64) -> Times {
         times.sort();
         let last = times.len().saturating_sub(1);
@@ -75,14 +75,14 @@ impl Times {
     }
 }
 
-/// Times calls of a session, several together where they are short.
+/// Times the calls of a session, several together if they are short.
 pub struct Timer {
     together: u32,
     warmup_runs: u64,
 }
 
 impl Timer {
-    /// Warms up, and finds the number of calls to time together: one where a number of runs was asked for.
+    /// Warms up, and determines the number of calls to time together; it is one if the effort states a number of runs.
     ///
     /// # Errors
     /// Those of [`Session::call`].
@@ -103,7 +103,7 @@ impl Timer {
         Ok(timer)
     }
 
-    /// Makes the calls that are timed together, and returns their time.
+    /// Makes the calls that are timed together, and returns their total time.
     ///
     /// # Errors
     /// Those of [`Session::call`].

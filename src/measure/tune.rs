@@ -1,8 +1,8 @@
-//! Tuning: the choices of the cost model against others, measured on this machine in the model that they are for.
+//! Tuning: measures alternatives to the cost model's choices, on this machine and within the model concerned.
 //!
-//! All products take the second best tile, then all the third, and so on, and all convolutions the other algorithm, direct or
-//! Winograd's; each time every kernel is timed in whole calls, so that caches are as they will be. A choice that wins by more than
-//! measurements vary becomes a row of the [`Tuning`].
+//! All matrix products use their second best tile, then all the third best, and so on, and all convolutions use the other algorithm, direct
+//! or Winograd's. Each time every kernel is timed in whole calls, so that caches are in a realistic state. A choice that wins by more
+//! than the variance of measurements becomes a row of the [`Tuning`].
 //!
 //! # How it works
 //!
@@ -21,7 +21,7 @@ use crate::target::{Choice, CodeRequest, Method, Trial, Tuning};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Choices that are tried beside that of the cost model.
+/// Alternatives to the cost model's choice that are tried.
 const TRIALS: [Trial; 8] = [
     Trial::Tile(1),
     Trial::Tile(2),
@@ -32,36 +32,36 @@ const TRIALS: [Trial; 8] = [
     Trial::OtherOrder,
     Trial::OtherMethod,
 ];
-/// Seconds that each trial is measured for.
+/// Seconds for which each trial is measured.
 const SECONDS: f64 = 0.4;
-/// Seconds for the comparison of the tuned model with the untuned one.
+/// Seconds for comparing the tuned model with the untuned one.
 const LAST_SECONDS: f64 = 1.5;
-/// Share of the time of the cost model's choice that another choice must save.
+/// Fraction of the time of the cost model's choice that an alternative must save.
 const LEAST_GAIN: f64 = 0.03;
 
-/// The choice for each product or convolution, and its milliseconds in a call.
+/// By product or convolution: the choice, and its milliseconds in a call.
 type Timed<T> = BTreeMap<String, (T, f64)>;
 
-/// Choices for a model, and what they gain.
+/// Tuned choices for a model, and their gain.
 pub struct Tuned {
-    /// The rows that were there, and those of this model.
+    /// The previous rows and those of this model.
     pub tuning: Tuning,
     /// Number of products of the model.
     pub products: usize,
-    /// Number of products for which another choice than the cost model's was faster.
+    /// Number of products for which an alternative was faster.
     pub changed_products: usize,
     /// Number of convolutions with two algorithms.
     pub convolutions: usize,
     /// Number of convolutions for which the other algorithm was faster.
     pub changed_convolutions: usize,
-    /// Milliseconds of a call with the choices of the cost model.
+    /// Milliseconds of a call with the cost model's choices.
     pub untuned_ms: f64,
     /// Milliseconds of a call with the measured choices.
     pub tuned_ms: f64,
 }
 
-/// Measures a function without variables, and adds the faster choices to `tuning`. `progress` is called before each trial with
-/// its number and the number of trials.
+/// Measures a function without variables, and adds the faster choices to `tuning`. `progress` receives the number of each trial and the
+/// number of trials.
 ///
 /// # Errors
 /// Those of compiling, loading and calling.
@@ -88,7 +88,7 @@ pub fn tune(
     add_rows(&mut tuning, best.0, best.1);
     let mut tuned = CodeRequest { tuning, ..request.clone() };
     let (untuned_ms, tuned_ms) = compare(lowered, request, &tuned)?;
-    // what wins kernel by kernel and loses in the whole was chance
+    // an alternative that wins in its kernel but loses in the whole model won by chance
     if tuned_ms >= untuned_ms {
         add_rows(&mut tuned.tuning, model.0, model.1);
     }
@@ -96,7 +96,7 @@ pub fn tune(
     Ok(Tuned { tuning, products, changed_products, convolutions, changed_convolutions, untuned_ms, tuned_ms })
 }
 
-/// Replaces choices in `best` by those that take less, and less than the cost model's choice by [`LEAST_GAIN`].
+/// Replaces choices in `best` by faster ones that also save [`LEAST_GAIN`] of the time of the cost model's choice.
 fn take_faster<T: Copy>(model: &Timed<T>, best: &mut Timed<T>, tried: Timed<T>) {
     for (form, (choice, ms)) in tried {
         let Some((_, of_model)) = model.get(&form) else { continue };
@@ -107,18 +107,18 @@ fn take_faster<T: Copy>(model: &Timed<T>, best: &mut Timed<T>, tried: Timed<T>) 
     }
 }
 
-/// Number of choices that are not the cost model's.
+/// Number of choices that differ from the cost model's.
 fn count_changed<T: PartialEq>(model: &Timed<T>, best: &Timed<T>) -> usize {
     best.iter().filter(|(form, row)| model.get(*form).is_some_and(|m| m.0 != row.0)).count()
 }
 
-/// Adds rows, which replace those of the same products and convolutions.
+/// Adds rows, replacing those for the same products and convolutions.
 fn add_rows(tuning: &mut Tuning, products: Timed<Choice>, convolutions: Timed<Method>) {
     tuning.rows.extend(products.into_iter().map(|(form, (choice, _))| (form, choice)));
     tuning.methods.extend(convolutions.into_iter().map(|(form, (method, _))| (form, method)));
 }
 
-/// Measures the milliseconds of each product in a call, and of each convolution that has two algorithms.
+/// Measures the milliseconds in a call of each product, and of each convolution that has two algorithms.
 fn times(lowered: &Lowered, request: &CodeRequest) -> Result<(Timed<Choice>, Timed<Method>)> {
     let (mut session, program) = load(lowered, request, Launches::Observed)?;
     let (least, _) = profile::kernel_times(&program, &mut session, None, SECONDS)?;
@@ -135,14 +135,14 @@ fn times(lowered: &Lowered, request: &CodeRequest) -> Result<(Timed<Choice>, Tim
     Ok((products, convolutions))
 }
 
-/// Measures the least milliseconds of a call of code for each of two requests, in turn.
+/// Measures the minimum milliseconds of a call of code for two requests, alternating between them.
 fn compare(lowered: &Lowered, one: &CodeRequest, other: &CodeRequest) -> Result<(f64, f64)> {
     let (mut first, _) = load(lowered, one, Launches::Direct)?;
     let (mut second, _) = load(lowered, other, Launches::Direct)?;
     let (start, mut least, mut calls) = (Instant::now(), [Duration::MAX; 2], 0);
     while calls < 5 || start.elapsed().as_secs_f64() < LAST_SECONDS {
         for (session, least) in [&mut first, &mut second].into_iter().zip(&mut least) {
-            // the first of two calls brings its own constants near
+            // the first of two calls loads its own constants into the caches
             session.call()?;
             let call = Instant::now();
             session.call()?;
@@ -153,7 +153,7 @@ fn compare(lowered: &Lowered, one: &CodeRequest, other: &CodeRequest) -> Result<
     Ok((least[0].as_secs_f64() * 1e3, least[1].as_secs_f64() * 1e3))
 }
 
-/// Compiles the model and loads it, with random arguments.
+/// Compiles and loads the model, with random arguments.
 fn load(lowered: &Lowered, request: &CodeRequest, launches: Launches) -> Result<(Session, Program)> {
     let values = arguments::load(None, &lowered.args)?;
     let built = compile::build(lowered.clone(), "tuned", "", request, launches, &mut None)?;

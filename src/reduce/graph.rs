@@ -1,5 +1,5 @@
-//! The changes of a GraphDef: nodes go with all that needs them, nodes become placeholders, nodes are passed by, control inputs go,
-//! constants become one value, attributes and functions go.
+//! Reduction of a GraphDef: removes nodes with their users, cuts nodes into placeholders, bypasses nodes, removes control inputs, zeroes
+//! constants, removes attributes and functions.
 use super::{FailureTest, ReductionStats, Search};
 use crate::diag::Result;
 use crate::dump::graphs::attr;
@@ -11,26 +11,26 @@ use crate::opdef;
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 
-/// One change, by the names of nodes and functions.
+/// A change of a graph, by the names of nodes and functions.
 #[derive(Clone, Debug)]
 enum Change {
-    /// The node and all that needs it.
+    /// Removes the node and everything that needs it.
     Remove(String),
-    /// The node becomes a Placeholder of its type and shape.
+    /// Replaces the node by a Placeholder of its type and shape.
     Cut(String),
-    /// Users get an input of the same type instead of the node.
+    /// Bypasses the node: its users get one of its inputs with the same type.
     Pass(String),
-    /// The node waits for nothing.
+    /// Removes the node's control inputs.
     Uncontrol(String),
-    /// The constant is zeros.
+    /// Replaces the constant's value by zeros.
     Zeros(String),
-    /// The attribute goes.
+    /// Removes the attribute (second) of the node (first).
     Attribute(String, String),
-    /// The function goes.
+    /// Removes the function from the library.
     Function(String),
 }
 
-/// Makes `graph` small while `verdict` of its encoding stays yes, by at most `most` trials.
+/// Minimizes `graph` as long as `verdict` on its encoding stays true, by at most `most` trials.
 ///
 /// # Errors
 /// Those of `verdict`.
@@ -56,11 +56,11 @@ pub fn reduce_graph(graph: RawGraph, most: u64, verdict: &mut FailureTest) -> Re
     }
 }
 
-/// The kinds of changes, which are tried one after the other.
+/// Number of kinds of changes, which are tried one after the other.
 const KINDS: u32 = 7;
 
 fn changes(graph: &RawGraph, kind: u32, known: &ReadableNodes) -> Vec<Change> {
-    // What comes last needs the others, so the last goes first.
+    // Later nodes need earlier ones, so the last node is removed first.
     let names = graph.nodes.iter().rev().map(|n| n.name.clone());
     match kind {
         0 => names.map(Change::Remove).collect(),
@@ -82,7 +82,7 @@ fn changes(graph: &RawGraph, kind: u32, known: &ReadableNodes) -> Vec<Change> {
     }
 }
 
-/// Nodes of a graph that the importer can read, with their inferred facts.
+/// The nodes of a graph that the importer can read, with their inferred facts.
 #[derive(Default)]
 struct ReadableNodes {
     program: Option<Program>,
@@ -101,13 +101,13 @@ impl ReadableNodes {
     fn node(&self, name: &str) -> Option<&Node> {
         Some(&self.program.as_ref()?.graph.nodes[self.ids.get(name)?.node])
     }
-    /// The type of a tensor as a NodeDef spells it.
+    /// The `DataType` number of the tensor that an input names.
     fn type_of(&self, input: &str) -> Option<i32> {
         let (name, port) = split(input);
         let node = self.node(name)?;
         opdef::find(&node.op)?.output_type(node, port)
     }
-    /// The attributes of a placeholder in the place of a node.
+    /// `DataType` number and shape of a placeholder that replaces a node; `None` if it can't be replaced.
     fn placeholder(&self, name: &str) -> Option<(i32, PartialShape)> {
         let node = self.node(name)?;
         if matches!(&*node.op, "Placeholder" | "_Arg" | "Const") {
@@ -119,7 +119,7 @@ impl ReadableNodes {
     }
 }
 
-/// The node and the output of an input.
+/// Splits an input into the node's name and the output number.
 fn split(input: &str) -> (&str, usize) {
     let input = input.strip_prefix('^').unwrap_or(input);
     match input.split_once(':') {
@@ -128,7 +128,7 @@ fn split(input: &str) -> (&str, usize) {
     }
 }
 
-/// `graph` with the changes; `None` where they change nothing.
+/// `graph` with the changes applied; `None` if they change nothing.
 fn applied(graph: &RawGraph, changes: &[Change], known: &ReadableNodes) -> Option<RawGraph> {
     let mut nodes = graph.nodes.clone();
     let mut functions = graph.functions.clone();
@@ -168,7 +168,7 @@ fn applied(graph: &RawGraph, changes: &[Change], known: &ReadableNodes) -> Optio
     Some(out)
 }
 
-/// Takes out the nodes of `gone`, and all that get data from them; control inputs from them go alone.
+/// Removes the nodes of `gone`, and all that get data from them; control inputs from these nodes are dropped.
 fn drop_users(nodes: &mut Vec<RawNode>, mut gone: HashSet<String>) {
     if gone.is_empty() {
         return;
@@ -205,7 +205,7 @@ fn cut_at(nodes: &mut [RawNode], at: usize, known: &ReadableNodes) -> bool {
     true
 }
 
-/// Lets the users of output 0 of a node use the first input of the same type.
+/// Redirects the users of output 0 of a node to its first input of the same type.
 fn pass(nodes: &mut [RawNode], at: usize, known: &ReadableNodes) -> bool {
     let name = nodes[at].name.clone();
     let Some(of) = known.type_of(&name) else { return false };
@@ -227,7 +227,7 @@ fn zeros(node: &mut RawNode, known: &ReadableNodes) -> bool {
     if value.len() < 2 || value.bytes.iter().all(|&b| b == 0) {
         return false;
     }
-    // Without values a tensor holds zeros.
+    // A tensor without values holds zeros.
     node.set("value", attr::zeros(TfType::Data(value.dtype), &value.dims));
     true
 }

@@ -1,8 +1,8 @@
-//! A failing graph or module made small: changes are kept while somebody's verdict of it stays the same.
+//! Reduction of a failing graph or module: changes are kept as long as a user-supplied test still fails in the same way.
 //!
-//! Delta debugging: a list of changes is tried whole, then by halves, down to single ones; what is kept is kept, and rounds go on
-//! until one changes nothing or the trials are spent. `graph` knows the changes of GraphDefs, `module` those of HLO modules. The
-//! order of trials follows from the input alone.
+//! Delta debugging: a list of changes is applied as a whole, then by halves, down to single ones. Rounds continue until one changes
+//! nothing or the trials are spent. `graph` has the changes of GraphDefs, `module` those of HLO modules. The order of trials is a
+//! function of the input.
 //!
 //! Source: Zeller, Hildebrandt: "Simplifying and isolating failure-inducing input" (2002).
 mod graph;
@@ -17,21 +17,21 @@ use crate::diag::Result;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Says of the bytes of a candidate whether it still fails in the same way.
+/// Test that tells for the bytes of a candidate whether it still fails in the same way.
 pub type FailureTest<'a> = dyn FnMut(&[u8]) -> Result<bool> + 'a;
 
 /// Statistics of a reduction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReductionStats {
-    /// Candidates that were tried.
+    /// Number of candidates that were tested.
     pub trials: u64,
-    /// Changes that were kept.
+    /// Number of changes that were kept.
     pub kept: u64,
-    /// Whether the trials were spent before nothing more could be changed.
+    /// Whether the trials were spent while there were still changes to try.
     pub cut_short: bool,
 }
 
-/// The state of a reduction.
+/// State of a reduction.
 struct Search<'a, 'v> {
     verdict: &'a mut FailureTest<'v>,
     most: u64,
@@ -44,7 +44,7 @@ impl<'a, 'v> Search<'a, 'v> {
         Search { verdict, most, told: ReductionStats::default(), seen: HashSet::new() }
     }
 
-    /// Whether a candidate still fails. One that was tried before, or after the trials are spent, counts as not.
+    /// Whether a candidate still fails. A repeated candidate, or one after the trials are spent, counts as not failing.
     fn fails(&mut self, candidate: &[u8]) -> Result<bool> {
         let mut hasher = DefaultHasher::new();
         candidate.hash(&mut hasher);
@@ -59,8 +59,8 @@ impl<'a, 'v> Search<'a, 'v> {
         (self.verdict)(candidate)
     }
 
-    /// Applies `changes` to `state` as far as it still fails: all at once, else by halves. `apply` gives the changed state and
-    /// its bytes, or `None` where the changes do nothing.
+    /// Applies as many of `changes` to `state` as possible so that it still fails: all at once, else by halves. `apply` returns the changed
+    /// state and its bytes, or `None` if the changes have no effect.
     fn apply_all<S, C>(
         &mut self,
         state: &mut S,

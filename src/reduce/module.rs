@@ -1,28 +1,28 @@
-//! The changes of an HLO module: another result, instructions become parameters of the entry, instructions are passed by,
-//! parameters that nothing uses go, and so does what is only carried.
+//! Reduction of an HLO module: selects another result, turns instructions into parameters of the entry, bypasses instructions, and
+//! removes unused parameters and metadata.
 use super::{FailureTest, ReductionStats, Search};
 use crate::diag::Result;
 use crate::hlo::{CompId, Computation, Inst, InstId, Metadata, Module, Op, Shape, text};
 use crate::util::id_vec::IdVec;
 
-/// One change; instructions are those of one computation.
+/// A change of a module; an instruction belongs to one computation.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    /// The instruction is the result of the entry.
+    /// Makes the instruction the result of the entry.
     Root(InstId),
-    /// The instruction is a new parameter of the entry.
+    /// Replaces the instruction by a new parameter of the entry.
     Parameter(InstId),
-    /// An operand of the same shape stands for the instruction.
+    /// Bypasses the instruction: its users get an operand of the same shape.
     Pass(CompId, InstId),
-    /// Clears the instruction's metadata and the attributes that are only carried along.
+    /// Clears the instruction's metadata, and attributes that have no effect on results.
     Bare(CompId, InstId),
-    /// Parameters of the entry that nothing uses go.
+    /// Removes unused parameters of the entry.
     Unused,
-    /// Clears the fields of the module's header that are only carried along.
+    /// Clears fields of the module's header that have no effect on results.
     Header,
 }
 
-/// Makes `module` small while `verdict` of its text stays yes, by at most `most` trials.
+/// Minimizes `module` as long as `verdict` on its text stays true, by at most `most` trials.
 ///
 /// # Errors
 /// Those of `verdict`.
@@ -37,7 +37,7 @@ pub fn reduce_module(module: Module, most: u64, verdict: &mut FailureTest) -> Re
     };
     loop {
         let before = search.told.kept;
-        // Results one at a time, the earliest first: what comes behind it goes with one trial.
+        // Results are tried one at a time, earliest first; one trial removes everything behind the new result.
         for id in module.entry().post_order() {
             let kept = search.told.kept;
             search.apply_all(&mut module, &[Change::Root(id)], &apply)?;
@@ -55,7 +55,7 @@ pub fn reduce_module(module: Module, most: u64, verdict: &mut FailureTest) -> Re
     }
 }
 
-/// The text of a module, constants whole.
+/// The text of a module, with all elements of constants.
 pub fn print(module: &Module) -> String {
     text::print(&compacted(module))
 }
@@ -72,7 +72,7 @@ fn lists(module: &Module) -> Vec<Vec<Change>> {
     vec![parameters, pass, vec![Change::Unused], bare, vec![Change::Header]]
 }
 
-/// `module` with the changes; `None` where they change nothing.
+/// `module` with the changes applied; `None` if they change nothing.
 fn applied(module: &Module, changes: &[Change]) -> Option<Module> {
     let mut module = module.clone();
     let mut changed = false;
@@ -96,7 +96,7 @@ fn root(module: &mut Module, id: InstId) -> bool {
         return false;
     }
     comp.root = id;
-    // The layout of the old result does not fit the new one.
+    // The layout of the old result does not apply to the new one.
     module.extra.retain(|(name, _)| name != "entry_computation_layout");
     true
 }
@@ -163,7 +163,7 @@ fn unused(module: &mut Module) -> bool {
     changed
 }
 
-/// The module without what its entry does not reach: computations and instructions.
+/// The module without computations and instructions that its entry does not reach.
 fn compacted(module: &Module) -> Module {
     let mut out = module.clone();
     for comp in out.comps.values_mut() {

@@ -1,4 +1,4 @@
-//! A graph without its weights: large constants of floats become seeds, from which the importer makes numbers again.
+//! Replacement of a graph's weights by seeds, from which the importer generates numbers again.
 use crate::diag::Result;
 use crate::dump::graphs::attr;
 use crate::graph::{Attr, Graph, TfType};
@@ -7,21 +7,21 @@ use crate::import::{self, raw_attr, seeds::SEED};
 use crate::tensor::{DTypeClass, Tensor};
 use std::collections::HashMap;
 
-/// Constants of fewer elements stay as they are: they may be sizes, axes or scales.
+/// Minimum number of elements of replaced constants; smaller ones may be sizes, axes or scales.
 const LEAST: usize = 64;
 
-/// A constant that was replaced.
+/// A constant that was replaced by a seed.
 #[derive(Clone, Debug)]
 pub struct Seeded {
-    /// The node's name, behind that of its function.
+    /// The node's name, preceded by that of its function.
     pub node: String,
-    /// The type and the sizes of the replaced constant.
+    /// Type and shape of the replaced constant.
     pub shape: String,
-    /// The seed that stands for it.
+    /// The seed that replaces its values.
     pub seed: i64,
 }
 
-/// Replaces the weights of `graph`; returns what was replaced.
+/// Replaces the weights of `graph` by seeds; returns the replaced constants.
 ///
 /// # Errors
 /// Those of reading a GraphDef.

@@ -1,4 +1,4 @@
-//! The element types: XLA's names and numbers, TensorFlow's numbers.
+//! Element types: their names and numbers in XLA, and their numbers in TensorFlow.
 
 macro_rules! dtypes {
     ($($variant:ident $name:literal $xla:literal $bits:literal $class:ident $tf:expr;)*) => {
@@ -14,13 +14,13 @@ macro_rules! dtypes {
         /// Every type, in XLA's order.
         pub const DTYPES: &[DType] = &[$(DType::$variant,)*];
         impl DType {
-            /// XLA's text name.
+            /// XLA's name of the type.
             pub const fn name(self) -> &'static str { match self { $(DType::$variant => $name,)* } }
             /// XLA's `PrimitiveType` number.
             pub const fn xla_number(self) -> i32 { match self { $(DType::$variant => $xla,)* } }
-            /// Bits of one element (`pred` counts 8: it is stored in a byte).
+            /// Number of bits of one element; 8 for `pred`, which is stored in a byte.
             pub const fn bits(self) -> u32 { match self { $(DType::$variant => $bits,)* } }
-            /// The family of the type.
+            /// The class of the type: boolean, integer, float or complex.
             pub const fn class(self) -> DTypeClass { match self { $(DType::$variant => DTypeClass::$class,)* } }
             /// TensorFlow's `DataType` number, if it has one.
             pub const fn tf_number(self) -> Option<i32> { match self { $(DType::$variant => $tf,)* } }
@@ -28,18 +28,18 @@ macro_rules! dtypes {
     };
 }
 
-/// The family of an element type.
+/// Classes of element types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DTypeClass {
-    /// Truth values.
+    /// Booleans.
     Pred,
     /// Two's complement integers.
     Signed,
-    /// Natural numbers.
+    /// Unsigned integers.
     Unsigned,
-    /// IEEE-like floats.
+    /// Floating-point numbers.
     Float,
-    /// Pairs of floats.
+    /// Complex numbers: pairs of floats.
     Complex,
 }
 
@@ -77,11 +77,11 @@ dtypes! {
 }
 
 impl DType {
-    /// Bytes of one stored element: types below a byte take a whole one.
+    /// Size of one stored element in bytes; types narrower than a byte take a whole one.
     pub const fn bytes(self) -> usize {
         self.bits().div_ceil(8) as usize
     }
-    /// Whether this is one of the float types.
+    /// Whether this is a float type.
     pub fn is_float(self) -> bool {
         self.class() == DTypeClass::Float
     }
@@ -97,7 +97,7 @@ impl DType {
     pub fn is_complex(self) -> bool {
         self.class() == DTypeClass::Complex
     }
-    /// The float type of a complex type's parts; any other type is its own.
+    /// The float type of a complex type's parts; the type itself for all others.
     pub fn real_part(self) -> DType {
         match self {
             DType::C64 => DType::F32,
@@ -105,11 +105,11 @@ impl DType {
             other => other,
         }
     }
-    /// The type whose arithmetic is used on this one: f32's for floats below 32 bits, which are rounded afterwards.
+    /// The type in which arithmetic on this type is done: f32 for floats below 32 bits, whose results are rounded afterwards.
     pub fn computed(self) -> DType {
         if self.is_float() && self.bits() < 32 { DType::F32 } else { self }
     }
-    /// The type in which products are summed whose result is of this type.
+    /// The type in which products are summed up for a result of this type.
     pub fn accumulator(self) -> DType {
         match self.class() {
             DTypeClass::Pred => DType::S32,
@@ -118,19 +118,19 @@ impl DType {
             DTypeClass::Float | DTypeClass::Signed | DTypeClass::Unsigned | DTypeClass::Complex => self.computed(),
         }
     }
-    /// The type of a product of this and `other` before it is converted to `result`: that of the wider factor where the result is
-    /// narrower, in kind (complex, then floats, then integers) or by the type of its sums; else that of the result.
+    /// The type of a product of `self` and `other` before it is converted to `result`: that of the wider factor if the result is narrower,
+    /// in class (complex, then floats, then integers) or in the type of its sums; else that of the result.
     pub fn product(self, other: DType, result: DType) -> DType {
         let kind = |t: DType| (t.is_complex(), t.is_float());
         let factor = if (kind(self), self.bits()) < (kind(other), other.bits()) { other } else { self };
         let width = |t: DType| (kind(t), t.accumulator().bits());
         if kind(factor) > (false, false) && width(factor) > width(result) { factor } else { result }
     }
-    /// The type that XLA calls `name`.
+    /// The type with XLA's name `name`.
     pub fn parse(name: &str) -> Option<DType> {
         DTYPES.iter().copied().find(|t| t.name() == name)
     }
-    /// The type of TensorFlow's `DataType` number; quantised types are their storage types.
+    /// The type with this TensorFlow `DataType` number; a quantized type becomes its storage type.
     pub fn from_tf(number: i32) -> Option<DType> {
         let number = match number {
             11 => 6,
@@ -142,7 +142,7 @@ impl DType {
         };
         DTYPES.iter().copied().find(|t| t.tf_number() == Some(number))
     }
-    /// The type of XLA's `PrimitiveType` number.
+    /// The type with this XLA `PrimitiveType` number.
     pub fn from_xla(number: i32) -> Option<DType> {
         DTYPES.iter().copied().find(|t| t.xla_number() == number)
     }

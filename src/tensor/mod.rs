@@ -1,4 +1,4 @@
-//! The noun `tensor`: element types, and dense row-major arrays whose bytes may be slices of a mapped file.
+//! Element types, and dense row-major arrays whose bytes may be slices of a mapped file.
 mod dtype;
 mod sizes;
 mod text;
@@ -9,7 +9,7 @@ pub use sizes::{Bounds, Size, Sizes};
 
 use bytes::Bytes;
 
-/// A dense array: row-major, little-endian, one byte or more an element (`pred` is 0 or 1).
+/// A dense array: row-major, little-endian, at least a byte per element (`pred` is 0 or 1).
 ///
 /// ```
 /// use tfaot::{DType, Tensor};
@@ -22,15 +22,15 @@ use bytes::Bytes;
 pub struct Tensor {
     /// The element type.
     pub dtype: DType,
-    /// The sizes, outermost first.
+    /// The dimensions, outermost first.
     pub dims: Vec<u64>,
-    /// `num_elements * dtype.bytes()` bytes; cloning shares them.
+    /// `num_elements * dtype.bytes()` bytes; clones share them.
     pub bytes: Bytes,
 }
 
 /// A Rust type that stores elements of one [`DType`].
 pub trait Element: bytemuck::Pod + PartialEq + std::fmt::Debug {
-    /// The element type it stores.
+    /// The element type that the Rust type stores.
     const DTYPE: DType;
 }
 
@@ -39,7 +39,7 @@ macro_rules! elements {
 }
 elements!(i8 => S8, i16 => S16, i32 => S32, i64 => S64, u8 => U8, u16 => U16, u32 => U32, u64 => U64, f32 => F32, f64 => F64, half::f16 => F16, half::bf16 => BF16);
 
-/// The product of `dims`, or `None` where it overflows.
+/// The product of `dims`, or `None` on overflow.
 pub fn element_count(dims: &[u64]) -> Option<u64> {
     if dims.contains(&0) {
         return Some(0);
@@ -47,39 +47,39 @@ pub fn element_count(dims: &[u64]) -> Option<u64> {
     dims.iter().try_fold(1u64, |n, &d| n.checked_mul(d))
 }
 
-/// The number of elements of an array of sizes that were checked where they came from; of other sizes as many as nothing can hold.
+/// The number of elements of an array whose dimensions were checked before; `u64::MAX` on overflow.
 pub fn elements_of(dims: &[u64]) -> u64 {
     element_count(dims).unwrap_or(u64::MAX)
 }
 
 impl Tensor {
-    /// A tensor of these bytes. Panics when their number does not fit: callers check untrusted data first.
+    /// A tensor of these bytes. Panics if their number does not match: callers must check untrusted data first.
     pub fn new(dtype: DType, dims: Vec<u64>, bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         let want = element_count(&dims).and_then(|n| n.checked_mul(dtype.bytes() as u64));
         assert_eq!(want, Some(bytes.len() as u64), "bytes of {dtype}{dims:?}");
         Tensor { dtype, dims, bytes }
     }
-    /// A tensor of Rust values.
+    /// A tensor of Rust values in row-major order.
     pub fn of<T: Element>(dims: &[u64], values: &[T]) -> Self {
         Tensor::new(T::DTYPE, dims.to_vec(), bytemuck::cast_slice::<T, u8>(values).to_vec())
     }
-    /// A scalar.
+    /// A scalar tensor.
     pub fn scalar<T: Element>(value: T) -> Self {
         Tensor::of(&[], &[value])
     }
-    /// A `pred` tensor.
+    /// A tensor of type `pred`.
     pub fn preds(dims: &[u64], values: &[bool]) -> Self {
         Tensor::new(DType::Pred, dims.to_vec(), values.iter().map(|&b| b as u8).collect::<Vec<_>>())
     }
-    /// A scalar of `dtype` with the value of an integer, the nearest that there is.
+    /// A scalar of `dtype` with the representable value nearest to an integer.
     pub fn scalar_of_int(dtype: DType, value: i64) -> Self {
         match dtype {
             DType::S64 => Tensor::scalar(value),
             _ => Tensor::scalar_of(dtype, value as f64),
         }
     }
-    /// A scalar of `dtype` with the value nearest to `value`; complex types get it as their real part.
+    /// A scalar of `dtype` with the representable value nearest to `value`, which is the real part of complex types.
     pub fn scalar_of(dtype: DType, value: f64) -> Self {
         let bytes = match dtype {
             DType::Pred => vec![(value != 0.0) as u8],
@@ -117,12 +117,12 @@ impl Tensor {
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
-    /// The elements as `T`, which must be of this dtype; copies, as mapped bytes may be unaligned.
+    /// The elements as `T`, whose type must be that of the tensor. Copies, because mapped bytes may be unaligned.
     pub fn to_vec<T: Element>(&self) -> Vec<T> {
         assert_eq!(T::DTYPE, self.dtype);
         bytemuck::pod_collect_to_vec(&self.bytes)
     }
-    /// Element `i` as an integer; `None` for types that are not `pred` or integers.
+    /// Element `i` as an integer; `None` for types other than `pred` and integers.
     pub fn get_i64(&self, i: usize) -> Option<i64> {
         let n = self.dtype.bytes();
         let raw = self.bytes.get(i * n..(i + 1) * n)?;
@@ -138,7 +138,7 @@ impl Tensor {
             DTypeClass::Float | DTypeClass::Complex => None,
         }
     }
-    /// Element `i` as a double, the real part of a complex one.
+    /// Element `i` as a double; of a complex element, its real part.
     pub fn get_f64(&self, i: usize) -> Option<f64> {
         let n = self.dtype.bytes();
         let raw = self.bytes.get(i * n..(i + 1) * n)?;
@@ -154,7 +154,7 @@ impl Tensor {
             _ => self.get_i64(i).map(|v| v as f64),
         }
     }
-    /// All elements as integers, or `None`.
+    /// All elements as integers; `None` for types other than `pred` and integers.
     pub fn to_i64s(&self) -> Option<Vec<i64>> {
         (0..self.len()).map(|i| self.get_i64(i)).collect()
     }
@@ -168,23 +168,23 @@ impl std::fmt::Debug for Tensor {
     }
 }
 
-/// An argument or a result as callers see it.
+/// Name and type of an argument or a result of a function, as callers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
     /// TensorFlow's name, such as `input:0`.
     pub name: String,
     /// The name in the model's signature, such as `x`.
     pub called: Option<String>,
-    /// A valid, unique C identifier.
+    /// The name of the member in C structs, a valid and unique identifier.
     pub field: String,
     /// The element type.
     pub dtype: DType,
-    /// The sizes.
+    /// The dimensions.
     pub dims: Vec<u64>,
 }
 
 impl TensorInfo {
-    /// The name that users know: the signature's, else TensorFlow's.
+    /// The name that users know: the signature's, or else TensorFlow's.
     pub fn shown(&self) -> &str {
         self.called.as_deref().unwrap_or(&self.name)
     }
@@ -196,7 +196,7 @@ impl TensorInfo {
     pub fn bytes(&self) -> u64 {
         self.elements().saturating_mul(self.dtype.bytes() as u64)
     }
-    /// Type and sizes as XLA writes them: `f32[1,224,224,3]`.
+    /// Type and dimensions in XLA's notation: `f32[1,224,224,3]`.
     pub fn spelled(&self) -> String {
         let dims: Vec<String> = self.dims.iter().map(u64::to_string).collect();
         format!("{}[{}]", self.dtype, dims.join(","))

@@ -1,70 +1,70 @@
-//! Sizes of a function's arrays that vary from call to call, up to a bound.
+//! Varying sizes: dimensions of a function's arrays that change from call to call, up to a bound.
 use super::TensorInfo;
 
 /// A size that varies from call to call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// The name of the size in the C interface; no two sizes of a function have one name.
+    /// The name of the size in the C interface, unique within the function.
     pub name: String,
-    /// The smallest value that it takes.
+    /// The smallest valid value.
     pub least: u64,
-    /// The largest value that it takes: its bound.
+    /// The largest valid value: the size's bound.
     pub most: u64,
-    /// Whether the call says it, because it follows from the data or from other sizes; else the caller does.
+    /// Whether the call returns the size, because it follows from data or other sizes; else the caller passes it.
     pub is_result: bool,
-    /// Whether it is no size, but a run-time check that fails where it is not 0.
+    /// Whether this is not a size but a run-time check, which fails if the value is not 0.
     pub is_check: bool,
 }
 
-/// How large sizes may get that values at run time say, where nothing in the program bounds them.
+/// Bounds of data-dependent sizes that nothing in the program limits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// The bound of all nodes that have none of their own.
+    /// The bound for nodes without one of their own.
     pub most: u64,
-    /// Bounds of single nodes, by the nodes' names.
+    /// Bounds for individual nodes, by name.
     pub of_nodes: Vec<(String, u64)>,
 }
 
 impl Bounds {
-    /// Where callers say nothing: the largest of a few dozen elements and the largest axis of an argument, as rows and parts of what
-    /// is fed mostly are no longer than that. Arrays get this size, so that it does not grow without end.
+    /// The default bound: the largest dimension of any argument, clamped to 64..=4096, because data-dependent sizes are mostly no larger than
+    /// the arguments, and arrays are allocated at the bound.
     pub fn assumed<'a>(args: impl IntoIterator<Item = &'a TensorInfo>) -> u64 {
         let largest = args.into_iter().flat_map(|info| &info.dims).copied().max().unwrap_or(0);
         largest.clamp(64, 4096)
     }
-    /// The bound of a node.
+    /// The bound for a node.
     pub fn of_node(&self, node: &str) -> u64 {
         self.of_nodes.iter().find(|(name, _)| name == node).map_or(self.most, |(_, most)| *most)
     }
 }
 
-/// The sizes of a function, those that the caller says first, and which axes of its arrays have them.
+/// The varying sizes of a function, those passed by the caller first, and the axes of its arrays that have them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// Every size.
+    /// All varying sizes.
     pub all: Vec<Size>,
-    /// For each argument the size of each axis by its number in `all`; `None`: it is fixed.
+    /// By argument and axis: index into `all`; `None` for a fixed dimension.
     pub args: Vec<Vec<Option<usize>>>,
-    /// For each result the size of each axis by its number in `all`; `None`: it is fixed.
+    /// By result and axis: index into `all`; `None` for a fixed dimension.
     pub results: Vec<Vec<Option<usize>>>,
 }
 
 impl Sizes {
-    /// Whether every size is fixed.
+    /// Whether there are no varying sizes.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
-    /// How many sizes the caller says.
+    /// The number of sizes that the caller passes.
     pub fn count_from_caller(&self) -> usize {
         self.all.iter().take_while(|s| !s.is_result).count()
     }
-    /// `dims` with the sizes of a call on the axes that vary; `values` are in the order of `all`.
+    /// `dims` with the sizes of a call on the varying axes; `values` are in the order of `all`.
     pub fn actual(axes: &[Option<usize>], dims: &[u64], values: &[u64]) -> Vec<u64> {
         let one =
             |(i, &d): (usize, &u64)| axes.get(i).copied().flatten().and_then(|s| values.get(s).copied()).unwrap_or(d);
         dims.iter().enumerate().map(one).collect()
     }
-    /// Types of arrays with the names and bounds of sizes where they vary: `f32[n<=64,28,28]`; `axes` are those of `args` or `results`.
+    /// Types of arrays with names and bounds of varying sizes, such as `f32[n<=64,28,28]`; `axes` are those of `args` or `results`.
     pub fn spelled(&self, infos: &[TensorInfo], axes: &[Vec<Option<usize>>]) -> Vec<String> {
         let size = |info: &TensorInfo, i: usize, array: usize| {
             let named = axes.get(array).and_then(|a| a.get(i)).copied().flatten().and_then(|s| self.all.get(s));

@@ -1,8 +1,8 @@
-//! Elements as people read them.
+//! Text of tensor elements.
 use super::{DType, DTypeClass, Tensor};
 
 impl Tensor {
-    /// Element `i` with as many digits as it takes to read the same value back: `-3`, `true`, `0.1`, `(1.0, -2.0)`.
+    /// Element `i` with as many digits as are needed to read back the same value: `-3`, `true`, `0.1`, `(1.0, -2.0)`.
     ///
     /// The text is empty beyond the last element.
     pub fn element_text(&self, i: usize) -> String {
@@ -20,12 +20,12 @@ impl Tensor {
         };
         text.unwrap_or_default()
     }
-    /// A float, which has a point or an exponent so that it is seen to be one; single precision does not need a double's digits.
+    /// A float with a point or an exponent, so that it is recognized as one; single precision does not need the digits of a double.
     fn float_text(&self, i: usize) -> Option<String> {
         let value = self.get_f64(i)?;
         Some(if self.dtype == DType::F64 { format!("{value:?}") } else { format!("{:?}", value as f32) })
     }
-    /// Real and imaginary parts of a complex array side by side, as twice as many floats; other arrays as one row.
+    /// The real and imaginary parts of a complex array, interleaved, as twice as many floats; other arrays as a vector.
     pub fn parts(&self) -> Tensor {
         let real = self.dtype.real_part();
         let count = (self.bytes.len() / real.bytes()) as u64;

@@ -1,19 +1,19 @@
-//! A list of items for each id of an arena, all in one allocation.
+//! Lists of items by id, stored in one allocation.
 use super::id_vec::Id;
 use std::marker::PhantomData;
 use std::ops::Index;
 
-/// A list of items for each id: what a `Vec<Vec<T>>` holds, without an allocation per list.
+/// A list of items for each id; like `Vec<Vec<T>>`, but without an allocation per list.
 #[derive(Clone, Debug)]
 pub struct IdLists<I, T> {
     items: Vec<T>,
-    /// The start of the list of each id, and the end of the last list.
+    /// By id: start of its list in `items`; the last element is the end of the last list.
     starts: Vec<usize>,
     id: PhantomData<I>,
 }
 
 impl<I: Id, T: Copy> IdLists<I, T> {
-    /// Groups `pairs` by their ids, which are below `ids`; a list has its items in the order of the pairs.
+    /// Groups `pairs` by id, which must be below `ids`. Lists keep the order of the pairs.
     pub fn grouped(ids: usize, pairs: &[(I, T)]) -> Self {
         let mut starts = vec![0; ids + 1];
         for (id, _) in pairs {
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     crate::ids! {
-        /// An id.
+        /// An id for tests.
         pub struct TestId;
     }
 

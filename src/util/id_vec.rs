@@ -1,16 +1,16 @@
-//! Typed u32 ids and the vectors they index.
+//! Typed u32 ids, and vectors indexed by them.
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
 /// A newtype over `u32` that indexes one kind of arena.
 pub trait Id: Copy + Eq + Ord + std::hash::Hash + std::fmt::Debug {
-    /// The id of position `index`.
+    /// The id of index `index`.
     fn from_index(index: usize) -> Self;
-    /// The position that this id names.
+    /// The index that this id stands for.
     fn index(self) -> usize;
 }
 
-/// Declares id types: `ids! { /// doc pub struct InstId; }`.
+/// Declares id types, for example `ids! { /// doc pub struct InstId; }`.
 #[macro_export]
 macro_rules! ids {
     ($($(#[$doc:meta])* pub struct $name:ident;)*) => {$(
@@ -24,7 +24,7 @@ macro_rules! ids {
     )*};
 }
 
-/// A vector indexed by its own id type.
+/// A vector indexed by an id type of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdVec<I, T> {
     items: Vec<T>,
@@ -42,15 +42,15 @@ impl<I: Id, T> IdVec<I, T> {
     pub fn new() -> Self {
         Self::default()
     }
-    /// An empty vector with room for this many items.
+    /// An empty vector with memory reserved for `items` items.
     pub fn with_capacity(items: usize) -> Self {
         IdVec { items: Vec::with_capacity(items), id: PhantomData }
     }
-    /// Makes place for this many more items, and for no others.
+    /// Reserves memory for exactly `more` further items.
     pub fn reserve_exact(&mut self, more: usize) {
         self.items.reserve_exact(more);
     }
-    /// Gives back the memory that no item takes.
+    /// Releases unused memory.
     pub fn shrink_to_fit(&mut self) {
         self.items.shrink_to_fit();
     }
@@ -59,7 +59,7 @@ impl<I: Id, T> IdVec<I, T> {
         self.items.push(item);
         I::from_index(self.items.len() - 1)
     }
-    /// Drops the items behind the first `len`.
+    /// Removes all items but the first `len`.
     pub fn truncate(&mut self, len: usize) {
         self.items.truncate(len);
     }
@@ -71,11 +71,11 @@ impl<I: Id, T> IdVec<I, T> {
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
-    /// Every id, in order.
+    /// All ids, in order.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator + use<I, T> {
         (0..self.items.len()).map(I::from_index)
     }
-    /// Every id with its item, in order.
+    /// All ids with their items, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (I, &T)> {
         self.items.iter().enumerate().map(|(i, x)| (I::from_index(i), x))
     }
@@ -87,7 +87,7 @@ impl<I: Id, T> IdVec<I, T> {
     pub fn values_mut(&mut self) -> std::slice::IterMut<'_, T> {
         self.items.iter_mut()
     }
-    /// The item of `id` if there is one.
+    /// The item of `id`, if there is one.
     pub fn get(&self, id: I) -> Option<&T> {
         self.items.get(id.index())
     }

@@ -1,17 +1,17 @@
-//! Where threads meet that stand for ranks: each brings a value and takes those of all in its group.
+//! Rendezvous of threads that stand for ranks: each contributes a value and gets those of all ranks in its group.
 use std::collections::{HashMap, HashSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Why no values came.
+/// The reason why an exchange failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeetingError {
     /// Another rank failed.
     Failed,
-    /// All ranks that are left wait for others.
+    /// All remaining ranks wait for each other in vain.
     Waiting,
 }
 
-/// The meetings of some ranks, which take part in any order of groups that is the same for all members of each.
+/// A rendezvous of ranks. All members of a group must take part in their common exchanges in the same order.
 #[derive(Debug)]
 pub struct Meetings<T> {
     count: usize,
@@ -22,7 +22,7 @@ pub struct Meetings<T> {
 #[derive(Debug)]
 struct State<T> {
     open: HashMap<Vec<u32>, Meeting<T>>,
-    /// Ranks that brought a value and lack those of others.
+    /// Ranks that contributed a value and wait for others.
     waiting: HashSet<u32>,
     ended: usize,
     apart: Option<MeetingError>,
@@ -31,24 +31,24 @@ struct State<T> {
 #[derive(Debug)]
 struct Meeting<T> {
     values: Vec<Option<T>>,
-    /// How many have yet to take the values; 0 while some are missing.
+    /// Number of ranks that have yet to collect the values; 0 while values are missing.
     leaving: usize,
 }
 
 impl<T: Clone> Meetings<T> {
-    /// A meeting point of `count` ranks.
+    /// A rendezvous of `count` ranks.
     pub fn new(count: usize) -> Self {
         let state = State { open: HashMap::new(), waiting: HashSet::new(), ended: 0, apart: None };
         Meetings { count, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// The values of `group` in its order, one of them `value` of `rank`, which is in the group.
+    /// Contributes `value` for `rank` and returns the values of `group`, which contains the rank, in the group's order.
     ///
     /// # Errors
-    /// Where another rank failed or those that are missing will not come, and at each call behind that.
+    /// If another rank failed, or the missing ranks will not come; all later calls fail as well.
     pub fn exchange(&self, rank: u32, group: &[u32], value: T) -> Result<Vec<T>, MeetingError> {
         let mut state = self.lock();
-        // the one before may not be over for others
+        // a previous exchange of the group may still be collected by others
         while state.apart.is_none() && state.open.get(group).is_some_and(|m| m.leaving > 0) {
             state = self.wait(state);
         }
@@ -85,20 +85,20 @@ impl<T: Clone> Meetings<T> {
         Ok(values)
     }
 
-    /// Says that a rank does not come any more.
+    /// Declares that a rank takes part in no further exchange.
     pub fn end(&self) {
         let mut state = self.lock();
         state.ended += 1;
         self.look(&mut state);
     }
 
-    /// Says that a rank failed: nobody waits any more.
+    /// Declares that a rank failed, so that all waiting and later exchanges fail.
     pub fn fail(&self) {
         self.lock().apart.get_or_insert(MeetingError::Failed);
         self.changed.notify_all();
     }
 
-    /// Ends all where nobody is left who could bring what is missing.
+    /// Fails all exchanges if no rank is left that could contribute the missing values.
     fn look(&self, state: &mut State<T>) {
         if !state.waiting.is_empty() && state.waiting.len() + state.ended >= self.count {
             state.apart.get_or_insert(MeetingError::Waiting);

@@ -1,4 +1,4 @@
-//! Utilities that hold no tensor: ids, arenas, hashes, contents of files, work and meetings of threads.
+//! Utilities independent of tensors: ids, arenas, topological order, file contents, parallel work and rendezvous of threads.
 pub mod id_lists;
 pub mod id_vec;
 pub mod meetings;

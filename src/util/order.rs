@@ -1,20 +1,20 @@
-//! Orders of things that need one another.
+//! Topological order.
 use super::id_vec::Id;
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::DiGraph;
 
-/// Things behind what they need.
+/// Result of a topological sort.
 #[derive(Debug)]
 pub struct Sorted<T> {
-    /// All that need nothing of a cycle.
+    /// Everything that depends on no cycle, in topological order.
     pub order: Vec<T>,
-    /// For each thing how much of what it needs is not in the order.
+    /// By element: the number of dependencies that are not in `order`.
     pub missing: Vec<u32>,
 }
 
-/// An order of `count` things in which each edge goes forwards, from a thing to one that needs it (Kahn, "Topological sorting of large
-/// networks", 1962). What needs nothing comes first, by number; then, one after another, what each of the order was the last need
-/// of, as edges have it: the order of instructions, kernels and messages depends on that, so that no other will do.
+/// Sorts `count` elements topologically by Kahn's algorithm ("Topological sorting of large networks", 1962). An edge goes from an element
+/// to one that depends on it. Elements without dependencies come first, by number; then those that become ready, in the order of the
+/// edges. The order of instructions, kernels and messages is defined by this, so it must not change.
 pub fn breadth_first<T: Id>(count: usize, edges: &[(T, T)]) -> Sorted<T> {
     let (mut starts, mut missing) = (vec![0usize; count + 1], vec![0u32; count]);
     for (from, to) in edges {
@@ -45,10 +45,10 @@ pub fn breadth_first<T: Id>(count: usize, edges: &[(T, T)]) -> Sorted<T> {
     Sorted { order, missing }
 }
 
-/// The order of all things that [`breadth_first`] has.
+/// The topological order of all elements, as by [`breadth_first`].
 ///
 /// # Errors
-/// The first thing on a cycle, where there is one.
+/// The first element on a cycle, if there is one.
 pub fn sorted<T: Id>(count: usize, edges: &[(T, T)]) -> Result<Vec<T>, T> {
     let order = breadth_first(count, edges).order;
     if order.len() == count {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     crate::ids! {
-        /// A number.
+        /// An element for tests.
         pub struct Number;
     }
 
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn things_come_behind_what_they_need_those_that_need_little_first() {
         assert_eq!(numbers(5, &[(4, 0), (4, 1), (3, 1), (0, 2)]), Ok(vec![3, 4, 0, 1, 2]));
-        // the order of edges decides between what becomes ready at once, and an edge may be there twice
+        // the order of edges decides between elements that become ready at once, and edges may be repeated
         assert_eq!(numbers(3, &[(0, 2), (0, 2), (0, 1)]), Ok(vec![0, 2, 1]));
     }
 

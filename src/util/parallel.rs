@@ -1,8 +1,8 @@
-//! Work on several items in parallel, by as many threads as there are processors.
+//! Parallel work on the items of a slice, with one thread per processor.
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Applies `work` to each item on several threads and returns the results in the items' order; each thread takes the next item when it is done
-/// with one. A panic in one of them goes on here.
+/// Applies `work` to each item on several threads, and returns the results in the items' order. A thread that has finished an item takes
+/// the next one. A panic in a thread is propagated.
 pub fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let share = || {

@@ -1,15 +1,15 @@
-//! The content of a file in pieces that need not lie beside one another: weights stay where they are until they are written.
+//! The content of a file in pieces that need not be contiguous in memory, so that weights are not copied before they are written.
 use bytes::Bytes;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-/// Bytes, piece after piece.
+/// A byte string in pieces, which are concatenated when it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pieces(Vec<Bytes>);
 
 /// Content that can be written to a file.
 pub trait Content {
-    /// Writes all of it.
+    /// Writes the whole content to `out`.
     ///
     /// # Errors
     /// Those of writing.
@@ -17,12 +17,12 @@ pub trait Content {
 }
 
 impl Pieces {
-    /// Adds a piece at the end.
+    /// Appends a piece.
     pub fn push(&mut self, piece: impl Into<Bytes>) {
         self.0.push(piece.into());
     }
 
-    /// Adds zeros up to the byte `end`; nothing where there are as many bytes already.
+    /// Appends zeros up to a length of `end` bytes; does nothing if there are as many already.
     pub fn fill(&mut self, end: u64) {
         const ZEROS: &[u8] = &[0; 4096];
         let mut missing = end.saturating_sub(self.len());
@@ -33,12 +33,12 @@ impl Pieces {
         }
     }
 
-    /// The number of bytes.
+    /// The total number of bytes.
     pub fn len(&self) -> u64 {
         self.0.iter().map(|p| p.len() as u64).sum()
     }
 
-    /// Whether there is no byte.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -48,7 +48,7 @@ impl Pieces {
         self.0.iter()
     }
 
-    /// All bytes beside one another: a copy, unless they are one piece.
+    /// All bytes in one piece, copied unless there is only one.
     pub fn to_bytes(&self) -> Bytes {
         match &self.0[..] {
             [only] => only.clone(),
@@ -65,7 +65,7 @@ impl<T: Into<Bytes>> From<T> for Pieces {
 
 impl Content for Pieces {
     fn write_to(&self, out: &mut File) -> io::Result<()> {
-        // what is small is gathered, what is large is written from where it is
+        // small pieces are buffered, large ones are written directly
         let mut out = BufWriter::with_capacity(1 << 16, out);
         self.0.iter().try_for_each(|piece| out.write_all(piece))?;
         out.flush()

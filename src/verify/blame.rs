@@ -1,9 +1,8 @@
-//! The op that departs first.
+//! Search for the op of a graph whose result departs first.
 //!
-//! Every intermediate result is fetched from both engines and compared in topological order. An op whose result departs may
-//! only pass on a difference of its inputs, so that each of the first ones is compiled alone and fed the reference's inputs: a
-//! difference that is left is its own. The reference is the interpreter's result, or the expected one for tensors that the
-//! expectation has.
+//! Every intermediate result is fetched from compiled code and from the interpreter, and compared in topological order. Departing ops
+//! may only pass on a difference in their inputs, so the first ones are compiled alone and fed the reference's inputs; a difference
+//! that remains is the op's own. The reference is the interpreter's result, or the expected one for tensors in the expectation.
 use super::{Case, Comparison, instructions};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -18,32 +17,31 @@ use crate::tensor::{Tensor, TensorInfo};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// Most bytes of intermediate results that are compared.
+/// Maximum size in bytes of the intermediate results that are compared.
 pub(super) const MOST_BYTES: u64 = 1 << 31;
-/// Most departing ops that are compiled alone.
+/// Maximum number of departing ops that are compiled alone.
 pub(super) const MOST_ALONE: usize = 16;
 
-/// Comparison of one tensor: of compiled code with the expectation where it has the tensor, else with the interpreter.
+/// Comparison of one tensor: compiled code against the expectation if it has the tensor, else against the interpreter.
 pub struct OpComparison {
     /// The tensor's name as `node:index`.
     pub tensor: String,
-    /// The op that makes it.
+    /// The op that computes the tensor.
     pub op: String,
-    /// Ratio of its largest difference to the tolerance; the ops before it contribute.
+    /// Ratio of the largest difference to the tolerance; ops before this one contribute.
     pub total: f64,
-    /// Ratio of the largest difference to the tolerance where the op alone is fed the reference's inputs; `None` where that was not
-    /// tried, or the reference does not have the inputs.
+    /// Ratio of the largest difference to the tolerance when the op alone is fed the reference's inputs; `None` if this was not tried, or
+    /// the reference does not have the inputs.
     pub own: Option<f64>,
-    /// Whether the expectation departs from the interpreter too and lacks the op's inputs: then nothing says that the op is at
-    /// fault.
+    /// Whether the expectation departs from the interpreter too and lacks the op's inputs, so that the op can't be blamed.
     pub expectation: bool,
 }
 
-/// Comparison op by op.
+/// Result of comparing a graph op by op.
 pub struct Blame {
     /// The tensors in topological order.
     pub steps: Vec<OpComparison>,
-    /// Comparisons with arrays of the expectation that are no outputs.
+    /// Comparisons with arrays of the expectation that are not outputs.
     pub others: Vec<Comparison>,
 }
 
@@ -70,16 +68,16 @@ impl std::fmt::Display for OpComparison {
 }
 
 impl Blame {
-    /// The first tensor whose op departs by itself, else the first that departs.
+    /// The first tensor whose op departs by itself, or else the first departing one.
     fn culprit(&self) -> Option<&OpComparison> {
         let own = self.steps.iter().find(|s| s.own.is_some_and(|own| own > 1.0));
         own.or_else(|| self.steps.iter().find(|s| s.total > 1.0))
     }
-    /// The tensor whose op is to blame; none where the expectation is what departs.
+    /// The tensor whose op is to blame; none if it is the expectation that departs.
     pub fn first(&self) -> Option<&OpComparison> {
         self.culprit().filter(|s| !s.expectation)
     }
-    /// The first tensor of the expectation that departs from both engines, where those agree.
+    /// The first tensor of the expectation that departs from both compiled code and interpreter, if these agree.
     pub fn expectation(&self) -> Option<&OpComparison> {
         self.culprit().filter(|s| s.expectation)
     }
@@ -106,14 +104,14 @@ impl Blame {
     }
 }
 
-/// Values of tensors by a reference.
+/// Values of tensors according to the reference.
 type ReferenceValues<'a> = HashMap<Endpoint, &'a Tensor>;
 
-/// Compares every intermediate result. `others` are the keys of `reference` that are no outputs.
+/// Compares every intermediate result. `others` are the keys of `reference` that are not outputs.
 ///
 /// # Errors
-/// Those of compiling and running; `Code::TooLarge` for too many bytes; `Code::BadInputs` for each of `others` that is no tensor
-/// which the fetches need, or has another type.
+/// Those of compiling and running; `Code::TooLarge` for too many bytes; `Code::BadInputs` for each of `others` that is not a tensor
+/// needed by the fetches, or has another type.
 pub(super) fn find(case: &Case, reference: &Arrays, others: &[String]) -> Result<Blame> {
     let program = match import::load_any(case.graph, case.format)? {
         Loaded::Graph(mut program) => {
@@ -148,7 +146,7 @@ pub(super) fn find(case: &Case, reference: &Arrays, others: &[String]) -> Result
     Ok(Blame { steps: results.steps(case)?, others })
 }
 
-/// Intermediate results by both engines, beside expected ones. All lists have the order of the fetches.
+/// Intermediate results of compiled code, the interpreter and the expectation, in the order of the fetches.
 struct Results<'a> {
     all: &'a Prepared,
     facts: &'a Facts,
@@ -159,7 +157,7 @@ struct Results<'a> {
 }
 
 impl<'a> Results<'a> {
-    /// Compares the intermediate results in topological order, and the first that depart by the op alone.
+    /// Compares the intermediate results in topological order, and compiles the first departing ops alone.
     fn steps(&self, case: &Case) -> Result<Vec<OpComparison>> {
         let Results { all, facts, native, plain, expected, .. } = *self;
         let conditions = &case.conditions;
@@ -191,7 +189,7 @@ impl<'a> Results<'a> {
         Ok(steps)
     }
 
-    /// Compares arrays of the expectation that are no outputs: intermediate results, arguments, constants.
+    /// Compares arrays of the expectation that are not outputs: intermediate results, arguments, constants.
     fn compare_others(&self, case: &Case, reference: &Arrays, others: &[String]) -> Result<Vec<Comparison>> {
         let (mut out, mut bad) = (Vec::new(), Vec::new());
         let tolerance = case.conditions.tolerance(case.conditions.code.precision);
@@ -221,7 +219,7 @@ impl<'a> Results<'a> {
         result.or_else(fed).or_else(|| constant(self.all, self.facts, &spelled))
     }
 
-    /// Compiles one op alone and calls it on the reference's inputs; `None` where that can't be done, such as where an input is a list.
+    /// Compiles one op alone and calls it with the reference's inputs; `None` if this is impossible, for example if an input is a list.
     fn alone(&self, case: &Case, at: Endpoint, tensor: &str, known: &ReferenceValues) -> Result<Option<Tensor>> {
         let program = &self.all.program;
         let mut request = Request { fetches: vec![tensor.to_string()], ..Request::default() };
@@ -237,7 +235,7 @@ impl<'a> Results<'a> {
             request.feeds.push(FeedSpec { name: name.clone(), dtype: Some(value.dtype), dims, ..FeedSpec::default() });
             values.push((name, value.clone()));
         }
-        // Without feeds prepare would look for some.
+        // Without explicit feeds, `prepare` would feed the graph's placeholders.
         if values.is_empty() {
             return Ok(None);
         }

@@ -1,27 +1,27 @@
-//! Comparison of results: tolerances, and the element of an output that differs most.
+//! Comparison of outputs with references: tolerances, and the element with the largest difference.
 use crate::target::{Precision, WeightType};
 use crate::tensor::{DTypeClass, Tensor};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// Largest difference that an element of a result may have from its reference: the sum of all parts.
+/// Maximum difference of an element from its reference: the sum of all parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
-    /// Relative to the element.
+    /// Part relative to the reference element.
     pub rtol: f64,
-    /// Relative to the largest element of the output.
+    /// Part relative to the largest element of the output.
     pub atol: f64,
-    /// Absolute.
+    /// Absolute part.
     pub floor: f64,
-    /// Absolute, for results that are rounded to f16 or bf16 on the way; `None` where none are.
+    /// Absolute part for results that are rounded to f16 or bf16 on the way; `None` if none are.
     pub rounding: Option<f64>,
 }
 
 impl Tolerance {
-    /// Tolerance of code that computes in the graph's own types.
+    /// Tolerance for code that computes in the graph's own types.
     pub const EXACT: Tolerance = Tolerance { rtol: 1e-4, atol: 1e-5, floor: 0.0, rounding: None };
 
-    /// Usual tolerance of code of this precision.
+    /// Default tolerance for code of this precision.
     pub fn for_precision(precision: Precision) -> Tolerance {
         match precision.weights {
             _ if !precision.is_reduced() => Tolerance::EXACT,
@@ -30,13 +30,13 @@ impl Tolerance {
         }
     }
 
-    /// Replaces the relative parts by those that are given.
+    /// Replaces the relative parts by the given ones.
     pub fn with(self, rtol: Option<f64>, atol: Option<f64>) -> Tolerance {
         Tolerance { rtol: rtol.unwrap_or(self.rtol), atol: atol.unwrap_or(self.atol), ..self }
     }
 }
 
-/// One output of compiled code beside a reference.
+/// Comparison of one output of compiled code with a reference.
 pub struct Comparison {
     /// Name of the output.
     pub output: String,
@@ -44,29 +44,29 @@ pub struct Comparison {
     pub digest: String,
     /// Name of the reference, such as "interpreter".
     pub with: &'static str,
-    /// Largest difference that is allowed.
+    /// Maximum allowed difference.
     pub tolerance: Tolerance,
-    /// The element that differs most; `None` where there are no elements, or the sizes differ.
+    /// The element with the largest difference; `None` if there are no elements or the dimensions differ.
     pub worst: Option<WorstElement>,
-    /// Types of the output and of the reference where their sizes differ.
+    /// Types of the output and of the reference if their dimensions differ.
     pub types: Option<[String; 2]>,
     /// Differences of the output from the reference.
     pub error: RelativeError,
-    /// Differences of code that rounds nothing from the reference, where this code rounds on request.
+    /// Errors of code without reduced precision, if this code has reduced precision.
     pub unrounded: Option<RelativeError>,
 }
 
-/// Differences relative to the largest element of an output.
+/// Errors relative to the largest element of an output.
 #[derive(Clone, Copy, Debug)]
 pub struct RelativeError {
     /// The largest difference.
     pub largest: f64,
-    /// Root of the mean square of the differences.
+    /// Root mean square of the differences.
     pub rms: f64,
 }
 
 impl Comparison {
-    /// Compares a tensor of compiled code, `got`, with the reference `want`.
+    /// Compares `got`, computed by compiled code, with the reference `want`.
     pub fn new(name: &str, with: &'static str, got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Self {
         let (output, digest) = (name.to_string(), digest(got));
         if got.dims != want.dims {
@@ -91,30 +91,30 @@ impl Comparison {
         self.excess() > 1.0
     }
 
-    /// Ratio of the largest difference to the tolerance; infinite where the sizes differ.
+    /// Ratio of the largest difference to the tolerance; infinite if the dimensions differ.
     pub fn excess(&self) -> f64 {
         let of_elements = self.worst.as_ref().map_or(0.0, |w| w.excess);
         if self.types.is_some() { f64::INFINITY } else { of_elements }
     }
 }
 
-/// The element of an output that differs most from the reference.
+/// The element of an output with the largest difference from the reference.
 pub struct WorstElement {
     /// Row-major index of the element.
     pub index: usize,
-    /// The element of the output.
+    /// The output's value.
     pub got: ElementValue,
-    /// The element of the reference.
+    /// The reference's value.
     pub want: ElementValue,
-    /// Ratio of the difference to the tolerance; above 1 is a mismatch.
+    /// Ratio of the difference to the tolerance; a mismatch if above 1.
     pub excess: f64,
 }
 
-/// A value of an element, for people and for programs.
+/// The value of an element as text and as JSON.
 pub struct ElementValue {
     /// The value with all its digits.
     pub text: String,
-    /// The value as a JSON number, two for a complex one; null for values that JSON can't write.
+    /// The value as a JSON number, two for a complex one; null for values that JSON can't represent.
     pub json: Value,
 }
 
@@ -139,7 +139,7 @@ fn digest(tensor: &Tensor) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Compares each output of compiled code with a reference, by a tolerance for each.
+/// Compares each output of compiled code with its reference, with a tolerance for each.
 pub fn compare(
     keys: &[String],
     with: &'static str,
@@ -151,7 +151,7 @@ pub fn compare(
     pairs.map(|((key, (g, w)), &tolerance)| Comparison::new(key, with, g, w, tolerance)).collect()
 }
 
-/// Differences of `got` from `want` over elements that are finite; [`worst`] compares the others.
+/// Errors of `got` relative to `want` over elements that are finite; [`worst`] compares the others.
 pub fn relative_error(got: &Tensor, want: &Tensor) -> RelativeError {
     let (got, want) = (got.parts(), want.parts());
     let number = |t: &Tensor, i: usize| t.get_f64(i).unwrap_or(f64::NAN);
@@ -180,7 +180,7 @@ pub fn worst(got: &Tensor, want: &Tensor, allowed: Tolerance) -> Option<WorstEle
     let mut found: Option<(usize, f64)> = None;
     for index in 0..want.len() {
         let (g, w) = (number(&got, index), number(&want, index));
-        // Integers of 64 bits are more than doubles can tell apart.
+        // Doubles can't distinguish all 64-bit integers.
         let same =
             if inexact { g == w || (g.is_nan() && w.is_nan()) } else { got.get_i64(index) == want.get_i64(index) };
         let bound = if inexact {

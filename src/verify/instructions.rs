@@ -1,4 +1,4 @@
-//! The instruction of a module that departs first, found as `blame.rs` finds the op of a graph.
+//! Search for the instruction of a module whose result departs first, by the method of `blame.rs`.
 use super::Conditions;
 use super::blame::{Blame, MOST_ALONE, MOST_BYTES, OpComparison};
 use crate::compile;
@@ -9,10 +9,10 @@ use crate::run;
 use crate::tensor::{Tensor, TensorInfo};
 use std::collections::HashMap;
 
-/// Compares the result of every instruction of the entry computation that is an array.
+/// Compares the results of all array instructions of the entry computation.
 ///
 /// # Errors
-/// those of compiling and running; `Code::TooLarge` for too many bytes.
+/// Those of compiling and running; `Code::TooLarge` for too many bytes.
 pub(super) fn find(lowered: &Lowered, args: &[Tensor], conditions: &Conditions) -> Result<Blame> {
     let entry = lowered.module.entry();
     let kept: Vec<InstId> = entry.post_order().into_iter().filter(|&id| is_computed(entry, id)).collect();
@@ -57,7 +57,7 @@ fn is_computed(entry: &Computation, id: InstId) -> bool {
     !is_input && inst.shape.as_array().is_some()
 }
 
-/// Copies the module with these instructions of its entry computation as results.
+/// A copy of the module that returns the given instructions of its entry computation.
 fn with_results(lowered: &Lowered, kept: &[InstId]) -> Lowered {
     let mut all = lowered.clone();
     let entry = all.module.entry;
@@ -90,7 +90,7 @@ fn infos(comp: &Computation, ids: &[InstId]) -> Vec<TensorInfo> {
     ids.iter().enumerate().map(one).collect()
 }
 
-/// Makes a module of one instruction; returns it with the arrays that are its operands, `None` where an operand is no known array.
+/// A module of one instruction, with the arrays that are its operands; `None` if an operand's value is unknown.
 fn alone(lowered: &Lowered, id: InstId, known: &HashMap<InstId, &Tensor>) -> Option<(Lowered, Vec<Tensor>)> {
     let mut module = lowered.module.clone();
     let entry = module.entry;

@@ -1,7 +1,7 @@
-//! Verification: results of compiled code beside the interpreter's and expected ones; where they differ, the op that departs first.
+//! Verification of compiled code against the interpreter and expected results; where results differ, the op that departs first.
 //!
-//! [`verify`] compares one call of a graph's function, [`sequence::verify_calls`] calls in order over one state, and
-//! [`compare_engines`] results that the caller has.
+//! [`verify`] compares one call of a graph's function, [`sequence::verify_calls`] a sequence of calls over one state, and
+//! [`compare_engines`] results that the caller has computed.
 mod blame;
 pub mod comparison;
 mod instructions;
@@ -25,7 +25,7 @@ use crate::tensor::{Tensor, TensorInfo};
 use comparison::{compare, relative_error, worst};
 use std::path::Path;
 
-/// How functions are compiled and compared.
+/// Options for compiling and comparing functions.
 #[derive(Clone, Copy)]
 pub struct Conditions<'a> {
     /// Prefix of C names.
@@ -34,14 +34,14 @@ pub struct Conditions<'a> {
     pub code: &'a CodeRequest,
     /// Number of threads of a call.
     pub threads: usize,
-    /// Relative tolerance in place of the usual one.
+    /// Relative tolerance that replaces the default.
     pub rtol: Option<f64>,
-    /// Tolerance relative to the largest element of an output, in place of the usual one.
+    /// Tolerance relative to the largest element of an output that replaces the default.
     pub atol: Option<f64>,
 }
 
 impl Conditions<'_> {
-    /// Tolerance of code of a precision.
+    /// Tolerance for code of a precision.
     fn tolerance(&self, precision: Precision) -> Tolerance {
         Tolerance::for_precision(precision).with(self.rtol, self.atol)
     }
@@ -51,33 +51,33 @@ impl Conditions<'_> {
         run::compile_and_call(lowered, self.name, self.code, args, self.threads)
     }
 
-    /// Ratio of the largest difference of two arrays to the tolerance of the target's precision.
+    /// Ratio of the largest difference of two arrays to the tolerance for the code's precision.
     fn excess(&self, got: &Tensor, want: &Tensor) -> f64 {
         worst(got, want, self.tolerance(self.code.precision)).map_or(0.0, |w| w.excess)
     }
 }
 
-/// A call of a graph's function that is to be verified.
+/// A call of a graph's function to be verified.
 pub struct Case<'a> {
     /// The file of the graph.
     pub graph: &'a Path,
-    /// The file's format, where it is not recognized.
+    /// The file's format, unless it is to be detected.
     pub format: Option<&'a str>,
-    /// The request that the function was lowered for.
+    /// The request for which the function was lowered.
     pub request: &'a Request,
-    /// The function.
+    /// The lowered functions; the first one is verified.
     pub functions: &'a Functions,
-    /// Names of its results.
+    /// Names of the function's results.
     pub keys: &'a [String],
     /// Arguments of the call.
     pub args: &'a [Tensor],
-    /// An npz file of expected results; it may have intermediate results too.
+    /// An npz file of expected results; it may contain intermediate results too.
     pub expect: Option<&'a Path>,
-    /// Weights that the compiled code computes with.
+    /// Weights with which the compiled code computes.
     pub weights: WeightSource<'a>,
-    /// Whether every intermediate result is compared, also where the results agree.
+    /// Whether every intermediate result is compared even if the results agree.
     pub all_ops: bool,
-    /// How to compile and compare.
+    /// Options for compiling and comparing.
     pub conditions: Conditions<'a>,
 }
 
@@ -92,16 +92,16 @@ pub struct Case<'a> {
 /// # Ok::<(), tfaot::Error>(())
 /// ```
 pub struct Verification {
-    /// One for each result and reference.
+    /// A comparison for each result and reference.
     pub comparisons: Vec<Comparison>,
-    /// Comparison op by op, where results differ or all ops were asked for.
+    /// Comparison op by op, if results differ or it was requested.
     pub blame: Option<Blame>,
 }
 
-/// Compares a call of compiled code with the interpreter and with expected results. `progress` is called with the name of each step.
+/// Compares a call of compiled code with the interpreter and with expected results. `progress` receives the name of each step.
 ///
-/// Code that rounds weights is compared twice: with the interpreter on the rounded weights by the tolerance of f32, which finds
-/// wrong code, and with the interpreter on the graph's own, by a tolerance that is stated for the precision.
+/// Code with rounded weights is compared twice: with the interpreter on the rounded weights, with the tolerance of f32, which detects
+/// wrong code; and with the interpreter on the original weights, with a tolerance documented for the precision.
 ///
 /// # Errors
 /// Those of compiling and running; `Code::BadInputs` for expected arrays of other names or types.
@@ -144,7 +144,7 @@ fn compile_and_call(case: &Case, code: &CodeRequest) -> Result<(Compiled, Vec<Te
     Ok((compiled, results))
 }
 
-/// Adds the errors of code that rounds nothing to comparisons with `references`.
+/// Adds the errors of code without reduced precision to the comparisons with `references`.
 fn add_unrounded_errors(case: &Case, all: &mut [Comparison], references: &[&Tensor]) -> Result<()> {
     let exact = CodeRequest { precision: Precision::default(), ..case.conditions.code.clone() };
     let (_, unrounded) = compile_and_call(case, &exact)?;
@@ -154,20 +154,20 @@ fn add_unrounded_errors(case: &Case, all: &mut [Comparison], references: &[&Tens
     Ok(())
 }
 
-/// Compares code that rounds weights with the interpreter on the rounded weights.
+/// Compares code with rounded weights with the interpreter on the rounded weights.
 fn compare_rounded(case: &Case, compiled: Compiled, native: &[Tensor]) -> Result<Vec<Comparison>> {
     let precision = case.conditions.code.precision;
     let mut rounded = case.functions.clone();
     rounded.all.iter_mut().zip(compiled.modules).for_each(|((_, lowered), module)| lowered.module = module);
     let want = Interpreter::new(&rounded)?.with_padding().call(0, case.args.to_vec())?;
-    // where factors are rounded as they come, a difference of one f32 bit can become one of a bf16 bit
+    // if factors are rounded when they are loaded, a difference of one f32 bit can become one of a bf16 bit
     let rounds_weights_alone = precision.math != MathType::Bf16;
     let tolerance = case.conditions.tolerance(if rounds_weights_alone { Precision::default() } else { precision });
     let tolerances = vec![tolerance; case.keys.len()];
     Ok(compare(case.keys, "interpreter, rounded", native, &want, &tolerances))
 }
 
-/// Compares op by op where that is asked for or results differ, and adds comparisons with expected arrays that are no results.
+/// Compares op by op if requested or if results differ, and adds comparisons with expected arrays that are not results.
 fn blame_ops(
     case: &Case,
     mut reference: Arrays,
@@ -185,7 +185,7 @@ fn blame_ops(
         );
         return Err(in_expected(Error::user(Code::BadInputs, told)));
     }
-    // An op is looked for by TensorFlow's names, whatever the signature calls its result.
+    // Ops are identified by TensorFlow's names, whatever the signature calls the results.
     let by_name = lowered.results.iter().map(|r| r.name.clone()).zip(wanted.into_iter().flatten());
     reference.extend(by_name);
     progress("looking for the op that departs");
@@ -197,9 +197,9 @@ fn blame_ops(
     Ok(Some(blame).filter(|_| case.all_ops || all.iter().any(Comparison::departs)))
 }
 
-/// Reads the expected results from the arrays of a file, which may have intermediate results too.
+/// Selects the expected results from the arrays of a file, which may contain intermediate results too.
 ///
-/// Sizes that vary may be any up to their bounds; whether they are those of the call is compared.
+/// Varying sizes may have any value up to their bounds; whether they are those of the call is compared later.
 fn expected_results(reference: &Arrays, path: &Path, keys: &[String], lowered: &Lowered) -> Result<Vec<Tensor>> {
     let infos = &lowered.results;
     let in_file = |e: Error| e.in_file(path);
@@ -227,18 +227,18 @@ fn unmatched_keys(reference: &Arrays, keys: &[String], results: &[TensorInfo]) -
     reference.keys().filter(|key| !outputs.contains(&bare(key))).cloned().collect()
 }
 
-/// A call of a module, to find the instruction that departs first.
+/// A call of a module in which the first departing instruction is to be found.
 pub struct Bisection<'a> {
     /// The module.
     pub lowered: &'a Lowered,
     /// Arguments of the call.
     pub args: &'a [Tensor],
-    /// How to compile and compare.
+    /// Options for compiling and comparing.
     pub conditions: Conditions<'a>,
 }
 
-/// Compares results of compiled code, named `keys`, with those of the interpreter. Where they differ, `bisection` is compared
-/// instruction by instruction.
+/// Compares results of compiled code, named `keys`, with those of the interpreter. If they differ, `bisection` is compared instruction by
+/// instruction.
 ///
 /// # Errors
 /// Those of compiling and running a bisection.

@@ -22,7 +22,7 @@ const SAMPLES: u64 = 3;
 /// Ratio of the tolerance to the largest difference of the samples.
 const MARGIN: f64 = 3.0;
 
-/// Tolerance of each result of the first function on these arguments: `usual`, and the differences that rounding to 16 bits explains.
+/// Tolerance of each result of the first function for these arguments: `usual`, plus the differences that rounding to 16 bits explains.
 pub(super) fn tolerances(
     functions: &Functions,
     args: &[Tensor],
@@ -36,18 +36,18 @@ pub(super) fn tolerances(
     Ok(of_samples(plain, &samples.collect::<Result<Vec<_>>>()?, usual))
 }
 
-/// Interpreters that round results of 16 bits at random, one for each sample.
+/// Interpreters that round 16-bit results at random, one for each sample.
 pub(super) fn random_roundings(functions: &Functions) -> Result<Vec<Interpreter<'_>>> {
     (1..=SAMPLES).map(|seed| Ok(Interpreter::new(functions)?.with_random_rounding(seed))).collect()
 }
 
-/// Tolerance of each of `plain` by what the same arrays are where results of 16 bits are rounded otherwise: `usual` without samples.
+/// Tolerance of each array of `plain`, derived from `samples` with other roundings to 16 bits; `usual` without samples.
 pub(super) fn of_samples(plain: &[Tensor], samples: &[Vec<Tensor>], usual: Tolerance) -> Vec<Tolerance> {
     let mut all = vec![usual; plain.len()];
     if samples.is_empty() {
         return all;
     }
-    // a unit in the last place of a result that is itself of 16 bits
+    // a unit in the last place of a result that itself has 16 bits
     for (tolerance, result) in all.iter_mut().zip(plain).filter(|(_, r)| r.dtype.is_float()) {
         tolerance.rounding = Some(0.0);
         tolerance.rtol = match result.dtype {

@@ -1,10 +1,9 @@
-//! Answers of the interpreter for the self-test that an object carries.
+//! Generation of the self-test that an object carries, with answers computed by the interpreter.
 //!
-//! A self-test has calls in order over one state. Their arguments are those of npz files, or drawn from a seed; the answers are the
-//! interpreter's, or expected ones that the caller has, which must agree with the interpreter's. An answer of integers is
-//! stored as a hash of its bytes. One of floats is stored as at most [`MOST_SUMS`] sums of consecutive elements. The bound of a sum is
-//! the sum of the tolerances of its elements, as `tfaot verify` has them, and the rounding error of adding: a test fails only
-//! where an element departs by more than its tolerance.
+//! A self-test is a sequence of calls over one state. Arguments come from npz files or are drawn from a seed; answers are the
+//! interpreter's, or expected ones that must agree with the interpreter's. An integer answer is stored as a hash of its bytes, a float
+//! answer as at most [`MOST_SUMS`] sums of consecutive elements. The bound of a sum is the sum of its elements' tolerances, as in
+//! `tfaot verify`, and the rounding error of the summation; so a test fails only if an element departs by more than its tolerance.
 use super::comparison::{Tolerance, compare};
 use super::{expected_results, rounding, sequence};
 use crate::compile::Functions;
@@ -21,20 +20,20 @@ use crate::target::Precision;
 use crate::tensor::{DType, Sizes, Tensor};
 use std::path::{Path, PathBuf};
 
-/// The calls of a self-test.
+/// The source of the calls of a self-test.
 #[derive(Clone, Debug)]
 pub enum TestSource {
-    /// Each function once, on arguments that are drawn from a seed.
+    /// One call of each function with arguments drawn from this seed.
     Seed(u64),
     /// Calls with files of arguments and expected results.
     Calls(Vec<FileCall>),
 }
 
 impl TestSource {
-    /// A source from a seed in digits, the path of an npz file of arguments, or of a `.jsonl` file of calls.
+    /// Parses a seed in digits, the path of an npz file of arguments, or of a `.jsonl` call file.
     ///
     /// # Errors
-    /// Those of [`calls::read`]; `Code::BadOption` where `expect` stands beside anything but an npz file.
+    /// Those of [`calls::read`]; `Code::BadOption` if `expect` accompanies anything but an npz file.
     pub fn parse(text: &str, expect: Option<PathBuf>) -> Result<TestSource> {
         let is_file_of_calls = Path::new(text).extension().is_some_and(|e| e == "jsonl");
         match text.parse::<u64>() {
@@ -54,7 +53,7 @@ impl TestSource {
     }
 }
 
-/// Evaluates the calls of `source` and returns the self-test with their answers. `keys` has the names of a function's results in files.
+/// Evaluates the calls of `source` and returns the self-test with the answers. `keys` maps a function to the names of its results in files.
 ///
 /// # Errors
 /// Those of reading arguments and of the interpreter; `Code::Mismatch` for expected results that differ from the interpreter's.
@@ -101,14 +100,14 @@ pub fn self_test(
     Ok(SelfTest { variables: variables(functions, &made, &engines, usual), calls: made })
 }
 
-/// The interpreter, and others that round results of 16 bits at random.
+/// The plain interpreter, and others that round 16-bit results at random.
 struct Engines<'a> {
     plain: Interpreter<'a>,
     moved: Vec<Interpreter<'a>>,
 }
 
 impl Engines<'_> {
-    /// Calls a function; the results with their tolerances.
+    /// Calls a function; returns the results with their tolerances.
     fn call(&mut self, function: usize, args: Vec<Tensor>, usual: Tolerance) -> Result<(Vec<Tensor>, Vec<Tolerance>)> {
         let moved = self.moved.iter_mut().map(|engine| engine.call(function, args.clone()));
         let moved: Vec<Vec<Tensor>> = moved.collect::<Result<_>>()?;
@@ -134,7 +133,7 @@ fn variables(
     all.map(|(i, (value, tolerance))| is_changed(i).then(|| expected(value, tolerance))).collect()
 }
 
-/// Expected results of a file, which must agree with the interpreter's. Errors: `Code::Mismatch`; those of reading the file.
+/// Expected results from a file, checked against the interpreter's. Errors: `Code::Mismatch`; those of reading the file.
 fn agreed(
     path: &Path,
     keys: &[String],
@@ -158,7 +157,7 @@ fn agreed(
     }
 }
 
-/// Arguments of the largest sizes that are drawn from a seed, and how an object has them.
+/// Arguments of the largest sizes drawn from a seed, and their description for the object.
 fn drawn(lowered: &Lowered, seed: u64) -> Result<(Vec<Tensor>, Vec<TestInput>)> {
     let none = Sizes::default();
     let sized = lowered.size_variants.as_ref().map_or(&none, |s| &s.sizes);
@@ -181,13 +180,13 @@ fn drawn(lowered: &Lowered, seed: u64) -> Result<(Vec<Tensor>, Vec<TestInput>)> 
     Ok((args, inputs))
 }
 
-/// Arguments, and how an object has them: as bytes.
+/// Arguments, and their form in the object: as bytes.
 fn stored(args: Vec<Tensor>) -> (Vec<Tensor>, Vec<TestInput>) {
     let inputs = args.iter().map(|t| TestInput::Stored(t.bytes.clone())).collect();
     (args, inputs)
 }
 
-/// The sizes that the caller of a function gives.
+/// The sizes that the caller of a function passes.
 fn given_sizes(lowered: &Lowered, args: &[Tensor]) -> Result<Vec<u64>> {
     match &lowered.size_variants {
         Some(sized) => sizes::of_arguments(&sized.sizes, &lowered.args, args),
@@ -195,7 +194,7 @@ fn given_sizes(lowered: &Lowered, args: &[Tensor]) -> Result<Vec<u64>> {
     }
 }
 
-/// The sizes of a call: the given ones, and behind them those that the axes of results have.
+/// The sizes of a call: those passed by the caller, then those found on axes of results.
 fn sizes_of_call(lowered: &Lowered, given: Vec<u64>, results: &[Tensor]) -> Vec<Option<u64>> {
     let Some(sized) = &lowered.size_variants else { return Vec::new() };
     let known = given.len();
@@ -211,7 +210,7 @@ fn sizes_of_call(lowered: &Lowered, given: Vec<u64>, results: &[Tensor]) -> Vec<
     all
 }
 
-/// The stored form of an array.
+/// The stored form of an expected array.
 fn expected(want: &Tensor, tolerance: Tolerance) -> ExpectedArray {
     let parts = want.parts();
     let content = match parts.dtype.is_float() {
@@ -221,7 +220,7 @@ fn expected(want: &Tensor, tolerance: Tolerance) -> ExpectedArray {
     ExpectedArray { dtype: parts.dtype, count: parts.len() as u64, content }
 }
 
-/// The kind of a number in the hash of those that are not finite.
+/// The class of a number (finite, NaN, infinities) for the hash of classes.
 fn class(value: f64) -> u8 {
     match value {
         v if v.is_nan() => 1,
@@ -231,7 +230,7 @@ fn class(value: f64) -> u8 {
     }
 }
 
-/// The sums of an array of floats.
+/// Sums of consecutive elements of a float array, with their bounds.
 fn sums(want: &Tensor, tolerance: Tolerance) -> ExpectedSums {
     let values: Vec<f64> = (0..want.len()).map(|i| want.get_f64(i).unwrap_or(f64::NAN)).collect();
     let classes = values.iter().fold(HASH_START, |hash, &v| hashed(hash, class(v)));
@@ -241,12 +240,12 @@ fn sums(want: &Tensor, tolerance: Tolerance) -> ExpectedSums {
     let allowed = |v: f64| {
         tolerance.rtol * v.abs() + tolerance.atol * largest + tolerance.floor + tolerance.rounding.unwrap_or(0.0)
     };
-    // sums are added in f64 for f64, and in f32 for every other type
+    // the object adds in f64 for f64 arrays, and in f32 for all other types
     let (unit, exponents) = match want.dtype {
         DType::F64 => (f64::EPSILON, 1000.0),
         _ => (f64::from(f32::EPSILON), 120.0),
     };
-    // no sum of magnitudes is above this
+    // upper limit of a sum of magnitudes
     let most = (largest + allowed(largest)) * block as f64;
     let scale = if most > 0.0 { (-most.log2().ceil().clamp(-exponents, exponents)).exp2() } else { 1.0 };
     let one = |block: &[f64]| {
@@ -282,7 +281,7 @@ mod tests {
         for value in [3e38f32, 1e-40, 0.0] {
             let made = sums_of(&[value; 500]);
             let largest = made.sums.iter().map(|s| s.sum.abs()).fold(0.0, f64::max);
-            // far from where f32 ends and from where its numbers are subnormal
+            // far from f32 overflow and from subnormal numbers
             assert!(largest < 1e9 && (value == 0.0 || largest > 1e-9), "{value}: {largest}");
         }
     }

@@ -1,4 +1,4 @@
-//! Verification of calls in order, by compiled code and by the interpreter, each with a state of its own.
+//! Verification of a sequence of calls, by compiled code and by the interpreter, each with its own state.
 use super::comparison::compare;
 use super::{Comparison, Conditions, Tolerance, expected_results};
 use crate::compile::Functions;
@@ -9,27 +9,27 @@ use crate::run::{Instance, Interpreter, WeightSource, npz};
 use crate::tensor::Tensor;
 use std::path::Path;
 
-/// Number of roundings that may add up where terms cancel.
+/// Number of rounding errors that may add up where terms cancel.
 const ROUNDINGS: f64 = 8.0;
 
-/// Calls in order that are to be verified.
+/// A sequence of calls to be verified.
 pub struct Sequence<'a> {
-    /// The file of the graph, which diagnostics name.
+    /// The file of the graph, for diagnostics.
     pub graph: &'a Path,
     /// The functions of the graph.
     pub functions: &'a Functions,
     /// The calls.
     pub calls: &'a [FileCall],
-    /// Values by name of varying sizes that no array has.
+    /// Values by name for varying sizes that no array determines.
     pub sizes: &'a [(String, u64)],
-    /// Weights that the compiled code computes with.
+    /// Weights with which the compiled code computes.
     pub weights: WeightSource<'a>,
-    /// How to compile and compare.
+    /// Options for compiling and comparing.
     pub conditions: Conditions<'a>,
 }
 
 /// Compares the results of every call, and the variables after the last one. Outputs are named with the index of the call; `keys`
-/// has the names of a function's results.
+/// maps a function to the names of its results.
 ///
 /// # Errors
 /// Those of compiling and running; `Code::BadInputs` for arrays of other names or types.
@@ -66,8 +66,8 @@ pub fn verify_calls(sequence: &Sequence, keys: impl Fn(&Lowered) -> Vec<String>)
     Ok(all)
 }
 
-/// Difference that [`ROUNDINGS`] roundings leave, relative to the largest number of a state. A variable may hold nothing else: the
-/// moments of a gradient that is 0, such as that of a bias before a normalization.
+/// Difference caused by [`ROUNDINGS`] rounding errors, relative to the largest number of a state. A variable may hold nothing but such
+/// errors: the moments of a gradient that is 0, such as that of a bias before a normalization.
 pub(super) fn state_rounding(state: &[Tensor]) -> f64 {
     let floats = state.iter().filter(|t| t.dtype.is_float());
     let numbers = floats.flat_map(|t| (0..t.len()).filter_map(|i| t.get_f64(i)));

@@ -1,4 +1,4 @@
-//! The verbs that form clusters.
+//! Arguments of the verbs that form clusters.
 use super::compile::{Emit, GraphArgs, TargetArgs, XlaArgs};
 use clap::Args;
 use std::path::PathBuf;

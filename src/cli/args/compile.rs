@@ -1,4 +1,4 @@
-//! Arguments that select a graph and a machine; and the verbs that compile the graph whole.
+//! Arguments that select a graph and a target machine, and those of the verbs that compile a whole graph.
 use crate::run::WeightSource;
 use clap::Args;
 use std::path::PathBuf;
@@ -245,7 +245,7 @@ pub struct FileArgs {
 }
 
 impl FileArgs {
-    /// Where the weights of compiled functions come from.
+    /// The source of the weights for compiled functions.
     pub fn source(&self) -> WeightSource<'_> {
         match &self.weights_file {
             None => WeightSource::Object,

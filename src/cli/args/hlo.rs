@@ -1,4 +1,4 @@
-//! The verbs of HLO modules.
+//! Arguments of the verbs on HLO modules.
 use super::compile::{Emit, Engine, TargetArgs, XlaArgs};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;

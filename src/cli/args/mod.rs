@@ -1,4 +1,4 @@
-//! Verbs and flags, as clap reads them.
+//! Definition of the command line for clap: verbs and their arguments.
 mod cluster;
 mod compile;
 mod hlo;

@@ -85,7 +85,7 @@ pub struct TfcompileArgs {
     pub xla: Vec<String>,
 }
 
-/// A switch as TensorFlow's flags have them: `--name`, `--name=true`, `--name=false`. Other arguments stay.
+/// Gives a switch the syntax of TensorFlow's flags: `--name`, `--name=true`, `--name=false`. Returns other arguments unchanged.
 pub fn absl_switch(arg: Arg) -> Arg {
     if !matches!(arg.get_action(), ArgAction::SetTrue) {
         return arg;
@@ -94,7 +94,7 @@ pub fn absl_switch(arg: Arg) -> Arg {
     arg.num_args(0..=1).require_equals(true).default_value("false").default_missing_value("true")
 }
 
-/// The command line with XLA's flags, whose names are open, as values of `--xla`.
+/// The command line with XLA's flags, whose names are not fixed, turned into values of `--xla`.
 pub fn words(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut all: Vec<OsString> = all.collect();
     if all.get(1).is_some_and(|verb| verb == "tfcompile") {

@@ -1,10 +1,10 @@
-//! `tfaot bench --compare`: times of calls beside those of an earlier output.
+//! `tfaot bench --compare`: comparison of times with those in an earlier output.
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::measure::Times;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// An earlier output of `bench --json`.
+/// Times and circumstances in an earlier output of `bench --json`.
 pub struct Earlier {
     min_ms: f64,
     median_ms: f64,
@@ -13,7 +13,7 @@ pub struct Earlier {
     document: Value,
 }
 
-/// Reads an earlier output. Errors: `Code::Io`; `Code::BadEncoding` where it is none.
+/// Reads an earlier output. Errors: `Code::Io`; `Code::BadEncoding` for other files.
 pub fn load(path: &Path) -> Result<Earlier> {
     let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e))?;
     let document: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -27,19 +27,19 @@ pub fn load(path: &Path) -> Result<Earlier> {
     }
 }
 
-/// How times differ from earlier ones.
+/// Change of the times since an earlier measurement.
 pub struct TimeChange {
     was: [f64; 2],
     now: [f64; 2],
-    /// Whether the medians differ by less than the calls of either measurement among themselves: half of the time between the
-    /// fastest and the slowest but a tenth.
+    /// Whether the medians differ by less than the spread of the calls in either measurement: half of the time between the fastest
+    /// call and the 90th percentile.
     within_spread: bool,
-    /// Circumstances that differed, such as the number of threads.
+    /// Circumstances that differ, such as the number of threads.
     otherwise: Vec<String>,
 }
 
 impl Earlier {
-    /// Compares with `new`, which was measured under `circumstances`, an object of keys of `bench --json`.
+    /// Compares with `new`, measured under `circumstances`, an object with keys of `bench --json`.
     pub fn against(&self, new: &Times, circumstances: &Value) -> TimeChange {
         let spread = |min: f64, p90: f64| (p90 - min) / 2.0;
         let noise = spread(new.min_ms, new.p90_ms).max(self.p90_ms.map_or(0.0, |p90| spread(self.min_ms, p90)));
@@ -57,7 +57,7 @@ impl Earlier {
 }
 
 impl TimeChange {
-    /// The object `change` of the JSON document.
+    /// The JSON object `change`.
     pub fn json(&self) -> Value {
         json!({
             "min": self.now[0] / self.was[0],
@@ -67,7 +67,7 @@ impl TimeChange {
         })
     }
 
-    /// The change as lines for people, with `digits` digits of a millisecond.
+    /// The change as text, with `digits` decimals of a millisecond.
     pub fn lines(&self, digits: usize) -> Vec<String> {
         let one = |what: &str, i: usize| {
             let (was, now) = (self.was[i], self.now[i]);

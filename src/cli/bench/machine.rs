@@ -1,4 +1,4 @@
-//! `tfaot bench --machine`: the most that this machine can do.
+//! `tfaot bench --machine`: limits of this machine.
 use crate::cli::args::BenchArgs;
 use crate::cli::{ExitStatus, graph, out};
 use crate::codegen;
@@ -7,7 +7,7 @@ use crate::measure::{MachineLimits, Throughput, caches::MemoryLevel};
 use crate::target::Target;
 use serde_json::json;
 
-/// Measures and prints. Errors: those of compiling and loading, `Code::UnknownTarget`.
+/// Measures and prints the limits. Errors: those of compiling and loading, `Code::UnknownTarget`.
 pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
     let target = graph::code_request(&args.target)?.target;
     let limits = MachineLimits::measure(&target)?;

@@ -21,7 +21,7 @@ use crate::target::Target;
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
-/// Compiles, warms up, measures, prints.
+/// Compiles the graph, warms up, measures calls, and prints the times.
 pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
     let Some(graph_args) = &args.graph else { return machine::run(args) };
     if !args.others.is_empty() {
@@ -51,7 +51,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
     let model = Model::load_compiled(&built, args.file.source().file(), target, args.threads.into())?;
     let built = built.into_program_for(&given)?;
     if !args.profile {
-        // what is timed has memory of its own, aligned as vectors are
+        // timed calls use separate memory, aligned to vectors
         model.call_guarded(0, &values, &mut model.initial_state()?)?;
     }
     let mut session = Session::new(model, &values)?;
@@ -94,24 +94,24 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Yes)
 }
 
-/// Digits behind the point that times are printed with: nanoseconds are seen where calls are short.
+/// Number of decimals for times in milliseconds, so that nanoseconds are visible for short calls.
 fn digits(measured: &Times) -> usize {
     if measured.min_ms < 0.01 { 6 } else { 3 }
 }
 
-/// A function whose calls were measured, and what was measured.
+/// A function whose calls were measured, and the results.
 struct Measurement<'a> {
     built: &'a Built,
     face: &'a Face,
     target: &'a Target,
     args: &'a BenchArgs,
     times: &'a Times,
-    /// Seconds that compiling took.
+    /// Seconds taken by the compilation.
     compile_s: f64,
 }
 
 impl Measurement<'_> {
-    /// The measurement as JSON; `change` is how it differs from an earlier one.
+    /// The measurement as JSON; `change` compares it with an earlier one.
     fn document(&self, session: &Session, change: Option<Value>) -> Result<Value> {
         let Measurement { built, face, target, args, times, .. } = self;
         let handover = session.handover();
@@ -141,7 +141,7 @@ impl Measurement<'_> {
         }))
     }
 
-    /// The measurement as a line for people.
+    /// The measurement as one line of text.
     fn sentence(&self) -> String {
         let digits = digits(self.times);
         let &Times { min_ms, median_ms, p90_ms, p99_ms, max_ms, runs, warmup_runs, .. } = self.times;
@@ -156,7 +156,7 @@ impl Measurement<'_> {
     }
 }
 
-/// The sizes of `--size` combined with each number of `--sizes`. Errors: `Code::BadOption`.
+/// The sizes of `--size`, combined with each number of `--sizes`. Errors: `Code::BadOption`.
 fn sizes_of(row: &str, args: &BenchArgs) -> Result<Vec<Vec<(String, u64)>>> {
     let (name, numbers) = row.rsplit_once('=').map_or(("", row), |(name, numbers)| (name, numbers));
     let base = sizes::parse(&args.sizes)?;
@@ -167,7 +167,7 @@ fn sizes_of(row: &str, args: &BenchArgs) -> Result<Vec<Vec<(String, u64)>>> {
     numbers.split(',').map(one).collect()
 }
 
-/// A line for each of several sizes.
+/// Measures calls of several sizes, and prints a line for each.
 fn table(
     built: &Compiled,
     lowered: &Lowered,
@@ -213,12 +213,12 @@ fn table(
     Ok(ExitStatus::Yes)
 }
 
-/// How long the flags ask to measure.
+/// The duration of the measurement that the flags request.
 fn effort(args: &BenchArgs) -> Effort {
     Effort { runs: args.runs, seconds: args.seconds, warmup: args.warmup }
 }
 
-/// The most memory that this process has had, or 0 where the system does not say.
+/// Peak memory of this process in bytes; 0 if the system does not report it.
 fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));

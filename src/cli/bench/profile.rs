@@ -1,4 +1,4 @@
-//! `tfaot bench --profile`: prints the time of each kernel, beside what the machine could do.
+//! `tfaot bench --profile`: the time of each kernel compared with the machine's limits.
 use super::effort;
 use crate::cli::args::BenchArgs;
 use crate::cli::out;
@@ -10,10 +10,10 @@ use crate::run::Session;
 use crate::target::Target;
 use serde_json::{Value, json};
 
-/// Nodes beside that of the label that a line names.
+/// Maximum number of further nodes that a line names besides the kernel's label.
 const NAMED: usize = 3;
 
-/// Figures of the whole model.
+/// Sums over the whole model.
 struct Totals {
     ms: f64,
     flops: u64,
@@ -21,7 +21,7 @@ struct Totals {
     roofline_ms: f64,
 }
 
-/// Measures and prints the kernels of an object made with `Launches::Observed`, the slowest first.
+/// Measures the kernels of an object compiled with `Launches::Observed`, and prints them, the slowest first.
 pub fn run(built: &Built, target: &Target, session: &mut Session, args: &BenchArgs) -> Result<()> {
     let profile = Profile::measure(built, target, session, args.threads.into(), &effort(args))?;
     let totals = Totals {
@@ -87,7 +87,7 @@ fn print_table(profile: &Profile, totals: &Totals, args: &BenchArgs) -> Result<(
     ))
 }
 
-/// Nodes that the label of a kernel does not name, in brackets.
+/// Nodes that the kernel's label does not name, in parentheses.
 fn other_nodes(k: &KernelProfile) -> String {
     let others: Vec<&str> = k.nodes.iter().map(String::as_str).filter(|n| !k.kernel.label.ends_with(n)).collect();
     match others.len() {

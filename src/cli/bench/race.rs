@@ -1,4 +1,4 @@
-//! `tfaot bench` of several models: timed in turns, so that whatever else the machine does meets all of them alike.
+//! `tfaot bench` of several models, timed alternately so that disturbances of the machine affect all of them alike.
 use super::effort;
 use crate::cli::args::{BenchArgs, GraphArgs};
 use crate::cli::{ExitStatus, graph, out, sizes};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A model that is ready to be called.
+/// A loaded model and its measured times.
 struct Racer {
     name: String,
     session: Session,
@@ -23,7 +23,7 @@ struct Racer {
     facts: Value,
 }
 
-/// Compiles all, warms each up, times them in turns, prints a line each.
+/// Compiles all models, warms each up, times them alternately, and prints a line for each.
 pub fn run(first: &GraphArgs, args: &BenchArgs) -> Result<ExitStatus> {
     let code = graph::code_request(&args.target)?;
     if args.file.source().file().is_some() {

@@ -1,10 +1,10 @@
-//! The archive: a gzipped tar whose bytes follow from what is packed alone.
+//! The archive of a bug report: a gzipped tar whose bytes are a function of its content.
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use std::fs::File;
 use std::io::{Read, Result, Write};
 use std::path::{Path, PathBuf};
 
-/// The time of all files, 2000-01-01 in seconds since 1970: archives of equal content are equal, and `tar` finds nothing odd.
+/// Modification time of all files, 2000-01-01 in seconds since 1970, so that archives of equal content are equal.
 const TIME: u64 = 946_684_800;
 
 /// The content of a packed file.
@@ -25,11 +25,11 @@ pub struct ArchiveMember {
 }
 
 impl ArchiveMember {
-    /// A file of bytes.
+    /// A file with content in memory.
     pub fn bytes(name: impl Into<String>, bytes: Vec<u8>) -> ArchiveMember {
         ArchiveMember { name: name.into(), content: MemberContent::Bytes(bytes) }
     }
-    /// A copy of a file.
+    /// A copy of an existing file.
     pub fn file(name: impl Into<String>, source: PathBuf) -> ArchiveMember {
         ArchiveMember { name: name.into(), content: MemberContent::File(source) }
     }
@@ -63,7 +63,7 @@ fn append(tar: &mut tar::Builder<impl Write>, path: &str, mode: u32, size: u64, 
     tar.append_data(&mut header, path, content)
 }
 
-/// Unpacks the archive at `path` in `folder`.
+/// Unpacks the archive at `path` into `folder`.
 pub fn unpack(path: &Path, folder: &Path) -> Result<()> {
     tar::Archive::new(GzDecoder::new(File::open(path)?)).unpack(folder)
 }

@@ -1,4 +1,4 @@
-//! The command behind `--`: which files it names, and the same command in the archive's folder.
+//! The command behind `--`: finds the files that it names, and translates it to the archive's folder.
 use super::super::args::{Cli, words as words_of};
 
 use super::archive::ArchiveMember;
@@ -7,42 +7,42 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Names that the archive itself uses.
+/// File names that the archive itself uses.
 const TAKEN: [&str; 5] = ["README", "about.json", super::SCRIPT, "stderr.txt", super::DUMPS];
 
-/// A command whose files are packed.
+/// A command whose files are packed into the archive.
 #[derive(Debug)]
 pub struct Packed {
-    /// The command's words, which name the packed files; `{}` stands for the graph.
+    /// The command's words, with the names of packed files; `{}` stands for the graph.
     words: Vec<String>,
-    /// The files that it reads beside the graph.
+    /// The files that the command reads besides the graph.
     pub entries: Vec<ArchiveMember>,
 }
 
 impl Packed {
-    /// The words with `graph` for the graph.
+    /// The words with `{}` replaced by `graph`.
     pub fn words(&self, graph: &str) -> impl Iterator<Item = String> {
         self.words.iter().map(move |word| word.replace("{}", graph))
     }
-    /// The command for a shell, in the folder.
+    /// The command line for a shell in the archive's folder.
     pub fn spelled(&self, graph: &str) -> String {
         self.words(graph).fold("tfaot".to_string(), |line, word| format!("{line} {}", quoted(&word)))
     }
 }
 
-/// A word for a shell.
+/// A word quoted for a shell.
 pub fn quoted(word: &str) -> String {
     let plain = word.chars().all(|c| c.is_alphanumeric() || "-_./=,:@+".contains(c)) && !word.is_empty();
     if plain { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
-/// Finds the files that `command` reads, beside the graph, whose packed name is `graph`. What is not there stays as it is: that
-/// may be the fault.
+/// Finds the files that `command` reads besides the graph, whose packed name is `graph`. Names of missing files are kept, because a
+/// missing file may be the bug.
 pub fn pack(command: &[String], graph: &str) -> Packed {
     let mut packed = Packed { words: command.to_vec(), entries: Vec::new() };
     let first = |path: &str| path.split('/').next().unwrap_or_default().to_string();
     let mut taken: BTreeSet<String> = TAKEN.iter().map(|n| n.to_string()).chain([first(graph)]).collect();
-    // The graph in its other form.
+    // The binary form of the graph's name is reserved as well.
     taken.extend(Path::new(&first(graph)).file_stem().map(|stem| format!("{}.pb", stem.to_string_lossy())));
     let mut known: Vec<(PathBuf, String)> = Vec::new();
     for (flag, value) in named(command) {
@@ -63,7 +63,7 @@ pub fn pack(command: &[String], graph: &str) -> Packed {
     packed
 }
 
-/// `own`, or behind a folder with a number where that is taken.
+/// `own` as an unused name, or `own` in a numbered folder if it is in use.
 fn free(own: &str, taken: &mut BTreeSet<String>) -> String {
     let numbered = (2..).map(|n: usize| format!("{n}/{own}"));
     let name = std::iter::once(own.to_string()).chain(numbered).find(|name| !taken.contains(name));
@@ -72,7 +72,7 @@ fn free(own: &str, taken: &mut BTreeSet<String>) -> String {
     name
 }
 
-/// Puts `name` where `command` has `value` as the value of `flag`, or by itself where there is no flag.
+/// Replaces `value` by `name` where it is the value of `flag` in `command`, or a word of its own if there is no flag.
 fn rename(words: &mut [String], command: &[String], flag: Option<&str>, value: &str, name: &str) {
     for (i, word) in command.iter().enumerate() {
         match flag.map(|flag| format!("--{flag}")) {
@@ -84,7 +84,7 @@ fn rename(words: &mut [String], command: &[String], flag: Option<&str>, value: &
     }
 }
 
-/// The values of arguments that are files to read, each with its flag; none where the command is no valid one.
+/// Values of arguments that are input files, each with its flag; empty if the command is invalid.
 fn named(command: &[String]) -> Vec<(Option<String>, String)> {
     let words = std::iter::once("tfaot").chain(command.iter().map(String::as_str)).map(OsString::from);
     let cli = Cli::command();

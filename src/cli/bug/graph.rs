@@ -1,4 +1,4 @@
-//! The graph in the archive: without its weights, or whole.
+//! The graph in the archive, with or without its weights.
 use super::archive::ArchiveMember;
 use crate::diag::{Result, io_error};
 use crate::import::raw::RawGraph;
@@ -7,24 +7,24 @@ use crate::reduce::{Seeded, seed_weights};
 use crate::rewrite;
 use std::path::{Component, Path, PathBuf};
 
-/// A way to pack the graph.
+/// A form in which the graph is packed.
 #[derive(Debug)]
 pub struct Packing {
     /// The graph's name in the archive: a file, or the folder of a model.
     pub word: String,
     pub entries: Vec<ArchiveMember>,
-    /// The constants that are seeds.
+    /// Constants that were replaced by seeds.
     pub seeds: Vec<Seeded>,
-    /// Nothing was left out.
+    /// Whether nothing was omitted.
     pub is_whole: bool,
-    /// The checkpoint of a SavedModel was left out.
+    /// Whether the checkpoint of a SavedModel was omitted.
     pub without_variables: bool,
 }
 
-/// All files of the graph as they are. Errors: `Io` where it isn't there.
+/// Packs all files of the graph unchanged. Errors: `Io` if the graph does not exist.
 pub fn pack_whole_graph(path: &Path, format: Option<&str>) -> Result<Packing> {
     let path = std::fs::canonicalize(path).map_err(|e| io_error("read", path, &e))?;
-    // What can't be read as a graph is one file.
+    // A file that can't be read as a graph is packed as it is.
     let files = import::inputs(&path, format).unwrap_or_else(|_| vec![path.clone()]);
     let (word, folder) = placed(&path, files.len());
     let name = |file: &Path| match &folder {
@@ -35,7 +35,7 @@ pub fn pack_whole_graph(path: &Path, format: Option<&str>) -> Result<Packing> {
     Ok(Packing { word, entries, seeds: Vec::new(), is_whole: true, without_variables: false })
 }
 
-/// The graph in its own form with seeds for large constants, and without the values of variables; `None` where that can't be.
+/// Packs the graph with seeds for large constants and without the values of variables; `None` if this is impossible.
 pub fn reduced(path: &Path, format: Option<&str>) -> Option<Packing> {
     let (kind, bytes) = import::load_bytes(path, format).ok()?;
     let mut seeds = Vec::new();
@@ -62,7 +62,7 @@ pub fn reduced(path: &Path, format: Option<&str>) -> Option<Packing> {
     Some(Packing { word, entries: kept, seeds, is_whole: false, without_variables })
 }
 
-/// The name of a file once it is neither text nor compressed: `x.pbtxt.gz` becomes `x.pb`.
+/// The file name of the uncompressed binary form: `x.pbtxt.gz` becomes `x.pb`.
 fn in_binary(name: &str) -> String {
     let plain = name.strip_suffix(".gz").unwrap_or(name);
     match plain.strip_suffix(".pbtxt").or_else(|| plain.strip_suffix(".txt")) {
@@ -72,11 +72,11 @@ fn in_binary(name: &str) -> String {
     }
 }
 
-/// The packed name of what has so many files, and where it has a folder the name of that and its place on this machine.
+/// The packed name for a graph of `files` files; for a folder, also the folder's packed name and its path.
 fn placed(path: &Path, files: usize) -> (String, Option<(String, PathBuf)>) {
     let last = |path: &Path| path.file_name().map_or_else(|| "model".to_string(), |n| n.to_string_lossy().into_owned());
     if path.is_dir() {
-        // The model in a numbered folder is called by the one above.
+        // A model in a folder with a version number is named after the parent folder.
         let above = path.parent().filter(|_| last(path).chars().all(|c| c.is_ascii_digit())).map(last);
         let top = above.map_or_else(|| last(path), |above| format!("{above}/{}", last(path)));
         return (top.clone(), Some((top, path.to_path_buf())));
@@ -89,7 +89,7 @@ fn placed(path: &Path, files: usize) -> (String, Option<(String, PathBuf)>) {
     (format!("{top}/{}", last(path)), Some((top, base.to_path_buf())))
 }
 
-/// The path of `file` from `base` on; nothing leads out of it.
+/// The path of `file` relative to `base`, without components that lead out of it.
 fn inside(file: &Path, base: &Path) -> String {
     let parts = file.strip_prefix(base).unwrap_or(file).components();
     let plain = parts.filter_map(|part| match part {

@@ -1,8 +1,8 @@
-//! `tfaot bug`: a command that goes wrong, packed so that somebody else can run it: the graph, the other files that the command
-//! names, what it said, the versions, and the dumps that were made on the way.
+//! `tfaot bug`: packs a failing command so that somebody else can run it: the graph, other files that the command names, its error
+//! output, versions, and dumps made on the way.
 //!
-//! What is packed is replayed from the unpacked archive before anything is said of it. The graph goes without its weights where
-//! the command still ends in the same way, and whole otherwise.
+//! The packed command is replayed from the unpacked archive before the archive is written. The graph is packed without its weights if
+//! the command still ends in the same way, and completely otherwise.
 mod archive;
 mod command;
 mod graph;
@@ -25,10 +25,10 @@ use std::path::{Path, PathBuf};
 const SCRIPT: &str = "replay.sh";
 /// The folder of dumps in the archive.
 const DUMPS: &str = "dumps";
-/// The ending of archives.
+/// File name extension of archives.
 const ENDING: &str = ".tar.gz";
 
-/// Runs the command, packs it, runs what was packed and writes the archive; the verdict is whether both end in the same way.
+/// Runs the command, packs it, replays the packed command and writes the archive. The exit status says whether both ended in the same way.
 pub fn run(args: &BugArgs) -> Result<ExitStatus> {
     let (path, name) = archive_path(&args.out)?;
     let whole = graph::pack_whole_graph(&args.graph, args.format.as_deref())?;
@@ -62,7 +62,7 @@ pub fn run(args: &BugArgs) -> Result<ExitStatus> {
     Ok(if tried.same { ExitStatus::Yes } else { ExitStatus::No })
 }
 
-/// A packed graph, and how its replay ended.
+/// A packed form of the graph, and the result of its replay.
 struct ReplayTrial {
     form: Packing,
     entries: Vec<ArchiveMember>,
@@ -70,7 +70,7 @@ struct ReplayTrial {
     same: bool,
 }
 
-/// Where the archive goes, and the name of the folder in it.
+/// The path of the archive, and the name of the folder inside.
 fn archive_path(given: &Path) -> Result<(PathBuf, String)> {
     let file = given.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let name = file.strip_suffix(ENDING).unwrap_or(&file).to_string();
@@ -88,7 +88,7 @@ fn archive_path(given: &Path) -> Result<(PathBuf, String)> {
     Ok((path, name))
 }
 
-/// All that a replay needs.
+/// All files that a replay needs.
 fn entries(name: &str, packed: &Packed, form: &Packing, original: &Ending) -> Vec<ArchiveMember> {
     let readme = format!(
         "{name}: a command of tfaot {} that goes wrong.\n\n`sh replay.sh` runs it with the tfaot on PATH, or with the one that the \
@@ -104,7 +104,7 @@ fn entries(name: &str, packed: &Packed, form: &Packing, original: &Ending) -> Ve
     all
 }
 
-/// Packs and unpacks; the folder above the unpacked one.
+/// Packs and unpacks the entries; returns the folder that contains the unpacked one.
 fn unpacked(name: &str, entries: &[ArchiveMember]) -> Result<temporary_files::Folder> {
     let scratch = replay::scratch()?;
     let path = scratch.path().join(format!("{name}{ENDING}"));

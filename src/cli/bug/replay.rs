@@ -1,4 +1,4 @@
-//! Running the command on the original files, and what was packed from the unpacked archive.
+//! Execution of the command on the original files, and of the packed command in the unpacked archive.
 use super::DUMPS;
 use super::archive::{ArchiveMember, MemberContent};
 use super::command::{Packed, quoted};
@@ -8,16 +8,16 @@ use crate::package::temporary_files;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 
-/// Variables that change what commands do.
+/// Environment variables that affect commands.
 const VARIABLES: [&str; 2] = ["TF_XLA_FLAGS", "XLA_FLAGS"];
 
-/// How a command ended.
+/// Result of running a command.
 #[derive(Debug)]
 pub struct Ending {
     pub status: ExitStatus,
     /// The text that the command wrote to standard error.
     pub stderr: String,
-    /// The text that must be the same in a replay: the errors; of a failure without an error all of standard error.
+    /// The part of `stderr` that must be equal in a replay: the errors; for a failure without an error, all of it.
     told: String,
 }
 
@@ -28,7 +28,7 @@ impl PartialEq for Ending {
 }
 
 impl Ending {
-    /// How a command in `folder`, whose graph is called `graph`, ended.
+    /// Classifies the output of a command that ran in `folder` with the graph called `graph`.
     fn classify(output: &Output, folder: &Path, graph: &str) -> Ending {
         let folder = folder.display().to_string();
         let neutral = |text: &str| text.replace(&format!("{folder}/"), "").replace(&folder, ".").replace(graph, "{}");
@@ -43,7 +43,7 @@ impl Ending {
     }
 }
 
-/// The errors among what was said, with the lines that belong to them.
+/// The error messages in `stderr`, with their continuation lines.
 fn errors(stderr: &str) -> String {
     let mut among = false;
     let lines = stderr.lines().filter(|line| {
@@ -53,17 +53,17 @@ fn errors(stderr: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// A folder that is gone afterwards.
+/// A temporary folder.
 pub fn scratch() -> Result<temporary_files::Folder> {
     temporary_files::Folder::new().map_err(|e| io_error("made", Path::new("a scratch folder"), &e))
 }
 
-/// The packed command on the original files, which have the names of the packed ones.
+/// Runs the packed command on the original files, under the names of the packed ones.
 pub fn original(packed: &Packed, whole: &Packing) -> Result<Ending> {
     let scratch = scratch()?;
     let folder = real(scratch.path())?;
     for entry in &whole.entries {
-        // Graphs are large and only read.
+        // Graphs are large and only read, so they are linked.
         place(entry, &folder, |from, to| std::os::unix::fs::symlink(from, to))?;
     }
     for entry in &packed.entries {
@@ -81,7 +81,7 @@ fn place(entry: &ArchiveMember, folder: &Path, by: impl Fn(&Path, &Path) -> std:
     made.map_err(|e| io_error("copied", from, &e))
 }
 
-/// Runs the script in the unpacked `folder`, with nothing else of this process's surroundings than this program.
+/// Runs the script in the unpacked `folder`, with this executable and otherwise a clean environment.
 pub fn from_script(folder: &Path, graph: &str) -> Result<Ending> {
     let folder = real(folder)?;
     let mut command = Command::new("sh");
@@ -92,7 +92,7 @@ pub fn from_script(folder: &Path, graph: &str) -> Result<Ending> {
     Ok(Ending::classify(&output(command)?, &folder, graph))
 }
 
-/// The script for a command that is spelled for a shell.
+/// The replay script for a command line.
 pub fn script(spelled: &str) -> String {
     let set = |name: &&str| match std::env::var(name) {
         Ok(value) => format!("export {name}={}\n", quoted(&value)),
@@ -103,14 +103,14 @@ pub fn script(spelled: &str) -> String {
     format!("#!/bin/sh\ncd \"$(dirname \"$0\")\" || exit\n{variables}exec \"${{TFAOT:-tfaot}}\"{words}\n")
 }
 
-/// The files that the packed command dumps in `folder`, where nothing but the packed files is, in order.
+/// The dump files that the packed command writes when it runs in `folder`, which contains only the packed files; in order.
 ///
-/// Objects are left out: they hold what weights there are, and the command makes them again.
+/// Objects are omitted: they contain weights, and the command can generate them again.
 pub fn dumps(folder: &Path, packed: &Packed, graph: &str) -> Result<Vec<(String, Vec<u8>)>> {
     let flags = |name: &str| std::env::var(name).unwrap_or_default();
     let mut command = Command::new(program()?);
     command.args(packed.words(graph)).current_dir(folder);
-    // A name without the way to the folder, which would be in the dumps.
+    // A relative name, because the path of the folder would appear in the dumps.
     command.env("XLA_FLAGS", format!("{} --xla_dump_to={DUMPS} --xla_dump_hlo_pass_re=.*", flags("XLA_FLAGS")));
     command.env("TF_XLA_FLAGS", format!("{} --tf_xla_clustering_debug", flags("TF_XLA_FLAGS")));
     command.env("TF_DUMP_GRAPH_PREFIX", DUMPS);
@@ -134,7 +134,7 @@ fn output(mut command: Command) -> Result<Output> {
     command.output().map_err(|e| io_error("started", Path::new(command.get_program()), &e))
 }
 
-/// `path` without links, as processes in it see it.
+/// `path` with links resolved, as processes in it see it.
 fn real(path: &Path) -> Result<PathBuf> {
     std::fs::canonicalize(path).map_err(|e| io_error("read", path, &e))
 }

@@ -1,15 +1,15 @@
-//! A hash of many bytes on all processors: of parts, and of their hashes.
+//! Parallel hashing of large content: a hash of the hashes of its parts.
 use crate::util::parallel;
 
-/// The bytes of a hash.
+/// Size of a hash in bytes.
 pub const BYTES: usize = blake3::OUT_LEN;
-/// Bytes of the part that one processor hashes at a time.
+/// Size in bytes of the parts that are hashed in parallel.
 const PART_BYTES: usize = 4 << 20;
 
 /// A hash.
 pub type Digest = [u8; BYTES];
 
-/// The hash of the bytes in `pieces`, which depends neither on the number of processors nor on how the bytes are cut.
+/// The hash of the concatenation of `pieces`, independent of the number of processors and of where the pieces are split.
 pub fn of_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Digest {
     let hashes = parallel::map(&parts(pieces), |part| {
         let mut hasher = blake3::Hasher::new();
@@ -21,7 +21,7 @@ pub fn of_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Digest {
     *blake3::hash(hashes.as_flattened()).as_bytes()
 }
 
-/// Cuts the bytes of `pieces` into parts of equal length; the last may be shorter.
+/// Splits the concatenation of `pieces` into parts of equal length; the last one may be shorter.
 fn parts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Vec<&'a [u8]>> {
     let (mut all, mut room) = (Vec::new(), 0);
     for mut piece in pieces {

@@ -1,6 +1,6 @@
-//! One entry of the cache, a file: a line that says what it is, the length of a description, the description (JSON: notes,
-//! functions, and names, sizes and hashes of files), a hash of all that, and the files, each from a whole page on, so that a file system
-//! that can share pages between files does.
+//! A cache entry in one file: a magic line, the length of the description, the description (JSON: notes, functions, and names, sizes and
+//! hashes of files), a hash of all that, and the files. Each file begins at a page boundary, so that file systems that can share pages
+//! between files do so.
 use super::digest::{self, Digest};
 use crate::diag::{Code, Error, Result};
 use crate::import::mmap::map_file;
@@ -12,32 +12,32 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Component, Path};
 
-/// How an entry begins; the number changes with the form.
+/// Magic line of an entry; the number changes with the format.
 pub const MAGIC: &[u8] = b"tfaot cache 3\n";
 const PAGE_BYTES: u64 = 4096;
 
-/// The notes and files of a compile, as the cache keeps them.
+/// The notes and files of a compilation, for the cache.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CacheEntry {
-    /// Assumptions that were made.
+    /// Assumptions, one sentence each.
     pub notes: Vec<String>,
-    /// Functions that the object calls and does not have.
+    /// Functions that the object calls and its user must define.
     pub needs: Vec<String>,
-    /// Names and contents.
+    /// Names and contents of the files.
     pub files: Vec<(String, Pieces)>,
 }
 
-/// An entry that was found; its files are not yet known to be whole.
+/// An entry read from the cache, whose files are not yet verified.
 pub struct CacheHit {
-    /// Assumptions that were made.
+    /// Assumptions, one sentence each.
     pub notes: Vec<String>,
-    /// Functions that the object calls and does not have.
+    /// Functions that the object calls and its user must define.
     pub needs: Vec<String>,
     /// The files by name.
     pub files: Vec<(String, CachedFile)>,
 }
 
-/// A file in an entry.
+/// A file within an entry.
 pub struct CachedFile {
     entry: File,
     at: u64,
@@ -53,7 +53,7 @@ struct Head {
     files: Vec<(String, u64, Digest)>,
 }
 
-/// Writes an entry, whole or not at all.
+/// Writes an entry atomically.
 pub fn write(entry: &CacheEntry, path: &Path) -> Result<()> {
     let unwritten = |e: io::Error| Error::user(Code::Io, format!("`{}` could not be written: {e}", path.display()));
     let described = |(name, content): &(String, Pieces)| {
@@ -77,9 +77,9 @@ pub fn write(entry: &CacheEntry, path: &Path) -> Result<()> {
     files::keep(temp, path)
 }
 
-/// The entry at `path`, which is there.
+/// Reads the entry at `path`, which exists.
 ///
-/// Errors: what is wrong with it.
+/// Errors: a description of the damage.
 pub fn read(path: &Path) -> std::result::Result<CacheHit, String> {
     let file = File::open(path).map_err(|e| e.to_string())?;
     let bytes = map_file(&file).map_err(|e| e.to_string())?;
@@ -113,7 +113,7 @@ pub fn read(path: &Path) -> std::result::Result<CacheHit, String> {
 }
 
 impl CacheHit {
-    /// Whether all files are as they were written.
+    /// Whether the hashes of all files are correct.
     pub fn is_whole(&self) -> bool {
         self.files.iter().all(|(_, part)| digest::of_pieces([&part.bytes[..]]) == part.hash)
     }
@@ -121,7 +121,7 @@ impl CacheHit {
 
 impl Content for CachedFile {
     fn write_to(&self, out: &mut File) -> io::Result<()> {
-        // from file to file, so that the system copies, or shares where it can
+        // copied from file to file, so that the system can share pages
         let mut entry = &self.entry;
         entry.seek(SeekFrom::Start(self.at))?;
         let size = self.bytes.len() as u64;

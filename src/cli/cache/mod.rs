@@ -1,10 +1,10 @@
-//! `--cache DIR`: the files of a compile, kept under a hash of all that they depend on: the compiler's own file, LLVM's version,
-//! all options but paths, and the content of every file that import would read (`import/inputs.rs`).
+//! `--cache DIR`: keeps the files of a compilation under a hash of everything on which they depend: the executable of the compiler, LLVM's
+//! version, all options but paths, and the content of every file that import would read (`import/inputs.rs`).
 //!
-//! An entry ([`entry`]) is one file, written under another name first, and gets its name when it is whole. While the system copies
-//! its files to where they are wanted, another thread hashes them, and the copies get their names if the hashes are right. What
-//! can't be read or has another hash is compiled again and replaced; what goes wrong with the cache is a warning, never an error.
-//! Nothing is a hard link to an entry: who changes an object in place would change the cache.
+//! An entry ([`entry`]) is one file that is written under a temporary name and renamed when it is complete. While the system copies
+//! its files to the output folder, another thread hashes them, and the copies are renamed if the hashes are correct. An entry that can't be
+//! read or has a wrong hash is replaced by a new compilation; problems with the cache are warnings, never errors. Output files are not
+//! hard links to an entry, because changing an object in place would change the cache.
 mod digest;
 mod entry;
 
@@ -23,10 +23,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// After this, a file without its final name is what a process left that was killed.
+/// Age above which a file with a temporary name is considered the remainder of a killed process.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
-/// The place of one compile in the cache.
+/// The location of one compilation in the cache.
 pub struct CompileCache {
     folder: PathBuf,
     path: PathBuf,
@@ -34,23 +34,23 @@ pub struct CompileCache {
 }
 
 impl CompileCache {
-    /// The place of the compile that `args` ask for; nothing where there is no cache, and where the outcome depends on more
-    /// than can be read twice (standard input, flags that write dumps).
+    /// The location for the compilation that `args` request; `None` without a cache, and if the result depends on input that
+    /// can't be read twice (standard input) or is more than files (flags that write dumps).
     pub fn for_compile(args: &CompileArgs, requests: &[CodeRequest]) -> Option<CompileCache> {
         let named = std::env::var_os("TFAOT_CACHE").filter(|v| !v.is_empty() && !args.cache.no_cache);
         let folder = args.cache.cache.clone().or_else(|| named.map(PathBuf::from))?;
         let dumps = args.xla.xla_flags.is_some() || std::env::var_os("XLA_FLAGS").is_some_and(|v| !v.is_empty());
-        // what is measured is another thing each time, and a file of calls names further files
+        // measurements differ each time, and a call file names further files
         if dumps || args.tune.is_some() || args.self_test.is_some() {
             return None;
         }
-        // a graph that can't be read is told by the compile itself
+        // the compilation itself reports a graph that can't be read
         let key = key(args, requests).ok().flatten()?;
         let path = folder.join(format!("{key}.entry"));
         Some(CompileCache { folder, path, limit_bytes: args.cache.cache_limit.saturating_mul(1 << 20) })
     }
 
-    /// The cached entry, if its description is whole; [`CompileCache::write`] sees whether its files are.
+    /// The cached entry, if its description is intact; [`CompileCache::write`] verifies the files.
     pub fn find(&self) -> Option<CacheHit> {
         if !self.path.exists() {
             return None;
@@ -58,11 +58,11 @@ impl CompileCache {
         entry::read(&self.path).inspect_err(|why| self.warn(why)).ok()
     }
 
-    /// Writes the files of `found` into `dir`; none of them, nor anything else, where one is damaged.
+    /// Writes the files of `found` into `dir`; `None`, and no files, if one is damaged.
     pub fn write(&self, found: &CacheHit, dir: &Path) -> Result<Option<Vec<PathBuf>>> {
         let written = files::write_all_if(dir, &found.files, || found.is_whole())?;
         match &written {
-            // the time of the last use; a cache that can't be written to still serves
+            // the modification time records the last use; a read-only cache still works
             Some(_) => {
                 drop(File::options().append(true).open(&self.path).and_then(|f| f.set_modified(SystemTime::now())))
             }
@@ -75,7 +75,7 @@ impl CompileCache {
         out::note(format_args!("warning: `{}` is damaged ({why}) and is made anew", self.path.display()));
     }
 
-    /// Keeps an entry, and removes those that were not used for longest where there is no room for all.
+    /// Adds an entry, and removes the least recently used ones beyond the size limit.
     pub fn keep(&self, entry: &CacheEntry) {
         let bytes: u64 = entry.files.iter().map(|f| f.1.len()).sum();
         if bytes > self.limit_bytes {
@@ -98,7 +98,7 @@ impl CompileCache {
         let (mut all, now) = (Vec::new(), SystemTime::now());
         for file in std::fs::read_dir(&self.folder).map_err(unread)? {
             let file = file.map_err(unread)?;
-            // what is gone meanwhile, another process removed
+            // a file that disappeared meanwhile was removed by another process
             let Ok(meta) = file.metadata() else { continue };
             let used = meta.modified().map_err(unread)?;
             let name = file.file_name().to_string_lossy().into_owned();
@@ -122,7 +122,7 @@ impl CompileCache {
     }
 }
 
-/// A hash of all that the files of a compile depend on; nothing where that can't be read twice.
+/// A hash of everything on which the files of a compilation depend; `None` if it can't be read twice.
 fn key(args: &CompileArgs, requests: &[CodeRequest]) -> Result<Option<String>> {
     let inputs = import::inputs(&args.graph.graph, args.graph.format.as_deref())?;
     let (Ok(exe), false) = (std::env::current_exe(), inputs.is_empty()) else { return Ok(None) };
@@ -132,13 +132,13 @@ fn key(args: &CompileArgs, requests: &[CodeRequest]) -> Result<Option<String>> {
         hasher.update(bytes);
     };
     add(entry::MAGIC);
-    // the compiler itself: it has no version between releases
+    // the executable itself, because it has no version between releases
     add(&digest::of_pieces([&content(&exe)?[..]]));
     add(format!("{:?} {requests:?}", codegen::llvm_version()).as_bytes());
-    // all options but those that say where to read and write
+    // all options but input and output paths
     let mut options = args.clone();
     (options.out, options.graph.graph, options.graph.config) = (PathBuf::new(), PathBuf::new(), None);
-    // what the files of tuned choices and of plans say stands in the requests
+    // the content of tuning and plan files is part of the requests
     (options.target.tuning, options.target.plan) = (None, None);
     (options.cache, options.graph.quiet) = (CacheArgs::default(), false);
     add(format!("{options:?}").as_bytes());
@@ -177,7 +177,7 @@ mod tests {
         CacheEntry { notes: vec!["fed".to_string()], needs: vec!["f".to_string()], files }
     }
 
-    /// The files that the cache gives, if any: none is there otherwise.
+    // The files that the cache provides, if any; nothing else is in the folder.
     fn given(cache: &CompileCache) -> Option<Vec<Vec<u8>>> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let out = folder.path().join("out");

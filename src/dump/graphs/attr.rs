@@ -1,10 +1,10 @@
-//! Attribute values in protobuf's wire form, for nodes that no file holds.
+//! Encoder of attribute values in protobuf's wire format, for nodes that passes created.
 use crate::graph::{Attr, FuncRef, PartialShape, TfType};
 use crate::import::raw::map_entry;
 use crate::import::wire::{put_bytes, put_number, put_varint};
 use crate::opdef::type_number;
 
-/// An AttrValue.
+/// Encodes an AttrValue.
 pub fn encode(attr: &Attr) -> Vec<u8> {
     let mut out = Vec::new();
     match attr {
@@ -39,14 +39,14 @@ pub fn encode(attr: &Attr) -> Vec<u8> {
     out
 }
 
-/// An AttrValue that holds a tensor of zeros.
+/// Encodes an AttrValue that holds a tensor of zeros.
 pub fn zeros(of: TfType, dims: &[u64]) -> Vec<u8> {
     let mut out = Vec::new();
     put_bytes(&mut out, 8, &tensor(of, dims));
     out
 }
 
-/// An AttrValue.ListValue; nothing for what is no list.
+/// Encodes an AttrValue.ListValue; empty for values that are not lists.
 fn items(attr: &Attr) -> Vec<u8> {
     let mut out = Vec::new();
     match attr {
@@ -76,7 +76,7 @@ fn put_float(out: &mut Vec<u8>, field: u32, value: f32) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// A TensorShapeProto.
+/// Encodes a TensorShapeProto.
 fn shape(shape: &PartialShape) -> Vec<u8> {
     let mut out = Vec::new();
     let Some(dims) = &shape.0 else {
@@ -95,7 +95,7 @@ fn shape(shape: &PartialShape) -> Vec<u8> {
     out
 }
 
-/// The type and the sizes of a TensorProto.
+/// Encodes the type and dimensions of a TensorProto.
 fn tensor(of: TfType, dims: &[u64]) -> Vec<u8> {
     let mut out = Vec::new();
     put_number(&mut out, 1, type_number(of) as u64);
@@ -103,7 +103,7 @@ fn tensor(of: TfType, dims: &[u64]) -> Vec<u8> {
     out
 }
 
-/// A NameAttrList.
+/// Encodes a NameAttrList.
 fn function(f: &FuncRef) -> Vec<u8> {
     let mut out = Vec::new();
     put_bytes(&mut out, 1, f.name.as_bytes());

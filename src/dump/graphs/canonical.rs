@@ -1,23 +1,23 @@
-//! Protobuf's wire format as TensorFlow writes it deterministically: fields by number, maps by key, lists of numbers packed.
+//! Canonical protobuf wire format, as TensorFlow's deterministic serialization: fields by number, maps by key, lists of numbers packed.
 //!
-//! Equal messages have equal bytes, and the bytes that TensorFlow writes of them.
+//! Equal messages have equal bytes, which are those that TensorFlow writes.
 use crate::diag::{Code, Error, Result};
 use crate::import::schema::{FieldContainer, FieldKind, FieldType};
 use crate::import::wire::{WireField, WireReader, WireValue, put_bytes, put_number, put_varint};
 use bytes::Bytes;
 
-/// Messages nest no deeper than this.
+/// Maximum depth of nested messages.
 const MOST_DEPTH: usize = 64;
 
-/// The bytes of `data`, one message of type `M`, in that form. Errors: `BadEncoding`.
+/// Re-encodes `data`, a message of type `M`, in canonical form. Errors: `BadEncoding`.
 pub fn encode<M: protobuf::MessageFull>(data: &Bytes) -> Result<Vec<u8>> {
     message(WireReader::new(data, "message"), &FieldContainer::message::<M>(), 0)
 }
 
-/// One field, or all of a packed list.
+/// An encoded field, or a whole packed list.
 struct Part {
     number: u32,
-    /// The key of a map's entry.
+    /// The key, if the field is an entry of a map.
     key: Vec<u8>,
     bytes: Vec<u8>,
 }
@@ -68,7 +68,7 @@ fn message(mut reader: WireReader, scope: &FieldContainer, depth: usize) -> Resu
     Ok(parts.into_iter().flat_map(|p| p.bytes).collect())
 }
 
-/// The key of an encoded entry, whose key is its first field.
+/// The key of an encoded map entry, which is its first field.
 fn map_key(entry: Vec<u8>) -> Vec<u8> {
     let data = Bytes::from(entry);
     let mut reader = WireReader::new(&data, "map entry");
@@ -98,7 +98,7 @@ fn packed(field: &WireField, kind: &FieldType, out: &mut Vec<u8>) -> Result<()> 
     }
 }
 
-/// A field as it came.
+/// Writes a field unchanged.
 fn write_verbatim(field: &WireField, out: &mut Vec<u8>) {
     match field.value {
         WireValue::Varint(v) => put_number(out, field.number, v),
@@ -114,7 +114,7 @@ fn write_verbatim(field: &WireField, out: &mut Vec<u8>) {
     }
 }
 
-/// TensorFlow's hash of bytes, which is MurmurHash64A with a seed of its own. Source: platform/hash.cc.
+/// TensorFlow's hash of bytes: MurmurHash64A with TensorFlow's seed. Source: platform/hash.cc.
 pub fn hash64(data: &[u8]) -> u64 {
     const M: u64 = 0xc6a4_a793_5bd1_e995;
     const R: u32 = 47;

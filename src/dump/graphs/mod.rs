@@ -1,6 +1,6 @@
-//! TensorFlow's own dumps of graphs: the names, the counters and the order that `TF_DUMP_GRAPH_PREFIX` gives them.
+//! TensorFlow's graph dumps, with the names, counters and order that TensorFlow uses for `TF_DUMP_GRAPH_PREFIX`.
 //!
-//! [`GraphDumps`] gathers files in memory; who clusters calls it for each graph, and writes the files out. Source of names and
+//! [`GraphDumps`] collects files in memory; the caller adds each clustered graph, and writes the files to disk. Source of names and
 //! order: util/dump_graph.cc, jit/mark_for_compilation_pass.cc, jit/increase_dynamism_for_auto_jit_pass.cc.
 pub mod attr;
 mod canonical;
@@ -18,18 +18,18 @@ use crate::import::wire::put_bytes;
 use bytes::Bytes;
 use std::collections::HashMap;
 
-/// `TF_DUMP_GRAPH_FMT`.
+/// The dump format that `TF_DUMP_GRAPH_FMT` selects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GraphFormat {
-    /// `TXT`: protobuf's text, `.pbtxt`.
+    /// `TXT`: protobuf's text format, `.pbtxt`.
     #[default]
     Text,
-    /// `BIN`: protobuf's wire form, `.pb`.
+    /// `BIN`: protobuf's wire format, `.pb`.
     Binary,
 }
 
 impl GraphFormat {
-    /// The format that TensorFlow calls `name`, in any case; an empty name is text.
+    /// Parses TensorFlow's name of a format, in any case; an empty name is text.
     pub fn parse(name: &str) -> Option<GraphFormat> {
         match name.to_ascii_uppercase().as_str() {
             "" | "TXT" => Some(GraphFormat::Text),
@@ -39,7 +39,7 @@ impl GraphFormat {
     }
 }
 
-/// The dumps of one process.
+/// The dumps of one process, collected in memory.
 #[derive(Debug, Default)]
 pub struct GraphDumps {
     format: GraphFormat,
@@ -48,17 +48,17 @@ pub struct GraphDumps {
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// A graph that was clustered, and where its nodes stand in the file.
+/// A clustered graph, with the file that it came from.
 pub struct ClusteredGraph<'a> {
     /// The graph.
     pub graph: &'a Graph,
-    /// The nodes of the file that hold attributes as they were written; nodes that are not among them are encoded anew.
+    /// Nodes of the file, whose attributes are copied as written; other nodes are encoded anew.
     pub written: &'a [RawNode],
     /// The file's functions and versions.
     pub file: &'a RawGraph,
 }
 
-/// How the nodes of a dump are called and marked.
+/// How cluster assignments are shown in a dump.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Marks {
     None,
@@ -67,12 +67,12 @@ enum Marks {
 }
 
 impl GraphDumps {
-    /// No dumps yet.
+    /// An empty collection.
     pub fn new(format: GraphFormat) -> GraphDumps {
         GraphDumps { format, ..GraphDumps::default() }
     }
 
-    /// Dumps the graphs of `--tf_xla_clustering_debug`, for a clustering that recorded the graph as `seen`.
+    /// Adds the dumps of `--tf_xla_clustering_debug` for a clustering with a snapshot of the graph.
     ///
     /// # Errors
     /// `BadEncoding`.
@@ -107,17 +107,17 @@ impl GraphDumps {
     }
 }
 
-/// TensorFlow's fingerprint of the graph that the pass was handed, which `--tf_xla_deterministic_cluster_names` puts into the
-/// names of clusters; `None` where the clustering was not asked for with `seen`.
+/// TensorFlow's fingerprint of the graph that the pass received, which `--tf_xla_deterministic_cluster_names` puts into the names of
+/// clusters; `None` if the clustering has no snapshot.
 ///
-/// It is TensorFlow's number where the file has what TensorFlow's importer would add: the attributes that have defaults.
+/// The number equals TensorFlow's if the file contains what TensorFlow's importer would add: attributes with default values.
 ///
 /// # Errors
 /// `BadEncoding`.
 pub fn fingerprint(source: &ClusteredGraph, found: &Clustering) -> Result<Option<u64>> {
     let Some(mut seen) = found.snapshot.clone() else { return Ok(None) };
     if found.copies.is_empty() {
-        // A dump has its nodes in the order of the ids that they had where it was written.
+        // A dump lists nodes in the order of the ids that they had in the process that wrote it.
         seen.nodes.sort_by_key(|node| node.source.map(|id| id.0));
     }
     let written: HashMap<&str, &RawNode> = source.written.iter().map(|n| (n.name.as_str(), n)).collect();
@@ -125,7 +125,7 @@ pub fn fingerprint(source: &ClusteredGraph, found: &Clustering) -> Result<Option
     Ok(Some(canonical::hash64(&canonical::encode::<GraphDef>(&graph.into())?)))
 }
 
-/// A GraphDef of the nodes that the pass was handed, in the order of their numbers.
+/// The GraphDef of the nodes that the pass received, in the order of their numbers.
 fn graph_def(
     source: &ClusteredGraph,
     written: &HashMap<&str, &RawNode>,
@@ -151,7 +151,7 @@ fn graph_def(
         raw.device = of.device.to_string();
         raw.inputs = node.inputs.iter().map(|input| spelled(input, &called)).collect();
         if let Some(cluster) = clusters.get(node.name.as_str()).filter(|_| marks != Marks::None) {
-            // A node that a later pass made is in a cluster, but the marking did not see it.
+            // A node made by a later pass is in a cluster, but was unknown to the marking.
             if node.source.is_some() {
                 raw.set("_XlaAlreadyClustered", crate::import::raw_attr::truth(true));
             }
@@ -162,13 +162,13 @@ fn graph_def(
     });
     let mut out = source.file.with_nodes(nodes.collect()).write();
     if source.file.functions.is_empty() {
-        // The library is written where it is empty, too.
+        // The library is written even if it is empty.
         put_bytes(&mut out, 2, &[]);
     }
     out
 }
 
-/// An input with its node under the name that the dump gives it.
+/// An input in which the node has the name that the dump gives it.
 fn spelled(input: &str, called: &dyn Fn(&str) -> String) -> String {
     if let Some(name) = input.strip_prefix('^') {
         return format!("^{}", called(name));
@@ -184,10 +184,10 @@ fn encoded(node: &Node) -> RawNode {
     RawNode { op: node.op.to_string(), attrs: attrs.collect(), ..RawNode::default() }
 }
 
-/// The summary as a file: text where `name` ends like text, else protobuf's wire form.
+/// The summary as the content of a file: text if `name` has a text extension, else protobuf's wire format.
 ///
 /// # Errors
-/// `BadEncoding`, internal ones where protobuf can't write it.
+/// `BadEncoding`; internal ones if protobuf can't write it.
 pub fn summary_file(summary: &XlaAutoClusteringSummary, name: &str) -> Result<Vec<u8>> {
     let bytes =
         protobuf::Message::write_to_bytes(summary).map_err(|e| crate::diag::Error::internal("dump", e.to_string()))?;

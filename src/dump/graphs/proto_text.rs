@@ -1,16 +1,16 @@
-//! Protobuf's wire format to its text format, as TensorFlow prints it: fields by number, maps by key.
+//! Conversion of protobuf's wire format to its text format as TensorFlow prints it: fields by number, maps by key.
 //!
-//! What the messages of `protos/` leave out has no names here and is left out too.
+//! Fields that the messages of `protos/` do not define are omitted.
 use crate::diag::{Code, Error, Result};
 use crate::import::schema::{FieldContainer, FieldKind, FieldType};
 use crate::import::wire::{WireField, WireReader, WireValue};
 use bytes::Bytes;
 use std::fmt::Write;
 
-/// Messages nest no deeper than this.
+/// Maximum depth of nested messages.
 const MOST_DEPTH: usize = 64;
 
-/// The text of `data`, one message of type `M`.
+/// The text of `data`, a message of type `M`.
 ///
 /// # Errors
 /// `BadEncoding`.
@@ -74,7 +74,7 @@ fn values(field: &WireField, name: &str, kind: &FieldKind, depth: usize, out: &m
         FieldType::Text | FieldType::Bytes => line(quoted(field.raw()?)),
         FieldType::Signed { narrow: true } => field.numbers(|v| line((v as i32).to_string()))?,
         FieldType::Signed { narrow: false } => field.numbers(|v| line((v as i64).to_string()))?,
-        // `fixed32`, of which the messages here have one, comes as a number of its own wire type.
+        // `fixed32`, which one of these messages has, has a wire type of its own.
         FieldType::Unsigned { .. } => match field.value {
             WireValue::Fixed32(v) => line(v.to_string()),
             WireValue::Fixed64(v) => line(v.to_string()),
@@ -95,7 +95,7 @@ fn indent(depth: usize, out: &mut String) {
     (0..depth).for_each(|_| out.push_str("  "));
 }
 
-/// The shortest spelling that reads back as the same number.
+/// The shortest text that parses to the same number.
 fn float(value: f64, spelled: impl std::fmt::Display + std::fmt::LowerExp) -> String {
     if value.is_nan() {
         "nan".to_string()
@@ -108,7 +108,7 @@ fn float(value: f64, spelled: impl std::fmt::Display + std::fmt::LowerExp) -> St
     }
 }
 
-/// Bytes in quotes; what is not printable ASCII is octal.
+/// Bytes in quotes, with octal escapes for everything but printable ASCII.
 fn quoted(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() + 2);
     out.push('"');

@@ -1,4 +1,4 @@
-//! Summary of auto-clustering as TensorFlow counts it: the message that it sends to listeners, and the lines of its log.
+//! Summary of auto-clustering with TensorFlow's way of counting: the message that it sends to listeners, and the lines of its log.
 //!
 //! Source: jit/xla_cluster_util.cc, jit/mark_for_compilation_pass.cc.
 use crate::cluster::Clustering;
@@ -7,7 +7,7 @@ use crate::import::proto::tensorflow::xla_auto_clustering_summary::{Cluster, OpA
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The counts of a clustering. `_SOURCE` and `_SINK` are nodes of op `NoOp`; names are sorted as strings.
+/// Counts the ops inside and outside of clusters. `_SOURCE` and `_SINK` count as `NoOp`; names are sorted as strings.
 pub fn summary(found: &Clustering) -> XlaAutoClusteringSummary {
     let mut inside: BTreeMap<&str, BTreeMap<&str, i32>> = BTreeMap::new();
     let mut outside: BTreeMap<&str, i32> = BTreeMap::from([("NoOp", 2)]);
@@ -46,7 +46,7 @@ fn histogram(ops: &BTreeMap<&str, i32>) -> Vec<OpAndCount> {
     ops.iter().map(one).collect()
 }
 
-/// The lines that TensorFlow logs at this verbosity: 2 sizes, 3 ops too, 4 edges between clusters too.
+/// The lines that TensorFlow logs at a verbosity: sizes from 2 on, ops from 3, edges between clusters from 4.
 pub fn log(found: &Clustering, verbosity: u32) -> String {
     let mut out = String::new();
     if verbosity < 2 {
@@ -75,7 +75,7 @@ pub fn log(found: &Clustering, verbosity: u32) -> String {
     out
 }
 
-/// Neighbours of each cluster with the number of edges between.
+/// Appends the neighbours of each cluster with the number of edges between them.
 fn edges(found: &Clustering, out: &mut String) {
     out.push_str("*** Inter-Cluster edges:\n");
     let Some(seen) = &found.snapshot else { return };
