@@ -3,16 +3,19 @@ mod buckets;
 mod build;
 mod module;
 mod open;
-mod size_equalities;
 
 use crate::codegen::{Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
 use crate::graph::{Endpoint, NodeId, Program, Variable, VariableRole};
-use crate::hlo::{self, Assumed, Claim, ClaimQuantity, Inst, InstId, Module, Op, Shape, SizeRepr};
+use crate::hlo::{
+    self, Assumed, AssumedSizes, Claim, ClaimQuantity, Inst, InstId, Module, Op, Shape, SizeEquality, SizeRepr,
+};
 use crate::import::Loaded;
 use crate::kernel;
-use crate::lower::{self, Feed, Lowered, LoweringFailure, SizeTracedLowering, SymbolicLowering, TracedSize};
+use crate::lower::{
+    self, Feed, Lowered, LoweringFailure, SizeTracedLowering, SymbolicLowering, TracedFailure, TracedSize,
+};
 use crate::package::names;
 use crate::prepare::{self, Prepared, Request};
 use crate::report::ClusterBorder;
@@ -26,7 +29,6 @@ pub use build::{
     make_weights_replaceable, plan_weights, variable_slots,
 };
 pub use module::{lower_module_file, specialize_module, write_known_calls};
-use size_equalities::SizeEquality;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -163,50 +165,53 @@ fn lower_entries(entries: &[prepare::PreparedEntry]) -> Result<Vec<Lowered>> {
 /// # Errors
 /// All diagnostics of lowering; `Code::OpenSize` where no single module serves every size.
 pub fn lower_prepared(prepared: &Prepared) -> Result<Lowered> {
-    let most: Vec<u64> = prepared.sizes.iter().map(|s| s.most).collect();
-    let try_at = |sizes: &[u64], found: &[u64], fixed: &[SizeEquality]| {
-        let one = |(size, &n): (&tensor::Size, &u64)| TracedSize::from_size(size, n);
-        let sizes: Vec<TracedSize> = prepared.sizes.iter().zip(sizes).map(one).collect();
-        lower_traced(prepared, &sizes, found, fixed).map(|(open, _)| open.lowered)
-    };
-    let (lowered, fixed) = size_equalities::find_equalities(prepared, &most, &try_at)
-        .map_err(|all| open_blockers(all, &prepared.sizes))?;
-    if prepared.sizes.is_empty() && lowered.data_sizes.is_empty() && lowered.claims.is_empty() {
-        return Ok(lowered);
-    }
     let own = prepared.clone();
-    let traced = SizeTracedLowering(Arc::new(move |sizes| {
-        lower_traced(&own, sizes, &[], &fixed).map_err(|failure| open_blockers(failure.diagnostics, &own.sizes))
-    }));
+    let traced = SizeTracedLowering(Arc::new(move |sizes, equalities| lower_traced(&own, sizes, equalities)));
+    if prepared.sizes.is_empty() {
+        // a single lowering is enough if no size varies
+        match (traced.0)(&[], &[]) {
+            Ok((open, _)) if open.lowered.data_sizes.is_empty() && open.lowered.claims.is_empty() => {
+                return Ok(open.lowered);
+            }
+            Err(failure) if failure.comparisons.is_empty() => return Err(failure.error),
+            Ok(_) | Err(_) => {}
+        }
+    }
     bounded::lower(&prepared.sizes, prepared.axes.clone(), &traced)
 }
 
-/// Lowers a prepared program with symbolic sizes, and returns the record of their uses. `found` holds the assumed values of the first
-/// data-dependent sizes.
+/// Lowers a prepared program with symbolic sizes under equalities of data-dependent ones, and returns the record of their uses.
 fn lower_traced(
     prepared: &Prepared,
     sizes: &[TracedSize],
-    found: &[u64],
-    fixed: &[SizeEquality],
-) -> Result<(SymbolicLowering, Record), LoweringFailure> {
-    lower::record_size_uses(sizes, |dims| {
+    equalities: &[SizeEquality],
+) -> Result<(SymbolicLowering, Record), TracedFailure> {
+    let (made, record) = lower::record_size_uses(sizes, |dims, counts| {
         let at = prepared.at(&dims.iter().map(|d| SizeRepr::at_hand(*d)).collect::<Vec<u64>>());
         let feeds = lower::bind_argument_dims(at.feeds.iter().map(|f| &f.info.dims[..]), &prepared.axes, dims);
-        lower_symbolic_at(&at, found, feeds, fixed)
-    })
+        lower_symbolic_at(&at, feeds, counts, equalities)
+    });
+    match made {
+        Ok(made) => Ok((made, record)),
+        Err(failure) => {
+            let comparisons = failure.comparisons(&record, sizes.len());
+            Err(TracedFailure { error: open_blockers(failure.diagnostics, &prepared.sizes), comparisons })
+        }
+    }
 }
 
 fn lower_symbolic_at(
     prepared: &Prepared,
-    found: &[u64],
     feeds: Vec<Vec<Dim>>,
-    fixed: &[SizeEquality],
+    counts: &[Dim],
+    equalities: &[SizeEquality],
 ) -> Result<SymbolicLowering, LoweringFailure> {
     let Prepared { program, feeds: cut_feeds, fetches, roots, .. } = prepared;
     let assumed = Assumed {
-        sizes: found.to_vec(),
+        sizes: AssumedSizes::Distinct,
         bounds: prepared.bounds.clone(),
-        fixed: fixed.iter().map(|f| (f.number, f.anchor(&feeds))).collect(),
+        equalities: equalities.to_vec(),
+        counts: counts.to_vec(),
         checks: prepared.checks,
         feeds,
     };

@@ -5,6 +5,7 @@
 //! bound, and elements beyond the actual sizes are masked where they could reach a result. A function that exists for every second or
 //! eighth size only is lowered in such steps (`steps.rs`). The work is that of the bound; variants for smaller bounds (size buckets) let the
 //! work follow the sizes.
+mod constraints;
 mod equality;
 mod evaluate;
 mod extent;
@@ -18,15 +19,16 @@ pub use evaluate::{evaluate, failed_check_error};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Claim, ClaimQuantity, RuntimeCheck};
-use crate::lower::{ExactLowering, Lowered, SizeBucket, SizeTracedLowering, SizeVariants};
+use crate::lower::{ExactLowering, Lowered, SizeBucket, SizeTracedLowering, SizeVariants, TracedFailure};
 use crate::symbolic::Interval;
 use crate::tensor::{Size, Sizes};
+use constraints::{SizeConstraint, SizeConstraints};
 use extent::Extent;
 use pad::PaddedModule;
 use size_exprs::{ComputationExprs, SizeObstacle};
 use std::sync::Arc;
 use steps::SizeSteps;
-use symbolic_function::SymbolicFunction;
+use symbolic_function::{ConstrainedLowering, SymbolicFunction, sample_sizes};
 
 /// Lowers a function for every size up to upper bounds. `given` are the sizes that the caller passes, `args[i]` the sizes of the axes of
 /// argument `i`, by index into `given`, and `traced` lowers the function. Data-dependent sizes vary too.
@@ -35,9 +37,16 @@ use symbolic_function::SymbolicFunction;
 /// Those of lowering; `Code::OpenSize` where lowering depends on a size in a way that one module can't express, or where an instruction is
 /// not known to be right for padded arrays.
 pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &SizeTracedLowering) -> Result<Lowered> {
-    let steps = SizeSteps::find_steps(given, traced)?;
-    let lowering = VariantLowering { traced, steps: &steps, args: &args };
-    let (function, derived, mut all, exact) = lowering.lower_variants(&steps.count_ranges(given))?;
+    let mut constraints = SizeConstraints::none(given.len());
+    let (function, derived, mut all, exact) = loop {
+        let lowering =
+            VariantLowering { lowering: ConstrainedLowering { traced, constraints: &constraints }, args: &args };
+        match lowering.lower_variants(&constraints.steps.count_ranges(given)) {
+            Ok(variants) => break variants,
+            Err(failure) => constraints.add(&failure, given).ok_or(failure.error)?,
+        }
+    };
+    let steps = constraints.steps;
     let (_, largest) = &function.bounds[0];
     let module = all.remove(0).module;
     let largest = Lowered { module, data_sizes: Vec::new(), ..largest.clone() };
@@ -49,9 +58,9 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &SizeTracedL
     let base = &function.bounds[0].1;
     let by_rows =
         one_size && rows::is_rowwise(base, &ComputationExprs::for_isomorphic(&function.forms, &base.module), &args);
-    let least: Vec<u64> = function.given.iter().map(|s| s.least).collect();
-    let sound = given.iter().zip(steps.sizes_of_counts(&least)).map(|(s, least)| Size { least, ..s.clone() });
-    let sound: Vec<Size> = sound.collect();
+    let ends = |end: fn(&Size) -> u64| steps.sizes_of_counts(&function.given.iter().map(end).collect::<Vec<u64>>());
+    let ends = ends(|s| s.least).into_iter().zip(ends(|s| s.most));
+    let sound: Vec<Size> = given.iter().zip(ends).map(|(s, (least, most))| Size { least, most, ..s.clone() }).collect();
     let asked = claim_sizes(&[&largest.claims[..], &steps.stride_claims(given)].concat());
     let sizes = Sizes { all: [&sound[..], &derived.sizes, &asked].concat(), args, results: derived.axes.clone() };
     Ok(Lowered { size_variants: Some(Arc::new(SizeVariants { sizes, by_rows, smaller: all, exact })), ..largest })
@@ -106,8 +115,7 @@ impl BoundedFunction {
 /// Inputs for lowering all variants of one function.
 #[derive(Clone, Copy)]
 struct VariantLowering<'a> {
-    traced: &'a SizeTracedLowering,
-    steps: &'a SizeSteps,
+    lowering: ConstrainedLowering<'a>,
     /// Index of the caller's size of each axis of each argument; `None` for fixed axes.
     args: &'a [Vec<Option<usize>>],
 }
@@ -115,13 +123,20 @@ struct VariantLowering<'a> {
 /// A function, the sizes of its results, the padded modules of it and of its specializations, and its lowering for exact sizes.
 type LoweredVariants = (BoundedFunction, DerivedSizes, Vec<SizeBucket>, ExactLowering);
 
-impl VariantLowering<'_> {
+impl<'a> VariantLowering<'a> {
+    fn steps(self) -> &'a SizeSteps {
+        &self.lowering.constraints.steps
+    }
+
     /// Lowers the function and its specializations for sizes counted in steps.
-    fn lower_variants(self, given: &[Size]) -> Result<LoweredVariants> {
+    ///
+    /// # Errors
+    /// Those of lowering, also a failure that needs a further constraint.
+    fn lower_variants(self, given: &[Size]) -> Result<LoweredVariants, TracedFailure> {
         let (first, function) = self.lower_at_bounds(given, true)?;
         let mut each = vec![first];
-        let derived = DerivedSizes::of(&function.bounds[0].1, &function.forms, &function.given, self.steps);
-        let mut all = function.buckets(&derived, self.steps)?;
+        let derived = DerivedSizes::of(&function.bounds[0].1, &function.forms, &function.given, self.steps());
+        let mut all = function.buckets(&derived, self.steps())?;
         let mut todo: Vec<(Vec<Size>, usize)> =
             function.specialized_sizes.iter().map(|&size| (function.given.clone(), size)).collect();
         while let Some((mut given, size)) = todo.pop() {
@@ -129,9 +144,9 @@ impl VariantLowering<'_> {
             let (once, own) = self.lower_at_bounds(&given, false)?;
             each.push(once);
             if !derived.match_results_of(&own) {
-                return Err(differing_results_error(&own.given));
+                return Err(differing_results_error(&own.given).into());
             }
-            let buckets = own.buckets(&derived, self.steps)?;
+            let buckets = own.buckets(&derived, self.steps())?;
             all.extend(buckets.into_iter().map(|bucket| SizeBucket { is_separate: true, ..bucket }));
             todo.extend(own.specialized_sizes.iter().map(|&other| (own.given.clone(), other)));
         }
@@ -140,7 +155,7 @@ impl VariantLowering<'_> {
 
     /// Lowering for exact sizes, taken from the last of `each` that covers the sizes; specializations stand behind the general function.
     fn exact_lowering(self, each: Vec<SymbolicFunction>) -> ExactLowering {
-        let (steps, args) = (self.steps.clone(), self.args.to_vec());
+        let (steps, args) = (self.steps().clone(), self.args.to_vec());
         ExactLowering(Arc::new(move |sizes| {
             let counts = steps.counts_of_sizes(sizes)?;
             let once = each.iter().rev().find(|once| once.covers(&counts));
@@ -151,15 +166,25 @@ impl VariantLowering<'_> {
     }
 
     /// Lowers the function once, and instantiates it at its upper bounds, with `with_halves` also at halved ones.
-    fn lower_at_bounds(self, given: &[Size], with_halves: bool) -> Result<(SymbolicFunction, BoundedFunction)> {
-        let given = self.steps.lowerable_sizes(given, self.traced);
-        let once = SymbolicFunction::lower(&given, self.traced, self.steps)?;
+    fn lower_at_bounds(
+        self,
+        given: &[Size],
+        with_halves: bool,
+    ) -> Result<(SymbolicFunction, BoundedFunction), TracedFailure> {
+        let lower_at = |counts: &[u64]| self.lowering.lower_at(given, counts);
+        let needs_constraint = |failure: &TracedFailure| SizeConstraint::of_failure(failure, given).is_some();
+        if let Some(failure) = lower_at(&sample_sizes(given, 0)).err().filter(needs_constraint) {
+            return Err(failure);
+        }
+        lower_at(&given.iter().map(|s| s.most).collect::<Vec<u64>>())?;
+        let given = SizeSteps::lowerable_sizes(given, &|counts| lower_at(counts).is_ok());
+        let once = SymbolicFunction::lower(&given, self.lowering)?;
         let most: Vec<u64> = given.iter().map(|s| s.most).collect();
         let halves = if with_halves { halved_bounds(&given) } else { Vec::new() };
         let at = |most: Vec<u64>| {
             let too_large = || SizeObstacle { node: Default::default(), what: "a size is beyond 63 bits".to_string() };
             let lowered = once
-                .instantiate_at_bound(&most, self.steps, self.args)
+                .instantiate_at_bound(&most, self.steps(), self.args)
                 .ok_or_else(|| open_size_error(&too_large(), &given))?;
             Ok((most, lowered))
         };

@@ -3,11 +3,8 @@
 use super::extent::Extent;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::{Claim, ClaimQuantity, InstId};
-use crate::lower::{SizeTracedLowering, TracedSize};
+use crate::lower::TracedSize;
 use crate::tensor::Size;
-
-/// Largest stride that is searched for.
-const MAX_STRIDE: u64 = 64;
 
 /// Sizes of the form `stride · count + offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +16,22 @@ pub struct Progression {
 }
 
 impl Progression {
+    /// Progression of ascending numbers; `None` if they are not in steps of two or more.
+    pub fn of_sorted(all: &[u64]) -> Option<Progression> {
+        let [first, second, ..] = *all else { return None };
+        let stride = second - first;
+        let is_regular = stride > 1 && all.windows(2).all(|pair| pair[1] - pair[0] == stride);
+        is_regular.then_some(Progression { stride, offset: first % stride })
+    }
+    /// Progression of the sizes whose counts lie in another progression; `None` on overflow.
+    pub fn of_counts(self, counts: Progression) -> Option<Progression> {
+        let offset = self.stride.checked_mul(counts.offset)?.checked_add(self.offset)?;
+        Some(Progression { stride: self.stride.checked_mul(counts.stride)?, offset })
+    }
+    /// Expression of the size that has a count; `None` if it is too long.
+    pub fn extent_of_count(self, count: &Extent) -> Option<Extent> {
+        count.scale(i64::try_from(self.stride).ok()?)?.offset_by(i64::try_from(self.offset).ok()?)
+    }
     /// Whether every size is allowed, that is the stride is 1.
     pub fn is_every_size(self) -> bool {
         self.stride == 1
@@ -27,8 +40,10 @@ impl Progression {
     pub fn size_of_count(self, number: u64) -> u64 {
         self.stride.saturating_mul(number).saturating_add(self.offset)
     }
-    fn steps_up_to(self, size: u64) -> u64 {
-        size.saturating_sub(self.offset).div_ceil(self.stride)
+    /// Smallest and largest count of the sizes from `least` to `most`.
+    fn count_range(self, least: u64, most: u64) -> (u64, u64) {
+        let above_offset = |size: u64| size.saturating_sub(self.offset);
+        (above_offset(least).div_ceil(self.stride), above_offset(most) / self.stride)
     }
 }
 
@@ -40,38 +55,19 @@ pub struct SizeSteps {
 }
 
 impl SizeSteps {
-    /// Finds the steps of each size: the smallest distance below its upper bound at which the function can be lowered.
-    ///
-    /// # Errors
-    /// Those of lowering at the bounds.
-    pub fn find_steps(given: &[Size], traced: &SizeTracedLowering) -> Result<SizeSteps> {
-        let single = SizeSteps { all: vec![Progression { stride: 1, offset: 0 }; given.len()] };
-        let most: Vec<u64> = given.iter().map(|s| s.most).collect();
-        (traced.0)(&single.traced_sizes(given, &most))?;
-        let step = |i: usize| {
-            let can = |less: u64| {
-                let mut sizes = most.clone();
-                sizes[i] -= less;
-                (traced.0)(&single.traced_sizes(given, &sizes)).is_ok()
-            };
-            let room = most[i] - given[i].least.min(most[i]);
-            let by = (1..=MAX_STRIDE.min(room))
-                .find(|&less| can(less))
-                .filter(|&by| by == 1 || 2 * by <= room && can(2 * by));
-            let by = by.unwrap_or(1);
-            Progression { stride: by, offset: most[i] % by }
-        };
-        Ok(SizeSteps { all: (0..given.len()).map(step).collect() })
+    /// Steps of 1 for `count` sizes: every size is allowed.
+    pub fn single(count: usize) -> SizeSteps {
+        SizeSteps { all: vec![Progression { stride: 1, offset: 0 }; count] }
     }
     /// Raises the lower bound of each size, with the others at their upper bounds, until the function can be lowered: windows may not fit into
     /// fewer elements.
-    pub fn lowerable_sizes(&self, counted: &[Size], traced: &SizeTracedLowering) -> Vec<Size> {
+    pub fn lowerable_sizes(counted: &[Size], is_lowerable: &dyn Fn(&[u64]) -> bool) -> Vec<Size> {
         let mut sound = counted.to_vec();
         for size in 0..counted.len() {
             let mut point: Vec<u64> = counted.iter().map(|s| s.most).collect();
             let mut holds = |n: u64| {
                 point[size] = n;
-                (traced.0)(&self.traced_sizes(counted, &point)).is_ok()
+                is_lowerable(&point)
             };
             let (mut below, mut least) = (counted[size].least, counted[size].most);
             if holds(below) {
@@ -99,13 +95,10 @@ impl SizeSteps {
     pub fn count_ranges(&self, given: &[Size]) -> Vec<Size> {
         let one = |(size, step): (&Size, &Progression)| match step.is_every_size() {
             true => size.clone(),
-            false => Size {
-                name: format!("{}/{}", size.name, step.stride),
-                least: step.steps_up_to(size.least),
-                most: step.steps_up_to(size.most),
-                is_result: false,
-                is_check: false,
-            },
+            false => {
+                let (least, most) = step.count_range(size.least, size.most);
+                Size { name: format!("{}/{}", size.name, step.stride), least, most, is_result: false, is_check: false }
+            }
         };
         given.iter().zip(&self.all).map(one).collect()
     }
@@ -141,8 +134,7 @@ impl SizeSteps {
     }
     /// Expression of the caller's size with this index over the counts of steps.
     pub fn size_extent(&self, size: usize) -> Extent {
-        let Progression { stride: by, offset: rest } = self.all[size];
-        Extent::var(size).scale(by as i64).and_then(|e| e.offset_by(rest as i64)).unwrap_or_default()
+        self.all[size].extent_of_count(&Extent::var(size)).unwrap_or_default()
     }
     /// Index of the caller's size that equals `extent`, an expression over the counts of steps; `None` for any other expression.
     pub fn size_with_extent(&self, extent: &Extent) -> Option<usize> {

@@ -4,14 +4,14 @@
 //! (`symbolic::trace`). If the outcomes are the same for all sizes, the module with its size expressions is right for all of them. If a few
 //! sizes give other outcomes (counterexamples), the function is lowered for these too, and the modules are compared; a counterexample at
 //! the smallest value of a size may be a function of its own, a specialization.
+use super::constraints::{SizeConstraint, SizeConstraints};
 use super::equality::is_equal_at;
 use super::extent::Extent;
 use super::open_size_error;
 use super::size_exprs::{ComputationExprs, InstExprs, SizeObstacle, attribute_numbers, instruction_order};
 use super::steps::SizeSteps;
-use crate::diag::Result;
 use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, SizeMapping, open};
-use crate::lower::{Lowered, SizeTracedLowering, SymbolicLowering};
+use crate::lower::{Lowered, SizeTracedLowering, SymbolicLowering, TracedFailure};
 use crate::symbolic::trace::{Guard, Record, Relation, SizeIndex, TraceId};
 use crate::symbolic::{Dim, Interval};
 use crate::tensor::{Size, Tensor};
@@ -122,8 +122,8 @@ impl SymbolicFunction {
     ///
     /// # Errors
     /// Those of lowering; `Code::OpenSize` where no single module serves every size.
-    pub fn lower(given: &[Size], traced: &SizeTracedLowering, steps: &SizeSteps) -> Result<SymbolicFunction> {
-        let at = |turn| SymbolicFunction::lower_at(given, &sample_sizes(given, turn), traced, steps);
+    pub fn lower(given: &[Size], lowering: ConstrainedLowering) -> Result<SymbolicFunction, TracedFailure> {
+        let at = |turn| SymbolicFunction::lower_at(given, &sample_sizes(given, turn), lowering);
         let mut last = at(0);
         for turn in 1..MAX_SAMPLES {
             if last.is_err() {
@@ -136,10 +136,9 @@ impl SymbolicFunction {
     fn lower_at(
         given: &[Size],
         base: &[u64],
-        traced: &SizeTracedLowering,
-        steps: &SizeSteps,
-    ) -> Result<SymbolicFunction> {
-        let (open, record) = (traced.0)(&steps.traced_sizes(given, base))?;
+        lowering: ConstrainedLowering,
+    ) -> Result<SymbolicFunction, TracedFailure> {
+        let (open, record) = lowering.lower_at(given, base)?;
         let expressions = Expressions::of_lowering(&open, record, given.len())
             .ok_or_else(|| crate::diag::Error::internal("bounded", "a size that values say has no variable"))?;
         let mut ranges = vec![Interval::one(0); given.len() + open.sizes.len()];
@@ -159,7 +158,7 @@ impl SymbolicFunction {
             expressions,
             base: base.to_vec(),
         };
-        once.find_specialized_sizes(traced, steps)?;
+        once.find_specialized_sizes(lowering)?;
         Ok(once)
     }
 
@@ -171,24 +170,29 @@ impl SymbolicFunction {
     ///
     /// # Errors
     /// `Code::OpenSize` at the node of the comparison, if the function differs at other sizes than the smallest value of one size, or if there
-    /// are too many counterexamples to lower.
-    fn find_specialized_sizes(&mut self, traced: &SizeTracedLowering, steps: &SizeSteps) -> Result<()> {
+    /// are too many counterexamples to lower; a failure at a counterexample that needs a constraint.
+    fn find_specialized_sizes(&mut self, lowering: ConstrainedLowering) -> Result<(), TracedFailure> {
         let mut obstacles: Vec<(Point, Comparison)> = Vec::new();
         let mut lowered: BTreeSet<Point> = BTreeSet::new();
         let mut todo = vec![(Point::new(), self.expressions.comparisons())];
         while let Some((at, comparisons)) = todo.pop() {
             for comparison in comparisons {
                 let refused = || open_size_error(&comparison.obstacle_at(), &self.given);
-                for other in self.counterexamples(&comparison, &at).ok_or_else(refused)? {
+                let (counterexamples, are_all) = self.counterexamples(&comparison, &at).ok_or_else(refused)?;
+                if let Some(first) = counterexamples.first().filter(|_| !are_all) {
+                    self.comparisons_if_equal(first, lowering)?;
+                    return Err(refused().into());
+                }
+                for other in counterexamples {
                     let is_known_obstacle =
                         obstacles.iter().any(|(known, _)| known.iter().all(|(size, n)| other.get(size) == Some(n)));
                     if is_known_obstacle || !lowered.insert(other.clone()) {
                         continue;
                     }
                     if lowered.len() > MAX_RELOWERED {
-                        return Err(refused());
+                        return Err(refused().into());
                     }
-                    match self.comparisons_if_equal(&other, traced, steps) {
+                    match self.comparisons_if_equal(&other, lowering)? {
                         Some(own) => todo.push((other, own)),
                         None => obstacles.push((other, comparison.clone())),
                     }
@@ -203,15 +207,15 @@ impl SymbolicFunction {
             match smallest.first() {
                 Some(_) if smallest.iter().any(|s| self.specialized_sizes.contains(s)) => {}
                 Some(&first) if self.given[first].least < self.given[first].most => self.specialized_sizes.push(first),
-                _ => return Err(open_size_error(&comparison.obstacle_at(), &self.given)),
+                _ => return Err(open_size_error(&comparison.obstacle_at(), &self.given).into()),
             }
         }
         Ok(())
     }
 
-    /// Sizes for which a comparison has another outcome than the recorded one, with the sizes in `at` fixed. `None` where there are more than
-    /// [`MAX_COUNTEREXAMPLES`], or too many combinations of sizes to evaluate.
-    fn counterexamples(&self, comparison: &Comparison, at: &Point) -> Option<Vec<Point>> {
+    /// Sizes for which a comparison has another outcome than the recorded one, with the sizes in `at` fixed, and whether these are all: there
+    /// may be more than [`MAX_COUNTEREXAMPLES`]. `None` if there are too many combinations of sizes to evaluate.
+    fn counterexamples(&self, comparison: &Comparison, at: &Point) -> Option<(Vec<Point>, bool)> {
         let difference = comparison.difference.as_ref()?;
         let vars: Vec<usize> = difference.vars().into_iter().filter(|v| !at.contains_key(v)).collect();
         let range = |v: usize| self.given.get(v).map(|size| (size.least, size.most));
@@ -235,30 +239,37 @@ impl SymbolicFunction {
                 out.push(at.iter().map(|(&v, &n)| (v, n)).chain(vars.iter().map(|&v| (v, values[v]))).collect());
             }
             if out.len() > MAX_COUNTEREXAMPLES {
-                return None;
+                return Some((out, false));
             }
         }
-        Some(out)
+        Some((out, true))
     }
 
     /// Lowers the function again with the sizes `other`, the remaining ones at their concrete values, and returns the comparisons recorded
-    /// there. `None` where the module differs from this one.
+    /// there. `None` where the module differs from this one, or can't be lowered.
+    ///
+    /// # Errors
+    /// A failure that needs a constraint.
     fn comparisons_if_equal(
         &self,
         other: &Point,
-        traced: &SizeTracedLowering,
-        steps: &SizeSteps,
-    ) -> Option<Vec<Comparison>> {
+        lowering: ConstrainedLowering,
+    ) -> Result<Option<Vec<Comparison>>, TracedFailure> {
         let mut point = self.base.clone();
         for (&size, &n) in other {
             point[size] = n;
         }
-        let (open, record) = (traced.0)(&steps.traced_sizes(&self.given, &point)).ok()?;
+        let (open, record) = match lowering.lower_at(&self.given, &point) {
+            Ok(lowered) => lowered,
+            Err(failure) if SizeConstraint::of_failure(&failure, &self.given).is_some() => return Err(failure),
+            Err(_) => return Ok(None),
+        };
         point.extend(open.lowered.data_sizes.iter().map(|f| f.0));
         if !is_equal_at(&self.open.lowered.module, &self.forms, &point, &open.lowered.module) {
-            return None;
+            return Ok(None);
         }
-        Some(Expressions::of_lowering(&open, record, self.given.len())?.comparisons())
+        let expressions = Expressions::of_lowering(&open, record, self.given.len());
+        Ok(expressions.map(|expressions| expressions.comparisons()))
     }
 
     /// Instantiates the function at upper bounds of the caller's sizes: each array gets its largest dimensions over all sizes up to the bound.
@@ -366,8 +377,27 @@ impl SymbolicFunction {
     }
 }
 
+/// Lowering of a function under constraints on its sizes.
+#[derive(Clone, Copy)]
+pub struct ConstrainedLowering<'a> {
+    /// Lowers the function.
+    pub traced: &'a SizeTracedLowering,
+    /// Constraints on the sizes.
+    pub constraints: &'a SizeConstraints,
+}
+
+impl ConstrainedLowering<'_> {
+    /// Lowers the function at these counts of the caller's sizes, whose ranges `given` has.
+    ///
+    /// # Errors
+    /// Those of lowering.
+    pub fn lower_at(&self, given: &[Size], counts: &[u64]) -> Result<(SymbolicLowering, Record), TracedFailure> {
+        (self.traced.0)(&self.constraints.steps.traced_sizes(given, counts), &self.constraints.equalities)
+    }
+}
+
 /// Concrete sizes to lower a function for: away from the ends of their ranges and different from one another. `turn` selects the attempt.
-fn sample_sizes(given: &[Size], turn: u64) -> Vec<u64> {
+pub fn sample_sizes(given: &[Size], turn: u64) -> Vec<u64> {
     let one = |(i, size): (usize, &Size)| {
         let room = size.most - size.least;
         let part = room / 8 * (5 + turn) + (room % 8) * (5 + turn) / 8;

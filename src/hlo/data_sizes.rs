@@ -1,7 +1,7 @@
 //! Data-dependent sizes (known only from values at run time), and run-time checks of what a call may ask for.
 use super::{Builder, CompId, InstId};
 use crate::scalar::Direction;
-use crate::symbolic::{Dim, trace};
+use crate::symbolic::{Dim, SizeExpr, trace};
 use crate::tensor::{Bounds, DType};
 
 /// A data-dependent size: known only from values at run time, such as the number of nonzero elements.
@@ -17,8 +17,6 @@ pub struct DataSize {
     pub most: Dim,
     /// Whether another shape requires the size to equal its assumed value.
     pub is_fixed: bool,
-    /// The count of an earlier data-dependent size that this one must equal, if any.
-    pub same_as: Option<InstId>,
 }
 
 /// The computation that determines a data-dependent size.
@@ -30,13 +28,14 @@ pub enum OwningComputation {
     Closed(CompId),
 }
 
-/// Size that another shape requires a data-dependent size to equal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Anchor {
-    /// Size known at compile time or computed from open sizes.
-    Size(Dim),
-    /// Another data-dependent size, by its number.
-    Found(usize),
+/// Constraint that a data-dependent size equals an expression of other sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SizeEquality {
+    /// Index of the data-dependent size, in the order of [`super::Builder::data_size`].
+    pub number: usize,
+    /// Expression over the counts of the caller's sizes, by their indices, and over earlier data-dependent sizes, whose indices follow
+    /// behind those.
+    pub equal_to: SizeExpr<usize>,
 }
 
 /// Run-time check of a number against an upper bound: a call in which the number exceeds it fails.
@@ -129,15 +128,29 @@ pub enum RuntimeChecks {
     Unproven,
 }
 
+/// Assumed values of data-dependent sizes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AssumedSizes {
+    /// Each size has its upper bound.
+    #[default]
+    Bounds,
+    /// Sizes of at least 2 that differ from one another, as far as their bounds allow.
+    Distinct,
+    /// Values in the order of [`super::Builder::data_size`], clamped to the bounds; further sizes have their bounds.
+    Values(Vec<u64>),
+}
+
 /// Assumptions about data-dependent sizes under which a function is lowered.
 #[derive(Clone, Debug, Default)]
 pub struct Assumed {
-    /// Assumed values of the sizes, in the order of [`super::Builder::data_size`]; sizes behind the last are assumed to equal their bounds.
-    pub sizes: Vec<u64>,
+    /// Assumed values of the data-dependent sizes without an equality.
+    pub sizes: AssumedSizes,
     /// Bounds that the caller allows for sizes and numbers of rounds whose bounds do not follow from the program.
     pub bounds: Bounds,
-    /// Sizes that other shapes fix, by their numbers in the order of `sizes`, each with the size that they must equal.
-    pub fixed: Vec<(usize, Anchor)>,
+    /// Constraints on data-dependent sizes.
+    pub equalities: Vec<SizeEquality>,
+    /// Counts of the caller's sizes, by their indices in `equalities`.
+    pub counts: Vec<Dim>,
     /// Selection of the run-time checks that are compiled in.
     pub checks: RuntimeChecks,
     /// The sizes of each feed, if they are recorded; otherwise the feeds determine them.

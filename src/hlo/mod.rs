@@ -26,7 +26,9 @@ pub mod text;
 pub mod verify;
 
 pub use builder::{Builder, BuilderCheckpoint};
-pub use data_sizes::{Anchor, Assumed, Claim, ClaimQuantity, DataSize, OwningComputation, RuntimeCheck, RuntimeChecks};
+pub use data_sizes::{
+    Assumed, AssumedSizes, Claim, ClaimQuantity, DataSize, OwningComputation, RuntimeCheck, RuntimeChecks, SizeEquality,
+};
 pub use fold::Fold;
 pub use op::{Arity, ElementMapping, Literal, Op};
 pub use shape::{ArrayShape, Shape, XlaLayout};

@@ -3,7 +3,7 @@ use super::{attrs, builder};
 pub use crate::symbolic::Dim;
 
 pub use super::{
-    Anchor, Assumed, BuilderCheckpoint, Claim, ClaimQuantity, CompId, DataSize, Fold, InstId, Literal, Metadata,
+    Assumed, AssumedSizes, BuilderCheckpoint, Claim, ClaimQuantity, CompId, DataSize, Fold, InstId, Literal, Metadata,
     OwningComputation, RuntimeCheck, RuntimeChecks, XlaLayout,
 };
 pub use attrs::{DotDims, FftKind, Foreign, ScatterDims, Transpose};

@@ -1,15 +1,20 @@
 //! Facts from running an op's lowering, so that its shapes and values need no second definition.
 use crate::graph::{Node, TfType};
+use crate::hlo::ClaimQuantity;
 use crate::hlo::open::{Builder, Shape};
 use crate::interp;
-use crate::ops::fact::{Dims, Fact, MOST_ELEMENTS};
+use crate::ops::fact::{Dims, Fact, InferredInt, KnownElements, MOST_ELEMENTS};
 use crate::ops::holder::Holders;
 use crate::ops::range::Ranges;
-use crate::ops::{LowerCtx, OpRow, Store, Value};
-use crate::symbolic::fixed;
-use crate::symbolic::known;
+use crate::ops::symbols::{DimId, InferredDim, Why};
+use crate::ops::{LowerCtx, OpRow, ShapeCtx, Store, Value};
+use crate::symbolic::trace::{self, Record, SizeVariable};
+use crate::symbolic::{Dim, Interval, fixed, known};
 use crate::tensor::{DType, Tensor, element_count};
 use std::collections::HashMap;
+
+/// Upper bound on the elements of an array that are traced back to sizes.
+const MAX_TRACED_ELEMENTS: u64 = 64;
 
 /// Cached result types of pointwise ops, by op and input types.
 #[derive(Default)]
@@ -45,12 +50,132 @@ pub(super) fn fold_constants(row: &OpRow, node: &Node, args: &[Fact]) -> Option<
     run_lowering(row, node, args)
 }
 
-/// Outputs of a node whose input types and shapes are all known; `None` for any other node.
-pub(super) fn infer_outputs(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
-    let whole = |a: &Fact| a.dims.fixed().is_some_and(|d| element_count(&d).is_some()) && a.dtype.is_some();
-    if args.iter().all(whole) { run_lowering(row, node, args) } else { None }
+/// Outputs of a node whose input types and ranks are known, from lowering it with its unknown sizes as variables. `None` if lowering depends
+/// on these sizes otherwise than by arithmetic, or on a value that is not known.
+pub(super) fn infer_outputs(row: &OpRow, cx: &mut ShapeCtx) -> Option<Vec<Fact>> {
+    let args = cx.args;
+    let is_counted = |a: &Fact| a.dims.fixed().is_none_or(|d| element_count(&d).is_some());
+    if !args.iter().all(is_counted) {
+        return None;
+    }
+    let mut sizes = unknown_sizes(args)?;
+    let variables: Vec<SizeVariable> = (0..).zip(&sizes).map(|(i, _)| size_variable(i)).collect();
+    let (made, record) = trace::record(&variables, |variables| {
+        let variable = |id: DimId| sizes.iter().position(|&s| s == id).map(|i| variables[i]);
+        let dim = |d: &InferredDim| match *d {
+            InferredDim::Known(n) => Some(Dim::from(n)),
+            InferredDim::Unknown(id) => variable(id),
+        };
+        let int = |n: &InferredInt| match *n {
+            InferredInt::Known(n) => Some(Dim::from(n)),
+            InferredInt::Size(id) => variable(id),
+            InferredInt::Unknown => None,
+        };
+        let mut b = Builder::new("infer");
+        let mut values = Vec::with_capacity(args.len());
+        for arg in args {
+            let TfType::Data(dtype) = arg.dtype? else {
+                values.push(Value::Unavailable(arg.dtype?));
+                continue;
+            };
+            let ints = match &arg.value {
+                Some(KnownElements::Ints(all)) => all.iter().map(int).collect::<Option<Vec<Dim>>>(),
+                Some(KnownElements::Tensor(_)) | None => None,
+            };
+            let dims = arg.dims.as_ranked()?.iter().map(dim).collect::<Option<Vec<Dim>>>()?;
+            values.push(Value::Array(match (arg.tensor(), ints) {
+                (Some(tensor), _) => b.constant(tensor.clone()),
+                (None, Some(ints)) => b.size_constant(dtype, &arg.dims.fixed()?, ints),
+                (None, None) => b.parameter(Shape::array(dtype, dims)),
+            }));
+        }
+        let outputs = run_on(row, cx.node, &mut b, values)?;
+        // an upper bound of a requested size is not the size
+        let has_capacity = b.claims().iter().any(|claim| !matches!(claim.quantity, ClaimQuantity::Check(_)));
+        let outputs = Some(outputs).filter(|_| !has_capacity)?;
+        outputs.iter().map(|value| SymbolicOutput::of(&b, value)).collect::<Option<Vec<SymbolicOutput>>>()
+    });
+    let made = made.filter(|_| record.guards().is_empty())?;
+    // data-dependent sizes have the indices behind the others
+    let found = record.ranges().len() - sizes.len();
+    sizes.extend((0..found).map(|_| cx.symbols.fresh(cx.site, Why::Data)));
+    Some(made.into_iter().map(|output| output.fact(cx, &sizes, &record)).collect())
 }
 
+/// Unknown sizes in the shapes and values of a node's inputs, each once; `None` if a rank is not known.
+fn unknown_sizes(args: &[Fact]) -> Option<Vec<DimId>> {
+    let mut sizes = Vec::new();
+    for arg in args {
+        let own = arg.dims.as_ranked()?.iter().filter_map(|d| d.unknown());
+        let ints = match &arg.value {
+            Some(KnownElements::Ints(all)) => &all[..],
+            Some(KnownElements::Tensor(_)) | None => &[],
+        };
+        let told = ints.iter().filter_map(|n| if let InferredInt::Size(id) = n { Some(*id) } else { None });
+        for id in own.chain(told) {
+            if !sizes.contains(&id) {
+                sizes.push(id);
+            }
+        }
+    }
+    Some(sizes)
+}
+
+/// Variable for the unknown size with index `i`. Sizes are below 2^31, as in compiled code; the concrete values for lowering are small and
+/// different from one another.
+fn size_variable(i: i64) -> SizeVariable {
+    SizeVariable { name: String::new(), range: Interval::new(0, i32::MAX.into()), at_hand: 11 + 6 * i }
+}
+
+/// An output of a lowered node, with sizes that are expressions of variables.
+struct SymbolicOutput {
+    dtype: DType,
+    dims: Vec<Dim>,
+    /// Elements, if they are computed from sizes.
+    elements: Option<Vec<Dim>>,
+}
+
+impl SymbolicOutput {
+    fn of(b: &Builder, value: &Value) -> Option<SymbolicOutput> {
+        let Value::Array(id) = value else { return None };
+        let shape = b.shape(*id).as_array()?;
+        let is_small = !shape.dims.iter().any(|d| d.varies()) && shape.elements() <= MAX_TRACED_ELEMENTS;
+        let known = (is_small && shape.dtype.is_integer()).then(|| interp::known_value(b, *id)).flatten();
+        let elements = known.and_then(|known| known.of_sizes().sizes);
+        Some(SymbolicOutput { dtype: shape.dtype, dims: shape.dims.clone(), elements })
+    }
+    /// Fact about the output, with the unknown sizes `sizes` for the variables.
+    fn fact(self, cx: &mut ShapeCtx, sizes: &[DimId], record: &Record) -> Fact {
+        let mut size = |d: Dim| match d.varies() {
+            false => u64::try_from(d.at_hand()).ok().map(InferredDim::Known),
+            true => {
+                let expr = record.expr(d);
+                let cause = expr.vars().first().map(|&v| sizes[v]);
+                let expr = expr.substitute(&|&v| cx.symbols.expr(sizes[v].into()));
+                Some(cx.symbols.size(cx.site, expr, cause))
+            }
+        };
+        let dtype = TfType::Data(self.dtype);
+        let dims: Vec<InferredDim> = self.dims.iter().map(|&d| size(d).unwrap_or(InferredDim::Known(0))).collect();
+        let elements = self.elements.map(|all| {
+            let int = |d: &Dim| {
+                if d.varies() {
+                    size(*d).map_or(InferredInt::Unknown, InferredInt::from)
+                } else {
+                    InferredInt::Known(d.at_hand())
+                }
+            };
+            all.iter().map(int).collect::<Vec<InferredInt>>()
+        });
+        let dims = Dims::ranked(dims);
+        match (elements, dims.fixed()) {
+            (Some(elements), Some(fixed)) => Fact::ints(dtype, &fixed, elements),
+            _ => Fact::new(Some(dtype), dims),
+        }
+    }
+}
+
+/// Outputs of a node from input types, shapes and values that are all known.
 fn run_lowering(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
     let mut b = Builder::new("infer");
     let mut values = Vec::with_capacity(args.len());
@@ -62,21 +187,24 @@ fn run_lowering(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
         });
     }
     let folds = args.iter().all(|a| a.tensor().is_some());
+    let outputs = run_on(row, node, &mut b, values)?;
+    outputs.iter().map(|value| value_fact(&b, value, folds)).collect()
+}
+
+/// Results of lowering a node; `None` if the lowering refuses it or leaves an error in the builder.
+fn run_on(row: &OpRow, node: &Node, b: &mut Builder, args: Vec<Value>) -> Option<Vec<Value>> {
     let outputs = row
         .run(&mut LowerCtx {
             node,
-            b: &mut b,
-            args: values,
+            b,
+            args,
             store: &mut Store::default(),
             holders: &mut Holders::default(),
             ranges: &mut Ranges::default(),
             calls: &[],
         })
         .ok()?;
-    if b.take_error().is_some() || b.depth() != 1 {
-        return None;
-    }
-    outputs.iter().map(|value| value_fact(&b, value, folds)).collect()
+    (b.take_error().is_none() && b.depth() == 1).then_some(outputs)
 }
 
 fn value_fact(b: &Builder, value: &Value, folds: bool) -> Option<Fact> {

@@ -149,3 +149,27 @@ fn recursion_ends() {
     let (_, f) = facts(nodes, vec![again], &[Some(4)]);
     assert!(dims(&f, 1).as_ranked().is_none());
 }
+
+#[test]
+fn sizes_of_ops_without_a_shape_function_follow_from_their_lowering() {
+    let nodes = vec![
+        node("x", "Placeholder", &[], vec![]),
+        node("twice", "ConcatV2", &[(0, 0), (0, 0), (2, 0)], vec![]),
+        ints("axis", &[], &[0]),
+        node("y", "XlaSharding", &[(1, 0)], vec![]),
+        ints("low", &[2], &[1, 0]),
+        ints("none", &[2], &[0, 0]),
+        node("zero", "Const", &[], vec![("value", Attr::Tensor(Box::new(Tensor::of(&[], &[0.0f32]))))]),
+        node("padded", "XlaPad", &[(3, 0), (6, 0), (4, 0), (5, 0), (5, 0)], vec![]),
+    ];
+    let (_, f) = facts(nodes, vec![], &[None, Some(3)]);
+    assert_eq!(f.problems, []);
+    let twice = dims(&f, 1);
+    assert_eq!(dims(&f, 3), twice);
+    let (padded, twice) = (dims(&f, 7), twice.as_ranked().expect("a rank").to_vec());
+    assert!(
+        matches!(padded.as_ranked().expect("a rank"), [InferredDim::Unknown(_), InferredDim::Known(3)]),
+        "{padded}"
+    );
+    assert_ne!(padded.as_ranked().expect("a rank")[0], twice[0]);
+}

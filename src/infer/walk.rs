@@ -185,7 +185,7 @@ impl<'p> Inference<'p> {
                 match row.shapes {
                     Shapes::Function(f) => f(&mut cx),
                     Shapes::Pointwise => self.infer_pointwise(row, node, site, args),
-                    Shapes::ByLowering => match lowering_facts::infer_outputs(row, node, args) {
+                    Shapes::ByLowering => match lowering_facts::infer_outputs(row, &mut cx) {
                         Some(outputs) => Ok(outputs),
                         None => {
                             let why = args

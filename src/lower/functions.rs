@@ -10,6 +10,7 @@ use crate::hlo::open::{Claim, CompId, InstId, Op};
 use crate::ops::spec::{self, ValueSpec};
 use crate::ops::{Calls, Value};
 use crate::scalar::ScalarOp;
+use crate::symbolic::trace;
 use crate::tensor::DType;
 use std::sync::Arc;
 
@@ -179,7 +180,7 @@ impl<'p> Walker<'p> {
         }
         let told = self.errors.split_off(mark.errors);
         self.roll_back(&mark);
-        if let Some(values) = self.lower_branches_by_select(index, branches, args)? {
+        if let Some(values) = trace::lower_branch(|| self.lower_branches_by_select(index, branches, args))? {
             return Ok(values);
         }
         self.roll_back(&mark);
@@ -217,7 +218,8 @@ impl<'p> Walker<'p> {
         let mut blocked = false;
         for (i, branch) in branches.iter().enumerate() {
             let values = self.begin_with_ranges(&branch.name, &facts.specs, &facts.ranges);
-            let Some(out) = self.with_carried_claims(|w| w.call_with_captures(branch, &values, &reached))? else {
+            let lower = |w: &mut Self| w.call_with_captures(branch, &values, &reached);
+            let Some(out) = trace::lower_branch(|| self.with_carried_claims(lower))? else {
                 self.b.abandon();
                 blocked = true;
                 continue;
@@ -274,7 +276,8 @@ impl<'p> Walker<'p> {
         }
         for branch in others {
             let values = self.begin_with_ranges("probe", &facts.specs, &facts.ranges);
-            let out = self.with_carried_claims(|w| w.call_with_captures(branch, &values, reached));
+            let lower = |w: &mut Self| w.call_with_captures(branch, &values, reached);
+            let out = trace::lower_branch(|| self.with_carried_claims(lower));
             let found = out.and_then(|out| out.map(|out| self.drop_unchanged_state(out, reached)).transpose());
             let found = found.map(|out| out.map(|out| out.iter().map(|v| self.value_spec(v)).collect::<Vec<_>>()));
             self.b.abandon();

@@ -21,11 +21,11 @@ mod xla_computations;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node, NodeId, Program, VariableRole, is_handle};
 use crate::hlo::open::{Assumed, Builder, Claim, DataSize, InstId, Shape};
-use crate::hlo::{Module, SizeRepr, open};
+use crate::hlo::{Module, SizeEquality, SizeRepr, open};
 use crate::ops::{self, Value};
 use crate::symbolic::fixed;
-use crate::symbolic::trace::{self, Record, SizeVariable};
-use crate::symbolic::{Dim, Interval};
+use crate::symbolic::trace::{self, Record, SizeComparison, SizeVariable};
+use crate::symbolic::{Dim, Interval, SizeExpr};
 use crate::tensor::{Bounds, Sizes, Tensor, TensorInfo};
 pub use access::{Access, AccessAnalysis};
 pub use missing_variables::merge_missing_variables;
@@ -133,35 +133,53 @@ pub struct SymbolicLowering {
     pub sizes: Vec<DataSize>,
 }
 
-/// Lowers a function for given sizes, and records the expressions and comparisons that lowering makes of these sizes.
+/// Lowers a function for given sizes under equalities of data-dependent sizes, and records the expressions and comparisons that lowering
+/// makes of these sizes.
 #[derive(Clone)]
-pub struct SizeTracedLowering(
-    pub Arc<dyn Fn(&[TracedSize]) -> crate::diag::Result<(SymbolicLowering, Record)> + Send + Sync>,
-);
+pub struct SizeTracedLowering(pub Arc<LowerTraced>);
 
-impl SizeTracedLowering {
-    /// Wraps `lower` in [`record_size_uses`].
-    pub fn new(
-        lower: impl Fn(&[Dim]) -> crate::diag::Result<SymbolicLowering> + Send + Sync + 'static,
-    ) -> SizeTracedLowering {
-        SizeTracedLowering(Arc::new(move |sizes| record_size_uses(sizes, &lower)))
+/// The function that a [`SizeTracedLowering`] holds.
+pub type LowerTraced =
+    dyn Fn(&[TracedSize], &[SizeEquality]) -> Result<(SymbolicLowering, Record), TracedFailure> + Send + Sync;
+
+/// Why a function can't be lowered for given sizes.
+#[derive(Debug)]
+pub struct TracedFailure {
+    /// Every problem.
+    pub error: Error,
+    /// Comparisons of sizes that the first failed node made, oldest first. Variables are indices of the caller's sizes, standing for their
+    /// counts, and behind them data-dependent sizes in the order of [`Builder::data_size`]. Empty if the problem does not lie in sizes.
+    pub comparisons: Vec<SizeComparison>,
+}
+
+/// A failure that has nothing to do with sizes.
+impl From<Error> for TracedFailure {
+    fn from(error: Error) -> TracedFailure {
+        TracedFailure { error, comparisons: Vec::new() }
     }
 }
 
-/// Runs `lower` with symbolic sizes, and returns its result with the record of how the sizes were used.
-///
-/// # Errors
-/// The error of `lower`, unchanged.
-pub fn record_size_uses<R, E>(
-    sizes: &[TracedSize],
-    lower: impl FnOnce(&[Dim]) -> Result<R, E>,
-) -> Result<(R, Record), E> {
+impl SizeTracedLowering {
+    /// Wraps `lower`, which creates no data-dependent sizes, in [`record_size_uses`].
+    pub fn new(lower: impl Fn(&[Dim]) -> Result<SymbolicLowering> + Send + Sync + 'static) -> SizeTracedLowering {
+        SizeTracedLowering(Arc::new(move |sizes, _| {
+            let (made, record) = record_size_uses(sizes, |sizes, _| lower(sizes));
+            match made {
+                Ok(made) => Ok((made, record)),
+                Err(error) => Err(TracedFailure { error, comparisons: record.comparisons_of(None).to_vec() }),
+            }
+        }))
+    }
+}
+
+/// Runs `lower` with symbolic sizes and their counts, and returns its result with the record of how the sizes were used.
+pub fn record_size_uses<R>(sizes: &[TracedSize], lower: impl FnOnce(&[Dim], &[Dim]) -> R) -> (R, Record) {
     let variable = |s: &TracedSize| SizeVariable { name: s.name.clone(), range: s.counts, at_hand: s.at_hand };
     let variables: Vec<SizeVariable> = sizes.iter().map(variable).collect();
-    let (made, record) = trace::record(&variables, |counts| {
-        lower(&sizes.iter().zip(counts).map(|(size, &count)| size.size_of_count(count)).collect::<Vec<Dim>>())
-    });
-    made.map(|made| (made, record))
+    trace::record(&variables, |counts| {
+        let dims: Vec<Dim> = sizes.iter().zip(counts).map(|(size, &count)| size.size_of_count(count)).collect();
+        lower(&dims, counts)
+    })
 }
 
 /// Dimensions of each argument: those of `dims`, but `said[s]` along axes that have the dynamic size `s` according to `axes`.
@@ -232,6 +250,27 @@ pub struct LoweringFailure {
     pub diagnostics: Vec<Diagnostic>,
     /// Data-dependent sizes that were created before lowering failed.
     pub data_sizes: Vec<DataSize>,
+}
+
+impl LoweringFailure {
+    /// Comparisons of the first failed node as [`TracedFailure::comparisons`]; empty if another problem than shapes is among the
+    /// diagnostics. `record` is that of the lowering, with `given` sizes of the caller.
+    pub fn comparisons(&self, record: &Record, given: usize) -> Vec<SizeComparison> {
+        if self.diagnostics.iter().any(|d| d.code != Code::ShapeMismatch) {
+            return Vec::new();
+        }
+        let data_dependent =
+            |(i, size): (usize, &DataSize)| record.expr(size.assumed).as_var().map(|&v| (v, given + i));
+        let own = (0..given).map(|i| Some((i, i)));
+        let indices: HashMap<usize, usize> =
+            own.chain(self.data_sizes.iter().enumerate().map(data_dependent)).flatten().collect();
+        let renumber = |comparison: &SizeComparison| {
+            let difference = comparison.difference.substitute(&|v| indices.get(v).copied().map(SizeExpr::var))?;
+            Some(SizeComparison { difference, ..comparison.clone() })
+        };
+        let node = self.diagnostics.first().and_then(|d| d.place.node.as_deref());
+        record.comparisons_of(node).iter().filter_map(renumber).collect()
+    }
 }
 
 /// Lowers a graph as [`lower`] does, with assumed values of data-dependent sizes, in the order of [`Lowered::data_sizes`].

@@ -252,6 +252,7 @@ impl<'p> Walker<'p> {
 
     /// Records an error of a node.
     fn report(&mut self, scope: &GraphScope, node: &Node, error: Error) {
+        trace::record_failed_node(&node.name);
         for d in error.into_diagnostics() {
             let inner = d.place.node.is_some();
             let mut d = d.at_node(&node.name, &node.op);

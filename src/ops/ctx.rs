@@ -294,23 +294,17 @@ impl LowerCtx<'_> {
             );
             Error::user(Code::DynamicShape, told)
         })?;
-        if let Some(same_as) = self.b.data_sizes().last().filter(|f| f.is_fixed).map(|f| f.same_as) {
-            self.claim_fixed(count, size, most, same_as);
+        if self.b.data_sizes().last().is_some_and(|f| f.is_fixed) {
+            self.claim_fixed(count, size, most);
         }
         Ok(size)
     }
     /// Adds a run-time check: a call fails if a size differs from the one that another shape requires.
-    fn claim_fixed(&mut self, count: InstId, size: Dim, most: Dim, same_as: Option<InstId>) {
-        let is_it = match same_as {
-            Some(other) => {
-                let (count, other) = (self.b.convert(count, DType::S32), self.b.convert(other, DType::S32));
-                self.b.compare(Direction::Eq, count, other)
-            }
-            None => compare_scalar(self.b, Direction::Eq, count, size),
-        };
+    fn claim_fixed(&mut self, count: InstId, size: Dim, most: Dim) {
+        let is_it = compare_scalar(self.b, Direction::Eq, count, size);
         let none = self.b.full_like(count, -1.0);
         let claim = self.b.select(is_it, count, none);
-        self.claim(claim, if same_as.is_some() { most } else { size }, false);
+        self.claim(claim, if trace::depends_on_data(size) { most } else { size }, false);
     }
     /// The first `size` elements of the vector `x`.
     ///

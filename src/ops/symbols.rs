@@ -1,5 +1,6 @@
 //! Unknown sizes, each with an id, with their arithmetic and their origins.
 use crate::graph::NodeId;
+use crate::symbolic::{Interval, SizeExpr};
 use std::collections::HashMap;
 
 /// Id of an unknown size. Dimensions with the same id have the same size, whatever it turns out to be.
@@ -13,6 +14,16 @@ pub enum InferredDim {
     Known(u64),
     /// An unknown size; equal ids mean equal sizes.
     Unknown(DimId),
+}
+
+impl InferredDim {
+    /// Id of an unknown size.
+    pub fn unknown(self) -> Option<DimId> {
+        match self {
+            InferredDim::Known(_) => None,
+            InferredDim::Unknown(id) => Some(id),
+        }
+    }
 }
 
 /// Position of a node in the program.
@@ -56,57 +67,34 @@ pub struct Origin {
     pub why: Why,
 }
 
-/// Arithmetic term that defines an unknown size; equal terms share an id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Term {
-    Add(InferredDim, InferredDim),
-    Sub(InferredDim, InferredDim),
-    Mul(InferredDim, InferredDim),
-    DivFloor(InferredDim, InferredDim),
-    DivCeil(InferredDim, InferredDim),
-    Min(InferredDim, InferredDim),
-    Max(InferredDim, InferredDim),
-    Broadcast(InferredDim, InferredDim),
-}
-
-impl Term {
-    /// Value of the term, with `value` for its operands; `None` if one is unknown, or the result is not a size.
-    fn at(self, value: impl Fn(InferredDim) -> Option<u64>) -> Option<u64> {
-        let of = |a, b| Some((value(a)?, value(b)?));
-        match self {
-            Term::Add(a, b) => of(a, b).and_then(|(a, b)| a.checked_add(b)),
-            Term::Sub(a, b) => of(a, b).and_then(|(a, b)| a.checked_sub(b)),
-            Term::Mul(a, b) => of(a, b).and_then(|(a, b)| a.checked_mul(b)),
-            Term::DivFloor(a, b) => of(a, b).and_then(|(a, b)| a.checked_div(b)),
-            Term::DivCeil(a, b) => of(a, b).and_then(|(a, b)| (b != 0).then(|| a.div_ceil(b))),
-            Term::Min(a, b) => of(a, b).map(|(a, b)| a.min(b)),
-            Term::Max(a, b) => of(a, b).map(|(a, b)| a.max(b)),
-            Term::Broadcast(a, b) => of(a, b).and_then(|(a, b)| match (a, b) {
-                (1, other) | (other, 1) => Some(other),
-                (a, b) => (a == b).then_some(a),
-            }),
-        }
-    }
-}
+/// Expression over unknown sizes that are not computed from others.
+type Expr = SizeExpr<DimId>;
 
 /// All unknown sizes of one inference.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
-    origins: Vec<Origin>,
-    terms: HashMap<Term, DimId>,
-    by_id: HashMap<DimId, Term>,
+    sizes: Vec<UnknownSize>,
+    /// Ids of the sizes that are computed from others, by their expressions.
+    ids: HashMap<Expr, DimId>,
+}
+
+#[derive(Clone, Debug)]
+struct UnknownSize {
+    origin: Origin,
+    /// Expression over other sizes; the size itself if it is not computed.
+    expr: Expr,
 }
 
 impl Symbols {
     /// New unknown size that is not known to equal any other.
     pub fn fresh(&mut self, site: Site, why: Why) -> DimId {
-        let id = DimId(u32::try_from(self.origins.len()).unwrap_or(u32::MAX));
-        self.origins.push(Origin { site, why });
+        let id = DimId(u32::try_from(self.sizes.len()).unwrap_or(u32::MAX));
+        self.sizes.push(UnknownSize { origin: Origin { site, why }, expr: Expr::var(id) });
         id
     }
     /// Origin of an unknown size.
     pub fn origin(&self, id: DimId) -> Origin {
-        self.origins[id.0 as usize]
+        self.sizes[id.0 as usize].origin
     }
     /// First unknown size of the chain from which `id` was computed.
     pub fn root(&self, mut id: DimId) -> DimId {
@@ -117,98 +105,83 @@ impl Symbols {
     }
     /// Number of unknown sizes.
     pub fn len(&self) -> usize {
-        self.origins.len()
+        self.sizes.len()
     }
     /// Whether there are no unknown sizes.
     pub fn is_empty(&self) -> bool {
-        self.origins.is_empty()
+        self.sizes.is_empty()
     }
 
-    fn term(&mut self, site: Site, term: Term, from: &[InferredDim]) -> InferredDim {
-        if let Some(&id) = self.terms.get(&term) {
-            return InferredDim::Unknown(id);
+    /// Expression of a size; `None` for a known one beyond 63 bits.
+    pub fn expr(&self, dim: InferredDim) -> Option<Expr> {
+        match dim {
+            InferredDim::Known(n) => Some(Expr::constant(i64::try_from(n).ok()?)),
+            InferredDim::Unknown(id) => Some(self.sizes[id.0 as usize].expr.clone()),
         }
-        let cause = from.iter().find_map(|d| if let InferredDim::Unknown(id) = d { Some(*id) } else { None });
-        let id = self.fresh(site, cause.map_or(Why::Invalid, Why::From));
-        self.terms.insert(term, id);
-        self.by_id.insert(id, term);
-        InferredDim::Unknown(id)
     }
-    fn known(&mut self, site: Site, value: Option<u64>) -> InferredDim {
-        value.map_or_else(|| InferredDim::Unknown(self.fresh(site, Why::Invalid)), InferredDim::Known)
+    /// Size that equals an expression, computed from the unknown size `cause`. Without an expression, or for one that is too long, a new
+    /// unknown size; for a negative constant an unknown size with the cause [`Why::Invalid`].
+    pub fn size(&mut self, site: Site, expr: Option<Expr>, cause: Option<DimId>) -> InferredDim {
+        let follows = cause.map_or(Why::Invalid, Why::From);
+        let Some(expr) = expr.and_then(|e| e.share_if_long(&|_| ANY_SIZE)) else {
+            return InferredDim::Unknown(self.fresh(site, follows));
+        };
+        if let Some(known) = expr.known() {
+            let known = u64::try_from(known).map(InferredDim::Known);
+            return known.unwrap_or_else(|_| InferredDim::Unknown(self.fresh(site, Why::Invalid)));
+        }
+        let known = expr.as_var().copied().or_else(|| self.ids.get(&expr).copied());
+        InferredDim::Unknown(known.unwrap_or_else(|| {
+            let id = self.fresh(site, follows);
+            self.sizes[id.0 as usize].expr = expr.clone();
+            self.ids.insert(expr, id);
+            id
+        }))
+    }
+    /// Result of an operation on two sizes.
+    fn combined(
+        &mut self,
+        site: Site,
+        a: InferredDim,
+        b: InferredDim,
+        op: fn(&Expr, &Expr) -> Option<Expr>,
+    ) -> InferredDim {
+        let expr = self.expr(a).zip(self.expr(b)).and_then(|(a, b)| op(&a, &b));
+        self.size(site, expr, a.unknown().or(b.unknown()))
     }
 
     /// Sum.
     pub fn add(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
-        match (a.min(b), a.max(b)) {
-            (InferredDim::Known(a), InferredDim::Known(b)) => self.known(site, a.checked_add(b)),
-            (InferredDim::Known(0), other) => other,
-            (a, b) => self.term(site, Term::Add(a, b), &[a, b]),
-        }
+        self.combined(site, a, b, Expr::add)
     }
     /// Difference; unknown if negative.
     pub fn sub(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
-        match (a, b) {
-            (InferredDim::Known(a), InferredDim::Known(b)) => self.known(site, a.checked_sub(b)),
-            (a, InferredDim::Known(0)) => a,
-            (a, b) if a == b => InferredDim::Known(0),
-            (a, b) => match self.parts(a) {
-                Some(Term::Add(x, y)) if x == b => y,
-                Some(Term::Add(x, y)) if y == b => x,
-                _ => self.term(site, Term::Sub(a, b), &[a, b]),
-            },
-        }
+        self.combined(site, a, b, Expr::sub)
     }
     /// Product; 0 if either is 0, even if the other one is unknown.
     pub fn mul(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
-        match (a.min(b), a.max(b)) {
-            (InferredDim::Known(a), InferredDim::Known(b)) => self.known(site, a.checked_mul(b)),
-            (InferredDim::Known(0), _) => InferredDim::Known(0),
-            (InferredDim::Known(1), other) => other,
-            (a, b) => self.term(site, Term::Mul(a, b), &[a, b]),
-        }
+        self.combined(site, a, b, Expr::mul)
     }
     /// Quotient, rounded down; unknown for a divisor of 0.
     pub fn div_floor(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
-        match (a, b) {
-            (InferredDim::Known(a), InferredDim::Known(b)) => self.known(site, a.checked_div(b)),
-            (a, b) => self.quotient(a, b).unwrap_or_else(|| self.term(site, Term::DivFloor(a, b), &[a, b])),
-        }
+        self.combined(site, a, b, Expr::floor_div)
     }
     /// Quotient, rounded up; unknown for a divisor of 0.
     pub fn div_ceil(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
-        match (a, b) {
-            (InferredDim::Known(a), InferredDim::Known(b)) => self.known(site, (b != 0).then(|| a.div_ceil(b))),
-            (a, b) => self.quotient(a, b).unwrap_or_else(|| self.term(site, Term::DivCeil(a, b), &[a, b])),
-        }
-    }
-    /// Exact quotient, if the divisor is a syntactic factor of the dividend.
-    fn quotient(&self, a: InferredDim, b: InferredDim) -> Option<InferredDim> {
-        if b == InferredDim::Known(1) {
-            return Some(a);
-        }
-        match self.parts(a) {
-            Some(Term::Mul(x, y)) if x == b => Some(y),
-            Some(Term::Mul(x, y)) if y == b => Some(x),
-            _ => None,
-        }
+        self.combined(site, a, b, Expr::ceil_div)
     }
     /// Minimum.
     pub fn least(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
-        match (a.min(b), a.max(b)) {
-            (InferredDim::Known(a), InferredDim::Known(b)) => InferredDim::Known(a.min(b)),
-            (InferredDim::Known(0), _) => InferredDim::Known(0),
-            (a, b) if a == b => a,
-            (a, b) => self.term(site, Term::Min(a, b), &[a, b]),
+        match a.min(b) {
+            InferredDim::Known(0) => InferredDim::Known(0),
+            _ => self.combined(site, a, b, Expr::minimum),
         }
     }
     /// Maximum.
     pub fn most(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a.min(b), a.max(b)) {
-            (InferredDim::Known(a), InferredDim::Known(b)) => InferredDim::Known(a.max(b)),
             (InferredDim::Known(0), other) => other,
-            (a, b) if a == b => a,
-            (a, b) => self.term(site, Term::Max(a, b), &[a, b]),
+            (a, b) => self.combined(site, a, b, Expr::maximum),
         }
     }
     /// Size to which two sizes are broadcast; `None` if they can't be.
@@ -219,41 +192,24 @@ impl Symbols {
             (other, InferredDim::Known(1)) => other,
             (InferredDim::Known(_), InferredDim::Known(_)) => return None,
             (known @ InferredDim::Known(_), InferredDim::Unknown(_)) => known,
-            (a, b) => self.term(site, Term::Broadcast(a, b), &[a, b]),
+            (a, b) => self.combined(site, a, b, broadcast),
         })
     }
     /// Values of all unknown sizes, indexed by id, given some of them in `told`; `None` for one that does not follow from these
     /// or is not a size.
     pub fn values(&self, told: &HashMap<DimId, u64>) -> Vec<Option<u64>> {
-        let mut values: Vec<Option<u64>> = Vec::with_capacity(self.len());
-        for id in (0..self.origins.len() as u32).map(DimId) {
-            // Operands of a term have smaller ids.
-            let value = |dim: InferredDim| match dim {
-                InferredDim::Known(n) => Some(n),
-                InferredDim::Unknown(before) => *values.get(before.0 as usize)?,
-            };
-            let own = || self.by_id.get(&id)?.at(value);
-            values.push(told.get(&id).copied().or_else(own));
-        }
-        values
+        let value = |id: &DimId| told.get(id).and_then(|&n| i64::try_from(n).ok());
+        let each = self.sizes.iter().map(|size| u64::try_from(size.expr.eval(&value)?).ok());
+        each.collect()
     }
-    fn parts(&self, dim: InferredDim) -> Option<Term> {
-        let InferredDim::Unknown(id) = dim else { return None };
-        self.by_id.get(&id).copied()
-    }
-    /// Known factor of a product of sizes, and its unknown factors, sorted; `None` if the known factor overflows.
-    pub fn factors(&self, dims: &[InferredDim]) -> Option<(u64, Vec<DimId>)> {
-        let (mut known, mut unknown, mut todo) = (1u64, Vec::new(), dims.to_vec());
-        while let Some(dim) = todo.pop() {
-            match (dim, self.parts(dim)) {
-                (_, Some(Term::Mul(a, b))) => todo.extend([a, b]),
-                (InferredDim::Known(n), _) => known = known.checked_mul(n)?,
-                (InferredDim::Unknown(id), _) => unknown.push(id),
-            }
-        }
-        unknown.sort_unstable();
-        Some((known, unknown))
-    }
+}
+
+/// Range of a size.
+const ANY_SIZE: Interval = Interval { least: 0, most: i64::MAX as i128 };
+
+/// Result of broadcasting two sizes that are equal or one of which is 1: the larger one, or 0 if the smaller one is 0.
+fn broadcast(a: &Expr, b: &Expr) -> Option<Expr> {
+    a.maximum(b)?.mul(&a.minimum(b)?.minimum(&Expr::constant(1))?)
 }
 
 #[cfg(test)]

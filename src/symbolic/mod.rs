@@ -146,6 +146,18 @@ impl<V: Ord + Clone> SizeExpr<V> {
             _ => None,
         }
     }
+    /// Coefficient of the term that consists of the variable `v` alone; `None` if there is none.
+    pub fn coefficient(&self, v: &V) -> Option<i64> {
+        self.terms.get(&vec![Factor::Var(v.clone())]).copied()
+    }
+    /// Quotient by an integer that divides every coefficient; `None` for any other integer.
+    pub fn div_exact(&self, by: i64) -> Option<Self> {
+        let one = |(factors, n): (&Vec<Factor<V>>, &i64)| {
+            let quotient = n.checked_div(by).filter(|q| q.checked_mul(by) == Some(*n))?;
+            Some((factors.clone(), quotient))
+        };
+        Some(SizeExpr { terms: self.terms.iter().map(one).collect::<Option<_>>()? })
+    }
     /// Variables that occur in the expression.
     pub fn vars(&self) -> BTreeSet<V> {
         let mut out = BTreeSet::new();

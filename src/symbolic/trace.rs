@@ -4,7 +4,7 @@
 //! is a constant, and nothing is recorded.
 use super::{Dim, Interval, SizeExpr};
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// Index of a dynamic size in a record.
 pub type SizeIndex = usize;
@@ -100,6 +100,24 @@ impl Guard {
     }
 }
 
+/// A comparison of sizes that lowering made and that ranges do not decide, with its outcome at the concrete sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SizeComparison {
+    /// Left side minus right side.
+    pub difference: SizeExpr<SizeIndex>,
+    /// Relation between the difference and 0 that was tested.
+    pub relation: Relation,
+    /// Outcome of the test.
+    pub holds: bool,
+    /// Whether it was made within a branch of a conditional, which a call may not take.
+    pub is_in_branch: bool,
+}
+
+/// Upper bound on the comparisons that are kept of one node; later ones are dropped.
+const MAX_COMPARISONS: usize = 256;
+/// Upper bound on the failed nodes whose comparisons are kept.
+const MAX_FAILED_NODES: usize = 64;
+
 /// Upper limit of a data-dependent size, an expression of earlier sizes.
 #[derive(Clone, Debug)]
 struct UpperLimit {
@@ -120,7 +138,14 @@ pub struct Record {
     ids: HashMap<SizeExpr<SizeIndex>, TraceId>,
     /// Guards, in the order of the comparisons, without repetitions.
     guards: Vec<Guard>,
-    known: HashSet<(SizeExpr<SizeIndex>, bool, bool)>,
+    /// Comparisons made so far, each with whether ranges and limits decide it.
+    known: HashMap<(SizeExpr<SizeIndex>, bool, bool), bool>,
+    /// Comparisons of the node being lowered, oldest first.
+    comparisons: Vec<SizeComparison>,
+    /// Name and comparisons of each node that could not be lowered.
+    failed_nodes: Vec<(String, Vec<SizeComparison>)>,
+    /// Number of nested branches of conditionals that are being lowered.
+    branch_depth: usize,
     /// Number of the caller's sizes; the sizes behind them are data-dependent.
     said: usize,
     /// Names of the sizes in messages.
@@ -142,6 +167,12 @@ impl Record {
     /// Outcomes of comparisons that the ranges of the sizes do not decide.
     pub fn guards(&self) -> &[Guard] {
         &self.guards
+    }
+    /// Comparisons of the last failed node with this name, oldest first; without a name, or if no such node failed, those of the node that
+    /// was lowered last.
+    pub fn comparisons_of(&self, node: Option<&str>) -> &[SizeComparison] {
+        let failed = self.failed_nodes.iter().rev().find(|(name, _)| Some(name.as_str()) == node);
+        failed.map_or(&self.comparisons, |(_, comparisons)| comparisons)
     }
     /// Expression of `dim`, a constant if it does not vary.
     pub fn expr(&self, dim: Dim) -> SizeExpr<SizeIndex> {
@@ -255,12 +286,14 @@ impl Record {
             return;
         };
         let asked = (difference.clone(), relation == Relation::Less, is_pin);
-        if self.known.contains(&asked) {
-            return;
+        let known = self.known.get(&asked).copied();
+        let is_decided = known.unwrap_or_else(|| self.decide(&difference, relation).is_some());
+        if !is_decided && !is_pin && self.comparisons.len() < MAX_COMPARISONS {
+            let (difference, is_in_branch) = (difference.clone(), self.branch_depth > 0);
+            self.comparisons.push(SizeComparison { difference, relation, holds, is_in_branch });
         }
-        let is_decided = self.decide(&difference, relation).is_some();
-        self.known.insert(asked);
-        if is_decided {
+        self.known.insert(asked, is_decided);
+        if is_decided || known.is_some() {
             return;
         }
         self.guards.push(Guard { difference, relation, holds, node: self.node.clone(), is_pin });
@@ -369,7 +402,44 @@ pub fn is_decided_by_data(a: Dim, relation: Relation, b: Dim) -> bool {
 
 /// Sets the node being lowered, which is stored in guards.
 pub fn enter_node(name: &str, op: &str) {
-    with_record(|record| record.node = (name.to_string(), op.to_string()));
+    with_record(|record| {
+        record.node = (name.to_string(), op.to_string());
+        record.comparisons.clear();
+    });
+}
+
+/// Records that the node being lowered, whose name this is, could not be lowered.
+pub fn record_failed_node(name: &str) {
+    with_record(|record| {
+        if record.failed_nodes.len() < MAX_FAILED_NODES {
+            record.failed_nodes.push((name.to_string(), record.comparisons.clone()));
+        }
+    });
+}
+
+/// Runs `work`, which lowers a branch of a conditional.
+pub fn lower_branch<R>(work: impl FnOnce() -> R) -> R {
+    with_record(|record| record.branch_depth += 1);
+    let out = work();
+    with_record(|record| record.branch_depth -= 1);
+    out
+}
+
+/// Evaluates an expression with sizes for its variables. `None` if `size` has none for one of them, if the result overflows 64 bits, or if its
+/// expression gets too long.
+pub fn evaluate(expr: &SizeExpr<SizeIndex>, size: &impl Fn(SizeIndex) -> Option<Dim>) -> Option<Dim> {
+    let at_hand = expr.eval(&|&v| Some(size(v)?.at_hand()))?;
+    let operand = with_record(|record| {
+        let expr = expr.substitute(&|&v| Some(record.expr(size(v)?)))?;
+        let expr = expr.share_if_long(&Interval::of_each(&record.ranges))?;
+        Some(record.intern(expr))
+    });
+    match operand {
+        Some(Some(SizeOperand::Expr(id))) => Some(Dim::traced(at_hand, id)),
+        Some(Some(SizeOperand::Constant(n))) => Some(Dim::constant(n)),
+        Some(None) => None,
+        None => Some(Dim::constant(at_hand)),
+    }
 }
 
 fn with_record<R>(f: impl FnOnce(&mut Record) -> R) -> Option<R> {

@@ -162,6 +162,22 @@ fn a_size_grows_up_to_a_limit() {
     }
 }
 
+/// A size that values say is twice that of an argument, of which no argument has as many.
+#[test]
+fn a_size_is_a_multiple_of_another() {
+    let types = &[("T", INT), ("Tidx", INT), ("N", "i: 2")];
+    let adding =
+        [node("twice", "ConcatV2", &["x", "x", "zero"], types), node("y", "AddV2", &["twice", "all"], &[types[0]])];
+    for engine in ["native", "interpreter"] {
+        let (_, told, made) = call(&graph(&adding.concat()), "y", 6, &["--engine", engine]);
+        assert_eq!(made, Some(vec![10, 21, 32, 13, 24, 35]), "{engine}: {told}");
+        for n in [3, 5, 7] {
+            let (succeeds, told, _) = call(&graph(&adding.concat()), "y", n, &["--engine", engine]);
+            assert!(!succeeds && told.contains("error["), "{engine} takes {n}: {told}");
+        }
+    }
+}
+
 /// As many elements of `x` as a condition keeps, and as many as `n` says: the two are added, so that they are one size.
 #[test]
 fn other_sizes_of_values_fix_a_size() {

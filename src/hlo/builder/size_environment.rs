@@ -1,7 +1,7 @@
 //! The sizes of a module under construction that only a call determines: data-dependent sizes with their assumed values, constants that
 //! are computed from sizes, and the run-time checks that calls must pass.
 use super::Builder;
-use crate::hlo::data_sizes::{Anchor, Assumed, Claim, DataSize, OwningComputation, RuntimeChecks};
+use crate::hlo::data_sizes::{Assumed, AssumedSizes, Claim, DataSize, OwningComputation, RuntimeChecks, SizeEquality};
 use crate::hlo::size::Signed;
 use crate::hlo::{InstId, Literal, Op, SizeRepr, decision};
 use crate::symbolic::{Dim, trace};
@@ -123,34 +123,43 @@ impl<D: SizeRepr> Builder<D> {
 }
 
 impl Builder<Dim> {
-    /// A data-dependent size that is `count` at run time and at most `most`, as its assumed value: `most` if nothing is assumed. `None`
-    /// in a computation whose sizes are fixed.
+    /// A data-dependent size that is `count` at run time and at most `most`, as its assumed value. `None` in a computation
+    /// whose sizes are fixed.
     pub fn data_size(&mut self, count: InstId, most: Dim) -> Option<Dim> {
         if !self.carries() {
             return None;
         }
         let number = self.found.len();
-        let anchor = self.assumed.fixed.iter().find(|(n, _)| *n == number).map(|(_, anchor)| *anchor);
-        let same_as = match anchor {
-            Some(Anchor::Found(other)) => self.found.get(other).copied(),
-            Some(Anchor::Size(_)) | None => None,
-        };
-        let fixed = match anchor {
-            Some(Anchor::Size(size)) => Some(size),
-            Some(Anchor::Found(_)) | None => same_as.map(|other| other.assumed),
-        };
+        let fixed = self.assumed.equalities.iter().find(|e| e.number == number).and_then(|e| self.equal_size(e));
         let assumed =
             fixed.unwrap_or_else(|| trace::data_dependent_size(self.assumed_size(number, most.at_hand()), most));
-        let same_as = same_as.map(|other| other.count);
         let place = OwningComputation::Open(self.open.len());
-        self.found.push(DataSize { count, place, assumed, most, is_fixed: fixed.is_some(), same_as });
+        self.found.push(DataSize { count, place, assumed, most, is_fixed: fixed.is_some() });
         Some(assumed)
     }
-    /// Size assumed for the data-dependent size `number`, which is at most `most` and not fixed by another shape.
+    /// Size that an equality requires of a data-dependent size of the innermost open computation; `None` if it depends on sizes of other
+    /// computations, whose values are out of reach.
+    fn equal_size(&self, equality: &SizeEquality) -> Option<Dim> {
+        let here = OwningComputation::Open(self.open.len());
+        let own = |number: usize| self.found.get(number).filter(|f| f.place == here).map(|f| f.assumed);
+        let size = |v: usize| match v.checked_sub(self.assumed.counts.len()) {
+            None => self.assumed.counts.get(v).copied(),
+            Some(number) => own(number),
+        };
+        trace::evaluate(&equality.equal_to, &size)
+    }
+    /// Size assumed for the data-dependent size `number`, which is at most `most` and has no equality.
     fn assumed_size(&self, number: usize, most: i64) -> i64 {
-        let varying = self.found.iter().filter(|f| !f.is_fixed).count();
-        let assumed = self.assumed.sizes.get(varying).and_then(|&n| i64::try_from(n).ok());
-        let assumed = assumed.map_or(most, |n| n.min(most));
+        let assumed = match &self.assumed.sizes {
+            AssumedSizes::Bounds => most,
+            // 0 and 1 are special to ops that broadcast
+            AssumedSizes::Distinct if most < 3 => most,
+            AssumedSizes::Distinct => most - (number as i64 + 1) % (most - 1),
+            AssumedSizes::Values(values) => {
+                let varying = self.found.iter().filter(|f| !f.is_fixed).count();
+                values.get(varying).and_then(|&n| i64::try_from(n).ok()).map_or(most, |n| n.min(most))
+            }
+        };
         let astray = self.perturbed_from.filter(|first| number >= *first).map(|first| 1 + (number - first) as i64 % 3);
         match astray {
             _ if self.maximal_from.is_some_and(|first| number >= first) => most,

@@ -378,27 +378,9 @@ fn left_over(cx: &mut ShapeCtx, from: &[InferredDim], known: &[InferredDim]) -> 
             .and_then(|(from, known)| inferred_size(&symbolic::fixed(&from), &symbolic::fixed(&known)));
         return Ok(size.map_or_else(|| cx.fresh_dim(cx.cause(0)), |n| InferredDim::Known(n.known())));
     }
-    let overflow = || cx.mismatch("a number of elements overflows");
-    let (n, mut sizes) = cx.symbols.factors(from).ok_or_else(overflow)?;
-    let (by, divisors) = cx.symbols.factors(known).ok_or_else(overflow)?;
-    for id in divisors {
-        match sizes.iter().position(|&s| s == id) {
-            Some(at) => drop(sizes.remove(at)),
-            None => return Ok(cx.fresh_dim(Why::From(id))),
-        }
-    }
-    let sizes: Vec<InferredDim> = sizes.into_iter().map(InferredDim::Unknown).collect();
-    match (by, sizes.is_empty()) {
-        (by, true) => cx.div_exact(InferredDim::Known(n), by),
-        (by, false) if n % by == 0 => {
-            let sizes = cx.product(&sizes);
-            Ok(cx.mul(sizes, InferredDim::Known(n / by)))
-        }
-        (by, false) => {
-            let sizes = cx.product(&sizes);
-            let all = cx.mul(sizes, InferredDim::Known(n));
-            Ok(cx.div(all, InferredDim::Known(by)))
-        }
+    match (cx.product(from), cx.product(known)) {
+        (all @ InferredDim::Known(_), InferredDim::Known(by)) => cx.div_exact(all, by),
+        (all, by) => Ok(cx.div(all, by)),
     }
 }
 

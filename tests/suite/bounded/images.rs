@@ -94,17 +94,18 @@ fn finished(mut b: Builder, dims: &[Dim], results: &[(&str, InstId)]) -> Symboli
     SymbolicLowering { lowered, module, sizes: Vec::new() }
 }
 
-/// An image joined with its quarter, each element four times four times: for heights that are multiples of 4.
-fn joined(height: Dim) -> Result<SymbolicLowering, Error> {
-    if !height.is_multiple_of(4) {
+/// An image joined with the sums of its blocks of `by` rows and 4 columns, each repeated over its block: for heights that are multiples of
+/// `by`.
+fn joined(height: Dim, by: u64) -> Result<SymbolicLowering, Error> {
+    if !height.is_multiple_of(by) {
         return Err(Error::user(Code::ShapeMismatch, "the sizes differ"));
     }
     let mut b = Builder::new("joined");
     let dims = dims![1, height, 4, 2];
     let x = b.parameter(Shape::array(DType::F32, dims));
-    let quarter =
-        pool(&mut b, x, vec![window(height, 4, 4, false), window(Dim::from(4), 4, 4, false)], ScalarOp::Add, 0.0);
-    let wide = b.broadcast(quarter, &dims![1, height / 4, 4, 1, 4, 2], &[0, 1, 3, 5]);
+    let sums =
+        pool(&mut b, x, vec![window(height, by, by, false), window(Dim::from(4), 4, 4, false)], ScalarOp::Add, 0.0);
+    let wide = b.broadcast(sums, &dims![1, height / by, by, 1, 4, 2], &[0, 1, 3, 5]);
     let wide = b.reshape(wide, &dims);
     let y = b.concatenate(&[x, wide], 3);
     Ok(finished(b, &dims, &[("y", y)]))
@@ -112,24 +113,27 @@ fn joined(height: Dim) -> Result<SymbolicLowering, Error> {
 
 #[test]
 fn heights_are_multiples_where_they_have_to_be() {
-    let given = Size { name: "h".to_string(), least: 1, most: 24, is_result: false, is_check: false };
-    let traced = SizeTracedLowering::new(|sizes| joined(sizes[0]));
-    let lowered = tfaot::bounded::lower(&[given], vec![vec![None, Some(0), None, None]], &traced).expect("code");
-    let sized = lowered.size_variants.as_ref().expect("a size varies");
-    let told: Vec<_> = sized.sizes.all.iter().map(|s| (&s.name[..], s.least, s.most, s.is_result)).collect();
-    assert_eq!(told, [("h", 4, 24, false), ("h_beyond_multiple_of_4", 0, 0, true)]);
-    assert_eq!(sized.sizes.results, [[None, Some(0), None, None]]);
-    let mut numbers = Numbers(3);
-    for height in [4, 8, 20, 24, 6, 23] {
-        let x = numbers.tensor(DType::F32, &[1, height, 4, 2]);
-        let size = Tensor::scalar(height as i32);
-        let got = evaluated(&lowered.module, vec![padded(&x, &[1, 24, 4, 2]), size]);
-        let beyond = got[1].to_i64s().expect("integers")[0];
-        assert_eq!(beyond, height as i64 % 4, "{height}");
-        if beyond == 0 {
-            let exact = joined(Dim::from(height)).expect("a function").lowered;
-            let want = evaluated(&exact.module, vec![x]);
-            assert!(close(&interp::first_part(&got[0], vec![1, height, 4, 4]), &want[0]), "{height}");
+    for (by, most, heights) in [(4, 24, [4, 8, 20, 24, 6, 23]), (97, 400, [97, 194, 291, 388, 96, 399])] {
+        let given = Size { name: "h".to_string(), least: 1, most, is_result: false, is_check: false };
+        let traced = SizeTracedLowering::new(move |sizes| joined(sizes[0], by));
+        let lowered = tfaot::bounded::lower(&[given], vec![vec![None, Some(0), None, None]], &traced).expect("code");
+        let sized = lowered.size_variants.as_ref().expect("a size varies");
+        let told: Vec<_> = sized.sizes.all.iter().map(|s| (&s.name[..], s.least, s.most, s.is_result)).collect();
+        let (most, check) = (most / by * by, format!("h_beyond_multiple_of_{by}"));
+        assert_eq!(told, [("h", by, most, false), (&check[..], 0, 0, true)]);
+        assert_eq!(sized.sizes.results, [[None, Some(0), None, None]]);
+        let mut numbers = Numbers(3);
+        for height in heights.into_iter().filter(|&height| height <= most) {
+            let x = numbers.tensor(DType::F32, &[1, height, 4, 2]);
+            let size = Tensor::scalar(height as i32);
+            let got = evaluated(&lowered.module, vec![padded(&x, &[1, most, 4, 2]), size]);
+            let beyond = got[1].to_i64s().expect("integers")[0];
+            assert_eq!(beyond, (height % by) as i64, "{height}");
+            if beyond == 0 {
+                let exact = joined(Dim::from(height), by).expect("a function").lowered;
+                let want = evaluated(&exact.module, vec![x]);
+                assert!(close(&interp::first_part(&got[0], vec![1, height, 4, 4]), &want[0]), "{height}");
+            }
         }
     }
 }

@@ -2,7 +2,9 @@
 use crate::bounded::compared::Numbers;
 use tfaot::dims;
 use tfaot::hlo::attrs::{PadDim, WindowDim};
-use tfaot::hlo::open::{Assumed, Builder, CompId, Dim, DotDims, InstId, Op, ScatterDims, Shape, Transpose};
+use tfaot::hlo::open::{
+    Assumed, AssumedSizes, Builder, CompId, Dim, DotDims, InstId, Op, ScatterDims, Shape, Transpose,
+};
 use tfaot::lower::{Lowered, SizeTracedLowering, SymbolicLowering};
 use tfaot::scalar::{Direction, ScalarOp};
 use tfaot::tensor::{DType, TensorInfo};
@@ -274,7 +276,7 @@ pub fn random(seed: u64, sizes: &[u64], count: u64) -> Lowered {
 pub fn random_open(seed: u64, [n, m]: [Dim; 2], assumed: &[u64], count: u64) -> SymbolicLowering {
     let mut numbers = Numbers(seed);
     let mut b = Builder::new("random");
-    b.assume(Assumed { sizes: assumed.to_vec(), ..Assumed::default() });
+    b.assume(Assumed { sizes: AssumedSizes::Values(assumed.to_vec()), ..Assumed::default() });
     let dims = dims![n, m, 3];
     let x = b.parameter(Shape::array(DType::F32, dims.to_vec()));
     let index = b.parameter(Shape::array(DType::S32, []));
