@@ -10,7 +10,9 @@
 mod abi;
 pub mod arguments;
 pub mod calls;
+mod executable;
 pub mod guard_pages;
+mod image;
 mod instance;
 mod interpreter;
 mod library;
@@ -22,6 +24,8 @@ mod session;
 pub mod sizes;
 mod weights;
 
+pub use executable::Executable;
+pub use image::External;
 pub use instance::{Instance, call_once, compile_and_call};
 pub use interpreter::{Interpreter, interpret};
 pub use model::Model;

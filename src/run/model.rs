@@ -218,33 +218,34 @@ impl Model {
             let (state, workspace) = (memory.state.cast(), memory.workspace.cast());
             run(args, results, memory.sizes, state, self.weights(), workspace, executor, communicator)
         };
-        match code {
-            0 => Ok(()),
-            code if code == E_CPU as c_int => {
-                let told = "this machine lacks instructions that the code is for";
-                Err(Diagnostic::new(Code::BadOption, told)
-                    .help("without --cpu and --features it is for this one")
-                    .into())
-            }
-            code if code == E_BOUND as c_int => {
-                let told = "the data ask for a result that is larger than its bound, or a size is no multiple of what it has to be";
-                Err(Diagnostic::new(Code::BadInputs, told)
-                    .help("a larger bound, where the size is declared; the header lists the sizes and what they may be")
-                    .into())
-            }
-            code if code == E_CHECK as c_int => {
-                let all = self.face.entries.get(function).map_or(&[][..], |entry| &entry.sizes.all);
-                // SAFETY: the memory of a call has a number for each size.
-                let fails = |i: usize| unsafe { *memory.sizes.add(i) } != 0;
-                let failed = all.iter().enumerate().find(|(i, size)| size.is_check && fails(*i));
-                Err(bounded::failed_check_error(failed.map_or("a check failed", |(_, size)| &size.name)))
-            }
-            code if code == E_RANKS as c_int => {
-                Err(Error::user(Code::RankFailed, "another rank failed or did not come"))
-            }
-            code if code == E_SIZE as c_int => Err(Error::internal("run", "sizes within their bounds are refused")),
-            code => Err(Error::internal("run", format!("the compiled code returned {code}"))),
+        check_code(code, || {
+            let all = self.face.entries.get(function).map_or(&[][..], |entry| &entry.sizes.all);
+            // SAFETY: the memory of a call has a number for each size.
+            let fails = |i: usize| unsafe { *memory.sizes.add(i) } != 0;
+            let failed = all.iter().enumerate().find(|(i, size)| size.is_check && fails(*i));
+            failed.map_or("a check failed", |(_, size)| &size.name).to_string()
+        })
+    }
+}
+
+/// The error of a code that a compiled function returned; `failed_check` names the run-time check that failed.
+pub(super) fn check_code(code: c_int, failed_check: impl FnOnce() -> String) -> Result<()> {
+    match code {
+        0 => Ok(()),
+        code if code == E_CPU as c_int => {
+            let told = "this machine lacks instructions that the code is for";
+            Err(Diagnostic::new(Code::BadOption, told).help("without --cpu and --features it is for this one").into())
         }
+        code if code == E_BOUND as c_int => {
+            let told = "the data ask for a result that is larger than its bound, or a size is no multiple of what it has to be";
+            Err(Diagnostic::new(Code::BadInputs, told)
+                .help("a larger bound, where the size is declared; the header lists the sizes and what they may be")
+                .into())
+        }
+        code if code == E_CHECK as c_int => Err(bounded::failed_check_error(&failed_check())),
+        code if code == E_RANKS as c_int => Err(Error::user(Code::RankFailed, "another rank failed or did not come")),
+        code if code == E_SIZE as c_int => Err(Error::internal("run", "sizes within their bounds are refused")),
+        code => Err(Error::internal("run", format!("the compiled code returned {code}"))),
     }
 }
 

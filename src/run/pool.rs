@@ -1,5 +1,6 @@
 //! The thread pool that is shipped for C programs, loaded into this process, so that `run`, `bench` and `verify` use what users link.
 #![expect(unsafe_code, reason = "loads a library and calls its C functions, which are those of `package/pool/pool.c`")]
+use super::image::Image;
 use super::library;
 use crate::codegen;
 use crate::diag::{Error, Result};
@@ -119,23 +120,50 @@ unsafe extern "C" fn meet(meeting: *mut c_void, begin: i64, end: i64) {
     }
 }
 
+/// The code of the pool: an image where this process can load one, else a library that was linked.
+enum Loaded {
+    Image(Image),
+    Library(libloading::Library),
+}
+
+impl Loaded {
+    fn new(objects: &[&Pieces], target: &Target) -> Result<Loaded> {
+        if !Image::SUPPORTED {
+            return library::load(objects, "tfaot_pool", target).map(Loaded::Library);
+        }
+        let objects: Vec<_> = objects.iter().map(|o| o.to_bytes()).collect();
+        let objects: Vec<&[u8]> = objects.iter().map(|o| &o[..]).collect();
+        Image::load(&objects, &|_| None).map(Loaded::Image)
+    }
+
+    /// The address of the table of functions.
+    fn table(&self) -> Result<*const Functions> {
+        let failed = |why: &str| Error::internal("load", why);
+        match self {
+            Loaded::Image(image) => image.symbol(pool::TABLE).map(<*const c_void>::cast).ok_or(failed("no table")),
+            Loaded::Library(library) => {
+                // SAFETY: the symbol is a table, which is only pointed at.
+                let table: Result<libloading::Symbol<*const Functions>, _> =
+                    unsafe { library.get(pool::TABLE.as_bytes()) };
+                table.map(|table| *table).map_err(|e| failed(&e.to_string()))
+            }
+        }
+    }
+}
+
 /// The library of the pool, built and loaded once per process.
 fn functions() -> Result<Functions> {
-    static LOADED: OnceLock<(Functions, libloading::Library)> = OnceLock::new();
+    static LOADED: OnceLock<(Functions, Loaded)> = OnceLock::new();
     if let Some((known, _)) = LOADED.get() {
         return Ok(*known);
     }
     let target = Target::resolve(None, None, None)?;
     let objects = pool::library(&target).map(|text| codegen::assemble(&text, &target).map(Pieces::from));
     let [face, pool] = objects;
-    let library = library::load(&[&face?, &pool?], "tfaot_pool", &target)?;
-    // SAFETY: the library shows a table of these three functions, whose types `package/pool/pool.c` has.
-    let functions = unsafe {
-        let table: libloading::Symbol<*const Functions> =
-            library.get(pool::TABLE.as_bytes()).map_err(|e| Error::internal("load", e.to_string()))?;
-        **table
-    };
-    Ok(LOADED.get_or_init(|| (functions, library)).0)
+    let loaded = Loaded::new(&[&face?, &pool?], &target)?;
+    // SAFETY: the code shows a table of these three functions, whose types `package/pool/pool.c` has.
+    let functions = unsafe { *loaded.table()? };
+    Ok(LOADED.get_or_init(|| (functions, loaded)).0)
 }
 
 impl Drop for ThreadPool {

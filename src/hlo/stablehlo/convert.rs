@@ -20,6 +20,9 @@ use crate::symbolic::Dim;
 /// Upper limit of operations in a module, counted each time a function is inlined.
 const MOST_OPERATIONS: usize = 1 << 20;
 
+/// Attributes of arguments whose memory callers give away, for a result that is named or for any.
+const DONATIONS: &[&str] = &["tf.aliasing_output", "jax.buffer_donor"];
+
 /// Host of a module that stands alone, without a surrounding graph.
 struct Alone(Builder);
 
@@ -92,8 +95,17 @@ pub(super) fn source(functions: &ModuleTree, mut module: Module) -> Result<Sourc
     let entry = entry(functions)?;
     module.name = if functions.name.is_empty() { entry.to_string() } else { functions.name.clone() };
     module.extra = functions.header.clone();
+    module.extra.extend(buffer_donor(&functions.all[entry]));
     let results = functions.all[entry].results.iter();
     Ok(Source { module, results: results.map(|port| port.text("jax.result_info").map(result_name)).collect() })
+}
+
+/// The arguments whose memory callers give away, as HLO's header lists them; none where there are none.
+fn buffer_donor(entry: &FuncOp) -> Option<(String, String)> {
+    let is_donated = |port: &Port| port.attrs.iter().any(|(name, _)| DONATIONS.contains(&name.as_str()));
+    let donated = entry.args.iter().enumerate().filter(|(_, port)| is_donated(port));
+    let all: Vec<String> = donated.map(|(i, _)| format!("({i}, {{}})")).collect();
+    (!all.is_empty()).then(|| ("buffer_donor".to_string(), format!("{{ {} }}", all.join(", "))))
 }
 
 /// Indices of the entry's arguments that callers give: all but the platform index.
@@ -221,6 +233,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         match op.name.as_str() {
             shards::CAST => Ok(operands),
             "sdy.manual_computation" => self.convert_manual_computation(op, &operands, scope),
+            name if shards::PLACEMENTS.contains(&name) => Ok(operands),
             "stablehlo.constant" | "arith.constant" => {
                 let Some(MlirAttr::Dense(value)) = op.attr(&["value"]) else {
                     return Err(error_at(op, Code::HloUnsupported, "a constant is written as dense<...>"));

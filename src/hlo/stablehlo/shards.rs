@@ -11,6 +11,9 @@ use crate::hlo::{InstId, Shape, open};
 /// Cast between the types of two dialects, which are the same here.
 pub(super) const CAST: &str = "builtin.unrealized_conversion_cast";
 
+/// Operations that state where an array is and give it as it is.
+pub(super) const PLACEMENTS: &[&str] = &["sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"];
+
 /// Parses a mesh, `<["i"=2, "j"=2]>`; `None` if devices are listed in a special order.
 pub(super) fn mesh(text: &str) -> Option<Vec<(String, u64)>> {
     let inside = text.trim().trim_start_matches('<').trim_end_matches('>').trim();
@@ -62,7 +65,10 @@ fn target(op: &Operation) -> Option<&str> {
 /// Whether an operation only states the placement of an array, so that it also applies to shards.
 fn passes_parts(op: &Operation) -> bool {
     let is_hint = matches!(target(op), Some("Sharding" | "SPMDFullToShardShape" | "SPMDShardToFullShape"));
-    matches!(op.name.as_str(), "sdy.manual_computation" | CAST) || (op.name == "stablehlo.custom_call" && is_hint)
+    let name = op.name.as_str();
+    matches!(name, "sdy.manual_computation" | CAST)
+        || PLACEMENTS.contains(&name)
+        || (op.name == "stablehlo.custom_call" && is_hint)
 }
 
 /// Error for an operation on whole arrays that gets shards.

@@ -1,0 +1,180 @@
+//! Options of a compilation, as far as they matter here, from XLA's message `CompileOptionsProto`.
+//!
+//! Source of the numbers: `xla/pjrt/proto/compile_options.proto`, `xla/xla_data.proto` (`DeviceAssignmentProto`).
+use crate::failure::{Code, Failure};
+
+/// What a caller asks of a compilation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CompileOptions {
+    /// Copies of the program that run with data of their own.
+    pub replicas: u64,
+    /// Devices that share one copy.
+    pub partitions: u64,
+    /// Whether callers say at each call which device runs it.
+    pub is_portable: bool,
+    /// The device that runs it otherwise.
+    pub device: Option<i64>,
+    /// Whether all arguments are one tuple.
+    has_tuple: bool,
+    /// Names of options of XLA.
+    overrides: Vec<String>,
+}
+
+impl CompileOptions {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// `Code::InvalidArgument` for bytes that are no message; `Code::Unimplemented` for what is not known here.
+    pub fn read(bytes: &[u8]) -> Result<CompileOptions, Failure> {
+        let mut options = CompileOptions::default();
+        for (number, value) in Fields(bytes) {
+            match (number, value?) {
+                (2, Value::Number(n)) => options.has_tuple = n != 0,
+                (3, Value::Bytes(build)) => options.read_build(build)?,
+                (4, Value::Number(n)) => options.is_portable = n != 0,
+                (7, Value::Bytes(entry)) => options.overrides.push(name_of(entry)?),
+                _ => {}
+            }
+        }
+        options.check()?;
+        Ok(options)
+    }
+
+    fn read_build(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        for (number, value) in Fields(bytes) {
+            match (number, value?) {
+                (4, Value::Number(n)) => self.replicas = n,
+                (5, Value::Number(n)) => self.partitions = n,
+                (9, Value::Bytes(assignment)) => self.device = first_device(assignment)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        let (replicas, partitions) = (self.replicas.max(1), self.partitions.max(1));
+        if replicas.saturating_mul(partitions) > 1 {
+            let told = format!(
+                "the program is for {replicas} replicas and {partitions} partitions, and tfaot's plugin compiles for one device"
+            );
+            return Err(Failure::new(Code::Unimplemented, told));
+        }
+        if self.has_tuple {
+            return Err(Failure::new(Code::Unimplemented, "arguments in one tuple are not known"));
+        }
+        match self.overrides.first() {
+            Some(name) => Err(Failure::new(Code::InvalidArgument, format!("No such compile option: '{name}'"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The key of an entry of a map.
+fn name_of(entry: &[u8]) -> Result<String, Failure> {
+    for (number, value) in Fields(entry) {
+        if let (1, Value::Bytes(name)) = (number, value?) {
+            return Ok(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+    Ok(String::new())
+}
+
+/// The first device of an assignment.
+fn first_device(bytes: &[u8]) -> Result<Option<i64>, Failure> {
+    for (number, value) in Fields(bytes) {
+        let (3, Value::Bytes(computation)) = (number, value?) else { continue };
+        for (number, value) in Fields(computation) {
+            match (number, value?) {
+                (1, Value::Number(id)) => return Ok(Some(id as i64)),
+                (1, Value::Bytes(mut packed)) => return Ok(varint(&mut packed).map(|id| id as i64)),
+                _ => {}
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The value of a field.
+enum Value<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+    /// A number of four or eight bytes, which no field of interest has.
+    Other,
+}
+
+/// The fields of a message, in order, with their numbers.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (u64, Result<Value<'a>, Failure>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let field = varint(&mut self.0).and_then(|tag| Some((tag >> 3, self.value(tag & 7)?)));
+        Some(match field {
+            Some((number, value)) => (number, Ok(value)),
+            None => {
+                self.0 = &[];
+                (0, Err(Failure::new(Code::InvalidArgument, "the compile options are no CompileOptionsProto")))
+            }
+        })
+    }
+}
+
+impl<'a> Fields<'a> {
+    fn value(&mut self, wire: u64) -> Option<Value<'a>> {
+        let bytes = match wire {
+            0 => return varint(&mut self.0).map(Value::Number),
+            1 => 8,
+            2 => usize::try_from(varint(&mut self.0)?).ok()?,
+            5 => 4,
+            _ => return None,
+        };
+        let (own, rest) = self.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        Some(if wire == 2 { Value::Bytes(own) } else { Value::Other })
+    }
+}
+
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_from_a_message() {
+        // executable_build_options { num_replicas: 1 num_partitions: 1 device_assignment { 1 1 { 3 } } } compile_portable_executable
+        let assignment = [0x08, 1, 0x10, 1, 0x1a, 3, 0x0a, 1, 3];
+        let mut build = vec![0x20, 1, 0x28, 1, 0x4a, assignment.len() as u8];
+        build.extend(assignment);
+        let mut message = vec![0x1a, build.len() as u8];
+        message.extend(build);
+        message.extend([0x20, 1]);
+        let read = CompileOptions::read(&message).expect("a message");
+        assert_eq!((read.replicas, read.partitions, read.is_portable, read.device), (1, 1, true, Some(3)));
+    }
+
+    #[test]
+    fn several_devices_and_damaged_bytes_are_refused() {
+        let several = CompileOptions::read(&[0x1a, 2, 0x28, 2]).expect_err("two partitions");
+        assert!(several.text().contains("2 partitions"), "{}", several.text());
+        assert!(CompileOptions::read(&[0x1a, 200]).is_err());
+        assert!(CompileOptions::read(&[0xff]).is_err());
+        assert_eq!(CompileOptions::read(&[]), Ok(CompileOptions::default()));
+    }
+}
