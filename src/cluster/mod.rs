@@ -174,7 +174,7 @@ pub struct Clustering {
     pub candidates: u64,
     /// The graph that the pass received, if the options request a snapshot.
     pub snapshot: Option<GraphSnapshot>,
-    /// The graph after Slices were replaced ([`dynamism`]), if any was and the options request a snapshot.
+    /// The graph after Slices were replaced (`dynamism.rs`), if any was and the options request a snapshot.
     pub snapshot_after_slices: Option<GraphSnapshot>,
 }
 

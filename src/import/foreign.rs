@@ -36,7 +36,7 @@ const UNZIP: &str = "`unzip FILE -d model`, and give the folder that has saved_m
 /// Magic number at the end of a LevelDB table, which the index of a checkpoint is.
 const TABLE_END: &[u8] = b"\x57\xfb\x80\x8b\x24\x75\x47\xdb";
 
-/// A diagnostic for a file of a known foreign format, which [`FileFormat`] detection would misjudge; `None` for all other files.
+/// A diagnostic for a file of a known foreign format, which `FileFormat` detection would misjudge; `None` for all other files.
 pub fn recognised(bytes: &Bytes) -> Option<Diagnostic> {
     let marked = MARKS.iter().find(|(at, mark, _)| bytes.get(*at..).is_some_and(|b| b.starts_with(mark)));
     let kind = match marked {

@@ -126,7 +126,7 @@ pub struct Stop {
     pub about: &'static str,
     /// The usual remedy.
     pub cure: &'static str,
-    /// Indices into [`GraphColumns::edges`].
+    /// Indices into `GraphColumns::edges`.
     pub edges: Vec<u32>,
 }
 
