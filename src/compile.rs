@@ -14,7 +14,7 @@ use crate::hlo::{
 use crate::import::Loaded;
 use crate::kernel;
 use crate::lower::{
-    self, Feed, Lowered, LoweringFailure, SizeTracedLowering, SymbolicLowering, TracedFailure, TracedSize,
+    self, Feed, Lowered, LoweringFailure, SizeTracedFailure, SizeTracedLowering, SymbolicLowering, TracedSize,
 };
 use crate::package::names;
 use crate::prepare::{self, Prepared, Request};
@@ -28,7 +28,7 @@ pub use build::{
     BuildOutputs, Compiled, Functions, build_all, build_outputs, function_at_bounds, initial_values,
     make_weights_replaceable, plan_weights, variable_slots,
 };
-pub use module::{lower_module_file, specialize_module, write_known_calls};
+pub use module::{expand_library_calls, lower_module_file, specialize_module};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -185,7 +185,7 @@ fn lower_traced(
     prepared: &Prepared,
     sizes: &[TracedSize],
     equalities: &[SizeEquality],
-) -> Result<(SymbolicLowering, Record), TracedFailure> {
+) -> Result<(SymbolicLowering, Record), SizeTracedFailure> {
     let (made, record) = lower::record_size_uses(sizes, |dims, counts| {
         let at = prepared.at(&dims.iter().map(|d| SizeRepr::at_hand(*d)).collect::<Vec<u64>>());
         let feeds = lower::bind_argument_dims(at.feeds.iter().map(|f| &f.info.dims[..]), &prepared.axes, dims);
@@ -194,8 +194,8 @@ fn lower_traced(
     match made {
         Ok(made) => Ok((made, record)),
         Err(failure) => {
-            let comparisons = failure.comparisons(&record, sizes.len());
-            Err(TracedFailure { error: open_blockers(failure.diagnostics, &prepared.sizes), comparisons })
+            let comparisons = failure.size_comparisons(&record, sizes.len());
+            Err(SizeTracedFailure { error: open_blockers(failure.diagnostics, &prepared.sizes), comparisons })
         }
     }
 }
@@ -249,8 +249,8 @@ pub fn lower_part(program: &Program, part: &ClusterBorder) -> Result<(Lowered, V
         lowered.results.extend(Some(state.info.clone()).filter(|_| state.changed));
         lowered.args.push(state.info);
     }
-    names::settle(&mut lowered.args);
-    names::settle(&mut lowered.results);
+    names::make_names_unique(&mut lowered.args);
+    names::make_names_unique(&mut lowered.results);
     Ok((lowered, taken))
 }
 
@@ -284,8 +284,8 @@ fn lower_program(
 ) -> Result<SymbolicLowering, LoweringFailure> {
     let mut open = lower::lower_symbolic(program, feeds, fetches, roots, assumed)?;
     // C names go into the object's metadata, so they are settled before anything is scheduled
-    names::settle(&mut open.lowered.args);
-    names::settle(&mut open.lowered.results);
+    names::make_names_unique(&mut open.lowered.args);
+    names::make_names_unique(&mut open.lowered.results);
     Ok(open)
 }
 
@@ -331,7 +331,7 @@ fn run_passes(module: &mut Module, dump: &mut Option<Dump>) -> Result<()> {
     };
     dump.before(module)?;
     let mut seen = Ok(());
-    optimize::run_with(module, &[], |pass, module, changed, _| {
+    optimize::run_passes(module, &[], |pass, module, changed, _| {
         if changed == optimize::Changed::Yes && seen.is_ok() {
             seen = dump.after_pass(module, pass);
         }

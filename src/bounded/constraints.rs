@@ -8,7 +8,7 @@
 use super::extent::Extent;
 use super::steps::{Progression, SizeSteps};
 use crate::hlo::SizeEquality;
-use crate::lower::TracedFailure;
+use crate::lower::SizeTracedFailure;
 use crate::symbolic::trace::{Relation, SizeComparison};
 use crate::tensor::Size;
 
@@ -49,8 +49,8 @@ impl SizeConstraints {
     }
 
     /// Adds the constraint that a failed lowering needs; `None` if there is no such constraint, or if it is there already.
-    pub fn add(&mut self, failure: &TracedFailure, given: &[Size]) -> Option<()> {
-        let constraint = SizeConstraint::of_failure(failure, &self.steps.count_ranges(given))?;
+    pub fn add(&mut self, failure: &SizeTracedFailure, given: &[Size]) -> Option<()> {
+        let constraint = SizeConstraint::of_failure(failure, &self.steps.step_count_ranges(given))?;
         self.count += 1;
         if self.count > MAX_CONSTRAINTS {
             return None;
@@ -80,7 +80,7 @@ impl SizeConstraints {
 impl SizeConstraint {
     /// Constraint under which the node that failed could be lowered, with the ranges of the counts of the caller's sizes. The node fails
     /// after a run of unequal sizes: one pair is to be equal, or one of the two is to be 1, as for broadcasting.
-    pub fn of_failure(failure: &TracedFailure, counted: &[Size]) -> Option<SizeConstraint> {
+    pub fn of_failure(failure: &SizeTracedFailure, counted: &[Size]) -> Option<SizeConstraint> {
         let is_unequal = |c: &&SizeComparison| c.relation == Relation::Equal && !c.holds;
         failure.comparisons.iter().rev().take_while(is_unequal).find_map(|comparison| {
             let constraint = SizeConstraint::of_equality(&comparison.difference, counted)?;

@@ -3,7 +3,7 @@ use crate::bounded;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Claim, ClaimQuantity, Literal, Module};
 use crate::interp;
-use crate::lower::{ExactLowering, Lowered};
+use crate::lower::{FixedSizeLowering, Lowered};
 use crate::tensor::Tensor;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use std::rc::Rc;
 /// # Errors
 /// Those of lowering and of the interpreter; `Code::BadInputs` where a data-dependent size exceeds its bound, `Code::CheckFailed` where a
 /// check fails.
-pub fn evaluate(exact: &ExactLowering, given: &[u64], args: &[Tensor]) -> Result<(Lowered, Vec<Tensor>)> {
+pub fn evaluate_at_sizes(exact: &FixedSizeLowering, given: &[u64], args: &[Tensor]) -> Result<(Lowered, Vec<Tensor>)> {
     let literals: Vec<Literal> = args.iter().cloned().map(Literal::Array).collect();
     let within = ExactModules { exact, given, known: RefCell::default() };
     let mut sizes = given.to_vec();
@@ -47,7 +47,7 @@ pub fn evaluate(exact: &ExactLowering, given: &[u64], args: &[Tensor]) -> Result
 
 /// Modules of a function at the caller's sizes, by the values of its data-dependent sizes.
 struct ExactModules<'a> {
-    exact: &'a ExactLowering,
+    exact: &'a FixedSizeLowering,
     given: &'a [u64],
     known: RefCell<HashMap<Vec<u64>, (Rc<Module>, Vec<u64>)>>,
 }

@@ -15,11 +15,11 @@ mod pad;
 mod rows;
 mod steps;
 
-pub use evaluate::{evaluate, failed_check_error};
+pub use evaluate::{evaluate_at_sizes, failed_check_error};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{Claim, ClaimQuantity, RuntimeCheck};
-use crate::lower::{ExactLowering, Lowered, SizeBucket, SizeTracedLowering, SizeVariants, TracedFailure};
+use crate::lower::{FixedSizeLowering, Lowered, SizeBucket, SizeTracedFailure, SizeTracedLowering, SizeVariants};
 use crate::symbolic::Interval;
 use crate::tensor::{Size, Sizes};
 use constraints::{SizeConstraint, SizeConstraints};
@@ -41,7 +41,7 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &SizeTracedL
     let (function, derived, mut all, exact) = loop {
         let lowering =
             VariantLowering { lowering: ConstrainedLowering { traced, constraints: &constraints }, args: &args };
-        match lowering.lower_variants(&constraints.steps.count_ranges(given)) {
+        match lowering.lower_variants(&constraints.steps.step_count_ranges(given)) {
             Ok(variants) => break variants,
             Err(failure) => constraints.add(&failure, given).ok_or(failure.error)?,
         }
@@ -58,7 +58,7 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &SizeTracedL
     let base = &function.bounds[0].1;
     let by_rows =
         one_size && rows::is_rowwise(base, &ComputationExprs::for_isomorphic(&function.forms, &base.module), &args);
-    let ends = |end: fn(&Size) -> u64| steps.sizes_of_counts(&function.given.iter().map(end).collect::<Vec<u64>>());
+    let ends = |end: fn(&Size) -> u64| steps.sizes_from_counts(&function.given.iter().map(end).collect::<Vec<u64>>());
     let ends = ends(|s| s.least).into_iter().zip(ends(|s| s.most));
     let sound: Vec<Size> = given.iter().zip(ends).map(|(s, (least, most))| Size { least, most, ..s.clone() }).collect();
     let asked = claim_sizes(&[&largest.claims[..], &steps.stride_claims(given)].concat());
@@ -106,7 +106,7 @@ impl BoundedFunction {
             };
             let module = padded.emit().map_err(|d| open_size_error(&d, given))?;
             let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
-            Ok(SizeBucket { max_sizes: steps.sizes_of_counts(most), module, results, is_separate: false })
+            Ok(SizeBucket { max_sizes: steps.sizes_from_counts(most), module, results, is_separate: false })
         };
         self.bounds.iter().map(one).collect()
     }
@@ -121,7 +121,7 @@ struct VariantLowering<'a> {
 }
 
 /// A function, the sizes of its results, the padded modules of it and of its specializations, and its lowering for exact sizes.
-type LoweredVariants = (BoundedFunction, DerivedSizes, Vec<SizeBucket>, ExactLowering);
+type LoweredVariants = (BoundedFunction, DerivedSizes, Vec<SizeBucket>, FixedSizeLowering);
 
 impl<'a> VariantLowering<'a> {
     fn steps(self) -> &'a SizeSteps {
@@ -132,7 +132,7 @@ impl<'a> VariantLowering<'a> {
     ///
     /// # Errors
     /// Those of lowering, also a failure that needs a further constraint.
-    fn lower_variants(self, given: &[Size]) -> Result<LoweredVariants, TracedFailure> {
+    fn lower_variants(self, given: &[Size]) -> Result<LoweredVariants, SizeTracedFailure> {
         let (first, function) = self.lower_at_bounds(given, true)?;
         let mut each = vec![first];
         let derived = DerivedSizes::of(&function.bounds[0].1, &function.forms, &function.given, self.steps());
@@ -154,9 +154,9 @@ impl<'a> VariantLowering<'a> {
     }
 
     /// Lowering for exact sizes, taken from the last of `each` that covers the sizes; specializations stand behind the general function.
-    fn exact_lowering(self, each: Vec<SymbolicFunction>) -> ExactLowering {
+    fn exact_lowering(self, each: Vec<SymbolicFunction>) -> FixedSizeLowering {
         let (steps, args) = (self.steps().clone(), self.args.to_vec());
-        ExactLowering(Arc::new(move |sizes| {
+        FixedSizeLowering(Arc::new(move |sizes| {
             let counts = steps.counts_of_sizes(sizes)?;
             let once = each.iter().rev().find(|once| once.covers(&counts));
             once.and_then(|once| once.instantiate_exact(&counts, &steps, &args)).ok_or_else(|| {
@@ -170,9 +170,9 @@ impl<'a> VariantLowering<'a> {
         self,
         given: &[Size],
         with_halves: bool,
-    ) -> Result<(SymbolicFunction, BoundedFunction), TracedFailure> {
+    ) -> Result<(SymbolicFunction, BoundedFunction), SizeTracedFailure> {
         let lower_at = |counts: &[u64]| self.lowering.lower_at(given, counts);
-        let needs_constraint = |failure: &TracedFailure| SizeConstraint::of_failure(failure, given).is_some();
+        let needs_constraint = |failure: &SizeTracedFailure| SizeConstraint::of_failure(failure, given).is_some();
         if let Some(failure) = lower_at(&sample_sizes(given, 0)).err().filter(needs_constraint) {
             return Err(failure);
         }
@@ -262,7 +262,7 @@ impl DerivedSizes {
         for (result, dims) in base.results.iter().zip(dims) {
             let mut axes = Vec::with_capacity(dims.len());
             for (axis, extent) in dims.into_iter().enumerate() {
-                axes.push(match (extent.varies(), steps.size_with_extent(&extent)) {
+                axes.push(match (extent.varies(), steps.index_of_extent(&extent)) {
                     (false, _) => None,
                     (true, Some(size)) => Some(size),
                     (true, _) => {
@@ -280,7 +280,7 @@ impl DerivedSizes {
         if let Some(known) = self.extents.iter().position(|e| *e == extent) {
             return known;
         }
-        let within = extent.extremes(&Interval::of_each(ranges));
+        let within = extent.extremes(&Interval::by_index(ranges));
         let end = |n: i128| u64::try_from(n).unwrap_or(0);
         let (a, b) = within.map_or((0, 0), |within| (end(within.least), end(within.most)));
         self.sizes.push(Size { name: name.to_string(), least: a, most: b, is_result: true, is_check: false });
@@ -294,7 +294,7 @@ impl DerivedSizes {
         let all = most.0.iter().copied().chain(most.1.data_sizes.iter().map(|f| f.1));
         let ranges: Vec<Interval> =
             function.least.iter().zip(all).map(|(&a, b)| Interval::new(a.min(b).into(), b.into())).collect();
-        let of = Interval::of_each(&ranges);
+        let of = Interval::by_index(&ranges);
         let is_one =
             |(a, b): (&Extent, &Extent)| a.sub(b).and_then(|d| d.extremes(&of)).is_some_and(|d| d == Interval::one(0));
         let own = result_dims(&most.1, &function.forms);

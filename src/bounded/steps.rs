@@ -92,7 +92,7 @@ impl SizeSteps {
         counted.iter().zip(at_hand).zip(&self.all).map(one).collect()
     }
     /// Sizes counted in steps, with the ranges of the counts.
-    pub fn count_ranges(&self, given: &[Size]) -> Vec<Size> {
+    pub fn step_count_ranges(&self, given: &[Size]) -> Vec<Size> {
         let one = |(size, step): (&Size, &Progression)| match step.is_every_size() {
             true => size.clone(),
             false => {
@@ -102,8 +102,8 @@ impl SizeSteps {
         };
         given.iter().zip(&self.all).map(one).collect()
     }
-    /// Converts counts to sizes; numbers behind those of the caller's sizes are returned unchanged.
-    pub fn sizes_of_counts(&self, numbers: &[u64]) -> Vec<u64> {
+    /// Converts counts to sizes, `stride · count + offset`; numbers behind those of the caller's sizes are returned unchanged.
+    pub fn sizes_from_counts(&self, numbers: &[u64]) -> Vec<u64> {
         let step = |i: usize| self.all.get(i).copied().unwrap_or(Progression { stride: 1, offset: 0 });
         numbers.iter().enumerate().map(|(i, &n)| step(i).size_of_count(n)).collect()
     }
@@ -137,7 +137,7 @@ impl SizeSteps {
         self.all[size].extent_of_count(&Extent::var(size)).unwrap_or_default()
     }
     /// Index of the caller's size that equals `extent`, an expression over the counts of steps; `None` for any other expression.
-    pub fn size_with_extent(&self, extent: &Extent) -> Option<usize> {
+    pub fn index_of_extent(&self, extent: &Extent) -> Option<usize> {
         (0..self.all.len()).find(|&i| self.size_extent(i) == *extent)
     }
 }

@@ -11,7 +11,7 @@ use super::open_size_error;
 use super::size_exprs::{ComputationExprs, InstExprs, SizeObstacle, attribute_numbers, instruction_order};
 use super::steps::SizeSteps;
 use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, SizeMapping, open};
-use crate::lower::{Lowered, SizeTracedLowering, SymbolicLowering, TracedFailure};
+use crate::lower::{Lowered, SizeTracedFailure, SizeTracedLowering, SymbolicLowering};
 use crate::symbolic::trace::{Guard, Record, Relation, SizeIndex, TraceId};
 use crate::symbolic::{Dim, Interval};
 use crate::tensor::{Size, Tensor};
@@ -66,7 +66,7 @@ struct Comparison {
     holds: bool,
     /// Name and op of the node that was being lowered.
     node: (String, String),
-    /// Difference as text for messages.
+    /// Difference of the compared sizes as text for messages.
     spelled: String,
 }
 
@@ -122,7 +122,7 @@ impl SymbolicFunction {
     ///
     /// # Errors
     /// Those of lowering; `Code::OpenSize` where no single module serves every size.
-    pub fn lower(given: &[Size], lowering: ConstrainedLowering) -> Result<SymbolicFunction, TracedFailure> {
+    pub fn lower(given: &[Size], lowering: ConstrainedLowering) -> Result<SymbolicFunction, SizeTracedFailure> {
         let at = |turn| SymbolicFunction::lower_at(given, &sample_sizes(given, turn), lowering);
         let mut last = at(0);
         for turn in 1..MAX_SAMPLES {
@@ -137,7 +137,7 @@ impl SymbolicFunction {
         given: &[Size],
         base: &[u64],
         lowering: ConstrainedLowering,
-    ) -> Result<SymbolicFunction, TracedFailure> {
+    ) -> Result<SymbolicFunction, SizeTracedFailure> {
         let (open, record) = lowering.lower_at(given, base)?;
         let expressions = Expressions::of_lowering(&open, record, given.len())
             .ok_or_else(|| crate::diag::Error::internal("bounded", "a size that values say has no variable"))?;
@@ -171,7 +171,7 @@ impl SymbolicFunction {
     /// # Errors
     /// `Code::OpenSize` at the node of the comparison, if the function differs at other sizes than the smallest value of one size, or if there
     /// are too many counterexamples to lower; a failure at a counterexample that needs a constraint.
-    fn find_specialized_sizes(&mut self, lowering: ConstrainedLowering) -> Result<(), TracedFailure> {
+    fn find_specialized_sizes(&mut self, lowering: ConstrainedLowering) -> Result<(), SizeTracedFailure> {
         let mut obstacles: Vec<(Point, Comparison)> = Vec::new();
         let mut lowered: BTreeSet<Point> = BTreeSet::new();
         let mut todo = vec![(Point::new(), self.expressions.comparisons())];
@@ -254,7 +254,7 @@ impl SymbolicFunction {
         &self,
         other: &Point,
         lowering: ConstrainedLowering,
-    ) -> Result<Option<Vec<Comparison>>, TracedFailure> {
+    ) -> Result<Option<Vec<Comparison>>, SizeTracedFailure> {
         let mut point = self.base.clone();
         for (&size, &n) in other {
             point[size] = n;
@@ -286,10 +286,10 @@ impl SymbolicFunction {
         }
         let least = self.given.iter().map(|s| s.least).chain(self.open.sizes.iter().map(|_| 0));
         let ranges: Vec<Interval> = least.zip(&all).map(|(a, &b)| Interval::new(a.min(b).into(), b.into())).collect();
-        let within = Interval::of_each(&ranges);
+        let within = Interval::by_index(&ranges);
         let largest =
             |d: Dim| self.expressions.expression(d).and_then(|e| i64::try_from(e.extremes(&within)?.most).ok());
-        let mut lowered = self.with_sizes(&largest, &steps.sizes_of_counts(most), args)?;
+        let mut lowered = self.with_sizes(&largest, &steps.sizes_from_counts(most), args)?;
         for (found, &most) in lowered.data_sizes.iter_mut().zip(&all[self.given.len()..]) {
             *found = (most, most);
         }
@@ -301,7 +301,7 @@ impl SymbolicFunction {
     pub fn instantiate_exact(&self, counts: &[u64], steps: &SizeSteps, args: &[Vec<Option<usize>>]) -> Option<Lowered> {
         let (all, most) = self.complete_sizes(counts)?;
         let value = |d: Dim| self.expressions.expression(d).and_then(|e| e.value_at(&all));
-        let mut lowered = self.with_sizes(&value, &steps.sizes_of_counts(&counts[..self.given.len()]), args)?;
+        let mut lowered = self.with_sizes(&value, &steps.sizes_from_counts(&counts[..self.given.len()]), args)?;
         for (id, comp) in self.open.module.comps.iter() {
             for (constant, elements) in &comp.size_constants {
                 let elements = elements.iter().map(|&e| value(e)).collect::<Option<Vec<i64>>>()?;
@@ -391,7 +391,7 @@ impl ConstrainedLowering<'_> {
     ///
     /// # Errors
     /// Those of lowering.
-    pub fn lower_at(&self, given: &[Size], counts: &[u64]) -> Result<(SymbolicLowering, Record), TracedFailure> {
+    pub fn lower_at(&self, given: &[Size], counts: &[u64]) -> Result<(SymbolicLowering, Record), SizeTracedFailure> {
         (self.traced.0)(&self.constraints.steps.traced_sizes(given, counts), &self.constraints.equalities)
     }
 }

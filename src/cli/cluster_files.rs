@@ -14,7 +14,7 @@ use crate::graph::{Endpoint, NodeId, is_handle};
 use crate::hlo::{proto, text};
 use crate::lower::{Feed, Lowered};
 use crate::model::Analysis;
-use crate::package::clusters::{self, Chain, ClusterObject, Wire};
+use crate::package::clusters::{self, Chain, ClusterObject, ClusterTensor};
 use crate::package::cpp::ClassName;
 use crate::package::{files, names};
 use crate::report::{self, ClusterBorder};
@@ -52,8 +52,8 @@ pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
     let (wanted, member) = wanted(&scene);
     chosen(&args.files.only, &wanted)?;
     let in_part = |id: NodeId| member.get(id.index()).copied().flatten();
-    report::settle(&mut scene.program, &scene.facts, &in_part);
-    let order = report::in_order(&scene.program.graph, &in_part, wanted.len());
+    report::fold_known_inputs(&mut scene.program, &scene.facts, &in_part);
+    let order = report::sort_topologically(&scene.program.graph, &in_part, wanted.len());
     let idents = identifiers(args.files.name.as_deref(), &wanted)?;
     let mut chain = Chain { source: compile::source_name(&args.graph.graph), ..Chain::default() };
     let (mut parts, mut all, mut refused) = (Vec::new(), Vec::new(), Vec::new());
@@ -80,7 +80,7 @@ pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
     // files common to all clusters are written once
     let mut names = HashSet::new();
     all.retain(|(name, _): &(String, Pieces)| names.insert(name.clone()));
-    all.push(("clusters.json".to_string(), clusters::document(&chain).into()));
+    all.push(("clusters.json".to_string(), clusters::clusters_json(&chain).into()));
     // a program that only runs the clusters has no other ranks
     let alone = chain.pieces.iter().all(|piece| piece.face.ranks.is_none());
     if args.files.emit.contains(&Emit::Header) && !chain.pieces.is_empty() && alone {
@@ -237,7 +237,7 @@ fn wire(chain: &mut Chain, parts: &[ClusterBorder], scene: &Analysis, inside: &d
             let op = nodes[end.node].op.to_string();
             // a value assigned to a variable stays in the variable
             let is_kept = is_handle(&nodes[end.node]) || taken.contains(&end) || !used.contains(&end);
-            tensors.push(Wire { info: info.clone(), op, from, leaves: from.is_some() && is_kept });
+            tensors.push(ClusterTensor { info: info.clone(), op, from, leaves: from.is_some() && is_kept });
             tensors.len() - 1
         };
         for (feed, info) in part.feeds.iter().zip(&program.args) {

@@ -142,7 +142,7 @@ fn depends<'a>(
         return Ok(None);
     }
     let targets: Vec<PathBuf> = files.map(|file| args.out.join(file)).collect();
-    let mut sources = import::inputs(&args.graph.graph, args.graph.format.as_deref())?;
+    let mut sources = import::model_files(&args.graph.graph, args.graph.format.as_deref())?;
     sources.extend([&args.graph.config, &args.target.tuning, &args.target.plan].into_iter().flatten().cloned());
     Ok(Some((format!("{name}.d"), depfile::depfile(&targets, &sources).into())))
 }
@@ -240,7 +240,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
         }
         Emit::Shared => {
             let file = format!("lib{name}.{}", shared_library::ending(targets[0]));
-            let bytes = shared_library::shared(&[object], &file, targets[0]).map_err(|e| {
+            let bytes = shared_library::link_shared_library(&[object], &file, targets[0]).map_err(|e| {
                 e.map(|d| match d.code {
                     Code::NoLinker => d.note("without `shared` in --emit there is an object to link yourself"),
                     _ => d,
@@ -254,7 +254,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
         Emit::LlvmIr => (format!("{name}.ll"), each(&|p, t| codegen::print(p, t, TextForm::LlvmIr))?),
         Emit::Asm => (format!("{name}.s"), each(&|p, t| codegen::print(p, t, TextForm::Assembly))?),
         Emit::Cpp => {
-            ranks::refuse(face, "cpp")?;
+            ranks::require_single_rank(face, "cpp")?;
             (format!("{name}.hpp"), cpp::header(face, class).into())
         }
         Emit::Cmake => (format!("{name}-config.cmake"), build_files::cmake(face).into()),
@@ -265,7 +265,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
             let objects = pool::library(target).map(|text| codegen::assemble(&text, target).map(Pieces::from));
             let [face, threads] = objects;
             let file = format!("libtfaot_pool.{}", shared_library::ending(target));
-            let bytes = shared_library::shared(&[&face?, &threads?], &file, target)?;
+            let bytes = shared_library::link_shared_library(&[&face?, &threads?], &file, target)?;
             (file, bytes.into())
         }
         Emit::Threads => ("tfaot_threads.h".to_string(), ranks::THREADS.as_bytes().into()),

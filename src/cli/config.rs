@@ -4,7 +4,7 @@ use crate::graph::TfType;
 use crate::import::{self, proto};
 use crate::lower::Lowered;
 use crate::package::names;
-use crate::prepare::{Declared, FeedSpec};
+use crate::prepare::{DeclaredVariable, FeedSpec};
 use crate::tensor::TensorInfo;
 use proto::tensorflow::TensorShapeProto;
 use proto::tf2xla::{TensorId, Variable};
@@ -18,7 +18,7 @@ pub struct Config {
     /// Outputs, in order.
     pub fetches: Vec<String>,
     /// Variables that are kept as state.
-    pub variables: Vec<Declared>,
+    pub variables: Vec<DeclaredVariable>,
     /// C names of the inputs; empty strings for inputs without one.
     feed_names: Vec<String>,
     /// C names of the outputs; empty strings for outputs without one.
@@ -53,7 +53,7 @@ pub fn load(path: &Path) -> Result<Config> {
 }
 
 /// Converts a variable of the configuration.
-fn declared(variable: &Variable) -> Result<Declared> {
+fn declared(variable: &Variable) -> Result<DeclaredVariable> {
     let node = variable.node_name.clone();
     let dtype = match TfType::from_number(variable.type_.value()).stored() {
         TfType::Data(t) => Some(t),
@@ -69,7 +69,7 @@ fn declared(variable: &Variable) -> Result<Declared> {
     if let Some(name) = called.as_deref().filter(|name| !names::is_identifier(name)) {
         return Err(no_identifier(name));
     }
-    Ok(Declared { node, called, dtype, dims: variable.shape.as_ref().and_then(dims) })
+    Ok(DeclaredVariable { node, called, dtype, dims: variable.shape.as_ref().and_then(dims) })
 }
 
 fn no_identifier(name: &str) -> Error {
@@ -118,6 +118,6 @@ fn rename(infos: &mut [TensorInfo], wanted: &[String]) -> Result<()> {
         }
         infos[i].field = name.clone();
     }
-    names::settle(infos);
+    names::make_names_unique(infos);
     Ok(())
 }

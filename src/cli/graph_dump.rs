@@ -101,7 +101,7 @@ impl DumpedProgram<'_> {
 /// The file's GraphDef as written; empty if the file has none in protobuf's binary form.
 fn written(path: &Path, format: Option<&str>) -> Result<RawGraph> {
     let (format, bytes) = import::load_bytes(path, format)?;
-    Ok(rewrite::graph_in(&bytes, format)?.unwrap_or_default())
+    Ok(rewrite::graph_of_file(&bytes, format)?.unwrap_or_default())
 }
 
 /// The destination of graph dumps.

@@ -59,7 +59,7 @@ fn optimise(module: &mut Module, args: &HloOpt) -> Result<()> {
     let mut dumped = dump::start(&flags, module);
     let mut seen = dumped.as_mut().map_or(Ok(()), |d| d.before(module));
     let passes: Vec<&str> = args.passes.iter().map(String::as_str).collect();
-    optimize::run_with(module, &passes, |pass, module, changed, taken| {
+    optimize::run_passes(module, &passes, |pass, module, changed, taken| {
         let row = rows.entry(pass.to_string()).or_default();
         let changed = changed == optimize::Changed::Yes;
         *row = (row.0 + usize::from(changed), count(module), row.2 + taken);
@@ -113,7 +113,7 @@ fn interpreted(args: &HloCall, module: &Module, max_steps: u64) -> Result<Vec<Te
     let shapes: Vec<Shape> = module.entry().params.iter().map(|&p| module.entry()[p].shape.clone()).collect();
     let mut leaves = arguments::load(args.inputs.as_deref(), &leaf_infos(&shapes, "p"))?.into_iter();
     let literals = shapes.iter().map(|s| literal(s, &mut leaves)).collect::<Result<Vec<_>>>()?;
-    let value = interp::evaluate_within(module, module.entry, &literals, max_steps);
+    let value = interp::evaluate_with_step_limit(module, module.entry, &literals, max_steps);
     let value = value.map_err(|e| e.in_file(&args.file))?;
     Ok(value.leaves().into_iter().cloned().collect())
 }

@@ -20,7 +20,7 @@ pub fn run(args: &HloRun, replicas: u64) -> Result<ExitStatus> {
     let mut module = load(&args.call.file, &args.call.dims)?;
     for_devices(&mut module, replicas)?;
     verify::verify(&module).map_err(|e| e.in_file(&args.call.file))?;
-    compile::write_known_calls(&mut module).map_err(|e| e.in_file(&args.call.file))?;
+    compile::expand_library_calls(&mut module).map_err(|e| e.in_file(&args.call.file))?;
     let shapes: Vec<Shape> = module.entry().params.iter().map(|&p| module.entry()[p].shape.clone()).collect();
     let given = arguments_by_rank(&args.call, &leaf_infos(&shapes, "p"), replicas)?;
     let plain = match args.engine.contains(&Engine::Interpreter) {

@@ -28,7 +28,7 @@ pub fn load_sound(file: &str, dims: &[String]) -> Result<Module> {
 /// Loads and verifies a module, and replaces known custom calls by instructions.
 pub fn load_whole(file: &str, dims: &[String]) -> Result<Module> {
     let mut module = load_sound(file, dims)?;
-    compile::write_known_calls(&mut module).map_err(|e| e.in_file(file))?;
+    compile::expand_library_calls(&mut module).map_err(|e| e.in_file(file))?;
     Ok(module)
 }
 

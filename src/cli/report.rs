@@ -34,10 +34,10 @@ pub fn run(args: &ReportArgs) -> Result<ExitStatus> {
         let _line = Progress::begin("compiling the model", args.graph.quiet);
         if options.origin == GraphOrigin::Saved {
             report_models::add(args, &code, &mut made)?;
-            made.next = overview::steps(&made, &selection_flags(args));
+            made.next = overview::suggest_next_steps(&made, &selection_flags(args));
         }
         let cluster = &made.columns.nodes.cluster;
-        report::settle(&mut program, &facts, &|id| cluster.get(id.0 as usize).copied().flatten());
+        report::fold_known_inputs(&mut program, &facts, &|id| cluster.get(id.0 as usize).copied().flatten());
         compile_clusters(args, &flags, &program, &found, &facts, &code, &mut made)?;
     }
     if let Some((path, old)) = old {

@@ -28,7 +28,7 @@ pub fn add(args: &ReportArgs, code: &CodeRequest, made: &mut Report) -> Result<(
         Err(Error::User(all)) if all.iter().any(|d| d.code == Code::BadOption) => return Err(Error::User(all)),
         Err(error) => {
             let (inputs, outputs) = ends(args, &request).unwrap_or_default();
-            let blocked = overview::causes(error.into_diagnostics());
+            let blocked = overview::group_by_cause(error.into_diagnostics());
             made.models.push(FunctionSummary { inputs, outputs, blocked, ..FunctionSummary::default() });
             return Ok(());
         }
@@ -42,7 +42,7 @@ pub fn add(args: &ReportArgs, code: &CodeRequest, made: &mut Report) -> Result<(
                 made.summary.profiled |= report.runs > 0;
                 made.code.push(report);
             }
-            Err(error) => model.blocked = overview::causes(error.into_diagnostics()),
+            Err(error) => model.blocked = overview::group_by_cause(error.into_diagnostics()),
         }
         made.models.push(model);
     }
@@ -68,9 +68,9 @@ fn described(lowered: &Lowered) -> FunctionSummary {
     };
     let initial = lowered.state.iter().filter(|v| v.info.dtype.is_float()).map(|v| v.info.elements());
     FunctionSummary {
-        inputs: overview::values(&lowered.args, spelled(&lowered.args, false)),
-        outputs: overview::values(&lowered.results, spelled(&lowered.results, true)),
-        parameters: initial.fold(overview::parameters(&lowered.module), u64::saturating_add),
+        inputs: overview::interface_tensors(&lowered.args, spelled(&lowered.args, false)),
+        outputs: overview::interface_tensors(&lowered.results, spelled(&lowered.results, true)),
+        parameters: initial.fold(overview::parameter_count(&lowered.module), u64::saturating_add),
         state_bytes: lowered.state.iter().map(|v| v.info.bytes()).fold(0, u64::saturating_add),
         ..FunctionSummary::default()
     }
@@ -96,7 +96,7 @@ fn compiled(
     let values = arguments::for_function(None, &lowered, &[])?;
     let given = run::sizes::of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
     let model = Model::load(&face, &built.object, target, 1)?;
-    let built = built.into_program_for(&given)?;
+    let built = built.into_program_for_sizes(&given)?;
     let (least, runs) = kernel_times(&built.program, &mut Session::new(model, &values)?, None, args.seconds)?;
     let program = &built.program;
     let roof = Roofline::measure(target, 1, program.weights_bytes + program.workspace_bytes)?;

@@ -34,7 +34,7 @@ pub fn run(args: &TargetsArgs) -> Result<ExitStatus> {
         .map(|&(level, _)| cpus::cpus("x86_64").filter(of_level(level)).map(|c| c.name).collect())
         .collect();
     let of = |arch: Arch| cpus::cpus(arch.name()).map(|cpu| cpu.name).collect::<Vec<_>>();
-    let (made, missing): (Vec<&str>, Vec<&str>) = TRIPLES.iter().partition(|triple| codegen::makes(triple));
+    let (made, missing): (Vec<&str>, Vec<&str>) = TRIPLES.iter().partition(|triple| codegen::supports_triple(triple));
     let (aarch64, riscv64, thumb) = (of(Arch::Aarch64), of(Arch::Riscv64), of(Arch::Thumb));
     if args.json {
         out::json(&json!({

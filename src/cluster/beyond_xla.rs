@@ -50,7 +50,7 @@ impl<'p> BeyondXla<'p> {
         if self.program.functions.contains_key(&node.op) {
             return self.check_function(&node.op, depth);
         }
-        let Some(row) = ops::find(&node.op) else { return Err(None) };
+        let Some(row) = ops::find_op(&node.op) else { return Err(None) };
         if row.by_reference || is_handle(node) {
             return Err(None);
         }
@@ -112,7 +112,7 @@ impl<'p> Effects<'p> {
             }
             _ => {}
         }
-        if let Some(row) = ops::find(&node.op) {
+        if let Some(row) = ops::find_op(&node.op) {
             if row.node_draws(node) {
                 return Some(ExclusionReason::StatefulRandom);
             }

@@ -171,7 +171,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
         }
     }
 
-    /// Runs all sweeps.
+    /// Contracts edges in all phases, until no edge can be contracted.
     pub fn grow(&mut self) {
         self.sweep(Self::contract_into_shape_op);
         self.sweep(Self::contract_unless_sink_or_counter);

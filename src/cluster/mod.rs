@@ -50,7 +50,7 @@ pub use beyond_xla::CheckPolicy;
 pub use candidates::{MUST_COMPILE_ATTR, marked_function};
 pub use flags::{ClusteringFlags, JitLevel};
 pub use functions::{FunctionClustering, called_function, cluster_functions};
-pub use preprocess::{GraphCut, PreprocessingReport, is_dump, preprocess};
+pub use preprocess::{FeedsAndFetches, PreprocessingReport, is_dump, preprocess};
 pub use reason::{EdgeReason, ExclusionReason};
 pub use snapshot::{GraphSnapshot, SnapshotNode};
 
@@ -97,7 +97,7 @@ pub enum LastPass {
     Declustering,
 }
 
-/// The origin of a graph that is clustered.
+/// The kind of graph that is clustered: a saved one, or one that TensorFlow dumped while it ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GraphOrigin {
     /// A dump that TensorFlow wrote just before it clustered; the graph is used as it is.
@@ -185,7 +185,7 @@ pub struct ConstantCopy {
     pub name: String,
     /// The name of the constant that was copied.
     pub constant: String,
-    /// The name of the node that uses the copy.
+    /// Name of the node that uses the copy of the constant.
     pub user: String,
     /// Index of the user's data input that takes the copy; `None` for a control edge, of which the user keeps the one from the constant.
     pub input: Option<usize>,

@@ -28,7 +28,7 @@ pub enum Predicate {
     },
     /// An output of a node is alive, or alive and true.
     Symbol {
-        /// Number of the node.
+        /// Id of the graph node whose output is the predicate.
         node: u32,
         /// Number of the output; -1 for control.
         port: i32,

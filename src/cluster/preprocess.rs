@@ -24,7 +24,7 @@ pub fn is_dump(graph: &Graph) -> bool {
 
 /// Feeds and fetches by which a saved graph is pruned.
 #[derive(Clone, Debug, Default)]
-pub struct GraphCut {
+pub struct FeedsAndFetches {
     /// Names of tensors that the caller feeds, `node:index` or `node`.
     pub feeds: Vec<String>,
     /// Names of tensors that the caller fetches; empty: nothing is pruned.
@@ -45,7 +45,7 @@ pub struct PreprocessingReport {
 /// # Errors
 /// `BadGraph` for invalid device names; `UnknownTensor` for feeds and fetches that the graph does not have; `TooLarge` if inlining
 /// makes too many nodes.
-pub fn preprocess(program: &mut Program, cut: &GraphCut) -> Result<PreprocessingReport> {
+pub fn preprocess(program: &mut Program, cut: &FeedsAndFetches) -> Result<PreprocessingReport> {
     let mut report = PreprocessingReport { assumptions: Vec::new(), removed: Vec::new() };
     // A fetch may name a call, which inlining removes; the graph is then pruned first. Else `_Retval`s come last, as in a session.
     let early = cut.fetches.iter().any(|fetch| names_call(program, fetch));
@@ -87,7 +87,7 @@ fn names_call(program: &Program, fetch: &str) -> bool {
 }
 
 /// Prunes the graph to what its fetches need, and records the pruned nodes.
-fn prune_to_fetches(program: &mut Program, cut: &GraphCut, report: &mut PreprocessingReport) -> Result<()> {
+fn prune_to_fetches(program: &mut Program, cut: &FeedsAndFetches, report: &mut PreprocessingReport) -> Result<()> {
     let gone = prune(&mut program.graph, cut)?;
     report.assumptions.push(format!("{} nodes that no fetch needs are cut off", gone.len()));
     report.removed.extend(gone.into_iter().map(|(name, op)| (name, op, false)));
@@ -114,7 +114,7 @@ pub fn complete_devices(graph: &mut Graph) -> Result<u64> {
 }
 
 /// Turns feeds into `_Arg` and fetches into `_Retval` nodes, both at the end as in a session. Returns the nodes that no fetch needs.
-fn prune(graph: &mut Graph, cut: &GraphCut) -> Result<Vec<(String, String)>> {
+fn prune(graph: &mut Graph, cut: &FeedsAndFetches) -> Result<Vec<(String, String)>> {
     let names: HashMap<&str, NodeId> = graph.nodes.iter().map(|(id, n)| (&*n.name, id)).collect();
     let find = |text: &String| -> Result<Endpoint> {
         let (name, port) = text.rsplit_once(':').and_then(|(n, p)| Some((n, p.parse().ok()?))).unwrap_or((text, 0));

@@ -23,7 +23,7 @@ use std::ffi::{CStr, c_void};
 const PASSES: &str = "function(sroa,early-cse<memssa>,simplifycfg),globaldce";
 
 /// Whether this build makes code for a triple: packed binaries have some of LLVM's targets alone.
-pub fn makes(triple: &str) -> bool {
+pub fn supports_triple(triple: &str) -> bool {
     back_end(triple).is_some()
 }
 

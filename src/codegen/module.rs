@@ -141,12 +141,12 @@ fn pick(out: &mut String, face: &Face, variants: &[(Vec<Program>, Target)]) {
         for (i, (programs, _)) in variants.iter().enumerate() {
             let own = match &programs[face.programs(e)] {
                 [only] if entry.sizes.is_empty() => run_symbol(only),
-                several => size_dispatch::symbol(several),
+                several => size_dispatch::dispatch_symbol(several),
             };
             let (ask, next) = (ask(i, programs), i + 1);
             let _ = write!(run, "{ask}  %r{i} = tail call i32 @{own}({parameters})\n  ret i32 %r{i}\nask{next}:\n");
         }
-        let function = ranks::driven(entry, face);
+        let function = ranks::driven_function_name(entry, face);
         let linkage = if face.ranks.is_some() { "internal " } else { "" };
         let _ =
             writeln!(out, "define {linkage}i32 @{function}({parameters}) #1 {{\nentry:\n{run}  ret i32 {E_CPU}\n}}");
@@ -248,14 +248,15 @@ fn drivers(out: &mut String, face: &Face, own: TargetPrograms, functions: &[Kern
         let visibility = if is_sized { "internal " } else { linkage.visibility };
         for i in face.programs(e) {
             let program = &programs[i];
-            let run = if is_only && !is_sized { ranks::driven(entry, face) } else { run_symbol(program) };
+            let run = if is_only && !is_sized { ranks::driven_function_name(entry, face) } else { run_symbol(program) };
             let own = Linkage { visibility, ..linkage };
             let driver = Driver::new(program, &functions[i], face, run, &supported_name, own, launches);
             driver.finish(out, target);
         }
         if is_sized {
             let own = &programs[face.programs(e)];
-            let run = if is_only { ranks::driven(entry, face) } else { size_dispatch::symbol(own) };
+            let run =
+                if is_only { ranks::driven_function_name(entry, face) } else { size_dispatch::dispatch_symbol(own) };
             size_dispatch::emit(out, entry, face, own, linkage.visibility, &run, plain);
         }
     }

@@ -15,7 +15,7 @@ const EXCHANGE: &str = "{ i32, i32, ptr, %tfaot.size }";
 const FAIL: usize = 7;
 
 /// The name of the function that a caller's function is around.
-pub fn driven(entry: &EntryPoint, face: &Face) -> String {
+pub fn driven_function_name(entry: &EntryPoint, face: &Face) -> String {
     let suffix = if face.ranks.is_some() { ".rank" } else { "" };
     format!("{}{suffix}", entry.function)
 }
@@ -24,7 +24,7 @@ pub fn driven(entry: &EntryPoint, face: &Face) -> String {
 pub fn emit(out: &mut String, face: &Face) {
     let Some(count) = face.ranks else { return };
     for entry in &face.entries {
-        let (parameters, own) = (size_dispatch::parameters(entry, face), driven(entry, face));
+        let (parameters, own) = (size_dispatch::parameters(entry, face), driven_function_name(entry, face));
         let function = &entry.function;
         let _ = write!(
             out,

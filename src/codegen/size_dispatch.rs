@@ -40,7 +40,7 @@ fn pointer_parameter(is_there: bool, name: &str) -> String {
 }
 
 /// The symbol of a function's size dispatch if there are several targets.
-pub fn symbol(programs: &[Program]) -> String {
+pub fn dispatch_symbol(programs: &[Program]) -> String {
     format!("{}_sized", programs.first().map_or("", |p| &p.name))
 }
 

@@ -181,7 +181,7 @@ fn subnormal(f: &mut FunctionEmitter, x: &Val, magnitude: &Val, rounded: &Val, f
     select(f, &below, &steps, rounded)
 }
 
-/// The code with its sign.
+/// Bits of the small float: its magnitude with the sign bit of the input.
 fn signed(f: &mut FunctionEmitter, x: &Val, word: &Val, code: &Val, form: FloatFormat) -> Val {
     if !form.signed {
         let negative = fcmp(f, "olt", x, &number(x, 0.0));

@@ -29,7 +29,7 @@ impl FunctionEmitter<'_> {
     /// The rounds of these loops.
     fn tile_rounds(&mut self, loops: &[VarId], sums: &TileSums) -> Result<()> {
         if let [first, inner @ ..] = loops {
-            return self.rounds(*first, &mut |f| f.tile_rounds(inner, sums));
+            return self.emit_iterations(*first, &mut |f| f.tile_rounds(inner, sums));
         }
         for (i, row) in sums.rows.iter().enumerate() {
             self.tile("tileloadd64", LEFT + i, sums.left, &row.first, row.stride)?;

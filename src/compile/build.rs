@@ -52,7 +52,7 @@ impl Compiled {
     ///
     /// # Errors
     /// Internal if there is none.
-    pub fn into_program_for(self, given: &[u64]) -> Result<Built> {
+    pub fn into_program_for_sizes(self, given: &[u64]) -> Result<Built> {
         let bucket = self.bundle.face.entries.first().map_or(0, |entry| entry.bucket_of_call(given));
         self.program(bucket)
     }
@@ -378,7 +378,7 @@ pub fn with_size_parameters(
 fn share_fields(all: &mut [(String, Lowered)]) -> Result<()> {
     let Some((_, first)) = all.first() else { return Err(Error::internal("compile", "there is no function")) };
     let mut infos: Vec<TensorInfo> = first.state.iter().map(|v| v.info.clone()).collect();
-    names::settle(&mut infos);
+    names::make_names_unique(&mut infos);
     for (_, lowered) in all {
         let same = |v: &StateVariable, info: &TensorInfo| v.info.name == info.name && v.info.bytes() == info.bytes();
         if lowered.state.len() != infos.len() || !lowered.state.iter().zip(&infos).all(|(v, info)| same(v, info)) {

@@ -19,8 +19,8 @@ use std::collections::HashSet;
 pub fn lower_module_file(bytes: &Bytes, request: &Request) -> Result<Lowered> {
     refuse_graph_options(request)?;
     match hlo::read(bytes)? {
-        SourceContent::Open(open) => open::lower_open_module(*open, request),
-        SourceContent::Fixed(source) => with_file_names(require_no_choice(source, request)?),
+        SourceContent::Open(open) => open::lower_dynamic_module(*open, request),
+        SourceContent::Fixed(source) => name_from_source(require_no_choice(source, request)?),
     }
 }
 
@@ -43,12 +43,12 @@ fn refuse_graph_options(request: &Request) -> Result<()> {
 /// As for [`lower_module_file`], but for the verifier's; `Code::BadOption` for bounds.
 pub fn specialize_module(bytes: &Bytes, request: &Request) -> Result<Source> {
     match hlo::read(bytes)? {
-        SourceContent::Open(open) => open::specialize(&open, request),
+        SourceContent::Open(open) => open::instantiate_at_sizes(&open, request),
         SourceContent::Fixed(source) => require_no_choice(source, request),
     }
 }
 
-/// Returns a module of fixed sizes if the request chooses nothing. Errors: `Code::BadOption`.
+/// Returns the module, whose sizes are fixed, unchanged. Errors: `Code::BadOption` if the request has feeds, fetches or sizes.
 fn require_no_choice(source: Source, request: &Request) -> Result<Source> {
     if request.is_empty() {
         return Ok(source);
@@ -64,9 +64,9 @@ fn require_no_choice(source: Source, request: &Request) -> Result<Source> {
 /// index as a suffix. The positions `0`, `1`, ... are names too.
 ///
 /// Errors: those of the verifier and of [`super::wrap_module`].
-pub(super) fn with_file_names(mut source: Source) -> Result<Lowered> {
+pub(super) fn name_from_source(mut source: Source) -> Result<Lowered> {
     verify::verify(&source.module)?;
-    write_known_calls(&mut source.module)?;
+    expand_library_calls(&mut source.module)?;
     let entry = source.module.entry();
     let args = entry.params.iter().flat_map(|&p| leaf_names(&entry.insts[p].name, &entry.insts[p].shape)).collect();
     let parts = match &entry.insts[entry.root].op {
@@ -88,7 +88,7 @@ pub(super) fn with_file_names(mut source: Source) -> Result<Lowered> {
 ///
 /// # Errors
 /// `Code::HloUnsupported` for functions of these libraries that are not known.
-pub fn write_known_calls(module: &mut Module) -> Result<()> {
+pub fn expand_library_calls(module: &mut Module) -> Result<()> {
     optimize::write_calls(module, lapack::lower).map(drop)
 }
 

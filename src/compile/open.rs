@@ -1,5 +1,5 @@
 //! Modules with dynamic sizes (StableHLO `?` and symbolic dimensions): binds the sizes, and lowers the module for them.
-use super::module::with_file_names;
+use super::module::name_from_source;
 use crate::bounded;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Source;
@@ -17,10 +17,10 @@ use crate::tensor::Size;
 ///
 /// Errors: `Code::UnknownDim` for sizes missing in the request; `Code::BadOption` for options that make no sense for a module; those of the
 /// module and of [`bounded::lower`].
-pub(super) fn lower_open_module(open: OpenModule, request: &Request) -> Result<Lowered> {
+pub(super) fn lower_dynamic_module(open: OpenModule, request: &Request) -> Result<Lowered> {
     let RequestedSizes { dims, axes, sizes } = RequestedSizes::of(&open, request)?;
     if sizes.is_empty() {
-        return with_file_names(instantiate(&open, &dims)?);
+        return name_from_source(instantiate(&open, &dims)?);
     }
     let own = axes.clone();
     let traced = SizeTracedLowering::new(move |said| {
@@ -32,8 +32,8 @@ pub(super) fn lower_open_module(open: OpenModule, request: &Request) -> Result<L
 
 /// Instantiates a module at the sizes in the request, all of which must be numbers.
 ///
-/// Errors: as for [`lower_open_module`]; `Code::BadOption` for bounds.
-pub(super) fn specialize(open: &OpenModule, request: &Request) -> Result<Source> {
+/// Errors: as for [`lower_dynamic_module`]; `Code::BadOption` for bounds.
+pub(super) fn instantiate_at_sizes(open: &OpenModule, request: &Request) -> Result<Source> {
     let RequestedSizes { dims, sizes, .. } = RequestedSizes::of(open, request)?;
     match sizes.first() {
         None => instantiate(open, &dims),
@@ -53,7 +53,7 @@ fn instantiate(open: &OpenModule, dims: &[Vec<u64>]) -> Result<Source> {
     open.source(host.0.finish(root)?.at_hand())
 }
 
-/// Instantiates a module with symbolic sizes.
+/// Lowers a module once with symbols for its dynamic sizes.
 fn instantiate_symbolic(open: &OpenModule, dims: &[Vec<Dim>]) -> Result<SymbolicLowering> {
     let mut host = FoldingHost(Builder::new(open.name()));
     let root = open.root(&mut host, dims)?;
@@ -63,7 +63,7 @@ fn instantiate_symbolic(open: &OpenModule, dims: &[Vec<Dim>]) -> Result<Symbolic
     };
     let root = host.0.tuple(&parts);
     let module = host.0.finish(root)?;
-    let lowered = with_file_names(open.source(module.at_hand())?)?;
+    let lowered = name_from_source(open.source(module.at_hand())?)?;
     Ok(SymbolicLowering { lowered: Lowered { module: module.at_hand(), ..lowered }, module, sizes: Vec::new() })
 }
 

@@ -170,9 +170,9 @@ impl Builder<Dim> {
         self.claim(Claim { value, most: room, ..claim });
     }
     /// The largest value of `size` for any data: an expression of the sizes that the caller gives.
-    pub fn max_size(&self, size: Dim) -> Dim {
+    pub fn largest_value(&self, size: Dim) -> Dim {
         match self.data_sizes().iter().find(|found| size.varies() && found.assumed.is_same(size)) {
-            Some(found) => self.max_size(found.most),
+            Some(found) => self.largest_value(found.most),
             None if trace::depends_on_data(size) => {
                 Dim::from(u64::try_from(trace::range_of(size).most).unwrap_or(u64::MAX))
             }
@@ -181,7 +181,7 @@ impl Builder<Dim> {
     }
     /// Whether `a` is less than `b` in every call that does not fail; if data-dependent sizes decide, a run-time check is recorded.
     pub fn require_less(&mut self, a: Dim, b: Dim) -> bool {
-        if !trace::is_decided_by_data(a, trace::Relation::Less, b) {
+        if !trace::comparison_depends_on_data(a, trace::Relation::Less, b) {
             return a < b;
         }
         let value = self.scalar(DType::S32, b - a - 1);

@@ -5,7 +5,7 @@ use crate::scalar::{CompareKind, Direction, ScalarOp};
 /// A combination of two values of one type. Every fold is associative and commutative, except for the rounding of sums and products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
-    /// The fold by a scalar op.
+    /// Reduction by a scalar op applied to both parameters.
     By(ScalarOp),
     /// The second value if it compares larger than the first, else the first: the maximum, ignoring a NaN in the second. A fold that
     /// starts from a number is never NaN. TensorFlow's pooling folds so.
@@ -23,8 +23,8 @@ impl Fold {
 }
 
 impl Computation {
-    /// The fold that this computation of two scalars performs.
-    pub fn fold(&self) -> Option<Fold> {
+    /// The reduction that this reducer, a computation of two scalars, performs.
+    pub fn as_fold(&self) -> Option<Fold> {
         let [x, y] = self.params[..] else { return None };
         let root = self.insts.get(self.root)?;
         match (&root.op, &root.operands[..]) {
@@ -62,7 +62,7 @@ ENTRY e {{ a = f32[4] parameter(0) i = f32[] parameter(1) ROOT r = f32[] reduce(
         let module = text::parse(&text).expect("parses");
         let called =
             module.comps[module.entry].insts.iter().find_map(|(_, i)| i.op.called_computations().first().copied());
-        module.comps[called.expect("reduce calls one")].fold()
+        module.comps[called.expect("reduce calls one")].as_fold()
     }
 
     #[test]

@@ -110,7 +110,7 @@ pub fn joins_devices(opcode: &str) -> bool {
 }
 
 /// Whether a collective permute on one device sends to itself.
-pub fn keeps_its_own(permutation: &Foreign) -> bool {
+pub fn sends_to_itself(permutation: &Foreign) -> bool {
     let pairs = permutation.attr("source_target_pairs").and_then(lists);
     pairs.is_some_and(|pairs| pairs.iter().any(|pair| pair[..] == [0, 0]))
 }

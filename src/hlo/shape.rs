@@ -57,7 +57,7 @@ impl<D: SizeRepr> ArrayShape<D> {
         self.elements().saturating_mul(D::from(self.dtype.bytes() as u64))
     }
     /// Whether types and sizes are equal, whatever the layouts.
-    pub fn same(&self, other: &ArrayShape<D>) -> bool {
+    pub fn same_type_and_dims(&self, other: &ArrayShape<D>) -> bool {
         self.dtype == other.dtype && self.dims == other.dims
     }
     /// Whether types are equal, and sizes are equal in every call, whatever the layouts; records no guard.
@@ -94,12 +94,14 @@ impl<D: SizeRepr> Shape<D> {
         }
     }
     /// Whether two shapes are equal, apart from layouts and dynamic bounds.
-    pub fn same(&self, other: &Shape<D>) -> bool {
+    pub fn same_type_and_dims(&self, other: &Shape<D>) -> bool {
         match (self, other) {
-            (Shape::Array(a), Shape::Array(b)) => a.same(b),
-            (Shape::Tuple(a), Shape::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.same(y)),
+            (Shape::Array(a), Shape::Array(b)) => a.same_type_and_dims(b),
+            (Shape::Tuple(a), Shape::Tuple(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.same_type_and_dims(y))
+            }
             (Shape::Token, Shape::Token) | (Shape::Opaque, Shape::Opaque) => true,
-            (Shape::Buffer(a), Shape::Buffer(b)) => a.same(b),
+            (Shape::Buffer(a), Shape::Buffer(b)) => a.same_type_and_dims(b),
             _ => false,
         }
     }

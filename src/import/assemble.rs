@@ -66,7 +66,7 @@ impl<'a> Assembler<'a> {
         }))
     }
     /// The node called `name`.
-    pub fn find(&self, name: &str) -> Option<NodeId> {
+    pub fn find_node(&self, name: &str) -> Option<NodeId> {
         self.names.get(name).copied()
     }
     /// Resolves all inputs and returns the graph. `port` maps the text behind a node's name to the number of an output.
@@ -78,7 +78,7 @@ impl<'a> Assembler<'a> {
             for &input in &self.inputs[start..end] {
                 let at = |e: Error| e.map(|d| d.at_node(&self.nodes[id].name, &self.nodes[id].op));
                 match split_input(input) {
-                    Input::Control(name) => controls.push(self.known(name).map_err(at)?),
+                    Input::Control(name) => controls.push(self.require_node(name).map_err(at)?),
                     Input::Data(name, rest) => data.push(self.endpoint(input, name, rest, &port).map_err(at)?),
                 }
             }
@@ -104,15 +104,16 @@ impl<'a> Assembler<'a> {
         rest: &str,
         port: &impl Fn(&Node, &str) -> Option<u32>,
     ) -> Result<Endpoint> {
-        let node = self.known(name)?;
+        let node = self.require_node(name)?;
         let port = if rest.is_empty() { Some(0) } else { port(&self.nodes[node], rest) };
         let port = port.filter(|&p| p < MOST_PORTS);
         let port = port.ok_or_else(|| Error::user(Code::BadGraph, format!("the input `{input}` names no output")))?;
         Ok(Endpoint { node, port })
     }
     /// The node called `name`. Errors: `BadGraph` if there is none.
-    pub fn known(&self, name: &str) -> Result<NodeId> {
-        self.find(name).ok_or_else(|| Error::user(Code::BadGraph, format!("the input `{name}` is not in the graph")))
+    pub fn require_node(&self, name: &str) -> Result<NodeId> {
+        self.find_node(name)
+            .ok_or_else(|| Error::user(Code::BadGraph, format!("the input `{name}` is not in the graph")))
     }
 }
 

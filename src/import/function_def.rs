@@ -173,7 +173,7 @@ fn read_body<'a>(f: RawFunction<'a>, names: &mut Interner<'a>, results: &Results
             .ok_or_else(|| Error::user(Code::BadFunction, format!("the result `{}` is not computed", result.name)))?;
         rets.push(nodes.endpoint_of(told, port)?);
     }
-    let control_rets = f.control_rets.iter().map(|name| nodes.known(name)).collect::<Result<Vec<NodeId>>>()?;
+    let control_rets = f.control_rets.iter().map(|name| nodes.require_node(name)).collect::<Result<Vec<NodeId>>>()?;
     let ret_names = f.results.iter().map(|r| r.name.into()).collect();
     let (attrs, stateful) = (f.attrs.into(), f.stateful);
     Ok(Function { name: f.name, args, rets, control_rets, ret_names, attrs, stateful, graph: nodes.finish(port)? })
@@ -221,7 +221,7 @@ fn output_offset(node: &Node, output: &str, results: &Results) -> Option<u32> {
     if let Some(range) = opdef::find(&node.op).and_then(|def| def.output_range(node, output)) {
         return u32::try_from(range.start).ok();
     }
-    let Some(row) = ops::find(&node.op) else { return Some(0) };
+    let Some(row) = ops::find_op(&node.op) else { return Some(0) };
     let outputs = row.outputs();
     if outputs.len() < 2 {
         return Some(0);

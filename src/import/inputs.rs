@@ -13,7 +13,7 @@ const MOST_DEPTH: usize = 16;
 ///
 /// # Errors
 /// `Io`; `TooLarge` for folders nested too deep; those of detecting the format.
-pub fn inputs(path: &Path, format: Option<&str>) -> Result<Vec<PathBuf>> {
+pub fn model_files(path: &Path, format: Option<&str>) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     if path.is_dir() {
         below(path, 0, &mut all)?;

@@ -41,7 +41,7 @@ pub mod wire;
 
 pub use detect::FileFormat;
 pub use foreign::recognised;
-pub use inputs::inputs;
+pub use inputs::model_files;
 pub use source::read_file;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -143,8 +143,8 @@ pub fn parse(bytes: &Bytes, format: Option<FileFormat>, folder: &Path) -> Result
 }
 
 /// Adds the variables and lookup tables of the checkpoint in `folder` to a SavedModel's program.
-fn with_variables(saved: saved_model::Saved, folder: &Path) -> Result<Program> {
-    let saved_model::Saved { mut program, objects } = saved;
+fn with_variables(saved: saved_model::ParsedMetaGraph, folder: &Path) -> Result<Program> {
+    let saved_model::ParsedMetaGraph { mut program, objects } = saved;
     let checkpoint = checkpoint::Checkpoint::open(&folder.join("variables").join("variables"))?;
     variables::find(&mut program, &objects, checkpoint.as_ref())?;
     tables::fill(&mut program, checkpoint.as_ref())?;

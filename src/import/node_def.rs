@@ -56,7 +56,7 @@ pub fn read_node<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Re
         }
     }
     if &*node.op == "Const" {
-        seeds::fill(&mut node.attrs);
+        seeds::fill_seed_constants(&mut node.attrs);
     }
     Ok(node)
 }

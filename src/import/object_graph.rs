@@ -56,7 +56,7 @@ impl ObjectGraph {
     }
 
     /// The objects that the function `name` has captured, in the order of its last arguments; empty for an unknown function.
-    pub fn captured(&self, name: &str) -> &[usize] {
+    pub fn captured_objects(&self, name: &str) -> &[usize] {
         self.captured.get(name).map_or(&[], Vec::as_slice)
     }
 
@@ -70,7 +70,7 @@ impl ObjectGraph {
     }
 
     /// By object: the key of its value in the checkpoint, whose serialized object graph is `saved`. Errors: `BadEncoding`.
-    pub fn keys(&self, saved: &Bytes) -> Result<HashMap<usize, String>> {
+    pub fn checkpoint_keys(&self, saved: &Bytes) -> Result<HashMap<usize, String>> {
         let mut reader = WireReader::new(saved, "TrackableObjectGraph");
         let mut other = Vec::new();
         while let Some(field) = reader.next()? {

@@ -98,7 +98,7 @@ impl RawNode {
                 (2, Raw::Bytes(b)) => node.op = text(&b),
                 (3, Raw::Bytes(b)) => node.inputs.push(text(&b)),
                 (4, Raw::Bytes(b)) => node.device = text(&b),
-                (5, Raw::Bytes(b)) => node.attrs.push(entry(&b)?),
+                (5, Raw::Bytes(b)) => node.attrs.push(parse_map_entry(&b)?),
                 (number, raw) => node.rest.fields.push((number, raw)),
             }
         }
@@ -113,12 +113,12 @@ impl RawNode {
         if !self.device.is_empty() {
             put_bytes(&mut out, 4, self.device.as_bytes());
         }
-        self.attrs.iter().for_each(|(key, value)| put_bytes(&mut out, 5, &map_entry(key, value)));
+        self.attrs.iter().for_each(|(key, value)| put_bytes(&mut out, 5, &serialize_map_entry(key, value)));
         self.rest.fields.iter().for_each(|(number, raw)| put(&mut out, *number, raw));
         out
     }
     /// Sets an attribute to a serialized AttrValue.
-    pub fn set(&mut self, name: &str, value: Vec<u8>) {
+    pub fn set_attr(&mut self, name: &str, value: Vec<u8>) {
         self.attrs.retain(|(key, _)| key != name);
         self.attrs.push((name.to_string(), value.into()));
     }
@@ -162,8 +162,10 @@ impl RawFunction {
     fn write(&self) -> Vec<u8> {
         let mut out = self.rest.write();
         self.nodes.iter().for_each(|node| put_bytes(&mut out, 3, &node.write()));
-        self.rets.iter().for_each(|(key, value)| put_bytes(&mut out, 4, &map_entry(key, value.as_bytes())));
-        self.control_rets.iter().for_each(|(key, value)| put_bytes(&mut out, 6, &map_entry(key, value.as_bytes())));
+        self.rets.iter().for_each(|(key, value)| put_bytes(&mut out, 4, &serialize_map_entry(key, value.as_bytes())));
+        self.control_rets
+            .iter()
+            .for_each(|(key, value)| put_bytes(&mut out, 6, &serialize_map_entry(key, value.as_bytes())));
         out
     }
 }
@@ -231,7 +233,7 @@ fn text(bytes: &Bytes) -> String {
 ///
 /// # Errors
 /// `BadEncoding`.
-pub fn entry(data: &Bytes) -> Result<(String, Bytes)> {
+pub fn parse_map_entry(data: &Bytes) -> Result<(String, Bytes)> {
     let (mut key, mut value) = (String::new(), Bytes::new());
     for (number, raw) in Message::parse(data, "map entry")?.fields {
         match (number, raw) {
@@ -244,11 +246,11 @@ pub fn entry(data: &Bytes) -> Result<(String, Bytes)> {
 }
 
 fn text_entry(data: &Bytes) -> Result<(String, String)> {
-    entry(data).map(|(key, value)| (key, text(&value)))
+    parse_map_entry(data).map(|(key, value)| (key, text(&value)))
 }
 
 /// Serializes an entry of a map.
-pub fn map_entry(key: &str, value: &[u8]) -> Vec<u8> {
+pub fn serialize_map_entry(key: &str, value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(key.len() + value.len() + 12);
     put_bytes(&mut out, 1, key.as_bytes());
     put_bytes(&mut out, 2, value);

@@ -78,7 +78,7 @@ pub fn function(name: &str) -> Vec<u8> {
 }
 
 /// The signature (OpDef) of a function: names and `DataType` numbers of arguments and results, names of control results.
-pub fn signature(
+pub fn function_signature(
     name: &str,
     args: &[(String, i32)],
     results: &[(String, i32)],

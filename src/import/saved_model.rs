@@ -10,7 +10,7 @@ use protobuf::Message;
 use std::collections::HashMap;
 
 /// The parsed content of a MetaGraphDef.
-pub struct Saved {
+pub struct ParsedMetaGraph {
     /// The graph with its signatures.
     pub program: Program,
     /// The Python objects behind the graph; empty for files of TensorFlow 1.
@@ -21,7 +21,7 @@ pub struct Saved {
 const SERVE: &str = "serve";
 
 /// Parses `saved_model.pb`: the MetaGraphDef with the tag `serve`, or the only one.
-pub fn read(file: &Bytes) -> Result<Saved> {
+pub fn read(file: &Bytes) -> Result<ParsedMetaGraph> {
     let mut reader = WireReader::new(file, "SavedModel");
     let mut graphs = Vec::new();
     while let Some(field) = reader.next()? {
@@ -49,7 +49,7 @@ pub fn read(file: &Bytes) -> Result<Saved> {
 }
 
 /// Parses a MetaGraphDef file.
-pub fn read_meta_graph(file: &Bytes) -> Result<Saved> {
+pub fn read_meta_graph(file: &Bytes) -> Result<ParsedMetaGraph> {
     read_meta(WireReader::new(file, "MetaGraphDef"))
 }
 
@@ -69,7 +69,7 @@ fn read_tags<'a>(mut meta: WireReader<'a>) -> Result<Vec<&'a str>> {
     Ok(tags)
 }
 
-fn read_meta(mut meta: WireReader) -> Result<Saved> {
+fn read_meta(mut meta: WireReader) -> Result<ParsedMetaGraph> {
     let (mut program, mut signatures, mut objects) = (None, Vec::new(), ObjectGraph::default());
     while let Some(field) = meta.next()? {
         match field.number {
@@ -87,7 +87,7 @@ fn read_meta(mut meta: WireReader) -> Result<Saved> {
         signature.runs = program.graph.nodes.values().find(calls).map(|node| node.name.to_string());
     }
     program.signatures = signatures;
-    Ok(Saved { program, objects })
+    Ok(ParsedMetaGraph { program, objects })
 }
 
 fn read_signature(field: &WireField) -> Result<Signature> {

@@ -75,7 +75,7 @@ impl FieldContainer {
         }
     }
     /// The field with this number, and its name in the `.proto`.
-    pub fn numbered(&self, number: u32) -> Option<(String, FieldKind)> {
+    pub fn field_by_number(&self, number: u32) -> Option<(String, FieldKind)> {
         match self {
             FieldContainer::Message(message) => {
                 let field = message.fields().find(|f| f.number().unsigned_abs() == number)?;
@@ -129,7 +129,7 @@ fn kind(held: &RuntimeType) -> FieldType {
 }
 
 /// Parses an integer literal (`-12`, `0x1f`, `017`); `None` if `kind` can't represent it.
-pub fn integer(kind: &FieldType, text: &str) -> Option<u64> {
+pub fn parse_integer(kind: &FieldType, text: &str) -> Option<u64> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |d| (true, d));
     let (radix, digits) = match digits.as_bytes() {
         [b'0', b'x' | b'X', ..] => (16, &digits[2..]),
@@ -159,7 +159,7 @@ pub fn integer(kind: &FieldType, text: &str) -> Option<u64> {
 pub fn put_scalar(out: &mut Vec<u8>, field: &FieldKind, text: &str) -> Option<()> {
     match &field.kind {
         FieldType::Signed { .. } | FieldType::Unsigned { .. } => {
-            put_number(out, field.number, integer(&field.kind, text)?)
+            put_number(out, field.number, parse_integer(&field.kind, text)?)
         }
         FieldType::F32 => {
             put_varint(out, u64::from(field.number) << 3 | 5);
@@ -178,7 +178,7 @@ pub fn put_scalar(out: &mut Vec<u8>, field: &FieldKind, text: &str) -> Option<()
             put_number(out, field.number, value);
         }
         FieldType::Enum(e) => {
-            let value = e.value_by_name(text).map(|v| v.value() as u64).or_else(|| integer(&field.kind, text))?;
+            let value = e.value_by_name(text).map(|v| v.value() as u64).or_else(|| parse_integer(&field.kind, text))?;
             put_number(out, field.number, value);
         }
         FieldType::Text | FieldType::Bytes => put_bytes(out, field.number, text.as_bytes()),

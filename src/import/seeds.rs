@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub const SEED: &str = "_tfaot_seed";
 
 /// Fills the tensor of a Const with numbers if there is a seed among its attributes.
-pub(super) fn fill(attrs: &mut [(Arc<str>, Attr)]) {
+pub(super) fn fill_seed_constants(attrs: &mut [(Arc<str>, Attr)]) {
     let Some(seed) = attrs.iter().find_map(|(name, attr)| match attr {
         Attr::Int(seed) if &**name == SEED => Some(*seed),
         _ => None,

@@ -98,7 +98,7 @@ impl Filled<'_> {
         Ok(())
     }
 
-    /// Searches the function that a node calls with a table as an argument.
+    /// Searches the function that a node calls with a table as an argument for nodes that fill the table.
     fn call(&mut self, graph: &Graph, args: &HashMap<NodeId, Argument>, node: &Node, depth: usize) -> Result<()> {
         let name = node.func("f").map_or(&node.op, |f| &f.name);
         let program = self.program;
@@ -138,7 +138,7 @@ impl Filled<'_> {
         }
     }
 
-    /// The tensor behind `e`, if the file has its value.
+    /// Constant value of the graph edge `e`, if the file holds it.
     fn value(&self, graph: &Graph, args: &HashMap<NodeId, Argument>, e: Option<&Endpoint>) -> Result<Option<Tensor>> {
         let Some(e) = e else { return Ok(None) };
         let mut at = *e;

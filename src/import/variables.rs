@@ -25,7 +25,7 @@ pub fn find(program: &mut Program, objects: &ObjectGraph, checkpoint: Option<&Ch
     }
     let saved = checkpoint.map(|c| c.string(CHECKPOINT_KEY)).transpose()?.flatten();
     let mut keys = match saved {
-        Some(saved) => captured(&program.graph, objects, &objects.keys(&saved)?),
+        Some(saved) => captured(&program.graph, objects, &objects.checkpoint_keys(&saved)?),
         None => HashMap::new(),
     };
     let top: HashMap<NodeId, NodeId> =
@@ -69,7 +69,7 @@ fn captured(graph: &Graph, objects: &ObjectGraph, values: &HashMap<usize, String
     let mut keys = HashMap::new();
     for node in graph.nodes.values() {
         let called = node.func("f").map_or(&*node.op, |f| &*f.name);
-        let bound = objects.captured(called);
+        let bound = objects.captured_objects(called);
         let Some(first) = node.inputs.len().checked_sub(bound.len()) else { continue };
         for (handle, object) in node.inputs[first..].iter().zip(bound) {
             let variable = origin(graph, *handle).node;

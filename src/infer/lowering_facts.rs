@@ -60,7 +60,7 @@ pub(super) fn infer_outputs(row: &OpRow, cx: &mut ShapeCtx) -> Option<Vec<Fact>>
     }
     let mut sizes = unknown_sizes(args)?;
     let variables: Vec<SizeVariable> = (0..).zip(&sizes).map(|(i, _)| size_variable(i)).collect();
-    let (made, record) = trace::record(&variables, |variables| {
+    let (made, record) = trace::record_uses(&variables, |variables| {
         let variable = |id: DimId| sizes.iter().position(|&s| s == id).map(|i| variables[i]);
         let dim = |d: &InferredDim| match *d {
             InferredDim::Known(n) => Some(Dim::from(n)),

@@ -173,7 +173,7 @@ impl<'p> Inference<'p> {
 
     fn infer_outputs(&mut self, node: &Node, site: Site, args: &[Fact]) -> Result<Vec<Fact>> {
         let mut cx = ShapeCtx { node, args, symbols: &mut self.facts.symbols, site };
-        match ops::find(&node.op) {
+        match ops::find_op(&node.op) {
             Some(row) if !row.takes(args.len()) => {
                 Err(Error::user(Code::BadGraph, format!("{} does not take {} inputs", node.op, args.len())))
             }
@@ -254,7 +254,7 @@ fn size_arithmetic(f: ops::row::SizeFn, cx: &mut ShapeCtx, args: &[Fact]) -> Opt
 }
 
 fn lacks_shape_function(node: &Node) -> bool {
-    ops::find(&node.op).is_none_or(|row| matches!(row.shapes, Shapes::ByLowering) && row.calls().is_none())
+    ops::find_op(&node.op).is_none_or(|row| matches!(row.shapes, Shapes::ByLowering) && row.calls().is_none())
         && find_host(&node.op).is_none()
 }
 

@@ -50,7 +50,11 @@ pub(super) fn apply(m: &Machine, comp: CompId, args: &[Tensor], n: usize) -> Res
         None => return one_by_one(m, comp, args, n),
     };
     let widen = |t: &Tensor| {
-        if t.len() == n { t.with_dims(vec![n as u64]) } else { super::box_walk::pick(t, vec![n as u64], 0, &[0]) }
+        if t.len() == n {
+            t.with_dims(vec![n as u64])
+        } else {
+            super::box_walk::strided_elements(t, vec![n as u64], 0, &[0])
+        }
     };
     Ok(result.leaves().into_iter().map(widen).collect())
 }

@@ -69,7 +69,7 @@ fn coalesce<const N: usize>(dims: &[u64], strides: [&[i64]; N]) -> (Vec<u64>, [V
 }
 
 /// Elements of `x` at `start` plus multiples of `strides`, as an array of sizes `dims`.
-pub(super) fn pick(x: &Tensor, dims: Vec<u64>, start: i64, strides: &[i64]) -> Tensor {
+pub(super) fn strided_elements(x: &Tensor, dims: Vec<u64>, start: i64, strides: &[i64]) -> Tensor {
     by_width!(x.dtype, T => {
         let out = pick_typed::<T>(&x.view::<T>(), &dims, start, strides);
         Tensor::from_vec(x.dtype, dims, out)

@@ -34,11 +34,11 @@ pub fn known_value<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<SymbolicAr
         let varies = sizes.iter().any(|e| e.varies());
         return Some(SymbolicArray { value, sizes: varies.then_some(sizes) });
     }
-    evaluated(b, id).map(|value| SymbolicArray { value, sizes: None })
+    constant_tensor(b, id).map(|value| SymbolicArray { value, sizes: None })
 }
 
 /// Value of an array that has to be the same in every call and does not depend on open sizes.
-pub(super) fn evaluated<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
+pub(super) fn constant_tensor<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
     let (module, id) = excerpt(b, id, is_known)?;
     let comp = module.entry();
     let order = comp.post_order_to(id);

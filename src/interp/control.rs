@@ -10,7 +10,7 @@ pub(super) fn run_while(m: &Machine, init: &Literal, cond: CompId, body: CompId)
     let mut state = [init.clone()];
     loop {
         m.charge(16)?;
-        m.turn(cond, body)?;
+        m.charge_iteration(cond, body)?;
         match m.call(cond, &state)? {
             Literal::Array(t) if t.len() == 1 && t.dtype == DType::Pred => {
                 if t.bytes[0] == 0 {

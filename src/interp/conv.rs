@@ -2,7 +2,7 @@
 //! loop.
 use std::ops::Range;
 
-use super::dot::{Ring, Sums, inner_product, row_times_strided, with_ring};
+use super::dot::{Ring, RowAccumulators, inner_product, row_times_strided, with_ring};
 use super::machine::Machine;
 use super::operands::invalid;
 use super::shape_ops::transpose;
@@ -122,7 +122,7 @@ fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: u
     let terms = (windows * ins) as u64;
     let parts =
         if one_channel(ins, groups) { SumParts::in_order(terms) } else { T::parts(terms, (out.len() / groups) as u64) };
-    let mut sums = Sums::<T>::new(parts, outs);
+    let mut sums = RowAccumulators::<T>::new(parts, outs);
     let few = (groups == 1 && outs < FEW_OUTPUTS).then(|| by_output(&kernel, outs));
     let mut read = vec![T::zeroed(); if few.is_some() { windows * ins } else { 0 }];
     for (i, acc) in out.chunks_exact_mut(outs).enumerate() {
@@ -144,7 +144,7 @@ fn typed<T: Ring>(x: &Tensor, k: &Tensor, taps: &[Taps], dims: &[u64], groups: u
             }
             continue;
         }
-        sums.add_up(acc, |acc, terms| {
+        sums.accumulate(acc, |acc, terms| {
             for t in terms.start / ins..terms.end.div_ceil(ins) {
                 unravel(t, taps, &mut tap);
                 let Some(at) = source(taps, &position, &tap, &steps) else { continue };

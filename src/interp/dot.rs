@@ -150,13 +150,13 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
     let out = with_ring!(work, T => {
         let (xs, ys) = (xs.view::<T>(), ys.view::<T>());
         let mut out = vec![<T as Ring>::ZERO; b * rows * n];
-        let mut sums = Sums::<T>::new(T::parts(k as u64, (rows * n) as u64), n);
+        let mut sums = RowAccumulators::<T>::new(T::parts(k as u64, (rows * n) as u64), n);
         for i in 0..b * rows {
             let batch = i / rows.max(1);
             let (x_row, y_matrix) = (&xs[span(i, k)], &ys[span(batch, k * n)]);
             let out_row = &mut out[span(i, n)];
             if by_rows {
-                sums.add_up(out_row, |acc, terms| {
+                sums.accumulate(out_row, |acc, terms| {
                     row_times_strided::<T>(acc, &x_row[terms.clone()], &y_matrix[terms.start * n..terms.end * n], n);
                 });
             } else {
@@ -171,20 +171,20 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
 }
 
 /// Accumulators for the sums of one row of results, which are computed in parts.
-pub(super) struct Sums<T: Ring> {
+pub(super) struct RowAccumulators<T: Ring> {
     parts: SumParts,
     part: Vec<T::Sum>,
     group: Vec<T::Sum>,
 }
 
-impl<T: Ring> Sums<T> {
+impl<T: Ring> RowAccumulators<T> {
     /// Accumulators for rows of `n` results.
-    pub(super) fn new(parts: SumParts, n: usize) -> Sums<T> {
-        Sums { parts, part: vec![T::ZERO; n], group: vec![T::ZERO; n] }
+    pub(super) fn new(parts: SumParts, n: usize) -> RowAccumulators<T> {
+        RowAccumulators { parts, part: vec![T::ZERO; n], group: vec![T::ZERO; n] }
     }
 
     /// Adds all terms to `out`, which starts as zero; `add_terms` adds a range of terms to the given accumulators.
-    pub(super) fn add_up(&mut self, out: &mut [T::Sum], mut add_terms: impl FnMut(&mut [T::Sum], Range<usize>)) {
+    pub(super) fn accumulate(&mut self, out: &mut [T::Sum], mut add_terms: impl FnMut(&mut [T::Sum], Range<usize>)) {
         let add = |to: &mut [T::Sum], from: &[T::Sum]| to.iter_mut().zip(from).for_each(|(a, &b)| *a = T::add(*a, b));
         let SumParts { groups, most } = &self.parts;
         if let [terms] = &groups[..]

@@ -85,7 +85,7 @@ struct Callees<'a, D: SizeRepr> {
 }
 
 impl<D: SizeRepr> Callees<'_, D> {
-    /// Makes an instruction call the copies.
+    /// Redirects the called computations of an instruction to their copies in the excerpt.
     fn take(&mut self, inst: &mut Inst) -> Option<()> {
         for called in inst.op.called_computations() {
             self.copy(called)?;

@@ -4,7 +4,7 @@ use super::operands::{Operands, invalid, unsupported};
 use super::{scan, shape_ops, top_k};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::attrs::Foreign;
-use crate::hlo::groups::keeps_its_own;
+use crate::hlo::groups::sends_to_itself;
 use crate::hlo::{Literal, Shape};
 use crate::scalar::eval::convert;
 use crate::tensor::{DType, Tensor};
@@ -75,7 +75,7 @@ fn identity(operands: Operands, shape: &Shape) -> Result<Literal> {
 
 /// Value of a collective permute on device 0: its own operand if it sends to itself, else zeros.
 fn permute(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
-    if keeps_its_own(f) {
+    if sends_to_itself(f) {
         return identity(operands, shape);
     }
     let zero = |l: &&Literal| match l {
@@ -114,7 +114,7 @@ fn custom_call(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal
         "TopK" => {
             let values = shape.as_tuple().and_then(|p| p.first()).and_then(Shape::as_array);
             let k = values.and_then(|a| a.dims.last()).ok_or_else(|| invalid("TopK gives values and indices"))?;
-            top_k::total(operands.array(0)?, *k, true)
+            top_k::top_k_elements(operands.array(0)?, *k, true)
         }
         "Pin" | "Unpin" => identity(operands, shape),
         _ if f.is_hint() => identity(operands, shape),

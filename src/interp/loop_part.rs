@@ -21,11 +21,11 @@ const MOST_DEPTH: usize = 16;
 
 /// Value of an array of the current computation like [`super::constant_value`], which also evaluates loops, but only the state
 /// elements that are needed. `None` if it depends on a parameter, or takes too much work.
-pub fn known_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
+pub fn constant_value_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
     known_value_through_loops(b, id).map(SymbolicArray::pinned)
 }
 
-/// Value of an array like [`known_through_loops`], with expressions for elements that depend on open sizes.
+/// Value of an array like [`constant_value_through_loops`], with expressions for elements that depend on open sizes.
 pub fn known_value_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<SymbolicArray> {
     if let Some(known) = trace::is_recording().then(|| known_value(b, id)).flatten() {
         return Some(known);
@@ -158,7 +158,7 @@ fn run(
     let next = &inside[inside.root].operands;
     let next: Vec<InstId> = parts.iter().map(|&part| next.get(part).copied()).collect::<Option<_>>()?;
     loop {
-        m.turn(cond, body).ok()?;
+        m.charge_iteration(cond, body).ok()?;
         match &values(m, condition, &state, &[condition.root], depth)?[0] {
             Literal::Array(t) if t.len() == 1 && t.bytes[0] == 0 => return Some(state),
             Literal::Array(_) => {}

@@ -89,7 +89,7 @@ impl<'a> Machine<'a> {
         Machine { rank: Some(rank), ..self }
     }
     /// Charges the instructions of one more loop iteration to the step limit.
-    pub(super) fn turn(&self, cond: CompId, body: CompId) -> Result<()> {
+    pub(super) fn charge_iteration(&self, cond: CompId, body: CompId) -> Result<()> {
         let work = (self.comp(cond)?.insts.len() + self.comp(body)?.insts.len()) as u64;
         match self.steps.get().checked_sub(work) {
             Some(left) => {

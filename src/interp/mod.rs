@@ -2,7 +2,7 @@
 //! execution.
 //!
 //! [`evaluate`] runs a computation of a module; [`constant_value`] the part of a computation under construction on which one
-//! value depends, and [`known_through_loops`] also the needed parts of loops. All of them run a plan (operands before users),
+//! value depends, and [`constant_value_through_loops`] also the needed parts of loops. All of them run a plan (operands before users),
 //! drop a value after its last use, and charge each instruction to a budget.
 mod apply;
 mod constant;
@@ -36,10 +36,10 @@ use crate::hlo::{CompId, Literal, Module};
 
 pub use constant::{constant_value, known_value};
 pub use devices::evaluate_ranks;
-pub use loop_part::{known_through_loops, known_value_through_loops};
+pub use loop_part::{constant_value_through_loops, known_value_through_loops};
 pub use machine::LowerForSizes;
 
-pub use rounding::{evaluate_rounded_otherwise, rounds_to_16_bits};
+pub use rounding::{evaluate_with_perturbed_rounding, rounds_to_16_bits};
 pub use shape_ops::first_part;
 pub use sizes::size_elements;
 
@@ -50,7 +50,7 @@ pub use sizes::size_elements;
 /// communicates, `HloInvalid` for inconsistent shapes, `TooLarge` for arrays beyond 2^34 bytes, `StepLimit` for loops that run
 /// more than [`MAX_STEPS`] instructions.
 pub fn evaluate(module: &Module, comp: CompId, args: &[Literal]) -> Result<Literal> {
-    evaluate_within(module, comp, args, MAX_STEPS)
+    evaluate_with_step_limit(module, comp, args, MAX_STEPS)
 }
 
 /// Default limit on the instructions that loops may run, about a minute of work.
@@ -60,7 +60,7 @@ pub const MAX_STEPS: u64 = 50_000_000;
 ///
 /// # Errors
 /// Those of [`evaluate`].
-pub fn evaluate_within(module: &Module, comp: CompId, args: &[Literal], max_steps: u64) -> Result<Literal> {
+pub fn evaluate_with_step_limit(module: &Module, comp: CompId, args: &[Literal], max_steps: u64) -> Result<Literal> {
     let machine = opcodes::machine(module, u64::MAX, max_steps);
     machine.check_args(comp, args)?;
     machine.call(comp, args)
@@ -209,7 +209,7 @@ ROOT r = (f32[2,3], f32[2]) scan(x, i), dimensions={1}, num_carries=1, is_revers
 c { q = s32[] parameter(0) ROOT t = pred[] constant(true) }
 ENTRY e { i = s32[] constant(1) ROOT w = s32[] while(i), condition=c, body=b }";
         let module = crate::hlo::text::parse(text).expect("parses");
-        let error = evaluate_within(&module, module.entry, &[], 1000).expect_err("it has no end");
+        let error = evaluate_with_step_limit(&module, module.entry, &[], 1000).expect_err("it has no end");
         assert_eq!(error.into_diagnostics()[0].code, crate::diag::Code::StepLimit);
     }
 

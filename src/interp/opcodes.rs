@@ -12,14 +12,14 @@ use crate::tensor::Tensor;
 
 /// Machine that evaluates all opcodes, with a budget of element operations, whose loops run at most `steps` instructions.
 pub(super) fn machine(module: &Module, budget: u64, steps: u64) -> Machine<'_> {
-    Machine::new(module, budget, steps, value)
+    Machine::new(module, budget, steps, evaluate_instruction)
 }
 
 /// Value of an instruction from the values of its operands; `args` are the arguments of its computation.
 ///
 /// # Errors
 /// `Code::HloInvalid`, `Code::HloUnsupported` and the errors of the opcode's evaluator.
-pub(super) fn value(
+pub(super) fn evaluate_instruction(
     machine: &Machine<'_>,
     comp: &Computation,
     inst: &Inst,
@@ -53,7 +53,7 @@ pub(super) fn value(
             of(window::select_and_scatter(machine, &operands.arrays()?, window, *select, *scatter)?)
         }
         Op::Sort { dim, is_stable: _, comp } => sort::sort(machine, &operands.arrays()?, *dim, *comp),
-        Op::TopK { k, largest, kind: CompareKind::Total } => top_k::total(operands.array(0)?, *k, *largest),
+        Op::TopK { k, largest, kind: CompareKind::Total } => top_k::top_k_elements(operands.array(0)?, *k, *largest),
         Op::TopK { k, kind: CompareKind::Partial, .. } => top_k::by_comparison(operands.array(0)?, *k),
         Op::Dot(dims) => of(dot::dot(machine, operands.array(0)?, operands.array(1)?, dims, array_shape(inst)?)?),
         Op::Convolution(dims) => {

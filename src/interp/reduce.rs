@@ -8,7 +8,7 @@ use bytemuck::Pod;
 use num_complex::Complex;
 
 use super::apply::{apply, as_returned, simple_op};
-use super::box_walk::{pick, rows, strides};
+use super::box_walk::{rows, strided_elements, strides};
 use super::machine::Machine;
 use super::operands::invalid;
 use crate::diag::Result;
@@ -164,7 +164,7 @@ fn general(m: &Machine, xs: &[&Tensor], inits: &[&Tensor], axes: &[usize], comp:
     };
     let flat: Vec<Tensor> =
         xs.iter().map(|x| super::shape_ops::transpose(x, &order).with_dims(vec![steps * out_len])).collect();
-    let mut acc: Vec<Tensor> = inits.iter().map(|t| pick(t, vec![out_len], 0, &[0])).collect();
+    let mut acc: Vec<Tensor> = inits.iter().map(|t| strided_elements(t, vec![out_len], 0, &[0])).collect();
     if out_len > 0 {
         if steps <= SEQUENTIAL {
             for k in 0..steps {
@@ -198,7 +198,7 @@ fn tree(m: &Machine, comp: CompId, mut xs: Vec<Tensor>, mut steps: u64, n: u64) 
     while steps > 1 {
         let pairs = steps / 2;
         let every = |x: &Tensor, from: u64| {
-            pick(x, vec![pairs, n], (from * n) as i64, &[2 * n as i64, 1]).with_dims(vec![pairs * n])
+            strided_elements(x, vec![pairs, n], (from * n) as i64, &[2 * n as i64, 1]).with_dims(vec![pairs * n])
         };
         let (left, right): (Vec<_>, Vec<_>) = xs.iter().map(|x| (every(x, 0), every(x, 1))).unzip();
         let rest: Option<Vec<Tensor>> =

@@ -20,14 +20,14 @@ pub fn rounds_to_16_bits(module: &Module) -> bool {
 ///
 /// # Errors
 /// Those of [`super::evaluate`].
-pub fn evaluate_rounded_otherwise(module: &Module, comp: CompId, args: &[Literal], seed: u64) -> Result<Literal> {
+pub fn evaluate_with_perturbed_rounding(module: &Module, comp: CompId, args: &[Literal], seed: u64) -> Result<Literal> {
     let machine = Machine::new(module, u64::MAX, super::MAX_STEPS, value);
     machine.random.set(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     machine.check_args(comp, args)?;
     machine.call(comp, args)
 }
 
-/// Value by [`opcodes::value`], perturbed by at most one unit in the last place if it was rounded to 16 bits.
+/// Value by [`opcodes::evaluate_instruction`], perturbed by at most one unit in the last place if it was rounded to 16 bits.
 fn value(
     machine: &Machine<'_>,
     comp: &Computation,
@@ -35,7 +35,7 @@ fn value(
     operands: Operands,
     args: &[Literal],
 ) -> Result<Literal> {
-    match opcodes::value(machine, comp, inst, operands, args)? {
+    match opcodes::evaluate_instruction(machine, comp, inst, operands, args)? {
         Literal::Array(x) if rounds(comp, inst) => Ok(Literal::Array(moved(machine, &x))),
         other => Ok(other),
     }
@@ -122,8 +122,9 @@ mod tests {
         bits.extend([0, 0x7f80]);
         let x = Literal::Array(Tensor::from_vec(DType::BF16, vec![64], bits));
         let plain = super::super::evaluate(&module, module.entry, std::slice::from_ref(&x)).expect("a value");
-        let once = evaluate_rounded_otherwise(&module, module.entry, std::slice::from_ref(&x), 1).expect("a value");
-        let again = evaluate_rounded_otherwise(&module, module.entry, &[x], 1).expect("a value");
+        let once =
+            evaluate_with_perturbed_rounding(&module, module.entry, std::slice::from_ref(&x), 1).expect("a value");
+        let again = evaluate_with_perturbed_rounding(&module, module.entry, &[x], 1).expect("a value");
         assert_eq!(once, again);
         let words = |y: &Literal| y.leaves()[0].view::<u16>().to_vec();
         let (plain, once) = (words(&plain), words(&once));

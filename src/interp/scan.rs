@@ -1,5 +1,5 @@
 //! `scan`: a computation carried along one dimension.
-use super::box_walk::{pick, strides};
+use super::box_walk::{strided_elements, strides};
 use super::machine::Machine;
 use super::operands::invalid;
 use crate::diag::Result;
@@ -60,7 +60,7 @@ fn place(x: &Tensor, axis: usize, at: u64) -> Tensor {
     let mut dims = x.dims.clone();
     let start = steps.remove(axis) * at as i64;
     dims.remove(axis);
-    pick(x, dims, start, &steps)
+    strided_elements(x, dims, start, &steps)
 }
 
 /// Arrays stacked along a new dimension; `None` if the result does not have sizes `dims`.

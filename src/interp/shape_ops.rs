@@ -1,5 +1,5 @@
 //! Opcodes that move elements without reading them.
-use super::box_walk::{BoxPosition, copy_box, pick, strides};
+use super::box_walk::{BoxPosition, copy_box, strided_elements, strides};
 use super::operands::{Operands, invalid};
 use crate::by_width;
 use crate::diag::Result;
@@ -14,7 +14,7 @@ pub(super) fn iota(shape: &ArrayShape, axis: usize) -> Result<Tensor> {
     let line = Tensor::from_vec(DType::S64, vec![n], (0..n as i64).collect());
     let line = eval::convert(&line, shape.dtype);
     let steps: Vec<i64> = (0..shape.rank()).map(|i| (i == axis) as i64).collect();
-    Ok(pick(&line, shape.dims.clone(), 0, &steps))
+    Ok(strided_elements(&line, shape.dims.clone(), 0, &steps))
 }
 
 /// Evaluates `broadcast`: operand dimension `i` becomes result dimension `map[i]`.
@@ -33,7 +33,7 @@ pub(super) fn broadcast(x: &Tensor, shape: &ArrayShape, map: &[usize]) -> Result
     if Some(x.len() as u64) == element_count(&dims) && map.is_sorted() {
         return Ok(x.with_dims(dims));
     }
-    Ok(pick(x, dims, 0, &steps))
+    Ok(strided_elements(x, dims, 0, &steps))
 }
 
 /// Evaluates `reshape`: the elements of `x` in row-major order as an array of `shape`.
@@ -115,7 +115,7 @@ pub(super) fn transpose(x: &Tensor, perm: &[usize]) -> Tensor {
     }
     let own = strides(&x.dims);
     let steps: Vec<i64> = perm.iter().map(|&p| own[p]).collect();
-    pick(x, perm.iter().map(|&p| x.dims[p]).collect(), 0, &steps)
+    strided_elements(x, perm.iter().map(|&p| x.dims[p]).collect(), 0, &steps)
 }
 
 /// Evaluates `reverse` along `axes`.
@@ -129,7 +129,7 @@ pub(super) fn reverse(x: &Tensor, axes: &[usize]) -> Tensor {
         start += (x.dims[a] as i64 - 1) * steps[a];
         steps[a] = -steps[a];
     }
-    pick(x, x.dims.clone(), start, &steps)
+    strided_elements(x, x.dims.clone(), start, &steps)
 }
 
 /// Evaluates `slice`, a strided box.
@@ -137,7 +137,7 @@ pub(super) fn slice(x: &Tensor, dims: &[SliceDim]) -> Tensor {
     let own = strides(&x.dims);
     let start = dims.iter().zip(&own).map(|(d, s)| d.start as i64 * s).sum();
     let steps: Vec<i64> = dims.iter().zip(&own).map(|(d, s)| (d.stride as i64).wrapping_mul(*s)).collect();
-    pick(x, dims.iter().map(|d| (d.limit - d.start).div_ceil(d.stride)).collect(), start, &steps)
+    strided_elements(x, dims.iter().map(|d| (d.limit - d.start).div_ceil(d.stride)).collect(), start, &steps)
 }
 
 /// Size of a padded dimension of `n` elements.
@@ -225,7 +225,7 @@ pub(super) fn dynamic_slice(operands: Operands, sizes: &[u64]) -> Result<Tensor>
     let x = operands.array(0)?;
     let own = strides(&x.dims);
     let start = starts(operands, 1, &x.dims, sizes)?.iter().zip(&own).map(|(i, s)| i * s).sum();
-    Ok(pick(x, sizes.to_vec(), start, &own))
+    Ok(strided_elements(x, sizes.to_vec(), start, &own))
 }
 
 /// Evaluates `dynamic-update-slice`: operand 0 with operand 1 written at run-time starts.
@@ -262,5 +262,5 @@ pub(super) fn set_dimension_size(operands: Operands, axis: usize) -> Result<Tens
 
 /// Leading elements along each dimension; `dims` has the same rank, and no size is larger.
 pub fn first_part(x: &Tensor, dims: Vec<u64>) -> Tensor {
-    if dims == x.dims { x.clone() } else { pick(x, dims, 0, &strides(&x.dims)) }
+    if dims == x.dims { x.clone() } else { strided_elements(x, dims, 0, &strides(&x.dims)) }
 }

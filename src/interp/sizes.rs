@@ -2,7 +2,7 @@
 //!
 //! Each instruction is evaluated exactly: a truth value is an expression that is 1 or 0, and a result that may overflow its
 //! element type is rejected, as machine integers wrap around.
-use super::constant::evaluated;
+use super::constant::constant_tensor;
 use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Op, SizeRepr};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::trace::{self, SizeOp};
@@ -151,7 +151,7 @@ impl<D: SizeRepr> Follower<'_, D> {
             array.dtype = DType::S64;
         }
         let made = own.push(inst.op.at_hand(), &numbers, shape);
-        let places = evaluated(&own, made)?.to_i64s()?;
+        let places = constant_tensor(&own, made)?.to_i64s()?;
         places.into_iter().map(|i| all.get(usize::try_from(i).ok()?).copied()).collect()
     }
 }

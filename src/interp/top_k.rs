@@ -22,7 +22,7 @@ fn keys(x: &Tensor) -> Option<Vec<i64>> {
 
 /// Largest (or smallest) `k` elements of the last dimension in total order, the lower index first among equals, and their s32
 /// indices.
-pub(super) fn total(x: &Tensor, k: u64, largest: bool) -> Result<Literal> {
+pub(super) fn top_k_elements(x: &Tensor, k: u64, largest: bool) -> Result<Literal> {
     let keys = keys(x).ok_or_else(|| invalid("topk of complex numbers"))?;
     selected(x, k, |line| {
         let mut order: Vec<usize> = (0..line.len()).collect();

@@ -96,7 +96,7 @@ fn put(x: &Tensor, places: &[usize], values: &Tensor) -> Tensor {
 }
 
 fn fill(x: &Tensor, n: usize) -> Tensor {
-    super::box_walk::pick(x, vec![n as u64], 0, &[0])
+    super::box_walk::strided_elements(x, vec![n as u64], 0, &[0])
 }
 
 /// Evaluates `reduce-window`: n arrays reduced over windows, with n scalars as initial values; elements outside of the arrays

@@ -99,7 +99,7 @@ impl AccessAnalysis {
 
     /// Whether a node writes a variable, itself or in a function that it calls.
     pub fn writes(&mut self, program: &Program, node: &Node) -> bool {
-        ops::find(&node.op).is_some_and(|row| !row.writes.is_empty())
+        ops::find_op(&node.op).is_some_and(|row| !row.writes.is_empty())
             || called(program, node).iter().any(|name| self.function_effects(program, name).writes())
     }
 
@@ -133,7 +133,7 @@ impl AccessAnalysis {
     ) -> HandleAccesses {
         let mut found = HandleAccesses::default();
         for (_, node) in graph.nodes.iter().filter(|(id, _)| is_included(*id)) {
-            found.draws_random |= ops::find(&node.op).is_some_and(|row| row.node_draws(node))
+            found.draws_random |= ops::find_op(&node.op).is_some_and(|row| row.node_draws(node))
                 || called(program, node).iter().any(|name| self.function_effects(program, name).draws_random);
         }
         let sources: Vec<NodeId> =
@@ -167,7 +167,7 @@ impl AccessAnalysis {
     /// Access of a node to the variable whose handle is input `i`, and the output ports that forward this handle.
     fn input_access(&mut self, program: &Program, node: &Node, i: usize) -> (Access, Vec<u32>) {
         let callees = called(program, node);
-        let calls = ops::find(&node.op).and_then(OpRow::calls);
+        let calls = ops::find_op(&node.op).and_then(OpRow::calls);
         // index of the input that is the callee's first argument
         let first = match &*node.op {
             "Enter" | "Exit" | "NextIteration" | "Merge" => return (Access::None, vec![0]),
@@ -175,7 +175,7 @@ impl AccessAnalysis {
             "Switch" => return (Access::None, if i == 0 { vec![0, 1] } else { vec![] }),
             _ if !callees.is_empty() => calls.map_or(0, Calls::first_argument),
             _ => {
-                let row = ops::find(&node.op);
+                let row = ops::find_op(&node.op);
                 let writes = row.is_some_and(|row| row.writes.contains(&i));
                 // an op that writes a reference variable of TensorFlow 1 outputs the reference
                 let again = writes && row.is_some_and(|row| row.by_reference);

@@ -54,7 +54,7 @@ impl Host for CallModuleHost<'_, '_> {
     fn custom_call(&mut self, call: &Foreign, operands: &[InstId], shape: &Shape) -> Result<Option<InstId>> {
         let b = &mut self.walker.b;
         if let ([x], true) = (operands, call.is_hint()) {
-            return Ok(b.shape(*x).same(shape).then_some(*x));
+            return Ok(b.shape(*x).same_type_and_dims(shape).then_some(*x));
         }
         lapack::lower(b, call, operands, shape)
     }

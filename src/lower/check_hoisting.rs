@@ -10,7 +10,7 @@ use crate::ops::spec::ValueSpec;
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
-/// Specs of the values of `count` claims: scalars, `s32[]`.
+/// Specs of the values of `count` claims (run-time checks of requested sizes): scalars, `s32[]`.
 pub(super) fn claim_specs(count: usize) -> Vec<ValueSpec> {
     vec![ValueSpec::Array(Shape::array(DType::S32, [])); count]
 }

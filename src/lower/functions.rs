@@ -217,7 +217,7 @@ impl<'p> Walker<'p> {
         let mut comps: Vec<CompId> = Vec::with_capacity(branches.len());
         let mut blocked = false;
         for (i, branch) in branches.iter().enumerate() {
-            let values = self.begin_with_ranges(&branch.name, &facts.specs, &facts.ranges);
+            let values = self.begin_ranged_computation(&branch.name, &facts.specs, &facts.ranges);
             let lower = |w: &mut Self| w.call_with_captures(branch, &values, &reached);
             let Some(out) = trace::lower_branch(|| self.with_carried_claims(lower))? else {
                 self.b.abandon();
@@ -234,7 +234,7 @@ impl<'p> Walker<'p> {
                 return Err(Error::user(Code::BadFunction, "the branches have different numbers of results"));
             }
             let left = [out, self.claims_of_branch(i, asked)].concat();
-            let root = self.pack(
+            let root = self.pack_tuple(
                 &left,
                 &[&want[..], &check_hoisting::claim_specs(asked.len())].concat(),
                 "the branches' result",
@@ -250,7 +250,7 @@ impl<'p> Walker<'p> {
             self.b.return_to(&mark);
             return self.conditional_with_claims(index, branches, &args[..count], &found);
         }
-        let operand = self.pack(&args, &facts.specs, "argument")?;
+        let operand = self.pack_tuple(&args, &facts.specs, "argument")?;
         let operands: Vec<_> = std::iter::once(index).chain(branches.iter().map(|_| operand)).collect();
         let tuple = self.b.add_inst(Op::Conditional(comps), &operands);
         let mut out = self.unpack(tuple, &[&results[..], &check_hoisting::claim_specs(asked.len())].concat());
@@ -275,7 +275,7 @@ impl<'p> Walker<'p> {
             return Ok(specs);
         }
         for branch in others {
-            let values = self.begin_with_ranges("probe", &facts.specs, &facts.ranges);
+            let values = self.begin_ranged_computation("probe", &facts.specs, &facts.ranges);
             let lower = |w: &mut Self| w.call_with_captures(branch, &values, reached);
             let out = trace::lower_branch(|| self.with_carried_claims(lower));
             let found = out.and_then(|out| out.map(|out| self.drop_unchanged_state(out, reached)).transpose());

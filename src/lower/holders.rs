@@ -149,7 +149,7 @@ impl Walker<'_> {
         let (own, held) = values.split_at(values.len() - reached.holders.len());
         let mut own = own.to_vec();
         self.set_holder_elements(&reached.holders, held)?;
-        self.take_variable_values(&mut own, &reached.variables);
+        self.store_variable_values(&mut own, &reached.variables);
         let rets = &self.library_function(&f.name)?.rets;
         let targets: Vec<Endpoint> = wanted.iter().filter_map(|&i| rets.get(i).copied()).collect();
         let own = own.into_iter().map(Some).collect();

@@ -138,7 +138,7 @@ impl Walker<'_> {
             if !open.contains(&true) {
                 return Ok(Some(facts));
             }
-            let values = self.begin_with_ranges("probe", &facts.specs, &facts.body_ranges);
+            let values = self.begin_ranged_computation("probe", &facts.specs, &facts.body_ranges);
             let Some(after) = self.probe_iteration_specs(&facts.specs, this, &values)? else { return Ok(None) };
             let mut changed = false;
             for i in (0..open.len()).filter(|&i| open[i]) {
@@ -270,7 +270,7 @@ impl Walker<'_> {
         if let Growth::PerIteration { behind } = growth {
             count.most = behind;
         }
-        let known = interp::known_through_loops(&self.b, count.now).and_then(|t| t.get_i64(0));
+        let known = interp::constant_value_through_loops(&self.b, count.now).and_then(|t| t.get_i64(0));
         let Some(n) = known.and_then(|n| i32::try_from(n).ok()) else { return };
         count.now = self.b.constant(Tensor::scalar(n));
         count.most = Dim::size(n).map_or(count.most, |n| n.min(count.most));
@@ -293,7 +293,7 @@ impl Walker<'_> {
         init.extend(beside.most.map(|_| Value::Array(self.b.constant(Tensor::scalar(0i64)))));
         init.extend(self.initial_claim_values(beside.asked.len()));
         let specs = beside.specs(facts);
-        let state = self.pack(&init, &specs, "loop variable")?;
+        let state = self.pack_tuple(&init, &specs, "loop variable")?;
         let end = self.b.add_inst(Op::While { cond, body }, &[state]);
         let mut values = self.unpack(end, &specs);
         let mut behind = values.split_off(facts.specs.len());
@@ -320,7 +320,7 @@ impl Walker<'_> {
         let checks = cond.as_ref().is_some_and(|c| c.is_checked);
         let cond = cond.map(|c| c.comp);
         let specs = beside.specs(facts);
-        let mut values = self.begin_with_ranges(&this.body.name, &specs, &beside.ranges(&facts.body_ranges));
+        let mut values = self.begin_ranged_computation(&this.body.name, &specs, &beside.ranges(&facts.body_ranges));
         let mut behind = values.split_off(facts.specs.len());
         let after = self.with_carried_claims(|w| {
             // repeats the condition's checks, for the values with which the condition was true
@@ -342,7 +342,7 @@ impl Walker<'_> {
             after.push(Value::Array(self.b.add(count, one)));
         }
         after.extend(self.accumulate_claims(&asked));
-        let root = self.pack(&after, &specs, "loop variable")?;
+        let root = self.pack_tuple(&after, &specs, "loop variable")?;
         Ok(Some((cond, self.b.end(root))))
     }
 
@@ -352,7 +352,8 @@ impl Walker<'_> {
         facts: &ParameterFacts,
         beside: &AuxiliaryState,
     ) -> Result<Option<Condition>> {
-        let mut values = self.begin_with_ranges(&this.cond.name, &beside.specs(facts), &beside.ranges(&facts.ranges));
+        let mut values =
+            self.begin_ranged_computation(&this.cond.name, &beside.specs(facts), &beside.ranges(&facts.ranges));
         let behind = values.split_off(facts.specs.len());
         let test = self.with_carried_claims(|w| w.call_with_captures(this.cond, &values, &this.reached))?;
         let Some(test) = test.as_ref().and_then(|results| results.first()) else {

@@ -100,7 +100,7 @@ pub struct SizeVariants {
     /// The same function for smaller upper bounds of the caller's sizes, largest first.
     pub smaller: Vec<SizeBucket>,
     /// Lowers the function for exact sizes, without padding.
-    pub exact: ExactLowering,
+    pub exact: FixedSizeLowering,
 }
 
 /// Variant of a function with dynamic sizes for upper bounds below those that callers may pass.
@@ -120,7 +120,7 @@ pub struct SizeBucket {
 /// Lowers a function for exact sizes, without padding, for the interpreter. The argument lists the caller's sizes, and behind them,
 /// optionally, the assumed values of data-dependent sizes in the order of [`Lowered::data_sizes`].
 #[derive(Clone)]
-pub struct ExactLowering(pub Arc<dyn Fn(&[u64]) -> crate::diag::Result<Lowered> + Send + Sync>);
+pub struct FixedSizeLowering(pub Arc<dyn Fn(&[u64]) -> crate::diag::Result<Lowered> + Send + Sync>);
 
 /// A lowered function together with its module in symbolic sizes.
 #[derive(Clone, Debug)]
@@ -136,15 +136,15 @@ pub struct SymbolicLowering {
 /// Lowers a function for given sizes under equalities of data-dependent sizes, and records the expressions and comparisons that lowering
 /// makes of these sizes.
 #[derive(Clone)]
-pub struct SizeTracedLowering(pub Arc<LowerTraced>);
+pub struct SizeTracedLowering(pub Arc<SizeTracedFn>);
 
-/// The function that a [`SizeTracedLowering`] holds.
-pub type LowerTraced =
-    dyn Fn(&[TracedSize], &[SizeEquality]) -> Result<(SymbolicLowering, Record), TracedFailure> + Send + Sync;
+/// Function that lowers a model for traced sizes under equalities of data-dependent sizes.
+pub type SizeTracedFn =
+    dyn Fn(&[TracedSize], &[SizeEquality]) -> Result<(SymbolicLowering, Record), SizeTracedFailure> + Send + Sync;
 
 /// Why a function can't be lowered for given sizes.
 #[derive(Debug)]
-pub struct TracedFailure {
+pub struct SizeTracedFailure {
     /// Every problem.
     pub error: Error,
     /// Comparisons of sizes that the first failed node made, oldest first. Variables are indices of the caller's sizes, standing for their
@@ -153,9 +153,9 @@ pub struct TracedFailure {
 }
 
 /// A failure that has nothing to do with sizes.
-impl From<Error> for TracedFailure {
-    fn from(error: Error) -> TracedFailure {
-        TracedFailure { error, comparisons: Vec::new() }
+impl From<Error> for SizeTracedFailure {
+    fn from(error: Error) -> SizeTracedFailure {
+        SizeTracedFailure { error, comparisons: Vec::new() }
     }
 }
 
@@ -166,7 +166,7 @@ impl SizeTracedLowering {
             let (made, record) = record_size_uses(sizes, |sizes, _| lower(sizes));
             match made {
                 Ok(made) => Ok((made, record)),
-                Err(error) => Err(TracedFailure { error, comparisons: record.comparisons_of(None).to_vec() }),
+                Err(error) => Err(SizeTracedFailure { error, comparisons: record.comparisons_of_node(None).to_vec() }),
             }
         }))
     }
@@ -176,7 +176,7 @@ impl SizeTracedLowering {
 pub fn record_size_uses<R>(sizes: &[TracedSize], lower: impl FnOnce(&[Dim], &[Dim]) -> R) -> (R, Record) {
     let variable = |s: &TracedSize| SizeVariable { name: s.name.clone(), range: s.counts, at_hand: s.at_hand };
     let variables: Vec<SizeVariable> = sizes.iter().map(variable).collect();
-    trace::record(&variables, |counts| {
+    trace::record_uses(&variables, |counts| {
         let dims: Vec<Dim> = sizes.iter().zip(counts).map(|(size, &count)| size.size_of_count(count)).collect();
         lower(&dims, counts)
     })
@@ -220,9 +220,9 @@ impl TracedSize {
     }
 }
 
-impl std::fmt::Debug for ExactLowering {
+impl std::fmt::Debug for FixedSizeLowering {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ExactLowering")
+        f.write_str("FixedSizeLowering")
     }
 }
 
@@ -253,9 +253,9 @@ pub struct LoweringFailure {
 }
 
 impl LoweringFailure {
-    /// Comparisons of the first failed node as [`TracedFailure::comparisons`]; empty if another problem than shapes is among the
+    /// Comparisons of the first failed node as [`SizeTracedFailure::comparisons`]; empty if another problem than shapes is among the
     /// diagnostics. `record` is that of the lowering, with `given` sizes of the caller.
-    pub fn comparisons(&self, record: &Record, given: usize) -> Vec<SizeComparison> {
+    pub fn size_comparisons(&self, record: &Record, given: usize) -> Vec<SizeComparison> {
         if self.diagnostics.iter().any(|d| d.code != Code::ShapeMismatch) {
             return Vec::new();
         }
@@ -269,7 +269,7 @@ impl LoweringFailure {
             Some(SizeComparison { difference, ..comparison.clone() })
         };
         let node = self.diagnostics.first().and_then(|d| d.place.node.as_deref());
-        record.comparisons_of(node).iter().filter_map(renumber).collect()
+        record.comparisons_of_node(node).iter().filter_map(renumber).collect()
     }
 }
 
@@ -383,7 +383,7 @@ pub fn unsupported_nodes(program: &Program, feeds: &[Endpoint], fetches: &[Endpo
 
 /// Diagnostic of a node that can't be compiled whatever its inputs are; `None` for every other node.
 fn unsupported_reason(program: &Program, node: &Node) -> Option<Diagnostic> {
-    if ops::find(&node.op).is_some() || program.functions.contains_key(&node.op) {
+    if ops::find_op(&node.op).is_some() || program.functions.contains_key(&node.op) {
         let lost = is_handle(node) && program.variables.is_empty();
         return lost.then(|| ops::valueless(&[node.name.to_string()]).at_node(&node.name, &node.op));
     }

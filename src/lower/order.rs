@@ -35,7 +35,7 @@ pub(super) fn needed_nodes_with_effects(
     Ok(order.into_iter().filter(|&id| run[id]).collect())
 }
 
-/// Nodes reachable backwards from `starts` over data edges except those from seeds, and with `controls` over control edges too.
+/// Nodes reachable backwards from `starts` over data edges except those from fed outputs (`seeds`), and with `controls` over control edges too.
 fn backward_closure(
     graph: &Graph,
     starts: impl Iterator<Item = NodeId>,

@@ -61,7 +61,7 @@ impl Walker<'_> {
         threaded: &ThreadedVariables,
     ) -> Result<Option<Vec<Value>>> {
         let outside = self.store.clone();
-        self.take_variable_values(&mut values, threaded);
+        self.store_variable_values(&mut values, threaded);
         let results = self.inline_complete_call(f, values);
         let after = self.variable_values(threaded);
         self.store = outside;
@@ -71,7 +71,7 @@ impl Walker<'_> {
     }
 
     /// Removes the last values of `values`, one for each variable, and makes them the values of the variables.
-    pub(super) fn take_variable_values(&mut self, values: &mut Vec<Value>, threaded: &ThreadedVariables) {
+    pub(super) fn store_variable_values(&mut self, values: &mut Vec<Value>, threaded: &ThreadedVariables) {
         let state = values.split_off(values.len().saturating_sub(threaded.variables.len()));
         let arrays = state.iter().filter_map(|v| if let Value::Array(id) = v { Some(*id) } else { None });
         let inside: Vec<(usize, InstId)> = threaded.variables.iter().map(|v| v.0).zip(arrays).collect();

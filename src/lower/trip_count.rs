@@ -34,7 +34,7 @@ struct Limits {
 
 /// Specs and integer ranges of the values that are passed to a computation.
 pub(super) struct ParameterFacts {
-    /// Specs of the values.
+    /// Specs of the parameters of a computation.
     pub specs: Vec<ValueSpec>,
     /// Range of each array that is passed, if it is an integer that a loop does not change.
     pub ranges: Vec<Option<Range>>,
@@ -75,7 +75,12 @@ impl Walker<'_> {
     }
 
     /// Opens a computation with parameters of these specs and integer ranges, and returns the values in it.
-    pub fn begin_with_ranges(&mut self, name: &str, specs: &[ValueSpec], ranges: &[Option<Range>]) -> Vec<Value> {
+    pub fn begin_ranged_computation(
+        &mut self,
+        name: &str,
+        specs: &[ValueSpec],
+        ranges: &[Option<Range>],
+    ) -> Vec<Value> {
         let values = self.begin_computation(name, specs);
         self.ranges.enter_computation(&self.b, ranges.to_vec());
         values
@@ -151,7 +156,7 @@ impl Walker<'_> {
         let Some(read_by_condition) = read_by_condition else { return Ok(None) };
         let own = |&part: &usize| parts.get(part).copied().flatten().filter(|&i| i < rets);
         let Some(wanted) = read_by_condition.iter().map(own).collect::<Option<Vec<usize>>>() else { return Ok(None) };
-        let values = self.begin_with_ranges("probe", &facts.specs, &facts.ranges);
+        let values = self.begin_ranged_computation("probe", &facts.specs, &facts.ranges);
         let after = self.probe_results(body, &values, reached, &wanted);
         let one = |(&part, value): (&usize, &ValueSlot)| match value {
             Some(Value::Array(id)) => rounds_until_fixed_point(&self.b, *id, part),
@@ -183,7 +188,7 @@ impl Walker<'_> {
         }
         // writes to lists need bounds of their indices, which are not known yet; any range will do for this probe
         let some: Vec<Option<Range>> = facts.ranges.iter().map(|r| r.or(Some(Range::one(0)))).collect();
-        let values = self.begin_with_ranges("probe", &facts.specs, &some);
+        let values = self.begin_ranged_computation("probe", &facts.specs, &some);
         let after = self.probe_results(body, &values, reached, &wanted);
         let mut steps = vec![None; parts.len()];
         for (i, after) in wanted.into_iter().zip(after.iter().flatten()) {
@@ -199,7 +204,7 @@ impl Walker<'_> {
 
     /// Limits on single variables that follow from the conjuncts of a loop's condition.
     fn condition_limits(&mut self, cond: &FuncRef, facts: &ParameterFacts, reached: &CapturedState) -> Result<Limits> {
-        let values = self.begin_with_ranges("probe", &facts.specs, &facts.ranges);
+        let values = self.begin_ranged_computation("probe", &facts.specs, &facts.ranges);
         let before = std::mem::replace(&mut self.is_probing_condition, true);
         let test = self.call_with_captures(cond, &values, reached);
         self.is_probing_condition = before;

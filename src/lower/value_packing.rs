@@ -49,7 +49,7 @@ impl Walker<'_> {
     }
 
     /// Tuple of the arrays in `values`, each value cast to its spec; error messages call value `i` "`what` i".
-    pub fn pack(&mut self, values: &[Value], specs: &[ValueSpec], what: &str) -> Result<InstId> {
+    pub fn pack_tuple(&mut self, values: &[Value], specs: &[ValueSpec], what: &str) -> Result<InstId> {
         let mut leaves = Vec::new();
         for (i, (value, spec)) in values.iter().zip(specs).enumerate() {
             leaves.extend(self.cast_leaves(value, spec, &format!("{what} {i}"))?);

@@ -201,7 +201,7 @@ impl<'p> Walker<'p> {
     }
 
     fn lower_outputs(&mut self, node: &Node, args: Vec<ValueSlot>) -> Result<Option<Vec<ValueSlot>>> {
-        let Some(row) = ops::find(&node.op) else {
+        let Some(row) = ops::find_op(&node.op) else {
             return match self.program.functions.get(&*node.op) {
                 Some(_) => self.inline_call(&node.op, &node.attrs, args).map(Some),
                 None if args.contains(&None) => Ok(None),

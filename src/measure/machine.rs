@@ -62,7 +62,7 @@ impl MachineLimits {
             let measure = |threads| bytes(threads).map(|bytes| bandwidth::gbs(target, bytes, threads)).transpose();
             memory.push((level, on_both(&measure)?));
         }
-        let handover = if threads > 1 { Some(ThreadPool::new(threads)?.handover()) } else { None };
+        let handover = if threads > 1 { Some(ThreadPool::new(threads)?.measure_dispatch_time()) } else { None };
         Ok(MachineLimits { threads, multiply_adds, memory, caches, handover })
     }
 }

@@ -45,7 +45,7 @@ impl Analysis {
         let found = cluster::cluster(&program, &program.graph, &options);
         let mut found = found.map_err(|e| e.in_file(&model.path))?;
         on_clusters(&program, &options, &mut found)?;
-        report::with_copies(&mut program, &found);
+        report::add_constant_copies(&mut program, &found);
         let saved = options.origin == GraphOrigin::Saved;
         let fed = if saved { name_arguments(&mut request) } else { HashMap::new() };
         let facts = facts(&mut program, request, saved).map_err(|e| e.in_file(&model.path))?;

@@ -1,6 +1,6 @@
 //! Preparation of a model for TensorFlow's clustering pass.
 use super::ModelFile;
-use crate::cluster::{self, ClusteringOptions, ExclusionReason, GraphCut, GraphOrigin, NodeVerdict};
+use crate::cluster::{self, ClusteringOptions, ExclusionReason, FeedsAndFetches, GraphOrigin, NodeVerdict};
 use crate::diag::{Error, Result};
 use crate::graph::Program;
 use crate::infer::FeedFacts;
@@ -35,8 +35,8 @@ pub fn load_for_clustering(
     }
     options.origin = GraphOrigin::Saved;
     let feeds = request.feeds.iter().map(|f| f.name.clone()).collect();
-    let brought =
-        cluster::preprocess(&mut program, &GraphCut { feeds, fetches: request.fetches.clone() }).map_err(in_file)?;
+    let brought = cluster::preprocess(&mut program, &FeedsAndFetches { feeds, fetches: request.fetches.clone() })
+        .map_err(in_file)?;
     let gone = brought.removed.into_iter().map(|(name, op, expanded)| NodeVerdict {
         name,
         op,

@@ -26,7 +26,7 @@ impl LowerCtx<'_> {
         let none = self.b.scalar(DType::Pred, 0.0);
         let any = if axes.is_empty() { wrong } else { self.b.reduce(wrong, none, ScalarOp::Or, &axes) };
         if self.b.drops_known_checks()
-            && interp::known_through_loops(self.b, any).is_some_and(|t| t.get_i64(0) == Some(0))
+            && interp::constant_value_through_loops(self.b, any).is_some_and(|t| t.get_i64(0) == Some(0))
         {
             return;
         }
@@ -58,7 +58,7 @@ impl LowerCtx<'_> {
 
 /// Whether an op exists only to check a value, and checked code keeps that check.
 pub fn is_assertion(op: &str) -> bool {
-    opdef::effect(op) == Some(Effect::Check) && super::find(op).is_some_and(|row| row.check.is_some())
+    opdef::effect(op) == Some(Effect::Check) && super::find_op(op).is_some_and(|row| row.check.is_some())
 }
 
 fn is_integer(cx: &LowerCtx, i: usize) -> Result<bool> {

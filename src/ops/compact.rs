@@ -37,7 +37,7 @@ pub fn prefix_reduce(cx: &mut LowerCtx, x: InstId, op: ScalarOp, neutral: f64) -
         return x;
     }
     let comp = cx.b.scalar_computation(op, DType::S32);
-    scan::running(cx, x, 0, comp, neutral)
+    scan::prefix_reduction(cx, x, 0, comp, neutral)
 }
 
 /// Scatters the elements of `x` that `mask` selects to the positions `to`; zeros elsewhere. Without `x`, scatters the elements'

@@ -12,11 +12,11 @@ use crate::symbolic::fixed;
 
 const NODES: &[OpRow] = &[
     op("Const", "-> output", constant).shape(constant_shape),
-    op("Identity", "input -> output", pass).shape(pass_first).forwards().dtypes("any, also lists"),
-    op("IdentityN", "input* -> output*", pass).shape(shape::pass).forwards().dtypes("any, also lists"),
-    op("Snapshot", "input -> output", pass).shape(pass_first).forwards(),
-    op("StopGradient", "input -> output", pass).shape(pass_first).forwards(),
-    op("PreventGradient", "input -> output", pass).shape(pass_first).forwards(),
+    op("Identity", "input -> output", pass).shape(pass_first).forwards_inputs().dtypes("any, also lists"),
+    op("IdentityN", "input* -> output*", pass).shape(shape::pass).forwards_inputs().dtypes("any, also lists"),
+    op("Snapshot", "input -> output", pass).shape(pass_first).forwards_inputs(),
+    op("StopGradient", "input -> output", pass).shape(pass_first).forwards_inputs(),
+    op("PreventGradient", "input -> output", pass).shape(pass_first).forwards_inputs(),
     op("CheckNumerics", "tensor -> output", pass)
         .checked(checks::finite_input)
         .shape(pass_first)
@@ -91,7 +91,7 @@ fn ensure_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn fake_param(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let dtype = match cx.required(cx.node.tf_type("dtype"), "dtype")? {
+    let dtype = match cx.require_attr(cx.node.tf_type("dtype"), "dtype")? {
         TfType::Data(t) => t,
         other => return Ok(vec![Value::Unavailable(other)]),
     };

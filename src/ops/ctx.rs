@@ -241,7 +241,7 @@ impl LowerCtx<'_> {
     ///
     /// # Errors
     /// `Code::BadAttr` if it is missing.
-    pub fn required<T>(&self, value: Option<T>, name: &str) -> Result<T> {
+    pub fn require_attr<T>(&self, value: Option<T>, name: &str) -> Result<T> {
         value.ok_or_else(|| Error::user(Code::BadAttr, format!("attribute `{name}` is missing or of the wrong kind")))
     }
     /// Value of a required attribute that is an element type.
@@ -249,7 +249,7 @@ impl LowerCtx<'_> {
     /// # Errors
     /// `Code::BadAttr` if it is missing, `Code::UnsupportedType` for a type that arrays cannot have.
     pub fn attr_dtype(&self, name: &str) -> Result<DType> {
-        match self.required(self.node.tf_type(name), name)? {
+        match self.require_attr(self.node.tf_type(name), name)? {
             TfType::Data(t) => Ok(t),
             other => Err(Error::user(Code::UnsupportedType, format!("compiled code can't hold {other}"))),
         }
@@ -317,7 +317,7 @@ impl LowerCtx<'_> {
             return Err(self.mismatch(told));
         };
         // A call with fewer elements fails by this check; memory for `size` elements is reserved all the same.
-        let may_lack = trace::is_decided_by_data(size, Relation::Less, n + 1);
+        let may_lack = trace::comparison_depends_on_data(size, Relation::Less, n + 1);
         let x = if may_lack { self.b.pad_axis(x, 0, size) } else { x };
         Ok(self.b.slice_axis(x, 0, Dim::from(0), size))
     }

@@ -65,7 +65,7 @@ pub fn same(b: &Builder, x: InstId, y: InstId) -> bool {
 
 struct Reader<'b> {
     b: &'b Builder,
-    /// Number of elements that may still be visited; bounds the work where sums share terms.
+    /// Remaining budget of expression nodes that one element may visit; without it, shared subexpressions would take exponential time.
     budget: usize,
     /// Number of pairs of instructions whose operands may still be compared.
     comparisons: usize,

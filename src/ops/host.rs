@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn rows_are_sorted_and_have_no_lowering() {
         assert!(ROWS.windows(2).all(|w| w[0].name < w[1].name));
-        let twice: Vec<&str> = ROWS.iter().map(|r| r.name).filter(|n| crate::ops::find(n).is_some()).collect();
+        let twice: Vec<&str> = ROWS.iter().map(|r| r.name).filter(|n| crate::ops::find_op(n).is_some()).collect();
         assert!(twice.is_empty(), "{twice:?}");
         assert!(ROWS.iter().all(|r| r.signature.contains("->")));
     }

@@ -85,14 +85,14 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
 ];
 
 /// Definition of a TensorFlow op; `None` if it has no lowering.
-pub fn find(op: &str) -> Option<&'static OpRow> {
+pub fn find_op(op: &str) -> Option<&'static OpRow> {
     static ROWS: std::sync::OnceLock<foldhash::HashMap<&'static str, &'static OpRow>> = std::sync::OnceLock::new();
     ROWS.get_or_init(|| all().map(|(_, row)| (row.name, row)).collect()).get(op).copied()
 }
 
 /// Whether an op only marks where a graph is fed, holds or saves variables, or orders other nodes.
 pub fn is_border(op: &str) -> bool {
-    match find(op) {
+    match find_op(op) {
         Some(row) => row.border,
         None => host::find_host(op).is_some_and(|row| row.role.is_border()),
     }
@@ -100,7 +100,7 @@ pub fn is_border(op: &str) -> bool {
 
 /// Whether output `i` of an op is its input `i`, unchanged, for every `i`.
 pub fn forwards(op: &str) -> bool {
-    find(op).is_some_and(|row| row.forwards)
+    find_op(op).is_some_and(|row| row.forwards)
 }
 
 /// Definitions of all ops that have a lowering, each with its family, in table order.

@@ -9,7 +9,7 @@ pub fn output_count(node: &Node, functions: &IndexMap<Arc<str>, Function>) -> Op
     if let Some(function) = functions.get(&node.op) {
         return Some(function.rets.len());
     }
-    let outputs = match super::find(&node.op) {
+    let outputs = match super::find_op(&node.op) {
         Some(row) => row.outputs(),
         None => super::row::outputs_of(super::host::find_host(&node.op)?.signature),
     };

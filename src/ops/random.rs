@@ -15,11 +15,11 @@ mod three_fry;
 mod truncated_normal;
 mod words;
 
-pub(in crate::ops) use cuts::{AxisCut, boundaries, fixed_seeds};
+pub(in crate::ops) use cuts::{AxisWindows, boundaries, fixed_seeds};
 pub(in crate::ops) use words::StreamState;
 
 use super::row::op;
-use super::shape::from_first;
+use super::shape::shape_from_input_value;
 use super::{LowerCtx, OpRow, Value};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
@@ -41,16 +41,16 @@ pub const ROWS: &[&[OpRow]] =
 
 #[rustfmt::skip]
 const STATELESS: &[OpRow] = &[
-    op("StatelessRandomUniform",          V1, |cx| draw(cx, Source::Seed, uniform)).shape(from_first).constants(&[0]).dtypes(FLOATS),
-    op("StatelessRandomNormal",           V1, |cx| draw(cx, Source::Seed, normal)).shape(from_first).constants(&[0]).dtypes(FLOATS),
-    op("StatelessTruncatedNormal",        V1, |cx| draw(cx, Source::Seed, truncated_normal::truncated)).shape(from_first).constants(&[0]).dtypes(FLOATS),
-    op("StatelessTruncatedNormalV2",      V2, |cx| draw(cx, Source::KeyCounter, truncated_normal::truncated)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
-    op("StatelessRandomUniformFullInt",   V1, |cx| draw(cx, Source::Seed, full_int)).shape(from_first).constants(&[0]).dtypes(INTS),
-    op("StatelessRandomUniformInt",       "shape seed minval maxval -> output", |cx| draw(cx, Source::Seed, ranged)).checked(checks::random_range::<2>).shape(from_first).constants(&[0]).dtypes(INTS),
-    op("StatelessRandomUniformV2",        V2, |cx| draw(cx, Source::KeyCounter, uniform)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
-    op("StatelessRandomNormalV2",         V2, |cx| draw(cx, Source::KeyCounter, normal)).shape(from_first).constants(&[0, 3]).dtypes(FLOATS),
-    op("StatelessRandomUniformFullIntV2", V2, |cx| draw(cx, Source::KeyCounter, full_int)).shape(from_first).constants(&[0, 3]).dtypes(INTS),
-    op("StatelessRandomUniformIntV2",     "shape key counter alg minval maxval -> output", |cx| draw(cx, Source::KeyCounter, ranged)).checked(checks::random_range::<4>).shape(from_first).constants(&[0, 3]).dtypes(INTS),
+    op("StatelessRandomUniform",          V1, |cx| draw(cx, Source::Seed, uniform)).shape(shape_from_input_value).constants(&[0]).dtypes(FLOATS),
+    op("StatelessRandomNormal",           V1, |cx| draw(cx, Source::Seed, normal)).shape(shape_from_input_value).constants(&[0]).dtypes(FLOATS),
+    op("StatelessTruncatedNormal",        V1, |cx| draw(cx, Source::Seed, truncated_normal::truncated)).shape(shape_from_input_value).constants(&[0]).dtypes(FLOATS),
+    op("StatelessTruncatedNormalV2",      V2, |cx| draw(cx, Source::KeyCounter, truncated_normal::truncated)).shape(shape_from_input_value).constants(&[0, 3]).dtypes(FLOATS),
+    op("StatelessRandomUniformFullInt",   V1, |cx| draw(cx, Source::Seed, full_int)).shape(shape_from_input_value).constants(&[0]).dtypes(INTS),
+    op("StatelessRandomUniformInt",       "shape seed minval maxval -> output", |cx| draw(cx, Source::Seed, ranged)).checked(checks::random_range::<2>).shape(shape_from_input_value).constants(&[0]).dtypes(INTS),
+    op("StatelessRandomUniformV2",        V2, |cx| draw(cx, Source::KeyCounter, uniform)).shape(shape_from_input_value).constants(&[0, 3]).dtypes(FLOATS),
+    op("StatelessRandomNormalV2",         V2, |cx| draw(cx, Source::KeyCounter, normal)).shape(shape_from_input_value).constants(&[0, 3]).dtypes(FLOATS),
+    op("StatelessRandomUniformFullIntV2", V2, |cx| draw(cx, Source::KeyCounter, full_int)).shape(shape_from_input_value).constants(&[0, 3]).dtypes(INTS),
+    op("StatelessRandomUniformIntV2",     "shape key counter alg minval maxval -> output", |cx| draw(cx, Source::KeyCounter, ranged)).checked(checks::random_range::<4>).shape(shape_from_input_value).constants(&[0, 3]).dtypes(INTS),
     op("StatelessMultinomial",            "logits num_samples seed -> output", categories::stateless).shape(categories::shape).constants(&[1]).dtypes("f16, bf16, f32, f64"),
     op("StatelessRandomGetKeyCounter",    "seed -> key counter", |cx| key_counter(cx, false)),
     op("StatelessRandomGetKeyCounterAlg", "seed -> key counter alg", |cx| key_counter(cx, true)),

@@ -237,7 +237,7 @@ fn replaces(b: &Builder, comp: CompId) -> bool {
 
 /// Range of an element of a loop's final state: a single integer if the loop can be evaluated, else all integers.
 fn final_loop_value(b: &Builder, id: InstId) -> Range {
-    let known = interp::known_through_loops(b, id).and_then(|t| t.get_i64(0));
+    let known = interp::constant_value_through_loops(b, id).and_then(|t| t.get_i64(0));
     known.map_or(Range::ALL, Range::one)
 }
 

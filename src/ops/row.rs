@@ -162,7 +162,7 @@ impl OpRow {
         OpRow { writes, ..self }
     }
     /// Marks an op that takes variables of TensorFlow 1 by reference.
-    pub const fn by_reference(self) -> Self {
+    pub const fn takes_references(self) -> Self {
         OpRow { by_reference: true, ..self }
     }
     /// Marks an op that draws from the global random generator.
@@ -170,7 +170,7 @@ impl OpRow {
         OpRow { draws: true, ..self }
     }
     /// Marks an op whose outputs are its inputs, unchanged.
-    pub const fn forwards(self) -> Self {
+    pub const fn forwards_inputs(self) -> Self {
         OpRow { forwards: true, ..self }
     }
     /// Sets the number of operations.

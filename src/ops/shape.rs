@@ -48,7 +48,7 @@ pub fn merged(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// Shape function: one output whose shape is the value of input 0, and whose type attribute `dtype` names.
-pub fn from_first(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub fn shape_from_input_value(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(0)?;
     cx.one_output_typed_by("dtype", dims)
 }

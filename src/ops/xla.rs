@@ -271,7 +271,7 @@ fn sort(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn reduce_precision(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let bits = |name: &str, least: i64| {
-        let n = cx.required(cx.node.int(name), name)?;
+        let n = cx.require_attr(cx.node.int(name), name)?;
         // No type has more than 64 bits, so that a larger request keeps all.
         let fits = u32::try_from(n.min(64)).ok().filter(|_| n >= least);
         fits.ok_or_else(|| cx.mismatch(format!("{n} as `{name}`")))

@@ -51,7 +51,7 @@ impl<'m> Fixing<'m> {
     fn comp(mut self) -> Option<Computation> {
         let changed = self.resize_all_instructions()?;
         let root = self.new.root;
-        let is_kept = changed && self.new[root].shape.same(&self.old[self.old.root].shape);
+        let is_kept = changed && self.new[root].shape.same_type_and_dims(&self.old[self.old.root].shape);
         is_kept.then_some(self.new)
     }
 
@@ -77,7 +77,7 @@ impl<'m> Fixing<'m> {
             return None;
         }
         for (param, &shape) in callee.old.params.clone().into_iter().zip(args) {
-            if !callee.new[param].shape.same(shape) {
+            if !callee.new[param].shape.same_type_and_dims(shape) {
                 callee.new.insts[param].shape = shape.clone();
                 callee.fixed.insert(param, param);
             }
@@ -105,14 +105,14 @@ impl<'m> Fixing<'m> {
                     branches.iter().zip(all.get(1..)?).map(|(&c, &shape)| self.specialize_computation(c, &[shape]));
                 let made: Vec<(CompId, Shape)> = made.collect::<Option<_>>()?;
                 let (_, shape) = made.first()?.clone();
-                let alike = made.iter().all(|(_, other)| other.same(&shape));
+                let alike = made.iter().all(|(_, other)| other.same_type_and_dims(&shape));
                 alike.then(|| (Op::Conditional(made.into_iter().map(|(c, _)| c).collect()), shape))
             }
             Op::While { cond, body } => {
                 let state = *all.first()?;
                 let (body, next) = self.specialize_computation(*body, &[state])?;
                 let (cond, _) = self.specialize_computation(*cond, &[state])?;
-                next.same(state).then_some((Op::While { cond, body }, next))
+                next.same_type_and_dims(state).then_some((Op::While { cond, body }, next))
             }
             _ => None,
         }

@@ -98,8 +98,8 @@ fn is_pure_body(op: &Op) -> bool {
 
 /// An upper bound of the steps of evaluating an instruction: elements read and written, times the window if there is one.
 fn evaluation_cost(editor: &Editor, id: InstId) -> u64 {
-    let read: u64 = editor.operands(id).iter().map(|&o| editor.elements(o)).fold(0, u64::saturating_add);
-    let out = editor.elements(id);
+    let read: u64 = editor.operands(id).iter().map(|&o| editor.element_count(o)).fold(0, u64::saturating_add);
+    let out = editor.element_count(id);
     let per_output = match editor.op(id) {
         Op::Dot(d) => d.lhs_contracting.iter().map(|&a| editor.dims(editor.operand(id, 0))[a]).product(),
         Op::Convolution(d) => {

@@ -81,14 +81,14 @@ fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<
     }
     body.root = body.insts.push(bare_instruction("tuple", Op::Tuple, next, state.clone()));
     let (cond, body) = (editor.add_computation(cond), editor.add_computation(body));
-    let new_init = editor.add(Op::Tuple, &starts)?;
-    let new_loop = editor.add_shaped(Op::While { cond, body }, &[new_init], state);
+    let new_init = editor.add_instruction(Op::Tuple, &starts)?;
+    let new_loop = editor.add_instruction_with_shape(Op::While { cond, body }, &[new_init], state);
     editor.copy_provenance(id, new_loop);
     let mut out = Vec::with_capacity(shapes.len());
     for i in 0..shapes.len() {
-        out.push(editor.add(Op::GetTupleElement(i), &[new_loop])?);
+        out.push(editor.add_instruction(Op::GetTupleElement(i), &[new_loop])?);
     }
-    Ok(Some(editor.add(Op::Tuple, &out)?))
+    Ok(Some(editor.add_instruction(Op::Tuple, &out)?))
 }
 
 /// A loop whose state is extended.
@@ -120,7 +120,7 @@ fn add_weights(editor: &mut Editor, l: &GrowingLoop, p: &HoistedProduct) -> Inst
     match &p.weights {
         RightOperand::Constant(literal) => {
             let shape = l.body[l.body[p.dot].operands[1]].shape.clone();
-            editor.add_shaped(Op::Constant(literal.clone()), &[], shape)
+            editor.add_instruction_with_shape(Op::Constant(literal.clone()), &[], shape)
         }
         RightOperand::Part(i) => l.starts[*i],
     }
@@ -135,16 +135,16 @@ fn invariant_step(editor: &mut Editor, sequence: InstId) -> Option<InstId> {
     }
     let source = editor.operand(sequence, 0);
     let step = Shape::array(array.dtype, array.dims[1..].to_vec());
-    Some(editor.add_shaped(Op::Broadcast(dims.iter().map(|d| d - 1).collect()), &[source], step))
+    Some(editor.add_instruction_with_shape(Op::Broadcast(dims.iter().map(|d| d - 1).collect()), &[source], step))
 }
 
 /// Hoists the product of a sequence whose steps are all equal: one product before the loop.
 fn hoist_invariant_product(editor: &mut Editor, l: &mut GrowingLoop, p: &HoistedProduct, step: InstId) {
     let right = add_weights(editor, l, p);
     let of_step = |all: &ArrayShape| Shape::array(all.dtype, all.dims[1..].to_vec());
-    let left = editor.add_shaped(Op::Reshape, &[step], of_step(&p.left));
+    let left = editor.add_instruction_with_shape(Op::Reshape, &[step], of_step(&p.left));
     let dims = DotDims { lhs_contracting: p.dims.lhs_contracting.iter().map(|a| a - 1).collect(), ..p.dims.clone() };
-    let product = editor.add_shaped(Op::Dot(Box::new(dims)), &[left, right], of_step(&p.all));
+    let product = editor.add_instruction_with_shape(Op::Dot(Box::new(dims)), &[left, right], of_step(&p.all));
     let part = l.add_state_element("product", product, of_step(&p.all));
     l.body.insts[p.dot].op = Op::Reshape;
     l.body.insts[p.dot].operands = vec![part];
@@ -153,9 +153,9 @@ fn hoist_invariant_product(editor: &mut Editor, l: &mut GrowingLoop, p: &Hoisted
 /// Hoists the products of all iterations before the loop, as one product.
 fn at_once(editor: &mut Editor, l: &mut GrowingLoop, p: &HoistedProduct) {
     let right = add_weights(editor, l, p);
-    let left = editor.add_shaped(Op::Reshape, &[l.starts[p.sequence]], Shape::Array(p.left.clone()));
+    let left = editor.add_instruction_with_shape(Op::Reshape, &[l.starts[p.sequence]], Shape::Array(p.left.clone()));
     let all = Shape::Array(p.all.clone());
-    let products = editor.add_shaped(Op::Dot(Box::new(p.dims.clone())), &[left, right], all.clone());
+    let products = editor.add_instruction_with_shape(Op::Dot(Box::new(p.dims.clone())), &[left, right], all.clone());
     let part = l.add_state_element("products", products, all);
     read_row(&mut l.body, p, part, p.step);
 }

@@ -31,7 +31,7 @@ pub fn inline(editor: &mut Editor, callee: CompId, args: &[InstId]) -> Option<In
             Op::Parameter(n) => *args.get(n)?,
             _ => {
                 let operands = inst.operands.iter().map(|o| new[o.index()]).collect::<Option<Vec<_>>>()?;
-                editor.add_instruction_of(inst, &operands)
+                editor.copy_instruction(inst, &operands)
             }
         };
         new[id.index()] = Some(value);

@@ -65,7 +65,7 @@ const MAX_ROUNDS: usize = 8;
 /// # Errors
 /// An internal one that names the pass.
 pub fn run(module: &mut Module) -> Result<()> {
-    run_with(module, &[], |_, _, _, _| {})
+    run_passes(module, &[], |_, _, _, _| {})
 }
 
 /// Runs the passes named, once and in that order; the whole pipeline to its fixed point where none is named.
@@ -74,7 +74,7 @@ pub fn run(module: &mut Module) -> Result<()> {
 ///
 /// # Errors
 /// `Code::BadOption` for a name that is no pass; an internal error that names the pass otherwise.
-pub fn run_with(
+pub fn run_passes(
     module: &mut Module,
     passes: &[&str],
     mut observer: impl FnMut(&str, &Module, Changed, Duration),

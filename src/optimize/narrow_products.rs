@@ -28,7 +28,7 @@ fn root(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
     }
     let operands = [narrowed(editor, left)?, narrowed(editor, right)?];
     let shape = editor.shape(id).clone();
-    let product = editor.add_shaped(op, &operands, shape);
+    let product = editor.add_instruction_with_shape(op, &operands, shape);
     editor.copy_provenance(id, product);
     Ok(Some(product))
 }
@@ -63,7 +63,7 @@ fn narrowed(editor: &mut Editor, id: InstId) -> Result<InstId> {
                 let dims = editor.dims(id).to_vec();
                 return Ok(editor.add_reshape(inner, &dims));
             }
-            editor.add(op, &[inner])
+            editor.add_instruction(op, &[inner])
         }
         _ => Ok(editor.operand(id, 0)),
     }

@@ -43,7 +43,7 @@ fn convolution(editor: &mut Editor, id: InstId, dims: &ConvDims) -> Result<Optio
     let Some(window) = window.collect::<Option<Vec<_>>>() else { return Ok(None) };
     let x = editor.operand(padded, 0);
     let op = Op::Convolution(Box::new(ConvDims { window, ..dims.clone() }));
-    let new = editor.add(op, &[x, kernel])?;
+    let new = editor.add_instruction(op, &[x, kernel])?;
     editor.copy_provenance(id, new);
     Ok(Some(new))
 }
@@ -69,7 +69,7 @@ fn reduce_window(editor: &mut Editor, id: InstId, window: &[WindowDim], comp: Co
     if op.is_none() || !(fill == start || harmless) {
         return Ok(None);
     }
-    Ok(Some(editor.add(Op::ReduceWindow { window: new, comp }, &[x, init])?))
+    Ok(Some(editor.add_instruction(Op::ReduceWindow { window: new, comp }, &[x, init])?))
 }
 
 /// Whether no element is below 0 (NaN may be).

@@ -142,14 +142,14 @@ fn compress_weights(
     let made = match precision.math {
         MathType::F32 | MathType::Portable | MathType::PortableUnfused => {
             let w = dequantize(editor, stored, &weights.dims);
-            editor.add_shaped(op, &[x, w], shape)
+            editor.add_instruction_with_shape(op, &[x, w], shape)
         }
         MathType::Bf16 => {
             seen.reduced.contractions += 1;
             let w = editor.add_constant(stored.numbers);
             let sizes = editor.dims(x).to_vec();
-            let x = editor.add_shaped(convert(DType::BF16), &[x], Shape::array(DType::BF16, sizes));
-            editor.add_shaped(op, &[x, w], shape)
+            let x = editor.add_instruction_with_shape(convert(DType::BF16), &[x], Shape::array(DType::BF16, sizes));
+            editor.add_instruction_with_shape(op, &[x, w], shape)
         }
     };
     editor.copy_provenance(id, made);
@@ -164,11 +164,11 @@ fn convert(to: DType) -> Op {
 fn dequantize(editor: &mut Editor, stored: QuantizedWeights, dims: &[u64]) -> InstId {
     let numbers = editor.add_constant(stored.numbers);
     let shape = Shape::array(DType::F32, dims);
-    let wide = editor.add_shaped(convert(DType::F32), &[numbers], shape.clone());
+    let wide = editor.add_instruction_with_shape(convert(DType::F32), &[numbers], shape.clone());
     let Some(scales) = stored.scales else { return wide };
     let scales = editor.add_constant(scales);
-    let scales = editor.add_shaped(Op::Broadcast(stored.axes), &[scales], shape.clone());
-    editor.add_shaped(Op::Elementwise(ScalarOp::Multiply), &[wide, scales], shape)
+    let scales = editor.add_instruction_with_shape(Op::Broadcast(stored.axes), &[scales], shape.clone());
+    editor.add_instruction_with_shape(Op::Elementwise(ScalarOp::Multiply), &[wide, scales], shape)
 }
 
 /// The tensor that [`dequantize`] computes.
@@ -256,17 +256,17 @@ fn gather(
     let dims = editor.dims(id).to_vec();
     let narrow = Shape::array(stored.numbers.dtype, dims.clone());
     let numbers = editor.add_constant(stored.numbers);
-    let taken = editor.add_shaped(Op::Gather(Box::new(d.clone())), &[numbers, indices], narrow);
-    let mut made = editor.add_shaped(convert(DType::F32), &[taken], shape.clone());
+    let taken = editor.add_instruction_with_shape(Op::Gather(Box::new(d.clone())), &[numbers, indices], narrow);
+    let mut made = editor.add_instruction_with_shape(convert(DType::F32), &[taken], shape.clone());
     if let Some(scales) = stored.scales {
         let batch: Vec<usize> = (0..dims.len()).filter(|axis| !d.offset_dims.contains(axis)).collect();
         let sizes: Vec<u64> = batch.iter().map(|&a| dims[a]).collect();
         let of_scales = GatherDims { offset_dims: vec![], slice_sizes: vec![1], ..d.clone() };
         let scales = editor.add_constant(scales);
         let of_rows = Op::Gather(Box::new(of_scales));
-        let taken = editor.add_shaped(of_rows, &[scales, indices], Shape::array(DType::F32, sizes));
-        let wide = editor.add_shaped(Op::Broadcast(batch), &[taken], shape.clone());
-        made = editor.add_shaped(Op::Elementwise(ScalarOp::Multiply), &[made, wide], shape);
+        let taken = editor.add_instruction_with_shape(of_rows, &[scales, indices], Shape::array(DType::F32, sizes));
+        let wide = editor.add_instruction_with_shape(Op::Broadcast(batch), &[taken], shape.clone());
+        made = editor.add_instruction_with_shape(Op::Elementwise(ScalarOp::Multiply), &[made, wide], shape);
     }
     editor.copy_provenance(id, made);
     Ok(Some(made))

@@ -71,18 +71,18 @@ fn of_loop(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Resul
     let root = l.body.root;
     l.body.insts[root].shape = shape.clone();
     let (cond, body) = (editor.add_computation(l.cond), editor.add_computation(l.body));
-    let init = editor.add(Op::Tuple, &l.starts)?;
-    let new_loop = editor.add_shaped(Op::While { cond, body }, &[init], shape);
+    let init = editor.add_instruction(Op::Tuple, &l.starts)?;
+    let new_loop = editor.add_instruction_with_shape(Op::While { cond, body }, &[init], shape);
     editor.copy_provenance(id, new_loop);
     let mut out = Vec::with_capacity(parts);
     for part in 0..parts {
         let list = lists.iter().find(|list| list.part == part);
         out.push(match list {
             Some(list) => broadcast_list(editor, list, l.starts[list.value]),
-            None => editor.add(Op::GetTupleElement(part), &[new_loop])?,
+            None => editor.add_instruction(Op::GetTupleElement(part), &[new_loop])?,
         });
     }
-    Ok(Some(editor.add(Op::Tuple, &out)?))
+    Ok(Some(editor.add_instruction(Op::Tuple, &out)?))
 }
 
 /// A list whose elements are all the same after the loop.
@@ -196,7 +196,7 @@ fn starts_repeated(editor: &Editor, l: &WhileLoop, i: usize) -> bool {
     let start = l.starts[i];
     let Op::Broadcast(_) = editor.op(start) else { return false };
     let source = editor.operand(start, 0);
-    let is_less = editor.elements(source) < editor.elements(start) && editor.constant(source).is_none();
+    let is_less = editor.element_count(source) < editor.element_count(start) && editor.constant(source).is_none();
     is_less && l.is_invariant(i) && is_read_otherwise(l, i, l.body.root)
 }
 

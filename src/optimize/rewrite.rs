@@ -155,7 +155,7 @@ impl<'m> Editor<'m> {
         self.array(id).map(|a| a.dtype)
     }
     /// The number of elements of an array.
-    pub fn elements(&self, id: InstId) -> u64 {
+    pub fn element_count(&self, id: InstId) -> u64 {
         self.array(id).map_or(0, ArrayShape::elements)
     }
     /// Upper bound of the number of operands that name this value; the root counts as one more.
@@ -170,7 +170,7 @@ impl<'m> Editor<'m> {
         }
     }
     /// Adds an instruction of a given shape.
-    pub fn add_shaped(&mut self, op: Op, operands: &[InstId], shape: Shape) -> InstId {
+    pub fn add_instruction_with_shape(&mut self, op: Op, operands: &[InstId], shape: Shape) -> InstId {
         for operand in operands {
             self.uses[operand.index()] += 1;
         }
@@ -181,8 +181,8 @@ impl<'m> Editor<'m> {
         self.comp.insts.push(Inst { name, op, operands: operands.to_vec(), shape, metadata, extra: Vec::new() })
     }
     /// Adds an instruction of another computation, with operands of this one.
-    pub fn add_instruction_of(&mut self, inst: &Inst, operands: &[InstId]) -> InstId {
-        let id = self.add_shaped(inst.op.clone(), operands, inst.shape.clone());
+    pub fn copy_instruction(&mut self, inst: &Inst, operands: &[InstId]) -> InstId {
+        let id = self.add_instruction_with_shape(inst.op.clone(), operands, inst.shape.clone());
         self.comp.insts[id].metadata = inst.metadata.clone();
         self.comp.insts[id].extra = inst.extra.clone();
         id
@@ -207,21 +207,23 @@ impl<'m> Editor<'m> {
     ///
     /// # Errors
     /// An internal one where the operands do not fit.
-    pub fn add(&mut self, op: Op, operands: &[InstId]) -> Result<InstId> {
+    pub fn add_instruction(&mut self, op: Op, operands: &[InstId]) -> Result<InstId> {
         let shapes: Vec<&Shape> = operands.iter().map(|&id| self.shape(id)).collect();
         let shape = infer::infer(&op, &shapes, self.module)
             .map_err(|message| Error::internal("optimize", format!("{}: {message}", op.name())))?;
-        Ok(self.add_shaped(op, operands, shape))
+        Ok(self.add_instruction_with_shape(op, operands, shape))
     }
     /// Adds a constant.
     pub fn add_constant(&mut self, value: Tensor) -> InstId {
         let shape = Shape::array(value.dtype, value.dims.clone());
-        self.add_shaped(Op::Constant(Literal::Array(value)), &[], shape)
+        self.add_instruction_with_shape(Op::Constant(Literal::Array(value)), &[], shape)
     }
     /// `x` with other sizes of the same product; `x` itself where they are equal.
     pub fn add_reshape(&mut self, x: InstId, dims: &[u64]) -> InstId {
         match self.dtype(x) {
-            Some(dtype) if self.dims(x) != dims => self.add_shaped(Op::Reshape, &[x], Shape::array(dtype, dims)),
+            Some(dtype) if self.dims(x) != dims => {
+                self.add_instruction_with_shape(Op::Reshape, &[x], Shape::array(dtype, dims))
+            }
             _ => x,
         }
     }
@@ -229,7 +231,7 @@ impl<'m> Editor<'m> {
     pub fn add_broadcast(&mut self, x: InstId, dims: &[u64], map: &[usize]) -> InstId {
         match self.dtype(x) {
             Some(dtype) if self.dims(x) != dims || map.iter().enumerate().any(|(i, &m)| i != m) => {
-                self.add_shaped(Op::Broadcast(map.to_vec()), &[x], Shape::array(dtype, dims))
+                self.add_instruction_with_shape(Op::Broadcast(map.to_vec()), &[x], Shape::array(dtype, dims))
             }
             _ => x,
         }
@@ -239,7 +241,7 @@ impl<'m> Editor<'m> {
     /// # Errors
     /// An internal one if their shapes differ.
     pub fn replace(&mut self, old: InstId, new: InstId) -> Result<()> {
-        if !self.shape(old).same(self.shape(new)) {
+        if !self.shape(old).same_type_and_dims(self.shape(new)) {
             let (from, to) = (&self.comp.insts[old], &self.comp.insts[new]);
             let message = format!("{} {} would become {} {}", from.op.name(), from.shape, to.op.name(), to.shape);
             return Err(Error::internal("optimize", message));

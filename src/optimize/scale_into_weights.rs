@@ -115,11 +115,11 @@ impl Linear {
         let Some(new) = editor.constant(weights).and_then(|w| scale_axis(w, feature, s)) else { return Ok(None) };
         let new = editor.add_constant(new);
         let (op, x) = (editor.op(self.at).clone(), editor.operand(self.at, 0));
-        let mut value = editor.add(op, &[x, new])?;
+        let mut value = editor.add_instruction(op, &[x, new])?;
         editor.copy_provenance(self.at, value);
         for &step in self.path.iter().rev() {
             let (op, shape) = (editor.op(step).clone(), editor.shape(step).clone());
-            value = editor.add_shaped(op, &[value], shape);
+            value = editor.add_instruction_with_shape(op, &[value], shape);
         }
         Ok(Some(value))
     }
@@ -187,7 +187,7 @@ fn add_vector(editor: &mut Editor, value: InstId, c: &[f32], axis: usize) -> Res
     let dims = editor.dims(value).to_vec();
     let c = editor.add_constant(Tensor::of(&[c.len() as u64], c));
     let c = editor.add_broadcast(c, &dims, &[axis]);
-    editor.add(Op::Elementwise(ScalarOp::Add), &[value, c])
+    editor.add_instruction(Op::Elementwise(ScalarOp::Add), &[value, c])
 }
 
 /// (L + a) + c = L + (a + c)

@@ -46,17 +46,17 @@ fn loop_state(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Re
     let (cond, body) = (editor.add_computation(new_cond), editor.add_computation(new_body));
 
     let new_starts: Vec<InstId> = kept.iter().map(|&i| starts[i]).collect();
-    let new_init = editor.add(Op::Tuple, &new_starts)?;
-    let new_loop = editor.add_shaped(Op::While { cond, body }, &[new_init], state);
+    let new_init = editor.add_instruction(Op::Tuple, &new_starts)?;
+    let new_loop = editor.add_instruction_with_shape(Op::While { cond, body }, &[new_init], state);
     editor.copy_provenance(id, new_loop);
     let mut out = Vec::with_capacity(shapes.len());
     for (i, &start) in starts.iter().enumerate() {
         out.push(match kept.iter().position(|&k| k == i) {
-            Some(position) => editor.add(Op::GetTupleElement(position), &[new_loop])?,
+            Some(position) => editor.add_instruction(Op::GetTupleElement(position), &[new_loop])?,
             None => start,
         });
     }
-    Ok(Some(editor.add(Op::Tuple, &out)?))
+    Ok(Some(editor.add_instruction(Op::Tuple, &out)?))
 }
 
 /// A loop over a tuple that is made of parts before it and by its body.

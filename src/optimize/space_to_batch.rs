@@ -56,7 +56,7 @@ fn as_dilated_convolution(editor: &mut Editor, id: InstId) -> Result<Option<Inst
     let window = dims.window.iter().zip(&of_spatial).map(|(w, &d)| WindowDim { rhs_dilate: d, ..*w }).collect();
     let x = editor.add_reshape(x, &sizes);
     let kernel = editor.operand(conv, 1);
-    let made = editor.add(Op::Convolution(Box::new(ConvDims { window, ..*dims })), &[x, kernel])?;
+    let made = editor.add_instruction(Op::Convolution(Box::new(ConvDims { window, ..*dims })), &[x, kernel])?;
     editor.copy_provenance(conv, made);
     let sizes = editor.dims(id).to_vec();
     Ok(Some(editor.add_reshape(made, &sizes)))

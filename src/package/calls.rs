@@ -1,5 +1,5 @@
 //! Declarations, in generated headers, of functions that a model calls and its user defines.
-use super::header::{c_type, in_comment, type_note};
+use super::header::{c_type, escape_comment, type_note};
 use crate::kernel::{Callee, Face};
 use crate::tensor::TensorInfo;
 
@@ -59,7 +59,7 @@ fn prototype(face: &Face, callee: &Callee) -> String {
         .chain(callee.results.iter().map(|info| one("", info)))
         .collect();
     let result = if callee.has_status() { "int" } else { "void" };
-    format!("{comment}{result} {}({arrays}const tfaot_call *call);\n", in_comment(&callee.name))
+    format!("{comment}{result} {}({arrays}const tfaot_call *call);\n", escape_comment(&callee.name))
 }
 
 /// Maximum number of shapes in the comment on a prototype.

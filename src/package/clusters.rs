@@ -1,5 +1,5 @@
 //! Separate objects for the clusters of one graph: `clusters.json` says how they are connected, and `main.c` runs them in order.
-use super::header::{WORKSPACE_ALIGN, in_comment};
+use super::header::{WORKSPACE_ALIGN, escape_comment};
 use super::metadata;
 use crate::kernel::Face;
 use crate::tensor::TensorInfo;
@@ -27,7 +27,7 @@ pub struct ClusterObject {
 
 /// A tensor that clusters take or return.
 #[derive(Clone, Debug)]
-pub struct Wire {
+pub struct ClusterTensor {
     /// Name, type and sizes of the tensor in the graph.
     pub info: TensorInfo,
     /// The op of the node that produces the tensor.
@@ -46,14 +46,14 @@ pub struct Chain {
     /// The clusters in topological order, also with regard to paths through nodes outside.
     pub pieces: Vec<ClusterObject>,
     /// The tensors that clusters take or return.
-    pub tensors: Vec<Wire>,
+    pub tensors: Vec<ClusterTensor>,
     /// Clusters that could not be compiled: name, number of nodes, and the reasons.
     pub refused: Vec<(String, u64, Value)>,
 }
 
 /// The JSON document `clusters.json`, with a newline at its end.
-pub fn document(chain: &Chain) -> String {
-    let tensor = |(i, wire): (usize, &Wire)| {
+pub fn clusters_json(chain: &Chain) -> String {
+    let tensor = |(i, wire): (usize, &ClusterTensor)| {
         let mut all = metadata::tensors(std::slice::from_ref(&wire.info)).pop().unwrap_or_default();
         all["op"] = wire.op.as_str().into();
         all["file"] = file(i).into();
@@ -127,14 +127,14 @@ pub fn program(chain: &Chain) -> String {
         "/* Runs the clusters of {} in order, each on what those before it gave.\n \
          * What comes from nodes outside of them is read from IN/tensor_N.bin, dense and row-major; results go to OUT/tensor_N.bin.\n \
          * clusters.json says which tensor is which. */\n",
-        in_comment(&chain.source)
+        escape_comment(&chain.source)
     );
     for piece in &chain.pieces {
         let _ = writeln!(out, "#include \"{}.h\"", piece.face.name);
     }
     out += "#include <stdio.h>\n\n";
     for (i, wire) in chain.tensors.iter().enumerate() {
-        let (bytes, told) = (wire.info.bytes().max(1), in_comment(&wire.info.name));
+        let (bytes, told) = (wire.info.bytes().max(1), escape_comment(&wire.info.name));
         let _ = writeln!(
             out,
             "static _Alignas({WORKSPACE_ALIGN}) unsigned char tensor_{i}[{bytes}]; /* {}  {told} */",

@@ -58,7 +58,7 @@ fn temporary(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<(tempor
 /// Gives temporary files their final names, all of them or none. A handler that ends the process waits until this is done.
 fn named(ready: Vec<(temporary_files::File, PathBuf)>) -> Result<Vec<PathBuf>> {
     let (mut done, mut left, mut failed) = (Vec::new(), Vec::new(), None);
-    let mut all = temporary_files::hold();
+    let mut all = temporary_files::lock_temporary_paths();
     for (temp, path) in ready {
         if failed.is_some() {
             left.push(temp);
@@ -68,7 +68,7 @@ fn named(ready: Vec<(temporary_files::File, PathBuf)>) -> Result<Vec<PathBuf>> {
         // after an exchange, the temporary file is the previous one
         if exchanged(temp.path(), &path) {
             left.push(temp);
-        } else if let Err(e) = temp.persist_held(&path, &mut all) {
+        } else if let Err(e) = temp.persist_locked(&path, &mut all) {
             failed = Some(unwritten(&path, &e));
             continue;
         }
@@ -86,7 +86,7 @@ fn named(ready: Vec<(temporary_files::File, PathBuf)>) -> Result<Vec<PathBuf>> {
 
 /// Creates `dir` and its missing parents; returns the topmost created folder, marked as unfinished.
 fn make_dir(dir: &Path) -> Result<(Option<PathBuf>, Option<TemporaryPath>)> {
-    let mut all = temporary_files::hold();
+    let mut all = temporary_files::lock_temporary_paths();
     let missing = |p: &&Path| !p.as_os_str().is_empty() && !p.exists();
     let first = dir.ancestors().take_while(missing).last().map(Path::to_path_buf);
     std::fs::create_dir_all(dir).map_err(|e| unwritten(dir, &e))?;

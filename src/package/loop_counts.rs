@@ -9,7 +9,7 @@ pub struct LoopCounts {
     pub launches: Option<u64>,
     /// Maximum number of loop iterations in all launches, without vectorized and unrolled loops.
     pub iterations: Option<u64>,
-    /// By kernel of the program with the most iterations.
+    /// Loop counts by kernel, of the program with the most iterations.
     pub kernels: Vec<KernelLoops>,
 }
 

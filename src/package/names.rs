@@ -17,7 +17,7 @@ pub fn is_identifier(text: &str) -> bool {
 }
 
 /// Makes all `field`s valid and unique: keeps them if they are, else derives them from the tensors' names.
-pub fn settle(infos: &mut [TensorInfo]) {
+pub fn make_names_unique(infos: &mut [TensorInfo]) {
     let mut fields: Vec<String> = infos.iter().map(|i| i.field.clone()).collect();
     if fields.iter().any(String::is_empty) || field_names(&fields) != fields {
         fields = field_names(&infos.iter().map(|i| i.name.clone()).collect::<Vec<_>>());

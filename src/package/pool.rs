@@ -4,14 +4,14 @@ use crate::target::{Arch, Target};
 /// The text of `tfaot_pool.h`, the same for all models.
 pub const HEADER: &str = include_str!("pool/tfaot_pool.h");
 
-/// The pool as LLVM IR text, for every target; it calls the function that [`relax`] defines.
+/// The pool as LLVM IR text, for every target; it calls the function that [`spin_wait_function`] defines.
 ///
 /// Functions: `tfaot_pool_start(i32) -> ptr`, `tfaot_pool_end(ptr)` and `tfaot_pool_share(ptr, i64 n, ptr task, ptr closure)`, with
 /// hidden visibility.
 pub const TEXT: &str = include_str!("pool/pool.ll");
 
 /// LLVM IR text of the function that executes the processor's spin-wait instruction.
-pub fn relax(target: &Target) -> String {
+pub fn spin_wait_function(target: &Target) -> String {
     let instruction = match target.arch() {
         Arch::X86_64 => "pause",
         Arch::Aarch64 => "isb",
@@ -32,7 +32,7 @@ pub fn library(target: &Target) -> [String; 2] {
          declare hidden ptr @tfaot_pool_start(i32)\ndeclare hidden void @tfaot_pool_end(ptr)\n\
          declare hidden void @tfaot_pool_share(ptr, i64, ptr, ptr)\n{}",
         target.triple,
-        relax(target)
+        spin_wait_function(target)
     );
     [face, TEXT.to_string()]
 }

@@ -53,7 +53,7 @@ pub(super) fn declarations(face: &Face) -> String {
 }
 
 /// The parameter of a function for the communicator, preceded by a comma; empty for a model of one rank.
-pub(super) fn parameter(face: &Face) -> &'static str {
+pub(super) fn communicator_parameter(face: &Face) -> &'static str {
     if face.ranks.is_some() { ", const tfaot_communicator *communicator" } else { "" }
 }
 
@@ -61,7 +61,7 @@ pub(super) fn parameter(face: &Face) -> &'static str {
 ///
 /// # Errors
 /// `Code::BadOption` if the model is for several ranks.
-pub fn refuse(face: &Face, form: &str) -> Result<()> {
+pub fn require_single_rank(face: &Face, form: &str) -> Result<()> {
     if face.ranks.is_none() {
         return Ok(());
     }

@@ -20,7 +20,7 @@ pub fn ending(target: &Target) -> &'static str {
 ///
 /// # Errors
 /// `Code::NoLinker` if none is found or it fails.
-pub fn shared(objects: &[&Pieces], name: &str, target: &Target) -> Result<Vec<u8>> {
+pub fn link_shared_library(objects: &[&Pieces], name: &str, target: &Target) -> Result<Vec<u8>> {
     let dir = temporary_files::Folder::new().map_err(|e| failed(&format!("no temporary folder could be made: {e}")))?;
     let output = dir.path().join(name);
     let mut inputs = Vec::new();

@@ -15,14 +15,14 @@ const TRIES: usize = 8;
 pub type CleanupLock = MutexGuard<'static, BTreeSet<PathBuf>>;
 
 /// Acquires the lock on all temporary paths.
-pub fn hold() -> CleanupLock {
+pub fn lock_temporary_paths() -> CleanupLock {
     // The set stays consistent even if a thread panicked while holding the lock.
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes all temporary files and folders. A caller that keeps the lock until the process ends prevents new ones.
 pub fn remove_all() -> CleanupLock {
-    let mut all = hold();
+    let mut all = lock_temporary_paths();
     for path in std::mem::take(&mut *all) {
         if std::fs::remove_file(&path).is_err() {
             (0..TRIES).any(|_| std::fs::remove_dir_all(&path).is_ok() || !path.exists());
@@ -52,7 +52,7 @@ impl TemporaryPath {
 impl Drop for TemporaryPath {
     fn drop(&mut self) {
         if let Some(path) = self.0.take() {
-            hold().remove(&path);
+            lock_temporary_paths().remove(&path);
         }
     }
 }
@@ -70,7 +70,7 @@ impl File {
     /// # Errors
     /// Errors of the operating system.
     pub fn new_in(builder: &Builder, folder: &Path) -> std::io::Result<File> {
-        let mut all = hold();
+        let mut all = lock_temporary_paths();
         let file = builder.tempfile_in(folder)?;
         let mark = TemporaryPath::mark(file.path(), &mut all);
         Ok(File { file, mark })
@@ -80,13 +80,13 @@ impl File {
     /// # Errors
     /// Errors of the operating system.
     pub fn persist(self, path: &Path) -> std::io::Result<()> {
-        self.persist_held(path, &mut hold())
+        self.persist_locked(path, &mut lock_temporary_paths())
     }
     /// [`File::persist`] for a caller that holds the lock `all`.
     ///
     /// # Errors
     /// Errors of the operating system.
-    pub fn persist_held(self, path: &Path, all: &mut CleanupLock) -> std::io::Result<()> {
+    pub fn persist_locked(self, path: &Path, all: &mut CleanupLock) -> std::io::Result<()> {
         let kept = self.file.persist(path).map(drop).map_err(|e| e.error);
         self.mark.finish(all);
         kept
@@ -126,7 +126,7 @@ impl Folder {
     /// # Errors
     /// Errors of the operating system.
     pub fn new_in(above: &Path) -> std::io::Result<Folder> {
-        let mut all = hold();
+        let mut all = lock_temporary_paths();
         let folder = Builder::new().prefix(".tfaot-").tempdir_in(above)?;
         let _mark = TemporaryPath::mark(folder.path(), &mut all);
         Ok(Folder { folder, _mark })

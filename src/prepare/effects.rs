@@ -39,7 +39,7 @@ pub fn strip_assertion_data(mut program: Program) -> Program {
 
 /// Whether the effect of a node is dropped. A node that has results but no lowering is an error instead.
 fn is_dropped(node: &Node) -> bool {
-    ops::find(&node.op).is_some() || opdef::find(&node.op).is_some_and(|def| def.outputs.is_empty())
+    ops::find_op(&node.op).is_some() || opdef::find(&node.op).is_some_and(|def| def.outputs.is_empty())
 }
 
 fn dropped_effect_warning(effect: Effect, nodes: &[String]) -> Diagnostic {

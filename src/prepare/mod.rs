@@ -68,14 +68,14 @@ pub struct Request {
     /// Whether variables whose declared shape has unknown axes may change their size.
     pub variables_grow: bool,
     /// Variables that are state even if no entry writes them, with types and sizes that the graph need not have.
-    pub declared: Vec<Declared>,
+    pub declared: Vec<DeclaredVariable>,
     /// Upper bounds on the trip counts of loops, by the name of the loop's body.
     pub rounds: Vec<(String, u64)>,
 }
 
 /// A variable in a `tf2xla.Config`.
 #[derive(Clone, Debug, Default)]
-pub struct Declared {
+pub struct DeclaredVariable {
     /// Node that creates the handle.
     pub node: String,
     /// Name of the variable in C.
@@ -399,7 +399,7 @@ fn refuse_assignments(program: &Program) -> Result<()> {
 
 /// Whether an op writes a variable.
 pub fn assigns_variable(op: &str) -> bool {
-    op == "StridedSliceAssign" || ops::find(op).is_some_and(|row| !row.writes.is_empty())
+    op == "StridedSliceAssign" || ops::find_op(op).is_some_and(|row| !row.writes.is_empty())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::{Binding, DimBound};
 use crate::diag::{Code, Diagnostic, Error};
 use crate::graph::{Attr, Node, PartialShape, Program, TfType};
 use crate::hlo::ArrayShape;
-use crate::hlo::text::parse_elements;
+use crate::hlo::text::parse_array_elements;
 use crate::infer::FeedFacts;
 use crate::lower::Feed;
 use crate::tensor::{DType, Size, Tensor, TensorInfo};
@@ -176,7 +176,7 @@ fn constant_value(program: &Program, asked: &UnresolvedFeed) -> Result<Option<Te
     if !known.0.as_ref().is_none_or(fits) {
         return Err(bad(format!("it is {shape}, and the feed is {dtype}{known}")));
     }
-    let parsed = parse_elements(text, shape);
+    let parsed = parse_array_elements(text, shape);
     parsed.map(Some).map_err(|e| bad(e.into_diagnostics().first().map_or(String::new(), |d| d.message.clone())))
 }
 

@@ -228,6 +228,6 @@ fn zeros(node: &mut RawNode, known: &ReadableNodes) -> bool {
         return false;
     }
     // A tensor without values holds zeros.
-    node.set("value", attr::zeros(TfType::Data(value.dtype), &value.dims));
+    node.set_attr("value", attr::zeros(TfType::Data(value.dtype), &value.dims));
     true
 }

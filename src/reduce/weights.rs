@@ -51,8 +51,8 @@ fn replace(nodes: &mut [RawNode], graph: &Graph, before: &str, done: &mut Vec<Se
     for node in nodes {
         let Some(value) = values.get(node.name.as_str()) else { continue };
         let seed = done.len() as i64 + 1;
-        node.set("value", attr::zeros(TfType::Data(value.dtype), &value.dims));
-        node.set(SEED, raw_attr::int(seed));
+        node.set_attr("value", attr::zeros(TfType::Data(value.dtype), &value.dims));
+        node.set_attr(SEED, raw_attr::int(seed));
         let shape = format!("{}{:?}", value.dtype, value.dims).replace(' ', "");
         done.push(Seeded { node: format!("{before}{}", node.name), shape, seed });
     }

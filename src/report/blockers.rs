@@ -51,7 +51,7 @@ fn is_of_op(code: &str) -> bool {
 }
 
 /// Groups of excluded nodes, by what they cost.
-pub fn groups(columns: &GraphColumns) -> Vec<Blocker> {
+pub fn blocker_groups(columns: &GraphColumns) -> Vec<Blocker> {
     let nodes = &columns.nodes;
     let mut cuts = vec![0usize; nodes.name.len()];
     for edge in &columns.edges {

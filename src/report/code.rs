@@ -1,5 +1,5 @@
 //! A compiled cluster as report data: its module, kernels, machine code, buffers and times.
-use super::memory::Lives;
+use super::memory::BufferLifetimes;
 use super::model::{BufferReport, CodeReport, KernelReport, LocationReport};
 use crate::codegen::{self, Assembly};
 use crate::hlo::{Module, text};
@@ -29,7 +29,7 @@ pub fn describe(
     let style = text::Style { large_constants: false, metadata: true };
     let loops = kernel_texts(program);
     let functions = functions(&assembly.text);
-    let lives = Lives::new(program);
+    let lives = BufferLifetimes::new(program);
     let size = |b: &kernel::Buffer| b.elements.saturating_mul(b.dtype.bytes() as u64);
     let kernels = program.kernels.iter().map(|(id, k)| {
         let at = id.0 as usize;

@@ -47,7 +47,7 @@ struct Counter<'a> {
 impl Counter<'_> {
     fn node(&mut self, scope: &Scope, i: usize, node: &Node, depth: usize) -> Option<u64> {
         let op = &*node.op;
-        let called: &[&str] = match ops::find(op).and_then(OpRow::calls) {
+        let called: &[&str] = match ops::find_op(op).and_then(OpRow::calls) {
             Some(Calls::Call) => &["f"],
             Some(Calls::If) => &["then_branch", "else_branch"],
             Some(Calls::While) => &["cond", "body"],

@@ -32,7 +32,7 @@ pub struct GraphColumns {
 /// The properties of all nodes, a list each.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Nodes {
-    /// Names.
+    /// Names of the nodes.
     pub name: Vec<String>,
     /// Indices into `ops`.
     pub op: Vec<u32>,
@@ -40,7 +40,7 @@ pub struct Nodes {
     pub device: Vec<u32>,
     /// Indices into `attrs`.
     pub attr: Vec<u32>,
-    /// Indices of clusters.
+    /// Index of the cluster of each node.
     pub cluster: Vec<Option<u32>>,
     /// Indices into `reasons`, for nodes outside of clusters.
     pub reason: Vec<Option<u32>>,
@@ -70,7 +70,7 @@ pub struct Reason {
 }
 
 /// Adds the copies of constants that clustering made to the program's graph, as inputs of their users.
-pub fn with_copies(program: &mut Program, found: &Clustering) {
+pub fn add_constant_copies(program: &mut Program, found: &Clustering) {
     if found.copies.is_empty() {
         return;
     }

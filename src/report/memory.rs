@@ -3,17 +3,17 @@ use crate::kernel::{BufId, Program, Step};
 use crate::util::id_vec::Id;
 
 /// Launches in the order of a call, and the lifetimes of buffers.
-pub struct Lives {
+pub struct BufferLifetimes {
     /// Kernels in the order of their launches; those in loops and branches appear once.
     pub launches: Vec<u32>,
     /// By buffer: positions in `launches` of the first and last launch that accesses it.
     pub of: Vec<Option<(u32, u32)>>,
 }
 
-impl Lives {
+impl BufferLifetimes {
     /// Computes the lifetimes of the buffers of `program`. A buffer that is live at the beginning of a loop lives until its end.
-    pub fn new(program: &Program) -> Lives {
-        let mut lives = Lives { launches: Vec::new(), of: vec![None; program.buffers.len()] };
+    pub fn new(program: &Program) -> BufferLifetimes {
+        let mut lives = BufferLifetimes { launches: Vec::new(), of: vec![None; program.buffers.len()] };
         lives.steps(program, &program.steps);
         lives
     }

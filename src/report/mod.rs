@@ -36,11 +36,11 @@ pub mod overview;
 
 pub use baseline::compare;
 pub use blockers::what_ifs;
-pub use graph::with_copies;
+pub use graph::add_constant_copies;
 pub use model::{Blocker, ClusterReport, CodeReport, Gain, OpenSize, Refusal, Report, Stop};
-pub use order::in_order;
+pub use order::sort_topologically;
 pub use overview::FunctionSummary;
-pub use part::{ClusterBorder, cluster_border, settle};
+pub use part::{ClusterBorder, cluster_border, fold_known_inputs};
 
 use crate::cluster::Clustering;
 use crate::graph::Program;
@@ -50,7 +50,7 @@ use model::Summary;
 
 /// Inputs from which a report is made.
 pub struct Input<'a> {
-    /// The program whose top-level graph was clustered, after [`with_copies`].
+    /// The program whose top-level graph was clustered, after [`add_constant_copies`].
     pub program: &'a Program,
     /// Clusters of the graph, with the edges that were not merged.
     pub found: &'a Clustering,
@@ -97,7 +97,7 @@ pub fn report(input: &Input) -> Report {
             profiled: false,
         },
         assumed: input.assumed.clone(),
-        blockers: blockers::groups(&columns),
+        blockers: blockers::blocker_groups(&columns),
         stops: blockers::stops(&columns),
         open_sizes: open_sizes(input),
         clusters,

@@ -5,7 +5,7 @@ use crate::util::id_vec::Id;
 /// Sorts the parts 0 to `count` of a graph so that each comes behind all parts that it needs, also through nodes that are in no part.
 /// `part` maps a node to its part. Data and control edges count; variables change along the latter. Parts that need each other, as in
 /// TensorFlow 1 loops, are ordered by their numbers.
-pub fn in_order(graph: &Graph, part: &dyn Fn(NodeId) -> Option<u32>, count: usize) -> Vec<usize> {
+pub fn sort_topologically(graph: &Graph, part: &dyn Fn(NodeId) -> Option<u32>, count: usize) -> Vec<usize> {
     let mut members: Vec<Vec<NodeId>> = vec![Vec::new(); count];
     for id in graph.nodes.ids() {
         if let Some(at) = part(id) {

@@ -21,7 +21,7 @@ pub struct FunctionSummary {
     /// The function's code, as an index into [`super::Report::code`]; none if something blocks.
     pub code: Option<u32>,
     /// Causes that keep the function from being compiled whole, most nodes first.
-    pub blocked: Vec<Cause>,
+    pub blocked: Vec<BlockingCause>,
 }
 
 /// An input or output of a function.
@@ -35,7 +35,7 @@ pub struct InterfaceTensor {
 
 /// A cause that prevents a model from being compiled as a whole.
 #[derive(Clone, Debug, Serialize)]
-pub struct Cause {
+pub struct BlockingCause {
     /// The code, such as `TFA0009`.
     pub code: String,
     /// The diagnostic code's name in words.
@@ -46,7 +46,7 @@ pub struct Cause {
     pub help: Option<String>,
     /// Number of nodes with the problem.
     pub nodes: usize,
-    /// Names of the first of these nodes.
+    /// Names of the first nodes with this cause.
     pub first: Vec<String>,
 }
 
@@ -60,13 +60,13 @@ pub struct NextStep {
 }
 
 /// Inputs or outputs of a function; `spelled` are their types as text.
-pub fn values(infos: &[TensorInfo], spelled: Vec<String>) -> Vec<InterfaceTensor> {
+pub fn interface_tensors(infos: &[TensorInfo], spelled: Vec<String>) -> Vec<InterfaceTensor> {
     let value = |(info, shape): (&TensorInfo, String)| InterfaceTensor { name: info.shown().to_string(), shape };
     infos.iter().zip(spelled).map(value).collect()
 }
 
 /// Number of floating-point elements in the constants of a module.
-pub fn parameters(module: &Module) -> u64 {
+pub fn parameter_count(module: &Module) -> u64 {
     let constants = module.comps.values().flat_map(|c| c.insts.values()).filter_map(|i| match &i.op {
         Op::Constant(literal) => Some(literal),
         _ => None,
@@ -76,10 +76,10 @@ pub fn parameters(module: &Module) -> u64 {
 }
 
 /// Groups diagnostics by cause.
-pub fn causes(all: Vec<Diagnostic>) -> Vec<Cause> {
+pub fn group_by_cause(all: Vec<Diagnostic>) -> Vec<BlockingCause> {
     let cause = |group: &Group| {
         let row = group.first.code.row();
-        Cause {
+        BlockingCause {
             code: row.code.id(),
             slug: row.slug,
             text: group.first.message.clone(),
@@ -93,7 +93,7 @@ pub fn causes(all: Vec<Diagnostic>) -> Vec<Cause> {
 
 /// Suggested next steps. `graph` is the file with the flags that select its parts and sizes, in the form in which they follow
 /// `tfaot VERB` on the command line.
-pub fn steps(report: &Report, graph: &str) -> Vec<NextStep> {
+pub fn suggest_next_steps(report: &Report, graph: &str) -> Vec<NextStep> {
     let step = |what: &str, command: String| NextStep { what: what.to_string(), command };
     let mut steps = Vec::new();
     let open = Code::UnknownDim.id();

@@ -17,7 +17,7 @@ pub struct ClusterBorder {
     pub fetches: Vec<(String, Endpoint)>,
     /// The nodes that create the variable handles which enter.
     pub variables: Vec<NodeId>,
-    /// Nodes that take such handles; their effects are kept even if none of their outputs is fetched.
+    /// Nodes that take handles of variables or tables from outside of the part; their effects are kept even if none of their outputs is fetched.
     pub roots: Vec<NodeId>,
     /// Number of nodes that neither fetches nor roots need.
     pub left_out: usize,
@@ -118,7 +118,7 @@ fn outgoing(graph: &Graph, facts: &Facts, inside: &dyn Fn(NodeId) -> bool) -> BT
 
 /// Turns known values that enter clusters into constants: TensorFlow too passes values that are the same in every call to XLA when it
 /// compiles. `cluster` maps a node to its cluster.
-pub fn settle(program: &mut Program, facts: &Facts, cluster: &dyn Fn(NodeId) -> Option<u32>) {
+pub fn fold_known_inputs(program: &mut Program, facts: &Facts, cluster: &dyn Fn(NodeId) -> Option<u32>) {
     let mut made: BTreeMap<Endpoint, NodeId> = BTreeMap::new();
     let mut added = Vec::new();
     let count = program.graph.nodes.len();

@@ -1,6 +1,6 @@
 //! Tests of what needs no browser: work estimates, borders of clusters, texts.
-use super::{cluster_border, flops, with_copies};
-use crate::cluster::{self, ClusteringOptions, GraphCut, GraphOrigin, JitLevel};
+use super::{add_constant_copies, cluster_border, flops};
+use crate::cluster::{self, ClusteringOptions, FeedsAndFetches, GraphOrigin, JitLevel};
 use crate::graph::Program;
 use crate::infer::{self, Facts};
 use crate::prepare::{self, Request};
@@ -39,9 +39,9 @@ fn a_cluster_is_cut_at_its_border() {
         ..ClusteringOptions::default()
     };
     options.flags.cpu_global_jit = Some(true);
-    cluster::preprocess(&mut program, &GraphCut::default()).expect("it is a saved graph");
+    cluster::preprocess(&mut program, &FeedsAndFetches::default()).expect("it is a saved graph");
     let found = cluster::cluster(&program, &program.graph, &options).expect("clusters");
-    with_copies(&mut program, &found);
+    add_constant_copies(&mut program, &found);
     let open = prepare::resolve_request(&program, &Request::default()).expect("feeds and fetches");
     let facts = infer::infer(&program, &open.feeds);
     let inside = |id: crate::graph::NodeId| found.nodes[id.0 as usize].cluster.is_ok();

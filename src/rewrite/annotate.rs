@@ -2,7 +2,7 @@
 //!
 //! Grappler would rewrite marked nodes into others without marks and create cycles between clusters. The configuration in calls is
 //! therefore extended to turn Grappler off for functions; for the graph itself, the session must do the same.
-use super::units::GraphUnit;
+use super::units::GraphToExtract;
 use crate::diag::Result;
 use crate::import::raw::{Message, Raw, RawNode};
 use crate::import::raw_attr as proto;
@@ -11,14 +11,14 @@ use crate::import::raw_attr as proto;
 pub const NO_GRAPPLER: &[u8] = b"\x52\x05\x52\x03\x98\x01\x01";
 
 /// Marks the nodes of a unit. Errors: `BadEncoding` for the configuration of a call.
-pub fn run(unit: &GraphUnit, nodes: &mut [RawNode]) -> Result<()> {
+pub fn run(unit: &GraphToExtract, nodes: &mut [RawNode]) -> Result<()> {
     for node in nodes {
         if let Some(&cluster) = unit.members.get(&node.name) {
-            node.set("_XlaCluster", proto::string(&unit.names[cluster as usize]));
-            node.set("_XlaAlreadyClustered", proto::truth(true));
+            node.set_attr("_XlaCluster", proto::string(&unit.names[cluster as usize]));
+            node.set_attr("_XlaAlreadyClustered", proto::truth(true));
         }
         if matches!(node.op.as_str(), "PartitionedCall" | "StatefulPartitionedCall") {
-            node.set("config_proto", proto::bytes(&without_grappler(node)?));
+            node.set_attr("config_proto", proto::bytes(&without_grappler(node)?));
         }
     }
     Ok(())

@@ -2,10 +2,10 @@
 //!
 //! Control edges into a cluster become control inputs of its call, and those out of it start at the call. The op of the call is
 //! chosen by the caller of this module.
-use super::units::GraphUnit;
+use super::units::GraphToExtract;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node};
-use crate::import::raw::{Message, Raw, RawFunction, RawNode, map_entry};
+use crate::import::raw::{Message, Raw, RawFunction, RawNode, serialize_map_entry};
 use crate::import::raw_attr as proto;
 use crate::opdef;
 use indexmap::{IndexMap, IndexSet};
@@ -41,14 +41,15 @@ pub struct ExtractedCluster {
 impl ExtractedCluster {
     /// Rewrites the function's signature from `args`, `results` and `controls`.
     pub fn sign(&mut self) {
-        let signature = proto::signature(&self.function.name, &self.args, &self.results, &self.controls, self.stateful);
+        let signature =
+            proto::function_signature(&self.function.name, &self.args, &self.results, &self.controls, self.stateful);
         self.function.rest = Message { fields: vec![(1, Raw::Bytes(signature.into()))] };
     }
 
     /// Keeps TensorFlow from inlining the function, and Grappler from rewriting it by declaring it a tf.data function.
-    pub fn keep_as_saved(&mut self) {
+    pub fn forbid_inlining(&mut self) {
         for attr in ["_noinline", "_tf_data_function"] {
-            let kept = map_entry(attr, &proto::truth(true));
+            let kept = serialize_map_entry(attr, &proto::truth(true));
             self.function.rest.fields.push((5, Raw::Bytes(kept.into())));
         }
     }
@@ -81,7 +82,7 @@ struct Call {
 
 /// Extraction of all clusters of one graph.
 pub struct ClusterCalls<'u, 'p> {
-    unit: &'u GraphUnit<'p>,
+    unit: &'u GraphToExtract<'p>,
     spelling: Spelling,
     /// The name of the output list in the op definition of the calls.
     output: &'static str,
@@ -100,7 +101,7 @@ fn split(input: &str) -> (&str, &str) {
 }
 
 /// Clustered nodes that are fetched or unused, with the last output of each that must keep its name.
-fn visible(unit: &GraphUnit, nodes: &[RawNode], fetches: &[String]) -> IndexMap<String, usize> {
+fn visible(unit: &GraphToExtract, nodes: &[RawNode], fetches: &[String]) -> IndexMap<String, usize> {
     let mut used: HashMap<&str, ()> = HashMap::new();
     for input in nodes.iter().flat_map(|n| &n.inputs) {
         used.insert(split(input.trim_start_matches('^')).0, ());
@@ -126,7 +127,7 @@ fn visible(unit: &GraphUnit, nodes: &[RawNode], fetches: &[String]) -> IndexMap<
 impl<'u, 'p> ClusterCalls<'u, 'p> {
     /// Collects the clusters of the top-level graph. Fetches and outputs that no node uses keep their names.
     pub fn of_graph(
-        unit: &'u GraphUnit<'p>,
+        unit: &'u GraphToExtract<'p>,
         nodes: &[RawNode],
         fetches: &[String],
         output: &'static str,
@@ -142,7 +143,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
 
     /// Collects the clusters of a function's body.
     pub fn of_function(
-        unit: &'u GraphUnit<'p>,
+        unit: &'u GraphToExtract<'p>,
         nodes: &[RawNode],
         function: &RawFunction,
         output: &'static str,
@@ -158,7 +159,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
     }
 
     /// The inputs and outputs of a cluster.
-    pub fn ports(&self, cluster: usize) -> Result<ClusterPorts> {
+    pub fn cluster_ports(&self, cluster: usize) -> Result<ClusterPorts> {
         let ends = |all: &IndexMap<String, i32>| -> Result<Vec<(Endpoint, i32)>> {
             all.iter().map(|(at, of)| Ok((self.endpoint(at)?, *of))).collect()
         };
@@ -199,7 +200,12 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
     }
 
     /// Collects the inputs and outputs of each cluster.
-    fn collect(unit: &'u GraphUnit<'p>, spelling: Spelling, nodes: &[RawNode], output: &'static str) -> Result<Self> {
+    fn collect(
+        unit: &'u GraphToExtract<'p>,
+        spelling: Spelling,
+        nodes: &[RawNode],
+        output: &'static str,
+    ) -> Result<Self> {
         let calls = unit.names.iter().map(|_| Call::default()).collect();
         let mut calls = ClusterCalls { unit, spelling, output, calls, visible: IndexMap::new() };
         for node in nodes {
@@ -416,7 +422,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
             ..RawNode::default()
         };
         let value = if let ([of], 0) = (&types[..], last) { proto::dtype(*of) } else { proto::types(&types) };
-        node.set("T", value);
+        node.set_attr("T", value);
         Ok(node)
     }
 

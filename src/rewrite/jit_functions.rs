@@ -5,7 +5,7 @@
 //! assigned after them. A function that is also called by one that keeps the mark is left unchanged.
 use crate::cluster;
 use crate::graph::{Attr, Graph, Program};
-use crate::import::raw::{Raw, RawGraph, RawNode, entry};
+use crate::import::raw::{Raw, RawGraph, RawNode, parse_map_entry};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -45,8 +45,8 @@ impl JitFunctions {
         self.over.get(name).is_some_and(|over| over.contains(name)) && !self.taken.contains(name)
     }
 
-    /// Removes the mark of a function.
-    pub fn take(&mut self, name: &Arc<str>) {
+    /// Removes the attribute that marks a function for compilation by XLA.
+    pub fn remove_mark(&mut self, name: &Arc<str>) {
         self.taken.insert(name.clone());
     }
 
@@ -56,7 +56,7 @@ impl JitFunctions {
             return;
         }
         for function in raw.functions.iter_mut().filter(|f| self.taken.contains(&*f.name)) {
-            let is_mark = |raw: &Raw| matches!(raw, Raw::Bytes(b) if entry(b).is_ok_and(|(key, _)| key == cluster::MUST_COMPILE_ATTR));
+            let is_mark = |raw: &Raw| matches!(raw, Raw::Bytes(b) if parse_map_entry(b).is_ok_and(|(key, _)| key == cluster::MUST_COMPILE_ATTR));
             function.rest.fields.retain(|(number, raw)| *number != FUNCTION_ATTR || !is_mark(raw));
         }
         let bodies = raw.functions.iter_mut().flat_map(|f| &mut f.nodes);

@@ -13,13 +13,13 @@ use crate::import::raw_attr as proto;
 pub const OUTPUT: &str = "output";
 
 /// The node that calls a cluster's function. Its op is stateful, so that graph optimizers do not fold the call to constants.
-pub fn call(made: &ExtractedCluster) -> RawNode {
+pub fn call_node(made: &ExtractedCluster) -> RawNode {
     let types = |all: &[(String, i32)]| proto::types(&all.iter().map(|(_, number)| *number).collect::<Vec<_>>());
     let mut node = made.call.clone();
     node.op = "StatefulPartitionedCall".to_string();
-    node.set("f", proto::function(&made.function.name));
-    node.set("Tin", types(&made.args));
-    node.set("Tout", types(&made.results));
-    node.set(MUST_COMPILE_ATTR, proto::truth(true));
+    node.set_attr("f", proto::function(&made.function.name));
+    node.set_attr("Tin", types(&made.args));
+    node.set_attr("Tout", types(&made.results));
+    node.set_attr(MUST_COMPILE_ATTR, proto::truth(true));
     node
 }

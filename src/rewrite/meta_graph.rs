@@ -4,7 +4,7 @@
 //! Sources: `meta_graph.proto`, `saved_object_graph.proto`, `control_flow.proto`, `variable.proto`, `saver.proto`.
 use crate::diag::Result;
 use crate::graph::{Endpoint, Graph, NodeId, Program};
-use crate::import::raw::{Message, Raw, entry};
+use crate::import::raw::{Message, Raw, parse_map_entry};
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 
@@ -115,11 +115,11 @@ impl ExternalNames {
     }
 
     fn signature(&mut self, bytes: &Bytes, names: &HashSet<&str>) -> Result<()> {
-        let (_, value) = entry(bytes)?;
+        let (_, value) = parse_map_entry(bytes)?;
         let mut step = Step::default();
         for (number, raw) in Message::parse(&value, "SignatureDef")?.fields {
             let (1 | 2, Raw::Bytes(pair)) = (number, raw) else { continue };
-            let tensors = mentioned(&entry(&pair)?.1, names);
+            let tensors = mentioned(&parse_map_entry(&pair)?.1, names);
             if number == 1 {
                 self.nodes.extend(tensors.iter().map(|name| node(name).to_string()));
                 step.feeds.extend(tensors);
@@ -133,7 +133,7 @@ impl ExternalNames {
     }
 
     fn collection(&mut self, bytes: &Bytes, names: &HashSet<&str>) -> Result<()> {
-        let (key, mut value) = entry(bytes)?;
+        let (key, mut value) = parse_map_entry(bytes)?;
         if let Some(kind) = Context::of_collection(&key) {
             for context in contexts(&mut value)? {
                 kind.names(&context, names, &mut self.tensors)?;
@@ -162,7 +162,7 @@ impl ExternalNames {
             match (number, raw) {
                 (1, Raw::Bytes(object)) => self.object(&object)?,
                 (2, Raw::Bytes(pair)) => {
-                    self.functions.insert(entry(&pair)?.0);
+                    self.functions.insert(parse_map_entry(&pair)?.0);
                 }
                 _ => {}
             }
@@ -256,7 +256,9 @@ impl Context {
             let mut list = Message::parse(field, "ValuesDef")?;
             list.fields.retain(|(number, raw)| match (number, raw) {
                 (1, Raw::Bytes(name)) => is_there(&text(name)),
-                (2, Raw::Bytes(pair)) => entry(pair).is_ok_and(|(from, to)| is_there(&from) && is_there(&text(&to))),
+                (2, Raw::Bytes(pair)) => {
+                    parse_map_entry(pair).is_ok_and(|(from, to)| is_there(&from) && is_there(&text(&to)))
+                }
                 _ => true,
             });
             *field = list.write().into();

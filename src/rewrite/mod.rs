@@ -92,7 +92,7 @@ pub struct Rewritten {
     pub library: Option<Vec<u8>>,
     /// Number of clusters in the rewritten graph.
     pub clusters: usize,
-    /// Number of nodes in these clusters.
+    /// Number of nodes in the compiled clusters.
     pub nodes: u64,
     /// Assumptions made for want of options, one sentence each.
     pub assumed: Vec<String>,
@@ -167,8 +167,8 @@ pub fn rewrite(file: &Bytes, format: FileFormat, program: &Program, request: &Re
         told.dumped = std::mem::take(&mut library.dumped);
         told.assumed = std::mem::take(&mut library.assumed);
         told.notes.extend(library.shortfall(blocked.contractions)?.map(|told| format!("warning: {told}")));
-        let nothing = || native::nothing(&told.notes, &blocked.outside.in_words(), blocked.sizes);
-        let made = library.finish(request.library)?.ok_or_else(nothing)?;
+        let nothing = || native::no_cluster_compiled_error(&told.notes, &blocked.outside.sentences(), blocked.sizes);
+        let made = library.link(request.library)?.ok_or_else(nothing)?;
         told.library = Some(made);
     }
     Ok(told)
@@ -188,9 +188,9 @@ fn served(program: &Program, request: &RewriteOptions) -> Result<Option<Reachabl
 ///
 /// # Errors
 /// `BadEncoding`.
-pub fn graph_in(file: &Bytes, format: FileFormat) -> Result<Option<RawGraph>> {
+pub fn graph_of_file(file: &Bytes, format: FileFormat) -> Result<Option<RawGraph>> {
     let mut found = None;
-    with_graph(file, format, &mut |graph| {
+    rewrite_graph_of_file(file, format, &mut |graph| {
         found = Some(graph.clone());
         Ok(graph.to_vec())
     })?;
@@ -202,7 +202,7 @@ pub fn graph_in(file: &Bytes, format: FileFormat) -> Result<Option<RawGraph>> {
 ///
 /// # Errors
 /// `BadEncoding`, and those of `change`.
-pub fn with_graph(file: &Bytes, format: FileFormat, change: &mut GraphDefChange) -> Result<Option<Vec<u8>>> {
+pub fn rewrite_graph_of_file(file: &Bytes, format: FileFormat, change: &mut GraphDefChange) -> Result<Option<Vec<u8>>> {
     match format {
         FileFormat::GraphDef => change(file).map(Some),
         FileFormat::MetaGraph => in_meta_graph(file, change).map(Some),

@@ -2,7 +2,7 @@
 use super::calls::{ClusterCalls, ExtractedCluster};
 use super::jit_functions::JitFunctions;
 use super::meta_graph::ExternalNames;
-use super::native::{self, Library, Outside, ReadyCluster, Refused};
+use super::native::{self, ExclusionCounts, Library, ReadyCluster, Refused};
 use super::{Mode, Rewritten, annotate, launch};
 use crate::cluster::{self, Clustering, ClusteringOptions, GraphOrigin};
 use crate::diag::{Error, Result};
@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// One graph with its clusters, ready for extraction.
-pub struct GraphUnit<'p> {
+pub struct GraphToExtract<'p> {
     /// The program whose functions the graph calls.
     pub program: &'p Program,
     /// By name of a clustered node: index of its cluster.
@@ -63,7 +63,7 @@ pub struct Rewriter<'a, 'p> {
 #[derive(Debug, Default)]
 pub struct Blocked {
     /// Nodes that TensorFlow's rules leave outside of clusters.
-    pub outside: Outside,
+    pub outside: ExclusionCounts,
     /// Whether nodes are refused because of unknown sizes.
     pub sizes: bool,
     /// Number of convolutions and matrix products among these.
@@ -168,8 +168,8 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             Mode::Xla | Mode::Native(_) => {
                 let calls = self.calls(&unit, &place, nodes, launch::OUTPUT)?;
                 let mut made = calls.remove_clusters(nodes, place.function.as_mut().map(|f| &mut *f.1))?;
-                made.iter_mut().for_each(ExtractedCluster::keep_as_saved);
-                nodes.extend(made.iter().map(launch::call));
+                made.iter_mut().for_each(ExtractedCluster::forbid_inlining);
+                nodes.extend(made.iter().map(launch::call_node));
                 self.added.extend(made.into_iter().map(|made| made.function));
             }
         }
@@ -199,7 +199,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
 
     fn calls<'u>(
         &self,
-        unit: &'u GraphUnit<'p>,
+        unit: &'u GraphToExtract<'p>,
         place: &GraphInRewrite,
         nodes: &[RawNode],
         output: &'static str,
@@ -233,16 +233,16 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         library.count(unit.members.keys().filter_map(|name| unit.nodes.get(name).copied()));
         let calls = self.calls(&unit, &place, nodes, native::OUTPUT)?;
         let Some(library) = &self.library else { return Ok(Vec::new()) };
-        let scene = library.scene(self.program, place.graph, place.name());
+        let scene = library.function_context(self.program, place.graph, place.name());
         let kept = numbers.iter().enumerate().filter_map(|(cluster, number)| Some((cluster, (*number)?)));
-        let kept = kept.map(|(cluster, number)| Ok((number, scene.shapes(&calls.ports(cluster)?))));
+        let kept = kept.map(|(cluster, number)| Ok((number, scene.shapes(&calls.cluster_ports(cluster)?))));
         let kept = kept.collect::<Result<Vec<_>>>()?;
         let made = calls.remove_clusters(nodes, place.function.as_mut().map(|f| &mut *f.1))?;
         if let Some(name) = place.name().filter(|name| self.marked.is_marked(name)) {
             if made.is_empty() {
                 return Ok(Vec::new());
             }
-            self.marked.take(name);
+            self.marked.remove_mark(name);
         }
         for ((number, shapes), mut made) in kept.into_iter().zip(made) {
             let (calls, branches) = library.call(number, &mut made, &shapes);
@@ -267,17 +267,18 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         &mut self,
         place: &GraphInRewrite<'_, 'p>,
         nodes: &mut Vec<RawNode>,
-    ) -> Result<(GraphUnit<'p>, Vec<Option<ReadyCluster>>)> {
-        let scene = self.library.as_ref().map(|library| library.scene(self.program, place.graph, place.name()));
+    ) -> Result<(GraphToExtract<'p>, Vec<Option<ReadyCluster>>)> {
+        let scene =
+            self.library.as_ref().map(|library| library.function_context(self.program, place.graph, place.name()));
         let mut refused = Refused::default();
         if let (Some(library), Some(scene)) = (&self.library, &scene) {
             let found = self.clusters(place)?;
             self.blocked.outside.add(&found);
             if self.options.beyond_xla {
-                self.told.notes.extend(found.nodes.iter().filter_map(native::kept_for_checks));
+                self.told.notes.extend(found.nodes.iter().filter_map(native::check_exclusion_sentence));
             }
             let members = found.nodes.into_iter().filter_map(|n| Some((n.name, n.cluster.ok()?))).collect();
-            refused = library.left_out(self.program, scene, &members);
+            refused = library.initial_exclusions(self.program, scene, &members);
         }
         let taken = self.taken.clone();
         for round in 1.. {
@@ -308,13 +309,13 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     /// Lowers each cluster that can be lowered.
     fn ready(
         &self,
-        unit: &GraphUnit<'p>,
+        unit: &GraphToExtract<'p>,
         place: &GraphInRewrite,
         nodes: &[RawNode],
     ) -> Result<(Vec<Option<ReadyCluster>>, Refused)> {
         let (mut all, mut refused) = (Vec::new(), Refused::default());
         let Some(library) = &self.library else { return Ok((all, refused)) };
-        let scene = library.scene(self.program, place.graph, place.name());
+        let scene = library.function_context(self.program, place.graph, place.name());
         let calls = self.calls(unit, place, nodes, native::OUTPUT)?;
         for cluster in 0..unit.names.len() {
             let inside = unit.members.iter().filter(|(_, at)| **at as usize == cluster);
@@ -323,7 +324,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
                 all.push(None);
                 continue;
             }
-            all.push(match library.ready(&scene, &calls.ports(cluster)?, &members) {
+            all.push(match library.lower_cluster(&scene, &calls.cluster_ports(cluster)?, &members) {
                 Ok(ready) => Some(ready),
                 Err(more) => {
                     refused.nodes.extend(more.nodes);
@@ -337,21 +338,21 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     }
 
     /// Keeps the clusters of a graph for dumps, under their names in `unit`.
-    fn keep_formed(&mut self, place: &GraphInRewrite, formed: Option<Clustering>, unit: &GraphUnit) {
+    fn keep_formed(&mut self, place: &GraphInRewrite, formed: Option<Clustering>, unit: &GraphToExtract) {
         let Some(mut formed) = formed else { return };
         formed.clusters.iter_mut().zip(&unit.names).for_each(|(cluster, name)| cluster.name.clone_from(name));
         self.told.formed.push((place.name().cloned(), formed));
     }
 
-    fn count(&mut self, unit: &GraphUnit) {
+    fn count(&mut self, unit: &GraphToExtract) {
         let used: HashSet<u32> = unit.members.values().copied().collect();
         self.told.clusters += used.len();
         self.told.nodes += unit.members.len() as u64;
     }
 
     /// The clusters of a graph under unique names. Constants that were copied are copied in `nodes` too.
-    fn unit(&mut self, graph: &'p Graph, found: Clustering, nodes: &mut Vec<RawNode>) -> GraphUnit<'p> {
-        let mut unit = GraphUnit {
+    fn unit(&mut self, graph: &'p Graph, found: Clustering, nodes: &mut Vec<RawNode>) -> GraphToExtract<'p> {
+        let mut unit = GraphToExtract {
             program: self.program,
             members: HashMap::new(),
             names: Vec::new(),
@@ -380,7 +381,7 @@ fn in_function(error: Error, name: &str) -> Error {
 }
 
 /// Adds the copies of constants that clustering made to `nodes`.
-fn copy_constants(found: &Clustering, nodes: &mut Vec<RawNode>, unit: &mut GraphUnit) {
+fn copy_constants(found: &Clustering, nodes: &mut Vec<RawNode>, unit: &mut GraphToExtract) {
     if found.copies.is_empty() {
         return;
     }
@@ -407,7 +408,7 @@ fn copy_constants(found: &Clustering, nodes: &mut Vec<RawNode>, unit: &mut Graph
 }
 
 /// Moves each PlaceholderWithDefault, which may be fed, out of its cluster, together with its constant default.
-fn keep_feeds_outside(unit: &mut GraphUnit, nodes: &[RawNode]) {
+fn keep_feeds_outside(unit: &mut GraphToExtract, nodes: &[RawNode]) {
     for node in nodes.iter().filter(|n| n.op == "PlaceholderWithDefault") {
         unit.members.remove(&node.name);
         for input in node.inputs.iter().filter(|i| !i.starts_with('^')) {
@@ -420,7 +421,7 @@ fn keep_feeds_outside(unit: &mut GraphUnit, nodes: &[RawNode]) {
 }
 
 /// Moves constants with users outside of their cluster out of it; the code of the cluster contains their values anyway.
-fn keep_constants_outside(unit: &mut GraphUnit, nodes: &[RawNode]) {
+fn keep_constants_outside(unit: &mut GraphToExtract, nodes: &[RawNode]) {
     let is_free = |name: &str| unit.nodes.get(name).is_some_and(|n| &*n.op == "Const" && n.controls.is_empty());
     let mut outside = HashSet::new();
     for node in nodes {
@@ -436,7 +437,7 @@ fn keep_constants_outside(unit: &mut GraphUnit, nodes: &[RawNode]) {
 }
 
 /// The functions that nodes outside of clusters call.
-fn outside_calls(program: &Program, graph: &Graph, unit: &GraphUnit) -> Vec<Arc<str>> {
+fn outside_calls(program: &Program, graph: &Graph, unit: &GraphToExtract) -> Vec<Arc<str>> {
     let nodes = graph.nodes.values().filter(|n| !unit.members.contains_key(&*n.name));
     let mut calls: Vec<Arc<str>> = nodes.filter_map(|n| cluster::called_function(program, n)).collect();
     calls.reverse();

@@ -107,7 +107,7 @@ pub fn fit(array: &Tensor, info: &TensorInfo) -> Result<Tensor> {
 /// Reinterprets the bytes of `array` as `dtype` if npz files can't represent `dtype` and the widths agree; else returns `array`.
 pub fn as_dtype(array: &Tensor, dtype: DType) -> Tensor {
     let carrier = matches!(array.dtype, DType::U8 | DType::S8 | DType::U16);
-    if !carrier || npz::carried_as(dtype) == dtype || array.dtype.bytes() != dtype.bytes() {
+    if !carrier || npz::storage_dtype(dtype) == dtype || array.dtype.bytes() != dtype.bytes() {
         return array.clone();
     }
     let bytes: Vec<u8> = match (dtype.bits(), dtype.is_signed()) {
@@ -132,7 +132,7 @@ pub fn random(info: &TensorInfo, seed: u64) -> Result<Tensor> {
     let dtype = info.dtype;
     let parts = if dtype.is_complex() { 2 } else { 1 };
     let count = info.bytes() / dtype.bytes() as u64 * parts;
-    let mut state = first_state(seed);
+    let mut state = initial_generator_state(seed);
     let mut bytes = Vec::with_capacity(info.bytes() as usize);
     for _ in 0..count {
         let word = splitmix64(&mut state);
@@ -154,7 +154,7 @@ pub fn random(info: &TensorInfo, seed: u64) -> Result<Tensor> {
 }
 
 /// Initial state of the generator for the array with this seed.
-pub fn first_state(seed: u64) -> u64 {
+pub fn initial_generator_state(seed: u64) -> u64 {
     seed.wrapping_mul(0x2545_F491_4F6C_DD1D)
 }
 

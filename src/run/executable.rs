@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "calls compiled code on memory that the caller answers for")]
 use super::abi::{self, RunFn};
 use super::image::{External, Image};
-use super::model::check_code;
+use super::model::check_return_code;
 use super::pool::ThreadPool;
 use crate::diag::{Error, Result};
 use crate::util::pieces::Pieces;
@@ -75,6 +75,6 @@ impl Executable {
                 std::ptr::null(),
             )
         };
-        check_code(code, || "a check failed".to_string())
+        check_return_code(code, || "a check failed".to_string())
     }
 }

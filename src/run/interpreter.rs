@@ -71,7 +71,7 @@ impl<'a> Interpreter<'a> {
             return self.call_padded(lowered, sized, args, given);
         }
         let all: Vec<Tensor> = args.into_iter().chain(self.state.iter().cloned()).collect();
-        let (exact, mut parts) = bounded::evaluate(&sized.exact, &given, &all)?;
+        let (exact, mut parts) = bounded::evaluate_at_sizes(&sized.exact, &given, &all)?;
         let mut changed = parts.split_off(exact.results.len().min(parts.len())).into_iter();
         for (value, _) in self.state.iter_mut().zip(&exact.state).filter(|(_, v)| v.changed) {
             *value = changed.next().ok_or_else(|| Error::internal("interpreter", "a variable gets no value"))?;
@@ -87,12 +87,12 @@ impl<'a> Interpreter<'a> {
         args: Vec<Tensor>,
         mut values: Vec<u64>,
     ) -> Result<Vec<Tensor>> {
-        let filled = args.iter().zip(&lowered.args).map(|(array, info)| sizes::resize(array, &info.dims));
+        let filled = args.iter().zip(&lowered.args).map(|(array, info)| sizes::crop_or_pad(array, &info.dims));
         let numbers: Vec<Tensor> = values.iter().map(|&n| Tensor::scalar(n as i32)).collect();
         let (results, found) = self.evaluate(lowered, filled.chain(numbers).collect())?;
         values.extend(found.iter().map(|n| n.get_i64(0).and_then(|n| u64::try_from(n).ok()).unwrap_or(0)));
         let infos = sizes::actual_types(&lowered.results, &sized.sizes.results, &values);
-        Ok(results.iter().zip(&infos).map(|(array, info)| sizes::resize(array, &info.dims)).collect())
+        Ok(results.iter().zip(&infos).map(|(array, info)| sizes::crop_or_pad(array, &info.dims)).collect())
     }
 
     /// Evaluates a module; returns its results, and separately the sizes that follow them.
@@ -101,7 +101,7 @@ impl<'a> Interpreter<'a> {
         let (module, entry) = (&lowered.module, lowered.module.entry);
         let root = match self.rounding {
             None => interp::evaluate(module, entry, &literals)?,
-            Some(seed) => interp::evaluate_rounded_otherwise(module, entry, &literals, seed)?,
+            Some(seed) => interp::evaluate_with_perturbed_rounding(module, entry, &literals, seed)?,
         };
         let mut leaves = root.leaves().into_iter().cloned();
         let results: Vec<Tensor> = leaves.by_ref().take(lowered.results.len()).collect();

@@ -92,8 +92,12 @@ impl Model {
             return Ok(Vec::new());
         }
         report_faults();
-        let mut block =
-            guarded(&format!("the state ({})", edge_text(GuardSide::End)), bytes, self.state_align(), GuardSide::End)?;
+        let mut block = allocate_guarded(
+            &format!("the state ({})", edge_text(GuardSide::End)),
+            bytes,
+            self.state_align(),
+            GuardSide::End,
+        )?;
         // a pattern that exposes bytes which are not initialized
         block.fill(0xff);
         self.fill_state(block.as_ptr())?;
@@ -164,15 +168,16 @@ impl Model {
         edge: GuardSide,
     ) -> Result<Vec<Tensor>> {
         let how = edge_text(edge);
-        let make = |what: &str, bytes: usize, align: usize| guarded(&format!("{what} ({how})"), bytes, align, edge);
-        let entry = self.face.entries.get(callee.function).ok_or_else(no_function)?;
+        let make =
+            |what: &str, bytes: usize, align: usize| allocate_guarded(&format!("{what} ({how})"), bytes, align, edge);
+        let entry = self.face.entries.get(callee.function).ok_or_else(no_function_error)?;
         let program = &entry.program;
         let numbers = size_values(entry, args)?;
         let mut inputs = Vec::new();
         for (i, (info, arg)) in program.args.iter().zip(args).enumerate() {
             let mut input = make(&format!("argument {i} `{}`", info.name), arg.bytes.len(), info.dtype.bytes())?;
             input.copy_from(&arg.bytes);
-            input.read_only().map_err(no_memory)?;
+            input.read_only().map_err(no_memory_error)?;
             inputs.push(input);
         }
         let outputs = result_capacities(entry, &numbers)
@@ -184,7 +189,7 @@ impl Model {
         let mut block = make("the state", state.len(), self.state_align())?;
         block.copy_from(state);
         if !program.changes_state() {
-            block.read_only().map_err(no_memory)?;
+            block.read_only().map_err(no_memory_error)?;
         }
         let mut sizes = make("the sizes", 8 * numbers.len(), align_of::<i64>())?;
         sizes.copy_from(bytemuck::cast_slice(&numbers));
@@ -204,13 +209,18 @@ impl Model {
     pub(super) fn call(&self, callee: RankFunction, memory: &CallMemory) -> Result<()> {
         let executor = self.pool.as_ref().map(ThreadPool::executor);
         let executor = executor.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        self.call_on(callee, memory, executor)
+        self.call_on_executor(callee, memory, executor)
     }
 
     /// Calls a function once on an executor; null stands for this thread.
-    pub(super) fn call_on(&self, callee: RankFunction, memory: &CallMemory, executor: *const Executor) -> Result<()> {
+    pub(super) fn call_on_executor(
+        &self,
+        callee: RankFunction,
+        memory: &CallMemory,
+        executor: *const Executor,
+    ) -> Result<()> {
         let RankFunction { function, communicator } = callee;
-        let run = *self.calls.runs.get(function).ok_or_else(no_function)?;
+        let run = *self.calls.runs.get(function).ok_or_else(no_function_error)?;
         let (args, results) = (memory.args.as_ptr().cast(), memory.results.as_ptr().cast());
         // SAFETY: `abi::read` made sure that the function takes this many pointers to memory of these sizes; the caller's
         // buffers, the pool and the library live until it returns.
@@ -218,7 +228,7 @@ impl Model {
             let (state, workspace) = (memory.state.cast(), memory.workspace.cast());
             run(args, results, memory.sizes, state, self.weights(), workspace, executor, communicator)
         };
-        check_code(code, || {
+        check_return_code(code, || {
             let all = self.face.entries.get(function).map_or(&[][..], |entry| &entry.sizes.all);
             // SAFETY: the memory of a call has a number for each size.
             let fails = |i: usize| unsafe { *memory.sizes.add(i) } != 0;
@@ -229,7 +239,7 @@ impl Model {
 }
 
 /// The error of a code that a compiled function returned; `failed_check` names the run-time check that failed.
-pub(super) fn check_code(code: c_int, failed_check: impl FnOnce() -> String) -> Result<()> {
+pub(super) fn check_return_code(code: c_int, failed_check: impl FnOnce() -> String) -> Result<()> {
     match code {
         0 => Ok(()),
         code if code == E_CPU as c_int => {
@@ -289,14 +299,14 @@ pub(super) fn edge_text(edge: GuardSide) -> &'static str {
     }
 }
 
-pub(super) fn guarded(label: &str, bytes: usize, align: usize, edge: GuardSide) -> Result<GuardedBuffer> {
-    GuardedBuffer::new(bytes, align, edge, label.to_string()).map_err(no_memory)
+pub(super) fn allocate_guarded(label: &str, bytes: usize, align: usize, edge: GuardSide) -> Result<GuardedBuffer> {
+    GuardedBuffer::new(bytes, align, edge, label.to_string()).map_err(no_memory_error)
 }
 
-pub(super) fn no_memory(e: std::io::Error) -> Error {
+pub(super) fn no_memory_error(e: std::io::Error) -> Error {
     Error::user(Code::TooLarge, format!("an array could not be allocated: {e}"))
 }
 
-pub(super) fn no_function() -> Error {
+pub(super) fn no_function_error() -> Error {
     Error::internal("load", "the model has no such function")
 }

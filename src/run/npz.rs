@@ -1,6 +1,6 @@
 //! Reading and writing of npz files, numpy's archives of arrays.
 //!
-//! Types that numpy lacks are stored as unsigned integers of the same width: see [`carried_as`].
+//! Types that numpy lacks are stored as unsigned integers of the same width: see [`storage_dtype`].
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::import;
 use crate::tensor::{DType, DTypeClass, Tensor, element_count};
@@ -17,7 +17,7 @@ pub type Arrays = IndexMap<String, Tensor>;
 const LIMIT_BYTES: u64 = 1 << 34;
 
 /// The type in which npz files store `dtype`: itself, u8 for narrow floats and integers, u16 for bf16.
-pub fn carried_as(dtype: DType) -> DType {
+pub fn storage_dtype(dtype: DType) -> DType {
     match dtype {
         DType::BF16 => DType::U16,
         t if t.bits() < 8 || (t.bits() == 8 && t.is_float()) => DType::U8,
@@ -168,7 +168,7 @@ fn write_to(file: &std::fs::File, arrays: &[(String, Tensor)]) -> std::io::Resul
             .large_file(array.bytes.len() >= 1 << 31);
         let zip = npz.zip_writer();
         zip.start_file(npyz::npz::file_name_from_array_name(key), options)?;
-        let descr: TypeStr = descr_of(carried_as(array.dtype)).parse().map_err(std::io::Error::other)?;
+        let descr: TypeStr = descr_of(storage_dtype(array.dtype)).parse().map_err(std::io::Error::other)?;
         let header = WriteOptions::new_header_only().dtype(Descr::new_scalar(descr)).shape(&array.dims).writer(zip);
         header.write_header_only()?.write_all(&array.bytes)?;
     }

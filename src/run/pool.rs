@@ -85,7 +85,7 @@ impl ThreadPool {
 
     /// Minimum time to distribute a loop to all threads and wait for them, while they spin as within a call. It indicates whether their
     /// cores share a cache, which on virtual machines changes from second to second, and with it the times of small kernels.
-    pub fn handover(&self) -> Duration {
+    pub fn measure_dispatch_time(&self) -> Duration {
         const TOGETHER: u32 = 100;
         let meeting = Meeting { arrived: AtomicI64::new(0), threads: self.threads as i64 };
         let at = std::ptr::from_ref(&meeting).cast_mut().cast();
@@ -201,6 +201,6 @@ mod tests {
                 assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 1));
             }
         }
-        assert!(pool.handover() > Duration::ZERO);
+        assert!(pool.measure_dispatch_time() > Duration::ZERO);
     }
 }

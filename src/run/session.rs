@@ -1,6 +1,8 @@
 //! Repeated calls of one function with memory that is allocated once, for measurements.
 #![expect(unsafe_code, reason = "allocates the memory of calls, and is called back by compiled code")]
-use super::model::{ALIGN, CallMemory, Model, RankFunction, no_function, read_results, result_capacities, size_values};
+use super::model::{
+    ALIGN, CallMemory, Model, RankFunction, no_function_error, read_results, result_capacities, size_values,
+};
 use super::pool::{Executor, Task, ThreadPool};
 use crate::compile::Built;
 use crate::diag::{Code, Error, Result};
@@ -55,9 +57,9 @@ pub struct Session {
 }
 
 impl Session {
-    /// Minimum time to distribute a loop to all threads and wait for them ([`ThreadPool::handover`]); `None` on one thread.
+    /// Minimum time to distribute a loop to all threads and wait for them ([`ThreadPool::measure_dispatch_time`]); `None` on one thread.
     pub fn handover(&self) -> Option<Duration> {
-        self.model.pool.as_ref().map(ThreadPool::handover)
+        self.model.pool.as_ref().map(ThreadPool::measure_dispatch_time)
     }
 
     /// Links `built`, loads it and copies `args`, whose types must be those of `built.program.args`.
@@ -73,7 +75,7 @@ impl Session {
     /// # Errors
     /// `Code::TooLarge`; `Code::BadInputs` for sizes beyond their bounds.
     pub fn new(model: Model, args: &[Tensor]) -> Result<Session> {
-        let entry = model.face.entries.first().ok_or_else(no_function)?;
+        let entry = model.face.entries.first().ok_or_else(no_function_error)?;
         let program = &entry.program;
         let mut sizes = size_values(entry, args)?;
         let arg_buffers = args.iter().map(copy_aligned).collect::<Result<Vec<_>>>()?;
@@ -113,7 +115,7 @@ impl Session {
         let mut observer = Observer { pool: self.model.pool.as_ref(), shared, times };
         let threads = self.model.pool.as_ref().map_or(1, ThreadPool::threads);
         let executor = Executor::new(std::ptr::from_mut(&mut observer).cast(), threads, observed_for);
-        self.model.call_on(RankFunction::alone(0), &self.memory, &executor)
+        self.model.call_on_executor(RankFunction::alone(0), &self.memory, &executor)
     }
 
     /// Copies the results of the last call.
@@ -135,7 +137,7 @@ fn copy_aligned(arg: &Tensor) -> Result<AlignedBuffer> {
 /// Time that one kernel takes in one call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelTime {
-    /// Sum over all launches of the kernel.
+    /// Total time of all launches of the kernel.
     pub time: Duration,
     /// Number of launches: more than one if the kernel is in a loop.
     pub launches: u64,

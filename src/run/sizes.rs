@@ -86,7 +86,7 @@ pub fn actual_types(infos: &[TensorInfo], axes: &[Vec<Option<usize>>], values: &
 }
 
 /// Truncates an array or pads it with zeros to `dims`, which has the same rank.
-pub fn resize(array: &Tensor, dims: &[u64]) -> Tensor {
+pub fn crop_or_pad(array: &Tensor, dims: &[u64]) -> Tensor {
     if array.dims == dims {
         return array.clone();
     }
@@ -155,14 +155,14 @@ mod tests {
     fn arrays_grow_and_shrink() {
         let all: Vec<f32> = (0..24u8).map(f32::from).collect();
         let array = Tensor::of(&[2, 3, 4], &all);
-        let small = resize(&array, &[1, 2, 3]);
+        let small = crop_or_pad(&array, &[1, 2, 3]);
         assert_eq!(small.to_vec::<f32>(), [0., 1., 2., 4., 5., 6.]);
-        let large = resize(&small, &[2, 2, 4]);
+        let large = crop_or_pad(&small, &[2, 2, 4]);
         assert_eq!(large.to_vec::<f32>()[..8], [0., 1., 2., 0., 4., 5., 6., 0.]);
-        assert_eq!(resize(&large, &[1, 2, 3]), small);
+        assert_eq!(crop_or_pad(&large, &[1, 2, 3]), small);
         for empty in [[0, 3, 4], [2, 0, 4], [2, 3, 0]] {
-            assert_eq!(resize(&array, &empty).bytes.len(), 0);
-            assert_eq!(resize(&resize(&array, &empty), &[2, 3, 4]).to_vec::<f32>(), [0.; 24]);
+            assert_eq!(crop_or_pad(&array, &empty).bytes.len(), 0);
+            assert_eq!(crop_or_pad(&crop_or_pad(&array, &empty), &[2, 3, 4]).to_vec::<f32>(), [0.; 24]);
         }
     }
 }

@@ -3,7 +3,7 @@ use crate::codegen::Launches;
 use crate::compile::{self, Built, Compiled, Functions};
 use crate::hlo::text;
 use crate::kernel::Program;
-use crate::lower::{ExactLowering, Lowered, SizeBucket, SizeVariants, StateVariable};
+use crate::lower::{FixedSizeLowering, Lowered, SizeBucket, SizeVariants, StateVariable};
 use crate::target::Target;
 use crate::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
 use std::fmt::Write;
@@ -59,7 +59,7 @@ fn function(sizes: Sizes, smaller: &[Vec<u64>], state: usize, make: Text) -> Low
     };
     let smaller = smaller.iter().map(bucket).collect();
     let whole = plain(&most);
-    let exact = ExactLowering(Arc::new(move |given: &[u64]| {
+    let exact = FixedSizeLowering(Arc::new(move |given: &[u64]| {
         let lowered = of(given, true);
         Ok(lowered)
     }));

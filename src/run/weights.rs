@@ -1,7 +1,7 @@
 //! Weights that a model takes from its caller: those of the graph, or those of a file.
 #![expect(unsafe_code, reason = "calls the object's check of weights")]
 use super::guard_pages::{GuardSide, GuardedBuffer};
-use super::model::{ALIGN, Model, edge_text, guarded, no_memory, report_faults};
+use super::model::{ALIGN, Model, allocate_guarded, edge_text, no_memory_error, report_faults};
 use crate::compile::{self, Compiled, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::target::Target;
@@ -50,12 +50,12 @@ impl Model {
         let content = built.bundle.file_content().unwrap_or_default();
         report_faults();
         let what = format!("the weights ({})", edge_text(GuardSide::End));
-        let mut block = guarded(&what, content.len() as usize, ALIGN, GuardSide::End)?;
+        let mut block = allocate_guarded(&what, content.len() as usize, ALIGN, GuardSide::End)?;
         match file {
             Some(path) => read(path, &mut block)?,
             None => copy(&content, &mut block),
         }
-        block.read_only().map_err(no_memory)?;
+        block.read_only().map_err(no_memory_error)?;
         // SAFETY: `abi::read` found the function in a table of the loaded library, and it reads so many bytes at most.
         if unsafe { check(block.as_ptr().cast_const().cast(), block.bytes().len()) } != 0 {
             return Err(other_weights(file.unwrap_or(Path::new(""))));

@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_comparison_is_recorded_unless_the_range_decides_it() {
-        let (answers, record) = trace::record(&[variable(1, 64, 10)], |sizes| {
+        let (answers, record) = trace::record_uses(&[variable(1, 64, 10)], |sizes| {
             let n = sizes[0];
             [n == 10, n > 0, n * 2 < 200, n.max(3) >= 3]
         });
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn arithmetic_follows_the_sizes() {
-        let (made, record) = trace::record(&[variable(1, 64, 10), variable(2, 9, 3)], |sizes| {
+        let (made, record) = trace::record_uses(&[variable(1, 64, 10), variable(2, 9, 3)], |sizes| {
             let (n, m) = (sizes[0], sizes[1]);
             (n * m + 15) / 16 - n % 3 + n.saturating_sub(12) + n.min(5)
         });
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn what_is_read_as_a_number_is_pinned() {
-        let (_, record) = trace::record(&[variable(1, 64, 10)], |sizes| (sizes[0] + 1).known());
+        let (_, record) = trace::record_uses(&[variable(1, 64, 10)], |sizes| (sizes[0] + 1).known());
         assert!(matches!(record.guards(), [guard] if guard.is_pin && guard.is_met(&|_| Some(11)) == Some(false)));
     }
 

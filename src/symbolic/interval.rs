@@ -27,7 +27,7 @@ impl Interval {
         Interval { least: held(least), most: held(most) }
     }
     /// Function from the index of a variable to its range; every integer for variables that `ranges` does not list.
-    pub fn of_each(ranges: &[Interval]) -> impl Fn(&usize) -> Interval {
+    pub fn by_index(ranges: &[Interval]) -> impl Fn(&usize) -> Interval {
         |&number| ranges.get(number).copied().unwrap_or(Interval::ALL)
     }
     /// Range of a single integer.

@@ -10,14 +10,14 @@ impl<V: Ord + Clone> SizeExpr<V> {
     pub fn floor_div(&self, divisor: &Self) -> Option<Self> {
         match divisor.known() {
             Some(0) => None,
-            Some(d) if d < 0 => self.scale(-1)?.floor_div_by(d.checked_neg()?),
-            Some(d) => self.floor_div_by(d),
+            Some(d) if d < 0 => self.scale(-1)?.floor_div_constant(d.checked_neg()?),
+            Some(d) => self.floor_div_constant(d),
             None => self.floor_div_expr(divisor),
         }
     }
 
     /// `floor(self / d)` for a positive `d`.
-    pub fn floor_div_by(&self, d: i64) -> Option<Self> {
+    pub fn floor_div_constant(&self, d: i64) -> Option<Self> {
         let (mut whole, mut rest) = (SizeExpr::default(), SizeExpr::default());
         for (factors, n) in self.terms() {
             let up = !factors.is_empty() && n.rem_euclid(d) > d / 2;
@@ -30,18 +30,18 @@ impl<V: Ord + Clone> SizeExpr<V> {
             return Some(whole);
         }
         if rest.terms().find(|(f, _)| !f.is_empty()).is_some_and(|(_, n)| n < 0) {
-            return whole.sub(&rest.scale(-1)?.offset_by(d - 1)?.floor_div_by(d)?);
+            return whole.sub(&rest.scale(-1)?.offset_by(d - 1)?.floor_div_constant(d)?);
         }
         let shared = rest.terms().filter(|(f, _)| !f.is_empty()).fold(d, |g, (_, n)| gcd(g, n));
         if shared > 1 {
             let part = SizeExpr { terms: rest.terms.iter().map(|(f, n)| (f.clone(), n.div_euclid(shared))).collect() };
             let part = SizeExpr { terms: part.terms.into_iter().filter(|(_, n)| *n != 0).collect() };
-            return whole.add(&part.floor_div_by(d / shared)?);
+            return whole.add(&part.floor_div_constant(d / shared)?);
         }
         if let Some((numerator, inner)) = rest.offset_quotient()
             && let (Some(both), Some(numerator)) = (inner.checked_mul(d), numerator)
         {
-            return whole.add(&numerator.floor_div_by(both)?);
+            return whole.add(&numerator.floor_div_constant(both)?);
         }
         if rest.depth() >= MAX_DEPTH {
             return None;

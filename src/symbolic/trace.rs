@@ -1,6 +1,6 @@
 //! Tracing of symbolic sizes: the record of one lowering holds the expressions of its sizes and the outcomes of comparisons (guards).
 //!
-//! Lowering runs on one thread from the first to the last instruction, so that the record is thread-local. Outside of [`record`] every size
+//! Lowering runs on one thread from the first to the last instruction, so that the record is thread-local. Outside of [`record_uses`] every size
 //! is a constant, and nothing is recorded.
 use super::{Dim, Interval, SizeExpr};
 use std::cell::RefCell;
@@ -122,7 +122,7 @@ const MAX_FAILED_NODES: usize = 64;
 #[derive(Clone, Debug)]
 struct UpperLimit {
     size: SizeIndex,
-    /// Limit minus size, which is never negative.
+    /// Upper limit of the size minus the size, which is never negative.
     room: SizeExpr<SizeIndex>,
 }
 
@@ -170,7 +170,7 @@ impl Record {
     }
     /// Comparisons of the last failed node with this name, oldest first; without a name, or if no such node failed, those of the node that
     /// was lowered last.
-    pub fn comparisons_of(&self, node: Option<&str>) -> &[SizeComparison] {
+    pub fn comparisons_of_node(&self, node: Option<&str>) -> &[SizeComparison] {
         let failed = self.failed_nodes.iter().rev().find(|(name, _)| Some(name.as_str()) == node);
         failed.map_or(&self.comparisons, |(_, comparisons)| comparisons)
     }
@@ -197,12 +197,12 @@ impl Record {
         SizeOperand::Expr(id)
     }
     fn interval(&self, expr: &SizeExpr<SizeIndex>) -> Interval {
-        expr.interval(&Interval::of_each(&self.ranges))
+        expr.interval(&Interval::by_index(&self.ranges))
     }
 
     /// Range of an expression over all sizes; `None` where it has no value for some sizes.
     fn extremes(&self, expr: &SizeExpr<SizeIndex>) -> Option<Interval> {
-        expr.extremes(&Interval::of_each(&self.ranges))
+        expr.extremes(&Interval::by_index(&self.ranges))
     }
 
     /// Whether `a` is known to be at least `b` for all sizes.
@@ -270,7 +270,7 @@ impl Record {
         let fits = within.least >= i64::MIN.into() && within.most <= i64::MAX.into();
         match (fits, within.least == within.most) {
             (true, false) => {
-                let short = out.share_if_long(&Interval::of_each(&self.ranges)).ok_or(NoExpression)?;
+                let short = out.share_if_long(&Interval::by_index(&self.ranges)).ok_or(NoExpression)?;
                 Ok(self.intern(short))
             }
             (true, true) => i64::try_from(within.least).map(SizeOperand::Constant).map_err(|_| NoExpression),
@@ -327,7 +327,7 @@ pub struct SizeVariable {
 }
 
 /// Runs `work` with these dynamic sizes, and returns its result with the record.
-pub fn record<R>(variables: &[SizeVariable], work: impl FnOnce(&[Dim]) -> R) -> (R, Record) {
+pub fn record_uses<R>(variables: &[SizeVariable], work: impl FnOnce(&[Dim]) -> R) -> (R, Record) {
     let mut fresh = Record {
         ranges: variables.iter().map(|v| v.range).collect(),
         said: variables.len(),
@@ -349,7 +349,7 @@ pub fn record<R>(variables: &[SizeVariable], work: impl FnOnce(&[Dim]) -> R) -> 
     (out, record)
 }
 
-/// Creates a data-dependent size in the range from 0 to `most`, with the concrete value `at_hand`; a constant outside of [`record`].
+/// Creates a data-dependent size in the range from 0 to `most`, with the concrete value `at_hand`; a constant outside of [`record_uses`].
 pub fn data_dependent_size(at_hand: i64, most: Dim) -> Dim {
     let made = with_record(|record| {
         let number = record.ranges.len();
@@ -366,7 +366,7 @@ pub fn data_dependent_size(at_hand: i64, most: Dim) -> Dim {
     }
 }
 
-/// Whether a lowering within [`record`] runs on this thread.
+/// Whether a lowering within [`record_uses`] runs on this thread.
 pub fn is_recording() -> bool {
     RECORD.with(|r| r.borrow().is_some())
 }
@@ -391,7 +391,7 @@ pub fn depends_on_data(dim: Dim) -> bool {
 }
 
 /// Whether the outcome of a comparison depends on data-dependent sizes. Records no guard.
-pub fn is_decided_by_data(a: Dim, relation: Relation, b: Dim) -> bool {
+pub fn comparison_depends_on_data(a: Dim, relation: Relation, b: Dim) -> bool {
     let decide = |record: &mut Record| {
         let difference = record.expr(a).sub(&record.expr(b))?;
         let is_open = record.decide(&difference, relation).is_none();
@@ -431,7 +431,7 @@ pub fn evaluate(expr: &SizeExpr<SizeIndex>, size: &impl Fn(SizeIndex) -> Option<
     let at_hand = expr.eval(&|&v| Some(size(v)?.at_hand()))?;
     let operand = with_record(|record| {
         let expr = expr.substitute(&|&v| Some(record.expr(size(v)?)))?;
-        let expr = expr.share_if_long(&Interval::of_each(&record.ranges))?;
+        let expr = expr.share_if_long(&Interval::by_index(&record.ranges))?;
         Some(record.intern(expr))
     });
     match operand {

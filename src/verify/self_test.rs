@@ -171,7 +171,7 @@ fn drawn(lowered: &Lowered, seed: u64) -> Result<(Vec<Tensor>, Vec<TestInput>)> 
             true => TestInput::Drawn(DrawnInput {
                 dtype: info.dtype.real_part(),
                 count: tensor.parts().len() as u64,
-                state: arguments::first_state(own),
+                state: arguments::initial_generator_state(own),
             }),
             false => TestInput::Stored(tensor.bytes.clone()),
         });

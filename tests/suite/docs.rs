@@ -76,7 +76,7 @@ fn without_rows() -> String {
     let whole =
         tfaot::ops::UNSUPPORTED_OPS.iter().flat_map(|row| row.names.split_whitespace()).filter(|n| !n.contains('*'));
     let with_kernel = tfaot::opdef::all().into_iter().filter(|def| def.cpu_host_args.is_some()).map(|def| def.name);
-    let names: BTreeSet<&str> = whole.chain(with_kernel).filter(|op| tfaot::ops::find(op).is_none()).collect();
+    let names: BTreeSet<&str> = whole.chain(with_kernel).filter(|op| tfaot::ops::find_op(op).is_none()).collect();
     let mut text = format!(
         "\n## Without a row\n\n\
          {} ops that TensorFlow 2.21 has a kernel for on a CPU, or its XLA has one, and that tfaot does not compile, with the reason\n\

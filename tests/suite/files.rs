@@ -74,7 +74,7 @@ fn passes() {
     check("tests/passes", |path, source| {
         let mut module = text::parse(source).map_err(|e| e.to_string())?;
         verify::verify(&module).map_err(|e| e.to_string())?;
-        optimize::run_with(&mut module, &[&folder_of(path)], |_, _, _, _| {}).map_err(|e| e.to_string())?;
+        optimize::run_passes(&mut module, &[&folder_of(path)], |_, _, _, _| {}).map_err(|e| e.to_string())?;
         verify::verify(&module).map_err(|e| format!("after the pass: {e}"))?;
         Ok(text::print(&module))
     });

@@ -46,7 +46,7 @@ const LIMITS: &[Limit] = &[
     limit("`tf.map_fn` that gives rows of rows back", "rows_of_rows.npz", ROWS, Refused("TFA0106")),
     limit("`tf.map_fn` that gives rows of rows back", "rows.npz", ROWS, Agrees),
     limit("lists that are joined round by round with `concat`", "joined_in_loop.npz", NONE, Refused("TFA0108")),
-    limit("sums of each (`reduce_sum(rows, axis=1)`)", "sums_of_rows.npz", ROWS, Refused("TFA0113")),
+    limit("sums of each (`reduce_sum(rows, axis=1)`)", "sums_of_rows.npz", ROWS, Agrees),
     limit("Branches on an open size of which one is no function for some sizes", "branch_on_size.npz", &["--dim", "1..16"], Refused("TFA0104")),
     limit("Sums of two arrays that values size", "sum_of_selected.npz", NONE, Refused("TFA0008")),
     limit("`reduce` from an initial value that is not neutral", "reduce_from_one.hlo", NONE, Gives(&[4951.0])),

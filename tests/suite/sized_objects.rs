@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tfaot::codegen::Launches;
 use tfaot::compile::{self, Compiled, Functions};
 use tfaot::diag::Error;
-use tfaot::lower::{ExactLowering, Lowered, SizeBucket, SizeVariants};
+use tfaot::lower::{FixedSizeLowering, Lowered, SizeBucket, SizeVariants};
 use tfaot::package::{fortran, header, metadata};
 use tfaot::target::{CodeRequest, Target};
 use tfaot::tensor::{Size, Sizes};
@@ -32,7 +32,7 @@ fn function(sizes: Sizes, smaller: &[u64], changed: bool, text: &dyn Fn(u64) -> 
             is_separate: false,
         }
     };
-    let exact = ExactLowering(Arc::new(|_| Err(Error::internal("test", "nothing is evaluated"))));
+    let exact = FixedSizeLowering(Arc::new(|_| Err(Error::internal("test", "nothing is evaluated"))));
     let (most, smaller) = (sizes.all[0].most, smaller.iter().map(bucket).collect());
     Lowered { size_variants: Some(Arc::new(SizeVariants { sizes, by_rows: false, smaller, exact })), ..of(most) }
 }

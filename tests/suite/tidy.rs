@@ -266,7 +266,7 @@ fn ops_have_one_row_each() {
         let lists = row.inputs().iter().any(|n| n.ends_with('*'));
         let fits = |&at: &usize| at < inputs || lists;
         assert!(row.constants.iter().all(fits), "`{}` wants constants that it does not take", row.name);
-        assert!(tfaot::ops::find(row.name).is_some(), "`{}` is not found by its name", row.name);
+        assert!(tfaot::ops::find_op(row.name).is_some(), "`{}` is not found by its name", row.name);
     }
 }
 

@@ -167,7 +167,8 @@ fn variables_of_a_configuration_are_kept() {
     ]);
     let header = std::fs::read_to_string(at("out/sum.h")).expect("a header");
     assert!(header.contains("float running_sum["), "{header}");
-    let declared = tfaot::prepare::Declared { node: "v".into(), dims: Some(vec![Some(2)]), ..Default::default() };
+    let declared =
+        tfaot::prepare::DeclaredVariable { node: "v".into(), dims: Some(vec![Some(2)]), ..Default::default() };
     let request = Request { fetches: vec!["y".into()], declared: vec![declared], ..Request::default() };
     let mut session =
         Session::new(compile::load_and_lower(Path::new(&at("sum.pbtxt")), None, &request).expect("lowers"));

@@ -51,10 +51,10 @@ impl ComputationPadder<'_> {
     pub(super) fn emit_gather(&mut self, inst: &Inst, id: InstId, operands: &[InstId]) -> EmitResult {
         let Op::Gather(d) = &inst.op else { return Err(Refusal::Size) };
         let (own, operand, index) = (self.varying(id), self.varying(inst.operands[0]), self.varying(inst.operands[1]));
-        self.require_known(!index.dim(d.index_vector_dim).varies(), "has indices of more axes for other sizes")?;
+        self.refuse_unless(!index.dim(d.index_vector_dim).varies(), "has indices of more axes for other sizes")?;
         let slices = &own.numbers;
         let parts = (0..slices.len()).any(|a| slices[a].varies() && slices[a] != operand.dim(a));
-        self.require_known(!parts, "takes parts of other sizes for other sizes")?;
+        self.refuse_unless(!parts, "takes parts of other sizes for other sizes")?;
         let mapped: Vec<usize> = d.start_index_map.clone();
         if !mapped.iter().any(|&a| operand.dim(a).varies()) {
             return self.emit_unchanged(inst.op.clone(), inst, operands);
@@ -89,7 +89,7 @@ impl ComputationPadder<'_> {
         let Op::Scatter { dims: d, .. } = &inst.op else { return Err(Refusal::Size) };
         let count = operands.len() / 2;
         let index = self.varying(inst.operands[count]);
-        self.require_known(!index.dim(d.index_vector_dim).varies(), "has indices of more axes for other sizes")?;
+        self.refuse_unless(!index.dim(d.index_vector_dim).varies(), "has indices of more axes for other sizes")?;
         let (operand, update) = (self.varying(inst.operands[0]), self.varying(inst.operands[count + 1]));
         let window_axes: Vec<usize> = (0..operand.dims.first().map_or(0, Vec::len))
             .filter(|a| !d.inserted_window_dims.contains(a) && !d.input_batching_dims.contains(a))
@@ -98,7 +98,7 @@ impl ComputationPadder<'_> {
             let size: Extent = update.dim(u);
             !size.varies() || size == operand.dim(o)
         });
-        self.require_known(whole, "writes windows of other sizes for other sizes")?;
+        self.refuse_unless(whole, "writes windows of other sizes for other sizes")?;
         let limits: Vec<usize> = (0..self.b.rank(operands[count])).collect();
         let limits = self.axis_limits(inst.operands[count], &limits)?;
         let mut new = operands.to_vec();

@@ -16,7 +16,7 @@ pub struct SizeScalars {
 }
 
 impl SizeScalars {
-    /// Scalars of a computation with these sizes.
+    /// Scalars `s32[]` that hold the actual sizes in a computation.
     pub fn of(sizes: Vec<Option<InstId>>) -> SizeScalars {
         SizeScalars { sizes, made: HashMap::new() }
     }

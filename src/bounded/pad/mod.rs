@@ -53,7 +53,7 @@ impl PaddedModule<'_> {
     }
     /// Range of an expression over all sizes; `None` where it has no value.
     fn within(&self, of: &Extent) -> Option<Interval> {
-        of.extremes(&Interval::of_each(&self.ranges))
+        of.extremes(&Interval::by_index(&self.ranges))
     }
     /// Whether `of` is at least `other` for all sizes.
     fn is_at_least(&self, of: &Extent, other: &Extent) -> bool {

@@ -54,7 +54,7 @@ impl ComputationPadder<'_> {
             Op::SelectAndScatter { window, .. } => {
                 let varies = self.varying(inst.operands[0]).varying_axes();
                 let plain = |a: &usize| window[*a].size == 1 && window[*a].stride == 1;
-                self.require_known(varies.iter().all(plain), "goes over windows of an axis that varies")?;
+                self.refuse_unless(varies.iter().all(plain), "goes over windows of an axis that varies")?;
                 self.emit_unchanged(op, inst, operands)
             }
             Op::Cholesky { .. } => {
@@ -94,7 +94,7 @@ impl ComputationPadder<'_> {
         Ok(self.b.push(op, operands, inst.shape.clone()))
     }
 
-    pub(super) fn require_known(&self, known: bool, otherwise: &'static str) -> Result<(), Refusal> {
+    pub(super) fn refuse_unless(&self, known: bool, otherwise: &'static str) -> Result<(), Refusal> {
         if known { Ok(()) } else { Err(Refusal::Unknown(otherwise)) }
     }
 
@@ -103,7 +103,7 @@ impl ComputationPadder<'_> {
         let varying = self.varying(id);
         let rank = varying.dims.first().map_or(0, Vec::len);
         let inner = varying.varying_axes().iter().any(|&a| a + count >= rank);
-        self.require_known(!inner, "goes over an axis that varies")
+        self.refuse_unless(!inner, "goes over an axis that varies")
     }
 
     /// Dynamic axes of a value among `axes`, each with its actual size.
@@ -167,7 +167,7 @@ impl ComputationPadder<'_> {
         let (from, to) = (self.actual_dims(inst.operands[0]), self.actual_dims(id));
         let dims = inst.shape.as_array().map_or(Vec::new(), |a| a.dims.clone());
         let all = self.all;
-        let ranges = Interval::of_each(&all.ranges);
+        let ranges = Interval::by_index(&all.ranges);
         reshape_padded(self.b, &mut self.scope, x, (&from, &to), &dims, &ranges).ok_or(Refusal::Size)
     }
 
@@ -181,7 +181,7 @@ impl ComputationPadder<'_> {
             let one = self.b.scalar(DType::S32, 1.0);
             let last = self.b.sub(size, one);
             let from = self.b.sub(last, position);
-            x = self.b.take(x, axis, from, false);
+            x = self.b.gather_along_axis(x, axis, from, false);
         }
         Ok(x)
     }

@@ -96,7 +96,7 @@ pub fn reshape_padded(
     for (axis, group) in groups.iter().enumerate().filter(|(_, g)| moves(g)) {
         let to = (&to[group.to.clone()], &dims[group.to.clone()]);
         let indices = source_indices(b, scope, (&from[group.from.clone()], &old[group.from.clone()]), to)?;
-        x = b.take(x, axis, indices, false);
+        x = b.gather_along_axis(x, axis, indices, false);
     }
     Some(b.reshape(x, dims))
 }

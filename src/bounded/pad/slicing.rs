@@ -29,7 +29,7 @@ impl ComputationPadder<'_> {
             let (start, stride) = (self.size_value(start)?, self.size_value(stride)?);
             let step = self.b.mul(position, stride);
             let from = self.b.add(step, start);
-            x = self.b.take(x, axis, from, false);
+            x = self.b.gather_along_axis(x, axis, from, false);
             *dim = SliceDim { start: 0, limit: count, stride: 1 };
         }
         Ok(self.b.slice(x, &rest))
@@ -45,7 +45,7 @@ impl ComputationPadder<'_> {
             let interior = &numbers[3 * axis + 2];
             !interior.varies() && (dims[axis].interior == 0 || !moves(axis))
         };
-        self.require_known((0..dims.len()).all(is_plain), "has gaps that vary between elements")?;
+        self.refuse_unless((0..dims.len()).all(is_plain), "has gaps that vary between elements")?;
         let grows = |&axis: &usize| dims[axis] != PadDim::default() || (0..2).any(|i| numbers[3 * axis + i].varies());
         let axes: Vec<usize> = (0..dims.len()).filter(grows).collect();
         let limits = self.axis_limits(inst.operands[0], &axes)?;

@@ -24,8 +24,8 @@ impl ComputationPadder<'_> {
                 || varies(kernel, d.kernel_output_feature)
                 || varies(kernel, d.kernel_input_feature))
             || d.batch_group_count > 1 && (varies(x, d.input_batch) || varies(kernel, d.kernel_output_feature));
-        self.require_known(!grouped, "has groups that vary")?;
-        self.require_known(!d.kernel_spatial.iter().any(|&a| varies(kernel, a)), "has a kernel that varies")?;
+        self.refuse_unless(!grouped, "has groups that vary")?;
+        self.refuse_unless(!d.kernel_spatial.iter().any(|&a| varies(kernel, a)), "has a kernel that varies")?;
         let mut axes = self.axes_read_beyond((inst, id), &d.window, &d.input_spatial, &d.output_spatial);
         axes.push(d.input_feature);
         let x = self.fill_with_zeros(inst, 0, operands[0], &axes)?;
@@ -87,7 +87,7 @@ impl ComputationPadder<'_> {
             let Some(numbers) = window_numbers(own, w) else { return Err(Refusal::Size) };
             if numbers.size.varies() {
                 let known = self.is_exact_at_bound((inst, w), &numbers, &operand.dim(from), &own.dim(to));
-                self.require_known(known, "has windows that lie elsewhere for other sizes")?;
+                self.refuse_unless(known, "has windows that lie elsewhere for other sizes")?;
             }
             let count = inst.shape.as_array().map_or(0, |a| a.dims[to]);
             if numbers.size.varies() || !numbers.low.varies() {
@@ -105,7 +105,7 @@ impl ComputationPadder<'_> {
             // the number of windows is that of the bound
             let steps = count.saturating_sub(1).checked_mul(window.stride).ok_or(Refusal::Size)?;
             let length = window.span().and_then(|n| n.checked_add(steps)).ok_or(Refusal::Size)?;
-            self.require_known(plain, "begins between elements for other sizes")?;
+            self.refuse_unless(plain, "begins between elements for other sizes")?;
             x = self.shift_begin(x, from, numbers.low, (fill, length))?;
         }
         Ok((op, x))

@@ -8,7 +8,7 @@ mod row_dependence;
 use super::size_exprs::ComputationExprs;
 use crate::hlo::{CompId, Module, Op, Shape};
 use crate::lower::Lowered;
-use row_dependence::{RowAxis, RowDependence, VaryingInst};
+use row_dependence::{AnalyzedInst, RowAxis, RowDependence};
 use std::collections::HashMap;
 
 /// Iterations after which the fixed point of a loop's state is given up; each iteration turns at least one array into rows.
@@ -42,14 +42,19 @@ impl RowAnalysis<'_> {
         let (comp, form) = (&self.module.comps[id], *self.forms.get(&id)?);
         let mut parts: HashMap<_, Vec<RowDependence>> = HashMap::new();
         for (&id, varying) in form.order.iter().zip(form.varying.iter()) {
-            let step = VaryingInst::new(comp, &comp.insts[id], varying, &parts)?;
+            let step = AnalyzedInst::new(comp, &comp.insts[id], varying, &parts)?;
             let made = self.instruction(&step, args, depth)?;
             parts.insert(id, made);
         }
         parts.remove(&comp.root)
     }
 
-    fn instruction(&self, step: &VaryingInst, args: &[Vec<RowDependence>], depth: usize) -> Option<Vec<RowDependence>> {
+    fn instruction(
+        &self,
+        step: &AnalyzedInst,
+        args: &[Vec<RowDependence>],
+        depth: usize,
+    ) -> Option<Vec<RowDependence>> {
         let inner = || depth.checked_add(1).filter(|&d| d < MAX_DEPTH);
         let of = |operands: &[&[RowDependence]]| operands.iter().map(|parts| parts.to_vec()).collect::<Vec<_>>();
         match &step.inst.op {

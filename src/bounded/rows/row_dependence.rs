@@ -23,7 +23,7 @@ pub enum RowDependence {
 }
 
 /// An instruction with its size expressions and the row dependence of its operands.
-pub struct VaryingInst<'a> {
+pub struct AnalyzedInst<'a> {
     /// The instruction.
     pub inst: &'a Inst,
     varying: &'a InstExprs,
@@ -33,17 +33,17 @@ pub struct VaryingInst<'a> {
     pub parts: Vec<&'a [RowDependence]>,
 }
 
-impl<'a> VaryingInst<'a> {
+impl<'a> AnalyzedInst<'a> {
     /// The instruction `inst` of `comp`; `parts` holds the dependence of earlier instructions. `None` where that of an operand is missing.
     pub fn new(
         comp: &'a Computation,
         inst: &'a Inst,
         varying: &'a InstExprs,
         parts: &'a HashMap<InstId, Vec<RowDependence>>,
-    ) -> Option<VaryingInst<'a>> {
+    ) -> Option<AnalyzedInst<'a>> {
         let operands = inst.operands.iter().map(|&o| &comp.insts[o]).collect();
         let parts = inst.operands.iter().map(|o| parts.get(o).map(Vec::as_slice)).collect::<Option<_>>()?;
-        Some(VaryingInst { inst, varying, operands, parts })
+        Some(AnalyzedInst { inst, varying, operands, parts })
     }
 
     /// Dependence of each array that the instruction returns: rows if one of its axes varies, invariant if none does. `None` where row `r` may

@@ -49,7 +49,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
     let values = arguments::for_function(args.inputs.as_deref(), &lowered, &sizes::parse(&args.sizes)?)?;
     let given = run::sizes::of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
     let model = Model::load_compiled(&built, args.file.source().file(), target, args.threads.into())?;
-    let built = built.into_program_for(&given)?;
+    let built = built.into_program_for_sizes(&given)?;
     if !args.profile {
         // timed calls use separate memory, aligned to vectors
         model.call_guarded(0, &values, &mut model.initial_state()?)?;

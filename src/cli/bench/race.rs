@@ -57,7 +57,7 @@ fn racer(path: &Path, first: &GraphArgs, args: &BenchArgs, code: &CodeRequest) -
     let model = Model::load_compiled(&built, None, &code.target, args.threads.into())?;
     let (bytes, workspace) = (built.object.content.len(), face.workspace_bytes());
     model.call_guarded(0, &values, &mut model.initial_state()?)?;
-    let flops = built.into_program_for(&given)?.program.flops;
+    let flops = built.into_program_for_sizes(&given)?.program.flops;
     let mut session = Session::new(model, &values)?;
     let timer = Timer::warm_up(&mut session, &effort(args))?;
     let facts = json!({"object_bytes": bytes, "workspace_bytes": workspace, "flops": flops});

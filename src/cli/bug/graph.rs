@@ -25,7 +25,7 @@ pub struct Packing {
 pub fn pack_whole_graph(path: &Path, format: Option<&str>) -> Result<Packing> {
     let path = std::fs::canonicalize(path).map_err(|e| io_error("read", path, &e))?;
     // A file that can't be read as a graph is packed as it is.
-    let files = import::inputs(&path, format).unwrap_or_else(|_| vec![path.clone()]);
+    let files = import::model_files(&path, format).unwrap_or_else(|_| vec![path.clone()]);
     let (word, folder) = placed(&path, files.len());
     let name = |file: &Path| match &folder {
         Some((top, base)) => format!("{top}/{}", inside(file, base)),
@@ -44,7 +44,7 @@ pub fn reduced(path: &Path, format: Option<&str>) -> Option<Packing> {
         seeds = seed_weights(&mut graph)?;
         Ok(graph.write())
     };
-    let changed = rewrite::with_graph(&bytes, kind, &mut change).ok()??;
+    let changed = rewrite::rewrite_graph_of_file(&bytes, kind, &mut change).ok()??;
     let Packing { word, entries, .. } = pack_whole_graph(path, format).ok()?;
     if kind != FileFormat::SavedModel {
         let word = in_binary(&word);

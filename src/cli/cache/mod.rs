@@ -124,7 +124,7 @@ impl CompileCache {
 
 /// A hash of everything on which the files of a compilation depend; `None` if it can't be read twice.
 fn key(args: &CompileArgs, requests: &[CodeRequest]) -> Result<Option<String>> {
-    let inputs = import::inputs(&args.graph.graph, args.graph.format.as_deref())?;
+    let inputs = import::model_files(&args.graph.graph, args.graph.format.as_deref())?;
     let (Ok(exe), false) = (std::env::current_exe(), inputs.is_empty()) else { return Ok(None) };
     let mut hasher = blake3::Hasher::new();
     let mut add = |bytes: &[u8]| {

@@ -1,6 +1,6 @@
 //! Calls: of functions of the file and of callers, and of what the text takes for instructions (`llvm.fma`).
 use super::function::{Writer, parameter, result};
-use super::instruction::{self, lane, lanewise, named, of_signed, typed};
+use super::instruction::{self, lane, lanewise, signed_value, type_name, typed};
 use super::text::{IrOperand, Reader, Type};
 use super::types::{scalar, width};
 use super::values::CValue;
@@ -101,7 +101,7 @@ fn intrinsic(f: &mut Writer, what: &str, ty: &Type, reader: &mut Reader, name: O
     let to = ty.element().clone();
     let stem = what.split('.').next().unwrap_or(what);
     let at = |i: usize, l: u64| args.get(i).map_or(String::new(), |arg| lane(arg, l));
-    let float = named(&element);
+    let float = type_name(&element);
     let suffix = if element == Type::Float { "f" } else { "" };
     let bits = element.bits();
     if matches!(stem, "fabs" | "copysign") && matches!(ty, Type::Vector(..)) && x.vector().is_native() {
@@ -120,7 +120,7 @@ fn intrinsic(f: &mut Writer, what: &str, ty: &Type, reader: &mut Reader, name: O
             Box::new(move |l| {
                 let (a, b) = (at(0, l), at(1, l));
                 let cast = scalar(&to);
-                format!("({cast})({} {sign} {} ? {a} : {b})", of_signed(&to, &a), of_signed(&to, &b))
+                format!("({cast})({} {sign} {} ? {a} : {b})", signed_value(&to, &a), signed_value(&to, &b))
             })
         }
         "umax" | "umin" => {
@@ -132,7 +132,7 @@ fn intrinsic(f: &mut Writer, what: &str, ty: &Type, reader: &mut Reader, name: O
         }
         "abs" => Box::new(move |l| {
             let (a, kept) = (at(0, l), kept(bits));
-            format!("({0})(({1} < 0 ? ({0})(0u - {a}) : {a}){kept})", scalar(&to), of_signed(&to, &a))
+            format!("({0})(({1} < 0 ? ({0})(0u - {a}) : {a}){kept})", scalar(&to), signed_value(&to, &a))
         }),
         "ctpop" => Box::new(|l| format!("({})tf_ones({})", scalar(&to), at(0, l))),
         "ctlz" => Box::new(|l| format!("({})(tf_zeros({}) - {}u)", scalar(&to), at(0, l), 64 - bits)),

@@ -76,7 +76,7 @@ impl UsedTypes {
     }
 
     /// The type of a struct whose members are `m0`, `m1`.
-    pub fn structure(&mut self, parts: &[Type]) -> String {
+    pub fn struct_type(&mut self, parts: &[Type]) -> String {
         let member = |(i, part): (usize, &Type)| match part {
             Type::Pointer => format!("  void *m{i};\n"),
             part => format!("  {} m{i};\n", scalar(part)),

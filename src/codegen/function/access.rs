@@ -35,7 +35,7 @@ impl FunctionEmitter<'_> {
     }
 
     /// Loads neighboring elements that fill a word: one word for all lanes, or consecutive words.
-    pub(super) fn word(&mut self, buf: BufId, index: &Index) -> Result<Val> {
+    pub(super) fn load_word(&mut self, buf: BufId, index: &Index) -> Result<Val> {
         let bytes = self.dtype_of(buf).bytes() as i64;
         let lanes = match (self.coefficient(index), self.lane) {
             (Some(0), _) | (_, None) => 1,

@@ -17,7 +17,7 @@ impl FunctionEmitter<'_> {
         let value = match &kernel.exprs[id] {
             Expr::Const(t, bits) => self.constant(*t, *bits, 1),
             Expr::Load(buf, index) => self.load(*buf, index)?,
-            Expr::Word(buf, index) => self.word(*buf, index)?,
+            Expr::Word(buf, index) => self.load_word(*buf, index)?,
             Expr::DotProduct { instruction, x, y, z } => {
                 let values = [*x, *y, *z].map(|a| self.eval(a));
                 let [x, y, z] = values;

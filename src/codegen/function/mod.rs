@@ -107,7 +107,7 @@ impl<'a> FunctionEmitter<'a> {
             f.bindings[last.index()] = Binding::Name("%last".to_string());
         }
         match kernel.chunks {
-            Some(var) => f.counted(var, "%begin", "%end", &kernel.body)?,
+            Some(var) => f.emit_chunk_loop(var, "%begin", "%end", &kernel.body)?,
             None => f.stmts(&kernel.body)?,
         }
         if !f.shapes.is_empty() {

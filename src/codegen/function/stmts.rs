@@ -20,7 +20,7 @@ impl FunctionEmitter<'_> {
     pub(super) fn stmt(&mut self, stmt: &Stmt) -> Result<()> {
         self.memo.clear();
         match stmt {
-            Stmt::For { var, kind: LoopKind::Seq, body } => self.rounds(*var, &mut |f| f.stmts(body)),
+            Stmt::For { var, kind: LoopKind::Seq, body } => self.emit_iterations(*var, &mut |f| f.stmts(body)),
             Stmt::For { var, kind: LoopKind::Unroll, body } => {
                 for i in 0..self.kernel.vars[*var] {
                     self.bindings[var.index()] = Binding::Constant(i as i64);
@@ -111,7 +111,7 @@ impl FunctionEmitter<'_> {
     }
 
     /// Emits the iterations of a loop, one after another.
-    pub(in crate::codegen) fn rounds(
+    pub(in crate::codegen) fn emit_iterations(
         &mut self,
         var: VarId,
         body: &mut dyn FnMut(&mut Self) -> Result<()>,
@@ -156,7 +156,7 @@ impl FunctionEmitter<'_> {
     }
 
     /// Emits the loop over the chunks, which may have none.
-    pub(super) fn counted(&mut self, var: VarId, begin: &str, end: &str, body: &[Stmt]) -> Result<()> {
+    pub(super) fn emit_chunk_loop(&mut self, var: VarId, begin: &str, end: &str, body: &[Stmt]) -> Result<()> {
         let (pre, head, inside, done) = (self.label(), self.label(), self.label(), self.label());
         let (iv, next) = (self.fresh(), self.fresh());
         let latch = self.label();

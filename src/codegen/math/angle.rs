@@ -6,7 +6,7 @@ use super::super::float::round;
 use super::super::function::FunctionEmitter;
 use super::super::portable::is_fused;
 use super::super::value::Val;
-use super::slow::{MOST_F32, Slow, sines};
+use super::slow::{MOST_F32, SlowPathFunction, sines};
 use super::{integer, polynomial};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -27,7 +27,7 @@ pub fn cos_f64(f: &mut FunctionEmitter, x: &Val) -> Val {
 }
 
 /// x = n·π/2 + r. The parts of π/2 are exact enough up to 2^27 (2^20 where products are rounded); beyond, and that is
-/// rare, each lane asks [`Slow::Quadrant`].
+/// rare, each lane asks [`SlowPathFunction::Quadrant`].
 fn reduce(f: &mut FunctionEmitter, x: &Val) -> (Val, Val) {
     let n = mul(f, x, &number(x, std::f64::consts::FRAC_2_PI));
     let n = round(f, ScalarOp::RoundNearestEven, &n);
@@ -45,8 +45,8 @@ fn reduce(f: &mut FunctionEmitter, x: &Val) -> (Val, Val) {
         let lanes: Vec<(Val, Val)> = (0..x.lanes)
             .map(|l| {
                 let one = f.lane_of(&x, l);
-                let n = Slow::Quadrant.call(f, &[&one]);
-                let r = Slow::Rest.call(f, &[&one]);
+                let n = SlowPathFunction::Quadrant.call(f, &[&one]);
+                let r = SlowPathFunction::Rest.call(f, &[&one]);
                 (n, r)
             })
             .collect();

@@ -5,7 +5,7 @@ use super::super::function::FunctionEmitter;
 use super::super::value::Val;
 use super::exp::{exp_finite, exp_one_factor};
 use super::pieces::{self, of_octaves};
-use super::sixteenths::{WHOLE, exp_below};
+use super::sixteenths::{WHOLE, exp_of_nonpositive};
 use super::table::is_table;
 use super::{at_most, in_pairs, keep_nan, limit, polynomial};
 use crate::tensor::DType;
@@ -153,7 +153,7 @@ pub fn erfc_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
     let scaled = of_octaves(f, &limited, &ERFC_PIECES);
     let square = mul(f, &limited, &limited);
     let minus = negated(f, &square);
-    let y = exp_below(f, &minus, &scaled);
+    let y = exp_of_nonpositive(f, &minus, &scaled);
     let over = fcmp(f, "ogt", &size, &number(x, MOST));
     let y = select(f, &over, &number(x, 0.0), &y);
     let mirrored = sub(f, &number(x, 2.0), &y);

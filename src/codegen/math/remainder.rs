@@ -5,7 +5,7 @@ use super::super::float::round;
 use super::super::function::FunctionEmitter;
 use super::super::portable::is_fused;
 use super::super::value::Val;
-use super::slow::Slow;
+use super::slow::SlowPathFunction;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
@@ -50,7 +50,7 @@ fn in_f64(f: &mut FunctionEmitter, x: &Val, y: &Val, most: f64) -> Val {
         let lanes: Vec<Val> = (0..x.lanes)
             .map(|l| {
                 let (a, b) = (f.lane_of(&ax, l), f.lane_of(&ay, l));
-                Slow::Remainder.call(f, &[&a, &b])
+                SlowPathFunction::Remainder.call(f, &[&a, &b])
             })
             .collect();
         vec![f.gather(&lanes)]

@@ -60,7 +60,7 @@ fn exp_of_rest(f: &mut FunctionEmitter, r: &Val, sign: f64) -> Val {
 
 /// `times`·e^x of an x from -87 to 0 that was rounded itself: an entry of the table is 3e-8 off, and ln2, which is next to an f32,
 /// 3e-9 of x.
-pub fn exp_below(f: &mut FunctionEmitter, x: &Val, times: &Val) -> Val {
+pub fn exp_of_nonpositive(f: &mut FunctionEmitter, x: &Val, times: &Val) -> Val {
     let per = ENTRIES as f64;
     let whole = fma(f, x, &number(x, per * std::f64::consts::LOG2_E), &number(x, WHOLE));
     let n = sub(f, &whole, &number(x, WHOLE));

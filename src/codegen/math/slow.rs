@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// A function in the module's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slow {
+pub enum SlowPathFunction {
     /// The remainder of two numbers that are not negative, by long division, 11 bits a step.
     Remainder,
     /// The whole number of quarter turns in an angle, modulo 4, as a double.
@@ -28,7 +28,7 @@ pub fn sines(f: &mut FunctionEmitter, x: &Val, y: &Val, phase: u64) -> Val {
     f.ins(&format!("load {}, ptr {to}", y.ty()), y.dtype, y.lanes)
 }
 
-/// The function of that name: as doubles, by what [`Slow::Quadrant`] and [`Slow::Rest`] make of them.
+/// The function of that name: as doubles, by what [`SlowPathFunction::Quadrant`] and [`SlowPathFunction::Rest`] make of them.
 fn sines_text() -> String {
     let bits = |v: f64| format!("0x{:016X}", v.to_bits());
     let series = |name: &str, odd: f64| {
@@ -87,19 +87,19 @@ done:
 }}
 ",
         bits(MOST_F32),
-        Slow::Quadrant.name(),
-        Slow::Rest.name(),
+        SlowPathFunction::Quadrant.name(),
+        SlowPathFunction::Rest.name(),
         series("s", 1.0),
         series("c", 0.0),
     )
 }
 
-impl Slow {
+impl SlowPathFunction {
     fn name(self) -> &'static str {
         match self {
-            Slow::Remainder => "@tfaot.remainder",
-            Slow::Quadrant => "@tfaot.quadrant",
-            Slow::Rest => "@tfaot.rest",
+            SlowPathFunction::Remainder => "@tfaot.remainder",
+            SlowPathFunction::Quadrant => "@tfaot.quadrant",
+            SlowPathFunction::Rest => "@tfaot.rest",
         }
     }
     /// A call on single values.
@@ -112,14 +112,14 @@ impl Slow {
 /// The definitions of those functions that `text` calls.
 pub fn helpers(text: &str, arch: Arch) -> String {
     let mut out = String::new();
-    if text.contains(Slow::Remainder.name()) {
+    if text.contains(SlowPathFunction::Remainder.name()) {
         out += REMAINDER;
     }
     let sines = text.contains(SINES);
     if sines {
         out += &sines_text();
     }
-    if sines || [Slow::Quadrant, Slow::Rest].iter().any(|turn| text.contains(turn.name())) {
+    if sines || [SlowPathFunction::Quadrant, SlowPathFunction::Rest].iter().any(|turn| text.contains(turn.name())) {
         let words: Vec<String> = TWO_OVER_PI.iter().map(|w| format!("i64 {w}")).collect();
         let _ = writeln!(
             out,

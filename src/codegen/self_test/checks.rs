@@ -33,7 +33,7 @@ impl Checks<'_> {
     }
 
     /// The function that compares the hash of an array's bytes.
-    pub(super) fn hash(&mut self) -> String {
+    pub(super) fn hash_comparison(&mut self) -> String {
         self.function("hash", hash_text)
     }
 

@@ -159,7 +159,7 @@ fn compare(checks: &mut Checks, want: &ExpectedArray, symbol: &str, at: &str, co
     let count = want.count;
     match &want.content {
         ExpectedContent::Hash(hash) => {
-            let (function, bytes) = (checks.hash(), count * want.dtype.bytes() as u64);
+            let (function, bytes) = (checks.hash_comparison(), count * want.dtype.bytes() as u64);
             format!("  {condition} = call i1 @{function}(ptr {at}, i64 {bytes}, i32 {})\n", *hash as i32)
         }
         ExpectedContent::Sums(sums) => {

@@ -1,6 +1,6 @@
 //! Encoder of attribute values in protobuf's wire format, for nodes that passes created.
 use crate::graph::{Attr, FuncRef, PartialShape, TfType};
-use crate::import::raw::map_entry;
+use crate::import::raw::serialize_map_entry;
 use crate::import::wire::{put_bytes, put_number, put_varint};
 use crate::opdef::type_number;
 
@@ -107,6 +107,6 @@ fn tensor(of: TfType, dims: &[u64]) -> Vec<u8> {
 fn function(f: &FuncRef) -> Vec<u8> {
     let mut out = Vec::new();
     put_bytes(&mut out, 1, f.name.as_bytes());
-    f.attrs.iter().for_each(|(key, value)| put_bytes(&mut out, 2, &map_entry(key, &encode(value))));
+    f.attrs.iter().for_each(|(key, value)| put_bytes(&mut out, 2, &serialize_map_entry(key, &encode(value))));
     out
 }

@@ -32,7 +32,7 @@ fn message(mut reader: WireReader, scope: &FieldContainer, depth: usize) -> Resu
     while let Some(field) = reader.next()? {
         let number = field.number;
         if !known.iter().any(|k| k.0 == number) {
-            known.push((number, scope.numbered(number).map(|(_, kind)| kind)));
+            known.push((number, scope.field_by_number(number).map(|(_, kind)| kind)));
         }
         let kind = known.iter().find(|k| k.0 == number).and_then(|k| k.1.as_ref());
         let mut bytes = Vec::new();

@@ -153,9 +153,9 @@ fn graph_def(
         if let Some(cluster) = clusters.get(node.name.as_str()).filter(|_| marks != Marks::None) {
             // A node made by a later pass is in a cluster, but was unknown to the marking.
             if node.source.is_some() {
-                raw.set("_XlaAlreadyClustered", crate::import::raw_attr::truth(true));
+                raw.set_attr("_XlaAlreadyClustered", crate::import::raw_attr::truth(true));
             }
-            raw.set("_XlaCluster", crate::import::raw_attr::string(cluster));
+            raw.set_attr("_XlaCluster", crate::import::raw_attr::string(cluster));
         }
         raw.attrs.sort_by(|a, b| a.0.cmp(&b.0));
         Some(raw)

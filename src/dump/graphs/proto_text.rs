@@ -29,7 +29,7 @@ fn message(mut reader: WireReader, scope: &FieldContainer, depth: usize, out: &m
     let mut parts: Vec<(u32, String, String)> = Vec::new();
     while let Some(field) = reader.next()? {
         if !known.iter().any(|k| k.0 == field.number) {
-            known.push((field.number, scope.numbered(field.number)));
+            known.push((field.number, scope.field_by_number(field.number)));
         }
         let Some((_, Some((name, kind)))) = known.iter().find(|k| k.0 == field.number) else { continue };
         let key = if kind.map { map_key(&field)? } else { String::new() };

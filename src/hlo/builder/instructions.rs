@@ -196,7 +196,7 @@ impl<D: SizeRepr> Builder<D> {
         self.slice(x, &dims)
     }
     /// The elements of `x` along `axis` at `indices`, `s32[count]`, clamped; `is_sorted` where these ascend.
-    pub fn take(&mut self, x: InstId, axis: usize, indices: InstId, is_sorted: bool) -> InstId {
+    pub fn gather_along_axis(&mut self, x: InstId, axis: usize, indices: InstId, is_sorted: bool) -> InstId {
         let mut slice_sizes = self.dims(x).to_vec();
         slice_sizes[axis] = D::from(1);
         let dims = GatherDims {

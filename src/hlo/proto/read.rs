@@ -100,7 +100,7 @@ fn is_implied(written: &Shape, own: &Shape) -> bool {
             let plain = a.layout.as_ref().is_none_or(|l| {
                 l.properties.is_empty() && l.minor_to_major.iter().rev().enumerate().all(|(i, &d)| d == i as i64)
             });
-            plain && a.same(b) && a.dynamic == b.dynamic
+            plain && a.same_type_and_dims(b) && a.dynamic == b.dynamic
         }
         (Shape::Tuple(a), Shape::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_implied(a, b)),
         _ => written == own,

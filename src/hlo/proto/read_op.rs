@@ -60,7 +60,7 @@ fn constant(p: &HloInstructionProto, shape: &Option<Shape>) -> Result<Op> {
     let message = p.literal.as_ref().ok_or_else(|| bad("a constant has no literal"))?;
     let written = message.shape.as_ref().map(super::shape::read).transpose()?;
     match (written, shape) {
-        (Some(a), Some(b)) if a.same(b) => Ok(Op::Constant(literal::read(message)?)),
+        (Some(a), Some(b)) if a.same_type_and_dims(b) => Ok(Op::Constant(literal::read(message)?)),
         _ => Err(bad("a constant's literal has another shape")),
     }
 }

@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use super::converter::{Converter, SymbolScope, error_at};
-use super::shards::computed_with;
+use super::shards::sharded_operand_error;
 use super::tree::{Operation, RegionBlock};
 use crate::diag::{Code, Result};
 use crate::hlo::SymbolicArray;
@@ -127,7 +127,7 @@ impl<'a> Converter<'a, '_> {
             }
             for &id in all {
                 if self.is_shard(id) {
-                    return Err(computed_with(op));
+                    return Err(sharded_operand_error(op));
                 }
             }
             out.values.extend(all);

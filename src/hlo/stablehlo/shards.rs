@@ -72,7 +72,7 @@ fn passes_parts(op: &Operation) -> bool {
 }
 
 /// Error for an operation on whole arrays that gets shards.
-pub(super) fn computed_with(op: &Operation) -> Error {
+pub(super) fn sharded_operand_error(op: &Operation) -> Error {
     let told = "an array that is cut among devices is computed with as a whole one, which XLA's partitioner would cut";
     error_at(op, Code::HloUnsupported, told).map(|d| d.help("write all of the function inside of shard_map"))
 }
@@ -83,7 +83,7 @@ impl<'a> Converter<'a, '_> {
         if passes_parts(op) || !operands.iter().any(|id| self.is_shard(*id)) {
             return Ok(());
         }
-        Err(computed_with(op))
+        Err(sharded_operand_error(op))
     }
 
     /// Converts a manual computation in place.
@@ -145,14 +145,14 @@ impl<'a> Converter<'a, '_> {
 
     /// Records that `id` is a shard of an array of type `whole`.
     pub(super) fn mark(&mut self, id: InstId, whole: &Shape) {
-        if !self.b().shape(id).at_hand().same(whole) {
+        if !self.b().shape(id).at_hand().same_type_and_dims(whole) {
             let depth = self.b().depth();
             self.parts_of_arrays.insert((depth, id));
         }
     }
 
     fn has_part(&mut self, op: &Operation, id: InstId, shape: &Shape) -> Result<()> {
-        if self.b().shape(id).pinned().same(shape) {
+        if self.b().shape(id).pinned().same_type_and_dims(shape) {
             return Ok(());
         }
         let told = format!("a device has {} of an array where it needs {shape}", self.b().shape(id));

@@ -329,6 +329,6 @@ pub(super) fn matches_declared(found: &open::Shape, declared: &Shape) -> bool {
         (open::Shape::Tuple(f), Shape::Tuple(d)) => {
             f.len() == d.len() && f.iter().zip(d).all(|(x, y)| matches_declared(x, y))
         }
-        _ => found.at_hand().same(declared),
+        _ => found.at_hand().same_type_and_dims(declared),
     }
 }

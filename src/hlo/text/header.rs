@@ -102,7 +102,7 @@ pub(in crate::hlo) fn parse_literal(text: &str) -> Result<(Literal, Shape)> {
 ///
 /// # Errors
 /// `Code::HloSyntax`.
-pub fn parse_elements(text: &str, shape: ArrayShape) -> Result<Tensor> {
+pub fn parse_array_elements(text: &str, shape: ArrayShape) -> Result<Tensor> {
     let mut p = Parser::at_start(text);
     let (is_nested, is_elided) = (text.trim_start().starts_with('{'), text.contains("..."));
     if is_elided || is_nested != (shape.rank() > 0) {

@@ -14,7 +14,7 @@ mod shape;
 mod opaque_attrs;
 mod tokens;
 
-pub use header::parse_elements;
+pub use header::parse_array_elements;
 pub(crate) use header::parse_entry_layout;
 pub(in crate::hlo) use header::{parse_dim_labels, parse_literal, parse_shapes, parse_window};
 pub(in crate::hlo) use literal::{ELIDED_LIMIT, push_float};
@@ -65,7 +65,7 @@ pub fn print_with(module: &Module, style: Style) -> String {
     printer::print(module, style)
 }
 
-/// Text of the elements of an array, which [`parse_elements`] parses.
+/// Text of the elements of an array, which [`parse_array_elements`] parses.
 pub fn print_elements(tensor: &Tensor) -> String {
     print_literal(&super::Literal::Array(tensor.clone()))
 }

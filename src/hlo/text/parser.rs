@@ -74,7 +74,7 @@ impl<'a> Parser<'a> {
         if let Some(result) = signature {
             let comp = &self.module.comps[id];
             let root = &comp.insts[comp.root];
-            if !root.shape.same(&result) {
+            if !root.shape.same_type_and_dims(&result) {
                 return self.fail(format!(
                     "shape of computation {name}, {result}, is not compatible with that of its root instruction {}, {}",
                     root.name, root.shape
@@ -340,7 +340,7 @@ impl<'a> Parser<'a> {
             _ => return self.fail("cannot parse as an instruction name or as a nested instruction"),
         };
         match (self.scope().names.get(name).copied(), shape) {
-            (Some(id), Some(shape)) if !self.scope().insts[id].shape.same(&shape) => {
+            (Some(id), Some(shape)) if !self.scope().insts[id].shape.same_type_and_dims(&shape) => {
                 let own = self.scope().insts[id].shape.to_string();
                 self.tok = at;
                 self.fail(format!(

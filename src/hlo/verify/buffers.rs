@@ -87,7 +87,8 @@ pub(super) fn check(module: &Module, comp: CompId, inst: &Inst, shapes: &[&Shape
                     return Err(format!("a buffer is used in results but not in operands: {path:?}"));
                 };
                 let from = given.iter().find(|(i, p, _)| i == operand && p == at);
-                if from.is_some_and(|(_, _, from)| !from.same(a) || layout_order(from) != layout_order(a)) {
+                if from.is_some_and(|(_, _, from)| !from.same_type_and_dims(a) || layout_order(from) != layout_order(a))
+                {
                     return Err(format!("the buffer {a} is one of another shape or layout before"));
                 }
             }

@@ -14,7 +14,7 @@ fn params_are(comp: &Computation, want: &[&Shape]) -> CheckResult {
     }
     for (i, (&p, shape)) in comp.params.iter().zip(want).enumerate() {
         let own = &comp.insts[p].shape;
-        if !own.same(shape) {
+        if !own.same_type_and_dims(shape) {
             return Err(format!("parameter {i} of {} is {own}, and the caller gives {shape}", comp.name));
         }
     }
@@ -56,7 +56,11 @@ fn root(comp: &Computation) -> &Shape {
 
 fn check_result(comp: &Computation, want: &Shape) -> CheckResult {
     let own = root(comp);
-    if own.same(want) { Ok(()) } else { Err(format!("computation {} returns {own}, not {want}", comp.name)) }
+    if own.same_type_and_dims(want) {
+        Ok(())
+    } else {
+        Err(format!("computation {} returns {own}, not {want}", comp.name))
+    }
 }
 
 fn one_or_tuple(mut shapes: Vec<Shape>) -> Shape {
@@ -98,13 +102,13 @@ fn fold(
         let first = &comp.insts[comp.params[i]].shape;
         let second = &comp.insts[comp.params[n + i]].shape;
         let value = array(inputs, i)?;
-        if !first.same(part) {
+        if !first.same_type_and_dims(part) {
             return Err(format!("parameter {i} of {} is {first}, and it returns {part}", comp.name));
         }
         if !accepts_element(second, value.dtype, floats) {
             return Err(format!("parameter {} of {} is {second} for elements of {value}", n + i, comp.name));
         }
-        if inits.is_some_and(|inits| !inits[i].same(part)) {
+        if inits.is_some_and(|inits| !inits[i].same_type_and_dims(part)) {
             return Err(format!("initial value {i} does not fit {}", comp.name));
         }
         types.push(acc.dtype);
@@ -127,7 +131,7 @@ fn with_element_types(shape: Shape, types: &[DType]) -> Shape {
 }
 
 fn result_is(inst: &Inst, want: &Shape) -> CheckResult {
-    if inst.shape.same(want) {
+    if inst.shape.same_type_and_dims(want) {
         return Ok(());
     }
     Err(format!("expected instruction to have shape equal to {want}, actual shape is {}", inst.shape))

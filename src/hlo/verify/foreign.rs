@@ -82,7 +82,7 @@ fn count(f: &Foreign, n: usize) -> CheckResult {
 }
 
 fn result_is(inst: &Inst, want: &Shape) -> CheckResult {
-    if inst.shape.same(want) {
+    if inst.shape.same_type_and_dims(want) {
         return Ok(());
     }
     Err(format!("expected instruction to have shape equal to {want}, actual shape is {}", inst.shape))
@@ -162,7 +162,8 @@ fn check_gather_or_scatter(
 fn all_to_all(f: &Foreign, shapes: &[&Shape], group: Option<u64>) -> CheckResult {
     let split = attr(f, "dimensions").is_some();
     let laid_out = |s: &Shape| s.as_array().and_then(|a| a.layout.clone());
-    let differ = |a: &Shape, b: &Shape| !a.same(b) || (laid_out(a).is_some() && laid_out(b).is_some() && a != b);
+    let differ =
+        |a: &Shape, b: &Shape| !a.same_type_and_dims(b) || (laid_out(a).is_some() && laid_out(b).is_some() && a != b);
     if shapes.windows(2).any(|w| !split && differ(w[0], w[1])) {
         return Err("all-to-all has operands with different shapes".to_string());
     }
@@ -236,7 +237,7 @@ fn layout_constraints(f: &Foreign, shapes: &[&Shape]) -> CheckResult {
     let Ok(wanted) = wanted else {
         return Err("operand_layout_constraints are no shapes".to_string());
     };
-    let fits = wanted.len() == shapes.len() && wanted.iter().zip(shapes).all(|(a, b)| a.same(b));
+    let fits = wanted.len() == shapes.len() && wanted.iter().zip(shapes).all(|(a, b)| a.same_type_and_dims(b));
     if fits { Ok(()) } else { Err("operand layout constraints do not fit the operands".to_string()) }
 }
 
@@ -251,13 +252,13 @@ fn async_shape(shape: &Shape) -> CheckResult {
 fn check_wrapped(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     async_shape(&inst.shape)?;
     let Some([Shape::Tuple(given), result, ..]) = inst.shape.as_tuple() else { return Ok(()) };
-    if given.len() != shapes.len() || given.iter().zip(shapes).any(|(a, b)| !a.same(b)) {
+    if given.len() != shapes.len() || given.iter().zip(shapes).any(|(a, b)| !a.same_type_and_dims(b)) {
         return Err("an async start has a tuple of its operands' shapes first".to_string());
     }
     for (_, id) in &f.calls {
         let comp = &module.comps[*id];
-        let params = comp.params.iter().zip(given).all(|(&p, s)| comp.insts[p].shape.same(s));
-        if comp.params.len() != given.len() || !params || !comp.insts[comp.root].shape.same(result) {
+        let params = comp.params.iter().zip(given).all(|(&p, s)| comp.insts[p].shape.same_type_and_dims(s));
+        if comp.params.len() != given.len() || !params || !comp.insts[comp.root].shape.same_type_and_dims(result) {
             return Err(format!("async-start's shape does not match computation {}", comp.name));
         }
     }

@@ -257,7 +257,7 @@ fn check_declared_shape(op: &Op, inst: &Inst, shapes: &[&Shape]) -> CheckResult 
         }
         _ => infer::infer(op, shapes, &EMPTY)?,
     };
-    if expected.same(own) {
+    if expected.same_type_and_dims(own) {
         Ok(())
     } else {
         Err(format!("expected instruction to have shape equal to {expected}, actual shape is {own}"))
@@ -321,7 +321,7 @@ fn rng_bits(algorithm: &str, own: &Shape, shapes: &[&Shape]) -> CheckResult {
     match own {
         Shape::Array(_) => Ok(()),
         Shape::Tuple(parts) => match &parts[..] {
-            [Shape::Array(first), Shape::Array(_)] if first.same(state) => Ok(()),
+            [Shape::Array(first), Shape::Array(_)] if first.same_type_and_dims(state) => Ok(()),
             _ => Err(format!("{own} is not the state {state} and bits")),
         },
         Shape::Token | Shape::Opaque | Shape::Buffer(_) => Err(format!("{own} is not the state and bits")),
@@ -335,8 +335,8 @@ fn entry_layout(module: &Module) -> Result<()> {
     let entry = module.entry();
     let own: Vec<&Shape> = entry.params.iter().map(|&p| &entry.insts[p].shape).collect();
     let fits = own.len() == params.len()
-        && own.iter().zip(&params).all(|(a, b)| a.same(b))
-        && entry.insts[entry.root].shape.same(&result);
+        && own.iter().zip(&params).all(|(a, b)| a.same_type_and_dims(b))
+        && entry.insts[entry.root].shape.same_type_and_dims(&result);
     match fits {
         true => Ok(()),
         false => {

@@ -44,7 +44,7 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 fn block_size(cx: &LowerCtx) -> Result<Vec<i64>> {
-    let n = cx.required(cx.node.int("block_size"), "block_size")?;
+    let n = cx.require_attr(cx.node.int("block_size"), "block_size")?;
     Ok(vec![n, n])
 }
 

@@ -8,7 +8,7 @@ use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::math::special::{compare_scalar, quotient_up};
 use crate::ops::row::op;
-use crate::ops::shape::from_first;
+use crate::ops::shape::shape_from_input_value;
 use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::Direction;
@@ -17,7 +17,7 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] = &[
     op("Fill", "dims value -> output", fill).moves_strings().shape(fill_shape).constants(&[0]),
-    op("Empty", "shape -> output", empty).shape(from_first).constants(&[0]),
+    op("Empty", "shape -> output", empty).shape(shape_from_input_value).constants(&[0]),
     op("Range", "start limit delta -> output", range).shape(range_shape).constants(&[0, 1, 2]),
     op("LinSpace", "start stop num -> output", lin_space).shape(lin_space_shape).constants(&[2]),
     op("OneHot", "indices depth on_value off_value -> output", one_hot).shape(one_hot_shape).constants(&[1]),

@@ -162,7 +162,7 @@ fn partition(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if !dims.starts_with(&places) {
         return Err(cx.mismatch(format!("partitions {places:?} are not the leading dimensions of {dims:?}")));
     }
-    let count = cx.required(cx.node.int("num_partitions"), "num_partitions")?;
+    let count = cx.require_attr(cx.node.int("num_partitions"), "num_partitions")?;
     cx.reject_constant_indices(1, &[Dim::size(count).unwrap_or(Dim::from(0))])?;
     let rows = product(&places).ok_or_else(|| cx.mismatch("the size overflows"))?;
     let at = places.len();

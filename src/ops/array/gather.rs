@@ -160,7 +160,7 @@ fn ignoring(cx: &mut LowerCtx, y: InstId, indices: InstId, sizes: &[Dim]) -> Ins
 fn reverse_sequence(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, lengths) = (cx.arg(0)?, cx.arg(1)?);
     let dims = cx.b.dims(x).to_vec();
-    let seq = cx.axis(cx.required(cx.node.int("seq_dim"), "seq_dim")?, dims.len())?;
+    let seq = cx.axis(cx.require_attr(cx.node.int("seq_dim"), "seq_dim")?, dims.len())?;
     let batch = cx.axis(cx.node.int("batch_dim").unwrap_or(0), dims.len())?;
     if seq == batch || cx.b.dims(lengths) != [dims[batch]] {
         return Err(cx.mismatch("seq_lengths needs one length a batch entry"));

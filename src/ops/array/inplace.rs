@@ -13,8 +13,8 @@ pub const ROWS: &[OpRow] = &[
     op("InplaceUpdate", "x i v -> y", |cx| with_rows(cx, Change::Replaced)).shape(same),
     op("InplaceAdd", "x i v -> y", |cx| with_rows(cx, Change::Added)).shape(same),
     op("InplaceSub", "x i v -> y", |cx| with_rows(cx, Change::Subtracted)).shape(same),
-    op("DeepCopy", "x -> y", |cx| cx.one_output(cx.arg(0)?)).shape(pass_first).forwards(),
-    op("GuaranteeConst", "input -> output", |cx| cx.one_output(cx.arg(0)?)).shape(pass_first).forwards(),
+    op("DeepCopy", "x -> y", |cx| cx.one_output(cx.arg(0)?)).shape(pass_first).forwards_inputs(),
+    op("GuaranteeConst", "input -> output", |cx| cx.one_output(cx.arg(0)?)).shape(pass_first).forwards_inputs(),
 ];
 
 /// Effect of an in-place op on a row.

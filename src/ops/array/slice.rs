@@ -101,7 +101,7 @@ fn slice_of_any_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(1)?, cx.dims(1)?);
     let axis = cx.axis(cx.constant_int(0)?, dims.len())?;
-    let n = cx.required(cx.node.int("num_split"), "num_split")?;
+    let n = cx.require_attr(cx.node.int("num_split"), "num_split")?;
     let n = Dim::size(n).ok().filter(|&n| n > 0 && dims[axis] % n == 0);
     let Some(n) = n else { return Err(cx.mismatch(format!("{dims:?} does not split evenly along {axis}"))) };
     pieces(cx, x, axis, &vec![dims[axis] / n; n.index()])

@@ -20,7 +20,7 @@ pub(super) enum DataDependentSlice {
 impl SliceBounds {
     /// Slice of a dimension of size `d`, with entry `i` of begin and end known only at run time, so that the number of elements
     /// is data-dependent.
-    pub(super) fn pick(
+    pub(super) fn data_dependent_slice(
         &self,
         cx: &mut LowerCtx,
         i: usize,

@@ -224,7 +224,7 @@ impl SliceBounds {
         let count = apart.and_then(|a| steps(a.known()?, stride));
         let Some(count) = count else {
             return if self.may_pick && cx.b.depth() == 1 {
-                self.pick(cx, i, open_begin, open_end, d)
+                self.data_dependent_slice(cx, i, open_begin, open_end, d)
             } else {
                 Err(self.not_constant(i, ends.0.is_none()))
             };

@@ -248,7 +248,7 @@ fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (id, elements, ..) = array(cx)?;
-    let source = cx.required(cx.node.str("source"), "source")?.to_string();
+    let source = cx.require_attr(cx.node.str("source"), "source")?.to_string();
     let zeros = list::zeros_like(cx.b, &elements)?;
     let new = cx.holders.gradient(id, &source, zeros)?;
     let flow = cx.args.get(1).cloned().ok_or_else(|| Error::user(Code::BadGraph, "the flow is missing"))?;

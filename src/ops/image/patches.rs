@@ -24,7 +24,7 @@ fn extract(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if dims.len() != 4 {
         return Err(cx.mismatch(format!("the images must have rank 4, not {dims:?}")));
     }
-    let list = |name: &str| positive(cx.required(cx.node.ints(name), name)?, name, 4);
+    let list = |name: &str| positive(cx.require_attr(cx.node.ints(name), name)?, name, 4);
     let (size, stride, rate) = (list("ksizes")?, list("strides")?, list("rates")?);
     if [&size, &stride, &rate].iter().any(|l| l[0] != 1 || l[3] != 1) {
         return Err(cx.unsupported("windows over batch or channels; windows over height and width are supported"));

@@ -168,7 +168,7 @@ pub(super) fn take(b: &mut Builder, x: InstId, axis: usize, index: &[u64]) -> In
     }
     let indices: Vec<i32> = index.iter().map(|&v| v as i32).collect();
     let indices = b.constant(Tensor::of(&[index.len() as u64], &indices));
-    b.take(x, axis, indices, index.is_sorted())
+    b.gather_along_axis(x, axis, indices, index.is_sorted())
 }
 
 /// Array with each element along `axis` repeated `times` times.

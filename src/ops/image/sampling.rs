@@ -84,7 +84,7 @@ pub fn nearest_tap(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) ->
 /// Nearest-neighbor interpolation of `x` along `axis` to size `to`.
 pub fn nearest(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: Dim) -> InstId {
     let tap = nearest_tap(b, sampling, [b.dims(x)[axis], to]);
-    b.take(x, axis, tap.index, true)
+    b.gather_along_axis(x, axis, tap.index, true)
 }
 
 /// Taps of linear interpolation: the elements below and above each position, with their weights.
@@ -106,7 +106,8 @@ pub fn linear_taps(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) ->
 /// Linear interpolation of `x` along `axis` to size `to`.
 pub fn linear(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: Dim) -> InstId {
     let [lower, upper] = linear_taps(b, sampling, [b.dims(x)[axis], to]);
-    let (low, high) = (b.take(x, axis, lower.index, true), b.take(x, axis, upper.index, true));
+    let (low, high) =
+        (b.gather_along_axis(x, axis, lower.index, true), b.gather_along_axis(x, axis, upper.index, true));
     let dims = b.dims(low).to_vec();
     let weight = b.broadcast(upper.weight, &dims, &[axis]);
     let difference = b.sub(high, low);
@@ -177,7 +178,7 @@ pub fn share(b: &mut Builder, weight: InstId, total: InstId) -> InstId {
 pub fn cubic(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, sizes: [Dim; 2]) -> InstId {
     let mut total = None;
     for tap in cubic_taps(b, sampling, sizes) {
-        let part = b.take(x, axis, tap.index, true);
+        let part = b.gather_along_axis(x, axis, tap.index, true);
         let dims = b.dims(part).to_vec();
         let weight = b.broadcast(tap.weight, &dims, &[axis]);
         let part = b.mul(part, weight);

@@ -106,7 +106,7 @@ fn finish(b: &mut Builder, target: &str, results: Vec<InstId>, shape: &Shape) ->
             (None, Shape::Array(a)) => b.full(a.dtype, &a.dims, 0.0),
             (None, _) => return Err(Error::user(Code::HloInvalid, format!("`{target}` gives {want}"))),
         };
-        if !b.shape(id).same(want) {
+        if !b.shape(id).same_type_and_dims(want) {
             let told = format!("result {i} of `{target}` is {}, where {want} is declared", b.shape(id));
             return Err(Error::user(Code::HloInvalid, told));
         }

@@ -107,7 +107,7 @@ impl ListValue {
     pub fn whole(&self, cx: &mut LowerCtx) -> Result<InstId> {
         let Some(count) = self.count else { return Ok(self.buffer) };
         let room = self.room(cx.b);
-        let known = interp::known_through_loops(cx.b, count.now).and_then(|t| Dim::size(t.get_i64(0)?).ok());
+        let known = interp::constant_value_through_loops(cx.b, count.now).and_then(|t| Dim::size(t.get_i64(0)?).ok());
         let n = match known.filter(|&n| n <= room) {
             Some(n) if n == room => return Ok(self.buffer),
             Some(n) => n,

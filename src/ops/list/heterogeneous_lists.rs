@@ -60,7 +60,7 @@ impl UnlikeList {
                 None => Some(b.full_like(first, 0.0)),
             };
             match row {
-                Some(row) if b.shape(row).same(b.shape(first)) => rows.push(super::as_row(b, row)),
+                Some(row) if b.shape(row).same_type_and_dims(b.shape(first)) => rows.push(super::as_row(b, row)),
                 _ => return refused("elements of several shapes"),
             }
         }
@@ -71,7 +71,7 @@ impl UnlikeList {
 
 impl ListValue {
     /// Whether two lists of equal length must be added element by element, because their arrays differ in shape.
-    pub(super) fn may_be_unlike(&self, other: &ListValue, b: &Builder) -> bool {
+    pub(super) fn has_unlike_elements(&self, other: &ListValue, b: &Builder) -> bool {
         let (x, y) = (b.dims(self.buffer), b.dims(other.buffer));
         let known = self.count.is_none() && other.count.is_none() && self.open.is_some() && other.open.is_some();
         known && x != y && x.first() == y.first() && x[0] <= MOST_ITEMS

@@ -84,7 +84,7 @@ pub(super) fn with_item(cx: &mut LowerCtx) -> Result<Option<JaggedList>> {
             if own.is_empty() {
                 return Ok(None);
             }
-            let room = cx.b.max_size(own[0]);
+            let room = cx.b.largest_value(own[0]);
             let dims = [&[list.length(), room][..], &own[1..]].concat();
             JaggedList::empty(cx.b, cx.b.dtype(item), &dims, &list.name)
         }

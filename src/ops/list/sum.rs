@@ -22,8 +22,10 @@ pub fn of_all(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Sum of two lists of equal length and element shape; a list without an element shape counts as zeros.
 fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
     Ok(match (x, y) {
-        (Value::Array(x), Value::Array(y)) if cx.b.shape(x).same(cx.b.shape(y)) => Value::Array(cx.b.add(x, y)),
-        (Value::List(a), Value::List(b)) if a.may_be_unlike(&b, cx.b) => {
+        (Value::Array(x), Value::Array(y)) if cx.b.shape(x).same_type_and_dims(cx.b.shape(y)) => {
+            Value::Array(cx.b.add(x, y))
+        }
+        (Value::List(a), Value::List(b)) if a.has_unlike_elements(&b, cx.b) => {
             let [x, y] = [a, b].map(|list| {
                 let dtype = TfType::Data(cx.b.dtype(list.buffer));
                 let items = rows_of(cx.b, list.buffer);
@@ -34,7 +36,7 @@ fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
         }
         (Value::List(a), Value::List(b)) => {
             let (x, y) = (a.whole(cx)?, b.whole(cx)?);
-            if !cx.b.shape(x).same(cx.b.shape(y)) {
+            if !cx.b.shape(x).same_type_and_dims(cx.b.shape(y)) {
                 return Err(cx.mismatch("a sum of lists of different lengths or elements"));
             }
             Value::List(ListValue { open: a.open, ..ListValue::of(cx.b.add(x, y), &a.name) })

@@ -83,7 +83,7 @@ pub fn changes_table(node: &Node) -> bool {
 
 /// Lowers an op that gives the handle of a table.
 fn handle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let of = |name: &str| cx.required(cx.node.tf_type(name), name);
+    let of = |name: &str| cx.require_attr(cx.node.tf_type(name), name);
     for (name, t) in [("key_dtype", of("key_dtype")?), ("value_dtype", of("value_dtype")?)] {
         if t.dtype().is_none_or(|d| name == "key_dtype" && !d.is_integer()) {
             let told = format!("{name} of the table is {t}; tables from integers to numbers are supported");

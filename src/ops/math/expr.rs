@@ -128,7 +128,7 @@ impl<'s, 'b> ArrayExpr<'s, 'b> {
         self.apply2(ScalarOp::ShiftRightLogical, bits)
     }
     /// Array of this array's type and sizes, filled with an unsigned 64-bit number.
-    pub fn integer(self, value: u64) -> Self {
+    pub fn filled_with(self, value: u64) -> Self {
         value.like(self)
     }
     /// Logical or bitwise negation.

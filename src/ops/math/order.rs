@@ -86,7 +86,7 @@ fn isotonic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let means = b.div(sums, divisor);
     // An element belongs to the last pool that starts at or before it.
     let comp = b.scalar_computation(ScalarOp::Add, DType::S32);
-    let ends = scan::running(cx, sizes, 1, comp, 0.0);
+    let ends = scan::prefix_reduction(cx, sizes, 1, comp, 0.0);
     let b = &mut *cx.b;
     let begins = b.sub(ends, sizes);
     let number = b.iota(DType::S32, &rows, 1);

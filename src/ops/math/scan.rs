@@ -42,13 +42,13 @@ fn scan(cx: &mut LowerCtx, op: ScalarOp, neutral: f64) -> Result<Vec<Value>> {
     let work = if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype };
     let wide = cx.b.convert(x, work);
     let comp = cx.b.scalar_computation(op, work);
-    let y = running(cx, wide, axis, comp, neutral);
+    let y = prefix_reduction(cx, wide, axis, comp, neutral);
     let y = cx.b.convert(y, dtype);
     cx.one_output(y)
 }
 
 /// Prefix reduction of `x` along an axis, by the node's attributes `exclusive` and `reverse`.
-pub fn running(cx: &mut LowerCtx, x: InstId, axis: usize, comp: CompId, neutral: f64) -> InstId {
+pub fn prefix_reduction(cx: &mut LowerCtx, x: InstId, axis: usize, comp: CompId, neutral: f64) -> InstId {
     let n = cx.b.dims(x)[axis];
     let (exclusive, reverse) = (i64::from(cx.flag("exclusive")), cx.flag("reverse"));
     let mut window = vec![WindowDim::default(); cx.b.rank(x)];
@@ -76,7 +76,7 @@ fn log_sum_exp(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let wide = cx.b.convert(x, work);
     let comp = log_add_exp(cx, work);
-    let y = running(cx, wide, axis, comp, f64::NEG_INFINITY);
+    let y = prefix_reduction(cx, wide, axis, comp, f64::NEG_INFINITY);
     let y = cx.b.convert(y, dtype);
     cx.one_output(y)
 }

@@ -32,7 +32,7 @@ fn conv_tail(cx: &mut LowerCtx, y: InstId) -> Result<Vec<Value>> {
 /// Applies the ops in attribute `fused_ops` in order; their arguments are the inputs from index 2 on.
 fn tail(cx: &mut LowerCtx, mut y: InstId, axis: usize) -> Result<InstId> {
     let node = cx.node;
-    let names = cx.required(node.strs("fused_ops"), "fused_ops")?;
+    let names = cx.require_attr(node.strs("fused_ops"), "fused_ops")?;
     let alpha = f64::from(node.float("leakyrelu_alpha").unwrap_or(0.2));
     let mut next = 2;
     for name in names {

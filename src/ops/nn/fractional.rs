@@ -8,7 +8,7 @@ use crate::graph::Node;
 use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::random::{AxisCut, boundaries};
+use crate::ops::random::{AxisWindows, boundaries};
 use crate::ops::row::op;
 use crate::ops::shape::S64;
 use crate::ops::symbols::InferredDim;
@@ -76,17 +76,17 @@ fn pool_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 /// Division of the rows and columns of input 0 into windows.
-fn cuts(cx: &LowerCtx) -> Result<[AxisCut; 2]> {
+fn cuts(cx: &LowerCtx) -> Result<[AxisWindows; 2]> {
     let (dims, ratios) = (cx.dims(0)?, ratios(cx.node)?);
     if dims.len() != 4 {
         return Err(cx.mismatch(format!("images must be [batch, rows, columns, features], not {dims:?}")));
     }
-    let one = |i: usize| -> Result<AxisCut> {
+    let one = |i: usize| -> Result<AxisWindows> {
         let size = dims[AXES[i]].known();
         let parts = parts(size, ratios[i]);
         let parts =
             parts.ok_or_else(|| cx.mismatch(format!("a ratio of {} for an axis of {size} elements", ratios[i])))?;
-        Ok(AxisCut { size, parts })
+        Ok(AxisWindows { size, parts })
     };
     Ok([one(0)?, one(1)?])
 }
@@ -105,7 +105,7 @@ fn ends(cx: &mut LowerCtx, sequence: InstId, size: Dim) -> [InstId; 2] {
 }
 
 /// Elements of each window along `axis`, on a new axis behind it, and a mask of the positions that have an element.
-fn windows(cx: &mut LowerCtx, x: InstId, axis: usize, cut: AxisCut, sequence: InstId) -> [InstId; 2] {
+fn windows(cx: &mut LowerCtx, x: InstId, axis: usize, cut: AxisWindows, sequence: InstId) -> [InstId; 2] {
     let [start, end] = ends(cx, sequence, Dim::from(cut.size));
     // The first window may have one element less than the others, another one more.
     let taps = cut.least() + 2;
@@ -117,7 +117,7 @@ fn windows(cx: &mut LowerCtx, x: InstId, axis: usize, cut: AxisCut, sequence: In
     let inside = b.compare(Direction::Lt, place, end);
     let place = b.convert(place, DType::S32);
     let place = b.reshape(place, &dims![cut.parts * taps]);
-    let taken = b.take(x, axis, place, false);
+    let taken = b.gather_along_axis(x, axis, place, false);
     let mut wide = b.dims(x).to_vec();
     wide[axis] = Dim::from(cut.parts);
     wide.insert(axis + 1, Dim::from(taps));

@@ -182,7 +182,7 @@ fn global_norm(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
     }
     let v = cx.arg_range(0, 5)?;
-    let epsilon = f64::from(cx.required(cx.node.float("variance_epsilon"), "variance_epsilon")?);
+    let epsilon = f64::from(cx.require_attr(cx.node.float("variance_epsilon"), "variance_epsilon")?);
     let ones = cx.b.full_like(v[4], 1.0);
     let scale = if cx.flag("scale_after_normalization") { v[4] } else { ones };
     let stats = Stats { scale, offset: v[3], mean: v[1], variance: v[2] };

@@ -14,7 +14,7 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("TopK",     "input -> values indices",   |cx| { let k = cx.required(cx.node.int("k"), "k")?; top_k(cx, k.into()) }).shape(|cx| { let k = cx.node.int("k").and_then(|k| u64::try_from(k).ok()); top_k_shape(cx, k.map(InferredDim::Known)) }),
+    op("TopK",     "input -> values indices",   |cx| { let k = cx.require_attr(cx.node.int("k"), "k")?; top_k(cx, k.into()) }).shape(|cx| { let k = cx.node.int("k").and_then(|k| u64::try_from(k).ok()); top_k_shape(cx, k.map(InferredDim::Known)) }),
     op("TopKV2",   "input k -> values indices", of_argument).shape(|cx| { let k = cx.size_from_input(1); top_k_shape(cx, Some(k)) }).constants(&[1]),
     op("ApproxTopK", "input -> values indices", approx_top_k).dtypes("f16, bf16, f32; aggregate_to_topk"),
     op("InTopK",   "predictions targets -> precision",   in_top_k).shape(in_top_k_shape).dtypes("predictions: f32"),
@@ -55,7 +55,7 @@ fn top_k(cx: &mut LowerCtx, k: Dim) -> Result<Vec<Value>> {
 fn approx_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let axis = cx.axis(cx.node.int("reduction_dimension").unwrap_or(-1), dims.len())?;
-    let k = cx.required(cx.node.int("k"), "k")?;
+    let k = cx.require_attr(cx.node.int("k"), "k")?;
     let k = Dim::size(k).ok().filter(|&k| k <= dims[axis]);
     let k = k.ok_or_else(|| cx.mismatch(format!("k is beyond the {} elements of dimension {axis}", dims[axis])))?;
     if cx.node.bool("aggregate_to_topk") == Some(false) {

@@ -109,7 +109,7 @@ fn scaled(cx: &mut LowerCtx, x: InstId, [low, high]: [InstId; 2], least: f64, mo
 /// Shapes: `[..n]` -> `[..4 n]`.
 fn of_words(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let number = |name: &str| cx.required(cx.node.float(name), name).map(f64::from);
+    let number = |name: &str| cx.require_attr(cx.node.float(name), name).map(f64::from);
     let (low, high) = (number("min_range")?, number("max_range")?);
     if cx.node.str("mode") != Some("MIN_COMBINED") {
         return Err(cx.unsupported("a mode but MIN_COMBINED, which XLA does not have either"));

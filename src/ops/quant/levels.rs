@@ -193,7 +193,7 @@ pub(super) fn widened(b: &mut Builder, q: InstId, from: QuantFormat, to: QuantFo
 }
 
 /// Integers converted to the nearest ones of another format.
-pub(super) fn moved(b: &mut Builder, q: InstId, from: QuantFormat, to: QuantFormat) -> InstId {
+pub(super) fn requantize_levels(b: &mut Builder, q: InstId, from: QuantFormat, to: QuantFormat) -> InstId {
     let x = numbers(b, q, from.range, from.integers);
     nearest(b, x, to.range, to.integers)
 }

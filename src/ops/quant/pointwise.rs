@@ -1,8 +1,8 @@
 //! Pointwise ops and normalization of quantized arrays.
 use super::contract::with_range;
 use super::levels::{
-    Integers, QuantFormat, QuantRange, moved, nearest, nearest_in_f32, numbers, numbers_in_f32, product_range, widened,
-    zero_point,
+    Integers, QuantFormat, QuantRange, nearest, nearest_in_f32, numbers, numbers_in_f32, product_range,
+    requantize_levels, widened, zero_point,
 };
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -114,7 +114,7 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let from = QuantFormat { range: &ranges[i], integers: &bytes };
         let to = QuantFormat { range: &out, integers: &words };
         // A scalar is converted exactly, arrays by the difference of two levels, as in TensorFlow.
-        if fit == Fit::Scalar(i) { moved(b, arrays[i], from, to) } else { widened(b, arrays[i], from, to) }
+        if fit == Fit::Scalar(i) { requantize_levels(b, arrays[i], from, to) } else { widened(b, arrays[i], from, to) }
     });
     let z = b.add(parts[0], parts[1]);
     Ok([z, out.min, out.max].map(Value::Array).into())
@@ -172,7 +172,7 @@ fn normalize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if bytes.dtype != DType::U8 {
         return Err(cx.unsupported(format!("quantized {}; u8 is supported", bytes.dtype)));
     }
-    let epsilon = f64::from(cx.required(cx.node.float("variance_epsilon"), "variance_epsilon")?);
+    let epsilon = f64::from(cx.require_attr(cx.node.float("variance_epsilon"), "variance_epsilon")?);
     let mut vectors = Vec::new();
     for i in [3, 6, 9, 12] {
         let (q, range) = (cx.arg(i)?, QuantRange::of_inputs(cx, i + 1, i + 2)?);
@@ -196,7 +196,7 @@ fn normalize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let one = b.scalar(DType::F32, 1.0);
     let [scale, offset, one] = [scale, offset, one].map(|x| nearest(b, x, &out, &words));
     let from = QuantFormat { range: &of_x, integers: &bytes };
-    let x = moved(b, x, from, QuantFormat { range: &out, integers: &words });
+    let x = requantize_levels(b, x, from, QuantFormat { range: &out, integers: &words });
     let y = b.mul(x, scale);
     let y = b.div(y, one);
     let y = b.add(y, offset);

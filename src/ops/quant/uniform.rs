@@ -68,7 +68,7 @@ pub(super) fn along(cx: &mut LowerCtx, v: InstId, dims: &[Dim], axis: Option<usi
 pub(super) fn clamped(cx: &mut LowerCtx, x: InstId, prefix: &str) -> Result<InstId> {
     let end = |cx: &LowerCtx, name: &str| {
         let name = format!("{prefix}quantization_{name}_val");
-        cx.required(cx.node.int(&name), &name)
+        cx.require_attr(cx.node.int(&name), &name)
     };
     let (low, high) = (end(cx, "min")?, end(cx, "max")?);
     let (low, high) = (cx.b.scalar(DType::S32, low as f64), cx.b.scalar(DType::S32, high as f64));
@@ -167,7 +167,7 @@ pub(super) fn scales(cx: &LowerCtx, i: usize) -> Result<Vec<f64>> {
 }
 
 /// Product of the scales `over`, divided by the scale `under`; for each slice along an axis, or once for all.
-pub(super) fn factors(cx: &LowerCtx, over: &[&[f64]], under: &[f64]) -> Result<Vec<f64>> {
+pub(super) fn scale_ratios(cx: &LowerCtx, over: &[&[f64]], under: &[f64]) -> Result<Vec<f64>> {
     let n = over.iter().chain([&under]).map(|s| s.len()).max().unwrap_or(1);
     let at = |s: &[f64], i: usize| if s.len() == 1 { s.first().copied() } else { s.get(i).copied() };
     let one = |i: usize| {
@@ -181,7 +181,7 @@ fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (from, to) = (axis(cx, "input_quantization_axis"), axis(cx, "output_quantization_axis"));
     let (x, zeros, out_zeros, dims) = (cx.arg(0)?, cx.arg(2)?, cx.arg(4)?, cx.dims(0)?);
     let q = centred(cx, x, zeros, from)?;
-    let factors = factors(cx, &[&scales(cx, 1)?], &scales(cx, 3)?)?;
+    let factors = scale_ratios(cx, &[&scales(cx, 1)?], &scales(cx, 3)?)?;
     let q = rescaled(cx, q, &factors, from.or(to))?;
     let zeros = along(cx, out_zeros, &dims, to)?;
     let q = cx.b.add(q, zeros);
@@ -203,7 +203,7 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             return Err(cx.unsupported("a side with one scale for a result with one a place of an axis"));
         }
         let q = centred(cx, x, zeros, own)?;
-        let factors = factors(cx, &[&scales(cx, 2 * side + 2)?], &under)?;
+        let factors = scale_ratios(cx, &[&scales(cx, 2 * side + 2)?], &under)?;
         sides.push(rescaled(cx, q, &factors, own)?);
     }
     let sum = cx.b.add(sides[0], sides[1]);
@@ -235,7 +235,7 @@ fn dot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = DotDims { lhs_contracting: vec![1], rhs_contracting: vec![0], ..DotDims::default() };
     let sum = cx.b.dot(x, y, dims);
     let dims = cx.b.dims(sum).to_vec();
-    let factors = factors(cx, &[&scales(cx, 2)?, &scales(cx, 4)?], &scales(cx, 6)?)?;
+    let factors = scale_ratios(cx, &[&scales(cx, 2)?, &scales(cx, 4)?], &scales(cx, 6)?)?;
     let q = rescaled(cx, sum, &factors, right.or(out))?;
     let zeros = along(cx, out_zeros, &dims, out)?;
     let q = cx.b.add(q, zeros);

@@ -2,7 +2,7 @@
 //!
 //! Source: TensorFlow's `uniform_quant_ops/uniform_quantized_convolution_ops.cc`. Padding and base dilation are filled with the
 //! zero point of the left operand.
-use super::uniform::{along, axis, centred, clamped, factors, rescaled, scales};
+use super::uniform::{along, axis, centred, clamped, rescaled, scale_ratios, scales};
 use crate::diag::{Code, Error, Result};
 use crate::graph::Attr;
 use crate::hlo::open::Op;
@@ -104,7 +104,7 @@ fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, kernel) = (centred(cx, x, zeros.0, None)?, centred(cx, kernel, zeros.1, by_kernel)?);
     let features = by_kernel.map(|_| dims.output_feature);
     let sum = cx.b.add_inst(Op::Convolution(Box::new(dims)), &[x, kernel]);
-    let factors = factors(cx, &[&scales(cx, 2)?, &scales(cx, 4)?], &scales(cx, 6)?)?;
+    let factors = scale_ratios(cx, &[&scales(cx, 2)?, &scales(cx, 4)?], &scales(cx, 6)?)?;
     let q = rescaled(cx, sum, &factors, features)?;
     let sizes = cx.b.dims(q).to_vec();
     let zeros = along(cx, out_zeros, &sizes, by_feature)?;

@@ -10,7 +10,7 @@ use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate};
 use crate::ops::row::op;
-use crate::ops::shape::from_first;
+use crate::ops::shape::shape_from_input_value;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -36,7 +36,7 @@ const TAILS: [f64; 10] = [
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("StatelessRandomBinomial", "shape seed counts probs -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; binomial(cx, &g, &dims, 2) }).shape(from_first).constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
+    op("StatelessRandomBinomial", "shape seed counts probs -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; binomial(cx, &g, &dims, 2) }).shape(shape_from_input_value).constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
 ];
 
 /// Parameters of the distributions, f64, and the choice of method.
@@ -53,7 +53,7 @@ pub(super) fn binomial(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], f
     let dtype = cx.attr_dtype("dtype")?;
     streams::highest(dtype)?;
     let of = parameters(cx, first)?;
-    let sizes = streams::samples(cx, dims, &of)?;
+    let sizes = streams::sample_dims(cx, dims, &of)?;
     if !cx.dtype(first)?.is_float() || cx.dtype(first)? != cx.dtype(first + 1)? {
         let told = format!("counts of {}; floats are supported", cx.dtype(first)?);
         return Err(cx.unsupported(told));

@@ -5,7 +5,7 @@ use crate::graph::TfType;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::ops::fact::Fact;
-use crate::ops::math::scan::running;
+use crate::ops::math::scan::prefix_reduction;
 use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -80,7 +80,7 @@ fn sums(cx: &mut LowerCtx, logits: InstId) -> InstId {
     let zero = b.full_like(e, 0.0);
     let e = b.select(finite, e, zero);
     let add = b.scalar_computation(ScalarOp::Add, DType::F64);
-    running(cx, e, 1, add, 0.0)
+    prefix_reduction(cx, e, 1, add, 0.0)
 }
 
 /// Shape function: a row of samples for each row of logits.

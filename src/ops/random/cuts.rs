@@ -11,18 +11,18 @@ use crate::graph::Node;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::LowerCtx;
 use crate::ops::math::expr::formula;
-use crate::ops::math::scan::running;
+use crate::ops::math::scan::prefix_reduction;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// Length of an axis, and the number of windows into which it is divided.
 #[derive(Clone, Copy)]
-pub(in crate::ops) struct AxisCut {
+pub(in crate::ops) struct AxisWindows {
     pub size: u64,
     pub parts: u64,
 }
 
-impl AxisCut {
+impl AxisWindows {
     /// Size of the smaller windows; the others have one element more.
     pub fn least(self) -> u64 {
         self.size / self.parts
@@ -36,7 +36,7 @@ pub(in crate::ops) fn fixed_seeds(node: &Node) -> Option<[i64; 2]> {
 }
 
 /// Window boundaries `s64[parts + 1]` along each axis, from 0 to the size of the axis.
-pub(in crate::ops) fn boundaries(cx: &mut LowerCtx, cuts: [AxisCut; 2]) -> Result<[InstId; 2]> {
+pub(in crate::ops) fn boundaries(cx: &mut LowerCtx, cuts: [AxisWindows; 2]) -> Result<[InstId; 2]> {
     let mut generator = match fixed_seeds(cx.node) {
         Some(seeds) => seeded(cx.b, seeds),
         None => hidden(cx)?,
@@ -55,7 +55,7 @@ fn seeded(b: &mut Builder, [key, counter]: [i64; 2]) -> Generator {
     Generator { key: word(key), counter: [word(0), word(counter)], algorithm: Algorithm::Philox }
 }
 
-fn one(cx: &mut LowerCtx, generator: &Generator, cut: AxisCut, pseudo_random: bool) -> Result<InstId> {
+fn one(cx: &mut LowerCtx, generator: &Generator, cut: AxisWindows, pseudo_random: bool) -> Result<InstId> {
     let zero = cx.b.full(DType::S64, &dims![1], 0.0);
     match pseudo_random {
         true => {
@@ -66,14 +66,14 @@ fn one(cx: &mut LowerCtx, generator: &Generator, cut: AxisCut, pseudo_random: bo
         false => {
             let sizes = shuffled(cx, generator, cut)?;
             let add = cx.b.scalar_computation(ScalarOp::Add, DType::S64);
-            let ends = running(cx, sizes, 0, add, 0.0);
+            let ends = prefix_reduction(cx, sizes, 0, add, 0.0);
             Ok(cx.b.concatenate(&[zero, ends], 0))
         }
     }
 }
 
 /// Boundaries at equal distances from a random start, rounded up.
-fn evenly(cx: &mut LowerCtx, generator: &Generator, cut: AxisCut) -> Result<InstId> {
+fn evenly(cx: &mut LowerCtx, generator: &Generator, cut: AxisWindows) -> Result<InstId> {
     let (size, parts, least) = (cut.size as f64, cut.parts as f64, cut.least() as f64);
     let distance = size / parts;
     // A larger start would give the first or the last window a third size.
@@ -92,7 +92,7 @@ fn evenly(cx: &mut LowerCtx, generator: &Generator, cut: AxisCut) -> Result<Inst
 }
 
 /// Window sizes, larger ones first, then shuffled.
-fn shuffled(cx: &mut LowerCtx, generator: &Generator, cut: AxisCut) -> Result<InstId> {
+fn shuffled(cx: &mut LowerCtx, generator: &Generator, cut: AxisWindows) -> Result<InstId> {
     let (parts, larger) = (Dim::from(cut.parts), cut.size % cut.parts);
     let order = match cut.parts {
         1 => cx.b.iota(DType::S32, &[parts], 0),

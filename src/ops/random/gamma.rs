@@ -9,15 +9,15 @@ use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate};
 use crate::ops::row::op;
-use crate::ops::shape::from_first;
+use crate::ops::shape::shape_from_input_value;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("StatelessRandomGammaV2", "shape seed alpha -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; gamma(cx, &g, &dims, 2) }).shape(from_first).constants(&[0]).dtypes("f16, f32, f64"),
-    op("StatelessRandomGammaV3", "shape key counter alg alpha -> output", |cx| { let g = from_key(cx)?; let (dims, _) = sizes(cx, 0)?; gamma(cx, &g, &dims, 4) }).shape(from_first).constants(&[0, 3]).dtypes("f16, f32, f64"),
+    op("StatelessRandomGammaV2", "shape seed alpha -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; gamma(cx, &g, &dims, 2) }).shape(shape_from_input_value).constants(&[0]).dtypes("f16, f32, f64"),
+    op("StatelessRandomGammaV3", "shape key counter alg alpha -> output", |cx| { let g = from_key(cx)?; let (dims, _) = sizes(cx, 0)?; gamma(cx, &g, &dims, 4) }).shape(shape_from_input_value).constants(&[0, 3]).dtypes("f16, f32, f64"),
 ];
 
 /// Draws a result of sizes `dims`; input `alpha` has the shape parameters.
@@ -27,7 +27,7 @@ pub(super) fn gamma(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], alph
     if !matches!(dtype, DType::F16 | DType::F32 | DType::F64) {
         return Err(cx.unsupported(format!("gamma-distributed numbers of {dtype}; f16, f32 and f64 are supported")));
     }
-    streams::of_parameters(cx, generator, dtype, dims, alpha, drawn)
+    streams::draw_per_parameters(cx, generator, dtype, dims, alpha, drawn)
 }
 
 /// Draws one number from each stream, with shape parameters `alpha`, f64.

@@ -11,7 +11,7 @@ use crate::dims;
 use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::math::expr::{formula, formulas};
 use crate::ops::row::op;
-use crate::ops::shape::from_first;
+use crate::ops::shape::shape_from_input_value;
 use crate::ops::{LowerCtx, OpRow, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -26,7 +26,7 @@ const ATTEMPTS: f64 = 1000.0;
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpRow] =
     &[op("StatelessParameterizedTruncatedNormal", "shape seed means stddevs minvals maxvals -> output", stateless)
-        .shape(from_first)
+        .shape(shape_from_input_value)
         .constants(&[0])
         .dtypes(TYPES)];
 
@@ -37,13 +37,13 @@ fn stateless(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(wrong_type(cx, dtype, TYPES));
     }
     let generator = from_seed(cx, seed)?;
-    super::drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 2 }, between)
+    super::drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 2 }, truncated_normal)
 }
 
 /// Draws truncated normal numbers; inputs `draw.bounds` to `draw.bounds + 3` are means, deviations, lower and upper bounds.
 ///
 /// The trailing sizes of the result are those of the parameters, which are broadcast to them.
-pub(super) fn between(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
+pub(super) fn truncated_normal(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
     let [mean, deviation, low, high] = [0, 1, 2, 3].map(|i| cx.arg(draw.bounds + i));
     let given = [mean?, deviation?, low?, high?];
     let rank = given.iter().map(|&x| cx.b.rank(x)).max().unwrap_or(0);

@@ -10,7 +10,7 @@ use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate};
 use crate::ops::math::gamma::lgamma;
 use crate::ops::row::op;
-use crate::ops::shape::from_first;
+use crate::ops::shape::shape_from_input_value;
 use crate::ops::{LowerCtx, OpRow, Value};
 
 /// Rate from which on rejection is used.
@@ -19,14 +19,14 @@ const LARGE: f64 = 10.0;
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpRow] = &[
-    op("StatelessRandomPoisson", "shape seed lam -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; poisson(cx, &g, &dims, 2) }).shape(from_first).constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
+    op("StatelessRandomPoisson", "shape seed lam -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; poisson(cx, &g, &dims, 2) }).shape(shape_from_input_value).constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
 ];
 
 /// Draws a result of sizes `dims`; input `rate` has the rates.
 pub(super) fn poisson(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], rate: usize) -> Result<Vec<Value>> {
     let dtype = cx.attr_dtype("dtype")?;
     let highest = streams::highest(dtype)?;
-    streams::of_parameters(cx, generator, dtype, dims, rate, |b, start, rate| {
+    streams::draw_per_parameters(cx, generator, dtype, dims, rate, |b, start, rate| {
         drawn(b, start, rate, highest, dtype.is_float())
     })
 }

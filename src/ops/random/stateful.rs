@@ -20,7 +20,7 @@ use crate::ops::array::gather;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::reduce::arg_extreme_axis;
 use crate::ops::row::op;
-use crate::ops::shape::{S64, from_first, nothing, same};
+use crate::ops::shape::{S64, nothing, same, shape_from_input_value};
 use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -42,16 +42,16 @@ pub const ROWS: &[OpRow] = &[
     op("StatefulTruncatedNormal", OF_VARIABLE, |cx| from_variable(cx, truncated_normal::truncated)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),
     op("StatefulUniformInt", "resource algorithm shape minval maxval -> output", |cx| from_variable(cx, ranged)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(INTS),
     op("StatefulUniformFullInt", OF_VARIABLE, |cx| from_variable(cx, full_int)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(INTS),
-    op("RandomUniform", "shape -> output", |cx| from_hidden(cx, "dtype", uniform)).shape(from_first).draws().constants(&[0]).dtypes(FLOATS),
-    op("RandomStandardNormal", "shape -> output", |cx| from_hidden(cx, "dtype", normal)).shape(from_first).draws().constants(&[0]).dtypes(FLOATS),
-    op("TruncatedNormal", "shape -> output", |cx| from_hidden(cx, "dtype", truncated_normal::truncated)).shape(from_first).draws().constants(&[0]).dtypes(FLOATS),
-    op("ParameterizedTruncatedNormal", "shape means stdevs minvals maxvals -> output", between_ends).shape(from_first).draws().constants(&[0]).dtypes("f16, bf16, f32, f64"),
+    op("RandomUniform", "shape -> output", |cx| from_hidden(cx, "dtype", uniform)).shape(shape_from_input_value).draws().constants(&[0]).dtypes(FLOATS),
+    op("RandomStandardNormal", "shape -> output", |cx| from_hidden(cx, "dtype", normal)).shape(shape_from_input_value).draws().constants(&[0]).dtypes(FLOATS),
+    op("TruncatedNormal", "shape -> output", |cx| from_hidden(cx, "dtype", truncated_normal::truncated)).shape(shape_from_input_value).draws().constants(&[0]).dtypes(FLOATS),
+    op("ParameterizedTruncatedNormal", "shape means stdevs minvals maxvals -> output", between_ends).shape(shape_from_input_value).draws().constants(&[0]).dtypes("f16, bf16, f32, f64"),
     op("RandomUniformInt", "shape minval maxval -> output", |cx| from_hidden(cx, "Tout", ranged)).shape(int_shape).draws().constants(&[0]).dtypes(INTS),
     op("StatefulRandomBinomial", "resource algorithm shape counts probs -> output", binomial_of_variable).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes("f16, f32, f64, s32, s64"),
     op("RandomGamma", "shape alpha -> output", |cx| each(cx, gamma)).shape(|cx| each_shape(cx, "T")).draws().constants(&[0]).dtypes("f16, f32, f64"),
     op("RandomPoissonV2", "shape rate -> output", |cx| each(cx, poisson)).shape(|cx| each_shape(cx, "dtype")).draws().constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
     op("RandomPoisson", "shape rate -> output", |cx| each(cx, poisson)).shape(|cx| each_shape(cx, "dtype")).draws().constants(&[0]).dtypes("f16, f32, f64"),
-    op("NonDeterministicInts", "shape -> output", |cx| from_hidden(cx, "dtype", full_int)).shape(from_first).draws().constants(&[0]).dtypes(INTS),
+    op("NonDeterministicInts", "shape -> output", |cx| from_hidden(cx, "dtype", full_int)).shape(shape_from_input_value).draws().constants(&[0]).dtypes(INTS),
     op("RandomShuffle", "value -> output", shuffle).shape(same).draws(),
     op("Multinomial", "logits num_samples -> output", categories).shape(super::categories::shape).draws().constants(&[1]).dtypes("f16, bf16, f32, f64"),
 ];
@@ -148,7 +148,7 @@ fn binomial_of_variable(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let before = state(cx)?;
     let (dims, _) = sizes(cx, 2)?;
     let of = binomial::parameters(cx, 3)?;
-    let [samples, parameters] = streams::samples(cx, &dims, &of)?;
+    let [samples, parameters] = streams::sample_dims(cx, &dims, &of)?;
     let generator = of_state(cx, before);
     let taken = parameters.saturating_mul(200).saturating_mul(samples.saturating_add(3)) / 4;
     let taken = cx.b.scalar(DType::U64, taken);
@@ -220,7 +220,7 @@ fn between_ends(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
     }
     let generator = hidden(cx)?;
-    drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 1 }, parameterized_normal::between)
+    drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 1 }, parameterized_normal::truncated_normal)
 }
 
 /// Lowers `RandomShuffle`: sorts the rows of input 0 by a random word for each.

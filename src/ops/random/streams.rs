@@ -18,7 +18,7 @@ pub(super) const BLOCKS: f64 = 256.0;
 pub(super) type Streams<T> = [T; 3];
 
 /// Sizes `[samples, parameters]` of a result of sizes `dims`, whose trailing dimensions are those of the parameters, `of`.
-pub(super) fn samples(cx: &LowerCtx, dims: &[Dim], of: &[Dim]) -> Result<[Dim; 2]> {
+pub(super) fn sample_dims(cx: &LowerCtx, dims: &[Dim], of: &[Dim]) -> Result<[Dim; 2]> {
     let Some(outer) = dims.len().checked_sub(of.len()).filter(|&n| dims[n..] == *of) else {
         return Err(
             cx.mismatch(format!("samples of {dims:?}, which must end with the sizes of the parameters, {of:?}"))
@@ -36,7 +36,7 @@ pub(super) fn parameters(b: &mut Builder, x: InstId, sizes: [Dim; 2]) -> InstId 
 
 /// Lowers a draw of one element from each stream, for a result of type `dtype` and sizes `dims`. `draw` gets the streams and
 /// the parameters of input `input` as f64, and returns f64.
-pub(super) fn of_parameters(
+pub(super) fn draw_per_parameters(
     cx: &mut LowerCtx,
     generator: &Generator,
     dtype: DType,
@@ -44,7 +44,7 @@ pub(super) fn of_parameters(
     input: usize,
     draw: impl FnOnce(&mut Builder, Streams<InstId>, InstId) -> Result<InstId>,
 ) -> Result<Vec<Value>> {
-    let sizes = samples(cx, dims, &cx.dims(input)?)?;
+    let sizes = sample_dims(cx, dims, &cx.dims(input)?)?;
     if crate::symbolic::has_zero(&sizes) {
         let none = cx.b.full(dtype, dims, 0.0);
         return cx.one_output(none);

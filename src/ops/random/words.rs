@@ -52,7 +52,7 @@ impl<'s, 'b> StreamState<ArrayExpr<'s, 'b>> {
     pub fn below(self, count: ArrayExpr<'s, 'b>, place: ArrayExpr<'s, 'b>) -> [ArrayExpr<'s, 'b>; 2] {
         let count = count.convert(DType::U32);
         let power = count.and(count - 1.0).equals(0.0);
-        let rejected = count.integer(u64::from(u32::MAX)).rem(count) + 1.0;
+        let rejected = count.filled_with(u64::from(u32::MAX)).rem(count) + 1.0;
         let rejected = rejected.except(power, 0.0);
         let word = self.at(place);
         let StreamState(stream) = self;

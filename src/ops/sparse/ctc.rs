@@ -27,7 +27,7 @@ pub const ROWS: &[OpRow] = &[op(
 ///
 /// # Errors
 /// `Code::ShapeMismatch` for other shapes and, as in TensorFlow, for empty inputs.
-pub(super) fn sizes(cx: &LowerCtx, x: InstId, lengths: InstId) -> Result<[Dim; 3]> {
+pub(super) fn input_dims(cx: &LowerCtx, x: InstId, lengths: InstId) -> Result<[Dim; 3]> {
     let &[time, batch, classes] = cx.b.dims(x) else { return Err(cx.mismatch("inputs must be of rank 3")) };
     if time == 0 || batch == 0 || classes == 0 || cx.b.dims(lengths) != [batch] {
         let (lengths, inputs) = (cx.b.dims(lengths), [time, batch, classes]);
@@ -41,7 +41,7 @@ pub(super) fn sizes(cx: &LowerCtx, x: InstId, lengths: InstId) -> Result<[Dim; 3
 /// Shapes: `inputs [time, batch, classes]`, `sequence_length s32[batch]` -> `s64[n, 2]`, `s64[n]`, `s64[2]`, `[batch, 1]`.
 fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, lengths) = (cx.arg(0)?, cx.arg(1)?);
-    let ([time, batch, classes], dtype) = (sizes(cx, x, lengths)?, cx.b.dtype(x));
+    let ([time, batch, classes], dtype) = (input_dims(cx, x, lengths)?, cx.b.dtype(x));
     let blank = cx.node.int("blank_index").unwrap_or(-1);
     let blank = if blank < 0 { classes + blank } else { Dim::from(blank) };
     let x = cx.b.transpose(x, &[1, 0, 2]);
@@ -80,7 +80,7 @@ pub(super) fn sparse_rows(cx: &mut LowerCtx, kept: InstId, x: InstId) -> Result<
     let (rows, count) = (all[0], all[0] * all[1]);
     let ones = cx.b.convert(kept, DType::S32);
     let add = cx.b.scalar_computation(ScalarOp::Add, DType::S32);
-    let up_to = crate::ops::math::scan::running(cx, ones, 1, add, 0.0);
+    let up_to = crate::ops::math::scan::prefix_reduction(cx, ones, 1, add, 0.0);
     let place = cx.b.sub(up_to, ones);
     let longest = {
         let zero = cx.b.scalar(DType::S32, 0.0);

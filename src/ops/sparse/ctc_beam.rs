@@ -5,7 +5,7 @@
 //! too, and a child that falls out of the leaves within a step does not grow in that step if its parent, which grows before it,
 //! leads to it. Here a leaf stores the numbers of all nodes on its path, so that leaves through the same node recognize it.
 //! Nodes that are on no leaf's path are forgotten, as they are never needed.
-use super::ctc::{sizes, sparse_rows};
+use super::ctc::{input_dims, sparse_rows};
 use super::ctc_step::step;
 use crate::diag::{Code, Error, Result};
 use crate::dims;
@@ -76,8 +76,8 @@ impl Leaves {
 
 fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, lengths) = (cx.arg(0)?, cx.arg(1)?);
-    let [time, batch, classes] = sizes(cx, x, lengths)?;
-    let number = |name: &str| cx.required(cx.node.int(name), name);
+    let [time, batch, classes] = input_dims(cx, x, lengths)?;
+    let number = |name: &str| cx.require_attr(cx.node.int(name), name);
     let (width, paths) = (number("beam_width")?, number("top_paths")?);
     if !(1..=1 << 16).contains(&width) || !(1..=width).contains(&paths) {
         return Err(Error::user(Code::BadAttr, format!("top_paths is {paths} and beam_width {width}")));

@@ -4,7 +4,7 @@
 //! Labelling with Recurrent Neural Networks", section 7.4), whose sums are computed in f32 even for f64. In shapes, `states` is
 //! the number of positions in a path, `2 * labels + 1`: a blank before, between and behind the labels.
 use super::column;
-use super::ctc::sizes;
+use super::ctc::input_dims;
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::{Builder, InstId, Op, Shape};
@@ -51,7 +51,7 @@ struct Paths {
 
 fn loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, lengths) = (cx.arg(0)?, cx.arg(3)?);
-    let [time, batch, classes] = sizes(cx, x, lengths)?;
+    let [time, batch, classes] = input_dims(cx, x, lengths)?;
     let labels = labels(cx, batch, time, classes)?;
     let y = softmax(cx.b, x);
     let paths = paths(cx, y, &labels, lengths)?;

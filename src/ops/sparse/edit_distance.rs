@@ -120,7 +120,7 @@ fn levenshtein(cx: &mut LowerCtx, a: &Sequences, c: &Sequences) -> Result<InstId
     let end = counted_loop(cx.b, "edit_distance", rows, &state, |b, round, parts| {
         let [before, others, values, starts, lengths] = parts[..] else { return parts };
         let place = b.add(starts, round);
-        let value = b.take(values, 0, place, false);
+        let value = b.gather_along_axis(values, 0, place, false);
         let now = next_row(b, before, value, others);
         let is_within = b.compare(Direction::Lt, round, lengths);
         let is_within = b.broadcast(is_within, &grid, &[0]);

@@ -159,7 +159,7 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.mismatch(format!("{n} indices of rank {rank} for {}", cx.b.shape(values))));
     }
     let axis = cx.axis(cx.constant_int(0)?, rank)?;
-    let parts = cx.required(cx.node.int("num_split"), "num_split")?;
+    let parts = cx.require_attr(cx.node.int("num_split"), "num_split")?;
     let Some(parts) = Dim::size(parts).ok().filter(|&n| (1..1 << 16).contains(&n)) else {
         return Err(Error::user(Code::BadAttr, format!("num_split is {parts}")));
     };

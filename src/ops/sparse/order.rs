@@ -117,7 +117,7 @@ fn known_scalar(cx: &LowerCtx, x: InstId) -> Option<Dim> {
 fn concatenate(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let parts = cx.args.len() / 3;
     let rank = indices(cx, 0)?.2;
-    let axis = cx.axis(cx.required(cx.node.int("concat_dim"), "concat_dim")?, rank)?;
+    let axis = cx.axis(cx.require_attr(cx.node.int("concat_dim"), "concat_dim")?, rank)?;
     let mut offset = cx.b.scalar(DType::S64, 0.0);
     let (mut places, mut values) = (Vec::new(), Vec::new());
     for part in 0..parts {

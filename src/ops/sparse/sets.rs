@@ -151,7 +151,7 @@ fn operation(cx: &mut LowerCtx, operands: [Set; 2]) -> Result<Vec<Value>> {
 
 /// Whether the operation keeps elements that are in the first operand's set, in the second's, or in both.
 fn kept(cx: &mut LowerCtx, [in_a, in_b]: [InstId; 2]) -> Result<InstId> {
-    let name = cx.required(cx.node.str("set_operation"), "set_operation")?.to_lowercase();
+    let name = cx.require_attr(cx.node.str("set_operation"), "set_operation")?.to_lowercase();
     let without = |cx: &mut LowerCtx, x: InstId, y: InstId| {
         let outside = cx.b.unary(ScalarOp::Not, y);
         cx.b.elementwise(ScalarOp::And, &[x, outside])

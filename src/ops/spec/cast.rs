@@ -68,7 +68,7 @@ impl Cast<'_> {
             (_, ValueSpec::Unavailable(_)) => self.rest(from).map(|_| Vec::new()),
             (ValueSpec::Constant { known }, ValueSpec::Array(want)) => {
                 let own = &known.value;
-                if !Shape::array(own.dtype, fixed(&own.dims.to_vec())).same(want) {
+                if !Shape::array(own.dtype, fixed(&own.dims.to_vec())).same_type_and_dims(want) {
                     return self
                         .differs(&format!("it is {want} and {}", Shape::array(own.dtype, fixed(&own.dims.to_vec()))));
                 }

@@ -147,7 +147,7 @@ impl ValueSpec {
             }
             (ValueSpec::Constant { .. } | ValueSpec::Array(_), _) => {
                 let (x, y) = (self.array_shape()?, other.array_shape()?);
-                x.same(&y).then_some(ValueSpec::Array(x))
+                x.same_type_and_dims(&y).then_some(ValueSpec::Array(x))
             }
             (ValueSpec::List(like), _) | (ValueSpec::Unshaped(_), ValueSpec::List(like)) => {
                 self.as_list(like)?.joined(&other.as_list(like)?).map(ValueSpec::List)

@@ -93,7 +93,7 @@ pub fn known_shape(b: &Builder, id: InstId) -> Option<SymbolicArray> {
 /// # Errors
 /// `Code::TooLarge` above 2^31 elements.
 pub fn exact(b: &mut Builder, list: &ListValue) -> Result<ListValue> {
-    let count = list.count.and_then(|count| interp::known_through_loops(b, count.now));
+    let count = list.count.and_then(|count| interp::constant_value_through_loops(b, count.now));
     let count = count.and_then(|t| Dim::size(t.get_i64(0)?).ok());
     match count.filter(|&n| n <= list.room(b)) {
         Some(n) => list.resized(b, n),

@@ -16,19 +16,19 @@ pub const ROWS: &[OpRow] = &[
     op("Assign", "ref value -> output_ref", |cx| changed(cx, super::assign))
         .shape(pass_first)
         .writes(&[0])
-        .by_reference()
+        .takes_references()
         .work(Work::None),
     op("AssignAdd", "ref value -> output_ref", |cx| changed(cx, |cx| change(cx, Builder::add)))
         .shape(pass_first)
         .writes(&[0])
-        .by_reference(),
+        .takes_references(),
     op("AssignSub", "ref value -> output_ref", |cx| changed(cx, |cx| change(cx, Builder::sub)))
         .shape(pass_first)
         .writes(&[0])
-        .by_reference(),
+        .takes_references(),
     op("IsVariableInitialized", "ref -> is_initialized", super::initialised)
         .shape(|cx| cx.one_output(PRED, vec![]))
-        .by_reference(),
+        .takes_references(),
 ];
 
 /// Outputs of an op that changes a variable and returns its reference. The assigned value may be a reference as well.

@@ -70,7 +70,7 @@ struct Inputs {
 
 /// Lists of inputs of a sparse cross; `behind` single inputs follow them.
 fn inputs(cx: &LowerCtx, behind: usize) -> Result<Inputs> {
-    let sparse = cx.required(cx.node.int("N").and_then(|n| usize::try_from(n).ok()), "N")?;
+    let sparse = cx.require_attr(cx.node.int("N").and_then(|n| usize::try_from(n).ok()), "N")?;
     let all = cx.args.len().checked_sub(behind).filter(|&all| sparse <= all && 3 * sparse <= all);
     let all = all.ok_or_else(|| Error::user(Code::BadGraph, "a list of inputs is missing"))?;
     Ok(Inputs {
@@ -119,7 +119,7 @@ fn sparse_cross_hashed(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             // TensorFlow's kernel takes four bytes of each integer.
             Features::Integers(x) => {
                 let bits = formula_u64(cx, *x);
-                let low = formula(cx.b, [bits], |[x]| x.and(x.integer(0xffff_ffff)));
+                let low = formula(cx.b, [bits], |[x]| x.and(x.filled_with(0xffff_ffff)));
                 let dims = cx.b.dims(low).to_vec();
                 let text = Text { words: vec![low], length: cx.b.full(DType::S32, &dims, 4.0), most: 4 };
                 if is_strong { hash::sip_hash(cx.b, &text, key)? } else { farmhash::fingerprint(cx.b, &text)? }
@@ -137,7 +137,7 @@ fn joining(cx: &LowerCtx) -> Result<Joining> {
         return Ok(Joining::Text(SEPARATOR.to_vec()));
     }
     let buckets = cx.node.int("num_buckets").and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
-    let key = cx.required(cx.node.int("hash_key"), "hash_key")? as u64;
+    let key = cx.require_attr(cx.node.int("hash_key"), "hash_key")? as u64;
     Ok(Joining::Hash { key: Some(key), buckets })
 }
 
@@ -288,7 +288,7 @@ fn ragged_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     } else {
         cx.dims(first_dense)?.first().copied().unwrap_or(Dim::from(0))
     };
-    let order = cx.required(cx.node.str("input_order"), "input_order")?.to_string();
+    let order = cx.require_attr(cx.node.str("input_order"), "input_order")?.to_string();
     let (mut next_ragged, mut next_sparse, mut next_dense) = (0, 0, 0);
     let mut columns = Vec::with_capacity(order.len());
     for kind in order.chars() {

@@ -33,14 +33,14 @@ type SipState<'s, 'b> = [ArrayExpr<'s, 'b>; 4];
 fn sip<'s, 'b>(s: &TextExpr<'s, 'b>, key: [u64; 2]) -> ArrayExpr<'s, 'b> {
     let n = s.length;
     let start = [key[0] ^ SIP[0], key[1] ^ SIP[1], key[0] ^ SIP[2], key[1] ^ SIP[3]];
-    let mut state = start.map(|word| n.integer(word));
+    let mut state = start.map(|word| n.filled_with(word));
     let whole = n.shift_right(3);
     for i in 0..s.most / 8 {
         let next = absorbed(state, s.word(8 * i));
         state = picked(whole.gt(i), next, state);
     }
     // The final word holds the remaining bytes, and the length in its highest byte.
-    let mut last = n.integer(0);
+    let mut last = n.filled_with(0);
     for i in 0..=s.most / 8 {
         last = s.word(8 * i).when(whole.equals(i), last);
     }
@@ -81,11 +81,11 @@ fn murmur<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         let k = k.xor(k.shift_right(47)) * MURMUR;
         h = (h.xor(k) * MURMUR).when(whole.gt(i), h);
     }
-    let mut last = n.integer(0);
+    let mut last = n.filled_with(0);
     for i in 0..=s.most / 8 {
         last = s.word(8 * i).when(whole.equals(i), last);
     }
-    let rest = n.and(n.integer(7));
+    let rest = n.and(n.filled_with(7));
     let h = (h.xor(last) * MURMUR).when(rest.differs(0), h);
     let h = h.xor(h.shift_right(47)) * MURMUR;
     h.xor(h.shift_right(47))

@@ -78,7 +78,7 @@ fn bucket(
 ) -> Result<Vec<Value>> {
     let text = text(cx, 0)?;
     let buckets = cx.node.int("num_buckets").and_then(|n| u64::try_from(n).ok()).filter(|&n| n > 0);
-    let buckets = cx.required(buckets, "num_buckets")?;
+    let buckets = cx.require_attr(buckets, "num_buckets")?;
     let hash = hash(cx.b, &text)?;
     let number = remainder(cx, hash, buckets);
     cx.one_output(number)
@@ -118,7 +118,7 @@ fn fingerprint(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let rows = cx.b.dims(hash)[0];
     let bytes = (0..8).map(|i| {
-        let byte = formula(cx.b, [hash], |[x]| x.shift_right(8 * i).and(x.integer(0xff)));
+        let byte = formula(cx.b, [hash], |[x]| x.shift_right(8 * i).and(x.filled_with(0xff)));
         let byte = cx.b.convert(byte, DType::U8);
         cx.b.reshape(byte, &dims![rows, 1])
     });

@@ -129,7 +129,7 @@ fn written<'s, 'b>(
     format: PrintfFormat,
 ) -> Vec<ArrayExpr<'s, 'b>> {
     let Extent { digits, most } = *extent;
-    let number = |n: u64| magnitude.integer(n);
+    let number = |n: u64| magnitude.filled_with(n);
     let minus = number(1).when(negative, 0);
     let has_sign = if format.plus.is_some() { number(1) } else { minus };
     let sign = number(u64::from(b'-')).when(negative, u64::from(format.plus.unwrap_or(b'-')));
@@ -219,7 +219,7 @@ pub fn string_length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     for &word in &text.words {
         let inside = formulas(cx.b, &[word], |x| {
             // Bytes 10xxxxxx continue a code point.
-            let marks = x[0].and(x[0].shift_left(1).not()).and(x[0].integer(0x8080_8080_8080_8080));
+            let marks = x[0].and(x[0].shift_left(1).not()).and(x[0].filled_with(0x8080_8080_8080_8080));
             Ok(vec![marks.apply(ScalarOp::Popcnt)])
         })?;
         let inside = cx.b.convert(inside[0], DType::S32);
@@ -241,7 +241,7 @@ pub fn change_case(cx: &mut LowerCtx, first: u8) -> Result<Vec<Value>> {
     let mut words = Vec::with_capacity(text.words.len());
     for &word in &text.words {
         words.extend(formulas(cx.b, &[word], |x| {
-            let all = |byte: u8| x[0].integer(u64::from_le_bytes([byte; 8]));
+            let all = |byte: u8| x[0].filled_with(u64::from_le_bytes([byte; 8]));
             let low = x[0].and(all(0x7f));
             let (from, behind) = (low + all(0x80 - first), low + all(0x80 - first - 26));
             let letter = from.and(behind.not()).and(x[0].not()).and(all(0x80));

@@ -202,21 +202,21 @@ impl<'s, 'b> TextExpr<'s, 'b> {
     /// Eight bytes of each string from byte `position` on.
     pub fn word(&self, position: u64) -> ArrayExpr<'s, 'b> {
         let (i, bits) = ((position / WORD) as usize, position % WORD * 8);
-        let word = |i: usize| self.words.get(i).copied().unwrap_or(self.length.integer(0));
+        let word = |i: usize| self.words.get(i).copied().unwrap_or(self.length.filled_with(0));
         if bits == 0 { word(i) } else { word(i).shift_right(bits).or(word(i + 1).shift_left(64 - bits)) }
     }
 
     /// Eight bytes of each string from a position that may differ between strings.
     pub fn word_at(&self, position: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
-        let (i, bits) = (position.shift_right(3), position.and(position.integer(7)).shift_left(3));
-        let zero = self.length.integer(0);
+        let (i, bits) = (position.shift_right(3), position.and(position.filled_with(7)).shift_left(3));
+        let zero = self.length.filled_with(0);
         let (mut low, mut high) = (zero, zero);
         for (k, &word) in self.words.iter().enumerate() {
             low = word.when(i.equals(k as u64), low);
             high = word.when((i + 1).equals(k as u64), high);
         }
         // The shift is split in two, as a shift by 64 bits would have no effect.
-        low.shift_right(bits).or(high.shift_left(1).shift_left(bits.integer(63) - bits))
+        low.shift_right(bits).or(high.shift_left(1).shift_left(bits.filled_with(63) - bits))
     }
 
     /// Eight bytes of each string starting `back` bytes before its end; arbitrary for shorter strings.
@@ -319,7 +319,7 @@ fn append(cx: &mut LowerCtx, x: &Text, y: &Text, dims: &[Dim]) -> Result<Text> {
     let (x, y) = (broadcast(cx.b, x, dims), broadcast(cx.b, y, dims));
     let words = text_formulas(cx.b, &[&x, &y], |texts| {
         let [x, y] = &texts[..] else { return Err(Error::internal("lower", "two strings")) };
-        let zero = x.length.integer(0);
+        let zero = x.length.filled_with(0);
         let lead = x.words.len() as u64;
         // `y`, preceded by as many zero words as `x` has.
         let words = std::iter::repeat_n(zero, x.words.len()).chain(y.words.iter().copied()).collect();
@@ -328,7 +328,7 @@ fn append(cx: &mut LowerCtx, x: &Text, y: &Text, dims: &[Dim]) -> Result<Text> {
             let own = x.words.get(k as usize).copied().unwrap_or(zero);
             let behind = match x.fixed {
                 Some(length) => shifted.word(WORD * (lead + k) - length),
-                None => shifted.word_at(x.length.integer(WORD * (lead + k)) - x.length),
+                None => shifted.word_at(x.length.filled_with(WORD * (lead + k)) - x.length),
             };
             own.or(behind)
         };

@@ -101,7 +101,7 @@ fn dense(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
 
 /// Names of the node's inputs, and the number of leading ones that are variables.
 fn declared(cx: &LowerCtx) -> Result<(Vec<&'static str>, usize)> {
-    let row = super::find(&cx.node.op).ok_or_else(|| Error::internal("ops", "an op without a row"))?;
+    let row = super::find_op(&cx.node.op).ok_or_else(|| Error::internal("ops", "an op without a row"))?;
     Ok((row.inputs(), row.writes.len()))
 }
 

@@ -25,7 +25,7 @@ const CONVOLUTION: &str = "lhs rhs window_strides padding lhs_dilation rhs_dilat
 /// Bytes of the attribute with the dimension numbers.
 fn axes<'n>(cx: &'n LowerCtx) -> Result<&'n [u8]> {
     let bytes = if let Some(Attr::Str(bytes)) = cx.node.attr("dimension_numbers") { Some(&bytes[..]) } else { None };
-    cx.required(bytes, "dimension_numbers")
+    cx.require_attr(bytes, "dimension_numbers")
 }
 
 /// Both operands, converted to the type of the result.

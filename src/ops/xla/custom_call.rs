@@ -55,7 +55,7 @@ fn call(cx: &mut LowerCtx, target: &str, api_version: Option<&str>) -> Result<Ve
     };
     let mut call = Foreign { opcode: "custom-call".to_string(), ..Foreign::default() };
     let mut put = |name: &str, value: Option<String>| call.attrs.extend(value.map(|v| (name.to_string(), v)));
-    put("custom_call_target", Some(cx.required(text(target), target)?));
+    put("custom_call_target", Some(cx.require_attr(text(target), target)?));
     put("api_version", api_version.map(str::to_string));
     put("custom_call_has_side_effect", cx.flag("has_side_effect").then(|| "true".to_string()));
     put("backend_config", text("backend_config").filter(|config| config.len() > 2));
@@ -68,7 +68,8 @@ fn call(cx: &mut LowerCtx, target: &str, api_version: Option<&str>) -> Result<Ve
     };
     let shapes = types.iter().zip(shapes).map(one).collect::<Result<Vec<_>>>()?;
     if call.is_hint() {
-        let same = shapes.len() == args.len() && shapes.iter().zip(&args).all(|(s, &a)| s.same(cx.b.shape(a)));
+        let same =
+            shapes.len() == args.len() && shapes.iter().zip(&args).all(|(s, &a)| s.same_type_and_dims(cx.b.shape(a)));
         return if same { Ok(cx.args.clone()) } else { Err(cx.mismatch("a hint gives what it takes")) };
     }
     if let [only] = &shapes[..] {

@@ -55,7 +55,7 @@ fn in_memory(shape: &ArrayShape) -> Option<Vec<usize>> {
 fn bitcast(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
     let x = editor.operand(id, 0);
     let (Some(from), Some(to)) = (editor.array(x).cloned(), editor.array(id).cloned()) else {
-        return Ok(editor.shape(x).same(editor.shape(id)).then_some(x));
+        return Ok(editor.shape(x).same_type_and_dims(editor.shape(id)).then_some(x));
     };
     let (Some(there), Some(back)) = (in_memory(&from), in_memory(&to)) else { return Ok(None) };
     if from.elements() != to.elements() || from.dtype.bits() != to.dtype.bits() {

@@ -80,7 +80,7 @@ fn expand_collective(editor: &mut Editor, id: InstId, f: &Foreign, devices: Devi
         });
     }
     if is_tuple {
-        return w.editor.add(Op::Tuple, &results).map(Some);
+        return w.editor.add_instruction(Op::Tuple, &results).map(Some);
     }
     Ok(results.first().copied())
 }
@@ -109,7 +109,7 @@ impl CollectiveWriter<'_, '_> {
             attrs.push(("dimensions".to_string(), "{0}".to_string()));
         }
         let call = Foreign { opcode: opcode.to_string(), attrs, calls: Vec::new() };
-        self.editor.add_shaped(Op::Foreign(Box::new(call)), &[x], shape)
+        self.editor.add_instruction_with_shape(Op::Foreign(Box::new(call)), &[x], shape)
     }
 
     fn add_same_shape(&mut self, opcode: &str, x: InstId) -> InstId {
@@ -162,7 +162,7 @@ impl CollectiveWriter<'_, '_> {
     }
 
     fn transpose(&mut self, x: InstId, perm: Vec<usize>) -> Result<InstId> {
-        if perm.is_sorted() { Ok(x) } else { self.editor.add(Op::Transpose(perm), &[x]) }
+        if perm.is_sorted() { Ok(x) } else { self.editor.add_instruction(Op::Transpose(perm), &[x]) }
     }
 
     fn all_gather(&mut self, x: InstId, axis: usize) -> Result<InstId> {
@@ -171,7 +171,7 @@ impl CollectiveWriter<'_, '_> {
     }
 
     fn all_reduce(&mut self, x: InstId) -> Result<InstId> {
-        let (dims, n) = (self.editor.dims(x).to_vec(), self.editor.elements(x));
+        let (dims, n) = (self.editor.dims(x).to_vec(), self.editor.element_count(x));
         let bytes = self.editor.array(x).map_or(0, |a| a.bytes());
         if n == 0 {
             return Ok(x);
@@ -186,7 +186,9 @@ impl CollectiveWriter<'_, '_> {
         if behind > 0 {
             let dtype = self.editor.dtype(x).unwrap_or(DType::F32);
             let zero = self.editor.add_constant(Tensor::scalar_of(dtype, 0.0));
-            flat = self.editor.add(Op::Pad(vec![PadDim { low: 0, high: behind, interior: 0 }]), &[flat, zero])?;
+            flat = self
+                .editor
+                .add_instruction(Op::Pad(vec![PadDim { low: 0, high: behind, interior: 0 }]), &[flat, zero])?;
         }
         let parts = self.editor.add_reshape(flat, &[self.size, each]);
         let parts = self.all_to_all(parts);
@@ -194,7 +196,7 @@ impl CollectiveWriter<'_, '_> {
         let all = self.gather_blocks(sum);
         let mut all = self.editor.add_reshape(all, &[self.size * each]);
         if behind > 0 {
-            all = self.editor.add(Op::Slice(vec![SliceDim { start: 0, limit: n, stride: 1 }]), &[all])?;
+            all = self.editor.add_instruction(Op::Slice(vec![SliceDim { start: 0, limit: n, stride: 1 }]), &[all])?;
         }
         Ok(self.editor.add_reshape(all, &dims))
     }
@@ -204,16 +206,16 @@ impl CollectiveWriter<'_, '_> {
         let Some(&(_, comp)) = self.f.calls.first() else {
             return Err(Error::user(Code::HloInvalid, format!("`{}` has no computation", self.f.opcode)));
         };
-        let op = self.editor.module().comps[comp].fold().and_then(|fold| fold.op());
+        let op = self.editor.module().comps[comp].as_fold().and_then(|fold| fold.op());
         let dims = self.editor.dims(parts)[1..].to_vec();
         let mut sum = self.block(parts, 0)?;
         for i in 1..self.size {
             let next = self.block(parts, i)?;
             sum = match op {
-                Some(op) => self.editor.add(Op::Elementwise(op), &[sum, next])?,
+                Some(op) => self.editor.add_instruction(Op::Elementwise(op), &[sum, next])?,
                 None => {
                     let map = Op::Map { comp, dims: (0..self.editor.dims(sum).len()).collect() };
-                    self.editor.add(map, &[sum, next])?
+                    self.editor.add_instruction(map, &[sum, next])?
                 }
             };
         }
@@ -222,10 +224,10 @@ impl CollectiveWriter<'_, '_> {
 
     /// Block `i` of `[n, ...]`, as one row.
     fn block(&mut self, parts: InstId, i: u64) -> Result<InstId> {
-        let each = self.editor.elements(parts) / self.size;
+        let each = self.editor.element_count(parts) / self.size;
         let rows = self.editor.add_reshape(parts, &[self.size, each]);
         let row = vec![SliceDim { start: i, limit: i + 1, stride: 1 }, SliceDim { start: 0, limit: each, stride: 1 }];
-        let row = self.editor.add(Op::Slice(row), &[rows])?;
+        let row = self.editor.add_instruction(Op::Slice(row), &[rows])?;
         Ok(self.editor.add_reshape(row, &[each]))
     }
 
@@ -238,13 +240,14 @@ impl CollectiveWriter<'_, '_> {
         }
         let block = [&[1], &dims[..]].concat();
         let blocks: Vec<InstId> = operands.iter().map(|&o| self.editor.add_reshape(o, &block)).collect();
-        let parts = if self.size == 1 { blocks[0] } else { self.editor.add(Op::Concatenate(0), &blocks)? };
+        let parts =
+            if self.size == 1 { blocks[0] } else { self.editor.add_instruction(Op::Concatenate(0), &blocks)? };
         let parts = if self.size == 1 { parts } else { self.all_to_all(parts) };
         let mut results = Vec::new();
         for i in 0..self.size {
             let row = self.block(parts, i)?;
             results.push(self.editor.add_reshape(row, &dims));
         }
-        self.editor.add(Op::Tuple, &results)
+        self.editor.add_instruction(Op::Tuple, &results)
     }
 }

@@ -46,10 +46,10 @@ fn custom_call(editor: &mut Editor, id: InstId, mut call: Foreign) -> Result<Opt
         given.push(match order {
             Some(order) => {
                 let shape = permute_shape(&dense, &order);
-                editor.add_shaped(Op::Transpose(order), &[operand], shape)
+                editor.add_instruction_with_shape(Op::Transpose(order), &[operand], shape)
             }
             None if dense == *editor.shape(operand) => operand,
-            None => editor.add_shaped(Op::Copy, &[operand], dense),
+            None => editor.add_instruction_with_shape(Op::Copy, &[operand], dense),
         });
     }
     let made: Vec<Shape> = own
@@ -61,20 +61,22 @@ fn custom_call(editor: &mut Editor, id: InstId, mut call: Foreign) -> Result<Opt
         .collect();
     let is_tuple = editor.shape(id).as_tuple().is_some();
     let shape = if is_tuple { Shape::Tuple(made.clone()) } else { made[0].clone() };
-    let called = editor.add_shaped(Op::Foreign(Box::new(call)), &given, shape);
+    let called = editor.add_instruction_with_shape(Op::Foreign(Box::new(call)), &given, shape);
     editor.copy_provenance(id, called);
     let mut parts = Vec::new();
     for (i, (own, order)) in own.iter().zip(results).enumerate() {
         let part = match is_tuple {
-            true => editor.add_shaped(Op::GetTupleElement(i), &[called], made[i].clone()),
+            true => editor.add_instruction_with_shape(Op::GetTupleElement(i), &[called], made[i].clone()),
             false => called,
         };
         parts.push(match order {
-            Some(order) => editor.add_shaped(Op::Transpose(inverse(&order)), &[part], without_layout(own)),
+            Some(order) => {
+                editor.add_instruction_with_shape(Op::Transpose(inverse(&order)), &[part], without_layout(own))
+            }
             None => part,
         });
     }
-    if is_tuple { editor.add(Op::Tuple, &parts).map(Some) } else { Ok(parts.first().copied()) }
+    if is_tuple { editor.add_instruction(Op::Tuple, &parts).map(Some) } else { Ok(parts.first().copied()) }
 }
 
 /// The axes of an array from slowest to fastest in memory; `None` for row-major.

@@ -119,7 +119,7 @@ fn inline_module(editor: &mut Editor, mut from: Module, args: &[InstId]) -> Resu
             Op::Parameter(n) => args[n],
             _ => {
                 let operands: Vec<InstId> = inst.operands.iter().map(|o| new[o.index()]).collect();
-                editor.add_shaped(inst.op.clone(), &operands, inst.shape.clone())
+                editor.add_instruction_with_shape(inst.op.clone(), &operands, inst.shape.clone())
             }
         };
         new.push(value);

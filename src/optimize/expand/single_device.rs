@@ -2,7 +2,7 @@
 //! and a start does all there is to do.
 use crate::diag::Result;
 use crate::hlo::attrs::Foreign;
-use crate::hlo::groups::keeps_its_own;
+use crate::hlo::groups::sends_to_itself;
 use crate::hlo::{InstId, Op, Shape};
 use crate::optimize::rewrite::Editor;
 use crate::tensor::Tensor;
@@ -29,14 +29,19 @@ pub fn expand_on_one_device(editor: &mut Editor, id: InstId, f: &Foreign) -> Res
         "async-start" => {
             let Some(&(_, callee)) = f.calls.first() else { return Ok(None) };
             let operands = editor.operands(id).to_vec();
-            let (given, result) = (editor.add(Op::Tuple, &operands)?, editor.add(Op::Call(callee), &operands)?);
+            let (given, result) =
+                (editor.add_instruction(Op::Tuple, &operands)?, editor.add_instruction(Op::Call(callee), &operands)?);
             start_result(editor, id, given, result)
         }
         "copy-done" => tuple_element(editor, id, 0),
         "all-gather-done" | "async-done" => tuple_element(editor, id, 1),
         "all-reduce-done" | "collective-permute-done" => {
             let x = editor.operand(id, 0);
-            if editor.shape(x).same(editor.shape(id)) { Ok(Some(x)) } else { tuple_element(editor, id, 1) }
+            if editor.shape(x).same_type_and_dims(editor.shape(id)) {
+                Ok(Some(x))
+            } else {
+                tuple_element(editor, id, 1)
+            }
         }
         _ => Ok(None),
     }
@@ -51,11 +56,11 @@ pub fn identity(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
 /// `parts` as the instruction declares them: the first of them, or all of them.
 fn as_declared(editor: &mut Editor, id: InstId, parts: &[InstId]) -> Result<Option<InstId>> {
     let Some(&first) = parts.first() else { return Ok(None) };
-    if editor.shape(first).same(editor.shape(id)) {
+    if editor.shape(first).same_type_and_dims(editor.shape(id)) {
         return Ok(Some(first));
     }
-    let tuple = editor.add(Op::Tuple, parts)?;
-    Ok(editor.shape(tuple).same(editor.shape(id)).then_some(tuple))
+    let tuple = editor.add_instruction(Op::Tuple, parts)?;
+    Ok(editor.shape(tuple).same_type_and_dims(editor.shape(id)).then_some(tuple))
 }
 
 /// Whether an asynchronous start returns its operand, its result and context values.
@@ -71,7 +76,7 @@ fn expand_permute(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option
 
 /// The device's part of `x` after a collective permute on one device: `x` where it sends to itself, else zeros.
 fn permuted_on_one_device(editor: &mut Editor, f: &Foreign, x: InstId) -> InstId {
-    if keeps_its_own(f) { x } else { zeros(editor, &editor.shape(x).clone()).unwrap_or(x) }
+    if sends_to_itself(f) { x } else { zeros(editor, &editor.shape(x).clone()).unwrap_or(x) }
 }
 
 /// Zeros of a shape of arrays.
@@ -83,7 +88,7 @@ fn zeros(editor: &mut Editor, shape: &Shape) -> Option<InstId> {
         }
         Shape::Tuple(parts) => {
             let parts: Option<Vec<InstId>> = parts.iter().map(|p| zeros(editor, p)).collect();
-            editor.add(Op::Tuple, &parts?).ok()
+            editor.add_instruction(Op::Tuple, &parts?).ok()
         }
         Shape::Token | Shape::Opaque | Shape::Buffer(_) => None,
     }
@@ -103,6 +108,6 @@ fn start_result(editor: &mut Editor, id: InstId, input: InstId, result: InstId) 
 fn tuple_element(editor: &mut Editor, id: InstId, i: usize) -> Result<Option<InstId>> {
     let x = editor.operand(id, 0);
     let Some(shape) = editor.shape(x).as_tuple().and_then(|parts| parts.get(i)).cloned() else { return Ok(None) };
-    let part = editor.add_shaped(Op::GetTupleElement(i), &[x], shape);
+    let part = editor.add_instruction_with_shape(Op::GetTupleElement(i), &[x], shape);
     as_declared(editor, id, &[part])
 }

@@ -9,7 +9,7 @@
 //! `wanted = clamp(0, t / rows * rows, n - rows)`, so that the last block may hold steps of the one before.
 //!
 //! Nothing is assumed of the order of the steps; a sequence that is read backwards makes each block once as well.
-use super::rows::{RowComputation, constant};
+use super::rows::{RowComputation, add_constant};
 use super::{GrowingLoop, HoistedProduct, RightOperand, read_row, scalar};
 use crate::hlo::{ArrayShape, Computation, InstId, Op, Shape};
 use crate::optimize::rewrite::Editor;
@@ -151,7 +151,7 @@ fn inner_body(editor: &Editor, l: &GrowingLoop, p: &HoistedProduct, index: &Shap
     let right = match &p.weights {
         RightOperand::Constant(literal) => {
             let shape = l.body[l.body[p.dot].operands[1]].shape.clone();
-            constant(&mut rows.comp, literal, shape)
+            add_constant(&mut rows.comp, literal, shape)
         }
         RightOperand::Part(i) => rows.whole_array(l.starts[*i]),
     };

@@ -38,7 +38,7 @@ impl RowComputation<'_, '_> {
         let id = self.editor.resolve(id);
         let shape = self.editor.shape(id).clone();
         if let Op::Constant(literal) = self.editor.op(id) {
-            return constant(&mut self.comp, literal, shape);
+            return add_constant(&mut self.comp, literal, shape);
         }
         let place = self.read.iter().position(|&r| r == id).unwrap_or_else(|| {
             self.read.push(id);
@@ -114,7 +114,7 @@ impl RowComputation<'_, '_> {
 }
 
 /// A constant of another computation.
-pub fn constant(comp: &mut Computation, literal: &Literal, shape: Shape) -> InstId {
+pub fn add_constant(comp: &mut Computation, literal: &Literal, shape: Shape) -> InstId {
     comp.insts.push(bare_instruction("constant", Op::Constant(literal.clone()), vec![], shape))
 }
 

@@ -14,7 +14,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, axis: usize) -> Result<Option<I
     let mut flat: Vec<InstId> = Vec::with_capacity(parts.len());
     for &part in &parts {
         // Empty parts say nothing.
-        if editor.dims(part)[axis] == 0 && editor.elements(id) != 0 {
+        if editor.dims(part)[axis] == 0 && editor.element_count(id) != 0 {
             continue;
         }
         // concatenate(concatenate(a, b), c) = concatenate(a, b, c)
@@ -29,7 +29,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, axis: usize) -> Result<Option<I
     for part in flat.iter().copied() {
         match merged.last().copied().and_then(|last| merge_adjacent_slices(editor, last, part, axis)) {
             Some((source, dims)) => {
-                let joined = editor.add(Op::Slice(dims), &[source])?;
+                let joined = editor.add_instruction(Op::Slice(dims), &[source])?;
                 merged.pop();
                 merged.push(joined);
             }
@@ -42,7 +42,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, axis: usize) -> Result<Option<I
     match merged[..] {
         [] => Ok(None),
         [one] => Ok(Some(one)),
-        _ => Ok(Some(editor.add(Op::Concatenate(axis), &merged)?)),
+        _ => Ok(Some(editor.add_instruction(Op::Concatenate(axis), &merged)?)),
     }
 }
 

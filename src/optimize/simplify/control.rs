@@ -26,10 +26,10 @@ pub fn map(editor: &mut Editor, id: InstId, comp: CompId) -> Result<Option<InstI
             Op::Parameter(n) => args[*n],
             Op::Elementwise(op) => {
                 let operands: Vec<InstId> = body[i].operands.iter().filter_map(|o| new[o.index()]).collect();
-                editor.add(Op::Elementwise(*op), &operands)?
+                editor.add_instruction(Op::Elementwise(*op), &operands)?
             }
             op => {
-                let scalar = editor.add_shaped(op.clone(), &[], body[i].shape.clone());
+                let scalar = editor.add_instruction_with_shape(op.clone(), &[], body[i].shape.clone());
                 editor.add_broadcast(scalar, &dims, &[])
             }
         };

@@ -35,7 +35,7 @@ fn of_repeated(editor: &mut Editor, x: InstId, y: InstId, dims: &DotDims, map: &
         rhs_contracting: of_source(&dims.rhs_contracting),
         ..dims.clone()
     };
-    Ok(Some(editor.add(Op::Dot(Box::new(dims)), &[x, source])?))
+    Ok(Some(editor.add_instruction(Op::Dot(Box::new(dims)), &[x, source])?))
 }
 
 /// dot(x, transpose(y)) = dot(x, y) over other dimensions, where those that stay keep their order and nothing else reads the
@@ -52,5 +52,5 @@ fn of_transposed(editor: &mut Editor, x: InstId, y: InstId, dims: &DotDims, perm
     let moved = |axes: &[usize]| axes.iter().map(|&a| perm[a]).collect();
     let dims =
         DotDims { rhs_batch: moved(&dims.rhs_batch), rhs_contracting: moved(&dims.rhs_contracting), ..dims.clone() };
-    Ok(Some(editor.add(Op::Dot(Box::new(dims)), &[x, source])?))
+    Ok(Some(editor.add_instruction(Op::Dot(Box::new(dims)), &[x, source])?))
 }

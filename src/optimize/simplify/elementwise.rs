@@ -29,7 +29,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, op: ScalarOp) -> Result<Option<
 
 /// f(x, stored array of one value) = f(x, broadcast(scalar))
 fn broadcast_uniform_operand(editor: &mut Editor, op: ScalarOp, operands: &[InstId]) -> Result<Option<InstId>> {
-    let stored = |editor: &Editor, o: InstId| stored_splat(editor, o).filter(|_| editor.elements(o) > 1);
+    let stored = |editor: &Editor, o: InstId| stored_splat(editor, o).filter(|_| editor.element_count(o) > 1);
     if operands.iter().all(|&o| stored(editor, o).is_none()) {
         return Ok(None);
     }
@@ -44,7 +44,7 @@ fn broadcast_uniform_operand(editor: &mut Editor, op: ScalarOp, operands: &[Inst
             None => o,
         });
     }
-    Ok(Some(editor.add(Op::Elementwise(op), &new)?))
+    Ok(Some(editor.add_instruction(Op::Elementwise(op), &new)?))
 }
 
 fn unary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId) -> Result<Option<InstId>> {
@@ -57,13 +57,13 @@ fn unary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId) -> Result<Opt
         (ScalarOp::Convert(to), Some(ScalarOp::Convert(between))) => {
             let source = editor.operand(x, 0);
             match editor.dtype(source) {
-                Some(from) if is_wider(from, between) => Ok(Some(editor.add(convert(to), &[source])?)),
+                Some(from) if is_wider(from, between) => Ok(Some(editor.add_instruction(convert(to), &[source])?)),
                 _ => Ok(None),
             }
         }
         (ScalarOp::BitcastConvert(to), Some(ScalarOp::BitcastConvert(_))) => {
             let source = editor.operand(x, 0);
-            Ok(Some(editor.add(Op::Elementwise(ScalarOp::BitcastConvert(to)), &[source])?))
+            Ok(Some(editor.add_instruction(Op::Elementwise(ScalarOp::BitcastConvert(to)), &[source])?))
         }
         // -(-x) = x, not(not(x)) = x
         (ScalarOp::Negate, Some(ScalarOp::Negate)) | (ScalarOp::Not, Some(ScalarOp::Not)) => {
@@ -75,7 +75,7 @@ fn unary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId) -> Result<Opt
         {
             let (source, factor) = (editor.operand(x, 0), editor.operand(x, 1));
             Ok(match negate_for_free(editor, factor)? {
-                Some(factor) => Some(editor.add(Op::Elementwise(product), &[source, factor])?),
+                Some(factor) => Some(editor.add_instruction(Op::Elementwise(product), &[source, factor])?),
                 None => None,
             })
         }
@@ -86,7 +86,7 @@ fn unary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId) -> Result<Opt
         // abs(-x) = abs(x), but where abs does nothing
         (ScalarOp::Abs, Some(ScalarOp::Negate)) if !editor.dtype(x).is_some_and(is_unsigned) => {
             let source = editor.operand(x, 0);
-            Ok(Some(editor.add(Op::Elementwise(ScalarOp::Abs), &[source])?))
+            Ok(Some(editor.add_instruction(Op::Elementwise(ScalarOp::Abs), &[source])?))
         }
         // real(x) = x for what is not complex
         (ScalarOp::Real, _) if same_type => Ok(Some(x)),
@@ -126,7 +126,7 @@ fn binary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId, y: InstId) -
     // The constant of a commuting op stands right.
     let commutes = matches!(op, ScalarOp::Add | ScalarOp::Multiply | ScalarOp::And | ScalarOp::Or | ScalarOp::Xor);
     if commutes && is_known(editor, x) && !is_known(editor, y) {
-        return Ok(Some(editor.add(Op::Elementwise(op), &[y, x])?));
+        return Ok(Some(editor.add_instruction(Op::Elementwise(op), &[y, x])?));
     }
     let identity = match op {
         // x + 0 = x for integers; x + (-0) = x for floats (-0 + 0 is 0)
@@ -152,13 +152,13 @@ fn binary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId, y: InstId) -
         ScalarOp::Multiply | ScalarOp::And if discrete && is_all(editor, y, 0.0) => Ok(Some(y)),
         // x * -1 = -x
         ScalarOp::Multiply if (float || dtype.is_signed()) && is_all(editor, y, -1.0) => {
-            Ok(Some(editor.add(Op::Elementwise(ScalarOp::Negate), &[x])?))
+            Ok(Some(editor.add_instruction(Op::Elementwise(ScalarOp::Negate), &[x])?))
         }
         // (-x) * (-y) = x * y, (-x) * c = x * (-c)
         ScalarOp::Multiply | ScalarOp::Divide if float && editor.op(x).scalar() == Some(ScalarOp::Negate) => {
             let source = editor.operand(x, 0);
             Ok(match negate_for_free(editor, y)? {
-                Some(y) => Some(editor.add(Op::Elementwise(op), &[source, y])?),
+                Some(y) => Some(editor.add_instruction(Op::Elementwise(op), &[source, y])?),
                 None => None,
             })
         }
@@ -168,13 +168,13 @@ fn binary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId, y: InstId) -
         // (-x) + y = y - x
         ScalarOp::Add if editor.op(x).scalar() == Some(ScalarOp::Negate) => {
             let source = editor.operand(x, 0);
-            Ok(Some(editor.add(Op::Elementwise(ScalarOp::Subtract), &[y, source])?))
+            Ok(Some(editor.add_instruction(Op::Elementwise(ScalarOp::Subtract), &[y, source])?))
         }
         // x + (-y) = x - y, x - (-y) = x + y
         ScalarOp::Add | ScalarOp::Subtract if editor.op(y).scalar() == Some(ScalarOp::Negate) => {
             let source = editor.operand(y, 0);
             let other = if op == ScalarOp::Add { ScalarOp::Subtract } else { ScalarOp::Add };
-            Ok(Some(editor.add(Op::Elementwise(other), &[x, source])?))
+            Ok(Some(editor.add_instruction(Op::Elementwise(other), &[x, source])?))
         }
         _ => Ok(None),
     }
@@ -231,7 +231,7 @@ fn divide_by_reciprocal(editor: &mut Editor, x: InstId, y: InstId) -> Result<Opt
     let dims = editor.dims(y).to_vec();
     let scalar = editor.add_constant(Tensor::scalar_of(divisor.dtype, 1.0 / c));
     let inverse = editor.add_broadcast(scalar, &dims, &[]);
-    Ok(Some(editor.add(Op::Elementwise(ScalarOp::Multiply), &[x, inverse])?))
+    Ok(Some(editor.add_instruction(Op::Elementwise(ScalarOp::Multiply), &[x, inverse])?))
 }
 
 /// Expands powers by small integers to products: at most two roundings, and much faster.
@@ -239,10 +239,10 @@ fn expand_small_power(editor: &mut Editor, x: InstId, y: InstId) -> Result<Optio
     let exponent = splat_of(editor, y).and_then(|t| t.get_f64(0));
     let mul = Op::Elementwise(ScalarOp::Multiply);
     match exponent {
-        Some(2.0) => Ok(Some(editor.add(mul, &[x, x])?)),
+        Some(2.0) => Ok(Some(editor.add_instruction(mul, &[x, x])?)),
         Some(3.0) => {
-            let square = editor.add(mul.clone(), &[x, x])?;
-            Ok(Some(editor.add(mul, &[square, x])?))
+            let square = editor.add_instruction(mul.clone(), &[x, x])?;
+            Ok(Some(editor.add_instruction(mul, &[square, x])?))
         }
         _ => Ok(None),
     }
@@ -292,7 +292,7 @@ fn of_broadcasts(editor: &mut Editor, id: InstId, op: ScalarOp, operands: &[Inst
         let narrow = editor.dims(source).is_empty();
         inner.push(if narrow { editor.add_broadcast(source, &sizes, &[]) } else { source });
     }
-    let value = editor.add(Op::Elementwise(op), &inner)?;
+    let value = editor.add_instruction(Op::Elementwise(op), &inner)?;
     Ok(Some(editor.add_broadcast(value, &dims, &map)))
 }
 
@@ -327,9 +327,9 @@ fn of_moved(editor: &mut Editor, op: ScalarOp, operands: &[InstId]) -> Result<Op
             None => editor.operand(o, 0),
         });
     }
-    let value = editor.add(Op::Elementwise(op), &inner)?;
+    let value = editor.add_instruction(Op::Elementwise(op), &inner)?;
     match editor.op(first).clone() {
-        Op::Transpose(perm) => Ok(Some(editor.add(Op::Transpose(perm), &[value])?)),
+        Op::Transpose(perm) => Ok(Some(editor.add_instruction(Op::Transpose(perm), &[value])?)),
         _ => Ok(Some(editor.add_reshape(value, &dims))),
     }
 }

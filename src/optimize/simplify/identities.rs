@@ -15,9 +15,13 @@ pub fn reverse(editor: &mut Editor, id: InstId, dims: &[usize]) -> Result<Option
         let once = |a: &[usize], b: &[usize]| a.iter().copied().filter(|d| !b.contains(d)).collect::<Vec<_>>();
         let both = [once(&kept, inner), once(inner, &kept)].concat();
         let source = editor.operand(x, 0);
-        return Ok(Some(if both.is_empty() { source } else { editor.add(Op::Reverse(both), &[source])? }));
+        return Ok(Some(if both.is_empty() {
+            source
+        } else {
+            editor.add_instruction(Op::Reverse(both), &[source])?
+        }));
     }
-    if kept.len() < dims.len() { Ok(Some(editor.add(Op::Reverse(kept), &[x])?)) } else { Ok(None) }
+    if kept.len() < dims.len() { Ok(Some(editor.add_instruction(Op::Reverse(kept), &[x])?)) } else { Ok(None) }
 }
 
 /// Removes a copy that does not change the layout.
@@ -34,7 +38,7 @@ pub fn bitcast(editor: &mut Editor, id: InstId) -> Option<InstId> {
         return None;
     }
     let shape = editor.shape(id).clone();
-    Some(editor.add_shaped(Op::Reshape, &[x], shape))
+    Some(editor.add_instruction_with_shape(Op::Reshape, &[x], shape))
 }
 
 /// Replaces the size of a static dimension by a constant, and that of a dimension that was set by the value it was set to.

@@ -46,7 +46,7 @@ fn root(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
         Op::Pad(dims) => pad::simplify(editor, id, &dims),
         Op::Concatenate(axis) => concatenate::simplify(editor, id, axis),
         Op::Reduce { dims, comp } => reduce::simplify(editor, id, &dims, comp),
-        Op::ReduceWindow { window, comp } => reduce::window(editor, id, &window, comp),
+        Op::ReduceWindow { window, comp } => reduce::simplify_reduce_window(editor, id, &window, comp),
         Op::Reverse(dims) => identities::reverse(editor, id, &dims),
         Op::Copy => Ok(identities::copy(editor, id)),
         Op::Bitcast => Ok(identities::bitcast(editor, id)),

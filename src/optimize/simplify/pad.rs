@@ -30,7 +30,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, dims: &[PadDim]) -> Result<Opti
         && let Some(both) = inner.iter().zip(dims).map(|(a, b)| merge(a, b)).collect::<Option<Vec<_>>>()
     {
         let source = editor.operand(x, 0);
-        return Ok(Some(editor.add(Op::Pad(both), &[source, fill])?));
+        return Ok(Some(editor.add_instruction(Op::Pad(both), &[source, fill])?));
     }
     Ok(None)
 }
@@ -50,7 +50,7 @@ fn negative_pad_to_slice(editor: &mut Editor, x: InstId, dims: &[PadDim]) -> Res
         (start <= limit).then_some(SliceDim { start, limit, stride: 1 })
     };
     match dims.iter().zip(editor.dims(x)).map(keep).collect::<Option<Vec<_>>>() {
-        Some(kept) => Ok(Some(editor.add(Op::Slice(kept), &[x])?)),
+        Some(kept) => Ok(Some(editor.add_instruction(Op::Slice(kept), &[x])?)),
         None => Ok(None),
     }
 }

@@ -9,7 +9,7 @@ use crate::tensor::{DType, DTypeClass, Tensor};
 
 /// The fold that a computation of two scalars performs.
 pub fn fold_of_computation(module: &Module, comp: CompId) -> Option<Fold> {
-    module.comps.get(comp)?.fold()
+    module.comps.get(comp)?.as_fold()
 }
 
 /// Whether folding one element `v` into `init` gives `v` (the sign of a zero aside).
@@ -59,7 +59,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, dims: &[usize], comp: CompId) -
         let sizes: Vec<u64> = (0..editor.dims(x).len()).filter(|d| !gone(d)).map(|d| editor.dims(x)[d]).collect();
         let kept = kept.iter().map(|&k| k - (0..k).filter(|d| gone(d)).count()).collect();
         let squeezed = editor.add_reshape(x, &sizes);
-        return Ok(Some(editor.add(Op::Reduce { dims: kept, comp }, &[squeezed, init])?));
+        return Ok(Some(editor.add_instruction(Op::Reduce { dims: kept, comp }, &[squeezed, init])?));
     }
     Ok(None)
 }
@@ -72,7 +72,7 @@ fn reduce_of_single_elements(editor: &mut Editor, id: InstId) -> Result<Option<I
     let is_tuple = editor.array(id).is_none();
     let operands = editor.operands(id).to_vec();
     let parts: Vec<InstId> = operands.iter().zip(&sizes).map(|(&x, dims)| editor.add_reshape(x, dims)).collect();
-    Ok(if is_tuple { Some(editor.add(Op::Tuple, &parts)?) } else { parts.first().copied() })
+    Ok(if is_tuple { Some(editor.add_instruction(Op::Tuple, &parts)?) } else { parts.first().copied() })
 }
 
 /// The computation of a fold of one array without the tuple that it returns, where it does.
@@ -92,12 +92,17 @@ fn without_result_tuple(editor: &mut Editor, id: InstId, comp: CompId) -> Option
 /// Replaces a fold that returns a tuple of one array by `op`, which returns the array, and a tuple of it.
 fn of_one(editor: &mut Editor, id: InstId, op: Op) -> Result<InstId> {
     let operands = editor.operands(id).to_vec();
-    let folded = editor.add(op, &operands)?;
-    editor.add(Op::Tuple, &[folded])
+    let folded = editor.add_instruction(op, &operands)?;
+    editor.add_instruction(Op::Tuple, &[folded])
 }
 
 /// A simpler form of `reduce-window(x, ..)`: windows of one element pick elements.
-pub fn window(editor: &mut Editor, id: InstId, window: &[WindowDim], comp: CompId) -> Result<Option<InstId>> {
+pub fn simplify_reduce_window(
+    editor: &mut Editor,
+    id: InstId,
+    window: &[WindowDim],
+    comp: CompId,
+) -> Result<Option<InstId>> {
     if window.is_empty() {
         return reduce_of_single_elements(editor, id);
     }
@@ -114,5 +119,5 @@ pub fn window(editor: &mut Editor, id: InstId, window: &[WindowDim], comp: CompI
     }
     let dims = window.iter().zip(editor.dims(x)).map(|(w, &n)| SliceDim { start: 0, limit: n, stride: w.stride });
     let dims = dims.collect();
-    Ok(Some(editor.add(Op::Slice(dims), &[x])?))
+    Ok(Some(editor.add_instruction(Op::Slice(dims), &[x])?))
 }

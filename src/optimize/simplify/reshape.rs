@@ -74,6 +74,6 @@ fn of_elementwise(editor: &mut Editor, point: InstId, op: ScalarOp, dims: &[u64]
             (None, None) => return Ok(None),
         });
     }
-    let moved = editor.add(Op::Elementwise(op), &new)?;
+    let moved = editor.add_instruction(Op::Elementwise(op), &new)?;
     Ok(Some(editor.add_reshape(moved, dims)))
 }

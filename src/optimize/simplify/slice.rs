@@ -17,7 +17,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, dims: &[SliceDim]) -> Result<Op
             let source = editor.operand(x, 0);
             let both: Vec<SliceDim> =
                 inner.iter().zip(dims).zip(editor.dims(id)).map(|((a, b), &n)| compose_slices(a, b, n)).collect();
-            Ok(Some(editor.add(Op::Slice(both), &[source])?))
+            Ok(Some(editor.add_instruction(Op::Slice(both), &[source])?))
         }
         // slice(broadcast(scalar)) = broadcast(scalar)
         Op::Broadcast(map) if map.is_empty() => {
@@ -47,7 +47,7 @@ fn of_concatenate(editor: &mut Editor, x: InstId, dims: &[SliceDim], axis: usize
         if d.start >= offset && d.limit <= offset + size && d.start < d.limit {
             let mut inner = dims.to_vec();
             inner[axis] = SliceDim { start: d.start - offset, limit: d.limit - offset, stride: d.stride };
-            return Ok(Some(editor.add(Op::Slice(inner), &[part])?));
+            return Ok(Some(editor.add_instruction(Op::Slice(inner), &[part])?));
         }
         offset += size;
     }
@@ -73,7 +73,8 @@ fn of_convolution(editor: &mut Editor, x: InstId, dims: &[SliceDim], conv: &Conv
     }
     let Some(window) = conv.window.iter().enumerate().map(less).collect::<Option<Vec<_>>>() else { return Ok(None) };
     let kernel = editor.operand(x, 1);
-    let made = editor.add(Op::Convolution(Box::new(ConvDims { window, ..conv.clone() })), &[source, kernel])?;
+    let made =
+        editor.add_instruction(Op::Convolution(Box::new(ConvDims { window, ..conv.clone() })), &[source, kernel])?;
     editor.copy_provenance(x, made);
     Ok(Some(made))
 }
@@ -87,7 +88,7 @@ fn of_pad(editor: &mut Editor, x: InstId, dims: &[SliceDim], pad: &[PadDim]) -> 
         fits.then(|| SliceDim { start: d.start - low, limit: d.limit - low, stride: d.stride })
     };
     match dims.iter().zip(pad).zip(editor.dims(source)).map(inside).collect::<Option<Vec<_>>>() {
-        Some(inner) => Ok(Some(editor.add(Op::Slice(inner), &[source])?)),
+        Some(inner) => Ok(Some(editor.add_instruction(Op::Slice(inner), &[source])?)),
         None => Ok(None),
     }
 }
@@ -116,7 +117,7 @@ pub fn dynamic_slice(editor: &mut Editor, id: InstId, sizes: &[u64]) -> Result<O
     }
     let Some(starts) = known_starts(editor, id, 1, editor.dims(x), sizes) else { return Ok(None) };
     let dims = starts.iter().zip(sizes).map(|(&start, &n)| SliceDim { start, limit: start + n, stride: 1 }).collect();
-    Ok(Some(editor.add(Op::Slice(dims), &[x])?))
+    Ok(Some(editor.add_instruction(Op::Slice(dims), &[x])?))
 }
 
 /// A part of broadcast(x) that is whole along the dimensions of `x` is x, repeated less often.

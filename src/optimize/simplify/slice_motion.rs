@@ -16,7 +16,7 @@ const MOST_DEPTH: usize = 64;
 /// `slice(x)` with the slice before the 1x1 convolutions that only `x` is made of, where that leaves at most half of it.
 pub fn convolution(editor: &mut Editor, id: InstId, dims: &[SliceDim]) -> Result<Option<InstId>> {
     let x = editor.operand(id, 0);
-    let less = editor.elements(id) <= editor.elements(x) / 2 && dims.iter().all(|d| d.stride == 1);
+    let less = editor.element_count(id) <= editor.element_count(x) / 2 && dims.iter().all(|d| d.stride == 1);
     if !less || !reaches_convolution(editor, x, dims, 0) {
         return Ok(None);
     }
@@ -92,7 +92,7 @@ fn push_slice(editor: &mut Editor, x: InstId, dims: &[SliceDim], depth: usize) -
     }
     let parts = match classify_motion(editor, x, dims) {
         Through::Operands(parts) if depth <= MOST_DEPTH => parts,
-        Through::Operands(_) | Through::Stays => return editor.add(Op::Slice(dims.to_vec()), &[x]),
+        Through::Operands(_) | Through::Stays => return editor.add_instruction(Op::Slice(dims.to_vec()), &[x]),
     };
     let mut operands = Vec::with_capacity(parts.len());
     for (i, part) in parts.iter().enumerate() {
@@ -102,9 +102,9 @@ fn push_slice(editor: &mut Editor, x: InstId, dims: &[SliceDim], depth: usize) -
             None => operand,
         });
     }
-    let Some(shape) = editor.array(x) else { return editor.add(Op::Slice(dims.to_vec()), &[x]) };
+    let Some(shape) = editor.array(x) else { return editor.add_instruction(Op::Slice(dims.to_vec()), &[x]) };
     let shape = Shape::Array(ArrayShape { dims: sizes, ..shape.clone() });
-    let made = editor.add_shaped(editor.op(x).clone(), &operands, shape);
+    let made = editor.add_instruction_with_shape(editor.op(x).clone(), &operands, shape);
     editor.copy_provenance(x, made);
     Ok(made)
 }

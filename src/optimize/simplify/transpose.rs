@@ -21,7 +21,7 @@ pub fn simplify(editor: &mut Editor, id: InstId, perm: &[usize]) -> Result<Optio
         Op::Transpose(inner) => {
             let source = editor.operand(x, 0);
             let both: Vec<usize> = perm.iter().map(|&p| inner[p]).collect();
-            Ok(Some(editor.add(Op::Transpose(both), &[source])?))
+            Ok(Some(editor.add_instruction(Op::Transpose(both), &[source])?))
         }
         Op::Broadcast(map) => of_broadcast(editor, id, x, perm, &map).map(Some),
         _ => Ok(None),
@@ -35,7 +35,7 @@ fn of_broadcast(editor: &mut Editor, id: InstId, broadcast: InstId, perm: &[usiz
         map.iter().enumerate().filter_map(|(i, m)| Some((perm.iter().position(|p| p == m)?, i))).collect();
     target.sort();
     let order: Vec<usize> = target.iter().map(|t| t.1).collect();
-    let x = if order.is_sorted() { x } else { editor.add(Op::Transpose(order), &[x])? };
+    let x = if order.is_sorted() { x } else { editor.add_instruction(Op::Transpose(order), &[x])? };
     let dims = editor.dims(id).to_vec();
     Ok(editor.add_broadcast(x, &dims, &target.iter().map(|t| t.0).collect::<Vec<_>>()))
 }

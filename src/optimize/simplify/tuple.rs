@@ -12,7 +12,7 @@ pub fn tuple_element(editor: &mut Editor, id: InstId, index: usize) -> Option<In
         Op::Constant(Literal::Tuple(parts)) => {
             let literal = parts.get(index)?.clone();
             let shape = editor.shape(id).clone();
-            Some(editor.add_shaped(Op::Constant(literal), &[], shape))
+            Some(editor.add_instruction_with_shape(Op::Constant(literal), &[], shape))
         }
         _ => None,
     }
@@ -27,5 +27,5 @@ pub fn of_parts(editor: &mut Editor, id: InstId) -> Option<InstId> {
     };
     let whole = source((0, parts.first()?))?;
     let all = parts.iter().enumerate().all(|part| source(part) == Some(whole));
-    (all && editor.shape(whole).same(editor.shape(id))).then_some(whole)
+    (all && editor.shape(whole).same_type_and_dims(editor.shape(id))).then_some(whole)
 }

@@ -1,5 +1,5 @@
 //! Declarations of one function in the C header: the structs of arguments, results and sizes, and the prototype.
-use super::{in_comment, pointers, workspace};
+use super::{escape_comment, pointers, workspace};
 use crate::kernel::{EntryPoint, Face};
 use crate::package::{names, ranks};
 use crate::tensor::{Size, Sizes};
@@ -14,7 +14,7 @@ pub(super) fn declarations(face: &Face, entry: &EntryPoint) -> String {
     let sizes = if sizes.is_empty() { String::new() } else { sizes_struct(prefix, sizes) };
     let title = match face.entries.len() {
         1 => String::new(),
-        _ => format!("/* The signature {}. */\n", in_comment(&entry.name)),
+        _ => format!("/* The signature {}. */\n", escape_comment(&entry.name)),
     };
     let workspace = workspace(&prefix.to_uppercase(), program.workspace_bytes);
     let (effect, prototype) = (effect(entry), prototype(face, entry));
@@ -46,7 +46,7 @@ fn prototype(face: &Face, entry: &EntryPoint) -> String {
         (false, changes) => format!("{}{}_state *state, ", if changes { "" } else { "const " }, face.name),
     };
     let weights = if face.file.is_some() { "const void *weights, " } else { "" };
-    let communicator = ranks::parameter(face);
+    let communicator = ranks::communicator_parameter(face);
     format!(
         "int {function}(const {prefix}_args *args, const {prefix}_results *results, {sizes}{state}{weights}void *workspace,\n    \
          const tfaot_executor *executor{communicator});\n"

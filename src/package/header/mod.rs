@@ -107,9 +107,9 @@ fn codes_that_write(face: &Face) -> String {
 /// The comment at the beginning of a header: the source file, the targets, and the precision.
 fn intro(source: &str, reduced: &Reduced, targets: &[&Target]) -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let source = in_comment(source);
-    let triple = in_comment(targets.first().map_or("", |t| &t.triple));
-    let cpu = targets.iter().map(|t| in_comment(&t.cpu)).collect::<Vec<_>>().join(", ");
+    let source = escape_comment(source);
+    let triple = escape_comment(targets.first().map_or("", |t| &t.triple));
+    let cpu = targets.iter().map(|t| escape_comment(&t.cpu)).collect::<Vec<_>>().join(", ");
     let mut precision = match reduced.precision.is_reduced() {
         true => format!("/* Rounded on request: {reduced}. */\n"),
         false => String::new(),
@@ -142,7 +142,7 @@ fn pointers(infos: &[TensorInfo], types: &[String], name: &str, qualifier: &str,
     let mut out = format!("typedef struct {name} {{\n");
     for ((member, info), shown) in members.iter().zip(infos).zip(types) {
         let note = type_note(info.dtype);
-        out += &format!("  {member:width$} /* {}  {}{note} */\n", in_comment(shown), in_comment(&info.name));
+        out += &format!("  {member:width$} /* {}  {}{note} */\n", escape_comment(shown), escape_comment(&info.name));
     }
     out + &format!("}} {name};\n")
 }
@@ -184,7 +184,7 @@ pub(super) fn type_note(dtype: DType) -> &'static str {
 }
 
 /// `text` made safe for C comments: plain ASCII without comment marks, trigraphs and newlines.
-pub(super) fn in_comment(text: &str) -> String {
+pub(super) fn escape_comment(text: &str) -> String {
     let plain: String =
         text.chars().map(|c| if c.is_ascii_graphic() && !"\\?".contains(c) { c } else { '_' }).collect();
     let mut out = String::new();
@@ -304,6 +304,6 @@ mod tests {
 
     #[test]
     fn comments_end_where_they_should() {
-        assert_eq!(in_comment("a*/b/*c\n??/é"), "a* /b/ *c___/_");
+        assert_eq!(escape_comment("a*/b/*c\n??/é"), "a* /b/ *c___/_");
     }
 }

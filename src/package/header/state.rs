@@ -1,5 +1,5 @@
 //! Declarations of the memory that a model needs beside the workspace: the struct of variables, and the weights file.
-use super::{WORKSPACE_ALIGN, c_type, in_comment, type_note};
+use super::{WORKSPACE_ALIGN, c_type, escape_comment, type_note};
 use crate::kernel::{Face, VariableSlot};
 use std::collections::HashSet;
 
@@ -78,7 +78,7 @@ fn member(v: &VariableSlot) -> (String, String) {
     let info = &v.info;
     let parts = info.bytes() / c_bytes(info.dtype.real_part().bytes() as u64);
     let count = if info.dims.is_empty() && parts == 1 { String::new() } else { format!("[{parts}]") };
-    let comment = format!("{}  {}{}", info.spelled(), in_comment(&info.name), type_note(info.dtype));
+    let comment = format!("{}  {}{}", info.spelled(), escape_comment(&info.name), type_note(info.dtype));
     (format!("{} {}{count};", c_type(info.dtype), info.field), comment)
 }
 

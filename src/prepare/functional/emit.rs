@@ -2,7 +2,7 @@
 use super::bdd::Bdd;
 use super::control_class::{ControlClass, control_class};
 use super::function_draft::{FunctionDraft, new_node};
-use super::liveness::Test;
+use super::liveness::BranchTest;
 use super::loop_hoisting::RegionSteps;
 use super::region::{NodeOrLoop, Path, Region, RegionStep, ValueSource};
 use super::{Functionalizer, Order, frames};
@@ -33,7 +33,7 @@ impl Functionalizer<'_> {
 
     /// Emits the steps of a region into a draft.
     pub fn emit_steps(&mut self, region: &Region, draft: &mut FunctionDraft, depth: usize) -> Result<()> {
-        let RegionSteps { steps, hoisted } = self.plan_steps(region)?;
+        let RegionSteps { steps, hoisted } = self.order_steps_with_hoisting(region)?;
         for step in steps {
             match step {
                 RegionStep::Do(NodeOrLoop::Node(id)) => self.emit_node(region, draft, id)?,
@@ -204,7 +204,7 @@ impl Functionalizer<'_> {
     pub fn draft_region(&mut self, region: &Region, depth: usize) -> Result<FunctionDraft> {
         let mut draft = FunctionDraft::default();
         self.emit(region, &mut draft, depth + 1)?;
-        draft.sweep(0);
+        draft.remove_dead_nodes(0);
         Ok(draft)
     }
 
@@ -246,7 +246,7 @@ impl Functionalizer<'_> {
 }
 
 /// Truth value of a test of the value `at`: the predicate itself, or a comparison with an index.
-pub fn test_predicate(draft: &mut FunctionDraft, test: Test, at: Endpoint) -> Endpoint {
+pub fn test_predicate(draft: &mut FunctionDraft, test: BranchTest, at: Endpoint) -> Endpoint {
     let Some(value) = test.equals else { return at };
     let constant = int_constant(draft, value);
     let t = [("T".into(), Attr::Type(TfType::Data(DType::S32)))];

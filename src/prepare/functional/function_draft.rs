@@ -79,11 +79,11 @@ impl FunctionDraft {
         })
     }
     /// Makes all arguments available as values again, after `values` was reset.
-    pub fn keep_arguments(&mut self) {
+    pub fn reset_arguments(&mut self) {
         self.values.extend(self.args.iter().map(|&(e, node)| (e, Endpoint { node, port: 0 })));
     }
     /// Drops the nodes that neither results nor side effects need, except the first `pinned` ones.
-    pub fn sweep(&mut self, pinned: usize) {
+    pub fn remove_dead_nodes(&mut self, pinned: usize) {
         let mut needed: IdVec<NodeId, bool> = self.nodes.ids().map(|id| id.index() < pinned).collect();
         let mut todo: Vec<NodeId> = self.rets.iter().map(|e| e.node).chain(self.effects.iter().copied()).collect();
         let mut seen: HashSet<NodeId> = HashSet::new();

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Meaning of a Boolean variable in formulas: a predicate is true, or an index has a certain value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Test {
+pub struct BranchTest {
     /// Predicate or index.
     pub at: Endpoint,
     /// Value of an index; `None` for a predicate.
@@ -23,7 +23,7 @@ pub struct Liveness {
     /// Owner of the formulas.
     pub formulas: BddManager,
     /// Test of each variable in formulas.
-    pub tests: Vec<Test>,
+    pub tests: Vec<BranchTest>,
     /// Formula of each node: where it runs.
     node: IdVec<NodeId, Bdd>,
     /// Formula of each frame: where the loop runs.
@@ -170,35 +170,35 @@ impl Liveness {
             .filter(|(_, n)| control_class(&n.op) == ControlClass::Switch && n.inputs.len() == 2)
             .map(|n| n.0)
             .collect();
-        let key = |t: Test| (position[t.at.node.index()], t.at.port, t.equals);
-        let mut sorted: BTreeSet<_> = looping.iter().map(|&at| key(Test { at, equals: None })).collect();
+        let key = |t: BranchTest| (position[t.at.node.index()], t.at.port, t.equals);
+        let mut sorted: BTreeSet<_> = looping.iter().map(|&at| key(BranchTest { at, equals: None })).collect();
         for &id in &switches {
             let (at, _) = predicate_origin(graph, graph.nodes[id].inputs[1]);
             match switch_output_count(graph, id) {
-                _ if &*graph.nodes[id].op != "_SwitchN" => drop(sorted.insert(key(Test { at, equals: None }))),
-                n => sorted.extend((0..n as i32 - 1).map(|i| key(Test { at, equals: Some(i) }))),
+                _ if &*graph.nodes[id].op != "_SwitchN" => drop(sorted.insert(key(BranchTest { at, equals: None }))),
+                n => sorted.extend((0..n as i32 - 1).map(|i| key(BranchTest { at, equals: Some(i) }))),
             }
         }
-        let test = |&(place, port, equals): &(u32, u32, Option<i32>)| Test {
+        let test = |&(place, port, equals): &(u32, u32, Option<i32>)| BranchTest {
             at: Endpoint { node: order[place as usize], port },
             equals,
         };
         self.tests = sorted.iter().map(test).collect();
-        let numbers: HashMap<Test, u32> = self.tests.iter().enumerate().map(|(i, t)| (*t, i as u32)).collect();
-        let number = |t: Test| numbers.get(&t).copied().unwrap_or(u32::MAX - 1);
+        let numbers: HashMap<BranchTest, u32> = self.tests.iter().enumerate().map(|(i, t)| (*t, i as u32)).collect();
+        let number = |t: BranchTest| numbers.get(&t).copied().unwrap_or(u32::MAX - 1);
         self.conditions =
-            conditions.iter().map(|&(at, negated)| (number(Test { at, equals: None }), !negated)).collect();
+            conditions.iter().map(|&(at, negated)| (number(BranchTest { at, equals: None }), !negated)).collect();
         for id in switches {
             let (at, negated) = predicate_origin(graph, graph.nodes[id].inputs[1]);
             let value = if looping.contains(&at) { None } else { known(at) };
             let taken = if &*graph.nodes[id].op == "_SwitchN" {
                 self.index_switch_conditions(switch_output_count(graph, id), value, |i| {
-                    number(Test { at, equals: Some(i) })
+                    number(BranchTest { at, equals: Some(i) })
                 })
             } else {
                 let way = |yes: bool| match value {
                     Some(v) => constant((v != 0) == (yes != negated)),
-                    None => self.formulas.literal(number(Test { at, equals: None }), yes != negated),
+                    None => self.formulas.literal(number(BranchTest { at, equals: None }), yes != negated),
                 };
                 [false, true].map(way).to_vec()
             };

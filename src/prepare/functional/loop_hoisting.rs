@@ -22,7 +22,7 @@ pub struct RegionSteps {
 
 impl Functionalizer<'_> {
     /// Orders the steps of a region, with loops hoisted as needed. Errors: internal, for units that depend on each other.
-    pub fn plan_steps(&mut self, region: &Region) -> Result<RegionSteps> {
+    pub fn order_steps_with_hoisting(&mut self, region: &Region) -> Result<RegionSteps> {
         let waits = self.all_dependencies(region);
         let mut hoisted = BTreeSet::new();
         loop {
@@ -117,12 +117,12 @@ impl Functionalizer<'_> {
         draft.kept = kept;
         draft.values = values;
         draft.values.extend(given);
-        draft.keep_arguments();
+        draft.reset_arguments();
         Ok(())
     }
 
     /// Adds the guard of a region to the condition of a loop.
-    pub fn guard_condition(&mut self, region: &Region, cond: &mut FunctionDraft) {
+    pub fn add_guard_to_condition(&mut self, region: &Region, cond: &mut FunctionDraft) {
         for &(number, value) in &region.guard {
             let Some(test) = self.test(number) else { continue };
             let at = cond.argument(test.at, self.type_of(test.at));

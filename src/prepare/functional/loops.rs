@@ -38,7 +38,7 @@ impl Functionalizer<'_> {
             self.draft_region(&loop_region(frame, self.loop_path(region, frame, true), nexts, effects.clone()), depth)?;
         let condition = self.frames.all[frame].condition.into_iter().map(|id| self.graph.nodes[id].inputs[0]).collect();
         let mut cond = self.draft_region(&loop_region(frame, region.path.clone(), condition, Vec::new()), depth)?;
-        self.guard_condition(region, &mut cond);
+        self.add_guard_to_condition(region, &mut cond);
 
         let merges: Vec<Endpoint> = variables.iter().map(|v| Endpoint { node: v.merge, port: 0 }).collect();
         let mut outside: Vec<Endpoint> = Vec::new();

@@ -196,7 +196,7 @@ impl Functionalizer<'_> {
             ..Region::default()
         };
         self.emit(&region, &mut draft, 0)?;
-        draft.sweep(pinned.len());
+        draft.remove_dead_nodes(pinned.len());
         Ok(draft)
     }
 }
@@ -228,7 +228,7 @@ fn order_of(node: &crate::graph::Node, changing: &HashSet<Arc<str>>) -> Order {
 
 /// Whether an op changes state that other nodes access through a handle.
 fn changes_state(op: &str) -> bool {
-    super::assigns_variable(op) || ops::find(op).is_some_and(|row| !row.writes.is_empty())
+    super::assigns_variable(op) || ops::find_op(op).is_some_and(|row| !row.writes.is_empty())
 }
 
 /// Names of the functions that change state, directly or in functions that they call.

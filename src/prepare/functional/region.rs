@@ -353,7 +353,7 @@ impl Functionalizer<'_> {
     }
 
     /// Test with this number.
-    pub fn test(&self, number: u32) -> Option<liveness::Test> {
+    pub fn test(&self, number: u32) -> Option<liveness::BranchTest> {
         self.live.tests.get(number as usize).copied()
     }
 }

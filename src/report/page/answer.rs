@@ -2,7 +2,9 @@
 //! it is shown before scripts run, can be printed, and can be read without scripts.
 use super::escaped;
 use super::overview;
-use super::words::{bytes, count, grouped, operations, percent, some, spoken, tail, time};
+use super::words::{
+    bytes, format_count, format_flops, format_thousands, percent, short_node_name, some, text_to_html, time,
+};
 use crate::report::model::{Blocker, ClusterReport, CodeReport, OpenSize, Refusal, Report, Stop};
 use std::fmt::Write;
 
@@ -28,7 +30,7 @@ pub fn render(report: &Report) -> String {
 
 fn verdict(out: &mut String, report: &Report) {
     let s = &report.summary;
-    let clusters = count(report.clusters.len() as u64, "cluster");
+    let clusters = format_count(report.clusters.len() as u64, "cluster");
     let told = match (s.clustered, s.flops) {
         (0, _) => "No node is in a cluster.".to_string(),
         (_, 0) => format!("{} of the nodes are in {clusters}.", percent(s.node_coverage)),
@@ -50,16 +52,22 @@ fn verdict(out: &mut String, report: &Report) {
     let _ = write!(out, "{head}\n<div class=\"bars\">\n");
     let nodes: Vec<u64> = report.clusters.iter().map(|c| c.nodes).collect();
     let flops: Vec<u64> = report.clusters.iter().map(|c| c.flops).collect();
-    bar(out, "Nodes", &nodes, s.nodes as u64, &format!("{} of {}", grouped(s.clustered), grouped(s.nodes as u64)));
-    bar(out, "FLOPs", &flops, s.flops, &format!("{} of {}", operations(s.clustered_flops), operations(s.flops)));
+    bar(
+        out,
+        "Nodes",
+        &nodes,
+        s.nodes as u64,
+        &format!("{} of {}", format_thousands(s.clustered), format_thousands(s.nodes as u64)),
+    );
+    bar(out, "FLOPs", &flops, s.flops, &format!("{} of {}", format_flops(s.clustered_flops), format_flops(s.flops)));
     out.push_str("</div>\n");
     let mut notes = Vec::new();
     if s.unknown_flops > 0 {
-        let without = count(s.unknown_flops as u64, "node");
+        let without = format_count(s.unknown_flops as u64, "node");
         notes.push(format!("{without} without a count of FLOPs: sizes are open, or nothing is known of the op"));
     }
     if s.gone > 0 {
-        let gone = count(s.gone as u64, "node");
+        let gone = format_count(s.gone as u64, "node");
         notes.push(format!("{gone} of the file inlined or cut off before clustering"));
     }
     if !notes.is_empty() {
@@ -128,9 +136,9 @@ fn blockers(out: &mut String, report: &Report) {
             Some(gain) => {
                 let signed = |n: i64, told: String| format!("{}{told}", if n < 0 { "−" } else { "+" });
                 let more = [
-                    (gain.nodes, count(gain.nodes.unsigned_abs(), "node")),
-                    (gain.flops, operations(gain.flops.unsigned_abs())),
-                    (gain.clusters, count(gain.clusters.unsigned_abs(), "cluster")),
+                    (gain.nodes, format_count(gain.nodes.unsigned_abs(), "node")),
+                    (gain.flops, format_flops(gain.flops.unsigned_abs())),
+                    (gain.clusters, format_count(gain.clusters.unsigned_abs(), "cluster")),
                 ];
                 let told: Vec<String> =
                     more.into_iter().filter(|m| m.0 != 0).map(|(n, told)| signed(n, told)).collect();
@@ -145,14 +153,14 @@ fn blockers(out: &mut String, report: &Report) {
             escaped(what),
             b.code,
             escaped(more),
-            spoken(&b.reason),
-            spoken(b.cure)
+            text_to_html(&b.reason),
+            text_to_html(b.cure)
         );
         format!(
             "<tr>{reason}<td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td>{}</td>{gain}</tr>\n",
-            grouped(b.nodes.len() as u64),
-            some(b.flops, operations),
-            some(b.cuts as u64, grouped),
+            format_thousands(b.nodes.len() as u64),
+            some(b.flops, format_flops),
+            some(b.cuts as u64, format_thousands),
             examples(report, &b.nodes)
         )
     };
@@ -190,9 +198,9 @@ fn stops(out: &mut String, report: &Report) {
             "<tr><td class=\"reason\"><span class=\"slug\">{}</span> <span class=\"code\">{}</span><p>{}</p><p class=\"cure\">{}</p></td><td class=\"number\">{}</td><td>{}</td></tr>\n",
             escaped(s.slug),
             s.code,
-            spoken(s.about),
-            spoken(s.cure),
-            grouped(s.edges.len() as u64),
+            text_to_html(s.about),
+            text_to_html(s.cure),
+            format_thousands(s.edges.len() as u64),
             links.join("<br>")
         )
     };
@@ -211,7 +219,7 @@ fn clusters(out: &mut String, report: &Report) {
         let code = c.code.and_then(|at| report.code.get(at as usize));
         let told = match code {
             Some(code) if c.left_out > 0 => {
-                format!("{}; {} left out that no result needs", compiled(code), count(c.left_out as u64, "node"))
+                format!("{}; {} left out that no result needs", compiled(code), format_count(c.left_out as u64, "node"))
             }
             Some(code) => compiled(code),
             None if c.refused.is_empty() => "not asked for".to_string(),
@@ -222,8 +230,8 @@ fn clusters(out: &mut String, report: &Report) {
             "<tr><td class=\"named\"><i class=\"key k{}\"></i><a href=\"#cluster={i}\">{}</a></td><td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td>{told}</td></tr>\n",
             i % 8,
             escaped(&c.name),
-            grouped(c.nodes),
-            some(c.flops, operations),
+            format_thousands(c.nodes),
+            some(c.flops, format_flops),
             if c.flops == 0 { "–".to_string() } else { percent(share) }
         )
     };
@@ -242,10 +250,10 @@ fn open_sizes(out: &mut String, report: &Report) {
         let nodes: Vec<u32> = o.node.into_iter().collect();
         format!(
             "<tr><td class=\"number\">{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-            grouped(o.tensors),
+            format_thousands(o.tensors),
             examples(report, &nodes),
-            spoken(&o.why),
-            spoken(&o.remedy)
+            text_to_html(&o.why),
+            text_to_html(&o.remedy)
         )
     };
     let rows: Vec<String> = report.open_sizes.iter().map(row).collect();
@@ -277,7 +285,7 @@ fn compiled(code: &CodeReport) -> String {
     let total = if times.is_empty() { String::new() } else { format!(", {}", time(times.iter().sum())) };
     format!(
         "{}, {} workspace, {} constants{total}",
-        count(code.kernels.len() as u64, "kernel"),
+        format_count(code.kernels.len() as u64, "kernel"),
         bytes(code.workspace_bytes),
         bytes(code.weights_bytes)
     )
@@ -287,14 +295,16 @@ fn assumed(out: &mut String, report: &Report) {
     if report.assumed.is_empty() {
         return;
     }
-    let items: String = report.assumed.iter().map(|a| format!("<li>{}</li>\n", spoken(a))).collect();
+    let items: String = report.assumed.iter().map(|a| format!("<li>{}</li>\n", text_to_html(a))).collect();
     let _ = write!(out, "<section><h2>Assumed</h2>\n<ul class=\"assumed\">\n{items}</ul></section>\n");
 }
 
 fn examples(report: &Report, nodes: &[u32]) -> String {
     let names = nodes.iter().take(EXAMPLES).filter_map(|&n| report.columns.nodes.name.get(n as usize));
     let links: Vec<String> = names
-        .map(|n| format!("<a href=\"#node={}\" title=\"{}\">{}</a>", quoted(n), escaped(n), escaped(tail(n))))
+        .map(|n| {
+            format!("<a href=\"#node={}\" title=\"{}\">{}</a>", quoted(n), escaped(n), escaped(short_node_name(n)))
+        })
         .collect();
     links.join("<br>")
 }

@@ -1,10 +1,10 @@
 //! The first screen: the model as its user sees it. Says whether it compiles, its inputs and outputs, the cost of a call, next steps, and
 //! changes since an earlier report.
 use super::escaped;
-use super::words::{bytes, count, grouped, operations, percent, spoken, time};
+use super::words::{bytes, format_count, format_flops, format_thousands, percent, text_to_html, time};
 use crate::report::baseline::{Baseline, FigureComparison, FigureUnit};
 use crate::report::model::{CodeReport, KernelReport, Report};
-use crate::report::overview::{Cause, FunctionSummary, InterfaceTensor};
+use crate::report::overview::{BlockingCause, FunctionSummary, InterfaceTensor};
 use std::fmt::Write;
 
 /// Number of kernels that the first screen shows.
@@ -65,13 +65,13 @@ fn verdict(report: &Report) -> String {
         return format!("{what} whole, for {}.", escaped(target));
     }
     if all > 1 && whole > 0 {
-        return format!("{whole} of {} compile whole.", count(all as u64, "signature"));
+        return format!("{whole} of {} compile whole.", format_count(all as u64, "signature"));
     }
     if report.models.iter().all(open) {
         return "Compiles once its open sizes are bound.".to_string();
     }
     let causes = report.models.iter().map(|m| m.blocked.len() as u64).sum();
-    format!("Does not compile whole: {} below.", count(causes, "cause"))
+    format!("Does not compile whole: {} below.", format_count(causes, "cause"))
 }
 
 /// Renders the cost of a call in figures.
@@ -88,15 +88,15 @@ fn facts(out: &mut String, model: &FunctionSummary, code: &CodeReport) {
     let parameters = scaled_count(model.parameters);
     let mut all = vec![
         ("A call", took, about),
-        ("Work", operations(code.flops), "floating-point operations of a call".to_string()),
+        ("Work", format_flops(code.flops), "floating-point operations of a call".to_string()),
         ("Parameters", parameters, format!("{} of constants in the object", bytes(code.weights_bytes))),
         ("Workspace", bytes(code.workspace_bytes), "memory that the caller lends to a call".to_string()),
         (
             "Kernels",
-            grouped(code.kernels.len() as u64),
+            format_thousands(code.kernels.len() as u64),
             match code.launches.len() {
                 1 => "started once in a call".to_string(),
-                n => format!("started {} times in a call", grouped(n as u64)),
+                n => format!("started {} times in a call", format_thousands(n as u64)),
             },
         ),
     ];
@@ -113,7 +113,7 @@ fn facts(out: &mut String, model: &FunctionSummary, code: &CodeReport) {
 /// A count with a unit, such as `1.25 million`.
 fn scaled_count(n: u64) -> String {
     match n {
-        0..10_000 => grouped(n),
+        0..10_000 => format_thousands(n),
         10_000..1_000_000 => format!("{:.0} thousand", n as f64 / 1e3),
         1_000_000..1_000_000_000 => format!("{:.1} million", n as f64 / 1e6),
         _ => format!("{:.2} billion", n as f64 / 1e9),
@@ -132,28 +132,29 @@ fn values(out: &mut String, title: &str, all: &[InterfaceTensor]) {
     out.push_str("</div>\n");
 }
 
-fn causes(out: &mut String, all: &[Cause]) {
+fn causes(out: &mut String, all: &[BlockingCause]) {
     if all.is_empty() {
         return;
     }
     out.push_str("<ol class=\"causes\">\n");
     for cause in all {
         let nodes = if cause.nodes > 1 {
-            format!(" <small>{}</small>", count(cause.nodes as u64, "node"))
+            format!(" <small>{}</small>", format_count(cause.nodes as u64, "node"))
         } else {
             String::new()
         };
-        let help = cause.help.as_deref().map_or(String::new(), |h| format!("<p class=\"cure\">{}</p>", spoken(h)));
+        let help =
+            cause.help.as_deref().map_or(String::new(), |h| format!("<p class=\"cure\">{}</p>", text_to_html(h)));
         let first = if cause.first.is_empty() {
             String::new()
         } else {
-            format!("<p class=\"cure\">{}</p>", spoken(&cause.first.join(", ")))
+            format!("<p class=\"cure\">{}</p>", text_to_html(&cause.first.join(", ")))
         };
         let _ = writeln!(
             out,
             "<li><span class=\"code\">{}</span> {}{nodes}{first}{help}</li>",
             cause.code,
-            spoken(&cause.text)
+            text_to_html(&cause.text)
         );
     }
     out.push_str("</ol>\n");
@@ -179,7 +180,7 @@ fn hottest(out: &mut String, report: &Report, model: usize) {
         if timed { "<th scope=\"col\" class=\"number\">of roofline</th>" } else { "" }
     );
     for (at, kernel) in order.iter().take(HOTTEST) {
-        let figure = if timed { time(worth(kernel)) } else { operations(kernel.flops) };
+        let figure = if timed { time(worth(kernel)) } else { format_flops(kernel.flops) };
         let part = worth(kernel) / total;
         let roof = match kernel.roofline_ms {
             Some(least) if timed => format!("<td class=\"number\">{}</td>", percent((least / worth(kernel)).min(1.0))),
@@ -255,7 +256,7 @@ fn baseline(out: &mut String, baseline: Option<&Baseline>) {
         [("New in the way", "worse", &baseline.new), ("Out of the way", "better", &baseline.gone)]
     {
         if !list.is_empty() {
-            let items: String = list.iter().map(|l| format!("<li>{}</li>\n", spoken(l))).collect();
+            let items: String = list.iter().map(|l| format!("<li>{}</li>\n", text_to_html(l))).collect();
             let _ = writeln!(out, "<h3 class=\"{class}\">{title}</h3><ul>\n{items}</ul>");
         }
     }
@@ -265,10 +266,10 @@ fn baseline(out: &mut String, baseline: Option<&Baseline>) {
 fn figure(unit: FigureUnit, value: Option<f64>) -> String {
     let Some(value) = value else { return "–".to_string() };
     match unit {
-        FigureUnit::Count => grouped(value as u64),
+        FigureUnit::Count => format_thousands(value as u64),
         FigureUnit::Bytes => bytes(value as u64),
         FigureUnit::Ms => time(value),
-        FigureUnit::Flops => operations(value as u64),
+        FigureUnit::Flops => format_flops(value as u64),
     }
 }
 

@@ -2,20 +2,20 @@
 use super::escaped;
 
 /// HTML of a text in which backticks enclose code.
-pub(super) fn spoken(text: &str) -> String {
+pub(super) fn text_to_html(text: &str) -> String {
     let parts = text.split('`').enumerate();
     parts.map(|(i, p)| if i % 2 == 1 { format!("<code>{}</code>", escaped(p)) } else { escaped(p) }).collect()
 }
 
 /// The last two components of a node's name.
-pub(super) fn tail(name: &str) -> &str {
+pub(super) fn short_node_name(name: &str) -> &str {
     let parts: Vec<usize> = name.match_indices('/').map(|(at, _)| at + 1).collect();
     parts.len().checked_sub(2).and_then(|i| name.get(parts[i]..)).unwrap_or(name)
 }
 
 /// A count with its noun, such as `3 nodes`.
-pub(super) fn count(n: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(n), if n == 1 { "" } else { "s" })
+pub(super) fn format_count(n: u64, what: &str) -> String {
+    format!("{} {what}{}", format_thousands(n), if n == 1 { "" } else { "s" })
 }
 
 /// A number formatted by `told`, or a dash for 0.
@@ -24,7 +24,7 @@ pub(super) fn some(n: u64, told: fn(u64) -> String) -> String {
 }
 
 /// A number with thousands separators, such as `12,345`.
-pub(super) fn grouped(n: u64) -> String {
+pub(super) fn format_thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, c) in digits.chars().enumerate() {
@@ -44,7 +44,7 @@ pub(super) fn percent(part: f64) -> String {
 }
 
 /// A number of operations with a unit, such as `1.25 GFLOP`.
-pub(super) fn operations(n: u64) -> String {
+pub(super) fn format_flops(n: u64) -> String {
     scaled(n, 1000.0, &["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"])
 }
 

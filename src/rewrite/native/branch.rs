@@ -22,7 +22,7 @@ pub fn call(
     shapes: &[PartialShape],
 ) -> (Vec<RawNode>, [RawFunction; 2]) {
     made.sign();
-    made.keep_as_saved();
+    made.forbid_inlining();
     let name = made.call.name.clone();
     let (branch, saved) = (branch(made, op, places), saved(made));
     let mut fits = RawNode {
@@ -40,13 +40,13 @@ pub fn call(
     let mut node = made.call.clone();
     node.op = if made.stateful { "If" } else { "StatelessIf" }.to_string();
     node.inputs.insert(0, if made.in_function { format!("{}:fits:0", fits.name) } else { fits.name.clone() });
-    node.set("Tcond", proto::dtype(opdef::BOOL));
-    node.set("Tin", proto::types(&made.args.iter().map(|a| a.1).collect::<Vec<_>>()));
-    node.set("Tout", proto::types(&made.results.iter().map(|r| r.1).collect::<Vec<_>>()));
-    node.set("output_shapes", proto::shapes(shapes));
-    node.set("then_branch", proto::function(&branch.name));
-    node.set("else_branch", proto::function(&saved.name));
-    node.set("_lower_using_switch_merge", proto::truth(true));
+    node.set_attr("Tcond", proto::dtype(opdef::BOOL));
+    node.set_attr("Tin", proto::types(&made.args.iter().map(|a| a.1).collect::<Vec<_>>()));
+    node.set_attr("Tout", proto::types(&made.results.iter().map(|r| r.1).collect::<Vec<_>>()));
+    node.set_attr("output_shapes", proto::shapes(shapes));
+    node.set_attr("then_branch", proto::function(&branch.name));
+    node.set_attr("else_branch", proto::function(&saved.name));
+    node.set_attr("_lower_using_switch_merge", proto::truth(true));
     (vec![fits, node], [branch, saved])
 }
 
@@ -66,12 +66,12 @@ fn saved(made: &ExtractedCluster) -> RawFunction {
         device: made.call.device.clone(),
         ..RawNode::default()
     };
-    call.set("Tin", proto::types(&made.args.iter().map(|a| a.1).collect::<Vec<_>>()));
-    call.set("Tout", proto::types(&made.results.iter().map(|r| r.1).collect::<Vec<_>>()));
-    call.set("f", proto::function(&made.function.name));
-    call.set("config_proto", proto::bytes(NO_GRAPPLER));
+    call.set_attr("Tin", proto::types(&made.args.iter().map(|a| a.1).collect::<Vec<_>>()));
+    call.set_attr("Tout", proto::types(&made.results.iter().map(|r| r.1).collect::<Vec<_>>()));
+    call.set_attr("f", proto::function(&made.function.name));
+    call.set_attr("config_proto", proto::bytes(NO_GRAPPLER));
     let controls: Vec<String> = made.controls.first().cloned().into_iter().collect();
-    let signature = proto::signature(&name, &made.args, &made.results, &controls, made.stateful);
+    let signature = proto::function_signature(&name, &made.args, &made.results, &controls, made.stateful);
     let ret = |(i, r): (usize, &(String, i32))| (r.0.clone(), format!("call:output:{i}"));
     RawFunction {
         name,
@@ -92,7 +92,7 @@ fn branch(made: &ExtractedCluster, op: &str, places: &[usize]) -> RawFunction {
         device: made.call.device.clone(),
         ..RawNode::default()
     };
-    let signature = proto::signature(&name, &made.args, &made.results, &[], false);
+    let signature = proto::function_signature(&name, &made.args, &made.results, &[], false);
     let ret = |(i, r): (usize, &(String, i32))| (r.0.clone(), format!("call:r{i}:0"));
     RawFunction {
         name,

@@ -1,5 +1,5 @@
 //! Compilation of one cluster: lowered with the inferred shapes of its arguments, then compiled.
-use super::Scene;
+use super::FunctionContext;
 use super::values::{self, ArgumentValue};
 use crate::codegen::{Launches, Object};
 use crate::compile::{self, Functions};
@@ -27,14 +27,14 @@ pub struct Arg {
     /// By axis: the index of its varying size; empty if all dimensions are fixed.
     pub axes: Vec<Option<usize>>,
     /// The constant value that the code was compiled for, if any.
-    pub value: Option<Holds>,
+    pub value: Option<KnownArgument>,
     /// The argument's index among those of the cluster.
     pub place: usize,
 }
 
 /// The known value of an argument.
 #[derive(Clone, Debug)]
-pub struct Holds {
+pub struct KnownArgument {
     /// The elements; those that are varying sizes are 0.
     pub tensor: Tensor,
     /// By element: the index of the varying size that it equals; empty if there is none.
@@ -86,7 +86,7 @@ struct Port {
 /// that nothing changes, and values that follow from shapes.
 ///
 /// Errors: those of the lowering; `UnknownDim` for an argument of unknown shape; `UnsupportedCase` for a cluster without results.
-pub fn lower(scene: &Scene, ports: &ClusterPorts) -> Result<LoweredCluster> {
+pub fn lower(scene: &FunctionContext, ports: &ClusterPorts) -> Result<LoweredCluster> {
     if ports.results.is_empty() {
         return Err(Diagnostic::new(Code::UnsupportedCase, "the cluster has no result").into());
     }
@@ -123,7 +123,7 @@ pub fn lower(scene: &Scene, ports: &ClusterPorts) -> Result<LoweredCluster> {
 }
 
 /// Type, dimensions and value of an argument in the form that compiled code takes.
-fn arg(scene: &Scene, port: &Port, lowered: &Lowered) -> Arg {
+fn arg(scene: &FunctionContext, port: &Port, lowered: &Lowered) -> Arg {
     let all = lowered.size_variants.as_ref().map_or(&[][..], |sized| &sized.sizes.all);
     let number = |id: DimId| all.iter().position(|s| scene.bound(id).is_some_and(|b| b.name.as_ref() == Some(&s.name)));
     let open = |d: &InferredDim| if let InferredDim::Unknown(id) = d { number(*id) } else { None };
@@ -132,7 +132,7 @@ fn arg(scene: &Scene, port: &Port, lowered: &Lowered) -> Arg {
         InferredDim::Unknown(id) => scene.bound(*id).map_or(0, |b| b.most),
     };
     let axes: Vec<Option<usize>> = port.dims.iter().map(open).collect();
-    let holds = |value: &ArgumentValue| Holds {
+    let holds = |value: &ArgumentValue| KnownArgument {
         tensor: value.tensor.clone(),
         sizes: value.sizes.iter().map(|id| id.and_then(number)).collect(),
     };
@@ -147,7 +147,7 @@ fn arg(scene: &Scene, port: &Port, lowered: &Lowered) -> Arg {
 }
 
 /// The feed specification of an argument that the code takes.
-fn feed(scene: &Scene, port: &Port) -> FeedSpec {
+fn feed(scene: &FunctionContext, port: &Port) -> FeedSpec {
     let known = |d: &InferredDim| if let InferredDim::Known(n) = d { Some(*n) } else { None };
     let bound = |d: &InferredDim| if let InferredDim::Unknown(id) = d { scene.bound(*id).cloned() } else { None };
     FeedSpec {
@@ -184,7 +184,7 @@ fn is_constant(node: &Node) -> bool {
 }
 
 /// Type, shape and known value of the argument `at`, whose `DataType` number is `number`.
-fn port(scene: &Scene, at: Endpoint, number: i32) -> Result<Port> {
+fn port(scene: &FunctionContext, at: Endpoint, number: i32) -> Result<Port> {
     let Some((dtype, dims)) = scene.fact(at).and_then(|fact| scene.array(fact)) else {
         let told = format!("the shape of the argument `{}` is not known", spelled(&scene.bare, at));
         return Err(Diagnostic::new(Code::UnknownDim, told).into());

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 /// Reasons why nodes are in no cluster, each with the number of nodes and the first three. The largest group comes first.
 #[derive(Debug, Default)]
-pub struct Outside {
+pub struct ExclusionCounts {
     groups: BTreeMap<(String, String), (u64, Vec<String>)>,
 }
 
-impl Outside {
+impl ExclusionCounts {
     /// Adds the nodes of one graph. Nodes that are never in clusters, such as arguments, are skipped.
     pub fn add(&mut self, found: &Clustering) {
         for node in &found.nodes {
@@ -29,7 +29,7 @@ impl Outside {
     }
 
     /// One sentence for each group.
-    pub fn in_words(&self) -> Vec<String> {
+    pub fn sentences(&self) -> Vec<String> {
         let mut groups: Vec<_> = self.groups.iter().collect();
         groups.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
         let told = |((code, why), (count, first)): (&(String, String), &(u64, Vec<String>))| {
@@ -42,7 +42,7 @@ impl Outside {
 }
 
 /// A sentence about a loop or condition that stays in TensorFlow because nodes inside check values or print; `None` for other nodes.
-pub fn kept_for_checks(node: &NodeVerdict) -> Option<String> {
+pub fn check_exclusion_sentence(node: &NodeVerdict) -> Option<String> {
     let left = node.cluster.as_ref().err().filter(|left| left.is_for_checks())?;
     let why = left.text(&node.op);
     Some(format!("`{}` ({}) stays in TensorFlow: {why}; --drop-assertions compiles it without", node.name, node.op))

@@ -12,7 +12,7 @@ mod table;
 mod values;
 mod variables;
 
-pub use exclusion_reasons::{Outside, kept_for_checks};
+pub use exclusion_reasons::{ExclusionCounts, check_exclusion_sentence};
 
 use super::calls::{ClusterPorts, ExtractedCluster};
 use crate::codegen;
@@ -31,7 +31,7 @@ use crate::target::CodeRequest;
 use crate::tensor::{DType, Tensor};
 use crate::util::pieces::Pieces;
 use cluster::CompiledCluster;
-use sizes::{GivenFeeds, OpenSizeBounds};
+use sizes::{GivenFeeds, UnknownSizeBounds};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use variables::Constants;
@@ -62,7 +62,7 @@ pub struct Native {
 pub struct Library<'a> {
     native: &'a Native,
     facts: Facts,
-    bounds: OpenSizeBounds,
+    bounds: UnknownSizeBounds,
     /// Facts that hold for any shapes that the user may give.
     always: Facts,
     constants: Constants,
@@ -80,7 +80,7 @@ pub struct Library<'a> {
 }
 
 /// The graph from which clusters are taken, with the inferred facts about its tensors.
-pub struct Scene<'a> {
+pub struct FunctionContext<'a> {
     /// The program whose top level is that graph, without control edges.
     bare: Program,
     library: &'a Library<'a>,
@@ -125,15 +125,15 @@ impl<'a> Library<'a> {
         dumps: Option<Dumps>,
     ) -> Result<Self> {
         let mut told = GivenFeeds::collect(program, &native.request)?;
-        let assumed = told.assume(program).into_iter().collect();
-        let flags = told.flags(program);
+        let assumed = told.assume_leading_sizes(program).into_iter().collect();
+        let flags = told.suggested_flags(program);
         let facts = infer::infer(program, &told.given);
         let untold = Request { feeds: Vec::new(), dims: Vec::new(), ..native.request.clone() };
         let always = infer::infer(program, &GivenFeeds::collect(program, &untold)?.given);
         let constants = Constants::collect(program, variables)?;
         let said = format!("{native:?} {asked} {}", env!("CARGO_PKG_VERSION"));
         let known = constants.hash(hash(hash(BASIS, file), said.as_bytes()));
-        let bounds = OpenSizeBounds::from_facts(&facts, &told.sizes);
+        let bounds = UnknownSizeBounds::from_inferred_facts(&facts, &told.sizes);
         let prefix = format!("{}_{known:016x}", native.name);
         let (compiled, dumped) = (Vec::new(), Vec::new());
         let contractions = 0;
@@ -154,17 +154,27 @@ impl<'a> Library<'a> {
     }
 
     /// The graph of `function`, or the top-level graph, with the inferred facts.
-    pub fn scene(&self, program: &Program, graph: &Graph, function: Option<&Arc<str>>) -> Scene<'_> {
+    pub fn function_context(
+        &self,
+        program: &Program,
+        graph: &Graph,
+        function: Option<&Arc<str>>,
+    ) -> FunctionContext<'_> {
         let at = function.map(|name| program.functions.get_index_of(name));
         let mut graph = graph.clone();
         graph.nodes.values_mut().for_each(|node| node.controls = [].into());
         let bare = Program { graph, ..program.clone() };
-        Scene { bare, library: self, facts: of_graph(&self.facts, at), always: of_graph(&self.always, at) }
+        FunctionContext { bare, library: self, facts: of_graph(&self.facts, at), always: of_graph(&self.always, at) }
     }
 
     /// The nodes to exclude before anything is lowered: nodes of unknown shape and those that touch variables. The reasons mention only
     /// members of clusters.
-    pub fn left_out(&self, program: &Program, scene: &Scene, members: &HashMap<String, u32>) -> Refused {
+    pub fn initial_exclusions(
+        &self,
+        program: &Program,
+        scene: &FunctionContext,
+        members: &HashMap<String, u32>,
+    ) -> Refused {
         let mut refused = Refused::default();
         let (mut shapeless, mut first) = (0u64, None);
         for (id, node) in scene.bare.graph.nodes.iter().filter(|(_, n)| members.contains_key(&*n.name)) {
@@ -217,7 +227,12 @@ impl<'a> Library<'a> {
     }
 
     /// Lowers a cluster. Errors: the reasons for a refusal, and the nodes to exclude in the next round.
-    pub fn ready(&self, scene: &Scene, ports: &ClusterPorts, members: &HashSet<&str>) -> Result<ReadyCluster, Refused> {
+    pub fn lower_cluster(
+        &self,
+        scene: &FunctionContext,
+        ports: &ClusterPorts,
+        members: &HashSet<&str>,
+    ) -> Result<ReadyCluster, Refused> {
         cluster::lower(scene, ports).map(ReadyCluster).map_err(|error| blamed(scene, error, members))
     }
 
@@ -249,21 +264,21 @@ impl<'a> Library<'a> {
     }
 
     /// Links the library, whose file is to be called `file`; `None` if nothing was compiled. Errors: `NoLinker`.
-    pub fn finish(self, file: &str) -> Result<Option<Vec<u8>>> {
+    pub fn link(self, file: &str) -> Result<Option<Vec<u8>>> {
         let Some(request) = self.native.requests.first().filter(|_| !self.compiled.is_empty()) else { return Ok(None) };
         let target = &request.target;
-        let told = table::text(&self.compiled, &self.prefix, self.native.threads, target);
+        let told = table::glue_definitions(&self.compiled, &self.prefix, self.native.threads, target);
         let mut objects = vec![Pieces::from(codegen::assemble(&told, target)?)];
         for text in [include_str!("glue/glue.ll"), pool::TEXT] {
             objects.push(codegen::assemble(text, target)?.into());
         }
         objects.extend(self.compiled.into_iter().map(|c| c.object.content));
         let objects: Vec<&Pieces> = objects.iter().collect();
-        shared_library::shared(&objects, file, target).map(Some)
+        shared_library::link_shared_library(&objects, file, target).map(Some)
     }
 }
 
-impl Scene<'_> {
+impl FunctionContext<'_> {
     /// The shapes of a cluster's results that hold whatever the user feeds.
     pub fn shapes(&self, ports: &ClusterPorts) -> Vec<PartialShape> {
         let known =
@@ -357,11 +372,11 @@ fn fits(op: &str) -> String {
 
 /// Whether a node is a convolution or a matrix product.
 fn contracts(node: &Node) -> bool {
-    ops::find(&node.op).is_some_and(|row| row.is_contraction())
+    ops::find_op(&node.op).is_some_and(|row| row.is_contraction())
 }
 
 /// The members at which diagnostics point: nodes, or callers of the functions that hold the nodes.
-fn blamed(scene: &Scene, error: Error, members: &HashSet<&str>) -> Refused {
+fn blamed(scene: &FunctionContext, error: Error, members: &HashSet<&str>) -> Refused {
     let mut refused = Refused::default();
     for d in error.into_diagnostics() {
         let found: Vec<String> = match (&d.place.function, &d.place.node) {
@@ -402,7 +417,7 @@ fn callers(program: &Program, name: &str, members: &HashSet<&str>) -> Vec<String
 /// The error for a graph of which nothing could be compiled: the reasons why clusters were refused, else why there are none.
 ///
 /// `sizes` says whether an unknown size is among the reasons.
-pub fn nothing(why: &[String], outside: &[String], sizes: bool) -> Error {
+pub fn no_cluster_compiled_error(why: &[String], outside: &[String], sizes: bool) -> Error {
     let told = match why.is_empty() {
         true => "TensorFlow's rules form no cluster in the graph, so there is nothing to compile",
         false => "no cluster of the graph could be compiled",

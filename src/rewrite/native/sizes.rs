@@ -75,7 +75,7 @@ impl GivenFeeds {
     }
 
     /// Command-line flags that would determine the sizes which are still open.
-    pub fn flags(&self, program: &Program) -> Vec<String> {
+    pub fn suggested_flags(&self, program: &Program) -> Vec<String> {
         let mut flags = Vec::new();
         for given in &self.given {
             let name = &program.graph.nodes[given.at.node].name;
@@ -91,7 +91,7 @@ impl GivenFeeds {
     }
 
     /// Assumes that leading sizes which are not given range from 1 to [`MOST_EXAMPLES`], and returns a sentence about it.
-    pub fn assume(&mut self, program: &Program) -> Option<String> {
+    pub fn assume_leading_sizes(&mut self, program: &Program) -> Option<String> {
         let number = self.sizes.len();
         let mut names = Vec::new();
         for given in &mut self.given {
@@ -118,14 +118,14 @@ impl GivenFeeds {
 }
 
 /// Bounds of the sizes that are open in the facts about a program.
-pub struct OpenSizeBounds {
+pub struct UnknownSizeBounds {
     /// By [`DimId`].
     all: Vec<Option<DimBound>>,
 }
 
-impl OpenSizeBounds {
+impl UnknownSizeBounds {
     /// Bounds of the open sizes in `facts`, inferred from feeds with `sizes`. Sizes computed from other sizes are bounded through these.
-    pub fn from_facts(facts: &Facts, sizes: &[Size]) -> OpenSizeBounds {
+    pub fn from_inferred_facts(facts: &Facts, sizes: &[Size]) -> UnknownSizeBounds {
         let told = |value: fn(&Size) -> u64| {
             let told = facts.sizes.iter().map(|(&number, &id)| (id, value(&sizes[number])));
             facts.symbols.values(&told.collect())
@@ -138,7 +138,7 @@ impl OpenSizeBounds {
             (b > 0).then(|| DimBound { name: Some(name), least: a.min(b), most: a.max(b) })
         };
         let ends = told(|s| s.least).into_iter().zip(told(|s| s.most));
-        OpenSizeBounds { all: ends.enumerate().map(bound).collect() }
+        UnknownSizeBounds { all: ends.enumerate().map(bound).collect() }
     }
 
     /// The bounds of an open size; `None` if it has none.

@@ -1,5 +1,5 @@
 //! The table of a library's clusters that `glue/glue.c` declares, as LLVM IR text.
-use super::cluster::{CompiledCluster, Holds};
+use super::cluster::{CompiledCluster, KnownArgument};
 use crate::opdef;
 use crate::package::pool;
 use crate::target::Target;
@@ -7,7 +7,7 @@ use crate::tensor::DType;
 use std::fmt::Write;
 
 /// Definitions that the glue needs: the clusters, the workspace of a call, the number of threads.
-pub fn text(clusters: &[CompiledCluster], prefix: &str, threads: u16, target: &Target) -> String {
+pub fn glue_definitions(clusters: &[CompiledCluster], prefix: &str, threads: u16, target: &Target) -> String {
     let mut out = format!("target triple = \"{}\"\n\n", target.triple);
     for (number, cluster) in clusters.iter().enumerate() {
         write_cluster(&mut out, number, &super::op(prefix, number), cluster);
@@ -29,7 +29,7 @@ pub fn text(clusters: &[CompiledCluster], prefix: &str, threads: u16, target: &T
         all.len(),
         all.join(", "),
         all.len(),
-        pool::relax(target),
+        pool::spin_wait_function(target),
     );
     out
 }
@@ -79,7 +79,7 @@ struct Row<'a> {
     number: i32,
     dims: &'a [u64],
     axes: &'a [Option<usize>],
-    value: Option<&'a Holds>,
+    value: Option<&'a KnownArgument>,
 }
 
 /// The LLVM type of a row.
@@ -95,7 +95,7 @@ fn tensors(out: &mut String, symbol: &str, letter: char, rows: &[Row]) {
         let _ = writeln!(out, "@{own}dims = internal constant [{} x i64] [{}]", dims.len(), dims.join(", "));
         let axes = numbers(out, &format!("{own}axes"), row.axes);
         let (value, sizes) = match row.value {
-            Some(Holds { tensor, sizes }) => {
+            Some(KnownArgument { tensor, sizes }) => {
                 let (count, text) = (tensor.bytes.len(), escaped(&tensor.bytes));
                 let _ = writeln!(out, "@{own}value = internal constant [{count} x i8] c\"{text}\"");
                 (format!("ptr @{own}value"), numbers(out, &format!("{own}sizes"), sizes))

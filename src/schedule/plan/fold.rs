@@ -4,5 +4,5 @@ use crate::scalar::ScalarOp;
 
 /// The op that a computation applies to its two parameters, if it is associative and supported as a vector reduction.
 pub fn simple_fold(comp: &Computation) -> Option<ScalarOp> {
-    comp.fold()?.op().filter(|op| *op != ScalarOp::Xor)
+    comp.as_fold()?.op().filter(|op| *op != ScalarOp::Xor)
 }

@@ -50,7 +50,7 @@ impl RecipeRequest<'_> {
     pub fn scan(&self) -> Option<Scan> {
         let Op::ReduceWindow { window, comp: folder } = self.op() else { return None };
         let operands = &self.context.comp[self.anchor].operands;
-        let regroups = operands.len() == 2 && self.context.module.comps[*folder].fold().is_some();
+        let regroups = operands.len() == 2 && self.context.module.comps[*folder].as_fold().is_some();
         Scan::recognize(window, &self.context.comp.array(operands[0]).dims, regroups)
     }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use steps::random;
 use tfaot::compile;
-use tfaot::lower::{ExactLowering, Lowered};
+use tfaot::lower::{FixedSizeLowering, Lowered};
 use tfaot::prepare::{FeedSpec, Request};
 use tfaot::tensor::{DType, Size, Tensor};
 
@@ -23,8 +23,8 @@ fn lowered(path: &Path, feeds: &[&str]) -> Lowered {
 }
 
 /// The results of a function lowered for exactly some sizes.
-fn results_of(exact: &ExactLowering, sizes: &[u64], args: &[Tensor]) -> Vec<Tensor> {
-    tfaot::bounded::evaluate(exact, sizes, args).expect("it can be evaluated").1
+fn results_of(exact: &FixedSizeLowering, sizes: &[u64], args: &[Tensor]) -> Vec<Tensor> {
+    tfaot::bounded::evaluate_at_sizes(exact, sizes, args).expect("it can be evaluated").1
 }
 
 /// A feed with numbers in place of the sizes of a function that it names: `x=f32[3,4]` for `x=f32[n<=9,4]`.
@@ -53,7 +53,7 @@ fn random_functions_are_right_for_every_size() {
     let (mut right, mut refused, mut limited) = (0, 0, 0);
     for seed in 0..rounds() {
         let axes = vec![vec![Some(0), Some(1), None], vec![]];
-        let exact = ExactLowering(Arc::new(move |sizes| Ok(random(seed, sizes, 8))));
+        let exact = FixedSizeLowering(Arc::new(move |sizes| Ok(random(seed, sizes, 8))));
         let reference = |sizes: &[u64], args: &[Tensor]| results_of(&exact, sizes, args);
         match tfaot::bounded::lower(&[size("n", 11), size("m", 9)], axes, &steps::traced(seed, 8, None)) {
             Ok(lowered) => {
@@ -100,7 +100,7 @@ fn random_functions_of_rows_are_the_same_in_pieces() {
         let mut numbers = Numbers(seed);
         let (x, index) = (numbers.tensor(DType::F32, &[N, 5, 3]), numbers.tensor(DType::S32, &[]));
         let of = |n: u64, x: Tensor| {
-            tfaot::bounded::evaluate(&sized.exact, &[n], &[x, index.clone()]).expect("it can be evaluated").1
+            tfaot::bounded::evaluate_at_sizes(&sized.exact, &[n], &[x, index.clone()]).expect("it can be evaluated").1
         };
         let all = of(N, x.clone());
         for (from, to) in [(0, 3), (3, 4), (4, N)] {

@@ -225,7 +225,7 @@ impl Steps<'_> {
                 // rows at places that go beyond the axis
                 let indices = self.b.iota(DType::S32, &[size], 0);
                 let indices = self.b.add(indices, self.index);
-                self.b.take(x, axis, indices, false)
+                self.b.gather_along_axis(x, axis, indices, false)
             }
             16 => {
                 // all rows added to one

@@ -26,7 +26,7 @@ pub(super) fn binary(f: &mut Writer, to: &CValue, operands: Vector, a: &CValue, 
 }
 
 /// The value of an integer of any width as a signed number of C.
-pub fn of_signed(ty: &Type, text: &str) -> String {
+pub fn signed_value(ty: &Type, text: &str) -> String {
     match ty {
         Type::Int(1) => format!("(-({text}))"),
         Type::Int(bits) if *bits != width(*bits) => {
@@ -100,8 +100,10 @@ fn single(ty: &Type, op: &str, sign: &str, a: &str, b: &str) -> String {
         };
     }
     match op {
-        "sdiv" | "srem" => format!("({c_type})(({c_type})({} {sign} {}){kept})", of_signed(ty, a), of_signed(ty, b)),
-        "ashr" => format!("({c_type})(({c_type})({} >> {b}){kept})", of_signed(ty, a)),
+        "sdiv" | "srem" => {
+            format!("({c_type})(({c_type})({} {sign} {}){kept})", signed_value(ty, a), signed_value(ty, b))
+        }
+        "ashr" => format!("({c_type})(({c_type})({} >> {b}){kept})", signed_value(ty, a)),
         "mul" | "shl" if bits < 32 => format!("({c_type})(((uint32_t){a} {sign} {b}){kept})"),
         _ if bits < 32 => format!("({c_type})(({a} {sign} {b}){kept})"),
         _ => format!("{a} {sign} {b}"),

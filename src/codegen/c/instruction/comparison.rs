@@ -1,5 +1,5 @@
 //! Comparisons and selections, by truth values and masks.
-use super::arithmetic::{combined, of_signed};
+use super::arithmetic::{combined, signed_value};
 use super::conversion::masked;
 use super::{lane, lanewise, typed};
 use crate::codegen::c::function::Writer;
@@ -39,7 +39,7 @@ pub(super) fn compare(f: &mut Writer, op: &str, reader: &mut Reader, name: &str)
     let of_floats = op == "fcmp" && !matches!(relation, "oeq" | "une" | "ogt" | "oge" | "olt" | "ole");
     let is_odd = matches!(element, Type::Int(bits) if bits != width(bits) && (bits != 1 || x.ty.lanes() == 1));
     if x.ty.lanes() == 1 || !x.vector().is_native() || is_odd {
-        let cast = |text: String| if is_signed { of_signed(&element, &text) } else { text };
+        let cast = |text: String| if is_signed { signed_value(&element, &text) } else { text };
         lanewise(f, name, &plain, &|l| {
             let (a, b) = (cast(lane(&x, l)), cast(lane(&y, l)));
             match (of_floats, relation) {

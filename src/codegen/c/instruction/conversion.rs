@@ -1,6 +1,6 @@
 //! Conversions between types, lane by lane or bit by bit.
-use super::arithmetic::{binary, of_signed};
-use super::{lane, lanewise, named};
+use super::arithmetic::{binary, signed_value};
+use super::{lane, lanewise, type_name};
 use crate::codegen::c::function::Writer;
 use crate::codegen::c::text::{IrOperand, Type};
 use crate::codegen::c::types::{Vector, scalar, width};
@@ -98,7 +98,7 @@ pub(super) fn convert(f: &mut Writer, op: &str, x: &CValue, to: &Type, name: &st
             _ => String::new(),
         };
         match op {
-            "sext" | "sitofp" => format!("({c_type})({}{kept})", of_signed(&from, &text)),
+            "sext" | "sitofp" => format!("({c_type})({}{kept})", signed_value(&from, &text)),
             "trunc" if element == Type::Int(1) => format!("({text} & 1) != 0"),
             _ => format!("({c_type})({text}{kept})"),
         }
@@ -121,8 +121,8 @@ fn bitcast(f: &mut Writer, x: &CValue, to: &Type, name: &str) -> Result<()> {
         return Ok(());
     }
     let made = match (&x.ty, to) {
-        (Type::Float | Type::Double, _) => format!("tf_bits_{}({})", named(&x.ty), x.text),
-        (_, Type::Float | Type::Double) => format!("tf_{}({})", named(to), x.text),
+        (Type::Float | Type::Double, _) => format!("tf_bits_{}({})", type_name(&x.ty), x.text),
+        (_, Type::Float | Type::Double) => format!("tf_{}({})", type_name(to), x.text),
         _ => return Err(Error::internal("C", format!("a bitcast of {:?} to {to:?}", x.ty))),
     };
     f.assign(name, to, 0, &made);

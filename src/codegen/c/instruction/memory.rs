@@ -1,6 +1,6 @@
 //! Loads, stores and addresses.
 use super::conversion::masked;
-use super::{named, typed};
+use super::{type_name, typed};
 use crate::codegen::c::function::Writer;
 use crate::codegen::c::text::{IrOperand, Reader, Type};
 use crate::codegen::c::types::width;
@@ -13,7 +13,7 @@ fn memory(ty: &Type) -> String {
         Type::Int(bits) => width(*bits).to_string(),
         Type::Pointer => "pointer".to_string(),
         Type::Size => "size".to_string(),
-        ty => named(ty).to_string(),
+        ty => type_name(ty).to_string(),
     }
 }
 
@@ -84,7 +84,7 @@ pub(super) fn address(f: &mut Writer, reader: &mut Reader, name: &str) -> Result
         Type::Float => "4".to_string(),
         Type::Double => "8".to_string(),
         Type::Struct(parts) => {
-            let own = f.values.types.structure(parts);
+            let own = f.values.types.struct_type(parts);
             if reader.eat(",") {
                 let (_, member) = reader.typed()?;
                 let IrOperand::Int(member) = member else { return Err(Error::internal("C", "no member")) };

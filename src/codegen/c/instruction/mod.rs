@@ -5,7 +5,7 @@ mod conversion;
 mod lanes;
 mod memory;
 
-pub use arithmetic::{combined, of_signed};
+pub use arithmetic::{combined, signed_value};
 pub use conversion::cast;
 
 use super::call;
@@ -34,9 +34,9 @@ pub fn write(f: &mut Writer, op: &str, reader: &mut Reader, name: Option<&str>) 
             let x = typed(f, reader)?;
             match (op, &x.ty) {
                 ("freeze", _) => f.assign(name, &x.ty, x.mask, &x.text),
-                _ => {
-                    lanewise(f, name, &x.ty.clone(), &|l| format!("tf_neg_{}({})", named(x.ty.element()), lane(&x, l)))
-                }
+                _ => lanewise(f, name, &x.ty.clone(), &|l| {
+                    format!("tf_neg_{}({})", type_name(x.ty.element()), lane(&x, l))
+                }),
             }
             Ok(())
         }
@@ -86,7 +86,7 @@ pub fn typed(f: &mut Writer, reader: &mut Reader) -> Result<CValue> {
 }
 
 /// `float` or `double`, as names of functions have it.
-pub fn named(element: &Type) -> &'static str {
+pub fn type_name(element: &Type) -> &'static str {
     if *element == Type::Float { "float" } else { "double" }
 }
 

@@ -36,7 +36,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let [_, init] = comp[pool].operands[..] else { return None };
     let Op::Convolution(d) = &comp[convolution].op else { return None };
     let in_order = fusion.path[convolution].iter().all(|m| matches!(m, CoordinateChange::Reshape(..)));
-    let fold = module.comps[*reducer].fold()?;
+    let fold = module.comps[*reducer].as_fold()?;
     let start = splat_value(comp, init)?;
     let is_maximum = fold == Fold::Larger || fold == Fold::By(ScalarOp::Maximum) && start == f32::NEG_INFINITY;
     if !in_order || !is_maximum || comp.array(producer).dtype != DType::F32 {
