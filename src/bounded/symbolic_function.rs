@@ -354,7 +354,7 @@ impl SymbolicFunction {
         Some(lowered)
     }
 
-    /// Whether these counts of the caller's sizes lie in the ranges of the function.
+    /// Whether these step counts of the caller's sizes lie in the ranges of step counts for which the function was lowered.
     pub fn covers(&self, counts: &[u64]) -> bool {
         self.given.iter().zip(counts).all(|(size, n)| (size.least..=size.most).contains(n))
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 /// Returned where the weights that a call is given are none, or another object's: `TFAOT_E_WEIGHTS`.
 pub const E_WEIGHTS: u32 = 4;
 
-/// Adds `NAME_weights_check`, for programs that know how many bytes they have, and the test of a header alone.
+/// Emits two functions: `NAME_weights_check`, for callers that know the number of bytes of a weights file, and the test of its header alone.
 pub fn emit(out: &mut String, name: &str, file: &WeightsFile) {
     let (header, size) = (file.header(), "%tfaot.size");
     let told = &header[..24 + KEY_BYTES];

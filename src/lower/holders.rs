@@ -68,14 +68,15 @@ impl Walker<'_> {
         Ok([self.variable_values(&reached.variables)?, self.holder_elements(&reached.holders)?].concat())
     }
 
-    /// Writes values returned by a computation behind its results back to variables and holders.
+    /// Writes the additional values that a computation returns after its own results back to variables, TensorArrays and stacks.
     pub fn write_back_captured(&mut self, reached: &CapturedState, values: &[Value]) -> Result<()> {
         let (variables, held) = values.split_at(reached.variables.variables.len());
         self.write_changed_variables(&reached.variables, variables)?;
         self.set_holder_elements(&reached.holders, held)
     }
 
-    /// The attributes `source` of all `TensorArrayGradV3` in functions and their callees, and whether these functions change holders.
+    /// The attributes `source` of all `TensorArrayGradV3` nodes in functions and their callees, and whether these functions change
+    /// TensorArrays or stacks.
     fn holder_uses(&self, functions: &[&FuncRef]) -> (Vec<String>, bool) {
         let (mut sources, mut changed) = (Vec::new(), false);
         let mut seen: HashSet<Arc<str>> = HashSet::new();

@@ -63,7 +63,8 @@ impl IncrementSearch<'_> {
         }
     }
 
-    /// Range of element `i` of a tuple less the state element. The tuple is the state, an argument of a branch, or the result of a conditional.
+    /// Range of the difference between element `i` of a tuple and the state element under analysis. The tuple is the loop state, an argument
+    /// of a branch, or the result of a conditional.
     fn tuple_part_increment(&mut self, frame: &Frame, tuple: InstId, i: usize, depth: usize) -> Option<Increment> {
         let inst = frame.comp.insts.get(tuple)?;
         match (&inst.op, frame.outer) {

@@ -30,7 +30,7 @@ struct LoopLowering<'a> {
     fixed: Vec<bool>,
     /// Growth of each value of `init` that is a list.
     growth: Vec<Growth>,
-    /// Spec of each value of `init` in the loop, where iterations return another one than the initial value has.
+    /// Spec of each loop-carried value that covers the initial value and those of iterations; `None` where the spec of the initial value does.
     wider: Vec<Option<ValueSpec>>,
     /// Trip count that list capacities are made for where no bound is known; a call that takes more iterations fails.
     allowed: Option<Dim>,
@@ -67,7 +67,7 @@ enum Growth {
     None,
     /// Growth to a length that does not depend on the trip count, from at most `from` elements before the loop.
     Once { from: Dim },
-    /// Growth by a number of elements in each iteration, to at most `behind` after the last.
+    /// The list grows by the same number of elements in each iteration; after the last iteration it has at most `behind` elements.
     PerIteration { behind: Dim },
 }
 

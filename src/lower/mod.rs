@@ -147,8 +147,9 @@ pub type SizeTracedFn =
 pub struct SizeTracedFailure {
     /// Every problem.
     pub error: Error,
-    /// Comparisons of sizes that the first failed node made, oldest first. Variables are indices of the caller's sizes, standing for their
-    /// counts, and behind them data-dependent sizes in the order of [`Builder::data_size`]. Empty if the problem does not lie in sizes.
+    /// Comparisons of sizes that the first failed node made, oldest first. Variables are the indices of the caller's sizes, followed by
+    /// those of data-dependent sizes in the order of [`Builder::data_size`]. The variable of a size of the caller stands for its count, the size
+    /// being `stride · count + offset`. Empty if the problem does not lie in sizes.
     pub comparisons: Vec<SizeComparison>,
 }
 

@@ -113,7 +113,7 @@ pub struct ListSpec {
 pub struct UnshapedSpec {
     /// Number of elements, or its upper bound if it is computed at run time.
     pub length: Dim,
-    /// Whether the number of elements is computed at run time.
+    /// Whether the number of the list's elements is computed at run time.
     pub is_counted: bool,
     /// Element type.
     pub dtype: DType,

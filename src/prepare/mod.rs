@@ -194,7 +194,7 @@ impl UsedBindings {
     }
 }
 
-/// Prepares a program whose variables may be state; `used` collects the options that matched something.
+/// Prepares a program whose variables may keep values between calls; `used` collects the options that matched something.
 fn prepare_with_bindings(program: Program, request: &Request, used: &mut UsedBindings) -> Result<Prepared> {
     let program = if request.is_checked { effects::strip_assertion_data(program) } else { program };
     let names = NodesByName::new(&program);

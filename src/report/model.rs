@@ -90,7 +90,7 @@ pub struct Blocker {
     pub op: String,
     /// The reason for the first node if it concerns the op, else the meaning of the code.
     pub reason: String,
-    /// The usual remedy.
+    /// The usual remedy for the exclusion reason.
     pub cure: &'static str,
     /// Whether the reason is an obstacle; that for nodes which are never in clusters, such as arguments, is not.
     pub blocks: bool,
@@ -109,7 +109,7 @@ pub struct Blocker {
 pub struct Gain {
     /// Number of additional nodes in clusters.
     pub nodes: i64,
-    /// Additional floating-point operations in clusters.
+    /// Floating-point operations that would be in clusters in addition.
     pub flops: i64,
     /// Change of the number of clusters.
     pub clusters: i64,
@@ -124,7 +124,7 @@ pub struct Stop {
     pub slug: &'static str,
     /// The meaning of the code.
     pub about: &'static str,
-    /// The usual remedy.
+    /// The usual remedy for the blocker.
     pub cure: &'static str,
     /// Indices into `GraphColumns::edges`.
     pub edges: Vec<u32>,

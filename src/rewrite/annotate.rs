@@ -10,7 +10,7 @@ use crate::import::raw_attr as proto;
 /// Serialized `graph_options { rewrite_options { disable_meta_optimizer: true } }`, to be appended to a ConfigProto.
 pub const NO_GRAPPLER: &[u8] = b"\x52\x05\x52\x03\x98\x01\x01";
 
-/// Marks the nodes of a unit. Errors: `BadEncoding` for the configuration of a call.
+/// Sets the attributes that name the cluster of each clustered node of a graph. Errors: `BadEncoding` for the configuration of a call.
 pub fn run(unit: &GraphToExtract, nodes: &mut [RawNode]) -> Result<()> {
     for node in nodes {
         if let Some(&cluster) = unit.members.get(&node.name) {

@@ -123,7 +123,7 @@ struct ComputationPadder<'a> {
     split: HashMap<InstId, SplitAxis>,
     /// New values of those instructions with the axis merged again, where one was needed.
     merged: HashMap<InstId, InstId>,
-    /// Index of each instruction in `form`.
+    /// Position of each instruction in the table of size expressions.
     places: HashMap<InstId, usize>,
 }
 

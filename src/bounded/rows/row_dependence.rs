@@ -34,7 +34,7 @@ pub struct AnalyzedInst<'a> {
 }
 
 impl<'a> AnalyzedInst<'a> {
-    /// The instruction `inst` of `comp`; `parts` holds the dependence of earlier instructions. `None` where that of an operand is missing.
+    /// Instruction `inst` of `comp` with the row dependence of its operands, taken from `parts`; `None` if that of an operand is missing.
     pub fn new(
         comp: &'a Computation,
         inst: &'a Inst,

@@ -27,7 +27,7 @@ pub struct Region {
     pub targets: Vec<Endpoint>,
     /// Nodes and loops with side effects that the region runs.
     pub effects: Vec<NodeOrLoop>,
-    /// Merges that the region resolves, although they are live in the surrounding region.
+    /// Merges whose forwarded input is decided within the region, although they are live in the surrounding region.
     pub own: HashSet<NodeId>,
     /// Whether the region has no surrounding one: it is a graph or the body of a function.
     pub is_whole: bool,
@@ -106,7 +106,7 @@ impl Functionalizer<'_> {
         }
     }
 
-    /// Formula of an output under a path: where it has a value.
+    /// Condition, as a formula, under which an output has a value, given the outcomes of the tests on a path.
     pub fn live_under(&mut self, e: Endpoint, path: &Path) -> Bdd {
         let f = self.live.output_live(e);
         self.live.formulas.restrict(f, path)

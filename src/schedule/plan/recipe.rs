@@ -103,7 +103,8 @@ impl Planner<'_> {
         (self.families)(self, &RecipeRequest { context, fused, summed, comp, id, anchor })
     }
 
-    /// The recipe of a root whose kernel also computes one of its operands; `None` for other roots. Errors: none if the plan is sound.
+    /// The kernel method, with its parameters, of a root whose kernel also computes one of its operands; `None` for other roots.
+    /// Errors: none if the plan is sound.
     pub fn fused_producer(&mut self, request: &RecipeRequest<'_>) -> Result<Option<RecipeSetup>> {
         let Some(within) = request.fused.producers.get(&request.id).cloned() else { return Ok(None) };
         let setup = match &within {
