@@ -59,7 +59,7 @@ pub(super) fn infer_outputs(row: &OpRow, cx: &mut ShapeCtx) -> Option<Vec<Fact>>
         return None;
     }
     let mut sizes = unknown_sizes(args)?;
-    let variables: Vec<SizeVariable> = (0..).zip(&sizes).map(|(i, _)| size_variable(i)).collect();
+    let variables: Vec<SizeVariable> = (0..sizes.len()).map(size_variable).collect();
     let (made, record) = trace::record_uses(&variables, |variables| {
         let variable = |id: DimId| sizes.iter().position(|&s| s == id).map(|i| variables[i]);
         let dim = |d: &InferredDim| match *d {
@@ -99,7 +99,7 @@ pub(super) fn infer_outputs(row: &OpRow, cx: &mut ShapeCtx) -> Option<Vec<Fact>>
     // data-dependent sizes have the indices behind the others
     let found = record.ranges().len() - sizes.len();
     sizes.extend((0..found).map(|_| cx.symbols.fresh(cx.site, Why::Data)));
-    Some(made.into_iter().map(|output| output.fact(cx, &sizes, &record)).collect())
+    made.into_iter().map(|output| output.fact(cx, &sizes, &record)).collect()
 }
 
 /// Unknown sizes in the shapes and values of a node's inputs, each once; `None` if a rank is not known.
@@ -123,8 +123,8 @@ fn unknown_sizes(args: &[Fact]) -> Option<Vec<DimId>> {
 
 /// Variable for the unknown size with index `i`. Sizes are below 2^31, as in compiled code; the concrete values for lowering are small and
 /// different from one another.
-fn size_variable(i: i64) -> SizeVariable {
-    SizeVariable { name: String::new(), range: Interval::new(0, i32::MAX.into()), at_hand: 11 + 6 * i }
+fn size_variable(i: usize) -> SizeVariable {
+    SizeVariable { name: String::new(), range: Interval::new(0, i32::MAX.into()), at_hand: 11 + 6 * i as i64 }
 }
 
 /// An output of a lowered node, with sizes that are expressions of variables.
@@ -144,8 +144,8 @@ impl SymbolicOutput {
         let elements = known.and_then(|known| known.of_sizes().sizes);
         Some(SymbolicOutput { dtype: shape.dtype, dims: shape.dims.clone(), elements })
     }
-    /// Fact about the output, with the unknown sizes `sizes` for the variables.
-    fn fact(self, cx: &mut ShapeCtx, sizes: &[DimId], record: &Record) -> Fact {
+    /// Fact about the output, with the unknown sizes `sizes` for the variables; `None` for a negative size.
+    fn fact(self, cx: &mut ShapeCtx, sizes: &[DimId], record: &Record) -> Option<Fact> {
         let mut size = |d: Dim| match d.varies() {
             false => u64::try_from(d.at_hand()).ok().map(InferredDim::Known),
             true => {
@@ -156,7 +156,7 @@ impl SymbolicOutput {
             }
         };
         let dtype = TfType::Data(self.dtype);
-        let dims: Vec<InferredDim> = self.dims.iter().map(|&d| size(d).unwrap_or(InferredDim::Known(0))).collect();
+        let dims = self.dims.iter().map(|&d| size(d)).collect::<Option<Vec<InferredDim>>>()?;
         let elements = self.elements.map(|all| {
             let int = |d: &Dim| {
                 if d.varies() {
@@ -168,10 +168,10 @@ impl SymbolicOutput {
             all.iter().map(int).collect::<Vec<InferredInt>>()
         });
         let dims = Dims::ranked(dims);
-        match (elements, dims.fixed()) {
+        Some(match (elements, dims.fixed()) {
             (Some(elements), Some(fixed)) => Fact::ints(dtype, &fixed, elements),
             _ => Fact::new(Some(dtype), dims),
-        }
+        })
     }
 }
 

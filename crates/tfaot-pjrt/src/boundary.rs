@@ -87,3 +87,27 @@ pub fn lend(text: &str, pointer: &mut *const c_char, count: &mut usize) {
     *pointer = text.as_ptr().cast();
     *count = text.len();
 }
+
+/// Bytes that a caller keeps until it calls their deleter.
+pub struct GivenBytes {
+    /// The first byte.
+    pub at: *const c_char,
+    /// Number of bytes.
+    pub count: usize,
+    /// Argument of the deleter.
+    pub owner: *mut Vec<u8>,
+}
+
+impl GivenBytes {
+    /// Hands bytes over to a caller.
+    pub fn new(bytes: Vec<u8>) -> GivenBytes {
+        let (at, count) = (bytes.as_ptr().cast(), bytes.len());
+        // the bytes stay where they are when the vector moves
+        GivenBytes { at, count, owner: give(bytes) }
+    }
+}
+
+/// Deleter of [`GivenBytes`].
+pub unsafe extern "C" fn delete_bytes(owner: *mut c_void) {
+    take(owner.cast::<Vec<u8>>());
+}

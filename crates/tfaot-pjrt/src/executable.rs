@@ -1,5 +1,5 @@
 //! Executables: compiled programs, and such on a device.
-use crate::boundary::{give, lend, object, take};
+use crate::boundary::{GivenBytes, delete_bytes, give, lend, object, take};
 use crate::c_api::executable::*;
 use crate::client::Client;
 use crate::compile_options::CompileOptions;
@@ -10,7 +10,7 @@ use crate::layouts::MinorToMajor;
 use crate::memory::KINDS;
 use crate::named_values::{NamedValues, Value};
 use crate::program::{Array, Program};
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tfaot::hlo::stablehlo;
@@ -134,9 +134,6 @@ pub fn executable(args: &mut LoadedExecutableGetExecutableArgs) -> Result<(), Fa
 
 /// `PJRT_LoadedExecutable_GetDeviceAssignment`: XLA's message `DeviceAssignmentProto`.
 pub fn device_assignment(args: &mut LoadedExecutableGetDeviceAssignmentArgs) -> Result<(), Failure> {
-    unsafe extern "C" fn delete(bytes: *mut c_void) {
-        take(bytes.cast::<Vec<u8>>());
-    }
     let device = object(args.executable)?.device.map_or(Ok(0), |d| object(d).map(|d| d.description.id))?;
     let Ok(id) = u8::try_from(device) else {
         return Err(Failure::new(Code::Unimplemented, "an assignment of so many devices"));
@@ -145,11 +142,10 @@ pub fn device_assignment(args: &mut LoadedExecutableGetDeviceAssignmentArgs) -> 
     let id = if id < 0x80 { vec![id] } else { vec![id, 1] };
     let mut message = vec![0x08, 1, 0x10, 1, 0x1a, 2 + id.len() as u8, 0x0a, id.len() as u8];
     message.extend(id);
-    let message = give(message);
-    let bytes = object(message)?;
-    (args.serialized_bytes, args.serialized_bytes_size) = (bytes.as_ptr().cast(), bytes.len());
-    args.serialized_device_assignment = message.cast();
-    args.serialized_device_assignment_deleter = Some(delete);
+    let given = GivenBytes::new(message);
+    (args.serialized_bytes, args.serialized_bytes_size) = (given.at, given.count);
+    args.serialized_device_assignment = given.owner.cast();
+    args.serialized_device_assignment_deleter = Some(delete_bytes);
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Executables as bytes: tfaot's object, a relocatable file as any linker takes it, and behind it what the interface wants besides.
 //!
 //! The last bytes are the facts as JSON, their number of bytes (eight bytes, the lowest first) and a mark of eight bytes.
-use crate::boundary::{give, object, slice, take};
+use crate::boundary::{GivenBytes, delete_bytes, give, object, slice};
 use crate::c_api::executable::{
     ExecutableDeserializeAndLoadArgs, ExecutableGetCompileOptionsArgs, ExecutableSerializeArgs,
 };
@@ -10,16 +10,11 @@ use crate::compile_options::CompileOptions;
 use crate::executable::{Executable, LoadedExecutable};
 use crate::failure::{Code, Failure};
 use crate::program::{Facts, Program};
-use std::ffi::c_void;
 use std::sync::Arc;
 use tfaot::util::pieces::Pieces;
 
 /// The mark at the end, with the number of this form.
 const MARK: &[u8; 8] = b"TFAOTPJ1";
-
-unsafe extern "C" fn delete(bytes: *mut c_void) {
-    take(bytes.cast::<Vec<u8>>());
-}
 
 fn to_bytes(program: &Program) -> Result<Vec<u8>, Failure> {
     let facts =
@@ -47,21 +42,18 @@ fn from_bytes(bytes: &[u8], client: &Client) -> Result<Program, Failure> {
 
 /// `PJRT_Executable_Serialize`.
 pub fn serialize(args: &mut ExecutableSerializeArgs) -> Result<(), Failure> {
-    let bytes = give(to_bytes(&object(args.executable)?.program)?);
-    let lent = object(bytes)?;
-    (args.serialized_bytes, args.serialized_bytes_size) = (lent.as_ptr().cast(), lent.len());
-    (args.serialized_executable, args.serialized_executable_deleter) =
-        (bytes.cast(), Some(delete as unsafe extern "C" fn(*mut c_void)));
+    let given = GivenBytes::new(to_bytes(&object(args.executable)?.program)?);
+    (args.serialized_bytes, args.serialized_bytes_size) = (given.at, given.count);
+    (args.serialized_executable, args.serialized_executable_deleter) = (given.owner.cast(), Some(delete_bytes as _));
     Ok(())
 }
 
 /// `PJRT_Executable_GetCompileOptions`.
 pub fn compile_options(args: &mut ExecutableGetCompileOptionsArgs) -> Result<(), Failure> {
-    let bytes = give(object(args.executable)?.program.facts.options.clone());
-    let lent = object(bytes)?;
-    (args.serialized_bytes, args.serialized_bytes_size) = (lent.as_ptr().cast(), lent.len());
+    let given = GivenBytes::new(object(args.executable)?.program.facts.options.clone());
+    (args.serialized_bytes, args.serialized_bytes_size) = (given.at, given.count);
     (args.serialized_compile_options, args.serialized_compile_options_deleter) =
-        (bytes.cast(), Some(delete as unsafe extern "C" fn(*mut c_void)));
+        (given.owner.cast(), Some(delete_bytes as _));
     Ok(())
 }
 
