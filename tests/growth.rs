@@ -1,6 +1,7 @@
 //! The time to compile grows with the graph, not with its square: each shape of `tools/make_large_graph` is compiled as far as loops at
 //! two sizes, and what four times as many ops take more is bounded. The time is that of the processor for this thread, so that other
-//! work on the machine does not count.
+//! work on the machine hardly counts, and the least of a few measurements, as what is left of it (caches and memory are shared) only
+//! makes a measurement longer.
 mod common;
 
 use bytes::Bytes;
@@ -18,6 +19,9 @@ const TIMES: usize = 4;
 /// Bound of the time for the larger graph, in times of the smaller one. Linear time is 4 and quadratic time 16; of a random graph, of which
 /// more orders are tried, it is 5.7.
 const MOST: f64 = 7.5;
+
+/// How often the two sizes are measured before the bound is said to be passed.
+const MEASUREMENTS: usize = 4;
 
 /// Seconds that this thread has run; those of the clock where the system does not say it.
 fn seconds() -> f64 {
@@ -42,9 +46,16 @@ fn time(python: &str, shape: &str, ops: usize) -> f64 {
 
 fn grows_linearly(shape: &str) {
     let Some(python) = program(&["python3"]) else { return };
-    let (few, many) = (time(python, shape, FEW), time(python, shape, FEW * TIMES));
-    println!("{shape}: {few:.2} s for {FEW} ops, {:.1} times as long for {TIMES} times as many", many / few);
-    assert!(many / few < MOST, "{shape}: {few:.2} s for {FEW} ops, {many:.2} s for {TIMES} times as many");
+    let (mut few, mut many) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..MEASUREMENTS {
+        few = few.min(time(python, shape, FEW));
+        many = many.min(time(python, shape, FEW * TIMES));
+        println!("{shape}: {few:.2} s for {FEW} ops, {:.1} times as long for {TIMES} times as many", many / few);
+        if many / few < MOST {
+            return;
+        }
+    }
+    panic!("{shape}: {few:.2} s for {FEW} ops, {many:.2} s for {TIMES} times as many");
 }
 
 #[test]
