@@ -21,7 +21,7 @@ use crate::prepare::{self, Prepared, Request};
 use crate::report::ClusterBorder;
 use crate::symbolic::Dim;
 use crate::symbolic::trace::Record;
-use crate::target::{CodeRequest, Precision, Reduced};
+use crate::target::{CodeRequest, Precision, RoundingCounts};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule, tensor};
 pub use build::{
@@ -316,7 +316,7 @@ fn plan_and_dump(
 }
 
 /// Runs all passes over HLO, and stores weights in reduced precision on request.
-fn optimize_and_reduce(module: &mut Module, precision: Precision, dump: &mut Option<Dump>) -> Result<Reduced> {
+fn optimize_and_reduce(module: &mut Module, precision: Precision, dump: &mut Option<Dump>) -> Result<RoundingCounts> {
     run_passes(module, dump)?;
     optimize::reduce(module, precision)
 }

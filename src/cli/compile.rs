@@ -121,7 +121,7 @@ fn needs_object(asked: &[Emit]) -> bool {
 
 /// The request for the oldest instruction set, the only one for which C source is generated.
 fn oldest(requests: Vec<CodeRequest>) -> Vec<CodeRequest> {
-    requests.into_iter().min_by_key(CodeRequest::instructions).into_iter().collect()
+    requests.into_iter().min_by_key(CodeRequest::instruction_set_order).into_iter().collect()
 }
 
 /// Functions that the object calls and its user must define, with their kind, and the communicator that the caller must supply.
@@ -200,7 +200,9 @@ pub fn contents(
     request: Option<&Value>,
 ) -> Result<Vec<(String, Pieces)>> {
     let mut all = emitted(asked).into_iter().map(|e| file(e, built, class, request)).collect::<Result<Vec<_>>>()?;
-    all.extend(built.bundle.file_content().map(|content| (format!("{}.weights", built.bundle.face.name), content)));
+    all.extend(
+        built.bundle.weights_file_content().map(|content| (format!("{}.weights", built.bundle.face.name), content)),
+    );
     Ok(all)
 }
 
@@ -274,7 +276,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
         Emit::Rust => (format!("{name}.rs"), rust::module(face)?.into()),
         Emit::Depfile => return Err(Error::internal("compile", "depfiles are written last")),
         Emit::Plan => (format!("{name}.plan"), each(&|p, _| Ok(p.plan.clone()))?),
-        Emit::Kernels => (format!("{name}.kernels"), each(&|p, _| Ok(kernel::print(p)))?),
+        Emit::Kernels => (format!("{name}.kernels"), each(&|p, _| Ok(kernel::print_program(p)))?),
     })
 }
 

@@ -156,12 +156,12 @@ pub fn code_requests(args: &TargetArgs) -> Result<Vec<CodeRequest>> {
     let all = args.cpu.iter().map(|cpu| resolve(Some(cpu.as_str()))).collect::<Result<Vec<_>>>()?;
     for (i, one) in all.iter().enumerate() {
         let target = &one.target;
-        if all.len() > 1 && !target.can_be_asked() {
+        if all.len() > 1 && !target.can_check_machine() {
             let told = format!("no program on {} can find out whether it runs on `{}`", target.triple, target.cpu);
             let problem = Diagnostic::new(Code::BadOption, told);
             return Err(problem.help("one --cpu, please; on AArch64 and RISC-V code asks Linux alone").into());
         }
-        if let Some(same) = all[..i].iter().find(|other| other.instructions() == one.instructions()) {
+        if let Some(same) = all[..i].iter().find(|other| other.instruction_set_order() == one.instruction_set_order()) {
             let told = format!(
                 "`{}` and `{}` have the same instruction set: only one of them could be called",
                 same.target.cpu, target.cpu

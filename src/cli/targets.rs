@@ -3,7 +3,7 @@ use super::args::TargetsArgs;
 use super::{ExitStatus, out};
 use crate::codegen;
 use crate::diag::Result;
-use crate::target::{Arch, HOST_TRIPLE, Level, Target, cpus};
+use crate::target::{Arch, HOST_TRIPLE, IsaLevel, Target, cpus};
 use serde_json::json;
 
 /// Triples that are tested; others with the same architecture and object format work too.
@@ -22,8 +22,8 @@ const TRIPLES: &[&str] = &[
 ];
 
 /// Instruction set levels of x86-64 processors, oldest first.
-const LEVELS: [(Level, &str); 3] =
-    [(Level::Sse2, "SSE2"), (Level::Avx2, "AVX2 and FMA"), (Level::Avx512, "AVX-512 F, BW, CD, DQ, VL")];
+const LEVELS: [(IsaLevel, &str); 3] =
+    [(IsaLevel::Sse2, "SSE2"), (IsaLevel::Avx2, "AVX2 and FMA"), (IsaLevel::Avx512, "AVX-512 F, BW, CD, DQ, VL")];
 
 /// Prints the triples and processors.
 pub fn run(args: &TargetsArgs) -> Result<ExitStatus> {

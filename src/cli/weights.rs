@@ -91,7 +91,7 @@ pub fn run(args: &WeightsArgs) -> Result<ExitStatus> {
             .help("compile this graph with --weights-file");
         return Err(graph::in_file(problem.into(), &graph_args));
     }
-    let content = bundle.file_content().ok_or_else(|| Error::internal("weights", "there is no file"))?;
+    let content = bundle.weights_file_content().ok_or_else(|| Error::internal("weights", "there is no file"))?;
     let (folder, file) = (args.out.parent().unwrap_or(Path::new("")), args.out.file_name());
     let file = file.ok_or_else(|| Error::user(Code::BadOption, "-o is the name of a file"))?;
     let written = files::write_all(folder, &[(file.to_string_lossy().into_owned(), content)])?;

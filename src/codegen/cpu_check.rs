@@ -1,6 +1,6 @@
 //! `NAME_supported`: asks the processor and the system, once; the answer never changes, so that storing it is no race.
 use super::hwcaps;
-use crate::target::features::{Asks, Register};
+use crate::target::features::{CpuidRegister, MachineChecks};
 use std::fmt::Write;
 
 /// Linux's call by which a process asks for registers (`Documentation/arch/x86/xstate.rst`): what a process was given its threads
@@ -10,7 +10,7 @@ const ARCH_PRCTL: u32 = 158;
 const REQUEST: u32 = 0x1023;
 
 /// Adds the function `name`; `attributes` is the number of its group.
-pub fn supported(out: &mut String, name: &str, asks: &Asks, visibility: &str, attributes: usize) {
+pub fn supported(out: &mut String, name: &str, asks: &MachineChecks, visibility: &str, attributes: usize) {
     let define = format!("define {visibility}i32 @{name}() #{attributes}");
     if asks.is_empty() {
         let _ = writeln!(out, "{define} {{\n  ret i32 1\n}}");
@@ -33,10 +33,10 @@ pub fn supported(out: &mut String, name: &str, asks: &Asks, visibility: &str, at
 }
 
 /// Asks an x86-64 processor; how `%answer` follows from that.
-fn of_x86(out: &mut String, asks: &Asks) -> String {
+fn of_x86(out: &mut String, asks: &MachineChecks) -> String {
     // leaves beyond the highest are answered with those of another; the extended ones every x86-64 processor has
     let highest = asks.asks.iter().map(|ask| ask.leaf).filter(|leaf| leaf >> 31 == 0).max().unwrap_or(0);
-    cpuid(out, "first", 0, 0, Register::A);
+    cpuid(out, "first", 0, 0, CpuidRegister::A);
     let _ = writeln!(out, "  %enough = icmp uge i32 %first, {highest}\n  br i1 %enough, label %bits0, label %store");
     for (i, ask) in asks.asks.iter().enumerate() {
         let _ = writeln!(out, "bits{i}:");
@@ -57,7 +57,7 @@ fn of_x86(out: &mut String, asks: &Asks) -> String {
 
 /// Writes the checks of register state that only the operating system can answer (`xgetbv`, permission for tiles); returns how `%answer`
 /// follows from them.
-fn of_system(out: &mut String, asks: &Asks, last: usize) -> String {
+fn of_system(out: &mut String, asks: &MachineChecks, last: usize) -> String {
     let state = asks.state;
     if state == 0 {
         return format!("[ 2, %bits{last} ]");
@@ -78,12 +78,12 @@ fn of_system(out: &mut String, asks: &Asks, last: usize) -> String {
 }
 
 /// One register of an answer as `%{value}`.
-fn cpuid(out: &mut String, value: &str, leaf: u32, part: u32, register: Register) {
+fn cpuid(out: &mut String, value: &str, leaf: u32, part: u32, register: CpuidRegister) {
     let index = match register {
-        Register::A => 0,
-        Register::B => 1,
-        Register::C => 2,
-        Register::D => 3,
+        CpuidRegister::A => 0,
+        CpuidRegister::B => 1,
+        CpuidRegister::C => 2,
+        CpuidRegister::D => 3,
     };
     let _ = writeln!(
         out,

@@ -12,7 +12,11 @@ use std::process::{Command, Stdio};
 /// An architecture with the features that the table tells of.
 fn architectures() -> [(&'static str, Vec<&'static str>); 3] {
     let riscv = vec!["d", "v"];
-    [("x86_64", features::names().collect()), ("aarch64", hwcaps::names().collect()), ("riscv64", riscv)]
+    [
+        ("x86_64", features::feature_names().collect()),
+        ("aarch64", hwcaps::feature_names().collect()),
+        ("riscv64", riscv),
+    ]
 }
 
 /// The lines of the table for these processors.
@@ -73,7 +77,7 @@ fn has_64_bits(arch: &str, name: &str) -> bool {
 }
 
 fn known(arch: &str) -> Vec<String> {
-    cpus::of_llvm(arch).map(|cpu| cpu.name.to_string()).collect()
+    cpus::llvm_cpus(arch).map(|cpu| cpu.name.to_string()).collect()
 }
 
 #[test]

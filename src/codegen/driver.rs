@@ -3,7 +3,8 @@ use super::Launches;
 use super::module::{E_CALL, E_CPU, KernelFunctions, Linkage, weights_symbol};
 use super::{info, ranks, size_dispatch, weights_file};
 use crate::kernel::{
-    self, BufId, BufferLocation, Call, CallTarget, Callee, Exchange, Face, HEADER_BYTES, KernelId, Program, Step,
+    self, BufId, BufferLocation, Call, CallTarget, Callee, Exchange, HEADER_BYTES, KernelId, ModelInterface, Program,
+    Step,
 };
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
@@ -24,7 +25,7 @@ pub(super) struct Driver<'a> {
     /// The symbol of the function that says whether the machine supports the code.
     supported: &'a str,
     /// The model's C interface: names, functions, state, and the weights file if the object has no constants.
-    face: &'a Face,
+    face: &'a ModelInterface,
     /// Whether each kernel offers its chunks to other threads.
     shared: IdVec<KernelId, bool>,
     launches: Launches,
@@ -43,7 +44,7 @@ impl<'a> Driver<'a> {
     pub(super) fn new(
         program: &'a Program,
         functions: &'a KernelFunctions,
-        face: &'a Face,
+        face: &'a ModelInterface,
         run: String,
         supported: &'a str,
         linkage: Linkage,
@@ -77,7 +78,7 @@ impl<'a> Driver<'a> {
         *out += &self.functions_out;
         let weights = self.face.file.is_some().then(|| weights_file::test(&self.face.name));
         let (able, weights) = weights.map_or(("go", String::new()), |test| ("able", format!("able:\n{test}")));
-        let test = if target.asks().is_empty() {
+        let test = if target.machine_checks().is_empty() {
             format!("  br label %{able}\n{weights}")
         } else {
             format!(

@@ -1,6 +1,6 @@
 //! `NAME_info` and the tables behind it, as `tfaot_model_info` of generated headers declares them.
 use super::size_dispatch;
-use crate::kernel::{Callee, EntryPoint, Face};
+use crate::kernel::{Callee, EntryPoint, ModelInterface};
 use crate::target::Arch;
 use crate::tensor::{Sizes, TensorInfo};
 use std::fmt::Write;
@@ -25,7 +25,7 @@ const MODEL: &str =
 const CALL: &str = "{ i32, i32, i32, ptr, ptr, ptr, %tfaot.size }";
 
 /// Adds `NAME_info` and its tables; `target` describes the machine, and `%tfaot.size` is C's `size_t`.
-pub fn emit(out: &mut String, face: &Face, target: &str, arch: Arch) {
+pub fn emit(out: &mut String, face: &ModelInterface, target: &str, arch: Arch) {
     let name = &face.name;
     let _ = writeln!(out, "%tfaot.size = type i{}", 8 * arch.pointer_bytes());
     string(out, &format!("{name}_str_name"), name);
@@ -60,7 +60,7 @@ fn call(out: &mut String, symbol: &str, callee: &Callee) {
 }
 
 /// The row of a function, whose tables have symbols that begin with `own`.
-fn function(out: &mut String, face: &Face, entry: &EntryPoint, own: &str) -> String {
+fn function(out: &mut String, face: &ModelInterface, entry: &EntryPoint, own: &str) -> String {
     let program = &entry.program;
     string(out, &format!("{own}_name"), &entry.name);
     tensors(out, own, "arg", &program.args);
@@ -79,7 +79,7 @@ fn function(out: &mut String, face: &Face, entry: &EntryPoint, own: &str) -> Str
 }
 
 /// The table of the variables.
-fn variables(out: &mut String, face: &Face) {
+fn variables(out: &mut String, face: &ModelInterface) {
     let name = &face.name;
     let infos: Vec<TensorInfo> = face.state.iter().map(|v| v.info.clone()).collect();
     let rows = tensor_rows(out, &format!("{name}.s"), "variable", &infos);
@@ -88,7 +88,7 @@ fn variables(out: &mut String, face: &Face) {
 }
 
 /// The `tfaot_model_info`, and the function that returns it.
-fn model(out: &mut String, face: &Face) {
+fn model(out: &mut String, face: &ModelInterface) {
     let name = &face.name;
     let init = if face.state.is_empty() { "null".to_string() } else { generic_init(out, face) };
     let check = if face.file.is_some() { format!("@{name}_weights_check") } else { "null".to_string() };
@@ -123,7 +123,7 @@ fn sizes(out: &mut String, own: &str, sizes: &Sizes) -> (String, String) {
 }
 
 /// `run` of `tfaot_function_info`, whose parameters are the same for all functions.
-fn generic_run(out: &mut String, own: &str, entry: &EntryPoint, face: &Face) {
+fn generic_run(out: &mut String, own: &str, entry: &EntryPoint, face: &ModelInterface) {
     let (function, parameters) = (&entry.function, size_dispatch::parameters(entry, face));
     let _ = writeln!(
         out,
@@ -132,7 +132,7 @@ fn generic_run(out: &mut String, own: &str, entry: &EntryPoint, face: &Face) {
 }
 
 /// The symbol of `init` of `tfaot_model_info`, which takes weights also where `NAME_init` does not.
-fn generic_init(out: &mut String, face: &Face) -> String {
+fn generic_init(out: &mut String, face: &ModelInterface) -> String {
     let name = &face.name;
     if face.file.is_some() {
         return format!("@{name}_init");

@@ -1,5 +1,5 @@
 //! Debug locations of instructions: lines of a source by which each instruction is attributed to a statement of its kernel. LLVM carries them
-//! to the assembly (`.loc`). The source is the text of the kernel (`kernel::print`).
+//! to the assembly (`.loc`). The source is the text of the kernel (`kernel::print_program`).
 use std::collections::BTreeSet;
 use std::fmt::Write;
 

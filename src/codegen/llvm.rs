@@ -49,9 +49,9 @@ fn machine(target: &Target) -> Result<TargetMachine> {
         let told = format!("this build of tfaot makes no code for `{}`", target.triple);
         Diagnostic::new(Code::UnknownTarget, told).help("one that `cargo install` builds makes code for all targets")
     })?;
-    let oldest = target.level.oldest();
+    let oldest = target.level.baseline();
     let options = TargetMachineOptions::new()
-        .set_cpu(oldest.cpu())
+        .set_cpu(oldest.baseline_cpu())
         .set_features(oldest.features())
         .set_level(OptimizationLevel::Default)
         .set_reloc_mode(relocations(target));

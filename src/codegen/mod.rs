@@ -79,7 +79,7 @@ pub use stack::StackDepths;
 pub use weights_file::E_WEIGHTS;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::kernel::{Bundle, Face, KernelId, Program};
+use crate::kernel::{Bundle, KernelId, ModelInterface, Program};
 use crate::target::{Arch, ObjectFormat, Target};
 use crate::util::id_vec::IdVec;
 use crate::util::pieces::Pieces;
@@ -169,7 +169,7 @@ pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
 }
 
 /// Errors: `Code::HloUnsupported` where two calls want functions of one name that are not the same, or one that the object has.
-fn one_prototype_each(face: &Face) -> Result<()> {
+fn one_prototype_each(face: &ModelInterface) -> Result<()> {
     let all = face.prototypes();
     for (i, callee) in all.iter().enumerate() {
         let name = &callee.name;
@@ -189,7 +189,7 @@ fn one_prototype_each(face: &Face) -> Result<()> {
     Ok(())
 }
 
-fn no_strays(made: &[u8], target: &Target, face: &Face) -> Result<()> {
+fn no_strays(made: &[u8], target: &Target, face: &ModelInterface) -> Result<()> {
     let mut stray = container::undefined(made, target.format())?;
     stray.retain(|name| !face.calls.iter().any(|callee| callee.name == *name));
     stray.retain(|name| {

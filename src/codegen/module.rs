@@ -7,7 +7,7 @@ use super::function::FunctionEmitter;
 use super::lines::LineTable;
 use super::{hwcaps, info, math, ranks, self_test, size_dispatch, start, weights_file};
 use crate::diag::{Error, Result};
-use crate::kernel::{BufId, Bundle, Face, KernelId, Program};
+use crate::kernel::{BufId, Bundle, KernelId, ModelInterface, Program};
 use crate::target::{Arch, ObjectFormat, Target};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
@@ -127,7 +127,7 @@ pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<LineTable>) -
 }
 
 /// Emits the functions that callers see, which try one variant after the other.
-fn pick(out: &mut String, face: &Face, variants: &[(Vec<Program>, Target)]) {
+fn pick(out: &mut String, face: &ModelInterface, variants: &[(Vec<Program>, Target)]) {
     let mut supported = String::new();
     let ask = |i: usize, programs: &[Program]| {
         let (own, next) = (supported_symbol(programs), i + 1);
@@ -237,12 +237,18 @@ fn functions(
 }
 
 /// The feature test and the drivers of a target.
-fn drivers(out: &mut String, face: &Face, own: TargetPrograms, functions: &[KernelFunctions], launches: Launches) {
+fn drivers(
+    out: &mut String,
+    face: &ModelInterface,
+    own: TargetPrograms,
+    functions: &[KernelFunctions],
+    launches: Launches,
+) {
     let TargetPrograms { programs, target, linkage } = own;
     let (is_only, plain) = (linkage.is_only, linkage.attributes + 1);
     let supported_name = if is_only { format!("{}_supported", face.name) } else { supported_symbol(programs) };
     let supported_visibility = if is_only { "" } else { "internal " };
-    supported(out, &supported_name, &target.asks(), supported_visibility, plain);
+    supported(out, &supported_name, &target.machine_checks(), supported_visibility, plain);
     for (e, entry) in face.entries.iter().enumerate() {
         let is_sized = !entry.sizes.is_empty();
         let visibility = if is_sized { "internal " } else { linkage.visibility };

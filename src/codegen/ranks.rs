@@ -1,7 +1,7 @@
 //! Models that ask other ranks: what moves blocks through the communicator of the caller, and the functions around drivers that look at
 //! it first and tell it where a call fails, so that no rank waits for this one.
 use super::{info, size_dispatch};
-use crate::kernel::{EntryPoint, Exchange, Face, Movement};
+use crate::kernel::{Collective, EntryPoint, Exchange, ModelInterface};
 use std::fmt::Write;
 
 /// Returned where the communicator is missing, is for another number of ranks or says that it failed: `TFAOT_E_RANKS`.
@@ -15,13 +15,13 @@ const EXCHANGE: &str = "{ i32, i32, ptr, %tfaot.size }";
 const FAIL: usize = 7;
 
 /// The name of the function that a caller's function is around.
-pub fn driven_function_name(entry: &EntryPoint, face: &Face) -> String {
+pub fn driven_function_name(entry: &EntryPoint, face: &ModelInterface) -> String {
     let suffix = if face.ranks.is_some() { ".rank" } else { "" };
     format!("{}{suffix}", entry.function)
 }
 
 /// The functions that callers see.
-pub fn emit(out: &mut String, face: &Face) {
+pub fn emit(out: &mut String, face: &ModelInterface) {
     let Some(count) = face.ranks else { return };
     for entry in &face.entries {
         let (parameters, own) = (size_dispatch::parameters(entry, face), driven_function_name(entry, face));
@@ -49,21 +49,21 @@ pub fn exchange(to: &Exchange, name: &str, n: usize, args: &[String], result: &s
         "  %r.at{n} = getelementptr {COMMUNICATOR}, ptr %ranks, i64 0, i32 1\n  %r{n} = load i32, ptr %r.at{n}\n"
     );
     let member = match to.movement {
-        Movement::Rank { divisor, modulus } => {
+        Collective::Rank { divisor, modulus } => {
             let _ = writeln!(
                 out,
                 "  %d{n} = udiv i32 %r{n}, {divisor}\n  %m{n} = urem i32 %d{n}, {modulus}\n  store i32 %m{n}, ptr {result}, align 1"
             );
             return (out, String::new());
         }
-        Movement::AllGather(_) => 3,
-        Movement::AllToAll(_) => 4,
-        Movement::Broadcast(_) => 5,
-        Movement::Permute(_) => 6,
+        Collective::AllGather(_) => 3,
+        Collective::AllToAll(_) => 4,
+        Collective::Broadcast(_) => 5,
+        Collective::Permute(_) => 6,
     };
     let symbol = format!("{name}.x{n}");
     let tables = tables(to, &symbol);
-    if to.movement.leaves_zeros(to.ranks) {
+    if to.movement.fills_ranks_with_zeros(to.ranks) {
         let _ = writeln!(out, "  call void @llvm.memset.p0.i64(ptr {result}, i8 0, i64 {}, i1 false)", to.bytes);
     }
     let from = args.first().map_or("null", String::as_str);
@@ -81,7 +81,7 @@ pub fn exchange(to: &Exchange, name: &str, n: usize, args: &[String], result: &s
 
 /// For each rank the number of its list, and what a communicator is told of each list.
 fn tables(to: &Exchange, symbol: &str) -> String {
-    let (of, all) = to.movement.lists(to.ranks);
+    let (of, all) = to.movement.communicator_lists(to.ranks);
     let mut out = String::new();
     let mut rows = Vec::new();
     for (i, list) in all.iter().enumerate() {

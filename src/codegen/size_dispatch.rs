@@ -4,7 +4,7 @@
 //! array of the caller's is dense in the actual sizes; where these are the program's it is handed on as it is, else it is copied to or
 //! from an array in the workspace, whose elements beyond the actual sizes are anything. So a call takes the time of its program and of
 //! those copies, which for an outermost axis are one `memcpy`.
-use crate::kernel::{EntryPoint, Face, PaddedOffsets, Program};
+use crate::kernel::{EntryPoint, ModelInterface, PaddedOffsets, Program};
 use crate::tensor::{Size, Sizes, TensorInfo};
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ pub const E_BOUND: u32 = 3;
 pub const E_CHECK: u32 = 7;
 
 /// The parameters of a function in C.
-pub fn parameters(entry: &EntryPoint, face: &Face) -> String {
+pub fn parameters(entry: &EntryPoint, face: &ModelInterface) -> String {
     format!(
         "ptr %args, ptr %results, {}{}ptr %workspace, ptr %exec{}",
         pointer_parameter(!entry.sizes.is_empty(), "sizes"),
@@ -26,12 +26,12 @@ pub fn parameters(entry: &EntryPoint, face: &Face) -> String {
 }
 
 /// The parameters after the executor.
-pub fn tail(face: &Face) -> &'static str {
+pub fn tail(face: &ModelInterface) -> &'static str {
     if face.ranks.is_some() { ", ptr %ranks" } else { "" }
 }
 
 /// The parameters for memory beside arguments, results and the workspace: the state and the weights.
-pub fn memory(face: &Face) -> String {
+pub fn memory(face: &ModelInterface) -> String {
     pointer_parameter(!face.state.is_empty(), "state") + &pointer_parameter(face.file.is_some(), "weights")
 }
 
@@ -48,7 +48,7 @@ pub fn dispatch_symbol(programs: &[Program]) -> String {
 pub fn emit(
     out: &mut String,
     entry: &EntryPoint,
-    face: &Face,
+    face: &ModelInterface,
     programs: &[Program],
     visibility: &str,
     run: &str,

@@ -40,7 +40,7 @@ fn power_of_two(exponent: i32) -> f64 {
 /// The f32 of a small float.
 pub fn decode(f: &mut FunctionEmitter, x: &Val) -> Val {
     let Some(form) = format(x.dtype) else { return x.clone() };
-    if x.dtype == DType::F16 && f.target.level.has_f16() {
+    if x.dtype == DType::F16 && f.target.level.has_f16_conversion() {
         let half = half_type(x.lanes);
         let held = f.ins(&format!("bitcast {} {} to {half}", x.ty(), x.text), DType::F16, x.lanes);
         let wide = value_type(DType::F32, x.lanes);
@@ -99,7 +99,7 @@ pub fn decode(f: &mut FunctionEmitter, x: &Val) -> Val {
 pub fn encode(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     let Some(form) = format(to) else { return x.clone() };
     let x = &portable::with_one_nan(f, x);
-    if to == DType::F16 && f.target.level.has_f16() {
+    if to == DType::F16 && f.target.level.has_f16_conversion() {
         let half = half_type(x.lanes);
         let held = f.ins(&format!("fptrunc {} {} to {half}", x.ty(), x.text), to, x.lanes);
         return f.ins(&format!("bitcast {half} {} to {}", held.text, value_type(to, x.lanes)), to, x.lanes);

@@ -138,7 +138,7 @@ impl BucketSearch<'_> {
         for (own_program, other_program) in programs {
             for sizes in [&least, &own.most] {
                 let (work, with_other) =
-                    (own_program.work_for(sizes, &own.most)?, other_program.work_for(sizes, &other.most)?);
+                    (own_program.work_at_sizes(sizes, &own.most)?, other_program.work_at_sizes(sizes, &other.most)?);
                 if (0..2).any(|i| with_other[i] as f64 > MAX_WORK_RATIO[i] * work[i] as f64) {
                     return Ok(false);
                 }

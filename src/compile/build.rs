@@ -6,12 +6,12 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
 use crate::hlo::{Literal, Module};
 use crate::kernel::self_test::SelfTest;
-use crate::kernel::state::lay_out;
-use crate::kernel::{self, Bundle, EntryPoint, Face, PaddedOffsets, WeightsLayout};
+use crate::kernel::state::lay_out_variables;
+use crate::kernel::{self, Bundle, EntryPoint, ModelInterface, PaddedOffsets, WeightsLayout};
 use crate::lower::{CountSource, Lowered, StateVariable};
 use crate::package::names;
 use crate::schedule::{KernelTarget, Packings};
-use crate::target::{CodeRequest, PanelSizes, Reduced, Target};
+use crate::target::{CodeRequest, PanelSizes, RoundingCounts, Target};
 use crate::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
 use crate::util::pieces::Pieces;
 use crate::{interp, optimize, schedule};
@@ -44,7 +44,7 @@ impl Compiled {
     /// # Errors
     /// Internal if there is none.
     pub fn into_only_program(self) -> Result<Built> {
-        let last = self.bundle.face.entries.first().map_or(0, |entry| entry.programs() - 1);
+        let last = self.bundle.face.entries.first().map_or(0, |entry| entry.program_count() - 1);
         self.program(last)
     }
 
@@ -136,7 +136,7 @@ fn plan_all(
     let scheduled = Scheduled::of(functions, name, source, requests, dumps)?;
     let (is_in_file, bundle) = (scheduled.is_in_file(), Bundle::new(scheduled.face, scheduled.variants));
     let bundle = match is_in_file {
-        true => bundle.in_file(&scheduled.initial, None)?,
+        true => bundle.with_weights_in_file(&scheduled.initial, None)?,
         false => bundle.with_shared_constants(&scheduled.initial),
     };
     Ok((scheduled.modules, bundle))
@@ -153,7 +153,7 @@ pub fn plan_weights(
     places: &WeightsLayout,
 ) -> Result<Bundle> {
     let scheduled = Scheduled::of(functions, name, "", requests, &mut [])?;
-    Bundle::new(scheduled.face, scheduled.variants).in_file(&scheduled.initial, Some(places))
+    Bundle::new(scheduled.face, scheduled.variants).with_weights_in_file(&scheduled.initial, Some(places))
 }
 
 /// Marks the weights of functions as replaceable after compilation; the compiled object then reads them from a file.
@@ -169,7 +169,7 @@ pub fn make_weights_replaceable(functions: &mut Functions) {
 /// Scheduled kernels of all functions for all targets, before constants are laid out.
 struct Scheduled {
     modules: Vec<Module>,
-    face: Face,
+    face: ModelInterface,
     variants: Vec<(Vec<kernel::Program>, Target)>,
     /// Initial values of the variables.
     initial: Vec<Bytes>,
@@ -191,13 +191,13 @@ impl Scheduled {
         let Functions { mut all, .. } = functions;
         share_fields(&mut all)?;
         let precision = requests.first().map(|r| r.precision).unwrap_or_default();
-        let mut reduced = Reduced { precision, ..Reduced::default() };
+        let mut reduced = RoundingCounts { precision, ..RoundingCounts::default() };
         for (i, (_, lowered)) in all.iter_mut().enumerate() {
             run_passes(&mut lowered.module, dumps.get_mut(i).unwrap_or(&mut None))?;
             reduced.add(&optimize::reduce(&mut lowered.module, precision)?);
         }
         let mut requests = requests.to_vec();
-        requests.sort_by_key(|r| std::cmp::Reverse(r.instructions()));
+        requests.sort_by_key(|r| std::cmp::Reverse(r.instruction_set_order()));
         let scheduler = Scheduler { requests: &requests, name, source, reduced, packings: Packings::default() };
         let mut variants: Vec<(Vec<kernel::Program>, Target)> =
             requests.iter().map(|r| (Vec::new(), r.target.clone())).collect();
@@ -226,7 +226,7 @@ fn face(
     all: &[(String, Lowered)],
     bounds: &[Vec<Vec<u64>>],
     variants: &[(Vec<kernel::Program>, Target)],
-) -> Face {
+) -> ModelInterface {
     let signatures: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
     let suffixes = names::of_functions(&signatures);
     let mut from = 0;
@@ -259,7 +259,7 @@ fn face(
     for v in entries.iter().flat_map(|e| e.program.state.iter().filter(|v| v.changed)) {
         state.iter_mut().filter(|s| s.offset == v.offset && s.info == v.info).for_each(|s| s.changed = true);
     }
-    Face {
+    ModelInterface {
         name: name.to_string(),
         source: source.to_string(),
         entries,
@@ -279,7 +279,7 @@ struct Scheduler<'a> {
     requests: &'a [CodeRequest],
     name: &'a str,
     source: &'a str,
-    reduced: Reduced,
+    reduced: RoundingCounts,
     packings: Packings,
 }
 
@@ -287,7 +287,7 @@ impl Scheduler<'_> {
     /// Schedules the size buckets of a function (a single one for fixed sizes); `function` becomes part of the programs' names.
     fn buckets(&self, lowered: &Lowered, function: &str) -> Result<Vec<Bucket>> {
         let differ = self.requests.windows(2).any(|pair| pair[0].target.vector_bits != pair[1].target.vector_bits);
-        let mut panels = PanelSizes::none(differ);
+        let mut panels = PanelSizes::empty(differ);
         match &lowered.size_variants {
             None => Ok(vec![Bucket { most: Vec::new(), programs: self.programs(lowered, function, &mut panels)? }]),
             Some(sized) => buckets::choose_buckets(lowered, sized, self.reduced.precision, &mut |bound, name| {
@@ -411,5 +411,5 @@ pub fn initial_values(functions: &Functions) -> Result<Vec<Tensor>> {
 
 /// Layout of the variables in the state of an object.
 pub fn variable_slots(state: &[StateVariable]) -> Vec<kernel::VariableSlot> {
-    lay_out(state.iter().map(|v| (v.info.clone(), v.changed)))
+    lay_out_variables(state.iter().map(|v| (v.info.clone(), v.changed)))
 }

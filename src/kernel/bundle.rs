@@ -1,7 +1,7 @@
 //! The content of one object: the functions of a model for some targets, over one state and one copy of the constants.
 use super::self_test::SelfTest;
 use super::{Callee, Kernel, Program, VariableSlot, WeightsFile, callees, rank_count, state};
-use crate::target::{Reduced, Target};
+use crate::target::{RoundingCounts, Target};
 use crate::tensor::Sizes;
 use bytes::Bytes;
 use foldhash::HashMap;
@@ -14,7 +14,7 @@ const ALIGN: u64 = 64;
 
 /// A model as its callers see it.
 #[derive(Clone, Debug, Default)]
-pub struct Face {
+pub struct ModelInterface {
     /// The name in C; prefix of every symbol.
     pub name: String,
     /// The file that the model came from.
@@ -26,7 +26,7 @@ pub struct Face {
     /// Bytes of all constants.
     pub weights_bytes: u64,
     /// The reduced precision that was requested.
-    pub reduced: Reduced,
+    pub reduced: RoundingCounts,
     /// The weights file that holds the constants, if they are not in the object.
     pub file: Option<WeightsFile>,
     /// The user's functions that the model calls: each name with the shapes of each call.
@@ -57,19 +57,19 @@ pub struct EntryPoint {
 
 impl EntryPoint {
     /// Number of programs that a target has for the function.
-    pub fn programs(&self) -> usize {
+    pub fn program_count(&self) -> usize {
         self.rungs.len().max(1)
     }
     /// The number of the program that a call with these sizes runs: the smallest bucket that fits.
     pub fn bucket_of_call(&self, given: &[u64]) -> usize {
         let holds = |most: &Vec<u64>| given.iter().zip(most).all(|(n, most)| n <= most);
-        self.rungs.iter().position(holds).unwrap_or(self.programs() - 1)
+        self.rungs.iter().position(holds).unwrap_or(self.program_count() - 1)
     }
 }
 
-impl Face {
+impl ModelInterface {
     /// A model of one function.
-    pub fn of_program(program: &Program) -> Face {
+    pub fn of_program(program: &Program) -> ModelInterface {
         let name = &program.name;
         let entry = EntryPoint {
             name: name.clone(),
@@ -78,7 +78,7 @@ impl Face {
             program: program.without_code(),
             ..EntryPoint::default()
         };
-        Face {
+        ModelInterface {
             name: name.clone(),
             source: program.source.clone(),
             entries: vec![entry],
@@ -97,8 +97,8 @@ impl Face {
     }
     /// The indices, among a target's programs, of the programs of function number `entry`.
     pub fn programs(&self, entry: usize) -> Range<usize> {
-        let from: usize = self.entries.iter().take(entry).map(EntryPoint::programs).sum();
-        from..from + self.entries.get(entry).map_or(0, EntryPoint::programs)
+        let from: usize = self.entries.iter().take(entry).map(EntryPoint::program_count).sum();
+        from..from + self.entries.get(entry).map_or(0, EntryPoint::program_count)
     }
     /// The user's functions that the model calls, one for each prototype.
     pub fn prototypes(&self) -> Vec<&Callee> {
@@ -122,7 +122,7 @@ impl Face {
 
 /// Bytes of constants that the state starts with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
+pub struct StateInitializer {
     /// The first byte in the state.
     pub to: u64,
     /// The first byte in the constants.
@@ -135,27 +135,27 @@ pub struct Start {
 #[derive(Clone, Debug)]
 pub struct Bundle {
     /// The interface.
-    pub face: Face,
-    /// The loops of each function for each target, in the order in which the machine is tested for targets: [`EntryPoint::programs`]
+    pub face: ModelInterface,
+    /// The loops of each function for each target, in the order in which the machine is tested for targets: [`EntryPoint::program_count`]
     /// programs for the first function, then those of the next. Programs have names of their own, with which internal symbols begin.
     pub variants: Vec<(Vec<Program>, Target)>,
     /// Constants by byte offset, in order, not overlapping.
     pub weights: Vec<(u64, Bytes)>,
     /// The initial values of the state that are not zero.
-    pub starts: Vec<Start>,
+    pub starts: Vec<StateInitializer>,
 }
 
 /// Adds the features to a target that its programs need and not each machine of its instruction set has.
 fn require_instructions(programs: &[Program], target: &mut Target) {
     let kernels = programs.iter().flat_map(|program| program.kernels.values());
     for instruction in kernels.flat_map(Kernel::dot_instructions).collect::<BTreeSet<_>>() {
-        target.require(instruction);
+        target.enable_instruction(instruction);
     }
 }
 
 impl Bundle {
     /// A model whose constants have no place yet.
-    pub fn new(face: Face, mut variants: Vec<(Vec<Program>, Target)>) -> Bundle {
+    pub fn new(face: ModelInterface, mut variants: Vec<(Vec<Program>, Target)>) -> Bundle {
         for (programs, target) in &mut variants {
             require_instructions(programs, target);
         }
@@ -165,7 +165,7 @@ impl Bundle {
     /// A model of one function for one target.
     pub fn of_program(program: &Program, target: &Target) -> Bundle {
         let variants = vec![(vec![program.clone()], target.clone())];
-        Bundle { weights: program.weights.clone(), ..Bundle::new(Face::of_program(program), variants) }
+        Bundle { weights: program.weights.clone(), ..Bundle::new(ModelInterface::of_program(program), variants) }
     }
 
     /// The bundle with one copy of equal constants, and with the values that variables start with: `initial` has the bytes of each
@@ -179,13 +179,14 @@ impl Bundle {
             all => all.iter_mut().flat_map(|v| &mut v.0).for_each(|program| pool.move_into(program)),
         }
         let zero = |bytes: &Bytes| bytes.iter().all(|&b| b == 0);
-        let starts = face.state.iter().zip(initial).filter(|(_, value)| !zero(value)).map(|(v, value)| Start {
-            to: v.offset,
-            from: pool.add(value),
-            bytes: value.len() as u64,
-        });
+        let starts = face
+            .state
+            .iter()
+            .zip(initial)
+            .filter(|(_, value)| !zero(value))
+            .map(|(v, value)| StateInitializer { to: v.offset, from: pool.add(value), bytes: value.len() as u64 });
         let starts = starts.collect();
-        Bundle { face: Face { weights_bytes: pool.top, ..face }, variants, weights: pool.parts, starts }
+        Bundle { face: ModelInterface { weights_bytes: pool.top, ..face }, variants, weights: pool.parts, starts }
     }
 }
 

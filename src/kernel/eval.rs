@@ -4,7 +4,7 @@
 //! buffers that share bytes by mistake show. Results and workspace start as all ones (NaN, -1).
 use super::{
     Atom, BufId, BufferLocation, Expr, ExprId, Index, Kernel, KernelId, LoopKind, Program, Reg, RegId, Step, Stmt,
-    TileSums, VarId, dot_type,
+    TileSums, VarId, dot_sum_type,
 };
 use crate::diag::{Error, Result};
 use crate::scalar::eval as scalar;
@@ -20,14 +20,14 @@ use std::collections::HashMap;
 /// # Errors
 /// Internal, where arguments do not fit, where a statement breaks a rule of the verifier, or after `most` statements.
 pub fn evaluate(program: &Program, args: &[Tensor], most: u64) -> Result<Vec<Tensor>> {
-    evaluate_on(program, args, &mut Vec::new(), most)
+    evaluate_with_state(program, args, &mut Vec::new(), most)
 }
 
 /// The results of a call of a program with variables: `state` has their values, before and behind the call.
 ///
 /// # Errors
 /// Those of [`evaluate`].
-pub fn evaluate_on(program: &Program, args: &[Tensor], state: &mut Vec<u8>, most: u64) -> Result<Vec<Tensor>> {
+pub fn evaluate_with_state(program: &Program, args: &[Tensor], state: &mut Vec<u8>, most: u64) -> Result<Vec<Tensor>> {
     let fits = |(have, want): (&Tensor, &crate::tensor::TensorInfo)| have.dtype == want.dtype && have.dims == want.dims;
     if args.len() != program.args.len() || !args.iter().zip(&program.args).all(fits) {
         return Err(fault("the arguments do not fit the program"));
@@ -247,7 +247,7 @@ impl KernelInterpreter<'_> {
                 for (column, sum) in row.next().unwrap_or_default().iter_mut().enumerate() {
                     let at = |p: &i64| first + p * sums.stride as i64 + 2 * column as i64;
                     let y = pairs.iter().map(|p| self.load_word(sums.right, at(p))).collect::<Result<Vec<_>>>()?;
-                    *sum = tiles::sum(x.iter().copied().zip(y), *sum);
+                    *sum = tiles::evaluate_sum(x.iter().copied().zip(y), *sum);
                 }
             }
         }
@@ -284,7 +284,7 @@ impl KernelInterpreter<'_> {
             Expr::Const(dtype, bits) => Tensor::new(*dtype, vec![1], bits.to_le_bytes()[..dtype.bytes()].to_vec()),
             Expr::Load(buf, x) => self.load(f, *buf, x)?,
             Expr::Word(buf, x) => {
-                let uniform = !f.lane.is_some_and(|(lane, _)| kernel.varies(id, lane));
+                let uniform = !f.lane.is_some_and(|(lane, _)| kernel.varies_by_lane(id, lane));
                 self.pair(f, *buf, x, uniform)?
             }
             Expr::DotProduct { instruction, x, y, z } => {
@@ -296,8 +296,8 @@ impl KernelInterpreter<'_> {
                 let z = Tensor::new(DType::U32, z.dims.clone(), z.bytes);
                 let (x, y, z) = (x.view::<u32>(), y.view::<u32>(), z.view::<u32>());
                 let terms = x.iter().zip(y.iter()).zip(z.iter());
-                let sums = terms.flat_map(|((&x, &y), &z)| instruction.sum(x, y, z).to_le_bytes());
-                Tensor::new(dot_type(*instruction), vec![lanes], sums.collect::<Vec<u8>>())
+                let sums = terms.flat_map(|((&x, &y), &z)| instruction.evaluate_sum(x, y, z).to_le_bytes());
+                Tensor::new(dot_sum_type(*instruction), vec![lanes], sums.collect::<Vec<u8>>())
             }
             Expr::Op(op, args, dtype) => {
                 let values = args.iter().map(|&a| self.eval(f, a)).collect::<Result<Vec<_>>>()?;

@@ -7,7 +7,7 @@ use super::call::{CallTarget, find_call};
 
 /// The kind of a collective, with the groups of ranks that take part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Movement {
+pub enum Collective {
     /// Each rank of a group gives a block to all, and gets those of all in the order of the group.
     AllGather(Vec<Vec<u32>>),
     /// Each rank of a group gives a block to each, and gets one of each in the order of the group.
@@ -29,7 +29,7 @@ pub enum Movement {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
     /// The kind of the collective, with its groups.
-    pub movement: Movement,
+    pub movement: Collective,
     /// The sequence number of the exchange in the model, by which ranks check that they are at the same one.
     pub number: u32,
     /// Number of ranks that run the model.
@@ -38,30 +38,30 @@ pub struct Exchange {
     pub bytes: u64,
 }
 
-impl Movement {
+impl Collective {
     /// The name of the exchange, for people.
     pub fn name(&self) -> &'static str {
         match self {
-            Movement::AllGather(_) => "all-gather",
-            Movement::AllToAll(_) => "all-to-all",
-            Movement::Broadcast(_) => "broadcast",
-            Movement::Permute(_) => "permute",
-            Movement::Rank { .. } => "rank",
+            Collective::AllGather(_) => "all-gather",
+            Collective::AllToAll(_) => "all-to-all",
+            Collective::Broadcast(_) => "broadcast",
+            Collective::Permute(_) => "permute",
+            Collective::Rank { .. } => "rank",
         }
     }
     /// For each rank, the index of the list that its communicator is given, and the lists: the ranks of its group, or the receiver and
     /// the sender of its block, -1 for nobody. A rank without a list takes no part.
-    pub fn lists(&self, ranks: u32) -> (Vec<Option<u32>>, Vec<Vec<i64>>) {
+    pub fn communicator_lists(&self, ranks: u32) -> (Vec<Option<u32>>, Vec<Vec<i64>>) {
         let mut of = vec![None; ranks as usize];
         let mut all = Vec::new();
         match self {
-            Movement::AllGather(groups) | Movement::AllToAll(groups) | Movement::Broadcast(groups) => {
+            Collective::AllGather(groups) | Collective::AllToAll(groups) | Collective::Broadcast(groups) => {
                 for (number, group) in (0..).zip(groups) {
                     group.iter().for_each(|&rank| of[rank as usize] = Some(number));
                     all.push(group.iter().map(|&rank| i64::from(rank)).collect());
                 }
             }
-            Movement::Permute(pairs) => {
+            Collective::Permute(pairs) => {
                 for rank in 0..ranks {
                     let other = |from: usize, to: usize| {
                         pairs.iter().find(|pair| pair[from] == rank).map_or(-1, |pair| i64::from(pair[to]))
@@ -73,16 +73,16 @@ impl Movement {
                     }
                 }
             }
-            Movement::Rank { .. } => {}
+            Collective::Rank { .. } => {}
         }
         (of, all)
     }
     /// Whether some rank receives nothing, so that its result is zeros.
-    pub fn leaves_zeros(&self, ranks: u32) -> bool {
+    pub fn fills_ranks_with_zeros(&self, ranks: u32) -> bool {
         match self {
-            Movement::Broadcast(groups) => groups.iter().map(Vec::len).sum::<usize>() < ranks as usize,
-            Movement::Permute(pairs) => pairs.len() < ranks as usize,
-            Movement::AllGather(_) | Movement::AllToAll(_) | Movement::Rank { .. } => false,
+            Collective::Broadcast(groups) => groups.iter().map(Vec::len).sum::<usize>() < ranks as usize,
+            Collective::Permute(pairs) => pairs.len() < ranks as usize,
+            Collective::AllGather(_) | Collective::AllToAll(_) | Collective::Rank { .. } => false,
         }
     }
 }

@@ -159,7 +159,7 @@ impl Index {
         Index::atom(Atom::Rem(Box::new(coarse), n / step)).scale(step).add(&small)
     }
     /// The index clamped to `low..=high`.
-    pub fn limit(&self, low: i64, high: i64, extents: &Extents) -> Index {
+    pub fn clamp_to(&self, low: i64, high: i64, extents: &Extents) -> Index {
         let (a, b) = self.range(extents);
         if a >= low && b <= high {
             return self.clone();
@@ -211,7 +211,7 @@ pub fn gcd(a: i64, b: i64) -> i64 {
 }
 
 /// The row-major position of `at` in an array of `dims`.
-pub fn linear(at: &[Index], dims: &[u64]) -> Index {
+pub fn linear_index(at: &[Index], dims: &[u64]) -> Index {
     let mut sum = Index::constant(0);
     let mut stride = 1i64;
     for (i, &n) in at.iter().zip(dims).rev() {
@@ -223,7 +223,7 @@ pub fn linear(at: &[Index], dims: &[u64]) -> Index {
 
 /// The coordinates in an array of `dims` of the element whose coordinates in an array of `from` are `at`: groups of
 /// dimensions that hold equally many elements are rewritten alone, so that untouched dimensions stay as they are.
-pub fn reshape(at: &[Index], from: &[u64], dims: &[u64], extents: &Extents) -> Vec<Index> {
+pub fn reshape_coordinates(at: &[Index], from: &[u64], dims: &[u64], extents: &Extents) -> Vec<Index> {
     let mut out = Vec::with_capacity(dims.len());
     let (mut i, mut j) = (0, 0);
     while j < dims.len() {
@@ -250,7 +250,7 @@ pub fn reshape(at: &[Index], from: &[u64], dims: &[u64], extents: &Extents) -> V
             out.push(at[i0].clone());
             continue;
         }
-        let flat = linear(&at[i0..i], &from[i0..i]);
+        let flat = linear_index(&at[i0..i], &from[i0..i]);
         let mut stride: u64 = dims[j0..j].iter().product();
         for &n in &dims[j0..j] {
             stride = stride.checked_div(n).unwrap_or(0).max(1);

@@ -1,5 +1,5 @@
 //! How much of its buffers a kernel reads and writes.
-use super::{Atom, BufId, Buffer, BufferLocation, Expr, ExprId, Index, Kernel, Span, VarId};
+use super::{Atom, BufId, Buffer, BufferLocation, ElementSpan, Expr, ExprId, Index, Kernel, VarId};
 use crate::util::id_vec::IdVec;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +46,7 @@ impl Kernel {
     /// elements.
     fn accesses_by_buffer(&self) -> BTreeMap<BufId, BTreeMap<&Index, (u64, u64)>> {
         let mut all: BTreeMap<BufId, BTreeMap<&Index, (u64, u64)>> = BTreeMap::new();
-        for Span { buf, first, last, count } in self.loads().chain(self.stores()) {
+        for ElementSpan { buf, first, last, count } in self.loads().chain(self.stores()) {
             let most = all.entry(buf).or_default().entry(first).or_default();
             *most = (most.0.max(last), most.1.max(count));
         }

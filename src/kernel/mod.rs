@@ -25,23 +25,23 @@ mod weights_file;
 mod work;
 
 pub use access::BufferAccess;
-pub use bundle::{Bundle, EntryPoint, Face, Start};
+pub use bundle::{Bundle, EntryPoint, ModelInterface, StateInitializer};
 pub use call::{Call, CallTarget, Callee, callees};
-pub use eval::{evaluate, evaluate_on};
-pub use exchange::{Exchange, Movement, rank_count};
+pub use eval::{evaluate, evaluate_with_state};
+pub use exchange::{Collective, Exchange, rank_count};
 pub use index::{Atom, Index};
 pub use memory_traffic::MemoryTraffic;
 pub use padded_arrays::PaddedOffsets;
 pub use provenance::{ProductChoice, Provenance};
 pub use state::VariableSlot;
-pub use text::{lines, print};
-pub use tiles::{Span, TileRows, TileSums};
+pub use text::{print_program, statement_lines};
+pub use tiles::{ElementSpan, TileRows, TileSums};
 pub use verify::{for_operands, for_values, verify};
 pub use weights_file::{HEADER_BYTES, KEY_BYTES, WeightsFile, WeightsLayout};
 pub use work::parallel_kernels;
 
 use crate::scalar::ScalarOp;
-use crate::target::{DotInstruction, Reduced};
+use crate::target::{DotInstruction, RoundingCounts};
 use crate::tensor::{DType, TensorInfo};
 use crate::util::id_vec::IdVec;
 use bytes::Bytes;
@@ -217,8 +217,8 @@ pub enum Expr {
 }
 
 /// The type of the sums that an instruction for words adds to.
-pub fn dot_type(instruction: DotInstruction) -> DType {
-    if instruction.is_of_integers() { DType::S32 } else { DType::F32 }
+pub fn dot_sum_type(instruction: DotInstruction) -> DType {
+    if instruction.is_integer() { DType::S32 } else { DType::F32 }
 }
 
 impl Expr {
@@ -338,7 +338,7 @@ pub struct Program {
     /// Floating-point operations of a call, with one iteration of each loop.
     pub flops: u64,
     /// Counts of constants and products that were rounded to fewer bits on request.
-    pub reduced: Reduced,
+    pub reduced: RoundingCounts,
     /// The plan of the program, as text.
     pub plan: String,
 }
@@ -375,14 +375,14 @@ impl Program {
 
 impl Kernel {
     /// Whether an expression differs between lanes of the loop over `lane`.
-    pub fn varies(&self, id: ExprId, lane: VarId) -> bool {
+    pub fn varies_by_lane(&self, id: ExprId, lane: VarId) -> bool {
         match &self.exprs[id] {
             Expr::Const(..) | Expr::Fold(..) => false,
             Expr::Load(_, x) | Expr::Word(_, x) | Expr::Number(x, _) | Expr::Within(x, _, _) => {
-                x.depends_on(lane, &|e| self.varies(e, lane))
+                x.depends_on(lane, &|e| self.varies_by_lane(e, lane))
             }
-            Expr::Op(_, args, _) => args.iter().any(|&a| self.varies(a, lane)),
-            Expr::DotProduct { x, y, z, .. } => [*x, *y, *z].iter().any(|&a| self.varies(a, lane)),
+            Expr::Op(_, args, _) => args.iter().any(|&a| self.varies_by_lane(a, lane)),
+            Expr::DotProduct { x, y, z, .. } => [*x, *y, *z].iter().any(|&a| self.varies_by_lane(a, lane)),
             Expr::Reg(r, _) => self.regs[*r].lanes > 1,
             Expr::Lanes(_, _, _, count) => *count > 1,
         }
@@ -404,9 +404,9 @@ impl Kernel {
         self.chunks.map_or(1, |v| self.vars[v])
     }
     /// The elements that the kernel reads, for each load and each tile.
-    fn loads(&self) -> impl Iterator<Item = Span<'_>> {
+    fn loads(&self) -> impl Iterator<Item = ElementSpan<'_>> {
         let loads = self.exprs.values().filter_map(|e| match e {
-            Expr::Load(b, index) | Expr::Word(b, index) => Some(Span::of_element(*b, index)),
+            Expr::Load(b, index) | Expr::Word(b, index) => Some(ElementSpan::of_element(*b, index)),
             _ => None,
         });
         let tiles = self.leaf_statements().into_iter().filter_map(|s| match s {
@@ -416,9 +416,9 @@ impl Kernel {
         loads.chain(tiles.flatten())
     }
     /// The elements that the kernel's statements write.
-    pub fn stores(&self) -> Vec<Span<'_>> {
+    pub fn stores(&self) -> Vec<ElementSpan<'_>> {
         let writes = |s| match s {
-            &Stmt::Store { buf, ref index, .. } => Some(Span::of_element(buf, index)),
+            &Stmt::Store { buf, ref index, .. } => Some(ElementSpan::of_element(buf, index)),
             Stmt::Tiles(sums) => Some(sums.writes()),
             _ => None,
         };

@@ -1,6 +1,6 @@
 //! Decisions that led to a kernel: for tuning tables, profiles and code for other sizes of the same function, never for its own code.
 use super::Kernel;
-use crate::target::{Choice, Method, PanelSize};
+use crate::target::{ConvolutionMethod, PanelSize, TileChoice};
 
 /// Decisions that led to a kernel.
 #[derive(Clone, Debug, Default)]
@@ -8,7 +8,7 @@ pub struct Provenance {
     /// The matrix product that the kernel computes, where there was a choice of loops.
     pub product: Option<ProductChoice>,
     /// The convolution's name in tuning tables and the algorithm chosen, where there was a choice.
-    pub convolution: Option<(String, Method)>,
+    pub convolution: Option<(String, ConvolutionMethod)>,
     /// Floating-point operations that direct sums would take, where the kernel is part of another method (Winograd's).
     pub direct_flops: Option<u64>,
 }
@@ -19,7 +19,7 @@ pub struct ProductChoice {
     /// The product's name in tuning tables.
     pub form: String,
     /// Loop order and tile sizes.
-    pub choice: Choice,
+    pub choice: TileChoice,
     /// Panels that the constants of the product were packed in.
     pub panels: PanelSize,
 }
@@ -31,7 +31,7 @@ impl Kernel {
     }
 
     /// The convolution's name in tuning tables and the algorithm chosen, where there was a choice.
-    pub fn convolution(&self) -> Option<&(String, Method)> {
+    pub fn convolution(&self) -> Option<&(String, ConvolutionMethod)> {
         self.provenance.as_ref()?.convolution.as_ref()
     }
 
@@ -41,12 +41,12 @@ impl Kernel {
     }
 
     /// Notes the product that the kernel computes.
-    pub fn set_product(&mut self, product: ProductChoice) {
+    pub fn set_product_choice(&mut self, product: ProductChoice) {
         self.provenance.get_or_insert_default().product = Some(product);
     }
 
     /// Notes the convolution that the kernel is part of.
-    pub fn set_convolution(&mut self, convolution: Option<(String, Method)>) {
+    pub fn set_convolution_choice(&mut self, convolution: Option<(String, ConvolutionMethod)>) {
         if convolution.is_some() || self.provenance.is_some() {
             self.provenance.get_or_insert_default().convolution = convolution;
         }

@@ -1,5 +1,5 @@
 //! Calls of a model with their answers, which an object carries for `NAME_selftest`.
-use super::Face;
+use super::ModelInterface;
 use crate::tensor::{DType, DTypeClass, TensorInfo};
 use bytes::Bytes;
 
@@ -36,12 +36,12 @@ pub enum TestInput {
     /// The bytes of an array, which the object stores.
     Stored(Bytes),
     /// Numbers that the target draws by splitmix64.
-    Drawn(DrawnInput),
+    Drawn(RandomInput),
 }
 
 /// An argument that the target draws.
 #[derive(Clone, Copy, Debug)]
-pub struct DrawnInput {
+pub struct RandomInput {
     /// The type of a real number of the array.
     pub dtype: DType,
     /// How many numbers; two for each complex element.
@@ -50,9 +50,9 @@ pub struct DrawnInput {
     pub state: u64,
 }
 
-impl DrawnInput {
+impl RandomInput {
     /// Whether the target has instructions that make numbers of this type from random bits.
-    pub fn is_possible(dtype: DType) -> bool {
+    pub fn supports_type(dtype: DType) -> bool {
         match dtype.class() {
             DTypeClass::Pred => true,
             DTypeClass::Signed | DTypeClass::Unsigned => dtype.bits() >= 8,
@@ -109,7 +109,7 @@ pub const HASH_START: u32 = 0x811C_9DC5;
 pub const HASH_FACTOR: u32 = 0x0100_0193;
 
 /// A step of the 32-bit FNV-1a hash.
-pub fn hashed(hash: u32, byte: u8) -> u32 {
+pub fn fnv1a_step(hash: u32, byte: u8) -> u32 {
     (hash ^ u32::from(byte)).wrapping_mul(HASH_FACTOR)
 }
 
@@ -143,21 +143,21 @@ impl TestCall {
     }
 }
 
-impl Face {
+impl ModelInterface {
     /// The byte offset of the state in the workspace of a self-test, behind the workspace of the functions.
-    pub fn test_state(&self) -> u64 {
+    pub fn test_state_offset(&self) -> u64 {
         self.workspace_bytes().next_multiple_of(ALIGN)
     }
 
     /// The byte offset of the arrays of calls in the workspace of a self-test.
-    pub fn test_arrays(&self) -> u64 {
-        (self.test_state() + self.state_bytes()).next_multiple_of(ALIGN)
+    pub fn test_arrays_offset(&self) -> u64 {
+        (self.test_state_offset() + self.state_bytes()).next_multiple_of(ALIGN)
     }
 
     /// Bytes of workspace that the self-test needs; `None` without a self-test.
-    pub fn test_bytes(&self) -> Option<u64> {
+    pub fn test_workspace_bytes(&self) -> Option<u64> {
         let test = self.self_test.as_ref()?;
-        let from = self.test_arrays();
+        let from = self.test_arrays_offset();
         let end = |call: &TestCall| {
             let program = &self.entries.get(call.function)?.program;
             Some(call.arrays(&program.args, &program.results, from).end)

@@ -1,5 +1,5 @@
 //! Estimates of a call's work for given sizes, with loop limits computed as the call itself computes them.
-use super::work::LimitValues;
+use super::work::LoopLimits;
 use super::{BufId, BufferLocation, Kernel, KernelId, Program, Step, eval};
 use crate::diag::Result;
 use crate::tensor::{DType, Tensor, TensorInfo};
@@ -17,7 +17,7 @@ impl Program {
     ///
     /// # Errors
     /// Internal, if the steps that compute limits can't be evaluated.
-    pub fn work_for(&self, numbers: &[u64], most: &[u64]) -> Result<[u64; 2]> {
+    pub fn work_at_sizes(&self, numbers: &[u64], most: &[u64]) -> Result<[u64; 2]> {
         let limits = self.limits_of_call(numbers)?;
         let alone = |size: usize| {
             let own: Vec<u64> = (0..numbers.len()).map(|i| if i == size { numbers[i] } else { most[i] }).collect();
@@ -25,14 +25,14 @@ impl Program {
             Ok(limits.map_or(Vec::new(), |(_, values)| values))
         };
         let apart = (0..numbers.len()).map(alone).collect::<Result<_>>()?;
-        let held = LimitValues { limits, apart };
+        let held = LoopLimits { limits, apart };
         Ok(self.work_of(&self.steps, &held))
     }
 
-    fn work_of(&self, steps: &[Step], held: &LimitValues) -> [u64; 2] {
+    fn work_of(&self, steps: &[Step], held: &LoopLimits) -> [u64; 2] {
         let lists = |lists: &[Vec<Step>]| sum(lists.iter().map(|list| self.work_of(list, held)), 1);
         let one = |step: &Step| match step {
-            Step::Launch(id) => self.kernels[*id].work_with(self, held),
+            Step::Launch(id) => self.kernels[*id].work_at_limits(self, held),
             Step::Call(_) => [0, 0],
             Step::While { cond, body, .. } => {
                 sum([cond, body].into_iter().map(|list| self.work_of(list, held)), ROUNDS)

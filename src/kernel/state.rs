@@ -19,14 +19,14 @@ pub struct VariableSlot {
 
 impl VariableSlot {
     /// The offset of the first byte after the variable.
-    pub fn end(&self) -> u64 {
+    pub fn end_offset(&self) -> u64 {
         self.offset + self.info.bytes()
     }
 }
 
 /// Lays out the state: variables one after the other, aligned; each comes with whether calls change it. The layout does not depend on
 /// what changes.
-pub fn lay_out(all: impl IntoIterator<Item = (TensorInfo, bool)>) -> Vec<VariableSlot> {
+pub fn lay_out_variables(all: impl IntoIterator<Item = (TensorInfo, bool)>) -> Vec<VariableSlot> {
     let mut end: u64 = 0;
     let place = |(info, changed): (TensorInfo, bool)| {
         let offset = end.next_multiple_of(alignment(&info));
@@ -42,7 +42,7 @@ fn alignment(info: &TensorInfo) -> u64 {
 
 /// Size of the state in bytes, a multiple of the alignment, so that several states in a row are aligned alike; 0 without variables.
 pub fn bytes(all: &[VariableSlot]) -> u64 {
-    all.last().map_or(0, |last| last.end().max(1).next_multiple_of(ALIGN))
+    all.last().map_or(0, |last| last.end_offset().max(1).next_multiple_of(ALIGN))
 }
 
 impl Program {
@@ -70,7 +70,7 @@ mod tests {
         };
         let all =
             [(DType::Pred, &[][..]), (DType::F32, &[3]), (DType::F64, &[]), (DType::F32, &[0]), (DType::S8, &[65])];
-        let state = lay_out(all.map(|(dtype, dims)| of(dtype, dims)));
+        let state = lay_out_variables(all.map(|(dtype, dims)| of(dtype, dims)));
         assert_eq!(state.iter().map(|v| v.offset).collect::<Vec<_>>(), [0, 16, 32, 40, 64]);
         assert_eq!(bytes(&state), 192);
         assert_eq!(bytes(&[]), 0);

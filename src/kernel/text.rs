@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 /// Prints the whole program.
-pub fn print(program: &Program) -> String {
+pub fn print_program(program: &Program) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
@@ -31,7 +31,7 @@ pub fn print(program: &Program) -> String {
 }
 
 /// The line of each statement in the text of its kernel, whose head is line 1.
-pub fn lines(kernel: &Kernel) -> HashMap<*const Stmt, u32> {
+pub fn statement_lines(kernel: &Kernel) -> HashMap<*const Stmt, u32> {
     fn number_lines(all: &[Stmt], next: &mut u32, lines: &mut HashMap<*const Stmt, u32>) {
         for s in all {
             lines.insert(std::ptr::from_ref(s), *next);

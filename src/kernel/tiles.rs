@@ -2,7 +2,7 @@
 use super::{BufId, Index, VarId};
 
 /// A block of sums of bfloat16 products, computed by one instruction for each tile and iteration (rounding as in
-/// [`crate::target::tiles::sum`]), starting from zero or from the sums in memory. A tile is at most 16 rows of the left side by at most
+/// [`crate::target::tiles::evaluate_sum`]), starting from zero or from the sums in memory. A tile is at most 16 rows of the left side by at most
 /// 32 terms, or 16 pairs of terms by 16 columns of the right side; all sums stay in tile registers from the first iteration to the last.
 #[derive(Clone, Debug)]
 pub struct TileSums {
@@ -43,7 +43,7 @@ pub struct TileRows {
 
 /// Elements of a buffer that one statement accesses.
 #[derive(Clone, Copy, Debug)]
-pub struct Span<'k> {
+pub struct ElementSpan<'k> {
     /// The buffer.
     pub buf: BufId,
     /// Index of the first element.
@@ -54,29 +54,29 @@ pub struct Span<'k> {
     pub count: u64,
 }
 
-impl<'k> Span<'k> {
+impl<'k> ElementSpan<'k> {
     /// The span of one element.
-    pub fn of_element(buf: BufId, first: &'k Index) -> Span<'k> {
-        Span { buf, first, last: 0, count: 1 }
+    pub fn of_element(buf: BufId, first: &'k Index) -> ElementSpan<'k> {
+        ElementSpan { buf, first, last: 0, count: 1 }
     }
 }
 
 impl TileSums {
     /// The elements that one iteration reads.
-    pub fn reads(&self) -> Vec<Span<'_>> {
+    pub fn reads(&self) -> Vec<ElementSpan<'_>> {
         let of_rows = |r: &'_ TileRows| (r.count.saturating_sub(1) * r.stride + self.terms - 1, r.count * self.terms);
         let rows = self.rows.iter().map(|r| (self.left, &r.first, of_rows(r)));
         let pairs = self.terms / 2;
         let of_right = (pairs.saturating_sub(1) * self.stride + 2 * self.columns() - 1, self.terms * self.columns());
         let right = (self.right, &self.first, of_right);
-        let all = rows.chain([right]).map(|(buf, first, (last, count))| Span { buf, first, last, count });
+        let all = rows.chain([right]).map(|(buf, first, (last, count))| ElementSpan { buf, first, last, count });
         all.chain(self.adds.then(|| self.writes())).collect()
     }
 
     /// The elements that the last iteration writes.
-    pub fn writes(&self) -> Span<'_> {
+    pub fn writes(&self) -> ElementSpan<'_> {
         let count = self.rows() * self.columns();
-        Span { buf: self.to, first: &self.at, last: count - 1, count }
+        ElementSpan { buf: self.to, first: &self.at, last: count - 1, count }
     }
 
     /// Number of rows of the sums.

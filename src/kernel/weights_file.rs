@@ -3,7 +3,7 @@
 //! The header has a hash of everything that code and file must agree on: loops, places, types, and numbers that stand in the code. The
 //! numbers in the file are none of that, so that a file of others has the same header. Two graphs of one hash are the same program over
 //! the numbers of the file, whatever their nodes are called.
-use super::{Bundle, Kernel, Program, Start};
+use super::{Bundle, Kernel, Program, StateInitializer};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::util::pieces::Pieces;
 use bytes::Bytes;
@@ -133,7 +133,7 @@ impl Bundle {
     ///
     /// # Errors
     /// `Code::OtherWeights` if the constants do not fit those offsets.
-    pub fn in_file(mut self, initial: &[Bytes], places: Option<&WeightsLayout>) -> Result<Bundle> {
+    pub fn with_weights_in_file(mut self, initial: &[Bytes], places: Option<&WeightsLayout>) -> Result<Bundle> {
         let programs = || self.variants.iter().flat_map(|(programs, _)| programs);
         let pieces = |p: &Program| p.weights.iter().map(|(_, bytes)| bytes.clone()).collect();
         let pieces: Vec<Vec<Bytes>> = programs().map(pieces).collect();
@@ -144,8 +144,9 @@ impl Bundle {
             program.move_weights(to);
         }
         let starts = self.face.state.iter().zip(&places.starts).zip(initial);
-        self.starts =
-            starts.map(|((v, &from), value)| Start { to: v.offset, from, bytes: value.len() as u64 }).collect();
+        self.starts = starts
+            .map(|((v, &from), value)| StateInitializer { to: v.offset, from, bytes: value.len() as u64 })
+            .collect();
         self.face.weights_bytes = places.bytes;
         let key = self.key();
         self.face.file = Some(WeightsFile { key, places });
@@ -153,7 +154,7 @@ impl Bundle {
     }
 
     /// The content of the weights file, if constants are in a file.
-    pub fn file_content(&self) -> Option<Pieces> {
+    pub fn weights_file_content(&self) -> Option<Pieces> {
         let file = self.face.file.as_ref()?;
         let mut content = Pieces::from(file.header().to_vec());
         for (at, bytes) in &self.weights {

@@ -21,7 +21,7 @@ pub fn parallel_kernels(program: &Program) -> IdVec<KernelId, bool> {
     in_loops(&program.steps, false, &mut again);
     let mut shared = IdVec::new();
     for (kernel, again) in program.kernels.values().zip(again) {
-        let memory = if again { 0 } else { kernel.traffic(program) / BYTES_AT_ONCE };
+        let memory = if again { 0 } else { kernel.accessed_bytes(program) / BYTES_AT_ONCE };
         shared.push(kernel.is_worth_sharing(memory));
     }
     shared
@@ -46,7 +46,7 @@ fn in_loops(steps: &[Step], inside: bool, again: &mut [bool]) {
 
 impl Kernel {
     /// Whether the kernel offers its chunks to other threads when it runs in a loop.
-    pub fn is_shared_in_loops(&self) -> bool {
+    pub fn is_parallel_in_loops(&self) -> bool {
         self.is_worth_sharing(0)
     }
 
@@ -56,7 +56,7 @@ impl Kernel {
 
     /// Work of the kernel in a call with these loop limits, on one thread and on each of two. Memory traffic counts too, except for constants:
     /// an array that is processed in part counts in proportion.
-    pub(super) fn work_with(&self, program: &Program, held: &LimitValues) -> [u64; 2] {
+    pub(super) fn work_at_limits(&self, program: &Program, held: &LoopLimits) -> [u64; 2] {
         let ((work, accesses), whole) = (self.count_work(held), self.work().max(1));
         let is_moved = |buf: &BufId| !matches!(program.buffers[*buf].place, BufferLocation::Weights(_));
         let of_buffer = |(&buf, &accesses): (&BufId, &u64)| {
@@ -64,31 +64,31 @@ impl Kernel {
             ((bytes as f64 * work as f64 / whole as f64) as u64).min(accesses.saturating_mul(LINE))
         };
         let memory: u64 = accesses.iter().filter(|(buf, _)| is_moved(buf)).map(of_buffer).fold(0, u64::saturating_add);
-        let (work, chunks) = (work.saturating_add(memory / BYTES_MOVED), held.chunks(self));
+        let (work, chunks) = (work.saturating_add(memory / BYTES_MOVED), held.chunk_count(self));
         let shared = chunks > 1 && work >= WORTH_SHARING;
         [work, if shared { work / chunks * chunks.div_ceil(2) } else { work }]
     }
 
     /// Number of operations that compute a value; shared parts count once.
-    pub fn work_of(&self, value: ExprId) -> u64 {
-        WorkCounter::new(self, &LimitValues::default()).expression(value, 1)
+    pub fn work_of_value(&self, value: ExprId) -> u64 {
+        WorkCounter::new(self, &LoopLimits::default()).expression(value, 1)
     }
 
     /// Number of operations of one launch, on vectors if there are any; most take a cycle each.
     pub fn work(&self) -> u64 {
-        self.count_work(&LimitValues::default()).0
+        self.count_work(&LoopLimits::default()).0
     }
 
     /// Bytes that one launch reads and writes; each buffer counts once, up to what its accesses can reach.
-    pub fn traffic(&self, program: &Program) -> u64 {
+    pub fn accessed_bytes(&self, program: &Program) -> u64 {
         let of_buffer = |(&buf, &accesses): (&BufId, &u64)| {
             let b = &program.buffers[buf];
             b.elements.saturating_mul(b.dtype.bytes() as u64).min(accesses.saturating_mul(LINE))
         };
-        self.count_work(&LimitValues::default()).1.iter().map(of_buffer).fold(0, u64::saturating_add)
+        self.count_work(&LoopLimits::default()).1.iter().map(of_buffer).fold(0, u64::saturating_add)
     }
 
-    fn count_work(&self, held: &LimitValues) -> (u64, BTreeMap<BufId, u64>) {
+    fn count_work(&self, held: &LoopLimits) -> (u64, BTreeMap<BufId, u64>) {
         let mut count = WorkCounter::new(self, held);
         let work = count.statements(&self.body, self.count());
         (work, count.accesses)
@@ -97,13 +97,13 @@ impl Kernel {
 
 /// Run-time limits of loops in a call: the buffer that holds them, and its values.
 #[derive(Debug, Default)]
-pub(super) struct LimitValues {
+pub(super) struct LoopLimits {
     pub(super) limits: Option<(BufId, Vec<i64>)>,
     /// For each size, the limits in a call in which only that size has its value in this call, and the others are the largest.
     pub(super) apart: Vec<Vec<i64>>,
 }
 
-impl LimitValues {
+impl LoopLimits {
     /// The index of the limit that an expression loads.
     fn limit_index(&self, e: &Expr) -> Option<usize> {
         let (Some((buf, _)), Expr::Load(from, at)) = (&self.limits, e) else { return None };
@@ -122,7 +122,7 @@ impl LimitValues {
     }
 
     /// Number of chunks that a kernel executes.
-    pub(super) fn chunks(&self, kernel: &Kernel) -> u64 {
+    pub(super) fn chunk_count(&self, kernel: &Kernel) -> u64 {
         let values = self.limits.as_ref().map(|(_, values)| values);
         let limit = self.of_chunks(kernel).and_then(|place| values?.get(place).copied());
         limit.map_or(kernel.count(), |limit| u64::try_from(limit).unwrap_or(0).min(kernel.count()))
@@ -131,7 +131,7 @@ impl LimitValues {
 
 struct WorkCounter<'a> {
     kernel: &'a Kernel,
-    held: &'a LimitValues,
+    held: &'a LoopLimits,
     /// For each size the fraction of chunks and iterations that a call executes because of it: that of the tightest limit around. Nested
     /// limits that one size sets are the same limit, for a larger and a smaller step.
     parts: Vec<f64>,
@@ -143,7 +143,7 @@ struct WorkCounter<'a> {
 }
 
 impl<'a> WorkCounter<'a> {
-    fn new(kernel: &'a Kernel, held: &'a LimitValues) -> WorkCounter<'a> {
+    fn new(kernel: &'a Kernel, held: &'a LoopLimits) -> WorkCounter<'a> {
         let chunks = held.of_chunks(kernel).map(|place| held.needed_fractions(place, kernel.count().max(1) as f64));
         let parts = chunks.unwrap_or_else(|| vec![1.0; held.apart.len()]);
         let seen = vec![0; kernel.exprs.len()];

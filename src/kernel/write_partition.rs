@@ -6,7 +6,7 @@ use crate::util::id_vec::IdVec;
 impl Kernel {
     /// Distance between the first elements of `buf` that the first chunk and the middle chunk write: less than a row if chunks are parts
     /// of rows, else a number of rows. `None` without two chunks or with unknown addresses.
-    pub fn middle_of(&self, buf: BufId) -> Option<i64> {
+    pub fn middle_chunk_offset(&self, buf: BufId) -> Option<i64> {
         let chunk = self.chunks.filter(|_| self.count() > 1)?;
         let at = |number: u64| {
             let mut values: IdVec<VarId, i64> = self.vars.values().map(|_| 0).collect();
@@ -80,11 +80,11 @@ mod tests {
             let inner = Stmt::Let { var: second, value: Index::var(all).rem(n, &k.vars), body: vec![store.clone()] };
             vec![Stmt::Let { var: first, value: Index::var(all).div(n, &k.vars), body: vec![inner] }]
         };
-        assert_eq!(k.middle_of(buf), None);
+        assert_eq!(k.middle_chunk_offset(buf), None);
         k.chunks = Some(all);
         k.body = chunks(&k, panel, row);
-        assert_eq!(k.middle_of(buf), Some(2 * 16));
+        assert_eq!(k.middle_chunk_offset(buf), Some(2 * 16));
         k.body = chunks(&k, row, panel);
-        assert_eq!(k.middle_of(buf), Some(5 * 64));
+        assert_eq!(k.middle_chunk_offset(buf), Some(5 * 64));
     }
 }

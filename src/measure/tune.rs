@@ -17,20 +17,20 @@ use crate::diag::Result;
 use crate::kernel::Program;
 use crate::lower::Lowered;
 use crate::run::{Session, arguments};
-use crate::target::{Choice, CodeRequest, Method, Trial, Tuning};
+use crate::target::{CodeRequest, ConvolutionMethod, TileChoice, Tuning, TuningTrial};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Alternatives to the cost model's choice that are tried.
-const TRIALS: [Trial; 8] = [
-    Trial::Tile(1),
-    Trial::Tile(2),
-    Trial::Tile(3),
-    Trial::Tile(4),
-    Trial::Tile(5),
-    Trial::Tile(6),
-    Trial::OtherOrder,
-    Trial::OtherMethod,
+const TRIALS: [TuningTrial; 8] = [
+    TuningTrial::Tile(1),
+    TuningTrial::Tile(2),
+    TuningTrial::Tile(3),
+    TuningTrial::Tile(4),
+    TuningTrial::Tile(5),
+    TuningTrial::Tile(6),
+    TuningTrial::OtherOrder,
+    TuningTrial::OtherMethod,
 ];
 /// Seconds for which each trial is measured.
 const SECONDS: f64 = 0.4;
@@ -75,7 +75,7 @@ pub fn tune(
         let tried = CodeRequest { tuning: Tuning { trial, ..Tuning::default() }, ..request.clone() };
         times(lowered, &tried)
     };
-    let model = measure(Trial::None)?;
+    let model = measure(TuningTrial::None)?;
     let mut best = model.clone();
     for (i, trial) in TRIALS.iter().copied().enumerate() {
         progress(i + 1, TRIALS.len());
@@ -113,13 +113,13 @@ fn count_changed<T: PartialEq>(model: &Timed<T>, best: &Timed<T>) -> usize {
 }
 
 /// Adds rows, replacing those for the same products and convolutions.
-fn add_rows(tuning: &mut Tuning, products: Timed<Choice>, convolutions: Timed<Method>) {
+fn add_rows(tuning: &mut Tuning, products: Timed<TileChoice>, convolutions: Timed<ConvolutionMethod>) {
     tuning.rows.extend(products.into_iter().map(|(form, (choice, _))| (form, choice)));
     tuning.methods.extend(convolutions.into_iter().map(|(form, (method, _))| (form, method)));
 }
 
 /// Measures the milliseconds in a call of each product, and of each convolution that has two algorithms.
-fn times(lowered: &Lowered, request: &CodeRequest) -> Result<(Timed<Choice>, Timed<Method>)> {
+fn times(lowered: &Lowered, request: &CodeRequest) -> Result<(Timed<TileChoice>, Timed<ConvolutionMethod>)> {
     let (mut session, program) = load(lowered, request, Launches::Observed)?;
     let (least, _) = profile::kernel_times(&program, &mut session, None, SECONDS)?;
     let (mut products, mut convolutions) = (Timed::new(), Timed::new());

@@ -19,7 +19,7 @@ use crate::diag::Result;
 use crate::hlo::attrs::{ConvDims, DotDims, GatherDims};
 use crate::hlo::{InstId, Literal, Module, Op, Shape};
 use crate::scalar::{ScalarOp, eval};
-use crate::target::{MathType, Precision, Reduced, WeightType};
+use crate::target::{MathType, Precision, RoundingCounts, WeightType};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashSet;
 
@@ -34,8 +34,8 @@ const MOST: f32 = 127.0;
 ///
 /// # Errors
 /// Those of [`rewrite`].
-pub fn reduce(module: &mut Module, precision: Precision) -> Result<Reduced> {
-    let reduced = Reduced { precision, ..Reduced::default() };
+pub fn reduce(module: &mut Module, precision: Precision) -> Result<RoundingCounts> {
+    let reduced = RoundingCounts { precision, ..RoundingCounts::default() };
     let mut seen = ReductionCounts { reduced, stored: HashSet::new(), scales: HashSet::new() };
     if !precision.is_reduced() {
         return Ok(seen.reduced);
@@ -54,12 +54,12 @@ pub fn reduce(module: &mut Module, precision: Precision) -> Result<Reduced> {
     });
     let mut counted = seen.scales;
     let kept = left.filter(|t| counted.insert(t.bytes.as_ptr() as usize)).map(|t| t.bytes.len() as u64);
-    Ok(Reduced { bytes_kept: kept.sum(), ..seen.reduced })
+    Ok(RoundingCounts { bytes_kept: kept.sum(), ..seen.reduced })
 }
 
 /// Counts of compressed constants. A constant is identified by the address of its bytes: one that several instructions share counts once.
 struct ReductionCounts {
-    reduced: Reduced,
+    reduced: RoundingCounts,
     stored: HashSet<usize>,
     scales: HashSet<usize>,
 }

@@ -1,6 +1,6 @@
 //! Declarations, in generated headers, of functions that a model calls and its user defines.
 use super::header::{c_type, escape_comment, type_note};
-use crate::kernel::{Callee, Face};
+use crate::kernel::{Callee, ModelInterface};
 use crate::tensor::TensorInfo;
 
 /// The declaration of `tfaot_call`, once per translation unit.
@@ -21,7 +21,7 @@ typedef struct tfaot_call {
 "#;
 
 /// `tfaot_call` and the prototypes of the functions that a model calls; empty if there are none.
-pub(super) fn declarations(face: &Face) -> String {
+pub(super) fn declarations(face: &ModelInterface) -> String {
     let all = face.prototypes();
     if all.is_empty() {
         return String::new();
@@ -35,7 +35,7 @@ pub(super) fn declarations(face: &Face) -> String {
 }
 
 /// The prototype of one such function; its comment lists the shapes of every call.
-fn prototype(face: &Face, callee: &Callee) -> String {
+fn prototype(face: &ModelInterface, callee: &Callee) -> String {
     let shapes = |all: &[TensorInfo]| all.iter().map(TensorInfo::spelled).collect::<Vec<_>>().join(", ");
     let mut told: Vec<String> = Vec::new();
     for one in face.calls.iter().filter(|one| one.has_prototype_of(callee)) {

@@ -1,7 +1,7 @@
 //! Separate objects for the clusters of one graph: `clusters.json` says how they are connected, and `main.c` runs them in order.
 use super::header::{WORKSPACE_ALIGN, escape_comment};
 use super::metadata;
-use crate::kernel::Face;
+use crate::kernel::ModelInterface;
 use crate::tensor::TensorInfo;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -16,7 +16,7 @@ pub struct ClusterObject {
     /// Number of nodes of the graph in the cluster.
     pub nodes: u64,
     /// The C interface of the object.
-    pub face: Face,
+    pub face: ModelInterface,
     /// By argument: index of its tensor in [`Chain::tensors`].
     pub args: Vec<usize>,
     /// By result: index of its tensor in [`Chain::tensors`].

@@ -4,7 +4,7 @@
 //! `compiler/tf2xla/xla_compiled_cpu_function.h`); a program written for these needs only another `#include`.
 use super::header::c_type;
 use crate::diag::{Code, Error, Result};
-use crate::kernel::{EntryPoint, Face};
+use crate::kernel::{EntryPoint, ModelInterface};
 use crate::tensor::{DType, TensorInfo};
 
 /// The text of the class common to all models; `{…}` are placeholders.
@@ -114,7 +114,7 @@ impl ClassName {
 }
 
 /// The text of `NAME.hpp`: one class, or one per function with the signature's name as a suffix.
-pub fn header(face: &Face, class: &ClassName) -> String {
+pub fn header(face: &ModelInterface, class: &ClassName) -> String {
     match &face.entries[..] {
         [only] => entry_class(face, 0, only, class),
         several => {
@@ -128,7 +128,7 @@ pub fn header(face: &Face, class: &ClassName) -> String {
 }
 
 /// The text of the class for the function with index `number`.
-fn entry_class(face: &Face, number: usize, entry: &EntryPoint, class: &ClassName) -> String {
+fn entry_class(face: &ModelInterface, number: usize, entry: &EntryPoint, class: &ClassName) -> String {
     let program = &entry.program;
     let open: String = class.namespaces.iter().map(|n| format!("namespace {n} {{\n")).collect();
     let close: String = class.namespaces.iter().rev().map(|n| format!("}}  // namespace {n}\n")).collect();
@@ -161,7 +161,7 @@ fn entry_class(face: &Face, number: usize, entry: &EntryPoint, class: &ClassName
 }
 
 /// The accessors of arguments, results and variables.
-fn members(face: &Face, entry: &EntryPoint) -> String {
+fn members(face: &ModelInterface, entry: &EntryPoint) -> String {
     let program = &entry.program;
     let mut members = String::new();
     for (i, info) in program.args.iter().enumerate() {
@@ -185,7 +185,7 @@ fn members(face: &Face, entry: &EntryPoint) -> String {
 }
 
 /// Placeholders and fragments that depend on whether the model has variables.
-fn state_parts(face: &Face, entry: &EntryPoint) -> Vec<(&'static str, String)> {
+fn state_parts(face: &ModelInterface, entry: &EntryPoint) -> Vec<(&'static str, String)> {
     let if_state = |text: &str| if face.state.is_empty() { String::new() } else { text.to_string() };
     let changed: Vec<usize> = (0..face.state.len()).filter(|&i| changes(entry, i)).collect();
     let arg_bytes = ("i < kNumFeeds ? {INFO}->args[i].bytes", "Variable(i - kNumFeeds).tensor.bytes");
@@ -229,7 +229,7 @@ fn size_parts(entry: &EntryPoint) -> Vec<(&'static str, String)> {
 }
 
 /// Placeholders and fragments that depend on whether the weights are in a file.
-fn weights_parts(face: &Face) -> Vec<(&'static str, String)> {
+fn weights_parts(face: &ModelInterface) -> Vec<(&'static str, String)> {
     let if_file = |text: &str| if face.file.is_some() { text.to_string() } else { String::new() };
     vec![
         ("{WEIGHTS_DOC}", if_file(WEIGHTS_DOC)),
@@ -255,7 +255,7 @@ fn listed(changed: &[usize]) -> String {
 }
 
 /// The expression `own`, `test ? value`, extended by `of_variables` for a failed test; only `value` for models without variables.
-fn behind(face: &Face, own: &str, of_variables: &str) -> String {
+fn behind(face: &ModelInterface, own: &str, of_variables: &str) -> String {
     if face.state.is_empty() {
         own.split_once("? ").map_or(own, |(_, value)| value).to_string()
     } else {
@@ -275,7 +275,7 @@ fn variable_members(i: usize, info: &TensorInfo, is_changed: bool) -> String {
 }
 
 /// A self-contained header: the C header's text and the class.
-pub fn whole_header(face: &Face, c_header: &str, class: &ClassName) -> String {
+pub fn whole_header(face: &ModelInterface, c_header: &str, class: &ClassName) -> String {
     header(face, class).replace(&format!("#include \"{}.h\"\n", face.name), c_header)
 }
 

@@ -3,7 +3,7 @@
 //! Fortran's arrays are column-major, so the shape of an argument is that of the tensor reversed; the memory layout is the same.
 use super::header::WORKSPACE_ALIGN;
 use crate::diag::{Code, Error, Result};
-use crate::kernel::Face;
+use crate::kernel::ModelInterface;
 use crate::tensor::{DType, TensorInfo};
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ struct OfFile {
 }
 
 impl OfFile {
-    fn new(face: &Face, module: &str) -> OfFile {
+    fn new(face: &ModelInterface, module: &str) -> OfFile {
         let Some(file) = &face.file else {
             return OfFile { public: String::new(), bytes: String::new(), interface: String::new() };
         };
@@ -49,7 +49,7 @@ impl OfFile {
 ///
 /// # Errors
 /// `Code::BadOption` for a model of several functions or ranks, with variables, or with varying sizes.
-pub fn module(face: &Face) -> Result<String> {
+pub fn module(face: &ModelInterface) -> Result<String> {
     let program = match &face.entries[..] {
         [only] if face.state.is_empty() && !face.has_sizes() && face.ranks.is_none() => &only.program,
         _ => {

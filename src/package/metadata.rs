@@ -3,13 +3,13 @@ use super::header::WORKSPACE_ALIGN;
 use super::loop_counts::{KernelLoops, LoopCounts};
 use super::names;
 use crate::codegen::{ABI_VERSION, StackDepths};
-use crate::kernel::{Callee, EntryPoint, Face, HEADER_BYTES, WeightsFile};
-use crate::target::{Reduced, Target};
+use crate::kernel::{Callee, EntryPoint, HEADER_BYTES, ModelInterface, WeightsFile};
+use crate::target::{RoundingCounts, Target};
 use crate::tensor::{Size, TensorInfo};
 use serde_json::{Value, json};
 
 /// The JSON document of a model, with a newline at its end; `request` is the compile request, for models with a weights file.
-pub fn metadata(face: &Face, targets: &[&Target], limits: &Limits, request: Option<&Value>) -> String {
+pub fn metadata(face: &ModelInterface, targets: &[&Target], limits: &Limits, request: Option<&Value>) -> String {
     let target = |t: &&Target| json!({"triple": t.triple, "cpu": t.cpu, "features": t.features});
     let mut variables = tensors(&face.state.iter().map(|v| v.info.clone()).collect::<Vec<_>>());
     variables.iter_mut().zip(&face.state).for_each(|(object, v)| object["offset"] = v.offset.into());
@@ -32,7 +32,7 @@ pub fn metadata(face: &Face, targets: &[&Target], limits: &Limits, request: Opti
     if let Some(file) = &face.file {
         document["weights_file"] = weights_file(&face.name, file, request);
     }
-    if let (Some(test), Some(bytes)) = (&face.self_test, face.test_bytes()) {
+    if let (Some(test), Some(bytes)) = (&face.self_test, face.test_workspace_bytes()) {
         let symbol = format!("{}_selftest", face.name);
         document["self_test"] = json!({
             "symbol": symbol,
@@ -119,7 +119,7 @@ fn tensors_with_axes(infos: &[TensorInfo], axes: &[Vec<Option<usize>>]) -> Vec<V
 }
 
 /// The requested precision, and the number of bytes of constants that it saved.
-pub fn precision(reduced: &Reduced) -> Value {
+pub fn precision(reduced: &RoundingCounts) -> Value {
     json!({
         "weights": reduced.precision.weights.name(),
         "math": reduced.precision.math.name(),

@@ -1,6 +1,6 @@
 //! Declarations in headers of models that several ranks run together, and the two communicators that are shipped as C files.
 use crate::diag::{Code, Error, Result};
-use crate::kernel::Face;
+use crate::kernel::ModelInterface;
 
 /// The text of `tfaot_threads.h`, the same for all models.
 pub const THREADS: &str = include_str!("ranks/tfaot_threads.h");
@@ -42,7 +42,7 @@ struct tfaot_communicator {
 "#;
 
 /// `tfaot_communicator` and the number of ranks; empty for a model of one rank.
-pub(super) fn declarations(face: &Face) -> String {
+pub(super) fn declarations(face: &ModelInterface) -> String {
     let Some(count) = face.ranks else { return String::new() };
     let upper = face.name.to_uppercase();
     format!(
@@ -53,7 +53,7 @@ pub(super) fn declarations(face: &Face) -> String {
 }
 
 /// The parameter of a function for the communicator, preceded by a comma; empty for a model of one rank.
-pub(super) fn communicator_parameter(face: &Face) -> &'static str {
+pub(super) fn communicator_parameter(face: &ModelInterface) -> &'static str {
     if face.ranks.is_some() { ", const tfaot_communicator *communicator" } else { "" }
 }
 
@@ -61,7 +61,7 @@ pub(super) fn communicator_parameter(face: &Face) -> &'static str {
 ///
 /// # Errors
 /// `Code::BadOption` if the model is for several ranks.
-pub fn require_single_rank(face: &Face, form: &str) -> Result<()> {
+pub fn require_single_rank(face: &ModelInterface, form: &str) -> Result<()> {
     if face.ranks.is_none() {
         return Ok(());
     }

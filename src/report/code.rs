@@ -76,7 +76,7 @@ pub fn describe(
 
 /// The loops of each kernel, extracted from the text of the program.
 fn kernel_texts(program: &Program) -> Vec<String> {
-    let whole = kernel::print(program);
+    let whole = kernel::print_program(program);
     let mut texts: Vec<String> = Vec::new();
     let mut open = false;
     for line in whole.lines() {

@@ -5,7 +5,7 @@ use super::pool::Executor;
 use super::ranks::Communicator;
 use crate::codegen::ABI_VERSION;
 use crate::diag::{Error, Result};
-use crate::kernel::{EntryPoint, Face, Program};
+use crate::kernel::{EntryPoint, ModelInterface, Program};
 use crate::tensor::{Sizes, TensorInfo};
 use std::ffi::{c_char, c_int, c_void};
 
@@ -93,7 +93,7 @@ pub type WeightsCheckFn = unsafe extern "C" fn(*const c_void, usize) -> c_int;
 
 /// Entry points of a loaded object.
 pub struct LoadedFunctions {
-    /// The model's functions, in the order of [`Face::entries`].
+    /// The model's functions, in the order of [`ModelInterface::entries`].
     pub runs: Vec<RunFn>,
     /// Initializer of the state; none without variables.
     pub init: Option<Init>,
@@ -106,7 +106,7 @@ fn wrong<T>(what: &str) -> Result<T> {
 }
 
 /// Looks up the entry points of a library. Errors: internal, if its metadata differ from `face`.
-pub fn read(library: &libloading::Library, face: &Face) -> Result<LoadedFunctions> {
+pub fn read(library: &libloading::Library, face: &ModelInterface) -> Result<LoadedFunctions> {
     // SAFETY: the object defines this symbol, which takes nothing and returns a pointer; the generated header declares it.
     let info = unsafe {
         let symbol = format!("{}_info", face.name);
@@ -166,7 +166,7 @@ pub unsafe fn only_function(info: *const c_void) -> Result<(RunFn, usize)> {
     function.run.map_or_else(|| wrong("function"), |run| Ok((run, function.workspace_bytes)))
 }
 
-fn state(info: &CModelInfo, face: &Face) -> Result<()> {
+fn state(info: &CModelInfo, face: &ModelInterface) -> Result<()> {
     if info.state_bytes as u64 != face.state_bytes() || info.state_align > ALIGN {
         return wrong("state");
     }
@@ -186,7 +186,7 @@ fn state(info: &CModelInfo, face: &Face) -> Result<()> {
     Ok(())
 }
 
-fn weights(info: &CModelInfo, face: &Face) -> Result<()> {
+fn weights(info: &CModelInfo, face: &ModelInterface) -> Result<()> {
     let bytes = face.file.as_ref().map_or(0, |file| file.bytes());
     if info.weights_bytes as u64 != bytes || info.weights_align > ALIGN {
         return wrong("size of the weights");

@@ -3,7 +3,7 @@ use super::Model;
 use crate::codegen::Launches;
 use crate::compile::{self, Built, Compiled, Functions};
 use crate::diag::Result;
-use crate::kernel::Face;
+use crate::kernel::ModelInterface;
 use crate::lower::Lowered;
 use crate::target::{CodeRequest, Target};
 use crate::tensor::Tensor;
@@ -88,7 +88,7 @@ pub fn compile_and_call(
 /// # Errors
 /// Those of [`Model::load`] and [`Model::call_guarded`].
 pub fn call_once(built: &Built, target: &Target, args: &[Tensor], threads: usize) -> Result<Vec<Tensor>> {
-    let model = Model::load(&Face::of_program(&built.program), &built.object, target, threads)?;
+    let model = Model::load(&ModelInterface::of_program(&built.program), &built.object, target, threads)?;
     let mut state = model.initial_state()?;
     model.call_guarded(0, args, &mut state)
 }

@@ -9,14 +9,14 @@ use super::sizes;
 use crate::bounded;
 use crate::codegen::{E_BOUND, E_CHECK, E_CPU, E_RANKS, E_SIZE, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::kernel::{EntryPoint, Face};
+use crate::kernel::{EntryPoint, ModelInterface};
 use crate::target::Target;
 use crate::tensor::{Tensor, TensorInfo};
 use std::ffi::{c_int, c_void};
 
 /// A compiled object that is loaded into this process.
 pub struct Model {
-    pub(super) face: Face,
+    pub(super) face: ModelInterface,
     pub(super) calls: LoadedFunctions,
     pub(super) pool: Option<ThreadPool>,
     /// Weights that the caller supplies; none if the object contains them.
@@ -59,7 +59,7 @@ impl Model {
     /// # Errors
     /// `Code::SeveralDevices` for code of several ranks, `Code::NoBody` if it calls user-defined functions, `Code::NoLinker`,
     /// `Code::TooLarge`; an internal error if the object's metadata contradict `face`.
-    pub fn load(face: &Face, object: &Object, target: &Target, threads: usize) -> Result<Model> {
+    pub fn load(face: &ModelInterface, object: &Object, target: &Target, threads: usize) -> Result<Model> {
         if let Some(count) = face.ranks {
             let told = format!("the code is for {count} ranks, and one was to run it");
             return Err(Error::user(Code::SeveralDevices, told));
@@ -67,7 +67,7 @@ impl Model {
         Model::link(face, object, target, threads)
     }
 
-    pub(super) fn link(face: &Face, object: &Object, target: &Target, threads: usize) -> Result<Model> {
+    pub(super) fn link(face: &ModelInterface, object: &Object, target: &Target, threads: usize) -> Result<Model> {
         if let Some(callee) = face.calls.first() {
             let told =
                 format!("the code calls `{}`, a function in C that is not here, and can't be run here", callee.name);
@@ -107,7 +107,7 @@ impl Model {
     /// Decodes the values of the variables from a state.
     pub fn variables(&self, state: &[u8]) -> Vec<Tensor> {
         let value = |v: &crate::kernel::VariableSlot| {
-            let bytes = state[v.offset as usize..v.end() as usize].to_vec();
+            let bytes = state[v.offset as usize..v.end_offset() as usize].to_vec();
             Tensor::new(v.info.dtype, v.info.dims.clone(), bytes)
         };
         self.face.state.iter().map(value).collect()

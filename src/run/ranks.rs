@@ -3,7 +3,7 @@
 use super::model::Model;
 use crate::compile::Built;
 use crate::diag::{Code, Error, Result};
-use crate::kernel::Face;
+use crate::kernel::ModelInterface;
 use crate::target::Target;
 use crate::tensor::Tensor;
 use crate::util::meetings::{MeetingError, Meetings};
@@ -179,7 +179,7 @@ unsafe impl Sync for Shared<'_> {}
 /// # Errors
 /// `Code::RankFailed` if ranks wait in vain, and those of [`Model::call_guarded`].
 pub fn call_ranks(built: &Built, target: &Target, args: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
-    let face = Face::of_program(&built.program);
+    let face = ModelInterface::of_program(&built.program);
     let model = Model::link(&face, &built.object, target, 1)?;
     let (shared, meetings) = (&Shared(&model), &Meetings::new(args.len()));
     let size = i32::try_from(args.len()).map_err(|_| Error::internal("ranks", "too many"))?;

@@ -6,7 +6,7 @@ use super::model::{
 use super::pool::{Executor, Task, ThreadPool};
 use crate::compile::Built;
 use crate::diag::{Code, Error, Result};
-use crate::kernel::{Face, KernelId};
+use crate::kernel::{KernelId, ModelInterface};
 use crate::target::Target;
 use crate::tensor::Tensor;
 use crate::util::id_vec::{Id, IdVec};
@@ -67,7 +67,7 @@ impl Session {
     /// # Errors
     /// Those of [`Model::load`].
     pub fn load(built: &Built, target: &Target, args: &[Tensor], threads: usize) -> Result<Session> {
-        Session::new(Model::load(&Face::of_program(&built.program), &built.object, target, threads)?, args)
+        Session::new(Model::load(&ModelInterface::of_program(&built.program), &built.object, target, threads)?, args)
     }
 
     /// Allocates the memory for calls with `args`.

@@ -47,7 +47,7 @@ impl Model {
     pub fn load_compiled(built: &Compiled, file: Option<&Path>, target: &Target, threads: usize) -> Result<Model> {
         let mut model = Model::load(&built.bundle.face, &built.object, target, threads)?;
         let Some(check) = model.calls.check else { return Ok(model) };
-        let content = built.bundle.file_content().unwrap_or_default();
+        let content = built.bundle.weights_file_content().unwrap_or_default();
         report_faults();
         let what = format!("the weights ({})", edge_text(GuardSide::End));
         let mut block = allocate_guarded(&what, content.len() as usize, ALIGN, GuardSide::End)?;

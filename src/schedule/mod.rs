@@ -98,7 +98,7 @@ pub fn build_with(
     let widened = short_operands::widened(module, target.machine());
     let module = widened.as_ref().unwrap_or(module);
     let state = lowered.state.iter().map(|v| (v.info.clone(), v.changed));
-    let state = crate::kernel::state::lay_out(state);
+    let state = crate::kernel::state::lay_out_variables(state);
     let changed = state.iter().filter(|v| v.changed).map(|v| v.info.bytes());
     let given: u64 = lowered.results.iter().map(TensorInfo::bytes).chain(changed).sum();
     let workspace = split::dense_peak_bytes(module, target).saturating_sub(given);

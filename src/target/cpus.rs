@@ -3,7 +3,7 @@
 //! `cpus.tsv` has a line a processor: the architecture, the name, and those of the features that [`super::features`] and
 //! [`super::hwcaps`] know, and of RISC-V's `d`, which all have that are listed, and `v`. A test of `codegen` holds it equal to the
 //! LLVM that is linked, and writes it (`TFAOT_BLESS=1 cargo test --lib cpus_are_those_of_llvm`).
-use super::Level;
+use super::IsaLevel;
 use super::features::{AVX2, AVX512};
 
 const TABLE: &str = include_str!("cpus.tsv");
@@ -40,12 +40,12 @@ impl Cpu {
         self.features().any(|name| name == feature)
     }
     /// The largest instruction set that an x86-64 processor has all of.
-    pub fn x86_level(self) -> Level {
+    pub fn x86_level(self) -> IsaLevel {
         let has_all = |names: &[&str]| names.iter().all(|name| self.has(name));
         match (has_all(AVX2), has_all(AVX512)) {
-            (true, true) => Level::Avx512,
-            (true, false) => Level::Avx2,
-            (false, _) => Level::Sse2,
+            (true, true) => IsaLevel::Avx512,
+            (true, false) => IsaLevel::Avx2,
+            (false, _) => IsaLevel::Sse2,
         }
     }
 }
@@ -54,11 +54,11 @@ impl Cpu {
 /// knows in the order of their names.
 pub fn cpus(arch: &str) -> impl Iterator<Item = Cpu> {
     let own = INSTRUCTION_SETS.iter().chain(OTHERS).filter(move |row| row.0 == arch).map(|row| row.1);
-    own.chain(of_llvm(arch))
+    own.chain(llvm_cpus(arch))
 }
 
 /// Processors of `arch` that LLVM knows, for architectures with many.
-pub fn of_llvm(arch: &str) -> impl Iterator<Item = Cpu> {
+pub fn llvm_cpus(arch: &str) -> impl Iterator<Item = Cpu> {
     let lines = TABLE.lines().filter_map(|line| line.split_once('\t'));
     lines.filter(move |line| line.0 == arch).map(|(_, rest)| {
         let (name, features) = rest.split_once('\t').unwrap_or((rest, ""));
@@ -77,7 +77,7 @@ pub fn find(arch: &str, name: &str) -> Option<Cpu> {
 }
 
 /// Names that someone who wrote `name` may have meant, the likeliest first: by edits, and those that it is a part of.
-pub fn near(arch: &str, name: &str) -> Vec<&'static str> {
+pub fn similar_names(arch: &str, name: &str) -> Vec<&'static str> {
     let plain = |name: &str| name.to_lowercase().replace('_', "-");
     let name = plain(name);
     let most_edits = 1 + name.chars().count() / 4;
@@ -101,24 +101,24 @@ mod tests {
     fn levels_follow_from_features() {
         let level = |name: &str| find("x86_64", name).map(Cpu::x86_level);
         for name in ["x86-64", "x86-64-v2", "core2", "btver2", "sandybridge", "bdver3"] {
-            assert_eq!(level(name), Some(Level::Sse2), "{name}");
+            assert_eq!(level(name), Some(IsaLevel::Sse2), "{name}");
         }
         // Knights Landing has AVX-512 F and CD alone
         for name in ["x86-64-v3", "haswell", "alderlake", "znver3", "knl", "bdver4"] {
-            assert_eq!(level(name), Some(Level::Avx2), "{name}");
+            assert_eq!(level(name), Some(IsaLevel::Avx2), "{name}");
         }
         for name in ["x86-64-v4", "skx", "tigerlake", "rocketlake", "znver5", "sapphirerapids"] {
-            assert_eq!(level(name), Some(Level::Avx512), "{name}");
+            assert_eq!(level(name), Some(IsaLevel::Avx512), "{name}");
         }
         assert_eq!(level("pentium4"), None, "it has no 64 bits");
     }
 
     #[test]
     fn what_is_near_is_named() {
-        assert_eq!(near("x86_64", "haswel"), ["haswell"]);
-        assert_eq!(near("x86_64", "Tiger_Lake"), ["tigerlake"]);
-        assert_eq!(near("aarch64", "neoverse-v9")[0], "neoverse-v1");
-        assert!(near("x86_64", "icelake").contains(&"icelake-server"));
-        assert_eq!(near("x86_64", "m68000"), [""; 0]);
+        assert_eq!(similar_names("x86_64", "haswel"), ["haswell"]);
+        assert_eq!(similar_names("x86_64", "Tiger_Lake"), ["tigerlake"]);
+        assert_eq!(similar_names("aarch64", "neoverse-v9")[0], "neoverse-v1");
+        assert!(similar_names("x86_64", "icelake").contains(&"icelake-server"));
+        assert_eq!(similar_names("x86_64", "m68000"), [""; 0]);
     }
 }

@@ -1,5 +1,5 @@
 //! Instructions that add the products of neighbouring elements to a sum: two of bfloat16 to an f32, four of a byte or two of 16 bits to an s32.
-use super::Level;
+use super::IsaLevel;
 
 /// An instruction that multiplies the elements of two 32-bit words and adds the products to a sum. For bfloat16 an instruction differs in how
 /// `z + x₀·y₀ + x₁·y₁` is rounded, and takes subnormal numbers as zeros; sums of integers are exact modulo 2^32.
@@ -24,28 +24,32 @@ pub enum DotInstruction {
 
 impl DotInstruction {
     /// The instruction for bfloat16 in the instruction set of `level`, which not all of its processors have.
-    pub(super) fn of_bf16(level: Level) -> Option<DotInstruction> {
+    pub(super) fn of_bf16(level: IsaLevel) -> Option<DotInstruction> {
         match level {
-            Level::Avx512 => Some(DotInstruction::Avx512Bf16),
-            Level::Neon => Some(DotInstruction::Bfdot),
-            Level::Sse2 | Level::Avx2 | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => None,
+            IsaLevel::Avx512 => Some(DotInstruction::Avx512Bf16),
+            IsaLevel::Neon => Some(DotInstruction::Bfdot),
+            IsaLevel::Sse2 | IsaLevel::Avx2 | IsaLevel::Rv64 | IsaLevel::Rvv | IsaLevel::Simd128 | IsaLevel::Fpv4 => {
+                None
+            }
         }
     }
     /// The instruction for bytes in the instruction set of `level`, which not all of its processors have. One with `sdot` has `udot` too.
-    pub(super) fn of_bytes(level: Level) -> Option<DotInstruction> {
+    pub(super) fn of_bytes(level: IsaLevel) -> Option<DotInstruction> {
         match level {
-            Level::Avx512 => Some(DotInstruction::Vpdpbusd),
-            Level::Neon => Some(DotInstruction::Sdot),
-            Level::Sse2 | Level::Avx2 | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => None,
+            IsaLevel::Avx512 => Some(DotInstruction::Vpdpbusd),
+            IsaLevel::Neon => Some(DotInstruction::Sdot),
+            IsaLevel::Sse2 | IsaLevel::Avx2 | IsaLevel::Rv64 | IsaLevel::Rvv | IsaLevel::Simd128 | IsaLevel::Fpv4 => {
+                None
+            }
         }
     }
     /// The instructions for integers of 16 bits in the instruction set of `level`, the best first, of which not all of its processors have
     /// the first.
-    pub(super) fn of_shorts(level: Level) -> &'static [DotInstruction] {
+    pub(super) fn of_shorts(level: IsaLevel) -> &'static [DotInstruction] {
         match level {
-            Level::Avx512 => &[DotInstruction::Vpdpwssd, DotInstruction::Pmaddwd],
-            Level::Avx2 | Level::Sse2 => &[DotInstruction::Pmaddwd],
-            Level::Neon | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => &[],
+            IsaLevel::Avx512 => &[DotInstruction::Vpdpwssd, DotInstruction::Pmaddwd],
+            IsaLevel::Avx2 | IsaLevel::Sse2 => &[DotInstruction::Pmaddwd],
+            IsaLevel::Neon | IsaLevel::Rv64 | IsaLevel::Rvv | IsaLevel::Simd128 | IsaLevel::Fpv4 => &[],
         }
     }
     /// LLVM's name of the feature; `None`: each machine of the instruction set has it.
@@ -59,7 +63,7 @@ impl DotInstruction {
         }
     }
     /// The number of elements in a word.
-    pub fn terms(self) -> u64 {
+    pub fn terms_per_word(self) -> u64 {
         match self {
             DotInstruction::Avx512Bf16 | DotInstruction::Bfdot | DotInstruction::Pmaddwd | DotInstruction::Vpdpwssd => {
                 2
@@ -68,11 +72,11 @@ impl DotInstruction {
         }
     }
     /// Whether its sums are integers of 32 bits; else they are f32, of bfloat16.
-    pub fn is_of_integers(self) -> bool {
+    pub fn is_integer(self) -> bool {
         !matches!(self, DotInstruction::Avx512Bf16 | DotInstruction::Bfdot)
     }
     /// Whether the elements of the first and of the second operand have a sign.
-    pub fn signs(self) -> [bool; 2] {
+    pub fn operand_signs(self) -> [bool; 2] {
         match self {
             DotInstruction::Vpdpbusd => [false, true],
             DotInstruction::Udot => [false, false],
@@ -80,27 +84,27 @@ impl DotInstruction {
         }
     }
     /// The bits of the sum `z` of one element and the products of two words, whose first elements are in the low end.
-    pub fn sum(self, x: u32, y: u32, z: u32) -> u32 {
-        let halves = |word: u32| [word << 16, word & 0xffff_0000].map(|bits| flushed(f32::from_bits(bits)));
-        let bits = 32 / self.terms() as u32;
+    pub fn evaluate_sum(self, x: u32, y: u32, z: u32) -> u32 {
+        let halves = |word: u32| [word << 16, word & 0xffff_0000].map(|bits| flush_subnormal(f32::from_bits(bits)));
+        let bits = 32 / self.terms_per_word() as u32;
         let element = |word: u32, place: u64, is_signed: bool| {
             let at_top = word << (32 - bits - bits * place as u32);
             if is_signed { (at_top.cast_signed() >> (32 - bits)).cast_unsigned() } else { at_top >> (32 - bits) }
         };
         let products = || {
-            let [first, second] = self.signs();
-            let all = (0..self.terms()).map(|i| element(x, i, first).wrapping_mul(element(y, i, second)));
+            let [first, second] = self.operand_signs();
+            let all = (0..self.terms_per_word()).map(|i| element(x, i, first).wrapping_mul(element(y, i, second)));
             all.fold(z, u32::wrapping_add)
         };
-        let ([x0, x1], [y0, y1], sum) = (halves(x), halves(y), flushed(f32::from_bits(z)));
+        let ([x0, x1], [y0, y1], sum) = (halves(x), halves(y), flush_subnormal(f32::from_bits(z)));
         match self {
             DotInstruction::Avx512Bf16 => {
-                let sum = flushed(x1.mul_add(y1, sum));
-                flushed(x0.mul_add(y0, sum)).to_bits()
+                let sum = flush_subnormal(x1.mul_add(y1, sum));
+                flush_subnormal(x0.mul_add(y0, sum)).to_bits()
             }
             DotInstruction::Bfdot => {
                 // a product of two numbers of 8 bits is exact in f32, or beyond its range
-                let products = add_to_odd(flushed(x0 * y0), flushed(x1 * y1));
+                let products = add_to_odd(flush_subnormal(x0 * y0), flush_subnormal(x1 * y1));
                 add_to_odd(sum, products).to_bits()
             }
             _ => products(),
@@ -109,7 +113,7 @@ impl DotInstruction {
 }
 
 /// Zero in the place of a subnormal number.
-pub(super) fn flushed(v: f32) -> f32 {
+pub(super) fn flush_subnormal(v: f32) -> f32 {
     if v.is_subnormal() { 0f32.copysign(v) } else { v }
 }
 
@@ -128,10 +132,10 @@ fn add_to_odd(a: f32, b: f32) -> f32 {
     let near = sum as f32;
     let over = (f64::from(near) - sum) - lost;
     if over == 0.0 {
-        return flushed(near);
+        return flush_subnormal(near);
     }
     let beyond = (over > 0.0) == (near > 0.0);
-    flushed(f32::from_bits((near.to_bits() - u32::from(beyond)) | 1))
+    flush_subnormal(f32::from_bits((near.to_bits() - u32::from(beyond)) | 1))
 }
 
 #[cfg(test)]

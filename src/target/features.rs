@@ -1,11 +1,11 @@
 //! Run-time checks that a program makes of an x86-64 processor before it runs code with instructions that not all have: bits of `cpuid` and of
 //! the register state that the system saves, as in Intel's manual (volume 2A, CPUID; volume 1, chapter 13) and AMD's (volume 3, appendix E).
-use super::Level;
+use super::IsaLevel;
 use crate::diag::{Code, Diagnostic, Result};
 
 /// A register of `cpuid`'s answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Register {
+pub enum CpuidRegister {
     /// `eax`
     A,
     /// `ebx`
@@ -18,22 +18,22 @@ pub enum Register {
 
 /// Bits that must be set in an answer of `cpuid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ask {
+pub struct CpuidCheck {
     /// The question: `eax`.
     pub leaf: u32,
     /// The subleaf: `ecx`.
     pub part: u32,
     /// Where the bits are.
-    pub register: Register,
+    pub register: CpuidRegister,
     /// The bits.
     pub mask: u32,
 }
 
 /// All that must hold of a machine; what has no bits in it asks nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asks {
+pub struct MachineChecks {
     /// Answers of an x86-64 processor, in order, one a register.
-    pub asks: Vec<Ask>,
+    pub asks: Vec<CpuidCheck>,
     /// Bits of XCR0, the registers that the system saves.
     pub state: u32,
     /// Registers, by their bit of XCR0, that the system gives only to processes that ask for them.
@@ -42,7 +42,7 @@ pub struct Asks {
     pub hwcaps: [u64; 2],
 }
 
-impl Asks {
+impl MachineChecks {
     /// Whether any machine of the architecture will do.
     pub fn is_empty(&self) -> bool {
         self.asks.is_empty() && self.hwcaps == [0; 2]
@@ -60,9 +60,9 @@ pub(super) const TILE_DATA: u32 = 18;
 const TILES: u32 = 1 << TILE_DATA | 1 << 17;
 
 /// LLVM's name of a feature, its leaf, part, register and bit, and the registers it needs.
-type Row = (&'static str, u32, u32, Register, u32, u32);
+type Row = (&'static str, u32, u32, CpuidRegister, u32, u32);
 
-use Register::{A, B, C, D};
+use CpuidRegister::{A, B, C, D};
 #[rustfmt::skip]
 const FEATURES: &[Row] = &[
     ("adx", 7, 0, B, 19, 0),
@@ -117,45 +117,47 @@ pub(super) const AVX2: &[&str] = &["avx", "avx2", "bmi", "bmi2", "f16c", "fma", 
 pub(super) const AVX512: &[&str] = &["avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"];
 
 /// Run-time checks for x86-64 code of `level` with `features` (`+avx2,-fma`).
-pub fn asks(level: Level, features: &str) -> Asks {
+pub fn machine_checks(level: IsaLevel, features: &str) -> MachineChecks {
     let mut names: Vec<&str> = match level {
-        Level::Neon | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => return Asks::default(),
-        Level::Sse2 => vec![],
-        Level::Avx2 => AVX2.to_vec(),
-        Level::Avx512 => [AVX2, AVX512].concat(),
+        IsaLevel::Neon | IsaLevel::Rv64 | IsaLevel::Rvv | IsaLevel::Simd128 | IsaLevel::Fpv4 => {
+            return MachineChecks::default();
+        }
+        IsaLevel::Sse2 => vec![],
+        IsaLevel::Avx2 => AVX2.to_vec(),
+        IsaLevel::Avx512 => [AVX2, AVX512].concat(),
     };
-    names.extend(switched_on(features));
+    names.extend(enabled_features(features));
     let mut rows: Vec<&Row> = FEATURES.iter().filter(|row| names.contains(&row.0)).collect();
     let state = rows.iter().fold(0, |all, row| all | row.5);
     if state != 0 {
         rows.push(&OSXSAVE);
     }
     rows.sort_by_key(|row| (row.1, row.2, row.3));
-    let mut asks: Vec<Ask> = Vec::new();
+    let mut asks: Vec<CpuidCheck> = Vec::new();
     for &&(_, leaf, part, register, bit, _) in &rows {
         match asks.last_mut().filter(|a| (a.leaf, a.part, a.register) == (leaf, part, register)) {
             Some(ask) => ask.mask |= 1 << bit,
-            None => asks.push(Ask { leaf, part, register, mask: 1 << bit }),
+            None => asks.push(CpuidCheck { leaf, part, register, mask: 1 << bit }),
         }
     }
-    Asks { asks, state, request: (state & TILES != 0).then_some(TILE_DATA), ..Asks::default() }
+    MachineChecks { asks, state, request: (state & TILES != 0).then_some(TILE_DATA), ..MachineChecks::default() }
 }
 
 /// Whether a processor says that it has a feature; `cpuid` gives its answer to a leaf and a part.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn is_told(name: &str, cpuid: impl Fn(u32, u32) -> [u32; 4]) -> bool {
+pub(super) fn cpuid_has(name: &str, cpuid: impl Fn(u32, u32) -> [u32; 4]) -> bool {
     let row = FEATURES.iter().find(|row| row.0 == name);
     row.is_some_and(|&(_, leaf, part, register, bit, _)| cpuid(leaf, part)[register as usize] >> bit & 1 == 1)
 }
 
 /// The names of the features.
-pub fn names() -> impl Iterator<Item = &'static str> {
+pub fn feature_names() -> impl Iterator<Item = &'static str> {
     FEATURES.iter().map(|row| row.0)
 }
 
 /// Errors: `Code::UnknownTarget` for a feature that is switched on and that `NAME_supported` couldn't ask for.
-pub(super) fn check(features: &str) -> Result<()> {
-    check_against(features, BASELINE, names())
+pub(super) fn check_features(features: &str) -> Result<()> {
+    check_against(features, BASELINE, feature_names())
 }
 
 /// Errors: `Code::UnknownTarget` for a feature that is switched on and neither in `baseline` nor among `asked`.
@@ -165,7 +167,7 @@ pub(super) fn check_against(
     asked: impl Iterator<Item = &'static str>,
 ) -> Result<()> {
     let asked: Vec<&str> = asked.collect();
-    let unknown = switched_on(features).into_iter().find(|name| !baseline.contains(name) && !asked.contains(name));
+    let unknown = enabled_features(features).into_iter().find(|name| !baseline.contains(name) && !asked.contains(name));
     let Some(name) = unknown else { return Ok(()) };
     Err(Diagnostic::new(
         Code::UnknownTarget,
@@ -180,7 +182,7 @@ pub(super) fn check_against(
 }
 
 /// Whether a feature is switched on or off: the last word counts.
-pub(super) fn switched(features: &str, name: &str) -> Option<bool> {
+pub(super) fn feature_switch(features: &str, name: &str) -> Option<bool> {
     features.split(',').rev().find_map(|f| match f.trim().split_at_checked(1) {
         Some(("+", on)) if on == name => Some(true),
         Some(("-", off)) if off == name => Some(false),
@@ -189,7 +191,7 @@ pub(super) fn switched(features: &str, name: &str) -> Option<bool> {
 }
 
 /// The features that are on in the end: the last word counts.
-pub(super) fn switched_on(features: &str) -> Vec<&str> {
+pub(super) fn enabled_features(features: &str) -> Vec<&str> {
     let mut on: Vec<&str> = Vec::new();
     for feature in features.split(',').map(str::trim) {
         let name = feature.trim_start_matches(['+', '-']);
@@ -207,27 +209,30 @@ mod tests {
 
     #[test]
     fn features_are_asked_for_beside_the_level() {
-        let ask = |leaf, part, register, mask| Ask { leaf, part, register, mask };
-        assert_eq!(asks(Level::Sse2, ""), Asks::default());
-        let one = Asks { asks: vec![ask(7, 0, C, 1 << 8)], ..Asks::default() };
-        assert_eq!(asks(Level::Sse2, "+gfni,+sse3,-sse3"), one);
-        let three = asks(Level::Avx2, "+avx512bf16");
+        let ask = |leaf, part, register, mask| CpuidCheck { leaf, part, register, mask };
+        assert_eq!(machine_checks(IsaLevel::Sse2, ""), MachineChecks::default());
+        let one = MachineChecks { asks: vec![ask(7, 0, C, 1 << 8)], ..MachineChecks::default() };
+        assert_eq!(machine_checks(IsaLevel::Sse2, "+gfni,+sse3,-sse3"), one);
+        let three = machine_checks(IsaLevel::Avx2, "+avx512bf16");
         let of_first = 1 << 12 | 1 << 22 | 1 << 27 | 1 << 28 | 1 << 29;
         let of_seventh = 1 << 3 | 1 << 5 | 1 << 8;
         let all =
             [ask(1, 0, C, of_first), ask(7, 0, B, of_seventh), ask(7, 1, A, 1 << 5), ask(0x8000_0001, 0, C, 1 << 5)];
-        assert_eq!(three, Asks { asks: all.to_vec(), state: ZMM, ..Asks::default() });
-        let tiles = asks(Level::Sse2, "+amx-tile,+amx-bf16");
+        assert_eq!(three, MachineChecks { asks: all.to_vec(), state: ZMM, ..MachineChecks::default() });
+        let tiles = machine_checks(IsaLevel::Sse2, "+amx-tile,+amx-bf16");
         let of_first = ask(1, 0, C, 1 << 27);
         let of_tiles = [of_first, ask(7, 0, D, 1 << 22 | 1 << 24)].to_vec();
-        assert_eq!(tiles, Asks { asks: of_tiles, state: 0x6_0000, request: Some(18), ..Asks::default() });
+        assert_eq!(
+            tiles,
+            MachineChecks { asks: of_tiles, state: 0x6_0000, request: Some(18), ..MachineChecks::default() }
+        );
     }
 
     #[test]
     fn what_can_not_be_asked_is_refused() {
-        assert!(check("+sse2,+avx2,-nonsense,+gfni").is_ok());
-        assert!(check("+nonsense").is_err());
-        assert!(check("+nonsense,-nonsense").is_ok());
+        assert!(check_features("+sse2,+avx2,-nonsense,+gfni").is_ok());
+        assert!(check_features("+nonsense").is_err());
+        assert!(check_features("+nonsense,-nonsense").is_ok());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Run-time checks that a program makes of AArch64 and RISC-V processors through Linux, before it runs code with instructions that not all
 //! have: bits of two words that the kernel hands to every process (`Documentation/arch/arm64/elf_hwcaps.rst`). The processor's own registers
 //! are closed to programs.
-use super::features::{self, switched};
+use super::features::{self, feature_switch};
 use crate::diag::Result;
 
 /// LLVM's name of a feature, the word that tells of it (0: `AT_HWCAP`, 1: `AT_HWCAP2`), its bits there, and the feature that it
@@ -37,9 +37,9 @@ const BASELINE: &[&str] = &["fp-armv8", "neon"];
 
 /// The features that code is made with: those above that the processor has, as `features` (`+sve,-bf16`) switch them. Who is on
 /// brings what it extends, who is off takes away what extends it.
-pub(super) fn in_code(cpu_has: impl Fn(&str) -> bool, features: &str) -> Vec<&'static str> {
+pub(super) fn code_features(cpu_has: impl Fn(&str) -> bool, features: &str) -> Vec<&'static str> {
     let base = |name: &str| FEATURES.iter().find(|row| row.0 == name).and_then(|row| row.3);
-    let mut asked_for: Vec<&str> = features::switched_on(features);
+    let mut asked_for: Vec<&str> = features::enabled_features(features);
     let mut at = 0;
     while let Some(name) = asked_for.get(at) {
         asked_for.extend(base(name));
@@ -47,7 +47,7 @@ pub(super) fn in_code(cpu_has: impl Fn(&str) -> bool, features: &str) -> Vec<&'s
     }
     let mut on: Vec<&'static str> = Vec::new();
     for &(name, _, _, extended) in FEATURES {
-        let by_itself = cpu_has(name) && switched(features, name) != Some(false);
+        let by_itself = cpu_has(name) && feature_switch(features, name) != Some(false);
         if asked_for.contains(&name) || (by_itself && extended.is_none_or(|base| on.contains(&base))) {
             on.push(name);
         }
@@ -56,7 +56,7 @@ pub(super) fn in_code(cpu_has: impl Fn(&str) -> bool, features: &str) -> Vec<&'s
 }
 
 /// The bits of `AT_HWCAP` and of `AT_HWCAP2` that code with these features needs.
-pub(super) fn words(names: &[&str]) -> [u64; 2] {
+pub(super) fn hwcap_words(names: &[&str]) -> [u64; 2] {
     let mut words = [0; 2];
     for &(_, word, bits, _) in FEATURES.iter().filter(|row| names.contains(&row.0)) {
         words[word] |= bits;
@@ -65,13 +65,13 @@ pub(super) fn words(names: &[&str]) -> [u64; 2] {
 }
 
 /// The names of the features.
-pub fn names() -> impl Iterator<Item = &'static str> {
+pub fn feature_names() -> impl Iterator<Item = &'static str> {
     FEATURES.iter().map(|row| row.0)
 }
 
 /// Errors: `Code::UnknownTarget` for a feature that is switched on and that Linux isn't asked for.
-pub(super) fn check(features: &str) -> Result<()> {
-    features::check_against(features, BASELINE, names())
+pub(super) fn check_features(features: &str) -> Result<()> {
+    features::check_against(features, BASELINE, feature_names())
 }
 
 #[cfg(test)]
@@ -81,23 +81,23 @@ mod tests {
     #[test]
     fn features_bring_what_they_extend() {
         let none = |_: &str| false;
-        assert_eq!(in_code(none, ""), [""; 0]);
-        assert_eq!(in_code(none, "+sve2,+bf16,-bf16"), ["fullfp16", "sve", "sve2"]);
+        assert_eq!(code_features(none, ""), [""; 0]);
+        assert_eq!(code_features(none, "+sve2,+bf16,-bf16"), ["fullfp16", "sve", "sve2"]);
         let all = |_: &str| true;
-        let left = in_code(all, "-sve");
+        let left = code_features(all, "-sve");
         assert!(left.contains(&"fullfp16") && !left.iter().any(|name| name.starts_with("sve")), "{left:?}");
-        assert!(!in_code(all, "-fullfp16").contains(&"sve2"));
+        assert!(!code_features(all, "-fullfp16").contains(&"sve2"));
     }
 
     #[test]
     fn words_are_those_of_linux() {
-        assert_eq!(words(&["fullfp16", "dotprod", "sve"]), [1 << 9 | 1 << 10 | 1 << 20 | 1 << 22, 0]);
-        assert_eq!(words(&["bf16", "i8mm", "sve2"]), [0, 1 << 14 | 1 << 13 | 1 << 1]);
+        assert_eq!(hwcap_words(&["fullfp16", "dotprod", "sve"]), [1 << 9 | 1 << 10 | 1 << 20 | 1 << 22, 0]);
+        assert_eq!(hwcap_words(&["bf16", "i8mm", "sve2"]), [0, 1 << 14 | 1 << 13 | 1 << 1]);
     }
 
     #[test]
     fn what_can_not_be_asked_is_refused() {
-        assert!(check("+sve2,-nonsense,+neon").is_ok());
-        assert!(check("+nonsense").is_err());
+        assert!(check_features("+sve2,-nonsense,+neon").is_ok());
+        assert!(check_features("+nonsense").is_err());
     }
 }

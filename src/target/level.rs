@@ -2,7 +2,7 @@
 
 /// The instruction set that code uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum IsaLevel {
     /// x86-64's SSE2: 16 registers of 128 bits.
     Sse2,
     /// x86-64's AVX2 and FMA: 16 registers of 256 bits.
@@ -21,86 +21,88 @@ pub enum Level {
     Fpv4,
 }
 
-impl Level {
+impl IsaLevel {
     /// Bits of a vector register.
     pub fn vector_bits(self) -> u64 {
         match self {
-            Level::Avx512 => 512,
-            Level::Avx2 => 256,
-            Level::Sse2 | Level::Neon | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => 128,
+            IsaLevel::Avx512 => 512,
+            IsaLevel::Avx2 => 256,
+            IsaLevel::Sse2 | IsaLevel::Neon | IsaLevel::Rv64 | IsaLevel::Rvv | IsaLevel::Simd128 | IsaLevel::Fpv4 => {
+                128
+            }
         }
     }
     /// Number of vector registers.
     pub fn vector_registers(self) -> u64 {
         match self {
-            Level::Avx512 | Level::Neon | Level::Rvv => 32,
-            Level::Sse2 | Level::Avx2 | Level::Simd128 => 16,
-            Level::Rv64 | Level::Fpv4 => 8,
+            IsaLevel::Avx512 | IsaLevel::Neon | IsaLevel::Rvv => 32,
+            IsaLevel::Sse2 | IsaLevel::Avx2 | IsaLevel::Simd128 => 16,
+            IsaLevel::Rv64 | IsaLevel::Fpv4 => 8,
         }
     }
     /// Whether `x·y + z` is one instruction for f32 and for f64.
     pub fn has_fma(self) -> bool {
         match self {
-            Level::Avx2 | Level::Avx512 | Level::Neon | Level::Rv64 | Level::Rvv => true,
-            Level::Sse2 | Level::Simd128 | Level::Fpv4 => false,
+            IsaLevel::Avx2 | IsaLevel::Avx512 | IsaLevel::Neon | IsaLevel::Rv64 | IsaLevel::Rvv => true,
+            IsaLevel::Sse2 | IsaLevel::Simd128 | IsaLevel::Fpv4 => false,
         }
     }
     /// Whether `x·y + z` is one instruction for f32.
     pub fn has_fma_f32(self) -> bool {
-        self.has_fma() || self == Level::Fpv4
+        self.has_fma() || self == IsaLevel::Fpv4
     }
     /// Whether there are instructions that round to whole numbers.
     pub fn has_rounding(self) -> bool {
         match self {
-            Level::Avx2 | Level::Avx512 | Level::Neon | Level::Simd128 => true,
-            Level::Sse2 | Level::Rv64 | Level::Rvv | Level::Fpv4 => false,
+            IsaLevel::Avx2 | IsaLevel::Avx512 | IsaLevel::Neon | IsaLevel::Simd128 => true,
+            IsaLevel::Sse2 | IsaLevel::Rv64 | IsaLevel::Rvv | IsaLevel::Fpv4 => false,
         }
     }
     /// Whether f16 becomes f32, and back, by an instruction.
-    pub fn has_f16(self) -> bool {
+    pub fn has_f16_conversion(self) -> bool {
         match self {
-            Level::Avx2 | Level::Avx512 | Level::Neon => true,
-            Level::Sse2 | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => false,
+            IsaLevel::Avx2 | IsaLevel::Avx512 | IsaLevel::Neon => true,
+            IsaLevel::Sse2 | IsaLevel::Rv64 | IsaLevel::Rvv | IsaLevel::Simd128 | IsaLevel::Fpv4 => false,
         }
     }
-    /// LLVM's name of the oldest processor that has it, as far as names tell: the rest is in [`Level::features`].
-    pub fn cpu(self) -> &'static str {
+    /// LLVM's name of the oldest processor that has it, as far as names tell: the rest is in [`IsaLevel::features`].
+    pub fn baseline_cpu(self) -> &'static str {
         match self {
-            Level::Sse2 => "x86-64",
-            Level::Avx2 => "x86-64-v3",
-            Level::Avx512 => "x86-64-v4",
-            Level::Neon | Level::Simd128 => "generic",
-            Level::Rv64 | Level::Rvv => "generic-rv64",
-            Level::Fpv4 => "cortex-m4",
+            IsaLevel::Sse2 => "x86-64",
+            IsaLevel::Avx2 => "x86-64-v3",
+            IsaLevel::Avx512 => "x86-64-v4",
+            IsaLevel::Neon | IsaLevel::Simd128 => "generic",
+            IsaLevel::Rv64 | IsaLevel::Rvv => "generic-rv64",
+            IsaLevel::Fpv4 => "cortex-m4",
         }
     }
-    /// LLVM's string of what it has beside [`Level::cpu`].
+    /// LLVM's string of what it has beside [`IsaLevel::baseline_cpu`].
     pub fn features(self) -> &'static str {
         match self {
-            Level::Sse2 | Level::Avx2 | Level::Avx512 | Level::Neon | Level::Fpv4 => "",
-            Level::Rv64 => "+m,+a,+f,+d,+c",
-            Level::Rvv => "+m,+a,+f,+d,+c,+v",
-            Level::Simd128 => "+simd128",
+            IsaLevel::Sse2 | IsaLevel::Avx2 | IsaLevel::Avx512 | IsaLevel::Neon | IsaLevel::Fpv4 => "",
+            IsaLevel::Rv64 => "+m,+a,+f,+d,+c",
+            IsaLevel::Rvv => "+m,+a,+f,+d,+c,+v",
+            IsaLevel::Simd128 => "+simd128",
         }
     }
     /// The instruction set of every processor of its architecture.
-    pub fn oldest(self) -> Level {
+    pub fn baseline(self) -> IsaLevel {
         match self {
-            Level::Sse2 | Level::Avx2 | Level::Avx512 => Level::Sse2,
-            Level::Rv64 | Level::Rvv => Level::Rv64,
-            Level::Neon | Level::Simd128 | Level::Fpv4 => self,
+            IsaLevel::Sse2 | IsaLevel::Avx2 | IsaLevel::Avx512 => IsaLevel::Sse2,
+            IsaLevel::Rv64 | IsaLevel::Rvv => IsaLevel::Rv64,
+            IsaLevel::Neon | IsaLevel::Simd128 | IsaLevel::Fpv4 => self,
         }
     }
     /// How LLVM's names of the registers that vectors lie in begin, and how many there are of them; none where code has no registers.
     pub fn register_names(self) -> (&'static str, u64) {
         match self {
-            Level::Sse2 => ("xmm", 16),
-            Level::Avx2 => ("ymm", 16),
-            Level::Avx512 => ("zmm", 32),
-            Level::Neon | Level::Rvv => ("v", 32),
-            Level::Rv64 => ("f", 32),
-            Level::Fpv4 => ("s", 32),
-            Level::Simd128 => ("", 0),
+            IsaLevel::Sse2 => ("xmm", 16),
+            IsaLevel::Avx2 => ("ymm", 16),
+            IsaLevel::Avx512 => ("zmm", 32),
+            IsaLevel::Neon | IsaLevel::Rvv => ("v", 32),
+            IsaLevel::Rv64 => ("f", 32),
+            IsaLevel::Fpv4 => ("s", 32),
+            IsaLevel::Simd128 => ("", 0),
         }
     }
 }

@@ -13,16 +13,16 @@ pub mod tiles;
 mod tuning;
 
 pub use dot_instruction::DotInstruction;
-pub use level::Level;
+pub use level::IsaLevel;
 pub use portable::virtual_machine;
-pub use precision::{MathType, Precision, Reduced, WeightType};
+pub use precision::{MathType, Precision, RoundingCounts, WeightType};
 pub use request::CodeRequest;
 pub use system::{Arch, ObjectFormat};
-pub use tuning::{Choice, LoopOrder, Method, PanelSize, PanelSizes, Trial, Tuning};
+pub use tuning::{ConvolutionMethod, LoopOrder, PanelSize, PanelSizes, TileChoice, Tuning, TuningTrial};
 
 use crate::diag::{Code, Diagnostic, Result};
 use cpus::Cpu;
-use features::Asks;
+use features::MachineChecks;
 use machine::{Caches, Ports};
 
 /// Bytes of a line of a cache: what moves together.
@@ -40,7 +40,7 @@ pub struct Target {
     /// LLVM's triple.
     pub triple: String,
     /// The instruction set that code uses.
-    pub level: Level,
+    pub level: IsaLevel,
     /// LLVM's CPU name.
     pub cpu: String,
     /// LLVM's feature string, `+avx2,-fma`.
@@ -90,14 +90,14 @@ impl Target {
         let cpu = cpus::find(arch.name(), name).ok_or_else(|| unknown_cpu(arch, name))?;
         let features = features.unwrap_or("");
         match arch {
-            Arch::X86_64 => features::check(features)?,
-            Arch::Aarch64 => hwcaps::check(features)?,
+            Arch::X86_64 => features::check_features(features)?,
+            Arch::Aarch64 => hwcaps::check_features(features)?,
             Arch::Riscv64 => features::check_against(features, &[], ["v"].into_iter())?,
             Arch::Wasm32 | Arch::Thumb => features::check_against(features, &[], [].into_iter())?,
         }
         let level = level(arch, cpu, features);
         let here = host && named.is_none();
-        let told = |name: &str| features::switched(features, name);
+        let told = |name: &str| features::feature_switch(features, name);
         let has = |instruction: &DotInstruction| has_instruction(*instruction, cpu, here, told);
         let bf16_dot = DotInstruction::of_bf16(level).filter(has);
         Ok(Target {
@@ -113,18 +113,18 @@ impl Target {
             short_dot: DotInstruction::of_shorts(level).iter().copied().find(has),
             bf16_tiles: bf16_dot == Some(DotInstruction::Avx512Bf16) && tiles::has(cpu, here, told),
             caches: Caches::for_cpu(cpu.name),
-            ports: if level == Level::Neon { Ports::NEOVERSE_N1 } else { Ports::X86 },
+            ports: if level == IsaLevel::Neon { Ports::NEOVERSE_N1 } else { Ports::X86 },
         })
     }
     /// Adds the feature that code with this instruction needs.
-    pub fn require(&mut self, instruction: DotInstruction) {
+    pub fn enable_instruction(&mut self, instruction: DotInstruction) {
         if let Some(feature) = instruction.feature() {
             self.switch_on(feature);
         }
     }
     /// Adds a feature where it is not on.
     fn switch_on(&mut self, name: &str) {
-        if features::switched(&self.features, name) != Some(true) {
+        if features::feature_switch(&self.features, name) != Some(true) {
             let comma = if self.features.is_empty() { "" } else { "," };
             self.features += &format!("{comma}+{name}");
         }
@@ -135,9 +135,9 @@ impl Target {
     }
     /// The same machine for source code, which a compiler that is not known makes instructions of: nothing but the width of vectors and
     /// fused multiply-adds is left of its instruction set.
-    pub fn for_source(&self) -> Target {
+    pub fn for_c_source(&self) -> Target {
         Target {
-            level: Level::Sse2,
+            level: IsaLevel::Sse2,
             features: String::new(),
             bf16_dot: None,
             byte_dot: None,
@@ -149,11 +149,11 @@ impl Target {
     /// The architecture.
     pub fn arch(&self) -> Arch {
         match self.level {
-            Level::Sse2 | Level::Avx2 | Level::Avx512 => Arch::X86_64,
-            Level::Neon => Arch::Aarch64,
-            Level::Rv64 | Level::Rvv => Arch::Riscv64,
-            Level::Simd128 => Arch::Wasm32,
-            Level::Fpv4 => Arch::Thumb,
+            IsaLevel::Sse2 | IsaLevel::Avx2 | IsaLevel::Avx512 => Arch::X86_64,
+            IsaLevel::Neon => Arch::Aarch64,
+            IsaLevel::Rv64 | IsaLevel::Rvv => Arch::Riscv64,
+            IsaLevel::Simd128 => Arch::Wasm32,
+            IsaLevel::Fpv4 => Arch::Thumb,
         }
     }
     /// The kind of its object files.
@@ -161,19 +161,19 @@ impl Target {
         ObjectFormat::from_triple(&self.triple)
     }
     /// LLVM's names of the vector registers.
-    pub fn vector_names(&self) -> impl Iterator<Item = String> + use<> {
+    pub fn vector_register_names(&self) -> impl Iterator<Item = String> + use<> {
         let (kind, count) = self.level.register_names();
         (0..count).map(move |number| format!("{kind}{number}"))
     }
     /// LLVM's name of the processor that code is made for, with [`Self::code_features`]: the oldest that has what [`Self::level`]
-    /// promises, so that [`Self::asks`] has all that the code needs; code is only tuned for `cpu`. Microcontrollers run what was
+    /// promises, so that [`Self::machine_checks`] has all that the code needs; code is only tuned for `cpu`. Microcontrollers run what was
     /// made for them, and have all of their own instructions.
     pub fn code_cpu(&self) -> &str {
-        if self.level == Level::Fpv4 { &self.cpu } else { self.level.cpu() }
+        if self.level == IsaLevel::Fpv4 { &self.cpu } else { self.level.baseline_cpu() }
     }
     /// LLVM's name of the processor to tune for.
     pub fn tune_cpu(&self) -> &str {
-        if cpus::is_instruction_set(&self.cpu) { self.level.cpu() } else { &self.cpu }
+        if cpus::is_instruction_set(&self.cpu) { self.level.baseline_cpu() } else { &self.cpu }
     }
     /// LLVM's string of the features that code may use beside those of [`Self::code_cpu`].
     pub fn code_features(&self) -> String {
@@ -186,29 +186,33 @@ impl Target {
     /// Features used by AArch64 code that Linux reports in its hardware capability words.
     fn hwcap_features(&self) -> Vec<&'static str> {
         let cpu = cpus::find("aarch64", &self.cpu);
-        hwcaps::in_code(|name| cpu.is_some_and(|cpu| cpu.has(name)), &self.features)
+        hwcaps::code_features(|name| cpu.is_some_and(|cpu| cpu.has(name)), &self.features)
     }
     /// Run-time checks of `NAME_supported`: features that [`Self::code_cpu`] and [`Self::code_features`] have beyond the architecture's oldest
     /// processors. Only Linux has to be asked for permission to use registers, and reports AArch64's features.
-    pub fn asks(&self) -> Asks {
+    pub fn machine_checks(&self) -> MachineChecks {
         let linux = self.triple.contains("linux");
         match self.level {
-            Level::Neon if linux => Asks { hwcaps: hwcaps::words(&self.hwcap_features()), ..Asks::default() },
-            Level::Rvv if linux => Asks { hwcaps: hwcaps::RISCV_V, ..Asks::default() },
-            Level::Neon | Level::Rv64 | Level::Rvv | Level::Simd128 | Level::Fpv4 => Asks::default(),
-            level @ (Level::Sse2 | Level::Avx2 | Level::Avx512) => {
-                let asks = features::asks(level, &self.features);
-                Asks { request: asks.request.filter(|_| linux), ..asks }
+            IsaLevel::Neon if linux => {
+                MachineChecks { hwcaps: hwcaps::hwcap_words(&self.hwcap_features()), ..MachineChecks::default() }
+            }
+            IsaLevel::Rvv if linux => MachineChecks { hwcaps: hwcaps::RISCV_V, ..MachineChecks::default() },
+            IsaLevel::Neon | IsaLevel::Rv64 | IsaLevel::Rvv | IsaLevel::Simd128 | IsaLevel::Fpv4 => {
+                MachineChecks::default()
+            }
+            level @ (IsaLevel::Sse2 | IsaLevel::Avx2 | IsaLevel::Avx512) => {
+                let asks = features::machine_checks(level, &self.features);
+                MachineChecks { request: asks.request.filter(|_| linux), ..asks }
             }
         }
     }
     /// Whether programs can find out if a machine has what the code needs; where not, they are taken at their word.
-    pub fn can_be_asked(&self) -> bool {
+    pub fn can_check_machine(&self) -> bool {
         match self.level {
-            Level::Sse2 | Level::Avx2 | Level::Avx512 | Level::Rv64 => true,
-            Level::Neon => self.triple.contains("linux") || self.hwcap_features().is_empty(),
-            Level::Rvv => self.triple.contains("linux"),
-            Level::Simd128 | Level::Fpv4 => false,
+            IsaLevel::Sse2 | IsaLevel::Avx2 | IsaLevel::Avx512 | IsaLevel::Rv64 => true,
+            IsaLevel::Neon => self.triple.contains("linux") || self.hwcap_features().is_empty(),
+            IsaLevel::Rvv => self.triple.contains("linux"),
+            IsaLevel::Simd128 | IsaLevel::Fpv4 => false,
         }
     }
 }
@@ -242,20 +246,20 @@ pub fn portable_cpus(triple: Option<&str>) -> Result<Vec<&'static str>> {
 }
 
 /// The instruction set of a processor with `features` (`+v`) on and off.
-fn level(arch: Arch, cpu: Cpu, features: &str) -> Level {
+fn level(arch: Arch, cpu: Cpu, features: &str) -> IsaLevel {
     match arch {
         Arch::X86_64 => cpu.x86_level(),
-        Arch::Aarch64 => Level::Neon,
-        Arch::Riscv64 if features::switched(features, "v").unwrap_or_else(|| cpu.has("v")) => Level::Rvv,
-        Arch::Riscv64 => Level::Rv64,
-        Arch::Wasm32 => Level::Simd128,
-        Arch::Thumb => Level::Fpv4,
+        Arch::Aarch64 => IsaLevel::Neon,
+        Arch::Riscv64 if features::feature_switch(features, "v").unwrap_or_else(|| cpu.has("v")) => IsaLevel::Rvv,
+        Arch::Riscv64 => IsaLevel::Rv64,
+        Arch::Wasm32 => IsaLevel::Simd128,
+        Arch::Thumb => IsaLevel::Fpv4,
     }
 }
 
 fn unknown_cpu(arch: Arch, name: &str) -> Diagnostic {
-    let (arch, spelled) = (arch.name(), arch.spelled());
-    let near = cpus::near(arch, name);
+    let (arch, spelled) = (arch.name(), arch.display_name());
+    let near = cpus::similar_names(arch, name);
     let all = "`tfaot targets` lists all";
     let help = if near.is_empty() { all.to_string() } else { format!("near are {}; {all}", near.join(", ")) };
     Diagnostic::new(Code::UnknownTarget, format!("`{name}` is no {spelled} processor that LLVM knows")).help(help)

@@ -1,6 +1,6 @@
 //! The virtual machine that portable arithmetic is scheduled for.
 use super::machine::{Caches, Ports};
-use super::{DotInstruction, Level, MathType, Target};
+use super::{DotInstruction, IsaLevel, MathType, Target};
 use std::sync::LazyLock;
 
 /// Name of the virtual machine where plans and tuning keys name a processor.
@@ -26,11 +26,11 @@ pub fn virtual_machine(math: MathType) -> Option<&'static Target> {
 fn machine(fma: bool) -> Target {
     Target {
         triple: NAME.to_string(),
-        level: Level::Avx512,
+        level: IsaLevel::Avx512,
         cpu: NAME.to_string(),
         features: String::new(),
-        vector_bits: Level::Avx512.vector_bits(),
-        vector_registers: Level::Avx512.vector_registers(),
+        vector_bits: IsaLevel::Avx512.vector_bits(),
+        vector_registers: IsaLevel::Avx512.vector_registers(),
         fma,
         bf16_dot: None,
         byte_dot: None,

@@ -76,7 +76,7 @@ impl Precision {
 
 /// Counts of a model's constants and products that were rounded under a [`Precision`], and the bytes of the constants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reduced {
+pub struct RoundingCounts {
     /// The precision that the user asked for.
     pub precision: Precision,
     /// Constants that are stored in fewer bits.
@@ -93,9 +93,9 @@ pub struct Reduced {
     pub contractions_kept: u64,
 }
 
-impl Reduced {
+impl RoundingCounts {
     /// Counts what became of another function of the model too.
-    pub fn add(&mut self, other: &Reduced) {
+    pub fn add(&mut self, other: &RoundingCounts) {
         self.constants += other.constants;
         self.bytes_before += other.bytes_before;
         self.bytes_after += other.bytes_after;
@@ -105,7 +105,7 @@ impl Reduced {
     }
 }
 
-impl std::fmt::Display for Reduced {
+impl std::fmt::Display for RoundingCounts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,

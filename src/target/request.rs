@@ -1,5 +1,5 @@
 //! Wishes about the code for a machine.
-use super::{Arch, Level, MathType, Precision, Target, Tuning, tiles};
+use super::{Arch, IsaLevel, MathType, Precision, Target, Tuning, tiles};
 use crate::diag::{Code, Diagnostic, Result};
 
 /// A machine, and what is wished for the code for it: precision, measured choices, plans.
@@ -75,9 +75,9 @@ impl CodeRequest {
 
     /// An ordering key for instruction sets, the newer the larger: the level, whether code uses tiles, and on AArch64 the features of the code,
     /// by their number first.
-    pub fn instructions(&self) -> (Level, bool, usize, Vec<&'static str>) {
+    pub fn instruction_set_order(&self) -> (IsaLevel, bool, usize, Vec<&'static str>) {
         let Target { level, bf16_tiles, .. } = self.target;
-        let features = if level == Level::Neon { self.target.hwcap_features() } else { Vec::new() };
+        let features = if level == IsaLevel::Neon { self.target.hwcap_features() } else { Vec::new() };
         (level, bf16_tiles && self.precision.math == MathType::Bf16, features.len(), features)
     }
 }

@@ -66,7 +66,7 @@ impl Arch {
     }
 
     /// The architecture's name for people.
-    pub fn spelled(self) -> &'static str {
+    pub fn display_name(self) -> &'static str {
         match self {
             Arch::X86_64 => "x86-64",
             Arch::Aarch64 => "AArch64",

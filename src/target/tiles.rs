@@ -1,6 +1,6 @@
 //! Intel's AMX: blocks of bfloat16 that one instruction multiplies, in eight registers that each hold a tile of memory.
 use super::cpus::Cpu;
-use super::dot_instruction::flushed;
+use super::dot_instruction::flush_subnormal;
 
 /// Most rows of a tile.
 pub const ROWS: u64 = 16;
@@ -16,15 +16,16 @@ pub(super) const FEATURES: [&str; 2] = ["amx-tile", "amx-bf16"];
 /// halves are added one after another to a sum that begins at zero, those of high halves to another, each by one multiply-add; the second sum
 /// is added to the first, and that to `z`. Each step is rounded to nearest, and subnormal numbers are taken as zeros and become zeros, whatever
 /// MXCSR says.
-pub fn sum(pairs: impl Iterator<Item = (u32, u32)>, z: f32) -> f32 {
+pub fn evaluate_sum(pairs: impl Iterator<Item = (u32, u32)>, z: f32) -> f32 {
     let mut sums = [0f32; 2];
     for (x, y) in pairs {
         for (half, sum) in sums.iter_mut().enumerate() {
-            let factor = |word: u32| flushed(f32::from_bits(if half == 0 { word << 16 } else { word & 0xffff_0000 }));
-            *sum = flushed(factor(x).mul_add(factor(y), *sum));
+            let factor =
+                |word: u32| flush_subnormal(f32::from_bits(if half == 0 { word << 16 } else { word & 0xffff_0000 }));
+            *sum = flush_subnormal(factor(x).mul_add(factor(y), *sum));
         }
     }
-    flushed(flushed(z) + flushed(sums[0] + sums[1]))
+    flush_subnormal(flush_subnormal(z) + flush_subnormal(sums[0] + sums[1]))
 }
 
 /// Whether a processor has tiles: as its features say, else as this machine has them, else by its name.
@@ -47,7 +48,7 @@ fn machine_has() -> bool {
         return false;
     }
     let has_all = FEATURES.iter().all(|name| {
-        super::features::is_told(name, |leaf, part| {
+        super::features::cpuid_has(name, |leaf, part| {
             let told = __cpuid_count(leaf, part);
             [told.eax, told.ebx, told.ecx, told.edx]
         })
@@ -72,22 +73,22 @@ mod tests {
     #[test]
     fn even_and_odd_terms_are_summed_apart() {
         let one = |x: [f32; 2], y: [f32; 2]| (word(x[0], x[1]), word(y[0], y[1]));
-        assert_eq!(sum([one([1.0, 2.0], [3.0, 5.0])].into_iter(), 0.5), 13.5);
+        assert_eq!(evaluate_sum([one([1.0, 2.0], [3.0, 5.0])].into_iter(), 0.5), 13.5);
         // 2^25 + 1 - 2^25 is 0 in one chain of sums; apart, the 1 of the other chain stays
         let large = 2f32.powi(25);
         let terms = [one([large, 1.0], [1.0, 1.0]), one([-large, 0.0], [1.0, 1.0])];
-        assert_eq!(sum(terms.into_iter(), 0.0), 1.0);
+        assert_eq!(evaluate_sum(terms.into_iter(), 0.0), 1.0);
         // what is in the sum comes last: 2^25 + (1 + 1) is more than 2^25, (2^25 + 1) + 1 is not
         let ones = [one([1.0, 1.0], [1.0, 1.0]); 2];
-        assert_eq!(sum(ones.into_iter(), large), large + 4.0);
+        assert_eq!(evaluate_sum(ones.into_iter(), large), large + 4.0);
     }
 
     #[test]
     fn subnormal_numbers_are_zeros() {
         let tiny = f32::MIN_POSITIVE;
-        assert_eq!(sum(std::iter::once((word(tiny / 2.0, 0.0), word(4.0, 0.0))), 0.0), 0.0);
-        assert_eq!(sum(std::iter::once((word(tiny, 0.0), word(0.5, 0.0))), 0.0), 0.0);
-        assert_eq!(sum(std::iter::empty(), tiny / 2.0), 0.0);
-        assert_eq!(sum(std::iter::once((word(tiny, 0.0), word(1.0, 0.0))), 0.0), tiny);
+        assert_eq!(evaluate_sum(std::iter::once((word(tiny / 2.0, 0.0), word(4.0, 0.0))), 0.0), 0.0);
+        assert_eq!(evaluate_sum(std::iter::once((word(tiny, 0.0), word(0.5, 0.0))), 0.0), 0.0);
+        assert_eq!(evaluate_sum(std::iter::empty(), tiny / 2.0), 0.0);
+        assert_eq!(evaluate_sum(std::iter::once((word(tiny, 0.0), word(1.0, 0.0))), 0.0), tiny);
     }
 }

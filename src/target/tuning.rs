@@ -11,7 +11,7 @@ const HEAD: &str = "# tfaot tuning 1";
 
 /// Register tile and loop order chosen for a matrix product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Choice {
+pub struct TileChoice {
     /// Rows of the register tile along the last axis but one.
     pub high: u64,
     /// Rows along the last axis.
@@ -26,7 +26,7 @@ pub struct Choice {
 
 /// How a convolution is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Method {
+pub enum ConvolutionMethod {
     /// One sum over the window and the channels.
     Direct,
     /// Winograd's F(4x4, 3x3).
@@ -44,7 +44,7 @@ pub enum LoopOrder {
 
 /// An alternative that is tried in place of the cost model's choice, to measure it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Trial {
+pub enum TuningTrial {
     /// Nothing.
     #[default]
     None,
@@ -60,11 +60,11 @@ pub enum Trial {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tuning {
     /// A product as `processor type height=… width=… …`, one space between words.
-    pub rows: BTreeMap<String, Choice>,
+    pub rows: BTreeMap<String, TileChoice>,
     /// A convolution as `processor type convolution images=… height=… …`.
-    pub methods: BTreeMap<String, Method>,
+    pub methods: BTreeMap<String, ConvolutionMethod>,
     /// For products without a row.
-    pub trial: Trial,
+    pub trial: TuningTrial,
 }
 
 /// The sizes of panels by product that code for other sizes or processors of a function has: code that reads the same panels shares one copy
@@ -78,7 +78,7 @@ pub struct PanelSizes {
 
 impl PanelSizes {
     /// None yet; `are_for_others` is whether code for processors with other vectors follows.
-    pub fn none(are_for_others: bool) -> PanelSizes {
+    pub fn empty(are_for_others: bool) -> PanelSizes {
         PanelSizes { are_for_others, known: BTreeMap::new() }
     }
     /// Panel size recorded for the product named `form`: else that of the same product on another processor, of one with other rows, or of one
@@ -124,11 +124,11 @@ pub struct PanelSize {
 
 impl Tuning {
     /// How the convolution of that name is done: as measured, else as the model has it, unless the other way is to be measured.
-    pub fn method(&self, form: &str, of_model: Method) -> Method {
+    pub fn convolution_method(&self, form: &str, of_model: ConvolutionMethod) -> ConvolutionMethod {
         match (self.methods.get(form), self.trial) {
             (Some(&measured), _) => measured,
-            (None, Trial::OtherMethod) => of_model.other(),
-            (None, Trial::None | Trial::Tile(_) | Trial::OtherOrder) => of_model,
+            (None, TuningTrial::OtherMethod) => of_model.alternative(),
+            (None, TuningTrial::None | TuningTrial::Tile(_) | TuningTrial::OtherOrder) => of_model,
         }
     }
     /// The rows of a file.
@@ -163,43 +163,43 @@ impl Tuning {
         let (form, choice) = row.split_once(':')?;
         let form = form.split_whitespace().collect::<Vec<_>>().join(" ");
         let choice = choice.trim();
-        match Method::parse(choice) {
+        match ConvolutionMethod::parse(choice) {
             Some(method) => drop(self.methods.insert(form, method)),
-            None => drop(self.rows.insert(form, Choice::parse(choice)?)),
+            None => drop(self.rows.insert(form, TileChoice::parse(choice)?)),
         }
         Some(())
     }
 }
 
-impl Method {
-    fn parse(text: &str) -> Option<Method> {
+impl ConvolutionMethod {
+    fn parse(text: &str) -> Option<ConvolutionMethod> {
         match text {
-            "direct" => Some(Method::Direct),
-            "winograd" => Some(Method::Winograd),
+            "direct" => Some(ConvolutionMethod::Direct),
+            "winograd" => Some(ConvolutionMethod::Winograd),
             _ => None,
         }
     }
 
     /// The alternative algorithm for the same convolution.
-    pub fn other(self) -> Method {
+    pub fn alternative(self) -> ConvolutionMethod {
         match self {
-            Method::Direct => Method::Winograd,
-            Method::Winograd => Method::Direct,
+            ConvolutionMethod::Direct => ConvolutionMethod::Winograd,
+            ConvolutionMethod::Winograd => ConvolutionMethod::Direct,
         }
     }
 }
 
-impl fmt::Display for Method {
+impl fmt::Display for ConvolutionMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Method::Direct => "direct",
-            Method::Winograd => "winograd",
+            ConvolutionMethod::Direct => "direct",
+            ConvolutionMethod::Winograd => "winograd",
         })
     }
 }
 
-impl Choice {
-    fn parse(text: &str) -> Option<Choice> {
+impl TileChoice {
+    fn parse(text: &str) -> Option<TileChoice> {
         let (tile, order) = text.split_once(' ')?;
         let numbers: Vec<u64> = tile.split('x').map(|n| n.parse().ok().filter(|&n| n > 0)).collect::<Option<_>>()?;
         let [high, wide, vectors, lanes] = numbers[..] else { return None };
@@ -208,11 +208,11 @@ impl Choice {
             "panels" => LoopOrder::Panels,
             _ => return None,
         };
-        Some(Choice { high, wide, vectors, lanes, order })
+        Some(TileChoice { high, wide, vectors, lanes, order })
     }
 }
 
-impl fmt::Display for Choice {
+impl fmt::Display for TileChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let order = match self.order {
             LoopOrder::Rows => "rows",
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn panels_are_known_for_other_rows_and_for_other_parts() {
         let size = |columns: u64| PanelSize { columns, lanes: 16 };
-        let mut panels = PanelSizes::none(true);
+        let mut panels = PanelSizes::empty(true);
         panels.add("x86-64-v4 f32 batch=1 rows=8 width=8 columns=48 sum=384", size(16));
         panels.add("x86-64-v4 f32 batch=1 rows=9 width=9 columns=64 sum=384", size(64));
         assert_eq!(panels.find("x86-64-v3 f32 batch=1 rows=9 width=9 columns=64 sum=384"), Some(size(64)));

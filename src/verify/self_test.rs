@@ -10,8 +10,8 @@ use crate::compile::Functions;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::interp;
 use crate::kernel::self_test::{
-    BlockSum, DrawnInput, ExpectedArray, ExpectedContent, ExpectedSums, HASH_START, MOST_SUMS, SelfTest, TestCall,
-    TestInput, hashed,
+    BlockSum, ExpectedArray, ExpectedContent, ExpectedSums, HASH_START, MOST_SUMS, RandomInput, SelfTest, TestCall,
+    TestInput, fnv1a_step,
 };
 use crate::lower::Lowered;
 use crate::run::calls::{self, FileCall};
@@ -167,8 +167,8 @@ fn drawn(lowered: &Lowered, seed: u64) -> Result<(Vec<Tensor>, Vec<TestInput>)> 
     for (i, info) in infos.iter().enumerate() {
         let own = (seed << 32) + i as u64;
         let tensor = arguments::random(info, own)?;
-        inputs.push(match DrawnInput::is_possible(info.dtype) {
-            true => TestInput::Drawn(DrawnInput {
+        inputs.push(match RandomInput::supports_type(info.dtype) {
+            true => TestInput::Drawn(RandomInput {
                 dtype: info.dtype.real_part(),
                 count: tensor.parts().len() as u64,
                 state: arguments::initial_generator_state(own),
@@ -215,7 +215,7 @@ fn expected(want: &Tensor, tolerance: Tolerance) -> ExpectedArray {
     let parts = want.parts();
     let content = match parts.dtype.is_float() {
         true => ExpectedContent::Sums(sums(&parts, tolerance)),
-        false => ExpectedContent::Hash(parts.bytes.iter().fold(HASH_START, |hash, &byte| hashed(hash, byte))),
+        false => ExpectedContent::Hash(parts.bytes.iter().fold(HASH_START, |hash, &byte| fnv1a_step(hash, byte))),
     };
     ExpectedArray { dtype: parts.dtype, count: parts.len() as u64, content }
 }
@@ -233,7 +233,7 @@ fn class(value: f64) -> u8 {
 /// Sums of consecutive elements of a float array, with their bounds.
 fn sums(want: &Tensor, tolerance: Tolerance) -> ExpectedSums {
     let values: Vec<f64> = (0..want.len()).map(|i| want.get_f64(i).unwrap_or(f64::NAN)).collect();
-    let classes = values.iter().fold(HASH_START, |hash, &v| hashed(hash, class(v)));
+    let classes = values.iter().fold(HASH_START, |hash, &v| fnv1a_step(hash, class(v)));
     let finite = || values.iter().copied().filter(|v| v.is_finite());
     let largest = finite().map(f64::abs).fold(0.0, f64::max);
     let block = (values.len() as u64).div_ceil(MOST_SUMS).max(1);

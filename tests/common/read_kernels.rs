@@ -1,4 +1,4 @@
-//! Programs of kernels as text: that of `kernel::print`, with what it leaves out said in lines before.
+//! Programs of kernels as text: that of `kernel::print_program`, with what it leaves out said in lines before.
 //!
 //! ```text
 //! arg f32[8]                  result f32[8]            state s32[] reads at 0

@@ -46,7 +46,7 @@ pub fn packed(variables: &[VariableSlot], values: &[Tensor]) -> Vec<u8> {
 /// The values that lie in a state.
 pub fn unpacked(variables: &[VariableSlot], state: &[u8]) -> Vec<Tensor> {
     let one = |v: &VariableSlot| {
-        let bytes = state[v.offset as usize..v.end() as usize].to_vec();
+        let bytes = state[v.offset as usize..v.end_offset() as usize].to_vec();
         Tensor::new(v.info.dtype, v.info.dims.clone(), bytes)
     };
     variables.iter().map(one).collect()

@@ -258,7 +258,7 @@ fn foreign(known: &Known) -> Result<(), String> {
 /// Loops, run plainly where they are not too long.
 fn plainly(program: &Program, known: &Known) -> Result<(), String> {
     let mut state = packed(&program.state, &known.values);
-    match tfaot::kernel::evaluate_on(program, &known.args, &mut state, MOST) {
+    match tfaot::kernel::evaluate_with_state(program, &known.args, &mut state, MOST) {
         Ok(mut got) => {
             got.extend(unpacked(&program.state, &state));
             compared(&got, &known.want, &known.case.rules)

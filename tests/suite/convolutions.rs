@@ -4,7 +4,7 @@ use crate::common::{npz, random::Random, succeed};
 use tfaot::compile;
 use tfaot::hlo::{Literal, text};
 use tfaot::kernel::Program;
-use tfaot::target::{CodeRequest, Target, Trial};
+use tfaot::target::{CodeRequest, Target, TuningTrial};
 use tfaot::tensor::Tensor;
 
 /// Statements that one program may take.
@@ -221,7 +221,7 @@ fn lines_keep_the_bound_of_direct_sums() {
             let mut program = plan(&target);
             if !is_tiled(&program) {
                 // where direct sums are expected to be faster, this is the other way
-                target.tuning.trial = Trial::OtherMethod;
+                target.tuning.trial = TuningTrial::OtherMethod;
                 program = plan(&target);
             }
             assert!(is_tiled(&program), "{cpu}: {} is not done this way", l.window);

@@ -119,9 +119,9 @@ fn planned(source: &str, plans: Option<String>) -> Result<(Program, Target), Str
 fn plans() {
     check("tests/plans", |_, source| {
         let (program, _) = program(source)?;
-        let kernels = kernel::print(&program);
+        let kernels = kernel::print_program(&program);
         let (again, _) = planned(source, Some(program.plan.clone()))?;
-        match again.plan == program.plan && kernel::print(&again) == kernels {
+        match again.plan == program.plan && kernel::print_program(&again) == kernels {
             true => Ok(format!("{}\n{kernels}", program.plan)),
             false => Err(format!("read back, the plan is another one:\n{}", again.plan)),
         }

@@ -31,7 +31,7 @@ fn a_sum_of_products_is_one_kernel_without_a_temporary() {
          p = f32[64,100] multiply(y, z)\n s = f32[64,100] add(x, p)\n zero = f32[] constant(0)\n\
          ROOT r = f32[] reduce(s, zero), dimensions={0,1}, to_apply=add\n",
     );
-    assert_eq!(counts(&p), (1, 0), "{}", tfaot::kernel::print(&p));
+    assert_eq!(counts(&p), (1, 0), "{}", tfaot::kernel::print_program(&p));
 }
 
 /// What tells statements from one another changes no instruction.
@@ -68,7 +68,7 @@ fn a_sum_along_outer_dimensions_too() {
          p = f32[64,100] multiply(y, z)\n s = f32[64,100] add(x, p)\n zero = f32[] constant(0)\n\
          ROOT r = f32[100] reduce(s, zero), dimensions={0}, to_apply=add\n",
     );
-    assert_eq!(counts(&p).1, 0, "{}", tfaot::kernel::print(&p));
+    assert_eq!(counts(&p).1, 0, "{}", tfaot::kernel::print_program(&p));
 }
 
 /// `softmax(x)` of `f32[5,21]` values called `y`.
@@ -81,7 +81,7 @@ const SOFTMAX: &str = "low = f32[] constant(-inf)\n zero = f32[] constant(0)\n\
 #[test]
 fn softmax_is_one_kernel() {
     let p = program(&format!("y = f32[5,21] parameter(0)\n{SOFTMAX}"));
-    assert_eq!(counts(&p), (1, 0), "{}", tfaot::kernel::print(&p));
+    assert_eq!(counts(&p), (1, 0), "{}", tfaot::kernel::print_program(&p));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn softmax_after_a_layer_is_two_kernels() {
          bb = f32[5,21] broadcast(b), dimensions={{1}}\n s = f32[5,21] add(d, bb)\n nil = f32[] constant(0)\n\
          zeros = f32[5,21] broadcast(nil), dimensions={{}}\n y = f32[5,21] maximum(s, zeros)\n{SOFTMAX}"
     ));
-    assert_eq!(counts(&p), (2, 0), "{}", tfaot::kernel::print(&p));
+    assert_eq!(counts(&p), (2, 0), "{}", tfaot::kernel::print_program(&p));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn layer_norm_is_one_kernel() {
          gb = f32[1,12,256] broadcast(g), dimensions={2}\n bb = f32[1,12,256] broadcast(b), dimensions={2}\n\
          yg = f32[1,12,256] multiply(y, gb)\n ROOT out = f32[1,12,256] add(yg, bb)\n",
     );
-    assert_eq!(counts(&p), (1, 0), "{}", tfaot::kernel::print(&p));
+    assert_eq!(counts(&p), (1, 0), "{}", tfaot::kernel::print_program(&p));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn heads_are_split_by_the_product_itself() {
          bb = f32[12,64] broadcast(b), dimensions={1}\n s = f32[12,64] add(d, bb)\n h = f32[12,4,16] reshape(s)\n\
          ROOT t = f32[4,12,16] transpose(h), dimensions={1,0,2}\n",
     );
-    assert_eq!(counts(&p), (1, 0), "{}", tfaot::kernel::print(&p));
+    assert_eq!(counts(&p), (1, 0), "{}", tfaot::kernel::print_program(&p));
 }
 
 /// The kernels of a product of so many rows with weights of 256 by 256 that are not known now.
@@ -148,7 +148,7 @@ fn a_power_of_short_rows_is_taken_of_many_at_once() {
          ee = f32[64,64] broadcast(e), dimensions={}\n w = f32[64,64] power(n, ee)\n\
          ww = f32[64,64,3] broadcast(w), dimensions={0,1}\n ROOT f = f32[64,64,3] multiply(x, ww)\n",
     );
-    let text = tfaot::kernel::print(&p);
+    let text = tfaot::kernel::print_program(&p);
     let lanes = text.lines().take_while(|line| !line.contains("power(")).filter(|line| line.ends_with("< 16 Vector"));
     assert_eq!(lanes.count(), 1, "{text}");
 }
@@ -172,7 +172,7 @@ fn a_sum_of_layers_grows_in_their_epilogues() {
     let temporary = |b: &&tfaot::kernel::BufId| matches!(p.buffers[**b].place, BufferLocation::Workspace(_));
     let temporaries: Vec<usize> = p.kernels.values().map(|k| k.buffers().iter().filter(temporary).count()).collect();
     // each but the first writes over what the one before wrote, which is the result
-    assert_eq!(temporaries, [0, 0, 0], "{}", tfaot::kernel::print(&p));
+    assert_eq!(temporaries, [0, 0, 0], "{}", tfaot::kernel::print_program(&p));
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_product_of_one_row_is_shared_by_threads() {
          ROOT d = f32[1,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
     );
     let chunks: Vec<u64> = p.kernels.values().map(|k| k.count()).collect();
-    assert_eq!(chunks, [4], "{}", tfaot::kernel::print(&p));
+    assert_eq!(chunks, [4], "{}", tfaot::kernel::print_program(&p));
 }
 
 #[test]
@@ -251,10 +251,10 @@ fn loops_that_need_nothing_of_one_another_run_at_once() {
     assert!(
         p.steps.iter().any(|s| matches!(s, Step::Together(parts) if parts.len() == 2)),
         "{}",
-        tfaot::kernel::print(&p)
+        tfaot::kernel::print_program(&p)
     );
     let p = two_loops("u");
-    assert!(!p.steps.iter().any(|s| matches!(s, Step::Together(_))), "{}", tfaot::kernel::print(&p));
+    assert!(!p.steps.iter().any(|s| matches!(s, Step::Together(_))), "{}", tfaot::kernel::print_program(&p));
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn the_small_kernels_of_a_round_are_one() {
         Step::While { cond, body, .. } => Some((cond.len(), body.len())),
         _ => None,
     });
-    assert!(rounds.eq([(1, 1); 2]), "{}", tfaot::kernel::print(&p));
+    assert!(rounds.eq([(1, 1); 2]), "{}", tfaot::kernel::print_program(&p));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn a_loop_changes_its_state_in_place() {
     });
     let written = step.map(|body| tfaot::kernel::BufferAccess::of_steps(&p, body).written);
     // the counter, the sum, its tanh and the list; a copy would write something else first
-    assert_eq!(written.map(|w| w.len()), Some(4), "{}", tfaot::kernel::print(&p));
+    assert_eq!(written.map(|w| w.len()), Some(4), "{}", tfaot::kernel::print_program(&p));
 }
 
 /// A layer of 1x1 windows from `inputs` to `channels` channels on `size` pixels each way, and a depthwise one of 3x3.
@@ -311,7 +311,7 @@ fn expanded(size: u64, inputs: u64, channels: u64) -> Program {
 #[test]
 fn a_depthwise_window_makes_what_would_not_stay_near() {
     let p = expanded(56, 24, 144);
-    assert_eq!(counts(&p), (1, 0), "{}", tfaot::kernel::print(&p));
+    assert_eq!(counts(&p), (1, 0), "{}", tfaot::kernel::print_program(&p));
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn what_stays_near_or_is_dear_to_make_twice_has_memory() {
     for (size, inputs, channels) in [(7, 64, 384), (56, 960, 144)] {
         let p = expanded(size, inputs, channels);
         // the product and the window, whose operand has no margin
-        assert_eq!(counts(&p), (2, 1), "{}", tfaot::kernel::print(&p));
+        assert_eq!(counts(&p), (2, 1), "{}", tfaot::kernel::print_program(&p));
     }
 }
 
@@ -331,7 +331,7 @@ fn what_a_layer_of_one_row_reads_is_asked_for_by_the_product_before_it() {
          s = f32[1280] reduce(y, zero), dimensions={0}, to_apply=max\n r = f32[1,1280] reshape(s)\n\
          ROOT d = f32[1,1000] dot(r, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
     );
-    let text = tfaot::kernel::print(&p);
+    let text = tfaot::kernel::print_program(&p);
     let asked: std::collections::BTreeSet<&str> =
         text.lines().filter_map(|l| l.trim().strip_prefix("prefetch ")?.split('[').next()).collect();
     assert_eq!(asked.len(), 2, "its own panels and those of the layer: {text}");
@@ -346,5 +346,5 @@ fn a_kernel_is_called_after_its_heaviest_instruction() {
          ROOT r = f32[1,16,16,24] maximum(c, zeros), metadata={op_type=\"Relu\" op_name=\"stem/Relu\"}\n",
     );
     let labels: Vec<&str> = p.kernels.values().map(|k| k.label.as_str()).collect();
-    assert_eq!(labels, ["convolution stem/Conv2D"], "{}", tfaot::kernel::print(&p));
+    assert_eq!(labels, ["convolution stem/Conv2D"], "{}", tfaot::kernel::print_program(&p));
 }

@@ -1,7 +1,7 @@
 //! One lane of a narrowed vector is stored as one element, which LLVM 22 gets wrong (docs/notes/llvm-masked-store.md).
 use crate::common::{npz, succeed};
 use tfaot::codegen::{self, TextForm};
-use tfaot::target::{Level, Target};
+use tfaot::target::{IsaLevel, Target};
 use tfaot::{compile, hlo::text};
 
 /// Lines with masked stores in LLVM's text of a module for x86-64-v4.
@@ -66,7 +66,7 @@ ENTRY e {
 
 #[test]
 fn a_lane_that_is_replaced_leaves_its_neighbours() {
-    if Target::resolve(None, None, None).expect("this machine is known").level != Level::Avx512 {
+    if Target::resolve(None, None, None).expect("this machine is known").level != IsaLevel::Avx512 {
         eprintln!("SKIPPED: this machine has no AVX-512");
         return;
     }

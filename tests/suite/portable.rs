@@ -46,7 +46,7 @@ fn the_program_is_the_same_for_every_target() {
             let program = |&(triple, cpu): &(&str, &str)| {
                 let lowered = compile::wrap_module(module.clone()).expect("arrays in and out");
                 let made = compile::plan(lowered, "m", "m", request(triple, cpu, math)).expect("kernels").1;
-                (kernel::print(&made), made.weights)
+                (kernel::print_program(&made), made.weights)
             };
             let first = program(&TARGETS[0]);
             for target in &TARGETS[1..] {

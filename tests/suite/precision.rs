@@ -147,7 +147,8 @@ fn run(built: &compile::Built, (request, compiler, runner): &Machine, args: &[Te
     write("m.o", &built.object.content.to_bytes());
     write(
         "m.h",
-        tfaot::package::header::header(&tfaot::kernel::Face::of_program(&built.program), &[&request.target]).as_bytes(),
+        tfaot::package::header::header(&tfaot::kernel::ModelInterface::of_program(&built.program), &[&request.target])
+            .as_bytes(),
     );
     for (i, arg) in args.iter().enumerate() {
         write(&format!("in.{i}"), &arg.bytes);

@@ -201,7 +201,7 @@ impl Machine {
         write("m.o", &built.object.content.to_bytes());
         write(
             "m.h",
-            tfaot::package::header::header(&tfaot::kernel::Face::of_program(&built.program), &[&self.target])
+            tfaot::package::header::header(&tfaot::kernel::ModelInterface::of_program(&built.program), &[&self.target])
                 .as_bytes(),
         );
         for (i, input) in inputs.iter().enumerate() {

@@ -23,13 +23,13 @@ fn checked(callees: &str, entry: &str, args: usize, changed: &[bool]) -> Program
     for call in 0..3 {
         let args: Vec<Tensor> = lowered.args.iter().map(|a| random.tensor(a.dtype, &a.dims)).collect();
         let (results, next) = crate::common::state::interpreted(&lowered, &args, &want);
-        let got = kernel::evaluate_on(&program, &args, &mut have, MOST).expect("the kernels run");
+        let got = kernel::evaluate_with_state(&program, &args, &mut have, MOST).expect("the kernels run");
         want = next;
         let all = results.iter().chain(&want);
         for (i, (g, w)) in got.iter().chain(&crate::common::state::unpacked(&program.state, &have)).zip(all).enumerate()
         {
             let why = departure(g, w);
-            assert!(why.is_none(), "call {call}, part {i}: {why:?}\n{}", kernel::print(&program));
+            assert!(why.is_none(), "call {call}, part {i}: {why:?}\n{}", kernel::print_program(&program));
         }
     }
     program
@@ -50,8 +50,8 @@ fn a_step_down_a_gradient_is_made_where_the_variable_lies() {
         1,
         &[true],
     );
-    assert_eq!(counts(&p), (1, 0), "{}", kernel::print(&p));
-    assert!(kernel::print(&p).contains("changes v0 f32[100] at 0 of 448\n"), "{}", kernel::print(&p));
+    assert_eq!(counts(&p), (1, 0), "{}", kernel::print_program(&p));
+    assert!(kernel::print_program(&p).contains("changes v0 f32[100] at 0 of 448\n"), "{}", kernel::print_program(&p));
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn weights_are_read_before_the_product_that_changes_them() {
         1,
         &[true],
     );
-    let text = kernel::print(&p);
+    let text = kernel::print_program(&p);
     let written: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("b1[")).collect();
     assert!(!written.is_empty() && written.iter().all(|line| line.contains("subtract(b1[")), "{text}");
 }
@@ -83,7 +83,7 @@ fn a_moment_and_its_variable_are_changed_where_they_lie() {
         1,
         &[true, true],
     );
-    assert_eq!(counts(&p).1, 0, "{}", kernel::print(&p));
+    assert_eq!(counts(&p).1, 0, "{}", kernel::print_program(&p));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn the_old_value_that_a_call_returns_is_copied_first() {
         0,
         &[true],
     );
-    assert!(counts(&p).0 <= 3, "{}", kernel::print(&p));
+    assert!(counts(&p).0 <= 3, "{}", kernel::print_program(&p));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_new_value_may_be_a_result_too() {
         0,
         &[true],
     );
-    assert_eq!(counts(&p).1, 0, "{}", kernel::print(&p));
+    assert_eq!(counts(&p).1, 0, "{}", kernel::print_program(&p));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_variable_that_nothing_changes_is_read_where_it_lies() {
         1,
         &[false, true],
     );
-    assert!(kernel::print(&p).contains("reads v0 f32[24,40] at 0 of 3904\n"), "{}", kernel::print(&p));
+    assert!(kernel::print_program(&p).contains("reads v0 f32[24,40] at 0 of 3904\n"), "{}", kernel::print_program(&p));
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_row_is_put_into_a_cache_in_place() {
         1,
         &[true, true],
     );
-    assert_eq!(counts(&p).1, 0, "{}", kernel::print(&p));
+    assert_eq!(counts(&p).1, 0, "{}", kernel::print_program(&p));
 }
 
 /// Adds `x` to an accumulator five times.
@@ -192,7 +192,7 @@ fn a_loop_that_carries_a_variable_changes_it_where_it_lies() {
         &[true],
     );
     // the counter, and whether to go on
-    assert_eq!(counts(&p).1, 2, "{}", kernel::print(&p));
+    assert_eq!(counts(&p).1, 2, "{}", kernel::print_program(&p));
 }
 
 #[test]

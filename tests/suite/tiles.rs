@@ -228,7 +228,8 @@ impl Machine {
         write("m.o", &if self.has_tiles && state == "all" { object.to_vec() } else { asking(object, asked) });
         write(
             "m.h",
-            tfaot::package::header::header(&tfaot::kernel::Face::of_program(program), &[&target("").target]).as_bytes(),
+            tfaot::package::header::header(&tfaot::kernel::ModelInterface::of_program(program), &[&target("").target])
+                .as_bytes(),
         );
         for (i, arg) in args.iter().enumerate() {
             write(&format!("in.{i}"), &arg.bytes);
@@ -281,7 +282,7 @@ fn check(text: Text, machine: Option<&Machine>) {
 /// The `tiles` statements of the kernels.
 fn blocks(text: Text, target: &CodeRequest) -> usize {
     let built = build(&text.finish().0, target);
-    kernel::print(&built.program).lines().filter(|l| l.trim_start().starts_with("tiles ")).count()
+    kernel::print_program(&built.program).lines().filter(|l| l.trim_start().starts_with("tiles ")).count()
 }
 
 #[test]
@@ -319,7 +320,7 @@ fn products_of_several_rows_go_by_tiles() {
     for off in ["-amx-bf16", "-amx-tile"] {
         let without = target(off);
         assert_eq!(blocks(edges(33), &without), 0);
-        assert_eq!(without.target.asks().request, None);
+        assert_eq!(without.target.machine_checks().request, None);
     }
 }
 

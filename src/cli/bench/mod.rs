@@ -10,7 +10,7 @@ use super::{ExitStatus, graph, out, sizes};
 use crate::codegen::Launches;
 use crate::compile::{self, Built, Compiled};
 use crate::diag::Result;
-use crate::kernel::Face;
+use crate::kernel::ModelInterface;
 use crate::lower::Lowered;
 use crate::measure::{Effort, Times, parallel_speedup, time_calls};
 use crate::package::metadata;
@@ -102,7 +102,7 @@ fn digits(measured: &Times) -> usize {
 /// A function whose calls were measured, and the results.
 struct Measurement<'a> {
     built: &'a Built,
-    face: &'a Face,
+    face: &'a ModelInterface,
     target: &'a Target,
     args: &'a BenchArgs,
     times: &'a Times,

@@ -1,7 +1,7 @@
 //! C99 source of a model: the instruction text of kernels and drivers, statement by statement.
 //!
 //! The text is the one that LLVM gets (`codegen/module.rs`), written for a machine without instructions of its own
-//! ([`crate::target::Target::for_source`]), so that every op, every function and every driver means the same in both. A value of the text is a
+//! ([`crate::target::Target::for_c_source`]), so that every op, every function and every driver means the same in both. A value of the text is a
 //! variable, a block a label. Vectors are types of the compiler where it has them, else arrays and loops: macros of `prelude.h`
 //! hide which. Functions that C has no operator for are in the file (`prelude.h`, `angles.h`), each only where it is used; of the C
 //! library it calls `fma`, `sqrt`, `memcpy` and `memset`.
@@ -65,12 +65,12 @@ fn for_any_machine(bundle: &Bundle) -> Result<Bundle> {
     }
     // `tf_fma_float` is fused whatever the processor has
     let fma = target.fma || programs.iter().any(|p| p.reduced.precision.math == MathType::Portable);
-    Ok(Bundle { variants: vec![(programs.clone(), Target { fma, ..target.for_source() })], ..bundle.clone() })
+    Ok(Bundle { variants: vec![(programs.clone(), Target { fma, ..target.for_c_source() })], ..bundle.clone() })
 }
 
 /// Whether a kernel has sums that are rounded as an instruction of some processors rounds them.
 fn has_instructions(kernel: &Kernel) -> bool {
-    kernel.dot_instructions().any(|dot| !dot.is_of_integers()) || has_tiles(&kernel.body)
+    kernel.dot_instructions().any(|dot| !dot.is_integer()) || has_tiles(&kernel.body)
 }
 
 fn has_tiles(all: &[Stmt]) -> bool {

@@ -4,7 +4,7 @@ use super::super::scalar;
 use super::super::value::{Val, value_type};
 use super::{Binding, FunctionEmitter};
 use crate::diag::{Error, Result};
-use crate::kernel::{Atom, BufId, ExprId, Index, RegId, VarId, dot_type};
+use crate::kernel::{Atom, BufId, ExprId, Index, RegId, VarId, dot_sum_type};
 use crate::target::{Arch, DotInstruction};
 use crate::tensor::DType;
 use crate::util::id_vec::Id;
@@ -55,7 +55,7 @@ impl FunctionEmitter<'_> {
         let has_feature = |other: DotInstruction| other.feature() == instruction.feature();
         let is_x86 = self.target.arch() == Arch::X86_64 && self.target.short_dot.is_some();
         let is_known = known.into_iter().flatten().any(has_feature) || instruction == DotInstruction::Pmaddwd && is_x86;
-        if !is_known && instruction.is_of_integers() {
+        if !is_known && instruction.is_integer() {
             return Ok(self.sum_of_integers(instruction, &x, &y, &z));
         }
         if instruction == DotInstruction::Pmaddwd && lanes > self.target.lanes(4) {
@@ -83,8 +83,8 @@ impl FunctionEmitter<'_> {
                 return Err(Error::internal("codegen", what));
             }
         };
-        let elements = instruction.terms() * lanes;
-        let (part, name) = match (instruction.is_of_integers(), instruction.terms()) {
+        let elements = instruction.terms_per_word() * lanes;
+        let (part, name) = match (instruction.is_integer(), instruction.terms_per_word()) {
             (false, _) => (DType::BF16, "bfloat"),
             (true, 2) => (DType::S16, "i16"),
             (true, _) => (DType::S8, "i8"),
@@ -94,7 +94,7 @@ impl FunctionEmitter<'_> {
             let cast = format!("bitcast {} {} to {ty}", words.ty(), words.text);
             self.ins(&cast, part, elements).text
         });
-        let dtype = dot_type(instruction);
+        let dtype = dot_sum_type(instruction);
         if instruction == DotInstruction::Pmaddwd {
             let products = self.ins(&format!("call {} {callee}({ty} {x}, {ty} {y})", z.ty()), dtype, lanes);
             return Ok(self.ins(&format!("add {} {}, {}", z.ty(), z.text, products.text), dtype, lanes));
@@ -106,10 +106,10 @@ impl FunctionEmitter<'_> {
     /// A sum of products of integers by shifts, multiplications and additions.
     fn sum_of_integers(&mut self, instruction: DotInstruction, x: &Val, y: &Val, z: &Val) -> Val {
         let (lanes, ty) = (z.lanes, value_type(DType::S32, z.lanes));
-        let bits = 32 / instruction.terms();
-        let [first_sign, second_sign] = instruction.signs();
+        let bits = 32 / instruction.terms_per_word();
+        let [first_sign, second_sign] = instruction.operand_signs();
         let mut sum = z.clone();
-        for place in 0..instruction.terms() {
+        for place in 0..instruction.terms_per_word() {
             let [first, second] = [(x, first_sign), (y, second_sign)].map(|(words, is_signed)| {
                 let to_top = self.constant(DType::S32, 32 - bits - bits * place, lanes).text;
                 let at_top = self.ins(&format!("shl {ty} {}, {to_top}", words.text), DType::S32, lanes);

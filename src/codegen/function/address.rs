@@ -132,7 +132,7 @@ impl FunctionEmitter<'_> {
 
     /// Whether an expression differs from lane to lane.
     pub(super) fn varies(&self, id: ExprId) -> bool {
-        self.lane.is_some_and(|(lane, _)| self.kernel.varies(id, lane))
+        self.lane.is_some_and(|(lane, _)| self.kernel.varies_by_lane(id, lane))
     }
 
     pub(super) fn coefficient(&self, index: &Index) -> Option<i64> {

@@ -84,7 +84,7 @@ impl<'a> FunctionEmitter<'a> {
             target,
             allocas: String::new(),
             body: String::new(),
-            lines: marked.then(|| kernel::lines(kernel)),
+            lines: marked.then(|| kernel::statement_lines(kernel)),
             at: 1,
             next: 0,
             bindings: vec![Binding::Unbound; kernel.vars.len()],

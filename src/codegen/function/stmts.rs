@@ -49,7 +49,7 @@ impl FunctionEmitter<'_> {
                 Ok(())
             }
             Stmt::Release => {
-                let all = self.target.vector_names().map(|name| format!("~{{{name}}}")).collect::<Vec<_>>();
+                let all = self.target.vector_register_names().map(|name| format!("~{{{name}}}")).collect::<Vec<_>>();
                 self.line(&format!("call void asm sideeffect \"\", \"{}\"()", all.join(",")));
                 Ok(())
             }

@@ -6,7 +6,7 @@ use super::super::value::Val;
 use super::table::is_table;
 use super::{at_most, keep_nan, limit, polynomial, powers_of_two, sixteenths};
 use crate::scalar::ScalarOp;
-use crate::target::Level;
+use crate::target::IsaLevel;
 use crate::tensor::DType;
 
 /// (e^r - 1 - r) / r² for |r| <= ln2/2, rising powers.
@@ -40,7 +40,7 @@ fn power_of_two(f: &mut FunctionEmitter, biased: &Val) -> Val {
 
 /// y·2^n, rounded once: by one instruction where there is one, else by two factors, so that neither overflows nor is denormal.
 fn times_power(f: &mut FunctionEmitter, y: &Val, by: &Reduced) -> Val {
-    if f.target.level == Level::Avx512 && !f.math().is_portable() && matches!(y.lanes, 4 | 8 | 16) {
+    if f.target.level == IsaLevel::Avx512 && !f.math().is_portable() && matches!(y.lanes, 4 | 8 | 16) {
         let (ty, width, mask) = (y.ty(), 32 * y.lanes, if y.lanes == 16 { 16 } else { 8 });
         // all lanes, rounded as everything else
         let rounding = if y.lanes == 16 { ", i32 4" } else { "" };

@@ -1,7 +1,7 @@
 //! Tables of sixteen words that one instruction looks up for all lanes.
 use super::super::function::FunctionEmitter;
 use super::super::value::{Val, value_type};
-use crate::target::Level;
+use crate::target::IsaLevel;
 use crate::tensor::DType;
 
 /// Entries, and lanes of the instruction that looks them up.
@@ -9,7 +9,7 @@ pub const ENTRIES: u64 = 16;
 
 /// Whether functions are computed by tables: where [`look_up`] is one instruction, and results may depend on that.
 pub fn is_table(f: &FunctionEmitter) -> bool {
-    f.target.level == Level::Avx512 && !f.math().is_portable()
+    f.target.level == IsaLevel::Avx512 && !f.math().is_portable()
 }
 
 /// Entry `n` modulo 16 of a table of words, for each lane, a power of two of them.

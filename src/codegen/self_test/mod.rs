@@ -1,13 +1,13 @@
 //! `NAME_selftest`: calls of the model on stored or drawn arguments, and the comparison of what they give with stored answers.
 //!
 //! The function needs nothing but a workspace: the state, the arguments that are drawn and the results lie in it behind the workspace of
-//! the calls ([`Face::test_bytes`]). Calls run on the caller's thread. The comparison shares no code with kernels: it is loops over
+//! the calls ([`ModelInterface::test_workspace_bytes`]). Calls run on the caller's thread. The comparison shares no code with kernels: it is loops over
 //! single elements that `checks.rs` writes.
 mod checks;
 
 use super::size_dispatch;
-use crate::kernel::self_test::{DrawnInput, ExpectedArray, ExpectedContent, SelfTest, TestCall, TestInput};
-use crate::kernel::{EntryPoint, Face};
+use crate::kernel::self_test::{ExpectedArray, ExpectedContent, RandomInput, SelfTest, TestCall, TestInput};
+use crate::kernel::{EntryPoint, ModelInterface};
 use checks::Checks;
 use std::fmt::Write;
 
@@ -15,8 +15,8 @@ use std::fmt::Write;
 pub const E_SELFTEST: u32 = 8;
 
 /// Adds `NAME_selftest` and `NAME_selftest_bytes`, if the model has a self-test.
-pub fn emit(out: &mut String, face: &Face) {
-    let (Some(test), Some(bytes)) = (&face.self_test, face.test_bytes()) else { return };
+pub fn emit(out: &mut String, face: &ModelInterface) {
+    let (Some(test), Some(bytes)) = (&face.self_test, face.test_workspace_bytes()) else { return };
     let name = &face.name;
     let mut checks = Checks::new(name);
     let mut body = String::new();
@@ -54,14 +54,20 @@ pub fn emit(out: &mut String, face: &Face) {
         out,
         "define i32 @{name}_selftest({parameter}ptr %workspace) #1 {{\nentry:\n{weights}  %state = getelementptr i8, ptr %workspace, i64 {}\n{body}  ret i32 0\n}}\n\
          define %tfaot.size @{name}_selftest_bytes() #1 {{\nentry:\n  ret %tfaot.size {bytes}\n}}\n",
-        face.test_state(),
+        face.test_state_offset(),
     );
 }
 
 /// The function that makes one call and compares its results.
-fn call_function(checks: &mut Checks, face: &Face, entry: &EntryPoint, call: &TestCall, number: usize) -> String {
+fn call_function(
+    checks: &mut Checks,
+    face: &ModelInterface,
+    entry: &EntryPoint,
+    call: &TestCall,
+    number: usize,
+) -> String {
     let (name, program) = (&face.name, &entry.program);
-    let arrays = call.arrays(&program.args, &program.results, face.test_arrays());
+    let arrays = call.arrays(&program.args, &program.results, face.test_arrays_offset());
     let own = format!("{name}.test{number}");
     let mut body = format!(
         "  %args = alloca [{} x ptr]\n  %results = alloca [{} x ptr]\n",
@@ -124,7 +130,7 @@ fn call_function(checks: &mut Checks, face: &Face, entry: &EntryPoint, call: &Te
 }
 
 /// The function that compares the variables after the last call.
-fn variables_function(checks: &mut Checks, face: &Face, test: &SelfTest) -> String {
+fn variables_function(checks: &mut Checks, face: &ModelInterface, test: &SelfTest) -> String {
     let (name, mut body, mut all) = (&face.name, String::new(), Vec::new());
     for (i, (want, variable)) in test.variables.iter().zip(&face.state).enumerate() {
         let Some(want) = want else { continue };
@@ -149,7 +155,7 @@ fn conclusion(all: &[String]) -> String {
 }
 
 /// The call that draws an argument.
-fn draw(checks: &mut Checks, drawn: &DrawnInput, to: &str) -> String {
+fn draw(checks: &mut Checks, drawn: &RandomInput, to: &str) -> String {
     let function = checks.draw(drawn.dtype);
     format!("  call void @{function}(ptr {to}, i64 {}, i64 {})\n", drawn.count, drawn.state as i64)
 }

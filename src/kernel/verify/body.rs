@@ -2,7 +2,7 @@
 use super::Fault;
 use crate::kernel::index::Extents;
 use crate::kernel::{
-    Atom, BufId, BufferLocation, Expr, ExprId, Index, Kernel, LoopKind, Program, RegId, Stmt, VarId, dot_type,
+    Atom, BufId, BufferLocation, Expr, ExprId, Index, Kernel, LoopKind, Program, RegId, Stmt, VarId, dot_sum_type,
 };
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -83,7 +83,7 @@ impl<'a> BodyVerifier<'a> {
                 other => return Err(format!("k4: a word of {other}")),
             },
             Expr::DotProduct { instruction, x, y, z } => match [x, y, z].map(|a| self.types[a.index()]) {
-                [DType::U32, DType::U32, sum] if sum == dot_type(*instruction) => sum,
+                [DType::U32, DType::U32, sum] if sum == dot_sum_type(*instruction) => sum,
                 types => return Err(format!("k4: dot-product of {types:?}")),
             },
             Expr::Within(..) => DType::Pred,
@@ -295,7 +295,7 @@ impl<'a> BodyVerifier<'a> {
 
     /// Whether a value differs between lanes here.
     fn varies(&self, id: ExprId) -> bool {
-        self.lane.is_some_and(|(lane, _)| self.kernel.varies(id, lane))
+        self.lane.is_some_and(|(lane, _)| self.kernel.varies_by_lane(id, lane))
     }
 }
 

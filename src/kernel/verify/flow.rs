@@ -1,6 +1,6 @@
 //! Rules of the steps: k9, k10 and k11. Which buffers hold values is followed through launches, branches and loops; a store to
 //! memory that another buffer shares makes that one undefined. Time is n log n in launches and the buffers that they touch.
-use super::memory::{Defined, Overlaps};
+use super::memory::{BufferOverlaps, DefinedBuffers};
 use super::{Fault, bytes};
 use crate::kernel::call::find_call;
 use crate::kernel::{
@@ -37,7 +37,7 @@ pub fn check(program: &Program) -> Result<(), Fault> {
             BufferLocation::Arg(_) | BufferLocation::Weights(_) | BufferLocation::State(_)
         )
     };
-    let mut defined = Defined::new(program, program.buffers.ids().filter(given));
+    let mut defined = DefinedBuffers::new(program, program.buffers.ids().filter(given));
     f.steps(&program.steps, &mut defined)?;
     // other values may have been where a result is in the end
     let mut written = vec![false; program.results.len()];
@@ -60,7 +60,7 @@ struct DefinitionFlow<'a> {
 }
 
 impl DefinitionFlow<'_> {
-    fn steps(&self, all: &[Step], defined: &mut Defined) -> Result<(), Fault> {
+    fn steps(&self, all: &[Step], defined: &mut DefinedBuffers) -> Result<(), Fault> {
         for step in all {
             match step {
                 Step::Launch(k) => self.launch(*k, defined)?,
@@ -81,12 +81,12 @@ impl DefinitionFlow<'_> {
 
     /// Follows a loop: the buffers that hold values before every iteration are those before the first and after any, a set that only
     /// shrinks.
-    fn rounds(&self, cond: &[Step], pred: BufId, body: &[Step], defined: &mut Defined) -> Result<(), Fault> {
+    fn rounds(&self, cond: &[Step], pred: BufId, body: &[Step], defined: &mut DefinedBuffers) -> Result<(), Fault> {
         for round in 0.. {
-            let before = defined.mark();
+            let before = defined.checkpoint();
             self.steps(cond, defined)?;
             self.require_defined(pred, defined)?;
-            let after_cond = defined.mark();
+            let after_cond = defined.checkpoint();
             self.steps(body, defined)?;
             let mut lost = defined.changed_since(before);
             lost.retain(|&b| !defined.is_defined(b));
@@ -101,8 +101,8 @@ impl DefinitionFlow<'_> {
     }
 
     /// Follows branches of which one is taken: afterwards the buffers hold values that do so after every branch.
-    fn follow_branches(&self, branches: &[Vec<Step>], defined: &mut Defined) -> Result<(), Fault> {
-        let before = defined.mark();
+    fn follow_branches(&self, branches: &[Vec<Step>], defined: &mut DefinedBuffers) -> Result<(), Fault> {
+        let before = defined.checkpoint();
         let mut changed: BTreeMap<BufId, usize> = BTreeMap::new();
         for branch in branches {
             self.steps(branch, defined)?;
@@ -117,14 +117,14 @@ impl DefinitionFlow<'_> {
         Ok(())
     }
 
-    fn require_defined(&self, buf: BufId, defined: &Defined) -> Result<(), Fault> {
+    fn require_defined(&self, buf: BufId, defined: &DefinedBuffers) -> Result<(), Fault> {
         if defined.is_defined(buf) {
             return Ok(());
         }
         Err(format!("k9: b{} is read and holds nothing", buf.0))
     }
 
-    fn launch(&self, id: KernelId, defined: &mut Defined) -> Result<(), Fault> {
+    fn launch(&self, id: KernelId, defined: &mut DefinedBuffers) -> Result<(), Fault> {
         let touched = &self.kernels[id.index()];
         let limit = self.program.kernels[id].limit.map(|(buf, _)| buf);
         for &b in touched.outside.iter().chain(&limit) {
@@ -135,11 +135,11 @@ impl DefinitionFlow<'_> {
         Ok(())
     }
 
-    fn call(&self, call: &Call, defined: &mut Defined) -> Result<(), Fault> {
+    fn call(&self, call: &Call, defined: &mut DefinedBuffers) -> Result<(), Fault> {
         for &b in &call.args {
             self.require_defined(b, defined).map_err(|why| format!("{why} by `{}`", call.to.name()))?;
         }
-        let args = Overlaps::new(self.program, call.args.iter().copied());
+        let args = BufferOverlaps::new(self.program, call.args.iter().copied());
         for &b in &call.results {
             if let Some(read) = args.overlapping(b).next() {
                 return Err(format!("k10: `{}` reads b{} and overwrites it", call.to.name(), read.0));
@@ -167,7 +167,7 @@ impl DefinitionFlow<'_> {
                 users.entry(b).or_default().insert(i);
             }
         }
-        let all = Overlaps::new(self.program, users.keys().copied());
+        let all = BufferOverlaps::new(self.program, users.keys().copied());
         for (i, part) in touched.iter().enumerate() {
             for &written in &part.written {
                 if let Some(b) = all.overlapping(written).find(|b| users[b].iter().any(|&user| user != i)) {
@@ -182,7 +182,7 @@ impl DefinitionFlow<'_> {
     fn in_place(&self, id: KernelId) -> Result<(), Fault> {
         let touched = &self.kernels[id.index()];
         let written: BTreeSet<BufId> = touched.stores.iter().map(|s| s.0).collect();
-        let read = Overlaps::new(self.program, touched.outside.iter().copied());
+        let read = BufferOverlaps::new(self.program, touched.outside.iter().copied());
         for &w in &written {
             for p in read.overlapping(w).filter(|&p| p != w) {
                 let (a, b) = (&self.program.buffers[w], &self.program.buffers[p]);

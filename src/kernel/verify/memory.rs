@@ -28,7 +28,7 @@ impl MemoryRange {
 }
 
 /// A set of buffers that finds those that share memory with a given buffer.
-pub struct Overlaps<'p> {
+pub struct BufferOverlaps<'p> {
     program: &'p Program,
     /// The buffers in the order of memory.
     all: Vec<(MemoryRange, BufId)>,
@@ -36,9 +36,9 @@ pub struct Overlaps<'p> {
     ends: Vec<u64>,
 }
 
-impl<'p> Overlaps<'p> {
+impl<'p> BufferOverlaps<'p> {
     /// Creates the set.
-    pub fn new(program: &'p Program, buffers: impl Iterator<Item = BufId>) -> Overlaps<'p> {
+    pub fn new(program: &'p Program, buffers: impl Iterator<Item = BufId>) -> BufferOverlaps<'p> {
         let mut all: Vec<(MemoryRange, BufId)> = buffers.map(|b| (MemoryRange::of_buffer(program, b), b)).collect();
         all.sort_unstable();
         let mut last = (0, 0);
@@ -48,7 +48,7 @@ impl<'p> Overlaps<'p> {
             last.1
         };
         let ends = all.iter().map(farthest).collect();
-        Overlaps { program, all, ends }
+        BufferOverlaps { program, all, ends }
     }
 
     /// The members that share memory with `b`, which may be `b` itself.
@@ -61,7 +61,7 @@ impl<'p> Overlaps<'p> {
 }
 
 /// The buffers that hold values at a step, no two of which share memory, with a journal for undoing changes.
-pub struct Defined<'p> {
+pub struct DefinedBuffers<'p> {
     program: &'p Program,
     /// Whether each buffer holds a value.
     holds: Vec<bool>,
@@ -71,15 +71,15 @@ pub struct Defined<'p> {
     journal: Vec<BufId>,
 }
 
-/// A moment to which [`Defined`] can go back.
+/// A moment to which [`DefinedBuffers`] can go back.
 #[derive(Clone, Copy)]
 pub struct DefinedCheckpoint(usize);
 
-impl<'p> Defined<'p> {
+impl<'p> DefinedBuffers<'p> {
     /// Creates a state in which only the buffers `given` hold values.
-    pub fn new(program: &'p Program, given: impl Iterator<Item = BufId>) -> Defined<'p> {
+    pub fn new(program: &'p Program, given: impl Iterator<Item = BufId>) -> DefinedBuffers<'p> {
         let holds = vec![false; program.buffers.len()];
-        let mut defined = Defined { program, holds, at: BTreeMap::new(), journal: Vec::new() };
+        let mut defined = DefinedBuffers { program, holds, at: BTreeMap::new(), journal: Vec::new() };
         given.for_each(|b| defined.define(b));
         defined
     }
@@ -114,22 +114,22 @@ impl<'p> Defined<'p> {
         }
     }
 
-    /// A mark of the journal's current end, for [`Defined::changed_since`].
-    pub fn mark(&self) -> DefinedCheckpoint {
+    /// A mark of the journal's current end, for [`DefinedBuffers::changed_since`].
+    pub fn checkpoint(&self) -> DefinedCheckpoint {
         DefinedCheckpoint(self.journal.len())
     }
 
-    /// The buffers that began or ceased to hold a value since `mark`.
-    pub fn changed_since(&self, mark: DefinedCheckpoint) -> Vec<BufId> {
-        let mut changes = self.journal[mark.0..].to_vec();
+    /// The buffers that began or ceased to hold a value since `checkpoint`.
+    pub fn changed_since(&self, checkpoint: DefinedCheckpoint) -> Vec<BufId> {
+        let mut changes = self.journal[checkpoint.0..].to_vec();
         changes.sort_unstable();
         let odd = |same: &[BufId]| (same.len() % 2 == 1).then(|| same[0]);
         changes.chunk_by(|a, b| a == b).filter_map(odd).collect()
     }
 
-    /// Undoes all changes since `mark`.
-    pub fn roll_back(&mut self, mark: DefinedCheckpoint) {
-        while self.journal.len() > mark.0
+    /// Undoes all changes since `checkpoint`.
+    pub fn roll_back(&mut self, checkpoint: DefinedCheckpoint) {
+        while self.journal.len() > checkpoint.0
             && let Some(b) = self.journal.pop()
         {
             self.toggle(b);

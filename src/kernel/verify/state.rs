@@ -12,7 +12,7 @@ pub fn check(program: &Program) -> Result<(), Fault> {
         if v.offset < end {
             return Err(format!("k13: `{}` begins at {} before {end}", v.info.name, v.offset));
         }
-        end = v.end();
+        end = v.end_offset();
     }
     let mut taken = BTreeSet::new();
     for (b, buffer) in program.buffers.iter() {
@@ -41,7 +41,7 @@ pub fn check(program: &Program) -> Result<(), Fault> {
 
 #[cfg(test)]
 mod tests {
-    use crate::kernel::state::lay_out;
+    use crate::kernel::state::lay_out_variables;
     use crate::kernel::{Buffer, BufferLocation, Expr, Index, Kernel, Program, Step, Stmt, verify};
     use crate::tensor::{DType, TensorInfo};
 
@@ -54,7 +54,7 @@ mod tests {
             dtype: DType::S32,
             dims: vec![],
         };
-        let state = lay_out([(info("a"), false), (info("b"), true)]);
+        let state = lay_out_variables([(info("a"), false), (info("b"), true)]);
         let mut p = Program { state, ..Program::default() };
         let buffer = |at| Buffer { dtype: DType::S32, elements: 1, place: BufferLocation::State(at) };
         let (a, b) = (p.buffers.push(buffer(0)), p.buffers.push(buffer(4)));

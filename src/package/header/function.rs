@@ -1,11 +1,11 @@
 //! Declarations of one function in the C header: the structs of arguments, results and sizes, and the prototype.
 use super::{escape_comment, pointers, workspace};
-use crate::kernel::{EntryPoint, Face};
+use crate::kernel::{EntryPoint, ModelInterface};
 use crate::package::{names, ranks};
 use crate::tensor::{Size, Sizes};
 
 /// The declarations of one function: its structs, the size of its workspace, and the prototype.
-pub(super) fn declarations(face: &Face, entry: &EntryPoint) -> String {
+pub(super) fn declarations(face: &ModelInterface, entry: &EntryPoint) -> String {
     let EntryPoint { prefix, program, sizes, .. } = entry;
     let args_types = sizes.spelled(&program.args, &sizes.args);
     let results_types = sizes.spelled(&program.results, &sizes.results);
@@ -38,7 +38,7 @@ fn effect(entry: &EntryPoint) -> String {
 }
 
 /// The prototype of a function.
-fn prototype(face: &Face, entry: &EntryPoint) -> String {
+fn prototype(face: &ModelInterface, entry: &EntryPoint) -> String {
     let EntryPoint { prefix, function, program, sizes, .. } = entry;
     let sizes = if sizes.is_empty() { String::new() } else { format!("{prefix}_sizes *sizes, ") };
     let state = match (face.state.is_empty(), program.changes_state()) {

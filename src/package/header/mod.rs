@@ -3,8 +3,8 @@ mod function;
 mod state;
 
 use super::{calls, ranks};
-use crate::kernel::Face;
-use crate::target::{Reduced, Target};
+use crate::kernel::ModelInterface;
+use crate::target::{RoundingCounts, Target};
 use crate::tensor::{DType, TensorInfo};
 
 /// Alignment of the workspace in bytes: that of a cache line and of the widest vector.
@@ -24,7 +24,7 @@ const ABI: &str = include_str!("abi.h");
 /// assert!(header(&face, &[&target]).contains("_run("));
 /// # Ok::<(), tfaot::Error>(())
 /// ```
-pub fn header(face: &Face, targets: &[&Target]) -> String {
+pub fn header(face: &ModelInterface, targets: &[&Target]) -> String {
     let name = &face.name;
     let upper = name.to_uppercase();
     let (intro, supported) = (intro(&face.source, &face.reduced, targets), supported(targets));
@@ -70,8 +70,8 @@ const tfaot_model_info *{name}_info(void);
 }
 
 /// The declarations of the self-test; empty for a model without one.
-fn self_test(face: &Face) -> String {
-    let Some(bytes) = face.test_bytes() else { return String::new() };
+fn self_test(face: &ModelInterface) -> String {
+    let Some(bytes) = face.test_workspace_bytes() else { return String::new() };
     let (name, upper) = (&face.name, face.name.to_uppercase());
     let weights = if face.file.is_some() { "const void *weights, " } else { "" };
     format!(
@@ -88,7 +88,7 @@ fn workspace(upper: &str, bytes: u64) -> String {
 }
 
 /// The error codes with which results may have been written, as the end of a sentence; empty if there are none.
-fn codes_that_write(face: &Face) -> String {
+fn codes_that_write(face: &ModelInterface) -> String {
     let is_checked = face.entries.iter().any(|e| e.sizes.all.iter().any(|s| s.is_check));
     let codes = [
         (face.has_sizes(), "TFAOT_E_BOUND"),
@@ -105,7 +105,7 @@ fn codes_that_write(face: &Face) -> String {
 }
 
 /// The comment at the beginning of a header: the source file, the targets, and the precision.
-fn intro(source: &str, reduced: &Reduced, targets: &[&Target]) -> String {
+fn intro(source: &str, reduced: &RoundingCounts, targets: &[&Target]) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let source = escape_comment(source);
     let triple = escape_comment(targets.first().map_or("", |t| &t.triple));
@@ -123,7 +123,7 @@ fn intro(source: &str, reduced: &Reduced, targets: &[&Target]) -> String {
 
 /// The comment on `NAME_supported`.
 fn supported(targets: &[&Target]) -> &'static str {
-    match targets.iter().all(|target| target.can_be_asked()) {
+    match targets.iter().all(|target| target.can_check_machine()) {
         true => "1 if this machine has the instructions that the code was compiled for, else 0.",
         false => {
             "Always 1: programs on this system can't ask for instructions. Call the code on processors that have them."
@@ -207,9 +207,15 @@ mod tests {
         TensorInfo { name: format!("{name}:0"), called: None, field: name.to_string(), dtype, dims: dims.to_vec() }
     }
 
-    fn face(name: &str, infos: &[TensorInfo]) -> Face {
+    fn face(name: &str, infos: &[TensorInfo]) -> ModelInterface {
         let (args, results) = (infos.to_vec(), infos.to_vec());
-        Face::of_program(&Program { name: name.into(), source: "a\\*/b".into(), args, results, ..Program::default() })
+        ModelInterface::of_program(&Program {
+            name: name.into(),
+            source: "a\\*/b".into(),
+            args,
+            results,
+            ..Program::default()
+        })
     }
 
     /// Compiles files by all compilers that are there, with all warnings.

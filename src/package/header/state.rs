@@ -1,10 +1,10 @@
 //! Declarations of the memory that a model needs beside the workspace: the struct of variables, and the weights file.
 use super::{WORKSPACE_ALIGN, c_type, escape_comment, type_note};
-use crate::kernel::{Face, VariableSlot};
+use crate::kernel::{ModelInterface, VariableSlot};
 use std::collections::HashSet;
 
 /// The size of the weights file and the prototype of its check; empty if the weights are in the object.
-pub(super) fn weights(face: &Face) -> String {
+pub(super) fn weights(face: &ModelInterface) -> String {
     let Some(file) = &face.file else { return String::new() };
     let name = &face.name;
     let upper = name.to_uppercase();
@@ -20,7 +20,7 @@ pub(super) fn weights(face: &Face) -> String {
 }
 
 /// The struct of the variables and the prototype of `NAME_init`; empty for a model without variables.
-pub(super) fn state(face: &Face) -> String {
+pub(super) fn state(face: &ModelInterface) -> String {
     if face.state.is_empty() {
         return String::new();
     }
@@ -47,7 +47,7 @@ pub(super) fn state(face: &Face) -> String {
 }
 
 /// The members of the struct of variables with their comments: the variables, and padding between them.
-fn members(face: &Face) -> Vec<(String, String)> {
+fn members(face: &ModelInterface) -> Vec<(String, String)> {
     let taken: HashSet<&str> = face.state.iter().map(|v| v.info.field.as_str()).collect();
     let mut fresh = (0..).map(|i| format!("padding{i}")).filter(|name| !taken.contains(name.as_str()));
     let mut padding = |bytes: u64| {
@@ -65,7 +65,7 @@ fn members(face: &Face) -> Vec<(String, String)> {
             members.push(padding(v.offset - end));
         }
         members.push(member(v));
-        end = v.end();
+        end = v.end_offset();
     }
     if face.state_bytes() > end {
         members.push(padding(face.state_bytes() - end));

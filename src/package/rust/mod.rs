@@ -2,7 +2,7 @@
 use super::header::WORKSPACE_ALIGN;
 use crate::codegen::{E_BOUND, E_CHECK, E_SELFTEST, E_SIZE};
 use crate::diag::{Code, Error, Result};
-use crate::kernel::{EntryPoint, Face};
+use crate::kernel::{EntryPoint, ModelInterface};
 use crate::tensor::{DType, Size, Sizes, TensorInfo};
 
 /// The text of the module; `{…}` in capitals are placeholders.
@@ -22,7 +22,7 @@ const KEYWORDS: &[&str] = &[
 ///
 /// # Errors
 /// `Code::BadOption` for a model with several functions, variables, a weights file, calls of C functions, or several ranks.
-pub fn module(face: &Face) -> Result<String> {
+pub fn module(face: &ModelInterface) -> Result<String> {
     let entry = match &face.entries[..] {
         [only] if face.state.is_empty() && face.file.is_none() && face.calls.is_empty() && face.ranks.is_none() => only,
         _ => {
@@ -48,8 +48,8 @@ pub fn module(face: &Face) -> Result<String> {
 }
 
 /// Placeholders and fragments for the self-test; the fragments are empty if the model has none.
-fn test_parts(face: &Face) -> Vec<(&'static str, String)> {
-    let Some(bytes) = face.test_bytes() else {
+fn test_parts(face: &ModelInterface) -> Vec<(&'static str, String)> {
+    let Some(bytes) = face.test_workspace_bytes() else {
         return ["{TEST_PROTOTYPE}", "{TEST_METHOD}", "{TEST_ERROR}"].map(|part| (part, String::new())).into();
     };
     let lines = bytes.div_ceil(WORKSPACE_ALIGN).max(1);

@@ -356,7 +356,11 @@ impl<'a> Emitter<'a> {
         let (comp, first) = (self.scope.id, self.program.kernels.len());
         (family.emit)(self, Root { id, anchor, out }, &recipe.setup)?;
         if let Some(convolution) = self.plan.convolutions(comp).get(&convolution) {
-            self.program.kernels.values_mut().skip(first).for_each(|k| k.set_convolution(convolution.named.clone()));
+            self.program
+                .kernels
+                .values_mut()
+                .skip(first)
+                .for_each(|k| k.set_convolution_choice(convolution.named.clone()));
         }
         Ok(())
     }

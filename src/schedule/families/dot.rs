@@ -19,7 +19,7 @@ impl DotProduct {
     pub(in crate::schedule) fn result_coordinates(&self, k: &Kernel, b: &Index, r: &Index, c: &Index) -> Vec<Index> {
         let mut at = Vec::new();
         for (x, dims) in [(b, &self.batch), (r, &self.rows), (c, &self.columns)] {
-            at.extend(reshape(std::slice::from_ref(x), &[dims.iter().product()], dims, &k.vars));
+            at.extend(reshape_coordinates(std::slice::from_ref(x), &[dims.iter().product()], dims, &k.vars));
         }
         at
     }

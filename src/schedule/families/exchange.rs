@@ -3,7 +3,7 @@ use crate::diag::Error;
 use crate::hlo::Shape;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::groups::{CollectiveGroups, Devices, is_collective, joined_ranks};
-use crate::kernel::{CallTarget, Exchange, Movement};
+use crate::kernel::{CallTarget, Collective, Exchange};
 use crate::schedule::loops::prelude::*;
 
 /// The family of exchanges with other ranks.
@@ -23,15 +23,15 @@ impl<'a> Emitter<'a> {
         let inst = &comp[id];
         let devices = Devices::new(module.devices())?;
         let movement = match &inst.op {
-            Op::ReplicaId => Movement::Rank { divisor: devices.partitions, modulus: devices.replicas },
-            Op::PartitionId => Movement::Rank { divisor: 1, modulus: devices.partitions },
+            Op::ReplicaId => Collective::Rank { divisor: devices.partitions, modulus: devices.replicas },
+            Op::PartitionId => Collective::Rank { divisor: 1, modulus: devices.partitions },
             Op::Foreign(f) => block_movement(f, devices)?,
             _ => return Err(unsupported_error(comp, id, "")),
         };
         let operands = &inst.operands;
         let block = |shape: &Shape| shape.as_array().map_or(0, |a| a.bytes());
         let bytes = match (&movement, operands.first()) {
-            (Movement::AllToAll(groups), _) => block(&inst.shape) / groups.first().map_or(1, Vec::len) as u64,
+            (Collective::AllToAll(groups), _) => block(&inst.shape) / groups.first().map_or(1, Vec::len) as u64,
             (_, Some(&o)) => block(&comp[o].shape),
             (_, None) => block(&inst.shape),
         };
@@ -41,12 +41,12 @@ impl<'a> Emitter<'a> {
     }
 }
 
-fn block_movement(f: &Foreign, devices: Devices) -> Result<Movement> {
+fn block_movement(f: &Foreign, devices: Devices) -> Result<Collective> {
     Ok(match (f.opcode.as_str(), joined_ranks(f, devices)?) {
-        ("all-gather", CollectiveGroups::Groups(groups)) => Movement::AllGather(groups),
-        ("all-to-all", CollectiveGroups::Groups(groups)) => Movement::AllToAll(groups),
-        ("collective-broadcast", CollectiveGroups::Groups(groups)) => Movement::Broadcast(groups),
-        ("collective-permute", CollectiveGroups::Pairs(pairs)) => Movement::Permute(pairs),
+        ("all-gather", CollectiveGroups::Groups(groups)) => Collective::AllGather(groups),
+        ("all-to-all", CollectiveGroups::Groups(groups)) => Collective::AllToAll(groups),
+        ("collective-broadcast", CollectiveGroups::Groups(groups)) => Collective::Broadcast(groups),
+        ("collective-permute", CollectiveGroups::Pairs(pairs)) => Collective::Permute(pairs),
         (other, _) => return Err(Error::internal("schedule", format!("`{other}` is no move of blocks"))),
     })
 }

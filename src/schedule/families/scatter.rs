@@ -30,7 +30,7 @@ impl<'a> Emitter<'a> {
         let mut e = self.elements(id);
         let (vars, at) = loop_variables(&mut e.k, &update_dims);
         let (mut body, fits, to) = self.window(&mut e, indices, d, &dims, &at)?;
-        let index = linear(&to, &dims);
+        let index = linear_index(&to, &dims);
         let mut args: Vec<ExprId> = out.leaves.iter().map(|&b| e.k.load(b, index.clone())).collect();
         for &update in updates {
             args.push(self.element(&mut e, update, &at)?);
@@ -111,7 +111,7 @@ impl<'a> Emitter<'a> {
             body.push(held.set(start));
             let last = (dims[axis] as i64 - sizes[axis] as i64).max(0);
             require(&mut e.k, &mut fits, Expr::Within(held.index(), 0, last + 1));
-            to[axis] = to[axis].add(&held.index().limit(0, last, &e.k.vars));
+            to[axis] = to[axis].add(&held.index().clamp_to(0, last, &e.k.vars));
         }
         Ok((body, fits, to))
     }

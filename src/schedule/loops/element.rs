@@ -98,7 +98,7 @@ impl<'a> Emitter<'a> {
                 self.element(e, inst.operands[0], &from)
             }
             Op::Reshape | Op::Bitcast => {
-                let from = reshape(at, &comp.array(id).dims, &dims(0), &e.k.vars);
+                let from = reshape_coordinates(at, &comp.array(id).dims, &dims(0), &e.k.vars);
                 self.element(e, inst.operands[0], &from)
             }
             Op::Copy | Op::OptimizationBarrier => self.element(e, inst.operands[0], at),

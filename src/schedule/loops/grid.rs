@@ -82,7 +82,7 @@ pub fn if_in_range(k: &mut Kernel, at: &Index, low: i64, high: i64, body: Vec<St
 /// Wraps `body` so that variable `var` has the value `number`, under the condition that it is in the variable's range.
 pub fn with_variable_as(k: &mut Kernel, var: VarId, number: Index, body: Vec<Stmt>) -> Vec<Stmt> {
     let all = k.vars[var];
-    let value = number.limit(0, all as i64 - 1, &k.vars);
+    let value = number.clamp_to(0, all as i64 - 1, &k.vars);
     if_in_range(k, &number, 0, all as i64, vec![Stmt::Let { var, value, body }])
 }
 
@@ -103,7 +103,7 @@ pub fn share(k: &mut Kernel, var: VarId, rounds: Range<u64>, count: u64) -> Shar
         (false, _) => (Index::var(var), None),
         (true, _) => {
             let own = k.var(n);
-            let held = Index::var(var).offset(-first).limit(0, n as i64 - 1, &k.vars);
+            let held = Index::var(var).offset(-first).clamp_to(0, n as i64 - 1, &k.vars);
             (Index::var(own).offset(first), Some((own, held)))
         }
     };

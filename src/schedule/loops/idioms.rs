@@ -81,7 +81,7 @@ pub(in crate::schedule) fn element_at(
     if low < 0 || high > span || n == 0 {
         require(k, inside, Expr::Within(i.clone(), 0, if n == 0 { 0 } else { span + 1 }));
     }
-    let held = i.limit(0, span, &k.vars);
+    let held = i.clamp_to(0, span, &k.vars);
     if step > 1 {
         let rest = held.rem(step, &k.vars);
         require(k, inside, Expr::Within(rest, 0, 1));

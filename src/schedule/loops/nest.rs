@@ -82,7 +82,7 @@ fn collapse_loops(k: &mut Kernel, vars: &mut Vec<VarId>, body: &mut [Stmt]) {
         let (outer, inner) = (vars[d - 1], vars[d]);
         let n = k.vars[inner] as i64;
         let fits = |x: &Index| {
-            let depends = |x: &Index, v| x.depends_on(v, &|e| k.varies(e, v));
+            let depends = |x: &Index, v| x.depends_on(v, &|e| k.varies_by_lane(e, v));
             let nonlinear = x.terms.iter().any(|(atom, _)| {
                 let alone = Index::atom(atom.clone());
                 !matches!(atom, Atom::Var(_)) && (depends(&alone, outer) || depends(&alone, inner))

@@ -1,7 +1,7 @@
 //! The words with which nearly every file of this room writes kernels.
 pub(in crate::schedule) use crate::diag::Result;
 pub(in crate::schedule) use crate::hlo::{InstId, Op};
-pub(in crate::schedule) use crate::kernel::index::{linear, reshape};
+pub(in crate::schedule) use crate::kernel::index::{linear_index, reshape_coordinates};
 pub(in crate::schedule) use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
 pub(in crate::schedule) use crate::scalar::ScalarOp;
 pub(in crate::schedule) use crate::schedule::emit::family::{Family, Root};

@@ -23,7 +23,8 @@ pub(in crate::schedule) fn choose_tail_loop(
     if left == 0 || k.vars[inner] < lanes {
         return None;
     }
-    let work: u64 = body.iter().map(|s| if let Stmt::Store { value, .. } = s { k.work_of(*value) } else { 0 }).sum();
+    let work: u64 =
+        body.iter().map(|s| if let Stmt::Store { value, .. } = s { k.work_of_value(*value) } else { 0 }).sum();
     let cost = |v: &VarId| left * (work + lanes * ALONE * strided_accesses(k, body, *v));
     let fits = |v: &VarId| k.vars[*v] >= lanes && cost(v) * WORTH < work * lanes;
     match *vars {
@@ -55,7 +56,7 @@ pub(in crate::schedule) fn emit_tail(
 /// Number of loads and stores of `body` whose neighbors along `v` are not adjacent in memory.
 fn strided_accesses(k: &Kernel, body: &[Stmt], v: VarId) -> u64 {
     let (mut open, mut seen, mut count) = (Vec::new(), BTreeSet::new(), 0);
-    let lies_apart = |index: &Index| !matches!(index.coefficient(v, &|e| k.varies(e, v)), Some(0 | 1));
+    let lies_apart = |index: &Index| !matches!(index.coefficient(v, &|e| k.varies_by_lane(e, v)), Some(0 | 1));
     for s in body {
         if let Stmt::Store { index, value, .. } = s {
             open.push(*value);

@@ -1,6 +1,6 @@
 //! A run of elements in vectors: whole ones, then what is left.
 use crate::schedule::loops::prelude::*;
-use crate::target::Level;
+use crate::target::IsaLevel;
 
 /// Most vectors that are reduced in an interleaved way, so that none waits for its own last step.
 pub(in crate::schedule) const SIDE_BY_SIDE: u64 = 4;
@@ -81,7 +81,7 @@ impl Cut {
 impl Emitter<'_> {
     /// Vector widths for an element type.
     pub(in crate::schedule) fn width(&self, dtype: DType) -> Width {
-        Width { lanes: self.lanes(dtype), masks: self.target.machine().level == Level::Avx512 }
+        Width { lanes: self.lanes(dtype), masks: self.target.machine().level == IsaLevel::Avx512 }
     }
 }
 

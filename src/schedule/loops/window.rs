@@ -76,7 +76,7 @@ impl Interior {
         let of_axis = |&(d, low, high): &(usize, u64, u64)| {
             let own = k.var(high - low);
             at[d] = Index::var(own).offset(low as i64);
-            (own, Index::var(outer[d]).offset(-(low as i64)).limit(0, (high - low) as i64 - 1, &k.vars))
+            (own, Index::var(outer[d]).offset(-(low as i64)).clamp_to(0, (high - low) as i64 - 1, &k.vars))
         };
         self.axes.iter().map(of_axis).collect()
     }

@@ -107,7 +107,7 @@ impl WorkEstimate {
         match step {
             Step::Launch(kernel) => {
                 let kernel = &program.kernels[*kernel];
-                let sum = if kernel.is_shared_in_loops() { &mut self.shared } else { &mut self.alone };
+                let sum = if kernel.is_parallel_in_loops() { &mut self.shared } else { &mut self.alone };
                 *sum = sum.saturating_add(kernel.work());
             }
             Step::Call(_) => self.calls = true,

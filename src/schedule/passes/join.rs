@@ -68,7 +68,7 @@ impl Joined {
         let (Some(Some(a)), Some(Some(b))) = (self.kernels.get(last.index()), self.kernels.get(next.index())) else {
             return false;
         };
-        let small = |k: &Kernel| k.range.is_none() && !k.is_shared_in_loops();
+        let small = |k: &Kernel| k.range.is_none() && !k.is_parallel_in_loops();
         let choices = [a, b].iter().filter(|k| k.product().is_some() || k.convolution().is_some()).count();
         let fits = small(a) && small(b) && choices < 2 && a.exprs.len() + b.exprs.len() <= MOST_EXPRESSIONS;
         let second = if fits { self.kernels[next.index()].take() } else { None };

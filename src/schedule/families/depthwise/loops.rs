@@ -139,7 +139,7 @@ impl TapLoop {
         let place = place.map(|v| Index::var(v).scale(side.stride as i64).add(&away));
         let edges = place.as_ref().zip(side.edges).filter(|(place, (before, n))| {
             let element = place.offset(-before);
-            element.limit(0, n - 1, &k.vars) != element
+            element.clamp_to(0, n - 1, &k.vars) != element
         });
         let inside = edges.map(|(place, (before, n))| k.expr(Expr::Within(place.offset(-before), 0, n)));
         let (read, held) = match (place.as_ref(), ring, edges) {
@@ -149,7 +149,7 @@ impl TapLoop {
             }
             (Some(place), None, Some((_, (before, n)))) => {
                 let element = k.var(n as u64);
-                (Index::var(element).offset(before), Some((element, place.offset(-before).limit(0, n - 1, &k.vars))))
+                (Index::var(element).offset(before), Some((element, place.offset(-before).clamp_to(0, n - 1, &k.vars))))
             }
             (Some(place), None, None) => (place.clone(), None),
             (None, ..) => (away, None),
@@ -219,7 +219,7 @@ impl<'a> Emitter<'a> {
         let places: Vec<VarId> = [batch].into_iter().chain(outer.iter().copied()).collect();
         let rows: Vec<u64> = places.iter().map(|&v| e.k.vars[v]).collect();
         let sums = self.partial_sums(id, rows.iter().product::<u64>() * count);
-        let row = linear(&places.into_iter().map(Index::var).collect::<Vec<_>>(), &rows);
+        let row = linear_index(&places.into_iter().map(Index::var).collect::<Vec<_>>(), &rows);
         let mut body = Vec::new();
         for (i, part) in parts.iter().enumerate() {
             for (pixels, run) in c.split_into_shares(&mut e.k, number, tile) {

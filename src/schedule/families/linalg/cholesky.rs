@@ -119,7 +119,7 @@ impl Matrices {
         body: impl FnOnce(&mut Kernel, &Index, ExprId) -> Vec<Stmt>,
     ) -> [Stmt; 2] {
         let above = Local::new(k, DType::S64);
-        let at = above.index().limit(0, self.rows() as i64 - 1, &k.vars);
+        let at = above.index().clamp_to(0, self.rows() as i64 - 1, &k.vars);
         let factor = self.load(k, &at, j);
         let factor = conjugate(k, factor, self.wide);
         let inside = body(k, &at, factor);
@@ -131,7 +131,7 @@ impl Matrices {
     fn other_triangle(&self, k: &mut Kernel, i: &Index, lower: bool) -> Vec<Stmt> {
         let zero = small_constant(k, self.wide, 0.0);
         let column = Local::new(k, DType::S64);
-        let j = column.index().limit(0, self.rows() as i64 - 1, &k.vars);
+        let j = column.index().clamp_to(0, self.rows() as i64 - 1, &k.vars);
         let body = match lower {
             false => vec![self.store(k, i, &j, zero)],
             true => {

@@ -93,11 +93,11 @@ impl Matrices {
     }
     /// The offset of an element in the buffer.
     pub(in crate::schedule) fn index(&self, row: &Index, column: &Index) -> Index {
-        linear(&self.element_coordinates(row, column), &self.dims)
+        linear_index(&self.element_coordinates(row, column), &self.dims)
     }
     /// Loads an element, converted to the type in which matrices are computed.
     pub(in crate::schedule) fn load(&self, k: &mut Kernel, row: &Index, column: &Index) -> ExprId {
-        let x = k.load(self.buf, linear(&self.element_coordinates(row, column), &self.dims));
+        let x = k.load(self.buf, linear_index(&self.element_coordinates(row, column), &self.dims));
         convert(k, x, self.stored, self.wide)
     }
     /// Stores an element, converted to the type of the matrix in memory.

@@ -164,7 +164,7 @@ impl<'a> Emitter<'a> {
         }
         if first.as_constant() != Some(0) {
             let known = Local::new(&mut e.k, DType::S64);
-            let earlier = s.row_of(&known.index().limit(0, s.n as i64 - 1, &e.k.vars));
+            let earlier = s.row_of(&known.index().clamp_to(0, s.n as i64 - 1, &e.k.vars));
             let mut inside = Vec::new();
             for (r, row) in rows.iter().enumerate() {
                 let factor = self.matrix_element(e, s, x, row, &earlier)?;

@@ -76,7 +76,7 @@ impl<'s> Total<'s> {
 impl<'a> Emitter<'a> {
     /// Offset of the second half of the work on `buf` that threads share, if a kernel made it recently.
     pub(in crate::schedule) fn shared_at(&self, buf: BufId) -> Option<i64> {
-        self.program.kernels.values().rev().take(RECENT).find_map(|k| k.middle_of(buf))
+        self.program.kernels.values().rev().take(RECENT).find_map(|k| k.middle_chunk_offset(buf))
     }
 
     /// Allocates memory for the partial sums of `count` parts of the result of `id`, if they are wanted.

@@ -105,7 +105,7 @@ impl<'a> Emitter<'a> {
             return Ok(());
         }
         let dims = self.scope.comp.array(operand).dims.clone();
-        self.fill(id, operand, &dims.clone(), |at| linear(at, &dims), out)
+        self.fill(id, operand, &dims.clone(), |at| linear_index(at, &dims), out)
     }
 
     /// Copies the operand, or overwrites it if nothing reads it again, and writes the update over it.
@@ -127,7 +127,12 @@ impl<'a> Emitter<'a> {
         }
         let buf = out.dense_buffer()?;
         let lanes = self.lanes(self.program.buffers[buf].dtype);
-        nest::set_vectorized_body(&mut e.k, &vars, &[Stmt::Store { buf, index: linear(&to, &whole), value }], lanes);
+        nest::set_vectorized_body(
+            &mut e.k,
+            &vars,
+            &[Stmt::Store { buf, index: linear_index(&to, &whole), value }],
+            lanes,
+        );
         self.launch(e.k);
         Ok(())
     }

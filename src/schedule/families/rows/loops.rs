@@ -119,7 +119,7 @@ impl<'a> Emitter<'a> {
         if self.scope.fusion.role[id] == RowRole::Row {
             let value = self.row_value(&mut k, id)?;
             let dims = &comp.array(id).dims;
-            let at = reshape(std::slice::from_ref(&k.row), &[k.r.rows], dims, &k.e.k.vars);
+            let at = reshape_coordinates(std::slice::from_ref(&k.row), &[k.r.rows], dims, &k.e.k.vars);
             body.push(k.out.view(dims)?.store(&at, value));
         }
         let full = passes.members.iter().filter(|&&m| self.scope.fusion.role[m] == RowRole::Full).count() as u64;
@@ -129,14 +129,19 @@ impl<'a> Emitter<'a> {
 
     /// The value for this row of a member with one value a row.
     fn row_value(&mut self, k: &mut RowKernel, id: InstId) -> Result<ExprId> {
-        let at = reshape(std::slice::from_ref(&k.row), &[k.r.rows], &self.scope.comp.array(id).dims, &k.e.k.vars);
+        let at = reshape_coordinates(
+            std::slice::from_ref(&k.row),
+            &[k.r.rows],
+            &self.scope.comp.array(id).dims,
+            &k.e.k.vars,
+        );
         self.element(&mut k.e, id, &at)
     }
 
     /// The element in `column` of this row of a member with all columns.
     fn full_value(&mut self, k: &mut RowKernel, id: InstId, column: &Index) -> Result<ExprId> {
         let dims = &self.scope.comp.array(id).dims;
-        let at = reshape(&[k.row.clone(), column.clone()], &[k.r.rows, k.r.columns], dims, &k.e.k.vars);
+        let at = reshape_coordinates(&[k.row.clone(), column.clone()], &[k.r.rows, k.r.columns], dims, &k.e.k.vars);
         self.element(&mut k.e, id, &at)
     }
 
@@ -296,7 +301,7 @@ impl<'a> Emitter<'a> {
         if let Some(root) = stored {
             let value = self.full_value(k, root, column)?;
             let dims = &comp.array(root).dims;
-            let at = reshape(&[k.row.clone(), column.clone()], &[k.r.rows, k.r.columns], dims, &k.e.k.vars);
+            let at = reshape_coordinates(&[k.row.clone(), column.clone()], &[k.r.rows, k.r.columns], dims, &k.e.k.vars);
             body.push(match k.held {
                 Some(held) => Stmt::Store { buf: held.to, index: held.at.add(column), value },
                 None => k.out.view(dims)?.store(&at, value),

@@ -46,13 +46,13 @@ impl<'a> Emitter<'a> {
         let keep = self.apply(&mut e, *select, &[best.value, candidate.value])?[0];
         let keep = logical_and(&mut e.k, found.value, keep);
         let replace = not(&mut e.k, keep);
-        let taken = vec![best.set(candidate.value), place.assign(&mut e.k, &linear(&from, dims)), found.set(yes)];
+        let taken = vec![best.set(candidate.value), place.assign(&mut e.k, &linear_index(&from, dims)), found.set(yes)];
         let mut tap = vec![candidate.set(value), Stmt::If { cond: replace, body: taken }];
         if let Some(cond) = inside {
             tap = vec![Stmt::If { cond, body: tap }];
         }
         tap = nest_loops(&taps, tap);
-        let index = place.index().limit(0, dims.iter().product::<u64>() as i64 - 1, &e.k.vars);
+        let index = place.index().clamp_to(0, dims.iter().product::<u64>() as i64 - 1, &e.k.vars);
         let old = e.k.load(buf, index.clone());
         let new = self.element(&mut e, source, &at)?;
         let value = self.apply(&mut e, *scatter, &[old, new])?[0];

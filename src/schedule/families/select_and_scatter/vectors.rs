@@ -125,7 +125,7 @@ impl<'a> Emitter<'a> {
                 (None, still) => still,
             };
             let value = select(&mut e.k, selected, given, init, dtype);
-            stores.push(Stmt::Store { buf, index: linear(&tap.from, windows.dims), value });
+            stores.push(Stmt::Store { buf, index: linear_index(&tap.from, windows.dims), value });
             later = match (later, tap.replaces) {
                 (Some(later), Some(replaces)) => Some(e.k.op(ScalarOp::Or, &[later, replaces], DType::Pred)),
                 (later, replaces) => later.or(replaces),
@@ -157,7 +157,7 @@ impl<'a> Emitter<'a> {
         set_vectorized_body(
             &mut e.k,
             &vars,
-            &[Stmt::Store { buf: numbers, index: linear(&at, windows.counts), value }],
+            &[Stmt::Store { buf: numbers, index: linear_index(&at, windows.counts), value }],
             lanes,
         );
         self.launch(e.k);
@@ -196,7 +196,7 @@ impl<'a> Emitter<'a> {
                             require(&mut e.k, &mut over, Expr::Within(index.clone(), 0, most + 1));
                         }
                     }
-                    let window = [&window[..], &[own.limit(0, last, &e.k.vars)]].concat();
+                    let window = [&window[..], &[own.clamp_to(0, last, &e.k.vars)]].concat();
                     next.push((window, tap.scale(size).add(&i), over));
                 }
             }
@@ -204,7 +204,7 @@ impl<'a> Emitter<'a> {
         }
         let mut sum = self.element(&mut e, init, &[])?;
         for (window, tap, over) in all {
-            let chosen = e.k.load(numbers, linear(&window, windows.counts));
+            let chosen = e.k.load(numbers, linear_index(&window, windows.counts));
             let chosen = convert(&mut e.k, chosen, DType::S8, DType::S32);
             let own = e.k.expr(Expr::Number(tap, DType::S32));
             let same = e.k.op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[chosen, own], DType::Pred);
@@ -218,7 +218,7 @@ impl<'a> Emitter<'a> {
         set_vectorized_body(
             &mut e.k,
             &vars,
-            &[Stmt::Store { buf, index: linear(&at, windows.dims), value: sum }],
+            &[Stmt::Store { buf, index: linear_index(&at, windows.dims), value: sum }],
             lanes,
         );
         self.launch(e.k);

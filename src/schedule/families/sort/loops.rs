@@ -45,11 +45,11 @@ impl Lines {
     }
     /// The offset of element `i` of the line at `vars`, clamped to the line, for loads whose value is not used beyond it.
     fn element_offset(&self, k: &Kernel, vars: &[VarId], i: &Index) -> Index {
-        linear(&self.element_coordinates(vars, &self.clamp_to_line(k, i)), &self.dims)
+        linear_index(&self.element_coordinates(vars, &self.clamp_to_line(k, i)), &self.dims)
     }
     /// Clamps `i` to the line.
     fn clamp_to_line(&self, k: &Kernel, i: &Index) -> Index {
-        i.limit(0, self.length() as i64 - 1, &k.vars)
+        i.clamp_to(0, self.length() as i64 - 1, &k.vars)
     }
     /// Loads elements `i` of `buffers`.
     pub fn load(&self, k: &mut Kernel, buffers: &[BufId], vars: &[VarId], i: &Index) -> Vec<ExprId> {
@@ -200,8 +200,8 @@ impl<'a> Emitter<'a> {
         let pair = e.k.var(lines.length().div_ceil(2 * width));
         let start = Index::var(pair).scale(2 * width as i64);
         let [left, right, out] = [(); 3].map(|()| Local::new(&mut e.k, DType::S64));
-        let middle = start.offset(width as i64).limit(0, n, &e.k.vars);
-        let end = start.offset(2 * width as i64).limit(0, n, &e.k.vars);
+        let middle = start.offset(width as i64).clamp_to(0, n, &e.k.vars);
+        let end = start.offset(2 * width as i64).clamp_to(0, n, &e.k.vars);
         let mut body =
             vec![left.assign(&mut e.k, &start), right.assign(&mut e.k, &middle), out.assign(&mut e.k, &start)];
         let (middle, end) = (index_to_s64(&mut e.k, &middle), index_to_s64(&mut e.k, &end));

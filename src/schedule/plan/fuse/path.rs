@@ -1,7 +1,7 @@
 //! How the elements of an instruction become those of another that reads it through others: reshapes and transposes.
 use crate::hlo::{Computation, InstId, Op};
 use crate::kernel::Index;
-use crate::kernel::index::{Extents, reshape};
+use crate::kernel::index::{Extents, reshape_coordinates};
 
 /// One transformation of coordinates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn root_coordinates(path: &[CoordinateChange], at: &[Index], extents: &Exten
     let mut at = at.to_vec();
     for step in path {
         at = match step {
-            CoordinateChange::Reshape(from, to) => reshape(&at, from, to, extents),
+            CoordinateChange::Reshape(from, to) => reshape_coordinates(&at, from, to, extents),
             CoordinateChange::Transpose(perm) => perm.iter().map(|&p| at[p].clone()).collect(),
         };
     }

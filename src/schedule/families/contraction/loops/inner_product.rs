@@ -76,7 +76,7 @@ impl<'a> Emitter<'a> {
                     let (r, column) = (i as u64 / count, column0 + i as u64 % count);
                     let mut at: Vec<Index> = loops.iter().map(|&v| Index::var(v)).collect();
                     at.push(first.offset(r as i64));
-                    let row = linear(&at, &extents);
+                    let row = linear_index(&at, &extents);
                     let column = Index::constant((c.first_column + column) as i64);
                     let at = place(&e.k, &Index::default(), &row, &column);
                     inside.push(to.store(&at, total));

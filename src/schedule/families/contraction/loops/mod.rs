@@ -26,7 +26,7 @@ use crate::schedule::families::contraction::recipe::{Product, ProductMethod, Rea
 use crate::schedule::loops::grid::{Grid, guard_by_shares, set_chunked_body, split_shares};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::root_coordinates;
-use crate::target::{Choice, LoopOrder, PanelSize};
+use crate::target::{LoopOrder, PanelSize, TileChoice};
 use crate::tensor::Tensor;
 
 /// The body of a contraction, without the loops of its grid.
@@ -131,9 +131,9 @@ impl<'a> Emitter<'a> {
         note_work(&mut e.k, c, &rows, &sum);
         if strip.is_none_or(|s| s.form.is_some()) {
             let Tile { high, wide, vectors, lanes } = method.tile;
-            e.k.set_product(ProductChoice {
+            e.k.set_product_choice(ProductChoice {
                 form: method.form,
-                choice: Choice { high, wide, vectors, lanes, order: method.order },
+                choice: TileChoice { high, wide, vectors, lanes, order: method.order },
                 panels: PanelSize { columns: method.panel, lanes },
             });
         }
@@ -241,7 +241,7 @@ impl<'a> Emitter<'a> {
         }
         let mut e = Elements::new(id, String::new());
         let at: Vec<VarId> = rows.iter().map(|x| e.k.var(x.extent)).collect();
-        let row = linear(
+        let row = linear_index(
             &at.iter().map(|&v| Index::var(v)).collect::<Vec<_>>(),
             &rows.iter().map(|x| x.extent).collect::<Vec<_>>(),
         );
@@ -279,7 +279,7 @@ pub(in crate::schedule) fn rows_of_tile(
         if last > 0 {
             at[last - 1] = at[last - 1].offset(i as i64);
         }
-        linear(&at, &extents)
+        linear_index(&at, &extents)
     };
     let steps = (rows.len().checked_sub(2).map_or(0, |i| rows[i].a), rows[rows.len() - 1].a);
     let each = (0..high).flat_map(|i| (0..wide).map(move |j| (i, j)));

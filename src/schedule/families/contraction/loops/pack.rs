@@ -202,7 +202,7 @@ impl Emitter<'_> {
 fn scale_panels_kernel(from: BufId, by: BufId, to: BufId, dims: [u64; 3], lanes: u64) -> Kernel {
     let mut k = Kernel { label: "scale weights".to_string(), flops: dims.iter().product(), ..Kernel::default() };
     let (vars, at) = loop_variables(&mut k, &dims);
-    let index = linear(&at, &dims);
+    let index = linear_index(&at, &dims);
     let (weight, factor) = (k.load(from, index.clone()), k.load(by, at[1].clone()));
     let value = k.op(ScalarOp::Multiply, &[weight, factor], DType::F32);
     crate::schedule::loops::nest::set_vectorized_body(&mut k, &vars, &[Stmt::Store { buf: to, index, value }], lanes);
@@ -227,7 +227,7 @@ impl RunTimeRightSide<'_> {
         for (Coordinate { at: x, extent }, axes) in [(batch, own_axes), (term, self.sum), (column, &self.c.columns[..])]
         {
             let sizes: Vec<u64> = axes.iter().map(|x| x.extent).collect();
-            for (y, axis) in reshape(std::slice::from_ref(x), &[extent], &sizes, &k.vars).iter().zip(axes) {
+            for (y, axis) in reshape_coordinates(std::slice::from_ref(x), &[extent], &sizes, &k.vars).iter().zip(axes) {
                 source = source.add(&y.scale(axis.b));
             }
         }
@@ -250,7 +250,7 @@ impl RunTimeRightSide<'_> {
         crate::schedule::loops::nest::set_vectorized_body(
             &mut k,
             &vars,
-            &[Stmt::Store { buf: to, index: linear(&at, &dims), value }],
+            &[Stmt::Store { buf: to, index: linear_index(&at, &dims), value }],
             lanes,
         );
         k

@@ -1,7 +1,7 @@
 //! Prefetches of the next panel. While tiles pass one after another over a panel of the right side, each prefetches its share of the next
 //! panel, so that this comes from far memory while they multiply, and not all in the first of its tiles.
 use crate::kernel::Index;
-use crate::kernel::index::linear;
+use crate::kernel::index::linear_index;
 use crate::target::LINE;
 use crate::tensor::DType;
 
@@ -35,7 +35,7 @@ impl PanelPrefetch {
             return None;
         }
         let each = columns.div_ceil(all);
-        Some(PanelPrefetch { first: next.add(&linear(&place, &extents).scale((each * terms) as i64)), each })
+        Some(PanelPrefetch { first: next.add(&linear_index(&place, &extents).scale((each * terms) as i64)), each })
     }
 
     /// The element to prefetch in step `u` of the unrolled steps from term `position` on; `None` if an earlier step fetched its cache

@@ -126,7 +126,7 @@ impl<'t> Tiling<'t> {
         let Tiling { c, grid, method, .. } = self;
         let (wide, high) = if method.tile.high == 1 { (row.count, 1) } else { (method.tile.wide, row.count) };
         let extents: Vec<u64> = c.batch.iter().map(|x| x.extent).collect();
-        let batch = reshape(&[Index::var(grid.batch)], &[k.vars[grid.batch]], &extents, &k.vars);
+        let batch = reshape_coordinates(&[Index::var(grid.batch)], &[k.vars[grid.batch]], &extents, &k.vars);
         let mut a = Index::constant(c.a0);
         for (x, axis) in batch.iter().zip(&c.batch) {
             a = a.add(&x.scale(axis.a));

@@ -2,7 +2,7 @@
 //! `families/contraction/loops/register_tile.rs`.
 use crate::schedule::target::KernelTarget;
 use crate::target::machine::L2_BYTES;
-use crate::target::{Choice, LINE, Level, LoopOrder, Trial};
+use crate::target::{IsaLevel, LINE, LoopOrder, TileChoice, TuningTrial};
 use crate::tensor::DType;
 use std::fmt;
 
@@ -35,7 +35,7 @@ impl Tile {
     }
 
     /// Whether the tile is that of a measured choice.
-    pub fn matches_choice(&self, choice: &Choice) -> bool {
+    pub fn matches_choice(&self, choice: &TileChoice) -> bool {
         [self.high, self.wide, self.vectors, self.lanes] == [choice.high, choice.wide, choice.vectors, choice.lanes]
     }
 }
@@ -151,8 +151,8 @@ pub fn best_of(target: &KernelTarget<'_>, mut all: Vec<(f64, Tile)>, dtype: DTyp
         }
     }
     let place = match tuning.trial {
-        Trial::Tile(place) => all.get(place).filter(|tile| tile.0 < 1.6 * least).map_or(0, |_| place),
-        Trial::None | Trial::OtherOrder | Trial::OtherMethod => 0,
+        TuningTrial::Tile(place) => all.get(place).filter(|tile| tile.0 < 1.6 * least).map_or(0, |_| place),
+        TuningTrial::None | TuningTrial::OtherOrder | TuningTrial::OtherMethod => 0,
     };
     let lanes = target.machine().lanes(dtype.bytes() as u64);
     all.get(place).map_or(Tile { high: 1, wide: 1, vectors: 1, lanes }, |(_, tile)| *tile)
@@ -183,7 +183,7 @@ pub fn choose_loop_order(
     let panels = columns.div_ceil(tile.vectors * tile.lanes);
     let by_row = tiles * right * far(right) + 4 * left;
     let by_panel = panels * left * far(left) + 4 * right;
-    match (by_panel < by_row, tuning.trial == Trial::OtherOrder) {
+    match (by_panel < by_row, tuning.trial == TuningTrial::OtherOrder) {
         (true, false) | (false, true) => LoopOrder::Panels,
         (false, false) | (true, true) => LoopOrder::Rows,
     }
@@ -243,7 +243,7 @@ pub fn candidate_tiles(target: &KernelTarget<'_>, dtype: DType, cover: Cover) ->
 fn is_pair(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> bool {
     let lanes = target.machine().lanes(dtype.bytes() as u64);
     let several = cover.height * cover.width > 1;
-    let is_wide = target.machine().level == Level::Avx512 && lanes > 1;
+    let is_wide = target.machine().level == IsaLevel::Avx512 && lanes > 1;
     is_wide && several && cover.columns < 2 * lanes && is_mixed(cover.columns, lanes)
 }
 

@@ -49,7 +49,7 @@ impl WordProducts {
 
     /// Terms of a word.
     pub fn terms(self) -> u64 {
-        self.instruction.terms()
+        self.instruction.terms_per_word()
     }
 
     /// Whether the top bit of each byte of the left side is flipped.
@@ -87,8 +87,8 @@ mod tests {
                     let flip = if products.is_left_flipped() { 0x8080_8080 } else { 0 };
                     let (l, r) = (u32::from_le_bytes(x) ^ flip, u32::from_le_bytes(y));
                     let sum = match products.is_left_second {
-                        true => products.instruction.sum(r, l, 7),
-                        false => products.instruction.sum(l, r, 7),
+                        true => products.instruction.evaluate_sum(r, l, 7),
+                        false => products.instruction.evaluate_sum(l, r, 7),
                     };
                     let column: i32 = y.iter().map(|&b| value(right, b)).sum();
                     let want: i32 = 7 + x.iter().zip(y).map(|(&a, b)| value(left, a) * value(right, b)).sum::<i32>();

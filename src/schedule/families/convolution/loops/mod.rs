@@ -152,7 +152,7 @@ impl<'a> Emitter<'a> {
         let rank = result.rank();
         let place = |k: &Kernel, _: &Index, r: &Index, c: &Index| {
             let mut at = vec![Index::default(); rank];
-            let mut row = reshape(std::slice::from_ref(r), &[total], &row_dims, &k.vars);
+            let mut row = reshape_coordinates(std::slice::from_ref(r), &[total], &row_dims, &k.vars);
             row.rotate_right(usize::from(is_last));
             at[d.output_batch] = row[0].clone();
             for (i, (&axis, p)) in d.output_spatial.iter().zip(phases).enumerate() {
@@ -287,7 +287,7 @@ impl<'a> Emitter<'a> {
         let (x, zero) = (from.load(&mut k, &source), small_constant(&mut k, shape.dtype, 0.0));
         let x = select(&mut k, inside, x, zero, shape.dtype);
         let to = self.buffer(shape.dtype, dims.iter().product());
-        let store = Stmt::Store { buf: to, index: linear(&at, &dims), value: x };
+        let store = Stmt::Store { buf: to, index: linear_index(&at, &dims), value: x };
         nest::set_vectorized_body(&mut k, &vars, &[store], self.lanes(shape.dtype));
         self.launch(k);
         Ok(ValueBuffers { leaves: vec![to], layout: Some(Layout::dense(&dims)) })

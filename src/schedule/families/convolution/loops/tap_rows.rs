@@ -27,7 +27,7 @@ impl TapsOfRow {
     pub(in crate::schedule) fn read(&self, k: &Kernel, tap: &Index) -> (Expr, Index) {
         let TapRows { steps, rows, apart, .. } = self.inside;
         let row = self.first.add(&tap.scale(steps[1]));
-        let held = row.limit(0, rows - 1, &k.vars);
+        let held = row.clamp_to(0, rows - 1, &k.vars);
         (Expr::Within(row, 0, rows), held.scale(apart))
     }
 }

@@ -8,7 +8,7 @@ use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 use crate::schedule::families::filter::recipe::Filter;
 use crate::schedule::families::winograd::recipe::{self as winograd, Winograd};
 use crate::schedule::target::KernelTarget;
-use crate::target::Method;
+use crate::target::ConvolutionMethod;
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
 
@@ -48,7 +48,7 @@ pub struct Convolution {
     /// Phases that need no margins of the operand, a contraction each: results at edges use fewer taps.
     pub at_edges: Option<Vec<Vec<Phase>>>,
     /// Key of the convolution in tuned choices and its algorithm, if Winograd's method is possible.
-    pub named: Option<(String, Method)>,
+    pub named: Option<(String, ConvolutionMethod)>,
 }
 
 impl Convolution {
@@ -123,12 +123,12 @@ fn choose_algorithm(
     id: InstId,
     d: &ConvDims,
     target: &KernelTarget<'_>,
-) -> (Algorithm, Option<(String, Method)>) {
+) -> (Algorithm, Option<(String, ConvolutionMethod)>) {
     let Some(w) = winograd::recognize(comp, id, target) else { return (without_winograd(comp, id, d, target), None) };
     let named = w.choose_method(target);
     match named.1 {
-        Method::Winograd => (Algorithm::Winograd(Box::new(w)), Some(named)),
-        Method::Direct => (without_winograd(comp, id, d, target), Some(named)),
+        ConvolutionMethod::Winograd => (Algorithm::Winograd(Box::new(w)), Some(named)),
+        ConvolutionMethod::Direct => (without_winograd(comp, id, d, target), Some(named)),
     }
 }
 

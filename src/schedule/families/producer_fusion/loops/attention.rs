@@ -69,7 +69,7 @@ impl<'a> Emitter<'a> {
         e.fixed.remove(&block.scores);
         let of_batch = blocks.first_row().add(&Index::var(near));
         let value = Index::var(blocks.batch).scale(blocks.rows as i64).add(&of_batch);
-        let value = value.limit(0, r.rows as i64 - 1, &e.k.vars);
+        let value = value.clamp_to(0, r.rows as i64 - 1, &e.k.vars);
         let inside = vec![Stmt::Let { var: row, value, body: inside }];
         let inside = if_in_range(&mut e.k, &of_batch, 0, blocks.rows as i64, inside);
         body.push(for_loop(near, LoopKind::Seq, inside));

@@ -42,7 +42,7 @@ impl RowBand {
     ) -> Vec<Stmt> {
         let (last, stride) = (self.span - 1, self.stride as i64);
         let since = Index::var(t).offset(-(last as i64));
-        let number = since.limit(0, (self.own as i64 - 1) * stride, &k.vars).div(stride, &k.vars);
+        let number = since.clamp_to(0, (self.own as i64 - 1) * stride, &k.vars).div(stride, &k.vars);
         let value = Index::var(band).scale(self.own as i64).add(&number);
         let read = vec![Stmt::Let { var: reader, value, body: read }];
         let phase = Index::var(t).offset((stride - last as i64 % stride) % stride).rem(stride, &k.vars);
@@ -163,7 +163,7 @@ impl LineBufferRows {
         height: i64,
     ) -> Vec<Stmt> {
         let at = padded.offset(-before);
-        let held = at.limit(0, height - 1, &k.vars);
+        let held = at.clamp_to(0, height - 1, &k.vars);
         let body = if_in_range(k, &at, 0, height, vec![Stmt::Let { var: made.row, value: held, body: made.body }]);
         vec![Stmt::Let { var: made.slot, value: padded.rem(self.held as i64, &k.vars), body }]
     }

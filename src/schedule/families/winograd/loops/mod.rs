@@ -17,7 +17,7 @@ use crate::schedule::families::winograd::recipe::{self as method, KernelSplit, P
 use crate::schedule::loops::grid::{guard_by_shares, set_chunked_body, split_shares};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::choices::Key;
-use crate::target::{Choice, LoopOrder, PanelSize};
+use crate::target::{LoopOrder, PanelSize, TileChoice};
 use crate::tensor::Tensor;
 
 mod blocks;
@@ -145,9 +145,9 @@ impl<'a> Emitter<'a> {
         body: Vec<Stmt>,
     ) {
         let Tile { high, wide, vectors, lanes } = rows.tile;
-        k.set_product(ProductChoice {
+        k.set_product_choice(ProductChoice {
             form: rows.form.clone(),
-            choice: Choice { high, wide, vectors, lanes, order: LoopOrder::Panels },
+            choice: TileChoice { high, wide, vectors, lanes, order: LoopOrder::Panels },
             panels: PanelSize { columns: rows.tile.columns(), lanes },
         });
         k.flops = flops;

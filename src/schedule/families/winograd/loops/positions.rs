@@ -16,7 +16,7 @@ impl Positions {
     pub(in crate::schedule) fn new(k: &mut Kernel, first: &Index, count: u64, step: u64, extent: u64) -> Positions {
         let mut made = Positions { all: Vec::new(), vars: Vec::new(), flags: Vec::new() };
         for at in (0..count).map(|i| first.offset((i * step) as i64)) {
-            let near = at.limit(0, extent as i64 - 1, &k.vars);
+            let near = at.clamp_to(0, extent as i64 - 1, &k.vars);
             if near == at {
                 made.all.push((at, None));
                 continue;

@@ -119,6 +119,6 @@ impl TileLoops {
 /// position of that.
 fn clamped_loops(k: &Kernel, vars: [VarId; 2], number: &Index, loops: &[VarId], body: Vec<Stmt>) -> Stmt {
     let body = decompose_number(k, vars[1], loops, body);
-    let value = number.limit(0, k.vars[vars[1]] as i64 - 1, &k.vars);
+    let value = number.clamp_to(0, k.vars[vars[1]] as i64 - 1, &k.vars);
     for_loop(vars[0], LoopKind::Seq, vec![Stmt::Let { var: vars[1], value, body }])
 }

@@ -19,7 +19,7 @@ use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId, Literal, Op};
 use crate::schedule::plan::compressed_constants::{self, CompressedConstant};
 use crate::schedule::target::KernelTarget;
-use crate::target::Method;
+use crate::target::ConvolutionMethod;
 use crate::target::machine::L3_VECTOR;
 use crate::tensor::DType;
 use points::{Points, RESULTS, point_stride};
@@ -245,10 +245,14 @@ impl Winograd {
     }
 
     /// The key of this convolution in tuned choices and its algorithm: the measured one, or else the one expected to be faster.
-    pub fn choose_method(&self, target: &KernelTarget<'_>) -> (String, Method) {
+    pub fn choose_method(&self, target: &KernelTarget<'_>) -> (String, ConvolutionMethod) {
         let form = format!("{} f32 convolution {}", target.machine().cpu, self.tuning_key());
-        let of_model = if self.predicted_speedup(target) >= LEAST_GAIN { Method::Winograd } else { Method::Direct };
-        let method = target.request.tuning.method(&form, of_model);
+        let of_model = if self.predicted_speedup(target) >= LEAST_GAIN {
+            ConvolutionMethod::Winograd
+        } else {
+            ConvolutionMethod::Direct
+        };
+        let method = target.request.tuning.convolution_method(&form, of_model);
         (form, method)
     }
 
