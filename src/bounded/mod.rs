@@ -22,13 +22,13 @@ use crate::hlo::{Claim, ClaimQuantity, RuntimeCheck};
 use crate::lower::{FixedSizeLowering, Lowered, SizeBucket, SizeTracedFailure, SizeTracedLowering, SizeVariants};
 use crate::symbolic::Interval;
 use crate::tensor::{Size, Sizes};
-use constraints::{SizeConstraint, SizeConstraints};
+use constraints::SizeConstraints;
 use extent::Extent;
 use pad::PaddedModule;
 use size_exprs::{ComputationExprs, SizeObstacle};
 use std::sync::Arc;
 use steps::SizeSteps;
-use symbolic_function::{ConstrainedLowering, SymbolicFunction, sample_sizes};
+use symbolic_function::{ConstrainedLowering, SymbolicFunction};
 
 /// Lowers a function for every size up to upper bounds. `given` are the sizes that the caller passes, `args[i]` the sizes of the axes of
 /// argument `i`, by index into `given`, and `traced` lowers the function. Data-dependent sizes vary too.
@@ -171,13 +171,7 @@ impl<'a> VariantLowering<'a> {
         given: &[Size],
         with_halves: bool,
     ) -> Result<(SymbolicFunction, BoundedFunction), SizeTracedFailure> {
-        let lower_at = |counts: &[u64]| self.lowering.lower_at(given, counts);
-        let needs_constraint = |failure: &SizeTracedFailure| SizeConstraint::of_failure(failure, given).is_some();
-        if let Some(failure) = lower_at(&sample_sizes(given, 0)).err().filter(needs_constraint) {
-            return Err(failure);
-        }
-        lower_at(&given.iter().map(|s| s.most).collect::<Vec<u64>>())?;
-        let given = SizeSteps::lowerable_sizes(given, &|counts| lower_at(counts).is_ok());
+        let given = self.lowering.lowerable_sizes(given)?;
         let once = SymbolicFunction::lower(&given, self.lowering)?;
         let most: Vec<u64> = given.iter().map(|s| s.most).collect();
         let halves = if with_halves { halved_bounds(&given) } else { Vec::new() };

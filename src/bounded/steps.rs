@@ -59,28 +59,6 @@ impl SizeSteps {
     pub fn single(count: usize) -> SizeSteps {
         SizeSteps { all: vec![Progression { stride: 1, offset: 0 }; count] }
     }
-    /// Raises the lower bound of each size, with the others at their upper bounds, until the function can be lowered: windows may not fit into
-    /// fewer elements.
-    pub fn lowerable_sizes(counted: &[Size], is_lowerable: &dyn Fn(&[u64]) -> bool) -> Vec<Size> {
-        let mut sound = counted.to_vec();
-        for size in 0..counted.len() {
-            let mut point: Vec<u64> = counted.iter().map(|s| s.most).collect();
-            let mut holds = |n: u64| {
-                point[size] = n;
-                is_lowerable(&point)
-            };
-            let (mut below, mut least) = (counted[size].least, counted[size].most);
-            if holds(below) {
-                continue;
-            }
-            while least - below > 1 {
-                let middle = below + (least - below) / 2;
-                if holds(middle) { least = middle } else { below = middle }
-            }
-            sound[size].least = least;
-        }
-        sound
-    }
     /// Sizes to trace a lowering with, at the concrete counts `at_hand`.
     pub fn traced_sizes(&self, counted: &[Size], at_hand: &[u64]) -> Vec<TracedSize> {
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);

@@ -394,10 +394,44 @@ impl ConstrainedLowering<'_> {
     pub fn lower_at(&self, given: &[Size], counts: &[u64]) -> Result<(SymbolicLowering, Record), SizeTracedFailure> {
         (self.traced.0)(&self.constraints.steps.traced_sizes(given, counts), &self.constraints.equalities)
     }
+
+    /// Raises the lower bound of each size, with the others at their upper bounds, until the function can be lowered: windows may not fit
+    /// into fewer elements.
+    ///
+    /// # Errors
+    /// Those of lowering at the upper bounds; a failure at smaller sizes that needs a constraint.
+    pub fn lowerable_sizes(&self, given: &[Size]) -> Result<Vec<Size>, SizeTracedFailure> {
+        let most: Vec<u64> = given.iter().map(|size| size.most).collect();
+        if !given.is_empty() {
+            self.lower_at(given, &most)?;
+        }
+        let mut lowerable = given.to_vec();
+        for (i, size) in given.iter().enumerate() {
+            let is_lowerable = |n: u64| {
+                let mut counts = most.clone();
+                counts[i] = n;
+                match self.lower_at(given, &counts) {
+                    Ok(_) => Ok(true),
+                    Err(failure) if SizeConstraint::of_failure(&failure, given).is_some() => Err(failure),
+                    Err(_) => Ok(false),
+                }
+            };
+            let (mut below, mut least) = (size.least, size.most);
+            if is_lowerable(below)? {
+                continue;
+            }
+            while least - below > 1 {
+                let middle = below + (least - below) / 2;
+                if is_lowerable(middle)? { least = middle } else { below = middle }
+            }
+            lowerable[i].least = least;
+        }
+        Ok(lowerable)
+    }
 }
 
 /// Concrete sizes to lower a function for: away from the ends of their ranges and different from one another. `turn` selects the attempt.
-pub fn sample_sizes(given: &[Size], turn: u64) -> Vec<u64> {
+fn sample_sizes(given: &[Size], turn: u64) -> Vec<u64> {
     let one = |(i, size): (usize, &Size)| {
         let room = size.most - size.least;
         let part = room / 8 * (5 + turn) + (room % 8) * (5 + turn) / 8;
