@@ -1,7 +1,7 @@
 //! `tfaot ops`: lists the op table.
 use super::{ExitStatus, args::OpsArgs, out};
 use crate::diag::Result;
-use crate::ops::{Lower, OpRow};
+use crate::ops::{Lower, OpLowering};
 use serde_json::json;
 
 /// Prints the rows whose op name contains the filter.
@@ -21,7 +21,7 @@ pub fn run(args: &OpsArgs) -> Result<ExitStatus> {
     Ok(ExitStatus::Yes)
 }
 
-fn as_json(family: &str, row: &OpRow) -> serde_json::Value {
+fn as_json(family: &str, row: &OpLowering) -> serde_json::Value {
     let kind = match row.lower {
         Lower::Node(_) => "node",
         Lower::Unary(_) => "unary",

@@ -4,10 +4,10 @@ use crate::hlo::ClaimQuantity;
 use crate::hlo::open::{Builder, Shape};
 use crate::interp;
 use crate::ops::fact::{Dims, Fact, InferredInt, KnownElements, MOST_ELEMENTS};
-use crate::ops::holder::Holders;
+use crate::ops::mutable_list::MutableLists;
 use crate::ops::range::Ranges;
 use crate::ops::symbols::{DimId, InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Store, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Store, Value};
 use crate::symbolic::trace::{self, Record, SizeVariable};
 use crate::symbolic::{Dim, Interval, fixed, known};
 use crate::tensor::{DType, Tensor, element_count};
@@ -22,7 +22,7 @@ pub(super) struct PointwiseTypes(HashMap<(&'static str, Vec<DType>), Option<TfTy
 
 impl PointwiseTypes {
     /// Result type of a pointwise op: that of its lowering on scalars.
-    pub fn pointwise_type(&mut self, row: &OpRow, node: &Node, args: &[Fact]) -> Option<TfType> {
+    pub fn pointwise_type(&mut self, row: &OpLowering, node: &Node, args: &[Fact]) -> Option<TfType> {
         let types: Option<Vec<DType>> = args.iter().map(|a| a.dtype?.dtype()).collect();
         let types = types?;
         let key = (row.name, types);
@@ -37,7 +37,7 @@ impl PointwiseTypes {
 }
 
 /// Outputs with values, of a node whose inputs are all constants; `None` for any other node.
-pub(super) fn fold_constants(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
+pub(super) fn fold_constants(row: &OpLowering, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
     if args.is_empty() && !matches!(&*node.op, "Const") {
         return None;
     }
@@ -52,7 +52,7 @@ pub(super) fn fold_constants(row: &OpRow, node: &Node, args: &[Fact]) -> Option<
 
 /// Outputs of a node whose input types and ranks are known, from lowering it with its unknown sizes as variables. `None` if lowering depends
 /// on these sizes otherwise than by arithmetic, or on a value that is not known.
-pub(super) fn infer_outputs(row: &OpRow, cx: &mut ShapeCtx) -> Option<Vec<Fact>> {
+pub(super) fn infer_outputs(row: &OpLowering, cx: &mut ShapeCtx) -> Option<Vec<Fact>> {
     let args = cx.args;
     let is_counted = |a: &Fact| a.dims.fixed().is_none_or(|d| element_count(&d).is_some());
     if !args.iter().all(is_counted) {
@@ -176,7 +176,7 @@ impl SymbolicOutput {
 }
 
 /// Outputs of a node from input types, shapes and values that are all known.
-fn run_lowering(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
+fn run_lowering(row: &OpLowering, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
     let mut b = Builder::new("infer");
     let mut values = Vec::with_capacity(args.len());
     for arg in args {
@@ -192,14 +192,14 @@ fn run_lowering(row: &OpRow, node: &Node, args: &[Fact]) -> Option<Vec<Fact>> {
 }
 
 /// Results of lowering a node; `None` if the lowering refuses it or leaves an error in the builder.
-fn run_on(row: &OpRow, node: &Node, b: &mut Builder, args: Vec<Value>) -> Option<Vec<Value>> {
+fn run_on(row: &OpLowering, node: &Node, b: &mut Builder, args: Vec<Value>) -> Option<Vec<Value>> {
     let outputs = row
         .run(&mut LowerCtx {
             node,
             b,
             args,
             store: &mut Store::default(),
-            holders: &mut Holders::default(),
+            mutable_lists: &mut MutableLists::default(),
             ranges: &mut Ranges::default(),
             calls: &[],
         })

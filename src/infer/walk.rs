@@ -7,7 +7,7 @@ use crate::opdef;
 use crate::ops::fact::{Dims, Fact, InferredInt};
 use crate::ops::host::find_host;
 use crate::ops::symbols::{DimId, InferredDim, Site, Symbols, Why};
-use crate::ops::{self, Lower, OpRow, ShapeCtx, Shapes, output_count};
+use crate::ops::{self, Lower, OpLowering, ShapeCtx, Shapes, output_count};
 use crate::util::id_vec::Id;
 use crate::util::order::{Sorted, breadth_first};
 use std::collections::HashMap;
@@ -177,7 +177,9 @@ impl<'p> Inference<'p> {
             Some(row) if !row.takes(args.len()) => {
                 Err(Error::user(Code::BadGraph, format!("{} does not take {} inputs", node.op, args.len())))
             }
-            Some(OpRow { lower: Lower::Walker(calls), .. }) => Ok(self.infer_functional_op(node, *calls, site, args)),
+            Some(OpLowering { lower: Lower::Walker(calls), .. }) => {
+                Ok(self.infer_functional_op(node, *calls, site, args))
+            }
             Some(row) => {
                 if let Some(folded) = lowering_facts::fold_constants(row, node, args) {
                     return Ok(folded);
@@ -207,7 +209,7 @@ impl<'p> Inference<'p> {
         }
     }
 
-    fn infer_pointwise(&mut self, row: &OpRow, node: &Node, site: Site, args: &[Fact]) -> Result<Vec<Fact>> {
+    fn infer_pointwise(&mut self, row: &OpLowering, node: &Node, site: Site, args: &[Fact]) -> Result<Vec<Fact>> {
         let mut cx = ShapeCtx { node, args, symbols: &mut self.facts.symbols, site };
         let mut dims = cx.dims(0)?;
         for arg in &args[1..] {
@@ -234,7 +236,7 @@ impl<'p> Inference<'p> {
 }
 
 /// Elementwise arithmetic on two arrays of sizes with equal shapes, or with one a single number.
-fn size_arithmetic(f: ops::row::SizeFn, cx: &mut ShapeCtx, args: &[Fact]) -> Option<Vec<InferredInt>> {
+fn size_arithmetic(f: ops::op_lowering::SizeFn, cx: &mut ShapeCtx, args: &[Fact]) -> Option<Vec<InferredInt>> {
     let [x, y] = args else { return None };
     let (x, y) = (x.as_ints()?, y.as_ints()?);
     let n = if x.len() == 1 { y.len() } else { x.len() };

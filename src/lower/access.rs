@@ -1,6 +1,6 @@
 //! Analysis of which variables functions and graphs read and write through resource handles.
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType, is_handle, is_table};
-use crate::ops::{self, Calls, OpRow};
+use crate::ops::{self, Calls, OpLowering};
 use crate::util::id_vec::IdVec;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -167,7 +167,7 @@ impl AccessAnalysis {
     /// Access of a node to the variable whose handle is input `i`, and the output ports that forward this handle.
     fn input_access(&mut self, program: &Program, node: &Node, i: usize) -> (Access, Vec<u32>) {
         let callees = called(program, node);
-        let calls = ops::find_op(&node.op).and_then(OpRow::calls);
+        let calls = ops::find_op(&node.op).and_then(OpLowering::calls);
         // index of the input that is the callee's first argument
         let first = match &*node.op {
             "Enter" | "Exit" | "NextIteration" | "Merge" => return (Access::None, vec![0]),

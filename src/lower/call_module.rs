@@ -118,14 +118,14 @@ impl Walker<'_> {
             Value::Variable(id) if self.store.handle_parts(*id).len() == 1 => self.store.read(*id),
             Value::List(_)
             | Value::UnshapedList { .. }
-            | Value::Unlike(_)
+            | Value::Heterogeneous(_)
             | Value::Structured(_)
             | Value::Optional(_)
-            | Value::Jagged(_)
+            | Value::RaggedList(_)
             | Value::Ragged(_)
             | Value::Sparse(_)
             | Value::Variable(_)
-            | Value::Holder(_)
+            | Value::MutableList(_)
             | Value::Table(_)
             | Value::Text(_)
             | Value::Strings(_)

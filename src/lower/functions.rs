@@ -1,6 +1,6 @@
 //! Lowering of calls and conditionals: library functions are inlined, or become computations of a `conditional`.
+use super::captured_state::CapturedState;
 use super::check_hoisting;
-use super::holders::CapturedState;
 use super::trip_count::ParameterFacts;
 use super::unroll::empty_slots;
 use super::walker::{GraphScope, ValueSlot, Walker};
@@ -290,9 +290,9 @@ impl<'p> Walker<'p> {
         Ok(specs)
     }
 
-    /// Results of a branch without the captured variables and holders that no branch changes.
+    /// Results of a branch without the captured variables and mutable lists that no branch changes.
     fn drop_unchanged_state(&self, mut out: Vec<Value>, reached: &CapturedState) -> Result<Vec<Value>> {
-        let held = out.split_off(out.len() - self.holder_elements(&reached.holders)?.len());
+        let held = out.split_off(out.len() - self.holder_elements(&reached.mutable_lists)?.len());
         let variables = out.split_off(out.len() - reached.variables.variables.len());
         let changed = variables.into_iter().zip(&reached.variables.variables).filter(|(_, v)| v.1);
         out.extend(changed.map(|(value, _)| value));

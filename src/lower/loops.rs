@@ -1,6 +1,6 @@
 //! Lowering of `While` to one HLO loop over a state tuple.
+use super::captured_state::CapturedState;
 use super::check_hoisting;
-use super::holders::CapturedState;
 use super::trip_count::ParameterFacts;
 use super::walker::{ValueSlot, Walker};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -8,8 +8,8 @@ use crate::graph::{Endpoint, FuncRef, Function};
 use crate::hlo::open::{Claim, ClaimQuantity, CompId, Dim, InstId, Op, Shape};
 use crate::interp;
 use crate::ops::range::Range;
-use crate::ops::spec::{JaggedSpec, ListSpec, ValueSpec};
-use crate::ops::value::{JaggedList, ListValue};
+use crate::ops::spec::{ListSpec, RaggedTensorListSpec, ValueSpec};
+use crate::ops::value::{ListValue, RaggedTensorList};
 use crate::ops::{self, Value, list};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -160,7 +160,7 @@ impl Walker<'_> {
         this: &LoopLowering,
         values: &[Value],
     ) -> Result<Option<Vec<ValueSpec>>> {
-        let has_rows = before.iter().any(|spec| matches!(spec, ValueSpec::Unlike(list) if list.is_unset()));
+        let has_rows = before.iter().any(|spec| matches!(spec, ValueSpec::Heterogeneous(list) if list.is_unset()));
         let outer = self.b.take_most(None);
         self.b.take_most(outer.or(has_rows.then(|| self.b.data_sizes().len())));
         let after = self.probe_result_specs(this.body, values, &this.reached);
@@ -193,7 +193,7 @@ impl Walker<'_> {
             Some(ValueSpec::Structured(want)) => {
                 let own = match self.value_spec(&this.init[i]) {
                     ValueSpec::Structured(own) => Some(own.with_element(&want.element)),
-                    ValueSpec::Unlike(own) => own.structured(Some(&want.element)),
+                    ValueSpec::Heterogeneous(own) => own.structured(Some(&want.element)),
                     _ => None,
                 };
                 let Some(own) = own else { return Ok(false) };
@@ -207,8 +207,8 @@ impl Walker<'_> {
                 this.init[i] = Value::Structured(list);
                 Ok(changed)
             }
-            Some(ValueSpec::Jagged(JaggedSpec { dtype, dims, name })) => {
-                this.init[i] = Value::Jagged(JaggedList::empty(&mut self.b, dtype, &dims, &name));
+            Some(ValueSpec::RaggedList(RaggedTensorListSpec { dtype, dims, name })) => {
+                this.init[i] = Value::RaggedList(RaggedTensorList::empty(&mut self.b, dtype, &dims, &name));
                 Ok(true)
             }
             Some(want) => {

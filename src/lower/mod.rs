@@ -4,7 +4,7 @@ mod call_module;
 mod check_hoisting;
 mod value_packing;
 mod functions;
-mod holders;
+mod captured_state;
 mod loops;
 mod c_identifiers;
 mod order;
@@ -396,14 +396,16 @@ fn unsupported_reason(program: &Program, node: &Node) -> Option<Diagnostic> {
 fn fetch_array(value: Value) -> Result<InstId> {
     let what = match value {
         Value::Array(id) => return Ok(id),
-        Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_) | Value::Structured(_) | Value::Jagged(_) => {
-            "a TensorList".to_string()
-        }
+        Value::List(_)
+        | Value::UnshapedList { .. }
+        | Value::Heterogeneous(_)
+        | Value::Structured(_)
+        | Value::RaggedList(_) => "a TensorList".to_string(),
         Value::Optional(_) => "an optional".to_string(),
         Value::Ragged(_) => "a RaggedTensor in a variant".to_string(),
         Value::Sparse(_) => "a CSR matrix in a variant".to_string(),
         Value::Variable(_) => "the handle of a variable".to_string(),
-        Value::Holder(_) => "a TensorArray or stack".to_string(),
+        Value::MutableList(_) => "a TensorArray or stack".to_string(),
         Value::Table(_) => "a lookup table".to_string(),
         Value::Text(_) | Value::Strings(_) => "a string".to_string(),
         Value::Unavailable(t) => t.to_string(),

@@ -1,6 +1,6 @@
 //! Upper bounds on the trip count (number of iterations) of loops, from conditions that compare an induction variable with a number.
+use super::captured_state::CapturedState;
 use super::convergence::{condition_dependencies, rounds_until_fixed_point};
-use super::holders::CapturedState;
 use super::increments::{Increment, state_increment};
 use super::walker::{ValueSlot, Walker};
 use crate::diag::Result;

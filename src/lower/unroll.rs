@@ -7,7 +7,7 @@ use super::walker::{ValueSlot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::FuncRef;
 use crate::hlo;
-use crate::ops::holder::Holders;
+use crate::ops::mutable_list::MutableLists;
 use crate::ops::range::Ranges;
 use crate::ops::spec::ValueSpec;
 use crate::ops::{Store, Value};
@@ -20,7 +20,7 @@ const MAX_UNROLLED_ITERATIONS: usize = 64;
 /// Snapshot of the walker and the builder, to undo lowering from there on.
 pub(super) struct LoweringCheckpoint {
     store: Store,
-    holders: Holders,
+    mutable_lists: MutableLists,
     ranges: Ranges,
     pub errors: usize,
     pub module: hlo::BuilderCheckpoint,
@@ -111,13 +111,13 @@ impl Walker<'_> {
     }
 
     pub(super) fn checkpoint(&self) -> LoweringCheckpoint {
-        let (store, holders, ranges) = (self.store.clone(), self.holders.clone(), self.ranges.clone());
-        LoweringCheckpoint { store, holders, ranges, errors: self.errors.len(), module: self.b.mark() }
+        let (store, mutable_lists, ranges) = (self.store.clone(), self.mutable_lists.clone(), self.ranges.clone());
+        LoweringCheckpoint { store, mutable_lists, ranges, errors: self.errors.len(), module: self.b.mark() }
     }
 
     /// Restores a snapshot, which discards everything lowered since.
     pub(super) fn roll_back(&mut self, mark: &LoweringCheckpoint) {
-        (self.store, self.holders) = (mark.store.clone(), mark.holders.clone());
+        (self.store, self.mutable_lists) = (mark.store.clone(), mark.mutable_lists.clone());
         self.ranges = mark.ranges.clone();
         self.errors.truncate(mark.errors);
         self.b.return_to(&mark.module);

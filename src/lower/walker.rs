@@ -5,8 +5,8 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
 use crate::hlo::open::{Builder, Claim, ClaimQuantity, Metadata, Op};
 use crate::opdef;
-use crate::ops::holder::Holders;
 use crate::ops::host::{Role, find_host};
+use crate::ops::mutable_list::MutableLists;
 use crate::ops::range::Ranges;
 use crate::ops::{self, Lower, LowerCtx, Store, Value};
 use crate::symbolic::trace;
@@ -47,7 +47,7 @@ pub(super) struct Walker<'p> {
     /// Cached effects of functions on variables.
     pub accesses: AccessAnalysis,
     /// Current elements of TensorArrays and stacks.
-    pub holders: Holders,
+    pub mutable_lists: MutableLists,
     /// Known ranges of integers that enter the open computation as parameters.
     pub ranges: Ranges,
     /// Whether the program has TensorLists whose length may change.
@@ -77,7 +77,7 @@ impl<'p> Walker<'p> {
             calls: Vec::new(),
             store,
             accesses,
-            holders: Holders::default(),
+            mutable_lists: MutableLists::default(),
             ranges: Ranges::default(),
             has_resizing_lists,
             is_probing_condition: false,
@@ -178,15 +178,15 @@ impl<'p> Walker<'p> {
         let id = match value {
             Value::Array(id) => *id,
             Value::List(list) => list.buffer,
-            Value::Jagged(list) => list.buffer,
+            Value::RaggedList(list) => list.buffer,
             Value::UnshapedList { .. }
-            | Value::Unlike(_)
+            | Value::Heterogeneous(_)
             | Value::Structured(_)
             | Value::Optional(_)
             | Value::Ragged(_)
             | Value::Sparse(_)
             | Value::Variable(_)
-            | Value::Holder(_)
+            | Value::MutableList(_)
             | Value::Table(_)
             | Value::Text(_)
             | Value::Strings(_)
@@ -229,9 +229,9 @@ impl<'p> Walker<'p> {
             }
         }
         let before = self.b.claims().len();
-        let Walker { b, store, holders, ranges, calls, .. } = self;
+        let Walker { b, store, mutable_lists, ranges, calls, .. } = self;
         let (inputs, first) = (args.clone(), b.current().insts.len());
-        let mut cx = LowerCtx { node, b, args, store, holders, ranges, calls };
+        let mut cx = LowerCtx { node, b, args, store, mutable_lists, ranges, calls };
         let outputs = row.run(&mut cx)?;
         mark_size_constants(b, &inputs, &outputs, first);
         self.name_checks(before);

@@ -4,9 +4,9 @@
 use super::array::gather::gather_axis;
 use super::fact::Fact;
 use super::math::special::mul_scalar;
-use super::row::op;
+use super::op_lowering::op;
 use super::symbols::InferredDim;
-use super::{LowerCtx, OpRow, ShapeCtx, Value};
+use super::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::TfType;
@@ -19,7 +19,7 @@ use std::f64::consts::PI;
 
 /// Definitions of the ops of this family.
 #[rustfmt::skip]
-pub const ROWS: &[&[OpRow]] = &[&[
+pub const ROWS: &[&[OpLowering]] = &[&[
     op("AudioSpectrogram", "input -> spectrogram",              spectrogram).shape(spectrogram_shape).dtypes("f32"),
     op("Mfcc",             "spectrogram sample_rate -> output", cepstrum).shape(cepstrum_shape).constants(&[1]).dtypes("f32"),
 ]];

@@ -3,9 +3,9 @@
 //! In TensorFlow each member of a group runs a node with the group's size and a key that identifies the group. Here all members
 //! run the same code, and a group of `n` is the ranks `0..n`. `CollectiveAssignGroupV2` makes several groups. A node's position
 //! in the code identifies the instance of a collective, so that `instance_key` is ignored.
-use super::row::op;
+use super::op_lowering::op;
 use super::shape::{S32, same};
-use super::{LowerCtx, OpRow, ShapeCtx, Value};
+use super::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::groups::{format_groups, lists};
 use crate::hlo::open::Foreign;
@@ -17,7 +17,7 @@ use crate::tensor::Tensor;
 const NUMBERS: &str = "f16, bf16, f32, f64, s32, s64";
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] = &[&[
+pub const ROWS: &[&[OpLowering]] = &[&[
     op("CollectiveReduceV2", "input group_size group_key instance_key ordering_token* -> data", reduce)
         .constants(&[1, 2])
         .shape(same)

@@ -1,16 +1,16 @@
 //! Constants, pass-through nodes, and the ops that call functions.
 use super::fact::{Dims, Fact};
-use super::row::{Calls, op, walker};
+use super::op_lowering::{Calls, op, walker};
 use super::shape::{self, pass_first};
 use super::shape_ctx::ShapeCtx;
 use super::symbols::Why;
-use super::{LowerCtx, OpRow, StringConstant, Value};
+use super::{LowerCtx, OpLowering, StringConstant, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, TfType};
 use crate::ops::checks;
 use crate::symbolic::fixed;
 
-const NODES: &[OpRow] = &[
+const NODES: &[OpLowering] = &[
     op("Const", "-> output", constant).shape(constant_shape),
     op("Identity", "input -> output", pass).shape(pass_first).forwards_inputs().dtypes("any, also lists"),
     op("IdentityN", "input* -> output*", pass).shape(shape::pass).forwards_inputs().dtypes("any, also lists"),
@@ -39,7 +39,7 @@ const NODES: &[OpRow] = &[
     op("DeviceIndex", "-> index", device_index),
 ];
 
-const FUNCTIONAL: &[OpRow] = &[
+const FUNCTIONAL: &[OpLowering] = &[
     walker("PartitionedCall", "args* -> output*", Calls::Call),
     walker("StatefulPartitionedCall", "args* -> output*", Calls::Call),
     walker("If", "cond input* -> output*", Calls::If),
@@ -51,7 +51,7 @@ const FUNCTIONAL: &[OpRow] = &[
 ];
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] = &[NODES, FUNCTIONAL];
+pub const ROWS: &[&[OpLowering]] = &[NODES, FUNCTIONAL];
 
 fn constant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     match cx.node.attr("value") {

@@ -1,5 +1,5 @@
 //! Context in which one node is lowered: its inputs and attributes, and the builder of instructions.
-use super::holder::Holders;
+use super::mutable_list::MutableLists;
 use super::range::{self, Ranges};
 use super::string::text;
 use super::{Store, Value, element};
@@ -34,7 +34,7 @@ pub struct LowerCtx<'a> {
     /// Current values of the program's variables.
     pub store: &'a mut Store,
     /// Elements of TensorArrays and stacks.
-    pub holders: &'a mut Holders,
+    pub mutable_lists: &'a mut MutableLists,
     /// Known ranges of integers of the computation that is being built.
     pub ranges: &'a mut Ranges,
     /// Names of the functions whose nodes are being lowered, outermost first.
@@ -44,8 +44,8 @@ pub struct LowerCtx<'a> {
 impl LowerCtx<'_> {
     /// Context of the same node with other inputs.
     pub fn with_args(&mut self, args: Vec<Value>) -> LowerCtx<'_> {
-        let LowerCtx { node, b, store, holders, ranges, calls, .. } = self;
-        LowerCtx { node, b, args, store, holders, ranges, calls }
+        let LowerCtx { node, b, store, mutable_lists, ranges, calls, .. } = self;
+        LowerCtx { node, b, args, store, mutable_lists, ranges, calls }
     }
     /// Input `i` as an array.
     ///
@@ -57,9 +57,9 @@ impl LowerCtx<'_> {
             Some(
                 Value::List(_)
                 | Value::UnshapedList { .. }
-                | Value::Unlike(_)
+                | Value::Heterogeneous(_)
                 | Value::Structured(_)
-                | Value::Jagged(_),
+                | Value::RaggedList(_),
             ) => {
                 Err(Error::user(Code::UnsupportedType, format!("input {i} is a TensorList, and the op needs an array")))
             }
@@ -78,7 +78,7 @@ impl LowerCtx<'_> {
                 Code::UnsupportedType,
                 format!("input {i} is the handle of a variable, and the op needs an array"),
             )),
-            Some(Value::Holder(_)) => Err(Error::user(
+            Some(Value::MutableList(_)) => Err(Error::user(
                 Code::UnsupportedType,
                 format!("input {i} is the handle of a TensorArray or stack, and the op needs an array"),
             )),

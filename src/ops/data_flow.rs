@@ -1,21 +1,21 @@
 //! `data_flow_ops.cc`: TensorArrays and stacks of TensorFlow 1, with a number of elements that is fixed at compile time.
 //!
-//! Their elements are in [`super::holder`]. The flow value that connects their ops only orders them, and is passed through
+//! Their elements are in [`super::mutable_list`]. The flow value that connects their ops only orders them, and is passed through
 //! unchanged.
 mod stack;
 mod tensor_array;
 
-use super::holder::HolderId;
-use super::{LowerCtx, OpRow, Value};
+use super::mutable_list::MutableListId;
+use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Code, Error, Result};
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] = &[tensor_array::ROWS, stack::ROWS];
+pub const ROWS: &[&[OpLowering]] = &[tensor_array::ROWS, stack::ROWS];
 
 /// Id of the TensorArray or stack whose handle is input `i`.
-fn holder(cx: &LowerCtx, i: usize) -> Result<HolderId> {
+fn mutable_list_arg(cx: &LowerCtx, i: usize) -> Result<MutableListId> {
     match cx.args.get(i) {
-        Some(Value::Holder(id)) => Ok(*id),
+        Some(Value::MutableList(id)) => Ok(*id),
         _ => Err(Error::user(Code::TypeMismatch, format!("input {i} must be the handle of a TensorArray or stack"))),
     }
 }

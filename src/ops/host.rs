@@ -10,10 +10,10 @@ use crate::graph::{Attr, TfType};
 use std::collections::HashSet;
 
 /// Definition of an op that has no lowering.
-pub struct HostRow {
+pub struct HostOp {
     /// TensorFlow's name.
     pub name: &'static str,
-    /// Names of inputs and outputs, as in [`super::OpRow`].
+    /// Names of inputs and outputs, as in [`super::OpLowering`].
     pub signature: &'static str,
     /// Purpose of the op.
     pub role: Role,
@@ -52,12 +52,12 @@ impl Role {
     }
 }
 
-const fn host(name: &'static str, signature: &'static str, role: Role, shape: ShapeFn) -> HostRow {
-    HostRow { name, signature, role, shape }
+const fn host(name: &'static str, signature: &'static str, role: Role, shape: ShapeFn) -> HostOp {
+    HostOp { name, signature, role, shape }
 }
 
 /// Ops that are never compiled, sorted by name.
-pub const ROWS: &[HostRow] = &[
+pub const ROWS: &[HostOp] = &[
     host("Abort", "->", Role::Host, nothing),
     host("Enter", "data -> output", Role::Flow, pass_first),
     host("Exit", "data -> output", Role::Flow, pass_first),
@@ -92,7 +92,7 @@ pub const ROWS: &[HostRow] = &[
 ];
 
 /// Definition of an op that is never compiled.
-pub fn find_host(op: &str) -> Option<&'static HostRow> {
+pub fn find_host(op: &str) -> Option<&'static HostOp> {
     ROWS.binary_search_by_key(&op, |r| r.name).ok().map(|i| &ROWS[i])
 }
 

@@ -19,9 +19,9 @@ mod tridiagonal;
 use super::ShapeCtx;
 use super::counted_loop::counted_loop;
 use super::fact::{Dims, Fact};
-use super::row::op;
+use super::op_lowering::op;
 use super::shape::same;
-use super::{LowerCtx, OpRow, Value};
+use super::{LowerCtx, OpLowering, Value};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId, Op};
 use crate::hlo::open::{Dim, SliceDim, Transpose};
@@ -32,7 +32,7 @@ const FIELDS: &str = "f32, f64, c64, c128";
 
 /// Definitions of the ops of this family.
 #[rustfmt::skip]
-pub const ROWS: &[&[OpRow]] = &[&[
+pub const ROWS: &[&[OpLowering]] = &[&[
     op("Cholesky",              "input -> output",        cholesky).shape(same).dtypes(FIELDS),
     op("MatrixTriangularSolve", "matrix rhs -> output",   triangular_solve).shape(solve_shape).dtypes(FIELDS),
     op("MatrixSolve",           "matrix rhs -> output",   solve).shape(solve_shape).dtypes(FIELDS),

@@ -14,9 +14,9 @@ pub(super) use arrays::{concat, is_iota, split};
 use arrays::{from_tensor, gather, stack};
 pub use capacity::{check_room, with_shape, zeros_like};
 
-use super::row::op;
+use super::op_lowering::op;
 use super::value::{CommonElement, ListValue, RaggedValue};
-use super::{LowerCtx, OpRow, Value};
+use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::{Node, PartialShape, TfType};
@@ -26,7 +26,7 @@ use crate::symbolic::product;
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
-const NODES: &[OpRow] = &[
+const NODES: &[OpLowering] = &[
     op("TensorListReserve", "element_shape num_elements -> handle", reserve).shape(shape::reserve).constants(&[1]),
     op("EmptyTensorList", "element_shape max_num_elements -> handle", empty).shape(shape::empty),
     op("TensorListFromTensor", "tensor element_shape -> output_handle", from_tensor).shape(shape::from_tensor),
@@ -59,7 +59,7 @@ const NODES: &[OpRow] = &[
 ];
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] = &[NODES];
+pub const ROWS: &[&[OpLowering]] = &[NODES];
 
 /// Whether a node may change the number of elements of a list, a TensorArray or a stack.
 pub fn resizes_list(node: &Node) -> bool {
@@ -74,7 +74,7 @@ pub fn resizes_list(node: &Node) -> bool {
 fn list(cx: &mut LowerCtx, i: usize) -> Result<ListValue> {
     match cx.args.get(i) {
         Some(Value::List(list)) => Ok(list.clone()),
-        Some(Value::Unlike(list)) => list.clone().alike(cx.b),
+        Some(Value::Heterogeneous(list)) => list.clone().alike(cx.b),
         Some(Value::UnshapedList { name, .. }) => {
             let told = format!(
                 "the shape of the elements of the list `{name}` is not known: no element was set, and it was made with an open shape"
@@ -212,7 +212,7 @@ pub(super) fn set_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Lowers setting an element of the list in input 0. With `grows`, a list that is too short grows to hold the element.
 pub(super) fn write(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
     if let Some(list) = ragged_rows::with_item(cx)? {
-        return Ok(vec![Value::Jagged(list)]);
+        return Ok(vec![Value::RaggedList(list)]);
     }
     if let Some(list) = nesting::set(cx, grows)? {
         return Ok(vec![Value::Structured(list)]);
@@ -247,7 +247,7 @@ fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
                 let (dtype, name, open) = (*dtype, name.clone(), open.clone());
                 return Ok(vec![Value::UnshapedList { length, now: None, dtype, name, open }]);
             }
-            Value::Unlike(list) => return heterogeneous_lists::resized(list.clone(), length),
+            Value::Heterogeneous(list) => return heterogeneous_lists::resized(list.clone(), length),
             Value::Structured(list) => {
                 let list = list.clone();
                 return Ok(vec![nesting::resized(cx, &list, length)?]);
@@ -279,7 +279,7 @@ pub(super) fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let index = cx.arg(1)?;
         return Ok(vec![Value::Ragged(rows.row(cx, index)?)]);
     }
-    if let Value::Jagged(list) = &cx.args[0] {
+    if let Value::RaggedList(list) = &cx.args[0] {
         let (list, index) = (list.clone(), cx.arg(1)?);
         return Ok(vec![Value::Ragged(list.get(cx, index)?)]);
     }
@@ -304,7 +304,7 @@ pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let length = *length;
             capacity::number(cx.b, length)?
         }
-        Value::Unlike(list) => {
+        Value::Heterogeneous(list) => {
             let length = list.length();
             capacity::number(cx.b, length)?
         }
@@ -315,7 +315,7 @@ pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
                 None => return Err(cx.mismatch("a list without parts")),
             }
         }
-        Value::Jagged(list) => {
+        Value::RaggedList(list) => {
             let n = cx.b.dims(list.lengths)[0];
             capacity::number(cx.b, n)?
         }
@@ -346,7 +346,7 @@ fn clamped_length(cx: &mut LowerCtx, list: &ListValue) -> Result<InstId> {
 
 fn element_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let shape = match &cx.args[0] {
-        Value::Unlike(list) => (*list.declared).clone(),
+        Value::Heterogeneous(list) => (*list.declared).clone(),
         Value::Structured(_) => PartialShape(None),
         _ => {
             let list = list(cx, 0)?;
@@ -383,7 +383,7 @@ pub(super) fn pop_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if let Some(popped) = nesting::popped(cx)? {
         return Ok(popped);
     }
-    if let Value::Unlike(list) = &cx.args[0] {
+    if let Value::Heterogeneous(list) = &cx.args[0] {
         let list = list.clone();
         return heterogeneous_lists::popped(cx, list);
     }

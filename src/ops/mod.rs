@@ -9,10 +9,10 @@ pub mod host;
 pub mod join;
 pub mod element;
 mod counted_loop;
-pub mod row;
+pub mod op_lowering;
 mod shape;
 mod state;
-pub mod holder;
+pub mod mutable_list;
 mod store;
 mod training;
 pub mod work;
@@ -48,8 +48,8 @@ pub use ctx::LowerCtx;
 pub use linalg::lapack;
 pub use list::resizes_list;
 pub use lookup::{Table, TableContents, changes_table, table_contents};
+pub use op_lowering::{Calls, Lower, OpLowering, Shapes};
 pub use outputs::output_count;
-pub use row::{Calls, Lower, OpRow, Shapes};
 pub use shape_ctx::ShapeCtx;
 pub use state::valueless;
 pub use store::Store;
@@ -59,7 +59,7 @@ pub use value::Value;
 pub use work::Work;
 
 /// Tables of op definitions, by family.
-pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
+pub const FAMILIES: &[(&str, &[&[OpLowering]])] = &[
     ("math", math::ROWS),
     ("array", array::ROWS),
     ("nn", nn::ROWS),
@@ -85,8 +85,8 @@ pub const FAMILIES: &[(&str, &[&[OpRow]])] = &[
 ];
 
 /// Definition of a TensorFlow op; `None` if it has no lowering.
-pub fn find_op(op: &str) -> Option<&'static OpRow> {
-    static ROWS: std::sync::OnceLock<foldhash::HashMap<&'static str, &'static OpRow>> = std::sync::OnceLock::new();
+pub fn find_op(op: &str) -> Option<&'static OpLowering> {
+    static ROWS: std::sync::OnceLock<foldhash::HashMap<&'static str, &'static OpLowering>> = std::sync::OnceLock::new();
     ROWS.get_or_init(|| all().map(|(_, row)| (row.name, row)).collect()).get(op).copied()
 }
 
@@ -104,7 +104,7 @@ pub fn forwards(op: &str) -> bool {
 }
 
 /// Definitions of all ops that have a lowering, each with its family, in table order.
-pub fn all() -> impl Iterator<Item = (&'static str, &'static OpRow)> {
+pub fn all() -> impl Iterator<Item = (&'static str, &'static OpLowering)> {
     FAMILIES.iter().flat_map(|(family, tables)| tables.iter().flat_map(|t| t.iter()).map(|row| (*family, row)))
 }
 

@@ -1,19 +1,19 @@
 //! `optional_ops.cc`: values that may be missing. Conditions of TensorFlow 2 pass intermediate values of their branches to
 //! their gradients in optionals.
 use super::fact::{Dims, Fact};
-use super::row::op;
+use super::op_lowering::op;
 use super::shape_ctx::ShapeCtx;
 use super::spec::{check_nesting, with_known_sizes};
 use super::symbols::Why;
 use super::value::{Alternative, OptionalValue};
-use super::{LowerCtx, OpRow, Value};
+use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, PartialShape, TfType};
 use crate::symbolic::fixed;
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
-const NODES: &[OpRow] = &[
+const NODES: &[OpLowering] = &[
     op("OptionalFromValue", "components* -> optional", from_value).shape(handle).dtypes("any, also lists"),
     op("OptionalNone", "-> optional", none).shape(handle),
     op("OptionalHasValue", "optional -> has_value", has_value).shape(has_value_shape),
@@ -21,7 +21,7 @@ const NODES: &[OpRow] = &[
 ];
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] = &[NODES];
+pub const ROWS: &[&[OpLowering]] = &[NODES];
 
 fn from_value(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let has_value = cx.b.constant(Tensor::preds(&[], &[true]));

@@ -15,9 +15,9 @@ mod uniform_hybrid;
 use super::ShapeCtx;
 use super::fact::Fact;
 use super::nn::sum;
-use super::row::op;
+use super::op_lowering::op;
 use super::shape::same;
-use super::{LowerCtx, OpRow, Value};
+use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::scalar::{Direction, ScalarOp};
@@ -28,7 +28,7 @@ const GRAD: &str = "gradients inputs min max -> backprops_wrt_input backprop_wrt
 
 /// Definitions of the ops of this family.
 #[rustfmt::skip]
-pub const ROWS: &[&[OpRow]] = &[&[
+pub const ROWS: &[&[OpLowering]] = &[&[
     op("FakeQuantWithMinMaxArgs",                   "inputs -> outputs",               |cx| quantize(cx, RangeSource::Attributes)).shape(same).dtypes("f32"),
     op("FakeQuantWithMinMaxVars",                   VARS,                              |cx| quantize(cx, RangeSource::Inputs)).shape(same).dtypes("f32"),
     op("FakeQuantWithMinMaxVarsPerChannel",         VARS,                              |cx| quantize(cx, RangeSource::Inputs)).shape(same).dtypes("f32"),

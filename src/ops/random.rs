@@ -18,9 +18,9 @@ mod words;
 pub(in crate::ops) use cuts::{AxisWindows, boundaries, fixed_seeds};
 pub(in crate::ops) use words::StreamState;
 
-use super::row::op;
+use super::op_lowering::op;
 use super::shape::shape_from_input_value;
-use super::{LowerCtx, OpRow, Value};
+use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::hlo::open::SliceDim;
@@ -36,11 +36,11 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 const INTS: &str = "s32, s64, u32, u64";
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] =
+pub const ROWS: &[&[OpLowering]] =
     &[STATELESS, gamma::ROWS, parameterized_normal::ROWS, poisson::ROWS, binomial::ROWS, shuffle::ROWS, stateful::ROWS];
 
 #[rustfmt::skip]
-const STATELESS: &[OpRow] = &[
+const STATELESS: &[OpLowering] = &[
     op("StatelessRandomUniform",          V1, |cx| draw(cx, Source::Seed, uniform)).shape(shape_from_input_value).constants(&[0]).dtypes(FLOATS),
     op("StatelessRandomNormal",           V1, |cx| draw(cx, Source::Seed, normal)).shape(shape_from_input_value).constants(&[0]).dtypes(FLOATS),
     op("StatelessTruncatedNormal",        V1, |cx| draw(cx, Source::Seed, truncated_normal::truncated)).shape(shape_from_input_value).constants(&[0]).dtypes(FLOATS),

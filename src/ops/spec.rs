@@ -6,10 +6,10 @@ mod cast;
 mod join;
 mod leaves;
 
-use super::holder::HolderId;
+use super::mutable_list::MutableListId;
 use super::value::{
-    Alternative, CommonElement, JaggedList, ListLength, ListValue, OptionalValue, RaggedValue, SparseMatrix,
-    StructuredList, UnlikeList,
+    Alternative, CommonElement, HeterogeneousList, ListLength, ListValue, OptionalValue, RaggedTensorList, RaggedValue,
+    SparseMatrix, StructuredList,
 };
 use super::{StringConstant, Table, Text, Value};
 use crate::graph::{PartialShape, TfType};
@@ -34,13 +34,13 @@ pub enum ValueSpec {
     /// A TensorList of arrays of equal shape.
     List(ListSpec),
     /// A TensorList whose element shape is open.
-    Unshaped(UnshapedSpec),
+    Unshaped(UnshapedListSpec),
     /// A TensorList of RaggedTensors of one level.
-    Jagged(JaggedSpec),
+    RaggedList(RaggedTensorListSpec),
     /// A TensorList whose elements have specs of their own.
-    Unlike(UnlikeSpec),
+    Heterogeneous(HeterogeneousSpec),
     /// A TensorList of lists or optionals that all have one spec.
-    Structured(StructuredSpec),
+    Structured(StructuredListSpec),
     /// A RaggedTensor in a variant.
     Ragged(RaggedSpec),
     /// A CSR matrix: the shapes of its indices and values, and its dense sizes.
@@ -50,7 +50,7 @@ pub enum ValueSpec {
     /// Handle of the variable with this index in the store.
     Variable(usize),
     /// Handle of a TensorArray or stack.
-    Holder(HolderId),
+    MutableList(MutableListId),
     /// Handle of a lookup table.
     Table(Arc<Table>),
     /// Constant strings.
@@ -72,7 +72,7 @@ pub struct AlternativeSpec {
 
 /// Spec of a list of RaggedTensors of one level.
 #[derive(Clone, Debug, PartialEq)]
-pub struct JaggedSpec {
+pub struct RaggedTensorListSpec {
     /// Element type.
     pub dtype: DType,
     /// Sizes of the list's array: number of elements, bound of the rows of an element, and sizes of a row.
@@ -110,7 +110,7 @@ pub struct ListSpec {
 
 /// Spec of a list whose element shape is unknown.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UnshapedSpec {
+pub struct UnshapedListSpec {
     /// Number of elements, or its upper bound if it is computed at run time.
     pub length: Dim,
     /// Whether the number of the list's elements is computed at run time.
@@ -123,7 +123,7 @@ pub struct UnshapedSpec {
 
 /// Spec of a list whose elements have specs of their own.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UnlikeSpec {
+pub struct HeterogeneousSpec {
     /// Specs of the elements; `None` for elements that were never set.
     pub items: Vec<Option<ValueSpec>>,
     /// Number of elements if it varies between calls; then no element was set, and `items` is empty.
@@ -138,7 +138,7 @@ pub struct UnlikeSpec {
 
 /// Spec of a list of lists or optionals that all have one spec.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StructuredSpec {
+pub struct StructuredListSpec {
     /// Spec of each element.
     pub element: Arc<ValueSpec>,
     /// Specs of the lists that hold one leaf of every element each; at least one, all of the same length and room.
@@ -214,21 +214,21 @@ impl ValueSpec {
             Value::List(list) => ValueSpec::List(ListSpec::of(b, list)),
             Value::UnshapedList { length, now, dtype, name, .. } => {
                 let (length, is_counted, dtype, name) = (*length, now.is_some(), *dtype, name.clone());
-                ValueSpec::Unshaped(UnshapedSpec { length, is_counted, dtype, name })
+                ValueSpec::Unshaped(UnshapedListSpec { length, is_counted, dtype, name })
             }
-            Value::Unlike(list) => ValueSpec::Unlike(UnlikeSpec {
+            Value::Heterogeneous(list) => ValueSpec::Heterogeneous(HeterogeneousSpec {
                 items: list.items.iter().map(|item| item.as_ref().map(|item| ValueSpec::inside(b, item))).collect(),
                 open_length: list.open_length,
                 dtype: list.dtype,
                 declared: list.declared.clone(),
                 name: list.name.clone(),
             }),
-            Value::Structured(list) => ValueSpec::Structured(StructuredSpec {
+            Value::Structured(list) => ValueSpec::Structured(StructuredListSpec {
                 element: list.element.clone(),
                 parts: list.parts.iter().map(|part| ListSpec::of(b, part)).collect(),
                 name: list.name.clone(),
             }),
-            Value::Jagged(list) => ValueSpec::Jagged(JaggedSpec {
+            Value::RaggedList(list) => ValueSpec::RaggedList(RaggedTensorListSpec {
                 dtype: b.dtype(list.buffer),
                 dims: b.dims(list.buffer).to_vec(),
                 name: list.name.clone(),
@@ -250,7 +250,7 @@ impl ValueSpec {
                 ValueSpec::Optional(optional.alternatives.iter().map(spec).collect())
             }
             Value::Variable(id) => ValueSpec::Variable(*id),
-            Value::Holder(id) => ValueSpec::Holder(*id),
+            Value::MutableList(id) => ValueSpec::MutableList(*id),
             Value::Table(table) => ValueSpec::Table(table.clone()),
             Value::Strings(constant) => ValueSpec::Strings(constant.clone()),
             Value::Text(text) => {
@@ -274,13 +274,13 @@ impl ValueSpec {
                 let counted = list.parts.first().is_some_and(|part| part.count.is_some());
                 list.parts.iter().map(ListSpec::buffer).chain(counted.then(number)).collect()
             }
-            ValueSpec::Unlike(list) => list.items.iter().flatten().flat_map(ValueSpec::leaves).collect(),
+            ValueSpec::Heterogeneous(list) => list.items.iter().flatten().flat_map(ValueSpec::leaves).collect(),
             ValueSpec::Optional(alternatives) => {
                 let has_value = Shape::array(DType::Pred, []);
                 let components = alternatives.iter().flat_map(|one| &one.components);
                 std::iter::once(has_value).chain(components.flat_map(ValueSpec::leaves)).collect()
             }
-            ValueSpec::Jagged(list) => {
+            ValueSpec::RaggedList(list) => {
                 vec![Shape::array(list.dtype, list.dims.clone()), Shape::array(DType::S32, &list.dims[..1])]
             }
             ValueSpec::Ragged(ragged) => ragged.splits.iter().chain([&ragged.values]).cloned().collect(),
@@ -289,7 +289,7 @@ impl ValueSpec {
             ValueSpec::Text(text) => text.shapes(),
             ValueSpec::Constant { .. }
             | ValueSpec::Variable(_)
-            | ValueSpec::Holder(_)
+            | ValueSpec::MutableList(_)
             | ValueSpec::Table(_)
             | ValueSpec::Strings(_)
             | ValueSpec::Unavailable(_) => Vec::new(),
@@ -307,18 +307,18 @@ impl ValueSpec {
                 let (elements, name) = (list.elements.clone(), list.name.clone());
                 Value::List(ListValue { buffer, count, elements, name, open: None })
             }
-            ValueSpec::Unshaped(UnshapedSpec { length, is_counted, dtype, name }) => {
+            ValueSpec::Unshaped(UnshapedListSpec { length, is_counted, dtype, name }) => {
                 let now = is_counted.then(|| part(b));
                 Value::UnshapedList { length: *length, now, dtype: *dtype, name: name.clone(), open: None }
             }
-            ValueSpec::Jagged(list) => {
+            ValueSpec::RaggedList(list) => {
                 let (buffer, lengths) = (part(b), part(b));
-                Value::Jagged(JaggedList { buffer, lengths, name: list.name.clone() })
+                Value::RaggedList(RaggedTensorList { buffer, lengths, name: list.name.clone() })
             }
-            ValueSpec::Unlike(list) => {
+            ValueSpec::Heterogeneous(list) => {
                 let items = list.items.iter().map(|item| item.as_ref().map(|item| item.value(b, part))).collect();
                 let (dtype, declared, name) = (list.dtype, list.declared.clone(), list.name.clone());
-                Value::Unlike(UnlikeList { items, open_length: list.open_length, dtype, declared, name })
+                Value::Heterogeneous(HeterogeneousList { items, open_length: list.open_length, dtype, declared, name })
             }
             ValueSpec::Structured(list) => {
                 let buffers: Vec<InstId> = list.parts.iter().map(|_| part(b)).collect();
@@ -349,7 +349,7 @@ impl ValueSpec {
                 Value::Optional(OptionalValue { has_value, alternatives })
             }
             ValueSpec::Variable(id) => Value::Variable(*id),
-            ValueSpec::Holder(id) => Value::Holder(*id),
+            ValueSpec::MutableList(id) => Value::MutableList(*id),
             ValueSpec::Table(table) => Value::Table(table.clone()),
             ValueSpec::Strings(constant) => Value::Strings(constant.clone()),
             ValueSpec::Text(text) => {
@@ -373,7 +373,7 @@ impl ValueSpec {
         match self {
             ValueSpec::List(list) if list.count.is_some() => data[last] = false,
             ValueSpec::Unshaped(_) | ValueSpec::Text(_) => data.fill(false),
-            ValueSpec::Jagged(_) => data[last] = false,
+            ValueSpec::RaggedList(_) => data[last] = false,
             ValueSpec::Ragged(_) | ValueSpec::Sparse(..) => data[..last].fill(false),
             ValueSpec::Structured(list) => {
                 let element = list.element.data();
@@ -381,7 +381,7 @@ impl ValueSpec {
                     *is_data = element.get(i).copied().unwrap_or(false);
                 }
             }
-            ValueSpec::Unlike(list) => data = list.items.iter().flatten().flat_map(ValueSpec::data).collect(),
+            ValueSpec::Heterogeneous(list) => data = list.items.iter().flatten().flat_map(ValueSpec::data).collect(),
             ValueSpec::Optional(all) => {
                 let components = all.iter().flat_map(|one| &one.components);
                 data = std::iter::once(false).chain(components.flat_map(ValueSpec::data)).collect();
@@ -404,9 +404,9 @@ impl ValueSpec {
                 };
                 ValueSpec::Optional(all.iter().map(unknown).collect())
             }
-            ValueSpec::Unlike(list) => {
+            ValueSpec::Heterogeneous(list) => {
                 let items = list.items.iter().map(|item| item.as_ref().map(ValueSpec::unknown)).collect();
-                ValueSpec::Unlike(UnlikeSpec { items, ..list.clone() })
+                ValueSpec::Heterogeneous(HeterogeneousSpec { items, ..list.clone() })
             }
             ValueSpec::Structured(list) => ValueSpec::Structured(list.with_element(&list.element.unknown())),
             spec => spec.clone(),
@@ -418,18 +418,18 @@ impl ValueSpec {
         match self {
             ValueSpec::List(_)
             | ValueSpec::Unshaped(_)
-            | ValueSpec::Unlike(_)
+            | ValueSpec::Heterogeneous(_)
             | ValueSpec::Structured(_)
             | ValueSpec::Optional(_)
             | ValueSpec::Strings(_)
             | ValueSpec::Text(_) => true,
             ValueSpec::Constant { .. }
             | ValueSpec::Array(_)
-            | ValueSpec::Jagged(_)
+            | ValueSpec::RaggedList(_)
             | ValueSpec::Ragged(_)
             | ValueSpec::Sparse(..)
             | ValueSpec::Variable(_)
-            | ValueSpec::Holder(_)
+            | ValueSpec::MutableList(_)
             | ValueSpec::Table(_)
             | ValueSpec::Unavailable(_) => false,
         }

@@ -1,10 +1,10 @@
 //! Discrete Fourier transforms over the last one to three dimensions.
 use super::ShapeCtx;
 use super::fact::{Fact, InferredInt};
-use super::row::op;
+use super::op_lowering::op;
 use super::shape::same;
 use super::symbols::{InferredDim, Why};
-use super::{LowerCtx, OpRow, Value};
+use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
 use crate::hlo::open::{Dim, FftKind, PadDim};
@@ -18,7 +18,7 @@ const LENGTH: &str = "input fft_length -> output";
 
 /// Definitions of the ops of this family.
 #[rustfmt::skip]
-pub const ROWS: &[&[OpRow]] = &[&[
+pub const ROWS: &[&[OpLowering]] = &[&[
     op("FFT",    ONE,    |cx| complex(cx, FftKind::Fft, 1)).shape(same).dtypes(COMPLEX),
     op("FFT2D",  ONE,    |cx| complex(cx, FftKind::Fft, 2)).shape(same).dtypes(COMPLEX),
     op("FFT3D",  ONE,    |cx| complex(cx, FftKind::Fft, 3)).shape(same).dtypes(COMPLEX),

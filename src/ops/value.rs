@@ -23,7 +23,7 @@ pub struct ListValue {
 
 /// A TensorList whose elements are separate values: arrays of different shapes, lists or optionals.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UnlikeList {
+pub struct HeterogeneousList {
     /// The elements; `None` for elements that were never set.
     pub items: Vec<Option<Value>>,
     /// Number of elements if it varies between calls; then no element was set, and `items` is empty.
@@ -69,7 +69,7 @@ pub struct Alternative {
 
 /// A TensorList of RaggedTensors of one level: arrays that differ in their first size alone.
 #[derive(Clone, Debug, PartialEq)]
-pub struct JaggedList {
+pub struct RaggedTensorList {
     /// The elements, `[length, most, dims..]`, zero-padded at their ends.
     pub buffer: InstId,
     /// `s32[length]`: number of rows of each element.
@@ -163,11 +163,11 @@ pub enum Value {
         open: Option<Arc<PartialShape>>,
     },
     /// A TensorList whose elements are separate values.
-    Unlike(UnlikeList),
+    Heterogeneous(HeterogeneousList),
     /// A TensorList of lists or optionals that all have one spec.
     Structured(StructuredList),
     /// A TensorList of RaggedTensors of one level.
-    Jagged(JaggedList),
+    RaggedList(RaggedTensorList),
     /// A RaggedTensor in a variant, or a vector or list of variants.
     Ragged(RaggedValue),
     /// A CSR matrix in a variant.
@@ -176,8 +176,8 @@ pub enum Value {
     Optional(OptionalValue),
     /// Handle of the variable with this index in the [`super::Store`].
     Variable(usize),
-    /// Handle of a TensorArray or stack of TensorFlow 1, whose elements are in [`super::holder::Holders`].
-    Holder(super::holder::HolderId),
+    /// Handle of a TensorArray or stack of TensorFlow 1, whose elements are in [`super::mutable_list::MutableLists`].
+    MutableList(super::mutable_list::MutableListId),
     /// The handle of a lookup table.
     Table(Arc<super::Table>),
     /// Strings whose contents lowering has as arrays of numbers.
@@ -193,7 +193,11 @@ impl Value {
     pub fn is_summed_by_parts(&self) -> bool {
         matches!(
             self,
-            Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_) | Value::Structured(_) | Value::Optional(_)
+            Value::List(_)
+                | Value::UnshapedList { .. }
+                | Value::Heterogeneous(_)
+                | Value::Structured(_)
+                | Value::Optional(_)
         )
     }
 }

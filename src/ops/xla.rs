@@ -6,9 +6,9 @@ mod replicas;
 pub mod window;
 
 use super::fact::Fact;
-use super::row::{Calls, op, walker};
+use super::op_lowering::{Calls, op, walker};
 use super::shape::same;
-use super::{LowerCtx, OpRow, ShapeCtx, Value, Work};
+use super::{LowerCtx, OpLowering, ShapeCtx, Value, Work};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node};
 use crate::hlo::open::{Builder, CompId, InstId, Op, Shape};
@@ -16,7 +16,7 @@ use crate::hlo::open::{Dim, PadDim, SliceDim};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
-const NODES: &[OpRow] = &[
+const NODES: &[OpLowering] = &[
     op("XlaSplitND", "input -> outputs*", split_nd),
     op("XlaConcatND", "inputs* -> output", concat_nd),
     op("XlaPad", "input padding_value padding_low padding_high padding_interior -> output", pad).constants(&[2, 3, 4]),
@@ -32,7 +32,7 @@ const NODES: &[OpRow] = &[
         .work(Work::None),
 ];
 
-const FUNCTIONAL: &[OpRow] = &[
+const FUNCTIONAL: &[OpLowering] = &[
     walker("XlaVariadicSort", "inputs* dimension -> outputs*", Calls::Sort).constants(&[1]),
     walker("XlaVariadicReduceV2", "inputs* init_values* -> outputs*", Calls::Reduce),
     walker("XlaVariadicReduce", "input* init_value* -> output*", Calls::Reduce),
@@ -55,7 +55,8 @@ const FUNCTIONAL: &[OpRow] = &[
 ];
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] = &[NODES, bounds::ROWS, contract::ROWS, custom_call::ROWS, replicas::ROWS, FUNCTIONAL];
+pub const ROWS: &[&[OpLowering]] =
+    &[NODES, bounds::ROWS, contract::ROWS, custom_call::ROWS, replicas::ROWS, FUNCTIONAL];
 
 /// Shape function of `XlaCallModule`: shapes and types that its attributes declare.
 fn call_module_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use tfaot::ops::OpRow;
+use tfaot::ops::OpLowering;
 
 fn hold(name: &str, want: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name);
@@ -28,7 +28,7 @@ fn hold(name: &str, want: &str) {
     );
 }
 
-fn op_line(row: &OpRow) -> String {
+fn op_line(row: &OpLowering) -> String {
     let code = |names: Vec<&str>| names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" ");
     let inputs = row.inputs();
     let constants = row.constants.iter().map(|&i| inputs.get(i).or(inputs.last()).copied().unwrap_or("")).collect();
@@ -52,7 +52,7 @@ fn ops() {
          Where \"types\" is empty, the op takes every element type that HLO has for it.\n"
     );
     for (family, tables) in tfaot::ops::FAMILIES {
-        let mut rows: Vec<&OpRow> = tables.iter().flat_map(|t| t.iter()).collect();
+        let mut rows: Vec<&OpLowering> = tables.iter().flat_map(|t| t.iter()).collect();
         if rows.is_empty() {
             continue;
         }

@@ -6,15 +6,15 @@ use crate::hlo::open::InstId;
 use crate::hlo::open::PadDim;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact, InferredInt};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 
 /// Supported values of the attribute `data_format`, for messages.
 const FORMATS: &str = "data_format NHWC, NCHW or NCHW_VECT_C";
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("SpaceToBatchND", "input block_shape paddings -> output", |cx| {
         let block = cx.constant_ints(1)?;
         space_to_batch(cx, &block, 2)

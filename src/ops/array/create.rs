@@ -7,15 +7,15 @@ use crate::interp;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::math::special::{compare_scalar, quotient_up};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::shape_from_input_value;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::Direction;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Fill", "dims value -> output", fill).moves_strings().shape(fill_shape).constants(&[0]),
     op("Empty", "shape -> output", empty).shape(shape_from_input_value).constants(&[0]),
     op("Range", "start limit delta -> output", range).shape(range_shape).constants(&[0, 1, 2]),

@@ -7,14 +7,14 @@ use crate::ops::checks;
 use crate::ops::compact::{Compaction, compact, prefix_reduce, scatter_selected};
 use crate::ops::host::{dynamic_partition as partition_shape, positions, unique as unique_shape};
 use crate::ops::math::special::same_key;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::product;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Where", "condition -> index", places).shape(positions),
     op("Unique", "x -> y idx", |cx| unique(cx, false)).shape(|cx| unique_shape(cx, false)),
     op("UniqueV2", "x axis -> y idx", |cx| unique(cx, false)).shape(|cx| unique_shape(cx, false)).constants(&[1]),

@@ -1,6 +1,6 @@
 //! Diagonals and bands of matrices. All positions are known at compile time, so that each op is one gather with a constant
-//! index table. With open sizes the module computes the table (`diag_places.rs`).
-use super::diag_places::DiagonalSources;
+//! index table. With open sizes the module computes the table (`diag_tables.rs`).
+use super::diag_tables::DiagonalIndexTable;
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Dim;
@@ -8,15 +8,15 @@ use crate::hlo::open::InstId;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::compare_scalar;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::product;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Diag", "diagonal -> output", diag).shape(diag_shape),
     op("DiagPart", "input -> diagonal", diag_part).shape(diag_part_shape),
     op("MatrixDiag", "diagonal -> output", |cx| matrix_diag(cx, DiagonalBand::MAIN, [-1, -1], None))
@@ -132,7 +132,7 @@ fn check_table(cx: &LowerCtx, rows: Dim, columns: Dim) -> Result<()> {
 }
 
 /// Elements of `x`, `[batch, n]`, at the positions that the table gives, and elements of `other` where it gives none.
-fn look_up(cx: &mut LowerCtx, x: InstId, table: &DiagonalSources, other: InstId) -> Result<InstId> {
+fn look_up(cx: &mut LowerCtx, x: InstId, table: &DiagonalIndexTable, other: InstId) -> Result<InstId> {
     let (batch, n) = (cx.b.dims(x)[0], cx.b.dims(table.places)[0]);
     if [batch, n, cx.b.dims(x)[1]].iter().any(|size| size.is_zero()) {
         return Ok(cx.b.broadcast_to(other, &[batch, n]));
@@ -184,7 +184,7 @@ fn matrix_diag(cx: &mut LowerCtx, band: DiagonalBand, sizes: [i64; 2], pad: Opti
     check_table(cx, rows, columns)?;
     let pad = padding(cx, pad, x)?;
     let x = flat(cx, x, &batch, band.count() * longest);
-    let table = DiagonalSources::unpacking(cx.b, band, rows, columns, longest);
+    let table = DiagonalIndexTable::unpacking(cx.b, band, rows, columns, longest);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &[&batch[..], &[rows, columns]].concat());
     cx.one_output(y)
@@ -211,7 +211,7 @@ fn matrix_diag_part(cx: &mut LowerCtx, band: DiagonalBand, pad: Option<usize>) -
     check_table(cx, band.count(), longest)?;
     let pad = padding(cx, pad, x)?;
     let x = flat(cx, x, &batch, rows * columns);
-    let table = DiagonalSources::packing(cx.b, band, rows, columns, longest);
+    let table = DiagonalIndexTable::packing(cx.b, band, rows, columns, longest);
     let y = look_up(cx, x, &table, pad)?;
     let mut out = batch;
     if band.count() > 1 {
@@ -243,7 +243,7 @@ fn matrix_set_diag(cx: &mut LowerCtx, band: DiagonalBand) -> Result<Vec<Value>> 
     }
     let diagonal = flat(cx, diagonal, &batch, band.count() * longest);
     let x = flat(cx, x, &batch, rows * columns);
-    let table = DiagonalSources::unpacking(cx.b, band, rows, columns, longest);
+    let table = DiagonalIndexTable::unpacking(cx.b, band, rows, columns, longest);
     let y = look_up(cx, diagonal, &table, x)?;
     let y = cx.b.reshape(y, &dims);
     cx.one_output(y)
@@ -256,7 +256,7 @@ fn diag(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     check_table(cx, n, n)?;
     let pad = padding(cx, None, x)?;
     let x = cx.b.reshape(x, &dims![1, n]);
-    let table = DiagonalSources::unpacking(cx.b, DiagonalBand::MAIN, n, n, n);
+    let table = DiagonalIndexTable::unpacking(cx.b, DiagonalBand::MAIN, n, n, n);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &[&dims[..], &dims[..]].concat());
     cx.one_output(y)
@@ -271,7 +271,7 @@ fn diag_part(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = product(&dims[..half]).ok_or_else(|| cx.mismatch("the size overflows"))?;
     let pad = padding(cx, None, x)?;
     let x = cx.b.reshape(x, &dims![1, n * n]);
-    let table = DiagonalSources::packing(cx.b, DiagonalBand::MAIN, n, n, n);
+    let table = DiagonalIndexTable::packing(cx.b, DiagonalBand::MAIN, n, n, n);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &dims[..half]);
     cx.one_output(y)

@@ -4,14 +4,14 @@ use crate::hlo::open::Dim;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::{add_scalar, compare_scalar};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::{PRED, same};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::Direction;
 use crate::tensor::{DType, Tensor};
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("DataFormatDimMap", "x -> y", dim_map).shape(same),
     op("DataFormatVecPermute", "x -> y", vec_permute).shape(same),
     op("ToBool", "input -> output", to_bool).shape(to_bool_shape),

@@ -3,13 +3,13 @@ use super::scatter::scatter;
 use crate::diag::Result;
 use crate::dims;
 use crate::ops::math::special::add_scalar;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::{pass_first, same};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("InplaceUpdate", "x i v -> y", |cx| with_rows(cx, Change::Replaced)).shape(same),
     op("InplaceAdd", "x i v -> y", |cx| with_rows(cx, Change::Added)).shape(same),
     op("InplaceSub", "x i v -> y", |cx| with_rows(cx, Change::Subtracted)).shape(same),

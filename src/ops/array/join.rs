@@ -7,12 +7,12 @@ use crate::hlo::open::InstId;
 use crate::hlo::open::PadDim;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact, InferredInt, MOST_ELEMENTS};
-use crate::ops::row::{SizeFn, op};
+use crate::ops::op_lowering::{SizeFn, op};
 use crate::ops::symbols::{InferredDim, Symbols, Why};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("ConcatV2", "values* axis -> output", |cx| concat(cx, cx.args.len().saturating_sub(1), 0))
         .moves_strings()
         .shape(|cx| concat_shape(cx, cx.args.len().saturating_sub(1), 0)),

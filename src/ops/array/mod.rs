@@ -1,10 +1,10 @@
 //! `array_ops.cc`.
-use super::OpRow;
+use super::OpLowering;
 
 mod block;
 mod create;
 mod diag;
-mod diag_places;
+mod diag_tables;
 mod format;
 pub(super) mod data_dependent_ops;
 pub(in crate::ops) mod gather;
@@ -15,7 +15,7 @@ pub(in crate::ops) mod scatter;
 pub mod shape;
 mod slice;
 mod strided_slice;
-mod strided_pick;
+mod data_dependent_slice;
 mod strided_shape;
 mod unravel;
 
@@ -25,7 +25,7 @@ pub(in crate::ops) use scatter::{onto as scatter_onto, scatter};
 pub(in crate::ops) use strided_slice::strided_update;
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] = &[
+pub const ROWS: &[&[OpLowering]] = &[
     shape::ROWS,
     slice::ROWS,
     strided_slice::ROWS,

@@ -6,17 +6,17 @@ use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::fixed;
 use crate::symbolic::known;
 use crate::tensor::{DType, element_count};
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("ScatterNd", "indices updates shape -> output", scatter_nd)
         .checked(checks::scatter_indices::<2>)
         .shape(scatter_nd_shape)

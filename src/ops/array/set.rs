@@ -7,17 +7,18 @@ use crate::hlo::open::InstId;
 use crate::ops::compact::compact;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::same_key;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape_ctx::ShapeCtx;
 use crate::ops::symbols::Why;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{ScalarOp, eval};
 use crate::tensor::{DType, Tensor};
 use num_complex::Complex;
 use std::collections::HashSet;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[op("ListDiff", "x y -> out idx", list_diff).constants(&[0, 1]).shape(list_diff_shape)];
+pub const ROWS: &[OpLowering] =
+    &[op("ListDiff", "x y -> out idx", list_diff).constants(&[0, 1]).shape(list_diff_shape)];
 
 /// Shape function of `ListDiff`: two vectors of one data-dependent length.
 fn list_diff_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

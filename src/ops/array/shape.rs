@@ -8,10 +8,10 @@ use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::element;
 use crate::ops::fact::{Dims, Fact, InferredInt};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::{S32, same};
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::fixed;
 use crate::symbolic::{self, known, product};
@@ -21,7 +21,7 @@ use crate::tensor::{DType, Tensor, element_count};
 const MOST_RANK: u64 = 254;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Shape", "input -> output", shape).shape(shape_shape),
     op("ShapeN", "input* -> output*", shape).shape(shape_shape),
     op("Size", "input -> output", size).shape(size_shape),

@@ -4,8 +4,8 @@
 //! known distance (`x[i:i+3]`). Such a slice is moved so that it lies within the array, as XLA does; TensorFlow's kernels
 //! reject an index out of range and truncate a range. If the number of elements is not known (`x[:n]`), it is a data-dependent
 //! size, and the elements are those that TensorFlow takes.
+use super::data_dependent_slice::DataDependentSlice;
 use super::gather::take_axis;
-use super::strided_pick::DataDependentSlice;
 use super::strided_shape::{gradient_shape, shape};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Node;
@@ -13,14 +13,14 @@ use crate::hlo::open::{Dim, PadDim, SliceDim};
 use crate::hlo::open::{InstId, Op, RuntimeCheck, Shape};
 use crate::ops::element::{self, ElementExpr};
 use crate::ops::math::special;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::Direction;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("StridedSlice", "input begin end strides -> output", strided_slice).moves_strings().shape(shape).constants(&[3]),
     op("TensorStridedSliceUpdate", "input begin end strides value -> output", strided_update)
         .shape(same)

@@ -4,14 +4,14 @@ use crate::dims;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape_ctx::ShapeCtx;
 use crate::ops::symbols::InferredDim;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] =
+pub const ROWS: &[OpLowering] =
     &[op("UnravelIndex", "indices dims -> output", unravel).shape(unravel_shape).dtypes("s32, s64")];
 
 /// Lowers `UnravelIndex`: index tuples of row-major positions in an array of sizes `dims`, one row per axis.

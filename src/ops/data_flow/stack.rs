@@ -1,19 +1,19 @@
 //! Stacks of TensorFlow 1: lists that grow and shrink at their end.
-use super::{holder, on_list};
+use super::{mutable_list_arg, on_list};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, TfType};
 use crate::ops::fact::Fact;
-use crate::ops::holder::{Holder, HolderId, HolderKind};
 use crate::ops::list;
-use crate::ops::row::op;
+use crate::ops::mutable_list::{MutableList, MutableListId, MutableListKind};
+use crate::ops::op_lowering::op;
 use crate::ops::shape;
 use crate::ops::symbols::Why;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::symbolic::Dim;
 use std::sync::Arc;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("StackV2", "max_size -> handle", make).shape(handle_shape),
     op("StackPushV2", "handle elem -> output", push).shape(|cx| cx.one_output_like(1, cx.dims(1)?)).writes(&[0]),
     op("StackPopV2", "handle -> elem", pop).checked(not_empty).shape(pop_shape).writes(&[0]),
@@ -23,24 +23,25 @@ pub const ROWS: &[OpRow] = &[
 fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dtype, name) = (cx.attr_dtype("elem_type")?, Arc::from(&*cx.node.name));
     let elements = Value::UnshapedList { length: Dim::from(0), now: None, dtype, name, open: None };
-    let holder = Holder { name: cx.node.name.to_string(), kind: HolderKind::Stack, elements, gradients: Vec::new() };
-    Ok(vec![Value::Holder(cx.holders.add(holder))])
+    let list =
+        MutableList { name: cx.node.name.to_string(), kind: MutableListKind::Stack, elements, gradients: Vec::new() };
+    Ok(vec![Value::MutableList(cx.mutable_lists.add(list))])
 }
 
 /// Id and elements of the stack whose handle is input 0.
-fn stack(cx: &LowerCtx) -> Result<(HolderId, Value)> {
-    let id = holder(cx, 0)?;
-    let Holder { kind, elements, .. } = cx.holders.get(id)?;
+fn stack(cx: &LowerCtx) -> Result<(MutableListId, Value)> {
+    let id = mutable_list_arg(cx, 0)?;
+    let MutableList { kind, elements, .. } = cx.mutable_lists.get(id)?;
     match kind {
-        HolderKind::Stack => Ok((id, elements.clone())),
-        HolderKind::Array { .. } => Err(Error::user(Code::TypeMismatch, "input 0 must be the handle of a stack")),
+        MutableListKind::Stack => Ok((id, elements.clone())),
+        MutableListKind::Array { .. } => Err(Error::user(Code::TypeMismatch, "input 0 must be the handle of a stack")),
     }
 }
 
 fn push(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((id, elements), item) = (stack(cx)?, cx.args[1].clone());
     let elements = on_list(cx, elements, std::slice::from_ref(&item), list::push_back)?;
-    cx.holders.get_mut(id)?.elements = elements;
+    cx.mutable_lists.get_mut(id)?.elements = elements;
     Ok(vec![item])
 }
 
@@ -54,7 +55,7 @@ fn pop(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (id, elements) = stack(cx)?;
     let Value::List(list) = elements else { return Err(cx.mismatch("the stack is empty")) };
     let Some((rest, item)) = list.popped(cx.b) else { return Err(cx.mismatch("the stack is empty")) };
-    cx.holders.get_mut(id)?.elements = Value::List(rest);
+    cx.mutable_lists.get_mut(id)?.elements = Value::List(rest);
     cx.one_output(item)
 }
 

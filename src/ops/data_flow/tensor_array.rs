@@ -1,5 +1,5 @@
 //! TensorArrays of TensorFlow 1. Writes to one that holds gradients add to the old element, as TensorFlow does.
-use super::{holder, on_list};
+use super::{mutable_list_arg, on_list};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::{Attr, TfType};
@@ -8,20 +8,20 @@ use crate::hlo::open::InstId;
 use crate::ops::array::{gather, scatter};
 use crate::ops::checks;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::holder::{Holder, HolderId, HolderKind};
 use crate::ops::list;
-use crate::ops::row::op;
+use crate::ops::mutable_list::{MutableList, MutableListId, MutableListKind};
+use crate::ops::op_lowering::op;
 use crate::ops::shape::{self, S32, S64};
 use crate::ops::symbols::Why;
 use crate::ops::value::ListValue;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::fixed;
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("TensorArrayV3", "size -> handle flow", make).shape(make_shape).constants(&[0]),
     op("TensorArrayWriteV3", "handle index value flow_in -> flow_out", write)
         .checked(place)
@@ -53,11 +53,11 @@ fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dtype = cx.attr_dtype("dtype")?;
     let elements = Value::UnshapedList { length, now, dtype, name: Arc::from(&*cx.node.name), open: None };
     let elements = list::with_shape(cx.b, elements, attr_dims(cx).as_deref())?;
-    let kind = HolderKind::Array { dynamic: cx.flag("dynamic_size"), adds: false };
-    let holder = Holder { name: cx.node.name.to_string(), kind, elements, gradients: Vec::new() };
-    let id = cx.holders.add(holder);
+    let kind = MutableListKind::Array { dynamic: cx.flag("dynamic_size"), adds: false };
+    let list = MutableList { name: cx.node.name.to_string(), kind, elements, gradients: Vec::new() };
+    let id = cx.mutable_lists.add(list);
     let flow = cx.b.constant(Tensor::scalar(0f32));
-    Ok(vec![Value::Holder(id), Value::Array(flow)])
+    Ok(vec![Value::MutableList(id), Value::Array(flow)])
 }
 
 /// Element shape that the node declares, if all of it is known.
@@ -69,12 +69,12 @@ fn attr_dims(cx: &LowerCtx) -> Option<Vec<Dim>> {
 }
 
 /// TensorArray whose handle is input 0: its id, its elements, whether it may grow, and whether writes add.
-fn array(cx: &LowerCtx) -> Result<(HolderId, Value, bool, bool)> {
-    let id = holder(cx, 0)?;
-    let Holder { kind, elements, .. } = cx.holders.get(id)?;
+fn array(cx: &LowerCtx) -> Result<(MutableListId, Value, bool, bool)> {
+    let id = mutable_list_arg(cx, 0)?;
+    let MutableList { kind, elements, .. } = cx.mutable_lists.get(id)?;
     match kind {
-        HolderKind::Array { dynamic, adds } => Ok((id, elements.clone(), *dynamic, *adds)),
-        HolderKind::Stack => Err(Error::user(
+        MutableListKind::Array { dynamic, adds } => Ok((id, elements.clone(), *dynamic, *adds)),
+        MutableListKind::Stack => Err(Error::user(
             Code::TypeMismatch,
             "input 0 must be the handle of a TensorArray, and it is that of a stack",
         )),
@@ -97,8 +97,8 @@ fn place(cx: &mut LowerCtx) -> Result<()> {
 }
 
 /// Stores the new elements of a TensorArray; returns its flow value, input `flow`.
-fn put(cx: &mut LowerCtx, id: HolderId, elements: Value, flow: usize) -> Result<Vec<Value>> {
-    cx.holders.get_mut(id)?.elements = elements;
+fn put(cx: &mut LowerCtx, id: MutableListId, elements: Value, flow: usize) -> Result<Vec<Value>> {
+    cx.mutable_lists.get_mut(id)?.elements = elements;
     cx.args.get(flow).map(|v| vec![v.clone()]).ok_or_else(|| Error::user(Code::BadGraph, "the flow is missing"))
 }
 
@@ -250,9 +250,9 @@ fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (id, elements, ..) = array(cx)?;
     let source = cx.require_attr(cx.node.str("source"), "source")?.to_string();
     let zeros = list::zeros_like(cx.b, &elements)?;
-    let new = cx.holders.gradient(id, &source, zeros)?;
+    let new = cx.mutable_lists.gradient(id, &source, zeros)?;
     let flow = cx.args.get(1).cloned().ok_or_else(|| Error::user(Code::BadGraph, "the flow is missing"))?;
-    Ok(vec![Value::Holder(new), flow])
+    Ok(vec![Value::MutableList(new), flow])
 }
 
 fn make_shape(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

@@ -2,9 +2,9 @@
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::nn::{sum, wide};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
 
@@ -12,7 +12,7 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("RGBToHSV", "images -> output", |cx| channels(cx, |b, c, _| to_hsv(b, c))).shape(same).dtypes(FLOATS),
     op("HSVToRGB", "images -> output", |cx| channels(cx, |b, c, _| to_rgb(b, c))).shape(same).dtypes(FLOATS),
     op("AdjustHue",        "images delta -> output", |cx| channels(cx, adjust_hue)).shape(same).dtypes("f16, f32"),

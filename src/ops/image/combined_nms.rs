@@ -9,16 +9,16 @@ use crate::dims;
 use crate::hlo::open::{Builder, CompId, InstId, Op, Shape};
 use crate::hlo::open::{Dim, GatherDims, PadDim};
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::S32;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("CombinedNonMaxSuppression", "boxes scores max_output_size_per_class max_total_size iou_threshold score_threshold -> nmsed_boxes nmsed_scores nmsed_classes valid_detections", combined).shape(combined_shape).constants(&[2, 3]).dtypes("f32"),
 ];
 

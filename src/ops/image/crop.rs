@@ -7,15 +7,15 @@ use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::{Fact, InferredInt};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::symbols::Why;
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("CropAndResize", "image boxes box_ind crop_size -> crops", crop_and_resize).checked(checks::box_images).shape(crop_shape).constants(&[3])
         .dtypes("image: s8, u8, s16, u16, s32, s64, f16, f32, f64; boxes: f32").work(Work::None),
 ];

@@ -7,14 +7,14 @@ use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::{compare_scalar, mul_scalar};
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("CropAndResizeGradImage", "grads boxes box_ind image_size -> output", of_image).shape(image_shape).constants(&[3]).dtypes("f16, f32, f64"),
     op("CropAndResizeGradBoxes", "grads image boxes box_ind -> output", of_boxes).shape(boxes_shape)
         .dtypes("u8, u16, s8, s16, s32, s64, f16, f32, f64"),

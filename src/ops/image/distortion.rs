@@ -9,9 +9,9 @@ use crate::graph::TfType;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::expr::{ArrayExpr, formulas, iterate_all};
+use crate::ops::op_lowering::op;
 use crate::ops::random::StreamState;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;
 use crate::tensor::DType;
@@ -20,7 +20,7 @@ const RESULTS: &str = "s8, u8, s16, s32, s64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("SampleDistortedBoundingBox", "image_size bounding_boxes -> begin size bboxes", |cx| { let words = StreamState::hidden(cx)?; sample(cx, words) })
         .shape(shape).draws().dtypes(RESULTS),
     op("SampleDistortedBoundingBoxV2", "image_size bounding_boxes min_object_covered -> begin size bboxes", |cx| { let words = StreamState::hidden(cx)?; sample(cx, words) })

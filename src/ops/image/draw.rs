@@ -4,15 +4,15 @@ use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::array::gather::gather_axis;
 use crate::ops::counted_loop::{counted_loop, slice_at};
 use crate::ops::math::special::compare_scalar;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("DrawBoundingBoxes",   "images boxes -> output",        draw).shape(same).dtypes("f16, f32"),
     op("DrawBoundingBoxesV2", "images boxes colors -> output", draw).shape(same).dtypes("f16, f32"),
 ];

@@ -8,8 +8,8 @@ use crate::ops::fact::Fact;
 use crate::ops::image::crop::at_places;
 use crate::ops::image::resize::resize_dims;
 use crate::ops::math::special::{add_scalar, mul_scalar};
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -17,7 +17,7 @@ const SIGNATURE: &str = "input size offsets -> glimpse";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("ExtractGlimpse",   SIGNATURE, |cx| glimpse(cx, Version::First)).shape(glimpse_shape).constants(&[1]).dtypes("f32, noise zero"),
     op("ExtractGlimpseV2", SIGNATURE, |cx| glimpse(cx, Version::Second)).shape(glimpse_shape).constants(&[1]).dtypes("f32, noise zero"),
 ];

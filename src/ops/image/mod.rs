@@ -15,10 +15,10 @@ mod sampling;
 mod span_weights;
 mod spans;
 
-use super::OpRow;
+use super::OpLowering;
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] = &[
+pub const ROWS: &[&[OpLowering]] = &[
     color::ROWS,
     combined_nms::ROWS,
     crop::ROWS,

@@ -9,10 +9,10 @@ use crate::hlo::open::{Builder, InstId, Op, Shape};
 use crate::hlo::open::{Dim, PadDim, SliceDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::S32;
 use crate::ops::symbols::Why;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -20,7 +20,7 @@ const FLOATS: &str = "f16, f32";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("NonMaxSuppression",   "boxes scores max_output_size -> selected_indices", |cx| suppress(cx, Form::V1)).shape(|cx| nms_shape(cx, Form::V1)).constants(&[2]).dtypes(FLOATS),
     op("NonMaxSuppressionV2", "boxes scores max_output_size iou_threshold -> selected_indices", |cx| suppress(cx, Form::V2)).shape(|cx| nms_shape(cx, Form::V2)).constants(&[2]).dtypes(FLOATS),
     op("NonMaxSuppressionV3", "boxes scores max_output_size iou_threshold score_threshold -> selected_indices", |cx| suppress(cx, Form::V3)).shape(|cx| nms_shape(cx, Form::V3)).constants(&[2]).dtypes(FLOATS),

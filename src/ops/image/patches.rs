@@ -4,13 +4,13 @@ use crate::hlo::open::{Dim, PadDim, SliceDim, WindowDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::nn::{Args, DataFormat, Padding, positive, window_dim};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::symbols::InferredDim;
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("ExtractImagePatches", "images -> patches", extract).shape(extract_shape).work(Work::None),
 ];
 

@@ -6,8 +6,8 @@ use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::math::cast::convert;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -15,7 +15,7 @@ const REAL: &str = "images: u8, s32, s64, f16, bf16, f32, f64; transforms: f32";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("ImageProjectiveTransformV2", "images transforms output_shape -> transformed_images", projective)
         .shape(projective_shape).constants(&[2]).dtypes(REAL),
     op("ImageProjectiveTransformV3", "images transforms output_shape fill_value -> transformed_images", projective)

@@ -5,13 +5,13 @@ use crate::graph::TfType;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::add_scalar;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::tensor::{DType, Tensor};
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("QuantizedResizeBilinear", "images size min max -> resized_images out_min out_max", resize).shape(shape).constants(&[1]).dtypes("u8, s32, f32"),
 ];
 

@@ -11,10 +11,10 @@ use crate::hlo::open::{DotDims, SliceDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::nn::wide;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same_as_second;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 
@@ -23,7 +23,7 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("ResizeBilinear",            "images size -> resized_images", bilinear).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL).work(Work::PerOutputElement(9)),
     op("ResizeNearestNeighbor",     "images size -> resized_images", nearest).shape(|cx| resize_shape(cx, cx.dtype(0))).constants(&[1]).dtypes(REAL).work(Work::None),
     op("ResizeBicubic",             "images size -> resized_images", bicubic).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL),

@@ -7,16 +7,16 @@ use super::span_weights;
 use crate::diag::Result;
 use crate::graph::TfType;
 use crate::hlo::open::{Dim, InstId};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same_as_second;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::tensor::DType;
 
 const REAL: &str = "s8, u8, s16, u16, s32, s64, f16, bf16, f32, f64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("ResizeArea",        "images size -> resized_images", area).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL),
     op("ScaleAndTranslate", "images size scale translation -> resized_images", scale_and_translate)
         .shape(|cx| resize_shape(cx, F32)).constants(&[1, 2, 3]).dtypes(REAL),

@@ -6,15 +6,15 @@ use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::mul_scalar;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::Direction;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("BandedTriangularSolve", "matrix rhs -> output", banded_solve).shape(banded_shape).dtypes(super::FIELDS),
     op("CholeskyGrad",          "l grad -> output",     cholesky_gradient).shape(same).dtypes("f32, f64"),
     op("BatchCholeskyGrad",     "l grad -> output",     cholesky_gradient).shape(same).dtypes("f32, f64"),

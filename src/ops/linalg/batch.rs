@@ -6,9 +6,9 @@ use super::{cholesky, determinant, determinant_shape, inverse, solve, solve_shap
 use crate::diag::Result;
 use crate::dims;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::symbolic::Dim;
 use crate::tensor::DType;
 
@@ -16,7 +16,7 @@ const REAL: &str = "f32, f64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("BatchCholesky",              "input -> output",        cholesky).shape(same).dtypes(REAL),
     op("BatchMatrixDeterminant",     "input -> output",        determinant).shape(|cx| determinant_shape(cx, 1)).dtypes(super::FIELDS),
     op("BatchMatrixInverse",         "input -> output",        inverse).shape(same).dtypes(REAL),

@@ -8,14 +8,14 @@ use super::{eliminate, identity};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId, Op};
 use crate::ops::math::expr::{formula, some_go_on};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] =
+pub const ROWS: &[OpLowering] =
     &[op("MatrixExponential", "input -> output", exponentials).shape(same).dtypes(super::FIELDS)];
 
 /// Largest 1-norm for which Padé's approximant of degree 13 is exact in double precision.

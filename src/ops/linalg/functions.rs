@@ -15,15 +15,15 @@ use crate::hlo::open::{Builder, Dim, InstId, Op, Shape};
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::expr::{formula, some_go_on};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Lu",                "input -> lu p",   lu).shape(lu_shape).dtypes(super::FIELDS),
     op("Eig",               "input -> e v",    general_eigen).shape(eigen_shape).dtypes(super::FIELDS),
     op("MatrixSquareRoot",  "input -> output", |cx| of_matrices(cx, "matrix_square_root", root)).shape(same).dtypes(super::FIELDS),

@@ -9,8 +9,8 @@ use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::math::expr::formula;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -21,7 +21,7 @@ const SWEEPS: f64 = 30.0;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("SelfAdjointEigV2", "input -> e v",   eigen).dtypes(NUMBERS),
     op("Svd",              "input -> s u v", svd).dtypes(NUMBERS),
     op("XlaSelfAdjointEig", "a -> w v",      xla_eigen).dtypes(REAL),

@@ -8,14 +8,14 @@ use crate::hlo::open::{DotDims, Transpose};
 use crate::ops::fact::Fact;
 use crate::ops::math::expr::formula;
 use crate::ops::math::special::mul_scalar;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("MatrixSolveLs", "matrix rhs l2_regularizer -> output", least_squares).shape(least_squares_shape).dtypes(super::FIELDS),
 ];
 

@@ -5,15 +5,15 @@ use crate::dims;
 use crate::hlo::open::PadDim;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::counted_loop::counted_loop;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same_as_second;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("TridiagonalMatMul", "superdiag maindiag subdiag rhs -> output", product).shape(|cx| cx.one_output_like(3, cx.dims(3)?)).dtypes(super::FIELDS),
     op("TridiagonalSolve",  "diagonals rhs -> output",                  solve).shape(same_as_second).dtypes(super::FIELDS),
 ];

@@ -25,11 +25,11 @@ pub(super) fn stack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if let Some(rows) = ragged_rows(cx) {
         return Ok(vec![Value::Ragged(rows)]);
     }
-    if let Some(Value::Jagged(list)) = cx.args.first() {
+    if let Some(Value::RaggedList(list)) = cx.args.first() {
         let list = list.clone();
         return Ok(vec![Value::Ragged(list.stacked(cx)?)]);
     }
-    if let Some(Value::Unlike(list)) = cx.args.first()
+    if let Some(Value::Heterogeneous(list)) = cx.args.first()
         && let Some(rows) = list.ragged()
     {
         return Ok(vec![Value::Ragged(RaggedValue::of_rows(cx, &rows)?)]);
@@ -49,7 +49,7 @@ pub(super) fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 pub(in crate::ops) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if let Value::Unlike(list) = &cx.args[0] {
+    if let Value::Heterogeneous(list) = &cx.args[0] {
         let list = list.clone();
         return heterogeneous_lists::concat(cx, &list);
     }

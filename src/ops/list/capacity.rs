@@ -7,7 +7,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::interp;
 use crate::ops::spec::known_shape;
-use crate::ops::value::{CommonElement, ListLength, ListValue, UnlikeList};
+use crate::ops::value::{CommonElement, HeterogeneousList, ListLength, ListValue};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::product;
@@ -307,7 +307,7 @@ pub fn zeros_like(b: &mut Builder, list: &Value) -> Result<Value> {
             let open = list.open.clone();
             Value::List(ListValue { count, open, ..ListValue::of(b.full_like(list.buffer, 0.0), &list.name) })
         }
-        Value::Unlike(list) => {
+        Value::Heterogeneous(list) => {
             let mut items = Vec::with_capacity(list.items.len());
             for item in &list.items {
                 items.push(match item {
@@ -316,7 +316,7 @@ pub fn zeros_like(b: &mut Builder, list: &Value) -> Result<Value> {
                     None => None,
                 });
             }
-            Value::Unlike(UnlikeList { items, ..list.clone() })
+            Value::Heterogeneous(HeterogeneousList { items, ..list.clone() })
         }
         Value::Structured(_) | Value::Optional(_) => nesting::zeros_like(b, list)?,
         list => list.clone(),

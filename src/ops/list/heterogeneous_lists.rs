@@ -8,7 +8,7 @@ use crate::graph::{PartialShape, TfType};
 use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::interp;
 use crate::ops::spec::{check_nesting, with_known_sizes};
-use crate::ops::value::{ListValue, RaggedValue, UnlikeList};
+use crate::ops::value::{HeterogeneousList, ListValue, RaggedValue};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Largest length of such a list, as every element costs at least one instruction.
 const MOST_ITEMS: u64 = 1 << 14;
 
-impl UnlikeList {
+impl HeterogeneousList {
     /// Elements as RaggedTensors, if all of them are.
     pub(super) fn ragged(&self) -> Option<Vec<RaggedValue>> {
         let one = |item: &Option<Value>| match item {
@@ -93,7 +93,13 @@ pub(super) fn of_length(cx: &LowerCtx, length: Dim) -> Result<Vec<Value>> {
         }
     };
     let declared = Arc::new(PartialShape(None));
-    Ok(vec![Value::Unlike(UnlikeList { items, open_length, dtype: TfType::Variant, declared, name: name_of(cx) })])
+    Ok(vec![Value::Heterogeneous(HeterogeneousList {
+        items,
+        open_length,
+        dtype: TfType::Variant,
+        declared,
+        name: name_of(cx),
+    })])
 }
 
 fn check(length: Dim) -> Result<()> {
@@ -104,20 +110,20 @@ fn check(length: Dim) -> Result<()> {
 }
 
 /// List in input 0 as separate values, if that is needed for input `item` to become its element; `None` if it is not.
-pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<UnlikeList>> {
+pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<HeterogeneousList>> {
     let is_list = matches!(
         cx.args.get(item),
         Some(
             Value::List(_)
                 | Value::UnshapedList { .. }
-                | Value::Unlike(_)
+                | Value::Heterogeneous(_)
                 | Value::Structured(_)
                 | Value::Optional(_)
                 | Value::Ragged(_)
         )
     );
     match &cx.args[0] {
-        Value::Unlike(list) if is_list == (list.dtype == TfType::Variant) => {
+        Value::Heterogeneous(list) if is_list == (list.dtype == TfType::Variant) => {
             let list = list.clone();
             let fits = is_list || list.declared.admits(&cx.dims(item)?);
             if fits { Ok(Some(list)) } else { Err(cx.mismatch("an element of another shape than the list's")) }
@@ -129,7 +135,7 @@ pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<UnlikeList
             }
             let (buffer, declared, name) = (*buffer, open.clone(), name.clone());
             let (dtype, items) = (TfType::Data(cx.b.dtype(buffer)), rows_of(cx.b, buffer));
-            Ok(Some(UnlikeList { items, open_length: None, dtype, declared, name }))
+            Ok(Some(HeterogeneousList { items, open_length: None, dtype, declared, name }))
         }
         _ => Ok(None),
     }
@@ -178,7 +184,7 @@ fn index(cx: &LowerCtx) -> Result<usize> {
 }
 
 /// List with input 2 stored at the index in input 1.
-pub(super) fn set(cx: &mut LowerCtx, mut list: UnlikeList, grows: bool) -> Result<Vec<Value>> {
+pub(super) fn set(cx: &mut LowerCtx, mut list: HeterogeneousList, grows: bool) -> Result<Vec<Value>> {
     let at = index(cx)?;
     list.check_length()?;
     if grows && at >= list.items.len() {
@@ -195,7 +201,7 @@ pub(super) fn set(cx: &mut LowerCtx, mut list: UnlikeList, grows: bool) -> Resul
 
 /// Element at the index in input 1, if input 0 is a list of separate values and the index is constant.
 pub(super) fn get(cx: &mut LowerCtx) -> Result<Option<Value>> {
-    let Value::Unlike(list) = &cx.args[0] else { return Ok(None) };
+    let Value::Heterogeneous(list) = &cx.args[0] else { return Ok(None) };
     let Ok(at) = index(cx) else { return Ok(None) };
     let item = list.items.get(at).cloned();
     let count = list.items.len();
@@ -219,7 +225,7 @@ fn item_or_zeros(cx: &mut LowerCtx, item: Option<Value>, dtype: TfType, i: usize
 }
 
 /// List with input 1 appended.
-pub(super) fn pushed(cx: &mut LowerCtx, mut list: UnlikeList) -> Result<Vec<Value>> {
+pub(super) fn pushed(cx: &mut LowerCtx, mut list: HeterogeneousList) -> Result<Vec<Value>> {
     list.check_length()?;
     check(Dim::from(list.items.len()) + 1)?;
     list.items.push(known_item(cx, 1)?);
@@ -232,30 +238,30 @@ fn known_item(cx: &mut LowerCtx, i: usize) -> Result<Option<Value>> {
     item.map(|item| with_known_sizes(cx.b, &item)).transpose()
 }
 
-fn nested(list: UnlikeList) -> Result<Vec<Value>> {
-    let list = Value::Unlike(list);
+fn nested(list: HeterogeneousList) -> Result<Vec<Value>> {
+    let list = Value::Heterogeneous(list);
     check_nesting(&list)?;
     Ok(vec![list])
 }
 
 /// List without its last element, and that element.
-pub(super) fn popped(cx: &mut LowerCtx, mut list: UnlikeList) -> Result<Vec<Value>> {
+pub(super) fn popped(cx: &mut LowerCtx, mut list: HeterogeneousList) -> Result<Vec<Value>> {
     list.check_length()?;
     let Some(item) = list.items.pop() else { return Err(cx.mismatch("the list has no elements")) };
     let item = item_or_zeros(cx, item, list.dtype, 1)?;
-    Ok(vec![Value::Unlike(list), item])
+    Ok(vec![Value::Heterogeneous(list), item])
 }
 
 /// List resized to `length`.
-pub(super) fn resized(mut list: UnlikeList, length: Dim) -> Result<Vec<Value>> {
+pub(super) fn resized(mut list: HeterogeneousList, length: Dim) -> Result<Vec<Value>> {
     list.check_length()?;
     check(length)?;
     list.items.resize(length.index(), None);
-    Ok(vec![Value::Unlike(list)])
+    Ok(vec![Value::Heterogeneous(list)])
 }
 
 /// Concatenation of all elements along axis 0, and the length of each.
-pub(super) fn concat(cx: &mut LowerCtx, list: &UnlikeList) -> Result<Vec<Value>> {
+pub(super) fn concat(cx: &mut LowerCtx, list: &HeterogeneousList) -> Result<Vec<Value>> {
     let parts: Option<Vec<InstId>> = list.items.iter().map(|item| item.as_ref().and_then(array)).collect();
     let Some(parts) = parts.filter(|parts| !parts.is_empty()) else {
         return Err(cx.unsupported("a list of which elements are no arrays or were never set"));
@@ -290,5 +296,5 @@ pub(super) fn split(cx: &mut LowerCtx, x: InstId, lengths: &[Dim]) -> Result<Vec
     let dtype: DType = cx.b.dtype(x);
     let declared = partial_shape(cx, 1).unwrap_or_else(|| Arc::new(PartialShape(None)));
     let (dtype, name) = (TfType::Data(dtype), name_of(cx));
-    Ok(vec![Value::Unlike(UnlikeList { items, open_length: None, dtype, declared, name })])
+    Ok(vec![Value::Heterogeneous(HeterogeneousList { items, open_length: None, dtype, declared, name })])
 }

@@ -137,9 +137,9 @@ pub(super) fn sum(cx: &mut LowerCtx, x: &Value, y: &Value) -> Result<Value> {
 fn taking(cx: &mut LowerCtx, item: &ValueSpec) -> Result<Option<StructuredList>> {
     match &cx.args[0] {
         Value::Structured(list) => Ok(Some(list.clone())),
-        Value::Unlike(list) if list.dtype == TfType::Variant && cx.constant_int(1).is_err() => {
-            let value = Value::Unlike(list.clone());
-            let ValueSpec::Unlike(from) = ValueSpec::of(cx.b, &value) else { return Ok(None) };
+        Value::Heterogeneous(list) if list.dtype == TfType::Variant && cx.constant_int(1).is_err() => {
+            let value = Value::Heterogeneous(list.clone());
+            let ValueSpec::Heterogeneous(from) = ValueSpec::of(cx.b, &value) else { return Ok(None) };
             let Some(to) = from.structured(Some(item)) else { return Ok(None) };
             cast(cx.b, &value, &ValueSpec::Structured(to)).map(Some)
         }
@@ -152,7 +152,11 @@ fn is_element(value: Option<&Value>) -> bool {
     matches!(
         value,
         Some(
-            Value::List(_) | Value::UnshapedList { .. } | Value::Unlike(_) | Value::Structured(_) | Value::Optional(_)
+            Value::List(_)
+                | Value::UnshapedList { .. }
+                | Value::Heterogeneous(_)
+                | Value::Structured(_)
+                | Value::Optional(_)
         )
     )
 }
@@ -200,9 +204,9 @@ pub(super) fn popped(cx: &mut LowerCtx) -> Result<Option<Vec<Value>>> {
 pub(super) fn get(cx: &mut LowerCtx) -> Result<Option<Value>> {
     let list = match &cx.args[0] {
         Value::Structured(list) => list.clone(),
-        Value::Unlike(list) if list.dtype == TfType::Variant && cx.constant_int(1).is_err() => {
-            let value = Value::Unlike(list.clone());
-            let ValueSpec::Unlike(from) = ValueSpec::of(cx.b, &value) else { return Ok(None) };
+        Value::Heterogeneous(list) if list.dtype == TfType::Variant && cx.constant_int(1).is_err() => {
+            let value = Value::Heterogeneous(list.clone());
+            let ValueSpec::Heterogeneous(from) = ValueSpec::of(cx.b, &value) else { return Ok(None) };
             let Some(to) = from.structured(None) else { return Ok(None) };
             cast(cx.b, &value, &ValueSpec::Structured(to))?
         }

@@ -5,20 +5,20 @@
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::array::gather::take_axis;
-use crate::ops::value::{JaggedList, RaggedValue, UnlikeList};
+use crate::ops::value::{HeterogeneousList, RaggedTensorList, RaggedValue};
 use crate::ops::{LowerCtx, Value, ragged};
 use crate::tensor::DType;
 use std::sync::Arc;
 
-impl JaggedList {
+impl RaggedTensorList {
     /// List of `dims[0]` empty elements, each with room for `dims[1]` rows of sizes `dims[2..]`.
-    pub fn empty(b: &mut Builder, dtype: DType, dims: &[Dim], name: &Arc<str>) -> JaggedList {
+    pub fn empty(b: &mut Builder, dtype: DType, dims: &[Dim], name: &Arc<str>) -> RaggedTensorList {
         let (buffer, lengths) = (b.full(dtype, dims, 0.0), b.full(DType::S32, &dims[..1], 0.0));
-        JaggedList { buffer, lengths, name: name.clone() }
+        RaggedTensorList { buffer, lengths, name: name.clone() }
     }
 
     /// List with `item` stored at a scalar index.
-    fn set(&self, cx: &mut LowerCtx, index: InstId, item: InstId) -> Result<JaggedList> {
+    fn set(&self, cx: &mut LowerCtx, index: InstId, item: InstId) -> Result<RaggedTensorList> {
         let (dims, own) = (cx.b.dims(self.buffer).to_vec(), cx.b.dims(item).to_vec());
         if own.len() + 1 != dims.len() || own[1..] != dims[2..] || cx.b.dtype(item) != cx.b.dtype(self.buffer) {
             let told = format!("rows of {} into the list {}", cx.b.shape(item), cx.b.shape(self.buffer));
@@ -38,7 +38,7 @@ impl JaggedList {
         let length = cx.b.numbers(DType::S32, &[count]);
         let (buffer, lengths) =
             (super::put(cx.b, self.buffer, row, index), super::put(cx.b, self.lengths, length, index));
-        Ok(JaggedList { buffer, lengths, name: self.name.clone() })
+        Ok(RaggedTensorList { buffer, lengths, name: self.name.clone() })
     }
 
     /// Element at a scalar index.
@@ -74,19 +74,19 @@ impl JaggedList {
 
 /// List in input 0 with input 2 stored at the index in input 1, if the list is of this kind, or is empty and must become so
 /// because the index is not constant.
-pub(super) fn with_item(cx: &mut LowerCtx) -> Result<Option<JaggedList>> {
+pub(super) fn with_item(cx: &mut LowerCtx) -> Result<Option<RaggedTensorList>> {
     let Some(Value::Ragged(RaggedValue { splits, values, is_rows: false })) = cx.args.get(2) else { return Ok(None) };
     let (levels, item) = (splits.len(), *values);
     let list = match &cx.args[0] {
-        Value::Jagged(list) => list.clone(),
-        Value::Unlike(list) if list.is_unset() && levels == 0 && cx.constant_int(1).is_err() => {
+        Value::RaggedList(list) => list.clone(),
+        Value::Heterogeneous(list) if list.is_unset() && levels == 0 && cx.constant_int(1).is_err() => {
             let (list, own) = (list.clone(), cx.b.dims(item).to_vec());
             if own.is_empty() {
                 return Ok(None);
             }
             let room = cx.b.largest_value(own[0]);
             let dims = [&[list.length(), room][..], &own[1..]].concat();
-            JaggedList::empty(cx.b, cx.b.dtype(item), &dims, &list.name)
+            RaggedTensorList::empty(cx.b, cx.b.dtype(item), &dims, &list.name)
         }
         _ => return Ok(None),
     };
@@ -97,7 +97,7 @@ pub(super) fn with_item(cx: &mut LowerCtx) -> Result<Option<JaggedList>> {
     list.set(cx, index, item).map(Some)
 }
 
-impl UnlikeList {
+impl HeterogeneousList {
     /// Number of elements.
     pub fn length(&self) -> Dim {
         self.open_length.unwrap_or_else(|| Dim::from(self.items.len()))

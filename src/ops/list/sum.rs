@@ -3,7 +3,7 @@ use super::heterogeneous_lists::rows_of;
 use super::nesting;
 use crate::diag::Result;
 use crate::graph::TfType;
-use crate::ops::value::{ListValue, UnlikeList};
+use crate::ops::value::{HeterogeneousList, ListValue};
 use crate::ops::{LowerCtx, Value};
 
 /// Sum of all inputs, which are lists.
@@ -30,7 +30,7 @@ fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
                 let dtype = TfType::Data(cx.b.dtype(list.buffer));
                 let items = rows_of(cx.b, list.buffer);
                 let declared = list.open.unwrap_or_default();
-                Value::Unlike(UnlikeList { items, open_length: None, dtype, declared, name: list.name })
+                Value::Heterogeneous(HeterogeneousList { items, open_length: None, dtype, declared, name: list.name })
             });
             of_two(cx, x, y)?
         }
@@ -53,19 +53,19 @@ fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
         ) if length == length_2 && now == now_2 && dtype == dtype_2 => {
             Value::UnshapedList { length, now, dtype, name, open }
         }
-        (Value::Unlike(a), Value::List(list)) | (Value::List(list), Value::Unlike(a))
+        (Value::Heterogeneous(a), Value::List(list)) | (Value::List(list), Value::Heterogeneous(a))
             if list.count.is_none() && list.room(cx.b) == a.length() =>
         {
-            let b = UnlikeList { items: rows_of(cx.b, list.buffer), name: list.name, ..a.clone() };
-            of_two(cx, Value::Unlike(a), Value::Unlike(b))?
+            let b = HeterogeneousList { items: rows_of(cx.b, list.buffer), name: list.name, ..a.clone() };
+            of_two(cx, Value::Heterogeneous(a), Value::Heterogeneous(b))?
         }
-        (Value::Unlike(a), Value::UnshapedList { length, now: None, .. })
-        | (Value::UnshapedList { length, now: None, .. }, Value::Unlike(a))
+        (Value::Heterogeneous(a), Value::UnshapedList { length, now: None, .. })
+        | (Value::UnshapedList { length, now: None, .. }, Value::Heterogeneous(a))
             if length == a.length() =>
         {
-            Value::Unlike(a)
+            Value::Heterogeneous(a)
         }
-        (Value::Unlike(a), Value::Unlike(b)) if a.length() == b.length() && a.dtype == b.dtype => {
+        (Value::Heterogeneous(a), Value::Heterogeneous(b)) if a.length() == b.length() && a.dtype == b.dtype => {
             let mut items = Vec::with_capacity(a.items.len());
             for pair in a.items.into_iter().zip(b.items) {
                 items.push(match pair {
@@ -73,10 +73,10 @@ fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
                     (one, other) => one.or(other),
                 });
             }
-            Value::Unlike(UnlikeList { items, ..a })
+            Value::Heterogeneous(HeterogeneousList { items, ..a })
         }
-        (x @ (Value::Structured(_) | Value::Optional(_) | Value::Unlike(_)), y) => nesting::sum(cx, &x, &y)?,
-        (x, y @ (Value::Structured(_) | Value::Optional(_) | Value::Unlike(_))) => nesting::sum(cx, &y, &x)?,
+        (x @ (Value::Structured(_) | Value::Optional(_) | Value::Heterogeneous(_)), y) => nesting::sum(cx, &x, &y)?,
+        (x, y @ (Value::Structured(_) | Value::Optional(_) | Value::Heterogeneous(_))) => nesting::sum(cx, &y, &x)?,
         _ => return Err(cx.mismatch("a sum of lists of different lengths or elements")),
     })
 }

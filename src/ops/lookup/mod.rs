@@ -9,10 +9,10 @@ mod order;
 
 use super::array::gather::take_axis;
 use super::fact::Fact;
-use super::row::op;
+use super::op_lowering::op;
 use super::shape::{S64, nothing};
 use super::symbols::{InferredDim, Why};
-use super::{LowerCtx, OpRow, ShapeCtx, Value};
+use super::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, CONTENTS_UNKNOWN, KEYS, Node, TfType, VALUES};
 use crate::hlo::open::InstId;
@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] = &[&[
+pub const ROWS: &[&[OpLowering]] = &[&[
     op("HashTableV2", "-> table_handle", handle).shape(handle_shape),
     op("MutableHashTableV2", "-> table_handle", handle).shape(handle_shape),
     op("MutableHashTableOfTensorsV2", "-> table_handle", handle).shape(handle_shape),

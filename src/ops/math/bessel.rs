@@ -3,8 +3,8 @@
 //! Source: Cephes's Chebyshev series for `i0e` and `i1e`; f32 uses only the terms of the f64 series that it can represent.
 use super::expr::{ArrayExpr, wide_formula};
 use crate::diag::Result;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
@@ -12,7 +12,7 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("BesselI0e", "x -> y", |cx| float(cx, FLOATS, |[x]| i0e(x))).pointwise().dtypes(FLOATS),
     op("BesselI1e", "x -> y", |cx| float(cx, FLOATS, |[x]| i1e(x))).pointwise().dtypes(FLOATS),
     op("BesselI0",  "x -> y", |cx| float(cx, FLOATS, |[x]| i0e(x) * x.abs().exp())).pointwise().dtypes(FLOATS),

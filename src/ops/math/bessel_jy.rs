@@ -8,8 +8,8 @@ use super::bessel_tables::{
     PHASE_0, PHASE_1, Q0_OVER, Q0_UNDER, Q1_OVER, Q1_UNDER, Y0_NEAR, Y0_OVER, Y0_UNDER, Y1_NEAR, Y1_OVER, Y1_UNDER,
 };
 use super::expr::ArrayExpr;
-use crate::ops::OpRow;
-use crate::ops::row::op;
+use crate::ops::OpLowering;
+use crate::ops::op_lowering::op;
 use crate::tensor::DType;
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_4};
 
@@ -19,7 +19,7 @@ const ROOT: f64 = 0.797_884_560_802_865_4;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("BesselJ0", "x -> y", |cx| float(cx, FLOATS, |[x]| j0(x))).pointwise().dtypes(FLOATS),
     op("BesselJ1", "x -> y", |cx| float(cx, FLOATS, |[x]| j1(x))).pointwise().dtypes(FLOATS),
     op("BesselY0", "x -> y", |cx| float(cx, FLOATS, |[x]| y0(x))).pointwise().dtypes(FLOATS),

@@ -3,15 +3,15 @@
 //! Source: Cephes's Chebyshev series; f32 uses only the terms of the f64 series that it can represent.
 use super::bessel::{chebyshev, float, i0e, i1e};
 use super::expr::{ArrayExpr, Operand};
-use crate::ops::OpRow;
-use crate::ops::row::op;
+use crate::ops::OpLowering;
+use crate::ops::op_lowering::op;
 use crate::tensor::DType;
 
 const FLOATS: &str = "f16, f32, f64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("BesselK0",  "x -> y", |cx| float(cx, FLOATS, |[x]| k0(x, 1.0, (-x).exp()))).pointwise().dtypes(FLOATS),
     op("BesselK0e", "x -> y", |cx| float(cx, FLOATS, |[x]| k0(x, x.exp(), 1.0))).pointwise().dtypes(FLOATS),
     op("BesselK1",  "x -> y", |cx| float(cx, FLOATS, |[x]| k1(x, 1.0, (-x).exp()))).pointwise().dtypes(FLOATS),

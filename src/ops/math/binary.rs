@@ -7,10 +7,10 @@ use crate::interp;
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::row::{binary, op};
+use crate::ops::op_lowering::{binary, op};
 use crate::ops::shape::{PRED, merged, pass_first};
 use crate::ops::symbols::Symbols;
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::known;
 use crate::symbolic::trace::{self, SizeOp};
@@ -18,7 +18,7 @@ use crate::symbolic::{Interval, fixed};
 use crate::tensor::DType;
 
 /// Definitions of arithmetic and bitwise ops.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     binary("Add", Builder::add).sizes(Symbols::add),
     binary("AddV2", Builder::add).sizes(Symbols::add),
     op("AddN", "inputs* -> sum", add_n).shape(add_n_shape).work(Work::PerOutputElement(1)),
@@ -62,7 +62,7 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// Definitions of comparisons and logical ops.
-pub const COMPARISONS: &[OpRow] = &[
+pub const COMPARISONS: &[OpLowering] = &[
     op("Equal", "x y -> z", |cx| equality(cx, Direction::Eq)).shape(equality_shape),
     op("NotEqual", "x y -> z", |cx| equality(cx, Direction::Ne)).shape(equality_shape),
     binary("Less", |b, x, y| b.compare(Direction::Lt, x, y)),

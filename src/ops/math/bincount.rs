@@ -10,14 +10,14 @@ use crate::ops::array::scatter::scatter;
 use crate::ops::array::shape::fitting;
 use crate::ops::checks;
 use crate::ops::fact::Fact;
+use crate::ops::op_lowering::op;
 use crate::ops::ragged::{places, rows};
-use crate::ops::row::op;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Bincount", "arr size weights -> bins", bincount)
         .checked(checks::non_negative_input)
         .shape(bincount_shape)

@@ -5,14 +5,14 @@ use crate::graph::{Attr, TfType};
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::{S32, same};
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Cast", "x -> y", cast).shape(cast_shape),
     op("Select", "condition t e -> output", select).moves_strings().shape(select_shape).work(Work::PerOutputElement(1)),
     op("SelectV2", "condition t e -> output", select_v2).moves_strings().pointwise(),

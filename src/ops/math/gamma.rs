@@ -6,8 +6,8 @@
 use super::expr::{ArrayExpr, formula, iterate, wide_formula};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 use std::f64::consts::PI;
@@ -16,7 +16,7 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Lgamma",          "x -> y",        |cx| one(cx, |[x]| lgamma(x))).pointwise().dtypes(FLOATS),
     op("Digamma",         "x -> y",        |cx| one(cx, |[x]| digamma(x))).pointwise().dtypes(FLOATS),
     op("Igamma",          "a x -> z",      |cx| incomplete(cx, igamma)).pointwise().dtypes(FLOATS),

@@ -4,14 +4,14 @@ use crate::dims;
 use crate::graph::TfType;
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[op("HistogramFixedWidth", "values value_range nbins -> out", histogram)
+pub const ROWS: &[OpLowering] = &[op("HistogramFixedWidth", "values value_range nbins -> out", histogram)
     .shape(histogram_shape)
     .constants(&[2])
     .dtypes("s32, s64, f32, f64")];

@@ -3,15 +3,15 @@
 //! Source: Cephes's rational approximations.
 use super::bessel::float;
 use super::expr::ArrayExpr;
-use crate::ops::OpRow;
-use crate::ops::row::op;
+use crate::ops::OpLowering;
+use crate::ops::op_lowering::op;
 use std::f64::consts::{FRAC_PI_2, PI};
 
 const FLOATS: &str = "f32, f64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Dawsn",      "x -> y", |cx| float(cx, FLOATS, |[x]| dawson(x))).pointwise().dtypes(FLOATS),
     op("Expint",     "x -> y", |cx| float(cx, FLOATS, |[x]| exponential(x))).pointwise().dtypes(FLOATS),
     op("FresnelCos", "x -> y", |cx| float(cx, FLOATS, |[x]| fresnel(x, Part::Cosine))).pointwise().dtypes(FLOATS),

@@ -2,15 +2,15 @@
 use super::expr::{ArrayExpr, wide_formula};
 use super::normal;
 use crate::diag::Result;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::tensor::DType;
 
 const FLOATS: &str = "f16, bf16, f32, f64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Erfinv", "x -> y", |cx| inverse(cx, |[x]| erfinv(x))).pointwise().dtypes(FLOATS),
     op("Ndtri",  "x -> y", |cx| inverse(cx, |[x]| normal::quantile(x))).pointwise().dtypes(FLOATS),
 ];

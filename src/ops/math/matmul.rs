@@ -6,15 +6,15 @@ use crate::hlo::open::DotDims;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 use std::collections::BTreeMap;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("MatMul", "a b -> product", |cx| matmul(cx, ["transpose_a", "transpose_b"], false))
         .shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"]))
         .work(Work::MatrixProduct("transpose_a")),

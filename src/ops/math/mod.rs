@@ -1,5 +1,5 @@
 //! `math_ops.cc` and `bitwise_ops.cc`.
-use super::OpRow;
+use super::OpLowering;
 
 pub(in crate::ops) mod binary;
 mod bincount;
@@ -26,7 +26,7 @@ pub(in crate::ops) mod special;
 pub(in crate::ops) mod unary;
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] = &[
+pub const ROWS: &[&[OpLowering]] = &[
     unary::ROWS,
     unary::GRADIENTS,
     binary::ROWS,

@@ -7,15 +7,15 @@ use crate::ops::array::gather::take_axis;
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::{add_scalar, compare_scalar};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::S32;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::known;
 use crate::tensor::{DType, elements_of};
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("NthElement", "input n -> values", nth).shape(nth_shape).dtypes("real numbers"),
     op("IsotonicRegression", "input -> output segments", isotonic).shape(isotonic_shape).dtypes("real numbers"),
 ];

@@ -3,15 +3,15 @@ use crate::diag::Result;
 use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, InferredInt};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::reduction;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Sum", "input axes -> output", |cx| fold(cx, ScalarOp::Add, 0.0))
         .shape(reduction)
         .constants(&[1])

@@ -2,15 +2,15 @@
 use crate::diag::Result;
 use crate::hlo::open::WindowDim;
 use crate::hlo::open::{CompId, InstId, Op, Shape};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Cumsum", "x axis -> out", |cx| scan(cx, ScalarOp::Add, 0.0))
         .shape(same)
         .constants(&[1])

@@ -1,12 +1,12 @@
 //! Binary search in sorted rows: `LowerBound` and `UpperBound`.
 use crate::diag::Result;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("LowerBound", "sorted_inputs values -> output", |cx| bound(cx, Bound::Lower)),
     op("UpperBound", "sorted_inputs values -> output", |cx| bound(cx, Bound::Upper)),
 ];

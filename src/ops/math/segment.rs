@@ -5,13 +5,13 @@ use crate::ops::ShapeCtx;
 use crate::ops::array::scatter::{Unordered, extreme, scatter, scatter_by};
 use crate::ops::checks;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("UnsortedSegmentSum", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add))
         .checked(checks::unsorted_segments)
         .shape(segment_shape)

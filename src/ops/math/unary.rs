@@ -6,8 +6,8 @@ use crate::hlo::open::{Builder, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::list;
-use crate::ops::row::{op, unary};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::op_lowering::{op, unary};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -15,7 +15,7 @@ use crate::tensor::DType;
 type Formula = fn(&mut Builder, InstId) -> InstId;
 
 /// Definitions of pointwise ops of one array.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Abs", "x -> y", |cx| plain(cx, ScalarOp::Abs)).pointwise(),
     op("ComplexAbs", "x -> y", |cx| plain(cx, ScalarOp::Abs)).pointwise().dtypes("c64, c128"),
     op("Neg", "x -> y", |cx| plain(cx, ScalarOp::Negate)).pointwise(),
@@ -63,7 +63,7 @@ pub const ROWS: &[OpRow] = &[
 ];
 
 /// Definitions of gradients, as functions of the result (or the input) and the incoming gradient.
-pub const GRADIENTS: &[OpRow] = &[
+pub const GRADIENTS: &[OpLowering] = &[
     op("SigmoidGrad", "y dy -> z", |cx| {
         holomorphic(cx, |b, y, dy| {
             let one = b.full_like(y, 1.0);

@@ -2,8 +2,8 @@
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::math::special::Written;
-use crate::ops::row::{binary, op, unary};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::op_lowering::{binary, op, unary};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::formula;
 use crate::scalar::{Direction, ScalarOp};
 
@@ -13,7 +13,7 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     unary("Relu",          relu),
     unary("Relu6",         relu6),
     unary("Elu",           elu).dtypes(FLOATS),

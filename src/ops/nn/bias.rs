@@ -4,14 +4,14 @@ use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("BiasAdd",     "value bias -> output",   bias_add).shape(bias_add_shape).work(Work::PerOutputElement(1)),
     op("BiasAddV1",   "value bias -> output",   bias_add).shape(bias_add_shape).work(Work::PerOutputElement(1)),
     op("BiasAddGrad", "out_backprop -> output", bias_add_grad).shape(bias_add_grad_shape).work(Work::PerInputElement),

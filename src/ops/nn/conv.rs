@@ -7,15 +7,15 @@ use crate::hlo::open::{Builder, InstId, Op};
 use crate::hlo::open::{ConvDims, Dim, WindowDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 
 const FLOATS: &str = "f16, bf16, f32, f64, s32";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Conv",                  "input filter -> output", any_rank).shape(any_rank_shape).dtypes(FLOATS).work(Work::Convolution(1)),
     op("Conv1D",                "input filter -> output", conv1d).shape(conv1d_shape).dtypes(FLOATS).work(Work::Convolution(1)),
     op("Conv2D",                "input filter -> output", |cx| one(cx, 2)).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS).work(Work::Convolution(1)),

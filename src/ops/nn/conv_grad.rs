@@ -1,15 +1,15 @@
 //! Transposed convolutions and gradients of convolutions.
 use super::conv::{convolution, group_count};
-use super::window::{Args, TurnedWindow, reach, window_dim};
+use super::window::{Args, TransposedWindow, reach, window_dim};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{ConvDims, Dim, WindowDim};
 use crate::hlo::open::{InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Dims;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::symbols::Why;
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 
 const FLOATS: &str = "f16, bf16, f32, f64, s32";
 const INPUT: &str = "input_sizes filter out_backprop -> output";
@@ -17,7 +17,7 @@ const FILTER: &str = "input filter_sizes out_backprop -> output";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Conv2DBackpropInput",    INPUT,  |cx| backprop_input(cx, 2, Kind::Full)).shape(|cx| input_shape(cx, 2)).constants(&[0]).dtypes(FLOATS).work(Work::ConvolutionInputGradient(1)),
     op("Conv3DBackpropInputV2",  INPUT,  |cx| backprop_input(cx, 3, Kind::Full)).shape(|cx| input_shape(cx, 3)).constants(&[0]).dtypes(FLOATS).work(Work::ConvolutionInputGradient(1)),
     op("DepthwiseConv2dNativeBackpropInput", INPUT, |cx| backprop_input(cx, 2, Kind::Depthwise)).shape(|cx| input_shape(cx, 2)).constants(&[0]).dtypes(FLOATS).work(Work::ConvolutionInputGradient(2)),
@@ -86,7 +86,7 @@ fn backprop_input(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<V
     cx.one_output(y)
 }
 
-fn transposed_window(cx: &LowerCtx, args: &Args, axis: usize, n: Dim, k: Dim, out: Dim) -> Result<TurnedWindow> {
+fn transposed_window(cx: &LowerCtx, args: &Args, axis: usize, n: Dim, k: Dim, out: Dim) -> Result<TransposedWindow> {
     let forward = window_dim(n, k, args.strides[axis], args.dilations[axis], &args.padding, axis)?;
     if forward.output_size(n) != Some(out) {
         return Err(cx.mismatch(format!(
@@ -94,7 +94,7 @@ fn transposed_window(cx: &LowerCtx, args: &Args, axis: usize, n: Dim, k: Dim, ou
             forward.output_size(n).unwrap_or(Dim::from(0))
         )));
     }
-    TurnedWindow::new(&forward, n, out)
+    TransposedWindow::new(&forward, n, out)
 }
 
 /// Filter reversed in space, with its two feature axes exchanged group by group, and the number of groups.

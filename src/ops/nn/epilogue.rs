@@ -9,14 +9,14 @@ use crate::hlo::open::Dim;
 use crate::hlo::open::DotDims;
 use crate::hlo::open::InstId;
 use crate::ops::math::matmul::product_shape;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 
 const FLOATS: &str = "f16, bf16, f32, f64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("_FusedConv2D",                "input filter args* -> output", |cx| { let y = conv(cx, 2)?; conv_tail(cx, y) }).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS).work(Work::Convolution(1)),
     op("_FusedDepthwiseConv2dNative", "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS).work(Work::Convolution(2)),
     op("FusedDepthwiseConv2dNative",  "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS).work(Work::Convolution(2)),

@@ -8,11 +8,11 @@ use crate::graph::Node;
 use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::{Dims, Fact};
+use crate::ops::op_lowering::op;
 use crate::ops::random::{AxisWindows, boundaries};
-use crate::ops::row::op;
 use crate::ops::shape::S64;
 use crate::ops::symbols::InferredDim;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
@@ -21,7 +21,7 @@ const TYPES: &str = "s32, s64, f32, f64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("FractionalMaxPool", POOL, max_pool).shape(pool_shape).draws().dtypes(TYPES),
     op("FractionalAvgPool", POOL, avg_pool).shape(pool_shape).draws().dtypes(TYPES),
     op("FractionalMaxPoolGrad", "orig_input orig_output out_backprop row_pooling_sequence col_pooling_sequence -> output", max_pool_grad)

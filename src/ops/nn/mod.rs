@@ -20,10 +20,10 @@ pub use bias::{sum, wide};
 pub use pool::{PoolAttrs, pool_shape, reduce_window};
 pub use window::{Args, DataFormat, Padding, positive, window_dim};
 
-use crate::ops::OpRow;
+use crate::ops::OpLowering;
 
 /// Definitions of the ops of this family, a table for each file.
-pub const ROWS: &[&[OpRow]] = &[
+pub const ROWS: &[&[OpLowering]] = &[
     activation::ROWS,
     bias::ROWS,
     conv::ROWS,

@@ -6,13 +6,13 @@ use crate::graph::Node;
 use crate::hlo::open::{Builder, InstId};
 use crate::hlo::open::{Dim, PadDim, SliceDim, WindowDim};
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] =
+pub const ROWS: &[OpLowering] =
     &[op("Dilation2D", "input filter -> output", dilation).shape(dilation_shape).dtypes("real numbers")];
 
 /// Sizes of the result of these windows over an image.

@@ -9,15 +9,15 @@ use crate::hlo::open::WindowDim;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::array::scatter;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::{same, same_as_second};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Dilation2DBackpropInput",  "input filter out_backprop -> in_backprop", of_image).shape(same).dtypes("real numbers"),
     op("Dilation2DBackpropFilter", "input filter out_backprop -> filter_backprop", of_filter).shape(same_as_second).dtypes("real numbers"),
 ];

@@ -5,10 +5,10 @@ use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
 use crate::ops::symbols::InferredDim;
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::ScalarOp;
 use crate::tensor::Tensor;
 
@@ -22,7 +22,7 @@ const FLOATS: &str = "f16, bf16, f32";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("FusedBatchNorm",    INPUTS, |cx| batch_norm(cx, Reserve::Two)).shape(|cx| batch_norm_shape(cx, Reserve::Two)).dtypes("f32").work(Work::Normalise),
     op("FusedBatchNormV2",  INPUTS, |cx| batch_norm(cx, Reserve::Two)).shape(|cx| batch_norm_shape(cx, Reserve::Two)).dtypes(FLOATS).work(Work::Normalise),
     op("FusedBatchNormV3",  V3,     |cx| batch_norm(cx, Reserve::Three)).shape(|cx| batch_norm_shape(cx, Reserve::Three)).dtypes(FLOATS).work(Work::Normalise),

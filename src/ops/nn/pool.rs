@@ -7,10 +7,10 @@ use crate::hlo::open::WindowDim;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, DTypeClass, Tensor};
 
@@ -18,7 +18,7 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("MaxPool",   "input -> output",               |cx| max_pool(cx, 2)).shape(|cx| pool_shape(cx, 2)).work(Work::Pool),
     op("MaxPoolV2", "input ksize strides -> output", |cx| max_pool(cx, 2)).shape(|cx| pool_shape(cx, 2)).constants(&[1, 2]),
     op("MaxPool3D", "input -> output",               |cx| max_pool(cx, 3)).shape(|cx| pool_shape(cx, 3)).work(Work::Pool),

@@ -7,9 +7,9 @@ use crate::hlo::open::{Builder, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same_as_second;
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::symbolic::Dim;
 use crate::tensor::DType;
@@ -18,7 +18,7 @@ const GRAD: &str = "orig_input orig_output grad -> output";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("MaxPoolWithArgmax",   "input -> output argmax", with_argmax).shape(with_argmax_shape).work(Work::Pool),
     op("MaxPoolGradWithArgmax", "input grad argmax -> output", gradient).shape(|cx| cx.one_output_like(0, cx.dims(0)?)).dtypes("real numbers"),
     op("MaxPoolGradGrad",     GRAD, |cx| grad_grad(cx, 2)).shape(same_as_second),

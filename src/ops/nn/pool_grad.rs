@@ -1,16 +1,16 @@
 //! Gradients of pools.
 use super::bias::wide;
 use super::pool::{PoolAttrs, reduce_window};
-use super::window::TurnedWindow;
+use super::window::TransposedWindow;
 use super::window_counts::counts;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::WindowDim;
 use crate::hlo::open::{Dim, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 
 const MAX: &str = "orig_input orig_output grad -> output";
@@ -19,7 +19,7 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("MaxPoolGrad",   MAX, |cx| max_pool_grad(cx, 2)).shape(same),
     op("MaxPoolGradV2", "orig_input orig_output grad ksize strides -> output", |cx| max_pool_grad(cx, 2)).shape(same).constants(&[3, 4]),
     op("MaxPool3DGrad", MAX, |cx| max_pool_grad(cx, 3)).shape(same),
@@ -85,7 +85,8 @@ fn avg_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
 /// dilation).
 fn spread(cx: &mut LowerCtx, share: InstId, dims: &[Dim], window: &[WindowDim]) -> Result<InstId> {
     let out = cx.b.dims(share).to_vec();
-    let turned = (0..dims.len()).map(|i| TurnedWindow::new(&window[i], dims[i], out[i])).collect::<Result<Vec<_>>>()?;
+    let turned =
+        (0..dims.len()).map(|i| TransposedWindow::new(&window[i], dims[i], out[i])).collect::<Result<Vec<_>>>()?;
     let zero = cx.b.scalar(cx.b.dtype(share), 0.0);
     let window = turned.iter().map(|turned| turned.window).collect();
     let mut y = reduce_window(cx.b, share, zero, ScalarOp::Add, window);

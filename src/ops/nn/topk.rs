@@ -4,16 +4,16 @@ use crate::graph::TfType;
 use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::{PRED, S32};
 use crate::ops::symbols::InferredDim;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("TopK",     "input -> values indices",   |cx| { let k = cx.require_attr(cx.node.int("k"), "k")?; top_k(cx, k.into()) }).shape(|cx| { let k = cx.node.int("k").and_then(|k| u64::try_from(k).ok()); top_k_shape(cx, k.map(InferredDim::Known)) }),
     op("TopKV2",   "input k -> values indices", of_argument).shape(|cx| { let k = cx.size_from_input(1); top_k_shape(cx, Some(k)) }).constants(&[1]),
     op("ApproxTopK", "input -> values indices", approx_top_k).dtypes("f16, bf16, f32; aggregate_to_topk"),

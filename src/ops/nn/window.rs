@@ -177,14 +177,14 @@ pub fn window_dim(n: Dim, k: Dim, stride: Dim, dilation: Dim, padding: &Padding,
 
 /// Window of a transposed convolution: it sums, for each input element, the contributions of the result elements that it
 /// affected.
-pub struct TurnedWindow {
+pub struct TransposedWindow {
     /// Window over the gradient, with base dilation by the forward stride.
     pub window: WindowDim,
     /// Number of leading elements of the result that are not wanted.
     pub skipped: Dim,
 }
 
-impl TurnedWindow {
+impl TransposedWindow {
     /// Transpose of the window `forward`, which computes `out` elements from `n`.
     ///
     /// Leading padding that depends on sizes is impossible with base dilation, as the holes would move. In that case all
@@ -192,7 +192,7 @@ impl TurnedWindow {
     ///
     /// # Errors
     /// `Code::TooLarge` if a size overflows.
-    pub fn new(forward: &WindowDim, n: Dim, out: Dim) -> Result<TurnedWindow> {
+    pub fn new(forward: &WindowDim, n: Dim, out: Dim) -> Result<TransposedWindow> {
         let most = reach(forward.size, forward.rhs_dilate)? - 1;
         let is_moved = forward.pad_low.varies() && forward.stride != 1;
         let skipped = if is_moved { forward.pad_low } else { Dim::from(0) };
@@ -205,7 +205,7 @@ impl TurnedWindow {
             rhs_dilate: forward.rhs_dilate,
             reversal: false,
         };
-        Ok(TurnedWindow { window, skipped })
+        Ok(TransposedWindow { window, skipped })
     }
     /// The `n` wanted elements along `axis` of the transposed window's result.
     pub fn wanted(&self, b: &mut Builder, x: InstId, axis: usize, n: Dim) -> InstId {

@@ -6,13 +6,13 @@ use crate::hlo::open::{ConvDims, Dim, DotDims, WindowDim};
 use crate::hlo::open::{InstId, Op};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::nn::{Args, DataFormat, Padding};
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("QuantizedMatMul", "a b min_a max_a min_b max_b -> out min_out max_out", matmul).shape(matmul_shape).dtypes("u8 to s32"),
     op("QuantizedConv2D", "input filter min_input max_input min_filter max_filter -> output min_output max_output", conv)
         .shape(conv_shape).dtypes("u8 to s32"),

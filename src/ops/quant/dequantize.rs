@@ -6,13 +6,13 @@ use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Dequantize", "input min_range max_range -> output", dequantize).dtypes("s8, u8, s16, u16, s32"),
     op("XlaDequantize", "input -> output", of_words).dtypes("u32; vectors and matrices, MIN_COMBINED"),
 ];

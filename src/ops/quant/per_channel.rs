@@ -4,14 +4,14 @@ use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::math::special::mul_scalar;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("RequantizePerChannel", "input input_min input_max requested_output_min requested_output_max -> output output_min output_max", requantize)
         .shape(shape).dtypes("s32 to u8 and s8"),
     op("RequantizationRangePerChannel", "input input_min input_max -> output_min output_max", used_range)

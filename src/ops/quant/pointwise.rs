@@ -8,8 +8,8 @@ use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -18,7 +18,7 @@ const RELU: &str = "features min_features max_features -> activations min_activa
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("QuantizedRelu",    RELU,   |cx| relu(cx, None)).shape(same_with_range).dtypes("u8, s32"),
     op("QuantizedRelu6",   RELU,   |cx| relu(cx, Some(6.0))).shape(same_with_range).dtypes("u8, s32"),
     op("QuantizedAdd",     BINARY, add).shape(binary_shape).dtypes("u8 to s32"),

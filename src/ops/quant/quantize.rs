@@ -7,16 +7,17 @@ use crate::graph::TfType;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::{add_scalar, compare_scalar};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::symbols::InferredDim;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[op("QuantizeV2", "input min_range max_range -> output output_min output_max", quantize)
-    .shape(quantize_shape)
-    .dtypes("f32 to s8, u8, s16, u16 and s32")];
+pub const ROWS: &[OpLowering] =
+    &[op("QuantizeV2", "input min_range max_range -> output output_min output_max", quantize)
+        .shape(quantize_shape)
+        .dtypes("f32 to s8, u8, s16, u16 and s32")];
 
 /// Lowers `QuantizeV2`: the integers of type `T` nearest to the elements within the range.
 fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {

@@ -4,14 +4,14 @@ use super::levels::{Integers, QuantRange, narrowed, nearest_in_f32, numbers, num
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("RequantizationRange", "input input_min input_max -> output_min output_max", used_range)
         .shape(|_| Ok(with_range(Vec::new()))).dtypes("s32"),
     op("Requantize", "input input_min input_max requested_output_min requested_output_max -> output output_min output_max", requantize)

@@ -3,9 +3,9 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::ops::math::expr::{ArrayExpr, formula};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
@@ -13,7 +13,7 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("QuantizeAndDequantizeV2", "input input_min input_max -> output",          round_trip).shape(same).dtypes(FLOATS),
     op("QuantizeAndDequantizeV3", "input input_min input_max num_bits -> output", round_trip).shape(same).constants(&[3]).dtypes(FLOATS),
     op("QuantizeAndDequantizeV4", "input input_min input_max -> output",          round_trip).shape(same).dtypes(FLOATS),

@@ -6,8 +6,8 @@ use crate::hlo::open::InstId;
 use crate::ops::array::{joined_shape, shape as array_shape};
 use crate::ops::fact::Fact;
 use crate::ops::nn::{PoolAttrs, pool_shape, reduce_window};
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -15,7 +15,7 @@ const POOL: &str = "input min_input max_input -> output min_output max_output";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("QuantizedReshape", "tensor shape input_min input_max -> output output_min output_max", reshape).shape(reshape_shape).constants(&[1]),
     op("QuantizedConcat",  "concat_dim values* input_mins* input_maxes* -> output output_min output_max", concat)
         .shape(concat_shape).constants(&[0]).dtypes("u8, s32"),

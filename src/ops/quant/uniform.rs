@@ -9,15 +9,15 @@ use crate::hlo::open::Dim;
 use crate::hlo::open::DotDims;
 use crate::hlo::open::InstId;
 use crate::ops::math::cast::convert;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::known;
 use crate::tensor::{DType, Tensor};
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("UniformQuantize", "input scales zero_points -> output", quantize).shape(typed).dtypes("f32 to s8, u8, s32"),
     op("UniformDequantize", "input scales zero_points -> output", dequantize).shape(typed).dtypes("s8, u8, s32 to f32"),
     op(

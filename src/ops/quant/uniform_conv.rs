@@ -9,11 +9,11 @@ use crate::hlo::open::Op;
 use crate::hlo::open::{ConvDims, Dim, WindowDim};
 use crate::hlo::proto::numbers;
 use crate::ops::nn::{Padding, positive, window_dim};
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[op(
+pub const ROWS: &[OpLowering] = &[op(
     "UniformQuantizedConvolution",
     "lhs rhs lhs_scales lhs_zero_points rhs_scales rhs_zero_points output_scales output_zero_points -> output",
     convolution,

@@ -6,8 +6,8 @@ use crate::diag::Result;
 use crate::hlo::open::DotDims;
 use crate::hlo::open::{Builder, InstId, Op};
 use crate::ops::math::special::{add_scalar, compare_scalar};
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value, Work};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -15,7 +15,7 @@ const SIGNATURE: &str = "lhs rhs rhs_scales rhs_zero_points -> output";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("UniformQuantizedDotHybrid",         SIGNATURE, dot).shape(dot_shape).dtypes("f32 by s8 to f32"),
     op("UniformQuantizedConvolutionHybrid", SIGNATURE, convolution).dtypes("f32 by s8 to f32").work(Work::Contraction),
 ];

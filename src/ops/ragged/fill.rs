@@ -2,14 +2,14 @@
 use crate::diag::Result;
 use crate::dims;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::{PRED, S64};
 use crate::ops::sparse::rows;
 use crate::ops::symbols::Why;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op(
         "RaggedFillEmptyRows",
         "value_rowids values nrows default_value -> output_value_rowids output_values empty_row_indicator reverse_index_map",

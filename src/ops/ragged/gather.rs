@@ -3,13 +3,13 @@ use super::{lengths, places, splits};
 use crate::diag::Result;
 use crate::ops::array::gather::take_axis;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[op(
+pub const ROWS: &[OpLowering] = &[op(
     "RaggedGather",
     "params_nested_splits* params_dense_values indices -> output_nested_splits* output_dense_values",
     gather,

@@ -9,7 +9,7 @@ mod range;
 mod sparse;
 mod variant;
 
-use super::{LowerCtx, OpRow};
+use super::{LowerCtx, OpLowering};
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Dim;
@@ -21,7 +21,7 @@ use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] = &[range::ROWS, gather::ROWS, dense::ROWS, fill::ROWS, sparse::ROWS, variant::ROWS];
+pub const ROWS: &[&[OpLowering]] = &[range::ROWS, gather::ROWS, dense::ROWS, fill::ROWS, sparse::ROWS, variant::ROWS];
 
 /// Row number of each of `total` values, and its position in that row; both `s32[total]`.
 pub(in crate::ops) fn places(cx: &mut LowerCtx, splits: InstId, total: Dim) -> Result<(InstId, InstId)> {

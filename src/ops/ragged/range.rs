@@ -4,15 +4,15 @@ use crate::diag::Result;
 use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] =
+pub const ROWS: &[OpLowering] =
     &[op("RaggedRange", "starts limits deltas -> rt_nested_splits rt_dense_values", range).shape(range_shape)];
 
 /// Lowers `RaggedRange`: one range per row; scalar inputs apply to all rows.

@@ -7,15 +7,15 @@ use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::fact::{Fact, InferredInt};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::S64;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[op(
+pub const ROWS: &[OpLowering] = &[op(
     "RaggedTensorToSparse",
     "rt_nested_splits* rt_dense_values -> sparse_indices sparse_values sparse_dense_shape",
     sparse,

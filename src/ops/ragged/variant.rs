@@ -9,15 +9,15 @@ use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::shape::integers;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::value::RaggedValue;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::tensor::{DType, Tensor};
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("RaggedTensorToVariant",   "rt_nested_splits* rt_dense_values -> encoded_ragged", to_variant).shape(to_variant_shape),
     op("RaggedTensorFromVariant", "encoded_ragged -> output_nested_splits* output_dense_values", from_variant).shape(from_variant_shape),
 ];

@@ -9,9 +9,9 @@ use super::{Generator, from_seed, sizes};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::shape_from_input_value;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
@@ -35,7 +35,7 @@ const TAILS: [f64; 10] = [
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("StatelessRandomBinomial", "shape seed counts probs -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; binomial(cx, &g, &dims, 2) }).shape(shape_from_input_value).constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
 ];
 

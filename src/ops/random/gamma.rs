@@ -8,14 +8,14 @@ use super::{Generator, box_muller, from_key, from_seed, sizes};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::shape_from_input_value;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("StatelessRandomGammaV2", "shape seed alpha -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; gamma(cx, &g, &dims, 2) }).shape(shape_from_input_value).constants(&[0]).dtypes("f16, f32, f64"),
     op("StatelessRandomGammaV3", "shape key counter alg alpha -> output", |cx| { let g = from_key(cx)?; let (dims, _) = sizes(cx, 0)?; gamma(cx, &g, &dims, 4) }).shape(shape_from_input_value).constants(&[0, 3]).dtypes("f16, f32, f64"),
 ];

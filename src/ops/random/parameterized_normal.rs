@@ -10,9 +10,9 @@ use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::math::expr::{formula, formulas};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::shape_from_input_value;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -24,7 +24,7 @@ const NORMAL_FROM: f64 = 1.3;
 const ATTEMPTS: f64 = 1000.0;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] =
+pub const ROWS: &[OpLowering] =
     &[op("StatelessParameterizedTruncatedNormal", "shape seed means stddevs minvals maxvals -> output", stateless)
         .shape(shape_from_input_value)
         .constants(&[0])

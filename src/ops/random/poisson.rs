@@ -9,16 +9,16 @@ use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate};
 use crate::ops::math::gamma::lgamma;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::shape_from_input_value;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 
 /// Rate from which on rejection is used.
 const LARGE: f64 = 10.0;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("StatelessRandomPoisson", "shape seed lam -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; poisson(cx, &g, &dims, 2) }).shape(shape_from_input_value).constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
 ];
 

@@ -10,16 +10,16 @@ use crate::ops::array::gather;
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate_all};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("StatelessShuffle", "value key counter alg -> output", shuffle).shape(same).constants(&[3]),
     op("RandomIndexShuffle", "index seed max_index -> output", index_shuffle).shape(places).dtypes("s32, s64, u32, u64"),
 ];

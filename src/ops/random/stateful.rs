@@ -19,10 +19,10 @@ use crate::hlo::open::{InstId, Op};
 use crate::ops::array::gather;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::reduce::arg_extreme_axis;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::{S64, nothing, same, shape_from_input_value};
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
@@ -34,7 +34,7 @@ const OF_VARIABLE: &str = "resource algorithm shape -> output";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("RngReadAndSkip", "resource alg delta -> value", read_and_skip).shape(|cx| { cx.one_output(S64, vec![InferredDim::Known(3)]) }).writes(&[0]).constants(&[1]),
     op("RngSkip", "resource algorithm delta ->", skip_only).shape(nothing).writes(&[0]).constants(&[1]),
     op("StatefulUniform", OF_VARIABLE, |cx| from_variable(cx, uniform)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),

@@ -5,14 +5,14 @@ use super::{Transposed, in_rows, one_minus, product, product_of};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::symbols::InferredDim;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("GRUBlockCell",     "x h_prev w_ru w_c b_ru b_c -> r u c h", cell).shape(cell_shape).dtypes("f32"),
     op("GRUBlockCellGrad", "x h_prev w_ru w_c b_ru b_c r u c d_h -> d_x d_h_prev d_c_bar d_r_bar_u_bar", gradient)
         .shape(gradient_shape).dtypes("f32"),

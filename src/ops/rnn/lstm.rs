@@ -6,8 +6,8 @@ use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::counted_loop::{counted_loop, slice_at, with_slice};
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -16,7 +16,7 @@ const FLOATS: &str = "f16, f32";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("LSTMBlockCell", "x cs_prev h_prev w wci wcf wco b -> i cs f o ci co h", cell).shape(cell_shape).dtypes(FLOATS),
     op("BlockLSTM",     SEQUENCE, |cx| sequence(cx, Gates::InputCellForgetOutput)).shape(sequence_shape).dtypes(FLOATS),
     op("BlockLSTMV2",   SEQUENCE, |cx| sequence(cx, Gates::InputForgetCellOutput)).shape(sequence_shape).dtypes(FLOATS),

@@ -9,9 +9,9 @@ use crate::hlo::open::{Builder, InstId};
 use crate::ops::counted_loop::{counted_loop, slice_at, with_slice};
 use crate::ops::fact::Fact;
 use crate::ops::nn::sum;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::symbols::InferredDim;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::Direction;
 use crate::symbolic::Dim;
 use crate::tensor::DType;
@@ -23,7 +23,7 @@ const FLOATS: &str = "f16, f32";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("LSTMBlockCellGrad", CELL, cell).shape(cell_shape).dtypes(FLOATS),
     op("BlockLSTMGrad",     SEQUENCE, |cx| sequence(cx, Gates::InputCellForgetOutput)).shape(sequence_shape).dtypes(FLOATS),
     op("BlockLSTMGradV2",   SEQUENCE, |cx| sequence(cx, Gates::InputForgetCellOutput)).shape(sequence_shape).dtypes(FLOATS),

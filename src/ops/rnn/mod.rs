@@ -3,12 +3,12 @@ mod gru;
 mod lstm;
 mod lstm_grad;
 
-use super::OpRow;
+use super::OpLowering;
 use crate::hlo::open::DotDims;
 use crate::hlo::open::{Builder, InstId};
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] = &[gru::ROWS, lstm::ROWS, lstm_grad::ROWS];
+pub const ROWS: &[&[OpLowering]] = &[gru::ROWS, lstm::ROWS, lstm_grad::ROWS];
 
 /// Operand of a matrix product that is transposed, if any.
 #[derive(Clone, Copy, PartialEq, Eq)]

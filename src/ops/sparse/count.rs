@@ -8,16 +8,16 @@ use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::{add_scalar, compare_scalar};
+use crate::ops::op_lowering::op;
 use crate::ops::ragged;
-use crate::ops::row::op;
 use crate::ops::shape::S64;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("DenseCountSparseOutput", "values weights -> output_indices output_values output_dense_shape", of_dense)
         .shape(|cx| result_shape(cx, Rows::OfRank(0)))
         .dtypes("s32, s64"),

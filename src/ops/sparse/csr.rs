@@ -11,11 +11,11 @@ use crate::ops::array::scatter::scatter;
 use crate::ops::array::shape::{integers, sizes};
 use crate::ops::fact::Fact;
 use crate::ops::math::unary::conj;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::{S32, S64};
 use crate::ops::symbols::{InferredDim, Why};
 use crate::ops::value::SparseMatrix;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
 use crate::symbolic::fixed;
@@ -24,7 +24,7 @@ use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("SparseTensorToCSRSparseMatrix", "indices values dense_shape -> sparse_matrix", from_sparse).shape(matrix_shape).constants(&[2]).dtypes(TYPES),
     op("DenseToCSRSparseMatrix", "dense_input indices -> sparse_output", from_dense).shape(matrix_shape).dtypes(TYPES),
     op("CSRSparseMatrixToDense", "sparse_input -> dense_output", to_dense).shape(dense_shape).dtypes(TYPES),

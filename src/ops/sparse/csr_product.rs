@@ -7,10 +7,10 @@ use crate::ops::array::gather::{gather_nd, take_axis};
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;
 use crate::ops::math::unary::conj;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::symbols::Why;
 use crate::ops::value::SparseMatrix;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;
 use crate::symbolic::fixed;
@@ -18,7 +18,7 @@ use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("SparseMatrixMatMul", "a b -> output", with_dense).shape(product_shape).dtypes(TYPES),
     op("SparseMatrixSparseMatMul", "a b -> c", with_sparse).shape(matrix_shape).dtypes(TYPES),
 ];

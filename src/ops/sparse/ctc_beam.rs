@@ -13,15 +13,15 @@ use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::compare_scalar;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::S64;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[op(
+pub const ROWS: &[OpLowering] = &[op(
     "CTCBeamSearchDecoder",
     "inputs sequence_length -> decoded_indices* decoded_values* decoded_shape* log_probability",
     decode,

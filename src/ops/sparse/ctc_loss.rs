@@ -14,13 +14,13 @@ use crate::ops::array::scatter::scatter;
 use crate::ops::compact::prefix_reduce;
 use crate::ops::counted_loop::{counted_loop, slice_at, with_slice};
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] =
+pub const ROWS: &[OpLowering] =
     &[op("CTCLoss", "inputs labels_indices labels_values sequence_length -> loss gradient", loss)
         .shape(loss_shape)
         .dtypes("f32, f64")];

@@ -14,14 +14,14 @@ use crate::ops::compact;
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::{add_scalar, compare_scalar};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[op(
+pub const ROWS: &[OpLowering] = &[op(
     "EditDistance",
     "hypothesis_indices hypothesis_values hypothesis_shape truth_indices truth_values truth_shape -> output",
     distance,

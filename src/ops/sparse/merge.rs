@@ -9,15 +9,15 @@ use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::compare_scalar;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::S64;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op(
         "SparseSparseMaximum",
         "a_indices a_values a_shape b_indices b_values b_shape -> output_indices output_values",

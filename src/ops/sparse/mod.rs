@@ -19,7 +19,7 @@ mod runs;
 mod segment;
 mod sets;
 
-use super::{LowerCtx, OpRow};
+use super::{LowerCtx, OpLowering};
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Dim;
@@ -28,7 +28,7 @@ use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] = &[
+pub const ROWS: &[&[OpLowering]] = &[
     product::ROWS,
     csr::ROWS,
     csr_product::ROWS,

@@ -6,15 +6,15 @@ use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::array::gather::take_axis;
 use crate::ops::fact::Fact;
 use crate::ops::host::sparse_reshape as reshape_shape;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::S64;
 use crate::ops::symbols::InferredDim;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("SparseReorder", "input_indices input_values input_shape -> output_indices output_values", reorder)
         .moves_strings()
         .shape(reorder_shape),

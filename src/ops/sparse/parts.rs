@@ -9,15 +9,15 @@ use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter;
 use crate::ops::compact::{compact, prefix_reduce};
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::{S64, same_as_second};
 use crate::ops::symbols::Why;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("SparseSlice", "indices values shape start size -> output_indices output_values output_shape", slice)
         .moves_strings()
         .shape(found_shape),

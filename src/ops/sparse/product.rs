@@ -7,16 +7,16 @@ use crate::ops::array::gather::take_axis;
 use crate::ops::array::scatter::{Unordered, extreme, scatter, scatter_by};
 use crate::ops::array::shape::sizes;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::symbols::Why;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::fixed;
 use crate::symbolic::known;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("SparseTensorDenseMatMul", "a_indices a_values a_shape b -> product", product)
         .shape(product_shape)
         .constants(&[2]),

@@ -9,13 +9,13 @@ use crate::ops::array::scatter;
 use crate::ops::compact::{prefix_reduce, scatter_selected};
 use crate::ops::fact::Fact;
 use crate::ops::host::sparse_fill;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op(
         "SparseFillEmptyRows",
         "indices values dense_shape default_value -> output_indices output_values empty_row_indicator reverse_index_map",

@@ -8,10 +8,10 @@ use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::array::{scatter, shape::sizes};
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::{S32, S64};
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
@@ -19,7 +19,7 @@ const TYPES: &str = "s8, s16, s32, s64, u8, u16";
 
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("SetSize", "set_indices set_values set_shape -> size", set_size).shape(size_shape).constants(&[2]).dtypes(TYPES),
     op("DenseToDenseSetOperation", "set1 set2 -> result_indices result_values result_shape", |cx| {
         operation(cx, [Set::Dense(0), Set::Dense(1)])

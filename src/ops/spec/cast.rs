@@ -1,7 +1,10 @@
 //! Conversion of values to a wider spec: lists get more room, and optionals that never had a value get zero components.
 //!
 //! Leaves are converted in batches: those of all elements of a list at once, with leading batch dimensions.
-use super::{AlternativeSpec, ListSpec, StructuredSpec, TextSpec, UnlikeSpec, UnshapedSpec, ValueSpec, element_leaves};
+use super::{
+    AlternativeSpec, HeterogeneousSpec, ListSpec, StructuredListSpec, TextSpec, UnshapedListSpec, ValueSpec,
+    element_leaves,
+};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::hlo::open::{Builder, Dim, InstId, Shape};
@@ -95,11 +98,11 @@ impl Cast<'_> {
             }
             (ValueSpec::List(_), ValueSpec::Unshaped(_)) => self.differs("its element shape is known on one side only"),
             (ValueSpec::Text(_) | ValueSpec::Strings(_), ValueSpec::Text(to)) => self.text(from, to),
-            (ValueSpec::Unlike(from), ValueSpec::Unlike(to)) => self.unlike(from, to),
-            (ValueSpec::Unlike(list), ValueSpec::Jagged(_)) if list.is_unset() => Ok(self.zeros(to)),
-            (ValueSpec::Unlike(from), ValueSpec::Structured(to)) => self.gathered(from, to),
+            (ValueSpec::Heterogeneous(from), ValueSpec::Heterogeneous(to)) => self.unlike(from, to),
+            (ValueSpec::Heterogeneous(list), ValueSpec::RaggedList(_)) if list.is_unset() => Ok(self.zeros(to)),
+            (ValueSpec::Heterogeneous(from), ValueSpec::Structured(to)) => self.gathered(from, to),
             (ValueSpec::Structured(from), ValueSpec::Structured(to)) => self.structured(from, to),
-            (ValueSpec::Jagged(from), ValueSpec::Jagged(to)) => {
+            (ValueSpec::RaggedList(from), ValueSpec::RaggedList(to)) => {
                 if (from.dtype, &from.dims) != (to.dtype, &to.dims) {
                     return self.differs("it is a list of rows of other sizes");
                 }
@@ -114,12 +117,12 @@ impl Cast<'_> {
             (ValueSpec::Sparse(..), ValueSpec::Sparse(..)) if from != to => {
                 self.differs("it is a CSR matrix of another size or number of elements")
             }
-            (ValueSpec::Unlike(_) | ValueSpec::Structured(_), _)
-            | (_, ValueSpec::Unlike(_) | ValueSpec::Structured(_)) => {
+            (ValueSpec::Heterogeneous(_) | ValueSpec::Structured(_), _)
+            | (_, ValueSpec::Heterogeneous(_) | ValueSpec::Structured(_)) => {
                 self.other("a list of lists or of unlike elements here and another list there")
             }
             (from, to) if from == to => self.rest(from),
-            (ValueSpec::Holder(_), ValueSpec::Holder(_)) => self.other("one TensorArray or stack or another"),
+            (ValueSpec::MutableList(_), ValueSpec::MutableList(_)) => self.other("one TensorArray or stack or another"),
             (ValueSpec::Variable(_), ValueSpec::Variable(_)) => self.other("the handle of one variable or of another"),
             (ValueSpec::Table(_), ValueSpec::Table(_)) => self.other("the handle of one table or of another"),
             _ => Err(Error::user(Code::TypeMismatch, format!("{} changes its type", self.what))),
@@ -204,7 +207,7 @@ impl Cast<'_> {
         Ok([buffer].into_iter().chain(self.count(from, now, to)).collect())
     }
 
-    fn unshaped(&mut self, from: &UnshapedSpec, to: &ListSpec) -> Result<Vec<InstId>> {
+    fn unshaped(&mut self, from: &UnshapedListSpec, to: &ListSpec) -> Result<Vec<InstId>> {
         let now = from.is_counted.then(|| self.next()).transpose()?;
         let spec = ValueSpec::Unshaped(from.clone());
         let Some(list) = spec.as_list(to) else { return self.differs("it is no list") };
@@ -213,7 +216,7 @@ impl Cast<'_> {
         Ok([buffer].into_iter().chain(self.count(&list, now, to)).collect())
     }
 
-    fn unlike(&mut self, from: &UnlikeSpec, to: &UnlikeSpec) -> Result<Vec<InstId>> {
+    fn unlike(&mut self, from: &HeterogeneousSpec, to: &HeterogeneousSpec) -> Result<Vec<InstId>> {
         let (own, want) = (from.length(), to.length());
         if own != want {
             return self.differs(&format!("the list `{}` has {want} elements and {own}", to.name));
@@ -231,7 +234,7 @@ impl Cast<'_> {
     }
 
     /// Elements of a list of separate values, as those of a structured list.
-    fn gathered(&mut self, from: &UnlikeSpec, to: &StructuredSpec) -> Result<Vec<InstId>> {
+    fn gathered(&mut self, from: &HeterogeneousSpec, to: &StructuredListSpec) -> Result<Vec<InstId>> {
         let mut rows: Vec<Vec<InstId>> = to.parts.iter().map(|_| Vec::new()).collect();
         for item in &from.items {
             let leaves = match item {
@@ -247,7 +250,7 @@ impl Cast<'_> {
             }
         }
         let mut out = Vec::new();
-        let exact = StructuredSpec::new((*to.element).clone(), from.length(), &to.name);
+        let exact = StructuredListSpec::new((*to.element).clone(), from.length(), &to.name);
         for ((row, own), want) in rows.iter().zip(&exact.parts).zip(&to.parts) {
             self.has_room(own, &to.name, want)?;
             let none = self.filled(&own.buffer(), 0.0);
@@ -260,7 +263,7 @@ impl Cast<'_> {
         Ok(out)
     }
 
-    fn structured(&mut self, from: &StructuredSpec, to: &StructuredSpec) -> Result<Vec<InstId>> {
+    fn structured(&mut self, from: &StructuredListSpec, to: &StructuredListSpec) -> Result<Vec<InstId>> {
         let (Some(first), Some(want)) = (from.parts.first(), to.parts.first()) else {
             return Err(Error::internal("lower", "a structured list without parts"));
         };

@@ -1,8 +1,8 @@
 //! Join of two specs: the narrowest spec that covers both, for the results of two branches, or for a loop's state before and
 //! after an iteration.
 use super::{
-    AlternativeSpec, JaggedSpec, ListSpec, StructuredSpec, TextSpec, UnlikeSpec, UnshapedSpec, ValueSpec,
-    element_leaves,
+    AlternativeSpec, HeterogeneousSpec, ListSpec, RaggedTensorListSpec, StructuredListSpec, TextSpec, UnshapedListSpec,
+    ValueSpec, element_leaves,
 };
 use crate::graph::TfType;
 use crate::hlo::open::Dim;
@@ -27,24 +27,24 @@ impl ListSpec {
     }
 }
 
-impl StructuredSpec {
+impl StructuredListSpec {
     /// Spec of a list of known length.
-    pub fn new(element: ValueSpec, length: Dim, name: &Arc<str>) -> StructuredSpec {
+    pub fn new(element: ValueSpec, length: Dim, name: &Arc<str>) -> StructuredListSpec {
         let part = |leaf: Shape| {
             let (dtype, dims) = leaf.as_array().map_or((DType::Pred, Vec::new()), |a| (a.dtype, a.dims.to_vec()));
             let elements = if length == 0 { CommonElement::None } else { CommonElement::Any };
             ListSpec { dtype, dims: [&[length][..], &dims].concat(), count: None, elements, name: name.clone() }
         };
         let parts = element_leaves(&element).into_iter().map(part).collect();
-        StructuredSpec { element: Arc::new(element), parts, name: name.clone() }
+        StructuredListSpec { element: Arc::new(element), parts, name: name.clone() }
     }
 
     /// Spec of this list with its element spec widened to `element`.
-    pub fn with_element(&self, element: &ValueSpec) -> StructuredSpec {
+    pub fn with_element(&self, element: &ValueSpec) -> StructuredListSpec {
         if *self.element == *element {
             return self.clone();
         }
-        let mut wider = StructuredSpec::new(element.clone(), Dim::from(0), &self.name);
+        let mut wider = StructuredListSpec::new(element.clone(), Dim::from(0), &self.name);
         let first = self.parts.first();
         for part in &mut wider.parts {
             if let (Some(first), Some(room)) = (first, part.dims.first_mut()) {
@@ -54,15 +54,15 @@ impl StructuredSpec {
         wider
     }
 
-    fn joined(&self, other: &StructuredSpec) -> Option<StructuredSpec> {
+    fn joined(&self, other: &StructuredListSpec) -> Option<StructuredListSpec> {
         let element = self.element.joined(&other.element)?;
         let (a, b) = (self.with_element(&element), other.with_element(&element));
         let parts = a.parts.iter().zip(&b.parts).map(|(x, y)| x.joined(y)).collect::<Option<_>>()?;
-        Some(StructuredSpec { element: Arc::new(element), parts, name: self.name.clone() })
+        Some(StructuredListSpec { element: Arc::new(element), parts, name: self.name.clone() })
     }
 }
 
-impl UnlikeSpec {
+impl HeterogeneousSpec {
     /// Number of elements.
     pub fn length(&self) -> Dim {
         self.open_length.unwrap_or_else(|| Dim::from(self.items.len()))
@@ -74,7 +74,7 @@ impl UnlikeSpec {
     }
 
     /// Spec of the same list as a structured list, whose element spec also covers `like`; `None` if there is none.
-    pub fn structured(&self, like: Option<&ValueSpec>) -> Option<StructuredSpec> {
+    pub fn structured(&self, like: Option<&ValueSpec>) -> Option<StructuredListSpec> {
         let mut element = like.cloned();
         for item in self.items.iter().flatten() {
             element = Some(match element {
@@ -83,11 +83,11 @@ impl UnlikeSpec {
             });
         }
         let element = element.filter(|_| self.dtype == TfType::Variant)?;
-        Some(StructuredSpec::new(element, self.length(), &self.name))
+        Some(StructuredListSpec::new(element, self.length(), &self.name))
     }
 
     /// Spec that covers the lists of both specs, element by element.
-    fn joined(&self, other: &UnlikeSpec) -> Option<UnlikeSpec> {
+    fn joined(&self, other: &HeterogeneousSpec) -> Option<HeterogeneousSpec> {
         if self.length() != other.length() || self.dtype != other.dtype {
             return None;
         }
@@ -96,7 +96,7 @@ impl UnlikeSpec {
             (one, other) => Some(one.clone().or(other.clone())),
         };
         let items = self.items.iter().zip(&other.items).map(one).collect::<Option<_>>()?;
-        Some(UnlikeSpec { items, ..self.clone() })
+        Some(HeterogeneousSpec { items, ..self.clone() })
     }
 }
 
@@ -105,7 +105,7 @@ impl ValueSpec {
     pub(super) fn as_list(&self, like: &ListSpec) -> Option<ListSpec> {
         match self {
             ValueSpec::List(list) => Some(list.clone()),
-            ValueSpec::Unshaped(UnshapedSpec { length, is_counted, dtype, name }) => {
+            ValueSpec::Unshaped(UnshapedListSpec { length, is_counted, dtype, name }) => {
                 let dims = like.dims.iter().enumerate().map(|(i, &d)| if i == 0 { *length } else { d }).collect();
                 let elements = if *length == 0 { CommonElement::None } else { CommonElement::Any };
                 let count = is_counted.then_some((*length, false));
@@ -153,21 +153,21 @@ impl ValueSpec {
                 self.as_list(like)?.joined(&other.as_list(like)?).map(ValueSpec::List)
             }
             (ValueSpec::Optional(a), ValueSpec::Optional(b)) => Some(ValueSpec::Optional(alternatives(a, b)?)),
-            (ValueSpec::Unlike(list), ValueSpec::Jagged(JaggedSpec { dims, .. })) => {
+            (ValueSpec::Heterogeneous(list), ValueSpec::RaggedList(RaggedTensorListSpec { dims, .. })) => {
                 (list.is_unset() && dims.first() == Some(&list.length())).then(|| other.clone())
             }
-            (ValueSpec::Unlike(a), ValueSpec::Unlike(b)) => {
+            (ValueSpec::Heterogeneous(a), ValueSpec::Heterogeneous(b)) => {
                 if let Some(each) = a.joined(b) {
-                    return Some(ValueSpec::Unlike(each));
+                    return Some(ValueSpec::Heterogeneous(each));
                 }
                 let like = b.structured(None).or_else(|| a.structured(None))?;
                 let (a, b) = (a.structured(Some(&like.element))?, b.structured(Some(&like.element))?);
                 a.joined(&b).map(ValueSpec::Structured)
             }
-            (ValueSpec::Unlike(a), ValueSpec::Structured(b)) => {
+            (ValueSpec::Heterogeneous(a), ValueSpec::Structured(b)) => {
                 a.structured(Some(&b.element))?.joined(b).map(ValueSpec::Structured)
             }
-            (ValueSpec::Structured(a), ValueSpec::Unlike(b)) => {
+            (ValueSpec::Structured(a), ValueSpec::Heterogeneous(b)) => {
                 a.joined(&b.structured(Some(&a.element))?).map(ValueSpec::Structured)
             }
             (ValueSpec::Structured(a), ValueSpec::Structured(b)) => a.joined(b).map(ValueSpec::Structured),

@@ -28,8 +28,8 @@ pub fn leaves_of(value: &Value, spec: &ValueSpec, out: &mut Vec<InstId>) {
         Value::Array(id) => out.push(*id),
         Value::List(list) => out.extend([list.buffer].into_iter().chain(list.count.map(|count| count.now))),
         Value::UnshapedList { now, .. } => out.extend(now),
-        Value::Unlike(list) => {
-            let ValueSpec::Unlike(spec) = spec else { return };
+        Value::Heterogeneous(list) => {
+            let ValueSpec::Heterogeneous(spec) = spec else { return };
             for (item, spec) in list.items.iter().flatten().zip(spec.items.iter().flatten()) {
                 leaves_of(item, spec, out);
             }
@@ -38,7 +38,7 @@ pub fn leaves_of(value: &Value, spec: &ValueSpec, out: &mut Vec<InstId>) {
             out.extend(list.parts.iter().map(|part| part.buffer));
             out.extend(list.parts.first().and_then(|part| part.count).map(|count| count.now));
         }
-        Value::Jagged(list) => out.extend([list.buffer, list.lengths]),
+        Value::RaggedList(list) => out.extend([list.buffer, list.lengths]),
         Value::Ragged(ragged) => out.extend(ragged.splits.iter().copied().chain([ragged.values])),
         Value::Sparse(matrix) => out.extend([matrix.indices, matrix.values]),
         Value::Optional(optional) => {
@@ -50,7 +50,7 @@ pub fn leaves_of(value: &Value, spec: &ValueSpec, out: &mut Vec<InstId>) {
             }
         }
         Value::Text(text) => out.extend(text.words.iter().copied().chain([text.length])),
-        Value::Variable(_) | Value::Holder(_) | Value::Table(_) | Value::Strings(_) | Value::Unavailable(_) => {}
+        Value::Variable(_) | Value::MutableList(_) | Value::Table(_) | Value::Strings(_) | Value::Unavailable(_) => {}
     }
 }
 
@@ -131,7 +131,7 @@ pub fn check_nesting(value: &Value) -> Result<()> {
         let mut next = Vec::new();
         for value in level {
             match value {
-                Value::Unlike(list) => next.extend(list.items.iter().flatten()),
+                Value::Heterogeneous(list) => next.extend(list.items.iter().flatten()),
                 Value::Optional(optional) => next.extend(optional.alternatives.iter().flat_map(|one| &one.components)),
                 _ => {}
             }

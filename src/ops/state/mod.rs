@@ -9,17 +9,17 @@ mod scatter;
 
 use super::array::{gather, gather_nd, strided_update};
 use super::fact::{Dims, ElementSpec, Fact, Handle, InferredInt};
-use super::row::op;
+use super::op_lowering::op;
 use super::shape::{PRED, nothing};
 use super::symbols::Why;
-use super::{LowerCtx, OpRow, ShapeCtx, Value, Work};
+use super::{LowerCtx, OpLowering, ShapeCtx, Value, Work};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::graph::{Attr, TfType};
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::checks;
 use crate::tensor::Tensor;
 
-const PLAIN: &[OpRow] = &[
+const PLAIN: &[OpLowering] = &[
     op("VarHandleOp", "-> resource", handle).shape(handle_shape).work(Work::None).border(),
     op("VarIsInitializedOp", "resource -> is_initialized", initialised)
         .shape(|cx| cx.one_output(PRED, vec![]))
@@ -42,7 +42,7 @@ const PLAIN: &[OpRow] = &[
 ];
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] = &[PLAIN, scatter::ROWS, reference::ROWS];
+pub const ROWS: &[&[OpLowering]] = &[PLAIN, scatter::ROWS, reference::ROWS];
 
 /// Largest number of names listed in a message; the others are counted.
 const LISTED: usize = 3;

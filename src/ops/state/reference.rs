@@ -4,13 +4,13 @@ use crate::diag::Result;
 use crate::graph::Attr;
 use crate::hlo::open::Builder;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::{PRED, pass_first};
 use crate::ops::symbols::Why;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value, Work};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value, Work};
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("Variable", "-> ref", super::handle).shape(variable_shape).work(Work::None),
     op("VariableV2", "-> ref", super::handle).shape(variable_shape).work(Work::None),
     op("Assign", "ref value -> output_ref", |cx| changed(cx, super::assign))

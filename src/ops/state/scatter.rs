@@ -6,16 +6,16 @@ use crate::dims;
 use crate::hlo::open::InstId;
 use crate::ops::array::{scatter, scatter_onto};
 use crate::ops::checks;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::nothing;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 
 const ROWS_SIGNATURE: &str = "resource indices updates ->";
 const ND: &str = "ref indices updates ->";
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     rows("ResourceScatterUpdate", |cx| into(cx, |cx| at_rows(cx, None))).checked(checks::row_indices),
     rows("ResourceScatterAdd", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Add)))).checked(checks::row_indices),
     rows("ResourceScatterSub", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Subtract)))).checked(checks::row_indices),
@@ -35,11 +35,11 @@ pub const ROWS: &[OpRow] = &[
 
 type Lowering = fn(&mut LowerCtx) -> Result<Vec<Value>>;
 
-const fn rows(name: &'static str, lower: Lowering) -> OpRow {
+const fn rows(name: &'static str, lower: Lowering) -> OpLowering {
     op(name, ROWS_SIGNATURE, lower).shape(nothing).writes(&[0])
 }
 
-const fn nd(name: &'static str, lower: Lowering) -> OpRow {
+const fn nd(name: &'static str, lower: Lowering) -> OpLowering {
     op(name, ND, lower).shape(nothing).writes(&[0])
 }
 

@@ -9,18 +9,18 @@ use crate::hlo::open::InstId;
 use crate::ops::array::gather::take_axis;
 use crate::ops::fact::Fact;
 use crate::ops::math::expr::formula;
+use crate::ops::op_lowering::op;
 use crate::ops::ragged::{places, rows, splits};
-use crate::ops::row::op;
 use crate::ops::shape::S64;
 use crate::ops::symbols::{InferredDim, Why};
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
 use std::ops::Range;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("SparseCross", "indices* -> output_indices output_values output_shape", sparse_cross)
         .shape(sparse_shape)
         .dtypes(FEATURES),

@@ -11,9 +11,9 @@ mod number;
 pub mod text;
 
 use super::fact::Fact;
-use super::row::op;
+use super::op_lowering::op;
 use super::shape::{S32, S64, same};
-use super::{LowerCtx, OpRow, ShapeCtx, Value};
+use super::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::TfType;
@@ -26,11 +26,11 @@ pub use number::equality;
 use text::{Text, joined, output, text};
 
 /// Definitions of the ops of this family.
-pub const ROWS: &[&[OpRow]] = &[STRINGS, HASHES, cross::ROWS];
+pub const ROWS: &[&[OpLowering]] = &[STRINGS, HASHES, cross::ROWS];
 
 const OF_INTEGERS: &str = "strings that are made of integers and short constants";
 
-const STRINGS: &[OpRow] = &[
+const STRINGS: &[OpLowering] = &[
     op("AsString", "input -> output", number::as_string)
         .shape(|cx| cx.one_output(TfType::String, cx.dims(0)?))
         .dtypes("integers, pred"),
@@ -45,7 +45,7 @@ const STRINGS: &[OpRow] = &[
         .dtypes(OF_INTEGERS),
 ];
 
-const HASHES: &[OpRow] = &[
+const HASHES: &[OpLowering] = &[
     op("StringToHashBucketFast", "input -> output", |cx| bucket(cx, farmhash::fingerprint))
         .shape(bucket_shape)
         .dtypes(OF_INTEGERS),

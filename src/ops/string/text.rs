@@ -4,7 +4,7 @@ use crate::graph::TfType;
 use crate::hlo::open::Dim;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::math::expr::{ArrayExpr, formulas};
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::symbolic::{fixed, known};
 use crate::tensor::{DType, Tensor, elements_of};
 use bytes::Bytes;
@@ -149,7 +149,7 @@ pub fn dims(b: &Builder, value: &Value) -> Option<Vec<Dim>> {
 ///
 /// # Errors
 /// Those of the op.
-pub fn move_strings(row: &OpRow, cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub fn move_strings(row: &OpLowering, cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut texts = Vec::with_capacity(cx.args.len());
     for i in 0..cx.args.len() {
         texts.push(if is_text(&cx.args[i]) { Some(text(cx, i)?) } else { None });

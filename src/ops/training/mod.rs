@@ -6,9 +6,9 @@ mod rules;
 mod sparse;
 
 use super::math::expr::{ArrayExpr, formulas};
-use super::row::op;
+use super::op_lowering::op;
 use super::shape::nothing;
-use super::{LowerCtx, OpRow, Value};
+use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Error, Result};
 use crate::graph::Node;
 use crate::hlo::open::InstId;
@@ -17,7 +17,7 @@ use sparse::sparse;
 
 /// Definitions of the ops of this family.
 #[rustfmt::skip]
-pub const ROWS: &[&[OpRow]] = &[&[
+pub const ROWS: &[&[OpLowering]] = &[&[
     op("ResourceApplyAdaMax", "var m v beta1_power lr beta1 beta2 epsilon grad ->", |cx| dense(cx, ada_max)).shape(nothing).writes(&[0, 1, 2]),
     op("ResourceApplyAdadelta", "var accum accum_update lr rho epsilon grad ->", |cx| dense(cx, adadelta)).shape(nothing).writes(&[0, 1, 2]),
     op("ResourceApplyAdagrad", "var accum lr grad ->", |cx| dense(cx, adagrad)).shape(nothing).writes(&[0, 1]),

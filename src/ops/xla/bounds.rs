@@ -2,13 +2,13 @@
 use crate::diag::Result;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::same;
-use crate::ops::{LowerCtx, OpRow, Value};
+use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("XlaSetDynamicDimensionSize", "input dim_index size -> output", set_size).constants(&[1]),
     op("XlaSetBound", "input bound -> output", set_bound).constants(&[1]).shape(same).dtypes("s32, a scalar"),
 ];

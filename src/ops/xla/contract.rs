@@ -5,13 +5,13 @@ use crate::graph::Attr;
 use crate::hlo::open::{Dim, GatherDims, InstId, Op, Shape};
 use crate::hlo::proto::numbers;
 use crate::ops::array::shape::sizes;
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::xla::window;
-use crate::ops::{LowerCtx, OpRow, Value, Work};
+use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("XlaDot", "lhs rhs -> output", dot).work(Work::Contraction),
     op("XlaDotV2", "lhs rhs -> output", dot).work(Work::Contraction),
     op("XlaConv", CONVOLUTION, convolution).constants(&[2, 3, 4, 5, 6]).work(Work::Contraction),

@@ -5,12 +5,12 @@ use crate::hlo::open::Foreign;
 use crate::hlo::open::{Op, Shape};
 use crate::hlo::proto::quoted;
 use crate::ops::fact::Fact;
-use crate::ops::row::op;
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::op_lowering::op;
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::symbolic::fixed;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("XlaCustomCall", "args* -> output", custom_call).shape(declared).dtypes(LINKED),
     op("XlaCustomCallV2", "operands* -> results*", custom_call_v2).shape(declared).dtypes(LINKED),
 ];

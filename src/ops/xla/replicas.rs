@@ -3,13 +3,13 @@ use crate::diag::Result;
 use crate::hlo::open::{Dim, Op, Shape};
 use crate::ops::collective::{Groups, computation, exchange, mean};
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::row::op;
+use crate::ops::op_lowering::op;
 use crate::ops::shape::{S32, same};
-use crate::ops::{LowerCtx, OpRow, ShapeCtx, Value};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
-pub const ROWS: &[OpRow] = &[
+pub const ROWS: &[OpLowering] = &[
     op("XlaAllReduce", "input group_assignment -> output", all_reduce).constants(&[1]).shape(same).dtypes(NUMBERS),
     op("XlaReduceScatter", "input group_assignment scatter_dimension -> output", reduce_scatter)
         .constants(&[1, 2])

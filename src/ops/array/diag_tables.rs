@@ -6,18 +6,18 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 
 /// Index table of a gather that packs or unpacks diagonals.
-pub(super) struct DiagonalSources {
+pub(super) struct DiagonalIndexTable {
     /// Source position of each element, `s32[n]`.
     pub places: InstId,
     /// Mask of the elements that have a source; `None` if all do.
     pub there: Option<InstId>,
 }
 
-impl DiagonalSources {
+impl DiagonalIndexTable {
     /// Table that unpacks: for each element of a matrix, its position among the packed diagonals.
-    pub fn unpacking(b: &mut Builder, band: DiagonalBand, rows: Dim, columns: Dim, longest: Dim) -> DiagonalSources {
+    pub fn unpacking(b: &mut Builder, band: DiagonalBand, rows: Dim, columns: Dim, longest: Dim) -> DiagonalIndexTable {
         if !rows.varies() && !columns.varies() {
-            return DiagonalSources::known(b, &band.unpacking(rows, columns, longest));
+            return DiagonalIndexTable::known(b, &band.unpacking(rows, columns, longest));
         }
         let dims = [rows, columns];
         let (i, j) = (b.iota(DType::S32, &dims, 0), b.iota(DType::S32, &dims, 1));
@@ -34,13 +34,13 @@ impl DiagonalSources {
         let offset = offset(b, band, d, rows, columns, longest);
         let at = b.add(along, offset);
         let at = b.add(at, before);
-        DiagonalSources::computed(b, at, Some(there))
+        DiagonalIndexTable::computed(b, at, Some(there))
     }
 
     /// Table that packs: for each position among the packed diagonals, its element of the matrix.
-    pub fn packing(b: &mut Builder, band: DiagonalBand, rows: Dim, columns: Dim, longest: Dim) -> DiagonalSources {
+    pub fn packing(b: &mut Builder, band: DiagonalBand, rows: Dim, columns: Dim, longest: Dim) -> DiagonalIndexTable {
         if !rows.varies() && !columns.varies() {
-            return DiagonalSources::known(b, &band.packing(rows, columns, longest));
+            return DiagonalIndexTable::known(b, &band.packing(rows, columns, longest));
         }
         let dims = [band.count(), longest];
         let (row, place) = (b.iota(DType::S32, &dims, 0), b.iota(DType::S32, &dims, 1));
@@ -59,23 +59,23 @@ impl DiagonalSources {
             let (first, last) = (b.compare(Direction::Ge, n, zero), b.compare(Direction::Lt, n, length));
             b.elementwise(ScalarOp::And, &[first, last])
         });
-        DiagonalSources::computed(b, at, there)
+        DiagonalIndexTable::computed(b, at, there)
     }
 
-    fn known(b: &mut Builder, table: &[Option<i32>]) -> DiagonalSources {
+    fn known(b: &mut Builder, table: &[Option<i32>]) -> DiagonalIndexTable {
         let n = Dim::from(table.len());
         let places: Vec<i32> = table.iter().map(|p| p.unwrap_or(0)).collect();
         let there: Vec<bool> = table.iter().map(Option::is_some).collect();
         let places = b.constant(Tensor::of(&[n.known()], &places));
         let all = there.iter().all(|&t| t);
-        DiagonalSources { places, there: (!all).then(|| b.constant(Tensor::preds(&[n.known()], &there))) }
+        DiagonalIndexTable { places, there: (!all).then(|| b.constant(Tensor::preds(&[n.known()], &there))) }
     }
 
-    fn computed(b: &mut Builder, at: InstId, there: Option<InstId>) -> DiagonalSources {
+    fn computed(b: &mut Builder, at: InstId, there: Option<InstId>) -> DiagonalIndexTable {
         let n = [b.dims(at).iter().product()];
         let zero = b.full_like(at, 0.0);
         let at = there.map_or(at, |there| b.select(there, at, zero));
-        DiagonalSources { places: b.reshape(at, &n), there: there.map(|there| b.reshape(there, &n)) }
+        DiagonalIndexTable { places: b.reshape(at, &n), there: there.map(|there| b.reshape(there, &n)) }
     }
 }
 

@@ -1,12 +1,12 @@
-//! TensorArrays and stacks (holders) in branches and loops: their elements are passed as values.
+//! TensorArrays and stacks (mutable lists) in branches and loops: their elements are passed as values.
 //!
-//! A handle identifies a holder, whose elements are values of the open computation. A nested computation therefore gets the elements of
-//! all holders reachable from its arguments as additional arguments, and returns them as additional results where they are changed.
+//! A handle identifies a mutable list, whose elements are values of the open computation. A nested computation therefore gets the elements of
+//! all mutable lists reachable from its arguments as additional arguments, and returns them as additional results where they are changed.
 use super::state::ThreadedVariables;
 use super::walker::{ValueSlot, Walker};
 use crate::diag::Result;
 use crate::graph::{Endpoint, FuncRef};
-use crate::ops::holder::{HolderId, HolderKind};
+use crate::ops::mutable_list::{MutableListId, MutableListKind};
 use crate::ops::spec::ValueSpec;
 use crate::ops::{Value, list};
 use std::collections::HashSet;
@@ -19,17 +19,17 @@ pub(super) struct CapturedState {
     /// Variables that are used.
     pub variables: ThreadedVariables,
     /// TensorArrays and stacks that are used.
-    pub holders: Vec<HolderId>,
-    /// Whether the elements of holders may be changed.
+    pub mutable_lists: Vec<MutableListId>,
+    /// Whether the elements of mutable lists may be changed.
     pub changed: bool,
 }
 
 impl CapturedState {
-    /// The variables and holders that are changed.
+    /// The variables and mutable lists that are changed.
     pub fn changed_only(&self) -> CapturedState {
         let variables = self.variables.variables.iter().copied().filter(|v| v.1).collect();
-        let holders = if self.changed { self.holders.clone() } else { Vec::new() };
-        CapturedState { variables: ThreadedVariables { variables }, holders, changed: self.changed }
+        let mutable_lists = if self.changed { self.mutable_lists.clone() } else { Vec::new() };
+        CapturedState { variables: ThreadedVariables { variables }, mutable_lists, changed: self.changed }
     }
 }
 
@@ -38,41 +38,41 @@ impl Walker<'_> {
     /// are created here, since they outlive the call.
     pub fn captured_state(&mut self, functions: &[&FuncRef], args: &[Value]) -> Result<CapturedState> {
         let variables = self.threaded_variables(functions, args);
-        let mut holders: Vec<HolderId> = Vec::new();
-        let mut todo: Vec<HolderId> =
-            args.iter().filter_map(|v| if let Value::Holder(id) = v { Some(*id) } else { None }).collect();
+        let mut mutable_lists: Vec<MutableListId> = Vec::new();
+        let mut todo: Vec<MutableListId> =
+            args.iter().filter_map(|v| if let Value::MutableList(id) = v { Some(*id) } else { None }).collect();
         if todo.is_empty() {
             return Ok(CapturedState { variables, ..CapturedState::default() });
         }
         let (sources, changed) = self.holder_uses(functions);
         while let Some(id) = todo.pop() {
-            if holders.contains(&id) {
+            if mutable_lists.contains(&id) {
                 continue;
             }
-            holders.push(id);
-            let holder = self.holders.get(id)?.clone();
-            if let HolderKind::Array { adds: false, .. } = holder.kind {
+            mutable_lists.push(id);
+            let list = self.mutable_lists.get(id)?.clone();
+            if let MutableListKind::Array { adds: false, .. } = list.kind {
                 for source in &sources {
-                    let zeros = list::zeros_like(&mut self.b, &holder.elements)?;
-                    self.holders.gradient(id, source, zeros)?;
+                    let zeros = list::zeros_like(&mut self.b, &list.elements)?;
+                    self.mutable_lists.gradient(id, source, zeros)?;
                 }
             }
-            todo.extend(self.holders.get(id)?.gradients.iter().map(|g| g.1));
+            todo.extend(self.mutable_lists.get(id)?.gradients.iter().map(|g| g.1));
         }
-        holders.sort_unstable();
-        Ok(CapturedState { variables, holders, changed })
+        mutable_lists.sort_unstable();
+        Ok(CapturedState { variables, mutable_lists, changed })
     }
 
-    /// Current values of captured variables and holders, as additional arguments of a computation.
+    /// Current values of captured variables and mutable lists, as additional arguments of a computation.
     pub fn captured_values(&self, reached: &CapturedState) -> Result<Vec<Value>> {
-        Ok([self.variable_values(&reached.variables)?, self.holder_elements(&reached.holders)?].concat())
+        Ok([self.variable_values(&reached.variables)?, self.holder_elements(&reached.mutable_lists)?].concat())
     }
 
     /// Writes the additional values that a computation returns after its own results back to variables, TensorArrays and stacks.
     pub fn write_back_captured(&mut self, reached: &CapturedState, values: &[Value]) -> Result<()> {
         let (variables, held) = values.split_at(reached.variables.variables.len());
         self.write_changed_variables(&reached.variables, variables)?;
-        self.set_holder_elements(&reached.holders, held)
+        self.set_holder_elements(&reached.mutable_lists, held)
     }
 
     /// The attributes `source` of all `TensorArrayGradV3` nodes in functions and their callees, and whether these functions change
@@ -104,19 +104,19 @@ impl Walker<'_> {
     }
 
     /// Current elements of TensorArrays and stacks.
-    pub fn holder_elements(&self, ids: &[HolderId]) -> Result<Vec<Value>> {
-        ids.iter().map(|&id| Ok(self.holders.get(id)?.elements.clone())).collect()
+    pub fn holder_elements(&self, ids: &[MutableListId]) -> Result<Vec<Value>> {
+        ids.iter().map(|&id| Ok(self.mutable_lists.get(id)?.elements.clone())).collect()
     }
 
     /// Replaces the elements of TensorArrays and stacks.
-    pub fn set_holder_elements(&mut self, ids: &[HolderId], values: &[Value]) -> Result<()> {
+    pub fn set_holder_elements(&mut self, ids: &[MutableListId], values: &[Value]) -> Result<()> {
         for (&id, elements) in ids.iter().zip(values) {
-            self.holders.get_mut(id)?.elements = elements.clone();
+            self.mutable_lists.get_mut(id)?.elements = elements.clone();
         }
         Ok(())
     }
 
-    /// Inlines a function into the open computation, and returns its results, behind them the new values of captured variables and holders.
+    /// Inlines a function into the open computation, and returns its results, behind them the new values of captured variables and mutable lists.
     /// `values` holds the arguments, behind them the captured values. The state of the enclosing computation is not changed.
     pub fn call_with_captures(
         &mut self,
@@ -124,13 +124,13 @@ impl Walker<'_> {
         values: &[Value],
         reached: &CapturedState,
     ) -> Result<Option<Vec<Value>>> {
-        let ids = &reached.holders;
-        let (before, known) = (self.holder_elements(ids)?, self.holders.len());
+        let ids = &reached.mutable_lists;
+        let (before, known) = (self.holder_elements(ids)?, self.mutable_lists.len());
         let (own, held) = values.split_at(values.len() - before.len());
         self.set_holder_elements(ids, held)?;
         let results = self.call_in_computation(f, own.to_vec(), &reached.variables);
         let after = self.holder_elements(ids);
-        self.holders.truncate(known);
+        self.mutable_lists.truncate(known);
         self.set_holder_elements(ids, &before)?;
         let (Some(mut results), held) = (results?, after?) else { return Ok(None) };
         results.extend(held);
@@ -146,16 +146,16 @@ impl Walker<'_> {
         reached: &CapturedState,
         wanted: &[usize],
     ) -> Result<Vec<ValueSlot>> {
-        let (store, holders, errors) = (self.store.clone(), self.holders.clone(), self.errors.len());
-        let (own, held) = values.split_at(values.len() - reached.holders.len());
+        let (store, mutable_lists, errors) = (self.store.clone(), self.mutable_lists.clone(), self.errors.len());
+        let (own, held) = values.split_at(values.len() - reached.mutable_lists.len());
         let mut own = own.to_vec();
-        self.set_holder_elements(&reached.holders, held)?;
+        self.set_holder_elements(&reached.mutable_lists, held)?;
         self.store_variable_values(&mut own, &reached.variables);
         let rets = &self.library_function(&f.name)?.rets;
         let targets: Vec<Endpoint> = wanted.iter().filter_map(|&i| rets.get(i).copied()).collect();
         let own = own.into_iter().map(Some).collect();
         let results = self.with_carried_claims(|w| w.inline_call_outputs(&f.name, &f.attrs, own, &targets));
-        (self.store, self.holders) = (store, holders);
+        (self.store, self.mutable_lists) = (store, mutable_lists);
         self.errors.truncate(errors);
         results
     }

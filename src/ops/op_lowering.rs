@@ -79,7 +79,7 @@ pub enum Shapes {
 pub type SizeFn = fn(&mut Symbols, Site, InferredDim, InferredDim) -> InferredDim;
 
 /// Definition of a TensorFlow op.
-pub struct OpRow {
+pub struct OpLowering {
     /// Name in TensorFlow.
     pub name: &'static str,
     /// Names of inputs and outputs in TensorFlow's order: `input filter -> output`; `values*` is a list.
@@ -113,27 +113,31 @@ pub struct OpRow {
 }
 
 /// Definition of an op with a lowering of the whole node.
-pub const fn op(name: &'static str, signature: &'static str, lower: fn(&mut LowerCtx) -> Result<Vec<Value>>) -> OpRow {
+pub const fn op(
+    name: &'static str,
+    signature: &'static str,
+    lower: fn(&mut LowerCtx) -> Result<Vec<Value>>,
+) -> OpLowering {
     row(name, signature, Lower::Node(lower), Shapes::ByLowering)
 }
 
 /// Definition of a pointwise op of one array.
-pub const fn unary(name: &'static str, lower: fn(&mut Builder, InstId) -> InstId) -> OpRow {
+pub const fn unary(name: &'static str, lower: fn(&mut Builder, InstId) -> InstId) -> OpLowering {
     row(name, "x -> y", Lower::Unary(lower), Shapes::Pointwise)
 }
 
 /// Definition of a pointwise op of two arrays, which `lower` broadcasts.
-pub const fn binary(name: &'static str, lower: fn(&mut Builder, InstId, InstId) -> InstId) -> OpRow {
+pub const fn binary(name: &'static str, lower: fn(&mut Builder, InstId, InstId) -> InstId) -> OpLowering {
     row(name, "x y -> z", Lower::Binary(lower), Shapes::Pointwise)
 }
 
 /// Definition of an op that calls functions, lowered by the graph walker.
-pub const fn walker(name: &'static str, signature: &'static str, calls: Calls) -> OpRow {
+pub const fn walker(name: &'static str, signature: &'static str, calls: Calls) -> OpLowering {
     row(name, signature, Lower::Walker(calls), Shapes::ByLowering)
 }
 
-const fn row(name: &'static str, signature: &'static str, lower: Lower, shapes: Shapes) -> OpRow {
-    OpRow {
+const fn row(name: &'static str, signature: &'static str, lower: Lower, shapes: Shapes) -> OpLowering {
+    OpLowering {
         name,
         signature,
         lower,
@@ -152,42 +156,42 @@ const fn row(name: &'static str, signature: &'static str, lower: Lower, shapes: 
     }
 }
 
-impl OpRow {
+impl OpLowering {
     /// Sets the inputs whose values must be known at compile time.
     pub const fn constants(self, constants: &'static [usize]) -> Self {
-        OpRow { constants, ..self }
+        OpLowering { constants, ..self }
     }
     /// Sets the inputs that are handles of variables which the op assigns.
     pub const fn writes(self, writes: &'static [usize]) -> Self {
-        OpRow { writes, ..self }
+        OpLowering { writes, ..self }
     }
     /// Marks an op that takes variables of TensorFlow 1 by reference.
     pub const fn takes_references(self) -> Self {
-        OpRow { by_reference: true, ..self }
+        OpLowering { by_reference: true, ..self }
     }
     /// Marks an op that draws from the global random generator.
     pub const fn draws(self) -> Self {
-        OpRow { draws: true, ..self }
+        OpLowering { draws: true, ..self }
     }
     /// Marks an op whose outputs are its inputs, unchanged.
     pub const fn forwards_inputs(self) -> Self {
-        OpRow { forwards: true, ..self }
+        OpLowering { forwards: true, ..self }
     }
     /// Sets the number of operations.
     pub const fn work(self, work: Work) -> Self {
-        OpRow { work: Some(work), ..self }
+        OpLowering { work: Some(work), ..self }
     }
     /// Marks an op that only marks where a graph is fed, holds variables, or orders other nodes.
     pub const fn border(self) -> Self {
-        OpRow { border: true, ..self }
+        OpLowering { border: true, ..self }
     }
     /// Marks an op that moves elements of any type without reading them, strings included.
     pub const fn moves_strings(self) -> Self {
-        OpRow { moves_strings: true, ..self }
+        OpLowering { moves_strings: true, ..self }
     }
     /// Sets the function that adds run-time checks of the inputs.
     pub const fn checked(self, check: CheckFn) -> Self {
-        OpRow { check: Some(check), ..self }
+        OpLowering { check: Some(check), ..self }
     }
     /// Whether the op is a matrix product, a convolution, or the gradient of one: where most models spend nearly all their
     /// time.
@@ -207,19 +211,19 @@ impl OpRow {
     }
     /// Sets the description of the supported element types.
     pub const fn dtypes(self, dtypes: &'static str) -> Self {
-        OpRow { dtypes, ..self }
+        OpLowering { dtypes, ..self }
     }
     /// Sets the shape function.
     pub const fn shape(self, shape: ShapeFn) -> Self {
-        OpRow { shapes: Shapes::Function(shape), ..self }
+        OpLowering { shapes: Shapes::Function(shape), ..self }
     }
     /// Marks an op as pointwise over inputs that are broadcast together.
     pub const fn pointwise(self) -> Self {
-        OpRow { shapes: Shapes::Pointwise, ..self }
+        OpLowering { shapes: Shapes::Pointwise, ..self }
     }
     /// Sets the effect on symbolic sizes.
     pub const fn sizes(self, sizes: SizeFn) -> Self {
-        OpRow { sizes: Some(sizes), ..self }
+        OpLowering { sizes: Some(sizes), ..self }
     }
     /// Lowers a node of this op to HLO; returns its outputs.
     ///

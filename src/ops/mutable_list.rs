@@ -5,12 +5,12 @@ use crate::util::id_vec::{Id, IdVec};
 
 crate::ids! {
     /// A TensorArray or a stack.
-    pub struct HolderId;
+    pub struct MutableListId;
 }
 
-/// Kind of a holder: a TensorArray or a stack.
+/// Kind of a mutable list: TensorArray or stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HolderKind {
+pub enum MutableListKind {
     /// A TensorArray.
     Array {
         /// Whether writes beyond the end make it grow.
@@ -24,40 +24,40 @@ pub enum HolderKind {
 
 /// The state of one TensorArray or stack.
 #[derive(Clone, Debug)]
-pub struct Holder {
+pub struct MutableList {
     /// Name of the node that made it.
     pub name: String,
-    /// Kind of the holder.
-    pub kind: HolderKind,
+    /// Kind of the mutable list.
+    pub kind: MutableListKind,
     /// Elements, as a `Value::List` or `Value::UnshapedList`.
     pub elements: Value,
     /// TensorArrays of its gradients, each with the name of its gradient source.
-    pub gradients: Vec<(String, HolderId)>,
+    pub gradients: Vec<(String, MutableListId)>,
 }
 
 /// All TensorArrays and stacks of a program.
 #[derive(Clone, Debug, Default)]
-pub struct Holders {
-    all: IdVec<HolderId, Holder>,
+pub struct MutableLists {
+    all: IdVec<MutableListId, MutableList>,
 }
 
-impl Holders {
+impl MutableLists {
     /// Adds a TensorArray or stack; returns its id.
-    pub fn add(&mut self, holder: Holder) -> HolderId {
-        self.all.push(holder)
+    pub fn add(&mut self, list: MutableList) -> MutableListId {
+        self.all.push(list)
     }
     /// The TensorArray or stack with this id.
     ///
     /// # Errors
     /// `Code::TypeMismatch` if it was made by a loop or branch and is used outside of it.
-    pub fn get(&self, id: HolderId) -> Result<&Holder> {
+    pub fn get(&self, id: MutableListId) -> Result<&MutableList> {
         self.all.get(id).ok_or_else(gone)
     }
     /// The TensorArray or stack with this id, mutable.
     ///
     /// # Errors
     /// Those of [`Self::get`].
-    pub fn get_mut(&mut self, id: HolderId) -> Result<&mut Holder> {
+    pub fn get_mut(&mut self, id: MutableListId) -> Result<&mut MutableList> {
         if id.index() < self.all.len() { Ok(&mut self.all[id]) } else { Err(gone()) }
     }
     /// Number of TensorArrays and stacks.
@@ -72,8 +72,8 @@ impl Holders {
     pub fn truncate(&mut self, len: usize) {
         if len < self.all.len() {
             self.all = std::mem::take(&mut self.all).into_iter().take(len).collect();
-            for holder in self.all.values_mut() {
-                holder.gradients.retain(|(_, id)| id.index() < len);
+            for list in self.all.values_mut() {
+                list.gradients.retain(|(_, id)| id.index() < len);
             }
         }
     }
@@ -81,16 +81,16 @@ impl Holders {
     ///
     /// # Errors
     /// Those of [`Self::get`], and `Code::TypeMismatch` for a stack.
-    pub fn gradient(&mut self, of: HolderId, source: &str, zeros: Value) -> Result<HolderId> {
-        let holder = self.get(of)?;
-        if let Some((_, found)) = holder.gradients.iter().find(|(name, _)| name == source) {
+    pub fn gradient(&mut self, of: MutableListId, source: &str, zeros: Value) -> Result<MutableListId> {
+        let list = self.get(of)?;
+        if let Some((_, found)) = list.gradients.iter().find(|(name, _)| name == source) {
             return Ok(*found);
         }
-        let kind = match holder.kind {
-            HolderKind::Array { dynamic, .. } => HolderKind::Array { dynamic, adds: true },
-            HolderKind::Stack => return Err(Error::user(Code::TypeMismatch, "a stack has no gradients")),
+        let kind = match list.kind {
+            MutableListKind::Array { dynamic, .. } => MutableListKind::Array { dynamic, adds: true },
+            MutableListKind::Stack => return Err(Error::user(Code::TypeMismatch, "a stack has no gradients")),
         };
-        let new = Holder { name: holder.name.clone(), kind, elements: zeros, gradients: Vec::new() };
+        let new = MutableList { name: list.name.clone(), kind, elements: zeros, gradients: Vec::new() };
         let id = self.add(new);
         self.get_mut(of)?.gradients.push((source.to_string(), id));
         Ok(id)
