@@ -153,7 +153,7 @@ fn is_noop(op: &Op, operands: &[NumberedValue], dims: &[Vec<u64>]) -> bool {
 /// Value of a constant at the sizes `at`; `None` where an element has no value.
 fn constant_at(t: &Tensor, varying: &InstExprs, at: &[u64], dims: &[u64]) -> Option<Tensor> {
     match &varying.elements {
-        None => Some(interp::first_part(t, dims.to_vec())),
+        None => Some(interp::leading_elements(t, dims.to_vec())),
         Some(elements) => {
             let numbers = elements.iter().map(|e| e.value_at(at)).collect::<Option<Vec<i64>>>()?;
             let bytes = numbers.iter().flat_map(|&n| Tensor::scalar_of_int(t.dtype, n).bytes.to_vec());

@@ -55,7 +55,7 @@ fn describe(reached: &ReachableProgram, in_file: &InFile, known: &Facts) -> Valu
     }
     let has_row = |op: &str| {
         ops::find_op(op).is_some()
-            || ops::host::find_host(op).is_some_and(|row| row.role.is_structural())
+            || ops::host::find_host_op(op).is_some_and(|row| row.role.is_structural())
             || prepare::is_control_flow(op)
             || program.functions.contains_key(op)
     };

@@ -21,7 +21,7 @@ pub fn tensor(program: &Program, facts: &Facts, name: &str, fact: Option<&Fact>)
         }
     };
     let mut out = json!({"name": name, "type": spelled(fact), "dims": dims});
-    let why: Vec<Value> = fact.dims.unknowns().map(|id| json!(facts.explain(program, id).to_string())).collect();
+    let why: Vec<Value> = fact.dims.unknowns().map(|id| json!(facts.size_origin(program, id).to_string())).collect();
     if !why.is_empty() {
         out["unknown"] = json!(why);
     }
@@ -31,7 +31,7 @@ pub fn tensor(program: &Program, facts: &Facts, name: &str, fact: Option<&Fact>)
 /// Origins of unknown sizes with the number of tensors that they affect, most frequent first.
 pub fn origins(program: &Program, facts: &Facts) -> Value {
     let told = |(e, n): (SizeOrigin, u64)| json!({"text": e.to_string(), "remedy": e.remedy.to_string(), "tensors": n});
-    facts.origins(program).into_iter().map(told).collect()
+    facts.size_origins(program).into_iter().map(told).collect()
 }
 
 /// Every tensor of the graph and of the called functions.

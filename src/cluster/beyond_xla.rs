@@ -39,7 +39,7 @@ impl<'p> BeyondXla<'p> {
 
     /// Checks whether tfaot compiles a node of the clustered graph, with everything that the node calls. The error is a reason other than XLA's.
     pub fn check_node(&mut self, node: &Node) -> Result<(), OwnReason> {
-        let types = opdef::find(&node.op).map_or(0, |def| def.type_bits(node));
+        let types = opdef::find_def(&node.op).map_or(0, |def| def.type_set(node));
         if types & opdef::type_bit(opdef::STRING) != 0 { Err(None) } else { self.check_at_depth(node, 0) }
     }
 
@@ -106,7 +106,7 @@ impl<'p> Effects<'p> {
 
     /// The effect that keeps a node, or a function called by the node, out of compiled code.
     fn node_effect(&mut self, node: &Node, depth: usize) -> Option<ExclusionReason> {
-        match opdef::effect(&node.op) {
+        match opdef::op_effect(&node.op) {
             Some(effect) if self.checks == CheckPolicy::Kept || !effect.is_check() => {
                 return Some(ExclusionReason::NotElided);
             }

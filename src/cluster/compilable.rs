@@ -216,7 +216,7 @@ impl<'p> CompilabilityChecker<'p> {
             let class = super::flow::class_of(&node.op, self.program);
             let from_ref = class == OpClass::Identity
                 && node.inputs.iter().any(|e| is_ref_output(Some(&graph.nodes[e.node]), e.port as usize));
-            let (def, row) = (opdef::find(&node.op), super::registrations::find(&node.op));
+            let (def, row) = (opdef::find_def(&node.op), super::registrations::find(&node.op));
             let site = Site { node, class, def, row, from_ref };
             let checked = self.check(&site).map_err(|left| match left {
                 // Strings are nearly always the message of an assertion; report the assertion rather than the string.
@@ -229,7 +229,7 @@ impl<'p> CompilabilityChecker<'p> {
         }
         for &ret in &function.rets {
             let from = &graph.nodes[ret.node];
-            let of = signature::output_type(self.program, from, opdef::find(&from.op), ret.port as usize);
+            let of = signature::output_type(self.program, from, opdef::find_def(&from.op), ret.port as usize);
             if of == Some(opdef::STRING) {
                 let why = ExclusionReason::Dtype { attr: "T", found: opdef::STRING, op: "_Retval" };
                 return Err(inside(why, from));
@@ -240,7 +240,7 @@ impl<'p> CompilabilityChecker<'p> {
 }
 
 fn is_ref_output(node: Option<&Node>, port: usize) -> bool {
-    let def = node.and_then(|n| opdef::find(&n.op).map(|d| (n, d)));
+    let def = node.and_then(|n| opdef::find_def(&n.op).map(|d| (n, d)));
     def.and_then(|(n, d)| d.output_arg(n, port)).is_some_and(|arg| arg.is_ref)
 }
 

@@ -189,7 +189,7 @@ pub fn body_with_retvals(function: &Function) -> Graph {
     let taken: std::collections::HashSet<Box<str>> = graph.nodes.values().map(|n| n.name.clone()).collect();
     for (i, (&ret, name)) in function.rets.iter().zip(&function.ret_names).enumerate() {
         let from = &graph.nodes[ret.node];
-        let def = crate::opdef::find(&from.op);
+        let def = crate::opdef::find_def(&from.op);
         let number = def.and_then(|d| d.output_type(from, ret.port as usize)).unwrap_or(0);
         let mut full = format!("{name}_RetVal");
         while taken.contains(full.as_str()) {

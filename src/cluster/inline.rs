@@ -128,7 +128,7 @@ impl Inliner<'_> {
             self.outputs.insert(Endpoint { node: id, port: port as u32 }, Endpoint { node: output, port: 0 });
         }
         let mut done = self.helper_node(&call, "output_control_node", "NoOp");
-        let stateful = |n: &NodeId| opdef::find(&function.graph.nodes[*n].op).is_some_and(|d| d.stateful);
+        let stateful = |n: &NodeId| opdef::find_def(&function.graph.nodes[*n].op).is_some_and(|d| d.stateful);
         ends.extend(body.iter().filter(|n| stateful(n)).map(|&n| at(n)));
         ends.extend(start);
         done.controls = ends.into();
@@ -163,7 +163,7 @@ impl Inliner<'_> {
     }
     fn output_type(&self, at: Endpoint) -> TfType {
         let node = &self.graph.nodes[at.node];
-        let number = opdef::find(&node.op).and_then(|d| d.output_type(node, at.port as usize));
+        let number = opdef::find_def(&node.op).and_then(|d| d.output_type(node, at.port as usize));
         number.map_or(TfType::Unknown(0), TfType::from_number)
     }
 }

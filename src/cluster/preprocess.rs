@@ -160,7 +160,7 @@ fn prune(graph: &mut Graph, cut: &FeedsAndFetches) -> Result<Vec<(String, String
 
 fn end_node(graph: &Graph, at: Endpoint, op: &str, name: String, index: usize) -> Node {
     let from = &graph.nodes[at.node];
-    let number = opdef::find(&from.op).and_then(|d| d.output_type(from, at.port as usize)).unwrap_or(0);
+    let number = opdef::find_def(&from.op).and_then(|d| d.output_type(from, at.port as usize)).unwrap_or(0);
     let attrs =
         [(Arc::from("T"), Attr::Type(TfType::from_number(number))), (Arc::from("index"), Attr::Int(index as i64))];
     Node {

@@ -25,7 +25,7 @@ fn output_type_at_depth(program: &Program, node: &Node, def: Option<&OpDef>, por
     let function = program.functions.get(&node.op)?;
     let ret = function.rets.get(port)?;
     let from = &function.graph.nodes[ret.node];
-    output_type_at_depth(program, from, opdef::find(&from.op), ret.port as usize, depth.checked_sub(1)?)
+    output_type_at_depth(program, from, opdef::find_def(&from.op), ret.port as usize, depth.checked_sub(1)?)
 }
 
 fn arg_type(function: &Function, port: usize) -> Option<i32> {
@@ -35,7 +35,7 @@ fn arg_type(function: &Function, port: usize) -> Option<i32> {
 /// Types of all inputs of `node`, as a set of bits ([`type_bit`]).
 pub fn input_type_bits(program: &Program, node: &Node, def: Option<&OpDef>) -> u64 {
     match def {
-        Some(def) => def.input_bits(node),
+        Some(def) => def.input_type_set(node),
         None => {
             let function = program.functions.get(&node.op);
             let ports = function.into_iter().flat_map(|f| (0..f.args.len()).filter_map(|port| arg_type(f, port)));
@@ -47,7 +47,7 @@ pub fn input_type_bits(program: &Program, node: &Node, def: Option<&OpDef>) -> u
 /// Types of all inputs and outputs of `node`, as a set of bits ([`type_bit`]).
 pub fn all_type_bits(program: &Program, node: &Node, def: Option<&OpDef>) -> u64 {
     if let Some(def) = def {
-        return def.type_bits(node);
+        return def.type_set(node);
     }
     let outputs = program.functions.get(&node.op).map_or(0, |f| f.rets.len());
     let outputs = (0..outputs).filter_map(|port| output_type(program, node, def, port));

@@ -8,7 +8,7 @@ use crate::hlo::{Literal, Module};
 use crate::kernel::self_test::SelfTest;
 use crate::kernel::state::lay_out_variables;
 use crate::kernel::{self, Bundle, EntryPoint, ModelInterface, PaddedOffsets, WeightsLayout};
-use crate::lower::{CountSource, Lowered, StateVariable};
+use crate::lower::{Lowered, SizeCountSource, StateVariable};
 use crate::package::names;
 use crate::schedule::{KernelTarget, Packings};
 use crate::target::{CodeRequest, PanelSizes, RoundingCounts, Target};
@@ -352,8 +352,8 @@ pub fn with_size_parameters(
     let (given, found) = sizes.all.split_at(sizes.count_from_caller());
     let used = |axes: &Vec<Option<usize>>| {
         let size = |s: usize| match s.checked_sub(given.len()) {
-            None => CountSource::Parameter(lowered.args.len() + s),
-            Some(s) => CountSource::Part(lowered.results.len() + s),
+            None => SizeCountSource::Parameter(lowered.args.len() + s),
+            Some(s) => SizeCountSource::Part(lowered.results.len() + s),
         };
         axes.iter().map(|axis| axis.map(size)).collect()
     };

@@ -75,18 +75,18 @@ impl Host for FoldingHost {
         &mut self.0
     }
     fn known(&mut self, id: InstId) -> Option<SymbolicArray> {
-        interp::known_value(&self.0, id)
+        interp::symbolic_value(&self.0, id)
     }
     fn difference(&mut self, of: InstId, less: InstId, at: Dim) -> Option<Dim> {
         let b = &self.0;
-        element::element(b, of, at).sub(&element::element(b, less, at))?.known()
+        element::element_expr(b, of, at).sub(&element::element_expr(b, less, at))?.as_size()
     }
     fn call(&mut self, _: i64, _: &[InstId]) -> Result<Vec<InstId>> {
         let told = "the module calls a function of a graph, and there is no graph around it";
         Err(Error::user(Code::HloUnsupported, told))
     }
     fn custom_call(&mut self, call: &Foreign, operands: &[InstId], shape: &Shape) -> Result<Option<InstId>> {
-        lapack::lower(&mut self.0, call, operands, shape)
+        lapack::lower_lapack_call(&mut self.0, call, operands, shape)
     }
 }
 

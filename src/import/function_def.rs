@@ -218,7 +218,7 @@ fn output_offset(node: &Node, output: &str, results: &Results) -> Option<u32> {
     if let Some(names) = results.get(&node.op) {
         return names.iter().position(|n| *n == output).map(|i| i as u32);
     }
-    if let Some(range) = opdef::find(&node.op).and_then(|def| def.output_range(node, output)) {
+    if let Some(range) = opdef::find_def(&node.op).and_then(|def| def.output_range(node, output)) {
         return u32::try_from(range.start).ok();
     }
     let Some(row) = ops::find_op(&node.op) else { return Some(0) };

@@ -94,7 +94,7 @@ impl Inference<'_> {
 
     /// Branches of an `If` that may be taken, given the facts of its inputs.
     fn possible_branches_by_truth(&self, yes: FuncRef, no: FuncRef, args: &[Fact]) -> Vec<FuncRef> {
-        let scalar = args.first().and_then(Fact::tensor).filter(|t| t.dims.is_empty());
+        let scalar = args.first().and_then(Fact::as_tensor).filter(|t| t.dims.is_empty());
         match scalar.and_then(|t| t.get_f64(0)) {
             Some(v) if v != 0.0 => vec![yes],
             Some(_) => vec![no],
@@ -149,7 +149,7 @@ impl Inference<'_> {
 
 /// Branches of a `Case` that may be taken, given the facts of its inputs; an index out of range takes the last branch.
 fn possible_branches_by_index(all: &[FuncRef], args: &[Fact]) -> Vec<FuncRef> {
-    let index = args.first().and_then(Fact::tensor).and_then(|t| t.get_i64(0));
+    let index = args.first().and_then(Fact::as_tensor).and_then(|t| t.get_i64(0));
     match (index, all.len().checked_sub(1)) {
         (Some(i), Some(last)) => vec![all[usize::try_from(i).unwrap_or(last).min(last)].clone()],
         _ => all.to_vec(),

@@ -29,7 +29,8 @@ impl PointwiseTypes {
         if let Some(found) = self.0.get(&key) {
             return *found;
         }
-        let scalars: Vec<Fact> = key.1.iter().map(|&t| Fact::new(Some(TfType::Data(t)), Dims::known(&[]))).collect();
+        let scalars: Vec<Fact> =
+            key.1.iter().map(|&t| Fact::new(Some(TfType::Data(t)), Dims::from_sizes(&[]))).collect();
         let found = run_lowering(row, node, &scalars).and_then(|out| out.first()?.dtype);
         self.0.insert(key, found);
         found
@@ -44,7 +45,7 @@ pub(super) fn fold_constants(row: &OpLowering, node: &Node, args: &[Fact]) -> Op
     if let Some(crate::graph::Attr::Tensor(value)) = node.attr("value").filter(|_| args.is_empty()) {
         return Some(vec![Fact::constant(value)]);
     }
-    if args.is_empty() || args.iter().any(|a| a.tensor().is_none()) {
+    if args.is_empty() || args.iter().any(|a| a.as_tensor().is_none()) {
         return None;
     }
     run_lowering(row, node, args)
@@ -54,7 +55,7 @@ pub(super) fn fold_constants(row: &OpLowering, node: &Node, args: &[Fact]) -> Op
 /// on these sizes otherwise than by arithmetic, or on a value that is not known.
 pub(super) fn infer_outputs(row: &OpLowering, cx: &mut ShapeCtx) -> Option<Vec<Fact>> {
     let args = cx.args;
-    let is_counted = |a: &Fact| a.dims.fixed().is_none_or(|d| element_count(&d).is_some());
+    let is_counted = |a: &Fact| a.dims.known_sizes().is_none_or(|d| element_count(&d).is_some());
     if !args.iter().all(is_counted) {
         return None;
     }
@@ -83,9 +84,9 @@ pub(super) fn infer_outputs(row: &OpLowering, cx: &mut ShapeCtx) -> Option<Vec<F
                 Some(KnownElements::Tensor(_)) | None => None,
             };
             let dims = arg.dims.as_ranked()?.iter().map(dim).collect::<Option<Vec<Dim>>>()?;
-            values.push(Value::Array(match (arg.tensor(), ints) {
+            values.push(Value::Array(match (arg.as_tensor(), ints) {
                 (Some(tensor), _) => b.constant(tensor.clone()),
-                (None, Some(ints)) => b.size_constant(dtype, &arg.dims.fixed()?, ints),
+                (None, Some(ints)) => b.size_constant(dtype, &arg.dims.known_sizes()?, ints),
                 (None, None) => b.parameter(Shape::array(dtype, dims)),
             }));
         }
@@ -140,7 +141,7 @@ impl SymbolicOutput {
         let Value::Array(id) = value else { return None };
         let shape = b.shape(*id).as_array()?;
         let is_small = !shape.dims.iter().any(|d| d.varies()) && shape.elements() <= MAX_TRACED_ELEMENTS;
-        let known = (is_small && shape.dtype.is_integer()).then(|| interp::known_value(b, *id)).flatten();
+        let known = (is_small && shape.dtype.is_integer()).then(|| interp::symbolic_value(b, *id)).flatten();
         let elements = known.and_then(|known| known.of_sizes().sizes);
         Some(SymbolicOutput { dtype: shape.dtype, dims: shape.dims.clone(), elements })
     }
@@ -168,8 +169,8 @@ impl SymbolicOutput {
             all.iter().map(int).collect::<Vec<InferredInt>>()
         });
         let dims = Dims::ranked(dims);
-        Some(match (elements, dims.fixed()) {
-            (Some(elements), Some(fixed)) => Fact::ints(dtype, &fixed, elements),
+        Some(match (elements, dims.known_sizes()) {
+            (Some(elements), Some(fixed)) => Fact::from_ints(dtype, &fixed, elements),
             _ => Fact::new(Some(dtype), dims),
         })
     }
@@ -180,13 +181,13 @@ fn run_lowering(row: &OpLowering, node: &Node, args: &[Fact]) -> Option<Vec<Fact
     let mut b = Builder::new("infer");
     let mut values = Vec::with_capacity(args.len());
     for arg in args {
-        values.push(match (arg.tensor(), arg.dtype?, arg.dims.fixed()?) {
+        values.push(match (arg.as_tensor(), arg.dtype?, arg.dims.known_sizes()?) {
             (Some(t), _, _) => Value::Array(b.constant(t.clone())),
             (None, TfType::Data(dtype), dims) => Value::Array(b.parameter(Shape::array(dtype, fixed(&dims)))),
             (None, other, _) => Value::Unavailable(other),
         });
     }
-    let folds = args.iter().all(|a| a.tensor().is_some());
+    let folds = args.iter().all(|a| a.as_tensor().is_some());
     let outputs = run_on(row, node, &mut b, values)?;
     outputs.iter().map(|value| value_fact(&b, value, folds)).collect()
 }
@@ -210,7 +211,7 @@ fn run_on(row: &OpLowering, node: &Node, b: &mut Builder, args: Vec<Value>) -> O
 fn value_fact(b: &Builder, value: &Value, folds: bool) -> Option<Fact> {
     let Value::Array(id) = value else { return None };
     let shape = b.shape(*id).as_array()?;
-    let mut fact = Fact::new(Some(TfType::Data(shape.dtype)), Dims::known(&known(&shape.dims)));
+    let mut fact = Fact::new(Some(TfType::Data(shape.dtype)), Dims::from_sizes(&known(&shape.dims)));
     if folds && shape.elements() <= MOST_ELEMENTS {
         let value: Option<Tensor> = interp::constant_value(b, *id);
         if let Some(value) = value {

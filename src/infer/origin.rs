@@ -60,7 +60,7 @@ const MAX_ORIGINS: usize = 1000;
 impl Facts {
     /// Origins of unknown sizes, each with the number of tensors that have a size from there, in descending order. Several sizes may have the
     /// same origin.
-    pub fn origins(&self, program: &Program) -> Vec<(SizeOrigin, u64)> {
+    pub fn size_origins(&self, program: &Program) -> Vec<(SizeOrigin, u64)> {
         let mut counts: BTreeMap<DimId, u64> = BTreeMap::new();
         for graph in std::iter::once(&self.graph).chain(&self.functions) {
             for fact in graph.iter().flat_map(|outputs| outputs.iter()) {
@@ -76,14 +76,14 @@ impl Facts {
         sorted.sort_by_key(|&(id, n)| (std::cmp::Reverse(n), id));
         let mut causes: IndexMap<SizeOrigin, u64> = IndexMap::new();
         for (id, n) in sorted.into_iter().take(MAX_ORIGINS) {
-            *causes.entry(self.explain(program, id)).or_default() += n;
+            *causes.entry(self.size_origin(program, id)).or_default() += n;
         }
         let mut rows: Vec<_> = causes.into_iter().collect();
         rows.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
         rows
     }
     /// Origin of the unknown size `id`, or of the size that it was unified with.
-    pub fn explain(&self, program: &Program, id: DimId) -> SizeOrigin {
+    pub fn size_origin(&self, program: &Program, id: DimId) -> SizeOrigin {
         let origin = self.symbols.origin(self.symbols.root(id));
         let (function, node) = node_at(program, origin.site);
         let input = |i: usize| {

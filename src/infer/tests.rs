@@ -63,7 +63,7 @@ fn shape_arithmetic_is_folded_and_unknown_sizes_cancel() {
     let (x, z) = (dims(&f, 0), dims(&f, 8));
     assert_eq!(x.as_ranked().map(|d| d[0]), z.as_ranked().map(|d| d[0]));
     let id = z.first_unknown().expect("the batch is open");
-    let told = f.explain(&program, id);
+    let told = f.size_origin(&program, id);
     assert_eq!((told.node.as_str(), &told.remedy), ("x", &Remedy::Feed { name: "x".to_string(), dim: Some(0) }));
 }
 

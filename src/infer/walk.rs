@@ -5,7 +5,7 @@ use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType};
 use crate::opdef;
 use crate::ops::fact::{Dims, Fact, InferredInt};
-use crate::ops::host::find_host;
+use crate::ops::host::find_host_op;
 use crate::ops::symbols::{DimId, InferredDim, Site, Symbols, Why};
 use crate::ops::{self, Lower, OpLowering, ShapeCtx, Shapes, output_count};
 use crate::util::id_vec::Id;
@@ -97,7 +97,7 @@ impl<'p> Inference<'p> {
     pub fn infer_graph(&mut self, scope: WalkedGraph, seeds: &HashMap<Endpoint, Fact>) -> GraphFacts {
         let mut facts: GraphFacts = vec![Box::default(); scope.graph.nodes.len()];
         for id in execution_order(scope.graph) {
-            let node = opdef::with_defaults(scope.graph.nodes[id].instantiate(scope.attrs));
+            let node = opdef::with_default_attrs(scope.graph.nodes[id].instantiate(scope.attrs));
             let site = Site { graph: scope.number, node: id };
             self.budget = self.budget.saturating_sub(1);
             let args = self.input_facts(&node, site, seeds, &facts);
@@ -153,7 +153,8 @@ impl<'p> Inference<'p> {
             outputs.iter_mut().for_each(|output| output.dead = true);
         }
         for (port, output) in outputs.iter_mut().enumerate().filter(|(_, o)| o.dtype.is_none()) {
-            output.dtype = opdef::find(&node.op).and_then(|def| def.output_type(node, port)).map(TfType::from_number);
+            output.dtype =
+                opdef::find_def(&node.op).and_then(|def| def.output_type(node, port)).map(TfType::from_number);
         }
         if let Some(Attr::Shapes(told)) = node.attr("_output_shapes").filter(|_| lacks_shape_function(node)) {
             for (output, shape) in outputs.iter_mut().zip(told.iter()) {
@@ -167,7 +168,7 @@ impl<'p> Inference<'p> {
     /// Unknown facts for each output of a node.
     pub(super) fn unknown_outputs(&mut self, node: &Node, site: Site, why: Why) -> Vec<Fact> {
         let told = output_count(node, &self.program.functions);
-        let n = told.or_else(|| Some(opdef::find(&node.op)?.output_count(node))).unwrap_or(1).min(MAX_OUTPUTS);
+        let n = told.or_else(|| Some(opdef::find_def(&node.op)?.output_count(node))).unwrap_or(1).min(MAX_OUTPUTS);
         (0..n).map(|_| self.unknown_fact(site, why)).collect()
     }
 
@@ -202,7 +203,7 @@ impl<'p> Inference<'p> {
             None if self.program.functions.contains_key(&node.op) => {
                 Ok(self.infer_call(&node.op.clone(), &node.attrs, site, args))
             }
-            None => match find_host(&node.op) {
+            None => match find_host_op(&node.op) {
                 Some(row) => (row.shape)(&mut cx),
                 None => Ok(self.unknown_outputs(node, site, Why::NoShapeFunction)),
             },
@@ -216,10 +217,10 @@ impl<'p> Inference<'p> {
             dims = cx.broadcast(&dims, &arg.dims)?;
         }
         let dtype = self.types.pointwise_type(row, node, args);
-        if let (Some(f), Some(dtype), Some(fixed)) = (row.sizes, dtype, dims.fixed())
+        if let (Some(f), Some(dtype), Some(fixed)) = (row.sizes, dtype, dims.known_sizes())
             && let Some(values) = size_arithmetic(f, &mut cx, args)
         {
-            return Ok(vec![Fact::ints(dtype, &fixed, values)]);
+            return Ok(vec![Fact::from_ints(dtype, &fixed, values)]);
         }
         Ok(vec![Fact::new(dtype, dims)])
     }
@@ -243,7 +244,7 @@ fn size_arithmetic(f: ops::op_lowering::SizeFn, cx: &mut ShapeCtx, args: &[Fact]
     if (y.len() != 1 && y.len() != n) || n == 0 {
         return None;
     }
-    let mut one = |i: usize| match (x[i % x.len()].size(), y[i % y.len()].size()) {
+    let mut one = |i: usize| match (x[i % x.len()].as_dim(), y[i % y.len()].as_dim()) {
         // a result of two known sizes that is no size is negative or overflows
         (Some(a @ InferredDim::Known(_)), Some(b @ InferredDim::Known(_))) => match f(cx.symbols, cx.site, a, b) {
             known @ InferredDim::Known(_) => known.into(),
@@ -257,7 +258,7 @@ fn size_arithmetic(f: ops::op_lowering::SizeFn, cx: &mut ShapeCtx, args: &[Fact]
 
 fn lacks_shape_function(node: &Node) -> bool {
     ops::find_op(&node.op).is_none_or(|row| matches!(row.shapes, Shapes::ByLowering) && row.calls().is_none())
-        && find_host(&node.op).is_none()
+        && find_host_op(&node.op).is_none()
 }
 
 /// Nodes in topological order of data edges; nodes on cycles come last.

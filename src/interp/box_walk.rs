@@ -12,7 +12,12 @@ pub(super) fn strides(dims: &[u64]) -> Vec<i64> {
 }
 
 /// Calls `row` with the `N` offsets of the first element of each row along the last dimension.
-pub(super) fn rows<const N: usize>(dims: &[u64], start: [i64; N], strides: [&[i64]; N], mut row: impl FnMut([i64; N])) {
+pub(super) fn for_each_row<const N: usize>(
+    dims: &[u64],
+    start: [i64; N],
+    strides: [&[i64]; N],
+    mut row: impl FnMut([i64; N]),
+) {
     if dims.contains(&0) {
         return;
     }
@@ -84,7 +89,7 @@ fn pick_typed<T: Copy>(src: &[T], dims: &[u64], start: i64, strides: &[i64]) -> 
         _ => (1, 1),
     };
     let mut out = Vec::with_capacity(count);
-    rows(&dims, [start], [&strides], |[at]| match step {
+    for_each_row(&dims, [start], [&strides], |[at]| match step {
         1 => out.extend_from_slice(&src[at as usize..at as usize + n]),
         0 => out.resize(out.len() + n, src[at as usize]),
         _ => out.extend((0..n as i64).map(|i| src[(at + i * step) as usize])),
@@ -108,7 +113,7 @@ pub(super) fn copy_box<T: Copy>(dims: &[u64], dst: &mut [T], to: BoxPosition, sr
     let (dims, [to, from]) = coalesce(dims, [to.strides, from.strides]);
     let n = dims.last().copied().unwrap_or(1) as usize;
     let (to_step, from_step) = (to.last().copied().unwrap_or(1), from.last().copied().unwrap_or(1));
-    rows(&dims, starts, [&to, &from], |[d, s]| {
+    for_each_row(&dims, starts, [&to, &from], |[d, s]| {
         if to_step == 1 && from_step == 1 {
             dst[d as usize..d as usize + n].copy_from_slice(&src[s as usize..s as usize + n]);
         } else {

@@ -1,8 +1,8 @@
 //! Values that are already determined in a computation under construction.
-use super::excerpt::excerpt;
-use super::machine::{EvaluationPlan, Machine, check};
-use super::opcodes::machine;
-use super::sizes::size_elements;
+use super::excerpt::extract_subgraph;
+use super::machine::{EvaluationPlan, Machine, check_shapes};
+use super::opcodes::full_machine;
+use super::sizes::symbolic_elements;
 use crate::hlo::{Builder, Computation, Inst, InstId, Literal, Op, SizeRepr, SymbolicArray};
 use crate::symbolic::trace;
 use crate::tensor::Tensor;
@@ -14,19 +14,19 @@ const BUDGET: u64 = 1 << 26;
 ///
 /// `None` also if the evaluation takes more than about 2^26 element operations, or an instruction cannot be evaluated.
 pub fn constant_value<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
-    known_value(b, id).map(SymbolicArray::pinned)
+    symbolic_value(b, id).map(SymbolicArray::pinned)
 }
 
 /// Value of array `id` of the current computation like [`constant_value`], with expressions for elements that depend on open
 /// sizes.
 ///
 /// `None` where [`constant_value`] has none.
-pub fn known_value<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<SymbolicArray> {
+pub fn symbolic_value<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<SymbolicArray> {
     let is_recording = trace::is_recording();
     if let Op::Constant(_) = &b.current().insts.get(id)?.op {
         return SymbolicArray::of_constant(b, id);
     }
-    if let Some(sizes) = is_recording.then(|| size_elements(b, id)).flatten() {
+    if let Some(sizes) = is_recording.then(|| symbolic_elements(b, id)).flatten() {
         let array = b.shape(id).at_hand();
         let array = array.as_array()?;
         let bytes = sizes.iter().flat_map(|e| Tensor::scalar_of_int(array.dtype, e.at_hand()).bytes.to_vec());
@@ -39,12 +39,12 @@ pub fn known_value<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<SymbolicAr
 
 /// Value of an array that has to be the same in every call and does not depend on open sizes.
 pub(super) fn constant_tensor<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
-    let (module, id) = excerpt(b, id, is_known)?;
+    let (module, id) = extract_subgraph(b, id, is_known)?;
     let comp = module.entry();
     let order = comp.post_order_to(id);
-    check(comp, &order, &module).ok()?;
+    check_shapes(comp, &order, &module).ok()?;
     let plan = EvaluationPlan::new(comp, order, id);
-    match machine(&module, BUDGET, BUDGET).run_constant(comp, &plan) {
+    match full_machine(&module, BUDGET, BUDGET).run_constant(comp, &plan) {
         Some(Literal::Array(value)) => Some(value),
         Some(Literal::Tuple(_) | Literal::Token) | None => None,
     }
@@ -54,7 +54,7 @@ impl Machine<'_> {
     fn run_constant(&self, comp: &Computation, plan: &EvaluationPlan) -> Option<Literal> {
         // The plan contains no parameter, so that none is read.
         let args = vec![Literal::Token; comp.params.len()];
-        self.run(comp, plan, &args).ok()
+        self.run_plan(comp, plan, &args).ok()
     }
 }
 

@@ -2,9 +2,9 @@
 //! loop.
 use std::ops::Range;
 
-use super::dot::{Ring, RowAccumulators, inner_product, row_times_strided, with_ring};
+use super::dot::{Ring, RowAccumulators, add_row_times_matrix, inner_product, with_ring};
 use super::machine::Machine;
-use super::operands::invalid;
+use super::operands::invalid_hlo;
 use super::shape_ops::transpose;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{ConvDims, WindowDim};
@@ -40,7 +40,7 @@ impl Taps {
         Ok(Taps { size, table })
     }
     /// Operand positions of the taps of output `o`.
-    pub(super) fn of(&self, o: usize) -> &[i64] {
+    pub(super) fn of_output(&self, o: usize) -> &[i64] {
         &self.table[o * self.size..(o + 1) * self.size]
     }
 }
@@ -52,16 +52,16 @@ const FEW_OUTPUTS: usize = 8;
 pub(super) fn convolution(m: &Machine, x: &Tensor, k: &Tensor, d: &ConvDims, shape: &ArrayShape) -> Result<Tensor> {
     let array = |t: &Tensor| Shape::array(shape.dtype, t.dims.clone());
     let op = crate::hlo::Op::Convolution(Box::new(d.clone()));
-    let inferred = infer::infer(&op, &[&array(x), &array(k)], m.module).map_err(invalid)?;
+    let inferred = infer::infer(&op, &[&array(x), &array(k)], m.module).map_err(invalid_hlo)?;
     if inferred.as_array().is_none_or(|a| a.dims != shape.dims) {
-        return Err(invalid(format!("{shape} is declared where {inferred} follows")));
+        return Err(invalid_hlo(format!("{shape} is declared where {inferred} follows")));
     }
     let product = x.dtype.product(k.dtype, shape.dtype);
     let factor = product.accumulator();
     let (x, groups) = features_last(x, d);
     let kernel_order = [&d.kernel_spatial[..], &[d.kernel_input_feature, d.kernel_output_feature]].concat();
     let work = shape.elements().saturating_mul(k.len() as u64 / k.dims[d.kernel_output_feature].max(1));
-    m.charge(work)?;
+    m.charge_work(work)?;
     let (x, k) = (eval::convert(&x, factor), eval::convert(&transpose(k, &kernel_order), factor));
     let outputs: Vec<u64> = d.output_spatial.iter().map(|&a| shape.dims[a]).collect();
     let taps = d.window.iter().zip(&x.dims[1..]).zip(&outputs).map(|((w, &n), &o)| Taps::new(w, n, o));
@@ -189,14 +189,14 @@ fn grouped<T: Ring>(
     for g in 0..groups {
         let to = &mut acc[g * outs_a_group..(g + 1) * outs_a_group];
         let from = &row[g * ins + own.start..g * ins + own.end];
-        row_times_strided::<T>(to, from, &matrix[own.start * outs + g * outs_a_group..], outs);
+        add_row_times_matrix::<T>(to, from, &matrix[own.start * outs + g * outs_a_group..], outs);
     }
 }
 
 fn source(taps: &[Taps], position: &[usize], tap: &[usize], steps: &[usize]) -> Option<usize> {
     let mut at = 0;
     for a in 0..taps.len() {
-        at += usize::try_from(taps[a].of(position[a])[tap[a]]).ok()? * steps[a];
+        at += usize::try_from(taps[a].of_output(position[a])[tap[a]]).ok()? * steps[a];
     }
     Some(at)
 }

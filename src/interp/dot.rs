@@ -5,7 +5,7 @@ use bytemuck::Pod;
 use num_complex::Complex;
 
 use super::machine::Machine;
-use super::operands::invalid;
+use super::operands::invalid_hlo;
 use super::shape_ops::transpose;
 use crate::diag::Result;
 use crate::hlo::attrs::DotDims;
@@ -125,10 +125,10 @@ pub(super) use with_ring;
 /// Evaluates a batched matrix product; the element type is that of `shape`.
 pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &ArrayShape) -> Result<Tensor> {
     let array = |t: &Tensor| Shape::array(shape.dtype, t.dims.clone());
-    let inferred =
-        infer::infer(&crate::hlo::Op::Dot(Box::new(d.clone())), &[&array(x), &array(y)], m.module).map_err(invalid)?;
+    let inferred = infer::infer(&crate::hlo::Op::Dot(Box::new(d.clone())), &[&array(x), &array(y)], m.module)
+        .map_err(invalid_hlo)?;
     // Actual sizes may be below the declared bounds; the machine compares them.
-    let Some(shape) = inferred.as_array() else { return Err(invalid(format!("{shape} is declared for dot"))) };
+    let Some(shape) = inferred.as_array() else { return Err(invalid_hlo(format!("{shape} is declared for dot"))) };
     let product = x.dtype.product(y.dtype, shape.dtype);
     let work = product.accumulator();
     let free = |t: &Tensor, batch: &[usize], contracted: &[usize]| -> Vec<usize> {
@@ -138,7 +138,7 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
     let x_free = free(x, &d.lhs_batch, &d.lhs_contracting);
     let y_free = free(y, &d.rhs_batch, &d.rhs_contracting);
     let (b, rows, k, n) = (size(x, &d.lhs_batch), size(x, &x_free), size(x, &d.lhs_contracting), size(y, &y_free));
-    m.charge((b as u64).saturating_mul(rows as u64).saturating_mul(k as u64).saturating_mul(n as u64))?;
+    m.charge_work((b as u64).saturating_mul(rows as u64).saturating_mul(k as u64).saturating_mul(n as u64))?;
     let xs = eval::convert(&transpose(x, &[&d.lhs_batch[..], &x_free, &d.lhs_contracting].concat()), work);
     let by_rows = n >= 8;
     let y_order = if by_rows {
@@ -157,7 +157,7 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
             let out_row = &mut out[span(i, n)];
             if by_rows {
                 sums.accumulate(out_row, |acc, terms| {
-                    row_times_strided::<T>(acc, &x_row[terms.clone()], &y_matrix[terms.start * n..terms.end * n], n);
+                    add_row_times_matrix::<T>(acc, &x_row[terms.clone()], &y_matrix[terms.start * n..terms.end * n], n);
                 });
             } else {
                 for (j, o) in out_row.iter_mut().enumerate() {
@@ -225,7 +225,7 @@ pub(super) fn inner_product<T: Ring>(x: &[T], y: &[T]) -> T::Sum {
 }
 
 /// Adds a vector-matrix product, `out += x · matrix`; the matrix has rows of `n` elements, `stride >= n` apart.
-pub(super) fn row_times_strided<T: Ring>(out: &mut [T::Sum], x: &[T], matrix: &[T], stride: usize) {
+pub(super) fn add_row_times_matrix<T: Ring>(out: &mut [T::Sum], x: &[T], matrix: &[T], stride: usize) {
     let n = out.len();
     let mut k = 0;
     while k + 4 <= x.len() {

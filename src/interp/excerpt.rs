@@ -10,7 +10,7 @@ const MAX_INSTS: usize = 1 << 16;
 
 /// Module whose entry computes value `id` of the current computation, and the id of that value in it. `None` if it takes too
 /// many instructions, depends on one that `is_known` rejects, or on one whose attributes depend on open sizes.
-pub fn excerpt<D: SizeRepr>(
+pub fn extract_subgraph<D: SizeRepr>(
     b: &Builder<D>,
     id: InstId,
     is_known: impl Fn(&Inst<D>) -> bool,

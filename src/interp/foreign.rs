@@ -1,6 +1,6 @@
 //! Opcodes that HLO keeps as foreign: collectives on a single device, custom calls, async pairs.
 use super::machine::Machine;
-use super::operands::{Operands, invalid, unsupported};
+use super::operands::{Operands, invalid_hlo, unsupported_hlo};
 use super::{scan, shape_ops, top_k};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::attrs::Foreign;
@@ -12,7 +12,7 @@ use crate::tensor::{DType, Tensor};
 /// Evaluates a foreign instruction that has a defined meaning on a single device.
 ///
 /// Errors: `HloUnsupported` for any other.
-pub(super) fn foreign(m: &Machine, f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
+pub(super) fn foreign_call(m: &Machine, f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
     match f.opcode.as_str() {
         "scan" => scan::scan(m, f, &operands.arrays()?, shape),
         // A start operation with one operand may return it beside the result.
@@ -44,7 +44,7 @@ pub(super) fn foreign(m: &Machine, f: &Foreign, operands: Operands, shape: &Shap
         "copy-done" => part(operands.get(0)?, 0),
         "collective-permute-done" | "all-gather-done" | "async-done" => part(operands.get(0)?, 1),
         "async-start" => {
-            let callee = f.calls.first().ok_or_else(|| invalid("async-start calls nothing"))?.1;
+            let callee = f.calls.first().ok_or_else(|| invalid_hlo("async-start calls nothing"))?.1;
             let args: Vec<Literal> = operands.0.iter().map(|&l| l.clone()).collect();
             let result = m.call(callee, &args)?;
             started(shape, Literal::Tuple(args), result)
@@ -52,13 +52,13 @@ pub(super) fn foreign(m: &Machine, f: &Foreign, operands: Operands, shape: &Shap
         "dynamic-reshape" => match shape {
             Shape::Array(a) => Ok(Literal::Array(shape_ops::reshape(operands.array(0)?, a)?)),
             Shape::Tuple(_) | Shape::Token | Shape::Opaque | Shape::Buffer(_) => {
-                Err(invalid("dynamic-reshape gives an array"))
+                Err(invalid_hlo("dynamic-reshape gives an array"))
             }
         },
         "custom-call" => custom_call(f, operands, shape),
         other => match function(other) {
             Some(function) => pointwise(operands.array(0)?, function, other),
-            None => Err(unsupported(format!("opcode `{other}` is not interpreted"))),
+            None => Err(unsupported_hlo(format!("opcode `{other}` is not interpreted"))),
         },
     }
 }
@@ -88,7 +88,7 @@ fn permute(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
 
 /// Value of an async start: input, result, and zeros for the context.
 fn started(shape: &Shape, input: Literal, result: Literal) -> Result<Literal> {
-    let parts = shape.as_tuple().ok_or_else(|| invalid("a start gives a tuple"))?;
+    let parts = shape.as_tuple().ok_or_else(|| invalid_hlo("a start gives a tuple"))?;
     let context = parts.iter().skip(2).map(zeros);
     Ok(Literal::Tuple([input, result].into_iter().chain(context).collect()))
 }
@@ -104,7 +104,9 @@ fn zeros(shape: &Shape) -> Literal {
 fn part(value: &Literal, i: usize) -> Result<Literal> {
     match value {
         Literal::Tuple(parts) if i < parts.len() => Ok(parts[i].clone()),
-        Literal::Tuple(_) | Literal::Array(_) | Literal::Token => Err(invalid("a done needs the tuple of its start")),
+        Literal::Tuple(_) | Literal::Array(_) | Literal::Token => {
+            Err(invalid_hlo("a done needs the tuple of its start"))
+        }
     }
 }
 
@@ -113,8 +115,8 @@ fn custom_call(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal
     match target {
         "TopK" => {
             let values = shape.as_tuple().and_then(|p| p.first()).and_then(Shape::as_array);
-            let k = values.and_then(|a| a.dims.last()).ok_or_else(|| invalid("TopK gives values and indices"))?;
-            top_k::top_k_elements(operands.array(0)?, *k, true)
+            let k = values.and_then(|a| a.dims.last()).ok_or_else(|| invalid_hlo("TopK gives values and indices"))?;
+            top_k::top_k_total_order(operands.array(0)?, *k, true)
         }
         "Pin" | "Unpin" => identity(operands, shape),
         _ if f.is_hint() => identity(operands, shape),
@@ -140,7 +142,7 @@ fn function(opcode: &str) -> Option<fn(f64) -> f64> {
 
 fn pointwise(x: &Tensor, f: fn(f64) -> f64, opcode: &str) -> Result<Literal> {
     if !x.dtype.is_float() {
-        return Err(unsupported(format!("`{opcode}` of {}", x.dtype)));
+        return Err(unsupported_hlo(format!("`{opcode}` of {}", x.dtype)));
     }
     let values = convert(x, DType::F64).view::<f64>().iter().map(|&v| f(v)).collect();
     Ok(Literal::Array(convert(&Tensor::from_vec(DType::F64, x.dims.clone(), values), x.dtype)))

@@ -1,8 +1,8 @@
 //! `gather` and `scatter`: boxes at index vectors.
-use super::apply::{apply, as_float, returned_parameter, simple_op};
-use super::box_walk::{BoxPosition, copy_box, rows, strides};
+use super::apply::{apply_elementwise, convert_float, returned_parameter, single_binary_op};
+use super::box_walk::{BoxPosition, copy_box, for_each_row, strides};
 use super::machine::Machine;
-use super::operands::{invalid, one_or_tuple};
+use super::operands::{invalid_hlo, one_or_tuple};
 use crate::by_width;
 use crate::diag::Result;
 use crate::hlo::attrs::{GatherDims, ScatterDims};
@@ -37,9 +37,9 @@ impl<'a> Indices<'a> {
             && map.iter().chain(operand_batch).all(|&a| a < rank)
             && batch.iter().all(|&a| a < t.dims.len() && a != vector_axis);
         if !fits {
-            return Err(invalid(format!("index axes do not fit indices {t:?}")));
+            return Err(invalid_hlo(format!("index axes do not fit indices {t:?}")));
         }
-        let mut values = t.to_i64s().ok_or_else(|| invalid("indices must be integers"))?;
+        let mut values = t.to_i64s().ok_or_else(|| invalid_hlo("indices must be integers"))?;
         if t.dtype == DType::U64 {
             // A value beyond i64 exceeds any array.
             values.iter_mut().filter(|v| **v < 0).for_each(|v| *v = i64::MAX / 2);
@@ -66,7 +66,7 @@ impl<'a> Indices<'a> {
         let step = own.get(self.vector_axis).copied().unwrap_or(0);
         let mut start = vec![0i64; rank];
         let mut result = Ok(());
-        rows(&sizes, [0, 0], [&from, &to], |[at, offset]| {
+        for_each_row(&sizes, [0, 0], [&from, &to], |[at, offset]| {
             if result.is_err() {
                 return;
             }
@@ -99,7 +99,7 @@ pub(super) fn gather(x: &Tensor, indices: &Tensor, d: &GatherDims, shape: &Array
     let dropped = |a: usize| d.collapsed_slice_dims.contains(&a) || d.operand_batching_dims.contains(&a);
     let window: Vec<i64> = (0..rank).map(|a| if dropped(a) { 0 } else { offsets.next().unwrap_or(0) }).collect();
     if (0..rank).any(|a| dropped(a) && d.slice_sizes[a] > 1) {
-        return Err(invalid("a dropped dimension of gather has a slice of more than one element"));
+        return Err(invalid_hlo("a dropped dimension of gather has a slice of more than one element"));
     }
     let batch: Vec<i64> = (0..shape.rank()).filter(|a| !d.offset_dims.contains(a)).map(|a| out_steps[a]).collect();
     if shape.elements() == 0 {
@@ -122,7 +122,7 @@ pub(super) fn gather(x: &Tensor, indices: &Tensor, d: &GatherDims, shape: &Array
 pub(super) fn scatter(m: &Machine, operands: &[&Tensor], d: &ScatterDims, comp: CompId) -> Result<Literal> {
     let n = operands.len() / 2;
     if operands.len().is_multiple_of(2) || n == 0 {
-        return Err(invalid("scatter needs n operands, indices and n updates"));
+        return Err(invalid_hlo("scatter needs n operands, indices and n updates"));
     }
     let (xs, indices, updates) = (&operands[..n], operands[n], &operands[n + 1..]);
     let (x, update) = (xs[0], updates[0]);
@@ -145,7 +145,7 @@ pub(super) fn scatter(m: &Machine, operands: &[&Tensor], d: &ScatterDims, comp: 
         && xs.iter().all(|t| t.dims == x.dims)
         && updates.iter().zip(xs).all(|(t, x)| t.dims == update.dims && t.dtype == x.dtype);
     if !fits {
-        return Err(invalid(format!("updates {update:?} do not fit operand {x:?} and indices {indices:?}")));
+        return Err(invalid_hlo(format!("updates {update:?} do not fit operand {x:?} and indices {indices:?}")));
     }
     let (own, update_steps) = (strides(&x.dims), strides(&update.dims));
     let mut window = Window { sizes: vec![1; rank], to: vec![0; rank], from: vec![0; rank], own, dims: &x.dims };
@@ -158,8 +158,8 @@ pub(super) fn scatter(m: &Machine, operands: &[&Tensor], d: &ScatterDims, comp: 
     if update.is_empty() || x.is_empty() {
         return Ok(one_or_tuple(xs.iter().map(|&x| x.clone()).collect()));
     }
-    m.charge(update.len() as u64)?;
-    if let ([x], [update], Some(1)) = (xs, updates, returned_parameter(m.comp(comp)?)) {
+    m.charge_work(update.len() as u64)?;
+    if let ([x], [update], Some(1)) = (xs, updates, returned_parameter(m.computation(comp)?)) {
         return Ok(Literal::Array(overwrite(x, update, &index, &window, &batch)?));
     }
     combine(m, xs, updates, (&index, &window, &batch), comp)
@@ -187,7 +187,7 @@ impl Window<'_> {
         let mut steps = steps.to_vec();
         steps.push(1);
         let mut out = Vec::new();
-        rows(&sizes, [0], [&steps], |[at]| out.push(at));
+        for_each_row(&sizes, [0], [&steps], |[at]| out.push(at));
         out
     }
 }
@@ -213,7 +213,7 @@ type Places<'a> = (&'a Indices<'a>, &'a Window<'a>, &'a [i64]);
 
 fn combine(m: &Machine, xs: &[&Tensor], updates: &[&Tensor], places: Places, comp: CompId) -> Result<Literal> {
     let (index, window, batch) = places;
-    let op = if xs.len() == 1 { simple_op(m.comp(comp)?) } else { None };
+    let op = if xs.len() == 1 { single_binary_op(m.computation(comp)?) } else { None };
     let (to, from) = (window.offsets(&window.to), window.offsets(&window.from));
     let mut buffers: Vec<Vec<u8>> = xs.iter().map(|x| x.bytes.to_vec()).collect();
     let read = |dtype: DType, bytes: &[u8], at: i64, offsets: &[i64]| {
@@ -232,11 +232,11 @@ fn combine(m: &Machine, xs: &[&Tensor], updates: &[&Tensor], places: Places, com
         let args: Vec<Tensor> = old.chain(new).collect();
         let mut combined = match op {
             Some(op) => vec![eval::eval(op, &args.iter().collect::<Vec<_>>())?],
-            None => apply(m, comp, &args, to.len())?,
+            None => apply_elementwise(m, comp, &args, to.len())?,
         };
-        combined.iter_mut().zip(xs).for_each(|(c, x)| *c = as_float(c, x.dtype));
+        combined.iter_mut().zip(xs).for_each(|(c, x)| *c = convert_float(c, x.dtype));
         if combined.len() != xs.len() || combined.iter().zip(xs).any(|(c, x)| c.dtype != x.dtype) {
-            return Err(invalid("the computation of scatter must return one value an operand"));
+            return Err(invalid_hlo("the computation of scatter must return one value an operand"));
         }
         for (buffer, values) in buffers.iter_mut().zip(&combined) {
             let n = values.dtype.bytes();

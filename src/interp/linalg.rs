@@ -2,7 +2,7 @@
 use num_complex::Complex;
 
 use super::box_walk::strides;
-use super::operands::invalid;
+use super::operands::invalid_hlo;
 use crate::diag::Result;
 use crate::hlo::attrs::{FftKind, Transpose};
 use crate::hlo::{ArrayShape, Literal};
@@ -12,7 +12,7 @@ use crate::tensor::{DType, Tensor};
 type C = Complex<f64>;
 
 /// Form in which `triangular-solve` takes its operands.
-pub(super) struct Triangle {
+pub(super) struct TriangularForm {
     pub(super) left_side: bool,
     pub(super) lower: bool,
     pub(super) unit_diagonal: bool,
@@ -122,7 +122,7 @@ fn by_halves(x: &[C]) -> Vec<C> {
 fn square(x: &Tensor) -> Result<usize> {
     match x.dims[..] {
         [.., rows, columns] if rows == columns => Ok(rows as usize),
-        _ => Err(invalid(format!("{x:?} holds no square matrices"))),
+        _ => Err(invalid_hlo(format!("{x:?} holds no square matrices"))),
     }
 }
 
@@ -164,7 +164,7 @@ fn quotient(a: C, b: C) -> C {
 }
 
 /// Evaluates `triangular-solve`: x of op(a) x = b, or of x op(a) = b.
-pub(super) fn triangular_solve(a: &Tensor, b: &Tensor, form: Triangle) -> Result<Tensor> {
+pub(super) fn triangular_solve(a: &Tensor, b: &Tensor, form: TriangularForm) -> Result<Tensor> {
     let n = square(a)?;
     let rank = b.dims.len();
     let side = if form.left_side { rank.wrapping_sub(2) } else { rank.wrapping_sub(1) };
@@ -173,7 +173,7 @@ pub(super) fn triangular_solve(a: &Tensor, b: &Tensor, form: Triangle) -> Result
         && b.dims[..rank - 2] == a.dims[..rank - 2]
         && b.dims[side] as usize == n;
     if !fits {
-        return Err(invalid(format!("triangular-solve of {a:?} and {b:?}")));
+        return Err(invalid_hlo(format!("triangular-solve of {a:?} and {b:?}")));
     }
     let columns = b.dims[rank - 2..].iter().product::<u64>() as usize / n.max(1);
     let (matrices, mut out) = (complex_values(a), complex_values(b));
@@ -218,7 +218,7 @@ struct Channels {
 
 impl Channels {
     fn new(x: &Tensor, axis: usize) -> Result<Channels> {
-        let count = *x.dims.get(axis).ok_or_else(|| invalid("feature_index is beyond the rank"))? as usize;
+        let count = *x.dims.get(axis).ok_or_else(|| invalid_hlo("feature_index is beyond the rank"))? as usize;
         Ok(Channels { values: doubles(x), step: strides(&x.dims)[axis] as usize, count })
     }
     fn of(&self, i: usize) -> usize {
@@ -247,13 +247,13 @@ fn vectors<const N: usize>(operands: &[&Tensor], count: usize) -> Result<[Vec<f6
     let all: Vec<Vec<f64>> = operands.iter().take(N).map(|t| doubles(t)).collect();
     match <[Vec<f64>; N]>::try_from(all) {
         Ok(all) if all.iter().all(|v| v.len() == count) => Ok(all),
-        _ => Err(invalid("batch norm needs one number a channel")),
+        _ => Err(invalid_hlo("batch norm needs one number a channel")),
     }
 }
 
 /// Evaluates `batch-norm-training`: (y, mean, biased variance) from (x, scale, offset).
 pub(super) fn batch_norm_training(operands: &[&Tensor], epsilon: f32, axis: usize) -> Result<Literal> {
-    let x = operands.first().ok_or_else(|| invalid("batch norm needs operands"))?;
+    let x = operands.first().ok_or_else(|| invalid_hlo("batch norm needs operands"))?;
     let c = Channels::new(x, axis)?;
     let [scale, offset] = vectors(&operands[1..], c.count)?;
     let n = (c.values.len() / c.count.max(1)) as f64;
@@ -278,7 +278,7 @@ fn normalised(c: &Channels, scale: &[f64], offset: &[f64], mean: &[f64], varianc
 
 /// Evaluates `batch-norm-inference`: y from (x, scale, offset, mean, variance).
 pub(super) fn batch_norm_inference(operands: &[&Tensor], epsilon: f32, axis: usize) -> Result<Literal> {
-    let x = operands.first().ok_or_else(|| invalid("batch norm needs operands"))?;
+    let x = operands.first().ok_or_else(|| invalid_hlo("batch norm needs operands"))?;
     let c = Channels::new(x, axis)?;
     let [scale, offset, mean, variance] = vectors(&operands[1..], c.count)?;
     Ok(rounded(x.dtype, &x.dims, normalised(&c, &scale, &offset, &mean, &variance, epsilon)))
@@ -286,12 +286,12 @@ pub(super) fn batch_norm_inference(operands: &[&Tensor], epsilon: f32, axis: usi
 
 /// Evaluates `batch-norm-grad`: (grad x, grad scale, grad offset) from (x, scale, mean, variance, grad y).
 pub(super) fn batch_norm_grad(operands: &[&Tensor], epsilon: f32, axis: usize) -> Result<Literal> {
-    let [x, _, _, _, grad] = operands else { return Err(invalid("batch-norm-grad needs five operands")) };
+    let [x, _, _, _, grad] = operands else { return Err(invalid_hlo("batch-norm-grad needs five operands")) };
     let c = Channels::new(x, axis)?;
     let [scale, mean, variance] = vectors(&operands[1..4], c.count)?;
     let dy = doubles(grad);
     if dy.len() != c.values.len() {
-        return Err(invalid("the gradient has not the sizes of the operand"));
+        return Err(invalid_hlo("the gradient has not the sizes of the operand"));
     }
     let n = (c.values.len() / c.count.max(1)) as f64;
     let root: Vec<f64> = variance.iter().map(|v| 1.0 / (v + f64::from(epsilon)).sqrt()).collect();

@@ -2,10 +2,10 @@
 //!
 //! A loop that counts iterations while it computes has a counter whose final value is known at compile time, although the rest
 //! of its state is not.
-use super::constant::known_value;
-use super::excerpt::excerpt;
-use super::machine::{Machine, check};
-use super::opcodes::machine;
+use super::constant::symbolic_value;
+use super::excerpt::extract_subgraph;
+use super::machine::{Machine, check_shapes};
+use super::opcodes::full_machine;
 use super::operands::Operands;
 use crate::hlo::{Builder, CompId, Computation, InstId, Literal, Op, SizeRepr, SymbolicArray};
 use crate::symbolic::trace;
@@ -22,16 +22,16 @@ const MOST_DEPTH: usize = 16;
 /// Value of an array of the current computation like [`super::constant_value`], which also evaluates loops, but only the state
 /// elements that are needed. `None` if it depends on a parameter, or takes too much work.
 pub fn constant_value_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
-    known_value_through_loops(b, id).map(SymbolicArray::pinned)
+    symbolic_value_through_loops(b, id).map(SymbolicArray::pinned)
 }
 
 /// Value of an array like [`constant_value_through_loops`], with expressions for elements that depend on open sizes.
-pub fn known_value_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<SymbolicArray> {
-    if let Some(known) = trace::is_recording().then(|| known_value(b, id)).flatten() {
+pub fn symbolic_value_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<SymbolicArray> {
+    if let Some(known) = trace::is_recording().then(|| symbolic_value(b, id)).flatten() {
         return Some(known);
     }
-    let (module, id) = excerpt(b, id, |_| true)?;
-    let m = machine(&module, BUDGET, STEPS);
+    let (module, id) = extract_subgraph(b, id, |_| true)?;
+    let m = full_machine(&module, BUDGET, STEPS);
     match values(&m, module.entry(), &BTreeMap::new(), &[id], MOST_DEPTH)?.remove(0) {
         Literal::Array(value) => Some(SymbolicArray { value, sizes: None }),
         Literal::Tuple(_) | Literal::Token => None,
@@ -70,7 +70,7 @@ fn needs(m: &Machine, comp: &Computation, id: InstId, depth: usize) -> Option<Ne
 
 /// State elements that decide the number of iterations and the final value of element `part`.
 fn needed_parts(m: &Machine, cond: CompId, body: CompId, part: usize, depth: usize) -> Option<BTreeSet<usize>> {
-    let (cond, body) = (m.comp(cond).ok()?, m.comp(body).ok()?);
+    let (cond, body) = (m.computation(cond).ok()?, m.computation(body).ok()?);
     let next = body.insts.get(body.root).filter(|root| matches!(root.op, Op::Tuple))?;
     let mut all = reads(m, cond, cond.root, depth)?;
     all.insert(part);
@@ -132,8 +132,8 @@ fn values(
             Needs::Values(ids) if ids != comp[id].operands => known.get(ids.first()?)?.clone(),
             Needs::Values(ids) => {
                 let operands: Vec<&Literal> = ids.iter().map(|id| known.get(id)).collect::<Option<_>>()?;
-                check(comp, &[id], m.module).ok()?;
-                m.step(comp, &comp[id], Operands(&operands), &[]).ok()?
+                check_shapes(comp, &[id], m.module).ok()?;
+                m.run_instruction(comp, &comp[id], Operands(&operands), &[]).ok()?
             }
             Needs::Loop { cond, body, init, parts, part } => {
                 let first = parts.iter().map(|&p| Some((p, known.get(init.get(p)?)?.clone())));
@@ -153,7 +153,7 @@ fn run(
     mut state: BTreeMap<usize, Literal>,
     depth: usize,
 ) -> Option<BTreeMap<usize, Literal>> {
-    let (condition, inside) = (m.comp(cond).ok()?, m.comp(body).ok()?);
+    let (condition, inside) = (m.computation(cond).ok()?, m.computation(body).ok()?);
     let parts: Vec<usize> = state.keys().copied().collect();
     let next = &inside[inside.root].operands;
     let next: Vec<InstId> = parts.iter().map(|&part| next.get(part).copied()).collect::<Option<_>>()?;

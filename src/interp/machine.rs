@@ -3,7 +3,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::operands::{Operands, invalid, unsupported};
+use super::operands::{Operands, invalid_hlo, unsupported_hlo};
 use super::rank::Rank;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{CompId, Computation, ElementMapping, Inst, InstId, Literal, Module, Op, Shape, infer, valid_sizes};
@@ -90,7 +90,7 @@ impl<'a> Machine<'a> {
     }
     /// Charges the instructions of one more loop iteration to the step limit.
     pub(super) fn charge_iteration(&self, cond: CompId, body: CompId) -> Result<()> {
-        let work = (self.comp(cond)?.insts.len() + self.comp(body)?.insts.len()) as u64;
+        let work = (self.computation(cond)?.insts.len() + self.computation(body)?.insts.len()) as u64;
         match self.steps.get().checked_sub(work) {
             Some(left) => {
                 self.steps.set(left);
@@ -100,7 +100,7 @@ impl<'a> Machine<'a> {
         }
     }
     /// Charges `work` to the budget.
-    pub(super) fn charge(&self, work: u64) -> Result<()> {
+    pub(super) fn charge_work(&self, work: u64) -> Result<()> {
         let left = self.budget.get();
         if left == u64::MAX {
             return Ok(());
@@ -113,12 +113,12 @@ impl<'a> Machine<'a> {
         }
     }
     /// Computation `id` of the module.
-    pub(super) fn comp(&self, id: CompId) -> Result<&'a Computation> {
-        self.module.comps.get(id).ok_or_else(|| invalid("a called computation is missing"))
+    pub(super) fn computation(&self, id: CompId) -> Result<&'a Computation> {
+        self.module.comps.get(id).ok_or_else(|| invalid_hlo("a called computation is missing"))
     }
     /// Checks that arguments have the shapes that the parameters declare.
     pub(super) fn check_args(&self, id: CompId, args: &[Literal]) -> Result<()> {
-        let comp = self.comp(id)?;
+        let comp = self.computation(id)?;
         for (&p, arg) in comp.params.iter().zip(args) {
             let shape = &comp[p].shape;
             let bounded = shape.leaves().iter().any(|a| a.dynamic.contains(&true));
@@ -134,14 +134,14 @@ impl<'a> Machine<'a> {
     }
     /// Runs a computation of the module.
     pub(super) fn call(&self, id: CompId, args: &[Literal]) -> Result<Literal> {
-        let comp = self.comp(id)?;
+        let comp = self.computation(id)?;
         let plan = self.plan(id, comp.root)?;
         if self.depth.get() >= MAX_DEPTH {
-            return Err(unsupported(format!("calls nest deeper than {MAX_DEPTH}")));
+            return Err(unsupported_hlo(format!("calls nest deeper than {MAX_DEPTH}")));
         }
         self.depth.set(self.depth.get() + 1);
         let result = match self.at_sizes(id, args) {
-            Ok(None) => self.run(comp, &plan, args),
+            Ok(None) => self.run_plan(comp, &plan, args),
             Ok(Some(result)) => Ok(result),
             Err(error) => Err(error),
         };
@@ -153,9 +153,9 @@ impl<'a> Machine<'a> {
         if let Some(known) = self.plans.borrow().get(&(id, root)) {
             return Ok(known.clone());
         }
-        let comp = self.comp(id)?;
+        let comp = self.computation(id)?;
         let order = comp.post_order_to(root);
-        check(comp, &order, self.module)?;
+        check_shapes(comp, &order, self.module)?;
         let plan = Rc::new(EvaluationPlan::new(comp, order, root));
         self.plans.borrow_mut().insert((id, root), plan.clone());
         Ok(plan)
@@ -163,25 +163,25 @@ impl<'a> Machine<'a> {
     /// Result of a called computation whose values give other data-dependent sizes than the module was lowered for: the result
     /// of the same computation, lowered for these sizes. `None` if the sizes agree.
     fn at_sizes(&self, id: CompId, args: &[Literal]) -> Result<Option<Literal>> {
-        let comp = self.comp(id)?;
+        let comp = self.computation(id)?;
         let Some(sizes) = self.sizes.as_ref().filter(|_| id != self.module.entry) else { return Ok(None) };
         for &(number, count) in &comp.sizes {
             let plan = self.plan(id, count)?;
-            let count = self.run(comp, &plan, args)?;
+            let count = self.run_plan(comp, &plan, args)?;
             let said = match &count {
                 Literal::Array(t) => t.get_i64(0).and_then(|n| u64::try_from(n).ok()),
                 Literal::Tuple(_) | Literal::Token => None,
             };
-            let said = said.ok_or_else(|| invalid("a size is no number of elements"))?;
+            let said = said.ok_or_else(|| invalid_hlo("a size is no number of elements"))?;
             if sizes.found.get(number) == Some(&said) {
                 continue;
             }
             let mut found = sizes.found.clone();
-            *found.get_mut(number).ok_or_else(|| invalid("a size without a number"))? = said;
+            *found.get_mut(number).ok_or_else(|| invalid_hlo("a size without a number"))? = said;
             let (module, found) = (sizes.lower)(&found)?;
             let has_size = |c: &CompId| module.comps.get(*c).is_some_and(|c| c.sizes.iter().any(|s| s.0 == number));
             let same = module.reachable().into_iter().find(has_size);
-            let same = same.ok_or_else(|| invalid("other computations are called for other sizes"))?;
+            let same = same.ok_or_else(|| invalid_hlo("other computations are called for other sizes"))?;
             let mut other = Machine::new(&module, u64::MAX, self.steps.get(), self.value);
             other.depth.set(self.depth.get());
             other.sizes = Some(EvaluatedSizes { found, lower: sizes.lower });
@@ -192,9 +192,14 @@ impl<'a> Machine<'a> {
         Ok(None)
     }
     /// Runs a plan of `comp`.
-    pub(super) fn run(&self, comp: &Computation, plan: &EvaluationPlan, args: &[Literal]) -> Result<Literal> {
+    pub(super) fn run_plan(&self, comp: &Computation, plan: &EvaluationPlan, args: &[Literal]) -> Result<Literal> {
         if args.len() < comp.params.len() {
-            return Err(invalid(format!("`{}` takes {} arguments, not {}", comp.name, comp.params.len(), args.len())));
+            return Err(invalid_hlo(format!(
+                "`{}` takes {} arguments, not {}",
+                comp.name,
+                comp.params.len(),
+                args.len()
+            )));
         }
         let mut left = plan.uses.clone();
         let mut values: Vec<Option<Literal>> = vec![None; comp.insts.len()];
@@ -202,8 +207,8 @@ impl<'a> Machine<'a> {
             let inst = &comp[id];
             let operands = inst.operands.iter().map(|o| values[o.0 as usize].as_ref());
             let operands: Option<Vec<&Literal>> = operands.collect();
-            let operands = operands.ok_or_else(|| invalid(format!("`{}` reads a value of its own", inst.name)))?;
-            let value = self.step(comp, inst, Operands(&operands), args).map_err(|e| at(e, inst))?;
+            let operands = operands.ok_or_else(|| invalid_hlo(format!("`{}` reads a value of its own", inst.name)))?;
+            let value = self.run_instruction(comp, inst, Operands(&operands), args).map_err(|e| at(e, inst))?;
             if left[id.0 as usize] > 0 {
                 values[id.0 as usize] = Some(value);
             }
@@ -215,7 +220,7 @@ impl<'a> Machine<'a> {
                 }
             }
         }
-        values[plan.root.0 as usize].take().ok_or_else(|| invalid("the root has no value"))
+        values[plan.root.0 as usize].take().ok_or_else(|| invalid_hlo("the root has no value"))
     }
     /// Instruction adapted to operands with fewer elements than declared, if its attributes name sizes.
     fn resized(&self, comp: &Computation, inst: &Inst, operands: Operands) -> Option<Inst> {
@@ -226,7 +231,7 @@ impl<'a> Machine<'a> {
         Some(Inst { op, shape, ..inst.clone() })
     }
     /// Runs one instruction, and checks that its value has the declared shape.
-    pub(super) fn step(
+    pub(super) fn run_instruction(
         &self,
         comp: &Computation,
         inst: &Inst,
@@ -240,11 +245,11 @@ impl<'a> Machine<'a> {
                 return Err(Error::user(Code::TooLarge, format!("{leaf} is beyond {MAX_BYTES} bytes")));
             }
         }
-        self.charge(work)?;
+        self.charge_work(work)?;
         let short = inst.operands.iter().zip(operands.0).any(|(&o, value)| !fits(value, &comp[o].shape, false));
         let resized = if short { self.resized(comp, inst, operands) } else { None };
         if short && resized.is_none() && !takes_short(&inst.op) {
-            return Err(unsupported("an operand of less than its bound"));
+            return Err(unsupported_hlo("an operand of less than its bound"));
         }
         let value = (self.value)(self, comp, resized.as_ref().unwrap_or(inst), operands, args)?;
         let may_be_short =
@@ -253,7 +258,7 @@ impl<'a> Machine<'a> {
             return Ok(value);
         }
         let got: Shape = infer::literal_shape(&value);
-        Err(invalid(format!("the value is {got} where {} is declared", inst.shape)))
+        Err(invalid_hlo(format!("the value is {got} where {} is declared", inst.shape)))
     }
 }
 
@@ -307,11 +312,11 @@ fn at(error: Error, inst: &Inst) -> Error {
 }
 
 /// Checks that declared shapes follow from the operands' shapes, so that evaluators may index freely.
-pub(super) fn check(comp: &Computation, order: &[InstId], module: &Module) -> Result<()> {
+pub(super) fn check_shapes(comp: &Computation, order: &[InstId], module: &Module) -> Result<()> {
     for &id in order {
         let inst = &comp[id];
         if let Some(missing) = inst.operands.iter().find(|o| comp.insts.get(**o).is_none()) {
-            return Err(invalid(format!("operand {missing:?} of `{}` is missing", inst.name)));
+            return Err(invalid_hlo(format!("operand {missing:?} of `{}` is missing", inst.name)));
         }
         if inst.shape.leaves().iter().any(|a| element_count(&a.dims).is_none()) {
             return Err(Error::user(Code::TooLarge, format!("{} of `{}`", inst.shape, inst.name)));
@@ -320,9 +325,9 @@ pub(super) fn check(comp: &Computation, order: &[InstId], module: &Module) -> Re
             continue;
         }
         let shapes: Vec<&Shape> = inst.operands.iter().map(|&o| &comp[o].shape).collect();
-        let shape = infer::infer(&inst.op, &shapes, module).map_err(|e| at(invalid(e), inst))?;
+        let shape = infer::infer(&inst.op, &shapes, module).map_err(|e| at(invalid_hlo(e), inst))?;
         if !same_sizes(&shape, &inst.shape) {
-            return Err(at(invalid(format!("{} is declared where {shape} follows", inst.shape)), inst));
+            return Err(at(invalid_hlo(format!("{} is declared where {shape} follows", inst.shape)), inst));
         }
     }
     Ok(())

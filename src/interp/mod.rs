@@ -34,14 +34,14 @@ mod window;
 use crate::diag::Result;
 use crate::hlo::{CompId, Literal, Module};
 
-pub use constant::{constant_value, known_value};
+pub use constant::{constant_value, symbolic_value};
 pub use devices::evaluate_ranks;
-pub use loop_part::{constant_value_through_loops, known_value_through_loops};
+pub use loop_part::{constant_value_through_loops, symbolic_value_through_loops};
 pub use machine::LowerForSizes;
 
 pub use rounding::{evaluate_with_perturbed_rounding, rounds_to_16_bits};
-pub use shape_ops::first_part;
-pub use sizes::size_elements;
+pub use shape_ops::leading_elements;
+pub use sizes::symbolic_elements;
 
 /// Result of computation `comp` for `args`, one per parameter.
 ///
@@ -61,7 +61,7 @@ pub const MAX_STEPS: u64 = 50_000_000;
 /// # Errors
 /// Those of [`evaluate`].
 pub fn evaluate_with_step_limit(module: &Module, comp: CompId, args: &[Literal], max_steps: u64) -> Result<Literal> {
-    let machine = opcodes::machine(module, u64::MAX, max_steps);
+    let machine = opcodes::full_machine(module, u64::MAX, max_steps);
     machine.check_args(comp, args)?;
     machine.call(comp, args)
 }
@@ -72,7 +72,7 @@ pub fn evaluate_with_step_limit(module: &Module, comp: CompId, args: &[Literal],
 /// # Errors
 /// Those of [`evaluate`] and of `lower`.
 pub fn evaluate_sized(module: &Module, args: &[Literal], found: Vec<u64>, lower: LowerForSizes) -> Result<Literal> {
-    let mut machine = opcodes::machine(module, u64::MAX, MAX_STEPS);
+    let mut machine = opcodes::full_machine(module, u64::MAX, MAX_STEPS);
     machine.sizes = Some(machine::EvaluatedSizes { found, lower });
     machine.check_args(module.entry, args)?;
     machine.call(module.entry, args)

@@ -1,6 +1,6 @@
 //! Dispatch of an instruction to the evaluator of its opcode.
 use super::machine::Machine;
-use super::operands::{Operands, array_shape, invalid};
+use super::operands::{Operands, array_shape, invalid_hlo};
 use super::rank::Rank;
 use super::{
     apply, control, conv, dot, foreign, gather_scatter, linalg, ranks, reduce, rng, shape_ops, sort, top_k, window,
@@ -11,7 +11,7 @@ use crate::scalar::{CompareKind, ScalarOp, eval};
 use crate::tensor::Tensor;
 
 /// Machine that evaluates all opcodes, with a budget of element operations, whose loops run at most `steps` instructions.
-pub(super) fn machine(module: &Module, budget: u64, steps: u64) -> Machine<'_> {
+pub(super) fn full_machine(module: &Module, budget: u64, steps: u64) -> Machine<'_> {
     Machine::new(module, budget, steps, evaluate_instruction)
 }
 
@@ -28,14 +28,14 @@ pub(super) fn evaluate_instruction(
 ) -> Result<Literal> {
     let of = |t: Tensor| Ok(Literal::Array(t));
     match &inst.op {
-        Op::Parameter(n) => args.get(*n).cloned().ok_or_else(|| invalid(format!("argument {n} is missing"))),
+        Op::Parameter(n) => args.get(*n).cloned().ok_or_else(|| invalid_hlo(format!("argument {n} is missing"))),
         Op::Constant(literal) => Ok(literal.clone()),
         Op::Iota(axis) => of(shape_ops::iota(array_shape(inst)?, *axis)?),
         Op::Broadcast(map) => of(shape_ops::broadcast(operands.array(0)?, array_shape(inst)?, map)?),
         Op::Reshape => of(shape_ops::reshape(operands.array(0)?, array_shape(inst)?)?),
         Op::Bitcast => bitcast(comp, inst, operands),
         Op::Copy | Op::OptimizationBarrier | Op::AddDependency => operands.get(0).cloned(),
-        Op::BitcastConvertWidth => of(shape_ops::bitcast_width(operands.array(0)?, array_shape(inst)?)?),
+        Op::BitcastConvertWidth => of(shape_ops::bitcast_convert(operands.array(0)?, array_shape(inst)?)?),
         Op::Transpose(perm) => of(shape_ops::transpose(operands.array(0)?, perm)),
         Op::Reverse(axes) => of(shape_ops::reverse(operands.array(0)?, axes)),
         Op::Slice(dims) => of(shape_ops::slice(operands.array(0)?, dims)),
@@ -53,8 +53,8 @@ pub(super) fn evaluate_instruction(
             of(window::select_and_scatter(machine, &operands.arrays()?, window, *select, *scatter)?)
         }
         Op::Sort { dim, is_stable: _, comp } => sort::sort(machine, &operands.arrays()?, *dim, *comp),
-        Op::TopK { k, largest, kind: CompareKind::Total } => top_k::top_k_elements(operands.array(0)?, *k, *largest),
-        Op::TopK { k, kind: CompareKind::Partial, .. } => top_k::by_comparison(operands.array(0)?, *k),
+        Op::TopK { k, largest, kind: CompareKind::Total } => top_k::top_k_total_order(operands.array(0)?, *k, *largest),
+        Op::TopK { k, kind: CompareKind::Partial, .. } => top_k::top_k_by_comparison(operands.array(0)?, *k),
         Op::Dot(dims) => of(dot::dot(machine, operands.array(0)?, operands.array(1)?, dims, array_shape(inst)?)?),
         Op::Convolution(dims) => {
             of(conv::convolution(machine, operands.array(0)?, operands.array(1)?, dims, array_shape(inst)?)?)
@@ -72,7 +72,7 @@ pub(super) fn evaluate_instruction(
         Op::Cholesky { lower } => of(linalg::cholesky(operands.array(0)?, *lower)?),
         Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a } => {
             let (&left_side, &lower, &unit_diagonal, &transpose) = (left_side, lower, unit_diagonal, transpose_a);
-            let form = linalg::Triangle { left_side, lower, unit_diagonal, transpose };
+            let form = linalg::TriangularForm { left_side, lower, unit_diagonal, transpose };
             of(linalg::triangular_solve(operands.array(0)?, operands.array(1)?, form)?)
         }
         Op::BatchNormTraining { epsilon_bits, feature_index } => {
@@ -94,7 +94,7 @@ pub(super) fn evaluate_instruction(
         Op::Elementwise(op) => of(elementwise(*op, &operands.arrays()?)?),
         Op::Foreign(f) => match ranks::collective(machine, f, operands, &inst.shape)? {
             Some(value) => Ok(value),
-            None => foreign::foreign(machine, f, operands, &inst.shape),
+            None => foreign::foreign_call(machine, f, operands, &inst.shape),
         },
     }
 }
@@ -111,14 +111,14 @@ fn bitcast(comp: &Computation, inst: &Inst, operands: Operands) -> Result<Litera
 /// Element `i` of the tuple in operand 0.
 fn tuple_element(operands: Operands, i: usize) -> Result<Literal> {
     match operands.get(0)? {
-        Literal::Tuple(parts) => parts.get(i).cloned().ok_or_else(|| invalid(format!("no part {i}"))),
-        Literal::Array(_) | Literal::Token => Err(invalid("operand 0 is not a tuple")),
+        Literal::Tuple(parts) => parts.get(i).cloned().ok_or_else(|| invalid_hlo(format!("no part {i}"))),
+        Literal::Array(_) | Literal::Token => Err(invalid_hlo("operand 0 is not a tuple")),
     }
 }
 
 /// Size of `x` along `axis`, an s32 scalar.
 fn dimension_size(x: &Tensor, axis: usize) -> Result<Tensor> {
-    let size = x.dims.get(axis).ok_or_else(|| invalid(format!("dimension {axis} is beyond the rank")))?;
+    let size = x.dims.get(axis).ok_or_else(|| invalid_hlo(format!("dimension {axis} is beyond the rank")))?;
     Ok(Tensor::scalar(*size as i32))
 }
 
@@ -138,8 +138,9 @@ fn elementwise(op: ScalarOp, args: &[&Tensor]) -> Result<Tensor> {
         return eval::eval(op, args);
     }
     let least: Vec<u64> = (0..rank).filter_map(|i| full.iter().map(|t| t.dims[i]).min()).collect();
-    let cropped =
-        args.iter().map(|&t| if t.dims.len() == rank { shape_ops::first_part(t, least.clone()) } else { t.clone() });
+    let cropped = args
+        .iter()
+        .map(|&t| if t.dims.len() == rank { shape_ops::leading_elements(t, least.clone()) } else { t.clone() });
     let cropped: Vec<Tensor> = cropped.collect();
     eval::eval(op, &cropped.iter().collect::<Vec<_>>())
 }

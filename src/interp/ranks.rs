@@ -1,6 +1,6 @@
 //! Evaluation of collectives, from the values of all devices in a group.
 use super::machine::Machine;
-use super::operands::{Operands, invalid};
+use super::operands::{Operands, invalid_hlo};
 use super::rank::Rank;
 use super::{apply, shape_ops};
 use crate::diag::{Code, Error, Result};
@@ -37,7 +37,7 @@ pub(super) fn collective(m: &Machine, f: &Foreign, operands: Operands, shape: &S
                 let (group, from) = group.map_or((&[][..], None), |g| (&g[..], g.first().copied()));
                 return received(rank, group, from, own).map(|values| Some(as_declared(values, shape)));
             }
-            let group = group.ok_or_else(|| invalid("a device stands in no group"))?;
+            let group = group.ok_or_else(|| invalid_hlo("a device stands in no group"))?;
             let me = group.iter().position(|&r| r == rank.rank).unwrap_or(0);
             let all = met(rank, group, own)?;
             let whole = GroupOperands { m, f, all: &all, me };
@@ -117,7 +117,7 @@ impl GroupOperands<'_> {
                 let all = (0..n).map(cut).collect::<Result<Vec<_>>>()?;
                 joint(&all.iter().collect::<Vec<_>>(), axis)
             }
-            other => Err(invalid(format!("`{other}` is no collective"))),
+            other => Err(invalid_hlo(format!("`{other}` is no collective"))),
         }
     }
 
@@ -125,7 +125,7 @@ impl GroupOperands<'_> {
     fn array(&self, at: usize, i: usize) -> Result<&Tensor> {
         let get = |at: usize| match self.all.get(at).and_then(|own| own.get(i)) {
             Some(Literal::Array(t)) => Ok(t),
-            _ => Err(invalid(format!("operand {i} of a collective is no array"))),
+            _ => Err(invalid_hlo(format!("operand {i} of a collective is no array"))),
         };
         let (theirs, mine) = (get(at)?, get(self.me)?);
         let fits = theirs.dtype == mine.dtype && theirs.dims == mine.dims;
@@ -134,28 +134,29 @@ impl GroupOperands<'_> {
 
     /// Reduction of operand `i` over all devices, in the order of the group.
     fn folded(&self, i: usize) -> Result<Tensor> {
-        let comp: CompId = self.f.calls.first().ok_or_else(|| invalid("it calls nothing"))?.1;
+        let comp: CompId = self.f.calls.first().ok_or_else(|| invalid_hlo("it calls nothing"))?.1;
         let mut sum = self.array(0, i)?.clone();
         for at in 1..self.all.len() {
             let next = self.array(at, i)?;
             let n = next.len();
             let flat = |t: &Tensor| t.with_dims(vec![n as u64]);
-            let both = apply::apply(self.m, comp, &[flat(&sum), flat(next)], n)?;
-            sum = both.first().ok_or_else(|| invalid("its computation gives nothing"))?.with_dims(next.dims.clone());
+            let both = apply::apply_elementwise(self.m, comp, &[flat(&sum), flat(next)], n)?;
+            sum =
+                both.first().ok_or_else(|| invalid_hlo("its computation gives nothing"))?.with_dims(next.dims.clone());
         }
         Ok(sum)
     }
 
     fn axis(&self) -> Result<usize> {
-        self.f.number("dimensions").ok_or_else(|| invalid("it names no dimension"))
+        self.f.number("dimensions").ok_or_else(|| invalid_hlo("it names no dimension"))
     }
 }
 
 /// Part `at` of `n` equal parts along an axis.
 fn part(t: &Tensor, axis: usize, at: usize, n: usize) -> Result<Tensor> {
-    let size = *t.dims.get(axis).ok_or_else(|| invalid("its dimension is beyond the rank"))?;
+    let size = *t.dims.get(axis).ok_or_else(|| invalid_hlo("its dimension is beyond the rank"))?;
     if size % n as u64 != 0 {
-        return Err(invalid(format!("{size} elements do not divide into {n} parts")));
+        return Err(invalid_hlo(format!("{size} elements do not divide into {n} parts")));
     }
     let each = size / n as u64;
     let box_of = |(i, &limit): (usize, &u64)| match i == axis {
@@ -166,10 +167,10 @@ fn part(t: &Tensor, axis: usize, at: usize, n: usize) -> Result<Tensor> {
 }
 
 fn joint(all: &[&Tensor], axis: usize) -> Result<Tensor> {
-    let first = all.first().ok_or_else(|| invalid("a group is empty"))?;
+    let first = all.first().ok_or_else(|| invalid_hlo("a group is empty"))?;
     let mut dims = first.dims.clone();
-    *dims.get_mut(axis).ok_or_else(|| invalid("its dimension is beyond the rank"))? *= all.len() as u64;
-    let Shape::Array(shape) = Shape::array(first.dtype, dims) else { return Err(invalid("it is no array")) };
+    *dims.get_mut(axis).ok_or_else(|| invalid_hlo("its dimension is beyond the rank"))? *= all.len() as u64;
+    let Shape::Array(shape) = Shape::array(first.dtype, dims) else { return Err(invalid_hlo("it is no array")) };
     let shape: ArrayShape = shape;
     shape_ops::concatenate(all, &shape, axis)
 }

@@ -7,10 +7,10 @@ use std::ops::{Add, Mul};
 use bytemuck::Pod;
 use num_complex::Complex;
 
-use super::apply::{apply, as_returned, simple_op};
-use super::box_walk::{rows, strided_elements, strides};
+use super::apply::{apply_elementwise, single_binary_op, wrap_results};
+use super::box_walk::{for_each_row, strided_elements, strides};
 use super::machine::Machine;
-use super::operands::invalid;
+use super::operands::invalid_hlo;
 use crate::diag::Result;
 use crate::hlo::{CompId, Literal};
 use crate::scalar::{ScalarOp, eval};
@@ -23,19 +23,19 @@ const SEQUENTIAL: u64 = 1 << 12;
 pub(super) fn reduce(m: &Machine, operands: &[&Tensor], axes: &[usize], comp: CompId) -> Result<Literal> {
     let n = operands.len() / 2;
     let (xs, inits) = operands.split_at(n);
-    let first = xs.first().ok_or_else(|| invalid("reduce needs an operand"))?;
+    let first = xs.first().ok_or_else(|| invalid_hlo("reduce needs an operand"))?;
     if !operands.len().is_multiple_of(2)
         || xs.iter().any(|x| x.dims != first.dims)
         || inits.iter().any(|t| t.len() != 1)
     {
-        return Err(invalid("reduce needs n arrays of equal sizes and n scalars"));
+        return Err(invalid_hlo("reduce needs n arrays of equal sizes and n scalars"));
     }
-    m.charge(xs.iter().map(|x| x.len() as u64).sum())?;
+    m.charge_work(xs.iter().map(|x| x.len() as u64).sum())?;
     if axes.iter().all(|&a| first.dims.get(a) == Some(&1)) {
         let (sizes, _) = kept(&first.dims, axes);
-        return as_returned(m, comp, xs.iter().map(|x| x.with_dims(sizes.clone())).collect());
+        return wrap_results(m, comp, xs.iter().map(|x| x.with_dims(sizes.clone())).collect());
     }
-    if let ([x], [init], Some(op)) = (xs, inits, simple_op(m.comp(comp)?))
+    if let ([x], [init], Some(op)) = (xs, inits, single_binary_op(m.computation(comp)?))
         && x.dtype == init.dtype
         && let Some(out) = fold(op, x, init, axes)
     {
@@ -53,7 +53,7 @@ fn kept(dims: &[u64], axes: &[usize]) -> (Vec<u64>, Vec<i64>) {
 }
 
 /// Type in which elements of `dtype` are accumulated: f64 for sums of floats.
-pub(super) fn wide(op: ScalarOp, dtype: DType) -> DType {
+pub(super) fn accumulator_type(op: ScalarOp, dtype: DType) -> DType {
     let sum = matches!(op, ScalarOp::Add | ScalarOp::Multiply);
     match dtype.class() {
         DTypeClass::Float if sum || dtype == DType::F64 => DType::F64,
@@ -65,7 +65,7 @@ pub(super) fn wide(op: ScalarOp, dtype: DType) -> DType {
 }
 
 fn fold(op: ScalarOp, x: &Tensor, init: &Tensor, axes: &[usize]) -> Option<Tensor> {
-    let wide = wide(op, x.dtype);
+    let wide = accumulator_type(op, x.dtype);
     let (x_wide, init) = (eval::convert(x, wide), eval::convert(init, wide));
     let out = match wide {
         DType::Pred => {
@@ -135,7 +135,7 @@ fn typed<T: Pod + Send>(x: &Tensor, init: &Tensor, axes: &[usize], f: impl Fn(T,
     let own = strides(&x.dims);
     let n = x.dims.last().copied().unwrap_or(1) as usize;
     let folded = steps.last().is_none_or(|&s| s == 0);
-    rows(&x.dims, [0, 0], [&own, &steps], |[from, to]| {
+    for_each_row(&x.dims, [0, 0], [&own, &steps], |[from, to]| {
         let row = &src[from as usize..from as usize + n];
         let to = to as usize;
         if folded {
@@ -176,15 +176,15 @@ fn general(m: &Machine, xs: &[&Tensor], inits: &[&Tensor], axes: &[usize], comp:
         }
     }
     if acc.len() != xs.len() {
-        return Err(invalid("the computation of reduce must return as many values as there are operands"));
+        return Err(invalid_hlo("the computation of reduce must return as many values as there are operands"));
     }
-    as_returned(m, comp, acc.into_iter().map(|t| t.with_dims(out_dims.clone())).collect())
+    wrap_results(m, comp, acc.into_iter().map(|t| t.with_dims(out_dims.clone())).collect())
 }
 
 /// Combines `acc` with `n` elements of each of `xs` from `start`.
 fn combine(m: &Machine, comp: CompId, acc: &[Tensor], xs: &[Tensor], start: u64, n: u64) -> Result<Vec<Tensor>> {
     let args: Vec<Tensor> = acc.iter().cloned().chain(xs.iter().map(|x| part(x, start, n))).collect();
-    apply(m, comp, &args, n as usize)
+    apply_elementwise(m, comp, &args, n as usize)
 }
 
 fn part(x: &Tensor, start: u64, n: u64) -> Tensor {
@@ -204,7 +204,7 @@ fn tree(m: &Machine, comp: CompId, mut xs: Vec<Tensor>, mut steps: u64, n: u64) 
         let rest: Option<Vec<Tensor>> =
             (steps % 2 == 1).then(|| xs.iter().map(|x| part(x, (steps - 1) * n, n)).collect());
         let args: Vec<Tensor> = left.into_iter().chain(right).collect();
-        xs = apply(m, comp, &args, (pairs * n) as usize)?;
+        xs = apply_elementwise(m, comp, &args, (pairs * n) as usize)?;
         steps = pairs;
         if let Some(rest) = rest {
             let join = |(x, r): (&Tensor, Tensor)| {

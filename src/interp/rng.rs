@@ -1,6 +1,6 @@
 //! Random bits by Philox4x32-10 and ThreeFry2x32-20, and `rng` on top of a fixed Philox stream.
 use super::box_walk::strides;
-use super::operands::{invalid, unsupported};
+use super::operands::{invalid_hlo, unsupported_hlo};
 use crate::diag::Result;
 use crate::hlo::{ArrayShape, Literal, Shape};
 use crate::scalar::eval;
@@ -46,18 +46,19 @@ fn join(words: &[u32]) -> Vec<u64> {
 pub(super) fn bit_generator(state: &Tensor, algorithm: &str, shape: &Shape) -> Result<Literal> {
     let bits_shape = match shape {
         Shape::Array(a) => a,
-        Shape::Tuple(parts) => {
-            parts.get(1).and_then(Shape::as_array).ok_or_else(|| invalid(format!("random bits of shape {shape}")))?
-        }
+        Shape::Tuple(parts) => parts
+            .get(1)
+            .and_then(Shape::as_array)
+            .ok_or_else(|| invalid_hlo(format!("random bits of shape {shape}")))?,
         Shape::Token | Shape::Opaque | Shape::Buffer(_) => {
-            return Err(invalid(format!("random bits of shape {shape}")));
+            return Err(invalid_hlo(format!("random bits of shape {shape}")));
         }
     };
     let words: Vec<u64> = state_words(state)?;
     let (new, bits) = match algorithm {
         "rng_three_fry" => three_fry_bits(&words, bits_shape)?,
         "rng_philox" | "rng_default" => philox_bits(&words, bits_shape)?,
-        other => return Err(unsupported(format!("random algorithm `{other}`"))),
+        other => return Err(unsupported_hlo(format!("random algorithm `{other}`"))),
     };
     let bits = Literal::Array(bits);
     if shape.as_array().is_some() {
@@ -71,7 +72,7 @@ pub(super) fn bit_generator(state: &Tensor, algorithm: &str, shape: &Shape) -> R
 /// there, as in XLA, which reads such a state in reverse.
 fn state_words(state: &Tensor) -> Result<Vec<u64>> {
     if !matches!(state.bytes.len(), 16 | 24) {
-        return Err(invalid(format!("a random state of {state:?}")));
+        return Err(invalid_hlo(format!("a random state of {state:?}")));
     }
     Ok(state.view::<u64>().into_owned())
 }
@@ -97,7 +98,7 @@ fn narrow(words: Vec<u32>, shape: &ArrayShape) -> Result<Tensor> {
         4 => words[..n].iter().flat_map(|w| w.to_le_bytes()).collect(),
         2 => words[..n].iter().flat_map(|&w| (w as u16).to_le_bytes()).collect(),
         1 => words[..n].iter().map(|&w| w as u8).collect(),
-        _ => return Err(unsupported(format!("random bits of type {}", shape.dtype))),
+        _ => return Err(unsupported_hlo(format!("random bits of type {}", shape.dtype))),
     };
     Ok(Tensor::new(shape.dtype, shape.dims.clone(), bytes))
 }
@@ -143,7 +144,7 @@ fn three_fry_bits(state: &[u64], shape: &ArrayShape) -> Result<(Vec<u64>, Tensor
 /// Random numbers from a fixed stream: uniform in [a, b), or normal with mean a and deviation b.
 pub(super) fn rng(a: &Tensor, b: &Tensor, normal: bool, shape: &ArrayShape) -> Result<Tensor> {
     let (Some(low), Some(high)) = (a.get_f64(0), b.get_f64(0)) else {
-        return Err(invalid("rng needs two scalars"));
+        return Err(invalid_hlo("rng needs two scalars"));
     };
     let n = shape.elements();
     let words: Vec<u32> = (0..n.div_ceil(2)).flat_map(|i| philox(0x5eed, u128::from(i))).collect();

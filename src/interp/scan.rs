@@ -1,7 +1,7 @@
 //! `scan`: a computation carried along one dimension.
 use super::box_walk::{strided_elements, strides};
 use super::machine::Machine;
-use super::operands::invalid;
+use super::operands::invalid_hlo;
 use crate::diag::Result;
 use crate::hlo::attrs::Foreign;
 use crate::hlo::{Literal, Shape};
@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 /// Evaluates `scan`: applies (slices.., carries..) -> (outputs.., carries..) at each position of a dimension, and stacks the
 /// outputs along it.
 pub(super) fn scan(m: &Machine, f: &Foreign, operands: &[&Tensor], shape: &Shape) -> Result<Literal> {
-    let wrong = || invalid("scan needs a dimension, arrays of its size, and carries");
+    let wrong = || invalid_hlo("scan needs a dimension, arrays of its size, and carries");
     let axis = f.number("dimensions").ok_or_else(wrong)?;
     let carries = f.number("num_carries").unwrap_or(0);
     let callee = f.calls.first().ok_or_else(wrong)?.1;
@@ -34,7 +34,7 @@ pub(super) fn scan(m: &Machine, f: &Foreign, operands: &[&Tensor], shape: &Shape
             one => vec![one],
         };
         if parts.len() != results.len() {
-            return Err(invalid("the computation of a scan gives outputs and carries"));
+            return Err(invalid_hlo("the computation of a scan gives outputs and carries"));
         }
         state = parts.split_off(outputs);
         for (column, part) in stacked.iter_mut().zip(parts) {

@@ -1,6 +1,6 @@
 //! Opcodes that move elements without reading them.
 use super::box_walk::{BoxPosition, copy_box, strided_elements, strides};
-use super::operands::{Operands, invalid};
+use super::operands::{Operands, invalid_hlo};
 use crate::by_width;
 use crate::diag::Result;
 use crate::hlo::ArrayShape;
@@ -10,7 +10,7 @@ use crate::tensor::{DType, Tensor, element_count};
 
 /// Evaluates `iota`: 0, 1, 2 … along `axis`.
 pub(super) fn iota(shape: &ArrayShape, axis: usize) -> Result<Tensor> {
-    let n = *shape.dims.get(axis).ok_or_else(|| invalid(format!("iota along {axis} of {shape}")))?;
+    let n = *shape.dims.get(axis).ok_or_else(|| invalid_hlo(format!("iota along {axis} of {shape}")))?;
     let line = Tensor::from_vec(DType::S64, vec![n], (0..n as i64).collect());
     let line = eval::convert(&line, shape.dtype);
     let steps: Vec<i64> = (0..shape.rank()).map(|i| (i == axis) as i64).collect();
@@ -22,7 +22,7 @@ pub(super) fn broadcast(x: &Tensor, shape: &ArrayShape, map: &[usize]) -> Result
     // A dimension whose actual size is below its bound keeps its size.
     let fits = map.len() == x.dims.len() && map.iter().zip(&x.dims).all(|(&m, d)| shape.dims.get(m) >= Some(d));
     if !fits {
-        return Err(invalid(format!("broadcast of {x:?} to {shape} by {map:?}")));
+        return Err(invalid_hlo(format!("broadcast of {x:?} to {shape} by {map:?}")));
     }
     let mut dims = shape.dims.clone();
     let mut steps = vec![0i64; shape.rank()];
@@ -42,7 +42,7 @@ pub(super) fn reshape(x: &Tensor, shape: &ArrayShape) -> Result<Tensor> {
     if n == shape.elements() {
         return Ok(x.with_dims(shape.dims.clone()));
     }
-    Err(invalid(format!("reshape of {x:?} to {shape}")))
+    Err(invalid_hlo(format!("reshape of {x:?} to {shape}")))
 }
 
 /// Permutation from row-major order to the memory order of `shape`'s layout; `None` if they are equal.
@@ -53,11 +53,11 @@ fn physical(shape: &ArrayShape) -> Result<Option<Vec<usize>>> {
     for &d in &order {
         match seen.get_mut(d) {
             Some(slot) if !*slot => *slot = true,
-            _ => return Err(invalid(format!("the layout of {shape} is no permutation"))),
+            _ => return Err(invalid_hlo(format!("the layout of {shape} is no permutation"))),
         }
     }
     if order.len() != shape.rank() {
-        return Err(invalid(format!("the layout of {shape} is no permutation")));
+        return Err(invalid_hlo(format!("the layout of {shape} is no permutation")));
     }
     Ok(if order.is_sorted() { None } else { Some(order) })
 }
@@ -66,7 +66,7 @@ fn physical(shape: &ArrayShape) -> Result<Option<Vec<usize>>> {
 pub(super) fn bitcast(x: &Tensor, from: &ArrayShape, to: &ArrayShape) -> Result<Tensor> {
     let bytes = to.bytes();
     if x.bytes.len() as u64 != bytes {
-        return Err(invalid(format!("bitcast of {x:?} to {to}")));
+        return Err(invalid_hlo(format!("bitcast of {x:?} to {to}")));
     }
     let memory = match physical(from)? {
         Some(order) => transpose(x, &order),
@@ -82,7 +82,7 @@ pub(super) fn bitcast(x: &Tensor, from: &ArrayShape, to: &ArrayShape) -> Result<
 }
 
 /// Evaluates `bitcast-convert` between different widths.
-pub(super) fn bitcast_width(x: &Tensor, shape: &ArrayShape) -> Result<Tensor> {
+pub(super) fn bitcast_convert(x: &Tensor, shape: &ArrayShape) -> Result<Tensor> {
     let whole_bytes = x.dtype.bits() >= 8 && shape.dtype.bits() >= 8;
     if whole_bytes && x.bytes.len() as u64 == shape.bytes() {
         let out = Tensor::new(shape.dtype, shape.dims.clone(), x.bytes.clone());
@@ -93,7 +93,7 @@ pub(super) fn bitcast_width(x: &Tensor, shape: &ArrayShape) -> Result<Tensor> {
     let width = |t: DType| if t == DType::Pred { 1 } else { t.bits() };
     let (from, to) = (width(x.dtype), width(shape.dtype));
     if (x.len() as u64).checked_mul(u64::from(from)) != shape.elements().checked_mul(u64::from(to)) {
-        return Err(invalid(format!("bitcast-convert of {x:?} to {shape}")));
+        return Err(invalid_hlo(format!("bitcast-convert of {x:?} to {shape}")));
     }
     let bits: Vec<u8> = if from < 8 {
         x.bytes.iter().flat_map(|&b| (0..from).map(move |i| b >> i & 1)).collect()
@@ -149,12 +149,12 @@ fn padded(d: &PadDim, n: u64) -> Option<u64> {
 /// Evaluates `pad`: pads `x` with `fill` at the edges and between elements; negative padding crops.
 pub(super) fn pad(x: &Tensor, fill: &Tensor, shape: &ArrayShape, dims: &[PadDim]) -> Result<Tensor> {
     if fill.len() != 1 || fill.dtype != x.dtype {
-        return Err(invalid(format!("{fill:?} fills {x:?}")));
+        return Err(invalid_hlo(format!("{fill:?} fills {x:?}")));
     }
     // If the operand is smaller than its bound, so is the result.
     let sizes: Option<Vec<u64>> = dims.iter().zip(&x.dims).map(|(d, &n)| padded(d, n)).collect();
     let sizes = sizes.filter(|s| s.len() == shape.rank() && s.iter().zip(&shape.dims).all(|(n, bound)| n <= bound));
-    let sizes = sizes.ok_or_else(|| invalid(format!("{x:?} is padded to {shape}")))?;
+    let sizes = sizes.ok_or_else(|| invalid_hlo(format!("{x:?} is padded to {shape}")))?;
     let shape = &ArrayShape::new(shape.dtype, sizes);
     let (own, outer) = (strides(&x.dims), strides(&shape.dims));
     let (mut from, mut to, mut counts, mut steps) = (0i64, 0i64, Vec::new(), Vec::new());
@@ -187,14 +187,14 @@ pub(super) fn pad(x: &Tensor, fill: &Tensor, shape: &ArrayShape, dims: &[PadDim]
 /// Evaluates `concatenate` along `axis`.
 pub(super) fn concatenate(parts: &[&Tensor], shape: &ArrayShape, axis: usize) -> Result<Tensor> {
     if parts.iter().any(|p| p.dtype != shape.dtype) {
-        return Err(invalid("operands of different element types"));
+        return Err(invalid_hlo("operands of different element types"));
     }
     let chunk = |t: &Tensor| t.dims[axis..].iter().product::<u64>() as usize * t.dtype.bytes();
-    let Some(first) = parts.first() else { return Err(invalid("concatenate needs an operand")) };
+    let Some(first) = parts.first() else { return Err(invalid_hlo("concatenate needs an operand")) };
     let mut dims = first.dims.clone();
     dims[axis] = parts.iter().map(|p| p.dims[axis]).sum();
     if parts.iter().any(|p| (0..dims.len()).any(|i| i != axis && p.dims[i] != dims[i])) {
-        return Err(invalid("operands of different sizes"));
+        return Err(invalid_hlo("operands of different sizes"));
     }
     let outer: u64 = dims[..axis].iter().product();
     let mut out = Vec::with_capacity(shape.bytes() as usize);
@@ -212,7 +212,7 @@ fn starts(operands: Operands, at: usize, dims: &[u64], sizes: &[u64]) -> Result<
     let vector = operands.0.len() == at + 1 && operands.array(at)?.dims.len() == 1;
     let read = |i: usize| {
         let (t, k) = if vector { (operands.array(at)?, i) } else { (operands.array(at + i)?, 0) };
-        let value = t.get_i64(k).ok_or_else(|| invalid("a start index is not an integer"))?;
+        let value = t.get_i64(k).ok_or_else(|| invalid_hlo("a start index is not an integer"))?;
         // A u64 beyond i64 is a large start.
         let value = if t.dtype == DType::U64 && value < 0 { i64::MAX } else { value };
         Ok(value.clamp(0, dims[i] as i64 - sizes[i] as i64))
@@ -232,7 +232,7 @@ pub(super) fn dynamic_slice(operands: Operands, sizes: &[u64]) -> Result<Tensor>
 pub(super) fn dynamic_update_slice(operands: Operands) -> Result<Tensor> {
     let (x, update) = (operands.array(0)?, operands.array(1)?);
     if update.dtype != x.dtype {
-        return Err(invalid(format!("{update:?} written into {x:?}")));
+        return Err(invalid_hlo(format!("{update:?} written into {x:?}")));
     }
     let own = strides(&x.dims);
     let start = starts(operands, 2, &x.dims, &update.dims)?.iter().zip(&own).map(|(i, s)| i * s).sum();
@@ -253,14 +253,14 @@ pub(super) fn set_dimension_size(operands: Operands, axis: usize) -> Result<Tens
         (Some(&n), Some(size)) if size <= n => {
             let mut dims = x.dims.clone();
             dims[axis] = size;
-            Ok(first_part(x, dims))
+            Ok(leading_elements(x, dims))
         }
-        (Some(_), Some(_)) => Err(super::operands::unsupported("set-dimension-size to more than the actual size")),
-        _ => Err(invalid(format!("set-dimension-size of dimension {axis} of {x:?}"))),
+        (Some(_), Some(_)) => Err(super::operands::unsupported_hlo("set-dimension-size to more than the actual size")),
+        _ => Err(invalid_hlo(format!("set-dimension-size of dimension {axis} of {x:?}"))),
     }
 }
 
 /// Leading elements along each dimension; `dims` has the same rank, and no size is larger.
-pub fn first_part(x: &Tensor, dims: Vec<u64>) -> Tensor {
+pub fn leading_elements(x: &Tensor, dims: Vec<u64>) -> Tensor {
     if dims == x.dims { x.clone() } else { strided_elements(x, dims, 0, &strides(&x.dims)) }
 }

@@ -17,7 +17,7 @@ const MOST_INSTS: usize = 1 << 10;
 
 /// Elements of an integer or boolean array of the current computation, in row-major order. `None` if they depend on anything
 /// but sizes, or in a way that cannot be expressed. Records no guards.
-pub fn size_elements<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Vec<Dim>> {
+pub fn symbolic_elements<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Vec<Dim>> {
     let mut known: HashMap<InstId, Vec<Dim>> = HashMap::new();
     let mut todo = vec![(id, false)];
     let mut count = 0;

@@ -1,7 +1,7 @@
 //! `sort`: a stable merge sort with any comparator.
-use super::apply::apply;
+use super::apply::apply_elementwise;
 use super::machine::Machine;
-use super::operands::{invalid, one_or_tuple};
+use super::operands::{invalid_hlo, one_or_tuple};
 use super::shape_ops::transpose;
 use crate::by_width;
 use crate::diag::Result;
@@ -22,9 +22,9 @@ struct Merge {
 /// A bottom-up merge sort that takes one step of all merges of a level at once, so that the comparator runs on vectors. A
 /// comparator that is not an order gives some permutation.
 pub(super) fn sort(m: &Machine, operands: &[&Tensor], dim: usize, comp: CompId) -> Result<Literal> {
-    let first = operands.first().ok_or_else(|| invalid("sort needs an operand"))?;
+    let first = operands.first().ok_or_else(|| invalid_hlo("sort needs an operand"))?;
     if dim >= first.dims.len() || operands.iter().any(|t| t.dims != first.dims) {
-        return Err(invalid(format!("sort along {dim} of {first:?}")));
+        return Err(invalid_hlo(format!("sort along {dim} of {first:?}")));
     }
     let rank = first.dims.len();
     let order: Vec<usize> = (0..rank).filter(|&a| a != dim).chain([dim]).collect();
@@ -34,11 +34,11 @@ pub(super) fn sort(m: &Machine, operands: &[&Tensor], dim: usize, comp: CompId) 
     for (i, &a) in order.iter().enumerate() {
         back[a] = i;
     }
-    let sorted = flat.iter().map(|t| transpose(&take(t, &places).with_dims(t.dims.clone()), &back));
+    let sorted = flat.iter().map(|t| transpose(&take_elements(t, &places).with_dims(t.dims.clone()), &back));
     Ok(one_or_tuple(sorted.collect()))
 }
 
-pub(super) fn take(x: &Tensor, places: &[usize]) -> Tensor {
+pub(super) fn take_elements(x: &Tensor, places: &[usize]) -> Tensor {
     by_width!(x.dtype, T => {
         let src = x.view::<T>();
         let out: Vec<T> = places.iter().map(|&i| src[i]).collect();
@@ -66,13 +66,14 @@ fn merge_sort(m: &Machine, xs: &[Tensor], n: usize, comp: CompId) -> Result<Vec<
             }
         }
         while !merges.is_empty() {
-            m.charge(merges.len() as u64)?;
+            m.charge_work(merges.len() as u64)?;
             let heads = |f: fn(&Merge) -> usize| merges.iter().map(|g| places[f(g)]).collect::<Vec<_>>();
             let (right, left) = (heads(|g| g.right), heads(|g| g.left));
-            let args: Vec<Tensor> = xs.iter().flat_map(|x| [take(x, &right), take(x, &left)]).collect();
-            let before = apply(m, comp, &args, merges.len())?;
+            let args: Vec<Tensor> =
+                xs.iter().flat_map(|x| [take_elements(x, &right), take_elements(x, &left)]).collect();
+            let before = apply_elementwise(m, comp, &args, merges.len())?;
             let before = before.first().filter(|t| t.dtype == DType::Pred);
-            let before = before.ok_or_else(|| invalid("the comparison of sort must return pred"))?;
+            let before = before.ok_or_else(|| invalid_hlo("the comparison of sort must return pred"))?;
             for (g, &right_first) in merges.iter_mut().zip(before.bytes.iter()) {
                 step(g, right_first != 0, &places, &mut next);
             }

@@ -1,6 +1,6 @@
 //! `topk`: by total order, or by comparison with the steps of TensorFlow's kernel.
-use super::operands::invalid;
-use super::sort::take;
+use super::operands::invalid_hlo;
+use super::sort::take_elements;
 use crate::diag::Result;
 use crate::hlo::Literal;
 use crate::scalar::eval;
@@ -22,8 +22,8 @@ fn keys(x: &Tensor) -> Option<Vec<i64>> {
 
 /// Largest (or smallest) `k` elements of the last dimension in total order, the lower index first among equals, and their s32
 /// indices.
-pub(super) fn top_k_elements(x: &Tensor, k: u64, largest: bool) -> Result<Literal> {
-    let keys = keys(x).ok_or_else(|| invalid("topk of complex numbers"))?;
+pub(super) fn top_k_total_order(x: &Tensor, k: u64, largest: bool) -> Result<Literal> {
+    let keys = keys(x).ok_or_else(|| invalid_hlo("topk of complex numbers"))?;
     selected(x, k, |line| {
         let mut order: Vec<usize> = (0..line.len()).collect();
         if largest {
@@ -37,9 +37,9 @@ pub(super) fn top_k_elements(x: &Tensor, k: u64, largest: bool) -> Result<Litera
 
 /// Elements at the first `k` positions that `order` returns for each line of the last dimension, and these positions.
 fn selected(x: &Tensor, k: u64, order: impl Fn(Range<usize>) -> Vec<usize>) -> Result<Literal> {
-    let n = *x.dims.last().ok_or_else(|| invalid("topk of a scalar"))? as usize;
+    let n = *x.dims.last().ok_or_else(|| invalid_hlo("topk of a scalar"))? as usize;
     if k as usize > n {
-        return Err(invalid(format!("the top {k} of {n}")));
+        return Err(invalid_hlo(format!("the top {k} of {n}")));
     }
     let (mut places, mut indices) = (Vec::new(), Vec::new());
     for line in (0..x.len()).step_by(n.max(1)) {
@@ -51,7 +51,7 @@ fn selected(x: &Tensor, k: u64, order: impl Fn(Range<usize>) -> Vec<usize>) -> R
     if let Some(last) = dims.last_mut() {
         *last = k;
     }
-    let values = take(x, &places).with_dims(dims.clone());
+    let values = take_elements(x, &places).with_dims(dims.clone());
     Ok(Literal::Tuple(vec![Literal::Array(values), Literal::Array(Tensor::from_vec(DType::S32, dims, indices))]))
 }
 
@@ -60,7 +60,7 @@ fn selected(x: &Tensor, k: u64, order: impl Fn(Range<usize>) -> Vec<usize>) -> R
 /// Without NaN the result is unique. With NaN it is that of TensorFlow's kernel: an insertion sort up to 16 elements, a
 /// vectorized reduction for the largest alone, else a heap. If more than 16 elements are all sorted, each NaN is ordered by its
 /// sign, before or behind all others.
-pub(super) fn by_comparison(x: &Tensor, k: u64) -> Result<Literal> {
+pub(super) fn top_k_by_comparison(x: &Tensor, k: u64) -> Result<Literal> {
     let lanes = eight_or_fewer(x.dtype);
     let wide = eval::convert(x, DType::F64);
     let all = wide.view::<f64>();

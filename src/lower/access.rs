@@ -37,10 +37,10 @@ pub struct FunctionEffects {
 impl FunctionEffects {
     /// Whether the function writes a variable or draws from the global random generator.
     pub fn has_side_effects(&self) -> bool {
-        self.draws_random || self.writes()
+        self.draws_random || self.writes_variable()
     }
     /// Whether the function writes a variable.
-    pub fn writes(&self) -> bool {
+    pub fn writes_variable(&self) -> bool {
         self.args.iter().chain(self.by_name.values()).any(|a| *a == Access::Write)
     }
 }
@@ -98,13 +98,13 @@ impl AccessAnalysis {
     }
 
     /// Whether a node writes a variable, itself or in a function that it calls.
-    pub fn writes(&mut self, program: &Program, node: &Node) -> bool {
+    pub fn writes_variable(&mut self, program: &Program, node: &Node) -> bool {
         ops::find_op(&node.op).is_some_and(|row| !row.writes.is_empty())
-            || called(program, node).iter().any(|name| self.function_effects(program, name).writes())
+            || called(program, node).iter().any(|name| self.function_effects(program, name).writes_variable())
     }
 
     /// Whether a node is an assertion or calls a function that contains one.
-    pub fn asserts(&mut self, program: &Program, node: &Node) -> bool {
+    pub fn contains_assertion(&mut self, program: &Program, node: &Node) -> bool {
         ops::is_assertion(&node.op) || called(program, node).iter().any(|name| self.function_asserts(program, name))
     }
 
@@ -118,7 +118,7 @@ impl AccessAnalysis {
         // recursion ends here; lowering refuses functions that call themselves
         self.asserting.insert(name.clone(), false);
         self.call_stack.push(name.clone());
-        let asserts = function.graph.nodes.values().any(|node| self.asserts(program, node));
+        let asserts = function.graph.nodes.values().any(|node| self.contains_assertion(program, node));
         self.call_stack.pop();
         self.asserting.insert(name.clone(), asserts);
         asserts

@@ -41,7 +41,7 @@ impl Walker<'_> {
         let mark = self.checkpoint();
         let mut apart = self.differing_axes(branches, args)?;
         self.roll_back(&mark);
-        let astray = self.with_shifted_sizes(&mark, |w| w.differing_axes(branches, args));
+        let astray = self.lower_with_other_sizes(&mark, |w| w.differing_axes(branches, args));
         self.roll_back(&mark);
         apart.extend(astray?);
         let mut left: Option<Vec<Value>> = None;

@@ -29,11 +29,11 @@ impl Host for CallModuleHost<'_, '_> {
         &mut self.walker.b
     }
     fn known(&mut self, id: InstId) -> Option<SymbolicArray> {
-        interp::known_value(&self.walker.b, id)
+        interp::symbolic_value(&self.walker.b, id)
     }
     fn difference(&mut self, of: InstId, less: InstId, at: Dim) -> Option<Dim> {
         let b = &self.walker.b;
-        element::element(b, of, at).sub(&element::element(b, less, at))?.known()
+        element::element_expr(b, of, at).sub(&element::element_expr(b, less, at))?.as_size()
     }
     fn call(&mut self, index: i64, args: &[InstId]) -> Result<Vec<InstId>> {
         let function = usize::try_from(index).ok().and_then(|i| self.functions.get(i)).ok_or_else(|| {
@@ -56,7 +56,7 @@ impl Host for CallModuleHost<'_, '_> {
         if let ([x], true) = (operands, call.is_hint()) {
             return Ok(b.shape(*x).same_type_and_dims(shape).then_some(*x));
         }
-        lapack::lower(b, call, operands, shape)
+        lapack::lower_lapack_call(b, call, operands, shape)
     }
 }
 

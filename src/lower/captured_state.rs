@@ -54,7 +54,7 @@ impl Walker<'_> {
             if let MutableListKind::Array { adds: false, .. } = list.kind {
                 for source in &sources {
                     let zeros = list::zeros_like(&mut self.b, &list.elements)?;
-                    self.mutable_lists.gradient(id, source, zeros)?;
+                    self.mutable_lists.gradient_array(id, source, zeros)?;
                 }
             }
             todo.extend(self.mutable_lists.get(id)?.gradients.iter().map(|g| g.1));
@@ -65,14 +65,14 @@ impl Walker<'_> {
 
     /// Current values of captured variables and mutable lists, as additional arguments of a computation.
     pub fn captured_values(&self, reached: &CapturedState) -> Result<Vec<Value>> {
-        Ok([self.variable_values(&reached.variables)?, self.holder_elements(&reached.mutable_lists)?].concat())
+        Ok([self.variable_values(&reached.variables)?, self.list_elements(&reached.mutable_lists)?].concat())
     }
 
     /// Writes the additional values that a computation returns after its own results back to variables, TensorArrays and stacks.
     pub fn write_back_captured(&mut self, reached: &CapturedState, values: &[Value]) -> Result<()> {
         let (variables, held) = values.split_at(reached.variables.variables.len());
         self.write_changed_variables(&reached.variables, variables)?;
-        self.set_holder_elements(&reached.mutable_lists, held)
+        self.set_list_elements(&reached.mutable_lists, held)
     }
 
     /// The attributes `source` of all `TensorArrayGradV3` nodes in functions and their callees, and whether these functions change
@@ -104,12 +104,12 @@ impl Walker<'_> {
     }
 
     /// Current elements of TensorArrays and stacks.
-    pub fn holder_elements(&self, ids: &[MutableListId]) -> Result<Vec<Value>> {
+    pub fn list_elements(&self, ids: &[MutableListId]) -> Result<Vec<Value>> {
         ids.iter().map(|&id| Ok(self.mutable_lists.get(id)?.elements.clone())).collect()
     }
 
     /// Replaces the elements of TensorArrays and stacks.
-    pub fn set_holder_elements(&mut self, ids: &[MutableListId], values: &[Value]) -> Result<()> {
+    pub fn set_list_elements(&mut self, ids: &[MutableListId], values: &[Value]) -> Result<()> {
         for (&id, elements) in ids.iter().zip(values) {
             self.mutable_lists.get_mut(id)?.elements = elements.clone();
         }
@@ -125,13 +125,13 @@ impl Walker<'_> {
         reached: &CapturedState,
     ) -> Result<Option<Vec<Value>>> {
         let ids = &reached.mutable_lists;
-        let (before, known) = (self.holder_elements(ids)?, self.mutable_lists.len());
+        let (before, known) = (self.list_elements(ids)?, self.mutable_lists.len());
         let (own, held) = values.split_at(values.len() - before.len());
-        self.set_holder_elements(ids, held)?;
+        self.set_list_elements(ids, held)?;
         let results = self.call_in_computation(f, own.to_vec(), &reached.variables);
-        let after = self.holder_elements(ids);
+        let after = self.list_elements(ids);
         self.mutable_lists.truncate(known);
-        self.set_holder_elements(ids, &before)?;
+        self.set_list_elements(ids, &before)?;
         let (Some(mut results), held) = (results?, after?) else { return Ok(None) };
         results.extend(held);
         Ok(Some(results))
@@ -149,12 +149,12 @@ impl Walker<'_> {
         let (store, mutable_lists, errors) = (self.store.clone(), self.mutable_lists.clone(), self.errors.len());
         let (own, held) = values.split_at(values.len() - reached.mutable_lists.len());
         let mut own = own.to_vec();
-        self.set_holder_elements(&reached.mutable_lists, held)?;
+        self.set_list_elements(&reached.mutable_lists, held)?;
         self.store_variable_values(&mut own, &reached.variables);
         let rets = &self.library_function(&f.name)?.rets;
         let targets: Vec<Endpoint> = wanted.iter().filter_map(|&i| rets.get(i).copied()).collect();
         let own = own.into_iter().map(Some).collect();
-        let results = self.with_carried_claims(|w| w.inline_call_outputs(&f.name, &f.attrs, own, &targets));
+        let results = self.with_carried_checks(|w| w.inline_call_outputs(&f.name, &f.attrs, own, &targets));
         (self.store, self.mutable_lists) = (store, mutable_lists);
         self.errors.truncate(errors);
         results
@@ -167,7 +167,7 @@ impl Walker<'_> {
         values: &[Value],
         reached: &CapturedState,
     ) -> Result<Option<Vec<ValueSpec>>> {
-        let out = self.with_carried_claims(|w| w.call_with_captures(f, values, reached));
+        let out = self.with_carried_checks(|w| w.call_with_captures(f, values, reached));
         let specs = out.map(|out| out.map(|out| out.iter().map(|v| self.value_spec(v)).collect()));
         self.b.abandon();
         specs

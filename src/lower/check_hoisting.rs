@@ -11,13 +11,13 @@ use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
 /// Specs of the values of `count` claims (run-time checks of requested sizes): scalars, `s32[]`.
-pub(super) fn claim_specs(count: usize) -> Vec<ValueSpec> {
+pub(super) fn check_value_specs(count: usize) -> Vec<ValueSpec> {
     vec![ValueSpec::Array(Shape::array(DType::S32, [])); count]
 }
 
 impl Walker<'_> {
     /// Runs `lowered` in a computation that was just opened, and lets it make claims, which the caller must hoist.
-    pub fn with_carried_claims<T>(&mut self, lowered: impl FnOnce(&mut Self) -> T) -> T {
+    pub fn with_carried_checks<T>(&mut self, lowered: impl FnOnce(&mut Self) -> T) -> T {
         let depth = self.b.depth();
         let before = self.b.carry(depth);
         if before + 1 != depth {
@@ -30,12 +30,12 @@ impl Walker<'_> {
     }
 
     /// Initial values of `count` claims that a loop carries: zeros.
-    pub fn initial_claim_values(&mut self, count: usize) -> Vec<Value> {
+    pub fn initial_check_values(&mut self, count: usize) -> Vec<Value> {
         (0..count).map(|_| Value::Array(self.b.constant(Tensor::scalar(0i32)))).collect()
     }
 
     /// Maximum of each claim of the open computation and its value in earlier iterations, `before`.
-    pub fn accumulate_claims(&mut self, before: &[Value]) -> Vec<Value> {
+    pub fn accumulate_checks(&mut self, before: &[Value]) -> Vec<Value> {
         let own = self.b.claims().to_vec();
         let mut most = Vec::with_capacity(own.len());
         for (claim, before) in own.iter().zip(before) {
@@ -46,7 +46,7 @@ impl Walker<'_> {
     }
 
     /// Adds the claims of a nested computation to the open one, with their values there.
-    pub fn hoist_claims(&mut self, claims: &[Claim], values: &[Value]) {
+    pub fn hoist_checks(&mut self, claims: &[Claim], values: &[Value]) {
         for (claim, value) in claims.iter().zip(values) {
             if let Value::Array(value) = *value {
                 self.b.claim(Claim { value, ..claim.clone() });

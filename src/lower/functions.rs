@@ -2,7 +2,7 @@
 use super::captured_state::CapturedState;
 use super::check_hoisting;
 use super::trip_count::ParameterFacts;
-use super::unroll::empty_slots;
+use super::unroll::discard_values;
 use super::walker::{GraphScope, ValueSlot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
@@ -175,7 +175,7 @@ impl<'p> Walker<'p> {
     fn conditional(&mut self, index: InstId, branches: &[&FuncRef], args: &[Value]) -> Result<Vec<ValueSlot>> {
         let (mark, may_vary) = (self.checkpoint(), self.b.carries());
         let made = self.lower_with_inner_sizes(|w| w.conditional_with_claims(index, branches, args, &[]));
-        if !(may_vary && self.failed_with(&made, &mark, |code| code == Code::DynamicShape)) {
+        if !(may_vary && self.failed_with_code(&made, &mark, |code| code == Code::DynamicShape)) {
             return made;
         }
         let told = self.errors.split_off(mark.errors);
@@ -185,13 +185,13 @@ impl<'p> Walker<'p> {
         }
         self.roll_back(&mark);
         self.errors.extend(told);
-        empty_slots(made)
+        discard_values(made)
     }
 
     /// Values that branch `i` returns for the claims of all branches: its own as computed, 0 for those of other branches.
     fn claims_of_branch(&mut self, i: usize, asked: &[(usize, Claim)]) -> Vec<Value> {
         let mut own = self.b.claims().to_vec().into_iter();
-        let mut values = self.initial_claim_values(asked.len());
+        let mut values = self.initial_check_values(asked.len());
         for (value, _) in values.iter_mut().zip(asked).filter(|(_, (branch, _))| *branch == i) {
             *value = own.next().map_or_else(|| value.clone(), |claim| Value::Array(claim.value));
         }
@@ -219,7 +219,7 @@ impl<'p> Walker<'p> {
         for (i, branch) in branches.iter().enumerate() {
             let values = self.begin_ranged_computation(&branch.name, &facts.specs, &facts.ranges);
             let lower = |w: &mut Self| w.call_with_captures(branch, &values, &reached);
-            let Some(out) = trace::lower_branch(|| self.with_carried_claims(lower))? else {
+            let Some(out) = trace::lower_branch(|| self.with_carried_checks(lower))? else {
                 self.b.abandon();
                 blocked = true;
                 continue;
@@ -236,7 +236,7 @@ impl<'p> Walker<'p> {
             let left = [out, self.claims_of_branch(i, asked)].concat();
             let root = self.pack_tuple(
                 &left,
-                &[&want[..], &check_hoisting::claim_specs(asked.len())].concat(),
+                &[&want[..], &check_hoisting::check_value_specs(asked.len())].concat(),
                 "the branches' result",
             )?;
             comps.push(self.b.end(root));
@@ -253,10 +253,11 @@ impl<'p> Walker<'p> {
         let operand = self.pack_tuple(&args, &facts.specs, "argument")?;
         let operands: Vec<_> = std::iter::once(index).chain(branches.iter().map(|_| operand)).collect();
         let tuple = self.b.add_inst(Op::Conditional(comps), &operands);
-        let mut out = self.unpack(tuple, &[&results[..], &check_hoisting::claim_specs(asked.len())].concat());
+        let mut out =
+            self.unpack_tuple(tuple, &[&results[..], &check_hoisting::check_value_specs(asked.len())].concat());
         let values = out.split_off(results.len());
         let asked: Vec<Claim> = asked.iter().map(|(_, claim)| claim.clone()).collect();
-        self.hoist_claims(&asked, &values);
+        self.hoist_checks(&asked, &values);
         let after = out.split_off(out.len() - self.captured_values(&back)?.len());
         self.write_back_captured(&back, &after)?;
         Ok(out.into_iter().map(Some).collect())
@@ -277,7 +278,7 @@ impl<'p> Walker<'p> {
         for branch in others {
             let values = self.begin_ranged_computation("probe", &facts.specs, &facts.ranges);
             let lower = |w: &mut Self| w.call_with_captures(branch, &values, reached);
-            let out = trace::lower_branch(|| self.with_carried_claims(lower));
+            let out = trace::lower_branch(|| self.with_carried_checks(lower));
             let found = out.and_then(|out| out.map(|out| self.drop_unchanged_state(out, reached)).transpose());
             let found = found.map(|out| out.map(|out| out.iter().map(|v| self.value_spec(v)).collect::<Vec<_>>()));
             self.b.abandon();
@@ -292,7 +293,7 @@ impl<'p> Walker<'p> {
 
     /// Results of a branch without the captured variables and mutable lists that no branch changes.
     fn drop_unchanged_state(&self, mut out: Vec<Value>, reached: &CapturedState) -> Result<Vec<Value>> {
-        let held = out.split_off(out.len() - self.holder_elements(&reached.mutable_lists)?.len());
+        let held = out.split_off(out.len() - self.list_elements(&reached.mutable_lists)?.len());
         let variables = out.split_off(out.len() - reached.variables.variables.len());
         let changed = variables.into_iter().zip(&reached.variables.variables).filter(|(_, v)| v.1);
         out.extend(changed.map(|(value, _)| value));

@@ -50,7 +50,7 @@ impl AuxiliaryState {
     /// Specs of the state and of the additional elements.
     fn specs(&self, facts: &ParameterFacts) -> Vec<ValueSpec> {
         let counter = self.most.map(|_| ValueSpec::Array(Shape::array(DType::S64, Vec::new())));
-        facts.specs.iter().cloned().chain(counter).chain(check_hoisting::claim_specs(self.asked.len())).collect()
+        facts.specs.iter().cloned().chain(counter).chain(check_hoisting::check_value_specs(self.asked.len())).collect()
     }
 
     /// Integer ranges of the state, with no range for the additional elements.
@@ -181,7 +181,9 @@ impl Walker<'_> {
         match before.joined(after) {
             None => Ok(false),
             Some(ValueSpec::List(want)) => {
-                let Value::List(list) = list::with_shape(&mut self.b, this.init[i].clone(), want.dims.get(1..))? else {
+                let Value::List(list) =
+                    list::with_element_shape(&mut self.b, this.init[i].clone(), want.dims.get(1..))?
+                else {
                     return Ok(false);
                 };
                 let before = if let ValueSpec::List(before) = before { slice::from_ref(before) } else { &[] };
@@ -232,9 +234,10 @@ impl Walker<'_> {
     ) -> Result<bool> {
         let (mut growth, mut changed) = (this.growth[i], false);
         for (at, (list, want)) in lists.iter_mut().zip(want).enumerate() {
-            let least = list.most(&self.b);
+            let least = list.max_length(&self.b);
             let most = this.growth[i].next(least, want.most(), rounds);
-            let most = most.filter(|most| most.behind <= list.room(&self.b) || list.may_hold(&self.b, most.behind));
+            let most =
+                most.filter(|most| most.behind <= list.capacity(&self.b) || list.fits_in_memory(&self.b, most.behind));
             let most = most.ok_or_else(|| unbounded_list_error(&list.name, this.body))?;
             changed |= !before.get(at).is_some_and(|before| {
                 before.count.is_some() == want.count.is_some()
@@ -245,8 +248,8 @@ impl Walker<'_> {
             list.elements = want.elements.clone();
             let Some((_, stale)) = want.count else { continue };
             let room = want.room().max(most.behind);
-            changed |= list.room(&self.b) < room || least < most.before;
-            *list = list.counted(&mut self.b, room)?;
+            changed |= list.capacity(&self.b) < room || least < most.before;
+            *list = list.with_separate_length(&mut self.b, room)?;
             if let Some(count) = &mut list.count {
                 (count.most, count.stale) = (most.before, count.stale || stale);
             }
@@ -274,7 +277,7 @@ impl Walker<'_> {
         let Some(n) = known.and_then(|n| i32::try_from(n).ok()) else { return };
         count.now = self.b.constant(Tensor::scalar(n));
         count.most = Dim::size(n).map_or(count.most, |n| n.min(count.most));
-        if Dim::size(n) == Ok(list.room(&self.b)) {
+        if Dim::size(n) == Ok(list.capacity(&self.b)) {
             list.count = None;
         }
     }
@@ -291,13 +294,13 @@ impl Walker<'_> {
         let Some((cond, body)) = self.loop_computations(this, facts, &mut beside)? else { return Ok(None) };
         let mut init = this.init.clone();
         init.extend(beside.most.map(|_| Value::Array(self.b.constant(Tensor::scalar(0i64)))));
-        init.extend(self.initial_claim_values(beside.asked.len()));
+        init.extend(self.initial_check_values(beside.asked.len()));
         let specs = beside.specs(facts);
         let state = self.pack_tuple(&init, &specs, "loop variable")?;
         let end = self.b.add_inst(Op::While { cond, body }, &[state]);
-        let mut values = self.unpack(end, &specs);
+        let mut values = self.unpack_tuple(end, &specs);
         let mut behind = values.split_off(facts.specs.len());
-        self.hoist_claims(&beside.asked, &behind.split_off(usize::from(beside.most.is_some())));
+        self.hoist_checks(&beside.asked, &behind.split_off(usize::from(beside.most.is_some())));
         if beside.is_checked {
             self.call_with_captures(this.cond, &values, &this.reached)?;
         }
@@ -322,7 +325,7 @@ impl Walker<'_> {
         let specs = beside.specs(facts);
         let mut values = self.begin_ranged_computation(&this.body.name, &specs, &beside.ranges(&facts.body_ranges));
         let mut behind = values.split_off(facts.specs.len());
-        let after = self.with_carried_claims(|w| {
+        let after = self.with_carried_checks(|w| {
             // repeats the condition's checks, for the values with which the condition was true
             if checks {
                 w.call_with_captures(this.cond, &values, &this.reached)?;
@@ -341,7 +344,7 @@ impl Walker<'_> {
             let one = self.b.constant(Tensor::scalar(1i64));
             after.push(Value::Array(self.b.add(count, one)));
         }
-        after.extend(self.accumulate_claims(&asked));
+        after.extend(self.accumulate_checks(&asked));
         let root = self.pack_tuple(&after, &specs, "loop variable")?;
         Ok(Some((cond, self.b.end(root))))
     }
@@ -355,7 +358,7 @@ impl Walker<'_> {
         let mut values =
             self.begin_ranged_computation(&this.cond.name, &beside.specs(facts), &beside.ranges(&facts.ranges));
         let behind = values.split_off(facts.specs.len());
-        let test = self.with_carried_claims(|w| w.call_with_captures(this.cond, &values, &this.reached))?;
+        let test = self.with_carried_checks(|w| w.call_with_captures(this.cond, &values, &this.reached))?;
         let Some(test) = test.as_ref().and_then(|results| results.first()) else {
             self.b.abandon();
             return Ok(None);

@@ -73,14 +73,14 @@ pub struct Lowered {
     pub data_sizes: Vec<(u64, u64)>,
     /// For each axis of each result, where the module has the number of elements that callers read; `None` for all of them. Empty unless the
     /// function is compiled for the upper bounds of dynamic sizes.
-    pub result_counts: Vec<Vec<Option<CountSource>>>,
+    pub result_counts: Vec<Vec<Option<SizeCountSource>>>,
     /// Variants of a function whose sizes vary from call to call; the other fields then describe the variant for the largest sizes.
     pub size_variants: Option<Arc<SizeVariants>>,
 }
 
 /// Parameter or result of a module that holds a number of elements, an `s32[]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CountSource {
+pub enum SizeCountSource {
     /// A parameter of the entry computation, by index.
     Parameter(usize),
     /// An element of the root tuple, by index.

@@ -27,7 +27,7 @@ pub(super) struct LoweringCheckpoint {
 }
 
 /// Replaces results by empty slots, as lowering failed and errors have been reported.
-pub(super) fn empty_slots(made: Result<Vec<ValueSlot>>) -> Result<Vec<ValueSlot>> {
+pub(super) fn discard_values(made: Result<Vec<ValueSlot>>) -> Result<Vec<ValueSlot>> {
     made.map(|values| vec![None; values.len()])
 }
 
@@ -51,7 +51,7 @@ impl Walker<'_> {
         }
         let mark = self.checkpoint();
         let looped = self.lower_with_inner_sizes(|w| w.lower_while_as_hlo(cond, body, args.clone(), None));
-        if !self.failed_with(&looped, &mark, |code| code == Code::DynamicShape) {
+        if !self.failed_with_code(&looped, &mark, |code| code == Code::DynamicShape) {
             return looped;
         }
         let told = self.errors.split_off(mark.errors);
@@ -63,13 +63,13 @@ impl Walker<'_> {
         if may_be_allowed {
             let allowed = self.b.bound(&self.b.metadata.op_name);
             let bounded = self.lower_while_as_hlo(cond, body, args, Some(Dim::from(allowed)));
-            if !self.failed_with(&bounded, &mark, |_| true) {
+            if !self.failed_with_code(&bounded, &mark, |_| true) {
                 return bounded;
             }
             self.roll_back(&mark);
         }
         self.errors.extend(told);
-        empty_slots(looped)
+        discard_values(looped)
     }
 
     /// Lowers a loop or conditional with data-dependent sizes within. Errors: `DynamicShape` where a result's shape depends on such a size,
@@ -81,13 +81,13 @@ impl Walker<'_> {
         let mark = self.checkpoint();
         let made = lower(self);
         let has_own = self.b.data_sizes().len() > mark.module.found;
-        if mark.module.depth > 1 || !has_own || self.failed_with(&made, &mark, |_| true) {
+        if mark.module.depth > 1 || !has_own || self.failed_with_code(&made, &mark, |_| true) {
             return made;
         }
         let specs = self.slot_specs(made?);
         self.roll_back(&mark);
-        let other = self.with_shifted_sizes(&mark, &lower);
-        let is_same = !self.failed_with(&other, &mark, |_| true) && self.slot_specs(other?) == specs;
+        let other = self.lower_with_other_sizes(&mark, &lower);
+        let is_same = !self.failed_with_code(&other, &mark, |_| true) && self.slot_specs(other?) == specs;
         self.roll_back(&mark);
         if is_same {
             return lower(self);
@@ -97,7 +97,7 @@ impl Walker<'_> {
     }
 
     /// Runs `lower` with different assumed values for the data-dependent sizes created after `from`, to see which results depend on them.
-    pub(super) fn with_shifted_sizes<T>(&mut self, from: &LoweringCheckpoint, lower: impl Fn(&mut Self) -> T) -> T {
+    pub(super) fn lower_with_other_sizes<T>(&mut self, from: &LoweringCheckpoint, lower: impl Fn(&mut Self) -> T) -> T {
         let before = self.b.go_astray(None);
         let first = before.map_or(from.module.found, |first| first.min(from.module.found));
         self.b.go_astray(Some(first));
@@ -124,7 +124,7 @@ impl Walker<'_> {
     }
 
     /// Whether lowering since the snapshot failed with a diagnostic whose code satisfies `of_kind`.
-    pub(super) fn failed_with(
+    pub(super) fn failed_with_code(
         &self,
         made: &Result<Vec<ValueSlot>>,
         mark: &LoweringCheckpoint,

@@ -35,11 +35,11 @@ impl Walker<'_> {
         self.ranges.enter_computation(&self.b, Vec::new());
         let leaves = specs.iter().flat_map(ValueSpec::leaves).collect();
         let tuple = self.b.parameter(Shape::Tuple(leaves));
-        self.unpack(tuple, specs)
+        self.unpack_tuple(tuple, specs)
     }
 
     /// Values with these specs, made of the elements of a tuple.
-    pub fn unpack(&mut self, tuple: InstId, specs: &[ValueSpec]) -> Vec<Value> {
+    pub fn unpack_tuple(&mut self, tuple: InstId, specs: &[ValueSpec]) -> Vec<Value> {
         let mut next = 0;
         let mut part = |b: &mut crate::hlo::open::Builder| {
             next += 1;

@@ -5,7 +5,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
 use crate::hlo::open::{Builder, Claim, ClaimQuantity, Metadata, Op};
 use crate::opdef;
-use crate::ops::host::{Role, find_host};
+use crate::ops::host::{HostOpRole, find_host_op};
 use crate::ops::mutable_list::MutableLists;
 use crate::ops::range::Ranges;
 use crate::ops::{self, Lower, LowerCtx, Store, Value};
@@ -115,7 +115,7 @@ impl<'p> Walker<'p> {
             })
         };
         for id in order {
-            let node = opdef::with_defaults(scope.graph.nodes[id].instantiate(scope.attrs));
+            let node = opdef::with_default_attrs(scope.graph.nodes[id].instantiate(scope.attrs));
             let args: Result<Vec<ValueSlot>> = node.inputs.iter().map(|e| look_up(&values, e)).collect();
             match args.and_then(|args| self.lower_node(&node, args)) {
                 Ok(outputs) => values[id.0 as usize] = outputs,
@@ -145,7 +145,10 @@ impl<'p> Walker<'p> {
         }
         let nodes = scope.graph.nodes.values();
         let (program, is_checked) = (self.program, self.b.is_checked());
-        let acts = |node| self.accesses.writes(program, node) || is_checked && self.accesses.asserts(program, node);
+        let acts = |node| {
+            self.accesses.writes_variable(program, node)
+                || is_checked && self.accesses.contains_assertion(program, node)
+        };
         let acts: IdVec<NodeId, bool> = nodes.map(acts).collect();
         let mut roots = scope.roots.to_vec();
         if scope.function.is_some() {
@@ -278,12 +281,12 @@ fn mark_size_constants(b: &mut Builder, inputs: &[Value], outputs: &[Value], fir
 /// Error for a node whose op has no lowering: an unfed placeholder, an op left out on purpose, or an unknown op.
 pub(super) fn missing_lowering_error(node: &Node) -> Error {
     let op = &*node.op;
-    if find_host(op).is_some_and(|row| row.role == Role::Fed) {
+    if find_host_op(op).is_some_and(|row| row.role == HostOpRole::Fed) {
         return Diagnostic::new(Code::BadInputs, format!("the placeholder `{}` is needed and not fed", node.name))
             .help(format!("feed it: --feed {}=f32[1,2,3]", node.name))
             .into();
     }
-    let (code, message, help) = match (ops::unsupported_reason(op), opdef::find(op)) {
+    let (code, message, help) = match (ops::unsupported_reason(op), opdef::find_def(op)) {
         (Some(row), _) => (row.code, format!("{op} has no lowering: {}", row.reason), row.help),
         (None, Some(_)) => {
             let message = format!("{op} has no lowering: TensorFlow itself has no kernel of it for a CPU");

@@ -25,7 +25,7 @@ impl Effect {
     }
 
     /// The effect as a verb phrase, such as "write files".
-    pub fn words(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Effect::Print => "print",
             Effect::Check => "check values",
@@ -42,8 +42,8 @@ impl Effect {
 ///
 /// Some kinds are known by name. All others follow from the op's definition: an op without outputs exists for its effect, and
 /// so does a stateful one that takes the handle of a queue, table, iterator or the like.
-pub fn effect(op: &str) -> Option<Effect> {
-    named(op).or_else(|| super::find(op).filter(|def| acts_outside(def)).map(|_| Effect::Outside))
+pub fn op_effect(op: &str) -> Option<Effect> {
+    named(op).or_else(|| super::find_def(op).filter(|def| acts_outside(def)).map(|_| Effect::Outside))
 }
 
 fn named(op: &str) -> Option<Effect> {
@@ -101,7 +101,7 @@ mod tests {
             "InitializeTableFromTextFileV2",
             "IteratorGetNext",
         ] {
-            assert_eq!(effect(op), Some(Effect::Outside), "{op}");
+            assert_eq!(op_effect(op), Some(Effect::Outside), "{op}");
         }
         for op in [
             "AssignVariableOp",
@@ -122,8 +122,11 @@ mod tests {
             "FIFOQueueV2",
             "LookupTableImportV2",
         ] {
-            assert_eq!(effect(op), None, "{op}");
+            assert_eq!(op_effect(op), None, "{op}");
         }
-        assert_eq!((effect("PrintV2"), effect("WriteScalarSummary")), (Some(Effect::Print), Some(Effect::Summary)));
+        assert_eq!(
+            (op_effect("PrintV2"), op_effect("WriteScalarSummary")),
+            (Some(Effect::Print), Some(Effect::Summary))
+        );
     }
 }

@@ -7,8 +7,8 @@ mod effect;
 mod parse;
 mod types;
 
-pub use effect::{Effect, effect};
-pub use types::{all as all_types, parse as parse_type, spec_name, type_bit, type_names, type_number};
+pub use effect::{Effect, op_effect};
+pub use types::{all_types, parse as parse_type, spec_name, type_bit, type_names, type_number};
 
 use crate::graph::{Attr, Node, TfType};
 use std::borrow::Cow;
@@ -82,12 +82,12 @@ pub struct TypeAttr {
 }
 
 /// Definition of `op`, if TensorFlow has it.
-pub fn find(op: &str) -> Option<&'static OpDef> {
+pub fn find_def(op: &str) -> Option<&'static OpDef> {
     table().get(op)
 }
 
 /// All definitions, sorted by name.
-pub fn all() -> Vec<&'static OpDef> {
+pub fn all_defs() -> Vec<&'static OpDef> {
     let mut all: Vec<&OpDef> = table().values().collect();
     all.sort_by_key(|def| def.name);
     all
@@ -95,12 +95,12 @@ pub fn all() -> Vec<&'static OpDef> {
 
 fn table() -> &'static HashMap<&'static str, OpDef> {
     static TABLE: OnceLock<HashMap<&'static str, OpDef>> = OnceLock::new();
-    TABLE.get_or_init(|| parse::table(include_str!("tensorflow.txt")))
+    TABLE.get_or_init(|| parse::parse_table(include_str!("tensorflow.txt")))
 }
 
 /// Adds to `node` the attributes that it leaves at their defaults, as TensorFlow does when it reads a graph; files omit them.
-pub fn with_defaults(node: Cow<'_, Node>) -> Cow<'_, Node> {
-    let Some(def) = find(&node.op) else { return node };
+pub fn with_default_attrs(node: Cow<'_, Node>) -> Cow<'_, Node> {
+    let Some(def) = find_def(&node.op) else { return node };
     let left: Vec<_> = def.defaults.iter().filter(|(name, _)| node.attr(name).is_none()).cloned().collect();
     if left.is_empty() {
         return node;
@@ -158,11 +158,11 @@ impl OpDef {
         type_at(self, &self.outputs, node, index)
     }
     /// Set ([`type_bit`]) of all types of inputs and outputs of `node`.
-    pub fn type_bits(&self, node: &Node) -> u64 {
+    pub fn type_set(&self, node: &Node) -> u64 {
         self.inputs.iter().chain(&self.outputs).fold(0, |bits, arg| bits | arg_bits(self, arg, node))
     }
     /// Set ([`type_bit`]) of all types of inputs of `node`.
-    pub fn input_bits(&self, node: &Node) -> u64 {
+    pub fn input_type_set(&self, node: &Node) -> u64 {
         self.inputs.iter().fold(0, |bits, arg| bits | arg_bits(self, arg, node))
     }
 }
@@ -243,16 +243,16 @@ mod tests {
 
     #[test]
     fn the_table_is_read_whole() {
-        let def = find("ConcatV2").expect("TensorFlow has it");
+        let def = find_def("ConcatV2").expect("TensorFlow has it");
         assert_eq!(def.inputs.len(), 2);
         assert!(matches!(def.inputs[0].kind, ArgKind::Many { count: "N", of: ArgType::Attr("T") }));
         assert_eq!(def.types[1].default, Some(vec![INT32]));
         assert_eq!(def.cpu_host_args, Some(vec!["axis"]));
-        assert!(find("VarHandleOp").is_some_and(|d| d.stateful));
-        assert!(find("VariableV2").is_some_and(|d| d.outputs[0].is_ref));
-        assert!(find("IdentityN").is_some_and(|d| matches!(d.outputs[0].kind, ArgKind::List("T"))));
-        assert!(find("AccumulateNV2").is_some_and(|d| d.cpu_host_args.is_none()));
-        assert!(find("NoSuchOp").is_none());
+        assert!(find_def("VarHandleOp").is_some_and(|d| d.stateful));
+        assert!(find_def("VariableV2").is_some_and(|d| d.outputs[0].is_ref));
+        assert!(find_def("IdentityN").is_some_and(|d| matches!(d.outputs[0].kind, ArgKind::List("T"))));
+        assert!(find_def("AccumulateNV2").is_some_and(|d| d.cpu_host_args.is_none()));
+        assert!(find_def("NoSuchOp").is_none());
     }
 
     #[test]
@@ -266,14 +266,14 @@ mod tests {
             attrs: attrs.iter().map(|(name, value)| (Arc::from(*name), value.clone())).collect(),
         };
         let uniform = node("StatelessRandomUniformV2", &[]);
-        let whole = with_defaults(Cow::Borrowed(&uniform));
+        let whole = with_default_attrs(Cow::Borrowed(&uniform));
         assert_eq!(whole.tf_type("dtype"), Some(TfType::Data(crate::tensor::DType::F32)));
-        let leaky = with_defaults(Cow::Owned(node("LeakyRelu", &[]))).float("alpha");
+        let leaky = with_default_attrs(Cow::Owned(node("LeakyRelu", &[]))).float("alpha");
         assert_eq!(leaky, Some(0.2));
         let pool = node("Conv2D", &[("data_format", Attr::Str("NCHW".into()))]);
-        let pool = with_defaults(Cow::Borrowed(&pool));
+        let pool = with_default_attrs(Cow::Borrowed(&pool));
         assert_eq!((pool.str("data_format"), pool.ints("dilations")), (Some("NCHW"), Some([1, 1, 1, 1].as_slice())));
         assert!(matches!(pool.attr("explicit_paddings"), Some(Attr::EmptyList)));
-        assert!(matches!(with_defaults(Cow::Owned(node("NoSuchOp", &[]))).attrs.len(), 0));
+        assert!(matches!(with_default_attrs(Cow::Owned(node("NoSuchOp", &[]))).attrs.len(), 0));
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Definitions in the table `text`, by op name.
-pub fn table(text: &'static str) -> HashMap<&'static str, OpDef> {
+pub fn parse_table(text: &'static str) -> HashMap<&'static str, OpDef> {
     text.lines().filter(|l| !l.starts_with('#')).filter_map(line).map(|def| (def.name, def)).collect()
 }
 
@@ -114,6 +114,6 @@ mod tests {
     fn every_line_is_read() {
         let text = include_str!("tensorflow.txt");
         let lines = text.lines().filter(|l| !l.starts_with('#')).count();
-        assert_eq!(super::table(text).len(), lines);
+        assert_eq!(super::parse_table(text).len(), lines);
     }
 }

@@ -48,7 +48,7 @@ pub fn name(number: i32) -> Option<&'static str> {
 }
 
 /// Names and numbers of all types.
-pub fn all() -> impl Iterator<Item = (&'static str, i32)> {
+pub fn all_types() -> impl Iterator<Item = (&'static str, i32)> {
     NAMES.iter().map(|(name, _, number)| (*name, *number))
 }
 

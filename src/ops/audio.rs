@@ -1,7 +1,7 @@
 //! `audio_ops.cc`: spectrograms and mel-frequency cepstral coefficients.
 //!
 //! Source: TensorFlow's `spectrogram.cc`, `mfcc_mel_filterbank.cc` and `mfcc_dct.cc`, which compute in f64.
-use super::array::gather::gather_axis;
+use super::array::gather::gather_slices;
 use super::fact::Fact;
 use super::math::special::mul_scalar;
 use super::op_lowering::op;
@@ -50,7 +50,7 @@ impl Framing {
 /// `[channels, frames, frequencies]`.
 fn spectrogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, framing) = (cx.arg(0)?, Framing::parse(cx.node)?);
-    let [samples, channels] = cx.dims(0)?[..] else { return Err(cx.mismatch("the input must be a matrix")) };
+    let [samples, channels] = cx.dims(0)?[..] else { return Err(cx.shape_mismatch("the input must be a matrix")) };
     let Framing { window, stride } = framing;
     let count = samples.known().checked_sub(window).map_or(0, |rest| 1 + rest / stride);
     let out = [channels, Dim::from(count), Dim::from(framing.frequencies())];
@@ -58,14 +58,14 @@ fn spectrogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let y = cx.b.full(DType::F32, &out, 0.0);
         return cx.one_output(y);
     }
-    let is_squared = cx.flag("magnitude_squared");
+    let is_squared = cx.bool_attr("magnitude_squared");
     let b = &mut *cx.b;
     let grid = [count, window].map(Dim::from);
     let (frame, place) = (b.iota(DType::S32, &grid, 0), b.iota(DType::S32, &grid, 1));
     let start = mul_scalar(b, frame, stride as f64);
     let at = b.add(start, place);
     let x = b.transpose(x, &[1, 0]);
-    let frames = gather_axis(b, x, at, 1, 0);
+    let frames = gather_slices(b, x, at, 1, 0);
     let hann: Vec<f64> = (0..window).map(|i| 0.5 - 0.5 * ((2.0 * PI * i as f64) / window as f64).cos()).collect();
     let hann = b.constant(Tensor::of(&[window], &hann));
     let hann = b.broadcast(hann, &dims![channels, count, window], &[2]);
@@ -144,7 +144,7 @@ fn by_matrix(b: &mut Builder, x: InstId, matrix: InstId) -> InstId {
 fn cepstrum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, rate) = (cx.arg(0)?, cx.constant_int(1)?);
     let [channels, frames, length] = cx.dims(0)?[..] else {
-        return Err(cx.mismatch("the spectrogram must be of rank 3"));
+        return Err(cx.shape_mismatch("the spectrogram must be of rank 3"));
     };
     let limit = |name: &str, default: f64| cx.node.float(name).map_or(default, f64::from);
     let (lower, upper) = (limit("lower_frequency_limit", 20.0), limit("upper_frequency_limit", 4000.0));

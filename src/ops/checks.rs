@@ -58,7 +58,7 @@ impl LowerCtx<'_> {
 
 /// Whether an op exists only to check a value, and checked code keeps that check.
 pub fn is_assertion(op: &str) -> bool {
-    opdef::effect(op) == Some(Effect::Check) && super::find_op(op).is_some_and(|row| row.check.is_some())
+    opdef::op_effect(op) == Some(Effect::Check) && super::find_op(op).is_some_and(|row| row.check.is_some())
 }
 
 fn is_integer(cx: &LowerCtx, i: usize) -> Result<bool> {
@@ -66,7 +66,7 @@ fn is_integer(cx: &LowerCtx, i: usize) -> Result<bool> {
 }
 
 /// Checks of `Assert`: no element of the condition may be false.
-pub fn assertion(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_assertion(cx: &mut LowerCtx) -> Result<()> {
     let condition = cx.arg(0)?;
     let wrong = formula(cx.b, [condition], |[x]| x.not());
     cx.fail_where(wrong, RuntimeCheck::Assertion);
@@ -74,7 +74,7 @@ pub fn assertion(cx: &mut LowerCtx) -> Result<()> {
 }
 
 /// Checks that all elements of input 0 are finite.
-pub fn finite_input(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_finite_input(cx: &mut LowerCtx) -> Result<()> {
     let x = cx.arg(0)?;
     let wrong = formula(cx.b, [x], |[x]| x.apply(ScalarOp::IsFinite).not());
     cx.fail_where(wrong, RuntimeCheck::NotFinite);
@@ -82,7 +82,7 @@ pub fn finite_input(cx: &mut LowerCtx) -> Result<()> {
 }
 
 /// Checks that no element of an integer divisor (input 1) is 0.
-pub fn nonzero_divisor(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_nonzero_divisor(cx: &mut LowerCtx) -> Result<()> {
     if is_integer(cx, 1)? {
         let y = cx.arg(1)?;
         let wrong = formula(cx.b, [y], |[y]| y.equals(0.0));
@@ -92,7 +92,7 @@ pub fn nonzero_divisor(cx: &mut LowerCtx) -> Result<()> {
 }
 
 /// Checks that no element of an integer exponent (input 1) is negative.
-pub fn non_negative_exponent(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_non_negative_exponent(cx: &mut LowerCtx) -> Result<()> {
     if is_integer(cx, 1)? && cx.dtype(1)?.is_signed() {
         let y = cx.arg(1)?;
         let wrong = formula(cx.b, [y], |[y]| y.lt(0.0));
@@ -102,7 +102,7 @@ pub fn non_negative_exponent(cx: &mut LowerCtx) -> Result<()> {
 }
 
 /// Checks the indices in input 1 against the first axis of input 0, which may be a variable.
-pub fn row_indices(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_row_indices(cx: &mut LowerCtx) -> Result<()> {
     let of = cx.read_variable(0)?;
     let indices = cx.arg(1)?;
     let batch = usize::try_from(cx.node.int("batch_dims").unwrap_or(0)).unwrap_or(0);
@@ -113,9 +113,9 @@ pub fn row_indices(cx: &mut LowerCtx) -> Result<()> {
 }
 
 /// Checks the indices in input 1 against axis `axis` (input 2) of input 0.
-pub fn gather_indices(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_gather_indices(cx: &mut LowerCtx) -> Result<()> {
     let dims = cx.dims(0)?;
-    let (axis, indices) = (cx.axis(cx.constant_int(2)?, dims.len())?, cx.arg(1)?);
+    let (axis, indices) = (cx.normalize_axis(cx.constant_int(2)?, dims.len())?, cx.arg(1)?);
     cx.fail_out_of_range(indices, dims[axis], RuntimeCheck::Index);
     Ok(())
 }
@@ -125,7 +125,7 @@ fn ignores_bad_indices(cx: &LowerCtx) -> bool {
 }
 
 /// Checks the index tuples in input 1 against the sizes of input 0, which may be a variable.
-pub fn index_tuples(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_index_tuples(cx: &mut LowerCtx) -> Result<()> {
     let (of, indices) = (cx.read_variable(0)?, cx.arg(1)?);
     let depth = cx.b.dims(indices).last().copied().unwrap_or(Dim::from(0));
     let sizes = cx.b.dims(of).iter().copied().take(usize::try_from(depth).unwrap_or(0)).collect::<Vec<Dim>>();
@@ -136,7 +136,7 @@ pub fn index_tuples(cx: &mut LowerCtx) -> Result<()> {
 }
 
 /// Checks the index tuples in input 0 against the result sizes that input `SHAPE` lists.
-pub fn scatter_indices<const SHAPE: usize>(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_scatter_indices<const SHAPE: usize>(cx: &mut LowerCtx) -> Result<()> {
     let indices = cx.arg(0)?;
     let rank = cx.b.rank(indices);
     let Some(sizes) = cx.constant_ints(SHAPE).ok().filter(|_| !ignores_bad_indices(cx)) else { return Ok(()) };
@@ -151,12 +151,12 @@ pub fn scatter_indices<const SHAPE: usize>(cx: &mut LowerCtx) -> Result<()> {
 }
 
 /// Checks that the segment numbers in input 1 ascend from 0 or more.
-pub fn sorted_segments(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_sorted_segments(cx: &mut LowerCtx) -> Result<()> {
     ascending(cx, 1)
 }
 
 /// Checks the row indices in input 1 against input 0, and that their segment numbers in input 2 ascend.
-pub fn sparse_segments(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_sparse_segments(cx: &mut LowerCtx) -> Result<()> {
     let (dims, indices) = (cx.dims(0)?, cx.arg(1)?);
     if let Some(&count) = dims.first() {
         cx.fail_out_of_range(indices, count, RuntimeCheck::Index);
@@ -179,7 +179,7 @@ fn ascending(cx: &mut LowerCtx, i: usize) -> Result<()> {
 }
 
 /// Checks that the segment numbers in input 1 are below the count in input 2; negative numbers mean no segment and are allowed.
-pub fn unsorted_segments(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_unsorted_segments(cx: &mut LowerCtx) -> Result<()> {
     let (ids, count) = (cx.arg(1)?, cx.arg(2)?);
     let (ids, count) = (cx.b.convert(ids, DType::S64), cx.b.convert(count, DType::S64));
     let dims = cx.b.dims(ids).to_vec();
@@ -190,7 +190,7 @@ pub fn unsorted_segments(cx: &mut LowerCtx) -> Result<()> {
 }
 
 /// Checks that no integer in input 0 is negative.
-pub fn non_negative_input(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_non_negative_input(cx: &mut LowerCtx) -> Result<()> {
     if is_integer(cx, 0)? {
         let x = cx.arg(0)?;
         let wrong = formula(cx.b, [x], |[x]| x.lt(0.0));
@@ -200,7 +200,7 @@ pub fn non_negative_input(cx: &mut LowerCtx) -> Result<()> {
 }
 
 /// Checks that input 0 is a permutation: each number below the vector's length exactly once.
-pub fn permutation(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_permutation(cx: &mut LowerCtx) -> Result<()> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let dtype = cx.b.dtype(x);
     let comp = cx.b.ascending_computation(dtype);
@@ -214,7 +214,7 @@ pub fn permutation(cx: &mut LowerCtx) -> Result<()> {
 }
 
 /// Checks that the labels in input 1 are below the number of classes, the last axis of input 0.
-pub fn labels(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_labels(cx: &mut LowerCtx) -> Result<()> {
     let (dims, labels) = (cx.dims(0)?, cx.arg(1)?);
     if let Some(&classes) = dims.last() {
         cx.fail_out_of_range(labels, classes, RuntimeCheck::Label);
@@ -223,7 +223,7 @@ pub fn labels(cx: &mut LowerCtx) -> Result<()> {
 }
 
 /// Checks that the partition numbers in input 1 are below `num_partitions`.
-pub fn partition_numbers(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_partition_numbers(cx: &mut LowerCtx) -> Result<()> {
     let count = cx.node.int("num_partitions").and_then(|n| Dim::size(n).ok()).unwrap_or(Dim::from(0));
     let partitions = cx.arg(1)?;
     cx.fail_out_of_range(partitions, count, RuntimeCheck::Index);
@@ -231,15 +231,15 @@ pub fn partition_numbers(cx: &mut LowerCtx) -> Result<()> {
 }
 
 /// Checks that the sequence lengths in input 1 do not exceed the size of axis `seq_dim` of input 0.
-pub fn sequence_lengths(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_sequence_lengths(cx: &mut LowerCtx) -> Result<()> {
     let (dims, lengths) = (cx.dims(0)?, cx.arg(1)?);
-    let axis = cx.axis(cx.node.int("seq_dim").unwrap_or(0), dims.len())?;
+    let axis = cx.normalize_axis(cx.node.int("seq_dim").unwrap_or(0), dims.len())?;
     cx.fail_out_of_range(lengths, dims[axis] + 1, RuntimeCheck::Length);
     Ok(())
 }
 
 /// Checks the image numbers of the boxes in input 2 against the batch size of input 0.
-pub fn box_images(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_box_images(cx: &mut LowerCtx) -> Result<()> {
     let (dims, of) = (cx.dims(0)?, cx.arg(2)?);
     if let Some(&count) = dims.first() {
         cx.fail_out_of_range(of, count, RuntimeCheck::Index);
@@ -248,7 +248,7 @@ pub fn box_images(cx: &mut LowerCtx) -> Result<()> {
 }
 
 /// Checks that the slice with starts in input 1 and sizes in input 2 stays within input 0.
-pub fn slice_bounds(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_slice_bounds(cx: &mut LowerCtx) -> Result<()> {
     let dims: Vec<i64> = cx.dims(0)?.iter().map(|&d| d.pinned()).collect();
     let (begin, size) = (cx.arg(1)?, cx.arg(2)?);
     let (begin, size) = (cx.b.convert(begin, DType::S64), cx.b.convert(size, DType::S64));
@@ -262,7 +262,7 @@ pub fn slice_bounds(cx: &mut LowerCtx) -> Result<()> {
 }
 
 /// Checks that the range of random integers from input `FIRST` to the next input is not empty.
-pub fn random_range<const FIRST: usize>(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_random_range<const FIRST: usize>(cx: &mut LowerCtx) -> Result<()> {
     let (low, high) = (cx.arg(FIRST)?, cx.arg(FIRST + 1)?);
     let wrong = formula(cx.b, [low, high], |[low, high]: [ArrayExpr; 2]| low.ge(high));
     cx.fail_where(wrong, RuntimeCheck::Parameters);
@@ -293,7 +293,7 @@ pub fn fail_if_empty(cx: &mut LowerCtx, length: InstId) {
 }
 
 /// Checks that the indices of `DynamicStitch`, the first half of the inputs, are not negative.
-pub fn stitch_indices(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_stitch_indices(cx: &mut LowerCtx) -> Result<()> {
     for i in 0..cx.args.len() / 2 {
         let indices = cx.arg(i)?;
         let wrong = formula(cx.b, [indices], |[x]| x.lt(0.0));

@@ -40,45 +40,47 @@ pub const ROWS: &[&[OpLowering]] = &[&[
 const ASSIGNED: &str = "frontend_attributes";
 
 fn two_numbers(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    Ok(vec![Fact::new(S32, Dims::known(&[])), Fact::new(S32, Dims::known(&[]))])
+    Ok(vec![Fact::new(S32, Dims::from_sizes(&[])), Fact::new(S32, Dims::from_sizes(&[]))])
 }
 
 /// Replica groups of equal size; each replica is in exactly one of them.
-pub struct Groups {
+pub struct ReplicaGroups {
     /// Replica ids of each group, in the order in which their parts are concatenated.
     members: Vec<Vec<i64>>,
     /// Number of replicas in each group.
     pub size: Dim,
 }
 
-impl Groups {
+impl ReplicaGroups {
     /// Groups with these members; the module becomes one for all of their replicas. Errors: `ShapeMismatch` if a replica is
     /// missing or named twice, `UnsupportedCase` if another collective of the module has another number of replicas.
-    fn of(cx: &mut LowerCtx, members: Vec<Vec<i64>>) -> Result<Groups> {
+    fn of(cx: &mut LowerCtx, members: Vec<Vec<i64>>) -> Result<ReplicaGroups> {
         let mut all: Vec<i64> = members.iter().flatten().copied().collect();
         all.sort_unstable();
         let size = members.first().map_or(0, Vec::len);
         if size == 0 || members.iter().any(|g| g.len() != size) || !all.iter().copied().eq(0..all.len() as i64) {
             return Err(
-                cx.mismatch(format!("groups in which each replica stands once, not {}", format_groups(&members)))
+                cx.shape_mismatch(format!("groups in which each replica stands once, not {}", format_groups(&members)))
             );
         }
         let count = Dim::from(all.len());
         cx.b.replicate(count.known()).map_err(|had| {
-            cx.unsupported(format!("a collective of {count} replicas beside one of {had}; all must stand in a group"))
+            cx.unsupported_case(format!(
+                "a collective of {count} replicas beside one of {had}; all must stand in a group"
+            ))
         })?;
-        Ok(Groups { members, size: Dim::from(size) })
+        Ok(ReplicaGroups { members, size: Dim::from(size) })
     }
     /// Groups whose members the rows of input `i` list.
     ///
     /// # Errors
     /// Those of [`Groups::of`], and `NotConstant`.
-    pub fn listed(cx: &mut LowerCtx, i: usize) -> Result<Groups> {
+    pub fn from_input(cx: &mut LowerCtx, i: usize) -> Result<ReplicaGroups> {
         let members = rows(cx, i)?;
-        Groups::of(cx, members)
+        ReplicaGroups::of(cx, members)
     }
     /// The group described by inputs `group_size` and `group_key`, or by the attributes of that name on older ops.
-    fn keyed(cx: &mut LowerCtx) -> Result<Groups> {
+    fn keyed(cx: &mut LowerCtx) -> Result<ReplicaGroups> {
         let size = match cx.node.int("group_size") {
             Some(size) => size,
             None => {
@@ -88,16 +90,16 @@ impl Groups {
                         cx.constant_int(2)?;
                         cx.constant_int(1)?
                     }
-                    (Some(size), Some(key)) if size == key => return Groups::of(cx, size),
-                    _ => return Err(cx.mismatch("size and key are of two groups")),
+                    (Some(size), Some(key)) if size == key => return ReplicaGroups::of(cx, size),
+                    _ => return Err(cx.shape_mismatch("size and key are of two groups")),
                 }
             }
         };
         let most = i64::from(u16::MAX);
         if !(1..=most).contains(&size) {
-            return Err(cx.unsupported(format!("a group of {size} replicas")));
+            return Err(cx.unsupported_case(format!("a group of {size} replicas")));
         }
-        Groups::of(cx, vec![(0..size).collect()])
+        ReplicaGroups::of(cx, vec![(0..size).collect()])
     }
 }
 
@@ -110,7 +112,7 @@ fn assigned(cx: &LowerCtx, i: usize) -> Result<Option<Vec<Vec<i64>>>> {
 
 /// Rows of a constant integer matrix.
 fn rows(cx: &LowerCtx, i: usize) -> Result<Vec<Vec<i64>>> {
-    let [_, width] = cx.dims(i)?[..] else { return Err(cx.mismatch("groups are the rows of a matrix")) };
+    let [_, width] = cx.dims(i)?[..] else { return Err(cx.shape_mismatch("groups are the rows of a matrix")) };
     let numbers = cx.constant_ints(i)?;
     Ok(numbers.chunks(width.index().max(1)).map(<[i64]>::to_vec).collect())
 }
@@ -119,7 +121,7 @@ fn rows(cx: &LowerCtx, i: usize) -> Result<Vec<Vec<i64>>> {
 /// the groups instead.
 fn assign(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     // The parts of members are in the order of their devices, whatever their order in the group.
-    let mut groups = Groups::listed(cx, 0)?;
+    let mut groups = ReplicaGroups::from_input(cx, 0)?;
     groups.members.iter_mut().for_each(|members| members.sort_unstable());
     let count: i32 = groups.members.iter().map(|g| g.len() as i32).sum();
     let named = format!("{{group_assignment=\"{}\"}}", format_groups(&groups.members));
@@ -132,13 +134,13 @@ fn assign(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn reduce(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let groups = Groups::keyed(cx)?;
+    let groups = ReplicaGroups::keyed(cx)?;
     let x = cx.arg(0)?;
-    let comp = computation(cx, "merge_op")?;
+    let comp = reduction_computation(cx, "merge_op")?;
     let shape = cx.b.shape(x).clone();
-    let sum = exchange(cx, "all-reduce", None, &groups, x, Some(comp), shape);
+    let sum = add_collective(cx, "all-reduce", None, &groups, x, Some(comp), shape);
     let result = match cx.node.str("final_op") {
-        Some("Div") => mean(cx, sum, &groups),
+        Some("Div") => group_mean(cx, sum, &groups),
         Some("Id") => sum,
         _ => return Err(Error::user(Code::BadAttr, "`final_op` is Id or Div")),
     };
@@ -147,25 +149,26 @@ fn reduce(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Lowers an all-gather: concatenation of all members' arrays along axis 0.
 fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let groups = Groups::keyed(cx)?;
+    let groups = ReplicaGroups::keyed(cx)?;
     let x = cx.arg(0)?;
     let mut dims = cx.b.dims(x).to_vec();
-    let first = dims.first_mut().ok_or_else(|| cx.mismatch("scalars are not gathered"))?;
-    *first = first.checked_mul(groups.size).ok_or_else(|| cx.unsupported("a result of more than 2^64 elements"))?;
+    let first = dims.first_mut().ok_or_else(|| cx.shape_mismatch("scalars are not gathered"))?;
+    *first =
+        first.checked_mul(groups.size).ok_or_else(|| cx.unsupported_case("a result of more than 2^64 elements"))?;
     let shape = Shape::array(cx.b.dtype(x), dims);
-    let all = exchange(cx, "all-gather", Some(Dim::from(0)), &groups, x, None, shape);
+    let all = add_collective(cx, "all-gather", Some(Dim::from(0)), &groups, x, None, shape);
     cx.one_output(all)
 }
 
 /// Lowers an all-to-all: row `i` of a member's result is the row of member `i` that has the number of this member.
 fn all_to_all(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let groups = Groups::keyed(cx)?;
+    let groups = ReplicaGroups::keyed(cx)?;
     let x = cx.arg(0)?;
     if cx.b.dims(x).first() != Some(&groups.size) {
-        return Err(cx.mismatch(format!("an array with a row for each of {} replicas", groups.size)));
+        return Err(cx.shape_mismatch(format!("an array with a row for each of {} replicas", groups.size)));
     }
     let shape = cx.b.shape(x).clone();
-    let all = exchange(cx, "all-to-all", Some(Dim::from(0)), &groups, x, None, shape);
+    let all = add_collective(cx, "all-to-all", Some(Dim::from(0)), &groups, x, None, shape);
     cx.one_output(all)
 }
 
@@ -173,7 +176,7 @@ fn all_to_all(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 ///
 /// # Errors
 /// `BadAttr` for an unknown name.
-pub fn computation(cx: &mut LowerCtx, name: &str) -> Result<CompId> {
+pub fn reduction_computation(cx: &mut LowerCtx, name: &str) -> Result<CompId> {
     let op = match cx.node.str(name) {
         Some("Add" | "Mean") => ScalarOp::Add,
         Some("Mul") => ScalarOp::Multiply,
@@ -186,17 +189,17 @@ pub fn computation(cx: &mut LowerCtx, name: &str) -> Result<CompId> {
 }
 
 /// Divides a sum over the replicas of a group by their number.
-pub fn mean(cx: &mut LowerCtx, sum: InstId, groups: &Groups) -> InstId {
+pub fn group_mean(cx: &mut LowerCtx, sum: InstId, groups: &ReplicaGroups) -> InstId {
     let count = cx.b.full_like(sum, groups.size);
     cx.b.div(sum, count)
 }
 
 /// Adds a collective instruction `opcode` with `x` as its operand, along `dimension`, with the reduction computation `by`.
-pub fn exchange(
+pub fn add_collective(
     cx: &mut LowerCtx,
     opcode: &str,
     dimension: Option<Dim>,
-    groups: &Groups,
+    groups: &ReplicaGroups,
     x: InstId,
     by: Option<CompId>,
     shape: Shape,

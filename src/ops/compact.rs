@@ -19,7 +19,7 @@ pub struct Compaction {
 }
 
 /// Positions of the true elements of `mask`, `pred[n]`.
-pub fn compact(cx: &mut LowerCtx, mask: InstId) -> Result<Compaction> {
+pub fn compact_mask(cx: &mut LowerCtx, mask: InstId) -> Result<Compaction> {
     let n = cx.b.dims(mask)[0];
     let ones = cx.b.convert(mask, DType::S32);
     let zero = cx.b.scalar(DType::S32, 0.0);

@@ -18,11 +18,11 @@ const NODES: &[OpLowering] = &[
     op("StopGradient", "input -> output", pass).shape(pass_first).forwards_inputs(),
     op("PreventGradient", "input -> output", pass).shape(pass_first).forwards_inputs(),
     op("CheckNumerics", "tensor -> output", pass)
-        .checked(checks::finite_input)
+        .checked(checks::check_finite_input)
         .shape(pass_first)
         .dtypes("floats; checked with `--checked`"),
     op("CheckNumericsV2", "tensor -> output", pass)
-        .checked(checks::finite_input)
+        .checked(checks::check_finite_input)
         .shape(pass_first)
         .dtypes("floats; checked with `--checked`"),
     op("EnsureShape", "input -> output", ensure_shape).moves_strings().shape(ensure_shape_shape),
@@ -32,7 +32,7 @@ const NODES: &[OpLowering] = &[
     op("NoOp", "->", nothing).shape(shape::nothing).border(),
     op("ControlTrigger", "->", nothing).shape(shape::nothing),
     op("Assert", "condition data* ->", nothing)
-        .checked(checks::assertion)
+        .checked(checks::check_assertion)
         .shape(shape::nothing)
         .dtypes("any; checked with `--checked`"),
     op("FakeParam", "-> output", fake_param).shape(fake_param_shape),
@@ -84,7 +84,7 @@ fn ensure_shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     {
         let fits = want.len() == dims.len() && want.iter().zip(&dims).all(|(w, d)| w.is_none_or(|w| w == *d));
         if !fits {
-            return Err(cx.mismatch(format!("the input has the shape {dims:?}, not {shape}")));
+            return Err(cx.shape_mismatch(format!("the input has the shape {dims:?}, not {shape}")));
         }
     }
     cx.one_output(x)
@@ -99,7 +99,7 @@ fn fake_param(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         Some(Attr::Shape(s)) => s.fixed(),
         _ => None,
     };
-    let Some(dims) = dims else { return Err(cx.unsupported("a FakeParam whose shape is not fixed")) };
+    let Some(dims) = dims else { return Err(cx.unsupported_case("a FakeParam whose shape is not fixed")) };
     let zero = cx.b.full(dtype, &fixed(&dims), 0.0);
     cx.one_output(zero)
 }
@@ -116,7 +116,7 @@ fn device_index(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn constant_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match cx.node.attr("value") {
         Some(Attr::Tensor(value)) => return Ok(vec![Fact::constant(value)]),
-        Some(Attr::Strings(dims, _)) => Dims::known(dims),
+        Some(Attr::Strings(dims, _)) => Dims::from_sizes(dims),
         _ => cx.unranked(Why::Attribute),
     };
     cx.one_output_typed_by("dtype", dims)

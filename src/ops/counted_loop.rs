@@ -42,7 +42,7 @@ pub fn slice_at(b: &mut Builder, x: InstId, t: InstId) -> InstId {
 }
 
 /// Array with slice `t` along its first axis replaced by `part`.
-pub fn with_slice(b: &mut Builder, x: InstId, t: InstId, part: InstId) -> InstId {
+pub fn replace_slice_at(b: &mut Builder, x: InstId, t: InstId, part: InstId) -> InstId {
     let (dims, zero) = ([&dims![1][..], b.dims(part)].concat(), b.scalar(DType::S32, 0.0));
     let starts: Vec<InstId> = (0..dims.len()).map(|axis| if axis == 0 { t } else { zero }).collect();
     let one = b.reshape(part, &dims);

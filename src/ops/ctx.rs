@@ -170,15 +170,15 @@ impl LowerCtx<'_> {
             .ok_or_else(|| Error::user(Code::TypeMismatch, format!("input {i} must hold integers")))
     }
     /// Value of input `i` if it is known at compile time, with the expressions of elements that are computed from sizes.
-    pub fn known(&self, i: usize) -> Option<SymbolicArray> {
-        interp::known_value(self.b, self.arg(i).ok()?)
+    pub fn symbolic_value(&self, i: usize) -> Option<SymbolicArray> {
+        interp::symbolic_value(self.b, self.arg(i).ok()?)
     }
     /// Value of input `i` as integers, which must be known at compile time or follow from open sizes.
     ///
     /// # Errors
     /// Those of [`LowerCtx::constant_ints`].
     pub fn constant_dims(&self, i: usize) -> Result<Vec<Dim>> {
-        match self.known(i).and_then(|known| known.sizes) {
+        match self.symbolic_value(i).and_then(|known| known.sizes) {
             Some(sizes) => Ok(sizes),
             None => Ok(self.constant_ints(i)?.into_iter().map(Dim::from).collect()),
         }
@@ -230,7 +230,7 @@ impl LowerCtx<'_> {
     ///
     /// # Errors
     /// `Code::ShapeMismatch` if it is out of range.
-    pub fn axis(&self, axis: i64, rank: usize) -> Result<usize> {
+    pub fn normalize_axis(&self, axis: i64, rank: usize) -> Result<usize> {
         let shifted = if axis < 0 { axis + rank as i64 } else { axis };
         usize::try_from(shifted)
             .ok()
@@ -255,15 +255,15 @@ impl LowerCtx<'_> {
         }
     }
     /// Value of a boolean attribute, false if it is missing.
-    pub fn flag(&self, name: &str) -> bool {
+    pub fn bool_attr(&self, name: &str) -> bool {
         self.node.bool(name).unwrap_or(false)
     }
     /// Error for an element type, an attribute or a shape that is not supported.
-    pub fn unsupported(&self, message: impl Into<String>) -> Error {
+    pub fn unsupported_case(&self, message: impl Into<String>) -> Error {
         Error::user(Code::UnsupportedCase, message)
     }
     /// Error for inputs whose shapes do not fit the op or each other.
-    pub fn mismatch(&self, message: impl Into<String>) -> Error {
+    pub fn shape_mismatch(&self, message: impl Into<String>) -> Error {
         Diagnostic::new(Code::ShapeMismatch, message).into()
     }
     /// Data-dependent size equal to the integer scalar `count` at run time and never larger than `most`, for use in array
@@ -276,7 +276,7 @@ impl LowerCtx<'_> {
         if most.is_zero() {
             return Ok(most);
         }
-        let known = interp::known_value(self.b, count);
+        let known = interp::symbolic_value(self.b, count);
         if let Some(&[size]) = known.as_ref().and_then(|known| known.sizes.as_deref()) {
             return Ok(size.max(Dim::from(0)).min(most));
         }
@@ -284,7 +284,7 @@ impl LowerCtx<'_> {
         if let Some(known) = known.filter(|_| self.b.data_sizes().is_empty() || !self.is_from_empty_arrays(count)) {
             return Ok(Dim::size(known).unwrap_or(Dim::from(0)).min(most));
         }
-        let is_count = |f: &&DataSize| f.most.is_same(most) && element::same(self.b, f.count, count);
+        let is_count = |f: &&DataSize| f.most.is_same(most) && element::is_same_value(self.b, f.count, count);
         if let Some(known) = self.b.found_here().find(is_count) {
             return Ok(known.assumed);
         }
@@ -310,11 +310,11 @@ impl LowerCtx<'_> {
     ///
     /// # Errors
     /// `ShapeMismatch` if `x` is known to have fewer elements.
-    pub fn first(&mut self, x: InstId, size: Dim) -> Result<InstId> {
+    pub fn first_elements(&mut self, x: InstId, size: Dim) -> Result<InstId> {
         let n = self.b.dims(x).first().copied();
         let Some(n) = n.filter(|&n| self.b.require_less(size, n + 1)) else {
             let told = format!("{} has less than the {size} elements that are asked for", self.b.shape(x));
-            return Err(self.mismatch(told));
+            return Err(self.shape_mismatch(told));
         };
         // A call with fewer elements fails by this check; memory for `size` elements is reserved all the same.
         let may_lack = trace::comparison_depends_on_data(size, Relation::Less, n + 1);
@@ -331,8 +331,8 @@ impl LowerCtx<'_> {
         let one = self.b.slice_axis(line, 0, at, at + 1);
         let one = self.b.reshape(one, &[]);
         let is_varying = !self.b.data_sizes().is_empty() && self.is_from_empty_arrays(one);
-        match element::element(self.b, array, at).known().filter(|_| !is_varying) {
-            Some(n) => n.at_least_zero().ok_or_else(|| self.mismatch(format!("a size of {n}"))),
+        match element::element_expr(self.b, array, at).as_size().filter(|_| !is_varying) {
+            Some(n) => n.at_least_zero().ok_or_else(|| self.shape_mismatch(format!("a size of {n}"))),
             None => self.size_from_scalar(one, made),
         }
     }
@@ -341,7 +341,7 @@ impl LowerCtx<'_> {
     /// # Errors
     /// Those of [`LowerCtx::size_from_scalar`].
     pub fn sizes_from_input(&mut self, i: usize) -> Result<Vec<Dim>> {
-        if self.known(i).is_some() {
+        if self.symbolic_value(i).is_some() {
             return self.constant_dims(i);
         }
         let (array, dims) = (self.arg(i)?, self.dims(i)?);
@@ -356,7 +356,7 @@ impl LowerCtx<'_> {
     pub fn size_from_input(&mut self, i: usize) -> Result<Dim> {
         let (id, dims) = (self.arg(i)?, self.dims(i)?);
         if dims.iter().any(|&n| n != 1) {
-            return Err(self.mismatch(format!("input {i} must be one integer, not {dims:?}")));
+            return Err(self.shape_mismatch(format!("input {i} must be one integer, not {dims:?}")));
         }
         let made = format!("what `{}` makes", self.node.name);
         match self.size_from_element(id, Dim::from(0), &made)? {
@@ -383,7 +383,7 @@ impl LowerCtx<'_> {
     ///
     /// # Errors
     /// Those of [`LowerCtx::data_dependent_size`].
-    pub fn size_within(&mut self, count: InstId, most: Dim, made: &str) -> Result<Dim> {
+    pub fn bounded_size(&mut self, count: InstId, most: Dim, made: &str) -> Result<Dim> {
         let allowed = self.b.bound(&self.node.name);
         let is_proven = most <= MOST_PROVEN;
         self.size_up_to(count, if is_proven { most } else { Dim::from(allowed) }, !is_proven, made)
@@ -427,7 +427,7 @@ impl LowerCtx<'_> {
     /// `Code::UnsupportedCase` in computations that cannot pass the check up to the entry.
     pub fn check_state_size(&mut self, owner: &str, asked: InstId, most: u64) -> Result<()> {
         if !self.b.carries() {
-            return Err(self.unsupported(format!("`{owner}` grows in a function of scalars or in a condition")));
+            return Err(self.unsupported_case(format!("`{owner}` grows in a function of scalars or in a condition")));
         }
         let value = self.b.convert(asked, DType::S32);
         self.b.claim(Claim { node: owner.to_string(), quantity: ClaimQuantity::Size, value, most, is_allowed: true });
@@ -455,7 +455,7 @@ impl LowerCtx<'_> {
     fn claim(&mut self, asked: InstId, most: Dim, is_allowed: bool) {
         let value = self.b.convert(asked, DType::S32);
         let claims = self.b.claims();
-        if !claims.iter().any(|c| most.is_same(c.most.into()) && element::same(self.b, c.value, value)) {
+        if !claims.iter().any(|c| most.is_same(c.most.into()) && element::is_same_value(self.b, c.value, value)) {
             let node = self.node.name.to_string();
             self.b.claim_up_to(most, Claim { node, quantity: ClaimQuantity::Size, value, most: 0, is_allowed });
         }

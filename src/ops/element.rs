@@ -34,7 +34,7 @@ impl ElementExpr {
         ElementExpr { size, rest: SizeExpr::default() }
     }
     /// The value, if it depends on sizes alone.
-    pub fn known(&self) -> Option<Dim> {
+    pub fn as_size(&self) -> Option<Dim> {
         (self.rest.known() == Some(0)).then_some(self.size)
     }
     fn add(&self, other: &ElementExpr) -> Option<ElementExpr> {
@@ -54,12 +54,12 @@ impl ElementExpr {
 ///
 /// The analysis follows sums, differences, products with constants, and ops that only move elements; the result of any other op
 /// is a variable. Sums are assumed not to wrap: a slice whose start is near the end of the index type has no elements.
-pub fn element(b: &Builder, array: InstId, at: Dim) -> ElementExpr {
-    Reader::new(b).element(array, at, MOST_DEPTH)
+pub fn element_expr(b: &Builder, array: InstId, at: Dim) -> ElementExpr {
+    Reader::new(b).element_expr(array, at, MOST_DEPTH)
 }
 
 /// Whether two instructions of the current computation have the same value, because they are equal ops of equal operands.
-pub fn same(b: &Builder, x: InstId, y: InstId) -> bool {
+pub fn is_same_value(b: &Builder, x: InstId, y: InstId) -> bool {
     Reader::new(b).is_equal(x, y, 4 * MOST_DEPTH)
 }
 
@@ -78,8 +78,8 @@ impl<'b> Reader<'b> {
         Reader { b, budget: 256, comparisons: 1 << 16, equal: HashSet::new() }
     }
 
-    fn element(&mut self, array: InstId, at: Dim, depth: usize) -> ElementExpr {
-        if let Some(known) = interp::known_value(self.b, array)
+    fn element_expr(&mut self, array: InstId, at: Dim, depth: usize) -> ElementExpr {
+        if let Some(known) = interp::symbolic_value(self.b, array)
             && let Ok(i) = usize::try_from(at)
         {
             let sized = known.sizes.and_then(|sizes| sizes.get(i).copied());
@@ -146,10 +146,10 @@ impl<'b> Reader<'b> {
         let inst = self.b.current().insts.get(array)?;
         let x = *inst.operands.first()?;
         match &inst.op {
-            Op::Reshape | Op::Copy => Some(self.element(x, at, depth)),
-            Op::Broadcast(_) if self.b.rank(x) == 0 => Some(self.element(x, Dim::from(0), depth)),
+            Op::Reshape | Op::Copy => Some(self.element_expr(x, at, depth)),
+            Op::Broadcast(_) if self.b.rank(x) == 0 => Some(self.element_expr(x, Dim::from(0), depth)),
             Op::Slice(dims) => match dims[..] {
-                [d] => Some(self.element(x, d.start.checked_add(at.checked_mul(d.stride)?)?, depth)),
+                [d] => Some(self.element_expr(x, d.start.checked_add(at.checked_mul(d.stride)?)?, depth)),
                 _ => None,
             },
             Op::Concatenate(_) if self.b.rank(array) == 1 => {
@@ -157,14 +157,14 @@ impl<'b> Reader<'b> {
                 for &part in &inst.operands {
                     let n = self.b.dims(part)[0];
                     if left < n {
-                        return Some(self.element(part, left, depth));
+                        return Some(self.element_expr(part, left, depth));
                     }
                     left -= n;
                 }
                 None
             }
             Op::Elementwise(op) => self.arithmetic(*op, inst, at, depth),
-            Op::Reduce { comp, .. } if self.is_one_each(inst, *comp) => Some(self.element(x, at, depth)),
+            Op::Reduce { comp, .. } if self.is_one_each(inst, *comp) => Some(self.element_expr(x, at, depth)),
             _ => None,
         }
     }
@@ -190,13 +190,13 @@ impl<'b> Reader<'b> {
         if !inst.operands.iter().all(|&x| wide(self.b.dtype(x))) {
             return None;
         }
-        let mut args = inst.operands.iter().map(|&x| self.element(x, at, depth)).collect::<Vec<_>>().into_iter();
+        let mut args = inst.operands.iter().map(|&x| self.element_expr(x, at, depth)).collect::<Vec<_>>().into_iter();
         let (x, y) = (args.next()?, args.next());
         match (op, y) {
             (ScalarOp::Add, Some(y)) => x.add(&y),
             (ScalarOp::Subtract, Some(y)) => x.sub(&y),
             (ScalarOp::Multiply, Some(y)) => {
-                let fixed = |e: &ElementExpr| e.known().filter(|n| !n.varies()).map(Dim::at_hand);
+                let fixed = |e: &ElementExpr| e.as_size().filter(|n| !n.varies()).map(Dim::at_hand);
                 match (fixed(&x), fixed(&y)) {
                     (_, Some(n)) => x.scale(n),
                     (Some(n), _) => y.scale(n),
@@ -229,10 +229,10 @@ mod tests {
         let wide = b.convert(begin, DType::S64);
         let wide = b.reshape(wide, &dims![1]);
         let ends = b.concatenate(&[wide, end], 0);
-        let (begin, end) = (element(&b, begin, Dim::from(0)), element(&b, ends, Dim::from(1)));
+        let (begin, end) = (element_expr(&b, begin, Dim::from(0)), element_expr(&b, ends, Dim::from(1)));
         assert_eq!(b.take_error(), None);
-        assert_eq!((begin.known(), end.known()), (None, None));
-        assert_eq!(end.sub(&begin).and_then(|d| d.known()), Some(Dim::from(12)));
+        assert_eq!((begin.as_size(), end.as_size()), (None, None));
+        assert_eq!(end.sub(&begin).and_then(|d| d.as_size()), Some(Dim::from(12)));
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
         let other = b.binary(ScalarOp::Divide, i, three);
         let end = b.add(y, three);
         let difference = |x: InstId, y: InstId| {
-            element(&b, x, Dim::from(0)).sub(&element(&b, y, Dim::from(0))).and_then(|d| d.known())
+            element_expr(&b, x, Dim::from(0)).sub(&element_expr(&b, y, Dim::from(0))).and_then(|d| d.as_size())
         };
         assert_eq!(difference(end, x), Some(Dim::from(3)));
         assert_eq!(difference(other, x), None);
@@ -258,7 +258,7 @@ mod tests {
         let one = b.scalar(DType::S64, 1.0);
         let first = b.slice_axis(both, 0, Dim::from(0), Dim::from(1));
         let [first, both] = [first, both].map(|x| b.reduce(x, one, ScalarOp::Multiply, &[0]));
-        assert_eq!([first, both].map(|x| element(&b, x, Dim::from(0)).known()), [Some(Dim::from(4)), None]);
+        assert_eq!([first, both].map(|x| element_expr(&b, x, Dim::from(0)).as_size()), [Some(Dim::from(4)), None]);
     }
 
     #[test]
@@ -267,7 +267,7 @@ mod tests {
         let (i, j) = (b.parameter(Shape::array(DType::S32, [])), b.parameter(Shape::array(DType::S32, [])));
         let narrow = b.convert(i, DType::S8);
         let difference = |x: InstId, y: InstId| {
-            element(&b, x, Dim::from(0)).sub(&element(&b, y, Dim::from(0))).and_then(|d| d.known())
+            element_expr(&b, x, Dim::from(0)).sub(&element_expr(&b, y, Dim::from(0))).and_then(|d| d.as_size())
         };
         assert_eq!(difference(i, j), None);
         assert_eq!(difference(narrow, i), None);

@@ -48,12 +48,12 @@ pub struct ElementSpec {
     /// Whether the list is still empty and was made with an open shape; its first element determines the shape.
     pub open: bool,
     /// The node that gives the handle, for a variable; `None` for lists.
-    pub variable: Option<Handle>,
+    pub variable: Option<VariableHandle>,
 }
 
 /// Identity of a variable's handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Handle {
+pub struct VariableHandle {
     /// Name of the node that gives the handle.
     pub node: Arc<str>,
     /// Name of the variable that the node refers to.
@@ -81,7 +81,7 @@ impl Dims {
         Dims::Ranked(dims.into())
     }
     /// A shape whose sizes are all known.
-    pub fn known(dims: &[u64]) -> Self {
+    pub fn from_sizes(dims: &[u64]) -> Self {
         Dims::Ranked(dims.iter().map(|&d| InferredDim::Known(d)).collect())
     }
     /// The dimensions, if the rank is known.
@@ -89,7 +89,7 @@ impl Dims {
         if let Dims::Ranked(dims) = self { Some(dims) } else { None }
     }
     /// The sizes, if all of them are known.
-    pub fn fixed(&self) -> Option<Vec<u64>> {
+    pub fn known_sizes(&self) -> Option<Vec<u64>> {
         let size = |d: &InferredDim| if let InferredDim::Known(n) = d { Some(*n) } else { None };
         self.as_ranked()?.iter().map(size).collect()
     }
@@ -107,7 +107,7 @@ impl Dims {
             .chain(dims.iter().filter_map(|d| if let InferredDim::Unknown(id) = d { Some(*id) } else { None }))
     }
     /// The shape without the ids of its unknowns.
-    pub fn partial(&self) -> PartialShape {
+    pub fn to_partial_shape(&self) -> PartialShape {
         let size = |d: &InferredDim| if let InferredDim::Known(n) = d { Some(*n) } else { None };
         PartialShape(self.as_ranked().map(|dims| dims.iter().map(size).collect()))
     }
@@ -115,7 +115,7 @@ impl Dims {
 
 impl std::fmt::Display for Dims {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.partial().fmt(f)
+        self.to_partial_shape().fmt(f)
     }
 }
 
@@ -130,7 +130,7 @@ impl From<InferredDim> for InferredInt {
 
 impl InferredInt {
     /// The number as a size; `None` if it is unknown or negative.
-    pub fn size(self) -> Option<InferredDim> {
+    pub fn as_dim(self) -> Option<InferredDim> {
         match self {
             InferredInt::Known(n) => u64::try_from(n).ok().map(InferredDim::Known),
             InferredInt::Size(id) => Some(InferredDim::Unknown(id)),
@@ -162,26 +162,26 @@ impl Fact {
     pub fn constant(tensor: &Tensor) -> Self {
         let small = tensor.len() as u64 <= MOST_ELEMENTS;
         let value = small.then(|| KnownElements::Tensor(tensor.clone()));
-        Fact { value, ..Fact::new(Some(TfType::Data(tensor.dtype)), Dims::known(&tensor.dims)) }
+        Fact { value, ..Fact::new(Some(TfType::Data(tensor.dtype)), Dims::from_sizes(&tensor.dims)) }
     }
     /// Facts about an integer array of known shape, some of whose elements may be unknown.
-    pub fn ints(dtype: TfType, dims: &[u64], values: Vec<InferredInt>) -> Self {
+    pub fn from_ints(dtype: TfType, dims: &[u64], values: Vec<InferredInt>) -> Self {
         let known = |v: &InferredInt| if let InferredInt::Known(n) = v { Some(*n) } else { None };
         let fits = element_count(dims) == Some(values.len() as u64);
         let value = match (values.iter().map(known).collect::<Option<Vec<i64>>>(), dtype) {
             _ if !fits => None,
-            (Some(all), TfType::Data(dtype)) => integers(dtype, dims, &all).map(KnownElements::Tensor),
+            (Some(all), TfType::Data(dtype)) => integer_tensor(dtype, dims, &all).map(KnownElements::Tensor),
             (Some(_), _) => None,
             (None, _) => Some(KnownElements::Ints(values.into())),
         };
-        Fact { value, ..Fact::new(Some(dtype), Dims::known(dims)) }
+        Fact { value, ..Fact::new(Some(dtype), Dims::from_sizes(dims)) }
     }
     /// Facts about a handle of a list or variable.
     pub fn handle(dtype: TfType, element: ElementSpec) -> Self {
-        Fact { element: Some(Arc::new(element)), ..Fact::new(Some(dtype), Dims::known(&[])) }
+        Fact { element: Some(Arc::new(element)), ..Fact::new(Some(dtype), Dims::from_sizes(&[])) }
     }
     /// The value, if all of it is known.
-    pub fn tensor(&self) -> Option<&Tensor> {
+    pub fn as_tensor(&self) -> Option<&Tensor> {
         if let Some(KnownElements::Tensor(t)) = &self.value { Some(t) } else { None }
     }
     /// Elements of an integer value, if any of them is known.
@@ -194,7 +194,7 @@ impl Fact {
 }
 
 /// Tensor of the integer type `s32` or `s64` with these elements; `None` for another type, or if an element does not fit.
-pub fn integers(dtype: DType, dims: &[u64], values: &[i64]) -> Option<Tensor> {
+pub fn integer_tensor(dtype: DType, dims: &[u64], values: &[i64]) -> Option<Tensor> {
     match dtype {
         DType::S64 => Some(Tensor::of(dims, values)),
         DType::S32 => {

@@ -16,14 +16,14 @@ pub struct HostOp {
     /// Names of inputs and outputs, as in [`super::OpLowering`].
     pub signature: &'static str,
     /// Purpose of the op.
-    pub role: Role,
+    pub role: HostOpRole,
     /// Shape function of the op.
     pub shape: ShapeFn,
 }
 
 /// Purpose of an op without a lowering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum HostOpRole {
     /// Receives its value from outside: a feed or a function argument.
     Fed,
     /// Marks a result of a function.
@@ -38,61 +38,61 @@ pub enum Role {
     Host,
 }
 
-impl Role {
+impl HostOpRole {
     /// Whether the op is at the boundary of a graph: it computes nothing and carries no value from one op to another.
-    pub fn is_border(self) -> bool {
+    pub fn is_boundary(self) -> bool {
         match self {
-            Role::Fed | Role::Returned | Role::Saves => true,
-            Role::Flow | Role::Sends | Role::Host => false,
+            HostOpRole::Fed | HostOpRole::Returned | HostOpRole::Saves => true,
+            HostOpRole::Flow | HostOpRole::Sends | HostOpRole::Host => false,
         }
     }
     /// Whether the op marks where values enter or leave the graph.
     pub fn is_structural(self) -> bool {
-        matches!(self, Role::Fed | Role::Returned)
+        matches!(self, HostOpRole::Fed | HostOpRole::Returned)
     }
 }
 
-const fn host(name: &'static str, signature: &'static str, role: Role, shape: ShapeFn) -> HostOp {
+const fn host(name: &'static str, signature: &'static str, role: HostOpRole, shape: ShapeFn) -> HostOp {
     HostOp { name, signature, role, shape }
 }
 
 /// Ops that are never compiled, sorted by name.
 pub const ROWS: &[HostOp] = &[
-    host("Abort", "->", Role::Host, nothing),
-    host("Enter", "data -> output", Role::Flow, pass_first),
-    host("Exit", "data -> output", Role::Flow, pass_first),
-    host("InitializeTableFromTextFileV2", "table_handle filename ->", Role::Host, nothing),
-    host("LoopCond", "input -> output", Role::Flow, |cx| cx.one_output(PRED, vec![])),
-    host("Merge", "inputs* -> output value_index", Role::Flow, merge),
-    host("MergeV2Checkpoints", "checkpoint_prefixes destination_prefix ->", Role::Saves, nothing),
-    host("NextIteration", "data -> output", Role::Flow, pass_first),
-    host("Placeholder", "-> output", Role::Fed, placeholder),
-    host("PlaceholderV2", "-> output", Role::Fed, placeholder),
-    host("PrintV2", "input ->", Role::Host, nothing),
-    host("RefEnter", "data -> output", Role::Flow, pass_first),
-    host("RefExit", "data -> output", Role::Flow, pass_first),
-    host("RefMerge", "inputs* -> output value_index", Role::Flow, merge),
-    host("RefNextIteration", "data -> output", Role::Flow, pass_first),
-    host("RefSwitch", "data pred -> output_false output_true", Role::Flow, switch),
-    host("RestoreV2", "prefix tensor_names shape_and_slices -> tensors*", Role::Saves, restore),
-    host("Save", "filename tensor_names data* ->", Role::Saves, nothing),
-    host("SaveV2", "prefix tensor_names shape_and_slices tensors* ->", Role::Saves, nothing),
-    host("ShardedFilename", "basename shard num_shards -> filename", Role::Saves, |cx| {
+    host("Abort", "->", HostOpRole::Host, nothing),
+    host("Enter", "data -> output", HostOpRole::Flow, pass_first),
+    host("Exit", "data -> output", HostOpRole::Flow, pass_first),
+    host("InitializeTableFromTextFileV2", "table_handle filename ->", HostOpRole::Host, nothing),
+    host("LoopCond", "input -> output", HostOpRole::Flow, |cx| cx.one_output(PRED, vec![])),
+    host("Merge", "inputs* -> output value_index", HostOpRole::Flow, merge),
+    host("MergeV2Checkpoints", "checkpoint_prefixes destination_prefix ->", HostOpRole::Saves, nothing),
+    host("NextIteration", "data -> output", HostOpRole::Flow, pass_first),
+    host("Placeholder", "-> output", HostOpRole::Fed, placeholder),
+    host("PlaceholderV2", "-> output", HostOpRole::Fed, placeholder),
+    host("PrintV2", "input ->", HostOpRole::Host, nothing),
+    host("RefEnter", "data -> output", HostOpRole::Flow, pass_first),
+    host("RefExit", "data -> output", HostOpRole::Flow, pass_first),
+    host("RefMerge", "inputs* -> output value_index", HostOpRole::Flow, merge),
+    host("RefNextIteration", "data -> output", HostOpRole::Flow, pass_first),
+    host("RefSwitch", "data pred -> output_false output_true", HostOpRole::Flow, switch),
+    host("RestoreV2", "prefix tensor_names shape_and_slices -> tensors*", HostOpRole::Saves, restore),
+    host("Save", "filename tensor_names data* ->", HostOpRole::Saves, nothing),
+    host("SaveV2", "prefix tensor_names shape_and_slices tensors* ->", HostOpRole::Saves, nothing),
+    host("ShardedFilename", "basename shard num_shards -> filename", HostOpRole::Saves, |cx| {
         cx.one_output(TfType::String, vec![])
     }),
-    host("Stage", "values* ->", Role::Sends, nothing),
-    host("Switch", "data pred -> output_false output_true", Role::Flow, switch),
-    host("Unstage", "-> values*", Role::Sends, restore),
-    host("_Arg", "-> output", Role::Fed, argument),
-    host("_HostRecv", "-> tensor", Role::Sends, received),
-    host("_HostSend", "tensor ->", Role::Sends, nothing),
-    host("_Recv", "-> tensor", Role::Sends, received),
-    host("_Retval", "input ->", Role::Returned, nothing),
-    host("_Send", "tensor ->", Role::Sends, nothing),
+    host("Stage", "values* ->", HostOpRole::Sends, nothing),
+    host("Switch", "data pred -> output_false output_true", HostOpRole::Flow, switch),
+    host("Unstage", "-> values*", HostOpRole::Sends, restore),
+    host("_Arg", "-> output", HostOpRole::Fed, argument),
+    host("_HostRecv", "-> tensor", HostOpRole::Sends, received),
+    host("_HostSend", "tensor ->", HostOpRole::Sends, nothing),
+    host("_Recv", "-> tensor", HostOpRole::Sends, received),
+    host("_Retval", "input ->", HostOpRole::Returned, nothing),
+    host("_Send", "tensor ->", HostOpRole::Sends, nothing),
 ];
 
 /// Definition of an op that is never compiled.
-pub fn find_host(op: &str) -> Option<&'static HostOp> {
+pub fn find_host_op(op: &str) -> Option<&'static HostOp> {
     ROWS.binary_search_by_key(&op, |r| r.name).ok().map(|i| &ROWS[i])
 }
 
@@ -114,7 +114,7 @@ fn argument(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn switch(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let data = cx.arg(0)?.clone();
-    let taken = cx.args.get(1).and_then(Fact::tensor).filter(|t| t.dims.is_empty()).and_then(|t| t.get_i64(0));
+    let taken = cx.args.get(1).and_then(Fact::as_tensor).filter(|t| t.dims.is_empty()).and_then(|t| t.get_i64(0));
     let side = |is_true: bool| Fact { dead: data.dead || taken.is_some_and(|t| (t != 0) != is_true), ..data.clone() };
     Ok(vec![side(false), side(true)])
 }
@@ -129,7 +129,7 @@ fn merge(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         fact = Fact { dtype: fact.dtype.or(arg.dtype), ..join.join_facts(&fact, arg) };
     }
     fact.dtype = fact.dtype.or(cx.attr_type("T"));
-    Ok(vec![fact, Fact::new(S32, Dims::known(&[]))])
+    Ok(vec![fact, Fact::new(S32, Dims::from_sizes(&[]))])
 }
 
 /// Shape function of restore ops: tensors of the types in attribute `dtypes`, of unknown shape.
@@ -149,10 +149,10 @@ fn received(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 ///
 /// # Errors
 /// Those of [`ShapeCtx`].
-pub fn sparse_fill(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub fn sparse_fill_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (indices, n) = (cx.dims_of_rank(0, 2)?, cx.fresh_dim(Why::Data));
     let rows = match cx.partial_ints(2).as_deref() {
-        Some([rows, ..]) => rows.size(),
+        Some([rows, ..]) => rows.as_dim(),
         _ => None,
     };
     let rows = rows.unwrap_or_else(|| cx.fresh_dim(Why::Value(2)));
@@ -168,7 +168,7 @@ pub fn sparse_fill(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 ///
 /// # Errors
 /// Those of [`ShapeCtx`].
-pub fn sparse_reshape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub fn sparse_reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (indices, rank) = (cx.dims_of_rank(0, 2)?, cx.dims_of_rank(2, 1)?);
     Ok(vec![Fact::new(S64, vec![indices[0], rank[0]].into()), Fact::new(S64, rank.into())])
 }
@@ -178,7 +178,7 @@ pub fn sparse_reshape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 ///
 /// # Errors
 /// Those of [`ShapeCtx`].
-pub fn unique(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
+pub fn unique_shape(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
     let n = cx.fresh_dim(Why::Data);
     let index = cx.attr_type("out_idx");
     let flat = cx.args.len() == 1 || cx.constant_ints(1).is_some_and(|axes| axes.is_empty());
@@ -203,7 +203,7 @@ pub fn unique(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
 ///
 /// # Errors
 /// Those of [`ShapeCtx`].
-pub fn positions(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub fn where_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.fresh_dim(Why::Data);
     let rank = match cx.ranked(0)? {
         Some(dims) => InferredDim::Known(dims.len() as u64),
@@ -219,7 +219,7 @@ pub fn positions(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 ///
 /// # Errors
 /// Those of [`ShapeCtx`].
-pub fn dynamic_partition(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub fn dynamic_partition_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let groups = usize::try_from(cx.node.int("num_partitions").unwrap_or(0)).unwrap_or(0).min(1 << 16);
     let (data, partitions) = (cx.ranked(0)?, cx.ranked(1)?);
     let mut out = Vec::with_capacity(groups);

@@ -47,7 +47,7 @@ fn square(cx: &LowerCtx, i: usize) -> Result<(Vec<Dim>, Dim)> {
     let dims = cx.dims(i)?;
     match dims[..] {
         [.., rows, columns] if rows == columns => Ok((dims, rows)),
-        _ => Err(cx.mismatch(format!("input {i} must be square matrices, not {dims:?}"))),
+        _ => Err(cx.shape_mismatch(format!("input {i} must be square matrices, not {dims:?}"))),
     }
 }
 
@@ -76,7 +76,7 @@ fn batched(cx: &mut LowerCtx, a: InstId, b: InstId) -> Result<(InstId, InstId)> 
     let (x, y) = (cx.b.dims(a).to_vec(), cx.b.dims(b).to_vec());
     let (i, j) = (x.len() - 2, y.len() - 2);
     let Some(batch) = Builder::broadcast_dims(&x[..i], &y[..j]) else {
-        return Err(cx.mismatch(format!("{x:?} and {y:?} have batches that do not fit")));
+        return Err(cx.shape_mismatch(format!("{x:?} and {y:?} have batches that do not fit")));
     };
     let a = cx.b.broadcast_to(a, &[&batch[..], &x[i..]].concat());
     Ok((a, cx.b.broadcast_to(b, &[&batch[..], &y[j..]].concat())))
@@ -87,7 +87,7 @@ fn system(cx: &mut LowerCtx) -> Result<(InstId, InstId)> {
     let (_, n) = square(cx, 0)?;
     let rhs = cx.dims(1)?;
     if rhs.len() < 2 || rhs[rhs.len() - 2] != n {
-        return Err(cx.mismatch(format!("right-hand sides {rhs:?} for matrices of {n} rows")));
+        return Err(cx.shape_mismatch(format!("right-hand sides {rhs:?} for matrices of {n} rows")));
     }
     let (a, b) = (cx.arg(0)?, cx.arg(1)?);
     batched(cx, a, b)
@@ -95,7 +95,7 @@ fn system(cx: &mut LowerCtx) -> Result<(InstId, InstId)> {
 
 fn triangular_solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let lower = cx.node.bool("lower").unwrap_or(true);
-    let transpose_a = if cx.flag("adjoint") { Transpose::Adjoint } else { Transpose::No };
+    let transpose_a = if cx.bool_attr("adjoint") { Transpose::Adjoint } else { Transpose::No };
     let (a, b) = system(cx)?;
     let solve = Op::TriangularSolve { left_side: true, lower, unit_diagonal: false, transpose_a };
     let y = cx.b.add_inst(solve, &[a, b]);
@@ -104,7 +104,7 @@ fn triangular_solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (mut a, rhs) = system(cx)?;
-    if cx.flag("adjoint") {
+    if cx.bool_attr("adjoint") {
         a = adjoint(cx.b, a);
     }
     let (y, _) = eliminate(cx.b, a, rhs);
@@ -114,7 +114,7 @@ fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn inverse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, _) = square(cx, 0)?;
     let mut a = cx.arg(0)?;
-    if cx.flag("adjoint") {
+    if cx.bool_attr("adjoint") {
         a = adjoint(cx.b, a);
     }
     let ones = identity(cx.b, cx.b.dtype(a), &dims);
@@ -295,7 +295,7 @@ fn row_where(b: &mut Builder, x: InstId, mask: InstId) -> InstId {
 /// each reflection maps the column to the opposite sign of its diagonal element.
 fn qr(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (a, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let [.., m, n] = dims[..] else { return Err(cx.mismatch(format!("matrices are needed, not {dims:?}"))) };
+    let [.., m, n] = dims[..] else { return Err(cx.shape_mismatch(format!("matrices are needed, not {dims:?}"))) };
     let rank = dims.len();
     let b = &mut *cx.b;
     let square = [&dims[..rank - 2], &[m, m]].concat();
@@ -308,7 +308,7 @@ fn qr(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let upper = b.compare(Direction::Le, row, column);
     let zeros = b.full_like(r, 0.0);
     let r = b.select(upper, r, zeros);
-    let p = if cx.flag("full_matrices") { m } else { m.min(n) };
+    let p = if cx.bool_attr("full_matrices") { m } else { m.min(n) };
     let (q, r) = (cx.b.slice_axis(q, rank - 1, Dim::from(0), p), cx.b.slice_axis(r, rank - 2, Dim::from(0), p));
     Ok(vec![Value::Array(q), Value::Array(r)])
 }

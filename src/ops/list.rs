@@ -12,7 +12,7 @@ mod heterogeneous_lists;
 
 pub(super) use arrays::{concat, is_iota, split};
 use arrays::{from_tensor, gather, stack};
-pub use capacity::{check_room, with_shape, zeros_like};
+pub use capacity::{check_list_size, with_element_shape, zeros_like};
 
 use super::op_lowering::op;
 use super::value::{CommonElement, ListValue, RaggedValue};
@@ -31,30 +31,35 @@ const NODES: &[OpLowering] = &[
     op("EmptyTensorList", "element_shape max_num_elements -> handle", empty).shape(shape::empty),
     op("TensorListFromTensor", "tensor element_shape -> output_handle", from_tensor).shape(shape::from_tensor),
     op("TensorListSetItem", "input_handle index item -> output_handle", set_item)
-        .checked(checks::place)
+        .checked(checks::check_write_index)
         .shape(shape::set_item),
     op("TensorListGetItem", "input_handle index element_shape -> item", get_item)
-        .checked(checks::element)
+        .checked(checks::check_element_index)
         .shape(shape::get_item),
     op("TensorListStack", "input_handle element_shape -> tensor", stack).shape(shape::stack),
     op("TensorListLength", "input_handle -> length", length).shape(shape::length),
     op("TensorListElementShape", "input_handle -> element_shape", element_shape).shape(shape::element_shape),
     op("TensorListGather", "input_handle indices element_shape -> values", gather)
-        .checked(checks::element)
+        .checked(checks::check_element_index)
         .shape(shape::gather),
     op("TensorListPushBack", "input_handle tensor -> output_handle", push_back).shape(shape::push_back),
     op("TensorListPopBack", "input_handle element_shape -> output_handle tensor", pop_back)
-        .checked(checks::not_empty)
+        .checked(checks::check_not_empty)
         .shape(shape::pop_back),
     op("TensorListConcatV2", "input_handle element_shape leading_dims -> tensor lengths", concat).shape(shape::concat),
     op("TensorListConcat", "input_handle -> tensor lengths", concat).shape(shape::concat),
     op("TensorListResize", "input_handle size -> output_handle", resize).shape(shape::resize),
-    op("TensorListScatter", "tensor indices element_shape -> output_handle", scatter::new).shape(shape::scattered),
-    op("TensorListScatterV2", "tensor indices element_shape num_elements -> output_handle", scatter::new)
-        .shape(shape::scattered)
+    op("TensorListScatter", "tensor indices element_shape -> output_handle", scatter::scatter_into_new)
+        .shape(shape::scatter),
+    op("TensorListScatterV2", "tensor indices element_shape num_elements -> output_handle", scatter::scatter_into_new)
+        .shape(shape::scatter)
         .constants(&[3]),
-    op("TensorListScatterIntoExistingList", "input_handle tensor indices -> output_handle", scatter::into_existing)
-        .shape(shape::into_existing),
+    op(
+        "TensorListScatterIntoExistingList",
+        "input_handle tensor indices -> output_handle",
+        scatter::scatter_into_existing,
+    )
+    .shape(shape::scatter_into_existing),
     op("TensorListSplit", "tensor element_shape lengths -> output_handle", split).shape(shape::split).constants(&[2]),
 ];
 
@@ -74,7 +79,7 @@ pub fn resizes_list(node: &Node) -> bool {
 fn list(cx: &mut LowerCtx, i: usize) -> Result<ListValue> {
     match cx.args.get(i) {
         Some(Value::List(list)) => Ok(list.clone()),
-        Some(Value::Heterogeneous(list)) => list.clone().alike(cx.b),
+        Some(Value::Heterogeneous(list)) => list.clone().stack_elements(cx.b),
         Some(Value::UnshapedList { name, .. }) => {
             let told = format!(
                 "the shape of the elements of the list `{name}` is not known: no element was set, and it was made with an open shape"
@@ -123,11 +128,11 @@ fn partial_shape(cx: &LowerCtx, i: usize) -> Option<Arc<PartialShape>> {
 fn zero_list(cx: &mut LowerCtx, length: Dim, now: Option<InstId>) -> Result<Vec<Value>> {
     let is_list = cx.node.tf_type("element_dtype") == Some(TfType::Variant);
     if is_list && now.is_none() {
-        return heterogeneous_lists::of_length(cx, length);
+        return heterogeneous_lists::unset_lists(cx, length);
     }
     let (dtype, dims) = (cx.attr_dtype("element_dtype")?, fixed_shape(cx, 0));
     let list = Value::UnshapedList { length, now, dtype, name: name_of(cx), open: partial_shape(cx, 0) };
-    Ok(vec![with_shape(cx.b, list, dims.as_deref())?])
+    Ok(vec![with_element_shape(cx.b, list, dims.as_deref())?])
 }
 
 fn reserve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -140,7 +145,7 @@ fn reserve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             return zero_list(cx, most, Some(now));
         }
     };
-    let n = Dim::size(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?;
+    let n = Dim::size(n).map_err(|_| cx.shape_mismatch(format!("a list of {n} elements")))?;
     zero_list(cx, n, None)
 }
 
@@ -189,11 +194,11 @@ fn row(b: &mut Builder, buffer: InstId, index: InstId) -> InstId {
 /// List in input 0, whose elements must have the shape of `item`; a list of unknown element shape takes that of `item`.
 fn list_for(cx: &mut LowerCtx, item: InstId) -> Result<ListValue> {
     let dims = cx.b.dims(item).to_vec();
-    cx.args[0] = with_shape(cx.b, cx.args[0].clone(), Some(&dims))?;
+    cx.args[0] = with_element_shape(cx.b, cx.args[0].clone(), Some(&dims))?;
     let list = list(cx, 0)?;
     if cx.b.dims(list.buffer)[1..] != *dims {
         let message = format!("an element of {} into the list {}", cx.b.shape(item), cx.b.shape(list.buffer));
-        return Err(cx.mismatch(message));
+        return Err(cx.shape_mismatch(message));
     }
     Ok(list)
 }
@@ -205,19 +210,19 @@ fn as_row(b: &mut Builder, item: InstId) -> InstId {
 }
 
 pub(super) fn set_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let grows = cx.flag("resize_if_index_out_of_bounds");
-    write(cx, grows)
+    let grows = cx.bool_attr("resize_if_index_out_of_bounds");
+    write_item(cx, grows)
 }
 
 /// Lowers setting an element of the list in input 0. With `grows`, a list that is too short grows to hold the element.
-pub(super) fn write(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
-    if let Some(list) = ragged_rows::with_item(cx)? {
+pub(super) fn write_item(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
+    if let Some(list) = ragged_rows::set_ragged_item(cx)? {
         return Ok(vec![Value::RaggedList(list)]);
     }
     if let Some(list) = nesting::set(cx, grows)? {
         return Ok(vec![Value::Structured(list)]);
     }
-    if let Some(list) = heterogeneous_lists::taking(cx, 2)? {
+    if let Some(list) = heterogeneous_lists::heterogeneous_input(cx, 2)? {
         return heterogeneous_lists::set(cx, list, grows);
     }
     if let Some(Value::Ragged(_)) = cx.args.get(2) {
@@ -227,10 +232,10 @@ pub(super) fn write(cx: &mut LowerCtx, grows: bool) -> Result<Vec<Value>> {
     let (index, item) = (cx.arg(1)?, cx.arg(2)?);
     let mut list = list_for(cx, item)?;
     if grows {
-        list = list.holding(cx, index)?;
+        list = list.extended_to_index(cx, index)?;
     }
-    if list.room(cx.b).is_zero() {
-        return Err(cx.mismatch("the list has no elements"));
+    if list.capacity(cx.b).is_zero() {
+        return Err(cx.shape_mismatch("the list has no elements"));
     }
     let item = as_row(cx.b, item);
     let buffer = put(cx.b, list.buffer, item, index);
@@ -241,7 +246,7 @@ fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let size = cx.arg(1)?;
     let known = cx.constant_dim(1).ok();
     if let Some(n) = known {
-        let length = Dim::size(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?;
+        let length = Dim::size(n).map_err(|_| cx.shape_mismatch(format!("a list of {n} elements")))?;
         match &cx.args[0] {
             Value::UnshapedList { dtype, name, open, .. } => {
                 let (dtype, name, open) = (*dtype, name.clone(), open.clone());
@@ -257,20 +262,20 @@ fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let list = list(cx, 0)?;
     let (now, most) = match known {
-        Some(n) => (size, Dim::size(n).map_err(|_| cx.mismatch(format!("a list of {n} elements")))?),
+        Some(n) => (size, Dim::size(n).map_err(|_| cx.shape_mismatch(format!("a list of {n} elements")))?),
         None => {
             let size = cx.b.reshape(size, &[]);
-            bounded_count(cx, size).ok_or_else(|| capacity::unbounded_size(&list.name))?
+            bounded_count(cx, size).ok_or_else(|| capacity::unbounded_length_error(&list.name))?
         }
     };
-    let list = if known.is_some() { list.resized(cx.b, most)? } else { list.of_length(cx, now, most)? };
+    let list = if known.is_some() { list.resized(cx.b, most)? } else { list.resized_to_length(cx, now, most)? };
     listed(list)
 }
 
 /// List in input 0. A list of unknown element shape, all of whose elements are zeros, takes the shape that input `i` gives.
 fn shaped(cx: &mut LowerCtx, i: usize) -> Result<ListValue> {
     let dims = fixed_shape(cx, i);
-    cx.args[0] = with_shape(cx.b, cx.args[0].clone(), dims.as_deref())?;
+    cx.args[0] = with_element_shape(cx.b, cx.args[0].clone(), dims.as_deref())?;
     list(cx, 0)
 }
 
@@ -290,8 +295,8 @@ pub(super) fn get_item(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Ok(vec![item]);
     }
     let (list, index) = (shaped(cx, 2)?, cx.arg(1)?);
-    if list.room(cx.b).is_zero() {
-        return Err(cx.mismatch("the list has no elements"));
+    if list.capacity(cx.b).is_zero() {
+        return Err(cx.shape_mismatch("the list has no elements"));
     }
     let item = row(cx.b, list.buffer, index);
     cx.one_output(item)
@@ -302,27 +307,27 @@ pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         Value::UnshapedList { now: Some(now), .. } => *now,
         Value::UnshapedList { length, .. } => {
             let length = *length;
-            capacity::number(cx.b, length)?
+            capacity::length_constant(cx.b, length)?
         }
         Value::Heterogeneous(list) => {
             let length = list.length();
-            capacity::number(cx.b, length)?
+            capacity::length_constant(cx.b, length)?
         }
         Value::Structured(list) => {
             let first = list.parts.first().cloned();
             match first {
                 Some(first) => clamped_length(cx, &first)?,
-                None => return Err(cx.mismatch("a list without parts")),
+                None => return Err(cx.shape_mismatch("a list without parts")),
             }
         }
         Value::RaggedList(list) => {
             let n = cx.b.dims(list.lengths)[0];
-            capacity::number(cx.b, n)?
+            capacity::length_constant(cx.b, n)?
         }
         Value::Ragged(rows) => {
             let n = rows.rows(cx);
-            let n = n.ok_or_else(|| cx.mismatch("a RaggedTensor in one variant is no list"))?;
-            capacity::number(cx.b, n)?
+            let n = n.ok_or_else(|| cx.shape_mismatch("a RaggedTensor in one variant is no list"))?;
+            capacity::length_constant(cx.b, n)?
         }
         _ => {
             let list = list(cx, 0)?;
@@ -371,7 +376,7 @@ pub(super) fn push_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if let Some(list) = nesting::pushed(cx)? {
         return Ok(vec![Value::Structured(list)]);
     }
-    if let Some(list) = heterogeneous_lists::taking(cx, 1)? {
+    if let Some(list) = heterogeneous_lists::heterogeneous_input(cx, 1)? {
         return heterogeneous_lists::pushed(cx, list);
     }
     let item = cx.arg(1)?;
@@ -388,7 +393,7 @@ pub(super) fn pop_back(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return heterogeneous_lists::popped(cx, list);
     }
     let list = shaped(cx, 1)?;
-    let Some((rest, item)) = list.popped(cx.b) else { return Err(cx.mismatch("the list has no elements")) };
+    let Some((rest, item)) = list.popped(cx.b) else { return Err(cx.shape_mismatch("the list has no elements")) };
     Ok(vec![Value::List(rest), Value::Array(item)])
 }
 

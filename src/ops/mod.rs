@@ -94,7 +94,7 @@ pub fn find_op(op: &str) -> Option<&'static OpLowering> {
 pub fn is_border(op: &str) -> bool {
     match find_op(op) {
         Some(row) => row.border,
-        None => host::find_host(op).is_some_and(|row| row.role.is_border()),
+        None => host::find_host_op(op).is_some_and(|row| row.role.is_boundary()),
     }
 }
 

@@ -81,7 +81,7 @@ impl MutableLists {
     ///
     /// # Errors
     /// Those of [`Self::get`], and `Code::TypeMismatch` for a stack.
-    pub fn gradient(&mut self, of: MutableListId, source: &str, zeros: Value) -> Result<MutableListId> {
+    pub fn gradient_array(&mut self, of: MutableListId, source: &str, zeros: Value) -> Result<MutableListId> {
         let list = self.get(of)?;
         if let Some((_, found)) = list.gradients.iter().find(|(name, _)| name == source) {
             return Ok(*found);

@@ -123,11 +123,11 @@ fn missing(cx: &mut LowerCtx, types: &[TfType]) -> Result<Vec<Value>> {
 }
 
 fn handle(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    cx.one_output(TfType::Variant, Dims::known(&[]))
+    cx.one_output(TfType::Variant, Dims::from_sizes(&[]))
 }
 
 fn has_value_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    cx.one_output(TfType::Data(DType::Pred), Dims::known(&[]))
+    cx.one_output(TfType::Data(DType::Pred), Dims::from_sizes(&[]))
 }
 
 fn components(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

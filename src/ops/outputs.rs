@@ -11,7 +11,7 @@ pub fn output_count(node: &Node, functions: &IndexMap<Arc<str>, Function>) -> Op
     }
     let outputs = match super::find_op(&node.op) {
         Some(row) => row.outputs(),
-        None => super::op_lowering::outputs_of(super::host::find_host(&node.op)?.signature),
+        None => super::op_lowering::outputs_of(super::host::find_host_op(&node.op)?.signature),
     };
     let lists = outputs.iter().filter(|name| name.ends_with('*')).count();
     match lists {

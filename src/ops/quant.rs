@@ -76,7 +76,7 @@ fn nudge_range(cx: &mut LowerCtx, [low, high]: [InstId; 2]) -> Result<NudgedRang
     if !(2..=16).contains(&digits) {
         return Err(Error::user(Code::BadAttr, format!("num_bits is {digits}, and 2 to 16 are possible")));
     }
-    let first = if cx.flag("narrow_range") { 1.0 } else { 0.0 };
+    let first = if cx.bool_attr("narrow_range") { 1.0 } else { 0.0 };
     let last = 2f64.powi(digits as i32) - 1.0;
     let b = &mut *cx.b;
     let (first_step, last_step) = (b.full_like(low, first), b.full_like(low, last));

@@ -46,11 +46,11 @@ const STATELESS: &[OpLowering] = &[
     op("StatelessTruncatedNormal",        V1, |cx| draw(cx, Source::Seed, truncated_normal::truncated)).shape(shape_from_input_value).constants(&[0]).dtypes(FLOATS),
     op("StatelessTruncatedNormalV2",      V2, |cx| draw(cx, Source::KeyCounter, truncated_normal::truncated)).shape(shape_from_input_value).constants(&[0, 3]).dtypes(FLOATS),
     op("StatelessRandomUniformFullInt",   V1, |cx| draw(cx, Source::Seed, full_int)).shape(shape_from_input_value).constants(&[0]).dtypes(INTS),
-    op("StatelessRandomUniformInt",       "shape seed minval maxval -> output", |cx| draw(cx, Source::Seed, ranged)).checked(checks::random_range::<2>).shape(shape_from_input_value).constants(&[0]).dtypes(INTS),
+    op("StatelessRandomUniformInt",       "shape seed minval maxval -> output", |cx| draw(cx, Source::Seed, ranged)).checked(checks::check_random_range::<2>).shape(shape_from_input_value).constants(&[0]).dtypes(INTS),
     op("StatelessRandomUniformV2",        V2, |cx| draw(cx, Source::KeyCounter, uniform)).shape(shape_from_input_value).constants(&[0, 3]).dtypes(FLOATS),
     op("StatelessRandomNormalV2",         V2, |cx| draw(cx, Source::KeyCounter, normal)).shape(shape_from_input_value).constants(&[0, 3]).dtypes(FLOATS),
     op("StatelessRandomUniformFullIntV2", V2, |cx| draw(cx, Source::KeyCounter, full_int)).shape(shape_from_input_value).constants(&[0, 3]).dtypes(INTS),
-    op("StatelessRandomUniformIntV2",     "shape key counter alg minval maxval -> output", |cx| draw(cx, Source::KeyCounter, ranged)).checked(checks::random_range::<4>).shape(shape_from_input_value).constants(&[0, 3]).dtypes(INTS),
+    op("StatelessRandomUniformIntV2",     "shape key counter alg minval maxval -> output", |cx| draw(cx, Source::KeyCounter, ranged)).checked(checks::check_random_range::<4>).shape(shape_from_input_value).constants(&[0, 3]).dtypes(INTS),
     op("StatelessMultinomial",            "logits num_samples seed -> output", categories::stateless).shape(categories::shape).constants(&[1]).dtypes("f16, bf16, f32, f64"),
     op("StatelessRandomGetKeyCounter",    "seed -> key counter", |cx| key_counter(cx, false)),
     op("StatelessRandomGetKeyCounterAlg", "seed -> key counter alg", |cx| key_counter(cx, true)),
@@ -138,7 +138,7 @@ fn element(b: &mut Builder, x: InstId, i: Dim) -> InstId {
 /// Key and counter from a vector of two seeds: one Philox block with a fixed key, whose counter is the seeds as 64-bit numbers.
 fn from_seed(cx: &mut LowerCtx, seed: InstId) -> Result<Generator> {
     if cx.b.dims(seed) != [2] || !cx.b.dtype(seed).is_integer() {
-        return Err(cx.mismatch(format!("the seed must be two integers, not {}", cx.b.shape(seed))));
+        return Err(cx.shape_mismatch(format!("the seed must be two integers, not {}", cx.b.shape(seed))));
     }
     let b = &mut *cx.b;
     let seed = if b.dtype(seed) == DType::U64 {
@@ -164,21 +164,21 @@ fn from_key(cx: &mut LowerCtx) -> Result<Generator> {
         1 | 3 => Algorithm::Philox,
         2 => Algorithm::ThreeFry,
         other => {
-            return Err(
-                cx.unsupported(format!("random algorithm {other} is not supported; 1 (Philox) and 2 (ThreeFry) are"))
-            );
+            return Err(cx.unsupported_case(format!(
+                "random algorithm {other} is not supported; 1 (Philox) and 2 (ThreeFry) are"
+            )));
         }
     };
     let (key, counter) = (cx.arg(1)?, cx.arg(2)?);
     if cx.b.dims(key) != [1] || !matches!(cx.b.dims(counter), [n] if *n >= 1) {
-        return Err(cx.mismatch(format!("key {} and counter {}", cx.b.shape(key), cx.b.shape(counter))));
+        return Err(cx.shape_mismatch(format!("key {} and counter {}", cx.b.shape(key), cx.b.shape(counter))));
     }
     let b = &mut *cx.b;
     let low = element(b, counter, Dim::from(0));
     let high = match (algorithm, b.dims(counter)[0]) {
         (Algorithm::Philox, n) if n >= 2 => element(b, counter, Dim::from(1)),
         (Algorithm::ThreeFry, _) => b.scalar(DType::U64, 0.0),
-        (Algorithm::Philox, n) => return Err(cx.mismatch(format!("a counter of {n} elements; Philox needs 2"))),
+        (Algorithm::Philox, n) => return Err(cx.shape_mismatch(format!("a counter of {n} elements; Philox needs 2"))),
     };
     Ok(Generator { key: b.reshape(key, &[]), counter: [low, high], algorithm })
 }
@@ -299,7 +299,7 @@ fn unit_f32(b: &mut Builder, word: InstId, digits: i32) -> InstId {
 }
 
 fn wrong_type(cx: &LowerCtx, dtype: DType, supported: &str) -> Error {
-    cx.unsupported(format!("random numbers of {dtype}; {supported} are supported"))
+    cx.unsupported_case(format!("random numbers of {dtype}; {supported} are supported"))
 }
 
 fn uniform(cx: &mut LowerCtx, philox: &Generator, draw: &Draw) -> Result<InstId> {

@@ -160,7 +160,7 @@ impl Ranges {
             return Range::ALL;
         }
         let is_one = array.dims.iter().all(|d| d.is_one());
-        let known = if is_one || is_small_constant(inst) { interp::known_value(b, id) } else { None };
+        let known = if is_one || is_small_constant(inst) { interp::symbolic_value(b, id) } else { None };
         if let Some(known) = known {
             return match known.sizes {
                 Some(sizes) => sizes.into_iter().map(size_range).reduce(Range::joined).unwrap_or(Range::ALL),

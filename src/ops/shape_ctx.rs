@@ -75,7 +75,7 @@ impl ShapeCtx<'_> {
     }
     /// Elements of the integer input `i`, if all of them are known.
     pub fn constant_ints(&self, i: usize) -> Option<Vec<i64>> {
-        self.args.get(i)?.tensor()?.to_i64s()
+        self.args.get(i)?.as_tensor()?.to_i64s()
     }
     /// Value of input `i`, a single integer, if it is known.
     pub fn constant_int(&self, i: usize) -> Option<i64> {
@@ -87,7 +87,7 @@ impl ShapeCtx<'_> {
     /// Size given by input `i`, a single integer; a new unknown size if it is not known.
     pub fn size_from_input(&mut self, i: usize) -> InferredDim {
         match self.partial_ints(i).as_deref() {
-            Some([one]) => one.size(),
+            Some([one]) => one.as_dim(),
             _ => None,
         }
         .unwrap_or_else(|| self.fresh_dim(Why::Value(i)))
@@ -154,7 +154,7 @@ impl ShapeCtx<'_> {
             (Some(1), Some(values)) => {
                 let one = |cx: &mut Self, v: InferredInt| match v {
                     InferredInt::Known(n) if n < -1 => Err(cx.mismatch(format!("{n} is no size"))),
-                    v => Ok(v.size().unwrap_or_else(|| cx.fresh_dim(Why::Value(i)))),
+                    v => Ok(v.as_dim().unwrap_or_else(|| cx.fresh_dim(Why::Value(i)))),
                 };
                 values.into_iter().map(|v| one(self, v)).collect::<Result<Vec<_>>>().map(Dims::from)
             }

@@ -41,7 +41,7 @@ fn transform(cx: &mut LowerCtx, x: InstId, kind: FftKind, length: Vec<Dim>) -> R
 fn complex(cx: &mut LowerCtx, kind: FftKind, n: usize) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let Some(lead) = dims.len().checked_sub(n) else {
-        return Err(cx.mismatch(format!("{n} dimensions are transformed, and the input is {dims:?}")));
+        return Err(cx.shape_mismatch(format!("{n} dimensions are transformed, and the input is {dims:?}")));
     };
     transform(cx, x, kind, dims[lead..].to_vec())
 }
@@ -55,7 +55,7 @@ fn real(cx: &mut LowerCtx, kind: FftKind, n: usize) -> Result<Vec<Value>> {
     };
     let length = cx.constant_dims(1)?.iter().map(size).collect::<Result<Vec<Dim>>>()?;
     let (Some(lead), true) = (dims.len().checked_sub(n), length.len() == n) else {
-        return Err(cx.mismatch(format!("fft_length {length:?} for {n} dimensions of {dims:?}")));
+        return Err(cx.shape_mismatch(format!("fft_length {length:?} for {n} dimensions of {dims:?}")));
     };
     let mut wanted = length.clone();
     if kind == FftKind::Irfft {
@@ -87,7 +87,7 @@ fn real_shape(cx: &mut ShapeCtx, n: usize, forward: bool) -> Result<Vec<Fact>> {
     let length = cx.partial_ints(1).filter(|v| v.len() == n).unwrap_or_else(|| vec![InferredInt::Unknown; n]);
     let mut sizes = Vec::with_capacity(n);
     for v in length {
-        sizes.push(v.size().unwrap_or_else(|| cx.fresh_dim(Why::Value(1))));
+        sizes.push(v.as_dim().unwrap_or_else(|| cx.fresh_dim(Why::Value(1))));
     }
     if let (true, Some(last)) = (forward, sizes.last_mut()) {
         let half = cx.div(*last, InferredDim::Known(2));

@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn every_op_with_a_kernel_has_a_row_or_a_reason() {
         let without =
-            opdef::all().into_iter().filter(|def| def.cpu_host_args.is_some() && ops::find_op(def.name).is_none());
+            opdef::all_defs().into_iter().filter(|def| def.cpu_host_args.is_some() && ops::find_op(def.name).is_none());
         let unexplained: Vec<&str> =
             without.map(|def| def.name).filter(|op| unsupported_reason(op).is_none()).collect();
         assert!(unexplained.is_empty(), "no row and no reason: {unexplained:?}");
@@ -276,7 +276,7 @@ mod tests {
     fn what_is_left_out_has_no_row() {
         let names =
             UNSUPPORTED_OPS.iter().flat_map(|reason| reason.names.split_whitespace()).filter(|n| !n.contains('*'));
-        let wrong: Vec<&str> = names.filter(|op| ops::find_op(op).is_some() || opdef::find(op).is_none()).collect();
+        let wrong: Vec<&str> = names.filter(|op| ops::find_op(op).is_some() || opdef::find_def(op).is_none()).collect();
         assert!(wrong.is_empty(), "with a row, or no op of TensorFlow: {wrong:?}");
     }
 

@@ -88,9 +88,9 @@ fn sizes(cx: &LowerCtx, name: &str, rank: usize, missing: Dim) -> Result<Vec<Dim
         return Ok(vec![missing; rank]);
     }
     let values: Option<Vec<Dim>> = list.iter().map(|&v| Dim::size(v).ok().filter(|&v| v < 1u64 << 34)).collect();
-    values
-        .filter(|v| v.len() == rank)
-        .ok_or_else(|| cx.mismatch(format!("attribute `{name}` must give one size for each of {rank} dimensions")))
+    values.filter(|v| v.len() == rank).ok_or_else(|| {
+        cx.shape_mismatch(format!("attribute `{name}` must give one size for each of {rank} dimensions"))
+    })
 }
 
 /// Multi-index of block `i`, where `counts` are the numbers of blocks along each dimension; the last dimension varies fastest.
@@ -109,10 +109,10 @@ fn split_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let counts = sizes(cx, "num_splits", dims.len(), Dim::from(1))?;
     let ends = sizes(cx, "paddings", dims.len(), Dim::from(0))?;
     let total = counts.iter().try_fold(1u64, |n, &c| n.checked_mul(c.known())).filter(|n| (1..=1 << 16).contains(n));
-    let total = total.ok_or_else(|| cx.mismatch(format!("{counts:?} blocks")))?;
+    let total = total.ok_or_else(|| cx.shape_mismatch(format!("{counts:?} blocks")))?;
     let grown: Vec<Dim> = dims.iter().zip(&ends).map(|(d, e)| d + e).collect();
     if grown.iter().zip(&counts).any(|(d, c)| d % c != 0) {
-        return Err(cx.mismatch(format!("{grown:?} does not divide into {counts:?} blocks")));
+        return Err(cx.shape_mismatch(format!("{grown:?} does not divide into {counts:?} blocks")));
     }
     let zero = cx.b.scalar(cx.b.dtype(x), 0.0);
     let padding: Vec<PadDim> = ends
@@ -141,16 +141,16 @@ fn concat_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ends = sizes(cx, "paddings", dims.len(), Dim::from(0))?;
     let total = counts.iter().try_fold(1u64, |n, &c| n.checked_mul(c.known()));
     if total != Some(parts.len() as u64) {
-        return Err(cx.mismatch(format!("{} blocks for a grid of {counts:?}", parts.len())));
+        return Err(cx.shape_mismatch(format!("{} blocks for a grid of {counts:?}", parts.len())));
     }
     for axis in (0..dims.len()).rev() {
         parts = parts.chunks(counts[axis].index()).map(|line| cx.b.concatenate(line, axis)).collect();
     }
-    let Some(&whole) = parts.first() else { return Err(cx.mismatch("no blocks")) };
+    let Some(&whole) = parts.first() else { return Err(cx.shape_mismatch("no blocks")) };
     let mut y = whole;
     for (axis, &end) in ends.iter().enumerate().filter(|e| *e.1 > 0) {
         let n = cx.b.dims(y)[axis];
-        let limit = n.checked_sub(end).ok_or_else(|| cx.mismatch(format!("{end} of {n} elements cut off")))?;
+        let limit = n.checked_sub(end).ok_or_else(|| cx.shape_mismatch(format!("{end} of {n} elements cut off")))?;
         y = cx.b.slice_axis(y, axis, Dim::from(0), limit);
     }
     cx.one_output(y)
@@ -162,7 +162,7 @@ fn pad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let rank = cx.b.rank(x);
     let fits = [&low, &high, &interior].iter().all(|v| v.len() == rank && v.iter().all(|p| p.abs() < 1 << 34));
     if !fits || interior.iter().any(|&p| p < 0) || cx.b.rank(fill) != 0 {
-        return Err(cx.mismatch("paddings need one number a dimension, and a scalar that fills"));
+        return Err(cx.shape_mismatch("paddings need one number a dimension, and a scalar that fills"));
     }
     let dims: Vec<PadDim> = (0..rank)
         .map(|i| PadDim { low: Dim::from(low[i]), high: Dim::from(high[i]), interior: Dim::from(interior[i]) })
@@ -175,7 +175,7 @@ fn pad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn starts(cx: &mut LowerCtx, x: InstId, input: usize) -> Result<Vec<InstId>> {
     let (indices, rank) = (cx.arg(input)?, Dim::from(cx.b.rank(x)));
     if cx.b.dims(indices) != [rank] {
-        return Err(cx.mismatch(format!("{:?} indices for {rank} dimensions", cx.b.dims(indices))));
+        return Err(cx.shape_mismatch(format!("{:?} indices for {rank} dimensions", cx.b.dims(indices))));
     }
     Ok((0..rank.known())
         .map(|i| {
@@ -187,10 +187,10 @@ fn starts(cx: &mut LowerCtx, x: InstId, input: usize) -> Result<Vec<InstId>> {
 
 fn dynamic_slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
-    let size = super::array::shape::sizes(cx, 2)?;
+    let size = super::array::shape::shape_from_input(cx, 2)?;
     let fits = size.len() == cx.b.rank(x) && size.iter().zip(cx.b.dims(x)).all(|(s, d)| s <= d);
     if !fits {
-        return Err(cx.mismatch(format!("a box of {size:?} from {:?}", cx.b.dims(x))));
+        return Err(cx.shape_mismatch(format!("a box of {size:?} from {:?}", cx.b.dims(x))));
     }
     let operands: Vec<InstId> = [x].into_iter().chain(starts(cx, x, 1)?).collect();
     let y = cx.b.add_inst(Op::DynamicSlice(size), &operands);
@@ -201,7 +201,7 @@ fn dynamic_update_slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, update) = (cx.arg(0)?, cx.arg(1)?);
     let fits = cx.b.rank(x) == cx.b.rank(update) && cx.b.dims(update).iter().zip(cx.b.dims(x)).all(|(u, d)| u <= d);
     if !fits {
-        return Err(cx.mismatch(format!("{} written into {}", cx.b.shape(update), cx.b.shape(x))));
+        return Err(cx.shape_mismatch(format!("{} written into {}", cx.b.shape(update), cx.b.shape(x))));
     }
     let operands: Vec<InstId> = [x, update].into_iter().chain(starts(cx, x, 2)?).collect();
     let y = cx.b.add_inst(Op::DynamicUpdateSlice, &operands);
@@ -215,24 +215,26 @@ fn broadcast_helper(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (rank_x, rank_y) = (cx.b.rank(x), cx.b.rank(y));
     if places.is_empty() {
         if rank_x != rank_y && rank_x != 0 && rank_y != 0 {
-            return Err(cx.mismatch(format!("ranks {rank_x} and {rank_y} without broadcast_dims")));
+            return Err(cx.shape_mismatch(format!("ranks {rank_x} and {rank_y} without broadcast_dims")));
         }
         return Ok(vec![Value::Array(x), Value::Array(y)]);
     }
     if rank_x == rank_y {
-        return Err(cx.mismatch("broadcast_dims for arrays of one rank"));
+        return Err(cx.shape_mismatch("broadcast_dims for arrays of one rank"));
     }
     let (low, high) = if rank_x < rank_y { (x, y) } else { (y, x) };
     let (from, to) = (cx.b.dims(low).to_vec(), cx.b.dims(high).to_vec());
     let rising = places.windows(2).all(|p| p[0] < p[1]);
     if places.len() != from.len() || !rising {
-        return Err(cx.mismatch(format!("broadcast_dims {places:?} for {from:?}: one a dimension, in rising order")));
+        return Err(
+            cx.shape_mismatch(format!("broadcast_dims {places:?} for {from:?}: one a dimension, in rising order"))
+        );
     }
     let mut dims = vec![Dim::from(1); to.len()];
     for (&place, &size) in places.iter().zip(&from) {
-        let axis = cx.axis(place, to.len())?;
+        let axis = cx.normalize_axis(place, to.len())?;
         if size != 1 && to[axis] != 1 && size != to[axis] {
-            return Err(cx.mismatch(format!("{from:?} does not fit {to:?} at dimensions {places:?}")));
+            return Err(cx.shape_mismatch(format!("{from:?} does not fit {to:?} at dimensions {places:?}")));
         }
         dims[axis] = size;
     }
@@ -256,10 +258,10 @@ fn sort(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let types: Vec<DType> = args.iter().map(|&x| cx.b.dtype(x)).collect();
     let dims = cx.dims(0)?;
     if dims.is_empty() || args.iter().any(|&x| cx.b.dims(x) != dims) {
-        return Err(cx.mismatch("arrays of one shape with a last dimension are needed"));
+        return Err(cx.shape_mismatch("arrays of one shape with a last dimension are needed"));
     }
     if types[0].is_complex() {
-        return Err(cx.unsupported(format!("{} by {}; real numbers are supported", cx.node.op, types[0])));
+        return Err(cx.unsupported_case(format!("{} by {}; real numbers are supported", cx.node.op, types[0])));
     }
     let comp = less(cx.b, &types);
     let sorted = cx.b.add_inst(Op::Sort { dim: dims.len() - 1, is_stable: false, comp }, &args);
@@ -275,11 +277,11 @@ fn reduce_precision(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let n = cx.require_attr(cx.node.int(name), name)?;
         // No type has more than 64 bits, so that a larger request keeps all.
         let fits = u32::try_from(n.min(64)).ok().filter(|_| n >= least);
-        fits.ok_or_else(|| cx.mismatch(format!("{n} as `{name}`")))
+        fits.ok_or_else(|| cx.shape_mismatch(format!("{n} as `{name}`")))
     };
     let (exponent_bits, mantissa_bits) = (bits("exponent_bits", 1)?, bits("mantissa_bits", 0)?);
     if !cx.b.dtype(x).is_float() {
-        return Err(cx.unsupported(format!("XlaReducePrecision of {}; floats are supported", cx.b.dtype(x))));
+        return Err(cx.unsupported_case(format!("XlaReducePrecision of {}; floats are supported", cx.b.dtype(x))));
     }
     let y = cx.b.unary(ScalarOp::ReducePrecision { exponent_bits, mantissa_bits }, x);
     cx.one_output(y)

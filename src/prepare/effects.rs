@@ -1,7 +1,7 @@
 //! Warnings about effects that compiled code does not have: printing, assertions, summaries, files, queues. One warning for each sort.
 use crate::diag::{Code, Diagnostic};
 use crate::graph::{Node, Program};
-use crate::opdef::{self, Effect, effect};
+use crate::opdef::{self, Effect, op_effect};
 use crate::ops;
 use std::collections::BTreeMap;
 
@@ -18,7 +18,9 @@ pub fn dropped_effect_warnings(skipped: &[Node], program: &Program, is_checked: 
     let bodies = bodies.filter(|(_, n)| is_dropped(n));
     let mut groups: BTreeMap<Effect, Vec<String>> = BTreeMap::new();
     for (function, node) in top.chain(bodies) {
-        let Some(effect) = effect(&node.op).filter(|_| !(is_checked && ops::is_assertion(&node.op))) else { continue };
+        let Some(effect) = op_effect(&node.op).filter(|_| !(is_checked && ops::is_assertion(&node.op))) else {
+            continue;
+        };
         let inside = function.map_or(String::new(), |f| format!(" in the function `{f}`"));
         groups.entry(effect).or_default().push(format!("`{}` ({}){inside}", node.name, node.op));
     }
@@ -39,11 +41,11 @@ pub fn strip_assertion_data(mut program: Program) -> Program {
 
 /// Whether the effect of a node is dropped. A node that has results but no lowering is an error instead.
 fn is_dropped(node: &Node) -> bool {
-    ops::find_op(&node.op).is_some() || opdef::find(&node.op).is_some_and(|def| def.outputs.is_empty())
+    ops::find_op(&node.op).is_some() || opdef::find_def(&node.op).is_some_and(|def| def.outputs.is_empty())
 }
 
 fn dropped_effect_warning(effect: Effect, nodes: &[String]) -> Diagnostic {
-    let what = effect.words();
+    let what = effect.description();
     let message = match nodes.len() {
         1 => format!("compiled code leaves out 1 node of those that {what}"),
         n => format!("compiled code leaves out {n} nodes that {what}"),

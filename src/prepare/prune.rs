@@ -41,7 +41,7 @@ pub fn needed_nodes(
         let mut controls: Vec<NodeId> = node.controls.to_vec();
         while let Some(control) = controls.pop() {
             let op = &graph.nodes[control].op;
-            if opdef::effect(op).is_none() || is_checked && ops::is_assertion(op) {
+            if opdef::op_effect(op).is_none() || is_checked && ops::is_assertion(op) {
                 todo.extend(Some(control).filter(|c| !only_fed.contains(c)));
             } else if passed.insert(control) {
                 controls.extend(graph.nodes[control].controls.iter().copied());

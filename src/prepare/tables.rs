@@ -82,7 +82,7 @@ fn initial_arrays(graph: &Graph, node: &Node, request: &Request) -> Result<[(&'s
     if element_count(&bytes).is_none_or(|n| n > MAX_ELEMENTS || room > 1 << 24) {
         return Err(Error::user(Code::TooLarge, format!("the table has room for {room} keys of values {row:?}")));
     }
-    Ok(given.parts(room))
+    Ok(given.variables(room))
 }
 
 /// Capacity in elements of a table or resizable axis that initially holds `count`: the user's `--bound` for the node `handle`, else the

@@ -105,7 +105,7 @@ impl ReadableNodes {
     fn type_of(&self, input: &str) -> Option<i32> {
         let (name, port) = split(input);
         let node = self.node(name)?;
-        opdef::find(&node.op)?.output_type(node, port)
+        opdef::find_def(&node.op)?.output_type(node, port)
     }
     /// `DataType` number and shape of a placeholder that replaces a node; `None` if it can't be replaced.
     fn placeholder(&self, name: &str) -> Option<(i32, PartialShape)> {
@@ -115,7 +115,7 @@ impl ReadableNodes {
         }
         let number = self.type_of(name).filter(|&n| n != opdef::RESOURCE && n != opdef::VARIANT)?;
         let fact = self.facts.at(*self.ids.get(name)?);
-        Some((number, fact.map_or(PartialShape(None), |fact| fact.dims.partial())))
+        Some((number, fact.map_or(PartialShape(None), |fact| fact.dims.to_partial_shape())))
     }
 }
 

@@ -25,7 +25,7 @@ struct Scope<'a> {
 
 impl Scope<'_> {
     fn dims(&self, at: Endpoint) -> Option<Vec<u64>> {
-        self.facts.get(at.node.0 as usize)?.get(at.port as usize)?.dims.fixed()
+        self.facts.get(at.node.0 as usize)?.get(at.port as usize)?.dims.known_sizes()
     }
     /// The dimensions of a node's data input.
     fn input(&self, node: &Node, i: usize) -> Option<Vec<u64>> {
@@ -33,7 +33,7 @@ impl Scope<'_> {
     }
     /// The dimensions of an output of node `i`.
     fn output(&self, i: usize, port: usize) -> Option<Vec<u64>> {
-        self.facts.get(i)?.get(port)?.dims.fixed()
+        self.facts.get(i)?.get(port)?.dims.known_sizes()
     }
 }
 

@@ -110,7 +110,7 @@ pub fn report(input: &Input) -> Report {
 const MOST_CAUSES: usize = 40;
 
 fn open_sizes(input: &Input) -> Vec<OpenSize> {
-    let causes = input.facts.origins(input.program).into_iter().take(MOST_CAUSES);
+    let causes = input.facts.size_origins(input.program).into_iter().take(MOST_CAUSES);
     let node =
         |e: &SizeOrigin| e.function.is_none().then(|| input.program.graph.find(&e.node)).flatten().map(|id| id.0);
     let told = |(e, tensors): (SizeOrigin, u64)| OpenSize {

@@ -127,7 +127,7 @@ pub fn fold_known_inputs(program: &mut Program, facts: &Facts, cluster: &dyn Fn(
         for i in 0..program.graph.nodes[id].inputs.len() {
             let input = program.graph.nodes[id].inputs[i];
             let from = &program.graph.nodes[input.node];
-            let Some(value) = facts.at(input).and_then(|f| f.tensor()) else { continue };
+            let Some(value) = facts.at(input).and_then(|f| f.as_tensor()) else { continue };
             if cluster(input.node) == Some(own) || is_constant(from) {
                 continue;
             }
@@ -183,14 +183,14 @@ fn feed(program: &Program, facts: &Facts, at: Endpoint) -> Result<TensorInfo, Di
             return Err(Diagnostic::new(Code::UnsupportedType, told).at_node(&node.name, &node.op));
         }
     };
-    if let Some(dims) = fact.and_then(|f| f.dims.fixed()) {
+    if let Some(dims) = fact.and_then(|f| f.dims.known_sizes()) {
         return Ok(TensorInfo { name, called: None, field: String::new(), dtype, dims });
     }
     let shape = fact.map_or("[...]".to_string(), |f| f.dims.to_string());
     let told = format!("the sizes of `{name}` on the border are not known: {dtype}{shape}");
     let mut problem = Diagnostic::new(Code::UnknownDim, told).at_node(&node.name, &node.op);
     if let Some(id) = fact.and_then(|f| f.dims.first_unknown()) {
-        let why = facts.explain(program, id);
+        let why = facts.size_origin(program, id);
         let help = match why.remedy {
             Remedy::Feed { .. } => why.remedy.to_string(),
             Remedy::None => {

@@ -115,7 +115,7 @@ fn visible(unit: &GraphToExtract, nodes: &[RawNode], fetches: &[String]) -> Inde
         }
     }
     for node in nodes.iter().filter(|n| unit.members.contains_key(&n.name) && !used.contains_key(n.name.as_str())) {
-        let outputs = unit.nodes.get(&node.name).and_then(|n| opdef::find(&n.op).map(|d| d.output_count(n)));
+        let outputs = unit.nodes.get(&node.name).and_then(|n| opdef::find_def(&n.op).map(|d| d.output_count(n)));
         if let Some(last) = outputs.and_then(|n| n.checked_sub(1)) {
             let known = visible.entry(node.name.clone()).or_default();
             *known = (*known).max(last);
@@ -231,7 +231,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
     }
 
     fn enter(&mut self, cluster: u32, node: &RawNode) {
-        let stateful = opdef::find(&node.op).is_none_or(|d| d.stateful);
+        let stateful = opdef::find_def(&node.op).is_none_or(|d| d.stateful);
         let call = &mut self.calls[cluster as usize];
         if call.body.is_empty() && call.device.is_empty() {
             call.device.clone_from(&node.device);
@@ -296,7 +296,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
             let arg = &function.graph.nodes[*function.args.get(port)?];
             return arg.declared_type("T").map(opdef::type_number);
         }
-        opdef::find(&known.op)?.input_type(known, port)
+        opdef::find_def(&known.op)?.input_type(known, port)
     }
 
     fn output_type(&self, input: &str) -> Option<i32> {
@@ -306,9 +306,9 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         if let Some(function) = self.function(&node.op) {
             let ret = function.rets.get(port)?;
             let from = &function.graph.nodes[ret.node];
-            return opdef::find(&from.op)?.output_type(from, ret.port as usize);
+            return opdef::find_def(&from.op)?.output_type(from, ret.port as usize);
         }
-        opdef::find(&node.op)?.output_type(node, port)
+        opdef::find_def(&node.op)?.output_type(node, port)
     }
 
     /// The index of the output that `rest`, the part of an input behind the node's name, denotes.
@@ -318,7 +318,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         if let Some(function) = self.function(&node.op) {
             return function.ret_names.iter().position(|n| **n == *output);
         }
-        Some(opdef::find(&node.op)?.output_range(node, output)?.start + index)
+        Some(opdef::find_def(&node.op)?.output_range(node, output)?.start + index)
     }
 
     /// The name of a cluster's tensor within the cluster's function.
@@ -333,7 +333,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
             if let Some(function) = self.function(&node.op) {
                 return Some(format!("{name}:{}:0", function.ret_names.get(port)?));
             }
-            let def = opdef::find(&node.op)?;
+            let def = opdef::find_def(&node.op)?;
             let arg = def.output_arg(node, port)?;
             Some(format!("{name}:{}:{}", arg.name, port - def.output_range(node, arg.name)?.start))
         };

@@ -452,7 +452,7 @@ fn is_control_flow(node: &Node) -> bool {
 /// Nodes without outputs that are fetched or without control successors: a session runs them by name.
 fn targets(graph: &Graph, fetches: &[String]) -> Vec<String> {
     let waited: HashSet<NodeId> = graph.nodes.values().flat_map(|n| n.controls.iter().copied()).collect();
-    let nothing = |n: &Node| opdef::find(&n.op).is_some_and(|d| d.output_count(n) == 0);
+    let nothing = |n: &Node| opdef::find_def(&n.op).is_some_and(|d| d.output_count(n) == 0);
     let fetched: HashSet<&str> = fetches.iter().map(String::as_str).collect();
     let run = |id: NodeId, n: &Node| !waited.contains(&id) || fetched.contains(&*n.name);
     let alone = graph.nodes.iter().filter(|(id, n)| nothing(n) && run(*id, n));

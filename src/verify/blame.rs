@@ -254,14 +254,14 @@ impl<'a> Results<'a> {
 fn constant<'a>(all: &Prepared, facts: &'a Facts, spelled: &str) -> Option<(TensorInfo, &'a Tensor)> {
     let (node, port) = spelled.rsplit_once(':')?;
     let at = Endpoint { node: all.program.graph.find(node)?, port: port.parse().ok()? };
-    let value = facts.at(at)?.tensor()?;
+    let value = facts.at(at)?.as_tensor()?;
     let name = spelled.to_string();
     let dims = value.dims.clone();
     Some((TensorInfo { name, called: None, field: String::new(), dtype: value.dtype, dims }, value))
 }
 
 fn is_constant(program: &Program, facts: &Facts, at: Endpoint) -> bool {
-    facts.at(at).is_some_and(|f| f.tensor().is_some()) || &*program.graph.nodes[at.node].op == "Const"
+    facts.at(at).is_some_and(|f| f.as_tensor().is_some()) || &*program.graph.nodes[at.node].op == "Const"
 }
 
 fn feed_facts(feed: &crate::lower::Feed) -> FeedFacts {
@@ -286,7 +286,8 @@ fn intermediate(whole: &Prepared, facts: &Facts) -> Result<Vec<(String, Endpoint
             continue;
         }
         for (port, fact) in facts.graph[id.0 as usize].iter().enumerate() {
-            let (Some(TfType::Data(dtype)), Some(dims), None) = (fact.dtype, fact.dims.fixed(), fact.tensor()) else {
+            let (Some(TfType::Data(dtype)), Some(dims), None) = (fact.dtype, fact.dims.known_sizes(), fact.as_tensor())
+            else {
                 continue;
             };
             if &*graph.nodes[id].op == "Const" {

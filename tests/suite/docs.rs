@@ -75,7 +75,8 @@ fn ops() {
 fn without_rows() -> String {
     let whole =
         tfaot::ops::UNSUPPORTED_OPS.iter().flat_map(|row| row.names.split_whitespace()).filter(|n| !n.contains('*'));
-    let with_kernel = tfaot::opdef::all().into_iter().filter(|def| def.cpu_host_args.is_some()).map(|def| def.name);
+    let with_kernel =
+        tfaot::opdef::all_defs().into_iter().filter(|def| def.cpu_host_args.is_some()).map(|def| def.name);
     let names: BTreeSet<&str> = whole.chain(with_kernel).filter(|op| tfaot::ops::find_op(op).is_none()).collect();
     let mut text = format!(
         "\n## Without a row\n\n\

@@ -89,7 +89,7 @@ fn compare(path: &Path) -> (usize, usize, Vec<String>) {
             wrong.push(format!("{}: {name} ({op}) has no fact", path.display()));
             continue;
         };
-        let covers = fact.dims.partial().0.is_none_or(|dims| {
+        let covers = fact.dims.to_partial_shape().0.is_none_or(|dims| {
             dims.len() == info.dims.len() && dims.iter().zip(&info.dims).all(|(d, n)| d.is_none_or(|d| d == *n))
         });
         if !covers || fact.dtype.is_some_and(|t| t != TfType::Data(info.dtype)) {
@@ -100,7 +100,7 @@ fn compare(path: &Path) -> (usize, usize, Vec<String>) {
                 info.spelled(),
                 fact.dims
             ));
-        } else if fact.dims.fixed().is_none() || fact.dtype.is_none() {
+        } else if fact.dims.known_sizes().is_none() || fact.dtype.is_none() {
             open += 1;
             if std::env::var_os("TFAOT_GRAPHS").is_some() {
                 println!("{}: {name} ({op}) is {} and open: {}", path.display(), info.spelled(), fact.dims);

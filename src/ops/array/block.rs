@@ -56,7 +56,7 @@ fn blocks(cx: &LowerCtx, block: &[i64], at: usize) -> Result<(Vec<Dim>, Vec<(Dim
         && block.iter().all(|&n| (1..=1 << 30).contains(&n))
         && pairs.iter().all(|&n| n >= 0 && n <= 1i64 << 34);
     if !fits {
-        return Err(cx.mismatch(format!("blocks {block:?} with {pairs:?} do not fit the rank of the input")));
+        return Err(cx.shape_mismatch(format!("blocks {block:?} with {pairs:?} do not fit the rank of the input")));
     }
     Ok((block.iter().map(|&n| Dim::from(n)).collect(), pairs.chunks_exact(2).map(|p| (p[0], p[1])).collect()))
 }
@@ -75,7 +75,11 @@ fn space_to_batch(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Val
     let mut split = vec![dims[0]];
     for i in 0..m {
         if !dims[i + 1].is_multiple_of(block[i]) {
-            return Err(cx.mismatch(format!("{} elements do not divide into blocks of {}", dims[i + 1], block[i])));
+            return Err(cx.shape_mismatch(format!(
+                "{} elements do not divide into blocks of {}",
+                dims[i + 1],
+                block[i]
+            )));
         }
         split.extend([dims[i + 1] / block[i], block[i]]);
     }
@@ -85,7 +89,7 @@ fn space_to_batch(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Val
         (0..m).map(|i| 2 * i + 2).chain([0]).chain((0..m).map(|i| 2 * i + 1)).chain(2 * m + 1..split.len()).collect();
     let x = cx.b.transpose(x, &perm);
     let batch = block.iter().try_fold(dims[0], |n, &b| n.checked_mul(b));
-    let batch = batch.ok_or_else(|| cx.mismatch("the batch overflows"))?;
+    let batch = batch.ok_or_else(|| cx.shape_mismatch("the batch overflows"))?;
     let mut out = vec![batch];
     out.extend((0..m).map(|i| dims[i + 1] / block[i]));
     out.extend(&dims[m + 1..]);
@@ -98,7 +102,7 @@ fn batch_to_space(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Val
     let (block, crops) = blocks(cx, block, at)?;
     let (m, dims) = (block.len(), cx.b.dims(x).to_vec());
     let all = block.iter().try_fold(1u64, |n, &b| n.checked_mul(b.known())).filter(|&all| dims[0] % all == 0);
-    let Some(all) = all else { return Err(cx.mismatch(format!("a batch of {} for blocks {block:?}", dims[0]))) };
+    let Some(all) = all else { return Err(cx.shape_mismatch(format!("a batch of {} for blocks {block:?}", dims[0]))) };
     let split = [&block[..], &[dims[0] / all], &dims[1..]].concat();
     let x = cx.b.reshape(x, &split);
     let perm: Vec<usize> =
@@ -106,7 +110,7 @@ fn batch_to_space(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Val
     let x = cx.b.transpose(x, &perm);
     let mut out = vec![dims[0] / all];
     for i in 0..m {
-        let n = dims[i + 1].checked_mul(block[i]).ok_or_else(|| cx.mismatch("a size overflows"))?;
+        let n = dims[i + 1].checked_mul(block[i]).ok_or_else(|| cx.shape_mismatch("a size overflows"))?;
         out.push(n);
     }
     out.extend(&dims[m + 1..]);
@@ -120,7 +124,9 @@ fn cropped(cx: &mut LowerCtx, mut x: InstId, crops: &[(Dim, Dim)]) -> Result<Ins
     for (i, &(low, high)) in crops.iter().enumerate() {
         let n = cx.b.dims(x)[i + 1];
         let limit = n.checked_sub(high).filter(|&l| l >= low);
-        let Some(limit) = limit else { return Err(cx.mismatch(format!("crops {low} and {high} of {n} elements"))) };
+        let Some(limit) = limit else {
+            return Err(cx.shape_mismatch(format!("crops {low} and {high} of {n} elements")));
+        };
         x = cx.b.slice_axis(x, i + 1, low, limit);
     }
     Ok(x)
@@ -131,19 +137,19 @@ fn cropped(cx: &mut LowerCtx, mut x: InstId, crops: &[(Dim, Dim)]) -> Result<Ins
 fn depth(cx: &mut LowerCtx, to_depth: bool) -> Result<Vec<Value>> {
     let (x, n) = (cx.arg(0)?, block_size(cx)?[0]);
     let Some(n) = Dim::size(n).ok().filter(|n| (2..=1 << 20).contains(n)) else {
-        return Err(cx.mismatch(format!("a block of {n}, where at least 2 is needed")));
+        return Err(cx.shape_mismatch(format!("a block of {n}, where at least 2 is needed")));
     };
     let format = Format::of(cx)?;
     let x = format.features_last(cx, x)?;
-    let [b, h, w, c] = cx.b.dims(x)[..] else { return Err(cx.mismatch("four dimensions are needed")) };
+    let [b, h, w, c] = cx.b.dims(x)[..] else { return Err(cx.shape_mismatch("four dimensions are needed")) };
     let (split, perm, out) = if to_depth {
         if h % n != 0 || w % n != 0 {
-            return Err(cx.mismatch(format!("{h} by {w} does not divide into blocks of {n}")));
+            return Err(cx.shape_mismatch(format!("{h} by {w} does not divide into blocks of {n}")));
         }
         (vec![b, h / n, n, w / n, n, c], [0, 1, 3, 2, 4, 5], [b, h / n, w / n, n * n * c])
     } else {
         if c % (n * n) != 0 {
-            return Err(cx.mismatch(format!("{c} features do not divide into blocks of {n} by {n}")));
+            return Err(cx.shape_mismatch(format!("{c} features do not divide into blocks of {n} by {n}")));
         }
         (vec![b, h, w, n, n, c / (n * n)], [0, 1, 3, 2, 4, 5], [b, h * n, w * n, c / (n * n)])
     };
@@ -171,7 +177,7 @@ impl Format {
             "NHWC" => Ok(Format::Nhwc),
             "NCHW" => Ok(Format::Nchw),
             "NCHW_VECT_C" => Ok(Format::NchwVectC),
-            other => Err(cx.unsupported(format!("data_format {other}; {FORMATS} are supported"))),
+            other => Err(cx.unsupported_case(format!("data_format {other}; {FORMATS} are supported"))),
         }
     }
 
@@ -184,7 +190,7 @@ impl Format {
                 let x = cx.b.transpose(x, &[0, 2, 3, 1, 4]);
                 Ok(cx.b.reshape(x, &[b, h, w, 4 * c]))
             }
-            (_, dims) => Err(cx.mismatch(format!("an array {dims:?} is not of this data_format"))),
+            (_, dims) => Err(cx.shape_mismatch(format!("an array {dims:?} is not of this data_format"))),
         }
     }
 
@@ -220,7 +226,7 @@ fn pair_sums(cx: &mut ShapeCtx, at: usize, n: usize) -> Result<Vec<Option<Inferr
     }
     let mut sums = Vec::with_capacity(n);
     for pair in pairs.chunks_exact(2) {
-        sums.push(match (pair[0].size(), pair[1].size()) {
+        sums.push(match (pair[0].as_dim(), pair[1].as_dim()) {
             (Some(low), Some(high)) => Some(cx.add(low, high)),
             _ => None,
         });

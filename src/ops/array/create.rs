@@ -24,14 +24,14 @@ pub const ROWS: &[OpLowering] = &[
 ];
 
 fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (dims, value) = (super::shape::sizes(cx, 0)?, cx.arg(1)?);
+    let (dims, value) = (super::shape::shape_from_input(cx, 0)?, cx.arg(1)?);
     let value = cx.b.reshape(value, &[]);
     let y = cx.b.broadcast(value, &dims, &[]);
     cx.one_output(y)
 }
 
 fn empty(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (dims, dtype) = (super::shape::sizes(cx, 0)?, cx.attr_dtype("dtype")?);
+    let (dims, dtype) = (super::shape::shape_from_input(cx, 0)?, cx.attr_dtype("dtype")?);
     let y = cx.b.full(dtype, &dims, 0.0);
     cx.one_output(y)
 }
@@ -40,7 +40,7 @@ fn empty(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (start, delta) = (cx.arg(0)?, cx.arg(2)?);
     let dtype = cx.b.dtype(start);
-    let is_known = (0..3).all(|i| cx.known(i).is_some());
+    let is_known = (0..3).all(|i| cx.symbolic_value(i).is_some());
     let count = if is_known || dtype.is_float() { known_steps(cx)? } else { steps_at_run_time(cx)? };
     let steps = cx.b.iota(dtype, &[count], 0);
     let (start, delta) = (cx.b.reshape(start, &[]), cx.b.reshape(delta, &[]));
@@ -54,7 +54,7 @@ fn known_steps(cx: &LowerCtx) -> Result<Dim> {
     let too_long = || crate::diag::Error::user(crate::diag::Code::TooLarge, "a range of more than 2^32 elements");
     let count = if cx.dtype(0)?.is_float() {
         let value = |i: usize| -> Result<f64> {
-            cx.constant(i)?.get_f64(0).ok_or_else(|| cx.mismatch(format!("input {i} must be a scalar")))
+            cx.constant(i)?.get_f64(0).ok_or_else(|| cx.shape_mismatch(format!("input {i} must be a scalar")))
         };
         let (start, limit, delta) = (value(0)?, value(1)?, value(2)?);
         ((limit - start) / delta).ceil().max(0.0)
@@ -63,7 +63,7 @@ fn known_steps(cx: &LowerCtx) -> Result<Dim> {
         let span = limit.signed_sub(start).filter(|_| delta != 0);
         let span = span.map(|span| if delta < 0 { -span } else { span }).filter(|&span| span >= 0);
         let Some(span) = span else {
-            return Err(cx.mismatch(format!("no range from {start} to {limit} by {delta}")));
+            return Err(cx.shape_mismatch(format!("no range from {start} to {limit} by {delta}")));
         };
         let count = span.div_ceil(delta.unsigned_abs());
         return if count > 1u64 << 32 { Err(too_long()) } else { Ok(count) };
@@ -78,7 +78,7 @@ fn known_steps(cx: &LowerCtx) -> Result<Dim> {
 fn steps_at_run_time(cx: &mut LowerCtx) -> Result<Dim> {
     let delta = cx.constant_int(2)?;
     if delta == 0 {
-        return Err(cx.mismatch("a range by 0"));
+        return Err(cx.shape_mismatch("a range by 0"));
     }
     let (start, limit) = (cx.b.reshape(cx.arg(0)?, &[]), cx.b.reshape(cx.arg(1)?, &[]));
     let (from, to) = if delta > 0 { (start, limit) } else { (limit, start) };
@@ -93,7 +93,7 @@ fn steps_at_run_time(cx: &mut LowerCtx) -> Result<Dim> {
 fn lin_space(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (start, stop, num) = (cx.arg(0)?, cx.arg(1)?, cx.size_from_input(2)?);
     if num < 1 || num > 1i64 << 32 || cx.b.rank(start) != 0 || cx.b.rank(stop) != 0 {
-        return Err(cx.mismatch(format!("{num} points between {} and {}", cx.b.shape(start), cx.b.shape(stop))));
+        return Err(cx.shape_mismatch(format!("{num} points between {} and {}", cx.b.shape(start), cx.b.shape(stop))));
     }
     if num == 1 {
         let y = cx.b.reshape(start, &dims![1]);
@@ -116,9 +116,9 @@ fn lin_space(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn one_hot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (indices, depth, on, off) = (cx.arg(0)?, cx.size_from_input(1)?, cx.arg(2)?, cx.arg(3)?);
-    let Some(depth) = depth.at_least_zero() else { return Err(cx.mismatch(format!("a depth of {depth}"))) };
+    let Some(depth) = depth.at_least_zero() else { return Err(cx.shape_mismatch(format!("a depth of {depth}"))) };
     let mut dims = cx.b.dims(indices).to_vec();
-    let axis = cx.axis(cx.node.int("axis").unwrap_or(-1), dims.len() + 1)?;
+    let axis = cx.normalize_axis(cx.node.int("axis").unwrap_or(-1), dims.len() + 1)?;
     dims.insert(axis, depth);
     let hot = hot_mask(cx, indices, &dims, axis);
     let y = cx.b.select(hot, on, off);
@@ -145,7 +145,7 @@ fn fill_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// Shape function of `Range`: a vector with one element per step. A range from 0 by 1 to a size has that size.
 fn range_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let one = |i: usize| cx.partial_ints(i).and_then(|v| v.first().copied()).unwrap_or(InferredInt::Unknown);
-    let n = match (one(0), one(1).size(), one(2)) {
+    let n = match (one(0), one(1).as_dim(), one(2)) {
         (InferredInt::Known(0), Some(limit), InferredInt::Known(1)) => limit,
         (InferredInt::Known(0), Some(limit), InferredInt::Known(delta @ 2..)) => {
             cx.div_ceil(limit, InferredDim::Known(delta as u64))

@@ -1,11 +1,11 @@
 //! Ops whose output sizes depend on the data: `Where`, `Unique`, `DynamicPartition`.
-use super::gather::take_axis;
+use super::gather::gather_along_axis;
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::checks;
-use crate::ops::compact::{Compaction, compact, prefix_reduce, scatter_selected};
-use crate::ops::host::{dynamic_partition as partition_shape, positions, unique as unique_shape};
+use crate::ops::compact::{Compaction, compact_mask, prefix_reduce, scatter_selected};
+use crate::ops::host::{dynamic_partition_shape as partition_shape, unique_shape, where_shape};
 use crate::ops::math::special::same_key;
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, Value};
@@ -15,7 +15,7 @@ use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
-    op("Where", "condition -> index", places).shape(positions),
+    op("Where", "condition -> index", nonzero_indices).shape(where_shape),
     op("Unique", "x -> y idx", |cx| unique(cx, false)).shape(|cx| unique_shape(cx, false)),
     op("UniqueV2", "x axis -> y idx", |cx| unique(cx, false)).shape(|cx| unique_shape(cx, false)).constants(&[1]),
     op("UniqueWithCounts", "x -> y idx count", |cx| unique(cx, true)).shape(|cx| unique_shape(cx, true)),
@@ -23,7 +23,7 @@ pub const ROWS: &[OpLowering] = &[
         .shape(|cx| unique_shape(cx, true))
         .constants(&[1]),
     op("DynamicPartition", "data partitions -> outputs*", partition)
-        .checked(checks::partition_numbers)
+        .checked(checks::check_partition_numbers)
         .moves_strings()
         .shape(partition_shape),
 ];
@@ -32,16 +32,16 @@ pub const ROWS: &[OpLowering] = &[
 const MOST_PAIRS: u64 = 1 << 30;
 
 /// Lowers `Where`: row-major indices of the nonzero elements, `s64[count, rank]`.
-pub(in crate::ops) fn places(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(in crate::ops) fn nonzero_indices(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let dims = cx.b.dims(x).to_vec();
-    let total = product(&dims).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let total = product(&dims).ok_or_else(|| cx.shape_mismatch("the size overflows"))?;
     let zero = cx.b.full_like(x, 0.0);
     let holds = cx.b.compare(Direction::Ne, x, zero);
     let flat = cx.b.reshape(holds, &[total]);
-    let Compaction { places, count, .. } = compact(cx, flat)?;
+    let Compaction { places, count, .. } = compact_mask(cx, flat)?;
     let size = cx.data_dependent_size(count, total, "the result")?;
-    let places = cx.first(places, size)?;
+    let places = cx.first_elements(places, size)?;
     let mut rest = cx.b.convert(places, DType::S64);
     let mut columns = Vec::with_capacity(dims.len());
     for &n in dims.iter().rev() {
@@ -65,8 +65,8 @@ fn unique(cx: &mut LowerCtx, counts: bool) -> Result<Vec<Value>> {
     let axes = if cx.args.len() > 1 { cx.constant_ints(1)? } else { vec![] };
     let axis = match (&axes[..], cx.b.rank(x)) {
         ([], 1) => 0,
-        (&[axis], rank) => cx.axis(axis, rank)?,
-        (axes, rank) => return Err(cx.mismatch(format!("unique along {axes:?} of rank {rank}"))),
+        (&[axis], rank) => cx.normalize_axis(axis, rank)?,
+        (axes, rank) => return Err(cx.shape_mismatch(format!("unique along {axes:?} of rank {rank}"))),
     };
     let n = cx.b.dims(x)[axis];
     let index_type = cx.attr_dtype("out_idx")?;
@@ -79,11 +79,11 @@ fn unique(cx: &mut LowerCtx, counts: bool) -> Result<Vec<Value>> {
     };
     let own = cx.b.iota(DType::S32, &[n], 0);
     let is_first = cx.b.compare(Direction::Eq, first_of, own);
-    let Compaction { places, before, count } = compact(cx, is_first)?;
-    let index = take_axis(cx, before, first_of, 0, 0)?;
+    let Compaction { places, before, count } = compact_mask(cx, is_first)?;
+    let index = gather_along_axis(cx, before, first_of, 0, 0)?;
     let size = cx.data_dependent_size(count, n, "the list of values")?;
-    let places = cx.first(places, size)?;
-    let values = take_axis(cx, x, places, axis, 0)?;
+    let places = cx.first_elements(places, size)?;
+    let values = gather_along_axis(cx, x, places, axis, 0)?;
     let mut out = vec![Value::Array(values), Value::Array(cx.b.convert(index, index_type))];
     if counts {
         let ones = cx.b.full(DType::S32, &[n], 1.0);
@@ -95,7 +95,7 @@ fn unique(cx: &mut LowerCtx, counts: bool) -> Result<Vec<Value>> {
                 super::scatter(cx, none, to, ones, Some(ScalarOp::Add))?
             }
         };
-        let all = cx.first(all, size)?;
+        let all = cx.first_elements(all, size)?;
         out.push(Value::Array(cx.b.convert(all, index_type)));
     }
     Ok(out)
@@ -123,7 +123,7 @@ fn first_equal(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
     let none = cx.b.full(DType::S32, &[n], 0.0);
     let begins = cx.b.select(differs, own, none);
     let begins = prefix_reduce(cx, begins, ScalarOp::Maximum, 0.0);
-    let first_of = take_axis(cx, places, begins, 0, 0)?;
+    let first_of = gather_along_axis(cx, places, begins, 0, 0)?;
     let all = cx.b.full(DType::Pred, &[n], 1.0);
     scatter_selected(cx, all, places, Some(first_of))
 }
@@ -135,7 +135,9 @@ fn first_equal_row(cx: &mut LowerCtx, x: InstId, axis: usize) -> Result<InstId> 
     let order: Vec<usize> = std::iter::once(axis).chain((0..dims.len()).filter(|&a| a != axis)).collect();
     let rest: Dim = dims.iter().enumerate().filter(|(a, _)| *a != axis).map(|(_, n)| n).product();
     if n.saturating_mul(n).saturating_mul(rest) > MOST_PAIRS {
-        return Err(cx.unsupported(format!("unique parts along axis {axis} of {dims:?}: too many pairs to compare")));
+        return Err(
+            cx.unsupported_case(format!("unique parts along axis {axis} of {dims:?}: too many pairs to compare"))
+        );
     }
     let rows = cx.b.transpose(x, &order);
     let rows = cx.b.reshape(rows, &[n, rest]);
@@ -160,11 +162,11 @@ fn partition(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (data, groups) = (cx.arg(0)?, cx.arg(1)?);
     let (dims, places) = (cx.b.dims(data).to_vec(), cx.b.dims(groups).to_vec());
     if !dims.starts_with(&places) {
-        return Err(cx.mismatch(format!("partitions {places:?} are not the leading dimensions of {dims:?}")));
+        return Err(cx.shape_mismatch(format!("partitions {places:?} are not the leading dimensions of {dims:?}")));
     }
     let count = cx.require_attr(cx.node.int("num_partitions"), "num_partitions")?;
     cx.reject_constant_indices(1, &[Dim::size(count).unwrap_or(Dim::from(0))])?;
-    let rows = product(&places).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let rows = product(&places).ok_or_else(|| cx.shape_mismatch("the size overflows"))?;
     let at = places.len();
     let groups = cx.b.reshape(groups, &[rows]);
     let data = cx.b.reshape(data, &[&[rows][..], &dims[places.len()..]].concat());
@@ -172,14 +174,14 @@ fn partition(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     for group in 0..count {
         let number = cx.b.full(cx.b.dtype(groups), &[rows], group as f64);
         let own = cx.b.compare(Direction::Eq, groups, number);
-        let Compaction { places, count, .. } = compact(cx, own)?;
+        let Compaction { places, count, .. } = compact_mask(cx, own)?;
         let size = cx.data_dependent_size(count, rows, "a group")?;
-        let places = cx.first(places, size)?;
+        let places = cx.first_elements(places, size)?;
         let row = &dims[at..];
         // A gather from rows without elements would index into nothing.
         out.push(Value::Array(match row.iter().any(|n| n.is_zero()) {
             true => cx.b.full(cx.b.dtype(data), &[&[size], row].concat(), 0.0),
-            false => take_axis(cx, data, places, 0, 0)?,
+            false => gather_along_axis(cx, data, places, 0, 0)?,
         }));
     }
     Ok(out)

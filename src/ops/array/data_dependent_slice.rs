@@ -1,5 +1,5 @@
 //! Strided slices whose number of elements is data-dependent, such as `x[:n]`.
-use super::strided_slice::{DimSlice, SliceBounds, SliceRange, within};
+use super::strided_slice::{DimSlice, SliceBounds, SliceRange, clamp_index};
 use crate::diag::Result;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
@@ -30,14 +30,14 @@ impl SliceBounds {
     ) -> Result<DimSlice> {
         let stride = self.strides[i];
         if stride == 0 {
-            return Err(cx.mismatch("a stride of 0"));
+            return Err(cx.shape_mismatch("a stride of 0"));
         }
         let is_wide = cx.dtype(self.at)? == DType::S64 || cx.dtype(self.at + 1)? == DType::S64;
         let dtype = if is_wide { DType::S64 } else { DType::S32 };
         let limits = if stride > 0 { [Dim::from(0), d] } else { [Dim::from(-1), d - 1] };
         let [first, last] = if stride > 0 { limits } else { [limits[1], limits[0]] };
-        let begin = Some(first).filter(|_| open_begin).or(self.begin[i].known().map(|v| within(v, d, limits)));
-        let end = Some(last).filter(|_| open_end).or(self.end[i].known().map(|v| within(v, d, limits)));
+        let begin = Some(first).filter(|_| open_begin).or(self.begin[i].as_size().map(|v| clamp_index(v, d, limits)));
+        let end = Some(last).filter(|_| open_end).or(self.end[i].as_size().map(|v| clamp_index(v, d, limits)));
         let from = match begin {
             Some(known) => cx.b.scalar(dtype, known),
             None => self.end(cx, self.at, i, dtype, d, limits)?,
@@ -69,7 +69,7 @@ impl SliceBounds {
 
     /// Run-time bound of a range over `d` elements, entry `i` of input `at`, clamped to `limits`.
     fn end(&self, cx: &mut LowerCtx, at: usize, i: usize, dtype: DType, d: Dim, limits: [Dim; 2]) -> Result<InstId> {
-        let end = self.wrapped(cx, at, i, d)?;
+        let end = self.wrapped_index(cx, at, i, d)?;
         let end = cx.b.convert(end, dtype);
         let (low, high) = (cx.b.scalar(dtype, limits[0]), cx.b.scalar(dtype, limits[1]));
         Ok(cx.b.elementwise(ScalarOp::Clamp, &[low, end, high]))

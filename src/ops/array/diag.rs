@@ -71,7 +71,7 @@ impl DiagonalBand {
         if left { 0 } else { (longest - Self::length(d, rows, columns)).pinned() }
     }
     /// For each element of the matrix, its position among the packed diagonals; `None` outside the band.
-    pub fn unpacking(&self, rows: Dim, columns: Dim, longest: Dim) -> Vec<Option<i32>> {
+    pub fn unpacking_table(&self, rows: Dim, columns: Dim, longest: Dim) -> Vec<Option<i32>> {
         let mut table = Vec::with_capacity((rows * columns).index());
         for i in 0..rows.pinned() {
             for j in 0..columns.pinned() {
@@ -84,7 +84,7 @@ impl DiagonalBand {
         table
     }
     /// For each position among the packed diagonals, its element of the matrix; `None` for padding.
-    pub fn packing(&self, rows: Dim, columns: Dim, longest: Dim) -> Vec<Option<i32>> {
+    pub fn packing_table(&self, rows: Dim, columns: Dim, longest: Dim) -> Vec<Option<i32>> {
         let mut table = Vec::with_capacity((self.count() * longest).index());
         for d in (self.low..=self.high).rev() {
             let (length, offset) = (Self::length(d, rows, columns).pinned(), self.offset(d, rows, columns, longest));
@@ -105,10 +105,10 @@ fn band(cx: &LowerCtx, i: usize) -> Result<DiagonalBand> {
     let (low, high) = match k[..] {
         [k] => (k, k),
         [low, high] => (low, high),
-        _ => return Err(cx.mismatch(format!("diagonals {k:?}; one or two numbers are needed"))),
+        _ => return Err(cx.shape_mismatch(format!("diagonals {k:?}; one or two numbers are needed"))),
     };
     if low > high || low.abs() > 1 << 30 || high.abs() > 1 << 30 {
-        return Err(cx.mismatch(format!("no diagonals from {low} to {high}")));
+        return Err(cx.shape_mismatch(format!("no diagonals from {low} to {high}")));
     }
     let v3 = cx.node.op.ends_with("V3");
     let align = cx.node.str("align").unwrap_or(if v3 { "RIGHT_LEFT" } else { "LEFT_LEFT" });
@@ -120,14 +120,14 @@ fn band(cx: &LowerCtx, i: usize) -> Result<DiagonalBand> {
 fn matrix(cx: &LowerCtx, dims: &[Dim]) -> Result<(Vec<Dim>, Dim, Dim)> {
     match dims {
         [batch @ .., rows, columns] => Ok((batch.to_vec(), *rows, *columns)),
-        _ => Err(cx.mismatch(format!("{dims:?} is no matrix"))),
+        _ => Err(cx.shape_mismatch(format!("{dims:?} is no matrix"))),
     }
 }
 
 fn check_table(cx: &LowerCtx, rows: Dim, columns: Dim) -> Result<()> {
     match rows.checked_mul(columns) {
         Some(n) if n <= 1 << 26 => Ok(()),
-        _ => Err(cx.unsupported(format!("a matrix of {rows} by {columns}; up to 2^26 elements are supported"))),
+        _ => Err(cx.unsupported_case(format!("a matrix of {rows} by {columns}; up to 2^26 elements are supported"))),
     }
 }
 
@@ -137,7 +137,7 @@ fn look_up(cx: &mut LowerCtx, x: InstId, table: &DiagonalIndexTable, other: Inst
     if [batch, n, cx.b.dims(x)[1]].iter().any(|size| size.is_zero()) {
         return Ok(cx.b.broadcast_to(other, &[batch, n]));
     }
-    let found = super::gather::take_axis(cx, x, table.places, 1, 0)?;
+    let found = super::gather::gather_along_axis(cx, x, table.places, 1, 0)?;
     Ok(match table.there {
         Some(there) => cx.b.select(there, found, other),
         None => found,
@@ -168,7 +168,7 @@ fn matrix_diag(cx: &mut LowerCtx, band: DiagonalBand, sizes: [i64; 2], pad: Opti
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let packed = if band.count() > 1 { 2 } else { 1 };
     if dims.len() < packed || (packed == 2 && dims[dims.len() - 2] != band.count()) {
-        return Err(cx.mismatch(format!("{dims:?} does not hold {} diagonals", band.count())));
+        return Err(cx.shape_mismatch(format!("{dims:?} does not hold {} diagonals", band.count())));
     }
     let (batch, longest) = (dims[..dims.len() - packed].to_vec(), dims[dims.len() - 1]);
     let least = [longest - band.high.min(0), longest + band.low.max(0)];
@@ -179,12 +179,12 @@ fn matrix_diag(cx: &mut LowerCtx, band: DiagonalBand, sizes: [i64; 2], pad: Opti
         both => both.map(Dim::from),
     };
     if rows < least[0] || columns < least[1] || (rows != least[0] && columns != least[1]) {
-        return Err(cx.mismatch(format!("{rows} by {columns} does not fit diagonals of {longest}")));
+        return Err(cx.shape_mismatch(format!("{rows} by {columns} does not fit diagonals of {longest}")));
     }
     check_table(cx, rows, columns)?;
     let pad = padding(cx, pad, x)?;
     let x = flat(cx, x, &batch, band.count() * longest);
-    let table = DiagonalIndexTable::unpacking(cx.b, band, rows, columns, longest);
+    let table = DiagonalIndexTable::for_unpacking(cx.b, band, rows, columns, longest);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &[&batch[..], &[rows, columns]].concat());
     cx.one_output(y)
@@ -200,7 +200,7 @@ fn check_band(cx: &LowerCtx, band: DiagonalBand, rows: Dim, columns: Dim) -> Res
     if inside(band.low) && inside(band.high) {
         return Ok(());
     }
-    Err(cx.mismatch(format!("diagonals {} to {} of {rows} by {columns}", band.low, band.high)))
+    Err(cx.shape_mismatch(format!("diagonals {} to {} of {rows} by {columns}", band.low, band.high)))
 }
 
 fn matrix_diag_part(cx: &mut LowerCtx, band: DiagonalBand, pad: Option<usize>) -> Result<Vec<Value>> {
@@ -211,7 +211,7 @@ fn matrix_diag_part(cx: &mut LowerCtx, band: DiagonalBand, pad: Option<usize>) -
     check_table(cx, band.count(), longest)?;
     let pad = padding(cx, pad, x)?;
     let x = flat(cx, x, &batch, rows * columns);
-    let table = DiagonalIndexTable::packing(cx.b, band, rows, columns, longest);
+    let table = DiagonalIndexTable::for_packing(cx.b, band, rows, columns, longest);
     let y = look_up(cx, x, &table, pad)?;
     let mut out = batch;
     if band.count() > 1 {
@@ -239,11 +239,11 @@ fn matrix_set_diag(cx: &mut LowerCtx, band: DiagonalBand) -> Result<Vec<Value>> 
     }
     want.push(longest);
     if cx.b.dims(diagonal) != want {
-        return Err(cx.mismatch(format!("diagonals of {:?}, where {want:?} is needed", cx.b.dims(diagonal))));
+        return Err(cx.shape_mismatch(format!("diagonals of {:?}, where {want:?} is needed", cx.b.dims(diagonal))));
     }
     let diagonal = flat(cx, diagonal, &batch, band.count() * longest);
     let x = flat(cx, x, &batch, rows * columns);
-    let table = DiagonalIndexTable::unpacking(cx.b, band, rows, columns, longest);
+    let table = DiagonalIndexTable::for_unpacking(cx.b, band, rows, columns, longest);
     let y = look_up(cx, diagonal, &table, x)?;
     let y = cx.b.reshape(y, &dims);
     cx.one_output(y)
@@ -252,11 +252,11 @@ fn matrix_set_diag(cx: &mut LowerCtx, band: DiagonalBand) -> Result<Vec<Value>> 
 /// Lowers `Diag`: a tensor of twice the rank with the input on its diagonal and zeros elsewhere.
 fn diag(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let n = product(&dims).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let n = product(&dims).ok_or_else(|| cx.shape_mismatch("the size overflows"))?;
     check_table(cx, n, n)?;
     let pad = padding(cx, None, x)?;
     let x = cx.b.reshape(x, &dims![1, n]);
-    let table = DiagonalIndexTable::unpacking(cx.b, DiagonalBand::MAIN, n, n, n);
+    let table = DiagonalIndexTable::for_unpacking(cx.b, DiagonalBand::MAIN, n, n, n);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &[&dims[..], &dims[..]].concat());
     cx.one_output(y)
@@ -266,12 +266,12 @@ fn diag_part(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let half = dims.len() / 2;
     if dims.len() % 2 != 0 || dims[..half] != dims[half..] {
-        return Err(cx.mismatch(format!("{dims:?} has no diagonal")));
+        return Err(cx.shape_mismatch(format!("{dims:?} has no diagonal")));
     }
-    let n = product(&dims[..half]).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let n = product(&dims[..half]).ok_or_else(|| cx.shape_mismatch("the size overflows"))?;
     let pad = padding(cx, None, x)?;
     let x = cx.b.reshape(x, &dims![1, n * n]);
-    let table = DiagonalIndexTable::packing(cx.b, DiagonalBand::MAIN, n, n, n);
+    let table = DiagonalIndexTable::for_packing(cx.b, DiagonalBand::MAIN, n, n, n);
     let y = look_up(cx, x, &table, pad)?;
     let y = cx.b.reshape(y, &dims[..half]);
     cx.one_output(y)

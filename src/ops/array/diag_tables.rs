@@ -15,9 +15,15 @@ pub(super) struct DiagonalIndexTable {
 
 impl DiagonalIndexTable {
     /// Table that unpacks: for each element of a matrix, its position among the packed diagonals.
-    pub fn unpacking(b: &mut Builder, band: DiagonalBand, rows: Dim, columns: Dim, longest: Dim) -> DiagonalIndexTable {
+    pub fn for_unpacking(
+        b: &mut Builder,
+        band: DiagonalBand,
+        rows: Dim,
+        columns: Dim,
+        longest: Dim,
+    ) -> DiagonalIndexTable {
         if !rows.varies() && !columns.varies() {
-            return DiagonalIndexTable::known(b, &band.unpacking(rows, columns, longest));
+            return DiagonalIndexTable::known(b, &band.unpacking_table(rows, columns, longest));
         }
         let dims = [rows, columns];
         let (i, j) = (b.iota(DType::S32, &dims, 0), b.iota(DType::S32, &dims, 1));
@@ -38,9 +44,15 @@ impl DiagonalIndexTable {
     }
 
     /// Table that packs: for each position among the packed diagonals, its element of the matrix.
-    pub fn packing(b: &mut Builder, band: DiagonalBand, rows: Dim, columns: Dim, longest: Dim) -> DiagonalIndexTable {
+    pub fn for_packing(
+        b: &mut Builder,
+        band: DiagonalBand,
+        rows: Dim,
+        columns: Dim,
+        longest: Dim,
+    ) -> DiagonalIndexTable {
         if !rows.varies() && !columns.varies() {
-            return DiagonalIndexTable::known(b, &band.packing(rows, columns, longest));
+            return DiagonalIndexTable::known(b, &band.packing_table(rows, columns, longest));
         }
         let dims = [band.count(), longest];
         let (row, place) = (b.iota(DType::S32, &dims, 0), b.iota(DType::S32, &dims, 1));

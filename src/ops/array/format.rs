@@ -23,7 +23,7 @@ fn sources(cx: &LowerCtx) -> Result<Vec<usize>> {
     let places: Option<Vec<usize>> = to.chars().map(|c| from.chars().position(|f| f == c)).collect();
     match places {
         Some(places) if from.len() == to.len() => Ok(places),
-        _ => Err(cx.mismatch(format!("{from} is not {to} in another order"))),
+        _ => Err(cx.shape_mismatch(format!("{from} is not {to} in another order"))),
     }
 }
 
@@ -53,11 +53,11 @@ fn vec_permute(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         places = places.iter().filter_map(|p| spatial.iter().position(|s| s == p)).collect();
     }
     if places.len() != n {
-        return Err(cx.mismatch(format!("{n} entries for {} dimensions", places.len())));
+        return Err(cx.shape_mismatch(format!("{n} entries for {} dimensions", places.len())));
     }
     let order: Vec<i32> = places.iter().map(|&p| p as i32).collect();
     let order = cx.b.constant(Tensor::of(&[n as u64], &order));
-    let y = super::gather::take_axis(cx, x, order, 0, 0)?;
+    let y = super::gather::gather_along_axis(cx, x, order, 0, 0)?;
     cx.one_output(y)
 }
 
@@ -66,7 +66,9 @@ fn to_bool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, dtype) = (cx.arg(0)?, cx.dims(0)?, cx.dtype(0)?);
     let y = if dims.is_empty() {
         if matches!(dtype, DType::F16 | DType::BF16 | DType::U16 | DType::U32 | DType::U64) || dtype.is_complex() {
-            return Err(cx.unsupported(format!("a scalar of {dtype} as a truth value; TensorFlow's kernels have none")));
+            return Err(
+                cx.unsupported_case(format!("a scalar of {dtype} as a truth value; TensorFlow's kernels have none"))
+            );
         }
         compare_scalar(cx.b, Direction::Ne, x, 0.0)
     } else {

@@ -15,61 +15,61 @@ use crate::tensor::{DType, Tensor};
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
     op("Gather", "params indices -> output", gather)
-        .checked(checks::row_indices)
+        .checked(checks::check_row_indices)
         .moves_strings()
         .shape(|cx| gather_shape(cx, Some(0))),
     op("GatherV2", "params indices axis -> output", gather_v2)
-        .checked(checks::gather_indices)
+        .checked(checks::check_gather_indices)
         .moves_strings()
         .shape(|cx| gather_shape(cx, cx.constant_int(2)))
         .constants(&[2]),
     op("GatherNd", "params indices -> output", gather_nd)
-        .checked(checks::index_tuples)
+        .checked(checks::check_index_tuples)
         .moves_strings()
         .shape(gather_nd_shape),
     op("ReverseSequence", "input seq_lengths -> output", reverse_sequence)
-        .checked(checks::sequence_lengths)
+        .checked(checks::check_sequence_lengths)
         .shape(same),
 ];
 
 pub fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, indices) = (cx.arg(0)?, cx.arg(1)?);
-    let y = take_axis(cx, x, indices, 0, 0)?;
+    let y = gather_along_axis(cx, x, indices, 0, 0)?;
     cx.one_output(y)
 }
 
 fn gather_v2(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, indices) = (cx.arg(0)?, cx.arg(1)?);
-    let axis = cx.axis(cx.constant_int(2)?, cx.b.rank(x))?;
+    let axis = cx.normalize_axis(cx.constant_int(2)?, cx.b.rank(x))?;
     let batch = cx.node.int("batch_dims").unwrap_or(0);
     let batch = if batch < 0 { batch + cx.b.rank(indices) as i64 } else { batch };
     let batch = usize::try_from(batch).ok().filter(|&n| n <= axis && n <= cx.b.rank(indices));
-    let Some(batch) = batch else { return Err(cx.mismatch("batch_dims is beyond the axis or the indices")) };
+    let Some(batch) = batch else { return Err(cx.shape_mismatch("batch_dims is beyond the axis or the indices")) };
     if cx.b.dims(x)[..batch] != cx.b.dims(indices)[..batch] {
-        return Err(cx.mismatch("the batch dimensions differ"));
+        return Err(cx.shape_mismatch("the batch dimensions differ"));
     }
-    let y = take_axis(cx, x, indices, axis, batch)?;
+    let y = gather_along_axis(cx, x, indices, axis, batch)?;
     cx.one_output(y)
 }
 
 /// Gather along `axis`: that dimension of `x` is replaced by the dimensions of `indices` behind its `batch` leading ones, which
 /// `x` and `indices` share.
-pub fn take_axis(cx: &mut LowerCtx, x: InstId, indices: InstId, axis: usize, batch: usize) -> Result<InstId> {
+pub fn gather_along_axis(cx: &mut LowerCtx, x: InstId, indices: InstId, axis: usize, batch: usize) -> Result<InstId> {
     let (dims, places) = (cx.b.dims(x).to_vec(), cx.b.dims(indices).to_vec());
     let rank = dims.len();
     if axis >= rank {
-        return Err(cx.mismatch("a scalar has no elements to gather"));
+        return Err(cx.shape_mismatch("a scalar has no elements to gather"));
     }
     let out: Vec<Dim> = [&dims[..axis], &places[batch..], &dims[axis + 1..]].concat();
     if crate::symbolic::has_zero(&dims) {
         return of_nothing(cx, x, &out);
     }
     let indices = index_type(cx, indices);
-    Ok(gather_axis(cx.b, x, indices, axis, batch))
+    Ok(gather_slices(cx.b, x, indices, axis, batch))
 }
 
 /// Gathers slices along `axis` of a nonempty array, at `s32` or `s64` indices whose first `batch` axes are those of the array.
-pub fn gather_axis(b: &mut Builder, x: InstId, indices: InstId, axis: usize, batch: usize) -> InstId {
+pub fn gather_slices(b: &mut Builder, x: InstId, indices: InstId, axis: usize, batch: usize) -> InstId {
     let (mut slice_sizes, places) = (b.dims(x).to_vec(), b.rank(indices));
     let taken = places - batch;
     let window = (batch..axis).chain(axis + taken..slice_sizes.len() + taken - 1);
@@ -92,7 +92,7 @@ pub fn gather_axis(b: &mut Builder, x: InstId, indices: InstId, axis: usize, bat
 /// empty only because a data-dependent size is assumed to be 0 during lowering.
 fn of_nothing(cx: &mut LowerCtx, x: InstId, out: &[Dim]) -> Result<InstId> {
     if !crate::symbolic::has_zero(out) {
-        return Err(cx.mismatch("elements of an empty array are asked for"));
+        return Err(cx.shape_mismatch("elements of an empty array are asked for"));
     }
     Ok(cx.b.reshape(x, out))
 }
@@ -111,7 +111,7 @@ pub fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let batch = usize::try_from(cx.node.int("batch_dims").unwrap_or(0)).unwrap_or(usize::MAX);
     let depth = places.last().and_then(|&d| usize::try_from(d).ok());
     let Some(depth) = depth.filter(|&d| batch == 0 && d <= dims.len()) else {
-        return Err(cx.mismatch(format!("indices {places:?} into {dims:?}")));
+        return Err(cx.shape_mismatch(format!("indices {places:?} into {dims:?}")));
     };
     let lead = places.len() - 1;
     let out = [&places[..lead], &dims[depth..]].concat();
@@ -160,10 +160,10 @@ fn ignoring(cx: &mut LowerCtx, y: InstId, indices: InstId, sizes: &[Dim]) -> Ins
 fn reverse_sequence(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, lengths) = (cx.arg(0)?, cx.arg(1)?);
     let dims = cx.b.dims(x).to_vec();
-    let seq = cx.axis(cx.require_attr(cx.node.int("seq_dim"), "seq_dim")?, dims.len())?;
-    let batch = cx.axis(cx.node.int("batch_dim").unwrap_or(0), dims.len())?;
+    let seq = cx.normalize_axis(cx.require_attr(cx.node.int("seq_dim"), "seq_dim")?, dims.len())?;
+    let batch = cx.normalize_axis(cx.node.int("batch_dim").unwrap_or(0), dims.len())?;
     if seq == batch || cx.b.dims(lengths) != [dims[batch]] {
-        return Err(cx.mismatch("seq_lengths needs one length a batch entry"));
+        return Err(cx.shape_mismatch("seq_lengths needs one length a batch entry"));
     }
     let places = [dims[batch], dims[seq]];
     let dtype = cx.b.dtype(lengths);
@@ -177,7 +177,7 @@ fn reverse_sequence(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let order: Vec<usize> =
         [batch, seq].into_iter().chain((0..dims.len()).filter(|&d| d != batch && d != seq)).collect();
     let moved = cx.b.transpose(x, &order);
-    let y = take_axis(cx, moved, from, 1, 1)?;
+    let y = gather_along_axis(cx, moved, from, 1, 1)?;
     let mut back = vec![0; order.len()];
     for (i, &d) in order.iter().enumerate() {
         back[d] = i;
@@ -212,8 +212,8 @@ fn gather_shape(cx: &mut ShapeCtx, axis: Option<i64>) -> Result<Vec<Fact>> {
     out.extend(&x[batch..axis]);
     out.extend(&places[batch..]);
     out.extend(&x[axis + 1..]);
-    match (picked(cx), cx.dtype(0), crate::ops::fact::Dims::ranked(&out[..]).fixed()) {
-        (Some(values), Some(dtype), Some(fixed)) if x.len() == 1 => Ok(vec![Fact::ints(dtype, &fixed, values)]),
+    match (picked(cx), cx.dtype(0), crate::ops::fact::Dims::ranked(&out[..]).known_sizes()) {
+        (Some(values), Some(dtype), Some(fixed)) if x.len() == 1 => Ok(vec![Fact::from_ints(dtype, &fixed, values)]),
         _ => cx.one_output_like(0, out),
     }
 }

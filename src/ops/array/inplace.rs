@@ -32,13 +32,13 @@ fn with_rows(cx: &mut LowerCtx, change: Change) -> Result<Vec<Value>> {
     let (x, i, v) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     let (dims, places) = (cx.b.dims(x).to_vec(), cx.b.dims(i).to_vec());
     let (Some((&rows, row)), &[count]) = (dims.split_first(), &places[..]) else {
-        return Err(cx.mismatch(format!("rows {places:?} of {dims:?}")));
+        return Err(cx.shape_mismatch(format!("rows {places:?} of {dims:?}")));
     };
     if rows == 0 {
         return cx.one_output(x);
     }
     if cx.b.dims(v) != [&places[..], row].concat() {
-        return Err(cx.mismatch(format!("{} for rows {places:?} of {dims:?}", cx.b.shape(v))));
+        return Err(cx.shape_mismatch(format!("{} for rows {places:?} of {dims:?}", cx.b.shape(v))));
     }
     let all = cx.b.full_like(i, rows);
     let rest = cx.b.elementwise(ScalarOp::Remainder, &[i, all]);

@@ -36,8 +36,8 @@ pub const ROWS: &[OpLowering] = &[
 /// Lowers a concatenation of the inputs from `from` on, apart from input `axis_input`.
 fn concat(cx: &mut LowerCtx, axis_input: usize, from: usize) -> Result<Vec<Value>> {
     let parts = cx.arg_range(from, cx.args.len() - usize::from(from == 0))?;
-    let Some(&first) = parts.first() else { return Err(cx.mismatch("there is nothing to concatenate")) };
-    let axis = cx.axis(cx.constant_int(axis_input)?, cx.b.rank(first))?;
+    let Some(&first) = parts.first() else { return Err(cx.shape_mismatch("there is nothing to concatenate")) };
+    let axis = cx.normalize_axis(cx.constant_int(axis_input)?, cx.b.rank(first))?;
     let y = cx.b.concatenate(&parts, axis);
     cx.one_output(y)
 }
@@ -45,7 +45,7 @@ fn concat(cx: &mut LowerCtx, axis_input: usize, from: usize) -> Result<Vec<Value
 fn parallel_concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let parts = cx.arg_range(0, cx.args.len())?;
     if parts.is_empty() || cx.b.rank(parts[0]) == 0 {
-        return Err(cx.mismatch("the parts need a first dimension"));
+        return Err(cx.shape_mismatch("the parts need a first dimension"));
     }
     let y = cx.b.concatenate(&parts, 0);
     cx.one_output(y)
@@ -55,10 +55,10 @@ fn concat_offset(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let axis = cx.constant_int(0)?;
     let (mut at, mut out) = (Dim::from(0), Vec::new());
     for i in 1..cx.args.len() {
-        let dims = super::shape::known_sizes(cx, i)?;
-        let axis = cx.axis(axis, dims.len())?;
+        let dims = super::shape::constant_shape_from_input(cx, i)?;
+        let axis = cx.normalize_axis(axis, dims.len())?;
         let offsets: Vec<Dim> = (0..dims.len()).map(|d| if d == axis { at } else { Dim::from(0) }).collect();
-        out.push(Value::Array(super::shape::integers(cx, cx.dtype(i)?, &dims![dims.len()], &offsets)?));
+        out.push(Value::Array(super::shape::dims_constant(cx, cx.dtype(i)?, &dims![dims.len()], &offsets)?));
         at += dims[axis];
     }
     Ok(out)
@@ -66,12 +66,12 @@ fn concat_offset(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn pack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let parts = cx.arg_range(0, cx.args.len())?;
-    let Some(&first) = parts.first() else { return Err(cx.mismatch("there is nothing to stack")) };
+    let Some(&first) = parts.first() else { return Err(cx.shape_mismatch("there is nothing to stack")) };
     let mut dims = cx.b.dims(first).to_vec();
-    let axis = cx.axis(cx.node.int("axis").unwrap_or(0), dims.len() + 1)?;
+    let axis = cx.normalize_axis(cx.node.int("axis").unwrap_or(0), dims.len() + 1)?;
     for &part in &parts {
         if cx.b.dims(part) != dims {
-            return Err(cx.mismatch(format!("{:?} and {dims:?} differ", cx.b.dims(part))));
+            return Err(cx.shape_mismatch(format!("{:?} and {dims:?} differ", cx.b.dims(part))));
         }
     }
     dims.insert(axis, Dim::from(1));
@@ -82,10 +82,11 @@ fn pack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Lowers `Tile`: inserts a dimension for the repeats in front of each dimension, then merges the two.
 fn tile(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dims, is_known) = (cx.arg(0)?, cx.dims(0)?, cx.known(1).is_some_and(|known| known.sizes.is_none()));
-    let multiples = super::shape::sizes(cx, 1)?;
+    let (x, dims, is_known) =
+        (cx.arg(0)?, cx.dims(0)?, cx.symbolic_value(1).is_some_and(|known| known.sizes.is_none()));
+    let multiples = super::shape::shape_from_input(cx, 1)?;
     if multiples.len() != dims.len() {
-        return Err(cx.mismatch(format!("{} multiples for rank {}", multiples.len(), dims.len())));
+        return Err(cx.shape_mismatch(format!("{} multiples for rank {}", multiples.len(), dims.len())));
     }
     let (mut wide, mut map, mut out) = (Vec::new(), Vec::new(), Vec::new());
     for (&n, &d) in multiples.iter().zip(&dims) {
@@ -94,7 +95,7 @@ fn tile(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
         map.push(wide.len());
         wide.push(d);
-        out.push(n.checked_mul(d).ok_or_else(|| cx.mismatch("the tiled size overflows"))?);
+        out.push(n.checked_mul(d).ok_or_else(|| cx.shape_mismatch("the tiled size overflows"))?);
     }
     if is_known && are_same(&out, &dims) {
         return cx.one_output(x);
@@ -109,7 +110,7 @@ fn paddings(cx: &mut LowerCtx) -> Result<Vec<(Dim, Dim)>> {
     let values = cx.sizes_from_input(1)?;
     let fits = |&v: &Dim| v >= 0 && v <= 1i64 << 34;
     if values.len() != 2 * cx.dims(0)?.len() || !values.iter().all(fits) {
-        return Err(cx.mismatch(format!("paddings {values:?} for rank {}", cx.dims(0)?.len())));
+        return Err(cx.shape_mismatch(format!("paddings {values:?} for rank {}", cx.dims(0)?.len())));
     }
     Ok(values.chunks_exact(2).map(|p| (p[0], p[1])).collect())
 }
@@ -132,7 +133,7 @@ fn skipped(cx: &LowerCtx) -> Result<Dim> {
     match cx.node.str("mode") {
         Some("REFLECT") => Ok(Dim::from(1)),
         Some("SYMMETRIC") => Ok(Dim::from(0)),
-        other => Err(cx.unsupported(format!("mode {other:?}; REFLECT and SYMMETRIC are supported"))),
+        other => Err(cx.unsupported_case(format!("mode {other:?}; REFLECT and SYMMETRIC are supported"))),
     }
 }
 
@@ -141,7 +142,7 @@ fn mirror_pad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     for (axis, (low, high)) in paddings(cx)?.into_iter().enumerate() {
         let n = dims[axis];
         if low.max(high) + skip > n && low.max(high) > 0 {
-            return Err(cx.mismatch(format!("a mirrored padding of {} of {n} elements", low.max(high))));
+            return Err(cx.shape_mismatch(format!("a mirrored padding of {} of {n} elements", low.max(high))));
         }
         let mut parts = vec![x];
         if low > 0 {
@@ -161,7 +162,7 @@ fn mirror_pad_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (mut x, dims, skip) = (cx.arg(0)?, cx.dims(0)?, skipped(cx)?);
     for (axis, (low, high)) in paddings(cx)?.into_iter().enumerate() {
         let n = dims[axis].checked_sub(low + high).filter(|&n| low.max(high) == 0 || low.max(high) + skip <= n);
-        let Some(n) = n else { return Err(cx.mismatch("the paddings do not fit the gradient")) };
+        let Some(n) = n else { return Err(cx.shape_mismatch("the paddings do not fit the gradient")) };
         let mut middle = cx.b.slice_axis(x, axis, low, low + n);
         for (start, count, at) in [(Dim::from(0), low, skip), (low + n, high, n.saturating_sub(skip + high))] {
             if count == 0 {
@@ -183,15 +184,15 @@ fn mirror_pad_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn concat_shape(cx: &mut ShapeCtx, axis_input: usize, from: usize) -> Result<Vec<Fact>> {
     let axis = cx.constant_int(axis_input);
     let to = cx.args.len() - usize::from(from == 0);
-    joined_shape(cx, from..to, axis, axis_input)
+    concat_inputs_shape(cx, from..to, axis, axis_input)
 }
 
 fn parallel_concat_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    joined_shape(cx, 0..cx.args.len(), Some(0), 0)
+    concat_inputs_shape(cx, 0..cx.args.len(), Some(0), 0)
 }
 
 /// Shape function: concatenation of the inputs `parts` along an axis. The known elements of vectors of sizes are kept.
-pub fn joined_shape(
+pub fn concat_inputs_shape(
     cx: &mut ShapeCtx,
     parts: std::ops::Range<usize>,
     axis: Option<i64>,
@@ -231,8 +232,8 @@ pub fn joined_shape(
     }
     let dims = Dims::from(out.unwrap_or_default());
     let values = if rank == 1 { joined_sizes(cx, parts) } else { None };
-    match (values, cx.dtype(first), dims.fixed()) {
-        (Some(values), Some(dtype), Some(fixed)) => Ok(vec![Fact::ints(dtype, &fixed, values)]),
+    match (values, cx.dtype(first), dims.known_sizes()) {
+        (Some(values), Some(dtype), Some(fixed)) => Ok(vec![Fact::from_ints(dtype, &fixed, values)]),
         _ => cx.one_output_like(first, dims),
     }
 }
@@ -244,7 +245,7 @@ fn joined_sizes(cx: &ShapeCtx, parts: std::ops::Range<usize>) -> Option<Vec<Infe
     }
     let mut all = Vec::new();
     for i in parts {
-        let n = cx.args[i].dims.fixed()?.first().copied().filter(|&n| n <= MOST_ELEMENTS)?;
+        let n = cx.args[i].dims.known_sizes()?.first().copied().filter(|&n| n <= MOST_ELEMENTS)?;
         all.extend(cx.partial_ints(i).unwrap_or_else(|| vec![InferredInt::Unknown; n as usize]));
     }
     Some(all)
@@ -266,7 +267,7 @@ fn pack_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let known = (0..n).any(|i| cx.partial_ints(i).is_some());
     if let (true, Some(dtype), 1) = (known, cx.dtype(0), out.len()) {
         let one = |i: usize| cx.partial_ints(i).and_then(|v| v.first().copied()).unwrap_or(InferredInt::Unknown);
-        return Ok(vec![Fact::ints(dtype, &[n as u64], (0..n).map(one).collect())]);
+        return Ok(vec![Fact::from_ints(dtype, &[n as u64], (0..n).map(one).collect())]);
     }
     cx.one_output_like(0, out)
 }
@@ -287,7 +288,7 @@ fn tile_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     }
     let mut out = Vec::with_capacity(dims.len());
     for (&d, n) in dims.iter().zip(multiples) {
-        out.push(match n.size() {
+        out.push(match n.as_dim() {
             Some(n) => cx.mul(d, n),
             None => cx.fresh_dim(Why::Value(1)),
         });
@@ -312,7 +313,7 @@ fn pad_shape(cx: &mut ShapeCtx, step: SizeFn) -> Result<Vec<Fact>> {
     }
     let mut out = Vec::with_capacity(dims.len());
     for (&d, pair) in dims.iter().zip(pairs.chunks_exact(2)) {
-        out.push(match (pair[0].size(), pair[1].size()) {
+        out.push(match (pair[0].as_dim(), pair[1].as_dim()) {
             (Some(low), Some(high)) => {
                 let both = cx.add(low, high);
                 step(cx.symbols, cx.site, d, both)

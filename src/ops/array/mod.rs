@@ -20,8 +20,8 @@ mod strided_shape;
 mod unravel;
 
 pub(in crate::ops) use gather::{gather, gather_nd};
-pub(in crate::ops) use join::joined_shape;
-pub(in crate::ops) use scatter::{onto as scatter_onto, scatter};
+pub(in crate::ops) use join::concat_inputs_shape;
+pub(in crate::ops) use scatter::{scatter, scatter_into_input as scatter_onto};
 pub(in crate::ops) use strided_slice::strided_update;
 
 /// Definitions of the ops of this family.

@@ -18,46 +18,46 @@ use crate::tensor::{DType, element_count};
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
     op("ScatterNd", "indices updates shape -> output", scatter_nd)
-        .checked(checks::scatter_indices::<2>)
+        .checked(checks::check_scatter_indices::<2>)
         .shape(scatter_nd_shape)
         .constants(&[2]),
-    op("ScatterNdNonAliasingAdd", "input indices updates -> output", |cx| onto(cx, Some(ScalarOp::Add)))
-        .checked(checks::index_tuples)
+    op("ScatterNdNonAliasingAdd", "input indices updates -> output", |cx| scatter_into_input(cx, Some(ScalarOp::Add)))
+        .checked(checks::check_index_tuples)
         .shape(same),
-    op("TensorScatterAdd", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Add)))
-        .checked(checks::index_tuples)
+    op("TensorScatterAdd", "tensor indices updates -> output", |cx| scatter_into_input(cx, Some(ScalarOp::Add)))
+        .checked(checks::check_index_tuples)
         .shape(same),
-    op("TensorScatterSub", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Subtract)))
-        .checked(checks::index_tuples)
+    op("TensorScatterSub", "tensor indices updates -> output", |cx| scatter_into_input(cx, Some(ScalarOp::Subtract)))
+        .checked(checks::check_index_tuples)
         .shape(same),
-    op("TensorScatterMax", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Maximum)))
-        .checked(checks::index_tuples)
+    op("TensorScatterMax", "tensor indices updates -> output", |cx| scatter_into_input(cx, Some(ScalarOp::Maximum)))
+        .checked(checks::check_index_tuples)
         .shape(same),
-    op("TensorScatterMin", "tensor indices updates -> output", |cx| onto(cx, Some(ScalarOp::Minimum)))
-        .checked(checks::index_tuples)
+    op("TensorScatterMin", "tensor indices updates -> output", |cx| scatter_into_input(cx, Some(ScalarOp::Minimum)))
+        .checked(checks::check_index_tuples)
         .shape(same),
-    op("TensorScatterUpdate", "tensor indices updates -> output", |cx| onto(cx, None))
-        .checked(checks::index_tuples)
+    op("TensorScatterUpdate", "tensor indices updates -> output", |cx| scatter_into_input(cx, None))
+        .checked(checks::check_index_tuples)
         .moves_strings()
         .shape(same),
     op("SparseToDense", "sparse_indices output_shape sparse_values default_value -> dense", sparse_to_dense)
-        .checked(checks::scatter_indices::<1>)
+        .checked(checks::check_scatter_indices::<1>)
         .moves_strings()
         .shape(sparse_to_dense_shape)
         .constants(&[1]),
     op("DynamicStitch", "indices_and_data* -> merged", dynamic_stitch)
-        .checked(checks::stitch_indices)
+        .checked(checks::check_stitch_indices)
         .moves_strings()
         .shape(dynamic_stitch_shape),
     op("ParallelDynamicStitch", "indices_and_data* -> merged", dynamic_stitch)
-        .checked(checks::stitch_indices)
+        .checked(checks::check_stitch_indices)
         .moves_strings()
         .shape(dynamic_stitch_shape),
 ];
 
 /// Operand that a maximum or minimum returns if one of the two is NaN.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Unordered {
+pub enum NanResult {
     /// The old element: Eigen's `cwiseMax(array, update)`.
     Old,
     /// The update: Eigen's `cwiseMax(update, array)`.
@@ -74,19 +74,21 @@ fn combine(b: &mut Builder, dtype: DType, op: Option<ScalarOp>) -> CompId {
     };
     match (op, dtype) {
         (ScalarOp::Add | ScalarOp::Maximum, DType::Pred) => b.scalar_computation(ScalarOp::Or, dtype),
-        (ScalarOp::Maximum | ScalarOp::Minimum, _) if dtype.is_float() => extreme(b, dtype, op, Unordered::Old),
+        (ScalarOp::Maximum | ScalarOp::Minimum, _) if dtype.is_float() => {
+            extremum_computation(b, dtype, op, NanResult::Old)
+        }
         _ => b.scalar_computation(op, dtype),
     }
 }
 
 /// Scatter computation (old, new) that returns the larger (`Maximum`) or the smaller element by comparison, as TensorFlow's
 /// kernels do for one update after another.
-pub fn extreme(b: &mut Builder, dtype: DType, op: ScalarOp, unordered: Unordered) -> CompId {
+pub fn extremum_computation(b: &mut Builder, dtype: DType, op: ScalarOp, unordered: NanResult) -> CompId {
     b.begin("extreme");
     let old = b.parameter(Shape::array(dtype, []));
     let new = b.parameter(Shape::array(dtype, []));
     let better = if op == ScalarOp::Maximum { Direction::Gt } else { Direction::Lt };
-    let (stays, other) = if unordered == Unordered::Old { (old, new) } else { (new, old) };
+    let (stays, other) = if unordered == NanResult::Old { (old, new) } else { (new, old) };
     let beaten = b.compare(better, other, stays);
     let root = b.select(beaten, other, stays);
     b.end(root)
@@ -95,19 +97,25 @@ pub fn extreme(b: &mut Builder, dtype: DType, op: ScalarOp, unordered: Unordered
 /// Scatters `updates` into `x` at `indices`, combined by `op` or replacing old elements. See [`scatter_by`].
 pub fn scatter(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId, op: Option<ScalarOp>) -> Result<InstId> {
     let comp = combine(cx.b, cx.b.dtype(x), op);
-    scatter_by(cx, x, indices, updates, comp)
+    scatter_with_computation(cx, x, indices, updates, comp)
 }
 
 /// Scatters `updates` (batch dimensions, then window dimensions) into `x` at `indices`, whose last dimension holds index
 /// tuples. `comp` maps (old, new) to the result element.
-pub fn scatter_by(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId, comp: CompId) -> Result<InstId> {
+pub fn scatter_with_computation(
+    cx: &mut LowerCtx,
+    x: InstId,
+    indices: InstId,
+    updates: InstId,
+    comp: CompId,
+) -> Result<InstId> {
     let (dims, places) = (cx.b.dims(x).to_vec(), cx.b.dims(indices).to_vec());
     let depth = places.last().and_then(|&d| usize::try_from(d).ok()).filter(|&d| d <= dims.len());
-    let Some(depth) = depth else { return Err(cx.mismatch(format!("indices {places:?} into {dims:?}"))) };
+    let Some(depth) = depth else { return Err(cx.shape_mismatch(format!("indices {places:?} into {dims:?}"))) };
     let lead = places.len() - 1;
     let want = [&places[..lead], &dims[depth..]].concat();
     if cx.b.dims(updates) != want && cx.b.rank(updates) != 0 {
-        return Err(cx.mismatch(format!("updates of {:?}, where {want:?} is needed", cx.b.dims(updates))));
+        return Err(cx.shape_mismatch(format!("updates of {:?}, where {want:?} is needed", cx.b.dims(updates))));
     }
     let updates = cx.b.broadcast_to(updates, &want);
     // With a data-dependent size assumed to be 0 the scatter is kept, as it is empty only under that assumption.
@@ -133,7 +141,7 @@ pub fn scatter_by(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId
 fn check_empty(cx: &LowerCtx, dims: &[Dim], indices: InstId, updates: InstId) -> Result<()> {
     let has = |id: InstId| !crate::symbolic::has_zero(cx.b.dims(id));
     if crate::symbolic::has_zero(dims) && (has(indices) || has(updates)) {
-        return Err(cx.mismatch(format!("indices and updates for an empty array {dims:?}")));
+        return Err(cx.shape_mismatch(format!("indices and updates for an empty array {dims:?}")));
     }
     Ok(())
 }
@@ -142,13 +150,13 @@ fn check_empty(cx: &LowerCtx, dims: &[Dim], indices: InstId, updates: InstId) ->
 fn check_places(cx: &LowerCtx, i: usize, dims: &[Dim]) -> Result<()> {
     let depth = cx.dims(i)?.last().map_or(0, |&d| d.min(dims.len()).index());
     if cx.dims(i + 1)?.is_empty() && !cx.dims(i)?.is_empty() {
-        return Err(cx.mismatch("updates that are one number; TensorFlow's kernels want one for each index"));
+        return Err(cx.shape_mismatch("updates that are one number; TensorFlow's kernels want one for each index"));
     }
     cx.reject_constant_indices(i, &dims[..depth])
 }
 
 fn scatter_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (indices, updates, dims) = (cx.arg(0)?, cx.arg(1)?, super::shape::sizes(cx, 2)?);
+    let (indices, updates, dims) = (cx.arg(0)?, cx.arg(1)?, super::shape::shape_from_input(cx, 2)?);
     check_empty(cx, &dims, indices, updates)?;
     check_places(cx, 0, &dims)?;
     let zeros = cx.b.full(cx.b.dtype(updates), &dims, 0.0);
@@ -156,7 +164,7 @@ fn scatter_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-pub fn onto(cx: &mut LowerCtx, op: Option<ScalarOp>) -> Result<Vec<Value>> {
+pub fn scatter_into_input(cx: &mut LowerCtx, op: Option<ScalarOp>) -> Result<Vec<Value>> {
     let (x, indices, updates) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     let dims = cx.dims(0)?;
     check_empty(cx, &dims, indices, updates)?;
@@ -166,7 +174,7 @@ pub fn onto(cx: &mut LowerCtx, op: Option<ScalarOp>) -> Result<Vec<Value>> {
 }
 
 fn sparse_to_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (indices, dims, values, fill) = (cx.arg(0)?, super::shape::sizes(cx, 1)?, cx.arg(2)?, cx.arg(3)?);
+    let (indices, dims, values, fill) = (cx.arg(0)?, super::shape::shape_from_input(cx, 1)?, cx.arg(2)?, cx.arg(3)?);
     let base = cx.b.broadcast(fill, &dims, &[]);
     let places = cx.b.dims(indices).to_vec();
     let indices = match places.len() {
@@ -190,17 +198,17 @@ fn dynamic_stitch(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let (indices, data) = (cx.constant(i)?, cx.arg(n + i)?);
         let (places, dims) = (indices.dims.clone(), cx.b.dims(data).to_vec());
         if dims.len() < places.len() || dims[..places.len()] != places {
-            return Err(cx.mismatch(format!("indices of {places:?} for data of {dims:?}")));
+            return Err(cx.shape_mismatch(format!("indices of {places:?} for data of {dims:?}")));
         }
         let rest = dims[places.len()..].to_vec();
         if row_dims.get_or_insert_with(|| rest.clone()) != &rest {
-            return Err(cx.mismatch("the data have rows of different shapes"));
+            return Err(cx.shape_mismatch("the data have rows of different shapes"));
         }
         let count = Dim::from(indices.len());
         let flat = cx.b.reshape(data, &[&[count][..], &rest].concat());
         for (row, at) in indices.to_i64s().unwrap_or_default().into_iter().enumerate() {
             let at = usize::try_from(at).ok().filter(|&a| a < 1 << 20);
-            let Some(at) = at else { return Err(cx.mismatch("an index is negative or beyond 2^20")) };
+            let Some(at) = at else { return Err(cx.shape_mismatch("an index is negative or beyond 2^20")) };
             rows.resize(rows.len().max(at + 1), None);
             rows[at] = Some(cx.b.slice_axis(flat, 0, Dim::from(row), Dim::from(row) + 1));
         }
@@ -224,10 +232,10 @@ fn stitched_at_run_time(cx: &mut LowerCtx, n: usize) -> Result<Vec<Value>> {
         let (indices, data) = (cx.arg(i)?, cx.arg(n + i)?);
         let (places, dims) = (cx.b.dims(indices).to_vec(), cx.b.dims(data).to_vec());
         let rest = dims.strip_prefix(&places[..]).map(<[Dim]>::to_vec);
-        let rest = rest.ok_or_else(|| cx.mismatch(format!("indices of {places:?} for data of {dims:?}")))?;
-        let count = element_count(&known(&places)).ok_or_else(|| cx.mismatch("the size overflows"))?;
+        let rest = rest.ok_or_else(|| cx.shape_mismatch(format!("indices of {places:?} for data of {dims:?}")))?;
+        let count = element_count(&known(&places)).ok_or_else(|| cx.shape_mismatch("the size overflows"))?;
         if row_dims.get_or_insert_with(|| rest.clone()) != &rest {
-            return Err(cx.mismatch("the data have rows of different shapes"));
+            return Err(cx.shape_mismatch("the data have rows of different shapes"));
         }
         all.push(cx.b.reshape(indices, &dims![count]));
         rows.push(cx.b.reshape(data, &fixed(&[&[count][..], &known(&rest)].concat())));

@@ -1,10 +1,10 @@
 //! `ListDiff`: the difference of two vectors, of data-dependent length.
-use super::gather::take_axis;
+use super::gather::gather_along_axis;
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::ops::compact::compact;
+use crate::ops::compact::compact_mask;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::same_key;
 use crate::ops::op_lowering::op;
@@ -49,10 +49,10 @@ fn at_run_time(cx: &mut LowerCtx, x: InstId, y: InstId) -> Result<Vec<Value>> {
     let no = cx.b.scalar(DType::Pred, 0.0);
     let is_there = cx.b.reduce(is_equal, no, ScalarOp::Or, &[1]);
     let is_left = cx.b.elementwise(ScalarOp::Not, &[is_there]);
-    let kept = compact(cx, is_left)?;
+    let kept = compact_mask(cx, is_left)?;
     let count = cx.data_dependent_size(kept.count, n, "the list of what is left")?;
-    let places = cx.first(kept.places, count)?;
-    let out = take_axis(cx, x, places, 0, 0)?;
+    let places = cx.first_elements(kept.places, count)?;
+    let out = gather_along_axis(cx, x, places, 0, 0)?;
     let index_type = cx.attr_dtype("out_idx")?;
     Ok(vec![Value::Array(out), Value::Array(cx.b.convert(places, index_type))])
 }
@@ -61,7 +61,7 @@ fn at_run_time(cx: &mut LowerCtx, x: InstId, y: InstId) -> Result<Vec<Value>> {
 fn list_diff(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (first, second) = (cx.arg(0)?, cx.arg(1)?);
     if cx.b.rank(first) != 1 || cx.b.rank(second) != 1 {
-        return Err(cx.mismatch(format!("{} and {}, not vectors", cx.b.shape(first), cx.b.shape(second))));
+        return Err(cx.shape_mismatch(format!("{} and {}, not vectors", cx.b.shape(first), cx.b.shape(second))));
     }
     let (Ok(x), Ok(y)) = (cx.constant(0), cx.constant(1)) else { return at_run_time(cx, first, second) };
     let removed: HashSet<Vec<u8>> = keys(&y).into_iter().flatten().collect();
@@ -72,6 +72,6 @@ fn list_diff(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let out = cx.b.constant(Tensor::new(x.dtype, vec![places.len() as u64], bytes));
     let index_type = cx.attr_dtype("out_idx")?;
     let places: Vec<Dim> = places.into_iter().map(Dim::from).collect();
-    let places = super::shape::integers(cx, index_type, &dims![places.len()], &places)?;
+    let places = super::shape::dims_constant(cx, index_type, &dims![places.len()], &places)?;
     Ok(vec![Value::Array(out), Value::Array(places)])
 }

@@ -31,7 +31,7 @@ pub const ROWS: &[OpLowering] = &[
     op("Squeeze", "input -> output", squeeze).moves_strings().shape(squeeze_shape),
     op("Transpose", "x perm -> y", transpose).moves_strings().shape(transpose_shape).constants(&[1]),
     op("ConjugateTranspose", "x perm -> y", transpose).shape(transpose_shape).constants(&[1]),
-    op("InvertPermutation", "x -> y", invert_permutation).checked(checks::permutation).shape(same),
+    op("InvertPermutation", "x -> y", invert_permutation).checked(checks::check_permutation).shape(same),
     op("BroadcastTo", "input shape -> output", broadcast_to).moves_strings().shape(broadcast_to_shape).constants(&[1]),
     op("BroadcastArgs", "s0 s1 -> r0", broadcast_args).shape(broadcast_args_shape).constants(&[0, 1]),
     op("BroadcastGradientArgs", "s0 s1 -> r0 r1", broadcast_gradient_args)
@@ -41,12 +41,12 @@ pub const ROWS: &[OpLowering] = &[
 ];
 
 /// Constant vector or scalar of sizes, of integer type `dtype`.
-pub fn integers(cx: &mut LowerCtx, dtype: DType, dims: &[Dim], values: &[Dim]) -> Result<InstId> {
+pub fn dims_constant(cx: &mut LowerCtx, dtype: DType, dims: &[Dim], values: &[Dim]) -> Result<InstId> {
     match dtype {
         DType::S64 => {}
         DType::S32 if values.iter().all(|&v| v <= i64::from(i32::MAX) && v >= i64::from(i32::MIN)) => {}
-        DType::S32 => return Err(cx.unsupported("a size beyond 2^31 as int32; ask for int64")),
-        other => return Err(cx.unsupported(format!("sizes as {other}; s32 and s64 are supported"))),
+        DType::S32 => return Err(cx.unsupported_case("a size beyond 2^31 as int32; ask for int64")),
+        other => return Err(cx.unsupported_case(format!("sizes as {other}; s32 and s64 are supported"))),
     }
     Ok(cx.b.size_constant(dtype, &known(dims), values.to_vec()))
 }
@@ -55,20 +55,20 @@ fn shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut out = Vec::with_capacity(cx.args.len());
     for i in 0..cx.args.len() {
         let dims = cx.dims(i)?;
-        out.push(Value::Array(integers(cx, cx.attr_dtype("out_type")?, &dims![dims.len()], &dims)?));
+        out.push(Value::Array(dims_constant(cx, cx.attr_dtype("out_type")?, &dims![dims.len()], &dims)?));
     }
     Ok(out)
 }
 
 fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let n = product(&cx.dims(0)?).ok_or_else(|| cx.mismatch("the size overflows"))?;
-    let y = integers(cx, cx.attr_dtype("out_type")?, &[], &[n])?;
+    let n = product(&cx.dims(0)?).ok_or_else(|| cx.shape_mismatch("the size overflows"))?;
+    let y = dims_constant(cx, cx.attr_dtype("out_type")?, &[], &[n])?;
     cx.one_output(y)
 }
 
 fn rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = Dim::from(cx.dims(0)?.len());
-    let y = integers(cx, DType::S32, &[], &[n])?;
+    let y = dims_constant(cx, DType::S32, &[], &[n])?;
     cx.one_output(y)
 }
 
@@ -76,32 +76,32 @@ fn rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 ///
 /// # Errors
 /// `ShapeMismatch` for a negative size, `TooLarge` if the array would be too large, `DynamicShape` where sizes must be fixed.
-pub fn sizes(cx: &mut LowerCtx, i: usize) -> Result<Vec<Dim>> {
-    if cx.known(i).is_some() {
-        return known_sizes(cx, i);
+pub fn shape_from_input(cx: &mut LowerCtx, i: usize) -> Result<Vec<Dim>> {
+    if cx.symbolic_value(i).is_some() {
+        return constant_shape_from_input(cx, i);
     }
     if cx.dims(i)?.len() != 1 {
-        return Err(cx.mismatch("sizes are a vector"));
+        return Err(cx.shape_mismatch("sizes are a vector"));
     }
-    fitting(cx.sizes_from_input(i)?)
+    check_array_size(cx.sizes_from_input(i)?)
 }
 
 /// Sizes given by input `i`, which must be known at compile time.
 ///
 /// # Errors
 /// `NotConstant` if they are not known, `ShapeMismatch` for a negative size, `TooLarge` if the array would be too large.
-pub fn known_sizes(cx: &LowerCtx, i: usize) -> Result<Vec<Dim>> {
+pub fn constant_shape_from_input(cx: &LowerCtx, i: usize) -> Result<Vec<Dim>> {
     let values = cx.constant_dims(i)?;
     let dims: Option<Vec<Dim>> = values.iter().map(|v| v.at_least_zero()).collect();
-    let dims = dims.ok_or_else(|| cx.mismatch(format!("{values:?} is no shape")))?;
-    fitting(dims)
+    let dims = dims.ok_or_else(|| cx.shape_mismatch(format!("{values:?} is no shape")))?;
+    check_array_size(dims)
 }
 
 /// The sizes `dims`, if an array of them has at most 2^34 elements.
 ///
 /// # Errors
 /// `TooLarge` otherwise.
-pub fn fitting(dims: Vec<Dim>) -> Result<Vec<Dim>> {
+pub fn check_array_size(dims: Vec<Dim>) -> Result<Vec<Dim>> {
     match product(&dims) {
         Some(n) if n <= 1u64 << 34 => Ok(dims),
         _ => Err(crate::diag::Error::user(crate::diag::Code::TooLarge, format!("an array of the shape {dims:?}"))),
@@ -118,7 +118,7 @@ fn wanted(cx: &LowerCtx) -> Result<Vec<Dim>> {
         }
         let shape = cx.arg(1)?;
         let known: Option<Vec<Dim>> =
-            (0..n.known()).map(|at| element::element(cx.b, shape, Dim::from(at)).known()).collect();
+            (0..n.known()).map(|at| element::element_expr(cx.b, shape, Dim::from(at)).as_size()).collect();
         known.ok_or(error)
     })
 }
@@ -145,11 +145,11 @@ fn inferred_size(from: &[Dim], known: &[Dim]) -> Option<Dim> {
 pub fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     let (from, want) = (cx.dims(0)?, wanted(cx)?);
-    let total = product(&from).ok_or_else(|| cx.mismatch("the size overflows"))?;
+    let total = product(&from).ok_or_else(|| cx.shape_mismatch("the size overflows"))?;
     let is_open = |v: Dim| !v.varies() && v == -1;
     let known: Option<Vec<Dim>> = want.iter().filter(|&&v| !is_open(v)).map(|v| v.at_least_zero()).collect();
     let open = want.iter().filter(|&&v| is_open(v)).count();
-    let bad = || cx.mismatch(format!("{from:?} can't be reshaped to {want:?}"));
+    let bad = || cx.shape_mismatch(format!("{from:?} can't be reshaped to {want:?}"));
     let known = known.ok_or_else(bad)?;
     let rest = match open {
         0 => Dim::from(1),
@@ -166,7 +166,7 @@ pub fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn expand_dims(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, mut dims) = (cx.arg(0)?, cx.dims(0)?);
-    let at = cx.axis(cx.constant_int(1)?, dims.len() + 1)?;
+    let at = cx.normalize_axis(cx.constant_int(1)?, dims.len() + 1)?;
     dims.insert(at, Dim::from(1));
     let y = cx.b.reshape(x, &dims);
     cx.one_output(y)
@@ -177,9 +177,9 @@ fn squeeze(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let listed = cx.node.ints("squeeze_dims").or_else(|| cx.node.ints("axis")).unwrap_or(&[]);
     let mut gone = vec![false; dims.len()];
     for &axis in listed {
-        let axis = cx.axis(axis, dims.len())?;
+        let axis = cx.normalize_axis(axis, dims.len())?;
         if dims[axis] != 1 {
-            return Err(cx.mismatch(format!("dimension {axis} of {dims:?} is not 1 and can't be squeezed")));
+            return Err(cx.shape_mismatch(format!("dimension {axis} of {dims:?} is not 1 and can't be squeezed")));
         }
         gone[axis] = true;
     }
@@ -195,7 +195,7 @@ fn transpose(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut x = cx.arg(0)?;
     let rank = cx.b.rank(x);
     let perm = cx.constant_ints(1)?;
-    let perm: Vec<usize> = perm.iter().map(|&p| cx.axis(p, rank)).collect::<Result<_>>()?;
+    let perm: Vec<usize> = perm.iter().map(|&p| cx.normalize_axis(p, rank)).collect::<Result<_>>()?;
     if &*cx.node.op == "ConjugateTranspose" && cx.b.dtype(x).is_complex() {
         let (re, im) = (cx.b.unary(ScalarOp::Real, x), cx.b.unary(ScalarOp::Imag, x));
         let im = cx.b.unary(ScalarOp::Negate, im);
@@ -209,18 +209,18 @@ fn invert_permutation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let Ok(perm) = cx.constant_ints(0) else { return invert_at_run_time(cx) };
     let mut inverse = vec![u64::MAX; perm.len()];
     for (i, &p) in perm.iter().enumerate() {
-        let slot = cx.axis(p, perm.len()).ok().filter(|_| p >= 0).filter(|&p| inverse[p] == u64::MAX);
-        let Some(slot) = slot else { return Err(cx.mismatch(format!("{perm:?} is no permutation"))) };
+        let slot = cx.normalize_axis(p, perm.len()).ok().filter(|_| p >= 0).filter(|&p| inverse[p] == u64::MAX);
+        let Some(slot) = slot else { return Err(cx.shape_mismatch(format!("{perm:?} is no permutation"))) };
         inverse[slot] = i as u64;
     }
-    let y = integers(cx, cx.dtype(0)?, &dims![perm.len()], &fixed(&inverse))?;
+    let y = dims_constant(cx, cx.dtype(0)?, &dims![perm.len()], &fixed(&inverse))?;
     cx.one_output(y)
 }
 
 /// Lowers `InvertPermutation` at run time: writes position `i` to `y[x[i]]`.
 fn invert_at_run_time(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let [n] = dims[..] else { return Err(cx.mismatch("a permutation is a vector")) };
+    let [n] = dims[..] else { return Err(cx.shape_mismatch("a permutation is a vector")) };
     let dtype = cx.b.dtype(x);
     let positions = cx.b.iota(dtype, &[n], 0);
     let base = cx.b.full(dtype, &[n], 0.0);
@@ -230,21 +230,21 @@ fn invert_at_run_time(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn broadcast_to(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dims) = (cx.arg(0)?, sizes(cx, 1)?);
+    let (x, dims) = (cx.arg(0)?, shape_from_input(cx, 1)?);
     let y = cx.b.broadcast_to(x, &dims);
     cx.one_output(y)
 }
 
 fn common(cx: &LowerCtx) -> Result<(Vec<Dim>, Vec<Dim>, Vec<Dim>)> {
-    let (x, y) = (known_sizes(cx, 0)?, known_sizes(cx, 1)?);
+    let (x, y) = (constant_shape_from_input(cx, 0)?, constant_shape_from_input(cx, 1)?);
     let both = crate::hlo::open::Builder::broadcast_dims(&x, &y)
-        .ok_or_else(|| cx.mismatch(format!("{x:?} and {y:?} can't be broadcast together")))?;
+        .ok_or_else(|| cx.shape_mismatch(format!("{x:?} and {y:?} can't be broadcast together")))?;
     Ok((x, y, both))
 }
 
 fn broadcast_args(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (_, _, both) = common(cx)?;
-    let y = integers(cx, cx.dtype(0)?, &dims![both.len()], &both)?;
+    let y = dims_constant(cx, cx.dtype(0)?, &dims![both.len()], &both)?;
     cx.one_output(y)
 }
 
@@ -262,7 +262,7 @@ fn broadcast_gradient_args(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         };
         let is_same = are_same(&x, &y);
         let axes: Vec<Dim> = (0..both.len()).filter(|_| !is_same).filter(is_summed).map(Dim::from).collect();
-        out.push(Value::Array(integers(cx, cx.dtype(0)?, &dims![axes.len()], &axes)?));
+        out.push(Value::Array(dims_constant(cx, cx.dtype(0)?, &dims![axes.len()], &axes)?));
     }
     Ok(out)
 }
@@ -271,7 +271,7 @@ fn bitcast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, to, mut dims) = (cx.arg(0)?, cx.attr_dtype("type")?, cx.dims(0)?);
     let (from, to_bits) = (cx.b.dtype(x), to.bits());
     if from == DType::Pred || to == DType::Pred || from.bits() < 8 || to_bits < 8 {
-        return Err(cx.unsupported(format!("a bitcast of {from} to {to}; types of whole bytes are supported")));
+        return Err(cx.unsupported_case(format!("a bitcast of {from} to {to}; types of whole bytes are supported")));
     }
     if from == to {
         return cx.one_output(x);
@@ -281,12 +281,12 @@ fn bitcast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return cx.one_output(y);
     }
     if from.is_complex() || to.is_complex() {
-        return Err(cx.unsupported(format!("a bitcast of {from} to {to}; real types are supported")));
+        return Err(cx.unsupported_case(format!("a bitcast of {from} to {to}; real types are supported")));
     }
     if from.bits() > to_bits {
         dims.push(Dim::from(from.bits() / to_bits));
     } else if dims.pop() != Some(Dim::from(to_bits / from.bits())) {
-        return Err(cx.mismatch(format!("the last dimension must hold the parts of one {to}")));
+        return Err(cx.shape_mismatch(format!("the last dimension must hold the parts of one {to}")));
     }
     let y = cx.b.push(Op::BitcastConvertWidth, &[x], Shape::array(to, dims));
     cx.one_output(y)
@@ -298,7 +298,7 @@ fn shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     for i in 0..cx.args.len() {
         out.push(match (cx.dims(i)?, dtype) {
             (Dims::Ranked(dims), Some(dtype)) => {
-                Fact::ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())
+                Fact::from_ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())
             }
             (dims, _) => {
                 let rank = cx.fresh_dim(dims.first_unknown().map_or(Why::Value(i), Why::From));
@@ -314,7 +314,7 @@ fn size_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     match (cx.ranked(0)?, dtype) {
         (Some(dims), Some(dtype)) => {
             let n = cx.product(&dims);
-            Ok(vec![Fact::ints(dtype, &[], vec![n.into()])])
+            Ok(vec![Fact::from_ints(dtype, &[], vec![n.into()])])
         }
         _ => cx.one_output(dtype, vec![]),
     }
@@ -330,9 +330,9 @@ fn rank_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// Facts about input 0 with another shape; the elements of a vector of sizes are kept.
 fn reshaped(cx: &ShapeCtx, dims: Dims) -> Result<Vec<Fact>> {
     let x = cx.arg(0)?;
-    match (x.as_ints(), x.dtype, dims.fixed()) {
-        (Some(values), Some(dtype), Some(fixed)) if element_count(&fixed) == Some(values.len() as u64) => {
-            Ok(vec![Fact::ints(dtype, &fixed, values)])
+    match (x.as_ints(), x.dtype, dims.known_sizes()) {
+        (Some(values), Some(dtype), Some(known_sizes)) if element_count(&known_sizes) == Some(values.len() as u64) => {
+            Ok(vec![Fact::from_ints(dtype, &known_sizes, values)])
         }
         _ => cx.one_output_like(0, dims),
     }
@@ -349,7 +349,7 @@ pub fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     {
         return Err(cx.mismatch(format!("input 1 is no shape: {want:?}")));
     }
-    let known: Vec<InferredDim> = want.iter().filter_map(|v| v.size()).collect();
+    let known: Vec<InferredDim> = want.iter().filter_map(|v| v.as_dim()).collect();
     let from = cx.ranked(0)?;
     let rest = match (&from, want.len() - known.len()) {
         (Some(from), 1) => Some(left_over(cx, from, &known)?),
@@ -358,10 +358,10 @@ pub fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let mut dims = Vec::with_capacity(want.len());
     for v in want {
         let open = if matches!(v, InferredInt::Known(_)) { cx.cause(0) } else { Why::Value(1) };
-        dims.push(v.size().or(rest).unwrap_or_else(|| cx.fresh_dim(open)));
+        dims.push(v.as_dim().or(rest).unwrap_or_else(|| cx.fresh_dim(open)));
     }
     let dims = Dims::from(dims);
-    if let (Some(from), Some(to)) = (cx.dims(0)?.fixed(), dims.fixed())
+    if let (Some(from), Some(to)) = (cx.dims(0)?.known_sizes(), dims.known_sizes())
         && element_count(&from) != element_count(&to)
     {
         return Err(cx.mismatch(format!("{from:?} can't be reshaped to {to:?}")));
@@ -372,7 +372,7 @@ pub fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// Quotient of the element counts of `from` and `known`; unknown sizes on both sides cancel.
 fn left_over(cx: &mut ShapeCtx, from: &[InferredDim], known: &[InferredDim]) -> Result<InferredDim> {
     if known.contains(&InferredDim::Known(0)) {
-        let fixed = |dims: &[InferredDim]| Dims::from(dims.to_vec()).fixed();
+        let fixed = |dims: &[InferredDim]| Dims::from(dims.to_vec()).known_sizes();
         let size = fixed(from)
             .zip(fixed(known))
             .and_then(|(from, known)| inferred_size(&symbolic::fixed(&from), &symbolic::fixed(&known)));
@@ -444,7 +444,7 @@ fn broadcast_args_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     match (both, cx.dtype(0)) {
         (Dims::Ranked(dims), Some(dtype)) => {
             let values = dims.iter().map(|&d| d.into()).collect();
-            Ok(vec![Fact::ints(dtype, &[dims.len() as u64], values)])
+            Ok(vec![Fact::from_ints(dtype, &[dims.len() as u64], values)])
         }
         (both, dtype) => {
             let n = cx.fresh_dim(both.first_unknown().map_or(Why::Value(0), Why::From));

@@ -17,7 +17,7 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
     op("Slice", "input begin size -> output", slice)
-        .checked(checks::slice_bounds)
+        .checked(checks::check_slice_bounds)
         .moves_strings()
         .shape(slice_shape)
         .constants(&[2]),
@@ -37,7 +37,7 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let rank = [Dim::from(dims.len())];
     if cx.dims(1)? != rank || cx.dims(2)? != rank {
-        return Err(cx.mismatch(format!("a begin or size of another length than the rank {}", dims.len())));
+        return Err(cx.shape_mismatch(format!("a begin or size of another length than the rank {}", dims.len())));
     }
     let size = match cx.constant_dims(2) {
         Ok(size) => size,
@@ -53,7 +53,7 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
                 Some(limit) if begin >= 0 && limit >= begin && limit <= n => {
                     parts.push(SliceDim { start: begin, limit, stride: Dim::from(1) });
                 }
-                _ => return Err(cx.mismatch(format!("{size} elements from {begin} are not within {n}"))),
+                _ => return Err(cx.shape_mismatch(format!("{size} elements from {begin} are not within {n}"))),
             }
         }
         let y = cx.b.slice(x, &parts);
@@ -62,7 +62,7 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let sizes: Option<Vec<Dim>> =
         size.iter().zip(&dims).map(|(&s, &n)| s.at_least_zero().filter(|&s| s <= n)).collect();
     let Some(sizes) = sizes else {
-        return Err(cx.unsupported("a slice to the end from a begin that is not constant"));
+        return Err(cx.unsupported_case("a slice to the end from a begin that is not constant"));
     };
     let begin = cx.arg(1)?;
     let mut operands = vec![x];
@@ -89,21 +89,21 @@ fn slice_of_any_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let is_rest = compare_scalar(cx.b, Direction::Eq, size, -1.0);
         let count = cx.b.select(is_rest, rest, size);
         let made = format!("what `{}` takes", cx.node.name);
-        let count = cx.size_within(count, n, &made)?;
+        let count = cx.bounded_size(count, n, &made)?;
         let places = cx.b.iota(DType::S32, &[count], 0);
         let begin = cx.b.broadcast_to(begin, &[count]);
         let places = cx.b.add(places, begin);
-        x = super::gather::take_axis(cx, x, places, axis, 0)?;
+        x = super::gather::gather_along_axis(cx, x, places, axis, 0)?;
     }
     cx.one_output(x)
 }
 
 fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(1)?, cx.dims(1)?);
-    let axis = cx.axis(cx.constant_int(0)?, dims.len())?;
+    let axis = cx.normalize_axis(cx.constant_int(0)?, dims.len())?;
     let n = cx.require_attr(cx.node.int("num_split"), "num_split")?;
     let n = Dim::size(n).ok().filter(|&n| n > 0 && dims[axis] % n == 0);
-    let Some(n) = n else { return Err(cx.mismatch(format!("{dims:?} does not split evenly along {axis}"))) };
+    let Some(n) = n else { return Err(cx.shape_mismatch(format!("{dims:?} does not split evenly along {axis}"))) };
     pieces(cx, x, axis, &vec![dims[axis] / n; n.index()])
 }
 
@@ -119,13 +119,13 @@ fn pieces(cx: &mut LowerCtx, x: InstId, axis: usize, sizes: &[Dim]) -> Result<Ve
 
 fn split_v(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, sizes) = (cx.arg(0)?, cx.dims(0)?, cx.sizes_from_input(1)?);
-    let axis = cx.axis(cx.constant_int(2)?, dims.len())?;
+    let axis = cx.normalize_axis(cx.constant_int(2)?, dims.len())?;
     let is_rest = |size: Dim| !size.varies() && size == -1;
     let known: Dim = sizes.iter().filter(|&&s| !is_rest(s)).sum();
     let rest = dims[axis] - known;
     let open = sizes.iter().filter(|&&s| is_rest(s)).count();
     if open > 1 || rest < 0 || (open == 0 && rest != 0) || sizes.iter().any(|&s| s < -1) {
-        return Err(cx.mismatch(format!("{sizes:?} does not split {} elements", dims[axis])));
+        return Err(cx.shape_mismatch(format!("{sizes:?} does not split {} elements", dims[axis])));
     }
     let sizes: Vec<Dim> = sizes.iter().map(|&s| if is_rest(s) { rest } else { s }).collect();
     pieces(cx, x, axis, &sizes)
@@ -133,10 +133,10 @@ fn split_v(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn unpack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, mut dims) = (cx.arg(0)?, cx.dims(0)?);
-    let axis = cx.axis(cx.node.int("axis").unwrap_or(0), dims.len())?;
+    let axis = cx.normalize_axis(cx.node.int("axis").unwrap_or(0), dims.len())?;
     let n = dims.remove(axis);
     if cx.node.int("num").is_some_and(|want| want != n.pinned()) || n > 1 << 20 {
-        return Err(cx.mismatch(format!("dimension {axis} has {n} parts, which is not what the node says")));
+        return Err(cx.shape_mismatch(format!("dimension {axis} has {n} parts, which is not what the node says")));
     }
     let mut out = Vec::with_capacity(n.index());
     for i in 0..n.known() {
@@ -154,14 +154,14 @@ fn reverse_axes(cx: &mut LowerCtx, axes: Vec<usize>) -> Result<Vec<Value>> {
 
 fn reverse_v2(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let rank = cx.dims(0)?.len();
-    let axes = cx.constant_ints(1)?.iter().map(|&a| cx.axis(a, rank)).collect::<Result<Vec<_>>>()?;
+    let axes = cx.constant_ints(1)?.iter().map(|&a| cx.normalize_axis(a, rank)).collect::<Result<Vec<_>>>()?;
     reverse_axes(cx, axes)
 }
 
 fn reverse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let flags = cx.constant_ints(1)?;
     if flags.len() != cx.dims(0)?.len() {
-        return Err(cx.mismatch("one flag a dimension is needed"));
+        return Err(cx.shape_mismatch("one flag a dimension is needed"));
     }
     let axes = (0..flags.len()).filter(|&i| flags[i] != 0).collect();
     reverse_axes(cx, axes)
@@ -172,11 +172,11 @@ fn roll(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let axes = cx.constant_ints(2)?;
     let Ok(shifts) = cx.constant_dims(1) else { return roll_at_run_time(cx, &axes) };
     if shifts.len() != axes.len() {
-        return Err(cx.mismatch("shift and axis have different lengths"));
+        return Err(cx.shape_mismatch("shift and axis have different lengths"));
     }
     let mut turns = Vec::with_capacity(axes.len());
     for (&shift, &axis) in shifts.iter().zip(&axes) {
-        let axis = cx.axis(axis, dims.len())?;
+        let axis = cx.normalize_axis(axis, dims.len())?;
         match rotation(shift, dims[axis]) {
             Some(by) => turns.push((axis, by)),
             None => return roll_at_run_time(cx, &axes),
@@ -210,13 +210,13 @@ fn roll_at_run_time(cx: &mut LowerCtx, axes: &[i64]) -> Result<Vec<Value>> {
         return cx.one_output(x);
     }
     for (i, &axis) in axes.iter().enumerate() {
-        let axis = cx.axis(axis, dims.len())?;
+        let axis = cx.normalize_axis(axis, dims.len())?;
         let shift = cx.b.slice_axis(shifts, 0, Dim::from(i), Dim::from(i) + 1);
         let position = cx.b.iota(cx.b.dtype(shift), &[dims[axis]], 0);
         let from = cx.b.sub(position, shift);
         let size = cx.b.full_like(from, dims[axis]);
         let from = crate::ops::math::binary::floor_mod(cx.b, from, size);
-        x = super::gather::take_axis(cx, x, from, axis, 0)?;
+        x = super::gather::gather_along_axis(cx, x, from, axis, 0)?;
     }
     cx.one_output(x)
 }
@@ -239,10 +239,10 @@ fn slice_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let entry = |v: &Option<Vec<InferredInt>>, i: usize| v.as_ref().map_or(InferredInt::Unknown, |v| v[i]);
     let mut out = Vec::with_capacity(dims.len());
     for (i, &n) in dims.iter().enumerate() {
-        out.push(match (entry(&begin, i).size(), entry(&size, i)) {
+        out.push(match (entry(&begin, i).as_dim(), entry(&size, i)) {
             (Some(begin), InferredInt::Known(-1)) => cx.sub(n, begin),
             (None, InferredInt::Known(-1)) => cx.fresh_dim(Why::Value(1)),
-            (_, size) => size.size().unwrap_or_else(|| cx.fresh_dim(Why::Value(2))),
+            (_, size) => size.as_dim().unwrap_or_else(|| cx.fresh_dim(Why::Value(2))),
         });
     }
     let values = cx.partial_ints(0).filter(|v| out.len() == 1 && dims == [InferredDim::Known(v.len() as u64)]);
@@ -251,7 +251,7 @@ fn slice_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     {
         let part = usize::try_from(from).ok().and_then(|from| values.get(from..from.checked_add(n as usize)?));
         if let Some(part) = part {
-            return Ok(vec![Fact::ints(dtype, &[n], part.to_vec())]);
+            return Ok(vec![Fact::from_ints(dtype, &[n], part.to_vec())]);
         }
     }
     cx.one_output_like(0, out)
@@ -306,7 +306,7 @@ fn split_v_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         (Some(dims), Some(axis)) => Some(dims[cx.axis(axis, dims.len())?]),
         _ => None,
     };
-    let known: Vec<InferredDim> = given.iter().filter_map(|v| v.size()).collect();
+    let known: Vec<InferredDim> = given.iter().filter_map(|v| v.as_dim()).collect();
     let rest = match whole {
         Some(whole) if known.len() + 1 == n => {
             let sum = known.iter().fold(InferredDim::Known(0), |a, &b| cx.add(a, b));
@@ -316,7 +316,7 @@ fn split_v_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     };
     let mut sizes = Vec::with_capacity(n);
     for v in given {
-        sizes.push(v.size().or(rest).unwrap_or_else(|| cx.fresh_dim(Why::Value(1))));
+        sizes.push(v.as_dim().or(rest).unwrap_or_else(|| cx.fresh_dim(Why::Value(1))));
     }
     pieces_shape(cx, 0, axis, 2, &sizes)
 }
@@ -337,7 +337,7 @@ fn unpack_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         None => None,
     };
     if let (Some(values), Some(dtype), Some([])) = (cx.partial_ints(0), cx.dtype(0), dims.as_deref()) {
-        return Ok(values.into_iter().map(|v| Fact::ints(dtype, &[], vec![v])).collect());
+        return Ok(values.into_iter().map(|v| Fact::from_ints(dtype, &[], vec![v])).collect());
     }
     let mut out = Vec::with_capacity(n);
     for _ in 0..n {

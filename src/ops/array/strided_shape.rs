@@ -1,13 +1,13 @@
 //! Shape functions of strided slices.
-use super::strided_slice::{Item, SliceRange, items, range};
+use super::strided_slice::{SliceItem, SliceRange, slice_items, slice_range};
 use crate::diag::Result;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::symbols::{InferredDim, Why};
 use crate::symbolic::Dim;
 
-pub(super) fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let length = |i: usize| cx.args.get(i).and_then(|a| a.dims.fixed()).and_then(|d| d.first().copied());
+pub(super) fn strided_slice_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let length = |i: usize| cx.args.get(i).and_then(|a| a.dims.known_sizes()).and_then(|d| d.first().copied());
     let count = length(1).or(length(2)).or(length(3)).and_then(|n| usize::try_from(n).ok());
     let (Some(n), Some(dims)) = (count, cx.ranked(0)?) else {
         let dims = cx.unranked_from(if cx.dims(0)?.first_unknown().is_some() { 0 } else { 1 });
@@ -18,14 +18,14 @@ pub(super) fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let entry = |v: &Option<Vec<InferredInt>>, i: usize| {
         v.as_ref().and_then(|v| v.get(i).copied()).unwrap_or(InferredInt::Unknown)
     };
-    let list = items(cx.node, n, dims.len())?;
+    let list = slice_items(cx.node, n, dims.len())?;
     let (mut out, mut next) = (Vec::new(), dims.iter().copied());
     for &item in &list {
         match item {
-            Item::New => out.push(InferredDim::Known(1)),
-            Item::Whole => out.extend(next.next()),
-            Item::Index(..) => drop(next.next()),
-            Item::Range(i, open_begin, open_end) => {
+            SliceItem::New => out.push(InferredDim::Known(1)),
+            SliceItem::Whole => out.extend(next.next()),
+            SliceItem::Index(..) => drop(next.next()),
+            SliceItem::Range(i, open_begin, open_end) => {
                 let Some(d) = next.next() else { continue };
                 let begin = if open_begin { None } else { Some(entry(&begin, i)) };
                 let end = if open_end { None } else { Some(entry(&end, i)) };
@@ -38,7 +38,7 @@ pub(super) fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     match (taken, cx.dtype(0)) {
         (Some(values), Some(dtype)) if out.is_empty() || out == [InferredDim::Known(values.len() as u64)] => {
             let dims: Vec<u64> = out.iter().map(|_| values.len() as u64).collect();
-            Ok(vec![Fact::ints(dtype, &dims, values)])
+            Ok(vec![Fact::from_ints(dtype, &dims, values)])
         }
         _ => cx.one_output_like(0, out),
     }
@@ -67,7 +67,7 @@ fn range_size(
         (d, _, _, Some(InferredInt::Size(id))) if at_start && stride == 1 && d == InferredDim::Unknown(id) => Some(d),
         (InferredDim::Known(d), Some(b), Some(e), _) => i64::try_from(d)
             .ok()
-            .and_then(|d| range(Dim::from(d), Dim::from(b), Dim::from(e), stride, begin.is_none(), end.is_none()))
+            .and_then(|d| slice_range(Dim::from(d), Dim::from(b), Dim::from(e), stride, begin.is_none(), end.is_none()))
             .map(|t| InferredDim::Known(t.count.known())),
         (InferredDim::Unknown(id), Some(_), Some(_), _) => Some(cx.fresh_dim(Why::From(id))),
         _ => None,
@@ -78,7 +78,7 @@ fn range_size(
 /// Elements that a strided slice takes of a vector of sizes.
 fn taken_sizes(
     cx: &ShapeCtx,
-    list: &[Item],
+    list: &[SliceItem],
     begin: Option<Vec<InferredInt>>,
     end: Option<Vec<InferredInt>>,
     strides: Option<Vec<i64>>,
@@ -90,7 +90,7 @@ fn taken_sizes(
     };
     let n = Dim::from(values.len());
     let taken = match *list {
-        [Item::Index(i, first)] => {
+        [SliceItem::Index(i, first)] => {
             let at = number(&begin, i, first)?;
             SliceRange {
                 start: if first { Dim::from(0) } else { at + if at < 0 { n } else { Dim::from(0) } },
@@ -98,8 +98,8 @@ fn taken_sizes(
                 count: Dim::from(1),
             }
         }
-        [Item::Range(i, b, e)] => {
-            range(n, number(&begin, i, b)?, number(&end, i, e)?, *strides.as_ref()?.get(i)?, b, e)?
+        [SliceItem::Range(i, b, e)] => {
+            slice_range(n, number(&begin, i, b)?, number(&end, i, e)?, *strides.as_ref()?.get(i)?, b, e)?
         }
         _ => return None,
     };
@@ -109,7 +109,7 @@ fn taken_sizes(
     (0..taken.count.known()).map(at).collect()
 }
 
-pub(super) fn gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub(super) fn strided_slice_grad_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(0)?;
     cx.one_output_like(4, dims)
 }

@@ -5,8 +5,8 @@
 //! reject an index out of range and truncate a range. If the number of elements is not known (`x[:n]`), it is a data-dependent
 //! size, and the elements are those that TensorFlow takes.
 use super::data_dependent_slice::DataDependentSlice;
-use super::gather::take_axis;
-use super::strided_shape::{gradient_shape, shape};
+use super::gather::gather_along_axis;
+use super::strided_shape::{strided_slice_grad_shape, strided_slice_shape};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Node;
 use crate::hlo::open::{Dim, PadDim, SliceDim};
@@ -21,12 +21,15 @@ use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
-    op("StridedSlice", "input begin end strides -> output", strided_slice).moves_strings().shape(shape).constants(&[3]),
+    op("StridedSlice", "input begin end strides -> output", strided_slice)
+        .moves_strings()
+        .shape(strided_slice_shape)
+        .constants(&[3]),
     op("TensorStridedSliceUpdate", "input begin end strides value -> output", strided_update)
         .shape(same)
         .constants(&[3]),
     op("StridedSliceGrad", "shape begin end strides dy -> output", strided_gradient)
-        .shape(gradient_shape)
+        .shape(strided_slice_grad_shape)
         .constants(&[0, 3]),
 ];
 
@@ -86,7 +89,7 @@ struct Plan {
 
 /// One dimension entry of a strided slice, in the order of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Item {
+pub(super) enum SliceItem {
     /// A new dimension of size 1.
     New,
     /// The next dimension of the input, completely.
@@ -99,7 +102,7 @@ pub(super) enum Item {
 
 /// Entries of a strided slice with `n` elements in begin, end and strides, for an input of this rank, by the five masks of the
 /// node.
-pub(super) fn items(node: &Node, n: usize, rank: usize) -> Result<Vec<Item>> {
+pub(super) fn slice_items(node: &Node, n: usize, rank: usize) -> Result<Vec<SliceItem>> {
     let wrong = |message: String| Error::user(Code::ShapeMismatch, message);
     if Dim::from(n) > MOST_INDICES {
         return Err(wrong(format!("{n} indices")));
@@ -117,17 +120,17 @@ pub(super) fn items(node: &Node, n: usize, rank: usize) -> Result<Vec<Item>> {
     let mut taken = 0;
     for i in 0..n {
         if bit(ellipsis, i) {
-            out.resize(out.len() + free, Item::Whole);
+            out.resize(out.len() + free, SliceItem::Whole);
             taken += free;
         } else if bit(new_axis, i) {
-            out.push(Item::New);
+            out.push(SliceItem::New);
         } else {
             let (begin, end) = (bit(begin_mask, i), bit(end_mask, i));
-            out.push(if bit(shrink, i) { Item::Index(i, begin) } else { Item::Range(i, begin, end) });
+            out.push(if bit(shrink, i) { SliceItem::Index(i, begin) } else { SliceItem::Range(i, begin, end) });
             taken += 1;
         }
     }
-    out.resize(out.len() + rank - taken, Item::Whole);
+    out.resize(out.len() + rank - taken, SliceItem::Whole);
     Ok(out)
 }
 
@@ -166,20 +169,20 @@ impl SliceBounds {
         let strides = cx.constant_ints(at + 2)?;
         let n = Dim::from(strides.len());
         if n > MOST_INDICES {
-            return Err(cx.mismatch(format!("{n} indices")));
+            return Err(cx.shape_mismatch(format!("{n} indices")));
         }
         if cx.dims(at)? != [n] || cx.dims(at + 1)? != [n] {
-            return Err(cx.mismatch("begin, end and strides have different lengths"));
+            return Err(cx.shape_mismatch("begin, end and strides have different lengths"));
         }
         let entries = |i: usize| -> Result<Vec<ElementExpr>> {
             let array = cx.arg(i)?;
-            Ok((0..n.known()).map(|e| element::element(cx.b, array, Dim::from(e))).collect())
+            Ok((0..n.known()).map(|e| element::element_expr(cx.b, array, Dim::from(e))).collect())
         };
         Ok(SliceBounds { at, begin: entries(at)?, end: entries(at + 1)?, strides, may_pick })
     }
 
     /// Entry `i` of input `at` (begin or end) as an index into `d` elements; a negative one counts from the end.
-    pub(super) fn wrapped(&self, cx: &mut LowerCtx, at: usize, i: usize, d: Dim) -> Result<InstId> {
+    pub(super) fn wrapped_index(&self, cx: &mut LowerCtx, at: usize, i: usize, d: Dim) -> Result<InstId> {
         let begin = cx.arg(at)?;
         let one = cx.b.slice_axis(begin, 0, Dim::from(i), Dim::from(i) + 1);
         let one = cx.b.reshape(one, &[]);
@@ -195,33 +198,33 @@ impl SliceBounds {
         if first {
             return Ok(DimSlice::new(None, one(Dim::from(0))));
         }
-        let Some(begin) = self.begin[i].known() else {
+        let Some(begin) = self.begin[i].as_size() else {
             if d == 0 {
-                return Err(cx.mismatch("an index into a dimension without elements"));
+                return Err(cx.shape_mismatch("an index into a dimension without elements"));
             }
-            let start = self.wrapped(cx, self.at, i, d)?;
+            let start = self.wrapped_index(cx, self.at, i, d)?;
             cx.fail_out_of_range(start, d, RuntimeCheck::Index);
             return Ok(DimSlice::new(Some(start), one(Dim::from(0))));
         };
         let start = begin.is_less(0).select(begin + d, begin);
         if !cx.b.require_less(Dim::from(-1), start) || !cx.b.require_less(start, d) {
-            return Err(cx.mismatch(format!("index {begin} is out of range for size {d}")));
+            return Err(cx.shape_mismatch(format!("index {begin} is out of range for size {d}")));
         }
         Ok(DimSlice::new(None, one(start)))
     }
 
     /// Slice of a range out of `d` elements, by entry `i` of begin, end and strides.
-    fn range(&self, cx: &mut LowerCtx, i: usize, open_begin: bool, open_end: bool, d: Dim) -> Result<DimSlice> {
-        let number = |v: &ElementExpr, open: bool| if open { Some(Dim::from(0)) } else { v.known() };
+    fn slice_range(&self, cx: &mut LowerCtx, i: usize, open_begin: bool, open_end: bool, d: Dim) -> Result<DimSlice> {
+        let number = |v: &ElementExpr, open: bool| if open { Some(Dim::from(0)) } else { v.as_size() };
         let ends = (number(&self.begin[i], open_begin), number(&self.end[i], open_end));
         let stride = self.strides[i];
         if let (Some(begin), Some(end)) = ends {
-            let taken = range(d, begin, end, stride, open_begin, open_end);
-            let taken = taken.ok_or_else(|| cx.mismatch("a stride of 0"))?;
+            let taken = slice_range(d, begin, end, stride, open_begin, open_end);
+            let taken = taken.ok_or_else(|| cx.shape_mismatch("a stride of 0"))?;
             return Ok(DimSlice::new(None, taken));
         }
         let apart = if open_begin || open_end { None } else { self.end[i].sub(&self.begin[i]) };
-        let count = apart.and_then(|a| steps(a.known()?, stride));
+        let count = apart.and_then(|a| steps(a.as_size()?, stride));
         let Some(count) = count else {
             return if self.may_pick && cx.b.depth() == 1 {
                 self.data_dependent_slice(cx, i, open_begin, open_end, d)
@@ -236,9 +239,9 @@ impl SliceBounds {
         if reach >= d {
             let told =
                 format!("a slice of {count} elements, a stride of {stride} apart, that starts at run time in {d}");
-            return Err(cx.unsupported(told));
+            return Err(cx.unsupported_case(told));
         }
-        let mut start = self.wrapped(cx, self.at, i, d)?;
+        let mut start = self.wrapped_index(cx, self.at, i, d)?;
         if stride < 0 {
             start = special::add_scalar(cx.b, start, -reach);
         }
@@ -273,18 +276,18 @@ fn steps(apart: Dim, stride: i64) -> Option<Dim> {
 fn plan(cx: &mut LowerCtx, dims: &[Dim], at: usize, may_pick: bool) -> Result<Plan> {
     let bounds = SliceBounds::new(cx, at, may_pick)?;
     let (mut parts, mut result) = (Vec::with_capacity(dims.len()), Vec::new());
-    for item in items(cx.node, bounds.strides.len(), dims.len())? {
-        if item == Item::New {
+    for item in slice_items(cx.node, bounds.strides.len(), dims.len())? {
+        if item == SliceItem::New {
             result.push(Dim::from(1));
             continue;
         }
         let d = dims[parts.len()];
         let part = match item {
-            Item::Index(i, first) => bounds.index(cx, i, first, d)?,
-            Item::Range(i, begin, end) => bounds.range(cx, i, begin, end, d)?,
-            Item::Whole | Item::New => DimSlice::new(None, SliceRange::whole(d)),
+            SliceItem::Index(i, first) => bounds.index(cx, i, first, d)?,
+            SliceItem::Range(i, begin, end) => bounds.slice_range(cx, i, begin, end, d)?,
+            SliceItem::Whole | SliceItem::New => DimSlice::new(None, SliceRange::whole(d)),
         };
-        if !matches!(item, Item::Index(..)) {
+        if !matches!(item, SliceItem::Index(..)) {
             result.push(part.taken.count);
         }
         parts.push(part);
@@ -315,20 +318,27 @@ fn windowed(cx: &mut LowerCtx, parts: Vec<DimSlice>, result: Vec<Dim>) -> Plan {
 }
 
 /// Elements that `begin:end:stride` takes of `d`, with clamped ends; `None` for a stride of 0.
-pub(super) fn range(d: Dim, begin: Dim, end: Dim, stride: i64, open_begin: bool, open_end: bool) -> Option<SliceRange> {
+pub(super) fn slice_range(
+    d: Dim,
+    begin: Dim,
+    end: Dim,
+    stride: i64,
+    open_begin: bool,
+    open_end: bool,
+) -> Option<SliceRange> {
     if stride == 0 {
         return None;
     }
     let limits = if stride > 0 { [Dim::from(0), d] } else { [Dim::from(-1), d - 1] };
     let [first, last] = if stride > 0 { limits } else { [limits[1], limits[0]] };
-    let start = if open_begin { first } else { within(begin, d, limits) };
-    let stop = if open_end { last } else { within(end, d, limits) };
+    let start = if open_begin { first } else { clamp_index(begin, d, limits) };
+    let stop = if open_end { last } else { clamp_index(end, d, limits) };
     let span = if stride > 0 { stop - start } else { start - stop };
     Some(SliceRange { start, stride, count: span.max(0).div_ceil(stride.unsigned_abs()) })
 }
 
 /// Index into `d` elements, counted from the end if negative, clamped to `low..=high`.
-pub(super) fn within(index: Dim, d: Dim, [low, high]: [Dim; 2]) -> Dim {
+pub(super) fn clamp_index(index: Dim, d: Dim, [low, high]: [Dim; 2]) -> Dim {
     index.is_less(0).select(index + d, index).clamp(low, high)
 }
 
@@ -345,7 +355,7 @@ fn take(cx: &mut LowerCtx, x: InstId, plan: &Plan) -> Result<InstId> {
     for &(axis, picked) in &plan.picked {
         x = match picked {
             DataDependentSlice::From(begin, count) => cx.b.slice_axis(x, axis, begin, begin + count),
-            DataDependentSlice::At(places) => take_axis(cx, x, places, axis, 0)?,
+            DataDependentSlice::At(places) => gather_along_axis(cx, x, places, axis, 0)?,
         };
     }
     let x = plan.window.as_ref().map_or(x, |w| read(cx, x, w));
@@ -386,7 +396,7 @@ pub fn strided_update(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Lowers `StridedSliceGrad`: zeros with the slice replaced by the gradient.
 fn strided_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (dims, dy) = (super::shape::sizes(cx, 0)?, cx.arg(4)?);
+    let (dims, dy) = (super::shape::shape_from_input(cx, 0)?, cx.arg(4)?);
     let plan = plan(cx, &dims, 1, false)?;
     let zeros = cx.b.full(cx.b.dtype(dy), &dims, 0.0);
     let y = put(cx, dy, &plan, &dims, zeros);

@@ -20,15 +20,17 @@ pub const ROWS: &[OpLowering] =
 fn unravel(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (indices, dims) = (cx.arg(0)?, cx.arg(1)?);
     let (places, &[k]) = (cx.b.dims(indices).to_vec(), cx.b.dims(dims)) else {
-        return Err(cx.mismatch(format!("sizes {}; a vector is needed", cx.b.shape(dims))));
+        return Err(cx.shape_mismatch(format!("sizes {}; a vector is needed", cx.b.shape(dims))));
     };
     if places.len() > 1 || k > 64 {
-        return Err(cx.mismatch(format!("indices {places:?} into {k} dimensions; a scalar or a vector is needed")));
+        return Err(
+            cx.shape_mismatch(format!("indices {places:?} into {k} dimensions; a scalar or a vector is needed"))
+        );
     }
     let dtype = cx.b.dtype(indices);
     if let Some(sizes) = cx.constant(1).ok().and_then(|t| t.to_i64s()) {
         if let Some(size) = sizes.iter().find(|&&size| size <= 0) {
-            return Err(cx.mismatch(format!("a size of {size} in {sizes:?}")));
+            return Err(cx.shape_mismatch(format!("a size of {size} in {sizes:?}")));
         }
         let all = sizes.iter().try_fold(1u64, |all, &n| all.checked_mul(n as u64));
         // Negative positions are invalid, but TensorFlow accepts them.

@@ -48,13 +48,13 @@ fn push(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Run-time check that a stack is not empty before a pop.
 fn not_empty(cx: &mut LowerCtx) -> Result<()> {
     let (_, elements) = stack(cx)?;
-    list::checks::not_empty(&mut cx.with_args(vec![elements]))
+    list::checks::check_not_empty(&mut cx.with_args(vec![elements]))
 }
 
 fn pop(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (id, elements) = stack(cx)?;
-    let Value::List(list) = elements else { return Err(cx.mismatch("the stack is empty")) };
-    let Some((rest, item)) = list.popped(cx.b) else { return Err(cx.mismatch("the stack is empty")) };
+    let Value::List(list) = elements else { return Err(cx.shape_mismatch("the stack is empty")) };
+    let Some((rest, item)) = list.popped(cx.b) else { return Err(cx.shape_mismatch("the stack is empty")) };
     cx.mutable_lists.get_mut(id)?.elements = Value::List(rest);
     cx.one_output(item)
 }

@@ -42,7 +42,7 @@ pub const ROWS: &[OpLowering] = &[
 
 fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (length, now) = match cx.constant_dim(0) {
-        Ok(n) => (Dim::size(n).map_err(|_| cx.mismatch(format!("a TensorArray of {n} elements")))?, None),
+        Ok(n) => (Dim::size(n).map_err(|_| cx.shape_mismatch(format!("a TensorArray of {n} elements")))?, None),
         Err(refused) => {
             let count = cx.arg(0)?;
             let count = cx.b.reshape(count, &[]);
@@ -52,8 +52,8 @@ fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let dtype = cx.attr_dtype("dtype")?;
     let elements = Value::UnshapedList { length, now, dtype, name: Arc::from(&*cx.node.name), open: None };
-    let elements = list::with_shape(cx.b, elements, attr_dims(cx).as_deref())?;
-    let kind = MutableListKind::Array { dynamic: cx.flag("dynamic_size"), adds: false };
+    let elements = list::with_element_shape(cx.b, elements, attr_dims(cx).as_deref())?;
+    let kind = MutableListKind::Array { dynamic: cx.bool_attr("dynamic_size"), adds: false };
     let list = MutableList { name: cx.node.name.to_string(), kind, elements, gradients: Vec::new() };
     let id = cx.mutable_lists.add(list);
     let flow = cx.b.constant(Tensor::scalar(0f32));
@@ -85,7 +85,7 @@ fn array(cx: &LowerCtx) -> Result<(MutableListId, Value, bool, bool)> {
 fn element(cx: &mut LowerCtx) -> Result<()> {
     let (_, elements, ..) = array(cx)?;
     let args = vec![elements, cx.args[1].clone()];
-    list::checks::element(&mut cx.with_args(args))
+    list::checks::check_element_index(&mut cx.with_args(args))
 }
 
 /// Run-time check of the write indices in input 1; a TensorArray that grows accepts every index from 0 on.
@@ -106,15 +106,18 @@ fn write(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (id, mut elements, dynamic, adds) = array(cx)?;
     let (index, mut item) = (cx.args[1].clone(), cx.arg(2)?);
     if adds && let Value::List(list) = &elements {
-        let list = if dynamic { list.holding(cx, cx.arg(1)?)? } else { list.clone() };
+        let list = if dynamic { list.extended_to_index(cx, cx.arg(1)?)? } else { list.clone() };
         elements = Value::List(list);
         let before = on_list(cx, elements.clone(), std::slice::from_ref(&index), list::get_item)?;
         if let Value::Array(before) = before {
             item = cx.b.add(before, item);
         }
     }
-    let set =
-        if dynamic { |cx: &mut LowerCtx| list::write(cx, true) } else { |cx: &mut LowerCtx| list::write(cx, false) };
+    let set = if dynamic {
+        |cx: &mut LowerCtx| list::write_item(cx, true)
+    } else {
+        |cx: &mut LowerCtx| list::write_item(cx, false)
+    };
     let elements = on_list(cx, elements, &[index, Value::Array(item)], set)?;
     put(cx, id, elements, 3)
 }
@@ -122,7 +125,7 @@ fn write(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Elements as a list of known element shape.
 fn shaped(cx: &mut LowerCtx, elements: Value) -> Result<ListValue> {
     let dims = attr_dims(cx);
-    match list::with_shape(cx.b, elements, dims.as_deref())? {
+    match list::with_element_shape(cx.b, elements, dims.as_deref())? {
         Value::List(list) => Ok(list),
         _ => Err(Error::user(
             Code::DynamicShape,
@@ -141,7 +144,7 @@ fn read(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Whether an input is known to be the indices of all elements in order. False for a list of run-time length, which may have
 /// fewer elements than room.
 fn is_all(cx: &LowerCtx, input: usize, list: &ListValue) -> bool {
-    let n = list.room(cx.b);
+    let n = list.capacity(cx.b);
     let small = list.count.is_none() && cx.arg(input).is_ok_and(|id| cx.b.dims(id) == [n]);
     small
         && match n.varies() {
@@ -157,19 +160,19 @@ fn gathered(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return cx.one_output(all.buffer);
     }
     let indices = cx.arg(1)?;
-    let y = gather::take_axis(cx, all.buffer, indices, 0, 0)?;
+    let y = gather::gather_along_axis(cx, all.buffer, indices, 0, 0)?;
     cx.one_output(y)
 }
 
 /// Elements as a list whose element shape is that of a row of `rows`.
 fn like_rows(cx: &mut LowerCtx, elements: Value, rows: InstId) -> Result<ListValue> {
     let dims = cx.b.dims(rows).to_vec();
-    let Some((_, dims)) = dims.split_first() else { return Err(cx.mismatch("a scalar has no elements")) };
-    match list::with_shape(cx.b, elements, Some(dims))? {
+    let Some((_, dims)) = dims.split_first() else { return Err(cx.shape_mismatch("a scalar has no elements")) };
+    match list::with_element_shape(cx.b, elements, Some(dims))? {
         Value::List(list) if cx.b.dims(list.buffer)[1..] == *dims => Ok(list),
         Value::List(list) => {
             let message = format!("elements of {dims:?} into a TensorArray of {}", cx.b.shape(list.buffer));
-            Err(cx.mismatch(message))
+            Err(cx.shape_mismatch(message))
         }
         _ => Err(Error::internal("lower", "a list that takes no shape")),
     }
@@ -183,7 +186,7 @@ fn holding_all(cx: &mut LowerCtx, elements: ListValue, dynamic: bool, indices: u
     let each = cx.arg(indices)?;
     if list::is_iota(cx.b, each) {
         let count = cx.b.dims(each)[0];
-        return elements.at_least(cx.b, count);
+        return elements.extended_to(cx.b, count);
     }
     let largest = match cx.constant_ints(indices) {
         Ok(all) => all.into_iter().max().unwrap_or(-1),
@@ -192,7 +195,7 @@ fn holding_all(cx: &mut LowerCtx, elements: ListValue, dynamic: bool, indices: u
             return Err(Error::user(Code::DynamicShape, told));
         }
     };
-    elements.at_least(cx.b, Dim::size(largest).map_or(Dim::from(0), |i| i + 1))
+    elements.extended_to(cx.b, Dim::size(largest).map_or(Dim::from(0), |i| i + 1))
 }
 
 fn scattered(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -201,8 +204,8 @@ fn scattered(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let before = like_rows(cx, elements, rows)?;
     let before = holding_all(cx, before, dynamic, 1)?;
     let after = match (is_all(cx, 1, &before), adds) {
-        (true, false) => ListValue::of(rows, &before.name),
-        (true, true) => ListValue::of(cx.b.add(before.buffer, rows), &before.name),
+        (true, false) => ListValue::from_buffer(rows, &before.name),
+        (true, true) => ListValue::from_buffer(cx.b.add(before.buffer, rows), &before.name),
         (false, _) => {
             let indices = cx.arg(1)?;
             let k = cx.b.dims(indices).first().copied().unwrap_or(Dim::from(1));
@@ -225,20 +228,20 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, lengths) = (cx.args[1].clone(), cx.args[2].clone());
     let new = on_list(cx, x, &[Value::Unavailable(TfType::Variant), lengths], list::split)?;
     let Value::List(new) = new else {
-        return Err(cx.unsupported("a split of a TensorArray into elements of different lengths"));
+        return Err(cx.unsupported_case("a split of a TensorArray into elements of different lengths"));
     };
-    let n = new.room(cx.b);
+    let n = new.capacity(cx.b);
     let mut before = like_rows(cx, elements, new.buffer)?;
     if dynamic {
-        before = before.at_least(cx.b, n)?;
+        before = before.extended_to(cx.b, n)?;
     }
-    let whole = before.whole(cx)?;
+    let whole = before.to_array(cx)?;
     let have = cx.b.dims(whole)[0];
     if have != n {
-        return Err(cx.mismatch(format!("{n} elements for a TensorArray of {have}")));
+        return Err(cx.shape_mismatch(format!("{n} elements for a TensorArray of {have}")));
     }
     let after = if adds { cx.b.add(whole, new.buffer) } else { new.buffer };
-    put(cx, id, Value::List(ListValue::of(after, &before.name)), 3)
+    put(cx, id, Value::List(ListValue::from_buffer(after, &before.name)), 3)
 }
 
 fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -250,14 +253,14 @@ fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (id, elements, ..) = array(cx)?;
     let source = cx.require_attr(cx.node.str("source"), "source")?.to_string();
     let zeros = list::zeros_like(cx.b, &elements)?;
-    let new = cx.mutable_lists.gradient(id, &source, zeros)?;
+    let new = cx.mutable_lists.gradient_array(id, &source, zeros)?;
     let flow = cx.args.get(1).cloned().ok_or_else(|| Error::user(Code::BadGraph, "the flow is missing"))?;
     Ok(vec![Value::MutableList(new), flow])
 }
 
 fn make_shape(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let handle = Fact::new(Some(TfType::Resource), Dims::known(&[2]));
-    let flow = Fact::new(Some(TfType::Data(DType::F32)), Dims::known(&[]));
+    let handle = Fact::new(Some(TfType::Resource), Dims::from_sizes(&[2]));
+    let flow = Fact::new(Some(TfType::Data(DType::F32)), Dims::from_sizes(&[]));
     Ok(vec![handle, flow])
 }
 

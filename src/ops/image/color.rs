@@ -26,7 +26,7 @@ type Channels = [InstId; 3];
 fn channels(cx: &mut LowerCtx, f: fn(&mut Builder, Channels, Option<InstId>) -> Channels) -> Result<Vec<Value>> {
     let (x, dims, dtype) = (cx.arg(0)?, cx.dims(0)?, cx.dtype(0)?);
     if dims.last() != Some(&Dim::from(3)) {
-        return Err(cx.mismatch(format!("the last dimension must hold 3 channels, not {dims:?}")));
+        return Err(cx.shape_mismatch(format!("the last dimension must hold 3 channels, not {dims:?}")));
     }
     let axis = dims.len() - 1;
     let amount = match cx.args.len() {
@@ -124,7 +124,7 @@ fn adjust_saturation(b: &mut Builder, rgb: Channels, scale: Option<InstId>) -> C
 fn adjust_contrast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, factor, dims, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dims(0)?, cx.dtype(0)?);
     let Some(first) = dims.len().checked_sub(3) else {
-        return Err(cx.mismatch(format!("the images must end in [height, width, channels], not {dims:?}")));
+        return Err(cx.shape_mismatch(format!("the images must end in [height, width, channels], not {dims:?}")));
     };
     let b = &mut *cx.b;
     let x = b.convert(x, wide(dtype));

@@ -3,7 +3,7 @@
 //! As in TensorFlow's kernel, the best boxes of each class are selected whose scores exceed a threshold and that do not overlap
 //! one another; then the best over all classes. All classes of all images take each step together. Ties go to the box with the
 //! lower index, then to the class with the lower index.
-use super::nms::{corners, overlap};
+use super::nms::{box_corners, intersection_over_union};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::hlo::open::{Builder, CompId, InstId, Op, Shape};
@@ -51,17 +51,17 @@ impl Sizes {
 fn combined(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (boxes, scores) = (cx.dims(0)?, cx.dims(1)?);
     let ([images, n, q, four], [b, m, classes]) = (&boxes[..], &scores[..]) else {
-        return Err(cx.mismatch(format!(
+        return Err(cx.shape_mismatch(format!(
             "boxes {boxes:?} must be [images, n, q, 4] and scores {scores:?} [images, n, classes]"
         )));
     };
     if *four != 4 || images != b || n != m || (*q != 1 && q != classes) {
-        return Err(cx.mismatch(format!("boxes {boxes:?} and scores {scores:?}")));
+        return Err(cx.shape_mismatch(format!("boxes {boxes:?} and scores {scores:?}")));
     }
     let of_class = count(cx, 2)?;
     let sizes = Sizes { images: *images, boxes: *n, classes: *classes, each: of_class.min(*n) };
     let most = count(cx, 3)?;
-    let total = match cx.flag("pad_per_class") {
+    let total = match cx.bool_attr("pad_per_class") {
         true => most.min(of_class.saturating_mul(*classes)),
         false => most,
     };
@@ -153,9 +153,9 @@ fn step(b: &mut Builder, shape: &Shape, sizes: Sizes) -> CompId {
     };
     let (chosen, of) = (put(chosen, best), put(of, at));
     let one = taken(b, boxes, at);
-    let ends = corners(b, boxes).map(|x| spread(b, x, &all));
-    let one = corners(b, one).map(|x| b.broadcast(x, &all, &[0, 1]));
-    let overlap = overlap(b, ends, one);
+    let ends = box_corners(b, boxes).map(|x| spread(b, x, &all));
+    let one = box_corners(b, one).map(|x| b.broadcast(x, &all, &[0, 1]));
+    let overlap = intersection_over_union(b, ends, one);
     let is_over = b.compare(Direction::Gt, overlap, iou);
     let at = b.broadcast(at, &all, &[0, 1]);
     let is_taken = b.compare(Direction::Eq, places, at);

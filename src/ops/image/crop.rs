@@ -16,12 +16,12 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("CropAndResize", "image boxes box_ind crop_size -> crops", crop_and_resize).checked(checks::box_images).shape(crop_shape).constants(&[3])
+    op("CropAndResize", "image boxes box_ind crop_size -> crops", crop_and_resize).checked(checks::check_box_images).shape(crop_shape).constants(&[3])
         .dtypes("image: s8, u8, s16, u16, s32, s64, f16, f32, f64; boxes: f32").work(Work::None),
 ];
 
 /// Sampling positions along one spatial axis: arrays `[boxes, crop]`.
-pub(super) struct Line {
+pub(super) struct AxisSamples {
     /// Source coordinate in the image.
     pub(super) at: InstId,
     /// Whether the coordinate lies in the image.
@@ -36,10 +36,10 @@ fn crop_and_resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (image, boxes, owner) = (cx.dims(0)?, cx.dims(1)?, cx.dims(2)?);
     let crop = cx.constant_dims(3)?;
     let ([crop_h, crop_w], 4, [n, four]) = (&crop[..], image.len(), &boxes[..]) else {
-        return Err(cx.mismatch(format!("image {image:?}, boxes {boxes:?} and crop_size {crop:?} do not fit")));
+        return Err(cx.shape_mismatch(format!("image {image:?}, boxes {boxes:?} and crop_size {crop:?} do not fit")));
     };
     if *four != 4 || owner[..] != [*n] || image[1] == 0 || image[2] == 0 {
-        return Err(cx.mismatch(format!("image {image:?}, boxes {boxes:?} and box_ind {owner:?} do not fit")));
+        return Err(cx.shape_mismatch(format!("image {image:?}, boxes {boxes:?} and box_ind {owner:?} do not fit")));
     }
     let size = |v: Dim| match Dim::size(v) {
         Ok(v) if v > 0 && v <= 1i64 << 24 => Ok(v),
@@ -50,13 +50,13 @@ fn crop_and_resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let nearest = match cx.node.str("method").unwrap_or("bilinear") {
         "bilinear" => false,
         "nearest" => true,
-        other => return Err(cx.unsupported(format!("method {other} is not supported; bilinear and nearest are"))),
+        other => return Err(cx.unsupported_case(format!("method {other} is not supported; bilinear and nearest are"))),
     };
     let (x, boxes, owner) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     let b = &mut *cx.b;
     let boxes = b.convert(boxes, DType::F32);
-    let rows = line(b, boxes, Dim::from(0), image[1], crop_h);
-    let columns = line(b, boxes, Dim::from(1), image[2], crop_w);
+    let rows = axis_samples(b, boxes, Dim::from(0), image[1], crop_h);
+    let columns = axis_samples(b, boxes, Dim::from(1), image[2], crop_w);
     let x = b.convert(x, DType::F32);
     let grid = [*n, crop_h, crop_w];
     let out = [*n, crop_h, crop_w, image[3]];
@@ -64,7 +64,7 @@ fn crop_and_resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let y = if nearest {
         let row = b.unary(ScalarOp::RoundNearestAfz, rows.at);
         let column = b.unary(ScalarOp::RoundNearestAfz, columns.at);
-        pixels(b, x, owner, row, column)
+        gather_pixels(b, x, owner, row, column)
     } else {
         lerp_2d(b, x, owner, rows.at, columns.at)
     };
@@ -76,7 +76,7 @@ fn crop_and_resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// Source coordinates along one axis; columns `first` and `first + 2` of `boxes` are the ends of each box.
-pub(super) fn line(b: &mut Builder, boxes: InstId, first: Dim, image: Dim, crop: Dim) -> Line {
+pub(super) fn axis_samples(b: &mut Builder, boxes: InstId, first: Dim, image: Dim, crop: Dim) -> AxisSamples {
     let n = b.dims(boxes)[0];
     let dims = [n, crop];
     let mut end = |column: Dim| {
@@ -102,19 +102,19 @@ pub(super) fn line(b: &mut Builder, boxes: InstId, first: Dim, image: Dim, crop:
     };
     let zero = b.full(DType::F32, &dims, 0.0);
     let (above, below) = (b.compare(Direction::Ge, at, zero), b.compare(Direction::Le, at, last));
-    Line { at, inside: b.binary(ScalarOp::And, above, below) }
+    AxisSamples { at, inside: b.binary(ScalarOp::And, above, below) }
 }
 
 /// Pixels at `row [n, crop_h]` and `column [n, crop_w]` (whole numbers as floats) of the images given by `owner`.
-pub(super) fn pixels(b: &mut Builder, x: InstId, owner: InstId, row: InstId, column: InstId) -> InstId {
+pub(super) fn gather_pixels(b: &mut Builder, x: InstId, owner: InstId, row: InstId, column: InstId) -> InstId {
     let grid = b.dims(owner).to_vec();
     let (row, column) = (b.convert(row, DType::S32), b.convert(column, DType::S32));
     let (row, column) = (b.broadcast(row, &grid, &[0, 1]), b.broadcast(column, &grid, &[0, 2]));
-    at_places(b, x, [owner, row, column])
+    pixels_at_indices(b, x, [owner, row, column])
 }
 
 /// Pixels of images at index arrays for image, row and column, all `s32` of one rank-3 shape.
-pub fn at_places(b: &mut Builder, x: InstId, places: [InstId; 3]) -> InstId {
+pub fn pixels_at_indices(b: &mut Builder, x: InstId, places: [InstId; 3]) -> InstId {
     let image = b.dims(x).to_vec();
     let single = [b.dims(places[0]), &dims![1]].concat();
     let parts = places.map(|i| b.reshape(i, &single));
@@ -135,7 +135,7 @@ fn lerp_2d(b: &mut Builder, x: InstId, owner: InstId, row: InstId, column: InstI
     let (bottom, right) = (b.unary(ScalarOp::Ceil, row), b.unary(ScalarOp::Ceil, column));
     let (down, across) = (b.sub(row, top), b.sub(column, left));
     let mut mix = |y: InstId| {
-        let (l, r) = (pixels(b, x, owner, y, left), pixels(b, x, owner, y, right));
+        let (l, r) = (gather_pixels(b, x, owner, y, left), gather_pixels(b, x, owner, y, right));
         let dims = b.dims(l).to_vec();
         let weight = b.broadcast(across, &dims, &[0, 2]);
         let difference = b.sub(r, l);
@@ -155,7 +155,7 @@ fn crop_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let sizes = cx.partial_ints(3).filter(|v| v.len() == 2).unwrap_or_else(|| vec![InferredInt::Unknown; 2]);
     let mut dims = vec![boxes[0]];
     for size in sizes {
-        dims.push(size.size().unwrap_or_else(|| cx.fresh_dim(Why::Value(3))));
+        dims.push(size.as_dim().unwrap_or_else(|| cx.fresh_dim(Why::Value(3))));
     }
     dims.push(image[3]);
     cx.one_output(TfType::Data(DType::F32), dims)

@@ -1,5 +1,5 @@
 //! Gradients of `CropAndResize` with respect to the image and to the boxes.
-use super::crop::{Line, line, pixels};
+use super::crop::{AxisSamples, axis_samples, gather_pixels};
 use crate::diag::Result;
 use crate::dims;
 use crate::graph::TfType;
@@ -24,22 +24,26 @@ pub const ROWS: &[OpLowering] = &[
 struct Crops {
     /// Sizes of the gradient, `[boxes, rows, columns, channels]`.
     dims: Vec<Dim>,
-    rows: Line,
-    columns: Line,
+    rows: AxisSamples,
+    columns: AxisSamples,
     owner: InstId,
 }
 
 fn crops(cx: &mut LowerCtx, boxes: usize, image: &[Dim]) -> Result<Crops> {
     let dims = cx.dims(0)?;
     let (corners, owner) = (cx.arg(boxes)?, cx.arg(boxes + 1)?);
-    let &[n, rows, columns, depth] = &dims[..] else { return Err(cx.mismatch("the gradient must be of rank 4")) };
+    let &[n, rows, columns, depth] = &dims[..] else { return Err(cx.shape_mismatch("the gradient must be of rank 4")) };
     let fits =
         cx.b.dims(corners) == [n, Dim::from(4)] && cx.b.dims(owner) == [n] && image.len() == 4 && image[3] == depth;
     if !fits || image[1] == 0 || image[2] == 0 {
-        return Err(cx.mismatch(format!("a gradient {dims:?} of images {image:?} at boxes {:?}", cx.b.dims(corners))));
+        return Err(
+            cx.shape_mismatch(format!("a gradient {dims:?} of images {image:?} at boxes {:?}", cx.b.dims(corners)))
+        );
     }
-    let (rows, columns) =
-        (line(cx.b, corners, Dim::from(0), image[1], rows), line(cx.b, corners, Dim::from(1), image[2], columns));
+    let (rows, columns) = (
+        axis_samples(cx.b, corners, Dim::from(0), image[1], rows),
+        axis_samples(cx.b, corners, Dim::from(1), image[2], columns),
+    );
     Ok(Crops { dims, rows, columns, owner })
 }
 
@@ -69,13 +73,13 @@ fn is_inside(b: &mut Builder, crops: &Crops, dims: &[Dim]) -> InstId {
 fn of_image(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let size = cx.constant_dims(3)?;
     let image: Option<Vec<Dim>> = size.iter().map(|&n| Dim::size(n).ok()).collect();
-    let image = image.ok_or_else(|| cx.mismatch(format!("an image of {size:?}")))?;
+    let image = image.ok_or_else(|| cx.shape_mismatch(format!("an image of {size:?}")))?;
     let crops = crops(cx, 1, &image)?;
     let (dtype, grads) = (cx.attr_dtype("T")?, cx.arg(0)?);
     let is_nearest = match cx.node.str("method").unwrap_or("bilinear") {
         "bilinear" => false,
         "nearest" => true,
-        other => return Err(cx.unsupported(format!("method {other}; bilinear and nearest are supported"))),
+        other => return Err(cx.unsupported_case(format!("method {other}; bilinear and nearest are supported"))),
     };
     let dims = crops.dims.clone();
     let b = &mut *cx.b;
@@ -137,7 +141,7 @@ fn of_boxes(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (rows, columns) = (between(b, crops.rows.at, 1, &dims), between(b, crops.columns.at, 2, &dims));
     let [top_left, top_right, bottom_left, bottom_right] =
         [(rows.low, columns.low), (rows.low, columns.high), (rows.high, columns.low), (rows.high, columns.high)]
-            .map(|(row, column)| pixels(b, x, owner, row, column));
+            .map(|(row, column)| gather_pixels(b, x, owner, row, column));
     let mut slope = |weight: InstId, pairs: [[InstId; 2]; 2]| {
         let one = b.full_like(weight, 1.0);
         let rest = b.sub(one, weight);

@@ -30,8 +30,8 @@ pub const ROWS: &[OpLowering] = &[
 ];
 
 fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (dtype, three) = (cx.dtype(0), Dims::known(&[3]));
-    let boxes = Fact::new(Some(TfType::Data(DType::F32)), Dims::known(&[1, 1, 4]));
+    let (dtype, three) = (cx.dtype(0), Dims::from_sizes(&[3]));
+    let boxes = Fact::new(Some(TfType::Data(DType::F32)), Dims::from_sizes(&[1, 1, 4]));
     Ok(vec![Fact::new(dtype, three.clone()), Fact::new(dtype, three), boxes])
 }
 
@@ -95,7 +95,7 @@ fn image_size(cx: &mut LowerCtx) -> Result<[InstId; 2]> {
     let size = cx.arg(0)?;
     if cx.b.dims(size) != [3] || !cx.b.dtype(size).is_integer() {
         return Err(
-            cx.mismatch(format!("the size of the image is {}, and three integers are needed", cx.b.shape(size)))
+            cx.shape_mismatch(format!("the size of the image is {}, and three integers are needed", cx.b.shape(size)))
         );
     }
     Ok([0, 1].map(|i| {
@@ -109,15 +109,15 @@ fn image_size(cx: &mut LowerCtx) -> Result<[InstId; 2]> {
 fn objects(cx: &mut LowerCtx, [height, width]: [InstId; 2]) -> Result<[InstId; 4]> {
     let (boxes, given) = (cx.arg(1)?, cx.dims(1)?);
     let &[images, count, corners] = &given[..] else {
-        return Err(cx.mismatch(format!("boxes {given:?}, and [images, boxes, 4] is needed")));
+        return Err(cx.shape_mismatch(format!("boxes {given:?}, and [images, boxes, 4] is needed")));
     };
     if corners != 4 {
-        return Err(cx.mismatch(format!("boxes have 4 corners, not {corners}")));
+        return Err(cx.shape_mismatch(format!("boxes have 4 corners, not {corners}")));
     }
     let count = images * count;
     if count.is_zero() {
-        if !cx.flag("use_image_if_no_bounding_boxes") {
-            return Err(cx.mismatch("no boxes are given, and use_image_if_no_bounding_boxes is not set"));
+        if !cx.bool_attr("use_image_if_no_bounding_boxes") {
+            return Err(cx.shape_mismatch("no boxes are given, and use_image_if_no_bounding_boxes is not set"));
         }
         let zero = cx.b.full(DType::S32, &dims![1], 0.0);
         let [height, width] = [height, width].map(|size| cx.b.reshape(size, &dims![1]));

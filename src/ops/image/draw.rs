@@ -1,7 +1,7 @@
 //! `DrawBoundingBoxes`: draws the outlines of boxes into images, one over the other.
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
-use crate::ops::array::gather::gather_axis;
+use crate::ops::array::gather::gather_slices;
 use crate::ops::counted_loop::{counted_loop, slice_at};
 use crate::ops::math::special::compare_scalar;
 use crate::ops::op_lowering::op;
@@ -37,7 +37,7 @@ fn colors(cx: &mut LowerCtx, depth: Dim) -> Result<InstId> {
         let (given, dims) = (cx.arg(2)?, cx.dims(2)?);
         match dims[..] {
             [_, channels] if channels >= depth => {}
-            _ => return Err(cx.mismatch(format!("colors {dims:?} for images of {depth} channels"))),
+            _ => return Err(cx.shape_mismatch(format!("colors {dims:?} for images of {depth} channels"))),
         }
         if !crate::symbolic::has_zero(&dims) {
             return Ok(cx.b.slice_axis(given, 1, Dim::from(0), depth));
@@ -54,10 +54,10 @@ fn draw(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (images, boxes) = (cx.arg(0)?, cx.arg(1)?);
     let (dims, of_boxes) = (cx.dims(0)?, cx.dims(1)?);
     let (&[batch, _, _, depth], &[items, count, four]) = (&dims[..], &of_boxes[..]) else {
-        return Err(cx.mismatch(format!("images {dims:?} and boxes {of_boxes:?}")));
+        return Err(cx.shape_mismatch(format!("images {dims:?} and boxes {of_boxes:?}")));
     };
     if batch != items || four != 4 || ![1, 3, 4].map(Dim::from).contains(&depth) {
-        return Err(cx.mismatch(format!("images {dims:?} and boxes {of_boxes:?}; 1, 3 or 4 channels are needed")));
+        return Err(cx.shape_mismatch(format!("images {dims:?} and boxes {of_boxes:?}; 1, 3 or 4 channels are needed")));
     }
     if crate::symbolic::has_zero(&dims) || count == 0 {
         return cx.one_output(images);
@@ -72,7 +72,7 @@ fn draw(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let frame = frame(b, one, &dims);
         let colors_count = b.full_like(i, b.dims(colors)[0]);
         let number = b.binary(ScalarOp::Remainder, i, colors_count);
-        let color = gather_axis(b, colors, number, 0, 0);
+        let color = gather_slices(b, colors, number, 0, 0);
         let color = b.broadcast(color, &dims, &[3]);
         vec![b.select(frame, color, canvas), boxes, colors]
     });

@@ -5,7 +5,7 @@
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::fact::Fact;
-use crate::ops::image::crop::at_places;
+use crate::ops::image::crop::pixels_at_indices;
 use crate::ops::image::resize::resize_dims;
 use crate::ops::math::special::{add_scalar, mul_scalar};
 use crate::ops::op_lowering::op;
@@ -43,15 +43,17 @@ fn moved_by_half(b: &mut Builder, at: InstId, size: Dim) -> InstId {
 fn glimpse(cx: &mut LowerCtx, version: Version) -> Result<Vec<Value>> {
     let (x, dims, offsets, size) = (cx.arg(0)?, cx.dims(0)?, cx.arg(2)?, cx.constant_dims(1)?);
     let (&[batch, height, width, depth], &[rows, columns]) = (&dims[..], &size[..]) else {
-        return Err(cx.mismatch(format!("images {dims:?} and a size {size:?}")));
+        return Err(cx.shape_mismatch(format!("images {dims:?} and a size {size:?}")));
     };
     if cx.b.dims(offsets) != [batch, Dim::from(2)] || rows < 0 || columns < 0 {
-        return Err(cx.mismatch(format!("offsets {:?} and a size {size:?} for {dims:?}", cx.b.dims(offsets))));
+        return Err(cx.shape_mismatch(format!("offsets {:?} and a size {size:?} for {dims:?}", cx.b.dims(offsets))));
     }
     let is_uniform = cx.node.bool("uniform_noise").unwrap_or(true);
     let noise = cx.node.str("noise").unwrap_or(if is_uniform { "uniform" } else { "gaussian" });
     if noise != "zero" {
-        return Err(cx.unsupported(format!("noise {noise}, which a generator without a seed draws; zero is supported")));
+        return Err(
+            cx.unsupported_case(format!("noise {noise}, which a generator without a seed draws; zero is supported"))
+        );
     }
     if crate::symbolic::has_zero(&dims) {
         // No pixel of any window is in the image.
@@ -84,7 +86,7 @@ fn glimpse(cx: &mut LowerCtx, version: Version) -> Result<Vec<Value>> {
     let (row, in_rows) = places(b, top, 1, &grid, height);
     let (column, in_columns) = places(b, left, 2, &grid, width);
     let item = b.iota(DType::S32, &grid, 0);
-    let y = at_places(b, x, [item, row, column]);
+    let y = pixels_at_indices(b, x, [item, row, column]);
     let inside = b.binary(ScalarOp::And, in_rows, in_columns);
     let inside = b.broadcast(inside, &[batch, rows, columns, depth], &[0, 1, 2]);
     let none = b.full_like(y, 0.0);

@@ -67,18 +67,18 @@ enum Rows {
 fn suppress(cx: &mut LowerCtx, form: Form) -> Result<Vec<Value>> {
     let (boxes, scores) = (cx.dims(0)?, cx.dims(1)?);
     let ([n, width], [m]) = (&boxes[..], &scores[..]) else {
-        return Err(cx.mismatch(format!("boxes {boxes:?} must be a matrix and scores {scores:?} a vector")));
+        return Err(cx.shape_mismatch(format!("boxes {boxes:?} must be a matrix and scores {scores:?} a vector")));
     };
     let needed = if form == Form::Overlaps { *n } else { Dim::from(4) };
     if n != m || *width != needed {
-        return Err(cx.mismatch(format!("{m} scores and boxes [{n}, {width}], which must be [{m}, {needed}]")));
+        return Err(cx.shape_mismatch(format!("{m} scores and boxes [{n}, {width}], which must be [{m}, {needed}]")));
     }
     let wanted = cx.constant_dim(2)?;
     let wanted = Dim::size(wanted)
         .ok()
         .filter(|&v| v <= 1i64 << 24)
         .ok_or_else(|| Error::user(Code::TooLarge, format!("max_output_size is {wanted}")))?;
-    let padded = form >= Form::V4 && cx.flag("pad_to_max_output_size");
+    let padded = form >= Form::V4 && cx.bool_attr("pad_to_max_output_size");
     let score_type = cx.dtype(1)?;
     let problem = problem(cx, form, wanted.min(*n))?;
     let (indices, scores, valid) = run(cx.b, &problem, *n)?;
@@ -207,16 +207,16 @@ fn overlap_with(b: &mut Builder, table: InstId, at: InstId, n: Dim, rows: Rows) 
         return b.reshape(one, &[n]);
     }
     let all = b.slice_axis(table, 0, Dim::from(1), 1 + n);
-    let all = corners(b, all);
-    let one = corners(b, one).map(|x| {
+    let all = box_corners(b, all);
+    let one = box_corners(b, one).map(|x| {
         let x = b.reshape(x, &[]);
         b.broadcast(x, &[n], &[])
     });
-    overlap(b, all, one)
+    intersection_over_union(b, all, one)
 }
 
 /// Intersection over union of boxes, both given by their [`corners`]; 0 where an area is not positive.
-pub(super) fn overlap(b: &mut Builder, these: [InstId; 4], those: [InstId; 4]) -> InstId {
+pub(super) fn intersection_over_union(b: &mut Builder, these: [InstId; 4], those: [InstId; 4]) -> InstId {
     let zero = b.full_like(these[0], 0.0);
     let mut side = |low: usize, high: usize| {
         let start = b.max(these[low], those[low]);
@@ -236,7 +236,7 @@ pub(super) fn overlap(b: &mut Builder, these: [InstId; 4], those: [InstId; 4]) -
 }
 
 /// Corners of boxes, whose coordinates are along the last axis: `[y low, x low, y high, x high]`, each without that axis.
-pub(super) fn corners(b: &mut Builder, boxes: InstId) -> [InstId; 4] {
+pub(super) fn box_corners(b: &mut Builder, boxes: InstId) -> [InstId; 4] {
     let mut dims = b.dims(boxes).to_vec();
     let axis = dims.len() - 1;
     dims.truncate(axis);
@@ -291,7 +291,7 @@ fn nms_shape(cx: &mut ShapeCtx, form: Form) -> Result<Vec<Fact>> {
         out.push(Fact::new(cx.dtype(1), vec![n].into()));
     }
     if form >= Form::V4 {
-        out.push(Fact::new(S32, Dims::known(&[])));
+        out.push(Fact::new(S32, Dims::from_sizes(&[])));
     }
     Ok(out)
 }

@@ -22,21 +22,21 @@ const MOST: u64 = 4096;
 fn extract(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = cx.dims(0)?;
     if dims.len() != 4 {
-        return Err(cx.mismatch(format!("the images must have rank 4, not {dims:?}")));
+        return Err(cx.shape_mismatch(format!("the images must have rank 4, not {dims:?}")));
     }
     let list = |name: &str| positive(cx.require_attr(cx.node.ints(name), name)?, name, 4);
     let (size, stride, rate) = (list("ksizes")?, list("strides")?, list("rates")?);
     if [&size, &stride, &rate].iter().any(|l| l[0] != 1 || l[3] != 1) {
-        return Err(cx.unsupported("windows over batch or channels; windows over height and width are supported"));
+        return Err(cx.unsupported_case("windows over batch or channels; windows over height and width are supported"));
     }
     let padding = match cx.node.str("padding") {
         Some("SAME") => Padding::Same,
         Some("VALID") => Padding::Valid,
-        other => return Err(cx.unsupported(format!("padding {other:?} is not supported; SAME and VALID are"))),
+        other => return Err(cx.unsupported_case(format!("padding {other:?} is not supported; SAME and VALID are"))),
     };
     if size[1].saturating_mul(size[2]) > MOST {
         return Err(
-            cx.unsupported(format!("a window of {} x {}; up to {MOST} elements are supported", size[1], size[2]))
+            cx.unsupported_case(format!("a window of {} x {}; up to {MOST} elements are supported", size[1], size[2]))
         );
     }
     let window = |a: usize| window_dim(dims[a], size[a], stride[a], rate[a], &padding, a);

@@ -1,5 +1,5 @@
 //! `ImageProjectiveTransform`: images under projective transforms known at run time.
-use super::crop::at_places;
+use super::crop::pixels_at_indices;
 use super::resize::resize_dims;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -39,10 +39,12 @@ fn projective(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (image, transforms, to) = (cx.dims(0)?, cx.dims(1)?, cx.constant_dims(2)?);
     let ([batch, height, width, depth], [count, eight], [rows, columns]) = (&image[..], &transforms[..], &to[..])
     else {
-        return Err(cx.mismatch(format!("images {image:?}, transforms {transforms:?} and size {to:?} do not fit")));
+        return Err(
+            cx.shape_mismatch(format!("images {image:?}, transforms {transforms:?} and size {to:?} do not fit"))
+        );
     };
     if *eight != 8 || (count != batch && *count != 1) {
-        return Err(cx.mismatch(format!("{count} transforms of images {image:?}")));
+        return Err(cx.shape_mismatch(format!("{count} transforms of images {image:?}")));
     }
     let size = |v: Dim| match Dim::size(v) {
         Ok(v) if v > 0 && v <= 1i64 << 24 => Ok(v),
@@ -53,7 +55,7 @@ fn projective(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let bilinear = match cx.node.str("interpolation") {
         Some("BILINEAR") => true,
         Some("NEAREST") => false,
-        other => return Err(cx.unsupported(format!("no interpolation is called {}", other.unwrap_or("nothing")))),
+        other => return Err(cx.unsupported_case(format!("no interpolation is called {}", other.unwrap_or("nothing")))),
     };
     let (x, transforms, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);
     let fill = if cx.args.len() > 3 { cx.arg(3)? } else { cx.b.scalar(DType::F32, 0.0) };
@@ -81,7 +83,7 @@ fn fill_mode(cx: &LowerCtx) -> Result<Fill> {
         "REFLECT" => Ok(Fill::Reflect),
         "WRAP" => Ok(Fill::Wrap),
         "NEAREST" => Ok(Fill::Nearest),
-        other => Err(cx.unsupported(format!("no fill mode is called {other}"))),
+        other => Err(cx.unsupported_case(format!("no fill mode is called {other}"))),
     }
 }
 
@@ -202,7 +204,7 @@ impl View {
         };
         let (row, column) = (place(b, row), place(b, column));
         let owner = b.iota(DType::S32, &self.grid, 0);
-        let y = at_places(b, self.x, [owner, row, column]);
+        let y = pixels_at_indices(b, self.x, [owner, row, column]);
         let dims = b.dims(y).to_vec();
         let (inside, fill) = (b.broadcast(inside, &dims, &[0, 1, 2]), b.broadcast(self.fill, &dims, &[]));
         b.select(inside, y, fill)

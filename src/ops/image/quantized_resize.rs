@@ -1,5 +1,5 @@
 //! Bilinear resizing of quantized images in fixed-point integers, as TensorFlow's kernel does it.
-use super::resize::{Sampling, interpolate, pixels, resize_dims, take};
+use super::resize::{Sampling, check_pixel_count, interpolate_axis, resize_dims, take_along_axis};
 use crate::diag::Result;
 use crate::graph::TfType;
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -17,7 +17,7 @@ pub const ROWS: &[OpLowering] = &[
 
 fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = resize_dims(cx, 1)?;
-    let end = Fact::new(Some(TfType::Data(DType::F32)), Dims::known(&[]));
+    let end = Fact::new(Some(TfType::Data(DType::F32)), Dims::from_sizes(&[]));
     Ok(vec![Fact::new(cx.dtype(0), dims.into()), end.clone(), end])
 }
 
@@ -41,39 +41,42 @@ type Taps = Vec<(u64, u64, f32)>;
 fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (image, size, dtype) = (cx.dims(0)?, cx.constant_dims(1)?, cx.dtype(0)?);
     let (&[_, height, width, _], &[rows, columns]) = (&image[..], &size[..]) else {
-        return Err(cx.mismatch(format!("images {image:?} must have rank 4, and the size {size:?} two numbers")));
+        return Err(cx.shape_mismatch(format!("images {image:?} must have rank 4, and the size {size:?} two numbers")));
     };
     if height == 0 || width == 0 {
-        return Err(cx.mismatch(format!("the images {image:?} have no pixels")));
+        return Err(cx.shape_mismatch(format!("the images {image:?} have no pixels")));
     }
-    let sampling =
-        Sampling { align_corners: cx.flag("align_corners"), half_pixel_centers: cx.flag("half_pixel_centers") };
-    let taps = |from: Dim, to: Dim| -> Result<Taps> { Ok(sampling.linear(from.known(), pixels(to)?.known())) };
+    let sampling = Sampling {
+        align_corners: cx.bool_attr("align_corners"),
+        half_pixel_centers: cx.bool_attr("half_pixel_centers"),
+    };
+    let taps =
+        |from: Dim, to: Dim| -> Result<Taps> { Ok(sampling.linear_taps(from.known(), check_pixel_count(to)?.known())) };
     let taps: [Taps; 2] = [taps(height, rows)?, taps(width, columns)?];
     let (x, min, max) = (cx.arg(0)?, cx.arg(2)?, cx.arg(3)?);
     if !cx.dims(2)?.is_empty() || !cx.dims(3)?.is_empty() {
-        return Err(cx.mismatch("the ends of the range must be scalars"));
+        return Err(cx.shape_mismatch("the ends of the range must be scalars"));
     }
     let y = match dtype {
         DType::F32 | DType::U8 | DType::S32 if [rows, columns] == [height, width] => x,
         DType::F32 => in_floats(cx.b, x, &taps),
         DType::U8 => in_fixed_point(cx.b, x, &taps, FixedPoint { work: DType::S32, bits: 7 }),
         DType::S32 => in_fixed_point(cx.b, x, &taps, FixedPoint { work: DType::S64, bits: 30 }),
-        other => return Err(cx.unsupported(format!("quantized {other}; u8, s32 and f32 are supported"))),
+        other => return Err(cx.unsupported_case(format!("quantized {other}; u8, s32 and f32 are supported"))),
     };
     Ok([y, min, max].map(Value::Array).into())
 }
 
 fn in_floats(b: &mut Builder, x: InstId, [rows, columns]: &[Taps; 2]) -> InstId {
-    let x = interpolate(b, x, 2, columns);
-    interpolate(b, x, 1, rows)
+    let x = interpolate_axis(b, x, 2, columns);
+    interpolate_axis(b, x, 1, rows)
 }
 
 /// Lower and upper elements along an axis, and the weights of the upper ones as fixed-point integers.
 fn neighbors(b: &mut Builder, x: InstId, axis: usize, taps: &Taps, point: FixedPoint) -> [InstId; 3] {
     let lower: Vec<u64> = taps.iter().map(|t| t.0).collect();
     let upper: Vec<u64> = taps.iter().map(|t| t.1).collect();
-    let (lower, upper) = (take(b, x, axis, &lower), take(b, x, axis, &upper));
+    let (lower, upper) = (take_along_axis(b, x, axis, &lower), take_along_axis(b, x, axis, &upper));
     let weights: Vec<i64> = taps.iter().map(|t| (t.2 * point.one() as f32) as i64).collect();
     let weights = b.constant(Tensor::of(&[taps.len() as u64], &weights));
     let weights = b.convert(weights, point.work);

@@ -52,8 +52,10 @@ struct Args {
 
 impl Sampling {
     fn parse(cx: &LowerCtx) -> Result<Sampling> {
-        let sampling =
-            Sampling { align_corners: cx.flag("align_corners"), half_pixel_centers: cx.flag("half_pixel_centers") };
+        let sampling = Sampling {
+            align_corners: cx.bool_attr("align_corners"),
+            half_pixel_centers: cx.bool_attr("half_pixel_centers"),
+        };
         if sampling.align_corners && sampling.half_pixel_centers {
             return Err(Error::user(Code::BadAttr, "align_corners and half_pixel_centers exclude each other"));
         }
@@ -81,7 +83,7 @@ impl Sampling {
         (0..to).map(one).collect()
     }
     /// Lower source element, upper source element and weight of the upper one, for each of `to` outputs.
-    pub(super) fn linear(self, from: u64, to: u64) -> Vec<(u64, u64, f32)> {
+    pub(super) fn linear_taps(self, from: u64, to: u64) -> Vec<(u64, u64, f32)> {
         let scale = self.scale(from, to);
         let one = |i: u64| {
             let at = self.source(i, scale);
@@ -97,16 +99,22 @@ impl Args {
     fn parse(cx: &mut LowerCtx) -> Result<Args> {
         let size = cx.sizes_from_input(1)?;
         let [height, width] = size[..] else {
-            return Err(cx.mismatch(format!("the size must be two numbers, not {size:?}")));
+            return Err(cx.shape_mismatch(format!("the size must be two numbers, not {size:?}")));
         };
         let image = cx.dims(0)?;
         Args::new(cx, &image, [height, width])
     }
     fn new(cx: &LowerCtx, image: &[Dim], to: [Dim; 2]) -> Result<Args> {
         if image.len() != 4 || image[1] == 0 || image[2] == 0 {
-            return Err(cx.mismatch(format!("the images must be [batch, height, width, channels], not {image:?}")));
+            return Err(
+                cx.shape_mismatch(format!("the images must be [batch, height, width, channels], not {image:?}"))
+            );
         }
-        Ok(Args { sampling: Sampling::parse(cx)?, from: [image[1], image[2]], to: [pixels(to[0])?, pixels(to[1])?] })
+        Ok(Args {
+            sampling: Sampling::parse(cx)?,
+            from: [image[1], image[2]],
+            to: [check_pixel_count(to[0])?, check_pixel_count(to[1])?],
+        })
     }
     /// Sizes along `axis` (1 or 2), as numbers unless one is open.
     fn line(&self, axis: usize) -> Line {
@@ -140,13 +148,13 @@ enum Line {
 ///
 /// # Errors
 /// `Code::TooLarge` unless it is in `1..=2^24`.
-pub fn pixels(n: Dim) -> Result<Dim> {
+pub fn check_pixel_count(n: Dim) -> Result<Dim> {
     let is_sound = (n.varies() || n > 0) && n <= 1i64 << 24;
     if is_sound { Ok(n) } else { Err(Error::user(Code::TooLarge, format!("a size of {n} pixels"))) }
 }
 
 /// Elements `index` along `axis`: a slice or a repetition if they form one, else a gather.
-pub(super) fn take(b: &mut Builder, x: InstId, axis: usize, index: &[u64]) -> InstId {
+pub(super) fn take_along_axis(b: &mut Builder, x: InstId, axis: usize, index: &[u64]) -> InstId {
     let dims = b.dims(x).to_vec();
     let n = dims[axis];
     let step = match index {
@@ -190,14 +198,14 @@ fn weights(b: &mut Builder, values: &[f32], axis: usize, dims: &[Dim]) -> InstId
 }
 
 /// Linear interpolation along one axis: `lower + (upper - lower) * weight`.
-pub(super) fn interpolate(b: &mut Builder, x: InstId, axis: usize, taps: &[(u64, u64, f32)]) -> InstId {
+pub(super) fn interpolate_axis(b: &mut Builder, x: InstId, axis: usize, taps: &[(u64, u64, f32)]) -> InstId {
     let lower: Vec<u64> = taps.iter().map(|t| t.0).collect();
-    let low = take(b, x, axis, &lower);
+    let low = take_along_axis(b, x, axis, &lower);
     if taps.iter().all(|t| t.2 == 0.0 || t.0 == t.1) {
         return low;
     }
     let upper: Vec<u64> = taps.iter().map(|t| t.1).collect();
-    let high = take(b, x, axis, &upper);
+    let high = take_along_axis(b, x, axis, &upper);
     let weight: Vec<f32> = taps.iter().map(|t| t.2).collect();
     let dims = b.dims(low).to_vec();
     let weight = weights(b, &weight, axis, &dims);
@@ -212,8 +220,8 @@ fn bilinear(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut y = cx.b.convert(x, DType::F32);
     for axis in [2, 1] {
         y = match args.line(axis) {
-            Line::Varying { to, .. } => sampling::linear(cx.b, y, axis, args.sampling, to),
-            Line::Fixed { from, to } => interpolate(cx.b, y, axis, &args.sampling.linear(from, to)),
+            Line::Varying { to, .. } => sampling::resize_linear(cx.b, y, axis, args.sampling, to),
+            Line::Fixed { from, to } => interpolate_axis(cx.b, y, axis, &args.sampling.linear_taps(from, to)),
         };
     }
     cx.one_output(y)
@@ -224,8 +232,8 @@ fn nearest(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut y = cx.arg(0)?;
     for axis in [2, 1] {
         y = match args.line(axis) {
-            Line::Varying { to, .. } => sampling::nearest(cx.b, y, axis, args.sampling, to),
-            Line::Fixed { from, to } => take(cx.b, y, axis, &args.sampling.nearest(from, to)),
+            Line::Varying { to, .. } => sampling::resize_nearest(cx.b, y, axis, args.sampling, to),
+            Line::Fixed { from, to } => take_along_axis(cx.b, y, axis, &args.sampling.nearest(from, to)),
         };
     }
     cx.one_output(y)
@@ -269,7 +277,7 @@ fn bicubic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let taps = match args.line(axis) {
             Line::Fixed { from, to } => cubic_taps(args.sampling, from, to),
             Line::Varying { from, to } => {
-                y = sampling::cubic(cx.b, y, axis, args.sampling, [from, to]);
+                y = sampling::resize_cubic(cx.b, y, axis, args.sampling, [from, to]);
                 continue;
             }
         };
@@ -277,7 +285,7 @@ fn bicubic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         for k in 0..4 {
             let index: Vec<u64> = taps.iter().map(|t| t[k].0).collect();
             let weight: Vec<f32> = taps.iter().map(|t| t[k].1).collect();
-            let part = take(cx.b, y, axis, &index);
+            let part = take_along_axis(cx.b, y, axis, &index);
             let dims = cx.b.dims(part).to_vec();
             let weight = weights(cx.b, &weight, axis, &dims);
             let part = cx.b.mul(part, weight);
@@ -289,7 +297,13 @@ fn bicubic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// Matrix `[to, from]` of type `dtype`; entries at one position are added up.
-pub fn matrix(b: &mut Builder, dtype: DType, to: u64, from: u64, entries: &[(u64, u64, f32)]) -> Result<InstId> {
+pub fn interpolation_matrix(
+    b: &mut Builder,
+    dtype: DType,
+    to: u64,
+    from: u64,
+    entries: &[(u64, u64, f32)],
+) -> Result<InstId> {
     let count = crate::tensor::element_count(&[to, from])
         .filter(|&n| n <= 1 << 26)
         .ok_or_else(|| Error::user(Code::TooLarge, format!("a resize of {from} to {to} pixels")))?;
@@ -302,7 +316,7 @@ pub fn matrix(b: &mut Builder, dtype: DType, to: u64, from: u64, entries: &[(u64
 }
 
 /// Contracts `axis` (1 or 2 of 4) of `x` with the last dimension of the matrix `m`.
-pub fn apply(b: &mut Builder, m: InstId, x: InstId, axis: usize) -> InstId {
+pub fn contract_axis(b: &mut Builder, m: InstId, x: InstId, axis: usize) -> InstId {
     let dims = DotDims { lhs_contracting: vec![axis], rhs_contracting: vec![1], ..DotDims::default() };
     let y = b.dot(x, m, dims);
     let perm: &[usize] = if axis == 1 { &[0, 3, 1, 2] } else { &[0, 1, 3, 2] };
@@ -313,7 +327,7 @@ pub fn apply(b: &mut Builder, m: InstId, x: InstId, axis: usize) -> InstId {
 fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (grad, image) = (cx.dims(0)?, cx.dims(1)?);
     if grad.len() != 4 {
-        return Err(cx.mismatch(format!("the gradient must have rank 4, not {grad:?}")));
+        return Err(cx.shape_mismatch(format!("the gradient must have rank 4, not {grad:?}")));
     }
     let args = Args::new(cx, &image, [grad[1], grad[2]])?;
     let (g, dtype) = (cx.arg(0)?, cx.dtype(1)?);
@@ -323,17 +337,17 @@ fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let m = match args.line(axis) {
             Line::Fixed { from, to } => {
                 let mut entries = Vec::new();
-                for (i, (lower, upper, weight)) in args.sampling.linear(from, to).into_iter().enumerate() {
+                for (i, (lower, upper, weight)) in args.sampling.linear_taps(from, to).into_iter().enumerate() {
                     entries.extend([(lower, i as u64, 1.0 - weight), (upper, i as u64, weight)]);
                 }
-                matrix(cx.b, work, from, to, &entries)?
+                interpolation_matrix(cx.b, work, from, to, &entries)?
             }
             Line::Varying { from, to } => {
                 let taps = sampling::linear_taps(cx.b, args.sampling, [from, to]);
-                sampling::matrix(cx.b, dtype, &taps, [from, to])
+                sampling::interpolation_matrix(cx.b, dtype, &taps, [from, to])
             }
         };
-        y = apply(cx.b, m, y, axis);
+        y = contract_axis(cx.b, m, y, axis);
     }
     let y = cx.b.convert(y, dtype);
     cx.one_output(y)
@@ -343,7 +357,7 @@ fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn bicubic_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (grad, image) = (cx.dims(0)?, cx.dims(1)?);
     if grad.len() != 4 {
-        return Err(cx.mismatch(format!("the gradient must have rank 4, not {grad:?}")));
+        return Err(cx.shape_mismatch(format!("the gradient must have rank 4, not {grad:?}")));
     }
     let args = Args::new(cx, &image, [grad[1], grad[2]])?;
     let (grads, dtype) = (cx.arg(0)?, cx.dtype(1)?);
@@ -354,14 +368,14 @@ fn bicubic_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
                 let taps = cubic_taps(args.sampling, from, to).into_iter().zip(0..);
                 let of = |(taps, i): ([(u64, f32); 4], u64)| taps.map(|(index, weight)| (index, i, weight));
                 let entries: Vec<_> = taps.flat_map(of).collect();
-                matrix(cx.b, dtype, from, to, &entries)?
+                interpolation_matrix(cx.b, dtype, from, to, &entries)?
             }
             Line::Varying { from, to } => {
                 let taps = sampling::cubic_taps(cx.b, args.sampling, [from, to]);
-                sampling::matrix(cx.b, dtype, &taps, [from, to])
+                sampling::interpolation_matrix(cx.b, dtype, &taps, [from, to])
             }
         };
-        y = apply(cx.b, m, y, axis);
+        y = contract_axis(cx.b, m, y, axis);
     }
     cx.one_output(y)
 }
@@ -370,7 +384,7 @@ fn bicubic_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn nearest_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (grad, size) = (cx.dims(0)?, cx.constant_dims(1)?);
     let ([height, width], 4) = (&size[..], grad.len()) else {
-        return Err(cx.mismatch(format!("gradient {grad:?} must have rank 4, and the size {size:?} two numbers")));
+        return Err(cx.shape_mismatch(format!("gradient {grad:?} must have rank 4, and the size {size:?} two numbers")));
     };
     let rows = |v: Dim| Dim::size(v).map_err(|_| Error::user(Code::TooLarge, format!("a size of {v} pixels")));
     let image = [grad[0], rows(*height)?, rows(*width)?, grad[3]];
@@ -381,14 +395,14 @@ fn nearest_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             Line::Fixed { from, to } => {
                 let index = args.sampling.nearest(from, to);
                 let entries: Vec<_> = index.iter().enumerate().map(|(i, &v)| (v, i as u64, 1.0)).collect();
-                matrix(cx.b, dtype, from, to, &entries)?
+                interpolation_matrix(cx.b, dtype, from, to, &entries)?
             }
             Line::Varying { from, to } => {
                 let taps = [sampling::nearest_tap(cx.b, args.sampling, [from, to])];
-                sampling::matrix(cx.b, dtype, &taps, [from, to])
+                sampling::interpolation_matrix(cx.b, dtype, &taps, [from, to])
             }
         };
-        y = apply(cx.b, m, y, axis);
+        y = contract_axis(cx.b, m, y, axis);
     }
     cx.one_output(y)
 }
@@ -409,7 +423,7 @@ pub fn resize_dims(cx: &mut ShapeCtx, i: usize) -> Result<Vec<InferredDim>> {
         return Err(cx.mismatch("the size must be two numbers"));
     }
     for (d, size) in dims[1..3].iter_mut().zip(sizes) {
-        *d = size.size().unwrap_or_else(|| cx.fresh_dim(Why::Value(i)));
+        *d = size.as_dim().unwrap_or_else(|| cx.fresh_dim(Why::Value(i)));
     }
     Ok(dims)
 }
@@ -423,7 +437,7 @@ mod tests {
     const CORNERS: Sampling = Sampling { align_corners: true, half_pixel_centers: false };
 
     fn line(s: Sampling) -> Vec<f32> {
-        s.linear(3, 5).iter().map(|&(l, u, w)| l as f32 + (u as f32 - l as f32) * w).collect()
+        s.linear_taps(3, 5).iter().map(|&(l, u, w)| l as f32 + (u as f32 - l as f32) * w).collect()
     }
 
     #[test]

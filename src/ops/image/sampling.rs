@@ -20,7 +20,7 @@ fn number(b: &mut Builder, n: Dim) -> InstId {
 }
 
 /// Scale from positions in the result to positions in the image, `f32[]`.
-pub fn scale(b: &mut Builder, sampling: Sampling, from: Dim, to: Dim) -> InstId {
+pub fn coordinate_scale(b: &mut Builder, sampling: Sampling, from: Dim, to: Dim) -> InstId {
     let (from, to) = (number(b, from), number(b, to));
     let ratio = |b: &mut Builder, x: InstId, y: InstId| {
         let (x, y) = (b.convert(x, DType::F32), b.convert(y, DType::F32));
@@ -40,7 +40,7 @@ pub fn scale(b: &mut Builder, sampling: Sampling, from: Dim, to: Dim) -> InstId 
 
 impl SamplePositions {
     fn of(b: &mut Builder, sampling: Sampling, from: Dim, to: Dim) -> SamplePositions {
-        let factor = scale(b, sampling, from, to);
+        let factor = coordinate_scale(b, sampling, from, to);
         let position = b.iota(DType::F32, &[to], 0);
         let half = b.scalar(DType::F32, 0.5);
         let at = match sampling.half_pixel_centers {
@@ -82,7 +82,7 @@ pub fn nearest_tap(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) ->
 }
 
 /// Nearest-neighbor interpolation of `x` along `axis` to size `to`.
-pub fn nearest(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: Dim) -> InstId {
+pub fn resize_nearest(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: Dim) -> InstId {
     let tap = nearest_tap(b, sampling, [b.dims(x)[axis], to]);
     b.gather_along_axis(x, axis, tap.index, true)
 }
@@ -104,7 +104,7 @@ pub fn linear_taps(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) ->
 }
 
 /// Linear interpolation of `x` along `axis` to size `to`.
-pub fn linear(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: Dim) -> InstId {
+pub fn resize_linear(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, to: Dim) -> InstId {
     let [lower, upper] = linear_taps(b, sampling, [b.dims(x)[axis], to]);
     let (low, high) =
         (b.gather_along_axis(x, axis, lower.index, true), b.gather_along_axis(x, axis, upper.index, true));
@@ -144,7 +144,7 @@ pub fn cubic_taps(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> 
     }
     if sampling.half_pixel_centers {
         let total = taps[1..].iter().fold(taps[0].weight, |total, tap| b.add(total, tap.weight));
-        taps.iter_mut().for_each(|tap| tap.weight = share(b, tap.weight, total));
+        taps.iter_mut().for_each(|tap| tap.weight = normalize_weight(b, tap.weight, total));
     }
     taps
 }
@@ -167,7 +167,7 @@ fn cubic_weight(b: &mut Builder, sampling: Sampling, t: InstId, k: u8) -> InstId
 }
 
 /// Weight divided by the total of all weights; unchanged if the total is nearly zero.
-pub fn share(b: &mut Builder, weight: InstId, total: InstId) -> InstId {
+pub fn normalize_weight(b: &mut Builder, weight: InstId, total: InstId) -> InstId {
     let part = b.div(weight, total);
     let magnitude = b.unary(ScalarOp::Abs, total);
     let is_large = compare_scalar(b, Direction::Ge, magnitude, f64::from(1000.0 * f32::MIN_POSITIVE));
@@ -175,7 +175,7 @@ pub fn share(b: &mut Builder, weight: InstId, total: InstId) -> InstId {
 }
 
 /// Cubic interpolation of `x` along `axis`; `sizes` are those of the image and of the result.
-pub fn cubic(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, sizes: [Dim; 2]) -> InstId {
+pub fn resize_cubic(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, sizes: [Dim; 2]) -> InstId {
     let mut total = None;
     for tap in cubic_taps(b, sampling, sizes) {
         let part = b.gather_along_axis(x, axis, tap.index, true);
@@ -188,7 +188,7 @@ pub fn cubic(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling, sizes:
 }
 
 /// Matrix `[from, to]` of type `dtype` with the weights of the taps.
-pub fn matrix(b: &mut Builder, dtype: DType, taps: &[Tap], [from, to]: [Dim; 2]) -> InstId {
+pub fn interpolation_matrix(b: &mut Builder, dtype: DType, taps: &[Tap], [from, to]: [Dim; 2]) -> InstId {
     let dims = [from, to];
     let row = b.iota(DType::S32, &dims, 0);
     let none = b.full(DType::F32, &dims, 0.0);

@@ -14,9 +14,9 @@ fn pixels(b: &mut Builder, [from, to]: [Dim; 2]) -> [InstId; 2] {
 }
 
 /// Fraction of each result pixel's span that each image pixel covers: `f32[to, from]`.
-pub fn covered(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> InstId {
+pub fn covered_fractions(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> InstId {
     let [place, pixel] = pixels(b, [from, to]);
-    let scale = sampling::scale(b, sampling, from, to);
+    let scale = sampling::coordinate_scale(b, sampling, from, to);
     let scale = b.broadcast(scale, &[to, from], &[]);
     let count = b.full_like(pixel, from);
     formula(b, [place, pixel, scale, count], |[place, pixel, scale, count]| {
@@ -36,7 +36,7 @@ fn smaller<'s, 'b>(x: ArrayExpr<'s, 'b>, y: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 
 }
 
 /// Scale and translation of an image along one axis: `f32[]` each.
-pub struct Moved {
+pub struct AxisTransform {
     /// Pixels of the result per pixel of the image.
     pub scale: InstId,
     /// Translation, in pixels of the result.
@@ -45,7 +45,13 @@ pub struct Moved {
 
 /// Resampling weights `f32[to, from]` of the image pixels around the source position of each result pixel; they add up to 1. A
 /// position outside of the image has no weights.
-pub fn moved(b: &mut Builder, how: &Moved, kernel: ResampleKernel, antialias: bool, [from, to]: [Dim; 2]) -> InstId {
+pub fn resampling_weights(
+    b: &mut Builder,
+    how: &AxisTransform,
+    kernel: ResampleKernel,
+    antialias: bool,
+    [from, to]: [Dim; 2],
+) -> InstId {
     let dims = [to, from];
     let [place, pixel] = pixels(b, [from, to]);
     let [scale, translation] = [how.scale, how.translation].map(|x| b.broadcast(x, &dims, &[]));

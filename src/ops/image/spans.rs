@@ -2,7 +2,7 @@
 //!
 //! The weights are computed at compile time in f32, as TensorFlow does; the module has two products with constant matrices. For
 //! open sizes it computes the weights, too (`span_weights.rs`).
-use super::resize::{Sampling, apply, matrix, pixels, resize_shape};
+use super::resize::{Sampling, check_pixel_count, contract_axis, interpolation_matrix, resize_shape};
 use super::span_weights;
 use crate::diag::Result;
 use crate::graph::TfType;
@@ -36,12 +36,12 @@ type Sizes = [Dim; 2];
 fn sizes(cx: &LowerCtx) -> Result<[Sizes; 2]> {
     let (image, size) = (cx.dims(0)?, cx.constant_dims(1)?);
     let ([_, height, width, _], [rows, columns]) = (&image[..], &size[..]) else {
-        return Err(cx.mismatch(format!("image {image:?} must have rank 4, and the size {size:?} two numbers")));
+        return Err(cx.shape_mismatch(format!("image {image:?} must have rank 4, and the size {size:?} two numbers")));
     };
     if *height == 0 || *width == 0 {
-        return Err(cx.mismatch(format!("the images {image:?} have no pixels")));
+        return Err(cx.shape_mismatch(format!("the images {image:?} have no pixels")));
     }
-    Ok([[*height, pixels(*rows)?], [*width, pixels(*columns)?]])
+    Ok([[*height, check_pixel_count(*rows)?], [*width, check_pixel_count(*columns)?]])
 }
 
 /// Sizes as numbers; `None` if one is open, so that the module must compute the weights.
@@ -57,22 +57,22 @@ fn weighted(cx: &mut LowerCtx, weights: impl Fn(&mut LowerCtx, usize) -> Result<
     let mut y = cx.b.convert(x, DType::F32);
     for axis in [2, 1] {
         let m = weights(cx, axis - 1)?;
-        y = apply(cx.b, m, y, axis);
+        y = contract_axis(cx.b, m, y, axis);
     }
     cx.one_output(y)
 }
 
 /// Resizes images by matrices of constant weights, one for rows and one for columns.
 fn weighted_by(cx: &mut LowerCtx, sizes: [(u64, u64); 2], entries: &[Vec<Entry>; 2]) -> Result<Vec<Value>> {
-    weighted(cx, |cx, i| matrix(cx.b, DType::F32, sizes[i].1, sizes[i].0, &entries[i]))
+    weighted(cx, |cx, i| interpolation_matrix(cx.b, DType::F32, sizes[i].1, sizes[i].0, &entries[i]))
 }
 
 /// Lowers `ResizeArea`: each result pixel is the mean of its span of the image.
 fn area(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let sizes = sizes(cx)?;
-    let sampling = Sampling { align_corners: cx.flag("align_corners"), half_pixel_centers: false };
+    let sampling = Sampling { align_corners: cx.bool_attr("align_corners"), half_pixel_centers: false };
     let Some(known) = fixed(sizes) else {
-        return weighted(cx, |cx, i| Ok(span_weights::covered(cx.b, sampling, sizes[i])));
+        return weighted(cx, |cx, i| Ok(span_weights::covered_fractions(cx.b, sampling, sizes[i])));
     };
     let entries = known.map(|(from, to)| covered(from, to, sampling.scale(from, to)));
     weighted_by(cx, known, &entries)
@@ -115,21 +115,21 @@ fn varying_weights(cx: &mut LowerCtx, i: usize, sizes: Sizes) -> Result<InstId> 
     let mut number = |input: usize| -> Result<InstId> {
         let pair = cx.arg(input)?;
         if cx.b.dims(pair) != [2] {
-            return Err(cx.mismatch(format!("input {input} must be two numbers")));
+            return Err(cx.shape_mismatch(format!("input {input} must be two numbers")));
         }
         let one = cx.b.slice_axis(pair, 0, Dim::from(i), Dim::from(i + 1));
         let one = cx.b.reshape(one, &[]);
         Ok(cx.b.convert(one, DType::F32))
     };
-    let how = span_weights::Moved { scale: number(2)?, translation: number(3)? };
-    Ok(span_weights::moved(cx.b, &how, kernel, antialias, sizes))
+    let how = span_weights::AxisTransform { scale: number(2)?, translation: number(3)? };
+    Ok(span_weights::resampling_weights(cx.b, &how, kernel, antialias, sizes))
 }
 
 /// Resampling kernel, and whether antialiasing widens it when the image is reduced.
 fn kernel(cx: &LowerCtx) -> Result<(ResampleKernel, bool)> {
     let kernel = match cx.node.str("kernel_type") {
         Some(name) => {
-            ResampleKernel::named(name).ok_or_else(|| cx.unsupported(format!("no kernel is called {name}")))?
+            ResampleKernel::named(name).ok_or_else(|| cx.unsupported_case(format!("no kernel is called {name}")))?
         }
         None => ResampleKernel::Lanczos(3.0),
     };
@@ -140,7 +140,7 @@ fn kernel(cx: &LowerCtx) -> Result<(ResampleKernel, bool)> {
 fn scale_and_translate_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (grad, image) = (cx.dims(0)?, cx.dims(1)?);
     let (&[_, rows, columns, _], &[_, height, width, _]) = (&grad[..], &image[..]) else {
-        return Err(cx.mismatch(format!("a gradient {grad:?} of images {image:?}")));
+        return Err(cx.shape_mismatch(format!("a gradient {grad:?} of images {image:?}")));
     };
     if crate::symbolic::has_zero(&grad) || height == 0 || width == 0 {
         let none = cx.b.full(DType::F32, &[grad[0], height, width, grad[3]], 0.0);
@@ -164,12 +164,12 @@ fn moved(cx: &LowerCtx, sizes: [(u64, u64); 2]) -> Result<[Vec<Entry>; 2]> {
         let numbers = cx.constant(i)?;
         match (numbers.get_f64(0), numbers.get_f64(1), numbers.get_f64(2)) {
             (Some(rows), Some(columns), None) => Ok([rows as f32, columns as f32]),
-            _ => Err(cx.mismatch(format!("input {i} must be two numbers"))),
+            _ => Err(cx.shape_mismatch(format!("input {i} must be two numbers"))),
         }
     };
     let (scale, translation) = (pair(cx, 2)?, pair(cx, 3)?);
     if !scale.iter().all(|&s| s > 0.0 && s.is_finite()) || !translation.iter().all(|t| t.is_finite()) {
-        return Err(cx.mismatch(format!("a scale of {scale:?} and a translation of {translation:?}")));
+        return Err(cx.shape_mismatch(format!("a scale of {scale:?} and a translation of {translation:?}")));
     }
     let line = |i: usize| Line { from: sizes[i].0, to: sizes[i].1, scale: scale[i], translation: translation[i] };
     Ok([0, 1].map(|i| line(i).spans(kernel, antialias)))

@@ -27,14 +27,14 @@ pub const ROWS: &[OpLowering] = &[
 fn banded_solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (bands, rhs) = (cx.dims(0)?, cx.dims(1)?);
     let ([.., k, n], [.., rows, _]) = (&bands[..], &rhs[..]) else {
-        return Err(cx.mismatch(format!("bands {bands:?} and right sides {rhs:?}; matrices are needed")));
+        return Err(cx.shape_mismatch(format!("bands {bands:?} and right sides {rhs:?}; matrices are needed")));
     };
     if n != rows || crate::symbolic::has_zero(&bands) || crate::symbolic::has_zero(&rhs) {
-        return Err(cx.mismatch(format!("bands {bands:?} and right sides {rhs:?} do not fit, or are empty")));
+        return Err(cx.shape_mismatch(format!("bands {bands:?} and right sides {rhs:?} do not fit, or are empty")));
     }
     let (k, n) = (*k, *n);
     let lower = cx.node.bool("lower").unwrap_or(true);
-    let is_adjoint = cx.flag("adjoint");
+    let is_adjoint = cx.bool_attr("adjoint");
     let (a, b) = (cx.arg(0)?, cx.arg(1)?);
     let a = whole(cx.b, a, k.min(n), lower);
     let (a, b) = batched(cx, a, b)?;
@@ -73,11 +73,11 @@ fn whole(b: &mut Builder, bands: InstId, count: Dim, lower: bool) -> InstId {
 fn cholesky_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, _) = square(cx, 0)?;
     if cx.dims(1)? != dims {
-        return Err(cx.mismatch(format!("a factor {dims:?} and its gradient {:?}", cx.dims(1)?)));
+        return Err(cx.shape_mismatch(format!("a factor {dims:?} and its gradient {:?}", cx.dims(1)?)));
     }
     match cx.dtype(0)? {
         DType::F32 | DType::F64 => {}
-        other => return Err(cx.unsupported(format!("{} of {other}; f32, f64 are supported", cx.node.op))),
+        other => return Err(cx.unsupported_case(format!("{} of {other}; f32, f64 are supported", cx.node.op))),
     }
     let (l, grad) = (cx.arg(0)?, cx.arg(1)?);
     if crate::symbolic::has_zero(&dims) {
@@ -90,7 +90,7 @@ fn cholesky_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         (b.compare(Direction::Ge, row, column), b.compare(Direction::Eq, row, column), b.full_like(l, 0.0));
     let [l, grad] = [l, grad].map(|x| b.select(is_lower, x, zero));
     let turned = adjoint(b, l);
-    let p = super::least_squares::product(b, turned, grad);
+    let p = super::least_squares::batch_matmul(b, turned, grad);
     let half = mul_scalar(b, p, 0.5);
     let p = b.select(is_lower, p, zero);
     let p = b.select(on, half, p);

@@ -1,6 +1,6 @@
 //! Ops on batches of matrices under their names from before TensorFlow 1.0, and eigenvalues stacked on eigenvectors in one
 //! array.
-use super::jacobi::{eigen, eigen_of, svd};
+use super::jacobi::{hermitian_eigen, self_adjoint_eig, svd};
 use super::least_squares::{least_squares, least_squares_shape};
 use super::{cholesky, determinant, determinant_shape, inverse, solve, solve_shape, square, triangular_solve};
 use crate::diag::Result;
@@ -25,7 +25,7 @@ pub const ROWS: &[OpLowering] = &[
     op("BatchMatrixTriangularSolve", "matrix rhs -> output",   triangular_solve).shape(solve_shape).dtypes(REAL),
     op("BatchSelfAdjointEig",        "input -> output",        stacked).shape(stacked_shape).dtypes(REAL),
     op("SelfAdjointEig",             "input -> output",        stacked).shape(stacked_shape).dtypes(REAL),
-    op("BatchSelfAdjointEigV2",      "input -> e v",           eigen).dtypes(REAL),
+    op("BatchSelfAdjointEigV2",      "input -> e v",           self_adjoint_eig).dtypes(REAL),
     op("BatchSvd",                   "input -> s u v",         svd).dtypes(super::FIELDS),
 ];
 
@@ -35,13 +35,13 @@ fn stacked(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, n) = square(cx, 0)?;
     match cx.dtype(0)? {
         DType::F32 | DType::F64 => {}
-        other => return Err(cx.unsupported(format!("{} of {other}; {REAL} are supported", cx.node.op))),
+        other => return Err(cx.unsupported_case(format!("{} of {other}; {REAL} are supported", cx.node.op))),
     }
     let (batch, x) = (&dims[..dims.len() - 2], cx.arg(0)?);
     let b = &mut *cx.b;
     let count = batch.iter().product::<Dim>();
     let x = b.reshape(x, &dims![count, n, n]);
-    let (values, vectors) = eigen_of(b, x);
+    let (values, vectors) = hermitian_eigen(b, x);
     let values = b.reshape(values, &dims![count, 1, n]);
     let both = b.concatenate(&[values, vectors], 1);
     let both = b.reshape(both, &[batch, &[n + 1, n]].concat());

@@ -1,5 +1,5 @@
 //! Standardization of the 2-by-2 diagonal blocks of a matrix in real Schur form.
-use super::schur::{block, element, moved};
+use super::schur::{add_constant, matrix_block, matrix_element};
 use crate::dims;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::counted_loop::counted_loop;
@@ -8,7 +8,7 @@ use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Makes 2-by-2 blocks with real eigenvalues triangular, and gives the others equal diagonal elements (LAPACK's standard form).
-pub(super) fn standard_blocks(b: &mut Builder, t: InstId, z: InstId, n: Dim) -> (InstId, InstId) {
+pub(super) fn standardize_blocks(b: &mut Builder, t: InstId, z: InstId, n: Dim) -> (InstId, InstId) {
     for_blocks(b, "standard_block", [t, z], n, |b, t, i| {
         let entries = entries_of(b, t, i);
         let half = formula(b, [entries[0], entries[3]], |[a, d]| (a - d) * 0.5);
@@ -37,7 +37,7 @@ pub(super) fn standard_blocks(b: &mut Builder, t: InstId, z: InstId, n: Dim) -> 
 }
 
 /// Complex Schur form, upper triangular, from a matrix in standardized real Schur form with complex elements.
-pub(super) fn triangular(b: &mut Builder, t: InstId, z: InstId) -> (InstId, InstId) {
+pub(super) fn complex_schur_form(b: &mut Builder, t: InstId, z: InstId) -> (InstId, InstId) {
     let n = b.dims(t)[0];
     if n < 2 {
         return (t, z);
@@ -66,8 +66,8 @@ struct Turn {
 
 /// Elements of the 2-by-2 block at row `i`, row-major.
 fn entries_of(b: &mut Builder, t: InstId, i: InstId) -> [InstId; 4] {
-    let next = moved(b, i, 1.0);
-    [(i, i), (i, next), (next, i), (next, next)].map(|(i, j)| element(b, t, i, j))
+    let next = add_constant(b, i, 1.0);
+    [(i, i), (i, next), (next, i), (next, next)].map(|(i, j)| matrix_element(b, t, i, j))
 }
 
 /// Loop that rotates each block whose element below the diagonal is not zero.
@@ -80,8 +80,8 @@ fn for_blocks(
 ) -> (InstId, InstId) {
     let parts = counted_loop(b, name, n - 1, &state, |b, i, parts| {
         let (t, z) = (parts[0], parts[1]);
-        let next = moved(b, i, 1.0);
-        let below = element(b, t, next, i);
+        let next = add_constant(b, i, 1.0);
+        let below = matrix_element(b, t, next, i);
         let none = b.full_like(below, 0.0);
         let is_block = b.compare(Direction::Ne, below, none);
         let turn = turn(b, t, i);
@@ -112,8 +112,8 @@ fn with_element(b: &mut Builder, x: InstId, [i, j]: [InstId; 2], value: InstId) 
 
 /// Rows `i` and `i + 1` rotated to the axis `u` and the axis orthogonal to it.
 fn turn_rows(b: &mut Builder, x: InstId, u: [InstId; 2], i: InstId) -> InstId {
-    let (columns, zero, next) = (b.dims(x)[1], b.scalar(DType::S32, 0.0), moved(b, i, 1.0));
-    let rows = [i, next].map(|i| block(b, x, [i, zero], [Dim::from(1), columns]));
+    let (columns, zero, next) = (b.dims(x)[1], b.scalar(DType::S32, 0.0), add_constant(b, i, 1.0));
+    let rows = [i, next].map(|i| matrix_block(b, x, [i, zero], [Dim::from(1), columns]));
     let kept = u.map(|u| super::conjugate(b, u));
     let first = formula(b, [rows[0], rows[1], kept[0], kept[1]], |[x, y, c, s]| c * x + s * y);
     let second = formula(b, [rows[0], rows[1], u[0], u[1]], |[x, y, c, s]| c * y - s * x);
@@ -123,8 +123,8 @@ fn turn_rows(b: &mut Builder, x: InstId, u: [InstId; 2], i: InstId) -> InstId {
 
 /// Columns `i` and `i + 1` rotated to the axis `u` and the axis orthogonal to it.
 fn turn_columns(b: &mut Builder, x: InstId, u: [InstId; 2], i: InstId) -> InstId {
-    let (rows, zero, next) = (b.dims(x)[0], b.scalar(DType::S32, 0.0), moved(b, i, 1.0));
-    let columns = [i, next].map(|i| block(b, x, [zero, i], [rows, Dim::from(1)]));
+    let (rows, zero, next) = (b.dims(x)[0], b.scalar(DType::S32, 0.0), add_constant(b, i, 1.0));
+    let columns = [i, next].map(|i| matrix_block(b, x, [zero, i], [rows, Dim::from(1)]));
     let kept = u.map(|u| super::conjugate(b, u));
     let first = formula(b, [columns[0], columns[1], u[0], u[1]], |[x, y, c, s]| c * x + s * y);
     let second = formula(b, [columns[0], columns[1], kept[0], kept[1]], |[x, y, c, s]| c * y - s * x);

@@ -2,8 +2,8 @@
 //!
 //! Source: Golub and Van Loan, "Matrix Computations", 7.6.4. Vectors are scaled as the documentation of LAPACK's `geev` says:
 //! to length 1, with a real largest element.
-use super::blocks::triangular;
-use super::least_squares::product;
+use super::blocks::complex_schur_form;
+use super::least_squares::batch_matmul;
 use super::schur::{Schur, schur};
 use super::{line, with_line};
 use crate::hlo::open::PadDim;
@@ -15,7 +15,7 @@ use crate::tensor::DType;
 
 /// Applies `f` to each matrix of `a [count, n, n]`, one after the other, as the number of iterations depends on the matrix.
 /// `types` gives the element type and sizes of each result for one matrix.
-pub(super) fn of_each(
+pub(super) fn for_each_matrix(
     b: &mut Builder,
     name: &str,
     a: InstId,
@@ -40,7 +40,7 @@ pub(super) fn of_each(
 
 /// Eigenvalues `[n]` of a matrix in real Schur form: real and imaginary parts. The positive imaginary part of a conjugate pair
 /// comes first.
-pub(super) fn real_and_imaginary(b: &mut Builder, t: InstId) -> [InstId; 2] {
+pub(super) fn eigenvalue_parts(b: &mut Builder, t: InstId) -> [InstId; 2] {
     let n = b.dims(t)[0];
     let real = super::diagonal(b, t);
     if n < 2 {
@@ -68,12 +68,12 @@ pub(super) struct EigenvectorSides {
 /// Eigendecomposition. Results: real and imaginary parts of the eigenvalues of a real `a [n, n]`, or the eigenvalues of a
 /// complex one; left and right eigenvectors as complex columns, zeros if not `wanted`; and the order of the part that did not
 /// converge.
-pub(super) fn eigen(b: &mut Builder, a: InstId, wanted: &EigenvectorSides) -> Vec<InstId> {
+pub(super) fn eigendecomposition(b: &mut Builder, a: InstId, wanted: &EigenvectorSides) -> Vec<InstId> {
     let dims = b.dims(a).to_vec();
     let Schur { t, z, failed } = schur(b, a);
     let is_real = !b.dtype(a).is_complex();
     let (mut values, complex, imaginary) = if is_real {
-        let [real, imaginary] = real_and_imaginary(b, t);
+        let [real, imaginary] = eigenvalue_parts(b, t);
         let values = b.elementwise(ScalarOp::Complex, &[real, imaginary]);
         (vec![real, imaginary], values, Some(imaginary))
     } else {
@@ -84,7 +84,7 @@ pub(super) fn eigen(b: &mut Builder, a: InstId, wanted: &EigenvectorSides) -> Ve
     let none = b.full(dtype, &dims, 0.0);
     let (t, z) = if is_real && (wanted.left || wanted.right) {
         let (t, z) = (b.convert(t, dtype), b.convert(z, dtype));
-        triangular(b, t, z)
+        complex_schur_form(b, t, z)
     } else {
         (t, z)
     };
@@ -147,7 +147,7 @@ fn of_triangle(b: &mut Builder, t: InstId, values: InstId) -> InstId {
 /// matrices) are real, and those of a pair are conjugates.
 fn scaled(b: &mut Builder, z: InstId, y: InstId, imaginary: Option<InstId>) -> InstId {
     let dims = b.dims(z).to_vec();
-    let v = product(b, z, y);
+    let v = batch_matmul(b, z, y);
     let size = b.unary(ScalarOp::Abs, v);
     let zero = b.scalar(b.dtype(size), 0.0);
     let largest = b.reduce(size, zero, ScalarOp::Maximum, &[0]);

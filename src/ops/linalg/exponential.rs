@@ -2,8 +2,8 @@
 //!
 //! Source: Higham, "Functions of Matrices", 10.3: scaling and squaring with Padé's approximant of degree 13, in double
 //! precision.
-use super::functions::{matrices, wide};
-use super::least_squares::product;
+use super::functions::{double_precision, input_matrices};
+use super::least_squares::batch_matmul;
 use super::{eliminate, identity};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId, Op};
@@ -23,13 +23,13 @@ const NEAR_ZERO: f64 = 5.371_920_351_148_152;
 
 /// Lowers `MatrixExponential`: each matrix is halved until its norm is small, approximated, and squared as many times.
 fn exponentials(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (a, dims) = matrices(cx)?;
+    let (a, dims) = input_matrices(cx)?;
     let dtype = cx.dtype(0)?;
     if crate::symbolic::has_zero(&dims) {
         return cx.one_output(cx.arg(0)?);
     }
     let b = &mut *cx.b;
-    let a = b.convert(a, wide(dtype));
+    let a = b.convert(a, double_precision(dtype));
     let whole = b.dims(a).to_vec();
     let size = b.unary(ScalarOp::Abs, a);
     let zero = b.scalar(DType::F64, 0.0);
@@ -56,18 +56,18 @@ fn exponentials(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn exponential_near_zero(b: &mut Builder, a: InstId) -> InstId {
     let dims = b.dims(a).to_vec();
     let ones = identity(b, b.dtype(a), &dims);
-    let a2 = product(b, a, a);
-    let a4 = product(b, a2, a2);
-    let a6 = product(b, a4, a2);
+    let a2 = batch_matmul(b, a, a);
+    let a4 = batch_matmul(b, a2, a2);
+    let a6 = batch_matmul(b, a4, a2);
     let high = formula(b, [a6, a4, a2], |[a6, a4, a2]| a6 + a4 * 16_380.0 + a2 * 40_840_800.0);
-    let high = product(b, a6, high);
+    let high = batch_matmul(b, a6, high);
     let odd = formula(b, [high, a6, a4, a2, ones], |[high, a6, a4, a2, ones]| {
         let low = a6 * 33_522_128_640.0 + a4 * 10_559_470_521_600.0 + a2 * 1_187_353_796_428_800.0;
         high + (low + ones * 32_382_376_266_240_000.0)
     });
-    let odd = product(b, a, odd);
+    let odd = batch_matmul(b, a, odd);
     let high = formula(b, [a6, a4, a2], |[a6, a4, a2]| a6 * 182.0 + a4 * 960_960.0 + a2 * 1_323_241_920.0);
-    let high = product(b, a6, high);
+    let high = batch_matmul(b, a6, high);
     let even = formula(b, [high, a6, a4, a2, ones], |[high, a6, a4, a2, ones]| {
         let low = a6 * 670_442_572_800.0 + a4 * 129_060_195_264_000.0 + a2 * 7_771_770_303_897_600.0;
         high + (low + ones * 64_764_752_532_480_000.0)
@@ -88,7 +88,7 @@ fn squared(b: &mut Builder, x: InstId, times: InstId) -> InstId {
     b.begin("square");
     let state = b.parameter(shape);
     let [round, going, x, times] = [0, 1, 2, 3].map(|i| b.get_tuple_element(state, i));
-    let square = product(b, x, x);
+    let square = batch_matmul(b, x, x);
     let chosen = b.broadcast(going, &dims, &[0]);
     let x = b.select(chosen, square, x);
     let one = b.scalar(DType::S32, 1.0);

@@ -7,7 +7,7 @@ use crate::symbolic::Dim;
 use crate::tensor::DType;
 
 /// `x` with element `k` of its last dimension replaced by `value`.
-pub(super) fn with_column(b: &mut Builder, x: InstId, k: InstId, value: InstId) -> InstId {
+pub(super) fn replace_column(b: &mut Builder, x: InstId, k: InstId, value: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let last = dims.len() - 1;
     let index = b.iota(DType::S32, &dims, last);
@@ -57,10 +57,10 @@ pub(super) fn lu(b: &mut Builder, a: InstId) -> (InstId, InstId) {
         let reduced = b.sub(a, part);
         let a = b.select(right, reduced, a);
         let own = b.select(below, factors, column);
-        let a = with_column(b, a, k, own);
+        let a = replace_column(b, a, k, own);
         let one = b.scalar(DType::S32, 1.0);
         let number = b.add(pivot_row, one);
-        vec![a, with_column(b, pivots, k, number)]
+        vec![a, replace_column(b, pivots, k, number)]
     });
     (parts[0], parts[1])
 }
@@ -83,14 +83,14 @@ pub(super) fn packed_qr(b: &mut Builder, a: InstId) -> (InstId, InstId) {
 fn reflect_packed(b: &mut Builder, a: InstId, taus: InstId, k: InstId) -> (InstId, InstId) {
     let (v, tau) = reflector(b, a, k);
     let turned = reflect_rows(b, a, v, tau);
-    let a = with_vector(b, [a, turned], v, k);
+    let a = store_reflection_vector(b, [a, turned], v, k);
     let tau = conjugate(b, tau);
-    (a, with_column(b, taus, k, tau))
+    (a, replace_column(b, taus, k, tau))
 }
 
 /// Matrices after a reflection whose vector `v` is stored in column `k` below row `k`. Columns to the left already hold vectors
 /// and keep them.
-pub(super) fn with_vector(b: &mut Builder, [before, turned]: [InstId; 2], v: InstId, k: InstId) -> InstId {
+pub(super) fn store_reflection_vector(b: &mut Builder, [before, turned]: [InstId; 2], v: InstId, k: InstId) -> InstId {
     let dims = b.dims(before).to_vec();
     let rank = dims.len();
     let place = b.iota(DType::S32, &dims, rank - 1);
@@ -100,7 +100,7 @@ pub(super) fn with_vector(b: &mut Builder, [before, turned]: [InstId; 2], v: Ins
     let index = b.iota(DType::S32, &dims[..rank - 1], rank - 2);
     let below = b.compare(Direction::Gt, index, k);
     let own = b.select(below, v, column);
-    with_column(b, a, k, own)
+    replace_column(b, a, k, own)
 }
 
 /// QR factorization with column pivoting: each step takes the longest remaining column, the first of equal ones. The last
@@ -120,7 +120,7 @@ pub(super) fn pivoted_qr(b: &mut Builder, a: InstId) -> (InstId, InstId, InstId)
         let rest = b.select(left, a, zero);
         let lengths = super::norm_squared(b, rest, rank - 2);
         let longest = pivot_at(b, lengths, k);
-        let (a, order) = (exchanged(b, a, k, longest), exchanged(b, order, k, longest));
+        let (a, order) = (swap_elements(b, a, k, longest), swap_elements(b, order, k, longest));
         let (packed, taus) = reflect_packed(b, a, taus, k);
         vec![packed, order, taus]
     });
@@ -128,7 +128,7 @@ pub(super) fn pivoted_qr(b: &mut Builder, a: InstId) -> (InstId, InstId, InstId)
 }
 
 /// Exchanges elements `k` and `other [batch..]` of the last dimension.
-pub(super) fn exchanged(b: &mut Builder, x: InstId, k: InstId, other: InstId) -> InstId {
+pub(super) fn swap_elements(b: &mut Builder, x: InstId, k: InstId, other: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let last = dims.len() - 1;
     let index = b.iota(DType::S32, &dims, last);
@@ -140,12 +140,12 @@ pub(super) fn exchanged(b: &mut Builder, x: InstId, k: InstId, other: InstId) ->
     let own = column_at(b, x, k);
     let own = b.broadcast(own, &dims, &(0..last).collect::<Vec<_>>());
     let x = b.select(is_other, own, x);
-    with_column(b, x, k, theirs)
+    replace_column(b, x, k, theirs)
 }
 
 /// `x [batch.., m, columns]` multiplied by the product of the reflections, first to last, whose vectors are below the diagonal
 /// of `a [batch.., m, n]`; by its adjoint if `adjoint`.
-pub(super) fn reflected(b: &mut Builder, a: InstId, taus: InstId, x: InstId, adjoint: bool) -> InstId {
+pub(super) fn apply_reflections(b: &mut Builder, a: InstId, taus: InstId, x: InstId, adjoint: bool) -> InstId {
     let dims = b.dims(a).to_vec();
     let rank = dims.len();
     let count = b.dims(taus).last().copied().unwrap_or(Dim::from(0));
@@ -171,11 +171,11 @@ pub(super) fn reflected(b: &mut Builder, a: InstId, taus: InstId, x: InstId, adj
 pub(super) fn product_of_reflections(b: &mut Builder, a: InstId, taus: InstId) -> InstId {
     let dims = b.dims(a).to_vec();
     let q = identity(b, b.dtype(a), &dims);
-    reflected(b, a, taus, q, false)
+    apply_reflections(b, a, taus, q, false)
 }
 
 /// Position, counted from 1, of the first zero on the diagonal of `a [batch.., m, n]`; 0 if there is none.
-pub(super) fn first_zero(b: &mut Builder, a: InstId) -> InstId {
+pub(super) fn first_zero_on_diagonal(b: &mut Builder, a: InstId) -> InstId {
     let dims = b.dims(a).to_vec();
     let rank = dims.len();
     let (row, column) = (b.iota(DType::S32, &dims, rank - 2), b.iota(DType::S32, &dims, rank - 1));

@@ -2,10 +2,10 @@
 //!
 //! Source: Higham, "Functions of Matrices": 6.2 (square roots of triangular matrices) and 11.5 (logarithm by inverse scaling
 //! and squaring). Roots and logarithms are computed in double precision and rounded once.
-use super::blocks::triangular;
-use super::eigenvectors::{EigenvectorSides, eigen, of_each, real_and_imaginary};
-use super::factor::{self, exchanged};
-use super::least_squares::product;
+use super::blocks::complex_schur_form;
+use super::eigenvectors::{EigenvectorSides, eigendecomposition, eigenvalue_parts, for_each_matrix};
+use super::factor::{self, swap_elements};
+use super::least_squares::batch_matmul;
 use super::schur::{Schur, schur};
 use super::{adjoint, column_at, identity, line, square, with_line};
 use crate::diag::Result;
@@ -56,31 +56,31 @@ const WEIGHTS: [f64; 7] = [
 ];
 
 /// Double-precision type in which matrix functions are computed.
-pub(super) fn wide(dtype: DType) -> DType {
+pub(super) fn double_precision(dtype: DType) -> DType {
     if dtype.is_complex() { DType::C128 } else { DType::F64 }
 }
 
 /// Matrices of input 0 as `[count, n, n]`, and the sizes of the input.
-pub(super) fn matrices(cx: &mut LowerCtx) -> Result<(InstId, Vec<Dim>)> {
+pub(super) fn input_matrices(cx: &mut LowerCtx) -> Result<(InstId, Vec<Dim>)> {
     let (dims, n) = square(cx, 0)?;
     let x = cx.arg(0)?;
     let dtype = cx.b.dtype(x);
     if !matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128) {
-        return Err(cx.unsupported(format!("{} of {dtype}; {} are supported", cx.node.op, super::FIELDS)));
+        return Err(cx.unsupported_case(format!("{} of {dtype}; {} are supported", cx.node.op, super::FIELDS)));
     }
     Ok((cx.b.reshape(x, &[dims[..dims.len() - 2].iter().product(), n, n]), dims))
 }
 
 /// Lowers a function of one matrix `[n, n]`, applied to each matrix of input 0.
 fn of_matrices(cx: &mut LowerCtx, name: &str, f: fn(&mut Builder, InstId) -> InstId) -> Result<Vec<Value>> {
-    let (x, dims) = matrices(cx)?;
+    let (x, dims) = input_matrices(cx)?;
     let dtype = cx.dtype(0)?;
     if crate::symbolic::has_zero(&dims) {
         return cx.one_output(cx.arg(0)?);
     }
-    let x = cx.b.convert(x, wide(dtype));
+    let x = cx.b.convert(x, double_precision(dtype));
     let result = (cx.b.dtype(x), cx.b.dims(x)[1..].to_vec());
-    let y = of_each(cx.b, name, x, &[result], |b, a| vec![f(b, a)])[0];
+    let y = for_each_matrix(cx.b, name, x, &[result], |b, a| vec![f(b, a)])[0];
     let y = cx.b.reshape(y, &dims);
     let y = cx.b.convert(y, dtype);
     cx.one_output(y)
@@ -98,7 +98,7 @@ fn lu(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let pivot = column_at(b, parts[1], k);
         let one = b.full_like(pivot, 1.0);
         let other = b.sub(pivot, one);
-        vec![exchanged(b, parts[0], k, other), parts[1]]
+        vec![swap_elements(b, parts[0], k, other), parts[1]]
     });
     let order = b.convert(parts[0], index_type);
     Ok(vec![Value::Array(factors), Value::Array(order)])
@@ -108,11 +108,11 @@ fn lu(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// order of a real matrix's eigenvalues depends on the number of iterations, as in TensorFlow. Those of complex matrices are
 /// ordered by magnitude.
 fn general_eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dims) = matrices(cx)?;
+    let (x, dims) = input_matrices(cx)?;
     let (out, n) = (cx.attr_dtype("Tout")?, dims[dims.len() - 1]);
     let right = cx.node.bool("compute_v").unwrap_or(true);
     if !out.is_complex() {
-        return Err(cx.unsupported(format!("eigenvalues of type {out}; they are complex")));
+        return Err(cx.unsupported_case(format!("eigenvalues of type {out}; they are complex")));
     }
     let sizes = if right { dims.clone() } else { vec![Dim::from(0)] };
     let line = &dims[..dims.len() - 1];
@@ -122,14 +122,15 @@ fn general_eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let complex = if matches!(cx.b.dtype(x), DType::F32 | DType::C64) { DType::C64 } else { DType::C128 };
     let results = [(complex, vec![n]), (complex, vec![n, n])];
-    let parts =
-        of_each(cx.b, "eigen", x, &results, |b, a| match eigen(b, a, &EigenvectorSides { left: false, right })[..] {
+    let parts = for_each_matrix(cx.b, "eigen", x, &results, |b, a| {
+        match eigendecomposition(b, a, &EigenvectorSides { left: false, right })[..] {
             [real, imaginary, _, vectors, _] => {
                 vec![b.elementwise(ScalarOp::Complex, &[real, imaginary]), vectors]
             }
             [values, _, vectors, _] => by_size(b, values, vectors),
             _ => Vec::new(),
-        });
+        }
+    });
     let (values, vectors) = (cx.b.reshape(parts[0], line), cx.b.reshape(parts[1], &dims));
     let values = cx.b.convert(values, out);
     let vectors = if right { cx.b.convert(vectors, out) } else { cx.b.full(out, &sizes, 0.0) };
@@ -158,9 +159,9 @@ fn by_size(b: &mut Builder, values: InstId, vectors: InstId) -> Vec<InstId> {
 
 /// Similarity transform back from Schur form: `z t z*`.
 fn turned_back(b: &mut Builder, t: InstId, z: InstId) -> InstId {
-    let y = product(b, z, t);
+    let y = batch_matmul(b, z, t);
     let back = adjoint(b, z);
-    product(b, y, back)
+    batch_matmul(b, y, back)
 }
 
 /// Principal square root of a matrix; NaN for a real one with a negative eigenvalue.
@@ -170,12 +171,12 @@ fn root(b: &mut Builder, a: InstId) -> InstId {
         let root = root_of_triangle(b, t);
         return turned_back(b, root, z);
     }
-    let [real, imaginary] = real_and_imaginary(b, t);
+    let [real, imaginary] = eigenvalue_parts(b, t);
     let negative = formula(b, [real, imaginary], |[real, imaginary]| real.lt(0.0).and(imaginary.equals(0.0)));
     let no = b.scalar(DType::Pred, 0.0);
     let negative = b.reduce(negative, no, ScalarOp::Or, &[0]);
     let [t, z] = [t, z].map(|x| b.convert(x, DType::C128));
-    let (t, z) = triangular(b, t, z);
+    let (t, z) = complex_schur_form(b, t, z);
     let root = root_of_triangle(b, t);
     let y = turned_back(b, root, z);
     let y = b.unary(ScalarOp::Real, y);
@@ -221,7 +222,7 @@ fn root_of_triangle(b: &mut Builder, t: InstId) -> InstId {
 fn logarithms(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     match cx.dtype(0)? {
         DType::C64 | DType::C128 => of_matrices(cx, "matrix_logarithm", logarithm),
-        other => Err(cx.unsupported(format!("MatrixLogarithm of {other}; c64, c128 are supported"))),
+        other => Err(cx.unsupported_case(format!("MatrixLogarithm of {other}; c64, c128 are supported"))),
     }
 }
 
@@ -326,7 +327,7 @@ fn lu_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn eigen_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (whole, line) = matrix_and_line(cx)?;
-    let vectors = if cx.flag("compute_v") { whole } else { Dims::known(&[0]) };
+    let vectors = if cx.flag("compute_v") { whole } else { Dims::from_sizes(&[0]) };
     let dtype = cx.attr_type("Tout");
     Ok(vec![Fact::new(dtype, line), Fact::new(dtype, vectors)])
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: Golub and Van Loan, "Matrix Computations", 7.4.2 and 8.3.1, and the documentation of LAPACK's `gehrd` and `sytrd`,
 //! which says how the reflections are stored.
-use super::factor::{product_of_reflections, with_column, with_vector};
+use super::factor::{product_of_reflections, replace_column, store_reflection_vector};
 use super::{adjoint, conjugate, identity, reflect_rows, reflector};
 use crate::hlo::open::PadDim;
 use crate::hlo::open::{Builder, InstId, Op};
@@ -13,7 +13,7 @@ use crate::tensor::DType;
 
 /// Hessenberg form of `a [batch.., n, n]` in LAPACK's packed form: the Householder vectors are below the subdiagonal. The
 /// second result is their factors `[batch.., n - 1]`.
-pub(super) fn packed(b: &mut Builder, a: InstId) -> (InstId, InstId) {
+pub(super) fn packed_hessenberg(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     let dims = b.dims(a).to_vec();
     let (rank, n) = (dims.len(), dims[dims.len() - 1]);
     let count = n.saturating_sub(1);
@@ -27,7 +27,7 @@ pub(super) fn packed(b: &mut Builder, a: InstId) -> (InstId, InstId) {
             (b.slice_axis(a, rank - 2, Dim::from(0), Dim::from(1)), b.slice_axis(a, rank - 2, Dim::from(1), n));
         let (v, tau) = reflector(b, below, k);
         let turned = reflect_rows(b, below, v, tau);
-        let below = with_vector(b, [below, turned], v, k);
+        let below = store_reflection_vector(b, [below, turned], v, k);
         let a = b.concatenate(&[top, below], rank - 2);
         // The same reflection, applied to the columns.
         let (first, others) =
@@ -37,20 +37,20 @@ pub(super) fn packed(b: &mut Builder, a: InstId) -> (InstId, InstId) {
         let others = adjoint(b, others);
         let a = b.concatenate(&[first, others], rank - 1);
         let tau = conjugate(b, tau);
-        vec![a, with_column(b, taus, k, tau)]
+        vec![a, replace_column(b, taus, k, tau)]
     });
     (parts[0], parts[1])
 }
 
 /// Hessenberg form `h` and transform `q` with `a = q h q*`, all `[batch.., n, n]`.
-pub(super) fn similar(b: &mut Builder, a: InstId) -> (InstId, InstId) {
+pub(super) fn hessenberg_decomposition(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     let dims = b.dims(a).to_vec();
     let (rank, n) = (dims.len(), dims[dims.len() - 1]);
     let ones = identity(b, b.dtype(a), &dims);
     if n < 2 {
         return (a, ones);
     }
-    let (packed, taus) = packed(b, a);
+    let (packed, taus) = packed_hessenberg(b, a);
     let vectors = b.slice_axis(packed, rank - 2, Dim::from(1), n);
     let vectors = b.slice_axis(vectors, rank - 1, Dim::from(0), n - 1);
     let q = product_of_reflections(b, vectors, taus);
@@ -64,11 +64,11 @@ pub(super) fn similar(b: &mut Builder, a: InstId) -> (InstId, InstId) {
     let first = b.full_like(row, 0.0);
     let corner = b.binary(ScalarOp::Maximum, row, column);
     let corner = b.compare(Direction::Eq, corner, first);
-    (upper_hessenberg(b, packed), b.select(corner, ones, q))
+    (zero_below_subdiagonal(b, packed), b.select(corner, ones, q))
 }
 
 /// Matrices with zeros below the subdiagonal.
-pub(super) fn upper_hessenberg(b: &mut Builder, x: InstId) -> InstId {
+pub(super) fn zero_below_subdiagonal(b: &mut Builder, x: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let rank = dims.len();
     let (row, column) = (b.iota(DType::S32, &dims, rank - 2), b.iota(DType::S32, &dims, rank - 1));
@@ -90,25 +90,25 @@ pub(super) struct Tridiagonal {
 }
 
 /// Tridiagonal forms from the lower triangles of `a [batch.., n, n]`.
-pub(super) fn tridiagonal(b: &mut Builder, a: InstId) -> Tridiagonal {
+pub(super) fn tridiagonal_from_lower(b: &mut Builder, a: InstId) -> Tridiagonal {
     let dims = b.dims(a).to_vec();
     let (rank, n) = (dims.len(), dims[dims.len() - 1]);
-    let whole = super::jacobi::mirrored(b, a);
-    let (reduced, taus) = packed(b, whole);
+    let whole = super::jacobi::hermitian_from_lower(b, a);
+    let (reduced, taus) = packed_hessenberg(b, whole);
     let (row, column) = (b.iota(DType::S32, &dims, rank - 2), b.iota(DType::S32, &dims, rank - 1));
     let lower = b.compare(Direction::Ge, row, column);
     let kept = b.select(lower, reduced, a);
     let below = b.slice_axis(reduced, rank - 2, n.min(1), n);
     let below = b.slice_axis(below, rank - 1, Dim::from(0), n.saturating_sub(1));
-    let (diagonal, beside) = (super::jacobi::diagonal(b, reduced), super::jacobi::diagonal(b, below));
+    let (diagonal, beside) = (super::jacobi::real_diagonal(b, reduced), super::jacobi::real_diagonal(b, below));
     Tridiagonal { packed: kept, diagonal, beside, taus }
 }
 
 /// Tridiagonal forms from the upper triangles: those of the matrices with rows and columns in reverse order.
-pub(super) fn tridiagonal_upper(b: &mut Builder, a: InstId) -> Tridiagonal {
+pub(super) fn tridiagonal_from_upper(b: &mut Builder, a: InstId) -> Tridiagonal {
     let last = b.rank(a) - 1;
     let turned = b.add_inst(Op::Reverse(vec![last - 1, last]), &[a]);
-    let t = tridiagonal(b, turned);
+    let t = tridiagonal_from_lower(b, turned);
     let packed = b.add_inst(Op::Reverse(vec![last - 1, last]), &[t.packed]);
     let [diagonal, beside, taus] =
         [t.diagonal, t.beside, t.taus].map(|x| b.add_inst(Op::Reverse(vec![last - 1]), &[x]));

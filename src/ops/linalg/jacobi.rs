@@ -22,7 +22,7 @@ const SWEEPS: f64 = 30.0;
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("SelfAdjointEigV2", "input -> e v",   eigen).dtypes(NUMBERS),
+    op("SelfAdjointEigV2", "input -> e v",   self_adjoint_eig).dtypes(NUMBERS),
     op("Svd",              "input -> s u v", svd).dtypes(NUMBERS),
     op("XlaSelfAdjointEig", "a -> w v",      xla_eigen).dtypes(REAL),
     op("XlaSvd",           "a -> s u v",     xla_svd).dtypes(REAL),
@@ -49,13 +49,13 @@ impl Batch {
     fn of(cx: &LowerCtx) -> Result<Batch> {
         let dims = cx.dims(0)?;
         let [ref lead @ .., rows, columns] = dims[..] else {
-            return Err(cx.mismatch(format!("matrices are needed, not {dims:?}")));
+            return Err(cx.shape_mismatch(format!("matrices are needed, not {dims:?}")));
         };
         match cx.dtype(0)? {
             DType::F32 | DType::F64 | DType::C64 | DType::C128 => {}
-            other => return Err(cx.unsupported(format!("{} of {other}; {NUMBERS} are supported", cx.node.op))),
+            other => return Err(cx.unsupported_case(format!("{} of {other}; {NUMBERS} are supported", cx.node.op))),
         }
-        let count = crate::symbolic::product(lead).ok_or_else(|| cx.mismatch("the batch overflows"))?;
+        let count = crate::symbolic::product(lead).ok_or_else(|| cx.shape_mismatch("the batch overflows"))?;
         Ok(Batch { lead: lead.to_vec(), count, rows, columns })
     }
     fn back(&self, b: &mut Builder, x: InstId) -> InstId {
@@ -65,15 +65,15 @@ impl Batch {
 }
 
 /// Lowers `SelfAdjointEigV2`: eigenvalues in ascending order, and eigenvectors as columns. Only the lower triangle is read.
-pub(super) fn eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(super) fn self_adjoint_eig(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let batch = Batch::of(cx)?;
     let n = batch.rows;
     if n != batch.columns {
-        return Err(cx.mismatch(format!("{n} by {} matrices are not square", batch.columns)));
+        return Err(cx.shape_mismatch(format!("{n} by {} matrices are not square", batch.columns)));
     }
     let (x, dtype) = (cx.arg(0)?, cx.dtype(0)?);
     let x = cx.b.reshape(x, &[batch.count, n, n]);
-    let (values, columns) = eigen_of(cx.b, x);
+    let (values, columns) = hermitian_eigen(cx.b, x);
     let values = cx.b.convert(values, dtype);
     let values = batch.back(cx.b, values);
     if !cx.node.bool("compute_v").unwrap_or(true) {
@@ -86,12 +86,12 @@ pub(super) fn eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Real eigenvalues `[batch, n]` in ascending order, and eigenvectors as columns, from the lower triangles of `x [batch, n,
 /// n]`.
-pub(super) fn eigen_of(b: &mut Builder, x: InstId) -> (InstId, InstId) {
+pub(super) fn hermitian_eigen(b: &mut Builder, x: InstId) -> (InstId, InstId) {
     let (dims, dtype) = (b.dims(x).to_vec(), b.dtype(x));
-    let symmetric = mirrored(b, x);
+    let symmetric = hermitian_from_lower(b, x);
     let vectors = super::identity(b, dtype, &dims);
     let (x, vectors) = if dims[1] > 1 { sweep(b, symmetric, vectors, Kind::TwoSided) } else { (symmetric, vectors) };
-    let values = diagonal(b, x);
+    let values = real_diagonal(b, x);
     let (values, vectors) = ordered(b, values, vectors, Direction::Lt);
     (values, adjoint(b, vectors))
 }
@@ -102,12 +102,12 @@ fn xla_eigen(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let batch = real_batch(cx)?;
     let n = batch.rows;
     if n != batch.columns {
-        return Err(cx.mismatch(format!("{n} by {} matrices are not square", batch.columns)));
+        return Err(cx.shape_mismatch(format!("{n} by {} matrices are not square", batch.columns)));
     }
     let x = cx.arg(0)?;
     let x = cx.b.reshape(x, &[batch.count, n, n]);
-    let x = if cx.flag("lower") { x } else { cx.b.transpose(x, &[0, 2, 1]) };
-    let (values, columns) = eigen_of(cx.b, x);
+    let x = if cx.bool_attr("lower") { x } else { cx.b.transpose(x, &[0, 2, 1]) };
+    let (values, columns) = hermitian_eigen(cx.b, x);
     let (values, columns) = (batch.back(cx.b, values), batch.back(cx.b, columns));
     Ok(vec![Value::Array(values), Value::Array(columns)])
 }
@@ -118,16 +118,16 @@ fn xla_svd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (m, n, x) = (batch.rows, batch.columns, cx.arg(0)?);
     let b = &mut *cx.b;
     let x = b.reshape(x, &[batch.count, m, n]);
-    let turned = turned_rows(b, x);
-    let (u, v) = turned.vectors(b);
-    let all = [turned.sizes, completed(b, u, m), completed(b, v, n)];
+    let turned = orthogonalize_rows(b, x);
+    let (u, v) = turned.singular_vectors(b);
+    let all = [turned.sizes, complete_basis(b, u, m), complete_basis(b, v, n)];
     Ok(all.into_iter().map(|x| Value::Array(batch.back(b, x))).collect())
 }
 
 fn real_batch(cx: &LowerCtx) -> Result<Batch> {
     match cx.dtype(0)? {
         DType::F32 | DType::F64 => Batch::of(cx),
-        other => Err(cx.unsupported(format!("{} of {other}; {REAL} are supported", cx.node.op))),
+        other => Err(cx.unsupported_case(format!("{} of {other}; {REAL} are supported", cx.node.op))),
     }
 }
 
@@ -136,25 +136,25 @@ pub(super) fn svd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let batch = Batch::of(cx)?;
     let (m, n, dtype) = (batch.rows, batch.columns, cx.dtype(0)?);
     let vectors_too = cx.node.bool("compute_uv").unwrap_or(true);
-    let full = cx.flag("full_matrices");
+    let full = cx.bool_attr("full_matrices");
     let x = cx.arg(0)?;
     let b = &mut *cx.b;
     let x = b.reshape(x, &[batch.count, m, n]);
-    let turned = turned_rows(b, x);
+    let turned = orthogonalize_rows(b, x);
     let values = b.convert(turned.sizes, dtype);
     let values = batch.back(b, values);
     if !vectors_too {
         let none = b.full(dtype, &dims![0], 0.0);
         return Ok(vec![Value::Array(values), Value::Array(none), Value::Array(none)]);
     }
-    let (u, v) = turned.vectors(b);
-    let (u, v) = if full { (completed(b, u, m), completed(b, v, n)) } else { (u, v) };
+    let (u, v) = turned.singular_vectors(b);
+    let (u, v) = if full { (complete_basis(b, u, m), complete_basis(b, v, n)) } else { (u, v) };
     let (u, v) = (batch.back(b, u), batch.back(b, v));
     Ok(vec![Value::Array(values), Value::Array(u), Value::Array(v)])
 }
 
 /// Result of a one-sided Jacobi iteration: the orthogonalized rows of the shorter side.
-pub(super) struct Turned {
+pub(super) struct OrthogonalizedRows {
     /// Lengths of the rows in descending order, `[batch, p]`: the singular values.
     pub sizes: InstId,
     /// The rows, with the accumulated rotations beside them.
@@ -166,7 +166,7 @@ pub(super) struct Turned {
 }
 
 /// Orthogonalizes the rows or the columns, whichever are fewer, of matrices `[batch, m, n]`.
-pub(super) fn turned_rows(b: &mut Builder, x: InstId) -> Turned {
+pub(super) fn orthogonalize_rows(b: &mut Builder, x: InstId) -> OrthogonalizedRows {
     let (dims, dtype) = (b.dims(x).to_vec(), b.dtype(x));
     let [m, n] = [dims[1], dims[2]];
     // The shorter side becomes rows, which are orthogonalized.
@@ -180,12 +180,12 @@ pub(super) fn turned_rows(b: &mut Builder, x: InstId) -> Turned {
     let sizes = b.unary(ScalarOp::Sqrt, squares);
     let both = b.concatenate(&[rows, turns], 2);
     let (sizes, both) = ordered(b, sizes, both, Direction::Gt);
-    Turned { sizes, both, long, wide }
+    OrthogonalizedRows { sizes, both, long, wide }
 }
 
-impl Turned {
+impl OrthogonalizedRows {
     /// Left and right singular vectors, as columns.
-    pub(super) fn vectors(&self, b: &mut Builder) -> (InstId, InstId) {
+    pub(super) fn singular_vectors(&self, b: &mut Builder) -> (InstId, InstId) {
         let whole = b.dims(self.both)[2];
         let (rows, turns) =
             (b.slice_axis(self.both, 2, Dim::from(0), self.long), b.slice_axis(self.both, 2, self.long, whole));
@@ -205,7 +205,7 @@ impl Turned {
 }
 
 /// Orthonormal columns `[batch, n, p]`, extended to an orthonormal basis of `n` columns.
-pub(super) fn completed(b: &mut Builder, x: InstId, n: Dim) -> InstId {
+pub(super) fn complete_basis(b: &mut Builder, x: InstId, n: Dim) -> InstId {
     let dims = b.dims(x).to_vec();
     let missing = n - dims[2];
     if missing == 0 {
@@ -246,7 +246,7 @@ pub(super) fn phase(b: &mut Builder, x: InstId) -> InstId {
 }
 
 /// Hermitian matrix from its lower triangle, with the diagonal taken to be real.
-pub(super) fn mirrored(b: &mut Builder, x: InstId) -> InstId {
+pub(super) fn hermitian_from_lower(b: &mut Builder, x: InstId) -> InstId {
     let dims = b.dims(x).to_vec();
     let (row, column) = (b.iota(DType::S32, &dims, 1), b.iota(DType::S32, &dims, 2));
     let lower = b.compare(Direction::Ge, row, column);
@@ -261,7 +261,7 @@ pub(super) fn mirrored(b: &mut Builder, x: InstId) -> InstId {
 }
 
 /// Real parts of the diagonal of each matrix.
-pub(super) fn diagonal(b: &mut Builder, x: InstId) -> InstId {
+pub(super) fn real_diagonal(b: &mut Builder, x: InstId) -> InstId {
     let all = super::diagonal(b, x);
     real(b, all)
 }

@@ -38,7 +38,12 @@ struct Call<'a> {
 ///
 /// # Errors
 /// `Code::HloUnsupported` for unsupported functions, options or types.
-pub fn lower(b: &mut Builder, call: &Foreign, operands: &[InstId], shape: &Shape) -> Result<Option<InstId>> {
+pub fn lower_lapack_call(
+    b: &mut Builder,
+    call: &Foreign,
+    operands: &[InstId],
+    shape: &Shape,
+) -> Result<Option<InstId>> {
     let Some(target) = call.attr("custom_call_target") else { return Ok(None) };
     let Some(name) = target.strip_prefix("lapack_").or_else(|| target.strip_prefix("blas_")) else { return Ok(None) };
     // The leading letter is the element type, which the operands also have.
@@ -161,7 +166,7 @@ impl Call<'_> {
     fn lu(&mut self) -> Result<Vec<InstId>> {
         let (a, _) = self.matrices(0)?;
         let (factors, pivots) = factor::lu(self.b, a);
-        let info = factor::first_zero(self.b, factors);
+        let info = factor::first_zero_on_diagonal(self.b, factors);
         Ok(vec![factors, pivots, info])
     }
     fn qr(&mut self) -> Result<Vec<InstId>> {
@@ -234,7 +239,7 @@ impl Call<'_> {
         let b = &mut *self.b;
         // Multiplication from the right is the adjoint of a multiplication of the adjoint from the left.
         let x = if left { c } else { super::adjoint(b, c) };
-        let y = factor::reflected(b, a, taus, x, turned == left);
+        let y = factor::apply_reflections(b, a, taus, x, turned == left);
         let y = if left { y } else { super::adjoint(b, y) };
         Ok(vec![y, self.fine(&dims)])
     }
@@ -243,7 +248,11 @@ impl Call<'_> {
     fn tridiagonal(&mut self) -> Result<Vec<InstId>> {
         let (a, dims, _) = self.square()?;
         let lower = self.letter("uplo", b'L', "lower");
-        let t = if lower { hessenberg::tridiagonal(self.b, a) } else { hessenberg::tridiagonal_upper(self.b, a) };
+        let t = if lower {
+            hessenberg::tridiagonal_from_lower(self.b, a)
+        } else {
+            hessenberg::tridiagonal_from_upper(self.b, a)
+        };
         let mut parts = self.unflat(&dims, vec![t.packed, t.diagonal, t.beside, t.taus]);
         parts.push(self.fine(&dims));
         Ok(parts)
@@ -254,7 +263,7 @@ impl Call<'_> {
         if self.option("low").is_some_and(|low| low > 1) || self.option("high").is_some_and(|high| high != n.pinned()) {
             return Err(self.refuse(" of a part of the matrix"));
         }
-        let (packed, taus) = hessenberg::packed(self.b, a);
+        let (packed, taus) = hessenberg::packed_hessenberg(self.b, a);
         let mut parts = self.unflat(&dims, vec![packed, taus]);
         parts.push(self.fine(&dims));
         Ok(parts)
@@ -270,12 +279,12 @@ impl Call<'_> {
         let mut types = vec![(dtype, whole.clone()), (dtype, whole), (dtype, vec![n])];
         types.extend((!is_complex).then(|| (dtype, vec![n])));
         types.push((DType::S32, vec![]));
-        let parts = eigenvectors::of_each(self.b, "schur", a, &types, |b, a| {
+        let parts = eigenvectors::for_each_matrix(self.b, "schur", a, &types, |b, a| {
             let form = schur::schur(b, a);
             let mut parts = vec![form.t, form.z];
             match is_complex {
                 true => parts.push(super::diagonal(b, form.t)),
-                false => parts.extend(eigenvectors::real_and_imaginary(b, form.t)),
+                false => parts.extend(eigenvectors::eigenvalue_parts(b, form.t)),
             }
             parts.push(form.failed);
             parts
@@ -294,7 +303,9 @@ impl Call<'_> {
         let complex = if matches!(dtype, DType::F32 | DType::C64) { DType::C64 } else { DType::C128 };
         let mut types = vec![(dtype, vec![n]); if dtype.is_complex() { 1 } else { 2 }];
         types.extend([(complex, vec![n, n]), (complex, vec![n, n]), (DType::S32, vec![])]);
-        let parts = eigenvectors::of_each(self.b, "eigen", a, &types, |b, a| eigenvectors::eigen(b, a, &wanted));
+        let parts = eigenvectors::for_each_matrix(self.b, "eigen", a, &types, |b, a| {
+            eigenvectors::eigendecomposition(b, a, &wanted)
+        });
         Ok(self.unflat(&dims, parts))
     }
     /// `gtsv`: the diagonals, the solutions in place of the right-hand sides, and the status. Each diagonal has as many
@@ -308,7 +319,7 @@ impl Call<'_> {
         if [lower, main, upper].iter().any(|&x| self.b.dims(x) != line) {
             return Err(self.refuse(&format!(" of {dims:?}")));
         }
-        let solved = tridiagonal::eliminated(self.b, [upper, main, lower], right, true);
+        let solved = tridiagonal::solve_tridiagonal(self.b, [upper, main, lower], right, true);
         Ok(vec![lower, main, upper, solved, self.fine(&dims)])
     }
     /// `syevd`: eigenvectors, eigenvalues and status.
@@ -317,7 +328,7 @@ impl Call<'_> {
         let lower = self.letter("uplo", b'L', "lower");
         let b = &mut *self.b;
         let a = if lower { a } else { super::adjoint(b, a) };
-        let (values, vectors) = jacobi::eigen_of(b, a);
+        let (values, vectors) = jacobi::hermitian_eigen(b, a);
         let mut parts = self.unflat(&dims, vec![vectors, values]);
         parts.push(self.fine(&dims));
         Ok(parts)
@@ -337,12 +348,12 @@ impl Call<'_> {
         }
         let kept = self.arrays[0];
         let b = &mut *self.b;
-        let turned = jacobi::turned_rows(b, a);
+        let turned = jacobi::orthogonalize_rows(b, a);
         let mut flat = vec![turned.sizes];
         let mut unread = Vec::new();
         if vectors {
-            let (u, v) = turned.vectors(b);
-            let (u, v) = if full { (jacobi::completed(b, u, m), jacobi::completed(b, v, n)) } else { (u, v) };
+            let (u, v) = turned.singular_vectors(b);
+            let (u, v) = if full { (jacobi::complete_basis(b, u, m), jacobi::complete_basis(b, v, n)) } else { (u, v) };
             flat.extend([u, super::adjoint(b, v)]);
         } else {
             // Scratch memory that no caller reads.

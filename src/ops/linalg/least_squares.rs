@@ -1,5 +1,5 @@
 //! Least squares, by the normal equations, or by singular values if matrices may lack full rank.
-use super::jacobi::turned_rows;
+use super::jacobi::orthogonalize_rows;
 use super::{adjoint, identity};
 use crate::diag::Result;
 use crate::dims;
@@ -26,10 +26,10 @@ pub const ROWS: &[OpLowering] = &[
 pub(super) fn least_squares(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (matrix, rhs) = (cx.dims(0)?, cx.dims(1)?);
     let ([batch @ .., m, n], [same @ .., rows, _]) = (&matrix[..], &rhs[..]) else {
-        return Err(cx.mismatch(format!("matrices {matrix:?} and right sides {rhs:?} do not fit")));
+        return Err(cx.shape_mismatch(format!("matrices {matrix:?} and right sides {rhs:?} do not fit")));
     };
     if batch != same || m != rows {
-        return Err(cx.mismatch(format!("matrices {matrix:?} and right sides {rhs:?} do not fit")));
+        return Err(cx.shape_mismatch(format!("matrices {matrix:?} and right sides {rhs:?} do not fit")));
     }
     let (a, y, l2) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     let fast = cx.node.bool("fast").unwrap_or(true);
@@ -41,12 +41,12 @@ pub(super) fn least_squares(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let turned = adjoint(b, a);
     let x = if m >= n {
         let square = regular(b, turned, a, l2);
-        let side = product(b, turned, y);
+        let side = batch_matmul(b, turned, y);
         solve(b, square, side)
     } else {
         let square = regular(b, a, turned, l2);
         let side = solve(b, square, y);
-        product(b, turned, side)
+        batch_matmul(b, turned, side)
     };
     cx.one_output(x)
 }
@@ -62,8 +62,8 @@ fn of_any_rank(b: &mut Builder, a: InstId, y: InstId) -> InstId {
         return b.full(b.dtype(a), &dims, 0.0);
     }
     let (a, y) = (b.reshape(a, &dims![count, m, n]), b.reshape(y, &dims![count, m, k]));
-    let turned = turned_rows(b, a);
-    let (left, right) = turned.vectors(b);
+    let turned = orthogonalize_rows(b, a);
+    let (left, right) = turned.singular_vectors(b);
     let largest = b.slice_axis(turned.sizes, 1, Dim::from(0), Dim::from(1));
     let epsilon = if b.dtype(largest) == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
     let rounding = match m.min(n) {
@@ -79,16 +79,16 @@ fn of_any_rank(b: &mut Builder, a: InstId, y: InstId) -> InstId {
         (1.0 / size).when(size.gt(least), 0.0)
     });
     let left = adjoint(b, left);
-    let side = product(b, left, y);
+    let side = batch_matmul(b, left, y);
     let inverse = b.convert(inverse, b.dtype(side));
     let inverse = b.broadcast(inverse, &dims![count, m.min(n), k], &[0, 1]);
     let side = b.mul(side, inverse);
-    let x = product(b, right, side);
+    let x = batch_matmul(b, right, side);
     b.reshape(x, &dims)
 }
 
 /// Matrix products of two batches.
-pub(super) fn product(b: &mut Builder, x: InstId, y: InstId) -> InstId {
+pub(super) fn batch_matmul(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let rank = b.rank(x);
     let batch: Vec<usize> = (0..rank - 2).collect();
     let dims = DotDims {
@@ -102,7 +102,7 @@ pub(super) fn product(b: &mut Builder, x: InstId, y: InstId) -> InstId {
 
 /// Product of two batches, with a scalar added to its diagonal.
 fn regular(b: &mut Builder, x: InstId, y: InstId, l2: InstId) -> InstId {
-    let square = product(b, x, y);
+    let square = batch_matmul(b, x, y);
     let (dims, dtype) = (b.dims(square).to_vec(), b.dtype(square));
     let l2 = b.convert(l2, dtype);
     let l2 = b.broadcast(l2, &dims, &[]);

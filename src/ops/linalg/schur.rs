@@ -3,8 +3,8 @@
 //! Source: Golub and Van Loan, "Matrix Computations", 7.5. Real matrices use Francis's double shift, so that everything stays
 //! real and pairs of complex eigenvalues stay in 2-by-2 blocks. Complex matrices use Wilkinson's single shift. All functions
 //! take a single matrix.
-use super::blocks::standard_blocks;
-use super::hessenberg::{similar, upper_hessenberg};
+use super::blocks::standardize_blocks;
+use super::hessenberg::{hessenberg_decomposition, zero_below_subdiagonal};
 use crate::dims;
 use crate::hlo::open::PadDim;
 use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
@@ -34,7 +34,7 @@ pub(super) fn schur(b: &mut Builder, a: InstId) -> Schur {
         let (z, failed) = (super::identity(b, b.dtype(a), &[n, n]), b.scalar(DType::S32, 0.0));
         return Schur { t: a, z, failed };
     }
-    let (h, z) = similar(b, a);
+    let (h, z) = hessenberg_decomposition(b, a);
     // An extra row and column, so that a reflection of three rows fits where only two remain.
     let zero = b.scalar(b.dtype(a), 0.0);
     let border = [PadDim { low: Dim::from(0), high: Dim::from(1), interior: Dim::from(0) }; 2];
@@ -46,7 +46,7 @@ pub(super) fn schur(b: &mut Builder, a: InstId) -> Schur {
     let (cond, body) = (unfinished(b, &shape, n), step(b, &shape));
     let end = b.add_inst(Op::While { cond, body }, &[start]);
     let [last, h, z] = [3, 4, 5].map(|i| b.get_tuple_element(end, i));
-    let (t, z) = if b.dtype(a).is_complex() { (h, z) } else { standard_blocks(b, h, z, n) };
+    let (t, z) = if b.dtype(a).is_complex() { (h, z) } else { standardize_blocks(b, h, z, n) };
     let [t, z] = [t, z].map(|x| {
         let rows = b.slice_axis(x, 0, Dim::from(0), n);
         b.slice_axis(rows, 1, Dim::from(0), n)
@@ -58,18 +58,18 @@ pub(super) fn schur(b: &mut Builder, a: InstId) -> Schur {
 }
 
 /// Element `[i, j]` of a matrix.
-pub(super) fn element(b: &mut Builder, x: InstId, i: InstId, j: InstId) -> InstId {
-    let one = block(b, x, [i, j], [Dim::from(1), Dim::from(1)]);
+pub(super) fn matrix_element(b: &mut Builder, x: InstId, i: InstId, j: InstId) -> InstId {
+    let one = matrix_block(b, x, [i, j], [Dim::from(1), Dim::from(1)]);
     b.reshape(one, &[])
 }
 
 /// Block of `sizes` whose first element is at `at`.
-pub(super) fn block(b: &mut Builder, x: InstId, at: [InstId; 2], sizes: [Dim; 2]) -> InstId {
+pub(super) fn matrix_block(b: &mut Builder, x: InstId, at: [InstId; 2], sizes: [Dim; 2]) -> InstId {
     b.add_inst(Op::DynamicSlice(sizes.to_vec()), &[x, at[0], at[1]])
 }
 
 /// Integer scalar plus a constant.
-pub(super) fn moved(b: &mut Builder, i: InstId, by: f64) -> InstId {
+pub(super) fn add_constant(b: &mut Builder, i: InstId, by: f64) -> InstId {
     let by = b.scalar(DType::S32, by);
     b.add(i, by)
 }
@@ -153,9 +153,9 @@ fn step(b: &mut Builder, shape: &Shape) -> CompId {
     let [steps, on_part, first, last, h, z] = [0, 1, 2, 3, 4, 5].map(|i| b.get_tuple_element(state, i));
     let x = first_column(b, h, [first, last], on_part);
     let (h, z) = chase(b, h, z, x, [first, last]);
-    let h = upper_hessenberg(b, h);
+    let h = zero_below_subdiagonal(b, h);
     let (h, part) = deflated(b, h);
-    let (steps, longer) = (moved(b, steps, 1.0), moved(b, on_part, 1.0));
+    let (steps, longer) = (add_constant(b, steps, 1.0), add_constant(b, on_part, 1.0));
     let (same, none) = (b.compare(Direction::Eq, part[1], last), b.scalar(DType::S32, 0.0));
     let on_part = b.select(same, longer, none);
     let root = b.tuple(&[steps, on_part, part[0], part[1], h, z]);
@@ -165,11 +165,11 @@ fn step(b: &mut Builder, shape: &Shape) -> CompId {
 /// Vector that the first reflection of a QR step maps to an axis: a multiple of the first column of the shifted part, `[3]` or
 /// `[2]`.
 fn first_column(b: &mut Builder, h: InstId, [first, last]: [InstId; 2], on_part: InstId) -> InstId {
-    let (second, before) = (moved(b, first, 1.0), moved(b, last, -1.0));
+    let (second, before) = (add_constant(b, first, 1.0), add_constant(b, last, -1.0));
     let places = [(first, first), (first, second), (second, first), (second, second)];
-    let [h00, h01, h10, h11] = places.map(|(i, j)| element(b, h, i, j));
+    let [h00, h01, h10, h11] = places.map(|(i, j)| matrix_element(b, h, i, j));
     let places = [(before, before), (before, last), (last, before), (last, last)];
-    let [p, q, r, s] = places.map(|(i, j)| element(b, h, i, j));
+    let [p, q, r, s] = places.map(|(i, j)| matrix_element(b, h, i, j));
     let round = b.scalar(DType::S32, UNUSUAL);
     let (round, end) = (b.binary(ScalarOp::Remainder, on_part, round), b.scalar(DType::S32, UNUSUAL - 1.0));
     let unusual = b.compare(Direction::Eq, round, end);
@@ -181,8 +181,8 @@ fn first_column(b: &mut Builder, h: InstId, [first, last]: [InstId; 2], on_part:
         let shift = b.select(unusual, odd, shift);
         vec![b.sub(h00, shift), h10]
     } else {
-        let (third, above) = (moved(b, second, 1.0), moved(b, last, -2.0));
-        let (h21, r1) = (element(b, h, third, second), element(b, h, before, above));
+        let (third, above) = (add_constant(b, second, 1.0), add_constant(b, last, -2.0));
+        let (h21, r1) = (matrix_element(b, h, third, second), matrix_element(b, h, before, above));
         let odd = formula(b, [r, r1], |[r, r1]| r.abs() + r1.abs());
         let sum = formula(b, [p, s, odd, unusual], |[p, s, odd, unusual]| (odd * 1.5).when(unusual, p + s));
         let det = formula(b, [p, q, r, s, odd, unusual], |[p, q, r, s, odd, unusual]| {
@@ -228,8 +228,8 @@ fn chase(b: &mut Builder, h: InstId, z: InstId, x: InstId, [first, last]: [InstI
     let v = unit_reflector(b, x);
     let h = reflect_rows_at(b, h, v, k);
     let (h, z) = (reflect_columns_at(b, h, v, k), reflect_columns_at(b, z, v, k));
-    let next = moved(b, k, 1.0);
-    let bulge = block(b, h, [next, k], [width, Dim::from(1)]);
+    let next = add_constant(b, k, 1.0);
+    let bulge = matrix_block(b, h, [next, k], [width, Dim::from(1)]);
     let bulge = b.reshape(bulge, &[width]);
     // Rows behind the unreduced part take no part in the reflection.
     let row = b.iota(DType::S32, &[width], 0);
@@ -274,7 +274,7 @@ fn unit_reflector(b: &mut Builder, x: InstId) -> InstId {
 /// Multiplies the rows from `k` on by `1 - 2 v v*` from the left.
 fn reflect_rows_at(b: &mut Builder, x: InstId, v: InstId, k: InstId) -> InstId {
     let (width, columns, zero) = (b.dims(v)[0], b.dims(x)[1], b.scalar(DType::S32, 0.0));
-    let rows = block(b, x, [k, zero], [width, columns]);
+    let rows = matrix_block(b, x, [k, zero], [width, columns]);
     let two = b.scalar(b.dtype(v), 2.0);
     let rows = super::reflect_rows(b, rows, v, two);
     b.add_inst(Op::DynamicUpdateSlice, &[x, rows, k, zero])
@@ -283,7 +283,7 @@ fn reflect_rows_at(b: &mut Builder, x: InstId, v: InstId, k: InstId) -> InstId {
 /// Multiplies the columns from `k` on by `1 - 2 v v*` from the right.
 fn reflect_columns_at(b: &mut Builder, x: InstId, v: InstId, k: InstId) -> InstId {
     let (width, rows, zero) = (b.dims(v)[0], b.dims(x)[0], b.scalar(DType::S32, 0.0));
-    let columns = block(b, x, [zero, k], [rows, width]);
+    let columns = matrix_block(b, x, [zero, k], [rows, width]);
     let turned = super::adjoint(b, columns);
     let two = b.scalar(b.dtype(v), 2.0);
     let turned = super::reflect_rows(b, turned, v, two);

@@ -24,12 +24,12 @@ pub const ROWS: &[OpLowering] = &[
 fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (rhs, dims) = (cx.arg(3)?, cx.dims(3)?);
     let [ref batch @ .., m, _] = dims[..] else {
-        return Err(cx.mismatch(format!("matrices are needed, not {dims:?}")));
+        return Err(cx.shape_mismatch(format!("matrices are needed, not {dims:?}")));
     };
     let (rank, line) = (dims.len(), [batch, &dims![1, m]].concat());
     for i in 0..3 {
         if cx.dims(i)? != line {
-            return Err(cx.mismatch(format!("a diagonal of {:?}, where {line:?} is needed", cx.dims(i)?)));
+            return Err(cx.shape_mismatch(format!("a diagonal of {:?}, where {line:?} is needed", cx.dims(i)?)));
         }
     }
     if m == 0 {
@@ -63,14 +63,14 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (diagonals, rhs, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(1)?);
     let [ref batch @ .., m, _] = dims[..] else {
-        return Err(cx.mismatch(format!("matrices are needed, not {dims:?}")));
+        return Err(cx.shape_mismatch(format!("matrices are needed, not {dims:?}")));
     };
     let want = [batch, &dims![3, m]].concat();
     if cx.dims(0)? != want {
-        return Err(cx.mismatch(format!("diagonals of {:?}, where {want:?} is needed", cx.dims(0)?)));
+        return Err(cx.shape_mismatch(format!("diagonals of {:?}, where {want:?} is needed", cx.dims(0)?)));
     }
-    if cx.flag("perturb_singular") {
-        return Err(cx.unsupported("perturb_singular; matrices must not be singular"));
+    if cx.bool_attr("perturb_singular") {
+        return Err(cx.unsupported_case("perturb_singular; matrices must not be singular"));
     }
     let pivoting = cx.node.bool("partial_pivoting").unwrap_or(true);
     let b = &mut *cx.b;
@@ -79,13 +79,13 @@ fn solve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let one = b.slice_axis(diagonals, rank - 2, Dim::from(i), Dim::from(i + 1));
         b.reshape(one, &dims[..rank - 1])
     });
-    let y = eliminated(b, lines, rhs, pivoting);
+    let y = solve_tridiagonal(b, lines, rhs, pivoting);
     cx.one_output(y)
 }
 
 /// Solutions `[batch.., m, k]` of tridiagonal systems; `lines` are the superdiagonal, diagonal and subdiagonal, `[batch.., m]`
 /// each.
-pub(super) fn eliminated(b: &mut Builder, lines: [InstId; 3], rhs: InstId, pivoting: bool) -> InstId {
+pub(super) fn solve_tridiagonal(b: &mut Builder, lines: [InstId; 3], rhs: InstId, pivoting: bool) -> InstId {
     let dims = b.dims(rhs).to_vec();
     if crate::symbolic::has_zero(&dims) {
         return rhs;

@@ -15,10 +15,10 @@ pub(super) fn from_tensor(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let x = cx.arg(0)?;
     if cx.b.rank(x) == 0 {
-        return Err(cx.mismatch("a scalar has no elements to list"));
+        return Err(cx.shape_mismatch("a scalar has no elements to list"));
     }
     let open = partial_shape(cx, 1);
-    listed(ListValue { open, ..ListValue::of(x, &name_of(cx)) })
+    listed(ListValue { open, ..ListValue::from_buffer(x, &name_of(cx)) })
 }
 
 pub(super) fn stack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -30,21 +30,21 @@ pub(super) fn stack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Ok(vec![Value::Ragged(list.stacked(cx)?)]);
     }
     if let Some(Value::Heterogeneous(list)) = cx.args.first()
-        && let Some(rows) = list.ragged()
+        && let Some(for_each_row) = list.ragged_elements()
     {
-        return Ok(vec![Value::Ragged(RaggedValue::of_rows(cx, &rows)?)]);
+        return Ok(vec![Value::Ragged(RaggedValue::of_rows(cx, &for_each_row)?)]);
     }
-    let buffer = shaped(cx, 1)?.whole(cx)?;
+    let buffer = shaped(cx, 1)?.to_array(cx)?;
     let have = cx.b.dims(buffer)[0];
     if let Some(n) = cx.node.int("num_elements").filter(|&n| n >= 0 && Dim::from(n) != have) {
-        return Err(cx.mismatch(format!("{n} elements are asked of a list of {have}")));
+        return Err(cx.shape_mismatch(format!("{n} elements are asked of a list of {have}")));
     }
     cx.one_output(buffer)
 }
 
 pub(super) fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (list, indices) = (shaped(cx, 2)?, cx.arg(1)?);
-    let y = crate::ops::array::gather::take_axis(cx, list.buffer, indices, 0, 0)?;
+    let y = crate::ops::array::gather::gather_along_axis(cx, list.buffer, indices, 0, 0)?;
     cx.one_output(y)
 }
 
@@ -53,10 +53,10 @@ pub(in crate::ops) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let list = list.clone();
         return heterogeneous_lists::concat(cx, &list);
     }
-    let buffer = list(cx, 0)?.whole(cx)?;
+    let buffer = list(cx, 0)?.to_array(cx)?;
     let dims = cx.b.dims(buffer).to_vec();
     if dims.len() < 2 {
-        return Err(cx.mismatch("scalars can't be concatenated"));
+        return Err(cx.shape_mismatch("scalars can't be concatenated"));
     }
     let joined = [&[dims[0].saturating_mul(dims[1])][..], &dims[2..]].concat();
     let y = cx.b.reshape(buffer, &joined);
@@ -108,7 +108,7 @@ fn equal_lengths(cx: &LowerCtx, i: usize) -> Option<(Dim, Dim)> {
     }
     match (&inst.op, &inst.operands[..]) {
         (Op::Broadcast(_), &[one]) if cx.b.rank(one) == 0 => {
-            let known = interp::known_value(cx.b, one)?.of_sizes();
+            let known = interp::symbolic_value(cx.b, one)?.of_sizes();
             Some((n, *known.sizes?.first()?))
         }
         _ => None,
@@ -122,7 +122,7 @@ pub(in crate::ops) fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         Some(equal) => equal,
         None => {
             let lengths = cx.constant_dims(2)?;
-            let Some(&first) = lengths.first() else { return Err(cx.unsupported("a split into no elements")) };
+            let Some(&first) = lengths.first() else { return Err(cx.unsupported_case("a split into no elements")) };
             if lengths.iter().any(|&l| l != first) {
                 return heterogeneous_lists::split(cx, x, &lengths);
             }
@@ -130,9 +130,9 @@ pub(in crate::ops) fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
     };
     if dims.is_empty() || first < 0 || n.checked_mul(first) != Some(dims[0]) {
-        return Err(cx.mismatch("the lengths do not add up to the first dimension"));
+        return Err(cx.shape_mismatch("the lengths do not add up to the first dimension"));
     }
     let buffer = cx.b.reshape(x, &[&dims![n, first][..], &dims[1..]].concat());
     let open = partial_shape(cx, 1);
-    listed(ListValue { open, ..ListValue::of(buffer, &name_of(cx)) })
+    listed(ListValue { open, ..ListValue::from_buffer(buffer, &name_of(cx)) })
 }

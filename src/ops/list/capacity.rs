@@ -22,25 +22,25 @@ const MOST_ELEMENTS: u64 = 1 << 34;
 
 impl ListValue {
     /// List whose elements are the rows of an array; `name` is the node that made it.
-    pub fn of(buffer: InstId, name: &Arc<str>) -> Self {
+    pub fn from_buffer(buffer: InstId, name: &Arc<str>) -> Self {
         ListValue { buffer, count: None, elements: CommonElement::Any, name: name.clone(), open: None }
     }
 
     /// Number of elements for which the list has room.
-    pub fn room(&self, b: &Builder) -> Dim {
+    pub fn capacity(&self, b: &Builder) -> Dim {
         b.dims(self.buffer).first().copied().unwrap_or(Dim::from(0))
     }
 
     /// Whether `n` elements of this list's shape fit in memory.
-    pub fn may_hold(&self, b: &Builder, n: Dim) -> bool {
+    pub fn fits_in_memory(&self, b: &Builder, n: Dim) -> bool {
         let dims = [&[n][..], b.dims(self.buffer).get(1..).unwrap_or(&[])].concat();
         let bytes = product(&dims).and_then(|count| count.checked_mul(b.dtype(self.buffer).bytes()));
         bytes.is_some_and(|bytes| bytes <= MOST_BYTES)
     }
 
     /// Upper bound of the number of elements.
-    pub fn most(&self, b: &Builder) -> Dim {
-        self.count.map_or(self.room(b), |count| count.most)
+    pub fn max_length(&self, b: &Builder) -> Dim {
+        self.count.map_or(self.capacity(b), |count| count.most)
     }
 
     /// Number of elements, a scalar s32.
@@ -50,7 +50,7 @@ impl ListValue {
     pub fn length(&self, b: &mut Builder) -> Result<InstId> {
         match self.count {
             Some(count) => Ok(count.now),
-            None => number(b, self.room(b)),
+            None => length_constant(b, self.capacity(b)),
         }
     }
 
@@ -58,10 +58,10 @@ impl ListValue {
     ///
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
-    pub fn counted(&self, b: &mut Builder, room: Dim) -> Result<ListValue> {
-        let (most, now) = (self.most(b), self.length(b)?);
+    pub fn with_separate_length(&self, b: &mut Builder, room: Dim) -> Result<ListValue> {
+        let (most, now) = (self.max_length(b), self.length(b)?);
         let count = self.count.unwrap_or(ListLength { now, most, stale: false });
-        let buffer = if room > self.room(b) { rows(b, self.buffer, room)? } else { self.buffer };
+        let buffer = if room > self.capacity(b) { rows(b, self.buffer, room)? } else { self.buffer };
         Ok(ListValue { buffer, count: Some(count), ..self.clone() })
     }
 
@@ -70,31 +70,31 @@ impl ListValue {
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
     pub fn resized(&self, b: &mut Builder, n: Dim) -> Result<ListValue> {
-        let buffer = self.cleared(b);
+        let buffer = self.zero_padded_buffer(b);
         let open = self.open.clone();
-        Ok(ListValue { open, ..ListValue::of(rows(b, buffer, n)?, &self.name) })
+        Ok(ListValue { open, ..ListValue::from_buffer(rows(b, buffer, n)?, &self.name) })
     }
 
     /// List extended to at least `n` elements; new ones are zeros.
     ///
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
-    pub fn at_least(&self, b: &mut Builder, n: Dim) -> Result<ListValue> {
+    pub fn extended_to(&self, b: &mut Builder, n: Dim) -> Result<ListValue> {
         let Some(before) = self.count else {
-            return if n > self.room(b) { self.resized(b, n) } else { Ok(self.clone()) };
+            return if n > self.capacity(b) { self.resized(b, n) } else { Ok(self.clone()) };
         };
-        let mut list = ListValue { elements: CommonElement::Any, ..self.counted(b, n)? };
-        list.buffer = list.cleared(b);
-        let least = number(b, n)?;
+        let mut list = ListValue { elements: CommonElement::Any, ..self.with_separate_length(b, n)? };
+        list.buffer = list.zero_padded_buffer(b);
+        let least = length_constant(b, n)?;
         let now = b.binary(ScalarOp::Maximum, before.now, least);
         list.count = Some(ListLength { now, most: before.most.max(n), stale: false });
         Ok(list)
     }
 
     /// Array of the elements, with zeros in the unused room.
-    pub fn cleared(&self, b: &mut Builder) -> InstId {
+    pub fn zero_padded_buffer(&self, b: &mut Builder) -> InstId {
         let Some(ListLength { now, stale: true, .. }) = self.count else { return self.buffer };
-        let places = b.iota(DType::S32, &[self.room(b)], 0);
+        let places = b.iota(DType::S32, &[self.capacity(b)], 0);
         let (held, dims) = (b.compare(Direction::Lt, places, now), b.dims(self.buffer).to_vec());
         let (held, zero) = (b.broadcast(held, &dims, &[0]), b.full_like(self.buffer, 0.0));
         b.select(held, self.buffer, zero)
@@ -104,9 +104,9 @@ impl ListValue {
     ///
     /// # Errors
     /// `DynamicShape` for such a size inside a loop or branch, where sizes are fixed.
-    pub fn whole(&self, cx: &mut LowerCtx) -> Result<InstId> {
+    pub fn to_array(&self, cx: &mut LowerCtx) -> Result<InstId> {
         let Some(count) = self.count else { return Ok(self.buffer) };
-        let room = self.room(cx.b);
+        let room = self.capacity(cx.b);
         let known = interp::constant_value_through_loops(cx.b, count.now).and_then(|t| Dim::size(t.get_i64(0)?).ok());
         let n = match known.filter(|&n| n <= room) {
             Some(n) if n == room => return Ok(self.buffer),
@@ -121,7 +121,7 @@ impl ListValue {
                 cx.data_dependent_size(count.now, count.most.min(room), &made).map_err(|e| e.map(d))?
             }
         };
-        cx.first(self.buffer, n)
+        cx.first_elements(self.buffer, n)
     }
 
     /// List extended to hold an element at `index`; new elements are zeros. The capacity is the caller's bound if the index has
@@ -129,11 +129,11 @@ impl ListValue {
     ///
     /// # Errors
     /// `DynamicShape` if the index has no bound, inside a loop or branch.
-    pub fn holding(&self, cx: &mut LowerCtx, index: InstId) -> Result<ListValue> {
+    pub fn extended_to_index(&self, cx: &mut LowerCtx, index: InstId) -> Result<ListValue> {
         let range = cx.ranges.scalar_range(cx.b, index);
         let proven = range.bound().filter(|most| {
             let end = Dim::size(*most).map_or(Dim::from(0), |most| most.saturating_add(1));
-            end <= self.room(cx.b) || self.may_hold(cx.b, end)
+            end <= self.capacity(cx.b) || self.fits_in_memory(cx.b, end)
         });
         let (index, most) = match proven {
             Some(most) => (index, most),
@@ -145,11 +145,11 @@ impl ListValue {
             }
         };
         let want = Dim::size(most).map_or(Dim::from(0), |most| most.saturating_add(1));
-        if self.count.is_none() && (want <= self.room(cx.b) || range.least == range.most) {
-            return if want > self.room(cx.b) { self.resized(cx.b, want) } else { Ok(self.clone()) };
+        if self.count.is_none() && (want <= self.capacity(cx.b) || range.least == range.most) {
+            return if want > self.capacity(cx.b) { self.resized(cx.b, want) } else { Ok(self.clone()) };
         }
-        let mut list = ListValue { elements: CommonElement::Any, ..self.counted(cx.b, want)? };
-        list.buffer = list.cleared(cx.b);
+        let mut list = ListValue { elements: CommonElement::Any, ..self.with_separate_length(cx.b, want)? };
+        list.buffer = list.zero_padded_buffer(cx.b);
         if let Some(count) = &mut list.count {
             let (index, one) = (scalar(cx.b, index), cx.b.constant(Tensor::scalar(1i32)));
             let end = cx.b.add(index, one);
@@ -163,9 +163,9 @@ impl ListValue {
     ///
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
-    pub fn of_length(&self, cx: &mut LowerCtx, length: InstId, most: Dim) -> Result<ListValue> {
-        let mut list = ListValue { elements: CommonElement::Any, ..self.counted(cx.b, most)? };
-        list.buffer = list.cleared(cx.b);
+    pub fn resized_to_length(&self, cx: &mut LowerCtx, length: InstId, most: Dim) -> Result<ListValue> {
+        let mut list = ListValue { elements: CommonElement::Any, ..self.with_separate_length(cx.b, most)? };
+        list.buffer = list.zero_padded_buffer(cx.b);
         list.count = Some(ListLength { now: scalar(cx.b, length), most, stale: true });
         Ok(list)
     }
@@ -182,7 +182,7 @@ impl ListValue {
             let buffer = b.concatenate(&[self.buffer, row], 0);
             return Ok(ListValue { buffer, elements, ..self.clone() });
         };
-        let list = self.counted(b, count.most + 1)?;
+        let list = self.with_separate_length(b, count.most + 1)?;
         let buffer = super::put(b, list.buffer, row, count.now);
         let one = b.constant(Tensor::scalar(1i32));
         let count = Some(ListLength { now: b.add(count.now, one), most: count.most + 1, ..count });
@@ -191,7 +191,7 @@ impl ListValue {
 
     /// List without its last element, and that element; `None` if the list is always empty.
     pub fn popped(&self, b: &mut Builder) -> Option<(ListValue, InstId)> {
-        let last = self.room(b).checked_sub(1)?;
+        let last = self.capacity(b).checked_sub(1)?;
         let Some(count) = self.count else {
             let buffer = b.slice_axis(self.buffer, 0, Dim::from(0), last);
             let row = b.slice_axis(self.buffer, 0, last, last + 1);
@@ -216,7 +216,7 @@ impl ListValue {
 ///
 /// # Errors
 /// `Code::TooLarge` above 2^31 elements.
-pub(super) fn number(b: &mut Builder, n: Dim) -> Result<InstId> {
+pub(super) fn length_constant(b: &mut Builder, n: Dim) -> Result<InstId> {
     if n > i64::from(i32::MAX) {
         return Err(Error::user(Code::TooLarge, "a list of more than 2^31 elements"));
     }
@@ -246,7 +246,7 @@ fn rows(b: &mut Builder, buffer: InstId, n: Dim) -> Result<InstId> {
         return Ok(if n == have { buffer } else { b.slice_axis(buffer, 0, Dim::from(0), n) });
     }
     dims[0] = n;
-    check_room(&dims)?;
+    check_list_size(&dims)?;
     dims[0] = n - have;
     let more = b.full(b.dtype(buffer), &dims, 0.0);
     Ok(if have.is_zero() { more } else { b.concatenate(&[buffer, more], 0) })
@@ -256,7 +256,7 @@ fn rows(b: &mut Builder, buffer: InstId, n: Dim) -> Result<InstId> {
 ///
 /// # Errors
 /// `Code::TooLarge`.
-pub fn check_room(dims: &[Dim]) -> Result<()> {
+pub fn check_list_size(dims: &[Dim]) -> Result<()> {
     if product(dims).is_some_and(|n| n <= MOST_ELEMENTS) {
         return Ok(());
     }
@@ -276,7 +276,7 @@ fn unbounded(list: &str, node: &str) -> Error {
 }
 
 /// Error for a list that is resized to a length without a bound.
-pub(super) fn unbounded_size(list: &str) -> Error {
+pub(super) fn unbounded_length_error(list: &str) -> Error {
     let told = format!("the list `{list}` gets a size that nothing bounds before run time");
     Diagnostic::new(Code::DynamicShape, told)
         .help("bound the size: tf.minimum(n, N), a loop with maximum_iterations=N, or --rounds LOOP=N")
@@ -287,13 +287,13 @@ pub(super) fn unbounded_size(list: &str) -> Error {
 ///
 /// # Errors
 /// `Code::TooLarge` for more elements than arrays have.
-pub fn with_shape(b: &mut Builder, list: Value, dims: Option<&[Dim]>) -> Result<Value> {
+pub fn with_element_shape(b: &mut Builder, list: Value, dims: Option<&[Dim]>) -> Result<Value> {
     let (Value::UnshapedList { length, now, dtype, name, open }, Some(dims)) = (&list, dims) else { return Ok(list) };
     let all = [&[*length][..], dims].concat();
-    check_room(&all)?;
+    check_list_size(&all)?;
     let elements = if length.is_zero() { CommonElement::None } else { CommonElement::Any };
     let (open, count) = (open.clone(), now.map(|now| ListLength { now, most: *length, stale: false }));
-    Ok(Value::List(ListValue { elements, open, count, ..ListValue::of(b.full(*dtype, &all, 0.0), name) }))
+    Ok(Value::List(ListValue { elements, open, count, ..ListValue::from_buffer(b.full(*dtype, &all, 0.0), name) }))
 }
 
 /// List or optional like another one, with zeros in all its arrays.
@@ -305,7 +305,7 @@ pub fn zeros_like(b: &mut Builder, list: &Value) -> Result<Value> {
         Value::List(list) => {
             let count = list.count.map(|count| ListLength { stale: false, ..count });
             let open = list.open.clone();
-            Value::List(ListValue { count, open, ..ListValue::of(b.full_like(list.buffer, 0.0), &list.name) })
+            Value::List(ListValue { count, open, ..ListValue::from_buffer(b.full_like(list.buffer, 0.0), &list.name) })
         }
         Value::Heterogeneous(list) => {
             let mut items = Vec::with_capacity(list.items.len());

@@ -8,7 +8,7 @@ use crate::ops::{LowerCtx, Value, checks};
 ///
 /// # Errors
 /// `TypeMismatch` if input 0 is not a list.
-pub fn element(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_element_index(cx: &mut LowerCtx) -> Result<()> {
     let length = count(cx)?;
     checks::fail_outside_list(cx, Some(length))
 }
@@ -17,18 +17,18 @@ pub fn element(cx: &mut LowerCtx) -> Result<()> {
 ///
 /// # Errors
 /// `TypeMismatch` if input 0 is not a list.
-pub fn place(cx: &mut LowerCtx) -> Result<()> {
-    if cx.flag("resize_if_index_out_of_bounds") {
+pub fn check_write_index(cx: &mut LowerCtx) -> Result<()> {
+    if cx.bool_attr("resize_if_index_out_of_bounds") {
         return checks::fail_outside_list(cx, None);
     }
-    element(cx)
+    check_element_index(cx)
 }
 
 /// Checks that the list in input 0 is not empty, before its last element is removed.
 ///
 /// # Errors
 /// `TypeMismatch` if input 0 is not a list.
-pub fn not_empty(cx: &mut LowerCtx) -> Result<()> {
+pub fn check_not_empty(cx: &mut LowerCtx) -> Result<()> {
     let length = count(cx)?;
     checks::fail_if_empty(cx, length);
     Ok(())

@@ -20,7 +20,7 @@ const MOST_ITEMS: u64 = 1 << 14;
 
 impl HeterogeneousList {
     /// Elements as RaggedTensors, if all of them are.
-    pub(super) fn ragged(&self) -> Option<Vec<RaggedValue>> {
+    pub(super) fn ragged_elements(&self) -> Option<Vec<RaggedValue>> {
         let one = |item: &Option<Value>| match item {
             Some(Value::Ragged(ragged)) if !ragged.is_rows => Some(ragged.clone()),
             _ => None,
@@ -46,7 +46,7 @@ impl HeterogeneousList {
     ///
     /// # Errors
     /// `UnsupportedCase` if their shapes differ.
-    pub fn alike(self, b: &mut Builder) -> Result<ListValue> {
+    pub fn stack_elements(self, b: &mut Builder) -> Result<ListValue> {
         let refused = |found: &str| {
             let told = format!("the list `{}` holds {found}, and the op needs equal ones", self.name);
             Err(Error::user(Code::UnsupportedCase, told))
@@ -65,13 +65,13 @@ impl HeterogeneousList {
             }
         }
         let buffer = b.concatenate(&rows, 0);
-        Ok(ListValue { open: Some(self.declared), ..ListValue::of(buffer, &self.name) })
+        Ok(ListValue { open: Some(self.declared), ..ListValue::from_buffer(buffer, &self.name) })
     }
 }
 
 impl ListValue {
     /// Whether two lists of equal length must be added element by element, because their arrays differ in shape.
-    pub(super) fn has_unlike_elements(&self, other: &ListValue, b: &Builder) -> bool {
+    pub(super) fn differs_in_shape(&self, other: &ListValue, b: &Builder) -> bool {
         let (x, y) = (b.dims(self.buffer), b.dims(other.buffer));
         let known = self.count.is_none() && other.count.is_none() && self.open.is_some() && other.open.is_some();
         known && x != y && x.first() == y.first() && x[0] <= MOST_ITEMS
@@ -83,7 +83,7 @@ fn array(item: &Value) -> Option<InstId> {
 }
 
 /// List of unset lists, of this length.
-pub(super) fn of_length(cx: &LowerCtx, length: Dim) -> Result<Vec<Value>> {
+pub(super) fn unset_lists(cx: &LowerCtx, length: Dim) -> Result<Vec<Value>> {
     let open_length = Some(length).filter(|length| length.varies());
     let items = match open_length {
         Some(_) => Vec::new(),
@@ -110,7 +110,7 @@ fn check(length: Dim) -> Result<()> {
 }
 
 /// List in input 0 as separate values, if that is needed for input `item` to become its element; `None` if it is not.
-pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<HeterogeneousList>> {
+pub(super) fn heterogeneous_input(cx: &mut LowerCtx, item: usize) -> Result<Option<HeterogeneousList>> {
     let is_list = matches!(
         cx.args.get(item),
         Some(
@@ -126,7 +126,7 @@ pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<Heterogene
         Value::Heterogeneous(list) if is_list == (list.dtype == TfType::Variant) => {
             let list = list.clone();
             let fits = is_list || list.declared.admits(&cx.dims(item)?);
-            if fits { Ok(Some(list)) } else { Err(cx.mismatch("an element of another shape than the list's")) }
+            if fits { Ok(Some(list)) } else { Err(cx.shape_mismatch("an element of another shape than the list's")) }
         }
         Value::List(ListValue { buffer, count: None, open: Some(open), name, .. }) if !is_list => {
             let (dims, rows) = (cx.dims(item)?, cx.b.dims(*buffer).to_vec());
@@ -134,7 +134,7 @@ pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<Heterogene
                 return Ok(None);
             }
             let (buffer, declared, name) = (*buffer, open.clone(), name.clone());
-            let (dtype, items) = (TfType::Data(cx.b.dtype(buffer)), rows_of(cx.b, buffer));
+            let (dtype, items) = (TfType::Data(cx.b.dtype(buffer)), separate_rows(cx.b, buffer));
             Ok(Some(HeterogeneousList { items, open_length: None, dtype, declared, name }))
         }
         _ => Ok(None),
@@ -142,7 +142,7 @@ pub(super) fn taking(cx: &mut LowerCtx, item: usize) -> Result<Option<Heterogene
 }
 
 /// Rows of a list's array as separate values; `None` for rows that were never set.
-pub(super) fn rows_of(b: &mut Builder, buffer: InstId) -> Vec<Option<Value>> {
+pub(super) fn separate_rows(b: &mut Builder, buffer: InstId) -> Vec<Option<Value>> {
     let (set, dims) = (rows_set(b, buffer), b.dims(buffer).to_vec());
     let one = |i: Dim| {
         let row = b.slice_axis(buffer, 0, i, i + 1);
@@ -247,7 +247,7 @@ fn nested(list: HeterogeneousList) -> Result<Vec<Value>> {
 /// List without its last element, and that element.
 pub(super) fn popped(cx: &mut LowerCtx, mut list: HeterogeneousList) -> Result<Vec<Value>> {
     list.check_length()?;
-    let Some(item) = list.items.pop() else { return Err(cx.mismatch("the list has no elements")) };
+    let Some(item) = list.items.pop() else { return Err(cx.shape_mismatch("the list has no elements")) };
     let item = item_or_zeros(cx, item, list.dtype, 1)?;
     Ok(vec![Value::Heterogeneous(list), item])
 }
@@ -264,11 +264,11 @@ pub(super) fn resized(mut list: HeterogeneousList, length: Dim) -> Result<Vec<Va
 pub(super) fn concat(cx: &mut LowerCtx, list: &HeterogeneousList) -> Result<Vec<Value>> {
     let parts: Option<Vec<InstId>> = list.items.iter().map(|item| item.as_ref().and_then(array)).collect();
     let Some(parts) = parts.filter(|parts| !parts.is_empty()) else {
-        return Err(cx.unsupported("a list of which elements are no arrays or were never set"));
+        return Err(cx.unsupported_case("a list of which elements are no arrays or were never set"));
     };
     let rest = cx.b.dims(parts[0]).get(1..).map(<[Dim]>::to_vec);
     if rest.is_none() || parts.iter().any(|&part| cx.b.dims(part).get(1..) != rest.as_deref()) {
-        return Err(cx.mismatch("elements that differ in more than their first size"));
+        return Err(cx.shape_mismatch("elements that differ in more than their first size"));
     }
     let lengths: Vec<Dim> = parts.iter().map(|&part| cx.b.dims(part)[0]).collect();
     let all = cx.b.concatenate(&parts, 0);
@@ -285,13 +285,13 @@ pub(super) fn split(cx: &mut LowerCtx, x: InstId, lengths: &[Dim]) -> Result<Vec
     for &length in lengths {
         let end = Dim::size(length).ok().and_then(|n| start.checked_add(n));
         let Some(end) = end.filter(|&end| whole.is_some_and(|whole| end <= whole)) else {
-            return Err(cx.mismatch("the lengths do not add up to the first dimension"));
+            return Err(cx.shape_mismatch("the lengths do not add up to the first dimension"));
         };
         items.push(Some(Value::Array(cx.b.slice_axis(x, 0, start, end))));
         start = end;
     }
     if whole != Some(start) {
-        return Err(cx.mismatch("the lengths do not add up to the first dimension"));
+        return Err(cx.shape_mismatch("the lengths do not add up to the first dimension"));
     }
     let dtype: DType = cx.b.dtype(x);
     let declared = partial_shape(cx, 1).unwrap_or_else(|| Arc::new(PartialShape(None)));

@@ -11,8 +11,8 @@ use crate::tensor::DType;
 
 impl StructuredList {
     /// Number of elements for which the list has room.
-    pub fn room(&self, b: &Builder) -> Dim {
-        self.parts.first().map_or(Dim::from(0), |part| part.room(b))
+    pub fn capacity(&self, b: &Builder) -> Dim {
+        self.parts.first().map_or(Dim::from(0), |part| part.capacity(b))
     }
 
     /// Number of elements, a scalar s32.
@@ -120,7 +120,7 @@ pub(super) fn zeros_like(b: &mut Builder, value: &Value) -> Result<Value> {
 /// `ShapeMismatch` if their specs differ.
 pub(super) fn sum(cx: &mut LowerCtx, x: &Value, y: &Value) -> Result<Value> {
     let (a, b) = (ValueSpec::of(cx.b, x).unknown(), ValueSpec::of(cx.b, y).unknown());
-    let spec = a.joined(&b).ok_or_else(|| cx.mismatch("a sum of lists or optionals of different elements"))?;
+    let spec = a.joined(&b).ok_or_else(|| cx.shape_mismatch("a sum of lists or optionals of different elements"))?;
     let (xs, ys) = (leaves(cx.b, x, &spec)?, leaves(cx.b, y, &spec)?);
     let mut out = Vec::with_capacity(xs.len());
     for ((x, y), is_data) in xs.into_iter().zip(ys).zip(spec.data()) {
@@ -170,9 +170,9 @@ pub(super) fn set(cx: &mut LowerCtx, grows: bool) -> Result<Option<StructuredLis
     let Some(list) = taking(cx, &spec)? else { return Ok(None) };
     let index = cx.arg(1)?;
     let set = &mut |cx: &mut LowerCtx, part: &ListValue, leaf: InstId| {
-        let part = if grows { part.holding(cx, index)? } else { part.clone() };
-        if part.room(cx.b).is_zero() {
-            return Err(cx.mismatch("the list has no elements"));
+        let part = if grows { part.extended_to_index(cx, index)? } else { part.clone() };
+        if part.capacity(cx.b).is_zero() {
+            return Err(cx.shape_mismatch("the list has no elements"));
         }
         let row = super::as_row(cx.b, leaf);
         let buffer = super::put(cx.b, part.buffer, row, index);
@@ -193,7 +193,7 @@ pub(super) fn popped(cx: &mut LowerCtx) -> Result<Option<Vec<Value>>> {
     let Value::Structured(list) = &cx.args[0] else { return Ok(None) };
     let list = list.clone();
     let popped: Option<Vec<(ListValue, InstId)>> = list.parts.iter().map(|part| part.popped(cx.b)).collect();
-    let Some(popped) = popped else { return Err(cx.mismatch("the list has no elements")) };
+    let Some(popped) = popped else { return Err(cx.shape_mismatch("the list has no elements")) };
     let (parts, leaves): (Vec<ListValue>, Vec<InstId>) = popped.into_iter().unzip();
     let item = list.element.of_leaves(cx.b, leaves);
     Ok(Some(vec![Value::Structured(StructuredList { parts, ..list }), item]))
@@ -213,8 +213,8 @@ pub(super) fn get(cx: &mut LowerCtx) -> Result<Option<Value>> {
         _ => return Ok(None),
     };
     let index = cx.arg(1)?;
-    if list.room(cx.b).is_zero() {
-        return Err(cx.mismatch("the list has no elements"));
+    if list.capacity(cx.b).is_zero() {
+        return Err(cx.shape_mismatch("the list has no elements"));
     }
     let leaves = list.parts.iter().map(|part| super::row(cx.b, part.buffer, index)).collect();
     Ok(Some(list.element.of_leaves(cx.b, leaves)))

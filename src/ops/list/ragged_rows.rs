@@ -4,7 +4,7 @@
 //! fill such a list.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::value::{HeterogeneousList, RaggedTensorList, RaggedValue};
 use crate::ops::{LowerCtx, Value, ragged};
 use crate::tensor::DType;
@@ -22,7 +22,7 @@ impl RaggedTensorList {
         let (dims, own) = (cx.b.dims(self.buffer).to_vec(), cx.b.dims(item).to_vec());
         if own.len() + 1 != dims.len() || own[1..] != dims[2..] || cx.b.dtype(item) != cx.b.dtype(self.buffer) {
             let told = format!("rows of {} into the list {}", cx.b.shape(item), cx.b.shape(self.buffer));
-            return Err(cx.mismatch(told));
+            return Err(cx.shape_mismatch(told));
         }
         let (count, most) = (own[0], dims[1]);
         if count > most {
@@ -30,7 +30,7 @@ impl RaggedTensorList {
             return Err(Error::user(Code::DynamicShape, told));
         }
         if dims[0].is_zero() {
-            return Err(cx.mismatch("the list has no elements"));
+            return Err(cx.shape_mismatch("the list has no elements"));
         }
         let roomy = cx.b.pad_axis(item, 0, most);
         let filled = cx.b.slice_axis(roomy, 0, Dim::from(0), most);
@@ -48,8 +48,8 @@ impl RaggedTensorList {
     pub fn get(&self, cx: &mut LowerCtx, index: InstId) -> Result<RaggedValue> {
         let most = cx.b.dims(self.buffer)[1];
         let (filled, length) = (super::row(cx.b, self.buffer, index), super::row(cx.b, self.lengths, index));
-        let count = cx.size_within(length, most, "an element of the list")?;
-        Ok(RaggedValue { splits: Vec::new(), values: cx.first(filled, count)?, is_rows: false })
+        let count = cx.bounded_size(length, most, "an element of the list")?;
+        Ok(RaggedValue { splits: Vec::new(), values: cx.first_elements(filled, count)?, is_rows: false })
     }
 
     /// All elements as the rows of a RaggedTensor.
@@ -60,13 +60,13 @@ impl RaggedTensorList {
         let dims = cx.b.dims(self.buffer).to_vec();
         let (room, most) = (dims[0].saturating_mul(dims[1]), dims[1]);
         let (splits, total) = ragged::splits(cx, self.lengths);
-        let total = cx.size_within(total, room, "the list")?;
+        let total = cx.bounded_size(total, room, "the list")?;
         let (row, place) = ragged::places(cx, splits, total)?;
         let stride = cx.b.full(DType::S32, &[total], most);
         let begin = cx.b.mul(row, stride);
         let from = cx.b.add(begin, place);
         let flat = cx.b.reshape(self.buffer, &[&[room][..], &dims[2..]].concat());
-        let values = take_axis(cx, flat, from, 0, 0)?;
+        let values = gather_along_axis(cx, flat, from, 0, 0)?;
         let splits = vec![cx.b.convert(splits, DType::S64)];
         Ok(RaggedValue { splits, values, is_rows: true })
     }
@@ -74,7 +74,7 @@ impl RaggedTensorList {
 
 /// List in input 0 with input 2 stored at the index in input 1, if the list is of this kind, or is empty and must become so
 /// because the index is not constant.
-pub(super) fn with_item(cx: &mut LowerCtx) -> Result<Option<RaggedTensorList>> {
+pub(super) fn set_ragged_item(cx: &mut LowerCtx) -> Result<Option<RaggedTensorList>> {
     let Some(Value::Ragged(RaggedValue { splits, values, is_rows: false })) = cx.args.get(2) else { return Ok(None) };
     let (levels, item) = (splits.len(), *values);
     let list = match &cx.args[0] {
@@ -91,7 +91,7 @@ pub(super) fn with_item(cx: &mut LowerCtx) -> Result<Option<RaggedTensorList>> {
         _ => return Ok(None),
     };
     if levels > 0 {
-        return Err(cx.unsupported("rows of rows are put into a list of rows"));
+        return Err(cx.unsupported_case("rows of rows are put into a list of rows"));
     }
     let index = cx.arg(1)?;
     list.set(cx, index, item).map(Some)

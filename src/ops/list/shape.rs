@@ -31,7 +31,7 @@ fn handle(element: ElementSpec) -> Result<Vec<Fact>> {
 /// Facts about a list of `length` elements of the shape that input 0 gives.
 fn of_length(cx: &mut ShapeCtx, length: InferredInt) -> Result<Vec<Fact>> {
     let dims = cx.shape_of_value(0)?;
-    let open = dims.fixed().is_none();
+    let open = dims.known_sizes().is_none();
     handle(ElementSpec { dtype: cx.attr_type("element_dtype"), dims, length, open, variable: None })
 }
 
@@ -92,7 +92,7 @@ fn rows_of(cx: &mut ShapeCtx, i: usize, told: Dims) -> Result<Dims> {
     }
 }
 
-pub(super) fn scattered(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub(super) fn scatter(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let told = cx.shape_of_value(2)?;
     let dims = rows_of(cx, 0, told)?;
     handle(ElementSpec {
@@ -104,7 +104,7 @@ pub(super) fn scattered(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     })
 }
 
-pub(super) fn into_existing(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub(super) fn scatter_into_existing(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let before = list(cx)?;
     let item = rows_of(cx, 1, before.dims.clone())?;
     let dims = with_item(cx, &before, item, 1);
@@ -140,14 +140,14 @@ fn rows(cx: &mut ShapeCtx, first: &[InferredDim], list: ElementSpec) -> Result<V
 pub(super) fn stack(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let list = element(cx, 1)?;
     let told = cx.node.int("num_elements").and_then(|n| u64::try_from(n).ok()).map(InferredDim::Known);
-    let n = told.or(list.length.size()).unwrap_or_else(|| cx.fresh_dim(Why::Value(0)));
+    let n = told.or(list.length.as_dim()).unwrap_or_else(|| cx.fresh_dim(Why::Value(0)));
     rows(cx, &[n], list)
 }
 
 pub(super) fn length(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = list(cx)?.length;
     match S32 {
-        Some(dtype) if n != InferredInt::Unknown => Ok(vec![Fact::ints(dtype, &[], vec![n])]),
+        Some(dtype) if n != InferredInt::Unknown => Ok(vec![Fact::from_ints(dtype, &[], vec![n])]),
         dtype => cx.one_output(dtype, vec![]),
     }
 }
@@ -156,7 +156,7 @@ pub(super) fn element_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (dims, dtype) = (list(cx)?.dims, cx.attr_type("shape_type"));
     match (dims.as_ranked(), dtype) {
         (Some(dims), Some(dtype)) => {
-            Ok(vec![Fact::ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())])
+            Ok(vec![Fact::from_ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())])
         }
         _ => {
             let n = cx.fresh_dim(Why::Value(0));
@@ -175,7 +175,7 @@ pub(super) fn push_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let before = list(cx)?;
     let item = cx.dims(1)?;
     let dims = with_item(cx, &before, item, 1);
-    let length = match before.length.size() {
+    let length = match before.length.as_dim() {
         Some(n) => cx.add(n, InferredDim::Known(1)).into(),
         None => InferredInt::Unknown,
     };
@@ -184,7 +184,7 @@ pub(super) fn push_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 pub(super) fn pop_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let list = element(cx, 1)?;
-    let length = match list.length.size() {
+    let length = match list.length.as_dim() {
         Some(n) => cx.sub(n, InferredDim::Known(1)).into(),
         None => InferredInt::Unknown,
     };
@@ -196,7 +196,7 @@ pub(super) fn pop_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 pub(super) fn concat(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let list = list(cx)?;
-    let n = list.length.size().unwrap_or_else(|| cx.fresh_dim(Why::Value(0)));
+    let n = list.length.as_dim().unwrap_or_else(|| cx.fresh_dim(Why::Value(0)));
     let dims = match list.dims.as_ranked() {
         Some([first, rest @ ..]) => {
             let all = cx.mul(n, *first);

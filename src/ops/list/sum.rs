@@ -1,5 +1,5 @@
 //! Sums of lists, which occur as gradients of lists that are read several times.
-use super::heterogeneous_lists::rows_of;
+use super::heterogeneous_lists::separate_rows;
 use super::nesting;
 use crate::diag::Result;
 use crate::graph::TfType;
@@ -10,7 +10,7 @@ use crate::ops::{LowerCtx, Value};
 ///
 /// # Errors
 /// `ShapeMismatch` for lists of different lengths or element shapes.
-pub fn of_all(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub fn sum_inputs(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut sum = cx.args[0].clone();
     for i in 1..cx.args.len() {
         let other = cx.args[i].clone();
@@ -25,25 +25,25 @@ fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
         (Value::Array(x), Value::Array(y)) if cx.b.shape(x).same_type_and_dims(cx.b.shape(y)) => {
             Value::Array(cx.b.add(x, y))
         }
-        (Value::List(a), Value::List(b)) if a.has_unlike_elements(&b, cx.b) => {
+        (Value::List(a), Value::List(b)) if a.differs_in_shape(&b, cx.b) => {
             let [x, y] = [a, b].map(|list| {
                 let dtype = TfType::Data(cx.b.dtype(list.buffer));
-                let items = rows_of(cx.b, list.buffer);
+                let items = separate_rows(cx.b, list.buffer);
                 let declared = list.open.unwrap_or_default();
                 Value::Heterogeneous(HeterogeneousList { items, open_length: None, dtype, declared, name: list.name })
             });
             of_two(cx, x, y)?
         }
         (Value::List(a), Value::List(b)) => {
-            let (x, y) = (a.whole(cx)?, b.whole(cx)?);
+            let (x, y) = (a.to_array(cx)?, b.to_array(cx)?);
             if !cx.b.shape(x).same_type_and_dims(cx.b.shape(y)) {
-                return Err(cx.mismatch("a sum of lists of different lengths or elements"));
+                return Err(cx.shape_mismatch("a sum of lists of different lengths or elements"));
             }
-            Value::List(ListValue { open: a.open, ..ListValue::of(cx.b.add(x, y), &a.name) })
+            Value::List(ListValue { open: a.open, ..ListValue::from_buffer(cx.b.add(x, y), &a.name) })
         }
         (Value::List(list), Value::UnshapedList { length, now: None, .. })
         | (Value::UnshapedList { length, now: None, .. }, Value::List(list))
-            if list.count.is_none() && list.room(cx.b) == length =>
+            if list.count.is_none() && list.capacity(cx.b) == length =>
         {
             Value::List(list)
         }
@@ -54,9 +54,9 @@ fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
             Value::UnshapedList { length, now, dtype, name, open }
         }
         (Value::Heterogeneous(a), Value::List(list)) | (Value::List(list), Value::Heterogeneous(a))
-            if list.count.is_none() && list.room(cx.b) == a.length() =>
+            if list.count.is_none() && list.capacity(cx.b) == a.length() =>
         {
-            let b = HeterogeneousList { items: rows_of(cx.b, list.buffer), name: list.name, ..a.clone() };
+            let b = HeterogeneousList { items: separate_rows(cx.b, list.buffer), name: list.name, ..a.clone() };
             of_two(cx, Value::Heterogeneous(a), Value::Heterogeneous(b))?
         }
         (Value::Heterogeneous(a), Value::UnshapedList { length, now: None, .. })
@@ -77,6 +77,6 @@ fn of_two(cx: &mut LowerCtx, x: Value, y: Value) -> Result<Value> {
         }
         (x @ (Value::Structured(_) | Value::Optional(_) | Value::Heterogeneous(_)), y) => nesting::sum(cx, &x, &y)?,
         (x, y @ (Value::Structured(_) | Value::Optional(_) | Value::Heterogeneous(_))) => nesting::sum(cx, &y, &x)?,
-        _ => return Err(cx.mismatch("a sum of lists of different lengths or elements")),
+        _ => return Err(cx.shape_mismatch("a sum of lists of different lengths or elements")),
     })
 }

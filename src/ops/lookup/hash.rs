@@ -8,7 +8,7 @@
 use crate::diag::Result;
 use crate::hlo::open::InstId;
 use crate::ops::LowerCtx;
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
@@ -39,7 +39,7 @@ pub struct PerfectHash {
 }
 
 /// Keys as 64-bit words, sign-extended if signed.
-pub fn bits(keys: &Tensor) -> Vec<u64> {
+pub fn keys_as_words(keys: &Tensor) -> Vec<u64> {
     (0..keys.len()).map(|i| keys.get_i64(i).map_or(0, |k| k as u64)).collect()
 }
 
@@ -130,7 +130,7 @@ impl PerfectHash {
         let bucket = low(cx, x, self.displacements.len());
         let bucket = cx.b.convert(bucket, DType::S32);
         let moves = cx.b.constant(Tensor::of(&[self.displacements.len() as u64], &self.displacements));
-        let moves = take_axis(cx, moves, bucket, 0, 0)?;
+        let moves = gather_along_axis(cx, moves, bucket, 0, 0)?;
         let moves = cx.b.convert(moves, DType::U64);
         let (start, step) = (shifted(cx, x, START), shifted(cx, x, STEP));
         let odd = cx.b.constant(Tensor::scalar(1u64));
@@ -142,7 +142,7 @@ impl PerfectHash {
     }
 
     /// Rows of a table, one per key, rearranged by slot.
-    pub fn spread(&self, rows: &Tensor) -> Tensor {
+    pub fn rows_by_slot(&self, rows: &Tensor) -> Tensor {
         let count = rows.dims.first().copied().unwrap_or(1).max(1);
         let size = rows.bytes.len() / count as usize;
         let bytes: Vec<u8> =

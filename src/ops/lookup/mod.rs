@@ -7,7 +7,7 @@ mod hash;
 mod mutable;
 mod order;
 
-use super::array::gather::take_axis;
+use super::array::gather::gather_along_axis;
 use super::fact::Fact;
 use super::op_lowering::op;
 use super::shape::{S64, nothing};
@@ -18,7 +18,7 @@ use crate::graph::{Attr, CONTENTS_UNKNOWN, KEYS, Node, TfType, VALUES};
 use crate::hlo::open::InstId;
 use crate::symbolic::fixed;
 use crate::tensor::{Tensor, element_count};
-use hash::{PerfectHash, bits};
+use hash::{PerfectHash, keys_as_words};
 pub use mutable::{TableContents, table_contents};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ fn handle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     if let Some(id) = cx.store.variable_of_node(cx.node) {
         if (0..cx.args.len()).any(|i| cx.dims(i).is_ok_and(|dims| !dims.is_empty())) {
-            return Err(cx.unsupported("a table whose keys are no scalars"));
+            return Err(cx.unsupported_case("a table whose keys are no scalars"));
         }
         let marks = marks(cx)?;
         cx.store.set_marker_keys(id, marks);
@@ -113,12 +113,12 @@ impl Table {
     fn new(cx: &LowerCtx, keys: &Tensor, values: &Tensor) -> Result<Table> {
         let n = keys.len();
         if keys.dims.first() != Some(&(n as u64)) || values.dims.first() != keys.dims.first() {
-            return Err(cx.mismatch(format!("a table of keys {:?} and values {:?}", keys.dims, values.dims)));
+            return Err(cx.shape_mismatch(format!("a table of keys {:?} and values {:?}", keys.dims, values.dims)));
         }
         let row = values.bytes.len() / n.max(1);
         let value = |i: usize| &values.bytes[i * row..(i + 1) * row];
         let mutable = cx.node.op.contains("Mutable");
-        let numbers = bits(keys);
+        let numbers = keys_as_words(keys);
         let mut last: HashMap<u64, usize> = HashMap::with_capacity(n);
         for (i, &key) in numbers.iter().enumerate() {
             if let Some(before) = last.insert(key, i)
@@ -142,10 +142,12 @@ impl Table {
             _ => values.dims[1..].to_vec(),
         };
         if element_count(&one).is_none_or(|size| size as usize * values.dtype.bytes() != row) && n > 0 {
-            return Err(cx.mismatch(format!("a table of values {one:?} that is filled with {:?}", &values.dims[1..])));
+            return Err(
+                cx.shape_mismatch(format!("a table of values {one:?} that is filled with {:?}", &values.dims[1..]))
+            );
         }
         let values = Tensor::new(values.dtype, [&[count], &one[..]].concat(), rows);
-        let hash = PerfectHash::new(&bits(&keys)).map_err(|told| Error::user(Code::TooLarge, told))?;
+        let hash = PerfectHash::new(&keys_as_words(&keys)).map_err(|told| Error::user(Code::TooLarge, told))?;
         let is_listed = mutable && !cx.node.op.contains("Dense");
         let listed = is_listed.then(|| table_contents(cx.node, &one, &[])).transpose()?;
         Ok(Table { name: cx.node.name.to_string(), keys, values, listed, hash })
@@ -156,7 +158,7 @@ impl Table {
 fn marks(cx: &LowerCtx) -> Result<Vec<u64>> {
     let mut marks = Vec::new();
     for i in 0..cx.args.len() {
-        marks.extend(bits(&cx.constant(i)?));
+        marks.extend(keys_as_words(&cx.constant(i)?));
     }
     Ok(marks)
 }
@@ -166,7 +168,7 @@ fn table(cx: &LowerCtx) -> Result<Arc<Table>> {
     match cx.args.first() {
         Some(Value::Table(table)) => Ok(table.clone()),
         Some(Value::Unavailable(TfType::Resource)) => {
-            Err(cx.unsupported("a table whose handle comes from outside of the graph"))
+            Err(cx.unsupported_case("a table whose handle comes from outside of the graph"))
         }
         _ => Err(Error::user(Code::TypeMismatch, "input 0 must be the handle of a table")),
     }
@@ -177,7 +179,7 @@ fn table(cx: &LowerCtx) -> Result<Arc<Table>> {
 ///
 /// Shapes: `keys [k..]`, values of the table `[n, v..]`, `default_value [v..]` or `[k.., v..]` -> `[k.., v..]`.
 fn find(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if let Some(id) = mutable::table(cx) {
+    if let Some(id) = mutable::mutable_table(cx) {
         return mutable::find(cx, id);
     }
     let table = table(cx)?;
@@ -191,25 +193,25 @@ fn find(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let out = [&places[..], &fixed(one)].concat();
     let given = cx.b.dims(default);
     if given != one && given != out {
-        return Err(cx.mismatch(format!("a default value of {given:?} for values of {one:?}")));
+        return Err(cx.shape_mismatch(format!("a default value of {given:?} for values of {one:?}")));
     }
     let default = cx.b.broadcast_to(default, &out);
     let Some(hash) = table.hash.as_ref().filter(|_| !crate::symbolic::has_zero(&out)) else {
         return cx.one_output(default);
     };
     let slot = hash.slot(cx, keys)?;
-    let at = cx.b.constant(hash.spread(&table.keys));
-    let there = take_axis(cx, at, slot, 0, 0)?;
+    let at = cx.b.constant(hash.rows_by_slot(&table.keys));
+    let there = gather_along_axis(cx, at, slot, 0, 0)?;
     let found = cx.b.compare(crate::scalar::Direction::Eq, there, keys);
-    let values = cx.b.constant(hash.spread(&table.values));
-    let value = take_axis(cx, values, slot, 0, 0)?;
+    let values = cx.b.constant(hash.rows_by_slot(&table.values));
+    let value = gather_along_axis(cx, values, slot, 0, 0)?;
     let found: InstId = cx.b.broadcast(found, &out, &(0..places.len()).collect::<Vec<_>>());
     let y = cx.b.select(found, value, default);
     cx.one_output(y)
 }
 
 fn size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if let Some(id) = mutable::table(cx) {
+    if let Some(id) = mutable::mutable_table(cx) {
         return mutable::size(cx, id);
     }
     let n = table(cx)?.keys.len() as i64;
@@ -222,7 +224,7 @@ fn change(
     cx: &mut LowerCtx,
     f: impl FnOnce(&mut LowerCtx, mutable::TableId) -> Result<Vec<Value>>,
 ) -> Result<Vec<Value>> {
-    match mutable::table(cx) {
+    match mutable::mutable_table(cx) {
         Some(id) => f(cx, id),
         None => Err(unchangeable(cx)),
     }
@@ -235,11 +237,11 @@ fn unchangeable(cx: &LowerCtx) -> Error {
 }
 
 fn export(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    match mutable::table(cx) {
+    match mutable::mutable_table(cx) {
         Some(id) => mutable::export(cx, id),
         None => match &table(cx)?.listed {
             Some(contents) => Ok(contents.constants().map(|t| Value::Array(cx.b.constant(t))).to_vec()),
-            None => Err(cx.unsupported("the list of the keys of a dense table, or of one that never changes")),
+            None => Err(cx.unsupported_case("the list of the keys of a dense table, or of one that never changes")),
         },
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! The keys are kept in TensorFlow's order ([`super::order`]), the order of an export. A lookup compares a key with all keys;
 //! insertion and removal process one key at a time. A call that inserts more keys than there is room for fails.
-use super::hash::bits;
+use super::hash::keys_as_words;
 use super::order::{self, BUCKETS};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dims;
 use crate::graph::{Attr, KEYS, Node, VALUES};
 use crate::hlo::open::PadDim;
 use crate::hlo::open::{Builder, InstId, Op, RuntimeCheck};
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
@@ -48,10 +48,10 @@ pub fn table_contents(node: &Node, row: &[u64], marks: &[&Tensor]) -> Result<Tab
         let told = format!("keys {:?} and values {:?} of a table with values {row:?}", keys.dims, values.dims);
         return Err(Error::user(Code::BadGraph, told));
     }
-    let marks: Vec<u64> = marks.iter().flat_map(|mark| bits(mark)).collect();
+    let marks: Vec<u64> = marks.iter().flat_map(|mark| keys_as_words(mark)).collect();
     let mut last: HashMap<u64, usize> = HashMap::new();
     let (mut numbers, mut places) = (Vec::new(), Vec::new());
-    for (i, key) in bits(keys).into_iter().enumerate().filter(|(_, key)| !marks.contains(key)) {
+    for (i, key) in keys_as_words(keys).into_iter().enumerate().filter(|(_, key)| !marks.contains(key)) {
         match last.get(&key) {
             Some(&at) => places[at] = i,
             None => {
@@ -61,7 +61,7 @@ pub fn table_contents(node: &Node, row: &[u64], marks: &[&Tensor]) -> Result<Tab
             }
         }
     }
-    let (list, buckets) = order::listed(&numbers);
+    let (list, buckets) = order::iteration_order(&numbers);
     let width = key_type.bytes();
     let row_of = |bytes: &[u8], size: usize| -> Vec<u8> {
         list.iter().flat_map(|&i| &bytes[places[i] * size..(places[i] + 1) * size]).copied().collect()
@@ -84,7 +84,7 @@ impl TableContents {
         [self.keys.clone(), self.values.clone()]
     }
     /// Variables of a table with these contents, named by their purpose, with room for `room` keys.
-    pub fn parts(&self, room: u64) -> [(&'static str, Tensor); 3] {
+    pub fn variables(&self, room: u64) -> [(&'static str, Tensor); 3] {
         let grown = |t: &Tensor| {
             let dims = [&[room], &t.dims[1..]].concat();
             let size = dims.iter().product::<u64>() as usize * t.dtype.bytes();
@@ -115,7 +115,7 @@ struct TableState {
 }
 
 /// Mutable table whose handle is input 0.
-pub fn table(cx: &LowerCtx) -> Option<TableId> {
+pub fn mutable_table(cx: &LowerCtx) -> Option<TableId> {
     match cx.args.first() {
         Some(Value::Variable(id)) if cx.store.is_table(*id) => Some(TableId(*id)),
         _ => None,
@@ -361,7 +361,7 @@ pub fn insert(cx: &mut LowerCtx, id: TableId, is_import: bool) -> Result<Vec<Val
     let (places, row) = (cx.b.dims(keys).to_vec(), cx.b.dims(held.values)[1..].to_vec());
     if cx.b.dims(values) != [&places[..], &row].concat() || cx.b.dtype(values) != cx.b.dtype(held.values) {
         let (own, given) = (cx.b.shape(held.values).clone(), cx.b.shape(values).clone());
-        return Err(cx.mismatch(format!("values {given} for keys {places:?}, and the table has values {own}")));
+        return Err(cx.shape_mismatch(format!("values {given} for keys {places:?}, and the table has values {own}")));
     }
     let count = places.iter().product();
     let keys = if places.len() == 1 { keys } else { cx.b.reshape(keys, &[count]) };
@@ -446,7 +446,7 @@ pub fn find(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
     let (places, row) = (cx.b.dims(keys).to_vec(), cx.b.dims(held.values)[1..].to_vec());
     let out = [&places[..], &row].concat();
     if cx.b.dims(default) != row && cx.b.dims(default) != out {
-        return Err(cx.mismatch(format!("a default value of {:?} for values of {row:?}", cx.b.dims(default))));
+        return Err(cx.shape_mismatch(format!("a default value of {:?} for values of {row:?}", cx.b.dims(default))));
     }
     let default = cx.b.broadcast_to(default, &out);
     let pairs = [&places[..], &[Dim::from(held.room(cx.b))]].concat();
@@ -464,7 +464,7 @@ pub fn find(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
     let first = cx.b.full_like(at, 0.0);
     let is_there = cx.b.compare(Direction::Ge, at, first);
     let at = cx.b.max(at, first);
-    let found = take_axis(cx, held.values, at, 0, 0)?;
+    let found = gather_along_axis(cx, held.values, at, 0, 0)?;
     let is_there = cx.b.broadcast(is_there, &out, &(0..last).collect::<Vec<_>>());
     let y = cx.b.select(is_there, found, default);
     cx.one_output(y)
@@ -480,9 +480,9 @@ pub fn size(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
 /// Lowers an export: all keys and their values, in TensorFlow's order.
 pub fn export(cx: &mut LowerCtx, id: TableId) -> Result<Vec<Value>> {
     if id.is_dense(cx) {
-        return Err(
-            cx.unsupported("a dense table lists its places, empty ones too, in an order that follows from all calls")
-        );
+        return Err(cx.unsupported_case(
+            "a dense table lists its places, empty ones too, in an order that follows from all calls",
+        ));
     }
     let held = id.held(cx)?;
     let room = held.room(cx.b);

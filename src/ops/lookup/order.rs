@@ -13,7 +13,7 @@ pub const BUCKETS: [u64; 22] = [
 ];
 
 /// Positions of distinct `keys` in iteration order after inserting them one by one, and the bucket count then.
-pub fn listed(keys: &[u64]) -> (Vec<usize>, u64) {
+pub fn iteration_order(keys: &[u64]) -> (Vec<usize>, u64) {
     let mut buckets = 0;
     let mut list: Vec<usize> = Vec::new();
     let mut done = 0;
@@ -44,12 +44,12 @@ fn added(keys: &[u64], order: &[usize], buckets: u64) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::listed;
+    use super::iteration_order;
 
     /// `MutableHashTable.export` of TensorFlow 2.21 gives these orders.
     #[test]
     fn keys_are_listed_as_tensorflow_lists_them() {
-        let order = |keys: &[u64]| listed(keys).0.into_iter().map(|i| keys[i]).collect::<Vec<_>>();
+        let order = |keys: &[u64]| iteration_order(keys).0.into_iter().map(|i| keys[i]).collect::<Vec<_>>();
         assert_eq!(order(&[3, 5, 7]), [7, 5, 3]);
         assert_eq!(order(&[3, 5, 7, 16, 29, 100]), [100, 7, 5, 29, 16, 3]);
         let keys = [3, 5, 7, 16, 29, 100, 20, 21, 22, 23, 24, 25, 26, 27, 28];

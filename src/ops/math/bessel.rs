@@ -13,14 +13,14 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("BesselI0e", "x -> y", |cx| float(cx, FLOATS, |[x]| i0e(x))).pointwise().dtypes(FLOATS),
-    op("BesselI1e", "x -> y", |cx| float(cx, FLOATS, |[x]| i1e(x))).pointwise().dtypes(FLOATS),
-    op("BesselI0",  "x -> y", |cx| float(cx, FLOATS, |[x]| i0e(x) * x.abs().exp())).pointwise().dtypes(FLOATS),
-    op("BesselI1",  "x -> y", |cx| float(cx, FLOATS, |[x]| i1e(x) * x.abs().exp())).pointwise().dtypes(FLOATS),
+    op("BesselI0e", "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| i0e(x))).pointwise().dtypes(FLOATS),
+    op("BesselI1e", "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| i1e(x))).pointwise().dtypes(FLOATS),
+    op("BesselI0",  "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| i0e(x) * x.abs().exp())).pointwise().dtypes(FLOATS),
+    op("BesselI1",  "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| i1e(x) * x.abs().exp())).pointwise().dtypes(FLOATS),
 ];
 
 /// Lowers a function of one float array, whose type must be among those that `types` names.
-pub(super) fn float(
+pub(super) fn lower_float_function(
     cx: &mut LowerCtx,
     types: &str,
     f: impl for<'s, 'b> FnOnce([ArrayExpr<'s, 'b>; 1]) -> ArrayExpr<'s, 'b>,
@@ -28,7 +28,7 @@ pub(super) fn float(
     let x = cx.arg(0)?;
     let dtype = cx.b.dtype(x).to_string();
     if !types.split(", ").any(|name| name == dtype) {
-        return Err(cx.unsupported(format!("{} of {dtype}; {types} are supported", cx.node.op)));
+        return Err(cx.unsupported_case(format!("{} of {dtype}; {types} are supported", cx.node.op)));
     }
     let y = wide_formula(cx.b, [x], f);
     cx.one_output(y)
@@ -49,14 +49,14 @@ impl Series {
         let cut = |all: &'static [f64], singles: usize| {
             if a.dtype() == DType::F64 { all } else { &all[all.len() - singles..] }
         };
-        let near = chebyshev(a * 0.5 - 2.0, cut(self.near, self.near_singles));
-        let far = chebyshev(32.0 / a - 2.0, cut(self.far, self.far_singles)) / a.sqrt();
+        let near = chebyshev_series(a * 0.5 - 2.0, cut(self.near, self.near_singles));
+        let far = chebyshev_series(32.0 / a - 2.0, cut(self.far, self.far_singles)) / a.sqrt();
         (near, far)
     }
 }
 
 /// Chebyshev series by Clenshaw's recurrence; the first coefficient counts half.
-pub(super) fn chebyshev<'s, 'b>(x: ArrayExpr<'s, 'b>, coefficients: &[f64]) -> ArrayExpr<'s, 'b> {
+pub(super) fn chebyshev_series<'s, 'b>(x: ArrayExpr<'s, 'b>, coefficients: &[f64]) -> ArrayExpr<'s, 'b> {
     let zero = x.number(0.0);
     let (mut b0, mut b1, mut b2) = (zero, zero, zero);
     for &c in coefficients {

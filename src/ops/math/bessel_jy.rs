@@ -2,7 +2,7 @@
 //!
 //! Source: Cephes. f32: a polynomial up to 2, modulus and phase beyond. f64: rational functions up to 5, Hankel's expansion
 //! beyond.
-use super::bessel::float;
+use super::bessel::lower_float_function;
 use super::bessel_tables::{
     J0_NEAR, J0_OVER, J0_UNDER, J1_NEAR, J1_OVER, J1_UNDER, MODULUS_0, MODULUS_1, P0_OVER, P0_UNDER, P1_OVER, P1_UNDER,
     PHASE_0, PHASE_1, Q0_OVER, Q0_UNDER, Q1_OVER, Q1_UNDER, Y0_NEAR, Y0_OVER, Y0_UNDER, Y1_NEAR, Y1_OVER, Y1_UNDER,
@@ -20,10 +20,10 @@ const ROOT: f64 = 0.797_884_560_802_865_4;
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("BesselJ0", "x -> y", |cx| float(cx, FLOATS, |[x]| j0(x))).pointwise().dtypes(FLOATS),
-    op("BesselJ1", "x -> y", |cx| float(cx, FLOATS, |[x]| j1(x))).pointwise().dtypes(FLOATS),
-    op("BesselY0", "x -> y", |cx| float(cx, FLOATS, |[x]| y0(x))).pointwise().dtypes(FLOATS),
-    op("BesselY1", "x -> y", |cx| float(cx, FLOATS, |[x]| y1(x))).pointwise().dtypes(FLOATS),
+    op("BesselJ0", "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| j0(x))).pointwise().dtypes(FLOATS),
+    op("BesselJ1", "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| j1(x))).pointwise().dtypes(FLOATS),
+    op("BesselY0", "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| y0(x))).pointwise().dtypes(FLOATS),
+    op("BesselY1", "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| y1(x))).pointwise().dtypes(FLOATS),
 ];
 
 /// Coefficients for the Bessel functions of one order.

@@ -1,7 +1,7 @@
 //! Modified Bessel functions of the second kind, orders 0 and 1, and the same scaled by e^x.
 //!
 //! Source: Cephes's Chebyshev series; f32 uses only the terms of the f64 series that it can represent.
-use super::bessel::{chebyshev, float, i0e, i1e};
+use super::bessel::{chebyshev_series, i0e, i1e, lower_float_function};
 use super::expr::{ArrayExpr, Operand};
 use crate::ops::OpLowering;
 use crate::ops::op_lowering::op;
@@ -12,23 +12,23 @@ const FLOATS: &str = "f16, f32, f64";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("BesselK0",  "x -> y", |cx| float(cx, FLOATS, |[x]| k0(x, 1.0, (-x).exp()))).pointwise().dtypes(FLOATS),
-    op("BesselK0e", "x -> y", |cx| float(cx, FLOATS, |[x]| k0(x, x.exp(), 1.0))).pointwise().dtypes(FLOATS),
-    op("BesselK1",  "x -> y", |cx| float(cx, FLOATS, |[x]| k1(x, 1.0, (-x).exp()))).pointwise().dtypes(FLOATS),
-    op("BesselK1e", "x -> y", |cx| float(cx, FLOATS, |[x]| k1(x, x.exp(), 1.0))).pointwise().dtypes(FLOATS),
+    op("BesselK0",  "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| k0(x, 1.0, (-x).exp()))).pointwise().dtypes(FLOATS),
+    op("BesselK0e", "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| k0(x, x.exp(), 1.0))).pointwise().dtypes(FLOATS),
+    op("BesselK1",  "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| k1(x, 1.0, (-x).exp()))).pointwise().dtypes(FLOATS),
+    op("BesselK1e", "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| k1(x, x.exp(), 1.0))).pointwise().dtypes(FLOATS),
 ];
 
 /// K0, multiplied by `near` for arguments up to 2 and by `far` beyond; infinite at 0 and below.
 fn k0<'s, 'b>(x: ArrayExpr<'s, 'b>, near: impl Operand<'s, 'b>, far: impl Operand<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let i0 = i0e(x) * x.abs().exp();
-    let small = chebyshev(x * x - 2.0, digits(x, K0_NEAR, 7)) - i0 * (x * 0.5).ln();
+    let small = chebyshev_series(x * x - 2.0, digits(x, K0_NEAR, 7)) - i0 * (x * 0.5).ln();
     joined(x, small * near.like(x), large(x, digits(x, K0_FAR, 10)) * far.like(x))
 }
 
 /// K1, multiplied by `near` for arguments up to 2 and by `far` beyond; infinite at 0 and below.
 fn k1<'s, 'b>(x: ArrayExpr<'s, 'b>, near: impl Operand<'s, 'b>, far: impl Operand<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let i1 = i1e(x) * x.abs().exp();
-    let small = chebyshev(x * x - 2.0, digits(x, K1_NEAR, 7)) / x + i1 * (x * 0.5).ln();
+    let small = chebyshev_series(x * x - 2.0, digits(x, K1_NEAR, 7)) / x + i1 * (x * 0.5).ln();
     joined(x, small * near.like(x), large(x, digits(x, K1_FAR, 10)) * far.like(x))
 }
 
@@ -38,7 +38,7 @@ fn digits(x: ArrayExpr, all: &'static [f64], singles: usize) -> &'static [f64] {
 }
 
 fn large<'s, 'b>(x: ArrayExpr<'s, 'b>, series: &[f64]) -> ArrayExpr<'s, 'b> {
-    chebyshev(8.0 / x - 2.0, series) * x.rsqrt()
+    chebyshev_series(8.0 / x - 2.0, series) * x.rsqrt()
 }
 
 fn joined<'s, 'b>(x: ArrayExpr<'s, 'b>, small: ArrayExpr<'s, 'b>, large: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {

@@ -24,16 +24,16 @@ pub const ROWS: &[OpLowering] = &[
     op("AddN", "inputs* -> sum", add_n).shape(add_n_shape).work(Work::PerOutputElement(1)),
     binary("Sub", Builder::sub).sizes(Symbols::sub),
     binary("Mul", Builder::mul).sizes(Symbols::mul),
-    binary("Div", Builder::div).checked(checks::nonzero_divisor).sizes(Symbols::div_floor),
+    binary("Div", Builder::div).checked(checks::check_nonzero_divisor).sizes(Symbols::div_floor),
     binary("RealDiv", Builder::div),
-    binary("TruncateDiv", truncate_div).checked(checks::nonzero_divisor).sizes(Symbols::div_floor),
-    binary("FloorDiv", floor_div).checked(checks::nonzero_divisor).sizes(Symbols::div_floor),
-    binary("FloorMod", floor_mod).checked(checks::nonzero_divisor),
-    binary("TruncateMod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)).checked(checks::nonzero_divisor),
-    binary("Mod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)).checked(checks::nonzero_divisor),
+    binary("TruncateDiv", truncate_div).checked(checks::check_nonzero_divisor).sizes(Symbols::div_floor),
+    binary("FloorDiv", floor_div).checked(checks::check_nonzero_divisor).sizes(Symbols::div_floor),
+    binary("FloorMod", floor_mod).checked(checks::check_nonzero_divisor),
+    binary("TruncateMod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)).checked(checks::check_nonzero_divisor),
+    binary("Mod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)).checked(checks::check_nonzero_divisor),
     binary("Maximum", Builder::max).sizes(Symbols::most),
     binary("Minimum", Builder::min).sizes(Symbols::least),
-    binary("Pow", |b, x, y| b.binary(ScalarOp::Power, x, y)).checked(checks::non_negative_exponent),
+    binary("Pow", |b, x, y| b.binary(ScalarOp::Power, x, y)).checked(checks::check_non_negative_exponent),
     binary("Atan2", |b, x, y| b.binary(ScalarOp::Atan2, x, y)),
     binary("SquaredDifference", squared_difference),
     binary("DivNoNan", |b, x, y| {
@@ -76,13 +76,13 @@ pub const COMPARISONS: &[OpLowering] = &[
 
 fn add_n(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if cx.args.first().is_some_and(Value::is_summed_by_parts) {
-        return crate::ops::list::sum::of_all(cx);
+        return crate::ops::list::sum::sum_inputs(cx);
     }
     let mut parts = cx.arg_range(0, cx.args.len())?.into_iter();
-    let Some(mut sum) = parts.next() else { return Err(cx.mismatch("AddN needs an input")) };
+    let Some(mut sum) = parts.next() else { return Err(cx.shape_mismatch("AddN needs an input")) };
     for part in parts {
         if cx.b.dims(part) != cx.b.dims(sum) {
-            return Err(cx.mismatch(format!("{} and {} differ", cx.b.shape(sum), cx.b.shape(part))));
+            return Err(cx.shape_mismatch(format!("{} and {} differ", cx.b.shape(sum), cx.b.shape(part))));
         }
         sum = cx.b.add(sum, part);
     }
@@ -158,7 +158,7 @@ fn of_sizes(b: &mut Builder, x: InstId, y: InstId, op: impl Fn(Dim, Dim) -> Opti
     if !trace::is_recording() || !matches!(dtype, DType::S32 | DType::S64) || b.rank(x) + b.rank(y) > 0 {
         return None;
     }
-    let (x, y) = (interp::size_elements(b, x)?, interp::size_elements(b, y)?);
+    let (x, y) = (interp::symbolic_elements(b, x)?, interp::symbolic_elements(b, y)?);
     let made = op(*x.first()?, *y.first()?).filter(|made| made.varies())?;
     let most = if dtype == DType::S32 { i64::from(i32::MAX) } else { i64::MAX };
     let fits = trace::is_within(made, Interval::new((-most).into(), most.into()));
@@ -226,7 +226,7 @@ fn equality(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Value>> {
 fn approximate_equal(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, y) = (cx.arg(0)?, cx.arg(1)?);
     if cx.b.dims(x) != cx.b.dims(y) {
-        return Err(cx.mismatch(format!("{} and {} must have one shape", cx.b.shape(x), cx.b.shape(y))));
+        return Err(cx.shape_mismatch(format!("{} and {} must have one shape", cx.b.shape(x), cx.b.shape(y))));
     }
     let tolerance = f64::from(cx.node.float("tolerance").unwrap_or(1e-5));
     let d = cx.b.sub(x, y);
@@ -254,10 +254,10 @@ fn equality_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         let dims = cx.broadcast(&x, &y)?;
         return cx.one_output(PRED, dims);
     }
-    let dims = match (x.fixed(), y.fixed()) {
+    let dims = match (x.known_sizes(), y.known_sizes()) {
         (Some(x), Some(y)) => {
             let (x, y) = (fixed(&x), fixed(&y));
-            Dims::known(&known(&Builder::broadcast_dims(&x, &y).unwrap_or_default()))
+            Dims::from_sizes(&known(&Builder::broadcast_dims(&x, &y).unwrap_or_default()))
         }
         (None, _) => cx.unranked_from(0),
         (_, None) => cx.unranked_from(1),

@@ -7,7 +7,7 @@ use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::ops::ShapeCtx;
 use crate::ops::array::scatter::scatter;
-use crate::ops::array::shape::fitting;
+use crate::ops::array::shape::check_array_size;
 use crate::ops::checks;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
@@ -19,11 +19,11 @@ use crate::scalar::ScalarOp;
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
     op("Bincount", "arr size weights -> bins", bincount)
-        .checked(checks::non_negative_input)
+        .checked(checks::check_non_negative_input)
         .shape(bincount_shape)
         .constants(&[1]),
     op("DenseBincount", "input size weights -> output", dense)
-        .checked(checks::non_negative_input)
+        .checked(checks::check_non_negative_input)
         .shape(dense_shape)
         .constants(&[1]),
     op("RaggedBincount", "splits values size weights -> output", ragged).shape(ragged_shape).constants(&[2]),
@@ -41,18 +41,18 @@ fn weights(cx: &mut LowerCtx, i: usize, values: usize) -> Result<InstId> {
     match are_none {
         true => Ok(cx.b.full(cx.b.dtype(weights), &places, 1.0)),
         false if dims == places => Ok(weights),
-        false => Err(cx.mismatch(format!("weights of {dims:?} for numbers of {places:?}"))),
+        false => Err(cx.shape_mismatch(format!("weights of {dims:?} for numbers of {places:?}"))),
     }
 }
 
 /// Bins of these sizes with `weights` added at the indices `ids`; with `binary_output` a bin is 1 if any number falls into it.
 fn filled(cx: &mut LowerCtx, sizes: Vec<Dim>, ids: InstId, weights: InstId) -> Result<Vec<Value>> {
-    let sizes = fitting(sizes)?;
+    let sizes = check_array_size(sizes)?;
     let bins = cx.b.full(cx.b.dtype(weights), &sizes, 0.0);
     if sizes.last().is_some_and(|bins| bins.is_zero()) {
         return cx.one_output(bins);
     }
-    let y = match cx.flag("binary_output") {
+    let y = match cx.bool_attr("binary_output") {
         true => {
             let ones = cx.b.full_like(weights, 1.0);
             scatter(cx, bins, ids, ones, None)?
@@ -76,7 +76,7 @@ fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         [] => (vec![], Dim::from(1)),
         [count] => (Vec::new(), count),
         [rows, count] => (vec![rows], count),
-        _ => return Err(cx.mismatch(format!("numbers of {places:?}; a vector or a matrix is needed"))),
+        _ => return Err(cx.shape_mismatch(format!("numbers of {places:?}; a vector or a matrix is needed"))),
     };
     let column = [&lead[..], &dims![count, 1]].concat();
     let mut ids = cx.b.reshape(x, &column);
@@ -102,7 +102,7 @@ fn of_rows(cx: &mut LowerCtx, rows: Dim, row: InstId, size: usize, weights_at: u
 fn ragged(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (splits, values) = (cx.arg(0)?, cx.dims(1)?);
     let (Some(n), &[count]) = (rows(cx, splits), &values[..]) else {
-        return Err(cx.mismatch(format!("splits of {} and values of {values:?}", cx.b.shape(splits))));
+        return Err(cx.shape_mismatch(format!("splits of {} and values of {values:?}", cx.b.shape(splits))));
     };
     let (row, _) = places(cx, splits, count)?;
     of_rows(cx, n, row, 2, 3)
@@ -113,10 +113,12 @@ fn sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (indices, places, values) = (cx.arg(0)?, cx.dims(0)?, cx.dims(1)?);
     let (shape, rank) = (cx.arg(2)?, cx.dims(2)?);
     let (&[n, m], &[count], &[dims]) = (&places[..], &values[..], &rank[..]) else {
-        return Err(cx.mismatch(format!("indices of {places:?}, values of {values:?} and a shape of {rank:?}")));
+        return Err(cx.shape_mismatch(format!("indices of {places:?}, values of {values:?} and a shape of {rank:?}")));
     };
     if n != count || m != dims || dims == 0 {
-        return Err(cx.mismatch(format!("indices of {places:?} of {count} values in a shape of {dims} dimensions")));
+        return Err(
+            cx.shape_mismatch(format!("indices of {places:?} of {count} values in a shape of {dims} dimensions"))
+        );
     }
     if dims == 1 {
         let (values, n, weights) = (cx.arg(1)?, cx.size_from_input(3)?, weights(cx, 4, 1)?);
@@ -156,7 +158,7 @@ fn ragged_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.size_from_input(3);
     let rank = cx.dims_of_rank(2, 1)?[0];
-    let rows = cx.partial_ints(2).and_then(|sizes| sizes.first()?.size());
+    let rows = cx.partial_ints(2).and_then(|sizes| sizes.first()?.as_dim());
     match rank {
         InferredDim::Known(1) => cx.one_output_like(4, vec![n]),
         InferredDim::Known(_) => {

@@ -28,11 +28,11 @@ fn cast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let x = cx.arg(0)?;
     if let Some(other @ (TfType::String | TfType::Resource | TfType::Variant)) = cx.node.tf_type("DstT") {
-        return Err(cx.unsupported(format!("a cast to {other}; numbers are supported")));
+        return Err(cx.unsupported_case(format!("a cast to {other}; numbers are supported")));
     }
     let to = cx.attr_dtype("DstT")?;
-    if cx.flag("Truncate") && to.is_float() && to.bits() < cx.b.dtype(x).bits() {
-        return Err(cx.unsupported("a Cast that truncates; rounding casts are supported"));
+    if cx.bool_attr("Truncate") && to.is_float() && to.bits() < cx.b.dtype(x).bits() {
+        return Err(cx.unsupported_case("a Cast that truncates; rounding casts are supported"));
     }
     let y = convert(cx.b, x, to);
     cx.one_output(y)
@@ -89,14 +89,16 @@ fn select(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (shape, dims) = (cx.dims(0)?, cx.dims(1)?);
     if shape.len() == 1 && dims.len() > 1 {
         if shape[0] != dims[0] {
-            return Err(cx.mismatch(format!("a condition of {shape:?} does not choose among the rows of {dims:?}")));
+            return Err(
+                cx.shape_mismatch(format!("a condition of {shape:?} does not choose among the rows of {dims:?}"))
+            );
         }
         c = cx.b.broadcast(c, &dims, &[0]);
     } else if !shape.is_empty() && shape != dims {
-        return Err(cx.mismatch(format!("a condition of {shape:?} does not fit {dims:?}")));
+        return Err(cx.shape_mismatch(format!("a condition of {shape:?} does not fit {dims:?}")));
     }
     if cx.dims(2)? != dims {
-        return Err(cx.mismatch(format!("the choices have the shapes {dims:?} and {:?}", cx.dims(2)?)));
+        return Err(cx.shape_mismatch(format!("the choices have the shapes {dims:?} and {:?}", cx.dims(2)?)));
     }
     let y = cx.b.select(c, t, e);
     cx.one_output(y)
@@ -131,10 +133,10 @@ fn bucketize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let bounds: &[f32] = match cx.node.attr("boundaries") {
         Some(Attr::Floats(bounds)) => bounds,
         Some(Attr::EmptyList) => &[],
-        _ => return Err(cx.unsupported("Bucketize without `boundaries`")),
+        _ => return Err(cx.unsupported_case("Bucketize without `boundaries`")),
     };
     if bounds.windows(2).any(|w| w[0] > w[1]) {
-        return Err(cx.mismatch("the boundaries are not sorted"));
+        return Err(cx.shape_mismatch("the boundaries are not sorted"));
     }
     // The boundaries are f32, and C++ compares an integer with an f32 as f32.
     let work = if cx.b.dtype(x) == DType::F64 { DType::F64 } else { DType::F32 };
@@ -154,9 +156,9 @@ fn bucketize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Shape function of `Cast`: the input's shape; known sizes are kept in the other integer type.
 fn cast_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let arg = cx.arg(0)?;
-    match (cx.attr_type("DstT"), arg.as_ints(), arg.dims.fixed()) {
+    match (cx.attr_type("DstT"), arg.as_ints(), arg.dims.known_sizes()) {
         (Some(to @ TfType::Data(DType::S32 | DType::S64)), Some(values), Some(dims)) => {
-            Ok(vec![Fact::ints(to, &dims, values)])
+            Ok(vec![Fact::from_ints(to, &dims, values)])
         }
         (to, _, _) => cx.one_output(to, cx.dims(0)?),
     }

@@ -32,7 +32,7 @@ pub const ROWS: &[OpLowering] = &[
 fn floats(cx: &LowerCtx) -> Result<()> {
     match cx.dtype(0)? {
         DType::F16 | DType::BF16 | DType::F32 | DType::F64 => Ok(()),
-        other => Err(cx.unsupported(format!("{} of {other}; {FLOATS} are supported", cx.node.op))),
+        other => Err(cx.unsupported_case(format!("{} of {other}; {FLOATS} are supported", cx.node.op))),
     }
 }
 
@@ -332,7 +332,9 @@ fn betainc(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let args = cx.arg_range(0, 3)?;
     let shapes: Vec<Vec<Dim>> = args.iter().map(|&x| cx.b.dims(x).to_vec()).filter(|d| !d.is_empty()).collect();
     if shapes.windows(2).any(|w| w[0] != w[1]) {
-        return Err(cx.mismatch(format!("the arguments have the shapes {shapes:?}; one shape or scalars are needed")));
+        return Err(
+            cx.shape_mismatch(format!("the arguments have the shapes {shapes:?}; one shape or scalars are needed"))
+        );
     }
     let (dims, dtype) = (shapes.first().cloned().unwrap_or_default(), cx.dtype(0)?);
     let work = if dtype == DType::F64 { dtype } else { DType::F32 };

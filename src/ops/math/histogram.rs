@@ -21,7 +21,9 @@ pub const ROWS: &[OpLowering] = &[op("HistogramFixedWidth", "values value_range 
 fn histogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (values, range, n) = (cx.arg(0)?, cx.arg(1)?, cx.size_from_input(2)?);
     if cx.b.dims(range) != [2] || !cx.b.require_less(Dim::from(0), n) {
-        return Err(cx.mismatch(format!("{n} bins over a range of {:?} numbers; two are needed", cx.b.dims(range))));
+        return Err(
+            cx.shape_mismatch(format!("{n} bins over a range of {:?} numbers; two are needed", cx.b.dims(range)))
+        );
     }
     let count = cx.b.dims(values).iter().product();
     let out = cx.attr_dtype("dtype").unwrap_or(DType::S32);

@@ -1,7 +1,7 @@
 //! Integrals without a closed form: Dawson's, the exponential integral, Fresnel's and Spence's.
 //!
 //! Source: Cephes's rational approximations.
-use super::bessel::float;
+use super::bessel::lower_float_function;
 use super::expr::ArrayExpr;
 use crate::ops::OpLowering;
 use crate::ops::op_lowering::op;
@@ -12,11 +12,11 @@ const FLOATS: &str = "f32, f64";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("Dawsn",      "x -> y", |cx| float(cx, FLOATS, |[x]| dawson(x))).pointwise().dtypes(FLOATS),
-    op("Expint",     "x -> y", |cx| float(cx, FLOATS, |[x]| exponential(x))).pointwise().dtypes(FLOATS),
-    op("FresnelCos", "x -> y", |cx| float(cx, FLOATS, |[x]| fresnel(x, Part::Cosine))).pointwise().dtypes(FLOATS),
-    op("FresnelSin", "x -> y", |cx| float(cx, FLOATS, |[x]| fresnel(x, Part::Sine))).pointwise().dtypes(FLOATS),
-    op("Spence",     "x -> y", |cx| float(cx, FLOATS, |[x]| spence(x))).pointwise().dtypes(FLOATS),
+    op("Dawsn",      "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| dawson(x))).pointwise().dtypes(FLOATS),
+    op("Expint",     "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| exponential(x))).pointwise().dtypes(FLOATS),
+    op("FresnelCos", "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| fresnel(x, Part::Cosine))).pointwise().dtypes(FLOATS),
+    op("FresnelSin", "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| fresnel(x, Part::Sine))).pointwise().dtypes(FLOATS),
+    op("Spence",     "x -> y", |cx| lower_float_function(cx, FLOATS, |[x]| spence(x))).pointwise().dtypes(FLOATS),
 ];
 
 /// Rational function: numerator and denominator, highest powers first.

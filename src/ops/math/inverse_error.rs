@@ -22,7 +22,7 @@ fn inverse(
     let x = cx.arg(0)?;
     match cx.b.dtype(x) {
         DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {}
-        other => return Err(cx.unsupported(format!("{} of {other}; {FLOATS} are supported", cx.node.op))),
+        other => return Err(cx.unsupported_case(format!("{} of {other}; {FLOATS} are supported", cx.node.op))),
     }
     let y = wide_formula(cx.b, [x], f);
     cx.one_output(y)

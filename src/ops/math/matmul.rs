@@ -41,9 +41,9 @@ pub fn wide_dot(b: &mut Builder, x: InstId, y: InstId, dims: DotDims) -> InstId 
 
 fn matmul(cx: &mut LowerCtx, flags: [&str; 2], adjoint: bool) -> Result<Vec<Value>> {
     let (mut x, mut y) = (cx.arg(0)?, cx.arg(1)?);
-    let (tx, ty) = (cx.flag(flags[0]), cx.flag(flags[1]));
+    let (tx, ty) = (cx.bool_attr(flags[0]), cx.bool_attr(flags[1]));
     if cx.b.rank(x) < 2 || cx.b.rank(y) < 2 {
-        return Err(cx.mismatch(format!("{} and {} are no matrices", cx.b.shape(x), cx.b.shape(y))));
+        return Err(cx.shape_mismatch(format!("{} and {} are no matrices", cx.b.shape(x), cx.b.shape(y))));
     }
     if adjoint {
         x = if tx { conj(cx.b, x) } else { x };
@@ -96,7 +96,9 @@ fn einsum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let terms: Vec<&str> = left.split(',').collect();
     if terms.len() != cx.args.len() || cx.args.is_empty() || cx.args.len() > 2 {
-        return Err(cx.unsupported(format!("`{equation}` with {} inputs; one or two are supported", cx.args.len())));
+        return Err(
+            cx.unsupported_case(format!("`{equation}` with {} inputs; one or two are supported", cx.args.len()))
+        );
     }
     let mut operands = Vec::new();
     let mut hidden: Vec<Dim> = vec![];
@@ -105,13 +107,13 @@ fn einsum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let rank = cx.b.rank(x);
         let named = term.chars().filter(|c| c.is_alphabetic()).count();
         if named > rank || (!term.contains("...") && named != rank) {
-            return Err(cx.mismatch(format!("`{term}` does not fit {}", cx.b.shape(x))));
+            return Err(cx.shape_mismatch(format!("`{term}` does not fit {}", cx.b.shape(x))));
         }
         let count = rank - named;
         let at = term.find("...").unwrap_or(term.len());
         let dims = &cx.b.dims(x)[at.min(rank)..at.min(rank) + if term.contains("...") { count } else { 0 }];
         hidden = Builder::broadcast_dims(&hidden, dims)
-            .ok_or_else(|| cx.mismatch("the dimensions of `...` can't be broadcast together"))?;
+            .ok_or_else(|| cx.shape_mismatch("the dimensions of `...` can't be broadcast together"))?;
         operands.push((x, *term, count));
     }
     let n = hidden.len();
@@ -152,7 +154,7 @@ fn diagonals(b: &mut Builder, mut operand: Labelled) -> Labelled {
 
 fn contract(cx: &mut LowerCtx, mut list: Vec<Labelled>, want: &[char]) -> Result<Labelled> {
     let second = if list.len() > 1 { list.pop() } else { None };
-    let Some(first) = list.pop() else { return Err(cx.mismatch("einsum needs an input")) };
+    let Some(first) = list.pop() else { return Err(cx.shape_mismatch("einsum needs an input")) };
     let Some(second) = second else { return Ok(sum_out(cx.b, first, |l| want.contains(&l))) };
     let first = sum_out(cx.b, first, |l| want.contains(&l) || second.labels.contains(&l));
     let second = sum_out(cx.b, second, |l| want.contains(&l) || first.labels.contains(&l));
@@ -207,7 +209,7 @@ fn arrange(cx: &mut LowerCtx, result: Labelled, want: &[char]) -> Result<InstId>
     let (mut order, mut firsts) = (Vec::with_capacity(want.len()), Vec::new());
     for (to, &label) in want.iter().enumerate() {
         let Some(at) = result.labels.iter().position(|&l| l == label) else {
-            return Err(cx.unsupported("an einsum whose output has a label that no input has"));
+            return Err(cx.unsupported_case("an einsum whose output has a label that no input has"));
         };
         if !order.contains(&at) {
             order.push(at);
@@ -215,7 +217,7 @@ fn arrange(cx: &mut LowerCtx, result: Labelled, want: &[char]) -> Result<InstId>
         }
     }
     if order.len() != result.labels.len() {
-        return Err(cx.unsupported("an einsum whose output lacks a label that is not summed"));
+        return Err(cx.unsupported_case("an einsum whose output lacks a label that is not summed"));
     }
     let b = &mut *cx.b;
     let x = b.transpose(result.x, &order);
@@ -275,7 +277,7 @@ fn einsum_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         return Err(Error::user(Code::BadAttr, format!("`{equation}` has no arrow")));
     };
     let mut sizes: BTreeMap<char, InferredDim> = BTreeMap::new();
-    let mut hidden = Dims::known(&[]);
+    let mut hidden = Dims::from_sizes(&[]);
     for (i, term) in left.split(',').enumerate() {
         let (before, after) = term.split_once("...").unwrap_or((term, ""));
         let named = before.len() + after.len();
@@ -289,7 +291,7 @@ fn einsum_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
                 let open = cx.unranked_from(i);
                 (cx.fresh_shape(named, Why::Value(i)).as_ranked().unwrap_or(&[]).to_vec(), open)
             }
-            None => (cx.dims_of_rank(i, named)?, Dims::known(&[])),
+            None => (cx.dims_of_rank(i, named)?, Dims::from_sizes(&[])),
         };
         hidden = cx.broadcast(&hidden, &middle)?;
         for (label, dim) in before.chars().chain(after.chars()).zip(dims) {

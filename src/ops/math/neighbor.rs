@@ -23,7 +23,7 @@ fn next_after(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (bits, sign, low) = match dtype {
         DType::F32 => (DType::U32, Tensor::scalar(1u32 << 31), Tensor::scalar(u32::MAX >> 1)),
         DType::F64 => (DType::U64, Tensor::scalar(1u64 << 63), Tensor::scalar(u64::MAX >> 1)),
-        other => return Err(cx.unsupported(format!("NextAfter of {other}; f32 and f64 are supported"))),
+        other => return Err(cx.unsupported_case(format!("NextAfter of {other}; f32 and f64 are supported"))),
     };
     let (from, to) = cx.b.broadcast_together(from, to);
     let (sign, low) = (cx.b.constant(sign), cx.b.constant(low));
@@ -46,7 +46,9 @@ fn next_after(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, y, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(0)?);
     if dims.last() != Some(&Dim::from(3)) || cx.dims(1)? != dims {
-        return Err(cx.mismatch(format!("vectors of three in arrays of one shape, not {dims:?} and {:?}", cx.dims(1)?)));
+        return Err(
+            cx.shape_mismatch(format!("vectors of three in arrays of one shape, not {dims:?} and {:?}", cx.dims(1)?))
+        );
     }
     let last = dims.len() - 1;
     let mut part = |x: InstId, i: Dim| cx.b.slice_axis(x, last, i, i + 1);

@@ -3,7 +3,7 @@ use super::scan;
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::{add_scalar, compare_scalar};
@@ -23,18 +23,18 @@ pub const ROWS: &[OpLowering] = &[
 /// Lowers `NthElement`: the element of each row at position `n` in sorted order, counted from the end with `reverse`.
 fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, n, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(0)?);
-    let Some((&long, lead)) = dims.split_last() else { return Err(cx.mismatch("a scalar has no rows")) };
+    let Some((&long, lead)) = dims.split_last() else { return Err(cx.shape_mismatch("a scalar has no rows")) };
     if cx.b.rank(n) != 0 || long == 0 {
-        return Err(cx.mismatch(format!("place {} in rows of {long}", cx.b.shape(n))));
+        return Err(cx.shape_mismatch(format!("place {} in rows of {long}", cx.b.shape(n))));
     }
     if let Some(n) = cx.constant(1).ok().and_then(|t| t.get_i64(0))
         && !Dim::size(n).is_ok_and(|n| n < long)
     {
-        return Err(cx.mismatch(format!("place {n} in rows of {long}")));
+        return Err(cx.shape_mismatch(format!("place {n} in rows of {long}")));
     }
     let dtype = cx.b.dtype(x);
     if dtype.is_complex() || dtype == DType::Pred {
-        return Err(cx.unsupported(format!("NthElement of {dtype}; real numbers are supported")));
+        return Err(cx.unsupported_case(format!("NthElement of {dtype}; real numbers are supported")));
     }
     if crate::symbolic::has_zero(lead) {
         let none = cx.b.full(dtype, lead, 0.0);
@@ -45,7 +45,7 @@ fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let own = cx.b.iota(DType::S32, &dims, axis);
     let sorted = cx.b.add_inst(Op::Sort { dim: axis, is_stable: true, comp }, &[x, own]);
     let sorted = cx.b.get_tuple_element(sorted, 0);
-    let place = if cx.flag("reverse") {
+    let place = if cx.bool_attr("reverse") {
         let last = cx.b.full_like(n, long - 1);
         cx.b.sub(last, n)
     } else {
@@ -66,7 +66,7 @@ fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// many iterations as it has elements, a row pushes its next element as a pool, or merges its last two pools.
 fn isotonic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, out) = (cx.arg(0)?, cx.dims(0)?, cx.attr_dtype("output_dtype")?);
-    let Some((&n, lead)) = dims.split_last() else { return Err(cx.mismatch("a scalar has no rows")) };
+    let Some((&n, lead)) = dims.split_last() else { return Err(cx.shape_mismatch("a scalar has no rows")) };
     let count = elements_of(&known(lead));
     let x = cx.b.convert(x, out);
     if crate::symbolic::has_zero(&dims) {
@@ -101,7 +101,7 @@ fn isotonic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let zero = b.scalar(DType::S32, 0.0);
     let segments = b.reduce(is_before, zero, ScalarOp::Add, &[2]);
     let segments = add_scalar(b, segments, -1.0);
-    let y = take_axis(cx, means, segments, 1, 1)?;
+    let y = gather_along_axis(cx, means, segments, 1, 1)?;
     let (y, segments) = (cx.b.reshape(y, &dims), cx.b.reshape(segments, &dims));
     Ok(vec![Value::Array(y), Value::Array(segments)])
 }

@@ -58,7 +58,7 @@ fn axes(cx: &LowerCtx) -> Result<Vec<usize>> {
     let rank = cx.dims(0)?.len();
     let mut axes = Vec::new();
     for axis in cx.constant_ints(1)? {
-        axes.push(cx.axis(axis, rank)?);
+        axes.push(cx.normalize_axis(axis, rank)?);
     }
     axes.sort_unstable();
     axes.dedup();
@@ -81,7 +81,7 @@ pub fn fold_axes(b: &mut Builder, x: InstId, op: ScalarOp, init: f64, axes: &[us
 
 /// Restores the reduced axes with size 1 if the node sets `keep_dims`.
 fn keep(cx: &mut LowerCtx, y: InstId, axes: &[usize]) -> Result<Vec<Value>> {
-    if !cx.flag("keep_dims") {
+    if !cx.bool_attr("keep_dims") {
         return cx.one_output(y);
     }
     let mut dims = cx.dims(0)?;
@@ -140,10 +140,10 @@ fn euclidean_norm(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Lowers `ArgMax` and `ArgMin`: the position of the first largest (smallest) element; NaN never wins.
 fn arg_extreme(cx: &mut LowerCtx, better: Direction) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
-    let axis = cx.axis(cx.constant_int(1)?, cx.b.rank(x))?;
+    let axis = cx.normalize_axis(cx.constant_int(1)?, cx.b.rank(x))?;
     let out = cx.attr_dtype("output_type")?;
     if cx.b.dims(x)[axis] == 0 {
-        return Err(cx.mismatch("the dimension to search is empty"));
+        return Err(cx.shape_mismatch("the dimension to search is empty"));
     }
     let y = arg_extreme_axis(cx.b, x, axis, better);
     let y = cx.b.convert(y, out);
@@ -186,11 +186,11 @@ fn better_pair(b: &mut Builder, dtype: DType, index: DType, better: Direction) -
 fn prod_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let out = reduction(cx)?;
     let sizes: Option<Vec<InferredDim>> =
-        cx.partial_ints(0).and_then(|v| v.into_iter().map(InferredInt::size).collect());
-    match (sizes, &out[..], out[0].dims.fixed(), out[0].dtype) {
-        (Some(sizes), [_], Some(dims), Some(dtype)) if dims.iter().all(|&d| d == 1) => {
-            let product = cx.product(&sizes);
-            Ok(vec![Fact::ints(dtype, &dims, vec![product.into()])])
+        cx.partial_ints(0).and_then(|v| v.into_iter().map(InferredInt::as_dim).collect());
+    match (sizes, &out[..], out[0].dims.known_sizes(), out[0].dtype) {
+        (Some(shape_from_input), [_], Some(dims), Some(dtype)) if dims.iter().all(|&d| d == 1) => {
+            let product = cx.product(&shape_from_input);
+            Ok(vec![Fact::from_ints(dtype, &dims, vec![product.into()])])
         }
         _ => Ok(out),
     }

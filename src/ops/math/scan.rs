@@ -26,9 +26,9 @@ pub const ROWS: &[OpLowering] = &[
 fn scan_axis(cx: &LowerCtx) -> Result<usize> {
     let dims = cx.dims(1)?;
     if !dims.is_empty() {
-        return Err(cx.mismatch(format!("the axis of a scan must be a scalar, not of the shape {dims:?}")));
+        return Err(cx.shape_mismatch(format!("the axis of a scan must be a scalar, not of the shape {dims:?}")));
     }
-    cx.axis(cx.constant_int(1)?, cx.dims(0)?.len())
+    cx.normalize_axis(cx.constant_int(1)?, cx.dims(0)?.len())
 }
 
 /// Lowers a cumulative op, as a window as long as the axis, padded on one side, so that position `i` covers all elements up to
@@ -50,7 +50,7 @@ fn scan(cx: &mut LowerCtx, op: ScalarOp, neutral: f64) -> Result<Vec<Value>> {
 /// Prefix reduction of `x` along an axis, by the node's attributes `exclusive` and `reverse`.
 pub fn prefix_reduction(cx: &mut LowerCtx, x: InstId, axis: usize, comp: CompId, neutral: f64) -> InstId {
     let n = cx.b.dims(x)[axis];
-    let (exclusive, reverse) = (i64::from(cx.flag("exclusive")), cx.flag("reverse"));
+    let (exclusive, reverse) = (i64::from(cx.bool_attr("exclusive")), cx.bool_attr("reverse"));
     let mut window = vec![WindowDim::default(); cx.b.rank(x)];
     // A window needs an element even if the array has none.
     let size = n.max(1);
@@ -69,7 +69,7 @@ fn log_sum_exp(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let work = match dtype {
         DType::F64 | DType::F32 => dtype,
         DType::F16 | DType::BF16 => DType::F32,
-        _ => return Err(cx.unsupported(format!("CumulativeLogsumexp of {dtype}; floats are supported"))),
+        _ => return Err(cx.unsupported_case(format!("CumulativeLogsumexp of {dtype}; floats are supported"))),
     };
     if crate::symbolic::has_zero(cx.b.dims(x)) {
         return cx.one_output(x);

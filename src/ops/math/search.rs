@@ -27,10 +27,10 @@ enum Bound {
 fn bound(cx: &mut LowerCtx, side: Bound) -> Result<Vec<Value>> {
     let (sorted, values) = (cx.arg(0)?, cx.arg(1)?);
     let (&[rows, n], &[other, m]) = (cx.b.dims(sorted), cx.b.dims(values)) else {
-        return Err(cx.mismatch("sorted_inputs and values must be matrices"));
+        return Err(cx.shape_mismatch("sorted_inputs and values must be matrices"));
     };
     if rows != other {
-        return Err(cx.mismatch(format!("{rows} sorted rows for {other} rows of values")));
+        return Err(cx.shape_mismatch(format!("{rows} sorted rows for {other} rows of values")));
     }
     let out = cx.attr_dtype("out_type")?;
     let all = [rows, m, n];

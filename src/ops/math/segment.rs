@@ -2,7 +2,7 @@
 use crate::diag::Result;
 use crate::dims;
 use crate::ops::ShapeCtx;
-use crate::ops::array::scatter::{Unordered, extreme, scatter, scatter_by};
+use crate::ops::array::scatter::{NanResult, extremum_computation, scatter, scatter_with_computation};
 use crate::ops::checks;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
@@ -13,40 +13,40 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
     op("UnsortedSegmentSum", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add))
-        .checked(checks::unsorted_segments)
+        .checked(checks::check_unsorted_segments)
         .shape(segment_shape)
         .constants(&[2])
         .work(Work::PerInputElement),
     op("UnsortedSegmentProd", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply))
-        .checked(checks::unsorted_segments)
+        .checked(checks::check_unsorted_segments)
         .shape(segment_shape)
         .constants(&[2])
         .work(Work::PerInputElement),
     op("UnsortedSegmentMax", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Maximum))
-        .checked(checks::unsorted_segments)
+        .checked(checks::check_unsorted_segments)
         .shape(segment_shape)
         .constants(&[2])
         .work(Work::PerInputElement),
     op("UnsortedSegmentMin", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Minimum))
-        .checked(checks::unsorted_segments)
+        .checked(checks::check_unsorted_segments)
         .shape(segment_shape)
         .constants(&[2])
         .work(Work::PerInputElement),
     op("SegmentSumV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add))
-        .checked(checks::sorted_segments)
+        .checked(checks::check_sorted_segments)
         .shape(segment_shape)
         .constants(&[2])
         .work(Work::PerInputElement),
     op("SegmentProdV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply))
-        .checked(checks::sorted_segments)
+        .checked(checks::check_sorted_segments)
         .shape(segment_shape)
         .constants(&[2]),
     op("SegmentMaxV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Maximum))
-        .checked(checks::sorted_segments)
+        .checked(checks::check_sorted_segments)
         .shape(segment_shape)
         .constants(&[2]),
     op("SegmentMinV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Minimum))
-        .checked(checks::sorted_segments)
+        .checked(checks::check_sorted_segments)
         .shape(segment_shape)
         .constants(&[2]),
 ];
@@ -78,7 +78,7 @@ fn segment(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let (data, ids, n) = (cx.arg(0)?, cx.arg(1)?, cx.size_from_input(2)?);
     let (dims, places) = (cx.b.dims(data).to_vec(), cx.b.dims(ids).to_vec());
     if dims.len() < places.len() || dims[..places.len()] != places {
-        return Err(cx.mismatch(format!("segment numbers of {places:?} for data of {dims:?}")));
+        return Err(cx.shape_mismatch(format!("segment numbers of {places:?} for data of {dims:?}")));
     }
     let out = [&[n][..], &dims[places.len()..]].concat();
     let dtype = cx.b.dtype(data);
@@ -86,8 +86,8 @@ fn segment(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let ids = cx.b.reshape(ids, &[&places[..], &dims![1]].concat());
     let y = match op {
         ScalarOp::Maximum | ScalarOp::Minimum if dtype.is_float() => {
-            let comp = extreme(cx.b, dtype, op, Unordered::New);
-            scatter_by(cx, base, ids, data, comp)?
+            let comp = extremum_computation(cx.b, dtype, op, NanResult::New);
+            scatter_with_computation(cx, base, ids, data, comp)?
         }
         _ => scatter(cx, base, ids, data, Some(op))?,
     };

@@ -128,7 +128,7 @@ fn either(cx: &mut LowerCtx, real: Formula, complex: Formula) -> Result<Vec<Valu
 fn formula(cx: &mut LowerCtx, f: Formula) -> Result<Vec<Value>> {
     let x = cx.arg(0)?;
     if !cx.b.dtype(x).is_float() {
-        return Err(cx.unsupported(format!("{} of {}; floats are supported", cx.node.op, cx.b.dtype(x))));
+        return Err(cx.unsupported_case(format!("{} of {}; floats are supported", cx.node.op, cx.b.dtype(x))));
     }
     let y = wide(cx.b, x, f);
     cx.one_output(y)

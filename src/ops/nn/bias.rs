@@ -20,7 +20,8 @@ pub const ROWS: &[OpLowering] = &[
 
 /// Feature axis of an array of rank `rank` in the node's `data_format`.
 pub fn feature_axis(cx: &LowerCtx, rank: usize) -> Result<usize> {
-    let spatial = rank.checked_sub(2).ok_or_else(|| cx.mismatch(format!("an array of rank {rank} has no features")))?;
+    let spatial =
+        rank.checked_sub(2).ok_or_else(|| cx.shape_mismatch(format!("an array of rank {rank} has no features")))?;
     Ok(DataFormat::parse(cx.node, spatial)?.feature)
 }
 
@@ -34,7 +35,7 @@ pub fn add_along(b: &mut Builder, x: InstId, bias: InstId, axis: usize) -> InstI
 /// Rejects a bias that is not a vector of the size of `axis`.
 pub fn check_bias(cx: &LowerCtx, x: &[Dim], bias: &[Dim], axis: usize) -> Result<()> {
     if bias.len() != 1 || x.get(axis) != bias.first() {
-        return Err(cx.mismatch(format!("a bias of {bias:?} does not fit dimension {axis} of {x:?}")));
+        return Err(cx.shape_mismatch(format!("a bias of {bias:?} does not fit dimension {axis} of {x:?}")));
     }
     Ok(())
 }

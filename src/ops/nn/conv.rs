@@ -70,7 +70,7 @@ pub fn group_count(features: Dim, kernel_in: Dim, outputs: Dim) -> Result<Dim> {
 pub fn check_ranks(cx: &LowerCtx, rank: usize) -> Result<(Vec<Dim>, Vec<Dim>)> {
     let (x, kernel) = (cx.dims(0)?, cx.dims(1)?);
     if x.len() != rank || kernel.len() != rank {
-        return Err(cx.mismatch(format!("input {x:?} and filter {kernel:?} must both have rank {rank}")));
+        return Err(cx.shape_mismatch(format!("input {x:?} and filter {kernel:?} must both have rank {rank}")));
     }
     Ok((x, kernel))
 }
@@ -96,7 +96,7 @@ pub fn depthwise_conv(cx: &mut LowerCtx) -> Result<InstId> {
     let (x, kernel) = check_ranks(cx, 4)?;
     let channels = x[args.layout.feature];
     if kernel[2] != channels {
-        return Err(cx.mismatch(format!("{channels} features against a depthwise filter of {}", kernel[2])));
+        return Err(cx.shape_mismatch(format!("{channels} features against a depthwise filter of {}", kernel[2])));
     }
     let window = args.spatial_windows(&x, &kernel[..2])?;
     let (x, filter) = (cx.arg(0)?, cx.arg(1)?);
@@ -136,13 +136,15 @@ fn conv1d_args(node: &Node) -> Result<Args> {
 fn any_rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let kernel_rank = cx.dims(1)?.len();
     let Some(spatial @ 1..=3) = kernel_rank.checked_sub(2) else {
-        return Err(cx.unsupported(format!("a filter of rank {kernel_rank}; ranks 3, 4 and 5 are supported")));
+        return Err(cx.unsupported_case(format!("a filter of rank {kernel_rank}; ranks 3, 4 and 5 are supported")));
     };
     let args = Args::parse_spatial(cx.node, spatial)?;
     let dims = cx.dims(0)?;
     let batch_dims = usize::try_from(cx.node.int("batch_dims").unwrap_or(1)).unwrap_or(0);
     if dims.len() != batch_dims + spatial + 1 {
-        return Err(cx.mismatch(format!("input {dims:?} with {batch_dims} batch dimensions for a filter of {spatial}")));
+        return Err(
+            cx.shape_mismatch(format!("input {dims:?} with {batch_dims} batch dimensions for a filter of {spatial}"))
+        );
     }
     if batch_dims == 1 {
         let y = conv_with(cx, &args)?;

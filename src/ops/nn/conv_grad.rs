@@ -46,7 +46,11 @@ fn sizes(cx: &LowerCtx, i: usize, args: &Args, whole: &[Dim]) -> Result<Vec<Dim>
         return Ok(given);
     }
     if given.len() != args.layout.spatial.len() || whole.is_empty() {
-        return Err(cx.mismatch(format!("input {i} gives {} sizes for rank {}", given.len(), args.layout.rank())));
+        return Err(cx.shape_mismatch(format!(
+            "input {i} gives {} sizes for rank {}",
+            given.len(),
+            args.layout.rank()
+        )));
     }
     let mut full = whole.to_vec();
     for (&axis, v) in args.layout.spatial.iter().zip(given) {
@@ -63,13 +67,15 @@ fn backprop_input(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<V
     let args = Args::parse_spatial(cx.node, spatial)?;
     let (filter, grad) = (cx.dims(1)?, cx.dims(2)?);
     if filter.len() != spatial + 2 || grad.len() != spatial + 2 {
-        return Err(cx.mismatch(format!("filter {filter:?} and out_backprop {grad:?} must have rank {}", spatial + 2)));
+        return Err(
+            cx.shape_mismatch(format!("filter {filter:?} and out_backprop {grad:?} must have rank {}", spatial + 2))
+        );
     }
     let mut whole = grad.clone();
     whole[args.layout.feature] = filter[spatial];
     let result = sizes(cx, 0, &args, &whole)?;
     if result[args.layout.batch] != grad[args.layout.batch] {
-        return Err(cx.mismatch(format!("input_sizes {result:?} and out_backprop {grad:?} differ in batch")));
+        return Err(cx.shape_mismatch(format!("input_sizes {result:?} and out_backprop {grad:?} differ in batch")));
     }
     let mut turned = Vec::with_capacity(spatial);
     for (i, &axis) in args.layout.spatial.iter().enumerate() {
@@ -89,7 +95,7 @@ fn backprop_input(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<V
 fn transposed_window(cx: &LowerCtx, args: &Args, axis: usize, n: Dim, k: Dim, out: Dim) -> Result<TransposedWindow> {
     let forward = window_dim(n, k, args.strides[axis], args.dilations[axis], &args.padding, axis)?;
     if forward.output_size(n) != Some(out) {
-        return Err(cx.mismatch(format!(
+        return Err(cx.shape_mismatch(format!(
             "out_backprop has {out} elements along dimension {axis}, and a window over {n} makes {}",
             forward.output_size(n).unwrap_or(Dim::from(0))
         )));
@@ -104,7 +110,7 @@ fn turned_filter(cx: &mut LowerCtx, dims: &[Dim], features: Dim, kind: Kind) -> 
     let turned = cx.b.add_inst(Op::Reverse((0..n).collect()), &[filter]);
     let groups = match kind {
         Kind::Depthwise if dims[n] != features => {
-            return Err(cx.mismatch(format!("{features} features against a depthwise filter of {}", dims[n])));
+            return Err(cx.shape_mismatch(format!("{features} features against a depthwise filter of {}", dims[n])));
         }
         Kind::Depthwise => features.max(1),
         Kind::Full => group_count(features, dims[n], dims[n + 1])?,
@@ -129,7 +135,7 @@ fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<
     let (x, grad) = (cx.dims(0)?, cx.dims(2)?);
     let filter = sizes(cx, 1, &args, &[])?;
     if x.len() != spatial + 2 || grad.len() != spatial + 2 {
-        return Err(cx.mismatch(format!("input {x:?} and out_backprop {grad:?} must have rank {}", spatial + 2)));
+        return Err(cx.shape_mismatch(format!("input {x:?} and out_backprop {grad:?} must have rank {}", spatial + 2)));
     }
     let layout = &args.layout;
     let features = x[layout.feature];
@@ -142,7 +148,9 @@ fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<
         let (n, k, out) = (x[axis], filter[i], grad[axis]);
         let forward = args.window(axis, n, k)?;
         if forward.output_size(n) != Some(out) {
-            return Err(cx.mismatch(format!("out_backprop {grad:?} does not fit input {x:?} and filter {filter:?}")));
+            return Err(
+                cx.shape_mismatch(format!("out_backprop {grad:?} does not fit input {x:?} and filter {filter:?}"))
+            );
         }
         let base = reach(k, forward.rhs_dilate)? + reach(out, forward.stride)? - 1;
         window.push(WindowDim {

@@ -84,9 +84,9 @@ fn matmul(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
     let lead = x.len().saturating_sub(2);
     if x.len() < 2 || x.len() != y.len() || x[..lead] != y[..lead] {
-        return Err(cx.mismatch(format!("{x:?} and {y:?} are no matrices of one batch")));
+        return Err(cx.shape_mismatch(format!("{x:?} and {y:?} are no matrices of one batch")));
     }
-    let (ta, tb) = (cx.flag("transpose_a"), cx.flag("transpose_b"));
+    let (ta, tb) = (cx.bool_attr("transpose_a"), cx.bool_attr("transpose_b"));
     let dims = DotDims {
         lhs_batch: (0..lead).collect(),
         rhs_batch: (0..lead).collect(),
@@ -94,7 +94,7 @@ fn matmul(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         rhs_contracting: vec![if tb { lead + 1 } else { lead }],
     };
     if x[dims.lhs_contracting[0]] != y[dims.rhs_contracting[0]] {
-        return Err(cx.mismatch(format!("{x:?} and {y:?} do not fit: the contracted sizes differ")));
+        return Err(cx.shape_mismatch(format!("{x:?} and {y:?} do not fit: the contracted sizes differ")));
     }
     let (a, b) = (cx.arg(0)?, cx.arg(1)?);
     let product = cx.b.dot(a, b, dims);

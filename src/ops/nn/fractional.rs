@@ -79,13 +79,13 @@ fn pool_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn cuts(cx: &LowerCtx) -> Result<[AxisWindows; 2]> {
     let (dims, ratios) = (cx.dims(0)?, ratios(cx.node)?);
     if dims.len() != 4 {
-        return Err(cx.mismatch(format!("images must be [batch, rows, columns, features], not {dims:?}")));
+        return Err(cx.shape_mismatch(format!("images must be [batch, rows, columns, features], not {dims:?}")));
     }
     let one = |i: usize| -> Result<AxisWindows> {
         let size = dims[AXES[i]].known();
         let parts = parts(size, ratios[i]);
-        let parts =
-            parts.ok_or_else(|| cx.mismatch(format!("a ratio of {} for an axis of {size} elements", ratios[i])))?;
+        let parts = parts
+            .ok_or_else(|| cx.shape_mismatch(format!("a ratio of {} for an axis of {size} elements", ratios[i])))?;
         Ok(AxisWindows { size, parts })
     };
     Ok([one(0)?, one(1)?])
@@ -94,7 +94,7 @@ fn cuts(cx: &LowerCtx) -> Result<[AxisWindows; 2]> {
 /// First element of each window, and the end behind its last, `s64[parts]` each; overlapping windows include the first element
 /// of the next.
 fn ends(cx: &mut LowerCtx, sequence: InstId, size: Dim) -> [InstId; 2] {
-    let overlapping = cx.flag("overlapping");
+    let overlapping = cx.bool_attr("overlapping");
     let b = &mut *cx.b;
     let count = b.dims(sequence)[0];
     let start = b.slice_axis(sequence, 0, Dim::from(0), count - 1);
@@ -180,7 +180,7 @@ fn given(cx: &mut LowerCtx, at: usize, windows: &[Dim]) -> Result<[InstId; 2]> {
         let needed = windows[AXES[i]] + 1;
         match dims[..] {
             [count] if count >= needed => Ok(cx.b.slice_axis(sequence, 0, Dim::from(0), needed)),
-            _ => Err(cx.mismatch(format!("boundaries {dims:?}, and {needed} of them are needed"))),
+            _ => Err(cx.shape_mismatch(format!("boundaries {dims:?}, and {needed} of them are needed"))),
         }
     };
     Ok([one(cx, 0)?, one(cx, 1)?])
@@ -211,10 +211,10 @@ fn members(cx: &mut LowerCtx, dims: &[Dim], axis: usize, sequence: InstId, size:
 fn avg_pool_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (image, windows) = (cx.constant_dims(0)?, cx.dims(1)?);
     let (&[batch, rows, columns, features], 4) = (&image[..], windows.len()) else {
-        return Err(cx.mismatch(format!("a gradient {windows:?} of images {image:?}")));
+        return Err(cx.shape_mismatch(format!("a gradient {windows:?} of images {image:?}")));
     };
     if windows[0] != batch || windows[3] != features {
-        return Err(cx.mismatch(format!("a gradient {windows:?} of images {image:?}")));
+        return Err(cx.shape_mismatch(format!("a gradient {windows:?} of images {image:?}")));
     }
     let sequences = given(cx, 2, &windows)?;
     let (grad, dtype, sizes) = (cx.arg(1)?, cx.dtype(1)?, [rows, columns]);
@@ -263,7 +263,7 @@ fn max_pool_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (image, windows) = (cx.dims(0)?, cx.dims(2)?);
     let is_sound = image.len() == 4 && windows.len() == 4 && windows == cx.dims(1)?;
     if !is_sound || windows[0] != image[0] || windows[3] != image[3] {
-        return Err(cx.mismatch(format!("a gradient {windows:?} of images {image:?}")));
+        return Err(cx.shape_mismatch(format!("a gradient {windows:?} of images {image:?}")));
     }
     let sequences = given(cx, 3, &windows)?;
     let (x, grad, dtype) = (cx.arg(0)?, cx.arg(2)?, cx.dtype(0)?);

@@ -18,11 +18,11 @@ pub const ROWS: &[OpLowering] =
 /// Sizes of the result of these windows over an image.
 pub(super) fn output_sizes(cx: &LowerCtx, image: &[Dim], filter: &[Dim], windows: &[WindowDim]) -> Result<Vec<Dim>> {
     if image.len() != 4 || filter.len() != 3 || image[3] != filter[2] {
-        return Err(cx.mismatch(format!("an image {image:?} and a filter {filter:?} do not fit")));
+        return Err(cx.shape_mismatch(format!("an image {image:?} and a filter {filter:?} do not fit")));
     }
     let mut out = image.to_vec();
     for (axis, window) in windows.iter().enumerate() {
-        out[axis + 1] = window.output_size(image[axis + 1]).ok_or_else(|| cx.mismatch("a window overflows"))?;
+        out[axis + 1] = window.output_size(image[axis + 1]).ok_or_else(|| cx.shape_mismatch("a window overflows"))?;
     }
     Ok(out)
 }

@@ -35,7 +35,7 @@ fn largest(cx: &mut LowerCtx) -> Result<Largest> {
     let windows = windows(cx.node)?.spatial_windows(&image, filter.get(..2).unwrap_or_default())?;
     let out = output_sizes(cx, &image, &filter, &windows)?;
     if cx.dims(2)? != out {
-        return Err(cx.mismatch(format!("a gradient {:?}, where {out:?} is needed", cx.dims(2)?)));
+        return Err(cx.shape_mismatch(format!("a gradient {:?}, where {out:?} is needed", cx.dims(2)?)));
     }
     let mut at = [cx.b.full(DType::S32, &out, -1.0), cx.b.full(DType::S32, &out, -1.0)];
     largest_sums(cx, &windows, &out, |b, element, is_larger| {

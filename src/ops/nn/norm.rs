@@ -94,7 +94,7 @@ fn batch_norm(cx: &mut LowerCtx, reserve: Reserve) -> Result<Vec<Value>> {
         let unused = i > 2 && given == [0];
         if given != [dims[axis]] && !unused {
             return Err(
-                cx.mismatch(format!("input {i} is {given:?}, and dimension {axis} of {dims:?} has the channels"))
+                cx.shape_mismatch(format!("input {i} is {given:?}, and dimension {axis} of {dims:?} has the channels"))
             );
         }
     }
@@ -167,24 +167,24 @@ fn side_input_and_activation(cx: &mut LowerCtx, mut y: InstId) -> Result<InstId>
     match node.str("activation_mode").unwrap_or("Identity") {
         "Identity" => Ok(y),
         "Relu" => Ok(super::activation::relu(cx.b, y)),
-        other => Err(cx.unsupported(format!("activation_mode {other} is not supported; Identity and Relu are"))),
+        other => Err(cx.unsupported_case(format!("activation_mode {other} is not supported; Identity and Relu are"))),
     }
 }
 
 /// Lowers `BatchNormWithGlobalNormalization`, the batch normalization of GraphDefs before version 9.
 fn global_norm(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = cx.dims(0)?;
-    let Some(axis) = dims.len().checked_sub(1) else { return Err(cx.mismatch("a scalar has no channels")) };
+    let Some(axis) = dims.len().checked_sub(1) else { return Err(cx.shape_mismatch("a scalar has no channels")) };
     for i in 1..5 {
         let given = cx.dims(i)?;
         if given != [dims[axis]] {
-            return Err(cx.mismatch(format!("input {i} is {given:?}, and {dims:?} has {} channels", dims[axis])));
+            return Err(cx.shape_mismatch(format!("input {i} is {given:?}, and {dims:?} has {} channels", dims[axis])));
         }
     }
     let v = cx.arg_range(0, 5)?;
     let epsilon = f64::from(cx.require_attr(cx.node.float("variance_epsilon"), "variance_epsilon")?);
     let ones = cx.b.full_like(v[4], 1.0);
-    let scale = if cx.flag("scale_after_normalization") { v[4] } else { ones };
+    let scale = if cx.bool_attr("scale_after_normalization") { v[4] } else { ones };
     let stats = Stats { scale, offset: v[3], mean: v[1], variance: v[2] };
     let y = normalize(cx.b, v[0], &stats, axis, epsilon);
     cx.one_output(y)
@@ -196,7 +196,7 @@ fn batch_norm_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = cx.dims(1)?;
     let axis = feature_axis(cx, dims.len())?;
     if cx.dims(0)? != dims {
-        return Err(cx.mismatch(format!("the gradient is {:?}, and x is {dims:?}", cx.dims(0)?)));
+        return Err(cx.shape_mismatch(format!("the gradient is {:?}, and x is {dims:?}", cx.dims(0)?)));
     }
     let epsilon = f64::from(cx.node.float("epsilon").unwrap_or(1e-4));
     let training = cx.node.bool("is_training").unwrap_or(true);
@@ -206,7 +206,7 @@ fn batch_norm_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let b = &mut *cx.b;
     let work = wide(dtype);
     let v = v.into_iter().map(|i| b.convert(i, work)).collect::<Vec<_>>();
-    let [dy, x, scale, mean, variance] = v[..] else { return Err(cx.mismatch("five inputs are needed")) };
+    let [dy, x, scale, mean, variance] = v[..] else { return Err(cx.shape_mismatch("five inputs are needed")) };
     let epsilon = b.full_like(variance, epsilon);
     let shifted = b.add(variance, epsilon);
     let root = b.unary(ScalarOp::Rsqrt, shifted);
@@ -270,7 +270,7 @@ fn batch_norm_shape(cx: &mut ShapeCtx, reserve: Reserve) -> Result<Vec<Fact>> {
     let mut out = vec![Fact::new(cx.dtype(0), y)];
     out.extend(dims.into_iter().map(|d| Fact::new(cx.dtype(1), d)));
     if reserve == Reserve::Three {
-        out.push(Fact::new(cx.dtype(1), Dims::known(&[0])));
+        out.push(Fact::new(cx.dtype(1), Dims::from_sizes(&[0])));
     }
     Ok(out)
 }
@@ -278,6 +278,6 @@ fn batch_norm_shape(cx: &mut ShapeCtx, reserve: Reserve) -> Result<Vec<Fact>> {
 fn batch_norm_grad_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (x, n) = channels(cx, 1, &[2])?;
     let vector = Fact::new(cx.dtype(2), vec![n].into());
-    let empty = Fact::new(cx.dtype(2), Dims::known(&[0]));
+    let empty = Fact::new(cx.dtype(2), Dims::from_sizes(&[0]));
     Ok(vec![Fact::new(cx.dtype(1), x), vector.clone(), vector, empty.clone(), empty])
 }

@@ -117,11 +117,11 @@ fn max_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
 fn avg_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let pool = PoolAttrs::parse(cx, spatial, 1)?;
     if matches!(pool.args.padding, Padding::Explicit(_)) {
-        return Err(cx.unsupported("padding EXPLICIT of an average pool is not supported; SAME and VALID are"));
+        return Err(cx.unsupported_case("padding EXPLICIT of an average pool is not supported; SAME and VALID are"));
     }
     let (dims, dtype) = (cx.dims(0)?, cx.dtype(0)?);
     if !dtype.is_float() {
-        return Err(cx.unsupported(format!("an average pool of {dtype}; {FLOATS} are supported")));
+        return Err(cx.unsupported_case(format!("an average pool of {dtype}; {FLOATS} are supported")));
     }
     let window = pool.windows(&dims)?;
     let x = cx.arg(0)?;
@@ -145,7 +145,7 @@ struct Response {
 impl Response {
     fn parse(cx: &LowerCtx, dims: &[Dim]) -> Result<Response> {
         if dims.len() != 4 {
-            return Err(cx.mismatch(format!("the input must have rank 4, not {dims:?}")));
+            return Err(cx.shape_mismatch(format!("the input must have rank 4, not {dims:?}")));
         }
         let radius = cx.node.int("depth_radius").unwrap_or(5);
         if !(0..=i32::MAX as i64).contains(&radius) {

@@ -54,16 +54,16 @@ fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, grad, at) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     let (dims, windows, dtype) = (cx.b.dims(x).to_vec(), cx.b.dims(grad).to_vec(), cx.b.dtype(x));
     let ([batch, ..], [images, rest @ ..]) = (&dims[..], &windows[..]) else {
-        return Err(cx.mismatch("images have a batch"));
+        return Err(cx.shape_mismatch("images have a batch"));
     };
     if batch != images || cx.b.dims(at) != windows || cx.b.dtype(grad) != dtype {
-        return Err(cx.mismatch(format!("a gradient {windows:?} of a pool of {dims:?}, and as many places")));
+        return Err(cx.shape_mismatch(format!("a gradient {windows:?} of a pool of {dims:?}, and as many places")));
     }
     let each = rest.iter().product::<Dim>();
     let all = dims[1..].iter().product::<Dim>();
     let wide = cx.b.convert(at, DType::S64);
     let mut at = cx.b.reshape(wide, &[batch * each]);
-    if !cx.flag("include_batch_in_index") {
+    if !cx.bool_attr("include_batch_in_index") {
         let image = cx.b.iota(DType::S64, &[*batch, each], 0);
         let size = cx.b.scalar(DType::S64, all);
         let first = cx.b.mul(image, size);
@@ -84,11 +84,11 @@ fn with_argmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = cx.dims(0)?;
     let window = pool.windows(&dims)?;
     if pool.ksize[0] != 1 || pool.ksize[3] != 1 {
-        return Err(cx.unsupported(format!("a window {:?}; one over rows and columns is supported", pool.ksize)));
+        return Err(cx.unsupported_case(format!("a window {:?}; one over rows and columns is supported", pool.ksize)));
     }
     let index_type = cx.attr_dtype("Targmax")?;
     let x = cx.arg(0)?;
-    let from = if cx.flag("include_batch_in_index") { 0 } else { 1 };
+    let from = if cx.bool_attr("include_batch_in_index") { 0 } else { 1 };
     let mut place = cx.b.full(index_type, &dims, 0.0);
     for axis in from..4 {
         let (i, n) = (cx.b.iota(index_type, &dims, axis), cx.b.full(index_type, &dims, dims[axis]));
@@ -106,14 +106,14 @@ fn grad_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let pool = PoolAttrs::parse(cx, spatial, 3)?;
     let dims = cx.dims(0)?;
     if cx.dims(2)? != dims {
-        return Err(cx.mismatch(format!("the gradient must have the sizes of the input, {dims:?}")));
+        return Err(cx.shape_mismatch(format!("the gradient must have the sizes of the input, {dims:?}")));
     }
     let window = pool.windows(&dims)?;
     let (x, pooled, grad) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     let numbers = cx.b.compare(Direction::Eq, x, x);
     let [largest, taken] = largest_with(cx.b, x, grad, numbers, window);
     if cx.b.dims(largest) != cx.b.dims(pooled) {
-        return Err(cx.mismatch(format!("the result of the pool must have the sizes {:?}", cx.b.dims(largest))));
+        return Err(cx.shape_mismatch(format!("the result of the pool must have the sizes {:?}", cx.b.dims(largest))));
     }
     let equal = cx.b.compare(Direction::Eq, largest, pooled);
     let zero = cx.b.full_like(taken, 0.0);

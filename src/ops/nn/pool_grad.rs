@@ -31,7 +31,7 @@ pub const ROWS: &[OpLowering] = &[
 fn check_grad(cx: &LowerCtx, x: &[Dim], grad: &[Dim], window: &[WindowDim]) -> Result<()> {
     let out: Option<Vec<Dim>> = x.iter().zip(window).map(|(&n, w)| w.output_size(n)).collect();
     if out.as_deref() != Some(grad) {
-        return Err(cx.mismatch(format!("the gradient {grad:?} does not fit a pool over {x:?}")));
+        return Err(cx.shape_mismatch(format!("the gradient {grad:?} does not fit a pool over {x:?}")));
     }
     Ok(())
 }

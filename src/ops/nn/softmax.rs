@@ -18,7 +18,7 @@ pub const ROWS: &[OpLowering] = &[
     op("Softmax",    "logits -> softmax",    |cx| along_last(cx, softmax)).shape(same).dtypes(FLOATS).work(Work::PerOutputElement(5)),
     op("LogSoftmax", "logits -> logsoftmax", |cx| along_last(cx, log_softmax)).shape(same).dtypes(FLOATS).work(Work::PerOutputElement(5)),
     op("SoftmaxCrossEntropyWithLogits",       "features labels -> loss backprop", dense_loss).shape(dense_loss_shape).dtypes(FLOATS),
-    op("SparseSoftmaxCrossEntropyWithLogits", "features labels -> loss backprop", sparse_loss).checked(checks::labels).shape(sparse_loss_shape).dtypes(FLOATS),
+    op("SparseSoftmaxCrossEntropyWithLogits", "features labels -> loss backprop", sparse_loss).checked(checks::check_labels).shape(sparse_loss_shape).dtypes(FLOATS),
 ];
 
 /// Value without the last dimension of `like`, repeated along it.
@@ -62,7 +62,7 @@ fn log_softmax(b: &mut Builder, x: InstId) -> InstId {
 fn along_last(cx: &mut LowerCtx, f: fn(&mut Builder, InstId) -> InstId) -> Result<Vec<Value>> {
     let (x, dtype) = (cx.arg(0)?, cx.dtype(0)?);
     if cx.b.rank(x) == 0 {
-        return Err(cx.mismatch("a scalar has no last dimension"));
+        return Err(cx.shape_mismatch("a scalar has no last dimension"));
     }
     let x = cx.b.convert(x, wide(dtype));
     let y = f(cx.b, x);
@@ -77,7 +77,7 @@ fn dense_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dtype = cx.b.dtype(x);
     let (x, labels) = cx.b.broadcast_together(x, labels);
     if cx.b.rank(x) != 2 {
-        return Err(cx.mismatch(format!("logits and labels must be matrices, not {:?}", cx.b.dims(x))));
+        return Err(cx.shape_mismatch(format!("logits and labels must be matrices, not {:?}", cx.b.dims(x))));
     }
     let work = wide(dtype);
     let (x, labels) = (cx.b.convert(x, work), cx.b.convert(labels, work));
@@ -118,7 +118,7 @@ fn sparse_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dims, labels_dims) = (cx.dims(0)?, cx.dims(1)?);
     if dims.len() != 2 || labels_dims != dims[..1] {
         return Err(
-            cx.mismatch(format!("logits {dims:?} must be a matrix, and labels {labels_dims:?} one a row of it"))
+            cx.shape_mismatch(format!("logits {dims:?} must be a matrix, and labels {labels_dims:?} one a row of it"))
         );
     }
     let (x, labels, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);

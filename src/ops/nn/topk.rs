@@ -22,14 +22,14 @@ pub const ROWS: &[OpLowering] = &[
 ];
 
 fn of_argument(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if cx.known(1).is_some() {
+    if cx.symbolic_value(1).is_some() {
         let k = cx.constant_dim(1)?;
         return top_k(cx, k);
     }
-    let Some(&most) = cx.dims(0)?.last() else { return Err(cx.mismatch("a scalar has no last dimension")) };
+    let Some(&most) = cx.dims(0)?.last() else { return Err(cx.shape_mismatch("a scalar has no last dimension")) };
     let count = cx.arg(1)?;
     let count = cx.b.reshape(count, &[]);
-    let k = cx.size_within(count, most, "the largest elements")?;
+    let k = cx.bounded_size(count, most, "the largest elements")?;
     top_k(cx, k)
 }
 
@@ -37,10 +37,10 @@ fn of_argument(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// lower index comes first.
 fn top_k(cx: &mut LowerCtx, k: Dim) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let Some(&n) = dims.last() else { return Err(cx.mismatch("a scalar has no last dimension")) };
+    let Some(&n) = dims.last() else { return Err(cx.shape_mismatch("a scalar has no last dimension")) };
     let k = Dim::size(k).map_err(|_| Error::user(Code::BadInputs, format!("k is {k}")))?;
     if k > n {
-        return Err(cx.mismatch(format!("k is {k}, and the last dimension has {n} elements")));
+        return Err(cx.shape_mismatch(format!("k is {k}, and the last dimension has {n} elements")));
     }
     let index_type = match cx.node.tf_type("index_type") {
         Some(TfType::Data(t)) => t,
@@ -54,12 +54,13 @@ fn top_k(cx: &mut LowerCtx, k: Dim) -> Result<Vec<Value>> {
 /// Lowers `ApproxTopK`: the `k` largest (or smallest) elements along any dimension, computed exactly.
 fn approx_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let axis = cx.axis(cx.node.int("reduction_dimension").unwrap_or(-1), dims.len())?;
+    let axis = cx.normalize_axis(cx.node.int("reduction_dimension").unwrap_or(-1), dims.len())?;
     let k = cx.require_attr(cx.node.int("k"), "k")?;
     let k = Dim::size(k).ok().filter(|&k| k <= dims[axis]);
-    let k = k.ok_or_else(|| cx.mismatch(format!("k is beyond the {} elements of dimension {axis}", dims[axis])))?;
+    let k =
+        k.ok_or_else(|| cx.shape_mismatch(format!("k is beyond the {} elements of dimension {axis}", dims[axis])))?;
     if cx.node.bool("aggregate_to_topk") == Some(false) {
-        return Err(cx.unsupported("ApproxTopK without aggregate_to_topk"));
+        return Err(cx.unsupported_case("ApproxTopK without aggregate_to_topk"));
     }
     let largest = cx.node.bool("is_max_k").unwrap_or(true);
     let mut order: Vec<usize> = (0..dims.len()).collect();
@@ -82,7 +83,7 @@ fn ordered(cx: &mut LowerCtx, x: InstId, k: Dim, largest: bool) -> (InstId, Inst
 fn in_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, targets, dims) = (cx.arg(0)?, cx.arg(1)?, cx.dims(0)?);
     if dims.len() != 2 || cx.b.dims(targets) != &dims[..1] {
-        return Err(cx.mismatch(format!("predictions {dims:?} must be a matrix, and targets one a row of it")));
+        return Err(cx.shape_mismatch(format!("predictions {dims:?} must be a matrix, and targets one a row of it")));
     }
     let index_type = cx.b.dtype(targets);
     let k = match cx.node.int("k") {

@@ -30,7 +30,7 @@ fn operands(cx: &mut LowerCtx, out: &str) -> Result<Operands> {
     let (x, y) = (cx.arg(0)?, cx.arg(1)?);
     let types = (cx.b.dtype(x), cx.b.dtype(y), out);
     if types != (DType::U8, DType::U8, DType::S32) {
-        return Err(cx.unsupported(format!("{} by {} to {out}; u8 by u8 to s32 is supported", types.0, types.1)));
+        return Err(cx.unsupported_case(format!("{} by {} to {out}; u8 by u8 to s32 is supported", types.0, types.1)));
     }
     let (bytes, words) = (Integers::of(cx, DType::U8)?, Integers::of(cx, out)?);
     let (of_x, of_y) = (QuantRange::of_inputs(cx, 2, 3)?, QuantRange::of_inputs(cx, 4, 5)?);
@@ -45,10 +45,10 @@ fn operands(cx: &mut LowerCtx, out: &str) -> Result<Operands> {
 
 fn matmul(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let Operands { lhs, rhs, range } = operands(cx, "Toutput")?;
-    let (a, b) = (usize::from(!cx.flag("transpose_a")), usize::from(cx.flag("transpose_b")));
+    let (a, b) = (usize::from(!cx.bool_attr("transpose_a")), usize::from(cx.bool_attr("transpose_b")));
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
     if x.len() != 2 || y.len() != 2 || x[a] != y[b] {
-        return Err(cx.mismatch(format!("a product of {x:?} and {y:?}")));
+        return Err(cx.shape_mismatch(format!("a product of {x:?} and {y:?}")));
     }
     let dims = DotDims { lhs_batch: vec![], rhs_batch: vec![], lhs_contracting: vec![a], rhs_contracting: vec![b] };
     let out = cx.b.dot(lhs, rhs, dims);
@@ -62,14 +62,14 @@ fn windows(cx: &LowerCtx, image: &[Dim], filter: &[Dim]) -> Result<Vec<WindowDim
     args.layout = DataFormat::features_last(2);
     if args.dilations.iter().any(|&d| d != 1) {
         return Err(
-            cx.unsupported("dilations of a quantized convolution, which TensorFlow's kernel does not have either")
+            cx.unsupported_case("dilations of a quantized convolution, which TensorFlow's kernel does not have either")
         );
     }
     let is_valid = matches!(args.padding, Padding::Valid);
     let mut windows = args.spatial_windows(image, &filter[..2])?;
     for (axis, window) in windows.iter_mut().enumerate() {
         let size = image[axis + 1];
-        let count = window.output_size(size).ok_or_else(|| cx.mismatch("a window overflows"))?;
+        let count = window.output_size(size).ok_or_else(|| cx.shape_mismatch("a window overflows"))?;
         if count == 0 {
             continue;
         }
@@ -84,7 +84,7 @@ fn conv(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let Operands { lhs, rhs, range } = operands(cx, "out_type")?;
     let (image, filter) = (cx.dims(0)?, cx.dims(1)?);
     if image.len() != 4 || filter.len() != 4 || image[3] != filter[2] {
-        return Err(cx.mismatch(format!("an image {image:?} and filters {filter:?}")));
+        return Err(cx.shape_mismatch(format!("an image {image:?} and filters {filter:?}")));
     }
     let dims = ConvDims::channels_last(windows(cx, &image, &filter)?);
     let y = cx.b.add_inst(Op::Convolution(Box::new(dims)), &[lhs, rhs]);
@@ -93,7 +93,7 @@ fn conv(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// The range of what precedes, two scalars.
 pub(super) fn with_range(mut facts: Vec<Fact>) -> Vec<Fact> {
-    let end = Fact::new(Some(TfType::Data(DType::F32)), Dims::known(&[]));
+    let end = Fact::new(Some(TfType::Data(DType::F32)), Dims::from_sizes(&[]));
     facts.extend([end.clone(), end]);
     facts
 }

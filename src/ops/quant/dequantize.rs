@@ -23,7 +23,7 @@ pub(super) fn ends(cx: &LowerCtx, dtype: DType) -> Result<(f64, f64)> {
     match dtype {
         DType::S8 | DType::S16 | DType::S32 => Ok((-(2f64.powi(bits - 1)), 2f64.powi(bits - 1) - 1.0)),
         DType::U8 | DType::U16 => Ok((0.0, 2f64.powi(bits) - 1.0)),
-        other => Err(cx.unsupported(format!("a quantised {other}; s8, u8, s16, u16 and s32 are supported"))),
+        other => Err(cx.unsupported_case(format!("a quantised {other}; s8, u8, s16, u16 and s32 are supported"))),
     }
 }
 
@@ -33,9 +33,9 @@ fn dequantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mode = cx.node.str("mode").unwrap_or("MIN_COMBINED").to_string();
     let to = if cx.node.attr("dtype").is_some() { cx.attr_dtype("dtype")? } else { DType::F32 };
     if axis >= 0 && mode == "MIN_FIRST" {
-        return Err(cx.unsupported("MIN_FIRST along an axis, which TensorFlow's kernel does not have either"));
+        return Err(cx.unsupported_case("MIN_FIRST along an axis, which TensorFlow's kernel does not have either"));
     }
-    let along = if axis < 0 { None } else { Some(cx.axis(axis, dims.len())?) };
+    let along = if axis < 0 { None } else { Some(cx.normalize_axis(axis, dims.len())?) };
     let mut ends = [cx.arg(1)?, cx.arg(2)?];
     for (i, end) in ends.iter_mut().enumerate() {
         let own = cx.b.dims(*end).to_vec();
@@ -45,16 +45,18 @@ fn dequantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
                 let one = cx.b.reshape(*end, &[]);
                 cx.b.broadcast(one, &dims, &[])
             }
-            _ => return Err(cx.mismatch(format!("a range of {own:?} in input {} for {dims:?}", i + 1))),
+            _ => return Err(cx.shape_mismatch(format!("a range of {own:?} in input {} for {dims:?}", i + 1))),
         };
     }
-    let narrow = cx.flag("narrow_range");
+    let narrow = cx.bool_attr("narrow_range");
     let x = cx.b.convert(x, DType::F32);
     let y = match mode.as_str() {
         "MIN_COMBINED" => combined(cx, x, ends, least, most),
         "MIN_FIRST" => first(cx, x, ends, least, most),
         "SCALED" => scaled(cx, x, ends, least + f64::from(u8::from(narrow && least < 0.0)), most),
-        other => return Err(cx.unsupported(format!("mode {other}; MIN_COMBINED, MIN_FIRST and SCALED are supported"))),
+        other => {
+            return Err(cx.unsupported_case(format!("mode {other}; MIN_COMBINED, MIN_FIRST and SCALED are supported")));
+        }
     };
     let y = cx.b.convert(y, to);
     cx.one_output(y)
@@ -112,12 +114,12 @@ fn of_words(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let number = |name: &str| cx.require_attr(cx.node.float(name), name).map(f64::from);
     let (low, high) = (number("min_range")?, number("max_range")?);
     if cx.node.str("mode") != Some("MIN_COMBINED") {
-        return Err(cx.unsupported("a mode but MIN_COMBINED, which XLA does not have either"));
+        return Err(cx.unsupported_case("a mode but MIN_COMBINED, which XLA does not have either"));
     }
     let ([_] | [_, _]) = dims[..] else {
-        return Err(cx.unsupported(format!("words {dims:?}; vectors and matrices are supported")));
+        return Err(cx.unsupported_case(format!("words {dims:?}; vectors and matrices are supported")));
     };
-    let (turned, b) = (cx.flag("transpose_output"), &mut *cx.b);
+    let (turned, b) = (cx.bool_attr("transpose_output"), &mut *cx.b);
     let four = [&dims[..], &dims![4]].concat();
     let axes: Vec<usize> = (0..dims.len()).collect();
     let words = b.broadcast(x, &four, &axes);

@@ -23,7 +23,9 @@ impl QuantRange {
         let mut end = |i: usize| {
             let (x, dims) = (cx.arg(i)?, cx.dims(i)?);
             if dims.iter().any(|&n| n != 1) {
-                return Err(cx.mismatch(format!("an end of a range must be one number, and input {i} is {dims:?}")));
+                return Err(
+                    cx.shape_mismatch(format!("an end of a range must be one number, and input {i} is {dims:?}"))
+                );
             }
             Ok(cx.b.reshape(x, &[]))
         };

@@ -37,10 +37,10 @@ fn farthest(b: &mut Builder, x: InstId, y: InstId) -> InstId {
 fn channels(cx: &mut LowerCtx) -> Result<[InstId; 2]> {
     let (dims, min, max) = (cx.dims(0)?, cx.dims(1)?, cx.dims(2)?);
     if dims.len() != 4 || min != max || min.len() != 1 || (min[0] != dims[3] && min[0] != 1) {
-        return Err(cx.mismatch(format!("ranges {min:?} and {max:?} for the channels of {dims:?}")));
+        return Err(cx.shape_mismatch(format!("ranges {min:?} and {max:?} for the channels of {dims:?}")));
     }
     if cx.dtype(0)? != DType::S32 {
-        return Err(cx.unsupported(format!("quantized {}; s32 is supported", cx.dtype(0)?)));
+        return Err(cx.unsupported_case(format!("quantized {}; s32 is supported", cx.dtype(0)?)));
     }
     let (q, min, max) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     Ok([q, farthest(cx.b, min, max)])
@@ -52,14 +52,14 @@ fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let [least, most] = match cx.attr_dtype("out_type")? {
         DType::U8 => [0.0, 255.0],
         DType::S8 => [-128.0, 127.0],
-        other => return Err(cx.unsupported(format!("quantized {other}; u8 and s8 are supported"))),
+        other => return Err(cx.unsupported_case(format!("quantized {other}; u8 and s8 are supported"))),
     };
     let dtype = cx.attr_dtype("out_type")?;
     let mut end = |i: usize| -> Result<InstId> {
         let end = cx.arg(i)?;
         if cx.dims(i)?.iter().any(|&n| n != 1) {
             return Err(
-                cx.mismatch(format!("an end of a range must be one number, and input {i} is {:?}", cx.dims(i)?))
+                cx.shape_mismatch(format!("an end of a range must be one number, and input {i} is {:?}", cx.dims(i)?))
             );
         }
         Ok(cx.b.reshape(end, &[]))

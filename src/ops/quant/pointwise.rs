@@ -34,7 +34,7 @@ pub const ROWS: &[OpLowering] = &[
 fn relu(cx: &mut LowerCtx, most: Option<f64>) -> Result<Vec<Value>> {
     let (q, range, integers) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, Integers::of(cx, cx.dtype(0)?)?);
     if cx.node.attr("out_type").is_some() && cx.attr_dtype("out_type")? != integers.dtype {
-        return Err(cx.unsupported("a result of another type, which TensorFlow does not have either"));
+        return Err(cx.unsupported_case("a result of another type, which TensorFlow does not have either"));
     }
     let b = &mut *cx.b;
     let zero = b.scalar(DType::F32, 0.0);
@@ -61,7 +61,7 @@ fn pair(cx: &mut LowerCtx, out: &str) -> Result<Pair> {
     let (x, y) = (cx.arg(0)?, cx.arg(1)?);
     let types = (cx.b.dtype(x), cx.b.dtype(y), out);
     if types.0 != types.1 || !matches!(types.0, DType::U8 | DType::S8) || out != DType::S32 {
-        return Err(cx.unsupported(format!("{} and {} to {out}; bytes to s32 are supported", types.0, types.1)));
+        return Err(cx.unsupported_case(format!("{} and {} to {out}; bytes to s32 are supported", types.0, types.1)));
     }
     let ranges = [QuantRange::of_inputs(cx, 2, 3)?, QuantRange::of_inputs(cx, 4, 5)?];
     Ok(Pair { arrays: [x, y], ranges, bytes: Integers::of(cx, types.0)?, words: Integers::of(cx, out)? })
@@ -94,7 +94,7 @@ fn fit(cx: &LowerCtx) -> Result<Fit> {
     if short.len() <= long.len() && long.ends_with(&trim(short)) {
         return Ok(Fit::Arrays);
     }
-    Err(cx.unsupported(format!(
+    Err(cx.unsupported_case(format!(
         "{x:?} and {y:?}; equal sizes, one element, and the last sizes of the other are supported"
     )))
 }
@@ -102,7 +102,7 @@ fn fit(cx: &LowerCtx) -> Result<Fit> {
 fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (fit, Pair { arrays, ranges, bytes, words }) = (fit(cx)?, pair(cx, "Toutput")?);
     if bytes.dtype != DType::U8 {
-        return Err(cx.unsupported("sums of s8; u8 is supported"));
+        return Err(cx.unsupported_case("sums of s8; u8 is supported"));
     }
     let b = &mut *cx.b;
     let (min, max) = (b.min(ranges[0].min, ranges[1].min), b.max(ranges[0].max, ranges[1].max));
@@ -123,7 +123,7 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn multiply(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (_, Pair { arrays, ranges, bytes, words }) = (fit(cx)?, pair(cx, "Toutput")?);
     if bytes.dtype != DType::U8 {
-        return Err(cx.unsupported("products of s8; u8 is supported"));
+        return Err(cx.unsupported_case("products of s8; u8 is supported"));
     }
     let b = &mut *cx.b;
     let [x, y] = [0, 1].map(|i| {
@@ -140,7 +140,7 @@ fn bias_add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let Pair { arrays: [x, bias], ranges: [of_x, of_bias], bytes, words } = pair(cx, "out_type")?;
     let (dims, count) = (cx.dims(0)?, cx.dims(1)?);
     if dims.len() < 2 || count[..] != dims[dims.len() - 1..] {
-        return Err(cx.mismatch(format!("a bias {count:?} for {dims:?}")));
+        return Err(cx.shape_mismatch(format!("a bias {count:?} for {dims:?}")));
     }
     let b = &mut *cx.b;
     let mut most = of_bias.max;
@@ -166,11 +166,11 @@ fn bias_add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn normalize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = cx.dims(0)?;
     if dims.len() != 4 || [3, 6, 9, 12].iter().any(|&i| cx.dims(i).map_or(true, |own| own != dims[3..])) {
-        return Err(cx.mismatch(format!("an image {dims:?} and vectors of other sizes")));
+        return Err(cx.shape_mismatch(format!("an image {dims:?} and vectors of other sizes")));
     }
     let (bytes, words) = (Integers::of(cx, cx.dtype(0)?)?, Integers::of(cx, DType::S32)?);
     if bytes.dtype != DType::U8 {
-        return Err(cx.unsupported(format!("quantized {}; u8 is supported", bytes.dtype)));
+        return Err(cx.unsupported_case(format!("quantized {}; u8 is supported", bytes.dtype)));
     }
     let epsilon = f64::from(cx.require_attr(cx.node.float("variance_epsilon"), "variance_epsilon")?);
     let mut vectors = Vec::new();
@@ -178,8 +178,8 @@ fn normalize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let (q, range) = (cx.arg(i)?, QuantRange::of_inputs(cx, i + 1, i + 2)?);
         vectors.push(numbers(cx.b, q, &range, &bytes));
     }
-    let &[mean, variance, beta, gamma] = &vectors[..] else { return Err(cx.mismatch("vectors are missing")) };
-    let (x, of_x, scales) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, cx.flag("scale_after_normalization"));
+    let &[mean, variance, beta, gamma] = &vectors[..] else { return Err(cx.shape_mismatch("vectors are missing")) };
+    let (x, of_x, scales) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, cx.bool_attr("scale_after_normalization"));
     let b = &mut *cx.b;
     let most = b.scalar(DType::F32, 1_048_576.0);
     let out = QuantRange::around_zero(b, most);
@@ -216,11 +216,11 @@ fn normalize_instances(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (q, of_q, dims) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, cx.dims(0)?);
     let bytes = Integers::of(cx, cx.dtype(0)?)?;
     if dims.len() != 4 || bytes.dtype != DType::U8 {
-        return Err(cx.unsupported(format!("{} {dims:?}; u8 of rank 4 is supported", bytes.dtype)));
+        return Err(cx.unsupported_case(format!("{} {dims:?}; u8 of rank 4 is supported", bytes.dtype)));
     }
     let number = |name: &str, default: f64| cx.node.float(name).map_or(default, f64::from);
     let (epsilon, separation) = (number("variance_epsilon", 1e-5), number("min_separation", 1e-3));
-    let given = cx.flag("output_range_given").then(|| (number("given_y_min", 0.0), number("given_y_max", 0.0)));
+    let given = cx.bool_attr("output_range_given").then(|| (number("given_y_min", 0.0), number("given_y_max", 0.0)));
     let b = &mut *cx.b;
     let width = b.sub(of_q.max, of_q.min);
     let steps = b.full_like(width, 255.0);

@@ -25,7 +25,7 @@ fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let integers = Integers::of(cx, dtype)?;
     let axis = match cx.node.int("axis").unwrap_or(-1) {
         axis if axis < 0 => None,
-        axis => Some(cx.axis(axis, dims.len())?),
+        axis => Some(cx.normalize_axis(axis, dims.len())?),
     };
     let (given, axis) = limits(cx, &dims, axis)?;
     let limits = widened(cx, given);
@@ -34,22 +34,24 @@ fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let is_known = matches!(&*rounding, "HALF_AWAY_FROM_ZERO" | "HALF_TO_EVEN");
     if !is_known || (rounding == "HALF_TO_EVEN" && mode != "SCALED") {
         return Err(
-            cx.unsupported(format!("round_mode {rounding} in mode {mode}, which TensorFlow does not have either"))
+            cx.unsupported_case(format!("round_mode {rounding} in mode {mode}, which TensorFlow does not have either"))
         );
     }
     let (y, limits) = match &*mode {
         "MIN_COMBINED" => (combined(cx.b, x, &limits, &integers, axis), limits),
         "MIN_FIRST" if axis.is_some() => {
-            return Err(cx.unsupported("MIN_FIRST along an axis, which TensorFlow does not have either"));
+            return Err(cx.unsupported_case("MIN_FIRST along an axis, which TensorFlow does not have either"));
         }
         "MIN_FIRST" => (nearest_in_f32(cx.b, x, &limits, &integers), limits),
         "SCALED" => {
             let integers =
-                Integers { least: integers.least + f64::from(u8::from(cx.flag("narrow_range"))), ..integers };
+                Integers { least: integers.least + f64::from(u8::from(cx.bool_attr("narrow_range"))), ..integers };
             let round = if rounding == "HALF_TO_EVEN" { ScalarOp::RoundNearestEven } else { ScalarOp::RoundNearestAfz };
             scaled(cx.b, x, &limits, &integers, axis, round)
         }
-        other => return Err(cx.unsupported(format!("mode {other}; MIN_COMBINED, MIN_FIRST and SCALED are supported"))),
+        other => {
+            return Err(cx.unsupported_case(format!("mode {other}; MIN_COMBINED, MIN_FIRST and SCALED are supported")));
+        }
     };
     let y = if dtype == DType::S32 { beyond_words(cx.b, y) } else { y };
     let y = cx.b.convert(y, dtype);
@@ -65,7 +67,7 @@ fn limits(cx: &mut LowerCtx, dims: &[Dim], axis: Option<usize>) -> Result<(Quant
         match along {
             Some(axis) if own == [dims[axis]] => {}
             None if own.iter().product::<Dim>() == 1 => *end = cx.b.reshape(*end, &[]),
-            _ => return Err(cx.mismatch(format!("a range of {own:?} in input {} for {dims:?}", i + 1))),
+            _ => return Err(cx.shape_mismatch(format!("a range of {own:?} in input {} for {dims:?}", i + 1))),
         }
     }
     Ok((QuantRange { min: ends[0], max: ends[1] }, along))
@@ -168,10 +170,10 @@ fn beyond_words(b: &mut Builder, x: InstId) -> InstId {
 fn quantize_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (dims, dtype) = (cx.dims(0)?, cx.attr_type("T"));
     let ends = match cx.node.int("axis").filter(|&axis| axis >= 0) {
-        None => Dims::known(&[]),
+        None => Dims::from_sizes(&[]),
         Some(axis) => match cx.ranked(0)? {
             Some(dims) => match dims[cx.axis(axis, dims.len())?] {
-                InferredDim::Known(1) => Dims::known(&[]),
+                InferredDim::Known(1) => Dims::from_sizes(&[]),
                 known @ InferredDim::Known(_) => vec![known].into(),
                 // The bounds become scalars if the axis turns out to have size 1.
                 _ => cx.unranked_from(0),

@@ -40,7 +40,7 @@ fn range_of(b: &mut Builder, q: InstId, range: &QuantRange, integers: &Integers)
 fn words(cx: &LowerCtx) -> Result<Integers> {
     match cx.dtype(0)? {
         DType::S32 => Integers::of(cx, DType::S32),
-        other => Err(cx.unsupported(format!("quantized {other}; s32 is supported"))),
+        other => Err(cx.unsupported_case(format!("quantized {other}; s32 is supported"))),
     }
 }
 
@@ -60,7 +60,7 @@ fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let x = numbers_in_f32(cx.b, q, &from, &integers);
             nearest_in_f32(cx.b, x, &to, &bytes)
         }
-        other => return Err(cx.unsupported(format!("quantized {other}; u8 and s8 are supported"))),
+        other => return Err(cx.unsupported_case(format!("quantized {other}; u8 and s8 are supported"))),
     };
     Ok([y, to.min, to.max].map(Value::Array).into())
 }
@@ -70,7 +70,7 @@ fn shrink(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let to = range_of(cx.b, q, &from, &integers);
     let y = match cx.attr_dtype("out_type")? {
         DType::U8 => narrowed(cx.b, q, &from, &to),
-        other => return Err(cx.unsupported(format!("quantized {other}; u8 is supported"))),
+        other => return Err(cx.unsupported_case(format!("quantized {other}; u8 is supported"))),
     };
     Ok([y, to.min, to.max].map(Value::Array).into())
 }

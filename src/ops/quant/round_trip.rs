@@ -43,16 +43,18 @@ impl Grid {
         let half_up = match cx.node.str("round_mode").unwrap_or("HALF_TO_EVEN") {
             "HALF_TO_EVEN" => false,
             "HALF_UP" => true,
-            other => return Err(cx.unsupported(format!("round_mode {other}; HALF_TO_EVEN and HALF_UP are supported"))),
+            other => {
+                return Err(cx.unsupported_case(format!("round_mode {other}; HALF_TO_EVEN and HALF_UP are supported")));
+            }
         };
         let axis = match cx.node.int("axis").unwrap_or(-1) {
             -1 => None,
-            axis => Some(cx.axis(axis, rank)?),
+            axis => Some(cx.normalize_axis(axis, rank)?),
         };
-        let narrow = if cx.flag("narrow_range") { 1.0 } else { 0.0 };
+        let narrow = if cx.bool_attr("narrow_range") { 1.0 } else { 0.0 };
         let half = 2f64.powi(bits as i32 - 1);
         let (least, most) = if signed { (narrow - half, half - 1.0) } else { (0.0, 2.0 * half - 1.0) };
-        Ok(Grid { least, most, half_up, given: cx.flag("range_given"), axis })
+        Ok(Grid { least, most, half_up, given: cx.bool_attr("range_given"), axis })
     }
 
     /// Bounds of the values, broadcast to the sizes of the input.
@@ -66,7 +68,9 @@ impl Grid {
             let bound = if self.given {
                 let bound = cx.arg(i + 1)?;
                 if cx.b.dims(bound) != line {
-                    return Err(cx.mismatch(format!("a range of {:?}, where {line:?} is needed", cx.b.dims(bound))));
+                    return Err(
+                        cx.shape_mismatch(format!("a range of {:?}, where {line:?} is needed", cx.b.dims(bound)))
+                    );
                 }
                 bound
             } else {
@@ -103,7 +107,7 @@ fn round_trip(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dtype, grid) = (cx.arg(0)?, cx.dtype(0)?, Grid::parse(cx)?);
     match dtype {
         DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {}
-        other => return Err(cx.unsupported(format!("{} of {other}; {FLOATS} are supported", cx.node.op))),
+        other => return Err(cx.unsupported_case(format!("{} of {other}; {FLOATS} are supported", cx.node.op))),
     }
     let work = if dtype == DType::F64 { dtype } else { DType::F32 };
     let wide = cx.b.convert(x, work);

@@ -3,7 +3,7 @@ use super::contract::with_range;
 use super::levels::{Integers, QuantRange, nearest_in_f32, numbers_in_f32};
 use crate::diag::Result;
 use crate::hlo::open::InstId;
-use crate::ops::array::{joined_shape, shape as array_shape};
+use crate::ops::array::{concat_inputs_shape, shape as array_shape};
 use crate::ops::fact::Fact;
 use crate::ops::nn::{PoolAttrs, pool_shape, reduce_window};
 use crate::ops::op_lowering::op;
@@ -33,10 +33,12 @@ fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let count = cx.args.len().saturating_sub(1) / 3;
     if count == 0 || cx.args.len() != 1 + 3 * count {
-        return Err(cx.mismatch(format!("{} inputs; an axis and three lists of one length are needed", cx.args.len())));
+        return Err(
+            cx.shape_mismatch(format!("{} inputs; an axis and three lists of one length are needed", cx.args.len()))
+        );
     }
     let integers = Integers::of(cx, cx.dtype(1)?)?;
-    let axis = cx.axis(cx.constant_int(0)?, cx.dims(1)?.len())?;
+    let axis = cx.normalize_axis(cx.constant_int(0)?, cx.dims(1)?.len())?;
     let ranges = (0..count)
         .map(|i| QuantRange::of_inputs(cx, 1 + count + i, 1 + 2 * count + i))
         .collect::<Result<Vec<QuantRange>>>()?;
@@ -70,7 +72,7 @@ fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         dims.len() == rank && (0..rank).all(|a| a == axis || dims[a] == first[a])
     };
     if !parts.iter().all(fits) {
-        return Err(cx.mismatch("the values differ in sizes"));
+        return Err(cx.shape_mismatch("the values differ in sizes"));
     }
     let y = cx.b.concatenate(&parts, axis);
     Ok([y, out.min, out.max].map(Value::Array).into())
@@ -110,5 +112,5 @@ fn pooled_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn concat_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let count = cx.args.len().saturating_sub(1) / 3;
     let axis = cx.constant_int(0);
-    Ok(with_range(joined_shape(cx, 1..1 + count, axis, 0)?))
+    Ok(with_range(concat_inputs_shape(cx, 1..1 + count, axis, 0)?))
 }

@@ -60,7 +60,7 @@ pub(super) fn along(cx: &mut LowerCtx, v: InstId, dims: &[Dim], axis: Option<usi
     match (cx.b.dims(v), axis) {
         ([], _) => Ok(cx.b.broadcast(v, dims, &[])),
         ([n], Some(axis)) if dims.get(axis) == Some(n) => Ok(cx.b.broadcast(v, dims, &[axis])),
-        (other, _) => Err(cx.mismatch(format!("scales or zero points of {other:?} for {dims:?}"))),
+        (other, _) => Err(cx.shape_mismatch(format!("scales or zero points of {other:?} for {dims:?}"))),
     }
 }
 
@@ -174,7 +174,10 @@ pub(super) fn scale_ratios(cx: &LowerCtx, over: &[&[f64]], under: &[f64]) -> Res
         let product = over.iter().try_fold(1.0, |p, s| Some(p * at(s, i)?))?;
         Some(product / at(under, i)?)
     };
-    (0..n).map(one).collect::<Option<Vec<f64>>>().ok_or_else(|| cx.mismatch("as many scales as places are needed"))
+    (0..n)
+        .map(one)
+        .collect::<Option<Vec<f64>>>()
+        .ok_or_else(|| cx.shape_mismatch("as many scales as places are needed"))
 }
 
 fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -200,7 +203,7 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let own = axis(cx, own);
         let (x, zeros) = (cx.arg(side)?, cx.arg(2 * side + 3)?);
         if own.is_none() && out.is_some() {
-            return Err(cx.unsupported("a side with one scale for a result with one a place of an axis"));
+            return Err(cx.unsupported_case("a side with one scale for a result with one a place of an axis"));
         }
         let q = centred(cx, x, zeros, own)?;
         let factors = scale_ratios(cx, &[&scales(cx, 2 * side + 2)?], &under)?;
@@ -228,7 +231,7 @@ fn clip(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn dot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (right, out) = (axis(cx, "rhs_quantization_axis"), axis(cx, "output_quantization_axis"));
     if axis(cx, "lhs_quantization_axis").is_some() || right == Some(0) {
-        return Err(cx.unsupported("one scale a place of an axis that is summed over or of the left side"));
+        return Err(cx.unsupported_case("one scale a place of an axis that is summed over or of the left side"));
     }
     let (x, y, zeros, out_zeros) = (cx.arg(0)?, cx.arg(1)?, (cx.arg(3)?, cx.arg(5)?), cx.arg(7)?);
     let (x, y) = (centred(cx, x, zeros.0, None)?, centred(cx, y, zeros.1, right)?);

@@ -37,7 +37,7 @@ fn axes(cx: &LowerCtx, rank: usize) -> Result<ConvDims> {
     let output = [dims.output_batch, dims.output_feature];
     let within = [input, kernel, output].iter().flatten().chain(spatial.into_iter().flatten()).all(|&a| a < rank);
     if !within || spatial.iter().any(|s| s.len() + 2 != rank) {
-        return Err(cx.mismatch(format!("axes of a convolution that are not those of {rank} dimensions")));
+        return Err(cx.shape_mismatch(format!("axes of a convolution that are not those of {rank} dimensions")));
     }
     Ok(dims)
 }
@@ -79,13 +79,13 @@ fn windows(cx: &LowerCtx, axes: &ConvDims, sides: [&[Dim]; 2]) -> Result<Vec<Win
 pub(super) fn convolution_dims(cx: &LowerCtx) -> Result<ConvDims> {
     let (left, right) = (cx.dims(0)?, cx.dims(1)?);
     if left.len() != right.len() || left.len() < 3 {
-        return Err(cx.mismatch(format!("{left:?} and {right:?} must have one rank of at least 3")));
+        return Err(cx.shape_mismatch(format!("{left:?} and {right:?} must have one rank of at least 3")));
     }
     let mut dims = axes(cx, left.len())?;
     dims.window = windows(cx, &dims, [&left, &right])?;
     let groups = |name: &str| match u64::try_from(cx.node.int(name).unwrap_or(1)) {
         Ok(n) if n > 0 => Ok(n),
-        _ => Err(cx.mismatch(format!("`{name}` must be positive"))),
+        _ => Err(cx.shape_mismatch(format!("`{name}` must be positive"))),
     };
     (dims.feature_group_count, dims.batch_group_count) = (groups("feature_group_count")?, groups("batch_group_count")?);
     Ok(dims)
@@ -98,7 +98,7 @@ fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         && by_kernel.is_none_or(|a| a == dims.kernel_output_feature)
         && by_feature.is_none_or(|a| a == dims.output_feature && by_kernel.is_some());
     if !known {
-        return Err(cx.mismatch("scales for each place of another axis than the features of the result"));
+        return Err(cx.shape_mismatch("scales for each place of another axis than the features of the result"));
     }
     let (x, kernel, zeros, out_zeros) = (cx.arg(0)?, cx.arg(1)?, (cx.arg(3)?, cx.arg(5)?), cx.arg(7)?);
     let (x, kernel) = (centred(cx, x, zeros.0, None)?, centred(cx, kernel, zeros.1, by_kernel)?);

@@ -97,7 +97,7 @@ fn scaled(cx: &mut LowerCtx, sum: InstId, scales: InstId, items: usize, features
 fn check_types(cx: &LowerCtx) -> Result<()> {
     match (cx.dtype(0)?, cx.dtype(1)?) {
         (DType::F32, DType::S8) => Ok(()),
-        (lhs, rhs) => Err(cx.unsupported(format!("{lhs} by {rhs}; f32 by s8 is supported"))),
+        (lhs, rhs) => Err(cx.unsupported_case(format!("{lhs} by {rhs}; f32 by s8 is supported"))),
     }
 }
 
@@ -106,7 +106,7 @@ fn dot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, y, zeros, own) = (cx.arg(0)?, cx.arg(1)?, cx.arg(3)?, axis(cx, "rhs_quantization_axis"));
     let (left, right) = (cx.dims(0)?, cx.dims(1)?);
     if left.len() != 2 || right.len() != 2 || left[1] != right[0] || own.is_some_and(|a| a != 1) {
-        return Err(cx.mismatch(format!("a product of {left:?} and {right:?} with scales along axis {own:?}")));
+        return Err(cx.shape_mismatch(format!("a product of {left:?} and {right:?} with scales along axis {own:?}")));
     }
     let Quantized { centered, scales } = quantized(cx.b, x, 0);
     let y = centred(cx, y, zeros, own)?;
@@ -121,10 +121,10 @@ fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = convolution_dims(cx)?;
     let own = axis(cx, "rhs_quantization_axis");
     if dims.batch_group_count != 1 {
-        return Err(cx.unsupported("groups of the batch, whose items have ranges of their own"));
+        return Err(cx.unsupported_case("groups of the batch, whose items have ranges of their own"));
     }
     if own.is_some_and(|a| a != dims.kernel_output_feature) {
-        return Err(cx.mismatch("scales for each place of another axis than the features of the result"));
+        return Err(cx.shape_mismatch("scales for each place of another axis than the features of the result"));
     }
     let (x, kernel, zeros) = (cx.arg(0)?, cx.arg(1)?, cx.arg(3)?);
     let Quantized { centered, scales } = quantized(cx.b, x, dims.input_batch);

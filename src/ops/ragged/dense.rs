@@ -5,7 +5,7 @@ use crate::dims;
 use crate::graph::Attr;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::array::scatter;
 use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::op_lowering::op;
@@ -39,7 +39,7 @@ fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let count = match levels.get(k + 1) {
             Some(Level::Splits(next)) => cx.b.dims(*next)[0].saturating_sub(1),
             _ if k + 1 == levels.len() => cx.b.dims(values).first().copied().unwrap_or(Dim::from(0)),
-            _ => return Err(cx.unsupported("levels of rows of more than one kind")),
+            _ => return Err(cx.unsupported_case("levels of rows of more than one kind")),
         };
         let (row, at, length) = match level {
             Level::Splits(splits) => {
@@ -53,12 +53,12 @@ fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let most = count;
         dims.push(match told.get(k + 1).copied().flatten() {
             Some(n) => n,
-            None => cx.size_within(length, most, "the longest row")?,
+            None => cx.bounded_size(length, most, "the longest row")?,
         });
         columns = if k == 0 {
             vec![row]
         } else {
-            columns.into_iter().map(|c| take_axis(cx, c, row, 0, 0)).collect::<Result<_>>()?
+            columns.into_iter().map(|c| gather_along_axis(cx, c, row, 0, 0)).collect::<Result<_>>()?
         };
         columns.push(at);
     }
@@ -83,7 +83,11 @@ fn levels(cx: &mut LowerCtx) -> Result<(Dim, Vec<Level>)> {
         }
     };
     if types.len() + 3 != cx.args.len() || types.is_empty() {
-        return Err(cx.mismatch(format!("{} partitions of {} types", cx.args.len().saturating_sub(3), types.len())));
+        return Err(cx.shape_mismatch(format!(
+            "{} partitions of {} types",
+            cx.args.len().saturating_sub(3),
+            types.len()
+        )));
     }
     let (mut rows, mut out) = (None, Vec::new());
     for (i, kind) in types.iter().enumerate() {
@@ -97,11 +101,11 @@ fn levels(cx: &mut LowerCtx) -> Result<(Dim, Vec<Level>)> {
                 rows = rows.or(Some(cx.b.dims(partition)[0] - 1));
                 out.push(Level::Splits(partition));
             }
-            _ => return Err(cx.unsupported(format!("rows told by {types:?}"))),
+            _ => return Err(cx.unsupported_case(format!("rows told by {types:?}"))),
         }
     }
     let rows = rows.filter(|_| !out.is_empty());
-    rows.map(|rows| (rows, out)).ok_or_else(|| cx.mismatch("there are no rows"))
+    rows.map(|rows| (rows, out)).ok_or_else(|| cx.shape_mismatch("there are no rows"))
 }
 
 /// Sizes given by input `shape`; `None` for those that the rows determine.
@@ -119,7 +123,7 @@ fn numbered(cx: &mut LowerCtx, numbers: InstId, rows: Dim) -> Result<(InstId, In
     let (own, to) = (cx.b.iota(DType::S32, &[n], 0), cx.b.reshape(row, &dims![n, 1]));
     let behind = cx.b.full(DType::S32, &[rows], f64::from(i32::MAX));
     let firsts = scatter(cx, behind, to, own, Some(ScalarOp::Minimum))?;
-    let first = take_axis(cx, firsts, row, 0, 0)?;
+    let first = gather_along_axis(cx, firsts, row, 0, 0)?;
     let at = cx.b.sub(own, first);
     let none = cx.b.scalar(DType::S32, -1.0);
     let last = cx.b.reduce(at, none, ScalarOp::Maximum, &[0]);
@@ -145,7 +149,7 @@ fn dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         let told =
             shape.as_ref().and_then(|s| s.get(k).copied()).filter(|n| !matches!(n, InferredInt::Known(n) if *n < 0));
         let told =
-            told.and_then(InferredInt::size).filter(|_| cx.ranked(0).is_ok_and(|d| d.is_some_and(|d| !d.is_empty())));
+            told.and_then(InferredInt::as_dim).filter(|_| cx.ranked(0).is_ok_and(|d| d.is_some_and(|d| !d.is_empty())));
         let made = told.unwrap_or_else(|| cx.fresh_dim(Why::Data));
         dims.push(made);
     }

@@ -25,10 +25,10 @@ pub const ROWS: &[OpLowering] = &[
 fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (ids, values, count, default) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
     let &[n] = cx.b.dims(ids) else {
-        return Err(cx.mismatch(format!("row numbers {}; a vector is needed", cx.b.shape(ids))));
+        return Err(cx.shape_mismatch(format!("row numbers {}; a vector is needed", cx.b.shape(ids))));
     };
     if cx.b.dims(values) != [n] || cx.b.rank(count) != 0 {
-        return Err(cx.mismatch(format!("{} values of {n} row numbers", cx.b.shape(values))));
+        return Err(cx.shape_mismatch(format!("{} values of {n} row numbers", cx.b.shape(values))));
     }
     let (places, shape) = (cx.b.reshape(ids, &dims![n, 1]), cx.b.reshape(count, &dims![1]));
     let args = [places, values, shape, default].map(Value::Array).into();

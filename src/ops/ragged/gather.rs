@@ -1,7 +1,7 @@
 //! `RaggedGather`: rows selected by their indices.
 use super::{lengths, places, splits};
 use crate::diag::Result;
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
 use crate::ops::symbols::{InferredDim, Why};
@@ -22,29 +22,29 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let levels = cx.args.len().saturating_sub(2);
     let (values, indices) = (cx.arg(levels)?, cx.arg(levels + 1)?);
     if levels == 0 || cx.b.rank(indices) != 1 {
-        return Err(cx.unsupported(format!("rows by indices {}; a vector is supported", cx.b.shape(indices))));
+        return Err(cx.unsupported_case(format!("rows by indices {}; a vector is supported", cx.b.shape(indices))));
     }
     let mut rows = cx.b.convert(indices, DType::S32);
     let mut out = Vec::with_capacity(levels + 1);
     for level in 0..levels {
         let all = cx.arg(level)?;
         if cx.b.rank(all) != 1 || cx.b.dims(all)[0] == 0 {
-            return Err(cx.mismatch(format!("splits of {}", cx.b.shape(all))));
+            return Err(cx.shape_mismatch(format!("splits of {}", cx.b.shape(all))));
         }
         let next = if level + 1 < levels { cx.dims(level + 1)?[0].saturating_sub(1) } else { cx.b.dims(values)[0] };
         let dtype = cx.b.dtype(all);
         let (all, own) = (cx.b.convert(all, DType::S32), lengths(cx, all));
         let own = cx.b.convert(own, DType::S32);
-        let (begins, own) = (take_axis(cx, all, rows, 0, 0)?, take_axis(cx, own, rows, 0, 0)?);
+        let (begins, own) = (gather_along_axis(cx, all, rows, 0, 0)?, gather_along_axis(cx, own, rows, 0, 0)?);
         let most = next.saturating_mul(cx.b.dims(rows)[0]);
         let (made, total) = splits(cx, own);
-        let total = cx.size_within(total, most, "the list of values")?;
+        let total = cx.bounded_size(total, most, "the list of values")?;
         let (row, at) = places(cx, made, total)?;
-        let begins = take_axis(cx, begins, row, 0, 0)?;
+        let begins = gather_along_axis(cx, begins, row, 0, 0)?;
         rows = cx.b.add(begins, at);
         out.push(Value::Array(cx.b.convert(made, dtype)));
     }
-    out.push(Value::Array(take_axis(cx, values, rows, 0, 0)?));
+    out.push(Value::Array(gather_along_axis(cx, values, rows, 0, 0)?));
     Ok(out)
 }
 

@@ -14,7 +14,7 @@ use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::array::scatter;
 use crate::ops::compact::prefix_reduce;
 use crate::scalar::ScalarOp;
@@ -33,7 +33,7 @@ pub(in crate::ops) fn places(cx: &mut LowerCtx, splits: InstId, total: Dim) -> R
     let begins = cx.b.reshape(begins, &dims![n, 1]);
     let marks = scatter(cx, marks, begins, ones, Some(ScalarOp::Add))?;
     let row = prefix_reduce(cx, marks, ScalarOp::Add, 0.0);
-    let first = take_axis(cx, splits, row, 0, 0)?;
+    let first = gather_along_axis(cx, splits, row, 0, 0)?;
     let own = cx.b.iota(DType::S32, &[total], 0);
     let at = cx.b.sub(own, first);
     Ok((row, at))

@@ -2,7 +2,7 @@
 use super::{places, splits};
 use crate::diag::Result;
 use crate::hlo::open::InstId;
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;
 use crate::ops::symbols::{InferredDim, Why};
@@ -19,14 +19,14 @@ pub const ROWS: &[OpLowering] =
 fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dtype = cx.dtype(0)?;
     if dtype.is_float() {
-        return Err(cx.unsupported(format!("ranges of {dtype}; those of integers are supported")));
+        return Err(cx.unsupported_case(format!("ranges of {dtype}; those of integers are supported")));
     }
     let all = cx.arg_range(0, 3)?;
     let n = all.iter().find_map(|&x| cx.b.dims(x).first().copied()).unwrap_or(Dim::from(1));
     let mut wide = Vec::with_capacity(3);
     for x in all {
         if !matches!(cx.b.dims(x), [] | [_]) || cx.b.dims(x).first().is_some_and(|&m| m != n) {
-            return Err(cx.mismatch(format!("{} for {n} ranges", cx.b.shape(x))));
+            return Err(cx.shape_mismatch(format!("{} for {n} ranges", cx.b.shape(x))));
         }
         let x = if cx.b.rank(x) == 0 { cx.b.broadcast(x, &[n], &[]) } else { x };
         wide.push(cx.b.convert(x, DType::S64));
@@ -35,7 +35,7 @@ fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (splits, total) = splits(cx, lengths);
     let total = cx.size_from_scalar(total, "the list of values")?;
     let (row, at) = places(cx, splits, total)?;
-    let (start, delta) = (take_axis(cx, wide[0], row, 0, 0)?, take_axis(cx, wide[2], row, 0, 0)?);
+    let (start, delta) = (gather_along_axis(cx, wide[0], row, 0, 0)?, gather_along_axis(cx, wide[2], row, 0, 0)?);
     let at = cx.b.convert(at, DType::S64);
     let offset = cx.b.mul(at, delta);
     let values = cx.b.add(start, offset);

@@ -5,7 +5,7 @@ use crate::dims;
 use crate::graph::TfType;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::S64;
@@ -29,7 +29,7 @@ fn sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let levels = cx.args.len().saturating_sub(1);
     let (values, dims) = (cx.arg(levels)?, cx.dims(levels)?);
     if levels == 0 || dims.is_empty() {
-        return Err(cx.mismatch(format!("{} by {levels} levels of rows", cx.b.shape(values))));
+        return Err(cx.shape_mismatch(format!("{} by {levels} levels of rows", cx.b.shape(values))));
     }
     let (columns, sizes) = nested(cx, dims[0])?;
     let total = dims.iter().product();
@@ -54,7 +54,7 @@ fn nested(cx: &mut LowerCtx, count: Dim) -> Result<(Vec<InstId>, Vec<InstId>)> {
     for level in 0..levels {
         let splits = cx.arg(level)?;
         let Some(n) = rows(cx, splits) else {
-            return Err(cx.mismatch(format!("splits of {}", cx.b.shape(splits))));
+            return Err(cx.shape_mismatch(format!("splits of {}", cx.b.shape(splits))));
         };
         let held = if level + 1 < levels { rows(cx, cx.arg(level + 1)?).unwrap_or(Dim::from(0)) } else { count };
         let (row, at) = places(cx, splits, held)?;
@@ -62,7 +62,7 @@ fn nested(cx: &mut LowerCtx, count: Dim) -> Result<(Vec<InstId>, Vec<InstId>)> {
             columns.push(row);
             sizes.push(cx.b.full(DType::S64, &dims![1], n));
         } else {
-            columns = columns.into_iter().map(|c| take_axis(cx, c, row, 0, 0)).collect::<Result<_>>()?;
+            columns = columns.into_iter().map(|c| gather_along_axis(cx, c, row, 0, 0)).collect::<Result<_>>()?;
         }
         columns.push(at);
         sizes.push(longest(cx, splits, held));
@@ -100,6 +100,6 @@ fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![
         Fact::new(S64, vec![total, InferredDim::Known(rank)].into()),
         values,
-        Fact::ints(TfType::Data(DType::S64), &[rank], sizes),
+        Fact::from_ints(TfType::Data(DType::S64), &[rank], sizes),
     ])
 }

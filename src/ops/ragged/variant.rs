@@ -6,8 +6,8 @@ use crate::dims;
 use crate::graph::TfType;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::ops::array::gather::take_axis;
-use crate::ops::array::shape::integers;
+use crate::ops::array::gather::gather_along_axis;
+use crate::ops::array::shape::dims_constant;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
 use crate::ops::symbols::{InferredDim, Why};
@@ -25,24 +25,24 @@ pub const ROWS: &[OpLowering] = &[
 fn to_variant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let levels = cx.args.len().saturating_sub(1);
     let splits = (0..levels).map(|level| cx.arg(level)).collect::<Result<Vec<_>>>()?;
-    let (values, is_rows) = (cx.arg(levels)?, cx.flag("batched_input"));
+    let (values, is_rows) = (cx.arg(levels)?, cx.bool_attr("batched_input"));
     if let Some(&no_vector) = splits.iter().find(|&&splits| super::rows(cx, splits).is_none()) {
-        return Err(cx.mismatch(format!("splits of {}", cx.b.shape(no_vector))));
+        return Err(cx.shape_mismatch(format!("splits of {}", cx.b.shape(no_vector))));
     }
     if (is_rows || levels > 0) && cx.b.rank(values) == 0 {
-        return Err(cx.mismatch("a scalar has no rows"));
+        return Err(cx.shape_mismatch("a scalar has no rows"));
     }
     Ok(vec![Value::Ragged(RaggedValue { splits, values, is_rows })])
 }
 
 fn from_variant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let Some(Value::Ragged(ragged)) = cx.args.first().cloned() else {
-        return Err(cx.unsupported("a variant that holds no RaggedTensor of one node"));
+        return Err(cx.unsupported_case("a variant that holds no RaggedTensor of one node"));
     };
     let levels = cx.node.int("output_ragged_rank").unwrap_or(0);
     if usize::try_from(levels).ok() != Some(ragged.splits.len()) {
         let told = format!("{levels} levels of rows are asked of {}", ragged.splits.len());
-        return Err(cx.mismatch(told));
+        return Err(cx.shape_mismatch(told));
     }
     let dtype = match cx.node.tf_type("Tsplits") {
         Some(TfType::Data(dtype)) => dtype,
@@ -79,23 +79,23 @@ impl RaggedValue {
             if level > 0 {
                 let rows = cx.b.dims(all)[0].saturating_sub(1);
                 let places = between(cx, begin, end, rows, Dim::from(1))?;
-                let own = take_axis(cx, all, places, 0, 0)?;
-                let first = take_axis(cx, all, begin, 0, 0)?;
+                let own = gather_along_axis(cx, all, places, 0, 0)?;
+                let first = gather_along_axis(cx, all, begin, 0, 0)?;
                 let dims = cx.b.dims(own).to_vec();
                 let first = cx.b.broadcast_to(first, &dims);
                 splits.push(cx.b.sub(own, first));
             }
-            begin = take_axis(cx, all, begin, 0, 0)?;
-            end = take_axis(cx, all, end, 0, 0)?;
+            begin = gather_along_axis(cx, all, begin, 0, 0)?;
+            end = gather_along_axis(cx, all, end, 0, 0)?;
         }
         let count = cx.b.dims(self.values).first().copied().unwrap_or(Dim::from(0));
         let values = if self.splits.is_empty() {
-            let row = take_axis(cx, self.values, index, 0, 0)?;
+            let row = gather_along_axis(cx, self.values, index, 0, 0)?;
             let dims = cx.b.dims(row)[1..].to_vec();
             cx.b.reshape(row, &dims)
         } else {
             let places = between(cx, begin, end, count, Dim::from(0))?;
-            take_axis(cx, self.values, places, 0, 0)?
+            gather_along_axis(cx, self.values, places, 0, 0)?
         };
         Ok(RaggedValue { splits, values, is_rows: false })
     }
@@ -107,13 +107,13 @@ impl RaggedValue {
     pub fn of_rows(cx: &mut LowerCtx, rows: &[RaggedValue]) -> Result<RaggedValue> {
         let levels = rows.first().map_or(0, |row| row.splits.len());
         let Some(first) = rows.first().filter(|_| rows.iter().all(|row| row.splits.len() == levels)) else {
-            return Err(cx.mismatch("rows of different levels, or none, in one RaggedTensor"));
+            return Err(cx.shape_mismatch("rows of different levels, or none, in one RaggedTensor"));
         };
         if rows.iter().any(|row| {
             let (own, like) = (cx.b.shape(row.values).as_array(), cx.b.shape(first.values).as_array());
             own.map(|a| (a.dtype, a.rank())) != like.map(|a| (a.dtype, a.rank())) || own.is_none_or(|a| a.rank() == 0)
         }) {
-            return Err(cx.mismatch("values of different types in one RaggedTensor"));
+            return Err(cx.shape_mismatch("values of different types in one RaggedTensor"));
         }
         let mut splits = Vec::with_capacity(levels + 1);
         for level in 0..=levels {
@@ -125,7 +125,7 @@ impl RaggedValue {
                     None => cx.b.dims(row.values)[0],
                 };
                 parts.push(match level.checked_sub(1) {
-                    None => integers(cx, DType::S64, &dims![1], &[at + count])?,
+                    None => dims_constant(cx, DType::S64, &dims![1], &[at + count])?,
                     Some(outer) => ends(cx, row.splits[outer], at)?,
                 });
                 at += count;
@@ -142,7 +142,7 @@ fn ends(cx: &mut LowerCtx, splits: InstId, before: Dim) -> Result<InstId> {
     let splits = cx.b.convert(splits, DType::S64);
     let n = cx.b.dims(splits)[0];
     let ends = cx.b.slice_axis(splits, 0, Dim::from(1), n);
-    let before = integers(cx, DType::S64, &[], &[before])?;
+    let before = dims_constant(cx, DType::S64, &[], &[before])?;
     let before = cx.b.broadcast(before, &[n.saturating_sub(1)], &[]);
     Ok(cx.b.add(ends, before))
 }
@@ -151,7 +151,7 @@ fn ends(cx: &mut LowerCtx, splits: InstId, before: Dim) -> Result<InstId> {
 fn between(cx: &mut LowerCtx, begin: InstId, end: InstId, most: Dim, more: Dim) -> Result<InstId> {
     let count = cx.b.sub(end, begin);
     let count = cx.b.reshape(count, &[]);
-    let count = cx.size_within(count, most, "the row")? + more;
+    let count = cx.bounded_size(count, most, "the row")? + more;
     let places = cx.b.iota(DType::S32, &[count], 0);
     let begin = cx.b.broadcast_to(begin, &[count]);
     Ok(cx.b.add(places, begin))

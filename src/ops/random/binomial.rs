@@ -56,7 +56,7 @@ pub(super) fn binomial(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], f
     let sizes = streams::sample_dims(cx, dims, &of)?;
     if !cx.dtype(first)?.is_float() || cx.dtype(first)? != cx.dtype(first + 1)? {
         let told = format!("counts of {}; floats are supported", cx.dtype(first)?);
-        return Err(cx.unsupported(told));
+        return Err(cx.unsupported_case(told));
     }
     if crate::symbolic::has_zero(&sizes) {
         let none = cx.b.full(dtype, dims, 0.0);
@@ -73,7 +73,7 @@ pub(super) fn binomial(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], f
 /// Broadcast sizes of the counts in input `first` and the probabilities in the next one.
 pub(super) fn parameters(cx: &LowerCtx, first: usize) -> Result<Vec<Dim>> {
     let of = Builder::broadcast_dims(&cx.dims(first)?, &cx.dims(first + 1)?);
-    of.ok_or_else(|| cx.mismatch("counts and probabilities that do not broadcast"))
+    of.ok_or_else(|| cx.shape_mismatch("counts and probabilities that do not broadcast"))
 }
 
 /// Chooses outcome and method for each element; means are computed in the type of the inputs.

@@ -24,7 +24,7 @@ impl CategoricalInputs {
         let (logits, dims) = (cx.arg(0)?, cx.dims(0)?);
         let samples = cx.constant_dim(1)?.max(0);
         let [batch, classes] = dims[..] else {
-            return Err(cx.mismatch(format!("logits of {dims:?}, which must be a matrix")));
+            return Err(cx.shape_mismatch(format!("logits of {dims:?}, which must be a matrix")));
         };
         let dtype = cx.node.tf_type("output_dtype").and_then(TfType::dtype).unwrap_or(DType::S64);
         Ok(CategoricalInputs { logits, sizes: [batch, samples, classes], dtype })

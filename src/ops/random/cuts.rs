@@ -41,7 +41,7 @@ pub(in crate::ops) fn boundaries(cx: &mut LowerCtx, cuts: [AxisWindows; 2]) -> R
         Some(seeds) => seeded(cx.b, seeds),
         None => hidden(cx)?,
     };
-    let pseudo_random = cx.flag("pseudo_random");
+    let pseudo_random = cx.bool_attr("pseudo_random");
     let rows = one(cx, &generator, cuts[0], pseudo_random)?;
     let words = if pseudo_random { 2 } else { cuts[0].parts };
     let taken = cx.b.scalar(DType::U64, words.div_ceil(4) as f64);

@@ -25,7 +25,9 @@ pub(super) fn gamma(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], alph
     streams::philox_only(cx, generator)?;
     let dtype = cx.dtype(alpha)?;
     if !matches!(dtype, DType::F16 | DType::F32 | DType::F64) {
-        return Err(cx.unsupported(format!("gamma-distributed numbers of {dtype}; f16, f32 and f64 are supported")));
+        return Err(
+            cx.unsupported_case(format!("gamma-distributed numbers of {dtype}; f16, f32 and f64 are supported"))
+        );
     }
     streams::draw_per_parameters(cx, generator, dtype, dims, alpha, drawn)
 }

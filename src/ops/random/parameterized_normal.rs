@@ -53,7 +53,9 @@ pub(super) fn truncated_normal(cx: &mut LowerCtx, generator: &Generator, draw: &
         of.filter(|of| given.iter().all(|&x| Builder::broadcast_dims(cx.b.dims(x), of).as_ref() == Some(of)))
     else {
         let told = given.map(|x| format!("{:?}", cx.b.dims(x))).join(", ");
-        return Err(cx.mismatch(format!("samples of {:?}, which parameters of {told} do not broadcast to", draw.dims)));
+        return Err(
+            cx.shape_mismatch(format!("samples of {:?}, which parameters of {told} do not broadcast to", draw.dims))
+        );
     };
     let groups = of.iter().product::<Dim>();
     if draw.count.is_zero() {

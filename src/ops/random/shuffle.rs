@@ -82,7 +82,7 @@ fn places(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn index_shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (dtype, rounds) = (cx.dtype(0)?, cx.node.int("rounds").unwrap_or(4));
     if !matches!(rounds, 4..=256) || rounds % 2 != 0 {
-        return Err(cx.unsupported(format!("{rounds} rounds; even numbers from 4 to 256 are supported")));
+        return Err(cx.unsupported_case(format!("{rounds} rounds; even numbers from 4 to 256 are supported")));
     }
     let (of_index, of_seed, of_last) = (cx.dims(0)?, cx.dims(1)?, cx.dims(2)?);
     let seeds = &of_seed[..of_seed.len().saturating_sub(1)];
@@ -91,7 +91,7 @@ fn index_shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let fits = |d: &&[Dim]| d.is_empty() || d.len() == 1 && d.first() == length.as_ref();
     if of_seed.last() != Some(&Dim::from(3)) || !outer.iter().all(fits) {
         let told = format!("places {of_index:?}, seeds {of_seed:?} and last places {of_last:?}");
-        return Err(cx.mismatch(told));
+        return Err(cx.shape_mismatch(told));
     }
     let dims: Vec<Dim> = length.into_iter().collect();
     let [index, seed, last] = [cx.arg(0)?, cx.arg(1)?, cx.arg(2)?];

@@ -72,13 +72,15 @@ fn state(cx: &mut LowerCtx) -> Result<InstId> {
     match cx.constant_int(1)? {
         1 | 3 => {}
         other => {
-            return Err(cx.unsupported(format!("random algorithm {other} with a variable; 1 (Philox) is supported")));
+            return Err(
+                cx.unsupported_case(format!("random algorithm {other} with a variable; 1 (Philox) is supported"))
+            );
         }
     }
     let state = cx.read_variable(0)?;
     match (cx.b.dtype(state), cx.b.dims(state)) {
         (DType::S64, [n]) if *n >= 3 => Ok(state),
-        _ => Err(cx.mismatch(format!("the generator is {}, and Philox needs s64[3]", cx.b.shape(state)))),
+        _ => Err(cx.shape_mismatch(format!("the generator is {}, and Philox needs s64[3]", cx.b.shape(state)))),
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) type Streams<T> = [T; 3];
 pub(super) fn sample_dims(cx: &LowerCtx, dims: &[Dim], of: &[Dim]) -> Result<[Dim; 2]> {
     let Some(outer) = dims.len().checked_sub(of.len()).filter(|&n| dims[n..] == *of) else {
         return Err(
-            cx.mismatch(format!("samples of {dims:?}, which must end with the sizes of the parameters, {of:?}"))
+            cx.shape_mismatch(format!("samples of {dims:?}, which must end with the sizes of the parameters, {of:?}"))
         );
     };
     Ok([dims[..outer].iter().product(), of.iter().product()])
@@ -103,7 +103,9 @@ pub(super) fn narrowed(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
 pub(super) fn philox_only(cx: &LowerCtx, generator: &Generator) -> Result<()> {
     match generator.algorithm {
         super::Algorithm::Philox => Ok(()),
-        super::Algorithm::ThreeFry => Err(cx.unsupported(format!("{} on ThreeFry; Philox is supported", cx.node.op))),
+        super::Algorithm::ThreeFry => {
+            Err(cx.unsupported_case(format!("{} on ThreeFry; Philox is supported", cx.node.op)))
+        }
     }
 }
 

@@ -32,7 +32,9 @@ pub(super) fn truncated(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -
     let y = match generator.algorithm {
         Algorithm::Philox => rejected(cx.b, generator, draw.count, work),
         Algorithm::ThreeFry if draw.dtype == DType::F16 => {
-            return Err(cx.unsupported("truncated normal numbers of f16 on ThreeFry; bf16, f32 and f64 are supported"));
+            return Err(
+                cx.unsupported_case("truncated normal numbers of f16 on ThreeFry; bf16, f32 and f64 are supported")
+            );
         }
         Algorithm::ThreeFry => {
             let wide = Draw { dtype: work, dims: draw.dims.clone(), count: draw.count, bounds: draw.bounds };

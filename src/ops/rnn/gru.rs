@@ -22,12 +22,14 @@ pub const ROWS: &[OpLowering] = &[
 fn sizes(cx: &LowerCtx) -> Result<[Dim; 2]> {
     let dims: Vec<Vec<Dim>> = (0..6).map(|i| cx.dims(i)).collect::<Result<_>>()?;
     let ([batch, input], [items, cell]) = (&dims[0][..], &dims[1][..]) else {
-        return Err(cx.mismatch(format!("an input {:?} and a state {:?}, which must be matrices", dims[0], dims[1])));
+        return Err(
+            cx.shape_mismatch(format!("an input {:?} and a state {:?}, which must be matrices", dims[0], dims[1]))
+        );
     };
     let rows = input + cell;
     let fits = dims[2] == [rows, 2 * cell] && dims[3] == [rows, *cell] && dims[4] == [2 * cell] && dims[5] == [*cell];
     if batch != items || !fits {
-        return Err(cx.mismatch(format!("weights {:?} and {:?} for a state {:?}", dims[2], dims[3], dims[1])));
+        return Err(cx.shape_mismatch(format!("weights {:?} and {:?} for a state {:?}", dims[2], dims[3], dims[1])));
     }
     Ok([*input, *cell])
 }
@@ -67,7 +69,7 @@ fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let [reset, update, new, grad] = [6, 7, 8, 9].map(|i| cx.arg(i));
     let (reset, update, new, grad) = (reset?, update?, new?, grad?);
     if [reset, update, new, grad].iter().any(|&part| cx.b.dims(part) != dims) {
-        return Err(cx.mismatch(format!("what a cell of {dims:?} made has other sizes")));
+        return Err(cx.shape_mismatch(format!("what a cell of {dims:?} made has other sizes")));
     }
     let b = &mut *cx.b;
     let rest = one_minus(b, update);

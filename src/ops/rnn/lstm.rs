@@ -4,7 +4,7 @@
 use super::{Transposed, in_rows, product};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
-use crate::ops::counted_loop::{counted_loop, slice_at, with_slice};
+use crate::ops::counted_loop::{counted_loop, replace_slice_at, slice_at};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
@@ -65,7 +65,7 @@ impl Attributes {
             gates,
             forget_bias: number("forget_bias", forget_bias),
             clip: number("cell_clip", 3.0),
-            has_peepholes: cx.flag("use_peephole"),
+            has_peepholes: cx.bool_attr("use_peephole"),
         }
     }
 }
@@ -79,12 +79,14 @@ pub(super) fn weights(cx: &LowerCtx, first: usize) -> Result<LstmWeights> {
 /// Rejects weights that do not fit an input and a state of these sizes.
 pub(super) fn check(cx: &LowerCtx, x: &[Dim], state: &[Dim], weights: &LstmWeights) -> Result<()> {
     let ([batch, input], [items, cell]) = (x, state) else {
-        return Err(cx.mismatch(format!("an input {x:?} and a state {state:?}, which must be matrices")));
+        return Err(cx.shape_mismatch(format!("an input {x:?} and a state {state:?}, which must be matrices")));
     };
     let vectors = weights.peepholes.iter().all(|&p| cx.b.dims(p) == [*cell]);
     let fits = cx.b.dims(weights.w) == [input + cell, 4 * cell] && cx.b.dims(weights.bias) == [4 * cell];
     if batch != items || !vectors || !fits {
-        return Err(cx.mismatch(format!("weights {:?} for an input {x:?} and a state {state:?}", cx.b.dims(weights.w))));
+        return Err(
+            cx.shape_mismatch(format!("weights {:?} for an input {x:?} and a state {state:?}", cx.b.dims(weights.w)))
+        );
     }
     Ok(())
 }
@@ -138,7 +140,7 @@ fn step(b: &mut Builder, a: &Attributes, x: InstId, state: [InstId; 2], weights:
 fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
     let (most, x, memory, output) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
     let weights = weights(cx, 4)?;
-    let [time, batch, input] = cx.dims(1)?[..] else { return Err(cx.mismatch("x must be of rank 3")) };
+    let [time, batch, input] = cx.dims(1)?[..] else { return Err(cx.shape_mismatch("x must be of rank 3")) };
     check(cx, &[batch, input], &cx.dims(2)?, &weights)?;
     check(cx, &[batch, input], &cx.dims(3)?, &weights)?;
     let attributes = Attributes::parse(cx, gates, if gates == Gates::InputCellForgetOutput { 1.0 } else { 0.0 });
@@ -157,7 +159,8 @@ fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
         let is_within = b.broadcast(is_within, &[batch, cell], &[]);
         let none = b.full(dtype, &[batch, cell], 0.0);
         let made = made.map(|part| b.select(is_within, part, none));
-        let all = made.iter().zip(&parts[9..]).map(|(&part, &all)| with_slice(b, all, t, part)).collect::<Vec<_>>();
+        let all =
+            made.iter().zip(&parts[9..]).map(|(&part, &all)| replace_slice_at(b, all, t, part)).collect::<Vec<_>>();
         [&[most, x, made[1], made[6], w, wci, wcf, wco, bias], &all[..]].concat()
     });
     Ok(end[9..].iter().map(|&all| Value::Array(all)).collect())

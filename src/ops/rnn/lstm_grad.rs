@@ -6,7 +6,7 @@ use super::{Transposed, in_rows, one_minus, product, product_of};
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::{Builder, InstId};
-use crate::ops::counted_loop::{counted_loop, slice_at, with_slice};
+use crate::ops::counted_loop::{counted_loop, replace_slice_at, slice_at};
 use crate::ops::fact::Fact;
 use crate::ops::nn::sum;
 use crate::ops::op_lowering::op;
@@ -90,7 +90,7 @@ fn step_grads(b: &mut Builder, gates: Gates, peepholes: Option<[InstId; 3]>, s: 
 }
 
 fn peepholes(cx: &LowerCtx, weights: &LstmWeights) -> Option<[InstId; 3]> {
-    cx.flag("use_peephole").then_some(weights.peepholes)
+    cx.bool_attr("use_peephole").then_some(weights.peepholes)
 }
 
 fn cell(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -99,10 +99,10 @@ fn cell(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let state = cx.dims(1)?;
     let parts = cx.arg_range(8, 16)?;
     if parts.iter().any(|&part| cx.b.dims(part) != state) {
-        return Err(cx.mismatch(format!("what a cell of {state:?} made has other sizes")));
+        return Err(cx.shape_mismatch(format!("what a cell of {state:?} made has other sizes")));
     }
     let &[i, now, f, o, c, shown, memory_grad, output_grad] = &parts[..] else {
-        return Err(cx.mismatch("what a cell made is missing"));
+        return Err(cx.shape_mismatch("what a cell made is missing"));
     };
     let step = Step { memory: cx.arg(1)?, made: [i, now, f, o, c, shown], grads: [memory_grad, output_grad] };
     let peepholes = peepholes(cx, &weights);
@@ -113,13 +113,13 @@ fn cell(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
     let (most, x, memory, output, weights) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?, weights(cx, 4)?);
-    let [time, batch, input] = cx.dims(1)?[..] else { return Err(cx.mismatch("x must be of rank 3")) };
+    let [time, batch, input] = cx.dims(1)?[..] else { return Err(cx.shape_mismatch("x must be of rank 3")) };
     check(cx, &[batch, input], &cx.dims(2)?, &weights)?;
     check(cx, &[batch, input], &cx.dims(3)?, &weights)?;
     let cell = cx.b.dims(memory)[1];
     let made = cx.arg_range(9, 18)?;
     if made.iter().any(|&part| cx.b.dims(part) != [time, batch, cell]) {
-        return Err(cx.mismatch(format!("what {time} cells of {:?} made has other sizes", [batch, cell])));
+        return Err(cx.shape_mismatch(format!("what {time} cells of {:?} made has other sizes", [batch, cell])));
     }
     let most = cx.b.reshape(most, &[]);
     let most = cx.b.convert(most, DType::S32);
@@ -158,7 +158,7 @@ fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
         let joined = b.concatenate(&[now, output], 1);
         let w_grad = product(b, joined, grads.gates, Transposed::Left);
         let b_grad = sum(b, grads.gates, &[0]);
-        let x_grads = with_slice(b, sums[0], t, x_grad);
+        let x_grads = replace_slice_at(b, sums[0], t, x_grad);
         let mut next = vec![x_grads, grads.memory, h_grad];
         let [wci_grad, wcf_grad, wco_grad] = grads.peepholes;
         for (&sum, grad) in sums[3..].iter().zip([w_grad, wci_grad, wcf_grad, wco_grad, b_grad]) {

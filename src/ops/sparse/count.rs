@@ -5,7 +5,7 @@ use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::ops::op_lowering::op;
@@ -58,7 +58,7 @@ fn of_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let row = cx.b.iota(DType::S64, &dims, 0);
             Some((cx.b.reshape(row, &[n]), cx.b.full(DType::S64, &dims![1], rows)))
         }
-        _ => return Err(cx.mismatch(format!("values {dims:?}; one or two dimensions are counted"))),
+        _ => return Err(cx.shape_mismatch(format!("values {dims:?}; one or two dimensions are counted"))),
     };
     let values = cx.b.reshape(values, &[n]);
     count(cx, &Counted { row: row.map(|r| r.0), rows: row.map(|r| r.1), values, weights: 1 })
@@ -67,7 +67,7 @@ fn of_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn of_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?);
     if cx.b.dims(values) != [n] || cx.b.dims(shape) != [Dim::from(rank)] || rank == 0 {
-        return Err(cx.mismatch(format!("{n} indices of rank {rank} for {}", cx.b.shape(values))));
+        return Err(cx.shape_mismatch(format!("{n} indices of rank {rank} for {}", cx.b.shape(values))));
     }
     let row = (rank > 1).then(|| (column(cx, places, 0), cx.b.slice_axis(shape, 0, Dim::from(0), Dim::from(1))));
     count(cx, &Counted { row: row.map(|r| r.0), rows: row.map(|r| r.1), values, weights: 3 })
@@ -76,11 +76,11 @@ fn of_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn of_ragged(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (splits, values) = (cx.arg(0)?, cx.arg(1)?);
     let &[n] = cx.b.dims(values) else {
-        return Err(cx.mismatch(format!("values {}; a vector is needed", cx.b.shape(values))));
+        return Err(cx.shape_mismatch(format!("values {}; a vector is needed", cx.b.shape(values))));
     };
     let rows = match ragged::rows(cx, splits) {
         Some(rows) if !rows.is_zero() => rows,
-        _ => return Err(cx.mismatch(format!("splits of {}", cx.b.shape(splits)))),
+        _ => return Err(cx.shape_mismatch(format!("splits of {}", cx.b.shape(splits)))),
     };
     let (row, _) = ragged::places(cx, splits, n)?;
     let row = cx.b.convert(row, DType::S64);
@@ -95,9 +95,9 @@ fn count(cx: &mut LowerCtx, of: &Counted) -> Result<Vec<Value>> {
     let dtype = cx.b.dtype(weights);
     let given = cx.b.dims(weights).iter().product::<Dim>();
     if given != n && given != 0 {
-        return Err(cx.mismatch(format!("{given} weights for {n} values")));
+        return Err(cx.shape_mismatch(format!("{given} weights for {n} values")));
     }
-    let binary = cx.flag("binary_output");
+    let binary = cx.bool_attr("binary_output");
     let weights = if given == 0 || binary { cx.b.full(dtype, &[n], 1.0) } else { cx.b.reshape(weights, &[n]) };
     let values = cx.b.convert(of.values, DType::S64);
     let keys: Vec<InstId> = of.row.into_iter().chain([values]).collect();
@@ -112,8 +112,8 @@ fn count(cx: &mut LowerCtx, of: &Counted) -> Result<Vec<Value>> {
         cx.b.elementwise(ScalarOp::And, &[counts, runs.exists])
     };
     let (at, size) = found(cx, kept, "the list of counts")?;
-    let sums = take_axis(cx, sums, at, 0, 0)?;
-    let taken = runs.keys.iter().map(|&key| take_axis(cx, key, at, 0, 0)).collect::<Result<Vec<_>>>()?;
+    let sums = gather_along_axis(cx, sums, at, 0, 0)?;
+    let taken = runs.keys.iter().map(|&key| gather_along_axis(cx, key, at, 0, 0)).collect::<Result<Vec<_>>>()?;
     let places = columns(cx, &taken, size);
     let width = if most < 0 {
         let least = cx.node.int("minlength").unwrap_or(-1).max(1);

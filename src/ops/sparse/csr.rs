@@ -6,9 +6,9 @@ use super::{column, columns};
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
 use crate::hlo::open::InstId;
-use crate::ops::array::gather::{gather_nd, take_axis};
+use crate::ops::array::gather::{gather_along_axis, gather_nd};
 use crate::ops::array::scatter::scatter;
-use crate::ops::array::shape::{integers, sizes};
+use crate::ops::array::shape::{dims_constant, shape_from_input};
 use crate::ops::fact::Fact;
 use crate::ops::math::unary::conj;
 use crate::ops::op_lowering::op;
@@ -41,7 +41,7 @@ pub const TYPES: &str = "f32, f64, c64, c128";
 pub fn matrix(cx: &LowerCtx, i: usize) -> Result<SparseMatrix> {
     match cx.args.get(i) {
         Some(Value::Sparse(matrix)) => Ok(matrix.clone()),
-        Some(Value::Unavailable(_)) => Err(cx.unsupported("a CSR matrix that comes from outside of the graph")),
+        Some(Value::Unavailable(_)) => Err(cx.unsupported_case("a CSR matrix that comes from outside of the graph")),
         _ => Err(Error::user(Code::TypeMismatch, format!("input {i} must be a CSR matrix in a variant"))),
     }
 }
@@ -58,13 +58,13 @@ fn checked(cx: &LowerCtx, matrix: SparseMatrix) -> Result<Vec<Value>> {
         || places[1] != rank as u64
         || cx.b.dims(matrix.values) != &places[..1]
     {
-        return Err(cx.mismatch(format!("indices {places:?} of a CSR matrix of {:?}", matrix.dims)));
+        return Err(cx.shape_mismatch(format!("indices {places:?} of a CSR matrix of {:?}", matrix.dims)));
     }
     Ok(vec![Value::Sparse(matrix)])
 }
 
 fn from_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (indices, values, dims) = (cx.arg(0)?, cx.arg(1)?, sizes(cx, 2)?);
+    let (indices, values, dims) = (cx.arg(0)?, cx.arg(1)?, shape_from_input(cx, 2)?);
     checked(cx, SparseMatrix { indices, values, dims: known(&dims) })
 }
 
@@ -114,7 +114,8 @@ impl SparseMatrix {
         }
         let indices = columns(cx, &all, Dim::from(n));
         let order = super::order::sorted(cx, keys);
-        let (indices, values) = (take_axis(cx, indices, order, 0, 0)?, take_axis(cx, self.values, order, 0, 0)?);
+        let (indices, values) =
+            (gather_along_axis(cx, indices, order, 0, 0)?, gather_along_axis(cx, self.values, order, 0, 0)?);
         Ok(SparseMatrix { indices, values, dims })
     }
     /// Complex conjugate of the elements if `is_conjugated`.
@@ -133,7 +134,7 @@ fn to_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn to_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let matrix = matrix(cx, 0)?;
-    let shape = integers(cx, DType::S64, &[Dim::from(matrix.dims.len() as u64)], &fixed(&matrix.dims))?;
+    let shape = dims_constant(cx, DType::S64, &[Dim::from(matrix.dims.len() as u64)], &fixed(&matrix.dims))?;
     Ok([matrix.indices, matrix.values, shape].map(Value::Array).to_vec())
 }
 
@@ -141,7 +142,7 @@ fn to_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn components(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let matrix = matrix(cx, 0)?;
     let &[rows, _] = &matrix.dims[..] else {
-        return Err(cx.unsupported("the parts of one of several CSR matrices"));
+        return Err(cx.unsupported_case("the parts of one of several CSR matrices"));
     };
     let pairs = [rows + 1, matrix.len(cx)];
     let row = matrix.index(cx, 1);
@@ -163,7 +164,7 @@ fn counted(cx: &mut LowerCtx, mask: InstId, axis: usize) -> InstId {
 
 fn transpose(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let transposed = matrix(cx, 0)?.transposed(cx)?;
-    let transposed = transposed.conjugated(cx, cx.flag("conjugate"));
+    let transposed = transposed.conjugated(cx, cx.bool_attr("conjugate"));
     Ok(vec![Value::Sparse(transposed)])
 }
 
@@ -180,7 +181,7 @@ fn count(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let is_own = cx.b.compare(Direction::Eq, own, each);
             counted(cx, is_own, 1)
         }
-        _ => integers(cx, DType::S32, &[], &[Dim::from(n)])?,
+        _ => dims_constant(cx, DType::S32, &[], &[Dim::from(n)])?,
     };
     cx.one_output(y)
 }

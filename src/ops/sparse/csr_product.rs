@@ -2,8 +2,8 @@
 use super::csr::{TYPES, matrix, matrix_shape};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::InstId;
-use crate::ops::array::data_dependent_ops::places;
-use crate::ops::array::gather::{gather_nd, take_axis};
+use crate::ops::array::data_dependent_ops::nonzero_indices;
+use crate::ops::array::gather::{gather_along_axis, gather_nd};
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;
 use crate::ops::math::unary::conj;
@@ -29,7 +29,8 @@ const MOST_PRODUCTS: u64 = 1 << 28;
 /// Operand `i`, transposed or conjugate-transposed by its flags.
 fn operand(cx: &mut LowerCtx, i: usize) -> Result<SparseMatrix> {
     let which = if i == 0 { "a" } else { "b" };
-    let (is_transposed, is_adjoint) = (cx.flag(&format!("transpose_{which}")), cx.flag(&format!("adjoint_{which}")));
+    let (is_transposed, is_adjoint) =
+        (cx.bool_attr(&format!("transpose_{which}")), cx.bool_attr(&format!("adjoint_{which}")));
     let matrix = matrix(cx, i)?;
     let matrix = if is_transposed || is_adjoint { matrix.transposed(cx)? } else { matrix };
     Ok(matrix.conjugated(cx, is_adjoint))
@@ -51,18 +52,22 @@ fn with_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dtype = cx.b.dtype(a.values);
     let rank = a.dims.len();
     if cx.b.rank(b) != rank || cx.b.dtype(b) != dtype {
-        return Err(cx.mismatch(format!("a product of a CSR matrix {:?} of {dtype} and {}", a.dims, cx.b.shape(b))));
+        return Err(cx.shape_mismatch(format!(
+            "a product of a CSR matrix {:?} of {dtype} and {}",
+            a.dims,
+            cx.b.shape(b)
+        )));
     }
-    if cx.flag("transpose_b") || cx.flag("adjoint_b") {
+    if cx.bool_attr("transpose_b") || cx.bool_attr("adjoint_b") {
         b = exchanged(cx, b);
     }
-    if cx.flag("adjoint_b") && dtype.is_complex() {
+    if cx.bool_attr("adjoint_b") && dtype.is_complex() {
         b = conj(cx.b, b);
     }
     let dims = cx.b.dims(b).to_vec();
     let (rows, inner, m) = (a.dims[rank - 2], a.dims[rank - 1], dims[rank - 1]);
     if dims[..rank - 1] != [&a.dims[..rank - 2], &[inner]].concat() {
-        return Err(cx.mismatch(format!("a product of {:?} and {dims:?}", a.dims)));
+        return Err(cx.shape_mismatch(format!("a product of {:?} and {dims:?}", a.dims)));
     }
     let out = [&a.dims[..rank - 1], &[m.known()]].concat();
     let n = a.len(cx);
@@ -80,7 +85,7 @@ fn with_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             });
         }
         let b = cx.b.reshape(b, &[Dim::from(matrices * inner), m]);
-        let taken = take_axis(cx, b, at, 0, 0)?;
+        let taken = gather_along_axis(cx, b, at, 0, 0)?;
         let factors = cx.b.broadcast(a.values, &[Dim::from(n), m], &[0]);
         let terms = cx.b.mul(taken, factors);
         let row = cx.b.reshape(row, &[Dim::from(n), Dim::from(1)]);
@@ -88,10 +93,10 @@ fn with_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let sums = scatter(cx, flat, row, terms, Some(ScalarOp::Add))?;
         y = cx.b.reshape(sums, &fixed(&out));
     }
-    if cx.flag("transpose_output") {
+    if cx.bool_attr("transpose_output") {
         y = exchanged(cx, y);
     }
-    if cx.flag("conjugate_output") && dtype.is_complex() {
+    if cx.bool_attr("conjugate_output") && dtype.is_complex() {
         y = conj(cx.b, y);
     }
     cx.one_output(y)
@@ -111,7 +116,7 @@ fn with_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (rows, inner) = (a.dims[rank - 2], a.dims[rank - 1]);
     let fits = b.dims.len() == rank && b.dims[..rank - 1] == [&a.dims[..rank - 2], &[inner]].concat();
     if !fits || cx.b.dtype(a.values) != cx.b.dtype(b.values) {
-        return Err(cx.mismatch(format!("a product of the CSR matrices {:?} and {:?}", a.dims, b.dims)));
+        return Err(cx.shape_mismatch(format!("a product of the CSR matrices {:?} and {:?}", a.dims, b.dims)));
     }
     let columns = b.dims[rank - 1];
     let all = [&a.dims[..rank - 2], &[rows, inner, columns]].concat();
@@ -134,7 +139,7 @@ fn with_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (zero, no) = (cx.b.scalar(cx.b.dtype(terms), 0.0), cx.b.scalar(DType::Pred, 0.0));
     let sums = cx.b.reduce(terms, zero, ScalarOp::Add, &[rank - 1]);
     let is_there = cx.b.reduce(meets, no, ScalarOp::Or, &[rank - 1]);
-    let [Value::Array(indices)] = places(&mut cx.with_args(vec![Value::Array(is_there)]))?[..] else {
+    let [Value::Array(indices)] = nonzero_indices(&mut cx.with_args(vec![Value::Array(is_there)]))?[..] else {
         return Err(Error::internal("lower", "places without a result"));
     };
     let taken = gather_nd(&mut cx.with_args(vec![Value::Array(sums), Value::Array(indices)]))?;

@@ -3,8 +3,8 @@ use super::columns;
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::InstId;
-use crate::ops::array::gather::take_axis;
-use crate::ops::compact::{Compaction, compact};
+use crate::ops::array::gather::gather_along_axis;
+use crate::ops::compact::{Compaction, compact_mask};
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::S64;
@@ -28,10 +28,10 @@ pub const ROWS: &[OpLowering] = &[op(
 /// # Errors
 /// `Code::ShapeMismatch` for other shapes and, as in TensorFlow, for empty inputs.
 pub(super) fn input_dims(cx: &LowerCtx, x: InstId, lengths: InstId) -> Result<[Dim; 3]> {
-    let &[time, batch, classes] = cx.b.dims(x) else { return Err(cx.mismatch("inputs must be of rank 3")) };
+    let &[time, batch, classes] = cx.b.dims(x) else { return Err(cx.shape_mismatch("inputs must be of rank 3")) };
     if time == 0 || batch == 0 || classes == 0 || cx.b.dims(lengths) != [batch] {
         let (lengths, inputs) = (cx.b.dims(lengths), [time, batch, classes]);
-        return Err(cx.mismatch(format!("lengths of {lengths:?} for inputs {inputs:?}")));
+        return Err(cx.shape_mismatch(format!("lengths of {lengths:?} for inputs {inputs:?}")));
     }
     Ok([time, batch, classes])
 }
@@ -53,7 +53,7 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let blank = cx.b.full(DType::S32, &all, blank);
     let named = cx.b.compare(Direction::Ne, class, blank);
     let mut kept = cx.b.elementwise(ScalarOp::And, &[inside, named]);
-    if cx.flag("merge_repeated") {
+    if cx.bool_attr("merge_repeated") {
         let none = cx.b.full(DType::S32, &dims![batch, 1], -1.0);
         let before = cx.b.slice_axis(class, 1, Dim::from(0), time - 1);
         let before = cx.b.concatenate(&[none, before], 1);
@@ -88,14 +88,14 @@ pub(super) fn sparse_rows(cx: &mut LowerCtx, kept: InstId, x: InstId) -> Result<
     };
     let flat = |cx: &mut LowerCtx, x: InstId| cx.b.reshape(x, &[count]);
     let mask = flat(cx, kept);
-    let Compaction { places, count: held, .. } = compact(cx, mask)?;
+    let Compaction { places, count: held, .. } = compact_mask(cx, mask)?;
     let size = cx.data_dependent_size(held, count, "the decoded list")?;
     let places = cx.b.slice_axis(places, 0, Dim::from(0), size);
     let item = cx.b.iota(DType::S32, &all, 0);
     let mut taken = Vec::new();
     for part in [item, place, x] {
         let part = flat(cx, part);
-        let part = take_axis(cx, part, places, 0, 0)?;
+        let part = gather_along_axis(cx, part, places, 0, 0)?;
         taken.push(cx.b.convert(part, DType::S64));
     }
     let indices = columns(cx, &taken[..2], size);

@@ -129,7 +129,7 @@ fn root(b: &mut Builder, s: BeamSizes, dtype: DType) -> Leaves {
 
 /// Outputs: the labels of the best paths as sparse tensors, and their log-probabilities.
 fn results(cx: &mut LowerCtx, s: BeamSizes, leaves: &Leaves, paths: Dim) -> Result<Vec<Value>> {
-    let merges = cx.flag("merge_repeated");
+    let merges = cx.bool_attr("merge_repeated");
     let (mut indices, mut values, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
     for path in 0..paths.known() {
         let labels = cx.b.slice_axis(leaves.labels, 2, Dim::from(path), Dim::from(path + 1));

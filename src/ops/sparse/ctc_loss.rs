@@ -9,10 +9,10 @@ use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::{Builder, InstId, Op, Shape};
 use crate::hlo::open::{Dim, PadDim, SliceDim};
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::array::scatter::scatter;
 use crate::ops::compact::prefix_reduce;
-use crate::ops::counted_loop::{counted_loop, slice_at, with_slice};
+use crate::ops::counted_loop::{counted_loop, replace_slice_at, slice_at};
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
@@ -62,7 +62,7 @@ fn loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     // The gradient is 0 for an item without steps, or with fewer steps than labels.
     let nothing = cx.b.full_like(lengths, 0.0);
     let mut counts = cx.b.compare(Direction::Gt, lengths, nothing);
-    if cx.flag("ignore_longer_outputs_than_inputs") {
+    if cx.bool_attr("ignore_longer_outputs_than_inputs") {
         let fit = cx.b.compare(Direction::Le, labels.given, lengths);
         counts = cx.b.binary(ScalarOp::And, counts, fit);
     }
@@ -84,15 +84,15 @@ fn loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Labels from their sparse form, whose rows are ordered; without repetitions if `preprocess_collapse_repeated`.
 fn labels(cx: &mut LowerCtx, batch: Dim, time: Dim, classes: Dim) -> Result<Labels> {
     let (indices, values) = (cx.arg(1)?, cx.arg(2)?);
-    let [n] = cx.b.dims(values)[..] else { return Err(cx.mismatch("labels_values must be a vector")) };
+    let [n] = cx.b.dims(values)[..] else { return Err(cx.shape_mismatch("labels_values must be a vector")) };
     if cx.b.dims(indices) != [n, Dim::from(2)] {
-        return Err(cx.mismatch(format!("indices {:?} of {n} labels", cx.b.dims(indices))));
+        return Err(cx.shape_mismatch(format!("indices {:?} of {n} labels", cx.b.dims(indices))));
     }
     let item = column(cx, indices, 0);
     let item = cx.b.convert(item, DType::S32);
     let blank = cx.b.full_like(values, classes - 1);
     let mut keeps = cx.b.compare(Direction::Lt, values, blank);
-    if cx.flag("preprocess_collapse_repeated") && n > 0 {
+    if cx.bool_attr("preprocess_collapse_repeated") && n > 0 {
         let mut before = |x: InstId| {
             let none = cx.b.full(DType::S32, &dims![1], -1.0);
             let most = cx.b.slice_axis(x, 0, Dim::from(0), n - 1);
@@ -113,7 +113,7 @@ fn labels(cx: &mut LowerCtx, batch: Dim, time: Dim, classes: Dim) -> Result<Labe
     let up_to = prefix_reduce(cx, ones, ScalarOp::Add, 0.0);
     let items_up_to = prefix_reduce(cx, kept, ScalarOp::Add, 0.0);
     let start = cx.b.sub(items_up_to, kept);
-    let start = take_axis(cx, start, item, 0, 0)?;
+    let start = gather_along_axis(cx, start, item, 0, 0)?;
     let at = cx.b.sub(up_to, ones);
     let at = cx.b.sub(at, start);
     // A path has at most as many labels as steps; labels left out get an index out of range.
@@ -147,7 +147,7 @@ fn paths(cx: &mut LowerCtx, y: InstId, labels: &Labels, steps: InstId) -> Result
     let log = cx.b.unary(ScalarOp::Log, y);
     let blank = cx.b.slice_axis(log, 2, classes - 1, classes);
     let by_item = cx.b.transpose(log, &[1, 0, 2]);
-    let of_labels = take_axis(cx, by_item, labels.dense, 2, 1)?;
+    let of_labels = gather_along_axis(cx, by_item, labels.dense, 2, 1)?;
     let of_labels = cx.b.transpose(of_labels, &[1, 0, 2]);
     let pair = |cx: &mut LowerCtx, x: InstId| cx.b.reshape(x, &dims![time, batch, count, 1]);
     let blanks = cx.b.broadcast_to(blank, &[time, batch, count]);
@@ -248,7 +248,7 @@ fn forward(b: &mut Builder, p: &Paths) -> InstId {
         let sum = b.select(is_first, before, sum);
         let emitted = slice_at(b, emissions, t);
         let now = b.add(emitted, sum);
-        vec![with_slice(b, all, t, now), now, emissions, stays, skips]
+        vec![replace_slice_at(b, all, t, now), now, emissions, stays, skips]
     });
     end[0]
 }
@@ -295,7 +295,7 @@ fn backward(b: &mut Builder, p: &Paths) -> InstId {
         let now = b.select(is_last, ends, sum);
         let emitted = slice_at(b, emissions, t);
         let next = b.add(now, emitted);
-        vec![with_slice(b, all, t, now), next, emissions, stays, skips, ends, steps]
+        vec![replace_slice_at(b, all, t, now), next, emissions, stays, skips, ends, steps]
     });
     end[0]
 }

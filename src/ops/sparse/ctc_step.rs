@@ -3,7 +3,7 @@
 use super::ctc_beam::{BeamSizes, Leaves};
 use super::ctc_loss::add_logarithms;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
-use crate::ops::array::gather::gather_axis;
+use crate::ops::array::gather::gather_slices;
 use crate::ops::counted_loop::{counted_loop, slice_at};
 use crate::ops::math::special::compare_scalar;
 use crate::scalar::{CompareKind, Direction, ScalarOp};
@@ -46,7 +46,7 @@ pub(super) fn step(b: &mut Builder, s: BeamSizes, leaves: &Leaves, x: InstId, t:
     let sum = add_logarithms(b, leaves.label, from_parent);
     let none = b.full(DType::S32, &[s.batch, s.width], 0.0);
     let at = b.max(leaves.last, none);
-    let own = gather_axis(b, logs, at, 1, 1);
+    let own = gather_slices(b, logs, at, 1, 1);
     let sum = b.add(sum, own);
     let is_root = compare_scalar(b, Direction::Lt, leaves.last, 0.0);
     let nothing = b.full(dtype, &[s.batch, s.width], f64::NEG_INFINITY);
@@ -125,7 +125,7 @@ struct Ranked {
 fn best_of(b: &mut Builder, total: InstId, from: InstId, width: Dim) -> Ranked {
     let both = b.add_inst(Op::TopK { k: width, largest: true, kind: CompareKind::Total }, &[total]);
     let (best, at) = (b.get_tuple_element(both, 0), b.get_tuple_element(both, 1));
-    Ranked { best, from: gather_axis(b, from, at, 1, 1) }
+    Ranked { best, from: gather_slices(b, from, at, 1, 1) }
 }
 
 /// The leaf that currently grows: arrays `[batch]`, and its number.
@@ -232,10 +232,10 @@ fn leaves_of(b: &mut Builder, s: BeamSizes, g: &Growth, ranked: &Ranked, t: Inst
     let is_new = compare_scalar(b, Direction::Gt, rest, 0.0);
     let before = &g.before;
     let of_leaf = [g.blank, g.label, before.last, before.length, before.node, before.parent];
-    let [blank, own, last, length, node, parent] = of_leaf.map(|x| gather_axis(b, x, leaf, 1, 1));
+    let [blank, own, last, length, node, parent] = of_leaf.map(|x| gather_slices(b, x, leaf, 1, 1));
     let [labels, way] = [before.labels, before.way].map(|x| {
         let by_leaf = b.transpose(x, &[0, 2, 1]);
-        let taken = gather_axis(b, by_leaf, leaf, 1, 1);
+        let taken = gather_slices(b, by_leaf, leaf, 1, 1);
         b.transpose(taken, &[0, 2, 1])
     });
     let new = number_of_child(b, s, g, &Child { label, length, parent: node }, t);
@@ -283,9 +283,9 @@ fn number_of_child(b: &mut Builder, s: BeamSizes, g: &Growth, child: &Child, t: 
     let label_at = b.min(at, last);
     let one = b.full_like(at, 1.0);
     let behind = b.add(at, one);
-    let of_parent = gather_axis(b, g.before.way, at, 1, 1);
-    let number = gather_axis(b, g.before.way, behind, 1, 1);
-    let label = gather_axis(b, g.before.labels, label_at, 1, 1);
+    let of_parent = gather_slices(b, g.before.way, at, 1, 1);
+    let number = gather_slices(b, g.before.way, behind, 1, 1);
+    let label = gather_slices(b, g.before.labels, label_at, 1, 1);
     let (parent, own) = (b.broadcast(child.parent, &square, &[0, 1]), b.broadcast(child.label, &square, &[0, 1]));
     let passes = b.compare(Direction::Eq, of_parent, parent);
     let goes_on = b.compare(Direction::Eq, label, own);

@@ -8,7 +8,7 @@ use crate::dims;
 use crate::graph::TfType;
 use crate::hlo::open::WindowDim;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::array::scatter::scatter;
 use crate::ops::compact;
 use crate::ops::counted_loop::counted_loop;
@@ -62,9 +62,11 @@ fn distance(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Elementwise maximum of both shapes without their last axis: as sizes and as scalars.
 fn out_dims(cx: &mut LowerCtx) -> Result<(Vec<Dim>, Vec<InstId>)> {
     let (one, other) = (cx.arg(2)?, cx.arg(5)?);
-    let [rank] = cx.b.dims(one)[..] else { return Err(cx.mismatch("a shape must be a vector")) };
+    let [rank] = cx.b.dims(one)[..] else { return Err(cx.shape_mismatch("a shape must be a vector")) };
     if cx.b.dims(other) != [rank] || !(2..=64).contains(&rank) {
-        return Err(cx.mismatch(format!("shapes of {rank} and {:?} axes; two or more are needed", cx.b.dims(other))));
+        return Err(
+            cx.shape_mismatch(format!("shapes of {rank} and {:?} axes; two or more are needed", cx.b.dims(other)))
+        );
     }
     let made = format!("what `{}` makes", cx.node.name);
     let larger = cx.b.max(one, other);
@@ -82,9 +84,9 @@ fn out_dims(cx: &mut LowerCtx) -> Result<(Vec<Dim>, Vec<InstId>)> {
 /// Sequences of the sparse tensor whose ordered indices are input `i`.
 fn sequences(cx: &mut LowerCtx, i: usize, sizes: &[InstId], count: Dim) -> Result<Sequences> {
     let (indices, values) = (cx.arg(i)?, cx.arg(i + 1)?);
-    let [n] = cx.b.dims(values)[..] else { return Err(cx.mismatch("the values must be a vector")) };
+    let [n] = cx.b.dims(values)[..] else { return Err(cx.shape_mismatch("the values must be a vector")) };
     if cx.b.dims(indices) != [n, Dim::from(sizes.len()) + 1] {
-        return Err(cx.mismatch(format!("indices {:?} of {n} values", cx.b.dims(indices))));
+        return Err(cx.shape_mismatch(format!("indices {:?} of {n} values", cx.b.dims(indices))));
     }
     let mut row = cx.b.full(DType::S64, &[n], 0.0);
     for (axis, &size) in sizes.iter().enumerate() {
@@ -114,7 +116,7 @@ fn levenshtein(cx: &mut LowerCtx, a: &Sequences, c: &Sequences) -> Result<InstId
     let place = cx.b.iota(DType::S32, &[count, columns], 1);
     let starts = cx.b.broadcast(c.starts, &[count, columns], &[0]);
     let place = cx.b.add(place, starts);
-    let others = take_axis(cx, c.values, place, 0, 0)?;
+    let others = gather_along_axis(cx, c.values, place, 0, 0)?;
     let first = cx.b.iota(DType::S32, &grid, 1);
     let state = [first, others, a.values, a.starts, a.lengths];
     let end = counted_loop(cx.b, "edit_distance", rows, &state, |b, round, parts| {
@@ -128,7 +130,7 @@ fn levenshtein(cx: &mut LowerCtx, a: &Sequences, c: &Sequences) -> Result<InstId
         vec![now, others, values, starts, lengths]
     });
     let at = cx.b.reshape(c.lengths, &dims![count, 1]);
-    let y = take_axis(cx, end[0], at, 1, 1)?;
+    let y = gather_along_axis(cx, end[0], at, 1, 1)?;
     Ok(cx.b.reshape(y, &[count]))
 }
 

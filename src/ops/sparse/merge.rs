@@ -6,7 +6,7 @@ use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::compare_scalar;
 use crate::ops::op_lowering::op;
@@ -64,7 +64,7 @@ pub const ROWS: &[OpLowering] = &[
 
 fn check_real(cx: &LowerCtx, dtype: DType) -> Result<()> {
     if dtype.is_complex() || dtype == DType::Pred {
-        return Err(cx.unsupported(format!("{} of {dtype}; real numbers are supported", cx.node.op)));
+        return Err(cx.unsupported_case(format!("{} of {dtype}; real numbers are supported", cx.node.op)));
     }
     Ok(())
 }
@@ -74,7 +74,7 @@ fn check_real(cx: &LowerCtx, dtype: DType) -> Result<()> {
 fn joined(cx: &mut LowerCtx, second: Direction) -> Result<Vec<Value>> {
     let ((a, n, rank), (b, m, other), shape) = (indices(cx, 0)?, indices(cx, 3)?, cx.arg(2)?);
     if rank != other || rank == 0 || cx.b.dims(shape) != [Dim::from(rank)] {
-        return Err(cx.mismatch(format!("sparse tensors of ranks {rank} and {other}")));
+        return Err(cx.shape_mismatch(format!("sparse tensors of ranks {rank} and {other}")));
     }
     let values = [cx.arg(1)?, cx.arg(4)?];
     let dtype = cx.b.dtype(values[0]);
@@ -87,12 +87,12 @@ fn joined(cx: &mut LowerCtx, second: Direction) -> Result<Vec<Value>> {
     let mut sides = Vec::with_capacity(2);
     for parts in [[values[0], zeros_b], [zeros_a, values[1]]] {
         let all = cx.b.concatenate(&parts, 0);
-        let all = take_axis(cx, all, runs.order, 0, 0)?;
+        let all = gather_along_axis(cx, all, runs.order, 0, 0)?;
         sides.push(all);
     }
     let is_b: Vec<InstId> = [(n, 0.0), (m, 1.0)].map(|(n, is)| cx.b.full(DType::Pred, &[n], is)).into();
     let is_b = cx.b.concatenate(&is_b, 0);
-    let is_b = take_axis(cx, is_b, runs.order, 0, 0)?;
+    let is_b = gather_along_axis(cx, is_b, runs.order, 0, 0)?;
     let is_a = cx.b.unary(ScalarOp::Not, is_b);
     let [x, y] = [(is_a, sides[0]), (is_b, sides[1])].map(|(own, x)| placed_in_runs(cx, &runs, own, x));
     let (x, y) = (x?, y?);
@@ -100,7 +100,7 @@ fn joined(cx: &mut LowerCtx, second: Direction) -> Result<Vec<Value>> {
     let chosen = cx.b.elementwise(ScalarOp::Or, &[beyond, is_nan]);
     let y = cx.b.select(chosen, y, x);
     let (at, count) = found(cx, runs.exists, "the list of elements")?;
-    let (keys, y) = (take_axis(cx, runs.keys[0], at, 0, 0)?, take_axis(cx, y, at, 0, 0)?);
+    let (keys, y) = (gather_along_axis(cx, runs.keys[0], at, 0, 0)?, gather_along_axis(cx, y, at, 0, 0)?);
     let places = unraveled(cx, keys, shape, rank);
     let places = columns(cx, &places, count);
     Ok(vec![Value::Array(places), Value::Array(y)])
@@ -116,9 +116,9 @@ fn placed_in_runs(cx: &mut LowerCtx, runs: &Runs, mask: InstId, sorted: InstId) 
 fn reduced(cx: &mut LowerCtx, fold: ScalarOp) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?);
     if cx.b.dims(shape) != [Dim::from(rank)] || cx.b.dims(values) != [n] {
-        return Err(cx.mismatch(format!("{n} indices of rank {rank} for {}", cx.b.shape(values))));
+        return Err(cx.shape_mismatch(format!("{n} indices of rank {rank} for {}", cx.b.shape(values))));
     }
-    let axes = cx.constant_ints(3)?.into_iter().map(|a| cx.axis(a, rank)).collect::<Result<Vec<_>>>()?;
+    let axes = cx.constant_ints(3)?.into_iter().map(|a| cx.normalize_axis(a, rank)).collect::<Result<Vec<_>>>()?;
     let dtype = cx.b.dtype(values);
     if fold == ScalarOp::Maximum {
         check_real(cx, dtype)?;
@@ -136,9 +136,9 @@ fn reduced(cx: &mut LowerCtx, fold: ScalarOp) -> Result<Vec<Value>> {
     let y = runs.combined(cx, values, Some(fold), start)?;
     let y = cx.b.convert(y, dtype);
     let (at, count) = found(cx, runs.exists, "the list of elements")?;
-    let (keys, y) = (take_axis(cx, runs.keys[0], at, 0, 0)?, take_axis(cx, y, at, 0, 0)?);
+    let (keys, y) = (gather_along_axis(cx, runs.keys[0], at, 0, 0)?, gather_along_axis(cx, y, at, 0, 0)?);
     let own = unraveled(cx, keys, small, kept.len());
-    if !cx.flag("keep_dims") {
+    if !cx.bool_attr("keep_dims") {
         let places = columns(cx, &own, count);
         return Ok([places, y, small].map(Value::Array).into());
     }
@@ -156,9 +156,9 @@ fn reduced(cx: &mut LowerCtx, fold: ScalarOp) -> Result<Vec<Value>> {
 fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape) = (indices(cx, 1)?, cx.arg(2)?, cx.arg(3)?);
     if cx.b.dims(shape) != [Dim::from(rank)] || cx.b.dims(values) != [n] {
-        return Err(cx.mismatch(format!("{n} indices of rank {rank} for {}", cx.b.shape(values))));
+        return Err(cx.shape_mismatch(format!("{n} indices of rank {rank} for {}", cx.b.shape(values))));
     }
-    let axis = cx.axis(cx.constant_int(0)?, rank)?;
+    let axis = cx.normalize_axis(cx.constant_int(0)?, rank)?;
     let parts = cx.require_attr(cx.node.int("num_split"), "num_split")?;
     let Some(parts) = Dim::size(parts).ok().filter(|&n| (1..1 << 16).contains(&n)) else {
         return Err(Error::user(Code::BadAttr, format!("num_split is {parts}")));
@@ -166,7 +166,7 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let size = element(cx, shape, axis);
     let known = crate::interp::constant_value(cx.b, size).and_then(|t| t.get_i64(0));
     if let Some(size) = known.filter(|&size| size < parts.pinned()) {
-        return Err(cx.mismatch(format!("{parts} parts of a dimension of {size}")));
+        return Err(cx.shape_mismatch(format!("{parts} parts of a dimension of {size}")));
     }
     let count = cx.b.scalar(DType::S64, parts);
     let (short, longer) = (cx.b.div(size, count), cx.b.elementwise(ScalarOp::Remainder, &[size, count]));
@@ -188,8 +188,8 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let mut moved: Vec<InstId> = (0..rank).map(|k| column(cx, places, k)).collect();
         moved[axis] = cx.b.sub(own, from);
         let moved = columns(cx, &moved, n);
-        all_places.push(take_axis(cx, moved, at, 0, 0)?);
-        all_values.push(take_axis(cx, values, at, 0, 0)?);
+        all_places.push(gather_along_axis(cx, moved, at, 0, 0)?);
+        all_values.push(gather_along_axis(cx, values, at, 0, 0)?);
         let length = cx.b.sub(end, start);
         let length = cx.b.broadcast(length, &dims![rank], &[]);
         shapes.push(cx.b.select(is_axis, length, shape));
@@ -200,11 +200,11 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// For each row of `own [n, rank]`, the number that belongs to the same row of `others [m, rank]`; zero if there is none.
 fn looked_up(cx: &mut LowerCtx, own: InstId, others: InstId, numbers: InstId) -> Result<InstId> {
     let ([n, rank], [m, same]) = (cx.b.dims(own), cx.b.dims(others)) else {
-        return Err(cx.mismatch("indices that are no matrices"));
+        return Err(cx.shape_mismatch("indices that are no matrices"));
     };
     let (n, rank, m, same) = (*n, *rank, *m, *same);
     if rank != same || cx.b.dims(numbers) != [m] {
-        return Err(cx.mismatch(format!("indices of ranks {rank} and {same}, {} for {m}", cx.b.shape(numbers))));
+        return Err(cx.shape_mismatch(format!("indices of ranks {rank} and {same}, {} for {m}", cx.b.shape(numbers))));
     }
     if m.is_zero() {
         return Ok(cx.b.full(cx.b.dtype(numbers), &[n], 0.0));
@@ -221,7 +221,7 @@ fn looked_up(cx: &mut LowerCtx, own: InstId, others: InstId, numbers: InstId) ->
     let none = cx.b.scalar(DType::S32, -1.0);
     let place = cx.b.reduce(place, none, ScalarOp::Maximum, &[1]);
     let is_there = compare_scalar(cx.b, Direction::Ge, place, 0.0);
-    let taken = take_axis(cx, numbers, place, 0, 0)?;
+    let taken = gather_along_axis(cx, numbers, place, 0, 0)?;
     let zeros = cx.b.full_like(taken, 0.0);
     Ok(cx.b.select(is_there, taken, zeros))
 }
@@ -237,7 +237,7 @@ fn add_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn slice_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (grad, (whole, ..), start, (part, m, rank)) = (cx.arg(0)?, indices(cx, 1)?, cx.arg(2)?, indices(cx, 3)?);
     if cx.b.dims(start) != [Dim::from(rank)] {
-        return Err(cx.mismatch(format!("{} for indices of rank {rank}", cx.b.shape(start))));
+        return Err(cx.shape_mismatch(format!("{} for indices of rank {rank}", cx.b.shape(start))));
     }
     let start = cx.b.broadcast(start, &dims![m, rank], &[1]);
     let moved = cx.b.add(part, start);

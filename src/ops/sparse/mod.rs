@@ -50,7 +50,9 @@ fn indices(cx: &LowerCtx, i: usize) -> Result<(InstId, Dim, usize)> {
     let id = cx.arg(i)?;
     match cx.b.dims(id)[..] {
         [n, rank] if rank <= 64 => Ok((id, n, rank.index())),
-        ref other => Err(cx.mismatch(format!("indices of {other:?}; a matrix with a row for each value is needed"))),
+        ref other => {
+            Err(cx.shape_mismatch(format!("indices of {other:?}; a matrix with a row for each value is needed")))
+        }
     }
 }
 

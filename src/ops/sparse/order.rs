@@ -3,9 +3,9 @@ use super::{column, columns, element, indices, linear, strides};
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::{Dim, InstId, Op};
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::fact::Fact;
-use crate::ops::host::sparse_reshape as reshape_shape;
+use crate::ops::host::sparse_reshape_shape as reshape_shape;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::S64;
 use crate::ops::symbols::InferredDim;
@@ -39,7 +39,7 @@ fn in_order(cx: &mut LowerCtx, places: InstId, values: InstId, shape: InstId) ->
     }
     let keys = linear(cx, places, shape);
     let order = sorted(cx, keys);
-    Ok((take_axis(cx, places, order, 0, 0)?, take_axis(cx, values, order, 0, 0)?))
+    Ok((gather_along_axis(cx, places, order, 0, 0)?, gather_along_axis(cx, values, order, 0, 0)?))
 }
 
 fn reorder(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -54,7 +54,7 @@ fn reorder(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), shape, new) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?);
     if cx.b.dims(shape) != [Dim::from(rank)] || cx.b.rank(new) != 1 {
-        return Err(cx.mismatch(format!(
+        return Err(cx.shape_mismatch(format!(
             "shapes {} and {}, where indices have rank {rank}",
             cx.b.shape(shape),
             cx.b.shape(new)
@@ -74,7 +74,7 @@ fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if let (Some(a), Some(b)) = (known_scalar(cx, all), known_scalar(cx, count))
         && a != b
     {
-        return Err(cx.mismatch(format!("{a} elements can't be given a shape of {b}")));
+        return Err(cx.shape_mismatch(format!("{a} elements can't be given a shape of {b}")));
     }
     let mut rest = linear(cx, places, shape);
     let k = cx.b.dims(new)[0].index();
@@ -92,7 +92,8 @@ fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Sizes `filled` of a new shape, with constants in place of those that `new` is known to give.
 fn told_apart(cx: &mut LowerCtx, new: InstId, filled: InstId) -> InstId {
     let n = cx.b.dims(new)[0];
-    let known = |at: u64| crate::ops::element::element(cx.b, new, Dim::from(at)).known().filter(|&size| size >= 0);
+    let known =
+        |at: u64| crate::ops::element::element_expr(cx.b, new, Dim::from(at)).as_size().filter(|&size| size >= 0);
     let known: Vec<Option<Dim>> = (0..n.known()).map(known).collect();
     if known.iter().all(Option::is_none) {
         return filled;
@@ -106,7 +107,7 @@ fn told_apart(cx: &mut LowerCtx, new: InstId, filled: InstId) -> InstId {
 }
 
 fn known_scalar(cx: &LowerCtx, x: InstId) -> Option<Dim> {
-    let known = crate::interp::known_value(cx.b, x)?;
+    let known = crate::interp::symbolic_value(cx.b, x)?;
     match known.sizes {
         Some(sizes) => sizes.first().copied(),
         None => known.value.get_i64(0).map(Dim::from),
@@ -117,13 +118,13 @@ fn known_scalar(cx: &LowerCtx, x: InstId) -> Option<Dim> {
 fn concatenate(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let parts = cx.args.len() / 3;
     let rank = indices(cx, 0)?.2;
-    let axis = cx.axis(cx.require_attr(cx.node.int("concat_dim"), "concat_dim")?, rank)?;
+    let axis = cx.normalize_axis(cx.require_attr(cx.node.int("concat_dim"), "concat_dim")?, rank)?;
     let mut offset = cx.b.scalar(DType::S64, 0.0);
     let (mut places, mut values) = (Vec::new(), Vec::new());
     for part in 0..parts {
         let ((own, n, r), shape) = (indices(cx, part)?, cx.arg(2 * parts + part)?);
         if r != rank || cx.b.dims(shape) != [Dim::from(rank)] {
-            return Err(cx.mismatch(format!("sparse tensors of ranks {rank} and {r}")));
+            return Err(cx.shape_mismatch(format!("sparse tensors of ranks {rank} and {r}")));
         }
         let mut all: Vec<InstId> = (0..rank).map(|k| column(cx, own, k)).collect();
         all[axis] = cx.b.add(all[axis], offset);

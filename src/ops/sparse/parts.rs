@@ -5,9 +5,9 @@ use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::array::scatter;
-use crate::ops::compact::{compact, prefix_reduce};
+use crate::ops::compact::{compact_mask, prefix_reduce};
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::{S64, same_as_second};
@@ -36,7 +36,7 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (start, size) = (cx.arg(3)?, cx.arg(4)?);
     for one in [shape, start, size] {
         if cx.b.dims(one) != [Dim::from(rank)] {
-            return Err(cx.mismatch(format!("{} for indices of rank {rank}", cx.b.shape(one))));
+            return Err(cx.shape_mismatch(format!("{} for indices of rank {rank}", cx.b.shape(one))));
         }
     }
     let zero = cx.b.full(DType::S64, &[n], 0.0);
@@ -50,11 +50,11 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         inside = cx.b.elementwise(ScalarOp::And, &[inside, both]);
         moved.push(own);
     }
-    let kept = compact(cx, inside)?;
+    let kept = compact_mask(cx, inside)?;
     let count = cx.data_dependent_size(kept.count, n, "the list of elements")?;
-    let at = cx.first(kept.places, count)?;
+    let at = cx.first_elements(kept.places, count)?;
     let moved = columns(cx, &moved, n);
-    let (places, values) = (take_axis(cx, moved, at, 0, 0)?, take_axis(cx, values, at, 0, 0)?);
+    let (places, values) = (gather_along_axis(cx, moved, at, 0, 0)?, gather_along_axis(cx, values, at, 0, 0)?);
     // A slice is truncated to the shape.
     let rest = cx.b.sub(shape, start);
     let none = cx.b.full_like(rest, 0.0);
@@ -86,12 +86,12 @@ fn softmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dtype = cx.b.dtype(values);
     let least = cx.b.full(dtype, &[n], f64::NEG_INFINITY);
     let most = scatter(cx, least, to, values, Some(ScalarOp::Maximum))?;
-    let most = take_axis(cx, most, run, 0, 0)?;
+    let most = gather_along_axis(cx, most, run, 0, 0)?;
     let shifted = cx.b.sub(values, most);
     let power = cx.b.elementwise(ScalarOp::Exp, &[shifted]);
     let zeros = cx.b.full(dtype, &[n], 0.0);
     let sums = scatter(cx, zeros, to, power, Some(ScalarOp::Add))?;
-    let sums = take_axis(cx, sums, run, 0, 0)?;
+    let sums = gather_along_axis(cx, sums, run, 0, 0)?;
     let y = cx.b.div(power, sums);
     cx.one_output(y)
 }
@@ -101,7 +101,7 @@ fn softmax(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((a, n, rank), (b, m, other), shape) = (indices(cx, 0)?, indices(cx, 3)?, cx.arg(2)?);
     if rank != other || cx.b.dims(shape) != [Dim::from(rank)] {
-        return Err(cx.mismatch(format!("sparse tensors of ranks {rank} and {other}")));
+        return Err(cx.shape_mismatch(format!("sparse tensors of ranks {rank} and {other}")));
     }
     let (threshold, total) = (cx.arg(6)?, n + m);
     let all = [(a, cx.arg(1)?), (b, cx.arg(4)?)];
@@ -119,7 +119,7 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let is_large = cx.b.elementwise(ScalarOp::Or, &[is_large, is_single]);
     let held = cx.b.elementwise(ScalarOp::And, &[runs.exists, is_large]);
     let (at, count) = found(cx, held, "the list of elements")?;
-    let (keys, sums) = (take_axis(cx, runs.keys[0], at, 0, 0)?, take_axis(cx, sums, at, 0, 0)?);
+    let (keys, sums) = (gather_along_axis(cx, runs.keys[0], at, 0, 0)?, gather_along_axis(cx, sums, at, 0, 0)?);
     let places = unraveled(cx, keys, shape, rank);
     let places = columns(cx, &places, count);
     Ok(vec![Value::Array(places), Value::Array(sums), Value::Array(shape)])

@@ -3,9 +3,9 @@ use super::indices;
 use crate::diag::Result;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::ops::array::gather::take_axis;
-use crate::ops::array::scatter::{Unordered, extreme, scatter, scatter_by};
-use crate::ops::array::shape::sizes;
+use crate::ops::array::gather::gather_along_axis;
+use crate::ops::array::scatter::{NanResult, extremum_computation, scatter, scatter_with_computation};
+use crate::ops::array::shape::shape_from_input;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
 use crate::ops::symbols::Why;
@@ -51,16 +51,16 @@ fn wide(dtype: DType) -> DType {
 ///
 /// Shapes: `a_indices s64[n, 2]`, `a_values [n]`, `b [k, m]` -> `[rows, m]`.
 fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let ((places, n, rank), values, shape, b) = (indices(cx, 0)?, cx.arg(1)?, sizes(cx, 2)?, cx.arg(3)?);
-    let (adjoint_a, adjoint_b) = (cx.flag("adjoint_a"), cx.flag("adjoint_b"));
+    let ((places, n, rank), values, shape, b) = (indices(cx, 0)?, cx.arg(1)?, shape_from_input(cx, 2)?, cx.arg(3)?);
+    let (adjoint_a, adjoint_b) = (cx.bool_attr("adjoint_a"), cx.bool_attr("adjoint_b"));
     let (dtype, dims) = (cx.b.dtype(values), cx.b.dims(b).to_vec());
     let (&[rows, inner], 2, &[x, y]) = (&shape[..], rank, &dims[..]) else {
-        return Err(cx.mismatch(format!("a product of {shape:?} and {dims:?}; matrices are needed")));
+        return Err(cx.shape_mismatch(format!("a product of {shape:?} and {dims:?}; matrices are needed")));
     };
     let (rows, inner) = if adjoint_a { (inner, rows) } else { (rows, inner) };
     let (k, m) = if adjoint_b { (y, x) } else { (x, y) };
     if inner != k || cx.b.dims(values) != [n] {
-        return Err(cx.mismatch(format!("a product of {rows} by {inner} and {k} by {m}, {n} elements given")));
+        return Err(cx.shape_mismatch(format!("a product of {rows} by {inner} and {k} by {m}, {n} elements given")));
     }
     let conjugated = |cx: &mut LowerCtx, x: InstId, adjoint: bool| {
         if adjoint && dtype.is_complex() { crate::ops::math::unary::conj(cx.b, x) } else { x }
@@ -75,7 +75,7 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let (row, at) = if adjoint_a { (1, 0) } else { (0, 1) };
     let (row, at) = (cx.b.slice_axis(places, 1, Dim::from(row), Dim::from(row + 1)), super::column(cx, places, at));
-    let taken = take_axis(cx, b, at, 0, 0)?;
+    let taken = gather_along_axis(cx, b, at, 0, 0)?;
     let factors = cx.b.broadcast(values, &[n, m], &[0]);
     let terms = cx.b.mul(taken, factors);
     let y = scatter(cx, zeros, row, terms, Some(ScalarOp::Add))?;
@@ -87,7 +87,7 @@ fn product(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values, b) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(3)?);
     if cx.b.rank(b) != rank || cx.b.dims(values) != [n] {
-        return Err(cx.mismatch(format!("{n} indices of rank {rank} into {}", cx.b.shape(b))));
+        return Err(cx.shape_mismatch(format!("{n} indices of rank {rank} into {}", cx.b.shape(b))));
     }
     let y = scatter(cx, b, places, values, Some(ScalarOp::Add))?;
     cx.one_output(y)
@@ -99,7 +99,7 @@ fn pointwise(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let ((places, n, rank), values, dense) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(3)?);
     let dims = cx.b.dims(dense).to_vec();
     let Some(lead) = rank.checked_sub(dims.len()) else {
-        return Err(cx.mismatch(format!("a dense tensor {dims:?} for a sparse one of rank {rank}")));
+        return Err(cx.shape_mismatch(format!("a dense tensor {dims:?} for a sparse one of rank {rank}")));
     };
     let strides: Vec<Dim> = (0..dims.len()).map(|k| dims[k + 1..].iter().product()).collect();
     let mut at = cx.b.full(DType::S64, &[n], 0.0);
@@ -114,7 +114,7 @@ fn pointwise(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
         at = cx.b.add(at, place);
     }
     let flat = cx.b.reshape(dense, &[dims.iter().product()]);
-    let taken = take_axis(cx, flat, at, 0, 0)?;
+    let taken = gather_along_axis(cx, flat, at, 0, 0)?;
     let y = cx.b.binary(op, values, taken);
     cx.one_output(y)
 }
@@ -129,12 +129,12 @@ fn kept(shape: &[Dim], axes: &[usize], keep_dims: bool) -> (Vec<Dim>, Vec<Dim>) 
 
 /// Lowers a reduction of elements over some axes; zeros where there are no elements.
 fn reduce(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
-    let ((places, n, rank), values, shape) = (indices(cx, 0)?, cx.arg(1)?, sizes(cx, 2)?);
+    let ((places, n, rank), values, shape) = (indices(cx, 0)?, cx.arg(1)?, shape_from_input(cx, 2)?);
     if shape.len() != rank {
-        return Err(cx.mismatch(format!("indices of rank {rank} into {shape:?}")));
+        return Err(cx.shape_mismatch(format!("indices of rank {rank} into {shape:?}")));
     }
-    let axes = cx.constant_ints(3)?.into_iter().map(|a| cx.axis(a, rank)).collect::<Result<Vec<_>>>()?;
-    let (small, out) = kept(&shape, &axes, cx.flag("keep_dims"));
+    let axes = cx.constant_ints(3)?.into_iter().map(|a| cx.normalize_axis(a, rank)).collect::<Result<Vec<_>>>()?;
+    let (small, out) = kept(&shape, &axes, cx.bool_attr("keep_dims"));
     let dtype = cx.b.dtype(values);
     let values = cx.b.convert(values, wide(dtype));
     let zeros = cx.b.full(wide(dtype), &small, 0.0);
@@ -143,8 +143,8 @@ fn reduce(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
     let y = match op {
         ScalarOp::Maximum => {
             let least = cx.b.full(wide(dtype), &small, f64::NEG_INFINITY);
-            let comp = extreme(cx.b, wide(dtype), op, Unordered::New);
-            let most = scatter_by(cx, least, places, values, comp)?;
+            let comp = extremum_computation(cx.b, wide(dtype), op, NanResult::New);
+            let most = scatter_with_computation(cx, least, places, values, comp)?;
             let (none, one) = (cx.b.full(DType::S32, &small, 0.0), cx.b.full(DType::S32, &[n], 1.0));
             let count = scatter(cx, none, places, one, Some(ScalarOp::Add))?;
             let some = cx.b.compare(Direction::Gt, count, none);
@@ -165,12 +165,12 @@ fn product_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 fn reduce_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (shape, axes) = (cx.shape_of_value(2)?.fixed(), cx.constant_ints(3));
+    let (shape, axes) = (cx.shape_of_value(2)?.known_sizes(), cx.constant_ints(3));
     let (Some(shape), Some(axes)) = (shape, axes) else {
         let dims = cx.unranked(Why::Value(2));
         return cx.one_output_like(1, dims);
     };
     let axes = axes.into_iter().map(|a| cx.axis(a, shape.len())).collect::<Result<Vec<_>>>()?;
-    let dims = crate::ops::fact::Dims::known(&known(&kept(&fixed(&shape), &axes, cx.flag("keep_dims")).1));
+    let dims = crate::ops::fact::Dims::from_sizes(&known(&kept(&fixed(&shape), &axes, cx.flag("keep_dims")).1));
     cx.one_output_like(1, dims)
 }

@@ -4,11 +4,11 @@ use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::array::scatter;
 use crate::ops::compact::{prefix_reduce, scatter_selected};
 use crate::ops::fact::Fact;
-use crate::ops::host::sparse_fill;
+use crate::ops::host::sparse_fill_shape;
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -21,7 +21,7 @@ pub const ROWS: &[OpLowering] = &[
         "indices values dense_shape default_value -> output_indices output_values empty_row_indicator reverse_index_map",
         fill,
     ).moves_strings()
-    .shape(sparse_fill)
+    .shape(sparse_fill_shape)
     .constants(&[2]),
     op("SparseFillEmptyRowsGrad", "reverse_index_map grad_values -> d_values d_default_value", gradient)
         .shape(gradient_shape),
@@ -31,7 +31,7 @@ pub const ROWS: &[OpLowering] = &[
 pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape, default) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
     if rank == 0 || cx.b.dims(shape) != [Dim::from(rank)] {
-        return Err(cx.mismatch(format!("indices of rank {rank} into {}", cx.b.shape(shape))));
+        return Err(cx.shape_mismatch(format!("indices of rank {rank} into {}", cx.b.shape(shape))));
     }
     // The length of rows does not matter.
     let rows = match cx.size_from_element(shape, Dim::from(0), "the list of rows")? {
@@ -39,7 +39,7 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         rows => return Err(Error::user(Code::TooLarge, format!("{rows} rows"))),
     };
     if rows.is_zero() && n > 0 {
-        return Err(cx.mismatch(format!("{n} elements in no rows")));
+        return Err(cx.shape_mismatch(format!("{n} elements in no rows")));
     }
     // A row out of range counts as the last one.
     let (zero, last) = (cx.b.scalar(DType::S64, 0.0), cx.b.scalar(DType::S64, rows.saturating_sub(1)));
@@ -60,7 +60,7 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let order = super::order::sorted(cx, number);
         let all = cx.b.full(DType::Pred, &[n], 1.0);
         let rank = scatter_selected(cx, all, order, None)?;
-        let shift = take_axis(cx, gaps_before, number, 0, 0)?;
+        let shift = gather_along_axis(cx, gaps_before, number, 0, 0)?;
         cx.b.add(rank, shift)
     };
     let own = cx.b.add(before, gaps_before);
@@ -100,7 +100,7 @@ fn exclusive(cx: &mut LowerCtx, x: InstId) -> InstId {
 pub(in crate::ops) fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (map, grad) = (cx.arg(0)?, cx.arg(1)?);
     cx.reject_constant_indices(0, &[cx.b.dims(grad).first().copied().unwrap_or(Dim::from(0))])?;
-    let values = take_axis(cx, grad, map, 0, 0)?;
+    let values = gather_along_axis(cx, grad, map, 0, 0)?;
     let (dtype, n) = (cx.b.dtype(grad), cx.b.dims(map)[0]);
     let (zeros, zero) = (cx.b.full(dtype, &[n], 0.0), cx.b.scalar(dtype, 0.0));
     let to = cx.b.reshape(map, &dims![n, 1]);

@@ -4,9 +4,9 @@ use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::LowerCtx;
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::array::scatter;
-use crate::ops::compact::{Compaction, compact, prefix_reduce};
+use crate::ops::compact::{Compaction, compact_mask, prefix_reduce};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -58,7 +58,7 @@ impl Runs {
     /// Reduces the values of each run with `op`, starting from `start`: `[n]`. Without an op, the last value of a run is taken.
     pub fn combined(&self, cx: &mut LowerCtx, x: InstId, op: Option<ScalarOp>, start: f64) -> Result<InstId> {
         let n = cx.b.dims(x)[0];
-        let sorted = take_axis(cx, x, self.order, 0, 0)?;
+        let sorted = gather_along_axis(cx, x, self.order, 0, 0)?;
         let base = cx.b.full_like(x, start);
         let to = cx.b.reshape(self.run, &dims![n, 1]);
         scatter(cx, base, to, sorted, op)
@@ -103,9 +103,9 @@ fn in_front(b: &mut Builder, types: &[DType]) -> CompId {
 /// Positions at which a mask is true, and their number as a data-dependent size.
 pub(super) fn found(cx: &mut LowerCtx, mask: InstId, made: &str) -> Result<(InstId, Dim)> {
     let n = cx.b.dims(mask)[0];
-    let Compaction { places, count, .. } = compact(cx, mask)?;
+    let Compaction { places, count, .. } = compact_mask(cx, mask)?;
     let size = cx.data_dependent_size(count, n, made)?;
-    Ok((cx.first(places, size)?, size))
+    Ok((cx.first_elements(places, size)?, size))
 }
 
 /// Index along each axis of row-major positions in an array of shape `s64[rank]`: vectors.

@@ -6,8 +6,8 @@ use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::ops::array::gather::take_axis;
-use crate::ops::array::scatter::{Unordered, extreme, scatter, scatter_by};
+use crate::ops::array::gather::gather_along_axis;
+use crate::ops::array::scatter::{NanResult, extremum_computation, scatter, scatter_with_computation};
 use crate::ops::checks;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
@@ -19,23 +19,23 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("SparseSegmentSum", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Sum, false)).checked(checks::sparse_segments).shape(|cx| found_shape(cx, 2)),
-    op("SparseSegmentMean", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Mean, false)).checked(checks::sparse_segments).shape(|cx| found_shape(cx, 2)),
-    op("SparseSegmentSqrtN", "data indices segment_ids -> output", |cx| sparse(cx, Fold::SqrtN, false)).checked(checks::sparse_segments).shape(|cx| found_shape(cx, 2)),
-    op("SparseSegmentSumWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Sum, true)).checked(checks::sparse_segments).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
-    op("SparseSegmentMeanWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Mean, true)).checked(checks::sparse_segments).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
-    op("SparseSegmentSqrtNWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::SqrtN, true)).checked(checks::sparse_segments).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentSum", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Sum, false)).checked(checks::check_sparse_segments).shape(|cx| found_shape(cx, 2)),
+    op("SparseSegmentMean", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Mean, false)).checked(checks::check_sparse_segments).shape(|cx| found_shape(cx, 2)),
+    op("SparseSegmentSqrtN", "data indices segment_ids -> output", |cx| sparse(cx, Fold::SqrtN, false)).checked(checks::check_sparse_segments).shape(|cx| found_shape(cx, 2)),
+    op("SparseSegmentSumWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Sum, true)).checked(checks::check_sparse_segments).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentMeanWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Mean, true)).checked(checks::check_sparse_segments).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentSqrtNWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::SqrtN, true)).checked(checks::check_sparse_segments).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
     op("SparseSegmentSumGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::Sum)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
     op("SparseSegmentMeanGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::Mean)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
     op("SparseSegmentSqrtNGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::SqrtN)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
     op("SparseSegmentSumGradV2", "grad indices segment_ids dense_output_dim0 -> output sorted_unique_indices", |cx| sparse_gradient(cx, Fold::Sum)).shape(sparse_gradient_shape),
     op("SparseSegmentMeanGradV2", "grad indices segment_ids dense_output_dim0 -> output sorted_unique_indices", |cx| sparse_gradient(cx, Fold::Mean)).shape(sparse_gradient_shape),
     op("SparseSegmentSqrtNGradV2", "grad indices segment_ids dense_output_dim0 -> output sorted_unique_indices", |cx| sparse_gradient(cx, Fold::SqrtN)).shape(sparse_gradient_shape),
-    op("SegmentSum", "data segment_ids -> output", |cx| segment(cx, Fold::Sum)).checked(checks::sorted_segments).shape(|cx| found_shape(cx, 1)),
-    op("SegmentMean", "data segment_ids -> output", |cx| segment(cx, Fold::Mean)).checked(checks::sorted_segments).shape(|cx| found_shape(cx, 1)),
-    op("SegmentProd", "data segment_ids -> output", |cx| segment(cx, Fold::Product)).checked(checks::sorted_segments).shape(|cx| found_shape(cx, 1)),
-    op("SegmentMax", "data segment_ids -> output", |cx| segment(cx, Fold::Largest)).checked(checks::sorted_segments).shape(|cx| found_shape(cx, 1)),
-    op("SegmentMin", "data segment_ids -> output", |cx| segment(cx, Fold::Smallest)).checked(checks::sorted_segments).shape(|cx| found_shape(cx, 1)),
+    op("SegmentSum", "data segment_ids -> output", |cx| segment(cx, Fold::Sum)).checked(checks::check_sorted_segments).shape(|cx| found_shape(cx, 1)),
+    op("SegmentMean", "data segment_ids -> output", |cx| segment(cx, Fold::Mean)).checked(checks::check_sorted_segments).shape(|cx| found_shape(cx, 1)),
+    op("SegmentProd", "data segment_ids -> output", |cx| segment(cx, Fold::Product)).checked(checks::check_sorted_segments).shape(|cx| found_shape(cx, 1)),
+    op("SegmentMax", "data segment_ids -> output", |cx| segment(cx, Fold::Largest)).checked(checks::check_sorted_segments).shape(|cx| found_shape(cx, 1)),
+    op("SegmentMin", "data segment_ids -> output", |cx| segment(cx, Fold::Smallest)).checked(checks::check_sorted_segments).shape(|cx| found_shape(cx, 1)),
 ];
 
 /// Upper bound of the number of segments.
@@ -56,19 +56,19 @@ enum Fold {
 fn sparse(cx: &mut LowerCtx, fold: Fold, counted: bool) -> Result<Vec<Value>> {
     let (data, indices, ids) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     if cx.b.dims(indices) != cx.b.dims(ids) || cx.b.rank(ids) != 1 {
-        return Err(cx.mismatch(format!("indices {} for segments {}", cx.b.shape(indices), cx.b.shape(ids))));
+        return Err(cx.shape_mismatch(format!("indices {} for segments {}", cx.b.shape(indices), cx.b.shape(ids))));
     }
     let count = if counted { Some(told(cx, 3)?) } else { None };
     cx.reject_constant_indices(1, &[cx.b.dims(data).first().copied().unwrap_or(Dim::from(0))])?;
     cx.reject_constant_indices(2, &[count.unwrap_or(Dim::from(MOST_SEGMENTS))])?;
-    let rows = take_axis(cx, data, indices, 0, 0)?;
+    let rows = gather_along_axis(cx, data, indices, 0, 0)?;
     folded(cx, rows, ids, fold, count)
 }
 
 fn segment(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
     let (data, ids) = (cx.arg(0)?, cx.arg(1)?);
     if cx.b.rank(ids) != 1 || cx.b.dims(data).first() != cx.b.dims(ids).first() {
-        return Err(cx.mismatch(format!("segments {} for {}", cx.b.shape(ids), cx.b.shape(data))));
+        return Err(cx.shape_mismatch(format!("segments {} for {}", cx.b.shape(ids), cx.b.shape(data))));
     }
     cx.reject_constant_indices(1, &dims![MOST_SEGMENTS])?;
     folded(cx, data, ids, fold, None)
@@ -77,7 +77,7 @@ fn segment(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
 /// Constant integer in input `i`, as a size.
 fn told(cx: &LowerCtx, i: usize) -> Result<Dim> {
     let n = cx.constant_dim(i)?;
-    Dim::size(n).ok().filter(|&n| n < MOST_SEGMENTS).ok_or_else(|| cx.mismatch(format!("{n} rows")))
+    Dim::size(n).ok().filter(|&n| n < MOST_SEGMENTS).ok_or_else(|| cx.shape_mismatch(format!("{n} rows")))
 }
 
 /// Number of rows of each of `n` segments: `s32[n]`.
@@ -111,8 +111,8 @@ fn folded(cx: &mut LowerCtx, rows: InstId, ids: InstId, fold: Fold, count: Optio
     };
     let mut y = match op {
         ScalarOp::Maximum | ScalarOp::Minimum if work.is_float() => {
-            let comp = extreme(cx.b, work, op, Unordered::New);
-            scatter_by(cx, base, to, rows, comp)?
+            let comp = extremum_computation(cx.b, work, op, NanResult::New);
+            scatter_with_computation(cx, base, to, rows, comp)?
         }
         _ => scatter(cx, base, to, rows, Some(op))?,
     };
@@ -163,7 +163,7 @@ fn gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
 fn taken_gradients(cx: &mut LowerCtx, fold: Fold) -> Result<InstId> {
     let (grad, indices, ids) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?);
     if cx.b.dims(indices) != cx.b.dims(ids) || cx.b.rank(ids) != 1 || cx.b.rank(grad) == 0 {
-        return Err(cx.mismatch(format!("indices {} for segments {}", cx.b.shape(indices), cx.b.shape(ids))));
+        return Err(cx.shape_mismatch(format!("indices {} for segments {}", cx.b.shape(indices), cx.b.shape(ids))));
     }
     let (dims, dtype) = (cx.b.dims(grad).to_vec(), cx.b.dtype(grad));
     cx.reject_constant_indices(2, &dims[..1])?;
@@ -175,7 +175,7 @@ fn taken_gradients(cx: &mut LowerCtx, fold: Fold) -> Result<InstId> {
         let by = divisor(cx, sizes, fold, work);
         grad = cx.b.div(grad, by);
     }
-    take_axis(cx, grad, ids, 0, 0)
+    gather_along_axis(cx, grad, ids, 0, 0)
 }
 
 /// Lowers the gradient of a segment reduction for the gathered rows alone: their gradients in ascending order of the rows, and
@@ -185,11 +185,11 @@ fn sparse_gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
     let taken = taken_gradients(cx, fold)?;
     let runs = Runs::of(cx, &[indices])?;
     let n = cx.b.dims(indices)[0];
-    let sorted = take_axis(cx, taken, runs.order, 0, 0)?;
+    let sorted = gather_along_axis(cx, taken, runs.order, 0, 0)?;
     let (zeros, to) = (cx.b.full_like(sorted, 0.0), cx.b.reshape(runs.run, &dims![n, 1]));
     let y = scatter(cx, zeros, to, sorted, Some(ScalarOp::Add))?;
     let (at, _) = found(cx, runs.exists, "the list of rows")?;
-    let (y, rows) = (take_axis(cx, y, at, 0, 0)?, take_axis(cx, runs.keys[0], at, 0, 0)?);
+    let (y, rows) = (gather_along_axis(cx, y, at, 0, 0)?, gather_along_axis(cx, runs.keys[0], at, 0, 0)?);
     let y = cx.b.convert(y, cx.dtype(0)?);
     Ok(vec![Value::Array(y), Value::Array(rows)])
 }

@@ -5,8 +5,8 @@ use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
-use crate::ops::array::gather::take_axis;
-use crate::ops::array::{scatter, shape::sizes};
+use crate::ops::array::gather::gather_along_axis;
+use crate::ops::array::{scatter, shape::shape_from_input};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::{S32, S64};
@@ -55,7 +55,7 @@ struct Sets {
 fn check_type(cx: &LowerCtx, values: InstId) -> Result<()> {
     match cx.b.dtype(values) {
         DType::S8 | DType::S16 | DType::S32 | DType::S64 | DType::U8 | DType::U16 => Ok(()),
-        other => Err(cx.unsupported(format!("{} of {other}; {TYPES} are supported", cx.node.op))),
+        other => Err(cx.unsupported_case(format!("{} of {other}; {TYPES} are supported", cx.node.op))),
     }
 }
 
@@ -65,10 +65,10 @@ fn sets(cx: &mut LowerCtx, set: Set) -> Result<Sets> {
             let (x, dims) = (cx.arg(i)?, cx.dims(i)?);
             check_type(cx, x)?;
             let [lead @ .., long] = &dims[..] else {
-                return Err(cx.mismatch("sets in a scalar; at least two dimensions are needed"));
+                return Err(cx.shape_mismatch("sets in a scalar; at least two dimensions are needed"));
             };
             if lead.is_empty() {
-                return Err(cx.mismatch(format!("sets in {dims:?}; at least two dimensions are needed")));
+                return Err(cx.shape_mismatch(format!("sets in {dims:?}; at least two dimensions are needed")));
             }
             let (groups, n) = (lead.iter().product(), dims.iter().product());
             let group = cx.b.iota(DType::S64, &[groups, *long], 0);
@@ -80,7 +80,7 @@ fn sets(cx: &mut LowerCtx, set: Set) -> Result<Sets> {
             let ((places, n, rank), values, shape) = (indices(cx, i)?, cx.arg(i + 1)?, cx.arg(i + 2)?);
             check_type(cx, values)?;
             if rank < 2 || cx.b.dims(shape) != [Dim::from(rank)] || cx.b.dims(values) != [n] {
-                return Err(cx.mismatch(format!("{n} indices of rank {rank} for {}", cx.b.shape(values))));
+                return Err(cx.shape_mismatch(format!("{n} indices of rank {rank} for {}", cx.b.shape(values))));
             }
             let lead = Dim::from(rank) - 1;
             let (places, shape) =
@@ -93,7 +93,7 @@ fn sets(cx: &mut LowerCtx, set: Set) -> Result<Sets> {
 /// Lowers `SetSize`: the number of distinct elements of each set.
 fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let of = sets(cx, Set::Sparse(0))?;
-    let dims = sizes(cx, 2)?;
+    let dims = shape_from_input(cx, 2)?;
     let lead = &dims[..dims.len() - 1];
     let runs = Runs::of(cx, &[of.group, of.values])?;
     let (n, groups) = (cx.b.dims(of.group)[0], lead.iter().product());
@@ -110,13 +110,13 @@ fn operation(cx: &mut LowerCtx, operands: [Set; 2]) -> Result<Vec<Value>> {
     let (a, b) = (sets(cx, operands[0])?, sets(cx, operands[1])?);
     if a.rank != b.rank || cx.b.dtype(a.values) != cx.b.dtype(b.values) {
         let (x, y) = (cx.b.shape(a.values), cx.b.shape(b.values));
-        return Err(cx.mismatch(format!("sets in {} and {} dimensions, of {x} and {y}", a.rank, b.rank)));
+        return Err(cx.shape_mismatch(format!("sets in {} and {} dimensions, of {x} and {y}", a.rank, b.rank)));
     }
     let known = [&a, &b].map(|sets| crate::interp::constant_value(cx.b, sets.shape).and_then(|t| t.to_i64s()));
     if let [Some(x), Some(y)] = &known
         && x != y
     {
-        return Err(cx.mismatch(format!("sets in dimensions {x:?} and {y:?}")));
+        return Err(cx.shape_mismatch(format!("sets in dimensions {x:?} and {y:?}")));
     }
     let group = cx.b.concatenate(&[a.group, b.group], 0);
     let values = cx.b.concatenate(&[a.values, b.values], 0);
@@ -133,7 +133,8 @@ fn operation(cx: &mut LowerCtx, operands: [Set; 2]) -> Result<Vec<Value>> {
     let kept = kept(cx, holds)?;
     let kept = cx.b.elementwise(ScalarOp::And, &[kept, runs.exists]);
     let (at, count) = found(cx, kept, "the list of elements")?;
-    let (group, values) = (take_axis(cx, runs.keys[0], at, 0, 0)?, take_axis(cx, runs.keys[1], at, 0, 0)?);
+    let (group, values) =
+        (gather_along_axis(cx, runs.keys[0], at, 0, 0)?, gather_along_axis(cx, runs.keys[1], at, 0, 0)?);
     let place = place_in_group(cx, group);
     let place = cx.b.convert(place, DType::S64);
     let mut all = unraveled(cx, group, a.shape, a.rank - 1);

@@ -9,7 +9,7 @@ use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::hlo::open::{Builder, Dim, InstId, Shape};
 use crate::ops::Text;
-use crate::ops::list::check_room;
+use crate::ops::list::check_list_size;
 use crate::symbolic::fixed;
 use crate::tensor::DType;
 use std::vec::IntoIter;
@@ -188,7 +188,7 @@ impl Cast<'_> {
             Some(_) => from.room() <= to.room(),
         };
         if same && fits {
-            return check_room(&[&self.batch[..], &to.dims].concat());
+            return check_list_size(&[&self.batch[..], &to.dims].concat());
         }
         self.differs(&format!("the list `{name}` is {} and {}", to.buffer(), from.buffer()))
     }

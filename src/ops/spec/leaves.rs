@@ -76,7 +76,8 @@ pub fn known_constant(b: &Builder, value: &Value) -> Option<SymbolicArray> {
     let Value::Array(id) = value else { return None };
     let inst = &b.current().insts[*id];
     let small = inst.shape.as_array().is_some_and(|a| is_at_most(a.elements(), EVALUATED_ELEMENTS));
-    let known = if small || matches!(inst.op, Op::Constant(_)) { interp::known_value(b, *id)? } else { return None };
+    let known =
+        if small || matches!(inst.op, Op::Constant(_)) { interp::symbolic_value(b, *id)? } else { return None };
     Some(if b.follows_sizes(*id) { known.of_sizes() } else { known })
 }
 
@@ -85,7 +86,7 @@ pub fn known_shape(b: &Builder, id: InstId) -> Option<SymbolicArray> {
     let dims = b.dims(id);
     let is_shape = dims.len() < 2 && dims.iter().all(|&n| is_at_most(n, MOST_DIMS));
     let is_integer = matches!(b.dtype(id), DType::S32 | DType::S64);
-    if is_shape && is_integer { interp::known_value_through_loops(b, id) } else { None }
+    if is_shape && is_integer { interp::symbolic_value_through_loops(b, id) } else { None }
 }
 
 /// List resized to its exact number of elements, if that is known.
@@ -95,7 +96,7 @@ pub fn known_shape(b: &Builder, id: InstId) -> Option<SymbolicArray> {
 pub fn exact(b: &mut Builder, list: &ListValue) -> Result<ListValue> {
     let count = list.count.and_then(|count| interp::constant_value_through_loops(b, count.now));
     let count = count.and_then(|t| Dim::size(t.get_i64(0)?).ok());
-    match count.filter(|&n| n <= list.room(b)) {
+    match count.filter(|&n| n <= list.capacity(b)) {
         Some(n) => list.resized(b, n),
         None => Ok(list.clone()),
     }

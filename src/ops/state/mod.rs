@@ -8,7 +8,7 @@ mod reference;
 mod scatter;
 
 use super::array::{gather, gather_nd, strided_update};
-use super::fact::{Dims, ElementSpec, Fact, Handle, InferredInt};
+use super::fact::{Dims, ElementSpec, Fact, InferredInt, VariableHandle};
 use super::op_lowering::op;
 use super::shape::{PRED, nothing};
 use super::symbols::Why;
@@ -30,10 +30,10 @@ const PLAIN: &[OpLowering] = &[
     op("AssignAddVariableOp", "resource value ->", |cx| change(cx, Builder::add)).shape(nothing).writes(&[0]),
     op("AssignSubVariableOp", "resource value ->", |cx| change(cx, Builder::sub)).shape(nothing).writes(&[0]),
     op("ResourceGather", "resource indices -> output", |cx| from(cx, gather))
-        .checked(checks::row_indices)
+        .checked(checks::check_row_indices)
         .shape(gather_shape),
     op("ResourceGatherNd", "resource indices -> output", |cx| from(cx, gather_nd))
-        .checked(checks::index_tuples)
+        .checked(checks::check_index_tuples)
         .shape(gather_nd_shape),
     op("ResourceStridedSliceAssign", "ref begin end strides value ->", |cx| into(cx, strided_update))
         .shape(nothing)
@@ -116,7 +116,7 @@ fn assign(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn change(cx: &mut LowerCtx, op: fn(&mut Builder, InstId, InstId) -> InstId) -> Result<Vec<Value>> {
     let (old, by) = (cx.read_variable(0)?, cx.arg(1)?);
     if cx.b.dims(old) != cx.b.dims(by) {
-        return Err(cx.mismatch(format!(
+        return Err(cx.shape_mismatch(format!(
             "the variable is {}, and what changes it {}",
             cx.b.shape(old),
             cx.b.shape(by)
@@ -132,7 +132,7 @@ fn handle_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some(Attr::Shape(shape)) => cx.attr_shape(&shape.clone()),
         _ => cx.unranked(Why::Attribute),
     };
-    let variable = Handle { node: (&*cx.node.name).into(), asks_for: cx.node.variable().into() };
+    let variable = VariableHandle { node: (&*cx.node.name).into(), asks_for: cx.node.variable().into() };
     let dtype = cx.attr_type("dtype");
     let element = ElementSpec { dtype, dims, length: InferredInt::Unknown, open: false, variable: Some(variable) };
     Ok(vec![Fact::handle(TfType::Resource, element)])
@@ -162,7 +162,7 @@ fn variable_shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dtype = cx.attr_type("out_type");
     match (dims.as_ranked(), dtype) {
         (Some(dims), Some(dtype)) => {
-            Ok(vec![Fact::ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())])
+            Ok(vec![Fact::from_ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())])
         }
         _ => {
             let rank = cx.fresh_dim(Why::Value(0));

@@ -3,7 +3,7 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::open::InstId;
 use crate::hlo::open::PadDim;
 use crate::ops::LowerCtx;
-use crate::ops::array::shape::integers;
+use crate::ops::array::shape::dims_constant;
 use crate::symbolic::Dim;
 use crate::tensor::DType;
 
@@ -42,7 +42,7 @@ impl LowerCtx<'_> {
         let mut whole = value;
         let mut sizes = Vec::with_capacity(axes.len());
         for &axis in &axes {
-            let size = integers(self, DType::S64, &[Dim::from(1)], &[given[axis]])?;
+            let size = dims_constant(self, DType::S64, &[Dim::from(1)], &[given[axis]])?;
             sizes.push(size);
             let asked = self.b.reshape(size, &[]);
             self.check_state_size(&name, asked, room[axis].known())?;

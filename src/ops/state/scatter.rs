@@ -16,21 +16,27 @@ const ND: &str = "ref indices updates ->";
 
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
-    rows("ResourceScatterUpdate", |cx| into(cx, |cx| at_rows(cx, None))).checked(checks::row_indices),
-    rows("ResourceScatterAdd", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Add)))).checked(checks::row_indices),
-    rows("ResourceScatterSub", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Subtract)))).checked(checks::row_indices),
-    rows("ResourceScatterMul", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Multiply)))).checked(checks::row_indices),
-    rows("ResourceScatterDiv", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Divide)))).checked(checks::row_indices),
-    rows("ResourceScatterMin", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Minimum)))).checked(checks::row_indices),
-    rows("ResourceScatterMax", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Maximum)))).checked(checks::row_indices),
-    nd("ResourceScatterNdUpdate", |cx| into(cx, |cx| scatter_onto(cx, None))).checked(checks::index_tuples),
-    nd("ResourceScatterNdAdd", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Add)))).checked(checks::index_tuples),
+    rows("ResourceScatterUpdate", |cx| into(cx, |cx| at_rows(cx, None))).checked(checks::check_row_indices),
+    rows("ResourceScatterAdd", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Add)))).checked(checks::check_row_indices),
+    rows("ResourceScatterSub", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Subtract))))
+        .checked(checks::check_row_indices),
+    rows("ResourceScatterMul", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Multiply))))
+        .checked(checks::check_row_indices),
+    rows("ResourceScatterDiv", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Divide))))
+        .checked(checks::check_row_indices),
+    rows("ResourceScatterMin", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Minimum))))
+        .checked(checks::check_row_indices),
+    rows("ResourceScatterMax", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Maximum))))
+        .checked(checks::check_row_indices),
+    nd("ResourceScatterNdUpdate", |cx| into(cx, |cx| scatter_onto(cx, None))).checked(checks::check_index_tuples),
+    nd("ResourceScatterNdAdd", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Add))))
+        .checked(checks::check_index_tuples),
     nd("ResourceScatterNdSub", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Subtract))))
-        .checked(checks::index_tuples),
+        .checked(checks::check_index_tuples),
     nd("ResourceScatterNdMin", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Minimum))))
-        .checked(checks::index_tuples),
+        .checked(checks::check_index_tuples),
     nd("ResourceScatterNdMax", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Maximum))))
-        .checked(checks::index_tuples),
+        .checked(checks::check_index_tuples),
 ];
 
 type Lowering = fn(&mut LowerCtx) -> Result<Vec<Value>>;

@@ -64,7 +64,7 @@ fn features(cx: &mut LowerCtx, i: usize) -> Result<Features> {
 /// # Errors
 /// `ShapeMismatch` if the input is not a matrix; those of [`text`].
 pub fn dense_column(cx: &mut LowerCtx, i: usize) -> Result<Column> {
-    let [rows, each] = cx.dims(i)?[..] else { return Err(cx.mismatch("a dense column is a matrix")) };
+    let [rows, each] = cx.dims(i)?[..] else { return Err(cx.shape_mismatch("a dense column is a matrix")) };
     let counts = cx.b.full(DType::S32, &[rows], each);
     let starts = cx.b.iota(DType::S32, &[rows], 0);
     let starts = cx.b.mul(starts, counts);
@@ -96,7 +96,7 @@ pub fn sparse_column(cx: &mut LowerCtx, indices: usize, values: usize, batch: &B
     let places = cx.arg(indices)?;
     let n = match cx.b.dims(places)[..] {
         [n, two] if two == 2 => n,
-        _ => return Err(cx.mismatch("the indices of a sparse column are pairs")),
+        _ => return Err(cx.shape_mismatch("the indices of a sparse column are pairs")),
     };
     let row = cx.b.slice_axis(places, 1, Dim::from(0), Dim::from(1));
     let row = cx.b.convert(row, DType::S32);
@@ -120,7 +120,7 @@ pub fn sparse_column(cx: &mut LowerCtx, indices: usize, values: usize, batch: &B
 /// `ShapeMismatch` if the splits are not a list; those of [`text`].
 pub fn ragged_column(cx: &mut LowerCtx, values: usize, splits: usize) -> Result<Column> {
     let splits = cx.arg(splits)?;
-    let n = rows(cx, splits).ok_or_else(|| cx.mismatch("splits that are no list"))?;
+    let n = rows(cx, splits).ok_or_else(|| cx.shape_mismatch("splits that are no list"))?;
     let splits = cx.b.convert(splits, DType::S32);
     let (starts, ends) = (cx.b.slice_axis(splits, 0, Dim::from(0), n), cx.b.slice_axis(splits, 0, Dim::from(1), n + 1));
     let counts = cx.b.sub(ends, starts);

@@ -6,7 +6,7 @@ use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::{Attr, TfType};
 use crate::hlo::open::InstId;
-use crate::ops::array::gather::take_axis;
+use crate::ops::array::gather::gather_along_axis;
 use crate::ops::fact::Fact;
 use crate::ops::math::expr::formula;
 use crate::ops::op_lowering::op;
@@ -92,7 +92,7 @@ fn sparse_cross_v2(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let inputs = inputs(cx, 1)?;
     let separator = match cx.args.last() {
         Some(Value::Strings(s)) if s.all.len() == 1 => s.all[0].to_vec(),
-        _ => return Err(cx.unsupported("a separator that is no constant")),
+        _ => return Err(cx.unsupported_case("a separator that is no constant")),
     };
     let columns = columns(cx, &inputs)?;
     sparse_result(cx, &columns, &Joining::Text(separator))
@@ -105,7 +105,7 @@ fn sparse_cross_hashed(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let is_strong = cx.constant(behind + 1)?.get_f64(0) != Some(0.0);
     let key = match cx.constant_ints(behind + 2)?[..] {
         [first, second] => [first as u64, second as u64],
-        ref other => return Err(cx.mismatch(format!("a salt of {} integers", other.len()))),
+        ref other => return Err(cx.shape_mismatch(format!("a salt of {} integers", other.len()))),
     };
     let mut columns = columns(cx, &inputs)?;
     for column in &mut columns {
@@ -113,7 +113,7 @@ fn sparse_cross_hashed(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             Features::Strings(text) if is_strong => hash::sip_hash(cx.b, text, key)?,
             Features::Strings(text) => farmhash::fingerprint(cx.b, text)?,
             Features::Integers(_) if is_strong && column.source == ColumnInput::Dense => {
-                return Err(cx.unsupported("a strong hash of a matrix of integers, for which TensorFlow's kernel reads memory that is not there"));
+                return Err(cx.unsupported_case("a strong hash of a matrix of integers, for which TensorFlow's kernel reads memory that is not there"));
             }
             Features::Integers(_) if column.source == ColumnInput::Dense => continue,
             // TensorFlow's kernel takes four bytes of each integer.
@@ -147,7 +147,7 @@ fn columns(cx: &mut LowerCtx, inputs: &Inputs) -> Result<Vec<Column>> {
     for ((indices, values), shape) in sparse {
         let shape = cx.arg(shape)?;
         if cx.b.dims(shape) != [2] {
-            return Err(cx.mismatch(format!("a sparse column of shape {}", cx.b.shape(shape))));
+            return Err(cx.shape_mismatch(format!("a sparse column of shape {}", cx.b.shape(shape))));
         }
         let rows = cx.size_from_element(shape, Dim::from(0), "the list of rows")?;
         all.push(sparse_column(cx, indices, values, &Batch { rows: rows.known(), shape: Some(shape) })?);
@@ -156,7 +156,7 @@ fn columns(cx: &mut LowerCtx, inputs: &Inputs) -> Result<Vec<Column>> {
         all.push(dense_column(cx, i)?);
     }
     if all.is_empty() {
-        return Err(cx.mismatch("a cross of no columns"));
+        return Err(cx.shape_mismatch("a cross of no columns"));
     }
     Ok(all)
 }
@@ -167,7 +167,7 @@ fn crosses(cx: &mut LowerCtx, columns: &[Column]) -> Result<Crosses> {
     let mut counts = columns[0].counts;
     for column in &columns[1..] {
         if cx.b.dims(column.counts) != batch {
-            return Err(cx.mismatch("columns of unlike numbers of rows"));
+            return Err(cx.shape_mismatch("columns of unlike numbers of rows"));
         }
         counts = cx.b.mul(counts, column.counts);
     }
@@ -180,15 +180,15 @@ fn crosses(cx: &mut LowerCtx, columns: &[Column]) -> Result<Crosses> {
         columns.iter().filter(|c| c.source == ColumnInput::Dense).fold(1u64, |most, c| most.saturating_mul(c.most));
     let most = by_column.map_or(by_row, |most| Dim::from(most.saturating_mul(dense).min(by_row.known())));
     let (splits, total) = splits(cx, counts);
-    let total = cx.size_within(total, most, "the list of crosses")?;
+    let total = cx.bounded_size(total, most, "the list of crosses")?;
     let (row, place) = places(cx, splits, total)?;
     let one = cx.b.full(DType::S32, &[total], 1.0);
     let mut rest = place;
     let mut features = Vec::with_capacity(columns.len());
     for column in columns.iter().rev() {
-        let count = take_axis(cx, column.counts, row, 0, 0)?;
+        let count = gather_along_axis(cx, column.counts, row, 0, 0)?;
         let count = cx.b.max(count, one);
-        let start = take_axis(cx, column.starts, row, 0, 0)?;
+        let start = gather_along_axis(cx, column.starts, row, 0, 0)?;
         let at = cx.b.binary(ScalarOp::Remainder, rest, count);
         rest = cx.b.div(rest, count);
         features.push(cx.b.add(start, at));
@@ -212,7 +212,7 @@ fn values(cx: &mut LowerCtx, columns: &[Column], crosses: &Crosses, joining: &Jo
                     Features::Integers(x) => formula_u64(cx, *x),
                     Features::Strings(text) => farmhash::fingerprint(cx.b, text)?,
                 };
-                let own = take_axis(cx, numbers, at, 0, 0)?;
+                let own = gather_along_axis(cx, numbers, at, 0, 0)?;
                 hash = Some(match hash {
                     None => own,
                     Some(before) => formula(cx.b, [before, own], |[x, y]| hash::joined_fingerprint(x, y)),
@@ -231,7 +231,7 @@ fn values(cx: &mut LowerCtx, columns: &[Column], crosses: &Crosses, joining: &Jo
                 };
                 let mut own = Vec::new();
                 for part in text.parts() {
-                    own.push(take_axis(cx, part, at, 0, 0)?);
+                    own.push(gather_along_axis(cx, part, at, 0, 0)?);
                 }
                 parts.extend(Text::of_parts(own, text.most));
             }
@@ -281,7 +281,7 @@ fn ragged_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let first_dense = first_sparse + 3 * sparse;
     let batch = if ragged > 0 {
         let splits = cx.arg(ragged)?;
-        rows(cx, splits).ok_or_else(|| cx.mismatch("splits that are no list"))?
+        rows(cx, splits).ok_or_else(|| cx.shape_mismatch("splits that are no list"))?
     } else if sparse > 0 {
         let shape = cx.arg(first_sparse + 2 * sparse)?;
         cx.size_from_element(shape, Dim::from(0), "the list of rows")?
@@ -310,7 +310,7 @@ fn ragged_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         });
     }
     if columns.is_empty() {
-        return Err(cx.mismatch("a cross of no columns"));
+        return Err(cx.shape_mismatch("a cross of no columns"));
     }
     let joining = joining(cx)?;
     let crosses = crosses(cx, &columns)?;

@@ -103,7 +103,7 @@ fn strong_bucket(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn fingerprint(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     match cx.args.get(1) {
         Some(Value::Strings(method)) if method.all.first().is_some_and(|m| &m[..] == b"farmhash64") => {}
-        _ => return Err(cx.unsupported("a fingerprint by a method that is not the constant `farmhash64`")),
+        _ => return Err(cx.unsupported_case("a fingerprint by a method that is not the constant `farmhash64`")),
     }
     let hash = if text::is_text(&cx.args[0]) {
         let text = text(cx, 0)?;
@@ -130,7 +130,7 @@ fn fingerprint(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Number of rows of an array, and number of elements of each.
 fn rows_of(cx: &LowerCtx, x: InstId) -> Result<(Dim, u64)> {
     match cx.b.dims(x) {
-        [] => Err(cx.mismatch("a fingerprint of a scalar")),
+        [] => Err(cx.shape_mismatch("a fingerprint of a scalar")),
         [rows, rest @ ..] => Ok((*rows, rest.iter().product::<Dim>().known())),
     }
 }
@@ -141,7 +141,7 @@ fn of_rows(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
     let size = columns * dtype.bytes() as u64;
     if size > MOST_ROW_BYTES {
         let told = format!("the fingerprint of rows of {size} bytes; up to {MOST_ROW_BYTES} are supported");
-        return Err(cx.unsupported(told));
+        return Err(cx.unsupported_case(told));
     }
     let flat = cx.b.reshape(x, &dims![rows, columns]);
     let units = units(cx, flat)?;
@@ -186,7 +186,7 @@ fn units(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
         16 => DType::U16,
         32 => DType::U32,
         64 => DType::U64,
-        _ => return Err(cx.unsupported(format!("the fingerprint of {dtype}"))),
+        _ => return Err(cx.unsupported_case(format!("the fingerprint of {dtype}"))),
     };
     if dtype == DType::Pred {
         return Ok(cx.b.convert(x, unsigned));
@@ -210,7 +210,7 @@ fn fingerprint_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 /// Shape function of `StringJoin`: the inputs' shape; scalars are broadcast.
 fn string_join_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let mut dims = super::fact::Dims::known(&[]);
+    let mut dims = super::fact::Dims::from_sizes(&[]);
     for arg in cx.args {
         dims = match (dims.as_ranked(), arg.dims.as_ranked()) {
             (_, Some([])) => dims,

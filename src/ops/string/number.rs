@@ -31,7 +31,7 @@ pub fn as_string(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if matches!(cx.args.first(), Some(Value::Text(_) | Value::Strings(_) | Value::Unavailable(_))) {
         let text = text(cx, 0)?;
         if width > 0 {
-            return Err(cx.unsupported("strings of a width; integers of a width are supported"));
+            return Err(cx.unsupported_case("strings of a width; integers of a width are supported"));
         }
         return output(cx, text);
     }
@@ -41,7 +41,7 @@ pub fn as_string(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let d = Diagnostic::new(Code::UnsupportedType, told);
         return Err(d.help("round the numbers and cast them to int64 before they are written").into());
     }
-    if cx.flag("scientific") || cx.flag("shortest") || node.int("precision").unwrap_or(-1) >= 0 {
+    if cx.bool_attr("scientific") || cx.bool_attr("shortest") || node.int("precision").unwrap_or(-1) >= 0 {
         return Err(Error::user(Code::BadAttr, format!("{dtype} has no precision and no scientific or shortest text")));
     }
     let mut format = PrintfFormat { width: u64::try_from(width).unwrap_or(0), ..PrintfFormat::default() };
@@ -57,7 +57,7 @@ pub fn as_string(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     if format.width > MOST_BYTES {
         let told = format!("a width of {}; up to {MOST_BYTES} bytes are supported", format.width);
-        return Err(cx.unsupported(told));
+        return Err(cx.unsupported_case(told));
     }
     let text = if dtype == DType::Pred { truth(cx, x) } else { decimal(cx, x, format)? };
     output(cx, text)
@@ -197,7 +197,7 @@ pub fn string_format(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let (x, dims) = (cx.arg(i)?, cx.dims(i)?);
         if !dims.is_empty() || !cx.b.dtype(x).is_integer() {
             let told = format!("the text of {}; that of one integer is supported", cx.b.shape(x));
-            return Err(cx.unsupported(told));
+            return Err(cx.unsupported_case(told));
         }
         parts.push(decimal(cx, x, PrintfFormat::default())?);
         parts.push(constant(piece).text(cx.b));
@@ -236,7 +236,7 @@ pub fn string_length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 pub fn change_case(cx: &mut LowerCtx, first: u8) -> Result<Vec<Value>> {
     let text = text(cx, 0)?;
     if !cx.node.str("encoding").unwrap_or("").is_empty() {
-        return Err(cx.unsupported("letters of Unicode; those of ASCII are supported (encoding='')"));
+        return Err(cx.unsupported_case("letters of Unicode; those of ASCII are supported (encoding='')"));
     }
     let mut words = Vec::with_capacity(text.words.len());
     for &word in &text.words {

@@ -126,7 +126,7 @@ pub fn text(cx: &mut LowerCtx, i: usize) -> Result<Text> {
 pub fn output(cx: &LowerCtx, text: Text) -> Result<Vec<Value>> {
     if text.most > MOST_BYTES {
         let told = format!("strings of up to {} bytes; up to {MOST_BYTES} are supported", text.most);
-        return Err(cx.unsupported(told));
+        return Err(cx.unsupported_case(told));
     }
     Ok(vec![Value::Text(text)])
 }
@@ -275,7 +275,7 @@ pub fn joined(cx: &mut LowerCtx, parts: Vec<Text>, separator: &[u8]) -> Result<T
     for part in &parts {
         let own = cx.b.dims(part.length);
         if !own.is_empty() && !dims.is_empty() && own != dims {
-            return Err(cx.mismatch(format!("strings of {dims:?} are joined to strings of {own:?}")));
+            return Err(cx.shape_mismatch(format!("strings of {dims:?} are joined to strings of {own:?}")));
         }
         if !own.is_empty() {
             dims = own.to_vec();
@@ -314,7 +314,7 @@ fn append(cx: &mut LowerCtx, x: &Text, y: &Text, dims: &[Dim]) -> Result<Text> {
     let most = x.most + y.most;
     if most > MOST_BYTES {
         let told = format!("strings of up to {most} bytes; up to {MOST_BYTES} are supported");
-        return Err(cx.unsupported(told));
+        return Err(cx.unsupported_case(told));
     }
     let (x, y) = (broadcast(cx.b, x, dims), broadcast(cx.b, y, dims));
     let words = text_formulas(cx.b, &[&x, &y], |texts| {

@@ -88,7 +88,11 @@ fn dense(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
     let grad = names.iter().position(|n| matches!(*n, "grad" | "delta")).unwrap_or(0);
     for (i, &value) in values.iter().enumerate().filter(|(i, _)| *i < variables || *i == grad) {
         if cx.b.dims(value) != dims {
-            return Err(cx.mismatch(format!("`{}` is {}, where {dims:?} is needed", names[i], cx.b.shape(value))));
+            return Err(cx.shape_mismatch(format!(
+                "`{}` is {}, where {dims:?} is needed",
+                names[i],
+                cx.b.shape(value)
+            )));
         }
     }
     let node = cx.node;
@@ -116,13 +120,13 @@ fn operands(cx: &mut LowerCtx, names: &[&'static str], variables: usize) -> Resu
             "indices" => value,
             "global_step" => cx.b.convert(value, dtype),
             _ if cx.b.dtype(value) != dtype => {
-                return Err(cx.mismatch(format!("`{name}` is {}, and the variable {dtype}", cx.b.shape(value))));
+                return Err(cx.shape_mismatch(format!("`{name}` is {}, and the variable {dtype}", cx.b.shape(value))));
             }
             _ => value,
         });
         let number = i >= variables && !matches!(*name, "grad" | "delta" | "indices");
         if number && cx.b.rank(value) != 0 {
-            return Err(cx.mismatch(format!("`{name}` must be a number, not {}", cx.b.shape(value))));
+            return Err(cx.shape_mismatch(format!("`{name}` must be a number, not {}", cx.b.shape(value))));
         }
     }
     Ok(values)

@@ -20,7 +20,9 @@ pub(super) fn sparse(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
     let rows = match (cx.b.dims(values[indices]), dims.split_first(), cx.b.dims(values[grad])) {
         ([n], Some((_, row)), [m, rest @ ..]) if n == m && row == rest && same => *n,
         (indices, _, grad) => {
-            return Err(cx.mismatch(format!("indices {indices:?} and a gradient {grad:?} for variables {dims:?}")));
+            return Err(
+                cx.shape_mismatch(format!("indices {indices:?} and a gradient {grad:?} for variables {dims:?}"))
+            );
         }
     };
     if rows.is_zero() || crate::symbolic::has_zero(&dims) {

@@ -16,15 +16,15 @@ pub const ROWS: &[OpLowering] = &[
 /// Lowers `XlaSetDynamicDimensionSize`: the size of an axis becomes a run-time value, bounded by its old size.
 fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
-    let axis = cx.axis(cx.constant_int(1)?, dims.len())?;
+    let axis = cx.normalize_axis(cx.constant_int(1)?, dims.len())?;
     let size = scalar(cx, 2)?;
     let made = format!("what `{}` makes", cx.node.name);
     let n = match cx.constant_dim(2).ok() {
-        Some(n) => Dim::size(n).map_err(|_| cx.mismatch(format!("a size of {n}")))?,
-        None => cx.size_within(size, dims[axis], &made)?,
+        Some(n) => Dim::size(n).map_err(|_| cx.shape_mismatch(format!("a size of {n}")))?,
+        None => cx.bounded_size(size, dims[axis], &made)?,
     };
     if n > dims[axis] {
-        return Err(cx.mismatch(format!("{n} of the {} elements of axis {axis}", dims[axis])));
+        return Err(cx.shape_mismatch(format!("{n} of the {} elements of axis {axis}", dims[axis])));
     }
     let y = cx.b.slice_axis(x, axis, Dim::from(0), n);
     cx.one_output(y)
@@ -33,9 +33,9 @@ fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Lowers `XlaSetBound`: the input as a size of at most the given bound. A call with a larger value fails.
 fn set_bound(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, bound) = (scalar(cx, 0)?, cx.constant_int(1)?);
-    let most = Dim::size(bound).map_err(|_| cx.mismatch(format!("a bound of {bound}")))?;
+    let most = Dim::size(bound).map_err(|_| cx.shape_mismatch(format!("a bound of {bound}")))?;
     if cx.b.depth() != 1 {
-        return Err(cx.unsupported("a bound inside of a loop or branch, whose sizes are fixed"));
+        return Err(cx.unsupported_case("a bound inside of a loop or branch, whose sizes are fixed"));
     }
     let held = if most < Dim::from(i32::MAX) { cx.clamp_checked(x, most) } else { x };
     let dims = cx.dims(0)?;
@@ -47,7 +47,7 @@ fn set_bound(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn scalar(cx: &mut LowerCtx, i: usize) -> Result<InstId> {
     let (x, dims) = (cx.arg(i)?, cx.dims(i)?);
     if cx.b.dtype(x) != DType::S32 || dims.iter().any(|&n| n != 1) {
-        return Err(cx.mismatch(format!("input {i} must be one s32, not {}", cx.b.shape(x))));
+        return Err(cx.shape_mismatch(format!("input {i} must be one s32, not {}", cx.b.shape(x))));
     }
     Ok(cx.b.reshape(x, &[]))
 }

@@ -4,7 +4,7 @@ use crate::dims;
 use crate::graph::Attr;
 use crate::hlo::open::{Dim, GatherDims, InstId, Op, Shape};
 use crate::hlo::proto::numbers;
-use crate::ops::array::shape::sizes;
+use crate::ops::array::shape::shape_from_input;
 use crate::ops::op_lowering::op;
 use crate::ops::xla::window;
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
@@ -52,16 +52,17 @@ fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let rank = dims.kernel_spatial.len();
     let whole = |cx: &LowerCtx, i: usize| -> Result<Vec<Dim>> {
         let list = cx.constant_ints(i)?;
-        window::whole(&list, rank).ok_or_else(|| cx.mismatch(format!("{list:?} for {rank} spatial dimensions")))
+        window::whole(&list, rank).ok_or_else(|| cx.shape_mismatch(format!("{list:?} for {rank} spatial dimensions")))
     };
     let (strides, base, dilations) = (whole(cx, 2)?, whole(cx, 4)?, whole(cx, 5)?);
     let padding = cx.constant_ints(3)?;
     let sizes: Option<Vec<Dim>> = dims.kernel_spatial.iter().map(|&a| cx.b.dims(kernel).get(a).copied()).collect();
     let windows = sizes.and_then(|sizes| window::windows([&sizes, &strides, &base, &dilations], &padding));
-    dims.window = windows.ok_or_else(|| cx.mismatch(format!("paddings {padding:?} for {rank} spatial dimensions")))?;
+    dims.window =
+        windows.ok_or_else(|| cx.shape_mismatch(format!("paddings {padding:?} for {rank} spatial dimensions")))?;
     let count = |n: i64| u64::try_from(n).ok().filter(|n| *n > 0);
     let groups = (count(cx.constant_int(6)?), count(cx.node.int("batch_group_count").unwrap_or(1)));
-    let (Some(features), Some(batches)) = groups else { return Err(cx.mismatch("a number of groups below 1")) };
+    let (Some(features), Some(batches)) = groups else { return Err(cx.shape_mismatch("a number of groups below 1")) };
     (dims.feature_group_count, dims.batch_group_count) = (features, batches);
     let y = cx.b.add_inst(Op::Convolution(Box::new(dims)), &[x, kernel]);
     cx.one_output(y)
@@ -69,8 +70,8 @@ fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut dims: GatherDims = numbers::gather(axes(cx)?)?;
-    dims.slice_sizes = sizes(cx, 2)?;
-    dims.indices_are_sorted = cx.flag("indices_are_sorted");
+    dims.slice_sizes = shape_from_input(cx, 2)?;
+    dims.indices_are_sorted = cx.bool_attr("indices_are_sorted");
     let (x, indices) = (cx.arg(0)?, cx.arg(1)?);
     let y = cx.b.add_inst(Op::Gather(Box::new(dims)), &[x, indices]);
     cx.one_output(y)
@@ -78,7 +79,7 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Lowers `XlaRngBitGenerator`: random bits from a state, and the advanced state.
 fn random_bits(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (algorithm, state, dims) = (cx.constant_int(0)?, cx.arg(1)?, sizes(cx, 2)?);
+    let (algorithm, state, dims) = (cx.constant_int(0)?, cx.arg(1)?, shape_from_input(cx, 2)?);
     // Philox accepts a counter of one or two words.
     let (algorithm, words): (&str, &[Dim]) = match algorithm {
         1 => ("rng_philox", &dims![2, 3]),
@@ -86,16 +87,16 @@ fn random_bits(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         3 => ("rng_default", &dims![2, 3]),
         other => {
             let told = format!("the algorithm {other}; 1 (Philox), 2 (ThreeFry) and 3 (either) are supported");
-            return Err(cx.unsupported(told));
+            return Err(cx.unsupported_case(told));
         }
     };
     let dtype = cx.attr_dtype("dtype")?;
     if !matches!(dtype, DType::U32 | DType::U64) {
-        return Err(cx.unsupported(format!("random bits of {dtype}; u32 and u64 are supported")));
+        return Err(cx.unsupported_case(format!("random bits of {dtype}; u32 and u64 are supported")));
     }
     let fits = matches!(cx.b.dims(state), [n] if words.contains(n)) && cx.b.dtype(state) == DType::U64;
     if !fits {
-        return Err(cx.unsupported(format!("a state {}; u64 of {words:?} words is supported", cx.b.shape(state))));
+        return Err(cx.unsupported_case(format!("a state {}; u64 of {words:?} words is supported", cx.b.shape(state))));
     }
     let shape = Shape::Tuple(vec![cx.b.shape(state).clone(), Shape::array(dtype, dims)]);
     let both = cx.b.push(Op::RngBitGenerator { algorithm: algorithm.to_string() }, &[state], shape);

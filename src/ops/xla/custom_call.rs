@@ -57,12 +57,12 @@ fn call(cx: &mut LowerCtx, target: &str, api_version: Option<&str>) -> Result<Ve
     let mut put = |name: &str, value: Option<String>| call.attrs.extend(value.map(|v| (name.to_string(), v)));
     put("custom_call_target", Some(cx.require_attr(text(target), target)?));
     put("api_version", api_version.map(str::to_string));
-    put("custom_call_has_side_effect", cx.flag("has_side_effect").then(|| "true".to_string()));
+    put("custom_call_has_side_effect", cx.bool_attr("has_side_effect").then(|| "true".to_string()));
     put("backend_config", text("backend_config").filter(|config| config.len() > 2));
     let args = cx.arg_range(0, cx.args.len())?;
     let (types, shapes) = results(cx.node);
     let one = |(&t, shape): (&TfType, &PartialShape)| {
-        let dims = shape.fixed().ok_or_else(|| cx.unsupported("a result of no fixed shape"))?;
+        let dims = shape.fixed().ok_or_else(|| cx.unsupported_case("a result of no fixed shape"))?;
         let dtype = t.dtype().ok_or_else(|| Error::user(Code::UnsupportedType, format!("a result of type {t}")))?;
         Ok(Shape::array(dtype, fixed(&dims)))
     };
@@ -70,7 +70,7 @@ fn call(cx: &mut LowerCtx, target: &str, api_version: Option<&str>) -> Result<Ve
     if call.is_hint() {
         let same =
             shapes.len() == args.len() && shapes.iter().zip(&args).all(|(s, &a)| s.same_type_and_dims(cx.b.shape(a)));
-        return if same { Ok(cx.args.clone()) } else { Err(cx.mismatch("a hint gives what it takes")) };
+        return if same { Ok(cx.args.clone()) } else { Err(cx.shape_mismatch("a hint gives what it takes")) };
     }
     if let [only] = &shapes[..] {
         let y = cx.b.push(Op::Foreign(Box::new(call)), &args, only.clone());

@@ -1,7 +1,7 @@
 //! Collective ops of `xla_ops.cc`, and `XlaReplicaId`.
 use crate::diag::Result;
 use crate::hlo::open::{Dim, Op, Shape};
-use crate::ops::collective::{Groups, computation, exchange, mean};
+use crate::ops::collective::{ReplicaGroups, add_collective, group_mean, reduction_computation};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::{S32, same};
@@ -20,34 +20,34 @@ pub const ROWS: &[OpLowering] = &[
 const NUMBERS: &str = "f16, bf16, f32, s32, u32";
 
 fn number(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    Ok(vec![Fact::new(S32, Dims::known(&[]))])
+    Ok(vec![Fact::new(S32, Dims::from_sizes(&[]))])
 }
 
 /// Lowers `XlaAllReduce`. Graphs have replicas but no partitions, so that both modes are the same.
 fn all_reduce(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let groups = Groups::listed(cx, 1)?;
-    let (x, comp) = (cx.arg(0)?, computation(cx, "reduce_op")?);
+    let groups = ReplicaGroups::from_input(cx, 1)?;
+    let (x, comp) = (cx.arg(0)?, reduction_computation(cx, "reduce_op")?);
     let shape = cx.b.shape(x).clone();
-    let mut y = exchange(cx, "all-reduce", None, &groups, x, Some(comp), shape);
+    let mut y = add_collective(cx, "all-reduce", None, &groups, x, Some(comp), shape);
     if cx.node.str("reduce_op") == Some("Mean") {
-        y = mean(cx, y, &groups);
+        y = group_mean(cx, y, &groups);
     }
     cx.one_output(y)
 }
 
 fn reduce_scatter(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let groups = Groups::listed(cx, 1)?;
-    let (x, comp) = (cx.arg(0)?, computation(cx, "reduce_op")?);
+    let groups = ReplicaGroups::from_input(cx, 1)?;
+    let (x, comp) = (cx.arg(0)?, reduction_computation(cx, "reduce_op")?);
     let mut dims = cx.b.dims(x).to_vec();
-    let axis = cx.axis(cx.constant_int(2)?, dims.len())?;
+    let axis = cx.normalize_axis(cx.constant_int(2)?, dims.len())?;
     if !dims[axis].is_multiple_of(groups.size) {
-        return Err(cx.mismatch(format!("an axis of {} elements for {} replicas", dims[axis], groups.size)));
+        return Err(cx.shape_mismatch(format!("an axis of {} elements for {} replicas", dims[axis], groups.size)));
     }
     dims[axis] /= groups.size;
     let shape = Shape::array(cx.b.dtype(x), dims);
-    let mut y = exchange(cx, "reduce-scatter", Some(Dim::from(axis)), &groups, x, Some(comp), shape);
+    let mut y = add_collective(cx, "reduce-scatter", Some(Dim::from(axis)), &groups, x, Some(comp), shape);
     if cx.node.str("reduce_op") == Some("Mean") {
-        y = mean(cx, y, &groups);
+        y = group_mean(cx, y, &groups);
     }
     cx.one_output(y)
 }

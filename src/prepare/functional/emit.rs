@@ -230,7 +230,7 @@ impl Functionalizer<'_> {
         match control_class(&node.op) {
             ControlClass::Merge if e.port == 1 => TfType::Data(DType::S32),
             ControlClass::Other => {
-                let by_definition = opdef::find(&node.op).and_then(|op| op.output_type(node, e.port as usize));
+                let by_definition = opdef::find_def(&node.op).and_then(|op| op.output_type(node, e.port as usize));
                 by_definition.map(TfType::from_number).or_else(|| node.tf_type("T")).unwrap_or(TfType::Unknown(0))
             }
             _ => node.tf_type("T").unwrap_or(TfType::Unknown(0)),

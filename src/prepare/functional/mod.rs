@@ -82,7 +82,7 @@ pub fn functionalize(
     let mut made = Vec::new();
     if control_class::has_v1_control_flow(&program.graph) {
         let facts = infer::infer(program, feeds);
-        let known = |e: Endpoint| facts.at(e)?.tensor().filter(|t| t.dims.is_empty())?.get_i64(0);
+        let known = |e: Endpoint| facts.at(e)?.as_tensor().filter(|t| t.dims.is_empty())?.get_i64(0);
         let pinned: Vec<NodeId> = (0..feeds.len() as u32).map(NodeId).collect();
         let targets: Vec<Endpoint> = fetches.iter().map(|f| f.1).collect();
         match convert_graph(&program.graph, &pinned, &targets, &known, &mut names, &changing) {

@@ -190,7 +190,7 @@ impl<'a> Library<'a> {
         }
         if let Some((node, fact)) = first {
             let open = fact.dims.unknowns().find(|id| scene.bound(*id).is_none());
-            let origin = open.map(|id| self.facts.explain(program, id));
+            let origin = open.map(|id| self.facts.size_origin(program, id));
             let because = origin.map_or(String::new(), |e| format!(": `{}` ({}): {}", e.node, e.op, e.reason));
             let told = format!("{shapeless} nodes of clusters stay in TensorFlow, for shapes of theirs are not known");
             refused.sizes = true;
@@ -281,8 +281,9 @@ impl<'a> Library<'a> {
 impl FunctionContext<'_> {
     /// The shapes of a cluster's results that hold whatever the user feeds.
     pub fn shapes(&self, ports: &ClusterPorts) -> Vec<PartialShape> {
-        let known =
-            |at: &Endpoint| self.always.get(at.node.0 as usize)?.get(at.port as usize).map(|f| f.dims.partial());
+        let known = |at: &Endpoint| {
+            self.always.get(at.node.0 as usize)?.get(at.port as usize).map(|f| f.dims.to_partial_shape())
+        };
         ports.results.iter().map(|(at, _)| known(at).unwrap_or(PartialShape(None))).collect()
     }
 
@@ -328,7 +329,7 @@ impl FunctionContext<'_> {
             let types = function.args.iter().map(|&arg| function.graph.nodes[arg].declared_type("T").map(number));
             return types.zip(node.inputs.iter()).any(|(of, e)| of == Some(resource) && !constant(e));
         }
-        let Some(def) = opdef::find(&node.op) else { return false };
+        let Some(def) = opdef::find_def(&node.op) else { return false };
         let takes = |i: usize| def.input_type(node, i) == Some(resource);
         let gives = |i: usize| def.output_type(node, i) == Some(resource);
         node.inputs.iter().enumerate().any(|(i, e)| takes(i) && !constant(e))
@@ -347,7 +348,7 @@ impl FunctionContext<'_> {
         }
         let node = &self.bare.graph.nodes[at.node];
         let value = self.handle_of(*node.inputs.first().filter(|_| &*node.op == "ReadVariableOp")?)?;
-        let same = self.fact(at).is_none_or(|fact| fact.dims.fixed().is_none_or(|dims| dims == value.dims));
+        let same = self.fact(at).is_none_or(|fact| fact.dims.known_sizes().is_none_or(|dims| dims == value.dims));
         Some(value).filter(|_| same)
     }
 }

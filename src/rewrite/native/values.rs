@@ -1,6 +1,6 @@
 //! Values of cluster arguments that follow from constants and sizes; nodes that compute them replace the arguments.
 use crate::graph::{Attr, Endpoint, Node, Program, TfType};
-use crate::ops::fact::{Fact, InferredInt, KnownElements, integers};
+use crate::ops::fact::{Fact, InferredInt, KnownElements, integer_tensor};
 use crate::ops::symbols::{DimId, InferredDim};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ pub fn argument_value(fact: &Fact, sources: &Sources) -> Option<ArgumentValue> {
         KnownElements::Tensor(tensor) => return Some(ArgumentValue { tensor: tensor.clone(), sizes: Vec::new() }),
         KnownElements::Ints(ints) => ints,
     };
-    let dims = fact.dims.fixed()?;
+    let dims = fact.dims.known_sizes()?;
     let mut sizes = Vec::with_capacity(ints.len());
     let mut numbers = Vec::with_capacity(ints.len());
     for int in ints.iter() {
@@ -49,7 +49,7 @@ pub fn argument_value(fact: &Fact, sources: &Sources) -> Option<ArgumentValue> {
         numbers.push(number);
         sizes.push(size);
     }
-    let tensor = integers(fact.dtype?.dtype()?, &dims, &numbers)?;
+    let tensor = integer_tensor(fact.dtype?.dtype()?, &dims, &numbers)?;
     Some(ArgumentValue { tensor, sizes })
 }
 
@@ -104,7 +104,7 @@ impl AddedNodes<'_> {
             parts.push(match source {
                 Some(&(of, axis)) => self.size(of, axis, tensor.dtype),
                 None => {
-                    let scalar = integers(tensor.dtype, &[], &[*number]);
+                    let scalar = integer_tensor(tensor.dtype, &[], &[*number]);
                     self.constant(&scalar.unwrap_or_else(|| tensor.clone()))
                 }
             });

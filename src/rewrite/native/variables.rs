@@ -2,7 +2,7 @@
 use crate::diag::Result;
 use crate::graph::{Program, Variable};
 use crate::lower::{Access, AccessAnalysis};
-use crate::ops::fact::Handle;
+use crate::ops::fact::VariableHandle;
 use crate::prepare::{self, Request};
 use crate::tensor::Tensor;
 use std::collections::{HashMap, HashSet};
@@ -48,7 +48,7 @@ impl Constants {
     }
 
     /// The value of the variable behind a handle, if nothing changes the variable.
-    pub fn value(&self, handle: &Handle) -> Option<&Tensor> {
+    pub fn value(&self, handle: &VariableHandle) -> Option<&Tensor> {
         self.values.get(&*handle.node).or_else(|| self.values.get(&*handle.asks_for))
     }
 }

@@ -111,12 +111,12 @@ pub fn compared(lowered: &Lowered, reference: Reference, rounds: usize, seed: u6
             let mut values = now.clone();
             values.extend(found.iter().map(|t| t.to_i64s().expect("integers")[0] as u64));
             for (((got, want), info), axes) in got.iter().zip(&want).zip(&lowered.results).zip(&sizes.results) {
-                let cut = interp::first_part(got, at(axes, &info.dims, &values));
+                let cut = interp::leading_elements(got, at(axes, &info.dims, &values));
                 assert!(close(&cut, want), "seed {seed}: `{}` at {now:?} of {most:?}:\n{cut:?}\n{want:?}", info.name);
             }
             let made = by_kernels.iter().flatten();
             for (((got, want), info), axes) in made.zip(&want).zip(&lowered.results).zip(&sizes.results) {
-                let cut = interp::first_part(got, at(axes, &info.dims, &values));
+                let cut = interp::leading_elements(got, at(axes, &info.dims, &values));
                 assert!(
                     close(&cut, want),
                     "seed {seed}: `{}` by kernels at {now:?} of {most:?}:\n{cut:?}\n{want:?}",

@@ -11,7 +11,7 @@ mod masks;
 pub use amount::{Amount, Amounts};
 
 use crate::hlo::{CompId, Computation, Inst, InstId, Module, Op, Shape};
-use crate::lower::CountSource;
+use crate::lower::SizeCountSource;
 use crate::scalar::ScalarOp;
 use crate::schedule::families::convolution::recipe::algorithm::{Algorithm, Methods};
 use amount::{Frame, SearchBudget};
@@ -46,7 +46,7 @@ const MOST_ROUNDS: usize = 4;
 impl ElementDemand {
     /// Propagates the demand of a module's results backwards, given the size of each axis of each result. Without sized results the
     /// demand is unknown, as no sizes vary.
-    pub fn compute(module: &Module, methods: &Methods, results: &[Vec<Option<CountSource>>]) -> ElementDemand {
+    pub fn compute(module: &Module, methods: &Methods, results: &[Vec<Option<SizeCountSource>>]) -> ElementDemand {
         let mut walk = DemandWalk { methods, needed: ElementDemand::default() };
         if results.is_empty() {
             return walk.needed;
@@ -54,10 +54,10 @@ impl ElementDemand {
         let entry = module.entry();
         let leaves = entry[entry.root].shape.leaves();
         let frame = Frame { module, comp: entry, caller: None };
-        let mut bound = |count: &Option<CountSource>| {
+        let mut bound = |count: &Option<SizeCountSource>| {
             let amount = match (*count)? {
-                CountSource::Parameter(number) => Amount::Argument(number),
-                CountSource::Part(part) => {
+                SizeCountSource::Parameter(number) => Amount::Argument(number),
+                SizeCountSource::Part(part) => {
                     frame.amount_of(*entry[entry.root].operands.get(part)?, &mut SearchBudget::new())?
                 }
             };
@@ -270,7 +270,7 @@ mod tests {
         let request = Target::resolve(None, None, None).expect("a processor").into();
         let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
         let methods = Methods::choose(&module, &target);
-        let needed = ElementDemand::compute(&module, &methods, &[vec![Some(CountSource::Parameter(1))]]);
+        let needed = ElementDemand::compute(&module, &methods, &[vec![Some(SizeCountSource::Parameter(1))]]);
         let found = module.entry().insts.iter().find(|(_, inst)| inst.op.name() == opcode);
         let (id, _) = found.expect("an instruction of that opcode");
         needed.get(module.entry, id).expect("it is known").to_vec()
