@@ -252,7 +252,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
         }
         Emit::Metadata => (format!("{name}.json"), metadata::metadata(face, &targets, &limits(built), request).into()),
         Emit::Hlo => (format!("{name}.hlo"), hlo_text(&built.modules).into()),
-        Emit::C => (format!("{name}.c"), codegen::C.code(&built.bundle, Launches::Direct)?),
+        Emit::C => (format!("{name}.c"), codegen::CBackend.code(&built.bundle, Launches::Direct)?),
         Emit::LlvmIr => (format!("{name}.ll"), each(&|p, t| codegen::print(p, t, TextForm::LlvmIr))?),
         Emit::Asm => (format!("{name}.s"), each(&|p, t| codegen::print(p, t, TextForm::Assembly))?),
         Emit::Cpp => {
@@ -284,7 +284,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
 fn limits(built: &Compiled) -> Limits {
     let Bundle { face, variants, .. } = &built.bundle;
     let of_entry =
-        |entry| LoopCounts::worst_of(variants.iter().flat_map(|(programs, _)| &programs[face.programs(entry)]));
+        |entry| LoopCounts::worst_of(variants.iter().flat_map(|(programs, _)| &programs[face.program_indices(entry)]));
     Limits { stack: built.object.stack.clone(), loops: (0..face.entries.len()).map(of_entry).collect() }
 }
 

@@ -4,7 +4,7 @@ use crate::diag::Result;
 use crate::kernel::Bundle;
 use crate::util::pieces::Pieces;
 
-/// A code generator: verified programs with their constants and memory plan to one file of code.
+/// A code generator, which turns verified programs with their constants and memory plan into one file of code.
 ///
 /// `docs/backends.md` has the rules: what a bundle holds, which functions the code must define, and how a back end is tested.
 pub trait Backend {

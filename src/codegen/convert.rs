@@ -1,11 +1,13 @@
 //! `convert`: every type to every type.
-use super::arith::{bits, call, fcmp, icmp, number, reinterpret, suffix, two};
+use super::arith::{
+    binary_instruction, call_intrinsic, constant_bits, fcmp, float_constant, icmp, intrinsic_suffix, reinterpret,
+};
 use super::function::FunctionEmitter;
 use super::small_float;
 use super::value::{Val, value_type};
 use crate::tensor::{DType, DTypeClass};
 
-/// A value of another type: see [`crate::scalar::ScalarOp::Convert`].
+/// Emits the conversion of a value to another type, with the semantics of [`crate::scalar::ScalarOp::Convert`].
 pub fn convert(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     if x.dtype == to {
         return x.clone();
@@ -13,20 +15,20 @@ pub fn convert(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     if to.is_complex() {
         let part = to.real_part();
         let (re, im) = if x.dtype.is_complex() {
-            let (re, im) = f.parts(x);
+            let (re, im) = f.complex_parts(x);
             (convert(f, &re, part), convert(f, &im, part))
         } else {
             let re = convert(f, x, part);
-            let im = number(&re, 0.0);
+            let im = float_constant(&re, 0.0);
             (re, im)
         };
-        return f.join(&re, &im);
+        return f.make_complex(&re, &im);
     }
     if x.dtype.is_complex() {
-        let (re, im) = f.parts(x);
+        let (re, im) = f.complex_parts(x);
         if to == DType::Pred {
             let (re, im) = (convert(f, &re, to), convert(f, &im, to));
-            return two(f, "or", &re, &im);
+            return binary_instruction(f, "or", &re, &im);
         }
         return convert(f, &re, to);
     }
@@ -41,7 +43,7 @@ pub fn convert(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     convert_native(f, x, to)
 }
 
-/// An f32 that rounds to a float below 32 bits as `x` itself does: an f64 is rounded to odd, which keeps ties distinct.
+/// Converts `x` to an f32 that rounds to any narrower float type as `x` does: an f64 is rounded to odd, which keeps ties distinct.
 fn exact_enough(f: &mut FunctionEmitter, x: &Val) -> Val {
     let narrow = matches!(x.dtype.class(), DTypeClass::Pred) || x.dtype.is_integer() && x.dtype.bits() <= 16;
     if x.dtype == DType::F32 || narrow {
@@ -50,23 +52,23 @@ fn exact_enough(f: &mut FunctionEmitter, x: &Val) -> Val {
     let wide = convert(f, x, DType::F64);
     let near = convert(f, &wide, DType::F32);
     let back = convert(f, &near, DType::F64);
-    let (wide_size, back_size) = (call(f, "fabs", &[&wide]), call(f, "fabs", &[&back]));
+    let (wide_size, back_size) = (call_intrinsic(f, "fabs", &[&wide]), call_intrinsic(f, "fabs", &[&back]));
     let over = fcmp(f, "ogt", &back_size, &wide_size);
     let inexact = fcmp(f, "one", &back, &wide);
     let word = reinterpret(f, &near, DType::U32);
     let over = convert(f, &over, DType::U32);
-    let truncated = two(f, "sub", &word, &over);
+    let truncated = binary_instruction(f, "sub", &word, &over);
     let odd = convert(f, &inexact, DType::U32);
-    let odd = two(f, "or", &truncated, &odd);
+    let odd = binary_instruction(f, "or", &truncated, &odd);
     reinterpret(f, &odd, DType::F32)
 }
 
-/// Converts between truth values, integers, f32 and f64.
+/// Emits conversions among booleans, integers, f32 and f64.
 fn convert_native(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     let (a, b) = (x.ty(), value_type(to, x.lanes));
     let text = match (x.dtype.class(), to.class()) {
-        (DTypeClass::Float, DTypeClass::Pred) => return fcmp(f, "une", x, &number(x, 0.0)),
-        (_, DTypeClass::Pred) => return icmp(f, "ne", x, &bits(x, 0)),
+        (DTypeClass::Float, DTypeClass::Pred) => return fcmp(f, "une", x, &float_constant(x, 0.0)),
+        (_, DTypeClass::Pred) => return icmp(f, "ne", x, &constant_bits(x, 0)),
         (DTypeClass::Float, DTypeClass::Float) => {
             format!("{} {a} {} to {b}", if to == DType::F64 { "fpext" } else { "fptrunc" }, x.text)
         }
@@ -74,16 +76,21 @@ fn convert_native(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
         (DTypeClass::Float, _) if to.bits() == 1 => {
             let (wide, least, most) = if to.is_signed() { (DType::S8, -1i64, 0) } else { (DType::U8, 0, 1) };
             let whole = convert_native(f, x, wide);
-            let (least, most) = (bits(&whole, least as u64 & 0xff), bits(&whole, most));
+            let (least, most) = (constant_bits(&whole, least as u64 & 0xff), constant_bits(&whole, most));
             let sign = if to.is_signed() { "s" } else { "u" };
-            let above = call(f, &format!("{sign}max"), &[&whole, &least]);
-            let held = call(f, &format!("{sign}min"), &[&above, &most]);
+            let above = call_intrinsic(f, &format!("{sign}max"), &[&whole, &least]);
+            let held = call_intrinsic(f, &format!("{sign}min"), &[&above, &most]);
             return convert(f, &held, to);
         }
         (DTypeClass::Float, class) => {
             let kind = if class == DTypeClass::Signed { "s" } else { "u" };
             let like = Val { dtype: to, ..x.clone() };
-            format!("call {b} @llvm.fpto{kind}i.sat.{}.{}({a} {})", suffix(&like), suffix(x), x.text)
+            format!(
+                "call {b} @llvm.fpto{kind}i.sat.{}.{}({a} {})",
+                intrinsic_suffix(&like),
+                intrinsic_suffix(x),
+                x.text
+            )
         }
         (DTypeClass::Signed, DTypeClass::Float) => format!("sitofp {a} {} to {b}", x.text),
         (_, DTypeClass::Float) => format!("uitofp {a} {} to {b}", x.text),
@@ -97,5 +104,5 @@ fn convert_native(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
             }
         }
     };
-    f.ins(&text, to, x.lanes)
+    f.push_instruction(&text, to, x.lanes)
 }

@@ -3,14 +3,15 @@ use super::hwcaps;
 use crate::target::features::{CpuidRegister, MachineChecks};
 use std::fmt::Write;
 
-/// Linux's call by which a process asks for registers (`Documentation/arch/x86/xstate.rst`): what a process was given its threads
-/// and children have.
+/// Number of Linux's system call by which a process requests register state (`Documentation/arch/x86/xstate.rst`); threads and children
+/// inherit the permission.
 const ARCH_PRCTL: u32 = 158;
 /// `ARCH_REQ_XCOMP_PERM`.
 const REQUEST: u32 = 0x1023;
 
-/// Adds the function `name`; `attributes` is the number of its group.
-pub fn supported(out: &mut String, name: &str, asks: &MachineChecks, visibility: &str, attributes: usize) {
+/// Emits the function `name` that tests whether the machine passes the run-time checks `asks`; `attributes` is the number of its attribute
+/// group.
+pub fn emit_supported(out: &mut String, name: &str, asks: &MachineChecks, visibility: &str, attributes: usize) {
     let define = format!("define {visibility}i32 @{name}() #{attributes}");
     if asks.is_empty() {
         let _ = writeln!(out, "{define} {{\n  ret i32 1\n}}");
@@ -24,7 +25,7 @@ pub fn supported(out: &mut String, name: &str, asks: &MachineChecks, visibility:
     );
     let answers = match asks.hwcaps {
         [0, 0] => of_x86(out, asks),
-        words => hwcaps::ask(out, words),
+        words => hwcaps::emit_hwcap_test(out, words),
     };
     let _ = write!(
         out,
@@ -32,7 +33,7 @@ pub fn supported(out: &mut String, name: &str, asks: &MachineChecks, visibility:
     );
 }
 
-/// Asks an x86-64 processor; how `%answer` follows from that.
+/// Emits the `cpuid` checks of an x86-64 processor; returns the LLVM text that computes `%answer`.
 fn of_x86(out: &mut String, asks: &MachineChecks) -> String {
     // leaves beyond the highest are answered with those of another; the extended ones every x86-64 processor has
     let highest = asks.asks.iter().map(|ask| ask.leaf).filter(|leaf| leaf >> 31 == 0).max().unwrap_or(0);

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::process::{Command, Stdio};
 
-/// An architecture with the features that the table tells of.
+/// The architectures in the table of processors, with the features that it lists.
 fn architectures() -> [(&'static str, Vec<&'static str>); 3] {
     let riscv = vec!["d", "v"];
     [
@@ -19,7 +19,7 @@ fn architectures() -> [(&'static str, Vec<&'static str>); 3] {
     ]
 }
 
-/// The lines of the table for these processors.
+/// The table's lines for these processors.
 fn lines(arch: &str, names: &[String], features: &[&str]) -> String {
     let triple = format!("{arch}-unknown-linux-gnu");
     let mut text = format!("target triple = \"{triple}\"\n");
@@ -35,7 +35,7 @@ fn lines(arch: &str, names: &[String], features: &[&str]) -> String {
         }
     }
     let target = Target::resolve(Some(&triple), None, None).expect("a target");
-    let inlined = llvm::after(&text, &target, "inline").expect("LLVM takes it");
+    let inlined = llvm::run_passes(&text, &target, "inline").expect("LLVM takes it");
     let called: HashSet<&str> = inlined.lines().filter_map(|line| line.trim().strip_prefix("call void @")).collect();
     let mut out = String::new();
     for (c, name) in names.iter().enumerate() {
@@ -55,7 +55,7 @@ fn llc(arch: &str) -> Command {
     command
 }
 
-/// All names that LLVM's own compiler lists for an architecture; `None` where it is missing.
+/// All processor names that `llc` lists for an architecture; `None` if `llc` is not installed.
 fn listed(arch: &str) -> Option<Vec<String>> {
     let listed = llc(arch).args(["-mcpu=help", "/dev/null"]).output().ok()?;
     let said = String::from_utf8([listed.stdout, listed.stderr].concat()).ok()?;
@@ -66,7 +66,7 @@ fn listed(arch: &str) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// Whether LLVM makes 64-bit code for a processor.
+/// Whether LLVM generates 64-bit code for a processor.
 fn has_64_bits(arch: &str, name: &str) -> bool {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let file = folder.path().join("empty.ll");

@@ -10,19 +10,19 @@ use crate::target::Target;
 use crate::util::id_vec::IdVec;
 use std::fmt::Write;
 
-/// `tfaot_executor` of the headers.
+/// LLVM type of `tfaot_executor` in the C header.
 const EXECUTOR: &str = "{ ptr, i32, ptr }";
 
 /// Upper limit of consecutive steps in one function: LLVM's register allocation takes time quadratic in the calls of a function.
 const MOST_STEPS: usize = 2048;
 
 /// A driver being emitted: the function that runs the steps of a call.
-pub(super) struct Driver<'a> {
+pub(super) struct DriverEmitter<'a> {
     program: &'a Program,
     functions: &'a KernelFunctions,
     /// The symbol of the function.
     run: String,
-    /// The symbol of the function that says whether the machine supports the code.
+    /// Symbol of the function that tests whether the machine supports the code.
     supported: &'a str,
     /// The model's C interface: names, functions, state, and the weights file if the object has no constants.
     face: &'a ModelInterface,
@@ -39,8 +39,8 @@ pub(super) struct Driver<'a> {
     next: usize,
 }
 
-impl<'a> Driver<'a> {
-    /// Starts the driver of `program` as function `run`, which asks function `supported` first.
+impl<'a> DriverEmitter<'a> {
+    /// Starts the driver of `program` as function `run`, which calls function `supported` first.
     pub(super) fn new(
         program: &'a Program,
         functions: &'a KernelFunctions,
@@ -49,8 +49,8 @@ impl<'a> Driver<'a> {
         supported: &'a str,
         linkage: Linkage,
         launches: Launches,
-    ) -> Driver<'a> {
-        Driver {
+    ) -> DriverEmitter<'a> {
+        DriverEmitter {
             program,
             functions,
             run,
@@ -74,9 +74,10 @@ impl<'a> Driver<'a> {
         let plain = attributes + 1;
         self.steps(&self.program.steps);
         let words = self.words();
-        let (memory, tail) = (size_dispatch::memory(self.face), size_dispatch::tail(self.face));
+        let (memory, tail) =
+            (size_dispatch::memory_parameters(self.face), size_dispatch::trailing_parameters(self.face));
         *out += &self.functions_out;
-        let weights = self.face.file.is_some().then(|| weights_file::test(&self.face.name));
+        let weights = self.face.file.is_some().then(|| weights_file::emit_header_test(&self.face.name));
         let (able, weights) = weights.map_or(("go", String::new()), |test| ("able", format!("able:\n{test}")));
         let test = if target.machine_checks().is_empty() {
             format!("  br label %{able}\n{weights}")
@@ -115,8 +116,9 @@ impl<'a> Driver<'a> {
         let out = std::mem::take(&mut self.out);
         self.written_here(steps);
         let body = std::mem::replace(&mut self.out, out);
-        let tail = if self.is_part { "" } else { size_dispatch::tail(self.face) };
-        let parameters = format!("ptr %args, ptr %results, {}ptr %workspace, ptr", size_dispatch::memory(self.face));
+        let tail = if self.is_part { "" } else { size_dispatch::trailing_parameters(self.face) };
+        let parameters =
+            format!("ptr %args, ptr %results, {}ptr %workspace, ptr", size_dispatch::memory_parameters(self.face));
         let exec = if self.is_part { "null" } else { "%exec" };
         let _ = write!(
             self.functions_out,
@@ -241,7 +243,7 @@ impl<'a> Driver<'a> {
         let kernel = &self.program.kernels[id];
         let n = match kernel.limit {
             Some((buf, at)) => self.limit(buf, at),
-            None => kernel.count().to_string(),
+            None => kernel.chunk_count().to_string(),
         };
         if self.launches == Launches::Observed {
             let _ = writeln!(self.out, "  store i64 {}, ptr %closure", id.0);
@@ -285,7 +287,7 @@ impl<'a> Driver<'a> {
         let args: Vec<String> = call.args.iter().map(|&b| self.address(b)).collect();
         let results: Vec<String> = call.results.iter().map(|&b| self.address(b)).collect();
         let (n, result) = (self.fresh(), results.first().map_or("null", String::as_str));
-        let (text, tables) = ranks::exchange(to, &self.program.name, n, &args, result);
+        let (text, tables) = ranks::emit_exchange(to, &self.program.name, n, &args, result);
         self.out += &text;
         self.functions_out += &tables;
     }

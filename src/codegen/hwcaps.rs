@@ -5,8 +5,9 @@ use std::fmt::Write;
 
 const FUNCTION: &str = "@tfaot.hwcaps";
 
-/// Compares both words with the bits that code needs; how `%answer` follows from that.
-pub fn ask(out: &mut String, needed: [u64; 2]) -> String {
+/// Emits the comparison of Linux's two hardware capability words with the bits that code needs; returns the LLVM text that computes
+/// `%answer`.
+pub fn emit_hwcap_test(out: &mut String, needed: [u64; 2]) -> String {
     let [first, second] = needed;
     let _ = writeln!(
         out,
@@ -19,11 +20,11 @@ pub fn ask(out: &mut String, needed: [u64; 2]) -> String {
 }
 
 /// Definitions of the helper functions that `text` calls to read the hardware capabilities; empty where it calls none.
-pub fn helper(text: &str, arch: Arch) -> String {
+pub fn helper_functions(text: &str, arch: Arch) -> String {
     if text.contains(FUNCTION) { format!("{}{HWCAPS}", system(arch)) } else { String::new() }
 }
 
-/// The function that calls the kernel: the number of the call, and what it is given.
+/// The LLVM text of a function that makes a Linux system call, by its number and arguments.
 fn system(arch: Arch) -> String {
     let (call, registers) = match arch {
         Arch::Riscv64 => ("ecall", "={x10},{x17},{x10},{x11},{x12},{x13},{x14},~{memory}"),
@@ -145,7 +146,7 @@ int main(void) {
             .replace("@tfaot.system", "@system_call")
             .replace("internal { i64, i64 } @tfaot.hwcaps", "{ i64, i64 } @hwcaps");
         let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64"), None).expect("a target");
-        let object = super::super::llvm::object(&text, &target).expect("LLVM takes it");
+        let object = super::super::llvm::compile_object(&text, &target).expect("LLVM takes it");
         let folder = tempfile::tempdir().expect("a scratch folder");
         let at = |file: &str| folder.path().join(file);
         std::fs::write(at("hwcaps.o"), object).expect("written");

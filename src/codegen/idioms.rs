@@ -44,7 +44,7 @@ impl ScalarBuilder for FormulaNodes {
     }
 }
 
-/// The parts of a formula of f32.
+/// Builds the expression tree of a formula in f32.
 fn parts_of(formula: fn(&mut FormulaNodes, usize) -> usize) -> FormulaNodes {
     let mut parts = FormulaNodes::default();
     let x = parts.push(FormulaNode::Argument);
@@ -56,8 +56,9 @@ static ERFC: LazyLock<FormulaNodes> = LazyLock::new(|| parts_of(formula::erfc));
 static SOFTPLUS: LazyLock<FormulaNodes> = LazyLock::new(|| parts_of(formula::softplus));
 static MISH: LazyLock<FormulaNodes> = LazyLock::new(|| parts_of(formula::mish));
 
-/// A cheaper form of an op, with the expression that it applies to; `tables` is the value of [`math::is_table`].
-pub fn shorter(kernel: &Kernel, tables: bool, op: ScalarOp, args: &[ExprId]) -> Option<(Idiom, ExprId)> {
+/// Recognizes an op that ends a known formula (an idiom such as swish); returns a cheaper code generator and the formula's argument.
+/// `tables` is the value of [`math::uses_tables`].
+pub fn find_idiom(kernel: &Kernel, tables: bool, op: ScalarOp, args: &[ExprId]) -> Option<(Idiom, ExprId)> {
     match op {
         ScalarOp::Multiply => match swish_of(kernel, args) {
             Some(x) => Some((math::swish, x)),
@@ -69,7 +70,7 @@ pub fn shorter(kernel: &Kernel, tables: bool, op: ScalarOp, args: &[ExprId]) -> 
     }
 }
 
-/// x of the f32 product x·logistic(x), which is one quotient.
+/// Recognizes the f32 product x·logistic(x) (swish), which is a single division; returns x.
 fn swish_of(kernel: &Kernel, args: &[ExprId]) -> Option<ExprId> {
     let &[a, b] = args else { return None };
     let is_logistic_of = |y: ExprId, x: ExprId| match &kernel.exprs[y] {
@@ -82,14 +83,14 @@ fn swish_of(kernel: &Kernel, args: &[ExprId]) -> Option<ExprId> {
     is_logistic_of(a, b).then_some(b)
 }
 
-/// x of erfc(x), which ends in a choice by the sign of x.
+/// Recognizes erfc(x), which ends in a selection by the sign of x; returns x.
 fn erfc_of(kernel: &Kernel, args: &[ExprId]) -> Option<ExprId> {
     let Expr::Op(ScalarOp::Compare(..), sides, _) = &kernel.exprs[*args.first()?] else { return None };
     let &x = sides.first()?;
     is_last(kernel, &ERFC, args, x).then_some(x)
 }
 
-/// x of softplus(x), a sum of max(x, 0) and something else.
+/// Recognizes softplus(x), a sum of max(x, 0) and a logarithm; returns x.
 fn softplus_of(kernel: &Kernel, args: &[ExprId]) -> Option<ExprId> {
     let larger = |&arg: &ExprId| match &kernel.exprs[arg] {
         Expr::Op(ScalarOp::Maximum, of, DType::F32) => of.first().copied(),
@@ -99,7 +100,7 @@ fn softplus_of(kernel: &Kernel, args: &[ExprId]) -> Option<ExprId> {
     is_last(kernel, &SOFTPLUS, args, x).then_some(x)
 }
 
-/// x of x·tanh(softplus(x)).
+/// Recognizes x·tanh(softplus(x)) (mish); returns x.
 fn mish_of(kernel: &Kernel, args: &[ExprId]) -> Option<ExprId> {
     let is_tanh = |arg: ExprId| matches!(&kernel.exprs[arg], Expr::Op(ScalarOp::Tanh, ..));
     let x = args.iter().copied().find(|&arg| !is_tanh(arg))?;

@@ -10,21 +10,22 @@ pub const ABI_VERSION: u32 = 1;
 
 /// The alignment in bytes of workspaces, the state and weights.
 const ALIGN: u64 = 64;
-/// `tfaot_tensor_info`.
+/// LLVM type of `tfaot_tensor_info` in the C header.
 const TENSOR: &str = "{ ptr, ptr, i32, i32, ptr, %tfaot.size }";
-/// `tfaot_variable_info`.
+/// LLVM type of `tfaot_variable_info` in the C header.
 const VARIABLE: &str = "{ { ptr, ptr, i32, i32, ptr, %tfaot.size }, %tfaot.size }";
-/// `tfaot_size_info`.
+/// LLVM type of `tfaot_size_info` in the C header.
 const SIZE: &str = "{ ptr, i64, i64, i32, i32 }";
-/// `tfaot_function_info`.
+/// LLVM type of `tfaot_function_info` in the C header.
 const FUNCTION: &str = "{ ptr, i32, i32, i32, i32, ptr, ptr, ptr, ptr, %tfaot.size, %tfaot.size, i64, ptr }";
-/// `tfaot_model_info`.
+/// LLVM type of `tfaot_model_info` in the C header.
 const MODEL: &str =
     "{ i32, i32, i32, i32, ptr, ptr, ptr, ptr, ptr, %tfaot.size, %tfaot.size, %tfaot.size, %tfaot.size, ptr, ptr }";
-/// `tfaot_call`.
+/// LLVM type of `tfaot_call` in the C header.
 const CALL: &str = "{ i32, i32, i32, ptr, ptr, ptr, %tfaot.size }";
 
-/// Adds `NAME_info` and its tables; `target` describes the machine, and `%tfaot.size` is C's `size_t`.
+/// Emits `NAME_info`, which returns the model's metadata, and its tables; `target` describes the machine, and `%tfaot.size` is C's
+/// `size_t`.
 pub fn emit(out: &mut String, face: &ModelInterface, target: &str, arch: Arch) {
     let name = &face.name;
     let _ = writeln!(out, "%tfaot.size = type i{}", 8 * arch.pointer_bytes());
@@ -33,22 +34,22 @@ pub fn emit(out: &mut String, face: &ModelInterface, target: &str, arch: Arch) {
     string(out, &format!("{name}_str_target"), target);
     let functions: Vec<String> =
         face.entries.iter().enumerate().map(|(i, entry)| function(out, face, entry, &format!("{name}.e{i}"))).collect();
-    table(out, &format!("{name}.functions"), FUNCTION, &functions);
+    emit_table(out, &format!("{name}.functions"), FUNCTION, &functions);
     variables(out, face);
     model(out, face);
     face.calls.iter().enumerate().for_each(|(i, callee)| call(out, &call_symbol(name, i), callee));
 }
 
-/// The symbol of the `tfaot_call` that a function of the user gets, by its number in the face.
+/// The symbol of the constant `tfaot_call` that describes a call of a user's function, by the call's number.
 pub fn call_symbol(name: &str, number: usize) -> String {
     format!("{name}.call{number}")
 }
 
-/// The `tfaot_call` that a function of the user gets.
+/// Emits the constant `tfaot_call` that a user's function receives.
 fn call(out: &mut String, symbol: &str, callee: &Callee) {
     tensors(out, symbol, "arg", &callee.args);
     tensors(out, symbol, "result", &callee.results);
-    bytes(out, &format!("{symbol}_opaque"), &callee.opaque);
+    emit_bytes(out, &format!("{symbol}_opaque"), &callee.opaque);
     let Callee { api_version, args, results, opaque, .. } = callee;
     let _ = writeln!(
         out,
@@ -59,7 +60,7 @@ fn call(out: &mut String, symbol: &str, callee: &Callee) {
     );
 }
 
-/// The row of a function, whose tables have symbols that begin with `own`.
+/// Emits the tables of one function, whose symbols begin with `own`; returns its `tfaot_function_info` row.
 fn function(out: &mut String, face: &ModelInterface, entry: &EntryPoint, own: &str) -> String {
     let program = &entry.program;
     string(out, &format!("{own}_name"), &entry.name);
@@ -78,16 +79,16 @@ fn function(out: &mut String, face: &ModelInterface, entry: &EntryPoint, own: &s
     )
 }
 
-/// The table of the variables.
+/// Emits the table of variables.
 fn variables(out: &mut String, face: &ModelInterface) {
     let name = &face.name;
     let infos: Vec<TensorInfo> = face.state.iter().map(|v| v.info.clone()).collect();
     let rows = tensor_rows(out, &format!("{name}.s"), "variable", &infos);
     let rows = rows.iter().zip(&face.state).map(|(row, v)| format!("{VARIABLE} {{ {row}, %tfaot.size {} }}", v.offset));
-    table(out, &format!("{name}.variables"), VARIABLE, &rows.collect::<Vec<_>>());
+    emit_table(out, &format!("{name}.variables"), VARIABLE, &rows.collect::<Vec<_>>());
 }
 
-/// The `tfaot_model_info`, and the function that returns it.
+/// Emits the constant `tfaot_model_info`, and the function that returns it.
 fn model(out: &mut String, face: &ModelInterface) {
     let name = &face.name;
     let init = if face.state.is_empty() { "null".to_string() } else { generic_init(out, face) };
@@ -100,11 +101,11 @@ fn model(out: &mut String, face: &ModelInterface) {
         face.state.len(),
         face.ranks.unwrap_or(0),
         face.state_bytes(),
-        face.file.as_ref().map_or(0, |file| file.bytes()),
+        face.file.as_ref().map_or(0, |file| file.file_bytes()),
     );
 }
 
-/// The symbols of the table of sizes and of that of the axes that have them; both null where all sizes are fixed.
+/// Emits the tables of sizes that vary and of the axes that have them; returns both symbols, null if all sizes are fixed.
 fn sizes(out: &mut String, own: &str, sizes: &Sizes) -> (String, String) {
     if sizes.is_empty() {
         return ("null".to_string(), "null".to_string());
@@ -115,23 +116,23 @@ fn sizes(out: &mut String, own: &str, sizes: &Sizes) -> (String, String) {
         let (least, most, is_result) = (size.least, size.most, u32::from(size.is_result) + u32::from(size.is_check));
         rows.push(format!("{SIZE} {{ ptr @{own}_size{i}_name, i64 {least}, i64 {most}, i32 {is_result}, i32 0 }}"));
     }
-    table(out, &format!("{own}_sizes"), SIZE, &rows);
+    emit_table(out, &format!("{own}_sizes"), SIZE, &rows);
     let number = |axis: &Option<usize>| axis.map_or("i32 -1".to_string(), |s| format!("i32 {s}"));
     let axes: Vec<String> = sizes.args.iter().chain(&sizes.results).flatten().map(number).collect();
-    table(out, &format!("{own}_axes"), "i32", &axes);
+    emit_table(out, &format!("{own}_axes"), "i32", &axes);
     (format!("@{own}_sizes"), format!("@{own}_axes"))
 }
 
-/// `run` of `tfaot_function_info`, whose parameters are the same for all functions.
+/// Emits the function pointed to by `run` of `tfaot_function_info`, which has the same parameters for all functions.
 fn generic_run(out: &mut String, own: &str, entry: &EntryPoint, face: &ModelInterface) {
-    let (function, parameters) = (&entry.function, size_dispatch::parameters(entry, face));
+    let (function, parameters) = (&entry.function, size_dispatch::c_parameters(entry, face));
     let _ = writeln!(
         out,
         "define internal i32 @{own}_run(ptr %args, ptr %results, ptr %sizes, ptr %state, ptr %weights, ptr %workspace, ptr %exec, ptr %ranks) #1 {{\n  %code = tail call i32 @{function}({parameters})\n  ret i32 %code\n}}"
     );
 }
 
-/// The symbol of `init` of `tfaot_model_info`, which takes weights also where `NAME_init` does not.
+/// Emits the function pointed to by `init` of `tfaot_model_info`, which takes weights even if `NAME_init` does not; returns its symbol.
 fn generic_init(out: &mut String, face: &ModelInterface) -> String {
     let name = &face.name;
     if face.file.is_some() {
@@ -157,20 +158,20 @@ fn quoted(bytes: &[u8]) -> String {
 }
 
 fn string(out: &mut String, symbol: &str, text: &str) {
-    bytes(out, symbol, text.as_bytes());
+    emit_bytes(out, symbol, text.as_bytes());
 }
 
-/// Adds a constant of bytes with a zero behind them.
-pub fn bytes(out: &mut String, symbol: &str, all: &[u8]) {
+/// Emits a byte-string constant with a terminating zero.
+pub fn emit_bytes(out: &mut String, symbol: &str, all: &[u8]) {
     let _ = writeln!(out, "@{symbol} = private unnamed_addr constant [{} x i8] c\"{}\"", all.len() + 1, quoted(all));
 }
 
 fn tensors(out: &mut String, name: &str, kind: &str, all: &[TensorInfo]) {
     let rows = tensor_rows(out, name, kind, all);
-    table(out, &format!("{name}_{kind}s"), TENSOR, &rows);
+    emit_table(out, &format!("{name}_{kind}s"), TENSOR, &rows);
 }
 
-/// Adds the strings and arrays that the rows of a table of tensors point to, and returns the rows.
+/// Emits the strings and arrays that `tfaot_tensor_info` rows point to, and returns the rows.
 fn tensor_rows(out: &mut String, name: &str, kind: &str, all: &[TensorInfo]) -> Vec<String> {
     let mut rows = Vec::new();
     for (i, t) in all.iter().enumerate() {
@@ -193,7 +194,7 @@ fn tensor_rows(out: &mut String, name: &str, kind: &str, all: &[TensorInfo]) -> 
     rows
 }
 
-/// A constant of some rows.
-pub fn table(out: &mut String, symbol: &str, row: &str, rows: &[String]) {
+/// Emits a constant array of rows.
+pub fn emit_table(out: &mut String, symbol: &str, row: &str, rows: &[String]) {
     let _ = writeln!(out, "@{symbol} = private unnamed_addr constant [{} x {row}] [{}]", rows.len(), rows.join(", "));
 }

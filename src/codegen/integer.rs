@@ -1,24 +1,26 @@
 //! Scalar ops on integers of all widths and on truth values.
-use super::arith::{bits, call, icmp, no_meaning, ones, select, suffix, two};
+use super::arith::{
+    all_bits_set, binary_instruction, call_intrinsic, constant_bits, icmp, intrinsic_suffix, select, undefined_op_error,
+};
 use super::function::FunctionEmitter;
 use super::value::Val;
 use crate::diag::Result;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// `op` on integers or `pred`, see [`ScalarOp`] for division by zero, wide shifts and the like.
+/// Emits `op` on integers or `pred`; [`ScalarOp`] defines division by zero, wide shifts and the like.
 pub fn emit(f: &mut FunctionEmitter, op: ScalarOp, args: &[Val]) -> Result<Val> {
     let x = &args[0];
     if x.dtype == DType::Pred {
         return truth(f, op, args);
     }
     Ok(match (op, args) {
-        (ScalarOp::Add, [_, y]) => two(f, "add", x, y),
-        (ScalarOp::Subtract, [_, y]) => two(f, "sub", x, y),
-        (ScalarOp::Multiply, [_, y]) => two(f, "mul", x, y),
-        (ScalarOp::And, [_, y]) => two(f, "and", x, y),
-        (ScalarOp::Or, [_, y]) => two(f, "or", x, y),
-        (ScalarOp::Xor, [_, y]) => two(f, "xor", x, y),
+        (ScalarOp::Add, [_, y]) => binary_instruction(f, "add", x, y),
+        (ScalarOp::Subtract, [_, y]) => binary_instruction(f, "sub", x, y),
+        (ScalarOp::Multiply, [_, y]) => binary_instruction(f, "mul", x, y),
+        (ScalarOp::And, [_, y]) => binary_instruction(f, "and", x, y),
+        (ScalarOp::Or, [_, y]) => binary_instruction(f, "or", x, y),
+        (ScalarOp::Xor, [_, y]) => binary_instruction(f, "xor", x, y),
         (ScalarOp::Divide, [_, y]) => divide(f, x, y),
         (ScalarOp::Remainder, [_, y]) => remainder(f, x, y),
         (ScalarOp::Maximum, [_, y]) => extreme(f, x, y, "gt"),
@@ -28,76 +30,80 @@ pub fn emit(f: &mut FunctionEmitter, op: ScalarOp, args: &[Val]) -> Result<Val> 
         (ScalarOp::ShiftRightLogical, [_, y]) => shift(f, "lshr", x, y),
         (ScalarOp::ShiftRightArithmetic, [_, y]) => shift(f, "ashr", x, y),
         (ScalarOp::Fma, [_, y, z]) => {
-            let product = two(f, "mul", x, y);
-            two(f, "add", &product, z)
+            let product = binary_instruction(f, "mul", x, y);
+            binary_instruction(f, "add", &product, z)
         }
         (ScalarOp::Abs, _) if x.dtype.is_signed() => flagged(f, "abs", x),
         (ScalarOp::Abs | ScalarOp::Real, _) => x.clone(),
-        (ScalarOp::Negate, _) => two(f, "sub", &bits(x, 0), x),
-        (ScalarOp::Not, _) => two(f, "xor", x, &ones(x)),
+        (ScalarOp::Negate, _) => binary_instruction(f, "sub", &constant_bits(x, 0), x),
+        (ScalarOp::Not, _) => binary_instruction(f, "xor", x, &all_bits_set(x)),
         (ScalarOp::Sign, _) => sign(f, x),
-        (ScalarOp::Popcnt, _) => call(f, "ctpop", &[x]),
+        (ScalarOp::Popcnt, _) => call_intrinsic(f, "ctpop", &[x]),
         (ScalarOp::CountLeadingZeros, _) => flagged(f, "ctlz", x),
-        _ => return Err(no_meaning(op, x.dtype)),
+        _ => return Err(undefined_op_error(op, x.dtype)),
     })
 }
 
 fn truth(f: &mut FunctionEmitter, op: ScalarOp, args: &[Val]) -> Result<Val> {
     let x = &args[0];
     Ok(match (op, args) {
-        (ScalarOp::Add | ScalarOp::Or | ScalarOp::Maximum, [_, y]) => two(f, "or", x, y),
-        (ScalarOp::Multiply | ScalarOp::And | ScalarOp::Minimum, [_, y]) => two(f, "and", x, y),
-        (ScalarOp::Xor | ScalarOp::Subtract, [_, y]) => two(f, "xor", x, y),
+        (ScalarOp::Add | ScalarOp::Or | ScalarOp::Maximum, [_, y]) => binary_instruction(f, "or", x, y),
+        (ScalarOp::Multiply | ScalarOp::And | ScalarOp::Minimum, [_, y]) => binary_instruction(f, "and", x, y),
+        (ScalarOp::Xor | ScalarOp::Subtract, [_, y]) => binary_instruction(f, "xor", x, y),
         (ScalarOp::Fma, [_, y, z]) => {
-            let product = two(f, "and", x, y);
-            two(f, "or", &product, z)
+            let product = binary_instruction(f, "and", x, y);
+            binary_instruction(f, "or", &product, z)
         }
-        (ScalarOp::Not, _) => two(f, "xor", x, &ones(x)),
+        (ScalarOp::Not, _) => binary_instruction(f, "xor", x, &all_bits_set(x)),
         (ScalarOp::Abs | ScalarOp::Real | ScalarOp::Sign | ScalarOp::Popcnt, _) => x.clone(),
-        _ => return Err(no_meaning(op, x.dtype)),
+        _ => return Err(undefined_op_error(op, x.dtype)),
     })
 }
 
-/// An intrinsic with a flag for inputs that have no result; it is off, so that they have one.
+/// Emits an intrinsic that has a flag for undefined results, such as `ctlz` of 0, with the flag off.
 fn flagged(f: &mut FunctionEmitter, name: &str, x: &Val) -> Val {
     let ty = x.ty();
-    f.ins(&format!("call {ty} @llvm.{name}.{}({ty} {}, i1 false)", suffix(x), x.text), x.dtype, x.lanes)
+    f.push_instruction(
+        &format!("call {ty} @llvm.{name}.{}({ty} {}, i1 false)", intrinsic_suffix(x), x.text),
+        x.dtype,
+        x.lanes,
+    )
 }
 
-/// The divisor with what the processor can't divide by replaced by 1; and where it was 0 and, signed, -1.
+/// Replaces divisors that trap by 1; returns the new divisor, the condition that it was 0 and, for signed integers, that it was -1.
 fn safe_divisor(f: &mut FunctionEmitter, y: &Val) -> (Val, Val, Option<Val>) {
-    let by_zero = icmp(f, "eq", y, &bits(y, 0));
+    let by_zero = icmp(f, "eq", y, &constant_bits(y, 0));
     if !y.dtype.is_signed() {
-        return (select(f, &by_zero, &bits(y, 1), y), by_zero, None);
+        return (select(f, &by_zero, &constant_bits(y, 1), y), by_zero, None);
     }
-    let by_minus = icmp(f, "eq", y, &ones(y));
-    let odd = two(f, "or", &by_zero, &by_minus);
-    (select(f, &odd, &bits(y, 1), y), by_zero, Some(by_minus))
+    let by_minus = icmp(f, "eq", y, &all_bits_set(y));
+    let odd = binary_instruction(f, "or", &by_zero, &by_minus);
+    (select(f, &odd, &constant_bits(y, 1), y), by_zero, Some(by_minus))
 }
 
 fn divide(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     let (safe, by_zero, by_minus) = safe_divisor(f, y);
-    let mut q = two(f, if x.dtype.is_signed() { "sdiv" } else { "udiv" }, x, &safe);
+    let mut q = binary_instruction(f, if x.dtype.is_signed() { "sdiv" } else { "udiv" }, x, &safe);
     if let Some(by_minus) = by_minus {
-        let negated = two(f, "sub", &bits(x, 0), x);
+        let negated = binary_instruction(f, "sub", &constant_bits(x, 0), x);
         q = select(f, &by_minus, &negated, &q);
     }
-    select(f, &by_zero, &ones(x), &q)
+    select(f, &by_zero, &all_bits_set(x), &q)
 }
 
 fn remainder(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     let (safe, by_zero, _) = safe_divisor(f, y);
-    let r = two(f, if x.dtype.is_signed() { "srem" } else { "urem" }, x, &safe);
+    let r = binary_instruction(f, if x.dtype.is_signed() { "srem" } else { "urem" }, x, &safe);
     select(f, &by_zero, x, &r)
 }
 
 fn shift(f: &mut FunctionEmitter, name: &str, x: &Val, by: &Val) -> Val {
     // The width itself may be no number of the type (2 as s2): the last possible amount is.
-    let last = bits(x, u64::from(x.dtype.bits() - 1));
+    let last = constant_bits(x, u64::from(x.dtype.bits() - 1));
     let fits = icmp(f, "ule", by, &last);
     let amount = select(f, &fits, by, &last);
-    let shifted = two(f, name, x, &amount);
-    if name == "ashr" { shifted } else { select(f, &fits, &shifted, &bits(x, 0)) }
+    let shifted = binary_instruction(f, name, x, &amount);
+    if name == "ashr" { shifted } else { select(f, &fits, &shifted, &constant_bits(x, 0)) }
 }
 
 fn extreme(f: &mut FunctionEmitter, x: &Val, y: &Val, relation: &str) -> Val {
@@ -106,37 +112,38 @@ fn extreme(f: &mut FunctionEmitter, x: &Val, y: &Val, relation: &str) -> Val {
 }
 
 fn sign(f: &mut FunctionEmitter, x: &Val) -> Val {
-    let nothing = icmp(f, "eq", x, &bits(x, 0));
+    let nothing = icmp(f, "eq", x, &constant_bits(x, 0));
     let unit = if x.dtype.is_signed() {
-        let below = icmp(f, "slt", x, &bits(x, 0));
-        select(f, &below, &ones(x), &bits(x, 1))
+        let below = icmp(f, "slt", x, &constant_bits(x, 0));
+        select(f, &below, &all_bits_set(x), &constant_bits(x, 1))
     } else {
-        bits(x, 1)
+        constant_bits(x, 1)
     };
-    select(f, &nothing, &bits(x, 0), &unit)
+    select(f, &nothing, &constant_bits(x, 0), &unit)
 }
 
-/// Square and multiply over all bits of the exponent; a negative one gives 1 for 1, ±1 for -1, else 0.
+/// Emits an integer power by repeated squaring over all bits of the exponent; with a negative exponent the result is 1 for base 1, ±1 for
+/// -1, else 0.
 fn power(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
-    let (zero, one) = (bits(x, 0), bits(x, 1));
+    let (zero, one) = (constant_bits(x, 0), constant_bits(x, 1));
     let (mut out, mut square) = (one.clone(), x.clone());
     let last = x.dtype.bits() - u32::from(x.dtype.is_signed());
     for i in 0..last {
-        let bit = two(f, "and", y, &bits(y, 1 << i));
+        let bit = binary_instruction(f, "and", y, &constant_bits(y, 1 << i));
         let set = icmp(f, "ne", &bit, &zero);
-        let product = two(f, "mul", &out, &square);
+        let product = binary_instruction(f, "mul", &out, &square);
         out = select(f, &set, &product, &out);
         if i + 1 < last {
-            square = two(f, "mul", &square, &square);
+            square = binary_instruction(f, "mul", &square, &square);
         }
     }
     if !x.dtype.is_signed() {
         return out;
     }
-    let odd = two(f, "and", y, &one);
+    let odd = binary_instruction(f, "and", y, &one);
     let odd = icmp(f, "ne", &odd, &zero);
-    let alternating = select(f, &odd, &ones(x), &one);
-    let (is_one, is_minus) = (icmp(f, "eq", x, &one), icmp(f, "eq", x, &ones(x)));
+    let alternating = select(f, &odd, &all_bits_set(x), &one);
+    let (is_one, is_minus) = (icmp(f, "eq", x, &one), icmp(f, "eq", x, &all_bits_set(x)));
     let inverse = select(f, &is_minus, &alternating, &zero);
     let inverse = select(f, &is_one, &one, &inverse);
     let negative = icmp(f, "slt", y, &zero);

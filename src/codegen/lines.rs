@@ -7,12 +7,12 @@ use std::fmt::Write;
 const MARK: &str = "!dbg @";
 const DIGITS: usize = 6;
 
-/// The end of an instruction of a line; line 0 is the function as such.
-pub fn mark(line: u32) -> String {
+/// The placeholder for debug metadata at the end of an instruction, with its line; line 0 is the whole function.
+pub fn line_mark(line: u32) -> String {
     format!("{MARK}{line:0DIGITS$}")
 }
 
-/// The lines of all functions of a module.
+/// The debug metadata numbers of the lines of a module's functions.
 #[derive(Default)]
 pub struct LineTable {
     count: usize,
@@ -20,8 +20,8 @@ pub struct LineTable {
 }
 
 impl LineTable {
-    /// A function's text, with the module's numbers in the place of its own marks.
-    pub fn function(&mut self, text: &str) -> String {
+    /// Replaces the line placeholders in a function's text by metadata numbers of the module.
+    pub fn resolve_marks(&mut self, text: &str) -> String {
         self.count += 1;
         let own = self.count;
         let digits = |(at, _): (usize, &str)| text.get(at + MARK.len()..at + MARK.len() + DIGITS);
@@ -42,8 +42,8 @@ impl LineTable {
         text.replace(MARK, &format!("!dbg !{own}"))
     }
 
-    /// The module's debug metadata for these lines.
-    pub fn nodes(self) -> String {
+    /// The text of the module's debug metadata.
+    pub fn metadata(self) -> String {
         let head = "!llvm.dbg.cu = !{!0}\n!llvm.module.flags = !{!3}\n\
              !0 = distinct !DICompileUnit(language: DW_LANG_C, file: !1, emissionKind: LineTablesOnly)\n\
              !1 = !DIFile(filename: \"kernels\", directory: \"\")\n\
@@ -52,8 +52,8 @@ impl LineTable {
     }
 }
 
-/// Assembly of a function without what tells lines and frames, and the line of each of its own lines, 0 where none is told: what is
-/// between statements, such as copies of registers before a loop.
+/// Removes line and frame directives from a function's assembly; also returns the kernel line of each line of assembly, 0 for instructions
+/// between statements, such as register copies before a loop.
 pub fn strip_directives(assembly: &str) -> (String, Vec<u32>) {
     let (mut text, mut lines, mut current) = (String::new(), Vec::new(), 0);
     for line in assembly.lines() {

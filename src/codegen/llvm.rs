@@ -19,10 +19,10 @@ use inkwell::targets::{
 
 use std::ffi::{CStr, c_void};
 
-/// Registers become SSA values and equal addresses are computed once; nothing that reorders our loops.
+/// LLVM passes that make SSA values of registers and remove common address computations; none reorders the kernels' loops.
 const PASSES: &str = "function(sroa,early-cse<memssa>,simplifycfg),globaldce";
 
-/// Whether this build makes code for a triple: packed binaries have some of LLVM's targets alone.
+/// Whether this build supports a triple: release binaries contain only some of LLVM's targets.
 pub fn supports_triple(triple: &str) -> bool {
     back_end(triple).is_some()
 }
@@ -40,8 +40,8 @@ fn back_end(triple: &str) -> Option<LlvmTarget> {
     LlvmTarget::from_triple(&TargetTriple::create(triple)).ok()
 }
 
-/// Functions of models say themselves which instructions they may have; what says nothing runs on the oldest processor, such as
-/// what asks for those instructions.
+/// Creates LLVM's target machine for the oldest processor: kernels have attributes for more features, while code without them, such as the
+/// feature test, runs on every machine.
 fn machine(target: &Target) -> Result<TargetMachine> {
     let triple = TargetTriple::create(&target.triple);
     let unknown = |message: String| Error::user(Code::UnknownTarget, message);
@@ -61,11 +61,11 @@ fn machine(target: &Target) -> Result<TargetMachine> {
         .ok_or_else(|| unknown(format!("LLVM makes no code for `{}`", target.triple)))
 }
 
-/// Floats are passed in registers, as Linux's distributions have it (RISC-V psABI, "LP64D").
+/// RISC-V ABI with floats passed in registers, as in Linux distributions (RISC-V psABI, "LP64D").
 const RISCV_ABI: &str = "lp64d";
 
-/// Code may lie anywhere, but where there is no loader that could move it: tables of addresses are constants then, which programs of
-/// microcontrollers leave in flash memory.
+/// LLVM's relocation model: position-independent, but static for targets without a loader, so that address tables are constants and stay in
+/// a microcontroller's flash memory.
 fn relocations(target: &Target) -> RelocMode {
     match target.arch() {
         Arch::X86_64 | Arch::Aarch64 | Arch::Riscv64 => RelocMode::PIC,
@@ -93,15 +93,15 @@ fn with_module<T>(
     then(&module, &machine)
 }
 
-/// Diagnostics of LLVM for one module.
+/// LLVM's diagnostics for one module.
 #[derive(Default)]
 struct Report {
-    /// The frame of each function that has one.
+    /// The frame size of each function that has a frame.
     frames: FrameSizes,
     errors: Vec<String>,
 }
 
-/// Calls `write` on a module while LLVM's diagnostics are collected; LLVM makes one with the frame size of each function.
+/// Runs `write` and collects LLVM's diagnostics, among them one with the frame size of each function.
 #[expect(unsafe_code, reason = "inkwell has no public function for it")]
 fn watched<T>(module: &inkwell::module::Module, write: impl FnOnce() -> T) -> (T, Report) {
     let mut report = Report::default();
@@ -119,7 +119,7 @@ fn watched<T>(module: &inkwell::module::Module, write: impl FnOnce() -> T) -> (T
     (made, report)
 }
 
-/// The handler of LLVM's diagnostics.
+/// LLVM's diagnostic callback.
 #[expect(unsafe_code, reason = "called by LLVM")]
 extern "C" fn on_diagnostic(info: LLVMDiagnosticInfoRef, report: *mut c_void) {
     // SAFETY: LLVM passes the report that `watched` gave it, on the thread that called LLVM.
@@ -142,19 +142,19 @@ extern "C" fn on_diagnostic(info: LLVMDiagnosticInfoRef, report: *mut c_void) {
     }
 }
 
-/// The function and the size in a warning: `stack frame size (24) exceeds limit (0) in function 'f'`.
+/// Parses the function and the frame size of a warning such as `stack frame size (24) exceeds limit (0) in function 'f'`.
 fn frame(text: &str) -> Option<(&str, u64)> {
     let (bytes, rest) = text.split_once("stack frame size (")?.1.split_once(')')?;
     let (_, name) = rest.split_once("in function '")?;
     Some((name.strip_suffix('\'')?, bytes.parse().ok()?))
 }
 
-/// The relocatable object of LLVM text.
-pub fn object(text: &str, target: &Target) -> Result<Vec<u8>> {
+/// Compiles LLVM text to a relocatable object.
+pub fn compile_object(text: &str, target: &Target) -> Result<Vec<u8>> {
     object_with_frames(text, target).map(|(object, _)| object)
 }
 
-/// The relocatable object of LLVM text, and the stack frames of its functions.
+/// Compiles LLVM text to a relocatable object; also returns the frame sizes of its functions.
 fn object_with_frames(text: &str, target: &Target) -> Result<(Vec<u8>, FrameSizes)> {
     with_module(text, target, PASSES, |module, machine| {
         let (written, report) = watched(module, || machine.write_to_memory_buffer(module, FileType::Object));
@@ -166,8 +166,9 @@ fn object_with_frames(text: &str, target: &Target) -> Result<(Vec<u8>, FrameSize
     })
 }
 
-/// The relocatable object of each text, made by as many threads as there are processors, and the stack frames of all functions.
-pub fn objects(texts: &[String], target: &Target) -> Result<(Vec<Vec<u8>>, FrameSizes)> {
+/// Compiles each LLVM text to a relocatable object, on as many threads as there are processors; also returns the frame sizes of all
+/// functions.
+pub fn compile_objects(texts: &[String], target: &Target) -> Result<(Vec<Vec<u8>>, FrameSizes)> {
     let (mut objects, mut frames) = (Vec::new(), FrameSizes::new());
     for made in parallel::map(texts, |text| object_with_frames(text, target)) {
         let (object, own) = made?;
@@ -182,13 +183,13 @@ pub fn host_cpu() -> String {
     TargetMachine::get_host_cpu_name().to_string()
 }
 
-/// The version of LLVM that is linked: three numbers.
+/// The version of the linked LLVM: major, minor, patch.
 pub fn version() -> (u32, u32, u32) {
     inkwell::support::get_llvm_version()
 }
 
-/// The assembly of LLVM text.
-pub fn assembly(text: &str, target: &Target) -> Result<String> {
+/// Compiles LLVM text to assembly.
+pub fn emit_assembly(text: &str, target: &Target) -> Result<String> {
     with_module(text, target, PASSES, |module, machine| {
         let written = machine.write_to_memory_buffer(module, FileType::Assembly);
         let buffer = written.map_err(|e| Error::internal("llvm emit", e.to_string()))?;
@@ -196,12 +197,12 @@ pub fn assembly(text: &str, target: &Target) -> Result<String> {
     })
 }
 
-/// LLVM text after the passes of every object.
-pub fn optimized(text: &str, target: &Target) -> Result<String> {
-    after(text, target, PASSES)
+/// Runs the standard passes on LLVM text, and returns the optimized text.
+pub fn optimize(text: &str, target: &Target) -> Result<String> {
+    run_passes(text, target, PASSES)
 }
 
-/// LLVM text after `passes`, in the words of LLVM's `opt`.
-pub fn after(text: &str, target: &Target, passes: &str) -> Result<String> {
+/// Runs `passes`, in the syntax of LLVM's `opt`, and returns the resulting LLVM text.
+pub fn run_passes(text: &str, target: &Target, passes: &str) -> Result<String> {
     with_module(text, target, passes, |module, _| Ok(module.print_to_string().to_string()))
 }

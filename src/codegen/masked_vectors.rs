@@ -10,7 +10,7 @@ use crate::kernel::{BufId, Expr, ExprId};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 
-/// How intrinsics name a vector type: `v8f32`, `v8i32`.
+/// The type suffix of a vector in LLVM intrinsic names: `v8f32`, `v8i32`.
 fn vector_suffix(dtype: DType, lanes: u64) -> String {
     let scalar = match dtype {
         DType::F16 => "f16".to_string(),
@@ -23,45 +23,45 @@ fn vector_suffix(dtype: DType, lanes: u64) -> String {
 }
 
 impl FunctionEmitter<'_> {
-    /// `lanes` elements of `parts` numbers each, from an address on; in a masked loop only those that are elements.
-    pub(super) fn load_raw(&mut self, at: &str, dtype: DType, align: usize, lanes: u64, parts: u64) -> Val {
+    /// Emits the load of `lanes` elements of `parts` numbers each (2 for complex) from an address; in a masked loop only of active lanes.
+    pub(super) fn load_vector(&mut self, at: &str, dtype: DType, align: usize, lanes: u64, parts: u64) -> Val {
         let ty = value_type(dtype, lanes * parts);
         let Some(valid) = self.elements(lanes, parts) else {
-            return self.ins(&format!("load {ty}, ptr {at}, align {align}"), dtype, lanes * parts);
+            return self.push_instruction(&format!("load {ty}, ptr {at}, align {align}"), dtype, lanes * parts);
         };
         let (kind, mask) = (vector_suffix(dtype, lanes * parts), mask(valid, lanes * parts));
         let call =
             format!("call {ty} @llvm.masked.load.{kind}.p0(ptr align {align} {at}, {mask}, {ty} zeroinitializer)");
-        self.ins(&call, dtype, lanes * parts)
+        self.push_instruction(&call, dtype, lanes * parts)
     }
 
-    /// The counterpart of [`FunctionEmitter::load_raw`].
-    pub(super) fn store_raw(&mut self, at: &str, value: &Val, align: usize, lanes: u64, parts: u64) {
+    /// Emits the store of a vector, as [`FunctionEmitter::load_vector`] loads one.
+    pub(super) fn store_vector(&mut self, at: &str, value: &Val, align: usize, lanes: u64, parts: u64) {
         let (kind, ty) = (vector_suffix(value.dtype, value.lanes), value.ty());
         match self.elements(lanes, parts) {
             Some(1) => {
-                let alone = self.lane_of(value, 0);
-                self.line(&format!("store {} {}, ptr {at}, align {align}", alone.ty(), alone.text));
+                let alone = self.extract_lane(value, 0);
+                self.push_line(&format!("store {} {}, ptr {at}, align {align}", alone.ty(), alone.text));
             }
             Some(valid) => {
                 let (text, mask) = (&value.text, mask(valid, value.lanes));
-                self.line(&format!(
+                self.push_line(&format!(
                     "call void @llvm.masked.store.{kind}.p0({ty} {text}, ptr align {align} {at}, {mask})"
                 ));
             }
-            None => self.line(&format!("store {ty} {}, ptr {at}, align {align}", value.text)),
+            None => self.push_line(&format!("store {ty} {}, ptr {at}, align {align}", value.text)),
         }
     }
 
-    /// How many numbers of a vector are elements: `None` for all of them.
+    /// Number of active numbers of a vector in a masked loop; `None` if all are active.
     fn elements(&self, lanes: u64, parts: u64) -> Option<u64> {
         let valid = self.valid.filter(|_| self.lane.is_some_and(|l| l.1 == lanes))? * parts;
         (valid < lanes * parts).then_some(valid)
     }
 
-    /// Whether a value that is stored to `buf` may have, in the lanes that a condition does not choose, what is there already:
-    /// it is read there, or from a register that may hold it.
-    pub(super) fn keeps(&self, buf: BufId, value: ExprId) -> bool {
+    /// Whether a stored value may select, in some lanes, what `buf` holds already, read there or from a register: LLVM would turn such a
+    /// select and store into a masked store.
+    pub(super) fn may_store_old_value(&self, buf: BufId, value: ExprId) -> bool {
         let Expr::Op(ScalarOp::Select, args, _) = &self.kernel.exprs[value] else { return false };
         args[1..].iter().any(|&arm| match &self.kernel.exprs[arm] {
             Expr::Load(from, _) => *from == buf,
@@ -70,17 +70,17 @@ impl FunctionEmitter<'_> {
         })
     }
 
-    /// A value that LLVM does not join with the store behind it, of the types that a `trunc` can make.
-    pub(super) fn frozen(&mut self, value: &Val) -> Val {
+    /// Emits `freeze` for a value whose type a `trunc` can have, so that LLVM does not merge its selection with the store that follows.
+    pub(super) fn freeze(&mut self, value: &Val) -> Val {
         let truncated = value.dtype.bits() < 32 || matches!(value.dtype, DType::S32 | DType::U32);
         if value.lanes == 1 || !truncated || value.dtype == DType::Pred {
             return value.clone();
         }
-        self.ins(&format!("freeze {} {}", value.ty(), value.text), value.dtype, value.lanes)
+        self.push_instruction(&format!("freeze {} {}", value.ty(), value.text), value.dtype, value.lanes)
     }
 }
 
-/// The mask of the first `valid` of `lanes`.
+/// The LLVM text of a mask of the first `valid` of `lanes` lanes.
 fn mask(valid: u64, lanes: u64) -> String {
     let bits: Vec<&str> = (0..lanes).map(|l| if l < valid { "i1 true" } else { "i1 false" }).collect();
     format!("<{lanes} x i1> <{}>", bits.join(", "))

@@ -17,7 +17,7 @@
 //!   section's header told where they lie (ELF, COFF, Mach-O, WebAssembly), and nothing copies them before the file is written
 //!   (`util/pieces.rs`).
 //! - The functions of kernels name nothing but their own helpers, and only drivers name them. So a model with much code is several
-//!   modules (`module::ModelIr::parts`), which as many threads as there are processors give LLVM, and whose objects become one
+//!   modules (`module::ModelIr::split_modules`), which as many threads as there are processors give LLVM, and whose objects become one
 //!   (`container/elf_link.rs`). Of LLVM's work, half of what compiling a large model takes, each processor has its share.
 //! - Addresses have 8 or 4 bytes ([`crate::target::Arch::pointer_bytes`]), which LLVM's data layout says: the text counts pointers,
 //!   not bytes. Sizes and indices are `i64` everywhere.
@@ -67,7 +67,7 @@ mod value;
 mod weights_file;
 
 pub use backend::Backend;
-pub use c::C;
+pub use c::CBackend;
 pub use info::ABI_VERSION;
 pub use lines::strip_directives as own_lines;
 pub use llvm::supports_triple;
@@ -147,14 +147,14 @@ pub fn compile(program: &Program, target: &Target, launches: Launches) -> Result
 /// that the model needs; `Code::TooLarge` for more constants than its code reaches.
 pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
     let (_, target) = bundle.variants.first().ok_or_else(|| Error::internal("codegen", "no target"))?;
-    if !container::is_of_kind(&llvm::object("", target)?, target.format()) {
+    if !container::is_of_format(&llvm::compile_object("", target)?, target.format()) {
         let told = format!("objects for `{}` are none of ELF, COFF, Mach-O and WebAssembly", target.triple);
         return Err(Error::user(Code::UnknownTarget, told));
     }
     one_prototype_each(&bundle.face)?;
     // what the text was written from is not kept while LLVM works
-    let parts = module::emit(bundle, launches, None)?.0.parts();
-    let (objects, frames) = llvm::objects(&parts, target)?;
+    let parts = module::emit(bundle, launches, None)?.0.split_modules();
+    let (objects, frames) = llvm::compile_objects(&parts, target)?;
     let widest = bundle.variants.iter().map(|(_, target)| target.vector_bits / 8).max().unwrap_or(0);
     let stack = StackDepths::new(&parts, &frames, target, widest);
     drop(parts);
@@ -165,7 +165,7 @@ pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
     }
     let (symbol, bytes) = (module::weights_symbol(&bundle.face.name), bundle.face.weights_bytes);
     let weights = bundle.weights.iter().map(|(offset, data)| (*offset, data.clone()));
-    Ok(Object { content: container::filled(made, &symbol, bytes, weights, target)?, stack })
+    Ok(Object { content: container::insert_weights(made, &symbol, bytes, weights, target)?, stack })
 }
 
 /// Errors: `Code::HloUnsupported` where two calls want functions of one name that are not the same, or one that the object has.
@@ -190,7 +190,7 @@ fn one_prototype_each(face: &ModelInterface) -> Result<()> {
 }
 
 fn no_strays(made: &[u8], target: &Target, face: &ModelInterface) -> Result<()> {
-    let mut stray = container::undefined(made, target.format())?;
+    let mut stray = container::undefined_symbols(made, target.format())?;
     stray.retain(|name| !face.calls.iter().any(|callee| callee.name == *name));
     stray.retain(|name| {
         let name = name.as_str();
@@ -226,7 +226,7 @@ fn no_strays(made: &[u8], target: &Target, face: &ModelInterface) -> Result<()> 
 /// # Errors
 /// `Code::UnknownTarget` where LLVM does not know the target; internal ones, of LLVM.
 pub fn assemble(text: &str, target: &Target) -> Result<Vec<u8>> {
-    llvm::object(text, target)
+    llvm::compile_object(text, target)
 }
 
 /// The version of LLVM: three numbers.
@@ -254,7 +254,7 @@ pub struct Assembly {
 pub fn assembly(program: &Program, target: &Target) -> Result<Assembly> {
     let lines = Some(lines::LineTable::default());
     let (text, functions) = module::emit(&Bundle::of_program(program, target), Launches::Direct, lines)?;
-    Ok(Assembly { text: llvm::assembly(&text.single_module(), target)?, functions: functions.symbols })
+    Ok(Assembly { text: llvm::emit_assembly(&text.single_module(), target)?, functions: functions.symbols })
 }
 
 /// The code of a program in one of the textual forms, without weights.
@@ -265,7 +265,7 @@ pub fn print(program: &Program, target: &Target, what: TextForm) -> Result<Strin
     let text = module::emit(&Bundle::of_program(program, target), Launches::Direct, None)?.0.single_module();
     match what {
         TextForm::LlvmIr => Ok(text),
-        TextForm::LlvmIrOptimized => llvm::optimized(&text, target),
-        TextForm::Assembly => llvm::assembly(&text, target),
+        TextForm::LlvmIrOptimized => llvm::optimize(&text, target),
+        TextForm::Assembly => llvm::emit_assembly(&text, target),
     }
 }

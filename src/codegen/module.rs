@@ -1,8 +1,8 @@
 //! A model as LLVM's text: kernels, the driver `NAME_run`, the metadata `NAME_info`, the feature test.
 use super::Launches;
 use super::container;
-use super::cpu_check::supported;
-use super::driver::Driver;
+use super::cpu_check::emit_supported;
+use super::driver::DriverEmitter;
 use super::function::FunctionEmitter;
 use super::lines::LineTable;
 use super::{hwcaps, info, math, ranks, self_test, size_dispatch, start, weights_file};
@@ -24,16 +24,16 @@ const PART_BYTES: usize = 512 << 10;
 /// The LLVM text of a model. Only drivers name the functions of kernels, and kernels name nothing of the rest, so that LLVM can compile
 /// them module by module.
 pub struct ModelIr {
-    /// The kind of machine.
+    /// LLVM's target triple.
     triple: String,
-    /// Everything except kernels.
+    /// The LLVM text of everything except kernels.
     shell: String,
     /// Each function with its symbol: its definition from the parameters on.
     kernels: Vec<(String, String)>,
-    /// The groups of attributes, which each module has.
+    /// The attribute groups, which every module repeats.
     attributes: String,
     arch: Arch,
-    /// Whether several objects can be linked into one.
+    /// Whether objects of the target can be linked into one here.
     joins: bool,
 }
 
@@ -46,7 +46,7 @@ impl ModelIr {
 
     /// The modules of an object that is linked from several, first the one with what callers see. Their number follows from the text
     /// alone, so that every machine makes the same object.
-    pub fn parts(&self) -> Vec<String> {
+    pub fn split_modules(&self) -> Vec<String> {
         let bytes = self.kernels.iter().map(|(_, text)| text.len()).sum::<usize>();
         if !self.joins || bytes < 2 * PART_BYTES {
             return vec![self.single_module()];
@@ -67,16 +67,16 @@ impl ModelIr {
         parts
     }
 
-    /// A module with the functions that it calls.
+    /// The text of a module: `texts` with declarations of the functions that they call.
     fn module(&self, texts: &[&str]) -> String {
         let mut out = format!("target triple = \"{}\"\n\n{}", self.triple, texts.concat());
-        out += &math::helpers(&out, self.arch);
-        out += &hwcaps::helper(&out, self.arch);
+        out += &math::helper_definitions(&out, self.arch);
+        out += &hwcaps::helper_functions(&out, self.arch);
         out + &self.attributes
     }
 }
 
-/// The definition of a kernel's function.
+/// The LLVM definition of a kernel's function.
 fn defined(linkage: &str, symbol: &str, text: &str) -> String {
     format!("define {linkage} void @{symbol}{text}")
 }
@@ -94,7 +94,7 @@ pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<LineTable>) -
     info::emit(&mut out, face, &told.join(" | "), target.arch());
     match &face.file {
         Some(file) => weights_file::emit(&mut out, &face.name, file),
-        None => out += &container::global(&weights_symbol(&face.name), face.weights_bytes, target)?,
+        None => out += &container::weights_global(&weights_symbol(&face.name), face.weights_bytes, target)?,
     }
     for callee in face.prototypes() {
         let result = if callee.has_status() { "i32" } else { "void" };
@@ -117,16 +117,16 @@ pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<LineTable>) -
     }
     ranks::emit(&mut out, face);
     if !face.state.is_empty() {
-        start::emit(&mut out, bundle);
+        start::emit_init(&mut out, bundle);
     }
     self_test::emit(&mut out, face);
-    out += &lines.map_or(String::new(), LineTable::nodes);
-    let (arch, joins) = (target.arch(), container::joins(target));
+    out += &lines.map_or(String::new(), LineTable::metadata);
+    let (arch, joins) = (target.arch(), container::can_link(target));
     let source = ModelIr { triple: target.triple.clone(), shell: out, kernels, attributes, arch, joins };
     Ok((source, first.unwrap_or_default()))
 }
 
-/// Emits the functions that callers see, which try one variant after the other.
+/// Emits the functions that callers see, which dispatch to the first supported variant.
 fn pick(out: &mut String, face: &ModelInterface, variants: &[(Vec<Program>, Target)]) {
     let mut supported = String::new();
     let ask = |i: usize, programs: &[Program]| {
@@ -136,17 +136,17 @@ fn pick(out: &mut String, face: &ModelInterface, variants: &[(Vec<Program>, Targ
         )
     };
     for (e, entry) in face.entries.iter().enumerate() {
-        let parameters = size_dispatch::parameters(entry, face);
+        let parameters = size_dispatch::c_parameters(entry, face);
         let mut run = String::new();
         for (i, (programs, _)) in variants.iter().enumerate() {
-            let own = match &programs[face.programs(e)] {
+            let own = match &programs[face.program_indices(e)] {
                 [only] if entry.sizes.is_empty() => run_symbol(only),
                 several => size_dispatch::dispatch_symbol(several),
             };
             let (ask, next) = (ask(i, programs), i + 1);
             let _ = write!(run, "{ask}  %r{i} = tail call i32 @{own}({parameters})\n  ret i32 %r{i}\nask{next}:\n");
         }
-        let function = ranks::driven_function_name(entry, face);
+        let function = ranks::inner_function_name(entry, face);
         let linkage = if face.ranks.is_some() { "internal " } else { "" };
         let _ =
             writeln!(out, "define {linkage}i32 @{function}({parameters}) #1 {{\nentry:\n{run}  ret i32 {E_CPU}\n}}");
@@ -208,7 +208,7 @@ impl KernelFunctions {
                 continue;
             }
             let symbol = format!("{}_k{}", program.name, id.0);
-            let own = lines.as_mut().map(|lines| lines.function(&emitted.text));
+            let own = lines.as_mut().map(|lines| lines.resolve_marks(&emitted.text));
             kernels.push((symbol.clone(), own.unwrap_or_else(|| emitted.text.clone())));
             known.insert(emitted.text, symbol.clone());
             functions.symbols.push(symbol);
@@ -217,7 +217,7 @@ impl KernelFunctions {
     }
 }
 
-/// The programs of a target.
+/// The programs of one target, with their attribute groups.
 #[derive(Clone, Copy)]
 struct TargetPrograms<'a> {
     programs: &'a [Program],
@@ -225,7 +225,7 @@ struct TargetPrograms<'a> {
     linkage: Linkage,
 }
 
-/// The functions of each program's kernels.
+/// Emits the functions of the kernels of each program.
 fn functions(
     kernels: &mut Vec<(String, String)>,
     own: TargetPrograms,
@@ -236,7 +236,7 @@ fn functions(
     own.programs.iter().map(one).collect()
 }
 
-/// The feature test and the drivers of a target.
+/// Emits the feature test and the drivers of a target.
 fn drivers(
     out: &mut String,
     face: &ModelInterface,
@@ -248,27 +248,27 @@ fn drivers(
     let (is_only, plain) = (linkage.is_only, linkage.attributes + 1);
     let supported_name = if is_only { format!("{}_supported", face.name) } else { supported_symbol(programs) };
     let supported_visibility = if is_only { "" } else { "internal " };
-    supported(out, &supported_name, &target.machine_checks(), supported_visibility, plain);
+    emit_supported(out, &supported_name, &target.machine_checks(), supported_visibility, plain);
     for (e, entry) in face.entries.iter().enumerate() {
         let is_sized = !entry.sizes.is_empty();
         let visibility = if is_sized { "internal " } else { linkage.visibility };
-        for i in face.programs(e) {
+        for i in face.program_indices(e) {
             let program = &programs[i];
-            let run = if is_only && !is_sized { ranks::driven_function_name(entry, face) } else { run_symbol(program) };
+            let run = if is_only && !is_sized { ranks::inner_function_name(entry, face) } else { run_symbol(program) };
             let own = Linkage { visibility, ..linkage };
-            let driver = Driver::new(program, &functions[i], face, run, &supported_name, own, launches);
+            let driver = DriverEmitter::new(program, &functions[i], face, run, &supported_name, own, launches);
             driver.finish(out, target);
         }
         if is_sized {
-            let own = &programs[face.programs(e)];
+            let own = &programs[face.program_indices(e)];
             let run =
-                if is_only { ranks::driven_function_name(entry, face) } else { size_dispatch::dispatch_symbol(own) };
+                if is_only { ranks::inner_function_name(entry, face) } else { size_dispatch::dispatch_symbol(own) };
             size_dispatch::emit(out, entry, face, own, linkage.visibility, &run, plain);
         }
     }
 }
 
-/// The attributes of a target's kernels, in group `first`, and of its other functions, in the next.
+/// The LLVM attribute groups of a target: `first` for its kernels, and the next for its other functions.
 fn groups(target: &Target, first: usize) -> String {
     // Windows walks the stack by tables alone
     let unwound = if target.format() == ObjectFormat::Coff { " uwtable" } else { "" };
@@ -287,7 +287,7 @@ fn described(target: &Target) -> String {
     format!("{} {} {}", target.triple, target.cpu, target.features)
 }
 
-/// The symbol of the constants.
+/// The symbol of a model's constants.
 pub fn weights_symbol(name: &str) -> String {
     format!("{name}_weights")
 }
@@ -313,12 +313,12 @@ mod tests {
     #[test]
     fn little_text_is_one_module() {
         let source = source(16);
-        assert_eq!(source.parts(), [source.single_module()]);
+        assert_eq!(source.split_modules(), [source.single_module()]);
     }
 
     #[test]
     fn every_kernel_of_much_text_is_in_one_part_and_known_to_the_first() {
-        let parts = source(PART_BYTES).parts();
+        let parts = source(PART_BYTES).split_modules();
         assert_eq!(parts.len(), 4);
         for i in 0..3 {
             let is_in = |part: &String, what: &str| part.contains(&format!("{what} hidden void @k{i}("));
@@ -329,6 +329,6 @@ mod tests {
 
     #[test]
     fn objects_that_can_not_be_joined_are_one() {
-        assert_eq!(ModelIr { joins: false, ..source(PART_BYTES) }.parts().len(), 1);
+        assert_eq!(ModelIr { joins: false, ..source(PART_BYTES) }.split_modules().len(), 1);
     }
 }

@@ -3,7 +3,7 @@
 //! IEEE 754 fixes the bits of a sum, a product, a quotient, a root and a fused multiply-add, but for those of a NaN. Which NaN comes out of an
 //! operation depends on the processor, and on the order in which a compiler puts operands. So portable programs replace a computed NaN by
 //! one wherever its bits could be seen: in memory, in integers, in total orders, in types of fewer bits.
-use super::arith::{add, bits, fcmp, icmp, mul, reinterpret, select, sub, two};
+use super::arith::{add, binary_instruction, constant_bits, fcmp, icmp, mul, reinterpret, select, sub};
 use super::convert::convert;
 use super::function::FunctionEmitter;
 use super::value::Val;
@@ -13,12 +13,12 @@ use crate::target::{MathType, Target};
 use crate::tensor::DType;
 use std::collections::HashSet;
 
-/// Whether `x·y + z` of this type is rounded once.
+/// Whether `x·y + z` of this type is computed by a fused multiply-add, rounded once.
 ///
 /// Portable arithmetic fuses f32 alone: where there is no instruction, f64 holds the product of two f32 exactly and a fused multiply-add is
 /// some ten instructions on vectors. Of f64 it would be a function of some hundred on each lane.
 pub fn is_fused(f: &FunctionEmitter, dtype: DType) -> bool {
-    match f.math() {
+    match f.math_type() {
         MathType::F32 | MathType::Bf16 => f.target.fma,
         MathType::Portable => dtype == DType::F32,
         MathType::PortableUnfused => false,
@@ -30,8 +30,9 @@ pub fn has_fma(target: &Target, dtype: DType) -> bool {
     target.fma || target.level.has_fma_f32() && dtype == DType::F32
 }
 
-/// x·y + z of f32, rounded once, by f64: the product is exact, and the sum is rounded to odd, so that rounding it again to f32 is as rounding the
-/// exact sum (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd").
+/// Emits x·y + z of f32, rounded once, in f64 arithmetic: the product is exact, and the sum is rounded to odd, so that rounding it again to
+/// f32 is as rounding the exact sum (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding
+/// to odd").
 pub fn fma_f32(f: &mut FunctionEmitter, x: &Val, y: &Val, z: &Val) -> Val {
     let [x, y, z] = [x, y, z].map(|value| convert(f, value, DType::F64));
     let product = mul(f, &x, &y);
@@ -42,45 +43,45 @@ pub fn fma_f32(f: &mut FunctionEmitter, x: &Val, y: &Val, z: &Val) -> Val {
     let (lost_product, lost_z) = (sub(f, &product, &of_product), sub(f, &z, &of_z));
     let lost = add(f, &lost_product, &lost_z);
     // false where the sum is infinite or NaN
-    let inexact = fcmp(f, "one", &lost, &bits(&lost, 0));
+    let inexact = fcmp(f, "one", &lost, &constant_bits(&lost, 0));
     let (word, lost) = (reinterpret(f, &sum, DType::U64), reinterpret(f, &lost, DType::U64));
-    let even = two(f, "and", &word, &bits(&word, 1));
-    let even = icmp(f, "eq", &even, &bits(&word, 0));
-    let moves = two(f, "and", &inexact, &even);
+    let even = binary_instruction(f, "and", &word, &constant_bits(&word, 1));
+    let even = icmp(f, "eq", &even, &constant_bits(&word, 0));
+    let moves = binary_instruction(f, "and", &inexact, &even);
     // away from zero where the signs are equal, else towards it
-    let signs = two(f, "xor", &word, &lost);
-    let step = two(f, "ashr", &signs, &bits(&word, 63));
-    let step = two(f, "or", &step, &bits(&word, 1));
-    let odd = two(f, "add", &word, &step);
+    let signs = binary_instruction(f, "xor", &word, &lost);
+    let step = binary_instruction(f, "ashr", &signs, &constant_bits(&word, 63));
+    let step = binary_instruction(f, "or", &step, &constant_bits(&word, 1));
+    let odd = binary_instruction(f, "add", &word, &step);
     let odd = select(f, &moves, &odd, &word);
     let odd = reinterpret(f, &odd, DType::F64);
     convert(f, &odd, DType::F32)
 }
 
-/// `x`, with the one NaN of portable arithmetic (quiet, without sign and payload) in the place of every NaN; other arithmetic and other types
-/// stay as they are.
-pub fn with_one_nan(f: &mut FunctionEmitter, x: &Val) -> Val {
-    if !f.math().is_portable() || x.is_constant() {
+/// Replaces every NaN of `x` by the canonical NaN (quiet, without sign and payload) in portable arithmetic; `x` itself for other arithmetic
+/// and for integers.
+pub fn canonicalize_nan(f: &mut FunctionEmitter, x: &Val) -> Val {
+    if !f.math_type().is_portable() || x.is_constant() {
         return x.clone();
     }
     let nan = match x.dtype {
         DType::F32 => 0x7FC0_0000,
         DType::F64 => 0x7FF8_0000_0000_0000,
         dtype if dtype.is_complex() => {
-            let (re, im) = f.parts(x);
-            let (re, im) = (with_one_nan(f, &re), with_one_nan(f, &im));
-            return f.join(&re, &im);
+            let (re, im) = f.complex_parts(x);
+            let (re, im) = (canonicalize_nan(f, &re), canonicalize_nan(f, &im));
+            return f.make_complex(&re, &im);
         }
         _ => return x.clone(),
     };
     let is_nan = fcmp(f, "uno", x, x);
-    select(f, &is_nan, &bits(x, nan), x)
+    select(f, &is_nan, &constant_bits(x, nan), x)
 }
 
-/// Replaces the NaNs of computed operands where an op's result depends on their bits.
+/// Replaces NaNs in computed operands by the canonical NaN, for ops whose result depends on the bits of a NaN.
 ///
-/// What was only moved since it was read from memory has the bits of the caller, which are the same on every machine.
-pub fn operands(f: &mut FunctionEmitter, op: ScalarOp, args: &[ExprId], values: &mut [Val]) {
+/// Values that were only copied from memory have the caller's bits, which are the same on every machine.
+pub fn canonicalize_nan_operands(f: &mut FunctionEmitter, op: ScalarOp, args: &[ExprId], values: &mut [Val]) {
     let sees_bits = matches!(
         op,
         ScalarOp::BitcastConvert(_) | ScalarOp::ReducePrecision { .. } | ScalarOp::Compare(_, CompareKind::Total)
@@ -89,20 +90,20 @@ pub fn operands(f: &mut FunctionEmitter, op: ScalarOp, args: &[ExprId], values: 
         return;
     }
     for (value, &arg) in values.iter_mut().zip(args) {
-        if !is_moved(f.kernel, &f.computed, arg) {
-            *value = with_one_nan(f, value);
+        if !preserves_bits(f.kernel, &f.computed, arg) {
+            *value = canonicalize_nan(f, value);
         }
     }
 }
 
-/// Whether the bits of an expression's value are those of memory, of constants, or of these with another sign; `computed` has the registers that
-/// hold other values.
-pub fn is_moved(kernel: &Kernel, computed: &HashSet<RegId>, id: ExprId) -> bool {
+/// Whether an expression's value has the bits of memory or of a constant, up to the sign bit; `computed` has the registers that hold other
+/// values.
+pub fn preserves_bits(kernel: &Kernel, computed: &HashSet<RegId>, id: ExprId) -> bool {
     match &kernel.exprs[id] {
         Expr::Load(..) | Expr::Word(..) | Expr::Const(..) | Expr::Op(ScalarOp::BitcastConvert(_), ..) => true,
         Expr::Reg(reg, _) | Expr::Lanes(reg, ..) => !computed.contains(reg),
-        Expr::Op(ScalarOp::Select, args, _) => args[1..].iter().all(|&arg| is_moved(kernel, computed, arg)),
-        Expr::Op(ScalarOp::Negate | ScalarOp::Abs, args, _) => is_moved(kernel, computed, args[0]),
+        Expr::Op(ScalarOp::Select, args, _) => args[1..].iter().all(|&arg| preserves_bits(kernel, computed, arg)),
+        Expr::Op(ScalarOp::Negate | ScalarOp::Abs, args, _) => preserves_bits(kernel, computed, args[0]),
         Expr::DotProduct { .. } | Expr::Op(..) | Expr::Number(..) | Expr::Within(..) | Expr::Fold(..) => false,
     }
 }
@@ -115,7 +116,7 @@ pub fn computed_registers(kernel: &Kernel) -> HashSet<RegId> {
     loop {
         let before = computed.len();
         for &(reg, value) in &sets {
-            if !is_moved(kernel, &computed, value) {
+            if !preserves_bits(kernel, &computed, value) {
                 computed.insert(reg);
             }
         }

@@ -4,27 +4,27 @@ use super::{info, size_dispatch};
 use crate::kernel::{Collective, EntryPoint, Exchange, ModelInterface};
 use std::fmt::Write;
 
-/// Returned where the communicator is missing, is for another number of ranks or says that it failed: `TFAOT_E_RANKS`.
+/// Status of a call whose communicator is missing, has another number of ranks, or failed: `TFAOT_E_RANKS`.
 pub const E_RANKS: u32 = 6;
 
-/// `tfaot_communicator`: context, rank, size, and functions.
+/// LLVM type of `tfaot_communicator` in the C header: context, rank, size, and functions.
 const COMMUNICATOR: &str = "{ ptr, i32, i32, ptr, ptr, ptr, ptr, ptr }";
-/// `tfaot_exchange`.
+/// LLVM type of `tfaot_exchange` in the C header.
 const EXCHANGE: &str = "{ i32, i32, ptr, %tfaot.size }";
-/// The member of the function that is told of failures.
+/// Index of the communicator's member that is called on failure.
 const FAIL: usize = 7;
 
-/// The name of the function that a caller's function is around.
-pub fn driven_function_name(entry: &EntryPoint, face: &ModelInterface) -> String {
+/// The name of the inner function that the public function of a model with ranks wraps.
+pub fn inner_function_name(entry: &EntryPoint, face: &ModelInterface) -> String {
     let suffix = if face.ranks.is_some() { ".rank" } else { "" };
     format!("{}{suffix}", entry.function)
 }
 
-/// The functions that callers see.
+/// Emits the public functions, which report failures to the communicator.
 pub fn emit(out: &mut String, face: &ModelInterface) {
     let Some(count) = face.ranks else { return };
     for entry in &face.entries {
-        let (parameters, own) = (size_dispatch::parameters(entry, face), driven_function_name(entry, face));
+        let (parameters, own) = (size_dispatch::c_parameters(entry, face), inner_function_name(entry, face));
         let function = &entry.function;
         let _ = write!(
             out,
@@ -43,8 +43,8 @@ pub fn emit(out: &mut String, face: &ModelInterface) {
     }
 }
 
-/// The text of one exchange within a driver, `n` being a number that no other has there, and the tables that it reads.
-pub fn exchange(to: &Exchange, name: &str, n: usize, args: &[String], result: &str) -> (String, String) {
+/// The LLVM text of an exchange in a driver, and of the tables that it reads; `n` is unique in the driver.
+pub fn emit_exchange(to: &Exchange, name: &str, n: usize, args: &[String], result: &str) -> (String, String) {
     let mut out = format!(
         "  %r.at{n} = getelementptr {COMMUNICATOR}, ptr %ranks, i64 0, i32 1\n  %r{n} = load i32, ptr %r.at{n}\n"
     );
@@ -79,19 +79,19 @@ pub fn exchange(to: &Exchange, name: &str, n: usize, args: &[String], result: &s
     (out, tables)
 }
 
-/// For each rank the number of its list, and what a communicator is told of each list.
+/// The LLVM tables of an exchange: the list number of each rank, and the `tfaot_exchange` of each list.
 fn tables(to: &Exchange, symbol: &str) -> String {
     let (of, all) = to.movement.communicator_lists(to.ranks);
     let mut out = String::new();
     let mut rows = Vec::new();
     for (i, list) in all.iter().enumerate() {
         let ranks: Vec<String> = list.iter().map(|rank| format!("i32 {rank}")).collect();
-        info::table(&mut out, &format!("{symbol}.ranks{i}"), "i32", &ranks);
+        info::emit_table(&mut out, &format!("{symbol}.ranks{i}"), "i32", &ranks);
         let (number, count, bytes) = (to.number, list.len(), to.bytes);
         rows.push(format!("{EXCHANGE} {{ i32 {number}, i32 {count}, ptr @{symbol}.ranks{i}, %tfaot.size {bytes} }}"));
     }
-    info::table(&mut out, symbol, EXCHANGE, &rows);
+    info::emit_table(&mut out, symbol, EXCHANGE, &rows);
     let lists: Vec<String> = of.iter().map(|list| format!("i32 {}", list.map_or(-1, i64::from))).collect();
-    info::table(&mut out, &format!("{symbol}.lists"), "i32", &lists);
+    info::emit_table(&mut out, &format!("{symbol}.lists"), "i32", &lists);
     out
 }

@@ -1,5 +1,5 @@
 //! Each scalar op as LLVM text, on scalars and on vectors: what all types share, then one file a family of types.
-use super::arith::{bits, fcmp, icmp, reinterpret, select, two};
+use super::arith::{binary_instruction, constant_bits, fcmp, icmp, reinterpret, select};
 use super::function::FunctionEmitter;
 use super::value::Val;
 use super::{complex, convert, float, integer, small_float};
@@ -8,11 +8,10 @@ use crate::scalar::small_float::{is_ieee, is_sign_bit_alone};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::{DType, DTypeClass};
 
-/// `op` on values of equal lanes.
+/// Emits a scalar op on values with equally many lanes.
 ///
-/// Floats below 32 bits are computed in f32 and rounded after each op, as TensorFlow's CPU kernels do, but for ops that change their sign
-/// bit alone.
-/// Errors: `Code::HloUnsupported` where the op has no meaning on the type.
+/// Floats of fewer than 32 bits are computed in f32 and rounded after each op, as TensorFlow's CPU kernels do, except for ops that only
+/// change the sign bit. Errors: `Code::HloUnsupported` if the op is not defined on the type.
 pub fn emit(f: &mut FunctionEmitter, op: ScalarOp, args: &[Val]) -> Result<Val> {
     if args.len() != op.arity() {
         return Err(Error::internal("codegen", format!("{} has {} operands", op.name(), args.len())));
@@ -33,7 +32,7 @@ pub fn emit(f: &mut FunctionEmitter, op: ScalarOp, args: &[Val]) -> Result<Val> 
         DTypeClass::Pred | DTypeClass::Signed | DTypeClass::Unsigned => integer::emit(f, op, args),
         DTypeClass::Complex => complex::emit(f, op, args),
         DTypeClass::Float if from.computed() == from => float::emit(f, op, args),
-        DTypeClass::Float if is_sign_bit_alone(op, from) => Ok(small_float::sign_bit(f, op, &args[0])),
+        DTypeClass::Float if is_sign_bit_alone(op, from) => Ok(small_float::apply_to_sign_bit(f, op, &args[0])),
         DTypeClass::Float => {
             let wide: Vec<Val> = args.iter().map(|x| convert::convert(f, x, DType::F32)).collect();
             let out = float::emit(f, op, &wide)?;
@@ -71,7 +70,7 @@ fn compare(f: &mut FunctionEmitter, direction: Direction, kind: CompareKind, x: 
     Ok(relation(f, direction, x, y))
 }
 
-/// A relation of integers or truth values.
+/// Emits a comparison of integers or booleans.
 fn relation(f: &mut FunctionEmitter, direction: Direction, x: &Val, y: &Val) -> Val {
     let s = if x.dtype.is_signed() { "s" } else { "u" };
     let relation = match direction {
@@ -85,7 +84,7 @@ fn relation(f: &mut FunctionEmitter, direction: Direction, x: &Val, y: &Val) -> 
     icmp(f, &relation, x, y)
 }
 
-/// A signed integer that orders as the float's total order: negative ones have their magnitude bits flipped.
+/// Emits a signed integer with the float's total order: the magnitude bits of negative numbers are flipped.
 fn total(f: &mut FunctionEmitter, x: &Val) -> Val {
     let int = match x.dtype.bytes() {
         1 => DType::S8,
@@ -94,12 +93,12 @@ fn total(f: &mut FunctionEmitter, x: &Val) -> Val {
         _ => DType::S64,
     };
     let word = reinterpret(f, x, int);
-    let signs = two(f, "ashr", &word, &bits(&word, u64::from(int.bits()) - 1));
-    let mask = two(f, "lshr", &signs, &bits(&word, 1));
-    two(f, "xor", &word, &mask)
+    let signs = binary_instruction(f, "ashr", &word, &constant_bits(&word, u64::from(int.bits()) - 1));
+    let mask = binary_instruction(f, "lshr", &signs, &constant_bits(&word, 1));
+    binary_instruction(f, "xor", &word, &mask)
 }
 
-/// `bitcast-convert`: complex numbers keep to complex ones, and `pred` is a byte.
+/// Emits `bitcast-convert`: complex types only convert to complex types, and `pred` is a byte.
 fn bitcast(f: &mut FunctionEmitter, x: &Val, to: DType) -> Result<Val> {
     let fits = x.dtype.bits() == to.bits() && x.dtype.is_complex() == to.is_complex();
     if !fits {

@@ -8,30 +8,30 @@ use crate::kernel::{EntryPoint, ModelInterface, PaddedOffsets, Program};
 use crate::tensor::{Size, Sizes, TensorInfo};
 use std::fmt::Write;
 
-/// Returned if a size that the caller gives is out of bounds: `TFAOT_E_SIZE`.
+/// Status of a call with a size out of bounds: `TFAOT_E_SIZE`.
 pub const E_SIZE: u32 = 2;
-/// Returned if a data-dependent size exceeds its bound: `TFAOT_E_BOUND`.
+/// Status of a call in which a data-dependent size exceeds its bound: `TFAOT_E_BOUND`.
 pub const E_BOUND: u32 = 3;
-/// Returned if a run-time check fails: `TFAOT_E_CHECK`.
+/// Status of a call in which a run-time check fails: `TFAOT_E_CHECK`.
 pub const E_CHECK: u32 = 7;
 
-/// The parameters of a function in C.
-pub fn parameters(entry: &EntryPoint, face: &ModelInterface) -> String {
+/// The LLVM parameter list of a public function.
+pub fn c_parameters(entry: &EntryPoint, face: &ModelInterface) -> String {
     format!(
         "ptr %args, ptr %results, {}{}ptr %workspace, ptr %exec{}",
         pointer_parameter(!entry.sizes.is_empty(), "sizes"),
-        memory(face),
-        tail(face)
+        memory_parameters(face),
+        trailing_parameters(face)
     )
 }
 
-/// The parameters after the executor.
-pub fn tail(face: &ModelInterface) -> &'static str {
+/// The LLVM parameters after the executor.
+pub fn trailing_parameters(face: &ModelInterface) -> &'static str {
     if face.ranks.is_some() { ", ptr %ranks" } else { "" }
 }
 
-/// The parameters for memory beside arguments, results and the workspace: the state and the weights.
-pub fn memory(face: &ModelInterface) -> String {
+/// The LLVM parameters for the state and the weights file.
+pub fn memory_parameters(face: &ModelInterface) -> String {
     pointer_parameter(!face.state.is_empty(), "state") + &pointer_parameter(face.file.is_some(), "weights")
 }
 
@@ -56,7 +56,8 @@ pub fn emit(
 ) {
     let sizes = &entry.sizes;
     let given = sizes.count_from_caller();
-    let mut driver = Driver { out: String::new(), sizes, memory: memory(face), tail: tail(face), next: 0 };
+    let mut driver =
+        Driver { out: String::new(), sizes, memory: memory_parameters(face), tail: trailing_parameters(face), next: 0 };
     driver.allocas(entry.program.args.len(), entry.program.results.len());
     driver.check();
     for (i, program) in programs.iter().enumerate() {
@@ -77,11 +78,11 @@ pub fn emit(
         driver.out += &format!("rung{i}:\n");
         driver.rung(program);
     }
-    let parameters = parameters(entry, face);
+    let parameters = c_parameters(entry, face);
     let _ = write!(out, "define {visibility}i32 @{run}({parameters}) #{group} {{\nentry:\n{}}}\n", driver.out);
 }
 
-/// The register of a size.
+/// The LLVM value that holds a size.
 fn size(number: usize) -> String {
     format!("%size{number}")
 }

@@ -8,18 +8,18 @@ use std::collections::HashMap;
 /// Bytes of the stack frames of functions by symbol; functions without a frame are missing.
 pub type FrameSizes = HashMap<String, u64>;
 
-/// The depth of each function of an object.
+/// The stack depth of each function of an object: the bytes that a call of it takes.
 #[derive(Clone, Debug, Default)]
 pub struct StackDepths(HashMap<String, u64>);
 
 impl StackDepths {
-    /// The most bytes of stack that a call of a function takes, its return address included; `None` for unknown symbols and where functions
-    /// call each other in a cycle.
-    pub fn frame_bytes(&self, symbol: &str) -> Option<u64> {
+    /// The most bytes of stack that a call of a function takes, with the return address; `None` for unknown symbols and recursive
+    /// functions.
+    pub fn stack_bytes(&self, symbol: &str) -> Option<u64> {
         self.0.get(symbol).copied()
     }
 
-    /// The depths of the functions defined in the texts of a model's modules.
+    /// Computes the stack depth of every function defined in the LLVM texts of a model.
     pub fn new(texts: &[String], frames: &FrameSizes, target: &Target, widest: u64) -> StackDepths {
         let functions = read(texts);
         let mut walk = Walk { functions: &functions, frames, target, widest, known: HashMap::new() };
@@ -28,25 +28,25 @@ impl StackDepths {
     }
 }
 
-/// A function of the text.
+/// A function in LLVM text, with what its stack depth depends on.
 #[derive(Default)]
 struct TextFunction<'t> {
-    /// Each function that it names, with the function that gets the name as an argument.
+    /// The functions that it calls or passes as arguments.
     calls: Vec<NamedFunction<'t>>,
-    /// Whether it has arrays that begin at multiples of 64 bytes.
+    /// Whether it has stack arrays aligned to 64 bytes.
     has_aligned_arrays: bool,
-    /// Whether it has vectors, which may be saved in its frame.
+    /// Whether it uses vectors, which may be saved in its frame.
     has_vectors: bool,
 }
 
-/// A function that a line names.
+/// A reference to a function in a line of LLVM text.
 struct NamedFunction<'t> {
     name: &'t str,
-    /// The function that is called on the line and gets the name.
+    /// The function called on that line, if it gets the reference as an argument.
     through: Option<&'t str>,
 }
 
-/// The functions that texts define.
+/// Parses the functions that LLVM texts define.
 fn read(texts: &[String]) -> HashMap<&str, TextFunction<'_>> {
     let mut all = HashMap::new();
     for text in texts {
@@ -69,7 +69,7 @@ fn read(texts: &[String]) -> HashMap<&str, TextFunction<'_>> {
     all
 }
 
-/// The symbols that a line names.
+/// The symbols that occur in a line.
 fn symbols(line: &str) -> impl Iterator<Item = &str> {
     line.split('@').skip(1).map(|rest| {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '$');
@@ -81,14 +81,14 @@ struct Walk<'a> {
     functions: &'a HashMap<&'a str, TextFunction<'a>>,
     frames: &'a FrameSizes,
     target: &'a Target,
-    /// Bytes of the widest vector.
+    /// Size in bytes of the widest vector.
     widest: u64,
-    /// The depth of each function; `None` while it is computed, and where it has no bound.
+    /// The depth of each function; `None` while it is being computed, and if it is unbounded.
     known: HashMap<&'a str, Option<u64>>,
 }
 
 impl<'a> Walk<'a> {
-    /// The depth of a function that the text defines. Calls are nested as deep as drivers are: run, launch, kernel, function of mathematics.
+    /// Computes the stack depth of a function; recursion is only as deep as calls in drivers: run, launch, kernel, math function.
     fn depth(&mut self, name: &str) -> Option<u64> {
         let (&name, function) = self.functions.get_key_value(name)?;
         if let Some(known) = self.known.get(name) {
@@ -105,7 +105,7 @@ impl<'a> Walk<'a> {
         depth
     }
 
-    /// The bytes that a function takes on the stack, with the address that a call puts there.
+    /// The frame size of a function in bytes, with the return address.
     fn frame(&self, name: &str) -> u64 {
         let (address, aligned) = match self.target.arch() {
             Arch::X86_64 => (8, 16),
@@ -142,16 +142,16 @@ mod tests {
     #[test]
     fn what_is_passed_on_is_called() {
         let all = depths(TEXT);
-        assert_eq!(all.frame_bytes("slow"), Some(8));
-        assert_eq!(all.frame_bytes("kernel"), Some(200 + 128 + 8 + 8));
-        assert_eq!(all.frame_bytes("run"), Some(108 + 32 + 344));
-        assert_eq!(all.frame_bytes("memcpy"), None);
+        assert_eq!(all.stack_bytes("slow"), Some(8));
+        assert_eq!(all.stack_bytes("kernel"), Some(200 + 128 + 8 + 8));
+        assert_eq!(all.stack_bytes("run"), Some(108 + 32 + 344));
+        assert_eq!(all.stack_bytes("memcpy"), None);
     }
 
     #[test]
     fn cycles_have_no_bound() {
         let text = TEXT.replace("ret float %x", "call float @kernel(float %x)");
         let all = depths(&text);
-        assert_eq!((all.frame_bytes("run"), all.frame_bytes("slow")), (None, None));
+        assert_eq!((all.stack_bytes("run"), all.stack_bytes("slow")), (None, None));
     }
 }

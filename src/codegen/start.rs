@@ -4,12 +4,17 @@ use super::weights_file;
 use crate::kernel::{Bundle, HEADER_BYTES};
 use std::fmt::Write;
 
-/// Adds the function: zeros, and over them the constants. With constants in a file it checks the file first. It returns 0, or
-/// `TFAOT_E_WEIGHTS`.
-pub fn emit(out: &mut String, bundle: &Bundle) {
+/// Emits `NAME_init`, which initializes the state with zeros and constants. If constants are in a weights file, the function checks that
+/// first; it returns 0 or `TFAOT_E_WEIGHTS`.
+pub fn emit_init(out: &mut String, bundle: &Bundle) {
     let (name, bytes) = (&bundle.face.name, bundle.face.state_bytes());
     let (parameter, check, weights, from) = match bundle.face.file.is_some() {
-        true => (", ptr %weights", format!("{}go:\n", weights_file::test(name)), "%weights".to_string(), HEADER_BYTES),
+        true => (
+            ", ptr %weights",
+            format!("{}go:\n", weights_file::emit_header_test(name)),
+            "%weights".to_string(),
+            HEADER_BYTES,
+        ),
         false => ("", String::new(), format!("@{}", weights_symbol(name)), 0),
     };
     let _ = writeln!(

@@ -1,23 +1,23 @@
 //! Blocks of sums by AMX. Of its eight registers the first four are the sums, then come two tiles of the left side and two of the
 //! right one.
-use super::function::{FunctionEmitter, RegisterShapes};
+use super::function::{FunctionEmitter, TileRegisterShapes};
 use crate::diag::Result;
 use crate::kernel::{BufId, Index, TileSums, VarId};
 use crate::tensor::DType;
 
-/// The register of the first tile of the left side.
+/// Number of the AMX register of the left side's first tile.
 const LEFT: usize = 4;
-/// The register of the first tile of the right side.
+/// Number of the AMX register of the right side's first tile.
 const RIGHT: usize = 6;
 
 impl FunctionEmitter<'_> {
-    /// Adds a block of sums.
-    pub(super) fn tiles(&mut self, sums: &TileSums) -> Result<()> {
+    /// Emits a block of sums by AMX tile instructions.
+    pub(super) fn emit_tile_sums(&mut self, sums: &TileSums) -> Result<()> {
         self.shape(shapes(sums));
         for (tile, at) in places(sums) {
             match sums.adds {
                 true => self.tile("tileloadd64", tile, sums.to, &at, sums.columns())?,
-                false => self.line(&format!("call void @llvm.x86.tilezero(i8 {tile})")),
+                false => self.push_line(&format!("call void @llvm.x86.tilezero(i8 {tile})")),
             }
         }
         self.tile_rounds(&sums.loops, sums)?;
@@ -26,7 +26,7 @@ impl FunctionEmitter<'_> {
             .try_for_each(|(tile, at)| self.tile("tilestored64", tile, sums.to, &at, sums.columns()))
     }
 
-    /// The rounds of these loops.
+    /// Emits the loops over the terms, with the products of tiles inside.
     fn tile_rounds(&mut self, loops: &[VarId], sums: &TileSums) -> Result<()> {
         if let [first, inner @ ..] = loops {
             return self.emit_iterations(*first, &mut |f| f.tile_rounds(inner, sums));
@@ -41,40 +41,40 @@ impl FunctionEmitter<'_> {
         }
         for (i, j) in (0..sums.rows.len()).flat_map(|i| across.clone().map(move |j| (i, j))) {
             let (sum, left, right) = (2 * i + j, LEFT + i, RIGHT + j);
-            self.line(&format!("call void @llvm.x86.tdpbf16ps(i8 {sum}, i8 {left}, i8 {right})"));
+            self.push_line(&format!("call void @llvm.x86.tdpbf16ps(i8 {sum}, i8 {left}, i8 {right})"));
         }
         Ok(())
     }
 
-    /// Moves a tile whose rows are `stride` elements apart.
+    /// Emits the load or store (`how`) of a tile whose rows are `stride` elements apart.
     fn tile(&mut self, how: &str, tile: usize, buf: BufId, first: &Index, stride: u64) -> Result<()> {
         let at = self.address(buf, first)?;
         let bytes = stride * self.dtype_of(buf).bytes() as u64;
-        self.line(&format!("call void @llvm.x86.{how}(i8 {tile}, ptr {at}, i64 {bytes})"));
+        self.push_line(&format!("call void @llvm.x86.{how}(i8 {tile}, ptr {at}, i64 {bytes})"));
         Ok(())
     }
 
-    /// Gives the registers their shapes, where they have not got them from another block: what they have is a number in `%tiles`.
-    fn shape(&mut self, shapes: RegisterShapes) {
+    /// Emits the configuration of the tile registers, unless a previous block left the same one; `%tiles` holds its number.
+    fn shape(&mut self, shapes: TileRegisterShapes) {
         let known = self.shapes.iter().position(|s| *s == shapes);
         let number = known.unwrap_or_else(|| {
             self.shapes.push(shapes);
             self.shapes.len() - 1
         });
-        let has = self.ins("load i32, ptr %tiles", DType::S32, 1);
-        let others = self.ins(&format!("icmp ne i32 {}, {}", has.text, number + 1), DType::Pred, 1);
-        let (new, done) = (self.label(), self.label());
-        self.line(&format!("br i1 {}, label %{new}, label %{done}", others.text));
-        self.begin(&new);
-        self.line(&format!("store <8 x i64> <{}>, ptr %shapes, align 64", words(&shapes).join(", ")));
-        self.line("call void @llvm.x86.ldtilecfg(ptr %shapes)");
-        self.line(&format!("store i32 {}, ptr %tiles", number + 1));
-        self.line(&format!("br label %{done}"));
-        self.begin(&done);
+        let has = self.push_instruction("load i32, ptr %tiles", DType::S32, 1);
+        let others = self.push_instruction(&format!("icmp ne i32 {}, {}", has.text, number + 1), DType::Pred, 1);
+        let (new, done) = (self.fresh_label(), self.fresh_label());
+        self.push_line(&format!("br i1 {}, label %{new}, label %{done}", others.text));
+        self.begin_block(&new);
+        self.push_line(&format!("store <8 x i64> <{}>, ptr %shapes, align 64", words(&shapes).join(", ")));
+        self.push_line("call void @llvm.x86.ldtilecfg(ptr %shapes)");
+        self.push_line(&format!("store i32 {}, ptr %tiles", number + 1));
+        self.push_line(&format!("br label %{done}"));
+        self.begin_block(&done);
     }
 }
 
-/// The registers of the sums and where each begins in memory.
+/// The registers of the sums, each with the index of its first element in memory.
 fn places(sums: &TileSums) -> Vec<(usize, Index)> {
     let (mut all, mut row) = (Vec::new(), 0);
     for (i, tile) in sums.rows.iter().enumerate() {
@@ -86,9 +86,9 @@ fn places(sums: &TileSums) -> Vec<(usize, Index)> {
     all
 }
 
-/// The shapes for two tiles beside one another, so that one alone needs no others.
-fn shapes(sums: &TileSums) -> RegisterShapes {
-    let mut all = RegisterShapes::default();
+/// The register shapes for two tiles side by side, which serve a single tile too.
+fn shapes(sums: &TileSums) -> TileRegisterShapes {
+    let mut all = TileRegisterShapes::default();
     for (i, row) in sums.rows.iter().enumerate() {
         all[LEFT + i] = (row.count, 2 * sums.terms);
         all[2 * i..2 * i + 2].fill((row.count, 64));
@@ -99,7 +99,7 @@ fn shapes(sums: &TileSums) -> RegisterShapes {
 
 /// The 64 bytes that `ldtilecfg` reads, as words (Intel's manual, volume 1, chapter 18): the number of the palette, from byte 16 on the bytes
 /// of a row of each register in two bytes, from byte 48 on their rows in one.
-fn words(shapes: &RegisterShapes) -> Vec<String> {
+fn words(shapes: &TileRegisterShapes) -> Vec<String> {
     let mut bytes = [0u8; 64];
     bytes[0] = 1;
     for (i, &(rows, row)) in shapes.iter().enumerate() {

@@ -4,10 +4,10 @@
 //! arithmetic on them is f32's, and a complex number is a pair `{ re, im }` whose lanes lie apart.
 use crate::tensor::{DType, DTypeClass};
 
-/// A value in the text: a name or a constant, and its type.
+/// An LLVM value: a name or a constant, and its type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Val {
-    /// `%t3`, `0x3FF0000000000000`, `splat (float 1.0)` …
+    /// The LLVM text: `%t3`, `0x3FF0000000000000`, `splat (float 1.0)` …
     pub text: String,
     /// The element type.
     pub dtype: DType,
@@ -26,7 +26,7 @@ impl Val {
     }
 }
 
-/// LLVM's type of an element; of a part where it is complex.
+/// LLVM's type of an element, or of a part of a complex element.
 pub fn scalar_type(dtype: DType) -> String {
     match dtype.real_part() {
         DType::Pred => "i1".to_string(),
@@ -43,7 +43,7 @@ pub fn value_type(dtype: DType, lanes: u64) -> String {
     if dtype.is_complex() { format!("{{ {part}, {part} }}") } else { part }
 }
 
-/// A constant in every lane; `bits` are the element's, a c64's imaginary part the upper half.
+/// A constant vector with the same element in every lane; `bits` are the element's, with the imaginary part of a c64 in the upper half.
 pub fn constant(dtype: DType, bits: u64, lanes: u64) -> Val {
     if dtype.is_complex() {
         let half = dtype.real_part().bits();
@@ -59,7 +59,7 @@ pub fn constant(dtype: DType, bits: u64, lanes: u64) -> Val {
     Val { text, dtype, lanes }
 }
 
-/// One constant of a type that is not complex.
+/// The LLVM text of a scalar constant of a type that is not complex.
 fn scalar_text(dtype: DType, bits: u64) -> String {
     match dtype {
         DType::Pred => if bits & 1 == 1 { "true" } else { "false" }.to_string(),
@@ -73,7 +73,7 @@ fn scalar_text(dtype: DType, bits: u64) -> String {
     }
 }
 
-/// All bits of an element of this type.
+/// The bits of an element of this type, all set.
 pub fn all_ones(dtype: DType) -> u64 {
     if dtype == DType::Pred { 1 } else { u64::MAX >> (64 - dtype.bits().min(64)) }
 }

@@ -2,7 +2,7 @@
 use crate::kernel::{HEADER_BYTES, KEY_BYTES, WeightsFile};
 use std::fmt::Write;
 
-/// Returned where the weights that a call is given are none, or another object's: `TFAOT_E_WEIGHTS`.
+/// Status of a call whose weights are missing or belong to another object: `TFAOT_E_WEIGHTS`.
 pub const E_WEIGHTS: u32 = 4;
 
 /// Emits two functions: `NAME_weights_check`, for callers that know the number of bytes of a weights file, and the test of its header alone.
@@ -21,7 +21,7 @@ pub fn emit(out: &mut String, name: &str, file: &WeightsFile) {
         );
         same = format!("%a{i}");
     }
-    let bytes = file.bytes();
+    let bytes = file.file_bytes();
     let _ = write!(
         out,
         "define internal i1 @{name}_weights_known(ptr %weights) #1 {{\nentry:\n  %none = icmp eq ptr %weights, null\n  br i1 %none, label %no, label %read\nread:\n{test}  ret i1 {same}\nno:\n  ret i1 false\n}}\n\
@@ -30,8 +30,8 @@ pub fn emit(out: &mut String, name: &str, file: &WeightsFile) {
     const { assert!(24 + KEY_BYTES as u64 <= HEADER_BYTES) };
 }
 
-/// The test that a function begins with, which goes on behind it.
-pub fn test(name: &str) -> String {
+/// The LLVM text at the beginning of a function that checks the header of the weights file and returns an error if it does not fit.
+pub fn emit_header_test(name: &str) -> String {
     format!(
         "  %known = call i1 @{name}_weights_known(ptr %weights)\n  br i1 %known, label %go, label %others\nothers:\n  ret i32 {E_WEIGHTS}\n"
     )

@@ -307,7 +307,7 @@ impl Scheduler<'_> {
             };
             let target = KernelTarget { request, panels };
             let program = schedule::build_with(lowered, &own, self.source, target, &self.packings)?;
-            for product in program.kernels.values().filter_map(|k| k.product()) {
+            for product in program.kernels.values().filter_map(|k| k.product_choice()) {
                 panels.add(&product.form, product.panels);
             }
             programs.push(kernel::Program { reduced: self.reduced, ..program });

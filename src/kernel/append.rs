@@ -21,8 +21,8 @@ impl Kernel {
         let vars = second.vars.values().map(|&extent| self.vars.push(extent)).collect();
         let numbers = Renumbering { vars, regs: self.regs.len(), exprs: self.exprs.len() };
         second.regs.values().for_each(|&reg| _ = self.regs.push(reg));
-        second.exprs.values().for_each(|e| _ = self.exprs.push(numbers.expr(e)));
-        self.body.extend(second.body.iter().map(|s| numbers.stmt(s)));
+        second.exprs.values().for_each(|e| _ = self.exprs.push(numbers.renumber_expr(e)));
+        self.body.extend(second.body.iter().map(|s| numbers.renumber_stmt(s)));
         let new: Vec<String> = second.insts.into_iter().filter(|i| !self.insts.contains(i)).collect();
         self.insts.extend(new);
         self.append_provenance(other);
@@ -76,7 +76,7 @@ impl Renumbering {
         }
     }
 
-    pub(super) fn expr(&self, expr: &Expr) -> Expr {
+    pub(super) fn renumber_expr(&self, expr: &Expr) -> Expr {
         match expr {
             Expr::Const(dtype, bits) => Expr::Const(*dtype, *bits),
             Expr::Load(buf, x) => Expr::Load(*buf, self.index(x)),
@@ -104,8 +104,8 @@ impl Renumbering {
         }
     }
 
-    pub(super) fn stmt(&self, stmt: &Stmt) -> Stmt {
-        let all = |body: &[Stmt]| body.iter().map(|s| self.stmt(s)).collect();
+    pub(super) fn renumber_stmt(&self, stmt: &Stmt) -> Stmt {
+        let all = |body: &[Stmt]| body.iter().map(|s| self.renumber_stmt(s)).collect();
         match stmt {
             Stmt::For { var, kind, body } => Stmt::For { var: self.var(*var), kind: *kind, body: all(body) },
             Stmt::Store { buf, index, value } => {

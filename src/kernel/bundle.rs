@@ -96,7 +96,7 @@ impl ModelInterface {
         self.entries.iter().any(|e| !e.sizes.is_empty())
     }
     /// The indices, among a target's programs, of the programs of function number `entry`.
-    pub fn programs(&self, entry: usize) -> Range<usize> {
+    pub fn program_indices(&self, entry: usize) -> Range<usize> {
         let from: usize = self.entries.iter().take(entry).map(EntryPoint::program_count).sum();
         from..from + self.entries.get(entry).map_or(0, EntryPoint::program_count)
     }
@@ -112,7 +112,7 @@ impl ModelInterface {
     }
     /// Bytes of the state.
     pub fn state_bytes(&self) -> u64 {
-        state::bytes(&self.state)
+        state::size_in_bytes(&self.state)
     }
     /// The most bytes of workspace that a call needs.
     pub fn workspace_bytes(&self) -> u64 {

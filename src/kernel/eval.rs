@@ -118,8 +118,10 @@ impl KernelInterpreter<'_> {
             memo: HashMap::new(),
         };
         let count = match kernel.limit {
-            Some((buf, at)) => self.read(buf, at as i64)?.get_i64(0).map_or(0, |n| n.clamp(0, kernel.count() as i64)),
-            None => kernel.count() as i64,
+            Some((buf, at)) => {
+                self.read(buf, at as i64)?.get_i64(0).map_or(0, |n| n.clamp(0, kernel.chunk_count() as i64))
+            }
+            None => kernel.chunk_count() as i64,
         };
         if let Some([_, last]) = kernel.range {
             frame.vars[last.index()] = count - 1;

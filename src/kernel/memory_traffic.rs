@@ -97,11 +97,11 @@ mod tests {
         let (table, rows, out) =
             (buffer(BufferLocation::Weights(0)), buffer(BufferLocation::Arg(0)), buffer(BufferLocation::Workspace(0)));
         let mut k = Kernel::default();
-        let (i, j) = (k.var(3), k.var(10));
+        let (i, j) = (k.add_var(3), k.add_var(10));
         // rows of a table that another buffer names, into every second column of the result
-        let row = k.expr(Expr::Load(rows, Index::var(i)));
+        let row = k.add_expr(Expr::Load(rows, Index::var(i)));
         let at = Index::atom(Atom::Value(row)).scale(10).add(&Index::var(j));
-        let value = k.expr(Expr::Load(table, at));
+        let value = k.add_expr(Expr::Load(table, at));
         let index = Index::var(i).scale(20).add(&Index::var(j).scale(2));
         k.body = vec![Stmt::Store { buf: out, index, value }];
         let touched = k.memory_traffic(&buffers);

@@ -28,8 +28,8 @@ impl Kernel {
         // a variable that no loop has stays one that none has
         let vars = other.vars.iter().map(|(v, &extent)| vars[v].unwrap_or_else(|| out.vars.push(extent))).collect();
         let numbers = Renumbering { vars, regs: 0, exprs: self.exprs.len() };
-        other.exprs.values().for_each(|e| _ = out.exprs.push(numbers.expr(e)));
-        let second: Vec<Stmt> = other.body.iter().map(|s| numbers.stmt(s)).collect();
+        other.exprs.values().for_each(|e| _ = out.exprs.push(numbers.renumber_expr(e)));
+        let second: Vec<Stmt> = other.body.iter().map(|s| numbers.renumber_stmt(s)).collect();
         let open: Vec<VarId> = self.chunks.into_iter().collect();
         out.body = merge_bodies(&out, &self.body, &second, &open)?;
         if other.work() > self.work() {

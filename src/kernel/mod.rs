@@ -36,7 +36,7 @@ pub use provenance::{ProductChoice, Provenance};
 pub use state::VariableSlot;
 pub use text::{print_program, statement_lines};
 pub use tiles::{ElementSpan, TileRows, TileSums};
-pub use verify::{for_operands, for_values, verify};
+pub use verify::{for_each_operand, for_each_run_time_value, verify};
 pub use weights_file::{HEADER_BYTES, KEY_BYTES, WeightsFile, WeightsLayout};
 pub use work::parallel_kernels;
 
@@ -400,7 +400,7 @@ impl Kernel {
         })
     }
     /// The number of its chunks.
-    pub fn count(&self) -> u64 {
+    pub fn chunk_count(&self) -> u64 {
         self.chunks.map_or(1, |v| self.vars[v])
     }
     /// The elements that the kernel reads, for each load and each tile.
@@ -439,27 +439,27 @@ impl Kernel {
         all
     }
     /// Adds a loop variable.
-    pub fn var(&mut self, extent: u64) -> VarId {
+    pub fn add_var(&mut self, extent: u64) -> VarId {
         self.vars.push(extent)
     }
     /// Adds an expression, unless an equal one is among the last few.
-    pub fn expr(&mut self, expr: Expr) -> ExprId {
+    pub fn add_expr(&mut self, expr: Expr) -> ExprId {
         self.exprs.push(expr)
     }
     /// Adds a scalar op on expressions.
-    pub fn op(&mut self, op: ScalarOp, args: &[ExprId], dtype: DType) -> ExprId {
-        self.expr(Expr::Op(op, args.to_vec(), dtype))
+    pub fn add_op(&mut self, op: ScalarOp, args: &[ExprId], dtype: DType) -> ExprId {
+        self.add_expr(Expr::Op(op, args.to_vec(), dtype))
     }
     /// Adds the load of an element.
-    pub fn load(&mut self, buf: BufId, index: Index) -> ExprId {
-        self.expr(Expr::Load(buf, index))
+    pub fn add_load(&mut self, buf: BufId, index: Index) -> ExprId {
+        self.add_expr(Expr::Load(buf, index))
     }
     /// Adds the read of register `at` of an array.
-    pub fn get(&mut self, reg: RegId, at: u64) -> ExprId {
-        self.expr(Expr::Reg(reg, Index::constant(at as i64)))
+    pub fn read_reg(&mut self, reg: RegId, at: u64) -> ExprId {
+        self.add_expr(Expr::Reg(reg, Index::constant(at as i64)))
     }
     /// Adds a register array.
-    pub fn reg(&mut self, dtype: DType, lanes: u64, count: u64) -> RegId {
+    pub fn add_reg(&mut self, dtype: DType, lanes: u64, count: u64) -> RegId {
         self.regs.push(Reg { dtype, lanes, count })
     }
 }

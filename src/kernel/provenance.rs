@@ -26,12 +26,12 @@ pub struct ProductChoice {
 
 impl Kernel {
     /// The matrix product that the kernel computes, where there was a choice of loops.
-    pub fn product(&self) -> Option<&ProductChoice> {
+    pub fn product_choice(&self) -> Option<&ProductChoice> {
         self.provenance.as_ref()?.product.as_ref()
     }
 
     /// The convolution's name in tuning tables and the algorithm chosen, where there was a choice.
-    pub fn convolution(&self) -> Option<&(String, ConvolutionMethod)> {
+    pub fn convolution_choice(&self) -> Option<&(String, ConvolutionMethod)> {
         self.provenance.as_ref()?.convolution.as_ref()
     }
 
@@ -71,10 +71,10 @@ impl Kernel {
         let own = self.provenance.get_or_insert_default();
         own.direct_flops = direct_flops;
         if own.product.is_none() {
-            own.product = other.product().cloned();
+            own.product = other.product_choice().cloned();
         }
         if own.convolution.is_none() {
-            own.convolution = other.convolution().cloned();
+            own.convolution = other.convolution_choice().cloned();
         }
     }
 }

@@ -41,14 +41,14 @@ fn alignment(info: &TensorInfo) -> u64 {
 }
 
 /// Size of the state in bytes, a multiple of the alignment, so that several states in a row are aligned alike; 0 without variables.
-pub fn bytes(all: &[VariableSlot]) -> u64 {
+pub fn size_in_bytes(all: &[VariableSlot]) -> u64 {
     all.last().map_or(0, |last| last.end_offset().max(1).next_multiple_of(ALIGN))
 }
 
 impl Program {
     /// Bytes of the state that a call reads and writes.
     pub fn state_bytes(&self) -> u64 {
-        bytes(&self.state)
+        size_in_bytes(&self.state)
     }
     /// Whether a call gives a variable a new value.
     pub fn changes_state(&self) -> bool {
@@ -72,7 +72,7 @@ mod tests {
             [(DType::Pred, &[][..]), (DType::F32, &[3]), (DType::F64, &[]), (DType::F32, &[0]), (DType::S8, &[65])];
         let state = lay_out_variables(all.map(|(dtype, dims)| of(dtype, dims)));
         assert_eq!(state.iter().map(|v| v.offset).collect::<Vec<_>>(), [0, 16, 32, 40, 64]);
-        assert_eq!(bytes(&state), 192);
-        assert_eq!(bytes(&[]), 0);
+        assert_eq!(size_in_bytes(&state), 192);
+        assert_eq!(size_in_bytes(&[]), 0);
     }
 }

@@ -48,7 +48,7 @@ impl WeightsFile {
         let mut header = [0; HEADER_BYTES as usize];
         header[..8].copy_from_slice(MAGIC);
         header[8..16].copy_from_slice(&VERSION.to_le_bytes());
-        header[16..24].copy_from_slice(&self.bytes().to_le_bytes());
+        header[16..24].copy_from_slice(&self.file_bytes().to_le_bytes());
         header[24..24 + KEY_BYTES].copy_from_slice(&self.key);
         header
     }
@@ -59,7 +59,7 @@ impl WeightsFile {
     }
 
     /// Size of the whole file in bytes.
-    pub fn bytes(&self) -> u64 {
+    pub fn file_bytes(&self) -> u64 {
         HEADER_BYTES + self.places.bytes
     }
 }
@@ -161,7 +161,7 @@ impl Bundle {
             content.fill(HEADER_BYTES + at);
             content.push(bytes.clone());
         }
-        content.fill(file.bytes());
+        content.fill(file.file_bytes());
         Some(content)
     }
 

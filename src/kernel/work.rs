@@ -51,7 +51,7 @@ impl Kernel {
     }
 
     fn is_worth_sharing(&self, memory: u64) -> bool {
-        self.count() > 1 && self.work().saturating_add(memory) >= WORTH_SHARING
+        self.chunk_count() > 1 && self.work().saturating_add(memory) >= WORTH_SHARING
     }
 
     /// Work of the kernel in a call with these loop limits, on one thread and on each of two. Memory traffic counts too, except for constants:
@@ -90,7 +90,7 @@ impl Kernel {
 
     fn count_work(&self, held: &LoopLimits) -> (u64, BTreeMap<BufId, u64>) {
         let mut count = WorkCounter::new(self, held);
-        let work = count.statements(&self.body, self.count());
+        let work = count.statements(&self.body, self.chunk_count());
         (work, count.accesses)
     }
 }
@@ -125,7 +125,7 @@ impl LoopLimits {
     pub(super) fn chunk_count(&self, kernel: &Kernel) -> u64 {
         let values = self.limits.as_ref().map(|(_, values)| values);
         let limit = self.of_chunks(kernel).and_then(|place| values?.get(place).copied());
-        limit.map_or(kernel.count(), |limit| u64::try_from(limit).unwrap_or(0).min(kernel.count()))
+        limit.map_or(kernel.chunk_count(), |limit| u64::try_from(limit).unwrap_or(0).min(kernel.chunk_count()))
     }
 }
 
@@ -144,7 +144,8 @@ struct WorkCounter<'a> {
 
 impl<'a> WorkCounter<'a> {
     fn new(kernel: &'a Kernel, held: &'a LoopLimits) -> WorkCounter<'a> {
-        let chunks = held.of_chunks(kernel).map(|place| held.needed_fractions(place, kernel.count().max(1) as f64));
+        let chunks =
+            held.of_chunks(kernel).map(|place| held.needed_fractions(place, kernel.chunk_count().max(1) as f64));
         let parts = chunks.unwrap_or_else(|| vec![1.0; held.apart.len()]);
         let seen = vec![0; kernel.exprs.len()];
         WorkCounter { kernel, held, parts, seen, statement: 0, accesses: BTreeMap::new() }

@@ -7,13 +7,13 @@ impl Kernel {
     /// Distance between the first elements of `buf` that the first chunk and the middle chunk write: less than a row if chunks are parts
     /// of rows, else a number of rows. `None` without two chunks or with unknown addresses.
     pub fn middle_chunk_offset(&self, buf: BufId) -> Option<i64> {
-        let chunk = self.chunks.filter(|_| self.count() > 1)?;
+        let chunk = self.chunks.filter(|_| self.chunk_count() > 1)?;
         let at = |number: u64| {
             let mut values: IdVec<VarId, i64> = self.vars.values().map(|_| 0).collect();
             values[chunk] = number as i64;
             self.first_store(&self.body, buf, &mut values)
         };
-        Some(at(self.count() / 2)? - at(0)?)
+        Some(at(self.chunk_count() / 2)? - at(0)?)
     }
 
     /// Index of the first store to `buf` in the first iteration of all loops, whatever conditions say.
@@ -71,8 +71,8 @@ mod tests {
     fn panels_and_rows_are_told_apart() {
         let buf = BufId::from_index(0);
         let mut k = Kernel::default();
-        let (all, panel, row) = (k.var(40), k.var(4), k.var(10));
-        let value = k.expr(Expr::Const(DType::F32, 0));
+        let (all, panel, row) = (k.add_var(40), k.add_var(4), k.add_var(10));
+        let value = k.add_expr(Expr::Const(DType::F32, 0));
         let index = Index::var(panel).scale(16).add(&Index::var(row).scale(64));
         let store = Stmt::Store { buf, index, value };
         let chunks = |k: &Kernel, first: VarId, second: VarId| {

@@ -47,23 +47,23 @@ pub(super) fn program(target: &Target, bytes: u64, rounds: u64, threads: usize) 
     let from = buffer(threads * region, BufferLocation::Arg(0));
     let to = buffer(threads * step, BufferLocation::Result(0));
     let mut k = Kernel { label: "read".into(), flops: threads * region * rounds, ..Kernel::default() };
-    let (chunk, round, block, lane) = (k.var(threads), k.var(rounds), k.var(steps), k.var(lanes));
-    let acc = k.reg(DType::U32, lanes, VECTORS);
-    let zero = k.expr(Expr::Const(DType::U32, 0));
+    let (chunk, round, block, lane) = (k.add_var(threads), k.add_var(rounds), k.add_var(steps), k.add_var(lanes));
+    let acc = k.add_reg(DType::U32, lanes, VECTORS);
+    let zero = k.add_expr(Expr::Const(DType::U32, 0));
     let at = |u: u64| Index::constant(u as i64);
     let mut body: Vec<Stmt> = (0..VECTORS).map(|u| Stmt::Set { reg: acc, at: at(u), value: zero }).collect();
     let first = Index::var(chunk).scale(region as i64).add(&Index::var(block).scale(step as i64));
     let mut inside = Vec::new();
     for u in 0..VECTORS {
         let index = first.add(&Index::var(lane)).offset((u * lanes) as i64);
-        let (old, x) = (k.expr(Expr::Reg(acc, at(u))), k.expr(Expr::Load(from, index)));
-        let value = k.op(ScalarOp::Xor, &[old, x], DType::U32);
+        let (old, x) = (k.add_expr(Expr::Reg(acc, at(u))), k.add_expr(Expr::Load(from, index)));
+        let value = k.add_op(ScalarOp::Xor, &[old, x], DType::U32);
         inside.push(Stmt::Set { reg: acc, at: at(u), value });
     }
     let blocks = Stmt::For { var: block, kind: LoopKind::Seq, body: inside };
     body.push(Stmt::For { var: round, kind: LoopKind::Seq, body: vec![blocks] });
     for u in 0..VECTORS {
-        let value = k.expr(Expr::Reg(acc, at(u)));
+        let value = k.add_expr(Expr::Reg(acc, at(u)));
         let index = Index::var(chunk).scale(step as i64).add(&Index::var(lane)).offset((u * lanes) as i64);
         body.push(Stmt::Store { buf: to, index, value });
     }

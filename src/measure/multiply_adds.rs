@@ -47,21 +47,21 @@ pub(super) fn program(lanes: u64, threads: usize) -> Program {
     });
     let out = p.buffers.push(Buffer { dtype: DType::F32, elements: total, place: BufferLocation::Result(0) });
     let mut k = Kernel { label: "fma".into(), flops, ..Kernel::default() };
-    let (chunk, round, lane) = (k.var(chunks), k.var(ROUNDS), k.var(lanes));
-    let acc = k.reg(DType::F32, lanes, ACCUMULATORS);
-    let half = k.expr(Expr::Const(DType::F32, u64::from(0.5f32.to_bits())));
+    let (chunk, round, lane) = (k.add_var(chunks), k.add_var(ROUNDS), k.add_var(lanes));
+    let acc = k.add_reg(DType::F32, lanes, ACCUMULATORS);
+    let half = k.add_expr(Expr::Const(DType::F32, u64::from(0.5f32.to_bits())));
     let at = |i: u64| Index::constant(i as i64);
     let set = |i, value| Stmt::Set { reg: acc, at: at(i), value };
     let mut body: Vec<Stmt> = (0..ACCUMULATORS).map(|i| set(i, half)).collect();
     let mut inside = Vec::new();
     for i in 0..ACCUMULATORS {
-        let old = k.expr(Expr::Reg(acc, at(i)));
-        let value = k.op(ScalarOp::Fma, &[old, half, half], DType::F32);
+        let old = k.add_expr(Expr::Reg(acc, at(i)));
+        let value = k.add_op(ScalarOp::Fma, &[old, half, half], DType::F32);
         inside.push(set(i, value));
     }
     body.push(Stmt::For { var: round, kind: LoopKind::Seq, body: inside });
     for i in 0..ACCUMULATORS {
-        let value = k.expr(Expr::Reg(acc, at(i)));
+        let value = k.add_expr(Expr::Reg(acc, at(i)));
         let index = Index::var(chunk).scale(elements as i64).add(&Index::var(lane)).offset((i * lanes) as i64);
         body.push(Stmt::Store { buf: out, index, value });
     }

@@ -125,10 +125,10 @@ fn times(lowered: &Lowered, request: &CodeRequest) -> Result<(Timed<TileChoice>,
     let (mut products, mut convolutions) = (Timed::new(), Timed::new());
     for (kernel, time) in program.kernels.values().zip(least) {
         let ms = time.time.as_secs_f64() * 1e3;
-        if let Some(product) = kernel.product() {
+        if let Some(product) = kernel.product_choice() {
             products.entry(product.form.clone()).or_insert((product.choice, 0.0)).1 += ms;
         }
-        if let Some((form, method)) = kernel.convolution() {
+        if let Some((form, method)) = kernel.convolution_choice() {
             convolutions.entry(form.clone()).or_insert((*method, 0.0)).1 += ms;
         }
     }

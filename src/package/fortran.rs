@@ -25,7 +25,7 @@ impl OfFile {
         let Some(file) = &face.file else {
             return OfFile { public: String::new(), bytes: String::new(), interface: String::new() };
         };
-        let (name, bytes) = (&face.name, file.bytes());
+        let (name, bytes) = (&face.name, file.file_bytes());
         OfFile {
             public: format!(", {module}_weights_check"),
             bytes: format!(

@@ -39,7 +39,7 @@ impl LoopCounts {
         count_launches(&program.steps, Some(1), &mut launches);
         let one = |(kernel, &launches): (&Kernel, &Option<u64>)| KernelLoops {
             label: kernel.label.clone(),
-            chunks: kernel.count(),
+            chunks: kernel.chunk_count(),
             iterations: iterations(kernel),
             launches,
         };
@@ -79,7 +79,7 @@ fn count_launches(steps: &[Step], times: Option<u64>, launches: &mut IdVec<Kerne
 fn iterations(kernel: &Kernel) -> Option<u64> {
     let inside = iterations_of(kernel, &kernel.body)?;
     Some(match kernel.chunks {
-        Some(_) => kernel.count().saturating_mul(inside.saturating_add(1)),
+        Some(_) => kernel.chunk_count().saturating_mul(inside.saturating_add(1)),
         None => inside,
     })
 }
@@ -110,8 +110,8 @@ mod tests {
     // Ten chunks of a loop of three iterations, each with four lanes and an unrolled loop around a loop of five.
     fn kernel() -> Kernel {
         let mut kernel = Kernel { label: "k".to_string(), ..Kernel::default() };
-        kernel.chunks = Some(kernel.var(10));
-        let [rounds, lanes, copies, inner] = [3, 4, 2, 5].map(|extent| kernel.var(extent));
+        kernel.chunks = Some(kernel.add_var(10));
+        let [rounds, lanes, copies, inner] = [3, 4, 2, 5].map(|extent| kernel.add_var(extent));
         let nested = |var, kind, body| Stmt::For { var, kind, body };
         let innermost = nested(inner, LoopKind::Seq, vec![Stmt::Release]);
         let lanes = nested(lanes, LoopKind::Vector, vec![Stmt::Release]);

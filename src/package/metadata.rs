@@ -38,7 +38,7 @@ pub fn metadata(face: &ModelInterface, targets: &[&Target], limits: &Limits, req
             "symbol": symbol,
             "workspace_bytes": bytes,
             "calls": test.calls.len(),
-            "stack_bytes": limits.stack.frame_bytes(&symbol),
+            "stack_bytes": limits.stack.stack_bytes(&symbol),
         });
     }
     if let Some(count) = face.ranks {
@@ -51,7 +51,7 @@ pub fn metadata(face: &ModelInterface, targets: &[&Target], limits: &Limits, req
 fn weights_file(name: &str, file: &WeightsFile, request: Option<&Value>) -> Value {
     json!({
         "file": format!("{name}.weights"),
-        "bytes": file.bytes(),
+        "bytes": file.file_bytes(),
         "header_bytes": HEADER_BYTES,
         "key": file.key_text(),
         "request": request,
@@ -96,7 +96,7 @@ fn function(entry: &EntryPoint, number: usize, limits: &Limits) -> Value {
         "workspace_bytes": program.workspace_bytes,
         "workspace_align": WORKSPACE_ALIGN,
         "flops": program.flops,
-        "stack_bytes": limits.stack.frame_bytes(function),
+        "stack_bytes": limits.stack.stack_bytes(function),
         "loops": limits.loops.get(number).map(loops),
     })
 }

@@ -187,7 +187,7 @@ fn state(info: &CModelInfo, face: &ModelInterface) -> Result<()> {
 }
 
 fn weights(info: &CModelInfo, face: &ModelInterface) -> Result<()> {
-    let bytes = face.file.as_ref().map_or(0, |file| file.bytes());
+    let bytes = face.file.as_ref().map_or(0, |file| file.file_bytes());
     if info.weights_bytes as u64 != bytes || info.weights_align > ALIGN {
         return wrong("size of the weights");
     }

@@ -256,9 +256,8 @@ fn most_constants(module: &Module) -> u64 {
     all + all / 24 + all.saturating_sub(MOST_CODE) * MOST_GROWN.0 / MOST_GROWN.1
 }
 
-/// By how much the constants of a module may grow for speed: a twenty-fourth, and what they have beyond the bytes by which code
-/// may be larger, at most an eighth of a mebibyte, so that no object becomes larger than tfcompile's; what fills up the last
-/// panels takes about as much again.
+/// Upper limit in bytes of the growth of a module's constants for speed: a twenty-fourth of them, at most what they exceed [`MOST_CODE`] by
+/// and at most [`MOST_SPARE`], so that no object becomes larger than tfcompile's. Padding of the last panels takes about as much again.
 fn spare_bytes(module: &Module) -> u64 {
     let all = constant_bytes(module);
     all / 24 + all.saturating_sub(MOST_CODE).min(MOST_SPARE)

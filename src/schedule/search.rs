@@ -178,9 +178,9 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> MemorySearch<'_, 'p, S> {
         self.accept_if(choices, better)
     }
 
-    /// Bounds the scratch memory of convolutions by what dense arrays would need, and returns whether any got a bound. Winograd's method is
-    /// faster than direct sums and needs memory between its transforms, which is no reason for a workspace that is larger than the arrays
-    /// of the program: where it is, each convolution whose memory is above what the arrays leave at its launches gets that as a bound.
+    /// Bounds the scratch memory of convolutions by what dense arrays would need, and returns whether any got a bound. Winograd's method
+    /// needs memory between its transforms, which must not make the workspace larger than the arrays of the program alone: otherwise each
+    /// convolution that takes more than the arrays leave at its launches gets what they leave as its bound.
     fn bound_scratch_memory(&mut self) -> Result<bool> {
         let mut bounded = false;
         for _ in 0..ROUNDS {
@@ -275,7 +275,7 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> MemorySearch<'_, 'p, S> {
         Ok(())
     }
 
-    /// The convolutions whose scratch memory raises the workspace above its target, each with the bytes that would not.
+    /// The convolutions whose scratch memory raises the workspace above its target, each with the bytes that would stay within it.
     fn short_of(&self) -> HashMap<Key, u64> {
         let most = self.aims.workspace;
         let all = self.groups_above(most, &self.made.found.scratch).into_iter();

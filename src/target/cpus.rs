@@ -8,38 +8,38 @@ use super::features::{AVX2, AVX512};
 
 const TABLE: &str = include_str!("cpus.tsv");
 
-/// Processors that stand for an instruction set, where LLVM has no name for it.
+/// Generic processors, one for each instruction set for which LLVM has no processor name.
 const INSTRUCTION_SETS: &[(&str, Cpu)] =
     &[("riscv64", Cpu { name: "rv64gc", features: "d" }), ("riscv64", Cpu { name: "rv64gcv", features: "d v" })];
-/// Processors of the architectures that code is made for in one way only.
+/// Processors of the architectures for which only one instruction set is supported.
 const OTHERS: &[(&str, Cpu)] = &[
     ("wasm32", Cpu { name: "generic", features: "" }),
     ("thumbv7em", Cpu { name: "cortex-m4", features: "" }),
     ("thumbv7em", Cpu { name: "cortex-m7", features: "" }),
 ];
 
-/// How many names a message gives for one that is not known.
+/// Upper limit of similar names that the diagnostic for an unknown processor lists.
 const MOST_NEAR: usize = 6;
 
-/// A processor.
+/// A processor model with its instruction-set features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpu {
-    /// LLVM's name.
+    /// LLVM's name of the processor.
     pub name: &'static str,
-    /// LLVM's names of features, a blank between two.
+    /// LLVM's names of the features, separated by blanks.
     features: &'static str,
 }
 
 impl Cpu {
-    /// LLVM's names of the processor's features that matter here.
+    /// LLVM's names of the processor's features that code generation distinguishes.
     pub fn features(self) -> impl Iterator<Item = &'static str> {
         self.features.split_whitespace()
     }
-    /// Whether it has a feature.
+    /// Whether the processor has a feature, by LLVM's name.
     pub fn has(self, feature: &str) -> bool {
         self.features().any(|name| name == feature)
     }
-    /// The largest instruction set that an x86-64 processor has all of.
+    /// The highest x86-64 level that the processor supports completely.
     pub fn x86_level(self) -> IsaLevel {
         let has_all = |names: &[&str]| names.iter().all(|name| self.has(name));
         match (has_all(AVX2), has_all(AVX512)) {
@@ -50,8 +50,8 @@ impl Cpu {
     }
 }
 
-/// The processors of an architecture (`x86_64`, `aarch64`, as [`super::Arch::name`] has them): instruction sets, and those that LLVM
-/// knows in the order of their names.
+/// The processors of an architecture (`x86_64`, `aarch64`, as [`super::Arch::name`] has them): generic ones for instruction sets first,
+/// then those that LLVM knows, sorted by name.
 pub fn cpus(arch: &str) -> impl Iterator<Item = Cpu> {
     let own = INSTRUCTION_SETS.iter().chain(OTHERS).filter(move |row| row.0 == arch).map(|row| row.1);
     own.chain(llvm_cpus(arch))
@@ -66,7 +66,7 @@ pub fn llvm_cpus(arch: &str) -> impl Iterator<Item = Cpu> {
     })
 }
 
-/// Whether a name is that of an instruction set, which LLVM has no processor of.
+/// Whether a name stands for an instruction set, not for one of LLVM's processors.
 pub fn is_instruction_set(name: &str) -> bool {
     INSTRUCTION_SETS.iter().any(|row| row.1.name == name)
 }
@@ -76,7 +76,7 @@ pub fn find(arch: &str, name: &str) -> Option<Cpu> {
     cpus(arch).find(|cpu| cpu.name == name)
 }
 
-/// Names that someone who wrote `name` may have meant, the likeliest first: by edits, and those that it is a part of.
+/// Processor names similar to a misspelled `name`, the most similar first: by edit distance, and names that contain it.
 pub fn similar_names(arch: &str, name: &str) -> Vec<&'static str> {
     let plain = |name: &str| name.to_lowercase().replace('_', "-");
     let name = plain(name);

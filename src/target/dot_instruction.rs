@@ -23,7 +23,7 @@ pub enum DotInstruction {
 }
 
 impl DotInstruction {
-    /// The instruction for bfloat16 in the instruction set of `level`, which not all of its processors have.
+    /// The bfloat16 dot-product instruction that some processors with the instruction set `level` have.
     pub(super) fn of_bf16(level: IsaLevel) -> Option<DotInstruction> {
         match level {
             IsaLevel::Avx512 => Some(DotInstruction::Avx512Bf16),
@@ -33,7 +33,8 @@ impl DotInstruction {
             }
         }
     }
-    /// The instruction for bytes in the instruction set of `level`, which not all of its processors have. One with `sdot` has `udot` too.
+    /// The 8-bit dot-product instruction that some processors with the instruction set `level` have. A processor with `sdot` has `udot`
+    /// too.
     pub(super) fn of_bytes(level: IsaLevel) -> Option<DotInstruction> {
         match level {
             IsaLevel::Avx512 => Some(DotInstruction::Vpdpbusd),
@@ -43,8 +44,7 @@ impl DotInstruction {
             }
         }
     }
-    /// The instructions for integers of 16 bits in the instruction set of `level`, the best first, of which not all of its processors have
-    /// the first.
+    /// The 16-bit dot-product instructions of the instruction set `level`, the fastest first; every processor has the last.
     pub(super) fn of_shorts(level: IsaLevel) -> &'static [DotInstruction] {
         match level {
             IsaLevel::Avx512 => &[DotInstruction::Vpdpwssd, DotInstruction::Pmaddwd],
@@ -52,7 +52,7 @@ impl DotInstruction {
             IsaLevel::Neon | IsaLevel::Rv64 | IsaLevel::Rvv | IsaLevel::Simd128 | IsaLevel::Fpv4 => &[],
         }
     }
-    /// LLVM's name of the feature; `None`: each machine of the instruction set has it.
+    /// LLVM's name of the feature that the instruction needs; `None` if every processor with the instruction set has it.
     pub fn feature(self) -> Option<&'static str> {
         match self {
             DotInstruction::Avx512Bf16 => Some("avx512bf16"),
@@ -62,7 +62,7 @@ impl DotInstruction {
             DotInstruction::Pmaddwd => None,
         }
     }
-    /// The number of elements in a word.
+    /// The number of elements that a 32-bit word holds.
     pub fn terms_per_word(self) -> u64 {
         match self {
             DotInstruction::Avx512Bf16 | DotInstruction::Bfdot | DotInstruction::Pmaddwd | DotInstruction::Vpdpwssd => {
@@ -71,11 +71,11 @@ impl DotInstruction {
             DotInstruction::Vpdpbusd | DotInstruction::Sdot | DotInstruction::Udot => 4,
         }
     }
-    /// Whether its sums are integers of 32 bits; else they are f32, of bfloat16.
+    /// Whether the sums are 32-bit integers; otherwise they are f32 sums of bfloat16 products.
     pub fn is_integer(self) -> bool {
         !matches!(self, DotInstruction::Avx512Bf16 | DotInstruction::Bfdot)
     }
-    /// Whether the elements of the first and of the second operand have a sign.
+    /// Whether the elements of the first and of the second operand are signed.
     pub fn operand_signs(self) -> [bool; 2] {
         match self {
             DotInstruction::Vpdpbusd => [false, true],
@@ -112,12 +112,12 @@ impl DotInstruction {
     }
 }
 
-/// Zero in the place of a subnormal number.
+/// Replaces a subnormal number by zero.
 pub(super) fn flush_subnormal(v: f32) -> f32 {
     if v.is_subnormal() { 0f32.copysign(v) } else { v }
 }
 
-/// The sum cut off towards zero, its last bit set where something was cut off.
+/// The sum `a + b` rounded to odd: truncated towards zero, with the last bit set if the sum was inexact.
 fn add_to_odd(a: f32, b: f32) -> f32 {
     let sum = f64::from(a) + f64::from(b);
     if sum.is_nan() {

@@ -3,7 +3,7 @@
 use super::IsaLevel;
 use crate::diag::{Code, Diagnostic, Result};
 
-/// A register of `cpuid`'s answer.
+/// A register of the result of `cpuid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CpuidRegister {
     /// `eax`
@@ -16,50 +16,50 @@ pub enum CpuidRegister {
     D,
 }
 
-/// Bits that must be set in an answer of `cpuid`.
+/// Bits that must be set in one result register of the x86 instruction `cpuid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CpuidCheck {
-    /// The question: `eax`.
+    /// The leaf, which `cpuid` takes in `eax`.
     pub leaf: u32,
-    /// The subleaf: `ecx`.
+    /// The subleaf, which `cpuid` takes in `ecx`.
     pub part: u32,
-    /// Where the bits are.
+    /// The result register that holds the bits.
     pub register: CpuidRegister,
     /// The bits.
     pub mask: u32,
 }
 
-/// All that must hold of a machine; what has no bits in it asks nothing.
+/// The run-time checks by which a program finds out whether a machine supports its code; a check without bits always passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineChecks {
-    /// Answers of an x86-64 processor, in order, one a register.
+    /// Checks of x86-64 features by `cpuid`, sorted, one for each result register.
     pub asks: Vec<CpuidCheck>,
-    /// Bits of XCR0, the registers that the system saves.
+    /// Required bits of XCR0: the registers that the operating system saves.
     pub state: u32,
-    /// Registers, by their bit of XCR0, that the system gives only to processes that ask for them.
+    /// Bit of XCR0 of registers that a process must request from the operating system before use (AMX tiles on Linux).
     pub request: Option<u32>,
     /// Bits of Linux's `AT_HWCAP` and `AT_HWCAP2` on AArch64 and RISC-V.
     pub hwcaps: [u64; 2],
 }
 
 impl MachineChecks {
-    /// Whether any machine of the architecture will do.
+    /// Whether there is nothing to check: every machine of the architecture supports the code.
     pub fn is_empty(&self) -> bool {
         self.asks.is_empty() && self.hwcaps == [0; 2]
     }
 }
 
-/// The 128-bit and 256-bit registers.
+/// State components in XCR0 of AVX: the 128-bit and 256-bit registers.
 const YMM: u32 = 0x6;
 /// State components in XCR0 of AVX-512: those of AVX, the 512-bit registers and the mask registers.
 const ZMM: u32 = 0xe6;
 
-/// The bit of XCR0 of what tiles hold.
+/// Number of the XCR0 bit for the contents of AMX tiles.
 pub(super) const TILE_DATA: u32 = 18;
-/// The tiles and their shapes.
+/// State components in XCR0 of AMX: tile contents and tile configuration.
 const TILES: u32 = 1 << TILE_DATA | 1 << 17;
 
-/// LLVM's name of a feature, its leaf, part, register and bit, and the registers it needs.
+/// An x86-64 feature: LLVM's name, the `cpuid` leaf, subleaf, register and bit that report it, and the XCR0 components that it needs.
 type Row = (&'static str, u32, u32, CpuidRegister, u32, u32);
 
 use CpuidRegister::{A, B, C, D};
@@ -108,7 +108,7 @@ const FEATURES: &[Row] = &[
 /// Features of every x86-64 processor.
 const BASELINE: &[&str] = &["64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "x87"];
 
-/// Whether the system lets programs read XCR0.
+/// The feature bit that says whether programs may read XCR0.
 const OSXSAVE: Row = ("osxsave", 1, 0, C, 27, 0);
 
 /// Features of x86-64-v3 beyond the baseline. Those of v2 are left out: every processor with AVX2 has them.
@@ -143,24 +143,24 @@ pub fn machine_checks(level: IsaLevel, features: &str) -> MachineChecks {
     MachineChecks { asks, state, request: (state & TILES != 0).then_some(TILE_DATA), ..MachineChecks::default() }
 }
 
-/// Whether a processor says that it has a feature; `cpuid` gives its answer to a leaf and a part.
+/// Whether a processor reports a feature; `cpuid` returns the result registers for a leaf and a subleaf.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn cpuid_has(name: &str, cpuid: impl Fn(u32, u32) -> [u32; 4]) -> bool {
     let row = FEATURES.iter().find(|row| row.0 == name);
     row.is_some_and(|&(_, leaf, part, register, bit, _)| cpuid(leaf, part)[register as usize] >> bit & 1 == 1)
 }
 
-/// The names of the features.
+/// LLVM's names of all features that `cpuid` can report.
 pub fn feature_names() -> impl Iterator<Item = &'static str> {
     FEATURES.iter().map(|row| row.0)
 }
 
-/// Errors: `Code::UnknownTarget` for a feature that is switched on and that `NAME_supported` couldn't ask for.
+/// Checks that `NAME_supported` can test every enabled x86-64 feature. Errors: `Code::UnknownTarget` for a feature that it cannot test.
 pub(super) fn check_features(features: &str) -> Result<()> {
     check_against(features, BASELINE, feature_names())
 }
 
-/// Errors: `Code::UnknownTarget` for a feature that is switched on and neither in `baseline` nor among `asked`.
+/// Checks that every enabled feature is in `baseline` or among the testable features `asked`. Errors: `Code::UnknownTarget` for any other.
 pub(super) fn check_against(
     features: &str,
     baseline: &[&str],
@@ -181,7 +181,7 @@ pub(super) fn check_against(
     .into())
 }
 
-/// Whether a feature is switched on or off: the last word counts.
+/// Whether an LLVM feature string (`+avx2,-fma`) turns a feature on or off; the last mention counts, and `None` means no mention.
 pub(super) fn feature_switch(features: &str, name: &str) -> Option<bool> {
     features.split(',').rev().find_map(|f| match f.trim().split_at_checked(1) {
         Some(("+", on)) if on == name => Some(true),
@@ -190,7 +190,7 @@ pub(super) fn feature_switch(features: &str, name: &str) -> Option<bool> {
     })
 }
 
-/// The features that are on in the end: the last word counts.
+/// The features that an LLVM feature string enables; the last mention of each counts.
 pub(super) fn enabled_features(features: &str) -> Vec<&str> {
     let mut on: Vec<&str> = Vec::new();
     for feature in features.split(',').map(str::trim) {

@@ -4,12 +4,12 @@
 use super::features::{self, feature_switch};
 use crate::diag::Result;
 
-/// LLVM's name of a feature, the word that tells of it (0: `AT_HWCAP`, 1: `AT_HWCAP2`), its bits there, and the feature that it
+/// An AArch64 feature: LLVM's name, the word that reports it (0: `AT_HWCAP`, 1: `AT_HWCAP2`), its bits there, and the feature that it
 /// extends.
 type Row = (&'static str, usize, u64, Option<&'static str>);
 
-/// The features whose instructions LLVM may choose for loops over arrays: those for atomics, ciphers and systems are not among
-/// them. A feature stands behind the one that it extends.
+/// The AArch64 features whose instructions LLVM may choose for loops over arrays; those for atomics, ciphers and systems are left out. A
+/// feature follows the one that it extends.
 #[rustfmt::skip]
 const FEATURES: &[Row] = &[
     ("complxnum", 0, 1 << 14,           None),
@@ -29,14 +29,15 @@ const FEATURES: &[Row] = &[
     ("sve2p1",    1, 1 << 36,           Some("sve2")),
 ];
 
-/// The words of RISC-V's vectors: `AT_HWCAP` has a bit a letter of the instruction set (`arch/riscv/include/uapi/asm/hwcap.h`).
+/// The capability words that report RISC-V's vector extension: `AT_HWCAP` has a bit for each letter of the instruction set
+/// (`arch/riscv/include/uapi/asm/hwcap.h`).
 pub(super) const RISCV_V: [u64; 2] = [1 << (b'V' - b'A'), 0];
 
 /// Features of every AArch64 processor that Linux runs programs on.
 const BASELINE: &[&str] = &["fp-armv8", "neon"];
 
-/// The features that code is made with: those above that the processor has, as `features` (`+sve,-bf16`) switch them. Who is on
-/// brings what it extends, who is off takes away what extends it.
+/// The AArch64 features that code may use: those of the processor, changed by an LLVM feature string (`+sve,-bf16`). Enabling a feature
+/// enables the one that it extends, and disabling one disables those that extend it.
 pub(super) fn code_features(cpu_has: impl Fn(&str) -> bool, features: &str) -> Vec<&'static str> {
     let base = |name: &str| FEATURES.iter().find(|row| row.0 == name).and_then(|row| row.3);
     let mut asked_for: Vec<&str> = features::enabled_features(features);
@@ -64,12 +65,12 @@ pub(super) fn hwcap_words(names: &[&str]) -> [u64; 2] {
     words
 }
 
-/// The names of the features.
+/// LLVM's names of all features that Linux can report.
 pub fn feature_names() -> impl Iterator<Item = &'static str> {
     FEATURES.iter().map(|row| row.0)
 }
 
-/// Errors: `Code::UnknownTarget` for a feature that is switched on and that Linux isn't asked for.
+/// Checks that Linux reports every enabled AArch64 feature. Errors: `Code::UnknownTarget` for a feature that it does not report.
 pub(super) fn check_features(features: &str) -> Result<()> {
     features::check_against(features, BASELINE, feature_names())
 }

@@ -15,9 +15,9 @@ pub enum IsaLevel {
     Rv64,
     /// RISC-V's rv64gcv: 32 registers of at least 128 bits.
     Rvv,
-    /// WebAssembly's vectors of 128 bits; engines have their machine's registers for them, at least 16.
+    /// WebAssembly's 128-bit vectors, which engines hold in the machine's registers, at least 16.
     Simd128,
-    /// Armv7E-M's FPv4: 32 registers of one f32, which make 8 vectors of 4. What is of 64 bits is computed by the C compiler's library.
+    /// Armv7E-M's FPv4: 32 registers of one f32, which make 8 vectors of 4. The C compiler's run-time library does 64-bit arithmetic.
     Fpv4,
 }
 
@@ -40,32 +40,32 @@ impl IsaLevel {
             IsaLevel::Rv64 | IsaLevel::Fpv4 => 8,
         }
     }
-    /// Whether `x·y + z` is one instruction for f32 and for f64.
+    /// Whether there are fused multiply-add instructions for f32 and f64.
     pub fn has_fma(self) -> bool {
         match self {
             IsaLevel::Avx2 | IsaLevel::Avx512 | IsaLevel::Neon | IsaLevel::Rv64 | IsaLevel::Rvv => true,
             IsaLevel::Sse2 | IsaLevel::Simd128 | IsaLevel::Fpv4 => false,
         }
     }
-    /// Whether `x·y + z` is one instruction for f32.
+    /// Whether there is a fused multiply-add instruction for f32.
     pub fn has_fma_f32(self) -> bool {
         self.has_fma() || self == IsaLevel::Fpv4
     }
-    /// Whether there are instructions that round to whole numbers.
+    /// Whether there are instructions that round floats to integral values.
     pub fn has_rounding(self) -> bool {
         match self {
             IsaLevel::Avx2 | IsaLevel::Avx512 | IsaLevel::Neon | IsaLevel::Simd128 => true,
             IsaLevel::Sse2 | IsaLevel::Rv64 | IsaLevel::Rvv | IsaLevel::Fpv4 => false,
         }
     }
-    /// Whether f16 becomes f32, and back, by an instruction.
+    /// Whether there are instructions that convert between f16 and f32.
     pub fn has_f16_conversion(self) -> bool {
         match self {
             IsaLevel::Avx2 | IsaLevel::Avx512 | IsaLevel::Neon => true,
             IsaLevel::Sse2 | IsaLevel::Rv64 | IsaLevel::Rvv | IsaLevel::Simd128 | IsaLevel::Fpv4 => false,
         }
     }
-    /// LLVM's name of the oldest processor that has it, as far as names tell: the rest is in [`IsaLevel::features`].
+    /// LLVM's name of the oldest processor with this instruction set, or a similar one: [`IsaLevel::features`] has what that lacks.
     pub fn baseline_cpu(self) -> &'static str {
         match self {
             IsaLevel::Sse2 => "x86-64",
@@ -76,7 +76,7 @@ impl IsaLevel {
             IsaLevel::Fpv4 => "cortex-m4",
         }
     }
-    /// LLVM's string of what it has beside [`IsaLevel::baseline_cpu`].
+    /// LLVM's feature string of what the instruction set has beyond [`IsaLevel::baseline_cpu`].
     pub fn features(self) -> &'static str {
         match self {
             IsaLevel::Sse2 | IsaLevel::Avx2 | IsaLevel::Avx512 | IsaLevel::Neon | IsaLevel::Fpv4 => "",
@@ -85,7 +85,7 @@ impl IsaLevel {
             IsaLevel::Simd128 => "+simd128",
         }
     }
-    /// The instruction set of every processor of its architecture.
+    /// The instruction set that every processor of the same architecture supports.
     pub fn baseline(self) -> IsaLevel {
         match self {
             IsaLevel::Sse2 | IsaLevel::Avx2 | IsaLevel::Avx512 => IsaLevel::Sse2,
@@ -93,7 +93,7 @@ impl IsaLevel {
             IsaLevel::Neon | IsaLevel::Simd128 | IsaLevel::Fpv4 => self,
         }
     }
-    /// How LLVM's names of the registers that vectors lie in begin, and how many there are of them; none where code has no registers.
+    /// The prefix of LLVM's names of the vector registers (`xmm`), and their number; 0 if the code has no registers.
     pub fn register_names(self) -> (&'static str, u64) {
         match self {
             IsaLevel::Sse2 => ("xmm", 16),

@@ -6,17 +6,17 @@
 /// The data caches of one core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caches {
-    /// Bytes of the first level.
+    /// Size in bytes of the first-level data cache.
     pub l1d: u64,
-    /// Bytes of the second level.
+    /// Size in bytes of the second-level cache.
     pub l2: u64,
 }
 
 /// Caches assumed for a processor without a row, such as `x86-64-v3` or a part of AArch64's.
 const DEFAULT: Caches = Caches { l1d: 32 << 10, l2: 1 << 20 };
 
-/// Names of processors with KiB of both levels, as their vendors' optimization manuals say; of hybrid ones those of the fast cores.
-/// AArch64's tiles were chosen with a first level of 32 KiB and nobody has measured others, so that theirs stays at that.
+/// Cache sizes by processor names: KiB of the first and second level from the vendors' optimization manuals; for hybrid processors those of
+/// the fast cores. AArch64's tiles were measured with a first level of 32 KiB only, so its rows keep that.
 #[rustfmt::skip]
 const ROWS: &[(&[&str], u64, u64)] = &[
     (&["nehalem", "westmere", "sandybridge", "ivybridge", "haswell", "broadwell", "skylake"], 32, 256),
@@ -36,7 +36,7 @@ impl Caches {
         row.map_or(DEFAULT, |&(_, l1d, l2)| Caches { l1d: l1d << 10, l2: l2 << 10 })
     }
 
-    /// Bytes of so many sixteenths of the second level.
+    /// `count` sixteenths of the second-level cache, in bytes.
     pub fn l2_sixteenths(&self, count: u64) -> u64 {
         self.l2 / 16 * count
     }
@@ -45,13 +45,13 @@ impl Caches {
 /// Throughput and latency of a core's vector units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ports {
-    /// Multiply-adds of vectors that begin in a cycle.
+    /// Vector multiply-adds that start per cycle.
     pub fmas: f64,
-    /// Loads of vectors that begin in a cycle.
+    /// Vector loads that start per cycle.
     pub loads: f64,
-    /// Cycles from a multiply-add to the next of the same sum.
+    /// Latency of a multiply-add in cycles: the time until the next one of the same sum can start.
     pub fma_latency: f64,
-    /// Micro-operations that enter in a cycle, where that is less than what the ports do; a load is two of them.
+    /// Micro-operations that are issued per cycle, if fewer than the ports execute; a load counts as two.
     pub micro_ops: Option<f64>,
 }
 
@@ -62,29 +62,28 @@ impl Ports {
     pub const NEOVERSE_N1: Ports = Ports { micro_ops: Some(3.0), ..Ports::X86 };
 }
 
-/// Bytes that a product's panel has a cycle from the second level, while it multiplies.
+/// Bytes per cycle that a matrix product reads of its panel from the second-level cache.
 pub const L2_BYTES: f64 = 32.0;
-/// Bytes that weights have a cycle from the second level where they are read again for each row: less, as each row begins anew.
+/// Bytes per cycle of weights from the second-level cache if each row reads them again: fewer, as each row starts a new stream.
 pub const L2_BYTES_BY_ROW: f64 = 26.0;
-/// Bytes that a cycle reads from the third level.
+/// Bytes per cycle from the third-level cache.
 pub const L3_BYTES: f64 = 8.0;
 /// Cycles that an f32 element takes to the third level and back, written by one kernel and read by the next: 1.2 million of them
 /// took 0.11 ms.
 pub const L3_THERE_AND_BACK: f64 = 0.33;
-/// Operations on vectors, of a cycle each, from which on a kernel is worth another thread: less is done before two threads have met,
-/// some 1.5 µs. To hand over and to wait takes about half a microsecond, and what one thread reads that two have made comes slowly
-/// from the other's cache.
+/// Fewest vector operations, of a cycle each, for which a second thread pays: less work is done before two threads are synchronized, some
+/// 1.5 µs. Handing over and waiting take about half a microsecond, and data made by two threads comes slowly from the other's cache.
 pub const WORTH_SHARING: u64 = 6_000;
-/// Cycles that a score of attention takes through the third level: there and back as what a product makes, and again as what its
-/// row's reductions leave. A million of them took 0.3 ms.
+/// Cycles that fusion saves per attention score in the third-level cache, which an unfused score passes twice: from the product to the
+/// softmax, and from there to the next product. A million of them took 0.3 ms.
 pub const L3_SCORE: f64 = 1.0;
-/// Cycles that a score of attention takes through the second level: one thread is as fast with as without it, two are 1 or 2 % faster.
+/// Cycles that fusion saves per attention score in the second-level cache: one thread gains nothing, two gain 1 or 2 %.
 pub const L2_SCORE: f64 = 0.1;
-/// Vector operations in the time that a vector of weights takes from the third level, where one from the second takes one.
+/// Time to load a vector of weights from the third-level cache, in vector operations; from the second level it is 1.
 pub const L3_VECTOR: f64 = 6.0;
-/// Multiply-adds of f32 elements in a cycle, as products of a row of pixels reach them with AVX-512: half of what its ports can do.
+/// Scalar f32 multiply-adds per cycle that products of one row of pixels reach with AVX-512: half of the peak.
 pub const F32_FMAS: f64 = 16.0;
-/// Multiply-adds in the time that beginning, ending and storing an element takes beside its terms.
+/// Fixed cost of an element of a product (start, end and store), in scalar f32 multiply-adds.
 pub const F32_ENDS: f64 = 4.0;
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use cpus::Cpu;
 use features::MachineChecks;
 use machine::{Caches, Ports};
 
-/// Bytes of a line of a cache: what moves together.
+/// Size of a cache line in bytes.
 pub const LINE: u64 = 64;
 
 /// A target machine: facts, and nothing that grows while code is made.
@@ -51,13 +51,13 @@ pub struct Target {
     pub vector_registers: u64,
     /// Whether multiply-add is one instruction.
     pub fma: bool,
-    /// The instruction for sums of two products of bfloat16, where there is one.
+    /// The dot-product instruction for pairs of bfloat16, if the target has one.
     pub bf16_dot: Option<DotInstruction>,
-    /// The instruction for sums of four products of bytes, where there is one.
+    /// The dot-product instruction for groups of four bytes, if the target has one.
     pub byte_dot: Option<DotInstruction>,
-    /// The instruction for sums of two products of 16 bits, where there is one.
+    /// The dot-product instruction for pairs of 16-bit integers, if the target has one.
     pub short_dot: Option<DotInstruction>,
-    /// Whether blocks of bfloat16 are multiplied by tiles, as [`tiles`] has them.
+    /// Whether bfloat16 blocks are multiplied with AMX tile instructions ([`tiles`]).
     pub bf16_tiles: bool,
     /// Sizes of the data caches.
     pub caches: Caches,
@@ -111,30 +111,30 @@ impl Target {
             bf16_dot,
             byte_dot: DotInstruction::of_bytes(level).filter(has),
             short_dot: DotInstruction::of_shorts(level).iter().copied().find(has),
-            bf16_tiles: bf16_dot == Some(DotInstruction::Avx512Bf16) && tiles::has(cpu, here, told),
+            bf16_tiles: bf16_dot == Some(DotInstruction::Avx512Bf16) && tiles::has_tiles(cpu, here, told),
             caches: Caches::for_cpu(cpu.name),
             ports: if level == IsaLevel::Neon { Ports::NEOVERSE_N1 } else { Ports::X86 },
         })
     }
-    /// Adds the feature that code with this instruction needs.
+    /// Enables the feature that a dot-product instruction needs.
     pub fn enable_instruction(&mut self, instruction: DotInstruction) {
         if let Some(feature) = instruction.feature() {
             self.switch_on(feature);
         }
     }
-    /// Adds a feature where it is not on.
+    /// Enables a feature unless it is enabled already.
     fn switch_on(&mut self, name: &str) {
         if features::feature_switch(&self.features, name) != Some(true) {
             let comma = if self.features.is_empty() { "" } else { "," };
             self.features += &format!("{comma}+{name}");
         }
     }
-    /// Lanes of a vector of elements of this many bytes.
+    /// Number of elements of so many bytes that a vector holds.
     pub fn lanes(&self, element_bytes: u64) -> u64 {
         (self.vector_bits / 8 / element_bytes.max(1)).max(1)
     }
-    /// The same machine for source code, which a compiler that is not known makes instructions of: nothing but the width of vectors and
-    /// fused multiply-adds is left of its instruction set.
+    /// The target for C source, which an unknown compiler translates: of the instruction set only vector width and fused multiply-add
+    /// remain.
     pub fn for_c_source(&self) -> Target {
         Target {
             level: IsaLevel::Sse2,
@@ -156,7 +156,7 @@ impl Target {
             IsaLevel::Fpv4 => Arch::Thumb,
         }
     }
-    /// The kind of its object files.
+    /// The format of object files for the target.
     pub fn format(&self) -> ObjectFormat {
         ObjectFormat::from_triple(&self.triple)
     }
@@ -165,9 +165,9 @@ impl Target {
         let (kind, count) = self.level.register_names();
         (0..count).map(move |number| format!("{kind}{number}"))
     }
-    /// LLVM's name of the processor that code is made for, with [`Self::code_features`]: the oldest that has what [`Self::level`]
-    /// promises, so that [`Self::machine_checks`] has all that the code needs; code is only tuned for `cpu`. Microcontrollers run what was
-    /// made for them, and have all of their own instructions.
+    /// LLVM's name of the processor whose instructions code may use, beside [`Self::code_features`]: the oldest with the instruction set
+    /// [`Self::level`], so that [`Self::machine_checks`] covers all that code needs; `cpu` only tunes it. Code for a microcontroller uses
+    /// all instructions of that processor.
     pub fn code_cpu(&self) -> &str {
         if self.level == IsaLevel::Fpv4 { &self.cpu } else { self.level.baseline_cpu() }
     }
@@ -175,7 +175,7 @@ impl Target {
     pub fn tune_cpu(&self) -> &str {
         if cpus::is_instruction_set(&self.cpu) { self.level.baseline_cpu() } else { &self.cpu }
     }
-    /// LLVM's string of the features that code may use beside those of [`Self::code_cpu`].
+    /// LLVM's feature string of what code may use beyond [`Self::code_cpu`].
     pub fn code_features(&self) -> String {
         match self.arch() {
             Arch::X86_64 => self.features.clone(),
@@ -206,7 +206,7 @@ impl Target {
             }
         }
     }
-    /// Whether programs can find out if a machine has what the code needs; where not, they are taken at their word.
+    /// Whether programs can test at run time whether a machine supports the code; otherwise support is assumed.
     pub fn can_check_machine(&self) -> bool {
         match self.level {
             IsaLevel::Sse2 | IsaLevel::Avx2 | IsaLevel::Avx512 | IsaLevel::Rv64 => true,
@@ -221,7 +221,7 @@ impl Target {
 pub const HOST_TRIPLE: &str =
     if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-gnu" } else { "x86_64-unknown-linux-gnu" };
 
-/// The processor that code is made for where none is named and this machine is of another architecture.
+/// The default processor of an architecture other than this machine's.
 fn default_cpu(arch: Arch) -> &'static str {
     match arch {
         Arch::X86_64 => "x86-64",
@@ -231,8 +231,8 @@ fn default_cpu(arch: Arch) -> &'static str {
     }
 }
 
-/// The processors that an object is for where nobody names one: those of the last ten years, and with vectors of 512 bits where the
-/// machine has them; ARMv8.2 where Linux can be asked. Of other architectures the oldest.
+/// The processors that an object supports if the user names none: x86-64 processors of the last ten years, with a variant for 512-bit
+/// vectors; on AArch64 also ARMv8.2 if Linux can report features; for other architectures the oldest.
 ///
 /// # Errors
 /// `Code::UnknownTarget`.
@@ -265,7 +265,8 @@ fn unknown_cpu(arch: Arch, name: &str) -> Diagnostic {
     Diagnostic::new(Code::UnknownTarget, format!("`{name}` is no {spelled} processor that LLVM knows")).help(help)
 }
 
-/// Whether a processor has an instruction: as its features say, else as this machine has it, else by its name.
+/// Whether a processor has a dot-product instruction, decided by the feature string, else by this machine's features if the target is this
+/// machine (`here`), else by the processor's name.
 fn has_instruction(instruction: DotInstruction, cpu: Cpu, here: bool, told: impl Fn(&str) -> Option<bool>) -> bool {
     let Some(feature) = instruction.feature() else { return true };
     told(feature).unwrap_or_else(|| (here && machine_has(instruction)) || cpu.has(feature))

@@ -9,8 +9,7 @@ const NAME: &str = "portable";
 static FUSED: LazyLock<Target> = LazyLock::new(|| machine(true));
 static UNFUSED: LazyLock<Target> = LazyLock::new(|| machine(false));
 
-/// The machine that schedules are made for where results have the same bits on every machine, whichever the target is; `None` for other
-/// arithmetic.
+/// The virtual machine for which schedules are made if results must have the same bits on every machine; `None` for other arithmetic.
 ///
 /// It has 32 vectors of 512 bits, 32 KiB of first-level and 1 MiB of second-level cache. All that rounding depends on (the lanes that sums
 /// are spread over, the parts of long sums, Winograd's method, what is computed once or again) is chosen for it, and so is the same in

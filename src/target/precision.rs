@@ -1,29 +1,28 @@
 //! How many bits the caller lets compiled code keep of what a graph says in f32.
 
-/// How constants of contractions and tables of gathers are stored; arithmetic stays that of the graph.
+/// Storage type of the weights of contractions and of embedding tables; arithmetic keeps the graph's types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WeightType {
-    /// Floats of 32 bits, as in the model.
+    /// 32-bit floats, as in the model.
     #[default]
     F32,
     /// Rounded to bfloat16: 8 bits of mantissa, half a unit of which is 2^-9 of the number.
     Bf16,
-    /// Bytes from -127 to 127 times an f32 scale for each feature that a contraction makes, or each row of a table.
+    /// 8-bit integers from -127 to 127 with one f32 scale for each output feature of a contraction, or for each row of a table.
     Int8,
 }
 
 /// The arithmetic of compiled floats: the type of the factors of contractions with constants, and whether results may depend on the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MathType {
-    /// Factors of the graph's type; the order of sums, fused multiply-adds and the methods of functions are those that are fastest on the
-    /// target.
+    /// Factors have the graph's type; summation order, fused multiply-adds and algorithms are the fastest on the target.
     #[default]
     F32,
-    /// Factors rounded to bfloat16, sums of f32.
+    /// Factors are rounded to bfloat16, and sums are f32.
     Bf16,
-    /// Factors of the graph's type, and results with the same bits on every machine; multiply-adds of f32 are fused, those of f64 are not.
+    /// Factors have the graph's type, and results the same bits on every machine; f32 multiply-adds are fused, f64 ones are not.
     Portable,
-    /// As [`MathType::Portable`], without fused multiply-adds of any type.
+    /// As [`MathType::Portable`], without any fused multiply-adds.
     PortableUnfused,
 }
 
@@ -32,7 +31,7 @@ pub enum MathType {
 pub struct Precision {
     /// The type that constants are stored in.
     pub weights: WeightType,
-    /// The type that factors have.
+    /// The arithmetic of products and sums.
     pub math: MathType,
 }
 
@@ -79,22 +78,22 @@ impl Precision {
 pub struct RoundingCounts {
     /// The precision that the user asked for.
     pub precision: Precision,
-    /// Constants that are stored in fewer bits.
+    /// Number of constants that are stored in fewer bits.
     pub constants: u64,
-    /// Bytes of the rounded constants in the graph.
+    /// Size in bytes of the rounded constants as the graph has them.
     pub bytes_before: u64,
-    /// Bytes of the rounded constants in the object, scales included, padding not.
+    /// Size in bytes of the rounded constants in the object, with scales, without padding.
     pub bytes_after: u64,
-    /// Bytes of f32 constants that stay as they are.
+    /// Size in bytes of the f32 constants that are not rounded.
     pub bytes_kept: u64,
-    /// Contractions whose products are computed in fewer bits.
+    /// Number of contractions whose products are computed in fewer bits.
     pub contractions: u64,
-    /// Contractions of f32 whose products are not.
+    /// Number of f32 contractions whose products keep f32.
     pub contractions_kept: u64,
 }
 
 impl RoundingCounts {
-    /// Counts what became of another function of the model too.
+    /// Adds the counts of another function of the model.
     pub fn add(&mut self, other: &RoundingCounts) {
         self.constants += other.constants;
         self.bytes_before += other.bytes_before;

@@ -2,7 +2,7 @@
 use super::{Arch, IsaLevel, MathType, Precision, Target, Tuning, tiles};
 use crate::diag::{Code, Diagnostic, Result};
 
-/// A machine, and what is wished for the code for it: precision, measured choices, plans.
+/// A target machine with the user's options for its code: precision, tuned choices, plans.
 ///
 /// ```
 /// use tfaot::target::{Precision, WeightType};
@@ -17,9 +17,9 @@ use crate::diag::{Code, Diagnostic, Result};
 pub struct CodeRequest {
     /// The machine.
     pub target: Target,
-    /// How exact the code must be.
+    /// The precision of stored constants and of arithmetic.
     pub precision: Precision,
-    /// Measured choices that the code is made with.
+    /// Measured choices that override the cost model.
     pub tuning: Tuning,
     /// Plans that the code follows, as `compile --emit plan` writes them.
     pub plans: Option<String>,
@@ -44,7 +44,7 @@ impl From<&CodeRequest> for CodeRequest {
 }
 
 impl CodeRequest {
-    /// Code of this precision for a machine, whose features are those that the precision needs too.
+    /// A request for code of this precision, which enables the target features that the precision needs.
     ///
     /// # Errors
     /// `Code::NoBf16Math` where the machine can't.

@@ -1,7 +1,7 @@
 //! Properties of the system that a target triple names: architecture, object format, width of an address.
 use crate::diag::{Code, Diagnostic, Result};
 
-/// The architectures that code is made for.
+/// A supported processor architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arch {
     /// x86-64.
@@ -16,20 +16,20 @@ pub enum Arch {
     Thumb,
 }
 
-/// The kinds of object files.
+/// An object file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectFormat {
-    /// Linux, the BSDs, and machines without a system.
+    /// ELF: Linux, the BSDs, and machines without an operating system.
     Elf,
-    /// Windows.
+    /// COFF: Windows.
     Coff,
-    /// macOS, iOS and their kin.
+    /// Mach-O: macOS, iOS and related systems.
     MachO,
     /// WebAssembly.
     Wasm,
 }
 
-/// Words of a triple that tell of Windows or of Apple's systems; all others have ELF.
+/// Parts of a triple that mean Windows, and so COFF.
 const COFF: &[&str] = &["windows", "win32", "w64", "mingw32", "uefi"];
 const MACH_O: &[&str] = &["apple", "macos", "ios", "tvos", "watchos", "darwin"];
 
@@ -65,7 +65,7 @@ impl Arch {
         }
     }
 
-    /// The architecture's name for people.
+    /// The architecture's name in messages.
     pub fn display_name(self) -> &'static str {
         match self {
             Arch::X86_64 => "x86-64",
@@ -76,7 +76,7 @@ impl Arch {
         }
     }
 
-    /// Bytes of an address.
+    /// Size of an address in bytes.
     pub fn pointer_bytes(self) -> u64 {
         match self {
             Arch::X86_64 | Arch::Aarch64 | Arch::Riscv64 => 8,

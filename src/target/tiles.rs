@@ -6,10 +6,10 @@ use super::dot_instruction::flush_subnormal;
 pub const ROWS: u64 = 16;
 /// Columns of a tile of sums.
 pub const COLUMNS: u64 = 16;
-/// Most terms that one instruction adds to each sum.
+/// Most terms (bfloat16 products) that one tile instruction adds to each sum.
 pub const TERMS: u64 = 32;
 
-/// LLVM's names of what a processor needs.
+/// LLVM's names of the features for bfloat16 tile products.
 pub(super) const FEATURES: [&str; 2] = ["amx-tile", "amx-bf16"];
 
 /// The result of `tdpbf16ps` for the sum `z` and pairs of factors, a word each (Intel's manual, volume 2, TDPBF16PS): the products of low
@@ -28,8 +28,9 @@ pub fn evaluate_sum(pairs: impl Iterator<Item = (u32, u32)>, z: f32) -> f32 {
     flush_subnormal(flush_subnormal(z) + flush_subnormal(sums[0] + sums[1]))
 }
 
-/// Whether a processor has tiles: as its features say, else as this machine has them, else by its name.
-pub(super) fn has(cpu: Cpu, here: bool, told: impl Fn(&str) -> Option<bool>) -> bool {
+/// Whether a processor has AMX tiles, decided by the feature string, else by this machine if the target is this machine (`here`), else by
+/// the processor's name.
+pub(super) fn has_tiles(cpu: Cpu, here: bool, told: impl Fn(&str) -> Option<bool>) -> bool {
     match FEATURES.map(told) {
         [Some(false), _] | [_, Some(false)] => false,
         [_, Some(true)] => true,
@@ -37,8 +38,8 @@ pub(super) fn has(cpu: Cpu, here: bool, told: impl Fn(&str) -> Option<bool>) -> 
     }
 }
 
-/// Whether this processor has them and its system saves them. What XCR0 holds shows in the size of the area that it describes:
-/// the one that is in use now reaches to the end of the tiles (Intel's manual, volume 1, chapter 13).
+/// Whether this machine's processor has AMX tiles and its operating system saves them. The system saves them if the XSAVE area in use
+/// reaches to the end of the tile data (Intel's manual, volume 1, chapter 13).
 #[cfg(target_arch = "x86_64")]
 fn machine_has() -> bool {
     use std::arch::x86_64::{__cpuid, __cpuid_count};

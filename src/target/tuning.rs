@@ -6,7 +6,7 @@ use crate::diag::{Code, Diagnostic, Result};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The first line of a file.
+/// The first line of a tuning file.
 const HEAD: &str = "# tfaot tuning 1";
 
 /// Register tile and loop order chosen for a matrix product.
@@ -24,60 +24,60 @@ pub struct TileChoice {
     pub order: LoopOrder,
 }
 
-/// How a convolution is done.
+/// The algorithm of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConvolutionMethod {
-    /// One sum over the window and the channels.
+    /// Direct: one sum over the window and the channels.
     Direct,
     /// Winograd's F(4x4, 3x3).
     Winograd,
 }
 
-/// The loops around the tile.
+/// The order of the loops around the register tile of a matrix product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoopOrder {
-    /// The rows of a tile stay while all panels of the right side pass.
+    /// Rows outermost: the rows of a tile stay in cache while all panels of the right side pass.
     Rows,
-    /// A panel stays while all rows pass.
+    /// Panels outermost: a panel stays in cache while all rows pass.
     Panels,
 }
 
 /// An alternative that is tried in place of the cost model's choice, to measure it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TuningTrial {
-    /// Nothing.
+    /// No alternative.
     #[default]
     None,
-    /// The tile that the model puts in this place; the best one has place 0.
+    /// The tile with this rank in the cost model; the best one has rank 0.
     Tile(usize),
     /// The best tile in the other order of loops.
     OtherOrder,
-    /// Each convolution the other way.
+    /// The other algorithm for each convolution.
     OtherMethod,
 }
 
-/// Choices by product.
+/// Measured choices for matrix products and convolutions, which override the cost model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tuning {
-    /// A product as `processor type height=… width=… …`, one space between words.
+    /// Choices by the key of a matrix product: `processor type height=… width=… …`, separated by single spaces.
     pub rows: BTreeMap<String, TileChoice>,
-    /// A convolution as `processor type convolution images=… height=… …`.
+    /// Algorithms by the key of a convolution: `processor type convolution images=… height=… …`.
     pub methods: BTreeMap<String, ConvolutionMethod>,
-    /// For products without a row.
+    /// The alternative to try for products without a measured choice.
     pub trial: TuningTrial,
 }
 
-/// The sizes of panels by product that code for other sizes or processors of a function has: code that reads the same panels shares one copy
-/// of the constants.
+/// Panel sizes of matrix products in the code for other sizes or processors of the same function: code that reads equal panels shares one
+/// copy of the constants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PanelSizes {
-    /// Whether code for processors with other vectors is to have the same ones.
+    /// Whether code for processors with other vector widths should use the same panels.
     pub are_for_others: bool,
     known: BTreeMap<String, PanelSize>,
 }
 
 impl PanelSizes {
-    /// None yet; `are_for_others` is whether code for processors with other vectors follows.
+    /// An empty table; `are_for_others` says whether code for processors with other vector widths will use it.
     pub fn empty(are_for_others: bool) -> PanelSizes {
         PanelSizes { are_for_others, known: BTreeMap::new() }
     }
@@ -86,7 +86,7 @@ impl PanelSizes {
     pub fn find(&self, form: &str) -> Option<PanelSize> {
         PanelSizes::names(form).iter().find_map(|name| self.known.get(name)).copied()
     }
-    /// Learns of those that a product has, unless it knows of others.
+    /// Records the panel size of a product unless it has one already.
     pub fn add(&mut self, form: &str, size: PanelSize) {
         for name in PanelSizes::names(form) {
             self.known.entry(name).or_insert(size);
@@ -100,7 +100,7 @@ impl PanelSizes {
             PanelSizes::constant(form, &["sum="]),
         ]
     }
-    /// A product on any processor.
+    /// The key of a product without its processor.
     fn product(form: &str) -> String {
         form.split(' ').skip(1).collect::<Vec<_>>().join(" ")
     }
@@ -113,7 +113,7 @@ impl PanelSizes {
     }
 }
 
-/// The size of a panel, and of the vectors that it was made for.
+/// The number of columns of a panel, and of the vectors that it was chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PanelSize {
     /// Columns.
@@ -123,7 +123,8 @@ pub struct PanelSize {
 }
 
 impl Tuning {
-    /// How the convolution of that name is done: as measured, else as the model has it, unless the other way is to be measured.
+    /// The algorithm for the convolution with the key `form`: the measured one, else the cost model's choice `of_model`, or its alternative
+    /// during a trial.
     pub fn convolution_method(&self, form: &str, of_model: ConvolutionMethod) -> ConvolutionMethod {
         match (self.methods.get(form), self.trial) {
             (Some(&measured), _) => measured,
@@ -131,7 +132,7 @@ impl Tuning {
             (None, TuningTrial::None | TuningTrial::Tile(_) | TuningTrial::OtherOrder) => of_model,
         }
     }
-    /// The rows of a file.
+    /// Parses a tuning file.
     ///
     /// # Errors
     /// `Code::BadOption` for the first line that is none, or a file of another kind.
@@ -158,7 +159,7 @@ impl Tuning {
         Ok(tuning)
     }
 
-    /// Adds a row; `None` where it is none.
+    /// Parses one row and adds it; `None` if it is malformed.
     fn add(&mut self, row: &str) -> Option<()> {
         let (form, choice) = row.split_once(':')?;
         let form = form.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -222,7 +223,7 @@ impl fmt::Display for TileChoice {
     }
 }
 
-/// The file, sorted, so that it stays the same where the choices do.
+/// Prints the tuning file, sorted, so that equal choices give equal text.
 impl fmt::Display for Tuning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{HEAD}")?;

@@ -36,7 +36,7 @@ pub fn interpreted(lowered: &Lowered, args: &[Tensor], state: &[Tensor]) -> (Vec
 
 /// The values of variables as they lie in the state.
 pub fn packed(variables: &[VariableSlot], values: &[Tensor]) -> Vec<u8> {
-    let mut bytes = vec![0; tfaot::kernel::state::bytes(variables) as usize];
+    let mut bytes = vec![0; tfaot::kernel::state::size_in_bytes(variables) as usize];
     for (v, value) in variables.iter().zip(values) {
         bytes[v.offset as usize..][..value.bytes.len()].copy_from_slice(&value.bytes);
     }

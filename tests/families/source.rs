@@ -2,7 +2,7 @@
 use std::path::Path;
 use std::process::Command;
 use tfaot::CodeRequest;
-use tfaot::codegen::{Backend, C, Launches};
+use tfaot::codegen::{Backend, CBackend, Launches};
 use tfaot::kernel::{Bundle, Program};
 use tfaot::target::{HOST_TRIPLE, MathType, Precision, Target};
 
@@ -51,7 +51,7 @@ impl Machine {
 
 /// The object of a program's C source; `compiler` may have flags behind its name.
 pub fn object(program: &Program, target: &Target, compiler: &str) -> Result<Vec<u8>, String> {
-    let content = C.code(&Bundle::of_program(program, target), Launches::Direct).map_err(|e| e.to_string())?;
+    let content = CBackend.code(&Bundle::of_program(program, target), Launches::Direct).map_err(|e| e.to_string())?;
     let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
     let file = |name: &str| folder.path().join(name);
     std::fs::write(file("m.c"), content.to_bytes()).map_err(|e| e.to_string())?;

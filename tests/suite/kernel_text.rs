@@ -181,7 +181,7 @@ fn a_product_of_one_row_is_shared_by_threads() {
         "x = f32[1,512] parameter(0)\n w = f32[512,256] constant({...})\n\
          ROOT d = f32[1,256] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n",
     );
-    let chunks: Vec<u64> = p.kernels.values().map(|k| k.count()).collect();
+    let chunks: Vec<u64> = p.kernels.values().map(|k| k.chunk_count()).collect();
     assert_eq!(chunks, [4], "{}", tfaot::kernel::print_program(&p));
 }
 
@@ -218,7 +218,7 @@ fn means_are_shared_as_their_planes_were_made() {
              m = f32[1,{outputs}] multiply(s, nn)\n\
              ROOT r = (f32[1,{rows},{rows},{outputs}], f32[1,{outputs}]) tuple(y, m)\n"
         ));
-        p.kernels.values().filter(|k| k.label.starts_with("bands of")).map(|k| k.count()).collect::<Vec<_>>()
+        p.kernels.values().filter(|k| k.label.starts_with("bands of")).map(|k| k.chunk_count()).collect::<Vec<_>>()
     };
     assert_eq!(labels(56, 16, 64), [2]);
     assert_eq!(labels(7, 192, 1152), Vec::<u64>::new());

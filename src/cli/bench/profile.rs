@@ -40,7 +40,7 @@ fn print_json(built: &Built, profile: &Profile, totals: &Totals, args: &BenchArg
         json!({
             "kernel": k.id.0, "name": k.kernel.label, "nodes": k.nodes, "ms": k.ms, "launches": k.launches,
             "flops": k.flops, "direct_flops": k.direct_flops, "bytes": k.bytes, "gflops": k.gflops(), "gbs": k.gbs(),
-            "peak_share": k.gflops() / peak, "roofline_ms": k.roofline_ms, "chunks": k.kernel.count(),
+            "peak_share": k.gflops() / peak, "roofline_ms": k.roofline_ms, "chunks": k.kernel.chunk_count(),
             "shared": shared[k.id], "work": k.kernel.work(),
         })
     };
@@ -68,7 +68,7 @@ fn print_table(profile: &Profile, totals: &Totals, args: &BenchArgs) -> Result<(
             100.0 * k.gflops() / peak,
             k.gbs(),
             100.0 * k.roofline_ms / k.ms,
-            k.kernel.count(),
+            k.kernel.chunk_count(),
             k.launches,
             k.id.0,
             k.kernel.label,

@@ -1,19 +1,19 @@
 //! Constants of the module: tables that describe the model, and its weights.
-use super::function::Names;
-use super::text::{IrOperand, Type};
-use super::types::scalar;
+use super::function::SymbolNames;
+use super::text::{IrOperand, IrType};
+use super::types::c_scalar_type;
 use crate::diag::{Error, Result};
 use bytes::Bytes;
 use std::fmt::Write;
 
-/// The definition of a constant.
-pub fn definition(name: &str, ty: &Type, value: &IrOperand, names: &Names) -> Result<String> {
+/// The C definition of a global constant.
+pub fn constant_definition(name: &str, ty: &IrType, value: &IrOperand, names: &SymbolNames) -> Result<String> {
     let (count, element) = match ty {
-        Type::Array(count, element) => (*count, (**element).clone()),
+        IrType::Array(count, element) => (*count, (**element).clone()),
         ty => (1, ty.clone()),
     };
     let rows: Vec<IrOperand> = match (ty, value) {
-        (Type::Array(..), IrOperand::List(all)) => all.iter().map(|(_, row)| row.clone()).collect(),
+        (IrType::Array(..), IrOperand::List(all)) => all.iter().map(|(_, row)| row.clone()).collect(),
         (_, IrOperand::Bytes(all)) => all.iter().map(|byte| IrOperand::Int(u64::from(*byte))).collect(),
         (_, value) => vec![value.clone()],
     };
@@ -24,7 +24,7 @@ pub fn definition(name: &str, ty: &Type, value: &IrOperand, names: &Names) -> Re
     let rows_of: Vec<&IrOperand> = rows.iter().collect();
     let c_type = declared(&element, &rows_of, names);
     let mut out = format!("static const {c_type} {name}[{count}] = {{");
-    let is_long = matches!(element, Type::Struct(_));
+    let is_long = matches!(element, IrType::Struct(_));
     for (i, row) in rows.iter().enumerate() {
         out += if i == 0 { "" } else { "," };
         out += if is_long || i % 16 == 0 { "\n  " } else { " " };
@@ -33,10 +33,10 @@ pub fn definition(name: &str, ty: &Type, value: &IrOperand, names: &Names) -> Re
     Ok(out + "\n};\n")
 }
 
-/// The type of a constant, of which these are all the values.
-fn declared(ty: &Type, values: &[&IrOperand], names: &Names) -> String {
+/// The C element type of a constant array with these values.
+fn declared(ty: &IrType, values: &[&IrOperand], names: &SymbolNames) -> String {
     match ty {
-        Type::Struct(parts) => {
+        IrType::Struct(parts) => {
             let mut out = "struct {".to_string();
             for (i, part) in parts.iter().enumerate() {
                 let own: Vec<&IrOperand> = values
@@ -49,20 +49,20 @@ fn declared(ty: &Type, values: &[&IrOperand], names: &Names) -> String {
             }
             out + " }"
         }
-        Type::Pointer => {
+        IrType::Pointer => {
             let is_function =
                 |value: &&IrOperand| matches!(value, IrOperand::Global(name) if names.functions.contains_key(name));
             if values.iter().any(is_function) { "tf_function".to_string() } else { "void *".to_string() }
         }
-        Type::Int(32) => "int32_t".to_string(),
-        Type::Int(64) => "int64_t".to_string(),
-        ty => scalar(ty),
+        IrType::Int(32) => "int32_t".to_string(),
+        IrType::Int(64) => "int64_t".to_string(),
+        ty => c_scalar_type(ty),
     }
 }
 
-fn initial(ty: &Type, value: &IrOperand, names: &Names) -> Result<String> {
+fn initial(ty: &IrType, value: &IrOperand, names: &SymbolNames) -> Result<String> {
     Ok(match (ty, value) {
-        (Type::Struct(parts), IrOperand::List(all)) => {
+        (IrType::Struct(parts), IrOperand::List(all)) => {
             let each = parts.iter().zip(all).map(|(part, (_, value))| initial(part, value, names));
             format!("{{{}}}", each.collect::<Result<Vec<_>>>()?.join(", "))
         }
@@ -72,19 +72,19 @@ fn initial(ty: &Type, value: &IrOperand, names: &Names) -> Result<String> {
             (None, Some(name)) => format!("(void *){name}"),
             (None, None) => return Err(Error::internal("C", format!("`@{name}` is unknown"))),
         },
-        (Type::Int(64), IrOperand::Int(value)) if *value == 1 << 63 => "INT64_MIN".to_string(),
-        (Type::Int(64), IrOperand::Int(value)) => format!("INT64_C({})", *value as i64),
-        (Type::Int(32), IrOperand::Int(value)) => format!("{}", *value as i32),
+        (IrType::Int(64), IrOperand::Int(value)) if *value == 1 << 63 => "INT64_MIN".to_string(),
+        (IrType::Int(64), IrOperand::Int(value)) => format!("INT64_C({})", *value as i64),
+        (IrType::Int(32), IrOperand::Int(value)) => format!("{}", *value as i32),
         (_, IrOperand::Int(value)) => format!("{value}u"),
         (ty, value) => return Err(Error::internal("C", format!("{value:?} is no constant of {ty:?}"))),
     })
 }
 
-/// Numbers in a line of weights.
+/// Number of 8-byte words per line of weights.
 const WORDS_IN_LINE: usize = 6;
 
-/// The weights as words of eight bytes, which compilers read faster than anything else but files.
-pub fn weights(name: &str, bytes: u64, pieces: &[(u64, Bytes)]) -> String {
+/// The C definition of the weights as an array of 8-byte words, the form that compilers parse fastest.
+pub fn weights_definition(name: &str, bytes: u64, pieces: &[(u64, Bytes)]) -> String {
     let mut all = vec![0u8; (bytes.max(1) as usize).next_multiple_of(8)];
     for (at, piece) in pieces {
         all[*at as usize..*at as usize + piece.len()].copy_from_slice(piece);

@@ -20,22 +20,22 @@ use crate::diag::{Code, Diagnostic, Result};
 use crate::kernel::{BufferLocation, Bundle, Kernel, Program, Stmt};
 use crate::target::{MathType, Target};
 use crate::util::pieces::Pieces;
-use function::{CFunction, Names, Writer};
+use function::{CPrototype, FunctionWriter, SymbolNames};
 use std::collections::{HashMap, HashSet};
-use text::{IrPart, Type};
+use text::{IrItem, IrType};
 use values::UsedTypes;
 
 const PRELUDE: &str = include_str!("prelude.h");
 const ANGLES: &str = include_str!("angles.h");
-/// Functions of the text that are of 128 bits, which C has no type for: `angles.h` has them.
+/// LLVM functions on 128-bit integers, for which C has no type: `angles.h` defines them in C.
 const WIDE: [&str; 4] = ["tfaot.product", "tfaot.turns", "tfaot.quadrant", "tfaot.rest"];
-/// The most bytes of constants in a source file: compilers take a second and 100 MB of memory for four million.
+/// Upper limit in bytes of constants in a C file: compilers take a second and 100 MB of memory for four million.
 const MOST_CONSTANTS: u64 = 64 << 20;
 
 /// The back end that writes C.
-pub struct C;
+pub struct CBackend;
 
-impl Backend for C {
+impl Backend for CBackend {
     fn code(&self, bundle: &Bundle, launches: Launches) -> Result<Pieces> {
         super::one_prototype_each(&bundle.face)?;
         let bundle = for_any_machine(bundle)?;
@@ -47,7 +47,7 @@ impl Backend for C {
     }
 }
 
-/// The bundle for one machine, the oldest of those that it is for, without instructions of its own.
+/// The bundle for one generic machine: the oldest of its targets, without special instructions.
 fn for_any_machine(bundle: &Bundle) -> Result<Bundle> {
     let Bundle { face, variants, .. } = bundle;
     let Some((programs, target)) = variants.last() else {
@@ -68,7 +68,7 @@ fn for_any_machine(bundle: &Bundle) -> Result<Bundle> {
     Ok(Bundle { variants: vec![(programs.clone(), Target { fma, ..target.for_c_source() })], ..bundle.clone() })
 }
 
-/// Whether a kernel has sums that are rounded as an instruction of some processors rounds them.
+/// Whether a kernel uses instructions with their own rounding, such as bfloat16 dot products, which C cannot express.
 fn has_instructions(kernel: &Kernel) -> bool {
     kernel.dot_instructions().any(|dot| !dot.is_integer()) || has_tiles(&kernel.body)
 }
@@ -83,7 +83,7 @@ fn has_tiles(all: &[Stmt]) -> bool {
     })
 }
 
-/// The text without functions of 128 bits.
+/// Removes the 128-bit functions from LLVM text.
 fn without_wide(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut is_skipped = false;
@@ -98,7 +98,7 @@ fn without_wide(text: &str) -> String {
     out
 }
 
-/// The comment that a file begins with.
+/// The comment at the top of the C file.
 fn head(bundle: &Bundle) -> String {
     let (face, target) = (&bundle.face, bundle.variants.first().map(|v| &v.1));
     let fused = match target.is_some_and(|t| t.fma) {
@@ -115,7 +115,7 @@ fn head(bundle: &Bundle) -> String {
     )
 }
 
-/// The comment above the function of each kernel, by its name in the text.
+/// The comment above each kernel's function, by its LLVM name.
 fn comments(bundle: &Bundle) -> HashMap<String, String> {
     let mut all = HashMap::new();
     for program in bundle.variants.iter().flat_map(|(programs, _)| programs) {
@@ -126,7 +126,7 @@ fn comments(bundle: &Bundle) -> HashMap<String, String> {
     all
 }
 
-/// Text that no compiler minds in a comment.
+/// Text made safe for a C comment.
 fn plain(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '*' | '?' | '\\') || c == ' ';
     text.chars().take(200).map(|c| if is_plain(c) { c } else { '_' }).collect()
@@ -140,13 +140,13 @@ fn comment(program: &Program, kernel: &Kernel) -> String {
         "/* {} ({}). At most {} chunks; {bytes} bytes of arrays and {registers} of variables on the stack. */\n",
         plain(&kernel.label),
         plain(&kernel.insts.join(", ")),
-        kernel.count(),
+        kernel.chunk_count(),
     )
 }
 
-/// The source behind the first comment.
+/// The C source after the comment at the top.
 fn source(bundle: &Bundle, text: &str, comments: &HashMap<String, String>) -> Result<String> {
-    let parts = text::parts(text)?;
+    let parts = text::parse_module(text)?;
     let used = |name: &str| text.matches(&format!("@{name}")).count() > 1;
     let names = names(&parts, text);
     let mut types = UsedTypes::default();
@@ -154,21 +154,21 @@ fn source(bundle: &Bundle, text: &str, comments: &HashMap<String, String>) -> Re
     let weights = module::weights_symbol(&bundle.face.name);
     for part in &parts {
         match part {
-            IrPart::Declaration { name, .. } => prototypes += &format!("{};\n", names.functions[name].text(&[])),
-            IrPart::Global { name, .. } if *name == weights && used(name) => {
+            IrItem::Declaration { name, .. } => prototypes += &format!("{};\n", names.functions[name].text(&[])),
+            IrItem::Global { name, .. } if *name == weights && used(name) => {
                 let own: Vec<_> = bundle.weights.iter().map(|(at, data)| (*at, data.clone())).collect();
-                constants += &globals::weights(&names.globals[name], bundle.face.weights_bytes, &own);
+                constants += &globals::weights_definition(&names.globals[name], bundle.face.weights_bytes, &own);
             }
-            IrPart::Global { name, ty, value } if used(name) || name == "tfaot.two_over_pi" => {
-                constants += &globals::definition(&names.globals[name], ty, value, &names)?;
+            IrItem::Global { name, ty, value } if used(name) || name == "tfaot.two_over_pi" => {
+                constants += &globals::constant_definition(&names.globals[name], ty, value, &names)?;
             }
-            IrPart::Global { .. } => {}
-            IrPart::Definition(function) if function.is_internal && !used(&function.name) => {}
-            IrPart::Definition(function) => {
+            IrItem::Global { .. } => {}
+            IrItem::Definition(function) if function.is_internal && !used(&function.name) => {}
+            IrItem::Definition(function) => {
                 let linkage = if function.is_internal { "static " } else { "" };
                 prototypes += &format!("{linkage}{};\n", names.functions[&function.name].text(&[]));
                 functions += comments.get(&function.name).map_or("", String::as_str);
-                functions += &Writer::write(function, &names, &mut types)?.0;
+                functions += &FunctionWriter::write_function(function, &names, &mut types)?.0;
                 functions += "\n";
             }
         }
@@ -183,7 +183,7 @@ fn source(bundle: &Bundle, text: &str, comments: &HashMap<String, String>) -> Re
     Ok(prelude(&body, &types))
 }
 
-/// The text behind the part of the prelude that it needs.
+/// The part of the prelude (helper functions and types) that `body` needs.
 fn prelude(body: &str, types: &UsedTypes) -> String {
     let mut sections = PRELUDE.split("/*== ");
     let mut out = sections.next().unwrap_or_default().to_string();
@@ -207,9 +207,9 @@ fn prelude(body: &str, types: &UsedTypes) -> String {
     out + "\n" + body
 }
 
-/// The C names of functions and constants.
-fn names(parts: &[IrPart], text: &str) -> Names {
-    let (mut names, mut taken) = (Names::default(), HashSet::new());
+/// Chooses the C names of a module's functions and constants.
+fn names(parts: &[IrItem], text: &str) -> SymbolNames {
+    let (mut names, mut taken) = (SymbolNames::default(), HashSet::new());
     let mut c_name = |name: &str| {
         let mut own = name.replace(['.', '-'], "_");
         while !taken.insert(own.clone()) {
@@ -219,9 +219,9 @@ fn names(parts: &[IrPart], text: &str) -> Names {
     };
     for part in parts {
         match part {
-            IrPart::Definition(function) => {
+            IrItem::Definition(function) => {
                 let is_called = |name: &str| function.lines.iter().any(|line| line.contains(&format!("%{name}(")));
-                let signature = CFunction {
+                let signature = CPrototype {
                     name: c_name(&function.name),
                     result: function.result.clone(),
                     parameters: function.parameters.iter().map(|(ty, _)| ty.clone()).collect(),
@@ -229,21 +229,21 @@ fn names(parts: &[IrPart], text: &str) -> Names {
                 };
                 names.functions.insert(function.name.clone(), signature);
             }
-            IrPart::Declaration { name, result, parameters } => {
+            IrItem::Declaration { name, result, parameters } => {
                 let (own, is_called) = (name.clone(), vec![false; parameters.len()]);
                 let signature =
-                    CFunction { name: own, result: result.clone(), parameters: parameters.clone(), is_called };
+                    CPrototype { name: own, result: result.clone(), parameters: parameters.clone(), is_called };
                 names.functions.insert(name.clone(), signature);
             }
-            IrPart::Global { name, .. } => {
+            IrItem::Global { name, .. } => {
                 names.globals.insert(name.clone(), c_name(name));
             }
         }
     }
     for name in ["tfaot.quadrant", "tfaot.rest"] {
         if text.contains(name) {
-            let (result, parameters) = (Type::Double, vec![Type::Double]);
-            let signature = CFunction { name: name.replace('.', "_"), result, parameters, is_called: vec![false] };
+            let (result, parameters) = (IrType::Double, vec![IrType::Double]);
+            let signature = CPrototype { name: name.replace('.', "_"), result, parameters, is_called: vec![false] };
             names.functions.insert(name.to_string(), signature);
         }
     }

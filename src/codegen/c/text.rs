@@ -1,75 +1,75 @@
 //! Reads types, operands and lines of the instruction text that kernels and drivers are written in.
 use crate::diag::{Error, Result};
 
-/// A type of the text.
+/// A type in LLVM text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Type {
+pub enum IrType {
     Void,
-    /// An integer of so many bits; one bit is a truth value.
+    /// An integer of so many bits; one bit is a boolean.
     Int(u32),
     Float,
     Double,
     Pointer,
-    /// C's `size_t`.
+    /// An integer of the size of a pointer, `size_t` in C.
     Size,
-    Vector(u64, Box<Type>),
-    Array(u64, Box<Type>),
-    Struct(Vec<Type>),
+    Vector(u64, Box<IrType>),
+    Array(u64, Box<IrType>),
+    Struct(Vec<IrType>),
 }
 
-impl Type {
+impl IrType {
     /// The lanes of a vector; 1 for any other type.
     pub fn lanes(&self) -> u64 {
-        if let Type::Vector(lanes, _) = self { *lanes } else { 1 }
+        if let IrType::Vector(lanes, _) = self { *lanes } else { 1 }
     }
     /// The type of a vector's elements; any other type itself.
-    pub fn element(&self) -> &Type {
-        if let Type::Vector(_, element) = self { element } else { self }
+    pub fn element(&self) -> &IrType {
+        if let IrType::Vector(_, element) = self { element } else { self }
     }
     /// The type with this element type and the same lanes.
-    pub fn with_element(&self, element: Type) -> Type {
-        if let Type::Vector(lanes, _) = self { Type::Vector(*lanes, Box::new(element)) } else { element }
+    pub fn with_element(&self, element: IrType) -> IrType {
+        if let IrType::Vector(lanes, _) = self { IrType::Vector(*lanes, Box::new(element)) } else { element }
     }
     /// The number of bits of an integer or a float.
     pub fn bits(&self) -> u32 {
         match self {
-            Type::Int(bits) => *bits,
-            Type::Float => 32,
-            Type::Double | Type::Size | Type::Pointer => 64,
-            Type::Void | Type::Vector(..) | Type::Array(..) | Type::Struct(_) => 0,
+            IrType::Int(bits) => *bits,
+            IrType::Float => 32,
+            IrType::Double | IrType::Size | IrType::Pointer => 64,
+            IrType::Void | IrType::Vector(..) | IrType::Array(..) | IrType::Struct(_) => 0,
         }
     }
 }
 
-/// An operand without its type.
+/// An operand in LLVM text, without its type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IrOperand {
-    /// A value of the function, without `%`.
+    /// A local value, without `%`.
     Local(String),
-    /// A function or a constant of the module, without `@`.
+    /// A global function or constant, without `@`.
     Global(String),
     Int(u64),
-    /// The bits of a double.
+    /// A float constant, by the bits of the double with its value.
     Float(u64),
     Null,
     Zero,
     Poison,
-    /// The same number in all lanes.
+    /// A constant vector with the same value in all lanes.
     Splat(Box<IrOperand>),
-    /// Elements of a vector, a struct or an array, each with its type.
-    List(Vec<(Type, IrOperand)>),
-    /// A string.
+    /// An aggregate constant (vector, struct or array): elements with their types.
+    List(Vec<(IrType, IrOperand)>),
+    /// A string constant.
     Bytes(Vec<u8>),
 }
 
-/// A place in a line of text.
-pub struct Reader<'t> {
+/// Parser of LLVM text, at a position in a line.
+pub struct IrReader<'t> {
     rest: &'t str,
 }
 
-impl<'t> Reader<'t> {
-    pub fn new(text: &'t str) -> Reader<'t> {
-        Reader { rest: text.trim() }
+impl<'t> IrReader<'t> {
+    pub fn new(text: &'t str) -> IrReader<'t> {
+        IrReader { rest: text.trim() }
     }
 
     fn fault<T>(&self, wanted: &str) -> Result<T> {
@@ -98,8 +98,8 @@ impl<'t> Reader<'t> {
         if self.eat(token) { Ok(()) } else { self.fault(&format!("`{token}`")) }
     }
 
-    /// The next word: letters, digits, points and signs.
-    pub fn word(&mut self) -> &'t str {
+    /// Reads the next word: letters, digits, points and signs.
+    pub fn read_word(&mut self) -> &'t str {
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
         let end = self.rest.find(|c| !is_part(c)).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
@@ -107,62 +107,62 @@ impl<'t> Reader<'t> {
         word
     }
 
-    /// A number without a sign.
-    pub fn count(&mut self) -> Result<u64> {
-        let word = self.word();
+    /// Reads an unsigned number.
+    pub fn read_count(&mut self) -> Result<u64> {
+        let word = self.read_word();
         word.parse().or_else(|_| self.fault("a number"))
     }
 
-    pub fn ty(&mut self) -> Result<Type> {
+    pub fn read_type(&mut self) -> Result<IrType> {
         if self.eat("<") {
             let (lanes, element) = self.sequence(">")?;
-            return Ok(Type::Vector(lanes, Box::new(element)));
+            return Ok(IrType::Vector(lanes, Box::new(element)));
         }
         if self.eat("[") {
             let (count, element) = self.sequence("]")?;
-            return Ok(Type::Array(count, Box::new(element)));
+            return Ok(IrType::Array(count, Box::new(element)));
         }
         if self.eat("{") {
             let mut all = Vec::new();
             while !self.eat("}") {
-                all.push(self.ty()?);
+                all.push(self.read_type()?);
                 self.eat(",");
             }
-            return Ok(Type::Struct(all));
+            return Ok(IrType::Struct(all));
         }
         if self.eat("%tfaot.size") {
-            return Ok(Type::Size);
+            return Ok(IrType::Size);
         }
-        match self.word() {
-            "void" => Ok(Type::Void),
-            "float" => Ok(Type::Float),
-            "double" => Ok(Type::Double),
-            "ptr" => Ok(Type::Pointer),
+        match self.read_word() {
+            "void" => Ok(IrType::Void),
+            "float" => Ok(IrType::Float),
+            "double" => Ok(IrType::Double),
+            "ptr" => Ok(IrType::Pointer),
             word => match word.strip_prefix('i').and_then(|bits| bits.parse().ok()) {
-                Some(bits @ 1..=64) => Ok(Type::Int(bits)),
+                Some(bits @ 1..=64) => Ok(IrType::Int(bits)),
                 _ => self.fault(&format!("a type in the place of `{word}`")),
             },
         }
     }
 
-    /// `4 x float` and the bracket behind it.
-    fn sequence(&mut self, end: &str) -> Result<(u64, Type)> {
-        let count = self.count()?;
+    /// Reads the inside of a vector or array type, `4 x float`, and the closing bracket.
+    fn sequence(&mut self, end: &str) -> Result<(u64, IrType)> {
+        let count = self.read_count()?;
         self.expect("x")?;
-        let element = self.ty()?;
+        let element = self.read_type()?;
         self.expect(end)?;
         Ok((count, element))
     }
 
-    pub fn operand(&mut self) -> Result<IrOperand> {
+    pub fn read_operand(&mut self) -> Result<IrOperand> {
         match self.peek() {
             Some('%') => {
                 self.expect("%")?;
-                Ok(IrOperand::Local(self.word().to_string()))
+                Ok(IrOperand::Local(self.read_word().to_string()))
             }
             Some('@') => {
                 self.expect("@")?;
-                Ok(IrOperand::Global(self.word().to_string()))
+                Ok(IrOperand::Global(self.read_word().to_string()))
             }
             Some('<') => self.list("<", ">"),
             Some('{') => self.list("{", "}"),
@@ -173,7 +173,7 @@ impl<'t> Reader<'t> {
     }
 
     fn constant(&mut self) -> Result<IrOperand> {
-        let word = self.word();
+        let word = self.read_word();
         Ok(match word {
             "true" => IrOperand::Int(1),
             "false" => IrOperand::Int(0),
@@ -182,8 +182,8 @@ impl<'t> Reader<'t> {
             "zeroinitializer" => IrOperand::Zero,
             "splat" => {
                 self.expect("(")?;
-                self.ty()?;
-                let value = self.operand()?;
+                self.read_type()?;
+                let value = self.read_operand()?;
                 self.expect(")")?;
                 IrOperand::Splat(Box::new(value))
             }
@@ -204,7 +204,7 @@ impl<'t> Reader<'t> {
         self.expect(begin)?;
         let mut all = Vec::new();
         while !self.eat(end) {
-            all.push(self.typed()?);
+            all.push(self.read_typed_operand()?);
             self.eat(",");
         }
         Ok(IrOperand::List(all))
@@ -222,60 +222,60 @@ impl<'t> Reader<'t> {
         Ok(IrOperand::Bytes(bytes))
     }
 
-    /// A type and an operand of it.
-    pub fn typed(&mut self) -> Result<(Type, IrOperand)> {
-        let ty = self.ty()?;
+    /// Reads a type and an operand of that type.
+    pub fn read_typed_operand(&mut self) -> Result<(IrType, IrOperand)> {
+        let ty = self.read_type()?;
         // attributes of parameters
         if self.eat("align") {
-            self.count()?;
+            self.read_count()?;
         }
-        Ok((ty, self.operand()?))
+        Ok((ty, self.read_operand()?))
     }
 
-    /// Typed operands in parentheses.
-    pub fn arguments(&mut self) -> Result<Vec<(Type, IrOperand)>> {
+    /// Reads typed operands in parentheses.
+    pub fn read_arguments(&mut self) -> Result<Vec<(IrType, IrOperand)>> {
         self.expect("(")?;
         let mut all = Vec::new();
         while !self.eat(")") {
-            all.push(self.typed()?);
+            all.push(self.read_typed_operand()?);
             self.eat(",");
         }
         Ok(all)
     }
 }
 
-/// A function of the text.
+/// A function definition in LLVM text.
 #[derive(Debug)]
 pub struct IrFunction<'t> {
     pub name: String,
     pub is_internal: bool,
-    pub result: Type,
+    pub result: IrType,
     /// Types and names of the parameters.
-    pub parameters: Vec<(Type, String)>,
+    pub parameters: Vec<(IrType, String)>,
     /// Lines of the body, labels among them.
     pub lines: Vec<&'t str>,
 }
 
-/// The parts of a module's text in their order.
+/// A top-level item of an LLVM module.
 #[derive(Debug)]
-pub enum IrPart<'t> {
+pub enum IrItem<'t> {
     Definition(IrFunction<'t>),
-    /// A function of the user.
+    /// The declaration of an external function, one of the user's.
     Declaration {
         name: String,
-        result: Type,
-        parameters: Vec<Type>,
+        result: IrType,
+        parameters: Vec<IrType>,
     },
-    /// A constant.
+    /// A global constant.
     Global {
         name: String,
-        ty: Type,
+        ty: IrType,
         value: IrOperand,
     },
 }
 
-/// Reads a module.
-pub fn parts(text: &str) -> Result<Vec<IrPart<'_>>> {
+/// Parses an LLVM module into its top-level items, in order.
+pub fn parse_module(text: &str) -> Result<Vec<IrItem<'_>>> {
     let mut all = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -283,50 +283,50 @@ pub fn parts(text: &str) -> Result<Vec<IrPart<'_>>> {
         if let Some(head) = line.strip_prefix("define ") {
             let mut function = header(head)?;
             function.lines = lines.by_ref().map(str::trim).take_while(|line| *line != "}").collect();
-            all.push(IrPart::Definition(function));
+            all.push(IrItem::Definition(function));
         } else if let Some(head) = line.strip_prefix("declare ") {
-            let mut reader = Reader::new(head);
-            let result = reader.ty()?;
+            let mut reader = IrReader::new(head);
+            let result = reader.read_type()?;
             reader.expect("@")?;
-            let name = reader.word().to_string();
+            let name = reader.read_word().to_string();
             if name.starts_with("llvm.") {
                 continue;
             }
             reader.expect("(")?;
             let mut parameters = Vec::new();
             while !reader.eat(")") {
-                parameters.push(reader.ty()?);
+                parameters.push(reader.read_type()?);
                 reader.eat(",");
             }
-            all.push(IrPart::Declaration { name, result, parameters });
+            all.push(IrItem::Declaration { name, result, parameters });
         } else if let Some(rest) = line.strip_prefix('@') {
-            let mut reader = Reader::new(rest);
-            let name = reader.word().to_string();
+            let mut reader = IrReader::new(rest);
+            let name = reader.read_word().to_string();
             reader.expect("=")?;
             while ["private ", "unnamed_addr ", "hidden ", "internal ", "constant ", "global "]
                 .iter()
                 .any(|w| reader.eat(w))
             {}
-            let (ty, value) = reader.typed()?;
-            all.push(IrPart::Global { name, ty, value });
+            let (ty, value) = reader.read_typed_operand()?;
+            all.push(IrItem::Global { name, ty, value });
         }
     }
     Ok(all)
 }
 
-/// The first line of a definition, behind `define`.
+/// Parses the first line of a function definition, after `define`.
 fn header(head: &str) -> Result<IrFunction<'_>> {
-    let mut reader = Reader::new(head);
+    let mut reader = IrReader::new(head);
     let is_internal = reader.eat("internal ");
-    let result = reader.ty()?;
+    let result = reader.read_type()?;
     reader.expect("@")?;
-    let name = reader.word().to_string();
+    let name = reader.read_word().to_string();
     reader.expect("(")?;
     let mut parameters = Vec::new();
     while !reader.eat(")") {
-        let ty = reader.ty()?;
+        let ty = reader.read_type()?;
         reader.expect("%")?;
-        parameters.push((ty, reader.word().to_string()));
+        parameters.push((ty, reader.read_word().to_string()));
         reader.eat(",");
     }
     Ok(IrFunction { name, is_internal, result, parameters, lines: Vec::new() })

@@ -1,56 +1,56 @@
 //! Names of types in C.
-use super::text::Type;
+use super::text::IrType;
 
-/// The name of an element in names of vectors: `f32`, `u8`; signed ones are those of masks and of signed operands.
-pub fn short(element: &Type, is_signed: bool) -> String {
+/// The name of an element type in the names of C vector types: `f32`, `u8`; signed integers are for masks and signed operands.
+pub fn element_suffix(element: &IrType, is_signed: bool) -> String {
     match element {
-        Type::Float => "f32".to_string(),
-        Type::Double => "f64".to_string(),
-        _ => format!("{}{}", if is_signed { "s" } else { "u" }, width(element.bits())),
+        IrType::Float => "f32".to_string(),
+        IrType::Double => "f64".to_string(),
+        _ => format!("{}{}", if is_signed { "s" } else { "u" }, c_integer_bits(element.bits())),
     }
 }
 
-/// Bits of the C integer that holds one of so many bits.
-pub fn width(bits: u32) -> u32 {
+/// Width of the C integer type that holds an LLVM integer of so many bits.
+pub fn c_integer_bits(bits: u32) -> u32 {
     bits.next_power_of_two().max(8)
 }
 
-/// The C type of a single value.
-pub fn scalar(ty: &Type) -> String {
+/// The C type of a scalar.
+pub fn c_scalar_type(ty: &IrType) -> String {
     match ty {
-        Type::Int(1) => "int".to_string(),
-        Type::Int(bits) => format!("uint{}_t", width(*bits)),
-        Type::Float => "float".to_string(),
-        Type::Double => "double".to_string(),
-        Type::Size => "size_t".to_string(),
-        Type::Pointer | Type::Void | Type::Vector(..) | Type::Array(..) | Type::Struct(_) => {
+        IrType::Int(1) => "int".to_string(),
+        IrType::Int(bits) => format!("uint{}_t", c_integer_bits(*bits)),
+        IrType::Float => "float".to_string(),
+        IrType::Double => "double".to_string(),
+        IrType::Size => "size_t".to_string(),
+        IrType::Pointer | IrType::Void | IrType::Vector(..) | IrType::Array(..) | IrType::Struct(_) => {
             "unsigned char *".to_string()
         }
     }
 }
 
-/// The C type of the signed number of the same bits.
-pub fn signed(ty: &Type) -> String {
+/// The signed C integer type of the same width.
+pub fn signed_type(ty: &IrType) -> String {
     match ty {
-        Type::Int(bits) => format!("int{}_t", width(*bits)),
-        _ => scalar(ty),
+        IrType::Int(bits) => format!("int{}_t", c_integer_bits(*bits)),
+        _ => c_scalar_type(ty),
     }
 }
 
 /// A vector type of C.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Vector {
+pub struct CVectorType {
     pub lanes: u64,
-    /// `f32`, `u32`.
+    /// The name of the element type: `f32`, `u32`.
     pub element: String,
 }
 
-impl Vector {
+impl CVectorType {
     pub fn name(&self) -> String {
         format!("tf_v{}{}", self.lanes, self.element)
     }
-    /// The C type of a lane.
-    pub fn lane(&self) -> String {
+    /// The C type of one lane.
+    pub fn lane_type(&self) -> String {
         match (self.element.as_str(), self.element.strip_prefix('u'), self.element.strip_prefix('s')) {
             ("f32", ..) => "float".to_string(),
             (_, Some(bits), _) => format!("uint{bits}_t"),
@@ -58,21 +58,23 @@ impl Vector {
             _ => "double".to_string(),
         }
     }
-    /// Whether compilers may have a type for it; else it is an array.
+    /// Whether compilers may have a native vector type for it; otherwise it is a struct with an array.
     pub fn is_native(&self) -> bool {
         self.lanes.is_power_of_two()
     }
-    /// The declaration of the type.
+    /// The C declaration of the vector type.
     pub fn declaration(&self) -> String {
         match self.is_native() {
-            true => format!("TF_TYPE({}, {}, {});\n", self.name(), self.lane(), self.lanes),
-            false => format!("typedef struct {0} {{\n  {1} e[{2}];\n}} {0};\n", self.name(), self.lane(), self.lanes),
+            true => format!("TF_TYPE({}, {}, {});\n", self.name(), self.lane_type(), self.lanes),
+            false => {
+                format!("typedef struct {0} {{\n  {1} e[{2}];\n}} {0};\n", self.name(), self.lane_type(), self.lanes)
+            }
         }
     }
 }
 
-/// A number in C that is a double, exactly.
-pub fn number(bits: u64, is_single: bool) -> String {
+/// The C literal of exactly the double with these bits.
+pub fn float_literal(bits: u64, is_single: bool) -> String {
     let value = f64::from_bits(bits);
     if !value.is_finite() {
         return match is_single {

@@ -1,41 +1,41 @@
 //! Operands in C, and the values of a function with their types.
-use super::text::{IrOperand, Type};
-use super::types::{Vector, number, scalar, short};
+use super::text::{IrOperand, IrType};
+use super::types::{CVectorType, c_scalar_type, element_suffix, float_literal};
 use crate::diag::{Error, Result};
 use std::collections::{BTreeSet, HashMap};
 
-/// A value of a function.
+/// An LLVM value as a C expression with its type.
 #[derive(Clone, Debug)]
 pub struct CValue {
-    pub ty: Type,
-    /// Bits of a lane of a mask, which is a vector of truth values: all of them set, or none.
+    pub ty: IrType,
+    /// Lane width in bits if the value is a mask: a vector of booleans, each with all bits set or clear.
     pub mask: u32,
-    /// The C expression of the value, a name but for constants.
+    /// The C expression of the value: a variable, or a constant.
     pub text: String,
 }
 
 impl CValue {
     pub fn is_mask(&self) -> bool {
-        matches!(&self.ty, Type::Vector(_, element) if **element == Type::Int(1))
+        matches!(&self.ty, IrType::Vector(_, element) if **element == IrType::Int(1))
     }
-    /// The vector type of C.
-    pub fn vector(&self) -> Vector {
+    /// The C vector type of the value.
+    pub fn vector_type(&self) -> CVectorType {
         let (lanes, element) = (self.ty.lanes(), self.ty.element());
         match self.is_mask() {
-            true => Vector { lanes, element: format!("s{}", self.mask) },
-            false => Vector { lanes, element: short(element, false) },
+            true => CVectorType { lanes, element: format!("s{}", self.mask) },
+            false => CVectorType { lanes, element: element_suffix(element, false) },
         }
     }
-    /// The same vector with signed lanes.
-    pub fn signed_vector(&self) -> Vector {
+    /// The C vector type with signed lanes.
+    pub fn signed_vector_type(&self) -> CVectorType {
         match self.is_mask() {
-            true => self.vector(),
-            false => Vector { lanes: self.ty.lanes(), element: short(self.ty.element(), true) },
+            true => self.vector_type(),
+            false => CVectorType { lanes: self.ty.lanes(), element: element_suffix(self.ty.element(), true) },
         }
     }
-    /// A lane as a single value of C.
-    pub fn lane(&self, lane: u64) -> String {
-        let text = match self.vector().is_native() {
+    /// The C expression of one lane.
+    pub fn lane_text(&self, lane: u64) -> String {
+        let text = match self.vector_type().is_native() {
             true => format!("TF_LANE({}, {lane})", self.text),
             false => format!("{}.e[{lane}]", self.text),
         };
@@ -43,11 +43,11 @@ impl CValue {
     }
 }
 
-/// The types that the text of a file uses, beside those of C.
+/// The vector, complex and struct types that a C file uses and must declare.
 #[derive(Default)]
 pub struct UsedTypes {
-    pub vectors: BTreeSet<Vector>,
-    /// Types of complex numbers: the type of their parts.
+    pub vectors: BTreeSet<CVectorType>,
+    /// Complex types, by the type of their parts.
     pub pairs: BTreeSet<String>,
     /// The members of each struct.
     pub structs: Vec<String>,
@@ -55,31 +55,31 @@ pub struct UsedTypes {
 
 impl UsedTypes {
     /// The C type of a value.
-    pub fn name(&mut self, value: &CValue) -> String {
+    pub fn type_of(&mut self, value: &CValue) -> String {
         match &value.ty {
-            Type::Vector(..) => self.vector(value.vector()),
-            Type::Struct(parts) => {
-                let part = CValue { ty: parts.first().cloned().unwrap_or(Type::Float), mask: 0, text: String::new() };
-                let part = self.name(&part);
+            IrType::Vector(..) => self.vector_name(value.vector_type()),
+            IrType::Struct(parts) => {
+                let part = CValue { ty: parts.first().cloned().unwrap_or(IrType::Float), mask: 0, text: String::new() };
+                let part = self.type_of(&part);
                 let name = format!("tf_pair_{}", part.trim_start_matches("tf_"));
                 self.pairs.insert(part);
                 name
             }
-            ty => scalar(ty),
+            ty => c_scalar_type(ty),
         }
     }
 
-    pub fn vector(&mut self, vector: Vector) -> String {
+    pub fn vector_name(&mut self, vector: CVectorType) -> String {
         let name = vector.name();
         self.vectors.insert(vector);
         name
     }
 
-    /// The type of a struct whose members are `m0`, `m1`.
-    pub fn struct_type(&mut self, parts: &[Type]) -> String {
-        let member = |(i, part): (usize, &Type)| match part {
-            Type::Pointer => format!("  void *m{i};\n"),
-            part => format!("  {} m{i};\n", scalar(part)),
+    /// The name of the struct type with these members, `m0`, `m1` …
+    pub fn struct_type(&mut self, parts: &[IrType]) -> String {
+        let member = |(i, part): (usize, &IrType)| match part {
+            IrType::Pointer => format!("  void *m{i};\n"),
+            part => format!("  {} m{i};\n", c_scalar_type(part)),
         };
         let members: String = parts.iter().enumerate().map(member).collect();
         let known = self.structs.iter().position(|own| *own == members);
@@ -90,9 +90,9 @@ impl UsedTypes {
         format!("tf_struct_{number}")
     }
 
-    /// The declarations of all types.
+    /// The C declarations of all types.
     pub fn declarations(&self) -> String {
-        let vectors: String = self.vectors.iter().map(Vector::declaration).collect();
+        let vectors: String = self.vectors.iter().map(CVectorType::declaration).collect();
         let pair = |part: &String| {
             let name = part.trim_start_matches("tf_");
             format!("typedef struct tf_pair_{name} {{\n  {part} re, im;\n}} tf_pair_{name};\n")
@@ -103,7 +103,7 @@ impl UsedTypes {
     }
 }
 
-/// The values of a function, and what its text needs of the file.
+/// The C values of a function, with the constants and types that its text needs.
 pub struct CValues<'a> {
     pub types: &'a mut UsedTypes,
     pub known: HashMap<String, CValue>,
@@ -112,8 +112,8 @@ pub struct CValues<'a> {
 }
 
 impl CValues<'_> {
-    /// An operand of this type.
-    pub fn operand(&mut self, ty: &Type, operand: &IrOperand) -> Result<CValue> {
+    /// The C value of an operand.
+    pub fn operand(&mut self, ty: &IrType, operand: &IrOperand) -> Result<CValue> {
         if let IrOperand::Local(name) = operand {
             let value = self.known.get(name);
             return value.cloned().ok_or_else(|| Error::internal("C", format!("`%{name}` has no value")));
@@ -121,12 +121,12 @@ impl CValues<'_> {
         self.constant(ty, operand, 8)
     }
 
-    /// A constant; masks have lanes of so many bits.
-    pub fn constant(&mut self, ty: &Type, operand: &IrOperand, mask: u32) -> Result<CValue> {
-        let is_mask = matches!(ty, Type::Vector(_, element) if **element == Type::Int(1));
+    /// The C value of a constant; a mask gets lanes of so many bits.
+    pub fn constant(&mut self, ty: &IrType, operand: &IrOperand, mask: u32) -> Result<CValue> {
+        let is_mask = matches!(ty, IrType::Vector(_, element) if **element == IrType::Int(1));
         let mut value = CValue { ty: ty.clone(), mask: if is_mask { mask } else { 0 }, text: String::new() };
         value.text = match ty {
-            Type::Vector(lanes, element) => {
+            IrType::Vector(lanes, element) => {
                 let one = |operand: &IrOperand| single(element, operand);
                 let lanes: Vec<String> = match operand {
                     IrOperand::Splat(each) => vec![one(each)?; *lanes as usize],
@@ -137,11 +137,11 @@ impl CValues<'_> {
                     true => lanes.iter().map(|lane| if lane == "1" { "-1".into() } else { "0".into() }).collect(),
                     false => lanes,
                 };
-                let made = self.made(&value, &lanes);
+                let made = self.vector_from_lanes(&value, &lanes);
                 self.held(&value, made)
             }
-            Type::Struct(parts) => {
-                let name = self.types.name(&value);
+            IrType::Struct(parts) => {
+                let name = self.types.type_of(&value);
                 let list = if let IrOperand::List(all) = operand { all.clone() } else { Vec::new() };
                 let mut each = Vec::new();
                 for (i, part) in parts.iter().enumerate() {
@@ -155,21 +155,21 @@ impl CValues<'_> {
         Ok(value)
     }
 
-    /// A vector of single values.
-    pub fn made(&mut self, like: &CValue, lanes: &[String]) -> String {
-        let vector = like.vector();
-        let name = self.types.vector(vector.clone());
+    /// The C expression of a vector built from scalars.
+    pub fn vector_from_lanes(&mut self, like: &CValue, lanes: &[String]) -> String {
+        let vector = like.vector_type();
+        let name = self.types.vector_name(vector.clone());
         match vector.is_native() {
             true => format!("TF_V({name}, {})", lanes.join(", ")),
             false => format!("({name}){{{{{}}}}}", lanes.join(", ")),
         }
     }
 
-    /// The name of a constant that the function begins with.
+    /// The name of a constant vector declared at the beginning of the function.
     fn held(&mut self, like: &CValue, made: String) -> String {
         let known = self.constants.iter().position(|(_, text)| *text == made);
         let number = known.unwrap_or_else(|| {
-            let ty = self.types.name(like);
+            let ty = self.types.type_of(like);
             self.constants.push((ty, made));
             self.constants.len() - 1
         });
@@ -177,25 +177,25 @@ impl CValues<'_> {
     }
 }
 
-/// A constant that is no vector.
-fn single(ty: &Type, operand: &IrOperand) -> Result<String> {
+/// The C text of a scalar constant.
+fn single(ty: &IrType, operand: &IrOperand) -> Result<String> {
     let is_nothing = matches!(operand, IrOperand::Zero | IrOperand::Poison | IrOperand::Null);
     Ok(match (ty, operand) {
-        (Type::Float | Type::Double, IrOperand::Float(bits)) => number(*bits, *ty == Type::Float),
-        (Type::Float | Type::Double, _) if is_nothing => number(0, *ty == Type::Float),
-        (Type::Pointer, _) if is_nothing => "NULL".to_string(),
-        (Type::Int(1), IrOperand::Int(bits)) => (bits & 1).to_string(),
-        (Type::Int(bits), IrOperand::Int(value)) => {
+        (IrType::Float | IrType::Double, IrOperand::Float(bits)) => float_literal(*bits, *ty == IrType::Float),
+        (IrType::Float | IrType::Double, _) if is_nothing => float_literal(0, *ty == IrType::Float),
+        (IrType::Pointer, _) if is_nothing => "NULL".to_string(),
+        (IrType::Int(1), IrOperand::Int(bits)) => (bits & 1).to_string(),
+        (IrType::Int(bits), IrOperand::Int(value)) => {
             let value = value & (u64::MAX >> (64 - bits));
             match bits {
                 33.. => format!("UINT64_C({value})"),
                 _ => format!("{value}u"),
             }
         }
-        (Type::Size, IrOperand::Int(value)) => format!("(size_t){value}u"),
-        (Type::Int(33..), _) if is_nothing => "UINT64_C(0)".to_string(),
-        (Type::Int(1), _) if is_nothing => "0".to_string(),
-        (Type::Int(_) | Type::Size, _) if is_nothing => "0u".to_string(),
+        (IrType::Size, IrOperand::Int(value)) => format!("(size_t){value}u"),
+        (IrType::Int(33..), _) if is_nothing => "UINT64_C(0)".to_string(),
+        (IrType::Int(1), _) if is_nothing => "0".to_string(),
+        (IrType::Int(_) | IrType::Size, _) if is_nothing => "0u".to_string(),
         _ => {
             return Err(Error::internal("C", format!("{operand:?} is no constant of {ty:?}")));
         }

@@ -2,35 +2,35 @@
 //! they lie. Fields and numbers are those of Microsoft's "PE Format".
 use super::{Gap, behind, bytes_at, put, word};
 
-/// Bytes of the file's header, and where it says how many sections there are, where their names' texts are, and how many symbols
-/// stand before those.
+/// Size of the COFF file header in bytes; the constants after it are the offsets of its fields for the number of sections, the symbol table
+/// and the number of symbols.
 const HEADER_BYTES: usize = 20;
 const MACHINES: [u16; 2] = [0x8664, 0xaa64];
 const SECTIONS: usize = 2;
 const SYMBOLS_AT: usize = 8;
 const SYMBOLS: usize = 12;
 const SYMBOL_BYTES: usize = 18;
-/// Bytes of a section's header, and of its name in it.
+/// Size of a section header in bytes, and of the name in it.
 const SECTION_BYTES: usize = 40;
 const NAME_BYTES: usize = 8;
 const POINTER_TO_RAW_DATA: usize = 20;
 const CHARACTERISTICS: usize = 36;
-/// Initialized data, aligned to 64 bytes, read only.
+/// Section flags: initialized data, aligned to 64 bytes, read-only.
 const READ_ONLY: u32 = 0x40 | 0x0070_0000 | 0x4000_0000;
 
-/// The section of a model's weights: linkers put it among the constants and remove the suffix after `$`.
-pub fn section(symbol: &str) -> String {
+/// The name of the section for a model's weights: linkers place it among the constants and drop the suffix after `$`.
+pub fn section_name(symbol: &str) -> String {
     format!(".rdata${symbol}")
 }
 
-/// Whether a file is an object for a supported processor.
+/// Whether a file is a COFF object for a supported processor.
 pub fn is_coff(made: &[u8]) -> bool {
     bytes_at(made, 0).is_some_and(|bytes| MACHINES.contains(&u16::from_le_bytes(bytes)))
 }
 
-/// Turns the empty section into one of weights, whose bytes follow the file.
-pub fn place(made: &mut [u8], symbol: &str) -> Option<Gap> {
-    let wanted = section(symbol);
+/// Turns the empty section that LLVM emitted into one with the weights, whose bytes follow the file.
+pub fn set_weights_section(made: &mut [u8], symbol: &str) -> Option<Gap> {
+    let wanted = section_name(symbol);
     let count = usize::from(u16::from_le_bytes(bytes_at(made, SECTIONS)?));
     let texts = word(made, SYMBOLS_AT)?.checked_add(word(made, SYMBOLS)?.checked_mul(SYMBOL_BYTES)?)?;
     let mut headers = (0..count).map(|i| HEADER_BYTES + i * SECTION_BYTES);

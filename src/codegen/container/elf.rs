@@ -5,50 +5,51 @@ use crate::diag::{Error, Result};
 use crate::target::Arch;
 use object::{Object as _, ObjectSection};
 
-/// How objects begin.
+/// Magic number of ELF files.
 pub const MAGIC: &[u8] = b"\x7fELF";
 
-/// The section of a model's weights.
+/// A kind of ELF section for a model's weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Section {
+pub struct WeightsSection {
     /// Prefix of the section's name while it is empty; LLVM gives `.bss` no bytes.
     empty_prefix: &'static str,
     /// Prefix of the section's name in the finished object.
     prefix: &'static str,
-    /// The flags of its header.
+    /// The flags in the section header.
     flags: u32,
     /// The code-model attribute of the global in LLVM's text, which decides how code forms its address; empty for the default.
     code_model: &'static str,
 }
 
-const NEAR: Section = Section { empty_prefix: ".bss.at.", prefix: ".rodata.", flags: SHF_ALLOC, code_model: "" };
+const NEAR: WeightsSection =
+    WeightsSection { empty_prefix: ".bss.at.", prefix: ".rodata.", flags: SHF_ALLOC, code_model: "" };
 /// On x86-64: linkers put it behind all other data, where addresses of 64 bits reach (x86-64 psABI, "Large models").
-const LARGE_X86_64: Section = Section {
+const LARGE_X86_64: WeightsSection = WeightsSection {
     empty_prefix: ".bss.far.",
     prefix: ".lrodata.",
     flags: SHF_ALLOC | SHF_X86_64_LARGE,
     code_model: ", code_model \"large\"",
 };
 /// On AArch64, whose code reaches 4 GiB but whose unwind tables reach 2: linkers put what may be written behind those.
-const LARGE_AARCH64: Section =
-    Section { empty_prefix: ".bss.l.", prefix: ".ldata.", flags: SHF_ALLOC | SHF_WRITE, code_model: "" };
+const LARGE_AARCH64: WeightsSection =
+    WeightsSection { empty_prefix: ".bss.l.", prefix: ".ldata.", flags: SHF_ALLOC | SHF_WRITE, code_model: "" };
 const _: () = assert!(NEAR.empty_prefix.len() == NEAR.prefix.len());
 const _: () = assert!(LARGE_X86_64.empty_prefix.len() == LARGE_X86_64.prefix.len());
 const _: () = assert!(LARGE_AARCH64.empty_prefix.len() == LARGE_AARCH64.prefix.len());
 
-/// Whether an architecture has a section for more than [`MOST_NEAR`] bytes.
-pub fn has_far(arch: Arch) -> bool {
+/// Whether an architecture has a section kind for more than [`MOST_NEAR`] bytes.
+pub fn has_large_section(arch: Arch) -> bool {
     matches!(arch, Arch::X86_64 | Arch::Aarch64)
 }
 
 /// The global's section and code model as LLVM's text spells them, for weights of `bytes` bytes.
-pub fn global(symbol: &str, bytes: u64, arch: Arch) -> String {
-    let section = Section::for_bytes(bytes, arch);
+pub fn global_attributes(symbol: &str, bytes: u64, arch: Arch) -> String {
+    let section = WeightsSection::for_bytes(bytes, arch);
     format!("\"{}{symbol}\"{}", section.empty_prefix, section.code_model)
 }
 
-impl Section {
-    /// The section for weights of so many bytes.
+impl WeightsSection {
+    /// The section kind for weights of so many bytes.
     pub fn for_bytes(bytes: u64, arch: Arch) -> Self {
         match bytes > MOST_NEAR {
             true if arch == Arch::X86_64 => LARGE_X86_64,
@@ -58,7 +59,7 @@ impl Section {
     }
 }
 
-/// The byte that tells the width of addresses, and its value for 64 bits.
+/// Offset of the byte that gives the address width (`EI_CLASS`), and its value for 64 bits.
 const EI_CLASS: usize = 4;
 const ELFCLASS64: u8 = 2;
 const SH_NAME: usize = 0;
@@ -69,7 +70,7 @@ const SHF_WRITE: u32 = 1;
 const SHF_ALLOC: u32 = 2;
 const SHF_X86_64_LARGE: u32 = 0x1000_0000;
 
-/// Offsets and widths of the fields that depend on the width of addresses.
+/// Offsets and widths of ELF header fields that depend on the address width.
 struct Layout {
     /// Offset of the file header's field with the offset of section headers, and of the index of the names' section.
     e_shoff: usize,
@@ -87,7 +88,7 @@ const OF_64_BITS: Layout =
 /// Turns the empty section of `symbol` into one of read-only weights, whose bytes follow the file.
 ///
 /// Errors: an internal error if the object is not as LLVM makes them.
-pub fn place(object: &mut [u8], section: Section, symbol: &str) -> Result<Gap> {
+pub fn set_weights_section(object: &mut [u8], section: WeightsSection, symbol: &str) -> Result<Gap> {
     let odd = |why: &str| Error::internal("codegen", format!("the section of the weights {why}"));
     let parsed = object::File::parse(&*object).map_err(|e| odd(&e.to_string()))?;
     let found =
@@ -105,7 +106,7 @@ pub fn place(object: &mut [u8], section: Section, symbol: &str) -> Result<Gap> {
 
 impl Layout {
     /// Gives section `index` its name, its kind, and its bytes at `offset` of the file.
-    fn place(&self, object: &mut [u8], index: usize, section: Section, offset: usize) -> Option<()> {
+    fn place(&self, object: &mut [u8], index: usize, section: WeightsSection, offset: usize) -> Option<()> {
         let names = self.header(object, usize::from(u16::from_le_bytes(bytes_at(object, self.e_shstrndx)?)))?;
         let names = self.address(object, names + self.sh_offset)?;
         let at = self.header(object, index)?;
@@ -122,7 +123,7 @@ impl Layout {
         (at.checked_add(self.section_header_bytes)? <= object.len()).then_some(at)
     }
 
-    /// An address or an offset at `at`.
+    /// Reads an address-sized field at offset `at`.
     fn address(&self, object: &[u8], at: usize) -> Option<usize> {
         let mut bytes = [0; 8];
         bytes[..self.address_bytes].copy_from_slice(object.get(at..at.checked_add(self.address_bytes)?)?);
@@ -144,10 +145,10 @@ mod tests {
     /// The weights' section behind an object, its flags, and the kinds of relocation by which code names it.
     fn placed(bytes: u64) -> (String, u64, Vec<u32>) {
         let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64"), None).expect("a known target");
-        let text = super::super::global("m_weights", bytes, &target).expect("it is in reach")
+        let text = super::super::weights_global("m_weights", bytes, &target).expect("it is in reach")
             + "define ptr @f() {\n  ret ptr @m_weights\n}\n";
-        let mut made = llvm::object(&text, &target).expect("an object");
-        place(&mut made, Section::for_bytes(bytes, target.arch()), "m_weights").expect("placed");
+        let mut made = llvm::compile_object(&text, &target).expect("an object");
+        set_weights_section(&mut made, WeightsSection::for_bytes(bytes, target.arch()), "m_weights").expect("placed");
         let file = object::File::parse(&*made).expect("an object");
         let found = file.sections().find(|s| s.size() == bytes).expect("the weights");
         let object::SectionFlags::Elf { sh_flags, .. } = found.flags() else { panic!("no ELF") };

@@ -22,7 +22,7 @@ struct SectionPosition {
 type SymbolOffset = (SymbolId, u64);
 
 /// Whether objects for a target can be linked here: ELF, with relocations that have explicit addends and name a symbol each.
-pub fn joins(target: &Target) -> bool {
+pub fn can_link(target: &Target) -> bool {
     target.format() == ObjectFormat::Elf && matches!(target.arch(), Arch::X86_64 | Arch::Aarch64)
 }
 
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn what_one_takes_from_another_is_in_the_whole_and_seen_by_nobody_else() {
         let target = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64"), None).expect("a known target");
-        let (parts, _) = llvm::objects(&[CALLER.to_string(), CALLEE.to_string()], &target).expect("objects");
+        let (parts, _) = llvm::compile_objects(&[CALLER.to_string(), CALLEE.to_string()], &target).expect("objects");
         let whole = link_objects(parts).expect("one object");
         let file = File::parse(&whole[..]).expect("an object");
         let seen =

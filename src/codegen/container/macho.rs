@@ -2,27 +2,27 @@
 //! Fields and numbers are those of `mach-o/loader.h`.
 use super::{Gap, behind, put, word};
 
-/// How objects of 64 bits begin.
+/// Magic number of 64-bit Mach-O files.
 pub const MAGIC: &[u8] = b"\xcf\xfa\xed\xfe";
-/// The section of all models' weights: programs only read it.
+/// The read-only section for weights.
 pub const SECTION: &str = "__TEXT,__tfaot_weights,zerofill";
 const NAME: &[u8; 16] = b"__tfaot_weights\0";
 
-/// Where the header says how many commands there are, and its bytes.
+/// Offset of the number of load commands in the header, and the header's size.
 const COMMANDS: usize = 16;
 const HEADER_BYTES: usize = 32;
-/// Where a command says how long it is.
+/// Offset of a load command's size in the command.
 const COMMAND_BYTES: usize = 4;
 const LC_SEGMENT_64: usize = 0x19;
-/// Where a segment says how many sections it has, and bytes before the first of them.
+/// Offset of the number of sections in a segment command, and the command's size without its sections.
 const SECTIONS: usize = 64;
 const SEGMENT_BYTES: usize = 72;
 const SECTION_BYTES: usize = 80;
 const OFFSET: usize = 48;
 const FLAGS: usize = 64;
 
-/// Turns the empty section into one of weights, whose bytes follow the file.
-pub fn place(made: &mut [u8]) -> Option<Gap> {
+/// Turns the empty section that LLVM emitted into one with the weights, whose bytes follow the file.
+pub fn set_weights_section(made: &mut [u8]) -> Option<Gap> {
     let at = header(made)?;
     let gap = behind(made);
     put(made, at + OFFSET, &u32::try_from(gap.at).ok()?.to_le_bytes())?;
@@ -31,7 +31,7 @@ pub fn place(made: &mut [u8]) -> Option<Gap> {
     Some(gap)
 }
 
-/// Where the header of the weights' section is.
+/// Offset of the section header for the weights.
 fn header(made: &[u8]) -> Option<usize> {
     let mut at = HEADER_BYTES;
     for _ in 0..word(made, COMMANDS)? {

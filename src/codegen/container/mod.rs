@@ -12,7 +12,7 @@ use bytes::Bytes;
 use object::{Object as _, ObjectSymbol};
 use std::fmt::Write;
 
-pub use elf_link::{joins, link_objects};
+pub use elf_link::{can_link, link_objects};
 
 /// The alignment of weights in memory and, but for WebAssembly, in the file.
 pub const ALIGN: u64 = 64;
@@ -21,19 +21,19 @@ pub const ALIGN: u64 = 64;
 /// program may link several models.
 const MOST_NEAR: u64 = 1 << 30;
 
-/// The place of weights in the file.
+/// The position of the weights in an object file.
 struct Gap {
-    /// The first byte.
+    /// Offset of the first byte of the weights.
     at: usize,
     /// The first byte of LLVM's file after them: the end of the file if they follow everything.
     rest: usize,
 }
 
-/// LLVM's text of the global with `bytes` of weights, zeros so far.
+/// The LLVM text of a global with `bytes` zero bytes, which the weights later replace.
 ///
 /// Errors: `Code::TooLarge` for more than the target's code reaches.
-pub fn global(symbol: &str, bytes: u64, target: &Target) -> Result<String> {
-    let has_far = target.format() == ObjectFormat::Elf && elf::has_far(target.arch());
+pub fn weights_global(symbol: &str, bytes: u64, target: &Target) -> Result<String> {
+    let has_far = target.format() == ObjectFormat::Elf && elf::has_large_section(target.arch());
     if bytes > MOST_NEAR && !has_far {
         return Err(Error::user(
             Code::TooLarge,
@@ -44,10 +44,10 @@ pub fn global(symbol: &str, bytes: u64, target: &Target) -> Result<String> {
         ));
     }
     let mut place = match target.format() {
-        ObjectFormat::Elf => elf::global(symbol, bytes, target.arch()),
-        ObjectFormat::Coff => coff::section(symbol),
+        ObjectFormat::Elf => elf::global_attributes(symbol, bytes, target.arch()),
+        ObjectFormat::Coff => coff::section_name(symbol),
         ObjectFormat::MachO => macho::SECTION.to_string(),
-        ObjectFormat::Wasm => wasm::section(symbol),
+        ObjectFormat::Wasm => wasm::section_name(symbol),
     };
     if !place.contains('"') {
         place = format!("\"{place}\"");
@@ -61,8 +61,8 @@ pub fn global(symbol: &str, bytes: u64, target: &Target) -> Result<String> {
     Ok(text)
 }
 
-/// Whether LLVM made a file of the format that belongs to the triple.
-pub fn is_of_kind(made: &[u8], format: ObjectFormat) -> bool {
+/// Whether a file has the expected object format.
+pub fn is_of_format(made: &[u8], format: ObjectFormat) -> bool {
     match format {
         ObjectFormat::Elf => made.starts_with(elf::MAGIC),
         ObjectFormat::Coff => coff::is_coff(made),
@@ -74,7 +74,7 @@ pub fn is_of_kind(made: &[u8], format: ObjectFormat) -> bool {
 /// Inserts `weights`, each piece with its offset, in place of the `bytes` zeros of `symbol`.
 ///
 /// Errors: an internal error if the object is not as LLVM makes them.
-pub fn filled(
+pub fn insert_weights(
     mut made: Vec<u8>,
     symbol: &str,
     bytes: u64,
@@ -82,10 +82,12 @@ pub fn filled(
     target: &Target,
 ) -> Result<Pieces> {
     let gap = match target.format() {
-        ObjectFormat::Elf => elf::place(&mut made, elf::Section::for_bytes(bytes, target.arch()), symbol)?,
-        ObjectFormat::Coff => coff::place(&mut made, symbol).ok_or_else(missing)?,
-        ObjectFormat::MachO => macho::place(&mut made).ok_or_else(missing)?,
-        ObjectFormat::Wasm => wasm::place(&made, symbol).ok_or_else(missing)?,
+        ObjectFormat::Elf => {
+            elf::set_weights_section(&mut made, elf::WeightsSection::for_bytes(bytes, target.arch()), symbol)?
+        }
+        ObjectFormat::Coff => coff::set_weights_section(&mut made, symbol).ok_or_else(missing)?,
+        ObjectFormat::MachO => macho::set_weights_section(&mut made).ok_or_else(missing)?,
+        ObjectFormat::Wasm => wasm::locate_weights(&made, symbol).ok_or_else(missing)?,
     };
     let rest = made.split_off(gap.rest);
     made.truncate(gap.at);
@@ -107,10 +109,10 @@ pub fn filled(
     Ok(content)
 }
 
-/// The symbols that the object needs from elsewhere.
-pub fn undefined(made: &[u8], format: ObjectFormat) -> Result<Vec<String>> {
+/// The undefined symbols of an object.
+pub fn undefined_symbols(made: &[u8], format: ObjectFormat) -> Result<Vec<String>> {
     if format == ObjectFormat::Wasm {
-        return wasm::imports(made).ok_or_else(missing);
+        return wasm::imported_functions(made).ok_or_else(missing);
     }
     let file = object::File::parse(made).map_err(|e| Error::internal("codegen", e.to_string()))?;
     let names = file.symbols().filter(|s| s.is_undefined()).filter_map(|s| s.name().ok().map(str::to_string));
@@ -124,7 +126,7 @@ fn missing() -> Error {
     Error::internal("codegen", "the section of the weights is missing")
 }
 
-/// The place of weights that are appended to a file.
+/// The position of weights that are appended to a file, aligned.
 fn behind(made: &[u8]) -> Gap {
     Gap { at: made.len().next_multiple_of(ALIGN as usize), rest: made.len() }
 }
@@ -134,12 +136,12 @@ fn bytes_at<const N: usize>(file: &[u8], at: usize) -> Option<[u8; N]> {
     file.get(at..)?.first_chunk().copied()
 }
 
-/// A number of 32 bits, least byte first.
+/// Reads a little-endian 32-bit number.
 fn word(file: &[u8], at: usize) -> Option<usize> {
     bytes_at(file, at).map(|bytes| u32::from_le_bytes(bytes) as usize)
 }
 
-/// Writes bytes over those of a file.
+/// Overwrites bytes of a file.
 fn put(file: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
     file.get_mut(at..at.checked_add(bytes.len())?)?.copy_from_slice(bytes);
     Some(())

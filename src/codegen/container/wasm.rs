@@ -2,22 +2,22 @@
 //! those of the WebAssembly specification ("Binary Format") and of tool-conventions ("Linking").
 use super::Gap;
 
-/// How modules begin.
+/// Magic number of WebAssembly modules.
 pub const MAGIC: &[u8] = b"\0asm";
 const HEADER_BYTES: usize = 8;
-/// Numbers of sections.
+/// Section ids.
 const CUSTOM: u8 = 0;
 const IMPORTS: u8 = 2;
 const DATA: u8 = 11;
-/// The part of the custom section `linking` that names segments.
+/// Id of the subsection of the custom section `linking` that names data segments.
 const SEGMENT_INFO: u8 = 5;
 
-/// The section of a model's weights, a segment of its own.
-pub fn section(symbol: &str) -> String {
+/// The name of the data segment for a model's weights.
+pub fn section_name(symbol: &str) -> String {
     format!(".rodata.{symbol}")
 }
 
-/// Bytes that are read one after another.
+/// Reader of a byte slice.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     file: &'a [u8],
@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
         self.at += 1;
         Some(byte)
     }
-    /// An unsigned number, seven bits a byte, least first.
+    /// Reads an unsigned LEB128 number.
     fn number(&mut self) -> Option<usize> {
         let mut number = 0u64;
         for shift in (0..35).step_by(7) {
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         self.at += count;
         Some(bytes)
     }
-    /// Reads a section: its number and content.
+    /// Reads a section: its id and content.
     fn next_section(&mut self) -> Option<(u8, Reader<'a>)> {
         let kind = self.byte()?;
         let count = self.number()?;
@@ -60,15 +60,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The sections with their numbers.
+/// The sections with their ids.
 fn sections(made: &[u8]) -> impl Iterator<Item = (u8, Reader<'_>)> {
     let mut all = Reader { file: made, at: HEADER_BYTES, end: made.len() };
     std::iter::from_fn(move || all.next_section())
 }
 
-/// The place of the zeros that weights replace.
-pub fn place(made: &[u8], symbol: &str) -> Option<Gap> {
-    let wanted = section(symbol);
+/// Locates the zero bytes that the weights replace.
+pub fn locate_weights(made: &[u8], symbol: &str) -> Option<Gap> {
+    let wanted = section_name(symbol);
     let number = segments(made)?.into_iter().position(|name| name == wanted.as_bytes())?;
     let (_, mut data) = sections(made).find(|section| section.0 == DATA)?;
     data.number()?;
@@ -86,7 +86,7 @@ pub fn place(made: &[u8], symbol: &str) -> Option<Gap> {
     None
 }
 
-/// The names of segments, in their order.
+/// The names of data segments, in order.
 fn segments(made: &[u8]) -> Option<Vec<&[u8]>> {
     let linking = sections(made).filter(|section| section.0 == CUSTOM).map(|section| section.1);
     let mut linking = linking.into_iter().find_map(|mut s| (s.bytes()? == b"linking").then_some(s))?;
@@ -103,7 +103,7 @@ fn segments(made: &[u8]) -> Option<Vec<&[u8]>> {
 }
 
 /// The names of imported functions.
-pub fn imports(made: &[u8]) -> Option<Vec<String>> {
+pub fn imported_functions(made: &[u8]) -> Option<Vec<String>> {
     let Some((_, mut all)) = sections(made).find(|section| section.0 == IMPORTS) else { return Some(Vec::new()) };
     let mut names = Vec::new();
     for _ in 0..all.number()? {

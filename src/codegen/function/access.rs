@@ -11,46 +11,48 @@ use crate::util::id_vec::Id;
 
 impl FunctionEmitter<'_> {
     pub(super) fn load(&mut self, buf: BufId, index: &Index) -> Result<Val> {
-        match (self.coefficient(index), self.lane) {
+        match (self.lane_coefficient(index), self.lane) {
             (Some(0), _) | (_, None) => self.load_at(buf, index, 1),
             (Some(1), Some((_, lanes))) => self.load_at(buf, index, lanes),
-            (_, Some((lane, lanes))) => match self.runs(index, lane).filter(|(run, _)| lanes.is_multiple_of(*run)) {
-                Some((run, first)) => {
-                    let each = self.load_at(buf, &first, lanes / run)?;
-                    let picks: Vec<u64> = (0..lanes).map(|l| l / run).collect();
-                    Ok(if each.lanes == 1 { each } else { self.shuffle(&each, &picks) })
+            (_, Some((lane, lanes))) => {
+                match self.equal_index_run(index, lane).filter(|(run, _)| lanes.is_multiple_of(*run)) {
+                    Some((run, first)) => {
+                        let each = self.load_at(buf, &first, lanes / run)?;
+                        let picks: Vec<u64> = (0..lanes).map(|l| l / run).collect();
+                        Ok(if each.lanes == 1 { each } else { self.shuffle(&each, &picks) })
+                    }
+                    None => self.build_by_lane(|f| f.load_at(buf, index, 1)),
                 }
-                None => self.each_lane(|f| f.load_at(buf, index, 1)),
-            },
+            }
         }
     }
 
-    /// Number of neighboring lanes with the same index, if the following ones have the next; and the index of the first.
-    pub(super) fn runs(&self, index: &Index, lane: VarId) -> Option<(u64, Index)> {
-        let differs = |atom: &Atom| Index::atom(atom.clone()).depends_on(lane, &|e| self.varies(e));
+    /// Run length `n` and first index, if `n` neighboring lanes have the same index, the next `n` lanes the next index, and so on.
+    pub(super) fn equal_index_run(&self, index: &Index, lane: VarId) -> Option<(u64, Index)> {
+        let differs = |atom: &Atom| Index::atom(atom.clone()).depends_on(lane, &|e| self.varies_by_lane(e));
         let (of_lane, rest): (Vec<_>, Vec<_>) = index.terms.iter().cloned().partition(|(atom, _)| differs(atom));
         let [(Atom::Div(of, run), 1)] = &of_lane[..] else { return None };
         let alone = self.valid.is_none() && **of == Index::var(lane);
         alone.then_some((*run as u64, Index { terms: rest, constant: index.constant }))
     }
 
-    /// Loads neighboring elements that fill a word: one word for all lanes, or consecutive words.
+    /// Emits the load of neighboring elements as 32-bit words: one word for all lanes, or consecutive words.
     pub(super) fn load_word(&mut self, buf: BufId, index: &Index) -> Result<Val> {
         let bytes = self.dtype_of(buf).bytes() as i64;
-        let lanes = match (self.coefficient(index), self.lane) {
+        let lanes = match (self.lane_coefficient(index), self.lane) {
             (Some(0), _) | (_, None) => 1,
             (Some(apart), Some((_, lanes))) if apart * bytes == 4 && self.valid.is_none() => lanes,
             _ => return Err(Error::internal("codegen", "words do not lie side by side")),
         };
         let at = self.address(buf, index)?;
         let ty = value_type(DType::U32, lanes);
-        Ok(self.ins(&format!("load {ty}, ptr {at}, align {bytes}"), DType::U32, lanes))
+        Ok(self.push_instruction(&format!("load {ty}, ptr {at}, align {bytes}"), DType::U32, lanes))
     }
 
-    /// [`crate::kernel::Expr::DotProduct`] by the target's instruction, or where it has none for these integers by others.
+    /// Emits [`crate::kernel::Expr::DotProduct`] by the target's instruction, or by other integer instructions if it has none.
     pub(super) fn dot_product(&mut self, instruction: DotInstruction, x: &Val, y: &Val, z: &Val) -> Result<Val> {
         let lanes = x.lanes.max(y.lanes).max(z.lanes);
-        let [x, y, z] = [x, y, z].map(|value| self.widen(value, lanes));
+        let [x, y, z] = [x, y, z].map(|value| self.broadcast(value, lanes));
         let known = [self.target.bf16_dot, self.target.byte_dot, self.target.short_dot];
         let has_feature = |other: DotInstruction| other.feature() == instruction.feature();
         let is_x86 = self.target.arch() == Arch::X86_64 && self.target.short_dot.is_some();
@@ -65,7 +67,7 @@ impl FunctionEmitter<'_> {
                 let [x, y, z] = [&x, &y, &z].map(|value| self.shuffle(value, &picks));
                 self.dot_product(instruction, &x, &y, &z)
             });
-            return Ok(self.joined(&low?, &high?));
+            return Ok(self.concat_lanes(&low?, &high?));
         }
         let bits = 32 * lanes;
         let callee = match (instruction, lanes) {
@@ -92,18 +94,19 @@ impl FunctionEmitter<'_> {
         let ty = format!("<{elements} x {name}>");
         let [x, y] = [x, y].map(|words| {
             let cast = format!("bitcast {} {} to {ty}", words.ty(), words.text);
-            self.ins(&cast, part, elements).text
+            self.push_instruction(&cast, part, elements).text
         });
         let dtype = dot_sum_type(instruction);
         if instruction == DotInstruction::Pmaddwd {
-            let products = self.ins(&format!("call {} {callee}({ty} {x}, {ty} {y})", z.ty()), dtype, lanes);
-            return Ok(self.ins(&format!("add {} {}, {}", z.ty(), z.text, products.text), dtype, lanes));
+            let products =
+                self.push_instruction(&format!("call {} {callee}({ty} {x}, {ty} {y})", z.ty()), dtype, lanes);
+            return Ok(self.push_instruction(&format!("add {} {}, {}", z.ty(), z.text, products.text), dtype, lanes));
         }
         let sum = format!("call {} {callee}({} {}", z.ty(), z.ty(), z.text);
-        Ok(self.ins(&format!("{sum}, {ty} {x}, {ty} {y})"), dtype, lanes))
+        Ok(self.push_instruction(&format!("{sum}, {ty} {x}, {ty} {y})"), dtype, lanes))
     }
 
-    /// A sum of products of integers by shifts, multiplications and additions.
+    /// Emits an integer dot product by shifts, multiplications and additions.
     fn sum_of_integers(&mut self, instruction: DotInstruction, x: &Val, y: &Val, z: &Val) -> Val {
         let (lanes, ty) = (z.lanes, value_type(DType::S32, z.lanes));
         let bits = 32 / instruction.terms_per_word();
@@ -112,12 +115,13 @@ impl FunctionEmitter<'_> {
         for place in 0..instruction.terms_per_word() {
             let [first, second] = [(x, first_sign), (y, second_sign)].map(|(words, is_signed)| {
                 let to_top = self.constant(DType::S32, 32 - bits - bits * place, lanes).text;
-                let at_top = self.ins(&format!("shl {ty} {}, {to_top}", words.text), DType::S32, lanes);
+                let at_top = self.push_instruction(&format!("shl {ty} {}, {to_top}", words.text), DType::S32, lanes);
                 let (op, by) = (if is_signed { "ashr" } else { "lshr" }, self.constant(DType::S32, 32 - bits, lanes));
-                self.ins(&format!("{op} {ty} {}, {}", at_top.text, by.text), DType::S32, lanes)
+                self.push_instruction(&format!("{op} {ty} {}, {}", at_top.text, by.text), DType::S32, lanes)
             });
-            let product = self.ins(&format!("mul {ty} {}, {}", first.text, second.text), DType::S32, lanes);
-            sum = self.ins(&format!("add {ty} {}, {}", sum.text, product.text), DType::S32, lanes);
+            let product =
+                self.push_instruction(&format!("mul {ty} {}, {}", first.text, second.text), DType::S32, lanes);
+            sum = self.push_instruction(&format!("add {ty} {}, {}", sum.text, product.text), DType::S32, lanes);
         }
         sum
     }
@@ -127,31 +131,39 @@ impl FunctionEmitter<'_> {
         let at = self.address(buf, index)?;
         if dtype.is_complex() {
             let part = dtype.real_part();
-            let pairs = self.load_raw(&at, part, part.bytes(), lanes, 2);
+            let pairs = self.load_vector(&at, part, part.bytes(), lanes, 2);
             let pick = |odd: u64| (0..lanes).map(|i| 2 * i + odd).collect::<Vec<_>>();
             let (re, im) = (self.shuffle(&pairs, &pick(0)), self.shuffle(&pairs, &pick(1)));
-            return Ok(self.join(&re, &im));
+            return Ok(self.make_complex(&re, &im));
         }
         let stored = stored_as(dtype);
-        let raw = self.load_raw(&at, stored, dtype.bytes(), lanes, 1);
+        let raw = self.load_vector(&at, stored, dtype.bytes(), lanes, 1);
         if dtype == DType::Pred {
             let zero = self.constant(stored, 0, lanes);
-            return Ok(self.ins(&format!("icmp ne {} {}, {}", raw.ty(), raw.text, zero.text), dtype, lanes));
+            return Ok(self.push_instruction(
+                &format!("icmp ne {} {}, {}", raw.ty(), raw.text, zero.text),
+                dtype,
+                lanes,
+            ));
         }
         if stored == dtype {
             return Ok(raw);
         }
-        Ok(self.ins(&format!("trunc {} {} to {}", raw.ty(), raw.text, value_type(dtype, lanes)), dtype, lanes))
+        Ok(self.push_instruction(
+            &format!("trunc {} {} to {}", raw.ty(), raw.text, value_type(dtype, lanes)),
+            dtype,
+            lanes,
+        ))
     }
 
     pub(super) fn store(&mut self, buf: BufId, index: &Index, value: ExprId) -> Result<()> {
-        let is_moved = portable::is_moved(self.kernel, &self.computed, value);
-        let (keeps, value) = (self.keeps(buf, value), self.eval(value)?);
-        let value = if keeps { self.frozen(&value) } else { value };
-        let value = if is_moved { value } else { portable::with_one_nan(self, &value) };
-        match (self.coefficient(index), self.lane) {
+        let is_moved = portable::preserves_bits(self.kernel, &self.computed, value);
+        let (keeps, value) = (self.may_store_old_value(buf, value), self.eval(value)?);
+        let value = if keeps { self.freeze(&value) } else { value };
+        let value = if is_moved { value } else { portable::canonicalize_nan(self, &value) };
+        match (self.lane_coefficient(index), self.lane) {
             (Some(1), Some((_, lanes))) => {
-                let value = self.widen(&value, lanes);
+                let value = self.broadcast(&value, lanes);
                 self.store_at(buf, index, &value)
             }
             (Some(0), _) | (_, None) if value.lanes == 1 => self.store_at(buf, index, &value),
@@ -160,7 +172,7 @@ impl FunctionEmitter<'_> {
                 for l in 0..self.valid.unwrap_or(lanes) {
                     self.bindings[var.index()] = Binding::Constant(l as i64);
                     self.memo.clear();
-                    let one = self.lane_of(&value, l);
+                    let one = self.extract_lane(&value, l);
                     self.store_at(buf, index, &one)?;
                 }
                 self.bindings[var.index()] = Binding::Lane;
@@ -171,8 +183,8 @@ impl FunctionEmitter<'_> {
         }
     }
 
-    /// One lane of a value.
-    pub fn lane_of(&mut self, value: &Val, lane: u64) -> Val {
+    /// Emits the extraction of one lane.
+    pub fn extract_lane(&mut self, value: &Val, lane: u64) -> Val {
         if value.lanes == 1 { value.clone() } else { self.shuffle(value, &[lane]) }
     }
 
@@ -180,16 +192,16 @@ impl FunctionEmitter<'_> {
         let at = self.address(buf, index)?;
         let (dtype, lanes) = (value.dtype, value.lanes);
         if dtype.is_complex() {
-            let (re, im) = self.parts(value);
+            let (re, im) = self.complex_parts(value);
             let pairs = if lanes == 1 {
-                self.gather(&[re, im])
+                self.build_vector(&[re, im])
             } else {
                 let mask: Vec<String> = (0..2 * lanes).map(|i| format!("i32 {}", i / 2 + i % 2 * lanes)).collect();
                 let mask = format!("<{} x i32> <{}>", 2 * lanes, mask.join(", "));
                 let rhs = format!("shufflevector {} {}, {} {}, {mask}", re.ty(), re.text, im.ty(), im.text);
-                self.ins(&rhs, re.dtype, 2 * lanes)
+                self.push_instruction(&rhs, re.dtype, 2 * lanes)
             };
-            self.store_raw(&at, &pairs, pairs.dtype.bytes(), lanes, 2);
+            self.store_vector(&at, &pairs, pairs.dtype.bytes(), lanes, 2);
             return Ok(());
         }
         let stored = stored_as(dtype);
@@ -197,17 +209,17 @@ impl FunctionEmitter<'_> {
         if stored != dtype {
             let extend = if dtype.is_signed() { "sext" } else { "zext" };
             let rhs = format!("{extend} {} {} to {}", value.ty(), value.text, value_type(stored, lanes));
-            value = self.ins(&rhs, stored, lanes);
+            value = self.push_instruction(&rhs, stored, lanes);
         }
-        self.store_raw(&at, &value, dtype.bytes(), lanes, 1);
+        self.store_vector(&at, &value, dtype.bytes(), lanes, 1);
         Ok(())
     }
 
-    pub(super) fn fold(&mut self, op: crate::scalar::ScalarOp, reg: RegId, at: &Index) -> Result<Val> {
+    pub(super) fn fold_lanes(&mut self, op: crate::scalar::ScalarOp, reg: RegId, at: &Index) -> Result<Val> {
         let info = self.kernel.regs[reg];
-        let slot = self.slot(reg, at)?;
+        let slot = self.register_slot(reg, at)?;
         let ty = value_type(info.dtype, info.lanes);
-        let mut x = self.ins(&format!("load {ty}, ptr {slot}"), info.dtype, info.lanes);
+        let mut x = self.push_instruction(&format!("load {ty}, ptr {slot}"), info.dtype, info.lanes);
         while x.lanes > 1 {
             let half = x.lanes / 2;
             let parts = [0, half].map(|from| {
@@ -220,7 +232,7 @@ impl FunctionEmitter<'_> {
     }
 }
 
-/// The type in memory of an element: a byte for smaller types.
+/// The type of an element in memory: a byte for types of fewer bits.
 fn stored_as(dtype: DType) -> DType {
     if dtype == DType::Pred || dtype.bits() < 8 { DType::U8 } else { dtype }
 }

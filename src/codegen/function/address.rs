@@ -7,15 +7,15 @@ use crate::tensor::DType;
 use crate::util::id_vec::Id;
 
 impl FunctionEmitter<'_> {
-    pub(super) fn slot(&mut self, reg: RegId, at: &Index) -> Result<String> {
-        let (name, constant) = self.sum(at)?;
+    pub(super) fn register_slot(&mut self, reg: RegId, at: &Index) -> Result<String> {
+        let (name, constant) = self.split_constant_part(at)?;
         if name.is_some() || constant < 0 || constant as u64 >= self.kernel.regs[reg].count {
             return Err(Error::internal("codegen", "a register's number is not a constant in range"));
         }
         Ok(format!("%r{}.{constant}", reg.0))
     }
 
-    pub(super) fn base(&mut self, buf: BufId) -> String {
+    pub(super) fn base_address(&mut self, buf: BufId) -> String {
         if let Some(name) = self.bases.get(&buf) {
             return name.clone();
         }
@@ -45,23 +45,23 @@ impl FunctionEmitter<'_> {
         name
     }
 
-    /// The address of element `index`, lane 0.
+    /// Emits the address of element `index` of a buffer for lane 0.
     pub(in crate::codegen) fn address(&mut self, buf: BufId, index: &Index) -> Result<String> {
         let size = self.dtype_of(buf).bytes() as i64;
-        let base = self.base(buf);
-        let (name, constant) = self.sum(&index.scale(size))?;
+        let base = self.base_address(buf);
+        let (name, constant) = self.split_constant_part(&index.scale(size))?;
         let mut at = base;
         if let Some(name) = name {
-            at = self.ins(&format!("getelementptr i8, ptr {at}, i64 {name}"), DType::U64, 1).text;
+            at = self.push_instruction(&format!("getelementptr i8, ptr {at}, i64 {name}"), DType::U64, 1).text;
         }
         if constant != 0 {
-            at = self.ins(&format!("getelementptr i8, ptr {at}, i64 {constant}"), DType::U64, 1).text;
+            at = self.push_instruction(&format!("getelementptr i8, ptr {at}, i64 {constant}"), DType::U64, 1).text;
         }
         Ok(at)
     }
 
     /// Splits an index into a run-time part and a constant part; the lane variable counts as 0.
-    pub(super) fn sum(&mut self, index: &Index) -> Result<(Option<String>, i64)> {
+    pub(super) fn split_constant_part(&mut self, index: &Index) -> Result<(Option<String>, i64)> {
         let mut constant = index.constant;
         let mut total: Option<String> = None;
         for (atom, c) in &index.terms {
@@ -84,14 +84,14 @@ impl FunctionEmitter<'_> {
                         constant += i.div_euclid(*n) * c;
                         continue;
                     }
-                    Err(name) => self.ins(&format!("udiv i64 {name}, {n}"), DType::S64, 1).text,
+                    Err(name) => self.push_instruction(&format!("udiv i64 {name}, {n}"), DType::S64, 1).text,
                 },
                 Atom::Rem(x, n) => match self.element_offset(x)? {
                     Ok(i) => {
                         constant += i.rem_euclid(*n) * c;
                         continue;
                     }
-                    Err(name) => self.ins(&format!("urem i64 {name}, {n}"), DType::S64, 1).text,
+                    Err(name) => self.push_instruction(&format!("urem i64 {name}, {n}"), DType::S64, 1).text,
                 },
                 Atom::Clamp(x, low, high) => match self.element_offset(x)? {
                     Ok(i) => {
@@ -99,8 +99,17 @@ impl FunctionEmitter<'_> {
                         continue;
                     }
                     Err(name) => {
-                        let up = self.ins(&format!("call i64 @llvm.smax.i64(i64 {name}, i64 {low})"), DType::S64, 1);
-                        self.ins(&format!("call i64 @llvm.smin.i64(i64 {}, i64 {high})", up.text), DType::S64, 1).text
+                        let up = self.push_instruction(
+                            &format!("call i64 @llvm.smax.i64(i64 {name}, i64 {low})"),
+                            DType::S64,
+                            1,
+                        );
+                        self.push_instruction(
+                            &format!("call i64 @llvm.smin.i64(i64 {}, i64 {high})", up.text),
+                            DType::S64,
+                            1,
+                        )
+                        .text
                     }
                 },
                 Atom::Value(e) => {
@@ -111,32 +120,36 @@ impl FunctionEmitter<'_> {
                     convert::convert(self, &value, DType::S64).text
                 }
             };
-            let scaled = if *c == 1 { term } else { self.ins(&format!("mul nsw i64 {term}, {c}"), DType::S64, 1).text };
+            let scaled = if *c == 1 {
+                term
+            } else {
+                self.push_instruction(&format!("mul nsw i64 {term}, {c}"), DType::S64, 1).text
+            };
             total = Some(match total {
                 None => scaled,
-                Some(sum) => self.ins(&format!("add nsw i64 {sum}, {scaled}"), DType::S64, 1).text,
+                Some(sum) => self.push_instruction(&format!("add nsw i64 {sum}, {scaled}"), DType::S64, 1).text,
             });
         }
         Ok((total, constant))
     }
 
-    /// The index in elements: a constant, or the name of a register.
+    /// Emits an index as an element offset: a constant (`Ok`), or the name of an LLVM value (`Err`).
     pub(super) fn element_offset(&mut self, index: &Index) -> Result<Result<i64, String>> {
-        let (name, constant) = self.sum(index)?;
+        let (name, constant) = self.split_constant_part(index)?;
         Ok(match name {
             None => Ok(constant),
             Some(name) if constant == 0 => Err(name),
-            Some(name) => Err(self.ins(&format!("add nsw i64 {name}, {constant}"), DType::S64, 1).text),
+            Some(name) => Err(self.push_instruction(&format!("add nsw i64 {name}, {constant}"), DType::S64, 1).text),
         })
     }
 
-    /// Whether an expression differs from lane to lane.
-    pub(super) fn varies(&self, id: ExprId) -> bool {
+    /// Whether an expression differs between lanes of the open vector loop.
+    pub(super) fn varies_by_lane(&self, id: ExprId) -> bool {
         self.lane.is_some_and(|(lane, _)| self.kernel.varies_by_lane(id, lane))
     }
 
-    pub(super) fn coefficient(&self, index: &Index) -> Option<i64> {
+    pub(super) fn lane_coefficient(&self, index: &Index) -> Option<i64> {
         let Some((lane, _)) = self.lane else { return Some(0) };
-        index.coefficient(lane, &|e| self.varies(e))
+        index.coefficient(lane, &|e| self.varies_by_lane(e))
     }
 }

@@ -24,7 +24,7 @@ impl FunctionEmitter<'_> {
                 self.dot_product(*instruction, &x?, &y?, &z?)?
             }
             Expr::Op(op, args, _) => {
-                if let Some((idiom, x)) = idioms::shorter(kernel, math::is_table(self), *op, args) {
+                if let Some((idiom, x)) = idioms::find_idiom(kernel, math::uses_tables(self), *op, args) {
                     let x = self.eval(x)?;
                     let value = idiom(self, &x);
                     self.memo.insert(id, value.clone());
@@ -33,23 +33,23 @@ impl FunctionEmitter<'_> {
                 let mut values = args.iter().map(|&a| self.eval(a)).collect::<Result<Vec<_>>>()?;
                 let lanes = values.iter().map(|v| v.lanes).max().unwrap_or(1);
                 for v in &mut values {
-                    *v = self.widen(v, lanes);
+                    *v = self.broadcast(v, lanes);
                 }
-                portable::operands(self, *op, args, &mut values);
+                portable::canonicalize_nan_operands(self, *op, args, &mut values);
                 scalar::emit(self, *op, &values)?
             }
             Expr::Number(index, dtype) => {
-                let number = self.number(index)?;
+                let number = self.eval_index(index)?;
                 convert::convert(self, &number, *dtype)
             }
             Expr::Within(index, low, high) => {
-                let x = self.number(index)?;
+                let x = self.eval_index(index)?;
                 let ty = value_type(DType::S64, x.lanes);
                 let low = self.constant(DType::S64, *low as u64, x.lanes).text;
                 let high = self.constant(DType::S64, *high as u64, x.lanes).text;
-                let above = self.ins(&format!("icmp sge {ty} {}, {low}", x.text), DType::Pred, x.lanes);
-                let below = self.ins(&format!("icmp slt {ty} {}, {high}", x.text), DType::Pred, x.lanes);
-                self.ins(
+                let above = self.push_instruction(&format!("icmp sge {ty} {}, {low}", x.text), DType::Pred, x.lanes);
+                let below = self.push_instruction(&format!("icmp slt {ty} {}, {high}", x.text), DType::Pred, x.lanes);
+                self.push_instruction(
                     &format!("and {} {}, {}", value_type(DType::Pred, x.lanes), above.text, below.text),
                     DType::Pred,
                     x.lanes,
@@ -57,47 +57,51 @@ impl FunctionEmitter<'_> {
             }
             Expr::Reg(reg, at) => {
                 let info = kernel.regs[*reg];
-                let slot = self.slot(*reg, at)?;
-                self.ins(&format!("load {}, ptr {slot}", value_type(info.dtype, info.lanes)), info.dtype, info.lanes)
+                let slot = self.register_slot(*reg, at)?;
+                self.push_instruction(
+                    &format!("load {}, ptr {slot}", value_type(info.dtype, info.lanes)),
+                    info.dtype,
+                    info.lanes,
+                )
             }
             Expr::Lanes(reg, at, first, count) => {
                 let info = kernel.regs[*reg];
-                let slot = self.slot(*reg, at)?;
+                let slot = self.register_slot(*reg, at)?;
                 let ty = value_type(info.dtype, info.lanes);
-                let whole = self.ins(&format!("load {ty}, ptr {slot}"), info.dtype, info.lanes);
+                let whole = self.push_instruction(&format!("load {ty}, ptr {slot}"), info.dtype, info.lanes);
                 let picks: Vec<u64> = (*first..first + count).collect();
                 if whole.lanes == 1 { whole } else { self.shuffle(&whole, &picks) }
             }
-            Expr::Fold(op, reg, at) => self.fold(*op, *reg, at)?,
+            Expr::Fold(op, reg, at) => self.fold_lanes(*op, *reg, at)?,
         };
         self.memo.insert(id, value.clone());
         Ok(value)
     }
 
     /// Emits an index as `s64`, one for each lane if it varies.
-    pub(super) fn number(&mut self, index: &Index) -> Result<Val> {
+    pub(super) fn eval_index(&mut self, index: &Index) -> Result<Val> {
         let scalar = |x: Result<i64, String>| match x {
             Ok(i) => Val { text: i.to_string(), dtype: DType::S64, lanes: 1 },
             Err(name) => Val { text: name, dtype: DType::S64, lanes: 1 },
         };
-        match (self.coefficient(index), self.lane) {
+        match (self.lane_coefficient(index), self.lane) {
             (Some(0), _) | (_, None) => Ok(scalar(self.element_offset(index)?)),
             (Some(c), Some((_, lanes))) => {
                 let base = scalar(self.element_offset(index)?);
-                let base = self.widen(&base, lanes);
+                let base = self.broadcast(&base, lanes);
                 let steps: Vec<String> = (0..lanes as i64).map(|l| format!("i64 {}", l * c)).collect();
-                Ok(self.ins(
+                Ok(self.push_instruction(
                     &format!("add {} {}, <{}>", value_type(DType::S64, lanes), base.text, steps.join(", ")),
                     DType::S64,
                     lanes,
                 ))
             }
-            (None, Some(_)) => self.each_lane(|f| Ok(scalar(f.element_offset(index)?))),
+            (None, Some(_)) => self.build_by_lane(|f| Ok(scalar(f.element_offset(index)?))),
         }
     }
 
-    /// Builds a vector lane by lane; `make` sees the lane variable as a constant.
-    pub(super) fn each_lane(&mut self, mut make: impl FnMut(&mut Self) -> Result<Val>) -> Result<Val> {
+    /// Emits a vector lane by lane; `make` emits one lane, with the lane variable bound to a constant.
+    pub(super) fn build_by_lane(&mut self, mut make: impl FnMut(&mut Self) -> Result<Val>) -> Result<Val> {
         let Some((var, lanes)) = self.lane.take() else { return make(self) };
         let memo = std::mem::take(&mut self.memo);
         let mut all = Vec::new();
@@ -112,6 +116,6 @@ impl FunctionEmitter<'_> {
         self.bindings[var.index()] = Binding::Lane;
         self.lane = Some((var, lanes));
         self.memo = memo;
-        Ok(self.gather(&all))
+        Ok(self.build_vector(&all))
     }
 }

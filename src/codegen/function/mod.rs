@@ -14,59 +14,59 @@ use crate::util::id_vec::Id;
 use std::collections::{HashMap, HashSet};
 
 /// Rows, and bytes of a row, of each tile register; zeros for unused ones.
-pub(super) type RegisterShapes = [(u64, u64); 8];
+pub(super) type TileRegisterShapes = [(u64, u64); 8];
 
-/// The value bound to a loop variable at the current point of the text.
+/// The value bound to a loop variable at the point of emission.
 #[derive(Clone, Debug)]
 enum Binding {
     /// The variable is not bound here.
     Unbound,
-    /// An `i64` name.
+    /// The name of an `i64` LLVM value.
     Name(String),
-    /// Unrolled.
+    /// The constant value in an unrolled iteration.
     Constant(i64),
-    /// The variable of the `Vector` loop that is open.
+    /// The lane number: the variable of the open `Vector` loop.
     Lane,
 }
 
-/// The text of one function under construction.
+/// Emitter of one LLVM function.
 pub struct FunctionEmitter<'a> {
     program: &'a Program,
     pub(super) kernel: &'a Kernel,
-    /// Facts of the machine.
+    /// The target machine.
     pub target: &'a Target,
     allocas: String,
     body: String,
     /// The line number of each statement, if instructions carry them.
     lines: Option<HashMap<*const Stmt, u32>>,
-    /// The line of the statement that is being written.
+    /// Line number of the statement being emitted.
     at: u32,
     next: usize,
     bindings: Vec<Binding>,
     pub(super) lane: Option<(VarId, u64)>,
-    /// In a masked loop, the number of lanes that are elements.
+    /// Number of active lanes in a masked loop; `None` outside of one.
     pub(super) valid: Option<u64>,
     memo: HashMap<ExprId, Val>,
     bases: HashMap<BufId, String>,
     base_text: String,
     slots: Vec<BufId>,
-    /// Registers whose values are not those of memory; none where the arithmetic is not portable.
+    /// Registers that hold computed values, not copies from memory; empty unless the arithmetic is portable.
     pub(super) computed: HashSet<RegId>,
-    /// The configurations of tile registers, by number.
-    pub(super) shapes: Vec<RegisterShapes>,
+    /// The distinct configurations of AMX tile registers, by number.
+    pub(super) shapes: Vec<TileRegisterShapes>,
 }
 
-/// A kernel as a function that takes its buffers' addresses from the closure, so that similar kernels can share it.
-pub struct Emitted {
-    /// The text from the parameters on: everything but the name.
+/// The LLVM function of a kernel, which takes buffer addresses from the closure, so that similar kernels can share it.
+pub struct EmittedKernel {
+    /// The function's text from the parameters on, without its name.
     pub text: String,
     /// Buffers in the order of the closure's words that hold their addresses, from the second word on.
     pub slots: Vec<BufId>,
 }
 
 impl<'a> FunctionEmitter<'a> {
-    /// The arithmetic of the program's floats.
-    pub fn math(&self) -> MathType {
+    /// The kind of float arithmetic that the user requested.
+    pub fn math_type(&self) -> MathType {
         self.program.reduced.precision.math
     }
 
@@ -77,7 +77,7 @@ impl<'a> FunctionEmitter<'a> {
         group: usize,
         marked: bool,
         target: &'a Target,
-    ) -> Result<Emitted> {
+    ) -> Result<EmittedKernel> {
         let mut f = FunctionEmitter {
             program,
             kernel,
@@ -97,7 +97,7 @@ impl<'a> FunctionEmitter<'a> {
             computed: HashSet::new(),
             shapes: Vec::new(),
         };
-        if f.math().is_portable() {
+        if f.math_type().is_portable() {
             f.computed = portable::computed_registers(kernel);
         }
         f.registers();
@@ -108,19 +108,19 @@ impl<'a> FunctionEmitter<'a> {
         }
         match kernel.chunks {
             Some(var) => f.emit_chunk_loop(var, "%begin", "%end", &kernel.body)?,
-            None => f.stmts(&kernel.body)?,
+            None => f.emit_stmts(&kernel.body)?,
         }
         if !f.shapes.is_empty() {
             f.allocas += "  %shapes = alloca [64 x i8], align 64\n  %tiles = alloca i32\n  store i32 0, ptr %tiles\n";
             // what tiles hold would be saved wherever the system takes this thread from its processor
-            f.line("call void @llvm.x86.tilerelease()");
+            f.push_line("call void @llvm.x86.tilerelease()");
         }
-        let own = if marked { format!(" {}", lines::mark(0)) } else { String::new() };
+        let own = if marked { format!(" {}", lines::line_mark(0)) } else { String::new() };
         let text = format!(
             "(ptr %closure, i64 %begin, i64 %end) #{group}{own} {{\nentry:\n{}{}  br label %start\nstart:\n{}  ret void\n}}\n",
             f.allocas, f.base_text, f.body
         );
-        Ok(Emitted { text, slots: f.slots })
+        Ok(EmittedKernel { text, slots: f.slots })
     }
 
     fn registers(&mut self) {
@@ -136,13 +136,13 @@ impl<'a> FunctionEmitter<'a> {
         format!("%t{}", self.next)
     }
 
-    pub(super) fn label(&mut self) -> String {
+    pub(super) fn fresh_label(&mut self) -> String {
         self.next += 1;
         format!("l{}", self.next)
     }
 
-    /// Begins a block.
-    pub(super) fn begin(&mut self, label: &str) {
+    /// Begins a basic block with this label.
+    pub(super) fn begin_block(&mut self, label: &str) {
         self.body += &format!("{label}:\n");
     }
 
@@ -151,20 +151,20 @@ impl<'a> FunctionEmitter<'a> {
         self.program.buffers[buf].dtype
     }
 
-    pub(super) fn line(&mut self, text: &str) {
+    pub(super) fn push_line(&mut self, text: &str) {
         self.body += "  ";
         self.body += text;
         if self.lines.is_some() {
             self.body += ", ";
-            self.body += &lines::mark(self.at);
+            self.body += &lines::line_mark(self.at);
         }
         self.body += "\n";
     }
 
-    /// Adds `rhs` as an instruction whose result has this type.
-    pub fn ins(&mut self, rhs: &str, dtype: DType, lanes: u64) -> Val {
+    /// Emits the instruction `rhs` and returns its result, a value of this type.
+    pub fn push_instruction(&mut self, rhs: &str, dtype: DType, lanes: u64) -> Val {
         let name = self.fresh();
-        self.line(&format!("{name} = {rhs}"));
+        self.push_line(&format!("{name} = {rhs}"));
         Val { text: name, dtype, lanes }
     }
 
@@ -173,20 +173,20 @@ impl<'a> FunctionEmitter<'a> {
         value::constant(dtype, bits, lanes)
     }
 
-    /// The real and the imaginary part of a complex value.
-    pub fn parts(&mut self, x: &Val) -> (Val, Val) {
+    /// Emits the extraction of the real and the imaginary part of a complex value.
+    pub fn complex_parts(&mut self, x: &Val) -> (Val, Val) {
         let (ty, part) = (x.ty(), x.dtype.real_part());
-        let re = self.ins(&format!("extractvalue {ty} {}, 0", x.text), part, x.lanes);
-        let im = self.ins(&format!("extractvalue {ty} {}, 1", x.text), part, x.lanes);
+        let re = self.push_instruction(&format!("extractvalue {ty} {}, 0", x.text), part, x.lanes);
+        let im = self.push_instruction(&format!("extractvalue {ty} {}, 1", x.text), part, x.lanes);
         (re, im)
     }
 
-    /// A complex value of its parts.
-    pub fn join(&mut self, re: &Val, im: &Val) -> Val {
+    /// Emits a complex value with these real and imaginary parts.
+    pub fn make_complex(&mut self, re: &Val, im: &Val) -> Val {
         let dtype = if re.dtype == DType::F64 { DType::C128 } else { DType::C64 };
         let (ty, part) = (value_type(dtype, re.lanes), re.ty());
-        let half = self.ins(&format!("insertvalue {ty} poison, {part} {}, 0", re.text), dtype, re.lanes);
-        self.ins(&format!("insertvalue {ty} {}, {part} {}, 1", half.text, im.text), dtype, re.lanes)
+        let half = self.push_instruction(&format!("insertvalue {ty} poison, {part} {}, 0", re.text), dtype, re.lanes);
+        self.push_instruction(&format!("insertvalue {ty} {}, {part} {}, 1", half.text, im.text), dtype, re.lanes)
     }
 
     /// Applies `make` to values, once for the real and once for the imaginary parts where values are complex.
@@ -194,13 +194,13 @@ impl<'a> FunctionEmitter<'a> {
         if !all.iter().any(|v| v.dtype.is_complex()) {
             return make(self, all);
         }
-        let (re, im): (Vec<Val>, Vec<Val>) = all.iter().map(|v| self.parts(v)).unzip();
+        let (re, im): (Vec<Val>, Vec<Val>) = all.iter().map(|v| self.complex_parts(v)).unzip();
         let (re, im) = (make(self, &re), make(self, &im));
-        self.join(&re, &im)
+        self.make_complex(&re, &im)
     }
 
-    /// `x` with this many lanes.
-    pub fn widen(&mut self, x: &Val, lanes: u64) -> Val {
+    /// Broadcasts a scalar to this many lanes; a vector stays as it is.
+    pub fn broadcast(&mut self, x: &Val, lanes: u64) -> Val {
         if x.lanes == lanes {
             return x.clone();
         }
@@ -210,35 +210,39 @@ impl<'a> FunctionEmitter<'a> {
                 return Val { text: format!("splat ({} {})", x.ty(), x.text), dtype, lanes };
             }
             let vector = value_type(dtype, lanes);
-            let one = f.ins(&format!("insertelement {vector} poison, {} {}, i64 0", x.ty(), x.text), dtype, lanes);
+            let one = f.push_instruction(
+                &format!("insertelement {vector} poison, {} {}, i64 0", x.ty(), x.text),
+                dtype,
+                lanes,
+            );
             let zeros = format!("<{lanes} x i32> zeroinitializer");
-            f.ins(&format!("shufflevector {vector} {}, {vector} poison, {zeros}", one.text), dtype, lanes)
+            f.push_instruction(&format!("shufflevector {vector} {}, {vector} poison, {zeros}", one.text), dtype, lanes)
         })
     }
 
-    /// The lanes `picks` of a vector.
+    /// Emits a shuffle that selects the lanes `picks` of a vector.
     pub fn shuffle(&mut self, x: &Val, picks: &[u64]) -> Val {
         self.by_part(std::slice::from_ref(x), &mut |f, x| {
             let (x, ty, lanes) = (&x[0], x[0].ty(), picks.len() as u64);
             if let [lane] = picks {
-                return f.ins(&format!("extractelement {ty} {}, i64 {lane}", x.text), x.dtype, 1);
+                return f.push_instruction(&format!("extractelement {ty} {}, i64 {lane}", x.text), x.dtype, 1);
             }
             let mask: Vec<String> = picks.iter().map(|i| format!("i32 {i}")).collect();
             let mask = format!("<{lanes} x i32> <{}>", mask.join(", "));
-            f.ins(&format!("shufflevector {ty} {}, {ty} poison, {mask}", x.text), x.dtype, lanes)
+            f.push_instruction(&format!("shufflevector {ty} {}, {ty} poison, {mask}", x.text), x.dtype, lanes)
         })
     }
 
-    /// The lanes of two vectors of one type, one behind the other.
-    pub fn joined(&mut self, low: &Val, high: &Val) -> Val {
+    /// Emits the concatenation of two vectors of one type.
+    pub fn concat_lanes(&mut self, low: &Val, high: &Val) -> Val {
         let (ty, lanes) = (low.ty(), 2 * low.lanes);
         let mask = (0..lanes).map(|i| format!("i32 {i}")).collect::<Vec<_>>().join(", ");
         let text = format!("shufflevector {ty} {}, {ty} {}, <{lanes} x i32> <{mask}>", low.text, high.text);
-        self.ins(&text, low.dtype, lanes)
+        self.push_instruction(&text, low.dtype, lanes)
     }
 
-    /// A vector of single values.
-    pub fn gather(&mut self, lanes: &[Val]) -> Val {
+    /// Emits a vector built from scalars.
+    pub fn build_vector(&mut self, lanes: &[Val]) -> Val {
         if let [one] = lanes {
             return one.clone();
         }
@@ -248,17 +252,17 @@ impl<'a> FunctionEmitter<'a> {
             let mut all = Val { text: "poison".to_string(), dtype, lanes: count };
             for (i, one) in lanes.iter().enumerate() {
                 let rhs = format!("insertelement {vector} {}, {} {}, i64 {i}", all.text, one.ty(), one.text);
-                all = f.ins(&rhs, dtype, count);
+                all = f.push_instruction(&rhs, dtype, count);
             }
             all
         })
     }
 
-    /// The address of a copy of a value on the stack.
-    pub fn in_memory(&mut self, v: &Val) -> String {
+    /// Stores a value on the stack and returns its address.
+    pub fn spill_to_stack(&mut self, v: &Val) -> String {
         let slot = self.fresh();
         self.allocas += &format!("  {slot} = alloca {}\n", v.ty());
-        self.line(&format!("store {} {}, ptr {slot}", v.ty(), v.text));
+        self.push_line(&format!("store {} {}, ptr {slot}", v.ty(), v.text));
         slot
     }
 }

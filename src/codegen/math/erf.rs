@@ -1,17 +1,17 @@
 //! The error function: an odd polynomial near 0, one minus erfc beyond; in f32 by pieces, and its complement, where there are
 //! tables.
-use super::super::arith::{add, div, fcmp, fma, magnitude, mul, negated, number, reinterpret, select, signed_as, sub};
+use super::super::arith::{abs, add, copysign, div, fcmp, float_constant, fma, mul, neg, reinterpret, select, sub};
 use super::super::function::FunctionEmitter;
 use super::super::value::Val;
-use super::exp::{exp_finite, exp_one_factor};
-use super::pieces::{self, of_octaves};
+use super::exp::{exp_f32_in_range, exp_finite};
+use super::pieces::{self, octave_polynomial};
 use super::sixteenths::{WHOLE, exp_of_nonpositive};
-use super::table::is_table;
+use super::table::uses_tables;
 use super::{at_most, in_pairs, keep_nan, limit, polynomial};
 use crate::tensor::DType;
 use std::f32::consts::FRAC_2_SQRT_PI;
 
-/// erf(x)/x below 0.93, in x².
+/// Coefficients of erf(x)/x for |x| < 0.93, in powers of x².
 const NEAR_F32: [f64; 6] = [
     1.128_379_147_712_974_3,
     -0.376_124_811_493_191_44,
@@ -20,7 +20,7 @@ const NEAR_F32: [f64; 6] = [
     0.004_985_949_589_427_17,
     -0.000_595_377_868_410_388_3,
 ];
-/// ln(erfc(x)) from 0.92 to 4.
+/// Coefficients of ln(erfc(x)) from 0.92 to 4.
 const ERFC_LOG: [f64; 8] = [
     0.000_174_683_010_947_206_68,
     -1.129_514_923_299_452_8,
@@ -106,7 +106,7 @@ const ERFC_PIECES: [[f32; 16]; 7] = [
         0.107_606_77, 0.046_193_168, 0.020_928_148, 0.009_966_381,
     ],
 ];
-/// From there on erfc(x) is less than a tenth of the least normal f32.
+/// Argument from which erfc(x) is less than a tenth of the smallest normal f32.
 const MOST: f64 = 9.3;
 /// erf(x) around whole numbers of [`STEP`], rising powers: Chebyshev interpolation, relative error below 4.1e-8, around 0 of odd
 /// powers alone.
@@ -143,60 +143,60 @@ const ERF_PIECES: [[f32; 16]; 6] = [
         0.000_433_421_26, 0.000_108_796_674, 2.285_199_3e-05, 4.046_486e-06,
     ],
 ];
-/// From the middle of a piece of erf to the next, with few digits so that it can be taken away exactly.
+/// Distance between the centres of neighboring pieces of erf, with few digits so that multiples of it are subtracted exactly.
 const STEP: f64 = 17.0 / 64.0;
 
-/// The complementary error function of f32, where there are tables: erfc(x)·e^(x²) by pieces.
+/// Emits erfc of f32 on targets with table lookup ([`super::table`]): erfc(x)·e^(x²) as a piecewise polynomial.
 pub fn erfc_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
-    let size = magnitude(f, x);
+    let size = abs(f, x);
     let limited = at_most(f, &size, MOST);
-    let scaled = of_octaves(f, &limited, &ERFC_PIECES);
+    let scaled = octave_polynomial(f, &limited, &ERFC_PIECES);
     let square = mul(f, &limited, &limited);
-    let minus = negated(f, &square);
+    let minus = neg(f, &square);
     let y = exp_of_nonpositive(f, &minus, &scaled);
-    let over = fcmp(f, "ogt", &size, &number(x, MOST));
-    let y = select(f, &over, &number(x, 0.0), &y);
-    let mirrored = sub(f, &number(x, 2.0), &y);
-    let is_negative = fcmp(f, "olt", x, &number(x, 0.0));
+    let over = fcmp(f, "ogt", &size, &float_constant(x, MOST));
+    let y = select(f, &over, &float_constant(x, 0.0), &y);
+    let mirrored = sub(f, &float_constant(x, 2.0), &y);
+    let is_negative = fcmp(f, "olt", x, &float_constant(x, 0.0));
     select(f, &is_negative, &mirrored, &y)
 }
 
-/// erf of f32, where there are tables.
+/// Emits erf of f32 as a piecewise polynomial, on targets with table lookup.
 fn erf_by_pieces(f: &mut FunctionEmitter, x: &Val) -> Val {
-    let size = magnitude(f, x);
+    let size = abs(f, x);
     let limited = at_most(f, &size, 4.0);
-    let whole = fma(f, &limited, &number(x, 1.0 / STEP), &number(x, WHOLE));
-    let n = sub(f, &whole, &number(x, WHOLE));
-    let t = fma(f, &n, &number(x, -STEP), &limited);
+    let whole = fma(f, &limited, &float_constant(x, 1.0 / STEP), &float_constant(x, WHOLE));
+    let n = sub(f, &whole, &float_constant(x, WHOLE));
+    let t = fma(f, &n, &float_constant(x, -STEP), &limited);
     let word = reinterpret(f, &whole, DType::U32);
     let y = pieces::polynomial(f, &word, &t, &ERF_PIECES);
-    signed_as(f, &y, x)
+    copysign(f, &y, x)
 }
 
-/// erf of f32.
+/// Emits erf of f32.
 pub fn erf_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
-    if is_table(f) {
+    if uses_tables(f) {
         return erf_by_pieces(f, x);
     }
-    let size = magnitude(f, x);
+    let size = abs(f, x);
     let limited = limit(f, &size, 0.0, 4.0);
     let log = in_pairs(f, &limited, &ERFC_LOG);
-    let complement = exp_one_factor(f, &log);
+    let complement = exp_f32_in_range(f, &log);
     let square = mul(f, x, x);
     let near = in_pairs(f, &square, &NEAR_F32);
     select_by_magnitude(f, x, &near, 0.93, &complement)
 }
 
-/// erf of f64.
+/// Emits erf of f64.
 pub fn erf_f64(f: &mut FunctionEmitter, x: &Val) -> Val {
-    let size = magnitude(f, x);
+    let size = abs(f, x);
     let limited = limit(f, &size, 1.0, 6.0);
-    let bend = number(x, 2.5);
+    let bend = float_constant(x, 2.5);
     let (over, under) = (sub(f, &limited, &bend), add(f, &limited, &bend));
     let t = div(f, &over, &under);
     let scaled = polynomial(f, &t, &FAR_F64);
     let square = mul(f, &limited, &limited);
-    let minus = negated(f, &square);
+    let minus = neg(f, &square);
     let e = exp_finite(f, &minus, None);
     let complement = mul(f, &e, &scaled);
     let square = mul(f, x, x);
@@ -204,13 +204,13 @@ pub fn erf_f64(f: &mut FunctionEmitter, x: &Val) -> Val {
     select_by_magnitude(f, x, &near, 1.0, &complement)
 }
 
-/// x·`near` below `edge`, beyond it 1 - `complement` with the sign of x.
+/// Emits x·`near` for |x| below `edge`, and 1 - `complement` with the sign of x beyond.
 fn select_by_magnitude(f: &mut FunctionEmitter, x: &Val, near: &Val, edge: f64, complement: &Val) -> Val {
-    let size = magnitude(f, x);
+    let size = abs(f, x);
     let near = mul(f, x, near);
-    let far = sub(f, &number(x, 1.0), complement);
-    let far = signed_as(f, &far, x);
-    let small = fcmp(f, "olt", &size, &number(x, edge));
+    let far = sub(f, &float_constant(x, 1.0), complement);
+    let far = copysign(f, &far, x);
+    let small = fcmp(f, "olt", &size, &float_constant(x, edge));
     let y = select(f, &small, &near, &far);
     keep_nan(f, x, &y)
 }

@@ -17,7 +17,10 @@ mod slow;
 mod soft;
 mod table;
 
-use super::arith::{add, bits, div, fcmp, fma, mul, negated, no_meaning, number, reinterpret, select, sub, two};
+use super::arith::{
+    add, binary_instruction, constant_bits, div, fcmp, float_constant, fma, mul, neg, reinterpret, select, sub,
+    undefined_op_error,
+};
 use super::function::FunctionEmitter;
 use super::portable::is_fused;
 use super::value::Val;
@@ -30,11 +33,11 @@ pub use erf::erfc_f32;
 pub use exp::{exp_f64, expm1_f64, swish};
 pub use log::{log_f64, log1p};
 pub use remainder::remainder;
-pub use slow::helpers;
+pub use slow::helper_definitions;
 pub use soft::{mish_f32, softplus_f32};
-pub use table::is_table;
+pub use table::uses_tables;
 
-/// A unary function of f32 or f64. Errors: internal, where `op` is none.
+/// Emits a unary mathematical function of f32 or f64. Errors: internal, if `op` is not one.
 pub fn unary(f: &mut FunctionEmitter, op: ScalarOp, x: &Val) -> Result<Val> {
     if x.dtype == DType::F32 {
         match op {
@@ -69,21 +72,21 @@ pub fn unary(f: &mut FunctionEmitter, op: ScalarOp, x: &Val) -> Result<Val> {
             let (s, c) = (sin_f64(f, x), cos_f64(f, x));
             div(f, &s, &c)
         }
-        _ => return Err(no_meaning(op, x.dtype)),
+        _ => return Err(undefined_op_error(op, x.dtype)),
     })
 }
 
-/// x^y of f32 or f64 as C's `pow`.
+/// Emits x^y of f32 or f64 with the semantics of C's `pow`.
 pub fn power(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     in_f64(f, x, y, log::power)
 }
 
-/// The angle of (y, x), f32 or f64.
+/// Emits atan2(y, x) of f32 or f64.
 pub fn atan2(f: &mut FunctionEmitter, y: &Val, x: &Val) -> Val {
     in_f64(f, y, x, |f, y, x, _| atan2_f64(f, y, x))
 }
 
-/// A function of doubles, which is told whether f32's precision is enough.
+/// Emits a binary function in f64 for operands of either type; `make` gets whether f32's precision is enough.
 fn in_f64(f: &mut FunctionEmitter, x: &Val, y: &Val, make: fn(&mut FunctionEmitter, &Val, &Val, bool) -> Val) -> Val {
     if x.dtype == DType::F64 {
         return make(f, x, y, false);
@@ -93,11 +96,11 @@ fn in_f64(f: &mut FunctionEmitter, x: &Val, y: &Val, make: fn(&mut FunctionEmitt
     super::convert::convert(f, &r, x.dtype)
 }
 
-/// `coefficients[0] + coefficients[1]·x + …`
+/// Emits the polynomial `coefficients[0] + coefficients[1]·x + …` by Horner's scheme.
 fn polynomial(f: &mut FunctionEmitter, x: &Val, coefficients: &[f64]) -> Val {
-    let mut sum = number(x, coefficients.last().copied().unwrap_or(0.0));
+    let mut sum = float_constant(x, coefficients.last().copied().unwrap_or(0.0));
     for &c in coefficients.iter().rev().skip(1) {
-        sum = fma(f, &sum, x, &number(x, c));
+        sum = fma(f, &sum, x, &float_constant(x, c));
     }
     sum
 }
@@ -105,7 +108,7 @@ fn polynomial(f: &mut FunctionEmitter, x: &Val, coefficients: &[f64]) -> Val {
 /// A polynomial by Estrin's scheme: neighbours are joined with x, then those with x², and so on, so that few steps wait for one
 /// another.
 fn in_pairs(f: &mut FunctionEmitter, x: &Val, coefficients: &[f64]) -> Val {
-    let terms = coefficients.iter().map(|&c| number(x, c)).collect();
+    let terms = coefficients.iter().map(|&c| float_constant(x, c)).collect();
     joined_in_pairs(f, x, terms)
 }
 
@@ -125,46 +128,46 @@ fn joined_in_pairs(f: &mut FunctionEmitter, x: &Val, mut terms: Vec<Val>) -> Val
     terms.pop().unwrap_or(power)
 }
 
-/// x where it is not above `most`, or NaN.
+/// Emits min(x, `most`); NaN stays NaN.
 fn at_most(f: &mut FunctionEmitter, x: &Val, most: f64) -> Val {
     // in this order a NaN stays one
-    let most = number(x, most);
+    let most = float_constant(x, most);
     let over = fcmp(f, "ogt", x, &most);
     select(f, &over, &most, x)
 }
 
-/// x limited to `low..=high`; NaN becomes `low`.
+/// Emits x clamped to `low..=high`; NaN becomes `low`.
 fn limit(f: &mut FunctionEmitter, x: &Val, low: f64, high: f64) -> Val {
-    let (low, high) = (number(x, low), number(x, high));
+    let (low, high) = (float_constant(x, low), float_constant(x, high));
     let above = fcmp(f, "ogt", x, &low);
     let x = select(f, &above, x, &low);
     let below = fcmp(f, "olt", &x, &high);
     select(f, &below, &x, &high)
 }
 
-/// `y`, but `x` where `x` is NaN.
+/// Emits `y`, or `x` if `x` is NaN.
 fn keep_nan(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     let nan = fcmp(f, "uno", x, x);
     select(f, &nan, x, y)
 }
 
-/// x·y as a product and what was rounded away: by multiply-add, or by halves of 26 bits (Dekker) where there is none.
+/// Emits x·y as a rounded product and its rounding error: by fused multiply-add, or by halves of 26 bits (Dekker) without it.
 fn exact_product(f: &mut FunctionEmitter, x: &Val, y: &Val) -> (Val, Val) {
     let p = mul(f, x, y);
     if is_fused(f, x.dtype) {
-        let minus = negated(f, &p);
+        let minus = neg(f, &p);
         let rest = fma(f, x, y, &minus);
         return (p, rest);
     }
     let mut halves = |x: &Val| {
         let word = reinterpret(f, x, DType::U64);
-        let high = two(f, "and", &word, &bits(&word, u64::MAX << 27));
+        let high = binary_instruction(f, "and", &word, &constant_bits(&word, u64::MAX << 27));
         let high = reinterpret(f, &high, DType::F64);
         let low = sub(f, x, &high);
         (high, low)
     };
     let ((xh, xl), (yh, yl)) = (halves(x), halves(y));
-    let mut rest = negated(f, &p);
+    let mut rest = neg(f, &p);
     for (a, b) in [(&xh, &yh), (&xh, &yl), (&xl, &yh), (&xl, &yl)] {
         let part = mul(f, a, b);
         rest = add(f, &rest, &part);
@@ -172,27 +175,27 @@ fn exact_product(f: &mut FunctionEmitter, x: &Val, y: &Val) -> (Val, Val) {
     (p, rest)
 }
 
-/// 2^n of a whole f64 `n` in -2046..=2046, as two factors so that neither overflows nor is denormal; and the first
-/// one's inverse.
+/// Emits 2^n for an integral f64 `n` in -2046..=2046 as two factors, neither of which overflows or is subnormal, and the inverse of the
+/// first.
 fn powers_of_two(f: &mut FunctionEmitter, n: &Val) -> (Val, Val, Val) {
     let whole = integer(f, n);
-    let half = two(f, "ashr", &whole, &bits(&whole, 1));
-    let rest = two(f, "sub", &whole, &half);
-    let zero = bits(&whole, 0);
-    let inverse = two(f, "sub", &zero, &half);
+    let half = binary_instruction(f, "ashr", &whole, &constant_bits(&whole, 1));
+    let rest = binary_instruction(f, "sub", &whole, &half);
+    let zero = constant_bits(&whole, 0);
+    let inverse = binary_instruction(f, "sub", &zero, &half);
     let mut power = |part: &Val| {
-        let biased = two(f, "add", part, &bits(part, 1023));
-        let word = two(f, "shl", &biased, &bits(part, 52));
+        let biased = binary_instruction(f, "add", part, &constant_bits(part, 1023));
+        let word = binary_instruction(f, "shl", &biased, &constant_bits(part, 52));
         reinterpret(f, &word, n.dtype)
     };
     (power(&half), power(&rest), power(&inverse))
 }
 
-/// A whole f64 below 2^51 as an integer: the low bits of n + 1.5·2^52, as few processors convert f64 to s64 in vectors. What is
-/// no such number gives some integer.
+/// Emits the conversion of an integral f64 below 2^51 to s64: the low bits of n + 1.5·2^52, as few processors convert f64 to s64 in
+/// vectors. Any other number gives an unspecified integer.
 fn integer(f: &mut FunctionEmitter, n: &Val) -> Val {
-    let magic = number(n, 6_755_399_441_055_744.0);
+    let magic = float_constant(n, 6_755_399_441_055_744.0);
     let sum = add(f, n, &magic);
     let word = reinterpret(f, &sum, DType::S64);
-    two(f, "sub", &word, &bits(&word, 6_755_399_441_055_744.0f64.to_bits()))
+    binary_instruction(f, "sub", &word, &constant_bits(&word, 6_755_399_441_055_744.0f64.to_bits()))
 }

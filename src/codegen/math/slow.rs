@@ -5,30 +5,31 @@ use crate::target::Arch;
 use crate::tensor::DType;
 use std::fmt::Write;
 
-/// A function in the module's text.
+/// A helper function in the LLVM module for arguments outside the range of the vector code, called lane by lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowPathFunction {
-    /// The remainder of two numbers that are not negative, by long division, 11 bits a step.
+    /// The remainder of two nonnegative numbers by long division, 11 bits a step.
     Remainder,
-    /// The whole number of quarter turns in an angle, modulo 4, as a double.
+    /// The number of whole quarter turns in an angle, modulo 4, as a double.
     Quadrant,
     /// The remainder of the angle after whole quarter turns, at most an eighth turn.
     Rest,
 }
 
-/// Replaces the f32 of a vector whose angles are too large for it by their sines (phase 0) or cosines (phase 1).
+/// Symbol of the function that replaces lanes of an f32 vector whose angles are too large for the vector code by their sines (phase 0) or
+/// cosines (phase 1).
 const SINES: &str = "@tfaot.sines";
-/// Up to here angles are small enough for vectors of f32.
+/// Largest angle for which the f32 vector code is exact enough.
 pub const MOST_F32: f64 = 131_072.0;
 
-/// Sines (phase 0) or cosines (phase 1) of the angles `x` that are too large for vectors of f32; elsewhere the elements of `y`.
-pub fn sines(f: &mut FunctionEmitter, x: &Val, y: &Val, phase: u64) -> Val {
-    let [from, to] = [x, y].map(|v| f.in_memory(v));
-    f.line(&format!("call void {SINES}(ptr {from}, ptr {to}, i64 {}, i64 {phase})", x.lanes));
-    f.ins(&format!("load {}, ptr {to}", y.ty()), y.dtype, y.lanes)
+/// Emits sines (phase 0) or cosines (phase 1) of those angles `x` that are too large for the f32 vector code; other lanes keep `y`.
+pub fn large_angle_sines(f: &mut FunctionEmitter, x: &Val, y: &Val, phase: u64) -> Val {
+    let [from, to] = [x, y].map(|v| f.spill_to_stack(v));
+    f.push_line(&format!("call void {SINES}(ptr {from}, ptr {to}, i64 {}, i64 {phase})", x.lanes));
+    f.push_instruction(&format!("load {}, ptr {to}", y.ty()), y.dtype, y.lanes)
 }
 
-/// The function of that name: as doubles, by what [`SlowPathFunction::Quadrant`] and [`SlowPathFunction::Rest`] make of them.
+/// The LLVM text of the function [`SINES`], which computes in f64 with [`SlowPathFunction::Quadrant`] and [`SlowPathFunction::Rest`].
 fn sines_text() -> String {
     let bits = |v: f64| format!("0x{:016X}", v.to_bits());
     let series = |name: &str, odd: f64| {
@@ -102,15 +103,15 @@ impl SlowPathFunction {
             SlowPathFunction::Rest => "@tfaot.rest",
         }
     }
-    /// A call on single values.
+    /// Emits a call of the helper function on scalars.
     pub fn call(self, f: &mut FunctionEmitter, args: &[&Val]) -> Val {
         let list: Vec<String> = args.iter().map(|a| format!("double {}", a.text)).collect();
-        f.ins(&format!("call double {}({})", self.name(), list.join(", ")), DType::F64, 1)
+        f.push_instruction(&format!("call double {}({})", self.name(), list.join(", ")), DType::F64, 1)
     }
 }
 
-/// The definitions of those functions that `text` calls.
-pub fn helpers(text: &str, arch: Arch) -> String {
+/// The LLVM definitions of the helper functions that `text` calls.
+pub fn helper_definitions(text: &str, arch: Arch) -> String {
     let mut out = String::new();
     if text.contains(SlowPathFunction::Remainder.name()) {
         out += REMAINDER;
@@ -133,7 +134,7 @@ pub fn helpers(text: &str, arch: Arch) -> String {
     out
 }
 
-/// x and y as whole numbers of 53 bits times powers of two; x's is divided with zeros brought down 11 at a time.
+/// LLVM text of the remainder: x and y are 53-bit integers times powers of two, and x's is divided with 11 zero bits brought down per step.
 const REMAINDER: &str = "define internal double @tfaot.remainder(double %x, double %y) #1 {
 entry:
   %xb = bitcast double %x to i64
@@ -187,8 +188,9 @@ done:
 }
 ";
 
-/// The mantissa times 192 bits of 2/π, from the first that matters modulo 4 (Payne and Hanek). Of the product's 192 lowest
-/// bits the upper two are the quadrant, those below the fraction; rounded to nearest, the fraction times π/2 is the rest.
+/// LLVM text of the angle reduction by Payne and Hanek: the mantissa times 192 bits of 2/π, from the first bit that matters modulo 4. Of
+/// the product's 192 lowest bits the upper two are the quadrant, those below the fraction; rounded to nearest, the fraction times π/2 is
+/// the rest.
 const TURNS: &str = "define internal i128 @tfaot.turns(double %x) #1 {
   %b = bitcast double %x to i64
   %e0 = lshr i64 %b, 52
@@ -258,7 +260,7 @@ define internal double @tfaot.rest(double %x) #1 {
 }
 ";
 
-/// The product of two numbers, whole.
+/// LLVM text of the full 128-bit product of two 64-bit integers.
 const PRODUCT: &str = "define internal i128 @tfaot.product(i64 %x, i64 %y) #1 {
   %xx = zext i64 %x to i128
   %yy = zext i64 %y to i128
@@ -267,7 +269,7 @@ const PRODUCT: &str = "define internal i128 @tfaot.product(i64 %x, i64 %y) #1 {
 }
 ";
 
-/// The 128-bit product of two 64-bit integers, made of four products of 32 bits.
+/// LLVM text of the 128-bit product of two 64-bit integers from four 32-bit products.
 const PRODUCT_OF_HALVES: &str = "define internal i128 @tfaot.product(i64 %x, i64 %y) #1 {
   %x0 = and i64 %x, 4294967295
   %y0 = and i64 %y, 4294967295
@@ -296,7 +298,7 @@ const PRODUCT_OF_HALVES: &str = "define internal i128 @tfaot.product(i64 %x, i64
 }
 ";
 
-/// 64 zeros, then the bits of 2/π after the point.
+/// 64 zero bits, then the bits of 2/π after the binary point.
 const TWO_OVER_PI: [u64; 22] = [
     0x0000000000000000,
     0xA2F9836E4E441529,

@@ -4,21 +4,21 @@ use crate::kernel::self_test::{ExpectedSums, HASH_FACTOR, HASH_START};
 use crate::tensor::{DType, DTypeClass, Tensor};
 use std::collections::BTreeSet;
 
-/// Functions and tables of the self-test of one model.
-pub(super) struct Checks<'a> {
+/// Emitter of the functions and tables of a model's self-test.
+pub(super) struct SelfTestEmitter<'a> {
     /// The prefix of symbols.
     name: &'a str,
-    /// The text so far.
+    /// The LLVM text emitted so far.
     pub text: String,
     known: BTreeSet<String>,
 }
 
-impl Checks<'_> {
-    pub(super) fn new(name: &str) -> Checks<'_> {
-        Checks { name, text: String::new(), known: BTreeSet::new() }
+impl SelfTestEmitter<'_> {
+    pub(super) fn new(name: &str) -> SelfTestEmitter<'_> {
+        SelfTestEmitter { name, text: String::new(), known: BTreeSet::new() }
     }
 
-    /// The symbol of a function, which `write` writes where it is wanted for the first time.
+    /// The symbol of a helper function, which `write` emits on first use.
     fn function(&mut self, kind: &str, write: impl FnOnce(&str) -> String) -> String {
         let symbol = format!("{}.test.{kind}", self.name);
         if self.known.insert(symbol.clone()) {
@@ -27,37 +27,37 @@ impl Checks<'_> {
         symbol
     }
 
-    /// The function that fills an array with numbers by splitmix64, as `run::arguments::random` does.
-    pub(super) fn draw(&mut self, dtype: DType) -> String {
+    /// The symbol of the function that fills an array with random numbers by splitmix64, as `run::arguments::random` does.
+    pub(super) fn draw_function(&mut self, dtype: DType) -> String {
         self.function(&format!("draw.{}", dtype.name()), |symbol| draw_text(symbol, dtype))
     }
 
-    /// The function that compares the hash of an array's bytes.
+    /// The symbol of the function that compares the hash of an array's bytes.
     pub(super) fn hash_comparison(&mut self) -> String {
         self.function("hash", hash_text)
     }
 
-    /// The function that compares the sums of an array.
-    pub(super) fn sums(&mut self, dtype: DType) -> String {
+    /// The symbol of the function that compares the block sums of an array.
+    pub(super) fn sums_comparison(&mut self, dtype: DType) -> String {
         if dtype.bytes() == 1 {
             let table = format!("{}.test.values.{}", self.name, dtype.name());
             if self.known.insert(table.clone()) {
-                info::table(&mut self.text, &table, "i32", &byte_values(dtype));
+                info::emit_table(&mut self.text, &table, "i32", &byte_values(dtype));
             }
         }
         let name = self.name;
         self.function(&format!("sums.{}", dtype.name()), |symbol| sums_text(symbol, dtype, name))
     }
 
-    /// Adds the bytes of an argument.
-    pub(super) fn bytes(&mut self, symbol: &str, bytes: &[u8]) {
-        info::bytes(&mut self.text, symbol, bytes);
+    /// Emits the bytes of a stored argument as a constant.
+    pub(super) fn add_bytes(&mut self, symbol: &str, bytes: &[u8]) {
+        info::emit_bytes(&mut self.text, symbol, bytes);
         self.text.truncate(self.text.trim_end().len());
         self.text += ", align 64\n";
     }
 
-    /// Adds the table of the sums of an array, each with its bound; the type and the bits of its scale.
-    pub(super) fn table(&mut self, symbol: &str, dtype: DType, sums: &ExpectedSums) -> (&'static str, i64) {
+    /// Emits the table of an array's expected sums with their bounds; returns LLVM's type and the bits of the scale.
+    pub(super) fn add_sums_table(&mut self, symbol: &str, dtype: DType, sums: &ExpectedSums) -> (&'static str, i64) {
         let is_double = dtype == DType::F64;
         let bits = |v: f64| if is_double { v.to_bits() as i64 } else { i64::from((v as f32).to_bits() as i32) };
         // a bound is never rounded to less
@@ -65,7 +65,7 @@ impl Checks<'_> {
         let word = if is_double { "i64" } else { "i32" };
         let both = sums.sums.iter().flat_map(|s| [s.sum, above(s.bound)]);
         let rows: Vec<String> = both.map(|v| format!("{word} {}", bits(v))).collect();
-        info::table(&mut self.text, symbol, word, &rows);
+        info::emit_table(&mut self.text, symbol, word, &rows);
         (word, bits(sums.scale))
     }
 }
@@ -78,7 +78,7 @@ fn byte_values(dtype: DType) -> Vec<String> {
     (0..256).map(|i| format!("i32 {}", bits(i))).collect()
 }
 
-/// The text of the function that draws numbers of a type.
+/// The LLVM text of the function that draws random numbers of a type.
 fn draw_text(symbol: &str, dtype: DType) -> String {
     let bytes = dtype.bytes();
     let bits = 8 * bytes;

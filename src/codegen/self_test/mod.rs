@@ -8,17 +8,17 @@ mod checks;
 use super::size_dispatch;
 use crate::kernel::self_test::{ExpectedArray, ExpectedContent, RandomInput, SelfTest, TestCall, TestInput};
 use crate::kernel::{EntryPoint, ModelInterface};
-use checks::Checks;
+use checks::SelfTestEmitter;
 use std::fmt::Write;
 
-/// Returned where a result is not the stored answer: `TFAOT_E_SELFTEST`.
+/// Status of a self-test with a wrong result: `TFAOT_E_SELFTEST`.
 pub const E_SELFTEST: u32 = 8;
 
-/// Adds `NAME_selftest` and `NAME_selftest_bytes`, if the model has a self-test.
+/// Emits `NAME_selftest` and `NAME_selftest_bytes`, if the model has a self-test.
 pub fn emit(out: &mut String, face: &ModelInterface) {
     let (Some(test), Some(bytes)) = (&face.self_test, face.test_workspace_bytes()) else { return };
     let name = &face.name;
-    let mut checks = Checks::new(name);
+    let mut checks = SelfTestEmitter::new(name);
     let mut body = String::new();
     let mut step = 0;
     let mut require = |body: &mut String, call: &str| {
@@ -58,9 +58,9 @@ pub fn emit(out: &mut String, face: &ModelInterface) {
     );
 }
 
-/// The function that makes one call and compares its results.
+/// Emits the function that makes one call and compares its results; returns its symbol.
 fn call_function(
-    checks: &mut Checks,
+    checks: &mut SelfTestEmitter,
     face: &ModelInterface,
     entry: &EntryPoint,
     call: &TestCall,
@@ -86,7 +86,7 @@ fn call_function(
             }
             (TestInput::Stored(bytes), _) => {
                 let symbol = format!("{own}.arg{i}");
-                checks.bytes(&symbol, bytes);
+                checks.add_bytes(&symbol, bytes);
                 format!("@{symbol}")
             }
             (TestInput::Drawn(_), None) => continue,
@@ -107,7 +107,7 @@ fn call_function(
             8 * i
         );
     }
-    let parameters = size_dispatch::parameters(entry, face).replace("ptr %exec", "ptr null");
+    let parameters = size_dispatch::c_parameters(entry, face).replace("ptr %exec", "ptr null");
     let _ = write!(
         body,
         "  %code = call i32 @{}({parameters})\n  %fine = icmp eq i32 %code, 0\n  br i1 %fine, label %compare, label %failed\nfailed:\n  ret i32 %code\ncompare:\n",
@@ -129,8 +129,8 @@ fn call_function(
     )
 }
 
-/// The function that compares the variables after the last call.
-fn variables_function(checks: &mut Checks, face: &ModelInterface, test: &SelfTest) -> String {
+/// Emits the function that compares the variables after the last call; returns its symbol.
+fn variables_function(checks: &mut SelfTestEmitter, face: &ModelInterface, test: &SelfTest) -> String {
     let (name, mut body, mut all) = (&face.name, String::new(), Vec::new());
     for (i, (want, variable)) in test.variables.iter().zip(&face.state).enumerate() {
         let Some(want) = want else { continue };
@@ -141,7 +141,7 @@ fn variables_function(checks: &mut Checks, face: &ModelInterface, test: &SelfTes
     format!("define internal i32 @{name}.test.state(ptr %state) #1 {{\nentry:\n{body}{}}}\n", conclusion(&all))
 }
 
-/// Returns 0 where all conditions hold, else `TFAOT_E_SELFTEST`.
+/// The LLVM text that returns 0 if all conditions hold, else `TFAOT_E_SELFTEST`.
 fn conclusion(all: &[String]) -> String {
     let (mut out, mut held) = (String::new(), "true".to_string());
     for (i, condition) in all.iter().enumerate() {
@@ -154,14 +154,15 @@ fn conclusion(all: &[String]) -> String {
     }
 }
 
-/// The call that draws an argument.
-fn draw(checks: &mut Checks, drawn: &RandomInput, to: &str) -> String {
-    let function = checks.draw(drawn.dtype);
+/// The LLVM text of the call that fills an argument with random numbers.
+fn draw(checks: &mut SelfTestEmitter, drawn: &RandomInput, to: &str) -> String {
+    let function = checks.draw_function(drawn.dtype);
     format!("  call void @{function}(ptr {to}, i64 {}, i64 {})\n", drawn.count, drawn.state as i64)
 }
 
-/// The call whose value `condition` says whether an array is the expected one; `symbol` is that of the table of its sums.
-fn compare(checks: &mut Checks, want: &ExpectedArray, symbol: &str, at: &str, condition: &str) -> String {
+/// The LLVM text of the call that compares an array with the expected content; its result is the value `condition`, and `symbol` names the
+/// table of sums.
+fn compare(checks: &mut SelfTestEmitter, want: &ExpectedArray, symbol: &str, at: &str, condition: &str) -> String {
     let count = want.count;
     match &want.content {
         ExpectedContent::Hash(hash) => {
@@ -169,7 +170,8 @@ fn compare(checks: &mut Checks, want: &ExpectedArray, symbol: &str, at: &str, co
             format!("  {condition} = call i1 @{function}(ptr {at}, i64 {bytes}, i32 {})\n", *hash as i32)
         }
         ExpectedContent::Sums(sums) => {
-            let (function, (word, scale)) = (checks.sums(want.dtype), checks.table(symbol, want.dtype, sums));
+            let (function, (word, scale)) =
+                (checks.sums_comparison(want.dtype), checks.add_sums_table(symbol, want.dtype, sums));
             format!(
                 "  {condition} = call i1 @{function}(ptr {at}, i64 {count}, i64 {}, ptr @{symbol}, {word} {scale}, i32 {})\n",
                 sums.block, sums.classes as i32

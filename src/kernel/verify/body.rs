@@ -9,7 +9,7 @@ use crate::tensor::DType;
 use crate::util::id_vec::Id;
 
 /// Checks one kernel.
-pub fn check(program: &Program, kernel: &Kernel) -> Result<(), Fault> {
+pub fn check_kernel(program: &Program, kernel: &Kernel) -> Result<(), Fault> {
     let mut c = BodyVerifier {
         program,
         kernel,
@@ -55,7 +55,7 @@ impl<'a> BodyVerifier<'a> {
     /// Checks rule k1: operands come before their expression.
     fn check_order(&self, id: ExprId, expr: &Expr) -> Result<(), Fault> {
         let mut bad = None;
-        for_operands(expr, &mut |e| {
+        for_each_operand(expr, &mut |e| {
             if e >= id {
                 bad = Some(e);
             }
@@ -111,12 +111,12 @@ impl<'a> BodyVerifier<'a> {
             Stmt::For { var, kind, body } => self.body_of(*var, *kind, body),
             Stmt::Store { buf, index, value } => {
                 self.value(*value)?;
-                self.index(index)?;
-                self.bounds(*buf, index)?;
-                self.may_store(*buf)?;
+                self.check_index(index)?;
+                self.check_bounds(*buf, index)?;
+                self.check_storable(*buf)?;
                 self.check_dtype(self.program.buffers[*buf].dtype, *value, &format!("b{}", buf.0))
             }
-            Stmt::Prefetch { index, .. } => self.index(index),
+            Stmt::Prefetch { index, .. } => self.check_index(index),
             Stmt::Tiles(sums) => self.check_tiles(sums),
             Stmt::Release => Ok(()),
             Stmt::Set { reg, at, value } => {
@@ -129,7 +129,7 @@ impl<'a> BodyVerifier<'a> {
                 self.check_dtype(info.dtype, *value, &format!("r{}", reg.0))
             }
             Stmt::Let { var, value, body } => {
-                self.index(value)?;
+                self.check_index(value)?;
                 let most = self.kernel.vars[*var].max(1) as i64 - 1;
                 let inside = |(low, high): (i64, i64)| low >= 0 && high <= most;
                 if !inside(value.range(&self.extents)) && !exact_range(value, &self.extents).is_some_and(inside) {
@@ -179,7 +179,7 @@ impl<'a> BodyVerifier<'a> {
     }
 
     /// Checks rule k8: the buffer may be stored to.
-    pub(super) fn may_store(&self, buf: BufId) -> Result<(), Fault> {
+    pub(super) fn check_storable(&self, buf: BufId) -> Result<(), Fault> {
         match self.program.buffers[buf].place {
             BufferLocation::Arg(_) | BufferLocation::Weights(_) => Err(format!("k8: b{} is stored to", buf.0)),
             BufferLocation::State(at) if !self.program.state.iter().any(|v| v.offset == at && v.changed) => {
@@ -208,20 +208,20 @@ impl<'a> BodyVerifier<'a> {
             Expr::Const(..) => {}
             Expr::Op(_, args, _) => args.iter().try_for_each(|&a| self.value(a))?,
             Expr::Load(buf, x) => {
-                self.index(x)?;
+                self.check_index(x)?;
                 if !self.sound[id.index()] {
-                    self.bounds(*buf, x)?;
+                    self.check_bounds(*buf, x)?;
                     self.sound[id.index()] = true;
                 }
             }
             Expr::Word(buf, x) => {
-                self.index(x)?;
-                self.bounds(*buf, x)?;
+                self.check_index(x)?;
+                self.check_bounds(*buf, x)?;
                 let elements = 4 / self.program.buffers[*buf].dtype.bytes() as i64;
-                self.bounds(*buf, &x.offset(elements - 1))?;
+                self.check_bounds(*buf, &x.offset(elements - 1))?;
             }
             Expr::DotProduct { x, y, z, .. } => [*x, *y, *z].iter().try_for_each(|&a| self.value(a))?,
-            Expr::Number(x, _) | Expr::Within(x, _, _) => self.index(x)?,
+            Expr::Number(x, _) | Expr::Within(x, _, _) => self.check_index(x)?,
             Expr::Reg(r, at) => {
                 self.check_register(*r, at)?;
                 let lanes = kernel.regs[*r].lanes;
@@ -244,14 +244,14 @@ impl<'a> BodyVerifier<'a> {
     }
 
     /// Checks rules k2 and k5 for the parts of an index.
-    pub(super) fn index(&mut self, x: &Index) -> Result<(), Fault> {
+    pub(super) fn check_index(&mut self, x: &Index) -> Result<(), Fault> {
         for (atom, _) in &x.terms {
             match atom {
                 Atom::Var(v) if self.open[v.index()].is_none() && self.kernel.vars[*v] != 1 => {
                     return Err(format!("k2: v{} is read outside its loop", v.0));
                 }
                 Atom::Var(_) => {}
-                Atom::Div(y, _) | Atom::Rem(y, _) | Atom::Clamp(y, _, _) => self.index(y)?,
+                Atom::Div(y, _) | Atom::Rem(y, _) | Atom::Clamp(y, _, _) => self.check_index(y)?,
                 Atom::Value(e) => {
                     self.value(*e)?;
                     let integer = self.types[e.index()].is_integer() || self.types[e.index()] == DType::Pred;
@@ -265,7 +265,7 @@ impl<'a> BodyVerifier<'a> {
     }
 
     /// Checks rule k3 by the bounds of the index; if these are too wide because terms depend on each other, by trying all values.
-    pub(super) fn bounds(&self, buf: BufId, x: &Index) -> Result<(), Fault> {
+    pub(super) fn check_bounds(&self, buf: BufId, x: &Index) -> Result<(), Fault> {
         let elements = i64::try_from(self.program.buffers[buf].elements).unwrap_or(i64::MAX);
         let inside = |(low, high): (i64, i64)| low >= 0 && high < elements;
         if inside(x.range(&self.extents)) || exact_range(x, &self.extents).is_some_and(inside) {
@@ -277,7 +277,7 @@ impl<'a> BodyVerifier<'a> {
 
     /// Checks rule k6: the register exists.
     fn check_register(&mut self, reg: RegId, at: &Index) -> Result<(), Fault> {
-        self.index(at)?;
+        self.check_index(at)?;
         let constant = |v: VarId| match self.open[v.index()] {
             Some(LoopKind::Unroll) => true,
             Some(LoopKind::Seq) => false,
@@ -300,7 +300,7 @@ impl<'a> BodyVerifier<'a> {
 }
 
 /// Calls `f` for every expression that `expr` reads directly.
-pub fn for_operands(expr: &Expr, f: &mut impl FnMut(ExprId)) {
+pub fn for_each_operand(expr: &Expr, f: &mut impl FnMut(ExprId)) {
     match expr {
         Expr::Const(..) => {}
         Expr::Op(_, args, _) => args.iter().for_each(|&a| f(a)),
@@ -311,16 +311,16 @@ pub fn for_operands(expr: &Expr, f: &mut impl FnMut(ExprId)) {
         | Expr::Within(x, _, _)
         | Expr::Reg(_, x)
         | Expr::Lanes(_, x, _, _)
-        | Expr::Fold(_, _, x) => for_values(x, f),
+        | Expr::Fold(_, _, x) => for_each_run_time_value(x, f),
     }
 }
 
 /// Calls `f` for every run-time number of an index.
-pub fn for_values(x: &Index, f: &mut impl FnMut(ExprId)) {
+pub fn for_each_run_time_value(x: &Index, f: &mut impl FnMut(ExprId)) {
     for (atom, _) in &x.terms {
         match atom {
             Atom::Var(_) => {}
-            Atom::Div(y, _) | Atom::Rem(y, _) | Atom::Clamp(y, _, _) => for_values(y, f),
+            Atom::Div(y, _) | Atom::Rem(y, _) | Atom::Clamp(y, _, _) => for_each_run_time_value(y, f),
             Atom::Value(e) => f(*e),
         }
     }

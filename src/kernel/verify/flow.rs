@@ -26,7 +26,7 @@ struct KernelAccesses<'k> {
 }
 
 /// Checks k9, k10 and k11 for all steps of a program.
-pub fn check(program: &Program) -> Result<(), Fault> {
+pub fn check_data_flow(program: &Program) -> Result<(), Fault> {
     let f = DefinitionFlow { program, kernels: program.kernels.values().map(accesses_in_order).collect() };
     for k in 0..f.kernels.len() {
         f.in_place(KernelId::from_index(k))?;
@@ -223,7 +223,7 @@ impl<'k> AccessWalk<'k> {
             match s {
                 Stmt::Store { buf, index, value } => {
                     let mut from = vec![*value];
-                    super::body::for_values(index, &mut |e| from.push(e));
+                    super::body::for_each_run_time_value(index, &mut |e| from.push(e));
                     self.read(from);
                     self.out.stores.push((*buf, index));
                     self.stored.insert(*buf);
@@ -232,7 +232,7 @@ impl<'k> AccessWalk<'k> {
                 Stmt::Release => {}
                 Stmt::Prefetch { index, .. } => {
                     let mut from = Vec::new();
-                    super::body::for_values(index, &mut |e| from.push(e));
+                    super::body::for_each_run_time_value(index, &mut |e| from.push(e));
                     self.read(from);
                 }
                 Stmt::Set { value, .. } => self.read(vec![*value]),
@@ -242,7 +242,7 @@ impl<'k> AccessWalk<'k> {
                 }
                 Stmt::Let { value, body, .. } => {
                     let mut from = Vec::new();
-                    super::body::for_values(value, &mut |e| from.push(e));
+                    super::body::for_each_run_time_value(value, &mut |e| from.push(e));
                     self.read(from);
                     self.stmts(body);
                 }
@@ -254,7 +254,7 @@ impl<'k> AccessWalk<'k> {
     fn tiles(&mut self, sums: &'k TileSums) {
         for span in sums.reads() {
             let mut from = Vec::new();
-            super::body::for_values(span.first, &mut |e| from.push(e));
+            super::body::for_each_run_time_value(span.first, &mut |e| from.push(e));
             self.read(from);
             self.out.several.insert(span.buf);
             self.load(span.buf, span.first);
@@ -282,7 +282,7 @@ impl<'k> AccessWalk<'k> {
             if let Expr::Load(b, x) | Expr::Word(b, x) = &self.kernel.exprs[e] {
                 self.load(*b, x);
             }
-            super::body::for_operands(&self.kernel.exprs[e], &mut |e| open.push(e));
+            super::body::for_each_operand(&self.kernel.exprs[e], &mut |e| open.push(e));
         }
     }
 }

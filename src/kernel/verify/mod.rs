@@ -21,7 +21,7 @@ mod memory;
 mod state;
 mod tiles;
 
-pub use body::{for_operands, for_values};
+pub use body::{for_each_operand, for_each_run_time_value};
 
 use super::{BufferLocation, Program};
 use crate::diag::{Error, Result};
@@ -32,11 +32,11 @@ use crate::diag::{Error, Result};
 /// Internal, with the rule's number and the kernel's.
 pub fn verify(program: &Program) -> Result<()> {
     check_buffer_bounds(program)?;
-    state::check(program).map_err(|why| fault("state", &why))?;
+    state::check_state(program).map_err(|why| fault("state", &why))?;
     for (id, kernel) in program.kernels.iter() {
-        body::check(program, kernel).map_err(|why| fault(&format!("k{} `{}`", id.0, kernel.label), &why))?;
+        body::check_kernel(program, kernel).map_err(|why| fault(&format!("k{} `{}`", id.0, kernel.label), &why))?;
     }
-    flow::check(program).map_err(|why| fault("steps", &why))
+    flow::check_data_flow(program).map_err(|why| fault("steps", &why))
 }
 
 /// Most bytes of a buffer on the stack.

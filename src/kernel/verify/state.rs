@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// Checks that variables do not overlap, that each buffer of the state is a whole variable, no two the same, and that changed variables
 /// are written.
-pub fn check(program: &Program) -> Result<(), Fault> {
+pub fn check_state(program: &Program) -> Result<(), Fault> {
     let filled = program.state.iter().filter(|v| v.info.bytes() > 0);
     let mut end = 0;
     for v in filled.clone() {
@@ -59,7 +59,7 @@ mod tests {
         let buffer = |at| Buffer { dtype: DType::S32, elements: 1, place: BufferLocation::State(at) };
         let (a, b) = (p.buffers.push(buffer(0)), p.buffers.push(buffer(4)));
         let mut k = Kernel::default();
-        let value = k.expr(Expr::Load(a, Index::default()));
+        let value = k.add_expr(Expr::Load(a, Index::default()));
         k.body = vec![Stmt::Store { buf: b, index: Index::default(), value }];
         p.steps = vec![Step::Launch(p.kernels.push(k))];
         p

@@ -24,7 +24,7 @@ impl BodyVerifier<'_> {
         if !rows || !tiles || !(2..=TERMS).contains(&sums.terms) || !sums.terms.is_multiple_of(2) {
             return Err(format!("k12: {} by {} of {} terms", sums.rows(), sums.columns(), sums.terms));
         }
-        self.may_store(sums.to)?;
+        self.check_storable(sums.to)?;
         self.rounds(&sums.loops, sums)
     }
 
@@ -39,9 +39,9 @@ impl BodyVerifier<'_> {
             return Ok(());
         }
         sums.reads().into_iter().chain([sums.writes()]).try_for_each(|span| {
-            self.index(span.first)?;
-            self.bounds(span.buf, span.first)?;
-            self.bounds(span.buf, &span.first.offset(span.last as i64))
+            self.check_index(span.first)?;
+            self.check_bounds(span.buf, span.first)?;
+            self.check_bounds(span.buf, &span.first.offset(span.last as i64))
         })
     }
 }
@@ -58,7 +58,7 @@ mod tests {
     fn fault(change: impl FnOnce(&mut Program, &mut TileSums)) -> String {
         let mut program = Program { weights_bytes: 20 * 96 * 2 + 96 * 32 * 2, ..Program::default() };
         let mut k = Kernel::default();
-        let round = k.var(3);
+        let round = k.add_var(3);
         let mut buffer = |dtype, elements, place| program.buffers.push(Buffer { dtype, elements, place });
         let left = buffer(DType::BF16, 20 * 96, BufferLocation::Weights(0));
         let right = buffer(DType::BF16, 96 * 32, BufferLocation::Weights(20 * 96 * 2));
@@ -114,7 +114,7 @@ mod tests {
     fn tiles_stand_outside_of_vectors() {
         let mut program = Program::default();
         let mut k = Kernel::default();
-        let lane = k.var(4);
+        let lane = k.add_var(4);
         for dtype in [DType::BF16, DType::F32] {
             program.buffers.push(Buffer { dtype, elements: 1024, place: BufferLocation::Stack });
         }

@@ -15,7 +15,7 @@ pub(super) fn weights(face: &ModelInterface) -> String {
          /* 0 if these bytes are weights of this object, else TFAOT_E_WEIGHTS. Functions look at the file's header again, which tells\n \
          * other weights, but not at its end. */\n\
          int {name}_weights_check(const void *weights, size_t bytes);\n\n",
-        file.bytes()
+        file.file_bytes()
     )
 }
 

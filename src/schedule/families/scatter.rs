@@ -31,7 +31,7 @@ impl<'a> Emitter<'a> {
         let (vars, at) = loop_variables(&mut e.k, &update_dims);
         let (mut body, fits, to) = self.window(&mut e, indices, d, &dims, &at)?;
         let index = linear_index(&to, &dims);
-        let mut args: Vec<ExprId> = out.leaves.iter().map(|&b| e.k.load(b, index.clone())).collect();
+        let mut args: Vec<ExprId> = out.leaves.iter().map(|&b| e.k.add_load(b, index.clone())).collect();
         for &update in updates {
             args.push(self.element(&mut e, update, &at)?);
         }

@@ -9,8 +9,8 @@ use std::ops::Range;
 /// A kernel that copies `elements` elements.
 pub(in crate::schedule) fn copy(from: BufId, to: BufId, elements: u64, lanes: u64) -> Kernel {
     let mut k = Kernel { label: "copy".to_string(), ..Kernel::default() };
-    let v = k.var(elements);
-    let value = k.load(from, Index::var(v));
+    let v = k.add_var(elements);
+    let value = k.add_load(from, Index::var(v));
     nest::set_vectorized_body(&mut k, &[v], &[Stmt::Store { buf: to, index: Index::var(v), value }], lanes);
     k
 }
@@ -21,7 +21,7 @@ pub(in crate::schedule) fn clear_margin_kernel(buf: BufId, shape: &ArrayShape, l
     let value = small_constant(&mut k, shape.dtype, 0.0);
     let mut body = Vec::new();
     let mut clear = |k: &mut Kernel, mut vars: Vec<VarId>, first: Index, gap: &Range<u64>| {
-        let v = k.var(gap.end - gap.start);
+        let v = k.add_var(gap.end - gap.start);
         vars.push(v);
         let index = first.offset(gap.start as i64).add(&Index::var(v));
         nest::set_vectorized_body(k, &vars, &[Stmt::Store { buf, index, value }], lanes);
@@ -37,7 +37,7 @@ pub(in crate::schedule) fn clear_margin_kernel(buf: BufId, shape: &ArrayShape, l
     }
     for (axis, gap) in &gaps.between {
         let vars: Vec<VarId> =
-            shape.dims[..*axis].iter().chain([&(shape.dims[*axis] - 1)]).map(|&n| k.var(n)).collect();
+            shape.dims[..*axis].iter().chain([&(shape.dims[*axis] - 1)]).map(|&n| k.add_var(n)).collect();
         let strides = vars.iter().zip(&layout.strides);
         let first = strides.fold(Index::constant(layout.origin), |at, (&v, &s)| at.add(&Index::var(v).scale(s)));
         clear(&mut k, vars, first, gap);

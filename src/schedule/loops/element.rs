@@ -82,7 +82,7 @@ impl<'a> Emitter<'a> {
                     let scalar = dims(i).is_empty();
                     args.push(self.element(e, o, if scalar { &[] } else { at })?);
                 }
-                Ok(e.k.op(*op, &args, comp.array(id).dtype))
+                Ok(e.k.add_op(*op, &args, comp.array(id).dtype))
             }
             Op::Map { comp: applied, .. } => {
                 let args = inst.operands.iter().map(|&o| self.element(e, o, at)).collect::<Result<Vec<_>>>()?;
@@ -122,7 +122,7 @@ impl<'a> Emitter<'a> {
                     at.iter().zip(slices).map(|(x, s)| x.scale(s.stride as i64).offset(s.start as i64)).collect();
                 self.element(e, inst.operands[0], &from)
             }
-            Op::Iota(axis) => Ok(e.k.expr(Expr::Number(at[*axis].clone(), comp.array(id).dtype))),
+            Op::Iota(axis) => Ok(e.k.add_expr(Expr::Number(at[*axis].clone(), comp.array(id).dtype))),
             Op::Pad(pads) => self.padded_element(e, inst, pads, at),
             Op::DynamicSlice(window) => {
                 let sizes = dims(0);
@@ -210,10 +210,10 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn index_as_s64(&mut self, e: &mut Elements, x: ExprId, dtype: DType) -> ExprId {
         let mut x = x;
         if dtype == DType::U64 {
-            let most = e.k.expr(Expr::Const(DType::U64, i64::MAX as u64));
-            x = e.k.op(ScalarOp::Minimum, &[x, most], DType::U64);
+            let most = e.k.add_expr(Expr::Const(DType::U64, i64::MAX as u64));
+            x = e.k.add_op(ScalarOp::Minimum, &[x, most], DType::U64);
         }
-        if dtype == DType::S64 { x } else { e.k.op(ScalarOp::Convert(DType::S64), &[x], DType::S64) }
+        if dtype == DType::S64 { x } else { e.k.add_op(ScalarOp::Convert(DType::S64), &[x], DType::S64) }
     }
 
     /// Inlines a computation of scalars, applied to expressions.
@@ -271,7 +271,7 @@ impl<'a> Emitter<'a> {
                 }
                 Op::Elementwise(op) => {
                     let operands = (0..i.operands.len()).map(of).collect::<Option<Vec<_>>>().ok_or_else(missing)?;
-                    vec![e.k.op(*op, &operands, comp.array(inst).dtype)]
+                    vec![e.k.add_op(*op, &operands, comp.array(inst).dtype)]
                 }
                 Op::Reshape | Op::Broadcast(_) if comp.array(inst).elements() == 1 => vec![of(0).ok_or_else(missing)?],
                 Op::Copy | Op::OptimizationBarrier => values.get(&i.operands[0]).ok_or_else(missing)?.clone(),
@@ -320,12 +320,12 @@ fn all_of(values: &HashMap<InstId, Vec<ExprId>>, of: &[InstId]) -> Option<Vec<Ex
 
 /// The comparison of an `s32` with a constant.
 fn equals_number(k: &mut Kernel, x: ExprId, number: u64) -> ExprId {
-    let number = k.expr(Expr::Const(DType::S32, number));
-    k.op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[x, number], DType::Pred)
+    let number = k.add_expr(Expr::Const(DType::S32, number));
+    k.add_op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[x, number], DType::Pred)
 }
 
 /// Selects between two values of `shape`, leaf by leaf.
 fn chosen_of(k: &mut Kernel, shape: &Shape, pred: ExprId, yes: &[ExprId], no: &[ExprId]) -> Vec<ExprId> {
     let types = shape.leaves().into_iter().map(|a| a.dtype);
-    types.zip(yes.iter().zip(no)).map(|(t, (&a, &b))| k.op(ScalarOp::Select, &[pred, a, b], t)).collect()
+    types.zip(yes.iter().zip(no)).map(|(t, (&a, &b))| k.add_op(ScalarOp::Select, &[pred, a, b], t)).collect()
 }

@@ -56,7 +56,7 @@ impl Grid {
         let mut rows = self.outer.iter().copied().chain([self.tile]);
         let Some(rows) = rows.find(|&v| k.vars[v] >= BANDS) else { return body };
         let each_band = k.vars[rows].div_ceil(BANDS);
-        let (band, inner) = (k.var(BANDS), k.var(each_band));
+        let (band, inner) = (k.add_var(BANDS), k.add_var(each_band));
         for v in loops.iter_mut().filter(|v| **v == rows) {
             *v = inner;
         }
@@ -75,7 +75,7 @@ pub fn if_in_range(k: &mut Kernel, at: &Index, low: i64, high: i64, body: Vec<St
     if least >= low && most < high {
         return body;
     }
-    let cond = k.expr(Expr::Within(at.clone(), low, high));
+    let cond = k.add_expr(Expr::Within(at.clone(), low, high));
     vec![Stmt::If { cond, body }]
 }
 
@@ -102,7 +102,7 @@ pub fn share(k: &mut Kernel, var: VarId, rounds: Range<u64>, count: u64) -> Shar
         (_, 1) => (Index::constant(first), None),
         (false, _) => (Index::var(var), None),
         (true, _) => {
-            let own = k.var(n);
+            let own = k.add_var(n);
             let held = Index::var(var).offset(-first).clamp_to(0, n as i64 - 1, &k.vars);
             (Index::var(own).offset(first), Some((own, held)))
         }
@@ -117,7 +117,7 @@ pub fn guard_by_shares(k: &mut Kernel, shares: &[&Share], mut body: Vec<Stmt>) -
             body = vec![Stmt::Let { var: *var, value: value.clone(), body }];
         }
         if let Some((var, low, high)) = share.guard {
-            let cond = k.expr(Expr::Within(Index::var(var), low as i64, high as i64));
+            let cond = k.add_expr(Expr::Within(Index::var(var), low as i64, high as i64));
             body = vec![Stmt::If { cond, body }];
         }
     }
@@ -146,7 +146,7 @@ pub fn set_chunked_body(k: &mut Kernel, loops: &[VarId], mut body: Vec<Stmt>) {
     }
     body = nest_loops(&loops[taken..], body);
     if taken > 1 {
-        let all = k.var(chunks);
+        let all = k.add_var(chunks);
         body = decompose_number(k, all, &loops[..taken], body);
         k.chunks = Some(all);
     } else {

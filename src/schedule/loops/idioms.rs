@@ -10,7 +10,7 @@ pub(in crate::schedule) fn small_constant(k: &mut Kernel, dtype: DType, value: f
 
 /// Converts `x` from one element type to another.
 pub(in crate::schedule) fn convert(k: &mut Kernel, x: ExprId, from: DType, to: DType) -> ExprId {
-    if from == to { x } else { k.op(ScalarOp::Convert(to), &[x], to) }
+    if from == to { x } else { k.add_op(ScalarOp::Convert(to), &[x], to) }
 }
 
 /// The first element of `t` as a constant.
@@ -18,17 +18,17 @@ pub(in crate::schedule) fn constant(k: &mut Kernel, t: &Tensor) -> ExprId {
     if t.dtype == DType::C128 && t.bytes.len() >= 16 {
         let part = |from: usize| Tensor::new(DType::F64, vec![], t.bytes.slice(from..from + 8));
         let (re, im) = (constant(k, &part(0)), constant(k, &part(8)));
-        return k.op(ScalarOp::Complex, &[re, im], t.dtype);
+        return k.add_op(ScalarOp::Complex, &[re, im], t.dtype);
     }
     let mut bits = [0u8; 8];
     let n = t.dtype.bytes().min(t.bytes.len()).min(8);
     bits[..n].copy_from_slice(&t.bytes[..n]);
-    k.expr(Expr::Const(t.dtype, u64::from_le_bytes(bits)))
+    k.add_expr(Expr::Const(t.dtype, u64::from_le_bytes(bits)))
 }
 
 /// New loop variables with these extents, and the coordinates that they stand for.
 pub(in crate::schedule) fn loop_variables(k: &mut Kernel, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
-    let vars: Vec<VarId> = dims.iter().map(|&n| k.var(n)).collect();
+    let vars: Vec<VarId> = dims.iter().map(|&n| k.add_var(n)).collect();
     let at = vars.iter().map(|&v| Index::var(v)).collect();
     (vars, at)
 }
@@ -42,17 +42,17 @@ pub(in crate::schedule) fn over_several(k: &mut Kernel, dims: &[u64]) -> (Vec<Va
 
 /// The conjunction of two conditions.
 pub(in crate::schedule) fn logical_and(k: &mut Kernel, a: ExprId, b: ExprId) -> ExprId {
-    k.op(ScalarOp::And, &[a, b], DType::Pred)
+    k.add_op(ScalarOp::And, &[a, b], DType::Pred)
 }
 
 /// The negation of a condition.
 pub(in crate::schedule) fn not(k: &mut Kernel, x: ExprId) -> ExprId {
-    k.op(ScalarOp::Not, &[x], DType::Pred)
+    k.add_op(ScalarOp::Not, &[x], DType::Pred)
 }
 
 /// Adds `test` to the conjunction `all`.
 pub(in crate::schedule) fn require(k: &mut Kernel, all: &mut Option<ExprId>, test: Expr) {
-    let test = k.expr(test);
+    let test = k.add_expr(test);
     *all = Some(all.map_or(test, |all| logical_and(k, all, test)));
 }
 
@@ -64,7 +64,7 @@ pub(in crate::schedule) fn select(
     no: ExprId,
     dtype: DType,
 ) -> ExprId {
-    cond.map_or(yes, |cond| k.op(ScalarOp::Select, &[cond, yes, no], dtype))
+    cond.map_or(yes, |cond| k.add_op(ScalarOp::Select, &[cond, yes, no], dtype))
 }
 
 /// The coordinate of position `i` among `n` elements that are `step` apart, clamped to the elements; `inside` gets the condition that the
@@ -100,9 +100,9 @@ pub(in crate::schedule) fn assign_registers(
     if regs.len() == 1 {
         return regs.iter().zip(values).map(set).collect();
     }
-    let held: Vec<RegId> = regs.iter().map(|&r| k.reg(k.regs[r].dtype, k.regs[r].lanes, 1)).collect();
+    let held: Vec<RegId> = regs.iter().map(|&r| k.add_reg(k.regs[r].dtype, k.regs[r].lanes, 1)).collect();
     let mut body: Vec<Stmt> = held.iter().zip(values).map(|(&h, &value)| Stmt::set(h, 0, value)).collect();
-    let values: Vec<ExprId> = held.iter().map(|&h| k.get(h, 0)).collect();
+    let values: Vec<ExprId> = held.iter().map(|&h| k.read_reg(h, 0)).collect();
     body.extend(regs.iter().zip(&values).map(set));
     body
 }

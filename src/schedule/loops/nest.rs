@@ -16,7 +16,7 @@ pub fn set_vectorized_body(k: &mut Kernel, vars: &[VarId], body: &[Stmt], lanes:
     let mut across = row_tails::choose_tail_loop(k, &vars, inner, &body, lanes);
     if let (Some(v), [rows]) = (across, &vars[..]) {
         // chunks of as many rows as there are lanes
-        let (block, row) = (k.var(k.vars[*rows] / lanes), k.var(lanes));
+        let (block, row) = (k.add_var(k.vars[*rows] / lanes), k.add_var(lanes));
         body = substitute_all(k, &body, v, &Index::var(block).scale(lanes as i64).add(&Index::var(row)));
         (vars, across) = (vec![block, row], Some(row));
     }
@@ -30,7 +30,7 @@ pub fn set_vectorized_body(k: &mut Kernel, vars: &[VarId], body: &[Stmt], lanes:
         let rest: Vec<Stmt> = parts.map(|(tile, s)| for_loop(tile, LoopKind::Seq, vec![s])).collect();
         if !rest.is_empty() {
             let count = k.vars[tile] as i64;
-            let last = k.expr(Expr::Within(Index::var(tile), count - 1, count));
+            let last = k.add_expr(Expr::Within(Index::var(tile), count - 1, count));
             k.body.push(Stmt::If { cond: last, body: rest });
         }
         return;
@@ -59,13 +59,13 @@ pub(in crate::schedule) fn vector_loops(k: &mut Kernel, body: &[Stmt], inner: Va
     let (whole, tail) = (n / lanes, n % lanes);
     let mut parts = Vec::new();
     if whole > 0 {
-        let (tile, lane) = (k.var(whole), k.var(lanes));
+        let (tile, lane) = (k.add_var(whole), k.add_var(lanes));
         let at = Index::var(tile).scale(lanes as i64).add(&Index::var(lane));
         let inside = substitute_all(k, body, inner, &at);
         parts.push((tile, for_loop(lane, LoopKind::Vector, inside)));
     }
     if tail > 0 {
-        let (tile, lane) = (k.var(1), k.var(tail.next_power_of_two()));
+        let (tile, lane) = (k.add_var(1), k.add_var(tail.next_power_of_two()));
         let at = Index::var(lane).offset((whole * lanes) as i64);
         let inside = substitute_all(k, body, inner, &at);
         let kind = if tail.is_power_of_two() { LoopKind::Vector } else { LoopKind::Masked(tail) };
@@ -138,7 +138,7 @@ fn substitute(k: &mut Kernel, id: ExprId, var: VarId, with: &Index, memo: &mut H
         Expr::Op(op, args, t) => Expr::Op(op, args.iter().map(|&a| substitute(k, a, var, with, memo)).collect(), t),
         same @ (Expr::Const(..) | Expr::Reg(..) | Expr::Lanes(..) | Expr::Fold(..)) => same,
     };
-    let new = if new == k.exprs[id] { id } else { k.expr(new) };
+    let new = if new == k.exprs[id] { id } else { k.add_expr(new) };
     memo.insert(id, new);
     new
 }

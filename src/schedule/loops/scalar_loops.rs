@@ -14,8 +14,8 @@ pub struct Local {
 impl Local {
     /// Declares a variable of this type, without a value.
     pub fn new(k: &mut Kernel, dtype: DType) -> Local {
-        let reg = k.reg(dtype, 1, 1);
-        let value = k.get(reg, 0);
+        let reg = k.add_reg(dtype, 1, 1);
+        let value = k.read_reg(reg, 0);
         Local { reg, value }
     }
     /// Sets the variable to a value.
@@ -39,12 +39,12 @@ impl Local {
 
 /// Converts an index to an `s64` expression.
 pub fn index_to_s64(k: &mut Kernel, index: &Index) -> ExprId {
-    k.expr(Expr::Number(index.clone(), DType::S64))
+    k.add_expr(Expr::Number(index.clone(), DType::S64))
 }
 
 /// `a < b`, by value.
 pub fn less_than(k: &mut Kernel, a: ExprId, b: ExprId) -> ExprId {
-    k.op(ScalarOp::Compare(Direction::Lt, CompareKind::Partial), &[a, b], DType::Pred)
+    k.add_op(ScalarOp::Compare(Direction::Lt, CompareKind::Partial), &[a, b], DType::Pred)
 }
 
 /// Emits `for counter in from..to { body }` with bounds known at run time; `to` is evaluated again before each iteration.

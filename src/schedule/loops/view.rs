@@ -33,7 +33,7 @@ impl View {
 
     /// Loads element `at`.
     pub fn load(&self, k: &mut Kernel, at: &[Index]) -> ExprId {
-        k.load(self.buf, self.offset_of(at))
+        k.add_load(self.buf, self.offset_of(at))
     }
 
     /// Stores `value` as element `at`.

@@ -18,7 +18,7 @@ pub fn window_taps(
         }
         let mut i = x.scale(w.stride as i64).offset(-w.pad_low);
         if w.size > 1 {
-            let v = k.var(w.size);
+            let v = k.add_var(w.size);
             loops.push(v);
             let tap = if w.reversal { Index::var(v).scale(-1).offset(w.size as i64 - 1) } else { Index::var(v) };
             i = i.add(&tap.scale(w.rhs_dilate as i64));
@@ -74,7 +74,7 @@ impl Interior {
         at: &mut [Index],
     ) -> Vec<(VarId, Index)> {
         let of_axis = |&(d, low, high): &(usize, u64, u64)| {
-            let own = k.var(high - low);
+            let own = k.add_var(high - low);
             at[d] = Index::var(own).offset(low as i64);
             (own, Index::var(outer[d]).offset(-(low as i64)).clamp_to(0, (high - low) as i64 - 1, &k.vars))
         };

@@ -69,7 +69,8 @@ impl Joined {
             return false;
         };
         let small = |k: &Kernel| k.range.is_none() && !k.is_parallel_in_loops();
-        let choices = [a, b].iter().filter(|k| k.product().is_some() || k.convolution().is_some()).count();
+        let choices =
+            [a, b].iter().filter(|k| k.product_choice().is_some() || k.convolution_choice().is_some()).count();
         let fits = small(a) && small(b) && choices < 2 && a.exprs.len() + b.exprs.len() <= MOST_EXPRESSIONS;
         let second = if fits { self.kernels[next.index()].take() } else { None };
         if let (Some(first), Some(second)) = (&mut self.kernels[last.index()], &second) {

@@ -1,5 +1,7 @@
 //! Live-out values of statements: registers and memory on the stack that other statements read.
-use crate::kernel::{BufId, BufferLocation, Expr, ExprId, Kernel, Program, RegId, Stmt, for_operands, for_values};
+use crate::kernel::{
+    BufId, BufferLocation, Expr, ExprId, Kernel, Program, RegId, Stmt, for_each_operand, for_each_run_time_value,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether statements outside `body` read registers that it sets.
@@ -47,9 +49,9 @@ impl<'k> StorageUses<'k> {
                 Stmt::Store { buf, index, value } => {
                     self.write(*buf);
                     self.read(*value);
-                    for_values(index, &mut |e| self.read(e));
+                    for_each_run_time_value(index, &mut |e| self.read(e));
                 }
-                Stmt::Prefetch { index, .. } => for_values(index, &mut |e| self.read(e)),
+                Stmt::Prefetch { index, .. } => for_each_run_time_value(index, &mut |e| self.read(e)),
                 Stmt::Set { reg, value, .. } => {
                     self.set.insert(*reg);
                     *self.registers.entry(*reg).or_default() += 1;
@@ -87,7 +89,7 @@ impl<'k> StorageUses<'k> {
                 Expr::Load(buf, _) | Expr::Word(buf, _) => self.buffer(*buf),
                 _ => {}
             }
-            for_operands(expr, &mut |e| open.push(e));
+            for_each_operand(expr, &mut |e| open.push(e));
         }
     }
 }

@@ -5,13 +5,12 @@ use crate::scalar::ScalarOp;
 use crate::target::Target;
 use crate::tensor::{DType, Tensor};
 
-/// Terms of a word of integers of 16 bits.
+/// Number of 16-bit integers in a 32-bit word.
 const TERMS: u64 = 2;
-/// Terms of a word of bytes.
+/// Number of bytes in a 32-bit word.
 const BYTE_TERMS: u64 = 4;
 
-/// The module with products of bytes as products of integers of 16 bits; `None` where there are none, or the machine multiplies bytes as
-/// well.
+/// Rewrites products of bytes as products of 16-bit integers; `None` if there are none, or if the machine multiplies bytes as fast.
 pub fn widened(module: &Module, target: &Target) -> Option<Module> {
     target.short_dot?;
     let mut out = None;

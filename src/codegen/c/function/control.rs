@@ -1,53 +1,53 @@
 //! The ends of blocks: jumps with the values that the next block begins with, and returns.
 use super::structure::{Jump, JumpCondition, SourceLine};
-use super::{Writer, local};
-use crate::codegen::c::text::{IrOperand, Reader, Type};
+use super::{FunctionWriter, local_name};
+use crate::codegen::c::text::{IrOperand, IrReader, IrType};
 use crate::diag::{Error, Result};
 
-/// A value that a block begins with.
+/// A phi instruction of LLVM: the value that a block gets from each predecessor.
 #[derive(Clone)]
 pub(super) struct Phi {
     pub name: String,
-    pub ty: Type,
-    /// The values by the blocks that they come from.
+    pub ty: IrType,
+    /// The incoming values, each with its predecessor block.
     pub operands: Vec<(IrOperand, String)>,
 }
 
-/// The phi of this name.
-pub(super) fn phi(name: &str, text: &str) -> Result<Phi> {
-    let mut reader = Reader::new(text);
-    let ty = reader.ty()?;
+/// Parses the phi instruction that defines `name`.
+pub(super) fn parse_phi(name: &str, text: &str) -> Result<Phi> {
+    let mut reader = IrReader::new(text);
+    let ty = reader.read_type()?;
     let mut operands = Vec::new();
     while reader.eat("[") {
-        let operand = reader.operand()?;
+        let operand = reader.read_operand()?;
         reader.expect(", %")?;
-        operands.push((operand, reader.word().to_string()));
+        operands.push((operand, reader.read_word().to_string()));
         reader.expect("]")?;
         reader.eat(",");
     }
     Ok(Phi { name: name.to_string(), ty, operands })
 }
 
-/// The number that an instruction adds to a value or compares it with.
+/// The constant that an instruction adds to the value `name` or compares it with.
 fn number_behind(instruction: &str, name: &str) -> Option<i64> {
     let (before, number) = instruction.rsplit_once(", ")?;
     before.ends_with(&format!(" %{name}")).then(|| number.parse().ok())?
 }
 
-/// The name of a block in C.
-pub(super) fn label(name: &str) -> String {
+/// The C label of a block.
+pub(super) fn label_name(name: &str) -> String {
     format!("at_{}", name.replace(['.', '-'], "_"))
 }
 
-/// How a block leads to another.
+/// The end of a block: fall through to the next block, or a jump.
 enum Edge {
-    /// The other follows; its assignments.
+    /// Fall through, after assignments to the phis of the next block.
     Falls(String),
     Jumps(Jump),
 }
 
-impl Writer<'_> {
-    /// Sets what a block begins with that is entered from here.
+impl FunctionWriter<'_> {
+    /// The assignments to the phis of block `to` when it is entered from the current block.
     fn edge(&mut self, to: &str) -> Result<String> {
         let own = self.phis.get(to).cloned().unwrap_or_default();
         let mut out = String::new();
@@ -56,12 +56,12 @@ impl Writer<'_> {
             let operand = operand.ok_or_else(|| Error::internal("C", format!("`{to}` is not entered from here")))?;
             let value = self.values.operand(ty, operand)?.text;
             let suffix = if own.len() > 1 { "_in" } else { "" };
-            out += &format!("{}{suffix} = {value}; ", local(name));
+            out += &format!("{}{suffix} = {value}; ", local_name(name));
         }
         Ok(out)
     }
 
-    /// The jump to a block, or the assignments alone where the block follows.
+    /// The jump to block `to`, or the phi assignments alone if it is the next block.
     fn jump(&mut self, to: &str, test: Option<JumpCondition>, condition: Option<&str>) -> Result<Edge> {
         let edge = self.edge(to)?;
         if self.next.as_deref() == Some(to) {
@@ -70,8 +70,8 @@ impl Writer<'_> {
         Ok(Edge::Jumps(Jump { rounds: self.rounds(to, condition), test, edge, to: to.to_string() }))
     }
 
-    /// The most rounds of the loop from a block to a jump back to it, where the text has them as numbers: a counter that begins with one
-    /// grows by another and is compared with a third, behind the addition (by `condition`) or at the begin of the loop.
+    /// An upper limit of the iterations of the loop from block `to` to a jump back to it, if it follows from constants: a counter with a
+    /// constant start and step that is compared with a constant, after the addition (by `condition`) or at the beginning of the loop.
     fn rounds(&self, to: &str, condition: Option<&str>) -> Option<u64> {
         let comparison = self.counters.get(condition.or(self.tests.get(to).map(String::as_str))?)?;
         let is_below = comparison.starts_with("icmp slt ") || comparison.starts_with("icmp ult ");
@@ -90,32 +90,32 @@ impl Writer<'_> {
 
     fn assignments(&mut self, edge: &str) {
         if !edge.is_empty() {
-            self.line(edge.trim_end());
+            self.push_line(edge.trim_end());
         }
     }
 
-    pub(super) fn branch(&mut self, reader: &mut Reader) -> Result<()> {
+    pub(super) fn write_branch(&mut self, reader: &mut IrReader) -> Result<()> {
         if reader.eat("label %") {
-            match self.jump(reader.word(), None, None)? {
+            match self.jump(reader.read_word(), None, None)? {
                 Edge::Falls(edge) => self.assignments(&edge),
                 Edge::Jumps(jump) => self.lines.push(SourceLine::Jump(jump)),
             }
             return Ok(());
         }
-        let (ty, value) = reader.typed()?;
+        let (ty, value) = reader.read_typed_operand()?;
         let condition = if let IrOperand::Local(name) = &value { Some(name.clone()) } else { None };
         let value = self.values.operand(&ty, &value)?.text;
         reader.expect(", label %")?;
         let test = JumpCondition { value: value.clone(), is_negated: false };
-        let yes = self.jump(reader.word(), Some(test), condition.as_deref())?;
+        let yes = self.jump(reader.read_word(), Some(test), condition.as_deref())?;
         reader.expect(", label %")?;
         let test = JumpCondition { value: value.clone(), is_negated: true };
-        let no = self.jump(reader.word(), Some(test), None)?;
+        let no = self.jump(reader.read_word(), Some(test), None)?;
         match (yes, no) {
             (Edge::Falls(yes), Edge::Falls(no)) if yes.is_empty() && no.is_empty() => {
-                self.line(format!("(void){value};"));
+                self.push_line(format!("(void){value};"));
             }
-            (Edge::Falls(yes), Edge::Falls(no)) => self.line(format!("if ({value}) {{ {yes}}} else {{ {no}}}")),
+            (Edge::Falls(yes), Edge::Falls(no)) => self.push_line(format!("if ({value}) {{ {yes}}} else {{ {no}}}")),
             (Edge::Jumps(jump), Edge::Falls(edge)) | (Edge::Falls(edge), Edge::Jumps(jump)) => {
                 self.lines.push(SourceLine::Jump(jump));
                 self.assignments(&edge);
@@ -128,25 +128,25 @@ impl Writer<'_> {
         Ok(())
     }
 
-    pub(super) fn switch(&mut self, reader: &mut Reader) -> Result<()> {
-        let (ty, value) = reader.typed()?;
+    pub(super) fn write_switch(&mut self, reader: &mut IrReader) -> Result<()> {
+        let (ty, value) = reader.read_typed_operand()?;
         let value = self.values.operand(&ty, &value)?.text;
         reader.expect(", label %")?;
-        let other = reader.word();
+        let other = reader.read_word();
         reader.expect("[")?;
         let mut cases = Vec::new();
         while !reader.eat("]") {
-            let (ty, case) = reader.typed()?;
+            let (ty, case) = reader.read_typed_operand()?;
             let case = self.values.constant(&ty, &case, 8)?.text;
             reader.expect(", label %")?;
-            let to = reader.word();
+            let to = reader.read_word();
             cases.push((format!("{value} == {case}"), to.to_string()));
         }
         // the case that follows is what is left where all other tests have failed
         cases.sort_by_key(|(_, to)| self.next.as_ref() == Some(to));
         for (value, to) in cases {
-            let value_of_test = self.fresh("m");
-            self.line(format!("const int {value_of_test} = {value};"));
+            let value_of_test = self.fresh_name("m");
+            self.push_line(format!("const int {value_of_test} = {value};"));
             let test = JumpCondition { value: value_of_test, is_negated: false };
             match self.jump(&to, Some(test.clone()), None)? {
                 Edge::Jumps(jump) => self.lines.push(SourceLine::Jump(jump)),
@@ -170,19 +170,19 @@ impl Writer<'_> {
         Ok(())
     }
 
-    pub(super) fn ret(&mut self, reader: &mut Reader) -> Result<()> {
-        let ty = reader.ty()?;
-        if ty == Type::Void {
-            self.line("return;");
+    pub(super) fn write_ret(&mut self, reader: &mut IrReader) -> Result<()> {
+        let ty = reader.read_type()?;
+        if ty == IrType::Void {
+            self.push_line("return;");
             return Ok(());
         }
-        let operand = reader.operand()?;
+        let operand = reader.read_operand()?;
         let value = match &operand {
-            IrOperand::Global(name) => self.global(name)?,
+            IrOperand::Global(name) => self.global_pointer(name)?,
             operand => self.values.operand(&ty, operand)?.text,
         };
-        let cast = if ty == Type::Int(32) { "(int)" } else { "" };
-        self.line(format!("return {cast}{value};"));
+        let cast = if ty == IrType::Int(32) { "(int)" } else { "" };
+        self.push_line(format!("return {cast}{value};"));
         Ok(())
     }
 }

@@ -3,19 +3,19 @@ mod control;
 mod signature;
 mod structure;
 
-pub use signature::{CFunction, Names, parameter, result};
+pub use signature::{CPrototype, SymbolNames, parameter_type, result_type};
 
 use super::instruction;
-use super::liveness::{IrLine, Mention, is_pure, mentions, stored, without_dead};
-use super::text::{IrFunction, IrOperand, Reader, Type};
-use super::types::scalar;
+use super::liveness::{IrLine, ValueMention, is_pure, mentions, remove_dead_lines, stored_variable};
+use super::text::{IrFunction, IrOperand, IrReader, IrType};
+use super::types::c_scalar_type;
 use super::values::{CValue, CValues, UsedTypes};
 use crate::diag::{Error, Result};
-use control::{Phi, phi};
+use control::{Phi, parse_phi};
 use std::collections::{HashMap, HashSet};
 use structure::SourceLine;
 
-/// A hint to bring memory near.
+/// Start of the text of a prefetch call, which C leaves out.
 const PREFETCH: &str = "call void @llvm.prefetch";
 
 /// The uses of a value.
@@ -24,55 +24,59 @@ struct Uses {
     count: usize,
     /// Blocks with a use.
     blocks: HashSet<usize>,
-    /// Whether it is called.
+    /// Whether the value is called as a function.
     is_called: bool,
-    /// Uses that put it into all lanes of a vector.
+    /// Number of uses that broadcast the value to all lanes of a vector.
     spreads: usize,
-    /// Whether it is used for anything but a load or a store of a whole variable.
+    /// Whether the address of a stack variable is used for anything but loads and stores of the whole variable.
     escapes: bool,
 }
 
-/// A function that is being written.
-pub struct Writer<'a> {
+/// Writer of one function in C, from its LLVM text.
+pub struct FunctionWriter<'a> {
     pub values: CValues<'a>,
-    pub names: &'a Names,
+    pub names: &'a SymbolNames,
     uses: HashMap<String, Uses>,
-    /// The block in which each value is made.
+    /// The block that defines each value.
     home: HashMap<String, usize>,
-    /// The values that each block begins with, by the block that it is entered from.
+    /// The phis of each block, by the label of the block.
     phis: HashMap<String, Vec<Phi>>,
-    /// The instructions that make additions and comparisons, from which the rounds of loops follow.
+    /// The additions and comparisons by the value that they define, from which iteration counts of loops follow.
     counters: HashMap<String, String>,
-    /// The condition under which each block leads to the one behind it.
+    /// The condition under which each block continues with the next one.
     tests: HashMap<String, String>,
     lines: Vec<SourceLine>,
-    /// Variables that stand at the begin of the function: their types and names.
+    /// Variables declared at the beginning of the function: their types and names.
     hoisted: Vec<(String, String)>,
-    /// Variables that nothing reads.
+    /// Variables that are never read.
     unread: HashSet<String>,
-    /// The block that is being written.
+    /// The block being written.
     block: String,
-    /// The block behind it.
+    /// The block after it in the text.
     next: Option<String>,
-    /// Bytes of variables that are in memory.
+    /// Size in bytes of the function's arrays on the stack.
     pub stack: u64,
-    /// The first lane of vectors that begin with a single value.
+    /// The scalar in the first lane of vectors built by inserting it.
     pub first: HashMap<String, String>,
     count: usize,
 }
 
-/// The name of a value in C.
-pub fn local(name: &str) -> String {
+/// The C identifier of an LLVM value.
+pub fn local_name(name: &str) -> String {
     let is_numbered = name.len() > 1 && name[1..].starts_with(|c: char| c.is_ascii_digit());
     let own = name.replace(['.', '-'], "_");
     if is_numbered && name.starts_with(['t', 'b', 'r', 's', 'l']) { own } else { format!("v_{own}") }
 }
 
-impl<'a> Writer<'a> {
-    /// The C text of a function, and the bytes of its arrays on the stack.
-    pub fn write(function: &IrFunction, names: &'a Names, types: &'a mut UsedTypes) -> Result<(String, u64)> {
+impl<'a> FunctionWriter<'a> {
+    /// Writes a function in C; returns its text and the bytes of its arrays on the stack.
+    pub fn write_function(
+        function: &IrFunction,
+        names: &'a SymbolNames,
+        types: &'a mut UsedTypes,
+    ) -> Result<(String, u64)> {
         let values = CValues { types, known: HashMap::new(), constants: Vec::new() };
-        let mut writer = Writer {
+        let mut writer = FunctionWriter {
             values,
             names,
             uses: HashMap::new(),
@@ -94,9 +98,9 @@ impl<'a> Writer<'a> {
         writer.parameters(function, signature);
         writer.body(function)?;
         let linkage = if function.is_internal { "static " } else { "" };
-        let own: Vec<String> = function.parameters.iter().map(|(_, name)| format!("p_{}", local(name))).collect();
+        let own: Vec<String> = function.parameters.iter().map(|(_, name)| format!("p_{}", local_name(name))).collect();
         let mut out = format!("{linkage}{} {{\n", signature.text(&own));
-        let text = structure::text(&writer.lines, control::label);
+        let text = structure::structured_text(&writer.lines, control::label_name);
         let body: HashSet<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
         for (i, (ty, text)) in writer.values.constants.iter().enumerate() {
             if body.contains(format!("c{i}").as_str()) {
@@ -109,7 +113,7 @@ impl<'a> Writer<'a> {
         Ok((out + &text + "}\n", writer.stack))
     }
 
-    /// Notes uses, blocks and what blocks begin with.
+    /// Records the uses of values, the blocks, and their phis.
     fn look(&mut self, function: &IrFunction) -> Result<()> {
         let mut block = 0;
         let mut lines = Vec::new();
@@ -136,14 +140,14 @@ impl<'a> Writer<'a> {
             if let Some(name) = name {
                 self.home.insert(name.to_string(), block);
                 if let Some(rest) = right.strip_prefix("phi ") {
-                    self.phis.entry(label.clone()).or_default().push(phi(name, rest)?);
+                    self.phis.entry(label.clone()).or_default().push(parse_phi(name, rest)?);
                 } else if right.starts_with("add ") || right.starts_with("icmp ") {
                     self.counters.insert(name.to_string(), right.to_string());
                 }
             }
             lines.push(IrLine { name, right, block });
         }
-        self.unread = without_dead(&mut lines);
+        self.unread = remove_dead_lines(&mut lines);
         lines.iter().for_each(|line| self.note(line.right, line.block));
         // what a phi takes is used where its edge begins
         let edges: Vec<(String, usize)> = self
@@ -162,10 +166,10 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Notes the uses of a line.
+    /// Records the uses of values in one line.
     fn note(&mut self, right: &str, block: usize) {
         let is_phi = right.starts_with("phi ");
-        for Mention { before, name, after } in mentions(right) {
+        for ValueMention { before, name, after } in mentions(right) {
             let uses = self.uses.entry(name.to_string()).or_default();
             uses.count += 1;
             if !is_phi {
@@ -179,19 +183,19 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn parameters(&mut self, function: &IrFunction, signature: &CFunction) {
+    fn parameters(&mut self, function: &IrFunction, signature: &CPrototype) {
         for ((ty, name), is_called) in function.parameters.iter().zip(&signature.is_called) {
-            let own = local(name);
+            let own = local_name(name);
             self.home.insert(name.clone(), 0);
             let value = CValue { ty: ty.clone(), mask: 0, text: own.clone() };
             self.values.known.insert(name.clone(), value);
             if self.uses.get(name).is_none_or(|uses| uses.count == 0) {
-                self.line(format!("(void)p_{own};"));
+                self.push_line(format!("(void)p_{own};"));
                 continue;
             }
-            let c_type = if *is_called { "tf_task".to_string() } else { scalar(ty) };
-            let cast = if *ty == Type::Pointer { String::new() } else { format!("({c_type})") };
-            self.line(format!("{c_type} {own} = {cast}p_{own};"));
+            let c_type = if *is_called { "tf_task".to_string() } else { c_scalar_type(ty) };
+            let cast = if *ty == IrType::Pointer { String::new() } else { format!("({c_type})") };
+            self.push_line(format!("{c_type} {own} = {cast}p_{own};"));
         }
     }
 
@@ -220,71 +224,71 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// The values that a block begins with.
+    /// Begins a block: writes its label and assigns its phis.
     fn begin(&mut self, label: &str) {
         let own = self.phis.get(label).cloned().unwrap_or_default();
         for Phi { name, ty, .. } in &own {
-            let value = CValue { ty: ty.clone(), mask: 0, text: local(name) };
-            let c_type = self.values.types.name(&value);
+            let value = CValue { ty: ty.clone(), mask: 0, text: local_name(name) };
+            let c_type = self.values.types.type_of(&value);
             self.hoisted.push((c_type.clone(), value.text.clone()));
             if own.len() > 1 {
                 self.hoisted.push((c_type, format!("{}_in", value.text)));
-                self.line(format!("{0} = {0}_in;", value.text));
+                self.push_line(format!("{0} = {0}_in;", value.text));
             }
             self.values.known.insert(name.clone(), value);
         }
     }
 
     fn instruction(&mut self, line: &str) -> Result<()> {
-        if stored(line, &self.unread).is_some() || line.starts_with(PREFETCH) {
+        if stored_variable(line, &self.unread).is_some() || line.starts_with(PREFETCH) {
             return Ok(());
         }
         let (name, right) = match line.strip_prefix('%').and_then(|rest| rest.split_once(" = ")) {
             Some((name, right)) => (Some(name), right),
             None => (None, line),
         };
-        let mut reader = Reader::new(right);
-        let op = reader.word();
+        let mut reader = IrReader::new(right);
+        let op = reader.read_word();
         match (op, name) {
             ("phi", _) => Ok(()),
-            ("br", _) => self.branch(&mut reader),
-            ("switch", _) => self.switch(&mut reader),
-            ("ret", _) => self.ret(&mut reader),
+            ("br", _) => self.write_branch(&mut reader),
+            ("switch", _) => self.write_switch(&mut reader),
+            ("ret", _) => self.write_ret(&mut reader),
             ("alloca", Some(name)) => self.alloca(&mut reader, name),
-            (_, Some(name)) if is_pure(right) && self.uses(name) == 0 => Ok(()),
-            _ => instruction::write(self, op, &mut reader, name),
+            (_, Some(name)) if is_pure(right) && self.use_count(name) == 0 => Ok(()),
+            _ => instruction::write_instruction(self, op, &mut reader, name),
         }
     }
 
-    /// How often a value is used.
-    pub fn uses(&self, name: &str) -> usize {
+    /// Number of uses of a value.
+    pub fn use_count(&self, name: &str) -> usize {
         self.uses.get(name).map_or(0, |uses| uses.count)
     }
 
-    /// Whether a vector is only there to have its first lane put into all lanes of others.
-    pub fn is_only_spread(&self, name: &str) -> bool {
+    /// Whether a vector is only used to broadcast its first lane.
+    pub fn is_only_broadcast(&self, name: &str) -> bool {
         self.uses.get(name).is_some_and(|uses| uses.count == uses.spreads)
     }
 
-    /// A name that no other value has.
-    pub fn fresh(&mut self, prefix: &str) -> String {
+    /// A new C identifier with this prefix, unique in the function.
+    pub fn fresh_name(&mut self, prefix: &str) -> String {
         self.count += 1;
         format!("{prefix}{}", self.count)
     }
 
-    /// Whether a value is called.
-    pub fn is_called(&self, name: &str) -> bool {
+    /// Whether a value is a function pointer that the function calls.
+    pub fn is_function_pointer(&self, name: &str) -> bool {
         self.uses.get(name).is_some_and(|uses| uses.is_called)
     }
 
-    pub fn line(&mut self, text: impl Into<String>) {
+    pub fn push_line(&mut self, text: impl Into<String>) {
         self.lines.push(SourceLine::Text(text.into()));
     }
 
-    /// A new variable of this type, which text behind this gives its value.
-    pub fn place(&mut self, name: &str, ty: &Type, mask: u32) -> CValue {
-        let value = CValue { ty: ty.clone(), mask, text: local(name) };
-        let c_type = self.values.types.name(&value);
+    /// Declares a C variable for a value, to which later text assigns.
+    pub fn declare_variable(&mut self, name: &str, ty: &IrType, mask: u32) -> CValue {
+        let value = CValue { ty: ty.clone(), mask, text: local_name(name) };
+        let c_type = self.values.types.type_of(&value);
         self.declare(name, &c_type, &value.text.clone());
         self.values.known.insert(name.to_string(), value.clone());
         value
@@ -294,33 +298,34 @@ impl<'a> Writer<'a> {
         if self.is_far(name) {
             self.hoisted.push((c_type.to_string(), text.to_string()));
         } else {
-            self.line(format!("{c_type} {text};"));
+            self.push_line(format!("{c_type} {text};"));
         }
     }
 
-    /// Whether a value is used in another block than that where it is made.
+    /// Whether a value is used outside the block that defines it.
     fn is_far(&self, name: &str) -> bool {
         let home = self.home.get(name).copied().unwrap_or(0);
         self.uses.get(name).is_some_and(|uses| uses.blocks.iter().any(|block| *block != home))
     }
 
-    /// A new value, an expression.
-    pub fn assign(&mut self, name: &str, ty: &Type, mask: u32, text: &str) {
-        let value = CValue { ty: ty.clone(), mask, text: local(name) };
-        let c_type = if self.is_called(name) { "tf_function".to_string() } else { self.values.types.name(&value) };
+    /// Defines a value as a C expression.
+    pub fn assign(&mut self, name: &str, ty: &IrType, mask: u32, text: &str) {
+        let value = CValue { ty: ty.clone(), mask, text: local_name(name) };
+        let c_type =
+            if self.is_function_pointer(name) { "tf_function".to_string() } else { self.values.types.type_of(&value) };
         if self.is_far(name) {
             self.hoisted.push((c_type, value.text.clone()));
-            self.line(format!("{} = {text};", value.text));
+            self.push_line(format!("{} = {text};", value.text));
         } else {
-            self.line(
+            self.push_line(
                 format!("const {c_type} {} = {text};", value.text).replace("const unsigned char *", "unsigned char *"),
             );
         }
         self.values.known.insert(name.to_string(), value);
     }
 
-    /// A constant or a function as a pointer.
-    pub fn global(&self, name: &str) -> Result<String> {
+    /// The C expression of a pointer to a global constant or a function.
+    pub fn global_pointer(&self, name: &str) -> Result<String> {
         if let Some(signature) = self.names.functions.get(name) {
             return Ok(signature.name.clone());
         }
@@ -328,36 +333,36 @@ impl<'a> Writer<'a> {
         Ok(format!("(unsigned char *){name}"))
     }
 
-    fn alloca(&mut self, reader: &mut Reader, name: &str) -> Result<()> {
-        let ty = reader.ty()?;
-        let own = local(name);
+    fn alloca(&mut self, reader: &mut IrReader, name: &str) -> Result<()> {
+        let ty = reader.read_type()?;
+        let own = local_name(name);
         let value = match &ty {
-            Type::Array(count, element) => {
+            IrType::Array(count, element) => {
                 let (c_type, words) = match **element {
-                    Type::Pointer => ("void *", *count),
+                    IrType::Pointer => ("void *", *count),
                     _ => ("uint64_t ", (count * u64::from(element.bits())).div_ceil(64)),
                 };
                 self.stack += 8 * words;
                 self.hoisted.push((c_type.to_string(), format!("{own}_m[{words}]")));
-                self.line(format!("unsigned char *{own} = (unsigned char *){own}_m;"));
-                CValue { ty: Type::Pointer, mask: 0, text: own }
+                self.push_line(format!("unsigned char *{own} = (unsigned char *){own}_m;"));
+                CValue { ty: IrType::Pointer, mask: 0, text: own }
             }
             ty => {
                 let held = CValue { ty: ty.clone(), mask: 8, text: own.clone() };
                 let held = CValue { mask: if held.is_mask() { 8 } else { 0 }, ..held };
-                let c_type = self.values.types.name(&held);
+                let c_type = self.values.types.type_of(&held);
                 let zero = self.values.constant(ty, &IrOperand::Zero, 8)?.text;
                 let is_variable = self.uses.get(name).is_none_or(|uses| !uses.escapes);
-                if self.uses(name) == 0 {
+                if self.use_count(name) == 0 {
                     return Ok(());
                 }
                 if is_variable {
-                    self.line(format!("{c_type} {own} = {zero};"));
+                    self.push_line(format!("{c_type} {own} = {zero};"));
                     held
                 } else {
-                    self.line(format!("{c_type} {own}_m = {zero};"));
-                    self.line(format!("unsigned char *{own} = (unsigned char *)&{own}_m;"));
-                    CValue { ty: Type::Pointer, mask: 0, text: own }
+                    self.push_line(format!("{c_type} {own}_m = {zero};"));
+                    self.push_line(format!("unsigned char *{own} = (unsigned char *)&{own}_m;"));
+                    CValue { ty: IrType::Pointer, mask: 0, text: own }
                 }
             }
         };

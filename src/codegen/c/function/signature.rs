@@ -1,57 +1,57 @@
 //! Names and types of functions as callers see them.
-use crate::codegen::c::text::Type;
-use crate::codegen::c::types::scalar;
+use crate::codegen::c::text::IrType;
+use crate::codegen::c::types::c_scalar_type;
 use std::collections::HashMap;
 
-/// The names and types that functions of a file see of one another.
+/// The C names of a module's functions and constants, with the functions' types.
 #[derive(Default)]
-pub struct Names {
-    /// The C name, the result and the parameters of each function.
-    pub functions: HashMap<String, CFunction>,
-    /// The C name of each constant.
+pub struct SymbolNames {
+    /// The C prototype of each function, by its LLVM name.
+    pub functions: HashMap<String, CPrototype>,
+    /// The C name of each constant, by its LLVM name.
     pub globals: HashMap<String, String>,
 }
 
-/// The name and types of a function as its callers see them.
+/// The C prototype of a function: its name and types.
 #[derive(Clone, Debug)]
-pub struct CFunction {
+pub struct CPrototype {
     pub name: String,
-    pub result: Type,
-    pub parameters: Vec<Type>,
-    /// Whether each parameter is called.
+    pub result: IrType,
+    pub parameters: Vec<IrType>,
+    /// Whether each parameter is a function pointer.
     pub is_called: Vec<bool>,
 }
 
-impl CFunction {
-    /// The C declaration without what follows it; `names` are those of the parameters.
+impl CPrototype {
+    /// The C text of the prototype, without semicolon or body; `names` are those of the parameters.
     pub fn text(&self, names: &[String]) -> String {
         let parameter = |i: usize| {
             let own = names.get(i).map_or(String::new(), |name| format!(" {name}"));
-            format!("{}{own}", parameter(&self.parameters[i], self.is_called[i]))
+            format!("{}{own}", parameter_type(&self.parameters[i], self.is_called[i]))
         };
         let list: Vec<String> = (0..self.parameters.len()).map(parameter).collect();
         let list = if list.is_empty() { "void".to_string() } else { list.join(", ") };
-        format!("{} {}({list})", result(&self.result), self.name)
+        format!("{} {}({list})", result_type(&self.result), self.name)
     }
 }
 
-/// The C type of a parameter, as headers have it: sizes are signed there.
-pub fn parameter(ty: &Type, is_called: bool) -> String {
+/// The C type of a parameter, as the header declares it: sizes are signed.
+pub fn parameter_type(ty: &IrType, is_called: bool) -> String {
     match ty {
-        Type::Pointer if is_called => "tf_task".to_string(),
-        Type::Pointer => "void *".to_string(),
-        Type::Int(64) => "int64_t".to_string(),
-        Type::Int(32) => "int".to_string(),
-        ty => scalar(ty),
+        IrType::Pointer if is_called => "tf_task".to_string(),
+        IrType::Pointer => "void *".to_string(),
+        IrType::Int(64) => "int64_t".to_string(),
+        IrType::Int(32) => "int".to_string(),
+        ty => c_scalar_type(ty),
     }
 }
 
-/// The C type of a result.
-pub fn result(ty: &Type) -> String {
+/// The C return type of a function with this LLVM result type.
+pub fn result_type(ty: &IrType) -> String {
     match ty {
-        Type::Void => "void".to_string(),
-        Type::Pointer => "void *".to_string(),
-        Type::Int(32) => "int".to_string(),
-        ty => scalar(ty),
+        IrType::Void => "void".to_string(),
+        IrType::Pointer => "void *".to_string(),
+        IrType::Int(32) => "int".to_string(),
+        ty => c_scalar_type(ty),
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-/// A line of a function.
+/// A line of C in a function's body, before jumps become loops and conditions.
 #[derive(Debug)]
 pub enum SourceLine {
     Text(String),
@@ -14,23 +14,23 @@ pub enum SourceLine {
     Jump(Jump),
 }
 
-/// A jump to a label.
+/// A conditional or unconditional jump to a label.
 #[derive(Clone, Debug)]
 pub struct Jump {
-    /// The condition; `None` where it is always taken.
+    /// The condition; `None` for an unconditional jump.
     pub test: Option<JumpCondition>,
-    /// Assignments to what the block begins with.
+    /// Assignments to the phis of the target block.
     pub edge: String,
     pub to: String,
-    /// The most rounds of the loop that the jump closes, where they are known.
+    /// An upper limit of the iterations of the loop that the jump closes, if it is known.
     pub rounds: Option<u64>,
 }
 
-/// A condition.
+/// The condition of a jump.
 #[derive(Clone, Debug)]
 pub struct JumpCondition {
     pub value: String,
-    /// Whether the jump is taken where the value is false.
+    /// Whether the jump is taken if the value is false.
     pub is_negated: bool,
 }
 
@@ -40,8 +40,8 @@ impl JumpCondition {
     }
 }
 
-/// The text of the lines, each with the indentation of a function's body.
-pub fn text(lines: &[SourceLine], name: impl Fn(&str) -> String) -> String {
+/// Prints the lines as structured C (loops, conditions, and `goto` for the remaining jumps) with the indentation of a function's body.
+pub fn structured_text(lines: &[SourceLine], name: impl Fn(&str) -> String) -> String {
     let (mut places, mut first) = (HashMap::new(), 0);
     for (i, line) in lines.iter().enumerate() {
         if let SourceLine::Label(label) = line {
@@ -83,23 +83,23 @@ pub fn text(lines: &[SourceLine], name: impl Fn(&str) -> String) -> String {
     out
 }
 
-/// A line of C.
+/// A line of structured C.
 enum OutLine {
     Text(String),
-    /// The label at this place, which is left out where no jump to it remains.
+    /// The label at this line number, left out if no jump to it remains.
     Label(usize),
-    /// A jump to the label at this place, with the text before it.
+    /// A `goto` to the label at this line number, with the text before it.
     Goto(String, usize),
 }
 
 struct StructuredText<'l> {
     lines: &'l [SourceLine],
-    /// The place of each label.
+    /// The line number of each label.
     places: HashMap<&'l str, usize>,
-    /// The last jump back to the label at each place.
+    /// The last backward jump to the label at each line number.
     last_back: HashMap<usize, usize>,
     out: Vec<(usize, OutLine)>,
-    /// Places of labels that jumps remain to.
+    /// Line numbers of labels that are still the target of a `goto`.
     targets: HashSet<usize>,
 }
 
@@ -114,12 +114,12 @@ impl StructuredText<'_> {
         }
     }
 
-    /// The place that a jump leads to.
+    /// The line number of the label that a jump leads to.
     fn place(&self, jump: &Jump) -> usize {
         self.places.get(jump.to.as_str()).copied().unwrap_or(usize::MAX)
     }
 
-    /// Writes a range of lines; `behind` is the place behind the innermost loop around it.
+    /// Writes a range of lines; `behind` is the line number after the innermost enclosing loop.
     fn write(&mut self, range: Range<usize>, behind: Option<usize>, depth: usize) {
         let lines = self.lines;
         let mut i = range.start;
@@ -141,7 +141,7 @@ impl StructuredText<'_> {
         }
     }
 
-    /// Writes the loop from the label at `from` to the jump back at `last`; returns the place behind it.
+    /// Writes the loop from the label at `from` to the jump back at `last`; returns the line number after it.
     fn write_loop(&mut self, from: usize, last: usize, depth: usize) -> usize {
         let SourceLine::Jump(jump) = &self.lines[last] else { return from + 1 };
         let jump = jump.clone();
@@ -157,7 +157,7 @@ impl StructuredText<'_> {
         last + 1
     }
 
-    /// Writes the jump at `i` of a range that ends at `end`; returns the place behind what was written.
+    /// Writes the jump at `i` of a range that ends at `end`; returns the line number after what was written.
     fn write_jump(&mut self, jump: &Jump, i: usize, end: usize, behind: Option<usize>, depth: usize) -> usize {
         let to = self.place(jump);
         let Some(test) = &jump.test else {
@@ -231,7 +231,7 @@ mod tests {
 
     fn structured(lines: &[&str]) -> String {
         let lines: Vec<SourceLine> = lines.iter().map(|text| line(text)).collect();
-        text(&lines, |label| label.to_string()).split_whitespace().collect::<Vec<_>>().join(" ")
+        structured_text(&lines, |label| label.to_string()).split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     #[test]

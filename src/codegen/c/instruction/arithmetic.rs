@@ -1,47 +1,54 @@
 //! Arithmetic on integers and floats, signed and unsigned.
-use super::conversion::masked;
-use super::{lane, lanewise, typed};
-use crate::codegen::c::function::Writer;
-use crate::codegen::c::text::{IrOperand, Reader, Type};
-use crate::codegen::c::types::{Vector, scalar, signed, width};
+use super::conversion::resize_mask;
+use super::{lane_text, read_typed_value, write_lanewise};
+use crate::codegen::c::function::FunctionWriter;
+use crate::codegen::c::text::{IrOperand, IrReader, IrType};
+use crate::codegen::c::types::{CVectorType, c_integer_bits, c_scalar_type, signed_type};
 use crate::codegen::c::values::CValue;
 use crate::diag::{Error, Result};
 
-/// `a op b` of two masks or vectors of one type.
-pub fn combined(f: &mut Writer, a: &CValue, op: &str, b: &CValue) -> CValue {
-    let to = CValue { text: f.fresh("m"), ..a.clone() };
-    let v = f.values.types.vector(to.vector());
-    f.line(format!("{v} {};", to.text));
-    binary(f, &to, to.vector(), a, op, b);
+/// Writes `a op b` for two masks or vectors of one type, and returns the value.
+pub fn binary_value(f: &mut FunctionWriter, a: &CValue, op: &str, b: &CValue) -> CValue {
+    let to = CValue { text: f.fresh_name("m"), ..a.clone() };
+    let v = f.values.types.vector_name(to.vector_type());
+    f.push_line(format!("{v} {};", to.text));
+    write_binary(f, &to, to.vector_type(), a, op, b);
     to
 }
 
-/// Writes `to = a op b`, the lanes of operands taken as `operands` has them.
-pub(super) fn binary(f: &mut Writer, to: &CValue, operands: Vector, a: &CValue, op: &str, b: &CValue) {
-    let (n, e) = (to.ty.lanes(), to.vector().lane());
+/// Writes `to = a op b`, with operand lanes reinterpreted as `operands`.
+pub(super) fn write_binary(
+    f: &mut FunctionWriter,
+    to: &CValue,
+    operands: CVectorType,
+    a: &CValue,
+    op: &str,
+    b: &CValue,
+) {
+    let (n, e) = (to.ty.lanes(), to.vector_type().lane_type());
     // products of 16 bits in C's `int` could overflow
-    let s = if operands.lane() == "uint16_t" { "uint32_t".to_string() } else { operands.lane() };
-    let (v, u) = (f.values.types.vector(to.vector()), f.values.types.vector(operands));
-    f.line(format!("TF_BINARY({v}, {u}, {e}, {s}, {n}, {}, {}, {op}, {});", to.text, a.text, b.text));
+    let s = if operands.lane_type() == "uint16_t" { "uint32_t".to_string() } else { operands.lane_type() };
+    let (v, u) = (f.values.types.vector_name(to.vector_type()), f.values.types.vector_name(operands));
+    f.push_line(format!("TF_BINARY({v}, {u}, {e}, {s}, {n}, {}, {}, {op}, {});", to.text, a.text, b.text));
 }
 
-/// The value of an integer of any width as a signed number of C.
-pub fn signed_value(ty: &Type, text: &str) -> String {
+/// The C expression that sign-extends an integer of any width to its C type.
+pub fn signed_value(ty: &IrType, text: &str) -> String {
     match ty {
-        Type::Int(1) => format!("(-({text}))"),
-        Type::Int(bits) if *bits != width(*bits) => {
-            let shift = width(*bits) - bits;
-            format!("((int{0}_t)((uint{0}_t)({text} << {shift})) >> {shift})", width(*bits))
+        IrType::Int(1) => format!("(-({text}))"),
+        IrType::Int(bits) if *bits != c_integer_bits(*bits) => {
+            let shift = c_integer_bits(*bits) - bits;
+            format!("((int{0}_t)((uint{0}_t)({text} << {shift})) >> {shift})", c_integer_bits(*bits))
         }
-        ty => format!("({}){text}", signed(ty)),
+        ty => format!("({}){text}", signed_type(ty)),
     }
 }
 
-pub(super) fn arithmetic(f: &mut Writer, op: &str, reader: &mut Reader, name: &str) -> Result<()> {
+pub(super) fn write_arithmetic(f: &mut FunctionWriter, op: &str, reader: &mut IrReader, name: &str) -> Result<()> {
     while ["nuw ", "nsw "].iter().any(|flag| reader.eat(flag)) {}
-    let x = typed(f, reader)?;
+    let x = read_typed_value(f, reader)?;
     reader.expect(",")?;
-    let other = reader.operand()?;
+    let other = reader.read_operand()?;
     let y = match &other {
         IrOperand::Local(_) => f.values.operand(&x.ty, &other)?,
         constant => f.values.constant(&x.ty, constant, x.mask.max(8))?,
@@ -62,34 +69,34 @@ pub(super) fn arithmetic(f: &mut Writer, op: &str, reader: &mut Reader, name: &s
     let (x, y) = match x.is_mask() {
         true => {
             let bits = x.mask.max(y.mask);
-            (masked(f, &x, bits), masked(f, &y, bits))
+            (resize_mask(f, &x, bits), resize_mask(f, &y, bits))
         }
         false => (x, y),
     };
     let is_signed = matches!(op, "sdiv" | "srem" | "ashr");
     let element = x.ty.element().clone();
     let is_even = match element {
-        Type::Int(bits) => bits == width(bits) || x.is_mask() && matches!(sign, "&" | "|" | "^"),
+        IrType::Int(bits) => bits == c_integer_bits(bits) || x.is_mask() && matches!(sign, "&" | "|" | "^"),
         _ => true,
     };
-    if matches!(x.ty, Type::Vector(..)) && x.vector().is_native() && is_even {
-        let to = f.place(name, &x.ty, x.mask);
-        let operands = if is_signed { x.signed_vector() } else { x.vector() };
-        binary(f, &to, operands, &x, sign, &y);
+    if matches!(x.ty, IrType::Vector(..)) && x.vector_type().is_native() && is_even {
+        let to = f.declare_variable(name, &x.ty, x.mask);
+        let operands = if is_signed { x.signed_vector_type() } else { x.vector_type() };
+        write_binary(f, &to, operands, &x, sign, &y);
         return Ok(());
     }
-    lanewise(f, name, &x.ty.clone(), &|l| single(&element, op, sign, &lane(&x, l), &lane(&y, l)));
+    write_lanewise(f, name, &x.ty.clone(), &|l| single(&element, op, sign, &lane_text(&x, l), &lane_text(&y, l)));
     Ok(())
 }
 
-/// One operation on single values.
-fn single(ty: &Type, op: &str, sign: &str, a: &str, b: &str) -> String {
+/// The C expression of an operation on scalars.
+fn single(ty: &IrType, op: &str, sign: &str, a: &str, b: &str) -> String {
     let bits = match ty {
-        Type::Int(bits) => *bits,
+        IrType::Int(bits) => *bits,
         _ => return format!("{a} {sign} {b}"),
     };
-    let c_type = scalar(ty);
-    let kept = if bits < width(bits) { format!(" & {}u", (1u32 << bits) - 1) } else { String::new() };
+    let c_type = c_scalar_type(ty);
+    let kept = if bits < c_integer_bits(bits) { format!(" & {}u", (1u32 << bits) - 1) } else { String::new() };
     if bits == 1 {
         return match op {
             "add" | "sub" | "xor" => format!("{a} ^ {b}"),

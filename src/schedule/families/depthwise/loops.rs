@@ -88,7 +88,7 @@ impl Depthwise<'_> {
     fn row_of_taps(&self, e: &mut Elements, run: &Run, x: &Index, k: &Index, acc: RegId, lanes: u64) -> Vec<Stmt> {
         let at = |i: u64| Index::constant(i as i64);
         let (wide, step) = (self.window.unrolled_axis(), self.wide_step());
-        let (held, term) = (e.k.reg(self.dtype, lanes, wide.size), e.k.reg(self.dtype, lanes, 1));
+        let (held, term) = (e.k.add_reg(self.dtype, lanes, wide.size), e.k.add_reg(self.dtype, lanes, 1));
         let mut row = Vec::new();
         let uses = wide.uses(run);
         let taps: BTreeSet<u64> = uses.values().flatten().map(|&(_, tap)| tap).collect();
@@ -98,20 +98,20 @@ impl Depthwise<'_> {
             } else {
                 k.clone()
             };
-            let value = e.k.load(self.weights, from);
+            let value = e.k.add_load(self.weights, from);
             let value = convert(&mut e.k, value, self.types.1, self.dtype);
             row.push(Stmt::set(held, tap, value));
         }
         for (element, uses) in uses {
-            let value = e.k.load(self.left, x.offset(element as i64 * step.0));
+            let value = e.k.add_load(self.left, x.offset(element as i64 * step.0));
             let value = convert(&mut e.k, value, self.types.0, self.dtype);
             row.push(Stmt::set(term, 0, value));
             for (pixel, tap) in uses {
-                let (a, b) = (e.k.get(term, 0), e.k.get(held, tap));
-                let old = e.k.get(acc, pixel);
+                let (a, b) = (e.k.read_reg(term, 0), e.k.read_reg(held, tap));
+                let old = e.k.read_reg(acc, pixel);
                 // Two roundings, as TensorFlow's kernel has them.
-                let product = e.k.op(ScalarOp::Multiply, &[a, b], self.dtype);
-                let value = e.k.op(ScalarOp::Add, &[old, product], self.dtype);
+                let product = e.k.add_op(ScalarOp::Multiply, &[a, b], self.dtype);
+                let value = e.k.add_op(ScalarOp::Add, &[old, product], self.dtype);
                 row.push(Stmt::set(acc, pixel, value));
             }
         }
@@ -133,7 +133,7 @@ struct TapLoop {
 impl TapLoop {
     /// The tap loop along `side` for the pixel at `place`; the operand is stored whole or in a ring of rows.
     fn new(k: &mut Kernel, side: &WindowAxis, place: Option<VarId>, ring: Option<u64>) -> TapLoop {
-        let tap = k.var(side.size);
+        let tap = k.add_var(side.size);
         let away = Index::var(tap).scale(side.dilation as i64);
         // where in the padded operand
         let place = place.map(|v| Index::var(v).scale(side.stride as i64).add(&away));
@@ -141,14 +141,14 @@ impl TapLoop {
             let element = place.offset(-before);
             element.clamp_to(0, n - 1, &k.vars) != element
         });
-        let inside = edges.map(|(place, (before, n))| k.expr(Expr::Within(place.offset(-before), 0, n)));
+        let inside = edges.map(|(place, (before, n))| k.add_expr(Expr::Within(place.offset(-before), 0, n)));
         let (read, held) = match (place.as_ref(), ring, edges) {
             (Some(place), Some(rows), _) => {
-                let slot = k.var(rows);
+                let slot = k.add_var(rows);
                 (Index::var(slot), Some((slot, place.rem(rows as i64, &k.vars))))
             }
             (Some(place), None, Some((_, (before, n)))) => {
-                let element = k.var(n as u64);
+                let element = k.add_var(n as u64);
                 (Index::var(element).offset(before), Some((element, place.offset(-before).clamp_to(0, n - 1, &k.vars))))
             }
             (Some(place), None, None) => (place.clone(), None),
@@ -203,10 +203,10 @@ impl<'a> Emitter<'a> {
         let all = result.dims[d.output_feature];
         let parts = self.width(c.dtype).split(all);
         let mut e = self.elements(id);
-        let batch = e.k.var(result.dims[d.output_batch]);
-        let outer: Vec<VarId> = window.outer.iter().map(|s| e.k.var(s.extent)).collect();
+        let batch = e.k.add_var(result.dims[d.output_batch]);
+        let outer: Vec<VarId> = window.outer.iter().map(|s| e.k.add_var(s.extent)).collect();
         let count = wide.extent.div_ceil(tile);
-        let number = e.k.var(count);
+        let number = e.k.add_var(count);
         let mut loops: Vec<VarId> = [batch].into_iter().chain(outer.iter().copied()).chain([number]).collect();
         // where there are few tiles, threads share the channels too
         let tiles: u64 = loops.iter().map(|&v| e.k.vars[v]).product();
@@ -214,7 +214,7 @@ impl<'a> Emitter<'a> {
         // a thread that made some of the channels had better read those
         let by_channel = self.is_by_channel(&input, d);
         let (groups, is_outside) = recipe::groups(blocks, tiles, by_channel);
-        let group = e.k.var(groups);
+        let group = e.k.add_var(groups);
         loops.insert(if is_outside { 0 } else { loops.len() }, group);
         let places: Vec<VarId> = [batch].into_iter().chain(outer.iter().copied()).collect();
         let rows: Vec<u64> = places.iter().map(|&v| e.k.vars[v]).collect();
@@ -225,7 +225,7 @@ impl<'a> Emitter<'a> {
             for (pixels, run) in c.split_into_shares(&mut e.k, number, tile) {
                 let whole = i == 0;
                 let own = if whole { part.blocks / groups } else { part.blocks };
-                let (block, lane) = (e.k.var(own), e.k.var(part.lanes));
+                let (block, lane) = (e.k.add_var(own), e.k.add_var(part.lanes));
                 let mut vector = Index::var(block);
                 if whole {
                     vector = vector.add(&Index::var(group).scale(own as i64));
@@ -242,7 +242,7 @@ impl<'a> Emitter<'a> {
                 let mut inside = guard_by_shares(&mut e.k, &[&pixels], vec![part.loop_nest(block, lane, inside)]);
                 if !whole && groups > 1 {
                     let last = groups as i64 - 1;
-                    let cond = e.k.expr(Expr::Within(Index::var(group), last, last + 1));
+                    let cond = e.k.add_expr(Expr::Within(Index::var(group), last, last + 1));
                     inside = vec![Stmt::If { cond, body: inside }];
                 }
                 body.extend(inside);
@@ -301,13 +301,13 @@ impl<'a> Emitter<'a> {
         let from = place.from.div(c.made, &e.k.vars);
         x = x.add(&from.scale(input.stride(d.input_feature)));
         x = x.add(&place.first.scale(c.wide_step().0 * c.window.wide.stride as i64));
-        let acc = e.k.reg(c.dtype, place.lanes, run.pixels);
+        let acc = e.k.add_reg(c.dtype, place.lanes, run.pixels);
         let k = place.channel.scale(weight as i64);
         let mut body = match self.detail {
             Detail::Whole => c.sums(e, run, WindowStart { x, k, places: place.outer }, acc, place.lanes),
             Detail::Sketch => {
-                e.k.load(c.left, x);
-                e.k.load(c.weights, k);
+                e.k.add_load(c.left, x);
+                e.k.add_load(c.weights, k);
                 Vec::new()
             }
         };
@@ -323,7 +323,7 @@ impl<'a> Emitter<'a> {
                 at[axis] = x;
             }
             e.forget();
-            let value = e.k.get(acc, pixel);
+            let value = e.k.read_reg(acc, pixel);
             let value = convert(&mut e.k, value, c.dtype, result.dtype);
             e.fixed.insert(anchor, value);
             let at = root_coordinates(&self.scope.fusion.path[anchor], &at, &e.k.vars);

@@ -31,7 +31,7 @@ impl<'a> Emitter<'a> {
         let mut e = self.elements(id);
         let u = Matrices::new(&mut e.k, shape, out)?;
         let n = u.rows();
-        let (row, column) = (e.k.var(n), e.k.var(n));
+        let (row, column) = (e.k.add_var(n), e.k.add_var(n));
         let (i, j) = (Index::var(row), Index::var(column));
         let from = if lower { u.element_coordinates(&j, &i) } else { u.element_coordinates(&i, &j) };
         let value = self.element(&mut e, a, &from)?;
@@ -67,8 +67,8 @@ impl Matrices {
         let root = root_of_real(k, pivot.value, self.wide);
         body.push(pivot.set(root));
         for side in ColumnBlock::cover_columns(n, MOST_VECTORS, lanes) {
-            let (tile, lane) = (k.var(side.tiles), k.var(side.lanes));
-            let sums = k.reg(self.wide, side.lanes, side.vectors);
+            let (tile, lane) = (k.add_var(side.tiles), k.add_var(side.lanes));
+            let sums = k.add_reg(self.wide, side.lanes, side.vectors);
             let of_tile = Index::var(tile).scale(side.columns() as i64).offset(side.first as i64);
             let place = |v: u64| of_tile.add(&Index::var(lane)).offset((v * side.lanes) as i64);
             let mut inside = Vec::new();
@@ -78,18 +78,18 @@ impl Matrices {
             }
             inside.extend(self.for_rows_above(k, j, |k, above, factor| {
                 let add = |v: u64| {
-                    let (so_far, own) = (k.get(sums, v), self.load(k, above, &place(v)));
+                    let (so_far, own) = (k.read_reg(sums, v), self.load(k, above, &place(v)));
                     Stmt::set(sums, v, less_product(k, so_far, own, factor, self.wide))
                 };
                 (0..side.vectors).map(add).collect()
             }));
             for v in 0..side.vectors {
-                let all = k.get(sums, v);
-                let value = k.op(ScalarOp::Divide, &[all, pivot.value], self.wide);
+                let all = k.read_reg(sums, v);
+                let value = k.add_op(ScalarOp::Divide, &[all, pivot.value], self.wide);
                 inside.push(self.store(k, j, &place(v), value));
             }
             let last = of_tile.offset(side.columns() as i64 - 1);
-            let cond = k.expr(Expr::Within(last.add(&j.scale(-1)), 0, n as i64));
+            let cond = k.add_expr(Expr::Within(last.add(&j.scale(-1)), 0, n as i64));
             let inside = vec![for_loop(lane, LoopKind::Vector, inside)];
             body.push(for_loop(tile, LoopKind::Seq, vec![Stmt::If { cond, body: inside }]));
         }
@@ -102,9 +102,9 @@ impl Matrices {
         let last = Index::constant(self.rows() as i64 - 1);
         let pivot = self.load(k, &last, &last);
         let part = self.wide.real_part();
-        let pivot = if part == self.wide { pivot } else { k.op(ScalarOp::Real, &[pivot], part) };
+        let pivot = if part == self.wide { pivot } else { k.add_op(ScalarOp::Real, &[pivot], part) };
         let is_nan = ScalarOp::Compare(Direction::Ne, CompareKind::Partial);
-        let cond = k.op(is_nan, &[pivot, pivot], DType::Pred);
+        let cond = k.add_op(is_nan, &[pivot, pivot], DType::Pred);
         let nan = small_constant(k, self.wide, f64::NAN);
         let store = self.store(k, &Index::var(row), &Index::var(column), nan);
         let body = vec![for_loop(row, LoopKind::Seq, vec![for_loop(column, LoopKind::Seq, vec![store])])];

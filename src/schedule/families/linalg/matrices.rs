@@ -38,11 +38,11 @@ impl ColumnBlock {
 /// `sum - a·b`.
 pub(in crate::schedule) fn less_product(k: &mut Kernel, sum: ExprId, a: ExprId, b: ExprId, dtype: DType) -> ExprId {
     if dtype.class() == DTypeClass::Complex {
-        let product = k.op(ScalarOp::Multiply, &[a, b], dtype);
-        return k.op(ScalarOp::Subtract, &[sum, product], dtype);
+        let product = k.add_op(ScalarOp::Multiply, &[a, b], dtype);
+        return k.add_op(ScalarOp::Subtract, &[sum, product], dtype);
     }
-    let a = k.op(ScalarOp::Negate, &[a], dtype);
-    k.op(ScalarOp::Fma, &[a, b, sum], dtype)
+    let a = k.add_op(ScalarOp::Negate, &[a], dtype);
+    k.add_op(ScalarOp::Fma, &[a, b, sum], dtype)
 }
 
 /// The complex conjugate; a real number is its own.
@@ -51,20 +51,20 @@ pub(in crate::schedule) fn conjugate(k: &mut Kernel, x: ExprId, dtype: DType) ->
         return x;
     }
     let part = dtype.real_part();
-    let (re, im) = (k.op(ScalarOp::Real, &[x], part), k.op(ScalarOp::Imag, &[x], part));
-    let im = k.op(ScalarOp::Negate, &[im], part);
-    k.op(ScalarOp::Complex, &[re, im], dtype)
+    let (re, im) = (k.add_op(ScalarOp::Real, &[x], part), k.add_op(ScalarOp::Imag, &[x], part));
+    let im = k.add_op(ScalarOp::Negate, &[im], part);
+    k.add_op(ScalarOp::Complex, &[re, im], dtype)
 }
 
 /// The square root of the real part of `x`.
 pub(in crate::schedule) fn root_of_real(k: &mut Kernel, x: ExprId, dtype: DType) -> ExprId {
     if dtype.class() != DTypeClass::Complex {
-        return k.op(ScalarOp::Sqrt, &[x], dtype);
+        return k.add_op(ScalarOp::Sqrt, &[x], dtype);
     }
     let part = dtype.real_part();
-    let (re, zero) = (k.op(ScalarOp::Real, &[x], part), small_constant(k, part, 0.0));
-    let root = k.op(ScalarOp::Sqrt, &[re], part);
-    k.op(ScalarOp::Complex, &[root, zero], dtype)
+    let (re, zero) = (k.add_op(ScalarOp::Real, &[x], part), small_constant(k, part, 0.0));
+    let root = k.add_op(ScalarOp::Sqrt, &[re], part);
+    k.add_op(ScalarOp::Complex, &[root, zero], dtype)
 }
 
 /// The matrices of a result array.
@@ -82,7 +82,7 @@ pub(in crate::schedule) struct Matrices {
 impl Matrices {
     /// The matrices of an array of `shape` in `out`, with a loop variable of `k` for each axis of the batch.
     pub(in crate::schedule) fn new(k: &mut Kernel, shape: &ArrayShape, out: &ValueBuffers) -> Result<Matrices> {
-        let batch = shape.dims[..shape.rank() - 2].iter().map(|&n| k.var(n)).collect();
+        let batch = shape.dims[..shape.rank() - 2].iter().map(|&n| k.add_var(n)).collect();
         let (stored, wide) = (shape.dtype, shape.dtype.computed());
         Ok(Matrices { buf: out.dense_buffer()?, dims: shape.dims.clone(), batch, stored, wide })
     }
@@ -97,7 +97,7 @@ impl Matrices {
     }
     /// Loads an element, converted to the type in which matrices are computed.
     pub(in crate::schedule) fn load(&self, k: &mut Kernel, row: &Index, column: &Index) -> ExprId {
-        let x = k.load(self.buf, linear_index(&self.element_coordinates(row, column), &self.dims));
+        let x = k.add_load(self.buf, linear_index(&self.element_coordinates(row, column), &self.dims));
         convert(k, x, self.stored, self.wide)
     }
     /// Stores an element, converted to the type of the matrix in memory.

@@ -55,7 +55,7 @@ impl Remainders<'_> {
         Index::constant((unknown * self.lines.len() + line) as i64)
     }
     fn get(&self, k: &mut Kernel, unknown: usize, line: usize) -> ExprId {
-        k.expr(Expr::Reg(self.reg, self.register_index(unknown, line)))
+        k.add_expr(Expr::Reg(self.reg, self.register_index(unknown, line)))
     }
     fn set(&self, unknown: usize, line: usize, value: ExprId) -> Stmt {
         Stmt::Set { reg: self.reg, at: self.register_index(unknown, line), value }
@@ -114,12 +114,12 @@ impl<'a> Emitter<'a> {
     fn solve_part(&mut self, id: InstId, s: &System, side: ColumnBlock, out: &ValueBuffers) -> Result<()> {
         let mut e = self.elements(id);
         let x = Matrices::new(&mut e.k, self.scope.comp.array(id), out)?;
-        let (tile, lane) = (e.k.var(side.tiles), e.k.var(side.lanes));
+        let (tile, lane) = (e.k.add_var(side.tiles), e.k.add_var(side.lanes));
         let first = Index::var(tile).scale(side.columns() as i64).add(&Index::var(lane)).offset(side.first as i64);
         let lines = (0..side.vectors).map(|v| first.offset((v * side.lanes) as i64)).collect();
         let lines = RightHandSides { lines, lanes: side.lanes };
         let (groups, rest) = (s.n / UNKNOWNS, s.n % UNKNOWNS);
-        let group = e.k.var(groups.saturating_sub(1));
+        let group = e.k.add_var(groups.saturating_sub(1));
         let nth = |group: Index| group.scale(UNKNOWNS as i64);
         let mut body = Vec::new();
         if groups > 0 {
@@ -152,7 +152,7 @@ impl<'a> Emitter<'a> {
         unknowns: u64,
     ) -> Result<Vec<Stmt>> {
         let rows: Vec<Index> = (0..unknowns).map(|r| s.row_of(&first.offset(r as i64))).collect();
-        let sums = Remainders { reg: e.k.reg(x.wide, *lanes, unknowns * lines.len() as u64), lines };
+        let sums = Remainders { reg: e.k.add_reg(x.wide, *lanes, unknowns * lines.len() as u64), lines };
         let mut body = Vec::new();
         for (r, row) in rows.iter().enumerate() {
             for (v, line) in lines.iter().enumerate() {
@@ -182,7 +182,7 @@ impl<'a> Emitter<'a> {
             for (v, line) in lines.iter().enumerate() {
                 let (row, column) = s.row_and_column(row, line);
                 let sum = sums.get(&mut e.k, r, v);
-                let value = pivot.map_or(sum, |pivot| e.k.op(ScalarOp::Divide, &[sum, pivot], x.wide));
+                let value = pivot.map_or(sum, |pivot| e.k.add_op(ScalarOp::Divide, &[sum, pivot], x.wide));
                 body.push(x.store(&mut e.k, &row, &column, value));
             }
         }

@@ -42,7 +42,7 @@ pub(in crate::schedule) struct Total<'s> {
 
 impl<'s> Total<'s> {
     pub(in crate::schedule) fn new(to: &'s Sum, k: &mut Kernel, lanes: u64) -> Total<'s> {
-        Total { to, regs: [(); 2].map(|()| k.reg(DType::F32, lanes, 1)), begun: false }
+        Total { to, regs: [(); 2].map(|()| k.add_reg(DType::F32, lanes, 1)), begun: false }
     }
 
     /// Appends the addition of `value` to `body`, and returns the value in a register.
@@ -55,20 +55,20 @@ impl<'s> Total<'s> {
         let [sum, kept] = self.regs;
         let at = Index::constant(0);
         body.push(Stmt::Set { reg: kept, at: at.clone(), value });
-        let value = k.expr(Expr::Reg(kept, at.clone()));
+        let value = k.add_expr(Expr::Reg(kept, at.clone()));
         let before = match (std::mem::replace(&mut self.begun, true), self.to.adds) {
             (false, false) => None,
-            (false, true) => Some(k.load(self.to.buf, self.to.at.clone())),
-            (true, _) => Some(k.expr(Expr::Reg(sum, at.clone()))),
+            (false, true) => Some(k.add_load(self.to.buf, self.to.at.clone())),
+            (true, _) => Some(k.add_expr(Expr::Reg(sum, at.clone()))),
         };
-        let added = before.map_or(value, |before| k.op(ScalarOp::Add, &[before, value], DType::F32));
+        let added = before.map_or(value, |before| k.add_op(ScalarOp::Add, &[before, value], DType::F32));
         body.push(Stmt::Set { reg: sum, at, value: added });
         (value, body)
     }
 
     /// Emits the store of the sum.
     pub(in crate::schedule) fn store(self, k: &mut Kernel) -> Stmt {
-        let value = k.get(self.regs[0], 0);
+        let value = k.read_reg(self.regs[0], 0);
         Stmt::Store { buf: self.to.buf, index: self.to.at.clone(), value }
     }
 }
@@ -138,24 +138,24 @@ impl<'a> Emitter<'a> {
         // those side by side wait for one another's sums no longer than for their own
         let most = if parts.count > FEW_PARTS { SIDE_BY_SIDE } else { 1 };
         let side = cut.side_by_side(most);
-        let (group, lane, part) = (e.k.var(cut.blocks / side), e.k.var(cut.lanes), e.k.var(parts.count));
+        let (group, lane, part) = (e.k.add_var(cut.blocks / side), e.k.add_var(cut.lanes), e.k.add_var(parts.count));
         let channel = |i: u64| cut.element_index(&Index::var(group).scale(side as i64).offset(i as i64), lane);
-        let sums = e.k.reg(DType::F32, cut.lanes, side);
+        let sums = e.k.add_reg(DType::F32, cut.lanes, side);
         let (mut body, mut add) = (Vec::new(), Vec::new());
         for i in 0..side {
             let at = Index::constant(i as i64);
             let value = self.element(&mut e, p.init, &[])?;
             body.push(Stmt::Set { reg: sums, at: at.clone(), value });
-            let sum = e.k.expr(Expr::Reg(sums, at.clone()));
+            let sum = e.k.add_expr(Expr::Reg(sums, at.clone()));
             let from = Index::var(part).scale(parts.channels as i64).add(&channel(i));
-            let one = e.k.load(parts.buf, from);
-            let value = e.k.op(ScalarOp::Add, &[sum, one], DType::F32);
+            let one = e.k.add_load(parts.buf, from);
+            let value = e.k.add_op(ScalarOp::Add, &[sum, one], DType::F32);
             add.push(Stmt::Set { reg: sums, at, value });
         }
         body.push(for_loop(part, if parts.count > FEW_PARTS { LoopKind::Seq } else { LoopKind::Unroll }, add));
         for i in 0..side {
             e.forget();
-            let sum = e.k.get(sums, i);
+            let sum = e.k.read_reg(sums, i);
             e.fixed.insert(anchor, sum);
             let rank = self.scope.comp.array(anchor).rank();
             let place = |d: usize| if d + 1 == rank { channel(i) } else { Index::constant(0) };
@@ -175,12 +175,12 @@ impl<'a> Emitter<'a> {
         let side = cut.side_by_side(SIDE_BY_SIDE);
         let rows = dims[p.axis];
         let own = rows.div_ceil(BANDS);
-        let (band, group, lane) = (e.k.var(BANDS), e.k.var(cut.blocks / side), e.k.var(cut.lanes));
+        let (band, group, lane) = (e.k.add_var(BANDS), e.k.add_var(cut.blocks / side), e.k.add_var(cut.lanes));
         let loops: Vec<VarId> =
-            (p.axis..dims.len() - 1).map(|d| e.k.var(if d == p.axis { own } else { dims[d] })).collect();
-        let row = e.k.var(rows);
+            (p.axis..dims.len() - 1).map(|d| e.k.add_var(if d == p.axis { own } else { dims[d] })).collect();
+        let row = e.k.add_var(rows);
         let channel = |i: u64| cut.element_index(&Index::var(group).scale(side as i64).offset(i as i64), lane);
-        let sums = e.k.reg(DType::F32, cut.lanes, side);
+        let sums = e.k.add_reg(DType::F32, cut.lanes, side);
         let (mut start, mut add, mut store) = (Vec::new(), Vec::new(), Vec::new());
         for i in 0..side {
             let (at, reg) = (Index::constant(i as i64), sums);
@@ -190,8 +190,8 @@ impl<'a> Emitter<'a> {
             from.extend(loops[1..].iter().map(|&v| Index::var(v)));
             from.push(channel(i));
             let x = self.element(&mut e, p.input, &from)?;
-            let sum: ExprId = e.k.expr(Expr::Reg(reg, at.clone()));
-            let value = e.k.op(ScalarOp::Add, &[sum, x], DType::F32);
+            let sum: ExprId = e.k.add_expr(Expr::Reg(reg, at.clone()));
+            let value = e.k.add_op(ScalarOp::Add, &[sum, x], DType::F32);
             add.push(Stmt::Set { reg, at: at.clone(), value });
             let index = Index::var(band).scale(channels as i64).add(&channel(i));
             store.push(Stmt::Store { buf: partial, index, value: sum });

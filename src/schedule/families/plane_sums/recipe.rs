@@ -26,7 +26,7 @@ pub struct Planes {
 }
 
 impl Planes {
-    /// Recognizes `anchor` as such a sum.
+    /// Recognizes `anchor` as a sum over all axes but the channels.
     pub fn recognize(comp: &Computation, anchor: InstId) -> Option<Planes> {
         let [input, init] = comp[anchor].operands[..] else { return None };
         let array = comp[input].shape.as_array()?;

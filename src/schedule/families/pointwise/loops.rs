@@ -51,7 +51,7 @@ impl<'a> Emitter<'a> {
         }
         let mut e = self.elements(root);
         let buf = out.dense_buffer()?;
-        let all = e.k.var(dims.iter().product());
+        let all = e.k.add_var(dims.iter().product());
         let value = self.element(&mut e, from, &[])?;
         let lanes = self.lanes(self.program.buffers[buf].dtype);
         nest::set_vectorized_body(&mut e.k, &[all], &[Stmt::Store { buf, index: Index::var(all), value }], lanes);

@@ -27,8 +27,8 @@ impl<'a> Emitter<'a> {
         let (whole, rest) = (n / lanes, n % lanes);
         let mut body = Vec::new();
         if whole > 0 {
-            let (tile, lane) = (e.k.var(whole), e.k.var(lanes));
-            let acc = e.k.reg(dtype, lanes, 1);
+            let (tile, lane) = (e.k.add_var(whole), e.k.add_var(lanes));
+            let acc = e.k.add_reg(dtype, lanes, 1);
             let start = match op {
                 // the first vector starts it, so that no neutral element is needed
                 ScalarOp::Maximum | ScalarOp::Minimum | ScalarOp::And | ScalarOp::Or => {
@@ -40,21 +40,21 @@ impl<'a> Emitter<'a> {
                 _ => small_constant(&mut e.k, dtype, if op == ScalarOp::Multiply { 1.0 } else { 0.0 }),
             };
             let x = term(self, e, &from, Index::var(tile).scale(lanes as i64).add(&Index::var(lane)))?;
-            let old = e.k.get(acc, 0);
-            let new = e.k.op(op, &[old, x], dtype);
+            let old = e.k.read_reg(acc, 0);
+            let new = e.k.add_op(op, &[old, x], dtype);
             let mut inside = vec![Stmt::set(acc, 0, start)];
             inside.extend(nest_loops(&loops, vec![for_loop(tile, LoopKind::Seq, vec![Stmt::set(acc, 0, new)])]));
             body.push(for_loop(lane, LoopKind::Vector, inside));
-            let all = e.k.expr(Expr::Fold(op, acc, Index::constant(0)));
-            let old = e.k.get(reg, 0);
-            let value = e.k.op(op, &[old, all], dtype);
+            let all = e.k.add_expr(Expr::Fold(op, acc, Index::constant(0)));
+            let old = e.k.read_reg(reg, 0);
+            let value = e.k.add_op(op, &[old, all], dtype);
             body.push(Stmt::set(reg, 0, value));
         }
         if rest > 0 {
-            let tail = e.k.var(rest);
+            let tail = e.k.add_var(rest);
             let x = term(self, e, &from, Index::var(tail).offset((whole * lanes) as i64))?;
-            let old = e.k.get(reg, 0);
-            let value = e.k.op(op, &[old, x], dtype);
+            let old = e.k.read_reg(reg, 0);
+            let value = e.k.add_op(op, &[old, x], dtype);
             body.extend(nest_loops(&loops, vec![for_loop(tail, LoopKind::Seq, vec![Stmt::set(reg, 0, value)])]));
         }
         Ok(body)

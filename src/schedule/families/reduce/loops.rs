@@ -86,10 +86,10 @@ impl<'a> Emitter<'a> {
         // an epilogue that is long, as that of short rows is, stands there once
         let is_shared = matches!(f.recipe.lanes, Lanes::Results | Lanes::None);
         let most = if is_shared { side_by_side(dims, axis, &cut) } else { 1 };
-        let (tile, lane) = (e.k.var(cut.blocks / most), e.k.var(cut.lanes));
-        let mut outer: Vec<VarId> = dims.iter().map(|&n| e.k.var(n)).collect();
+        let (tile, lane) = (e.k.add_var(cut.blocks / most), e.k.add_var(cut.lanes));
+        let mut outer: Vec<VarId> = dims.iter().map(|&n| e.k.add_var(n)).collect();
         let mut at: Vec<Index> = outer.iter().map(|&v| Index::var(v)).collect();
-        let side = (most > 1).then(|| e.k.var(most));
+        let side = (most > 1).then(|| e.k.add_var(most));
         if let Some(along) = at.get_mut(axis) {
             let block = Index::var(tile).scale(most as i64);
             *along = cut.element_index(&side.map_or(block.clone(), |side| block.add(&Index::var(side))), lane);
@@ -100,7 +100,7 @@ impl<'a> Emitter<'a> {
         let input = &comp.array(f.inputs[0]).dims;
         if let Some(interior) = Interior::of_windows(f.op, input, dims, axis) {
             e.forget();
-            let lane = e.k.var(cut.lanes);
+            let lane = e.k.add_var(cut.lanes);
             if let Some(along) = at.get_mut(axis) {
                 *along = cut.element_index(&Index::var(tile), lane);
             }
@@ -136,7 +136,7 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         let count = vectors.side.map_or(1, |side| e.k.vars[side]);
         let held = f.inputs.iter().map(|&i| f.register_dtype(comp.array(i).dtype));
-        let regs: Vec<RegId> = held.map(|held| e.k.reg(held, vectors.lanes, count)).collect();
+        let regs: Vec<RegId> = held.map(|held| e.k.add_reg(held, vectors.lanes, count)).collect();
         let slot = vectors.register_index();
         let mut body = Vec::new();
         for (&reg, &init) in regs.iter().zip(f.inits) {
@@ -157,7 +157,7 @@ impl<'a> Emitter<'a> {
             .iter()
             .zip(f.inputs)
             .map(|(&r, &input)| {
-                let value = e.k.expr(Expr::Reg(r, slot.clone()));
+                let value = e.k.add_expr(Expr::Reg(r, slot.clone()));
                 let (held, dtype) = (e.k.regs[r].dtype, comp.array(input).dtype);
                 convert(&mut e.k, value, held, dtype)
             })
@@ -217,7 +217,7 @@ impl<'a> Emitter<'a> {
             _ => return Err(unsupported_error(self.scope.comp, f.root.anchor, "")),
         }
         let slot = vectors.register_index();
-        let mut args: Vec<ExprId> = regs.iter().map(|&r| e.k.expr(Expr::Reg(r, slot.clone()))).collect();
+        let mut args: Vec<ExprId> = regs.iter().map(|&r| e.k.add_expr(Expr::Reg(r, slot.clone()))).collect();
         for (&input, &reg) in f.inputs.iter().zip(regs) {
             let value = self.element(e, input, &from)?;
             let held = e.k.regs[reg].dtype;
@@ -226,7 +226,7 @@ impl<'a> Emitter<'a> {
         let results = match f.recipe.simple {
             Some(op) => {
                 let held = e.k.regs[regs[0]].dtype;
-                vec![e.k.op(op, &args, held)]
+                vec![e.k.add_op(op, &args, held)]
             }
             None => self.apply(e, f.recipe.comp, &args)?,
         };
@@ -252,7 +252,7 @@ pub(super) fn term_coordinates(k: &mut Kernel, dims: &[u64], axes: &[usize], at:
         if !axes.contains(&d) {
             return kept.next().cloned().unwrap_or_default();
         }
-        loops.push(k.var(n));
+        loops.push(k.add_var(n));
         Index::var(loops[loops.len() - 1])
     };
     let from = dims.iter().enumerate().map(place).collect();

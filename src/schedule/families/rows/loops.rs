@@ -77,7 +77,7 @@ impl<'a> Emitter<'a> {
     /// Emits the row kernel that fills `out` with root `id`.
     pub(in crate::schedule) fn rows(&mut self, Root { id, out, .. }: Root<'_>, r: Rows) -> Result<()> {
         let mut e = self.elements(id);
-        let row_var = e.k.var(r.rows);
+        let row_var = e.k.add_var(r.rows);
         let row = if r.rows == 1 { Index::constant(0) } else { Index::var(row_var) };
         let (mut e, body) = self.row(e, id, r, row, out, None)?;
         if r.rows > 1 {
@@ -163,9 +163,9 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             let value = self.row_value(k, comp[m].operands[0])?;
-            let reg = k.e.k.reg(comp.array(m).dtype, 1, 1);
+            let reg = k.e.k.add_reg(comp.array(m).dtype, 1, 1);
             body.push(Stmt::set(reg, 0, value));
-            let held = k.e.k.get(reg, 0);
+            let held = k.e.k.read_reg(reg, 0);
             k.e.fixed.insert(m, held);
         }
         k.e.forget();
@@ -183,7 +183,7 @@ impl<'a> Emitter<'a> {
             if k.passes.finished_passes_needed(m) == pass + 1 {
                 let op = simple_fold(&self.module.comps[*folder]).ok_or_else(|| unsupported_error(comp, m, ""))?;
                 // sums of small floats are kept in f32
-                let acc = k.e.k.reg(comp.array(m).dtype.computed(), k.cut.lanes, side);
+                let acc = k.e.k.add_reg(comp.array(m).dtype.computed(), k.cut.lanes, side);
                 folds.push(Folding { id: m, input: comp[m].operands[0], op, acc });
             }
         }
@@ -202,11 +202,11 @@ impl<'a> Emitter<'a> {
             };
             start.extend((0..side).map(|i| Stmt::set(f.acc, i, value)));
         }
-        let lane = k.e.k.var(k.cut.lanes);
+        let lane = k.e.k.add_var(k.cut.lanes);
         let mut inside = start;
         let rounds = k.cut.whole / side;
         if rounds > 0 {
-            let round = k.e.k.var(rounds);
+            let round = k.e.k.add_var(rounds);
             let mut all = Vec::new();
             for i in 0..side {
                 let vector = if rounds == 1 { Index::constant(0) } else { Index::var(round).scale(side as i64) };
@@ -236,9 +236,9 @@ impl<'a> Emitter<'a> {
         }
         body.push(for_loop(lane, LoopKind::Vector, inside));
         if k.cut.tail > 0 {
-            let lane = k.e.k.var(k.cut.lanes);
+            let lane = k.e.k.add_var(k.cut.lanes);
             let column = Index::constant((k.cut.whole * k.cut.lanes) as i64).add(&Index::var(lane));
-            let real = k.e.k.expr(Expr::Within(Index::var(lane), 0, k.cut.tail as i64));
+            let real = k.e.k.add_expr(Expr::Within(Index::var(lane), 0, k.cut.tail as i64));
             let all = self.emit_vector(
                 k,
                 pass,
@@ -266,23 +266,23 @@ impl<'a> Emitter<'a> {
         let mut body = Vec::new();
         k.e.forget();
         if let Some(held) = k.held {
-            let value = k.e.k.load(held.from, held.at.add(column));
+            let value = k.e.k.add_load(held.from, held.at.add(column));
             k.e.fixed.insert(held.operand, value);
         }
         let made: BTreeSet<InstId> = k.passes.kept.iter().filter(|m| *m.1 == pass).map(|m| *m.0).collect();
         for (&m, &by) in &k.passes.kept {
             if by < pass {
                 let buf = k.buffers[&m];
-                let kept = k.e.k.load(buf, column.clone());
+                let kept = k.e.k.add_load(buf, column.clone());
                 k.e.fixed.insert(m, kept);
             }
         }
         let members: Vec<InstId> = k.passes.members.iter().copied().filter(|m| made.contains(m)).collect();
         for m in members {
             let value = self.full_value(k, m, column)?;
-            let reg = k.e.k.reg(comp.array(m).dtype, k.cut.lanes, 1);
+            let reg = k.e.k.add_reg(comp.array(m).dtype, k.cut.lanes, 1);
             body.push(Stmt::set(reg, 0, value));
-            let value = k.e.k.get(reg, 0);
+            let value = k.e.k.read_reg(reg, 0);
             k.e.fixed.insert(m, value);
             body.push(Stmt::Store { buf: k.buffers[&m], index: column.clone(), value });
         }
@@ -291,10 +291,10 @@ impl<'a> Emitter<'a> {
             let x = self.full_value(k, f.input, column)?;
             let x = convert(&mut k.e.k, x, from, dtype);
             let at = Index::constant(i as i64);
-            let old = k.e.k.expr(Expr::Reg(f.acc, at.clone()));
-            let mut value = k.e.k.op(f.op, &[old, x], dtype);
+            let old = k.e.k.add_expr(Expr::Reg(f.acc, at.clone()));
+            let mut value = k.e.k.add_op(f.op, &[old, x], dtype);
             if let Some(real) = real {
-                value = k.e.k.op(ScalarOp::Select, &[real, value, old], dtype);
+                value = k.e.k.add_op(ScalarOp::Select, &[real, value, old], dtype);
             }
             body.push(Stmt::Set { reg: f.acc, at, value });
         }
@@ -323,7 +323,7 @@ impl<'a> Emitter<'a> {
         body: &mut Vec<Stmt>,
     ) -> Result<()> {
         let comp = self.scope.comp;
-        let lane: VarId = k.e.k.var(k.cut.lanes);
+        let lane: VarId = k.e.k.add_var(k.cut.lanes);
         let mut joined = Vec::new();
         for f in folds {
             let dtype = comp.array(f.id).dtype.computed();
@@ -333,8 +333,8 @@ impl<'a> Emitter<'a> {
                 for i in 0..half {
                     let (low, high) = (Index::constant(i as i64), Index::constant((i + half) as i64));
                     let (a, b) = (Expr::Reg(f.acc, low.clone()), Expr::Reg(f.acc, high));
-                    let (a, b) = (k.e.k.expr(a), k.e.k.expr(b));
-                    let value = k.e.k.op(f.op, &[a, b], dtype);
+                    let (a, b) = (k.e.k.add_expr(a), k.e.k.add_expr(b));
+                    let value = k.e.k.add_op(f.op, &[a, b], dtype);
                     joined.push(Stmt::Set { reg: f.acc, at: low, value });
                 }
                 width = half;
@@ -345,13 +345,13 @@ impl<'a> Emitter<'a> {
         }
         for f in folds {
             let dtype = comp.array(f.id).dtype;
-            let all = k.e.k.expr(Expr::Fold(f.op, f.acc, Index::constant(0)));
+            let all = k.e.k.add_expr(Expr::Fold(f.op, f.acc, Index::constant(0)));
             let init = self.initial_value(k, f.id)?;
-            let value = k.e.k.op(f.op, &[init, all], dtype.computed());
+            let value = k.e.k.add_op(f.op, &[init, all], dtype.computed());
             let value = convert(&mut k.e.k, value, dtype.computed(), dtype);
-            let reg = k.e.k.reg(dtype, 1, 1);
+            let reg = k.e.k.add_reg(dtype, 1, 1);
             body.push(Stmt::set(reg, 0, value));
-            let result = k.e.k.get(reg, 0);
+            let result = k.e.k.read_reg(reg, 0);
             if k.e.fixed.insert(f.id, result).is_some() {
                 return Err(Error::internal("schedule", "a reduction is folded twice"));
             }

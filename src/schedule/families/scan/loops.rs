@@ -49,9 +49,9 @@ impl<'a> Emitter<'a> {
     fn scan_part(&mut self, r: &ScanOperands, wide: bool, cut: Cut) -> Result<()> {
         let mut e = self.elements(r.root.id);
         let dims = self.scope.comp.array(r.inputs[0]).dims.clone();
-        let held = r.inputs.iter().map(|&i| e.k.reg(self.scope.comp.array(i).dtype, cut.lanes, 1));
+        let held = r.inputs.iter().map(|&i| e.k.add_reg(self.scope.comp.array(i).dtype, cut.lanes, 1));
         let regs: Vec<RegId> = held.collect();
-        let (tile, lane) = (e.k.var(cut.blocks), e.k.var(cut.lanes));
+        let (tile, lane) = (e.k.add_var(cut.blocks), e.k.add_var(cut.lanes));
         let mut vars = Vec::new();
         let mut line = Vec::new();
         for (d, &n) in dims.iter().enumerate() {
@@ -60,7 +60,7 @@ impl<'a> Emitter<'a> {
             } else if wide && d + 1 == dims.len() {
                 line.push(cut.element_index(&Index::var(tile), lane));
             } else {
-                vars.push(e.k.var(n));
+                vars.push(e.k.add_var(n));
                 line.push(Index::var(vars[vars.len() - 1]));
             }
         }
@@ -103,7 +103,7 @@ impl<'a> Emitter<'a> {
             if count == 0 {
                 continue;
             }
-            let var = e.k.var(count as u64);
+            let var = e.k.add_var(count as u64);
             let mut round = Vec::new();
             if let Some(from) = reads {
                 let at = along(&Index::var(var).offset(from), s.inputs);
@@ -111,7 +111,7 @@ impl<'a> Emitter<'a> {
             }
             if let Some(from) = writes {
                 let at = along(&Index::var(var).offset(from), s.outputs);
-                let values: Vec<ExprId> = regs.iter().map(|&reg| e.k.get(reg, 0)).collect();
+                let values: Vec<ExprId> = regs.iter().map(|&reg| e.k.read_reg(reg, 0)).collect();
                 round.extend(self.store_results(e, r.root, &values, &at)?);
             }
             body.push(for_loop(var, LoopKind::Seq, round));
@@ -121,7 +121,7 @@ impl<'a> Emitter<'a> {
 
     /// Emits the combination of the registers with the elements at `at`.
     fn fold_step(&mut self, e: &mut Elements, r: &ScanOperands, regs: &[RegId], at: &[Index]) -> Result<Vec<Stmt>> {
-        let mut args: Vec<ExprId> = regs.iter().map(|&reg| e.k.get(reg, 0)).collect();
+        let mut args: Vec<ExprId> = regs.iter().map(|&reg| e.k.read_reg(reg, 0)).collect();
         for &input in r.inputs {
             args.push(self.element(e, input, at)?);
         }

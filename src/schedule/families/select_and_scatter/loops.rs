@@ -41,7 +41,7 @@ impl<'a> Emitter<'a> {
         let best = Local::new(&mut e.k, comp.array(x).dtype);
         let candidate = Local::new(&mut e.k, comp.array(x).dtype);
         let place = Local::new(&mut e.k, DType::S64);
-        let (no, yes) = (e.k.expr(Expr::Const(DType::Pred, 0)), e.k.expr(Expr::Const(DType::Pred, 1)));
+        let (no, yes) = (e.k.add_expr(Expr::Const(DType::Pred, 0)), e.k.add_expr(Expr::Const(DType::Pred, 1)));
         let value = self.element(&mut e, x, &from)?;
         let keep = self.apply(&mut e, *select, &[best.value, candidate.value])?[0];
         let keep = logical_and(&mut e.k, found.value, keep);
@@ -53,7 +53,7 @@ impl<'a> Emitter<'a> {
         }
         tap = nest_loops(&taps, tap);
         let index = place.index().clamp_to(0, dims.iter().product::<u64>() as i64 - 1, &e.k.vars);
-        let old = e.k.load(buf, index.clone());
+        let old = e.k.add_load(buf, index.clone());
         let new = self.element(&mut e, source, &at)?;
         let value = self.apply(&mut e, *scatter, &[old, new])?[0];
         let mut body = vec![found.set(no)];

@@ -88,7 +88,7 @@ impl<'a> Emitter<'a> {
                 (EarlierTap::Always, _) | (_, None) => EarlierTap::Always,
                 (EarlierTap::Never, Some(inside)) => EarlierTap::When(inside),
                 (EarlierTap::When(found), Some(inside)) => {
-                    EarlierTap::When(e.k.op(ScalarOp::Or, &[found, inside], DType::Pred))
+                    EarlierTap::When(e.k.add_op(ScalarOp::Or, &[found, inside], DType::Pred))
                 }
             };
             taps.push(WindowTap { from, replaces });
@@ -127,7 +127,7 @@ impl<'a> Emitter<'a> {
             let value = select(&mut e.k, selected, given, init, dtype);
             stores.push(Stmt::Store { buf, index: linear_index(&tap.from, windows.dims), value });
             later = match (later, tap.replaces) {
-                (Some(later), Some(replaces)) => Some(e.k.op(ScalarOp::Or, &[later, replaces], DType::Pred)),
+                (Some(later), Some(replaces)) => Some(e.k.add_op(ScalarOp::Or, &[later, replaces], DType::Pred)),
                 (later, replaces) => later.or(replaces),
             };
         }
@@ -204,10 +204,10 @@ impl<'a> Emitter<'a> {
         }
         let mut sum = self.element(&mut e, init, &[])?;
         for (window, tap, over) in all {
-            let chosen = e.k.load(numbers, linear_index(&window, windows.counts));
+            let chosen = e.k.add_load(numbers, linear_index(&window, windows.counts));
             let chosen = convert(&mut e.k, chosen, DType::S8, DType::S32);
-            let own = e.k.expr(Expr::Number(tap, DType::S32));
-            let same = e.k.op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[chosen, own], DType::Pred);
+            let own = e.k.add_expr(Expr::Number(tap, DType::S32));
+            let same = e.k.add_op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[chosen, own], DType::Pred);
             let given = and(&mut e.k, over, same);
             let with = self.element(&mut e, source, &window)?;
             let with = self.apply(&mut e, scatter, &[sum, with])?[0];

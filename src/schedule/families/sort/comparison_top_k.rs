@@ -36,7 +36,7 @@ impl TopKLines {
         let (larger, smaller) = (compare(k, Direction::Gt, a[0], b[0]), compare(k, Direction::Lt, a[0], b[0]));
         let (not_smaller, in_front) = (not(k, smaller), less_than(k, a[1], b[1]));
         let tie = logical_and(k, not_smaller, in_front);
-        k.op(ScalarOp::Or, &[larger, tie], DType::Pred)
+        k.add_op(ScalarOp::Or, &[larger, tie], DType::Pred)
     }
 
     /// Moves the top of a heap of `size` elements to its end.
@@ -61,14 +61,14 @@ impl TopKLines {
         let has_right = less_than(k, at_right, end);
         let [a, b] = [&right, &left].map(|at| self.load(k, at));
         let take_left = self.goes_before(k, a, b);
-        let step = k.op(ScalarOp::Convert(DType::S64), &[take_left], DType::S64);
-        let chosen = k.op(ScalarOp::Subtract, &[at_right, step], DType::S64);
+        let step = k.add_op(ScalarOp::Convert(DType::S64), &[take_left], DType::S64);
+        let chosen = k.add_op(ScalarOp::Subtract, &[at_right, step], DType::S64);
         let below = self.load(k, &child.index());
         let mut round = vec![child.set(chosen)];
         round.extend(self.store(k, &hole.index(), below));
         round.push(hole.set(child.value));
         let mut body = vec![hole.assign(k, top), Stmt::While { cond: has_right, body: round }];
-        let only_left = k.op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[at_right, end], DType::Pred);
+        let only_left = k.add_op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[at_right, end], DType::Pred);
         let last = size.offset(-1);
         let value = self.load(k, &last);
         let mut up = self.store(k, &hole.index(), value);
@@ -82,7 +82,7 @@ impl TopKLines {
     fn sift_up(&self, k: &mut Kernel, held: [Local; 2], hole: Local, top: &Index) -> Vec<Stmt> {
         let parent = Local::new(k, DType::S64);
         let (before, one) = (index_to_s64(k, &hole.index().offset(-1)), small_constant(k, DType::S64, 1.0));
-        let half = k.op(ScalarOp::ShiftRightArithmetic, &[before, one], DType::S64);
+        let half = k.add_op(ScalarOp::ShiftRightArithmetic, &[before, one], DType::S64);
         let top = index_to_s64(k, top);
         let is_below = less_than(k, top, hole.value);
         let above = self.load(k, &parent.index());
@@ -98,7 +98,7 @@ impl TopKLines {
 }
 
 fn compare(k: &mut Kernel, direction: Direction, a: ExprId, b: ExprId) -> ExprId {
-    k.op(ScalarOp::Compare(direction, CompareKind::Partial), &[a, b], DType::Pred)
+    k.add_op(ScalarOp::Compare(direction, CompareKind::Partial), &[a, b], DType::Pred)
 }
 
 fn set(locals: [Local; 2], values: [ExprId; 2]) -> Vec<Stmt> {
@@ -128,7 +128,7 @@ impl<'a> Emitter<'a> {
         let work = TopKLines { vars: own.outer_variables(&mut e.k), lines: own, buffers, dtype: shape.dtype };
         let body = if is_heap {
             let mut body = self.select_by_heap(&mut e, operand, &work, n)?;
-            let i = e.k.var(k);
+            let i = e.k.add_var(k);
             let best = work.load(&mut e.k, &Index::var(i));
             let copy = lines(k).store(&e.k, &out.leaves, &work.vars, &Index::var(i), &best);
             body.push(for_loop(i, LoopKind::Seq, copy));
@@ -153,19 +153,19 @@ impl<'a> Emitter<'a> {
         i: &Index,
     ) -> Result<[ExprId; 2]> {
         let key = self.element(e, operand, &work.lines.element_coordinates(&work.vars, i))?;
-        Ok([key, e.k.expr(Expr::Number(i.clone(), DType::S32))])
+        Ok([key, e.k.add_expr(Expr::Number(i.clone(), DType::S32))])
     }
 
     /// Emits selection by a heap of the first elements: every further element is compared with its top, and the heap is emptied from the
     /// worst to the best.
     fn select_by_heap(&mut self, e: &mut Elements, operand: InstId, work: &TopKLines, n: u64) -> Result<Vec<Stmt>> {
         let k = work.lines.length() - 1;
-        let first = e.k.var(k + 1);
+        let first = e.k.add_var(k + 1);
         let new = self.positioned_key(e, operand, work, &Index::var(first))?;
         let mut body = vec![for_loop(first, LoopKind::Seq, work.store(&e.k, &Index::var(first), new))];
         let held = work.declare_locals(&mut e.k);
         let parents = k.div_ceil(2);
-        let var = e.k.var(parents);
+        let var = e.k.add_var(parents);
         let parent = Index::var(var).scale(-1).offset(parents as i64 - 1);
         let at_parent = work.load(&mut e.k, &parent);
         let mut made = set(held, at_parent);
@@ -173,7 +173,7 @@ impl<'a> Emitter<'a> {
         body.push(for_loop(var, LoopKind::Seq, made));
         body.extend(work.pop(&mut e.k, &Index::constant(k as i64 + 1)));
         if n > k + 1 {
-            let var = e.k.var(n - k - 1);
+            let var = e.k.add_var(n - k - 1);
             let new = self.positioned_key(e, operand, work, &Index::var(var).offset(k as i64 + 1))?;
             let mut round = set(held, new);
             let top = work.load(&mut e.k, &Index::constant(0));
@@ -186,7 +186,7 @@ impl<'a> Emitter<'a> {
             round.push(Stmt::If { cond, body: enter });
             body.push(for_loop(var, LoopKind::Seq, round));
         }
-        let var = e.k.var(k - 1);
+        let var = e.k.add_var(k - 1);
         let apart = work.pop(&mut e.k, &Index::var(var).scale(-1).offset(k as i64));
         body.push(for_loop(var, LoopKind::Seq, apart));
         Ok(body)
@@ -203,7 +203,7 @@ impl<'a> Emitter<'a> {
             return Ok(body);
         }
         let (held, front) = (work.declare_locals(&mut e.k), Local::new(&mut e.k, DType::Pred));
-        let var = e.k.var(n - 1);
+        let var = e.k.add_var(n - 1);
         let i = Index::var(var).offset(1);
         let new = self.positioned_key(e, operand, work, &i)?;
         let mut round = set(held, new);
@@ -212,10 +212,10 @@ impl<'a> Emitter<'a> {
         round.push(front.set(is_largest));
         round.extend(inserted_at(&mut e.k, work, held, &i, |k, before| {
             let larger = compare(k, Direction::Gt, held[0].value, before[0]);
-            k.op(ScalarOp::Or, &[front.value, larger], DType::Pred)
+            k.add_op(ScalarOp::Or, &[front.value, larger], DType::Pred)
         }));
         body.push(for_loop(var, LoopKind::Seq, round));
-        let var = e.k.var(n - 1);
+        let var = e.k.add_var(n - 1);
         let i = Index::var(var).offset(1);
         let own = work.load(&mut e.k, &i);
         let mut round = set(held, own);
@@ -241,13 +241,13 @@ impl<'a> Emitter<'a> {
         body.extend(set(most, [least, nowhere]));
         let somewhere = less_than(&mut e.k, nowhere, most[1].value);
         if vectors > 0 {
-            let (var, held) = (e.k.var(vectors), work.declare_locals(&mut e.k));
+            let (var, held) = (e.k.add_var(vectors), work.declare_locals(&mut e.k));
             let new = self.positioned_key(e, operand, work, &Index::var(var))?;
             let larger = compare(&mut e.k, Direction::Gt, held[0].value, most[0].value);
             let equal = compare(&mut e.k, Direction::Eq, held[0].value, most[0].value);
             let none_yet = not(&mut e.k, somewhere);
             let first_equal = logical_and(&mut e.k, equal, none_yet);
-            let cond = e.k.op(ScalarOp::Or, &[larger, first_equal], DType::Pred);
+            let cond = e.k.add_op(ScalarOp::Or, &[larger, first_equal], DType::Pred);
             let mut round = set(held, new);
             round.push(Stmt::If { cond, body: set(most, values(held)) });
             body.push(for_loop(var, LoopKind::Seq, round));

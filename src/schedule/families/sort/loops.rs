@@ -35,7 +35,7 @@ impl Lines {
     /// A loop variable for each dimension but that of the lines.
     pub fn outer_variables(&self, k: &mut Kernel) -> Vec<VarId> {
         let axes = (0..self.dims.len()).filter(|&a| a != self.axis);
-        axes.map(|a| k.var(self.dims[a])).collect()
+        axes.map(|a| k.add_var(self.dims[a])).collect()
     }
     /// The coordinates of element `i` of the line at `vars`.
     pub fn element_coordinates(&self, vars: &[VarId], i: &Index) -> Vec<Index> {
@@ -54,7 +54,7 @@ impl Lines {
     /// Loads elements `i` of `buffers`.
     pub fn load(&self, k: &mut Kernel, buffers: &[BufId], vars: &[VarId], i: &Index) -> Vec<ExprId> {
         let index = self.element_offset(k, vars, i);
-        buffers.iter().map(|&b| k.load(b, index.clone())).collect()
+        buffers.iter().map(|&b| k.add_load(b, index.clone())).collect()
     }
     /// Stores `values` as elements `i` of `buffers`.
     pub fn store(&self, k: &Kernel, buffers: &[BufId], vars: &[VarId], i: &Index, values: &[ExprId]) -> Vec<Stmt> {
@@ -149,7 +149,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<()> {
         let mut e = self.elements(id);
         let mut vars = lines.outer_variables(&mut e.k);
-        let block = e.k.var(lines.length().div_ceil(RUN));
+        let block = e.k.add_var(lines.length().div_ceil(RUN));
         let start = Index::var(block).scale(RUN as i64);
         let end = lines.clamp_to_line(&e.k, &start.offset(RUN as i64 - 1)).offset(1);
         let (next, last) = (Local::new(&mut e.k, DType::S64), index_to_s64(&mut e.k, &end));
@@ -183,7 +183,7 @@ impl<'a> Emitter<'a> {
         let before = lines.load(&mut e.k, to, vars, &place.index().offset(-1));
         let values: Vec<ExprId> = held.iter().map(|x| x.value).collect();
         let first = self.goes_first(e, order, to, &values, &before)?;
-        let behind = e.k.expr(Expr::Within(place.index().add(&start.scale(-1)), 1, i64::MAX));
+        let behind = e.k.add_expr(Expr::Within(place.index().add(&start.scale(-1)), 1, i64::MAX));
         let cond = logical_and(&mut e.k, behind, first);
         let mut body = lines.store(&e.k, to, vars, &place.index(), &before);
         body.push(place.add_constant(&mut e.k, -1));
@@ -197,7 +197,7 @@ impl<'a> Emitter<'a> {
         let mut e = self.elements(id);
         let mut vars = lines.outer_variables(&mut e.k);
         let n = lines.length() as i64;
-        let pair = e.k.var(lines.length().div_ceil(2 * width));
+        let pair = e.k.add_var(lines.length().div_ceil(2 * width));
         let start = Index::var(pair).scale(2 * width as i64);
         let [left, right, out] = [(); 3].map(|()| Local::new(&mut e.k, DType::S64));
         let middle = start.offset(width as i64).clamp_to(0, n, &e.k.vars);
@@ -210,12 +210,12 @@ impl<'a> Emitter<'a> {
             (lines.load(&mut e.k, from, &vars, &right.index()), lines.load(&mut e.k, from, &vars, &left.index()));
         let first = self.goes_first(&mut e, order, from, &a, &b)?;
         let take_right = Local::new(&mut e.k, DType::S64);
-        let flag = e.k.op(ScalarOp::Convert(DType::S64), &[first], DType::S64);
-        let is_right = e.k.expr(Expr::Within(take_right.index(), 1, 2));
+        let flag = e.k.add_op(ScalarOp::Convert(DType::S64), &[first], DType::S64);
+        let is_right = e.k.add_expr(Expr::Within(take_right.index(), 1, 2));
         let chosen: Vec<ExprId> = (0..to.len())
             .map(|i| {
                 let dtype = self.program.buffers[to[i]].dtype;
-                e.k.op(ScalarOp::Select, &[is_right, a[i], b[i]], dtype)
+                e.k.add_op(ScalarOp::Select, &[is_right, a[i], b[i]], dtype)
             })
             .collect();
         let mut round = vec![take_right.set(flag)];

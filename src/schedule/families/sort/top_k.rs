@@ -26,7 +26,7 @@ struct Heap {
 impl Heap {
     fn compare(&self, k: &mut Kernel, direction: Direction, a: ExprId, b: ExprId) -> ExprId {
         let [a, b] = [a, b].map(|x| self.without_signed_zero(k, x));
-        k.op(ScalarOp::Compare(direction, CompareKind::Total), &[a, b], DType::Pred)
+        k.add_op(ScalarOp::Compare(direction, CompareKind::Total), &[a, b], DType::Pred)
     }
     /// A key in whose total order 0 and -0 are equal; adding 0 would let the compiler choose the sign of a NaN.
     fn without_signed_zero(&self, k: &mut Kernel, x: ExprId) -> ExprId {
@@ -35,7 +35,7 @@ impl Heap {
             return x;
         }
         let zero = small_constant(k, dtype, 0.0);
-        let is_zero = k.op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[x, zero], DType::Pred);
+        let is_zero = k.add_op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[x, zero], DType::Pred);
         select(k, Some(is_zero), zero, x, dtype)
     }
     /// The condition that `a` goes before `b`, by key and position.
@@ -44,7 +44,7 @@ impl Heap {
         let equal = self.compare(k, Direction::Eq, a[0], b[0]);
         let in_front = less_than(k, a[1], b[1]);
         let first = logical_and(k, equal, in_front);
-        k.op(ScalarOp::Or, &[better, first], DType::Pred)
+        k.add_op(ScalarOp::Or, &[better, first], DType::Pred)
     }
     fn load(&self, k: &mut Kernel, i: &Index) -> Vec<ExprId> {
         self.lines.load(k, &self.buffers, &self.vars, i)
@@ -73,9 +73,9 @@ impl Heap {
         };
         let right_worse = self.beats(k, &a, &b);
         let take_right = logical_and(k, has_right, right_worse);
-        let step = k.op(ScalarOp::Convert(DType::S64), &[take_right], DType::S64);
+        let step = k.add_op(ScalarOp::Convert(DType::S64), &[take_right], DType::S64);
         let left = index_to_s64(k, &left);
-        let chosen = k.op(ScalarOp::Add, &[left, step], DType::S64);
+        let chosen = k.add_op(ScalarOp::Add, &[left, step], DType::S64);
         let below = self.load(k, &child.index());
         let own: Vec<ExprId> = self.held.iter().map(|x| x.value).collect();
         let worse = self.beats(k, &own, &below);
@@ -143,12 +143,12 @@ impl<'a> Emitter<'a> {
         i: &Index,
     ) -> Result<Vec<ExprId>> {
         let key = self.element(e, operand, &heap.lines.element_coordinates(&heap.vars, i))?;
-        Ok(vec![key, e.k.expr(Expr::Number(i.clone(), DType::S32))])
+        Ok(vec![key, e.k.add_expr(Expr::Number(i.clone(), DType::S32))])
     }
 
     /// Stores the first elements as they stand.
     fn first_k(&mut self, e: &mut Elements, operand: InstId, heap: &Heap) -> Result<Vec<Stmt>> {
-        let i = e.k.var(heap.lines.length());
+        let i = e.k.add_var(heap.lines.length());
         let values = self.element_with_position(e, operand, heap, &Index::var(i))?;
         Ok(vec![for_loop(i, LoopKind::Seq, heap.store(&e.k, &Index::var(i), &values))])
     }
@@ -159,7 +159,7 @@ impl<'a> Emitter<'a> {
         if n == k {
             return Ok(vec![]);
         }
-        let i = e.k.var(n - k);
+        let i = e.k.add_var(n - k);
         let values = self.element_with_position(e, operand, heap, &Index::var(i).offset(k as i64))?;
         let zero = Index::constant(0);
         let worst = heap.load(&mut e.k, &zero);
@@ -177,7 +177,7 @@ fn build_heap(k: &mut Kernel, heap: &Heap) -> Vec<Stmt> {
     if size < 2 {
         return vec![];
     }
-    let var = k.var(size / 2);
+    let var = k.add_var(size / 2);
     let parent = Index::var(var).scale(-1).offset(size as i64 / 2 - 1);
     let values = heap.load(k, &parent);
     let mut body = heap.store_held(&values);
@@ -191,7 +191,7 @@ fn taken_apart(k: &mut Kernel, heap: &Heap) -> Vec<Stmt> {
     if size < 2 {
         return vec![];
     }
-    let var = k.var(size - 1);
+    let var = k.add_var(size - 1);
     let last = Index::var(var).scale(-1).offset(size as i64 - 1);
     let zero = Index::constant(0);
     let values = heap.load(k, &last);

@@ -36,8 +36,8 @@ pub fn set(program: &mut Program, regions: &Regions, amounts: &Amounts) {
         let mut body = std::mem::take(&mut kernel.body);
         let context = KernelContext { program, regions, kernel };
         let of_chunks = kernel.chunks.and_then(|v| context.needed_rounds(&body, Some(v), true));
-        let fine = of_chunks.as_ref().is_some_and(|forms| forms.are_fine(kernel.count()));
-        let slot = of_chunks.and_then(|forms| limits.limit_slot(&forms.trip_counts(), kernel.count(), 1));
+        let fine = of_chunks.as_ref().is_some_and(|forms| forms.are_fine(kernel.chunk_count()));
+        let slot = of_chunks.and_then(|forms| limits.limit_slot(&forms.trip_counts(), kernel.chunk_count(), 1));
         kernel.limit = slot.map(|slot| (buf, slot));
         if slot.is_none() || !fine {
             let all = body.clone();
@@ -94,9 +94,9 @@ impl RequestedLimits<'_> {
             let size = self.size(form.size)?;
             let rounds = form.rounds(&Index::atom(Atom::Value(size)));
             let rounds = Index::atom(Atom::Clamp(Box::new(rounds), least, most.into()));
-            let rounds = self.kernel.expr(Expr::Number(rounds, DType::S32));
+            let rounds = self.kernel.add_expr(Expr::Number(rounds, DType::S32));
             value = Some(match value {
-                Some(other) => self.kernel.op(ScalarOp::Maximum, &[other, rounds], DType::S32),
+                Some(other) => self.kernel.add_op(ScalarOp::Maximum, &[other, rounds], DType::S32),
                 None => rounds,
             });
         }
@@ -119,11 +119,11 @@ impl RequestedLimits<'_> {
     /// The expression of an amount.
     fn amount_value(&mut self, amount: &Amount) -> Option<ExprId> {
         Some(match amount {
-            Amount::Argument(number) => self.kernel.load(*self.sizes.get(number)?, Index::default()),
-            Amount::Constant(n) => self.kernel.expr(Expr::Number(Index::constant(i64::from(*n)), DType::S32)),
+            Amount::Argument(number) => self.kernel.add_load(*self.sizes.get(number)?, Index::default()),
+            Amount::Constant(n) => self.kernel.add_expr(Expr::Number(Index::constant(i64::from(*n)), DType::S32)),
             Amount::Op(op, of, dtype) => {
                 let of = of.iter().map(|a| self.amount_value(a)).collect::<Option<Vec<_>>>()?;
-                self.kernel.op(*op, &of, *dtype)
+                self.kernel.add_op(*op, &of, *dtype)
             }
             Amount::Largest(all) => {
                 let mut largest = None;
@@ -132,9 +132,9 @@ impl RequestedLimits<'_> {
                     let times = i64::try_from(bound.times).ok()?;
                     let below = size.scale(times).offset(i64::try_from(bound.more).ok()?);
                     let below = Index::atom(Atom::Clamp(Box::new(below), 0, i32::MAX.into()));
-                    let below = self.kernel.expr(Expr::Number(below, DType::S32));
+                    let below = self.kernel.add_expr(Expr::Number(below, DType::S32));
                     largest = Some(match largest {
-                        Some(other) => self.kernel.op(ScalarOp::Maximum, &[other, below], DType::S32),
+                        Some(other) => self.kernel.add_op(ScalarOp::Maximum, &[other, below], DType::S32),
                         None => below,
                     });
                 }
@@ -145,9 +145,9 @@ impl RequestedLimits<'_> {
 
     /// The condition that an index is below the limit in `slot`.
     fn below_limit(&self, kernel: &mut Kernel, x: Index, slot: u64) -> ExprId {
-        let limit = kernel.load(self.buf, Index::constant(slot as i64));
-        let now = kernel.expr(Expr::Number(x, DType::S32));
-        kernel.op(ScalarOp::Compare(Direction::Lt, CompareKind::Partial), &[now, limit], DType::Pred)
+        let limit = kernel.add_load(self.buf, Index::constant(slot as i64));
+        let now = kernel.add_expr(Expr::Number(x, DType::S32));
+        kernel.add_op(ScalarOp::Compare(Direction::Lt, CompareKind::Partial), &[now, limit], DType::Pred)
     }
 }
 
@@ -163,8 +163,8 @@ impl PeriodicRows {
             return Some(needed);
         }
         // the last rows may be the first ones of the next period
-        let wraps = kernel.expr(Expr::Within(first, period - self.others * self.stride, period));
-        Some(kernel.op(ScalarOp::Or, &[needed, wraps], DType::Pred))
+        let wraps = kernel.add_expr(Expr::Within(first, period - self.others * self.stride, period));
+        Some(kernel.add_op(ScalarOp::Or, &[needed, wraps], DType::Pred))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Whether memory on the stack carries anything from one execution of some statements to the next.
 use crate::kernel::index::Extents;
 use crate::kernel::{
-    Atom, BufId, BufferLocation, Expr, ExprId, Index, Kernel, LoopKind, Program, Stmt, VarId, for_operands, for_values,
+    Atom, BufId, BufferLocation, Expr, ExprId, Index, Kernel, LoopKind, Program, Stmt, VarId, for_each_operand,
+    for_each_run_time_value,
 };
 use std::collections::BTreeSet;
 
@@ -120,7 +121,7 @@ impl ScratchFlow<'_> {
     /// Records a store, unless its index is known only at run time.
     fn write(&mut self, buf: BufId, first: &Index, block: u64) {
         let mut is_fixed = true;
-        for_values(first, &mut |_| is_fixed = false);
+        for_each_run_time_value(first, &mut |_| is_fixed = false);
         if is_fixed && self.is_on_stack(buf) && self.written.len() < MOST_STORES {
             self.written.push(WrittenBox { buf, first: first.clone(), block, steps: Vec::new() });
         }
@@ -128,7 +129,7 @@ impl ScratchFlow<'_> {
 
     fn reads_of_index(&self, index: &Index) -> bool {
         let mut roots = Vec::new();
-        for_values(index, &mut |e| roots.push(e));
+        for_each_run_time_value(index, &mut |e| roots.push(e));
         self.reads(&roots)
     }
 
@@ -151,7 +152,7 @@ impl ScratchFlow<'_> {
             if !is_sound {
                 return false;
             }
-            for_operands(expr, &mut |operand| open.push(operand));
+            for_each_operand(expr, &mut |operand| open.push(operand));
         }
         true
     }

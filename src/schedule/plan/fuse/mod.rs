@@ -300,7 +300,7 @@ impl FusionPlanner<'_> {
         self.uses(id).any(|(u, i)| self.again[u.index()] || use_of(&self.comp[u].op, i) == Use::Often)
     }
 
-    /// Whether `id` had better be in memory than the result of `reader`: it is in memory anyway, or is smaller.
+    /// Whether storing `id` is cheaper than storing the result of `reader`: `id` is in memory anyway, or is smaller.
     fn is_kept_for(&self, id: InstId, reader: InstId) -> bool {
         let op = &self.comp[id].op;
         !is_inlineable(op) || index_only(op) || self.elements(id) < self.elements(reader)

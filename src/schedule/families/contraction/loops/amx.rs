@@ -63,7 +63,7 @@ fn contracted_loops(
     let (mut loops, mut left, mut position) = (Vec::new(), left.clone(), Index::default());
     for (i, axis) in sum.iter().enumerate() {
         let is_last = i + 1 == sum.len();
-        let v = k.var(if is_last { rounds } else { axis.extent });
+        let v = k.add_var(if is_last { rounds } else { axis.extent });
         loops.push(v);
         let x = if is_last { Index::var(v).scale(at_once as i64).offset(from as i64) } else { Index::var(v) };
         left = left.add(&x.scale(axis.a));

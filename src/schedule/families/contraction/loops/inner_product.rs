@@ -53,8 +53,8 @@ impl<'a> Emitter<'a> {
         let InnerProductTile { lanes, rows: most, columns: block } =
             InnerProductTile::of_columns([run, self.lanes(c.dtype)], n, width, registers);
         let mut e = self.elements(anchor);
-        let mut loops: Vec<VarId> = rows[..rows.len() - 1].iter().map(|x| e.k.var(x.extent)).collect();
-        let tile = e.k.var(width.div_ceil(most));
+        let mut loops: Vec<VarId> = rows[..rows.len() - 1].iter().map(|x| e.k.add_var(x.extent)).collect();
+        let tile = e.k.add_var(width.div_ceil(most));
         let mut a = Index::constant(c.a0);
         for (&v, axis) in loops.iter().zip(&rows) {
             a = a.add(&Index::var(v).scale(axis.a));
@@ -144,38 +144,38 @@ pub(in crate::schedule) fn sums(
     let run = sum.last().map_or(1, |x| x.extent);
     // stretches of the innermost sum, with a register for each row and column
     let stretches = Width { lanes, masks: false }.split(run).into_iter();
-    let stretches: Vec<(Cut, RegId)> = stretches.map(|cut| (cut, e.k.reg(dtype, cut.lanes, rows * n))).collect();
+    let stretches: Vec<(Cut, RegId)> = stretches.map(|cut| (cut, e.k.add_reg(dtype, cut.lanes, rows * n))).collect();
     let zero = small_constant(&mut e.k, dtype, 0.0);
     let mut body = Vec::new();
     for &(cut, acc) in &stretches {
         let clear = (0..rows * n).map(|i| Stmt::set(acc, i, zero)).collect();
-        let lane = e.k.var(cut.lanes);
+        let lane = e.k.add_var(cut.lanes);
         body.push(for_loop(lane, LoopKind::Vector, clear));
     }
     let (mut a, mut b) = (left.from.clone(), right.from.clone());
-    let outer: Vec<VarId> = sum[..sum.len().saturating_sub(1)].iter().map(|x| e.k.var(x.extent)).collect();
+    let outer: Vec<VarId> = sum[..sum.len().saturating_sub(1)].iter().map(|x| e.k.add_var(x.extent)).collect();
     for (&v, axis) in outer.iter().zip(sum) {
         a = a.add(&Index::var(v).scale(axis.a));
         b = b.add(&Index::var(v).scale(axis.b));
     }
     let mut inside = Vec::new();
     for &(cut, acc) in &stretches {
-        let (tile, lane) = (e.k.var(cut.blocks), e.k.var(cut.lanes));
-        let (b_reg, a_reg) = (e.k.reg(dtype, cut.lanes, n), e.k.reg(dtype, cut.lanes, 1));
+        let (tile, lane) = (e.k.add_var(cut.blocks), e.k.add_var(cut.lanes));
+        let (b_reg, a_reg) = (e.k.add_reg(dtype, cut.lanes, n), e.k.add_reg(dtype, cut.lanes, 1));
         let along = cut.element_index(&Index::var(tile), lane);
         let mut terms = Vec::new();
         for column in 0..n {
-            let value = e.k.load(right.buf, b.add(&along).offset(column as i64 * right.step));
+            let value = e.k.add_load(right.buf, b.add(&along).offset(column as i64 * right.step));
             terms.push(Stmt::set(b_reg, column, value));
         }
         for r in 0..rows {
-            let value = e.k.load(left.buf, a.add(&along).offset(r as i64 * left.step));
+            let value = e.k.add_load(left.buf, a.add(&along).offset(r as i64 * left.step));
             terms.push(Stmt::set(a_reg, 0, value));
-            let x = e.k.get(a_reg, 0);
+            let x = e.k.read_reg(a_reg, 0);
             for column in 0..n {
                 let i = r * n + column;
-                let (y, z) = (e.k.get(b_reg, column), e.k.get(acc, i));
-                let value = e.k.op(ScalarOp::Fma, &[x, y, z], dtype);
+                let (y, z) = (e.k.read_reg(b_reg, column), e.k.read_reg(acc, i));
+                let value = e.k.add_op(ScalarOp::Fma, &[x, y, z], dtype);
                 terms.push(Stmt::set(acc, i, value));
             }
         }
@@ -186,10 +186,10 @@ pub(in crate::schedule) fn sums(
         let mut total = None;
         for &(cut, acc) in &stretches {
             let part = match cut.lanes {
-                1 => e.k.get(acc, i),
-                _ => e.k.expr(Expr::Fold(ScalarOp::Add, acc, Index::constant(i as i64))),
+                1 => e.k.read_reg(acc, i),
+                _ => e.k.add_expr(Expr::Fold(ScalarOp::Add, acc, Index::constant(i as i64))),
             };
-            total = Some(total.map_or(part, |t| e.k.op(ScalarOp::Add, &[t, part], dtype)));
+            total = Some(total.map_or(part, |t| e.k.add_op(ScalarOp::Add, &[t, part], dtype)));
         }
         total.unwrap_or(zero)
     });

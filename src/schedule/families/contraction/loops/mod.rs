@@ -104,7 +104,7 @@ impl<'a> Emitter<'a> {
         let given =
             strip.map(|s| TileConstraint { tile: s.tile, form: s.form.as_deref(), rows: s.block_rows(&e.k, width) });
         let method = self.product_facts(c).choose_method(&rows, &sum, given.as_ref(), self.target);
-        let batch = e.k.var(extent_product(&c.batch));
+        let batch = e.k.add_var(extent_product(&c.batch));
         let (packed, packs) = self.right_panels(&mut e.k, c, &sum, &method, batch)?;
         let may_loop = strip.is_none_or(|s| !matches!(s.held, LocalSide::Pixels(_))) && c.sums_apart.is_none();
         let looped = may_loop
@@ -240,14 +240,14 @@ impl<'a> Emitter<'a> {
             return Ok(one_axis(rows));
         }
         let mut e = Elements::new(id, String::new());
-        let at: Vec<VarId> = rows.iter().map(|x| e.k.var(x.extent)).collect();
+        let at: Vec<VarId> = rows.iter().map(|x| e.k.add_var(x.extent)).collect();
         let row = linear_index(
             &at.iter().map(|&v| Index::var(v)).collect::<Vec<_>>(),
             &rows.iter().map(|x| x.extent).collect::<Vec<_>>(),
         );
         let zero = small_constant(&mut e.k, c.dtype, 0.0);
         e.fixed.insert(anchor, zero);
-        let column = Index::var(e.k.var(extent_product(&c.columns).max(1)));
+        let column = Index::var(e.k.add_var(extent_product(&c.columns).max(1)));
         let at = place(&e.k, &Index::default(), &row, &column);
         self.element(&mut e, id, &at)?;
         let stored = out.layout(&self.scope.comp.array(id).dims).offset_of(&at);

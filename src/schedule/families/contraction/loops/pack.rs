@@ -203,8 +203,8 @@ fn scale_panels_kernel(from: BufId, by: BufId, to: BufId, dims: [u64; 3], lanes:
     let mut k = Kernel { label: "scale weights".to_string(), flops: dims.iter().product(), ..Kernel::default() };
     let (vars, at) = loop_variables(&mut k, &dims);
     let index = linear_index(&at, &dims);
-    let (weight, factor) = (k.load(from, index.clone()), k.load(by, at[1].clone()));
-    let value = k.op(ScalarOp::Multiply, &[weight, factor], DType::F32);
+    let (weight, factor) = (k.add_load(from, index.clone()), k.add_load(by, at[1].clone()));
+    let value = k.add_op(ScalarOp::Multiply, &[weight, factor], DType::F32);
     crate::schedule::loops::nest::set_vectorized_body(&mut k, &vars, &[Stmt::Store { buf: to, index, value }], lanes);
     k
 }
@@ -246,7 +246,7 @@ impl RunTimeRightSide<'_> {
             Coordinate { at: &at[2], extent: terms },
             Coordinate { at: &column, extent: panels * panel },
         );
-        let value = k.load(self.from, source);
+        let value = k.add_load(self.from, source);
         crate::schedule::loops::nest::set_vectorized_body(
             &mut k,
             &vars,
@@ -259,7 +259,7 @@ impl RunTimeRightSide<'_> {
     /// The packing kernel for columns of any layout.
     fn by_panel(&self, buf: BufId, dtype: DType, dims: [u64; 4], most: u64, lanes: u64) -> Kernel {
         let mut k = Kernel { label: "pack".to_string(), ..Kernel::default() };
-        let b = k.var(dims[0]);
+        let b = k.add_var(dims[0]);
         let first = Index::var(b).scale((dims[1] * dims[2] * dims[3]) as i64);
         let ([p, round], inside) = self.panel_loops(&mut k, &Destination { buf, dtype, first }, b, dims, most, lanes);
         set_chunked_body(&mut k, &[b, p, round], inside);
@@ -279,7 +279,7 @@ impl RunTimeRightSide<'_> {
     ) -> ([VarId; 2], Vec<Stmt>) {
         let n = extent_product(&self.c.columns);
         let few = (1..=most).rfind(|f| terms.is_multiple_of(*f)).unwrap_or(1);
-        let (p, round, i) = (k.var(panels), k.var(terms / few), k.var(few));
+        let (p, round, i) = (k.add_var(panels), k.add_var(terms / few), k.add_var(few));
         let term = Index::var(round).scale(few as i64).add(&Index::var(i));
         let row = to.first.add(&term.scale(panel as i64));
         let zero = small_constant(k, to.dtype, 0.0);
@@ -291,14 +291,14 @@ impl RunTimeRightSide<'_> {
                 if from == to_column {
                     continue;
                 }
-                let j = k.var(to_column - from);
+                let j = k.add_var(to_column - from);
                 let column = Index::var(j).offset(from as i64);
                 let value = if from == 0 {
                     let column = share.at.scale(panel as i64).add(&column);
                     let batch = Coordinate { at: &Index::var(b), extent: batch };
                     let term = Coordinate { at: &term, extent: terms };
                     let source = self.element_index(k, batch, term, Coordinate { at: &column, extent: n });
-                    k.load(self.from, source)
+                    k.add_load(self.from, source)
                 } else {
                     zero
                 };

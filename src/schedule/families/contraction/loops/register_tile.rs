@@ -35,8 +35,8 @@ impl<'a> Emitter<'a> {
             e.forget();
             let value = match &part.per_column {
                 Some((of_columns, at)) => {
-                    let number = e.k.load(of_columns.buf, at.add(column));
-                    e.k.op(of_columns.op, &[value, number], dtype)
+                    let number = e.k.add_load(of_columns.buf, at.add(column));
+                    e.k.add_op(of_columns.op, &[value, number], dtype)
                 }
                 None => value,
             };
@@ -56,8 +56,8 @@ impl<'a> Emitter<'a> {
             Ok::<Stmt, Error>(Stmt::Store { buf, index, value })
         };
         if self.detail == Detail::Sketch {
-            let value = e.k.load(c.left, part.a.clone());
-            e.k.load(part.packed, part.b.clone());
+            let value = e.k.add_load(c.left, part.a.clone());
+            e.k.add_load(part.packed, part.b.clone());
             let first = part.rows.first().map(|row| store(self, e, value, &Index::default(), &row.1, &part.column));
             return first.into_iter().collect();
         }
@@ -143,7 +143,7 @@ impl<'a> Emitter<'a> {
             for (b, band) in bands.iter().enumerate() {
                 for v in 0..band.full_vectors(part.columns) {
                     let column = part.column.offset((band.first + v * band.lanes) as i64).add(&Index::var(band.lane));
-                    let value = e.k.expr(Expr::Reg(sums[b], band.accumulator_index(r, v)));
+                    let value = e.k.add_expr(Expr::Reg(sums[b], band.accumulator_index(r, v)));
                     whole.push((b, store(self, e, value, &Index::constant(r as i64), row, &column)?));
                 }
             }
@@ -153,10 +153,11 @@ impl<'a> Emitter<'a> {
         let Some((band, &acc)) = bands.iter().zip(sums).next_back() else { return Ok(body) };
         let first = band.first + band.full_vectors(part.columns) * band.lanes;
         for cut in narrower_vectors(band.lanes, part.columns - first) {
-            let lane = e.k.var(cut.lanes);
+            let lane = e.k.add_var(cut.lanes);
             let mut inside = Vec::new();
             for (r, (_, row)) in part.rows.iter().enumerate() {
-                let value = e.k.expr(Expr::Lanes(acc, band.accumulator_index(r, band.count - 1), cut.first, cut.lanes));
+                let value =
+                    e.k.add_expr(Expr::Lanes(acc, band.accumulator_index(r, band.count - 1), cut.first, cut.lanes));
                 let column = part.column.offset((first + cut.first) as i64).add(&Index::var(lane));
                 inside.push(store(self, e, value, &Index::constant(r as i64), row, &column)?);
             }
@@ -191,13 +192,13 @@ impl<'a> Emitter<'a> {
         sums: StackSums,
         store: StoreElement<'_, 'a>,
     ) -> Result<Stmt> {
-        let at = e.k.var(sums.rows);
+        let at = e.k.add_var(sums.rows);
         let row = sums.first.add(&Index::var(at));
         let from = Index::var(at).scale(sums.width as i64);
         let mut inside = Vec::new();
         for piece in sums.vectors {
             let column = piece.first.add(&Index::var(piece.lane));
-            let value = e.k.load(sums.buf, from.add(&column));
+            let value = e.k.add_load(sums.buf, from.add(&column));
             let stored = store(self, e, value, &Index::var(at), &row, &part.column.add(&column))?;
             let vector = for_loop(piece.lane, LoopKind::Vector, vec![stored]);
             inside.push(match piece.number {
@@ -225,7 +226,7 @@ fn spill_sums(e: &mut Elements, bands: &[Band], sums: &[RegId], rows: u64, stack
     for (b, band) in bands.iter().enumerate() {
         for (r, v) in (0..rows).flat_map(|r| (0..band.count).map(move |v| (r, v))) {
             let at = r * width(bands) + band.first + v * band.lanes;
-            let value = e.k.expr(Expr::Reg(sums[b], band.accumulator_index(r as usize, v)));
+            let value = e.k.add_expr(Expr::Reg(sums[b], band.accumulator_index(r as usize, v)));
             all.push((b, Stmt::Store { buf: stack, index: Index::var(band.lane).offset(at as i64), value }));
         }
     }
@@ -245,16 +246,16 @@ struct VectorPiece {
 fn row_vectors(k: &mut Kernel, whole: &[(u64, u64, u64)], columns: u64) -> Vec<VectorPiece> {
     let mut out = Vec::new();
     for &(first, count, lanes) in whole.iter().filter(|w| w.1 > 0) {
-        let number = k.var(count);
+        let number = k.add_var(count);
         let first = Index::var(number).scale(lanes as i64).offset(first as i64);
-        out.push(VectorPiece { number: Some(number), lane: k.var(lanes), first });
+        out.push(VectorPiece { number: Some(number), lane: k.add_var(lanes), first });
     }
     let Some(&(first, count, lanes)) = whole.last() else { return out };
     let done = first + count * lanes;
     for cut in narrower_vectors(lanes, columns - done) {
         out.push(VectorPiece {
             number: None,
-            lane: k.var(cut.lanes),
+            lane: k.add_var(cut.lanes),
             first: Index::constant((done + cut.first) as i64),
         });
     }
@@ -273,8 +274,8 @@ fn bands(k: &mut Kernel, part: &RegisterBlock, dtype: DType) -> Vec<Band> {
         first,
         count,
         lanes,
-        lane: k.var(lanes),
-        acc: k.reg(dtype, lanes, rows * count),
+        lane: k.add_var(lanes),
+        acc: k.add_reg(dtype, lanes, rows * count),
     };
     let (whole, rest) = (part.columns / part.lanes, part.columns % part.lanes);
     let narrow = rest.next_power_of_two();

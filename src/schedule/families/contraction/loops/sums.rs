@@ -28,8 +28,9 @@ pub(in crate::schedule) fn in_parts(
     let at = |i: u64| Index::constant(i as i64);
     let zero = small_constant(&mut e.k, dtype, 0.0);
     let acc: Vec<RegId> = bands.iter().map(|b| b.acc).collect();
-    let fresh =
-        |e: &mut Elements| -> Vec<RegId> { bands.iter().map(|b| e.k.reg(dtype, b.lanes, rows * b.count)).collect() };
+    let fresh = |e: &mut Elements| -> Vec<RegId> {
+        bands.iter().map(|b| e.k.add_reg(dtype, b.lanes, rows * b.count)).collect()
+    };
     let vectors = |regs: &[RegId], set: &mut dyn FnMut(usize, RegId, u64) -> Stmt| -> Vec<Stmt> {
         let band = |(i, (b, &reg)): (usize, (&Band, &RegId))| {
             let body = (0..rows * b.count).map(|slot| set(i, reg, slot)).collect();
@@ -40,8 +41,8 @@ pub(in crate::schedule) fn in_parts(
     let clear = |regs: &[RegId]| vectors(regs, &mut |_, reg, slot| Stmt::set(reg, slot, zero));
     let add = |e: &mut Elements, total: &[RegId], more: &[RegId]| {
         vectors(total, &mut |band, reg, slot| {
-            let (x, y) = (e.k.get(reg, slot), e.k.get(more[band], slot));
-            Stmt::set(reg, slot, e.k.op(ScalarOp::Add, &[x, y], dtype))
+            let (x, y) = (e.k.read_reg(reg, slot), e.k.read_reg(more[band], slot));
+            Stmt::set(reg, slot, e.k.add_op(ScalarOp::Add, &[x, y], dtype))
         })
     };
     let mut body = Vec::new();
@@ -61,7 +62,7 @@ pub(in crate::schedule) fn in_parts(
                 part.extend(add(e, &total, &acc));
                 part
             };
-            let number = e.k.var(steps / parts.most);
+            let number = e.k.add_var(steps / parts.most);
             let inside = part(e, Index::var(number).scale(parts.most as i64).offset(start as i64), parts.most);
             body.push(for_loop(number, LoopKind::Seq, inside));
             if !steps.is_multiple_of(parts.most) {
@@ -119,7 +120,7 @@ pub fn term_loops(k: &mut Kernel, sum: &[Axis], range: &TermRange, left: &Index,
     for (i, axis) in sum.iter().enumerate() {
         let extent = if i == 0 { range.count } else { axis.extent };
         let step = if i + 1 == sum.len() { at_once } else { 1 };
-        let v = k.var(extent / step);
+        let v = k.add_var(extent / step);
         loops.push(v);
         let mut x = Index::var(v).scale(step as i64);
         if i == 0 {
@@ -143,8 +144,8 @@ pub(in crate::schedule) fn sum_loops(
     bands: &[Band],
 ) -> Vec<Stmt> {
     let (dtype, SideTypes { left: left_type, right: right_type }) = (c.dtype.accumulator(), types);
-    let right: Vec<RegId> = bands.iter().map(|b| e.k.reg(dtype, b.lanes, b.count)).collect();
-    let left = e.k.reg(dtype, 1, 1);
+    let right: Vec<RegId> = bands.iter().map(|b| e.k.add_reg(dtype, b.lanes, b.count)).collect();
+    let left = e.k.add_reg(dtype, 1, 1);
     let innermost = match sum {
         [] => 1,
         [_] => range.count,
@@ -173,7 +174,7 @@ pub(in crate::schedule) fn sum_loops(
                 for v in 0..band.count {
                     let column = part.of_column(band.first + v * band.lanes);
                     let at = first.add(&Index::var(band.lane)).offset(column as i64);
-                    let value = e.k.load(part.packed, at);
+                    let value = e.k.add_load(part.packed, at);
                     let value = convert(&mut e.k, value, right_type, dtype);
                     inside.push((b, Stmt::set(right[b], v, value)));
                 }
@@ -182,15 +183,15 @@ pub(in crate::schedule) fn sum_loops(
         let request = part.ahead.as_ref().and_then(|ahead| ahead.element_to_prefetch(&position, u, right_type));
         inside.extend(request.map(|index| (0, Stmt::Prefetch { buf: part.packed, index })));
         for (r, (away, _)) in part.rows.iter().enumerate() {
-            let value = e.k.load(c.left, a.offset(u as i64 * last_step + away));
+            let value = e.k.add_load(c.left, a.offset(u as i64 * last_step + away));
             let value = convert(&mut e.k, value, left_type, dtype);
             inside.push((0, Stmt::set(left, 0, value)));
-            let x = e.k.get(left, 0);
+            let x = e.k.read_reg(left, 0);
             for (b, band) in bands.iter().enumerate() {
                 for v in 0..band.count {
                     let at = band.accumulator_index(r, v);
-                    let (y, z) = (e.k.get(right[b], v), e.k.expr(Expr::Reg(band.acc, at.clone())));
-                    let value = e.k.op(ScalarOp::Fma, &[x, y, z], dtype);
+                    let (y, z) = (e.k.read_reg(right[b], v), e.k.add_expr(Expr::Reg(band.acc, at.clone())));
+                    let value = e.k.add_op(ScalarOp::Fma, &[x, y, z], dtype);
                     inside.push((b, Stmt::Set { reg: band.acc, at, value }));
                 }
             }
@@ -199,7 +200,7 @@ pub(in crate::schedule) fn sum_loops(
     let mut inside = in_vectors(bands, inside);
     for (number, &v) in loops.iter().enumerate().rev() {
         if let (0, Some((is_inside, _))) = (number, &read) {
-            inside = vec![Stmt::If { cond: e.k.expr(is_inside.clone()), body: inside }];
+            inside = vec![Stmt::If { cond: e.k.add_expr(is_inside.clone()), body: inside }];
         }
         inside = vec![for_loop(v, LoopKind::Seq, inside)];
     }

@@ -52,9 +52,9 @@ impl<'t> Tiling<'t> {
         let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
         let grid = Grid {
             batch,
-            outer: outer.iter().map(|x| k.var(x.extent)).collect(),
-            tile: k.var(extent.div_ceil(step)),
-            panel: k.var(extent_product(&c.columns).div_ceil(tile.columns())),
+            outer: outer.iter().map(|x| k.add_var(x.extent)).collect(),
+            tile: k.add_var(extent.div_ceil(step)),
+            panel: k.add_var(extent_product(&c.columns).div_ceil(tile.columns())),
         };
         let (strip, looped, is_packed, prefetching) = (None, false, false, None);
         Tiling { c, rows, method, packed, grid, extent, step, strip, looped, is_packed, prefetching }

@@ -33,7 +33,7 @@ impl Emitter<'_> {
             if rounds == 0 {
                 continue;
             }
-            let round = e.k.var(rounds);
+            let round = e.k.add_var(rounds);
             let column = Index::var(round).scale(count as i64).offset(first as i64);
             let from = part.b.add(&column.scale(apart as i64));
             let columns = VectorSide { buf: part.packed, from, step: apart as i64, count };

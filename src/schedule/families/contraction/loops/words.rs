@@ -24,21 +24,21 @@ pub fn load_right(
     for v in 0..part.columns.div_ceil(lanes) {
         let from = first.offset((v * lanes) as i64);
         let value = if !paired(v) {
-            let value = e.k.load(part.packed, from.add(&Index::var(lane)));
+            let value = e.k.add_load(part.packed, from.add(&Index::var(lane)));
             convert(&mut e.k, value, stored, dtype)
         } else {
             if v % 2 == 0 {
-                let reg = e.k.reg(DType::U32, lanes, 1);
-                let value = e.k.expr(Expr::Word(part.packed, from.add(&Index::var(lane).scale(2))));
+                let reg = e.k.add_reg(DType::U32, lanes, 1);
+                let value = e.k.add_expr(Expr::Word(part.packed, from.add(&Index::var(lane).scale(2))));
                 out.push(Stmt::set(reg, 0, value));
                 word = Some(reg);
             }
             let Some(word) = word else { continue };
-            let word = e.k.get(word, 0);
+            let word = e.k.read_reg(word, 0);
             let (op, bits) = if v % 2 == 0 { (ScalarOp::ShiftLeft, 16) } else { (ScalarOp::And, 0xffff_0000) };
-            let other = e.k.expr(Expr::Const(DType::U32, bits));
-            let wide = e.k.op(op, &[word, other], DType::U32);
-            e.k.op(ScalarOp::BitcastConvert(dtype), &[wide], dtype)
+            let other = e.k.add_expr(Expr::Const(DType::U32, bits));
+            let wide = e.k.add_op(op, &[word, other], DType::U32);
+            e.k.add_op(ScalarOp::BitcastConvert(dtype), &[wide], dtype)
         };
         out.push(Stmt::set(right, v, value));
     }
@@ -57,29 +57,29 @@ pub fn word_loops(
     &Band { acc, lane, .. }: &Band,
 ) -> Vec<Stmt> {
     let (vectors, lanes) = (part.columns.div_ceil(part.lanes), part.lanes);
-    let (right, left) = (e.k.reg(DType::U32, lanes, vectors), e.k.reg(DType::U32, 1, 1));
+    let (right, left) = (e.k.add_reg(DType::U32, lanes, vectors), e.k.add_reg(DType::U32, 1, 1));
     let constant = |i: u64| Index::constant(i as i64);
     let at_once = products.terms();
     let Terms { loops, left: a, position, .. } = term_loops(&mut e.k, sum, range, &part.a, at_once);
     let first = part.b.add(&position.scale(part.term as i64)).add(&Index::var(lane).scale(at_once as i64));
     let mut inside = Vec::new();
     for v in 0..vectors {
-        let value = e.k.expr(Expr::Word(part.packed, first.offset((at_once * v * lanes) as i64)));
+        let value = e.k.add_expr(Expr::Word(part.packed, first.offset((at_once * v * lanes) as i64)));
         inside.push(Stmt::set(right, v, value));
     }
     for (r, (away, _)) in part.rows.iter().enumerate() {
-        let mut value = e.k.expr(Expr::Word(c.left, a.offset(*away)));
+        let mut value = e.k.add_expr(Expr::Word(c.left, a.offset(*away)));
         if products.is_left_flipped() {
-            let top_bits = e.k.expr(Expr::Const(DType::U32, 0x8080_8080));
-            value = e.k.op(ScalarOp::Xor, &[value, top_bits], DType::U32);
+            let top_bits = e.k.add_expr(Expr::Const(DType::U32, 0x8080_8080));
+            value = e.k.add_op(ScalarOp::Xor, &[value, top_bits], DType::U32);
         }
         inside.push(Stmt::set(left, 0, value));
-        let word = e.k.get(left, 0);
+        let word = e.k.read_reg(left, 0);
         for v in 0..vectors {
             let at = constant(r as u64 * vectors + v);
-            let (other, z) = (e.k.get(right, v), e.k.expr(Expr::Reg(acc, at.clone())));
+            let (other, z) = (e.k.read_reg(right, v), e.k.add_expr(Expr::Reg(acc, at.clone())));
             let (x, y) = products.operands(word, other);
-            let value = e.k.expr(Expr::DotProduct { instruction: products.instruction, x, y, z });
+            let value = e.k.add_expr(Expr::DotProduct { instruction: products.instruction, x, y, z });
             inside.push(Stmt::Set { reg: acc, at, value });
         }
     }

@@ -22,7 +22,7 @@ use crate::tensor::DType;
 pub const ENOUGH_CHUNKS: u64 = 16;
 /// Fewest lanes of 32 bits that a dot instruction is used with.
 const FEWEST_WORDS: u64 = 4;
-/// The part of the first level that the right side of a batch may have.
+/// Fraction (one part in so many) of the first-level cache that the right side of a batch may take.
 const OF_FIRST_LEVEL: u64 = 2;
 
 /// Fewest terms of a sum for which reducing its lanes pays.
@@ -149,8 +149,8 @@ impl Product<'_> {
         self.right == DType::BF16 && matches!(self.side, RightSide::Constant | RightSide::Stored { scales: false })
     }
 
-    /// How the terms of each sum of `sum` are multiplied by the word: where factors are bf16 on request, or integers of 8 or 16 bits, and those of a word
-    /// neighbours on the left.
+    /// The dot-product instruction for the terms of `sum`, if factors are bf16 on request or integers of 8 or 16 bits, and the terms of a
+    /// word are contiguous on the left side; `None` otherwise.
     pub fn words(&self, sum: &[Axis], target: &KernelTarget<'_>) -> Option<WordProducts> {
         let machine = target.machine();
         let products = if self.dtype == DType::S32 && self.side == RightSide::Constant {

@@ -3,7 +3,7 @@ use crate::kernel::ExprId;
 use crate::target::DotInstruction;
 use crate::tensor::DType;
 
-/// How the words of both sides of a contraction are the operands of a dot instruction.
+/// The use of a dot-product instruction for a contraction: which side is which operand, and the correction for unsigned bytes.
 ///
 /// An instruction for bytes takes each operand with or without a sign. The right side is a constant, so it is the operand that has its sign,
 /// and the left side is made fit: flipping the top bit of each byte adds 128 to a signed one, or takes 128 from one without a sign. What that

@@ -22,7 +22,7 @@ impl<'a> Emitter<'a> {
         let source = self.value(comp[first].operands[0])?.dense_buffer()?;
         let mut made = self.dot_contraction(first, source)?;
         made.c.rows = one_axis(merge_axes(&made.c.rows));
-        let in_block = |e: &mut Elements, tile: Tile| e.k.var(block.height / tile.wide);
+        let in_block = |e: &mut Elements, tile: Tile| e.k.add_var(block.height / tile.wide);
         let number = in_block(&mut e, block.tiles[0]);
         let strip =
             LocalRows { held: LocalSide::Result(number), stride: block.stride, tile: block.tiles[0], form: None };
@@ -60,7 +60,7 @@ impl<'a> Emitter<'a> {
         blocks: &AttentionBlocks,
         body: &mut Vec<Stmt>,
     ) -> Result<Elements> {
-        let (near, row) = (e.k.var(block.height), e.k.var(block.rows.rows));
+        let (near, row) = (e.k.add_var(block.height), e.k.add_var(block.rows.rows));
         let at = Index::var(near).scale(block.stride as i64);
         let held = rows::Held { operand: block.scores, from, to, at };
         let out = ValueBuffers { leaves: vec![to], layout: None };
@@ -91,8 +91,8 @@ struct AttentionBlocks {
 
 impl AttentionBlocks {
     fn new(k: &mut Kernel, a: VarId, b: VarId, height: u64, rows: u64) -> AttentionBlocks {
-        let batch = k.var(k.vars[a]);
-        AttentionBlocks { batches: [a, b], batch, block: k.var(rows.div_ceil(height)), height, rows }
+        let batch = k.add_var(k.vars[a]);
+        AttentionBlocks { batches: [a, b], batch, block: k.add_var(rows.div_ceil(height)), height, rows }
     }
 
     /// The first row of the block in its batch.
@@ -114,7 +114,7 @@ impl AttentionBlocks {
     /// Makes `body` the body of the kernel.
     fn close(self, k: &mut Kernel, mut body: Vec<Stmt>) {
         let blocks = k.vars[self.block];
-        let all = k.var(k.vars[self.batch] * blocks);
+        let all = k.add_var(k.vars[self.batch] * blocks);
         let number = Index::var(all);
         for v in [self.batches[0], self.batches[1], self.batch] {
             let value = number.div(blocks as i64, &k.vars);

@@ -23,7 +23,7 @@ impl<'a> Emitter<'a> {
         let mut e = self.elements(id);
         let made = self.producer_row(&mut e, chain, &rows, d)?;
         let extent = result.dims[d.output_spatial[0]];
-        let reader = e.k.var(extent);
+        let reader = e.k.add_var(extent);
         let parts = self.partial_sums(id, e.k.vars[made.batch] * chain.bands);
         let sums = parts.map(|_| self.on_stack(DType::F32, panel));
         let mut layout = rows.layout(d, panel, d.window[1].pad_low);
@@ -34,7 +34,7 @@ impl<'a> Emitter<'a> {
         let band = RowBand { own: extent / chain.bands, span: window_span(w), stride: w.stride };
         let chunks = Chunks::new(&mut e.k, made.batch, made.panel, chain.bands);
         let fresh = chunks.is_fresh(&mut e.k);
-        let t = e.k.var(band.rows());
+        let t = e.k.add_var(band.rows());
         let padded = Index::var(chunks.band).scale((band.own * band.stride) as i64).add(&Index::var(t));
         let new = rows.emit_row(&mut e.k, made, &padded, w.pad_low, operand.dims[d.input_spatial[0]] as i64);
         let mut inside = band.new_rows(&mut e.k, t, fresh, new);
@@ -46,7 +46,7 @@ impl<'a> Emitter<'a> {
             let start = rows.store_panel(&mut e.k, chunks.panel, all, panel, |_, from, _| (sums, from.clone(), zero));
             let part = Index::var(chunks.batch).scale(chain.bands as i64).add(&Index::var(chunks.band));
             let end = rows.store_panel(&mut e.k, chunks.panel, all, panel, |k, from, channel| {
-                let sum = k.load(sums, from.clone());
+                let sum = k.add_load(sums, from.clone());
                 (parts.buf, part.scale(parts.channels as i64).add(channel), sum)
             });
             body.splice(0..0, start);
@@ -68,7 +68,7 @@ impl<'a> Emitter<'a> {
         let producer = chain.producer;
         let first = self.scope.fusion.anchor[producer].unwrap_or(producer);
         let input = self.padded_view(producer, first, self.scope.comp[first].operands[0])?;
-        let slot = e.k.var(rows.held);
+        let slot = e.k.add_var(rows.held);
         let form = Some(chain.form.clone());
         let strip = LocalRows { held: LocalSide::Pixels(slot), stride: rows.stride, tile: chain.tile, form };
         let layout = rows.layout(d, chain.tile.vectors * chain.tile.lanes, 0);

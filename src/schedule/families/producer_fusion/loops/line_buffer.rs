@@ -26,8 +26,8 @@ impl RowBand {
     pub(in crate::schedule) fn new_rows(&self, k: &mut Kernel, t: VarId, fresh: ExprId, make: Vec<Stmt>) -> Vec<Stmt> {
         let mine = Index::var(t).offset(self.stride as i64 - self.span as i64);
         let most = mine.range(&k.vars).1;
-        let mine = k.expr(Expr::Within(mine, 0, most + 1));
-        let cond = k.op(ScalarOp::Or, &[mine, fresh], DType::Pred);
+        let mine = k.add_expr(Expr::Within(mine, 0, most + 1));
+        let cond = k.add_op(ScalarOp::Or, &[mine, fresh], DType::Pred);
         vec![Stmt::If { cond, body: make }]
     }
 
@@ -68,7 +68,7 @@ pub(in crate::schedule) struct Chunks {
 impl Chunks {
     pub(in crate::schedule) fn new(k: &mut Kernel, batch: VarId, panel: VarId, bands: u64) -> Chunks {
         let all = k.vars[batch] * k.vars[panel] * bands;
-        Chunks { batch, panel, band: k.var(bands), all: k.var(all), range: [k.var(all), k.var(all)] }
+        Chunks { batch, panel, band: k.add_var(bands), all: k.add_var(all), range: [k.add_var(all), k.add_var(all)] }
     }
 
     /// Number of bands of rows in each half of a panel of channels, if panels are divided in halves.
@@ -81,20 +81,20 @@ impl Chunks {
     fn range_has(&self, k: &mut Kernel, whole: bool) -> ExprId {
         let more = k.vars[self.all] as i64 - 1;
         let range = Index::var(self.range[1]).add(&Index::var(self.range[0]).scale(-1));
-        k.expr(if whole { Expr::Within(range, more, more + 1) } else { Expr::Within(range, 0, more) })
+        k.add_expr(if whole { Expr::Within(range, more, more + 1) } else { Expr::Within(range, 0, more) })
     }
 
     /// Emits the condition that no row in the line buffer belongs to this band.
     pub(in crate::schedule) fn is_fresh(&self, k: &mut Kernel) -> ExprId {
-        let top = k.expr(Expr::Within(Index::var(self.band), 0, 1));
+        let top = k.add_expr(Expr::Within(Index::var(self.band), 0, 1));
         let since = Index::var(self.all).add(&Index::var(self.range[0]).scale(-1));
-        let first = k.expr(Expr::Within(since, 0, 1));
-        let fresh = k.op(ScalarOp::Or, &[top, first], DType::Pred);
+        let first = k.add_expr(Expr::Within(since, 0, 1));
+        let fresh = k.add_op(ScalarOp::Or, &[top, first], DType::Pred);
         let Some(half) = self.of_half(k) else { return fresh };
-        let middle = k.expr(Expr::Within(Index::var(self.band), half, half + 1));
+        let middle = k.add_expr(Expr::Within(Index::var(self.band), half, half + 1));
         let shared = self.range_has(k, false);
-        let middle = k.op(ScalarOp::And, &[middle, shared], DType::Pred);
-        k.op(ScalarOp::Or, &[fresh, middle], DType::Pred)
+        let middle = k.add_op(ScalarOp::And, &[middle, shared], DType::Pred);
+        k.add_op(ScalarOp::Or, &[fresh, middle], DType::Pred)
     }
 
     /// The number of a chunk in the order of panels; its own number if one thread does all.
@@ -106,14 +106,14 @@ impl Chunks {
         let (panel, band) = (number.div(half, &k.vars), number.rem(half, &k.vars));
         let shared = panel.scale(2 * half).add(&lower.scale(half)).add(&band);
         let whole = self.range_has(k, true);
-        let [own, shared] = [own, shared].map(|x| k.expr(Expr::Number(x, DType::S64)));
-        let place = k.op(ScalarOp::Select, &[whole, own, shared], DType::S64);
+        let [own, shared] = [own, shared].map(|x| k.add_expr(Expr::Number(x, DType::S64)));
+        let place = k.add_op(ScalarOp::Select, &[whole, own, shared], DType::S64);
         Index::atom(Atom::Clamp(Box::new(Index::atom(Atom::Value(place))), 0, all - 1))
     }
 
     /// Makes `body` the body of the kernel.
     pub(in crate::schedule) fn close(self, k: &mut Kernel, body: Vec<Stmt>) {
-        let place = k.var(k.vars[self.all]);
+        let place = k.add_var(k.vars[self.all]);
         let body = decompose_number(k, place, &[self.batch, self.panel, self.band], body);
         let value = self.chunk_number(k);
         let body = vec![Stmt::Let { var: place, value, body }];
@@ -181,7 +181,7 @@ impl LineBufferRows {
         let mut body = Vec::new();
         for column in split_shares(k, panel, all, most) {
             for part in self.width.split(column.count) {
-                let (block, lane) = (k.var(part.blocks), k.var(part.lanes));
+                let (block, lane) = (k.add_var(part.blocks), k.add_var(part.lanes));
                 let from = part.element_index(&Index::var(block), lane);
                 let (buf, index, value) = store(k, &from, &column.at.scale(most as i64).add(&from));
                 let inside = vec![part.loop_nest(block, lane, vec![Stmt::Store { buf, index, value }])];

@@ -88,7 +88,7 @@ impl<'a> Emitter<'a> {
         let all = result.dims[d.output_feature];
         e.k.add_flops(window.flops(result.dims[d.output_batch], all));
         let tile = window.tile;
-        let tiles = e.k.var(result.dims[d.output_spatial[1]].div_ceil(tile));
+        let tiles = e.k.add_var(result.dims[d.output_spatial[1]].div_ceil(tile));
         let columns = match row.panel {
             Some((panel, most)) => split_shares(&mut e.k, panel, all, most),
             None => vec![Share::without_loop(all)],
@@ -97,7 +97,7 @@ impl<'a> Emitter<'a> {
         for column in columns {
             for part in self.width(DType::F32).split(column.count) {
                 for (pixels, run) in c.split_into_shares(&mut e.k, tiles, tile) {
-                    let (block, lane) = (e.k.var(part.blocks), e.k.var(part.lanes));
+                    let (block, lane) = (e.k.add_var(part.blocks), e.k.add_var(part.lanes));
                     let from = part.element_index(&Index::var(block), lane);
                     let channel = column.at.scale(row.panel.map_or(0, |(_, most)| most as i64)).add(&from);
                     let (first, lanes) = (pixels.at.scale(tile as i64), part.lanes);

@@ -35,12 +35,14 @@ impl<'a> Emitter<'a> {
 /// The largest of the elements of a window.
 fn window_maximum(k: &mut Kernel, pooled: &Pooling, taken: &[ExprId]) -> ExprId {
     match pooled.fold {
-        Fold::By(op) => taken.iter().copied().reduce(|best, x| k.op(op, &[best, x], DType::F32)).unwrap_or(taken[0]),
+        Fold::By(op) => {
+            taken.iter().copied().reduce(|best, x| k.add_op(op, &[best, x], DType::F32)).unwrap_or(taken[0])
+        }
         Fold::Larger => {
-            let start = k.expr(Expr::Const(DType::F32, u64::from(pooled.start.to_bits())));
+            let start = k.add_expr(Expr::Const(DType::F32, u64::from(pooled.start.to_bits())));
             taken.iter().fold(start, |best, &x| {
-                let larger = k.op(ScalarOp::Compare(Direction::Gt, CompareKind::Partial), &[x, best], DType::Pred);
-                k.op(ScalarOp::Select, &[larger, x, best], DType::F32)
+                let larger = k.add_op(ScalarOp::Compare(Direction::Gt, CompareKind::Partial), &[x, best], DType::Pred);
+                k.add_op(ScalarOp::Select, &[larger, x, best], DType::F32)
             })
         }
     }

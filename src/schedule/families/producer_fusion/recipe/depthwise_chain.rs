@@ -21,7 +21,7 @@ use crate::tensor::DType;
 const NEAR_SIXTEENTHS: u64 = 3;
 /// Fewest chunks of a kernel, for threads to share it.
 const FEW_CHUNKS: u64 = 8;
-/// Fewest vectors of a panel narrowed below its natural width: a single one is multiplied at the speed of its loads.
+/// Fewest vectors of a panel narrowed below its natural width: products with a single vector are limited by loads.
 const FEWEST_VECTORS: u64 = 2;
 
 /// A depthwise convolution whose kernel computes its operand.

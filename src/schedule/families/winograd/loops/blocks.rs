@@ -18,11 +18,11 @@ impl<'a> Emitter<'a> {
 
         let mut e = self.elements(ids.0);
         let k = &mut e.k;
-        let place = BlockPosition { loops: [w.images, blocks.count[0], blocks.count[1]].map(|n| k.var(n)), blocks };
+        let place = BlockPosition { loops: [w.images, blocks.count[0], blocks.count[1]].map(|n| k.add_var(n)), blocks };
         let mut body = place.inputs(k, self.lanes(DType::F32), conv, products.c.left, of_inputs);
         body.push(self.panels_of_piece(&mut e, conv, &products, &Index::default(), &mut |s, e, columns| {
-            let steps = blocks.made.map(|n| e.k.var(n));
-            let (number, tile) = (e.k.var(w.size[blocks.across]), e.k.var(w.along[0].tiles));
+            let steps = blocks.made.map(|n| e.k.add_var(n));
+            let (number, tile) = (e.k.add_var(w.size[blocks.across]), e.k.add_var(w.along[0].tiles));
             let at = place.write(d, number, self.scope.comp.array(ids.1).rank());
             let spot = Spot { at, phases: vec![Index::default()], tiles: vec![tile] };
             let at = Index::var(steps[0]).scale(blocks.made[1] as i64).add(&Index::var(steps[1]));
@@ -57,7 +57,7 @@ impl BlockPosition<'_> {
     fn inputs(&self, k: &mut Kernel, lanes: u64, conv: &Conv<'_>, to: BufId, of_inputs: u64) -> Vec<Stmt> {
         let Conv { d, w, .. } = *conv;
         let Blocks { across, made, read, .. } = *self.blocks;
-        let steps = read.map(|n| k.var(n));
+        let steps = read.map(|n| k.add_var(n));
         let [lines, tiles] = self.line_and_tile(steps, [made[0] * d.window[across].stride, made[1]]);
         let mut first = vec![Index::default(); 2];
         let along = &w.along[0];

@@ -175,7 +175,7 @@ impl<'a> Emitter<'a> {
         let (j, at) = match further {
             1 => (None, Index::default()),
             _ => {
-                let j = e.k.var(further);
+                let j = e.k.add_var(further);
                 (Some(j), Index::var(j))
             }
         };
@@ -206,8 +206,8 @@ impl<'a> Emitter<'a> {
         let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
         let (tiled, tall) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
         let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
-        let outer: Vec<VarId> = outer.iter().map(|x| e.k.var(x.extent)).collect();
-        let number = e.k.var(tiled.div_ceil(tall));
+        let outer: Vec<VarId> = outer.iter().map(|x| e.k.add_var(x.extent)).collect();
+        let number = e.k.add_var(tiled.div_ceil(tall));
         let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
         let mut body = Vec::new();
         for row in split_shares(&mut e.k, number, tiled, tall) {

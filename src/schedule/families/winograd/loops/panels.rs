@@ -32,8 +32,9 @@ impl<'a> Emitter<'a> {
         let products = Products { c, rows: &panels.rows, packed, sums: sums.clone() };
 
         let mut e = self.elements(conv.ids.0);
-        let (group, part) = (e.k.var(panels.groups), e.k.var(panels.parts));
-        let (p, of_it, row, i) = (e.k.var(all), e.k.var(of_group), e.k.var(w.point_rows()), e.k.var(own));
+        let (group, part) = (e.k.add_var(panels.groups), e.k.add_var(panels.parts));
+        let (p, of_it, row, i) =
+            (e.k.add_var(all), e.k.add_var(of_group), e.k.add_var(w.point_rows()), e.k.add_var(own));
         let b = match panels.on_stack[1] {
             true => Index::default(),
             false => Index::var(group).scale(panels.parts as i64).add(&Index::var(part)).scale(of_row as i64),
@@ -100,8 +101,8 @@ impl<'a> Emitter<'a> {
             Products { c, rows: &panels.rows, packed, sums: ValueBuffers { leaves: vec![sums], layout: None } };
 
         let mut e = self.elements(conv.ids.0);
-        let (group, of_it) = (e.k.var(panels.groups), e.k.var(of_group));
-        let p = e.k.var(w.outputs.div_ceil(panel));
+        let (group, of_it) = (e.k.add_var(panels.groups), e.k.add_var(of_group));
+        let p = e.k.add_var(w.outputs.div_ceil(panel));
         let apart_in_groups = |near: bool, elements: u64| match near {
             true => Index::default(),
             false => Index::var(group).scale(elements as i64),
@@ -110,7 +111,7 @@ impl<'a> Emitter<'a> {
         let mut body = Vec::new();
         for columns in split_shares(&mut e.k, p, w.outputs, panel) {
             let (first, count) = (columns.at.scale(panel as i64), columns.count);
-            let row = e.k.var(w.point_rows());
+            let row = e.k.add_var(w.point_rows());
             let right = RegisterBlock {
                 b: b.clone(),
                 packed,
@@ -122,7 +123,7 @@ impl<'a> Emitter<'a> {
             let from = WeightColumns { weights: &weights, first: &first, count };
             let made = self.products_of_row(&mut e, conv, &products, &from, &Index::var(row), &right)?;
             let mut inside = vec![for_loop(row, LoopKind::Seq, made)];
-            let loops: Vec<VarId> = w.tile_loops().0.into_iter().map(|n| e.k.var(n)).collect();
+            let loops: Vec<VarId> = w.tile_loops().0.into_iter().map(|n| e.k.add_var(n)).collect();
             let at = number_of(&e.k, &loops).scale(panel as i64).add(&batch.scale(of_sums as i64));
             let spot = Spot::new(&e.k, conv, self.scope.comp.array(conv.ids.1).rank(), &loops);
             let back = self.results_of_tile(

@@ -36,10 +36,10 @@ impl<'a> Emitter<'a> {
         back: Back<'_, 'a>,
     ) -> Result<Stmt> {
         let (w, packed, panel) = (conv.w, products.packed, products.rows.panel_columns());
-        let p = e.k.var(w.outputs.div_ceil(panel));
+        let p = e.k.add_var(w.outputs.div_ceil(panel));
         let mut body = Vec::new();
         for columns in split_shares(&mut e.k, p, w.outputs, panel) {
-            let point = e.k.var(w.point_count());
+            let point = e.k.add_var(w.point_count());
             let batch = of_piece.add(&Index::var(point));
             let of_panel = Index::var(point).scale(e.k.vars[p] as i64).add(&columns.at);
             let (a, b) = (batch.scale(products.c.batch[0].a), of_panel.scale(w.panels_apart(panel) as i64));

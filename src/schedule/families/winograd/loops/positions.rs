@@ -21,11 +21,11 @@ impl Positions {
                 made.all.push((at, None));
                 continue;
             }
-            let var = k.var(extent);
+            let var = k.add_var(extent);
             made.vars.push((var, near));
-            let (flag, value) = (k.reg(DType::Pred, 1, 1), k.expr(Expr::Within(at, 0, extent as i64)));
+            let (flag, value) = (k.add_reg(DType::Pred, 1, 1), k.add_expr(Expr::Within(at, 0, extent as i64)));
             made.flags.push(Stmt::set(flag, 0, value));
-            let inside = k.get(flag, 0);
+            let inside = k.read_reg(flag, 0);
             made.all.push((Index::var(var), Some(inside)));
         }
         made
@@ -46,11 +46,11 @@ impl Positions {
     ) -> ExprId {
         let flags = others.iter().filter_map(|(positions, i)| positions.all[*i].1).chain(self.all[i].1);
         let flags: Vec<ExprId> = flags.collect();
-        let Some(inside) = flags.into_iter().reduce(|x, y| k.op(ScalarOp::And, &[x, y], DType::Pred)) else {
+        let Some(inside) = flags.into_iter().reduce(|x, y| k.add_op(ScalarOp::And, &[x, y], DType::Pred)) else {
             return value;
         };
         let zero = small_constant(k, DType::F32, 0.0);
-        k.op(ScalarOp::Select, &[inside, value, zero], DType::F32)
+        k.add_op(ScalarOp::Select, &[inside, value, zero], DType::F32)
     }
 
     /// Wraps `body` in the variables that the positions need.

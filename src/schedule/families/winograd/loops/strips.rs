@@ -20,7 +20,8 @@ impl<'a> Emitter<'a> {
 
         let mut e = self.elements(ids.0);
         let k = &mut e.k;
-        let (band, strip, number) = (k.var(strips.bands), k.var(strips.own), k.var(strips.bands * strips.own));
+        let (band, strip, number) =
+            (k.add_var(strips.bands), k.add_var(strips.own), k.add_var(strips.bands * strips.own));
         let of_band = if strips.on_stack { Index::default() } else { Index::var(band).scale(w.point_count() as i64) };
         let reads: Vec<u64> = w.along.iter().map(|a| a.reads()).collect();
         let strips_per_line = strips.piece.tiles[0] / strips.lines;
@@ -45,7 +46,7 @@ impl<'a> Emitter<'a> {
         })?);
         if strips.own > 1 && strips.is_ragged(w) {
             let first = Index::var(number).scale(strips.tiles as i64);
-            let cond = e.k.expr(Expr::Within(first, 0, w.lines()[1] as i64));
+            let cond = e.k.add_expr(Expr::Within(first, 0, w.lines()[1] as i64));
             body = vec![Stmt::If { cond, body }];
         }
         let value = Index::var(band).scale(strips.own as i64).add(&Index::var(strip));
@@ -74,9 +75,9 @@ impl TileLoops {
         let (mut extents, lines) = w.tile_loops();
         let first = extents.len() - all.len();
         extents[first..].copy_from_slice(all);
-        let line = [strips.lines, extents[..lines].iter().product()].map(|n| k.var(n));
-        let tile = [tiles, extents[lines..].iter().product()].map(|n| k.var(n));
-        TileLoops { number, line, tile, loops: extents.into_iter().map(|n| k.var(n)).collect(), lines }
+        let line = [strips.lines, extents[..lines].iter().product()].map(|n| k.add_var(n));
+        let tile = [tiles, extents[lines..].iter().product()].map(|n| k.add_var(n));
+        TileLoops { number, line, tile, loops: extents.into_iter().map(|n| k.add_var(n)).collect(), lines }
     }
     /// The number of the tile in memory that has `tiles` tiles per line of a strip.
     fn tile_in_memory(&self, tiles: u64) -> Index {
@@ -97,11 +98,11 @@ impl TileLoops {
     fn where_it_is(&self, k: &mut Kernel, w: &Winograd, strips: &Strips, mut body: Vec<Stmt>) -> Vec<Stmt> {
         let ([line, tile], [lines, tiles]) = (self.line_and_tile(k, strips), w.lines());
         if !lines.is_multiple_of(strips.lines) {
-            let cond = k.expr(Expr::Within(line, 0, lines as i64));
+            let cond = k.add_expr(Expr::Within(line, 0, lines as i64));
             body = vec![Stmt::If { cond, body }];
         }
         if strips.is_ragged(w) {
-            let cond = k.expr(Expr::Within(tile, 0, tiles as i64));
+            let cond = k.add_expr(Expr::Within(tile, 0, tiles as i64));
             body = vec![Stmt::If { cond, body }];
         }
         body

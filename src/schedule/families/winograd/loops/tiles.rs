@@ -92,7 +92,7 @@ impl<'a> Emitter<'a> {
         let (w, inputs) = (conv.w, Inputs::new(conv.w));
         let buf = self.buffer(DType::F32, w.point_count() * inputs.point);
         let mut k = Kernel { label: format!("tiles of {}", label(self.scope.comp, conv.ids.0)), ..Kernel::default() };
-        let loops: Vec<VarId> = inputs.loops.iter().map(|&(n, _)| k.var(n)).collect();
+        let loops: Vec<VarId> = inputs.loops.iter().map(|&(n, _)| k.add_var(n)).collect();
         let strides = inputs.loops.iter().map(|(_, stride)| *stride as i64);
         let several = loops.iter().zip(strides).filter(|(v, _)| k.vars[**v] > 1);
         let to = several.fold(Index::default(), |to, (&v, s)| to.add(&Index::var(v).scale(s)));
@@ -116,7 +116,7 @@ impl<'a> Emitter<'a> {
     pub(super) fn winograd_results(&mut self, conv: &Conv<'_>, sums: BufId, apart: u64) -> Result<()> {
         let w = conv.w;
         let mut e = self.elements(conv.ids.0);
-        let loops: Vec<VarId> = w.tile_loops().0.into_iter().map(|n| e.k.var(n)).collect();
+        let loops: Vec<VarId> = w.tile_loops().0.into_iter().map(|n| e.k.add_var(n)).collect();
         let spot = Spot::new(&e.k, conv, self.scope.comp.array(conv.ids.1).rank(), &loops);
         let first = number_of(&e.k, &loops).scale(w.outputs as i64);
         let sums = PointMemory { buf: sums, first, apart };
@@ -141,7 +141,7 @@ impl<'a> Emitter<'a> {
         let (w, lanes) = (conv.w, self.lanes(DType::F32));
         let mut body = Vec::new();
         for shares in all_shares(&mut e.k, w, &spot.tiles) {
-            let (block, lane) = (e.k.var(columns / lanes), e.k.var(lanes));
+            let (block, lane) = (e.k.add_var(columns / lanes), e.k.add_var(lanes));
             let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
             let from = PointMemory { first: sums.first.add(&channel), ..sums.clone() };
             let inside = self.results_of_vector(e, conv, spot, &shares, first.add(&channel), &from)?;
@@ -187,7 +187,7 @@ impl<'a> Emitter<'a> {
                 }
                 at[d.output_feature] = channel.clone();
                 e.forget();
-                let value = e.k.get(done, i);
+                let value = e.k.read_reg(done, i);
                 e.fixed.insert(anchor, value);
                 let at = root_coordinates(&self.scope.fusion.path[anchor], &at, &e.k.vars);
                 let made = match pooled {
@@ -281,7 +281,7 @@ impl Conv<'_> {
         let grid = TransformExtents(w.along.iter().map(|a| a.points.count()).collect());
         let (mut all, mut before) = (Vec::new(), 0);
         for plane in input {
-            let (block, lane) = (k.var(plane.channels / lanes), k.var(lanes));
+            let (block, lane) = (k.add_var(plane.channels / lanes), k.add_var(lanes));
             let channel = Index::var(block).scale(lanes as i64).add(&Index::var(lane));
             let stride = |i: usize| plane.view.stride(d.input_spatial[i]);
             let image = Index::var(image).scale(plane.view.stride(d.input_batch));
@@ -297,7 +297,7 @@ impl Conv<'_> {
                 let places = w.along.iter().zip(&along).enumerate();
                 let index =
                     places.fold(from.clone(), |from, (n, (a, all))| from.add(&all.offset_of(nth(n), stride(a.axis))));
-                let value = t.k.load(plane.view.buf, index);
+                let value = t.k.add_load(plane.view.buf, index);
                 let further = along.iter().enumerate().skip(1).map(|(n, all)| (all, nth(n)));
                 let flags: Vec<(&Positions, usize)> = further.chain(others.iter().map(|other| (other, 0))).collect();
                 along[0].or_zero(t.k, nth(0), &flags, value)
@@ -308,7 +308,7 @@ impl Conv<'_> {
                 let next = (axis + 1 < w.along.len()).then(|| t.new_registers(grid.count()));
                 for line in grid.lines(axis) {
                     let own = line.iter().map(|&at| match half {
-                        Some(half) => t.k.get(half, at),
+                        Some(half) => t.k.read_reg(half, at),
                         None => read(&mut t, at),
                     });
                     let own: Vec<ExprId> = own.collect();

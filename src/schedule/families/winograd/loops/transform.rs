@@ -29,7 +29,7 @@ impl<'k> Transform<'k> {
     }
     /// Declares a register array.
     pub fn new_registers(&mut self, count: u64) -> RegId {
-        self.k.reg(DType::F32, self.lanes, count)
+        self.k.add_reg(DType::F32, self.lanes, count)
     }
     /// Puts `value` into a register.
     pub fn set(&mut self, reg: RegId, at: u64, value: ExprId) {
@@ -39,23 +39,23 @@ impl<'k> Transform<'k> {
     pub fn hold_in_register(&mut self, value: ExprId) -> ExprId {
         let reg = self.new_registers(1);
         self.set(reg, 0, value);
-        self.k.get(reg, 0)
+        self.k.read_reg(reg, 0)
     }
     fn add(&mut self, x: ExprId, y: ExprId) -> ExprId {
-        self.k.op(ScalarOp::Add, &[x, y], DType::F32)
+        self.k.add_op(ScalarOp::Add, &[x, y], DType::F32)
     }
     fn subtract(&mut self, x: ExprId, y: ExprId) -> ExprId {
-        self.k.op(ScalarOp::Subtract, &[x, y], DType::F32)
+        self.k.add_op(ScalarOp::Subtract, &[x, y], DType::F32)
     }
     /// `x·factor`.
     fn scale(&mut self, x: ExprId, factor: f64) -> ExprId {
         let factor = small_constant(self.k, DType::F32, factor);
-        self.k.op(ScalarOp::Multiply, &[x, factor], DType::F32)
+        self.k.add_op(ScalarOp::Multiply, &[x, factor], DType::F32)
     }
     /// `x·factor + y`, rounded once.
     fn fma(&mut self, x: ExprId, factor: f64, y: ExprId) -> ExprId {
         let factor = small_constant(self.k, DType::F32, factor);
-        self.k.op(ScalarOp::Fma, &[x, factor, y], DType::F32)
+        self.k.add_op(ScalarOp::Fma, &[x, factor, y], DType::F32)
     }
     /// Puts all values into registers.
     fn all_held(&mut self, values: &[ExprId]) -> Vec<ExprId> {
@@ -80,16 +80,16 @@ impl<'k> Transform<'k> {
     /// Sum `at` of a tile, from registers after a transform along some axes, or else from memory.
     pub fn transformed_sum(&mut self, half: Option<RegId>, memory: &PointMemory, at: u64) -> ExprId {
         match half {
-            Some(half) => self.k.get(half, at),
-            None => self.k.load(memory.buf, memory.first.offset((at * memory.apart) as i64)),
+            Some(half) => self.k.read_reg(half, at),
+            None => self.k.add_load(memory.buf, memory.first.offset((at * memory.apart) as i64)),
         }
     }
 
     /// `x·y + z`, or `x·y`.
     pub fn add_product(&mut self, x: ExprId, y: ExprId, z: Option<ExprId>) -> ExprId {
         match z {
-            Some(z) => self.k.op(ScalarOp::Fma, &[x, y, z], DType::F32),
-            None => self.k.op(ScalarOp::Multiply, &[x, y], DType::F32),
+            Some(z) => self.k.add_op(ScalarOp::Fma, &[x, y, z], DType::F32),
+            None => self.k.add_op(ScalarOp::Multiply, &[x, y], DType::F32),
         }
     }
 

@@ -83,7 +83,7 @@ impl<'a> Emitter<'a> {
         let weights = self.untransformed_weights(conv)?;
         let packed = self.for_weights(conv, w.point_count() * of_point);
         let mut k = Kernel { label: format!("weights of {}", label(self.scope.comp, conv.ids.0)), ..Kernel::default() };
-        let (row, p) = (k.var(rows), k.var(panels));
+        let (row, p) = (k.add_var(rows), k.add_var(panels));
         let begin = Index::var(row).scale((w.row_points() * of_point) as i64);
         let mut body = Vec::new();
         for columns in split_shares(&mut k, p, w.outputs, panel) {
@@ -115,18 +115,18 @@ impl Conv<'_> {
         let Conv { d, w, .. } = *self;
         let WeightColumns { weights: plain, first, count: columns } = *source;
         let strides = &plain.layout.strides;
-        let (channel, vector, lane) = (k.var(w.inputs), k.var(columns / lanes), k.var(lanes));
+        let (channel, vector, lane) = (k.add_var(w.inputs), k.add_var(columns / lanes), k.add_var(lanes));
         let column = Index::var(vector).scale(lanes as i64).add(&Index::var(lane));
         let channels = Index::var(channel).scale(strides[d.kernel_input_feature]);
         let (mut read, mut term) = (first.add(&column).add(&channels).offset(plain.layout.origin), Index::default());
         let mut loops = Vec::new();
         for i in w.other_axes() {
-            let tap = k.var(d.window[i].size);
+            let tap = k.add_var(d.window[i].size);
             read = read.add(&Index::var(tap).scale(strides[d.kernel_spatial[i]]));
             term = term.scale(d.window[i].size as i64).add(&Index::var(tap));
             loops.push(tap);
         }
-        let groups: Vec<VarId> = w.along.iter().map(|a| k.var(a.groups)).collect();
+        let groups: Vec<VarId> = w.along.iter().map(|a| k.add_var(a.groups)).collect();
         loops.extend(&groups);
         let mut inside = Vec::new();
         for group in split_shares(k, groups[0], w.along[0].size, w.along[0].taps) {
@@ -165,20 +165,20 @@ impl Conv<'_> {
         let (w, strides) = (self.w, &plain.layout.strides);
         // a factor stands once for all taps along further axes
         let factor = |t: &mut Transform<'_>, l: i64| {
-            let value = t.k.load(plain.factors, row.scale(w.along[0].taps as i64).offset(l));
+            let value = t.k.add_load(plain.factors, row.scale(w.along[0].taps as i64).offset(l));
             if w.is_line() { value } else { t.hold_in_register(value) }
         };
         let factors: Vec<ExprId> = (0..group.count as i64).map(|l| factor(t, l)).collect();
         let scale = plain.scales.map(|scales| {
-            let value = t.k.load(scales, column.clone());
+            let value = t.k.add_load(scales, column.clone());
             t.hold_in_register(value)
         });
         let sum = |t: &mut Transform<'_>, further: i64| {
             let add = |sum: Option<ExprId>, (l, &factor): (usize, &ExprId)| {
                 let at = read.offset(l as i64 * self.tap_stride(strides, 0) + further);
-                let stored = t.k.load(plain.from, at);
+                let stored = t.k.add_load(plain.from, at);
                 let wide = convert(t.k, stored, plain.dtype, DType::F32);
-                let tap = scale.map_or(wide, |scale| t.k.op(ScalarOp::Multiply, &[wide, scale], DType::F32));
+                let tap = scale.map_or(wide, |scale| t.k.add_op(ScalarOp::Multiply, &[wide, scale], DType::F32));
                 Some(t.add_product(tap, factor, sum))
             };
             factors.iter().enumerate().fold(None, add)

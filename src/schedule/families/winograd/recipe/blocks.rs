@@ -12,10 +12,10 @@ use crate::tensor::DType;
 /// Upper limit of lines per block, and of tiles per line.
 const MOST: u64 = 16;
 
-/// How a convolution is cut.
+/// The division of a Winograd convolution into blocks: some lines of tiles, and some tiles of each.
 #[derive(Clone, Debug)]
 pub struct Blocks {
-    /// The axis of the window along which lines lie one behind the other.
+    /// The axis of the window along which the lines of a block follow one another.
     pub across: usize,
     /// Lines and tiles that a block makes.
     pub made: [u64; 2],
@@ -26,8 +26,8 @@ pub struct Blocks {
     pub piece: Piece,
 }
 
-/// The blocks that take least time, where what is between the transforms and the products would go to a cache farther away, or
-/// there is less room.
+/// Chooses the fastest blocks, if the intermediates between the transforms and the products would go to a farther cache or exceed the
+/// memory bound `room`.
 pub fn choose(d: &ConvDims, w: &Winograd, room: Option<u64>, target: &KernelTarget<'_>) -> Option<Blocks> {
     let few = w.fewest_pieces(room, target).filter(|_| w.size.len() == 2 && w.along[0].phases == 1)?;
     let all = (1..=MOST).flat_map(|lines| (1..=MOST).map(move |tiles| [lines, tiles]));

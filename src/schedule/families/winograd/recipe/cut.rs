@@ -5,7 +5,7 @@ use crate::hlo::attrs::ConvDims;
 use crate::schedule::target::KernelTarget;
 use std::fmt;
 
-/// How it is cut into kernels.
+/// The division of a Winograd convolution into kernels.
 #[derive(Clone, Debug)]
 pub enum KernelSplit {
     /// Three kernels: all inputs are transformed, multiplied, transformed back. The weights are transformed for the panels that
