@@ -1,13 +1,13 @@
 //! `tfaot ops`: lists the op table.
 use super::{ExitStatus, args::OpsArgs, out};
 use crate::diag::Result;
-use crate::ops::{Lower, OpLowering};
+use crate::ops::{LoweringFn, OpLowering};
 use serde_json::json;
 
 /// Prints the rows whose op name contains the filter.
 pub fn run(args: &OpsArgs) -> Result<ExitStatus> {
     let filter = args.filter.as_deref().unwrap_or("").to_lowercase();
-    let mut rows: Vec<_> = crate::ops::all().filter(|(_, row)| row.name.to_lowercase().contains(&filter)).collect();
+    let mut rows: Vec<_> = crate::ops::all_ops().filter(|(_, row)| row.name.to_lowercase().contains(&filter)).collect();
     rows.sort_by_key(|(_, row)| row.name);
     if args.json {
         let list: Vec<_> = rows.iter().map(|(family, row)| as_json(family, row)).collect();
@@ -23,10 +23,10 @@ pub fn run(args: &OpsArgs) -> Result<ExitStatus> {
 
 fn as_json(family: &str, row: &OpLowering) -> serde_json::Value {
     let kind = match row.lower {
-        Lower::Node(_) => "node",
-        Lower::Unary(_) => "unary",
-        Lower::Binary(_) => "binary",
-        Lower::Walker(_) => "function call",
+        LoweringFn::Node(_) => "node",
+        LoweringFn::Unary(_) => "unary",
+        LoweringFn::Binary(_) => "binary",
+        LoweringFn::Walker(_) => "function call",
     };
     json!({"op": row.name, "family": family, "signature": row.signature, "kind": kind, "constants": row.constants, "dtypes": row.dtypes})
 }

@@ -113,7 +113,7 @@ impl<'p> Effects<'p> {
             _ => {}
         }
         if let Some(row) = ops::find_op(&node.op) {
-            if row.node_draws(node) {
+            if row.node_draws_random(node) {
                 return Some(ExclusionReason::StatefulRandom);
             }
             if !row.writes.is_empty() {

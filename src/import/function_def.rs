@@ -222,7 +222,7 @@ fn output_offset(node: &Node, output: &str, results: &Results) -> Option<u32> {
         return u32::try_from(range.start).ok();
     }
     let Some(row) = ops::find_op(&node.op) else { return Some(0) };
-    let outputs = row.outputs();
+    let outputs = row.output_names();
     if outputs.len() < 2 {
         return Some(0);
     }

@@ -3,8 +3,8 @@ use super::walk::{Inference, WalkedGraph};
 use crate::graph::{Attr, Endpoint, FuncRef, Node};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::join::Join;
-use crate::ops::symbols::{DimId, Site, Why};
-use crate::ops::{Calls, ShapeCtx};
+use crate::ops::symbols::{DimId, NodeSite, UnknownReason};
+use crate::ops::{CallKind, ShapeCtx};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -16,37 +16,43 @@ const MAX_ITERATIONS: usize = 64;
 
 impl Inference<'_> {
     /// Infers the outputs of a node that calls library functions, such as `If` or `While`.
-    pub(super) fn infer_functional_op(&mut self, node: &Node, calls: Calls, site: Site, args: &[Fact]) -> Vec<Fact> {
+    pub(super) fn infer_functional_op(
+        &mut self,
+        node: &Node,
+        calls: CallKind,
+        site: NodeSite,
+        args: &[Fact],
+    ) -> Vec<Fact> {
         let func = |name: &str| node.func(name).cloned();
         let outputs = match calls {
-            Calls::Call => func("f").map(|f| self.infer_call(&f.name, &f.attrs, site, args)),
-            Calls::If => match (func("then_branch"), func("else_branch")) {
+            CallKind::Call => func("f").map(|f| self.infer_call(&f.name, &f.attrs, site, args)),
+            CallKind::If => match (func("then_branch"), func("else_branch")) {
                 (Some(yes), Some(no)) => {
                     self.infer_branches(&self.possible_branches_by_truth(yes, no, args), site, args)
                 }
                 _ => None,
             },
-            Calls::Case => match node.attr("branches") {
+            CallKind::Case => match node.attr("branches") {
                 Some(Attr::Funcs(all)) => self.infer_branches(&possible_branches_by_index(all, args), site, args),
                 _ => None,
             },
-            Calls::While => match (func("cond"), func("body")) {
+            CallKind::While => match (func("cond"), func("body")) {
                 (Some(cond), Some(body)) => Some(self.infer_loop(&cond, &body, site, args)),
                 _ => None,
             },
-            Calls::Sort
-            | Calls::Reduce
-            | Calls::ReduceWindow
-            | Calls::Scatter
-            | Calls::SelectAndScatter
-            | Calls::Module => None,
+            CallKind::Sort
+            | CallKind::Reduce
+            | CallKind::ReduceWindow
+            | CallKind::Scatter
+            | CallKind::SelectAndScatter
+            | CallKind::Module => None,
         };
-        let outputs = outputs.unwrap_or_else(|| self.unknown_outputs(node, site, Why::Invalid));
+        let outputs = outputs.unwrap_or_else(|| self.unknown_outputs(node, site, UnknownReason::Invalid));
         self.refine_by_output_shapes(node, site, outputs)
     }
 
     /// Refines outputs of unknown shape by the attribute `output_shapes`.
-    fn refine_by_output_shapes(&mut self, node: &Node, site: Site, mut outputs: Vec<Fact>) -> Vec<Fact> {
+    fn refine_by_output_shapes(&mut self, node: &Node, site: NodeSite, mut outputs: Vec<Fact>) -> Vec<Fact> {
         let Some(Attr::Shapes(shapes)) = node.attr("output_shapes").or_else(|| node.attr("_output_shapes")) else {
             return outputs;
         };
@@ -54,7 +60,7 @@ impl Inference<'_> {
             let mut cx = ShapeCtx { node, args: &[], symbols: &mut self.facts.symbols, site };
             if let (true, Some(_)) = (output.dims.first_unknown().is_some(), &shape.0) {
                 let told = cx.attr_shape(shape);
-                if let Ok(both) = cx.merge(&output.dims, &told) {
+                if let Ok(both) = cx.merge_shapes(&output.dims, &told) {
                     output.dims = both;
                 }
             }
@@ -67,15 +73,15 @@ impl Inference<'_> {
         &mut self,
         name: &Arc<str>,
         attrs: &[(Arc<str>, Attr)],
-        site: Site,
+        site: NodeSite,
         args: &[Fact],
     ) -> Vec<Fact> {
         let Some((number, _, function)) = self.program.functions.get_full(name) else {
-            return vec![self.unknown_fact(site, Why::Invalid)];
+            return vec![self.unknown_fact(site, UnknownReason::Invalid)];
         };
         let fits = function.args.len() == args.len() && !self.calls.contains(name) && self.calls.len() < MAX_DEPTH;
         if !fits || self.budget == 0 {
-            return (0..function.rets.len()).map(|_| self.unknown_fact(site, Why::Invalid)).collect();
+            return (0..function.rets.len()).map(|_| self.unknown_fact(site, UnknownReason::Invalid)).collect();
         }
         self.calls.push(name.clone());
         let scope = WalkedGraph { graph: &function.graph, number: number as u32 + 1, function: Some(name), attrs };
@@ -86,7 +92,7 @@ impl Inference<'_> {
         let mut results = Vec::with_capacity(function.rets.len());
         for ret in &function.rets {
             let found = facts[ret.node.0 as usize].get(ret.port as usize).cloned();
-            results.push(found.unwrap_or_else(|| self.unknown_fact(site, Why::Invalid)));
+            results.push(found.unwrap_or_else(|| self.unknown_fact(site, UnknownReason::Invalid)));
         }
         self.facts.functions[number] = facts;
         results
@@ -103,7 +109,7 @@ impl Inference<'_> {
     }
 
     /// Join of the facts of all branches' results: facts that hold whichever branch is taken.
-    fn infer_branches(&mut self, branches: &[FuncRef], site: Site, args: &[Fact]) -> Option<Vec<Fact>> {
+    fn infer_branches(&mut self, branches: &[FuncRef], site: NodeSite, args: &[Fact]) -> Option<Vec<Fact>> {
         let args = args.get(1..)?;
         let mut made = HashSet::new();
         let mut results: Option<Vec<Fact>> = None;
@@ -117,13 +123,13 @@ impl Inference<'_> {
         results
     }
 
-    fn join_facts(&mut self, site: Site, made: &mut HashSet<DimId>, a: &[Fact], b: &[Fact]) -> Vec<Fact> {
+    fn join_facts(&mut self, site: NodeSite, made: &mut HashSet<DimId>, a: &[Fact], b: &[Fact]) -> Vec<Fact> {
         let mut join = Join { symbols: &mut self.facts.symbols, site, made };
         a.iter().zip(b).map(|(a, b)| join.join_facts(a, b)).collect()
     }
 
     /// Infers facts about a loop's variables that hold before and after every iteration, as a fixed point.
-    fn infer_loop(&mut self, cond: &FuncRef, body: &FuncRef, site: Site, args: &[Fact]) -> Vec<Fact> {
+    fn infer_loop(&mut self, cond: &FuncRef, body: &FuncRef, site: NodeSite, args: &[Fact]) -> Vec<Fact> {
         let mut state = args.to_vec();
         let mut made = HashSet::new();
         for _ in 0..MAX_ITERATIONS {
@@ -142,7 +148,8 @@ impl Inference<'_> {
                 return state;
             }
         }
-        let open = |w: &mut Self, f: &Fact| Fact::new(f.dtype, Dims::Unranked(w.symbols().fresh(site, Why::Joined)));
+        let open =
+            |w: &mut Self, f: &Fact| Fact::new(f.dtype, Dims::Unranked(w.symbols().fresh(site, UnknownReason::Joined)));
         args.iter().map(|f| open(self, f)).collect()
     }
 }

@@ -5,9 +5,9 @@ use crate::hlo::open::{Builder, Shape};
 use crate::interp;
 use crate::ops::fact::{Dims, Fact, InferredInt, KnownElements, MOST_ELEMENTS};
 use crate::ops::mutable_list::MutableLists;
-use crate::ops::range::Ranges;
-use crate::ops::symbols::{DimId, InferredDim, Why};
-use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Store, Value};
+use crate::ops::range::RangeAnalysis;
+use crate::ops::symbols::{DimId, InferredDim, UnknownReason};
+use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value, VariableStore};
 use crate::symbolic::trace::{self, Record, SizeVariable};
 use crate::symbolic::{Dim, Interval, fixed, known};
 use crate::tensor::{DType, Tensor, element_count};
@@ -99,7 +99,7 @@ pub(super) fn infer_outputs(row: &OpLowering, cx: &mut ShapeCtx) -> Option<Vec<F
     let made = made.filter(|_| record.guards().is_empty())?;
     // data-dependent sizes have the indices behind the others
     let found = record.ranges().len() - sizes.len();
-    sizes.extend((0..found).map(|_| cx.symbols.fresh(cx.site, Why::Data)));
+    sizes.extend((0..found).map(|_| cx.symbols.fresh(cx.site, UnknownReason::Data)));
     made.into_iter().map(|output| output.fact(cx, &sizes, &record)).collect()
 }
 
@@ -107,7 +107,7 @@ pub(super) fn infer_outputs(row: &OpLowering, cx: &mut ShapeCtx) -> Option<Vec<F
 fn unknown_sizes(args: &[Fact]) -> Option<Vec<DimId>> {
     let mut sizes = Vec::new();
     for arg in args {
-        let own = arg.dims.as_ranked()?.iter().filter_map(|d| d.unknown());
+        let own = arg.dims.as_ranked()?.iter().filter_map(|d| d.unknown_id());
         let ints = match &arg.value {
             Some(KnownElements::Ints(all)) => &all[..],
             Some(KnownElements::Tensor(_)) | None => &[],
@@ -153,7 +153,7 @@ impl SymbolicOutput {
                 let expr = record.expr(d);
                 let cause = expr.vars().first().map(|&v| sizes[v]);
                 let expr = expr.substitute(&|&v| cx.symbols.expr(sizes[v].into()));
-                Some(cx.symbols.size(cx.site, expr, cause))
+                Some(cx.symbols.size_of_expr(cx.site, expr, cause))
             }
         };
         let dtype = TfType::Data(self.dtype);
@@ -195,13 +195,13 @@ fn run_lowering(row: &OpLowering, node: &Node, args: &[Fact]) -> Option<Vec<Fact
 /// Results of lowering a node; `None` if the lowering refuses it or leaves an error in the builder.
 fn run_on(row: &OpLowering, node: &Node, b: &mut Builder, args: Vec<Value>) -> Option<Vec<Value>> {
     let outputs = row
-        .run(&mut LowerCtx {
+        .lower_node(&mut LowerCtx {
             node,
             b,
             args,
-            store: &mut Store::default(),
+            store: &mut VariableStore::default(),
             mutable_lists: &mut MutableLists::default(),
-            ranges: &mut Ranges::default(),
+            ranges: &mut RangeAnalysis::default(),
             calls: &[],
         })
         .ok()?;

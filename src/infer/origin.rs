@@ -1,14 +1,14 @@
 //! Origins of unknown sizes, with explanations for users.
 use super::Facts;
 use crate::graph::Program;
-use crate::ops::symbols::{DimId, Site, Why};
+use crate::ops::symbols::{DimId, NodeSite, UnknownReason};
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
 
-/// Action of the user that would make a size known.
+/// Action by which a user could make a size known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Remedy {
-    /// Binding this dimension of this feed.
+    /// Binding a dimension of a feed to a number.
     Feed {
         /// Name of the fed node.
         name: String,
@@ -58,13 +58,13 @@ pub struct SizeOrigin {
 const MAX_ORIGINS: usize = 1000;
 
 impl Facts {
-    /// Origins of unknown sizes, each with the number of tensors that have a size from there, in descending order. Several sizes may have the
+    /// Origins of unknown sizes, each with the number of tensors that have a size of this origin, in descending order. Several sizes may have the
     /// same origin.
     pub fn size_origins(&self, program: &Program) -> Vec<(SizeOrigin, u64)> {
         let mut counts: BTreeMap<DimId, u64> = BTreeMap::new();
         for graph in std::iter::once(&self.graph).chain(&self.functions) {
             for fact in graph.iter().flat_map(|outputs| outputs.iter()) {
-                let mut roots: Vec<DimId> = fact.dims.unknowns().map(|id| self.symbols.root(id)).collect();
+                let mut roots: Vec<DimId> = fact.dims.unknowns().map(|id| self.symbols.root_cause(id)).collect();
                 roots.sort_unstable();
                 roots.dedup();
                 for root in roots {
@@ -84,7 +84,7 @@ impl Facts {
     }
     /// Origin of the unknown size `id`, or of the size that it was unified with.
     pub fn size_origin(&self, program: &Program, id: DimId) -> SizeOrigin {
-        let origin = self.symbols.origin(self.symbols.root(id));
+        let origin = self.symbols.origin(self.symbols.root_cause(id));
         let (function, node) = node_at(program, origin.site);
         let input = |i: usize| {
             node.inputs.get(i).map_or_else(
@@ -93,20 +93,22 @@ impl Facts {
             )
         };
         let (reason, remedy) = match origin.why {
-            Why::Feed(dim) => (
+            UnknownReason::Feed(dim) => (
                 format!("dimension {dim} of the feed is open"),
                 Remedy::Feed { name: node.name.to_string(), dim: Some(dim) },
             ),
-            Why::FeedRank => {
+            UnknownReason::FeedRank => {
                 ("the rank of the feed is open".to_string(), Remedy::Feed { name: node.name.to_string(), dim: None })
             }
-            Why::From(_) => ("it follows from another unknown size".to_string(), Remedy::None),
-            Why::Value(i) => (format!("it depends on the value of {}", input(i)), Remedy::None),
-            Why::Data => ("how many elements there are depends on the data".to_string(), Remedy::None),
-            Why::NoShapeFunction => (format!("{} has no shape function", node.op), Remedy::None),
-            Why::Joined => ("branches or rounds of a loop differ".to_string(), Remedy::None),
-            Why::Invalid => ("the node contradicts itself, or calls what is not there".to_string(), Remedy::None),
-            Why::Attribute => ("an attribute of the node leaves it open".to_string(), Remedy::None),
+            UnknownReason::From(_) => ("it follows from another unknown size".to_string(), Remedy::None),
+            UnknownReason::Value(i) => (format!("it depends on the value of {}", input(i)), Remedy::None),
+            UnknownReason::Data => ("how many elements there are depends on the data".to_string(), Remedy::None),
+            UnknownReason::NoShapeFunction => (format!("{} has no shape function", node.op), Remedy::None),
+            UnknownReason::Joined => ("branches or rounds of a loop differ".to_string(), Remedy::None),
+            UnknownReason::Invalid => {
+                ("the node contradicts itself, or calls what is not there".to_string(), Remedy::None)
+            }
+            UnknownReason::Attribute => ("an attribute of the node leaves it open".to_string(), Remedy::None),
         };
         SizeOrigin { function, node: node.name.to_string(), op: node.op.to_string(), reason, remedy }
     }
@@ -117,7 +119,7 @@ fn graph_of(program: &Program, number: u32) -> &crate::graph::Graph {
     function.map_or(&program.graph, |(_, f)| &f.graph)
 }
 
-fn node_at(program: &Program, site: Site) -> (Option<String>, &crate::graph::Node) {
+fn node_at(program: &Program, site: NodeSite) -> (Option<String>, &crate::graph::Node) {
     let function = (site.graph as usize).checked_sub(1).and_then(|i| program.functions.get_index(i));
     (function.map(|(name, _)| name.to_string()), &graph_of(program, site.graph).nodes[site.node])
 }

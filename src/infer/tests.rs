@@ -2,7 +2,7 @@
 use super::*;
 use crate::graph::{Attr, FuncRef, Function, Graph, Node, NodeId};
 use crate::ops::fact::Dims;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::tensor::{DType, Tensor};
 
 fn node(name: &str, op: &str, inputs: &[(u32, u32)], attrs: Vec<(&str, Attr)>) -> Node {
@@ -139,7 +139,7 @@ fn loops_keep_what_no_round_changes() {
     let y = dims(&f, 1);
     assert_eq!(y.to_string(), "[?,7]");
     let Some(InferredDim::Unknown(id)) = y.as_ranked().map(|d| d[0]) else { panic!("{y}") };
-    assert_eq!(f.symbols.origin(id).why, Why::Joined);
+    assert_eq!(f.symbols.origin(id).why, UnknownReason::Joined);
 }
 
 #[test]

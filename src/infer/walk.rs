@@ -6,8 +6,8 @@ use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType};
 use crate::opdef;
 use crate::ops::fact::{Dims, Fact, InferredInt};
 use crate::ops::host::find_host_op;
-use crate::ops::symbols::{DimId, InferredDim, Site, Symbols, Why};
-use crate::ops::{self, Lower, OpLowering, ShapeCtx, Shapes, output_count};
+use crate::ops::symbols::{DimId, InferredDim, NodeSite, Symbols, UnknownReason};
+use crate::ops::{self, LoweringFn, OpLowering, ShapeCtx, ShapeInference, output_count};
 use crate::util::id_vec::Id;
 use crate::util::order::{Sorted, breadth_first};
 use std::collections::HashMap;
@@ -63,13 +63,13 @@ impl<'p> Inference<'p> {
     pub fn infer_program(mut self, given: &[FeedFacts]) -> Facts {
         let mut seeds = HashMap::new();
         for g in given {
-            let site = Site { graph: 0, node: g.at.node };
+            let site = NodeSite { graph: 0, node: g.at.node };
             let dims = match &g.shape.0 {
-                None => Dims::Unranked(self.symbols().fresh(site, Why::FeedRank)),
+                None => Dims::Unranked(self.symbols().fresh(site, UnknownReason::FeedRank)),
                 Some(dims) => {
                     let mut one = |(i, d): (usize, &Option<u64>)| match (d, g.sizes.get(i).copied().flatten()) {
                         (Some(d), _) => InferredDim::Known(*d),
-                        (None, None) => self.symbols().fresh(site, Why::Feed(i)).into(),
+                        (None, None) => self.symbols().fresh(site, UnknownReason::Feed(i)).into(),
                         (None, Some(number)) => self.size_symbol(number, site, i).into(),
                     };
                     dims.iter().enumerate().map(&mut one).collect::<Vec<_>>().into()
@@ -83,10 +83,10 @@ impl<'p> Inference<'p> {
         self.facts
     }
 
-    /// Symbol of the size with index `number`; created at dimension `i` of the feed at `site` if it is new.
-    fn size_symbol(&mut self, number: usize, site: Site, i: usize) -> DimId {
+    /// Symbol of the size that feeds call `number`; a new symbol is attributed to dimension `i` of the feed at `site`.
+    fn size_symbol(&mut self, number: usize, site: NodeSite, i: usize) -> DimId {
         let Facts { symbols, sizes, .. } = &mut self.facts;
-        *sizes.entry(number).or_insert_with(|| symbols.fresh(site, Why::Feed(i)))
+        *sizes.entry(number).or_insert_with(|| symbols.fresh(site, UnknownReason::Feed(i)))
     }
 
     pub(super) fn symbols(&mut self) -> &mut Symbols {
@@ -98,7 +98,7 @@ impl<'p> Inference<'p> {
         let mut facts: GraphFacts = vec![Box::default(); scope.graph.nodes.len()];
         for id in execution_order(scope.graph) {
             let node = opdef::with_default_attrs(scope.graph.nodes[id].instantiate(scope.attrs));
-            let site = Site { graph: scope.number, node: id };
+            let site = NodeSite { graph: scope.number, node: id };
             self.budget = self.budget.saturating_sub(1);
             let args = self.input_facts(&node, site, seeds, &facts);
             let mut outputs = match seeds.get(&Endpoint { node: id, port: 0 }) {
@@ -118,7 +118,7 @@ impl<'p> Inference<'p> {
     fn input_facts(
         &mut self,
         node: &Node,
-        site: Site,
+        site: NodeSite,
         seeds: &HashMap<Endpoint, Fact>,
         facts: &[Box<[Fact]>],
     ) -> Vec<Fact> {
@@ -127,26 +127,26 @@ impl<'p> Inference<'p> {
             let found = facts[e.node.0 as usize].get(e.port as usize).or_else(|| seeds.get(e));
             args.push(match found {
                 Some(fact) => fact.clone(),
-                None => self.unknown_fact(site, Why::Joined),
+                None => self.unknown_fact(site, UnknownReason::Joined),
             });
         }
         args
     }
 
     /// Fact of an output of unknown type and rank.
-    pub(super) fn unknown_fact(&mut self, site: Site, why: Why) -> Fact {
+    pub(super) fn unknown_fact(&mut self, site: NodeSite, why: UnknownReason) -> Fact {
         Fact::new(None, Dims::Unranked(self.symbols().fresh(site, why)))
     }
 
     /// Infers the outputs of a node, with types from the op's definition and shapes from the attribute `_output_shapes` where nothing else is
     /// known.
-    fn infer_node(&mut self, scope: WalkedGraph, node: &Node, site: Site, args: &[Fact]) -> Vec<Fact> {
+    fn infer_node(&mut self, scope: WalkedGraph, node: &Node, site: NodeSite, args: &[Fact]) -> Vec<Fact> {
         let known = self.infer_outputs(node, site, args);
         let mut outputs = match known {
             Ok(outputs) => outputs,
             Err(error) => {
                 self.report(scope, node, error);
-                self.unknown_outputs(node, site, Why::Invalid)
+                self.unknown_outputs(node, site, UnknownReason::Invalid)
             }
         };
         if !node.op.ends_with("Merge") && args.iter().any(|arg| arg.dead) {
@@ -166,19 +166,19 @@ impl<'p> Inference<'p> {
     }
 
     /// Unknown facts for each output of a node.
-    pub(super) fn unknown_outputs(&mut self, node: &Node, site: Site, why: Why) -> Vec<Fact> {
+    pub(super) fn unknown_outputs(&mut self, node: &Node, site: NodeSite, why: UnknownReason) -> Vec<Fact> {
         let told = output_count(node, &self.program.functions);
         let n = told.or_else(|| Some(opdef::find_def(&node.op)?.output_count(node))).unwrap_or(1).min(MAX_OUTPUTS);
         (0..n).map(|_| self.unknown_fact(site, why)).collect()
     }
 
-    fn infer_outputs(&mut self, node: &Node, site: Site, args: &[Fact]) -> Result<Vec<Fact>> {
+    fn infer_outputs(&mut self, node: &Node, site: NodeSite, args: &[Fact]) -> Result<Vec<Fact>> {
         let mut cx = ShapeCtx { node, args, symbols: &mut self.facts.symbols, site };
         match ops::find_op(&node.op) {
-            Some(row) if !row.takes(args.len()) => {
+            Some(row) if !row.accepts_input_count(args.len()) => {
                 Err(Error::user(Code::BadGraph, format!("{} does not take {} inputs", node.op, args.len())))
             }
-            Some(OpLowering { lower: Lower::Walker(calls), .. }) => {
+            Some(OpLowering { lower: LoweringFn::Walker(calls), .. }) => {
                 Ok(self.infer_functional_op(node, *calls, site, args))
             }
             Some(row) => {
@@ -186,15 +186,15 @@ impl<'p> Inference<'p> {
                     return Ok(folded);
                 }
                 match row.shapes {
-                    Shapes::Function(f) => f(&mut cx),
-                    Shapes::Pointwise => self.infer_pointwise(row, node, site, args),
-                    Shapes::ByLowering => match lowering_facts::infer_outputs(row, &mut cx) {
+                    ShapeInference::Function(f) => f(&mut cx),
+                    ShapeInference::Pointwise => self.infer_pointwise(row, node, site, args),
+                    ShapeInference::ByLowering => match lowering_facts::infer_outputs(row, &mut cx) {
                         Some(outputs) => Ok(outputs),
                         None => {
                             let why = args
                                 .iter()
                                 .find_map(|a| a.dims.first_unknown())
-                                .map_or(Why::NoShapeFunction, Why::From);
+                                .map_or(UnknownReason::NoShapeFunction, UnknownReason::From);
                             Ok(self.unknown_outputs(node, site, why))
                         }
                     },
@@ -205,12 +205,12 @@ impl<'p> Inference<'p> {
             }
             None => match find_host_op(&node.op) {
                 Some(row) => (row.shape)(&mut cx),
-                None => Ok(self.unknown_outputs(node, site, Why::NoShapeFunction)),
+                None => Ok(self.unknown_outputs(node, site, UnknownReason::NoShapeFunction)),
             },
         }
     }
 
-    fn infer_pointwise(&mut self, row: &OpLowering, node: &Node, site: Site, args: &[Fact]) -> Result<Vec<Fact>> {
+    fn infer_pointwise(&mut self, row: &OpLowering, node: &Node, site: NodeSite, args: &[Fact]) -> Result<Vec<Fact>> {
         let mut cx = ShapeCtx { node, args, symbols: &mut self.facts.symbols, site };
         let mut dims = cx.dims(0)?;
         for arg in &args[1..] {
@@ -257,7 +257,8 @@ fn size_arithmetic(f: ops::op_lowering::SizeFn, cx: &mut ShapeCtx, args: &[Fact]
 }
 
 fn lacks_shape_function(node: &Node) -> bool {
-    ops::find_op(&node.op).is_none_or(|row| matches!(row.shapes, Shapes::ByLowering) && row.calls().is_none())
+    ops::find_op(&node.op)
+        .is_none_or(|row| matches!(row.shapes, ShapeInference::ByLowering) && row.call_kind().is_none())
         && find_host_op(&node.op).is_none()
 }
 

@@ -6,7 +6,7 @@ use crate::hlo::{CompId, Computation, InstId, Literal, Op};
 use crate::scalar::{ScalarOp, eval};
 use crate::tensor::{DType, Tensor};
 
-/// Number of the parameter of which `id` is a copy.
+/// Number of the parameter that `id` copies.
 fn parameter(comp: &Computation, mut id: InstId) -> Option<usize> {
     for _ in 0..comp.insts.len() {
         let inst = comp.insts.get(id)?;
@@ -19,7 +19,7 @@ fn parameter(comp: &Computation, mut id: InstId) -> Option<usize> {
     None
 }
 
-/// Binary op that a computation applies to its two parameters, if it does nothing else.
+/// Binary op of a computation that does nothing but apply the op to its two parameters.
 pub(super) fn single_binary_op(comp: &Computation) -> Option<ScalarOp> {
     let root = comp.insts.get(comp.root)?;
     let Op::Elementwise(op) = root.op else { return None };

@@ -201,7 +201,7 @@ fn source(taps: &[Taps], position: &[usize], tap: &[usize], steps: &[usize]) -> 
     Some(at)
 }
 
-/// Position of tap number `t` in the window.
+/// Index of tap `t` within the window.
 fn unravel(mut t: usize, taps: &[Taps], tap: &mut [usize]) {
     for a in (0..tap.len()).rev() {
         tap[a] = t % taps[a].size;

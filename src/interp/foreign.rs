@@ -63,7 +63,7 @@ pub(super) fn foreign_call(m: &Machine, f: &Foreign, operands: Operands, shape: 
     }
 }
 
-/// Operands as the result, as a single value or as a tuple, as declared.
+/// Operands returned unchanged as the result, in the form that the instruction declares: a single value or a tuple.
 fn identity(operands: Operands, shape: &Shape) -> Result<Literal> {
     match shape {
         Shape::Tuple(parts) if operands.0.len() == parts.len() && !matches!(operands.get(0)?, Literal::Tuple(_)) => {
@@ -126,7 +126,7 @@ fn custom_call(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal
     }
 }
 
-/// Function for a custom call that newer HLO expresses as an opcode.
+/// Evaluator of a custom call that newer HLO expresses as an opcode.
 fn function(opcode: &str) -> Option<fn(f64) -> f64> {
     Some(match opcode {
         "acos" => f64::acos,

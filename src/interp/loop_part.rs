@@ -40,9 +40,9 @@ pub fn symbolic_value_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> 
 
 /// Dependences of an instruction, for the excerpt of a loop that one element of its state needs.
 enum Needs {
-    /// Other instructions.
+    /// Dependence on other instructions.
     Values(Vec<InstId>),
-    /// Element of the tuple parameter.
+    /// Dependence on an element of the tuple parameter.
     Part(usize),
     /// Loop: its condition, its body, the instructions of its initial state, the needed state elements, and the element that is
     /// read.
@@ -102,7 +102,7 @@ fn reads(m: &Machine, comp: &Computation, id: InstId, depth: usize) -> Option<BT
     Some(parts)
 }
 
-/// Values of instructions, with some elements of the tuple parameter given.
+/// Values of instructions, evaluated with given values of some elements of the tuple parameter.
 fn values(
     m: &Machine,
     comp: &Computation,

@@ -69,7 +69,7 @@ pub(super) struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    /// Machine with a budget of element operations, whose loops run at most `steps` instructions.
+    /// State of a new evaluation with a budget of element operations, whose loops run at most `steps` instructions.
     pub(super) fn new(module: &'a Module, budget: u64, steps: u64, value: Evaluator) -> Self {
         let (budget, steps) = (Cell::new(budget), Cell::new(steps));
         Machine {
@@ -84,7 +84,7 @@ impl<'a> Machine<'a> {
             random: Cell::new(1),
         }
     }
-    /// The machine as one device of several.
+    /// Makes the machine evaluate as one device of several.
     pub(super) fn with_rank(self, rank: Rank<'a>) -> Self {
         Machine { rank: Some(rank), ..self }
     }
@@ -280,7 +280,7 @@ fn fits(value: &Literal, shape: &Shape, short: bool) -> bool {
     }
 }
 
-/// Whether an op works on actual sizes, whatever bounds are declared.
+/// Whether an op computes on the actual sizes of its operands, whatever bounds their shapes declare.
 fn takes_short(op: &Op) -> bool {
     matches!(
         op,
@@ -302,7 +302,7 @@ fn takes_short(op: &Op) -> bool {
     ) || has_calls(op)
 }
 
-/// Whether the value of an op is that of a computation it calls.
+/// Whether the result of an op is the result of a computation that the op calls.
 fn has_calls(op: &Op) -> bool {
     matches!(op, Op::Call(_) | Op::Fusion { .. } | Op::While { .. } | Op::Conditional(_))
 }
@@ -333,7 +333,7 @@ pub(super) fn check_shapes(comp: &Computation, order: &[InstId], module: &Module
     Ok(())
 }
 
-/// Whether the payload of an op indexes dimensions; other ops check themselves.
+/// Whether the payload of an op names dimensions by index, which have to be checked before the op is evaluated.
 fn inferable(op: &Op) -> bool {
     let moves = matches!(op.elements(), ElementMapping::Rearranged | ElementMapping::Selected);
     moves && !matches!(op, Op::Iota(_) | Op::Broadcast(_))

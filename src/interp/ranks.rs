@@ -57,7 +57,7 @@ fn met(rank: Rank, group: &[u32], own: Vec<Literal>) -> Result<Vec<Vec<Literal>>
     })
 }
 
-/// Values sent by device `from` of the group; zeros where nobody sends.
+/// Values sent by device `from` of the group; zeros if the device sends nothing.
 fn received(rank: Rank, group: &[u32], from: Option<u32>, own: Vec<Literal>) -> Result<Vec<Literal>> {
     let zeros = own.iter().map(zeros).collect();
     if !group.contains(&rank.rank) {
@@ -76,7 +76,7 @@ fn zeros(value: &Literal) -> Literal {
     }
 }
 
-/// A single value or a tuple, as declared.
+/// Results of a collective as the single value or the tuple that the instruction declares.
 fn as_declared(mut values: Vec<Literal>, shape: &Shape) -> Literal {
     if values.len() == 1 && shape.as_tuple().is_none() { values.remove(0) } else { Literal::Tuple(values) }
 }
@@ -101,7 +101,7 @@ impl GroupOperands<'_> {
         Ok(as_declared(parts.into_iter().map(Literal::Array).collect(), shape))
     }
 
-    /// Result for operand `i`.
+    /// Result of a collective for operand `i`.
     fn one(&self, i: usize) -> Result<Tensor> {
         let n = self.all.len();
         match self.f.opcode.as_str() {

@@ -90,7 +90,7 @@ fn philox_bits(state: &[u64], shape: &ArrayShape) -> Result<(Vec<u64>, Tensor)> 
     Ok((new, narrow(words, shape)?))
 }
 
-/// First words as elements of the type of `shape`.
+/// Random words converted to an array of `shape`; surplus words are dropped.
 fn narrow(words: Vec<u32>, shape: &ArrayShape) -> Result<Tensor> {
     let n = shape.elements() as usize;
     let bytes: Vec<u8> = match shape.dtype.bytes() {

@@ -76,7 +76,7 @@ fn rounds(comp: &Computation, inst: &Inst) -> bool {
     }
 }
 
-/// Moves each finite nonzero number to itself or one of its two neighbors, at random.
+/// Replaces each finite nonzero number at random by itself or one of its two neighbors.
 fn moved(machine: &Machine<'_>, x: &Tensor) -> Tensor {
     let infinity: u16 = if x.dtype == DType::F16 { 0x7c00 } else { 0x7f80 };
     let step = |bits: u16| {

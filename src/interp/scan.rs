@@ -54,7 +54,7 @@ pub(super) fn scan(m: &Machine, f: &Foreign, operands: &[&Tensor], shape: &Shape
     Ok(Literal::Tuple(all))
 }
 
-/// Slice at position `at` of `axis`, without that dimension.
+/// Slice at position `at` of `axis`, without the dimension `axis`.
 fn place(x: &Tensor, axis: usize, at: u64) -> Tensor {
     let mut steps = strides(&x.dims);
     let mut dims = x.dims.clone();

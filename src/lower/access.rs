@@ -1,6 +1,6 @@
 //! Analysis of which variables functions and graphs read and write through resource handles.
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program, TfType, is_handle, is_table};
-use crate::ops::{self, Calls, OpLowering};
+use crate::ops::{self, CallKind, OpLowering};
 use crate::util::id_vec::IdVec;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -12,12 +12,12 @@ const MAX_DEPTH: usize = 100;
 /// Kind of access to a variable, the strongest last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
-    /// No access.
+    /// Neither read nor write.
     #[default]
     None,
-    /// Reads only.
+    /// Reads the variable, and does not write.
     Read,
-    /// Writes, and possibly reads.
+    /// Writes the variable, and possibly reads.
     Write,
 }
 
@@ -133,7 +133,7 @@ impl AccessAnalysis {
     ) -> HandleAccesses {
         let mut found = HandleAccesses::default();
         for (_, node) in graph.nodes.iter().filter(|(id, _)| is_included(*id)) {
-            found.draws_random |= ops::find_op(&node.op).is_some_and(|row| row.node_draws(node))
+            found.draws_random |= ops::find_op(&node.op).is_some_and(|row| row.node_draws_random(node))
                 || called(program, node).iter().any(|name| self.function_effects(program, name).draws_random);
         }
         let sources: Vec<NodeId> =
@@ -167,13 +167,13 @@ impl AccessAnalysis {
     /// Access of a node to the variable whose handle is input `i`, and the output ports that forward this handle.
     fn input_access(&mut self, program: &Program, node: &Node, i: usize) -> (Access, Vec<u32>) {
         let callees = called(program, node);
-        let calls = ops::find_op(&node.op).and_then(OpLowering::calls);
+        let calls = ops::find_op(&node.op).and_then(OpLowering::call_kind);
         // index of the input that is the callee's first argument
         let first = match &*node.op {
             "Enter" | "Exit" | "NextIteration" | "Merge" => return (Access::None, vec![0]),
-            op if ops::forwards(op) => return (Access::None, vec![i as u32]),
+            op if ops::forwards_inputs(op) => return (Access::None, vec![i as u32]),
             "Switch" => return (Access::None, if i == 0 { vec![0, 1] } else { vec![] }),
-            _ if !callees.is_empty() => calls.map_or(0, Calls::first_argument),
+            _ if !callees.is_empty() => calls.map_or(0, CallKind::first_argument),
             _ => {
                 let row = ops::find_op(&node.op);
                 let writes = row.is_some_and(|row| row.writes.contains(&i));
@@ -183,7 +183,7 @@ impl AccessAnalysis {
             }
         };
         let Some(arg) = i.checked_sub(first) else { return (Access::Read, vec![]) };
-        let repeats = calls == Some(Calls::While);
+        let repeats = calls == Some(CallKind::While);
         let (mut most, mut ports) = (Access::None, if repeats { vec![i as u32] } else { vec![] });
         for name in &callees {
             let uses = self.function_effects(program, name);

@@ -148,7 +148,7 @@ impl Walker<'_> {
         Ok(Some(self.b.select(counts, x, y)))
     }
 
-    /// Pads `x` by `more` elements along an axis, and cuts it to `size` elements there.
+    /// Pads `x` by `more` elements along an axis, and truncates the axis to `size` elements.
     fn resize_axis(&mut self, x: InstId, axis: usize, more: Dim, size: Dim) -> InstId {
         let roomy = self.b.pad_axis(x, axis, more);
         self.b.slice_axis(roomy, axis, Dim::from(0), size)

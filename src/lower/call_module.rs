@@ -115,7 +115,7 @@ impl Walker<'_> {
     fn module_argument(&self, value: &Value) -> Result<InstId> {
         match value {
             Value::Array(id) => Ok(*id),
-            Value::Variable(id) if self.store.handle_parts(*id).len() == 1 => self.store.read(*id),
+            Value::Variable(id) if self.store.handle_variables(*id).len() == 1 => self.store.read(*id),
             Value::List(_)
             | Value::UnshapedList { .. }
             | Value::Heterogeneous(_)

@@ -35,11 +35,11 @@ pub fn condition_dependencies(b: &Builder, root: InstId) -> Option<BTreeSet<usiz
 /// Number of iterations after which element `part` of a loop's state no longer changes. The open computation is the body, and `id` is the
 /// new value of the element. `None` where no fixed point is known.
 pub fn rounds_until_fixed_point(b: &Builder, id: InstId, part: usize) -> Option<Dim> {
-    if range::tuple_element(b, id) == Some(part) {
+    if range::parameter_element_index(b, id) == Some(part) {
         return Some(Dim::from(0));
     }
     let inst = b.current().insts.get(id)?;
-    let is_part = |id: InstId| range::tuple_element(b, id) == Some(part);
+    let is_part = |id: InstId| range::parameter_element_index(b, id) == Some(part);
     let (divides, factor) = match (&inst.op, &inst.operands[..]) {
         (Op::Elementwise(ScalarOp::Multiply), &[x, y]) if is_part(x) => (false, y),
         (Op::Elementwise(ScalarOp::Multiply), &[x, y]) if is_part(y) => (false, x),

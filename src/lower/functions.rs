@@ -8,7 +8,7 @@ use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
 use crate::hlo::open::{Claim, CompId, InstId, Op};
 use crate::ops::spec::{self, ValueSpec};
-use crate::ops::{Calls, Value};
+use crate::ops::{CallKind, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::trace;
 use crate::tensor::DType;
@@ -22,33 +22,33 @@ impl<'p> Walker<'p> {
     pub(super) fn lower_functional_op(
         &mut self,
         node: &Node,
-        calls: Calls,
+        calls: CallKind,
         args: Vec<ValueSlot>,
     ) -> Result<Option<Vec<ValueSlot>>> {
-        if calls == Calls::Call {
+        if calls == CallKind::Call {
             let f = required_function_attr(node, "f")?;
             return self.inline_call(&f.name, &f.attrs, args).map(Some);
         }
         let Some(args) = args.into_iter().collect::<Option<Vec<Value>>>() else { return Ok(None) };
         match calls {
             // returned above, as plain calls work with missing arguments
-            Calls::Call => Ok(None),
-            Calls::If => {
+            CallKind::Call => Ok(None),
+            CallKind::If => {
                 let (yes, no) =
                     (required_function_attr(node, "then_branch")?, required_function_attr(node, "else_branch")?);
                 self.branch_on_truth(yes, no, &args).map(Some)
             }
-            Calls::Case => match node.attr("branches") {
+            CallKind::Case => match node.attr("branches") {
                 Some(Attr::Funcs(branches)) if !branches.is_empty() => self.branch_on_index(branches, &args).map(Some),
                 _ => Err(Error::user(Code::BadAttr, "attribute `branches` must list functions")),
             },
-            Calls::Module => self.call_module(node, &args).map(Some),
-            Calls::Sort => self.variadic_sort(node, args).map(Some),
-            Calls::Reduce => self.variadic_reduce(node, args).map(Some),
-            Calls::Scatter => self.scatter(node, &args).map(Some),
-            Calls::SelectAndScatter => self.select_and_scatter(node, &args).map(Some),
-            Calls::ReduceWindow => self.reduce_window(node, args).map(Some),
-            Calls::While => {
+            CallKind::Module => self.call_module(node, &args).map(Some),
+            CallKind::Sort => self.variadic_sort(node, args).map(Some),
+            CallKind::Reduce => self.variadic_reduce(node, args).map(Some),
+            CallKind::Scatter => self.scatter(node, &args).map(Some),
+            CallKind::SelectAndScatter => self.select_and_scatter(node, &args).map(Some),
+            CallKind::ReduceWindow => self.reduce_window(node, args).map(Some),
+            CallKind::While => {
                 let (cond, body) = (required_function_attr(node, "cond")?, required_function_attr(node, "body")?);
                 self.lower_while_loop(cond, body, args).map(Some)
             }
@@ -125,7 +125,7 @@ impl<'p> Walker<'p> {
 
     /// Constant value of a branch selector; `None` where the selector is no constant or varies with dynamic sizes.
     fn constant_branch_index(&self, selector: InstId) -> Option<i64> {
-        let known = spec::known_constant(&self.b, &Value::Array(selector))?;
+        let known = spec::symbolic_constant(&self.b, &Value::Array(selector))?;
         let varies = known.sizes.iter().flatten().any(|size| size.varies());
         known.value.get_i64(0).filter(|_| !varies)
     }

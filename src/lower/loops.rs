@@ -7,7 +7,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, FuncRef, Function};
 use crate::hlo::open::{Claim, ClaimQuantity, CompId, Dim, InstId, Op, Shape};
 use crate::interp;
-use crate::ops::range::Range;
+use crate::ops::range::IntRange;
 use crate::ops::spec::{ListSpec, RaggedTensorListSpec, ValueSpec};
 use crate::ops::value::{ListValue, RaggedTensorList};
 use crate::ops::{self, Value, list};
@@ -54,7 +54,7 @@ impl AuxiliaryState {
     }
 
     /// Integer ranges of the state, with no range for the additional elements.
-    fn ranges(&self, of_state: &[Option<Range>]) -> Vec<Option<Range>> {
+    fn ranges(&self, of_state: &[Option<IntRange>]) -> Vec<Option<IntRange>> {
         let behind = usize::from(self.most.is_some()) + self.asked.len();
         [of_state, &vec![None; behind]].concat()
     }
@@ -63,7 +63,7 @@ impl AuxiliaryState {
 /// Growth of a list from iteration to iteration.
 #[derive(Clone, Copy)]
 enum Growth {
-    /// No growth seen so far.
+    /// No growth of the list has been observed.
     None,
     /// Growth to a length that does not depend on the trip count, from at most `from` elements before the loop.
     Once { from: Dim },
@@ -74,7 +74,7 @@ enum Growth {
 /// Lowered condition of a loop.
 struct Condition {
     comp: CompId,
-    /// Whether it has run-time checks.
+    /// Whether the loop has run-time checks.
     is_checked: bool,
 }
 
@@ -195,7 +195,7 @@ impl Walker<'_> {
             Some(ValueSpec::Structured(want)) => {
                 let own = match self.value_spec(&this.init[i]) {
                     ValueSpec::Structured(own) => Some(own.with_element(&want.element)),
-                    ValueSpec::Heterogeneous(own) => own.structured(Some(&want.element)),
+                    ValueSpec::Heterogeneous(own) => own.to_structured(Some(&want.element)),
                     _ => None,
                 };
                 let Some(own) = own else { return Ok(false) };
@@ -235,7 +235,7 @@ impl Walker<'_> {
         let (mut growth, mut changed) = (this.growth[i], false);
         for (at, (list, want)) in lists.iter_mut().zip(want).enumerate() {
             let least = list.max_length(&self.b);
-            let most = this.growth[i].next(least, want.most(), rounds);
+            let most = this.growth[i].next(least, want.max_length(), rounds);
             let most =
                 most.filter(|most| most.behind <= list.capacity(&self.b) || list.fits_in_memory(&self.b, most.behind));
             let most = most.ok_or_else(|| unbounded_list_error(&list.name, this.body))?;
@@ -247,7 +247,7 @@ impl Walker<'_> {
             });
             list.elements = want.elements.clone();
             let Some((_, stale)) = want.count else { continue };
-            let room = want.room().max(most.behind);
+            let room = want.capacity().max(most.behind);
             changed |= list.capacity(&self.b) < room || least < most.before;
             *list = list.with_separate_length(&mut self.b, room)?;
             if let Some(count) = &mut list.count {
@@ -464,7 +464,7 @@ fn invariant_arguments(body: &Function) -> Vec<bool> {
         for _ in 0..body.graph.nodes.len() {
             let node = &body.graph.nodes[e.node];
             match node.inputs.get(e.port as usize) {
-                Some(&next) if ops::forwards(&node.op) => e = next,
+                Some(&next) if ops::forwards_inputs(&node.op) => e = next,
                 _ => break,
             }
         }

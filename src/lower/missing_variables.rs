@@ -16,7 +16,7 @@ pub fn merge_missing_variables(all: Vec<Diagnostic>) -> Vec<Diagnostic> {
             out.push(d);
         } else if !out.iter().any(about) {
             let place = d.place;
-            out.push(Diagnostic { place, ..ops::valueless(&names) });
+            out.push(Diagnostic { place, ..ops::missing_value_error(&names) });
         }
     }
     out

@@ -386,7 +386,7 @@ pub fn unsupported_nodes(program: &Program, feeds: &[Endpoint], fetches: &[Endpo
 fn unsupported_reason(program: &Program, node: &Node) -> Option<Diagnostic> {
     if ops::find_op(&node.op).is_some() || program.functions.contains_key(&node.op) {
         let lost = is_handle(node) && program.variables.is_empty();
-        return lost.then(|| ops::valueless(&[node.name.to_string()]).at_node(&node.name, &node.op));
+        return lost.then(|| ops::missing_value_error(&[node.name.to_string()]).at_node(&node.name, &node.op));
     }
     let told = walker::missing_lowering_error(node).into_diagnostics().into_iter().next()?;
     Some(told.at_node(&node.name, &node.op))

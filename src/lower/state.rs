@@ -21,7 +21,7 @@ impl Walker<'_> {
         if self.store.ids().is_empty() {
             return ThreadedVariables::default();
         }
-        let parts = |id: usize| self.store.handle_parts(id);
+        let parts = |id: usize| self.store.handle_variables(id);
         let mut add = |id: usize, access: Access| {
             for id in parts(id) {
                 let most = all.entry(id).or_default();

@@ -7,7 +7,7 @@ use crate::diag::Result;
 use crate::graph::FuncRef;
 use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::Value;
-use crate::ops::range::{self, Range};
+use crate::ops::range::{self, IntRange};
 use crate::ops::spec::ValueSpec;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -37,9 +37,9 @@ pub(super) struct ParameterFacts {
     /// Specs of the parameters of a computation.
     pub specs: Vec<ValueSpec>,
     /// Range of each array that is passed, if it is an integer that a loop does not change.
-    pub ranges: Vec<Option<Range>>,
+    pub ranges: Vec<Option<IntRange>>,
     /// Range of each array in the body of a loop, where the condition holds, of changing integers too.
-    pub body_ranges: Vec<Option<Range>>,
+    pub body_ranges: Vec<Option<IntRange>>,
 }
 
 impl ParameterFacts {
@@ -79,7 +79,7 @@ impl Walker<'_> {
         &mut self,
         name: &str,
         specs: &[ValueSpec],
-        ranges: &[Option<Range>],
+        ranges: &[Option<IntRange>],
     ) -> Vec<Value> {
         let values = self.begin_computation(name, specs);
         self.ranges.enter_computation(&self.b, ranges.to_vec());
@@ -92,7 +92,7 @@ impl Walker<'_> {
     }
 
     /// Range of an integer scalar; `None` for other values.
-    fn integer_range(&self, value: &Value) -> Option<Range> {
+    fn integer_range(&self, value: &Value) -> Option<IntRange> {
         match value {
             Value::Array(id) if self.b.rank(*id) == 0 && matches!(self.b.dtype(*id), DType::S32 | DType::S64) => {
                 Some(self.ranges.scalar_range(&self.b, *id))
@@ -116,7 +116,7 @@ impl Walker<'_> {
         let Limits { limits, read_by_condition } = self.condition_limits(cond, facts, reached)?;
         let parts = facts.leaf_values();
         let start = |part: usize| self.integer_range(&init[parts.get(part).copied()??]);
-        let starts: Vec<Option<Range>> = (0..parts.len()).map(start).collect();
+        let starts: Vec<Option<IntRange>> = (0..parts.len()).map(start).collect();
         let steps = self.state_increments(body, facts, reached)?;
         let rounds = limits.iter().filter_map(|limit| {
             let (start, step) = (starts.get(limit.part).copied()??, steps.get(limit.part).copied()??);
@@ -187,7 +187,7 @@ impl Walker<'_> {
             return Ok(Vec::new());
         }
         // writes to lists need bounds of their indices, which are not known yet; any range will do for this probe
-        let some: Vec<Option<Range>> = facts.ranges.iter().map(|r| r.or(Some(Range::one(0)))).collect();
+        let some: Vec<Option<IntRange>> = facts.ranges.iter().map(|r| r.or(Some(IntRange::single(0)))).collect();
         let values = self.begin_ranged_computation("probe", &facts.specs, &some);
         let after = self.probe_results(body, &values, reached, &wanted);
         let mut steps = vec![None; parts.len()];
@@ -240,10 +240,10 @@ impl Walker<'_> {
     }
 
     fn comparison_limit(&self, variable: InstId, direction: Direction, bound: InstId) -> Option<Limit> {
-        let part = range::tuple_element(&self.b, variable)?;
+        let part = range::parameter_element_index(&self.b, variable)?;
         let bound = self.ranges.scalar_range(&self.b, bound);
         let number = match direction {
-            Direction::Lt | Direction::Le => bound.bound()?,
+            Direction::Lt | Direction::Le => bound.upper_bound()?,
             Direction::Gt | Direction::Ge => Some(bound.least).filter(|&least| least > i64::MIN)?,
             Direction::Eq | Direction::Ne => return None,
         };
@@ -253,23 +253,23 @@ impl Walker<'_> {
 
 /// Range of an integer at the beginning of an iteration, if it is in `start` before the loop and each of at most `rounds` iterations adds
 /// `step`.
-fn range_during_loop(start: Range, step: Option<Increment>, rounds: Option<Dim>) -> Range {
-    let Some((down, up)) = step else { return Range::ALL };
-    let ((least, most), ends) = (start.ends(), Range::ALL.ends());
+fn range_during_loop(start: IntRange, step: Option<Increment>, rounds: Option<Dim>) -> IntRange {
+    let Some((down, up)) = step else { return IntRange::ALL };
+    let ((least, most), ends) = (start.bounds(), IntRange::ALL.bounds());
     let all = |step: i64, end: i128| match (step, rounds) {
         (0, _) => 0,
         (_, Some(rounds)) => i128::from(step) * i128::from(rounds.saturating_sub(1)),
         (_, None) => end,
     };
-    Range::new(least + all(down.min(0), ends.0), most + all(up.max(0), ends.1))
+    IntRange::new(least + all(down.min(0), ends.0), most + all(up.max(0), ends.1))
 }
 
 /// Upper bound on the trip count of a loop whose induction variable begins in `start`, grows by an amount from `down` to `up` in each
 /// iteration, and satisfies `variable direction number` while the loop runs. `None` if the loop may be infinite.
-fn trip_count(start: Range, (down, up): Increment, direction: Direction, number: i64) -> Option<Dim> {
+fn trip_count(start: IntRange, (down, up): Increment, direction: Direction, number: i64) -> Option<Dim> {
     // the smallest change gives the most iterations
     let step = if down > 0 { down } else { Some(up).filter(|&up| up < 0)? };
-    let first = if step > 0 { start.least } else { start.bound()? };
+    let first = if step > 0 { start.least } else { start.upper_bound()? };
     if first == i64::MIN {
         return None;
     }
@@ -302,12 +302,12 @@ mod tests {
 
     #[test]
     fn rounds_are_counted() {
-        assert_eq!(trip_count(Range::one(0), (1, 1), Direction::Lt, 4), Some(4.into()));
-        assert_eq!(trip_count(Range::one(0), (3, 3), Direction::Lt, 4), Some(2.into()));
-        assert_eq!(trip_count(Range::one(5), (-2, -2), Direction::Ge, 0), Some(3.into()));
-        assert_eq!(trip_count(Range::one(0), (1, 3), Direction::Lt, 4), Some(4.into()));
-        assert_eq!(trip_count(Range::one(0), (0, 1), Direction::Lt, 4), None, "it may stay");
-        assert_eq!(trip_count(Range::one(9), (1, 1), Direction::Lt, 4), Some(0.into()));
-        assert_eq!(trip_count(Range::one(0), (-1, -1), Direction::Lt, 4), None);
+        assert_eq!(trip_count(IntRange::single(0), (1, 1), Direction::Lt, 4), Some(4.into()));
+        assert_eq!(trip_count(IntRange::single(0), (3, 3), Direction::Lt, 4), Some(2.into()));
+        assert_eq!(trip_count(IntRange::single(5), (-2, -2), Direction::Ge, 0), Some(3.into()));
+        assert_eq!(trip_count(IntRange::single(0), (1, 3), Direction::Lt, 4), Some(4.into()));
+        assert_eq!(trip_count(IntRange::single(0), (0, 1), Direction::Lt, 4), None, "it may stay");
+        assert_eq!(trip_count(IntRange::single(9), (1, 1), Direction::Lt, 4), Some(0.into()));
+        assert_eq!(trip_count(IntRange::single(0), (-1, -1), Direction::Lt, 4), None);
     }
 }

@@ -8,9 +8,9 @@ use crate::diag::{Code, Error, Result};
 use crate::graph::FuncRef;
 use crate::hlo;
 use crate::ops::mutable_list::MutableLists;
-use crate::ops::range::Ranges;
+use crate::ops::range::RangeAnalysis;
 use crate::ops::spec::ValueSpec;
-use crate::ops::{Store, Value};
+use crate::ops::{Value, VariableStore};
 use crate::symbolic::Dim;
 
 /// Upper bound on the unrolled iterations of a program, those of nested loops counted each time: data-dependent sizes are compared with
@@ -19,9 +19,9 @@ const MAX_UNROLLED_ITERATIONS: usize = 64;
 
 /// Snapshot of the walker and the builder, to undo lowering from there on.
 pub(super) struct LoweringCheckpoint {
-    store: Store,
+    store: VariableStore,
     mutable_lists: MutableLists,
-    ranges: Ranges,
+    ranges: RangeAnalysis,
     pub errors: usize,
     pub module: hlo::BuilderCheckpoint,
 }

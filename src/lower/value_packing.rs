@@ -21,12 +21,12 @@ impl Walker<'_> {
 
     /// Constant that a value holds, if it is cheap to evaluate.
     pub fn constant_value(&self, value: &Value) -> Option<Tensor> {
-        spec::known(&self.b, value)
+        spec::constant_tensor(&self.b, value)
     }
 
     /// Spec of a constant value, which nested computations repeat instead of taking it as an argument. `None` for values that are no constants.
     pub fn constant_spec(&self, value: &Value) -> Option<ValueSpec> {
-        spec::known_constant(&self.b, value).map(|known| ValueSpec::Constant { known })
+        spec::symbolic_constant(&self.b, value).map(|known| ValueSpec::Constant { known })
     }
 
     /// Opens a computation with one tuple parameter, and returns the values in it, in the order of `specs`.
@@ -45,7 +45,7 @@ impl Walker<'_> {
             next += 1;
             b.get_tuple_element(tuple, next - 1)
         };
-        specs.iter().map(|spec| spec.value(&mut self.b, &mut part)).collect()
+        specs.iter().map(|spec| spec.build_value(&mut self.b, &mut part)).collect()
     }
 
     /// Tuple of the arrays in `values`, each value cast to its spec; error messages call value `i` "`what` i".
@@ -61,14 +61,14 @@ impl Walker<'_> {
     pub fn cast_leaves(&mut self, value: &Value, to: &ValueSpec, what: &str) -> Result<Vec<InstId>> {
         let from = self.value_spec(value);
         let mut leaves = Vec::new();
-        spec::leaves_of(value, &from, &mut leaves);
-        spec::cast(&mut self.b, &from, to, leaves, what)
+        spec::append_leaves(value, &from, &mut leaves);
+        spec::cast_leaves(&mut self.b, &from, to, leaves, what)
     }
 
     /// Casts a value to the spec `to`; error messages call the value `what`.
     pub fn cast_value(&mut self, value: &Value, to: &ValueSpec, what: &str) -> Result<Value> {
         let leaves = self.cast_leaves(value, to, what)?;
-        Ok(to.of_leaves(&mut self.b, leaves))
+        Ok(to.value_from_leaves(&mut self.b, leaves))
     }
 
     /// Scalar truth value of an array: a number is true if it is not zero, and an array of rank 1 or more if it has elements, as in the `If`

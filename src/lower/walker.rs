@@ -7,8 +7,8 @@ use crate::hlo::open::{Builder, Claim, ClaimQuantity, Metadata, Op};
 use crate::opdef;
 use crate::ops::host::{HostOpRole, find_host_op};
 use crate::ops::mutable_list::MutableLists;
-use crate::ops::range::Ranges;
-use crate::ops::{self, Lower, LowerCtx, Store, Value};
+use crate::ops::range::RangeAnalysis;
+use crate::ops::{self, LowerCtx, LoweringFn, Value, VariableStore};
 use crate::symbolic::trace;
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
@@ -43,13 +43,13 @@ pub(super) struct Walker<'p> {
     /// Call stack: functions being inlined, outermost first.
     pub calls: Vec<Arc<str>>,
     /// Current value of each variable.
-    pub store: Store,
+    pub store: VariableStore,
     /// Cached effects of functions on variables.
     pub accesses: AccessAnalysis,
     /// Current elements of TensorArrays and stacks.
     pub mutable_lists: MutableLists,
     /// Known ranges of integers that enter the open computation as parameters.
-    pub ranges: Ranges,
+    pub ranges: RangeAnalysis,
     /// Whether the program has TensorLists whose length may change.
     pub has_resizing_lists: bool,
     /// Whether a loop's condition is lowered only to analyze it; the computation is then discarded.
@@ -65,7 +65,7 @@ pub(super) struct Walker<'p> {
 impl<'p> Walker<'p> {
     /// A walker without values, which emits into `b`.
     pub fn new(program: &'p Program, b: Builder) -> Self {
-        let (store, accesses) = (Store::default(), AccessAnalysis::default());
+        let (store, accesses) = (VariableStore::default(), AccessAnalysis::default());
         let graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
         let nodes = || graphs.clone().flat_map(|g| g.nodes.values());
         let acts = nodes().any(|n| &*n.op == "StackPushV2" || ops::changes_table(n));
@@ -78,7 +78,7 @@ impl<'p> Walker<'p> {
             store,
             accesses,
             mutable_lists: MutableLists::default(),
-            ranges: Ranges::default(),
+            ranges: RangeAnalysis::default(),
             has_resizing_lists,
             is_probing_condition: false,
             is_selecting_branches: false,
@@ -211,14 +211,14 @@ impl<'p> Walker<'p> {
                 None => Err(missing_lowering_error(node)),
             };
         };
-        if !row.takes(args.len()) {
-            let inputs = row.inputs().join(", ");
+        if !row.accepts_input_count(args.len()) {
+            let inputs = row.input_names().join(", ");
             return Err(Error::user(
                 Code::BadGraph,
                 format!("{} takes the inputs ({inputs}), and the node has {}", node.op, args.len()),
             ));
         }
-        if let Lower::Walker(calls) = row.lower {
+        if let LoweringFn::Walker(calls) = row.lower {
             return self.lower_functional_op(node, calls, args);
         }
         let Some(mut args) = args.into_iter().collect::<Option<Vec<Value>>>() else { return Ok(None) };
@@ -235,7 +235,7 @@ impl<'p> Walker<'p> {
         let Walker { b, store, mutable_lists, ranges, calls, .. } = self;
         let (inputs, first) = (args.clone(), b.current().insts.len());
         let mut cx = LowerCtx { node, b, args, store, mutable_lists, ranges, calls };
-        let outputs = row.run(&mut cx)?;
+        let outputs = row.lower_node(&mut cx)?;
         mark_size_constants(b, &inputs, &outputs, first);
         self.name_checks(before);
         Ok(Some(outputs.into_iter().map(Some).collect()))

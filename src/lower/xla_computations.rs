@@ -8,7 +8,7 @@ use crate::hlo::open::{CompId, Dim, InstId, Op, Shape};
 use crate::hlo::proto::numbers;
 use crate::interp;
 use crate::ops::Value;
-use crate::ops::xla::{int_list, window};
+use crate::ops::xla::{int_list_attr, window};
 use crate::tensor::DType;
 
 /// Operands of a sort or reduction: arrays of one shape.
@@ -104,7 +104,7 @@ impl Walker<'_> {
         }
         let rank = arrays.dims.len();
         let mut dims = Vec::new();
-        for &axis in int_list(node, "dimensions_to_reduce")? {
+        for &axis in int_list_attr(node, "dimensions_to_reduce")? {
             let found = usize::try_from(axis).ok().filter(|&a| a < rank && !dims.contains(&a));
             dims.push(found.ok_or_else(|| shape_mismatch(&format!("dimension {axis} of arrays {:?}", arrays.dims)))?);
         }
@@ -197,8 +197,8 @@ impl Walker<'_> {
 /// Window of each dimension, from lists of sizes, strides, base dilations and window dilations, and pairs of paddings. `None` where a list
 /// has another length than `rank`, or a value is out of range.
 fn window_dims(rank: usize, parts: [&Vec<i64>; 4], padding: &[i64]) -> Option<Vec<WindowDim>> {
-    let [sizes, strides, base, dilations] = parts.map(|list| window::whole(list, rank));
-    window::windows([&sizes?, &strides?, &base?, &dilations?], padding)
+    let [sizes, strides, base, dilations] = parts.map(|list| window::positive_dims(list, rank));
+    window::window_dims([&sizes?, &strides?, &base?, &dilations?], padding)
 }
 
 fn shape_mismatch(message: &str) -> Error {

@@ -66,7 +66,7 @@ pub enum ArgKind {
 pub enum ArgType {
     /// Fixed type, as a `DataType` number.
     Fixed(i32),
-    /// Type held by the attribute of this name.
+    /// Type in the attribute of this name.
     Attr(&'static str),
 }
 
@@ -98,7 +98,7 @@ fn table() -> &'static HashMap<&'static str, OpDef> {
     TABLE.get_or_init(|| parse::parse_table(include_str!("tensorflow.txt")))
 }
 
-/// Adds to `node` the attributes that it leaves at their defaults, as TensorFlow does when it reads a graph; files omit them.
+/// Adds the attributes that a file omits because they have their defaults, as TensorFlow does when it reads a graph.
 pub fn with_default_attrs(node: Cow<'_, Node>) -> Cow<'_, Node> {
     let Some(def) = find_def(&node.op) else { return node };
     let left: Vec<_> = def.defaults.iter().filter(|(name, _)| node.attr(name).is_none()).cloned().collect();
@@ -157,11 +157,11 @@ impl OpDef {
     pub fn output_type(&self, node: &Node, index: usize) -> Option<i32> {
         type_at(self, &self.outputs, node, index)
     }
-    /// Set ([`type_bit`]) of all types of inputs and outputs of `node`.
+    /// Bit set of all types of inputs and outputs of `node`, with a [`type_bit`] for each.
     pub fn type_set(&self, node: &Node) -> u64 {
         self.inputs.iter().chain(&self.outputs).fold(0, |bits, arg| bits | arg_bits(self, arg, node))
     }
-    /// Set ([`type_bit`]) of all types of inputs of `node`.
+    /// Bit set of all types of inputs of `node`, with a [`type_bit`] for each.
     pub fn input_type_set(&self, node: &Node) -> u64 {
         self.inputs.iter().fold(0, |bits, arg| bits | arg_bits(self, arg, node))
     }

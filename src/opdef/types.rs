@@ -68,7 +68,7 @@ pub fn type_number(of: TfType) -> i32 {
     }
 }
 
-/// Bit of a `DataType` number in a set of types; unknown numbers share bit 63.
+/// Bit that stands for a `DataType` number in a set of types; unknown numbers share bit 63.
 pub fn type_bit(number: i32) -> u64 {
     1 << u32::try_from(number).map_or(63, |n| n.min(63))
 }

@@ -21,7 +21,7 @@ use std::f64::consts::PI;
 #[rustfmt::skip]
 pub const ROWS: &[&[OpLowering]] = &[&[
     op("AudioSpectrogram", "input -> spectrogram",              spectrogram).shape(spectrogram_shape).dtypes("f32"),
-    op("Mfcc",             "spectrogram sample_rate -> output", cepstrum).shape(cepstrum_shape).constants(&[1]).dtypes("f32"),
+    op("Mfcc",             "spectrogram sample_rate -> output", cepstrum).shape(cepstrum_shape).constant_inputs(&[1]).dtypes("f32"),
 ]];
 
 const F32: Option<TfType> = Some(TfType::Data(DType::F32));
@@ -186,7 +186,7 @@ fn spectrogram_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         InferredDim::Known(n) => {
             InferredDim::Known(n.checked_sub(framing.window).map_or(0, |rest| 1 + rest / framing.stride))
         }
-        _ => cx.fresh_dim(cx.cause(0)),
+        _ => cx.fresh_dim(cx.unknown_cause(0)),
     };
     cx.one_output(F32, vec![dims[1], frames, InferredDim::Known(framing.frequencies())])
 }

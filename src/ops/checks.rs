@@ -76,7 +76,7 @@ pub fn check_assertion(cx: &mut LowerCtx) -> Result<()> {
 /// Checks that all elements of input 0 are finite.
 pub fn check_finite_input(cx: &mut LowerCtx) -> Result<()> {
     let x = cx.arg(0)?;
-    let wrong = formula(cx.b, [x], |[x]| x.apply(ScalarOp::IsFinite).not());
+    let wrong = formula(cx.b, [x], |[x]| x.apply_unary(ScalarOp::IsFinite).not());
     cx.fail_where(wrong, RuntimeCheck::NotFinite);
     Ok(())
 }
@@ -208,7 +208,7 @@ pub fn check_permutation(cx: &mut LowerCtx) -> Result<()> {
     let sorted = cx.b.add_inst(Op::Sort { dim: 0, is_stable: false, comp }, &[x, places]);
     let sorted = cx.b.get_tuple_element(sorted, 0);
     let numbers = cx.b.iota(dtype, &dims, 0);
-    let wrong = formula(cx.b, [sorted, numbers], |[x, n]| x.differs(n));
+    let wrong = formula(cx.b, [sorted, numbers], |[x, n]| x.not_equals(n));
     cx.fail_where(wrong, RuntimeCheck::Permutation);
     Ok(())
 }
@@ -254,7 +254,7 @@ pub fn check_slice_bounds(cx: &mut LowerCtx) -> Result<()> {
     let (begin, size) = (cx.b.convert(begin, DType::S64), cx.b.convert(size, DType::S64));
     let dims = cx.b.constant(Tensor::from_vec(DType::S64, vec![dims.len() as u64], dims));
     let wrong = formula(cx.b, [begin, size, dims], |[begin, size, end]| {
-        let size = (end - begin).when(size.equals(-1.0), size);
+        let size = (end - begin).select_where(size.equals(-1.0), size);
         begin.lt(0.0).or(size.lt(0.0)).or((begin + size).gt(end)).or(begin.gt(end))
     });
     cx.fail_where(wrong, RuntimeCheck::Slice);

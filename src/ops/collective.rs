@@ -4,7 +4,7 @@
 //! run the same code, and a group of `n` is the ranks `0..n`. `CollectiveAssignGroupV2` makes several groups. A node's position
 //! in the code identifies the instance of a collective, so that `instance_key` is ignored.
 use super::op_lowering::op;
-use super::shape::{S32, same};
+use super::shape::{S32, like_first_input};
 use super::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::groups::{format_groups, lists};
@@ -19,20 +19,20 @@ const NUMBERS: &str = "f16, bf16, f32, f64, s32, s64";
 /// Definitions of the ops of this family.
 pub const ROWS: &[&[OpLowering]] = &[&[
     op("CollectiveReduceV2", "input group_size group_key instance_key ordering_token* -> data", reduce)
-        .constants(&[1, 2])
-        .shape(same)
+        .constant_inputs(&[1, 2])
+        .shape(like_first_input)
         .dtypes(NUMBERS),
-    op("CollectiveReduce", "input -> data", reduce).shape(same).dtypes(NUMBERS),
+    op("CollectiveReduce", "input -> data", reduce).shape(like_first_input).dtypes(NUMBERS),
     op("CollectiveGatherV2", "input group_size group_key instance_key ordering_token* -> data", gather)
-        .constants(&[1, 2])
+        .constant_inputs(&[1, 2])
         .dtypes(NUMBERS),
     op("CollectiveGather", "input -> data", gather).dtypes(NUMBERS),
     op("CollectiveAllToAllV2", "input group_size group_key instance_key ordering_token* -> data", all_to_all)
-        .constants(&[1, 2])
-        .shape(same)
+        .constant_inputs(&[1, 2])
+        .shape(like_first_input)
         .dtypes(NUMBERS),
     op("CollectiveAssignGroupV2", "group_assignment device_index base_key -> group_size group_key", assign)
-        .constants(&[0])
+        .constant_inputs(&[0])
         .shape(two_numbers),
 ]];
 
@@ -194,7 +194,7 @@ pub fn group_mean(cx: &mut LowerCtx, sum: InstId, groups: &ReplicaGroups) -> Ins
     cx.b.div(sum, count)
 }
 
-/// Adds a collective instruction `opcode` with `x` as its operand, along `dimension`, with the reduction computation `by`.
+/// Adds a collective instruction `opcode` with the operand `x`, along `dimension`, with the reduction computation `by`.
 pub fn add_collective(
     cx: &mut LowerCtx,
     opcode: &str,

@@ -1,9 +1,9 @@
 //! Constants, pass-through nodes, and the ops that call functions.
 use super::fact::{Dims, Fact};
-use super::op_lowering::{Calls, op, walker};
-use super::shape::{self, pass_first};
+use super::op_lowering::{CallKind, functional_op, op};
+use super::shape::{self, forward_first_input};
 use super::shape_ctx::ShapeCtx;
-use super::symbols::Why;
+use super::symbols::UnknownReason;
 use super::{LowerCtx, OpLowering, StringConstant, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, TfType};
@@ -12,42 +12,42 @@ use crate::symbolic::fixed;
 
 const NODES: &[OpLowering] = &[
     op("Const", "-> output", constant).shape(constant_shape),
-    op("Identity", "input -> output", pass).shape(pass_first).forwards_inputs().dtypes("any, also lists"),
-    op("IdentityN", "input* -> output*", pass).shape(shape::pass).forwards_inputs().dtypes("any, also lists"),
-    op("Snapshot", "input -> output", pass).shape(pass_first).forwards_inputs(),
-    op("StopGradient", "input -> output", pass).shape(pass_first).forwards_inputs(),
-    op("PreventGradient", "input -> output", pass).shape(pass_first).forwards_inputs(),
+    op("Identity", "input -> output", pass).shape(forward_first_input).forwards_inputs().dtypes("any, also lists"),
+    op("IdentityN", "input* -> output*", pass).shape(shape::forward_inputs).forwards_inputs().dtypes("any, also lists"),
+    op("Snapshot", "input -> output", pass).shape(forward_first_input).forwards_inputs(),
+    op("StopGradient", "input -> output", pass).shape(forward_first_input).forwards_inputs(),
+    op("PreventGradient", "input -> output", pass).shape(forward_first_input).forwards_inputs(),
     op("CheckNumerics", "tensor -> output", pass)
-        .checked(checks::check_finite_input)
-        .shape(pass_first)
+        .with_check(checks::check_finite_input)
+        .shape(forward_first_input)
         .dtypes("floats; checked with `--checked`"),
     op("CheckNumericsV2", "tensor -> output", pass)
-        .checked(checks::check_finite_input)
-        .shape(pass_first)
+        .with_check(checks::check_finite_input)
+        .shape(forward_first_input)
         .dtypes("floats; checked with `--checked`"),
     op("EnsureShape", "input -> output", ensure_shape).moves_strings().shape(ensure_shape_shape),
-    op("PlaceholderWithDefault", "input -> output", pass).shape(pass_first).border(),
-    op("Print", "input data* -> output", first).shape(pass_first).dtypes("any; nothing is printed"),
-    op("_EagerConst", "input -> output", pass).shape(pass_first),
-    op("NoOp", "->", nothing).shape(shape::nothing).border(),
-    op("ControlTrigger", "->", nothing).shape(shape::nothing),
+    op("PlaceholderWithDefault", "input -> output", pass).shape(forward_first_input).boundary(),
+    op("Print", "input data* -> output", first).shape(forward_first_input).dtypes("any; nothing is printed"),
+    op("_EagerConst", "input -> output", pass).shape(forward_first_input),
+    op("NoOp", "->", nothing).shape(shape::no_outputs).boundary(),
+    op("ControlTrigger", "->", nothing).shape(shape::no_outputs),
     op("Assert", "condition data* ->", nothing)
-        .checked(checks::check_assertion)
-        .shape(shape::nothing)
+        .with_check(checks::check_assertion)
+        .shape(shape::no_outputs)
         .dtypes("any; checked with `--checked`"),
     op("FakeParam", "-> output", fake_param).shape(fake_param_shape),
     op("DeviceIndex", "-> index", device_index),
 ];
 
 const FUNCTIONAL: &[OpLowering] = &[
-    walker("PartitionedCall", "args* -> output*", Calls::Call),
-    walker("StatefulPartitionedCall", "args* -> output*", Calls::Call),
-    walker("If", "cond input* -> output*", Calls::If),
-    walker("StatelessIf", "cond input* -> output*", Calls::If),
-    walker("Case", "branch_index input* -> output*", Calls::Case),
-    walker("StatelessCase", "branch_index input* -> output*", Calls::Case),
-    walker("While", "input* -> output*", Calls::While),
-    walker("StatelessWhile", "input* -> output*", Calls::While),
+    functional_op("PartitionedCall", "args* -> output*", CallKind::Call),
+    functional_op("StatefulPartitionedCall", "args* -> output*", CallKind::Call),
+    functional_op("If", "cond input* -> output*", CallKind::If),
+    functional_op("StatelessIf", "cond input* -> output*", CallKind::If),
+    functional_op("Case", "branch_index input* -> output*", CallKind::Case),
+    functional_op("StatelessCase", "branch_index input* -> output*", CallKind::Case),
+    functional_op("While", "input* -> output*", CallKind::While),
+    functional_op("StatelessWhile", "input* -> output*", CallKind::While),
 ];
 
 /// Definitions of the ops of this family.
@@ -59,7 +59,7 @@ fn constant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let id = cx.b.constant((**t).clone());
             cx.one_output(id)
         }
-        Some(Attr::Strings(dims, all)) => Ok(vec![StringConstant::value(dims, all)]),
+        Some(Attr::Strings(dims, all)) => Ok(vec![StringConstant::to_value(dims, all)]),
         Some(Attr::OpaqueTensor(t)) => Ok(vec![Value::Unavailable(*t)]),
         _ => Err(Error::user(Code::BadAttr, "attribute `value` must be a tensor")),
     }
@@ -117,7 +117,7 @@ fn constant_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match cx.node.attr("value") {
         Some(Attr::Tensor(value)) => return Ok(vec![Fact::constant(value)]),
         Some(Attr::Strings(dims, _)) => Dims::from_sizes(dims),
-        _ => cx.unranked(Why::Attribute),
+        _ => cx.unranked(UnknownReason::Attribute),
     };
     cx.one_output_typed_by("dtype", dims)
 }
@@ -127,7 +127,7 @@ fn ensure_shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let mut fact = cx.arg(0)?.clone();
     if let Some(Attr::Shape(told)) = cx.node.attr("shape") {
         let told = cx.attr_shape(told);
-        fact.dims = cx.merge(&fact.dims, &told)?;
+        fact.dims = cx.merge_shapes(&fact.dims, &told)?;
     }
     Ok(vec![fact])
 }
@@ -135,7 +135,7 @@ fn ensure_shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn fake_param_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match cx.node.attr("shape") {
         Some(Attr::Shape(told)) => cx.attr_shape(told),
-        _ => cx.unranked(Why::Attribute),
+        _ => cx.unranked(UnknownReason::Attribute),
     };
     cx.one_output_typed_by("dtype", dims)
 }

@@ -1,8 +1,8 @@
 //! Context in which one node is lowered: its inputs and attributes, and the builder of instructions.
 use super::mutable_list::MutableLists;
-use super::range::{self, Ranges};
+use super::range::{self, RangeAnalysis};
 use super::string::text;
-use super::{Store, Value, element};
+use super::{Value, VariableStore, element};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
 use crate::hlo::SymbolicArray;
@@ -32,11 +32,11 @@ pub struct LowerCtx<'a> {
     /// Data inputs of the node, in order.
     pub args: Vec<Value>,
     /// Current values of the program's variables.
-    pub store: &'a mut Store,
-    /// Elements of TensorArrays and stacks.
+    pub store: &'a mut VariableStore,
+    /// TensorArrays and stacks with their elements.
     pub mutable_lists: &'a mut MutableLists,
     /// Known ranges of integers of the computation that is being built.
-    pub ranges: &'a mut Ranges,
+    pub ranges: &'a mut RangeAnalysis,
     /// Names of the functions whose nodes are being lowered, outermost first.
     pub calls: &'a [Arc<str>],
 }
@@ -101,7 +101,7 @@ impl LowerCtx<'_> {
     /// Those of [`LowerCtx::arg`], and `Code::UnsupportedCase` in scalar functions.
     pub fn read_variable(&mut self, i: usize) -> Result<InstId> {
         match self.args.get(i) {
-            Some(&Value::Variable(id)) if !self.store.is_table(id) => self.grown(id),
+            Some(&Value::Variable(id)) if !self.store.is_table(id) => self.read_resizable(id),
             _ => self.arg(i),
         }
     }
@@ -111,7 +111,7 @@ impl LowerCtx<'_> {
     /// `VariableAssigned` for a variable that is a constant, `DynamicShape` for a value of other sizes.
     pub fn write_variable(&mut self, i: usize, value: InstId) -> Result<()> {
         match self.args.get(i) {
-            Some(&Value::Variable(id)) if !self.store.growth_axes(id).is_empty() => self.grow(id, value),
+            Some(&Value::Variable(id)) if !self.store.growth_axes(id).is_empty() => self.assign_resizable(id, value),
             Some(Value::Variable(id)) if !self.store.is_table(*id) => {
                 self.store.write(*id, value, self.b.dtype(value), self.b.dims(value))
             }
@@ -135,9 +135,9 @@ impl LowerCtx<'_> {
     /// Those of [`LowerCtx::arg`].
     pub fn dims(&self, i: usize) -> Result<Vec<Dim>> {
         if let Some(Value::Ragged(ragged)) = self.args.get(i) {
-            return Ok(ragged.rows(self).into_iter().collect());
+            return Ok(ragged.row_count(self).into_iter().collect());
         }
-        if let Some(dims) = self.args.get(i).and_then(|arg| text::dims(self.b, arg)) {
+        if let Some(dims) = self.args.get(i).and_then(|arg| text::text_dims(self.b, arg)) {
             return Ok(dims);
         }
         Ok(self.b.dims(self.arg(i)?).to_vec())
@@ -371,7 +371,7 @@ impl LowerCtx<'_> {
     /// Those of [`LowerCtx::data_dependent_size`].
     pub fn size_from_scalar(&mut self, count: InstId, made: &str) -> Result<Dim> {
         let range = self.ranges.scalar_range(self.b, count);
-        let proven = range.bound().and_then(|most| Dim::size(most).ok());
+        let proven = range.upper_bound().and_then(|most| Dim::size(most).ok());
         if let Some(most) = proven.filter(|&most| range.least >= 0 && most <= MOST_PROVEN) {
             return self.data_dependent_size(count, most, made);
         }
@@ -394,8 +394,11 @@ impl LowerCtx<'_> {
     /// # Errors
     /// Those of [`LowerCtx::data_dependent_size`].
     pub fn size_from_maximum(&mut self, numbers: InstId, made: &str) -> Result<Dim> {
-        let most =
-            self.ranges.element_range(self.b, numbers).bound().and_then(|most| Dim::size(most.checked_add(1)?).ok());
+        let most = self
+            .ranges
+            .element_range(self.b, numbers)
+            .upper_bound()
+            .and_then(|most| Dim::size(most.checked_add(1)?).ok());
         let none = self.b.scalar(DType::S64, -1.0);
         let wide = self.b.convert(numbers, DType::S64);
         let last = self.b.reduce(wide, none, ScalarOp::Maximum, &[0]);

@@ -23,9 +23,9 @@ pub struct ArrayElement {
 /// Integer expression of sizes and of array elements.
 #[derive(Clone, Debug)]
 pub struct ElementExpr {
-    /// Part that is an expression of sizes.
+    /// Term that depends on sizes alone.
     size: Dim,
-    /// Part that is an expression of array elements, known only at run time.
+    /// Term that depends on array elements, which are known only at run time.
     rest: SizeExpr<ArrayElement>,
 }
 
@@ -33,7 +33,7 @@ impl ElementExpr {
     fn of_size(size: Dim) -> ElementExpr {
         ElementExpr { size, rest: SizeExpr::default() }
     }
-    /// The value, if it depends on sizes alone.
+    /// The expression as a size, if no array element occurs in it.
     pub fn as_size(&self) -> Option<Dim> {
         (self.rest.known() == Some(0)).then_some(self.size)
     }
@@ -69,7 +69,7 @@ struct Reader<'b> {
     budget: usize,
     /// Number of pairs of instructions whose operands may still be compared.
     comparisons: usize,
-    /// Pairs of instructions found equal.
+    /// Pairs of instructions that were found to have equal values.
     equal: HashSet<(InstId, InstId)>,
 }
 
@@ -169,7 +169,7 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// Whether each element of a reduction is that of one operand element, unchanged.
+    /// Whether a reduction copies elements: each result element equals one operand element.
     fn is_one_each(&self, reduce: &Inst, comp: CompId) -> bool {
         let [x, init] = reduce.operands[..] else { return false };
         let comp = &self.b.module().comps[comp];

@@ -4,7 +4,7 @@ use crate::graph::{PartialShape, TfType};
 use crate::tensor::{DType, Tensor, element_count};
 use std::sync::Arc;
 
-/// Largest number of elements of a value that is kept.
+/// Number of elements up to which inference keeps the value of an output.
 pub const MOST_ELEMENTS: u64 = 4096;
 
 /// A shape whose rank or sizes may be unknown; each unknown has an id.
@@ -12,25 +12,25 @@ pub const MOST_ELEMENTS: u64 = 4096;
 pub enum Dims {
     /// A shape of known rank: the sizes of its dimensions.
     Ranked(Arc<[InferredDim]>),
-    /// A shape of unknown rank; the id leads to the reason.
+    /// A shape of unknown rank; the id stands for the reason.
     Unranked(DimId),
 }
 
 /// One element of an integer value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InferredInt {
-    /// A number known at compile time.
+    /// The element is this number.
     Known(i64),
-    /// An unknown size of some shape.
+    /// The element equals this unknown size of a shape.
     Size(DimId),
-    /// Any number; nothing is known.
+    /// Nothing is known about the element.
     Unknown,
 }
 
 /// Knowledge of an output's value: all elements, or each element on its own.
 #[derive(Clone, Debug)]
 pub enum KnownElements {
-    /// All elements.
+    /// All elements are known.
     Tensor(Tensor),
     /// Elements of a small integer array in row-major order, each known or unknown; its shape is known.
     Ints(Arc<[InferredInt]>),
@@ -51,7 +51,7 @@ pub struct ElementSpec {
     pub variable: Option<VariableHandle>,
 }
 
-/// Identity of a variable's handle.
+/// Handle of a variable, by the names of its node and of the variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableHandle {
     /// Name of the node that gives the handle.
@@ -84,20 +84,20 @@ impl Dims {
     pub fn from_sizes(dims: &[u64]) -> Self {
         Dims::Ranked(dims.iter().map(|&d| InferredDim::Known(d)).collect())
     }
-    /// The dimensions, if the rank is known.
+    /// Dimensions of the shape, if its rank is known.
     pub fn as_ranked(&self) -> Option<&[InferredDim]> {
         if let Dims::Ranked(dims) = self { Some(dims) } else { None }
     }
-    /// The sizes, if all of them are known.
+    /// Sizes of all dimensions, if they are known.
     pub fn known_sizes(&self) -> Option<Vec<u64>> {
         let size = |d: &InferredDim| if let InferredDim::Known(n) = d { Some(*n) } else { None };
         self.as_ranked()?.iter().map(size).collect()
     }
-    /// First unknown of the shape.
+    /// First unknown size of the shape.
     pub fn first_unknown(&self) -> Option<DimId> {
         self.unknowns().next()
     }
-    /// Unknowns of the shape, in order of the dimensions.
+    /// Unknown sizes of the shape, in order of the dimensions.
     pub fn unknowns(&self) -> impl Iterator<Item = DimId> {
         let (rank, dims) = match self {
             Dims::Unranked(id) => (Some(*id), &[][..]),
@@ -106,7 +106,7 @@ impl Dims {
         rank.into_iter()
             .chain(dims.iter().filter_map(|d| if let InferredDim::Unknown(id) = d { Some(*id) } else { None }))
     }
-    /// The shape without the ids of its unknowns.
+    /// Partial shape, in which unknown sizes have no ids.
     pub fn to_partial_shape(&self) -> PartialShape {
         let size = |d: &InferredDim| if let InferredDim::Known(n) = d { Some(*n) } else { None };
         PartialShape(self.as_ranked().map(|dims| dims.iter().map(size).collect()))
@@ -129,7 +129,7 @@ impl From<InferredDim> for InferredInt {
 }
 
 impl InferredInt {
-    /// The number as a size; `None` if it is unknown or negative.
+    /// The element as a size; `None` if it is unknown or negative.
     pub fn as_dim(self) -> Option<InferredDim> {
         match self {
             InferredInt::Known(n) => u64::try_from(n).ok().map(InferredDim::Known),
@@ -180,7 +180,7 @@ impl Fact {
     pub fn handle(dtype: TfType, element: ElementSpec) -> Self {
         Fact { element: Some(Arc::new(element)), ..Fact::new(Some(dtype), Dims::from_sizes(&[])) }
     }
-    /// The value, if all of it is known.
+    /// Value of the output, if all elements are known.
     pub fn as_tensor(&self) -> Option<&Tensor> {
         if let Some(KnownElements::Tensor(t)) = &self.value { Some(t) } else { None }
     }

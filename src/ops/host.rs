@@ -2,26 +2,26 @@
 //! output sizes depend on the data.
 use super::fact::{Dims, Fact};
 use super::join::Join;
-use super::shape::{PRED, S32, S64, nothing, pass_first};
+use super::shape::{PRED, S32, S64, forward_first_input, no_outputs};
 use super::shape_ctx::{ShapeCtx, ShapeFn};
-use super::symbols::{InferredDim, Why};
+use super::symbols::{InferredDim, UnknownReason};
 use crate::diag::Result;
 use crate::graph::{Attr, TfType};
 use std::collections::HashSet;
 
 /// Definition of an op that has no lowering.
 pub struct HostOp {
-    /// TensorFlow's name.
+    /// Name of the op in TensorFlow.
     pub name: &'static str,
     /// Names of inputs and outputs, as in [`super::OpLowering`].
     pub signature: &'static str,
-    /// Purpose of the op.
+    /// Reason why the op has no lowering.
     pub role: HostOpRole,
     /// Shape function of the op.
     pub shape: ShapeFn,
 }
 
-/// Purpose of an op without a lowering.
+/// Kind of an op without a lowering, by its purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostOpRole {
     /// Receives its value from outside: a feed or a function argument.
@@ -58,37 +58,37 @@ const fn host(name: &'static str, signature: &'static str, role: HostOpRole, sha
 
 /// Ops that are never compiled, sorted by name.
 pub const ROWS: &[HostOp] = &[
-    host("Abort", "->", HostOpRole::Host, nothing),
-    host("Enter", "data -> output", HostOpRole::Flow, pass_first),
-    host("Exit", "data -> output", HostOpRole::Flow, pass_first),
-    host("InitializeTableFromTextFileV2", "table_handle filename ->", HostOpRole::Host, nothing),
+    host("Abort", "->", HostOpRole::Host, no_outputs),
+    host("Enter", "data -> output", HostOpRole::Flow, forward_first_input),
+    host("Exit", "data -> output", HostOpRole::Flow, forward_first_input),
+    host("InitializeTableFromTextFileV2", "table_handle filename ->", HostOpRole::Host, no_outputs),
     host("LoopCond", "input -> output", HostOpRole::Flow, |cx| cx.one_output(PRED, vec![])),
     host("Merge", "inputs* -> output value_index", HostOpRole::Flow, merge),
-    host("MergeV2Checkpoints", "checkpoint_prefixes destination_prefix ->", HostOpRole::Saves, nothing),
-    host("NextIteration", "data -> output", HostOpRole::Flow, pass_first),
+    host("MergeV2Checkpoints", "checkpoint_prefixes destination_prefix ->", HostOpRole::Saves, no_outputs),
+    host("NextIteration", "data -> output", HostOpRole::Flow, forward_first_input),
     host("Placeholder", "-> output", HostOpRole::Fed, placeholder),
     host("PlaceholderV2", "-> output", HostOpRole::Fed, placeholder),
-    host("PrintV2", "input ->", HostOpRole::Host, nothing),
-    host("RefEnter", "data -> output", HostOpRole::Flow, pass_first),
-    host("RefExit", "data -> output", HostOpRole::Flow, pass_first),
+    host("PrintV2", "input ->", HostOpRole::Host, no_outputs),
+    host("RefEnter", "data -> output", HostOpRole::Flow, forward_first_input),
+    host("RefExit", "data -> output", HostOpRole::Flow, forward_first_input),
     host("RefMerge", "inputs* -> output value_index", HostOpRole::Flow, merge),
-    host("RefNextIteration", "data -> output", HostOpRole::Flow, pass_first),
+    host("RefNextIteration", "data -> output", HostOpRole::Flow, forward_first_input),
     host("RefSwitch", "data pred -> output_false output_true", HostOpRole::Flow, switch),
     host("RestoreV2", "prefix tensor_names shape_and_slices -> tensors*", HostOpRole::Saves, restore),
-    host("Save", "filename tensor_names data* ->", HostOpRole::Saves, nothing),
-    host("SaveV2", "prefix tensor_names shape_and_slices tensors* ->", HostOpRole::Saves, nothing),
+    host("Save", "filename tensor_names data* ->", HostOpRole::Saves, no_outputs),
+    host("SaveV2", "prefix tensor_names shape_and_slices tensors* ->", HostOpRole::Saves, no_outputs),
     host("ShardedFilename", "basename shard num_shards -> filename", HostOpRole::Saves, |cx| {
         cx.one_output(TfType::String, vec![])
     }),
-    host("Stage", "values* ->", HostOpRole::Sends, nothing),
+    host("Stage", "values* ->", HostOpRole::Sends, no_outputs),
     host("Switch", "data pred -> output_false output_true", HostOpRole::Flow, switch),
     host("Unstage", "-> values*", HostOpRole::Sends, restore),
     host("_Arg", "-> output", HostOpRole::Fed, argument),
     host("_HostRecv", "-> tensor", HostOpRole::Sends, received),
-    host("_HostSend", "tensor ->", HostOpRole::Sends, nothing),
+    host("_HostSend", "tensor ->", HostOpRole::Sends, no_outputs),
     host("_Recv", "-> tensor", HostOpRole::Sends, received),
-    host("_Retval", "input ->", HostOpRole::Returned, nothing),
-    host("_Send", "tensor ->", HostOpRole::Sends, nothing),
+    host("_Retval", "input ->", HostOpRole::Returned, no_outputs),
+    host("_Send", "tensor ->", HostOpRole::Sends, no_outputs),
 ];
 
 /// Definition of an op that is never compiled.
@@ -99,7 +99,7 @@ pub fn find_host_op(op: &str) -> Option<&'static HostOp> {
 fn placeholder(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match cx.node.attr("shape") {
         Some(Attr::Shape(shape)) => cx.attr_shape(&shape.clone()),
-        _ => cx.unranked(Why::Attribute),
+        _ => cx.unranked(UnknownReason::Attribute),
     };
     cx.one_output_typed_by("dtype", dims)
 }
@@ -107,7 +107,7 @@ fn placeholder(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn argument(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match cx.node.attr("_output_shapes") {
         Some(Attr::Shapes(shapes)) if shapes.len() == 1 => cx.attr_shape(&shapes[0].clone()),
-        _ => cx.unranked(Why::Attribute),
+        _ => cx.unranked(UnknownReason::Attribute),
     };
     cx.one_output_typed_by("T", dims)
 }
@@ -135,13 +135,13 @@ fn merge(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// Shape function of restore ops: tensors of the types in attribute `dtypes`, of unknown shape.
 fn restore(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let Some(Attr::Types(types)) = cx.node.attr("dtypes") else { return Ok(vec![]) };
-    let open = |cx: &mut ShapeCtx, t: &TfType| Fact::new(Some(t.stored()), cx.unranked(Why::Data));
+    let open = |cx: &mut ShapeCtx, t: &TfType| Fact::new(Some(t.stored()), cx.unranked(UnknownReason::Data));
     Ok(types.to_vec().iter().map(|t| open(cx, t)).collect())
 }
 
 /// Shape function of ops that receive from another device: the declared type, of any shape.
 fn received(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.unranked(Why::Data);
+    let dims = cx.unranked(UnknownReason::Data);
     cx.one_output_typed_by("tensor_type", dims)
 }
 
@@ -150,12 +150,12 @@ fn received(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// # Errors
 /// Those of [`ShapeCtx`].
 pub fn sparse_fill_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (indices, n) = (cx.dims_of_rank(0, 2)?, cx.fresh_dim(Why::Data));
+    let (indices, n) = (cx.dims_of_rank(0, 2)?, cx.fresh_dim(UnknownReason::Data));
     let rows = match cx.partial_ints(2).as_deref() {
         Some([rows, ..]) => rows.as_dim(),
         _ => None,
     };
-    let rows = rows.unwrap_or_else(|| cx.fresh_dim(Why::Value(2)));
+    let rows = rows.unwrap_or_else(|| cx.fresh_dim(UnknownReason::Value(2)));
     Ok(vec![
         Fact::new(S64, vec![n, indices[1]].into()),
         Fact::new(cx.dtype(1), vec![n].into()),
@@ -179,18 +179,18 @@ pub fn sparse_reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// # Errors
 /// Those of [`ShapeCtx`].
 pub fn unique_shape(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
-    let n = cx.fresh_dim(Why::Data);
+    let n = cx.fresh_dim(UnknownReason::Data);
     let index = cx.attr_type("out_idx");
     let flat = cx.args.len() == 1 || cx.constant_ints(1).is_some_and(|axes| axes.is_empty());
-    let x = cx.ranked(0)?;
+    let x = cx.ranked_dims(0)?;
     let (values, length) = match (x, cx.constant_ints(1).as_deref()) {
         (Some(dims), _) if flat && dims.len() == 1 => (vec![n].into(), dims[0]),
         (Some(mut dims), Some(&[axis])) => {
-            let axis = cx.axis(axis, dims.len())?;
+            let axis = cx.normalize_axis(axis, dims.len())?;
             let length = std::mem::replace(&mut dims[axis], n);
             (dims.into(), length)
         }
-        _ => (cx.unranked_from(0), cx.fresh_dim(Why::Data)),
+        _ => (cx.unranked_from(0), cx.fresh_dim(UnknownReason::Data)),
     };
     let mut out = vec![Fact::new(cx.dtype(0), values), Fact::new(index, vec![length].into())];
     if counts {
@@ -204,11 +204,11 @@ pub fn unique_shape(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
 /// # Errors
 /// Those of [`ShapeCtx`].
 pub fn where_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.fresh_dim(Why::Data);
-    let rank = match cx.ranked(0)? {
+    let n = cx.fresh_dim(UnknownReason::Data);
+    let rank = match cx.ranked_dims(0)? {
         Some(dims) => InferredDim::Known(dims.len() as u64),
         None => {
-            let why = cx.cause(0);
+            let why = cx.unknown_cause(0);
             cx.fresh_dim(why)
         }
     };
@@ -221,12 +221,12 @@ pub fn where_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// Those of [`ShapeCtx`].
 pub fn dynamic_partition_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let groups = usize::try_from(cx.node.int("num_partitions").unwrap_or(0)).unwrap_or(0).min(1 << 16);
-    let (data, partitions) = (cx.ranked(0)?, cx.ranked(1)?);
+    let (data, partitions) = (cx.ranked_dims(0)?, cx.ranked_dims(1)?);
     let mut out = Vec::with_capacity(groups);
     for _ in 0..groups {
         let dims = match (&data, &partitions) {
             (Some(data), Some(places)) if places.len() <= data.len() => {
-                let n = cx.fresh_dim(Why::Data);
+                let n = cx.fresh_dim(UnknownReason::Data);
                 [&[n], &data[places.len()..]].concat().into()
             }
             _ => cx.unranked_from(0),

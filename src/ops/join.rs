@@ -1,6 +1,6 @@
 //! Join of facts about a value that may come from several places: the branches of a condition, or the iterations of a loop.
 use super::fact::{Dims, ElementSpec, Fact, InferredInt};
-use super::symbols::{DimId, InferredDim, Site, Symbols, Why};
+use super::symbols::{DimId, InferredDim, NodeSite, Symbols, UnknownReason};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use std::sync::Arc;
 pub struct Join<'a> {
     /// All unknown sizes of the inference.
     pub symbols: &'a mut Symbols,
-    /// The node at which the values meet.
-    pub site: Site,
+    /// The node at which control flow joins the values.
+    pub site: NodeSite,
     /// Unknown sizes that joins at this node introduced.
     pub made: &'a mut HashSet<DimId>,
 }
 
 impl Join<'_> {
-    /// Join of two facts: what holds by both of them.
+    /// Join of two facts: the most specific fact that both imply.
     pub fn join_facts(&mut self, a: &Fact, b: &Fact) -> Fact {
         let element = match (&a.element, &b.element) {
             (Some(x), Some(y)) => Some(self.elements(x, y)),
@@ -71,7 +71,7 @@ impl Join<'_> {
     }
 
     fn make(&mut self) -> DimId {
-        let id = self.symbols.fresh(self.site, Why::Joined);
+        let id = self.symbols.fresh(self.site, UnknownReason::Joined);
         self.made.insert(id);
         id
     }

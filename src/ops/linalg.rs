@@ -20,7 +20,7 @@ use super::ShapeCtx;
 use super::counted_loop::counted_loop;
 use super::fact::{Dims, Fact};
 use super::op_lowering::op;
-use super::shape::same;
+use super::shape::like_first_input;
 use super::{LowerCtx, OpLowering, Value};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId, Op};
@@ -33,10 +33,10 @@ const FIELDS: &str = "f32, f64, c64, c128";
 /// Definitions of the ops of this family.
 #[rustfmt::skip]
 pub const ROWS: &[&[OpLowering]] = &[&[
-    op("Cholesky",              "input -> output",        cholesky).shape(same).dtypes(FIELDS),
+    op("Cholesky",              "input -> output",        cholesky).shape(like_first_input).dtypes(FIELDS),
     op("MatrixTriangularSolve", "matrix rhs -> output",   triangular_solve).shape(solve_shape).dtypes(FIELDS),
     op("MatrixSolve",           "matrix rhs -> output",   solve).shape(solve_shape).dtypes(FIELDS),
-    op("MatrixInverse",         "input -> output",        inverse).shape(same).dtypes(FIELDS),
+    op("MatrixInverse",         "input -> output",        inverse).shape(like_first_input).dtypes(FIELDS),
     op("Qr",                    "input -> q r",           qr).shape(qr_shape).dtypes(FIELDS),
     op("MatrixDeterminant",     "input -> output",        determinant).shape(|cx| determinant_shape(cx, 1)).dtypes(FIELDS),
     op("LogMatrixDeterminant",  "input -> sign log_abs_determinant", log_determinant).shape(|cx| determinant_shape(cx, 2)).dtypes(FIELDS),
@@ -435,35 +435,35 @@ fn identity(b: &mut Builder, dtype: DType, dims: &[Dim]) -> InstId {
 
 /// Shape function of solves: the broadcast batch of both inputs, with the rows and columns of the right-hand side.
 fn solve_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (Some(a), Some(y)) = (cx.ranked(0)?, cx.ranked(1)?) else {
-        let dims = cx.unranked_from(usize::from(cx.ranked(0)?.is_some()));
+    let (Some(a), Some(y)) = (cx.ranked_dims(0)?, cx.ranked_dims(1)?) else {
+        let dims = cx.unranked_from(usize::from(cx.ranked_dims(0)?.is_some()));
         return cx.one_output_like(0, dims);
     };
     let ([batch_a @ .., _, n], [batch_y @ .., m, k]) = (&a[..], &y[..]) else {
-        return Err(cx.mismatch("matrices are needed"));
+        return Err(cx.shape_mismatch("matrices are needed"));
     };
     let batch = cx.broadcast(&Dims::ranked(batch_a), &Dims::ranked(batch_y))?;
-    let rows = cx.merge_dim(*n, *m).ok_or_else(|| cx.mismatch("matrix and right side have different rows"))?;
+    let rows = cx.merge_dim(*n, *m).ok_or_else(|| cx.shape_mismatch("matrix and right side have different rows"))?;
     cx.one_output_like(0, [batch.as_ranked().unwrap_or(&[]), &[rows, *k]].concat())
 }
 
 fn qr_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.ranked(0)?;
+    let dims = cx.ranked_dims(0)?;
     let (q, r): (Dims, Dims) = match dims.as_deref() {
         Some([batch @ .., m, n]) => {
-            let p = if cx.flag("full_matrices") { *m } else { cx.symbols.least(cx.site, *m, *n) };
+            let p = if cx.bool_attr("full_matrices") { *m } else { cx.symbols.min(cx.site, *m, *n) };
             ([batch, &[*m, p]].concat().into(), [batch, &[p, *n]].concat().into())
         }
-        Some(_) => return Err(cx.mismatch("matrices are needed")),
+        Some(_) => return Err(cx.shape_mismatch("matrices are needed")),
         None => (cx.unranked_from(0), cx.unranked_from(0)),
     };
     Ok(vec![Fact::new(cx.dtype(0), q), Fact::new(cx.dtype(0), r)])
 }
 
 fn determinant_shape(cx: &mut ShapeCtx, outputs: usize) -> Result<Vec<Fact>> {
-    let dims: Dims = match cx.ranked(0)?.as_deref() {
+    let dims: Dims = match cx.ranked_dims(0)?.as_deref() {
         Some([batch @ .., _, _]) => Dims::ranked(batch),
-        Some(_) => return Err(cx.mismatch("matrices are needed")),
+        Some(_) => return Err(cx.shape_mismatch("matrices are needed")),
         None => cx.unranked_from(0),
     };
     Ok(vec![Fact::new(cx.dtype(0), dims); outputs])

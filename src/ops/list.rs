@@ -27,24 +27,26 @@ use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
 const NODES: &[OpLowering] = &[
-    op("TensorListReserve", "element_shape num_elements -> handle", reserve).shape(shape::reserve).constants(&[1]),
+    op("TensorListReserve", "element_shape num_elements -> handle", reserve)
+        .shape(shape::reserve)
+        .constant_inputs(&[1]),
     op("EmptyTensorList", "element_shape max_num_elements -> handle", empty).shape(shape::empty),
     op("TensorListFromTensor", "tensor element_shape -> output_handle", from_tensor).shape(shape::from_tensor),
     op("TensorListSetItem", "input_handle index item -> output_handle", set_item)
-        .checked(checks::check_write_index)
+        .with_check(checks::check_write_index)
         .shape(shape::set_item),
     op("TensorListGetItem", "input_handle index element_shape -> item", get_item)
-        .checked(checks::check_element_index)
+        .with_check(checks::check_element_index)
         .shape(shape::get_item),
     op("TensorListStack", "input_handle element_shape -> tensor", stack).shape(shape::stack),
     op("TensorListLength", "input_handle -> length", length).shape(shape::length),
     op("TensorListElementShape", "input_handle -> element_shape", element_shape).shape(shape::element_shape),
     op("TensorListGather", "input_handle indices element_shape -> values", gather)
-        .checked(checks::check_element_index)
+        .with_check(checks::check_element_index)
         .shape(shape::gather),
     op("TensorListPushBack", "input_handle tensor -> output_handle", push_back).shape(shape::push_back),
     op("TensorListPopBack", "input_handle element_shape -> output_handle tensor", pop_back)
-        .checked(checks::check_not_empty)
+        .with_check(checks::check_not_empty)
         .shape(shape::pop_back),
     op("TensorListConcatV2", "input_handle element_shape leading_dims -> tensor lengths", concat).shape(shape::concat),
     op("TensorListConcat", "input_handle -> tensor lengths", concat).shape(shape::concat),
@@ -53,14 +55,16 @@ const NODES: &[OpLowering] = &[
         .shape(shape::scatter),
     op("TensorListScatterV2", "tensor indices element_shape num_elements -> output_handle", scatter::scatter_into_new)
         .shape(shape::scatter)
-        .constants(&[3]),
+        .constant_inputs(&[3]),
     op(
         "TensorListScatterIntoExistingList",
         "input_handle tensor indices -> output_handle",
         scatter::scatter_into_existing,
     )
     .shape(shape::scatter_into_existing),
-    op("TensorListSplit", "tensor element_shape lengths -> output_handle", split).shape(shape::split).constants(&[2]),
+    op("TensorListSplit", "tensor element_shape lengths -> output_handle", split)
+        .shape(shape::split)
+        .constant_inputs(&[2]),
 ];
 
 /// Definitions of the ops of this family.
@@ -153,7 +157,7 @@ fn reserve(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// a loop or branch if no bound can be proven.
 pub(super) fn bounded_count(cx: &mut LowerCtx, count: InstId) -> Option<(InstId, Dim)> {
     let range = cx.ranges.scalar_range(cx.b, count);
-    let (now, most) = match range.bound().and_then(|most| Dim::size(most).ok()) {
+    let (now, most) = match range.upper_bound().and_then(|most| Dim::size(most).ok()) {
         Some(most) if range.least >= 0 => (count, most),
         Some(most) if cx.b.depth() == 1 => (cx.clamp_checked(count, most), most),
         _ => cx.list_capacity(count)?,
@@ -325,7 +329,7 @@ pub(super) fn length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             capacity::length_constant(cx.b, n)?
         }
         Value::Ragged(rows) => {
-            let n = rows.rows(cx);
+            let n = rows.row_count(cx);
             let n = n.ok_or_else(|| cx.shape_mismatch("a RaggedTensor in one variant is no list"))?;
             capacity::length_constant(cx.b, n)?
         }

@@ -48,11 +48,11 @@ pub use ctx::LowerCtx;
 pub use linalg::lapack;
 pub use list::resizes_list;
 pub use lookup::{Table, TableContents, changes_table, table_contents};
-pub use op_lowering::{Calls, Lower, OpLowering, Shapes};
+pub use op_lowering::{CallKind, LoweringFn, OpLowering, ShapeInference};
 pub use outputs::output_count;
 pub use shape_ctx::ShapeCtx;
-pub use state::valueless;
-pub use store::Store;
+pub use state::missing_value_error;
+pub use store::VariableStore;
 pub use string::text::{StringConstant, Text};
 pub use unsupported_ops::{UNSUPPORTED_OPS, UnsupportedOps, unsupported_reason};
 pub use value::Value;
@@ -87,11 +87,11 @@ pub const FAMILIES: &[(&str, &[&[OpLowering]])] = &[
 /// Definition of a TensorFlow op; `None` if it has no lowering.
 pub fn find_op(op: &str) -> Option<&'static OpLowering> {
     static ROWS: std::sync::OnceLock<foldhash::HashMap<&'static str, &'static OpLowering>> = std::sync::OnceLock::new();
-    ROWS.get_or_init(|| all().map(|(_, row)| (row.name, row)).collect()).get(op).copied()
+    ROWS.get_or_init(|| all_ops().map(|(_, row)| (row.name, row)).collect()).get(op).copied()
 }
 
 /// Whether an op only marks where a graph is fed, holds or saves variables, or orders other nodes.
-pub fn is_border(op: &str) -> bool {
+pub fn is_boundary(op: &str) -> bool {
     match find_op(op) {
         Some(row) => row.border,
         None => host::find_host_op(op).is_some_and(|row| row.role.is_boundary()),
@@ -99,12 +99,12 @@ pub fn is_border(op: &str) -> bool {
 }
 
 /// Whether output `i` of an op is its input `i`, unchanged, for every `i`.
-pub fn forwards(op: &str) -> bool {
+pub fn forwards_inputs(op: &str) -> bool {
     find_op(op).is_some_and(|row| row.forwards)
 }
 
 /// Definitions of all ops that have a lowering, each with its family, in table order.
-pub fn all() -> impl Iterator<Item = (&'static str, &'static OpLowering)> {
+pub fn all_ops() -> impl Iterator<Item = (&'static str, &'static OpLowering)> {
     FAMILIES.iter().flat_map(|(family, tables)| tables.iter().flat_map(|t| t.iter()).map(|row| (*family, row)))
 }
 
@@ -116,9 +116,9 @@ const MOVING: &[&str] = &["array", "control_flow", "list", "optional", "random"]
 pub fn work(op: &str) -> Option<Work> {
     static KNOWN: std::sync::OnceLock<foldhash::HashMap<&'static str, Work>> = std::sync::OnceLock::new();
     let known = || {
-        let rows = all().filter_map(|(family, row)| {
+        let rows = all_ops().filter_map(|(family, row)| {
             let moves = MOVING.contains(&family).then_some(Work::None);
-            let each = matches!(row.shapes, Shapes::Pointwise).then_some(Work::PerOutputElement(1));
+            let each = matches!(row.shapes, ShapeInference::Pointwise).then_some(Work::PerOutputElement(1));
             row.work.or(moves).or(each).map(|work| (row.name, work))
         });
         rows.chain(host::ROWS.iter().map(|row| (row.name, Work::None))).collect()

@@ -13,7 +13,7 @@ crate::ids! {
 pub enum MutableListKind {
     /// A TensorArray.
     Array {
-        /// Whether writes beyond the end make it grow.
+        /// Whether writes beyond the end extend the TensorArray.
         dynamic: bool,
         /// Whether a write adds to the element instead of replacing it, as in a TensorArray of gradients.
         adds: bool,
@@ -25,13 +25,13 @@ pub enum MutableListKind {
 /// The state of one TensorArray or stack.
 #[derive(Clone, Debug)]
 pub struct MutableList {
-    /// Name of the node that made it.
+    /// Name of the node that created the list.
     pub name: String,
     /// Kind of the mutable list.
     pub kind: MutableListKind,
     /// Elements, as a `Value::List` or `Value::UnshapedList`.
     pub elements: Value,
-    /// TensorArrays of its gradients, each with the name of its gradient source.
+    /// Ids of the TensorArrays that hold its gradients, each with the name of its gradient source.
     pub gradients: Vec<(String, MutableListId)>,
 }
 
@@ -68,7 +68,7 @@ impl MutableLists {
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
-    /// Drops all but the first `len`: at the end of a loop or branch, those made inside it.
+    /// Drops all lists but the first `len`, as those created inside a loop or branch end with it.
     pub fn truncate(&mut self, len: usize) {
         if len < self.all.len() {
             self.all = std::mem::take(&mut self.all).into_iter().take(len).collect();

@@ -2,7 +2,7 @@
 use super::checks::CheckFn;
 use super::shape_ctx::ShapeFn;
 use super::string::text::{is_text, move_strings};
-use super::symbols::{InferredDim, Site, Symbols};
+use super::symbols::{InferredDim, NodeSite, Symbols};
 use super::work::Work;
 use super::{LowerCtx, Value};
 use crate::diag::{Code, Error, Result};
@@ -11,7 +11,7 @@ use crate::hlo::open::{Builder, InstId};
 
 /// Lowering of an op to HLO.
 #[derive(Clone, Copy)]
-pub enum Lower {
+pub enum LoweringFn {
     /// Function of the whole node that returns the outputs in order.
     Node(fn(&mut LowerCtx) -> Result<Vec<Value>>),
     /// Function of one array, for an op with one input, one output and no attributes.
@@ -19,12 +19,12 @@ pub enum Lower {
     /// Function of two arrays that it broadcasts itself, for an op with two inputs, one output and no attributes.
     Binary(fn(&mut Builder, InstId, InstId) -> InstId),
     /// Call of library functions, lowered by the graph walker (`lower/`), the only module that sees functions.
-    Walker(Calls),
+    Walker(CallKind),
 }
 
 /// Kind of an op that calls functions of the graph's library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Calls {
+pub enum CallKind {
     /// Calls `f` with all inputs.
     Call,
     /// Calls `then_branch` or `else_branch`, chosen by input 0, with the remaining inputs.
@@ -47,48 +47,48 @@ pub enum Calls {
     Module,
 }
 
-impl Calls {
+impl CallKind {
     /// Index of the input that becomes the first argument of the called function.
     pub fn first_argument(self) -> usize {
         match self {
-            Calls::If | Calls::Case => 1,
-            Calls::Call
-            | Calls::While
-            | Calls::Sort
-            | Calls::Reduce
-            | Calls::ReduceWindow
-            | Calls::Scatter
-            | Calls::SelectAndScatter
-            | Calls::Module => 0,
+            CallKind::If | CallKind::Case => 1,
+            CallKind::Call
+            | CallKind::While
+            | CallKind::Sort
+            | CallKind::Reduce
+            | CallKind::ReduceWindow
+            | CallKind::Scatter
+            | CallKind::SelectAndScatter
+            | CallKind::Module => 0,
         }
     }
 }
 
 /// Inference of output shapes from partial knowledge of the inputs.
 #[derive(Clone, Copy)]
-pub enum Shapes {
-    /// By lowering the op, if its inputs are completely known; else unknown.
+pub enum ShapeInference {
+    /// Shapes follow from lowering the op if its inputs are completely known, and are unknown otherwise.
     ByLowering,
     /// One output of the shape to which all inputs broadcast; its type is that of the lowering on scalars.
     Pointwise,
-    /// By a shape function, which never states more than the lowering would give.
+    /// Shapes follow from a shape function, which never states more than the lowering would give.
     Function(ShapeFn),
 }
 
 /// Function that computes an unknown size from two sizes, for ops that compute shapes (`Add`, `Mul` and the like).
-pub type SizeFn = fn(&mut Symbols, Site, InferredDim, InferredDim) -> InferredDim;
+pub type SizeFn = fn(&mut Symbols, NodeSite, InferredDim, InferredDim) -> InferredDim;
 
-/// Definition of a TensorFlow op.
+/// Lowering of a TensorFlow op and its other properties: an entry of the op table.
 pub struct OpLowering {
-    /// Name in TensorFlow.
+    /// Name of the op in TensorFlow.
     pub name: &'static str,
     /// Names of inputs and outputs in TensorFlow's order: `input filter -> output`; `values*` is a list.
     pub signature: &'static str,
     /// Lowering of the op to HLO.
-    pub lower: Lower,
+    pub lower: LoweringFn,
     /// Shape function, for inputs that are not completely known.
-    pub shapes: Shapes,
-    /// Effect on symbolic sizes, if the op is arithmetic that shape computations use.
+    pub shapes: ShapeInference,
+    /// Arithmetic on symbolic sizes, if the op is one that shape computations use.
     pub sizes: Option<SizeFn>,
     /// Indices of inputs whose values must be known at compile time.
     pub constants: &'static [usize],
@@ -98,7 +98,7 @@ pub struct OpLowering {
     pub writes: &'static [usize],
     /// Whether the op takes variables of TensorFlow 1 by reference; all other ops get their values.
     pub by_reference: bool,
-    /// Whether the op draws from the global random generator, which no handle names.
+    /// Whether the op draws from the global random generator, which has no handle.
     pub draws: bool,
     /// Whether output `i` is input `i`, unchanged, for every `i`.
     pub forwards: bool,
@@ -118,25 +118,25 @@ pub const fn op(
     signature: &'static str,
     lower: fn(&mut LowerCtx) -> Result<Vec<Value>>,
 ) -> OpLowering {
-    row(name, signature, Lower::Node(lower), Shapes::ByLowering)
+    row(name, signature, LoweringFn::Node(lower), ShapeInference::ByLowering)
 }
 
 /// Definition of a pointwise op of one array.
 pub const fn unary(name: &'static str, lower: fn(&mut Builder, InstId) -> InstId) -> OpLowering {
-    row(name, "x -> y", Lower::Unary(lower), Shapes::Pointwise)
+    row(name, "x -> y", LoweringFn::Unary(lower), ShapeInference::Pointwise)
 }
 
 /// Definition of a pointwise op of two arrays, which `lower` broadcasts.
 pub const fn binary(name: &'static str, lower: fn(&mut Builder, InstId, InstId) -> InstId) -> OpLowering {
-    row(name, "x y -> z", Lower::Binary(lower), Shapes::Pointwise)
+    row(name, "x y -> z", LoweringFn::Binary(lower), ShapeInference::Pointwise)
 }
 
 /// Definition of an op that calls functions, lowered by the graph walker.
-pub const fn walker(name: &'static str, signature: &'static str, calls: Calls) -> OpLowering {
-    row(name, signature, Lower::Walker(calls), Shapes::ByLowering)
+pub const fn functional_op(name: &'static str, signature: &'static str, calls: CallKind) -> OpLowering {
+    row(name, signature, LoweringFn::Walker(calls), ShapeInference::ByLowering)
 }
 
-const fn row(name: &'static str, signature: &'static str, lower: Lower, shapes: Shapes) -> OpLowering {
+const fn row(name: &'static str, signature: &'static str, lower: LoweringFn, shapes: ShapeInference) -> OpLowering {
     OpLowering {
         name,
         signature,
@@ -158,11 +158,11 @@ const fn row(name: &'static str, signature: &'static str, lower: Lower, shapes: 
 
 impl OpLowering {
     /// Sets the inputs whose values must be known at compile time.
-    pub const fn constants(self, constants: &'static [usize]) -> Self {
+    pub const fn constant_inputs(self, constants: &'static [usize]) -> Self {
         OpLowering { constants, ..self }
     }
     /// Sets the inputs that are handles of variables which the op assigns.
-    pub const fn writes(self, writes: &'static [usize]) -> Self {
+    pub const fn assigns_inputs(self, writes: &'static [usize]) -> Self {
         OpLowering { writes, ..self }
     }
     /// Marks an op that takes variables of TensorFlow 1 by reference.
@@ -170,19 +170,19 @@ impl OpLowering {
         OpLowering { by_reference: true, ..self }
     }
     /// Marks an op that draws from the global random generator.
-    pub const fn draws(self) -> Self {
+    pub const fn draws_random(self) -> Self {
         OpLowering { draws: true, ..self }
     }
     /// Marks an op whose outputs are its inputs, unchanged.
     pub const fn forwards_inputs(self) -> Self {
         OpLowering { forwards: true, ..self }
     }
-    /// Sets the number of operations.
+    /// Sets the number of arithmetic operations of the op.
     pub const fn work(self, work: Work) -> Self {
         OpLowering { work: Some(work), ..self }
     }
     /// Marks an op that only marks where a graph is fed, holds variables, or orders other nodes.
-    pub const fn border(self) -> Self {
+    pub const fn boundary(self) -> Self {
         OpLowering { border: true, ..self }
     }
     /// Marks an op that moves elements of any type without reading them, strings included.
@@ -190,7 +190,7 @@ impl OpLowering {
         OpLowering { moves_strings: true, ..self }
     }
     /// Sets the function that adds run-time checks of the inputs.
-    pub const fn checked(self, check: CheckFn) -> Self {
+    pub const fn with_check(self, check: CheckFn) -> Self {
         OpLowering { check: Some(check), ..self }
     }
     /// Whether the op is a matrix product, a convolution, or the gradient of one: where most models spend nearly all their
@@ -198,15 +198,15 @@ impl OpLowering {
     pub fn is_contraction(&self) -> bool {
         self.work.is_some_and(Work::is_contraction)
     }
-    /// Whether a node of this op draws from the global random generator: not if its attributes fix the seeds.
-    pub fn node_draws(&self, node: &Node) -> bool {
+    /// Whether a node of this op draws from the global random generator; false if its attributes fix the seeds.
+    pub fn node_draws_random(&self, node: &Node) -> bool {
         self.draws && super::random::fixed_seeds(node).is_none()
     }
     /// Kind of call, for an op that calls functions of the graph's library.
-    pub fn calls(&self) -> Option<Calls> {
+    pub fn call_kind(&self) -> Option<CallKind> {
         match self.lower {
-            Lower::Walker(calls) => Some(calls),
-            Lower::Node(_) | Lower::Unary(_) | Lower::Binary(_) => None,
+            LoweringFn::Walker(calls) => Some(calls),
+            LoweringFn::Node(_) | LoweringFn::Unary(_) | LoweringFn::Binary(_) => None,
         }
     }
     /// Sets the description of the supported element types.
@@ -215,21 +215,21 @@ impl OpLowering {
     }
     /// Sets the shape function.
     pub const fn shape(self, shape: ShapeFn) -> Self {
-        OpLowering { shapes: Shapes::Function(shape), ..self }
+        OpLowering { shapes: ShapeInference::Function(shape), ..self }
     }
     /// Marks an op as pointwise over inputs that are broadcast together.
     pub const fn pointwise(self) -> Self {
-        OpLowering { shapes: Shapes::Pointwise, ..self }
+        OpLowering { shapes: ShapeInference::Pointwise, ..self }
     }
-    /// Sets the effect on symbolic sizes.
-    pub const fn sizes(self, sizes: SizeFn) -> Self {
+    /// Sets the arithmetic that the op does on symbolic sizes.
+    pub const fn size_arithmetic(self, sizes: SizeFn) -> Self {
         OpLowering { sizes: Some(sizes), ..self }
     }
     /// Lowers a node of this op to HLO; returns its outputs.
     ///
     /// # Errors
     /// Those of the op's lowering; an internal error for an op that the graph walker lowers.
-    pub fn run(&self, cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    pub fn lower_node(&self, cx: &mut LowerCtx) -> Result<Vec<Value>> {
         if self.moves_strings && cx.args.iter().any(is_text) {
             return move_strings(self, cx);
         }
@@ -237,12 +237,12 @@ impl OpLowering {
             check(cx)?;
         }
         match self.lower {
-            Lower::Node(f) => f(cx),
-            Lower::Unary(f) => {
+            LoweringFn::Node(f) => f(cx),
+            LoweringFn::Unary(f) => {
                 let x = cx.arg(0)?;
                 Ok(vec![Value::Array(f(cx.b, x))])
             }
-            Lower::Binary(f) => {
+            LoweringFn::Binary(f) => {
                 let (x, y) = (cx.arg(0)?, cx.arg(1)?);
                 if cx.b.dtype(x) != cx.b.dtype(y) {
                     let message = format!("the inputs are {} and {}", cx.b.dtype(x), cx.b.dtype(y));
@@ -250,26 +250,28 @@ impl OpLowering {
                 }
                 Ok(vec![Value::Array(f(cx.b, x, y))])
             }
-            Lower::Walker(_) => Err(Error::internal("lower", format!("{} has no function of the node", self.name))),
+            LoweringFn::Walker(_) => {
+                Err(Error::internal("lower", format!("{} has no function of the node", self.name)))
+            }
         }
     }
     /// Names of the inputs; the name of a list ends in `*`.
-    pub fn inputs(&self) -> Vec<&'static str> {
+    pub fn input_names(&self) -> Vec<&'static str> {
         self.signature.split("->").next().unwrap_or("").split_whitespace().collect()
     }
     /// Names of the outputs; the name of a list ends in `*`.
-    pub fn outputs(&self) -> Vec<&'static str> {
-        outputs_of(self.signature)
+    pub fn output_names(&self) -> Vec<&'static str> {
+        signature_outputs(self.signature)
     }
     /// Whether the op can have this number of data inputs.
-    pub fn takes(&self, inputs: usize) -> bool {
-        let names = self.inputs();
+    pub fn accepts_input_count(&self, inputs: usize) -> bool {
+        let names = self.input_names();
         let lists = names.iter().filter(|n| n.ends_with('*')).count();
         if lists == 0 { inputs == names.len() } else { inputs >= names.len() - lists }
     }
 }
 
 /// Names of the outputs in a signature such as `input filter -> output`.
-pub fn outputs_of(signature: &'static str) -> Vec<&'static str> {
+pub fn signature_outputs(signature: &'static str) -> Vec<&'static str> {
     signature.split("->").nth(1).unwrap_or("").split_whitespace().collect()
 }

@@ -4,7 +4,7 @@ use super::fact::{Dims, Fact};
 use super::op_lowering::op;
 use super::shape_ctx::ShapeCtx;
 use super::spec::{check_nesting, with_known_sizes};
-use super::symbols::Why;
+use super::symbols::UnknownReason;
 use super::value::{Alternative, OptionalValue};
 use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -139,7 +139,7 @@ fn components(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     for (i, of) in types.into_iter().enumerate() {
         let dims = match shapes.get(i) {
             Some(shape) => cx.attr_shape(shape),
-            None => cx.unranked(Why::Attribute),
+            None => cx.unranked(UnknownReason::Attribute),
         };
         out.push(Fact::new(Some(of), dims));
     }

@@ -10,8 +10,8 @@ pub fn output_count(node: &Node, functions: &IndexMap<Arc<str>, Function>) -> Op
         return Some(function.rets.len());
     }
     let outputs = match super::find_op(&node.op) {
-        Some(row) => row.outputs(),
-        None => super::op_lowering::outputs_of(super::host::find_host_op(&node.op)?.signature),
+        Some(row) => row.output_names(),
+        None => super::op_lowering::signature_outputs(super::host::find_host_op(&node.op)?.signature),
     };
     let lists = outputs.iter().filter(|name| name.ends_with('*')).count();
     match lists {

@@ -14,9 +14,9 @@ mod uniform_hybrid;
 
 use super::ShapeCtx;
 use super::fact::Fact;
-use super::nn::sum;
+use super::nn::sum_axes;
 use super::op_lowering::op;
-use super::shape::same;
+use super::shape::like_first_input;
 use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -29,10 +29,10 @@ const GRAD: &str = "gradients inputs min max -> backprops_wrt_input backprop_wrt
 /// Definitions of the ops of this family.
 #[rustfmt::skip]
 pub const ROWS: &[&[OpLowering]] = &[&[
-    op("FakeQuantWithMinMaxArgs",                   "inputs -> outputs",               |cx| quantize(cx, RangeSource::Attributes)).shape(same).dtypes("f32"),
-    op("FakeQuantWithMinMaxVars",                   VARS,                              |cx| quantize(cx, RangeSource::Inputs)).shape(same).dtypes("f32"),
-    op("FakeQuantWithMinMaxVarsPerChannel",         VARS,                              |cx| quantize(cx, RangeSource::Inputs)).shape(same).dtypes("f32"),
-    op("FakeQuantWithMinMaxArgsGradient",           "gradients inputs -> backprops",   |cx| gradient(cx, RangeSource::Attributes)).shape(same).dtypes("f32"),
+    op("FakeQuantWithMinMaxArgs",                   "inputs -> outputs",               |cx| quantize(cx, RangeSource::Attributes)).shape(like_first_input).dtypes("f32"),
+    op("FakeQuantWithMinMaxVars",                   VARS,                              |cx| quantize(cx, RangeSource::Inputs)).shape(like_first_input).dtypes("f32"),
+    op("FakeQuantWithMinMaxVarsPerChannel",         VARS,                              |cx| quantize(cx, RangeSource::Inputs)).shape(like_first_input).dtypes("f32"),
+    op("FakeQuantWithMinMaxArgsGradient",           "gradients inputs -> backprops",   |cx| gradient(cx, RangeSource::Attributes)).shape(like_first_input).dtypes("f32"),
     op("FakeQuantWithMinMaxVarsGradient",           GRAD,                              |cx| gradient(cx, RangeSource::Inputs)).shape(gradient_shape).dtypes("f32"),
     op("FakeQuantWithMinMaxVarsPerChannelGradient", GRAD,                              |cx| gradient(cx, RangeSource::Inputs)).shape(gradient_shape).dtypes("f32"),
 ], dequantize::ROWS, quantize::ROWS, contract::ROWS, requantize::ROWS, per_channel::ROWS, pointwise::ROWS, shaping::ROWS, round_trip::ROWS, uniform::ROWS, uniform_conv::ROWS, uniform_hybrid::ROWS];
@@ -40,9 +40,9 @@ pub const ROWS: &[&[OpLowering]] = &[&[
 /// Source of a quantization range.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RangeSource {
-    /// Attributes `min` and `max`.
+    /// Range in the attributes `min` and `max`.
     Attributes,
-    /// Two inputs behind the data inputs: scalars, or vectors over the last dimension.
+    /// Range in two inputs behind the data inputs: scalars, or vectors over the last dimension.
     Inputs,
 }
 
@@ -154,7 +154,7 @@ fn gradient(cx: &mut LowerCtx, range: RangeSource) -> Result<Vec<Value>> {
         let part = masked(b, g, beyond);
         let zero = b.full_like(g, 0.0);
         let part = b.select(real, part, zero);
-        sum(b, part, &axes)
+        sum_axes(b, part, &axes)
     };
     let (for_min, for_max) = (total(Direction::Lt, low), total(Direction::Gt, high));
     Ok([inner, for_min, for_max].map(Value::Array).to_vec())

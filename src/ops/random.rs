@@ -15,7 +15,7 @@ mod three_fry;
 mod truncated_normal;
 mod words;
 
-pub(in crate::ops) use cuts::{AxisWindows, boundaries, fixed_seeds};
+pub(in crate::ops) use cuts::{AxisWindows, fixed_seeds, window_boundaries};
 pub(in crate::ops) use words::StreamState;
 
 use super::op_lowering::op;
@@ -41,17 +41,17 @@ pub const ROWS: &[&[OpLowering]] =
 
 #[rustfmt::skip]
 const STATELESS: &[OpLowering] = &[
-    op("StatelessRandomUniform",          V1, |cx| draw(cx, Source::Seed, uniform)).shape(shape_from_input_value).constants(&[0]).dtypes(FLOATS),
-    op("StatelessRandomNormal",           V1, |cx| draw(cx, Source::Seed, normal)).shape(shape_from_input_value).constants(&[0]).dtypes(FLOATS),
-    op("StatelessTruncatedNormal",        V1, |cx| draw(cx, Source::Seed, truncated_normal::truncated)).shape(shape_from_input_value).constants(&[0]).dtypes(FLOATS),
-    op("StatelessTruncatedNormalV2",      V2, |cx| draw(cx, Source::KeyCounter, truncated_normal::truncated)).shape(shape_from_input_value).constants(&[0, 3]).dtypes(FLOATS),
-    op("StatelessRandomUniformFullInt",   V1, |cx| draw(cx, Source::Seed, full_int)).shape(shape_from_input_value).constants(&[0]).dtypes(INTS),
-    op("StatelessRandomUniformInt",       "shape seed minval maxval -> output", |cx| draw(cx, Source::Seed, ranged)).checked(checks::check_random_range::<2>).shape(shape_from_input_value).constants(&[0]).dtypes(INTS),
-    op("StatelessRandomUniformV2",        V2, |cx| draw(cx, Source::KeyCounter, uniform)).shape(shape_from_input_value).constants(&[0, 3]).dtypes(FLOATS),
-    op("StatelessRandomNormalV2",         V2, |cx| draw(cx, Source::KeyCounter, normal)).shape(shape_from_input_value).constants(&[0, 3]).dtypes(FLOATS),
-    op("StatelessRandomUniformFullIntV2", V2, |cx| draw(cx, Source::KeyCounter, full_int)).shape(shape_from_input_value).constants(&[0, 3]).dtypes(INTS),
-    op("StatelessRandomUniformIntV2",     "shape key counter alg minval maxval -> output", |cx| draw(cx, Source::KeyCounter, ranged)).checked(checks::check_random_range::<4>).shape(shape_from_input_value).constants(&[0, 3]).dtypes(INTS),
-    op("StatelessMultinomial",            "logits num_samples seed -> output", categories::stateless).shape(categories::shape).constants(&[1]).dtypes("f16, bf16, f32, f64"),
+    op("StatelessRandomUniform",          V1, |cx| draw(cx, Source::Seed, uniform)).shape(shape_from_input_value).constant_inputs(&[0]).dtypes(FLOATS),
+    op("StatelessRandomNormal",           V1, |cx| draw(cx, Source::Seed, normal)).shape(shape_from_input_value).constant_inputs(&[0]).dtypes(FLOATS),
+    op("StatelessTruncatedNormal",        V1, |cx| draw(cx, Source::Seed, truncated_normal::draw_truncated_normal)).shape(shape_from_input_value).constant_inputs(&[0]).dtypes(FLOATS),
+    op("StatelessTruncatedNormalV2",      V2, |cx| draw(cx, Source::KeyCounter, truncated_normal::draw_truncated_normal)).shape(shape_from_input_value).constant_inputs(&[0, 3]).dtypes(FLOATS),
+    op("StatelessRandomUniformFullInt",   V1, |cx| draw(cx, Source::Seed, full_int)).shape(shape_from_input_value).constant_inputs(&[0]).dtypes(INTS),
+    op("StatelessRandomUniformInt",       "shape seed minval maxval -> output", |cx| draw(cx, Source::Seed, ranged)).with_check(checks::check_random_range::<2>).shape(shape_from_input_value).constant_inputs(&[0]).dtypes(INTS),
+    op("StatelessRandomUniformV2",        V2, |cx| draw(cx, Source::KeyCounter, uniform)).shape(shape_from_input_value).constant_inputs(&[0, 3]).dtypes(FLOATS),
+    op("StatelessRandomNormalV2",         V2, |cx| draw(cx, Source::KeyCounter, normal)).shape(shape_from_input_value).constant_inputs(&[0, 3]).dtypes(FLOATS),
+    op("StatelessRandomUniformFullIntV2", V2, |cx| draw(cx, Source::KeyCounter, full_int)).shape(shape_from_input_value).constant_inputs(&[0, 3]).dtypes(INTS),
+    op("StatelessRandomUniformIntV2",     "shape key counter alg minval maxval -> output", |cx| draw(cx, Source::KeyCounter, ranged)).with_check(checks::check_random_range::<4>).shape(shape_from_input_value).constant_inputs(&[0, 3]).dtypes(INTS),
+    op("StatelessMultinomial",            "logits num_samples seed -> output", categories::stateless_multinomial).shape(categories::categorical_shape).constant_inputs(&[1]).dtypes("f16, bf16, f32, f64"),
     op("StatelessRandomGetKeyCounter",    "seed -> key counter", |cx| key_counter(cx, false)),
     op("StatelessRandomGetKeyCounterAlg", "seed -> key counter alg", |cx| key_counter(cx, true)),
     op("StatelessRandomGetAlg",           "-> alg", |cx| { let alg = cx.b.scalar(DType::S32, 1.0); cx.one_output(alg) }),
@@ -268,7 +268,7 @@ fn interleave(b: &mut Builder, parts: &[InstId], count: Dim) -> InstId {
 fn bits(b: &mut Builder, philox: &Generator, wide: bool, draw: &Draw) -> InstId {
     let count = draw.count;
     if philox.algorithm == Algorithm::ThreeFry {
-        return three_fry::bits(b, philox, wide, &draw.dims);
+        return three_fry::random_words(b, philox, wide, &draw.dims);
     }
     if !wide {
         let words = blocks(b, philox, count.div_ceil(4));
@@ -304,7 +304,7 @@ fn wrong_type(cx: &LowerCtx, dtype: DType, supported: &str) -> Error {
 
 fn uniform(cx: &mut LowerCtx, philox: &Generator, draw: &Draw) -> Result<InstId> {
     if philox.algorithm == Algorithm::ThreeFry {
-        return three_fry::uniform(cx, philox, draw);
+        return three_fry::draw_uniform(cx, philox, draw);
     }
     let digits = match draw.dtype {
         DType::F64 => {
@@ -337,7 +337,7 @@ fn box_muller(b: &mut Builder, first: InstId, second: InstId) -> [InstId; 2] {
 
 fn normal(cx: &mut LowerCtx, philox: &Generator, draw: &Draw) -> Result<InstId> {
     if philox.algorithm == Algorithm::ThreeFry {
-        return three_fry::normal(cx, philox, draw);
+        return three_fry::draw_normal(cx, philox, draw);
     }
     let b = &mut *cx.b;
     match draw.dtype {

@@ -20,7 +20,7 @@ const MOST_ELEMENTS: usize = 1 << 16;
 
 /// Closed interval of integers; the ends of `i64` stand for no bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
+pub struct IntRange {
     /// Lower bound.
     pub least: i64,
     /// Upper bound.
@@ -30,96 +30,96 @@ pub struct Range {
 /// Stand-in for a missing bound in 128-bit sums and products: beyond every 64-bit integer, and far from overflow.
 const INFINITE: i128 = 1 << 90;
 
-impl Range {
+impl IntRange {
     /// All integers.
-    pub const ALL: Range = Range { least: i64::MIN, most: i64::MAX };
+    pub const ALL: IntRange = IntRange { least: i64::MIN, most: i64::MAX };
 
     /// Interval with these bounds; a bound outside of `i64` becomes none.
-    pub fn new(least: i128, most: i128) -> Range {
-        Range {
+    pub fn new(least: i128, most: i128) -> IntRange {
+        IntRange {
             least: i64::try_from(least).unwrap_or(if least < 0 { i64::MIN } else { i64::MAX }),
             most: i64::try_from(most).unwrap_or(if most < 0 { i64::MIN } else { i64::MAX }),
         }
     }
 
     /// Interval of a single integer.
-    pub fn one(value: i64) -> Range {
-        Range { least: value, most: value }
+    pub fn single(value: i64) -> IntRange {
+        IntRange { least: value, most: value }
     }
 
     /// Integers that do not exceed `most`.
-    pub fn up_to(most: i64) -> Range {
-        Range { most, ..Range::ALL }
+    pub fn at_most(most: i64) -> IntRange {
+        IntRange { most, ..IntRange::ALL }
     }
 
     /// Upper bound, if there is one.
-    pub fn bound(self) -> Option<i64> {
+    pub fn upper_bound(self) -> Option<i64> {
         Some(self.most).filter(|&most| most < i64::MAX)
     }
 
     /// Both bounds, with missing ones as `±INFINITE`.
-    pub fn ends(self) -> (i128, i128) {
+    pub fn bounds(self) -> (i128, i128) {
         let least = if self.least == i64::MIN { -INFINITE } else { self.least.into() };
         (least, if self.most == i64::MAX { INFINITE } else { self.most.into() })
     }
 
     /// Smallest interval that contains every element of an array of integers; all integers where the array is empty.
-    fn of_tensor(value: &Tensor) -> Range {
-        let ranges = (0..value.len()).map(|i| value.get_i64(i).map_or(Range::ALL, Range::one));
-        ranges.reduce(Range::joined).unwrap_or(Range::ALL)
+    fn of_tensor(value: &Tensor) -> IntRange {
+        let ranges = (0..value.len()).map(|i| value.get_i64(i).map_or(IntRange::ALL, IntRange::single));
+        ranges.reduce(IntRange::joined).unwrap_or(IntRange::ALL)
     }
 
     /// Smallest interval that contains both intervals.
-    fn joined(self, other: Range) -> Range {
-        Range { least: self.least.min(other.least), most: self.most.max(other.most) }
+    fn joined(self, other: IntRange) -> IntRange {
+        IntRange { least: self.least.min(other.least), most: self.most.max(other.most) }
     }
 
     /// Interval of the results of a pointwise op on values of two intervals.
-    fn of_op(op: ScalarOp, x: Range, y: Range) -> Range {
-        let ((a, b), (c, d)) = (x.ends(), y.ends());
+    fn of_op(op: ScalarOp, x: IntRange, y: IntRange) -> IntRange {
+        let ((a, b), (c, d)) = (x.bounds(), y.bounds());
         match op {
-            ScalarOp::Minimum => Range { least: x.least.min(y.least), most: x.most.min(y.most) },
-            ScalarOp::Maximum => Range { least: x.least.max(y.least), most: x.most.max(y.most) },
-            ScalarOp::Remainder if c == d && c > 0 => Range::new(a.clamp(1 - c, 0), b.clamp(0, c - 1)),
-            ScalarOp::Add => Range::new(a + c, b + d),
-            ScalarOp::Subtract => Range::new(a - d, b - c),
-            ScalarOp::Multiply if c == d && (0..INFINITE >> 64).contains(&c) => Range::new(a * c, b * c),
-            ScalarOp::Multiply if a == b && (0..INFINITE >> 64).contains(&a) => Range::new(c * a, d * a),
-            ScalarOp::Divide if c == d && c > 0 => Range::new(a / c, b / c),
-            _ => Range::ALL,
+            ScalarOp::Minimum => IntRange { least: x.least.min(y.least), most: x.most.min(y.most) },
+            ScalarOp::Maximum => IntRange { least: x.least.max(y.least), most: x.most.max(y.most) },
+            ScalarOp::Remainder if c == d && c > 0 => IntRange::new(a.clamp(1 - c, 0), b.clamp(0, c - 1)),
+            ScalarOp::Add => IntRange::new(a + c, b + d),
+            ScalarOp::Subtract => IntRange::new(a - d, b - c),
+            ScalarOp::Multiply if c == d && (0..INFINITE >> 64).contains(&c) => IntRange::new(a * c, b * c),
+            ScalarOp::Multiply if a == b && (0..INFINITE >> 64).contains(&a) => IntRange::new(c * a, d * a),
+            ScalarOp::Divide if c == d && c > 0 => IntRange::new(a / c, b / c),
+            _ => IntRange::ALL,
         }
     }
 
     /// Interval after wrapping to 32 bits: all integers if a bound does not fit.
-    fn wrapped(self) -> Range {
+    fn wrapped(self) -> IntRange {
         let fits = |end: i64| i32::try_from(end).is_ok() || end == i64::MIN || end == i64::MAX;
-        if fits(self.least) && fits(self.most) { self } else { Range::ALL }
+        if fits(self.least) && fits(self.most) { self } else { IntRange::ALL }
     }
 }
 
 /// Known ranges of the values that enter open computations (loop bodies, branches) as tuple elements, keyed by nesting depth.
 #[derive(Clone, Debug, Default)]
-pub struct Ranges {
-    parts: HashMap<usize, Vec<Option<Range>>>,
+pub struct RangeAnalysis {
+    parts: HashMap<usize, Vec<Option<IntRange>>>,
     /// Arrays that contain each integer in `0..n` at least once and no other integer, with `n`; keyed by depth and instruction.
     covering: HashMap<(usize, InstId), Dim>,
 }
 
-impl Ranges {
+impl RangeAnalysis {
     /// Records the known ranges of the tuple elements of the computation that was just opened.
-    pub fn enter_computation(&mut self, b: &Builder, parts: Vec<Option<Range>>) {
+    pub fn enter_computation(&mut self, b: &Builder, parts: Vec<Option<IntRange>>) {
         self.covering.retain(|&(depth, _), _| depth < b.depth());
         self.parts.insert(b.depth(), parts);
     }
 
     /// Records that an array of the current computation contains each integer in `0..n` at least once and no other integer.
-    pub fn record_covering(&mut self, b: &Builder, id: InstId, n: Dim) {
+    pub fn record_index_set(&mut self, b: &Builder, id: InstId, n: Dim) {
         self.covering.insert((b.depth(), id), n);
     }
 
     /// Count `n` if the array is known to contain each integer in `0..n` and no other, by a record about it or about an array
     /// of which it is a rearrangement.
-    pub fn covered_count(&self, b: &Builder, mut id: InstId) -> Option<Dim> {
+    pub fn index_set_size(&self, b: &Builder, mut id: InstId) -> Option<Dim> {
         for _ in 0..MOST_DEPTH {
             if let Some(n) = self.covering.get(&(b.depth(), id)) {
                 return Some(*n);
@@ -140,34 +140,34 @@ impl Ranges {
     }
 
     /// Range of an integer scalar of the current computation.
-    pub fn scalar_range(&self, b: &Builder, id: InstId) -> Range {
+    pub fn scalar_range(&self, b: &Builder, id: InstId) -> IntRange {
         self.follow(b, id, MOST_DEPTH, &Cell::new(MOST_LOOKS))
     }
 
     /// Range that contains all elements of an integer array of the current computation.
-    pub fn element_range(&self, b: &Builder, id: InstId) -> Range {
+    pub fn element_range(&self, b: &Builder, id: InstId) -> IntRange {
         self.follow(b, id, MOST_DEPTH, &Cell::new(MOST_LOOKS))
     }
 
-    fn follow(&self, b: &Builder, id: InstId, depth: usize, left: &Cell<usize>) -> Range {
-        let Some(inst) = b.current().insts.get(id) else { return Range::ALL };
+    fn follow(&self, b: &Builder, id: InstId, depth: usize, left: &Cell<usize>) -> IntRange {
+        let Some(inst) = b.current().insts.get(id) else { return IntRange::ALL };
         let more = left.get().checked_sub(1).and_then(|n| {
             left.set(n);
             depth.checked_sub(1)
         });
-        let (Some(array), Some(depth)) = (inst.shape.as_array(), more) else { return Range::ALL };
+        let (Some(array), Some(depth)) = (inst.shape.as_array(), more) else { return IntRange::ALL };
         if !matches!(array.dtype, DType::S32 | DType::S64) {
-            return Range::ALL;
+            return IntRange::ALL;
         }
         let is_one = array.dims.iter().all(|d| d.is_one());
         let known = if is_one || is_small_constant(inst) { interp::symbolic_value(b, id) } else { None };
         if let Some(known) = known {
             return match known.sizes {
-                Some(sizes) => sizes.into_iter().map(size_range).reduce(Range::joined).unwrap_or(Range::ALL),
-                None => Range::of_tensor(&known.value),
+                Some(sizes) => sizes.into_iter().map(size_range).reduce(IntRange::joined).unwrap_or(IntRange::ALL),
+                None => IntRange::of_tensor(&known.value),
             };
         }
-        let operand = |i: usize| inst.operands.get(i).map_or(Range::ALL, |&id| self.follow(b, id, depth, left));
+        let operand = |i: usize| inst.operands.get(i).map_or(IntRange::ALL, |&id| self.follow(b, id, depth, left));
         let range = match &inst.op {
             Op::GetTupleElement(_) => self.recorded(b, id).unwrap_or_else(|| final_loop_value(b, id)),
             Op::Reshape | Op::Copy | Op::Broadcast(_) | Op::Elementwise(ScalarOp::Convert(_)) => operand(0),
@@ -178,22 +178,22 @@ impl Ranges {
             },
             Op::Pad(_) | Op::DynamicUpdateSlice => operand(0).joined(operand(1)),
             Op::Concatenate(_) => (1..inst.operands.len()).fold(operand(0), |all, i| all.joined(operand(i))),
-            Op::Iota(axis) => Range::new(0, i128::from(size_range(array.dims[*axis]).most) - 1),
+            Op::Iota(axis) => IntRange::new(0, i128::from(size_range(array.dims[*axis]).most) - 1),
             Op::Scatter { comp, .. } if replaces(b, *comp) => operand(0).joined(operand(2)),
             Op::Elementwise(ScalarOp::Select) => operand(1).joined(operand(2)),
             Op::Elementwise(ScalarOp::Clamp) => {
-                let low = Range::of_op(ScalarOp::Maximum, operand(0), operand(1));
-                Range::of_op(ScalarOp::Minimum, low, operand(2))
+                let low = IntRange::of_op(ScalarOp::Maximum, operand(0), operand(1));
+                IntRange::of_op(ScalarOp::Minimum, low, operand(2))
             }
-            Op::Elementwise(op) if inst.operands.len() == 2 => Range::of_op(*op, operand(0), operand(1)),
-            _ => Range::ALL,
+            Op::Elementwise(op) if inst.operands.len() == 2 => IntRange::of_op(*op, operand(0), operand(1)),
+            _ => IntRange::ALL,
         };
         if array.dtype == DType::S32 { range.wrapped() } else { range }
     }
 
     /// Recorded range of a scalar that is an element of the current computation's tuple parameter.
-    fn recorded(&self, b: &Builder, id: InstId) -> Option<Range> {
-        let part = tuple_element(b, id)?;
+    fn recorded(&self, b: &Builder, id: InstId) -> Option<IntRange> {
+        let part = parameter_element_index(b, id)?;
         self.parts.get(&b.depth())?.get(part).copied()?
     }
 }
@@ -204,9 +204,9 @@ fn is_small_constant(inst: &Inst) -> bool {
 }
 
 /// Range of a symbolic size.
-fn size_range(size: Dim) -> Range {
+fn size_range(size: Dim) -> IntRange {
     let within = trace::range_of(size);
-    Range::new(within.least, within.most)
+    IntRange::new(within.least, within.most)
 }
 
 /// Operand of the concatenation `x` that contains a whole slice of it.
@@ -236,13 +236,13 @@ fn replaces(b: &Builder, comp: CompId) -> bool {
 }
 
 /// Range of an element of a loop's final state: a single integer if the loop can be evaluated, else all integers.
-fn final_loop_value(b: &Builder, id: InstId) -> Range {
+fn final_loop_value(b: &Builder, id: InstId) -> IntRange {
     let known = interp::constant_value_through_loops(b, id).and_then(|t| t.get_i64(0));
-    known.map_or(Range::ALL, Range::one)
+    known.map_or(IntRange::ALL, IntRange::single)
 }
 
 /// Index of the element of the current computation's tuple parameter that a scalar is.
-pub fn tuple_element(b: &Builder, mut id: InstId) -> Option<usize> {
+pub fn parameter_element_index(b: &Builder, mut id: InstId) -> Option<usize> {
     for _ in 0..MOST_DEPTH {
         let inst = b.current().insts.get(id)?;
         match &inst.op {
@@ -263,21 +263,21 @@ mod tests {
 
     #[test]
     fn ends_are_those_of_the_values() {
-        let (x, y) = (Range { least: -7, most: 5 }, Range { least: 2, most: 3 });
-        assert_eq!(Range::of_op(ScalarOp::Add, x, y), Range { least: -5, most: 8 });
-        assert_eq!(Range::of_op(ScalarOp::Subtract, x, y), Range { least: -10, most: 3 });
-        assert_eq!(Range::of_op(ScalarOp::Minimum, x, y), Range { least: -7, most: 3 });
-        assert_eq!(Range::of_op(ScalarOp::Multiply, x, Range::one(2)), Range { least: -14, most: 10 });
-        assert_eq!(Range::of_op(ScalarOp::Remainder, x, Range::one(4)), Range { least: -3, most: 3 });
-        assert_eq!(Range::of_op(ScalarOp::Divide, x, Range::one(2)), Range { least: -3, most: 2 });
+        let (x, y) = (IntRange { least: -7, most: 5 }, IntRange { least: 2, most: 3 });
+        assert_eq!(IntRange::of_op(ScalarOp::Add, x, y), IntRange { least: -5, most: 8 });
+        assert_eq!(IntRange::of_op(ScalarOp::Subtract, x, y), IntRange { least: -10, most: 3 });
+        assert_eq!(IntRange::of_op(ScalarOp::Minimum, x, y), IntRange { least: -7, most: 3 });
+        assert_eq!(IntRange::of_op(ScalarOp::Multiply, x, IntRange::single(2)), IntRange { least: -14, most: 10 });
+        assert_eq!(IntRange::of_op(ScalarOp::Remainder, x, IntRange::single(4)), IntRange { least: -3, most: 3 });
+        assert_eq!(IntRange::of_op(ScalarOp::Divide, x, IntRange::single(2)), IntRange { least: -3, most: 2 });
     }
 
     #[test]
     fn a_missing_end_stays_missing() {
-        let x = Range::up_to(5);
-        assert_eq!(Range::of_op(ScalarOp::Add, x, Range::one(1)), Range::up_to(6));
-        assert_eq!(Range::of_op(ScalarOp::Subtract, Range::one(1), x).bound(), None);
-        assert_eq!(Range::of_op(ScalarOp::Maximum, x, Range::one(0)), Range { least: 0, most: 5 });
-        assert_eq!(Range { least: 0, most: i64::from(i32::MAX) + 1 }.wrapped(), Range::ALL);
+        let x = IntRange::at_most(5);
+        assert_eq!(IntRange::of_op(ScalarOp::Add, x, IntRange::single(1)), IntRange::at_most(6));
+        assert_eq!(IntRange::of_op(ScalarOp::Subtract, IntRange::single(1), x).upper_bound(), None);
+        assert_eq!(IntRange::of_op(ScalarOp::Maximum, x, IntRange::single(0)), IntRange { least: 0, most: 5 });
+        assert_eq!(IntRange { least: 0, most: i64::from(i32::MAX) + 1 }.wrapped(), IntRange::ALL);
     }
 }

@@ -1,13 +1,13 @@
 //! Context of a shape function: partial shapes and known values of a node's inputs, without HLO.
 use super::fact::{Dims, Fact, InferredInt};
-use super::symbols::{DimId, InferredDim, Site, Symbols, Why};
+use super::symbols::{DimId, InferredDim, NodeSite, Symbols, UnknownReason};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Node, PartialShape, TfType};
 
 /// Shape function: computes facts about a node's outputs, in order.
 pub type ShapeFn = fn(&mut ShapeCtx) -> Result<Vec<Fact>>;
 
-/// A node whose output shapes are inferred.
+/// Context of a shape function: the node, facts about its inputs, and the unknown sizes of the inference.
 pub struct ShapeCtx<'a> {
     /// The node, with the attributes that the file leaves at their default (`opdef::with_defaults`).
     pub node: &'a Node,
@@ -16,7 +16,7 @@ pub struct ShapeCtx<'a> {
     /// Unknown sizes of the inference.
     pub symbols: &'a mut Symbols,
     /// Position of the node: its graph and id.
-    pub site: Site,
+    pub site: NodeSite,
 }
 
 impl ShapeCtx<'_> {
@@ -38,7 +38,7 @@ impl ShapeCtx<'_> {
     ///
     /// # Errors
     /// Those of [`ShapeCtx::arg`].
-    pub fn ranked(&self, i: usize) -> Result<Option<Vec<InferredDim>>> {
+    pub fn ranked_dims(&self, i: usize) -> Result<Option<Vec<InferredDim>>> {
         Ok(self.arg(i)?.dims.as_ranked().map(<[InferredDim]>::to_vec))
     }
     /// Dimensions of input `i`, which must have this rank; new unknown sizes if its rank is not known.
@@ -48,13 +48,13 @@ impl ShapeCtx<'_> {
     pub fn dims_of_rank(&mut self, i: usize, rank: usize) -> Result<Vec<InferredDim>> {
         let dims = self.dims(i)?;
         let found = self.require_rank(&dims, rank);
-        found.ok_or_else(|| self.mismatch(format!("input {i} has the shape {dims} and must have rank {rank}")))
+        found.ok_or_else(|| self.shape_mismatch(format!("input {i} has the shape {dims} and must have rank {rank}")))
     }
     /// Dimensions of a shape that must have this rank, with new unknown sizes if its rank is unknown; `None` for another rank.
     pub fn require_rank(&mut self, dims: &Dims, rank: usize) -> Option<Vec<InferredDim>> {
         match dims {
             Dims::Ranked(dims) => (dims.len() == rank).then(|| dims.to_vec()),
-            Dims::Unranked(id) => Some((0..rank).map(|_| self.fresh_dim(Why::From(*id))).collect()),
+            Dims::Unranked(id) => Some((0..rank).map(|_| self.fresh_dim(UnknownReason::From(*id))).collect()),
         }
     }
     /// Element type of input `i`.
@@ -66,7 +66,7 @@ impl ShapeCtx<'_> {
         self.node.tf_type(name)
     }
     /// Value of a boolean attribute, false if it is missing.
-    pub fn flag(&self, name: &str) -> bool {
+    pub fn bool_attr(&self, name: &str) -> bool {
         self.node.bool(name).unwrap_or(false)
     }
     /// Elements of the integer input `i`, if any of them is known.
@@ -90,53 +90,54 @@ impl ShapeCtx<'_> {
             Some([one]) => one.as_dim(),
             _ => None,
         }
-        .unwrap_or_else(|| self.fresh_dim(Why::Value(i)))
+        .unwrap_or_else(|| self.fresh_dim(UnknownReason::Value(i)))
     }
     /// Normalizes an axis that may be negative to `0..rank`.
     ///
     /// # Errors
     /// `Code::ShapeMismatch` if it is out of range.
-    pub fn axis(&self, axis: i64, rank: usize) -> Result<usize> {
+    pub fn normalize_axis(&self, axis: i64, rank: usize) -> Result<usize> {
         let shifted = if axis < 0 { axis + rank as i64 } else { axis };
         let found = usize::try_from(shifted).ok().filter(|&a| a < rank);
-        found.ok_or_else(|| self.mismatch(format!("axis {axis} is out of range for rank {rank}")))
+        found.ok_or_else(|| self.shape_mismatch(format!("axis {axis} is out of range for rank {rank}")))
     }
     /// Error for inputs whose shapes do not fit the op or each other.
-    pub fn mismatch(&self, message: impl Into<String>) -> Error {
+    pub fn shape_mismatch(&self, message: impl Into<String>) -> Error {
         Error::user(Code::ShapeMismatch, message)
     }
 
     /// New unknown size.
-    pub fn fresh_dim(&mut self, why: Why) -> InferredDim {
+    pub fn fresh_dim(&mut self, why: UnknownReason) -> InferredDim {
         InferredDim::Unknown(self.symbols.fresh(self.site, why))
     }
     /// Shape of unknown rank.
-    pub fn unranked(&mut self, why: Why) -> Dims {
+    pub fn unranked(&mut self, why: UnknownReason) -> Dims {
         Dims::Unranked(self.symbols.fresh(self.site, why))
     }
     /// Shape of unknown rank, because the shape or value of input `i` is not known well enough.
     pub fn unranked_from(&mut self, i: usize) -> Dims {
-        let why = self.cause(i);
+        let why = self.unknown_cause(i);
         self.unranked(why)
     }
     /// Shape of this rank with new unknown sizes.
-    pub fn fresh_shape(&mut self, rank: usize, why: Why) -> Dims {
+    pub fn fresh_shape(&mut self, rank: usize, why: UnknownReason) -> Dims {
         (0..rank).map(|_| self.fresh_dim(why)).collect::<Vec<_>>().into()
     }
     /// Reason why input `i` is unknown: an unknown size of its shape, or else its value.
-    pub fn cause(&self, i: usize) -> Why {
+    pub fn unknown_cause(&self, i: usize) -> UnknownReason {
         match self.args.get(i).and_then(|a| a.dims.first_unknown()) {
-            Some(id) => Why::From(id),
-            None => Why::Value(i),
+            Some(id) => UnknownReason::From(id),
+            None => UnknownReason::Value(i),
         }
     }
     /// Shape for a partial shape in an attribute.
     pub fn attr_shape(&mut self, shape: &PartialShape) -> Dims {
         match &shape.0 {
-            None => self.unranked(Why::Attribute),
+            None => self.unranked(UnknownReason::Attribute),
             Some(dims) => {
-                let one =
-                    |cx: &mut Self, d: Option<u64>| d.map_or_else(|| cx.fresh_dim(Why::Attribute), InferredDim::Known);
+                let one = |cx: &mut Self, d: Option<u64>| {
+                    d.map_or_else(|| cx.fresh_dim(UnknownReason::Attribute), InferredDim::Known)
+                };
                 dims.iter().map(|&d| one(self, d)).collect::<Vec<_>>().into()
             }
         }
@@ -145,29 +146,31 @@ impl ShapeCtx<'_> {
     ///
     /// # Errors
     /// Those of [`ShapeCtx::arg`], and `Code::ShapeMismatch` if the value is not a shape.
-    pub fn shape_of_value(&mut self, i: usize) -> Result<Dims> {
+    pub fn shape_from_value(&mut self, i: usize) -> Result<Dims> {
         let arg = self.arg(i)?;
         let (rank, values) = (arg.dims.as_ranked().map(<[InferredDim]>::len), arg.as_ints());
         let length = arg.dims.as_ranked().and_then(|d| d.first().copied());
         match (rank, values) {
-            (Some(0), _) => Ok(self.unranked(Why::Value(i))),
+            (Some(0), _) => Ok(self.unranked(UnknownReason::Value(i))),
             (Some(1), Some(values)) => {
                 let one = |cx: &mut Self, v: InferredInt| match v {
-                    InferredInt::Known(n) if n < -1 => Err(cx.mismatch(format!("{n} is no size"))),
-                    v => Ok(v.as_dim().unwrap_or_else(|| cx.fresh_dim(Why::Value(i)))),
+                    InferredInt::Known(n) if n < -1 => Err(cx.shape_mismatch(format!("{n} is no size"))),
+                    v => Ok(v.as_dim().unwrap_or_else(|| cx.fresh_dim(UnknownReason::Value(i)))),
                 };
                 values.into_iter().map(|v| one(self, v)).collect::<Result<Vec<_>>>().map(Dims::from)
             }
             (Some(1), None) => match length {
-                Some(InferredDim::Known(n)) if n < 255 => Ok(self.fresh_shape(n as usize, Why::Value(i))),
+                Some(InferredDim::Known(n)) if n < 255 => Ok(self.fresh_shape(n as usize, UnknownReason::Value(i))),
                 _ => Ok(self.unranked_from(i)),
             },
-            (Some(rank), _) => Err(self.mismatch(format!("input {i} must be a vector of sizes and has rank {rank}"))),
+            (Some(rank), _) => {
+                Err(self.shape_mismatch(format!("input {i} must be a vector of sizes and has rank {rank}")))
+            }
             (None, _) => Ok(self.unranked_from(i)),
         }
     }
 
-    /// Size that two equal sizes share: the better known one. `None` if they differ.
+    /// Merged size of two sizes that must be equal: the better known one. `None` if they differ.
     pub fn merge_dim(&self, a: InferredDim, b: InferredDim) -> Option<InferredDim> {
         match (a, b) {
             (a, b) if a == b => Some(a),
@@ -177,17 +180,20 @@ impl ShapeCtx<'_> {
             (InferredDim::Known(_), InferredDim::Known(_)) => None,
         }
     }
-    /// Shape that two equal shapes share: the better known sizes of both.
+    /// Merged shape of two shapes that must be equal: the better known sizes of both.
     ///
     /// # Errors
     /// `Code::ShapeMismatch` if they differ.
-    pub fn merge(&self, a: &Dims, b: &Dims) -> Result<Dims> {
+    pub fn merge_shapes(&self, a: &Dims, b: &Dims) -> Result<Dims> {
         match (a, b) {
             (Dims::Unranked(_), other) | (other, Dims::Unranked(_)) => Ok(other.clone()),
             (Dims::Ranked(x), Dims::Ranked(y)) => {
                 let merged = (x.len() == y.len())
                     .then(|| x.iter().zip(y.iter()).map(|(&x, &y)| self.merge_dim(x, y)).collect::<Option<Vec<_>>>());
-                merged.flatten().map(Dims::from).ok_or_else(|| self.mismatch(format!("{a} and {b} must be equal")))
+                merged
+                    .flatten()
+                    .map(Dims::from)
+                    .ok_or_else(|| self.shape_mismatch(format!("{a} and {b} must be equal")))
             }
         }
     }
@@ -203,7 +209,7 @@ impl ShapeCtx<'_> {
             (Dims::Ranked(x), Dims::Ranked(y)) => (x, y),
             (Dims::Unranked(id), other) | (other, Dims::Unranked(id)) => {
                 let scalar = other.as_ranked().is_some_and(<[InferredDim]>::is_empty);
-                return Ok(if scalar { Dims::Unranked(*id) } else { self.unranked(Why::From(*id)) });
+                return Ok(if scalar { Dims::Unranked(*id) } else { self.unranked(UnknownReason::From(*id)) });
             }
         };
         let (long, short) = if x.len() < y.len() { (y, x) } else { (x, y) };
@@ -211,7 +217,8 @@ impl ShapeCtx<'_> {
         let mut out = long.to_vec();
         for (i, &d) in short.iter().enumerate() {
             let both = self.symbols.broadcast(self.site, out[lead + i], d);
-            out[lead + i] = both.ok_or_else(|| self.mismatch(format!("{a} and {b} can't be broadcast together")))?;
+            out[lead + i] =
+                both.ok_or_else(|| self.shape_mismatch(format!("{a} and {b} can't be broadcast together")))?;
         }
         Ok(out.into())
     }
@@ -242,7 +249,9 @@ impl ShapeCtx<'_> {
     /// `ShapeMismatch` if a known size is not divisible.
     pub fn div_exact(&mut self, a: InferredDim, n: u64) -> Result<InferredDim> {
         match a {
-            InferredDim::Known(a) if n == 0 || a % n != 0 => Err(self.mismatch(format!("{a} is no multiple of {n}"))),
+            InferredDim::Known(a) if n == 0 || a % n != 0 => {
+                Err(self.shape_mismatch(format!("{a} is no multiple of {n}")))
+            }
             a => Ok(self.div(a, InferredDim::Known(n))),
         }
     }

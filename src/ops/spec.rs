@@ -17,8 +17,10 @@ use crate::hlo::SymbolicArray;
 use crate::hlo::open::{Builder, Dim, InstId, Shape};
 use crate::symbolic::fixed;
 use crate::tensor::DType;
-pub use cast::cast;
-pub use leaves::{check_nesting, known, known_constant, known_shape, leaves_of, with_known_sizes};
+pub use cast::cast_leaves;
+pub use leaves::{
+    append_leaves, check_nesting, constant_tensor, symbolic_constant, symbolic_shape_value, with_known_sizes,
+};
 use std::sync::Arc;
 
 /// Description of a value without its run-time arrays, valid in every computation.
@@ -64,9 +66,9 @@ pub enum ValueSpec {
 /// Spec of one alternative value of an optional.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlternativeSpec {
-    /// Names of the functions that make such a value.
+    /// Names of the branch functions that return this alternative.
     pub makers: Vec<Arc<str>>,
-    /// Specs of its components.
+    /// Specs of the alternative's components.
     pub components: Vec<ValueSpec>,
 }
 
@@ -165,7 +167,7 @@ impl TextSpec {
 }
 
 impl ListSpec {
-    /// Spec of this list value.
+    /// Spec of a list.
     pub fn of(b: &Builder, list: &ListValue) -> ListSpec {
         ListSpec {
             dtype: b.dtype(list.buffer),
@@ -177,13 +179,13 @@ impl ListSpec {
     }
 
     /// Number of elements for which the list has room.
-    pub fn room(&self) -> Dim {
+    pub fn capacity(&self) -> Dim {
         self.dims.first().copied().unwrap_or(Dim::from(0))
     }
 
     /// Upper bound of the number of elements.
-    pub fn most(&self) -> Dim {
-        self.count.map_or(self.room(), |count| count.0)
+    pub fn max_length(&self) -> Dim {
+        self.count.map_or(self.capacity(), |count| count.0)
     }
 
     fn stale(&self) -> bool {
@@ -217,7 +219,7 @@ impl ValueSpec {
                 ValueSpec::Unshaped(UnshapedListSpec { length, is_counted, dtype, name })
             }
             Value::Heterogeneous(list) => ValueSpec::Heterogeneous(HeterogeneousSpec {
-                items: list.items.iter().map(|item| item.as_ref().map(|item| ValueSpec::inside(b, item))).collect(),
+                items: list.items.iter().map(|item| item.as_ref().map(|item| ValueSpec::of_element(b, item))).collect(),
                 open_length: list.open_length,
                 dtype: list.dtype,
                 declared: list.declared.clone(),
@@ -245,7 +247,7 @@ impl ValueSpec {
             Value::Optional(optional) => {
                 let spec = |one: &Alternative| AlternativeSpec {
                     makers: one.makers.clone(),
-                    components: one.components.iter().map(|one| ValueSpec::inside(b, one)).collect(),
+                    components: one.components.iter().map(|one| ValueSpec::of_element(b, one)).collect(),
                 };
                 ValueSpec::Optional(optional.alternatives.iter().map(spec).collect())
             }
@@ -261,8 +263,8 @@ impl ValueSpec {
     }
 
     /// Spec of a value inside a list or optional, where arrays that are known at compile time are constants, not leaves.
-    pub fn inside(b: &Builder, value: &Value) -> ValueSpec {
-        known_constant(b, value).map_or_else(|| ValueSpec::of(b, value), |known| ValueSpec::Constant { known })
+    pub fn of_element(b: &Builder, value: &Value) -> ValueSpec {
+        symbolic_constant(b, value).map_or_else(|| ValueSpec::of(b, value), |known| ValueSpec::Constant { known })
     }
 
     /// Shapes of the leaves.
@@ -297,7 +299,7 @@ impl ValueSpec {
     }
 
     /// Value of this spec, whose leaves `part` returns one by one.
-    pub fn value(&self, b: &mut Builder, part: &mut dyn FnMut(&mut Builder) -> InstId) -> Value {
+    pub fn build_value(&self, b: &mut Builder, part: &mut dyn FnMut(&mut Builder) -> InstId) -> Value {
         match self {
             ValueSpec::Constant { known } => Value::Array(known.add_constant(b)),
             ValueSpec::Array(_) => Value::Array(part(b)),
@@ -316,7 +318,7 @@ impl ValueSpec {
                 Value::RaggedList(RaggedTensorList { buffer, lengths, name: list.name.clone() })
             }
             ValueSpec::Heterogeneous(list) => {
-                let items = list.items.iter().map(|item| item.as_ref().map(|item| item.value(b, part))).collect();
+                let items = list.items.iter().map(|item| item.as_ref().map(|item| item.build_value(b, part))).collect();
                 let (dtype, declared, name) = (list.dtype, list.declared.clone(), list.name.clone());
                 Value::Heterogeneous(HeterogeneousList { items, open_length: list.open_length, dtype, declared, name })
             }
@@ -343,7 +345,7 @@ impl ValueSpec {
                 let has_value = part(b);
                 let mut value = |one: &AlternativeSpec| Alternative {
                     makers: one.makers.clone(),
-                    components: one.components.iter().map(|one| one.value(b, part)).collect(),
+                    components: one.components.iter().map(|one| one.build_value(b, part)).collect(),
                 };
                 let alternatives = alternatives.iter().map(&mut value).collect();
                 Value::Optional(OptionalValue { has_value, alternatives })
@@ -361,13 +363,13 @@ impl ValueSpec {
     }
 
     /// Value of this spec with these leaves.
-    pub fn of_leaves(&self, b: &mut Builder, leaves: Vec<InstId>) -> Value {
+    pub fn value_from_leaves(&self, b: &mut Builder, leaves: Vec<InstId>) -> Value {
         let mut leaves = leaves.into_iter();
-        self.value(b, &mut |b| leaves.next().unwrap_or_else(|| b.full(DType::Pred, &[], 0.0)))
+        self.build_value(b, &mut |b| leaves.next().unwrap_or_else(|| b.full(DType::Pred, &[], 0.0)))
     }
 
     /// Whether each leaf holds data, as opposed to a count of elements or the presence flag of an optional.
-    pub fn data(&self) -> Vec<bool> {
+    pub fn data_leaves(&self) -> Vec<bool> {
         let mut data = vec![true; self.leaves().len()];
         let last = data.len().saturating_sub(1);
         match self {
@@ -376,15 +378,17 @@ impl ValueSpec {
             ValueSpec::RaggedList(_) => data[last] = false,
             ValueSpec::Ragged(_) | ValueSpec::Sparse(..) => data[..last].fill(false),
             ValueSpec::Structured(list) => {
-                let element = list.element.data();
+                let element = list.element.data_leaves();
                 for (i, is_data) in data.iter_mut().enumerate() {
                     *is_data = element.get(i).copied().unwrap_or(false);
                 }
             }
-            ValueSpec::Heterogeneous(list) => data = list.items.iter().flatten().flat_map(ValueSpec::data).collect(),
+            ValueSpec::Heterogeneous(list) => {
+                data = list.items.iter().flatten().flat_map(ValueSpec::data_leaves).collect()
+            }
             ValueSpec::Optional(all) => {
                 let components = all.iter().flat_map(|one| &one.components);
-                data = std::iter::once(false).chain(components.flat_map(ValueSpec::data)).collect();
+                data = std::iter::once(false).chain(components.flat_map(ValueSpec::data_leaves)).collect();
             }
             _ => {}
         }
@@ -392,7 +396,7 @@ impl ValueSpec {
     }
 
     /// Spec in which known arrays are leaves, not constants.
-    pub fn unknown(&self) -> ValueSpec {
+    pub fn without_constants(&self) -> ValueSpec {
         match self {
             ValueSpec::Constant { known: SymbolicArray { value: t, .. } } => {
                 ValueSpec::Array(Shape::array(t.dtype, fixed(&t.dims)))
@@ -400,15 +404,15 @@ impl ValueSpec {
             ValueSpec::Optional(all) => {
                 let unknown = |one: &AlternativeSpec| AlternativeSpec {
                     makers: one.makers.clone(),
-                    components: one.components.iter().map(ValueSpec::unknown).collect(),
+                    components: one.components.iter().map(ValueSpec::without_constants).collect(),
                 };
                 ValueSpec::Optional(all.iter().map(unknown).collect())
             }
             ValueSpec::Heterogeneous(list) => {
-                let items = list.items.iter().map(|item| item.as_ref().map(ValueSpec::unknown)).collect();
+                let items = list.items.iter().map(|item| item.as_ref().map(ValueSpec::without_constants)).collect();
                 ValueSpec::Heterogeneous(HeterogeneousSpec { items, ..list.clone() })
             }
-            ValueSpec::Structured(list) => ValueSpec::Structured(list.with_element(&list.element.unknown())),
+            ValueSpec::Structured(list) => ValueSpec::Structured(list.with_element(&list.element.without_constants())),
             spec => spec.clone(),
         }
     }

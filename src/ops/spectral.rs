@@ -2,8 +2,8 @@
 use super::ShapeCtx;
 use super::fact::{Fact, InferredInt};
 use super::op_lowering::op;
-use super::shape::same;
-use super::symbols::{InferredDim, Why};
+use super::shape::like_first_input;
+use super::symbols::{InferredDim, UnknownReason};
 use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
@@ -19,18 +19,18 @@ const LENGTH: &str = "input fft_length -> output";
 /// Definitions of the ops of this family.
 #[rustfmt::skip]
 pub const ROWS: &[&[OpLowering]] = &[&[
-    op("FFT",    ONE,    |cx| complex(cx, FftKind::Fft, 1)).shape(same).dtypes(COMPLEX),
-    op("FFT2D",  ONE,    |cx| complex(cx, FftKind::Fft, 2)).shape(same).dtypes(COMPLEX),
-    op("FFT3D",  ONE,    |cx| complex(cx, FftKind::Fft, 3)).shape(same).dtypes(COMPLEX),
-    op("IFFT",   ONE,    |cx| complex(cx, FftKind::Ifft, 1)).shape(same).dtypes(COMPLEX),
-    op("IFFT2D", ONE,    |cx| complex(cx, FftKind::Ifft, 2)).shape(same).dtypes(COMPLEX),
-    op("IFFT3D", ONE,    |cx| complex(cx, FftKind::Ifft, 3)).shape(same).dtypes(COMPLEX),
-    op("RFFT",    LENGTH, |cx| real(cx, FftKind::Rfft, 1)).shape(|cx| real_shape(cx, 1, true)).constants(&[1]).dtypes(REAL),
-    op("RFFT2D",  LENGTH, |cx| real(cx, FftKind::Rfft, 2)).shape(|cx| real_shape(cx, 2, true)).constants(&[1]).dtypes(REAL),
-    op("RFFT3D",  LENGTH, |cx| real(cx, FftKind::Rfft, 3)).shape(|cx| real_shape(cx, 3, true)).constants(&[1]).dtypes(REAL),
-    op("IRFFT",   LENGTH, |cx| real(cx, FftKind::Irfft, 1)).shape(|cx| real_shape(cx, 1, false)).constants(&[1]).dtypes(COMPLEX),
-    op("IRFFT2D", LENGTH, |cx| real(cx, FftKind::Irfft, 2)).shape(|cx| real_shape(cx, 2, false)).constants(&[1]).dtypes(COMPLEX),
-    op("IRFFT3D", LENGTH, |cx| real(cx, FftKind::Irfft, 3)).shape(|cx| real_shape(cx, 3, false)).constants(&[1]).dtypes(COMPLEX),
+    op("FFT",    ONE,    |cx| complex(cx, FftKind::Fft, 1)).shape(like_first_input).dtypes(COMPLEX),
+    op("FFT2D",  ONE,    |cx| complex(cx, FftKind::Fft, 2)).shape(like_first_input).dtypes(COMPLEX),
+    op("FFT3D",  ONE,    |cx| complex(cx, FftKind::Fft, 3)).shape(like_first_input).dtypes(COMPLEX),
+    op("IFFT",   ONE,    |cx| complex(cx, FftKind::Ifft, 1)).shape(like_first_input).dtypes(COMPLEX),
+    op("IFFT2D", ONE,    |cx| complex(cx, FftKind::Ifft, 2)).shape(like_first_input).dtypes(COMPLEX),
+    op("IFFT3D", ONE,    |cx| complex(cx, FftKind::Ifft, 3)).shape(like_first_input).dtypes(COMPLEX),
+    op("RFFT",    LENGTH, |cx| real(cx, FftKind::Rfft, 1)).shape(|cx| real_shape(cx, 1, true)).constant_inputs(&[1]).dtypes(REAL),
+    op("RFFT2D",  LENGTH, |cx| real(cx, FftKind::Rfft, 2)).shape(|cx| real_shape(cx, 2, true)).constant_inputs(&[1]).dtypes(REAL),
+    op("RFFT3D",  LENGTH, |cx| real(cx, FftKind::Rfft, 3)).shape(|cx| real_shape(cx, 3, true)).constant_inputs(&[1]).dtypes(REAL),
+    op("IRFFT",   LENGTH, |cx| real(cx, FftKind::Irfft, 1)).shape(|cx| real_shape(cx, 1, false)).constant_inputs(&[1]).dtypes(COMPLEX),
+    op("IRFFT2D", LENGTH, |cx| real(cx, FftKind::Irfft, 2)).shape(|cx| real_shape(cx, 2, false)).constant_inputs(&[1]).dtypes(COMPLEX),
+    op("IRFFT3D", LENGTH, |cx| real(cx, FftKind::Irfft, 3)).shape(|cx| real_shape(cx, 3, false)).constant_inputs(&[1]).dtypes(COMPLEX),
 ]];
 
 fn transform(cx: &mut LowerCtx, x: InstId, kind: FftKind, length: Vec<Dim>) -> Result<Vec<Value>> {
@@ -87,15 +87,15 @@ fn real_shape(cx: &mut ShapeCtx, n: usize, forward: bool) -> Result<Vec<Fact>> {
     let length = cx.partial_ints(1).filter(|v| v.len() == n).unwrap_or_else(|| vec![InferredInt::Unknown; n]);
     let mut sizes = Vec::with_capacity(n);
     for v in length {
-        sizes.push(v.as_dim().unwrap_or_else(|| cx.fresh_dim(Why::Value(1))));
+        sizes.push(v.as_dim().unwrap_or_else(|| cx.fresh_dim(UnknownReason::Value(1))));
     }
     if let (true, Some(last)) = (forward, sizes.last_mut()) {
         let half = cx.div(*last, InferredDim::Known(2));
         *last = if *last == InferredDim::Known(0) { *last } else { cx.add(half, InferredDim::Known(1)) };
     }
-    let dims = match cx.ranked(0)? {
+    let dims = match cx.ranked_dims(0)? {
         Some(dims) if dims.len() >= n => [&dims[..dims.len() - n], &sizes].concat().into(),
-        Some(_) => return Err(cx.mismatch(format!("{n} dimensions are transformed"))),
+        Some(_) => return Err(cx.shape_mismatch(format!("{n} dimensions are transformed"))),
         None => cx.unranked_from(0),
     };
     cx.one_output(TfType::Data(dtype), dims)

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// Current value of each variable at one point of the walk, as an instruction of the current computation.
 #[derive(Clone, Debug, Default)]
-pub struct Store {
+pub struct VariableStore {
     slots: Vec<VariableState>,
     /// Variable indices by the names of the nodes that give their handles, and by the names that nodes inside functions use.
     handles: HashMap<String, usize>,
@@ -24,7 +24,7 @@ struct VariableState {
     name: String,
     dtype: DType,
     dims: Vec<Dim>,
-    /// Whether its handle is a TensorFlow 1 reference, which stands for the value where an array is needed.
+    /// Whether the variable's handle is a TensorFlow 1 reference, which stands for the value where an array is needed.
     reference: bool,
     role: VariableRole,
     /// Axes along which the variable grows; the next variable holds its sizes along them.
@@ -33,7 +33,7 @@ struct VariableState {
     now: Option<InstId>,
 }
 
-impl Store {
+impl VariableStore {
     /// Adds a variable of this type and these sizes with the value `now`; returns its index.
     pub fn add(&mut self, variable: &Variable, dtype: DType, dims: &[Dim], now: InstId) -> usize {
         let (name, reference, role) = (variable.name.clone(), variable.by_reference, variable.role);
@@ -62,7 +62,7 @@ impl Store {
         0..self.slots.len()
     }
     /// Indices of the variables behind the handle of variable `id`: several for a table, and for a variable that grows.
-    pub fn handle_parts(&self, id: usize) -> std::ops::Range<usize> {
+    pub fn handle_variables(&self, id: usize) -> std::ops::Range<usize> {
         let count = match self.slots.get(id).map(|s| s.role) {
             Some(VariableRole::Table) => TABLE_PARTS,
             Some(VariableRole::Growing) => 2,
@@ -126,7 +126,7 @@ impl Store {
         slot.now = Some(now);
         Ok(())
     }
-    /// Makes only these variables known, with these values: those of a computation that was opened.
+    /// Restricts the store to the variables that a just opened computation receives, with their values in it.
     pub fn enter_computation(&mut self, inside: &[(usize, InstId)]) {
         self.slots.iter_mut().for_each(|slot| slot.now = None);
         for (id, now) in inside {

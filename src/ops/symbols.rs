@@ -18,7 +18,7 @@ pub enum InferredDim {
 
 impl InferredDim {
     /// Id of an unknown size.
-    pub fn unknown(self) -> Option<DimId> {
+    pub fn unknown_id(self) -> Option<DimId> {
         match self {
             InferredDim::Known(_) => None,
             InferredDim::Unknown(id) => Some(id),
@@ -28,7 +28,7 @@ impl InferredDim {
 
 /// Position of a node in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Site {
+pub struct NodeSite {
     /// Number of the graph: 0 is the top-level graph, `i + 1` the body of library function `i`.
     pub graph: u32,
     /// Id of the node in its graph.
@@ -37,12 +37,12 @@ pub struct Site {
 
 /// Reason why a size is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// The dimension of this number of a fed node is open.
+pub enum UnknownReason {
+    /// The dimension with this index of a fed node is open.
     Feed(usize),
     /// The rank of a fed node is open.
     FeedRank,
-    /// The node computes it from another unknown size.
+    /// The node computes the size from another unknown size.
     From(DimId),
     /// The size depends on the value of this input, which is not known at compile time.
     Value(usize),
@@ -54,17 +54,17 @@ pub enum Why {
     Joined,
     /// The inputs contradict each other, or a size overflows.
     Invalid,
-    /// An attribute leaves it open.
+    /// An attribute leaves the size open.
     Attribute,
 }
 
 /// Origin of an unknown size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// Node that introduced it.
-    pub site: Site,
-    /// Why it is not known.
-    pub why: Why,
+pub struct UnknownOrigin {
+    /// Node that introduced the size.
+    pub site: NodeSite,
+    /// Reason why the size is not known.
+    pub why: UnknownReason,
 }
 
 /// Expression over unknown sizes that are not computed from others.
@@ -80,25 +80,25 @@ pub struct Symbols {
 
 #[derive(Clone, Debug)]
 struct UnknownSize {
-    origin: Origin,
-    /// Expression over other sizes; the size itself if it is not computed.
+    origin: UnknownOrigin,
+    /// Expression of the size over other sizes; the size itself if it is not computed.
     expr: Expr,
 }
 
 impl Symbols {
     /// New unknown size that is not known to equal any other.
-    pub fn fresh(&mut self, site: Site, why: Why) -> DimId {
+    pub fn fresh(&mut self, site: NodeSite, why: UnknownReason) -> DimId {
         let id = DimId(u32::try_from(self.sizes.len()).unwrap_or(u32::MAX));
-        self.sizes.push(UnknownSize { origin: Origin { site, why }, expr: Expr::var(id) });
+        self.sizes.push(UnknownSize { origin: UnknownOrigin { site, why }, expr: Expr::var(id) });
         id
     }
     /// Origin of an unknown size.
-    pub fn origin(&self, id: DimId) -> Origin {
+    pub fn origin(&self, id: DimId) -> UnknownOrigin {
         self.sizes[id.0 as usize].origin
     }
     /// First unknown size of the chain from which `id` was computed.
-    pub fn root(&self, mut id: DimId) -> DimId {
-        while let Why::From(before) = self.origin(id).why {
+    pub fn root_cause(&self, mut id: DimId) -> DimId {
+        while let UnknownReason::From(before) = self.origin(id).why {
             id = before;
         }
         id
@@ -121,14 +121,14 @@ impl Symbols {
     }
     /// Size that equals an expression, computed from the unknown size `cause`. Without an expression, or for one that is too long, a new
     /// unknown size; for a negative constant an unknown size with the cause [`Why::Invalid`].
-    pub fn size(&mut self, site: Site, expr: Option<Expr>, cause: Option<DimId>) -> InferredDim {
-        let follows = cause.map_or(Why::Invalid, Why::From);
+    pub fn size_of_expr(&mut self, site: NodeSite, expr: Option<Expr>, cause: Option<DimId>) -> InferredDim {
+        let follows = cause.map_or(UnknownReason::Invalid, UnknownReason::From);
         let Some(expr) = expr.and_then(|e| e.share_if_long(&|_| ANY_SIZE)) else {
             return InferredDim::Unknown(self.fresh(site, follows));
         };
         if let Some(known) = expr.known() {
             let known = u64::try_from(known).map(InferredDim::Known);
-            return known.unwrap_or_else(|_| InferredDim::Unknown(self.fresh(site, Why::Invalid)));
+            return known.unwrap_or_else(|_| InferredDim::Unknown(self.fresh(site, UnknownReason::Invalid)));
         }
         let known = expr.as_var().copied().or_else(|| self.ids.get(&expr).copied());
         InferredDim::Unknown(known.unwrap_or_else(|| {
@@ -141,51 +141,51 @@ impl Symbols {
     /// Result of an operation on two sizes.
     fn combined(
         &mut self,
-        site: Site,
+        site: NodeSite,
         a: InferredDim,
         b: InferredDim,
         op: fn(&Expr, &Expr) -> Option<Expr>,
     ) -> InferredDim {
         let expr = self.expr(a).zip(self.expr(b)).and_then(|(a, b)| op(&a, &b));
-        self.size(site, expr, a.unknown().or(b.unknown()))
+        self.size_of_expr(site, expr, a.unknown_id().or(b.unknown_id()))
     }
 
-    /// Sum.
-    pub fn add(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
+    /// Sum of two sizes.
+    pub fn add(&mut self, site: NodeSite, a: InferredDim, b: InferredDim) -> InferredDim {
         self.combined(site, a, b, Expr::add)
     }
-    /// Difference; unknown if negative.
-    pub fn sub(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
+    /// Difference of two sizes; unknown if negative.
+    pub fn sub(&mut self, site: NodeSite, a: InferredDim, b: InferredDim) -> InferredDim {
         self.combined(site, a, b, Expr::sub)
     }
-    /// Product; 0 if either is 0, even if the other one is unknown.
-    pub fn mul(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
+    /// Product of two sizes; 0 if either is 0, even if the other one is unknown.
+    pub fn mul(&mut self, site: NodeSite, a: InferredDim, b: InferredDim) -> InferredDim {
         self.combined(site, a, b, Expr::mul)
     }
-    /// Quotient, rounded down; unknown for a divisor of 0.
-    pub fn div_floor(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
+    /// Quotient of two sizes, rounded down; unknown for a divisor of 0.
+    pub fn div_floor(&mut self, site: NodeSite, a: InferredDim, b: InferredDim) -> InferredDim {
         self.combined(site, a, b, Expr::floor_div)
     }
-    /// Quotient, rounded up; unknown for a divisor of 0.
-    pub fn div_ceil(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
+    /// Quotient of two sizes, rounded up; unknown for a divisor of 0.
+    pub fn div_ceil(&mut self, site: NodeSite, a: InferredDim, b: InferredDim) -> InferredDim {
         self.combined(site, a, b, Expr::ceil_div)
     }
-    /// Minimum.
-    pub fn least(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
+    /// Smaller of two sizes.
+    pub fn min(&mut self, site: NodeSite, a: InferredDim, b: InferredDim) -> InferredDim {
         match a.min(b) {
             InferredDim::Known(0) => InferredDim::Known(0),
             _ => self.combined(site, a, b, Expr::minimum),
         }
     }
-    /// Maximum.
-    pub fn most(&mut self, site: Site, a: InferredDim, b: InferredDim) -> InferredDim {
+    /// Larger of two sizes.
+    pub fn max(&mut self, site: NodeSite, a: InferredDim, b: InferredDim) -> InferredDim {
         match (a.min(b), a.max(b)) {
             (InferredDim::Known(0), other) => other,
             (a, b) => self.combined(site, a, b, Expr::maximum),
         }
     }
     /// Size to which two sizes are broadcast; `None` if they can't be.
-    pub fn broadcast(&mut self, site: Site, a: InferredDim, b: InferredDim) -> Option<InferredDim> {
+    pub fn broadcast(&mut self, site: NodeSite, a: InferredDim, b: InferredDim) -> Option<InferredDim> {
         Some(match (a.min(b), a.max(b)) {
             (a, b) if a == b => a,
             (InferredDim::Known(1), other) => other,
@@ -216,12 +216,12 @@ fn broadcast(a: &Expr, b: &Expr) -> Option<Expr> {
 mod tests {
     use super::*;
 
-    const SITE: Site = Site { graph: 0, node: NodeId(0) };
+    const SITE: NodeSite = NodeSite { graph: 0, node: NodeId(0) };
 
     #[test]
     fn equal_terms_are_one_size() {
         let mut s = Symbols::default();
-        let n = InferredDim::Unknown(s.fresh(SITE, Why::Feed(0)));
+        let n = InferredDim::Unknown(s.fresh(SITE, UnknownReason::Feed(0)));
         let three = InferredDim::Known(3);
         let (a, b) = (s.mul(SITE, n, three), s.mul(SITE, three, n));
         assert_eq!(a, b);
@@ -229,13 +229,13 @@ mod tests {
         assert_eq!(s.mul(SITE, a, InferredDim::Known(0)), InferredDim::Known(0));
         assert_eq!(s.sub(SITE, a, a), InferredDim::Known(0));
         let InferredDim::Unknown(id) = a else { panic!("{a:?}") };
-        assert_eq!(InferredDim::Unknown(s.root(id)), n);
+        assert_eq!(InferredDim::Unknown(s.root_cause(id)), n);
     }
 
     #[test]
     fn sizes_follow_from_those_that_are_told() {
         let mut s = Symbols::default();
-        let n = s.fresh(SITE, Why::Feed(0));
+        let n = s.fresh(SITE, UnknownReason::Feed(0));
         let twelve = s.mul(SITE, n.into(), InferredDim::Known(12));
         let half = s.add(SITE, twelve, InferredDim::Known(1));
         let half = s.div_floor(SITE, half, InferredDim::Known(2));
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn sizes_that_are_used_twice_are_computed_once() {
         let mut s = Symbols::default();
-        let first = s.fresh(SITE, Why::Feed(0));
+        let first = s.fresh(SITE, UnknownReason::Feed(0));
         // 2^62 paths lead back to the first
         let last = (0..62).fold(InferredDim::Unknown(first), |n, _| s.add(SITE, n, n));
         let InferredDim::Unknown(last) = last else { panic!("{last:?}") };
@@ -258,8 +258,8 @@ mod tests {
     #[test]
     fn broadcasts_follow_numpy() {
         let mut s = Symbols::default();
-        let n = InferredDim::Unknown(s.fresh(SITE, Why::Feed(0)));
-        let m = InferredDim::Unknown(s.fresh(SITE, Why::Feed(1)));
+        let n = InferredDim::Unknown(s.fresh(SITE, UnknownReason::Feed(0)));
+        let m = InferredDim::Unknown(s.fresh(SITE, UnknownReason::Feed(1)));
         assert_eq!(s.broadcast(SITE, n, InferredDim::Known(1)), Some(n));
         assert_eq!(s.broadcast(SITE, n, InferredDim::Known(8)), Some(InferredDim::Known(8)));
         assert_eq!(s.broadcast(SITE, n, n), Some(n));

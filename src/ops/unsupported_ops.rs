@@ -9,7 +9,7 @@ pub struct UnsupportedOps {
     pub reason: &'static str,
     /// Remedy for a graph with such an op.
     pub help: &'static str,
-    /// The code of the diagnostic.
+    /// Code of the diagnostic for such an op.
     pub code: Code,
     /// Names of the ops, separated by white space; a leading or trailing `*` stands for any text.
     pub names: &'static str,

@@ -51,7 +51,7 @@ pub struct StructuredList {
 /// An optional. Conditions keep values for their gradients in optionals: the branch that was taken stores its own values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OptionalValue {
-    /// Whether it has a value, `pred[]`.
+    /// Whether the optional has a value, `pred[]`.
     pub has_value: InstId,
     /// Candidates for the value, as branches store arrays of different shapes in one optional. The contents of all but the
     /// actual one are arbitrary. Empty for an optional that never has a value.
@@ -61,9 +61,9 @@ pub struct OptionalValue {
 /// One candidate for the value of an optional.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative {
-    /// Names of the functions that make such a value.
+    /// Names of the branch functions that return this alternative.
     pub makers: Vec<Arc<str>>,
-    /// Components of the value.
+    /// Components of the optional's value.
     pub components: Vec<Value>,
 }
 
@@ -94,7 +94,7 @@ pub struct RaggedValue {
 pub struct SparseMatrix {
     /// `s64[n, rank]`, of rank 2 or 3: matrix number (rank 3), row and column of each element, sorted.
     pub indices: InstId,
-    /// `[n]`: the elements.
+    /// `[n]`: values of the stored elements.
     pub values: InstId,
     /// Dense sizes, as many as the rank.
     pub dims: Vec<u64>,
@@ -108,7 +108,7 @@ pub enum CommonElement {
     /// Every element is this integer or this short vector. Gradients of loops keep sizes and shapes in lists, one for each
     /// iteration, and need them as constants.
     Each(SymbolicArray),
-    /// Nothing is known; elements may differ.
+    /// No common value is known: elements may differ.
     Any,
 }
 
@@ -133,9 +133,9 @@ fn are_same(x: &SymbolicArray, y: &SymbolicArray) -> bool {
 /// Number of elements of a list that may have room for more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListLength {
-    /// Current number, a scalar s32.
+    /// Current number of elements, a scalar s32.
     pub now: InstId,
-    /// Upper bound of the number.
+    /// Upper bound of the number of elements.
     pub most: Dim,
     /// Whether the room behind the last element may hold nonzero data, because elements were removed.
     pub stale: bool,
@@ -190,7 +190,7 @@ pub enum Value {
 
 impl Value {
     /// Whether the value is a list or optional, which is added by adding its arrays.
-    pub fn is_summed_by_parts(&self) -> bool {
+    pub fn is_list_or_optional(&self) -> bool {
         matches!(
             self,
             Value::List(_)

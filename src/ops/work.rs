@@ -3,13 +3,13 @@
 /// Number of operations of an op, as a rule over the sizes of its tensors and its attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// None: the op moves, creates or describes data.
+    /// No operations: the op moves, creates or describes data.
     None,
-    /// A fixed number for each element of the first output.
+    /// A fixed number of operations for each element of the first output.
     PerOutputElement(u64),
-    /// One for each element of the first input.
+    /// One operation for each element of the first input.
     PerInputElement,
-    /// Pooling: one for each element of a window of attribute `ksize`, for each element of the first output.
+    /// Pooling: one operation for each element of a window of attribute `ksize`, for each element of the first output.
     Pool,
     /// Batch normalization: two for each element of the first output, five in training (`is_training`).
     Normalise,
@@ -19,9 +19,9 @@ pub enum Work {
     Einsum,
     /// Convolution by the filter in input 1; the number counts the last axes of the filter that are not summed over.
     Convolution(usize),
-    /// Gradient of such a convolution with respect to its input; input 2 is the gradient of its result.
+    /// Gradient of a convolution with respect to its input; input 2 is the gradient of its result.
     ConvolutionInputGradient(usize),
-    /// Gradient of such a convolution with respect to its filter; input 2 is the gradient of its result.
+    /// Gradient of a convolution with respect to its filter; input 2 is the gradient of its result.
     ConvolutionFilterGradient(usize),
     /// Contraction whose axes are given by constant inputs.
     Contraction,

@@ -6,8 +6,8 @@ mod replicas;
 pub mod window;
 
 use super::fact::Fact;
-use super::op_lowering::{Calls, op, walker};
-use super::shape::same;
+use super::op_lowering::{CallKind, functional_op, op};
+use super::shape::like_first_input;
 use super::{LowerCtx, OpLowering, ShapeCtx, Value, Work};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node};
@@ -19,13 +19,14 @@ use crate::tensor::DType;
 const NODES: &[OpLowering] = &[
     op("XlaSplitND", "input -> outputs*", split_nd),
     op("XlaConcatND", "inputs* -> output", concat_nd),
-    op("XlaPad", "input padding_value padding_low padding_high padding_interior -> output", pad).constants(&[2, 3, 4]),
-    op("XlaDynamicSlice", "input start_indices size_indices -> output", dynamic_slice).constants(&[2]),
-    op("XlaDynamicUpdateSlice", "input update indices -> output", dynamic_update_slice).shape(same),
-    op("XlaBroadcastHelper", "lhs rhs broadcast_dims -> lhs_output rhs_output", broadcast_helper).constants(&[2]),
-    op("XlaSort", "input -> output", sort).shape(same),
+    op("XlaPad", "input padding_value padding_low padding_high padding_interior -> output", pad)
+        .constant_inputs(&[2, 3, 4]),
+    op("XlaDynamicSlice", "input start_indices size_indices -> output", dynamic_slice).constant_inputs(&[2]),
+    op("XlaDynamicUpdateSlice", "input update indices -> output", dynamic_update_slice).shape(like_first_input),
+    op("XlaBroadcastHelper", "lhs rhs broadcast_dims -> lhs_output rhs_output", broadcast_helper).constant_inputs(&[2]),
+    op("XlaSort", "input -> output", sort).shape(like_first_input),
     op("XlaKeyValueSort", "keys values -> sorted_keys sorted_values", sort),
-    op("XlaReducePrecision", "operand -> output", reduce_precision).shape(same).dtypes("floats"),
+    op("XlaReducePrecision", "operand -> output", reduce_precision).shape(like_first_input).dtypes("floats"),
     op("XlaOptimizationBarrier", "input* -> output*", barrier),
     op("XlaSharding", "input -> output", |cx| Ok(cx.args.clone()))
         .dtypes("any; code is for one device")
@@ -33,25 +34,27 @@ const NODES: &[OpLowering] = &[
 ];
 
 const FUNCTIONAL: &[OpLowering] = &[
-    walker("XlaVariadicSort", "inputs* dimension -> outputs*", Calls::Sort).constants(&[1]),
-    walker("XlaVariadicReduceV2", "inputs* init_values* -> outputs*", Calls::Reduce),
-    walker("XlaVariadicReduce", "input* init_value* -> output*", Calls::Reduce),
-    walker("XlaReduce", "input init_value -> output", Calls::Reduce),
-    walker(
+    functional_op("XlaVariadicSort", "inputs* dimension -> outputs*", CallKind::Sort).constant_inputs(&[1]),
+    functional_op("XlaVariadicReduceV2", "inputs* init_values* -> outputs*", CallKind::Reduce),
+    functional_op("XlaVariadicReduce", "input* init_value* -> output*", CallKind::Reduce),
+    functional_op("XlaReduce", "input init_value -> output", CallKind::Reduce),
+    functional_op(
         "XlaReduceWindow",
         "input init_value window_dimensions window_strides base_dilations window_dilations padding -> output",
-        Calls::ReduceWindow,
+        CallKind::ReduceWindow,
     )
-    .constants(&[2, 3, 4, 5, 6]),
-    walker(
+    .constant_inputs(&[2, 3, 4, 5, 6]),
+    functional_op(
         "XlaSelectAndScatter",
         "operand window_dimensions window_strides padding source init_value -> output",
-        Calls::SelectAndScatter,
+        CallKind::SelectAndScatter,
     )
-    .constants(&[1, 2, 3]),
-    walker("XlaScatter", "operand scatter_indices updates -> output", Calls::Scatter),
-    walker("XlaWhile", "input* -> output*", Calls::While),
-    walker("XlaCallModule", "args* -> output*", Calls::Module).shape(call_module_shape).dtypes("versions 4 to 10"),
+    .constant_inputs(&[1, 2, 3]),
+    functional_op("XlaScatter", "operand scatter_indices updates -> output", CallKind::Scatter),
+    functional_op("XlaWhile", "input* -> output*", CallKind::While),
+    functional_op("XlaCallModule", "args* -> output*", CallKind::Module)
+        .shape(call_module_shape)
+        .dtypes("versions 4 to 10"),
 ];
 
 /// Definitions of the ops of this family.
@@ -64,7 +67,7 @@ fn call_module_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         return Ok(Vec::new());
     };
     if types.len() != shapes.len() {
-        return Err(cx.mismatch(format!("{} shapes for {} results", shapes.len(), types.len())));
+        return Err(cx.shape_mismatch(format!("{} shapes for {} results", shapes.len(), types.len())));
     }
     Ok(types.iter().zip(shapes).map(|(&t, shape)| Fact::new(Some(t.stored()), cx.attr_shape(shape))).collect())
 }
@@ -73,7 +76,7 @@ fn call_module_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 ///
 /// # Errors
 /// `Code::BadAttr` for an attribute of another kind.
-pub fn int_list<'n>(node: &'n Node, name: &str) -> Result<&'n [i64]> {
+pub fn int_list_attr<'n>(node: &'n Node, name: &str) -> Result<&'n [i64]> {
     match node.attr(name) {
         Some(Attr::Ints(v)) => Ok(v),
         Some(Attr::EmptyList) | None => Ok(&[]),
@@ -83,7 +86,7 @@ pub fn int_list<'n>(node: &'n Node, name: &str) -> Result<&'n [i64]> {
 
 /// Attribute `name`, a list of sizes below 2^34, one per dimension; `missing` stands for each size if the list is empty.
 fn sizes(cx: &LowerCtx, name: &str, rank: usize, missing: Dim) -> Result<Vec<Dim>> {
-    let list = int_list(cx.node, name)?;
+    let list = int_list_attr(cx.node, name)?;
     if list.is_empty() {
         return Ok(vec![missing; rank]);
     }

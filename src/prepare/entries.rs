@@ -235,7 +235,7 @@ fn initializer_nodes(program: &Program, state: &[String]) -> Result<Vec<NodeId>>
             None => bad.push(variable.name.clone()),
         }
     }
-    if bad.is_empty() { Ok(found) } else { Err(ops::valueless(&bad).into()) }
+    if bad.is_empty() { Ok(found) } else { Err(ops::missing_value_error(&bad).into()) }
 }
 
 /// The node `NAME/Assign`, by which TensorFlow 1 initializes a variable.

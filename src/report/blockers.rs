@@ -68,7 +68,7 @@ pub fn blocker_groups(columns: &GraphColumns) -> Vec<Blocker> {
             op: key.1.to_string(),
             reason: if key.1.is_empty() { reason.about.to_string() } else { reason.text.clone() },
             cure: reason.cure,
-            blocks: blocks(&reason.code) && !ops::is_border(op),
+            blocks: blocks(&reason.code) && !ops::is_boundary(op),
             nodes: Vec::new(),
             flops: 0,
             cuts: 0,

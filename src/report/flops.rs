@@ -4,7 +4,7 @@
 //! is `None` if a size is open or the op has no work model.
 use crate::graph::{Endpoint, Graph, Node, Program};
 use crate::infer::{Facts, GraphFacts};
-use crate::ops::{self, Calls, OpLowering, Work};
+use crate::ops::{self, CallKind, OpLowering, Work};
 use crate::tensor::element_count;
 use std::collections::{BTreeMap, HashMap};
 
@@ -47,10 +47,10 @@ struct Counter<'a> {
 impl Counter<'_> {
     fn node(&mut self, scope: &Scope, i: usize, node: &Node, depth: usize) -> Option<u64> {
         let op = &*node.op;
-        let called: &[&str] = match ops::find_op(op).and_then(OpLowering::calls) {
-            Some(Calls::Call) => &["f"],
-            Some(Calls::If) => &["then_branch", "else_branch"],
-            Some(Calls::While) => &["cond", "body"],
+        let called: &[&str] = match ops::find_op(op).and_then(OpLowering::call_kind) {
+            Some(CallKind::Call) => &["f"],
+            Some(CallKind::If) => &["then_branch", "else_branch"],
+            Some(CallKind::While) => &["cond", "body"],
             _ if self.program.functions.contains_key(op) => return self.function(op, depth),
             _ => return estimate(scope, i, node),
         };

@@ -30,13 +30,13 @@ fn hold(name: &str, want: &str) {
 
 fn op_line(row: &OpLowering) -> String {
     let code = |names: Vec<&str>| names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(" ");
-    let inputs = row.inputs();
+    let inputs = row.input_names();
     let constants = row.constants.iter().map(|&i| inputs.get(i).or(inputs.last()).copied().unwrap_or("")).collect();
     format!(
         "| {} | {} | {} | {} | {} |",
         row.name,
         code(inputs.clone()),
-        code(row.outputs()),
+        code(row.output_names()),
         code(constants),
         row.dtypes
     )
@@ -44,7 +44,7 @@ fn op_line(row: &OpLowering) -> String {
 
 #[test]
 fn ops() {
-    let total = tfaot::ops::all().count();
+    let total = tfaot::ops::all_ops().count();
     let mut text = format!(
         "# The TensorFlow ops that tfaot compiles\n\n\
          Generated from the rows in `src/ops/` by `tests/suite/docs.rs`: {total} ops.\n\

@@ -7,7 +7,7 @@ use crate::hlo::open::PadDim;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact, InferredInt};
 use crate::ops::op_lowering::op;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, Value};
 
 /// Supported values of the attribute `data_format`, for messages.
@@ -20,25 +20,25 @@ pub const ROWS: &[OpLowering] = &[
         space_to_batch(cx, &block, 2)
     })
     .shape(|cx| space_to_batch_shape(cx, 2))
-    .constants(&[1, 2]),
+    .constant_inputs(&[1, 2]),
     op("SpaceToBatch", "input paddings -> output", |cx| {
         let block = block_size(cx)?;
         space_to_batch(cx, &block, 1)
     })
     .shape(|cx| space_to_batch_shape(cx, 1))
-    .constants(&[1]),
+    .constant_inputs(&[1]),
     op("BatchToSpaceND", "input block_shape crops -> output", |cx| {
         let block = cx.constant_ints(1)?;
         batch_to_space(cx, &block, 2)
     })
     .shape(|cx| batch_to_space_shape(cx, 2))
-    .constants(&[1, 2]),
+    .constant_inputs(&[1, 2]),
     op("BatchToSpace", "input crops -> output", |cx| {
         let block = block_size(cx)?;
         batch_to_space(cx, &block, 1)
     })
     .shape(|cx| batch_to_space_shape(cx, 1))
-    .constants(&[1]),
+    .constant_inputs(&[1]),
     op("SpaceToDepth", "input -> output", |cx| depth(cx, true)).shape(|cx| depth_shape(cx, true)).dtypes(FORMATS),
     op("DepthToSpace", "input -> output", |cx| depth(cx, false)).shape(|cx| depth_shape(cx, false)).dtypes(FORMATS),
 ];
@@ -163,11 +163,11 @@ fn depth(cx: &mut LowerCtx, to_depth: bool) -> Result<Vec<Value>> {
 /// Position of the feature dimension.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
-    /// Last dimension.
+    /// Features in the last dimension.
     Nhwc,
-    /// Second dimension.
+    /// Features in the second dimension.
     Nchw,
-    /// Second dimension, with groups of four features in the last dimension.
+    /// Features in the second dimension, in groups of four that are the last dimension.
     NchwVectC,
 }
 
@@ -215,14 +215,14 @@ fn known_blocks(cx: &ShapeCtx, at: usize) -> Result<Option<Vec<u64>>> {
     };
     let size = |&v: &i64| u64::try_from(v).ok().filter(|&v| v > 0);
     let known = block.map(|b| b.iter().map(size).collect::<Option<Vec<u64>>>());
-    known.map(|b| b.ok_or_else(|| cx.mismatch("a block that is not positive"))).transpose()
+    known.map(|b| b.ok_or_else(|| cx.shape_mismatch("a block that is not positive"))).transpose()
 }
 
-/// Sums of the `n` pairs in input `at`, as far as they are known.
+/// Sum of each of the `n` integer pairs in input `at`, where known.
 fn pair_sums(cx: &mut ShapeCtx, at: usize, n: usize) -> Result<Vec<Option<InferredDim>>> {
     let pairs = cx.partial_ints(at).unwrap_or_else(|| vec![InferredInt::Unknown; 2 * n]);
     if pairs.len() != 2 * n {
-        return Err(cx.mismatch(format!("{} paddings for {n} blocks", pairs.len())));
+        return Err(cx.shape_mismatch(format!("{} paddings for {n} blocks", pairs.len())));
     }
     let mut sums = Vec::with_capacity(n);
     for pair in pairs.chunks_exact(2) {
@@ -237,11 +237,11 @@ fn pair_sums(cx: &mut ShapeCtx, at: usize, n: usize) -> Result<Vec<Option<Inferr
 /// Dimensions of input 0, whose rank must exceed the number of block sizes; the inner error is an unknown shape, if the rank or
 /// the blocks are not known.
 fn blocked(cx: &mut ShapeCtx, block: &Option<Vec<u64>>) -> Result<Result<Vec<InferredDim>, Dims>> {
-    let Some(dims) = cx.ranked(0)? else { return Ok(Err(cx.unranked_from(0))) };
+    let Some(dims) = cx.ranked_dims(0)? else { return Ok(Err(cx.unranked_from(0))) };
     match block {
-        None => Ok(Err(cx.fresh_shape(dims.len(), Why::Value(1)))),
+        None => Ok(Err(cx.fresh_shape(dims.len(), UnknownReason::Value(1)))),
         Some(block) if dims.len() <= block.len() => {
-            Err(cx.mismatch(format!("{} blocks do not fit the rank", block.len())))
+            Err(cx.shape_mismatch(format!("{} blocks do not fit the rank", block.len())))
         }
         Some(_) => Ok(Ok(dims)),
     }
@@ -261,7 +261,7 @@ fn space_to_batch_shape(cx: &mut ShapeCtx, at: usize) -> Result<Vec<Fact>> {
                 let padded = cx.add(dims[i + 1], pad);
                 cx.div_exact(padded, block[i])?
             }
-            None => cx.fresh_dim(Why::Value(at)),
+            None => cx.fresh_dim(UnknownReason::Value(at)),
         };
     }
     cx.one_output_like(0, dims)
@@ -281,7 +281,7 @@ fn batch_to_space_shape(cx: &mut ShapeCtx, at: usize) -> Result<Vec<Fact>> {
                 let wide = cx.mul(dims[i + 1], InferredDim::Known(block[i]));
                 cx.sub(wide, crop)
             }
-            None => cx.fresh_dim(Why::Value(at)),
+            None => cx.fresh_dim(UnknownReason::Value(at)),
         };
     }
     cx.one_output_like(0, dims)
@@ -289,12 +289,12 @@ fn batch_to_space_shape(cx: &mut ShapeCtx, at: usize) -> Result<Vec<Fact>> {
 
 fn depth_shape(cx: &mut ShapeCtx, to_depth: bool) -> Result<Vec<Fact>> {
     let n = cx.node.int("block_size").and_then(|n| u64::try_from(n).ok()).filter(|n| (2..=1 << 20).contains(n));
-    let n = n.ok_or_else(|| cx.mismatch("a block of at least 2 is needed"))?;
+    let n = n.ok_or_else(|| cx.shape_mismatch("a block of at least 2 is needed"))?;
     let (rank, rows, columns, features) = match cx.node.str("data_format").unwrap_or("NHWC") {
         "NHWC" => (4, 1, 2, 3),
         "NCHW" => (4, 2, 3, 1),
         "NCHW_VECT_C" => (5, 2, 3, 1),
-        other => return Err(cx.mismatch(format!("data_format {other}; {FORMATS} are supported"))),
+        other => return Err(cx.shape_mismatch(format!("data_format {other}; {FORMATS} are supported"))),
     };
     let mut dims = cx.dims_of_rank(0, rank)?;
     for axis in [rows, columns] {

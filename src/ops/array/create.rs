@@ -6,21 +6,21 @@ use crate::hlo::open::InstId;
 use crate::interp;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, InferredInt};
-use crate::ops::math::special::{compare_scalar, quotient_up};
+use crate::ops::math::special::{compare_scalar, div_ceil};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::shape_from_input_value;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::Direction;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
-    op("Fill", "dims value -> output", fill).moves_strings().shape(fill_shape).constants(&[0]),
-    op("Empty", "shape -> output", empty).shape(shape_from_input_value).constants(&[0]),
-    op("Range", "start limit delta -> output", range).shape(range_shape).constants(&[0, 1, 2]),
-    op("LinSpace", "start stop num -> output", lin_space).shape(lin_space_shape).constants(&[2]),
-    op("OneHot", "indices depth on_value off_value -> output", one_hot).shape(one_hot_shape).constants(&[1]),
+    op("Fill", "dims value -> output", fill).moves_strings().shape(fill_shape).constant_inputs(&[0]),
+    op("Empty", "shape -> output", empty).shape(shape_from_input_value).constant_inputs(&[0]),
+    op("Range", "start limit delta -> output", range).shape(range_shape).constant_inputs(&[0, 1, 2]),
+    op("LinSpace", "start stop num -> output", lin_space).shape(lin_space_shape).constant_inputs(&[2]),
+    op("OneHot", "indices depth on_value off_value -> output", one_hot).shape(one_hot_shape).constant_inputs(&[1]),
 ];
 
 fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -85,7 +85,7 @@ fn steps_at_run_time(cx: &mut LowerCtx) -> Result<Dim> {
     let (from, to) = (cx.b.convert(from, DType::S64), cx.b.convert(to, DType::S64));
     let is_from_zero = interp::constant_value(cx.b, from).and_then(|t| t.get_i64(0)) == Some(0);
     let span = if is_from_zero { to } else { cx.b.sub(to, from) };
-    let count = quotient_up(cx.b, span, Dim::from(delta.unsigned_abs()));
+    let count = div_ceil(cx.b, span, Dim::from(delta.unsigned_abs()));
     let made = format!("the range `{}`", cx.node.name);
     cx.size_from_scalar(count, &made)
 }
@@ -138,7 +138,7 @@ fn hot_mask(cx: &mut LowerCtx, indices: InstId, dims: &[Dim], axis: usize) -> In
 }
 
 fn fill_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.shape_of_value(0)?;
+    let dims = cx.shape_from_value(0)?;
     cx.one_output_like(1, dims)
 }
 
@@ -150,8 +150,8 @@ fn range_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         (InferredInt::Known(0), Some(limit), InferredInt::Known(delta @ 2..)) => {
             cx.div_ceil(limit, InferredDim::Known(delta as u64))
         }
-        (InferredInt::Unknown, _, _) => cx.fresh_dim(Why::Value(0)),
-        _ => cx.fresh_dim(Why::Value(1)),
+        (InferredInt::Unknown, _, _) => cx.fresh_dim(UnknownReason::Value(0)),
+        _ => cx.fresh_dim(UnknownReason::Value(1)),
     };
     cx.one_output_like(0, vec![n])
 }
@@ -163,9 +163,9 @@ fn lin_space_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn one_hot_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let depth = cx.size_from_input(1);
-    match cx.ranked(0)? {
+    match cx.ranked_dims(0)? {
         Some(mut dims) => {
-            dims.insert(cx.axis(cx.node.int("axis").unwrap_or(-1), dims.len() + 1)?, depth);
+            dims.insert(cx.normalize_axis(cx.node.int("axis").unwrap_or(-1), dims.len() + 1)?, depth);
             cx.one_output_like(2, dims)
         }
         None => {

@@ -6,7 +6,7 @@ use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::checks;
 use crate::ops::compact::{Compaction, compact_mask, prefix_reduce, scatter_selected};
 use crate::ops::host::{dynamic_partition_shape as partition_shape, unique_shape, where_shape};
-use crate::ops::math::special::same_key;
+use crate::ops::math::special::table_keys_equal;
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -17,13 +17,13 @@ use crate::tensor::DType;
 pub const ROWS: &[OpLowering] = &[
     op("Where", "condition -> index", nonzero_indices).shape(where_shape),
     op("Unique", "x -> y idx", |cx| unique(cx, false)).shape(|cx| unique_shape(cx, false)),
-    op("UniqueV2", "x axis -> y idx", |cx| unique(cx, false)).shape(|cx| unique_shape(cx, false)).constants(&[1]),
+    op("UniqueV2", "x axis -> y idx", |cx| unique(cx, false)).shape(|cx| unique_shape(cx, false)).constant_inputs(&[1]),
     op("UniqueWithCounts", "x -> y idx count", |cx| unique(cx, true)).shape(|cx| unique_shape(cx, true)),
     op("UniqueWithCountsV2", "x axis -> y idx count", |cx| unique(cx, true))
         .shape(|cx| unique_shape(cx, true))
-        .constants(&[1]),
+        .constant_inputs(&[1]),
     op("DynamicPartition", "data partitions -> outputs*", partition)
-        .checked(checks::check_partition_numbers)
+        .with_check(checks::check_partition_numbers)
         .moves_strings()
         .shape(partition_shape),
 ];
@@ -117,7 +117,7 @@ fn first_equal(cx: &mut LowerCtx, x: InstId) -> Result<InstId> {
     let (head, tail) =
         (cx.b.slice_axis(keys, 0, Dim::from(0), n.min(1)), cx.b.slice_axis(keys, 0, Dim::from(0), (n - 1).max(0)));
     let previous = cx.b.concatenate(&[head, tail], 0);
-    let same = same_key(cx.b, keys, previous);
+    let same = table_keys_equal(cx.b, keys, previous);
     let differs = cx.b.unary(ScalarOp::Not, same);
     // Start of the run of equal elements to which each element belongs.
     let none = cx.b.full(DType::S32, &[n], 0.0);

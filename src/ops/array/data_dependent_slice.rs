@@ -11,9 +11,9 @@ use crate::tensor::DType;
 /// Elements that a slice with run-time bounds takes of a dimension.
 #[derive(Clone, Copy)]
 pub(super) enum DataDependentSlice {
-    /// Consecutive elements: the first one, and their number.
+    /// Slice of consecutive elements: position of the first, and number of elements.
     From(Dim, Dim),
-    /// Elements at these indices.
+    /// Slice of the elements at these indices.
     At(InstId),
 }
 
@@ -50,7 +50,7 @@ impl SliceBounds {
         let none = cx.b.scalar(dtype, 0.0);
         let span = cx.b.max(span, none);
         let by = stride.unsigned_abs();
-        let count = special::quotient_up(cx.b, span, Dim::from(by));
+        let count = special::div_ceil(cx.b, span, Dim::from(by));
         let room = end.unwrap_or(last) - begin.unwrap_or(first);
         let room = if stride > 0 { room } else { -room }.max(0);
         let made = format!("the slice `{}`", cx.node.name);

@@ -9,7 +9,7 @@ use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::compare_scalar;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::product;
@@ -21,23 +21,31 @@ pub const ROWS: &[OpLowering] = &[
     op("DiagPart", "input -> diagonal", diag_part).shape(diag_part_shape),
     op("MatrixDiag", "diagonal -> output", |cx| matrix_diag(cx, DiagonalBand::MAIN, [-1, -1], None))
         .shape(matrix_diag_shape),
-    op("MatrixDiagV2", "diagonal k num_rows num_cols padding_value -> output", matrix_diag_band).constants(&[1, 2, 3]),
-    op("MatrixDiagV3", "diagonal k num_rows num_cols padding_value -> output", matrix_diag_band).constants(&[1, 2, 3]),
+    op("MatrixDiagV2", "diagonal k num_rows num_cols padding_value -> output", matrix_diag_band)
+        .constant_inputs(&[1, 2, 3]),
+    op("MatrixDiagV3", "diagonal k num_rows num_cols padding_value -> output", matrix_diag_band)
+        .constant_inputs(&[1, 2, 3]),
     op("MatrixDiagPart", "input -> diagonal", |cx| matrix_diag_part(cx, DiagonalBand::MAIN, None))
         .shape(matrix_diag_part_shape),
-    op("MatrixDiagPartV2", "input k padding_value -> diagonal", matrix_diag_part_band).constants(&[1]),
-    op("MatrixDiagPartV3", "input k padding_value -> diagonal", matrix_diag_part_band).constants(&[1]),
-    op("MatrixSetDiag", "input diagonal -> output", |cx| matrix_set_diag(cx, DiagonalBand::MAIN)).shape(same),
-    op("MatrixSetDiagV2", "input diagonal k -> output", matrix_set_diag_band).shape(same).constants(&[2]),
-    op("MatrixSetDiagV3", "input diagonal k -> output", matrix_set_diag_band).shape(same).constants(&[2]),
-    op("MatrixBandPart", "input num_lower num_upper -> band", matrix_band_part).shape(same),
+    op("MatrixDiagPartV2", "input k padding_value -> diagonal", matrix_diag_part_band).constant_inputs(&[1]),
+    op("MatrixDiagPartV3", "input k padding_value -> diagonal", matrix_diag_part_band).constant_inputs(&[1]),
+    op("MatrixSetDiag", "input diagonal -> output", |cx| matrix_set_diag(cx, DiagonalBand::MAIN))
+        .shape(like_first_input),
+    op("MatrixSetDiagV2", "input diagonal k -> output", matrix_set_diag_band)
+        .shape(like_first_input)
+        .constant_inputs(&[2]),
+    op("MatrixSetDiagV3", "input diagonal k -> output", matrix_set_diag_band)
+        .shape(like_first_input)
+        .constant_inputs(&[2]),
+    op("MatrixBandPart", "input num_lower num_upper -> band", matrix_band_part).shape(like_first_input),
     // Names from before TensorFlow 1.0.
     op("BatchMatrixDiag", "diagonal -> output", |cx| matrix_diag(cx, DiagonalBand::MAIN, [-1, -1], None))
         .shape(matrix_diag_shape),
     op("BatchMatrixDiagPart", "input -> diagonal", |cx| matrix_diag_part(cx, DiagonalBand::MAIN, None))
         .shape(matrix_diag_part_shape),
-    op("BatchMatrixSetDiag", "input diagonal -> output", |cx| matrix_set_diag(cx, DiagonalBand::MAIN)).shape(same),
-    op("BatchMatrixBandPart", "input num_lower num_upper -> band", matrix_band_part).shape(same),
+    op("BatchMatrixSetDiag", "input diagonal -> output", |cx| matrix_set_diag(cx, DiagonalBand::MAIN))
+        .shape(like_first_input),
+    op("BatchMatrixBandPart", "input num_lower num_upper -> band", matrix_band_part).shape(like_first_input),
 ];
 
 /// Band of diagonals `low..=high` (0 is the main diagonal, positive ones are above it), and the side to which short diagonals
@@ -304,19 +312,19 @@ fn matrix_band_part(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn diag_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.ranked(0)?.map(|d| d.repeat(2).into());
+    let dims = cx.ranked_dims(0)?.map(|d| d.repeat(2).into());
     let dims = dims.unwrap_or_else(|| cx.unranked_from(0));
     cx.one_output_like(0, dims)
 }
 
 fn diag_part_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.ranked(0)?.map(|d| d[..d.len() / 2].to_vec().into());
+    let dims = cx.ranked_dims(0)?.map(|d| d[..d.len() / 2].to_vec().into());
     let dims = dims.unwrap_or_else(|| cx.unranked_from(0));
     cx.one_output_like(0, dims)
 }
 
 fn matrix_diag_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = match cx.ranked(0)? {
+    let dims = match cx.ranked_dims(0)? {
         Some(mut dims) => {
             dims.extend(dims.last().copied());
             dims.into()
@@ -327,12 +335,12 @@ fn matrix_diag_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 fn matrix_diag_part_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = match cx.ranked(0)?.as_deref() {
+    let dims = match cx.ranked_dims(0)?.as_deref() {
         Some([lead @ .., rows, columns]) => {
-            let n = cx.symbols.least(cx.site, *rows, *columns);
+            let n = cx.symbols.min(cx.site, *rows, *columns);
             [lead, &[n]].concat().into()
         }
-        Some(_) => return Err(cx.mismatch("the input is no matrix")),
+        Some(_) => return Err(cx.shape_mismatch("the input is no matrix")),
         None => cx.unranked_from(0),
     };
     cx.one_output_like(0, dims)

@@ -5,15 +5,15 @@ use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::ops::op_lowering::op;
-use crate::ops::shape::{PRED, same};
+use crate::ops::shape::{PRED, like_first_input};
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::Direction;
 use crate::tensor::{DType, Tensor};
 
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
-    op("DataFormatDimMap", "x -> y", dim_map).shape(same),
-    op("DataFormatVecPermute", "x -> y", vec_permute).shape(same),
+    op("DataFormatDimMap", "x -> y", dim_map).shape(like_first_input),
+    op("DataFormatVecPermute", "x -> y", vec_permute).shape(like_first_input),
     op("ToBool", "input -> output", to_bool).shape(to_bool_shape),
 ];
 

@@ -6,8 +6,8 @@ use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::shape::like_first_input;
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -15,21 +15,21 @@ use crate::tensor::{DType, Tensor};
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
     op("Gather", "params indices -> output", gather)
-        .checked(checks::check_row_indices)
+        .with_check(checks::check_row_indices)
         .moves_strings()
         .shape(|cx| gather_shape(cx, Some(0))),
     op("GatherV2", "params indices axis -> output", gather_v2)
-        .checked(checks::check_gather_indices)
+        .with_check(checks::check_gather_indices)
         .moves_strings()
         .shape(|cx| gather_shape(cx, cx.constant_int(2)))
-        .constants(&[2]),
+        .constant_inputs(&[2]),
     op("GatherNd", "params indices -> output", gather_nd)
-        .checked(checks::check_index_tuples)
+        .with_check(checks::check_index_tuples)
         .moves_strings()
         .shape(gather_nd_shape),
     op("ReverseSequence", "input seq_lengths -> output", reverse_sequence)
-        .checked(checks::check_sequence_lengths)
-        .shape(same),
+        .with_check(checks::check_sequence_lengths)
+        .shape(like_first_input),
 ];
 
 pub fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -189,25 +189,25 @@ fn reverse_sequence(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Shape function of `Gather`: dimension `axis` of input 0 is replaced by the dimensions of input 1 behind the shared batch
 /// dimensions.
 fn gather_shape(cx: &mut ShapeCtx, axis: Option<i64>) -> Result<Vec<Fact>> {
-    let (Some(x), Some(places)) = (cx.ranked(0)?, cx.ranked(1)?) else {
+    let (Some(x), Some(places)) = (cx.ranked_dims(0)?, cx.ranked_dims(1)?) else {
         let dims = cx.unranked_from(usize::from(cx.dims(0)?.first_unknown().is_none()));
         return cx.one_output_like(0, dims);
     };
     let batch = cx.node.int("batch_dims").unwrap_or(0);
     let batch = if batch < 0 { batch + places.len() as i64 } else { batch };
     let batch = usize::try_from(batch).ok().filter(|&b| b <= places.len() && b < x.len().max(1));
-    let batch = batch.ok_or_else(|| cx.mismatch("batch_dims is beyond the indices"))?;
+    let batch = batch.ok_or_else(|| cx.shape_mismatch("batch_dims is beyond the indices"))?;
     let Some(axis) = axis else {
-        let dims = cx.fresh_shape((x.len() + places.len()).saturating_sub(batch + 1), Why::Value(2));
+        let dims = cx.fresh_shape((x.len() + places.len()).saturating_sub(batch + 1), UnknownReason::Value(2));
         return cx.one_output_like(0, dims);
     };
-    let axis = cx.axis(axis, x.len())?;
+    let axis = cx.normalize_axis(axis, x.len())?;
     if batch > axis {
-        return Err(cx.mismatch("batch_dims is beyond the axis"));
+        return Err(cx.shape_mismatch("batch_dims is beyond the axis"));
     }
     let mut out = Vec::with_capacity(x.len() + places.len());
     for (&a, &b) in x[..batch].iter().zip(&places) {
-        out.push(cx.merge_dim(a, b).ok_or_else(|| cx.mismatch("the batch dimensions differ"))?);
+        out.push(cx.merge_dim(a, b).ok_or_else(|| cx.shape_mismatch("the batch dimensions differ"))?);
     }
     out.extend(&x[batch..axis]);
     out.extend(&places[batch..]);
@@ -226,11 +226,11 @@ fn picked(cx: &ShapeCtx) -> Option<Vec<InferredInt>> {
 }
 
 fn gather_nd_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (x, places) = (cx.ranked(0)?, cx.ranked(1)?);
+    let (x, places) = (cx.ranked_dims(0)?, cx.ranked_dims(1)?);
     match (x, places.as_deref()) {
         (Some(x), Some([lead @ .., InferredDim::Known(depth)])) => {
             let depth = usize::try_from(*depth).ok().filter(|&d| d <= x.len());
-            let depth = depth.ok_or_else(|| cx.mismatch("the indices lead deeper than the rank"))?;
+            let depth = depth.ok_or_else(|| cx.shape_mismatch("the indices lead deeper than the rank"))?;
             cx.one_output_like(0, [lead, &x[depth..]].concat())
         }
         (x, _) => {

@@ -4,17 +4,19 @@ use crate::diag::Result;
 use crate::dims;
 use crate::ops::math::special::add_scalar;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::{pass_first, same};
+use crate::ops::shape::{forward_first_input, like_first_input};
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
-    op("InplaceUpdate", "x i v -> y", |cx| with_rows(cx, Change::Replaced)).shape(same),
-    op("InplaceAdd", "x i v -> y", |cx| with_rows(cx, Change::Added)).shape(same),
-    op("InplaceSub", "x i v -> y", |cx| with_rows(cx, Change::Subtracted)).shape(same),
-    op("DeepCopy", "x -> y", |cx| cx.one_output(cx.arg(0)?)).shape(pass_first).forwards_inputs(),
-    op("GuaranteeConst", "input -> output", |cx| cx.one_output(cx.arg(0)?)).shape(pass_first).forwards_inputs(),
+    op("InplaceUpdate", "x i v -> y", |cx| with_rows(cx, Change::Replaced)).shape(like_first_input),
+    op("InplaceAdd", "x i v -> y", |cx| with_rows(cx, Change::Added)).shape(like_first_input),
+    op("InplaceSub", "x i v -> y", |cx| with_rows(cx, Change::Subtracted)).shape(like_first_input),
+    op("DeepCopy", "x -> y", |cx| cx.one_output(cx.arg(0)?)).shape(forward_first_input).forwards_inputs(),
+    op("GuaranteeConst", "input -> output", |cx| cx.one_output(cx.arg(0)?))
+        .shape(forward_first_input)
+        .forwards_inputs(),
 ];
 
 /// Effect of an in-place op on a row.

@@ -8,7 +8,7 @@ use crate::hlo::open::PadDim;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact, InferredInt, MOST_ELEMENTS};
 use crate::ops::op_lowering::{SizeFn, op};
-use crate::ops::symbols::{InferredDim, Symbols, Why};
+use crate::ops::symbols::{InferredDim, Symbols, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, Value};
 
 /// Definitions of the ops of this file.
@@ -22,15 +22,19 @@ pub const ROWS: &[OpLowering] = &[
     op("ParallelConcat", "values* -> output", parallel_concat).shape(parallel_concat_shape),
     op("ConcatOffset", "concat_dim shape* -> offset*", concat_offset).shape(concat_offset_shape),
     op("Pack", "values* -> output", pack).moves_strings().shape(pack_shape),
-    op("Tile", "input multiples -> output", tile).moves_strings().shape(tile_shape).constants(&[1]),
-    op("Pad", "input paddings -> output", |cx| pad(cx, None)).shape(|cx| pad_shape(cx, Symbols::add)).constants(&[1]),
+    op("Tile", "input multiples -> output", tile).moves_strings().shape(tile_shape).constant_inputs(&[1]),
+    op("Pad", "input paddings -> output", |cx| pad(cx, None))
+        .shape(|cx| pad_shape(cx, Symbols::add))
+        .constant_inputs(&[1]),
     op("PadV2", "input paddings constant_values -> output", |cx| pad(cx, Some(2)))
         .shape(|cx| pad_shape(cx, Symbols::add))
-        .constants(&[1]),
-    op("MirrorPad", "input paddings -> output", mirror_pad).shape(|cx| pad_shape(cx, Symbols::add)).constants(&[1]),
+        .constant_inputs(&[1]),
+    op("MirrorPad", "input paddings -> output", mirror_pad)
+        .shape(|cx| pad_shape(cx, Symbols::add))
+        .constant_inputs(&[1]),
     op("MirrorPadGrad", "input paddings -> output", mirror_pad_gradient)
         .shape(|cx| pad_shape(cx, Symbols::sub))
-        .constants(&[1]),
+        .constant_inputs(&[1]),
 ];
 
 /// Lowers a concatenation of the inputs from `from` on, apart from input `axis_input`.
@@ -201,17 +205,17 @@ pub fn concat_inputs_shape(
     let first = parts.start;
     let mut rank = None;
     for i in parts.clone() {
-        rank = rank.or(cx.ranked(i)?.map(|d| d.len()));
+        rank = rank.or(cx.ranked_dims(i)?.map(|d| d.len()));
     }
     let Some(rank) = rank else {
         let dims = cx.unranked_from(first);
         return cx.one_output_like(first, dims);
     };
     let Some(axis) = axis else {
-        let dims = cx.fresh_shape(rank, Why::Value(axis_input));
+        let dims = cx.fresh_shape(rank, UnknownReason::Value(axis_input));
         return cx.one_output_like(first, dims);
     };
-    let axis = cx.axis(axis, rank)?;
+    let axis = cx.normalize_axis(axis, rank)?;
     let mut out: Option<Vec<InferredDim>> = None;
     for i in parts.clone() {
         let dims = cx.dims_of_rank(i, rank)?;
@@ -223,7 +227,7 @@ pub fn concat_inputs_shape(
                         cx.add(*a, b)
                     } else {
                         let both = cx.merge_dim(*a, b);
-                        both.ok_or_else(|| cx.mismatch(format!("dimension {d} differs among the parts")))?
+                        both.ok_or_else(|| cx.shape_mismatch(format!("dimension {d} differs among the parts")))?
                     };
                 }
                 out
@@ -259,11 +263,11 @@ fn pack_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.args.len();
     let mut dims = cx.dims(0)?;
     for arg in &cx.args[1..] {
-        dims = cx.merge(&dims, &arg.dims)?;
+        dims = cx.merge_shapes(&dims, &arg.dims)?;
     }
     let Some(inner) = dims.as_ranked() else { return cx.one_output_like(0, dims) };
     let mut out = inner.to_vec();
-    out.insert(cx.axis(cx.node.int("axis").unwrap_or(0), out.len() + 1)?, InferredDim::Known(n as u64));
+    out.insert(cx.normalize_axis(cx.node.int("axis").unwrap_or(0), out.len() + 1)?, InferredDim::Known(n as u64));
     let known = (0..n).any(|i| cx.partial_ints(i).is_some());
     if let (true, Some(dtype), 1) = (known, cx.dtype(0), out.len()) {
         let one = |i: usize| cx.partial_ints(i).and_then(|v| v.first().copied()).unwrap_or(InferredInt::Unknown);
@@ -274,7 +278,7 @@ fn pack_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn tile_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let multiples = cx.partial_ints(1);
-    let dims = match (cx.ranked(0)?, &multiples) {
+    let dims = match (cx.ranked_dims(0)?, &multiples) {
         (Some(dims), _) => dims,
         (None, Some(multiples)) => cx.dims_of_rank(0, multiples.len())?,
         (None, None) => {
@@ -284,13 +288,13 @@ fn tile_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     };
     let multiples = multiples.unwrap_or_else(|| vec![InferredInt::Unknown; dims.len()]);
     if multiples.len() != dims.len() {
-        return Err(cx.mismatch(format!("{} multiples for rank {}", multiples.len(), dims.len())));
+        return Err(cx.shape_mismatch(format!("{} multiples for rank {}", multiples.len(), dims.len())));
     }
     let mut out = Vec::with_capacity(dims.len());
     for (&d, n) in dims.iter().zip(multiples) {
         out.push(match n.as_dim() {
             Some(n) => cx.mul(d, n),
-            None => cx.fresh_dim(Why::Value(1)),
+            None => cx.fresh_dim(UnknownReason::Value(1)),
         });
     }
     cx.one_output_like(0, out)
@@ -299,7 +303,7 @@ fn tile_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// Shape function of padding: each dimension plus (or, by `step`, minus) the two numbers that input 1 has for it.
 fn pad_shape(cx: &mut ShapeCtx, step: SizeFn) -> Result<Vec<Fact>> {
     let pairs = cx.partial_ints(1);
-    let dims = match (cx.ranked(0)?, &pairs) {
+    let dims = match (cx.ranked_dims(0)?, &pairs) {
         (Some(dims), _) => dims,
         (None, Some(pairs)) => cx.dims_of_rank(0, pairs.len() / 2)?,
         (None, None) => {
@@ -309,7 +313,7 @@ fn pad_shape(cx: &mut ShapeCtx, step: SizeFn) -> Result<Vec<Fact>> {
     };
     let pairs = pairs.unwrap_or_else(|| vec![InferredInt::Unknown; 2 * dims.len()]);
     if pairs.len() != 2 * dims.len() {
-        return Err(cx.mismatch(format!("{} paddings for rank {}", pairs.len(), dims.len())));
+        return Err(cx.shape_mismatch(format!("{} paddings for rank {}", pairs.len(), dims.len())));
     }
     let mut out = Vec::with_capacity(dims.len());
     for (&d, pair) in dims.iter().zip(pairs.chunks_exact(2)) {
@@ -318,7 +322,7 @@ fn pad_shape(cx: &mut ShapeCtx, step: SizeFn) -> Result<Vec<Fact>> {
                 let both = cx.add(low, high);
                 step(cx.symbols, cx.site, d, both)
             }
-            _ => cx.fresh_dim(Why::Value(1)),
+            _ => cx.fresh_dim(UnknownReason::Value(1)),
         });
     }
     cx.one_output_like(0, out)

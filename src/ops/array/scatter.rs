@@ -7,8 +7,8 @@ use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::shape::like_first_input;
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::fixed;
@@ -18,39 +18,39 @@ use crate::tensor::{DType, element_count};
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
     op("ScatterNd", "indices updates shape -> output", scatter_nd)
-        .checked(checks::check_scatter_indices::<2>)
+        .with_check(checks::check_scatter_indices::<2>)
         .shape(scatter_nd_shape)
-        .constants(&[2]),
+        .constant_inputs(&[2]),
     op("ScatterNdNonAliasingAdd", "input indices updates -> output", |cx| scatter_into_input(cx, Some(ScalarOp::Add)))
-        .checked(checks::check_index_tuples)
-        .shape(same),
+        .with_check(checks::check_index_tuples)
+        .shape(like_first_input),
     op("TensorScatterAdd", "tensor indices updates -> output", |cx| scatter_into_input(cx, Some(ScalarOp::Add)))
-        .checked(checks::check_index_tuples)
-        .shape(same),
+        .with_check(checks::check_index_tuples)
+        .shape(like_first_input),
     op("TensorScatterSub", "tensor indices updates -> output", |cx| scatter_into_input(cx, Some(ScalarOp::Subtract)))
-        .checked(checks::check_index_tuples)
-        .shape(same),
+        .with_check(checks::check_index_tuples)
+        .shape(like_first_input),
     op("TensorScatterMax", "tensor indices updates -> output", |cx| scatter_into_input(cx, Some(ScalarOp::Maximum)))
-        .checked(checks::check_index_tuples)
-        .shape(same),
+        .with_check(checks::check_index_tuples)
+        .shape(like_first_input),
     op("TensorScatterMin", "tensor indices updates -> output", |cx| scatter_into_input(cx, Some(ScalarOp::Minimum)))
-        .checked(checks::check_index_tuples)
-        .shape(same),
+        .with_check(checks::check_index_tuples)
+        .shape(like_first_input),
     op("TensorScatterUpdate", "tensor indices updates -> output", |cx| scatter_into_input(cx, None))
-        .checked(checks::check_index_tuples)
+        .with_check(checks::check_index_tuples)
         .moves_strings()
-        .shape(same),
+        .shape(like_first_input),
     op("SparseToDense", "sparse_indices output_shape sparse_values default_value -> dense", sparse_to_dense)
-        .checked(checks::check_scatter_indices::<1>)
+        .with_check(checks::check_scatter_indices::<1>)
         .moves_strings()
         .shape(sparse_to_dense_shape)
-        .constants(&[1]),
+        .constant_inputs(&[1]),
     op("DynamicStitch", "indices_and_data* -> merged", dynamic_stitch)
-        .checked(checks::check_stitch_indices)
+        .with_check(checks::check_stitch_indices)
         .moves_strings()
         .shape(dynamic_stitch_shape),
     op("ParallelDynamicStitch", "indices_and_data* -> merged", dynamic_stitch)
-        .checked(checks::check_stitch_indices)
+        .with_check(checks::check_stitch_indices)
         .moves_strings()
         .shape(dynamic_stitch_shape),
 ];
@@ -250,12 +250,12 @@ fn stitched_at_run_time(cx: &mut LowerCtx, n: usize) -> Result<Vec<Value>> {
 }
 
 fn scatter_nd_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.shape_of_value(2)?;
+    let dims = cx.shape_from_value(2)?;
     cx.one_output_like(1, dims)
 }
 
 fn sparse_to_dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.shape_of_value(1)?;
+    let dims = cx.shape_from_value(1)?;
     cx.one_output_like(2, dims)
 }
 
@@ -268,12 +268,12 @@ fn dynamic_stitch_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             Some(places) => largest = places.into_iter().map(|p| p.saturating_add(1)).fold(largest, i64::max),
             None => open = Some(i),
         }
-        if let (Some(places), Some(data)) = (cx.ranked(i)?, cx.ranked(n + i)?) {
+        if let (Some(places), Some(data)) = (cx.ranked_dims(i)?, cx.ranked_dims(n + i)?) {
             rest = rest.or(data.get(places.len()..).map(<[InferredDim]>::to_vec));
         }
     }
     let rows = match open {
-        Some(i) => cx.fresh_dim(Why::Value(i)),
+        Some(i) => cx.fresh_dim(UnknownReason::Value(i)),
         None => InferredDim::Known(largest.unsigned_abs()),
     };
     match rest {

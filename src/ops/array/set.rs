@@ -6,10 +6,10 @@ use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::ops::compact::compact_mask;
 use crate::ops::fact::Fact;
-use crate::ops::math::special::same_key;
+use crate::ops::math::special::table_keys_equal;
 use crate::ops::op_lowering::op;
 use crate::ops::shape_ctx::ShapeCtx;
-use crate::ops::symbols::Why;
+use crate::ops::symbols::UnknownReason;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{ScalarOp, eval};
 use crate::tensor::{DType, Tensor};
@@ -18,11 +18,11 @@ use std::collections::HashSet;
 
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] =
-    &[op("ListDiff", "x y -> out idx", list_diff).constants(&[0, 1]).shape(list_diff_shape)];
+    &[op("ListDiff", "x y -> out idx", list_diff).constant_inputs(&[0, 1]).shape(list_diff_shape)];
 
 /// Shape function of `ListDiff`: two vectors of one data-dependent length.
 fn list_diff_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.fresh_dim(Why::Data);
+    let n = cx.fresh_dim(UnknownReason::Data);
     let index = cx.attr_type("out_idx");
     Ok(vec![Fact::new(cx.dtype(0), vec![n].into()), Fact::new(index, vec![n].into())])
 }
@@ -45,7 +45,7 @@ fn keys(x: &Tensor) -> Vec<Option<Vec<u8>>> {
 fn at_run_time(cx: &mut LowerCtx, x: InstId, y: InstId) -> Result<Vec<Value>> {
     let (n, m) = (cx.b.dims(x)[0], cx.b.dims(y)[0]);
     let (ones, others) = (cx.b.broadcast(x, &[n, m], &[0]), cx.b.broadcast(y, &[n, m], &[1]));
-    let is_equal = same_key(cx.b, ones, others);
+    let is_equal = table_keys_equal(cx.b, ones, others);
     let no = cx.b.scalar(DType::Pred, 0.0);
     let is_there = cx.b.reduce(is_equal, no, ScalarOp::Or, &[1]);
     let is_left = cx.b.elementwise(ScalarOp::Not, &[is_there]);

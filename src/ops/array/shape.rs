@@ -9,8 +9,8 @@ use crate::ops::checks;
 use crate::ops::element;
 use crate::ops::fact::{Dims, Fact, InferredInt};
 use crate::ops::op_lowering::op;
-use crate::ops::shape::{S32, same};
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::shape::{S32, like_first_input};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::fixed;
@@ -26,17 +26,20 @@ pub const ROWS: &[OpLowering] = &[
     op("ShapeN", "input* -> output*", shape).shape(shape_shape),
     op("Size", "input -> output", size).shape(size_shape),
     op("Rank", "input -> output", rank).shape(rank_shape),
-    op("Reshape", "tensor shape -> output", reshape).moves_strings().shape(reshape_shape).constants(&[1]),
-    op("ExpandDims", "input dim -> output", expand_dims).moves_strings().shape(expand_dims_shape).constants(&[1]),
+    op("Reshape", "tensor shape -> output", reshape).moves_strings().shape(reshape_shape).constant_inputs(&[1]),
+    op("ExpandDims", "input dim -> output", expand_dims).moves_strings().shape(expand_dims_shape).constant_inputs(&[1]),
     op("Squeeze", "input -> output", squeeze).moves_strings().shape(squeeze_shape),
-    op("Transpose", "x perm -> y", transpose).moves_strings().shape(transpose_shape).constants(&[1]),
-    op("ConjugateTranspose", "x perm -> y", transpose).shape(transpose_shape).constants(&[1]),
-    op("InvertPermutation", "x -> y", invert_permutation).checked(checks::check_permutation).shape(same),
-    op("BroadcastTo", "input shape -> output", broadcast_to).moves_strings().shape(broadcast_to_shape).constants(&[1]),
-    op("BroadcastArgs", "s0 s1 -> r0", broadcast_args).shape(broadcast_args_shape).constants(&[0, 1]),
+    op("Transpose", "x perm -> y", transpose).moves_strings().shape(transpose_shape).constant_inputs(&[1]),
+    op("ConjugateTranspose", "x perm -> y", transpose).shape(transpose_shape).constant_inputs(&[1]),
+    op("InvertPermutation", "x -> y", invert_permutation).with_check(checks::check_permutation).shape(like_first_input),
+    op("BroadcastTo", "input shape -> output", broadcast_to)
+        .moves_strings()
+        .shape(broadcast_to_shape)
+        .constant_inputs(&[1]),
+    op("BroadcastArgs", "s0 s1 -> r0", broadcast_args).shape(broadcast_args_shape).constant_inputs(&[0, 1]),
     op("BroadcastGradientArgs", "s0 s1 -> r0 r1", broadcast_gradient_args)
         .shape(broadcast_gradient_args_shape)
-        .constants(&[0, 1]),
+        .constant_inputs(&[0, 1]),
     op("Bitcast", "input -> output", bitcast).shape(bitcast_shape),
 ];
 
@@ -301,7 +304,7 @@ fn shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
                 Fact::from_ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())
             }
             (dims, _) => {
-                let rank = cx.fresh_dim(dims.first_unknown().map_or(Why::Value(i), Why::From));
+                let rank = cx.fresh_dim(dims.first_unknown().map_or(UnknownReason::Value(i), UnknownReason::From));
                 Fact::new(dtype, vec![rank].into())
             }
         });
@@ -311,9 +314,9 @@ fn shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn size_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dtype = cx.attr_type("out_type");
-    match (cx.ranked(0)?, dtype) {
-        (Some(dims), Some(dtype)) => {
-            let n = cx.product(&dims);
+    match (cx.ranked_dims(0)?, dtype) {
+        (Some(text_dims), Some(dtype)) => {
+            let n = cx.product(&text_dims);
             Ok(vec![Fact::from_ints(dtype, &[], vec![n.into()])])
         }
         _ => cx.one_output(dtype, vec![]),
@@ -321,7 +324,7 @@ fn size_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 fn rank_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    match cx.ranked(0)? {
+    match cx.ranked_dims(0)? {
         Some(dims) => Ok(vec![Fact::constant(&Tensor::scalar(dims.len() as i32))]),
         None => cx.one_output(S32, vec![]),
     }
@@ -341,30 +344,30 @@ fn reshaped(cx: &ShapeCtx, dims: Dims) -> Result<Vec<Fact>> {
 /// Shape function of `Reshape`: the sizes in input 1. A single unknown or -1 follows from the number of elements.
 pub fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let Some(want) = cx.partial_ints(1) else {
-        let dims = cx.shape_of_value(1)?;
+        let dims = cx.shape_from_value(1)?;
         return cx.one_output_like(0, dims);
     };
     if cx.dims(1)?.as_ranked().is_some_and(|d| d.len() != 1)
         || want.iter().any(|v| matches!(v, InferredInt::Known(..-1)))
     {
-        return Err(cx.mismatch(format!("input 1 is no shape: {want:?}")));
+        return Err(cx.shape_mismatch(format!("input 1 is no shape: {want:?}")));
     }
     let known: Vec<InferredDim> = want.iter().filter_map(|v| v.as_dim()).collect();
-    let from = cx.ranked(0)?;
+    let from = cx.ranked_dims(0)?;
     let rest = match (&from, want.len() - known.len()) {
         (Some(from), 1) => Some(left_over(cx, from, &known)?),
         _ => None,
     };
     let mut dims = Vec::with_capacity(want.len());
     for v in want {
-        let open = if matches!(v, InferredInt::Known(_)) { cx.cause(0) } else { Why::Value(1) };
+        let open = if matches!(v, InferredInt::Known(_)) { cx.unknown_cause(0) } else { UnknownReason::Value(1) };
         dims.push(v.as_dim().or(rest).unwrap_or_else(|| cx.fresh_dim(open)));
     }
     let dims = Dims::from(dims);
     if let (Some(from), Some(to)) = (cx.dims(0)?.known_sizes(), dims.known_sizes())
         && element_count(&from) != element_count(&to)
     {
-        return Err(cx.mismatch(format!("{from:?} can't be reshaped to {to:?}")));
+        return Err(cx.shape_mismatch(format!("{from:?} can't be reshaped to {to:?}")));
     }
     reshaped(cx, dims)
 }
@@ -376,7 +379,7 @@ fn left_over(cx: &mut ShapeCtx, from: &[InferredDim], known: &[InferredDim]) -> 
         let size = fixed(from)
             .zip(fixed(known))
             .and_then(|(from, known)| inferred_size(&symbolic::fixed(&from), &symbolic::fixed(&known)));
-        return Ok(size.map_or_else(|| cx.fresh_dim(cx.cause(0)), |n| InferredDim::Known(n.known())));
+        return Ok(size.map_or_else(|| cx.fresh_dim(cx.unknown_cause(0)), |n| InferredDim::Known(n.known())));
     }
     match (cx.product(from), cx.product(known)) {
         (all @ InferredDim::Known(_), InferredDim::Known(by)) => cx.div_exact(all, by),
@@ -385,12 +388,12 @@ fn left_over(cx: &mut ShapeCtx, from: &[InferredDim], known: &[InferredDim]) -> 
 }
 
 fn expand_dims_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = match (cx.ranked(0)?, cx.constant_int(1)) {
+    let dims = match (cx.ranked_dims(0)?, cx.constant_int(1)) {
         (Some(mut dims), Some(at)) => {
-            dims.insert(cx.axis(at, dims.len() + 1)?, InferredDim::Known(1));
+            dims.insert(cx.normalize_axis(at, dims.len() + 1)?, InferredDim::Known(1));
             dims.into()
         }
-        (Some(dims), None) => cx.fresh_shape(dims.len() + 1, Why::Value(1)),
+        (Some(dims), None) => cx.fresh_shape(dims.len() + 1, UnknownReason::Value(1)),
         (None, _) => cx.unranked_from(0),
     };
     reshaped(cx, dims)
@@ -398,7 +401,7 @@ fn expand_dims_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn squeeze_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let listed = cx.node.ints("squeeze_dims").or_else(|| cx.node.ints("axis")).unwrap_or(&[]);
-    let dims = match cx.ranked(0)? {
+    let dims = match cx.ranked_dims(0)? {
         None => cx.unranked_from(0),
         Some(dims) if listed.is_empty() => match dims.iter().find(|d| matches!(d, InferredDim::Unknown(_))) {
             Some(_) => cx.unranked_from(0),
@@ -407,9 +410,9 @@ fn squeeze_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some(dims) => {
             let mut gone = vec![false; dims.len()];
             for &axis in listed {
-                let axis = cx.axis(axis, dims.len())?;
+                let axis = cx.normalize_axis(axis, dims.len())?;
                 if matches!(dims[axis], InferredDim::Known(n) if n != 1) {
-                    return Err(cx.mismatch(format!("dimension {axis} of {} is not 1", cx.dims(0)?)));
+                    return Err(cx.shape_mismatch(format!("dimension {axis} of {} is not 1", cx.dims(0)?)));
                 }
                 gone[axis] = true;
             }
@@ -423,23 +426,23 @@ fn transpose_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match (cx.constant_ints(1), cx.dims(0)?) {
         (Some(perm), _) => {
             let dims = cx.dims_of_rank(0, perm.len())?;
-            perm.iter().map(|&p| Ok(dims[cx.axis(p, dims.len())?])).collect::<Result<Vec<_>>>()?.into()
+            perm.iter().map(|&p| Ok(dims[cx.normalize_axis(p, dims.len())?])).collect::<Result<Vec<_>>>()?.into()
         }
-        (None, Dims::Ranked(dims)) => cx.fresh_shape(dims.len(), Why::Value(1)),
+        (None, Dims::Ranked(dims)) => cx.fresh_shape(dims.len(), UnknownReason::Value(1)),
         (None, dims @ Dims::Unranked(_)) => dims,
     };
     cx.one_output_like(0, dims)
 }
 
 fn broadcast_to_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.shape_of_value(1)?;
+    let dims = cx.shape_from_value(1)?;
     cx.one_output_like(0, dims)
 }
 
 /// Shape function of `BroadcastArgs`: a vector as long as the longer of two shapes, with its elements if both shapes are known
 /// well enough.
 fn broadcast_args_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (x, y) = (cx.shape_of_value(0)?, cx.shape_of_value(1)?);
+    let (x, y) = (cx.shape_from_value(0)?, cx.shape_from_value(1)?);
     let both = cx.broadcast(&x, &y)?;
     match (both, cx.dtype(0)) {
         (Dims::Ranked(dims), Some(dtype)) => {
@@ -447,26 +450,26 @@ fn broadcast_args_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             Ok(vec![Fact::from_ints(dtype, &[dims.len() as u64], values)])
         }
         (both, dtype) => {
-            let n = cx.fresh_dim(both.first_unknown().map_or(Why::Value(0), Why::From));
+            let n = cx.fresh_dim(both.first_unknown().map_or(UnknownReason::Value(0), UnknownReason::From));
             cx.one_output(dtype, vec![n])
         }
     }
 }
 
 fn broadcast_gradient_args_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (a, b) = (cx.fresh_dim(Why::Value(0)), cx.fresh_dim(Why::Value(1)));
+    let (a, b) = (cx.fresh_dim(UnknownReason::Value(0)), cx.fresh_dim(UnknownReason::Value(1)));
     Ok(vec![Fact::new(cx.dtype(0), vec![a].into()), Fact::new(cx.dtype(0), vec![b].into())])
 }
 
 /// Shape function of `Bitcast`: a last dimension is added or removed if the element sizes differ.
 fn bitcast_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (from, to) = (cx.dtype(0).and_then(TfType::dtype), cx.attr_type("type"));
-    let dims = match (from, to.and_then(TfType::dtype), cx.ranked(0)?) {
+    let dims = match (from, to.and_then(TfType::dtype), cx.ranked_dims(0)?) {
         (Some(from), Some(to), Some(mut dims)) => {
             if from.bits() > to.bits() {
                 dims.push(InferredDim::Known(u64::from(from.bits() / to.bits())));
             } else if from.bits() < to.bits() && dims.pop().is_none() {
-                return Err(cx.mismatch(format!("a scalar of {from} is no {to}")));
+                return Err(cx.shape_mismatch(format!("a scalar of {from} is no {to}")));
             }
             dims.into()
         }

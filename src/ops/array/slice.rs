@@ -8,8 +8,8 @@ use crate::ops::checks;
 use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::math::special::compare_scalar;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::shape::like_first_input;
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::Direction;
 use crate::tensor::DType;
@@ -17,19 +17,19 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
     op("Slice", "input begin size -> output", slice)
-        .checked(checks::check_slice_bounds)
+        .with_check(checks::check_slice_bounds)
         .moves_strings()
         .shape(slice_shape)
-        .constants(&[2]),
-    op("Split", "split_dim value -> output*", split).moves_strings().shape(split_shape).constants(&[0]),
+        .constant_inputs(&[2]),
+    op("Split", "split_dim value -> output*", split).moves_strings().shape(split_shape).constant_inputs(&[0]),
     op("SplitV", "value size_splits split_dim -> output*", split_v)
         .moves_strings()
         .shape(split_v_shape)
-        .constants(&[1, 2]),
+        .constant_inputs(&[1, 2]),
     op("Unpack", "value -> output*", unpack).moves_strings().shape(unpack_shape),
-    op("ReverseV2", "tensor axis -> output", reverse_v2).moves_strings().shape(same).constants(&[1]),
-    op("Reverse", "tensor dims -> output", reverse).moves_strings().shape(same).constants(&[1]),
-    op("Roll", "input shift axis -> output", roll).moves_strings().shape(same).constants(&[2]),
+    op("ReverseV2", "tensor axis -> output", reverse_v2).moves_strings().shape(like_first_input).constant_inputs(&[1]),
+    op("Reverse", "tensor dims -> output", reverse).moves_strings().shape(like_first_input).constant_inputs(&[1]),
+    op("Roll", "input shift axis -> output", roll).moves_strings().shape(like_first_input).constant_inputs(&[2]),
 ];
 
 /// Lowers `Slice`; begin and size may be known only at run time.
@@ -224,7 +224,7 @@ fn roll_at_run_time(cx: &mut LowerCtx, axes: &[i64]) -> Result<Vec<Value>> {
 fn slice_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (begin, size) = (cx.partial_ints(1), cx.partial_ints(2));
     let rank = begin.as_ref().or(size.as_ref()).map(Vec::len);
-    let dims = match (cx.ranked(0)?, rank) {
+    let dims = match (cx.ranked_dims(0)?, rank) {
         (Some(dims), _) => dims,
         (None, Some(rank)) => cx.dims_of_rank(0, rank)?,
         (None, None) => {
@@ -234,15 +234,15 @@ fn slice_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     };
     let fits = |v: &Option<Vec<InferredInt>>| v.as_ref().is_none_or(|v| v.len() == dims.len());
     if !fits(&begin) || !fits(&size) {
-        return Err(cx.mismatch(format!("a begin or size of another length than the rank {}", dims.len())));
+        return Err(cx.shape_mismatch(format!("a begin or size of another length than the rank {}", dims.len())));
     }
     let entry = |v: &Option<Vec<InferredInt>>, i: usize| v.as_ref().map_or(InferredInt::Unknown, |v| v[i]);
     let mut out = Vec::with_capacity(dims.len());
     for (i, &n) in dims.iter().enumerate() {
         out.push(match (entry(&begin, i).as_dim(), entry(&size, i)) {
             (Some(begin), InferredInt::Known(-1)) => cx.sub(n, begin),
-            (None, InferredInt::Known(-1)) => cx.fresh_dim(Why::Value(1)),
-            (_, size) => size.as_dim().unwrap_or_else(|| cx.fresh_dim(Why::Value(2))),
+            (None, InferredInt::Known(-1)) => cx.fresh_dim(UnknownReason::Value(1)),
+            (_, size) => size.as_dim().unwrap_or_else(|| cx.fresh_dim(UnknownReason::Value(2))),
         });
     }
     let values = cx.partial_ints(0).filter(|v| out.len() == 1 && dims == [InferredDim::Known(v.len() as u64)]);
@@ -265,17 +265,17 @@ fn pieces_shape(
     axis_input: usize,
     sizes: &[InferredDim],
 ) -> Result<Vec<Fact>> {
-    let dims = cx.ranked(i)?;
+    let dims = cx.ranked_dims(i)?;
     let mut out = Vec::with_capacity(sizes.len());
     for &size in sizes {
         let piece = match (&dims, axis) {
             (Some(dims), Some(axis)) => {
                 let mut dims = dims.clone();
-                let axis = cx.axis(axis, dims.len())?;
+                let axis = cx.normalize_axis(axis, dims.len())?;
                 dims[axis] = size;
                 dims.into()
             }
-            (Some(dims), None) => cx.fresh_shape(dims.len(), Why::Value(axis_input)),
+            (Some(dims), None) => cx.fresh_shape(dims.len(), UnknownReason::Value(axis_input)),
             (None, _) => cx.unranked_from(i),
         };
         out.push(Fact::new(cx.dtype(i), piece));
@@ -288,10 +288,10 @@ const MOST_PIECES: usize = 1 << 16;
 
 fn split_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.node.int("num_split").and_then(|n| u64::try_from(n).ok()).filter(|&n| n > 0 && n < MOST_PIECES as u64);
-    let n = n.ok_or_else(|| cx.mismatch("num_split must be positive"))?;
+    let n = n.ok_or_else(|| cx.shape_mismatch("num_split must be positive"))?;
     let axis = cx.constant_int(0);
-    let size = match (cx.ranked(1)?, axis) {
-        (Some(dims), Some(axis)) => cx.div_exact(dims[cx.axis(axis, dims.len())?], n)?,
+    let size = match (cx.ranked_dims(1)?, axis) {
+        (Some(dims), Some(axis)) => cx.div_exact(dims[cx.normalize_axis(axis, dims.len())?], n)?,
         _ => InferredDim::Known(0),
     };
     pieces_shape(cx, 1, axis, 0, &vec![size; n as usize])
@@ -299,11 +299,11 @@ fn split_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn split_v_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.node.int("num_split").and_then(|n| usize::try_from(n).ok()).filter(|&n| n < MOST_PIECES);
-    let n = n.ok_or_else(|| cx.mismatch("num_split must be positive"))?;
+    let n = n.ok_or_else(|| cx.shape_mismatch("num_split must be positive"))?;
     let axis = cx.constant_int(2);
     let given = cx.partial_ints(1).filter(|v| v.len() == n).unwrap_or_else(|| vec![InferredInt::Unknown; n]);
-    let whole = match (cx.ranked(0)?, axis) {
-        (Some(dims), Some(axis)) => Some(dims[cx.axis(axis, dims.len())?]),
+    let whole = match (cx.ranked_dims(0)?, axis) {
+        (Some(dims), Some(axis)) => Some(dims[cx.normalize_axis(axis, dims.len())?]),
         _ => None,
     };
     let known: Vec<InferredDim> = given.iter().filter_map(|v| v.as_dim()).collect();
@@ -316,7 +316,7 @@ fn split_v_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     };
     let mut sizes = Vec::with_capacity(n);
     for v in given {
-        sizes.push(v.as_dim().or(rest).unwrap_or_else(|| cx.fresh_dim(Why::Value(1))));
+        sizes.push(v.as_dim().or(rest).unwrap_or_else(|| cx.fresh_dim(UnknownReason::Value(1))));
     }
     pieces_shape(cx, 0, axis, 2, &sizes)
 }
@@ -325,12 +325,12 @@ fn split_v_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// are kept.
 fn unpack_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.node.int("num").and_then(|n| usize::try_from(n).ok()).filter(|&n| n < MOST_PIECES);
-    let n = n.ok_or_else(|| cx.mismatch("num must not be negative"))?;
-    let dims = match cx.ranked(0)? {
+    let n = n.ok_or_else(|| cx.shape_mismatch("num must not be negative"))?;
+    let dims = match cx.ranked_dims(0)? {
         Some(mut dims) => {
-            let axis = cx.axis(cx.node.int("axis").unwrap_or(0), dims.len())?;
+            let axis = cx.normalize_axis(cx.node.int("axis").unwrap_or(0), dims.len())?;
             if cx.merge_dim(dims.remove(axis), InferredDim::Known(n as u64)).is_none() {
-                return Err(cx.mismatch(format!("dimension {axis} of {} has not {n} parts", cx.dims(0)?)));
+                return Err(cx.shape_mismatch(format!("dimension {axis} of {} has not {n} parts", cx.dims(0)?)));
             }
             Some(dims)
         }

@@ -3,13 +3,13 @@ use super::strided_slice::{SliceItem, SliceRange, slice_items, slice_range};
 use crate::diag::Result;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, InferredInt};
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::symbolic::Dim;
 
 pub(super) fn strided_slice_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let length = |i: usize| cx.args.get(i).and_then(|a| a.dims.known_sizes()).and_then(|d| d.first().copied());
     let count = length(1).or(length(2)).or(length(3)).and_then(|n| usize::try_from(n).ok());
-    let (Some(n), Some(dims)) = (count, cx.ranked(0)?) else {
+    let (Some(n), Some(dims)) = (count, cx.ranked_dims(0)?) else {
         let dims = cx.unranked_from(if cx.dims(0)?.first_unknown().is_some() { 0 } else { 1 });
         return cx.one_output_like(0, dims);
     };
@@ -52,9 +52,9 @@ fn range_size(
     end: Option<InferredInt>,
     stride: Option<i64>,
 ) -> Result<InferredDim> {
-    let Some(stride) = stride else { return Ok(cx.fresh_dim(Why::Value(3))) };
+    let Some(stride) = stride else { return Ok(cx.fresh_dim(UnknownReason::Value(3))) };
     if stride == 0 {
-        return Err(cx.mismatch("a stride of 0"));
+        return Err(cx.shape_mismatch("a stride of 0"));
     }
     let at_start = begin.is_none() || (stride > 0 && begin == Some(InferredInt::Known(0)));
     let number = |v: Option<InferredInt>| match v {
@@ -69,10 +69,10 @@ fn range_size(
             .ok()
             .and_then(|d| slice_range(Dim::from(d), Dim::from(b), Dim::from(e), stride, begin.is_none(), end.is_none()))
             .map(|t| InferredDim::Known(t.count.known())),
-        (InferredDim::Unknown(id), Some(_), Some(_), _) => Some(cx.fresh_dim(Why::From(id))),
+        (InferredDim::Unknown(id), Some(_), Some(_), _) => Some(cx.fresh_dim(UnknownReason::From(id))),
         _ => None,
     };
-    Ok(size.unwrap_or_else(|| cx.fresh_dim(Why::Value(if number(begin).is_none() { 1 } else { 2 }))))
+    Ok(size.unwrap_or_else(|| cx.fresh_dim(UnknownReason::Value(if number(begin).is_none() { 1 } else { 2 }))))
 }
 
 /// Elements that a strided slice takes of a vector of sizes.
@@ -110,6 +110,6 @@ fn taken_sizes(
 }
 
 pub(super) fn strided_slice_grad_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.shape_of_value(0)?;
+    let dims = cx.shape_from_value(0)?;
     cx.one_output_like(4, dims)
 }

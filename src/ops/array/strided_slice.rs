@@ -14,7 +14,7 @@ use crate::hlo::open::{InstId, Op, RuntimeCheck, Shape};
 use crate::ops::element::{self, ElementExpr};
 use crate::ops::math::special;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::Direction;
 use crate::tensor::DType;
@@ -24,13 +24,13 @@ pub const ROWS: &[OpLowering] = &[
     op("StridedSlice", "input begin end strides -> output", strided_slice)
         .moves_strings()
         .shape(strided_slice_shape)
-        .constants(&[3]),
+        .constant_inputs(&[3]),
     op("TensorStridedSliceUpdate", "input begin end strides value -> output", strided_update)
-        .shape(same)
-        .constants(&[3]),
+        .shape(like_first_input)
+        .constant_inputs(&[3]),
     op("StridedSliceGrad", "shape begin end strides dy -> output", strided_gradient)
         .shape(strided_slice_grad_shape)
-        .constants(&[0, 3]),
+        .constant_inputs(&[0, 3]),
 ];
 
 /// Largest number of slice entries: each has a bit in a mask.
@@ -39,11 +39,11 @@ const MOST_INDICES: u64 = 62;
 /// Elements that a strided slice takes along one dimension.
 #[derive(Clone, Copy)]
 pub(super) struct SliceRange {
-    /// Position of the first element.
+    /// Position of the slice's first element.
     pub start: Dim,
-    /// Distance between two elements.
+    /// Distance between adjacent elements of the slice.
     pub stride: i64,
-    /// Number of elements.
+    /// Number of elements in the slice.
     pub count: Dim,
 }
 
@@ -52,7 +52,7 @@ impl SliceRange {
     fn whole(count: Dim) -> SliceRange {
         SliceRange { start: Dim::from(0), stride: 1, count }
     }
-    /// Distance of the last element from the first.
+    /// Distance from the slice's first element to its last.
     fn reach(&self) -> Dim {
         let step = Dim::from(self.stride.unsigned_abs());
         (self.count * step - step).max(0)
@@ -61,7 +61,7 @@ impl SliceRange {
     fn covered(&self, step: Dim) -> Dim {
         (self.count * step - (step - 1)).max(0)
     }
-    /// Lowest position of an element.
+    /// Lowest position among the slice's elements.
     fn low(&self) -> Dim {
         if self.stride > 0 { self.start } else { (self.start - self.reach()).max(0) }
     }
@@ -69,7 +69,7 @@ impl SliceRange {
 
 /// Window of an array that starts at a run-time position.
 struct Window {
-    /// Start in each dimension, scalars of one type.
+    /// Start of the window in each dimension, scalars of one type.
     starts: Vec<InstId>,
     /// Sizes of the window.
     sizes: Vec<Dim>,
@@ -90,9 +90,9 @@ struct Plan {
 /// One dimension entry of a strided slice, in the order of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SliceItem {
-    /// A new dimension of size 1.
+    /// Insertion of a new dimension of size 1.
     New,
-    /// The next dimension of the input, completely.
+    /// All elements of the next input dimension.
     Whole,
     /// One element of the next dimension, at entry `i` of begin; true if the mask sets begin to the first element.
     Index(usize, bool),
@@ -138,21 +138,21 @@ pub(super) fn slice_items(node: &Node, n: usize, rank: usize) -> Result<Vec<Slic
 pub(super) struct SliceBounds {
     /// Index of the input that is begin; end and strides follow it.
     pub at: usize,
-    /// Elements of begin, symbolically.
+    /// Elements of the begin operand, as expressions of sizes.
     pub begin: Vec<ElementExpr>,
-    /// Elements of end, symbolically.
+    /// Elements of the end operand, as expressions of sizes.
     pub end: Vec<ElementExpr>,
-    /// Elements of strides.
+    /// Elements of the strides operand.
     pub strides: Vec<i64>,
     /// Whether the number of elements may be data-dependent.
     may_pick: bool,
 }
 
-/// Slice along one dimension.
+/// Slice of one dimension, with a data-dependent selection before it if needed.
 pub(super) struct DimSlice {
     /// Run-time start from which `taken` counts; `None` if the start is known at compile time.
     pub start: Option<InstId>,
-    /// Data-dependent selection that is made first, if any.
+    /// Data-dependent selection of elements that is applied before the slice, if any.
     pub picked: Option<DataDependentSlice>,
     /// Elements taken, with positions and count known to the compiler.
     pub taken: SliceRange,

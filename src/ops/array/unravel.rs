@@ -73,10 +73,10 @@ fn check_below(cx: &LowerCtx, all: Dim) -> Result<()> {
 
 fn unravel_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let k: InferredDim = cx.dims_of_rank(1, 1)?[0];
-    let dims = match cx.ranked(0)?.as_deref() {
+    let dims = match cx.ranked_dims(0)?.as_deref() {
         Some([]) => Dims::ranked(vec![k]),
         Some([n]) => Dims::ranked(vec![k, *n]),
-        Some(_) => return Err(cx.mismatch("indices must be a scalar or a vector")),
+        Some(_) => return Err(cx.shape_mismatch("indices must be a scalar or a vector")),
         None => cx.unranked_from(0),
     };
     cx.one_output_like(0, dims)

@@ -7,7 +7,7 @@ use crate::ops::list;
 use crate::ops::mutable_list::{MutableList, MutableListId, MutableListKind};
 use crate::ops::op_lowering::op;
 use crate::ops::shape;
-use crate::ops::symbols::Why;
+use crate::ops::symbols::UnknownReason;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::symbolic::Dim;
 use std::sync::Arc;
@@ -15,9 +15,11 @@ use std::sync::Arc;
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
     op("StackV2", "max_size -> handle", make).shape(handle_shape),
-    op("StackPushV2", "handle elem -> output", push).shape(|cx| cx.one_output_like(1, cx.dims(1)?)).writes(&[0]),
-    op("StackPopV2", "handle -> elem", pop).checked(not_empty).shape(pop_shape).writes(&[0]),
-    op("StackCloseV2", "handle ->", |_| Ok(vec![])).shape(shape::nothing),
+    op("StackPushV2", "handle elem -> output", push)
+        .shape(|cx| cx.one_output_like(1, cx.dims(1)?))
+        .assigns_inputs(&[0]),
+    op("StackPopV2", "handle -> elem", pop).with_check(not_empty).shape(pop_shape).assigns_inputs(&[0]),
+    op("StackCloseV2", "handle ->", |_| Ok(vec![])).shape(shape::no_outputs),
 ];
 
 fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -66,7 +68,7 @@ fn handle_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn pop_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match cx.node.attr("_output_shapes") {
         Some(Attr::Shapes(told)) if !told.is_empty() => cx.attr_shape(&told[0].clone()),
-        _ => cx.unranked(Why::NoShapeFunction),
+        _ => cx.unranked(UnknownReason::NoShapeFunction),
     };
     cx.one_output_typed_by("elem_type", dims)
 }

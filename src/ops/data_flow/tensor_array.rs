@@ -12,7 +12,7 @@ use crate::ops::list;
 use crate::ops::mutable_list::{MutableList, MutableListId, MutableListKind};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::{self, S32, S64};
-use crate::ops::symbols::Why;
+use crate::ops::symbols::UnknownReason;
 use crate::ops::value::ListValue;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
@@ -22,21 +22,21 @@ use std::sync::Arc;
 
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
-    op("TensorArrayV3", "size -> handle flow", make).shape(make_shape).constants(&[0]),
+    op("TensorArrayV3", "size -> handle flow", make).shape(make_shape).constant_inputs(&[0]),
     op("TensorArrayWriteV3", "handle index value flow_in -> flow_out", write)
-        .checked(place)
+        .with_check(place)
         .shape(|cx| cx.one_output_like(3, vec![])),
-    op("TensorArrayReadV3", "handle index flow_in -> value", read).checked(element).shape(opaque),
-    op("TensorArrayGatherV3", "handle indices flow_in -> value", gathered).checked(element).shape(gather_shape),
+    op("TensorArrayReadV3", "handle index flow_in -> value", read).with_check(element).shape(opaque),
+    op("TensorArrayGatherV3", "handle indices flow_in -> value", gathered).with_check(element).shape(gather_shape),
     op("TensorArrayScatterV3", "handle indices value flow_in -> flow_out", scattered)
-        .checked(place)
+        .with_check(place)
         .shape(|cx| cx.one_output_like(3, vec![])),
     op("TensorArrayConcatV3", "handle flow_in -> value lengths", concat).shape(concat_shape),
     op("TensorArraySplitV3", "handle value lengths flow_in -> flow_out", split)
         .shape(|cx| cx.one_output_like(3, vec![]))
-        .constants(&[2]),
+        .constant_inputs(&[2]),
     op("TensorArraySizeV3", "handle flow_in -> size", size).shape(|cx| cx.one_output(S32, vec![])),
-    op("TensorArrayCloseV3", "handle ->", |_| Ok(vec![])).shape(shape::nothing),
+    op("TensorArrayCloseV3", "handle ->", |_| Ok(vec![])).shape(shape::no_outputs),
     op("TensorArrayGradV3", "handle flow_in -> grad_handle flow_out", gradient).shape(make_shape),
 ];
 
@@ -265,7 +265,7 @@ fn make_shape(_cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 fn opaque(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.unranked(Why::NoShapeFunction);
+    let dims = cx.unranked(UnknownReason::NoShapeFunction);
     cx.one_output_typed_by("dtype", dims)
 }
 
@@ -274,7 +274,7 @@ fn gather_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.dims_of_rank(1, 1)?;
     let element = match cx.node.attr("element_shape") {
         Some(Attr::Shape(shape)) => cx.attr_shape(shape),
-        _ => cx.unranked(Why::Attribute),
+        _ => cx.unranked(UnknownReason::Attribute),
     };
     let dims = element.as_ranked().map(|dims| [&n[..], dims].concat().into()).unwrap_or(element);
     cx.one_output_typed_by("dtype", dims)
@@ -282,6 +282,6 @@ fn gather_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn concat_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let value = opaque(cx)?;
-    let n = cx.fresh_dim(Why::NoShapeFunction);
+    let n = cx.fresh_dim(UnknownReason::NoShapeFunction);
     Ok([value, cx.one_output(S64, vec![n])?].concat())
 }

@@ -1,9 +1,9 @@
 //! Color conversion and adjustment: HSV, contrast, saturation, hue. The last dimension holds the three channels.
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId};
-use crate::ops::nn::{sum, wide};
+use crate::ops::nn::{accumulator_type, sum_axes};
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
@@ -13,11 +13,11 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("RGBToHSV", "images -> output", |cx| channels(cx, |b, c, _| to_hsv(b, c))).shape(same).dtypes(FLOATS),
-    op("HSVToRGB", "images -> output", |cx| channels(cx, |b, c, _| to_rgb(b, c))).shape(same).dtypes(FLOATS),
-    op("AdjustHue",        "images delta -> output", |cx| channels(cx, adjust_hue)).shape(same).dtypes("f16, f32"),
-    op("AdjustSaturation", "images scale -> output", |cx| channels(cx, adjust_saturation)).shape(same).dtypes("f16, f32"),
-    op("AdjustContrastv2", "images contrast_factor -> output", adjust_contrast).shape(same).dtypes("f16, f32"),
+    op("RGBToHSV", "images -> output", |cx| channels(cx, |b, c, _| to_hsv(b, c))).shape(like_first_input).dtypes(FLOATS),
+    op("HSVToRGB", "images -> output", |cx| channels(cx, |b, c, _| to_rgb(b, c))).shape(like_first_input).dtypes(FLOATS),
+    op("AdjustHue",        "images delta -> output", |cx| channels(cx, adjust_hue)).shape(like_first_input).dtypes("f16, f32"),
+    op("AdjustSaturation", "images scale -> output", |cx| channels(cx, adjust_saturation)).shape(like_first_input).dtypes("f16, f32"),
+    op("AdjustContrastv2", "images contrast_factor -> output", adjust_contrast).shape(like_first_input).dtypes("f16, f32"),
 ];
 
 type Channels = [InstId; 3];
@@ -34,8 +34,8 @@ fn channels(cx: &mut LowerCtx, f: fn(&mut Builder, Channels, Option<InstId>) -> 
         _ => Some(cx.arg(1)?),
     };
     let b = &mut *cx.b;
-    let x = b.convert(x, wide(dtype));
-    let amount = amount.map(|a| b.convert(a, wide(dtype)));
+    let x = b.convert(x, accumulator_type(dtype));
+    let amount = amount.map(|a| b.convert(a, accumulator_type(dtype)));
     let parts = [0, 1, 2].map(|i| b.slice_axis(x, axis, Dim::from(i), Dim::from(i + 1)));
     let parts = f(b, parts, amount);
     let y = b.concatenate(&parts, axis);
@@ -127,9 +127,9 @@ fn adjust_contrast(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.shape_mismatch(format!("the images must end in [height, width, channels], not {dims:?}")));
     };
     let b = &mut *cx.b;
-    let x = b.convert(x, wide(dtype));
-    let factor = b.convert(factor, wide(dtype));
-    let total = sum(b, x, &[first, first + 1]);
+    let x = b.convert(x, accumulator_type(dtype));
+    let factor = b.convert(factor, accumulator_type(dtype));
+    let total = sum_axes(b, x, &[first, first + 1]);
     let count = b.full_like(total, dims[first] * dims[first + 1]);
     let mean = b.div(total, count);
     let kept: Vec<usize> = (0..dims.len()).filter(|&a| a != first && a != first + 1).collect();

@@ -11,7 +11,7 @@ use crate::hlo::open::{Dim, GatherDims, PadDim};
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::S32;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
@@ -19,7 +19,7 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("CombinedNonMaxSuppression", "boxes scores max_output_size_per_class max_total_size iou_threshold score_threshold -> nmsed_boxes nmsed_scores nmsed_classes valid_detections", combined).shape(combined_shape).constants(&[2, 3]).dtypes("f32"),
+    op("CombinedNonMaxSuppression", "boxes scores max_output_size_per_class max_total_size iou_threshold score_threshold -> nmsed_boxes nmsed_scores nmsed_classes valid_detections", combined).shape(combined_shape).constant_inputs(&[2, 3]).dtypes("f32"),
 ];
 
 /// Upper bound of the number of selected boxes.
@@ -92,14 +92,15 @@ fn combined(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// classes.
 fn combined_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (images, scores) = (cx.dims_of_rank(0, 4)?[0], cx.dims_of_rank(1, 3)?);
-    let images = cx.merge_dim(images, scores[0]).ok_or_else(|| cx.mismatch("boxes and scores of other images"))?;
+    let images =
+        cx.merge_dim(images, scores[0]).ok_or_else(|| cx.shape_mismatch("boxes and scores of other images"))?;
     let most = cx.size_from_input(3);
-    let total = match (cx.flag("pad_per_class"), cx.size_from_input(2), scores[2], most) {
+    let total = match (cx.bool_attr("pad_per_class"), cx.size_from_input(2), scores[2], most) {
         (false, ..) => most,
         (true, InferredDim::Known(each), InferredDim::Known(classes), InferredDim::Known(most)) => {
             InferredDim::Known(most.min(each.saturating_mul(classes)))
         }
-        (true, ..) => cx.fresh_dim(Why::Data),
+        (true, ..) => cx.fresh_dim(UnknownReason::Data),
     };
     let boxes = cx.one_output_like(0, vec![images, total, InferredDim::Known(4)])?.remove(0);
     let [scores, classes] = [0, 1].map(|_| Fact::new(boxes.dtype, vec![images, total].into()));

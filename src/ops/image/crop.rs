@@ -8,7 +8,7 @@ use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::op_lowering::op;
-use crate::ops::symbols::Why;
+use crate::ops::symbols::UnknownReason;
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -16,7 +16,7 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("CropAndResize", "image boxes box_ind crop_size -> crops", crop_and_resize).checked(checks::check_box_images).shape(crop_shape).constants(&[3])
+    op("CropAndResize", "image boxes box_ind crop_size -> crops", crop_and_resize).with_check(checks::check_box_images).shape(crop_shape).constant_inputs(&[3])
         .dtypes("image: s8, u8, s16, u16, s32, s64, f16, f32, f64; boxes: f32").work(Work::None),
 ];
 
@@ -155,7 +155,7 @@ fn crop_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let sizes = cx.partial_ints(3).filter(|v| v.len() == 2).unwrap_or_else(|| vec![InferredInt::Unknown; 2]);
     let mut dims = vec![boxes[0]];
     for size in sizes {
-        dims.push(size.as_dim().unwrap_or_else(|| cx.fresh_dim(Why::Value(3))));
+        dims.push(size.as_dim().unwrap_or_else(|| cx.fresh_dim(UnknownReason::Value(3))));
     }
     dims.push(image[3]);
     cx.one_output(TfType::Data(DType::F32), dims)

@@ -15,7 +15,7 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("CropAndResizeGradImage", "grads boxes box_ind image_size -> output", of_image).shape(image_shape).constants(&[3]).dtypes("f16, f32, f64"),
+    op("CropAndResizeGradImage", "grads boxes box_ind image_size -> output", of_image).shape(image_shape).constant_inputs(&[3]).dtypes("f16, f32, f64"),
     op("CropAndResizeGradBoxes", "grads image boxes box_ind -> output", of_boxes).shape(boxes_shape)
         .dtypes("u8, u16, s8, s16, s32, s64, f16, f32, f64"),
 ];
@@ -211,7 +211,7 @@ fn varying_shares(b: &mut Builder, dims: &[Dim], axis: usize, last: Dim) -> (Ins
 }
 
 fn image_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.shape_of_value(3)?;
+    let dims = cx.shape_from_value(3)?;
     cx.one_output_typed_by("T", dims)
 }
 

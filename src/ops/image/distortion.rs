@@ -8,7 +8,7 @@ use crate::dims;
 use crate::graph::TfType;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::math::expr::{ArrayExpr, formulas, iterate_all};
+use crate::ops::math::expr::{ArrayExpr, formulas, iterate_elementwise_all};
 use crate::ops::op_lowering::op;
 use crate::ops::random::StreamState;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
@@ -21,11 +21,11 @@ const RESULTS: &str = "s8, u8, s16, s32, s64";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("SampleDistortedBoundingBox", "image_size bounding_boxes -> begin size bboxes", |cx| { let words = StreamState::hidden(cx)?; sample(cx, words) })
-        .shape(shape).draws().dtypes(RESULTS),
-    op("SampleDistortedBoundingBoxV2", "image_size bounding_boxes min_object_covered -> begin size bboxes", |cx| { let words = StreamState::hidden(cx)?; sample(cx, words) })
-        .shape(shape).draws().dtypes(RESULTS),
-    op("StatelessSampleDistortedBoundingBox", "image_size bounding_boxes min_object_covered seed -> begin size bboxes", |cx| { let words = StreamState::seeded(cx, 3)?; sample(cx, words) })
+    op("SampleDistortedBoundingBox", "image_size bounding_boxes -> begin size bboxes", |cx| { let words = StreamState::from_global_generator(cx)?; sample(cx, words) })
+        .shape(shape).draws_random().dtypes(RESULTS),
+    op("SampleDistortedBoundingBoxV2", "image_size bounding_boxes min_object_covered -> begin size bboxes", |cx| { let words = StreamState::from_global_generator(cx)?; sample(cx, words) })
+        .shape(shape).draws_random().dtypes(RESULTS),
+    op("StatelessSampleDistortedBoundingBox", "image_size bounding_boxes min_object_covered seed -> begin size bboxes", |cx| { let words = StreamState::from_seeds(cx, 3)?; sample(cx, words) })
         .shape(shape).dtypes(RESULTS),
 ];
 
@@ -87,7 +87,7 @@ fn scaled<'s, 'b>(count: ArrayExpr<'s, 'b>, ratio: ArrayExpr<'s, 'b>) -> ArrayEx
 }
 
 fn nearest<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
-    x.apply(ScalarOp::RoundNearestEven).convert(DType::S32)
+    x.apply_unary(ScalarOp::RoundNearestEven).convert(DType::S32)
 }
 
 /// Height and width of the image, as s32 scalars.
@@ -148,7 +148,7 @@ fn sample(cx: &mut LowerCtx, StreamState(stream): StreamState<InstId>) -> Result
     let (zero, place, going) = (b.scalar(DType::S32, 0.0), b.scalar(DType::U64, 0.0), b.scalar(DType::Pred, 1.0));
     let found = [zero, zero, image[0], image[1], place];
     let state = [&found[..], &stream, &image, &[covered], &objects].concat();
-    let end = iterate_all(b, going, &state, limits.attempts as f64, |state, _| attempt(&limits, state));
+    let end = iterate_elementwise_all(b, going, &state, limits.attempts as f64, |state, _| attempt(&limits, state));
     results(b, [end[0], end[1], end[2], end[3]], image, dtype)
 }
 
@@ -159,8 +159,9 @@ fn attempt<'s, 'b>(limits: &Limits, state: &[ArrayExpr<'s, 'b>]) -> (ArrayExpr<'
     let (crop, fits, place) = draw(limits, words, [height, width], state[4]);
     let good = fits.and(covers(crop, covered, [state[11], state[12], state[13], state[14]]));
     let kept = [crop.y, crop.x, crop.height, crop.width];
-    let whole = [height.number(0.0), height.number(0.0), height, width];
-    let mut new: Vec<ArrayExpr> = kept.into_iter().zip(whole).map(|(kept, whole)| kept.when(good, whole)).collect();
+    let whole = [height.constant(0.0), height.constant(0.0), height, width];
+    let mut new: Vec<ArrayExpr> =
+        kept.into_iter().zip(whole).map(|(kept, whole)| kept.select_where(good, whole)).collect();
     new.push(place);
     (good.not(), new)
 }
@@ -172,7 +173,7 @@ fn draw<'s, 'b>(
     [height, width]: [ArrayExpr<'s, 'b>; 2],
     place: ArrayExpr<'s, 'b>,
 ) -> (Crop<'s, 'b>, ArrayExpr<'s, 'b>, ArrayExpr<'s, 'b>) {
-    let ratio = words.fraction(place) * f64::from(limits.aspect[1] - limits.aspect[0]) + f64::from(limits.aspect[0]);
+    let ratio = words.fraction_at(place) * f64::from(limits.aspect[1] - limits.aspect[0]) + f64::from(limits.aspect[0]);
     let place = place + 1.0;
     let [least, most] = limits.area.map(|part| {
         let rows = height.convert(DType::F32);
@@ -181,21 +182,22 @@ fn draw<'s, 'b>(
     });
     let highest = tallest(ratio, most, [height, width]);
     let first = nearest((least / ratio).sqrt());
-    let first = highest.when(first.ge(highest), first);
+    let first = highest.select_where(first.ge(highest), first);
     let is_drawn = first.lt(highest);
-    let [more, behind] = words.below((highest - first + 1.0).when(is_drawn, first.number(1.0)), place);
-    let (crop_height, place) = ((first + more).when(is_drawn, first), behind.when(is_drawn, place));
+    let [more, behind] =
+        words.integer_below((highest - first + 1.0).select_where(is_drawn, first.constant(1.0)), place);
+    let (crop_height, place) = ((first + more).select_where(is_drawn, first), behind.select_where(is_drawn, place));
     let [crop_height, crop_width] = corrected(crop_height, ratio, [least, most]);
     let pixels = area(crop_height, crop_width);
     let fits = pixels.ge(least).and(pixels.le(most));
     let fits = fits.and(crop_width.le(width)).and(crop_height.le(height));
     let fits = fits.and(crop_width.gt(0.0)).and(crop_height.gt(0.0)).and(height.gt(0.0)).and(width.gt(0.0));
     let is_possible = f64::from(u8::from(limits.area[0] <= limits.area[1]));
-    let fits = fits.and(ratio.number(is_possible).gt(0.0));
+    let fits = fits.and(ratio.constant(is_possible).gt(0.0));
     let offset = |size: ArrayExpr<'s, 'b>, whole: ArrayExpr<'s, 'b>, place: ArrayExpr<'s, 'b>| {
         let is_drawn = fits.and(size.lt(whole));
-        let [offset, behind] = words.below((whole - size).when(is_drawn, size.number(1.0)), place);
-        [offset.except(is_drawn.not(), 0.0), behind.when(is_drawn, place)]
+        let [offset, behind] = words.integer_below((whole - size).select_where(is_drawn, size.constant(1.0)), place);
+        [offset.replace_where(is_drawn.not(), 0.0), behind.select_where(is_drawn, place)]
     };
     let [y, place] = offset(crop_height, height, place);
     let [x, place] = offset(crop_width, width, place);
@@ -212,9 +214,9 @@ fn tallest<'s, 'b>(
     // The kernel's tolerance is a float constant.
     let by_width =
         ((width.convert(DType::F64) + 0.5 - f64::from(1e-7f32)) / ratio.convert(DType::F64)).convert(DType::S32);
-    let by_width = (by_width - 1.0).when(scaled(by_width, ratio).gt(width), by_width);
-    let highest = by_width.when(scaled(by_area, ratio).gt(width), by_area);
-    height.when(highest.gt(height), highest)
+    let by_width = (by_width - 1.0).select_where(scaled(by_width, ratio).gt(width), by_width);
+    let highest = by_width.select_where(scaled(by_area, ratio).gt(width), by_area);
+    height.select_where(highest.gt(height), highest)
 }
 
 /// Height and width of a crop, one row more or less if rounding moved its area out of the limits.
@@ -224,9 +226,9 @@ fn corrected<'s, 'b>(
     [least, most]: [ArrayExpr<'s, 'b>; 2],
 ) -> [ArrayExpr<'s, 'b>; 2] {
     let is_small = area(height, scaled(height, ratio)).lt(least);
-    let height = (height + 1.0).when(is_small, height);
+    let height = (height + 1.0).select_where(is_small, height);
     let is_large = area(height, scaled(height, ratio)).gt(most);
-    let height = (height - 1.0).when(is_large, height);
+    let height = (height - 1.0).select_where(is_large, height);
     [height, scaled(height, ratio)]
 }
 
@@ -238,20 +240,20 @@ fn covers<'s, 'b>(
 ) -> ArrayExpr<'s, 'b> {
     let [y_min, x_min, y_max, x_max] = objects;
     let wide = |x: ArrayExpr<'s, 'b>| {
-        x.with(|b| {
+        x.build(|b| {
             let dims = b.dims(y_min.id).to_vec();
             b.broadcast(x.id, &dims, &[])
         })
     };
     let length =
         |low: ArrayExpr<'s, 'b>, high: ArrayExpr<'s, 'b>, start: ArrayExpr<'s, 'b>, size: ArrayExpr<'s, 'b>| {
-            let end = high.apply2(ScalarOp::Minimum, wide(start + size));
+            let end = high.apply_binary(ScalarOp::Minimum, wide(start + size));
             (end - low.max(wide(start))).max(0.0)
         };
     let common = area(length(y_min, y_max, crop.y, crop.height), length(x_min, x_max, crop.x, crop.width));
     let whole = area(y_max - y_min, x_max - x_min);
     let enough = whole.ge(1.0).and((common / whole).ge(wide(covered)));
-    let any = enough.with(|b| {
+    let any = enough.build(|b| {
         let none = b.scalar(DType::Pred, 0.0);
         b.reduce(enough.id, none, ScalarOp::Or, &[0])
     });

@@ -5,7 +5,7 @@ use crate::ops::array::gather::gather_slices;
 use crate::ops::counted_loop::{counted_loop, slice_at};
 use crate::ops::math::special::compare_scalar;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -13,8 +13,8 @@ use crate::tensor::{DType, Tensor};
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("DrawBoundingBoxes",   "images boxes -> output",        draw).shape(same).dtypes("f16, f32"),
-    op("DrawBoundingBoxesV2", "images boxes colors -> output", draw).shape(same).dtypes("f16, f32"),
+    op("DrawBoundingBoxes",   "images boxes -> output",        draw).shape(like_first_input).dtypes("f16, f32"),
+    op("DrawBoundingBoxesV2", "images boxes colors -> output", draw).shape(like_first_input).dtypes("f16, f32"),
 ];
 
 /// Default colors of boxes, used in turn: red, green, blue and opacity. Source: TensorFlow's `draw_bounding_box_op.cc`.

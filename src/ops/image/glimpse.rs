@@ -18,8 +18,8 @@ const SIGNATURE: &str = "input size offsets -> glimpse";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("ExtractGlimpse",   SIGNATURE, |cx| glimpse(cx, Version::First)).shape(glimpse_shape).constants(&[1]).dtypes("f32, noise zero"),
-    op("ExtractGlimpseV2", SIGNATURE, |cx| glimpse(cx, Version::Second)).shape(glimpse_shape).constants(&[1]).dtypes("f32, noise zero"),
+    op("ExtractGlimpse",   SIGNATURE, |cx| glimpse(cx, Version::First)).shape(glimpse_shape).constant_inputs(&[1]).dtypes("f32, noise zero"),
+    op("ExtractGlimpseV2", SIGNATURE, |cx| glimpse(cx, Version::Second)).shape(glimpse_shape).constant_inputs(&[1]).dtypes("f32, noise zero"),
 ];
 
 /// Version of the op, which determines the meaning of offsets: the first version always measures them from the middle of the
@@ -30,7 +30,7 @@ enum Version {
     Second,
 }
 
-/// `at` plus half of `size`.
+/// Position `at` plus half of `size`.
 fn moved_by_half(b: &mut Builder, at: InstId, size: Dim) -> InstId {
     if !size.varies() {
         return add_scalar(b, at, size.as_f64() / 2.0);

@@ -11,7 +11,7 @@ use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::S32;
-use crate::ops::symbols::Why;
+use crate::ops::symbols::UnknownReason;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -21,12 +21,12 @@ const FLOATS: &str = "f16, f32";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("NonMaxSuppression",   "boxes scores max_output_size -> selected_indices", |cx| suppress(cx, Form::V1)).shape(|cx| nms_shape(cx, Form::V1)).constants(&[2]).dtypes(FLOATS),
-    op("NonMaxSuppressionV2", "boxes scores max_output_size iou_threshold -> selected_indices", |cx| suppress(cx, Form::V2)).shape(|cx| nms_shape(cx, Form::V2)).constants(&[2]).dtypes(FLOATS),
-    op("NonMaxSuppressionV3", "boxes scores max_output_size iou_threshold score_threshold -> selected_indices", |cx| suppress(cx, Form::V3)).shape(|cx| nms_shape(cx, Form::V3)).constants(&[2]).dtypes(FLOATS),
-    op("NonMaxSuppressionV4", "boxes scores max_output_size iou_threshold score_threshold -> selected_indices valid_outputs", |cx| suppress(cx, Form::V4)).shape(|cx| nms_shape(cx, Form::V4)).constants(&[2]).dtypes(FLOATS),
-    op("NonMaxSuppressionV5", "boxes scores max_output_size iou_threshold score_threshold soft_nms_sigma -> selected_indices selected_scores valid_outputs", |cx| suppress(cx, Form::V5)).shape(|cx| nms_shape(cx, Form::V5)).constants(&[2]).dtypes(FLOATS),
-    op("NonMaxSuppressionWithOverlaps", "overlaps scores max_output_size overlap_threshold score_threshold -> selected_indices", |cx| suppress(cx, Form::Overlaps)).shape(|cx| nms_shape(cx, Form::Overlaps)).constants(&[2]).dtypes("f32"),
+    op("NonMaxSuppression",   "boxes scores max_output_size -> selected_indices", |cx| suppress(cx, Form::V1)).shape(|cx| nms_shape(cx, Form::V1)).constant_inputs(&[2]).dtypes(FLOATS),
+    op("NonMaxSuppressionV2", "boxes scores max_output_size iou_threshold -> selected_indices", |cx| suppress(cx, Form::V2)).shape(|cx| nms_shape(cx, Form::V2)).constant_inputs(&[2]).dtypes(FLOATS),
+    op("NonMaxSuppressionV3", "boxes scores max_output_size iou_threshold score_threshold -> selected_indices", |cx| suppress(cx, Form::V3)).shape(|cx| nms_shape(cx, Form::V3)).constant_inputs(&[2]).dtypes(FLOATS),
+    op("NonMaxSuppressionV4", "boxes scores max_output_size iou_threshold score_threshold -> selected_indices valid_outputs", |cx| suppress(cx, Form::V4)).shape(|cx| nms_shape(cx, Form::V4)).constant_inputs(&[2]).dtypes(FLOATS),
+    op("NonMaxSuppressionV5", "boxes scores max_output_size iou_threshold score_threshold soft_nms_sigma -> selected_indices selected_scores valid_outputs", |cx| suppress(cx, Form::V5)).shape(|cx| nms_shape(cx, Form::V5)).constant_inputs(&[2]).dtypes(FLOATS),
+    op("NonMaxSuppressionWithOverlaps", "overlaps scores max_output_size overlap_threshold score_threshold -> selected_indices", |cx| suppress(cx, Form::Overlaps)).shape(|cx| nms_shape(cx, Form::Overlaps)).constant_inputs(&[2]).dtypes("f32"),
 ];
 
 /// Version of the op. `Overlaps` has the signature of `V3`, but its input is a matrix of overlaps.
@@ -45,7 +45,7 @@ struct Problem {
     /// `[1 + n, 4]`: corners in any order; or `[1 + n, n]`: overlaps of every box with each box. The first row is a dummy, so
     /// that a row can be read even if there are no boxes.
     table: InstId,
-    /// Kind of data in the rows of `table`.
+    /// Kind of data that the rows of `table` hold.
     rows: Rows,
     /// `[n]`: scores, -inf for boxes that are not candidates.
     scores: InstId,
@@ -281,10 +281,10 @@ fn sunk(b: &mut Builder, scores: InstId, overlap: InstId, [iou, threshold, sigma
 fn nms_shape(cx: &mut ShapeCtx, form: Form) -> Result<Vec<Fact>> {
     cx.dims_of_rank(0, 2)?;
     cx.dims_of_rank(1, 1)?;
-    let n = if form >= Form::V4 && cx.flag("pad_to_max_output_size") {
+    let n = if form >= Form::V4 && cx.bool_attr("pad_to_max_output_size") {
         cx.size_from_input(2)
     } else {
-        cx.fresh_dim(Why::Data)
+        cx.fresh_dim(UnknownReason::Data)
     };
     let mut out = vec![Fact::new(S32, vec![n].into())];
     if form == Form::V5 {

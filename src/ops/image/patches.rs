@@ -3,7 +3,7 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Dim, PadDim, SliceDim, WindowDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
-use crate::ops::nn::{Args, DataFormat, Padding, positive, window_dim};
+use crate::ops::nn::{DataFormat, Padding, WindowAttrs, positive_sizes, window_dim};
 use crate::ops::op_lowering::op;
 use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
@@ -24,7 +24,7 @@ fn extract(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if dims.len() != 4 {
         return Err(cx.shape_mismatch(format!("the images must have rank 4, not {dims:?}")));
     }
-    let list = |name: &str| positive(cx.require_attr(cx.node.ints(name), name)?, name, 4);
+    let list = |name: &str| positive_sizes(cx.require_attr(cx.node.ints(name), name)?, name, 4);
     let (size, stride, rate) = (list("ksizes")?, list("strides")?, list("rates")?);
     if [&size, &stride, &rate].iter().any(|l| l[0] != 1 || l[3] != 1) {
         return Err(cx.unsupported_case("windows over batch or channels; windows over height and width are supported"));
@@ -75,10 +75,10 @@ fn offsets(w: &WindowDim, n: Dim, k: Dim) -> Result<SliceDim> {
 
 fn extract_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let mut dims = cx.dims_of_rank(0, 4)?;
-    let list = |name: &str| positive(cx.node.ints(name).unwrap_or(&[]), name, 4);
+    let list = |name: &str| positive_sizes(cx.node.ints(name).unwrap_or(&[]), name, 4);
     let (size, strides, dilations) = (list("ksizes")?, list("strides")?, list("rates")?);
     let padding = if cx.node.str("padding") == Some("SAME") { Padding::Same } else { Padding::Valid };
-    let args = Args { layout: DataFormat::features_last(2), strides, dilations, padding };
+    let args = WindowAttrs { layout: DataFormat::features_last(2), strides, dilations, padding };
     for axis in [1, 2] {
         dims[axis] = args.window_count(cx, axis, dims[axis], InferredDim::Known(size[axis].known()))?;
     }

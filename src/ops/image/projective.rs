@@ -17,9 +17,9 @@ const REAL: &str = "images: u8, s32, s64, f16, bf16, f32, f64; transforms: f32";
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
     op("ImageProjectiveTransformV2", "images transforms output_shape -> transformed_images", projective)
-        .shape(projective_shape).constants(&[2]).dtypes(REAL),
+        .shape(projective_shape).constant_inputs(&[2]).dtypes(REAL),
     op("ImageProjectiveTransformV3", "images transforms output_shape fill_value -> transformed_images", projective)
-        .shape(projective_shape).constants(&[2]).dtypes(REAL),
+        .shape(projective_shape).constant_inputs(&[2]).dtypes(REAL),
 ];
 
 /// Fill mode of a projective transform, for coordinates outside of the image.

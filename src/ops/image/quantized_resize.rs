@@ -12,7 +12,7 @@ use crate::tensor::{DType, Tensor};
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("QuantizedResizeBilinear", "images size min max -> resized_images out_min out_max", resize).shape(shape).constants(&[1]).dtypes("u8, s32, f32"),
+    op("QuantizedResizeBilinear", "images size min max -> resized_images out_min out_max", resize).shape(shape).constant_inputs(&[1]).dtypes("u8, s32, f32"),
 ];
 
 fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -29,7 +29,7 @@ struct FixedPoint {
 }
 
 impl FixedPoint {
-    /// The number one in fixed point.
+    /// Fixed-point representation of 1.
     fn one(self) -> i64 {
         1 << self.bits
     }

@@ -10,10 +10,10 @@ use crate::hlo::open::{Builder, InstId};
 use crate::hlo::open::{DotDims, SliceDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, InferredInt};
-use crate::ops::nn::wide;
+use crate::ops::nn::accumulator_type;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same_as_second;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::shape::like_second_input;
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
@@ -24,12 +24,12 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("ResizeBilinear",            "images size -> resized_images", bilinear).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL).work(Work::PerOutputElement(9)),
-    op("ResizeNearestNeighbor",     "images size -> resized_images", nearest).shape(|cx| resize_shape(cx, cx.dtype(0))).constants(&[1]).dtypes(REAL).work(Work::None),
-    op("ResizeBicubic",             "images size -> resized_images", bicubic).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL),
-    op("ResizeBilinearGrad",        "grads original_image -> output", bilinear_grad).shape(same_as_second).dtypes(FLOATS),
-    op("ResizeBicubicGrad",         "grads original_image -> output", bicubic_grad).shape(same_as_second).dtypes("f32, f64"),
-    op("ResizeNearestNeighborGrad", "grads size -> output", nearest_grad).shape(|cx| resize_shape(cx, cx.dtype(0))).constants(&[1]).dtypes(REAL),
+    op("ResizeBilinear",            "images size -> resized_images", bilinear).shape(|cx| resize_shape(cx, F32)).constant_inputs(&[1]).dtypes(REAL).work(Work::PerOutputElement(9)),
+    op("ResizeNearestNeighbor",     "images size -> resized_images", nearest).shape(|cx| resize_shape(cx, cx.dtype(0))).constant_inputs(&[1]).dtypes(REAL).work(Work::None),
+    op("ResizeBicubic",             "images size -> resized_images", bicubic).shape(|cx| resize_shape(cx, F32)).constant_inputs(&[1]).dtypes(REAL),
+    op("ResizeBilinearGrad",        "grads original_image -> output", bilinear_grad).shape(like_second_input).dtypes(FLOATS),
+    op("ResizeBicubicGrad",         "grads original_image -> output", bicubic_grad).shape(like_second_input).dtypes("f32, f64"),
+    op("ResizeNearestNeighborGrad", "grads size -> output", nearest_grad).shape(|cx| resize_shape(cx, cx.dtype(0))).constant_inputs(&[1]).dtypes(REAL),
 ];
 
 /// Convention that maps an output coordinate to an input coordinate.
@@ -331,7 +331,7 @@ fn bilinear_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let args = Args::new(cx, &image, [grad[1], grad[2]])?;
     let (g, dtype) = (cx.arg(0)?, cx.dtype(1)?);
-    let work = wide(dtype);
+    let work = accumulator_type(dtype);
     let mut y = cx.b.convert(g, work);
     for axis in [1, 2] {
         let m = match args.line(axis) {
@@ -420,10 +420,10 @@ pub fn resize_dims(cx: &mut ShapeCtx, i: usize) -> Result<Vec<InferredDim>> {
     let mut dims = cx.dims_of_rank(0, 4)?;
     let sizes = cx.partial_ints(i).unwrap_or_else(|| vec![InferredInt::Unknown; 2]);
     if sizes.len() != 2 {
-        return Err(cx.mismatch("the size must be two numbers"));
+        return Err(cx.shape_mismatch("the size must be two numbers"));
     }
     for (d, size) in dims[1..3].iter_mut().zip(sizes) {
-        *d = size.as_dim().unwrap_or_else(|| cx.fresh_dim(Why::Value(i)));
+        *d = size.as_dim().unwrap_or_else(|| cx.fresh_dim(UnknownReason::Value(i)));
     }
     Ok(dims)
 }

@@ -115,7 +115,7 @@ pub fn resize_linear(b: &mut Builder, x: InstId, axis: usize, sampling: Sampling
     b.add(low, part)
 }
 
-/// Four taps of a cubic convolution, as `resize::cubic_taps` computes them for fixed sizes.
+/// Four taps of a cubic convolution, for open sizes; `resize::cubic_taps` computes the same ones for fixed sizes.
 pub fn cubic_taps(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> Vec<Tap> {
     let mut places = SamplePositions::of(b, sampling, from, to);
     let half = b.scalar(DType::F32, 0.5);

@@ -8,7 +8,7 @@ use crate::diag::Result;
 use crate::graph::TfType;
 use crate::hlo::open::{Dim, InstId};
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same_as_second;
+use crate::ops::shape::like_second_input;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::tensor::DType;
 
@@ -17,11 +17,11 @@ const REAL: &str = "s8, u8, s16, u16, s32, s64, f16, bf16, f32, f64";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("ResizeArea",        "images size -> resized_images", area).shape(|cx| resize_shape(cx, F32)).constants(&[1]).dtypes(REAL),
+    op("ResizeArea",        "images size -> resized_images", area).shape(|cx| resize_shape(cx, F32)).constant_inputs(&[1]).dtypes(REAL),
     op("ScaleAndTranslate", "images size scale translation -> resized_images", scale_and_translate)
-        .shape(|cx| resize_shape(cx, F32)).constants(&[1, 2, 3]).dtypes(REAL),
+        .shape(|cx| resize_shape(cx, F32)).constant_inputs(&[1, 2, 3]).dtypes(REAL),
     op("ScaleAndTranslateGrad", "grads original_image scale translation -> output", scale_and_translate_grad)
-        .shape(same_as_second).constants(&[2, 3]).dtypes("f32"),
+        .shape(like_second_input).constant_inputs(&[2, 3]).dtypes("f32"),
 ];
 
 const F32: Option<TfType> = Some(TfType::Data(DType::F32));

@@ -7,7 +7,7 @@ use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::mul_scalar;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::Direction;
 use crate::tensor::DType;
@@ -16,8 +16,8 @@ use crate::tensor::DType;
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
     op("BandedTriangularSolve", "matrix rhs -> output", banded_solve).shape(banded_shape).dtypes(super::FIELDS),
-    op("CholeskyGrad",          "l grad -> output",     cholesky_gradient).shape(same).dtypes("f32, f64"),
-    op("BatchCholeskyGrad",     "l grad -> output",     cholesky_gradient).shape(same).dtypes("f32, f64"),
+    op("CholeskyGrad",          "l grad -> output",     cholesky_gradient).shape(like_first_input).dtypes("f32, f64"),
+    op("BatchCholeskyGrad",     "l grad -> output",     cholesky_gradient).shape(like_first_input).dtypes("f32, f64"),
 ];
 
 /// Lowers `BandedTriangularSolve` for matrices of `k` bands. Row `d` of a lower matrix holds the elements `d` positions left of
@@ -107,14 +107,14 @@ fn cholesky_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Shape function of banded solves: the broadcast batch of both inputs, with the rows and columns of the right-hand side.
 fn banded_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    match (cx.ranked(0)?.as_deref(), cx.ranked(1)?.as_deref()) {
+    match (cx.ranked_dims(0)?.as_deref(), cx.ranked_dims(1)?.as_deref()) {
         (Some([batch @ .., _, n]), Some([other @ .., rows, m])) => {
             let batch = cx.broadcast(&Dims::ranked(batch), &Dims::ranked(other))?;
             let rows =
-                cx.merge_dim(*n, *rows).ok_or_else(|| cx.mismatch("bands and right side have different rows"))?;
+                cx.merge_dim(*n, *rows).ok_or_else(|| cx.shape_mismatch("bands and right side have different rows"))?;
             cx.one_output_like(0, [batch.as_ranked().unwrap_or(&[]), &[rows, *m]].concat())
         }
-        (Some(_), Some(_)) => Err(cx.mismatch("matrices are needed")),
+        (Some(_), Some(_)) => Err(cx.shape_mismatch("matrices are needed")),
         (first, _) => {
             let dims = cx.unranked_from(usize::from(first.is_some()));
             cx.one_output_like(0, dims)

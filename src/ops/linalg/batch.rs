@@ -7,7 +7,7 @@ use crate::diag::Result;
 use crate::dims;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::symbolic::Dim;
 use crate::tensor::DType;
@@ -17,9 +17,9 @@ const REAL: &str = "f32, f64";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("BatchCholesky",              "input -> output",        cholesky).shape(same).dtypes(REAL),
+    op("BatchCholesky",              "input -> output",        cholesky).shape(like_first_input).dtypes(REAL),
     op("BatchMatrixDeterminant",     "input -> output",        determinant).shape(|cx| determinant_shape(cx, 1)).dtypes(super::FIELDS),
-    op("BatchMatrixInverse",         "input -> output",        inverse).shape(same).dtypes(REAL),
+    op("BatchMatrixInverse",         "input -> output",        inverse).shape(like_first_input).dtypes(REAL),
     op("BatchMatrixSolve",           "matrix rhs -> output",   solve).shape(solve_shape).dtypes(REAL),
     op("BatchMatrixSolveLs",         "matrix rhs l2_regularizer -> output", least_squares).shape(least_squares_shape).dtypes(REAL),
     op("BatchMatrixTriangularSolve", "matrix rhs -> output",   triangular_solve).shape(solve_shape).dtypes(REAL),
@@ -49,13 +49,13 @@ fn stacked(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn stacked_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    match cx.ranked(0)?.as_deref() {
+    match cx.ranked_dims(0)?.as_deref() {
         Some([batch @ .., rows, columns]) => {
-            let n = cx.merge_dim(*rows, *columns).ok_or_else(|| cx.mismatch("square matrices are needed"))?;
+            let n = cx.merge_dim(*rows, *columns).ok_or_else(|| cx.shape_mismatch("square matrices are needed"))?;
             let longer = cx.add(n, crate::ops::symbols::InferredDim::Known(1));
             cx.one_output_like(0, [batch, &[longer, n]].concat())
         }
-        Some(_) => Err(cx.mismatch("matrices are needed")),
+        Some(_) => Err(cx.shape_mismatch("matrices are needed")),
         None => {
             let dims = cx.unranked_from(0);
             cx.one_output_like(0, dims)

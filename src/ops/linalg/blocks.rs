@@ -17,20 +17,20 @@ pub(super) fn standardize_blocks(b: &mut Builder, t: InstId, z: InstId, n: Dim) 
         // The rotation uses an eigenvector if there is a real one, else the angle that makes the diagonal elements equal.
         let larger = formula(b, [half, root], |[half, root]| {
             let root = root.max(0.0).sqrt();
-            half + (-root).when(half.lt(0.0), root)
+            half + (-root).select_where(half.lt(0.0), root)
         });
         let length = formula(b, [larger, entries[2]], |[x, y]| (x * x + y * y).sqrt());
         let [above, below] = [entries[1], entries[2]];
         let double = formula(b, [half, above, below], |[half, above, below]| {
             let sum = above + below;
             let turn = half * -2.0;
-            turn.when(sum.ge(0.0), -turn).apply2(ScalarOp::Atan2, sum.abs()) * 0.5
+            turn.select_where(sum.ge(0.0), -turn).apply_binary(ScalarOp::Atan2, sum.abs()) * 0.5
         });
         let first = formula(b, [larger, length, double, is_real], |[x, length, angle, is_real]| {
-            (x / length).when(is_real, angle.cos())
+            (x / length).select_where(is_real, angle.cos())
         });
         let second = formula(b, [below, length, double, is_real], |[y, length, angle, is_real]| {
-            (y / length).when(is_real, angle.sin())
+            (y / length).select_where(is_real, angle.sin())
         });
         Turn { axis: [first, second], ends: is_real, even: true }
     })

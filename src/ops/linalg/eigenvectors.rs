@@ -129,7 +129,7 @@ fn of_triangle(b: &mut Builder, t: InstId, values: InstId) -> InstId {
         let difference = b.sub(values, value);
         // The difference of equal eigenvalues is replaced by a rounding error.
         let distance = b.unary(ScalarOp::Abs, difference);
-        let least = formula(b, [largest], |[x]| x.number(1.0).when(x.equals(0.0), x) * x.epsilon());
+        let least = formula(b, [largest], |[x]| x.constant(1.0).select_where(x.equals(0.0), x) * x.epsilon());
         let near = b.compare(Direction::Lt, distance, least);
         let least = b.convert(least, b.dtype(t));
         let least = b.broadcast(least, &[n], &[]);

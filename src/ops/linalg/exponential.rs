@@ -7,16 +7,16 @@ use super::least_squares::batch_matmul;
 use super::{eliminate, identity};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId, Op};
-use crate::ops::math::expr::{formula, some_go_on};
+use crate::ops::math::expr::{formula, loop_condition};
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] =
-    &[op("MatrixExponential", "input -> output", exponentials).shape(same).dtypes(super::FIELDS)];
+    &[op("MatrixExponential", "input -> output", exponentials).shape(like_first_input).dtypes(super::FIELDS)];
 
 /// Largest 1-norm for which Padé's approximant of degree 13 is exact in double precision.
 const NEAR_ZERO: f64 = 5.371_920_351_148_152;
@@ -38,9 +38,9 @@ fn exponentials(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let halvings = formula(b, [norm], |[norm]| {
         let doublings = (norm * (1.0 / NEAR_ZERO)).ln() * std::f64::consts::LOG2_E;
         // A norm that is not finite is not scaled; the result is NaN.
-        (-(-doublings).floor()).when(norm.gt(NEAR_ZERO).and(norm.lt(f64::INFINITY)), 0.0)
+        (-(-doublings).floor()).select_where(norm.gt(NEAR_ZERO).and(norm.lt(f64::INFINITY)), 0.0)
     });
-    let scale = formula(b, [halvings], |[count]| count.number(0.5).pow(count));
+    let scale = formula(b, [halvings], |[count]| count.constant(0.5).pow(count));
     let scale = b.convert(scale, b.dtype(a));
     let scale = b.broadcast(scale, &whole, &[0]);
     let small = b.mul(a, scale);
@@ -84,7 +84,7 @@ fn squared(b: &mut Builder, x: InstId, times: InstId) -> InstId {
     let start = b.tuple(&[round, going, x, times]);
     let shape = b.shape(start).clone();
     // A norm of the largest double is halved 1,022 times.
-    let cond = some_go_on(b, &shape, 1100.0);
+    let cond = loop_condition(b, &shape, 1100.0);
     b.begin("square");
     let state = b.parameter(shape);
     let [round, going, x, times] = [0, 1, 2, 3].map(|i| b.get_tuple_element(state, i));

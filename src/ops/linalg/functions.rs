@@ -14,9 +14,9 @@ use crate::hlo::open::Transpose;
 use crate::hlo::open::{Builder, Dim, InstId, Op, Shape};
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::math::expr::{formula, some_go_on};
+use crate::ops::math::expr::{formula, loop_condition};
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -26,8 +26,8 @@ use crate::tensor::{DType, Tensor};
 pub const ROWS: &[OpLowering] = &[
     op("Lu",                "input -> lu p",   lu).shape(lu_shape).dtypes(super::FIELDS),
     op("Eig",               "input -> e v",    general_eigen).shape(eigen_shape).dtypes(super::FIELDS),
-    op("MatrixSquareRoot",  "input -> output", |cx| of_matrices(cx, "matrix_square_root", root)).shape(same).dtypes(super::FIELDS),
-    op("MatrixLogarithm",   "input -> output", logarithms).shape(same).dtypes("c64, c128"),
+    op("MatrixSquareRoot",  "input -> output", |cx| of_matrices(cx, "matrix_square_root", root)).shape(like_first_input).dtypes(super::FIELDS),
+    op("MatrixLogarithm",   "input -> output", logarithms).shape(like_first_input).dtypes("c64, c128"),
 ];
 
 /// Largest number of square roots that the logarithm takes; even the largest double is near 1 after 11.
@@ -233,7 +233,7 @@ fn logarithm(b: &mut Builder, a: InstId) -> InstId {
     let (near, roots) = roots_to_identity(b, t);
     let y = logarithm_near_identity(b, near);
     let factor = b.convert(roots, DType::F64);
-    let factor = formula(b, [factor], |[count]| count.number(2.0).pow(count));
+    let factor = formula(b, [factor], |[count]| count.constant(2.0).pow(count));
     let factor = b.convert(factor, DType::C128);
     let factor = b.broadcast(factor, &dims, &[]);
     let y = b.mul(y, factor);
@@ -264,7 +264,7 @@ fn roots_to_identity(b: &mut Builder, t: InstId) -> (InstId, InstId) {
     let (round, far) = (b.scalar(DType::S32, 1.0), is_far(b, t));
     let start = b.tuple(&[round, far, t]);
     let shape = b.shape(start).clone();
-    let cond = some_go_on(b, &shape, MOST_ROOTS);
+    let cond = loop_condition(b, &shape, MOST_ROOTS);
     b.begin("root_to_identity");
     let state = b.parameter(shape);
     let [round, t] = [0, 2].map(|i| b.get_tuple_element(state, i));
@@ -309,13 +309,13 @@ fn logarithm_near_identity(b: &mut Builder, t: InstId) -> InstId {
 
 /// Shapes of the matrices, and of their rows.
 fn matrix_and_line(cx: &mut ShapeCtx) -> Result<(Dims, Dims)> {
-    Ok(match cx.ranked(0)?.as_deref() {
+    Ok(match cx.ranked_dims(0)?.as_deref() {
         Some([.., _, _]) => {
             let dims = cx.dims(0)?;
             let line = dims.as_ranked().map_or(&[][..], |dims| &dims[..dims.len() - 1]);
             (Dims::ranked(dims.as_ranked().unwrap_or(&[])), Dims::ranked(line))
         }
-        Some(_) => return Err(cx.mismatch("matrices are needed")),
+        Some(_) => return Err(cx.shape_mismatch("matrices are needed")),
         None => (cx.unranked_from(0), cx.unranked_from(0)),
     })
 }
@@ -327,7 +327,7 @@ fn lu_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn eigen_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (whole, line) = matrix_and_line(cx)?;
-    let vectors = if cx.flag("compute_v") { whole } else { Dims::from_sizes(&[0]) };
+    let vectors = if cx.bool_attr("compute_v") { whole } else { Dims::from_sizes(&[0]) };
     let dtype = cx.attr_type("Tout");
     Ok(vec![Fact::new(dtype, line), Fact::new(dtype, vectors)])
 }

@@ -31,9 +31,9 @@ pub const ROWS: &[OpLowering] = &[
 /// Kind of Jacobi rotations, by the matrix that they diagonalize.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The symmetric matrix itself: rows and columns are rotated.
+    /// Rotations that diagonalize the symmetric matrix itself: rows and columns are rotated.
     TwoSided,
-    /// The Gram matrix of the rows: only rows are rotated, until they are orthogonal.
+    /// Rotations that diagonalize the Gram matrix of the rows: only rows are rotated, until they are orthogonal.
     OneSided,
 }
 
@@ -284,7 +284,7 @@ fn ordered(b: &mut Builder, values: InstId, rows: InstId, first: Direction) -> (
     (b.reshape(column, &dims[..2]), rows)
 }
 
-/// Sweeps until one rotates nothing. Results: the array, and `turns` with its rows rotated likewise.
+/// Jacobi sweeps over all pairs of rows, until a sweep rotates nothing. Results: the array, and `turns` with its rows rotated likewise.
 fn sweep(b: &mut Builder, x: InstId, turns: InstId, kind: Kind) -> (InstId, InstId) {
     let (zero, more) = (b.scalar(DType::S32, 0.0), b.scalar(DType::Pred, 1.0));
     let start = b.tuple(&[zero, more, x, turns]);
@@ -378,7 +378,7 @@ fn turn_pair(b: &mut Builder, shape: &Shape, n: Dim, kind: Kind) -> CompId {
     let tangent = formula(b, [low, high, beside, small], |[low, high, beside, small]| {
         let ratio = (high - low) / (beside * 2.0);
         let t = 1.0 / (ratio.abs() + (ratio * ratio + 1.0).sqrt());
-        (-t).when(ratio.lt(0.0), t).except(small, 0.0)
+        (-t).select_where(ratio.lt(0.0), t).replace_where(small, 0.0)
     });
     let c = formula(b, [tangent], |[t]| 1.0 / (t * t + 1.0).sqrt());
     let s = formula(b, [tangent, c], |[t, c]| t * c);
@@ -398,7 +398,7 @@ fn turn_pair(b: &mut Builder, shape: &Shape, n: Dim, kind: Kind) -> CompId {
     b.end(root)
 }
 
-/// Next pair: (p, q + 1), or (p + 1, p + 2) if q was the last row.
+/// Next pair of rows of a sweep: (p, q + 1), or (p + 1, p + 2) if q was the last row.
 fn next_pair(b: &mut Builder, p: InstId, q: InstId, n: Dim) -> [InstId; 2] {
     let (one, end) = (b.scalar(DType::S32, 1.0), b.scalar(DType::S32, n));
     let (below, right) = (b.add(p, one), b.add(q, one));

@@ -75,8 +75,8 @@ fn of_any_rank(b: &mut Builder, a: InstId, y: InstId) -> InstId {
     };
     let inverse = formula(b, [turned.sizes, largest, rounding], |[size, largest, rounding]| {
         let least = largest * rounding;
-        let least = least.with(|b| b.broadcast_to(least.id, &dims![count, m.min(n)]));
-        (1.0 / size).when(size.gt(least), 0.0)
+        let least = least.build(|b| b.broadcast_to(least.id, &dims![count, m.min(n)]));
+        (1.0 / size).select_where(size.gt(least), 0.0)
     });
     let left = adjoint(b, left);
     let side = batch_matmul(b, left, y);
@@ -124,9 +124,9 @@ fn solve(b: &mut Builder, a: InstId, y: InstId) -> InstId {
 
 /// Shape function of least squares: as many rows as the matrices have columns, and the columns of the right-hand sides.
 pub(super) fn least_squares_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    match (cx.ranked(0)?.as_deref(), cx.ranked(1)?.as_deref()) {
+    match (cx.ranked_dims(0)?.as_deref(), cx.ranked_dims(1)?.as_deref()) {
         (Some([batch @ .., _, n]), Some([.., _, k])) => cx.one_output_like(0, [batch, &[*n, *k]].concat()),
-        (Some(_), Some(_)) => Err(cx.mismatch("matrices are needed")),
+        (Some(_), Some(_)) => Err(cx.shape_mismatch("matrices are needed")),
         (first, _) => {
             let dims = cx.unranked_from(usize::from(first.is_some()));
             cx.one_output_like(0, dims)

@@ -110,7 +110,7 @@ fn deflated(b: &mut Builder, h: InstId) -> (InstId, [InstId; 2]) {
     let largest = b.broadcast(largest, &dims[..1], &[]);
     let small = formula(b, [beside, sizes, next, largest], |[beside, own, next, largest]| {
         let around = own + next;
-        beside.le(around.when(around.gt(0.0), largest) * beside.epsilon())
+        beside.le(around.select_where(around.gt(0.0), largest) * beside.epsilon())
     });
     let wide = b.broadcast(small, &dims, &[1]);
     let (gone, none) = (b.binary(ScalarOp::And, wide, below), b.full_like(h, 0.0));
@@ -184,9 +184,9 @@ fn first_column(b: &mut Builder, h: InstId, [first, last]: [InstId; 2], on_part:
         let (third, above) = (add_constant(b, second, 1.0), add_constant(b, last, -2.0));
         let (h21, r1) = (matrix_element(b, h, third, second), matrix_element(b, h, before, above));
         let odd = formula(b, [r, r1], |[r, r1]| r.abs() + r1.abs());
-        let sum = formula(b, [p, s, odd, unusual], |[p, s, odd, unusual]| (odd * 1.5).when(unusual, p + s));
+        let sum = formula(b, [p, s, odd, unusual], |[p, s, odd, unusual]| (odd * 1.5).select_where(unusual, p + s));
         let det = formula(b, [p, q, r, s, odd, unusual], |[p, q, r, s, odd, unusual]| {
-            (odd * odd).when(unusual, p * s - q * r)
+            (odd * odd).select_where(unusual, p * s - q * r)
         });
         // The column is divided by the first subdiagonal element, which is not zero here.
         let x =
@@ -249,7 +249,7 @@ fn unit_reflector(b: &mut Builder, x: InstId) -> InstId {
     let size = b.unary(ScalarOp::Abs, x);
     let zero = b.scalar(b.dtype(size), 0.0);
     let largest = b.reduce(size, zero, ScalarOp::Maximum, &[0]);
-    let scale = formula(b, [largest], |[x]| x.number(1.0).when(x.equals(0.0), x));
+    let scale = formula(b, [largest], |[x]| x.constant(1.0).select_where(x.equals(0.0), x));
     let scale = b.convert(scale, dtype);
     let wide = b.broadcast(scale, &dims, &[]);
     let x = b.div(x, wide);
@@ -265,7 +265,7 @@ fn unit_reflector(b: &mut Builder, x: InstId) -> InstId {
     let sum = b.add(x, more);
     let v = b.select(is_first, sum, x);
     let length = super::norm(b, v, 0);
-    let length = formula(b, [length], |[x]| x.number(1.0).when(x.equals(0.0), x));
+    let length = formula(b, [length], |[x]| x.constant(1.0).select_where(x.equals(0.0), x));
     let length = b.convert(length, dtype);
     let wide = b.broadcast(length, &dims, &[]);
     b.div(v, wide)

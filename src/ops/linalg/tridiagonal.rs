@@ -6,7 +6,7 @@ use crate::hlo::open::PadDim;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same_as_second;
+use crate::ops::shape::like_second_input;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -15,7 +15,7 @@ use crate::tensor::DType;
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
     op("TridiagonalMatMul", "superdiag maindiag subdiag rhs -> output", product).shape(|cx| cx.one_output_like(3, cx.dims(3)?)).dtypes(super::FIELDS),
-    op("TridiagonalSolve",  "diagonals rhs -> output",                  solve).shape(same_as_second).dtypes(super::FIELDS),
+    op("TridiagonalSolve",  "diagonals rhs -> output",                  solve).shape(like_second_input).dtypes(super::FIELDS),
 ];
 
 /// Lowers `TridiagonalMatMul`: row `i` of the result is `superdiag[i] rhs[i + 1] + maindiag[i] rhs[i] + subdiag[i] rhs[i - 1]`.

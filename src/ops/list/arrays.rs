@@ -32,7 +32,7 @@ pub(super) fn stack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if let Some(Value::Heterogeneous(list)) = cx.args.first()
         && let Some(for_each_row) = list.ragged_elements()
     {
-        return Ok(vec![Value::Ragged(RaggedValue::of_rows(cx, &for_each_row)?)]);
+        return Ok(vec![Value::Ragged(RaggedValue::from_rows(cx, &for_each_row)?)]);
     }
     let buffer = shaped(cx, 1)?.to_array(cx)?;
     let have = cx.b.dims(buffer)[0];

@@ -6,7 +6,7 @@ use super::nesting;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::interp;
-use crate::ops::spec::known_shape;
+use crate::ops::spec::symbolic_shape_value;
 use crate::ops::value::{CommonElement, HeterogeneousList, ListLength, ListValue};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -131,7 +131,7 @@ impl ListValue {
     /// `DynamicShape` if the index has no bound, inside a loop or branch.
     pub fn extended_to_index(&self, cx: &mut LowerCtx, index: InstId) -> Result<ListValue> {
         let range = cx.ranges.scalar_range(cx.b, index);
-        let proven = range.bound().filter(|most| {
+        let proven = range.upper_bound().filter(|most| {
             let end = Dim::size(*most).map_or(Dim::from(0), |most| most.saturating_add(1));
             end <= self.capacity(cx.b) || self.fits_in_memory(cx.b, end)
         });
@@ -175,7 +175,7 @@ impl ListValue {
     /// # Errors
     /// `Code::TooLarge` for more elements than arrays have.
     pub fn pushed(&self, b: &mut Builder, item: InstId) -> Result<ListValue> {
-        let known = known_shape(b, item);
+        let known = symbolic_shape_value(b, item);
         let elements = self.elements.joined(&known.map_or(CommonElement::Any, CommonElement::Each));
         let row = super::as_row(b, item);
         let Some(count) = self.count else {
@@ -189,7 +189,7 @@ impl ListValue {
         Ok(ListValue { buffer, count, elements, ..list })
     }
 
-    /// List without its last element, and that element; `None` if the list is always empty.
+    /// List without its last element, and the removed element; `None` if the list is always empty.
     pub fn popped(&self, b: &mut Builder) -> Option<(ListValue, InstId)> {
         let last = self.capacity(b).checked_sub(1)?;
         let Some(count) = self.count else {

@@ -15,7 +15,7 @@ use crate::tensor::DType;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Largest length of such a list, as every element costs at least one instruction.
+/// Largest length of a list of separate values, as every element costs at least one instruction.
 const MOST_ITEMS: u64 = 1 << 14;
 
 impl HeterogeneousList {

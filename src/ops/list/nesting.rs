@@ -44,8 +44,8 @@ impl StructuredList {
     /// Leaves of an element, converted to this list's element spec; one for each part.
     fn leaves(&self, b: &mut Builder, item: &Value, from: &ValueSpec) -> Result<Vec<InstId>> {
         let mut leaves = Vec::new();
-        spec::leaves_of(item, from, &mut leaves);
-        let mut leaves = spec::cast(b, from, &self.element, leaves, "an element of a list")?;
+        spec::append_leaves(item, from, &mut leaves);
+        let mut leaves = spec::cast_leaves(b, from, &self.element, leaves, "an element of a list")?;
         if leaves.is_empty() {
             leaves.extend(
                 element_leaves(&self.element).iter().filter_map(|leaf| Some(b.full(leaf.as_array()?.dtype, &[], 0.0))),
@@ -80,15 +80,15 @@ fn not_structured() -> Error {
 /// Value converted to a wider spec.
 fn widened(b: &mut Builder, value: &Value, to: &ValueSpec) -> Result<Value> {
     let leaves = leaves(b, value, to)?;
-    Ok(to.of_leaves(b, leaves))
+    Ok(to.value_from_leaves(b, leaves))
 }
 
 /// Leaves of a value converted to a wider spec.
 fn leaves(b: &mut Builder, value: &Value, to: &ValueSpec) -> Result<Vec<InstId>> {
     let from = ValueSpec::of(b, value);
     let mut leaves = Vec::new();
-    spec::leaves_of(value, &from, &mut leaves);
-    spec::cast(b, &from, to, leaves, "a list")
+    spec::append_leaves(value, &from, &mut leaves);
+    spec::cast_leaves(b, &from, to, leaves, "a list")
 }
 
 /// List converted to a structured list of a wider spec.
@@ -104,14 +104,14 @@ fn cast(b: &mut Builder, value: &Value, to: &ValueSpec) -> Result<StructuredList
 /// # Errors
 /// `Code::TooLarge` for more elements than arrays have.
 pub(super) fn zeros_like(b: &mut Builder, value: &Value) -> Result<Value> {
-    let spec = ValueSpec::of(b, value).unknown();
+    let spec = ValueSpec::of(b, value).without_constants();
     let mut leaves = leaves(b, value, &spec)?;
-    for (leaf, is_data) in leaves.iter_mut().zip(spec.data()) {
+    for (leaf, is_data) in leaves.iter_mut().zip(spec.data_leaves()) {
         if is_data {
             *leaf = b.full_like(*leaf, 0.0);
         }
     }
-    Ok(spec.of_leaves(b, leaves))
+    Ok(spec.value_from_leaves(b, leaves))
 }
 
 /// Sum of two lists or optionals of equal length, array by array.
@@ -119,18 +119,18 @@ pub(super) fn zeros_like(b: &mut Builder, value: &Value) -> Result<Value> {
 /// # Errors
 /// `ShapeMismatch` if their specs differ.
 pub(super) fn sum(cx: &mut LowerCtx, x: &Value, y: &Value) -> Result<Value> {
-    let (a, b) = (ValueSpec::of(cx.b, x).unknown(), ValueSpec::of(cx.b, y).unknown());
+    let (a, b) = (ValueSpec::of(cx.b, x).without_constants(), ValueSpec::of(cx.b, y).without_constants());
     let spec = a.joined(&b).ok_or_else(|| cx.shape_mismatch("a sum of lists or optionals of different elements"))?;
     let (xs, ys) = (leaves(cx.b, x, &spec)?, leaves(cx.b, y, &spec)?);
     let mut out = Vec::with_capacity(xs.len());
-    for ((x, y), is_data) in xs.into_iter().zip(ys).zip(spec.data()) {
+    for ((x, y), is_data) in xs.into_iter().zip(ys).zip(spec.data_leaves()) {
         out.push(match (is_data, cx.b.dtype(x)) {
             (false, _) => x,
             (true, DType::Pred) => cx.b.binary(ScalarOp::Or, x, y),
             (true, _) => cx.b.add(x, y),
         });
     }
-    Ok(spec.of_leaves(cx.b, out))
+    Ok(spec.value_from_leaves(cx.b, out))
 }
 
 /// List in input 0 as a structured list that can hold an element of this spec; `None` if it is an ordinary list.
@@ -140,7 +140,7 @@ fn taking(cx: &mut LowerCtx, item: &ValueSpec) -> Result<Option<StructuredList>>
         Value::Heterogeneous(list) if list.dtype == TfType::Variant && cx.constant_int(1).is_err() => {
             let value = Value::Heterogeneous(list.clone());
             let ValueSpec::Heterogeneous(from) = ValueSpec::of(cx.b, &value) else { return Ok(None) };
-            let Some(to) = from.structured(Some(item)) else { return Ok(None) };
+            let Some(to) = from.to_structured(Some(item)) else { return Ok(None) };
             cast(cx.b, &value, &ValueSpec::Structured(to)).map(Some)
         }
         _ => Ok(None),
@@ -195,7 +195,7 @@ pub(super) fn popped(cx: &mut LowerCtx) -> Result<Option<Vec<Value>>> {
     let popped: Option<Vec<(ListValue, InstId)>> = list.parts.iter().map(|part| part.popped(cx.b)).collect();
     let Some(popped) = popped else { return Err(cx.shape_mismatch("the list has no elements")) };
     let (parts, leaves): (Vec<ListValue>, Vec<InstId>) = popped.into_iter().unzip();
-    let item = list.element.of_leaves(cx.b, leaves);
+    let item = list.element.value_from_leaves(cx.b, leaves);
     Ok(Some(vec![Value::Structured(StructuredList { parts, ..list }), item]))
 }
 
@@ -207,7 +207,7 @@ pub(super) fn get(cx: &mut LowerCtx) -> Result<Option<Value>> {
         Value::Heterogeneous(list) if list.dtype == TfType::Variant && cx.constant_int(1).is_err() => {
             let value = Value::Heterogeneous(list.clone());
             let ValueSpec::Heterogeneous(from) = ValueSpec::of(cx.b, &value) else { return Ok(None) };
-            let Some(to) = from.structured(None) else { return Ok(None) };
+            let Some(to) = from.to_structured(None) else { return Ok(None) };
             cast(cx.b, &value, &ValueSpec::Structured(to))?
         }
         _ => return Ok(None),
@@ -217,7 +217,7 @@ pub(super) fn get(cx: &mut LowerCtx) -> Result<Option<Value>> {
         return Err(cx.shape_mismatch("the list has no elements"));
     }
     let leaves = list.parts.iter().map(|part| super::row(cx.b, part.buffer, index)).collect();
-    Ok(Some(list.element.of_leaves(cx.b, leaves)))
+    Ok(Some(list.element.value_from_leaves(cx.b, leaves)))
 }
 
 /// Structured list resized to `n` elements; new ones are zeros.

@@ -59,9 +59,9 @@ impl RaggedTensorList {
     pub fn stacked(&self, cx: &mut LowerCtx) -> Result<RaggedValue> {
         let dims = cx.b.dims(self.buffer).to_vec();
         let (room, most) = (dims[0].saturating_mul(dims[1]), dims[1]);
-        let (splits, total) = ragged::splits(cx, self.lengths);
+        let (splits, total) = ragged::row_splits(cx, self.lengths);
         let total = cx.bounded_size(total, room, "the list")?;
-        let (row, place) = ragged::places(cx, splits, total)?;
+        let (row, place) = ragged::row_positions(cx, splits, total)?;
         let stride = cx.b.full(DType::S32, &[total], most);
         let begin = cx.b.mul(row, stride);
         let from = cx.b.add(begin, place);
@@ -72,7 +72,7 @@ impl RaggedTensorList {
     }
 }
 
-/// List in input 0 with input 2 stored at the index in input 1, if the list is of this kind, or is empty and must become so
+/// List in input 0 with input 2 stored at the index in input 1, if the list holds RaggedTensors, or is empty and must become so
 /// because the index is not constant.
 pub(super) fn set_ragged_item(cx: &mut LowerCtx) -> Result<Option<RaggedTensorList>> {
     let Some(Value::Ragged(RaggedValue { splits, values, is_rows: false })) = cx.args.get(2) else { return Ok(None) };
@@ -98,11 +98,11 @@ pub(super) fn set_ragged_item(cx: &mut LowerCtx) -> Result<Option<RaggedTensorLi
 }
 
 impl HeterogeneousList {
-    /// Number of elements.
+    /// Number of elements of the list.
     pub fn length(&self) -> Dim {
         self.open_length.unwrap_or_else(|| Dim::from(self.items.len()))
     }
-    /// Whether no element was set.
+    /// Whether no element of the list was ever set.
     pub fn is_unset(&self) -> bool {
         self.items.iter().all(Option::is_none)
     }

@@ -4,7 +4,7 @@ use crate::graph::TfType;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, ElementSpec, Fact, InferredInt};
 use crate::ops::shape::{S32, S64};
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use std::sync::Arc;
 
 /// Element facts of the list in input 0; unknown ones if its handle has none.
@@ -12,7 +12,7 @@ fn list(cx: &mut ShapeCtx) -> Result<ElementSpec> {
     match &cx.arg(0)?.element {
         Some(element) => Ok((**element).clone()),
         None => {
-            let dims = cx.unranked(Why::Value(0));
+            let dims = cx.unranked(UnknownReason::Value(0));
             Ok(ElementSpec {
                 dtype: cx.attr_type("element_dtype"),
                 dims,
@@ -30,7 +30,7 @@ fn handle(element: ElementSpec) -> Result<Vec<Fact>> {
 
 /// Facts about a list of `length` elements of the shape that input 0 gives.
 fn of_length(cx: &mut ShapeCtx, length: InferredInt) -> Result<Vec<Fact>> {
-    let dims = cx.shape_of_value(0)?;
+    let dims = cx.shape_from_value(0)?;
     let open = dims.known_sizes().is_none();
     handle(ElementSpec { dtype: cx.attr_type("element_dtype"), dims, length, open, variable: None })
 }
@@ -45,10 +45,10 @@ pub(super) fn empty(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 pub(super) fn from_tensor(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let told = cx.shape_of_value(1)?;
-    let (dims, length) = match cx.ranked(0)?.as_deref() {
-        Some([first, rest @ ..]) => (cx.merge(&Dims::ranked(rest), &told)?, (*first).into()),
-        Some([]) => return Err(cx.mismatch("a scalar has no elements to list")),
+    let told = cx.shape_from_value(1)?;
+    let (dims, length) = match cx.ranked_dims(0)?.as_deref() {
+        Some([first, rest @ ..]) => (cx.merge_shapes(&Dims::ranked(rest), &told)?, (*first).into()),
+        Some([]) => return Err(cx.shape_mismatch("a scalar has no elements to list")),
         None => (told, InferredInt::Unknown),
     };
     handle(ElementSpec {
@@ -65,9 +65,9 @@ fn with_item(cx: &mut ShapeCtx, before: &ElementSpec, item: Dims, i: usize) -> D
     if before.open {
         return item;
     }
-    match cx.merge(&before.dims, &item) {
+    match cx.merge_shapes(&before.dims, &item) {
         Ok(dims) => dims,
-        Err(_) => cx.unranked(Why::Value(i)),
+        Err(_) => cx.unranked(UnknownReason::Value(i)),
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn set_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let item = cx.dims(2)?;
     let dims = with_item(cx, &before, item, 2);
     let length = match (before.length, cx.constant_int(1)) {
-        (length, _) if !cx.flag("resize_if_index_out_of_bounds") => length,
+        (length, _) if !cx.bool_attr("resize_if_index_out_of_bounds") => length,
         (InferredInt::Known(n), Some(at)) => InferredInt::Known(n.max(at.saturating_add(1))),
         _ => InferredInt::Unknown,
     };
@@ -85,15 +85,15 @@ pub(super) fn set_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 /// Shape of the rows of input `i`; `told` if its rank is not known.
 fn rows_of(cx: &mut ShapeCtx, i: usize, told: Dims) -> Result<Dims> {
-    match cx.ranked(i)?.as_deref() {
+    match cx.ranked_dims(i)?.as_deref() {
         Some([_, rest @ ..]) => Ok(Dims::ranked(rest)),
-        Some([]) => Err(cx.mismatch("a scalar has no elements to list")),
+        Some([]) => Err(cx.shape_mismatch("a scalar has no elements to list")),
         None => Ok(told),
     }
 }
 
 pub(super) fn scatter(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let told = cx.shape_of_value(2)?;
+    let told = cx.shape_from_value(2)?;
     let dims = rows_of(cx, 0, told)?;
     handle(ElementSpec {
         dtype: cx.attr_type("element_dtype"),
@@ -114,8 +114,8 @@ pub(super) fn scatter_into_existing(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// Element facts of the list in input 0, merged with the shape that input `i` gives.
 fn element(cx: &mut ShapeCtx, i: usize) -> Result<ElementSpec> {
     let list = list(cx)?;
-    let told = cx.shape_of_value(i)?;
-    let dims = cx.merge(&list.dims, &told)?;
+    let told = cx.shape_from_value(i)?;
+    let dims = cx.merge_shapes(&list.dims, &told)?;
     Ok(ElementSpec { dims, ..list })
 }
 
@@ -132,7 +132,7 @@ pub(super) fn get_item(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn rows(cx: &mut ShapeCtx, first: &[InferredDim], list: ElementSpec) -> Result<Vec<Fact>> {
     let dims = match list.dims.as_ranked() {
         Some(dims) => [first, dims].concat().into(),
-        None => cx.unranked(Why::Value(0)),
+        None => cx.unranked(UnknownReason::Value(0)),
     };
     cx.one_output(item_type(cx, &list), dims)
 }
@@ -140,7 +140,7 @@ fn rows(cx: &mut ShapeCtx, first: &[InferredDim], list: ElementSpec) -> Result<V
 pub(super) fn stack(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let list = element(cx, 1)?;
     let told = cx.node.int("num_elements").and_then(|n| u64::try_from(n).ok()).map(InferredDim::Known);
-    let n = told.or(list.length.as_dim()).unwrap_or_else(|| cx.fresh_dim(Why::Value(0)));
+    let n = told.or(list.length.as_dim()).unwrap_or_else(|| cx.fresh_dim(UnknownReason::Value(0)));
     rows(cx, &[n], list)
 }
 
@@ -159,7 +159,7 @@ pub(super) fn element_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             Ok(vec![Fact::from_ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())])
         }
         _ => {
-            let n = cx.fresh_dim(Why::Value(0));
+            let n = cx.fresh_dim(UnknownReason::Value(0));
             cx.one_output(dtype, vec![n])
         }
     }
@@ -196,14 +196,14 @@ pub(super) fn pop_back(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 pub(super) fn concat(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let list = list(cx)?;
-    let n = list.length.as_dim().unwrap_or_else(|| cx.fresh_dim(Why::Value(0)));
+    let n = list.length.as_dim().unwrap_or_else(|| cx.fresh_dim(UnknownReason::Value(0)));
     let dims = match list.dims.as_ranked() {
         Some([first, rest @ ..]) => {
             let all = cx.mul(n, *first);
             [&[all], rest].concat().into()
         }
-        Some([]) => return Err(cx.mismatch("scalars can't be concatenated")),
-        None => cx.unranked(Why::Value(0)),
+        Some([]) => return Err(cx.shape_mismatch("scalars can't be concatenated")),
+        None => cx.unranked(UnknownReason::Value(0)),
     };
     Ok(vec![Fact::new(item_type(cx, &list), dims), Fact::new(S64, vec![n].into())])
 }
@@ -215,17 +215,17 @@ pub(super) fn resize(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 pub(super) fn split(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let told = cx.shape_of_value(1)?;
+    let told = cx.shape_from_value(1)?;
     let lengths = cx.constant_ints(2);
     let n = cx.dims_of_rank(2, 1)?[0];
-    let dims = match cx.ranked(0)?.as_deref() {
+    let dims = match cx.ranked_dims(0)?.as_deref() {
         Some([_, rest @ ..]) => {
             let same = lengths.as_ref().filter(|l| l.windows(2).all(|w| w[0] == w[1])).and_then(|l| l.first());
             let first = same.and_then(|&n| u64::try_from(n).ok()).map(InferredDim::Known);
-            let first = first.unwrap_or_else(|| cx.fresh_dim(Why::Value(2)));
-            cx.merge(&[&[first], rest].concat().into(), &told)?
+            let first = first.unwrap_or_else(|| cx.fresh_dim(UnknownReason::Value(2)));
+            cx.merge_shapes(&[&[first], rest].concat().into(), &told)?
         }
-        Some([]) => return Err(cx.mismatch("a scalar can't be split")),
+        Some([]) => return Err(cx.shape_mismatch("a scalar can't be split")),
         None => told,
     };
     handle(ElementSpec {

@@ -10,8 +10,8 @@ mod order;
 use super::array::gather::gather_along_axis;
 use super::fact::Fact;
 use super::op_lowering::op;
-use super::shape::{S64, nothing};
-use super::symbols::{InferredDim, Why};
+use super::shape::{S64, no_outputs};
+use super::symbols::{InferredDim, UnknownReason};
 use super::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, CONTENTS_UNKNOWN, KEYS, Node, TfType, VALUES};
@@ -38,23 +38,23 @@ pub const ROWS: &[&[OpLowering]] = &[&[
         .dtypes("integers to numbers"),
     op("LookupTableSizeV2", "table_handle -> size", size).shape(|cx| cx.one_output(S64, vec![])),
     op("LookupTableImportV2", "table_handle keys values ->", |cx| change(cx, |cx, id| mutable::insert(cx, id, true)))
-        .shape(nothing)
-        .writes(&[0])
+        .shape(no_outputs)
+        .assigns_inputs(&[0])
         .dtypes(CHANGES),
     op("LookupTableInsertV2", "table_handle keys values ->", |cx| change(cx, |cx, id| mutable::insert(cx, id, false)))
-        .shape(nothing)
-        .writes(&[0])
+        .shape(no_outputs)
+        .assigns_inputs(&[0])
         .dtypes(CHANGES),
     op("LookupTableRemoveV2", "table_handle keys ->", |cx| change(cx, mutable::remove))
-        .shape(nothing)
-        .writes(&[0])
+        .shape(no_outputs)
+        .assigns_inputs(&[0])
         .dtypes(CHANGES),
     op("LookupTableExportV2", "table_handle -> keys values", export)
         .shape(export_shape)
         .dtypes("integers to numbers, of tables that calls change and that are not dense"),
     op("InitializeTableV2", "table_handle keys values ->", |cx| Err(unchangeable(cx)))
-        .shape(nothing)
-        .writes(&[0])
+        .shape(no_outputs)
+        .assigns_inputs(&[0])
         .dtypes(FILLS),
 ]];
 
@@ -64,9 +64,9 @@ const CHANGES: &str = "integers to numbers, up to a number of keys (`--bound`)";
 /// A lookup table with constant contents.
 #[derive(Debug, PartialEq)]
 pub struct Table {
-    /// Name of the node that gives its handle.
+    /// Name of the node whose output is the table's handle.
     name: String,
-    /// Distinct keys.
+    /// Keys of the table, all different.
     keys: Tensor,
     /// Value of each key.
     values: Tensor,
@@ -252,8 +252,8 @@ fn handle_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 /// Shape function of `LookupTableExport`: the keys, whose number depends on the table, and a value for each.
 fn export_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let count = cx.fresh_dim(Why::Value(0));
-    let values = cx.unranked(Why::NoShapeFunction);
+    let count = cx.fresh_dim(UnknownReason::Value(0));
+    let values = cx.unranked(UnknownReason::NoShapeFunction);
     let (keys, types) = (vec![count], ["Tkeys", "Tvalues"].map(|name| cx.attr_type(name)));
     let keys = cx.one_output(types[0], keys)?;
     let values = cx.one_output(types[1], values)?;
@@ -264,6 +264,6 @@ fn export_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// be one value or one for each key.
 fn find_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let scalar = cx.dims(2)?.as_ranked().is_some_and(<[InferredDim]>::is_empty);
-    let dims = if scalar { cx.dims(1)? } else { cx.unranked(Why::NoShapeFunction) };
+    let dims = if scalar { cx.dims(1)? } else { cx.unranked(UnknownReason::NoShapeFunction) };
     cx.one_output_typed_by("Tout", dims)
 }

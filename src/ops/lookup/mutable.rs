@@ -236,9 +236,9 @@ impl TableState {
 /// Position at which a new key is inserted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Listing {
-    /// Behind all other keys.
+    /// The new key follows all other keys.
     AtEnd,
-    /// At the front of its hash bucket.
+    /// The new key is first in its hash bucket.
     ByBucket,
 }
 

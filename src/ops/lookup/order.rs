@@ -12,7 +12,7 @@ pub const BUCKETS: [u64; 22] = [
     2_938_679, 5_967_347, 12_117_689, 24_607_243, 49_969_847,
 ];
 
-/// Positions of distinct `keys` in iteration order after inserting them one by one, and the bucket count then.
+/// Order in which a hash table iterates over distinct `keys` inserted one by one, as positions, and its bucket count.
 pub fn iteration_order(keys: &[u64]) -> (Vec<usize>, u64) {
     let mut buckets = 0;
     let mut list: Vec<usize> = Vec::new();

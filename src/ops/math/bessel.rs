@@ -1,7 +1,7 @@
 //! Modified Bessel functions of the first kind, orders 0 and 1.
 //!
 //! Source: Cephes's Chebyshev series for `i0e` and `i1e`; f32 uses only the terms of the f64 series that it can represent.
-use super::expr::{ArrayExpr, wide_formula};
+use super::expr::{ArrayExpr, formula_in_f32};
 use crate::diag::Result;
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, Value};
@@ -30,7 +30,7 @@ pub(super) fn lower_float_function(
     if !types.split(", ").any(|name| name == dtype) {
         return Err(cx.unsupported_case(format!("{} of {dtype}; {types} are supported", cx.node.op)));
     }
-    let y = wide_formula(cx.b, [x], f);
+    let y = formula_in_f32(cx.b, [x], f);
     cx.one_output(y)
 }
 
@@ -57,7 +57,7 @@ impl Series {
 
 /// Chebyshev series by Clenshaw's recurrence; the first coefficient counts half.
 pub(super) fn chebyshev_series<'s, 'b>(x: ArrayExpr<'s, 'b>, coefficients: &[f64]) -> ArrayExpr<'s, 'b> {
-    let zero = x.number(0.0);
+    let zero = x.constant(0.0);
     let (mut b0, mut b1, mut b2) = (zero, zero, zero);
     for &c in coefficients {
         (b2, b1) = (b1, b0);
@@ -70,14 +70,14 @@ pub(super) fn chebyshev_series<'s, 'b>(x: ArrayExpr<'s, 'b>, coefficients: &[f64
 pub(super) fn i0e<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let a = x.abs();
     let (near, far) = I0.at(a);
-    near.when(a.le(8.0), far)
+    near.select_where(a.le(8.0), far)
 }
 
 /// e^-|x| I1(x).
 pub(super) fn i1e<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let a = x.abs();
     let (near, far) = I1.at(a);
-    (near * a).when(a.le(8.0), far) * x.apply(ScalarOp::Sign)
+    (near * a).select_where(a.le(8.0), far) * x.apply_unary(ScalarOp::Sign)
 }
 
 /// Chebyshev series of `i0e`.

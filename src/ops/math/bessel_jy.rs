@@ -71,11 +71,11 @@ fn j0<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let tiny = z * -0.25 + 1.0;
     let near = if x.dtype() == DType::F64 {
         let near = (z - ZEROS_0[0]) * (z - ZEROS_0[1]) * quotient(z, J0_OVER, J0_UNDER);
-        tiny.when(y.lt(1e-5), near)
+        tiny.select_where(y.lt(1e-5), near)
     } else {
-        tiny.when(y.lt(1e-3), (z - ZEROS_0[0]) * z.polynomial(J0_NEAR))
+        tiny.select_where(y.lt(1e-3), (z - ZEROS_0[0]) * z.polynomial(J0_NEAR))
     };
-    near.when(y.le(limit(x)), ORDER_0.far(y, false))
+    near.select_where(y.le(limit(x)), ORDER_0.far(y, false))
 }
 
 fn j1<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
@@ -87,7 +87,7 @@ fn j1<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         (z - ZEROS_1[0]) * (x * z.polynomial(J1_NEAR))
     };
     let far = ORDER_1.far(y, false);
-    near.when(y.le(limit(x)), (-far).when(x.lt(0.0), far))
+    near.select_where(y.le(limit(x)), (-far).select_where(x.lt(0.0), far))
 }
 
 fn y0<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
@@ -98,7 +98,7 @@ fn y0<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     } else {
         (z - ZERO_Y0) * z.polynomial(Y0_NEAR) + logarithm
     };
-    near.except(x.le(0.0), f64::NEG_INFINITY).when(x.le(limit(x)), ORDER_0.far(x, true))
+    near.replace_where(x.le(0.0), f64::NEG_INFINITY).select_where(x.le(limit(x)), ORDER_0.far(x, true))
 }
 
 /// Y1. At 0 the result is NaN for f32, as in TensorFlow, and -∞ for f64.
@@ -110,7 +110,7 @@ fn y1<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     } else {
         ((z - ZERO_Y1) * z.polynomial(Y1_NEAR) * x + logarithm, x.lt(0.0))
     };
-    near.except(outside, f64::NEG_INFINITY).when(x.le(limit(x)), ORDER_1.far(x, true))
+    near.replace_where(outside, f64::NEG_INFINITY).select_where(x.le(limit(x)), ORDER_1.far(x, true))
 }
 
 /// Squares of the first zeros of J0.

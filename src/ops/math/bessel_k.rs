@@ -2,7 +2,7 @@
 //!
 //! Source: Cephes's Chebyshev series; f32 uses only the terms of the f64 series that it can represent.
 use super::bessel::{chebyshev_series, i0e, i1e, lower_float_function};
-use super::expr::{ArrayExpr, Operand};
+use super::expr::{ArrayExpr, BinaryOperand};
 use crate::ops::OpLowering;
 use crate::ops::op_lowering::op;
 use crate::tensor::DType;
@@ -19,14 +19,22 @@ pub const ROWS: &[OpLowering] = &[
 ];
 
 /// K0, multiplied by `near` for arguments up to 2 and by `far` beyond; infinite at 0 and below.
-fn k0<'s, 'b>(x: ArrayExpr<'s, 'b>, near: impl Operand<'s, 'b>, far: impl Operand<'s, 'b>) -> ArrayExpr<'s, 'b> {
+fn k0<'s, 'b>(
+    x: ArrayExpr<'s, 'b>,
+    near: impl BinaryOperand<'s, 'b>,
+    far: impl BinaryOperand<'s, 'b>,
+) -> ArrayExpr<'s, 'b> {
     let i0 = i0e(x) * x.abs().exp();
     let small = chebyshev_series(x * x - 2.0, digits(x, K0_NEAR, 7)) - i0 * (x * 0.5).ln();
     joined(x, small * near.like(x), large(x, digits(x, K0_FAR, 10)) * far.like(x))
 }
 
 /// K1, multiplied by `near` for arguments up to 2 and by `far` beyond; infinite at 0 and below.
-fn k1<'s, 'b>(x: ArrayExpr<'s, 'b>, near: impl Operand<'s, 'b>, far: impl Operand<'s, 'b>) -> ArrayExpr<'s, 'b> {
+fn k1<'s, 'b>(
+    x: ArrayExpr<'s, 'b>,
+    near: impl BinaryOperand<'s, 'b>,
+    far: impl BinaryOperand<'s, 'b>,
+) -> ArrayExpr<'s, 'b> {
     let i1 = i1e(x) * x.abs().exp();
     let small = chebyshev_series(x * x - 2.0, digits(x, K1_NEAR, 7)) / x + i1 * (x * 0.5).ln();
     joined(x, small * near.like(x), large(x, digits(x, K1_FAR, 10)) * far.like(x))
@@ -42,7 +50,7 @@ fn large<'s, 'b>(x: ArrayExpr<'s, 'b>, series: &[f64]) -> ArrayExpr<'s, 'b> {
 }
 
 fn joined<'s, 'b>(x: ArrayExpr<'s, 'b>, small: ArrayExpr<'s, 'b>, large: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
-    small.except(x.le(0.0), f64::INFINITY).when(x.le(2.0), large)
+    small.replace_where(x.le(0.0), f64::INFINITY).select_where(x.le(2.0), large)
 }
 
 /// Chebyshev series of K0 up to 2 without its logarithmic term, in x² - 2, highest order first.

@@ -1,5 +1,5 @@
 //! Pointwise ops of two arrays that are broadcast together.
-use super::special::{compare_scalar, wide, wide2, zero_where_zero};
+use super::special::{compare_scalar, compute_binary_in_f32, compute_in_f32, zero_where_zero};
 use super::unary::conj;
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -8,7 +8,7 @@ use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::{binary, op};
-use crate::ops::shape::{PRED, merged, pass_first};
+use crate::ops::shape::{PRED, forward_first_input, merge_inputs};
 use crate::ops::symbols::Symbols;
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
@@ -19,21 +19,21 @@ use crate::tensor::DType;
 
 /// Definitions of arithmetic and bitwise ops.
 pub const ROWS: &[OpLowering] = &[
-    binary("Add", Builder::add).sizes(Symbols::add),
-    binary("AddV2", Builder::add).sizes(Symbols::add),
+    binary("Add", Builder::add).size_arithmetic(Symbols::add),
+    binary("AddV2", Builder::add).size_arithmetic(Symbols::add),
     op("AddN", "inputs* -> sum", add_n).shape(add_n_shape).work(Work::PerOutputElement(1)),
-    binary("Sub", Builder::sub).sizes(Symbols::sub),
-    binary("Mul", Builder::mul).sizes(Symbols::mul),
-    binary("Div", Builder::div).checked(checks::check_nonzero_divisor).sizes(Symbols::div_floor),
+    binary("Sub", Builder::sub).size_arithmetic(Symbols::sub),
+    binary("Mul", Builder::mul).size_arithmetic(Symbols::mul),
+    binary("Div", Builder::div).with_check(checks::check_nonzero_divisor).size_arithmetic(Symbols::div_floor),
     binary("RealDiv", Builder::div),
-    binary("TruncateDiv", truncate_div).checked(checks::check_nonzero_divisor).sizes(Symbols::div_floor),
-    binary("FloorDiv", floor_div).checked(checks::check_nonzero_divisor).sizes(Symbols::div_floor),
-    binary("FloorMod", floor_mod).checked(checks::check_nonzero_divisor),
-    binary("TruncateMod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)).checked(checks::check_nonzero_divisor),
-    binary("Mod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)).checked(checks::check_nonzero_divisor),
-    binary("Maximum", Builder::max).sizes(Symbols::most),
-    binary("Minimum", Builder::min).sizes(Symbols::least),
-    binary("Pow", |b, x, y| b.binary(ScalarOp::Power, x, y)).checked(checks::check_non_negative_exponent),
+    binary("TruncateDiv", truncate_div).with_check(checks::check_nonzero_divisor).size_arithmetic(Symbols::div_floor),
+    binary("FloorDiv", floor_div).with_check(checks::check_nonzero_divisor).size_arithmetic(Symbols::div_floor),
+    binary("FloorMod", floor_mod).with_check(checks::check_nonzero_divisor),
+    binary("TruncateMod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)).with_check(checks::check_nonzero_divisor),
+    binary("Mod", |b, x, y| b.binary(ScalarOp::Remainder, x, y)).with_check(checks::check_nonzero_divisor),
+    binary("Maximum", Builder::max).size_arithmetic(Symbols::max),
+    binary("Minimum", Builder::min).size_arithmetic(Symbols::min),
+    binary("Pow", |b, x, y| b.binary(ScalarOp::Power, x, y)).with_check(checks::check_non_negative_exponent),
     binary("Atan2", |b, x, y| b.binary(ScalarOp::Atan2, x, y)),
     binary("SquaredDifference", squared_difference),
     binary("DivNoNan", |b, x, y| {
@@ -75,7 +75,7 @@ pub const COMPARISONS: &[OpLowering] = &[
 ];
 
 fn add_n(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if cx.args.first().is_some_and(Value::is_summed_by_parts) {
+    if cx.args.first().is_some_and(Value::is_list_or_optional) {
         return crate::ops::list::sum::sum_inputs(cx);
     }
     let mut parts = cx.arg_range(0, cx.args.len())?.into_iter();
@@ -97,7 +97,7 @@ pub fn floor_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let dtype = b.dtype(x);
     if dtype.is_float() {
         let q = quotient(b, x, y);
-        return wide(b, q, |b, q| b.unary(ScalarOp::Floor, q));
+        return compute_in_f32(b, q, |b, q| b.unary(ScalarOp::Floor, q));
     }
     let (x, y) = b.broadcast_together(x, y);
     let q = b.div(x, y);
@@ -113,13 +113,13 @@ pub fn floor_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
 
 /// Quotient in the type of its operands: TensorFlow's kernels round it to f16 or bf16 before they round it to a whole number.
 fn quotient(b: &mut Builder, x: InstId, y: InstId) -> InstId {
-    wide2(b, x, y, Builder::div)
+    compute_binary_in_f32(b, x, y, Builder::div)
 }
 
 /// Quotient rounded towards zero.
 fn truncate_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let q = quotient(b, x, y);
-    wide(b, q, |b, q| {
+    compute_in_f32(b, q, |b, q| {
         if !b.dtype(q).is_float() {
             return q;
         }
@@ -138,7 +138,7 @@ pub fn floor_mod(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     if let Some(rest) = of_sizes(b, x, y, rest) {
         return rest;
     }
-    wide2(b, x, y, |b, x, y| {
+    compute_binary_in_f32(b, x, y, |b, x, y| {
         let (x, y) = b.broadcast_together(x, y);
         let r = b.binary(ScalarOp::Remainder, x, y);
         let dtype = b.dtype(x);
@@ -181,7 +181,7 @@ fn squared_difference(b: &mut Builder, x: InstId, y: InstId) -> InstId {
 
 /// x · f(y), or 0 where x is 0, whatever y is.
 fn times_zero_wins(b: &mut Builder, x: InstId, y: InstId, f: ScalarOp) -> InstId {
-    wide2(b, x, y, |b, x, y| {
+    compute_binary_in_f32(b, x, y, |b, x, y| {
         let f = b.unary(f, y);
         let z = b.mul(x, f);
         zero_where_zero(b, x, z)
@@ -211,7 +211,7 @@ fn complex(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// false.
 fn equality(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Value>> {
     if cx.args.iter().any(|arg| matches!(arg, Value::Text(_) | Value::Strings(_))) {
-        return crate::ops::string::equality(cx, direction);
+        return crate::ops::string::compare_strings(cx, direction);
     }
     let (x, y) = (cx.arg(0)?, cx.arg(1)?);
     let fits = Builder::broadcast_dims(cx.b.dims(x), cx.b.dims(y)).is_some();
@@ -240,8 +240,8 @@ fn approximate_equal(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn add_n_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     match cx.args.iter().find(|a| a.element.as_ref().is_some_and(|e| !e.open)) {
         Some(list) => Ok(vec![list.clone()]),
-        None if cx.args.len() == 1 || cx.arg(0)?.element.is_some() => pass_first(cx),
-        None => merged(cx),
+        None if cx.args.len() == 1 || cx.arg(0)?.element.is_some() => forward_first_input(cx),
+        None => merge_inputs(cx),
     }
 }
 

@@ -11,25 +11,25 @@ use crate::ops::array::shape::check_array_size;
 use crate::ops::checks;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::ragged::{places, rows};
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::ragged::{row_count, row_positions};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
     op("Bincount", "arr size weights -> bins", bincount)
-        .checked(checks::check_non_negative_input)
+        .with_check(checks::check_non_negative_input)
         .shape(bincount_shape)
-        .constants(&[1]),
+        .constant_inputs(&[1]),
     op("DenseBincount", "input size weights -> output", dense)
-        .checked(checks::check_non_negative_input)
+        .with_check(checks::check_non_negative_input)
         .shape(dense_shape)
-        .constants(&[1]),
-    op("RaggedBincount", "splits values size weights -> output", ragged).shape(ragged_shape).constants(&[2]),
+        .constant_inputs(&[1]),
+    op("RaggedBincount", "splits values size weights -> output", ragged).shape(ragged_shape).constant_inputs(&[2]),
     op("SparseBincount", "indices values dense_shape size weights -> output", sparse)
         .shape(sparse_shape)
-        .constants(&[3]),
+        .constant_inputs(&[3]),
 ];
 
 /// Weights of the numbers in input `values`, from input `i`; 1 if that is empty.
@@ -101,10 +101,10 @@ fn of_rows(cx: &mut LowerCtx, rows: Dim, row: InstId, size: usize, weights_at: u
 /// Lowers `RaggedBincount`: bins of each row of a ragged tensor.
 fn ragged(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (splits, values) = (cx.arg(0)?, cx.dims(1)?);
-    let (Some(n), &[count]) = (rows(cx, splits), &values[..]) else {
+    let (Some(n), &[count]) = (row_count(cx, splits), &values[..]) else {
         return Err(cx.shape_mismatch(format!("splits of {} and values of {values:?}", cx.b.shape(splits))));
     };
-    let (row, _) = places(cx, splits, count)?;
+    let (row, _) = row_positions(cx, splits, count)?;
     of_rows(cx, n, row, 2, 3)
 }
 
@@ -138,7 +138,7 @@ fn bincount_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// Shape function of `DenseBincount`: a row of bins for each row of the input.
 fn dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.size_from_input(1);
-    match cx.ranked(0)? {
+    match cx.ranked_dims(0)? {
         Some(dims) => cx.one_output_like(2, [&dims[..dims.len().saturating_sub(1)], &[n]].concat()),
         None => {
             let dims = cx.unranked_from(0);
@@ -162,7 +162,7 @@ fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     match rank {
         InferredDim::Known(1) => cx.one_output_like(4, vec![n]),
         InferredDim::Known(_) => {
-            let rows = rows.unwrap_or_else(|| cx.fresh_dim(Why::Value(2)));
+            let rows = rows.unwrap_or_else(|| cx.fresh_dim(UnknownReason::Value(2)));
             cx.one_output_like(4, vec![rows, n])
         }
         InferredDim::Unknown(_) => {

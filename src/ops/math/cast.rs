@@ -6,7 +6,7 @@ use crate::hlo::open::{Builder, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::{S32, same};
+use crate::ops::shape::{S32, like_first_input};
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -17,7 +17,7 @@ pub const ROWS: &[OpLowering] = &[
     op("Select", "condition t e -> output", select).moves_strings().shape(select_shape).work(Work::PerOutputElement(1)),
     op("SelectV2", "condition t e -> output", select_v2).moves_strings().pointwise(),
     op("ClipByValue", "t clip_value_min clip_value_max -> output", clip_by_value)
-        .shape(same)
+        .shape(like_first_input)
         .work(Work::PerOutputElement(1)),
     op("Bucketize", "input -> output", bucketize).shape(bucketize_shape),
 ];
@@ -165,7 +165,7 @@ fn cast_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 fn select_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.merge(&cx.dims(1)?, &cx.dims(2)?)?;
+    let dims = cx.merge_shapes(&cx.dims(1)?, &cx.dims(2)?)?;
     cx.one_output_like(1, dims)
 }
 

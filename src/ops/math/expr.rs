@@ -20,26 +20,26 @@ pub struct ArrayExpr<'s, 'b> {
 }
 
 /// Second operand of an expression's arithmetic: an array or a number.
-pub trait Operand<'s, 'b> {
-    /// The operand as an array of the type and sizes of `like`.
+pub trait BinaryOperand<'s, 'b> {
+    /// Array of the type and sizes of `like` that holds the operand.
     fn like(self, like: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b>;
 }
 
-impl<'s, 'b> Operand<'s, 'b> for ArrayExpr<'s, 'b> {
+impl<'s, 'b> BinaryOperand<'s, 'b> for ArrayExpr<'s, 'b> {
     fn like(self, _: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         self
     }
 }
 
-impl<'s, 'b> Operand<'s, 'b> for f64 {
+impl<'s, 'b> BinaryOperand<'s, 'b> for f64 {
     fn like(self, like: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
-        like.with(|b| b.full_like(like.id, self))
+        like.build(|b| b.full_like(like.id, self))
     }
 }
 
-impl<'s, 'b> Operand<'s, 'b> for u64 {
+impl<'s, 'b> BinaryOperand<'s, 'b> for u64 {
     fn like(self, like: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
-        like.with(|b| {
+        like.build(|b| {
             let number = b.constant(Tensor::scalar(self));
             let (number, dims) = (b.convert(number, b.dtype(like.id)), b.dims(like.id).to_vec());
             b.broadcast(number, &dims, &[])
@@ -48,165 +48,165 @@ impl<'s, 'b> Operand<'s, 'b> for u64 {
 }
 
 impl<'s, 'b> ArrayExpr<'s, 'b> {
-    /// Array that `f` builds from this one.
-    pub fn with(self, f: impl FnOnce(&mut Builder) -> InstId) -> Self {
+    /// Array that `f` computes from this one with builder calls.
+    pub fn build(self, f: impl FnOnce(&mut Builder) -> InstId) -> Self {
         let id = f(&mut self.scope.borrow_mut());
         ArrayExpr { scope: self.scope, id }
     }
-    /// Several arrays that `f` builds from this one.
-    pub fn with_all<const N: usize>(self, f: impl FnOnce(&mut Builder) -> [InstId; N]) -> [Self; N] {
+    /// Several arrays that `f` computes from this one with builder calls.
+    pub fn build_all<const N: usize>(self, f: impl FnOnce(&mut Builder) -> [InstId; N]) -> [Self; N] {
         let ids = f(&mut self.scope.borrow_mut());
         ids.map(|id| ArrayExpr { scope: self.scope, id })
     }
     /// The array converted to another element type.
     pub fn convert(self, dtype: DType) -> Self {
-        self.with(|b| b.convert(self.id, dtype))
+        self.build(|b| b.convert(self.id, dtype))
     }
     /// Element type.
     pub fn dtype(self) -> DType {
         self.scope.borrow().dtype(self.id)
     }
     /// Applies a pointwise op of one operand.
-    pub fn apply(self, op: ScalarOp) -> Self {
-        self.with(|b| b.unary(op, self.id))
+    pub fn apply_unary(self, op: ScalarOp) -> Self {
+        self.build(|b| b.unary(op, self.id))
     }
     /// Applies a pointwise op of two operands.
-    pub fn apply2(self, op: ScalarOp, other: impl Operand<'s, 'b>) -> Self {
+    pub fn apply_binary(self, op: ScalarOp, other: impl BinaryOperand<'s, 'b>) -> Self {
         let other = other.like(self);
-        self.with(|b| b.binary(op, self.id, other.id))
+        self.build(|b| b.binary(op, self.id, other.id))
     }
-    fn compare(self, direction: Direction, other: impl Operand<'s, 'b>) -> Self {
+    fn compare(self, direction: Direction, other: impl BinaryOperand<'s, 'b>) -> Self {
         let other = other.like(self);
-        self.with(|b| b.compare(direction, self.id, other.id))
+        self.build(|b| b.compare(direction, self.id, other.id))
     }
     /// `self > other`.
-    pub fn gt(self, other: impl Operand<'s, 'b>) -> Self {
+    pub fn gt(self, other: impl BinaryOperand<'s, 'b>) -> Self {
         self.compare(Direction::Gt, other)
     }
     /// `self >= other`.
-    pub fn ge(self, other: impl Operand<'s, 'b>) -> Self {
+    pub fn ge(self, other: impl BinaryOperand<'s, 'b>) -> Self {
         self.compare(Direction::Ge, other)
     }
     /// `self < other`.
-    pub fn lt(self, other: impl Operand<'s, 'b>) -> Self {
+    pub fn lt(self, other: impl BinaryOperand<'s, 'b>) -> Self {
         self.compare(Direction::Lt, other)
     }
     /// `self <= other`.
-    pub fn le(self, other: impl Operand<'s, 'b>) -> Self {
+    pub fn le(self, other: impl BinaryOperand<'s, 'b>) -> Self {
         self.compare(Direction::Le, other)
     }
     /// `self == other`.
-    pub fn equals(self, other: impl Operand<'s, 'b>) -> Self {
+    pub fn equals(self, other: impl BinaryOperand<'s, 'b>) -> Self {
         self.compare(Direction::Eq, other)
     }
     /// `self != other`.
-    pub fn differs(self, other: impl Operand<'s, 'b>) -> Self {
+    pub fn not_equals(self, other: impl BinaryOperand<'s, 'b>) -> Self {
         self.compare(Direction::Ne, other)
     }
     /// Whether elements are NaN.
     pub fn is_nan(self) -> Self {
-        self.differs(self)
+        self.not_equals(self)
     }
     /// Logical or bitwise and.
     pub fn and(self, other: Self) -> Self {
-        self.apply2(ScalarOp::And, other)
+        self.apply_binary(ScalarOp::And, other)
     }
     /// Logical or bitwise or.
     pub fn or(self, other: Self) -> Self {
-        self.apply2(ScalarOp::Or, other)
+        self.apply_binary(ScalarOp::Or, other)
     }
     /// Bitwise exclusive or.
-    pub fn xor(self, other: impl Operand<'s, 'b>) -> Self {
-        self.apply2(ScalarOp::Xor, other)
+    pub fn xor(self, other: impl BinaryOperand<'s, 'b>) -> Self {
+        self.apply_binary(ScalarOp::Xor, other)
     }
     /// `self << bits`.
-    pub fn shift_left(self, bits: impl Operand<'s, 'b>) -> Self {
-        self.apply2(ScalarOp::ShiftLeft, bits)
+    pub fn shift_left(self, bits: impl BinaryOperand<'s, 'b>) -> Self {
+        self.apply_binary(ScalarOp::ShiftLeft, bits)
     }
     /// `self >> bits`, shifting in zeros.
-    pub fn shift_right(self, bits: impl Operand<'s, 'b>) -> Self {
-        self.apply2(ScalarOp::ShiftRightLogical, bits)
+    pub fn shift_right(self, bits: impl BinaryOperand<'s, 'b>) -> Self {
+        self.apply_binary(ScalarOp::ShiftRightLogical, bits)
     }
     /// Array of this array's type and sizes, filled with an unsigned 64-bit number.
-    pub fn filled_with(self, value: u64) -> Self {
+    pub fn constant_u64(self, value: u64) -> Self {
         value.like(self)
     }
     /// Logical or bitwise negation.
     pub fn not(self) -> Self {
-        self.apply(ScalarOp::Not)
+        self.apply_unary(ScalarOp::Not)
     }
     /// Selects this array where `condition` is true, else `other`.
-    pub fn when(self, condition: Self, other: impl Operand<'s, 'b>) -> Self {
+    pub fn select_where(self, condition: Self, other: impl BinaryOperand<'s, 'b>) -> Self {
         let other = other.like(self);
-        self.with(|b| b.select(condition.id, self.id, other.id))
+        self.build(|b| b.select(condition.id, self.id, other.id))
     }
     /// Replaces elements where `condition` is true by `value`.
-    pub fn except(self, condition: Self, value: f64) -> Self {
-        value.like(self).when(condition, self)
+    pub fn replace_where(self, condition: Self, value: f64) -> Self {
+        value.like(self).select_where(condition, self)
     }
     /// e^x.
     pub fn exp(self) -> Self {
-        self.apply(ScalarOp::Exp)
+        self.apply_unary(ScalarOp::Exp)
     }
     /// Natural logarithm.
     pub fn ln(self) -> Self {
-        self.apply(ScalarOp::Log)
+        self.apply_unary(ScalarOp::Log)
     }
     /// ln(1 + x).
     pub fn ln_1p(self) -> Self {
-        self.apply(ScalarOp::Log1p)
+        self.apply_unary(ScalarOp::Log1p)
     }
     /// Sign: -1, 0 or 1.
     pub fn sign(self) -> Self {
-        self.apply(ScalarOp::Sign)
+        self.apply_unary(ScalarOp::Sign)
     }
     /// Square.
     pub fn square(self) -> Self {
-        self.apply2(ScalarOp::Multiply, self)
+        self.apply_binary(ScalarOp::Multiply, self)
     }
-    /// Maximum of both.
-    pub fn max(self, other: impl Operand<'s, 'b>) -> Self {
-        self.apply2(ScalarOp::Maximum, other)
+    /// Larger of both elements.
+    pub fn max(self, other: impl BinaryOperand<'s, 'b>) -> Self {
+        self.apply_binary(ScalarOp::Maximum, other)
     }
     /// 1 / sqrt(x).
     pub fn rsqrt(self) -> Self {
-        self.apply(ScalarOp::Rsqrt)
+        self.apply_unary(ScalarOp::Rsqrt)
     }
     /// Square root.
     pub fn sqrt(self) -> Self {
-        self.apply(ScalarOp::Sqrt)
+        self.apply_unary(ScalarOp::Sqrt)
     }
-    /// Magnitude.
+    /// Absolute value.
     pub fn abs(self) -> Self {
-        self.apply(ScalarOp::Abs)
+        self.apply_unary(ScalarOp::Abs)
     }
     /// Rounds towards -inf.
     pub fn floor(self) -> Self {
-        self.apply(ScalarOp::Floor)
+        self.apply_unary(ScalarOp::Floor)
     }
     /// Sine.
     pub fn sin(self) -> Self {
-        self.apply(ScalarOp::Sin)
+        self.apply_unary(ScalarOp::Sin)
     }
     /// Cosine.
     pub fn cos(self) -> Self {
-        self.apply(ScalarOp::Cos)
+        self.apply_unary(ScalarOp::Cos)
     }
     /// `self ^ other`.
-    pub fn pow(self, other: impl Operand<'s, 'b>) -> Self {
-        self.apply2(ScalarOp::Power, other)
+    pub fn pow(self, other: impl BinaryOperand<'s, 'b>) -> Self {
+        self.apply_binary(ScalarOp::Power, other)
     }
     /// Remainder with the sign of `self`.
-    pub fn rem(self, other: impl Operand<'s, 'b>) -> Self {
-        self.apply2(ScalarOp::Remainder, other)
+    pub fn rem(self, other: impl BinaryOperand<'s, 'b>) -> Self {
+        self.apply_binary(ScalarOp::Remainder, other)
     }
     /// Array of this array's type and sizes, filled with a number.
-    pub fn number(self, value: f64) -> Self {
+    pub fn constant(self, value: f64) -> Self {
         value.like(self)
     }
     /// Polynomial with these coefficients, highest first, by Horner's rule.
     pub fn polynomial(self, coefficients: &[f64]) -> Self {
-        self.with(|b| super::special::polynomial(b, self.id, coefficients))
+        self.build(|b| super::special::polynomial(b, self.id, coefficients))
     }
     /// Distance from 1 to the next number of the element type.
     pub fn epsilon(self) -> f64 {
@@ -219,25 +219,25 @@ macro_rules! operators {
         impl<'s, 'b> $trait for ArrayExpr<'s, 'b> {
             type Output = Self;
             fn $method(self, other: Self) -> Self {
-                self.apply2(ScalarOp::$op, other)
+                self.apply_binary(ScalarOp::$op, other)
             }
         }
         impl<'s, 'b> $trait<f64> for ArrayExpr<'s, 'b> {
             type Output = Self;
             fn $method(self, other: f64) -> Self {
-                self.apply2(ScalarOp::$op, other)
+                self.apply_binary(ScalarOp::$op, other)
             }
         }
         impl<'s, 'b> $trait<u64> for ArrayExpr<'s, 'b> {
             type Output = Self;
             fn $method(self, other: u64) -> Self {
-                self.apply2(ScalarOp::$op, other)
+                self.apply_binary(ScalarOp::$op, other)
             }
         }
         impl<'s, 'b> $trait<ArrayExpr<'s, 'b>> for f64 {
             type Output = ArrayExpr<'s, 'b>;
             fn $method(self, other: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
-                self.like(other).apply2(ScalarOp::$op, other)
+                self.like(other).apply_binary(ScalarOp::$op, other)
             }
         }
     )*};
@@ -247,7 +247,7 @@ operators! { Add add Add, Sub sub Subtract, Mul mul Multiply, Div div Divide }
 impl Neg for ArrayExpr<'_, '_> {
     type Output = Self;
     fn neg(self) -> Self {
-        self.apply(ScalarOp::Negate)
+        self.apply_unary(ScalarOp::Negate)
     }
 }
 
@@ -273,7 +273,7 @@ pub fn formulas<'b>(
 }
 
 /// Evaluates a formula over floats in f32 at least, and rounds once, at the end; the arrays are broadcast together.
-pub fn wide_formula<const N: usize>(
+pub fn formula_in_f32<const N: usize>(
     b: &mut Builder,
     arrays: [InstId; N],
     f: impl for<'s, 'b> FnOnce([ArrayExpr<'s, 'b>; N]) -> ArrayExpr<'s, 'b>,
@@ -296,14 +296,14 @@ pub fn wide_formula<const N: usize>(
 /// Element-wise loop over several arrays of equal sizes. `step` gets the state and the iteration number, counted from 1 as an
 /// array of the type of the first state array; it returns a mask of the elements that continue, and the next state. An element
 /// that has stopped keeps its state. The loop ends when no element continues, or after `limit` iterations.
-pub fn iterate<const N: usize>(
+pub fn iterate_elementwise<const N: usize>(
     b: &mut Builder,
     going: InstId,
     state: [InstId; N],
     limit: f64,
     step: impl for<'s, 'b> Fn([ArrayExpr<'s, 'b>; N], ArrayExpr<'s, 'b>) -> (ArrayExpr<'s, 'b>, [ArrayExpr<'s, 'b>; N]),
 ) -> [InstId; N] {
-    let end = iterate_all(b, going, &state, limit, |state, round| {
+    let end = iterate_elementwise_all(b, going, &state, limit, |state, round| {
         let (more, new) = step(std::array::from_fn(|i| state[i]), round);
         (more, new.to_vec())
     });
@@ -311,7 +311,7 @@ pub fn iterate<const N: usize>(
 }
 
 /// Element-wise loop like [`iterate`] over any number of arrays; arrays for which `step` returns no next value stay unchanged.
-pub fn iterate_all(
+pub fn iterate_elementwise_all(
     b: &mut Builder,
     going: InstId,
     state: &[InstId],
@@ -321,7 +321,7 @@ pub fn iterate_all(
     let round = b.scalar(DType::S32, 1.0);
     let start = b.tuple(&[&[round, going], state].concat());
     let shape = b.shape(start).clone();
-    let cond = some_go_on(b, &shape, limit);
+    let cond = loop_condition(b, &shape, limit);
     b.begin("round");
     let tuple = b.parameter(shape);
     let [round, going] = [0, 1].map(|i| b.get_tuple_element(tuple, i));
@@ -339,7 +339,7 @@ pub fn iterate_all(
         let (more, new) = step(&arrays, expr(counted));
         parts.push(more.and(expr(going)).id);
         for (old, new) in arrays.iter().zip(&new) {
-            let kept = if old.id == new.id { *old } else { new.when(expr(going), *old) };
+            let kept = if old.id == new.id { *old } else { new.select_where(expr(going), *old) };
             parts.push(kept.id);
         }
         parts.extend(&old[new.len()..]);
@@ -352,7 +352,7 @@ pub fn iterate_all(
 
 /// Condition of an element-wise loop, whose state begins with the iteration number, s32, and the mask of elements that
 /// continue: true while the limit is not exceeded and some element continues.
-pub fn some_go_on(b: &mut Builder, shape: &Shape, limit: f64) -> CompId {
+pub fn loop_condition(b: &mut Builder, shape: &Shape, limit: f64) -> CompId {
     b.begin("go_on");
     let tuple = b.parameter(shape.clone());
     let [round, going] = [0, 1].map(|i| b.get_tuple_element(tuple, i));
@@ -376,7 +376,7 @@ mod tests {
         let mut b = Builder::new("t");
         let x = b.constant(Tensor::of(&[3], &[1.0f32, 5.0, 100.0]));
         let going = formula(&mut b, [x], |[x]| x.lt(50.0));
-        let [y] = iterate(&mut b, going, [x], 100.0, |[x], _| ((x * 2.0).lt(50.0), [x * 2.0]));
+        let [y] = iterate_elementwise(&mut b, going, [x], 100.0, |[x], _| ((x * 2.0).lt(50.0), [x * 2.0]));
         let y = crate::interp::constant_value(&b, y).map(|t| t.view::<f32>().to_vec());
         assert_eq!(y, Some(vec![64.0, 80.0, 100.0]));
     }

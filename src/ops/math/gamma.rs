@@ -3,7 +3,7 @@
 //! Source: the methods are those of XLA's own versions (`xla/hlo/builder/lib/math.cc`): Lanczos's series with g = 7 and nine
 //! coefficients, Cephes's power series and continued fraction for the incomplete gamma function, Lentz's method as given by
 //! Thompson and Barnett for the incomplete beta function, Johansson's form of the Euler-Maclaurin sum for zeta.
-use super::expr::{ArrayExpr, formula, iterate, wide_formula};
+use super::expr::{ArrayExpr, formula, formula_in_f32, iterate_elementwise};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::op_lowering::op;
@@ -42,7 +42,7 @@ fn one(
 ) -> Result<Vec<Value>> {
     floats(cx)?;
     let x = cx.arg(0)?;
-    let y = wide_formula(cx.b, [x], f);
+    let y = formula_in_f32(cx.b, [x], f);
     cx.one_output(y)
 }
 
@@ -52,7 +52,7 @@ fn two(
 ) -> Result<Vec<Value>> {
     floats(cx)?;
     let (x, y) = (cx.arg(0)?, cx.arg(1)?);
-    let z = wide_formula(cx.b, [x, y], f);
+    let z = formula_in_f32(cx.b, [x, y], f);
     cx.one_output(z)
 }
 
@@ -80,8 +80,8 @@ fn ln_t<'s, 'b>(z: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
 /// ln gamma(z + 1) = ln(2 pi)/2 + (z + 1/2) ln t - t + ln A(z) with t = z + 7.5; below 1/2 gamma(x) gamma(1 - x) = pi / sin(pi x).
 pub fn lgamma<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let reflect = x.lt(0.5);
-    let z = (-x).when(reflect, x - 1.0);
-    let mut series = x.number(LANCZOS_BASE);
+    let z = (-x).select_where(reflect, x - 1.0);
+    let mut series = x.constant(LANCZOS_BASE);
     for (i, &c) in LANCZOS.iter().enumerate() {
         series = series + c / (z + (i as f64 + 1.0));
     }
@@ -92,19 +92,19 @@ pub fn lgamma<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     // |sin(pi x)| has the period 1 and is even; near an integer its argument must be small to be exact.
     let a = x.abs();
     let fraction = a - a.floor();
-    let fraction = (1.0 - fraction).when(fraction.gt(0.5), fraction);
+    let fraction = (1.0 - fraction).select_where(fraction.gt(0.5), fraction);
     let below = (fraction * PI).sin().ln();
-    let finite = below.apply(ScalarOp::IsFinite);
-    let reflected = (PI.ln() - below - log_y).when(finite, -below);
-    let y = reflected.when(reflect, log_y).except(a.equals(f64::INFINITY), f64::INFINITY);
-    y.except(x.equals(1.0).or(x.equals(2.0)), 0.0)
+    let finite = below.apply_unary(ScalarOp::IsFinite);
+    let reflected = (PI.ln() - below - log_y).select_where(finite, -below);
+    let y = reflected.select_where(reflect, log_y).replace_where(a.equals(f64::INFINITY), f64::INFINITY);
+    y.replace_where(x.equals(1.0).or(x.equals(2.0)), 0.0)
 }
 
 /// Digamma, the derivative of ln gamma; NaN at 0, -1, -2 …
 pub fn digamma<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let reflect = x.lt(0.5);
-    let z = (-x).when(reflect, x - 1.0);
-    let (mut above, mut below) = (x.number(0.0), x.number(LANCZOS_BASE));
+    let z = (-x).select_where(reflect, x - 1.0);
+    let (mut above, mut below) = (x.constant(0.0), x.constant(LANCZOS_BASE));
     for (i, &c) in LANCZOS.iter().enumerate() {
         let place = z + (i as f64 + 1.0);
         above = above - c / (place * place);
@@ -115,15 +115,15 @@ pub fn digamma<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let angle = near * PI;
     let reflected = y - angle.cos() * PI / angle.sin();
     let pole = x.le(0.0).and(x.equals(x.floor()));
-    reflected.when(reflect, y).except(pole, f64::NAN)
+    reflected.select_where(reflect, y).replace_where(pole, f64::NAN)
 }
 
 /// Quantity to compute for the incomplete gamma functions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// The function itself.
+    /// The incomplete gamma function itself.
     Value,
-    /// Derivative with respect to the first argument.
+    /// Derivative of the incomplete gamma function with respect to its first argument.
     Derivative,
     /// Derivative of a sample of a gamma distribution with respect to its parameter.
     SampleDerivative,
@@ -152,7 +152,7 @@ impl Incomplete {
     fn series(&self, b: &mut Builder, going: InstId, mode: Mode) -> InstId {
         let (one, zero) = (b.full_like(self.a, 1.0), b.full_like(self.a, 0.0));
         let start = [self.a, one, one, self.x, zero, zero];
-        let end = iterate(b, going, start, f64::from(i32::MAX), |[r, c, sum, x, slope, slopes], _| {
+        let end = iterate_elementwise(b, going, start, f64::from(i32::MAX), |[r, c, sum, x, slope, slopes], _| {
             let r = r + 1.0;
             let next = c * (x / r);
             let sum = sum + next;
@@ -187,27 +187,33 @@ impl Incomplete {
         let dq1 = formula(b, [x], |[x]| -x);
         let slope = formula(b, [value, dq1, q1], |[v, dq, q]| (0.0 - v * dq) / q);
         let start = [value, y, z, p1, q1, one, x, zero, zero, zero, dq1, slope];
-        let end = iterate(b, going, start, 2000.0, |[value, y, z, p1, q1, p2, q2, dp2, dq2, dp1, dq1, slope], c| {
-            let (y, z) = (y + 1.0, z + 2.0);
-            let yc = y * c;
-            let (p, q) = (p1 * z - p2 * yc, q1 * z - q2 * yc);
-            let regular = q.differs(0.0);
-            let r = p / q;
-            let change = ((value - r) / r).abs().when(regular, 1.0);
-            let value = r.when(regular, value);
-            let epsilon = p.epsilon();
-            let large = p.abs().gt(1.0 / epsilon);
-            let [s1, t1, s2, t2] = [p, q, p1, q1].map(|v| (v * epsilon).when(large, v));
-            if mode == Mode::Value {
-                return (change.gt(epsilon), [value, y, z, s1, t1, s2, t2, dp2, dq2, dp1, dq1, slope]);
-            }
-            let dp = dp1 * z - p1 - dp2 * yc + p2 * c;
-            let dq = dq1 * z - q1 - dq2 * yc + q2 * c;
-            let new_slope = ((dp - value * dq) / q).when(regular, slope);
-            let slope_change = (new_slope - slope).abs().when(regular, 1.0);
-            let [dp2, dq2, dp1, dq1] = [dp1, dq1, dp, dq].map(|v| (v * epsilon).when(large, v));
-            (slope_change.gt(epsilon), [value, y, z, s1, t1, s2, t2, dp2, dq2, dp1, dq1, new_slope])
-        });
+        let end = iterate_elementwise(
+            b,
+            going,
+            start,
+            2000.0,
+            |[value, y, z, p1, q1, p2, q2, dp2, dq2, dp1, dq1, slope], c| {
+                let (y, z) = (y + 1.0, z + 2.0);
+                let yc = y * c;
+                let (p, q) = (p1 * z - p2 * yc, q1 * z - q2 * yc);
+                let regular = q.not_equals(0.0);
+                let r = p / q;
+                let change = ((value - r) / r).abs().select_where(regular, 1.0);
+                let value = r.select_where(regular, value);
+                let epsilon = p.epsilon();
+                let large = p.abs().gt(1.0 / epsilon);
+                let [s1, t1, s2, t2] = [p, q, p1, q1].map(|v| (v * epsilon).select_where(large, v));
+                if mode == Mode::Value {
+                    return (change.gt(epsilon), [value, y, z, s1, t1, s2, t2, dp2, dq2, dp1, dq1, slope]);
+                }
+                let dp = dp1 * z - p1 - dp2 * yc + p2 * c;
+                let dq = dq1 * z - q1 - dq2 * yc + q2 * c;
+                let new_slope = ((dp - value * dq) / q).select_where(regular, slope);
+                let slope_change = (new_slope - slope).abs().select_where(regular, 1.0);
+                let [dp2, dq2, dp1, dq1] = [dp1, dq1, dp, dq].map(|v| (v * epsilon).select_where(large, v));
+                (slope_change.gt(epsilon), [value, y, z, s1, t1, s2, t2, dp2, dq2, dp1, dq1, new_slope])
+            },
+        );
         let (value, slope) = (end[0], end[11]);
         formula(b, [value, slope, self.factor, self.a, self.x], |[value, slope, factor, a, x]| {
             let log_slope = || x.ln() - digamma(a);
@@ -225,7 +231,7 @@ fn incomplete(cx: &mut LowerCtx, f: impl FnOnce(&mut Builder, InstId, InstId) ->
     floats(cx)?;
     let (a, x) = (cx.arg(0)?, cx.arg(1)?);
     let (a, x) = cx.b.broadcast_together(a, x);
-    let z = super::special::wide2(cx.b, a, x, f);
+    let z = super::special::compute_binary_in_f32(cx.b, a, x, f);
     cx.one_output(z)
 }
 
@@ -249,8 +255,8 @@ fn by_range(b: &mut Builder, a: InstId, x: InstId, mode: Mode) -> InstId {
     let series = parts.series(b, by_series, mode);
     formula(b, [fraction, series, far, error, a, x], |[fraction, series, far, error, a, x]| {
         let (rest, end) = if mode == Mode::Value { (1.0 - fraction, 1.0) } else { (-fraction, 0.0) };
-        let y = rest.when(far, series).except(x.equals(f64::INFINITY), end);
-        y.except(a.equals(f64::INFINITY), 0.0).except(error, f64::NAN).except(x.equals(0.0), 0.0)
+        let y = rest.select_where(far, series).replace_where(x.equals(f64::INFINITY), end);
+        y.replace_where(a.equals(f64::INFINITY), 0.0).replace_where(error, f64::NAN).replace_where(x.equals(0.0), 0.0)
     })
 }
 
@@ -267,8 +273,9 @@ fn igammac(b: &mut Builder, a: InstId, x: InstId) -> InstId {
     let series = parts.series(b, by_series, Mode::Value);
     let fraction = parts.fraction(b, by_fraction, Mode::Value);
     formula(b, [series, fraction, near, outside, a, x], |[series, fraction, near, outside, a, x]| {
-        let y = (1.0 - series).when(near, fraction).except(x.equals(0.0).or(a.equals(f64::INFINITY)), 1.0);
-        y.except(x.equals(f64::INFINITY), 0.0).except(outside, f64::NAN)
+        let y =
+            (1.0 - series).select_where(near, fraction).replace_where(x.equals(0.0).or(a.equals(f64::INFINITY)), 1.0);
+        y.replace_where(x.equals(f64::INFINITY), 0.0).replace_where(outside, f64::NAN)
     })
 }
 
@@ -276,8 +283,8 @@ fn igammac(b: &mut Builder, a: InstId, x: InstId) -> InstId {
 fn polygamma<'s, 'b>(n: ArrayExpr<'s, 'b>, x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let next = n + 1.0;
     let sign = n.rem(2.0) * 2.0 - 1.0;
-    let y = digamma(x).when(n.equals(0.0), sign * lgamma(next).exp() * zeta(next, x));
-    y.except(n.differs(n.floor()).or(n.lt(0.0)), f64::NAN)
+    let y = digamma(x).select_where(n.equals(0.0), sign * lgamma(next).exp() * zeta(next, x));
+    y.replace_where(n.not_equals(n.floor()).or(n.lt(0.0)), f64::NAN)
 }
 
 /// (2k)! / B(2k) for k from 12 down to 1, with Bernoulli numbers B.
@@ -309,21 +316,21 @@ fn zeta<'s, 'b>(x: ArrayExpr<'s, 'b>, q: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b>
     let last = place.pow(minus_x);
     let integral = last * place / (x - 1.0);
     let square = 1.0 / (place * place);
-    let mut tail = x.number(0.0);
+    let mut tail = x.constant(0.0);
     for (i, &c) in ZETA[..ZETA.len() - 1].iter().enumerate() {
         let k = (2 * (ZETA.len() - 1 - i)) as f64;
         tail = (x + k) * (x + (k - 1.0)) * square * (tail + 1.0 / c);
     }
     let correction = last * (x / place * (tail + 1.0 / ZETA[ZETA.len() - 1]) + 0.5);
     let enough = last.abs().lt(sum.abs() * sum.epsilon());
-    let y = sum.when(enough, sum + integral + correction);
-    let y = y.except(x.equals(1.0), f64::INFINITY).except(x.lt(1.0), f64::NAN);
+    let y = sum.select_where(enough, sum + integral + correction);
+    let y = y.replace_where(x.equals(1.0), f64::INFINITY).replace_where(x.lt(1.0), f64::NAN);
     let whole = x.equals(x.floor());
-    let y = y.except(q.le(0.0).and(whole.not()), f64::NAN);
+    let y = y.replace_where(q.le(0.0).and(whole.not()), f64::NAN);
     let pole = q.le(0.0).and(q.equals(q.floor()));
     let even = x.rem(2.0).equals(0.0).and(whole);
-    let at_pole = x.number(f64::INFINITY).when(even, f64::NAN);
-    at_pole.when(pole, y)
+    let at_pole = x.constant(f64::INFINITY).select_where(even, f64::NAN);
+    at_pole.select_where(pole, y)
 }
 
 /// Lowers `Betainc`, the regularized incomplete beta function; shapes are equal or scalars.
@@ -352,24 +359,24 @@ fn betainc(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn beta_fraction(b: &mut Builder, [a, c, x]: [InstId; 3]) -> InstId {
     let outside = formula(b, [a, c, x], |[a, b, x]| a.le(0.0).or(b.le(0.0)).or(x.lt(0.0)).or(x.gt(1.0)));
     let fast = formula(b, [a, c, x], |[a, b, x]| x.lt((a + 1.0) / (a + b + 2.0)));
-    let first = formula(b, [fast, a, c], |[fast, a, b]| a.when(fast, b));
-    let second = formula(b, [fast, a, c], |[fast, a, b]| b.when(fast, a));
-    let at = formula(b, [fast, x], |[fast, x]| x.when(fast, 1.0 - x));
+    let first = formula(b, [fast, a, c], |[fast, a, b]| a.select_where(fast, b));
+    let second = formula(b, [fast, a, c], |[fast, a, b]| b.select_where(fast, a));
+    let at = formula(b, [fast, x], |[fast, x]| x.select_where(fast, 1.0 - x));
     let double = b.dtype(a) == DType::F64;
     let (limit, tiny) = if double { (600.0, f64::EPSILON / 2.0) } else { (200.0, f64::from(f32::EPSILON) / 2.0) };
     let going = formula(b, [outside], |[outside]| outside.not());
     let (least, zero) = (b.full_like(a, tiny), b.full_like(a, 0.0));
     let start = [least, zero, least, first, second, at];
-    let end = iterate(b, going, start, limit - 1.0, |[c, d, h, a, b, x], n| {
+    let end = iterate_elementwise(b, going, start, limit - 1.0, |[c, d, h, a, b, x], n| {
         // Term n of the fraction: 1, then for n = 2m + 1 and n = 2m + 2 those of the reference.
         let half = (n - 1.0) / 2.0;
         let m = half.floor();
-        let even = half.differs(m);
+        let even = half.not_equals(m);
         let twice = a + m * 2.0;
         let even_term = -(a + m) * (a + b + m) * x / (twice * (twice + 1.0));
         let odd_term = m * (b - m) * x / ((twice - 1.0) * twice);
-        let term = even_term.when(even, odd_term).except(n.equals(1.0), 1.0);
-        let [next_c, next_d] = [term / c + 1.0, term * d + 1.0].map(|v| v.except(v.abs().lt(tiny), tiny));
+        let term = even_term.select_where(even, odd_term).replace_where(n.equals(1.0), 1.0);
+        let [next_c, next_d] = [term / c + 1.0, term * d + 1.0].map(|v| v.replace_where(v.abs().lt(tiny), tiny));
         let next_d = 1.0 / next_d;
         let change = next_c * next_d;
         ((change - 1.0).abs().ge(tiny), [next_c, next_d, h * change, a, b, x])
@@ -377,12 +384,12 @@ fn beta_fraction(b: &mut Builder, [a, c, x]: [InstId; 3]) -> InstId {
     let y = formula(b, [end[2], first, second, at, fast, outside], |[h, a, b, x, fast, outside]| {
         let log_beta = lgamma(a) + lgamma(b) - lgamma(a + b);
         let y = h * (x.ln() * a + (-x).ln_1p() * b - log_beta).exp() / a;
-        let y = y.except(outside, f64::NAN);
-        y.when(fast, 1.0 - y)
+        let y = y.replace_where(outside, f64::NAN);
+        y.select_where(fast, 1.0 - y)
     });
     // The values at 0 and 1 do not depend on the parameters, even if those are NaN.
     formula(b, [y, x, outside], |[y, x, outside]| {
         let inside = outside.not();
-        y.except(inside.and(x.equals(0.0)), 0.0).except(inside.and(x.equals(1.0)), 1.0)
+        y.replace_where(inside.and(x.equals(0.0)), 0.0).replace_where(inside.and(x.equals(1.0)), 1.0)
     })
 }

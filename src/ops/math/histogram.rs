@@ -13,7 +13,7 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[op("HistogramFixedWidth", "values value_range nbins -> out", histogram)
     .shape(histogram_shape)
-    .constants(&[2])
+    .constant_inputs(&[2])
     .dtypes("s32, s64, f32, f64")];
 
 /// Lowers `HistogramFixedWidth`. Numbers below the range count in the first bin, those above it in the last one. The bin is

@@ -28,7 +28,7 @@ fn quotient<'s, 'b>(x: ArrayExpr<'s, 'b>, [over, under]: Quotient) -> ArrayExpr<
 
 /// Odd function of `x`, given its values at |x|.
 fn odd<'s, 'b>(x: ArrayExpr<'s, 'b>, of_magnitude: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
-    (-of_magnitude).when(x.lt(0.0), of_magnitude)
+    (-of_magnitude).select_where(x.lt(0.0), of_magnitude)
 }
 
 /// Dawson's integral: e^(-x²) times the integral of e^(t²) from 0 to x.
@@ -42,7 +42,7 @@ fn dawson<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         .map(|[over, under]| (u * (u.polynomial(over) / (y * u.polynomial(under))) + inverse) * 0.5);
     // Beyond, the value already has the sign of x, and gets it once more, as in TensorFlow.
     let last = 0.5 / x;
-    let value = near.when(y.lt(3.25), middle.when(y.lt(6.25), far.when(y.lt(1e9), last)));
+    let value = near.select_where(y.lt(3.25), middle.select_where(y.lt(6.25), far.select_where(y.lt(1e9), last)));
     odd(x, value)
 }
 
@@ -54,8 +54,8 @@ fn exponential<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let scale = x.exp() * inverse;
     let [last, rest @ ..] =
         EXPONENTIAL_FAR.map(|(end, table)| (end, scale * (inverse * quotient(inverse, table) + 1.0)));
-    let far = rest.into_iter().fold(last.1, |far, (end, value)| value.when(x.lt(end), far));
-    near.when(x.lt(2.0), far).except(x.lt(0.0), f64::NAN)
+    let far = rest.into_iter().fold(last.1, |far, (end, value)| value.select_where(x.lt(end), far));
+    near.select_where(x.lt(2.0), far).replace_where(x.lt(0.0), f64::NAN)
 }
 
 /// Kind of Fresnel integral.
@@ -85,20 +85,20 @@ fn fresnel<'s, 'b>(x: ArrayExpr<'s, 'b>, part: Part) -> ArrayExpr<'s, 'b> {
         Part::Cosine => (f * s - g * c) * scale + 0.5,
         Part::Sine => 0.5 - (f * c + g * s) * scale,
     };
-    odd(x, near.when((x * x).lt(2.5625), far).except(y.gt(36974.0), 0.5))
+    odd(x, near.select_where((x * x).lt(2.5625), far).replace_where(y.gt(36974.0), 0.5))
 }
 
 /// Spence's integral: of ln(t) / (1 - t) from 1 to x; NaN below 0.
 fn spence<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     const AT_0: f64 = PI * PI / 6.0;
-    let y = x.when(x.lt(2.0), 1.0 / x);
-    let w = (-y).when(y.lt(0.5), y - 1.0);
-    let w = (1.0 / y - 1.0).when(y.gt(1.5), w);
+    let y = x.select_where(x.lt(2.0), 1.0 / x);
+    let w = (-y).select_where(y.lt(0.5), y - 1.0);
+    let w = (1.0 / y - 1.0).select_where(y.gt(1.5), w);
     let value = -w * quotient(w, SPENCE);
     let z = y.ln();
-    let value = (-z * (-y).ln_1p() + AT_0 - value).when(y.lt(0.5), value);
-    let value = (z * -0.5 * z - value).when(x.gt(1.5), value);
-    value.except(x.equals(1.0), 0.0).except(x.equals(0.0), AT_0).except(x.lt(0.0), f64::NAN)
+    let value = (-z * (-y).ln_1p() + AT_0 - value).select_where(y.lt(0.5), value);
+    let value = (z * -0.5 * z - value).select_where(x.gt(1.5), value);
+    value.replace_where(x.equals(1.0), 0.0).replace_where(x.equals(0.0), AT_0).replace_where(x.lt(0.0), f64::NAN)
 }
 
 /// Dawson's integral over x, in x², below 3.25.

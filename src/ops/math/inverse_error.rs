@@ -1,5 +1,5 @@
 //! The inverse error function, and the op of the inverse normal distribution.
-use super::expr::{ArrayExpr, wide_formula};
+use super::expr::{ArrayExpr, formula_in_f32};
 use super::normal;
 use crate::diag::Result;
 use crate::ops::op_lowering::op;
@@ -12,7 +12,7 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
     op("Erfinv", "x -> y", |cx| inverse(cx, |[x]| erfinv(x))).pointwise().dtypes(FLOATS),
-    op("Ndtri",  "x -> y", |cx| inverse(cx, |[x]| normal::quantile(x))).pointwise().dtypes(FLOATS),
+    op("Ndtri",  "x -> y", |cx| inverse(cx, |[x]| normal::normal_quantile(x))).pointwise().dtypes(FLOATS),
 ];
 
 fn inverse(
@@ -24,7 +24,7 @@ fn inverse(
         DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {}
         other => return Err(cx.unsupported_case(format!("{} of {other}; {FLOATS} are supported", cx.node.op))),
     }
-    let y = wide_formula(cx.b, [x], f);
+    let y = formula_in_f32(cx.b, [x], f);
     cx.one_output(y)
 }
 
@@ -35,14 +35,14 @@ pub fn erfinv<'s, 'b>(x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         let (root, near) = (w.sqrt(), (w - 3.125).polynomial(&DOUBLE_NEAR));
         let middle = (root - 3.25).polynomial(&DOUBLE_MIDDLE);
         let far = (root - 5.0).polynomial(&DOUBLE_FAR);
-        near.when(w.lt(6.25), middle.when(w.lt(16.0), far))
+        near.select_where(w.lt(6.25), middle.select_where(w.lt(16.0), far))
     } else {
         let near = (w - 2.5).polynomial(&SINGLE_NEAR);
-        near.when(w.lt(5.0), (w.sqrt() - 3.0).polynomial(&SINGLE_FAR))
+        near.select_where(w.lt(5.0), (w.sqrt() - 3.0).polynomial(&SINGLE_FAR))
     };
     let end = x.abs().equals(1.0);
     // For -0 the result is 0, as TensorFlow's kernel derives it from the quantile of one half.
-    (x * f64::INFINITY).when(end, factor * x).except(x.equals(0.0), 0.0)
+    (x * f64::INFINITY).select_where(end, factor * x).replace_where(x.equals(0.0), 0.0)
 }
 
 /// f32, w below 5, in w - 2.5.

@@ -7,7 +7,7 @@ use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -34,9 +34,9 @@ pub const ROWS: &[OpLowering] = &[
     op("Einsum", "inputs* -> output", einsum).shape(einsum_shape).work(Work::Einsum),
 ];
 
-/// Dot product computed in f32 at least for floats.
-pub fn wide_dot(b: &mut Builder, x: InstId, y: InstId, dims: DotDims) -> InstId {
-    super::special::wide2(b, x, y, |b, x, y| b.dot(x, y, dims))
+/// Dot product of floats in f32 or a wider type, rounded to the operands' type at the end.
+pub fn dot_in_f32(b: &mut Builder, x: InstId, y: InstId, dims: DotDims) -> InstId {
+    super::special::compute_binary_in_f32(b, x, y, |b, x, y| b.dot(x, y, dims))
 }
 
 fn matmul(cx: &mut LowerCtx, flags: [&str; 2], adjoint: bool) -> Result<Vec<Value>> {
@@ -76,7 +76,7 @@ fn product(b: &mut Builder, x: InstId, y: InstId, tx: bool, ty: bool) -> Option<
         lhs_contracting: vec![if tx { n } else { n + 1 }],
         rhs_contracting: vec![if ty { n + 1 } else { n }],
     };
-    Some(wide_dot(b, x, y, dims))
+    Some(dot_in_f32(b, x, y, dims))
 }
 
 /// Operand of an einsum: its array and the label of each dimension.
@@ -146,7 +146,7 @@ fn diagonals(b: &mut Builder, mut operand: Labelled) -> Labelled {
         let same = b.compare(crate::scalar::Direction::Eq, p, q);
         let zero = b.full_like(operand.x, 0.0);
         let kept = b.select(same, operand.x, zero);
-        operand.x = super::reduce::fold_axes(b, kept, ScalarOp::Add, 0.0, &[j]);
+        operand.x = super::reduce::reduce_axes(b, kept, ScalarOp::Add, 0.0, &[j]);
         operand.labels.remove(j);
     }
     operand
@@ -172,14 +172,14 @@ fn contract(cx: &mut LowerCtx, mut list: Vec<Labelled>, want: &[char]) -> Result
     let mut labels = batch.clone();
     labels.extend(first.labels.iter().filter(|l| !shared.contains(l)));
     labels.extend(second.labels.iter().filter(|l| !shared.contains(l)));
-    let x = wide_dot(cx.b, first.x, second.x, dims);
+    let x = dot_in_f32(cx.b, first.x, second.x, dims);
     Ok(Labelled { x, labels })
 }
 
 /// Sum over the dimensions whose labels `keep` rejects.
 fn sum_out(b: &mut Builder, operand: Labelled, keep: impl Fn(char) -> bool) -> Labelled {
     let gone: Vec<usize> = (0..operand.labels.len()).filter(|&i| !keep(operand.labels[i])).collect();
-    let x = super::reduce::fold_axes(b, operand.x, ScalarOp::Add, 0.0, &gone);
+    let x = super::reduce::reduce_axes(b, operand.x, ScalarOp::Add, 0.0, &gone);
     Labelled { x, labels: operand.labels.into_iter().filter(|&l| keep(l)).collect() }
 }
 
@@ -246,7 +246,7 @@ pub fn product_shape(cx: &mut ShapeCtx, flags: [&str; 2]) -> Result<Vec<Fact>> {
         told => told,
     };
     let plain = cx.node.op.ends_with("MatMul") && !cx.node.op.starts_with("Batch");
-    let (x, y) = match (cx.ranked(0)?, cx.ranked(1)?) {
+    let (x, y) = match (cx.ranked_dims(0)?, cx.ranked_dims(1)?) {
         (Some(x), Some(y)) => (x, y),
         _ if plain => (cx.dims_of_rank(0, 2)?, cx.dims_of_rank(1, 2)?),
         (None, _) => {
@@ -259,12 +259,12 @@ pub fn product_shape(cx: &mut ShapeCtx, flags: [&str; 2]) -> Result<Vec<Fact>> {
         }
     };
     let ([xb @ .., a, b], [yb @ .., c, d]) = (&x[..], &y[..]) else {
-        return Err(cx.mismatch("an input of a matrix product is no matrix"));
+        return Err(cx.shape_mismatch("an input of a matrix product is no matrix"));
     };
-    let (m, k) = if cx.flag(flags[0]) { (*b, *a) } else { (*a, *b) };
-    let (l, n) = if cx.flag(flags[1]) { (*d, *c) } else { (*c, *d) };
+    let (m, k) = if cx.bool_attr(flags[0]) { (*b, *a) } else { (*a, *b) };
+    let (l, n) = if cx.bool_attr(flags[1]) { (*d, *c) } else { (*c, *d) };
     if cx.merge_dim(k, l).is_none() {
-        return Err(cx.mismatch(format!("{} and {} can't be multiplied", cx.dims(0)?, cx.dims(1)?)));
+        return Err(cx.shape_mismatch(format!("{} and {} can't be multiplied", cx.dims(0)?, cx.dims(1)?)));
     }
     let batch = cx.broadcast(&Dims::ranked(xb), &Dims::ranked(yb))?;
     cx.one_output(dtype, [batch.as_ranked().unwrap_or(&[]), &[m, n]].concat())
@@ -281,22 +281,22 @@ fn einsum_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     for (i, term) in left.split(',').enumerate() {
         let (before, after) = term.split_once("...").unwrap_or((term, ""));
         let named = before.len() + after.len();
-        let (dims, middle) = match cx.ranked(i)? {
+        let (dims, middle) = match cx.ranked_dims(i)? {
             Some(dims) if dims.len() == named || (dims.len() > named && term.contains("...")) => {
                 let end = dims.len() - after.len();
                 ([&dims[..before.len()], &dims[end..]].concat(), Dims::ranked(&dims[before.len()..end]))
             }
-            Some(_) => return Err(cx.mismatch(format!("`{term}` does not fit {}", cx.dims(i)?))),
+            Some(_) => return Err(cx.shape_mismatch(format!("`{term}` does not fit {}", cx.dims(i)?))),
             None if term.contains("...") => {
                 let open = cx.unranked_from(i);
-                (cx.fresh_shape(named, Why::Value(i)).as_ranked().unwrap_or(&[]).to_vec(), open)
+                (cx.fresh_shape(named, UnknownReason::Value(i)).as_ranked().unwrap_or(&[]).to_vec(), open)
             }
             None => (cx.dims_of_rank(i, named)?, Dims::from_sizes(&[])),
         };
         hidden = cx.broadcast(&hidden, &middle)?;
         for (label, dim) in before.chars().chain(after.chars()).zip(dims) {
             let both = sizes.get(&label).map_or(Some(dim), |&known| cx.merge_dim(known, dim));
-            let both = both.ok_or_else(|| cx.mismatch(format!("`{label}` has two sizes")))?;
+            let both = both.ok_or_else(|| cx.shape_mismatch(format!("`{label}` has two sizes")))?;
             sizes.insert(label, both);
         }
     }
@@ -304,7 +304,7 @@ fn einsum_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         (true, None) => hidden,
         (_, middle) => {
             let (before, after) = right.split_once("...").unwrap_or((right, ""));
-            let size = |c: char| sizes.get(&c).copied().ok_or_else(|| cx.mismatch(format!("`{c}` has no size")));
+            let size = |c: char| sizes.get(&c).copied().ok_or_else(|| cx.shape_mismatch(format!("`{c}` has no size")));
             let middle = if right.contains("...") { middle.unwrap_or(&[]) } else { &[] };
             let mut out = before.chars().map(size).collect::<Result<Vec<InferredDim>>>()?;
             out.extend(middle);

@@ -4,7 +4,7 @@ use crate::diag::Result;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
@@ -13,7 +13,7 @@ use crate::tensor::{DType, Tensor};
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
     op("NextAfter", "x1 x2 -> output",  next_after).pointwise().dtypes("f32, f64"),
-    op("Cross",     "a b -> product",   cross).shape(same).dtypes("integers, floats"),
+    op("Cross",     "a b -> product",   cross).shape(like_first_input).dtypes("integers, floats"),
 ];
 
 /// Lowers `NextAfter`: the neighbor of `x1` in the direction of `x2`. The bits of floats without the sign are ordered like
@@ -30,15 +30,15 @@ fn next_after(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let words = [from, to].map(|x| cx.b.unary(ScalarOp::BitcastConvert(bits), x));
     let stepped = formula(cx.b, [words[0], words[1], sign, low], |[from, to, sign, low]| {
         let (size, goal) = (from.and(low), to.and(low));
-        let smaller = size.gt(goal).or(from.and(sign).differs(to.and(sign)));
-        let step = (from - 1.0).when(smaller, from + 1.0);
-        let least = to.and(sign).or(from.number(1.0));
-        let at_zero = to.when(goal.equals(0.0), least);
-        let step = at_zero.when(size.equals(0.0), step);
-        to.when(from.equals(to), step)
+        let smaller = size.gt(goal).or(from.and(sign).not_equals(to.and(sign)));
+        let step = (from - 1.0).select_where(smaller, from + 1.0);
+        let least = to.and(sign).or(from.constant(1.0));
+        let at_zero = to.select_where(goal.equals(0.0), least);
+        let step = at_zero.select_where(size.equals(0.0), step);
+        to.select_where(from.equals(to), step)
     });
     let y = cx.b.unary(ScalarOp::BitcastConvert(dtype), stepped);
-    let y = formula(cx.b, [y, from, to], |[y, from, to]| y.except(from.is_nan().or(to.is_nan()), f64::NAN));
+    let y = formula(cx.b, [y, from, to], |[y, from, to]| y.replace_where(from.is_nan().or(to.is_nan()), f64::NAN));
     cx.one_output(y)
 }
 

@@ -6,16 +6,18 @@ use super::expr::ArrayExpr;
 use std::f64::consts::PI;
 
 /// Quantile of the standard normal distribution for probability `p`: infinite at 0 and 1, NaN beyond.
-pub fn quantile<'s, 'b>(p: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
+pub fn normal_quantile<'s, 'b>(p: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let tail = (-2.0_f64).exp();
     let upper = p.gt(1.0 - tail);
     // Tail probability on the side of the quantile.
-    let beyond = (1.0 - p).when(upper, p);
+    let beyond = (1.0 - p).select_where(upper, p);
     let far = in_tail(beyond);
-    let y = around_half(beyond - 0.5).when(beyond.gt(tail), -far);
-    let y = y.when(upper.not(), far);
+    let y = around_half(beyond - 0.5).select_where(beyond.gt(tail), -far);
+    let y = y.select_where(upper.not(), far);
     let outside = p.lt(0.0).or(p.gt(1.0)).or(p.is_nan());
-    y.except(p.equals(0.0), f64::NEG_INFINITY).except(p.equals(1.0), f64::INFINITY).except(outside, f64::NAN)
+    y.replace_where(p.equals(0.0), f64::NEG_INFINITY)
+        .replace_where(p.equals(1.0), f64::INFINITY)
+        .replace_where(outside, f64::NAN)
 }
 
 /// Quantile for the probability 1/2 + `d`, for |d| at most 1/2 - e^-2.
@@ -32,7 +34,7 @@ fn in_tail<'s, 'b>(p: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let z = 1.0 / root;
     let near = z * z.polynomial(&TAIL_ABOVE) / z.polynomial(&TAIL_BELOW);
     let far = z * z.polynomial(&FAR_ABOVE) / z.polynomial(&FAR_BELOW);
-    first - near.when(root.lt(8.0), far)
+    first - near.select_where(root.lt(8.0), far)
 }
 
 /// Numerator for probabilities between e^-2 and 1 - e^-2, in the square of p - 1/2.

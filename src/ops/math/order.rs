@@ -157,9 +157,9 @@ fn pool(b: &mut Builder, [x, next, pools, sums, sizes]: [InstId; 5]) -> [InstId;
 }
 
 fn nth_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = match cx.ranked(0)?.as_deref() {
+    let dims = match cx.ranked_dims(0)?.as_deref() {
         Some([lead @ .., _]) => Dims::ranked(lead),
-        Some([]) => return Err(cx.mismatch("a scalar has no rows")),
+        Some([]) => return Err(cx.shape_mismatch("a scalar has no rows")),
         None => cx.unranked_from(0),
     };
     cx.one_output_like(0, dims)

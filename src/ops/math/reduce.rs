@@ -4,8 +4,8 @@ use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::op_lowering::op;
-use crate::ops::shape::reduction;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::shape::reduction_shape;
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -13,43 +13,43 @@ use crate::tensor::{DType, Tensor};
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
     op("Sum", "input axes -> output", |cx| fold(cx, ScalarOp::Add, 0.0))
-        .shape(reduction)
-        .constants(&[1])
+        .shape(reduction_shape)
+        .constant_inputs(&[1])
         .work(Work::PerInputElement),
     op("Prod", "input axes -> output", |cx| fold(cx, ScalarOp::Multiply, 1.0))
         .shape(prod_shape)
-        .constants(&[1])
+        .constant_inputs(&[1])
         .work(Work::PerInputElement),
     op("Max", "input axes -> output", |cx| fold(cx, ScalarOp::Maximum, f64::NEG_INFINITY))
-        .shape(reduction)
-        .constants(&[1])
+        .shape(reduction_shape)
+        .constant_inputs(&[1])
         .work(Work::PerInputElement),
     op("Min", "input axes -> output", |cx| fold(cx, ScalarOp::Minimum, f64::INFINITY))
-        .shape(reduction)
-        .constants(&[1])
+        .shape(reduction_shape)
+        .constant_inputs(&[1])
         .work(Work::PerInputElement),
     op("All", "input axes -> output", |cx| fold(cx, ScalarOp::And, 1.0))
-        .shape(reduction)
-        .constants(&[1])
+        .shape(reduction_shape)
+        .constant_inputs(&[1])
         .dtypes("pred")
         .work(Work::PerInputElement),
     op("Any", "input axes -> output", |cx| fold(cx, ScalarOp::Or, 0.0))
-        .shape(reduction)
-        .constants(&[1])
+        .shape(reduction_shape)
+        .constant_inputs(&[1])
         .dtypes("pred")
         .work(Work::PerInputElement),
-    op("Mean", "input axes -> output", mean).shape(reduction).constants(&[1]).work(Work::PerInputElement),
+    op("Mean", "input axes -> output", mean).shape(reduction_shape).constant_inputs(&[1]).work(Work::PerInputElement),
     op("EuclideanNorm", "input axes -> output", euclidean_norm)
-        .shape(reduction)
-        .constants(&[1])
+        .shape(reduction_shape)
+        .constant_inputs(&[1])
         .work(Work::PerInputElement),
     op("ArgMax", "input dimension -> output", |cx| arg_extreme(cx, Direction::Gt))
         .shape(arg_shape)
-        .constants(&[1])
+        .constant_inputs(&[1])
         .work(Work::PerInputElement),
     op("ArgMin", "input dimension -> output", |cx| arg_extreme(cx, Direction::Lt))
         .shape(arg_shape)
-        .constants(&[1])
+        .constant_inputs(&[1])
         .work(Work::PerInputElement),
 ];
 
@@ -66,7 +66,7 @@ fn axes(cx: &LowerCtx) -> Result<Vec<usize>> {
 }
 
 /// Reduces over axes; narrow floats are accumulated in f32.
-pub fn fold_axes(b: &mut Builder, x: InstId, op: ScalarOp, init: f64, axes: &[usize]) -> InstId {
+pub fn reduce_axes(b: &mut Builder, x: InstId, op: ScalarOp, init: f64, axes: &[usize]) -> InstId {
     if axes.is_empty() {
         return x;
     }
@@ -94,7 +94,7 @@ fn keep(cx: &mut LowerCtx, y: InstId, axes: &[usize]) -> Result<Vec<Value>> {
 
 fn fold(cx: &mut LowerCtx, op: ScalarOp, init: f64) -> Result<Vec<Value>> {
     let (x, axes) = (cx.arg(0)?, axes(cx)?);
-    let y = fold_axes(cx.b, x, op, init, &axes);
+    let y = reduce_axes(cx.b, x, op, init, &axes);
     keep(cx, y, &axes)
 }
 
@@ -111,7 +111,7 @@ fn mean(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         false => dtype,
     };
     let wide = cx.b.convert(x, work);
-    let sum = fold_axes(cx.b, wide, ScalarOp::Add, 0.0, &axes);
+    let sum = reduce_axes(cx.b, wide, ScalarOp::Add, 0.0, &axes);
     let y = if !dtype.is_float() && count == 0 {
         cx.b.full_like(sum, 0.0)
     } else {
@@ -129,7 +129,7 @@ fn euclidean_norm(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let x = cx.b.convert(x, work);
     let c = super::unary::conj(cx.b, x);
     let square = cx.b.mul(x, c);
-    let sum = fold_axes(cx.b, square, ScalarOp::Add, 0.0, &axes);
+    let sum = reduce_axes(cx.b, square, ScalarOp::Add, 0.0, &axes);
     // Squares of integers wrap around in their own type, as in TensorFlow.
     let sum = if dtype.is_integer() { cx.b.convert(sum, DType::F64) } else { sum };
     let y = cx.b.unary(ScalarOp::Sqrt, sum);
@@ -145,19 +145,19 @@ fn arg_extreme(cx: &mut LowerCtx, better: Direction) -> Result<Vec<Value>> {
     if cx.b.dims(x)[axis] == 0 {
         return Err(cx.shape_mismatch("the dimension to search is empty"));
     }
-    let y = arg_extreme_axis(cx.b, x, axis, better);
+    let y = arg_extremum(cx.b, x, axis, better);
     let y = cx.b.convert(y, out);
     cx.one_output(y)
 }
 
-/// Positions, s32 or s64, along one axis of the first element that no other one is `better` than.
-pub fn arg_extreme_axis(b: &mut Builder, x: InstId, axis: usize, better: Direction) -> InstId {
+/// Positions, s32 or s64, of the first largest or smallest element along one axis; `better` compares.
+pub fn arg_extremum(b: &mut Builder, x: InstId, axis: usize, better: Direction) -> InstId {
     let x = if b.dtype(x) == DType::Pred { b.convert(x, DType::U8) } else { x };
     let (dtype, dims) = (b.dtype(x), b.dims(x).to_vec());
     let index = if dims[axis] > Dim::from(i32::MAX) { DType::S64 } else { DType::S32 };
     let positions = b.iota(index, &dims, axis);
     // The first element wins if no other exceeds the finite limit from which TensorFlow's kernel starts.
-    let limit = crate::ops::math::segment::finite_limit(dtype);
+    let limit = crate::ops::math::segment::largest_finite(dtype);
     let worst = if better == Direction::Gt { -limit } else { limit };
     let worst = b.constant(Tensor::scalar_of(dtype, worst));
     let zero = b.scalar(index, 0.0);
@@ -184,7 +184,7 @@ fn better_pair(b: &mut Builder, dtype: DType, index: DType, better: Direction) -
 
 /// Shape function of `Prod`: a reduction. The product of a vector of sizes is tracked as a size.
 fn prod_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let out = reduction(cx)?;
+    let out = reduction_shape(cx)?;
     let sizes: Option<Vec<InferredDim>> =
         cx.partial_ints(0).and_then(|v| v.into_iter().map(InferredInt::as_dim).collect());
     match (sizes, &out[..], out[0].dims.known_sizes(), out[0].dtype) {
@@ -198,12 +198,12 @@ fn prod_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn arg_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dtype = cx.attr_type("output_type");
-    let dims = match (cx.ranked(0)?, cx.constant_int(1)) {
+    let dims = match (cx.ranked_dims(0)?, cx.constant_int(1)) {
         (Some(mut dims), Some(axis)) => {
-            dims.remove(cx.axis(axis, dims.len())?);
+            dims.remove(cx.normalize_axis(axis, dims.len())?);
             dims.into()
         }
-        (Some(dims), None) => cx.fresh_shape(dims.len().saturating_sub(1), Why::Value(1)),
+        (Some(dims), None) => cx.fresh_shape(dims.len().saturating_sub(1), UnknownReason::Value(1)),
         (None, _) => cx.unranked_from(0),
     };
     cx.one_output(dtype, dims)

@@ -3,7 +3,7 @@ use crate::diag::Result;
 use crate::hlo::open::WindowDim;
 use crate::hlo::open::{CompId, InstId, Op, Shape};
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
@@ -12,14 +12,17 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
     op("Cumsum", "x axis -> out", |cx| scan(cx, ScalarOp::Add, 0.0))
-        .shape(same)
-        .constants(&[1])
+        .shape(like_first_input)
+        .constant_inputs(&[1])
         .work(Work::PerInputElement),
     op("Cumprod", "x axis -> out", |cx| scan(cx, ScalarOp::Multiply, 1.0))
-        .shape(same)
-        .constants(&[1])
+        .shape(like_first_input)
+        .constant_inputs(&[1])
         .work(Work::PerInputElement),
-    op("CumulativeLogsumexp", "x axis -> out", log_sum_exp).shape(same).constants(&[1]).dtypes("floats"),
+    op("CumulativeLogsumexp", "x axis -> out", log_sum_exp)
+        .shape(like_first_input)
+        .constant_inputs(&[1])
+        .dtypes("floats"),
 ];
 
 /// Axis of the scan, a scalar input.

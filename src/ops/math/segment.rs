@@ -13,46 +13,46 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
     op("UnsortedSegmentSum", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add))
-        .checked(checks::check_unsorted_segments)
+        .with_check(checks::check_unsorted_segments)
         .shape(segment_shape)
-        .constants(&[2])
+        .constant_inputs(&[2])
         .work(Work::PerInputElement),
     op("UnsortedSegmentProd", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply))
-        .checked(checks::check_unsorted_segments)
+        .with_check(checks::check_unsorted_segments)
         .shape(segment_shape)
-        .constants(&[2])
+        .constant_inputs(&[2])
         .work(Work::PerInputElement),
     op("UnsortedSegmentMax", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Maximum))
-        .checked(checks::check_unsorted_segments)
+        .with_check(checks::check_unsorted_segments)
         .shape(segment_shape)
-        .constants(&[2])
+        .constant_inputs(&[2])
         .work(Work::PerInputElement),
     op("UnsortedSegmentMin", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Minimum))
-        .checked(checks::check_unsorted_segments)
+        .with_check(checks::check_unsorted_segments)
         .shape(segment_shape)
-        .constants(&[2])
+        .constant_inputs(&[2])
         .work(Work::PerInputElement),
     op("SegmentSumV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Add))
-        .checked(checks::check_sorted_segments)
+        .with_check(checks::check_sorted_segments)
         .shape(segment_shape)
-        .constants(&[2])
+        .constant_inputs(&[2])
         .work(Work::PerInputElement),
     op("SegmentProdV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Multiply))
-        .checked(checks::check_sorted_segments)
+        .with_check(checks::check_sorted_segments)
         .shape(segment_shape)
-        .constants(&[2]),
+        .constant_inputs(&[2]),
     op("SegmentMaxV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Maximum))
-        .checked(checks::check_sorted_segments)
+        .with_check(checks::check_sorted_segments)
         .shape(segment_shape)
-        .constants(&[2]),
+        .constant_inputs(&[2]),
     op("SegmentMinV2", "data segment_ids num_segments -> output", |cx| segment(cx, ScalarOp::Minimum))
-        .checked(checks::check_sorted_segments)
+        .with_check(checks::check_sorted_segments)
         .shape(segment_shape)
-        .constants(&[2]),
+        .constant_inputs(&[2]),
 ];
 
 /// Largest finite number of a float type; infinity for other types, where it saturates.
-pub fn finite_limit(dtype: DType) -> f64 {
+pub fn largest_finite(dtype: DType) -> f64 {
     match dtype {
         DType::F32 => f64::from(f32::MAX),
         DType::F64 => f64::MAX,
@@ -64,7 +64,7 @@ pub fn finite_limit(dtype: DType) -> f64 {
 
 /// Value of an empty segment: the neutral element, and for extremes the type's finite limit.
 fn neutral(dtype: DType, op: ScalarOp) -> f64 {
-    let limit = finite_limit(dtype);
+    let limit = largest_finite(dtype);
     match op {
         ScalarOp::Multiply => 1.0,
         ScalarOp::Maximum => -limit,
@@ -97,11 +97,11 @@ fn segment(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
 /// Shape function: one row per segment in place of the dimensions of the segment numbers.
 fn segment_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.size_from_input(2);
-    match (cx.ranked(0)?, cx.ranked(1)?) {
+    match (cx.ranked_dims(0)?, cx.ranked_dims(1)?) {
         (Some(data), Some(ids)) if ids.len() <= data.len() => {
             cx.one_output_like(0, [&[n], &data[ids.len()..]].concat())
         }
-        (Some(_), Some(_)) => Err(cx.mismatch("there are more dimensions of segment numbers than of data")),
+        (Some(_), Some(_)) => Err(cx.shape_mismatch("there are more dimensions of segment numbers than of data")),
         (None, _) => {
             let dims = cx.unranked_from(0);
             cx.one_output_like(0, dims)

@@ -4,8 +4,8 @@ use crate::scalar::formula::{self, ScalarBuilder};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// Applies `f` in f32 if the type is narrower, and rounds once, at the end.
-pub fn wide(b: &mut Builder, x: InstId, f: impl FnOnce(&mut Builder, InstId) -> InstId) -> InstId {
+/// Computes `f` of an array in f32 if its type is narrower, and rounds once, at the end.
+pub fn compute_in_f32(b: &mut Builder, x: InstId, f: impl FnOnce(&mut Builder, InstId) -> InstId) -> InstId {
     let dtype = b.dtype(x);
     if dtype.is_float() && dtype.bits() < 32 {
         let x = b.convert(x, DType::F32);
@@ -16,7 +16,12 @@ pub fn wide(b: &mut Builder, x: InstId, f: impl FnOnce(&mut Builder, InstId) -> 
 }
 
 /// Applies `f` of two operands in f32 if their type is narrower, and rounds once, at the end.
-pub fn wide2(b: &mut Builder, x: InstId, y: InstId, f: impl FnOnce(&mut Builder, InstId, InstId) -> InstId) -> InstId {
+pub fn compute_binary_in_f32(
+    b: &mut Builder,
+    x: InstId,
+    y: InstId,
+    f: impl FnOnce(&mut Builder, InstId, InstId) -> InstId,
+) -> InstId {
     let dtype = b.dtype(x);
     if dtype.is_float() && dtype.bits() < 32 {
         let (x, y) = (b.convert(x, DType::F32), b.convert(y, DType::F32));
@@ -33,7 +38,7 @@ pub fn add_scalar(b: &mut Builder, x: InstId, value: impl Into<Number>) -> InstI
 }
 
 /// Quotient `x / by` rounded up, for integers that are not negative.
-pub fn quotient_up(b: &mut Builder, x: InstId, by: Dim) -> InstId {
+pub fn div_ceil(b: &mut Builder, x: InstId, by: Dim) -> InstId {
     if by == 1 {
         return x;
     }
@@ -82,7 +87,7 @@ fn is_zero_to_kernels(b: &mut Builder, x: InstId) -> InstId {
 
 /// Whether two elements are the same key of TensorFlow's hash tables: equal values, and for 16-bit floats also equal bits, as
 /// those are hashed by their bits, which differ for -0 and 0.
-pub fn same_key(b: &mut Builder, x: InstId, y: InstId) -> InstId {
+pub fn table_keys_equal(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let equal = b.compare(Direction::Eq, x, y);
     if !matches!(b.dtype(x), DType::F16 | DType::BF16) {
         return equal;
@@ -220,18 +225,18 @@ pub fn erfc(b: &mut Builder, x: InstId) -> InstId {
         let is_far = compare_scalar(b, Direction::Gt, x, 2.0);
         return b.select(is_far, far, near);
     }
-    formula::erfc(&mut Written { b, like: x }, x)
+    formula::erfc(&mut FormulaWriter { b, like: x }, x)
 }
 
 /// Writer of a scalar formula as instructions of the shape and type of `like`.
-pub struct Written<'b> {
+pub struct FormulaWriter<'b> {
     /// Builder that receives the instructions.
     pub b: &'b mut Builder,
     /// Instruction whose shape and type the formula has.
     pub like: InstId,
 }
 
-impl ScalarBuilder for Written<'_> {
+impl ScalarBuilder for FormulaWriter<'_> {
     type Value = InstId;
 
     fn number(&mut self, value: f64) -> InstId {

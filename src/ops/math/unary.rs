@@ -1,6 +1,6 @@
 //! Pointwise ops of one array, and their gradients.
 use super::complex;
-use super::special::{self, compare_scalar, mul_scalar, wide};
+use super::special::{self, compare_scalar, compute_in_f32, mul_scalar};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::ShapeCtx;
@@ -130,7 +130,7 @@ fn formula(cx: &mut LowerCtx, f: Formula) -> Result<Vec<Value>> {
     if !cx.b.dtype(x).is_float() {
         return Err(cx.unsupported_case(format!("{} of {}; floats are supported", cx.node.op, cx.b.dtype(x))));
     }
-    let y = wide(cx.b, x, f);
+    let y = compute_in_f32(cx.b, x, f);
     cx.one_output(y)
 }
 
@@ -138,7 +138,7 @@ fn formula(cx: &mut LowerCtx, f: Formula) -> Result<Vec<Value>> {
 /// numbers.
 fn holomorphic(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, InstId) -> InstId) -> Result<Vec<Value>> {
     let (y, dy) = (cx.arg(0)?, cx.arg(1)?);
-    let z = special::wide2(cx.b, y, dy, f);
+    let z = special::compute_binary_in_f32(cx.b, y, dy, f);
     cx.one_output(z)
 }
 
@@ -149,14 +149,14 @@ fn gradient(cx: &mut LowerCtx, f: fn(&mut Builder, InstId, InstId) -> InstId) ->
     if cx.b.dtype(y).is_complex() {
         y = conj(cx.b, y);
     }
-    let z = special::wide2(cx.b, y, dy, f);
+    let z = special::compute_binary_in_f32(cx.b, y, dy, f);
     let z = special::zero_where_zero(cx.b, dy, z);
     cx.one_output(z)
 }
 
 /// Lowers `ZerosLike`; of a list, a list of as many zeros.
 fn zeros_like(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    if let Some(list) = cx.args.first().filter(|value| value.is_summed_by_parts()) {
+    if let Some(list) = cx.args.first().filter(|value| value.is_list_or_optional()) {
         return Ok(vec![list::zeros_like(cx.b, list)?]);
     }
     let x = cx.arg(0)?;

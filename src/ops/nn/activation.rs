@@ -1,7 +1,7 @@
 //! Activation functions and their gradients.
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, InstId};
-use crate::ops::math::special::Written;
+use crate::ops::math::special::FormulaWriter;
 use crate::ops::op_lowering::{binary, op, unary};
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::formula;
@@ -18,7 +18,7 @@ pub const ROWS: &[OpLowering] = &[
     unary("Relu6",         relu6),
     unary("Elu",           elu).dtypes(FLOATS),
     unary("Selu",          selu).dtypes(FLOATS),
-    unary("Softplus",      |b, x| formula::softplus(&mut Written { b, like: x }, x)).dtypes(FLOATS),
+    unary("Softplus",      |b, x| formula::softplus(&mut FormulaWriter { b, like: x }, x)).dtypes(FLOATS),
     unary("Softsign",      softsign).dtypes(FLOATS),
     binary("Prelu",        prelu).dtypes(FLOATS),
     op("LeakyRelu",        "features -> activations", |cx| with_alpha(cx, leaky_relu)).pointwise().dtypes(FLOATS),
@@ -165,7 +165,7 @@ fn gelu_tanh(b: &mut Builder, x: InstId) -> InstId {
 
 /// Applies the activation that fused ops call `name`; `None` if the name is not an activation. `alpha` is the slope of
 /// LeakyRelu.
-pub fn by_name(b: &mut Builder, name: &str, x: InstId, alpha: f64) -> Option<InstId> {
+pub fn apply_activation(b: &mut Builder, name: &str, x: InstId, alpha: f64) -> Option<InstId> {
     Some(match name {
         "Relu" => relu(b, x),
         "Relu6" => relu6(b, x),
@@ -180,7 +180,7 @@ pub fn by_name(b: &mut Builder, name: &str, x: InstId, alpha: f64) -> Option<Ins
 }
 
 /// Error for a fused op that is not supported.
-pub fn unknown_fused(name: &str) -> Error {
+pub fn unsupported_fused_op(name: &str) -> Error {
     Error::user(
         Code::UnsupportedCase,
         format!(

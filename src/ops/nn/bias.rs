@@ -26,7 +26,7 @@ pub fn feature_axis(cx: &LowerCtx, rank: usize) -> Result<usize> {
 }
 
 /// Adds a vector to `x` along `axis`.
-pub fn add_along(b: &mut Builder, x: InstId, bias: InstId, axis: usize) -> InstId {
+pub fn add_along_axis(b: &mut Builder, x: InstId, bias: InstId, axis: usize) -> InstId {
     let dims = b.dims(x).to_vec();
     let wide = b.broadcast(bias, &dims, &[axis]);
     b.elementwise(ScalarOp::Add, &[x, wide])
@@ -45,20 +45,20 @@ fn bias_add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let axis = feature_axis(cx, dims.len())?;
     check_bias(cx, &dims, &cx.dims(1)?, axis)?;
     let (x, bias) = (cx.arg(0)?, cx.arg(1)?);
-    let y = add_along(cx.b, x, bias, axis);
+    let y = add_along_axis(cx.b, x, bias, axis);
     cx.one_output(y)
 }
 
 /// Type in which sums of `dtype` are accumulated: f32 for narrow floats.
-pub fn wide(dtype: DType) -> DType {
+pub fn accumulator_type(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
 }
 
 /// Sum over `axes`, accumulated in the wide type and converted back.
-pub fn sum(b: &mut Builder, x: InstId, axes: &[usize]) -> InstId {
+pub fn sum_axes(b: &mut Builder, x: InstId, axes: &[usize]) -> InstId {
     let dtype = b.dtype(x);
-    let x = b.convert(x, wide(dtype));
-    let zero = b.scalar(wide(dtype), 0.0);
+    let x = b.convert(x, accumulator_type(dtype));
+    let zero = b.scalar(accumulator_type(dtype), 0.0);
     let y = b.reduce(x, zero, ScalarOp::Add, axes);
     b.convert(y, dtype)
 }
@@ -68,7 +68,7 @@ fn bias_add_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let axis = feature_axis(cx, rank)?;
     let x = cx.arg(0)?;
     let others: Vec<usize> = (0..rank).filter(|&a| a != axis).collect();
-    let y = sum(cx.b, x, &others);
+    let y = sum_axes(cx.b, x, &others);
     cx.one_output(y)
 }
 
@@ -76,9 +76,9 @@ fn bias_add_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn l2_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dtype) = (cx.arg(0)?, cx.dtype(0)?);
     let axes: Vec<usize> = (0..cx.b.rank(x)).collect();
-    let x = cx.b.convert(x, wide(dtype));
+    let x = cx.b.convert(x, accumulator_type(dtype));
     let square = cx.b.mul(x, x);
-    let total = sum(cx.b, square, &axes);
+    let total = sum_axes(cx.b, square, &axes);
     let half = cx.b.full_like(total, 0.5);
     let y = cx.b.mul(total, half);
     let y = cx.b.convert(y, dtype);
@@ -87,8 +87,8 @@ fn l2_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Feature axis of input `i`, if its rank is known.
 pub fn feature_axis_of(cx: &ShapeCtx, i: usize) -> Result<Option<usize>> {
-    let Some(dims) = cx.ranked(i)? else { return Ok(None) };
-    let spatial = dims.len().checked_sub(2).ok_or_else(|| cx.mismatch(format!("input {i} has no features")))?;
+    let Some(dims) = cx.ranked_dims(i)? else { return Ok(None) };
+    let spatial = dims.len().checked_sub(2).ok_or_else(|| cx.shape_mismatch(format!("input {i} has no features")))?;
     Ok(Some(DataFormat::parse(cx.node, spatial)?.feature))
 }
 
@@ -96,17 +96,18 @@ pub fn feature_axis_of(cx: &ShapeCtx, i: usize) -> Result<Option<usize>> {
 fn bias_add_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let bias = cx.dims_of_rank(1, 1)?[0];
     let Some(axis) = feature_axis_of(cx, 0)? else { return cx.one_output_like(0, cx.dims(0)?) };
-    let mut dims = cx.ranked(0)?.unwrap_or_default();
+    let mut dims = cx.ranked_dims(0)?.unwrap_or_default();
     let both = cx.merge_dim(dims[axis], bias);
-    dims[axis] = both.ok_or_else(|| cx.mismatch(format!("a bias of {} for {}", cx.args[1].dims, cx.args[0].dims)))?;
+    dims[axis] =
+        both.ok_or_else(|| cx.shape_mismatch(format!("a bias of {} for {}", cx.args[1].dims, cx.args[0].dims)))?;
     cx.one_output_like(0, dims)
 }
 
 fn bias_add_grad_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let features = match (feature_axis_of(cx, 0)?, cx.ranked(0)?) {
+    let features = match (feature_axis_of(cx, 0)?, cx.ranked_dims(0)?) {
         (Some(axis), Some(dims)) => dims[axis],
         _ => {
-            let why = cx.cause(0);
+            let why = cx.unknown_cause(0);
             cx.fresh_dim(why)
         }
     };

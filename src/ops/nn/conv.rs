@@ -1,5 +1,5 @@
 //! Forward convolutions.
-use super::window::{Args, DataFormat, positive};
+use super::window::{DataFormat, WindowAttrs, positive_sizes};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::Node;
@@ -8,7 +8,7 @@ use crate::hlo::open::{ConvDims, Dim, WindowDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
 
 const FLOATS: &str = "f16, bf16, f32, f64, s32";
@@ -76,12 +76,12 @@ pub fn check_ranks(cx: &LowerCtx, rank: usize) -> Result<(Vec<Dim>, Vec<Dim>)> {
 }
 
 /// Convolution of inputs 0 (array) and 1 (filter) with `spatial` spatial axes.
-pub fn conv(cx: &mut LowerCtx, spatial: usize) -> Result<InstId> {
-    let args = Args::parse_spatial(cx.node, spatial)?;
+pub fn lower_conv(cx: &mut LowerCtx, spatial: usize) -> Result<InstId> {
+    let args = WindowAttrs::parse_spatial(cx.node, spatial)?;
     conv_with(cx, &args)
 }
 
-fn conv_with(cx: &mut LowerCtx, args: &Args) -> Result<InstId> {
+fn conv_with(cx: &mut LowerCtx, args: &WindowAttrs) -> Result<InstId> {
     let spatial = args.layout.spatial.len();
     let (x, kernel) = check_ranks(cx, spatial + 2)?;
     let window = args.spatial_windows(&x, &kernel[..spatial])?;
@@ -91,8 +91,8 @@ fn conv_with(cx: &mut LowerCtx, args: &Args) -> Result<InstId> {
 }
 
 /// Depthwise convolution: filter `[h, w, c, multiplier]`, result features `c * multiplier`.
-pub fn depthwise_conv(cx: &mut LowerCtx) -> Result<InstId> {
-    let args = Args::parse_spatial(cx.node, 2)?;
+pub fn lower_depthwise_conv(cx: &mut LowerCtx) -> Result<InstId> {
+    let args = WindowAttrs::parse_spatial(cx.node, 2)?;
     let (x, kernel) = check_ranks(cx, 4)?;
     let channels = x[args.layout.feature];
     if kernel[2] != channels {
@@ -105,12 +105,12 @@ pub fn depthwise_conv(cx: &mut LowerCtx) -> Result<InstId> {
 }
 
 fn one(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
-    let y = conv(cx, spatial)?;
+    let y = lower_conv(cx, spatial)?;
     cx.one_output(y)
 }
 
 fn depthwise(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let y = depthwise_conv(cx)?;
+    let y = lower_depthwise_conv(cx)?;
     cx.one_output(y)
 }
 
@@ -121,12 +121,12 @@ fn conv1d(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(y)
 }
 
-fn conv1d_args(node: &Node) -> Result<Args> {
-    let mut args = Args::parse_spatial(node, 1)?;
+fn conv1d_args(node: &Node) -> Result<WindowAttrs> {
+    let mut args = WindowAttrs::parse_spatial(node, 1)?;
     let axis = args.layout.spatial[0];
     for (name, list) in [("stride", &mut args.strides), ("dilation", &mut args.dilations)] {
         if let Some(v) = node.int(name) {
-            list[axis] = positive(&[v], name, 1)?[0];
+            list[axis] = positive_sizes(&[v], name, 1)?[0];
         }
     }
     Ok(args)
@@ -138,7 +138,7 @@ fn any_rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let Some(spatial @ 1..=3) = kernel_rank.checked_sub(2) else {
         return Err(cx.unsupported_case(format!("a filter of rank {kernel_rank}; ranks 3, 4 and 5 are supported")));
     };
-    let args = Args::parse_spatial(cx.node, spatial)?;
+    let args = WindowAttrs::parse_spatial(cx.node, spatial)?;
     let dims = cx.dims(0)?;
     let batch_dims = usize::try_from(cx.node.int("batch_dims").unwrap_or(1)).unwrap_or(0);
     if dims.len() != batch_dims + spatial + 1 {
@@ -162,7 +162,7 @@ fn any_rank(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Shape function of a convolution with `spatial` spatial axes.
 pub fn conv_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
-    let args = Args::parse_spatial(cx.node, spatial)?;
+    let args = WindowAttrs::parse_spatial(cx.node, spatial)?;
     let (x, kernel) = (cx.dims_of_rank(0, spatial + 2)?, cx.dims_of_rank(1, spatial + 2)?);
     let y = convolved(cx, &args, &x, &kernel, kernel[spatial + 1])?;
     cx.one_output_like(0, y)
@@ -177,10 +177,10 @@ fn conv1d_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 /// Shape function of a depthwise convolution: the features are channels times multiplier.
 pub fn depthwise_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let args = Args::parse_spatial(cx.node, 2)?;
+    let args = WindowAttrs::parse_spatial(cx.node, 2)?;
     let (x, kernel) = (cx.dims_of_rank(0, 4)?, cx.dims_of_rank(1, 4)?);
     let channels = cx.merge_dim(x[args.layout.feature], kernel[2]);
-    let channels = channels.ok_or_else(|| cx.mismatch("the filter has other channels than the input"))?;
+    let channels = channels.ok_or_else(|| cx.shape_mismatch("the filter has other channels than the input"))?;
     let features = cx.mul(channels, kernel[3]);
     let y = convolved(cx, &args, &x, &kernel, features)?;
     cx.one_output_like(0, y)
@@ -188,7 +188,7 @@ pub fn depthwise_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn convolved(
     cx: &mut ShapeCtx,
-    args: &Args,
+    args: &WindowAttrs,
     x: &[InferredDim],
     kernel: &[InferredDim],
     features: InferredDim,
@@ -203,13 +203,13 @@ fn convolved(
 
 fn any_rank_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let batch = usize::try_from(cx.node.int("batch_dims").unwrap_or(1)).unwrap_or(0);
-    let (Some(x), Some(kernel)) = (cx.ranked(0)?, cx.ranked(1)?) else {
-        let dims = cx.unranked(Why::Value(0));
+    let (Some(x), Some(kernel)) = (cx.ranked_dims(0)?, cx.ranked_dims(1)?) else {
+        let dims = cx.unranked(UnknownReason::Value(0));
         return cx.one_output_like(0, dims);
     };
     let spatial = kernel.len().checked_sub(2).filter(|&s| x.len() == batch + s + 1 && batch > 0);
-    let spatial = spatial.ok_or_else(|| cx.mismatch("the ranks of input and filter do not fit"))?;
-    let args = Args::parse_spatial(cx.node, spatial)?;
+    let spatial = spatial.ok_or_else(|| cx.shape_mismatch("the ranks of input and filter do not fit"))?;
+    let args = WindowAttrs::parse_spatial(cx.node, spatial)?;
     let y = convolved(cx, &args, &x[batch - 1..], &kernel, kernel[spatial + 1])?;
     cx.one_output_like(0, [&x[..batch], &y[1..]].concat())
 }

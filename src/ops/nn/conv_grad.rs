@@ -1,6 +1,6 @@
 //! Transposed convolutions and gradients of convolutions.
 use super::conv::{convolution, group_count};
-use super::window::{Args, TransposedWindow, reach, window_dim};
+use super::window::{TransposedWindow, WindowAttrs, dilated_extent, window_dim};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{ConvDims, Dim, WindowDim};
 use crate::hlo::open::{InstId, Op};
@@ -8,7 +8,7 @@ use crate::ops::ShapeCtx;
 use crate::ops::fact::Dims;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::symbols::Why;
+use crate::ops::symbols::UnknownReason;
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
 
 const FLOATS: &str = "f16, bf16, f32, f64, s32";
@@ -18,12 +18,12 @@ const FILTER: &str = "input filter_sizes out_backprop -> output";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("Conv2DBackpropInput",    INPUT,  |cx| backprop_input(cx, 2, Kind::Full)).shape(|cx| input_shape(cx, 2)).constants(&[0]).dtypes(FLOATS).work(Work::ConvolutionInputGradient(1)),
-    op("Conv3DBackpropInputV2",  INPUT,  |cx| backprop_input(cx, 3, Kind::Full)).shape(|cx| input_shape(cx, 3)).constants(&[0]).dtypes(FLOATS).work(Work::ConvolutionInputGradient(1)),
-    op("DepthwiseConv2dNativeBackpropInput", INPUT, |cx| backprop_input(cx, 2, Kind::Depthwise)).shape(|cx| input_shape(cx, 2)).constants(&[0]).dtypes(FLOATS).work(Work::ConvolutionInputGradient(2)),
-    op("Conv2DBackpropFilter",   FILTER, |cx| backprop_filter(cx, 2, Kind::Full)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).work(Work::ConvolutionFilterGradient(1)),
-    op("Conv3DBackpropFilterV2", FILTER, |cx| backprop_filter(cx, 3, Kind::Full)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).work(Work::ConvolutionFilterGradient(1)),
-    op("DepthwiseConv2dNativeBackpropFilter", FILTER, |cx| backprop_filter(cx, 2, Kind::Depthwise)).shape(filter_shape).constants(&[1]).dtypes(FLOATS).work(Work::ConvolutionFilterGradient(2)),
+    op("Conv2DBackpropInput",    INPUT,  |cx| backprop_input(cx, 2, Kind::Full)).shape(|cx| input_shape(cx, 2)).constant_inputs(&[0]).dtypes(FLOATS).work(Work::ConvolutionInputGradient(1)),
+    op("Conv3DBackpropInputV2",  INPUT,  |cx| backprop_input(cx, 3, Kind::Full)).shape(|cx| input_shape(cx, 3)).constant_inputs(&[0]).dtypes(FLOATS).work(Work::ConvolutionInputGradient(1)),
+    op("DepthwiseConv2dNativeBackpropInput", INPUT, |cx| backprop_input(cx, 2, Kind::Depthwise)).shape(|cx| input_shape(cx, 2)).constant_inputs(&[0]).dtypes(FLOATS).work(Work::ConvolutionInputGradient(2)),
+    op("Conv2DBackpropFilter",   FILTER, |cx| backprop_filter(cx, 2, Kind::Full)).shape(filter_shape).constant_inputs(&[1]).dtypes(FLOATS).work(Work::ConvolutionFilterGradient(1)),
+    op("Conv3DBackpropFilterV2", FILTER, |cx| backprop_filter(cx, 3, Kind::Full)).shape(filter_shape).constant_inputs(&[1]).dtypes(FLOATS).work(Work::ConvolutionFilterGradient(1)),
+    op("DepthwiseConv2dNativeBackpropFilter", FILTER, |cx| backprop_filter(cx, 2, Kind::Depthwise)).shape(filter_shape).constant_inputs(&[1]).dtypes(FLOATS).work(Work::ConvolutionFilterGradient(2)),
 ];
 
 /// Layout of the filter.
@@ -36,7 +36,7 @@ enum Kind {
 }
 
 /// Sizes given by the constant input `i`; spatial sizes alone are completed from `whole`.
-fn sizes(cx: &LowerCtx, i: usize, args: &Args, whole: &[Dim]) -> Result<Vec<Dim>> {
+fn sizes(cx: &LowerCtx, i: usize, args: &WindowAttrs, whole: &[Dim]) -> Result<Vec<Dim>> {
     let given = cx.constant_dims(i)?;
     let given = given
         .iter()
@@ -64,7 +64,7 @@ fn sizes(cx: &LowerCtx, i: usize, args: &Args, whole: &[Dim]) -> Result<Vec<Dim>
 /// Shapes: the result has the sizes that input 0 gives. Source: TF `Conv2DBackpropInput`. The stride becomes holes in the
 /// operand (base dilation), and the filter is reversed.
 fn backprop_input(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<Value>> {
-    let args = Args::parse_spatial(cx.node, spatial)?;
+    let args = WindowAttrs::parse_spatial(cx.node, spatial)?;
     let (filter, grad) = (cx.dims(1)?, cx.dims(2)?);
     if filter.len() != spatial + 2 || grad.len() != spatial + 2 {
         return Err(
@@ -87,12 +87,19 @@ fn backprop_input(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<V
     let window = turned.iter().map(|turned| turned.window).collect();
     let mut y = convolution(cx.b, x, kernel, &args.layout, window, groups);
     for (turned, &axis) in turned.iter().zip(&args.layout.spatial) {
-        y = turned.wanted(cx.b, y, axis, result[axis]);
+        y = turned.crop_to_input(cx.b, y, axis, result[axis]);
     }
     cx.one_output(y)
 }
 
-fn transposed_window(cx: &LowerCtx, args: &Args, axis: usize, n: Dim, k: Dim, out: Dim) -> Result<TransposedWindow> {
+fn transposed_window(
+    cx: &LowerCtx,
+    args: &WindowAttrs,
+    axis: usize,
+    n: Dim,
+    k: Dim,
+    out: Dim,
+) -> Result<TransposedWindow> {
     let forward = window_dim(n, k, args.strides[axis], args.dilations[axis], &args.padding, axis)?;
     if forward.output_size(n) != Some(out) {
         return Err(cx.shape_mismatch(format!(
@@ -131,7 +138,7 @@ fn turned_filter(cx: &mut LowerCtx, dims: &[Dim], features: Dim, kind: Kind) -> 
 ///
 /// Shapes: the result has the sizes that input 1 gives. Batch and features change roles; the incoming gradient is the kernel.
 fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<Value>> {
-    let args = Args::parse_spatial(cx.node, spatial)?;
+    let args = WindowAttrs::parse_spatial(cx.node, spatial)?;
     let (x, grad) = (cx.dims(0)?, cx.dims(2)?);
     let filter = sizes(cx, 1, &args, &[])?;
     if x.len() != spatial + 2 || grad.len() != spatial + 2 {
@@ -152,7 +159,7 @@ fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<
                 cx.shape_mismatch(format!("out_backprop {grad:?} does not fit input {x:?} and filter {filter:?}"))
             );
         }
-        let base = reach(k, forward.rhs_dilate)? + reach(out, forward.stride)? - 1;
+        let base = dilated_extent(k, forward.rhs_dilate)? + dilated_extent(out, forward.stride)? - 1;
         window.push(WindowDim {
             size: out,
             stride: forward.rhs_dilate,
@@ -190,10 +197,10 @@ fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<
 
 /// Shape function: the sizes that input 0 gives; spatial sizes alone are completed with the batch of the gradient.
 fn input_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
-    let given = cx.shape_of_value(0)?;
+    let given = cx.shape_from_value(0)?;
     let dims = match given {
         Dims::Ranked(sizes) if sizes.len() == spatial => {
-            let args = Args::parse_spatial(cx.node, spatial)?;
+            let args = WindowAttrs::parse_spatial(cx.node, spatial)?;
             let (filter, grad) = (cx.dims_of_rank(1, spatial + 2)?, cx.dims_of_rank(2, spatial + 2)?);
             let mut dims = grad;
             for (&axis, &size) in args.layout.spatial.iter().zip(sizes.iter()) {
@@ -203,15 +210,15 @@ fn input_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
             dims.into()
         }
         Dims::Ranked(sizes) if sizes.len() != spatial + 2 => {
-            return Err(cx.mismatch(format!("{} sizes for rank {}", sizes.len(), spatial + 2)));
+            return Err(cx.shape_mismatch(format!("{} sizes for rank {}", sizes.len(), spatial + 2)));
         }
-        Dims::Unranked(id) => cx.fresh_shape(spatial + 2, Why::From(id)),
+        Dims::Unranked(id) => cx.fresh_shape(spatial + 2, UnknownReason::From(id)),
         whole => whole,
     };
     cx.one_output_like(2, dims)
 }
 
 fn filter_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.shape_of_value(1)?;
+    let dims = cx.shape_from_value(1)?;
     cx.one_output_like(2, dims)
 }

@@ -1,8 +1,8 @@
 //! Fused ops: contractions followed by a list of pointwise ops.
-use super::activation::{by_name, prelu, unknown_fused};
-use super::bias::{add_along, check_bias};
-use super::conv::{conv, conv_shape, depthwise_conv, depthwise_shape};
-use super::norm::{Stats, normalize};
+use super::activation::{apply_activation, prelu, unsupported_fused_op};
+use super::bias::{add_along_axis, check_bias};
+use super::conv::{conv_shape, depthwise_shape, lower_conv, lower_depthwise_conv};
+use super::norm::{BatchNormParams, batch_norm};
 use super::window::DataFormat;
 use crate::diag::Result;
 use crate::hlo::open::Dim;
@@ -17,9 +17,9 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("_FusedConv2D",                "input filter args* -> output", |cx| { let y = conv(cx, 2)?; conv_tail(cx, y) }).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS).work(Work::Convolution(1)),
-    op("_FusedDepthwiseConv2dNative", "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS).work(Work::Convolution(2)),
-    op("FusedDepthwiseConv2dNative",  "input filter args* -> output", |cx| { let y = depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS).work(Work::Convolution(2)),
+    op("_FusedConv2D",                "input filter args* -> output", |cx| { let y = lower_conv(cx, 2)?; conv_tail(cx, y) }).shape(|cx| conv_shape(cx, 2)).dtypes(FLOATS).work(Work::Convolution(1)),
+    op("_FusedDepthwiseConv2dNative", "input filter args* -> output", |cx| { let y = lower_depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS).work(Work::Convolution(2)),
+    op("FusedDepthwiseConv2dNative",  "input filter args* -> output", |cx| { let y = lower_depthwise_conv(cx)?; conv_tail(cx, y) }).shape(depthwise_shape).dtypes(FLOATS).work(Work::Convolution(2)),
     op("_FusedMatMul",                "a b args* -> product",         matmul).shape(|cx| product_shape(cx, ["transpose_a", "transpose_b"])).dtypes(FLOATS).work(Work::MatrixProduct("transpose_a")),
 ];
 
@@ -41,7 +41,7 @@ fn tail(cx: &mut LowerCtx, mut y: InstId, axis: usize) -> Result<InstId> {
             "BiasAdd" => {
                 let bias = vector(cx, next, dims[axis])?;
                 check_bias(cx, &dims, cx.b.dims(bias), axis)?;
-                y = add_along(cx.b, y, bias, axis);
+                y = add_along_axis(cx.b, y, bias, axis);
                 next += 1;
             }
             "Add" => {
@@ -57,11 +57,11 @@ fn tail(cx: &mut LowerCtx, mut y: InstId, axis: usize) -> Result<InstId> {
             "FusedBatchNorm" => {
                 let v = cx.arg_range(next, next + 4)?;
                 let epsilon = f64::from(node.float("epsilon").unwrap_or(1e-4));
-                let stats = Stats { scale: v[0], offset: v[1], mean: v[2], variance: v[3] };
-                y = normalize(cx.b, y, &stats, axis, epsilon);
+                let stats = BatchNormParams { scale: v[0], offset: v[1], mean: v[2], variance: v[3] };
+                y = batch_norm(cx.b, y, &stats, axis, epsilon);
                 next += 4;
             }
-            other => y = by_name(cx.b, other, y, alpha).ok_or_else(|| unknown_fused(other))?,
+            other => y = apply_activation(cx.b, other, y, alpha).ok_or_else(|| unsupported_fused_op(other))?,
         }
     }
     Ok(y)

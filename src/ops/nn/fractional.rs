@@ -1,7 +1,7 @@
 //! Fractional pooling: windows of two consecutive sizes in random order, along rows and columns.
 //!
 //! The window boundaries are further results of the pool. The gradients get them as inputs, where they may be arbitrary.
-use super::pool::least_number;
+use super::pool::lowest_finite;
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::Node;
@@ -9,7 +9,7 @@ use crate::hlo::open::{Dim, InstId, Op};
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;
-use crate::ops::random::{AxisWindows, boundaries};
+use crate::ops::random::{AxisWindows, window_boundaries};
 use crate::ops::shape::S64;
 use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
@@ -22,12 +22,12 @@ const TYPES: &str = "s32, s64, f32, f64";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("FractionalMaxPool", POOL, max_pool).shape(pool_shape).draws().dtypes(TYPES),
-    op("FractionalAvgPool", POOL, avg_pool).shape(pool_shape).draws().dtypes(TYPES),
+    op("FractionalMaxPool", POOL, max_pool).shape(pool_shape).draws_random().dtypes(TYPES),
+    op("FractionalAvgPool", POOL, avg_pool).shape(pool_shape).draws_random().dtypes(TYPES),
     op("FractionalMaxPoolGrad", "orig_input orig_output out_backprop row_pooling_sequence col_pooling_sequence -> output", max_pool_grad)
         .shape(|cx| cx.one_output_like(0, cx.dims(0)?)).dtypes(TYPES),
     op("FractionalAvgPoolGrad", "orig_input_tensor_shape out_backprop row_pooling_sequence col_pooling_sequence -> output", avg_pool_grad)
-        .shape(|cx| { let dims = cx.shape_of_value(0)?; cx.one_output_like(1, dims) }).constants(&[0]).dtypes(TYPES),
+        .shape(|cx| { let dims = cx.shape_from_value(0)?; cx.one_output_like(1, dims) }).constant_inputs(&[0]).dtypes(TYPES),
 ];
 
 /// Axes that are divided into windows: rows and columns.
@@ -54,13 +54,13 @@ fn parts(size: u64, ratio: f32) -> Option<u64> {
 }
 
 fn pool_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (mut dims, ratios, why) = (cx.dims_of_rank(0, 4)?, ratios(cx.node)?, cx.cause(0));
+    let (mut dims, ratios, why) = (cx.dims_of_rank(0, 4)?, ratios(cx.node)?, cx.unknown_cause(0));
     let mut facts = Vec::new();
     for (axis, ratio) in AXES.into_iter().zip(ratios) {
         let [windows, ends] = match dims[axis] {
             InferredDim::Known(size) => {
                 let parts = parts(size, ratio)
-                    .ok_or_else(|| cx.mismatch(format!("a ratio of {ratio} for an axis of {size} elements")))?;
+                    .ok_or_else(|| cx.shape_mismatch(format!("a ratio of {ratio} for an axis of {size} elements")))?;
                 [InferredDim::Known(parts), InferredDim::Known(parts + 1)]
             }
             InferredDim::Unknown(_) => {
@@ -108,7 +108,7 @@ fn ends(cx: &mut LowerCtx, sequence: InstId, size: Dim) -> [InstId; 2] {
 fn windows(cx: &mut LowerCtx, x: InstId, axis: usize, cut: AxisWindows, sequence: InstId) -> [InstId; 2] {
     let [start, end] = ends(cx, sequence, Dim::from(cut.size));
     // The first window may have one element less than the others, another one more.
-    let taps = cut.least() + 2;
+    let taps = cut.min_size() + 2;
     let b = &mut *cx.b;
     let grid = dims![cut.parts, taps];
     let (start, end, tap) =
@@ -129,12 +129,12 @@ fn windows(cx: &mut LowerCtx, x: InstId, axis: usize, cut: AxisWindows, sequence
 /// TensorFlow's kernel.
 fn max_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let cuts = cuts(cx)?;
-    let sequences = boundaries(cx, cuts)?;
+    let sequences = window_boundaries(cx, cuts)?;
     let mut y = cx.arg(0)?;
     for (i, axis) in AXES.into_iter().enumerate() {
         let [taken, inside] = windows(cx, y, axis, cuts[i], sequences[i]);
         let b = &mut *cx.b;
-        let least = least_number(b, b.dtype(y));
+        let least = lowest_finite(b, b.dtype(y));
         let dims = b.dims(taken).to_vec();
         let none = b.broadcast(least, &dims, &[]);
         let taken = b.select(inside, taken, none);
@@ -147,7 +147,7 @@ fn max_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Lowers `FractionalAvgPool`: the mean of each window.
 fn avg_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let cuts = cuts(cx)?;
-    let sequences = boundaries(cx, cuts)?;
+    let sequences = window_boundaries(cx, cuts)?;
     let mut y = cx.arg(0)?;
     for (i, axis) in AXES.into_iter().enumerate() {
         let [taken, inside] = windows(cx, y, axis, cuts[i], sequences[i]);
@@ -244,7 +244,7 @@ fn first_largest(cx: &mut LowerCtx, [x, payload]: [InstId; 2], axis: usize, sequ
     let map: Vec<usize> = (0..4).map(|a| if a >= axis { a + 1 } else { a }).collect();
     let b = &mut *cx.b;
     let [x, payload] = [x, payload].map(|each| b.broadcast(each, &wide, &map));
-    let lowest = super::pool::lowest(b, b.dtype(x));
+    let lowest = super::pool::lowest_value(b, b.dtype(x));
     let none = b.broadcast(lowest, &wide, &[]);
     let inside = b.select(member, x, none);
     let largest = b.reduce(inside, lowest, ScalarOp::Maximum, &[axis + 1]);

@@ -16,9 +16,9 @@ mod softmax;
 mod topk;
 mod window;
 
-pub use bias::{sum, wide};
+pub use bias::{accumulator_type, sum_axes};
 pub use pool::{PoolAttrs, pool_shape, reduce_window};
-pub use window::{Args, DataFormat, Padding, positive, window_dim};
+pub use window::{DataFormat, Padding, WindowAttrs, positive_sizes, window_dim};
 
 use crate::ops::OpLowering;
 

@@ -1,6 +1,6 @@
 //! `Dilation2D`, grayscale dilation: the largest sum of pixels and a structuring element under a window.
-use super::pool::{least_number, lowest};
-use super::window::{Args, DataFormat, positive};
+use super::pool::{lowest_finite, lowest_value};
+use super::window::{DataFormat, WindowAttrs, positive_sizes};
 use crate::diag::Result;
 use crate::graph::Node;
 use crate::hlo::open::{Builder, InstId};
@@ -28,11 +28,11 @@ pub(super) fn output_sizes(cx: &LowerCtx, image: &[Dim], filter: &[Dim], windows
 }
 
 /// Window attributes of the node, whose dilations are in attribute `rates`.
-pub(super) fn windows(node: &Node) -> Result<Args> {
-    let mut args = Args::parse(node, 2)?;
+pub(super) fn window_attrs(node: &Node) -> Result<WindowAttrs> {
+    let mut args = WindowAttrs::parse(node, 2)?;
     args.layout = DataFormat::features_last(2);
     if let Some(rates) = node.ints("rates") {
-        args.dilations = positive(rates, "rates", 4)?;
+        args.dilations = positive_sizes(rates, "rates", 4)?;
     }
     Ok(args)
 }
@@ -42,17 +42,17 @@ pub(super) fn windows(node: &Node) -> Result<Args> {
 /// Shapes: input `[batch, h, w, c]`, filter `[rows, columns, c]` -> `[batch, out_h, out_w, c]`.
 fn dilation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (image, filter) = (cx.dims(0)?, cx.dims(1)?);
-    let args = windows(cx.node)?;
+    let args = window_attrs(cx.node)?;
     let windows = args.spatial_windows(&image, filter.get(..2).unwrap_or_default())?;
     let out = output_sizes(cx, &image, &filter, &windows)?;
-    let y = largest_sums(cx, &windows, &out, |_, _, _| {})?;
+    let y = max_window_sums(cx, &windows, &out, |_, _, _| {})?;
     cx.one_output(y)
 }
 
 /// Largest sum of a pixel (input 0) and the filter element (input 1) over it, under each window; the lowest finite number if no
 /// sum is larger. `visit` is called for each filter element in order, with its row and column and a `pred` array of the windows
 /// in which its sum is larger than all before.
-pub(super) fn largest_sums(
+pub(super) fn max_window_sums(
     cx: &mut LowerCtx,
     windows: &[WindowDim],
     out: &[Dim],
@@ -61,7 +61,7 @@ pub(super) fn largest_sums(
     let (x, filter, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);
     let b = &mut *cx.b;
     let pads: Vec<PadDim> = (0..4).map(|axis| padding(windows, axis)).collect();
-    let outside = lowest(b, dtype);
+    let outside = lowest_value(b, dtype);
     let padded = b.pad(x, outside, &pads);
     // No sum with -inf is larger; integers have no -inf, so that padding needs a mask.
     let is_inside = dtype.is_integer().then(|| {
@@ -70,7 +70,7 @@ pub(super) fn largest_sums(
         b.pad(all, none, &pads)
     });
     let sizes = b.dims(filter).to_vec();
-    let start = least_number(b, dtype);
+    let start = lowest_finite(b, dtype);
     let mut largest = b.broadcast(start, out, &[]);
     for at in (0..sizes[0].known()).flat_map(|row| (0..sizes[1].known()).map(move |column| [row, column])) {
         let pixels = under(b, padded, windows, at, out);
@@ -114,7 +114,7 @@ fn under(b: &mut Builder, padded: InstId, windows: &[WindowDim], at: [u64; 2], o
 
 fn dilation_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (mut image, filter) = (cx.dims_of_rank(0, 4)?, cx.dims_of_rank(1, 3)?);
-    let args = windows(cx.node)?;
+    let args = window_attrs(cx.node)?;
     for axis in [1, 2] {
         image[axis] = args.window_count(cx, axis, image[axis], filter[axis - 1])?;
     }

@@ -2,7 +2,7 @@
 //!
 //! Source: TensorFlow's `dilation_ops.cc`. The gradient goes to the first largest sum of each window. If no sum exceeds the
 //! lowest finite number, it goes to the first pixel of the window that is in the image, or to the first filter element.
-use super::morphology::{largest_sums, output_sizes, windows};
+use super::morphology::{max_window_sums, output_sizes, window_attrs};
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::WindowDim;
@@ -10,7 +10,7 @@ use crate::hlo::open::{Builder, InstId};
 use crate::ops::array::scatter;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
 use crate::ops::op_lowering::op;
-use crate::ops::shape::{same, same_as_second};
+use crate::ops::shape::{like_first_input, like_second_input};
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -18,8 +18,8 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("Dilation2DBackpropInput",  "input filter out_backprop -> in_backprop", of_image).shape(same).dtypes("real numbers"),
-    op("Dilation2DBackpropFilter", "input filter out_backprop -> filter_backprop", of_filter).shape(same_as_second).dtypes("real numbers"),
+    op("Dilation2DBackpropInput",  "input filter out_backprop -> in_backprop", of_image).shape(like_first_input).dtypes("real numbers"),
+    op("Dilation2DBackpropFilter", "input filter out_backprop -> filter_backprop", of_filter).shape(like_second_input).dtypes("real numbers"),
 ];
 
 /// Row and column of the filter element with the largest sum under each window: `s32` arrays of the result's sizes, -1 if there
@@ -32,13 +32,13 @@ struct Largest {
 
 fn largest(cx: &mut LowerCtx) -> Result<Largest> {
     let (image, filter) = (cx.dims(0)?, cx.dims(1)?);
-    let windows = windows(cx.node)?.spatial_windows(&image, filter.get(..2).unwrap_or_default())?;
+    let windows = window_attrs(cx.node)?.spatial_windows(&image, filter.get(..2).unwrap_or_default())?;
     let out = output_sizes(cx, &image, &filter, &windows)?;
     if cx.dims(2)? != out {
         return Err(cx.shape_mismatch(format!("a gradient {:?}, where {out:?} is needed", cx.dims(2)?)));
     }
     let mut at = [cx.b.full(DType::S32, &out, -1.0), cx.b.full(DType::S32, &out, -1.0)];
-    largest_sums(cx, &windows, &out, |b, element, is_larger| {
+    max_window_sums(cx, &windows, &out, |b, element, is_larger| {
         for (at, place) in at.iter_mut().zip(element) {
             let place = b.full_like(*at, place as f64);
             *at = b.select(is_larger, place, *at);

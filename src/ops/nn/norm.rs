@@ -1,12 +1,12 @@
 //! Batch normalization.
 use super::bias::feature_axis_of;
-use super::bias::{feature_axis, wide};
+use super::bias::{accumulator_type, feature_axis};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::ScalarOp;
@@ -23,14 +23,14 @@ const FLOATS: &str = "f16, bf16, f32";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("FusedBatchNorm",    INPUTS, |cx| batch_norm(cx, Reserve::Two)).shape(|cx| batch_norm_shape(cx, Reserve::Two)).dtypes("f32").work(Work::Normalise),
-    op("FusedBatchNormV2",  INPUTS, |cx| batch_norm(cx, Reserve::Two)).shape(|cx| batch_norm_shape(cx, Reserve::Two)).dtypes(FLOATS).work(Work::Normalise),
-    op("FusedBatchNormV3",  V3,     |cx| batch_norm(cx, Reserve::Three)).shape(|cx| batch_norm_shape(cx, Reserve::Three)).dtypes(FLOATS).work(Work::Normalise),
-    op("_FusedBatchNormEx", EX,     |cx| batch_norm(cx, Reserve::Three)).shape(|cx| batch_norm_shape(cx, Reserve::Three)).dtypes(FLOATS).work(Work::Normalise),
+    op("FusedBatchNorm",    INPUTS, |cx| lower_batch_norm(cx, Reserve::Two)).shape(|cx| batch_norm_shape(cx, Reserve::Two)).dtypes("f32").work(Work::Normalise),
+    op("FusedBatchNormV2",  INPUTS, |cx| lower_batch_norm(cx, Reserve::Two)).shape(|cx| batch_norm_shape(cx, Reserve::Two)).dtypes(FLOATS).work(Work::Normalise),
+    op("FusedBatchNormV3",  V3,     |cx| lower_batch_norm(cx, Reserve::Three)).shape(|cx| batch_norm_shape(cx, Reserve::Three)).dtypes(FLOATS).work(Work::Normalise),
+    op("_FusedBatchNormEx", EX,     |cx| lower_batch_norm(cx, Reserve::Three)).shape(|cx| batch_norm_shape(cx, Reserve::Three)).dtypes(FLOATS).work(Work::Normalise),
     op("FusedBatchNormGrad",   GRAD,    batch_norm_grad).shape(batch_norm_grad_shape).dtypes("f32"),
     op("FusedBatchNormGradV2", GRAD,    batch_norm_grad).shape(batch_norm_grad_shape).dtypes(FLOATS),
     op("FusedBatchNormGradV3", GRAD_V3, batch_norm_grad).shape(batch_norm_grad_shape).dtypes(FLOATS),
-    op("BatchNormWithGlobalNormalization", "t m v beta gamma -> result", global_norm).shape(same).dtypes("f16, bf16, f32, f64"),
+    op("BatchNormWithGlobalNormalization", "t m v beta gamma -> result", global_norm).shape(like_first_input).dtypes("f16, bf16, f32, f64"),
 ];
 
 /// Number of reserved outputs of an op.
@@ -41,12 +41,12 @@ enum Reserve {
 }
 
 /// The four parameter vectors of a batch normalization, one element per channel.
-pub struct Stats {
+pub struct BatchNormParams {
     /// Scale factor.
     pub scale: InstId,
-    /// Offset, added last.
+    /// Offset, which is added last.
     pub offset: InstId,
-    /// Mean, subtracted first.
+    /// Mean, which is subtracted from the input first.
     pub mean: InstId,
     /// Variance.
     pub variance: InstId,
@@ -56,9 +56,9 @@ pub struct Stats {
 /// `x` and the statistics.
 ///
 /// Shapes: `x` any, the statistics vectors of its size along `axis`; the result has the type of `x`.
-pub fn normalize(b: &mut Builder, x: InstId, stats: &Stats, axis: usize, epsilon: f64) -> InstId {
+pub fn batch_norm(b: &mut Builder, x: InstId, stats: &BatchNormParams, axis: usize, epsilon: f64) -> InstId {
     let (dtype, dims) = (b.dtype(x), b.dims(x).to_vec());
-    let work = wide(dtype);
+    let work = accumulator_type(dtype);
     let x = b.convert(x, work);
     let epsilon = b.full(work, &[dims[axis]], epsilon);
     let [scale, offset, mean, variance] =
@@ -78,7 +78,7 @@ fn channel_mean(b: &mut Builder, x: InstId, axis: usize) -> InstId {
     let dims = b.dims(x).to_vec();
     let others: Vec<usize> = (0..dims.len()).filter(|&a| a != axis).collect();
     let count: Dim = others.iter().map(|&a| dims[a]).product();
-    let total = super::bias::sum(b, x, &others);
+    let total = super::bias::sum_axes(b, x, &others);
     let count = b.full_like(total, count);
     b.div(total, count)
 }
@@ -86,7 +86,7 @@ fn channel_mean(b: &mut Builder, x: InstId, axis: usize) -> InstId {
 /// Lowers `FusedBatchNorm` and its later versions: inference with given statistics, or training with those of the batch.
 ///
 /// Outputs: y, the (running) mean and variance, the statistics that the gradient needs, and for V3 an empty vector.
-fn batch_norm(cx: &mut LowerCtx, reserve: Reserve) -> Result<Vec<Value>> {
+fn lower_batch_norm(cx: &mut LowerCtx, reserve: Reserve) -> Result<Vec<Value>> {
     let dims = cx.dims(0)?;
     let axis = feature_axis(cx, dims.len())?;
     for i in 1..5 {
@@ -104,12 +104,13 @@ fn batch_norm(cx: &mut LowerCtx, reserve: Reserve) -> Result<Vec<Value>> {
     let training = cx.node.bool("is_training").unwrap_or(true);
     let (y, tail) = if training {
         let stats = batch_statistics(cx.b, x, axis);
-        let y = normalize(cx.b, x, &Stats { scale, offset, mean: stats[0], variance: stats[1] }, axis, epsilon);
+        let y =
+            batch_norm(cx.b, x, &BatchNormParams { scale, offset, mean: stats[0], variance: stats[1] }, axis, epsilon);
         let count: Dim = (0..dims.len()).filter(|&a| a != axis).map(|a| dims[a]).product();
         let running = running_statistics(cx, stats, count, [mean, variance]);
         (y, vec![running[0], running[1], stats[0], stats[1]])
     } else {
-        let y = normalize(cx.b, x, &Stats { scale, offset, mean, variance }, axis, epsilon);
+        let y = batch_norm(cx.b, x, &BatchNormParams { scale, offset, mean, variance }, axis, epsilon);
         (y, vec![mean, variance, mean, variance])
     };
     let y = side_input_and_activation(cx, y)?;
@@ -124,7 +125,7 @@ fn batch_norm(cx: &mut LowerCtx, reserve: Reserve) -> Result<Vec<Value>> {
 /// Mean and biased variance of a batch, in f32 for narrow types.
 fn batch_statistics(b: &mut Builder, x: InstId, axis: usize) -> [InstId; 2] {
     let dims = b.dims(x).to_vec();
-    let x = b.convert(x, wide(b.dtype(x)));
+    let x = b.convert(x, accumulator_type(b.dtype(x)));
     let mean = channel_mean(b, x, axis);
     let spread = b.broadcast(mean, &dims, &[axis]);
     let centred = b.sub(x, spread);
@@ -185,8 +186,8 @@ fn global_norm(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let epsilon = f64::from(cx.require_attr(cx.node.float("variance_epsilon"), "variance_epsilon")?);
     let ones = cx.b.full_like(v[4], 1.0);
     let scale = if cx.bool_attr("scale_after_normalization") { v[4] } else { ones };
-    let stats = Stats { scale, offset: v[3], mean: v[1], variance: v[2] };
-    let y = normalize(cx.b, v[0], &stats, axis, epsilon);
+    let stats = BatchNormParams { scale, offset: v[3], mean: v[1], variance: v[2] };
+    let y = batch_norm(cx.b, v[0], &stats, axis, epsilon);
     cx.one_output(y)
 }
 
@@ -204,7 +205,7 @@ fn batch_norm_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dtype = cx.b.dtype(v[1]);
     let others: Vec<usize> = (0..dims.len()).filter(|&a| a != axis).collect();
     let b = &mut *cx.b;
-    let work = wide(dtype);
+    let work = accumulator_type(dtype);
     let v = v.into_iter().map(|i| b.convert(i, work)).collect::<Vec<_>>();
     let [dy, x, scale, mean, variance] = v[..] else { return Err(cx.shape_mismatch("five inputs are needed")) };
     let epsilon = b.full_like(variance, epsilon);
@@ -215,8 +216,8 @@ fn batch_norm_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let centred = b.sub(x, wide_mean);
     let standard = b.mul(centred, wide_root);
     let product = b.mul(dy, standard);
-    let d_scale = super::bias::sum(b, product, &others);
-    let d_offset = super::bias::sum(b, dy, &others);
+    let d_scale = super::bias::sum_axes(b, product, &others);
+    let d_offset = super::bias::sum_axes(b, dy, &others);
     let inner = if training {
         let count = b.full_like(d_offset, others.iter().map(|&a| dims[a]).product::<Dim>());
         let (a, c) = (b.div(d_offset, count), b.div(d_scale, count));
@@ -244,7 +245,7 @@ fn channels(cx: &mut ShapeCtx, i: usize, vectors: &[usize]) -> Result<(Dims, Inf
         let size = cx.dims_of_rank(v, 1)?[0];
         if size != InferredDim::Known(0) {
             let both = cx.merge_dim(n, size);
-            n = both.ok_or_else(|| cx.mismatch(format!("input {v} is {}, for {dims}", cx.args[v].dims)))?;
+            n = both.ok_or_else(|| cx.shape_mismatch(format!("input {v} is {}, for {dims}", cx.args[v].dims)))?;
         }
     }
     let dims = match (axis, dims) {

@@ -1,15 +1,15 @@
 //! Pooling, and local response normalization.
-use super::bias::wide;
-use super::window::{Args, Padding, positive};
-use super::window_counts::counts;
+use super::bias::accumulator_type;
+use super::window::{Padding, WindowAttrs, positive_sizes};
+use super::window_counts::window_counts;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::WindowDim;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::shape::like_first_input;
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, DTypeClass, Tensor};
@@ -20,12 +20,12 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
     op("MaxPool",   "input -> output",               |cx| max_pool(cx, 2)).shape(|cx| pool_shape(cx, 2)).work(Work::Pool),
-    op("MaxPoolV2", "input ksize strides -> output", |cx| max_pool(cx, 2)).shape(|cx| pool_shape(cx, 2)).constants(&[1, 2]),
+    op("MaxPoolV2", "input ksize strides -> output", |cx| max_pool(cx, 2)).shape(|cx| pool_shape(cx, 2)).constant_inputs(&[1, 2]),
     op("MaxPool3D", "input -> output",               |cx| max_pool(cx, 3)).shape(|cx| pool_shape(cx, 3)).work(Work::Pool),
     op("AvgPool",   "value -> output",               |cx| avg_pool(cx, 2)).shape(|cx| pool_shape(cx, 2)).dtypes(FLOATS).work(Work::Pool),
     op("AvgPool3D", "input -> output",               |cx| avg_pool(cx, 3)).shape(|cx| pool_shape(cx, 3)).dtypes(FLOATS).work(Work::Pool),
-    op("LRNGrad",   "input_grads input_image output_image -> output", lrn_grad).shape(same).dtypes("f16, bf16, f32"),
-    op("LRN",       "input -> output",               lrn).shape(same).dtypes("f16, bf16, f32"),
+    op("LRNGrad",   "input_grads input_image output_image -> output", lrn_grad).shape(like_first_input).dtypes("f16, bf16, f32"),
+    op("LRN",       "input -> output",               lrn).shape(like_first_input).dtypes("f16, bf16, f32"),
 ];
 
 /// Attributes of a pooling op.
@@ -33,19 +33,19 @@ pub struct PoolAttrs {
     /// Window size along each axis.
     pub ksize: Vec<Dim>,
     /// Strides, padding and data format.
-    pub args: Args,
+    pub args: WindowAttrs,
 }
 
 impl PoolAttrs {
     /// Reads the attributes; without them, inputs `at` and `at + 1` hold `ksize` and `strides` (`MaxPoolV2`).
     pub fn parse(cx: &LowerCtx, spatial: usize, at: usize) -> Result<PoolAttrs> {
-        let mut args = Args::parse(cx.node, spatial)?;
+        let mut args = WindowAttrs::parse(cx.node, spatial)?;
         let rank = args.layout.rank();
         if let Some(v) = cx.node.ints("ksize") {
-            return Ok(PoolAttrs { ksize: positive(v, "ksize", rank)?, args });
+            return Ok(PoolAttrs { ksize: positive_sizes(v, "ksize", rank)?, args });
         }
-        let ksize = positive(&cx.constant_ints(at)?, "ksize", rank)?;
-        args.strides = positive(&cx.constant_ints(at + 1)?, "strides", rank)?;
+        let ksize = positive_sizes(&cx.constant_ints(at)?, "ksize", rank)?;
+        args.strides = positive_sizes(&cx.constant_ints(at + 1)?, "strides", rank)?;
         Ok(PoolAttrs { ksize, args })
     }
     /// Windows over an array of these sizes.
@@ -58,7 +58,7 @@ impl PoolAttrs {
 }
 
 /// Lowest value of a type: -inf for floats.
-pub fn lowest(b: &mut Builder, dtype: DType) -> InstId {
+pub fn lowest_value(b: &mut Builder, dtype: DType) -> InstId {
     let value = match dtype.class() {
         DTypeClass::Float => f64::NEG_INFINITY,
         DTypeClass::Signed if dtype == DType::S64 => return b.constant(Tensor::scalar(i64::MIN)),
@@ -76,17 +76,17 @@ pub fn reduce_window(b: &mut Builder, x: InstId, init: InstId, op: ScalarOp, win
 
 /// Initial value of TensorFlow's max-pool kernels: the lowest finite number in 2D, the lowest value in 3D.
 fn start(b: &mut Builder, dtype: DType, spatial: usize) -> InstId {
-    if spatial == 2 { least_number(b, dtype) } else { lowest(b, dtype) }
+    if spatial == 2 { lowest_finite(b, dtype) } else { lowest_value(b, dtype) }
 }
 
 /// Lowest finite number of a type.
-pub fn least_number(b: &mut Builder, dtype: DType) -> InstId {
+pub fn lowest_finite(b: &mut Builder, dtype: DType) -> InstId {
     let value = match dtype {
         DType::F64 => f64::MIN,
         DType::F32 => f64::from(f32::MIN),
         DType::F16 => -65504.0,
         DType::BF16 => f64::from(f32::from_bits(0xFF7F_0000)),
-        _ => return lowest(b, dtype),
+        _ => return lowest_value(b, dtype),
     };
     b.scalar(dtype, value)
 }
@@ -102,7 +102,7 @@ fn max_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let init = start(b, dtype, spatial);
     let y = match dtype.is_float() {
         true => {
-            let work = wide(dtype);
+            let work = accumulator_type(dtype);
             let (x, init) = (b.convert(x, work), b.convert(init, work));
             let comp = b.larger_computation(work);
             let y = b.add_inst(Op::ReduceWindow { window, comp }, &[x, init]);
@@ -125,10 +125,10 @@ fn avg_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     }
     let window = pool.windows(&dims)?;
     let x = cx.arg(0)?;
-    let x = cx.b.convert(x, wide(dtype));
-    let zero = cx.b.scalar(wide(dtype), 0.0);
+    let x = cx.b.convert(x, accumulator_type(dtype));
+    let zero = cx.b.scalar(accumulator_type(dtype), 0.0);
     let total = reduce_window(cx.b, x, zero, ScalarOp::Add, window.clone());
-    let counts = counts(cx.b, wide(dtype), &dims, &window, &pool.args.padding)?;
+    let counts = window_counts(cx.b, accumulator_type(dtype), &dims, &window, &pool.args.padding)?;
     let mean = cx.b.div(total, counts);
     let y = cx.b.convert(mean, dtype);
     cx.one_output(y)
@@ -187,7 +187,7 @@ fn lrn(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dtype) = (cx.arg(0)?, cx.dtype(0)?);
     let response = Response::parse(cx, &cx.dims(0)?)?;
     let b = &mut *cx.b;
-    let x = b.convert(x, wide(dtype));
+    let x = b.convert(x, accumulator_type(dtype));
     let base = response.base(b, x);
     let beta = b.full_like(x, -response.beta);
     let factor = b.binary(ScalarOp::Power, base, beta);
@@ -201,7 +201,7 @@ fn lrn_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (v, dtype) = (cx.arg_range(0, 3)?, cx.dtype(0)?);
     let response = Response::parse(cx, &cx.dims(1)?)?;
     let b = &mut *cx.b;
-    let v = v.into_iter().map(|i| b.convert(i, wide(dtype))).collect::<Vec<_>>();
+    let v = v.into_iter().map(|i| b.convert(i, accumulator_type(dtype))).collect::<Vec<_>>();
     let (g, x, y) = (v[0], v[1], v[2]);
     let base = response.base(b, x);
     let beta = b.full_like(x, -response.beta);
@@ -223,17 +223,17 @@ fn lrn_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Shape function of a pool with `spatial` spatial axes; the window may be given by inputs 1 and 2.
 pub fn pool_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
-    let mut args = Args::parse(cx.node, spatial)?;
+    let mut args = WindowAttrs::parse(cx.node, spatial)?;
     let rank = args.layout.rank();
     let ksize = match cx.node.ints("ksize") {
-        Some(v) => positive(v, "ksize", rank)?,
+        Some(v) => positive_sizes(v, "ksize", rank)?,
         None => match (cx.constant_ints(1), cx.constant_ints(2)) {
             (Some(ksize), Some(strides)) => {
-                args.strides = positive(&strides, "strides", rank)?;
-                positive(&ksize, "ksize", rank)?
+                args.strides = positive_sizes(&strides, "strides", rank)?;
+                positive_sizes(&ksize, "ksize", rank)?
             }
             _ => {
-                let dims = cx.fresh_shape(rank, Why::Value(1));
+                let dims = cx.fresh_shape(rank, UnknownReason::Value(1));
                 return cx.one_output_like(0, dims);
             }
         },

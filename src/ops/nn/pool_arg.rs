@@ -1,6 +1,6 @@
 //! Max pools whose results depend on the position of the largest element.
 use super::pool::pool_shape;
-use super::pool::{PoolAttrs, lowest};
+use super::pool::{PoolAttrs, lowest_value};
 use crate::diag::Result;
 use crate::hlo::open::WindowDim;
 use crate::hlo::open::{Builder, InstId, Op, Shape};
@@ -8,7 +8,7 @@ use crate::ops::ShapeCtx;
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same_as_second;
+use crate::ops::shape::like_second_input;
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::symbolic::Dim;
@@ -21,9 +21,9 @@ const GRAD: &str = "orig_input orig_output grad -> output";
 pub const ROWS: &[OpLowering] = &[
     op("MaxPoolWithArgmax",   "input -> output argmax", with_argmax).shape(with_argmax_shape).work(Work::Pool),
     op("MaxPoolGradWithArgmax", "input grad argmax -> output", gradient).shape(|cx| cx.one_output_like(0, cx.dims(0)?)).dtypes("real numbers"),
-    op("MaxPoolGradGrad",     GRAD, |cx| grad_grad(cx, 2)).shape(same_as_second),
-    op("MaxPoolGradGradV2",   "orig_input orig_output grad ksize strides -> output", |cx| grad_grad(cx, 2)).shape(same_as_second).constants(&[3, 4]),
-    op("MaxPool3DGradGrad",   GRAD, |cx| grad_grad(cx, 3)).shape(same_as_second),
+    op("MaxPoolGradGrad",     GRAD, |cx| grad_grad(cx, 2)).shape(like_second_input),
+    op("MaxPoolGradGradV2",   "orig_input orig_output grad ksize strides -> output", |cx| grad_grad(cx, 2)).shape(like_second_input).constant_inputs(&[3, 4]),
+    op("MaxPool3DGradGrad",   GRAD, |cx| grad_grad(cx, 3)).shape(like_second_input),
 ];
 
 /// Largest element of each window, and the element of `payload` at its first position; 0 of `payload` if no element may start.
@@ -44,7 +44,7 @@ fn largest_with(b: &mut Builder, x: InstId, payload: InstId, begins: InstId, win
     let taken = b.binary(ScalarOp::Or, taken, begins_here);
     let root = b.tuple(&[value, carried, taken]);
     let comp = b.end(root);
-    let (least, nothing, none) = (lowest(b, types[0]), b.scalar(types[1], 0.0), b.scalar(DType::Pred, 0.0));
+    let (least, nothing, none) = (lowest_value(b, types[0]), b.scalar(types[1], 0.0), b.scalar(DType::Pred, 0.0));
     let both = b.add_inst(Op::ReduceWindow { window, comp }, &[x, payload, begins, least, nothing, none]);
     [0, 1].map(|i| b.get_tuple_element(both, i))
 }

@@ -1,15 +1,15 @@
 //! Gradients of pools.
-use super::bias::wide;
+use super::bias::accumulator_type;
 use super::pool::{PoolAttrs, reduce_window};
 use super::window::TransposedWindow;
-use super::window_counts::counts;
+use super::window_counts::window_counts;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::WindowDim;
 use crate::hlo::open::{Dim, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 
@@ -20,11 +20,11 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("MaxPoolGrad",   MAX, |cx| max_pool_grad(cx, 2)).shape(same),
-    op("MaxPoolGradV2", "orig_input orig_output grad ksize strides -> output", |cx| max_pool_grad(cx, 2)).shape(same).constants(&[3, 4]),
-    op("MaxPool3DGrad", MAX, |cx| max_pool_grad(cx, 3)).shape(same),
-    op("AvgPoolGrad",   AVG, |cx| avg_pool_grad(cx, 2)).shape(avg_grad_shape).constants(&[0]).dtypes(FLOATS),
-    op("AvgPool3DGrad", AVG, |cx| avg_pool_grad(cx, 3)).shape(avg_grad_shape).constants(&[0]).dtypes(FLOATS),
+    op("MaxPoolGrad",   MAX, |cx| max_pool_grad(cx, 2)).shape(like_first_input),
+    op("MaxPoolGradV2", "orig_input orig_output grad ksize strides -> output", |cx| max_pool_grad(cx, 2)).shape(like_first_input).constant_inputs(&[3, 4]),
+    op("MaxPool3DGrad", MAX, |cx| max_pool_grad(cx, 3)).shape(like_first_input),
+    op("AvgPoolGrad",   AVG, |cx| avg_pool_grad(cx, 2)).shape(avg_grad_shape).constant_inputs(&[0]).dtypes(FLOATS),
+    op("AvgPool3DGrad", AVG, |cx| avg_pool_grad(cx, 3)).shape(avg_grad_shape).constant_inputs(&[0]).dtypes(FLOATS),
 ];
 
 /// Rejects a gradient that does not have the sizes of the pool's result.
@@ -47,7 +47,7 @@ fn max_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     }
     let (x, grad) = (cx.arg(0)?, cx.arg(2)?);
     let (dtype, source) = (cx.b.dtype(x), cx.b.dtype(grad));
-    let work = wide(dtype);
+    let work = accumulator_type(dtype);
     let x = cx.b.convert(x, work);
     let grad = cx.b.convert(grad, work);
     cx.b.begin("select");
@@ -73,8 +73,8 @@ fn avg_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let out = cx.dims(1)?;
     check_grad(cx, &dims, &out, &window)?;
     let (grad, dtype) = (cx.arg(1)?, cx.dtype(1)?);
-    let grad = cx.b.convert(grad, wide(dtype));
-    let counts = counts(cx.b, wide(dtype), &dims, &window, &pool.args.padding)?;
+    let grad = cx.b.convert(grad, accumulator_type(dtype));
+    let counts = window_counts(cx.b, accumulator_type(dtype), &dims, &window, &pool.args.padding)?;
     let share = cx.b.div(grad, counts);
     let y = spread(cx, share, &dims, &window)?;
     let y = cx.b.convert(y, dtype);
@@ -91,12 +91,12 @@ fn spread(cx: &mut LowerCtx, share: InstId, dims: &[Dim], window: &[WindowDim]) 
     let window = turned.iter().map(|turned| turned.window).collect();
     let mut y = reduce_window(cx.b, share, zero, ScalarOp::Add, window);
     for (axis, turned) in turned.iter().enumerate() {
-        y = turned.wanted(cx.b, y, axis, dims[axis]);
+        y = turned.crop_to_input(cx.b, y, axis, dims[axis]);
     }
     Ok(y)
 }
 
 fn avg_grad_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.shape_of_value(0)?;
+    let dims = cx.shape_from_value(0)?;
     cx.one_output_like(1, dims)
 }

@@ -1,12 +1,12 @@
 //! Softmax and the cross-entropy losses.
-use super::bias::{sum, wide};
+use super::bias::{accumulator_type, sum_axes};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
 
@@ -15,10 +15,10 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("Softmax",    "logits -> softmax",    |cx| along_last(cx, softmax)).shape(same).dtypes(FLOATS).work(Work::PerOutputElement(5)),
-    op("LogSoftmax", "logits -> logsoftmax", |cx| along_last(cx, log_softmax)).shape(same).dtypes(FLOATS).work(Work::PerOutputElement(5)),
+    op("Softmax",    "logits -> softmax",    |cx| along_last(cx, softmax)).shape(like_first_input).dtypes(FLOATS).work(Work::PerOutputElement(5)),
+    op("LogSoftmax", "logits -> logsoftmax", |cx| along_last(cx, log_softmax)).shape(like_first_input).dtypes(FLOATS).work(Work::PerOutputElement(5)),
     op("SoftmaxCrossEntropyWithLogits",       "features labels -> loss backprop", dense_loss).shape(dense_loss_shape).dtypes(FLOATS),
-    op("SparseSoftmaxCrossEntropyWithLogits", "features labels -> loss backprop", sparse_loss).checked(checks::check_labels).shape(sparse_loss_shape).dtypes(FLOATS),
+    op("SparseSoftmaxCrossEntropyWithLogits", "features labels -> loss backprop", sparse_loss).with_check(checks::check_labels).shape(sparse_loss_shape).dtypes(FLOATS),
 ];
 
 /// Value without the last dimension of `like`, repeated along it.
@@ -41,7 +41,7 @@ fn softmax(b: &mut Builder, x: InstId) -> InstId {
     let shifted = minus_max(b, x);
     let e = b.unary(ScalarOp::Exp, shifted);
     let axis = b.rank(e) - 1;
-    let total = sum(b, e, &[axis]);
+    let total = sum_axes(b, e, &[axis]);
     let one = b.full_like(total, 1.0);
     let inverse = b.div(one, total);
     let inverse = repeat_last(b, inverse, e);
@@ -52,7 +52,7 @@ fn log_softmax(b: &mut Builder, x: InstId) -> InstId {
     let shifted = minus_max(b, x);
     let e = b.unary(ScalarOp::Exp, shifted);
     let axis = b.rank(e) - 1;
-    let total = sum(b, e, &[axis]);
+    let total = sum_axes(b, e, &[axis]);
     let total = repeat_last(b, total, e);
     let log = b.unary(ScalarOp::Log, total);
     b.sub(shifted, log)
@@ -64,7 +64,7 @@ fn along_last(cx: &mut LowerCtx, f: fn(&mut Builder, InstId) -> InstId) -> Resul
     if cx.b.rank(x) == 0 {
         return Err(cx.shape_mismatch("a scalar has no last dimension"));
     }
-    let x = cx.b.convert(x, wide(dtype));
+    let x = cx.b.convert(x, accumulator_type(dtype));
     let y = f(cx.b, x);
     let y = cx.b.convert(y, dtype);
     cx.one_output(y)
@@ -79,7 +79,7 @@ fn dense_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if cx.b.rank(x) != 2 {
         return Err(cx.shape_mismatch(format!("logits and labels must be matrices, not {:?}", cx.b.dims(x))));
     }
-    let work = wide(dtype);
+    let work = accumulator_type(dtype);
     let (x, labels) = (cx.b.convert(x, work), cx.b.convert(labels, work));
     loss_of(cx, x, labels, dtype, |b, labels, cost| b.mul(labels, cost))
 }
@@ -98,7 +98,7 @@ fn loss_of(
     let zero = b.full_like(log, 0.0);
     let cost = b.sub(zero, log);
     let terms = terms(b, labels, cost);
-    let loss = sum(b, terms, &[1]);
+    let loss = sum_axes(b, terms, &[1]);
     let probability = b.unary(ScalarOp::Exp, log);
     let backprop = b.sub(probability, labels);
     Ok(vec![Value::Array(b.convert(loss, dtype)), Value::Array(b.convert(backprop, dtype))])
@@ -122,7 +122,7 @@ fn sparse_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         );
     }
     let (x, labels, dtype) = (cx.arg(0)?, cx.arg(1)?, cx.dtype(0)?);
-    let work = wide(dtype);
+    let work = accumulator_type(dtype);
     let x = cx.b.convert(x, work);
     let index_type = cx.b.dtype(labels);
     let classes = cx.b.iota(index_type, &dims, 1);
@@ -140,13 +140,14 @@ fn sparse_loss(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn dense_loss_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let both = cx.broadcast(&cx.dims(0)?, &cx.dims(1)?)?;
-    let dims =
-        cx.require_rank(&both, 2).ok_or_else(|| cx.mismatch(format!("logits and labels {both} are no matrix")))?;
+    let dims = cx
+        .require_rank(&both, 2)
+        .ok_or_else(|| cx.shape_mismatch(format!("logits and labels {both} are no matrix")))?;
     Ok(vec![Fact::new(cx.dtype(0), vec![dims[0]].into()), Fact::new(cx.dtype(0), dims.into())])
 }
 
 fn sparse_loss_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (features, labels) = (cx.dims_of_rank(0, 2)?, cx.dims_of_rank(1, 1)?);
-    let rows = cx.merge_dim(features[0], labels[0]).ok_or_else(|| cx.mismatch("a label a row is needed"))?;
+    let rows = cx.merge_dim(features[0], labels[0]).ok_or_else(|| cx.shape_mismatch("a label a row is needed"))?;
     Ok(vec![Fact::new(cx.dtype(0), vec![rows].into()), Fact::new(cx.dtype(0), vec![rows, features[1]].into())])
 }

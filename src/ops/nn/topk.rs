@@ -15,7 +15,7 @@ use crate::tensor::DType;
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
     op("TopK",     "input -> values indices",   |cx| { let k = cx.require_attr(cx.node.int("k"), "k")?; top_k(cx, k.into()) }).shape(|cx| { let k = cx.node.int("k").and_then(|k| u64::try_from(k).ok()); top_k_shape(cx, k.map(InferredDim::Known)) }),
-    op("TopKV2",   "input k -> values indices", of_argument).shape(|cx| { let k = cx.size_from_input(1); top_k_shape(cx, Some(k)) }).constants(&[1]),
+    op("TopKV2",   "input k -> values indices", of_argument).shape(|cx| { let k = cx.size_from_input(1); top_k_shape(cx, Some(k)) }).constant_inputs(&[1]),
     op("ApproxTopK", "input -> values indices", approx_top_k).dtypes("f16, bf16, f32; aggregate_to_topk"),
     op("InTopK",   "predictions targets -> precision",   in_top_k).shape(in_top_k_shape).dtypes("predictions: f32"),
     op("InTopKV2", "predictions targets k -> precision", in_top_k).shape(in_top_k_shape).dtypes("predictions: f32"),
@@ -123,8 +123,8 @@ fn fold(b: &mut crate::hlo::open::Builder, x: InstId, op: ScalarOp, neutral: f64
 }
 
 fn top_k_shape(cx: &mut ShapeCtx, k: Option<InferredDim>) -> Result<Vec<Fact>> {
-    let k = k.ok_or_else(|| cx.mismatch("k is missing or negative"))?;
-    let dims: Dims = match cx.ranked(0)? {
+    let k = k.ok_or_else(|| cx.shape_mismatch("k is missing or negative"))?;
+    let dims: Dims = match cx.ranked_dims(0)? {
         Some(mut dims) => {
             let last =
                 dims.last_mut().ok_or_else(|| Error::user(Code::ShapeMismatch, "a scalar has no last dimension"))?;
@@ -138,6 +138,6 @@ fn top_k_shape(cx: &mut ShapeCtx, k: Option<InferredDim>) -> Result<Vec<Fact>> {
 
 fn in_top_k_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (predictions, targets) = (cx.dims_of_rank(0, 2)?, cx.dims_of_rank(1, 1)?);
-    let rows = cx.merge_dim(predictions[0], targets[0]).ok_or_else(|| cx.mismatch("a target a row is needed"))?;
+    let rows = cx.merge_dim(predictions[0], targets[0]).ok_or_else(|| cx.shape_mismatch("a target a row is needed"))?;
     cx.one_output(PRED, vec![rows])
 }

@@ -31,7 +31,7 @@ pub enum Padding {
 
 /// Attributes of a windowed op; lists have one entry per axis of the array.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Args {
+pub struct WindowAttrs {
     /// Data format.
     pub layout: DataFormat,
     /// Strides: steps between windows.
@@ -66,20 +66,20 @@ impl DataFormat {
     }
 }
 
-impl Args {
+impl WindowAttrs {
     /// Reads `data_format`, `strides`, `dilations`, `padding` and `explicit_paddings`.
     ///
     /// Errors: `Code::BadAttr` for lists of a wrong length, or values that are not positive.
-    pub fn parse(node: &Node, spatial: usize) -> Result<Args> {
+    pub fn parse(node: &Node, spatial: usize) -> Result<WindowAttrs> {
         let layout = DataFormat::parse(node, spatial)?;
         let rank = layout.rank();
         let strides = int_list(node, "strides", rank)?;
         let dilations = int_list(node, "dilations", rank)?;
-        Ok(Args { padding: padding(node, rank)?, layout, strides, dilations })
+        Ok(WindowAttrs { padding: padding(node, rank)?, layout, strides, dilations })
     }
     /// Reads the attributes of a convolution, whose strides and dilations over batch and features must be 1.
-    pub fn parse_spatial(node: &Node, spatial: usize) -> Result<Args> {
-        let args = Args::parse(node, spatial)?;
+    pub fn parse_spatial(node: &Node, spatial: usize) -> Result<WindowAttrs> {
+        let args = WindowAttrs::parse(node, spatial)?;
         for axis in [args.layout.batch, args.layout.feature] {
             if args.strides[axis] != 1 || args.dilations[axis] != 1 {
                 return Err(Error::user(
@@ -100,7 +100,7 @@ impl Args {
     }
 }
 
-impl Args {
+impl WindowAttrs {
     /// Number of windows of size `k` over `n` elements along `axis`.
     pub fn window_count(&self, cx: &mut ShapeCtx, axis: usize, n: InferredDim, k: InferredDim) -> Result<InferredDim> {
         let (stride, dilation) = (self.strides[axis], self.dilations[axis]);
@@ -110,7 +110,7 @@ impl Args {
                 return window
                     .output_size(Dim::from(n))
                     .map(|n| InferredDim::Known(n.known()))
-                    .ok_or_else(|| cx.mismatch("a size of a window overflows"));
+                    .ok_or_else(|| cx.shape_mismatch("a size of a window overflows"));
             }
             (n, k) => (n, k),
         };
@@ -180,7 +180,7 @@ pub fn window_dim(n: Dim, k: Dim, stride: Dim, dilation: Dim, padding: &Padding,
 pub struct TransposedWindow {
     /// Window over the gradient, with base dilation by the forward stride.
     pub window: WindowDim,
-    /// Number of leading elements of the result that are not wanted.
+    /// Number of leading result elements that do not belong to the input's gradient.
     pub skipped: Dim,
 }
 
@@ -193,22 +193,22 @@ impl TransposedWindow {
     /// # Errors
     /// `Code::TooLarge` if a size overflows.
     pub fn new(forward: &WindowDim, n: Dim, out: Dim) -> Result<TransposedWindow> {
-        let most = reach(forward.size, forward.rhs_dilate)? - 1;
+        let most = dilated_extent(forward.size, forward.rhs_dilate)? - 1;
         let is_moved = forward.pad_low.varies() && forward.stride != 1;
         let skipped = if is_moved { forward.pad_low } else { Dim::from(0) };
         let window = WindowDim {
             size: forward.size,
             stride: Dim::from(1),
             pad_low: most - (forward.pad_low - skipped),
-            pad_high: n - reach(out, forward.stride)? + forward.pad_low,
+            pad_high: n - dilated_extent(out, forward.stride)? + forward.pad_low,
             lhs_dilate: forward.stride,
             rhs_dilate: forward.rhs_dilate,
             reversal: false,
         };
         Ok(TransposedWindow { window, skipped })
     }
-    /// The `n` wanted elements along `axis` of the transposed window's result.
-    pub fn wanted(&self, b: &mut Builder, x: InstId, axis: usize, n: Dim) -> InstId {
+    /// The `n` elements along `axis` of the transposed window's result that belong to the input's gradient.
+    pub fn crop_to_input(&self, b: &mut Builder, x: InstId, axis: usize, n: Dim) -> InstId {
         if self.skipped.is_zero() { x } else { b.slice_axis(x, axis, self.skipped, self.skipped + n) }
     }
 }
@@ -217,7 +217,7 @@ impl TransposedWindow {
 ///
 /// # Errors
 /// `Code::TooLarge` if it overflows.
-pub fn reach(n: Dim, by: Dim) -> Result<Dim> {
+pub fn dilated_extent(n: Dim, by: Dim) -> Result<Dim> {
     let reach = n.checked_mul(by).map(|v| (v - (by - 1)).max(0));
     reach.ok_or_else(|| Error::user(Code::TooLarge, "a size of a window overflows"))
 }
@@ -227,13 +227,13 @@ pub fn reach(n: Dim, by: Dim) -> Result<Dim> {
 /// A single number applies to all spatial axes; a list of the spatial axes alone is completed with ones.
 fn int_list(node: &Node, name: &str, rank: usize) -> Result<Vec<Dim>> {
     match node.attr(name) {
-        Some(Attr::Ints(v)) if !v.is_empty() => positive(v, name, rank),
+        Some(Attr::Ints(v)) if !v.is_empty() => positive_sizes(v, name, rank),
         _ => Ok(vec![Dim::from(1); rank]),
     }
 }
 
 /// Checks `values`, positive integers for each axis, and converts them to sizes.
-pub fn positive(values: &[i64], name: &str, rank: usize) -> Result<Vec<Dim>> {
+pub fn positive_sizes(values: &[i64], name: &str, rank: usize) -> Result<Vec<Dim>> {
     if values.len() != rank {
         return Err(Error::user(Code::BadAttr, format!("`{name}` has {} entries for rank {rank}", values.len())));
     }

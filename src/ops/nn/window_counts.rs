@@ -23,7 +23,13 @@ fn covered(w: &WindowDim, n: Dim) -> Vec<Dim> {
 ///
 /// # Errors
 /// `Code::TooLarge` for a table of more than 2^28 elements.
-pub fn counts(b: &mut Builder, dtype: DType, dims: &[Dim], window: &[WindowDim], padding: &Padding) -> Result<InstId> {
+pub fn window_counts(
+    b: &mut Builder,
+    dtype: DType,
+    dims: &[Dim],
+    window: &[WindowDim],
+    padding: &Padding,
+) -> Result<InstId> {
     let varies = |w: &WindowDim| [w.pad_low, w.pad_high].iter().any(|pad| pad.varies());
     if dims.iter().any(|n| n.varies()) || window.iter().any(varies) {
         return computed(b, dtype, dims, window, padding);

@@ -1,11 +1,11 @@
 //! `QuantizedMatMul` and `QuantizedConv2D`: products of integers less what stands for zero, in 32 bits.
-use super::levels::{Integers, QuantRange, product_range, zero_point};
+use super::levels::{QuantRange, QuantType, product_range, zero_point};
 use crate::diag::Result;
 use crate::graph::TfType;
 use crate::hlo::open::{ConvDims, Dim, DotDims, WindowDim};
 use crate::hlo::open::{InstId, Op};
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::nn::{Args, DataFormat, Padding};
+use crate::ops::nn::{DataFormat, Padding, WindowAttrs};
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::tensor::DType;
@@ -18,7 +18,7 @@ pub const ROWS: &[OpLowering] = &[
         .shape(conv_shape).dtypes("u8 to s32"),
 ];
 
-/// Both operands less what stands for zero, in 32 bits, and the range of their products.
+/// Both operands minus their zero points, in 32 bits, and the range of their products.
 struct Operands {
     lhs: InstId,
     rhs: InstId,
@@ -32,8 +32,8 @@ fn operands(cx: &mut LowerCtx, out: &str) -> Result<Operands> {
     if types != (DType::U8, DType::U8, DType::S32) {
         return Err(cx.unsupported_case(format!("{} by {} to {out}; u8 by u8 to s32 is supported", types.0, types.1)));
     }
-    let (bytes, words) = (Integers::of(cx, DType::U8)?, Integers::of(cx, out)?);
-    let (of_x, of_y) = (QuantRange::of_inputs(cx, 2, 3)?, QuantRange::of_inputs(cx, 4, 5)?);
+    let (bytes, words) = (QuantType::from_dtype(cx, DType::U8)?, QuantType::from_dtype(cx, out)?);
+    let (of_x, of_y) = (QuantRange::from_inputs(cx, 2, 3)?, QuantRange::from_inputs(cx, 4, 5)?);
     let [lhs, rhs] = [(x, &of_x), (y, &of_y)].map(|(x, range)| {
         let zero = zero_point(cx.b, range, &bytes);
         let x = cx.b.convert(x, DType::S32);
@@ -58,7 +58,7 @@ fn matmul(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// The windows of a convolution. TensorFlow's kernel for quantized arrays puts padding, and what is cut off, half to each side by a rule
 /// of its own, which leaves out rows and columns at both ends where strides are wide.
 fn windows(cx: &LowerCtx, image: &[Dim], filter: &[Dim]) -> Result<Vec<WindowDim>> {
-    let mut args = Args::parse(cx.node, 2)?;
+    let mut args = WindowAttrs::parse(cx.node, 2)?;
     args.layout = DataFormat::features_last(2);
     if args.dilations.iter().any(|&d| d != 1) {
         return Err(
@@ -91,8 +91,8 @@ fn conv(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok([y, range.min, range.max].map(Value::Array).into())
 }
 
-/// The range of what precedes, two scalars.
-pub(super) fn with_range(mut facts: Vec<Fact>) -> Vec<Fact> {
+/// Appends the facts of a quantization range, two scalar outputs, to the facts of other outputs.
+pub(super) fn append_range_facts(mut facts: Vec<Fact>) -> Vec<Fact> {
     let end = Fact::new(Some(TfType::Data(DType::F32)), Dims::from_sizes(&[]));
     facts.extend([end.clone(), end]);
     facts
@@ -100,17 +100,17 @@ pub(super) fn with_range(mut facts: Vec<Fact>) -> Vec<Fact> {
 
 fn matmul_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (x, y) = (cx.dims_of_rank(0, 2)?, cx.dims_of_rank(1, 2)?);
-    let dims = vec![x[usize::from(cx.flag("transpose_a"))], y[usize::from(!cx.flag("transpose_b"))]];
-    Ok(with_range(cx.one_output_typed_by("Toutput", dims)?))
+    let dims = vec![x[usize::from(cx.bool_attr("transpose_a"))], y[usize::from(!cx.bool_attr("transpose_b"))]];
+    Ok(append_range_facts(cx.one_output_typed_by("Toutput", dims)?))
 }
 
 fn conv_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (mut image, filter) = (cx.dims_of_rank(0, 4)?, cx.dims_of_rank(1, 4)?);
-    let mut args = Args::parse(cx.node, 2)?;
+    let mut args = WindowAttrs::parse(cx.node, 2)?;
     args.layout = DataFormat::features_last(2);
     for axis in [1, 2] {
         image[axis] = args.window_count(cx, axis, image[axis], filter[axis - 1])?;
     }
     image[3] = filter[3];
-    Ok(with_range(cx.one_output_typed_by("out_type", image)?))
+    Ok(append_range_facts(cx.one_output_typed_by("out_type", image)?))
 }

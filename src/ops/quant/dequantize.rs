@@ -17,8 +17,8 @@ pub const ROWS: &[OpLowering] = &[
     op("XlaDequantize", "input -> output", of_words).dtypes("u32; vectors and matrices, MIN_COMBINED"),
 ];
 
-/// The smallest and the largest number of an integer type.
-pub(super) fn ends(cx: &LowerCtx, dtype: DType) -> Result<(f64, f64)> {
+/// Smallest and largest number of an integer type.
+pub(super) fn integer_bounds(cx: &LowerCtx, dtype: DType) -> Result<(f64, f64)> {
     let bits = dtype.bits() as i32;
     match dtype {
         DType::S8 | DType::S16 | DType::S32 => Ok((-(2f64.powi(bits - 1)), 2f64.powi(bits - 1) - 1.0)),
@@ -28,7 +28,7 @@ pub(super) fn ends(cx: &LowerCtx, dtype: DType) -> Result<(f64, f64)> {
 }
 
 fn dequantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dims, (least, most)) = (cx.arg(0)?, cx.dims(0)?, ends(cx, cx.dtype(0)?)?);
+    let (x, dims, (least, most)) = (cx.arg(0)?, cx.dims(0)?, integer_bounds(cx, cx.dtype(0)?)?);
     let axis = cx.node.int("axis").unwrap_or(-1);
     let mode = cx.node.str("mode").unwrap_or("MIN_COMBINED").to_string();
     let to = if cx.node.attr("dtype").is_some() { cx.attr_dtype("dtype")? } else { DType::F32 };

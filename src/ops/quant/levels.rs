@@ -2,7 +2,7 @@
 //!
 //! Source: TensorFlow's `quantization_utils.h`. It has two methods that round differently: in f64 for single elements, and in
 //! f32 for whole arrays. Each kernel uses one of them, as do the lowerings here.
-use super::dequantize::ends;
+use super::dequantize::integer_bounds;
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::LowerCtx;
@@ -19,7 +19,7 @@ pub(super) struct QuantRange {
 
 impl QuantRange {
     /// Range whose bounds are inputs `min` and `max`, of one element each.
-    pub(super) fn of_inputs(cx: &mut LowerCtx, min: usize, max: usize) -> Result<QuantRange> {
+    pub(super) fn from_inputs(cx: &mut LowerCtx, min: usize, max: usize) -> Result<QuantRange> {
         let mut end = |i: usize| {
             let (x, dims) = (cx.arg(i)?, cx.dims(i)?);
             if dims.iter().any(|&n| n != 1) {
@@ -32,23 +32,23 @@ impl QuantRange {
         Ok(QuantRange { min: end(min)?, max: end(max)? })
     }
     /// Symmetric range from `-max` to `max`.
-    pub(super) fn around_zero(b: &mut Builder, max: InstId) -> QuantRange {
+    pub(super) fn symmetric(b: &mut Builder, max: InstId) -> QuantRange {
         QuantRange { min: b.unary(ScalarOp::Negate, max), max }
     }
 }
 
-/// Integer type of a quantized array, with its bounds.
+/// Integer type from_dtype a quantized array, with its bounds.
 #[derive(Clone, Copy)]
-pub(super) struct Integers {
+pub(super) struct QuantType {
     pub(super) dtype: DType,
     pub(super) least: f64,
     pub(super) most: f64,
 }
 
-impl Integers {
-    pub(super) fn of(cx: &LowerCtx, dtype: DType) -> Result<Integers> {
-        let (least, most) = ends(cx, dtype)?;
-        Ok(Integers { dtype, least, most })
+impl QuantType {
+    pub(super) fn from_dtype(cx: &LowerCtx, dtype: DType) -> Result<QuantType> {
+        let (least, most) = integer_bounds(cx, dtype)?;
+        Ok(QuantType { dtype, least, most })
     }
     /// Number of integers of the type.
     fn count(&self) -> f64 {
@@ -57,14 +57,14 @@ impl Integers {
 }
 
 /// Width of a range plus one quantization step, an f64 scalar.
-fn width(b: &mut Builder, range: &QuantRange, integers: &Integers) -> InstId {
+fn width(b: &mut Builder, range: &QuantRange, integers: &QuantType) -> InstId {
     let width = b.sub(range.max, range.min);
     let width = b.convert(width, DType::F64);
     mul_scalar(b, width, integers.count() / (integers.count() - 1.0))
 }
 
-/// Integers nearest to numbers, `s64`; they may be out of the type's range.
-pub(super) fn unclamped(b: &mut Builder, x: InstId, range: &QuantRange, integers: &Integers) -> InstId {
+/// Quantized numbers as `s64`, not clamped to the range of the integer type.
+pub(super) fn quantize_unclamped(b: &mut Builder, x: InstId, range: &QuantRange, integers: &QuantType) -> InstId {
     let width = width(b, range, integers);
     let count = b.full_like(width, integers.count());
     let scale = b.div(count, width);
@@ -81,9 +81,9 @@ pub(super) fn unclamped(b: &mut Builder, x: InstId, range: &QuantRange, integers
     b.select(is_point, least, q)
 }
 
-/// Integers of the type nearest to numbers.
-pub(super) fn nearest(b: &mut Builder, x: InstId, range: &QuantRange, integers: &Integers) -> InstId {
-    let q = unclamped(b, x, range, integers);
+/// Integers of the type quantize to numbers.
+pub(super) fn quantize(b: &mut Builder, x: InstId, range: &QuantRange, integers: &QuantType) -> InstId {
+    let q = quantize_unclamped(b, x, range, integers);
     let (least, most) = (b.full_like(q, integers.least), b.full_like(q, integers.most));
     let q = b.max(q, least);
     let q = b.min(q, most);
@@ -91,14 +91,14 @@ pub(super) fn nearest(b: &mut Builder, x: InstId, range: &QuantRange, integers: 
 }
 
 /// Low 32 bits of the integer that represents zero.
-pub(super) fn zero_point(b: &mut Builder, range: &QuantRange, integers: &Integers) -> InstId {
+pub(super) fn zero_point(b: &mut Builder, range: &QuantRange, integers: &QuantType) -> InstId {
     let zero = b.scalar(DType::F32, 0.0);
-    let q = unclamped(b, zero, range, integers);
+    let q = quantize_unclamped(b, zero, range, integers);
     b.convert(q, DType::S32)
 }
 
-/// Numbers that integers represent.
-pub(super) fn numbers(b: &mut Builder, q: InstId, range: &QuantRange, integers: &Integers) -> InstId {
+/// Dequantized numbers: the values that integers represent.
+pub(super) fn dequantize(b: &mut Builder, q: InstId, range: &QuantRange, integers: &QuantType) -> InstId {
     let width = width(b, range, integers);
     let count = b.full_like(width, integers.count());
     let step = b.div(width, count);
@@ -117,7 +117,7 @@ pub(super) fn numbers(b: &mut Builder, q: InstId, range: &QuantRange, integers: 
 }
 
 /// Numbers that integers represent, computed in f32 by the steps with which TensorFlow dequantizes whole arrays.
-pub(super) fn numbers_in_f32(b: &mut Builder, q: InstId, range: &QuantRange, integers: &Integers) -> InstId {
+pub(super) fn dequantize_in_f32(b: &mut Builder, q: InstId, range: &QuantRange, integers: &QuantType) -> InstId {
     let width = b.sub(range.max, range.min);
     let width = b.convert(width, DType::F64);
     let steps = b.full_like(width, integers.count() - 1.0);
@@ -135,8 +135,8 @@ pub(super) fn numbers_in_f32(b: &mut Builder, q: InstId, range: &QuantRange, int
     b.add(base, above)
 }
 
-/// Integers of the type nearest to numbers, computed in f32.
-pub(super) fn nearest_in_f32(b: &mut Builder, x: InstId, range: &QuantRange, integers: &Integers) -> InstId {
+/// Integers of the type quantize to numbers, computed in f32.
+pub(super) fn quantize_in_f32(b: &mut Builder, x: InstId, range: &QuantRange, integers: &QuantType) -> InstId {
     let width = b.sub(range.max, range.min);
     let width = b.convert(width, DType::F64);
     let steps = b.full_like(width, integers.count() - 1.0);
@@ -158,7 +158,11 @@ pub(super) fn nearest_in_f32(b: &mut Builder, x: InstId, range: &QuantRange, int
 }
 
 /// Range of the products of integers with two ranges.
-pub(super) fn product_range(b: &mut Builder, factors: [(&QuantRange, &Integers); 2], product: &Integers) -> QuantRange {
+pub(super) fn product_range(
+    b: &mut Builder,
+    factors: [(&QuantRange, &QuantType); 2],
+    product: &QuantType,
+) -> QuantRange {
     let [x, y] = factors.map(|(range, integers)| {
         let width = b.sub(range.max, range.min);
         let steps = b.full_like(width, integers.most - integers.least);
@@ -172,15 +176,15 @@ pub(super) fn product_range(b: &mut Builder, factors: [(&QuantRange, &Integers);
 #[derive(Clone, Copy)]
 pub(super) struct QuantFormat<'a> {
     pub range: &'a QuantRange,
-    pub integers: &'a Integers,
+    pub integers: &'a QuantType,
 }
 
 /// 8-bit integers as 32-bit integers that represent the same numbers, computed from the difference of two adjacent levels.
-pub(super) fn widened(b: &mut Builder, q: InstId, from: QuantFormat, to: QuantFormat) -> InstId {
+pub(super) fn requantize_to_32_bits(b: &mut Builder, q: InstId, from: QuantFormat, to: QuantFormat) -> InstId {
     let [first, second] = [0.0, 1.0].map(|level| {
         let level = b.scalar(from.integers.dtype, level);
-        let number = numbers(b, level, from.range, from.integers);
-        unclamped(b, number, to.range, to.integers)
+        let number = dequantize(b, level, from.range, from.integers);
+        quantize_unclamped(b, number, to.range, to.integers)
     });
     let step = b.sub(second, first);
     let step = b.convert(step, DType::S32);
@@ -195,13 +199,13 @@ pub(super) fn widened(b: &mut Builder, q: InstId, from: QuantFormat, to: QuantFo
 }
 
 /// Integers converted to the nearest ones of another format.
-pub(super) fn requantize_levels(b: &mut Builder, q: InstId, from: QuantFormat, to: QuantFormat) -> InstId {
-    let x = numbers(b, q, from.range, from.integers);
-    nearest(b, x, to.range, to.integers)
+pub(super) fn requantize(b: &mut Builder, q: InstId, from: QuantFormat, to: QuantFormat) -> InstId {
+    let x = dequantize(b, q, from.range, from.integers);
+    quantize(b, x, to.range, to.integers)
 }
 
 /// 32-bit integers converted to 8 bits with another range, in fixed point with 16 fractional bits.
-pub(super) fn narrowed(b: &mut Builder, q: InstId, from: &QuantRange, to: &QuantRange) -> InstId {
+pub(super) fn requantize_to_8_bits(b: &mut Builder, q: InstId, from: &QuantRange, to: &QuantRange) -> InstId {
     let (width, new_width) = (b.sub(from.max, from.min), b.sub(to.max, to.min));
     let [wide, new_wide, min] = [width, new_width, to.min].map(|x| b.convert(x, DType::F64));
     let is_point = compare_scalar(b, Direction::Eq, new_width, 0.0);

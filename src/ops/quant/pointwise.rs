@@ -1,8 +1,8 @@
 //! Pointwise ops and normalization of quantized arrays.
-use super::contract::with_range;
+use super::contract::append_range_facts;
 use super::levels::{
-    Integers, QuantFormat, QuantRange, nearest, nearest_in_f32, numbers, numbers_in_f32, product_range,
-    requantize_levels, widened, zero_point,
+    QuantFormat, QuantRange, QuantType, dequantize, dequantize_in_f32, product_range, quantize, quantize_in_f32,
+    requantize, requantize_to_32_bits, zero_point,
 };
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -32,17 +32,18 @@ pub const ROWS: &[OpLowering] = &[
 ];
 
 fn relu(cx: &mut LowerCtx, most: Option<f64>) -> Result<Vec<Value>> {
-    let (q, range, integers) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, Integers::of(cx, cx.dtype(0)?)?);
+    let (q, range, integers) =
+        (cx.arg(0)?, QuantRange::from_inputs(cx, 1, 2)?, QuantType::from_dtype(cx, cx.dtype(0)?)?);
     if cx.node.attr("out_type").is_some() && cx.attr_dtype("out_type")? != integers.dtype {
         return Err(cx.unsupported_case("a result of another type, which TensorFlow does not have either"));
     }
     let b = &mut *cx.b;
     let zero = b.scalar(DType::F32, 0.0);
-    let low = nearest(b, zero, &range, &integers);
+    let low = quantize(b, zero, &range, &integers);
     let mut y = b.max(q, low);
     if let Some(most) = most {
         let most = b.scalar(DType::F32, most);
-        let high = nearest(b, most, &range, &integers);
+        let high = quantize(b, most, &range, &integers);
         y = b.min(y, high);
     }
     Ok([y, range.min, range.max].map(Value::Array).into())
@@ -52,8 +53,8 @@ fn relu(cx: &mut LowerCtx, most: Option<f64>) -> Result<Vec<Value>> {
 struct Pair {
     arrays: [InstId; 2],
     ranges: [QuantRange; 2],
-    bytes: Integers,
-    words: Integers,
+    bytes: QuantType,
+    words: QuantType,
 }
 
 fn pair(cx: &mut LowerCtx, out: &str) -> Result<Pair> {
@@ -63,16 +64,21 @@ fn pair(cx: &mut LowerCtx, out: &str) -> Result<Pair> {
     if types.0 != types.1 || !matches!(types.0, DType::U8 | DType::S8) || out != DType::S32 {
         return Err(cx.unsupported_case(format!("{} and {} to {out}; bytes to s32 are supported", types.0, types.1)));
     }
-    let ranges = [QuantRange::of_inputs(cx, 2, 3)?, QuantRange::of_inputs(cx, 4, 5)?];
-    Ok(Pair { arrays: [x, y], ranges, bytes: Integers::of(cx, types.0)?, words: Integers::of(cx, out)? })
+    let ranges = [QuantRange::from_inputs(cx, 2, 3)?, QuantRange::from_inputs(cx, 4, 5)?];
+    Ok(Pair {
+        arrays: [x, y],
+        ranges,
+        bytes: QuantType::from_dtype(cx, types.0)?,
+        words: QuantType::from_dtype(cx, out)?,
+    })
 }
 
 /// Kind of broadcast between two operands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fit {
-    /// One operand is a scalar; the index tells which one.
+    /// Scalar operand, by its index, and an array.
     Scalar(usize),
-    /// The sizes are equal, or those of one operand are the trailing sizes of the other.
+    /// Operands of equal sizes, or one whose sizes are the trailing sizes of the other.
     Arrays,
 }
 
@@ -109,12 +115,16 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (min, max) = (b.unary(ScalarOp::Abs, min), b.unary(ScalarOp::Abs, max));
     let magnitude = b.max(min, max);
     let most = mul_scalar(b, magnitude, 16384.0);
-    let out = QuantRange::around_zero(b, most);
+    let out = QuantRange::symmetric(b, most);
     let parts = [0, 1].map(|i| {
         let from = QuantFormat { range: &ranges[i], integers: &bytes };
         let to = QuantFormat { range: &out, integers: &words };
         // A scalar is converted exactly, arrays by the difference of two levels, as in TensorFlow.
-        if fit == Fit::Scalar(i) { requantize_levels(b, arrays[i], from, to) } else { widened(b, arrays[i], from, to) }
+        if fit == Fit::Scalar(i) {
+            requantize(b, arrays[i], from, to)
+        } else {
+            requantize_to_32_bits(b, arrays[i], from, to)
+        }
     });
     let z = b.add(parts[0], parts[1]);
     Ok([z, out.min, out.max].map(Value::Array).into())
@@ -150,12 +160,12 @@ fn bias_add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     most = b.max(low, most);
     most = b.max(of_x.max, most);
     let most = mul_scalar(b, most, 131_072.0);
-    let out = QuantRange::around_zero(b, most);
+    let out = QuantRange::symmetric(b, most);
     let zero = b.scalar(DType::F32, 0.0);
-    let zero = nearest(b, zero, &out, &words);
+    let zero = quantize(b, zero, &out, &words);
     let [x, bias] = [(x, of_x), (bias, of_bias)].map(|(q, range)| {
-        let number = numbers_in_f32(b, q, &range, &bytes);
-        nearest_in_f32(b, number, &out, &words)
+        let number = dequantize_in_f32(b, q, &range, &bytes);
+        quantize_in_f32(b, number, &out, &words)
     });
     let bias = b.add(bias, zero);
     let y = b.add(x, bias);
@@ -168,21 +178,21 @@ fn normalize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if dims.len() != 4 || [3, 6, 9, 12].iter().any(|&i| cx.dims(i).map_or(true, |own| own != dims[3..])) {
         return Err(cx.shape_mismatch(format!("an image {dims:?} and vectors of other sizes")));
     }
-    let (bytes, words) = (Integers::of(cx, cx.dtype(0)?)?, Integers::of(cx, DType::S32)?);
+    let (bytes, words) = (QuantType::from_dtype(cx, cx.dtype(0)?)?, QuantType::from_dtype(cx, DType::S32)?);
     if bytes.dtype != DType::U8 {
         return Err(cx.unsupported_case(format!("quantized {}; u8 is supported", bytes.dtype)));
     }
     let epsilon = f64::from(cx.require_attr(cx.node.float("variance_epsilon"), "variance_epsilon")?);
     let mut vectors = Vec::new();
     for i in [3, 6, 9, 12] {
-        let (q, range) = (cx.arg(i)?, QuantRange::of_inputs(cx, i + 1, i + 2)?);
-        vectors.push(numbers(cx.b, q, &range, &bytes));
+        let (q, range) = (cx.arg(i)?, QuantRange::from_inputs(cx, i + 1, i + 2)?);
+        vectors.push(dequantize(cx.b, q, &range, &bytes));
     }
     let &[mean, variance, beta, gamma] = &vectors[..] else { return Err(cx.shape_mismatch("vectors are missing")) };
-    let (x, of_x, scales) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, cx.bool_attr("scale_after_normalization"));
+    let (x, of_x, scales) = (cx.arg(0)?, QuantRange::from_inputs(cx, 1, 2)?, cx.bool_attr("scale_after_normalization"));
     let b = &mut *cx.b;
     let most = b.scalar(DType::F32, 1_048_576.0);
-    let out = QuantRange::around_zero(b, most);
+    let out = QuantRange::symmetric(b, most);
     let shifted = add_scalar(b, variance, epsilon);
     let root = b.unary(ScalarOp::Sqrt, shifted);
     let one = b.full_like(root, 1.0);
@@ -194,9 +204,9 @@ fn normalize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let offset = b.mul(below, scale);
     let offset = b.add(offset, beta);
     let one = b.scalar(DType::F32, 1.0);
-    let [scale, offset, one] = [scale, offset, one].map(|x| nearest(b, x, &out, &words));
+    let [scale, offset, one] = [scale, offset, one].map(|x| quantize(b, x, &out, &words));
     let from = QuantFormat { range: &of_x, integers: &bytes };
-    let x = requantize_levels(b, x, from, QuantFormat { range: &out, integers: &words });
+    let x = requantize(b, x, from, QuantFormat { range: &out, integers: &words });
     let y = b.mul(x, scale);
     let y = b.div(y, one);
     let y = b.add(y, offset);
@@ -213,8 +223,8 @@ fn mean(b: &mut Builder, x: InstId) -> InstId {
 }
 
 fn normalize_instances(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (q, of_q, dims) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, cx.dims(0)?);
-    let bytes = Integers::of(cx, cx.dtype(0)?)?;
+    let (q, of_q, dims) = (cx.arg(0)?, QuantRange::from_inputs(cx, 1, 2)?, cx.dims(0)?);
+    let bytes = QuantType::from_dtype(cx, cx.dtype(0)?)?;
     if dims.len() != 4 || bytes.dtype != DType::U8 {
         return Err(cx.unsupported_case(format!("{} {dims:?}; u8 of rank 4 is supported", bytes.dtype)));
     }
@@ -248,22 +258,22 @@ fn normalize_instances(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let is_narrow = compare_scalar(b, Direction::Lt, width, separation);
     let wide = add_scalar(b, min, separation);
     let range = QuantRange { min, max: b.select(is_narrow, wide, max) };
-    let y = nearest_in_f32(b, y, &range, &bytes);
+    let y = quantize_in_f32(b, y, &range, &bytes);
     Ok([y, range.min, range.max].map(Value::Array).into())
 }
 
 fn same_with_range(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.dims(0)?;
-    Ok(with_range(cx.one_output_like(0, dims)?))
+    Ok(append_range_facts(cx.one_output_like(0, dims)?))
 }
 
 fn bias_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.dims(0)?;
-    Ok(with_range(cx.one_output_typed_by("out_type", dims)?))
+    Ok(append_range_facts(cx.one_output_typed_by("out_type", dims)?))
 }
 
 fn binary_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
     let dims = cx.broadcast(&x, &y)?;
-    Ok(with_range(cx.one_output_typed_by("Toutput", dims)?))
+    Ok(append_range_facts(cx.one_output_typed_by("Toutput", dims)?))
 }

@@ -1,7 +1,7 @@
 //! `QuantizeV2`: converts floats to integers of a range, and returns the range that the integers represent.
 //!
 //! Source: TensorFlow's `quantize_op.cc` and `quantization_utils.h`, with the same order and precision of operations.
-use super::levels::{Integers, QuantRange, nearest_in_f32};
+use super::levels::{QuantRange, QuantType, quantize_in_f32};
 use crate::diag::Result;
 use crate::graph::TfType;
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -22,7 +22,7 @@ pub const ROWS: &[OpLowering] =
 /// Lowers `QuantizeV2`: the integers of type `T` nearest to the elements within the range.
 fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, dtype) = (cx.arg(0)?, cx.dims(0)?, cx.attr_dtype("T")?);
-    let integers = Integers::of(cx, dtype)?;
+    let integers = QuantType::from_dtype(cx, dtype)?;
     let axis = match cx.node.int("axis").unwrap_or(-1) {
         axis if axis < 0 => None,
         axis => Some(cx.normalize_axis(axis, dims.len())?),
@@ -42,10 +42,10 @@ fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         "MIN_FIRST" if axis.is_some() => {
             return Err(cx.unsupported_case("MIN_FIRST along an axis, which TensorFlow does not have either"));
         }
-        "MIN_FIRST" => (nearest_in_f32(cx.b, x, &limits, &integers), limits),
+        "MIN_FIRST" => (quantize_in_f32(cx.b, x, &limits, &integers), limits),
         "SCALED" => {
             let integers =
-                Integers { least: integers.least + f64::from(u8::from(cx.bool_attr("narrow_range"))), ..integers };
+                QuantType { least: integers.least + f64::from(u8::from(cx.bool_attr("narrow_range"))), ..integers };
             let round = if rounding == "HALF_TO_EVEN" { ScalarOp::RoundNearestEven } else { ScalarOp::RoundNearestAfz };
             scaled(cx.b, x, &limits, &integers, axis, round)
         }
@@ -103,8 +103,8 @@ fn clamp(b: &mut Builder, x: InstId, limits: &QuantRange, axis: Option<usize>) -
 }
 
 /// Quantizes by steps from the lower bound of the range, which the smallest integer represents.
-fn combined(b: &mut Builder, x: InstId, limits: &QuantRange, integers: &Integers, axis: Option<usize>) -> InstId {
-    let &Integers { least, most, .. } = integers;
+fn combined(b: &mut Builder, x: InstId, limits: &QuantRange, integers: &QuantType, axis: Option<usize>) -> InstId {
+    let &QuantType { least, most, .. } = integers;
     let width = b.sub(limits.max, limits.min);
     let width = b.convert(width, DType::F64);
     let steps = b.full_like(width, most - least);
@@ -128,7 +128,7 @@ fn scaled(
     b: &mut Builder,
     x: InstId,
     limits: &QuantRange,
-    integers: &Integers,
+    integers: &QuantType,
     axis: Option<usize>,
     round: ScalarOp,
 ) -> (InstId, QuantRange) {
@@ -171,8 +171,8 @@ fn quantize_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (dims, dtype) = (cx.dims(0)?, cx.attr_type("T"));
     let ends = match cx.node.int("axis").filter(|&axis| axis >= 0) {
         None => Dims::from_sizes(&[]),
-        Some(axis) => match cx.ranked(0)? {
-            Some(dims) => match dims[cx.axis(axis, dims.len())?] {
+        Some(axis) => match cx.ranked_dims(0)? {
+            Some(dims) => match dims[cx.normalize_axis(axis, dims.len())?] {
                 InferredDim::Known(1) => Dims::from_sizes(&[]),
                 known @ InferredDim::Known(_) => vec![known].into(),
                 // The bounds become scalars if the axis turns out to have size 1.

@@ -1,6 +1,6 @@
 //! Conversion of integers to another range: `Requantize`, `QuantizeDownAndShrinkRange`, `RequantizationRange`.
-use super::contract::with_range;
-use super::levels::{Integers, QuantRange, narrowed, nearest_in_f32, numbers, numbers_in_f32};
+use super::contract::append_range_facts;
+use super::levels::{QuantRange, QuantType, dequantize, dequantize_in_f32, quantize_in_f32, requantize_to_8_bits};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::fact::Fact;
@@ -13,7 +13,7 @@ use crate::tensor::DType;
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
     op("RequantizationRange", "input input_min input_max -> output_min output_max", used_range)
-        .shape(|_| Ok(with_range(Vec::new()))).dtypes("s32"),
+        .shape(|_| Ok(append_range_facts(Vec::new()))).dtypes("s32"),
     op("Requantize", "input input_min input_max requested_output_min requested_output_max -> output output_min output_max", requantize)
         .shape(shape).dtypes("s32 to u8 and s8"),
     op("QuantizeDownAndShrinkRange", "input input_min input_max -> output output_min output_max", shrink)
@@ -22,43 +22,43 @@ pub const ROWS: &[OpLowering] = &[
 
 fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.dims(0)?;
-    Ok(with_range(vec![Fact::new(cx.attr_type("out_type"), dims)]))
+    Ok(append_range_facts(vec![Fact::new(cx.attr_type("out_type"), dims)]))
 }
 
 /// Numbers that the smallest and the largest integer of an array represent, extended to include zero.
-fn range_of(b: &mut Builder, q: InstId, range: &QuantRange, integers: &Integers) -> QuantRange {
+fn range_of(b: &mut Builder, q: InstId, range: &QuantRange, integers: &QuantType) -> QuantRange {
     let axes: Vec<usize> = (0..b.rank(q)).collect();
     let [min, max] = [(integers.most, ScalarOp::Minimum), (integers.least, ScalarOp::Maximum)].map(|(start, op)| {
         let start = b.scalar(integers.dtype, start);
         let end = b.reduce(q, start, op, &axes);
-        numbers(b, end, range, integers)
+        dequantize(b, end, range, integers)
     });
     let zero = b.scalar(DType::F32, 0.0);
     QuantRange { min: b.min(zero, min), max }
 }
 
-fn words(cx: &LowerCtx) -> Result<Integers> {
+fn words(cx: &LowerCtx) -> Result<QuantType> {
     match cx.dtype(0)? {
-        DType::S32 => Integers::of(cx, DType::S32),
+        DType::S32 => QuantType::from_dtype(cx, DType::S32),
         other => Err(cx.unsupported_case(format!("quantized {other}; s32 is supported"))),
     }
 }
 
 fn used_range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (q, given, integers) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, words(cx)?);
+    let (q, given, integers) = (cx.arg(0)?, QuantRange::from_inputs(cx, 1, 2)?, words(cx)?);
     let range = range_of(cx.b, q, &given, &integers);
     Ok([range.min, range.max].map(Value::Array).into())
 }
 
 fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (q, from, to) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, QuantRange::of_inputs(cx, 3, 4)?);
+    let (q, from, to) = (cx.arg(0)?, QuantRange::from_inputs(cx, 1, 2)?, QuantRange::from_inputs(cx, 3, 4)?);
     let integers = words(cx)?;
     let y = match cx.attr_dtype("out_type")? {
-        DType::U8 => narrowed(cx.b, q, &from, &to),
+        DType::U8 => requantize_to_8_bits(cx.b, q, &from, &to),
         DType::S8 => {
-            let bytes = Integers::of(cx, DType::S8)?;
-            let x = numbers_in_f32(cx.b, q, &from, &integers);
-            nearest_in_f32(cx.b, x, &to, &bytes)
+            let bytes = QuantType::from_dtype(cx, DType::S8)?;
+            let x = dequantize_in_f32(cx.b, q, &from, &integers);
+            quantize_in_f32(cx.b, x, &to, &bytes)
         }
         other => return Err(cx.unsupported_case(format!("quantized {other}; u8 and s8 are supported"))),
     };
@@ -66,10 +66,10 @@ fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn shrink(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (q, from, integers) = (cx.arg(0)?, QuantRange::of_inputs(cx, 1, 2)?, words(cx)?);
+    let (q, from, integers) = (cx.arg(0)?, QuantRange::from_inputs(cx, 1, 2)?, words(cx)?);
     let to = range_of(cx.b, q, &from, &integers);
     let y = match cx.attr_dtype("out_type")? {
-        DType::U8 => narrowed(cx.b, q, &from, &to),
+        DType::U8 => requantize_to_8_bits(cx.b, q, &from, &to),
         other => return Err(cx.unsupported_case(format!("quantized {other}; u8 is supported"))),
     };
     Ok([y, to.min, to.max].map(Value::Array).into())

@@ -4,7 +4,7 @@ use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::ops::math::expr::{ArrayExpr, formula};
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -14,9 +14,9 @@ const FLOATS: &str = "f16, bf16, f32, f64";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("QuantizeAndDequantizeV2", "input input_min input_max -> output",          round_trip).shape(same).dtypes(FLOATS),
-    op("QuantizeAndDequantizeV3", "input input_min input_max num_bits -> output", round_trip).shape(same).constants(&[3]).dtypes(FLOATS),
-    op("QuantizeAndDequantizeV4", "input input_min input_max -> output",          round_trip).shape(same).dtypes(FLOATS),
+    op("QuantizeAndDequantizeV2", "input input_min input_max -> output",          round_trip).shape(like_first_input).dtypes(FLOATS),
+    op("QuantizeAndDequantizeV3", "input input_min input_max num_bits -> output", round_trip).shape(like_first_input).constant_inputs(&[3]).dtypes(FLOATS),
+    op("QuantizeAndDequantizeV4", "input input_min input_max -> output",          round_trip).shape(like_first_input).dtypes(FLOATS),
 ];
 
 /// Quantization grid, from the node's attributes.
@@ -88,17 +88,24 @@ impl Grid {
     /// bound.
     fn round<'s, 'b>(&self, [x, low, high]: [ArrayExpr<'s, 'b>; 3]) -> ArrayExpr<'s, 'b> {
         let largest = if x.dtype() == DType::F64 { f64::MAX } else { f64::from(f32::MAX) };
-        let reach = |bound: ArrayExpr<'s, 'b>, integer: f64| (integer / bound).when((bound * integer).gt(0.0), largest);
+        let reach =
+            |bound: ArrayExpr<'s, 'b>, integer: f64| (integer / bound).select_where((bound * integer).gt(0.0), largest);
         let (by_low, by_high) = (reach(low, self.least), reach(high, self.most));
         let from_low = by_low.lt(by_high);
-        let scale = by_low.when(from_low, by_high);
-        let inverse =
-            if self.least == 0.0 { high / self.most } else { (low / self.least).when(from_low, high / self.most) };
-        let (least, most) =
-            ((inverse * self.least).when(from_low.not(), low), (inverse * self.most).when(from_low, high));
-        let x = if self.given { x.apply2(ScalarOp::Maximum, least).apply2(ScalarOp::Minimum, most) } else { x };
+        let scale = by_low.select_where(from_low, by_high);
+        let inverse = if self.least == 0.0 {
+            high / self.most
+        } else {
+            (low / self.least).select_where(from_low, high / self.most)
+        };
+        let (least, most) = (
+            (inverse * self.least).select_where(from_low.not(), low),
+            (inverse * self.most).select_where(from_low, high),
+        );
+        let x =
+            if self.given { x.apply_binary(ScalarOp::Maximum, least).apply_binary(ScalarOp::Minimum, most) } else { x };
         let steps = x * scale;
-        let whole = if self.half_up { (steps + 0.5).floor() } else { steps.apply(ScalarOp::RoundNearestEven) };
+        let whole = if self.half_up { (steps + 0.5).floor() } else { steps.apply_unary(ScalarOp::RoundNearestEven) };
         whole * inverse
     }
 }

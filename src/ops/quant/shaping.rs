@@ -1,6 +1,6 @@
 //! Reshaping, concatenation and pooling of quantized arrays.
-use super::contract::with_range;
-use super::levels::{Integers, QuantRange, nearest_in_f32, numbers_in_f32};
+use super::contract::append_range_facts;
+use super::levels::{QuantRange, QuantType, dequantize_in_f32, quantize_in_f32};
 use crate::diag::Result;
 use crate::hlo::open::InstId;
 use crate::ops::array::{concat_inputs_shape, shape as array_shape};
@@ -16,15 +16,15 @@ const POOL: &str = "input min_input max_input -> output min_output max_output";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("QuantizedReshape", "tensor shape input_min input_max -> output output_min output_max", reshape).shape(reshape_shape).constants(&[1]),
+    op("QuantizedReshape", "tensor shape input_min input_max -> output output_min output_max", reshape).shape(reshape_shape).constant_inputs(&[1]),
     op("QuantizedConcat",  "concat_dim values* input_mins* input_maxes* -> output output_min output_max", concat)
-        .shape(concat_shape).constants(&[0]).dtypes("u8, s32"),
+        .shape(concat_shape).constant_inputs(&[0]).dtypes("u8, s32"),
     op("QuantizedMaxPool", POOL, max_pool).shape(pooled_shape).dtypes("u8, s8"),
     op("QuantizedAvgPool", POOL, mean_pool).shape(pooled_shape).dtypes("u8, s8"),
 ];
 
 fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let range = QuantRange::of_inputs(cx, 2, 3)?;
+    let range = QuantRange::from_inputs(cx, 2, 3)?;
     let mut y = array_shape::reshape(cx)?;
     y.extend([range.min, range.max].map(Value::Array));
     Ok(y)
@@ -37,10 +37,10 @@ fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             cx.shape_mismatch(format!("{} inputs; an axis and three lists of one length are needed", cx.args.len()))
         );
     }
-    let integers = Integers::of(cx, cx.dtype(1)?)?;
+    let integers = QuantType::from_dtype(cx, cx.dtype(1)?)?;
     let axis = cx.normalize_axis(cx.constant_int(0)?, cx.dims(1)?.len())?;
     let ranges = (0..count)
-        .map(|i| QuantRange::of_inputs(cx, 1 + count + i, 1 + 2 * count + i))
+        .map(|i| QuantRange::from_inputs(cx, 1 + count + i, 1 + 2 * count + i))
         .collect::<Result<Vec<QuantRange>>>()?;
     let b = &mut *cx.b;
     let (mut min, mut max) = (b.scalar(DType::F32, 0.0), ranges[0].max);
@@ -51,7 +51,7 @@ fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let out = if integers.least < 0.0 {
         let (low, high) = (b.unary(ScalarOp::Abs, min), b.unary(ScalarOp::Abs, max));
         let most = b.max(low, high);
-        QuantRange::around_zero(b, most)
+        QuantRange::symmetric(b, most)
     } else {
         QuantRange { min, max }
     };
@@ -61,8 +61,8 @@ fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let b = &mut *cx.b;
         let (low, high) = (b.compare(Direction::Eq, range.min, out.min), b.compare(Direction::Eq, range.max, out.max));
         let is_same = b.binary(ScalarOp::And, low, high);
-        let x = numbers_in_f32(b, q, range, &integers);
-        let moved = nearest_in_f32(b, x, &out, &integers);
+        let x = dequantize_in_f32(b, q, range, &integers);
+        let moved = quantize_in_f32(b, x, &out, &integers);
         parts.push(b.select(is_same, q, moved));
     }
     let rank = cx.b.rank(parts[0]);
@@ -79,7 +79,7 @@ fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn max_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (range, integers) = (QuantRange::of_inputs(cx, 1, 2)?, Integers::of(cx, cx.dtype(0)?)?);
+    let (range, integers) = (QuantRange::from_inputs(cx, 1, 2)?, QuantType::from_dtype(cx, cx.dtype(0)?)?);
     let window = PoolAttrs::parse(cx, 2, 3)?.windows(&cx.dims(0)?)?;
     let (x, least) = (cx.arg(0)?, cx.b.scalar(integers.dtype, integers.least));
     let y = reduce_window(cx.b, x, least, ScalarOp::Maximum, window);
@@ -88,7 +88,7 @@ fn max_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Lowers `QuantizedAvgPool`: the sum of the integers in each window divided by their number, truncated.
 fn mean_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (range, dims, dtype) = (QuantRange::of_inputs(cx, 1, 2)?, cx.dims(0)?, cx.dtype(0)?);
+    let (range, dims, dtype) = (QuantRange::from_inputs(cx, 1, 2)?, cx.dims(0)?, cx.dtype(0)?);
     let window = PoolAttrs::parse(cx, 2, 3)?.windows(&dims)?;
     let x = cx.arg(0)?;
     let b = &mut *cx.b;
@@ -102,15 +102,15 @@ fn mean_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    Ok(with_range(array_shape::reshape_shape(cx)?))
+    Ok(append_range_facts(array_shape::reshape_shape(cx)?))
 }
 
 fn pooled_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    Ok(with_range(pool_shape(cx, 2)?))
+    Ok(append_range_facts(pool_shape(cx, 2)?))
 }
 
 fn concat_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let count = cx.args.len().saturating_sub(1) / 3;
     let axis = cx.constant_int(0);
-    Ok(with_range(concat_inputs_shape(cx, 1..1 + count, axis, 0)?))
+    Ok(append_range_facts(concat_inputs_shape(cx, 1..1 + count, axis, 0)?))
 }

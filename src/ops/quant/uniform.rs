@@ -10,7 +10,7 @@ use crate::hlo::open::DotDims;
 use crate::hlo::open::InstId;
 use crate::ops::math::cast::convert;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::known;
@@ -26,22 +26,24 @@ pub const ROWS: &[OpLowering] = &[
         requantize,
     )
     .shape(typed)
-    .constants(&[1, 3])
+    .constant_inputs(&[1, 3])
     .dtypes("s8, u8, s32"),
     op(
         "UniformQuantizedAdd",
         "lhs rhs lhs_scales lhs_zero_points rhs_scales rhs_zero_points output_scales output_zero_points -> output",
         add,
     )
-    .constants(&[2, 4, 6])
+    .constant_inputs(&[2, 4, 6])
     .dtypes("s32"),
-    op("UniformQuantizedClipByValue", "operand min max scales zero_points -> output", clip).shape(same).dtypes("s32"),
+    op("UniformQuantizedClipByValue", "operand min max scales zero_points -> output", clip)
+        .shape(like_first_input)
+        .dtypes("s32"),
     op(
         "UniformQuantizedDot",
         "lhs rhs lhs_scales lhs_zero_points rhs_scales rhs_zero_points output_scales output_zero_points -> output",
         dot,
     )
-    .constants(&[2, 4, 6])
+    .constant_inputs(&[2, 4, 6])
     .dtypes("s8 to s32"),
 ];
 
@@ -51,12 +53,12 @@ fn typed(cx: &mut ShapeCtx) -> Result<Vec<crate::ops::fact::Fact>> {
 }
 
 /// Axis that an attribute names; `None` for -1.
-pub(super) fn axis(cx: &LowerCtx, name: &str) -> Option<usize> {
+pub(super) fn quantization_axis(cx: &LowerCtx, name: &str) -> Option<usize> {
     usize::try_from(cx.node.int(name).unwrap_or(-1)).ok()
 }
 
 /// `v`, a scalar or one number per slice along `axis`, broadcast to these sizes.
-pub(super) fn along(cx: &mut LowerCtx, v: InstId, dims: &[Dim], axis: Option<usize>) -> Result<InstId> {
+pub(super) fn broadcast_along(cx: &mut LowerCtx, v: InstId, dims: &[Dim], axis: Option<usize>) -> Result<InstId> {
     match (cx.b.dims(v), axis) {
         ([], _) => Ok(cx.b.broadcast(v, dims, &[])),
         ([n], Some(axis)) if dims.get(axis) == Some(n) => Ok(cx.b.broadcast(v, dims, &[axis])),
@@ -65,7 +67,7 @@ pub(super) fn along(cx: &mut LowerCtx, v: InstId, dims: &[Dim], axis: Option<usi
 }
 
 /// `x` clamped to the range of integers in the attributes with this prefix.
-pub(super) fn clamped(cx: &mut LowerCtx, x: InstId, prefix: &str) -> Result<InstId> {
+pub(super) fn clamp_to_range(cx: &mut LowerCtx, x: InstId, prefix: &str) -> Result<InstId> {
     let end = |cx: &LowerCtx, name: &str| {
         let name = format!("{prefix}quantization_{name}_val");
         cx.require_attr(cx.node.int(&name), &name)
@@ -77,11 +79,11 @@ pub(super) fn clamped(cx: &mut LowerCtx, x: InstId, prefix: &str) -> Result<Inst
 }
 
 fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dims, axis) = (cx.arg(0)?, cx.dims(0)?, axis(cx, "quantization_axis"));
+    let (x, dims, axis) = (cx.arg(0)?, cx.dims(0)?, quantization_axis(cx, "quantization_axis"));
     let (scales, zeros) = (cx.arg(1)?, cx.arg(2)?);
     let one = cx.b.full_like(scales, 1.0);
     let inverse = cx.b.div(one, scales);
-    let (inverse, zeros) = (along(cx, inverse, &dims, axis)?, along(cx, zeros, &dims, axis)?);
+    let (inverse, zeros) = (broadcast_along(cx, inverse, &dims, axis)?, broadcast_along(cx, zeros, &dims, axis)?);
     let x = cx.b.convert(x, DType::F32);
     let scaled = cx.b.mul(x, inverse);
     let half = cx.b.full_like(scaled, 0.5);
@@ -89,23 +91,23 @@ fn quantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let whole = cx.b.unary(ScalarOp::Floor, up);
     let whole = convert(cx.b, whole, DType::S32);
     let q = cx.b.add(whole, zeros);
-    let q = clamped(cx, q, "")?;
+    let q = clamp_to_range(cx, q, "")?;
     let out = cx.attr_dtype("Tout")?;
     let q = cx.b.convert(q, out);
     cx.one_output(q)
 }
 
-/// q - zero point, in 32 bits.
-pub(super) fn centred(cx: &mut LowerCtx, x: InstId, zeros: InstId, axis: Option<usize>) -> Result<InstId> {
+/// Quantized integers minus their zero point, in 32 bits.
+pub(super) fn subtract_zero_point(cx: &mut LowerCtx, x: InstId, zeros: InstId, axis: Option<usize>) -> Result<InstId> {
     let dims = cx.b.dims(x).to_vec();
-    let (x, zeros) = (cx.b.convert(x, DType::S32), along(cx, zeros, &dims, axis)?);
+    let (x, zeros) = (cx.b.convert(x, DType::S32), broadcast_along(cx, zeros, &dims, axis)?);
     Ok(cx.b.sub(x, zeros))
 }
 
 fn dequantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dims, axis) = (cx.arg(0)?, cx.dims(0)?, axis(cx, "quantization_axis"));
+    let (x, dims, axis) = (cx.arg(0)?, cx.dims(0)?, quantization_axis(cx, "quantization_axis"));
     let (scales, zeros) = (cx.arg(1)?, cx.arg(2)?);
-    let (q, scales) = (centred(cx, x, zeros, axis)?, along(cx, scales, &dims, axis)?);
+    let (q, scales) = (subtract_zero_point(cx, x, zeros, axis)?, broadcast_along(cx, scales, &dims, axis)?);
     let q = cx.b.convert(q, DType::F32);
     let y = cx.b.mul(q, scales);
     let out = cx.attr_dtype("Tout")?;
@@ -136,7 +138,7 @@ fn fixed_point(factor: f64) -> Option<(i64, i64)> {
 }
 
 /// `x`, `s32`, multiplied by factors, common or per slice along `axis`; rounded to nearest, halves up.
-pub(super) fn rescaled(cx: &mut LowerCtx, x: InstId, factors: &[f64], axis: Option<usize>) -> Result<InstId> {
+pub(super) fn multiply_and_round(cx: &mut LowerCtx, x: InstId, factors: &[f64], axis: Option<usize>) -> Result<InstId> {
     let parts: Option<Vec<(i64, i64)>> = factors.iter().map(|&f| fixed_point(f)).collect();
     let parts = parts.ok_or_else(|| Error::user(Code::BadInputs, "scales must be positive"))?;
     let dims = cx.b.dims(x).to_vec();
@@ -144,7 +146,7 @@ pub(super) fn rescaled(cx: &mut LowerCtx, x: InstId, factors: &[f64], axis: Opti
     let number = |cx: &mut LowerCtx, f: &dyn Fn(&(i64, i64)) -> i64| {
         let all: Vec<i64> = parts.iter().map(f).collect();
         let all = cx.b.constant(Tensor::of(&known(sizes), &all));
-        along(cx, all, &dims, axis)
+        broadcast_along(cx, all, &dims, axis)
     };
     let factor = number(cx, &|p| p.0)?;
     let half = number(cx, &|p| 1 << (30 - p.1))?;
@@ -161,7 +163,7 @@ pub(super) fn rescaled(cx: &mut LowerCtx, x: InstId, factors: &[f64], axis: Opti
 }
 
 /// Scales in the constant input `i`.
-pub(super) fn scales(cx: &LowerCtx, i: usize) -> Result<Vec<f64>> {
+pub(super) fn constant_scales(cx: &LowerCtx, i: usize) -> Result<Vec<f64>> {
     let t = cx.constant(i)?;
     Ok((0..t.len()).map(|k| t.get_f64(k).unwrap_or(0.0)).collect())
 }
@@ -181,14 +183,15 @@ pub(super) fn scale_ratios(cx: &LowerCtx, over: &[&[f64]], under: &[f64]) -> Res
 }
 
 fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (from, to) = (axis(cx, "input_quantization_axis"), axis(cx, "output_quantization_axis"));
+    let (from, to) =
+        (quantization_axis(cx, "input_quantization_axis"), quantization_axis(cx, "output_quantization_axis"));
     let (x, zeros, out_zeros, dims) = (cx.arg(0)?, cx.arg(2)?, cx.arg(4)?, cx.dims(0)?);
-    let q = centred(cx, x, zeros, from)?;
-    let factors = scale_ratios(cx, &[&scales(cx, 1)?], &scales(cx, 3)?)?;
-    let q = rescaled(cx, q, &factors, from.or(to))?;
-    let zeros = along(cx, out_zeros, &dims, to)?;
+    let q = subtract_zero_point(cx, x, zeros, from)?;
+    let factors = scale_ratios(cx, &[&constant_scales(cx, 1)?], &constant_scales(cx, 3)?)?;
+    let q = multiply_and_round(cx, q, &factors, from.or(to))?;
+    let zeros = broadcast_along(cx, out_zeros, &dims, to)?;
     let q = cx.b.add(q, zeros);
-    let q = clamped(cx, q, "output_")?;
+    let q = clamp_to_range(cx, q, "output_")?;
     let out = cx.attr_dtype("Tout")?;
     let q = cx.b.convert(q, out);
     cx.one_output(q)
@@ -196,32 +199,32 @@ fn requantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Lowers addition: both operands are converted to the scale of the result, and added.
 fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let out = axis(cx, "output_quantization_axis");
-    let under = scales(cx, 6)?;
+    let out = quantization_axis(cx, "output_quantization_axis");
+    let under = constant_scales(cx, 6)?;
     let mut sides = Vec::new();
     for (side, own) in ["lhs_quantization_axis", "rhs_quantization_axis"].into_iter().enumerate() {
-        let own = axis(cx, own);
+        let own = quantization_axis(cx, own);
         let (x, zeros) = (cx.arg(side)?, cx.arg(2 * side + 3)?);
         if own.is_none() && out.is_some() {
             return Err(cx.unsupported_case("a side with one scale for a result with one a place of an axis"));
         }
-        let q = centred(cx, x, zeros, own)?;
-        let factors = scale_ratios(cx, &[&scales(cx, 2 * side + 2)?], &under)?;
-        sides.push(rescaled(cx, q, &factors, own)?);
+        let q = subtract_zero_point(cx, x, zeros, own)?;
+        let factors = scale_ratios(cx, &[&constant_scales(cx, 2 * side + 2)?], &under)?;
+        sides.push(multiply_and_round(cx, q, &factors, own)?);
     }
     let sum = cx.b.add(sides[0], sides[1]);
     let dims = cx.b.dims(sum).to_vec();
     let zeros = cx.arg(7)?;
-    let zeros = along(cx, zeros, &dims, out)?;
+    let zeros = broadcast_along(cx, zeros, &dims, out)?;
     let sum = cx.b.add(sum, zeros);
-    let q = clamped(cx, sum, "output_")?;
+    let q = clamp_to_range(cx, sum, "output_")?;
     cx.one_output(q)
 }
 
 fn clip(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, dims, axis) = (cx.arg(0)?, cx.dims(0)?, axis(cx, "quantization_axis"));
+    let (x, dims, axis) = (cx.arg(0)?, cx.dims(0)?, quantization_axis(cx, "quantization_axis"));
     let (low, high) = (cx.arg(1)?, cx.arg(2)?);
-    let (low, high) = (along(cx, low, &dims, axis)?, along(cx, high, &dims, axis)?);
+    let (low, high) = (broadcast_along(cx, low, &dims, axis)?, broadcast_along(cx, high, &dims, axis)?);
     let x = cx.b.max(x, low);
     let y = cx.b.min(x, high);
     cx.one_output(y)
@@ -229,20 +232,21 @@ fn clip(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Lowers an integer matrix product, converted to the scale of the result.
 fn dot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (right, out) = (axis(cx, "rhs_quantization_axis"), axis(cx, "output_quantization_axis"));
-    if axis(cx, "lhs_quantization_axis").is_some() || right == Some(0) {
+    let (right, out) =
+        (quantization_axis(cx, "rhs_quantization_axis"), quantization_axis(cx, "output_quantization_axis"));
+    if quantization_axis(cx, "lhs_quantization_axis").is_some() || right == Some(0) {
         return Err(cx.unsupported_case("one scale a place of an axis that is summed over or of the left side"));
     }
     let (x, y, zeros, out_zeros) = (cx.arg(0)?, cx.arg(1)?, (cx.arg(3)?, cx.arg(5)?), cx.arg(7)?);
-    let (x, y) = (centred(cx, x, zeros.0, None)?, centred(cx, y, zeros.1, right)?);
+    let (x, y) = (subtract_zero_point(cx, x, zeros.0, None)?, subtract_zero_point(cx, y, zeros.1, right)?);
     let dims = DotDims { lhs_contracting: vec![1], rhs_contracting: vec![0], ..DotDims::default() };
     let sum = cx.b.dot(x, y, dims);
     let dims = cx.b.dims(sum).to_vec();
-    let factors = scale_ratios(cx, &[&scales(cx, 2)?, &scales(cx, 4)?], &scales(cx, 6)?)?;
-    let q = rescaled(cx, sum, &factors, right.or(out))?;
-    let zeros = along(cx, out_zeros, &dims, out)?;
+    let factors = scale_ratios(cx, &[&constant_scales(cx, 2)?, &constant_scales(cx, 4)?], &constant_scales(cx, 6)?)?;
+    let q = multiply_and_round(cx, sum, &factors, right.or(out))?;
+    let zeros = broadcast_along(cx, out_zeros, &dims, out)?;
     let q = cx.b.add(q, zeros);
-    let q = clamped(cx, q, "output_")?;
+    let q = clamp_to_range(cx, q, "output_")?;
     cx.one_output(q)
 }
 

@@ -2,13 +2,16 @@
 //!
 //! Source: TensorFlow's `uniform_quant_ops/uniform_quantized_convolution_ops.cc`. Padding and base dilation are filled with the
 //! zero point of the left operand.
-use super::uniform::{along, axis, centred, clamped, rescaled, scale_ratios, scales};
+use super::uniform::{
+    broadcast_along, clamp_to_range, constant_scales, multiply_and_round, quantization_axis, scale_ratios,
+    subtract_zero_point,
+};
 use crate::diag::{Code, Error, Result};
 use crate::graph::Attr;
 use crate::hlo::open::Op;
 use crate::hlo::open::{ConvDims, Dim, WindowDim};
 use crate::hlo::proto::numbers;
-use crate::ops::nn::{Padding, positive, window_dim};
+use crate::ops::nn::{Padding, positive_sizes, window_dim};
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
 
@@ -18,7 +21,7 @@ pub const ROWS: &[OpLowering] = &[op(
     "lhs rhs lhs_scales lhs_zero_points rhs_scales rhs_zero_points output_scales output_zero_points -> output",
     convolution,
 )
-.constants(&[2, 4, 6])
+.constant_inputs(&[2, 4, 6])
 .dtypes("s8 to s32")
 .work(Work::Contraction)];
 
@@ -61,7 +64,7 @@ fn padding(cx: &LowerCtx, spatial: usize) -> Result<Padding> {
 fn windows(cx: &LowerCtx, axes: &ConvDims, sides: [&[Dim]; 2]) -> Result<Vec<WindowDim>> {
     let spatial = axes.input_spatial.len();
     let list = |name: &str| match cx.node.ints(name) {
-        Some(list) if !list.is_empty() => positive(list, name, spatial),
+        Some(list) if !list.is_empty() => positive_sizes(list, name, spatial),
         _ => Ok(vec![Dim::from(1); spatial]),
     };
     let (strides, holes, dilations) = (list("window_strides")?, list("lhs_dilation")?, list("rhs_dilation")?);
@@ -93,22 +96,24 @@ pub(super) fn convolution_dims(cx: &LowerCtx) -> Result<ConvDims> {
 
 fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = convolution_dims(cx)?;
-    let (by_kernel, by_feature) = (axis(cx, "rhs_quantization_axis"), axis(cx, "output_quantization_axis"));
-    let known = axis(cx, "lhs_quantization_axis").is_none()
+    let (by_kernel, by_feature) =
+        (quantization_axis(cx, "rhs_quantization_axis"), quantization_axis(cx, "output_quantization_axis"));
+    let known = quantization_axis(cx, "lhs_quantization_axis").is_none()
         && by_kernel.is_none_or(|a| a == dims.kernel_output_feature)
         && by_feature.is_none_or(|a| a == dims.output_feature && by_kernel.is_some());
     if !known {
         return Err(cx.shape_mismatch("scales for each place of another axis than the features of the result"));
     }
     let (x, kernel, zeros, out_zeros) = (cx.arg(0)?, cx.arg(1)?, (cx.arg(3)?, cx.arg(5)?), cx.arg(7)?);
-    let (x, kernel) = (centred(cx, x, zeros.0, None)?, centred(cx, kernel, zeros.1, by_kernel)?);
+    let (x, kernel) =
+        (subtract_zero_point(cx, x, zeros.0, None)?, subtract_zero_point(cx, kernel, zeros.1, by_kernel)?);
     let features = by_kernel.map(|_| dims.output_feature);
     let sum = cx.b.add_inst(Op::Convolution(Box::new(dims)), &[x, kernel]);
-    let factors = scale_ratios(cx, &[&scales(cx, 2)?, &scales(cx, 4)?], &scales(cx, 6)?)?;
-    let q = rescaled(cx, sum, &factors, features)?;
+    let factors = scale_ratios(cx, &[&constant_scales(cx, 2)?, &constant_scales(cx, 4)?], &constant_scales(cx, 6)?)?;
+    let q = multiply_and_round(cx, sum, &factors, features)?;
     let sizes = cx.b.dims(q).to_vec();
-    let zeros = along(cx, out_zeros, &sizes, by_feature)?;
+    let zeros = broadcast_along(cx, out_zeros, &sizes, by_feature)?;
     let q = cx.b.add(q, zeros);
-    let q = clamped(cx, q, "output_")?;
+    let q = clamp_to_range(cx, q, "output_")?;
     cx.one_output(q)
 }

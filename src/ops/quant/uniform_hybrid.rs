@@ -1,6 +1,6 @@
 //! Products of floats with uniformly quantized weights. Each item of the left operand is quantized to 8 bits with a range of
 //! its own.
-use super::uniform::{along, axis, centred};
+use super::uniform::{broadcast_along, quantization_axis, subtract_zero_point};
 use super::uniform_conv::convolution_dims;
 use crate::diag::Result;
 use crate::hlo::open::DotDims;
@@ -90,7 +90,7 @@ fn scaled(cx: &mut LowerCtx, sum: InstId, scales: InstId, items: usize, features
     let sum = cx.b.convert(sum, DType::F32);
     let scales = cx.b.broadcast(scales, &dims, &[items]);
     let y = cx.b.mul(sum, scales);
-    let of_rhs = along(cx, of_rhs, &dims, features)?;
+    let of_rhs = broadcast_along(cx, of_rhs, &dims, features)?;
     Ok(cx.b.mul(y, of_rhs))
 }
 
@@ -103,13 +103,13 @@ fn check_types(cx: &LowerCtx) -> Result<()> {
 
 fn dot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     check_types(cx)?;
-    let (x, y, zeros, own) = (cx.arg(0)?, cx.arg(1)?, cx.arg(3)?, axis(cx, "rhs_quantization_axis"));
+    let (x, y, zeros, own) = (cx.arg(0)?, cx.arg(1)?, cx.arg(3)?, quantization_axis(cx, "rhs_quantization_axis"));
     let (left, right) = (cx.dims(0)?, cx.dims(1)?);
     if left.len() != 2 || right.len() != 2 || left[1] != right[0] || own.is_some_and(|a| a != 1) {
         return Err(cx.shape_mismatch(format!("a product of {left:?} and {right:?} with scales along axis {own:?}")));
     }
     let Quantized { centered, scales } = quantized(cx.b, x, 0);
-    let y = centred(cx, y, zeros, own)?;
+    let y = subtract_zero_point(cx, y, zeros, own)?;
     let dims = DotDims { lhs_contracting: vec![1], rhs_contracting: vec![0], ..DotDims::default() };
     let sum = cx.b.dot(centered, y, dims);
     let y = scaled(cx, sum, scales, 0, own.map(|_| 1))?;
@@ -119,7 +119,7 @@ fn dot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     check_types(cx)?;
     let dims = convolution_dims(cx)?;
-    let own = axis(cx, "rhs_quantization_axis");
+    let own = quantization_axis(cx, "rhs_quantization_axis");
     if dims.batch_group_count != 1 {
         return Err(cx.unsupported_case("groups of the batch, whose items have ranges of their own"));
     }
@@ -128,7 +128,7 @@ fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let (x, kernel, zeros) = (cx.arg(0)?, cx.arg(1)?, cx.arg(3)?);
     let Quantized { centered, scales } = quantized(cx.b, x, dims.input_batch);
-    let kernel = centred(cx, kernel, zeros, own)?;
+    let kernel = subtract_zero_point(cx, kernel, zeros, own)?;
     let (items, features) = (dims.output_batch, own.map(|_| dims.output_feature));
     let sum = cx.b.add_inst(Op::Convolution(Box::new(dims)), &[centered, kernel]);
     let y = scaled(cx, sum, scales, items, features)?;

@@ -1,5 +1,5 @@
 //! `RaggedTensorToTensor`: ragged rows padded with a default value to a dense array.
-use super::{lengths, places};
+use super::{lengths, row_positions};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::Attr;
@@ -9,7 +9,7 @@ use crate::ops::array::gather::gather_along_axis;
 use crate::ops::array::scatter;
 use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::op_lowering::op;
-use crate::ops::symbols::Why;
+use crate::ops::symbols::UnknownReason;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -43,7 +43,7 @@ fn dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         };
         let (row, at, length) = match level {
             Level::Splits(splits) => {
-                let (row, at) = places(cx, *splits, count)?;
+                let (row, at) = row_positions(cx, *splits, count)?;
                 let lengths = lengths(cx, *splits);
                 let none = cx.b.scalar(cx.b.dtype(lengths), 0.0);
                 (row, at, cx.b.reduce(lengths, none, ScalarOp::Maximum, &[0]))
@@ -140,7 +140,7 @@ fn dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     };
     let levels = types.iter().filter(|t| &t[..] != b"FIRST_DIM_SIZE").count();
     let shape = cx.partial_ints(0);
-    let Some(inner) = cx.ranked(1)?.filter(|dims| !dims.is_empty()) else {
+    let Some(inner) = cx.ranked_dims(1)?.filter(|dims| !dims.is_empty()) else {
         let dims = cx.unranked_from(1);
         return cx.one_output_like(1, dims);
     };
@@ -148,9 +148,10 @@ fn dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     for k in 0..=levels {
         let told =
             shape.as_ref().and_then(|s| s.get(k).copied()).filter(|n| !matches!(n, InferredInt::Known(n) if *n < 0));
-        let told =
-            told.and_then(InferredInt::as_dim).filter(|_| cx.ranked(0).is_ok_and(|d| d.is_some_and(|d| !d.is_empty())));
-        let made = told.unwrap_or_else(|| cx.fresh_dim(Why::Data));
+        let told = told
+            .and_then(InferredInt::as_dim)
+            .filter(|_| cx.ranked_dims(0).is_ok_and(|d| d.is_some_and(|d| !d.is_empty())));
+        let made = told.unwrap_or_else(|| cx.fresh_dim(UnknownReason::Data));
         dims.push(made);
     }
     dims.extend(&inner[1..]);

@@ -5,7 +5,7 @@ use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::{PRED, S64};
 use crate::ops::sparse::rows;
-use crate::ops::symbols::Why;
+use crate::ops::symbols::UnknownReason;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 
 /// Definitions of the ops of this file.
@@ -16,12 +16,12 @@ pub const ROWS: &[OpLowering] = &[
         fill,
     )
     .shape(fill_shape)
-    .constants(&[2]),
-    op("RaggedFillEmptyRowsGrad", "reverse_index_map grad_values -> d_values d_default_value", rows::gradient)
-        .shape(rows::gradient_shape),
+    .constant_inputs(&[2]),
+    op("RaggedFillEmptyRowsGrad", "reverse_index_map grad_values -> d_values d_default_value", rows::fill_empty_rows_grad)
+        .shape(rows::fill_empty_rows_grad_shape),
 ];
 
-/// Lowers `RaggedFillEmptyRows`, like that of a sparse matrix whose elements have only their row as index.
+/// Lowers `RaggedFillEmptyRows` like `SparseFillEmptyRows` of elements whose index is their row alone.
 fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (ids, values, count, default) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
     let &[n] = cx.b.dims(ids) else {
@@ -32,7 +32,7 @@ fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let (places, shape) = (cx.b.reshape(ids, &dims![n, 1]), cx.b.reshape(count, &dims![1]));
     let args = [places, values, shape, default].map(Value::Array).into();
-    let mut all = rows::fill(&mut cx.with_args(args))?;
+    let mut all = rows::fill_empty_rows(&mut cx.with_args(args))?;
     if let Some(Value::Array(places)) = all.first().cloned() {
         let count = cx.b.dims(places)[0];
         all[0] = Value::Array(cx.b.reshape(places, &[count]));
@@ -41,7 +41,7 @@ fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn fill_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (n, own, rows) = (cx.fresh_dim(Why::Data), cx.dims_of_rank(0, 1)?[0], cx.size_from_input(2));
+    let (n, own, rows) = (cx.fresh_dim(UnknownReason::Data), cx.dims_of_rank(0, 1)?[0], cx.size_from_input(2));
     Ok(vec![
         Fact::new(S64, vec![n].into()),
         Fact::new(cx.dtype(1), vec![n].into()),

@@ -1,10 +1,10 @@
 //! `RaggedGather`: rows selected by their indices.
-use super::{lengths, places, splits};
+use super::{lengths, row_positions, row_splits};
 use crate::diag::Result;
 use crate::ops::array::gather::gather_along_axis;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::tensor::DType;
 
@@ -37,9 +37,9 @@ fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let own = cx.b.convert(own, DType::S32);
         let (begins, own) = (gather_along_axis(cx, all, rows, 0, 0)?, gather_along_axis(cx, own, rows, 0, 0)?);
         let most = next.saturating_mul(cx.b.dims(rows)[0]);
-        let (made, total) = splits(cx, own);
+        let (made, total) = row_splits(cx, own);
         let total = cx.bounded_size(total, most, "the list of values")?;
-        let (row, at) = places(cx, made, total)?;
+        let (row, at) = row_positions(cx, made, total)?;
         let begins = gather_along_axis(cx, begins, row, 0, 0)?;
         rows = cx.b.add(begins, at);
         out.push(Value::Array(cx.b.convert(made, dtype)));
@@ -55,17 +55,17 @@ fn gather_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let splits = cx.attr_type("Tsplits");
     let mut out = Vec::with_capacity(made + 1);
     for level in 0..made {
-        let rows = match cx.ranked(levels + 1)?.as_deref() {
+        let rows = match cx.ranked_dims(levels + 1)?.as_deref() {
             Some([rows, ..]) if level == 0 => cx.add(*rows, InferredDim::Known(1)),
-            _ => cx.fresh_dim(Why::Data),
+            _ => cx.fresh_dim(UnknownReason::Data),
         };
         out.push(Fact::new(splits, vec![rows].into()));
     }
-    let n = cx.fresh_dim(Why::Data);
-    out.push(match cx.ranked(levels)? {
+    let n = cx.fresh_dim(UnknownReason::Data);
+    out.push(match cx.ranked_dims(levels)? {
         Some(dims) if !dims.is_empty() => cx.one_output_like(levels, [&[n], &dims[1..]].concat())?.remove(0),
         _ => {
-            let dims = cx.unranked(Why::Data);
+            let dims = cx.unranked(UnknownReason::Data);
             cx.one_output_like(levels, dims)?.remove(0)
         }
     });

@@ -24,7 +24,7 @@ use crate::tensor::DType;
 pub const ROWS: &[&[OpLowering]] = &[range::ROWS, gather::ROWS, dense::ROWS, fill::ROWS, sparse::ROWS, variant::ROWS];
 
 /// Row number of each of `total` values, and its position in that row; both `s32[total]`.
-pub(in crate::ops) fn places(cx: &mut LowerCtx, splits: InstId, total: Dim) -> Result<(InstId, InstId)> {
+pub(in crate::ops) fn row_positions(cx: &mut LowerCtx, splits: InstId, total: Dim) -> Result<(InstId, InstId)> {
     let splits = cx.b.convert(splits, DType::S32);
     let n = cx.b.dims(splits).first().copied().unwrap_or(Dim::from(0)).saturating_sub(1);
     // The row number increases by one at every split but the first; a split behind the last value is dropped.
@@ -40,7 +40,7 @@ pub(in crate::ops) fn places(cx: &mut LowerCtx, splits: InstId, total: Dim) -> R
 }
 
 /// Row splits `[n + 1]` of rows with these lengths `[n]`, and the total number of values, a scalar.
-pub(super) fn splits(cx: &mut LowerCtx, lengths: InstId) -> (InstId, InstId) {
+pub(super) fn row_splits(cx: &mut LowerCtx, lengths: InstId) -> (InstId, InstId) {
     let dtype = cx.b.dtype(lengths);
     let none = cx.b.full(dtype, &dims![1], 0.0);
     let ends = match dtype {
@@ -64,7 +64,7 @@ fn lengths(cx: &mut LowerCtx, splits: InstId) -> InstId {
 }
 
 /// Number of rows of row splits; `None` if the array is not a vector.
-pub(in crate::ops) fn rows(cx: &LowerCtx, splits: InstId) -> Option<Dim> {
+pub(in crate::ops) fn row_count(cx: &LowerCtx, splits: InstId) -> Option<Dim> {
     match cx.b.dims(splits) {
         [n] => n.checked_sub(1),
         _ => None,

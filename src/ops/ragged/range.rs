@@ -1,11 +1,11 @@
 //! `RaggedRange`: ranges as ragged rows.
-use super::{places, splits};
+use super::{row_positions, row_splits};
 use crate::diag::Result;
 use crate::hlo::open::InstId;
 use crate::ops::array::gather::gather_along_axis;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
@@ -32,9 +32,9 @@ fn range(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         wide.push(cx.b.convert(x, DType::S64));
     }
     let lengths = steps(cx, wide[0], wide[1], wide[2]);
-    let (splits, total) = splits(cx, lengths);
+    let (splits, total) = row_splits(cx, lengths);
     let total = cx.size_from_scalar(total, "the list of values")?;
-    let (row, at) = places(cx, splits, total)?;
+    let (row, at) = row_positions(cx, splits, total)?;
     let (start, delta) = (gather_along_axis(cx, wide[0], row, 0, 0)?, gather_along_axis(cx, wide[2], row, 0, 0)?);
     let at = cx.b.convert(at, DType::S64);
     let offset = cx.b.mul(at, delta);
@@ -62,12 +62,12 @@ fn steps(cx: &mut LowerCtx, start: InstId, limit: InstId, delta: InstId) -> Inst
 fn range_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let mut rows = InferredDim::Known(1);
     for i in 0..3 {
-        match cx.ranked(i)? {
+        match cx.ranked_dims(i)? {
             Some(dims) => rows = dims.first().copied().unwrap_or(rows),
-            None => rows = cx.fresh_dim(Why::Data),
+            None => rows = cx.fresh_dim(UnknownReason::Data),
         }
     }
-    let (splits, values) = (cx.add(rows, InferredDim::Known(1)), cx.fresh_dim(Why::Data));
+    let (splits, values) = (cx.add(rows, InferredDim::Known(1)), cx.fresh_dim(UnknownReason::Data));
     let values: Dims = vec![values].into();
     Ok(vec![Fact::new(cx.attr_type("Tsplits"), vec![splits].into()), Fact::new(cx.dtype(0), values)])
 }

@@ -1,5 +1,5 @@
 //! `RaggedTensorToSparse`: ragged rows as a sparse tensor, with the dense shape that holds all rows.
-use super::{lengths, places, rows};
+use super::{lengths, row_count, row_positions};
 use crate::diag::Result;
 use crate::dims;
 use crate::graph::TfType;
@@ -9,7 +9,7 @@ use crate::ops::array::gather::gather_along_axis;
 use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::S64;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -53,11 +53,11 @@ fn nested(cx: &mut LowerCtx, count: Dim) -> Result<(Vec<InstId>, Vec<InstId>)> {
     let (mut columns, mut sizes) = (Vec::new(), Vec::new());
     for level in 0..levels {
         let splits = cx.arg(level)?;
-        let Some(n) = rows(cx, splits) else {
+        let Some(n) = row_count(cx, splits) else {
             return Err(cx.shape_mismatch(format!("splits of {}", cx.b.shape(splits))));
         };
-        let held = if level + 1 < levels { rows(cx, cx.arg(level + 1)?).unwrap_or(Dim::from(0)) } else { count };
-        let (row, at) = places(cx, splits, held)?;
+        let held = if level + 1 < levels { row_count(cx, cx.arg(level + 1)?).unwrap_or(Dim::from(0)) } else { count };
+        let (row, at) = row_positions(cx, splits, held)?;
         if level == 0 {
             columns.push(row);
             sizes.push(cx.b.full(DType::S64, &dims![1], n));
@@ -86,16 +86,16 @@ fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let levels = cx.args.len().saturating_sub(1);
     let rows = cx.dims_of_rank(0, 1)?[0];
     let rows = cx.sub(rows, InferredDim::Known(1));
-    let Some(dims) = cx.ranked(levels)? else {
-        let (total, rank) = (cx.fresh_dim(Why::Data), cx.fresh_dim(Why::Data));
+    let Some(text_dims) = cx.ranked_dims(levels)? else {
+        let (total, rank) = (cx.fresh_dim(UnknownReason::Data), cx.fresh_dim(UnknownReason::Data));
         let values = cx.one_output_like(levels, vec![total])?.remove(0);
         return Ok(vec![Fact::new(S64, vec![total, rank].into()), values, Fact::new(S64, vec![rank].into())]);
     };
-    let total = cx.product(&dims);
-    let rank = (levels + dims.len()) as u64;
+    let total = cx.product(&text_dims);
+    let rank = (levels + text_dims.len()) as u64;
     let mut sizes = vec![InferredInt::from(rows)];
-    sizes.extend((0..levels).map(|_| cx.fresh_dim(Why::Data)).map(InferredInt::from));
-    sizes.extend(dims.iter().skip(1).map(|&n| InferredInt::from(n)));
+    sizes.extend((0..levels).map(|_| cx.fresh_dim(UnknownReason::Data)).map(InferredInt::from));
+    sizes.extend(text_dims.iter().skip(1).map(|&n| InferredInt::from(n)));
     let values = cx.one_output_like(levels, vec![total])?.remove(0);
     Ok(vec![
         Fact::new(S64, vec![total, InferredDim::Known(rank)].into()),

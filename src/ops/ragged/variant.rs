@@ -10,7 +10,7 @@ use crate::ops::array::gather::gather_along_axis;
 use crate::ops::array::shape::dims_constant;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::value::RaggedValue;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::tensor::{DType, Tensor};
@@ -26,7 +26,7 @@ fn to_variant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let levels = cx.args.len().saturating_sub(1);
     let splits = (0..levels).map(|level| cx.arg(level)).collect::<Result<Vec<_>>>()?;
     let (values, is_rows) = (cx.arg(levels)?, cx.bool_attr("batched_input"));
-    if let Some(&no_vector) = splits.iter().find(|&&splits| super::rows(cx, splits).is_none()) {
+    if let Some(&no_vector) = splits.iter().find(|&&splits| super::row_count(cx, splits).is_none()) {
         return Err(cx.shape_mismatch(format!("splits of {}", cx.b.shape(no_vector))));
     }
     if (is_rows || levels > 0) && cx.b.rank(values) == 0 {
@@ -55,9 +55,9 @@ fn from_variant(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 impl RaggedValue {
     /// Number of rows, if the value is a vector of rows.
-    pub fn rows(&self, cx: &LowerCtx) -> Option<Dim> {
+    pub fn row_count(&self, cx: &LowerCtx) -> Option<Dim> {
         let rows = match self.splits.first() {
-            Some(&splits) => super::rows(cx, splits),
+            Some(&splits) => super::row_count(cx, splits),
             None => cx.b.dims(self.values).first().copied(),
         };
         rows.filter(|_| self.is_rows)
@@ -104,7 +104,7 @@ impl RaggedValue {
     ///
     /// # Errors
     /// `ShapeMismatch` if their levels or types differ.
-    pub fn of_rows(cx: &mut LowerCtx, rows: &[RaggedValue]) -> Result<RaggedValue> {
+    pub fn from_rows(cx: &mut LowerCtx, rows: &[RaggedValue]) -> Result<RaggedValue> {
         let levels = rows.first().map_or(0, |row| row.splits.len());
         let Some(first) = rows.first().filter(|_| rows.iter().all(|row| row.splits.len() == levels)) else {
             return Err(cx.shape_mismatch("rows of different levels, or none, in one RaggedTensor"));
@@ -147,7 +147,7 @@ fn ends(cx: &mut LowerCtx, splits: InstId, before: Dim) -> Result<InstId> {
     Ok(cx.b.add(ends, before))
 }
 
-/// Integers `begin..end` and `more` of those behind them; `end - begin` is at most `most`.
+/// Integers `begin..end`, followed by the next `more` integers; `end - begin` is at most `most`.
 fn between(cx: &mut LowerCtx, begin: InstId, end: InstId, most: Dim, more: Dim) -> Result<InstId> {
     let count = cx.b.sub(end, begin);
     let count = cx.b.reshape(count, &[]);
@@ -159,11 +159,11 @@ fn between(cx: &mut LowerCtx, begin: InstId, end: InstId, most: Dim, more: Dim) 
 
 fn to_variant_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let levels = cx.args.len().saturating_sub(1);
-    let dims = match cx.ranked(0)?.as_deref() {
-        _ if !cx.flag("batched_input") => vec![],
+    let dims = match cx.ranked_dims(0)?.as_deref() {
+        _ if !cx.bool_attr("batched_input") => vec![],
         Some([first, ..]) if levels == 0 => vec![*first],
         Some([first]) => vec![cx.sub(*first, InferredDim::Known(1))],
-        _ => vec![cx.fresh_dim(Why::Value(0))],
+        _ => vec![cx.fresh_dim(UnknownReason::Value(0))],
     };
     cx.one_output(TfType::Variant, dims)
 }
@@ -174,10 +174,10 @@ fn from_variant_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let splits = cx.attr_type("Tsplits").or(Some(TfType::Data(DType::S64)));
     let mut out = Vec::with_capacity(levels + 1);
     for _ in 0..levels {
-        let rows = cx.fresh_dim(Why::Data);
+        let rows = cx.fresh_dim(UnknownReason::Data);
         out.push(Fact::new(splits, vec![rows].into()));
     }
-    let values = cx.unranked(Why::Data);
+    let values = cx.unranked(UnknownReason::Data);
     out.push(Fact::new(cx.attr_type("Tvalues"), values));
     Ok(out)
 }

@@ -8,7 +8,7 @@ use super::streams::{self, BLOCKS};
 use super::{Generator, from_seed, sizes};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
-use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate};
+use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate_elementwise};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::shape_from_input_value;
 use crate::ops::{LowerCtx, OpLowering, Value};
@@ -36,7 +36,7 @@ const TAILS: [f64; 10] = [
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("StatelessRandomBinomial", "shape seed counts probs -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; binomial(cx, &g, &dims, 2) }).shape(shape_from_input_value).constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
+    op("StatelessRandomBinomial", "shape seed counts probs -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; draw_binomial(cx, &g, &dims, 2) }).shape(shape_from_input_value).constant_inputs(&[0]).dtypes("f16, f32, f64, s32, s64"),
 ];
 
 /// Parameters of the distributions, f64, and the choice of method.
@@ -49,10 +49,15 @@ struct BinomialInputs {
 }
 
 /// Draws a result of sizes `dims`, with counts in input `first` and probabilities in the next one.
-pub(super) fn binomial(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], first: usize) -> Result<Vec<Value>> {
+pub(super) fn draw_binomial(
+    cx: &mut LowerCtx,
+    generator: &Generator,
+    dims: &[Dim],
+    first: usize,
+) -> Result<Vec<Value>> {
     let dtype = cx.attr_dtype("dtype")?;
-    streams::highest(dtype)?;
-    let of = parameters(cx, first)?;
+    streams::largest_drawable(dtype)?;
+    let of = parameter_dims(cx, first)?;
     let sizes = streams::sample_dims(cx, dims, &of)?;
     if !cx.dtype(first)?.is_float() || cx.dtype(first)? != cx.dtype(first + 1)? {
         let told = format!("counts of {}; floats are supported", cx.dtype(first)?);
@@ -65,13 +70,13 @@ pub(super) fn binomial(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], f
     let given = [cx.arg(first)?, cx.arg(first + 1)?].map(|x| cx.b.broadcast_to(x, &of));
     let asked = asked(cx.b, given, sizes)?;
     let y = drawn(cx.b, generator, &asked, sizes)?;
-    let y = streams::narrowed(cx.b, y, dtype);
+    let y = streams::convert_result(cx.b, y, dtype);
     let y = cx.b.reshape(y, dims);
     cx.one_output(y)
 }
 
 /// Broadcast sizes of the counts in input `first` and the probabilities in the next one.
-pub(super) fn parameters(cx: &LowerCtx, first: usize) -> Result<Vec<Dim>> {
+pub(super) fn parameter_dims(cx: &LowerCtx, first: usize) -> Result<Vec<Dim>> {
     let of = Builder::broadcast_dims(&cx.dims(first)?, &cx.dims(first + 1)?);
     of.ok_or_else(|| cx.shape_mismatch("counts and probabilities that do not broadcast"))
 }
@@ -80,12 +85,12 @@ pub(super) fn parameters(cx: &LowerCtx, first: usize) -> Result<Vec<Dim>> {
 fn asked(b: &mut Builder, [count, probability]: [InstId; 2], sizes: [Dim; 2]) -> Result<BinomialInputs> {
     let parts = formulas(b, &[count, probability], |x| {
         let (count, p) = (x[0], x[1]);
-        let rare = (1.0 - p).when(p.gt(0.5), p);
+        let rare = (1.0 - p).select_where(p.gt(0.5), p);
         Ok(vec![rare, (count * rare).ge(LARGE)])
     })?;
     let flat = b.reshape(parts[1], &[sizes[1]]);
     let large = b.broadcast(flat, &sizes, &[1]);
-    let [count, rare, probability] = [count, parts[0], probability].map(|x| streams::parameters(b, x, sizes));
+    let [count, rare, probability] = [count, parts[0], probability].map(|x| streams::repeat_parameters(b, x, sizes));
     Ok(BinomialInputs { count, rare, probability, large })
 }
 
@@ -96,16 +101,16 @@ fn drawn(b: &mut Builder, generator: &Generator, asked: &BinomialInputs, sizes: 
     let BinomialInputs { count, rare, probability, large } = *asked;
     let (many, few) = (b.full(DType::U64, &sizes, BLOCKS), b.full(DType::U64, &sizes, SMALL_BLOCKS));
     let blocks = b.select(large, many, few);
-    let [low, high, key] = streams::streams(b, generator, sizes, blocks);
+    let [low, high, key] = streams::initial_streams(b, generator, sizes, blocks);
     let going = formula(b, [count, probability], |[n, p]| n.gt(0.0).and(p.gt(0.0)).and(p.lt(1.0)));
-    let edge = formula(b, [count, rare, large], |[n, p, large]| of_mode(n, p).when(large, (-p).ln_1p()));
+    let edge = formula(b, [count, rare, large], |[n, p, large]| of_mode(n, p).select_where(large, (-p).ln_1p()));
     let zero = b.full_like(count, 0.0);
     let state = [low, high, key, count, rare, large, edge, zero, zero];
-    let end = iterate(b, going, state, f64::from(i32::MAX), |state, _| round(state));
+    let end = iterate_elementwise(b, going, state, f64::from(i32::MAX), |state, _| round(state));
     let y = formula(b, [count, probability, end[8]], |[n, p, y]| {
-        let y = (n - y).when(p.gt(0.5), y);
-        let y = n.when(p.ge(1.0), y).except(p.is_nan().or(n.is_nan()), f64::NAN);
-        y.except(n.le(0.0).or(p.le(0.0)), 0.0)
+        let y = (n - y).select_where(p.gt(0.5), y);
+        let y = n.select_where(p.ge(1.0), y).replace_where(p.is_nan().or(n.is_nan()), f64::NAN);
+        y.replace_where(n.le(0.0).or(p.le(0.0)), 0.0)
     });
     Ok(y)
 }
@@ -116,16 +121,16 @@ fn round<'s, 'b>(
     [low, high, key, count, p, large, edge, sum, number]: [ArrayExpr<'s, 'b>; 9],
 ) -> (ArrayExpr<'s, 'b>, [ArrayExpr<'s, 'b>; 9]) {
     let stream = [low, high, key];
-    let [second, first] = streams::doubles(stream);
-    let geometric = |u: ArrayExpr<'s, 'b>| (u.ln() / edge).apply(ScalarOp::Ceil);
+    let [second, first] = streams::uniform_doubles(stream);
+    let geometric = |u: ArrayExpr<'s, 'b>| (u.ln() / edge).apply_unary(ScalarOp::Ceil);
     let sum = sum + geometric(first);
     let after = sum + geometric(second);
     let (one, two) = (sum.gt(count), after.gt(count));
-    let counted = number.when(one, (number + 1.0).when(two, number + 2.0));
+    let counted = number.select_where(one, (number + 1.0).select_where(two, number + 2.0));
     let (taken, k) = attempt([first, second], [count, p], edge);
-    let [low, high, key] = streams::ahead(stream, low.number(1.0));
+    let [low, high, key] = streams::advance(stream, low.constant(1.0));
     let ended = large.and(taken).or(large.not().and(one.or(two)));
-    (ended.not(), [low, high, key, count, p, large, edge, after, k.when(large, counted)])
+    (ended.not(), [low, high, key, count, p, large, edge, after, k.select_where(large, counted)])
 }
 
 /// Remainder of Stirling's formula for ln k!.
@@ -135,7 +140,7 @@ fn tail<'s, 'b>(k: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let mut y = (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / 1260.0 / square) / square) / next;
     for (i, &value) in TAILS.iter().enumerate().rev() {
         let below = if i == 9 { k.le(9.0) } else { k.lt(i as f64 + 1.0) };
-        y = y.except(below, value);
+        y = y.replace_where(below, value);
     }
     y
 }

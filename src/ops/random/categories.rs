@@ -11,7 +11,7 @@ use crate::ops::{LowerCtx, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
-/// Inputs of a categorical draw: logits, sizes `[batch, samples, classes]`, and type of the result.
+/// Inputs of a categorical draw: logits, sizes `[batch, samples, classes]`, and type from_node the result.
 pub(super) struct CategoricalInputs {
     pub logits: InstId,
     pub sizes: [Dim; 3],
@@ -20,7 +20,7 @@ pub(super) struct CategoricalInputs {
 
 impl CategoricalInputs {
     /// Reads inputs `logits` and `num_samples`.
-    pub fn of(cx: &LowerCtx) -> Result<CategoricalInputs> {
+    pub fn from_node(cx: &LowerCtx) -> Result<CategoricalInputs> {
         let (logits, dims) = (cx.arg(0)?, cx.dims(0)?);
         let samples = cx.constant_dim(1)?.max(0);
         let [batch, classes] = dims[..] else {
@@ -37,8 +37,8 @@ impl CategoricalInputs {
 
 /// Lowers `StatelessMultinomial` like TensorFlow's CPU kernel: the first class whose cumulative sum of exponentials exceeds a
 /// uniform fraction of the total, in f64.
-pub(super) fn stateless(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let asked = CategoricalInputs::of(cx)?;
+pub(super) fn stateless_multinomial(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+    let asked = CategoricalInputs::from_node(cx)?;
     let CategoricalInputs { logits, sizes: [batch, samples, classes], dtype } = asked;
     if asked.is_empty() {
         let none = cx.b.full(dtype, &[batch, samples], 0.0);
@@ -84,7 +84,7 @@ fn sums(cx: &mut LowerCtx, logits: InstId) -> InstId {
 }
 
 /// Shape function: a row of samples for each row of logits.
-pub(super) fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub(super) fn categorical_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (logits, samples) = (cx.dims_of_rank(0, 2)?, cx.size_from_input(1));
     let dims: Vec<InferredDim> = vec![logits[0], samples];
     let dtype = cx.attr_type("output_dtype").or(crate::ops::shape::S64);

@@ -1,9 +1,9 @@
 //! Random division of axes into windows of two consecutive sizes, for fractional pooling.
 //!
 //! Source: Graham, "Fractional max-pooling" (2014). Numbers are drawn as in TensorFlow's CPU kernels, rows before columns.
-use super::shuffle::exchanged;
-use super::stateful::hidden;
-use super::truncated_normal::raised;
+use super::shuffle::random_permutation;
+use super::stateful::global_generator;
+use super::truncated_normal::add_to_counter;
 use super::{Algorithm, Draw, Generator, bits, uniform};
 use crate::diag::Result;
 use crate::dims;
@@ -24,7 +24,7 @@ pub(in crate::ops) struct AxisWindows {
 
 impl AxisWindows {
     /// Size of the smaller windows; the others have one element more.
-    pub fn least(self) -> u64 {
+    pub fn min_size(self) -> u64 {
         self.size / self.parts
     }
 }
@@ -36,16 +36,16 @@ pub(in crate::ops) fn fixed_seeds(node: &Node) -> Option<[i64; 2]> {
 }
 
 /// Window boundaries `s64[parts + 1]` along each axis, from 0 to the size of the axis.
-pub(in crate::ops) fn boundaries(cx: &mut LowerCtx, cuts: [AxisWindows; 2]) -> Result<[InstId; 2]> {
+pub(in crate::ops) fn window_boundaries(cx: &mut LowerCtx, cuts: [AxisWindows; 2]) -> Result<[InstId; 2]> {
     let mut generator = match fixed_seeds(cx.node) {
         Some(seeds) => seeded(cx.b, seeds),
-        None => hidden(cx)?,
+        None => global_generator(cx)?,
     };
     let pseudo_random = cx.bool_attr("pseudo_random");
     let rows = one(cx, &generator, cuts[0], pseudo_random)?;
     let words = if pseudo_random { 2 } else { cuts[0].parts };
     let taken = cx.b.scalar(DType::U64, words.div_ceil(4) as f64);
-    generator.counter = raised(cx.b, generator.counter, taken);
+    generator.counter = add_to_counter(cx.b, generator.counter, taken);
     Ok([rows, one(cx, &generator, cuts[1], pseudo_random)?])
 }
 
@@ -74,7 +74,7 @@ fn one(cx: &mut LowerCtx, generator: &Generator, cut: AxisWindows, pseudo_random
 
 /// Boundaries at equal distances from a random start, rounded up.
 fn evenly(cx: &mut LowerCtx, generator: &Generator, cut: AxisWindows) -> Result<InstId> {
-    let (size, parts, least) = (cut.size as f64, cut.parts as f64, cut.least() as f64);
+    let (size, parts, least) = (cut.size as f64, cut.parts as f64, cut.min_size() as f64);
     let distance = size / parts;
     // A larger start would give the first or the last window a third size.
     let most = ((least + 2.0) / distance - 1.0).min((size + 1.0 - least) / distance - (parts - 1.0));
@@ -87,7 +87,7 @@ fn evenly(cx: &mut LowerCtx, generator: &Generator, cut: AxisWindows) -> Result<
     let number = b.iota(DType::F64, &inner, 0);
     Ok(formula(b, [number, start], |[number, start]| {
         let place = (number + 1.0 + start * most) * distance;
-        (place.apply(ScalarOp::Ceil) - 1.0).convert(DType::S64)
+        (place.apply_unary(ScalarOp::Ceil) - 1.0).convert(DType::S64)
     }))
 }
 
@@ -99,8 +99,8 @@ fn shuffled(cx: &mut LowerCtx, generator: &Generator, cut: AxisWindows) -> Resul
         _ => {
             let draw = Draw { dtype: DType::U32, dims: vec![parts - 1], count: parts - 1, bounds: 0 };
             let words = bits(cx.b, generator, false, &draw);
-            exchanged(cx.b, words, parts)
+            random_permutation(cx.b, words, parts)
         }
     };
-    Ok(formula(cx.b, [order], |[order]| order.lt(larger).convert(DType::S64) + cut.least()))
+    Ok(formula(cx.b, [order], |[order]| order.lt(larger).convert(DType::S64) + cut.min_size()))
 }

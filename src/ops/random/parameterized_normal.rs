@@ -4,7 +4,7 @@
 //! deviations from the mean and the other on its far side; else uniform numbers between near bounds, or exponential ones from
 //! the lower bound on. All elements take blocks from one stream, one after the other: an element starts behind the block with
 //! which the previous one ended, and elements with the same parameters share the rest of a block.
-use super::truncated_normal::{numbers, raised};
+use super::truncated_normal::{add_to_counter, block_numbers};
 use super::{Draw, Generator, from_seed, rounds, sizes, split, unit_f32, unit_f64, wrong_type};
 use crate::diag::Result;
 use crate::dims;
@@ -27,7 +27,7 @@ const ATTEMPTS: f64 = 1000.0;
 pub const ROWS: &[OpLowering] =
     &[op("StatelessParameterizedTruncatedNormal", "shape seed means stddevs minvals maxvals -> output", stateless)
         .shape(shape_from_input_value)
-        .constants(&[0])
+        .constant_inputs(&[0])
         .dtypes(TYPES)];
 
 fn stateless(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -37,13 +37,13 @@ fn stateless(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(wrong_type(cx, dtype, TYPES));
     }
     let generator = from_seed(cx, seed)?;
-    super::drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 2 }, truncated_normal)
+    super::drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 2 }, draw_truncated_normal)
 }
 
 /// Draws truncated normal numbers; inputs `draw.bounds` to `draw.bounds + 3` are means, deviations, lower and upper bounds.
 ///
 /// The trailing sizes of the result are those of the parameters, which are broadcast to them.
-pub(super) fn truncated_normal(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
+pub(super) fn draw_truncated_normal(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
     let [mean, deviation, low, high] = [0, 1, 2, 3].map(|i| cx.arg(draw.bounds + i));
     let given = [mean?, deviation?, low?, high?];
     let rank = given.iter().map(|&x| cx.b.rank(x)).max().unwrap_or(0);
@@ -92,17 +92,17 @@ const INVALID: f64 = 3.0;
 fn parameters(b: &mut Builder, given: [InstId; 4]) -> Result<InstId> {
     let columns = formulas(b, &given, |x| {
         let [mean, deviation, low, high] = [x[0], x[1], x[2], x[3]];
-        let one_finite = low.apply(ScalarOp::IsFinite).or(high.apply(ScalarOp::IsFinite));
+        let one_finite = low.apply_unary(ScalarOp::IsFinite).or(high.apply_unary(ScalarOp::IsFinite));
         let valid = deviation.gt(0.0).and(low.lt(high)).and(one_finite);
         let mirrored = low.equals(f64::NEG_INFINITY).or(high.lt(mean));
-        let signed = (-deviation).when(mirrored, deviation);
-        let from = (high.when(mirrored, low) - mean) / signed;
-        let to = (low.when(mirrored, high) - mean) / signed;
+        let signed = (-deviation).select_where(mirrored, deviation);
+        let from = (high.select_where(mirrored, low) - mean) / signed;
+        let to = (low.select_where(mirrored, high) - mean) / signed;
         let root = (from * from + 4.0).sqrt();
         let cutoff = ((from * (from - root)) / 4.0 + 0.5).exp() * 2.0 / (from + root);
         let normal = from.lt(-NORMAL_FROM).and(to.ge(0.0)).or(to.gt(NORMAL_FROM).and(from.le(0.0)));
-        let method = from.number(UNIFORM).when((to - from).lt(cutoff), EXPONENTIAL);
-        let method = from.number(NORMAL).when(normal, method).when(valid, INVALID);
+        let method = from.constant(UNIFORM).select_where((to - from).lt(cutoff), EXPONENTIAL);
+        let method = from.constant(NORMAL).select_where(normal, method).select_where(valid, INVALID);
         Ok(vec![mean, signed, from, to, method])
     })?;
     let columns: Vec<InstId> = columns
@@ -158,13 +158,13 @@ fn round(b: &mut Builder, shape: &Shape, samples: Dim) -> Result<CompId> {
     let row = b.reshape(row, &dims![COLUMNS]);
     let columns: [InstId; COLUMNS] = std::array::from_fn(|i| super::element(b, row, Dim::from(i)));
     let one = b.scalar(DType::U64, 1.0);
-    let next = raised(b, [low, high], one);
+    let next = add_to_counter(b, [low, high], one);
     let blocks = [block(b, [low, high], key), block(b, next, key)];
     let attempts = attempts(b, blocks, &columns)?;
     let taken = taken(b, &attempts, [done, rejected, group, samples, columns[METHOD]])?;
     let numbers = b.add_inst(Op::DynamicUpdateSlice, &[numbers, taken.block, done]);
-    let by = formula(b, [columns[METHOD], one], |[method, one]| (one + 1.0).when(method.equals(UNIFORM), one));
-    let [low, high] = raised(b, [low, high], by);
+    let by = formula(b, [columns[METHOD], one], |[method, one]| (one + 1.0).select_where(method.equals(UNIFORM), one));
+    let [low, high] = add_to_counter(b, [low, high], by);
     let root = b.tuple(&[taken.done, taken.rejected, low, high, key, table, numbers]);
     Ok(b.end(root))
 }
@@ -198,11 +198,11 @@ struct Attempt {
     is_accepted: InstId,
 }
 
-/// Candidates of an iteration, in the order in which they are tried.
+/// Candidate numbers of a loop iteration, in the order in which the sampler tries them.
 fn attempts(b: &mut Builder, blocks: [[InstId; 4]; 2], columns: &[InstId; COLUMNS]) -> Result<Vec<Attempt>> {
     let dtype = b.dtype(columns[MEAN]);
     let work = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
-    let normal: Vec<InstId> = numbers(b, blocks[0], work).into_iter().map(|y| b.convert(y, dtype)).collect();
+    let normal: Vec<InstId> = block_numbers(b, blocks[0], work).into_iter().map(|y| b.convert(y, dtype)).collect();
     let [first, second] = blocks.map(|words| units(b, words, dtype));
     let each = normal.iter().zip(&first).zip(&second).enumerate();
     each.map(|(i, ((&normal, &u), &v))| attempt(b, [normal, u, v], first.get(2 * i..2 * i + 2), columns)).collect()
@@ -223,22 +223,22 @@ fn attempt(
         let [normal, u, v, first, second, has_pair] = [0, 1, 2, 3, 4, 5].map(|i| x[COLUMNS + i]);
         let inside = normal.ge(from).and(normal.le(to));
         let flat = u * (to - from) + from;
-        let plus = (from * from).except(from.lt(0.0), 0.0);
+        let plus = (from * from).replace_where(from.lt(0.0), 0.0);
         let below = v.le(((plus - flat * flat) / 2.0).exp());
         let alpha = (from + (from * from + 4.0).sqrt()) / 2.0;
         let far = -first.ln() / alpha + from;
-        let off = (alpha - far).when(from.lt(alpha), from - alpha);
+        let off = (alpha - far).select_where(from.lt(alpha), from - alpha);
         let near = second.le((-off * off / 2.0).exp()).and(far.lt(to));
         let (is_normal, is_uniform) = (method.equals(NORMAL), method.equals(UNIFORM));
-        let number = normal.when(is_normal, flat.when(is_uniform, far));
+        let number = normal.select_where(is_normal, flat.select_where(is_uniform, far));
         let is_tried = is_normal.or(is_uniform).or(has_pair);
-        let is_accepted = inside.when(is_normal, below.when(is_uniform, near)).and(is_tried);
+        let is_accepted = inside.select_where(is_normal, below.select_where(is_uniform, near)).and(is_tried);
         Ok(vec![number * deviation + mean, is_tried, is_accepted])
     })?;
     Ok(Attempt { number: parts[0], is_tried: parts[1], is_accepted: parts[2] })
 }
 
-/// State after an iteration.
+/// State of the sampling loop after an iteration.
 struct SamplerState {
     /// Accepted numbers, adjacent, followed by NaN.
     block: InstId,
@@ -257,19 +257,19 @@ fn taken(b: &mut Builder, attempts: &[Attempt], state: [InstId; 5]) -> Result<Sa
         let [done, mut rejected, group, samples, method] = [0, 1, 2, 3, 4].map(|i| x[i]);
         let end = (group + 1.0) * samples;
         let mut next = done;
-        let mut slots = vec![x[5].number(f64::NAN); attempts.len()];
+        let mut slots = vec![x[5].constant(f64::NAN); attempts.len()];
         for attempt in x[5..].chunks_exact(3) {
             let [number, is_tried, is_accepted] = [0, 1, 2].map(|i| attempt[i]);
             let is_taken = is_accepted.and(next.lt(end));
             for (i, slot) in slots.iter_mut().enumerate() {
-                *slot = number.when(is_taken.and((next - done).equals(i as f64)), *slot);
+                *slot = number.select_where(is_taken.and((next - done).equals(i as f64)), *slot);
             }
             next = next + is_taken.convert(DType::S64);
-            rejected = (rejected + is_tried.convert(DType::S32)).except(is_accepted, 0.0);
+            rejected = (rejected + is_tried.convert(DType::S32)).replace_where(is_accepted, 0.0);
         }
         let fails = method.equals(INVALID).or(rejected.ge(ATTEMPTS));
-        let next = end.when(fails, next);
-        let rejected = rejected.except(next.equals(end), 0.0);
+        let next = end.select_where(fails, next);
+        let rejected = rejected.replace_where(next.equals(end), 0.0);
         Ok([vec![next, rejected], slots].concat())
     })?;
     let slots: Vec<InstId> = parts.split_off(2).into_iter().map(|x| b.reshape(x, &dims![1])).collect();

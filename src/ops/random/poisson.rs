@@ -7,7 +7,7 @@ use super::streams::{self, Streams};
 use super::{Generator, from_seed, sizes};
 use crate::diag::Result;
 use crate::hlo::open::{Builder, Dim, InstId};
-use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate};
+use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate_elementwise};
 use crate::ops::math::gamma::lgamma;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::shape_from_input_value;
@@ -19,13 +19,13 @@ const LARGE: f64 = 10.0;
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("StatelessRandomPoisson", "shape seed lam -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; poisson(cx, &g, &dims, 2) }).shape(shape_from_input_value).constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
+    op("StatelessRandomPoisson", "shape seed lam -> output", |cx| { let seed = cx.arg(1)?; let g = from_seed(cx, seed)?; let (dims, _) = sizes(cx, 0)?; draw_poisson(cx, &g, &dims, 2) }).shape(shape_from_input_value).constant_inputs(&[0]).dtypes("f16, f32, f64, s32, s64"),
 ];
 
 /// Draws a result of sizes `dims`; input `rate` has the rates.
-pub(super) fn poisson(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], rate: usize) -> Result<Vec<Value>> {
+pub(super) fn draw_poisson(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim], rate: usize) -> Result<Vec<Value>> {
     let dtype = cx.attr_dtype("dtype")?;
-    let highest = streams::highest(dtype)?;
+    let highest = streams::largest_drawable(dtype)?;
     streams::draw_per_parameters(cx, generator, dtype, dims, rate, |b, start, rate| {
         drawn(b, start, rate, highest, dtype.is_float())
     })
@@ -44,15 +44,15 @@ fn drawn(
 ) -> Result<InstId> {
     let deviations = 16.0;
     let going = formula(b, [rate], |[rate]| (rate - deviations * rate.max(0.0).sqrt()).le(highest));
-    let edge = formula(b, [rate], |[rate]| (-rate).exp().when(rate.lt(LARGE), rate.ln()));
+    let edge = formula(b, [rate], |[rate]| (-rate).exp().select_where(rate.lt(LARGE), rate.ln()));
     let (one, zero) = (b.full_like(rate, 1.0), b.full_like(rate, 0.0));
     let state = [low, high, key, rate, edge, one, zero];
-    let end = iterate(b, going, state, f64::from(i32::MAX), |state, _| round(state, highest));
+    let end = iterate_elementwise(b, going, state, f64::from(i32::MAX), |state, _| round(state, highest));
     let y = formulas(b, &[going, rate, end[6]], |x| {
         let (rate, infinite) = (x[1], x[1].equals(f64::INFINITY));
-        let unbounded = if float { rate } else { rate.number(0.0) };
-        let without = unbounded.when(infinite, rate.number(highest)).when(rate.is_nan().not(), rate);
-        Ok(vec![x[2].when(x[0], without)])
+        let unbounded = if float { rate } else { rate.constant(0.0) };
+        let without = unbounded.select_where(infinite, rate.constant(highest)).select_where(rate.is_nan().not(), rate);
+        Ok(vec![x[2].select_where(x[0], without)])
     })?;
     Ok(y[0])
 }
@@ -64,16 +64,16 @@ fn round<'s, 'b>(
     highest: f64,
 ) -> (ArrayExpr<'s, 'b>, [ArrayExpr<'s, 'b>; 7]) {
     let stream = [low, high, key];
-    let [second, first] = streams::doubles(stream);
+    let [second, first] = streams::uniform_doubles(stream);
     let product = product * first;
     let after = product * second;
     let (one, two) = (product.le(edge), after.le(edge));
-    let counted = count.when(one, (count + 1.0).when(two, count + 2.0));
+    let counted = count.select_where(one, (count + 1.0).select_where(two, count + 2.0));
     let (taken, k) = attempt([first, second], rate, edge, highest);
     let small = rate.lt(LARGE);
-    let [low, high, key] = streams::ahead(stream, low.number(1.0));
+    let [low, high, key] = streams::advance(stream, low.constant(1.0));
     let ended = small.and(one.or(two)).or(small.not().and(taken));
-    (ended.not(), [low, high, key, rate, edge, after, counted.when(small, k)])
+    (ended.not(), [low, high, key, rate, edge, after, counted.select_where(small, k)])
 }
 
 /// Rejection attempt: whether it is accepted, and its number.

@@ -9,10 +9,10 @@ use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather;
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate_all};
+use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate_elementwise_all};
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::shape::like_first_input;
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -20,7 +20,7 @@ use crate::tensor::{DType, Tensor};
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("StatelessShuffle", "value key counter alg -> output", shuffle).shape(same).constants(&[3]),
+    op("StatelessShuffle", "value key counter alg -> output", shuffle).shape(like_first_input).constant_inputs(&[3]),
     op("RandomIndexShuffle", "index seed max_index -> output", index_shuffle).shape(places).dtypes("s32, s64, u32, u64"),
 ];
 
@@ -30,17 +30,17 @@ fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let Some(&rows) = dims.first().filter(|&&n| n > 1) else { return cx.one_output(x) };
     let generator = from_key(cx)?;
-    streams::philox_only(cx, &generator)?;
+    streams::require_philox(cx, &generator)?;
     let draw = Draw { dtype: DType::U32, dims: vec![rows - 1], count: counted(&[rows - 1])?, bounds: 0 };
     let words = bits(cx.b, &generator, false, &draw);
-    let order = exchanged(cx.b, words, rows);
+    let order = random_permutation(cx.b, words, rows);
     cx.args = vec![Value::Array(x), Value::Array(order)];
     gather(cx)
 }
 
 /// Fisher-Yates permutation of `0..rows`: each position, from the first on, is exchanged with one not before it, chosen by a
 /// word of `words`, `u32[rows - 1]`.
-pub(super) fn exchanged(b: &mut Builder, words: InstId, rows: Dim) -> InstId {
+pub(super) fn random_permutation(b: &mut Builder, words: InstId, rows: Dim) -> InstId {
     let place = b.iota(DType::U32, &[rows - 1], 0);
     let end = b.full_like(place, rows);
     let partners = formula(b, [words, place, end], |[word, place, end]| place + word.rem(end - place));
@@ -65,7 +65,7 @@ fn places(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         match cx.dims(i)? {
             Dims::Ranked(dims) => of.push(dims),
             Dims::Unranked(id) => {
-                let unknown = cx.unranked(Why::From(id));
+                let unknown = cx.unranked(UnknownReason::From(id));
                 return cx.one_output_like(0, unknown);
             }
         }
@@ -107,14 +107,14 @@ fn index_shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let keys = cipher.schedule([x[1], x[2], x[3]], rounds as usize);
         Ok([vec![cipher.width, cipher.mask], keys].concat())
     })?;
-    let going = formula(b, [last], |[last]| last.differs(0.0));
+    let going = formula(b, [last], |[last]| last.not_equals(0.0));
     let state = [&[value, last][..], &fixed].concat();
-    let end = iterate_all(b, going, &state, f64::from(i32::MAX), |x, _| {
+    let end = iterate_elementwise_all(b, going, &state, f64::from(i32::MAX), |x, _| {
         let y = Cipher { width: x[2], mask: x[3] }.encrypted(x[0], &x[4..]);
         (y.gt(x[1]), vec![y])
     });
     let y = end[0];
-    let y = formula(b, [y, last], |[y, last]| y.except(last.equals(0.0), 0.0));
+    let y = formula(b, [y, last], |[y, last]| y.replace_where(last.equals(0.0), 0.0));
     let y = b.convert(y, dtype);
     cx.one_output(y)
 }
@@ -149,9 +149,9 @@ impl<'s, 'b> Cipher<'s, 'b> {
     /// Cipher with words of half the bits that TensorFlow uses for indices up to `last`: the logarithm as f64 rounds it, at
     /// least 16.
     fn of(last: ArrayExpr<'s, 'b>) -> Self {
-        let mut width = last.number(8.0);
+        let mut width = last.constant(8.0);
         for bits in (16..64).step_by(2) {
-            let fits = last.with(|b| {
+            let fits = last.build(|b| {
                 let dims = b.dims(last.id).to_vec();
                 let most = b.constant(Tensor::scalar(largest_within(f64::from(bits))));
                 let most = b.broadcast_to(most, &dims);
@@ -159,7 +159,7 @@ impl<'s, 'b> Cipher<'s, 'b> {
             });
             width = width + fits.convert(DType::U64);
         }
-        let mask = last.number(1.0).apply2(ScalarOp::ShiftLeft, width) - 1.0;
+        let mask = last.constant(1.0).apply_binary(ScalarOp::ShiftLeft, width) - 1.0;
         Cipher { width, mask }
     }
     fn masked(&self, x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
@@ -167,30 +167,30 @@ impl<'s, 'b> Cipher<'s, 'b> {
     }
     /// Rotates left by `by` bits.
     fn left(&self, x: ArrayExpr<'s, 'b>, by: f64) -> ArrayExpr<'s, 'b> {
-        let high = x.apply2(ScalarOp::ShiftLeft, by);
-        let low = x.apply2(ScalarOp::ShiftRightLogical, self.width - by);
+        let high = x.apply_binary(ScalarOp::ShiftLeft, by);
+        let low = x.apply_binary(ScalarOp::ShiftRightLogical, self.width - by);
         self.masked(high.or(low))
     }
     /// Rotates right by `by` bits.
     fn right(&self, x: ArrayExpr<'s, 'b>, by: f64) -> ArrayExpr<'s, 'b> {
-        let low = x.apply2(ScalarOp::ShiftRightLogical, by);
-        let high = x.apply2(ScalarOp::ShiftLeft, self.width - by);
+        let low = x.apply_binary(ScalarOp::ShiftRightLogical, by);
+        let high = x.apply_binary(ScalarOp::ShiftLeft, self.width - by);
         self.masked(high.or(low))
     }
     fn mix(&self, x: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
         let product = self.left(x, 1.0).and(self.left(x, 8.0));
         xor(product, self.left(x, 2.0))
     }
-    /// Round keys: three are given, and each further one follows from its predecessors and a bit of a fixed sequence.
+    /// Round keys of the cipher: three are given, and each further one follows from its predecessors and a bit of a fixed sequence.
     fn schedule(&self, keys: [ArrayExpr<'s, 'b>; 3], rounds: usize) -> Vec<ArrayExpr<'s, 'b>> {
         let mut all = keys.map(|k| self.masked(k)).to_vec();
-        let constant = self.masked(self.mask.number(f64::from(0xFFFF_FFFCu32)));
-        let sequence = self.masked(self.mask.number(f64::from(0x192C_0EF5u32)));
+        let constant = self.masked(self.mask.constant(f64::from(0xFFFF_FFFCu32)));
+        let sequence = self.masked(self.mask.constant(f64::from(0x192C_0EF5u32)));
         for i in 3..rounds {
             let bit = match i - 3 {
                 // Words have at most 32 bits.
-                at @ 0..32 => sequence.apply2(ScalarOp::ShiftRightLogical, at as f64).and(sequence.number(1.0)),
-                _ => sequence.number(0.0),
+                at @ 0..32 => sequence.apply_binary(ScalarOp::ShiftRightLogical, at as f64).and(sequence.constant(1.0)),
+                _ => sequence.constant(0.0),
             };
             let before = all[i - 1];
             let turned = xor(self.right(before, 3.0), self.right(before, 4.0));
@@ -200,18 +200,18 @@ impl<'s, 'b> Cipher<'s, 'b> {
     }
     /// Encrypts a number of two words, the high one first.
     fn encrypted(&self, value: ArrayExpr<'s, 'b>, keys: &[ArrayExpr<'s, 'b>]) -> ArrayExpr<'s, 'b> {
-        let mut left = self.masked(value.apply2(ScalarOp::ShiftRightLogical, self.width));
+        let mut left = self.masked(value.apply_binary(ScalarOp::ShiftRightLogical, self.width));
         let mut right = self.masked(value);
         for pair in keys.chunks_exact(2) {
             left = xor(xor(left, self.mix(right)), pair[0]);
             right = xor(xor(right, self.mix(left)), pair[1]);
         }
-        left.apply2(ScalarOp::ShiftLeft, self.width).or(right)
+        left.apply_binary(ScalarOp::ShiftLeft, self.width).or(right)
     }
 }
 
 fn xor<'s, 'b>(x: ArrayExpr<'s, 'b>, y: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
-    x.apply2(ScalarOp::Xor, y)
+    x.apply_binary(ScalarOp::Xor, y)
 }
 
 /// Largest number whose base-2 logarithm, in f64, is at most `bits`.

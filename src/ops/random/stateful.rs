@@ -7,8 +7,8 @@
 //! Each draw scrambles both and the op's seeds into a key and counter of its own, so that no two draws share words.
 use super::binomial;
 use super::categories::CategoricalInputs;
-use super::gamma::gamma;
-use super::poisson::poisson;
+use super::gamma::draw_gamma;
+use super::poisson::draw_poisson;
 use super::{
     Algorithm, Distribution, Draw, FLOATS, Generator, INTS, bits, counted, drawn, element, from_seed, full_int, normal,
     parameterized_normal, ranged, sizes, streams, truncated_normal, uniform,
@@ -18,10 +18,10 @@ use crate::dims;
 use crate::hlo::open::{InstId, Op};
 use crate::ops::array::gather;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::math::reduce::arg_extreme_axis;
+use crate::ops::math::reduce::arg_extremum;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::{S64, nothing, same, shape_from_input_value};
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::shape::{S64, like_first_input, no_outputs, shape_from_input_value};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
@@ -35,35 +35,35 @@ const OF_VARIABLE: &str = "resource algorithm shape -> output";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("RngReadAndSkip", "resource alg delta -> value", read_and_skip).shape(|cx| { cx.one_output(S64, vec![InferredDim::Known(3)]) }).writes(&[0]).constants(&[1]),
-    op("RngSkip", "resource algorithm delta ->", skip_only).shape(nothing).writes(&[0]).constants(&[1]),
-    op("StatefulUniform", OF_VARIABLE, |cx| from_variable(cx, uniform)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),
-    op("StatefulStandardNormalV2", OF_VARIABLE, |cx| from_variable(cx, normal)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),
-    op("StatefulTruncatedNormal", OF_VARIABLE, |cx| from_variable(cx, truncated_normal::truncated)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(FLOATS),
-    op("StatefulUniformInt", "resource algorithm shape minval maxval -> output", |cx| from_variable(cx, ranged)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(INTS),
-    op("StatefulUniformFullInt", OF_VARIABLE, |cx| from_variable(cx, full_int)).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes(INTS),
-    op("RandomUniform", "shape -> output", |cx| from_hidden(cx, "dtype", uniform)).shape(shape_from_input_value).draws().constants(&[0]).dtypes(FLOATS),
-    op("RandomStandardNormal", "shape -> output", |cx| from_hidden(cx, "dtype", normal)).shape(shape_from_input_value).draws().constants(&[0]).dtypes(FLOATS),
-    op("TruncatedNormal", "shape -> output", |cx| from_hidden(cx, "dtype", truncated_normal::truncated)).shape(shape_from_input_value).draws().constants(&[0]).dtypes(FLOATS),
-    op("ParameterizedTruncatedNormal", "shape means stdevs minvals maxvals -> output", between_ends).shape(shape_from_input_value).draws().constants(&[0]).dtypes("f16, bf16, f32, f64"),
-    op("RandomUniformInt", "shape minval maxval -> output", |cx| from_hidden(cx, "Tout", ranged)).shape(int_shape).draws().constants(&[0]).dtypes(INTS),
-    op("StatefulRandomBinomial", "resource algorithm shape counts probs -> output", binomial_of_variable).shape(from_third).writes(&[0]).constants(&[1, 2]).dtypes("f16, f32, f64, s32, s64"),
-    op("RandomGamma", "shape alpha -> output", |cx| each(cx, gamma)).shape(|cx| each_shape(cx, "T")).draws().constants(&[0]).dtypes("f16, f32, f64"),
-    op("RandomPoissonV2", "shape rate -> output", |cx| each(cx, poisson)).shape(|cx| each_shape(cx, "dtype")).draws().constants(&[0]).dtypes("f16, f32, f64, s32, s64"),
-    op("RandomPoisson", "shape rate -> output", |cx| each(cx, poisson)).shape(|cx| each_shape(cx, "dtype")).draws().constants(&[0]).dtypes("f16, f32, f64"),
-    op("NonDeterministicInts", "shape -> output", |cx| from_hidden(cx, "dtype", full_int)).shape(shape_from_input_value).draws().constants(&[0]).dtypes(INTS),
-    op("RandomShuffle", "value -> output", shuffle).shape(same).draws(),
-    op("Multinomial", "logits num_samples -> output", categories).shape(super::categories::shape).draws().constants(&[1]).dtypes("f16, bf16, f32, f64"),
+    op("RngReadAndSkip", "resource alg delta -> value", read_and_skip).shape(|cx| { cx.one_output(S64, vec![InferredDim::Known(3)]) }).assigns_inputs(&[0]).constant_inputs(&[1]),
+    op("RngSkip", "resource algorithm delta ->", skip_only).shape(no_outputs).assigns_inputs(&[0]).constant_inputs(&[1]),
+    op("StatefulUniform", OF_VARIABLE, |cx| from_variable(cx, uniform)).shape(from_third).assigns_inputs(&[0]).constant_inputs(&[1, 2]).dtypes(FLOATS),
+    op("StatefulStandardNormalV2", OF_VARIABLE, |cx| from_variable(cx, normal)).shape(from_third).assigns_inputs(&[0]).constant_inputs(&[1, 2]).dtypes(FLOATS),
+    op("StatefulTruncatedNormal", OF_VARIABLE, |cx| from_variable(cx, truncated_normal::draw_truncated_normal)).shape(from_third).assigns_inputs(&[0]).constant_inputs(&[1, 2]).dtypes(FLOATS),
+    op("StatefulUniformInt", "resource algorithm shape minval maxval -> output", |cx| from_variable(cx, ranged)).shape(from_third).assigns_inputs(&[0]).constant_inputs(&[1, 2]).dtypes(INTS),
+    op("StatefulUniformFullInt", OF_VARIABLE, |cx| from_variable(cx, full_int)).shape(from_third).assigns_inputs(&[0]).constant_inputs(&[1, 2]).dtypes(INTS),
+    op("RandomUniform", "shape -> output", |cx| from_hidden(cx, "dtype", uniform)).shape(shape_from_input_value).draws_random().constant_inputs(&[0]).dtypes(FLOATS),
+    op("RandomStandardNormal", "shape -> output", |cx| from_hidden(cx, "dtype", normal)).shape(shape_from_input_value).draws_random().constant_inputs(&[0]).dtypes(FLOATS),
+    op("TruncatedNormal", "shape -> output", |cx| from_hidden(cx, "dtype", truncated_normal::draw_truncated_normal)).shape(shape_from_input_value).draws_random().constant_inputs(&[0]).dtypes(FLOATS),
+    op("ParameterizedTruncatedNormal", "shape means stdevs minvals maxvals -> output", between_ends).shape(shape_from_input_value).draws_random().constant_inputs(&[0]).dtypes("f16, bf16, f32, f64"),
+    op("RandomUniformInt", "shape minval maxval -> output", |cx| from_hidden(cx, "Tout", ranged)).shape(int_shape).draws_random().constant_inputs(&[0]).dtypes(INTS),
+    op("StatefulRandomBinomial", "resource algorithm shape counts probs -> output", binomial_of_variable).shape(from_third).assigns_inputs(&[0]).constant_inputs(&[1, 2]).dtypes("f16, f32, f64, s32, s64"),
+    op("RandomGamma", "shape alpha -> output", |cx| each(cx, draw_gamma)).shape(|cx| each_shape(cx, "T")).draws_random().constant_inputs(&[0]).dtypes("f16, f32, f64"),
+    op("RandomPoissonV2", "shape rate -> output", |cx| each(cx, draw_poisson)).shape(|cx| each_shape(cx, "dtype")).draws_random().constant_inputs(&[0]).dtypes("f16, f32, f64, s32, s64"),
+    op("RandomPoisson", "shape rate -> output", |cx| each(cx, draw_poisson)).shape(|cx| each_shape(cx, "dtype")).draws_random().constant_inputs(&[0]).dtypes("f16, f32, f64"),
+    op("NonDeterministicInts", "shape -> output", |cx| from_hidden(cx, "dtype", full_int)).shape(shape_from_input_value).draws_random().constant_inputs(&[0]).dtypes(INTS),
+    op("RandomShuffle", "value -> output", shuffle).shape(like_first_input).draws_random(),
+    op("Multinomial", "logits num_samples -> output", categories).shape(super::categories::categorical_shape).draws_random().constant_inputs(&[1]).dtypes("f16, bf16, f32, f64"),
 ];
 
 /// Shape function: one output whose shape is the value of input 2.
 fn from_third(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.shape_of_value(2)?;
+    let dims = cx.shape_from_value(2)?;
     cx.one_output_typed_by("dtype", dims)
 }
 
 fn int_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.shape_of_value(0)?;
+    let dims = cx.shape_from_value(0)?;
     cx.one_output_typed_by("Tout", dims)
 }
 
@@ -93,7 +93,7 @@ fn skip(cx: &mut LowerCtx, state: InstId, elements: InstId) -> Result<()> {
         let word = element(b, state, Dim::from(i));
         b.unary(ScalarOp::BitcastConvert(DType::U64), word)
     });
-    let [low, high] = super::truncated_normal::raised(b, [low, high], by);
+    let [low, high] = super::truncated_normal::add_to_counter(b, [low, high], by);
     let mut parts: Vec<InstId> = [low, high]
         .into_iter()
         .map(|word| {
@@ -149,13 +149,13 @@ fn from_variable(cx: &mut LowerCtx, distribution: Distribution) -> Result<Vec<Va
 fn binomial_of_variable(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let before = state(cx)?;
     let (dims, _) = sizes(cx, 2)?;
-    let of = binomial::parameters(cx, 3)?;
+    let of = binomial::parameter_dims(cx, 3)?;
     let [samples, parameters] = streams::sample_dims(cx, &dims, &of)?;
     let generator = of_state(cx, before);
     let taken = parameters.saturating_mul(200).saturating_mul(samples.saturating_add(3)) / 4;
     let taken = cx.b.scalar(DType::U64, taken);
     skip(cx, before, taken)?;
-    binomial::binomial(cx, &generator, &dims, 3)
+    binomial::draw_binomial(cx, &generator, &dims, 3)
 }
 
 type Each = fn(&mut LowerCtx, &Generator, &[Dim], usize) -> Result<Vec<Value>>;
@@ -165,23 +165,23 @@ fn each(cx: &mut LowerCtx, distribution: Each) -> Result<Vec<Value>> {
     let (mut dims, _) = sizes(cx, 0)?;
     dims.extend(cx.dims(1)?);
     counted(&dims)?;
-    let generator = hidden(cx)?;
+    let generator = global_generator(cx)?;
     distribution(cx, &generator, &dims, 1)
 }
 
 fn each_shape(cx: &mut ShapeCtx, attr: &str) -> Result<Vec<Fact>> {
-    let outer = cx.shape_of_value(0)?;
+    let outer = cx.shape_from_value(0)?;
     match (outer, cx.dims(1)?) {
         (Dims::Ranked(samples), Dims::Ranked(of)) => cx.one_output_typed_by(attr, [&samples[..], &of[..]].concat()),
         (Dims::Unranked(id), _) | (_, Dims::Unranked(id)) => {
-            let unknown = cx.unranked(Why::From(id));
+            let unknown = cx.unranked(UnknownReason::From(id));
             cx.one_output_typed_by(attr, unknown)
         }
     }
 }
 
-/// Key and counter for one draw from the global generator, which no handle names.
-pub(super) fn hidden(cx: &mut LowerCtx) -> Result<Generator> {
+/// Key and counter for one draw from the global random generator, which has no handle.
+pub(super) fn global_generator(cx: &mut LowerCtx) -> Result<Generator> {
     let Some(number) = cx.store.random else {
         let told = format!("{} draws from a generator that is state, and the code has none here", cx.node.op);
         return Err(Diagnostic::new(Code::UnsupportedCase, told)
@@ -204,7 +204,7 @@ pub(super) fn hidden(cx: &mut LowerCtx) -> Result<Generator> {
 fn from_hidden(cx: &mut LowerCtx, attr: &str, distribution: Distribution) -> Result<Vec<Value>> {
     let (dims, count) = sizes(cx, 0)?;
     let dtype = cx.attr_dtype(attr)?;
-    let generator = hidden(cx)?;
+    let generator = global_generator(cx)?;
     drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 1 }, distribution)
 }
 
@@ -221,15 +221,15 @@ fn between_ends(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             cx.args[i] = Value::Array(cx.b.reshape(x, &of_rows));
         }
     }
-    let generator = hidden(cx)?;
-    drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 1 }, parameterized_normal::truncated_normal)
+    let generator = global_generator(cx)?;
+    drawn(cx, &generator, &Draw { dtype, dims, count, bounds: 1 }, parameterized_normal::draw_truncated_normal)
 }
 
 /// Lowers `RandomShuffle`: sorts the rows of input 0 by a random word for each.
 fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let Some(&rows) = dims.first().filter(|&&n| n > 1) else { return cx.one_output(x) };
-    let generator = hidden(cx)?;
+    let generator = global_generator(cx)?;
     let draw = Draw { dtype: DType::U64, dims: vec![rows], count: counted(&[rows])?, bounds: 0 };
     let words = bits(cx.b, &generator, true, &draw);
     let places = cx.b.iota(DType::S32, &[rows], 0);
@@ -242,13 +242,13 @@ fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Lowers `Multinomial`, classes with the softmax of logits as probabilities: the largest logit with Gumbel noise added.
 fn categories(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let asked = CategoricalInputs::of(cx)?;
+    let asked = CategoricalInputs::from_node(cx)?;
     let CategoricalInputs { logits, sizes, dtype } = asked;
     if asked.is_empty() {
         let none = cx.b.full(dtype, &sizes[..2], 0.0);
         return cx.one_output(none);
     }
-    let generator = hidden(cx)?;
+    let generator = global_generator(cx)?;
     let draw = Draw { dtype: DType::F32, count: counted(&sizes)?, dims: sizes.to_vec(), bounds: 0 };
     let u = uniform(cx, &generator, &draw)?;
     let b = &mut *cx.b;
@@ -259,7 +259,7 @@ fn categories(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let logits = b.convert(logits, DType::F32);
     let logits = b.broadcast(logits, &sizes, &[0, 2]);
     let noisy = b.sub(logits, noise);
-    let index = arg_extreme_axis(b, noisy, 2, Direction::Gt);
+    let index = arg_extremum(b, noisy, 2, Direction::Gt);
     let index = b.convert(index, dtype);
     cx.one_output(index)
 }

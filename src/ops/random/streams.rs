@@ -3,7 +3,7 @@
 //! As in TensorFlow's CPU kernels, elements are those of `[samples, parameters]`, numbered parameter by parameter, and the
 //! stream of each begins a fixed number of four-word blocks behind that of the previous one. All numbers are f64, two to a
 //! block, whose second one comes first.
-use super::truncated_normal::raised;
+use super::truncated_normal::add_to_counter;
 use super::{Generator, rounds, split, unit_f64};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -28,7 +28,7 @@ pub(super) fn sample_dims(cx: &LowerCtx, dims: &[Dim], of: &[Dim]) -> Result<[Di
 }
 
 /// Parameters as f64, repeated for each sample.
-pub(super) fn parameters(b: &mut Builder, x: InstId, sizes: [Dim; 2]) -> InstId {
+pub(super) fn repeat_parameters(b: &mut Builder, x: InstId, sizes: [Dim; 2]) -> InstId {
     let flat = b.reshape(x, &[sizes[1]]);
     let wide = b.convert(flat, DType::F64);
     b.broadcast(wide, &sizes, &[1])
@@ -50,17 +50,22 @@ pub(super) fn draw_per_parameters(
         return cx.one_output(none);
     }
     let given = cx.arg(input)?;
-    let given = parameters(cx.b, given, sizes);
+    let given = repeat_parameters(cx.b, given, sizes);
     let blocks = cx.b.scalar(DType::U64, BLOCKS);
-    let start = streams(cx.b, generator, sizes, blocks);
+    let start = initial_streams(cx.b, generator, sizes, blocks);
     let y = draw(cx.b, start, given)?;
-    let y = narrowed(cx.b, y, dtype);
+    let y = convert_result(cx.b, y, dtype);
     let y = cx.b.reshape(y, dims);
     cx.one_output(y)
 }
 
 /// Initial streams of all elements, `blocks` apart (a u64 scalar or array).
-pub(super) fn streams(b: &mut Builder, generator: &Generator, sizes: [Dim; 2], blocks: InstId) -> Streams<InstId> {
+pub(super) fn initial_streams(
+    b: &mut Builder,
+    generator: &Generator,
+    sizes: [Dim; 2],
+    blocks: InstId,
+) -> Streams<InstId> {
     let (sample, parameter) = (b.iota(DType::U64, &sizes, 0), b.iota(DType::U64, &sizes, 1));
     let each = b.full_like(parameter, sizes[0]);
     let before = b.mul(parameter, each);
@@ -69,23 +74,23 @@ pub(super) fn streams(b: &mut Builder, generator: &Generator, sizes: [Dim; 2], b
     let by = b.mul(number, blocks);
     let [low, high, key] =
         [generator.counter[0], generator.counter[1], generator.key].map(|x| b.broadcast(x, &sizes, &[]));
-    let [low, high] = raised(b, [low, high], by);
+    let [low, high] = add_to_counter(b, [low, high], by);
     [low, high, key]
 }
 
 /// Streams advanced by `by` blocks.
-pub(super) fn ahead<'s, 'b>(
+pub(super) fn advance<'s, 'b>(
     [low, high, key]: Streams<ArrayExpr<'s, 'b>>,
     by: ArrayExpr<'s, 'b>,
 ) -> Streams<ArrayExpr<'s, 'b>> {
     let by = by.convert(DType::U64);
-    let [low, high] = low.with_all(|b| raised(b, [low.id, high.id], by.id));
+    let [low, high] = low.build_all(|b| add_to_counter(b, [low.id, high.id], by.id));
     [low, high, key]
 }
 
 /// Two uniform f64 numbers from the next block of each stream, in the order of its words.
-pub(super) fn doubles<'s, 'b>([low, high, key]: Streams<ArrayExpr<'s, 'b>>) -> [ArrayExpr<'s, 'b>; 2] {
-    low.with_all(|b| {
+pub(super) fn uniform_doubles<'s, 'b>([low, high, key]: Streams<ArrayExpr<'s, 'b>>) -> [ArrayExpr<'s, 'b>; 2] {
+    low.build_all(|b| {
         let ([c0, c1], [c2, c3], key) = (split(b, low.id), split(b, high.id), split(b, key.id));
         let words = rounds(b, [c0, c1, c2, c3], key);
         [unit_f64(b, words[0], words[1]), unit_f64(b, words[2], words[3])]
@@ -93,14 +98,14 @@ pub(super) fn doubles<'s, 'b>([low, high, key]: Streams<ArrayExpr<'s, 'b>>) -> [
 }
 
 /// Converts f64 to the type of the result; narrow floats are rounded from f32, as in TensorFlow.
-pub(super) fn narrowed(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
+pub(super) fn convert_result(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
     let narrow = dtype.is_float() && dtype.bits() < 32;
     let x = if narrow { b.convert(x, DType::F32) } else { x };
     b.convert(x, dtype)
 }
 
 /// Rejects generators other than Philox, the only one that TensorFlow's kernels of these distributions support.
-pub(super) fn philox_only(cx: &LowerCtx, generator: &Generator) -> Result<()> {
+pub(super) fn require_philox(cx: &LowerCtx, generator: &Generator) -> Result<()> {
     match generator.algorithm {
         super::Algorithm::Philox => Ok(()),
         super::Algorithm::ThreeFry => {
@@ -110,7 +115,7 @@ pub(super) fn philox_only(cx: &LowerCtx, generator: &Generator) -> Result<()> {
 }
 
 /// Largest number of a type that can be drawn.
-pub(super) fn highest(dtype: DType) -> Result<f64> {
+pub(super) fn largest_drawable(dtype: DType) -> Result<f64> {
     Ok(match dtype {
         DType::F16 => 65504.0,
         DType::F32 => f64::from(f32::MAX),

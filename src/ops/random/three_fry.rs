@@ -82,7 +82,7 @@ fn pair_count(dims: &[Dim]) -> Dim {
 }
 
 /// Random words for a result of these sizes, flat: 64 bits each if `wide`, else 32.
-pub fn bits(b: &mut Builder, generator: &Generator, wide: bool, dims: &[Dim]) -> InstId {
+pub fn random_words(b: &mut Builder, generator: &Generator, wide: bool, dims: &[Dim]) -> InstId {
     if wide {
         let x = blocks(b, generator, dims.iter().product());
         return join(b, x[0], x[1]);
@@ -92,7 +92,7 @@ pub fn bits(b: &mut Builder, generator: &Generator, wide: bool, dims: &[Dim]) ->
 }
 
 /// Words as floats of `dtype` in [0, 1), as XLA makes them: from the high bits, or from the low ones for the narrow f16.
-pub fn unit(b: &mut Builder, words: InstId, dtype: DType) -> InstId {
+pub fn words_to_unit_floats(b: &mut Builder, words: InstId, dtype: DType) -> InstId {
     let (mantissa, digits) = match dtype {
         DType::F16 => {
             let mask = b.full_like(words, 1023.0);
@@ -119,7 +119,7 @@ fn work(cx: &LowerCtx, dtype: DType) -> Result<DType> {
 }
 
 /// Converts numbers to `dtype`; bf16 is truncated, so that no number is rounded up to 1.
-pub fn narrowed(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
+pub fn convert_result(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
     if dtype != DType::BF16 {
         return b.convert(x, dtype);
     }
@@ -131,23 +131,23 @@ pub fn narrowed(b: &mut Builder, x: InstId, dtype: DType) -> InstId {
 }
 
 /// Uniform numbers in [0, 1), flat.
-pub fn uniform(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
+pub fn draw_uniform(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
     let work = work(cx, draw.dtype)?;
-    let words = bits(cx.b, generator, work == DType::F64, &draw.dims);
-    let y = unit(cx.b, words, work);
-    Ok(narrowed(cx.b, y, draw.dtype))
+    let words = random_words(cx.b, generator, work == DType::F64, &draw.dims);
+    let y = words_to_unit_floats(cx.b, words, work);
+    Ok(convert_result(cx.b, y, draw.dtype))
 }
 
 /// Standard normal numbers, flat: the Box-Muller transform of two uniform numbers, which are adjacent along a new dimension
 /// behind that of pairs.
-pub fn normal(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
+pub fn draw_normal(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
     let work = work(cx, draw.dtype)?;
     let (axis, mut pairs) = pair_axis(&draw.dims);
     pairs[axis] /= 2;
     pairs.insert(axis + 1, Dim::from(2));
     let b = &mut *cx.b;
-    let words = bits(b, generator, work == DType::F64, &pairs);
-    let all = unit(b, words, work);
+    let words = random_words(b, generator, work == DType::F64, &pairs);
+    let all = words_to_unit_floats(b, words, work);
     let all = b.reshape(all, &pairs);
     let (first, second) = (
         b.slice_axis(all, axis + 1, Dim::from(0), Dim::from(1)),
@@ -157,5 +157,5 @@ pub fn normal(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<I
     let [first, second] = [first, second].map(|x| b.reshape(x, &[count]));
     let pair = box_muller(b, first, second);
     let y = paired(b, pair, &draw.dims);
-    Ok(narrowed(b, y, draw.dtype))
+    Ok(convert_result(b, y, draw.dtype))
 }

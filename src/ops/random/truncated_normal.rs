@@ -10,7 +10,7 @@ use super::{
 use crate::diag::Result;
 use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::LowerCtx;
-use crate::ops::math::expr::{formula, some_go_on};
+use crate::ops::math::expr::{formula, loop_condition};
 use crate::ops::math::inverse_error::erfinv;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -23,7 +23,7 @@ const BELOW: f64 = 0.022_750_131_948_179_212;
 const BLOCKS: f64 = 64.0;
 
 /// Draws standard normal numbers truncated at -2 and 2.
-pub(super) fn truncated(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
+pub(super) fn draw_truncated_normal(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -> Result<InstId> {
     let work = match draw.dtype {
         DType::F64 => DType::F64,
         DType::F32 | DType::F16 | DType::BF16 => DType::F32,
@@ -40,7 +40,7 @@ pub(super) fn truncated(cx: &mut LowerCtx, generator: &Generator, draw: &Draw) -
             let wide = Draw { dtype: work, dims: draw.dims.clone(), count: draw.count, bounds: draw.bounds };
             let x = uniform(cx, generator, &wide)?;
             let y = inverted(cx.b, x);
-            return Ok(three_fry::narrowed(cx.b, y, draw.dtype));
+            return Ok(three_fry::convert_result(cx.b, y, draw.dtype));
         }
     };
     Ok(cx.b.convert(y, draw.dtype))
@@ -51,7 +51,7 @@ fn inverted(b: &mut Builder, x: InstId) -> InstId {
     formula(b, [x], |[x]| {
         let inner = (x * (1.0 - 2.0 * BELOW) + BELOW) * 2.0 - 1.0;
         let y = erfinv(inner) * std::f64::consts::SQRT_2;
-        y.except(y.lt(-END), -END).except(y.gt(END), END)
+        y.replace_where(y.lt(-END), -END).replace_where(y.gt(END), END)
     })
 }
 
@@ -66,7 +66,7 @@ fn rejected(b: &mut Builder, generator: &Generator, count: Dim, work: DType) -> 
     let index = b.iota(DType::U64, &dims, 0);
     let blocks = b.full_like(index, BLOCKS * slots as f64);
     let offset = b.mul(index, blocks);
-    let [low, high] = raised(b, [low, high], offset);
+    let [low, high] = add_to_counter(b, [low, high], offset);
     let key = b.broadcast(generator.key, &dims, &[]);
     let round = b.scalar(DType::S32, 1.0);
     let (going, full) = (b.full(DType::Pred, &dims, 1.0), b.full(DType::S32, &dims, 0.0));
@@ -75,14 +75,14 @@ fn rejected(b: &mut Builder, generator: &Generator, count: Dim, work: DType) -> 
     state.resize(state.len() + slots as usize, empty);
     let state = b.tuple(&state);
     let shape = b.shape(state).clone();
-    let (cond, body) = (some_go_on(b, &shape, f64::from(i32::MAX)), draw_block(b, &shape, work, slots as usize));
+    let (cond, body) = (loop_condition(b, &shape, f64::from(i32::MAX)), draw_block(b, &shape, work, slots as usize));
     let end = b.add_inst(Op::While { cond, body }, &[state]);
     let values: Vec<InstId> = (0..slots as usize).map(|i| b.get_tuple_element(end, 6 + i)).collect();
     interleave(b, &values, count)
 }
 
 /// 128-bit counter plus a 64-bit number.
-pub(super) fn raised(b: &mut Builder, [low, high]: [InstId; 2], by: InstId) -> [InstId; 2] {
+pub(super) fn add_to_counter(b: &mut Builder, [low, high]: [InstId; 2], by: InstId) -> [InstId; 2] {
     let sum = b.add(low, by);
     let wrapped = b.compare(Direction::Lt, sum, low);
     let carry = b.convert(wrapped, DType::U64);
@@ -90,7 +90,7 @@ pub(super) fn raised(b: &mut Builder, [low, high]: [InstId; 2], by: InstId) -> [
 }
 
 /// Numbers of one block, in the order in which they are tried.
-pub(super) fn numbers(b: &mut Builder, words: [InstId; 4], work: DType) -> Vec<InstId> {
+pub(super) fn block_numbers(b: &mut Builder, words: [InstId; 4], work: DType) -> Vec<InstId> {
     if work == DType::F64 {
         let (first, second) = (unit_f64(b, words[0], words[1]), unit_f64(b, words[2], words[3]));
         return box_muller(b, first, second).to_vec();
@@ -108,7 +108,7 @@ fn draw_block(b: &mut Builder, shape: &Shape, work: DType, slots: usize) -> Comp
     let mut values: Vec<InstId> = (0..slots).map(|i| b.get_tuple_element(state, 6 + i)).collect();
     let ([c0, c1], [c2, c3], keys) = (split(b, low), split(b, high), split(b, key));
     let words = rounds(b, [c0, c1, c2, c3], keys);
-    for y in numbers(b, words, work) {
+    for y in block_numbers(b, words, work) {
         let size = b.unary(ScalarOp::Abs, y);
         let end = b.full_like(size, END);
         let inside = b.compare(Direction::Lt, size, end);
@@ -124,7 +124,7 @@ fn draw_block(b: &mut Builder, shape: &Shape, work: DType, slots: usize) -> Comp
     let all = b.full_like(full, slots as f64);
     let going = b.compare(Direction::Lt, full, all);
     let one = b.full_like(low, 1.0);
-    let [low, high] = raised(b, [low, high], one);
+    let [low, high] = add_to_counter(b, [low, high], one);
     let step = b.scalar(DType::S32, 1.0);
     let round = b.add(round, step);
     let parts: Vec<InstId> = [round, going, low, high, key, full].into_iter().chain(values).collect();

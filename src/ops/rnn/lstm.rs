@@ -18,23 +18,23 @@ const FLOATS: &str = "f16, f32";
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
     op("LSTMBlockCell", "x cs_prev h_prev w wci wcf wco b -> i cs f o ci co h", cell).shape(cell_shape).dtypes(FLOATS),
-    op("BlockLSTM",     SEQUENCE, |cx| sequence(cx, Gates::InputCellForgetOutput)).shape(sequence_shape).dtypes(FLOATS),
-    op("BlockLSTMV2",   SEQUENCE, |cx| sequence(cx, Gates::InputForgetCellOutput)).shape(sequence_shape).dtypes(FLOATS),
+    op("BlockLSTM",     SEQUENCE, |cx| sequence(cx, GateOrder::InputCellForgetOutput)).shape(sequence_shape).dtypes(FLOATS),
+    op("BlockLSTMV2",   SEQUENCE, |cx| sequence(cx, GateOrder::InputForgetCellOutput)).shape(sequence_shape).dtypes(FLOATS),
 ];
 
 /// Order of the gates along the columns of the weights.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Gates {
+pub(super) enum GateOrder {
     InputCellForgetOutput,
     InputForgetCellOutput,
 }
 
-impl Gates {
+impl GateOrder {
     /// Values for gates `[input, cell, forget, output]`, rearranged to their order in the weights.
-    pub(super) fn ordered<T: Copy>(self, [input, cell, forget, output]: [T; 4]) -> [T; 4] {
+    pub(super) fn arrange<T: Copy>(self, [input, cell, forget, output]: [T; 4]) -> [T; 4] {
         match self {
-            Gates::InputCellForgetOutput => [input, cell, forget, output],
-            Gates::InputForgetCellOutput => [input, forget, cell, output],
+            GateOrder::InputCellForgetOutput => [input, cell, forget, output],
+            GateOrder::InputForgetCellOutput => [input, forget, cell, output],
         }
     }
 }
@@ -51,7 +51,7 @@ pub(super) struct LstmWeights {
 /// Attributes of an LSTM cell.
 #[derive(Clone, Copy)]
 struct Attributes {
-    gates: Gates,
+    gates: GateOrder,
     forget_bias: f64,
     /// Magnitude to which cell states are clipped; no clipping if it is not positive.
     clip: f64,
@@ -59,7 +59,7 @@ struct Attributes {
 }
 
 impl Attributes {
-    fn parse(cx: &LowerCtx, gates: Gates, forget_bias: f64) -> Attributes {
+    fn parse(cx: &LowerCtx, gates: GateOrder, forget_bias: f64) -> Attributes {
         let number = |name: &str, default: f64| cx.node.float(name).map_or(default, f64::from);
         Attributes {
             gates,
@@ -71,13 +71,13 @@ impl Attributes {
 }
 
 /// Weights in consecutive inputs from index `first` on.
-pub(super) fn weights(cx: &LowerCtx, first: usize) -> Result<LstmWeights> {
+pub(super) fn lstm_weights(cx: &LowerCtx, first: usize) -> Result<LstmWeights> {
     let [w, input, forget, output, bias] = [0, 1, 2, 3, 4].map(|i| cx.arg(first + i));
     Ok(LstmWeights { w: w?, peepholes: [input?, forget?, output?], bias: bias? })
 }
 
 /// Rejects weights that do not fit an input and a state of these sizes.
-pub(super) fn check(cx: &LowerCtx, x: &[Dim], state: &[Dim], weights: &LstmWeights) -> Result<()> {
+pub(super) fn check_lstm_weights(cx: &LowerCtx, x: &[Dim], state: &[Dim], weights: &LstmWeights) -> Result<()> {
     let ([batch, input], [items, cell]) = (x, state) else {
         return Err(cx.shape_mismatch(format!("an input {x:?} and a state {state:?}, which must be matrices")));
     };
@@ -92,10 +92,10 @@ pub(super) fn check(cx: &LowerCtx, x: &[Dim], state: &[Dim], weights: &LstmWeigh
 }
 
 fn cell(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let (x, memory, output, weights) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, weights(cx, 3)?);
-    check(cx, &cx.dims(0)?, &cx.dims(1)?, &weights)?;
-    check(cx, &cx.dims(0)?, &cx.dims(2)?, &weights)?;
-    let attributes = Attributes::parse(cx, Gates::InputCellForgetOutput, 1.0);
+    let (x, memory, output, weights) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, lstm_weights(cx, 3)?);
+    check_lstm_weights(cx, &cx.dims(0)?, &cx.dims(1)?, &weights)?;
+    check_lstm_weights(cx, &cx.dims(0)?, &cx.dims(2)?, &weights)?;
+    let attributes = Attributes::parse(cx, GateOrder::InputCellForgetOutput, 1.0);
     Ok(step(cx.b, &attributes, x, [memory, output], &weights).map(Value::Array).into())
 }
 
@@ -109,7 +109,7 @@ fn step(b: &mut Builder, a: &Attributes, x: InstId, state: [InstId; 2], weights:
     let bias = in_rows(b, weights.bias, gates);
     let gates = b.add(gates, bias);
     let parts = [0, 1, 2, 3].map(|i| b.slice_axis(gates, 1, i * cell, (i + 1) * cell));
-    let [i, c, f, o] = a.gates.ordered(parts);
+    let [i, c, f, o] = a.gates.arrange(parts);
     let gate = |b: &mut Builder, x: InstId, peephole: usize, memory: InstId| {
         let mut x = x;
         if a.has_peepholes {
@@ -137,13 +137,13 @@ fn step(b: &mut Builder, a: &Attributes, x: InstId, state: [InstId; 2], weights:
 }
 
 /// Lowers a sequence: all steps up to `seq_len_max`, followed by zeros.
-fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
+fn sequence(cx: &mut LowerCtx, gates: GateOrder) -> Result<Vec<Value>> {
     let (most, x, memory, output) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
-    let weights = weights(cx, 4)?;
+    let weights = lstm_weights(cx, 4)?;
     let [time, batch, input] = cx.dims(1)?[..] else { return Err(cx.shape_mismatch("x must be of rank 3")) };
-    check(cx, &[batch, input], &cx.dims(2)?, &weights)?;
-    check(cx, &[batch, input], &cx.dims(3)?, &weights)?;
-    let attributes = Attributes::parse(cx, gates, if gates == Gates::InputCellForgetOutput { 1.0 } else { 0.0 });
+    check_lstm_weights(cx, &[batch, input], &cx.dims(2)?, &weights)?;
+    check_lstm_weights(cx, &[batch, input], &cx.dims(3)?, &weights)?;
+    let attributes = Attributes::parse(cx, gates, if gates == GateOrder::InputCellForgetOutput { 1.0 } else { 0.0 });
     let (cell, dtype) = (cx.b.dims(memory)[1], cx.b.dtype(x));
     let most = cx.b.reshape(most, &[]);
     let most = cx.b.convert(most, DType::S32);

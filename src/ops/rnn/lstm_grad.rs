@@ -1,14 +1,14 @@
 //! Gradients of long short-term memory: `LSTMBlockCellGrad`, `BlockLSTMGrad` and `BlockLSTMGradV2`.
 //!
 //! Source: TensorFlow's `lstm_ops.cc` and `lstm_ops.h`, with the same order of operations.
-use super::lstm::{Gates, LstmWeights, check, weights};
+use super::lstm::{GateOrder, LstmWeights, check_lstm_weights, lstm_weights};
 use super::{Transposed, in_rows, one_minus, product, product_of};
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::{Builder, InstId};
 use crate::ops::counted_loop::{counted_loop, replace_slice_at, slice_at};
 use crate::ops::fact::Fact;
-use crate::ops::nn::sum;
+use crate::ops::nn::sum_axes;
 use crate::ops::op_lowering::op;
 use crate::ops::symbols::InferredDim;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
@@ -25,8 +25,8 @@ const FLOATS: &str = "f16, f32";
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
     op("LSTMBlockCellGrad", CELL, cell).shape(cell_shape).dtypes(FLOATS),
-    op("BlockLSTMGrad",     SEQUENCE, |cx| sequence(cx, Gates::InputCellForgetOutput)).shape(sequence_shape).dtypes(FLOATS),
-    op("BlockLSTMGradV2",   SEQUENCE, |cx| sequence(cx, Gates::InputForgetCellOutput)).shape(sequence_shape).dtypes(FLOATS),
+    op("BlockLSTMGrad",     SEQUENCE, |cx| sequence(cx, GateOrder::InputCellForgetOutput)).shape(sequence_shape).dtypes(FLOATS),
+    op("BlockLSTMGradV2",   SEQUENCE, |cx| sequence(cx, GateOrder::InputForgetCellOutput)).shape(sequence_shape).dtypes(FLOATS),
 ];
 
 /// Inputs and intermediate results of an LSTM step, and the gradients of its outputs.
@@ -49,7 +49,7 @@ struct StepGrads {
     peepholes: [InstId; 3],
 }
 
-fn step_grads(b: &mut Builder, gates: Gates, peepholes: Option<[InstId; 3]>, s: &Step) -> StepGrads {
+fn step_grads(b: &mut Builder, gates: GateOrder, peepholes: Option<[InstId; 3]>, s: &Step) -> StepGrads {
     let ([i, now, f, o, c, shown], [memory_grad, output_grad]) = (s.made, s.grads);
     let rest = one_minus(b, o);
     let d_o = product_of(b, &[o, rest, output_grad, shown]);
@@ -71,7 +71,7 @@ fn step_grads(b: &mut Builder, gates: Gates, peepholes: Option<[InstId; 3]>, s: 
     let d_f = product_of(b, &[f, rest, d_now, s.memory]);
     let rest = one_minus(b, i);
     let d_i = product_of(b, &[i, rest, d_now, c]);
-    let all = b.concatenate(&gates.ordered([d_i, d_c, d_f, d_o]), 1);
+    let all = b.concatenate(&gates.arrange([d_i, d_c, d_f, d_o]), 1);
     let mut memory = b.mul(d_now, f);
     if let Some([wci, wcf, _]) = peepholes {
         for (grad, weight) in [(d_i, wci), (d_f, wcf)] {
@@ -83,7 +83,7 @@ fn step_grads(b: &mut Builder, gates: Gates, peepholes: Option<[InstId; 3]>, s: 
     let parts = [(d_i, s.memory), (d_f, s.memory), (d_o, now)];
     let peepholes = parts.map(|(grad, seen)| {
         let each = b.mul(grad, seen);
-        let total = sum(b, each, &[0]);
+        let total = sum_axes(b, each, &[0]);
         if peepholes.is_some() { total } else { b.full_like(total, 0.0) }
     });
     StepGrads { memory, gates: all, peepholes }
@@ -94,8 +94,8 @@ fn peepholes(cx: &LowerCtx, weights: &LstmWeights) -> Option<[InstId; 3]> {
 }
 
 fn cell(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let weights = weights(cx, 3)?;
-    check(cx, &cx.dims(0)?, &cx.dims(1)?, &weights)?;
+    let weights = lstm_weights(cx, 3)?;
+    check_lstm_weights(cx, &cx.dims(0)?, &cx.dims(1)?, &weights)?;
     let state = cx.dims(1)?;
     let parts = cx.arg_range(8, 16)?;
     if parts.iter().any(|&part| cx.b.dims(part) != state) {
@@ -106,16 +106,16 @@ fn cell(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let step = Step { memory: cx.arg(1)?, made: [i, now, f, o, c, shown], grads: [memory_grad, output_grad] };
     let peepholes = peepholes(cx, &weights);
-    let grads = step_grads(cx.b, Gates::InputCellForgetOutput, peepholes, &step);
+    let grads = step_grads(cx.b, GateOrder::InputCellForgetOutput, peepholes, &step);
     let [wci, wcf, wco] = grads.peepholes;
     Ok([grads.memory, grads.gates, wci, wcf, wco].map(Value::Array).into())
 }
 
-fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
-    let (most, x, memory, output, weights) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?, weights(cx, 4)?);
+fn sequence(cx: &mut LowerCtx, gates: GateOrder) -> Result<Vec<Value>> {
+    let (most, x, memory, output, weights) = (cx.arg(0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?, lstm_weights(cx, 4)?);
     let [time, batch, input] = cx.dims(1)?[..] else { return Err(cx.shape_mismatch("x must be of rank 3")) };
-    check(cx, &[batch, input], &cx.dims(2)?, &weights)?;
-    check(cx, &[batch, input], &cx.dims(3)?, &weights)?;
+    check_lstm_weights(cx, &[batch, input], &cx.dims(2)?, &weights)?;
+    check_lstm_weights(cx, &[batch, input], &cx.dims(3)?, &weights)?;
     let cell = cx.b.dims(memory)[1];
     let made = cx.arg_range(9, 18)?;
     if made.iter().any(|&part| cx.b.dims(part) != [time, batch, cell]) {
@@ -157,7 +157,7 @@ fn sequence(cx: &mut LowerCtx, gates: Gates) -> Result<Vec<Value>> {
         let (now, output) = (slice_at(b, x, t), slice_at(b, outputs, t));
         let joined = b.concatenate(&[now, output], 1);
         let w_grad = product(b, joined, grads.gates, Transposed::Left);
-        let b_grad = sum(b, grads.gates, &[0]);
+        let b_grad = sum_axes(b, grads.gates, &[0]);
         let x_grads = replace_slice_at(b, sums[0], t, x_grad);
         let mut next = vec![x_grads, grads.memory, h_grad];
         let [wci_grad, wcf_grad, wco_grad] = grads.peepholes;

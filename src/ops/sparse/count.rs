@@ -1,5 +1,5 @@
 //! `count_ops.cc`: occurrences of each number in each row, as a sparse tensor.
-use super::runs::{Runs, found};
+use super::runs::{SortedRuns, mask_positions};
 use super::{column, columns, indices};
 use crate::diag::Result;
 use crate::dims;
@@ -11,7 +11,7 @@ use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::ops::op_lowering::op;
 use crate::ops::ragged;
 use crate::ops::shape::S64;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -43,7 +43,7 @@ struct Counted {
     row: Option<InstId>,
     /// Number of rows, `s64[1]`.
     rows: Option<InstId>,
-    /// Numbers, `[n]`.
+    /// Numbers to be counted, `[n]`.
     values: InstId,
     /// Index of the input with a weight for each number; that input may be empty.
     weights: usize,
@@ -78,11 +78,11 @@ fn of_ragged(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let &[n] = cx.b.dims(values) else {
         return Err(cx.shape_mismatch(format!("values {}; a vector is needed", cx.b.shape(values))));
     };
-    let rows = match ragged::rows(cx, splits) {
+    let rows = match ragged::row_count(cx, splits) {
         Some(rows) if !rows.is_zero() => rows,
         _ => return Err(cx.shape_mismatch(format!("splits of {}", cx.b.shape(splits)))),
     };
-    let (row, _) = ragged::places(cx, splits, n)?;
+    let (row, _) = ragged::row_positions(cx, splits, n)?;
     let row = cx.b.convert(row, DType::S64);
     let rows = cx.b.full(DType::S64, &dims![1], rows);
     count(cx, &Counted { row: Some(row), rows: Some(rows), values, weights: 2 })
@@ -101,8 +101,8 @@ fn count(cx: &mut LowerCtx, of: &Counted) -> Result<Vec<Value>> {
     let weights = if given == 0 || binary { cx.b.full(dtype, &[n], 1.0) } else { cx.b.reshape(weights, &[n]) };
     let values = cx.b.convert(of.values, DType::S64);
     let keys: Vec<InstId> = of.row.into_iter().chain([values]).collect();
-    let runs = Runs::of(cx, &keys)?;
-    let sums = runs.combined(cx, weights, if binary { None } else { Some(ScalarOp::Add) }, 0.0)?;
+    let runs = SortedRuns::from_keys(cx, &keys)?;
+    let sums = runs.reduce_runs(cx, weights, if binary { None } else { Some(ScalarOp::Add) }, 0.0)?;
     let most = cx.node.int("maxlength").unwrap_or(-1);
     let own = runs.keys[keys.len() - 1];
     let kept = if most < 0 {
@@ -111,7 +111,7 @@ fn count(cx: &mut LowerCtx, of: &Counted) -> Result<Vec<Value>> {
         let counts = compare_scalar(cx.b, Direction::Lt, own, most as f64);
         cx.b.elementwise(ScalarOp::And, &[counts, runs.exists])
     };
-    let (at, size) = found(cx, kept, "the list of counts")?;
+    let (at, size) = mask_positions(cx, kept, "the list of counts")?;
     let sums = gather_along_axis(cx, sums, at, 0, 0)?;
     let taken = runs.keys.iter().map(|&key| gather_along_axis(cx, key, at, 0, 0)).collect::<Result<Vec<_>>>()?;
     let places = columns(cx, &taken, size);
@@ -133,24 +133,24 @@ fn count(cx: &mut LowerCtx, of: &Counted) -> Result<Vec<Value>> {
 /// Condition under which the result's indices name rows.
 #[derive(Clone, Copy)]
 enum Rows {
-    /// The input with this index has rank 2.
+    /// Result indices name rows if the input with this index has rank 2.
     OfRank(usize),
-    /// The indices in input 0 have more than one column.
+    /// Result indices name rows if the indices in input 0 have more than one column.
     OfIndices,
     Always,
 }
 
 fn result_shape(cx: &mut ShapeCtx, rows: Rows) -> Result<Vec<Fact>> {
-    let n = cx.fresh_dim(Why::Data);
+    let n = cx.fresh_dim(UnknownReason::Data);
     let rank = match rows {
-        Rows::OfRank(i) => cx.ranked(i)?.map(|dims| dims.len() as u64),
+        Rows::OfRank(i) => cx.ranked_dims(i)?.map(|dims| dims.len() as u64),
         Rows::OfIndices => match cx.dims_of_rank(0, 2)?[1] {
             InferredDim::Known(rank) => Some(rank.min(2)),
             InferredDim::Unknown(_) => None,
         },
         Rows::Always => Some(2),
     };
-    let rank = rank.map_or_else(|| cx.fresh_dim(Why::Data), InferredDim::Known);
+    let rank = rank.map_or_else(|| cx.fresh_dim(UnknownReason::Data), InferredDim::Known);
     Ok(vec![
         Fact::new(S64, vec![n, rank].into()),
         Fact::new(cx.attr_type("output_type"), vec![n].into()),

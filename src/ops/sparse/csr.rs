@@ -13,7 +13,7 @@ use crate::ops::fact::Fact;
 use crate::ops::math::unary::conj;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::{S32, S64};
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::value::SparseMatrix;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
@@ -25,7 +25,7 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("SparseTensorToCSRSparseMatrix", "indices values dense_shape -> sparse_matrix", from_sparse).shape(matrix_shape).constants(&[2]).dtypes(TYPES),
+    op("SparseTensorToCSRSparseMatrix", "indices values dense_shape -> sparse_matrix", from_sparse).shape(matrix_shape).constant_inputs(&[2]).dtypes(TYPES),
     op("DenseToCSRSparseMatrix", "dense_input indices -> sparse_output", from_dense).shape(matrix_shape).dtypes(TYPES),
     op("CSRSparseMatrixToDense", "sparse_input -> dense_output", to_dense).shape(dense_shape).dtypes(TYPES),
     op("CSRSparseMatrixToSparseTensor", "sparse_matrix -> indices values dense_shape", to_sparse).shape(sparse_shape).dtypes(TYPES),
@@ -38,7 +38,7 @@ pub const ROWS: &[OpLowering] = &[
 pub const TYPES: &str = "f32, f64, c64, c128";
 
 /// CSR matrix in input `i`.
-pub fn matrix(cx: &LowerCtx, i: usize) -> Result<SparseMatrix> {
+pub fn sparse_matrix_input(cx: &LowerCtx, i: usize) -> Result<SparseMatrix> {
     match cx.args.get(i) {
         Some(Value::Sparse(matrix)) => Ok(matrix.clone()),
         Some(Value::Unavailable(_)) => Err(cx.unsupported_case("a CSR matrix that comes from outside of the graph")),
@@ -80,18 +80,18 @@ fn from_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 impl SparseMatrix {
     /// Column `k` of the indices, counted from the last one, the matrix column.
-    pub fn index(&self, cx: &mut LowerCtx, k: usize) -> InstId {
+    pub fn index_column(&self, cx: &mut LowerCtx, k: usize) -> InstId {
         column(cx, self.indices, self.dims.len() - 1 - k)
     }
-    /// Number of elements.
+    /// Number of stored elements of the sparse matrix.
     pub fn len(&self, cx: &LowerCtx) -> u64 {
         cx.b.dims(self.values)[0].known()
     }
-    /// Dense array. Of elements at one position the last one counts, or with `adds` their sum.
+    /// Converts the matrix to a dense array. Of elements at one position the last one counts, or with `adds` their sum.
     ///
     /// # Errors
     /// `ShapeMismatch` if the indices do not fit the sizes.
-    pub fn dense(&self, cx: &mut LowerCtx, adds: bool) -> Result<InstId> {
+    pub fn to_dense(&self, cx: &mut LowerCtx, adds: bool) -> Result<InstId> {
         let zeros = cx.b.full(cx.b.dtype(self.values), &fixed(&self.dims), 0.0);
         scatter(cx, zeros, self.indices, self.values, adds.then_some(ScalarOp::Add))
     }
@@ -113,13 +113,13 @@ impl SparseMatrix {
             keys = cx.b.add(first, keys);
         }
         let indices = columns(cx, &all, Dim::from(n));
-        let order = super::order::sorted(cx, keys);
+        let order = super::order::sorting_permutation(cx, keys);
         let (indices, values) =
             (gather_along_axis(cx, indices, order, 0, 0)?, gather_along_axis(cx, self.values, order, 0, 0)?);
         Ok(SparseMatrix { indices, values, dims })
     }
     /// Complex conjugate of the elements if `is_conjugated`.
-    pub fn conjugated(self, cx: &mut LowerCtx, is_conjugated: bool) -> SparseMatrix {
+    pub fn conjugated_if(self, cx: &mut LowerCtx, is_conjugated: bool) -> SparseMatrix {
         if !(is_conjugated && cx.b.dtype(self.values).is_complex()) {
             return self;
         }
@@ -128,29 +128,29 @@ impl SparseMatrix {
 }
 
 fn to_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let dense = matrix(cx, 0)?.dense(cx, false)?;
+    let dense = sparse_matrix_input(cx, 0)?.to_dense(cx, false)?;
     cx.one_output(dense)
 }
 
 fn to_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let matrix = matrix(cx, 0)?;
+    let matrix = sparse_matrix_input(cx, 0)?;
     let shape = dims_constant(cx, DType::S64, &[Dim::from(matrix.dims.len() as u64)], &fixed(&matrix.dims))?;
     Ok([matrix.indices, matrix.values, shape].map(Value::Array).to_vec())
 }
 
 /// Lowers `CSRSparseMatrixComponents`: row pointers, the column of each element, and the elements.
 fn components(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let matrix = matrix(cx, 0)?;
+    let matrix = sparse_matrix_input(cx, 0)?;
     let &[rows, _] = &matrix.dims[..] else {
         return Err(cx.unsupported_case("the parts of one of several CSR matrices"));
     };
     let pairs = [rows + 1, matrix.len(cx)];
-    let row = matrix.index(cx, 1);
+    let row = matrix.index_column(cx, 1);
     let row = cx.b.broadcast(row, &pairs.map(Dim::from), &[1]);
     let ends = cx.b.iota(DType::S64, &pairs.map(Dim::from), 0);
     let is_before = cx.b.compare(Direction::Lt, row, ends);
     let begins = counted(cx, is_before, 1);
-    let at = matrix.index(cx, 0);
+    let at = matrix.index_column(cx, 0);
     let at = cx.b.convert(at, DType::S32);
     Ok([begins, at, matrix.values].map(Value::Array).to_vec())
 }
@@ -163,19 +163,19 @@ fn counted(cx: &mut LowerCtx, mask: InstId, axis: usize) -> InstId {
 }
 
 fn transpose(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let transposed = matrix(cx, 0)?.transposed(cx)?;
-    let transposed = transposed.conjugated(cx, cx.bool_attr("conjugate"));
+    let transposed = sparse_matrix_input(cx, 0)?.transposed(cx)?;
+    let transposed = transposed.conjugated_if(cx, cx.bool_attr("conjugate"));
     Ok(vec![Value::Sparse(transposed)])
 }
 
 /// Lowers `SparseMatrixNNZ`: the number of elements of each matrix.
 fn count(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let matrix = matrix(cx, 0)?;
+    let matrix = sparse_matrix_input(cx, 0)?;
     let n = matrix.len(cx);
     let y = match matrix.dims[..] {
         [matrices, ..] if matrix.dims.len() == 3 => {
             let pairs = [matrices, n];
-            let own = matrix.index(cx, 2);
+            let own = matrix.index_column(cx, 2);
             let (own, each) =
                 (cx.b.broadcast(own, &pairs.map(Dim::from), &[1]), cx.b.iota(DType::S64, &pairs.map(Dim::from), 0));
             let is_own = cx.b.compare(Direction::Eq, own, each);
@@ -192,12 +192,12 @@ pub fn matrix_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 fn dense_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.unranked(Why::NoShapeFunction);
+    let dims = cx.unranked(UnknownReason::NoShapeFunction);
     cx.one_output_typed_by("type", dims)
 }
 
 fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (n, rank) = (cx.fresh_dim(Why::NoShapeFunction), cx.fresh_dim(Why::NoShapeFunction));
+    let (n, rank) = (cx.fresh_dim(UnknownReason::NoShapeFunction), cx.fresh_dim(UnknownReason::NoShapeFunction));
     let indices = cx.one_output(S64, vec![n, rank])?;
     let values = cx.one_output_typed_by("type", vec![n])?;
     let shape = cx.one_output(S64, vec![rank])?;
@@ -206,13 +206,13 @@ fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn components_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (rows, n): (InferredDim, InferredDim) =
-        (cx.fresh_dim(Why::NoShapeFunction), cx.fresh_dim(Why::NoShapeFunction));
+        (cx.fresh_dim(UnknownReason::NoShapeFunction), cx.fresh_dim(UnknownReason::NoShapeFunction));
     let (begins, at) = (cx.one_output(S32, vec![rows])?, cx.one_output(S32, vec![n])?);
     let values = cx.one_output_typed_by("type", vec![n])?;
     Ok([begins, at, values].concat())
 }
 
 fn count_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.unranked(Why::NoShapeFunction);
+    let dims = cx.unranked(UnknownReason::NoShapeFunction);
     cx.one_output(S32, dims)
 }

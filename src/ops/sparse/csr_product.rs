@@ -1,5 +1,5 @@
 //! Products of CSR matrices with dense matrices and with one another.
-use super::csr::{TYPES, matrix, matrix_shape};
+use super::csr::{TYPES, matrix_shape, sparse_matrix_input};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::open::InstId;
 use crate::ops::array::data_dependent_ops::nonzero_indices;
@@ -8,7 +8,7 @@ use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;
 use crate::ops::math::unary::conj;
 use crate::ops::op_lowering::op;
-use crate::ops::symbols::Why;
+use crate::ops::symbols::UnknownReason;
 use crate::ops::value::SparseMatrix;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
@@ -31,9 +31,9 @@ fn operand(cx: &mut LowerCtx, i: usize) -> Result<SparseMatrix> {
     let which = if i == 0 { "a" } else { "b" };
     let (is_transposed, is_adjoint) =
         (cx.bool_attr(&format!("transpose_{which}")), cx.bool_attr(&format!("adjoint_{which}")));
-    let matrix = matrix(cx, i)?;
+    let matrix = sparse_matrix_input(cx, i)?;
     let matrix = if is_transposed || is_adjoint { matrix.transposed(cx)? } else { matrix };
-    Ok(matrix.conjugated(cx, is_adjoint))
+    Ok(matrix.conjugated_if(cx, is_adjoint))
 }
 
 /// Matrix with its last two axes exchanged.
@@ -75,9 +75,9 @@ fn with_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut y = zeros;
     if n > 0 && !crate::symbolic::has_zero(&dims) && !out.contains(&0) {
         let matrices: u64 = a.dims[..rank - 2].iter().product();
-        let (mut row, mut at) = (a.index(cx, 1), a.index(cx, 0));
+        let (mut row, mut at) = (a.index_column(cx, 1), a.index_column(cx, 0));
         if rank == 3 {
-            let first = a.index(cx, 2);
+            let first = a.index_column(cx, 2);
             [row, at] = [(row, rows), (at, inner)].map(|(index, size)| {
                 let size = cx.b.scalar(DType::S64, size as f64);
                 let first = cx.b.mul(first, size);
@@ -129,7 +129,7 @@ fn with_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let lead: Vec<usize> = (0..rank - 2).collect();
     let (left, right) = ([&lead[..], &[rank - 2, rank - 1]].concat(), [&lead[..], &[rank - 1, rank]].concat());
     let spread = |cx: &mut LowerCtx, matrix: &SparseMatrix, map: &[usize]| -> Result<[InstId; 2]> {
-        let both = [matrix.dense(cx, true)?, pattern(cx, matrix)?];
+        let both = [matrix.to_dense(cx, true)?, pattern(cx, matrix)?];
         Ok(both.map(|x| cx.b.broadcast(x, &fixed(&all), map)))
     };
     let ([x, has_x], [y, has_y]) = (spread(cx, &a, &left)?, spread(cx, &b, &right)?);
@@ -149,6 +149,6 @@ fn with_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn product_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.unranked(Why::NoShapeFunction);
+    let dims = cx.unranked(UnknownReason::NoShapeFunction);
     cx.one_output_typed_by("T", dims)
 }

@@ -8,7 +8,7 @@ use crate::ops::compact::{Compaction, compact_mask};
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::S64;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
@@ -60,7 +60,7 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let other = cx.b.compare(Direction::Ne, class, before);
         kept = cx.b.elementwise(ScalarOp::And, &[kept, other]);
     }
-    let sparse = sparse_rows(cx, kept, class)?;
+    let sparse = compact_rows(cx, kept, class)?;
     let none = cx.b.full(dtype, &all, 0.0);
     let counted = cx.b.select(inside, best, none);
     let zero = cx.b.scalar(dtype, 0.0);
@@ -75,7 +75,7 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Elements of a matrix where `kept` is true, compacted in each row, as a sparse tensor: indices, values and shape.
 ///
 /// Shapes: `pred[rows, columns]`, `s32[rows, columns]` -> `s64[n, 2]`, `s64[n]`, `s64[2]`.
-pub(super) fn sparse_rows(cx: &mut LowerCtx, kept: InstId, x: InstId) -> Result<[InstId; 3]> {
+pub(super) fn compact_rows(cx: &mut LowerCtx, kept: InstId, x: InstId) -> Result<[InstId; 3]> {
     let all = cx.b.dims(x).to_vec();
     let (rows, count) = (all[0], all[0] * all[1]);
     let ones = cx.b.convert(kept, DType::S32);
@@ -129,7 +129,7 @@ fn largest(cx: &mut LowerCtx, x: InstId, dtype: DType) -> (InstId, InstId) {
 }
 
 fn decode_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (dims, n) = (cx.dims_of_rank(0, 3)?, cx.fresh_dim(Why::Data));
+    let (dims, n) = (cx.dims_of_rank(0, 3)?, cx.fresh_dim(UnknownReason::Data));
     let two = InferredDim::Known(2);
     Ok(vec![
         Fact::new(S64, vec![n, two].into()),

@@ -5,8 +5,8 @@
 //! too, and a child that falls out of the leaves within a step does not grow in that step if its parent, which grows before it,
 //! leads to it. Here a leaf stores the numbers of all nodes on its path, so that leaves through the same node recognize it.
 //! Nodes that are on no leaf's path are forgotten, as they are never needed.
-use super::ctc::{input_dims, sparse_rows};
-use super::ctc_step::step;
+use super::ctc::{compact_rows, input_dims};
+use super::ctc_step::beam_search_step;
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::hlo::open::{Builder, Dim, InstId};
@@ -15,7 +15,7 @@ use crate::ops::fact::Fact;
 use crate::ops::math::special::compare_scalar;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::S64;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -41,7 +41,7 @@ pub(super) struct BeamSizes {
 
 /// Leaves of the beam search, best first: arrays `[batch, width]`, except for the last two.
 #[derive(Clone, Copy)]
-pub(super) struct Leaves {
+pub(super) struct BeamLeaves {
     /// Log-probability of the prefix; -inf where there are fewer leaves.
     pub(super) total: InstId,
     /// Log-probability of the paths that end in a blank.
@@ -62,15 +62,15 @@ pub(super) struct Leaves {
     pub(super) way: InstId,
 }
 
-impl Leaves {
+impl BeamLeaves {
     const PARTS: usize = 9;
     fn parts(&self) -> [InstId; Self::PARTS] {
-        let Leaves { total, blank, label, last, length, node, parent, labels, way } = *self;
+        let BeamLeaves { total, blank, label, last, length, node, parent, labels, way } = *self;
         [total, blank, label, last, length, node, parent, labels, way]
     }
-    fn from_parts(parts: &[InstId]) -> Option<Leaves> {
+    fn from_parts(parts: &[InstId]) -> Option<BeamLeaves> {
         let &[total, blank, label, last, length, node, parent, labels, way] = parts else { return None };
-        Some(Leaves { total, blank, label, last, length, node, parent, labels, way })
+        Some(BeamLeaves { total, blank, label, last, length, node, parent, labels, way })
     }
 }
 
@@ -86,8 +86,8 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let start = root(cx.b, size, cx.b.dtype(x));
     let state = [&[x, lengths], &start.parts()[..]].concat();
     let end = counted_loop(cx.b, "ctc_beam_search", time, &state, |b, t, parts| {
-        let Some(leaves) = Leaves::from_parts(&parts[2..]) else { return parts };
-        let next = step(b, size, &leaves, parts[0], t);
+        let Some(leaves) = BeamLeaves::from_parts(&parts[2..]) else { return parts };
+        let next = beam_search_step(b, size, &leaves, parts[0], t);
         let is_within = b.compare(Direction::Lt, t, parts[1]);
         let mut all = vec![parts[0], parts[1]];
         for (before, now) in leaves.parts().into_iter().zip(next.parts()) {
@@ -97,12 +97,14 @@ fn decode(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
         all
     });
-    let Some(leaves) = Leaves::from_parts(&end[2..]) else { return Err(Error::internal("lower", "parts of a search")) };
+    let Some(leaves) = BeamLeaves::from_parts(&end[2..]) else {
+        return Err(Error::internal("lower", "parts of a search"));
+    };
     results(cx, size, &leaves, Dim::from(paths))
 }
 
 /// Initial state: a single leaf, the root, of probability 1.
-fn root(b: &mut Builder, s: BeamSizes, dtype: DType) -> Leaves {
+fn root(b: &mut Builder, s: BeamSizes, dtype: DType) -> BeamLeaves {
     let dims = [s.batch, s.width];
     let number = b.iota(DType::S32, &dims, 1);
     let is_root = compare_scalar(b, Direction::Eq, number, 0.0);
@@ -114,7 +116,7 @@ fn root(b: &mut Builder, s: BeamSizes, dtype: DType) -> Leaves {
     let behind = b.full(DType::S32, &[s.batch, s.time, s.width], -1.0);
     let first = b.reshape(node, &dims![s.batch, 1, s.width]);
     let way = b.concatenate(&[first, behind], 1);
-    Leaves {
+    BeamLeaves {
         total: certain,
         blank: certain,
         label: none,
@@ -128,7 +130,7 @@ fn root(b: &mut Builder, s: BeamSizes, dtype: DType) -> Leaves {
 }
 
 /// Outputs: the labels of the best paths as sparse tensors, and their log-probabilities.
-fn results(cx: &mut LowerCtx, s: BeamSizes, leaves: &Leaves, paths: Dim) -> Result<Vec<Value>> {
+fn results(cx: &mut LowerCtx, s: BeamSizes, leaves: &BeamLeaves, paths: Dim) -> Result<Vec<Value>> {
     let merges = cx.bool_attr("merge_repeated");
     let (mut indices, mut values, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
     for path in 0..paths.known() {
@@ -142,7 +144,7 @@ fn results(cx: &mut LowerCtx, s: BeamSizes, leaves: &Leaves, paths: Dim) -> Resu
             let is_other = cx.b.compare(Direction::Ne, labels, before);
             kept = cx.b.binary(ScalarOp::And, kept, is_other);
         }
-        let [at, value, shape] = sparse_rows(cx, kept, labels)?;
+        let [at, value, shape] = compact_rows(cx, kept, labels)?;
         indices.push(at);
         values.push(value);
         shapes.push(shape);
@@ -155,7 +157,7 @@ fn results(cx: &mut LowerCtx, s: BeamSizes, leaves: &Leaves, paths: Dim) -> Resu
 fn decode_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.dims_of_rank(0, 3)?;
     let paths = u64::try_from(cx.node.int("top_paths").unwrap_or(0)).unwrap_or(0).min(1 << 16);
-    let sizes: Vec<InferredDim> = (0..paths).map(|_| cx.fresh_dim(Why::Data)).collect();
+    let sizes: Vec<InferredDim> = (0..paths).map(|_| cx.fresh_dim(UnknownReason::Data)).collect();
     let two = InferredDim::Known(2);
     let mut out: Vec<Fact> = sizes.iter().map(|&n| Fact::new(S64, vec![n, two].into())).collect();
     out.extend(sizes.iter().map(|&n| Fact::new(S64, vec![n].into())));

@@ -185,7 +185,7 @@ fn paths(cx: &mut LowerCtx, y: InstId, labels: &Labels, steps: InstId) -> Result
 }
 
 /// ln(e^x + e^y), with the second term computed in f32.
-pub(super) fn add_logarithms(b: &mut Builder, x: InstId, y: InstId) -> InstId {
+pub(super) fn log_add_exp(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let (high, low) = (b.max(x, y), b.min(x, y));
     let difference = b.sub(low, high);
     let narrow = b.convert(difference, DType::F32);
@@ -203,7 +203,7 @@ fn sum_of_logarithms(b: &mut Builder, x: InstId) -> InstId {
     let dtype = b.dtype(x);
     b.begin("add_logarithms");
     let [p, q] = [0, 1].map(|_| b.parameter(Shape::array(dtype, [])));
-    let root = add_logarithms(b, p, q);
+    let root = log_add_exp(b, p, q);
     let comp = b.end(root);
     let nothing = b.scalar(dtype, f64::NEG_INFINITY);
     b.add_inst(Op::Reduce { dims: vec![0, 2], comp }, &[x, nothing])
@@ -243,8 +243,8 @@ fn forward(b: &mut Builder, p: &Paths) -> InstId {
         let same = only(b, stays, before);
         let (one, two) = (moved(b, before, 1), moved(b, before, 2));
         let two = only(b, skips, two);
-        let sum = add_logarithms(b, same, one);
-        let sum = add_logarithms(b, sum, two);
+        let sum = log_add_exp(b, same, one);
+        let sum = log_add_exp(b, sum, two);
         let sum = b.select(is_first, before, sum);
         let emitted = slice_at(b, emissions, t);
         let now = b.add(emitted, sum);
@@ -286,8 +286,8 @@ fn backward(b: &mut Builder, p: &Paths) -> InstId {
         let same = only(b, stays, next);
         let (one, two) = (moved(b, next, -1), moved(b, next, -2));
         let two = only(b, skips, two);
-        let sum = add_logarithms(b, same, one);
-        let sum = add_logarithms(b, sum, two);
+        let sum = log_add_exp(b, same, one);
+        let sum = log_add_exp(b, sum, two);
         let one = b.full_like(t, 1.0);
         let behind = b.add(t, one);
         let is_last = b.compare(Direction::Eq, steps, behind);

@@ -1,7 +1,7 @@
 //! Single step of a CTC beam search: every leaf receives the step's emissions, and the best of the leaves and their children
 //! become the next leaves.
-use super::ctc_beam::{BeamSizes, Leaves};
-use super::ctc_loss::add_logarithms;
+use super::ctc_beam::{BeamLeaves, BeamSizes};
+use super::ctc_loss::log_add_exp;
 use crate::hlo::open::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather::gather_slices;
 use crate::ops::counted_loop::{counted_loop, slice_at};
@@ -15,15 +15,15 @@ struct Growth {
     emitted: InstId,
     /// `pred[batch, width (child), width (parent)]`: whether a leaf is the child of another.
     is_child: InstId,
-    before: Leaves,
+    before: BeamLeaves,
     /// Log-probabilities of the leaves after the step, without their children.
     total: InstId,
     blank: InstId,
     label: InstId,
 }
 
-/// Performs a step of the search at time `t`.
-pub(super) fn step(b: &mut Builder, s: BeamSizes, leaves: &Leaves, x: InstId, t: InstId) -> Leaves {
+/// Leaves of the beam search after time step `t`.
+pub(super) fn beam_search_step(b: &mut Builder, s: BeamSizes, leaves: &BeamLeaves, x: InstId, t: InstId) -> BeamLeaves {
     let (all, dtype) = ([s.batch, s.classes], b.dtype(x));
     let now = slice_at(b, x, t);
     let norm = normalizer(b, now);
@@ -43,7 +43,7 @@ pub(super) fn step(b: &mut Builder, s: BeamSizes, leaves: &Leaves, x: InstId, t:
     let blank = b.sub(blank, norm);
     // Paths extended by the last label: repeated, or new behind the parent.
     let from_parent = from_parents(b, s, leaves, is_child);
-    let sum = add_logarithms(b, leaves.label, from_parent);
+    let sum = log_add_exp(b, leaves.label, from_parent);
     let none = b.full(DType::S32, &[s.batch, s.width], 0.0);
     let at = b.max(leaves.last, none);
     let own = gather_slices(b, logs, at, 1, 1);
@@ -51,7 +51,7 @@ pub(super) fn step(b: &mut Builder, s: BeamSizes, leaves: &Leaves, x: InstId, t:
     let is_root = compare_scalar(b, Direction::Lt, leaves.last, 0.0);
     let nothing = b.full(dtype, &[s.batch, s.width], f64::NEG_INFINITY);
     let label = b.select(is_root, nothing, sum);
-    let total = add_logarithms(b, blank, label);
+    let total = log_add_exp(b, blank, label);
     let growth = Growth { emitted, is_child, before: *leaves, total, blank, label };
     let ranked = grow(b, s, &growth);
     leaves_of(b, s, &growth, &ranked, t)
@@ -73,7 +73,7 @@ fn normalizer(b: &mut Builder, x: InstId) -> InstId {
 
 /// Log-probability that each leaf receives from its parent for its last label: all of the parent's, or the part that ends in a
 /// blank if the parent has the same last label.
-fn from_parents(b: &mut Builder, s: BeamSizes, leaves: &Leaves, is_child: InstId) -> InstId {
+fn from_parents(b: &mut Builder, s: BeamSizes, leaves: &BeamLeaves, is_child: InstId) -> InstId {
     let dims = [s.batch, s.width, s.width];
     let (own, of_parent) = (b.broadcast(leaves.last, &dims, &[0, 1]), b.broadcast(leaves.last, &dims, &[0, 2]));
     let is_same = b.compare(Direction::Eq, own, of_parent);
@@ -93,7 +93,7 @@ fn grow(b: &mut Builder, s: BeamSizes, g: &Growth) -> Ranked {
     let own = b.mul(number, by);
     let start = best_of(b, g.total, own, s.width);
     let stunted = b.full(DType::Pred, &dims, 0.0);
-    let Leaves { total, blank, last, .. } = g.before;
+    let BeamLeaves { total, blank, last, .. } = g.before;
     let state = [start.best, start.from, stunted, total, blank, last, g.emitted, g.is_child, g.total];
     let end = counted_loop(b, "ctc_beam_growth", s.width, &state, |b, k, parts| {
         let [best, from, stunted, total, blank, last, emitted, is_child, now] = parts[..] else { return parts };
@@ -134,7 +134,7 @@ struct Leaf {
     total: InstId,
     blank: InstId,
     last: InstId,
-    /// `pred`: whether the leaf must not grow, because it fell out and its parent led to it.
+    /// `pred`: whether the leaf must not grow, because the beam dropped it and its parent produced it again.
     is_stunted: InstId,
 }
 
@@ -222,8 +222,8 @@ fn has_fallen(b: &mut Builder, s: BeamSizes, family: &Family, ranked: &Ranked, r
     b.binary(ScalarOp::Or, has_fallen, is_nothing)
 }
 
-/// Leaves for the best nodes.
-fn leaves_of(b: &mut Builder, s: BeamSizes, g: &Growth, ranked: &Ranked, t: InstId) -> Leaves {
+/// Leaves of the beam that are made of the best nodes.
+fn leaves_of(b: &mut Builder, s: BeamSizes, g: &Growth, ranked: &Ranked, t: InstId) -> BeamLeaves {
     let classes = b.full_like(ranked.from, s.classes);
     let leaf = b.div(ranked.from, classes);
     let rest = b.binary(ScalarOp::Remainder, ranked.from, classes);
@@ -243,7 +243,7 @@ fn leaves_of(b: &mut Builder, s: BeamSizes, g: &Growth, ranked: &Ranked, t: Inst
     let labels = put(b, labels, length, label, is_new);
     let way = put(b, way, longer, new, is_new);
     let nothing = b.full_like(ranked.best, f64::NEG_INFINITY);
-    Leaves {
+    BeamLeaves {
         total: ranked.best,
         blank: b.select(is_new, nothing, blank),
         label: b.select(is_new, ranked.best, own),
@@ -269,7 +269,7 @@ fn put(b: &mut Builder, x: InstId, at: InstId, value: InstId, holds: InstId) -> 
 /// Children of leaves: `s32[batch, width]` each.
 struct Child {
     label: InstId,
-    /// Length of the parent.
+    /// Number of labels of the parent's prefix.
     length: InstId,
     parent: InstId,
 }

@@ -15,7 +15,7 @@ use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::ops::op_lowering::op;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -168,15 +168,15 @@ fn running_minimum(b: &mut Builder, x: InstId) -> InstId {
 fn distance_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let f32 = Some(TfType::Data(DType::F32));
     let (Some(one), Some(other)) = (cx.constant_ints(2), cx.constant_ints(5)) else {
-        let rank = match (cx.ranked(2)?.as_deref(), cx.ranked(5)?.as_deref()) {
+        let rank = match (cx.ranked_dims(2)?.as_deref(), cx.ranked_dims(5)?.as_deref()) {
             (Some([InferredDim::Known(n)]), _) | (_, Some([InferredDim::Known(n)])) => {
                 usize::try_from(*n).ok().filter(|&n| n <= 64)
             }
             _ => None,
         };
         let dims: Dims = match rank {
-            Some(rank) => cx.fresh_shape(rank.saturating_sub(1), Why::Value(2)),
-            None => cx.unranked(Why::Value(2)),
+            Some(rank) => cx.fresh_shape(rank.saturating_sub(1), UnknownReason::Value(2)),
+            None => cx.unranked(UnknownReason::Value(2)),
         };
         return cx.one_output(f32, dims);
     };

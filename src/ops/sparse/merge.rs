@@ -1,6 +1,6 @@
 //! Sparse tensors merged element by element, reduced over axes, and split along an axis; gradients of sums and slices.
-use super::parts::found_shape;
-use super::runs::{Runs, found, unraveled};
+use super::parts::data_dependent_shape;
+use super::runs::{SortedRuns, mask_positions, unravel_indices};
 use super::{column, columns, element, indices, linear};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
@@ -11,7 +11,7 @@ use crate::ops::fact::Fact;
 use crate::ops::math::special::compare_scalar;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::S64;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -38,18 +38,18 @@ pub const ROWS: &[OpLowering] = &[
         |cx| reduced(cx, ScalarOp::Add),
     )
     .shape(reduced_shape)
-    .constants(&[3]),
+    .constant_inputs(&[3]),
     op(
         "SparseReduceMaxSparse",
         "input_indices input_values input_shape reduction_axes -> output_indices output_values output_shape",
         |cx| reduced(cx, ScalarOp::Maximum),
     )
     .shape(reduced_shape)
-    .constants(&[3])
+    .constant_inputs(&[3])
     .dtypes("real numbers"),
     op("SparseSplit", "split_dim indices values shape -> output_indices* output_values* output_shape*", split)
         .shape(split_shape)
-        .constants(&[0]),
+        .constant_inputs(&[0]),
     op("SparseAddGrad", "backprop_val_grad a_indices b_indices sum_indices -> a_val_grad b_val_grad", add_gradient)
         .shape(|cx| {
             let (n, m) = (cx.dims_of_rank(1, 2)?[0], cx.dims_of_rank(2, 2)?[0]);
@@ -81,7 +81,7 @@ fn joined(cx: &mut LowerCtx, second: Direction) -> Result<Vec<Value>> {
     check_real(cx, dtype)?;
     let keys = [a, b].map(|places| linear(cx, places, shape));
     let keys = cx.b.concatenate(&keys, 0);
-    let runs = Runs::of(cx, &[keys])?;
+    let runs = SortedRuns::from_keys(cx, &[keys])?;
     // Each side's elements, with zeros in place of the other side's; a run has at most one element of each side.
     let (zeros_a, zeros_b) = (cx.b.full(dtype, &[n], 0.0), cx.b.full(dtype, &[m], 0.0));
     let mut sides = Vec::with_capacity(2);
@@ -99,15 +99,15 @@ fn joined(cx: &mut LowerCtx, second: Direction) -> Result<Vec<Value>> {
     let (beyond, is_nan) = (cx.b.compare(second, y, x), cx.b.compare(Direction::Ne, y, y));
     let chosen = cx.b.elementwise(ScalarOp::Or, &[beyond, is_nan]);
     let y = cx.b.select(chosen, y, x);
-    let (at, count) = found(cx, runs.exists, "the list of elements")?;
+    let (at, count) = mask_positions(cx, runs.exists, "the list of elements")?;
     let (keys, y) = (gather_along_axis(cx, runs.keys[0], at, 0, 0)?, gather_along_axis(cx, y, at, 0, 0)?);
-    let places = unraveled(cx, keys, shape, rank);
+    let places = unravel_indices(cx, keys, shape, rank);
     let places = columns(cx, &places, count);
     Ok(vec![Value::Array(places), Value::Array(y)])
 }
 
 /// Scatters the sorted elements that a mask selects to the position of their run; zeros elsewhere.
-fn placed_in_runs(cx: &mut LowerCtx, runs: &Runs, mask: InstId, sorted: InstId) -> Result<InstId> {
+fn placed_in_runs(cx: &mut LowerCtx, runs: &SortedRuns, mask: InstId, sorted: InstId) -> Result<InstId> {
     crate::ops::compact::scatter_selected(cx, mask, runs.run, Some(sorted))
 }
 
@@ -129,15 +129,15 @@ fn reduced(cx: &mut LowerCtx, fold: ScalarOp) -> Result<Vec<Value>> {
     let small = if sizes.is_empty() { cx.b.full(DType::S64, &dims![0], 0.0) } else { cx.b.concatenate(&sizes, 0) };
     let keys = columns(cx, &own, n);
     let keys = linear(cx, keys, small);
-    let runs = Runs::of(cx, &[keys])?;
+    let runs = SortedRuns::from_keys(cx, &[keys])?;
     let start = if fold == ScalarOp::Maximum { f64::NEG_INFINITY } else { 0.0 };
     let work = if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype };
     let values = cx.b.convert(values, work);
-    let y = runs.combined(cx, values, Some(fold), start)?;
+    let y = runs.reduce_runs(cx, values, Some(fold), start)?;
     let y = cx.b.convert(y, dtype);
-    let (at, count) = found(cx, runs.exists, "the list of elements")?;
+    let (at, count) = mask_positions(cx, runs.exists, "the list of elements")?;
     let (keys, y) = (gather_along_axis(cx, runs.keys[0], at, 0, 0)?, gather_along_axis(cx, y, at, 0, 0)?);
-    let own = unraveled(cx, keys, small, kept.len());
+    let own = unravel_indices(cx, keys, small, kept.len());
     if !cx.bool_attr("keep_dims") {
         let places = columns(cx, &own, count);
         return Ok([places, y, small].map(Value::Array).into());
@@ -184,7 +184,7 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let (from, to) = (cx.b.broadcast(start, &[n], &[]), cx.b.broadcast(end, &[n], &[]));
         let (above, below) = (cx.b.compare(Direction::Ge, own, from), cx.b.compare(Direction::Lt, own, to));
         let inside = cx.b.elementwise(ScalarOp::And, &[above, below]);
-        let (at, _) = found(cx, inside, "the list of elements")?;
+        let (at, _) = mask_positions(cx, inside, "the list of elements")?;
         let mut moved: Vec<InstId> = (0..rank).map(|k| column(cx, places, k)).collect();
         moved[axis] = cx.b.sub(own, from);
         let moved = columns(cx, &moved, n);
@@ -247,23 +247,23 @@ fn slice_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Shape function: indices and values, of a data-dependent number of elements.
 fn joined_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let mut all = found_shape(cx)?;
+    let mut all = data_dependent_shape(cx)?;
     all.truncate(2);
     Ok(all)
 }
 
 fn reduced_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.fresh_dim(Why::Data);
+    let n = cx.fresh_dim(UnknownReason::Data);
     let rank = match (cx.dims_of_rank(0, 2)?[1], cx.constant_ints(3)) {
-        (rank, _) if cx.flag("keep_dims") => rank,
+        (rank, _) if cx.bool_attr("keep_dims") => rank,
         (InferredDim::Known(rank), Some(axes)) => {
             let rank = rank as usize;
-            let mut axes = axes.into_iter().map(|a| cx.axis(a, rank)).collect::<Result<Vec<_>>>()?;
+            let mut axes = axes.into_iter().map(|a| cx.normalize_axis(a, rank)).collect::<Result<Vec<_>>>()?;
             axes.sort_unstable();
             axes.dedup();
             InferredDim::Known((rank - axes.len()) as u64)
         }
-        _ => cx.fresh_dim(Why::Value(3)),
+        _ => cx.fresh_dim(UnknownReason::Value(3)),
     };
     Ok(vec![
         Fact::new(S64, vec![n, rank].into()),
@@ -275,7 +275,7 @@ fn reduced_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 fn split_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let parts = cx.node.int("num_split").and_then(|n| usize::try_from(n).ok()).unwrap_or(0).min(1 << 16);
     let rank = cx.dims_of_rank(1, 2)?[1];
-    let sizes: Vec<InferredDim> = (0..parts).map(|_| cx.fresh_dim(Why::Data)).collect();
+    let sizes: Vec<InferredDim> = (0..parts).map(|_| cx.fresh_dim(UnknownReason::Data)).collect();
     let places = sizes.iter().map(|&n| Fact::new(S64, vec![n, rank].into()));
     let values = sizes.iter().map(|&n| Fact::new(cx.dtype(2), vec![n].into()));
     let shapes = sizes.iter().map(|_| Fact::new(S64, vec![rank].into()));

@@ -24,7 +24,7 @@ pub const ROWS: &[OpLowering] = &[
 ];
 
 /// Permutation that sorts the keys `s64[n]` in ascending order, stably.
-pub(super) fn sorted(cx: &mut LowerCtx, keys: InstId) -> InstId {
+pub(super) fn sorting_permutation(cx: &mut LowerCtx, keys: InstId) -> InstId {
     let n = cx.b.dims(keys)[0];
     let own = cx.b.iota(DType::S32, &[n], 0);
     let comp = cx.b.ascending_computation(cx.b.dtype(keys));
@@ -38,7 +38,7 @@ fn in_order(cx: &mut LowerCtx, places: InstId, values: InstId, shape: InstId) ->
         return Ok((places, values));
     }
     let keys = linear(cx, places, shape);
-    let order = sorted(cx, keys);
+    let order = sorting_permutation(cx, keys);
     Ok((gather_along_axis(cx, places, order, 0, 0)?, gather_along_axis(cx, values, order, 0, 0)?))
 }
 

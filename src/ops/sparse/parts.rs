@@ -1,5 +1,5 @@
 //! Slices, sums and row-wise softmax of sparse tensors.
-use super::runs::{Runs, changes, found, unraveled};
+use super::runs::{SortedRuns, change_mask, mask_positions, unravel_indices};
 use super::{column, columns, element, indices, linear};
 use crate::diag::Result;
 use crate::dims;
@@ -10,8 +10,8 @@ use crate::ops::array::scatter;
 use crate::ops::compact::{compact_mask, prefix_reduce};
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::{S64, same_as_second};
-use crate::ops::symbols::Why;
+use crate::ops::shape::{S64, like_second_input};
+use crate::ops::symbols::UnknownReason;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -20,14 +20,14 @@ use crate::tensor::DType;
 pub const ROWS: &[OpLowering] = &[
     op("SparseSlice", "indices values shape start size -> output_indices output_values output_shape", slice)
         .moves_strings()
-        .shape(found_shape),
-    op("SparseSoftmax", "sp_indices sp_values sp_shape -> output", softmax).shape(same_as_second),
+        .shape(data_dependent_shape),
+    op("SparseSoftmax", "sp_indices sp_values sp_shape -> output", softmax).shape(like_second_input),
     op(
         "SparseAdd",
         "a_indices a_values a_shape b_indices b_values b_shape thresh -> sum_indices sum_values sum_shape",
         add,
     )
-    .shape(found_shape),
+    .shape(data_dependent_shape),
 ];
 
 /// Lowers `SparseSlice`: the elements from `start` to `start + size`, with indices relative to `start`.
@@ -68,7 +68,7 @@ fn runs(cx: &mut LowerCtx, places: InstId, n: Dim, rank: usize) -> InstId {
     let mut begins = cx.b.full(DType::Pred, &[n], 0.0);
     for k in 0..rank.saturating_sub(1) {
         let own = column(cx, places, k);
-        let differs = changes(cx, own);
+        let differs = change_mask(cx, own);
         begins = cx.b.elementwise(ScalarOp::Or, &[begins, differs]);
     }
     let begins = cx.b.convert(begins, DType::S32);
@@ -107,27 +107,27 @@ fn add(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let all = [(a, cx.arg(1)?), (b, cx.arg(4)?)];
     let keys = all.map(|(places, _)| linear(cx, places, shape));
     let (keys, values) = (cx.b.concatenate(&keys, 0), cx.b.concatenate(&all.map(|x| x.1), 0));
-    let runs = Runs::of(cx, &[keys])?;
-    let sums = runs.combined(cx, values, Some(ScalarOp::Add), 0.0)?;
+    let runs = SortedRuns::from_keys(cx, &[keys])?;
+    let sums = runs.reduce_runs(cx, values, Some(ScalarOp::Add), 0.0)?;
     let size = cx.b.elementwise(ScalarOp::Abs, &[sums]);
     let threshold = cx.b.reshape(threshold, &[]);
     let threshold = cx.b.broadcast(threshold, &[total], &[]);
     let is_large = cx.b.compare(Direction::Ge, size, threshold);
     let one = cx.b.full(DType::S32, &[total], 1.0);
-    let counts = runs.combined(cx, one, Some(ScalarOp::Add), 0.0)?;
+    let counts = runs.reduce_runs(cx, one, Some(ScalarOp::Add), 0.0)?;
     let is_single = cx.b.compare(Direction::Le, counts, one);
     let is_large = cx.b.elementwise(ScalarOp::Or, &[is_large, is_single]);
     let held = cx.b.elementwise(ScalarOp::And, &[runs.exists, is_large]);
-    let (at, count) = found(cx, held, "the list of elements")?;
+    let (at, count) = mask_positions(cx, held, "the list of elements")?;
     let (keys, sums) = (gather_along_axis(cx, runs.keys[0], at, 0, 0)?, gather_along_axis(cx, sums, at, 0, 0)?);
-    let places = unraveled(cx, keys, shape, rank);
+    let places = unravel_indices(cx, keys, shape, rank);
     let places = columns(cx, &places, count);
     Ok(vec![Value::Array(places), Value::Array(sums), Value::Array(shape)])
 }
 
 /// Shape function: indices, values and dense shape, of a data-dependent number of elements.
-pub(super) fn found_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (rank, n) = (cx.dims_of_rank(0, 2)?[1], cx.fresh_dim(Why::Data));
+pub(super) fn data_dependent_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+    let (rank, n) = (cx.dims_of_rank(0, 2)?[1], cx.fresh_dim(UnknownReason::Data));
     Ok(vec![
         Fact::new(S64, vec![n, rank].into()),
         Fact::new(cx.dtype(1), vec![n].into()),

@@ -8,7 +8,7 @@ use crate::ops::array::scatter::{NanResult, extremum_computation, scatter, scatt
 use crate::ops::array::shape::shape_from_input;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::symbols::Why;
+use crate::ops::symbols::UnknownReason;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::fixed;
@@ -19,7 +19,7 @@ use crate::tensor::DType;
 pub const ROWS: &[OpLowering] = &[
     op("SparseTensorDenseMatMul", "a_indices a_values a_shape b -> product", product)
         .shape(product_shape)
-        .constants(&[2]),
+        .constant_inputs(&[2]),
     op("SparseTensorDenseAdd", "a_indices a_values a_shape b -> output", add)
         .shape(|cx| cx.one_output_like(3, cx.dims(3)?)),
     op("SparseDenseCwiseAdd", "sp_indices sp_values sp_shape dense -> output", |cx| pointwise(cx, ScalarOp::Add))
@@ -32,12 +32,12 @@ pub const ROWS: &[OpLowering] = &[
         reduce(cx, ScalarOp::Add)
     })
     .shape(reduce_shape)
-    .constants(&[2, 3]),
+    .constant_inputs(&[2, 3]),
     op("SparseReduceMax", "input_indices input_values input_shape reduction_axes -> output", |cx| {
         reduce(cx, ScalarOp::Maximum)
     })
     .shape(reduce_shape)
-    .constants(&[2, 3])
+    .constant_inputs(&[2, 3])
     .dtypes("real numbers"),
 ];
 
@@ -158,19 +158,19 @@ fn reduce(cx: &mut LowerCtx, op: ScalarOp) -> Result<Vec<Value>> {
 }
 
 fn product_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (a, b) = (cx.shape_of_value(2)?, cx.dims_of_rank(3, 2)?);
-    let rows = cx.require_rank(&a, 2).map(|a| a[usize::from(cx.flag("adjoint_a"))]);
-    let rows = rows.unwrap_or_else(|| cx.fresh_dim(Why::Value(2)));
-    cx.one_output_like(1, vec![rows, b[usize::from(!cx.flag("adjoint_b"))]])
+    let (a, b) = (cx.shape_from_value(2)?, cx.dims_of_rank(3, 2)?);
+    let rows = cx.require_rank(&a, 2).map(|a| a[usize::from(cx.bool_attr("adjoint_a"))]);
+    let rows = rows.unwrap_or_else(|| cx.fresh_dim(UnknownReason::Value(2)));
+    cx.one_output_like(1, vec![rows, b[usize::from(!cx.bool_attr("adjoint_b"))]])
 }
 
 fn reduce_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (shape, axes) = (cx.shape_of_value(2)?.known_sizes(), cx.constant_ints(3));
+    let (shape, axes) = (cx.shape_from_value(2)?.known_sizes(), cx.constant_ints(3));
     let (Some(shape), Some(axes)) = (shape, axes) else {
-        let dims = cx.unranked(Why::Value(2));
+        let dims = cx.unranked(UnknownReason::Value(2));
         return cx.one_output_like(1, dims);
     };
-    let axes = axes.into_iter().map(|a| cx.axis(a, shape.len())).collect::<Result<Vec<_>>>()?;
-    let dims = crate::ops::fact::Dims::from_sizes(&known(&kept(&fixed(&shape), &axes, cx.flag("keep_dims")).1));
+    let axes = axes.into_iter().map(|a| cx.normalize_axis(a, shape.len())).collect::<Result<Vec<_>>>()?;
+    let dims = crate::ops::fact::Dims::from_sizes(&known(&kept(&fixed(&shape), &axes, cx.bool_attr("keep_dims")).1));
     cx.one_output_like(1, dims)
 }

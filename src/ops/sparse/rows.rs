@@ -19,16 +19,16 @@ pub const ROWS: &[OpLowering] = &[
     op(
         "SparseFillEmptyRows",
         "indices values dense_shape default_value -> output_indices output_values empty_row_indicator reverse_index_map",
-        fill,
+        fill_empty_rows,
     ).moves_strings()
     .shape(sparse_fill_shape)
-    .constants(&[2]),
-    op("SparseFillEmptyRowsGrad", "reverse_index_map grad_values -> d_values d_default_value", gradient)
-        .shape(gradient_shape),
+    .constant_inputs(&[2]),
+    op("SparseFillEmptyRowsGrad", "reverse_index_map grad_values -> d_values d_default_value", fill_empty_rows_grad)
+        .shape(fill_empty_rows_grad_shape),
 ];
 
 /// Lowers `SparseFillEmptyRows`: adds an element in the first column of each empty row, to the `n` existing elements.
-pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(in crate::ops) fn fill_empty_rows(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let ((places, n, rank), values, shape, default) = (indices(cx, 0)?, cx.arg(1)?, cx.arg(2)?, cx.arg(3)?);
     if rank == 0 || cx.b.dims(shape) != [Dim::from(rank)] {
         return Err(cx.shape_mismatch(format!("indices of rank {rank} into {}", cx.b.shape(shape))));
@@ -57,7 +57,7 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let at = if n.is_zero() {
         cx.b.full(DType::S32, &dims![0], 0.0)
     } else {
-        let order = super::order::sorted(cx, number);
+        let order = super::order::sorting_permutation(cx, number);
         let all = cx.b.full(DType::Pred, &[n], 1.0);
         let rank = scatter_selected(cx, all, order, None)?;
         let shift = gather_along_axis(cx, gaps_before, number, 0, 0)?;
@@ -79,7 +79,7 @@ pub(in crate::ops) fn fill(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let numbers = cx.b.iota(DType::S64, &[rows], 0);
     let zeros = cx.b.full(DType::S64, &[rows], 0.0);
     let mut all = vec![filled(cx, row, numbers)?];
-    cx.ranges.record_covering(cx.b, all[0], rows);
+    cx.ranges.record_index_set(cx.b, all[0], rows);
     for k in 1..rank {
         let x = column(cx, places, k);
         all.push(filled(cx, x, zeros)?);
@@ -97,7 +97,7 @@ fn exclusive(cx: &mut LowerCtx, x: InstId) -> InstId {
 }
 
 /// Lowers the gradients of the values, and of the default value as the sum over the added elements.
-pub(in crate::ops) fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
+pub(in crate::ops) fn fill_empty_rows_grad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (map, grad) = (cx.arg(0)?, cx.arg(1)?);
     cx.reject_constant_indices(0, &[cx.b.dims(grad).first().copied().unwrap_or(Dim::from(0))])?;
     let values = gather_along_axis(cx, grad, map, 0, 0)?;
@@ -109,6 +109,6 @@ pub(in crate::ops) fn gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(values), Value::Array(default)])
 }
 
-pub(in crate::ops) fn gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
+pub(in crate::ops) fn fill_empty_rows_grad_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     Ok(vec![cx.one_output_like(1, cx.dims(0)?)?.remove(0), cx.one_output_like(1, vec![])?.remove(0)])
 }

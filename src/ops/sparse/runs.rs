@@ -12,7 +12,7 @@ use crate::tensor::DType;
 
 /// Elements sorted by several keys, the first key first, and the runs of elements that agree in all keys. The order within a
 /// run is stable.
-pub(super) struct Runs {
+pub(super) struct SortedRuns {
     /// Element at each sorted position: `s32[n]`.
     pub order: InstId,
     /// Run number of each sorted position, from 0: `s32[n]`.
@@ -23,9 +23,9 @@ pub(super) struct Runs {
     pub exists: InstId,
 }
 
-impl Runs {
+impl SortedRuns {
     /// Sorts elements by vectors of integer keys.
-    pub fn of(cx: &mut LowerCtx, keys: &[InstId]) -> Result<Runs> {
+    pub fn from_keys(cx: &mut LowerCtx, keys: &[InstId]) -> Result<SortedRuns> {
         let n = keys.first().map_or(Dim::from(0), |&key| cx.b.dims(key)[0]);
         let own = cx.b.iota(DType::S32, &dims![n], 0);
         let types: Vec<DType> = keys.iter().map(|&key| cx.b.dtype(key)).collect();
@@ -36,7 +36,7 @@ impl Runs {
         let mut sorted_keys = Vec::with_capacity(keys.len());
         for part in 0..keys.len() {
             let key = cx.b.get_tuple_element(sorted, part);
-            let differs = changes(cx, key);
+            let differs = change_mask(cx, key);
             begins = cx.b.elementwise(ScalarOp::Or, &[begins, differs]);
             sorted_keys.push(key);
         }
@@ -52,11 +52,11 @@ impl Runs {
         let (none, numbers) = (cx.b.scalar(DType::S32, -1.0), cx.b.iota(DType::S32, &dims![n], 0));
         let last = cx.b.reduce(run, none, ScalarOp::Maximum, &[0]);
         let exists = cx.b.compare(Direction::Le, numbers, last);
-        Ok(Runs { order, run, keys: of_runs, exists })
+        Ok(SortedRuns { order, run, keys: of_runs, exists })
     }
 
     /// Reduces the values of each run with `op`, starting from `start`: `[n]`. Without an op, the last value of a run is taken.
-    pub fn combined(&self, cx: &mut LowerCtx, x: InstId, op: Option<ScalarOp>, start: f64) -> Result<InstId> {
+    pub fn reduce_runs(&self, cx: &mut LowerCtx, x: InstId, op: Option<ScalarOp>, start: f64) -> Result<InstId> {
         let n = cx.b.dims(x)[0];
         let sorted = gather_along_axis(cx, x, self.order, 0, 0)?;
         let base = cx.b.full_like(x, start);
@@ -66,7 +66,7 @@ impl Runs {
 }
 
 /// Mask of the elements of a vector whose value differs from the one before; false for the first.
-pub(super) fn changes(cx: &mut LowerCtx, x: InstId) -> InstId {
+pub(super) fn change_mask(cx: &mut LowerCtx, x: InstId) -> InstId {
     let n = cx.b.dims(x)[0];
     let (head, tail) =
         (cx.b.slice_axis(x, 0, Dim::from(0), n.min(1)), cx.b.slice_axis(x, 0, Dim::from(0), n.saturating_sub(1)));
@@ -101,7 +101,7 @@ fn in_front(b: &mut Builder, types: &[DType]) -> CompId {
 }
 
 /// Positions at which a mask is true, and their number as a data-dependent size.
-pub(super) fn found(cx: &mut LowerCtx, mask: InstId, made: &str) -> Result<(InstId, Dim)> {
+pub(super) fn mask_positions(cx: &mut LowerCtx, mask: InstId, made: &str) -> Result<(InstId, Dim)> {
     let n = cx.b.dims(mask)[0];
     let Compaction { places, count, .. } = compact_mask(cx, mask)?;
     let size = cx.data_dependent_size(count, n, made)?;
@@ -109,7 +109,7 @@ pub(super) fn found(cx: &mut LowerCtx, mask: InstId, made: &str) -> Result<(Inst
 }
 
 /// Index along each axis of row-major positions in an array of shape `s64[rank]`: vectors.
-pub(super) fn unraveled(cx: &mut LowerCtx, places: InstId, shape: InstId, rank: usize) -> Vec<InstId> {
+pub(super) fn unravel_indices(cx: &mut LowerCtx, places: InstId, shape: InstId, rank: usize) -> Vec<InstId> {
     let n = cx.b.dims(places)[0];
     let mut out = Vec::with_capacity(rank);
     let mut rest = places;
@@ -122,10 +122,10 @@ pub(super) fn unraveled(cx: &mut LowerCtx, places: InstId, shape: InstId, rank: 
 }
 
 /// Position of each element within its group, for elements whose groups are contiguous: `s32[n]`.
-pub(super) fn place_in_group(cx: &mut LowerCtx, group: InstId) -> InstId {
+pub(super) fn position_in_group(cx: &mut LowerCtx, group: InstId) -> InstId {
     let n = cx.b.dims(group)[0];
     let (own, none) = (cx.b.iota(DType::S32, &[n], 0), cx.b.full(DType::S32, &[n], 0.0));
-    let begins = changes(cx, group);
+    let begins = change_mask(cx, group);
     let first = cx.b.select(begins, own, none);
     let first = prefix_reduce(cx, first, ScalarOp::Maximum, 0.0);
     cx.b.sub(own, first)

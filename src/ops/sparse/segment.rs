@@ -1,7 +1,7 @@
 //! Segment reductions by sorted segment numbers, over rows that are gathered from a table, or over rows in order.
 //!
 //! The result has a row for each segment number up to the last one, or as many as the node says.
-use super::runs::{Runs, found};
+use super::runs::{SortedRuns, mask_positions};
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::open::Dim;
@@ -11,7 +11,7 @@ use crate::ops::array::scatter::{NanResult, extremum_computation, scatter, scatt
 use crate::ops::checks;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -19,23 +19,23 @@ use crate::tensor::DType;
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("SparseSegmentSum", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Sum, false)).checked(checks::check_sparse_segments).shape(|cx| found_shape(cx, 2)),
-    op("SparseSegmentMean", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Mean, false)).checked(checks::check_sparse_segments).shape(|cx| found_shape(cx, 2)),
-    op("SparseSegmentSqrtN", "data indices segment_ids -> output", |cx| sparse(cx, Fold::SqrtN, false)).checked(checks::check_sparse_segments).shape(|cx| found_shape(cx, 2)),
-    op("SparseSegmentSumWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Sum, true)).checked(checks::check_sparse_segments).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
-    op("SparseSegmentMeanWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Mean, true)).checked(checks::check_sparse_segments).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
-    op("SparseSegmentSqrtNWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::SqrtN, true)).checked(checks::check_sparse_segments).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
-    op("SparseSegmentSumGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::Sum)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
-    op("SparseSegmentMeanGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::Mean)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
-    op("SparseSegmentSqrtNGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::SqrtN)).shape(|cx| counted_shape(cx, 3)).constants(&[3]),
+    op("SparseSegmentSum", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Sum, false)).with_check(checks::check_sparse_segments).shape(|cx| found_shape(cx, 2)),
+    op("SparseSegmentMean", "data indices segment_ids -> output", |cx| sparse(cx, Fold::Mean, false)).with_check(checks::check_sparse_segments).shape(|cx| found_shape(cx, 2)),
+    op("SparseSegmentSqrtN", "data indices segment_ids -> output", |cx| sparse(cx, Fold::SqrtN, false)).with_check(checks::check_sparse_segments).shape(|cx| found_shape(cx, 2)),
+    op("SparseSegmentSumWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Sum, true)).with_check(checks::check_sparse_segments).shape(|cx| counted_shape(cx, 3)).constant_inputs(&[3]),
+    op("SparseSegmentMeanWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::Mean, true)).with_check(checks::check_sparse_segments).shape(|cx| counted_shape(cx, 3)).constant_inputs(&[3]),
+    op("SparseSegmentSqrtNWithNumSegments", "data indices segment_ids num_segments -> output", |cx| sparse(cx, Fold::SqrtN, true)).with_check(checks::check_sparse_segments).shape(|cx| counted_shape(cx, 3)).constant_inputs(&[3]),
+    op("SparseSegmentSumGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::Sum)).shape(|cx| counted_shape(cx, 3)).constant_inputs(&[3]),
+    op("SparseSegmentMeanGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::Mean)).shape(|cx| counted_shape(cx, 3)).constant_inputs(&[3]),
+    op("SparseSegmentSqrtNGrad", "grad indices segment_ids output_dim0 -> output", |cx| gradient(cx, Fold::SqrtN)).shape(|cx| counted_shape(cx, 3)).constant_inputs(&[3]),
     op("SparseSegmentSumGradV2", "grad indices segment_ids dense_output_dim0 -> output sorted_unique_indices", |cx| sparse_gradient(cx, Fold::Sum)).shape(sparse_gradient_shape),
     op("SparseSegmentMeanGradV2", "grad indices segment_ids dense_output_dim0 -> output sorted_unique_indices", |cx| sparse_gradient(cx, Fold::Mean)).shape(sparse_gradient_shape),
     op("SparseSegmentSqrtNGradV2", "grad indices segment_ids dense_output_dim0 -> output sorted_unique_indices", |cx| sparse_gradient(cx, Fold::SqrtN)).shape(sparse_gradient_shape),
-    op("SegmentSum", "data segment_ids -> output", |cx| segment(cx, Fold::Sum)).checked(checks::check_sorted_segments).shape(|cx| found_shape(cx, 1)),
-    op("SegmentMean", "data segment_ids -> output", |cx| segment(cx, Fold::Mean)).checked(checks::check_sorted_segments).shape(|cx| found_shape(cx, 1)),
-    op("SegmentProd", "data segment_ids -> output", |cx| segment(cx, Fold::Product)).checked(checks::check_sorted_segments).shape(|cx| found_shape(cx, 1)),
-    op("SegmentMax", "data segment_ids -> output", |cx| segment(cx, Fold::Largest)).checked(checks::check_sorted_segments).shape(|cx| found_shape(cx, 1)),
-    op("SegmentMin", "data segment_ids -> output", |cx| segment(cx, Fold::Smallest)).checked(checks::check_sorted_segments).shape(|cx| found_shape(cx, 1)),
+    op("SegmentSum", "data segment_ids -> output", |cx| segment(cx, Fold::Sum)).with_check(checks::check_sorted_segments).shape(|cx| found_shape(cx, 1)),
+    op("SegmentMean", "data segment_ids -> output", |cx| segment(cx, Fold::Mean)).with_check(checks::check_sorted_segments).shape(|cx| found_shape(cx, 1)),
+    op("SegmentProd", "data segment_ids -> output", |cx| segment(cx, Fold::Product)).with_check(checks::check_sorted_segments).shape(|cx| found_shape(cx, 1)),
+    op("SegmentMax", "data segment_ids -> output", |cx| segment(cx, Fold::Largest)).with_check(checks::check_sorted_segments).shape(|cx| found_shape(cx, 1)),
+    op("SegmentMin", "data segment_ids -> output", |cx| segment(cx, Fold::Smallest)).with_check(checks::check_sorted_segments).shape(|cx| found_shape(cx, 1)),
 ];
 
 /// Upper bound of the number of segments.
@@ -93,7 +93,7 @@ fn folded(cx: &mut LowerCtx, rows: InstId, ids: InstId, fold: Fold, count: Optio
     let n = match count {
         Some(n) => n,
         // `SparseFillEmptyRows` leaves no row number unused, so that their count is known.
-        None => match cx.ranges.covered_count(cx.b, ids) {
+        None => match cx.ranges.index_set_size(cx.b, ids) {
             Some(n) => n,
             None => cx.size_from_maximum(ids, "the list of segments")?,
         },
@@ -183,12 +183,12 @@ fn taken_gradients(cx: &mut LowerCtx, fold: Fold) -> Result<InstId> {
 fn sparse_gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
     let indices = cx.arg(1)?;
     let taken = taken_gradients(cx, fold)?;
-    let runs = Runs::of(cx, &[indices])?;
+    let runs = SortedRuns::from_keys(cx, &[indices])?;
     let n = cx.b.dims(indices)[0];
     let sorted = gather_along_axis(cx, taken, runs.order, 0, 0)?;
     let (zeros, to) = (cx.b.full_like(sorted, 0.0), cx.b.reshape(runs.run, &dims![n, 1]));
     let y = scatter(cx, zeros, to, sorted, Some(ScalarOp::Add))?;
-    let (at, _) = found(cx, runs.exists, "the list of rows")?;
+    let (at, _) = mask_positions(cx, runs.exists, "the list of rows")?;
     let (y, rows) = (gather_along_axis(cx, y, at, 0, 0)?, gather_along_axis(cx, runs.keys[0], at, 0, 0)?);
     let y = cx.b.convert(y, cx.dtype(0)?);
     Ok(vec![Value::Array(y), Value::Array(rows)])
@@ -196,10 +196,10 @@ fn sparse_gradient(cx: &mut LowerCtx, fold: Fold) -> Result<Vec<Value>> {
 
 /// Shape function: a row for each distinct index.
 fn sparse_gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.fresh_dim(Why::Data);
-    let dims = match cx.ranked(0)? {
+    let n = cx.fresh_dim(UnknownReason::Data);
+    let dims = match cx.ranked_dims(0)? {
         Some(dims) if !dims.is_empty() => [&[n], &dims[1..]].concat().into(),
-        Some(_) => return Err(cx.mismatch("a scalar has no rows")),
+        Some(_) => return Err(cx.shape_mismatch("a scalar has no rows")),
         None => cx.unranked_from(0),
     };
     Ok(vec![cx.one_output_like(0, dims)?.remove(0), Fact::new(cx.dtype(1), vec![n].into())])
@@ -208,9 +208,9 @@ fn sparse_gradient_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// Shape function: the rows of the first input, as many as the value of input `i`.
 fn counted_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
     let n = cx.size_from_input(i);
-    match cx.ranked(0)? {
+    match cx.ranked_dims(0)? {
         Some(dims) if !dims.is_empty() => cx.one_output_like(0, [&[n], &dims[1..]].concat()),
-        Some(_) => Err(cx.mismatch("a scalar has no rows")),
+        Some(_) => Err(cx.shape_mismatch("a scalar has no rows")),
         None => {
             let dims = cx.unranked_from(0);
             cx.one_output_like(0, dims)
@@ -222,10 +222,10 @@ fn counted_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
 fn found_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
     let last = cx.constant_ints(i).map(|ids| ids.into_iter().fold(-1, i64::max));
     let n = last.and_then(|last| u64::try_from(last.checked_add(1)?).ok()).map(InferredDim::Known);
-    let n = n.unwrap_or_else(|| cx.fresh_dim(Why::Data));
-    match cx.ranked(0)? {
+    let n = n.unwrap_or_else(|| cx.fresh_dim(UnknownReason::Data));
+    match cx.ranked_dims(0)? {
         Some(dims) if !dims.is_empty() => cx.one_output_like(0, [&[n], &dims[1..]].concat()),
-        Some(_) => Err(cx.mismatch("a scalar has no segments")),
+        Some(_) => Err(cx.shape_mismatch("a scalar has no segments")),
         None => {
             let dims = cx.unranked_from(0);
             cx.one_output_like(0, dims)

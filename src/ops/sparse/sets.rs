@@ -1,5 +1,5 @@
 //! `set_ops.cc`: set operations along the last dimension. A set is a row of numbers, whose order and repetitions do not matter.
-use super::runs::{Runs, found, place_in_group, unraveled};
+use super::runs::{SortedRuns, mask_positions, position_in_group, unravel_indices};
 use super::{columns, indices, linear};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
@@ -10,7 +10,7 @@ use crate::ops::array::{scatter, shape::shape_from_input};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::{S32, S64};
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -20,7 +20,7 @@ const TYPES: &str = "s8, s16, s32, s64, u8, u16";
 /// Definitions of the ops of this file.
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
-    op("SetSize", "set_indices set_values set_shape -> size", set_size).shape(size_shape).constants(&[2]).dtypes(TYPES),
+    op("SetSize", "set_indices set_values set_shape -> size", set_size).shape(size_shape).constant_inputs(&[2]).dtypes(TYPES),
     op("DenseToDenseSetOperation", "set1 set2 -> result_indices result_values result_shape", |cx| {
         operation(cx, [Set::Dense(0), Set::Dense(1)])
     }).shape(|cx| result_shape(cx, 0)).dtypes(TYPES),
@@ -35,17 +35,17 @@ pub const ROWS: &[OpLowering] = &[
 /// Position of a set operand among the inputs.
 #[derive(Clone, Copy)]
 enum Set {
-    /// Dense array, at this input.
+    /// Dense array, the input with this index.
     Dense(usize),
     /// Sparse tensor, whose indices, values and shape start at this input.
     Sparse(usize),
 }
 
-/// The sets of an operand.
+/// Sets of one operand of a set operation.
 struct Sets {
     /// Row-major number of the set that contains each element, over all axes but the last: `s64[n]`.
     group: InstId,
-    /// Elements: `[n]`.
+    /// Elements of all sets: `[n]`.
     values: InstId,
     /// Sizes of all axes but the last, `s64[rank - 1]`.
     shape: InstId,
@@ -95,7 +95,7 @@ fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let of = sets(cx, Set::Sparse(0))?;
     let dims = shape_from_input(cx, 2)?;
     let lead = &dims[..dims.len() - 1];
-    let runs = Runs::of(cx, &[of.group, of.values])?;
+    let runs = SortedRuns::from_keys(cx, &[of.group, of.values])?;
     let (n, groups) = (cx.b.dims(of.group)[0], lead.iter().product());
     let counts = cx.b.full(DType::S32, &[groups], 0.0);
     let ones = cx.b.convert(runs.exists, DType::S32);
@@ -105,7 +105,7 @@ fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.one_output(counts)
 }
 
-/// Lowers a set operation: elements of both operands' sets that it keeps, set by set, in ascending order.
+/// Lowers a set operation: the elements of each pair of sets that the operation keeps, in ascending order.
 fn operation(cx: &mut LowerCtx, operands: [Set; 2]) -> Result<Vec<Value>> {
     let (a, b) = (sets(cx, operands[0])?, sets(cx, operands[1])?);
     if a.rank != b.rank || cx.b.dtype(a.values) != cx.b.dtype(b.values) {
@@ -124,20 +124,20 @@ fn operation(cx: &mut LowerCtx, operands: [Set; 2]) -> Result<Vec<Value>> {
         let n = cx.b.dims(part)[0];
         is_side.map(|is| cx.b.full(DType::Pred, &[n], is))
     });
-    let runs = Runs::of(cx, &[group, values])?;
+    let runs = SortedRuns::from_keys(cx, &[group, values])?;
     let mut holds = [runs.exists; 2];
     for (side, holds) in holds.iter_mut().enumerate() {
         let is_side = cx.b.concatenate(&[sides[0][side], sides[1][side]], 0);
-        *holds = runs.combined(cx, is_side, Some(ScalarOp::Or), 0.0)?;
+        *holds = runs.reduce_runs(cx, is_side, Some(ScalarOp::Or), 0.0)?;
     }
     let kept = kept(cx, holds)?;
     let kept = cx.b.elementwise(ScalarOp::And, &[kept, runs.exists]);
-    let (at, count) = found(cx, kept, "the list of elements")?;
+    let (at, count) = mask_positions(cx, kept, "the list of elements")?;
     let (group, values) =
         (gather_along_axis(cx, runs.keys[0], at, 0, 0)?, gather_along_axis(cx, runs.keys[1], at, 0, 0)?);
-    let place = place_in_group(cx, group);
+    let place = position_in_group(cx, group);
     let place = cx.b.convert(place, DType::S64);
-    let mut all = unraveled(cx, group, a.shape, a.rank - 1);
+    let mut all = unravel_indices(cx, group, a.shape, a.rank - 1);
     all.push(place);
     let places = columns(cx, &all, count);
     // The last dimension is the size of the largest set.
@@ -167,22 +167,22 @@ fn kept(cx: &mut LowerCtx, [in_a, in_b]: [InstId; 2]) -> Result<InstId> {
 }
 
 fn size_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let dims = cx.shape_of_value(2)?;
+    let dims = cx.shape_from_value(2)?;
     let dims = match dims.as_ranked() {
         Some([lead @ .., _]) => Dims::ranked(lead),
-        _ => cx.unranked(Why::Value(2)),
+        _ => cx.unranked(UnknownReason::Value(2)),
     };
     cx.one_output(S32, dims)
 }
 
 /// Shape function: indices, values and shape of sparse sets, whose elements have the type of input `i`.
 fn result_shape(cx: &mut ShapeCtx, i: usize) -> Result<Vec<Fact>> {
-    let n = cx.fresh_dim(Why::Data);
+    let n = cx.fresh_dim(UnknownReason::Data);
     let rank = match i {
-        0 => cx.ranked(0)?.map(|dims| InferredDim::Known(dims.len() as u64)),
+        0 => cx.ranked_dims(0)?.map(|dims| InferredDim::Known(dims.len() as u64)),
         _ => Some(cx.dims_of_rank(0, 2)?[1]),
     };
-    let rank = rank.unwrap_or_else(|| cx.fresh_dim(Why::Data));
+    let rank = rank.unwrap_or_else(|| cx.fresh_dim(UnknownReason::Data));
     Ok(vec![
         Fact::new(S64, vec![n, rank].into()),
         Fact::new(cx.dtype(i), vec![n].into()),

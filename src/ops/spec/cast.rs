@@ -19,7 +19,13 @@ use std::vec::IntoIter;
 /// # Errors
 /// `DynamicShape` for arrays and lists of other sizes, `TypeMismatch` for values of another kind, `UnsupportedCase` for other
 /// handles.
-pub fn cast(b: &mut Builder, from: &ValueSpec, to: &ValueSpec, leaves: Vec<InstId>, what: &str) -> Result<Vec<InstId>> {
+pub fn cast_leaves(
+    b: &mut Builder,
+    from: &ValueSpec,
+    to: &ValueSpec,
+    leaves: Vec<InstId>,
+    what: &str,
+) -> Result<Vec<InstId>> {
     // A constant of the target spec has no leaves, and is known to equal the value.
     if matches!(to, ValueSpec::Constant { .. }) {
         return Ok(Vec::new());
@@ -32,7 +38,7 @@ struct Cast<'a> {
     /// Leading batch dimensions of every leaf.
     batch: Vec<Dim>,
     what: &'a str,
-    /// Leaves not converted yet.
+    /// Leaves that remain to be converted.
     leaves: IntoIter<InstId>,
 }
 
@@ -154,7 +160,7 @@ impl Cast<'_> {
     /// Strings with room for longer ones.
     fn text(&mut self, from: &ValueSpec, to: &TextSpec) -> Result<Vec<InstId>> {
         let text = match from {
-            ValueSpec::Strings(constant) if self.batch.is_empty() => constant.text(self.b),
+            ValueSpec::Strings(constant) if self.batch.is_empty() => constant.to_text(self.b),
             ValueSpec::Text(own) => {
                 let words = (0..Text::word_count(own.most.known())).map(|_| self.next()).collect::<Result<_>>()?;
                 Text { words, length: self.next()?, most: own.most.known() }
@@ -165,7 +171,7 @@ impl Cast<'_> {
         if !fits {
             return self.differs(&format!("strings are {to:?} and {from:?}"));
         }
-        Ok(text.with_room(self.b, to.most.known()).parts())
+        Ok(text.padded_to(self.b, to.most.known()).arrays())
     }
 
     /// Array of the list, zero-padded along its element axis from `have` to `room` elements.
@@ -184,8 +190,8 @@ impl Cast<'_> {
             && from.dims.get(1..) == to.dims.get(1..)
             && to.elements.joined(&from.elements) == to.elements;
         let fits = match to.count {
-            None => from.count.is_none() && from.room() == to.room(),
-            Some(_) => from.room() <= to.room(),
+            None => from.count.is_none() && from.capacity() == to.capacity(),
+            Some(_) => from.capacity() <= to.capacity(),
         };
         if same && fits {
             return check_list_size(&[&self.batch[..], &to.dims].concat());
@@ -196,14 +202,14 @@ impl Cast<'_> {
     /// Run-time length of a list, if spec `to` has one.
     fn count(&mut self, from: &ListSpec, now: Option<InstId>, to: &ListSpec) -> Option<InstId> {
         to.count?;
-        Some(now.unwrap_or_else(|| self.filled(&super::number(), from.room().as_f64())))
+        Some(now.unwrap_or_else(|| self.filled(&super::number(), from.capacity().as_f64())))
     }
 
     fn list(&mut self, from: &ListSpec, to: &ListSpec) -> Result<Vec<InstId>> {
         let buffer = self.next()?;
         let now = from.count.map(|_| self.next()).transpose()?;
         self.has_room(from, &to.name, to)?;
-        let buffer = self.padded(buffer, from.room(), to.room());
+        let buffer = self.padded(buffer, from.capacity(), to.capacity());
         Ok([buffer].into_iter().chain(self.count(from, now, to)).collect())
     }
 
@@ -255,7 +261,7 @@ impl Cast<'_> {
             self.has_room(own, &to.name, want)?;
             let none = self.filled(&own.buffer(), 0.0);
             let buffer = if row.is_empty() { none } else { self.b.concatenate(row, self.batch.len()) };
-            out.push(self.padded(buffer, own.room(), want.room()));
+            out.push(self.padded(buffer, own.capacity(), want.capacity()));
         }
         if let (Some(own), Some(want)) = (exact.parts.first(), to.parts.first()) {
             out.extend(self.count(own, None, want));
@@ -272,7 +278,7 @@ impl Cast<'_> {
         if from.element != to.element {
             let has_leaves = !from.element.leaves().is_empty();
             let inner = if has_leaves { leaves } else { Vec::new() };
-            let batch = [&self.batch[..], &[first.room()]].concat();
+            let batch = [&self.batch[..], &[first.capacity()]].concat();
             let mut cast = Cast { b: self.b, batch, what: self.what, leaves: inner.into_iter() };
             leaves = cast.value(&from.element, &to.element)?;
             if leaves.is_empty() {
@@ -283,7 +289,7 @@ impl Cast<'_> {
         let mut out = Vec::with_capacity(leaves.len() + 1);
         for ((leaf, own), want) in leaves.into_iter().zip(&widened.parts).zip(&to.parts) {
             self.has_room(own, &to.name, want)?;
-            out.push(self.padded(leaf, own.room(), want.room()));
+            out.push(self.padded(leaf, own.capacity(), want.capacity()));
         }
         out.extend(self.count(first, now, want));
         Ok(out)

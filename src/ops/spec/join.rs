@@ -19,9 +19,9 @@ impl ListSpec {
             return None;
         }
         let mut dims = self.dims.clone();
-        *dims.first_mut()? = self.room().max(other.room());
-        let exact = self.count.is_none() && other.count.is_none() && self.room() == other.room();
-        let count = (!exact).then(|| (self.most().max(other.most()), self.stale() || other.stale()));
+        *dims.first_mut()? = self.capacity().max(other.capacity());
+        let exact = self.count.is_none() && other.count.is_none() && self.capacity() == other.capacity();
+        let count = (!exact).then(|| (self.max_length().max(other.max_length()), self.stale() || other.stale()));
         let elements = self.elements.joined(&other.elements);
         Some(ListSpec { dtype: self.dtype, dims, count, elements, name: self.name.clone() })
     }
@@ -48,7 +48,7 @@ impl StructuredListSpec {
         let first = self.parts.first();
         for part in &mut wider.parts {
             if let (Some(first), Some(room)) = (first, part.dims.first_mut()) {
-                (*room, part.count, part.elements) = (first.room(), first.count, CommonElement::Any);
+                (*room, part.count, part.elements) = (first.capacity(), first.count, CommonElement::Any);
             }
         }
         wider
@@ -63,18 +63,18 @@ impl StructuredListSpec {
 }
 
 impl HeterogeneousSpec {
-    /// Number of elements.
+    /// Number of elements of the list.
     pub fn length(&self) -> Dim {
         self.open_length.unwrap_or_else(|| Dim::from(self.items.len()))
     }
 
-    /// Whether no element was set.
+    /// Whether no element of the list was ever set.
     pub fn is_unset(&self) -> bool {
         self.items.iter().all(Option::is_none)
     }
 
     /// Spec of the same list as a structured list, whose element spec also covers `like`; `None` if there is none.
-    pub fn structured(&self, like: Option<&ValueSpec>) -> Option<StructuredListSpec> {
+    pub fn to_structured(&self, like: Option<&ValueSpec>) -> Option<StructuredListSpec> {
         let mut element = like.cloned();
         for item in self.items.iter().flatten() {
             element = Some(match element {
@@ -119,7 +119,7 @@ impl ValueSpec {
     pub(super) fn as_text(&self) -> Option<TextSpec> {
         match self {
             ValueSpec::Text(text) => Some(text.clone()),
-            ValueSpec::Strings(s) => Some(TextSpec { dims: fixed(&s.dims.clone()), most: Dim::from(s.most()) }),
+            ValueSpec::Strings(s) => Some(TextSpec { dims: fixed(&s.dims.clone()), most: Dim::from(s.max_bytes()) }),
             _ => None,
         }
     }
@@ -160,15 +160,15 @@ impl ValueSpec {
                 if let Some(each) = a.joined(b) {
                     return Some(ValueSpec::Heterogeneous(each));
                 }
-                let like = b.structured(None).or_else(|| a.structured(None))?;
-                let (a, b) = (a.structured(Some(&like.element))?, b.structured(Some(&like.element))?);
+                let like = b.to_structured(None).or_else(|| a.to_structured(None))?;
+                let (a, b) = (a.to_structured(Some(&like.element))?, b.to_structured(Some(&like.element))?);
                 a.joined(&b).map(ValueSpec::Structured)
             }
             (ValueSpec::Heterogeneous(a), ValueSpec::Structured(b)) => {
-                a.structured(Some(&b.element))?.joined(b).map(ValueSpec::Structured)
+                a.to_structured(Some(&b.element))?.joined(b).map(ValueSpec::Structured)
             }
             (ValueSpec::Structured(a), ValueSpec::Heterogeneous(b)) => {
-                a.joined(&b.structured(Some(&a.element))?).map(ValueSpec::Structured)
+                a.joined(&b.to_structured(Some(&a.element))?).map(ValueSpec::Structured)
             }
             (ValueSpec::Structured(a), ValueSpec::Structured(b)) => a.joined(b).map(ValueSpec::Structured),
             _ => None,

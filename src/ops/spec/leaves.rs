@@ -22,7 +22,7 @@ const MOST_VALUES: usize = 1 << 16;
 const MOST_DIMS: u64 = 16;
 
 /// Appends the leaves of a value of this spec to `out`, in order.
-pub fn leaves_of(value: &Value, spec: &ValueSpec, out: &mut Vec<InstId>) {
+pub fn append_leaves(value: &Value, spec: &ValueSpec, out: &mut Vec<InstId>) {
     match value {
         Value::Array(_) if matches!(spec, ValueSpec::Constant { .. }) => {}
         Value::Array(id) => out.push(*id),
@@ -31,7 +31,7 @@ pub fn leaves_of(value: &Value, spec: &ValueSpec, out: &mut Vec<InstId>) {
         Value::Heterogeneous(list) => {
             let ValueSpec::Heterogeneous(spec) = spec else { return };
             for (item, spec) in list.items.iter().flatten().zip(spec.items.iter().flatten()) {
-                leaves_of(item, spec, out);
+                append_leaves(item, spec, out);
             }
         }
         Value::Structured(list) => {
@@ -46,7 +46,7 @@ pub fn leaves_of(value: &Value, spec: &ValueSpec, out: &mut Vec<InstId>) {
             let ValueSpec::Optional(specs) = spec else { return };
             let specs = specs.iter().flat_map(|one| &one.components);
             for (component, spec) in optional.alternatives.iter().flat_map(|one| &one.components).zip(specs) {
-                leaves_of(component, spec, out);
+                append_leaves(component, spec, out);
             }
         }
         Value::Text(text) => out.extend(text.words.iter().copied().chain([text.length])),
@@ -60,7 +60,7 @@ fn is_at_most(size: Dim, most: u64) -> bool {
 }
 
 /// Value of an array, if it is constant and cheap to evaluate.
-pub fn known(b: &Builder, value: &Value) -> Option<Tensor> {
+pub fn constant_tensor(b: &Builder, value: &Value) -> Option<Tensor> {
     let Value::Array(id) = value else { return None };
     let inst = &b.current().insts[*id];
     if let Op::Constant(_) = inst.op {
@@ -72,7 +72,7 @@ pub fn known(b: &Builder, value: &Value) -> Option<Tensor> {
 
 /// Value of an array that is determined by constants and sizes, with expressions for elements that depend on open sizes; `None`
 /// if it is large or depends on data.
-pub fn known_constant(b: &Builder, value: &Value) -> Option<SymbolicArray> {
+pub fn symbolic_constant(b: &Builder, value: &Value) -> Option<SymbolicArray> {
     let Value::Array(id) = value else { return None };
     let inst = &b.current().insts[*id];
     let small = inst.shape.as_array().is_some_and(|a| is_at_most(a.elements(), EVALUATED_ELEMENTS));
@@ -82,7 +82,7 @@ pub fn known_constant(b: &Builder, value: &Value) -> Option<SymbolicArray> {
 }
 
 /// Value of an integer, or of a vector short enough to be a shape, if it is known; also if loops compute it.
-pub fn known_shape(b: &Builder, id: InstId) -> Option<SymbolicArray> {
+pub fn symbolic_shape_value(b: &Builder, id: InstId) -> Option<SymbolicArray> {
     let dims = b.dims(id);
     let is_shape = dims.len() < 2 && dims.iter().all(|&n| is_at_most(n, MOST_DIMS));
     let is_integer = matches!(b.dtype(id), DType::S32 | DType::S64);
@@ -93,7 +93,7 @@ pub fn known_shape(b: &Builder, id: InstId) -> Option<SymbolicArray> {
 ///
 /// # Errors
 /// `Code::TooLarge` above 2^31 elements.
-pub fn exact(b: &mut Builder, list: &ListValue) -> Result<ListValue> {
+pub fn with_exact_length(b: &mut Builder, list: &ListValue) -> Result<ListValue> {
     let count = list.count.and_then(|count| interp::constant_value_through_loops(b, count.now));
     let count = count.and_then(|t| Dim::size(t.get_i64(0)?).ok());
     match count.filter(|&n| n <= list.capacity(b)) {
@@ -102,20 +102,20 @@ pub fn exact(b: &mut Builder, list: &ListValue) -> Result<ListValue> {
     }
 }
 
-/// Value prepared to become an element of another one: the sizes in it that are known become constants, as gradients need them.
+/// Value in which known sizes are constants, as gradients need them of the elements of lists and optionals.
 ///
 /// # Errors
 /// `Code::TooLarge` above 2^31 elements.
 pub fn with_known_sizes(b: &mut Builder, value: &Value) -> Result<Value> {
     Ok(match value {
         Value::Array(id) => {
-            let Some(known) = known_shape(b, *id) else { return Ok(value.clone()) };
+            let Some(known) = symbolic_shape_value(b, *id) else { return Ok(value.clone()) };
             let known = if b.follows_sizes(*id) { known.of_sizes() } else { known };
             Value::Array(known.add_constant(b))
         }
-        Value::List(list) => Value::List(exact(b, list)?),
+        Value::List(list) => Value::List(with_exact_length(b, list)?),
         Value::Structured(list) => {
-            let parts = list.parts.iter().map(|part| exact(b, part)).collect::<Result<_>>()?;
+            let parts = list.parts.iter().map(|part| with_exact_length(b, part)).collect::<Result<_>>()?;
             Value::Structured(crate::ops::value::StructuredList { parts, ..list.clone() })
         }
         value => value.clone(),

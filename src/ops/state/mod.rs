@@ -10,8 +10,8 @@ mod scatter;
 use super::array::{gather, gather_nd, strided_update};
 use super::fact::{Dims, ElementSpec, Fact, InferredInt, VariableHandle};
 use super::op_lowering::op;
-use super::shape::{PRED, nothing};
-use super::symbols::Why;
+use super::shape::{PRED, no_outputs};
+use super::symbols::UnknownReason;
 use super::{LowerCtx, OpLowering, ShapeCtx, Value, Work};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::graph::{Attr, TfType};
@@ -20,25 +20,29 @@ use crate::ops::checks;
 use crate::tensor::Tensor;
 
 const PLAIN: &[OpLowering] = &[
-    op("VarHandleOp", "-> resource", handle).shape(handle_shape).work(Work::None).border(),
+    op("VarHandleOp", "-> resource", handle).shape(handle_shape).work(Work::None).boundary(),
     op("VarIsInitializedOp", "resource -> is_initialized", initialised)
         .shape(|cx| cx.one_output(PRED, vec![]))
         .work(Work::None),
     op("ReadVariableOp", "resource -> value", read).shape(read_shape).work(Work::None),
     op("VariableShape", "input -> output", variable_shape).shape(variable_shape_shape),
-    op("AssignVariableOp", "resource value ->", assign).shape(nothing).writes(&[0]).work(Work::None),
-    op("AssignAddVariableOp", "resource value ->", |cx| change(cx, Builder::add)).shape(nothing).writes(&[0]),
-    op("AssignSubVariableOp", "resource value ->", |cx| change(cx, Builder::sub)).shape(nothing).writes(&[0]),
+    op("AssignVariableOp", "resource value ->", assign).shape(no_outputs).assigns_inputs(&[0]).work(Work::None),
+    op("AssignAddVariableOp", "resource value ->", |cx| change(cx, Builder::add))
+        .shape(no_outputs)
+        .assigns_inputs(&[0]),
+    op("AssignSubVariableOp", "resource value ->", |cx| change(cx, Builder::sub))
+        .shape(no_outputs)
+        .assigns_inputs(&[0]),
     op("ResourceGather", "resource indices -> output", |cx| from(cx, gather))
-        .checked(checks::check_row_indices)
+        .with_check(checks::check_row_indices)
         .shape(gather_shape),
     op("ResourceGatherNd", "resource indices -> output", |cx| from(cx, gather_nd))
-        .checked(checks::check_index_tuples)
+        .with_check(checks::check_index_tuples)
         .shape(gather_nd_shape),
     op("ResourceStridedSliceAssign", "ref begin end strides value ->", |cx| into(cx, strided_update))
-        .shape(nothing)
-        .writes(&[0])
-        .constants(&[3]),
+        .shape(no_outputs)
+        .assigns_inputs(&[0])
+        .constant_inputs(&[3]),
 ];
 
 /// Definitions of the ops of this family.
@@ -69,12 +73,12 @@ fn into(cx: &mut LowerCtx, f: OnArrays) -> Result<Vec<Value>> {
 
 /// Lowers an op that gives the handle of a variable.
 fn handle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let found = cx.store.variable_of_node(cx.node).ok_or_else(|| valueless(&[cx.node.name.to_string()]))?;
+    let found = cx.store.variable_of_node(cx.node).ok_or_else(|| missing_value_error(&[cx.node.name.to_string()]))?;
     Ok(vec![Value::Variable(found)])
 }
 
 /// Diagnostic for variables without a value.
-pub fn valueless(names: &[String]) -> Diagnostic {
+pub fn missing_value_error(names: &[String]) -> Diagnostic {
     let listed: Vec<String> = names.iter().take(LISTED).map(|n| format!("`{n}`")).collect();
     let message = match (&listed[..], names.len().saturating_sub(LISTED)) {
         ([one], _) => format!("the variable {one} has no value"),
@@ -130,7 +134,7 @@ fn change(cx: &mut LowerCtx, op: fn(&mut Builder, InstId, InstId) -> InstId) -> 
 fn handle_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match cx.node.attr("shape") {
         Some(Attr::Shape(shape)) => cx.attr_shape(&shape.clone()),
-        _ => cx.unranked(Why::Attribute),
+        _ => cx.unranked(UnknownReason::Attribute),
     };
     let variable = VariableHandle { node: (&*cx.node.name).into(), asks_for: cx.node.variable().into() };
     let dtype = cx.attr_type("dtype");
@@ -144,7 +148,7 @@ fn variable_dims(cx: &mut ShapeCtx) -> Result<Dims> {
     match (&handle.element, handle.dtype) {
         (Some(element), _) => Ok(element.dims.clone()),
         (None, Some(TfType::Data(_))) => Ok(handle.dims.clone()),
-        (None, _) => Ok(cx.unranked(Why::Value(0))),
+        (None, _) => Ok(cx.unranked(UnknownReason::Value(0))),
     }
 }
 
@@ -165,7 +169,7 @@ fn variable_shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
             Ok(vec![Fact::from_ints(dtype, &[dims.len() as u64], dims.iter().map(|&d| d.into()).collect())])
         }
         _ => {
-            let rank = cx.fresh_dim(Why::Value(0));
+            let rank = cx.fresh_dim(UnknownReason::Value(0));
             cx.one_output(dtype, vec![rank])
         }
     }
@@ -173,24 +177,24 @@ fn variable_shape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 
 fn gather_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let params = variable_dims(cx)?;
-    let out = match (params.as_ranked(), cx.ranked(1)?) {
+    let out = match (params.as_ranked(), cx.ranked_dims(1)?) {
         (Some([_, rest @ ..]), Some(places)) if cx.node.int("batch_dims").unwrap_or(0) == 0 => {
             [&places[..], rest].concat().into()
         }
-        _ => cx.unranked(Why::Value(0)),
+        _ => cx.unranked(UnknownReason::Value(0)),
     };
     cx.one_output_typed_by("dtype", out)
 }
 
 fn gather_nd_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let params = variable_dims(cx)?;
-    let out = match (params.as_ranked(), cx.ranked(1)?.as_deref()) {
+    let out = match (params.as_ranked(), cx.ranked_dims(1)?.as_deref()) {
         (Some(dims), Some([lead @ .., super::symbols::InferredDim::Known(depth)])) => {
             let rest = usize::try_from(*depth).ok().and_then(|d| dims.get(d..));
             rest.map(|rest| [lead, rest].concat().into())
         }
         _ => None,
     };
-    let out = out.unwrap_or_else(|| cx.unranked(Why::Value(0)));
+    let out = out.unwrap_or_else(|| cx.unranked(UnknownReason::Value(0)));
     cx.one_output_typed_by("dtype", out)
 }

@@ -5,8 +5,8 @@ use crate::graph::Attr;
 use crate::hlo::open::Builder;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::{PRED, pass_first};
-use crate::ops::symbols::Why;
+use crate::ops::shape::{PRED, forward_first_input};
+use crate::ops::symbols::UnknownReason;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value, Work};
 
 /// Definitions of the ops of this file.
@@ -14,17 +14,17 @@ pub const ROWS: &[OpLowering] = &[
     op("Variable", "-> ref", super::handle).shape(variable_shape).work(Work::None),
     op("VariableV2", "-> ref", super::handle).shape(variable_shape).work(Work::None),
     op("Assign", "ref value -> output_ref", |cx| changed(cx, super::assign))
-        .shape(pass_first)
-        .writes(&[0])
+        .shape(forward_first_input)
+        .assigns_inputs(&[0])
         .takes_references()
         .work(Work::None),
     op("AssignAdd", "ref value -> output_ref", |cx| changed(cx, |cx| change(cx, Builder::add)))
-        .shape(pass_first)
-        .writes(&[0])
+        .shape(forward_first_input)
+        .assigns_inputs(&[0])
         .takes_references(),
     op("AssignSub", "ref value -> output_ref", |cx| changed(cx, |cx| change(cx, Builder::sub)))
-        .shape(pass_first)
-        .writes(&[0])
+        .shape(forward_first_input)
+        .assigns_inputs(&[0])
         .takes_references(),
     op("IsVariableInitialized", "ref -> is_initialized", super::initialised)
         .shape(|cx| cx.one_output(PRED, vec![]))
@@ -44,7 +44,7 @@ fn changed(cx: &mut LowerCtx, f: super::OnArrays) -> Result<Vec<Value>> {
 fn variable_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = match cx.node.attr("shape") {
         Some(Attr::Shape(shape)) => cx.attr_shape(&shape.clone()),
-        _ => cx.unranked(Why::Attribute),
+        _ => cx.unranked(UnknownReason::Attribute),
     };
     cx.one_output_typed_by("dtype", dims)
 }

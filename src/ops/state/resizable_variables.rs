@@ -12,7 +12,7 @@ impl LowerCtx<'_> {
     ///
     /// # Errors
     /// `Code::UnsupportedCase` in scalar functions; those of [`LowerCtx::data_dependent_size`].
-    pub fn grown(&mut self, id: usize) -> Result<InstId> {
+    pub fn read_resizable(&mut self, id: usize) -> Result<InstId> {
         let mut value = self.store.read(id)?;
         let axes = self.store.growth_axes(id).to_vec();
         for (i, &axis) in axes.iter().enumerate() {
@@ -30,7 +30,7 @@ impl LowerCtx<'_> {
     ///
     /// # Errors
     /// `DynamicShape` if the sizes along other axes differ; those of [`LowerCtx::check_state_size`].
-    pub fn grow(&mut self, id: usize, value: InstId) -> Result<()> {
+    pub fn assign_resizable(&mut self, id: usize, value: InstId) -> Result<()> {
         let (axes, name) = (self.store.growth_axes(id).to_vec(), self.store.name(id).to_string());
         let given = self.b.dims(value).to_vec();
         let room = self.store.dtype_and_dims(id).map(|(_, dims)| dims.to_vec()).unwrap_or_default();

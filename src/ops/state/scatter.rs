@@ -7,7 +7,7 @@ use crate::hlo::open::InstId;
 use crate::ops::array::{scatter, scatter_onto};
 use crate::ops::checks;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::nothing;
+use crate::ops::shape::no_outputs;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
 
@@ -16,37 +16,38 @@ const ND: &str = "ref indices updates ->";
 
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
-    rows("ResourceScatterUpdate", |cx| into(cx, |cx| at_rows(cx, None))).checked(checks::check_row_indices),
-    rows("ResourceScatterAdd", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Add)))).checked(checks::check_row_indices),
+    rows("ResourceScatterUpdate", |cx| into(cx, |cx| at_rows(cx, None))).with_check(checks::check_row_indices),
+    rows("ResourceScatterAdd", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Add))))
+        .with_check(checks::check_row_indices),
     rows("ResourceScatterSub", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Subtract))))
-        .checked(checks::check_row_indices),
+        .with_check(checks::check_row_indices),
     rows("ResourceScatterMul", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Multiply))))
-        .checked(checks::check_row_indices),
+        .with_check(checks::check_row_indices),
     rows("ResourceScatterDiv", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Divide))))
-        .checked(checks::check_row_indices),
+        .with_check(checks::check_row_indices),
     rows("ResourceScatterMin", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Minimum))))
-        .checked(checks::check_row_indices),
+        .with_check(checks::check_row_indices),
     rows("ResourceScatterMax", |cx| into(cx, |cx| at_rows(cx, Some(ScalarOp::Maximum))))
-        .checked(checks::check_row_indices),
-    nd("ResourceScatterNdUpdate", |cx| into(cx, |cx| scatter_onto(cx, None))).checked(checks::check_index_tuples),
+        .with_check(checks::check_row_indices),
+    nd("ResourceScatterNdUpdate", |cx| into(cx, |cx| scatter_onto(cx, None))).with_check(checks::check_index_tuples),
     nd("ResourceScatterNdAdd", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Add))))
-        .checked(checks::check_index_tuples),
+        .with_check(checks::check_index_tuples),
     nd("ResourceScatterNdSub", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Subtract))))
-        .checked(checks::check_index_tuples),
+        .with_check(checks::check_index_tuples),
     nd("ResourceScatterNdMin", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Minimum))))
-        .checked(checks::check_index_tuples),
+        .with_check(checks::check_index_tuples),
     nd("ResourceScatterNdMax", |cx| into(cx, |cx| scatter_onto(cx, Some(ScalarOp::Maximum))))
-        .checked(checks::check_index_tuples),
+        .with_check(checks::check_index_tuples),
 ];
 
 type Lowering = fn(&mut LowerCtx) -> Result<Vec<Value>>;
 
 const fn rows(name: &'static str, lower: Lowering) -> OpLowering {
-    op(name, ROWS_SIGNATURE, lower).shape(nothing).writes(&[0])
+    op(name, ROWS_SIGNATURE, lower).shape(no_outputs).assigns_inputs(&[0])
 }
 
 const fn nd(name: &'static str, lower: Lowering) -> OpLowering {
-    op(name, ND, lower).shape(nothing).writes(&[0])
+    op(name, ND, lower).shape(no_outputs).assigns_inputs(&[0])
 }
 
 /// Lowers a row scatter: input 2 combined with the rows of input 0 that input 1 selects.

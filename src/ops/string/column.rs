@@ -1,9 +1,9 @@
 //! Feature columns of crosses: matrices, sparse tensors or ragged rows, as one list of features with the start of each row.
-use super::text::{Text, is_text, text};
+use super::text::{Text, is_text, text_input};
 use crate::diag::{Error, Result};
 use crate::dims;
 use crate::hlo::open::InstId;
-use crate::ops::ragged::{rows, splits};
+use crate::ops::ragged::{row_count, row_splits};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;
@@ -11,19 +11,19 @@ use crate::tensor::DType;
 
 /// Features of a column, as a list.
 #[derive(Clone, Debug)]
-pub enum Features {
-    /// Integers, `s64[n]`.
+pub enum FeatureList {
+    /// Integer features, `s64[n]`.
     Integers(InstId),
-    /// Strings, `[n]`.
+    /// String features, `[n]`.
     Strings(Text),
 }
 
 /// Form in which a column was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnInput {
-    /// Matrix.
+    /// Features given as a dense matrix.
     Dense,
-    /// Sparse elements with indices, or ragged rows.
+    /// Features given as sparse elements with indices, or as ragged rows.
     Sparse,
 }
 
@@ -31,7 +31,7 @@ pub enum ColumnInput {
 #[derive(Clone, Debug)]
 pub struct Column {
     /// Features of the column, row by row.
-    pub features: Features,
+    pub features: FeatureList,
     /// Form in which the column was given.
     pub source: ColumnInput,
     /// Number of features of each row, `s32[rows]`.
@@ -45,18 +45,18 @@ pub struct Column {
 }
 
 /// Features in input `i`, integers or strings, as a list.
-fn features(cx: &mut LowerCtx, i: usize) -> Result<Features> {
+fn features(cx: &mut LowerCtx, i: usize) -> Result<FeatureList> {
     if cx.args.get(i).is_some_and(|arg| is_text(arg) || matches!(arg, Value::Unavailable(_))) {
-        let text = text(cx, i)?;
+        let text = text_input(cx, i)?;
         let count = cx.b.dims(text.length).iter().product();
-        let parts = text.parts().into_iter().map(|x| cx.b.reshape(x, &[count])).collect();
-        let flat = Text::of_parts(parts, text.most);
-        return flat.map(Features::Strings).ok_or_else(|| Error::internal("lower", "no text"));
+        let parts = text.arrays().into_iter().map(|x| cx.b.reshape(x, &[count])).collect();
+        let flat = Text::from_arrays(parts, text.most);
+        return flat.map(FeatureList::Strings).ok_or_else(|| Error::internal("lower", "no text"));
     }
     let x = cx.arg(i)?;
     let count = cx.b.dims(x).iter().product();
     let flat = cx.b.reshape(x, &[count]);
-    Ok(Features::Integers(cx.b.convert(flat, DType::S64)))
+    Ok(FeatureList::Integers(cx.b.convert(flat, DType::S64)))
 }
 
 /// Column from a matrix in input `i`.
@@ -80,7 +80,7 @@ pub fn dense_column(cx: &mut LowerCtx, i: usize) -> Result<Column> {
 }
 
 /// Sizes of a sparse column.
-pub struct Batch {
+pub struct SparseColumnDims {
     /// Number of rows.
     pub rows: u64,
     /// Dense shape of the column, `s64[2]`, if it bounds the features of a row.
@@ -91,8 +91,8 @@ pub struct Batch {
 ///
 /// # Errors
 /// `ShapeMismatch` if the indices are not pairs; those of [`text`].
-pub fn sparse_column(cx: &mut LowerCtx, indices: usize, values: usize, batch: &Batch) -> Result<Column> {
-    let Batch { rows, shape } = *batch;
+pub fn sparse_column(cx: &mut LowerCtx, indices: usize, values: usize, batch: &SparseColumnDims) -> Result<Column> {
+    let SparseColumnDims { rows, shape } = *batch;
     let places = cx.arg(indices)?;
     let n = match cx.b.dims(places)[..] {
         [n, two] if two == 2 => n,
@@ -102,7 +102,7 @@ pub fn sparse_column(cx: &mut LowerCtx, indices: usize, values: usize, batch: &B
     let row = cx.b.convert(row, DType::S32);
     let (none, ones) = (cx.b.full(DType::S32, &dims![rows], 0.0), cx.b.full(DType::S32, &[n], 1.0));
     let counts = crate::ops::array::scatter(cx, none, row, ones, Some(ScalarOp::Add))?;
-    let (ends, _) = splits(cx, counts);
+    let (ends, _) = row_splits(cx, counts);
     let starts = cx.b.slice_axis(ends, 0, Dim::from(0), Dim::from(rows));
     let features = features(cx, values)?;
     let wide = shape.map(|shape| {
@@ -120,7 +120,7 @@ pub fn sparse_column(cx: &mut LowerCtx, indices: usize, values: usize, batch: &B
 /// `ShapeMismatch` if the splits are not a list; those of [`text`].
 pub fn ragged_column(cx: &mut LowerCtx, values: usize, splits: usize) -> Result<Column> {
     let splits = cx.arg(splits)?;
-    let n = rows(cx, splits).ok_or_else(|| cx.shape_mismatch("splits that are no list"))?;
+    let n = row_count(cx, splits).ok_or_else(|| cx.shape_mismatch("splits that are no list"))?;
     let splits = cx.b.convert(splits, DType::S32);
     let (starts, ends) = (cx.b.slice_axis(splits, 0, Dim::from(0), n), cx.b.slice_axis(splits, 0, Dim::from(1), n + 1));
     let counts = cx.b.sub(ends, starts);

@@ -1,6 +1,6 @@
 //! Feature crosses: every combination of one feature from each column, row by row, as a hash or a string.
-use super::column::{Batch, Column, ColumnInput, Features, dense_column, ragged_column, sparse_column};
-use super::text::{Text, joined, output};
+use super::column::{Column, ColumnInput, FeatureList, SparseColumnDims, dense_column, ragged_column, sparse_column};
+use super::text::{Text, join_strings, text_output};
 use super::{farmhash, hash, number, remainder};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
@@ -10,9 +10,9 @@ use crate::ops::array::gather::gather_along_axis;
 use crate::ops::fact::Fact;
 use crate::ops::math::expr::formula;
 use crate::ops::op_lowering::op;
-use crate::ops::ragged::{places, rows, splits};
+use crate::ops::ragged::{row_count, row_positions, row_splits};
 use crate::ops::shape::S64;
-use crate::ops::symbols::{InferredDim, Why};
+use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;
@@ -110,22 +110,22 @@ fn sparse_cross_hashed(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut columns = columns(cx, &inputs)?;
     for column in &mut columns {
         let made = match &column.features {
-            Features::Strings(text) if is_strong => hash::sip_hash(cx.b, text, key)?,
-            Features::Strings(text) => farmhash::fingerprint(cx.b, text)?,
-            Features::Integers(_) if is_strong && column.source == ColumnInput::Dense => {
+            FeatureList::Strings(text) if is_strong => hash::sip_hash(cx.b, text, key)?,
+            FeatureList::Strings(text) => farmhash::fingerprint(cx.b, text)?,
+            FeatureList::Integers(_) if is_strong && column.source == ColumnInput::Dense => {
                 return Err(cx.unsupported_case("a strong hash of a matrix of integers, for which TensorFlow's kernel reads memory that is not there"));
             }
-            Features::Integers(_) if column.source == ColumnInput::Dense => continue,
+            FeatureList::Integers(_) if column.source == ColumnInput::Dense => continue,
             // TensorFlow's kernel takes four bytes of each integer.
-            Features::Integers(x) => {
+            FeatureList::Integers(x) => {
                 let bits = formula_u64(cx, *x);
-                let low = formula(cx.b, [bits], |[x]| x.and(x.filled_with(0xffff_ffff)));
+                let low = formula(cx.b, [bits], |[x]| x.and(x.constant_u64(0xffff_ffff)));
                 let dims = cx.b.dims(low).to_vec();
                 let text = Text { words: vec![low], length: cx.b.full(DType::S32, &dims, 4.0), most: 4 };
                 if is_strong { hash::sip_hash(cx.b, &text, key)? } else { farmhash::fingerprint(cx.b, &text)? }
             }
         };
-        column.features = Features::Integers(cx.b.convert(made, DType::S64));
+        column.features = FeatureList::Integers(cx.b.convert(made, DType::S64));
     }
     sparse_result(cx, &columns, &Joining::Hash { key: None, buckets })
 }
@@ -150,7 +150,7 @@ fn columns(cx: &mut LowerCtx, inputs: &Inputs) -> Result<Vec<Column>> {
             return Err(cx.shape_mismatch(format!("a sparse column of shape {}", cx.b.shape(shape))));
         }
         let rows = cx.size_from_element(shape, Dim::from(0), "the list of rows")?;
-        all.push(sparse_column(cx, indices, values, &Batch { rows: rows.known(), shape: Some(shape) })?);
+        all.push(sparse_column(cx, indices, values, &SparseColumnDims { rows: rows.known(), shape: Some(shape) })?);
     }
     for i in inputs.dense.clone() {
         all.push(dense_column(cx, i)?);
@@ -179,9 +179,9 @@ fn crosses(cx: &mut LowerCtx, columns: &[Column]) -> Result<Crosses> {
     let dense =
         columns.iter().filter(|c| c.source == ColumnInput::Dense).fold(1u64, |most, c| most.saturating_mul(c.most));
     let most = by_column.map_or(by_row, |most| Dim::from(most.saturating_mul(dense).min(by_row.known())));
-    let (splits, total) = splits(cx, counts);
+    let (splits, total) = row_splits(cx, counts);
     let total = cx.bounded_size(total, most, "the list of crosses")?;
-    let (row, place) = places(cx, splits, total)?;
+    let (row, place) = row_positions(cx, splits, total)?;
     let one = cx.b.full(DType::S32, &[total], 1.0);
     let mut rest = place;
     let mut features = Vec::with_capacity(columns.len());
@@ -209,8 +209,8 @@ fn values(cx: &mut LowerCtx, columns: &[Column], crosses: &Crosses, joining: &Jo
             }
             for (column, &at) in columns.iter().zip(&crosses.features) {
                 let numbers = match &column.features {
-                    Features::Integers(x) => formula_u64(cx, *x),
-                    Features::Strings(text) => farmhash::fingerprint(cx.b, text)?,
+                    FeatureList::Integers(x) => formula_u64(cx, *x),
+                    FeatureList::Strings(text) => farmhash::fingerprint(cx.b, text)?,
                 };
                 let own = gather_along_axis(cx, numbers, at, 0, 0)?;
                 hash = Some(match hash {
@@ -226,17 +226,17 @@ fn values(cx: &mut LowerCtx, columns: &[Column], crosses: &Crosses, joining: &Jo
             let mut parts = Vec::with_capacity(columns.len());
             for (column, &at) in columns.iter().zip(&crosses.features) {
                 let text = match &column.features {
-                    Features::Integers(x) => number::decimal(cx, *x, number::PrintfFormat::default())?,
-                    Features::Strings(text) => text.clone(),
+                    FeatureList::Integers(x) => number::decimal_text(cx, *x, number::PrintfFormat::default())?,
+                    FeatureList::Strings(text) => text.clone(),
                 };
                 let mut own = Vec::new();
-                for part in text.parts() {
+                for part in text.arrays() {
                     own.push(gather_along_axis(cx, part, at, 0, 0)?);
                 }
-                parts.extend(Text::of_parts(own, text.most));
+                parts.extend(Text::from_arrays(own, text.most));
             }
-            let text = joined(cx, parts, separator)?;
-            output(cx, text)?.into_iter().next().ok_or_else(|| Error::internal("lower", "no text"))
+            let text = join_strings(cx, parts, separator)?;
+            text_output(cx, text)?.into_iter().next().ok_or_else(|| Error::internal("lower", "no text"))
         }
     }
 }
@@ -281,7 +281,7 @@ fn ragged_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let first_dense = first_sparse + 3 * sparse;
     let batch = if ragged > 0 {
         let splits = cx.arg(ragged)?;
-        rows(cx, splits).ok_or_else(|| cx.shape_mismatch("splits that are no list"))?
+        row_count(cx, splits).ok_or_else(|| cx.shape_mismatch("splits that are no list"))?
     } else if sparse > 0 {
         let shape = cx.arg(first_sparse + 2 * sparse)?;
         cx.size_from_element(shape, Dim::from(0), "the list of rows")?
@@ -300,7 +300,7 @@ fn ragged_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             'S' if next_sparse < sparse => {
                 let at = first_sparse + next_sparse;
                 next_sparse += 1;
-                sparse_column(cx, at, at + sparse, &Batch { rows: batch.known(), shape: None })?
+                sparse_column(cx, at, at + sparse, &SparseColumnDims { rows: batch.known(), shape: None })?
             }
             'D' if next_dense < dense => {
                 next_dense += 1;
@@ -321,7 +321,7 @@ fn ragged_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let n = cx.fresh_dim(Why::Data);
+    let n = cx.fresh_dim(UnknownReason::Data);
     let dtype = match &*cx.node.op {
         "SparseCross" => cx.attr_type("out_type"),
         "SparseCrossV2" => Some(TfType::String),
@@ -335,7 +335,7 @@ fn sparse_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 fn ragged_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    let (n, rows) = (cx.fresh_dim(Why::Data), cx.fresh_dim(Why::Data));
+    let (n, rows) = (cx.fresh_dim(UnknownReason::Data), cx.fresh_dim(UnknownReason::Data));
     Ok(vec![
         Fact::new(cx.attr_type("out_values_type"), vec![n].into()),
         Fact::new(cx.attr_type("out_row_splits_type"), vec![rows].into()),

@@ -37,29 +37,29 @@ fn hash<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     for pair in BY_LENGTH.windows(2) {
         let ((before, _), (_, formula)) = (pair[0], pair[1]);
         if s.most > before {
-            result = formula(s).when(s.length.gt(before), result);
+            result = formula(s).select_where(s.length.gt(before), result);
         }
     }
     result
 }
 
 fn empty<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
-    s.length.filled_with(K2)
+    s.length.constant_u64(K2)
 }
 
 fn up_to_3<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let byte = |at: ArrayExpr<'s, 'b>| {
-        let bits = at.shift_left(3).and(at.filled_with(63));
-        s.words[0].shift_right(bits).and(at.filled_with(0xff))
+        let bits = at.shift_left(3).and(at.constant_u64(63));
+        s.words[0].shift_right(bits).and(at.constant_u64(0xff))
     };
     let n = s.length;
-    let (first, middle, last) = (byte(n.filled_with(0)), byte(n.shift_right(1)), byte(n - 1));
+    let (first, middle, last) = (byte(n.constant_u64(0)), byte(n.shift_right(1)), byte(n - 1));
     let (y, z) = (first + middle.shift_left(8), n + last.shift_left(2));
     shift_mix((y * K2).xor(z * K0)) * K2
 }
 
 fn up_to_7<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
-    let low = |word: ArrayExpr<'s, 'b>| word.and(word.filled_with(0xffff_ffff));
+    let low = |word: ArrayExpr<'s, 'b>| word.and(word.constant_u64(0xffff_ffff));
     let n = s.length;
     mixed(n + low(s.word(0)).shift_left(3), low(s.word_before_end(4)), factor(n))
 }
@@ -116,7 +116,7 @@ impl<'s, 'b> State<'s, 'b> {
     }
 
     fn when(self, condition: ArrayExpr<'s, 'b>, other: Self) -> Self {
-        let pick = |own: ArrayExpr<'s, 'b>, other: ArrayExpr<'s, 'b>| own.when(condition, other);
+        let pick = |own: ArrayExpr<'s, 'b>, other: ArrayExpr<'s, 'b>| own.select_where(condition, other);
         State {
             x: pick(self.x, other.x),
             y: pick(self.y, other.y),
@@ -130,20 +130,20 @@ impl<'s, 'b> State<'s, 'b> {
 /// Hash of strings of more than 64 bytes: a round for each 64-byte block but the last, and one for the final 64 bytes.
 fn longer<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     let n = s.length;
-    let zero = n.filled_with(0);
+    let zero = n.constant_u64(0);
     let y = SEED.wrapping_mul(K1).wrapping_add(113);
     let z = y.wrapping_mul(K2).wrapping_add(113);
     let z = (z ^ (z >> 47)).wrapping_mul(K2);
     let x = s.word(0) + SEED.wrapping_mul(K2);
-    let mut state = State { x, y: n.filled_with(y), z: n.filled_with(z), v: [zero; 2], w: [zero; 2] };
-    let k1 = n.filled_with(K1);
+    let mut state = State { x, y: n.constant_u64(y), z: n.constant_u64(z), v: [zero; 2], w: [zero; 2] };
+    let k1 = n.constant_u64(K1);
     let rounds = (s.fixed.unwrap_or(s.most).saturating_sub(1)) / BLOCK;
     for i in 0..rounds {
         let next = state.after(|word| s.word(BLOCK * i + 8 * word), k1, 1);
         state = if s.fixed.is_some() { next } else { next.when(n.gt(BLOCK * (i + 1)), state) };
     }
-    let mul = state.z.and(n.filled_with(0xff)).shift_left(1) + K1;
-    state.w[0] = state.w[0] + (n - 1).and(n.filled_with(63));
+    let mul = state.z.and(n.constant_u64(0xff)).shift_left(1) + K1;
+    state.w[0] = state.w[0] + (n - 1).and(n.constant_u64(63));
     state.v[0] = state.v[0] + state.w[0];
     state.w[0] = state.w[0] + state.v[0];
     let State { x, y, z, v, w } = state.after(|word| s.word_before_end(BLOCK - 8 * word), mul, 9);

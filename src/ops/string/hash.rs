@@ -33,16 +33,16 @@ type SipState<'s, 'b> = [ArrayExpr<'s, 'b>; 4];
 fn sip<'s, 'b>(s: &TextExpr<'s, 'b>, key: [u64; 2]) -> ArrayExpr<'s, 'b> {
     let n = s.length;
     let start = [key[0] ^ SIP[0], key[1] ^ SIP[1], key[0] ^ SIP[2], key[1] ^ SIP[3]];
-    let mut state = start.map(|word| n.filled_with(word));
+    let mut state = start.map(|word| n.constant_u64(word));
     let whole = n.shift_right(3);
     for i in 0..s.most / 8 {
         let next = absorbed(state, s.word(8 * i));
         state = picked(whole.gt(i), next, state);
     }
     // The final word holds the remaining bytes, and the length in its highest byte.
-    let mut last = n.filled_with(0);
+    let mut last = n.constant_u64(0);
     for i in 0..=s.most / 8 {
-        last = s.word(8 * i).when(whole.equals(i), last);
+        last = s.word(8 * i).select_where(whole.equals(i), last);
     }
     let mut state = absorbed(state, last.or(n.shift_left(56)));
     state[2] = state[2].xor(0xff);
@@ -60,7 +60,7 @@ fn absorbed<'s, 'b>(mut state: SipState<'s, 'b>, word: ArrayExpr<'s, 'b>) -> Sip
 }
 
 fn picked<'s, 'b>(condition: ArrayExpr<'s, 'b>, x: SipState<'s, 'b>, y: SipState<'s, 'b>) -> SipState<'s, 'b> {
-    std::array::from_fn(|i| x[i].when(condition, y[i]))
+    std::array::from_fn(|i| x[i].select_where(condition, y[i]))
 }
 
 fn round<'s, 'b>([a, b, c, d]: SipState<'s, 'b>) -> SipState<'s, 'b> {
@@ -79,14 +79,14 @@ fn murmur<'s, 'b>(s: &TextExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
     for i in 0..s.most / 8 {
         let k = s.word(8 * i) * MURMUR;
         let k = k.xor(k.shift_right(47)) * MURMUR;
-        h = (h.xor(k) * MURMUR).when(whole.gt(i), h);
+        h = (h.xor(k) * MURMUR).select_where(whole.gt(i), h);
     }
-    let mut last = n.filled_with(0);
+    let mut last = n.constant_u64(0);
     for i in 0..=s.most / 8 {
-        last = s.word(8 * i).when(whole.equals(i), last);
+        last = s.word(8 * i).select_where(whole.equals(i), last);
     }
-    let rest = n.and(n.filled_with(7));
-    let h = (h.xor(last) * MURMUR).when(rest.differs(0), h);
+    let rest = n.and(n.constant_u64(7));
+    let h = (h.xor(last) * MURMUR).select_where(rest.not_equals(0), h);
     let h = h.xor(h.shift_right(47)) * MURMUR;
     h.xor(h.shift_right(47))
 }

@@ -12,7 +12,7 @@ pub mod text;
 
 use super::fact::Fact;
 use super::op_lowering::op;
-use super::shape::{S32, S64, same};
+use super::shape::{S32, S64, like_first_input};
 use super::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
@@ -22,8 +22,8 @@ use crate::ops::math::expr::formula;
 use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
-pub use number::equality;
-use text::{Text, joined, output, text};
+pub use number::compare_strings;
+use text::{Text, join_strings, text_input, text_output};
 
 /// Definitions of the ops of this family.
 pub const ROWS: &[&[OpLowering]] = &[STRINGS, HASHES, cross::ROWS];
@@ -38,8 +38,12 @@ const STRINGS: &[OpLowering] = &[
     op("StringFormat", "inputs* -> output", number::string_format)
         .shape(|cx| cx.one_output(TfType::String, vec![]))
         .dtypes("scalar integers"),
-    op("StringLower", "input -> output", |cx| number::change_case(cx, b'A')).shape(same).dtypes(OF_INTEGERS),
-    op("StringUpper", "input -> output", |cx| number::change_case(cx, b'a')).shape(same).dtypes(OF_INTEGERS),
+    op("StringLower", "input -> output", |cx| number::change_case(cx, b'A'))
+        .shape(like_first_input)
+        .dtypes(OF_INTEGERS),
+    op("StringUpper", "input -> output", |cx| number::change_case(cx, b'a'))
+        .shape(like_first_input)
+        .dtypes(OF_INTEGERS),
     op("StringLength", "input -> output", number::string_length)
         .shape(|cx| cx.one_output(S32, cx.dims(0)?))
         .dtypes(OF_INTEGERS),
@@ -64,11 +68,11 @@ const MOST_ROW_BYTES: u64 = 1 << 12;
 fn string_join(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut parts = Vec::with_capacity(cx.args.len());
     for i in 0..cx.args.len() {
-        parts.push(text(cx, i)?);
+        parts.push(text_input(cx, i)?);
     }
     let separator = cx.node.str("separator").unwrap_or("").as_bytes().to_vec();
-    let text = joined(cx, parts, &separator)?;
-    output(cx, text)
+    let text = join_strings(cx, parts, &separator)?;
+    text_output(cx, text)
 }
 
 /// Lowers a hash bucket op: a hash of each string modulo the number of buckets.
@@ -76,7 +80,7 @@ fn bucket(
     cx: &mut LowerCtx,
     hash: impl Fn(&mut crate::hlo::open::Builder, &Text) -> Result<InstId>,
 ) -> Result<Vec<Value>> {
-    let text = text(cx, 0)?;
+    let text = text_input(cx, 0)?;
     let buckets = cx.node.int("num_buckets").and_then(|n| u64::try_from(n).ok()).filter(|&n| n > 0);
     let buckets = cx.require_attr(buckets, "num_buckets")?;
     let hash = hash(cx.b, &text)?;
@@ -86,7 +90,7 @@ fn bucket(
 
 /// Remainder of unsigned integers, as s64.
 fn remainder(cx: &mut LowerCtx, hash: InstId, by: u64) -> InstId {
-    let rest = formula(cx.b, [hash], |[x]| x.apply2(ScalarOp::Remainder, by));
+    let rest = formula(cx.b, [hash], |[x]| x.apply_binary(ScalarOp::Remainder, by));
     cx.b.convert(rest, DType::S64)
 }
 
@@ -106,10 +110,10 @@ fn fingerprint(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         _ => return Err(cx.unsupported_case("a fingerprint by a method that is not the constant `farmhash64`")),
     }
     let hash = if text::is_text(&cx.args[0]) {
-        let text = text(cx, 0)?;
+        let text = text_input(cx, 0)?;
         let (rows, columns) = rows_of(cx, text.length)?;
-        let parts: Vec<InstId> = text.parts().into_iter().map(|x| cx.b.reshape(x, &dims![rows, columns])).collect();
-        let flat = Text::of_parts(parts, text.most).ok_or_else(|| Error::internal("lower", "no text"))?;
+        let parts: Vec<InstId> = text.arrays().into_iter().map(|x| cx.b.reshape(x, &dims![rows, columns])).collect();
+        let flat = Text::from_arrays(parts, text.most).ok_or_else(|| Error::internal("lower", "no text"))?;
         let hashes = farmhash::fingerprint(cx.b, &flat)?;
         if columns == 1 { cx.b.reshape(hashes, &dims![rows]) } else { of_rows(cx, hashes)? }
     } else {
@@ -118,7 +122,7 @@ fn fingerprint(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let rows = cx.b.dims(hash)[0];
     let bytes = (0..8).map(|i| {
-        let byte = formula(cx.b, [hash], |[x]| x.shift_right(8 * i).and(x.filled_with(0xff)));
+        let byte = formula(cx.b, [hash], |[x]| x.shift_right(8 * i).and(x.constant_u64(0xff)));
         let byte = cx.b.convert(byte, DType::U8);
         cx.b.reshape(byte, &dims![rows, 1])
     });
@@ -199,12 +203,12 @@ fn bucket_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 }
 
 fn fingerprint_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    use super::symbols::{InferredDim, Why};
-    let rows = match cx.ranked(0)? {
+    use super::symbols::{InferredDim, UnknownReason};
+    let rows = match cx.ranked_dims(0)? {
         Some(dims) => dims.first().copied(),
         None => None,
     };
-    let rows = rows.unwrap_or_else(|| cx.fresh_dim(Why::Data));
+    let rows = rows.unwrap_or_else(|| cx.fresh_dim(UnknownReason::Data));
     cx.one_output(TfType::Data(DType::U8), vec![rows, InferredDim::Known(8)])
 }
 
@@ -215,7 +219,7 @@ fn string_join_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         dims = match (dims.as_ranked(), arg.dims.as_ranked()) {
             (_, Some([])) => dims,
             (Some([]), _) => arg.dims.clone(),
-            _ => cx.merge(&dims, &arg.dims)?,
+            _ => cx.merge_shapes(&dims, &arg.dims)?,
         };
     }
     cx.one_output(TfType::String, dims)

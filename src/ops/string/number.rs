@@ -1,5 +1,5 @@
 //! Decimal representation of integers, as `printf` prints them, and ops on strings.
-use super::text::{MOST_BYTES, StringConstant, Text, TextExpr, output, text};
+use super::text::{MOST_BYTES, StringConstant, Text, TextExpr, text_input, text_output};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::open::InstId;
 use crate::ops::math::expr::{ArrayExpr, formulas};
@@ -29,11 +29,11 @@ pub fn as_string(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let node = cx.node;
     let width = node.int("width").unwrap_or(-1);
     if matches!(cx.args.first(), Some(Value::Text(_) | Value::Strings(_) | Value::Unavailable(_))) {
-        let text = text(cx, 0)?;
+        let text = text_input(cx, 0)?;
         if width > 0 {
             return Err(cx.unsupported_case("strings of a width; integers of a width are supported"));
         }
-        return output(cx, text);
+        return text_output(cx, text);
     }
     let (x, dtype) = (cx.arg(0)?, cx.dtype(0)?);
     if dtype.is_float() || dtype.is_complex() {
@@ -59,8 +59,8 @@ pub fn as_string(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let told = format!("a width of {}; up to {MOST_BYTES} bytes are supported", format.width);
         return Err(cx.unsupported_case(told));
     }
-    let text = if dtype == DType::Pred { truth(cx, x) } else { decimal(cx, x, format)? };
-    output(cx, text)
+    let text = if dtype == DType::Pred { truth(cx, x) } else { decimal_text(cx, x, format)? };
+    text_output(cx, text)
 }
 
 /// Text `true` or `false`.
@@ -68,8 +68,8 @@ fn truth(cx: &mut LowerCtx, x: InstId) -> Text {
     let dims = cx.b.dims(x).to_vec();
     let words = [&b"true"[..], b"false"].map(|word| {
         let constant = StringConstant { dims: Vec::new(), all: vec![Bytes::from_static(word)] };
-        let text = constant.text(cx.b);
-        text.parts().into_iter().map(|part| cx.b.broadcast(part, &dims, &[])).collect::<Vec<_>>()
+        let text = constant.to_text(cx.b);
+        text.arrays().into_iter().map(|part| cx.b.broadcast(part, &dims, &[])).collect::<Vec<_>>()
     });
     let [yes, no] = words;
     let mut parts: Vec<InstId> = yes.into_iter().zip(no).map(|(yes, no)| cx.b.select(x, yes, no)).collect();
@@ -81,7 +81,7 @@ fn truth(cx: &mut LowerCtx, x: InstId) -> Text {
 ///
 /// # Errors
 /// None for integers.
-pub fn decimal(cx: &mut LowerCtx, x: InstId, format: PrintfFormat) -> Result<Text> {
+pub fn decimal_text(cx: &mut LowerCtx, x: InstId, format: PrintfFormat) -> Result<Text> {
     let dtype = cx.b.dtype(x);
     let digits = digit_count(dtype);
     let signed = u64::from(dtype.is_signed() || format.plus.is_some());
@@ -129,13 +129,13 @@ fn written<'s, 'b>(
     format: PrintfFormat,
 ) -> Vec<ArrayExpr<'s, 'b>> {
     let Extent { digits, most } = *extent;
-    let number = |n: u64| magnitude.filled_with(n);
-    let minus = number(1).when(negative, 0);
+    let number = |n: u64| magnitude.constant_u64(n);
+    let minus = number(1).select_where(negative, 0);
     let has_sign = if format.plus.is_some() { number(1) } else { minus };
-    let sign = number(u64::from(b'-')).when(negative, u64::from(format.plus.unwrap_or(b'-')));
+    let sign = number(u64::from(b'-')).select_where(negative, u64::from(format.plus.unwrap_or(b'-')));
     let mut count = number(1);
     for i in 1..digits {
-        count = count + number(1).when(magnitude.ge(10u64.pow(i as u32)), 0);
+        count = count + number(1).select_where(magnitude.ge(10u64.pow(i as u32)), 0);
     }
     let own = count + has_sign;
     let length = own.max(format.width);
@@ -153,8 +153,8 @@ fn written<'s, 'b>(
             rest = next;
         }
         let is_sign = filled.equals(i).and(has_sign.equals(1));
-        let other = sign.when(is_sign, u64::from(b' '));
-        byte = byte.when(filled.gt(i), other);
+        let other = sign.select_where(is_sign, u64::from(b' '));
+        byte = byte.select_where(filled.gt(i), other);
         let at = room - 1 - i;
         let word = &mut words[(at / 8) as usize];
         *word = word.or(byte.shift_left(at % 8 * 8));
@@ -165,7 +165,7 @@ fn written<'s, 'b>(
     let mut out: Vec<ArrayExpr> = (0..most.div_ceil(8)).map(|k| ending.word_at(start + 8 * k)).collect();
     if format.left {
         for i in 0..format.width {
-            let space = number(u64::from(b' ')).when(own.le(i), 0);
+            let space = number(u64::from(b' ')).select_where(own.le(i), 0);
             let word = &mut out[(i / 8) as usize];
             *word = word.or(space.shift_left(i % 8 * 8));
         }
@@ -175,7 +175,7 @@ fn written<'s, 'b>(
 }
 
 /// String constant, such as the text of a known integer in `StringFormat`.
-pub fn constant(text: &str) -> StringConstant {
+pub fn string_constant(text: &str) -> StringConstant {
     StringConstant { dims: Vec::new(), all: vec![Bytes::copy_from_slice(text.as_bytes())] }
 }
 
@@ -192,18 +192,18 @@ pub fn string_format(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let told = format!("a template of {} placeholders for {} inputs", pieces.len() - 1, cx.args.len());
         return Err(Error::user(Code::BadAttr, told));
     }
-    let mut parts = vec![constant(pieces[0]).text(cx.b)];
+    let mut parts = vec![string_constant(pieces[0]).to_text(cx.b)];
     for (i, piece) in pieces[1..].iter().enumerate() {
         let (x, dims) = (cx.arg(i)?, cx.dims(i)?);
         if !dims.is_empty() || !cx.b.dtype(x).is_integer() {
             let told = format!("the text of {}; that of one integer is supported", cx.b.shape(x));
             return Err(cx.unsupported_case(told));
         }
-        parts.push(decimal(cx, x, PrintfFormat::default())?);
-        parts.push(constant(piece).text(cx.b));
+        parts.push(decimal_text(cx, x, PrintfFormat::default())?);
+        parts.push(string_constant(piece).to_text(cx.b));
     }
-    let text = super::text::joined(cx, parts, b"")?;
-    output(cx, text)
+    let text = super::text::join_strings(cx, parts, b"")?;
+    text_output(cx, text)
 }
 
 /// Lowers `StringLength`: the number of bytes or UTF-8 code points of each string.
@@ -211,7 +211,7 @@ pub fn string_format(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// # Errors
 /// Those of [`text`].
 pub fn string_length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let text = text(cx, 0)?;
+    let text = text_input(cx, 0)?;
     if cx.node.str("unit").unwrap_or("BYTE") == "BYTE" {
         return cx.one_output(text.length);
     }
@@ -219,8 +219,8 @@ pub fn string_length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     for &word in &text.words {
         let inside = formulas(cx.b, &[word], |x| {
             // Bytes 10xxxxxx continue a code point.
-            let marks = x[0].and(x[0].shift_left(1).not()).and(x[0].filled_with(0x8080_8080_8080_8080));
-            Ok(vec![marks.apply(ScalarOp::Popcnt)])
+            let marks = x[0].and(x[0].shift_left(1).not()).and(x[0].constant_u64(0x8080_8080_8080_8080));
+            Ok(vec![marks.apply_unary(ScalarOp::Popcnt)])
         })?;
         let inside = cx.b.convert(inside[0], DType::S32);
         behind = cx.b.add(behind, inside);
@@ -234,31 +234,31 @@ pub fn string_length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// # Errors
 /// Those of [`text`], and `UnsupportedCase` for Unicode letters.
 pub fn change_case(cx: &mut LowerCtx, first: u8) -> Result<Vec<Value>> {
-    let text = text(cx, 0)?;
+    let text = text_input(cx, 0)?;
     if !cx.node.str("encoding").unwrap_or("").is_empty() {
         return Err(cx.unsupported_case("letters of Unicode; those of ASCII are supported (encoding='')"));
     }
     let mut words = Vec::with_capacity(text.words.len());
     for &word in &text.words {
         words.extend(formulas(cx.b, &[word], |x| {
-            let all = |byte: u8| x[0].filled_with(u64::from_le_bytes([byte; 8]));
+            let all = |byte: u8| x[0].constant_u64(u64::from_le_bytes([byte; 8]));
             let low = x[0].and(all(0x7f));
             let (from, behind) = (low + all(0x80 - first), low + all(0x80 - first - 26));
             let letter = from.and(behind.not()).and(x[0].not()).and(all(0x80));
             Ok(vec![x[0].xor(letter.shift_right(2))])
         })?);
     }
-    output(cx, Text { words, ..text })
+    text_output(cx, Text { words, ..text })
 }
 
 /// Lowers comparison of strings for (in)equality; scalars are broadcast.
 ///
 /// # Errors
 /// Those of [`text`].
-pub fn equality(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Value>> {
-    let (x, y) = (text(cx, 0)?, text(cx, 1)?);
+pub fn compare_strings(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Value>> {
+    let (x, y) = (text_input(cx, 0)?, text_input(cx, 1)?);
     let most = x.most.max(y.most);
-    let (x, y) = (x.with_room(cx.b, most).parts(), y.with_room(cx.b, most).parts());
+    let (x, y) = (x.padded_to(cx.b, most).arrays(), y.padded_to(cx.b, most).arrays());
     let mut same = cx.b.constant(Tensor::preds(&[], &[true]));
     for (x, y) in x.into_iter().zip(y) {
         let part = cx.b.compare(Direction::Eq, x, y);

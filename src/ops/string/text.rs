@@ -35,13 +35,13 @@ pub struct Text {
 pub struct StringConstant {
     /// Sizes of the tensor.
     pub dims: Vec<u64>,
-    /// Elements, row-major.
+    /// Strings of the tensor, in row-major order.
     pub all: Vec<Bytes>,
 }
 
 impl StringConstant {
     /// Value of a string constant; an opaque value if it is too large for computations.
-    pub fn value(dims: &[u64], all: &[Bytes]) -> Value {
+    pub fn to_value(dims: &[u64], all: &[Bytes]) -> Value {
         let longest = all.iter().map(|s| s.len() as u64).max().unwrap_or(0);
         if longest > MOST_BYTES || longest * all.len() as u64 > MOST_CONSTANT_BYTES {
             return Value::Unavailable(TfType::String);
@@ -50,13 +50,13 @@ impl StringConstant {
     }
 
     /// Length of the longest element in bytes.
-    pub fn most(&self) -> u64 {
+    pub fn max_bytes(&self) -> u64 {
         self.all.iter().map(|s| s.len() as u64).max().unwrap_or(0)
     }
 
-    /// The constant as arrays of the current computation.
-    pub fn text(&self, b: &mut Builder) -> Text {
-        let most = self.most();
+    /// Arrays of the current computation that hold the constant strings.
+    pub fn to_text(&self, b: &mut Builder) -> Text {
+        let most = self.max_bytes();
         let word = |s: &Bytes, i: u64| {
             let mut word = [0; WORD as usize];
             let from = s.get((i * WORD) as usize..).unwrap_or(&[]);
@@ -81,7 +81,7 @@ impl Text {
     }
 
     /// Pads the strings with zero words, to room for `most` bytes each.
-    pub fn with_room(mut self, b: &mut Builder, most: u64) -> Text {
+    pub fn padded_to(mut self, b: &mut Builder, most: u64) -> Text {
         while self.words.len() < Text::word_count(most) {
             let dims = b.dims(self.length).to_vec();
             self.words.push(b.full(DType::U64, &dims, 0.0));
@@ -90,12 +90,12 @@ impl Text {
     }
 
     /// Arrays of the representation: the words, then the length.
-    pub fn parts(&self) -> Vec<InstId> {
+    pub fn arrays(&self) -> Vec<InstId> {
         self.words.iter().copied().chain([self.length]).collect()
     }
 
     /// Strings from these arrays, in the order of [`Text::parts`].
-    pub fn of_parts(mut parts: Vec<InstId>, most: u64) -> Option<Text> {
+    pub fn from_arrays(mut parts: Vec<InstId>, most: u64) -> Option<Text> {
         let length = parts.pop()?;
         Some(Text { words: parts, length, most })
     }
@@ -105,10 +105,10 @@ impl Text {
 ///
 /// # Errors
 /// `Code::UnsupportedType` if the input is not a string tensor, or its contents are unknown during lowering.
-pub fn text(cx: &mut LowerCtx, i: usize) -> Result<Text> {
+pub fn text_input(cx: &mut LowerCtx, i: usize) -> Result<Text> {
     match cx.args.get(i) {
         Some(Value::Text(text)) => Ok(text.clone()),
-        Some(Value::Strings(constant)) => Ok(constant.clone().text(cx.b)),
+        Some(Value::Strings(constant)) => Ok(constant.clone().to_text(cx.b)),
         Some(Value::Unavailable(TfType::String)) => {
             let told = format!("input {i} is a string that does not follow from numbers, or a long one");
             let d = Diagnostic::new(Code::UnsupportedType, told);
@@ -123,7 +123,7 @@ pub fn text(cx: &mut LowerCtx, i: usize) -> Result<Text> {
 ///
 /// # Errors
 /// `Code::UnsupportedCase` for strings that may be too long.
-pub fn output(cx: &LowerCtx, text: Text) -> Result<Vec<Value>> {
+pub fn text_output(cx: &LowerCtx, text: Text) -> Result<Vec<Value>> {
     if text.most > MOST_BYTES {
         let told = format!("strings of up to {} bytes; up to {MOST_BYTES} are supported", text.most);
         return Err(cx.unsupported_case(told));
@@ -137,7 +137,7 @@ pub fn is_text(value: &Value) -> bool {
 }
 
 /// Sizes of a string tensor with known contents; `None` for other values.
-pub fn dims(b: &Builder, value: &Value) -> Option<Vec<Dim>> {
+pub fn text_dims(b: &Builder, value: &Value) -> Option<Vec<Dim>> {
     match value {
         Value::Text(text) => Some(b.dims(text.length).to_vec()),
         Value::Strings(constant) => Some(fixed(&constant.dims)),
@@ -152,13 +152,13 @@ pub fn dims(b: &Builder, value: &Value) -> Option<Vec<Dim>> {
 pub fn move_strings(row: &OpLowering, cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut texts = Vec::with_capacity(cx.args.len());
     for i in 0..cx.args.len() {
-        texts.push(if is_text(&cx.args[i]) { Some(text(cx, i)?) } else { None });
+        texts.push(if is_text(&cx.args[i]) { Some(text_input(cx, i)?) } else { None });
     }
     // At least one word, as lengths have another element type.
     let most = texts.iter().flatten().map(|t| t.most).max().unwrap_or(0).max(1);
     let mut parts = Vec::with_capacity(texts.len());
     for text in texts {
-        parts.push(text.map(|text| text.with_room(cx.b, most).parts()));
+        parts.push(text.map(|text| text.padded_to(cx.b, most).arrays()));
     }
     let mut outputs: Vec<Vec<InstId>> = Vec::new();
     for part in 0..=Text::word_count(most) {
@@ -167,7 +167,7 @@ pub fn move_strings(row: &OpLowering, cx: &mut LowerCtx) -> Result<Vec<Value>> {
             None => arg.clone(),
         });
         let args = args.collect();
-        let made = row.run(&mut cx.with_args(args))?;
+        let made = row.lower_node(&mut cx.with_args(args))?;
         outputs.resize(made.len(), Vec::new());
         for (output, value) in outputs.iter_mut().zip(made) {
             let Value::Array(id) = value else {
@@ -180,7 +180,7 @@ pub fn move_strings(row: &OpLowering, cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let value = |parts: Vec<InstId>| {
         let (first, last) = (*parts.first()?, *parts.last()?);
         let is_string = cx.b.dtype(first) != cx.b.dtype(last);
-        if is_string { Text::of_parts(parts, most).map(Value::Text) } else { Some(Value::Array(first)) }
+        if is_string { Text::from_arrays(parts, most).map(Value::Text) } else { Some(Value::Array(first)) }
     };
     let values: Option<Vec<Value>> = outputs.into_iter().map(value).collect();
     values.ok_or_else(|| Error::internal("lower", "an output without parts"))
@@ -188,7 +188,7 @@ pub fn move_strings(row: &OpLowering, cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Strings as operands of formulas.
 pub struct TextExpr<'s, 'b> {
-    /// Words, at least one.
+    /// Words that hold the bytes of the strings, at least one.
     pub words: Vec<ArrayExpr<'s, 'b>>,
     /// Length of each string, `u64`.
     pub length: ArrayExpr<'s, 'b>,
@@ -202,21 +202,21 @@ impl<'s, 'b> TextExpr<'s, 'b> {
     /// Eight bytes of each string from byte `position` on.
     pub fn word(&self, position: u64) -> ArrayExpr<'s, 'b> {
         let (i, bits) = ((position / WORD) as usize, position % WORD * 8);
-        let word = |i: usize| self.words.get(i).copied().unwrap_or(self.length.filled_with(0));
+        let word = |i: usize| self.words.get(i).copied().unwrap_or(self.length.constant_u64(0));
         if bits == 0 { word(i) } else { word(i).shift_right(bits).or(word(i + 1).shift_left(64 - bits)) }
     }
 
     /// Eight bytes of each string from a position that may differ between strings.
     pub fn word_at(&self, position: ArrayExpr<'s, 'b>) -> ArrayExpr<'s, 'b> {
-        let (i, bits) = (position.shift_right(3), position.and(position.filled_with(7)).shift_left(3));
-        let zero = self.length.filled_with(0);
+        let (i, bits) = (position.shift_right(3), position.and(position.constant_u64(7)).shift_left(3));
+        let zero = self.length.constant_u64(0);
         let (mut low, mut high) = (zero, zero);
         for (k, &word) in self.words.iter().enumerate() {
-            low = word.when(i.equals(k as u64), low);
-            high = word.when((i + 1).equals(k as u64), high);
+            low = word.select_where(i.equals(k as u64), low);
+            high = word.select_where((i + 1).equals(k as u64), high);
         }
         // The shift is split in two, as a shift by 64 bits would have no effect.
-        low.shift_right(bits).or(high.shift_left(1).shift_left(bits.filled_with(63) - bits))
+        low.shift_right(bits).or(high.shift_left(1).shift_left(bits.constant_u64(63) - bits))
     }
 
     /// Eight bytes of each string starting `back` bytes before its end; arbitrary for shorter strings.
@@ -239,7 +239,7 @@ pub fn text_formulas<'b>(
 ) -> Result<Vec<InstId>> {
     let mut arrays = Vec::new();
     for text in texts {
-        let room = (*text).clone().with_room(b, 1);
+        let room = (*text).clone().padded_to(b, 1);
         arrays.extend(room.words);
         arrays.push(b.convert(text.length, DType::U64));
     }
@@ -270,7 +270,7 @@ fn fixed_length(b: &Builder, text: &Text) -> Option<u64> {
 ///
 /// # Errors
 /// `ShapeMismatch` for tensors of different sizes.
-pub fn joined(cx: &mut LowerCtx, parts: Vec<Text>, separator: &[u8]) -> Result<Text> {
+pub fn join_strings(cx: &mut LowerCtx, parts: Vec<Text>, separator: &[u8]) -> Result<Text> {
     let mut dims: Vec<Dim> = Vec::new();
     for part in &parts {
         let own = cx.b.dims(part.length);
@@ -288,7 +288,7 @@ pub fn joined(cx: &mut LowerCtx, parts: Vec<Text>, separator: &[u8]) -> Result<T
             None => part,
             Some(before) if separator.is_empty() => append(cx, &before, &part, &dims)?,
             Some(before) => {
-                let between = between.text(cx.b);
+                let between = between.to_text(cx.b);
                 let before = append(cx, &before, &between, &dims)?;
                 append(cx, &before, &part, &dims)?
             }
@@ -296,7 +296,7 @@ pub fn joined(cx: &mut LowerCtx, parts: Vec<Text>, separator: &[u8]) -> Result<T
     }
     match all {
         Some(all) => Ok(broadcast(cx.b, &all, &dims)),
-        None => Ok(StringConstant { dims: Vec::new(), all: vec![Bytes::new()] }.text(cx.b)),
+        None => Ok(StringConstant { dims: Vec::new(), all: vec![Bytes::new()] }.to_text(cx.b)),
     }
 }
 
@@ -319,7 +319,7 @@ fn append(cx: &mut LowerCtx, x: &Text, y: &Text, dims: &[Dim]) -> Result<Text> {
     let (x, y) = (broadcast(cx.b, x, dims), broadcast(cx.b, y, dims));
     let words = text_formulas(cx.b, &[&x, &y], |texts| {
         let [x, y] = &texts[..] else { return Err(Error::internal("lower", "two strings")) };
-        let zero = x.length.filled_with(0);
+        let zero = x.length.constant_u64(0);
         let lead = x.words.len() as u64;
         // `y`, preceded by as many zero words as `x` has.
         let words = std::iter::repeat_n(zero, x.words.len()).chain(y.words.iter().copied()).collect();
@@ -328,7 +328,7 @@ fn append(cx: &mut LowerCtx, x: &Text, y: &Text, dims: &[Dim]) -> Result<Text> {
             let own = x.words.get(k as usize).copied().unwrap_or(zero);
             let behind = match x.fixed {
                 Some(length) => shifted.word(WORD * (lead + k) - length),
-                None => shifted.word_at(x.length.filled_with(WORD * (lead + k)) - x.length),
+                None => shifted.word_at(x.length.constant_u64(WORD * (lead + k)) - x.length),
             };
             own.or(behind)
         };

@@ -7,48 +7,48 @@ mod sparse;
 
 use super::math::expr::{ArrayExpr, formulas};
 use super::op_lowering::op;
-use super::shape::nothing;
+use super::shape::no_outputs;
 use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Error, Result};
 use crate::graph::Node;
 use crate::hlo::open::InstId;
 use rules::*;
-use sparse::sparse;
+use sparse::update_rows;
 
 /// Definitions of the ops of this family.
 #[rustfmt::skip]
 pub const ROWS: &[&[OpLowering]] = &[&[
-    op("ResourceApplyAdaMax", "var m v beta1_power lr beta1 beta2 epsilon grad ->", |cx| dense(cx, ada_max)).shape(nothing).writes(&[0, 1, 2]),
-    op("ResourceApplyAdadelta", "var accum accum_update lr rho epsilon grad ->", |cx| dense(cx, adadelta)).shape(nothing).writes(&[0, 1, 2]),
-    op("ResourceApplyAdagrad", "var accum lr grad ->", |cx| dense(cx, adagrad)).shape(nothing).writes(&[0, 1]),
-    op("ResourceApplyAdagradDA", "var gradient_accumulator gradient_squared_accumulator grad lr l1 l2 global_step ->", |cx| dense(cx, adagrad_da)).shape(nothing).writes(&[0, 1, 2]),
-    op("ResourceApplyAdagradV2", "var accum lr epsilon grad ->", |cx| dense(cx, adagrad)).shape(nothing).writes(&[0, 1]),
-    op("ResourceApplyAdam", "var m v beta1_power beta2_power lr beta1 beta2 epsilon grad ->", |cx| dense(cx, adam)).shape(nothing).writes(&[0, 1, 2]),
-    op("ResourceApplyAdamWithAmsgrad", "var m v vhat beta1_power beta2_power lr beta1 beta2 epsilon grad ->", |cx| dense(cx, adam)).shape(nothing).writes(&[0, 1, 2, 3]),
-    op("ResourceApplyAddSign", "var m lr alpha sign_decay beta grad ->", |cx| dense(cx, add_sign)).shape(nothing).writes(&[0, 1]),
-    op("ResourceApplyCenteredRMSProp", "var mg ms mom lr rho momentum epsilon grad ->", |cx| dense(cx, rms_prop)).shape(nothing).writes(&[0, 1, 2, 3]),
-    op("ResourceApplyFtrl", "var accum linear grad lr l1 l2 lr_power ->", |cx| dense(cx, ftrl)).shape(nothing).writes(&[0, 1, 2]),
-    op("ResourceApplyFtrlV2", "var accum linear grad lr l1 l2 l2_shrinkage lr_power ->", |cx| dense(cx, ftrl)).shape(nothing).writes(&[0, 1, 2]),
-    op("ResourceApplyGradientDescent", "var alpha delta ->", |cx| dense(cx, gradient_descent)).shape(nothing).writes(&[0]),
-    op("ResourceApplyKerasMomentum", "var accum lr grad momentum ->", |cx| dense(cx, keras_momentum)).shape(nothing).writes(&[0, 1]),
-    op("ResourceApplyMomentum", "var accum lr grad momentum ->", |cx| dense(cx, momentum)).shape(nothing).writes(&[0, 1]),
-    op("ResourceApplyPowerSign", "var m lr logbase sign_decay beta grad ->", |cx| dense(cx, power_sign)).shape(nothing).writes(&[0, 1]),
-    op("ResourceApplyProximalAdagrad", "var accum lr l1 l2 grad ->", |cx| dense(cx, proximal_adagrad)).shape(nothing).writes(&[0, 1]),
-    op("ResourceApplyProximalGradientDescent", "var alpha l1 l2 delta ->", |cx| dense(cx, proximal_gradient_descent)).shape(nothing).writes(&[0]),
-    op("ResourceApplyRMSProp", "var ms mom lr rho momentum epsilon grad ->", |cx| dense(cx, rms_prop)).shape(nothing).writes(&[0, 1, 2]),
+    op("ResourceApplyAdaMax", "var m v beta1_power lr beta1 beta2 epsilon grad ->", |cx| dense(cx, ada_max)).shape(no_outputs).assigns_inputs(&[0, 1, 2]),
+    op("ResourceApplyAdadelta", "var accum accum_update lr rho epsilon grad ->", |cx| dense(cx, adadelta)).shape(no_outputs).assigns_inputs(&[0, 1, 2]),
+    op("ResourceApplyAdagrad", "var accum lr grad ->", |cx| dense(cx, adagrad)).shape(no_outputs).assigns_inputs(&[0, 1]),
+    op("ResourceApplyAdagradDA", "var gradient_accumulator gradient_squared_accumulator grad lr l1 l2 global_step ->", |cx| dense(cx, adagrad_da)).shape(no_outputs).assigns_inputs(&[0, 1, 2]),
+    op("ResourceApplyAdagradV2", "var accum lr epsilon grad ->", |cx| dense(cx, adagrad)).shape(no_outputs).assigns_inputs(&[0, 1]),
+    op("ResourceApplyAdam", "var m v beta1_power beta2_power lr beta1 beta2 epsilon grad ->", |cx| dense(cx, adam)).shape(no_outputs).assigns_inputs(&[0, 1, 2]),
+    op("ResourceApplyAdamWithAmsgrad", "var m v vhat beta1_power beta2_power lr beta1 beta2 epsilon grad ->", |cx| dense(cx, adam)).shape(no_outputs).assigns_inputs(&[0, 1, 2, 3]),
+    op("ResourceApplyAddSign", "var m lr alpha sign_decay beta grad ->", |cx| dense(cx, add_sign)).shape(no_outputs).assigns_inputs(&[0, 1]),
+    op("ResourceApplyCenteredRMSProp", "var mg ms mom lr rho momentum epsilon grad ->", |cx| dense(cx, rms_prop)).shape(no_outputs).assigns_inputs(&[0, 1, 2, 3]),
+    op("ResourceApplyFtrl", "var accum linear grad lr l1 l2 lr_power ->", |cx| dense(cx, ftrl)).shape(no_outputs).assigns_inputs(&[0, 1, 2]),
+    op("ResourceApplyFtrlV2", "var accum linear grad lr l1 l2 l2_shrinkage lr_power ->", |cx| dense(cx, ftrl)).shape(no_outputs).assigns_inputs(&[0, 1, 2]),
+    op("ResourceApplyGradientDescent", "var alpha delta ->", |cx| dense(cx, gradient_descent)).shape(no_outputs).assigns_inputs(&[0]),
+    op("ResourceApplyKerasMomentum", "var accum lr grad momentum ->", |cx| dense(cx, keras_momentum)).shape(no_outputs).assigns_inputs(&[0, 1]),
+    op("ResourceApplyMomentum", "var accum lr grad momentum ->", |cx| dense(cx, momentum)).shape(no_outputs).assigns_inputs(&[0, 1]),
+    op("ResourceApplyPowerSign", "var m lr logbase sign_decay beta grad ->", |cx| dense(cx, power_sign)).shape(no_outputs).assigns_inputs(&[0, 1]),
+    op("ResourceApplyProximalAdagrad", "var accum lr l1 l2 grad ->", |cx| dense(cx, proximal_adagrad)).shape(no_outputs).assigns_inputs(&[0, 1]),
+    op("ResourceApplyProximalGradientDescent", "var alpha l1 l2 delta ->", |cx| dense(cx, proximal_gradient_descent)).shape(no_outputs).assigns_inputs(&[0]),
+    op("ResourceApplyRMSProp", "var ms mom lr rho momentum epsilon grad ->", |cx| dense(cx, rms_prop)).shape(no_outputs).assigns_inputs(&[0, 1, 2]),
 ], &[
-    op("ResourceSparseApplyAdadelta", "var accum accum_update lr rho epsilon grad indices ->", |cx| sparse(cx, adadelta)).shape(nothing).writes(&[0, 1, 2]),
-    op("ResourceSparseApplyAdagrad", "var accum lr grad indices ->", |cx| sparse(cx, adagrad)).shape(nothing).writes(&[0, 1]),
-    op("ResourceSparseApplyAdagradDA", "var gradient_accumulator gradient_squared_accumulator grad indices lr l1 l2 global_step ->", |cx| sparse(cx, adagrad_da)).shape(nothing).writes(&[0, 1, 2]),
-    op("ResourceSparseApplyAdagradV2", "var accum lr epsilon grad indices ->", |cx| sparse(cx, adagrad)).shape(nothing).writes(&[0, 1]),
-    op("ResourceSparseApplyCenteredRMSProp", "var mg ms mom lr rho momentum epsilon grad indices ->", |cx| sparse(cx, rms_prop)).shape(nothing).writes(&[0, 1, 2, 3]),
-    op("ResourceSparseApplyFtrl", "var accum linear grad indices lr l1 l2 lr_power ->", |cx| sparse(cx, ftrl)).shape(nothing).writes(&[0, 1, 2]),
-    op("ResourceSparseApplyFtrlV2", "var accum linear grad indices lr l1 l2 l2_shrinkage lr_power ->", |cx| sparse(cx, ftrl)).shape(nothing).writes(&[0, 1, 2]),
-    op("ResourceSparseApplyKerasMomentum", "var accum lr grad indices momentum ->", |cx| sparse(cx, keras_momentum)).shape(nothing).writes(&[0, 1]),
-    op("ResourceSparseApplyMomentum", "var accum lr grad indices momentum ->", |cx| sparse(cx, momentum)).shape(nothing).writes(&[0, 1]),
-    op("ResourceSparseApplyProximalAdagrad", "var accum lr l1 l2 grad indices ->", |cx| sparse(cx, proximal_adagrad)).shape(nothing).writes(&[0, 1]),
-    op("ResourceSparseApplyProximalGradientDescent", "var alpha l1 l2 grad indices ->", |cx| sparse(cx, proximal_gradient_descent)).shape(nothing).writes(&[0]),
-    op("ResourceSparseApplyRMSProp", "var ms mom lr rho momentum epsilon grad indices ->", |cx| sparse(cx, rms_prop)).shape(nothing).writes(&[0, 1, 2]),
+    op("ResourceSparseApplyAdadelta", "var accum accum_update lr rho epsilon grad indices ->", |cx| update_rows(cx, adadelta)).shape(no_outputs).assigns_inputs(&[0, 1, 2]),
+    op("ResourceSparseApplyAdagrad", "var accum lr grad indices ->", |cx| update_rows(cx, adagrad)).shape(no_outputs).assigns_inputs(&[0, 1]),
+    op("ResourceSparseApplyAdagradDA", "var gradient_accumulator gradient_squared_accumulator grad indices lr l1 l2 global_step ->", |cx| update_rows(cx, adagrad_da)).shape(no_outputs).assigns_inputs(&[0, 1, 2]),
+    op("ResourceSparseApplyAdagradV2", "var accum lr epsilon grad indices ->", |cx| update_rows(cx, adagrad)).shape(no_outputs).assigns_inputs(&[0, 1]),
+    op("ResourceSparseApplyCenteredRMSProp", "var mg ms mom lr rho momentum epsilon grad indices ->", |cx| update_rows(cx, rms_prop)).shape(no_outputs).assigns_inputs(&[0, 1, 2, 3]),
+    op("ResourceSparseApplyFtrl", "var accum linear grad indices lr l1 l2 lr_power ->", |cx| update_rows(cx, ftrl)).shape(no_outputs).assigns_inputs(&[0, 1, 2]),
+    op("ResourceSparseApplyFtrlV2", "var accum linear grad indices lr l1 l2 l2_shrinkage lr_power ->", |cx| update_rows(cx, ftrl)).shape(no_outputs).assigns_inputs(&[0, 1, 2]),
+    op("ResourceSparseApplyKerasMomentum", "var accum lr grad indices momentum ->", |cx| update_rows(cx, keras_momentum)).shape(no_outputs).assigns_inputs(&[0, 1]),
+    op("ResourceSparseApplyMomentum", "var accum lr grad indices momentum ->", |cx| update_rows(cx, momentum)).shape(no_outputs).assigns_inputs(&[0, 1]),
+    op("ResourceSparseApplyProximalAdagrad", "var accum lr l1 l2 grad indices ->", |cx| update_rows(cx, proximal_adagrad)).shape(no_outputs).assigns_inputs(&[0, 1]),
+    op("ResourceSparseApplyProximalGradientDescent", "var alpha l1 l2 grad indices ->", |cx| update_rows(cx, proximal_gradient_descent)).shape(no_outputs).assigns_inputs(&[0]),
+    op("ResourceSparseApplyRMSProp", "var ms mom lr rho momentum epsilon grad indices ->", |cx| update_rows(cx, rms_prop)).shape(no_outputs).assigns_inputs(&[0, 1, 2]),
 ]];
 
 /// Operands of an update rule by their names in TensorFlow: variables, hyperparameters and the gradient.
@@ -106,7 +106,7 @@ fn dense(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
 /// Names of the node's inputs, and the number of leading ones that are variables.
 fn declared(cx: &LowerCtx) -> Result<(Vec<&'static str>, usize)> {
     let row = super::find_op(&cx.node.op).ok_or_else(|| Error::internal("ops", "an op without a row"))?;
-    Ok((row.inputs(), row.writes.len()))
+    Ok((row.input_names(), row.writes.len()))
 }
 
 /// Values of the variables and of all other inputs, in the variables' type; hyperparameters are scalars.

@@ -14,11 +14,11 @@ fn shrunk<'s, 'b>(t: &Terms<'_, 's, 'b>, x: ArrayExpr<'s, 'b>, rate: ArrayExpr<'
     let (l1, l2) = (t.get("l1")?, t.get("l2")?);
     let drawn = x.sign() * (x.abs() - rate * l1).max(0.0);
     let none = l1.le(0.0);
-    let none = x.with(|b| {
+    let none = x.build(|b| {
         let dims = b.dims(x.id).to_vec();
         b.broadcast(none.id, &dims, &[])
     });
-    Ok(x.when(none, drawn) / (l2 * rate + 1.0))
+    Ok(x.select_where(none, drawn) / (l2 * rate + 1.0))
 }
 
 pub(super) fn proximal_gradient_descent<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Values<'s, 'b> {
@@ -117,14 +117,14 @@ pub(super) fn ftrl<'s, 'b>(t: &Terms<'_, 's, 'b>) -> Values<'s, 'b> {
     let accum = old + grad.square();
     // TensorFlow's second form of the rule multiplies everything by the rate.
     let (rate, inverse) =
-        if t.flag("multiply_linear_by_lr", false) { (lr, lr.number(1.0)) } else { (lr.number(1.0), 1.0 / lr) };
-    let raised = |x: ArrayExpr<'s, 'b>| x.pow(x.number(0.0) + power);
+        if t.flag("multiply_linear_by_lr", false) { (lr, lr.constant(1.0)) } else { (lr.constant(1.0), 1.0 / lr) };
+    let raised = |x: ArrayExpr<'s, 'b>| x.pow(x.constant(0.0) + power);
     let (before, after) = (raised(old), raised(accum));
     let linear = t.get("linear")? + pulled * rate - (after - before) * inverse * var;
     let drawn = l1 * rate * linear.sign() - linear;
     let var = drawn / (after * inverse + l2 * rate * 2.0);
-    let far = linear.abs().gt(linear.number(0.0) + l1 * rate);
-    Ok(vec![var.when(far, 0.0), accum, linear])
+    let far = linear.abs().gt(linear.constant(0.0) + l1 * rate);
+    Ok(vec![var.select_where(far, 0.0), accum, linear])
 }
 
 /// First moment, and the agreement of its sign with the gradient's: 1 or -1, 0 if either is 0.

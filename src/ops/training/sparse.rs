@@ -10,7 +10,7 @@ use crate::tensor::DType;
 
 /// Lowers an optimizer step on the rows that `indices` selects; indices out of range are ignored, where TensorFlow's CPU
 /// kernels report an error.
-pub(super) fn sparse(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
+pub(super) fn update_rows(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
     let (names, variables) = declared(cx)?;
     let values = operands(cx, &names, variables)?;
     let place = |name: &str| names.iter().position(|n| *n == name).unwrap_or(0);

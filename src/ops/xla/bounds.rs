@@ -3,14 +3,17 @@ use crate::diag::Result;
 use crate::hlo::open::Dim;
 use crate::hlo::open::InstId;
 use crate::ops::op_lowering::op;
-use crate::ops::shape::same;
+use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
-    op("XlaSetDynamicDimensionSize", "input dim_index size -> output", set_size).constants(&[1]),
-    op("XlaSetBound", "input bound -> output", set_bound).constants(&[1]).shape(same).dtypes("s32, a scalar"),
+    op("XlaSetDynamicDimensionSize", "input dim_index size -> output", set_size).constant_inputs(&[1]),
+    op("XlaSetBound", "input bound -> output", set_bound)
+        .constant_inputs(&[1])
+        .shape(like_first_input)
+        .dtypes("s32, a scalar"),
 ];
 
 /// Lowers `XlaSetDynamicDimensionSize`: the size of an axis becomes a run-time value, bounded by its old size.

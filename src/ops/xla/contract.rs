@@ -14,10 +14,11 @@ use crate::tensor::DType;
 pub const ROWS: &[OpLowering] = &[
     op("XlaDot", "lhs rhs -> output", dot).work(Work::Contraction),
     op("XlaDotV2", "lhs rhs -> output", dot).work(Work::Contraction),
-    op("XlaConv", CONVOLUTION, convolution).constants(&[2, 3, 4, 5, 6]).work(Work::Contraction),
-    op("XlaConvV2", CONVOLUTION, convolution).constants(&[2, 3, 4, 5, 6]).work(Work::Contraction),
-    op("XlaGather", "operand start_indices slice_sizes -> output", gather).constants(&[2]),
-    op("XlaRngBitGenerator", "algorithm initial_state shape -> output_key output", random_bits).constants(&[0, 2]),
+    op("XlaConv", CONVOLUTION, convolution).constant_inputs(&[2, 3, 4, 5, 6]).work(Work::Contraction),
+    op("XlaConvV2", CONVOLUTION, convolution).constant_inputs(&[2, 3, 4, 5, 6]).work(Work::Contraction),
+    op("XlaGather", "operand start_indices slice_sizes -> output", gather).constant_inputs(&[2]),
+    op("XlaRngBitGenerator", "algorithm initial_state shape -> output_key output", random_bits)
+        .constant_inputs(&[0, 2]),
 ];
 
 const CONVOLUTION: &str = "lhs rhs window_strides padding lhs_dilation rhs_dilation feature_group_count -> output";
@@ -52,12 +53,13 @@ fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let rank = dims.kernel_spatial.len();
     let whole = |cx: &LowerCtx, i: usize| -> Result<Vec<Dim>> {
         let list = cx.constant_ints(i)?;
-        window::whole(&list, rank).ok_or_else(|| cx.shape_mismatch(format!("{list:?} for {rank} spatial dimensions")))
+        window::positive_dims(&list, rank)
+            .ok_or_else(|| cx.shape_mismatch(format!("{list:?} for {rank} spatial dimensions")))
     };
     let (strides, base, dilations) = (whole(cx, 2)?, whole(cx, 4)?, whole(cx, 5)?);
     let padding = cx.constant_ints(3)?;
     let sizes: Option<Vec<Dim>> = dims.kernel_spatial.iter().map(|&a| cx.b.dims(kernel).get(a).copied()).collect();
-    let windows = sizes.and_then(|sizes| window::windows([&sizes, &strides, &base, &dilations], &padding));
+    let windows = sizes.and_then(|sizes| window::window_dims([&sizes, &strides, &base, &dilations], &padding));
     dims.window =
         windows.ok_or_else(|| cx.shape_mismatch(format!("paddings {padding:?} for {rank} spatial dimensions")))?;
     let count = |n: i64| u64::try_from(n).ok().filter(|n| *n > 0);

@@ -34,7 +34,7 @@ fn declared(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let node = cx.node;
     let (types, shapes) = results(node);
     if types.len() != shapes.len() {
-        return Err(cx.mismatch(format!("{} shapes for {} results", shapes.len(), types.len())));
+        return Err(cx.shape_mismatch(format!("{} shapes for {} results", shapes.len(), types.len())));
     }
     Ok(types.iter().zip(shapes).map(|(&t, shape)| Fact::new(Some(t.stored()), cx.attr_shape(shape))).collect())
 }

@@ -4,15 +4,18 @@ use crate::hlo::open::{Dim, Op, Shape};
 use crate::ops::collective::{ReplicaGroups, add_collective, group_mean, reduction_computation};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;
-use crate::ops::shape::{S32, same};
+use crate::ops::shape::{S32, like_first_input};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
-    op("XlaAllReduce", "input group_assignment -> output", all_reduce).constants(&[1]).shape(same).dtypes(NUMBERS),
+    op("XlaAllReduce", "input group_assignment -> output", all_reduce)
+        .constant_inputs(&[1])
+        .shape(like_first_input)
+        .dtypes(NUMBERS),
     op("XlaReduceScatter", "input group_assignment scatter_dimension -> output", reduce_scatter)
-        .constants(&[1, 2])
+        .constant_inputs(&[1, 2])
         .dtypes(NUMBERS),
     op("XlaReplicaId", "-> id", replica_id).shape(number),
 ];

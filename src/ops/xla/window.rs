@@ -3,14 +3,14 @@ use crate::hlo::open::Dim;
 use crate::hlo::open::WindowDim;
 
 /// Sizes, strides or dilations of `rank` windows; `None` unless each is at least 1 and below 2^32.
-pub fn whole(list: &[i64], rank: usize) -> Option<Vec<Dim>> {
+pub fn positive_dims(list: &[i64], rank: usize) -> Option<Vec<Dim>> {
     let all: Option<Vec<Dim>> = list.iter().map(|&v| Dim::size(v).ok().filter(|&v| v >= 1 && v < 1u64 << 32)).collect();
     all.filter(|all| all.len() == rank)
 }
 
 /// Windows for each dimension, from equally long lists of sizes, strides, base dilations and window dilations; paddings come in
 /// pairs of less than 2^32.
-pub fn windows([sizes, strides, base, dilations]: [&[Dim]; 4], padding: &[i64]) -> Option<Vec<WindowDim>> {
+pub fn window_dims([sizes, strides, base, dilations]: [&[Dim]; 4], padding: &[i64]) -> Option<Vec<WindowDim>> {
     if padding.len() != 2 * sizes.len() || padding.iter().any(|p| p.unsigned_abs() >= 1 << 32) {
         return None;
     }

@@ -47,7 +47,7 @@ fn predicate_origin(graph: &Graph, mut at: Endpoint) -> (Endpoint, bool) {
                 negated ^= true;
                 Some(0)
             }
-            ControlClass::Other => ops::forwards(&node.op).then_some(at.port as usize),
+            ControlClass::Other => ops::forwards_inputs(&node.op).then_some(at.port as usize),
             ControlClass::Merge | ControlClass::Exit | ControlClass::NextIteration => None,
         };
         match from.and_then(|i| node.inputs.get(i)) {

@@ -254,7 +254,7 @@ fn constant(graph: &Graph, mut e: Endpoint) -> Option<i64> {
         let node = &graph.nodes[e.node];
         match (&*node.op, node.attr("value")) {
             ("Const", Some(Attr::Tensor(t))) => return t.dims.is_empty().then(|| t.get_i64(0)).flatten(),
-            (op, _) if ops::forwards(op) => e = *node.inputs.get(e.port as usize)?,
+            (op, _) if ops::forwards_inputs(op) => e = *node.inputs.get(e.port as usize)?,
             _ => return None,
         }
     }
