@@ -1,6 +1,6 @@
 //! Run-time checks of `--checked`: input values that TensorFlow's CPU kernels reject.
 //!
-//! The row of an op names a function of this file (`OpLowering::checked`), which sees the inputs of a node before the node is
+//! The lowering of an op names a function of this file (`OpLowering::with_check`), which sees the inputs of a node before the node is
 //! lowered. A check is a [`Claim`] of quantity `ClaimQuantity::Check`: loops, branches and functions
 //! pass its value up to the entry, as they pass data-dependent sizes, and a call fails if the value is not 0.
 use super::LowerCtx;

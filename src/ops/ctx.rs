@@ -25,7 +25,7 @@ const MOST_PROVEN: u64 = 1 << 16;
 
 /// Context for lowering one node: its attributes, its inputs as values, and the builder of HLO instructions.
 pub struct LowerCtx<'a> {
-    /// The node, with the attributes that the file leaves at their default (`opdef::with_defaults`).
+    /// The node, with the attributes that the file leaves at their default (`opdef::with_default_attrs`).
     pub node: &'a Node,
     /// Builder that receives the instructions.
     pub b: &'a mut Builder,

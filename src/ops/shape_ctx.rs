@@ -9,7 +9,7 @@ pub type ShapeFn = fn(&mut ShapeCtx) -> Result<Vec<Fact>>;
 
 /// Context of a shape function: the node, facts about its inputs, and the unknown sizes of the inference.
 pub struct ShapeCtx<'a> {
-    /// The node, with the attributes that the file leaves at their default (`opdef::with_defaults`).
+    /// The node, with the attributes that the file leaves at their default (`opdef::with_default_attrs`).
     pub node: &'a Node,
     /// Facts about the node's data inputs, in order.
     pub args: &'a [Fact],

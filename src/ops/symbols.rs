@@ -120,7 +120,7 @@ impl Symbols {
         }
     }
     /// Size that equals an expression, computed from the unknown size `cause`. Without an expression, or for one that is too long, a new
-    /// unknown size; for a negative constant an unknown size with the cause [`Why::Invalid`].
+    /// unknown size; for a negative constant an unknown size with the cause [`UnknownReason::Invalid`].
     pub fn size_of_expr(&mut self, site: NodeSite, expr: Option<Expr>, cause: Option<DimId>) -> InferredDim {
         let follows = cause.map_or(UnknownReason::Invalid, UnknownReason::From);
         let Some(expr) = expr.and_then(|e| e.share_if_long(&|_| ANY_SIZE)) else {

@@ -174,7 +174,7 @@ pub enum Value {
     Sparse(SparseMatrix),
     /// An optional.
     Optional(OptionalValue),
-    /// Handle of the variable with this index in the [`super::Store`].
+    /// Handle of the variable with this index in the [`super::VariableStore`].
     Variable(usize),
     /// Handle of a TensorArray or stack of TensorFlow 1, whose elements are in [`super::mutable_list::MutableLists`].
     MutableList(super::mutable_list::MutableListId),

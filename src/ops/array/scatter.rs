@@ -94,7 +94,7 @@ pub fn extremum_computation(b: &mut Builder, dtype: DType, op: ScalarOp, unorder
     b.end(root)
 }
 
-/// Scatters `updates` into `x` at `indices`, combined by `op` or replacing old elements. See [`scatter_by`].
+/// Scatters `updates` into `x` at `indices`, combined by `op` or replacing old elements. See [`scatter_with_computation`].
 pub fn scatter(cx: &mut LowerCtx, x: InstId, indices: InstId, updates: InstId, op: Option<ScalarOp>) -> Result<InstId> {
     let comp = combine(cx.b, cx.b.dtype(x), op);
     scatter_with_computation(cx, x, indices, updates, comp)

@@ -215,7 +215,7 @@ fn overlap_with(b: &mut Builder, table: InstId, at: InstId, n: Dim, rows: Rows) 
     intersection_over_union(b, all, one)
 }
 
-/// Intersection over union of boxes, both given by their [`corners`]; 0 where an area is not positive.
+/// Intersection over union of boxes, both given by their [`box_corners`]; 0 where an area is not positive.
 pub(super) fn intersection_over_union(b: &mut Builder, these: [InstId; 4], those: [InstId; 4]) -> InstId {
     let zero = b.full_like(these[0], 0.0);
     let mut side = |low: usize, high: usize| {

@@ -310,7 +310,7 @@ pub fn iterate_elementwise<const N: usize>(
     std::array::from_fn(|i| end[i])
 }
 
-/// Element-wise loop like [`iterate`] over any number of arrays; arrays for which `step` returns no next value stay unchanged.
+/// Element-wise loop like [`iterate_elementwise`] over any number of arrays; arrays for which `step` returns no next value stay unchanged.
 pub fn iterate_elementwise_all(
     b: &mut Builder,
     going: InstId,

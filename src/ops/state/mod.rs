@@ -1,6 +1,6 @@
 //! Variables: reads and assignments.
 //!
-//! A handle is an index into the [`Store`](crate::ops::Store), and the variable's value at a point of the walk is an ordinary
+//! A handle is an index into the [`VariableStore`](crate::ops::VariableStore), and the variable's value at a point of the walk is an ordinary
 //! instruction. An op that changes a variable is thus lowered as an op on values, whose result is written back. The handle of a
 //! constant variable stands for its value, so that reading it is the identity.
 mod resizable_variables;

@@ -62,7 +62,7 @@ fn features(cx: &mut LowerCtx, i: usize) -> Result<FeatureList> {
 /// Column from a matrix in input `i`.
 ///
 /// # Errors
-/// `ShapeMismatch` if the input is not a matrix; those of [`text`].
+/// `ShapeMismatch` if the input is not a matrix; those of [`text_input`].
 pub fn dense_column(cx: &mut LowerCtx, i: usize) -> Result<Column> {
     let [rows, each] = cx.dims(i)?[..] else { return Err(cx.shape_mismatch("a dense column is a matrix")) };
     let counts = cx.b.full(DType::S32, &[rows], each);
@@ -90,7 +90,7 @@ pub struct SparseColumnDims {
 /// Column from sparse elements with ordered indices.
 ///
 /// # Errors
-/// `ShapeMismatch` if the indices are not pairs; those of [`text`].
+/// `ShapeMismatch` if the indices are not pairs; those of [`text_input`].
 pub fn sparse_column(cx: &mut LowerCtx, indices: usize, values: usize, batch: &SparseColumnDims) -> Result<Column> {
     let SparseColumnDims { rows, shape } = *batch;
     let places = cx.arg(indices)?;
@@ -117,7 +117,7 @@ pub fn sparse_column(cx: &mut LowerCtx, indices: usize, values: usize, batch: &S
 /// Column from ragged rows.
 ///
 /// # Errors
-/// `ShapeMismatch` if the splits are not a list; those of [`text`].
+/// `ShapeMismatch` if the splits are not a list; those of [`text_input`].
 pub fn ragged_column(cx: &mut LowerCtx, values: usize, splits: usize) -> Result<Column> {
     let splits = cx.arg(splits)?;
     let n = row_count(cx, splits).ok_or_else(|| cx.shape_mismatch("splits that are no list"))?;

@@ -94,7 +94,7 @@ impl Text {
         self.words.iter().copied().chain([self.length]).collect()
     }
 
-    /// Strings from these arrays, in the order of [`Text::parts`].
+    /// Strings from these arrays, in the order of [`Text::arrays`].
     pub fn from_arrays(mut parts: Vec<InstId>, most: u64) -> Option<Text> {
         let length = parts.pop()?;
         Some(Text { words: parts, length, most })
