@@ -83,6 +83,7 @@ fn interpreter() {
 }
 
 #[test]
+#[ignore = "takes a minute without optimization; .ci/run runs it with"]
 fn native() {
     check("native");
 }

@@ -39,6 +39,7 @@ fn module(name: &str) -> String {
 }
 
 #[test]
+#[ignore = "takes a minute without optimization; .ci/run runs it with"]
 fn the_program_is_the_same_for_every_target() {
     for name in GRAPHS {
         let module = text::parse(&module(name)).expect("sound HLO text");
