@@ -113,7 +113,7 @@ fn sizes(f: &mut FunctionEmitter, x: &C) -> (Val, Val) {
     (select(f, &over, &b, &a), select(f, &over, &a, &b))
 }
 
-/// x·conj(y) / |y|², with y scaled by its larger part so that the square neither overflows nor vanishes.
+/// Emits x / y as x·conj(y) / |y|², with y scaled by its larger part so that the square neither overflows nor underflows.
 fn quotient(f: &mut FunctionEmitter, x: &C, y: &C) -> C {
     let (_, size) = sizes(f, y);
     // A divisor of 0 or of infinite size is not scaled, so that IEEE's rules hold.
@@ -131,7 +131,7 @@ fn quotient(f: &mut FunctionEmitter, x: &C, y: &C) -> C {
     C { re: div(f, &above.re, &below), im: div(f, &above.im, &below) }
 }
 
-/// |x|, infinite where a part is.
+/// Emits |x|, infinite if a part is.
 fn norm(f: &mut FunctionEmitter, x: &C) -> Val {
     let (low, high) = sizes(f, x);
     let ratio = div(f, &low, &high);
@@ -204,7 +204,7 @@ fn hyperbolic(f: &mut FunctionEmitter, x: &Val) -> (Val, Val) {
     (cosh, copysign(f, &sinh, x))
 }
 
-/// (sinh 2a + i sin 2b) / (cosh 2a + cos 2b); ±1 for a beyond 20.
+/// Emits tanh(a + ib) as (sinh 2a + i sin 2b) / (cosh 2a + cos 2b); ±1 for |a| above 20.
 fn tanh(f: &mut FunctionEmitter, x: &C) -> C {
     let size = abs(f, &x.re);
     let far = fcmp(f, "ogt", &size, &float_constant(&size, 20.0));
@@ -224,7 +224,7 @@ fn inverse(f: &mut FunctionEmitter, x: &C) -> C {
     quotient(f, &one, x)
 }
 
-/// i·x.
+/// Emits i·x.
 fn multiply_by_i(f: &mut FunctionEmitter, x: &C) -> C {
     C { re: neg(f, &x.im), im: x.re.clone() }
 }
@@ -281,7 +281,7 @@ fn function(f: &mut FunctionEmitter, op: ScalarOp, x: &C) -> Option<C> {
     })
 }
 
-/// ½·log1p(2a + a² + b²) near 0, ln|1 + x| elsewhere.
+/// Emits log1p(a + ib); its real part is ½·log1p(2a + a² + b²) near 0, ln|1 + x| elsewhere.
 fn log1p(f: &mut FunctionEmitter, x: &C) -> C {
     let one = float_constant(&x.re, 1.0);
     let (a, b) = (mul(f, &x.re, &x.re), mul(f, &x.im, &x.im));
@@ -296,7 +296,7 @@ fn log1p(f: &mut FunctionEmitter, x: &C) -> C {
     C { re: select(f, &small, &near, &far), im: atan2_f64(f, &x.im, &moved.re) }
 }
 
-/// e^(y·ln x); 1 for y = 0, 0 for x = 0 and a positive real y.
+/// Emits x^y as e^(y·ln x); 1 for y = 0, 0 for x = 0 and a positive real y.
 fn power(f: &mut FunctionEmitter, x: &C, y: &C) -> C {
     let (zero, one) = (float_constant(&x.re, 0.0), float_constant(&x.re, 1.0));
     let l = log(f, x);
@@ -314,7 +314,7 @@ fn power(f: &mut FunctionEmitter, x: &C, y: &C) -> C {
     chosen(f, &y_zero, &C { re: one, im: zero }, &r)
 }
 
-/// -i·ln((x + i·y) / √(x² + y²)).
+/// Emits atan2(y, x) as -i·ln((x + i·y) / √(x² + y²)).
 fn angle(f: &mut FunctionEmitter, y: &C, x: &C) -> C {
     let (xx, yy) = (product(f, x, x), product(f, y, y));
     let below = C { re: add(f, &xx.re, &yy.re), im: add(f, &xx.im, &yy.im) };

@@ -10,7 +10,7 @@ use crate::kernel::state::lay_out_variables;
 use crate::kernel::{self, Bundle, EntryPoint, ModelInterface, PaddedOffsets, WeightsLayout};
 use crate::lower::{Lowered, SizeCountSource, StateVariable};
 use crate::package::names;
-use crate::schedule::{KernelTarget, Packings};
+use crate::schedule::{KernelTarget, PackedConstants};
 use crate::target::{CodeRequest, PanelSizes, RoundingCounts, Target};
 use crate::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
 use crate::util::pieces::Pieces;
@@ -198,7 +198,7 @@ impl Scheduled {
         }
         let mut requests = requests.to_vec();
         requests.sort_by_key(|r| std::cmp::Reverse(r.instruction_set_order()));
-        let scheduler = Scheduler { requests: &requests, name, source, reduced, packings: Packings::default() };
+        let scheduler = Scheduler { requests: &requests, name, source, reduced, packings: PackedConstants::default() };
         let mut variants: Vec<(Vec<kernel::Program>, Target)> =
             requests.iter().map(|r| (Vec::new(), r.target.clone())).collect();
         let mut bounds = Vec::new();
@@ -280,7 +280,7 @@ struct Scheduler<'a> {
     name: &'a str,
     source: &'a str,
     reduced: RoundingCounts,
-    packings: Packings,
+    packings: PackedConstants,
 }
 
 impl Scheduler<'_> {
@@ -306,7 +306,7 @@ impl Scheduler<'_> {
                 _ => format!("{}_{}{name}", self.name, names::identifier(&request.target.cpu)),
             };
             let target = KernelTarget { request, panels };
-            let program = schedule::build_with(lowered, &own, self.source, target, &self.packings)?;
+            let program = schedule::build_with_packings(lowered, &own, self.source, target, &self.packings)?;
             for product in program.kernels.values().filter_map(|k| k.product_choice()) {
                 panels.add(&product.form, product.panels);
             }

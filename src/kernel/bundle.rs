@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Bytes to which each constant is aligned.
 const ALIGN: u64 = 64;
 
-/// A model as its callers see it.
+/// The interface of a model: what its callers see.
 #[derive(Clone, Debug, Default)]
 pub struct ModelInterface {
     /// The name in C; prefix of every symbol.
@@ -29,11 +29,11 @@ pub struct ModelInterface {
     pub reduced: RoundingCounts,
     /// The weights file that holds the constants, if they are not in the object.
     pub file: Option<WeightsFile>,
-    /// The user's functions that the model calls: each name with the shapes of each call.
+    /// The user's functions that the model calls, once for each set of shapes.
     pub calls: Vec<Callee>,
     /// Number of ranks that run the model, each with a communicator; `None` if the model exchanges nothing with other ranks.
     pub ranks: Option<u32>,
-    /// The calls of its self-test, if it has one.
+    /// The model's self-test, if it has one.
     pub self_test: Option<Arc<SelfTest>>,
 }
 
@@ -42,9 +42,9 @@ pub struct ModelInterface {
 pub struct EntryPoint {
     /// Name of the signature; that of the model if it has one function.
     pub name: String,
-    /// The prefix of its types in C: `mnist_train` of `mnist_train_args`.
+    /// Prefix of the function's types in C: `mnist_train` of `mnist_train_args`.
     pub prefix: String,
-    /// The function: `mnist_train`, or `mnist_run` where the model has one.
+    /// The function's name in C: `mnist_train`, or `mnist_run` if the model has one function.
     pub function: String,
     /// Arguments, results, variables and sizes, without code; the largest sizes of all targets, and the bounds of those that vary.
     pub program: Program,
@@ -60,7 +60,7 @@ impl EntryPoint {
     pub fn program_count(&self) -> usize {
         self.rungs.len().max(1)
     }
-    /// The number of the program that a call with these sizes runs: the smallest bucket that fits.
+    /// The index of the program that a call with these sizes runs: that of the smallest size bucket that fits.
     pub fn bucket_of_call(&self, given: &[u64]) -> usize {
         let holds = |most: &Vec<u64>| given.iter().zip(most).all(|(n, most)| n <= most);
         self.rungs.iter().position(holds).unwrap_or(self.program_count() - 1)
@@ -120,21 +120,21 @@ impl ModelInterface {
     }
 }
 
-/// Bytes of constants that the state starts with.
+/// A part of the initial state, which is copied from the constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateInitializer {
-    /// The first byte in the state.
+    /// Offset of the first byte in the state.
     pub to: u64,
-    /// The first byte in the constants.
+    /// Offset of the first byte in the constants.
     pub from: u64,
-    /// Number of bytes.
+    /// Size of the part in bytes.
     pub bytes: u64,
 }
 
 /// A model that becomes one object.
 #[derive(Clone, Debug)]
 pub struct Bundle {
-    /// The interface.
+    /// The model's interface.
     pub face: ModelInterface,
     /// The loops of each function for each target, in the order in which the machine is tested for targets: [`EntryPoint::program_count`]
     /// programs for the first function, then those of the next. Programs have names of their own, with which internal symbols begin.
@@ -145,7 +145,7 @@ pub struct Bundle {
     pub starts: Vec<StateInitializer>,
 }
 
-/// Adds the features to a target that its programs need and not each machine of its instruction set has.
+/// Enables the features that a target's programs need and that not every machine with its instruction set has.
 fn require_instructions(programs: &[Program], target: &mut Target) {
     let kernels = programs.iter().flat_map(|program| program.kernels.values());
     for instruction in kernels.flat_map(Kernel::dot_instructions).collect::<BTreeSet<_>>() {
@@ -154,7 +154,7 @@ fn require_instructions(programs: &[Program], target: &mut Target) {
 }
 
 impl Bundle {
-    /// A model whose constants have no place yet.
+    /// Creates the bundle of a model; its constants have no offsets yet.
     pub fn new(face: ModelInterface, mut variants: Vec<(Vec<Program>, Target)>) -> Bundle {
         for (programs, target) in &mut variants {
             require_instructions(programs, target);
@@ -168,8 +168,7 @@ impl Bundle {
         Bundle { weights: program.weights.clone(), ..Bundle::new(ModelInterface::of_program(program), variants) }
     }
 
-    /// The bundle with one copy of equal constants, and with the values that variables start with: `initial` has the bytes of each
-    /// variable of the face.
+    /// Stores equal constants once, and adds the initial values of variables; `initial` has the bytes of each variable of the interface.
     pub fn with_shared_constants(self, initial: &[Bytes]) -> Bundle {
         let Bundle { face, mut variants, .. } = self;
         let mut pool = Pool::default();

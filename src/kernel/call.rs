@@ -30,7 +30,7 @@ pub struct Callee {
 pub enum CallTarget {
     /// A function of the user.
     Function(Callee),
-    /// Other ranks.
+    /// An exchange with other ranks.
     Ranks(Exchange),
 }
 
@@ -44,7 +44,7 @@ impl CallTarget {
     }
 }
 
-/// One call.
+/// A call of a user's function, or an exchange with other ranks, as a step.
 #[derive(Clone, Debug)]
 pub struct Call {
     /// The function or exchange that is called.

@@ -13,7 +13,7 @@ use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::HashMap;
 
-/// The results of a call of `program`.
+/// Interprets a call of `program` and returns its results.
 ///
 /// Shapes and types: as `program.args` and `program.results` say.
 ///
@@ -23,7 +23,7 @@ pub fn evaluate(program: &Program, args: &[Tensor], most: u64) -> Result<Vec<Ten
     evaluate_with_state(program, args, &mut Vec::new(), most)
 }
 
-/// The results of a call of a program with variables: `state` has their values, before and behind the call.
+/// Interprets a call of a program with variables and returns its results; `state` has the variables' values before and after the call.
 ///
 /// # Errors
 /// Those of [`evaluate`].
@@ -225,7 +225,7 @@ impl KernelInterpreter<'_> {
         numbers.try_for_each(|(i, &sum)| self.write(sums.to, to + i as i64, &Tensor::of(&[1], &[sum])))
     }
 
-    /// Adds the products of all iterations of these loops.
+    /// Adds the products of all iterations of a tile sum's loops.
     fn rounds(&mut self, f: &mut KernelFrame, loops: &[VarId], sums: &TileSums, all: &mut [f32]) -> Result<()> {
         if let [first, inner @ ..] = loops {
             for i in 0..f.kernel.vars[*first] {
@@ -256,7 +256,7 @@ impl KernelInterpreter<'_> {
         Ok(())
     }
 
-    /// Neighbouring elements that fill a word.
+    /// Loads neighboring elements that fill a 32-bit word.
     fn load_word(&mut self, buf: BufId, at: i64) -> Result<u32> {
         let bytes = self.program.buffers[buf].dtype.bytes() as i64;
         let mut word = 0;
@@ -276,7 +276,7 @@ impl KernelInterpreter<'_> {
         Ok(self.eval(f, cond)?.get_i64(0) == Some(1))
     }
 
-    /// The value of an expression: one element, or one a lane.
+    /// Evaluates an expression: one element, or one for each lane.
     fn eval(&mut self, f: &mut KernelFrame, id: ExprId) -> Result<Tensor> {
         if let Some(value) = f.memo.get(&id) {
             return Ok(value.clone());
@@ -351,7 +351,7 @@ impl KernelInterpreter<'_> {
         Ok(value)
     }
 
-    /// The elements of a buffer that the lanes read; zeros in masked lanes.
+    /// Loads the elements of a buffer that the lanes read; zeros in masked lanes.
     fn load(&mut self, f: &mut KernelFrame, buf: BufId, index: &Index) -> Result<Tensor> {
         let mut parts = Vec::new();
         for lane in 0..f.lanes() {
@@ -365,7 +365,7 @@ impl KernelInterpreter<'_> {
         Ok(concat_lanes(&parts))
     }
 
-    /// The 32-bit words that the lanes read from neighbouring elements; one word if the expression is `uniform`.
+    /// Loads the 32-bit words that the lanes read from neighboring elements; one word if the expression is `uniform`.
     fn pair(&mut self, f: &mut KernelFrame, buf: BufId, index: &Index, uniform: bool) -> Result<Tensor> {
         let mut words = Vec::new();
         for lane in 0..f.lanes() {
@@ -376,7 +376,7 @@ impl KernelInterpreter<'_> {
         Ok(Tensor::new(DType::U32, vec![words.len() as u64 / 4], words))
     }
 
-    /// An index at one lane.
+    /// Evaluates an index for one lane.
     fn eval_index(&mut self, f: &mut KernelFrame, x: &Index, lane: u64) -> Result<i64> {
         let mut sum = x.constant;
         for (atom, c) in &x.terms {
@@ -434,12 +434,12 @@ impl KernelInterpreter<'_> {
 struct KernelFrame<'a> {
     kernel: &'a Kernel,
     vars: Vec<i64>,
-    /// The open vector loop and its lanes.
+    /// Variable and lane count of the open vector loop.
     lane: Option<(VarId, u64)>,
-    /// Number of lanes that are elements.
+    /// Number of active lanes.
     valid: u64,
     regs: IdVec<RegId, Vec<Tensor>>,
-    /// Values within one statement.
+    /// Values of the expressions evaluated so far in the current statement.
     memo: HashMap<ExprId, Tensor>,
 }
 

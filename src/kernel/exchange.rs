@@ -5,7 +5,7 @@
 use super::Program;
 use super::call::{CallTarget, find_call};
 
-/// The kind of a collective, with the groups of ranks that take part.
+/// A collective operation among ranks, with the groups that take part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Collective {
     /// Each rank of a group gives a block to all, and gets those of all in the order of the group.
@@ -16,9 +16,9 @@ pub enum Collective {
     Broadcast(Vec<Vec<u32>>),
     /// The first of a pair gives a block to the second; ranks to which nobody gives get zeros.
     Permute(Vec<[u32; 2]>),
-    /// Nothing: the result is `rank / divisor % modulus`, a u32.
+    /// The rank's number, without an exchange: the result is `rank / divisor % modulus`, a u32.
     Rank {
-        /// Partitions of a replica for the number of the replica; 1 for that of the partition.
+        /// Partitions per replica for a replica's number; 1 for a partition's number.
         divisor: u32,
         /// How many different numbers there are.
         modulus: u32,
@@ -39,7 +39,7 @@ pub struct Exchange {
 }
 
 impl Collective {
-    /// The name of the exchange, for people.
+    /// The name of the collective in messages.
     pub fn name(&self) -> &'static str {
         match self {
             Collective::AllGather(_) => "all-gather",

@@ -83,7 +83,7 @@ pub struct Buffer {
     pub dtype: DType,
     /// The number of elements.
     pub elements: u64,
-    /// Where it lies.
+    /// The memory in which the buffer lies.
     pub place: BufferLocation,
 }
 
@@ -103,8 +103,7 @@ pub enum LoopKind {
     Unroll,
     /// All iterations at once, one a vector lane; holds no other `Vector` loop.
     Vector,
-    /// Vectorized, with only the first lanes, as many as given, being elements: the others touch no memory, and their values do not
-    /// matter.
+    /// Vectorized with so many active lanes, the first ones: the others touch no memory, and their values do not matter.
     Masked(u64),
 }
 
@@ -122,11 +121,11 @@ pub enum Stmt {
     },
     /// Writes one element (or one a lane).
     Store {
-        /// Into this buffer.
+        /// The buffer that is written.
         buf: BufId,
-        /// At this element.
+        /// The element that is written.
         index: Index,
-        /// The value stored.
+        /// The value that is stored.
         value: ExprId,
     },
     /// Prefetches the cache line of an element; reads nothing, and the index may lie outside the buffer.
@@ -138,8 +137,8 @@ pub enum Stmt {
     },
     /// Writes a block of sums, outside of vector loops.
     Tiles(Box<TileSums>),
-    /// Ends the lives of vectors in registers: code after it makes its constants anew, so that they take no registers that loops before
-    /// it need.
+    /// Ends the live ranges of vector constants in registers: later code materializes its constants again, so that these take no registers
+    /// from earlier loops.
     Release,
     /// Writes a register; `at` is a constant once loops are unrolled.
     Set {
@@ -156,21 +155,21 @@ pub enum Stmt {
         var: VarId,
         /// The variable's value.
         value: Index,
-        /// The body.
+        /// The statements that are executed.
         body: Vec<Stmt>,
     },
     /// Runs the body where a uniform `pred` holds.
     If {
         /// The condition.
         cond: ExprId,
-        /// The body.
+        /// The statements that are executed.
         body: Vec<Stmt>,
     },
     /// Repeats the body while a uniform `pred`, computed before each iteration, holds.
     While {
         /// The condition.
         cond: ExprId,
-        /// The body.
+        /// The statements that are executed.
         body: Vec<Stmt>,
     },
 }
@@ -193,7 +192,7 @@ pub enum Expr {
     Word(BufId, Index),
     /// The products of the elements of two words, and a sum that they are added to.
     DotProduct {
-        /// The instruction whose result it is.
+        /// The dot-product instruction that defines the rounding.
         instruction: DotInstruction,
         /// A word of factors.
         x: ExprId,
@@ -216,7 +215,7 @@ pub enum Expr {
     Fold(ScalarOp, RegId, Index),
 }
 
-/// The type of the sums that an instruction for words adds to.
+/// The element type of the sums of a dot-product instruction.
 pub fn dot_sum_type(instruction: DotInstruction) -> DType {
     if instruction.is_integer() { DType::S32 } else { DType::F32 }
 }
@@ -270,7 +269,7 @@ pub struct Kernel {
     /// Variables for the first and the last chunk of the current range, for kernels whose chunks reuse what the chunk before left on the
     /// stack.
     pub range: Option<[VarId; 2]>,
-    /// Element of an `s32` buffer that holds the number of chunks that a call needs, at most the extent of the chunk loop.
+    /// Element of an `s32` buffer with the number of chunks that a call needs; at most the extent of the chunk loop.
     pub limit: Option<(BufId, u64)>,
     /// The body of the outermost loop.
     pub body: Vec<Stmt>,
@@ -293,7 +292,7 @@ pub enum Step {
     While {
         /// The steps that compute `pred`.
         cond: Vec<Step>,
-        /// A buffer of one element: whether to go on.
+        /// A buffer with one boolean: whether the loop continues.
         pred: BufId,
         /// The steps of one iteration.
         body: Vec<Step>,
@@ -310,7 +309,7 @@ pub enum Step {
     Together(Vec<Vec<Step>>),
 }
 
-/// A compiled function before it is machine code.
+/// A scheduled function, from which code is generated: buffers, kernels and the steps of a call.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     /// The model's C name, the prefix of every symbol.
@@ -387,19 +386,19 @@ impl Kernel {
             Expr::Lanes(_, _, _, count) => *count > 1,
         }
     }
-    /// Releases memory reserved for further expressions and statements.
+    /// Releases unused capacity of the vectors of expressions and statements.
     pub fn shrink_to_fit(&mut self) {
         self.exprs.shrink_to_fit();
         shrink_to_fit(&mut self.body);
     }
-    /// The instructions for products of words that the kernel needs.
+    /// The dot-product instructions that the kernel uses.
     pub fn dot_instructions(&self) -> impl Iterator<Item = DotInstruction> {
         self.exprs.values().filter_map(|e| match e {
             Expr::DotProduct { instruction, .. } => Some(*instruction),
             _ => None,
         })
     }
-    /// The number of its chunks.
+    /// Number of chunks of the kernel.
     pub fn chunk_count(&self) -> u64 {
         self.chunks.map_or(1, |v| self.vars[v])
     }

@@ -59,7 +59,7 @@ impl Kernel {
         }
     }
 
-    /// Takes over the decisions behind `other`, which becomes part of this kernel; a choice of its own stays.
+    /// Adds the decisions that led to `other`, which is appended to this kernel; the kernel's own choices stay.
     pub(super) fn append_provenance(&mut self, other: &Kernel) {
         if self.provenance.is_none() && other.provenance.is_none() {
             return;

@@ -3,7 +3,7 @@ use super::ModelInterface;
 use crate::tensor::{DType, DTypeClass, TensorInfo};
 use bytes::Bytes;
 
-/// The most sums that an object stores of one array.
+/// Upper limit of block sums that an object stores for one array.
 pub const MOST_SUMS: u64 = 64;
 /// Bytes to which each array in the workspace is aligned.
 const ALIGN: u64 = 64;
@@ -20,11 +20,12 @@ pub struct SelfTest {
 /// One call of a self-test.
 #[derive(Clone, Debug)]
 pub struct TestCall {
-    /// The index of the function in the face.
+    /// Index of the function among the model's entry points.
     pub function: usize,
     /// The arguments.
     pub args: Vec<TestInput>,
-    /// The sizes of the call: those that the caller gives, and behind them those that the call must find, `None` where no axis has it.
+    /// The sizes of the call: those that the caller passes, followed by the data-dependent sizes that the call must return; `None` if no
+    /// axis has that size.
     pub sizes: Vec<Option<u64>>,
     /// The results.
     pub results: Vec<ExpectedArray>,
@@ -35,23 +36,23 @@ pub struct TestCall {
 pub enum TestInput {
     /// The bytes of an array, which the object stores.
     Stored(Bytes),
-    /// Numbers that the target draws by splitmix64.
+    /// Random numbers that the target generates by splitmix64.
     Drawn(RandomInput),
 }
 
-/// An argument that the target draws.
+/// An argument filled with random numbers that the target generates.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomInput {
-    /// The type of a real number of the array.
+    /// The type of the array's real numbers.
     pub dtype: DType,
-    /// How many numbers; two for each complex element.
+    /// Number of real numbers; two for each complex element.
     pub count: u64,
     /// The state of the generator before the first number.
     pub state: u64,
 }
 
 impl RandomInput {
-    /// Whether the target has instructions that make numbers of this type from random bits.
+    /// Whether targets can generate random numbers of this type.
     pub fn supports_type(dtype: DType) -> bool {
         match dtype.class() {
             DTypeClass::Pred => true,
@@ -61,18 +62,18 @@ impl RandomInput {
     }
 }
 
-/// The content that an array must have, in few bytes.
+/// The expected content of an array, as a digest.
 #[derive(Clone, Debug)]
 pub struct ExpectedArray {
-    /// The type of a real number of the array.
+    /// The type of the array's real numbers.
     pub dtype: DType,
-    /// How many numbers; two for each complex element.
+    /// Number of real numbers; two for each complex element.
     pub count: u64,
-    /// The numbers themselves.
+    /// A digest of the numbers.
     pub content: ExpectedContent,
 }
 
-/// Facts about the numbers of an array that a self-test compares.
+/// The digest of an array that a self-test compares.
 #[derive(Clone, Debug)]
 pub enum ExpectedContent {
     /// The FNV-1a hash of the bytes, for integers and truth values.
@@ -84,7 +85,7 @@ pub enum ExpectedContent {
 /// Sums of blocks of floats, each with a bound on its error.
 #[derive(Clone, Debug)]
 pub struct ExpectedSums {
-    /// The numbers in a block; the last block may have fewer.
+    /// Number of elements in a block; the last block may have fewer.
     pub block: u64,
     /// A power of two that each number is multiplied by before it is added, so that no sum overflows.
     pub scale: f64,
@@ -94,12 +95,12 @@ pub struct ExpectedSums {
     pub sums: Vec<BlockSum>,
 }
 
-/// A sum of scaled numbers, and the largest difference that it may have.
+/// The expected sum of a block of scaled numbers, with its error bound.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockSum {
-    /// The sum.
+    /// The expected sum.
     pub sum: f64,
-    /// The bound.
+    /// Upper bound of the difference.
     pub bound: f64,
 }
 
@@ -108,7 +109,7 @@ pub const HASH_START: u32 = 0x811C_9DC5;
 /// The factor of 32-bit FNV-1a hashes.
 pub const HASH_FACTOR: u32 = 0x0100_0193;
 
-/// A step of the 32-bit FNV-1a hash.
+/// Adds a byte to a 32-bit FNV-1a hash.
 pub fn fnv1a_step(hash: u32, byte: u8) -> u32 {
     (hash ^ u32::from(byte)).wrapping_mul(HASH_FACTOR)
 }
@@ -116,16 +117,16 @@ pub fn fnv1a_step(hash: u32, byte: u8) -> u32 {
 /// Byte offsets of arrays in the workspace of a self-test.
 #[derive(Clone, Debug, Default)]
 pub struct TestArrays {
-    /// Of each argument; `None` where the object stores it.
+    /// Offset of each argument; `None` if the object stores it.
     pub args: Vec<Option<u64>>,
-    /// Of each result.
+    /// Offset of each result.
     pub results: Vec<u64>,
     /// The end of the last array.
     pub end: u64,
 }
 
 impl TestCall {
-    /// Places the arrays of the call behind `from`, with room for the largest sizes.
+    /// Lays out the arrays of the call from offset `from` on, with room for the largest sizes.
     pub fn arrays(&self, args: &[TensorInfo], results: &[TensorInfo], from: u64) -> TestArrays {
         let mut end = from;
         let mut place = |info: &TensorInfo| {

@@ -5,15 +5,15 @@ use crate::diag::Result;
 use crate::tensor::{DType, Tensor, TensorInfo};
 use crate::util::id_vec::IdVec;
 
-/// Assumed number of iterations of loops whose number is unknown.
+/// Assumed number of iterations of loops whose iteration count is unknown.
 const ROUNDS: u64 = 8;
 
 /// Upper limit of statements that computing limits may run.
 const MOST_STATEMENTS: u64 = 1 << 20;
 
 impl Program {
-    /// Operations of a call on one thread and on two, if the last arguments of one `s32` each have the values `numbers`, in order. Each
-    /// is at most that of `most`.
+    /// Estimates the operations of a call on one thread and on two, for sizes `numbers` (the trailing scalar `s32` arguments), each at most
+    /// its value in `most`.
     ///
     /// # Errors
     /// Internal, if the steps that compute limits can't be evaluated.
@@ -95,7 +95,7 @@ fn sum(all: impl Iterator<Item = [u64; 2]>, times: u64) -> [u64; 2] {
     all.fold([0, 0], add)
 }
 
-/// The argument with no elements, unless the evaluated steps read it.
+/// The description of an argument, without elements if the evaluated steps do not read it.
 fn without_elements(info: &TensorInfo, is_read: bool) -> TensorInfo {
     TensorInfo { dims: if is_read { info.dims.clone() } else { vec![0] }, ..info.clone() }
 }

@@ -13,7 +13,7 @@ pub struct VariableSlot {
     pub info: TensorInfo,
     /// The offset of the variable's first byte in the state.
     pub offset: u64,
-    /// Whether a call gives it a new value.
+    /// Whether calls change the variable.
     pub changed: bool,
 }
 
@@ -50,7 +50,7 @@ impl Program {
     pub fn state_bytes(&self) -> u64 {
         size_in_bytes(&self.state)
     }
-    /// Whether a call gives a variable a new value.
+    /// Whether a call changes any variable.
     pub fn changes_state(&self) -> bool {
         self.state.iter().any(|v| v.changed)
     }

@@ -6,7 +6,7 @@ use super::{BufId, Index, VarId};
 /// 32 terms, or 16 pairs of terms by 16 columns of the right side; all sums stay in tile registers from the first iteration to the last.
 #[derive(Clone, Debug)]
 pub struct TileSums {
-    /// The variables of its loops, outermost first.
+    /// The variables of the loops over terms, outermost first.
     pub loops: Vec<VarId>,
     /// Terms per iteration, in pairs.
     pub terms: u64,

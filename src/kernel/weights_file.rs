@@ -25,7 +25,7 @@ pub const KEY_BYTES: usize = blake3::OUT_LEN;
 /// Identity and layout of a weights file, for callers and `tfaot weights`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightsFile {
-    /// The hash in the header.
+    /// The hash that the header of the file holds.
     pub key: [u8; KEY_BYTES],
     /// Offsets of the constants.
     pub places: WeightsLayout,
@@ -165,7 +165,7 @@ impl Bundle {
         Some(content)
     }
 
-    /// The hash of everything that code and file must agree on.
+    /// Computes the hash of everything that code and weights file must agree on.
     fn key(&self) -> [u8; KEY_BYTES] {
         let mut text = Hashed(blake3::Hasher::new());
         // a hasher takes everything

@@ -8,14 +8,14 @@ use crate::target::machine::WORTH_SHARING;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::BTreeMap;
 
-/// Bytes exchanged with other caches in the time of one operation, unless a call just had them.
+/// Bytes of memory traffic that count as one operation when deciding whether threads share a kernel; in loops none are counted.
 const BYTES_AT_ONCE: u64 = 16;
 
-/// Bytes of arrays read or written in the time of one operation.
+/// Bytes of memory traffic that count as one operation in estimates of a call's work.
 const BYTES_MOVED: u64 = 8;
 
-/// Whether each kernel offers its chunks to other threads: little work is not worth the hand-over. Memory traffic counts as work, except
-/// in a loop, where the iteration before has brought the data near.
+/// Decides for each kernel whether its chunks are shared with other threads: little work is not worth the hand-over. Memory traffic counts
+/// as work, except in a loop, where the previous iteration has brought the data into a near cache.
 pub fn parallel_kernels(program: &Program) -> IdVec<KernelId, bool> {
     let mut again = vec![false; program.kernels.len()];
     in_loops(&program.steps, false, &mut again);
@@ -27,7 +27,7 @@ pub fn parallel_kernels(program: &Program) -> IdVec<KernelId, bool> {
     shared
 }
 
-/// Marks the kernels that run repeatedly in one call.
+/// Marks in `again` the kernels that run repeatedly in one call.
 fn in_loops(steps: &[Step], inside: bool, again: &mut [bool]) {
     for step in steps {
         match step {
@@ -191,7 +191,7 @@ impl<'a> WorkCounter<'a> {
         }
     }
 
-    /// Number of iterations out of `times` that are executed.
+    /// Number of iterations, out of `times`, that a call with the given limits executes.
     fn needed_rounds(&self, times: u64) -> u64 {
         let part: f64 = self.parts.iter().product();
         if part < 1.0 { (times as f64 * part).ceil() as u64 } else { times }

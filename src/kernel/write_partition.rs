@@ -47,7 +47,7 @@ impl Kernel {
         Some(sum)
     }
 
-    /// The value of an expression that selects between indices.
+    /// Evaluates an expression that selects between indices.
     fn number_at(&self, id: ExprId, values: &IdVec<VarId, i64>) -> Option<i64> {
         match &self.exprs[id] {
             Expr::Number(x, _) => self.index_at(x, values),

@@ -16,7 +16,7 @@
 //! - **Fusion**: `plan/fuse/` decides what shares a kernel, `plan/rematerialize.rs` what each reader computes again,
 //!   `families/producer_fusion/` which producers are computed inside the loops of their consumer.
 //! - **Placement**: `plan/placement.rs` gives arrays margins of zeros for padded windows, or places in concatenations. Who reads or writes an
-//!   array sees a `loops::view::View` of it, and not who made it.
+//!   array sees a `loops::view::ArrayView` of it, and not who made it.
 //! - **Order**: `plan/sink.rs` delays values without operands, `plan/loop_state.rs` lets readers of a loop's state come before its next value,
 //!   `plan/branch_order.rs` swaps branches and `plan/split.rs` splits pairs of kernels to lower the peak of memory.
 //! - **Reuse of memory**: `emit/operand_reuse.rs` writes results over operands, `emit/variables.rs` gives variables their next values.
@@ -46,16 +46,16 @@ use crate::lower::Lowered;
 pub use crate::schedule::target::KernelTarget;
 use crate::target::{CodeRequest, PanelSizes};
 use crate::tensor::TensorInfo;
-pub use emit::Packings;
+pub use emit::PackedConstants;
 use emit::{Detail, EmitInputs, SearchFacts};
-use families::convolution::recipe::algorithm::Methods;
-use plan::choices::Choices;
+use families::convolution::recipe::algorithm::ModuleConvolutions;
+use plan::choices::PlanChoices;
 use plan::demand::ElementDemand;
 use plan::loop_state::EntryVariables;
 use plan::split_level::{SplitLevel, SplitScope};
 use plan::text::{self, PlanText};
 use plan::{Plan, channel_scales, rematerialize, short_operands, sink, split};
-use search::{Aims, Candidate};
+use search::{Candidate, MemoryTargets};
 
 /// Upper limit of the growth of constants for speed, in bytes; the other limit is a twenty-fourth of the constants.
 const MOST_SPARE: u64 = 128 << 10;
@@ -72,7 +72,7 @@ const MOST_GROWN: (u64, u64) = (3, 4);
 /// program breaks a rule of `kernel::verify`.
 pub fn build(lowered: &Lowered, name: &str, source: &str, request: &CodeRequest) -> Result<Program> {
     let target = KernelTarget { request, panels: &PanelSizes::default() };
-    build_with(lowered, name, source, target, &Packings::default())
+    build_with_packings(lowered, name, source, target, &PackedConstants::default())
 }
 
 /// Schedules an optimized module as [`build`] does, with the panels of constants that were packed for another target or other sizes of the
@@ -80,22 +80,22 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, request: &CodeRequest)
 ///
 /// # Errors
 /// Those of [`build`].
-pub fn build_with(
+pub fn build_with_packings(
     lowered: &Lowered,
     name: &str,
     source: &str,
     target: KernelTarget<'_>,
-    packings: &Packings,
+    packings: &PackedConstants,
 ) -> Result<Program> {
     let target = &target;
     sizes::check(&lowered.module)?;
     let apart = sink::unshare_broadcasts(&lowered.module);
     let module = apart.as_ref().unwrap_or(&lowered.module);
-    let scaled = channel_scales::into_weights(module);
+    let scaled = channel_scales::move_scales_to_weights(module);
     let module = scaled.as_ref().unwrap_or(module);
-    let again = rematerialize::in_readers(module);
+    let again = rematerialize::rematerialize_in_readers(module);
     let module = again.as_ref().unwrap_or(module);
-    let widened = short_operands::widened(module, target.machine());
+    let widened = short_operands::widen_byte_products(module, target.machine());
     let module = widened.as_ref().unwrap_or(module);
     let state = lowered.state.iter().map(|v| (v.info.clone(), v.changed));
     let state = crate::kernel::state::lay_out_variables(state);
@@ -119,7 +119,7 @@ pub fn build_with(
     let detail = if has_loops(module) { Detail::Whole } else { Detail::Sketch };
     let maker = ProgramBuilder { lowered, target, variables, empty, packings, workspace, detail };
     let given = target.request.plans.as_deref().map(|text| PlanText::find_program(text, name)).transpose()?;
-    let wanted = given.as_ref().map_or(Ok(SplitLevel::Once), PlanText::halves)?;
+    let wanted = given.as_ref().map_or(Ok(SplitLevel::Once), PlanText::split_level)?;
     let halved = if wanted == SplitLevel::None { None } else { split::split_pairs(module, SplitScope::Once, target) };
     let halves = if halved.is_some() { SplitLevel::Once } else { SplitLevel::None };
     let module = halved.as_ref().unwrap_or(module);
@@ -144,7 +144,7 @@ pub fn build_with(
             let more = if found.1.program.workspace_bytes > workspace { twice() } else { None };
             let more = more.as_ref().map(|module| maker.plan_input(module, SplitLevel::Twice));
             let other = more.as_ref().map(|base| Ok::<_, Error>((base, maker.search_choices(base)?))).transpose()?;
-            let other = other.filter(|(_, other)| search::spares_much(&found.1.program, &other.1.program));
+            let other = other.filter(|(_, other)| search::saves_much_memory(&found.1.program, &other.1.program));
             let (base, (choices, made)) = other.unwrap_or((&once, found));
             maker.complete_program(base, &choices, made, detail)?
         }
@@ -157,7 +157,7 @@ pub fn build_with(
 struct PlanInput<'m> {
     module: &'m Module,
     halves: SplitLevel,
-    methods: Methods,
+    methods: ModuleConvolutions,
     needed: ElementDemand,
 }
 
@@ -168,7 +168,7 @@ struct ProgramBuilder<'l> {
     variables: EntryVariables,
     /// The program's name, arguments and results, without kernels.
     empty: Program,
-    packings: &'l Packings,
+    packings: &'l PackedConstants,
     /// Target size of the workspace in bytes.
     workspace: u64,
     /// Detail in which the search emits candidate programs.
@@ -177,7 +177,7 @@ struct ProgramBuilder<'l> {
 
 impl ProgramBuilder<'_> {
     fn plan_input<'m>(&self, module: &'m Module, halves: SplitLevel) -> PlanInput<'m> {
-        let methods = Methods::choose(module, self.target);
+        let methods = ModuleConvolutions::choose(module, self.target);
         let needed = ElementDemand::compute(module, &methods, &self.lowered.result_counts);
         PlanInput { module, halves, methods, needed }
     }
@@ -186,7 +186,7 @@ impl ProgramBuilder<'_> {
     fn build_candidate<'b>(
         &'b self,
         base: &'b PlanInput<'_>,
-        choices: &Choices,
+        choices: &PlanChoices,
         detail: Detail,
     ) -> Result<Candidate<'b>> {
         let plan = Plan::build(
@@ -196,7 +196,7 @@ impl ProgramBuilder<'_> {
             &base.methods,
             &base.needed,
             choices,
-            families::recipe,
+            families::choose_recipe,
         )?;
         let (program, found) = self.emit_program(base, &plan, choices, detail)?;
         Ok(Candidate { plan, program, found })
@@ -206,7 +206,7 @@ impl ProgramBuilder<'_> {
         &self,
         base: &PlanInput<'_>,
         plan: &Plan<'_>,
-        choices: &Choices,
+        choices: &PlanChoices,
         detail: Detail,
     ) -> Result<(Program, SearchFacts)> {
         let (empty, in_results) = (self.empty.clone(), choices.in_results);
@@ -215,8 +215,8 @@ impl ProgramBuilder<'_> {
     }
 
     /// Runs the search for a plan with little memory; returns its choices and the program they lead to.
-    fn search_choices<'b>(&'b self, base: &'b PlanInput<'_>) -> Result<(Choices, Candidate<'b>)> {
-        let aims = Aims { workspace: self.workspace, constants: most_constants(base.module) };
+    fn search_choices<'b>(&'b self, base: &'b PlanInput<'_>) -> Result<(PlanChoices, Candidate<'b>)> {
+        let aims = MemoryTargets { workspace: self.workspace, constants: most_constants(base.module) };
         let order = plan::lower_order(base.module, self.target, &base.methods);
         search::minimize_memory(&aims, order, |choices| self.build_candidate(base, choices, self.detail))
     }
@@ -225,7 +225,7 @@ impl ProgramBuilder<'_> {
     fn complete_program(
         &self,
         base: &PlanInput<'_>,
-        choices: &Choices,
+        choices: &PlanChoices,
         made: Candidate<'_>,
         detail: Detail,
     ) -> Result<Program> {

@@ -4,7 +4,7 @@
 use super::emit::SearchFacts;
 use super::memory::workspace;
 use super::plan::Plan;
-use super::plan::choices::{Choices, Key};
+use super::plan::choices::{InstKey, PlanChoices};
 use crate::diag::Result;
 use crate::hlo::InstId;
 use crate::kernel::{BufId, Program};
@@ -27,7 +27,7 @@ const FEW: u64 = 8;
 const FAR_SPARED: u64 = 8;
 
 /// Target sizes of the search, in bytes.
-pub struct Aims {
+pub struct MemoryTargets {
     /// Target size of the workspace: what dense arrays would need.
     pub workspace: u64,
     /// Target size of the constants.
@@ -48,15 +48,15 @@ pub struct Candidate<'p> {
 /// Searches the choices whose program takes the least memory, and returns them with that program; `order` is an execution order of the
 /// entry that may need less memory than post order.
 pub fn minimize_memory<'p>(
-    aims: &Aims,
+    aims: &MemoryTargets,
     order: Option<Vec<InstId>>,
-    schedule: impl Fn(&Choices) -> Result<Candidate<'p>>,
-) -> Result<(Choices, Candidate<'p>)> {
-    let choices = Choices::default();
+    schedule: impl Fn(&PlanChoices) -> Result<Candidate<'p>>,
+) -> Result<(PlanChoices, Candidate<'p>)> {
+    let choices = PlanChoices::default();
     let made = schedule(&choices)?;
     let mut search = MemorySearch { aims, schedule: &schedule, choices, made };
     if order.is_some() {
-        search.accept_if(Choices { order, ..Choices::default() }, spares_much)?;
+        search.accept_if(PlanChoices { order, ..PlanChoices::default() }, saves_much_memory)?;
     }
     search.choose_transformed_weights()?;
     // with weights that are transformed at compile time a convolution may be done otherwise, and be short of room again
@@ -85,7 +85,7 @@ pub fn minimize_memory<'p>(
 }
 
 /// Whether the second program takes so much less memory that possible cache misses are worth it.
-pub fn spares_much(now: &Program, then: &Program) -> bool {
+pub fn saves_much_memory(now: &Program, then: &Program) -> bool {
     now.workspace_bytes.saturating_sub(then.workspace_bytes) * LEAST_SPARED > now.workspace_bytes
 }
 
@@ -94,13 +94,13 @@ fn is_worth_weights(now: &Program, then: &Program, most: u64) -> bool {
     let grown = then.weights_bytes.saturating_sub(now.weights_bytes);
     let spared = now.workspace_bytes.saturating_sub(then.workspace_bytes);
     let worth = if then.weights_bytes <= most { spared * SCARCE } else { spared / FEW };
-    spares_much(now, then) && worth > grown
+    saves_much_memory(now, then) && worth > grown
 }
 
 struct MemorySearch<'a, 'p, S> {
-    aims: &'a Aims,
+    aims: &'a MemoryTargets,
     schedule: &'a S,
-    choices: Choices,
+    choices: PlanChoices,
     made: Candidate<'p>,
 }
 
@@ -110,9 +110,9 @@ impl<S> Clone for MemorySearch<'_, '_, S> {
     }
 }
 
-impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> MemorySearch<'_, 'p, S> {
+impl<'p, S: Fn(&PlanChoices) -> Result<Candidate<'p>>> MemorySearch<'_, 'p, S> {
     /// Emits the program of `choices` and keeps both if `better` prefers it to the current one; returns whether it did.
-    fn accept_if(&mut self, choices: Choices, better: impl Fn(&Program, &Program) -> bool) -> Result<bool> {
+    fn accept_if(&mut self, choices: PlanChoices, better: impl Fn(&Program, &Program) -> bool) -> Result<bool> {
         let made = (self.schedule)(&choices)?;
         let taken = better(&self.made.program, &made.program);
         if taken {
@@ -127,7 +127,7 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> MemorySearch<'_, 'p, S> {
     fn choose_transformed_weights(&mut self) -> Result<bool> {
         let before = self.choices.known.len();
         for _ in 0..ROUNDS {
-            let Aims { workspace, constants } = *self.aims;
+            let MemoryTargets { workspace, constants } = *self.aims;
             if self.made.program.workspace_bytes > workspace {
                 let better = |now: &Program, then: &Program| {
                     let spared = now.workspace_bytes.saturating_sub(then.workspace_bytes);
@@ -140,8 +140,8 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> MemorySearch<'_, 'p, S> {
                     continue;
                 }
             }
-            let at_peak = workspace::at_peak(&self.made.program).into_iter();
-            let all: HashSet<Key> = at_peak.filter_map(|b| self.made.found.transformed.get(&b).copied()).collect();
+            let at_peak = workspace::buffers_at_peak(&self.made.program).into_iter();
+            let all: HashSet<InstKey> = at_peak.filter_map(|b| self.made.found.transformed.get(&b).copied()).collect();
             let better = |now: &Program, then: &Program| {
                 let grown = then.weights_bytes.saturating_sub(now.weights_bytes);
                 let spared = now.workspace_bytes.saturating_sub(then.workspace_bytes);
@@ -156,11 +156,11 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> MemorySearch<'_, 'p, S> {
     }
 
     /// The convolutions with the largest scratch memory for transformed weights, as many as keep constants below `most` bytes.
-    fn heaviest_convolutions(&self, most: u64) -> HashSet<Key> {
+    fn heaviest_convolutions(&self, most: u64) -> HashSet<InstKey> {
         let mut all = self.groups_above(self.aims.workspace, &self.made.found.transformed);
         all.sort_by_key(|(key, own, others)| (std::cmp::Reverse(own + others), *key));
         let mut grown = self.made.program.weights_bytes;
-        let fits = |(_, own, _): &(Key, u64, u64)| {
+        let fits = |(_, own, _): &(InstKey, u64, u64)| {
             // of a 3x3 window 9 of 36 numbers were constants before, and more of others
             grown += own - own / 4;
             grown <= most
@@ -169,7 +169,7 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> MemorySearch<'_, 'p, S> {
     }
 
     /// Adds convolutions whose weights are transformed at compile time, if `better` prefers the resulting program.
-    fn take_known(&mut self, more: &HashSet<Key>, better: impl Fn(&Program, &Program) -> bool) -> Result<bool> {
+    fn take_known(&mut self, more: &HashSet<InstKey>, better: impl Fn(&Program, &Program) -> bool) -> Result<bool> {
         let mut choices = self.choices.clone();
         choices.known.extend(more);
         if choices.known.len() == self.choices.known.len() {
@@ -205,14 +205,14 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> MemorySearch<'_, 'p, S> {
             if self.made.program.workspace_bytes <= self.aims.workspace {
                 break;
             }
-            let at_peak = workspace::at_peak(&self.made.program).into_iter();
+            let at_peak = workspace::buffers_at_peak(&self.made.program).into_iter();
             let wholes: HashSet<InstId> = at_peak.filter_map(|b| self.made.found.wholes.get(&b).copied()).collect();
             if wholes.is_empty() {
                 break;
             }
             let mut choices = self.choices.clone();
             choices.apart.extend(wholes);
-            if !self.accept_if(choices, spares_much)? {
+            if !self.accept_if(choices, saves_much_memory)? {
                 break;
             }
         }
@@ -222,7 +222,7 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> MemorySearch<'_, 'p, S> {
     /// While the workspace exceeds its target, makes planes without margins and copies them with margins right before the window that
     /// needs them: a plane with margins is larger.
     fn copy_margins(&mut self) -> Result<()> {
-        self.without_margins(|found| &found.margins, |choices| &mut choices.copied, spares_much)?;
+        self.without_margins(|found| &found.margins, |choices| &mut choices.copied, saves_much_memory)?;
         Ok(())
     }
 
@@ -239,7 +239,7 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> MemorySearch<'_, 'p, S> {
     fn without_margins(
         &mut self,
         found: impl Fn(&SearchFacts) -> &HashMap<BufId, InstId>,
-        chosen: impl Fn(&mut Choices) -> &mut HashSet<InstId>,
+        chosen: impl Fn(&mut PlanChoices) -> &mut HashSet<InstId>,
         better: impl Fn(&Program, &Program) -> bool,
     ) -> Result<bool> {
         let mut any = false;
@@ -269,14 +269,14 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> MemorySearch<'_, 'p, S> {
     /// memory may be less aligned than the workspace.
     fn in_results(&mut self) -> Result<()> {
         if self.made.program.workspace_bytes > self.aims.workspace {
-            let choices = Choices { in_results: true, ..self.choices.clone() };
-            self.accept_if(choices, spares_much)?;
+            let choices = PlanChoices { in_results: true, ..self.choices.clone() };
+            self.accept_if(choices, saves_much_memory)?;
         }
         Ok(())
     }
 
     /// The convolutions whose scratch memory raises the workspace above its target, each with the bytes that would stay within it.
-    fn short_of(&self) -> HashMap<Key, u64> {
+    fn short_of(&self) -> HashMap<InstKey, u64> {
         let most = self.aims.workspace;
         let all = self.groups_above(most, &self.made.found.scratch).into_iter();
         all.map(|(key, _, others)| (key, most.saturating_sub(others))).collect()
@@ -285,7 +285,7 @@ impl<'p, S: Fn(&Choices) -> Result<Candidate<'p>>> MemorySearch<'_, 'p, S> {
     /// The convolutions during which the workspace needs more than `most` bytes: each with its own bytes in the buffers of `groups`, and
     /// the bytes of all other buffers at that time.
     fn groups_above<T: Copy + Ord>(&self, most: u64, groups: &HashMap<BufId, T>) -> Vec<(T, u64, u64)> {
-        let all = workspace::group_memory(&self.made.program, groups).into_iter();
+        let all = workspace::group_peak_bytes(&self.made.program, groups).into_iter();
         let above = all.filter(|(_, (own, others))| own + others > most);
         above.map(|(key, (own, others))| (key, own, others)).collect()
     }

@@ -188,8 +188,8 @@ impl Target {
         let cpu = cpus::find("aarch64", &self.cpu);
         hwcaps::code_features(|name| cpu.is_some_and(|cpu| cpu.has(name)), &self.features)
     }
-    /// Run-time checks of `NAME_supported`: features that [`Self::code_cpu`] and [`Self::code_features`] have beyond the architecture's oldest
-    /// processors. Only Linux has to be asked for permission to use registers, and reports AArch64's features.
+    /// Run-time checks of `NAME_supported`: features that [`Self::code_cpu`] and [`Self::code_features`] have beyond the architecture's
+    /// oldest processors. Only Linux requires a request to use registers, and only Linux reports AArch64's features.
     pub fn machine_checks(&self) -> MachineChecks {
         let linux = self.triple.contains("linux");
         match self.level {

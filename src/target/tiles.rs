@@ -2,9 +2,9 @@
 use super::cpus::Cpu;
 use super::dot_instruction::flush_subnormal;
 
-/// Most rows of a tile.
+/// Most rows of an AMX tile.
 pub const ROWS: u64 = 16;
-/// Columns of a tile of sums.
+/// Columns of an AMX tile of sums.
 pub const COLUMNS: u64 = 16;
 /// Most terms (bfloat16 products) that one tile instruction adds to each sum.
 pub const TERMS: u64 = 32;

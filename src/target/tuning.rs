@@ -14,9 +14,9 @@ const HEAD: &str = "# tfaot tuning 1";
 pub struct TileChoice {
     /// Rows of the register tile along the last axis but one.
     pub high: u64,
-    /// Rows along the last axis.
+    /// Rows of the register tile along the last axis.
     pub wide: u64,
-    /// Vectors of columns.
+    /// Number of vectors of columns.
     pub vectors: u64,
     /// Columns of a vector.
     pub lanes: u64,
@@ -116,7 +116,7 @@ impl PanelSizes {
 /// The number of columns of a panel, and of the vectors that it was chosen for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PanelSize {
-    /// Columns.
+    /// Number of columns.
     pub columns: u64,
     /// Columns of a vector.
     pub lanes: u64,
@@ -134,8 +134,7 @@ impl Tuning {
     }
     /// Parses a tuning file.
     ///
-    /// # Errors
-    /// `Code::BadOption` for the first line that is none, or a file of another kind.
+    /// # Errors `Code::BadOption` for the first malformed row, or a file that is no tuning file.
     pub fn parse(text: &str) -> Result<Tuning> {
         let mut tuning = Tuning::default();
         if text.lines().next().map(str::trim_end) != Some(HEAD) {

@@ -182,7 +182,7 @@ fn unmerged_flags(flags: SectionFlags) -> SectionFlags {
     }
 }
 
-/// The flags of a symbol, which name no section or symbol in ELF.
+/// Converts the flags of a symbol; those of ELF refer to no section or symbol.
 fn flags(symbol: &Symbol) -> Result<SymbolFlags<SectionId, SymbolId>> {
     match symbol.flags() {
         SymbolFlags::Elf { st_info, st_other } => Ok(SymbolFlags::Elf { st_info, st_other }),

@@ -247,7 +247,7 @@ pub fn expm1_f32(f: &mut FunctionEmitter, x: &Val) -> Val {
     copysign(f, &y, x)
 }
 
-/// tanh x = (e^2x - 1) / (e^2x + 1).
+/// Emits tanh x as (e^2x - 1) / (e^2x + 1).
 pub fn tanh(f: &mut FunctionEmitter, x: &Val) -> Val {
     let bound = if x.dtype == DType::F32 { 9.2 } else { 20.0 };
     let limited = clamp(f, x, -bound, bound);

@@ -15,7 +15,7 @@ const MOST_ROUNDS: usize = 64;
 /// Loads and stores of a kernel.
 #[derive(Clone, Debug, Default)]
 struct KernelAccesses<'k> {
-    /// Buffers that are loaded before the kernel stores to them.
+    /// Buffers that the kernel loads before it stores to them.
     outside: BTreeSet<BufId>,
     /// Buffers of which one statement accesses several elements.
     several: BTreeSet<BufId>,

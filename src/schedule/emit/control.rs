@@ -8,8 +8,13 @@ use crate::schedule::unsupported_error;
 
 impl<'a> Emitter<'a> {
     /// Emits a loop. Its state has buffers of its own; next values that an iteration could not write in place are copied at its end.
-    pub(in crate::schedule) fn while_loop(&mut self, id: InstId, cond: CompId, body: CompId) -> Result<ValueBuffers> {
-        let init = self.value(self.scope.comp[id].operands[0])?;
+    pub(in crate::schedule) fn emit_while_loop(
+        &mut self,
+        id: InstId,
+        cond: CompId,
+        body: CompId,
+    ) -> Result<ValueBuffers> {
+        let init = self.value_buffers(self.scope.comp[id].operands[0])?;
         let kept = loop_state::invariant_elements(&self.module.comps[body]);
         // What no round changes is read where it is; memory that nothing reads behind the loop becomes the loop's.
         let mut state = init.clone();
@@ -26,7 +31,7 @@ impl<'a> Emitter<'a> {
         let pred = *pred.leaves.first().ok_or_else(|| unsupported_error(self.scope.comp, id, ""))?;
         let ((), body) = self.collect_steps(|s| {
             let next = s.emit_computation(body, vec![state.clone()], ParameterOwnership::Owned)?;
-            s.move_all(&next.leaves, &state.leaves);
+            s.copy_buffers(&next.leaves, &state.leaves);
             Ok(())
         })?;
         self.steps.push(Step::While { cond, pred, body });
@@ -34,17 +39,17 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits a conditional; each branch leaves its result in the same buffers.
-    pub(in crate::schedule) fn conditional(&mut self, id: InstId, branches: &[CompId]) -> Result<ValueBuffers> {
+    pub(in crate::schedule) fn emit_conditional(&mut self, id: InstId, branches: &[CompId]) -> Result<ValueBuffers> {
         let operands = self.scope.comp[id].operands.clone();
-        let selector = self.value(operands[0])?;
+        let selector = self.value_buffers(operands[0])?;
         let selector = *selector.leaves.first().ok_or_else(|| unsupported_error(self.scope.comp, id, ""))?;
         let out = self.allocate(&self.scope.comp[id].shape);
         let mut all = Vec::new();
         for (i, &branch) in branches.iter().enumerate() {
-            let arg = self.value(operands[i + 1])?;
+            let arg = self.value_buffers(operands[i + 1])?;
             let ((), steps) = self.collect_steps(|s| {
                 let result = s.emit_computation(branch, vec![arg], ParameterOwnership::Borrowed)?;
-                result.leaves.iter().zip(&out.leaves).for_each(|(&from, &to)| s.copy(from, to));
+                result.leaves.iter().zip(&out.leaves).for_each(|(&from, &to)| s.emit_copy(from, to));
                 Ok(())
             })?;
             all.push(steps);

@@ -6,11 +6,11 @@ use crate::schedule::emit::Emitter;
 
 impl Emitter<'_> {
     /// Records in the kernels from number `first` on which instructions they compute: `id` and the instructions inlined into it.
-    pub(in crate::schedule) fn name_insts(&mut self, id: InstId, first: usize) {
+    pub(in crate::schedule) fn record_instruction_names(&mut self, id: InstId, first: usize) {
         let insts = self.scope.fusion.computed_instructions(self.scope.comp, id);
         for kernel in self.program.kernels.values_mut().skip(first) {
             kernel.insts = insts.iter().map(|&id| self.scope.comp[id].name.clone()).collect();
-            name(kernel, self.scope.comp, id, &insts);
+            label_kernel(kernel, self.scope.comp, id, &insts);
         }
     }
 }
@@ -55,7 +55,7 @@ fn operation_count(comp: &Computation, id: InstId) -> u64 {
 }
 
 /// The label of an instruction in profiles and in the text of kernels.
-pub fn label(comp: &Computation, id: InstId) -> String {
+pub fn instruction_label(comp: &Computation, id: InstId) -> String {
     let inst = &comp[id];
     if inst.metadata.op_name.is_empty() {
         inst.name.clone()
@@ -65,13 +65,13 @@ pub fn label(comp: &Computation, id: InstId) -> String {
 }
 
 /// Labels a kernel that ends in `root` by the instruction of `insts` with the most operations.
-pub fn name(kernel: &mut Kernel, comp: &Computation, root: InstId, insts: &[InstId]) {
+pub fn label_kernel(kernel: &mut Kernel, comp: &Computation, root: InstId, insts: &[InstId]) {
     let Some(heavy) = heaviest_instruction(comp, insts).filter(|&id| id != root) else { return };
     // What the passes made has no name that the user knows.
     if comp[heavy].metadata.op_name.is_empty() && !comp[root].metadata.op_name.is_empty() {
         return;
     }
-    if let Some(what) = kernel.label.strip_suffix(&label(comp, root)) {
-        kernel.label = format!("{what}{}", label(comp, heavy));
+    if let Some(what) = kernel.label.strip_suffix(&instruction_label(comp, root)) {
+        kernel.label = format!("{what}{}", instruction_label(comp, heavy));
     }
 }

@@ -5,22 +5,22 @@ use crate::kernel::{BufId, Buffer, BufferLocation, Kernel, KernelId, Step};
 use crate::schedule::emit::{Emitter, ValueBuffers};
 use crate::schedule::loops::copies;
 use crate::schedule::memory::layout::Layout;
-use crate::schedule::plan::placement::{Placement, is_read_in_parts};
+use crate::schedule::plan::placement::{Placement, windows_can_omit_margins};
 use crate::tensor::{DType, Tensor};
 
 impl<'a> Emitter<'a> {
     /// Allocates a buffer in the workspace.
-    pub(in crate::schedule) fn buffer(&mut self, dtype: DType, elements: u64) -> BufId {
+    pub(in crate::schedule) fn allocate_buffer(&mut self, dtype: DType, elements: u64) -> BufId {
         self.program.buffers.push(Buffer { dtype, elements, place: BufferLocation::Workspace(0) })
     }
 
     /// Allocates a buffer on the stack, for use by one kernel.
-    pub(in crate::schedule) fn on_stack(&mut self, dtype: DType, elements: u64) -> BufId {
+    pub(in crate::schedule) fn allocate_on_stack(&mut self, dtype: DType, elements: u64) -> BufId {
         self.program.buffers.push(Buffer { dtype, elements, place: BufferLocation::Stack })
     }
 
     pub(in crate::schedule) fn allocate(&mut self, shape: &Shape) -> ValueBuffers {
-        let leaves = shape.leaves().iter().map(|a| self.buffer(a.dtype, a.elements())).collect();
+        let leaves = shape.leaves().iter().map(|a| self.allocate_buffer(a.dtype, a.elements())).collect();
         ValueBuffers { leaves, layout: None }
     }
 
@@ -32,11 +32,11 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         match self.scope.stages.placements[id].clone() {
             Placement::Margin { low, high, made: true } => {
-                let value = self.with_margin(comp.array(id), &low, &high)?;
+                let value = self.allocate_with_margin(comp.array(id), &low, &high)?;
                 if self.is_entry(comp) {
                     self.found.margins.insert(value.buffer()?, id);
                 }
-                self.note_margin(id, value.buffer()?);
+                self.record_margin(id, value.buffer()?);
                 Ok(value)
             }
             Placement::Dense | Placement::Margin { .. } => Ok(self.allocate(&comp[id].shape)),
@@ -54,17 +54,17 @@ impl<'a> Emitter<'a> {
     }
 
     /// Records that `plane` has margins in `buf`, if its windows might do without them.
-    pub(in crate::schedule) fn note_margin(&mut self, plane: InstId, buf: BufId) {
+    pub(in crate::schedule) fn record_margin(&mut self, plane: InstId, buf: BufId) {
         let comp = self.scope.comp;
         if self.is_entry(comp)
-            && is_read_in_parts(comp, self.plan.convolutions(self.scope.id), plane, self.scope.users(plane))
+            && windows_can_omit_margins(comp, self.plan.convolutions(self.scope.id), plane, self.scope.users(plane))
         {
             self.found.in_parts.insert(buf, plane);
         }
     }
 
     /// Allocates memory for an array with margins and emits the kernel that zeroes the margins.
-    pub(in crate::schedule) fn with_margin(
+    pub(in crate::schedule) fn allocate_with_margin(
         &mut self,
         shape: &ArrayShape,
         low: &[u64],
@@ -74,17 +74,17 @@ impl<'a> Emitter<'a> {
         crate::tensor::element_count(&whole)
             .ok_or_else(|| Error::user(Code::TooLarge, "an array with its padding has too many elements"))?;
         let layout = Layout::with_margin(&shape.dims, low, high);
-        let buf = self.buffer(shape.dtype, layout.elements(&shape.dims));
-        let kernel = copies::clear_margin_kernel(buf, shape, &layout, self.lanes(shape.dtype));
+        let buf = self.allocate_buffer(shape.dtype, layout.element_count(&shape.dims));
+        let kernel = copies::clear_margin_kernel(buf, shape, &layout, self.vector_lanes(shape.dtype));
         self.launch(kernel);
         Ok(ValueBuffers { leaves: vec![buf], layout: Some(layout) })
     }
 
-    pub(in crate::schedule) fn literal(&mut self, literal: &Literal) -> ValueBuffers {
-        ValueBuffers { leaves: literal.leaves().into_iter().map(|t| self.constant(t)).collect(), layout: None }
+    pub(in crate::schedule) fn add_literal(&mut self, literal: &Literal) -> ValueBuffers {
+        ValueBuffers { leaves: literal.leaves().into_iter().map(|t| self.add_constant(t)).collect(), layout: None }
     }
 
-    pub(in crate::schedule) fn constant(&mut self, t: &Tensor) -> BufId {
+    pub(in crate::schedule) fn add_constant(&mut self, t: &Tensor) -> BufId {
         let place = BufferLocation::Weights(self.weights.add(&t.bytes));
         self.program.buffers.push(Buffer { dtype: t.dtype, elements: t.len() as u64, place })
     }
@@ -96,26 +96,26 @@ impl<'a> Emitter<'a> {
         self.steps.push(Step::Launch(id));
     }
 
-    pub(in crate::schedule) fn copy(&mut self, from: BufId, to: BufId) {
+    pub(in crate::schedule) fn emit_copy(&mut self, from: BufId, to: BufId) {
         let elements = self.program.buffers[from].elements;
-        let kernel = copies::copy(from, to, elements, self.lanes(self.program.buffers[from].dtype));
+        let kernel = copies::copy_kernel(from, to, elements, self.vector_lanes(self.program.buffers[from].dtype));
         self.launch(kernel);
     }
 
     /// Allocates a buffer and emits the kernel that copies `from` into it.
     pub(in crate::schedule) fn allocate_copy(&mut self, from: BufId) -> BufId {
         let Buffer { dtype, elements, .. } = self.program.buffers[from];
-        let to = self.buffer(dtype, elements);
-        self.copy(from, to);
+        let to = self.allocate_buffer(dtype, elements);
+        self.emit_copy(from, to);
         to
     }
 
-    pub(in crate::schedule) fn lanes(&self, dtype: DType) -> u64 {
+    pub(in crate::schedule) fn vector_lanes(&self, dtype: DType) -> u64 {
         self.target.machine().lanes(dtype.bytes() as u64)
     }
 
     /// Makes the leaves of the root the caller's results: in place if they are intermediate buffers, by a copy otherwise.
-    pub(in crate::schedule) fn results(&mut self, root: &ValueBuffers) -> Result<()> {
+    pub(in crate::schedule) fn bind_results(&mut self, root: &ValueBuffers) -> Result<()> {
         if root.leaves.len() != self.program.results.len() {
             return Err(Error::internal("schedule", "the root does not fit the results"));
         }
@@ -126,8 +126,8 @@ impl<'a> Emitter<'a> {
             }
             let (dtype, elements) = (self.program.buffers[leaf].dtype, self.program.buffers[leaf].elements);
             let out = self.program.buffers.push(Buffer { dtype, elements, place: BufferLocation::Result(i) });
-            self.regions.share_need(out, leaf);
-            self.copy(leaf, out);
+            self.regions.copy_regions(out, leaf);
+            self.emit_copy(leaf, out);
         }
         Ok(())
     }

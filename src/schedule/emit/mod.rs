@@ -12,7 +12,7 @@ pub(in crate::schedule) mod value;
 pub(in crate::schedule) mod values;
 pub(in crate::schedule) mod weights;
 
-pub use crate::schedule::families::contraction::loops::packings::Packings;
+pub use crate::schedule::families::contraction::loops::packings::PackedConstants;
 pub use family::{Family, Root};
 pub use search_facts::SearchFacts;
 
@@ -31,7 +31,7 @@ use crate::schedule::unsupported_error;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 pub use value::ValueBuffers;
-use values::Values;
+use values::ValueMap;
 use weights::ConstantPool;
 
 /// Detail in which kernels are emitted.
@@ -46,7 +46,7 @@ pub enum Detail {
 
 impl Detail {
     /// Number of equal pieces to emit out of `all`.
-    pub(in crate::schedule) fn written_count(self, all: u64) -> u64 {
+    pub(in crate::schedule) fn emitted_count(self, all: u64) -> u64 {
         match self {
             Detail::Whole => all,
             Detail::Sketch => all.min(1),
@@ -59,7 +59,7 @@ pub struct EmitInputs<'p> {
     /// A program without kernels, with its name, arguments and results.
     pub empty: Program,
     /// Constants that were packed for other programs.
-    pub packings: &'p Packings,
+    pub packings: &'p PackedConstants,
     /// Detail in which kernels are emitted.
     pub detail: Detail,
     /// Whether the memory of results may hold intermediates before the results are computed.
@@ -88,7 +88,7 @@ pub fn emit(
         packings,
         detail,
         found: SearchFacts::default(),
-        regions: regions::Regions::default(),
+        regions: regions::NeededRegions::default(),
         depth: 0,
         scope: EmitScope::new(module, module.entry, plan.computation_plan(module.entry, ParameterOwnership::Borrowed)?),
         steps: Vec::new(),
@@ -98,14 +98,14 @@ pub fn emit(
         let buffer = Buffer { dtype: t.dtype, elements: t.elements(), place: BufferLocation::Arg(i) };
         args.push(ValueBuffers { leaves: vec![s.program.buffers.push(buffer)], layout: None });
     }
-    let state = s.variables();
+    let state = s.variable_buffers();
     args.extend(state.iter().map(|&buf| ValueBuffers { leaves: vec![buf], layout: None }));
     let mut root = s.emit_computation(module.entry, args, ParameterOwnership::Borrowed)?;
-    let next = s.next_values(&mut root, &state)?;
-    s.results(&root)?;
-    s.move_all(&next.0, &next.1);
+    let next = s.split_next_values(&mut root, &state)?;
+    s.bind_results(&root)?;
+    s.copy_buffers(&next.0, &next.1);
     s.program.steps = std::mem::take(&mut s.steps);
-    s.keep_unchanged(&next.0, &next.1);
+    s.mark_unchanged_variables(&next.0, &next.1);
     s.program.weights_bytes = s.weights.bytes();
     s.program.weights = std::mem::take(&mut s.weights).finish();
     let context = PassContext {
@@ -114,7 +114,7 @@ pub fn emit(
         amounts: &s.plan.demand().amounts,
     };
     passes::run(&mut s.program, detail, &context);
-    workspace::plan(&mut s.program, in_results)?;
+    workspace::assign_offsets(&mut s.program, in_results)?;
     s.program.flops = s.program.kernels.values().map(|k| k.flops).sum();
     Ok((s.program, s.found))
 }
@@ -127,10 +127,10 @@ pub struct Emitter<'a> {
     pub(in crate::schedule) families: &'static [&'static Family],
     pub(in crate::schedule) program: Program,
     pub(in crate::schedule) weights: ConstantPool,
-    pub(in crate::schedule) packings: &'a Packings,
+    pub(in crate::schedule) packings: &'a PackedConstants,
     pub(in crate::schedule) detail: Detail,
     pub(in crate::schedule) found: SearchFacts,
-    pub(in crate::schedule) regions: regions::Regions,
+    pub(in crate::schedule) regions: regions::NeededRegions,
     /// Nesting depth of calls of scalar computations.
     pub(in crate::schedule) depth: usize,
     /// The computation whose kernels are being emitted.
@@ -146,7 +146,7 @@ pub struct EmitScope<'a> {
     pub(in crate::schedule) stages: &'a ComputationPlan,
     /// The fusion of the plan, except for anchors that have got an array of their own since.
     pub(in crate::schedule) fusion: Fusion,
-    pub(in crate::schedule) values: Values,
+    pub(in crate::schedule) values: ValueMap,
     /// Concatenations whose memory was allocated early because a part is written into it.
     pub(in crate::schedule) placed: HashMap<InstId, ValueBuffers>,
     /// Copies with margins of values without margins.
@@ -170,7 +170,7 @@ impl<'a> EmitScope<'a> {
             comp: &module.comps[id],
             stages,
             fusion: stages.fusion.clone(),
-            values: Values::default(),
+            values: ValueMap::default(),
             placed: HashMap::new(),
             padded: HashMap::new(),
             states: HashMap::new(),
@@ -209,18 +209,18 @@ impl<'a> Emitter<'a> {
             ParameterOwnership::Owned => HashSet::new(),
             ParameterOwnership::Borrowed => {
                 let all = params.iter().flat_map(|p| p.leaves.iter().copied());
-                all.filter(|&buf| !self.is_entry(comp) || !self.is_updated(buf)).collect()
+                all.filter(|&buf| !self.is_entry(comp) || !self.is_changed_variable(buf)).collect()
             }
         };
         let state_buffers = states.values().copied().collect();
         let scope = EmitScope { states, state_buffers, borrowed, ..EmitScope::new(self.module, id, stages) };
         let caller = std::mem::replace(&mut self.scope, scope);
         for (&param, value) in comp.params.iter().zip(params) {
-            self.note_needed(param, &value);
+            self.record_demand(param, &value);
             self.scope.set_value(param, value);
         }
         for &inst in &stages.order {
-            self.instruction(inst)?;
+            self.emit_instruction(inst)?;
         }
         let made = std::mem::replace(&mut self.scope, caller);
         made.values.remove(comp.root).ok_or_else(|| Error::internal("schedule", "the root has no value"))
@@ -242,12 +242,12 @@ impl<'a> Emitter<'a> {
     }
 
     /// The buffers of an instruction's value.
-    pub(in crate::schedule) fn value(&mut self, id: InstId) -> Result<ValueBuffers> {
+    pub(in crate::schedule) fn value_buffers(&mut self, id: InstId) -> Result<ValueBuffers> {
         if let Some(v) = self.scope.values.get(id) {
             return Ok(v.clone());
         }
         if let Op::Constant(literal) = &self.scope.comp[id].op {
-            let value = self.literal(literal);
+            let value = self.add_literal(literal);
             self.scope.set_value(id, value.clone());
             return Ok(value);
         }
@@ -256,12 +256,12 @@ impl<'a> Emitter<'a> {
 
     /// The concatenated leaf buffers of several values.
     pub(in crate::schedule) fn leaf_buffers(&mut self, ids: &[InstId]) -> Result<Vec<BufId>> {
-        let values = ids.iter().map(|&id| self.value(id)).collect::<Result<Vec<_>>>()?;
+        let values = ids.iter().map(|&id| self.value_buffers(id)).collect::<Result<Vec<_>>>()?;
         Ok(values.into_iter().flat_map(|value| value.leaves).collect())
     }
 
     /// Emits a call between kernels, with the arguments `args` and the results `out`.
-    pub(in crate::schedule) fn call(&mut self, to: CallTarget, args: &[InstId], out: &ValueBuffers) -> Result<()> {
+    pub(in crate::schedule) fn emit_call(&mut self, to: CallTarget, args: &[InstId], out: &ValueBuffers) -> Result<()> {
         let args = self.leaf_buffers(args)?;
         self.steps.push(Step::Call(Box::new(Call { to, args, results: out.leaves.clone() })));
         Ok(())
@@ -269,13 +269,13 @@ impl<'a> Emitter<'a> {
 
     /// Whether an array is in memory and has no gaps.
     pub(in crate::schedule) fn is_dense(&mut self, id: InstId) -> bool {
-        let array = self.scope.fusion.is_made(id) && self.scope.comp[id].shape.as_array().is_some();
-        array && self.value(id).is_ok_and(|v| v.layout.is_none())
+        let array = self.scope.fusion.is_materialised(id) && self.scope.comp[id].shape.as_array().is_some();
+        array && self.value_buffers(id).is_ok_and(|v| v.layout.is_none())
     }
 
     /// Emits the steps of an instruction.
-    pub(in crate::schedule) fn instruction(&mut self, id: InstId) -> Result<()> {
-        if self.scope.values.contains(id) || !self.scope.fusion.is_made(id) {
+    pub(in crate::schedule) fn emit_instruction(&mut self, id: InstId) -> Result<()> {
+        if self.scope.values.contains(id) || !self.scope.fusion.is_materialised(id) {
             return Ok(());
         }
         let comp = self.scope.comp;
@@ -283,29 +283,31 @@ impl<'a> Emitter<'a> {
         let value = match &inst.op {
             Op::Constant(_) if id != comp.root => return Ok(()),
             _ if self.scope.stages.stored.contains(&id) => return Ok(()),
-            Op::Constant(literal) => self.literal(literal),
+            Op::Constant(literal) => self.add_literal(literal),
             Op::Tuple => ValueBuffers { leaves: self.leaf_buffers(&inst.operands)?, layout: None },
             Op::GetTupleElement(index) => {
                 let parts = comp[inst.operands[0]].shape.as_tuple().ok_or_else(|| unsupported_error(comp, id, ""))?;
                 let before: usize = parts[..*index].iter().map(|p| p.leaves().len()).sum();
                 let count = parts[*index].leaves().len();
-                let whole = self.value(inst.operands[0])?;
+                let whole = self.value_buffers(inst.operands[0])?;
                 ValueBuffers { leaves: whole.leaves[before..before + count].to_vec(), layout: None }
             }
-            Op::OptimizationBarrier | Op::Copy if inst.shape.as_tuple().is_some() => self.value(inst.operands[0])?,
+            Op::OptimizationBarrier | Op::Copy if inst.shape.as_tuple().is_some() => {
+                self.value_buffers(inst.operands[0])?
+            }
             Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
-                let args = inst.operands.iter().map(|&o| self.value(o)).collect::<Result<Vec<_>>>()?;
+                let args = inst.operands.iter().map(|&o| self.value_buffers(o)).collect::<Result<Vec<_>>>()?;
                 self.emit_computation(*callee, args, ParameterOwnership::Borrowed)?
             }
-            Op::While { cond, body } => self.while_loop(id, *cond, *body)?,
-            Op::Conditional(branches) => self.conditional(id, branches)?,
+            Op::While { cond, body } => self.emit_while_loop(id, *cond, *body)?,
+            Op::Conditional(branches) => self.emit_conditional(id, branches)?,
             Op::AfterAll => ValueBuffers::default(),
             Op::Parameter(_) => return Err(Error::internal("schedule", "a parameter has no value")),
             // The same elements in the same order: another view of the same memory.
             Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier
                 if self.scope.stages.placements[id] == Placement::Dense && self.is_dense(inst.operands[0]) =>
             {
-                self.value(inst.operands[0])?
+                self.value_buffers(inst.operands[0])?
             }
             _ => {
                 let (out, margins) = match self.reusable_memory(id) {
@@ -315,7 +317,7 @@ impl<'a> Emitter<'a> {
                 let (first, before) = (self.program.kernels.len(), self.steps.len());
                 self.emit_root(id, &out)?;
                 if self.detail == Detail::Whole {
-                    self.name_insts(id, first);
+                    self.record_instruction_names(id, first);
                 }
                 // the result needs no memory while its first kernels make something else
                 let at = self.steps[before..].iter().position(|s| self.step_touches(s, &out)).unwrap_or(0);
@@ -323,16 +325,16 @@ impl<'a> Emitter<'a> {
                 out
             }
         };
-        self.note_needed(id, &value);
+        self.record_demand(id, &value);
         self.scope.set_value(id, value);
         Ok(())
     }
 
     /// Records the demand of the results on a value, if they need less than all of it.
-    pub(in crate::schedule) fn note_needed(&mut self, id: InstId, value: &ValueBuffers) {
+    pub(in crate::schedule) fn record_demand(&mut self, id: InstId, value: &ValueBuffers) {
         let needed = self.plan.demand();
         if !needed.is_empty() {
-            self.regions.add_need(&self.scope.comp[id].shape, value, needed.get(self.scope.id, id));
+            self.regions.add_demand(&self.scope.comp[id].shape, value, needed.get(self.scope.id, id));
         }
     }
 

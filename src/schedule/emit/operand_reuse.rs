@@ -22,7 +22,7 @@ impl<'a> Emitter<'a> {
     /// Whether `id` is the last reader of `buf`, and this computation may write to that memory.
     pub(in crate::schedule) fn is_last_use(&self, buf: BufId, id: InstId) -> bool {
         let now = self.scope.stages.lifetimes.live_range(id).first;
-        (matches!(self.program.buffers[buf].place, BufferLocation::Workspace(_)) || self.is_updated(buf))
+        (matches!(self.program.buffers[buf].place, BufferLocation::Workspace(_)) || self.is_changed_variable(buf))
             && !self.scope.borrowed.contains(&buf)
             && self.scope.values.last_read(buf) <= now
     }
@@ -87,7 +87,7 @@ impl<'a> Emitter<'a> {
                 // the state of a loop is its next value's
                 && !self.scope.state_buffers.contains(buf)
                 && self.is_last_use(*buf, id)
-                && self.reads_in_step(id, *buf)
+                && self.reads_elementwise(id, *buf)
                 && self.is_needed_alike(id, *buf)
         };
         let buf = self.source_buffers(&comp[id].operands).into_iter().find(free)?;
@@ -100,7 +100,7 @@ impl<'a> Emitter<'a> {
         let needed = self.plan.demand();
         let Some(shape) = self.scope.comp[id].shape.as_array().filter(|_| !needed.is_empty()) else { return true };
         let layout = self.scope.values.layout(buf).flatten().cloned().unwrap_or_else(|| Layout::dense(&shape.dims));
-        self.regions.is_as_needed(buf, &shape.dims, &layout, needed.get(self.scope.id, id))
+        self.regions.already_covers(buf, &shape.dims, &layout, needed.get(self.scope.id, id))
     }
 
     /// The buffers that the instructions `ids` read, through inlined instructions.
@@ -125,13 +125,13 @@ impl<'a> Emitter<'a> {
         let &buf = self.scope.states.get(&id)?;
         let free = self.scope.stages.placements[id] == Placement::Dense
             && self.is_last_use(buf, id)
-            && self.reads_in_step(id, buf);
+            && self.reads_elementwise(id, buf);
         free.then(|| ValueBuffers { leaves: vec![buf], layout: None })
     }
 
     /// Whether the kernel of `id` reads of `buf` only the element that it makes: through pointwise instructions and those that
     /// keep the order of elements; a row kernel, which reads a row to the end before it writes it, only elements of the row.
-    pub(in crate::schedule) fn reads_in_step(&self, id: InstId, buf: BufId) -> bool {
+    pub(in crate::schedule) fn reads_elementwise(&self, id: InstId, buf: BufId) -> bool {
         let comp = self.scope.comp;
         let elements = |id: InstId| comp[id].shape.as_array().map(|a| a.elements());
         let rows = self.scope.fusion.rows[id];

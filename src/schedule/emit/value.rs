@@ -1,7 +1,7 @@
 //! Values of HLO in memory.
 use crate::diag::{Error, Result};
 use crate::kernel::BufId;
-use crate::schedule::loops::view::View;
+use crate::schedule::loops::view::ArrayView;
 use crate::schedule::memory::layout::Layout;
 
 /// The memory of an HLO value: one buffer for each array, tuples flattened.
@@ -26,8 +26,8 @@ impl ValueBuffers {
         self.leaves.first().copied().ok_or_else(|| Error::internal("schedule", "an array has no buffer"))
     }
     /// The buffer and the layout of an array of `dims`.
-    pub fn view(&self, dims: &[u64]) -> Result<View> {
-        Ok(View::new(self.buffer()?, self.layout(dims)))
+    pub fn view(&self, dims: &[u64]) -> Result<ArrayView> {
+        Ok(ArrayView::new(self.buffer()?, self.layout(dims)))
     }
     /// The layout of an array of `dims`.
     pub fn layout(&self, dims: &[u64]) -> Layout {

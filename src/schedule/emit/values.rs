@@ -9,7 +9,7 @@ use std::collections::hash_map::Entry;
 /// The values of a computation that have memory so far, indexed by buffer: queries about a buffer take the same time however many values
 /// it holds.
 #[derive(Default)]
-pub struct Values {
+pub struct ValueMap {
     all: HashMap<InstId, ValueBuffers>,
     buffers: HashMap<BufId, BufferFacts>,
 }
@@ -22,7 +22,7 @@ struct BufferFacts {
     layout: Option<Option<Layout>>,
 }
 
-impl Values {
+impl ValueMap {
     /// The buffers of an instruction's value.
     pub fn get(&self, id: InstId) -> Option<&ValueBuffers> {
         self.all.get(&id)

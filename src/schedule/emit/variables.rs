@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 impl<'a> Emitter<'a> {
     /// A buffer for each variable.
-    pub(in crate::schedule) fn variables(&mut self) -> Vec<BufId> {
+    pub(in crate::schedule) fn variable_buffers(&mut self) -> Vec<BufId> {
         let all = self.program.state.iter().map(|v| Buffer {
             dtype: v.info.dtype,
             elements: v.info.elements(),
@@ -22,7 +22,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Whether `buf` is a variable that a call changes.
-    pub(in crate::schedule) fn is_updated(&self, buf: BufId) -> bool {
+    pub(in crate::schedule) fn is_changed_variable(&self, buf: BufId) -> bool {
         let BufferLocation::State(at) = self.program.buffers[buf].place else { return false };
         // variables lie in order, and those without elements where others begin
         let from = self.program.state.partition_point(|v| v.offset < at);
@@ -43,7 +43,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Splits off the root's value the next values of variables, and returns them with the variables that they are for.
-    pub(in crate::schedule) fn next_values(
+    pub(in crate::schedule) fn split_next_values(
         &self,
         root: &mut ValueBuffers,
         state: &[BufId],
@@ -57,7 +57,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Marks variables whose next value is their old one as unchanged, so that they may lie in read-only memory.
-    pub(in crate::schedule) fn keep_unchanged(&mut self, from: &[BufId], to: &[BufId]) {
+    pub(in crate::schedule) fn mark_unchanged_variables(&mut self, from: &[BufId], to: &[BufId]) {
         let stored = BufferAccess::of_steps(&self.program, &self.program.steps).written;
         let same = from.iter().zip(to).filter(|(from, to)| from == to && !stored.contains(to));
         let places: Vec<BufferLocation> = same.map(|(_, &to)| self.program.buffers[to].place).collect();
@@ -67,7 +67,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits copies of each buffer of `from` to the buffer of `to` at the same index. A source that is also a destination is saved first.
-    pub(in crate::schedule) fn move_all(&mut self, from: &[BufId], to: &[BufId]) {
+    pub(in crate::schedule) fn copy_buffers(&mut self, from: &[BufId], to: &[BufId]) {
         let mut from = from.to_vec();
         for (i, source) in from.iter_mut().enumerate() {
             if *source != to[i] && to.contains(source) {
@@ -76,7 +76,7 @@ impl<'a> Emitter<'a> {
         }
         for (&from, &to) in from.iter().zip(to) {
             if from != to {
-                self.copy(from, to);
+                self.emit_copy(from, to);
             }
         }
     }

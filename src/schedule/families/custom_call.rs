@@ -33,7 +33,7 @@ impl<'a> Emitter<'a> {
             args,
             results,
         };
-        self.call(CallTarget::Function(to), operands, out)
+        self.emit_call(CallTarget::Function(to), operands, out)
     }
 }
 
@@ -84,7 +84,7 @@ fn target(call: &Foreign) -> Result<&str> {
     Ok(target)
 }
 
-/// Names that objects define or use themselves.
+/// C symbols that generated objects define or use themselves, and that a user's function cannot have.
 const OWN: &[&str] = &["main", "memcpy", "memmove", "memset"];
 
 /// XLA's version number of the call's interface; 1 if a module names none.

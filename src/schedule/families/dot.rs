@@ -1,8 +1,8 @@
 //! `dot` as a contraction: strides of both sides, any axes.
 use crate::diag::Error;
 use crate::hlo::Literal;
-use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
-use crate::schedule::families::contraction::recipe::axis::Axis;
+use crate::schedule::families::contraction::loops::operands::{Contraction, ContractionRight};
+use crate::schedule::families::contraction::recipe::axis::ContractionAxis;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::compressed_constants;
 
@@ -29,17 +29,17 @@ impl DotProduct {
 pub const FAMILY: Family = Family {
     name: "product",
     recipe: |_, request| Ok(matches!(request.op(), Op::Dot(_)).then_some(RecipeSetup::Plain)),
-    emit: |s, root, _| s.dot(root),
+    emit: |s, root, _| s.emit_dot(root),
 };
 
 impl<'a> Emitter<'a> {
     /// Emits a dot; the root is the dot itself or its epilogue.
-    pub(in crate::schedule) fn dot(&mut self, root: Root<'_>) -> Result<()> {
+    pub(in crate::schedule) fn emit_dot(&mut self, root: Root<'_>) -> Result<()> {
         let anchor = root.anchor;
         if self.scope.comp.array(anchor).elements() == 0 {
             return Ok(());
         }
-        let left = self.value(self.scope.comp[anchor].operands[0])?.dense_buffer()?;
+        let left = self.value_buffers(self.scope.comp[anchor].operands[0])?.dense_buffer()?;
         let p = self.dot_contraction(anchor, left)?;
         self.emit_contraction(root, &p.c, &|k, b, r, c| p.result_coordinates(k, b, r, c))
     }
@@ -51,22 +51,25 @@ impl<'a> Emitter<'a> {
         let Op::Dot(d) = &inst.op else { return Err(unsupported_error(comp, id, "")) };
         let (x, y) = (comp.array(inst.operands[0]).clone(), comp.array(inst.operands[1]).clone());
         let (xs, ys) = (x.strides(), y.strides());
-        let pairs = |a: &[usize], b: &[usize]| -> Vec<Axis> {
-            a.iter().zip(b).map(|(&i, &j)| Axis { extent: x.dims[i], a: xs[i] as i64, b: ys[j] as i64 }).collect()
+        let pairs = |a: &[usize], b: &[usize]| -> Vec<ContractionAxis> {
+            a.iter()
+                .zip(b)
+                .map(|(&i, &j)| ContractionAxis { extent: x.dims[i], a: xs[i] as i64, b: ys[j] as i64 })
+                .collect()
         };
         let free = |rank: usize, batch: &[usize], sum: &[usize]| {
             (0..rank).filter(|i| !batch.contains(i) && !sum.contains(i)).collect::<Vec<_>>()
         };
         let batch = pairs(&d.lhs_batch, &d.rhs_batch);
-        let rows: Vec<Axis> = free(x.rank(), &d.lhs_batch, &d.lhs_contracting)
+        let rows: Vec<ContractionAxis> = free(x.rank(), &d.lhs_batch, &d.lhs_contracting)
             .into_iter()
-            .map(|i| Axis { extent: x.dims[i], a: xs[i] as i64, b: 0 })
+            .map(|i| ContractionAxis { extent: x.dims[i], a: xs[i] as i64, b: 0 })
             .collect();
-        let columns: Vec<Axis> = free(y.rank(), &d.rhs_batch, &d.rhs_contracting)
+        let columns: Vec<ContractionAxis> = free(y.rank(), &d.rhs_batch, &d.rhs_contracting)
             .into_iter()
-            .map(|i| Axis { extent: y.dims[i], a: 0, b: ys[i] as i64 })
+            .map(|i| ContractionAxis { extent: y.dims[i], a: 0, b: ys[i] as i64 })
             .collect();
-        let sizes = |axes: &[Axis]| axes.iter().map(|x| x.extent).collect::<Vec<u64>>();
+        let sizes = |axes: &[ContractionAxis]| axes.iter().map(|x| x.extent).collect::<Vec<u64>>();
         let dims = (sizes(&batch), sizes(&rows), sizes(&columns));
         let right = self.right_side(inst.operands[1])?;
         let mut c = Contraction {
@@ -86,24 +89,28 @@ impl<'a> Emitter<'a> {
         };
         let is_kept = self.scope.stages.kept.contains(&inst.operands[1]);
         if is_kept && self.product_facts(&c).reads_right_in_place(self.target) {
-            c.right = Right::Buffer(self.value(inst.operands[1])?.dense_buffer()?);
+            c.right = ContractionRight::Buffer(self.value_buffers(inst.operands[1])?.dense_buffer()?);
         }
         Ok(DotProduct { c, batch: dims.0, rows: dims.1, columns: dims.2 })
     }
 
     /// The right side of a dot: its elements if it is constant.
-    pub(in crate::schedule) fn right_side(&mut self, id: InstId) -> Result<Right> {
+    pub(in crate::schedule) fn right_side(&mut self, id: InstId) -> Result<ContractionRight> {
         if let Op::Constant(Literal::Array(t)) = &self.scope.comp[id].op {
-            return Ok(Right::Constant(t.clone()));
+            return Ok(ContractionRight::Constant(t.clone()));
         }
-        if let Some(stored) = compressed_constants::find(self.scope.comp, id) {
-            return Ok(Right::Stored(stored));
+        if let Some(stored) = compressed_constants::find_compressed(self.scope.comp, id) {
+            return Ok(ContractionRight::Stored(stored));
         }
         if let Some(scaled) = self.scope.stages.scaled.get(&id).cloned() {
-            let by = self.value(scaled.by)?.dense_buffer()?;
-            return Ok(Right::Scaled(scaled.numbers, by));
+            let by = self.value_buffers(scaled.by)?.dense_buffer()?;
+            return Ok(ContractionRight::Scaled(scaled.numbers, by));
         }
-        let value = self.value(id)?;
-        value.leaves.first().map(|&b| Right::Buffer(b)).ok_or_else(|| Error::internal("schedule", "no buffer"))
+        let value = self.value_buffers(id)?;
+        value
+            .leaves
+            .first()
+            .map(|&b| ContractionRight::Buffer(b))
+            .ok_or_else(|| Error::internal("schedule", "no buffer"))
     }
 }

@@ -37,7 +37,7 @@ impl<'a> Emitter<'a> {
         };
         let number = collective_number(&comp.name, &inst.name);
         let to = CallTarget::Ranks(Exchange { movement, number, ranks: devices.count(), bytes });
-        self.call(to, operands, out)
+        self.emit_call(to, operands, out)
     }
 }
 

@@ -55,7 +55,7 @@ pub const FAMILIES: &[&Family] = &[
 ///
 /// # Errors
 /// `Code::HloUnsupported` for an op without a kernel.
-pub fn recipe(planner: &mut Planner<'_>, request: &RecipeRequest<'_>) -> Result<Recipe> {
+pub fn choose_recipe(planner: &mut Planner<'_>, request: &RecipeRequest<'_>) -> Result<Recipe> {
     for family in FAMILIES {
         if let Some(setup) = (family.recipe)(planner, request)? {
             return Ok(Recipe { family: family.name, setup, is_looped: request.has_long_epilogue() });

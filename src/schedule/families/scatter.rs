@@ -1,19 +1,19 @@
 //! `scatter`: the operands are copied, then one index vector after another has its window combined into them.
 use crate::hlo::attrs::ScatterDims;
-use crate::schedule::loops::nest::in_vectors;
+use crate::schedule::loops::nest::vectorize_loop;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::scalar_loops::Local;
+use crate::schedule::loops::scalar_loops::LocalVariable;
 
 /// The family of scatters: a copy of the operands, unless they may be overwritten, and loops over the updates one after another.
 pub const FAMILY: Family = Family {
     name: "scatter",
     recipe: |_, request| Ok(matches!(request.op(), Op::Scatter { .. }).then_some(RecipeSetup::Plain)),
-    emit: |s, root, _| s.scatter(root),
+    emit: |s, root, _| s.emit_scatter(root),
 };
 
 impl<'a> Emitter<'a> {
     /// Emits a scatter. Windows that do not fit are skipped; several updates of one element are combined in the order of their indices.
-    pub(in crate::schedule) fn scatter(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+    pub(in crate::schedule) fn emit_scatter(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let comp = self.scope.comp;
         let Op::Scatter { dims: d, comp: combine } = &comp[id].op else { return Err(unsupported_error(comp, id, "")) };
         let n = comp[id].operands.len() / 2;
@@ -21,22 +21,22 @@ impl<'a> Emitter<'a> {
         let dims = comp.array(operands[0]).dims.clone();
         for (&operand, &leaf) in operands.iter().zip(&out.leaves) {
             let leaf = ValueBuffers { leaves: vec![leaf], layout: None };
-            self.start_from(id, operand, &leaf)?;
+            self.copy_operand_to_result(id, operand, &leaf)?;
         }
         let update_dims = comp.array(updates[0]).dims.clone();
         if dims.contains(&0) || update_dims.contains(&0) {
             return Ok(());
         }
-        let mut e = self.elements(id);
+        let mut e = self.start_kernel(id);
         let (vars, at) = loop_variables(&mut e.k, &update_dims);
         let (mut body, fits, to) = self.window(&mut e, indices, d, &dims, &at)?;
         let index = linear_index(&to, &dims);
         let mut args: Vec<ExprId> = out.leaves.iter().map(|&b| e.k.add_load(b, index.clone())).collect();
         for &update in updates {
-            args.push(self.element(&mut e, update, &at)?);
+            args.push(self.emit_element(&mut e, update, &at)?);
         }
         let own: Vec<DType> = operands.iter().map(|&o| comp.array(o).dtype).collect();
-        let mut results = self.apply_wider(&mut e, *combine, &args, &[&own[..], &own].concat())?;
+        let mut results = self.inline_widened(&mut e, *combine, &args, &[&own[..], &own].concat())?;
         let combine = &self.module.comps[*combine];
         let returned = combine[combine.root].shape.leaves().into_iter().map(|a| a.dtype);
         for ((x, from), &to) in results.iter_mut().zip(returned).zip(&own) {
@@ -47,8 +47,8 @@ impl<'a> Emitter<'a> {
             inside.push(Stmt::Store { buf, index, value: results[0] });
         } else {
             // All results are computed before any is stored.
-            let held: Vec<Local> =
-                out.leaves.iter().map(|&b| Local::new(&mut e.k, self.program.buffers[b].dtype)).collect();
+            let held: Vec<LocalVariable> =
+                out.leaves.iter().map(|&b| LocalVariable::new(&mut e.k, self.program.buffers[b].dtype)).collect();
             inside.extend(held.iter().zip(&results).map(|(x, &value)| x.set(value)));
             let stores = held.iter().zip(&out.leaves);
             inside.extend(stores.map(|(x, &buf)| Stmt::Store { buf, index: index.clone(), value: x.value }));
@@ -57,7 +57,7 @@ impl<'a> Emitter<'a> {
         if out.leaves.len() == 1
             && let Some(v) = windowed.pop()
         {
-            inside = in_vectors(&mut e.k, v, &inside, self.lanes(comp.array(operands[0]).dtype));
+            inside = vectorize_loop(&mut e.k, v, &inside, self.vector_lanes(comp.array(operands[0]).dtype));
         }
         inside = nest_loops(&windowed, inside);
         match fits {
@@ -77,7 +77,7 @@ impl<'a> Emitter<'a> {
     /// element `at` of the updates goes.
     fn window(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         indices: InstId,
         d: &ScatterDims,
         dims: &[u64],
@@ -105,12 +105,12 @@ impl<'a> Emitter<'a> {
             if let Some(x) = place.get_mut(d.index_vector_dim) {
                 *x = Index::constant(component as i64);
             }
-            let start = self.element(e, indices, &place)?;
+            let start = self.emit_element(e, indices, &place)?;
             let start = self.index_as_s64(e, start, self.scope.comp.array(indices).dtype);
-            let held = Local::new(&mut e.k, DType::S64);
+            let held = LocalVariable::new(&mut e.k, DType::S64);
             body.push(held.set(start));
             let last = (dims[axis] as i64 - sizes[axis] as i64).max(0);
-            require(&mut e.k, &mut fits, Expr::Within(held.index(), 0, last + 1));
+            add_condition(&mut e.k, &mut fits, Expr::Within(held.index(), 0, last + 1));
             to[axis] = to[axis].add(&held.index().clamp_to(0, last, &e.k.vars));
         }
         Ok((body, fits, to))

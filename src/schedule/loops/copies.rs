@@ -7,7 +7,7 @@ use crate::schedule::memory::layout::Layout;
 use std::ops::Range;
 
 /// A kernel that copies `elements` elements.
-pub(in crate::schedule) fn copy(from: BufId, to: BufId, elements: u64, lanes: u64) -> Kernel {
+pub(in crate::schedule) fn copy_kernel(from: BufId, to: BufId, elements: u64, lanes: u64) -> Kernel {
     let mut k = Kernel { label: "copy".to_string(), ..Kernel::default() };
     let v = k.add_var(elements);
     let value = k.add_load(from, Index::var(v));
@@ -31,7 +31,7 @@ pub(in crate::schedule) fn clear_margin_kernel(buf: BufId, shape: &ArrayShape, l
             None => body.extend(inside),
         }
     };
-    let gaps = layout.gaps(&shape.dims);
+    let gaps = layout.margin_gaps(&shape.dims);
     for gap in gaps.around.iter().filter(|gap| !gap.is_empty()) {
         clear(&mut k, vec![], Index::default(), gap);
     }

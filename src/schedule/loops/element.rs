@@ -4,12 +4,12 @@ use crate::hlo::attrs::{GatherDims, PadDim};
 use crate::hlo::{CompId, Inst, Literal, Shape};
 use crate::kernel::Atom;
 use crate::scalar::{CompareKind, Direction};
-use crate::schedule::loops::idioms::constant;
+use crate::schedule::loops::idioms::scalar_constant;
 use crate::schedule::loops::prelude::*;
 use std::collections::HashMap;
 
 /// A kernel under construction, with the elements that it has already computed.
-pub struct Elements {
+pub struct KernelBuilder {
     /// The kernel.
     pub k: Kernel,
     /// The instruction whose value the kernel computes.
@@ -20,26 +20,31 @@ pub struct Elements {
     depth: usize,
 }
 
-impl Elements {
+impl KernelBuilder {
     /// Starts a kernel without statements for `root`.
     pub fn new(root: InstId, label: String) -> Self {
         let k = Kernel { label, ..Kernel::default() };
-        Elements { k, root, fixed: HashMap::new(), memo: HashMap::new(), depth: 0 }
+        KernelBuilder { k, root, fixed: HashMap::new(), memo: HashMap::new(), depth: 0 }
     }
     /// Forgets computed elements, for when registers get new values.
-    pub fn forget(&mut self) {
+    pub fn forget_elements(&mut self) {
         self.memo.clear();
     }
 }
 
 impl<'a> Emitter<'a> {
     /// Starts a kernel without statements that ends in `id`.
-    pub(in crate::schedule) fn elements(&self, id: InstId) -> Elements {
-        Elements::new(id, label(self.scope.comp, id))
+    pub(in crate::schedule) fn start_kernel(&self, id: InstId) -> KernelBuilder {
+        KernelBuilder::new(id, instruction_label(self.scope.comp, id))
     }
 
     /// Emits the computation of element `at` of `id`.
-    pub(in crate::schedule) fn element(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
+    pub(in crate::schedule) fn emit_element(
+        &mut self,
+        e: &mut KernelBuilder,
+        id: InstId,
+        at: &[Index],
+    ) -> Result<ExprId> {
         if let Some(&x) = e.fixed.get(&id) {
             return Ok(x);
         }
@@ -51,9 +56,9 @@ impl<'a> Emitter<'a> {
         if e.depth > 400 {
             return Err(Error::internal("schedule", "a kernel's expression is deeper than 400"));
         }
-        let inlined = id == e.root || !self.scope.fusion.is_made(id);
+        let inlined = id == e.root || !self.scope.fusion.is_materialised(id);
         let x = match &self.scope.comp[id].op {
-            Op::Constant(Literal::Array(t)) if t.dims.is_empty() => constant(&mut e.k, t),
+            Op::Constant(Literal::Array(t)) if t.dims.is_empty() => scalar_constant(&mut e.k, t),
             _ if !inlined => self.load(e, id, at)?,
             _ => self.emit_inlined(e, id, at)?,
         };
@@ -63,15 +68,15 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the load of element `at` of a value in memory.
-    fn load(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
-        let value = self.value(id)?;
+    fn load(&mut self, e: &mut KernelBuilder, id: InstId, at: &[Index]) -> Result<ExprId> {
+        let value = self.value_buffers(id)?;
         let (false, Some(shape)) = (value.leaves.is_empty(), self.scope.comp[id].shape.as_array()) else {
             return Err(unsupported_error(self.scope.comp, id, " inside a kernel"));
         };
         Ok(value.view(&shape.dims)?.load(&mut e.k, at))
     }
 
-    fn emit_inlined(&mut self, e: &mut Elements, id: InstId, at: &[Index]) -> Result<ExprId> {
+    fn emit_inlined(&mut self, e: &mut KernelBuilder, id: InstId, at: &[Index]) -> Result<ExprId> {
         let comp = self.scope.comp;
         let inst = &comp[id];
         let dims = |i: usize| comp.array(inst.operands[i]).dims.clone();
@@ -80,13 +85,16 @@ impl<'a> Emitter<'a> {
                 let mut args = Vec::new();
                 for (i, &o) in inst.operands.iter().enumerate() {
                     let scalar = dims(i).is_empty();
-                    args.push(self.element(e, o, if scalar { &[] } else { at })?);
+                    args.push(self.emit_element(e, o, if scalar { &[] } else { at })?);
                 }
                 Ok(e.k.add_op(*op, &args, comp.array(id).dtype))
             }
             Op::Map { comp: applied, .. } => {
-                let args = inst.operands.iter().map(|&o| self.element(e, o, at)).collect::<Result<Vec<_>>>()?;
-                self.apply(e, *applied, &args)?.first().copied().ok_or_else(|| unsupported_error(comp, id, ""))
+                let args = inst.operands.iter().map(|&o| self.emit_element(e, o, at)).collect::<Result<Vec<_>>>()?;
+                self.inline_computation(e, *applied, &args)?
+                    .first()
+                    .copied()
+                    .ok_or_else(|| unsupported_error(comp, id, ""))
             }
             Op::Broadcast(map) => {
                 let sizes = dims(0);
@@ -95,19 +103,19 @@ impl<'a> Emitter<'a> {
                     .zip(&sizes)
                     .map(|(&d, &n)| if n == 1 { Index::constant(0) } else { at[d].clone() })
                     .collect();
-                self.element(e, inst.operands[0], &from)
+                self.emit_element(e, inst.operands[0], &from)
             }
             Op::Reshape | Op::Bitcast => {
                 let from = reshape_coordinates(at, &comp.array(id).dims, &dims(0), &e.k.vars);
-                self.element(e, inst.operands[0], &from)
+                self.emit_element(e, inst.operands[0], &from)
             }
-            Op::Copy | Op::OptimizationBarrier => self.element(e, inst.operands[0], at),
+            Op::Copy | Op::OptimizationBarrier => self.emit_element(e, inst.operands[0], at),
             Op::Transpose(perm) => {
                 let mut from = vec![Index::default(); at.len()];
                 for (i, &p) in perm.iter().enumerate() {
                     from[p] = at[i].clone();
                 }
-                self.element(e, inst.operands[0], &from)
+                self.emit_element(e, inst.operands[0], &from)
             }
             Op::Reverse(axes) => {
                 let sizes = dims(0);
@@ -115,12 +123,12 @@ impl<'a> Emitter<'a> {
                     if axes.contains(&d) { x.scale(-1).offset(sizes[d] as i64 - 1) } else { x.clone() }
                 };
                 let from: Vec<Index> = at.iter().enumerate().map(flip).collect();
-                self.element(e, inst.operands[0], &from)
+                self.emit_element(e, inst.operands[0], &from)
             }
             Op::Slice(slices) => {
                 let from: Vec<Index> =
                     at.iter().zip(slices).map(|(x, s)| x.scale(s.stride as i64).offset(s.start as i64)).collect();
-                self.element(e, inst.operands[0], &from)
+                self.emit_element(e, inst.operands[0], &from)
             }
             Op::Iota(axis) => Ok(e.k.add_expr(Expr::Number(at[*axis].clone(), comp.array(id).dtype))),
             Op::Pad(pads) => self.padded_element(e, inst, pads, at),
@@ -128,11 +136,11 @@ impl<'a> Emitter<'a> {
                 let sizes = dims(0);
                 let mut from = Vec::new();
                 for (d, x) in at.iter().enumerate() {
-                    let start = self.start_of(e, &inst.operands[1..], d)?;
-                    let start = self.clamp_start(e, start, sizes[d] as i64 - window[d] as i64);
+                    let start = self.window_start(e, &inst.operands[1..], d)?;
+                    let start = self.clamp_window_start(e, start, sizes[d] as i64 - window[d] as i64);
                     from.push(x.add(&start));
                 }
-                self.element(e, inst.operands[0], &from)
+                self.emit_element(e, inst.operands[0], &from)
             }
             Op::Gather(g) => self.gather_element(e, inst, g, at),
             _ => Err(unsupported_error(comp, id, " inside a kernel")),
@@ -140,24 +148,24 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits element `at` of a pad: an element of its operand, or the padding value in holes and margins.
-    fn padded_element(&mut self, e: &mut Elements, inst: &Inst, pads: &[PadDim], at: &[Index]) -> Result<ExprId> {
+    fn padded_element(&mut self, e: &mut KernelBuilder, inst: &Inst, pads: &[PadDim], at: &[Index]) -> Result<ExprId> {
         let sizes = self.scope.comp.array(inst.operands[0]).dims.clone();
         let dtype = self.scope.comp.array(inst.operands[0]).dtype;
         let mut inside: Option<ExprId> = None;
         let mut from = Vec::new();
         for ((x, p), &n) in at.iter().zip(pads).zip(&sizes) {
-            from.push(element_at(&mut e.k, &x.offset(-p.low), n, p.interior + 1, &mut inside));
+            from.push(clamped_coordinate(&mut e.k, &x.offset(-p.low), n, p.interior + 1, &mut inside));
         }
-        let fill = self.element(e, inst.operands[1], &[])?;
+        let fill = self.emit_element(e, inst.operands[1], &[])?;
         if sizes.contains(&0) {
             return Ok(fill);
         }
-        let x = self.element(e, inst.operands[0], &from)?;
+        let x = self.emit_element(e, inst.operands[0], &from)?;
         Ok(select(&mut e.k, inside, x, fill, dtype))
     }
 
     /// Emits element `at` of a gather.
-    fn gather_element(&mut self, e: &mut Elements, inst: &Inst, g: &GatherDims, at: &[Index]) -> Result<ExprId> {
+    fn gather_element(&mut self, e: &mut KernelBuilder, inst: &Inst, g: &GatherDims, at: &[Index]) -> Result<ExprId> {
         let dims = |i: usize| self.scope.comp.array(inst.operands[i]).dims.clone();
         let (sizes, index_dims) = (dims(0), dims(1));
         let batch: Vec<&Index> = (0..at.len()).filter(|d| !g.offset_dims.contains(d)).map(|d| &at[d]).collect();
@@ -177,27 +185,34 @@ impl<'a> Emitter<'a> {
                 };
                 place.push(x.unwrap_or_default());
             }
-            let start = self.element(e, inst.operands[1], &place)?;
-            let start = self.clamp_start(e, start, sizes[axis] as i64 - g.slice_sizes[axis] as i64);
+            let start = self.emit_element(e, inst.operands[1], &place)?;
+            let start = self.clamp_window_start(e, start, sizes[axis] as i64 - g.slice_sizes[axis] as i64);
             from[axis] = from[axis].add(&start);
         }
         for (&axis, &d) in g.operand_batching_dims.iter().zip(&g.start_indices_batching_dims) {
             let before = (0..d).filter(|&i| i != g.index_vector_dim).count();
             from[axis] = batch.get(before).map(|x| (*x).clone()).unwrap_or_default();
         }
-        self.element(e, inst.operands[0], &from)
+        self.emit_element(e, inst.operands[0], &from)
     }
 
     /// Emits the start of a window in dimension `d`: an operand of its own, or an element of the only one.
-    pub(in crate::schedule) fn start_of(&mut self, e: &mut Elements, starts: &[InstId], d: usize) -> Result<ExprId> {
+    pub(in crate::schedule) fn window_start(
+        &mut self,
+        e: &mut KernelBuilder,
+        starts: &[InstId],
+        d: usize,
+    ) -> Result<ExprId> {
         match *starts {
-            [all] if !self.scope.comp.array(all).dims.is_empty() => self.element(e, all, &[Index::constant(d as i64)]),
-            _ => self.element(e, starts[d], &[]),
+            [all] if !self.scope.comp.array(all).dims.is_empty() => {
+                self.emit_element(e, all, &[Index::constant(d as i64)])
+            }
+            _ => self.emit_element(e, starts[d], &[]),
         }
     }
 
     /// Clamps a run-time start index so that the window fits.
-    pub(in crate::schedule) fn clamp_start(&mut self, e: &mut Elements, start: ExprId, last: i64) -> Index {
+    pub(in crate::schedule) fn clamp_window_start(&mut self, e: &mut KernelBuilder, start: ExprId, last: i64) -> Index {
         if let Expr::Const(t, bits) = &e.k.exprs[start] {
             let shift = 64 - t.bits().min(64);
             let value = if t.is_signed() { (*bits as i64) << shift >> shift } else { *bits as i64 };
@@ -207,7 +222,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Converts an index computed at run time to `s64`; a `u64` beyond its range becomes the largest `s64`.
-    pub(in crate::schedule) fn index_as_s64(&mut self, e: &mut Elements, x: ExprId, dtype: DType) -> ExprId {
+    pub(in crate::schedule) fn index_as_s64(&mut self, e: &mut KernelBuilder, x: ExprId, dtype: DType) -> ExprId {
         let mut x = x;
         if dtype == DType::U64 {
             let most = e.k.add_expr(Expr::Const(DType::U64, i64::MAX as u64));
@@ -219,7 +234,12 @@ impl<'a> Emitter<'a> {
     /// Inlines a computation of scalars, applied to expressions.
     ///
     /// Arguments and results are leaves: tuples are flat. All branches of a conditional are computed, and one result is selected.
-    pub(in crate::schedule) fn apply(&mut self, e: &mut Elements, id: CompId, args: &[ExprId]) -> Result<Vec<ExprId>> {
+    pub(in crate::schedule) fn inline_computation(
+        &mut self,
+        e: &mut KernelBuilder,
+        id: CompId,
+        args: &[ExprId],
+    ) -> Result<Vec<ExprId>> {
         self.depth += 1;
         if self.depth > 64 {
             return Err(Error::user(Code::TooLarge, "computations are nested more than 64 deep"));
@@ -231,9 +251,9 @@ impl<'a> Emitter<'a> {
 
     /// Inlines the computation of a `scatter` or `sort` on elements of these types, which the floats of the computation may be wider
     /// than.
-    pub(in crate::schedule) fn apply_wider(
+    pub(in crate::schedule) fn inline_widened(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         id: CompId,
         args: &[ExprId],
         types: &[DType],
@@ -242,10 +262,10 @@ impl<'a> Emitter<'a> {
         let taken = comp.params.iter().map(|&p| comp.array(p).dtype);
         let args: Vec<ExprId> =
             args.iter().zip(types).zip(taken).map(|((&x, &from), to)| convert(&mut e.k, x, from, to)).collect();
-        self.apply(e, id, &args)
+        self.inline_computation(e, id, &args)
     }
 
-    fn apply_computation(&mut self, e: &mut Elements, id: CompId, args: &[ExprId]) -> Result<Vec<ExprId>> {
+    fn apply_computation(&mut self, e: &mut KernelBuilder, id: CompId, args: &[ExprId]) -> Result<Vec<ExprId>> {
         let comp = &self.module.comps[id];
         let mut first = Vec::new();
         let mut leaves = 0;
@@ -264,7 +284,7 @@ impl<'a> Emitter<'a> {
                     args.get(from..from + i.shape.leaves().len()).ok_or_else(missing)?.to_vec()
                 }
                 Op::Constant(literal) if literal.leaves().iter().all(|t| t.len() == 1) => {
-                    literal.leaves().into_iter().map(|t| constant(&mut e.k, t)).collect()
+                    literal.leaves().into_iter().map(|t| scalar_constant(&mut e.k, t)).collect()
                 }
                 Op::Iota(_) if comp.array(inst).elements() == 1 => {
                     vec![small_constant(&mut e.k, comp.array(inst).dtype, 0.0)]
@@ -284,7 +304,7 @@ impl<'a> Emitter<'a> {
                 }
                 Op::Call(callee) | Op::Fusion { comp: callee, .. } | Op::Map { comp: callee, .. } => {
                     let args = all_of(&values, &i.operands).ok_or_else(missing)?;
-                    self.apply(e, *callee, &args)?
+                    self.inline_computation(e, *callee, &args)?
                 }
                 Op::Conditional(branches) => {
                     let selector = of(0).ok_or_else(missing)?;
@@ -293,7 +313,7 @@ impl<'a> Emitter<'a> {
                     // The last branch is also the one of numbers out of range.
                     for (n, &branch) in branches.iter().enumerate().rev() {
                         let args = values.get(&i.operands[n + 1]).ok_or_else(missing)?.clone();
-                        let results = self.apply(e, branch, &args)?;
+                        let results = self.inline_computation(e, branch, &args)?;
                         taken = Some(match taken {
                             None => results,
                             Some(others) => {

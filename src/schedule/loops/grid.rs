@@ -9,7 +9,7 @@ use std::ops::Range;
 pub const BANDS: u64 = 2;
 
 /// The loops around a tile of a contraction.
-pub struct Grid {
+pub struct TileGrid {
     /// The loop over batches.
     pub batch: VarId,
     /// Loops over the row axes that the tile does not cover.
@@ -22,24 +22,24 @@ pub struct Grid {
 
 /// The part of an axis that a tile covers: its first element, its extent, and the condition under which it runs.
 #[derive(Clone)]
-pub struct Share {
+pub struct AxisTile {
     pub at: Index,
     pub count: u64,
     guard: Option<(VarId, u64, u64)>,
     held: Option<(VarId, Index)>,
 }
 
-impl Share {
-    /// The share that covers a whole axis without a loop.
-    pub fn without_loop(count: u64) -> Share {
-        Share { at: Index::default(), count, guard: None, held: None }
+impl AxisTile {
+    /// The tile that covers a whole axis, without a loop.
+    pub fn whole_axis(count: u64) -> AxisTile {
+        AxisTile { at: Index::default(), count, guard: None, held: None }
     }
 }
 
-impl Grid {
+impl TileGrid {
     /// The loops, outermost first.
     pub fn loops(&self, order: LoopOrder) -> Vec<VarId> {
-        let rows = self.rows().into_iter();
+        let rows = self.row_loops().into_iter();
         match order {
             LoopOrder::Panels => [self.batch, self.panel].into_iter().chain(rows).collect(),
             LoopOrder::Rows => std::iter::once(self.batch).chain(rows).chain([self.panel]).collect(),
@@ -47,12 +47,12 @@ impl Grid {
     }
 
     /// The loops over rows.
-    pub fn rows(&self) -> Vec<VarId> {
+    pub fn row_loops(&self) -> Vec<VarId> {
         self.outer.iter().copied().chain([self.tile]).collect()
     }
 
     /// Divides the rows into bands, whose loop becomes the outermost of `loops`.
-    pub fn in_bands(&self, k: &mut Kernel, loops: &mut Vec<VarId>, body: Vec<Stmt>) -> Vec<Stmt> {
+    pub fn split_into_bands(&self, k: &mut Kernel, loops: &mut Vec<VarId>, body: Vec<Stmt>) -> Vec<Stmt> {
         let mut rows = self.outer.iter().copied().chain([self.tile]);
         let Some(rows) = rows.find(|&v| k.vars[v] >= BANDS) else { return body };
         let each_band = k.vars[rows].div_ceil(BANDS);
@@ -62,12 +62,12 @@ impl Grid {
         }
         loops.insert(0, band);
         let at = Index::var(band).scale(each_band as i64).add(&Index::var(inner));
-        with_variable_as(k, rows, at, body)
+        bind_variable(k, rows, at, body)
     }
 }
 
 /// Wraps `body` in the condition `low <= at < high`; returns nothing if that never holds.
-pub fn if_in_range(k: &mut Kernel, at: &Index, low: i64, high: i64, body: Vec<Stmt>) -> Vec<Stmt> {
+pub fn guard_in_range(k: &mut Kernel, at: &Index, low: i64, high: i64, body: Vec<Stmt>) -> Vec<Stmt> {
     let (least, most) = at.range(&k.vars);
     if most < low || least >= high {
         return Vec::new();
@@ -80,21 +80,21 @@ pub fn if_in_range(k: &mut Kernel, at: &Index, low: i64, high: i64, body: Vec<St
 }
 
 /// Wraps `body` so that variable `var` has the value `number`, under the condition that it is in the variable's range.
-pub fn with_variable_as(k: &mut Kernel, var: VarId, number: Index, body: Vec<Stmt>) -> Vec<Stmt> {
+pub fn bind_variable(k: &mut Kernel, var: VarId, number: Index, body: Vec<Stmt>) -> Vec<Stmt> {
     let all = k.vars[var];
     let value = number.clamp_to(0, all as i64 - 1, &k.vars);
-    if_in_range(k, &number, 0, all as i64, vec![Stmt::Let { var, value, body }])
+    guard_in_range(k, &number, 0, all as i64, vec![Stmt::Let { var, value, body }])
 }
 
-/// Splits a grid loop into two shares: full parts of `most`, and a remainder of `total`.
-pub fn split_shares(k: &mut Kernel, var: VarId, total: u64, most: u64) -> Vec<Share> {
+/// Splits a grid loop into full tiles of `most` elements and a tile for the remainder of `total`.
+pub fn split_into_tiles(k: &mut Kernel, var: VarId, total: u64, most: u64) -> Vec<AxisTile> {
     let (whole, rest) = (total / most, total % most);
     let parts = [(0..whole, most), (whole..whole + rest.min(1), rest)];
-    parts.into_iter().filter(|(rounds, _)| !rounds.is_empty()).map(|(r, count)| share(k, var, r, count)).collect()
+    parts.into_iter().filter(|(rounds, _)| !rounds.is_empty()).map(|(r, count)| axis_tile(k, var, r, count)).collect()
 }
 
-/// The share of a grid loop that consists of the iterations `rounds`, with `count` elements in each.
-pub fn share(k: &mut Kernel, var: VarId, rounds: Range<u64>, count: u64) -> Share {
+/// The iterations `rounds` of a grid loop, with tiles of `count` elements.
+pub fn axis_tile(k: &mut Kernel, var: VarId, rounds: Range<u64>, count: u64) -> AxisTile {
     let (first, n) = (rounds.start as i64, rounds.end - rounds.start);
     let part = n < k.vars[var];
     let guard = part.then_some((var, rounds.start, rounds.end));
@@ -107,11 +107,11 @@ pub fn share(k: &mut Kernel, var: VarId, rounds: Range<u64>, count: u64) -> Shar
             (Index::var(own).offset(first), Some((own, held)))
         }
     };
-    Share { at, count, guard, held }
+    AxisTile { at, count, guard, held }
 }
 
-/// Wraps `body` in the conditions of its shares.
-pub fn guard_by_shares(k: &mut Kernel, shares: &[&Share], mut body: Vec<Stmt>) -> Vec<Stmt> {
+/// Wraps `body` in the conditions of its tiles.
+pub fn guard_by_tiles(k: &mut Kernel, shares: &[&AxisTile], mut body: Vec<Stmt>) -> Vec<Stmt> {
     for share in shares {
         if let Some((var, value)) = &share.held {
             body = vec![Stmt::Let { var: *var, value: value.clone(), body }];
@@ -125,7 +125,7 @@ pub fn guard_by_shares(k: &mut Kernel, shares: &[&Share], mut body: Vec<Stmt>) -
 }
 
 /// Wraps `body` so that `vars` have the values of iteration number `all` of a loop nest over them.
-pub fn decompose_number(k: &Kernel, all: VarId, vars: &[VarId], mut body: Vec<Stmt>) -> Vec<Stmt> {
+pub fn bind_linear_index(k: &Kernel, all: VarId, vars: &[VarId], mut body: Vec<Stmt>) -> Vec<Stmt> {
     let mut stride = 1;
     for &var in vars.iter().rev() {
         let n = k.vars[var] as i64;
@@ -147,7 +147,7 @@ pub fn set_chunked_body(k: &mut Kernel, loops: &[VarId], mut body: Vec<Stmt>) {
     body = nest_loops(&loops[taken..], body);
     if taken > 1 {
         let all = k.add_var(chunks);
-        body = decompose_number(k, all, &loops[..taken], body);
+        body = bind_linear_index(k, all, &loops[..taken], body);
         k.chunks = Some(all);
     } else {
         k.chunks = loops.first().copied();

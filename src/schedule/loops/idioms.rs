@@ -5,7 +5,7 @@ use crate::tensor::{DType, Tensor};
 
 /// A constant with a small integer value, of any element type.
 pub(in crate::schedule) fn small_constant(k: &mut Kernel, dtype: DType, value: f64) -> ExprId {
-    constant(k, &Tensor::scalar_of(dtype, value))
+    scalar_constant(k, &Tensor::scalar_of(dtype, value))
 }
 
 /// Converts `x` from one element type to another.
@@ -14,10 +14,10 @@ pub(in crate::schedule) fn convert(k: &mut Kernel, x: ExprId, from: DType, to: D
 }
 
 /// The first element of `t` as a constant.
-pub(in crate::schedule) fn constant(k: &mut Kernel, t: &Tensor) -> ExprId {
+pub(in crate::schedule) fn scalar_constant(k: &mut Kernel, t: &Tensor) -> ExprId {
     if t.dtype == DType::C128 && t.bytes.len() >= 16 {
         let part = |from: usize| Tensor::new(DType::F64, vec![], t.bytes.slice(from..from + 8));
-        let (re, im) = (constant(k, &part(0)), constant(k, &part(8)));
+        let (re, im) = (scalar_constant(k, &part(0)), scalar_constant(k, &part(8)));
         return k.add_op(ScalarOp::Complex, &[re, im], t.dtype);
     }
     let mut bits = [0u8; 8];
@@ -34,7 +34,7 @@ pub(in crate::schedule) fn loop_variables(k: &mut Kernel, dims: &[u64]) -> (Vec<
 }
 
 /// New loop variables over `dims` and the coordinates that they stand for; an axis of one element has no loop.
-pub(in crate::schedule) fn over_several(k: &mut Kernel, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
+pub(in crate::schedule) fn nonunit_loop_variables(k: &mut Kernel, dims: &[u64]) -> (Vec<VarId>, Vec<Index>) {
     let (vars, at) = loop_variables(k, dims);
     let at = at.into_iter().zip(dims).map(|(x, &n)| if n == 1 { Index::constant(0) } else { x }).collect();
     (vars, at)
@@ -46,12 +46,12 @@ pub(in crate::schedule) fn logical_and(k: &mut Kernel, a: ExprId, b: ExprId) -> 
 }
 
 /// The negation of a condition.
-pub(in crate::schedule) fn not(k: &mut Kernel, x: ExprId) -> ExprId {
+pub(in crate::schedule) fn logical_not(k: &mut Kernel, x: ExprId) -> ExprId {
     k.add_op(ScalarOp::Not, &[x], DType::Pred)
 }
 
 /// Adds `test` to the conjunction `all`.
-pub(in crate::schedule) fn require(k: &mut Kernel, all: &mut Option<ExprId>, test: Expr) {
+pub(in crate::schedule) fn add_condition(k: &mut Kernel, all: &mut Option<ExprId>, test: Expr) {
     let test = k.add_expr(test);
     *all = Some(all.map_or(test, |all| logical_and(k, all, test)));
 }
@@ -69,7 +69,7 @@ pub(in crate::schedule) fn select(
 
 /// The coordinate of position `i` among `n` elements that are `step` apart, clamped to the elements; `inside` gets the condition that the
 /// position is one of them.
-pub(in crate::schedule) fn element_at(
+pub(in crate::schedule) fn clamped_coordinate(
     k: &mut Kernel,
     i: &Index,
     n: u64,
@@ -79,12 +79,12 @@ pub(in crate::schedule) fn element_at(
     let (step, span) = (step as i64, (n.max(1) as i64 - 1) * step as i64);
     let (low, high) = i.range(&k.vars);
     if low < 0 || high > span || n == 0 {
-        require(k, inside, Expr::Within(i.clone(), 0, if n == 0 { 0 } else { span + 1 }));
+        add_condition(k, inside, Expr::Within(i.clone(), 0, if n == 0 { 0 } else { span + 1 }));
     }
     let held = i.clamp_to(0, span, &k.vars);
     if step > 1 {
         let rest = held.rem(step, &k.vars);
-        require(k, inside, Expr::Within(rest, 0, 1));
+        add_condition(k, inside, Expr::Within(rest, 0, 1));
     }
     held.div(step, &k.vars)
 }

@@ -17,10 +17,10 @@ pub fn set_vectorized_body(k: &mut Kernel, vars: &[VarId], body: &[Stmt], lanes:
     if let (Some(v), [rows]) = (across, &vars[..]) {
         // chunks of as many rows as there are lanes
         let (block, row) = (k.add_var(k.vars[*rows] / lanes), k.add_var(lanes));
-        body = substitute_all(k, &body, v, &Index::var(block).scale(lanes as i64).add(&Index::var(row)));
+        body = substitute_variable(k, &body, v, &Index::var(block).scale(lanes as i64).add(&Index::var(row)));
         (vars, across) = (vec![block, row], Some(row));
     }
-    let mut parts = vector_loops(k, &body, inner, lanes);
+    let mut parts = split_into_vector_loops(k, &body, inner, lanes);
     if vars.is_empty() {
         // The first part, the widest, is what chunks are made of; the rest runs with the last chunk.
         let mut parts = parts.into_iter();
@@ -48,12 +48,20 @@ pub fn set_vectorized_body(k: &mut Kernel, vars: &[VarId], body: &[Stmt], lanes:
 }
 
 /// Wraps stores in loops over all of `var`, in vectors.
-pub fn in_vectors(k: &mut Kernel, var: VarId, body: &[Stmt], lanes: u64) -> Vec<Stmt> {
-    vector_loops(k, body, var, lanes).into_iter().map(|(tile, s)| for_loop(tile, LoopKind::Seq, vec![s])).collect()
+pub fn vectorize_loop(k: &mut Kernel, var: VarId, body: &[Stmt], lanes: u64) -> Vec<Stmt> {
+    split_into_vector_loops(k, body, var, lanes)
+        .into_iter()
+        .map(|(tile, s)| for_loop(tile, LoopKind::Seq, vec![s]))
+        .collect()
 }
 
 /// Splits loop `inner` into vectors: returns loops with their bodies, first over full vectors, then a partial one.
-pub(in crate::schedule) fn vector_loops(k: &mut Kernel, body: &[Stmt], inner: VarId, lanes: u64) -> Vec<(VarId, Stmt)> {
+pub(in crate::schedule) fn split_into_vector_loops(
+    k: &mut Kernel,
+    body: &[Stmt],
+    inner: VarId,
+    lanes: u64,
+) -> Vec<(VarId, Stmt)> {
     let n = k.vars[inner];
     let lanes = lanes.max(1).min(n.next_power_of_two());
     let (whole, tail) = (n / lanes, n % lanes);
@@ -61,13 +69,13 @@ pub(in crate::schedule) fn vector_loops(k: &mut Kernel, body: &[Stmt], inner: Va
     if whole > 0 {
         let (tile, lane) = (k.add_var(whole), k.add_var(lanes));
         let at = Index::var(tile).scale(lanes as i64).add(&Index::var(lane));
-        let inside = substitute_all(k, body, inner, &at);
+        let inside = substitute_variable(k, body, inner, &at);
         parts.push((tile, for_loop(lane, LoopKind::Vector, inside)));
     }
     if tail > 0 {
         let (tile, lane) = (k.add_var(1), k.add_var(tail.next_power_of_two()));
         let at = Index::var(lane).offset((whole * lanes) as i64);
-        let inside = substitute_all(k, body, inner, &at);
+        let inside = substitute_variable(k, body, inner, &at);
         let kind = if tail.is_power_of_two() { LoopKind::Vector } else { LoopKind::Masked(tail) };
         parts.push((tile, for_loop(lane, kind, inside)));
     }
@@ -108,7 +116,7 @@ fn collapse_loops(k: &mut Kernel, vars: &mut Vec<VarId>, body: &mut [Stmt]) {
 }
 
 /// Copies statements with `var` replaced by an index.
-pub(in crate::schedule) fn substitute_all(k: &mut Kernel, body: &[Stmt], var: VarId, with: &Index) -> Vec<Stmt> {
+pub(in crate::schedule) fn substitute_variable(k: &mut Kernel, body: &[Stmt], var: VarId, with: &Index) -> Vec<Stmt> {
     let mut memo = HashMap::new();
     body.iter()
         .map(|s| match s {

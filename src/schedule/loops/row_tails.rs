@@ -45,8 +45,8 @@ pub(in crate::schedule) fn emit_tail(
 ) -> Vec<Stmt> {
     let mut out = Vec::new();
     for element in first..k.vars[inner] {
-        let one = nest::substitute_all(k, body, inner, &Index::constant(element as i64));
-        for (tile, stmt) in nest::vector_loops(k, &one, row, lanes) {
+        let one = nest::substitute_variable(k, body, inner, &Index::constant(element as i64));
+        for (tile, stmt) in nest::split_into_vector_loops(k, &one, row, lanes) {
             out.push(for_loop(tile, LoopKind::Seq, vec![stmt]));
         }
     }

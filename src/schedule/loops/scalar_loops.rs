@@ -5,18 +5,18 @@ use crate::schedule::loops::prelude::*;
 
 /// A scalar variable of a kernel.
 #[derive(Clone, Copy, Debug)]
-pub struct Local {
+pub struct LocalVariable {
     reg: RegId,
     /// The expression that reads the variable.
     pub value: ExprId,
 }
 
-impl Local {
+impl LocalVariable {
     /// Declares a variable of this type, without a value.
-    pub fn new(k: &mut Kernel, dtype: DType) -> Local {
+    pub fn new(k: &mut Kernel, dtype: DType) -> LocalVariable {
         let reg = k.add_reg(dtype, 1, 1);
         let value = k.read_reg(reg, 0);
-        Local { reg, value }
+        LocalVariable { reg, value }
     }
     /// Sets the variable to a value.
     pub fn set(self, value: ExprId) -> Stmt {
@@ -27,13 +27,13 @@ impl Local {
         Index::atom(Atom::Value(self.value))
     }
     /// Sets the variable to the value of an index.
-    pub fn assign(self, k: &mut Kernel, index: &Index) -> Stmt {
+    pub fn set_to_index(self, k: &mut Kernel, index: &Index) -> Stmt {
         let value = index_to_s64(k, index);
         self.set(value)
     }
     /// Adds a constant to the variable.
     pub fn add_constant(self, k: &mut Kernel, by: i64) -> Stmt {
-        self.assign(k, &self.index().offset(by))
+        self.set_to_index(k, &self.index().offset(by))
     }
 }
 
@@ -48,8 +48,14 @@ pub fn less_than(k: &mut Kernel, a: ExprId, b: ExprId) -> ExprId {
 }
 
 /// Emits `for counter in from..to { body }` with bounds known at run time; `to` is evaluated again before each iteration.
-pub fn count(k: &mut Kernel, counter: Local, from: &Index, to: ExprId, mut body: Vec<Stmt>) -> [Stmt; 2] {
-    let start = counter.assign(k, from);
+pub fn emit_counted_loop(
+    k: &mut Kernel,
+    counter: LocalVariable,
+    from: &Index,
+    to: ExprId,
+    mut body: Vec<Stmt>,
+) -> [Stmt; 2] {
+    let start = counter.set_to_index(k, from);
     let cond = less_than(k, counter.value, to);
     body.push(counter.add_constant(k, 1));
     [start, Stmt::While { cond, body }]

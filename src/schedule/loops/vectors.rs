@@ -7,7 +7,7 @@ pub(in crate::schedule) const SIDE_BY_SIDE: u64 = 4;
 
 /// Vector widths by which a run of elements is divided.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::schedule) struct Width {
+pub(in crate::schedule) struct VectorWidth {
     /// Lanes of a full vector.
     pub lanes: u64,
     /// Whether a load or store of some of the lanes takes no longer than one of all. Only AVX-512's does: with AVX2 such a store
@@ -18,7 +18,7 @@ pub(in crate::schedule) struct Width {
 
 /// A run of vectors: `blocks` vectors of `lanes` elements each, from element `first` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::schedule) struct Cut {
+pub(in crate::schedule) struct VectorRun {
     pub first: u64,
     pub blocks: u64,
     pub lanes: u64,
@@ -26,20 +26,20 @@ pub(in crate::schedule) struct Cut {
     pub kind: LoopKind,
 }
 
-impl Width {
+impl VectorWidth {
     /// Divides `all` elements into full vectors and a remainder: one partial vector, or narrower and narrower ones.
-    pub(in crate::schedule) fn split(self, all: u64) -> Vec<Cut> {
+    pub(in crate::schedule) fn split(self, all: u64) -> Vec<VectorRun> {
         let (mut cuts, mut first, mut lanes) = (Vec::new(), 0, self.lanes);
         while first < all {
             let left = all - first;
             if let Some(kind) = self.tail_kind(left, lanes) {
-                cuts.push(Cut { first, blocks: 1, lanes: left.next_power_of_two(), kind });
+                cuts.push(VectorRun { first, blocks: 1, lanes: left.next_power_of_two(), kind });
                 break;
             }
             match left / lanes {
                 0 => lanes = (lanes / 2).max(1),
                 blocks => {
-                    cuts.push(Cut { first, blocks, lanes, kind: LoopKind::Vector });
+                    cuts.push(VectorRun { first, blocks, lanes, kind: LoopKind::Vector });
                     first += blocks * lanes;
                 }
             }
@@ -53,9 +53,9 @@ impl Width {
     }
 }
 
-impl Cut {
+impl VectorRun {
     /// Number of elements in the run.
-    pub(in crate::schedule) fn elements(&self) -> u64 {
+    pub(in crate::schedule) fn element_count(&self) -> u64 {
         match self.kind {
             LoopKind::Masked(valid) => valid,
             LoopKind::Vector | LoopKind::Seq | LoopKind::Unroll => self.blocks * self.lanes,
@@ -63,7 +63,7 @@ impl Cut {
     }
 
     /// Number of vectors to interleave, at most `most`: a number that divides them evenly.
-    pub(in crate::schedule) fn side_by_side(&self, most: u64) -> u64 {
+    pub(in crate::schedule) fn interleave_factor(&self, most: u64) -> u64 {
         (1..=most).rev().find(|&n| self.blocks.is_multiple_of(n)).unwrap_or(1)
     }
 
@@ -80,8 +80,8 @@ impl Cut {
 
 impl Emitter<'_> {
     /// Vector widths for an element type.
-    pub(in crate::schedule) fn width(&self, dtype: DType) -> Width {
-        Width { lanes: self.lanes(dtype), masks: self.target.machine().level == IsaLevel::Avx512 }
+    pub(in crate::schedule) fn vector_width(&self, dtype: DType) -> VectorWidth {
+        VectorWidth { lanes: self.vector_lanes(dtype), masks: self.target.machine().level == IsaLevel::Avx512 }
     }
 }
 
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn cuts(masks: bool, all: u64) -> Vec<(u64, u64, u64, LoopKind)> {
-        let cuts = Width { lanes: 16, masks }.split(all);
+        let cuts = VectorWidth { lanes: 16, masks }.split(all);
         cuts.iter().map(|c| (c.first, c.blocks, c.lanes, c.kind)).collect()
     }
 

@@ -5,7 +5,7 @@ use crate::schedule::memory::layout::Layout;
 
 /// The buffer and the layout of an array.
 #[derive(Clone, Debug)]
-pub struct View {
+pub struct ArrayView {
     /// The buffer that holds the array.
     pub buf: BufId,
     /// The layout of the elements in the buffer. The origin of a convolution's operand is where the first window begins.
@@ -15,10 +15,10 @@ pub struct View {
     pub ring: Option<u64>,
 }
 
-impl View {
+impl ArrayView {
     /// A view of an array that is stored whole.
-    pub fn new(buf: BufId, layout: Layout) -> View {
-        View { buf, layout, ring: None }
+    pub fn new(buf: BufId, layout: Layout) -> ArrayView {
+        ArrayView { buf, layout, ring: None }
     }
 
     /// Distance of neighboring elements along `axis`.

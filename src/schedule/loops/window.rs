@@ -24,7 +24,7 @@ pub fn window_taps(
             i = i.add(&tap.scale(w.rhs_dilate as i64));
         }
         // base dilation: holes lie between elements
-        from.push(element_at(k, &i, n, w.lhs_dilate, &mut inside));
+        from.push(clamped_coordinate(k, &i, n, w.lhs_dilate, &mut inside));
     }
     (loops, from, inside)
 }
@@ -41,14 +41,19 @@ fn interior_range(w: &WindowDim, n: u64, extent: u64) -> (u64, u64) {
 }
 
 /// The windows that stay inside the array, if these are most: their taps need no test.
-pub(in crate::schedule) struct Interior {
+pub(in crate::schedule) struct InteriorWindows {
     /// Axes along which some windows cross an edge, each with the range of those that don't.
     axes: Vec<(usize, u64, u64)>,
 }
 
-impl Interior {
+impl InteriorWindows {
     /// The interior windows of `op` over an array of `input`, with `dims` windows, vectorized along axis `lanes`.
-    pub(in crate::schedule) fn of_windows(op: &Op, input: &[u64], dims: &[u64], lanes: usize) -> Option<Interior> {
+    pub(in crate::schedule) fn of_windows(
+        op: &Op,
+        input: &[u64],
+        dims: &[u64],
+        lanes: usize,
+    ) -> Option<InteriorWindows> {
         let Op::ReduceWindow { window, .. } = op else { return None };
         let mut axes = Vec::new();
         for (d, w) in window.iter().enumerate() {
@@ -62,7 +67,7 @@ impl Interior {
             }
             axes.push((d, low, high));
         }
-        (!axes.is_empty()).then_some(Interior { axes })
+        (!axes.is_empty()).then_some(InteriorWindows { axes })
     }
 
     /// Replaces coordinates in `at` by new variables over interior windows; returns these variables, each with its value by the loops
@@ -82,7 +87,7 @@ impl Interior {
     }
 
     /// Emits `inside` for interior windows, with their variables, and `edge` for the others.
-    pub(in crate::schedule) fn interior_or_edge(
+    pub(in crate::schedule) fn emit_interior_or_edge(
         &self,
         k: &mut Kernel,
         outer: &[VarId],
@@ -95,10 +100,10 @@ impl Interior {
         }
         let mut cond = None;
         for &(d, low, high) in &self.axes {
-            require(k, &mut cond, Expr::Within(Index::var(outer[d]), low as i64, high as i64));
+            add_condition(k, &mut cond, Expr::Within(Index::var(outer[d]), low as i64, high as i64));
         }
         let Some(cond) = cond else { return inside };
-        let others = not(k, cond);
+        let others = logical_not(k, cond);
         vec![Stmt::If { cond, body: inside }, Stmt::If { cond: others, body: edge }]
     }
 }

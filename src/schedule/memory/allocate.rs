@@ -27,11 +27,11 @@ const BUDGET: u64 = 50_000_000;
 /// first, then the longest-lived, then in the order of the program. While the plan takes more than the bytes that live at one launch, the
 /// buffer that ends highest is moved to the front and all are placed again; the best plan is kept. If too many lifetimes overlap to
 /// compare buffers in pairs, they are placed in the order of the program alone, which takes n log n.
-pub fn best_plan(wanted: &[BufferRequest]) -> (u64, Vec<u64>) {
+pub fn plan_offsets(wanted: &[BufferRequest]) -> (u64, Vec<u64>) {
     if overlapping_pairs(wanted) > BUDGET {
         return place_by_sweep(wanted);
     }
-    let (least, _) = most_at_once(wanted);
+    let (least, _) = peak_live_bytes(wanted);
     let mut orders: Vec<Vec<usize>> = vec![(0..wanted.len()).collect(); 2];
     let of = |i: &usize| &wanted[*i];
     orders[0].sort_by_key(|i| (Reverse(of(i).bytes), of(i).buf.index()));
@@ -78,7 +78,7 @@ fn overlapping_pairs(wanted: &[BufferRequest]) -> u64 {
 }
 
 /// The most bytes that live at one launch (a lower bound of every plan), and the first such launch.
-pub fn most_at_once(wanted: &[BufferRequest]) -> (u64, Option<usize>) {
+pub fn peak_live_bytes(wanted: &[BufferRequest]) -> (u64, Option<usize>) {
     liveness::peak_bytes(wanted.iter().map(|w| (w.bytes, w.span)))
 }
 
@@ -142,7 +142,7 @@ impl<'w> Space<'w> {
     fn add(&mut self, i: usize) {
         let span = self.wanted[i].span;
         self.firsts.insert((span.first, i));
-        span.nodes(self.moments, |node| self.covering[node].push(i));
+        span.for_each_tree_node(self.moments, |node| self.covering[node].push(i));
     }
 }
 
@@ -249,9 +249,9 @@ mod tests {
         // the two largest lie beside one another; what lives with both of its neighbours fits between only if it comes earlier
         let wanted = wanted(&[(336, 5, 6), (335, 3, 5), (334, 7, 14), (168, 6, 7), (64, 0, 20)]);
         let by_size: Vec<usize> = vec![0, 1, 2, 3, 4];
-        let (top, offsets) = best_plan(&wanted);
+        let (top, offsets) = plan_offsets(&wanted);
         assert!(top <= Space::new(&wanted).place_in_order(&by_size).0);
-        assert_eq!(top, most_at_once(&wanted).0);
+        assert_eq!(top, peak_live_bytes(&wanted).0);
         for (i, a) in wanted.iter().enumerate() {
             for (j, b) in wanted.iter().enumerate().skip(i + 1) {
                 assert!(

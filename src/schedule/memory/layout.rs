@@ -35,22 +35,22 @@ impl Layout {
     }
 
     /// Number of elements of an array of `dims` with its margins.
-    pub fn elements(&self, dims: &[u64]) -> u64 {
+    pub fn element_count(&self, dims: &[u64]) -> u64 {
         let whole: Vec<u64> = (0..dims.len()).map(|d| self.low[d] + dims[d] + self.high[d]).collect();
         self.extent(0, &whole)
     }
 
     /// The offsets of the margin zeros of an array of `dims`.
-    pub fn gaps(&self, dims: &[u64]) -> Gaps {
-        let (first, all) = (self.origin as u64, self.elements(dims));
+    pub fn margin_gaps(&self, dims: &[u64]) -> MarginGaps {
+        let (first, all) = (self.origin as u64, self.element_count(dims));
         if dims.contains(&0) {
-            return Gaps { around: [0..all, all..all], between: vec![] };
+            return MarginGaps { around: [0..all, all..all], between: vec![] };
         }
         let between = (0..dims.len()).filter(|&d| dims[d] > 1).map(|d| {
             let own = self.extent(d + 1, dims);
             (d, own..self.strides[d] as u64)
         });
-        Gaps {
+        MarginGaps {
             around: [0..first, first + self.extent(0, dims)..all],
             between: between.filter(|(_, r)| !r.is_empty()).collect(),
         }
@@ -85,7 +85,7 @@ impl Layout {
 
 /// Offsets of the margin zeros of an array.
 #[derive(Debug, PartialEq)]
-pub struct Gaps {
+pub struct MarginGaps {
     /// Offsets before the first and after the last element.
     pub around: [Range<u64>; 2],
     /// Gaps after each element along an axis but the last, relative to that element.
@@ -116,12 +116,12 @@ mod tests {
         ];
         for (dims, low, high) in cases {
             let layout = Layout::with_margin(&dims, &low, &high);
-            let mut seen = vec![' '; layout.elements(&dims) as usize];
+            let mut seen = vec![' '; layout.element_count(&dims) as usize];
             let place = |at: &[i64]| at.iter().zip(&layout.strides).fold(layout.origin, |sum, (x, s)| sum + x * s);
             for at in indices(&dims) {
                 assert_eq!(std::mem::replace(&mut seen[place(&at) as usize], 'x'), ' ');
             }
-            let gaps = layout.gaps(&dims);
+            let gaps = layout.margin_gaps(&dims);
             let mut clear = |at: u64| assert_eq!(std::mem::replace(&mut seen[at as usize], '0'), ' ');
             gaps.around.into_iter().flatten().for_each(&mut clear);
             for (axis, gap) in gaps.between {

@@ -28,7 +28,7 @@ impl Lifetimes {
         let mut last_read: IdVec<InstId, usize> = comp.insts.ids().map(|_| 0).collect();
         last_read[comp.root] = usize::MAX;
         for &id in order.iter().rev() {
-            let read_at = |u: InstId| if fusion.is_made(u) { position[u] } else { last_read[u] };
+            let read_at = |u: InstId| if fusion.is_materialised(u) { position[u] } else { last_read[u] };
             let last = users[id].iter().map(|&u| read_at(u)).max().unwrap_or(0);
             last_read[id] = last_read[id].max(last);
         }
@@ -68,7 +68,7 @@ impl ComputationArrays {
         let mut held: IdVec<InstId, InstId> = comp.insts.ids().collect();
         let mut joined: IdVec<InstId, InstId> = comp.insts.ids().collect();
         for &id in order {
-            let dense = |id: InstId| fusion.is_made(id) && placements[id] == Placement::Dense;
+            let dense = |id: InstId| fusion.is_materialised(id) && placements[id] == Placement::Dense;
             let view = match comp[id].op {
                 Op::GetTupleElement(_) => true,
                 // loops make what is inlined or lies otherwise
@@ -88,12 +88,12 @@ impl ComputationArrays {
         }
         let bytes = |id: InstId| -> (u64, u64) {
             let inst = &comp[id];
-            let free = matches!(inst.op, Op::Parameter(_) | Op::Constant(_) | Op::Tuple) || !fusion.is_made(id);
+            let free = matches!(inst.op, Op::Parameter(_) | Op::Constant(_) | Op::Tuple) || !fusion.is_materialised(id);
             let dense: u64 = inst.shape.leaves().iter().map(|a| a.bytes()).sum();
             match (&placements[id], inst.shape.as_array()) {
                 _ if free => (0, 0),
                 (Placement::Margin { low, high, made: true }, Some(a)) => {
-                    let elements = Layout::with_margin(&a.dims, low, high).elements(&a.dims);
+                    let elements = Layout::with_margin(&a.dims, low, high).element_count(&a.dims);
                     (elements.saturating_mul(a.dtype.bytes() as u64), dense)
                 }
                 _ => (dense, dense),
@@ -105,7 +105,7 @@ impl ComputationArrays {
 
 /// Rule by which values may share an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
+pub enum ArraySharing {
     /// Only views share: arrays are dense, and concatenations are separate from their parts.
     Views,
     /// Sharing as planned: parts of concatenations are written in place, results overwrite operands that are dead, and arrays have the
@@ -134,18 +134,18 @@ impl MemoryDemand {
         fusion: &Fusion,
         placements: &IdVec<InstId, Placement>,
         order: &[InstId],
-        sharing: Sharing,
+        sharing: ArraySharing,
     ) -> MemoryDemand {
         let lifetimes = Lifetimes::new(comp, fusion, order);
         let arrays = ComputationArrays::resolve(comp, fusion, placements, order);
         let of = match sharing {
-            Sharing::Views => arrays.held,
-            Sharing::Planned => in_place(comp, fusion, arrays.joined, &arrays.bytes, order, &lifetimes),
+            ArraySharing::Views => arrays.held,
+            ArraySharing::Planned => in_place(comp, fusion, arrays.joined, &arrays.bytes, order, &lifetimes),
         };
         let mut spans: BTreeMap<InstId, (u64, LiveRange)> = BTreeMap::new();
-        for &id in order.iter().filter(|&&id| fusion.is_made(id)) {
+        for &id in order.iter().filter(|&&id| fusion.is_materialised(id)) {
             let (with_margins, dense) = arrays.bytes[of[id]];
-            let bytes = if sharing == Sharing::Views { dense } else { with_margins };
+            let bytes = if sharing == ArraySharing::Views { dense } else { with_margins };
             let own = lifetimes.live_range(id);
             let (_, span) = spans.entry(of[id]).or_insert((bytes, own));
             *span = span.hull(own);
@@ -165,13 +165,13 @@ fn in_place(
     lifetimes: &Lifetimes,
 ) -> IdVec<InstId, InstId> {
     for &id in order {
-        let whole = matches!(comp[id].op, Op::Elementwise(_)) && fusion.is_made(id);
+        let whole = matches!(comp[id].op, Op::Elementwise(_)) && fusion.is_materialised(id);
         if !whole || of[id] != id {
             continue;
         }
         let now = lifetimes.live_range(id).first;
         let over = comp[id].operands.iter().copied().find(|&o| {
-            let made = fusion.is_made(o) && bytes[of[o]] == bytes[id];
+            let made = fusion.is_materialised(o) && bytes[of[o]] == bytes[id];
             made && bytes[o].0 > 0 && lifetimes.live_range(o).last == now
         });
         if let Some(over) = over {
@@ -193,7 +193,7 @@ pub struct LiveRange {
 impl LiveRange {
     /// Calls `each` with the nodes of a segment tree over `moments` moments (a power of two) that together cover the range: node `n` has
     /// the children `2n` and `2n + 1`, and moment `m` is the leaf `moments + m`.
-    pub fn nodes(self, moments: usize, mut each: impl FnMut(usize)) {
+    pub fn for_each_tree_node(self, moments: usize, mut each: impl FnMut(usize)) {
         let (mut low, mut high) = (self.first + moments, self.last + moments + 1);
         while low < high {
             if low % 2 == 1 {

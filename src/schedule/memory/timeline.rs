@@ -58,7 +58,7 @@ impl Timeline {
     }
 
     /// The most bytes that live at one moment of `span`.
-    pub fn most_within(&self, span: LiveRange) -> u64 {
+    pub fn max_within(&self, span: LiveRange) -> u64 {
         u64::try_from(self.most_below(1, 0..self.moments, span)).unwrap_or(u64::MAX)
     }
 
@@ -80,28 +80,28 @@ fn split_range(moments: Range<usize>) -> [Range<usize>; 2] {
 }
 
 /// A list of ranges that finds the last one that contains a given moment in logarithmic time.
-pub struct Stabbed {
+pub struct StabbingQuery {
     moments: usize,
     /// By node of the tree: the ranges that cover the node's moments but not its parent's, in the order of the list.
     covering: Vec<Vec<usize>>,
     is_gone: Vec<bool>,
 }
 
-impl Stabbed {
+impl StabbingQuery {
     /// Creates the list from `spans`, which end before `moments`.
-    pub fn new(moments: usize, spans: impl ExactSizeIterator<Item = LiveRange>) -> Stabbed {
+    pub fn new(moments: usize, spans: impl ExactSizeIterator<Item = LiveRange>) -> StabbingQuery {
         let moments = moments.max(1).next_power_of_two();
         let is_gone = vec![false; spans.len()];
-        let mut stabbed = Stabbed { moments, covering: vec![Vec::new(); 2 * moments], is_gone };
+        let mut stabbed = StabbingQuery { moments, covering: vec![Vec::new(); 2 * moments], is_gone };
         for (i, span) in spans.enumerate() {
             let span = LiveRange { last: span.last.min(moments - 1), ..span };
-            span.nodes(moments, |node| stabbed.covering[node].push(i));
+            span.for_each_tree_node(moments, |node| stabbed.covering[node].push(i));
         }
         stabbed
     }
 
     /// The index of the last range of the list that contains `moment` and was not removed.
-    pub fn last_at(&mut self, moment: usize) -> Option<usize> {
+    pub fn last_containing(&mut self, moment: usize) -> Option<usize> {
         let mut found = None;
         let mut node = moment + self.moments;
         while node > 0 {
@@ -122,14 +122,14 @@ impl Stabbed {
 
 /// Pairwise disjoint ranges.
 #[derive(Default)]
-pub struct Disjoint {
+pub struct DisjointRanges {
     /// The last moment of each range, by its first.
     spans: BTreeMap<usize, usize>,
 }
 
-impl Disjoint {
+impl DisjointRanges {
     /// Whether `span` is disjoint from all ranges.
-    pub fn is_free(&self, span: LiveRange) -> bool {
+    pub fn is_disjoint(&self, span: LiveRange) -> bool {
         self.spans.range(..=span.last).next_back().is_none_or(|(_, &last)| last < span.first)
     }
 
@@ -169,7 +169,7 @@ mod tests {
                 let (most, at) = liveness::peak_bytes(all.iter().copied());
                 assert_eq!(line.peak(), at.map(|at| (most, at)));
                 let within = all.iter().filter_map(|(bytes, s)| Some((*bytes, s.intersection(span)?)));
-                assert_eq!(line.most_within(span), liveness::peak_bytes(within).0);
+                assert_eq!(line.max_within(span), liveness::peak_bytes(within).0);
             }
         }
     }
@@ -183,12 +183,12 @@ mod tests {
                 LiveRange { first: a.min(b), last: a.max(b) }
             })
             .collect();
-        let mut stabbed = Stabbed::new(21, spans.iter().copied());
+        let mut stabbed = StabbingQuery::new(21, spans.iter().copied());
         let mut left: Vec<usize> = (0..spans.len()).collect();
         while !left.is_empty() {
             for moment in 0..21 {
                 let last = left.iter().copied().filter(|&i| spans[i].contains(moment)).max();
-                assert_eq!(stabbed.last_at(moment), last);
+                assert_eq!(stabbed.last_containing(moment), last);
             }
             stabbed.remove(left.swap_remove(draw(&mut state, left.len())));
         }

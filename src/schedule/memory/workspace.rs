@@ -2,9 +2,9 @@
 //! them, and an independent check.
 use crate::diag::{Code, Error, Result};
 use crate::kernel::{BufId, Buffer, BufferLocation, Program, Step};
-use crate::schedule::memory::allocate::{BufferRequest, best_plan, most_at_once};
+use crate::schedule::memory::allocate::{BufferRequest, peak_live_bytes, plan_offsets};
 use crate::schedule::memory::liveness::LiveRange;
-use crate::schedule::memory::timeline::{Disjoint, Stabbed, Timeline};
+use crate::schedule::memory::timeline::{DisjointRanges, StabbingQuery, Timeline};
 use crate::tensor::DType;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -107,13 +107,13 @@ struct RegionStart {
 /// Assigns an offset in the workspace to each buffer.
 ///
 /// With `in_results`, buffers that live at the peak may use the memory of results that are not computed yet.
-pub fn plan(program: &mut Program, in_results: bool) -> Result<()> {
+pub fn assign_offsets(program: &mut Program, in_results: bool) -> Result<()> {
     let uses = BufferLifetimes::collect(program);
     let mut wanted = buffer_requests(program, &uses);
     if in_results {
         place_in_results(program, &uses, &mut wanted);
     }
-    let (top, offsets) = best_plan(&wanted);
+    let (top, offsets) = plan_offsets(&wanted);
     for (w, at) in wanted.iter().zip(offsets) {
         program.buffers[w.buf].place = BufferLocation::Workspace(at);
     }
@@ -131,7 +131,7 @@ struct CallerMemory {
     dtype: DType,
     bytes: u64,
     /// Live ranges during which the memory is used: by the result itself from its first launch on, and by other buffers.
-    taken: Disjoint,
+    taken: DisjointRanges,
 }
 
 /// Upper limit of attempts to put a buffer into the memory of a result.
@@ -141,7 +141,7 @@ const MOST_OFFERS: usize = 10_000_000;
 fn place_in_results(program: &mut Program, uses: &BufferLifetimes, wanted: &mut Vec<BufferRequest>) {
     let result = |(b, buffer): (BufId, &Buffer)| match (buffer.place, uses.intervals.get(&b)) {
         (place @ BufferLocation::Result(_), Some(span)) => {
-            let mut taken = Disjoint::default();
+            let mut taken = DisjointRanges::default();
             taken.add(LiveRange { last: usize::MAX, ..*span });
             Some(CallerMemory { place, dtype: buffer.dtype, bytes: buffer.bytes(), taken })
         }
@@ -151,20 +151,20 @@ fn place_in_results(program: &mut Program, uses: &BufferLifetimes, wanted: &mut 
     // the largest last, and of equal ones the last
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by_key(|&i| wanted[i].bytes);
-    let mut candidates = Stabbed::new(uses.clock, order.iter().map(|&i| wanted[i].span));
+    let mut candidates = StabbingQuery::new(uses.clock, order.iter().map(|&i| wanted[i].span));
     let mut timeline = Timeline::new(uses.clock);
     wanted.iter().for_each(|w| timeline.add(w.bytes, w.span));
     let mut is_guest = vec![false; wanted.len()];
     let mut offers = 0;
     while let Some((_, peak)) = timeline.peak().filter(|_| offers < MOST_OFFERS) {
         // what found no memory will find none later
-        let Some(candidate) = candidates.last_at(peak) else { break };
+        let Some(candidate) = candidates.last_containing(peak) else { break };
         candidates.remove(candidate);
         let w = wanted[order[candidate]];
         let buffer = &mut program.buffers[w.buf];
         let bytes = buffer.bytes();
         let mut offered = hosts.iter_mut().inspect(|_| offers += 1);
-        let fits = |h: &&mut CallerMemory| h.dtype == buffer.dtype && bytes <= h.bytes && h.taken.is_free(w.span);
+        let fits = |h: &&mut CallerMemory| h.dtype == buffer.dtype && bytes <= h.bytes && h.taken.is_disjoint(w.span);
         if let Some(host) = offered.find(fits) {
             buffer.place = host.place;
             host.taken.add(w.span);
@@ -189,14 +189,14 @@ fn buffer_requests(program: &Program, uses: &BufferLifetimes) -> Vec<BufferReque
 }
 
 /// The buffers of the workspace that live at the launch with the most live bytes.
-pub fn at_peak(program: &Program) -> Vec<BufId> {
+pub fn buffers_at_peak(program: &Program) -> Vec<BufId> {
     let wanted = buffer_requests(program, &BufferLifetimes::collect(program));
-    let (_, at) = most_at_once(&wanted);
+    let (_, at) = peak_live_bytes(&wanted);
     wanted.iter().filter(|w| at.is_some_and(|at| w.span.contains(at))).map(|w| w.buf).collect()
 }
 
 /// For groups of buffers of the workspace: the bytes of the group, and the most bytes that all others take while it lives.
-pub fn group_memory<T: Copy + Ord>(program: &Program, groups: &HashMap<BufId, T>) -> BTreeMap<T, (u64, u64)> {
+pub fn group_peak_bytes<T: Copy + Ord>(program: &Program, groups: &HashMap<BufId, T>) -> BTreeMap<T, (u64, u64)> {
     let uses = BufferLifetimes::collect(program);
     let wanted = buffer_requests(program, &uses);
     let mut spans: BTreeMap<T, (u64, LiveRange)> = BTreeMap::new();
@@ -213,7 +213,7 @@ pub fn group_memory<T: Copy + Ord>(program: &Program, groups: &HashMap<BufId, T>
     let others = |(group, (own, span)): (T, (u64, LiveRange))| {
         let members = &members[&group];
         members.iter().for_each(|w| timeline.remove(w.bytes, w.span));
-        let others = timeline.most_within(span);
+        let others = timeline.max_within(span);
         members.iter().for_each(|w| timeline.add(w.bytes, w.span));
         (group, (own, others))
     };

@@ -21,7 +21,7 @@ struct Touching {
 }
 
 /// Groups the loops of `program` that can run at the same time.
-pub fn gather(program: &mut Program) {
+pub fn group_concurrent_loops(program: &mut Program) {
     let steps = std::mem::take(&mut program.steps);
     let touching = |step| Touching { access: BufferAccess::of_steps(program, std::slice::from_ref(&step)), step };
     let steps = steps.into_iter().map(touching).collect();

@@ -10,7 +10,7 @@ use crate::util::id_vec::Id;
 const MOST_EXPRESSIONS: usize = 4_000;
 
 /// Joins consecutive kernels in loops of `program` into one.
-pub fn join(program: &mut Program) {
+pub fn join_kernels(program: &mut Program) {
     let kernels = std::mem::take(&mut program.kernels);
     let mut joined = Joined { kernels: kernels.into_iter().map(Some).collect() };
     joined.steps(&mut program.steps, false);

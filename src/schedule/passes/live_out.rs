@@ -5,13 +5,13 @@ use crate::kernel::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether statements outside `body` read registers that it sets.
-pub fn leaves_registers(kernel: &Kernel, body: &[Stmt], all: &[Stmt]) -> bool {
+pub fn has_live_out_registers(kernel: &Kernel, body: &[Stmt], all: &[Stmt]) -> bool {
     let (inner, outer) = (StorageUses::collect(kernel, body), StorageUses::collect(kernel, all));
     inner.set.iter().any(|r| inner.registers.get(r) != outer.registers.get(r))
 }
 
 /// Whether statements outside `body` access stack memory that it writes.
-pub fn leaves_stack(program: &Program, kernel: &Kernel, body: &[Stmt], all: &[Stmt]) -> bool {
+pub fn has_live_out_stack(program: &Program, kernel: &Kernel, body: &[Stmt], all: &[Stmt]) -> bool {
     let (inner, outer) = (StorageUses::collect(kernel, body), StorageUses::collect(kernel, all));
     let mut on_stack = inner.written.iter().filter(|b| program.buffers[**b].place == BufferLocation::Stack);
     on_stack.any(|b| inner.buffers.get(b) != outer.buffers.get(b))

@@ -14,7 +14,7 @@ const FARTHEST: usize = 64;
 const MOST_ARRAYS: usize = 12;
 
 /// Merges kernels of `program` that share an array of at least `least` bytes.
-pub fn merge(program: &mut Program, least: u64) {
+pub fn merge_kernels(program: &mut Program, least: u64) {
     let mut steps: Vec<Step> = std::mem::take(&mut program.steps);
     let mut gone = BTreeSet::new();
     let touched = |kernel: &Kernel| -> BTreeSet<BufId> { kernel.buffers().into_iter().collect() };

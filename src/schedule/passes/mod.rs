@@ -9,17 +9,17 @@ pub(in crate::schedule) mod prefetch_weights;
 
 use crate::kernel::Program;
 use crate::schedule::emit::Detail;
-use crate::schedule::plan::demand::Amounts;
-use limits::regions::Regions;
+use crate::schedule::plan::demand::DynamicSizes;
+use limits::regions::NeededRegions;
 
 /// Inputs of passes besides the program.
 pub struct PassContext<'a> {
     /// Size of the first-level cache in bytes.
     pub first_level: u64,
     /// The needed elements of buffers, if sizes vary.
-    pub regions: &'a Regions,
+    pub regions: &'a NeededRegions,
     /// The values at call time that the needed elements depend on.
-    pub amounts: &'a Amounts,
+    pub amounts: &'a DynamicSizes,
 }
 
 /// A pass over all kernels of a program.
@@ -33,11 +33,14 @@ pub struct KernelPass {
 /// All passes, in order. Merging moves kernels, so it comes before kernels are joined; prefetches look at the kernels that run one after
 /// another in the end; limits change loops alone.
 pub const PIPELINE: &[KernelPass] = &[
-    KernelPass { in_sketch: true, run: |program, context| merge::merge(program, context.first_level) },
-    KernelPass { in_sketch: false, run: |program, _| concurrent_loops::gather(program) },
-    KernelPass { in_sketch: false, run: |program, _| join::join(program) },
+    KernelPass { in_sketch: true, run: |program, context| merge::merge_kernels(program, context.first_level) },
+    KernelPass { in_sketch: false, run: |program, _| concurrent_loops::group_concurrent_loops(program) },
+    KernelPass { in_sketch: false, run: |program, _| join::join_kernels(program) },
     KernelPass { in_sketch: false, run: |program, _| prefetch_weights::add_prefetches(program) },
-    KernelPass { in_sketch: false, run: |program, context| limits::set(program, context.regions, context.amounts) },
+    KernelPass {
+        in_sketch: false,
+        run: |program, context| limits::set_loop_limits(program, context.regions, context.amounts),
+    },
 ];
 
 /// Runs the passes of [`PIPELINE`] that apply to a program of the given detail.

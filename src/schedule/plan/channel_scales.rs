@@ -15,15 +15,15 @@ const WORTH: u64 = 8;
 
 /// Constant weights `[.., input feature, .., output feature]` with a factor for each input feature.
 #[derive(Clone, Debug)]
-pub struct Scaled {
+pub struct ScaledWeights {
     /// The weights.
     pub numbers: Tensor,
-    /// The factors.
+    /// The factor of each input feature.
     pub by: InstId,
 }
 
 /// Moves factors of a convolution's input channels to its weights; `None` if there are none to move.
-pub fn into_weights(module: &Module) -> Option<Module> {
+pub fn move_scales_to_weights(module: &Module) -> Option<Module> {
     let mut out = None;
     for (id, comp) in module.comps.iter() {
         let users = comp.users();
@@ -83,7 +83,7 @@ fn move_to_weights(comp: &mut Computation, conv: InstId, d: &ConvDims, x: InstId
 }
 
 /// The weights of the 1x1 convolution `conv`, if they are a constant times factors that are in memory.
-fn find(comp: &Computation, fusion: &Fusion, conv: InstId) -> Option<Scaled> {
+fn find(comp: &Computation, fusion: &Fusion, conv: InstId) -> Option<ScaledWeights> {
     let Op::Convolution(d) = &comp[conv].op else { return None };
     let product = *comp[conv].operands.get(1)?;
     let (Op::Elementwise(ScalarOp::Multiply), &[weights, wide]) = (&comp[product].op, &comp[product].operands[..])
@@ -98,14 +98,14 @@ fn find(comp: &Computation, fusion: &Fusion, conv: InstId) -> Option<Scaled> {
         return None;
     }
     let mut by = comp[wide].operands[0];
-    while !fusion.is_made(by) && comp[by].op == Op::Reshape {
+    while !fusion.is_materialised(by) && comp[by].op == Op::Reshape {
         by = comp[by].operands[0];
     }
-    (fusion.is_made(by)).then(|| Scaled { numbers: numbers.clone(), by })
+    (fusion.is_materialised(by)).then(|| ScaledWeights { numbers: numbers.clone(), by })
 }
 
 /// Fuses products of weights and factors into the kernels of their convolutions; returns them by the product.
-pub fn fuse_channel_scales(comp: &Computation, fusion: &mut Fusion) -> HashMap<InstId, Scaled> {
+pub fn fuse_channel_scales(comp: &Computation, fusion: &mut Fusion) -> HashMap<InstId, ScaledWeights> {
     let users = comp.users();
     let mut taken = HashMap::new();
     for conv in comp.post_order() {

@@ -3,17 +3,17 @@ use crate::hlo::{CompId, InstId};
 use std::collections::{HashMap, HashSet};
 
 /// An instruction of a module.
-pub type Key = (CompId, InstId);
+pub type InstKey = (CompId, InstId);
 
 /// The choices of one plan, made by the search or read from a file.
 #[derive(Clone, Debug, Default)]
-pub struct Choices {
+pub struct PlanChoices {
     /// Execution order of the entry in place of post order, except for values that are computed late.
     pub order: Option<Vec<InstId>>,
     /// Winograd convolutions whose weights are transformed at compile time instead of at each call.
-    pub known: HashSet<Key>,
+    pub known: HashSet<InstKey>,
     /// Upper limits in bytes of the scratch memory of some convolutions.
-    pub rooms: HashMap<Key, u64>,
+    pub rooms: HashMap<InstKey, u64>,
     /// Concatenations of the entry whose parts have memory of their own and are copied into it.
     pub apart: HashSet<InstId>,
     /// Arrays of the entry that are made without the margins that windows need, and copied with margins before the windows.

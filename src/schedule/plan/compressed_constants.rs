@@ -25,7 +25,7 @@ impl CompressedConstant {
 }
 
 /// The narrow constant that `id` widens: `convert(bf16)`, or `multiply(convert(s8), broadcast(scales))`.
-pub fn find(comp: &Computation, id: InstId) -> Option<CompressedConstant> {
+pub fn find_compressed(comp: &Computation, id: InstId) -> Option<CompressedConstant> {
     let constant = |id: InstId| match &comp[id].op {
         Op::Constant(Literal::Array(t)) => Some(t),
         _ => None,
@@ -45,7 +45,7 @@ pub fn find(comp: &Computation, id: InstId) -> Option<CompressedConstant> {
 
 /// The constants that are weights of a product and are also read in place by others, such as an embedding table that also computes the
 /// scores of its words.
-pub fn kept_for_others(comp: &Computation) -> HashSet<InstId> {
+pub fn weights_read_in_place(comp: &Computation) -> HashSet<InstId> {
     let users = comp.users();
     let is_product =
         |id: InstId| move |user: &InstId| matches!(comp[*user].op, Op::Dot(_)) && comp[*user].operands[0] != id;
@@ -70,7 +70,7 @@ pub fn widened_by_readers(comp: &Computation) -> HashSet<InstId> {
         !by_channel && comp[user].operands[0] != id && comp[user].operands[1] == id
     };
     let only_weights = |&id: &InstId| {
-        id != comp.root && users[id].iter().all(|&user| weights_of(user, id)) && find(comp, id).is_some()
+        id != comp.root && users[id].iter().all(|&user| weights_of(user, id)) && find_compressed(comp, id).is_some()
     };
     comp.insts.ids().filter(only_weights).collect()
 }

@@ -11,13 +11,13 @@ use std::collections::HashSet;
 const LONG: u64 = 48;
 
 /// Whether the operations inlined between `anchor` and `root` are long.
-pub fn is_long(module: &Module, comp: &Computation, fusion: &Fusion, root: InstId, anchor: InstId) -> bool {
+pub fn is_long_epilogue(module: &Module, comp: &Computation, fusion: &Fusion, root: InstId, anchor: InstId) -> bool {
     let (mut open, mut seen, mut sum) = (vec![root], HashSet::from([anchor]), 0);
     while let Some(id) = open.pop() {
         if !seen.insert(id) {
             continue;
         }
-        let is_inlined = id == root || !fusion.is_made(id);
+        let is_inlined = id == root || !fusion.is_materialised(id);
         sum += if is_inlined { cycles_per_element(module, comp, id) } else { 1 };
         if is_inlined {
             open.extend(&comp[id].operands);

@@ -113,7 +113,7 @@ fn readers(comp: &Computation, fusion: &Fusion, users: &Users, old: Vec<InstId>)
                 continue;
             }
             let view = matches!(comp[u].op, Op::Reshape | Op::Bitcast | Op::Copy | Op::OptimizationBarrier);
-            if view || !fusion.is_made(u) {
+            if view || !fusion.is_materialised(u) {
                 open.push(u);
             }
             out.push(u);

@@ -35,21 +35,21 @@ pub mod text;
 
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{CompId, Computation, InstId, Module, Op};
-use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, Methods};
+use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, ModuleConvolutions};
 use crate::schedule::families::plane_sums::recipe as plane_sums;
 use crate::schedule::families::producer_fusion::recipe::{self as producer_fusion, FusedProducer};
-use crate::schedule::memory::liveness::{Lifetimes, MemoryDemand, Sharing};
+use crate::schedule::memory::liveness::{ArraySharing, Lifetimes, MemoryDemand};
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::target::KernelTarget;
 use crate::schedule::unsupported_error;
 use crate::util::id_vec::IdVec;
-use channel_scales::Scaled;
-use choices::Choices;
+use channel_scales::ScaledWeights;
+use choices::PlanChoices;
 use demand::ElementDemand;
 use fuse::Fusion;
 use loop_state::EntryVariables;
 use placement::Placement;
-use recipe::{Families, Recipe};
+use recipe::{ChooseRecipe, Recipe};
 use std::collections::{HashMap, HashSet};
 
 /// Upper limit, in bytes, of an array on the stack: a row, a block, a panel of weights, a strip.
@@ -71,7 +71,7 @@ pub enum ParameterOwnership {
 /// The plan of a module: a plan for each computation, except those applied to scalars.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
-    methods: &'a Methods,
+    methods: &'a ModuleConvolutions,
     needed: &'a ElementDemand,
     comps: HashMap<(CompId, ParameterOwnership), ComputationPlan>,
 }
@@ -94,7 +94,7 @@ pub struct ComputationPlan {
     /// Constant weights whose array stays in memory for other kernels that read it.
     pub kept: HashSet<InstId>,
     /// Weights times one factor a feature, which their convolutions apply themselves.
-    pub scaled: HashMap<InstId, Scaled>,
+    pub scaled: HashMap<InstId, ScaledWeights>,
     /// Results of depthwise convolutions whose pixels are all summed.
     pub summed: HashSet<InstId>,
     /// Instructions of the entry that make the next values of variables, with the parameters that hold the old ones.
@@ -108,10 +108,10 @@ impl<'a> Plan<'a> {
         module: &'a Module,
         variables: &EntryVariables,
         target: &'a KernelTarget<'a>,
-        methods: &'a Methods,
+        methods: &'a ModuleConvolutions,
         needed: &'a ElementDemand,
-        choices: &Choices,
-        families: Families,
+        choices: &PlanChoices,
+        families: ChooseRecipe,
     ) -> Result<Plan<'a>> {
         let comps = HashMap::new();
         let spare_bytes = super::spare_bytes(module);
@@ -133,7 +133,7 @@ impl<'a> Plan<'a> {
 
     /// The algorithms of a computation's convolutions.
     pub fn convolutions(&self, id: CompId) -> &'a Convolutions {
-        self.methods.comp(id)
+        self.methods.of_computation(id)
     }
 }
 
@@ -142,7 +142,7 @@ pub struct FusionPlan {
     /// The fusion decision of each instruction.
     pub fusion: Fusion,
     /// Weights times one factor a feature.
-    pub scaled: HashMap<InstId, Scaled>,
+    pub scaled: HashMap<InstId, ScaledWeights>,
     /// Kernels that compute their own operands.
     pub producers: HashMap<InstId, FusedProducer>,
     /// The placement of each array.
@@ -154,8 +154,8 @@ fn plan_fusion(context: &PlanContext<'_>, order: &[InstId]) -> FusionPlan {
     let mut fusion = fuse::fuse(context.module, context.comp, order);
     let scaled = channel_scales::fuse_channel_scales(context.comp, &mut fusion);
     let producers = producer_fusion::choose(context, &mut fusion);
-    placement::leave_apart(context.comp, &mut fusion, context.convolutions, context.target);
-    let placements = placement::placements(context.comp, &fusion, context.convolutions);
+    placement::split_concatenations(context.comp, &mut fusion, context.convolutions, context.target);
+    let placements = placement::plan_placements(context.comp, &fusion, context.convolutions);
     FusionPlan { fusion, scaled, producers, placements }
 }
 
@@ -173,15 +173,16 @@ pub struct MemoryForecast {
 fn forecast_memory(context: &PlanContext<'_>, plain: Vec<InstId>) -> MemoryForecast {
     let FusionPlan { fusion, placements, .. } = plan_fusion(context, &plain);
     let order = sink::sink_order(context.comp, plain);
-    let need = MemoryDemand::compute(context.comp, &fusion, &placements, &order, Sharing::Planned);
+    let need = MemoryDemand::compute(context.comp, &fusion, &placements, &order, ArraySharing::Planned);
     MemoryForecast { fusion, order, need }
 }
 
 /// An execution order of the entry that takes less memory than post order; `None` if none was found.
-pub fn lower_order(module: &Module, target: &KernelTarget<'_>, methods: &Methods) -> Option<Vec<InstId>> {
+pub fn lower_order(module: &Module, target: &KernelTarget<'_>, methods: &ModuleConvolutions) -> Option<Vec<InstId>> {
     let comp = module.entry();
-    let context = PlanContext { module, comp, users: &comp.users(), convolutions: methods.comp(module.entry), target };
-    branch_order::lower(comp, |order| forecast_memory(&context, order))
+    let context =
+        PlanContext { module, comp, users: &comp.users(), convolutions: methods.of_computation(module.entry), target };
+    branch_order::lower_memory_order(comp, |order| forecast_memory(&context, order))
 }
 
 /// The state of planning a module.
@@ -192,9 +193,9 @@ pub struct Planner<'a> {
     /// The target of the kernels.
     pub target: &'a KernelTarget<'a>,
     /// Function that asks the families for the recipe of a root.
-    families: Families,
-    methods: &'a Methods,
-    pub(in crate::schedule) choices: &'a Choices,
+    families: ChooseRecipe,
+    methods: &'a ModuleConvolutions,
+    pub(in crate::schedule) choices: &'a PlanChoices,
     /// Bytes by which constants may still grow for speed.
     spare_bytes: u64,
     depth: usize,
@@ -218,7 +219,7 @@ impl Planner<'_> {
             module: self.module,
             comp,
             users: &users,
-            convolutions: self.methods.comp(id),
+            convolutions: self.methods.of_computation(id),
             target: self.target,
         };
         let is_entry = id == self.module.entry;
@@ -244,9 +245,9 @@ impl Planner<'_> {
                 return Err(unsupported_error(comp, inst, ": sizes must be known at compile time"));
             }
             self.plan_called(comp, inst)?;
-            let is_root = fused.fusion.is_made(inst) && !stored.contains(&inst);
+            let is_root = fused.fusion.is_materialised(inst) && !stored.contains(&inst);
             if is_root && has_kernels(comp, inst) {
-                let recipe = self.recipe(&context, &fused, &summed, id, inst)?;
+                let recipe = self.choose_recipe(&context, &fused, &summed, id, inst)?;
                 if !recipe.setup.makes_partial_sums() {
                     summed.remove(&inst);
                 }
@@ -255,7 +256,7 @@ impl Planner<'_> {
         }
         self.depth -= 1;
         let FusionPlan { fusion, scaled, placements, .. } = fused;
-        let kept = compressed_constants::kept_for_others(comp);
+        let kept = compressed_constants::weights_read_in_place(comp);
         let stages =
             ComputationPlan { fusion, recipes, placements, order, lifetimes, stored, kept, scaled, summed, updates };
         self.comps.insert((id, owner), stages);
@@ -359,21 +360,28 @@ ENTRY e {
     fn stages(
         module: &Module,
         cpu: &str,
-        choices: &Choices,
+        choices: &PlanChoices,
         comp: CompId,
         params: ParameterOwnership,
     ) -> ComputationPlan {
         let request = Target::resolve(Some("x86_64-unknown-linux-gnu"), Some(cpu), None).expect("a processor").into();
         let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
-        let (methods, demand) = (Methods::choose(module, &target), ElementDemand::default());
-        let plan =
-            Plan::build(module, &EntryVariables::default(), &target, &methods, &demand, choices, families::recipe);
+        let (methods, demand) = (ModuleConvolutions::choose(module, &target), ElementDemand::default());
+        let plan = Plan::build(
+            module,
+            &EntryVariables::default(),
+            &target,
+            &methods,
+            &demand,
+            choices,
+            families::choose_recipe,
+        );
         plan.expect("a plan").comps.remove(&(comp, params)).expect("a plan of the computation")
     }
 
     /// Whether the operand of the window is made in its kernel, of a processor of that name.
     fn is_chain(module: &Module, cpu: &str) -> bool {
-        let stages = stages(module, cpu, &Choices::default(), module.entry, ParameterOwnership::Borrowed);
+        let stages = stages(module, cpu, &PlanChoices::default(), module.entry, ParameterOwnership::Borrowed);
         stages
             .recipes
             .values()
@@ -394,14 +402,14 @@ ENTRY e {
         let is_convolution = |comp: &Computation, id: InstId| matches!(comp[id].op, Op::Convolution(_));
         let mut all = module.comps.iter().flat_map(|(id, comp)| comp.insts.ids().map(move |inst| (id, comp, inst)));
         let (body, _, convolution) = all.find(|(_, comp, inst)| is_convolution(comp, *inst)).expect("a convolution");
-        let known = |choices: &Choices| {
+        let known = |choices: &PlanChoices| {
             let stages = stages(&module, "x86-64-v4", choices, body, ParameterOwnership::Owned);
             match &stages.recipes[&convolution].setup {
                 RecipeSetup::Winograd(setup) => setup.is_known,
                 other => panic!("{other:?}"),
             }
         };
-        assert!(!known(&Choices::default()));
-        assert!(known(&Choices { known: [(body, convolution)].into(), ..Choices::default() }));
+        assert!(!known(&PlanChoices::default()));
+        assert!(known(&PlanChoices { known: [(body, convolution)].into(), ..PlanChoices::default() }));
     }
 }

@@ -1,8 +1,8 @@
 //! Where the values of a computation lie: dense, with a margin of zeros for the padded windows that read them, or inside the
 //! concatenation that they are a part of, so that padding and concatenating copy nothing.
 use crate::hlo::{Computation, InstId, Op};
-use crate::schedule::families::convolution::recipe::algorithm::{Algorithm, Convolutions};
-use crate::schedule::plan::choices::Choices;
+use crate::schedule::families::convolution::recipe::algorithm::{ConvolutionAlgorithm, Convolutions};
+use crate::schedule::plan::choices::PlanChoices;
 use crate::schedule::plan::fuse::{Fusion, FusionDecision, is_inlineable};
 use crate::schedule::target::KernelTarget;
 use crate::util::id_vec::IdVec;
@@ -33,7 +33,12 @@ pub enum Placement {
 }
 
 /// Whether no window needs margins of `plane` if results at edges are computed separately.
-pub fn is_read_in_parts(comp: &Computation, convolutions: &Convolutions, plane: InstId, users: &[InstId]) -> bool {
+pub fn windows_can_omit_margins(
+    comp: &Computation,
+    convolutions: &Convolutions,
+    plane: InstId,
+    users: &[InstId],
+) -> bool {
     users.iter().all(|user| {
         let Some(convolution) = convolutions.get(user) else { return true };
         let needs = comp[*user].operands[0] == plane && convolution.needs_margins();
@@ -43,7 +48,7 @@ pub fn is_read_in_parts(comp: &Computation, convolutions: &Convolutions, plane: 
 
 /// Decides on the placement of every instruction of `comp`. A margin is as wide as the widest window needs; a value that no kernel of
 /// this computation makes (a parameter) is copied with margins before its first window.
-pub fn placements(comp: &Computation, fusion: &Fusion, convolutions: &Convolutions) -> IdVec<InstId, Placement> {
+pub fn plan_placements(comp: &Computation, fusion: &Fusion, convolutions: &Convolutions) -> IdVec<InstId, Placement> {
     let users = comp.users();
     let mut placements: IdVec<InstId, Placement> = comp.insts.ids().map(|_| Placement::Dense).collect();
     for &id in &comp.post_order() {
@@ -74,7 +79,7 @@ pub fn placements(comp: &Computation, fusion: &Fusion, convolutions: &Convolutio
     }
     for &id in comp.post_order().iter().rev() {
         let Op::Concatenate(axis) = comp[id].op else { continue };
-        if !fusion.is_made(id) {
+        if !fusion.is_materialised(id) {
             continue;
         }
         let mut before = 0;
@@ -94,7 +99,7 @@ pub fn placements(comp: &Computation, fusion: &Fusion, convolutions: &Convolutio
 
 /// Applies the choices of a plan: parts of some concatenations get memory of their own, windows read copies of some arrays, which are
 /// made without margins, and others have none (windows that need margins nevertheless read copies).
-pub fn apply_placement_choices(placements: &mut IdVec<InstId, Placement>, choices: &Choices) {
+pub fn apply_placement_choices(placements: &mut IdVec<InstId, Placement>, choices: &PlanChoices) {
     for id in placements.ids() {
         match &mut placements[id] {
             Placement::Part { whole, .. } if choices.apart.contains(whole) => placements[id] = Placement::Dense,
@@ -108,7 +113,12 @@ pub fn apply_placement_choices(placements: &mut IdVec<InstId, Placement>, choice
 /// Removes the buffer of concatenations whose parts a convolution can read separately: parts of whole vectors of channels, read by
 /// Winograd's method alone. A part that was made long before, such as the skip connection of a U-Net, then keeps no memory for the others
 /// alive. Kernels that would have filled the concatenation (such as a resize of a part) fill their part instead.
-pub fn leave_apart(comp: &Computation, fusion: &mut Fusion, convolutions: &Convolutions, target: &KernelTarget<'_>) {
+pub fn split_concatenations(
+    comp: &Computation,
+    fusion: &mut Fusion,
+    convolutions: &Convolutions,
+    target: &KernelTarget<'_>,
+) {
     let users = comp.users();
     for id in comp.post_order() {
         let Op::Convolution(d) = &comp[id].op else { continue };
@@ -117,15 +127,16 @@ pub fn leave_apart(comp: &Computation, fusion: &mut Fusion, convolutions: &Convo
         let joins = comp[whole].op == Op::Concatenate(d.input_feature)
             && users[whole] == [id]
             && whole != comp.root
-            && fusion.is_made(whole)
+            && fusion.is_materialised(whole)
             && fusion.rows[whole].is_none();
         let fits = |&part: &InstId| {
             let vectors = comp.array(part).dims[d.input_feature].is_multiple_of(target.machine().lanes(4));
             let once = parts.iter().filter(|o| **o == part).count() == 1;
             let own = is_placeable(comp, fusion, &users[part], part);
-            vectors && once && (own || (users[part] == [whole] && is_loops(&comp[part].op)))
+            vectors && once && (own || (users[part] == [whole] && stores_anywhere(&comp[part].op)))
         };
-        let reads_parts = matches!(&convolutions[&id].algorithm, Algorithm::Winograd(w) if !w.is_line());
+        let reads_parts =
+            matches!(&convolutions[&id].algorithm, ConvolutionAlgorithm::Winograd(w) if !w.is_one_dimensional());
         if joins && reads_parts && parts.iter().all(fits) {
             fusion.decision[whole] = FusionDecision::Inlined(fusion.root_of(id));
             for &part in parts {
@@ -147,7 +158,7 @@ pub fn leave_apart(comp: &Computation, fusion: &mut Fusion, convolutions: &Convo
 }
 
 /// Whether an operation becomes loops over its result that can store it anywhere.
-pub fn is_loops(op: &Op) -> bool {
+pub fn stores_anywhere(op: &Op) -> bool {
     let elsewhere = matches!(op, Op::Map { .. } | Op::OptimizationBarrier | Op::Iota(_));
     matches!(op, Op::Concatenate(_)) || is_inlineable(op) && !elsewhere
 }
@@ -155,16 +166,16 @@ pub fn is_loops(op: &Op) -> bool {
 /// Whether the kernel of `id` can store it anywhere, and all readers can read it there.
 fn is_placeable(comp: &Computation, fusion: &Fusion, users: &[InstId], id: InstId) -> bool {
     let anchor = fusion.anchor[id].unwrap_or(id);
-    let made = is_loops(&comp[anchor].op)
+    let made = stores_anywhere(&comp[anchor].op)
         || matches!(comp[anchor].op, Op::Dot(_) | Op::Convolution(_) | Op::ReduceWindow { .. });
     made && id != comp.root
-        && fusion.is_made(id)
+        && fusion.is_materialised(id)
         && comp[id].shape.as_array().is_some_and(|a| a.elements() > 0)
         && users.iter().all(|&u| {
             let op = &comp[u].op;
             let first = comp[u].operands.first() == Some(&id) && comp[u].operands[1..].iter().all(|o| *o != id);
             matches!(op, Op::Reduce { .. } | Op::ReduceWindow { .. })
-                || is_loops(op)
+                || stores_anywhere(op)
                 || (first && matches!(op, Op::Convolution(_)))
         })
 }

@@ -1,13 +1,13 @@
 //! How the kernels of each root are made: one answer for each, with all its parameters, in one place.
-use super::choices::Key;
-use super::fuse::Rows;
+use super::choices::InstKey;
+use super::fuse::RowShape;
 use crate::diag::{Error, Result};
 use crate::hlo::{CompId, InstId, Op};
-use crate::schedule::families::convolution::recipe::Direct;
-use crate::schedule::families::convolution::recipe::algorithm::Algorithm;
-use crate::schedule::families::depthwise::recipe::Window;
-use crate::schedule::families::filter::recipe::Filter;
-use crate::schedule::families::linalg::recipe::Solve;
+use crate::schedule::families::convolution::recipe::DirectConvolution;
+use crate::schedule::families::convolution::recipe::algorithm::ConvolutionAlgorithm;
+use crate::schedule::families::depthwise::recipe::DepthwiseTiling;
+use crate::schedule::families::filter::recipe::FilterGradient;
+use crate::schedule::families::linalg::recipe::SolveBlocking;
 use crate::schedule::families::plane_sums::recipe::FEWEST_PIXELS;
 use crate::schedule::families::producer_fusion::recipe::FusedProducer;
 use crate::schedule::families::reduce::recipe::Reduction;
@@ -39,21 +39,21 @@ pub enum RecipeSetup {
     /// The axis of a concatenation.
     Concatenate(usize),
     /// A row kernel.
-    Rows(Rows),
+    Rows(RowShape),
     /// A scan (running reduction).
     Scan(Scan),
     /// A reduction.
     Reduce(Reduction),
     /// A triangular solve.
-    Solve(Solve),
+    Solve(SolveBlocking),
     /// A `select-and-scatter`.
     SelectMethod(SelectMethod),
     /// A direct convolution: a contraction for each group and combination of phases.
-    Direct(Direct),
+    Direct(DirectConvolution),
     /// The gradient of a convolution's filter.
-    Filter(Filter),
+    Filter(FilterGradient),
     /// A depthwise convolution.
-    Depthwise(Window),
+    Depthwise(DepthwiseTiling),
     /// A convolution by Winograd's method, with its division into kernels.
     Winograd(winograd::WinogradSetup),
     /// A producer fused into its consumer, with the blocking of the producer if that is a Winograd convolution.
@@ -80,18 +80,18 @@ impl RecipeSetup {
     }
 
     /// The internal error of a family that is given the parameters of another family.
-    pub fn wrong_family<T>(&self) -> Result<T> {
+    pub fn wrong_family_error<T>(&self) -> Result<T> {
         Err(Error::internal("schedule", format!("parameters of another family: {self:?}")))
     }
 }
 
 /// Function that makes the recipe of a root, by the first family that takes it. Errors: `Code::HloUnsupported` for an op without a
 /// kernel.
-pub type Families = fn(&mut Planner<'_>, &RecipeRequest<'_>) -> Result<Recipe>;
+pub type ChooseRecipe = fn(&mut Planner<'_>, &RecipeRequest<'_>) -> Result<Recipe>;
 
 impl Planner<'_> {
     /// The recipe of root `id`. Errors: `Code::HloUnsupported` for an op without a kernel.
-    pub fn recipe(
+    pub fn choose_recipe(
         &mut self,
         context: &PlanContext<'_>,
         fused: &FusionPlan,
@@ -119,11 +119,11 @@ impl Planner<'_> {
 
     /// Parameters of Winograd's method for convolution `key`; `None` if it uses another algorithm. Weights are transformed at compile
     /// time if the choices say so, and for 2D methods too if constants may still grow by them.
-    pub fn winograd_setup(&mut self, context: &PlanContext<'_>, key: Key) -> Option<winograd::WinogradSetup> {
+    pub fn winograd_setup(&mut self, context: &PlanContext<'_>, key: InstKey) -> Option<winograd::WinogradSetup> {
         let Op::Convolution(d) = &context.comp[key.1].op else { return None };
-        let Algorithm::Winograd(w) = &context.convolutions[&key.1].algorithm else { return None };
-        let more = w.grown_bytes();
-        let is_spare = !w.is_line() && more <= self.spare_bytes;
+        let ConvolutionAlgorithm::Winograd(w) = &context.convolutions[&key.1].algorithm else { return None };
+        let more = w.constant_growth();
+        let is_spare = !w.is_one_dimensional() && more <= self.spare_bytes;
         let is_known = (is_spare || self.choices.known.contains(&key)) && w.weights.may_be_transformed();
         if is_known && is_spare {
             self.spare_bytes -= more;

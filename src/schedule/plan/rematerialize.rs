@@ -4,7 +4,7 @@
 //!
 //! That is done on HLO, with what is inlined into what before and after: a value is left whole where a kernel would become
 //! another one than it was.
-use super::fuse::{self, Fusion, LARGEST_GROUP, Use, index_only, use_of};
+use super::fuse::{self, Fusion, LARGEST_GROUP, OperandUse, only_moves_elements, operand_use};
 use crate::hlo::{ArrayShape, Computation, Inst, InstId, Module, Op, OperandUses};
 use crate::scalar::ScalarOp;
 use crate::util::id_vec::Id;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 const MOST_TRIES: usize = 4;
 
 /// Rewrites a module so that readers recompute cheap values; `None` if there are none.
-pub fn in_readers(module: &Module) -> Option<Module> {
+pub fn rematerialize_in_readers(module: &Module) -> Option<Module> {
     let mut out = None;
     for (id, comp) in module.comps.iter() {
         let order = comp.post_order();
@@ -60,7 +60,7 @@ impl<'a> RematerializedValues<'a> {
     fn new(comp: &'a Computation, fusion: &'a Fusion, order: &[InstId]) -> RematerializedValues<'a> {
         let (uses, kernels) = (comp.uses(), HashMap::new());
         let mut values = RematerializedValues { comp, fusion, uses, kernels, roots: BTreeMap::new() };
-        for &id in order.iter().filter(|&&id| id != comp.root && fusion.is_made(id)) {
+        for &id in order.iter().filter(|&&id| id != comp.root && fusion.is_materialised(id)) {
             if let Some(roots) = values.arrays(id).and_then(|arrays| values.readers(id, &arrays)) {
                 values.roots.insert(id, roots);
             }
@@ -77,10 +77,10 @@ impl<'a> RematerializedValues<'a> {
         }
         let mut arrays = Vec::new();
         for inst in self.fusion.computed_instructions(self.comp, id) {
-            if inst != id && !index_only(&self.comp[inst].op) {
+            if inst != id && !only_moves_elements(&self.comp[inst].op) {
                 return None;
             }
-            arrays.extend(self.comp[inst].operands.iter().copied().filter(|&o| self.fusion.is_made(o)));
+            arrays.extend(self.comp[inst].operands.iter().copied().filter(|&o| self.fusion.is_materialised(o)));
         }
         (!arrays.iter().any(|a| self.roots.contains_key(a))).then_some(arrays)
     }
@@ -89,7 +89,7 @@ impl<'a> RematerializedValues<'a> {
     fn readers(&mut self, id: InstId, arrays: &[InstId]) -> Option<Vec<InstId>> {
         let mut roots = BTreeSet::new();
         for &(user, number) in &self.uses[id] {
-            if use_of(&self.comp[user].op, number) != Use::Once {
+            if operand_use(&self.comp[user].op, number) != OperandUse::Once {
                 return None;
             }
             roots.insert(self.fusion.root_of(user)?);
@@ -148,13 +148,13 @@ impl<'a> RematerializedValues<'a> {
     /// Values for which recomputation does not pay: they still have an array, or their readers became other kernels.
     fn unprofitable(&self, with: &Computation, owners: &BTreeMap<InstId, InstId>, after: &Fusion) -> Vec<InstId> {
         let value_of = |id: InstId| owners.get(&id).copied().unwrap_or(id);
-        let made: HashSet<InstId> = with.insts.ids().filter(|&id| after.is_made(id)).map(value_of).collect();
+        let made: HashSet<InstId> = with.insts.ids().filter(|&id| after.is_materialised(id)).map(value_of).collect();
         let members = |comp: &Computation, fusion: &Fusion, root: InstId| -> BTreeSet<InstId> {
             let all = fusion.computed_instructions(comp, root).into_iter().map(value_of);
-            all.filter(|id| !self.roots.contains_key(id) && !index_only(&self.comp[*id].op)).collect()
+            all.filter(|id| !self.roots.contains_key(id) && !only_moves_elements(&self.comp[*id].op)).collect()
         };
         let is_same = |root: &InstId| {
-            after.is_made(*root)
+            after.is_materialised(*root)
                 && after.anchor[*root] == self.fusion.anchor[*root]
                 && after.rows[*root] == self.fusion.rows[*root]
                 && members(with, after, *root) == members(self.comp, self.fusion, *root)
@@ -228,12 +228,12 @@ ENTRY e {
     #[test]
     fn a_difference_is_computed_by_both_of_its_readers() {
         let module = text::parse(&NORM.replace("OP", "multiply")).expect("sound HLO");
-        let out = in_readers(&module).expect("a value that is computed again");
+        let out = rematerialize_in_readers(&module).expect("a value that is computed again");
         let comp = out.entry();
         let differences =
             comp.post_order().into_iter().filter(|&id| comp[id].op == Op::Elementwise(ScalarOp::Subtract));
         let fusion = fuse::fuse(&out, comp, &comp.post_order());
-        let made: Vec<bool> = differences.map(|id| fusion.is_made(id)).collect();
+        let made: Vec<bool> = differences.map(|id| fusion.is_materialised(id)).collect();
         assert_eq!(made, [false, false]);
     }
 
@@ -246,6 +246,6 @@ ENTRY e {
             )
             .replace("ROOT t = (f32[32,64]) tuple(y)", "ROOT t = (f32[32,32]) tuple(y)");
         let module = text::parse(&text).expect("sound HLO");
-        assert!(in_readers(&module).is_none());
+        assert!(rematerialize_in_readers(&module).is_none());
     }
 }

@@ -57,7 +57,13 @@ impl RecipeRequest<'_> {
     /// Whether the epilogue of the anchor is long.
     pub fn has_long_epilogue(&self) -> bool {
         self.id != self.anchor
-            && epilogue::is_long(self.context.module, self.context.comp, &self.fused.fusion, self.id, self.anchor)
+            && epilogue::is_long_epilogue(
+                self.context.module,
+                self.context.comp,
+                &self.fused.fusion,
+                self.id,
+                self.anchor,
+            )
     }
 
     /// Whether each element of the root depends on a few elements of other arrays.

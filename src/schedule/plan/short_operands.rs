@@ -11,7 +11,7 @@ const TERMS: u64 = 2;
 const BYTE_TERMS: u64 = 4;
 
 /// Rewrites products of bytes as products of 16-bit integers; `None` if there are none, or if the machine multiplies bytes as fast.
-pub fn widened(module: &Module, target: &Target) -> Option<Module> {
+pub fn widen_byte_products(module: &Module, target: &Target) -> Option<Module> {
     target.short_dot?;
     let mut out = None;
     for (id, comp) in module.comps.iter() {

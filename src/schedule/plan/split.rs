@@ -13,7 +13,7 @@
 use crate::hlo::attrs::{ConvDims, SliceDim, WindowDim};
 use crate::hlo::{ArrayShape, Computation, Inst, InstId, Literal, Module, Op, Shape, Users};
 use crate::schedule::families::convolution::recipe::algorithm::{Convolutions, choose_algorithms};
-use crate::schedule::memory::liveness::{MemoryDemand, Sharing};
+use crate::schedule::memory::liveness::{ArraySharing, MemoryDemand};
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fuse::{self, Fusion};
 use crate::schedule::plan::split_level::SplitScope;
@@ -61,8 +61,8 @@ pub fn dense_peak_bytes(module: &Module, target: &KernelTarget<'_>) -> u64 {
     let comp = module.entry();
     let order = comp.post_order();
     let fusion = fuse::fuse(module, comp, &order);
-    let placements = placement::placements(comp, &fusion, &choose_algorithms(comp, target));
-    MemoryDemand::compute(comp, &fusion, &placements, &order, Sharing::Views).bytes
+    let placements = placement::plan_placements(comp, &fusion, &choose_algorithms(comp, target));
+    MemoryDemand::compute(comp, &fusion, &placements, &order, ArraySharing::Views).bytes
 }
 
 /// The peak of memory, as far as it is known before there are kernels.
@@ -120,7 +120,7 @@ fn pair(
     let anchor = fusion.anchor[last].unwrap_or(last);
     let between = *comp[anchor].operands.first()?;
     let first = fusion.anchor[between].unwrap_or(between);
-    let whole = |id: InstId| fusion.is_made(id) && fusion.rows[id].is_none();
+    let whole = |id: InstId| fusion.is_materialised(id) && fusion.rows[id].is_none();
     let array = |id: InstId| comp[id].shape.as_array();
     let same = |x: InstId, y: InstId| {
         fusion.path[y].is_empty() && array(x).zip(array(y)).is_some_and(|(x, y)| x.dims == y.dims)
@@ -173,7 +173,7 @@ fn is_cut_by_rows(
     let is_direct = |id: InstId, d: &ConvDims| d.feature_group_count == 1 && !convolutions[&id].is_winograd();
     let is_made_so = match &comp[first].op {
         Op::Convolution(d) => is_direct(first, d),
-        op => placement::is_loops(op) && first == between,
+        op => placement::stores_anywhere(op) && first == between,
     };
     is_made_so && w.lhs_dilate == 1 && is_direct(anchor, d) && twice * LEAST_ROWS_PER_REPEATED_ROW <= rows
 }
@@ -226,7 +226,7 @@ impl SplitComputation<'_> {
         }
         let inst = self.comp[id].clone();
         let shape = inst.shape.as_array()?;
-        let own = id == self.pair.last || id == self.pair.between || !self.fusion.is_made(id);
+        let own = id == self.pair.last || id == self.pair.between || !self.fusion.is_materialised(id);
         let mut operands = inst.operands.clone();
         let mut recut = |s: &mut Self, number: usize, axis: usize, range: &Range<u64>| -> Option<()> {
             let operand = operands.get_mut(number)?;

@@ -5,7 +5,7 @@
 pub enum SplitScope {
     /// Pairs with large arrays of which no element is computed twice.
     Once,
-    /// Splits pairs of kernels with small arrays too, and windows some of whose rows are computed twice then.
+    /// Also pairs with small arrays, and windows some of whose rows both halves compute.
     Twice,
 }
 

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Instructions and computations have the names of the module's text. A line that begins with `#` is a comment.
-use super::choices::{Choices, Key};
+use super::choices::{InstKey, PlanChoices};
 use super::fuse::{Fusion, FusionDecision};
 use super::recipe::{Recipe, RecipeSetup};
 use super::{ComputationPlan, ParameterOwnership, Plan};
@@ -50,7 +50,7 @@ impl ModuleNames {
         &self.comps[id.index()]
     }
 
-    fn inst(&self, key: Key) -> &str {
+    fn inst(&self, key: InstKey) -> &str {
         &self.insts[key.0.index()][key.1.index()]
     }
 }
@@ -59,7 +59,7 @@ impl ModuleNames {
 pub fn print(
     module: &Module,
     plan: &Plan<'_>,
-    choices: &Choices,
+    choices: &PlanChoices,
     halves: SplitLevel,
     program: &Program,
     target: &KernelTarget<'_>,
@@ -85,13 +85,13 @@ pub fn print(
     out
 }
 
-fn print_choices(module: &Module, names: &ModuleNames, choices: &Choices, out: &mut String) {
+fn print_choices(module: &Module, names: &ModuleNames, choices: &PlanChoices, out: &mut String) {
     let entry = module.entry;
     if let Some(order) = &choices.order {
         let order: Vec<&str> = order.iter().map(|&id| names.inst((entry, id))).collect();
         let _ = writeln!(out, "order {}", order.join(" "));
     }
-    let mut lines: Vec<(usize, Key, String)> = Vec::new();
+    let mut lines: Vec<(usize, InstKey, String)> = Vec::new();
     lines.extend(choices.known.iter().map(|&key| (0, key, String::new())));
     lines.extend(choices.rooms.iter().map(|(&key, bytes)| (1, key, format!(" {bytes}"))));
     for (word, of_entry) in [(2, &choices.apart), (3, &choices.copied), (4, &choices.in_parts)] {
@@ -110,7 +110,7 @@ fn print_choices(module: &Module, names: &ModuleNames, choices: &Choices, out: &
 const WORDS: [&str; 5] = ["known", "room", "apart", "copied", "in-parts"];
 
 /// The line of root `key`: its recipe, the instructions inlined into it, its placement, and its live range in positions of the order.
-fn stage_line(stages: &ComputationPlan, key: Key, inlined: &[InstId], names: &ModuleNames) -> String {
+fn stage_line(stages: &ComputationPlan, key: InstKey, inlined: &[InstId], names: &ModuleNames) -> String {
     let id = key.1;
     let of_comp = |id: InstId| names.inst((key.0, id));
     let mut out = format!("{}: {}", of_comp(id), recipe(&stages.recipes[&id], &of_comp));
@@ -196,7 +196,7 @@ impl<'t> PlanText<'t> {
     }
 
     /// The splits that the plan asks for. Errors: `Code::BadOption`.
-    pub fn halves(&self) -> Result<SplitLevel> {
+    pub fn split_level(&self) -> Result<SplitLevel> {
         let line = self.choice_lines().find(|(_, words)| words[0] == "halves");
         let Some((number, words)) = line else { return Ok(SplitLevel::None) };
         let of_name =
@@ -206,13 +206,13 @@ impl<'t> PlanText<'t> {
     }
 
     /// The choices. Errors: `Code::BadOption` for malformed lines, and for names that `module` lacks or uses for something else.
-    pub fn choices(&self, module: &Module) -> Result<Choices> {
+    pub fn choices(&self, module: &Module) -> Result<PlanChoices> {
         let names = ModuleNames::collect(module);
-        let mut all: HashMap<(&str, &str), Key> = HashMap::new();
+        let mut all: HashMap<(&str, &str), InstKey> = HashMap::new();
         for (id, comp) in module.comps.iter() {
             all.extend(comp.insts.ids().map(|inst| ((names.comp(id), names.inst((id, inst))), (id, inst))));
         }
-        let mut choices = Choices::default();
+        let mut choices = PlanChoices::default();
         for (number, words) in self.choice_lines() {
             let taken = match words[..] {
                 ["halves", ..] => Some(()),
@@ -265,7 +265,7 @@ fn is_of_computation(line: &str) -> bool {
 }
 
 /// Adds the choice that `word` stands for; `None` if it does not apply to that instruction.
-fn add(choices: &mut Choices, module: &Module, word: &str, key: Key, rest: &[&str]) -> Option<()> {
+fn add(choices: &mut PlanChoices, module: &Module, word: &str, key: InstKey, rest: &[&str]) -> Option<()> {
     let op = &module.comps[key.0][key.1].op;
     let of_entry = key.0 == module.entry;
     match (word, op, rest) {

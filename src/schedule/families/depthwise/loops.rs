@@ -1,18 +1,18 @@
 //! Loops of a depthwise convolution: tiles of pixels whose sums are in registers.
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::emit::Detail;
-use crate::schedule::families::depthwise::recipe::axis::{Run, WindowAxis};
-use crate::schedule::families::depthwise::recipe::{self, Window};
-use crate::schedule::families::plane_sums::loops::{Sum, Total};
-use crate::schedule::loops::grid::{Share, guard_by_shares, set_chunked_body, share};
+use crate::schedule::families::depthwise::recipe::axis::{TileRun, WindowAxis};
+use crate::schedule::families::depthwise::recipe::{self, DepthwiseTiling};
+use crate::schedule::families::plane_sums::loops::{SumTarget, TileSum};
+use crate::schedule::loops::grid::{AxisTile, axis_tile, guard_by_tiles, set_chunked_body};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::root_coordinates;
 use std::collections::BTreeSet;
 
 /// The strides and types of a depthwise convolution.
-pub(in crate::schedule) struct Depthwise<'d> {
+pub(in crate::schedule) struct DepthwiseStrides<'d> {
     d: &'d ConvDims,
-    pub window: &'d Window,
+    pub window: &'d DepthwiseTiling,
     left: BufId,
     weights: BufId,
     /// The element type of sums.
@@ -37,29 +37,29 @@ struct WindowStart<'p> {
     places: &'p [VarId],
 }
 
-impl Depthwise<'_> {
+impl DepthwiseStrides<'_> {
     /// Strides of the input and of the weights along the last axis.
     fn wide_step(&self) -> (i64, i64) {
         self.steps.last().copied().unwrap_or_default()
     }
 
-    /// Divides the loop `number` over tiles of `pixels` pixels into shares.
-    pub(in crate::schedule) fn split_into_shares(
+    /// Divides the loop `number` over tiles of `pixels` pixels into runs of tiles that read the operand alike.
+    pub(in crate::schedule) fn split_into_tiles(
         &self,
         k: &mut Kernel,
         number: VarId,
         pixels: u64,
-    ) -> Vec<(Share, Run)> {
+    ) -> Vec<(AxisTile, TileRun)> {
         let runs = self.window.unrolled_axis().row_tiles(pixels).into_iter();
-        runs.map(|run| (share(k, number, run.numbers.clone(), run.pixels), run)).collect()
+        runs.map(|run| (axis_tile(k, number, run.numbers.clone(), run.pixels), run)).collect()
     }
 
     /// Emits the sums of a tile in the registers `acc`: the first window begins at `x`, its channel's weights at `k`; `places` are the
     /// pixels' positions along all axes but the last.
     fn sums(
         &self,
-        e: &mut Elements,
-        run: &Run,
+        e: &mut KernelBuilder,
+        run: &TileRun,
         WindowStart { x, k, places }: WindowStart<'_>,
         acc: RegId,
         lanes: u64,
@@ -85,12 +85,20 @@ impl Depthwise<'_> {
     }
 
     /// Adds the products of one row of taps to the sums: the first pixel's window begins at `x`, its channel's weights at `k`.
-    fn row_of_taps(&self, e: &mut Elements, run: &Run, x: &Index, k: &Index, acc: RegId, lanes: u64) -> Vec<Stmt> {
+    fn row_of_taps(
+        &self,
+        e: &mut KernelBuilder,
+        run: &TileRun,
+        x: &Index,
+        k: &Index,
+        acc: RegId,
+        lanes: u64,
+    ) -> Vec<Stmt> {
         let at = |i: u64| Index::constant(i as i64);
         let (wide, step) = (self.window.unrolled_axis(), self.wide_step());
         let (held, term) = (e.k.add_reg(self.dtype, lanes, wide.size), e.k.add_reg(self.dtype, lanes, 1));
         let mut row = Vec::new();
-        let uses = wide.uses(run);
+        let uses = wide.tap_uses(run);
         let taps: BTreeSet<u64> = uses.values().flatten().map(|&(_, tap)| tap).collect();
         for tap in taps {
             let from = if wide.size == self.window.wide.size {
@@ -174,11 +182,11 @@ pub const FAMILY: Family = Family {
     name: "depthwise",
     recipe: |_, request| {
         let depthwise = request.convolution()?.filter(|(c, _)| c.is_depthwise());
-        Ok(depthwise.map(|(_, d)| RecipeSetup::Depthwise(Window::choose(request.context, request.anchor, d))))
+        Ok(depthwise.map(|(_, d)| RecipeSetup::Depthwise(DepthwiseTiling::choose(request.context, request.anchor, d))))
     },
     emit: |s, root, setup| match setup {
         RecipeSetup::Depthwise(window) => s.emit_depthwise(root, window),
-        other => other.wrong_family(),
+        other => other.wrong_family_error(),
     },
 };
 
@@ -192,17 +200,17 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn emit_depthwise(
         &mut self,
         root @ Root { id, anchor, .. }: Root<'_>,
-        window: &Window,
+        window: &DepthwiseTiling,
     ) -> Result<()> {
         let comp = self.scope.comp;
         let result = comp.array(anchor).clone();
-        let (_, d) = self.convolution(anchor)?;
+        let (_, d) = self.planned_convolution(anchor)?;
         let input = self.padded_view(id, anchor, comp[anchor].operands[0])?;
-        let c = self.depthwise_at(anchor, &input, window)?;
+        let c = self.depthwise_strides(anchor, &input, window)?;
         let (wide, tile) = (window.wide, window.tile);
         let all = result.dims[d.output_feature];
-        let parts = self.width(c.dtype).split(all);
-        let mut e = self.elements(id);
+        let parts = self.vector_width(c.dtype).split(all);
+        let mut e = self.start_kernel(id);
         let batch = e.k.add_var(result.dims[d.output_batch]);
         let outer: Vec<VarId> = window.outer.iter().map(|s| e.k.add_var(s.extent)).collect();
         let count = wide.extent.div_ceil(tile);
@@ -213,16 +221,16 @@ impl<'a> Emitter<'a> {
         let blocks = parts.first().map_or(1, |p| p.blocks);
         // a thread that made some of the channels had better read those
         let by_channel = self.is_by_channel(&input, d);
-        let (groups, is_outside) = recipe::groups(blocks, tiles, by_channel);
+        let (groups, is_outside) = recipe::channel_groups(blocks, tiles, by_channel);
         let group = e.k.add_var(groups);
         loops.insert(if is_outside { 0 } else { loops.len() }, group);
         let places: Vec<VarId> = [batch].into_iter().chain(outer.iter().copied()).collect();
         let rows: Vec<u64> = places.iter().map(|&v| e.k.vars[v]).collect();
-        let sums = self.partial_sums(id, rows.iter().product::<u64>() * count);
+        let sums = self.allocate_partial_sums(id, rows.iter().product::<u64>() * count);
         let row = linear_index(&places.into_iter().map(Index::var).collect::<Vec<_>>(), &rows);
         let mut body = Vec::new();
         for (i, part) in parts.iter().enumerate() {
-            for (pixels, run) in c.split_into_shares(&mut e.k, number, tile) {
+            for (pixels, run) in c.split_into_tiles(&mut e.k, number, tile) {
                 let whole = i == 0;
                 let own = if whole { part.blocks / groups } else { part.blocks };
                 let (block, lane) = (e.k.add_var(own), e.k.add_var(part.lanes));
@@ -234,12 +242,12 @@ impl<'a> Emitter<'a> {
                 let first = pixels.at.scale(tile as i64);
                 let sum = sums.map(|sums| {
                     let number = row.scale(count as i64).add(&pixels.at);
-                    Sum { buf: sums.buf, at: number.scale(sums.channels as i64).add(&channel), adds: false }
+                    SumTarget { buf: sums.buf, at: number.scale(sums.channels as i64).add(&channel), adds: false }
                 });
                 let from = channel.clone();
                 let place = TilePosition { batch, outer: &outer, first, channel, from, lanes: part.lanes, sum };
-                let inside = self.depthwise_tile(&mut e, root, &c, &place, &input, &run)?;
-                let mut inside = guard_by_shares(&mut e.k, &[&pixels], vec![part.loop_nest(block, lane, inside)]);
+                let inside = self.emit_depthwise_tile(&mut e, root, &c, &place, &input, &run)?;
+                let mut inside = guard_by_tiles(&mut e.k, &[&pixels], vec![part.loop_nest(block, lane, inside)]);
                 if !whole && groups > 1 {
                     let last = groups as i64 - 1;
                     let cond = e.k.add_expr(Expr::Within(Index::var(group), last, last + 1));
@@ -255,44 +263,44 @@ impl<'a> Emitter<'a> {
     }
 
     /// Whether the kernel that made `input` shared channels among threads, and not rows.
-    fn is_by_channel(&self, input: &View, d: &ConvDims) -> bool {
+    fn is_by_channel(&self, input: &ArrayView, d: &ConvDims) -> bool {
         let last = d.input_spatial.last().map_or(0, |&axis| input.stride(axis));
-        self.shared_at(input.buf).is_some_and(|m| m > 0 && m < last)
+        self.thread_split_offset(input.buf).is_some_and(|m| m > 0 && m < last)
     }
 
     /// The strides and types of convolution `anchor` on `input`.
-    pub(in crate::schedule) fn depthwise_at<'w>(
+    pub(in crate::schedule) fn depthwise_strides<'w>(
         &mut self,
         anchor: InstId,
-        input: &View,
-        window: &'w Window,
-    ) -> Result<Depthwise<'w>>
+        input: &ArrayView,
+        window: &'w DepthwiseTiling,
+    ) -> Result<DepthwiseStrides<'w>>
     where
         'a: 'w,
     {
         let comp = self.scope.comp;
-        let (_, d) = self.convolution(anchor)?;
+        let (_, d) = self.planned_convolution(anchor)?;
         let weights = comp[anchor].operands[1];
         let (kernel, result) = (comp.array(weights).clone(), comp.array(anchor).clone());
         let ks = kernel.strides();
         let step = |i: usize| (input.stride(d.input_spatial[i]), ks[d.kernel_spatial[i]] as i64);
         let steps = (0..d.window.len()).map(step).collect();
-        let weights = self.value(weights)?.dense_buffer()?;
+        let weights = self.value_buffers(weights)?.dense_buffer()?;
         let types = (self.program.buffers[input.buf].dtype, kernel.dtype);
         let dtype = result.dtype.accumulator();
         let made = (kernel.dims[d.kernel_output_feature] / d.feature_group_count) as i64;
-        Ok(Depthwise { d, window, left: input.buf, weights, dtype, types, steps, ring: input.ring, made })
+        Ok(DepthwiseStrides { d, window, left: input.buf, weights, dtype, types, steps, ring: input.ring, made })
     }
 
     /// Emits one tile: its sums, the epilogue, the stores.
-    pub(in crate::schedule) fn depthwise_tile(
+    pub(in crate::schedule) fn emit_depthwise_tile(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         Root { id, anchor, out }: Root<'_>,
-        c: &Depthwise<'_>,
+        c: &DepthwiseStrides<'_>,
         place: &TilePosition<'_>,
-        input: &View,
-        run: &Run,
+        input: &ArrayView,
+        run: &TileRun,
     ) -> Result<Vec<Stmt>> {
         let comp = self.scope.comp;
         let (result, d) = (comp.array(anchor), c.d);
@@ -312,8 +320,8 @@ impl<'a> Emitter<'a> {
             }
         };
         let to = out.view(&comp.array(id).dims)?;
-        let mut sum = place.sum.as_ref().map(|sum| Total::new(sum, &mut e.k, place.lanes));
-        for pixel in 0..self.detail.written_count(run.pixels) {
+        let mut sum = place.sum.as_ref().map(|sum| TileSum::new(sum, &mut e.k, place.lanes));
+        for pixel in 0..self.detail.emitted_count(run.pixels) {
             let outer = place.outer.iter().map(|&v| Index::var(v));
             let spatial = outer.chain([place.first.offset(pixel as i64)]);
             let mut at = vec![Index::default(); result.rank()];
@@ -322,12 +330,12 @@ impl<'a> Emitter<'a> {
             for (&axis, x) in d.output_spatial.iter().zip(spatial) {
                 at[axis] = x;
             }
-            e.forget();
+            e.forget_elements();
             let value = e.k.read_reg(acc, pixel);
             let value = convert(&mut e.k, value, c.dtype, result.dtype);
             e.fixed.insert(anchor, value);
             let at = root_coordinates(&self.scope.fusion.path[anchor], &at, &e.k.vars);
-            let mut value = self.element(e, id, &at)?;
+            let mut value = self.emit_element(e, id, &at)?;
             if let Some(sum) = &mut sum {
                 (value, body) = sum.add(&mut e.k, value, body);
             }
@@ -350,5 +358,5 @@ pub(in crate::schedule) struct TilePosition<'l> {
     pub from: Index,
     pub lanes: u64,
     /// Where the sum of the tile's pixels goes, if it is wanted.
-    pub sum: Option<Sum>,
+    pub sum: Option<SumTarget>,
 }

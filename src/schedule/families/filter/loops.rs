@@ -1,10 +1,10 @@
 //! Loops of the gradient of a filter: one product for each result along the axes before the last.
-use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
-use crate::schedule::families::contraction::recipe::axis::Axis;
+use crate::schedule::families::contraction::loops::operands::{Contraction, ContractionRight};
+use crate::schedule::families::contraction::recipe::axis::ContractionAxis;
 use crate::schedule::families::convolution::loops::combine_phases;
-use crate::schedule::families::convolution::recipe::algorithm::Algorithm;
+use crate::schedule::families::convolution::recipe::algorithm::ConvolutionAlgorithm;
 use crate::schedule::families::convolution::recipe::phases::Phase;
-use crate::schedule::families::filter::recipe::Filter;
+use crate::schedule::families::filter::recipe::FilterGradient;
 use crate::schedule::loops::prelude::*;
 
 /// The family of gradients of filters, as products of planes.
@@ -13,21 +13,21 @@ pub const FAMILY: Family = Family {
     recipe: |_, request| {
         let algorithm = request.convolution()?.map(|(convolution, _)| &convolution.algorithm);
         Ok(algorithm.and_then(|algorithm| match algorithm {
-            Algorithm::Filter(filter) => Some(RecipeSetup::Filter((**filter).clone())),
+            ConvolutionAlgorithm::Filter(filter) => Some(RecipeSetup::Filter((**filter).clone())),
             _ => None,
         }))
     },
     emit: |s, root, setup| match setup {
         RecipeSetup::Filter(filter) => s.emit_filter(root, filter),
-        other => other.wrong_family(),
+        other => other.wrong_family_error(),
     },
 };
 
 impl<'a> Emitter<'a> {
     /// Emits the gradient of a filter; `root` is the convolution itself or its epilogue.
-    fn emit_filter(&mut self, root: Root<'_>, filter: &Filter) -> Result<()> {
+    fn emit_filter(&mut self, root: Root<'_>, filter: &FilterGradient) -> Result<()> {
         let comp = self.scope.comp;
-        let (_, d) = self.convolution(root.anchor)?;
+        let (_, d) = self.planned_convolution(root.anchor)?;
         let [input, gradient] = comp[root.anchor].operands[..] else {
             return Err(unsupported_error(comp, root.anchor, ""));
         };
@@ -35,8 +35,8 @@ impl<'a> Emitter<'a> {
         let mut margins = [vec![0; right.rank()], vec![0; right.rank()]];
         let along = d.kernel_spatial.last().copied().unwrap_or_default();
         (margins[0][along], margins[1][along]) = filter.margin;
-        let read = self.with_zeros_around(root.id, gradient, &margins)?.view(&right.dims)?;
-        let from = self.value(input)?.view(&left.dims)?;
+        let read = self.ensure_margins(root.id, gradient, &margins)?.view(&right.dims)?;
+        let from = self.value_buffers(input)?.view(&left.dims)?;
         for phases in combine_phases(&filter.phases) {
             self.emit_combination(root, filter, &from, &read, &phases)?;
         }
@@ -47,18 +47,18 @@ impl<'a> Emitter<'a> {
     fn emit_combination(
         &mut self,
         root: Root<'_>,
-        filter: &Filter,
-        from: &View,
-        read: &View,
+        filter: &FilterGradient,
+        from: &ArrayView,
+        read: &ArrayView,
         phases: &[Phase],
     ) -> Result<()> {
         let comp = self.scope.comp;
-        let (_, d) = self.convolution(root.anchor)?;
+        let (_, d) = self.planned_convolution(root.anchor)?;
         let result = comp.array(root.anchor).clone();
         let (xs, ks) = (&from.layout.strides, &read.layout.strides);
         let features = result.dims[d.output_feature];
         let (mut a0, mut b0) = (from.layout.origin, read.layout.origin);
-        let mut sum = vec![Axis {
+        let mut sum = vec![ContractionAxis {
             extent: comp.array(comp[root.anchor].operands[0]).dims[d.input_feature],
             a: xs[d.input_feature],
             b: ks[d.kernel_input_feature],
@@ -66,13 +66,13 @@ impl<'a> Emitter<'a> {
         for (i, (w, p)) in d.window.iter().zip(phases).enumerate() {
             let (x, k) = (xs[d.input_spatial[i]], ks[d.kernel_spatial[i]]);
             (a0, b0) = (a0 + (p.base - w.pad_low) * x, b0 + k * p.tap as i64);
-            sum.push(Axis { extent: p.taps, a: x * w.rhs_dilate as i64, b: k });
+            sum.push(ContractionAxis { extent: p.taps, a: x * w.rhs_dilate as i64, b: k });
         }
         let last = d.window.len() - 1;
         let (x, k) = (xs[d.input_spatial[last]], ks[d.kernel_spatial[last]]);
         let (first, count) = filter.positions;
         (a0, b0) = (a0 + first as i64 * x, b0 + filter.first * k);
-        sum.push(Axis { extent: count, a: x, b: k });
+        sum.push(ContractionAxis { extent: count, a: x, b: k });
         let (rank, results) = (result.rank(), filter.results);
         let place = |k: &Kernel, _: &Index, r: &Index, c: &Index| {
             let mut at = vec![Index::default(); rank];
@@ -88,12 +88,12 @@ impl<'a> Emitter<'a> {
         let c = Contraction {
             dtype: result.dtype,
             left: from.buf,
-            right: Right::Buffer(read.buf),
+            right: ContractionRight::Buffer(read.buf),
             a0,
             b0,
             batch: vec![],
-            rows: vec![Axis { extent: result.dims[d.output_batch], a: xs[d.input_batch], b: 0 }],
-            columns: vec![Axis { extent: results * features, a: 0, b: 1 }],
+            rows: vec![ContractionAxis { extent: result.dims[d.output_batch], a: xs[d.input_batch], b: 0 }],
+            columns: vec![ContractionAxis { extent: results * features, a: 0, b: 1 }],
             sum,
             first_column: 0,
             sums_apart: None,

@@ -12,7 +12,7 @@ const MOST_PRODUCTS: usize = 32;
 
 /// Parameters of a filter's gradient as products.
 #[derive(Clone, Debug)]
-pub struct Filter {
+pub struct FilterGradient {
     /// The results along each axis but the last, one by one.
     pub phases: Vec<Vec<Phase>>,
     /// Number of results along the last axis.
@@ -25,9 +25,9 @@ pub struct Filter {
     pub margin: (u64, u64),
 }
 
-impl Filter {
+impl FilterGradient {
     /// Recognizes convolution `id` as the gradient of a filter.
-    pub fn choose(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Option<Filter> {
+    pub fn choose(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Option<FilterGradient> {
         let [input, kernel] = comp[id].operands[..] else { return None };
         let (left, right, result) = (comp.array(input), comp.array(kernel), comp.array(id));
         let (w, others) = d.window.split_last()?;
@@ -51,7 +51,7 @@ impl Filter {
             return None;
         }
         let along = |(i, w): (usize, &WindowDim)| {
-            phases::one_by_one(w, left.dims[d.input_spatial[i]], result.dims[d.output_spatial[i]])
+            phases::phase_per_result(w, left.dims[d.input_spatial[i]], result.dims[d.output_spatial[i]])
         };
         let phases: Vec<Vec<Phase>> = others.iter().enumerate().map(along).collect::<Option<_>>()?;
         let products = phases.iter().try_fold(1usize, |all, along| all.checked_mul(along.len()))?;
@@ -61,7 +61,7 @@ impl Filter {
         let first = start_of.checked_add(w.pad_low)?.checked_sub(last)?;
         let behind = end_of.checked_add(w.pad_low)?.checked_sub(size)?;
         let margin = (u64::try_from((-first).max(0)).ok()?, u64::try_from(behind.max(0)).ok()?);
-        (products <= MOST_PRODUCTS).then_some(Filter {
+        (products <= MOST_PRODUCTS).then_some(FilterGradient {
             phases,
             results,
             positions: (start, end - start),
@@ -79,7 +79,7 @@ fn read_positions(w: &WindowDim, n: u64, results: u64) -> Option<(u64, u64)> {
     (start < end).then_some((start as u64, end as u64))
 }
 
-impl fmt::Display for Filter {
+impl fmt::Display for FilterGradient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let products: usize = self.phases.iter().map(Vec::len).product();
         write!(f, "in {products} products of {} results along rows", self.results)
@@ -92,7 +92,7 @@ mod tests {
     use crate::hlo::text;
     use crate::target::{PanelSizes, Target};
 
-    fn filter(window: &str, results: &str) -> Option<Filter> {
+    fn filter(window: &str, results: &str) -> Option<FilterGradient> {
         let text = format!(
             "HloModule t
 ENTRY e {{
@@ -108,7 +108,7 @@ ENTRY e {{
             Target::resolve(Some("x86_64-unknown-linux-gnu"), Some("x86-64-v4"), None).expect("a processor").into();
         let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
         let Op::Convolution(d) = &comp[comp.root].op else { panic!("no convolution") };
-        Filter::choose(comp, comp.root, d, &target)
+        FilterGradient::choose(comp, comp.root, d, &target)
     }
 
     #[test]

@@ -4,11 +4,11 @@
 //! by column in vectors, divided by its pivot. The other factor is its adjoint, so that it is turned round at the end, and what
 //! was computed on the way is the same. The order of terms is that of the textbook, for each element.
 use crate::scalar::{CompareKind, Direction};
-use crate::schedule::families::linalg::matrices::{ColumnBlock, Matrices, conjugate, less_product, root_of_real};
+use crate::schedule::families::linalg::matrices::{ColumnBlock, Matrices, conjugate, sqrt_of_real, subtract_product};
 use crate::schedule::families::linalg::recipe::MOST_VECTORS;
-use crate::schedule::loops::nest::in_vectors;
+use crate::schedule::loops::nest::vectorize_loop;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::scalar_loops::{Local, count, index_to_s64, set_nested_body};
+use crate::schedule::loops::scalar_loops::{LocalVariable, emit_counted_loop, index_to_s64, set_nested_body};
 
 /// The family of Cholesky factorizations, row after row.
 pub const FAMILY: Family = Family {
@@ -28,16 +28,16 @@ impl<'a> Emitter<'a> {
         if shape.dims.contains(&0) {
             return Ok(());
         }
-        let mut e = self.elements(id);
+        let mut e = self.start_kernel(id);
         let u = Matrices::new(&mut e.k, shape, out)?;
         let n = u.rows();
         let (row, column) = (e.k.add_var(n), e.k.add_var(n));
         let (i, j) = (Index::var(row), Index::var(column));
         let from = if lower { u.element_coordinates(&j, &i) } else { u.element_coordinates(&i, &j) };
-        let value = self.element(&mut e, a, &from)?;
-        let lanes = self.lanes(u.wide);
+        let value = self.emit_element(&mut e, a, &from)?;
+        let lanes = self.vector_lanes(u.wide);
         let start = Stmt::Store { buf: u.buf, index: u.index(&i, &j), value };
-        let start = in_vectors(&mut e.k, column, &[start], lanes);
+        let start = vectorize_loop(&mut e.k, column, &[start], lanes);
         let factored = u.row_of_factor(&mut e.k, &i, lanes);
         let cleared = u.other_triangle(&mut e.k, &i, lower);
         e.k.flops = u.dims.iter().product::<u64>() * n / 3;
@@ -57,14 +57,14 @@ impl Matrices {
 
     /// Emits row `j` of the factor from its pivot on; elements before that are meaningless.
     fn row_of_factor(&self, k: &mut Kernel, j: &Index, lanes: u64) -> Vec<Stmt> {
-        let (n, pivot) = (self.rows(), Local::new(k, self.wide));
+        let (n, pivot) = (self.rows(), LocalVariable::new(k, self.wide));
         let start = self.load(k, j, j);
         let mut body = vec![pivot.set(start)];
         body.extend(self.for_rows_above(k, j, |k, above, factor| {
             let own = self.load(k, above, j);
-            vec![pivot.set(less_product(k, pivot.value, own, factor, self.wide))]
+            vec![pivot.set(subtract_product(k, pivot.value, own, factor, self.wide))]
         }));
-        let root = root_of_real(k, pivot.value, self.wide);
+        let root = sqrt_of_real(k, pivot.value, self.wide);
         body.push(pivot.set(root));
         for side in ColumnBlock::cover_columns(n, MOST_VECTORS, lanes) {
             let (tile, lane) = (k.add_var(side.tiles), k.add_var(side.lanes));
@@ -79,7 +79,7 @@ impl Matrices {
             inside.extend(self.for_rows_above(k, j, |k, above, factor| {
                 let add = |v: u64| {
                     let (so_far, own) = (k.read_reg(sums, v), self.load(k, above, &place(v)));
-                    Stmt::set(sums, v, less_product(k, so_far, own, factor, self.wide))
+                    Stmt::set(sums, v, subtract_product(k, so_far, own, factor, self.wide))
                 };
                 (0..side.vectors).map(add).collect()
             }));
@@ -118,19 +118,19 @@ impl Matrices {
         j: &Index,
         body: impl FnOnce(&mut Kernel, &Index, ExprId) -> Vec<Stmt>,
     ) -> [Stmt; 2] {
-        let above = Local::new(k, DType::S64);
+        let above = LocalVariable::new(k, DType::S64);
         let at = above.index().clamp_to(0, self.rows() as i64 - 1, &k.vars);
         let factor = self.load(k, &at, j);
         let factor = conjugate(k, factor, self.wide);
         let inside = body(k, &at, factor);
         let end = index_to_s64(k, j);
-        count(k, above, &Index::constant(0), end, inside)
+        emit_counted_loop(k, above, &Index::constant(0), end, inside)
     }
 
     /// Emits row `i` of the lower triangle: zeros, or the elements of column `i` of the upper one, which become zeros.
     fn other_triangle(&self, k: &mut Kernel, i: &Index, lower: bool) -> Vec<Stmt> {
         let zero = small_constant(k, self.wide, 0.0);
-        let column = Local::new(k, DType::S64);
+        let column = LocalVariable::new(k, DType::S64);
         let j = column.index().clamp_to(0, self.rows() as i64 - 1, &k.vars);
         let body = match lower {
             false => vec![self.store(k, i, &j, zero)],
@@ -140,6 +140,6 @@ impl Matrices {
             }
         };
         let end = index_to_s64(k, i);
-        count(k, column, &Index::constant(0), end, body).into()
+        emit_counted_loop(k, column, &Index::constant(0), end, body).into()
     }
 }

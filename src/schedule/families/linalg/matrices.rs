@@ -4,7 +4,7 @@
 //! there are columns side by side in some vectors, so that none waits for the one before.
 use crate::hlo::ArrayShape;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::vectors::{Cut, Width};
+use crate::schedule::loops::vectors::{VectorRun, VectorWidth};
 use crate::tensor::DTypeClass;
 
 /// Tiles of neighboring columns whose sums are computed at once.
@@ -29,14 +29,14 @@ impl ColumnBlock {
     pub(in crate::schedule) fn cover_columns(columns: u64, vectors: u64, lanes: u64) -> Vec<ColumnBlock> {
         let wide = ColumnBlock { first: 0, tiles: columns / (vectors * lanes), vectors, lanes };
         let done = wide.tiles * wide.columns();
-        let one = |c: Cut| ColumnBlock { first: done + c.first, tiles: c.blocks, vectors: 1, lanes: c.lanes };
-        let rest = Width { lanes, masks: false }.split(columns - done).into_iter().map(one);
+        let one = |c: VectorRun| ColumnBlock { first: done + c.first, tiles: c.blocks, vectors: 1, lanes: c.lanes };
+        let rest = VectorWidth { lanes, masks: false }.split(columns - done).into_iter().map(one);
         std::iter::once(wide).filter(|side| side.tiles > 0).chain(rest).collect()
     }
 }
 
 /// `sum - a·b`.
-pub(in crate::schedule) fn less_product(k: &mut Kernel, sum: ExprId, a: ExprId, b: ExprId, dtype: DType) -> ExprId {
+pub(in crate::schedule) fn subtract_product(k: &mut Kernel, sum: ExprId, a: ExprId, b: ExprId, dtype: DType) -> ExprId {
     if dtype.class() == DTypeClass::Complex {
         let product = k.add_op(ScalarOp::Multiply, &[a, b], dtype);
         return k.add_op(ScalarOp::Subtract, &[sum, product], dtype);
@@ -57,7 +57,7 @@ pub(in crate::schedule) fn conjugate(k: &mut Kernel, x: ExprId, dtype: DType) ->
 }
 
 /// The square root of the real part of `x`.
-pub(in crate::schedule) fn root_of_real(k: &mut Kernel, x: ExprId, dtype: DType) -> ExprId {
+pub(in crate::schedule) fn sqrt_of_real(k: &mut Kernel, x: ExprId, dtype: DType) -> ExprId {
     if dtype.class() != DTypeClass::Complex {
         return k.add_op(ScalarOp::Sqrt, &[x], dtype);
     }

@@ -13,32 +13,32 @@ const MANY_REGISTERS: u64 = 32;
 
 /// Blocking of the right-hand sides of a triangular system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Solve {
+pub struct SolveBlocking {
     /// Vectors of right-hand sides.
     pub vectors: u64,
     /// Lanes per vector.
     pub lanes: u64,
 }
 
-impl Solve {
+impl SolveBlocking {
     /// The blocking for the anchor, if it is a triangular solve.
-    pub fn choose(request: &RecipeRequest<'_>, target: &KernelTarget<'_>) -> Option<Solve> {
+    pub fn choose(request: &RecipeRequest<'_>, target: &KernelTarget<'_>) -> Option<SolveBlocking> {
         let Op::TriangularSolve { left_side, .. } = *request.op() else { return None };
         let array = request.context.comp.array(request.anchor);
         let [ref batch @ .., _, columns] = array.dims[..] else { return None };
         if !left_side {
-            return Some(Solve { vectors: 1, lanes: 1 });
+            return Some(SolveBlocking { vectors: 1, lanes: 1 });
         }
         let lanes = target.machine().lanes(array.dtype.computed().bytes() as u64);
         let batch: u64 = batch.iter().product();
         let are_enough = |vectors: &u64| batch * (columns / (vectors * lanes)) >= FEWEST_TILES;
         let most = if target.machine().vector_registers < MANY_REGISTERS { MOST_VECTORS / 2 } else { MOST_VECTORS };
         let vectors = (1..=most).rev().find(are_enough).unwrap_or(1);
-        Some(Solve { vectors, lanes })
+        Some(SolveBlocking { vectors, lanes })
     }
 }
 
-impl fmt::Display for Solve {
+impl fmt::Display for SolveBlocking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} vectors of {}", self.vectors, self.lanes)
     }

@@ -1,9 +1,9 @@
 //! `triangular-solve`, by substitution: some unknowns after others, of many right-hand sides at a time where those lie side by side.
 use crate::hlo::attrs::Transpose;
-use crate::schedule::families::linalg::matrices::{ColumnBlock, Matrices, conjugate, less_product};
-use crate::schedule::families::linalg::recipe::Solve;
+use crate::schedule::families::linalg::matrices::{ColumnBlock, Matrices, conjugate, subtract_product};
+use crate::schedule::families::linalg::recipe::SolveBlocking;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::scalar_loops::{Local, count, index_to_s64, set_nested_body};
+use crate::schedule::loops::scalar_loops::{LocalVariable, emit_counted_loop, index_to_s64, set_nested_body};
 
 /// Number of unknowns solved at a time: known values are read once for all of them.
 const UNKNOWNS: u64 = 4;
@@ -21,7 +21,7 @@ struct System {
 }
 
 impl System {
-    /// Whether rows and columns of the matrix are exchanged: a system from the right is that of the transposes.
+    /// Whether the matrix is read transposed: a system `x·a = b` is solved as that of the transposes.
     fn is_transposed(&self) -> bool {
         (self.transpose_a != Transpose::No) == self.left_side
     }
@@ -73,7 +73,7 @@ impl Remainders<'_> {
         let one = |(v, line): (usize, &Index)| {
             let (row, column) = s.row_and_column(earlier, line);
             let (so_far, known) = (self.get(k, unknown, v), x.load(k, &row, &column));
-            self.set(unknown, v, less_product(k, so_far, factor, known, x.wide))
+            self.set(unknown, v, subtract_product(k, so_far, factor, known, x.wide))
         };
         self.lines.iter().enumerate().map(one).collect()
     }
@@ -82,16 +82,20 @@ impl Remainders<'_> {
 /// The family of triangular solves, a few unknowns at a time.
 pub const FAMILY: Family = Family {
     name: "triangular-solve",
-    recipe: |planner, request| Ok(Solve::choose(request, planner.target).map(RecipeSetup::Solve)),
+    recipe: |planner, request| Ok(SolveBlocking::choose(request, planner.target).map(RecipeSetup::Solve)),
     emit: |s, root, setup| match setup {
         RecipeSetup::Solve(solve) => s.triangular_solve(root, *solve),
-        other => other.wrong_family(),
+        other => other.wrong_family_error(),
     },
 };
 
 impl<'a> Emitter<'a> {
     /// Emits x of op(a) x = b, or of x op(a) = b.
-    fn triangular_solve(&mut self, Root { id, out, .. }: Root<'_>, Solve { vectors, lanes }: Solve) -> Result<()> {
+    fn triangular_solve(
+        &mut self,
+        Root { id, out, .. }: Root<'_>,
+        SolveBlocking { vectors, lanes }: SolveBlocking,
+    ) -> Result<()> {
         let comp = self.scope.comp;
         let Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a } = comp[id].op else {
             return Err(unsupported_error(comp, id, ""));
@@ -112,7 +116,7 @@ impl<'a> Emitter<'a> {
 
     /// Emits the solution for the right-hand sides of `side`.
     fn solve_part(&mut self, id: InstId, s: &System, side: ColumnBlock, out: &ValueBuffers) -> Result<()> {
-        let mut e = self.elements(id);
+        let mut e = self.start_kernel(id);
         let x = Matrices::new(&mut e.k, self.scope.comp.array(id), out)?;
         let (tile, lane) = (e.k.add_var(side.tiles), e.k.add_var(side.lanes));
         let first = Index::var(tile).scale(side.columns() as i64).add(&Index::var(lane)).offset(side.first as i64);
@@ -144,7 +148,7 @@ impl<'a> Emitter<'a> {
     /// Solves `unknowns` unknowns that follow `first` others, for the right-hand sides `lines`, a vector each.
     fn solve_unknowns(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         s: &System,
         x: &Matrices,
         RightHandSides { lines, lanes }: &RightHandSides,
@@ -157,13 +161,13 @@ impl<'a> Emitter<'a> {
         for (r, row) in rows.iter().enumerate() {
             for (v, line) in lines.iter().enumerate() {
                 let (row, column) = s.row_and_column(row, line);
-                let right = self.element(e, s.b, &x.element_coordinates(&row, &column))?;
+                let right = self.emit_element(e, s.b, &x.element_coordinates(&row, &column))?;
                 let value = convert(&mut e.k, right, x.stored, x.wide);
                 body.push(sums.set(r, v, value));
             }
         }
         if first.as_constant() != Some(0) {
-            let known = Local::new(&mut e.k, DType::S64);
+            let known = LocalVariable::new(&mut e.k, DType::S64);
             let earlier = s.row_of(&known.index().clamp_to(0, s.n as i64 - 1, &e.k.vars));
             let mut inside = Vec::new();
             for (r, row) in rows.iter().enumerate() {
@@ -171,7 +175,7 @@ impl<'a> Emitter<'a> {
                 inside.extend(sums.subtract_known(&mut e.k, s, x, r, factor, &earlier));
             }
             let to = index_to_s64(&mut e.k, &first);
-            body.extend(count(&mut e.k, known, &Index::constant(0), to, inside));
+            body.extend(emit_counted_loop(&mut e.k, known, &Index::constant(0), to, inside));
         }
         for (r, row) in rows.iter().enumerate() {
             for earlier in &rows[..r] {
@@ -190,9 +194,16 @@ impl<'a> Emitter<'a> {
     }
 
     /// Element (i, j) of the matrix as the system reads it.
-    fn matrix_element(&mut self, e: &mut Elements, s: &System, x: &Matrices, i: &Index, j: &Index) -> Result<ExprId> {
+    fn matrix_element(
+        &mut self,
+        e: &mut KernelBuilder,
+        s: &System,
+        x: &Matrices,
+        i: &Index,
+        j: &Index,
+    ) -> Result<ExprId> {
         let at = if s.is_transposed() { x.element_coordinates(j, i) } else { x.element_coordinates(i, j) };
-        let value = self.element(e, s.a, &at)?;
+        let value = self.emit_element(e, s.a, &at)?;
         let value = convert(&mut e.k, value, x.stored, x.wide);
         Ok(if s.transpose_a == Transpose::Adjoint { conjugate(&mut e.k, value, x.wide) } else { value })
     }

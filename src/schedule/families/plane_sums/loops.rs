@@ -2,11 +2,11 @@
 //! chain, is a part. Of other planes that threads made in bands of rows the sums of each band are a part, by the thread that has
 //! it near: one that takes some of the channels instead reads half of them from another core, and takes them from the core where
 //! the next kernel wants them. The parts are the same whatever the number of threads, and another kernel adds them up.
-use crate::schedule::families::plane_sums::recipe::Planes;
+use crate::schedule::families::plane_sums::recipe::PlaneSum;
 use crate::schedule::families::reduce::recipe::{PlaneParts, Reduction};
-use crate::schedule::loops::grid::{BANDS, set_chunked_body, with_variable_as};
+use crate::schedule::loops::grid::{BANDS, bind_variable, set_chunked_body};
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::vectors::{Cut, SIDE_BY_SIDE};
+use crate::schedule::loops::vectors::{SIDE_BY_SIDE, VectorRun};
 
 /// Number of kernels back in which the one that made a plane is searched.
 const RECENT: usize = 16;
@@ -23,7 +23,7 @@ pub struct PartialSums {
 }
 
 /// Destination of the sums that a tile of pixels makes of a vector of channels.
-pub(in crate::schedule) struct Sum {
+pub(in crate::schedule) struct SumTarget {
     pub buf: BufId,
     /// Index of a channel's sum.
     pub at: Index,
@@ -32,17 +32,17 @@ pub(in crate::schedule) struct Sum {
 }
 
 /// The sum of a tile's pixels while it is computed.
-pub(in crate::schedule) struct Total<'s> {
-    to: &'s Sum,
+pub(in crate::schedule) struct TileSum<'s> {
+    to: &'s SumTarget,
     /// Registers of the sum and of the next summand.
     regs: [RegId; 2],
     /// Whether a value was added yet.
     begun: bool,
 }
 
-impl<'s> Total<'s> {
-    pub(in crate::schedule) fn new(to: &'s Sum, k: &mut Kernel, lanes: u64) -> Total<'s> {
-        Total { to, regs: [(); 2].map(|()| k.add_reg(DType::F32, lanes, 1)), begun: false }
+impl<'s> TileSum<'s> {
+    pub(in crate::schedule) fn new(to: &'s SumTarget, k: &mut Kernel, lanes: u64) -> TileSum<'s> {
+        TileSum { to, regs: [(); 2].map(|()| k.add_reg(DType::F32, lanes, 1)), begun: false }
     }
 
     /// Appends the addition of `value` to `body`, and returns the value in a register.
@@ -75,43 +75,46 @@ impl<'s> Total<'s> {
 
 impl<'a> Emitter<'a> {
     /// Offset of the second half of the work on `buf` that threads share, if a kernel made it recently.
-    pub(in crate::schedule) fn shared_at(&self, buf: BufId) -> Option<i64> {
+    pub(in crate::schedule) fn thread_split_offset(&self, buf: BufId) -> Option<i64> {
         self.program.kernels.values().rev().take(RECENT).find_map(|k| k.middle_chunk_offset(buf))
     }
 
     /// Allocates memory for the partial sums of `count` parts of the result of `id`, if they are wanted.
-    pub(in crate::schedule) fn partial_sums(&mut self, id: InstId, count: u64) -> Option<PartialSums> {
+    pub(in crate::schedule) fn allocate_partial_sums(&mut self, id: InstId, count: u64) -> Option<PartialSums> {
         if !self.scope.stages.summed.contains(&id) {
             return None;
         }
         let channels = self.scope.comp.array(id).dims.last().copied()?;
-        let parts = PartialSums { buf: self.buffer(DType::F32, count * channels), count, channels };
+        let parts = PartialSums { buf: self.allocate_buffer(DType::F32, count * channels), count, channels };
         self.scope.parts.insert(id, parts);
         Some(parts)
     }
 
     /// The partial sums of planes: those that the kernels of the planes left, or bands of rows if threads shared rows.
-    pub(in crate::schedule) fn planes_in_parts<'w>(&mut self, algorithm: &'w Reduction) -> Result<Option<&'w Planes>> {
+    pub(in crate::schedule) fn planes_with_partial_sums<'w>(
+        &mut self,
+        algorithm: &'w Reduction,
+    ) -> Result<Option<&'w PlaneSum>> {
         let Some((planes, parts)) = &algorithm.planes else { return Ok(None) };
         let is_so = match parts {
             PlaneParts::Left => true,
             PlaneParts::Bands => {
-                let value = self.value(planes.input)?;
+                let value = self.value_buffers(planes.input)?;
                 let channels = self.scope.comp.array(planes.input).dims.last().copied().unwrap_or(1);
-                self.shared_at(value.buffer()?).is_some_and(|middle| middle >= channels as i64)
+                self.thread_split_offset(value.buffer()?).is_some_and(|middle| middle >= channels as i64)
             }
         };
         Ok(is_so.then_some(planes))
     }
 
     /// Emits the kernels of sum `anchor` with the epilogue `id`.
-    pub(in crate::schedule) fn plane_sums(&mut self, root: Root<'_>, p: &Planes) -> Result<()> {
+    pub(in crate::schedule) fn emit_plane_sums(&mut self, root: Root<'_>, p: &PlaneSum) -> Result<()> {
         let channels = self.scope.comp.array(p.input).dims.last().copied().unwrap_or(1);
-        let cuts = self.width(DType::F32).split(channels);
+        let cuts = self.vector_width(DType::F32).split(channels);
         let parts = match self.scope.parts.get(&p.input) {
             Some(&parts) => parts,
             None => {
-                let partial = self.buffer(DType::F32, BANDS * channels);
+                let partial = self.allocate_buffer(DType::F32, BANDS * channels);
                 for cut in &cuts {
                     let kernel = self.bands(root.id, p, cut, partial, channels)?;
                     self.launch(kernel);
@@ -130,21 +133,21 @@ impl<'a> Emitter<'a> {
     fn parts_together(
         &mut self,
         root @ Root { id, anchor, .. }: Root<'_>,
-        p: &Planes,
-        cut: &Cut,
+        p: &PlaneSum,
+        cut: &VectorRun,
         parts: &PartialSums,
     ) -> Result<Kernel> {
-        let mut e = self.elements(id);
+        let mut e = self.start_kernel(id);
         // those side by side wait for one another's sums no longer than for their own
         let most = if parts.count > FEW_PARTS { SIDE_BY_SIDE } else { 1 };
-        let side = cut.side_by_side(most);
+        let side = cut.interleave_factor(most);
         let (group, lane, part) = (e.k.add_var(cut.blocks / side), e.k.add_var(cut.lanes), e.k.add_var(parts.count));
         let channel = |i: u64| cut.element_index(&Index::var(group).scale(side as i64).offset(i as i64), lane);
         let sums = e.k.add_reg(DType::F32, cut.lanes, side);
         let (mut body, mut add) = (Vec::new(), Vec::new());
         for i in 0..side {
             let at = Index::constant(i as i64);
-            let value = self.element(&mut e, p.init, &[])?;
+            let value = self.emit_element(&mut e, p.init, &[])?;
             body.push(Stmt::Set { reg: sums, at: at.clone(), value });
             let sum = e.k.add_expr(Expr::Reg(sums, at.clone()));
             let from = Index::var(part).scale(parts.channels as i64).add(&channel(i));
@@ -154,7 +157,7 @@ impl<'a> Emitter<'a> {
         }
         body.push(for_loop(part, if parts.count > FEW_PARTS { LoopKind::Seq } else { LoopKind::Unroll }, add));
         for i in 0..side {
-            e.forget();
+            e.forget_elements();
             let sum = e.k.read_reg(sums, i);
             e.fixed.insert(anchor, sum);
             let rank = self.scope.comp.array(anchor).rank();
@@ -164,15 +167,15 @@ impl<'a> Emitter<'a> {
         }
         e.k.body = vec![for_loop(lane, cut.kind, body)];
         e.k.chunks = Some(group);
-        e.k.flops = parts.count * cut.elements();
+        e.k.flops = parts.count * cut.element_count();
         Ok(e.k)
     }
 
     /// Emits the kernel that sums each band of the channels of `cut`.
-    fn bands(&mut self, id: InstId, p: &Planes, cut: &Cut, partial: BufId, channels: u64) -> Result<Kernel> {
-        let mut e = Elements::new(id, format!("bands of {}", label(self.scope.comp, id)));
+    fn bands(&mut self, id: InstId, p: &PlaneSum, cut: &VectorRun, partial: BufId, channels: u64) -> Result<Kernel> {
+        let mut e = KernelBuilder::new(id, format!("bands of {}", instruction_label(self.scope.comp, id)));
         let dims = self.scope.comp.array(p.input).dims.clone();
-        let side = cut.side_by_side(SIDE_BY_SIDE);
+        let side = cut.interleave_factor(SIDE_BY_SIDE);
         let rows = dims[p.axis];
         let own = rows.div_ceil(BANDS);
         let (band, group, lane) = (e.k.add_var(BANDS), e.k.add_var(cut.blocks / side), e.k.add_var(cut.lanes));
@@ -189,7 +192,7 @@ impl<'a> Emitter<'a> {
             from.push(Index::var(row));
             from.extend(loops[1..].iter().map(|&v| Index::var(v)));
             from.push(channel(i));
-            let x = self.element(&mut e, p.input, &from)?;
+            let x = self.emit_element(&mut e, p.input, &from)?;
             let sum: ExprId = e.k.add_expr(Expr::Reg(reg, at.clone()));
             let value = e.k.add_op(ScalarOp::Add, &[sum, x], DType::F32);
             add.push(Stmt::Set { reg, at: at.clone(), value });
@@ -198,10 +201,10 @@ impl<'a> Emitter<'a> {
         }
         add = nest_loops(&loops[1..], add);
         let at = Index::var(band).scale(own as i64).add(&Index::var(loops[0]));
-        let add = with_variable_as(&mut e.k, row, at, add);
+        let add = bind_variable(&mut e.k, row, at, add);
         start.push(for_loop(loops[0], LoopKind::Seq, add));
         start.extend(store);
-        e.k.flops = dims[p.axis..dims.len() - 1].iter().product::<u64>() * cut.elements();
+        e.k.flops = dims[p.axis..dims.len() - 1].iter().product::<u64>() * cut.element_count();
         set_chunked_body(&mut e.k, &[band, group], vec![for_loop(lane, cut.kind, start)]);
         Ok(e.k)
     }

@@ -4,7 +4,7 @@ use crate::hlo::{Computation, InstId, Op};
 use crate::scalar::ScalarOp;
 use crate::schedule::families::convolution::recipe::algorithm::Convolution;
 use crate::schedule::plan::context::PlanContext;
-use crate::schedule::plan::fold::simple_fold;
+use crate::schedule::plan::fold::associative_op;
 use crate::schedule::plan::fuse::{Fusion, FusionDecision};
 use crate::tensor::DType;
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ pub const FEWEST_PIXELS: u64 = 4;
 
 /// A sum over all axes but the channels.
 #[derive(Clone, Debug)]
-pub struct Planes {
+pub struct PlaneSum {
     /// The instruction whose pixels are summed.
     pub input: InstId,
     /// The scalar that sums begin with.
@@ -25,9 +25,9 @@ pub struct Planes {
     pub axis: usize,
 }
 
-impl Planes {
+impl PlaneSum {
     /// Recognizes `anchor` as a sum over all axes but the channels.
-    pub fn recognize(comp: &Computation, anchor: InstId) -> Option<Planes> {
+    pub fn recognize(comp: &Computation, anchor: InstId) -> Option<PlaneSum> {
         let [input, init] = comp[anchor].operands[..] else { return None };
         let array = comp[input].shape.as_array()?;
         let dims = &array.dims;
@@ -42,7 +42,7 @@ impl Planes {
         let last = dims.len().checked_sub(1)?;
         let axis = dims.iter().position(|&n| n != 1)?;
         let all = (0..last).all(|d| dims[d] == 1 || axes.contains(&d)) && !axes.contains(&last) && axis < last;
-        (all && array.dtype == DType::F32 && array.elements() >= FEWEST).then_some(Planes { input, init, axis })
+        (all && array.dtype == DType::F32 && array.elements() >= FEWEST).then_some(PlaneSum { input, init, axis })
     }
 }
 
@@ -51,7 +51,7 @@ pub fn summed_planes(context: &PlanContext<'_>, fusion: &Fusion) -> HashSet<Inst
     let PlanContext { module, comp, convolutions, .. } = *context;
     let mut summed = HashSet::new();
     for anchor in comp.post_order() {
-        let Some(planes) = Planes::recognize(comp, anchor) else { continue };
+        let Some(planes) = PlaneSum::recognize(comp, anchor) else { continue };
         let root = match fusion.decision[anchor] {
             FusionDecision::Inlined(Some(root)) if fusion.anchor[root] == Some(anchor) => root,
             FusionDecision::Materialised => anchor,
@@ -60,8 +60,8 @@ pub fn summed_planes(context: &PlanContext<'_>, fusion: &Fusion) -> HashSet<Inst
         let window = fusion.anchor[planes.input].unwrap_or(planes.input);
         let by_channel = convolutions.get(&window).is_some_and(Convolution::is_depthwise);
         let alike = fusion.path[window].is_empty() && comp.array(window) == comp.array(planes.input);
-        let added = comp[anchor].op.called_computations().first().and_then(|&c| simple_fold(&module.comps[c]));
-        let made = fusion.is_made(planes.input) && fusion.rows[planes.input].is_none();
+        let added = comp[anchor].op.called_computations().first().and_then(|&c| associative_op(&module.comps[c]));
+        let made = fusion.is_materialised(planes.input) && fusion.rows[planes.input].is_none();
         if by_channel && made && alike && fusion.rows[root].is_none() && added == Some(ScalarOp::Add) {
             summed.insert(planes.input);
         }

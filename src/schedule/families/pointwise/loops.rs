@@ -7,7 +7,7 @@ use crate::schedule::plan::placement::Placement;
 pub const FAMILY: Family = Family {
     name: "pointwise",
     recipe: |_, request| Ok(request.is_pointwise().then_some(RecipeSetup::Plain)),
-    emit: |s, Root { id, out, .. }, _| s.pointwise(id, out),
+    emit: |s, Root { id, out, .. }, _| s.emit_pointwise(id, out),
 };
 
 /// The family of concatenations: loops for each operand that was not written in place.
@@ -18,8 +18,8 @@ pub const CONCATENATE: Family = Family {
         _ => Ok(None),
     },
     emit: |s, root, setup| match setup {
-        RecipeSetup::Concatenate(axis) => s.concatenate(root, *axis),
-        other => other.wrong_family(),
+        RecipeSetup::Concatenate(axis) => s.emit_concatenate(root, *axis),
+        other => other.wrong_family_error(),
     },
 };
 
@@ -27,15 +27,15 @@ pub const CONCATENATE: Family = Family {
 pub const UPDATE: Family = Family {
     name: "update",
     recipe: |_, request| Ok(matches!(request.op(), Op::DynamicUpdateSlice).then_some(RecipeSetup::Plain)),
-    emit: |s, root, _| s.dynamic_update_slice(root),
+    emit: |s, root, _| s.emit_dynamic_update_slice(root),
 };
 
 impl<'a> Emitter<'a> {
     /// Emits one loop nest over the elements of `id`.
-    pub(in crate::schedule) fn pointwise(&mut self, id: InstId, out: &ValueBuffers) -> Result<()> {
+    pub(in crate::schedule) fn emit_pointwise(&mut self, id: InstId, out: &ValueBuffers) -> Result<()> {
         let dims = self.scope.comp.array(id).dims.clone();
         let layout = out.layout(&dims);
-        self.fill(id, id, &dims, |at| layout.offset_of(at), out)
+        self.emit_element_stores(id, id, &dims, |at| layout.offset_of(at), out)
     }
 
     /// Emits the scalar `from` in every element of an array of `dims`.
@@ -49,18 +49,18 @@ impl<'a> Emitter<'a> {
         if dims.contains(&0) {
             return Ok(());
         }
-        let mut e = self.elements(root);
+        let mut e = self.start_kernel(root);
         let buf = out.dense_buffer()?;
         let all = e.k.add_var(dims.iter().product());
-        let value = self.element(&mut e, from, &[])?;
-        let lanes = self.lanes(self.program.buffers[buf].dtype);
+        let value = self.emit_element(&mut e, from, &[])?;
+        let lanes = self.vector_lanes(self.program.buffers[buf].dtype);
         nest::set_vectorized_body(&mut e.k, &[all], &[Stmt::Store { buf, index: Index::var(all), value }], lanes);
         self.launch(e.k);
         Ok(())
     }
 
     /// Emits loops over `dims` that store element `at` of `from` at `place(at)`.
-    pub(in crate::schedule) fn fill(
+    pub(in crate::schedule) fn emit_element_stores(
         &mut self,
         root: InstId,
         from: InstId,
@@ -71,12 +71,12 @@ impl<'a> Emitter<'a> {
         if dims.contains(&0) {
             return Ok(());
         }
-        let mut e = self.elements(root);
-        let (vars, at) = over_several(&mut e.k, dims);
-        let value = self.element(&mut e, from, &at)?;
+        let mut e = self.start_kernel(root);
+        let (vars, at) = nonunit_loop_variables(&mut e.k, dims);
+        let value = self.emit_element(&mut e, from, &at)?;
         let buf = out.buffer()?;
         let index = place(&at);
-        let lanes = self.lanes(self.program.buffers[buf].dtype);
+        let lanes = self.vector_lanes(self.program.buffers[buf].dtype);
         e.k.flops = dims.iter().product();
         nest::set_vectorized_body(&mut e.k, &vars, &[Stmt::Store { buf, index, value }], lanes);
         self.launch(e.k);
@@ -84,7 +84,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Copies each operand into its part, except those that were written in place.
-    pub(in crate::schedule) fn concatenate(&mut self, Root { id, out, .. }: Root<'_>, axis: usize) -> Result<()> {
+    pub(in crate::schedule) fn emit_concatenate(&mut self, Root { id, out, .. }: Root<'_>, axis: usize) -> Result<()> {
         let layout = out.layout(&self.scope.comp.array(id).dims);
         let mut before = 0;
         for &o in &self.scope.comp[id].operands {
@@ -94,39 +94,44 @@ impl<'a> Emitter<'a> {
             if matches!(self.scope.stages.placements[o], Placement::Part { whole, .. } if whole == id) {
                 continue;
             }
-            self.fill(id, o, &dims, |at| part.offset_of(at), out)?;
+            self.emit_element_stores(id, o, &dims, |at| part.offset_of(at), out)?;
         }
         Ok(())
     }
 
     /// Copies the operand of an update into the result, unless it is there.
-    pub(in crate::schedule) fn start_from(&mut self, id: InstId, operand: InstId, out: &ValueBuffers) -> Result<()> {
+    pub(in crate::schedule) fn copy_operand_to_result(
+        &mut self,
+        id: InstId,
+        operand: InstId,
+        out: &ValueBuffers,
+    ) -> Result<()> {
         if self.scope.values.get(operand).is_some_and(|v| v.leaves == out.leaves) {
             return Ok(());
         }
         let dims = self.scope.comp.array(operand).dims.clone();
-        self.fill(id, operand, &dims.clone(), |at| linear_index(at, &dims), out)
+        self.emit_element_stores(id, operand, &dims.clone(), |at| linear_index(at, &dims), out)
     }
 
     /// Copies the operand, or overwrites it if nothing reads it again, and writes the update over it.
-    pub(in crate::schedule) fn dynamic_update_slice(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+    pub(in crate::schedule) fn emit_dynamic_update_slice(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let operands = self.scope.comp[id].operands.clone();
         let (whole, part) = (self.scope.comp.array(id).dims.clone(), self.scope.comp.array(operands[1]).dims.clone());
-        self.start_from(id, operands[0], out)?;
+        self.copy_operand_to_result(id, operands[0], out)?;
         if part.contains(&0) {
             return Ok(());
         }
-        let mut e = self.elements(id);
+        let mut e = self.start_kernel(id);
         let (vars, at) = loop_variables(&mut e.k, &part);
-        let value = self.element(&mut e, operands[1], &at)?;
+        let value = self.emit_element(&mut e, operands[1], &at)?;
         let mut to = Vec::new();
         for (d, x) in at.iter().enumerate() {
-            let start = self.start_of(&mut e, &operands[2..], d)?;
-            let start = self.clamp_start(&mut e, start, whole[d] as i64 - part[d] as i64);
+            let start = self.window_start(&mut e, &operands[2..], d)?;
+            let start = self.clamp_window_start(&mut e, start, whole[d] as i64 - part[d] as i64);
             to.push(x.add(&start));
         }
         let buf = out.dense_buffer()?;
-        let lanes = self.lanes(self.program.buffers[buf].dtype);
+        let lanes = self.vector_lanes(self.program.buffers[buf].dtype);
         nest::set_vectorized_body(
             &mut e.k,
             &vars,

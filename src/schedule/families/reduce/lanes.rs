@@ -8,7 +8,7 @@ impl<'a> Emitter<'a> {
     /// after the last full vector one by one.
     pub(super) fn fold_in_lanes(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         f: &ReductionLoop,
         axes: &[usize],
         at: &[Index],
@@ -20,8 +20,8 @@ impl<'a> Emitter<'a> {
         let op = op.ok_or_else(|| unsupported_error(self.scope.comp, f.root.anchor, ""))?;
         let (dtype, (&n, outer)) = (e.k.regs[reg].dtype, array.dims.split_last().unwrap_or((&1, &[])));
         let (loops, from) = term_coordinates(&mut e.k, outer, axes, at);
-        let term = |s: &mut Self, e: &mut Elements, from: &[Index], x: Index| {
-            let x = s.element(e, input, &[from, &[x]].concat())?;
+        let term = |s: &mut Self, e: &mut KernelBuilder, from: &[Index], x: Index| {
+            let x = s.emit_element(e, input, &[from, &[x]].concat())?;
             Ok::<ExprId, Error>(convert(&mut e.k, x, array.dtype, dtype))
         };
         let (whole, rest) = (n / lanes, n % lanes);

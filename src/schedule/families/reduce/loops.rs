@@ -1,9 +1,9 @@
 //! Loops of reductions and windows.
-use super::recipe::{Lanes, Reduction};
-use super::vectors::{ONE, Vectors, window_vectors};
+use super::recipe::{Reduction, VectorDirection};
+use super::vectors::{ONE, ResultVectors, window_vectors};
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::vectors::{Cut, SIDE_BY_SIDE};
-use crate::schedule::loops::window::{self, Interior};
+use crate::schedule::loops::vectors::{SIDE_BY_SIDE, VectorRun};
+use crate::schedule::loops::window::{self, InteriorWindows};
 use crate::schedule::plan::fuse::root_coordinates;
 
 /// Upper limit of taps of a window whose loop is unrolled.
@@ -32,14 +32,14 @@ pub const FAMILY: Family = Family {
     name: "reduce",
     recipe: |planner, request| Ok(Reduction::choose(request, planner.target)?.map(RecipeSetup::Reduce)),
     emit: |s, root, setup| match setup {
-        RecipeSetup::Reduce(reduction) => s.reduce(root, reduction),
-        other => other.wrong_family(),
+        RecipeSetup::Reduce(reduction) => s.emit_reduce(root, reduction),
+        other => other.wrong_family_error(),
     },
 };
 
 impl<'a> Emitter<'a> {
     /// Emits the kernels of a reduction or window, with the epilogue `root.id`.
-    pub(in crate::schedule) fn reduce(
+    pub(in crate::schedule) fn emit_reduce(
         &mut self,
         root @ Root { anchor, .. }: Root<'_>,
         recipe: &Reduction,
@@ -51,20 +51,20 @@ impl<'a> Emitter<'a> {
         if dims.contains(&0) {
             return Ok(());
         }
-        if let Some(planes) = self.planes_in_parts(recipe)? {
-            return self.plane_sums(root, planes);
+        if let Some(planes) = self.planes_with_partial_sums(recipe)? {
+            return self.emit_plane_sums(root, planes);
         }
         let input = comp.array(inputs[0]);
-        let width = self.width(input.dtype);
+        let width = self.vector_width(input.dtype);
         let minor = dims.last().copied().unwrap_or(1);
         let axis = dims.len().saturating_sub(1);
         let (axis, cuts) = match (recipe.lanes, &inst.op) {
             (_, Op::ReduceWindow { window, .. }) => window_vectors(window, &input.dims, &dims, width),
-            (Lanes::ShortRows | Lanes::Results, _) => (axis, width.split(minor)),
-            (Lanes::Terms | Lanes::None | Lanes::Windows, _) => (axis, ONE.split(minor)),
+            (VectorDirection::ShortRows | VectorDirection::Results, _) => (axis, width.split(minor)),
+            (VectorDirection::Terms | VectorDirection::None | VectorDirection::Windows, _) => (axis, ONE.split(minor)),
         };
         let fold = ReductionLoop { root, inputs, inits, op: &inst.op, recipe };
-        let across = (recipe.lanes == Lanes::Terms).then_some(width.lanes);
+        let across = (recipe.lanes == VectorDirection::Terms).then_some(width.lanes);
         // each cut has a kernel of its own
         for cut in cuts {
             self.reduce_cut(&fold, &dims, axis, cut, across)?;
@@ -78,13 +78,13 @@ impl<'a> Emitter<'a> {
         f: &ReductionLoop,
         dims: &[u64],
         axis: usize,
-        cut: Cut,
+        cut: VectorRun,
         across: Option<u64>,
     ) -> Result<()> {
         let comp = self.scope.comp;
-        let mut e = self.elements(f.root.id);
+        let mut e = self.start_kernel(f.root.id);
         // an epilogue that is long, as that of short rows is, stands there once
-        let is_shared = matches!(f.recipe.lanes, Lanes::Results | Lanes::None);
+        let is_shared = matches!(f.recipe.lanes, VectorDirection::Results | VectorDirection::None);
         let most = if is_shared { side_by_side(dims, axis, &cut) } else { 1 };
         let (tile, lane) = (e.k.add_var(cut.blocks / most), e.k.add_var(cut.lanes));
         let mut outer: Vec<VarId> = dims.iter().map(|&n| e.k.add_var(n)).collect();
@@ -94,19 +94,20 @@ impl<'a> Emitter<'a> {
             let block = Index::var(tile).scale(most as i64);
             *along = cut.element_index(&side.map_or(block.clone(), |side| block.add(&Index::var(side))), lane);
         }
-        let vectors = Vectors { lanes: cut.lanes, across, side };
+        let vectors = ResultVectors { lanes: cut.lanes, across, side };
         let body = self.emit_reduction(&mut e, f, &at, &vectors)?;
         let mut inside = vec![for_loop(lane, cut.kind, body)];
         let input = &comp.array(f.inputs[0]).dims;
-        if let Some(interior) = Interior::of_windows(f.op, input, dims, axis) {
-            e.forget();
+        if let Some(interior) = InteriorWindows::of_windows(f.op, input, dims, axis) {
+            e.forget_elements();
             let lane = e.k.add_var(cut.lanes);
             if let Some(along) = at.get_mut(axis) {
                 *along = cut.element_index(&Index::var(tile), lane);
             }
             let lets = interior.bind_interior(&mut e.k, &outer, &mut at);
             let body = self.emit_reduction(&mut e, f, &at, &vectors)?;
-            inside = interior.interior_or_edge(&mut e.k, &outer, lets, vec![for_loop(lane, cut.kind, body)], inside);
+            inside =
+                interior.emit_interior_or_edge(&mut e.k, &outer, lets, vec![for_loop(lane, cut.kind, body)], inside);
         }
         if axis < outer.len() {
             outer.remove(axis);
@@ -118,8 +119,8 @@ impl<'a> Emitter<'a> {
         e.k.chunks = Some(chunk);
         e.k.body = inside;
         let elements = comp.array(f.inputs[0]).elements();
-        let part =
-            u128::from(elements) * u128::from(cut.elements()) / u128::from(dims.get(axis).map_or(1, |&n| n.max(1)));
+        let part = u128::from(elements) * u128::from(cut.element_count())
+            / u128::from(dims.get(axis).map_or(1, |&n| n.max(1)));
         e.k.flops = u64::try_from(part).unwrap_or(u64::MAX);
         self.launch(e.k);
         Ok(())
@@ -128,10 +129,10 @@ impl<'a> Emitter<'a> {
     /// Emits the reduction and the store of result `at`, or of vectors of results from there on.
     fn emit_reduction(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         f: &ReductionLoop,
         at: &[Index],
-        vectors: &Vectors,
+        vectors: &ResultVectors,
     ) -> Result<Vec<Stmt>> {
         let comp = self.scope.comp;
         let count = vectors.side.map_or(1, |side| e.k.vars[side]);
@@ -140,7 +141,7 @@ impl<'a> Emitter<'a> {
         let slot = vectors.register_index();
         let mut body = Vec::new();
         for (&reg, &init) in regs.iter().zip(f.inits) {
-            let value = self.element(e, init, &[])?;
+            let value = self.emit_element(e, init, &[])?;
             let held = e.k.regs[reg].dtype;
             let value = convert(&mut e.k, value, comp.array(init).dtype, held);
             body.push(Stmt::Set { reg, at: slot.clone(), value });
@@ -152,7 +153,7 @@ impl<'a> Emitter<'a> {
             }
             _ => body.push(self.fold_each(e, f, at, &regs, vectors)?),
         }
-        e.forget();
+        e.forget_elements();
         let values: Vec<ExprId> = regs
             .iter()
             .zip(f.inputs)
@@ -170,7 +171,7 @@ impl<'a> Emitter<'a> {
     /// Emits the stores of the anchor's results at `at`, whose values are given, or of their epilogue `id`.
     pub(in crate::schedule) fn store_results(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         root @ Root { id, anchor, out }: Root<'_>,
         values: &[ExprId],
         at: &[Index],
@@ -188,23 +189,23 @@ impl<'a> Emitter<'a> {
     /// Emits the store of the epilogue `id` for element `at` of the anchor, whose value `e` has already.
     pub(in crate::schedule) fn store_epilogue(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         Root { id, anchor, out }: Root<'_>,
         at: &[Index],
     ) -> Result<Stmt> {
         let at = root_coordinates(&self.scope.fusion.path[anchor], at, &e.k.vars);
-        let value = self.element(e, id, &at)?;
+        let value = self.emit_element(e, id, &at)?;
         Ok(out.view(&self.scope.comp.array(id).dims)?.store(&at, value))
     }
 
     /// Reduces one term after another, by the inlined computation if it is not a known op; windows skip terms outside the array.
     fn fold_each(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         f: &ReductionLoop,
         at: &[Index],
         regs: &[RegId],
-        vectors: &Vectors,
+        vectors: &ResultVectors,
     ) -> Result<Stmt> {
         let dims = self.scope.comp.array(f.inputs[0]).dims.clone();
         let (loops, from);
@@ -219,7 +220,7 @@ impl<'a> Emitter<'a> {
         let slot = vectors.register_index();
         let mut args: Vec<ExprId> = regs.iter().map(|&r| e.k.add_expr(Expr::Reg(r, slot.clone()))).collect();
         for (&input, &reg) in f.inputs.iter().zip(regs) {
-            let value = self.element(e, input, &from)?;
+            let value = self.emit_element(e, input, &from)?;
             let held = e.k.regs[reg].dtype;
             args.push(convert(&mut e.k, value, self.scope.comp.array(input).dtype, held));
         }
@@ -228,7 +229,7 @@ impl<'a> Emitter<'a> {
                 let held = e.k.regs[regs[0]].dtype;
                 vec![e.k.add_op(op, &args, held)]
             }
-            None => self.apply(e, f.recipe.comp, &args)?,
+            None => self.inline_computation(e, f.recipe.comp, &args)?,
         };
         let kept = |((&r, &old), new): ((&RegId, &ExprId), ExprId)| {
             let dtype = e.k.regs[r].dtype;
@@ -260,7 +261,7 @@ pub(super) fn term_coordinates(k: &mut Kernel, dims: &[u64], axes: &[usize], at:
 }
 
 /// Number of vectors of `cut` reduced in the same iteration: fewer if two threads would not have a chunk each.
-fn side_by_side(dims: &[u64], axis: usize, cut: &Cut) -> u64 {
+fn side_by_side(dims: &[u64], axis: usize, cut: &VectorRun) -> u64 {
     let alone = dims.iter().enumerate().all(|(d, &n)| d == axis || n == 1);
-    cut.side_by_side(if alone { SIDE_BY_SIDE.min(cut.blocks / 2) } else { SIDE_BY_SIDE })
+    cut.interleave_factor(if alone { SIDE_BY_SIDE.min(cut.blocks / 2) } else { SIDE_BY_SIDE })
 }

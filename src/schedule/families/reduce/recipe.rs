@@ -2,8 +2,8 @@
 use crate::diag::Result;
 use crate::hlo::{CompId, Op};
 use crate::scalar::ScalarOp;
-use crate::schedule::families::plane_sums::recipe::Planes;
-use crate::schedule::plan::fold::simple_fold;
+use crate::schedule::families::plane_sums::recipe::PlaneSum;
+use crate::schedule::plan::fold::associative_op;
 use crate::schedule::plan::fuse::{FEW_COLUMNS, FusionDecision};
 use crate::schedule::plan::request::RecipeRequest;
 use crate::schedule::target::KernelTarget;
@@ -18,9 +18,9 @@ pub struct Reduction {
     /// The scalar op of that computation, if it is a single associative one.
     pub simple: Option<ScalarOp>,
     /// The planes of pixels that are summed and their parts, if partial sums are used.
-    pub planes: Option<(Planes, PlaneParts)>,
+    pub planes: Option<(PlaneSum, PlaneParts)>,
     /// Direction of vectorization, without partial sums.
-    pub lanes: Lanes,
+    pub lanes: VectorDirection,
 }
 
 /// The parts of a plane that have partial sums.
@@ -34,7 +34,7 @@ pub enum PlaneParts {
 
 /// Direction of vectorization of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lanes {
+pub enum VectorDirection {
     /// Along the innermost dimension, which is reduced: lanes hold partial results.
     Terms,
     /// Across short rows: each lane reduces one row.
@@ -61,8 +61,8 @@ impl Reduction {
         let called =
             op.called_computations().first().copied().ok_or_else(|| unsupported_error(comp, request.id, ""))?;
         let operands = &comp[anchor].operands;
-        let simple = simple_fold(&request.context.module.comps[called]).filter(|_| operands.len() == 2);
-        let planes = Planes::recognize(comp, anchor).filter(|_| simple == Some(ScalarOp::Add));
+        let simple = associative_op(&request.context.module.comps[called]).filter(|_| operands.len() == 2);
+        let planes = PlaneSum::recognize(comp, anchor).filter(|_| simple == Some(ScalarOp::Add));
         let planes = planes.and_then(|planes| {
             let parts = match request.fused.fusion.decision[planes.input] {
                 _ if request.summed.contains(&planes.input) => PlaneParts::Left,
@@ -77,9 +77,9 @@ impl Reduction {
 }
 
 /// Chooses the direction of vectorization, for a computation that is one associative op (`is_simple`) or not.
-fn lanes(request: &RecipeRequest<'_>, is_simple: bool, target: &KernelTarget<'_>) -> Lanes {
+fn lanes(request: &RecipeRequest<'_>, is_simple: bool, target: &KernelTarget<'_>) -> VectorDirection {
     let comp = request.context.comp;
-    let Op::Reduce { dims: axes, .. } = request.op() else { return Lanes::Windows };
+    let Op::Reduce { dims: axes, .. } = request.op() else { return VectorDirection::Windows };
     let input = comp.array(comp[request.anchor].operands[0]);
     let shape = &comp[request.anchor].shape;
     let dims = shape.leaves().first().map_or(&[][..], |a| &a.dims);
@@ -88,23 +88,23 @@ fn lanes(request: &RecipeRequest<'_>, is_simple: bool, target: &KernelTarget<'_>
     let terms = input.elements() / dims.iter().product::<u64>().max(1);
     match (is_folded, is_simple) {
         (true, true) if terms <= FEW_COLUMNS && minor >= target.machine().lanes(input.dtype.bytes() as u64) => {
-            Lanes::ShortRows
+            VectorDirection::ShortRows
         }
-        (true, true) => Lanes::Terms,
-        (true, false) => Lanes::None,
-        (false, _) if dims.is_empty() => Lanes::None,
-        (false, _) => Lanes::Results,
+        (true, true) => VectorDirection::Terms,
+        (true, false) => VectorDirection::None,
+        (false, _) if dims.is_empty() => VectorDirection::None,
+        (false, _) => VectorDirection::Results,
     }
 }
 
 impl fmt::Display for Reduction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lanes = match self.lanes {
-            Lanes::Terms => "lanes along terms",
-            Lanes::ShortRows => "lanes along short rows",
-            Lanes::Results => "lanes along results",
-            Lanes::Windows => "lanes along windows",
-            Lanes::None => "without lanes",
+            VectorDirection::Terms => "lanes along terms",
+            VectorDirection::ShortRows => "lanes along short rows",
+            VectorDirection::Results => "lanes along results",
+            VectorDirection::Windows => "lanes along windows",
+            VectorDirection::None => "without lanes",
         };
         match &self.planes {
             Some((_, PlaneParts::Left)) => f.write_str("of sums that are left of planes"),

@@ -1,10 +1,10 @@
 //! Vectors of results: several in the same round, and which results of a window are one vector.
 use crate::hlo::attrs::WindowDim;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::vectors::{Cut, Width};
+use crate::schedule::loops::vectors::{VectorRun, VectorWidth};
 
 /// Vectors of results that are computed in the same iteration.
-pub(super) struct Vectors {
+pub(super) struct ResultVectors {
     /// Lanes of each vector.
     pub lanes: u64,
     /// Lanes of the vectors of terms, if the reduction is vectorized along the terms.
@@ -13,7 +13,7 @@ pub(super) struct Vectors {
     pub side: Option<VarId>,
 }
 
-impl Vectors {
+impl ResultVectors {
     /// Index of a vector's register in its register array.
     pub fn register_index(&self) -> Index {
         self.side.map_or(Index::constant(0), Index::var)
@@ -29,11 +29,16 @@ impl Vectors {
 }
 
 /// Width of scalars, in the place of vectors.
-pub(super) const ONE: Width = Width { lanes: 1, masks: false };
+pub(super) const ONE: VectorWidth = VectorWidth { lanes: 1, masks: false };
 
 /// The axis of the result along which windows are vectorized, and its division into vectors. If the innermost axis has a window or one
 /// element, windows that reach over an edge are not vectorized, as their elements are not adjacent.
-pub(super) fn window_vectors(window: &[WindowDim], input: &[u64], dims: &[u64], width: Width) -> (usize, Vec<Cut>) {
+pub(super) fn window_vectors(
+    window: &[WindowDim],
+    input: &[u64],
+    dims: &[u64],
+    width: VectorWidth,
+) -> (usize, Vec<VectorRun>) {
     let alone = |i: usize| dims[i] == 1 && input[i] == 1;
     let axis = (0..dims.len()).rev().find(|&i| !alone(i)).unwrap_or(dims.len().saturating_sub(1));
     let (Some(w), Some(&all)) = (window.get(axis), dims.get(axis)) else { return (axis, ONE.split(1)) };
@@ -47,8 +52,9 @@ pub(super) fn window_vectors(window: &[WindowDim], input: &[u64], dims: &[u64], 
         return (axis, ONE.split(all));
     }
     // a tap's element is known to lie inside for whole vectors only
-    let inner = Width { masks: false, ..width }.split(high - low);
-    let after = |first: u64, cuts: Vec<Cut>| cuts.into_iter().map(move |c| Cut { first: c.first + first, ..c });
+    let inner = VectorWidth { masks: false, ..width }.split(high - low);
+    let after =
+        |first: u64, cuts: Vec<VectorRun>| cuts.into_iter().map(move |c| VectorRun { first: c.first + first, ..c });
     let cuts = after(0, ONE.split(low)).chain(after(low, inner)).chain(after(high, ONE.split(all - high)));
     (axis, cuts.collect())
 }

@@ -1,10 +1,10 @@
 //! Loops of row kernels.
-use super::passes::{Passes, plan_passes};
+use super::passes::{RowPasses, plan_passes};
 use crate::diag::Error;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::SIDE_BY_SIDE;
-use crate::schedule::plan::fold::simple_fold;
-use crate::schedule::plan::fuse::{RowRole, Rows, operand_role};
+use crate::schedule::plan::fold::associative_op;
+use crate::schedule::plan::fuse::{RowRole, RowShape, operand_role};
 use std::collections::{BTreeSet, HashMap};
 
 /// The columns of a row as full vectors and a tail.
@@ -23,20 +23,20 @@ impl ColumnSplit {
 
 /// A row kernel under construction.
 struct RowKernel<'p> {
-    e: Elements,
-    r: Rows,
-    passes: &'p Passes,
+    e: KernelBuilder,
+    r: RowShape,
+    passes: &'p RowPasses,
     row: Index,
     cut: ColumnSplit,
     /// The buffer of each value that is kept for later passes.
     buffers: HashMap<InstId, BufId>,
     out: ValueBuffers,
-    held: Option<&'p Held>,
+    held: Option<&'p RowBuffers>,
 }
 
 /// A row whose operand and result are in local buffers of a larger kernel.
 #[derive(Clone, Debug)]
-pub(in crate::schedule) struct Held {
+pub(in crate::schedule) struct RowBuffers {
     /// The operand; each element of the result depends on the operand's element at the same position.
     pub operand: InstId,
     /// The buffer with the operand's row.
@@ -68,18 +68,18 @@ pub const FAMILY: Family = Family {
     name: "rows",
     recipe: |_, request| Ok(request.fused.fusion.rows[request.id].map(RecipeSetup::Rows)),
     emit: |s, root, setup| match setup {
-        RecipeSetup::Rows(rows) => s.rows(root, *rows),
-        other => other.wrong_family(),
+        RecipeSetup::Rows(rows) => s.emit_row_kernel(root, *rows),
+        other => other.wrong_family_error(),
     },
 };
 
 impl<'a> Emitter<'a> {
     /// Emits the row kernel that fills `out` with root `id`.
-    pub(in crate::schedule) fn rows(&mut self, Root { id, out, .. }: Root<'_>, r: Rows) -> Result<()> {
-        let mut e = self.elements(id);
+    pub(in crate::schedule) fn emit_row_kernel(&mut self, Root { id, out, .. }: Root<'_>, r: RowShape) -> Result<()> {
+        let mut e = self.start_kernel(id);
         let row_var = e.k.add_var(r.rows);
         let row = if r.rows == 1 { Index::constant(0) } else { Index::var(row_var) };
-        let (mut e, body) = self.row(e, id, r, row, out, None)?;
+        let (mut e, body) = self.emit_kernel_row(e, id, r, row, out, None)?;
         if r.rows > 1 {
             e.k.chunks = Some(row_var);
         }
@@ -89,26 +89,26 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits row number `row` of root `id`; `held` has the buffers of operand and result if these are local to the kernel.
-    pub(in crate::schedule) fn row(
+    pub(in crate::schedule) fn emit_kernel_row(
         &mut self,
-        e: Elements,
+        e: KernelBuilder,
         id: InstId,
-        r: Rows,
+        r: RowShape,
         row: Index,
         out: &ValueBuffers,
-        held: Option<&Held>,
-    ) -> Result<(Elements, Vec<Stmt>)> {
+        held: Option<&RowBuffers>,
+    ) -> Result<(KernelBuilder, Vec<Stmt>)> {
         let comp = self.scope.comp;
         let widest = comp.array(id).dtype.bytes().max(4) as u64;
         let passes =
             plan_passes(comp, &self.scope.fusion, id, r, r.columns * widest <= self.target.machine().caches.l1d);
         let dtype = passes.members.iter().find(|&&m| matches!(comp[m].op, Op::Reduce { .. }));
-        let lanes = self.lanes(dtype.map_or(DType::F32, |&m| comp.array(m).dtype));
+        let lanes = self.vector_lanes(dtype.map_or(DType::F32, |&m| comp.array(m).dtype));
         let cut = ColumnSplit::new(r.columns, lanes);
         let mut k = RowKernel { e, r, passes: &passes, row, cut, buffers: HashMap::new(), out: out.clone(), held };
         for &m in passes.kept.keys() {
             let dtype = comp.array(m).dtype;
-            k.buffers.insert(m, self.on_stack(dtype, r.columns));
+            k.buffers.insert(m, self.allocate_on_stack(dtype, r.columns));
         }
         let mut body = Vec::new();
         let last = passes.finished_passes_needed(id);
@@ -135,20 +135,20 @@ impl<'a> Emitter<'a> {
             &self.scope.comp.array(id).dims,
             &k.e.k.vars,
         );
-        self.element(&mut k.e, id, &at)
+        self.emit_element(&mut k.e, id, &at)
     }
 
     /// The element in `column` of this row of a member with all columns.
     fn full_value(&mut self, k: &mut RowKernel, id: InstId, column: &Index) -> Result<ExprId> {
         let dims = &self.scope.comp.array(id).dims;
         let at = reshape_coordinates(&[k.row.clone(), column.clone()], &[k.r.rows, k.r.columns], dims, &k.e.k.vars);
-        self.element(&mut k.e, id, &at)
+        self.emit_element(&mut k.e, id, &at)
     }
 
     /// The initial value of a reduction, in the type of its partial results.
     fn initial_value(&mut self, k: &mut RowKernel, reduce: InstId) -> Result<ExprId> {
         let dtype = self.scope.comp.array(reduce).dtype;
-        let value = self.element(&mut k.e, self.scope.comp[reduce].operands[1], &[])?;
+        let value = self.emit_element(&mut k.e, self.scope.comp[reduce].operands[1], &[])?;
         Ok(convert(&mut k.e.k, value, dtype, dtype.computed()))
     }
 
@@ -168,7 +168,7 @@ impl<'a> Emitter<'a> {
             let held = k.e.k.read_reg(reg, 0);
             k.e.fixed.insert(m, held);
         }
-        k.e.forget();
+        k.e.forget_elements();
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl<'a> Emitter<'a> {
         for &m in &k.passes.members {
             let Op::Reduce { comp: folder, .. } = &comp[m].op else { continue };
             if k.passes.finished_passes_needed(m) == pass + 1 {
-                let op = simple_fold(&self.module.comps[*folder]).ok_or_else(|| unsupported_error(comp, m, ""))?;
+                let op = associative_op(&self.module.comps[*folder]).ok_or_else(|| unsupported_error(comp, m, ""))?;
                 // sums of small floats are kept in f32
                 let acc = k.e.k.add_reg(comp.array(m).dtype.computed(), k.cut.lanes, side);
                 folds.push(Folding { id: m, input: comp[m].operands[0], op, acc });
@@ -264,7 +264,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<Vec<Stmt>> {
         let comp = self.scope.comp;
         let mut body = Vec::new();
-        k.e.forget();
+        k.e.forget_elements();
         if let Some(held) = k.held {
             let value = k.e.k.add_load(held.from, held.at.add(column));
             k.e.fixed.insert(held.operand, value);
@@ -310,7 +310,7 @@ impl<'a> Emitter<'a> {
         for m in made {
             k.e.fixed.remove(&m);
         }
-        k.e.forget();
+        k.e.forget_elements();
         Ok(body)
     }
 
@@ -356,7 +356,7 @@ impl<'a> Emitter<'a> {
                 return Err(Error::internal("schedule", "a reduction is folded twice"));
             }
         }
-        k.e.forget();
+        k.e.forget_elements();
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The passes of a row kernel: which reductions each pass computes, and which values it keeps for later passes.
 use crate::hlo::{Computation, InstId, Op};
 use crate::scalar::ScalarOp;
-use crate::schedule::plan::fuse::{Fusion, RowRole, Rows, operand_role};
+use crate::schedule::plan::fuse::{Fusion, RowRole, RowShape, operand_role};
 use std::collections::{BTreeMap, HashMap};
 
 /// Largest cost of a value that is computed again in later passes instead of being kept. A load costs 1, an addition 1, an exponential
@@ -10,7 +10,7 @@ const CHEAP: u64 = 4;
 
 /// The passes of a row kernel.
 #[derive(Debug, Default)]
-pub struct Passes {
+pub struct RowPasses {
     /// The members, operands before readers.
     pub members: Vec<InstId>,
     /// Number of passes that must end before a member can be computed (for a reduction: before its result is there).
@@ -19,7 +19,7 @@ pub struct Passes {
     pub kept: BTreeMap<InstId, usize>,
 }
 
-impl Passes {
+impl RowPasses {
     /// Number of passes that must end before `id` can be computed.
     pub fn finished_passes_needed(&self, id: InstId) -> usize {
         self.after.get(&id).copied().unwrap_or(0)
@@ -38,9 +38,9 @@ fn element_cost(op: &Op) -> u64 {
 }
 
 /// Plans the passes of the row kernel `root`; expensive full values are kept if there is room.
-pub fn plan_passes(comp: &Computation, fusion: &Fusion, root: InstId, r: Rows, keep: bool) -> Passes {
-    let inside = |id: InstId| fusion.is_in_rows(id, root);
-    let mut p = Passes { members: fusion.row_kernel_members(comp, root), ..Passes::default() };
+pub fn plan_passes(comp: &Computation, fusion: &Fusion, root: InstId, r: RowShape, keep: bool) -> RowPasses {
+    let inside = |id: InstId| fusion.is_row_value(id, root);
+    let mut p = RowPasses { members: fusion.row_kernel_members(comp, root), ..RowPasses::default() };
     for &m in &p.members {
         let below = comp[m].operands.iter().map(|o| p.after.get(o).copied().unwrap_or(0)).max().unwrap_or(0);
         p.after.insert(m, below + usize::from(matches!(comp[m].op, Op::Reduce { .. })));

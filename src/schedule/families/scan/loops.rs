@@ -2,7 +2,7 @@
 use crate::hlo::CompId;
 use crate::schedule::families::scan::recipe::Scan;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::vectors::{Cut, Width};
+use crate::schedule::loops::vectors::{VectorRun, VectorWidth};
 
 /// Operands and parameters of one scan.
 struct ScanOperands<'i> {
@@ -18,14 +18,18 @@ pub const FAMILY: Family = Family {
     name: "scan",
     recipe: |_, request| Ok(request.scan().map(RecipeSetup::Scan)),
     emit: |s, root, setup| match setup {
-        RecipeSetup::Scan(scan) => s.scan(root, *scan),
-        other => other.wrong_family(),
+        RecipeSetup::Scan(scan) => s.emit_scan(root, *scan),
+        other => other.wrong_family_error(),
     },
 };
 
 impl<'a> Emitter<'a> {
     /// Emits a scan; the root is the anchor itself or its epilogue.
-    pub(in crate::schedule) fn scan(&mut self, root @ Root { id, anchor, .. }: Root<'_>, scan: Scan) -> Result<()> {
+    pub(in crate::schedule) fn emit_scan(
+        &mut self,
+        root @ Root { id, anchor, .. }: Root<'_>,
+        scan: Scan,
+    ) -> Result<()> {
         let Op::ReduceWindow { comp, .. } = self.scope.comp[anchor].op else {
             return Err(unsupported_error(self.scope.comp, id, ""));
         };
@@ -37,17 +41,17 @@ impl<'a> Emitter<'a> {
             return Ok(());
         }
         let wide = scan.axis + 1 < dims.len();
-        let lanes = if wide { self.lanes(self.scope.comp.array(inputs[0]).dtype) } else { 1 };
+        let lanes = if wide { self.vector_lanes(self.scope.comp.array(inputs[0]).dtype) } else { 1 };
         let minor = if wide { dims.last().copied().unwrap_or(1) } else { 1 };
-        for cut in (Width { lanes, masks: false }).split(minor) {
+        for cut in (VectorWidth { lanes, masks: false }).split(minor) {
             self.scan_part(&running, wide, cut)?;
         }
         Ok(())
     }
 
     /// Emits the lines with the elements of `cut` of the innermost dimension, if that is `wide` and not scanned.
-    fn scan_part(&mut self, r: &ScanOperands, wide: bool, cut: Cut) -> Result<()> {
-        let mut e = self.elements(r.root.id);
+    fn scan_part(&mut self, r: &ScanOperands, wide: bool, cut: VectorRun) -> Result<()> {
+        let mut e = self.start_kernel(r.root.id);
         let dims = self.scope.comp.array(r.inputs[0]).dims.clone();
         let held = r.inputs.iter().map(|&i| e.k.add_reg(self.scope.comp.array(i).dtype, cut.lanes, 1));
         let regs: Vec<RegId> = held.collect();
@@ -67,7 +71,7 @@ impl<'a> Emitter<'a> {
         vars.push(tile);
         let mut body = Vec::new();
         for (&reg, &init) in regs.iter().zip(r.inits) {
-            let value = self.element(&mut e, init, &[])?;
+            let value = self.emit_element(&mut e, init, &[])?;
             body.push(Stmt::set(reg, 0, value));
         }
         body.extend(self.emit_phases(&mut e, r, &regs, &line)?);
@@ -82,7 +86,13 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the loops along the scanned dimension of one line.
-    fn emit_phases(&mut self, e: &mut Elements, r: &ScanOperands, regs: &[RegId], line: &[Index]) -> Result<Vec<Stmt>> {
+    fn emit_phases(
+        &mut self,
+        e: &mut KernelBuilder,
+        r: &ScanOperands,
+        regs: &[RegId],
+        line: &[Index],
+    ) -> Result<Vec<Stmt>> {
         let s = r.scan;
         let along = |i: &Index, n: i64| {
             let i = if s.backwards { i.scale(-1).offset(n - 1) } else { i.clone() };
@@ -120,12 +130,18 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the combination of the registers with the elements at `at`.
-    fn fold_step(&mut self, e: &mut Elements, r: &ScanOperands, regs: &[RegId], at: &[Index]) -> Result<Vec<Stmt>> {
+    fn fold_step(
+        &mut self,
+        e: &mut KernelBuilder,
+        r: &ScanOperands,
+        regs: &[RegId],
+        at: &[Index],
+    ) -> Result<Vec<Stmt>> {
         let mut args: Vec<ExprId> = regs.iter().map(|&reg| e.k.read_reg(reg, 0)).collect();
         for &input in r.inputs {
-            args.push(self.element(e, input, at)?);
+            args.push(self.emit_element(e, input, at)?);
         }
-        let results = self.apply(e, r.comp, &args)?;
+        let results = self.inline_computation(e, r.comp, &args)?;
         Ok(assign_registers(&mut e.k, regs, &Index::constant(0), &results))
     }
 }

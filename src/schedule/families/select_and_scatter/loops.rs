@@ -1,7 +1,7 @@
 //! Loops of `select-and-scatter` element by element, tap after tap.
-use crate::schedule::families::select_and_scatter::recipe::{SelectMethod, Windows};
+use crate::schedule::families::select_and_scatter::recipe::{SelectMethod, WindowGeometry};
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::scalar_loops::{Local, set_nested_body};
+use crate::schedule::loops::scalar_loops::{LocalVariable, set_nested_body};
 
 /// The family of `select-and-scatter`.
 pub const FAMILY: Family = Family {
@@ -9,7 +9,7 @@ pub const FAMILY: Family = Family {
     recipe: |_, request| Ok(SelectMethod::choose(request).map(RecipeSetup::SelectMethod)),
     emit: |s, root, setup| match setup {
         RecipeSetup::SelectMethod(selected) => s.select_and_scatter(root, *selected),
-        other => other.wrong_family(),
+        other => other.wrong_family_error(),
     },
 };
 
@@ -23,7 +23,7 @@ impl<'a> Emitter<'a> {
         };
         let [x, source, init] = comp[id].operands[..] else { return Err(unsupported_error(comp, id, "")) };
         let (dims, source_dims) = (&comp.array(x).dims, &comp.array(source).dims);
-        let windows = Windows { window, dims, counts: source_dims };
+        let windows = WindowGeometry { window, dims, counts: source_dims };
         match selected {
             SelectMethod::Apart { covers } => return self.write_windows(root, &windows, *select, *scatter, covers),
             SelectMethod::Gathered => return self.gather_windows(root, &windows, *select, *scatter),
@@ -33,20 +33,21 @@ impl<'a> Emitter<'a> {
         if dims.contains(&0) || source_dims.contains(&0) {
             return Ok(());
         }
-        let mut e = self.elements(id);
+        let mut e = self.start_kernel(id);
         let (vars, at) = loop_variables(&mut e.k, source_dims);
         let (taps, from, inside) = crate::schedule::loops::window::window_taps(&mut e.k, window, dims, &at);
         let buf = out.dense_buffer()?;
-        let found = Local::new(&mut e.k, DType::Pred);
-        let best = Local::new(&mut e.k, comp.array(x).dtype);
-        let candidate = Local::new(&mut e.k, comp.array(x).dtype);
-        let place = Local::new(&mut e.k, DType::S64);
+        let found = LocalVariable::new(&mut e.k, DType::Pred);
+        let best = LocalVariable::new(&mut e.k, comp.array(x).dtype);
+        let candidate = LocalVariable::new(&mut e.k, comp.array(x).dtype);
+        let place = LocalVariable::new(&mut e.k, DType::S64);
         let (no, yes) = (e.k.add_expr(Expr::Const(DType::Pred, 0)), e.k.add_expr(Expr::Const(DType::Pred, 1)));
-        let value = self.element(&mut e, x, &from)?;
-        let keep = self.apply(&mut e, *select, &[best.value, candidate.value])?[0];
+        let value = self.emit_element(&mut e, x, &from)?;
+        let keep = self.inline_computation(&mut e, *select, &[best.value, candidate.value])?[0];
         let keep = logical_and(&mut e.k, found.value, keep);
-        let replace = not(&mut e.k, keep);
-        let taken = vec![best.set(candidate.value), place.assign(&mut e.k, &linear_index(&from, dims)), found.set(yes)];
+        let replace = logical_not(&mut e.k, keep);
+        let taken =
+            vec![best.set(candidate.value), place.set_to_index(&mut e.k, &linear_index(&from, dims)), found.set(yes)];
         let mut tap = vec![candidate.set(value), Stmt::If { cond: replace, body: taken }];
         if let Some(cond) = inside {
             tap = vec![Stmt::If { cond, body: tap }];
@@ -54,8 +55,8 @@ impl<'a> Emitter<'a> {
         tap = nest_loops(&taps, tap);
         let index = place.index().clamp_to(0, dims.iter().product::<u64>() as i64 - 1, &e.k.vars);
         let old = e.k.add_load(buf, index.clone());
-        let new = self.element(&mut e, source, &at)?;
-        let value = self.apply(&mut e, *scatter, &[old, new])?[0];
+        let new = self.emit_element(&mut e, source, &at)?;
+        let value = self.inline_computation(&mut e, *scatter, &[old, new])?[0];
         let mut body = vec![found.set(no)];
         body.extend(tap);
         body.push(Stmt::If { cond: found.value, body: vec![Stmt::Store { buf, index, value }] });

@@ -24,7 +24,7 @@ pub enum SelectMethod {
 }
 
 /// The windows over an array.
-pub struct Windows<'a> {
+pub struct WindowGeometry<'a> {
     /// The window along each axis.
     pub window: &'a [WindowDim],
     /// The sizes of the array.
@@ -39,12 +39,12 @@ impl SelectMethod {
         let comp = request.context.comp;
         let Op::SelectAndScatter { window, .. } = request.op() else { return None };
         let [x, source, _] = comp[request.anchor].operands[..] else { return None };
-        let windows = Windows { window, dims: &comp.array(x).dims, counts: &comp.array(source).dims };
+        let windows = WindowGeometry { window, dims: &comp.array(x).dims, counts: &comp.array(source).dims };
         Some(windows.choose_method())
     }
 }
 
-impl Windows<'_> {
+impl WindowGeometry<'_> {
     fn choose_method(&self) -> SelectMethod {
         match self {
             _ if !self.are_plain() => SelectMethod::TapByTap,
@@ -108,7 +108,7 @@ mod tests {
         let method = |size, stride, pad, [n, count]: [u64; 2], channels| {
             let along = WindowDim { size, stride, pad_low: pad, pad_high: pad, ..WindowDim::default() };
             let (window, dims, counts) = ([along, WindowDim::default()], [n, channels], [count, channels]);
-            Windows { window: &window, dims: &dims, counts: &counts }.choose_method()
+            WindowGeometry { window: &window, dims: &dims, counts: &counts }.choose_method()
         };
         assert_eq!(method(2, 2, 0, [8, 4], 16), SelectMethod::Apart { covers: true });
         assert_eq!(method(2, 2, 0, [9, 4], 16), SelectMethod::Apart { covers: false });

@@ -6,7 +6,7 @@
 //! the windows over it, in their order, so that sums are those of one window after another.
 use crate::hlo::CompId;
 use crate::scalar::{CompareKind, Direction};
-use crate::schedule::families::select_and_scatter::recipe::Windows;
+use crate::schedule::families::select_and_scatter::recipe::WindowGeometry;
 use crate::schedule::loops::nest::set_vectorized_body;
 use crate::schedule::loops::prelude::*;
 
@@ -29,7 +29,7 @@ enum EarlierTap {
     Always,
 }
 
-impl Windows<'_> {
+impl WindowGeometry<'_> {
     /// The taps in order, as offsets along each axis.
     fn tap_offsets(&self) -> Vec<Vec<u64>> {
         let mut all = vec![Vec::new()];
@@ -40,11 +40,11 @@ impl Windows<'_> {
     }
 
     /// The index and the value of a tap of the window at `at`.
-    fn element(&self, e: &mut Elements, at: &[Index], tap: &[u64]) -> (Vec<Index>, Option<ExprId>) {
+    fn element(&self, e: &mut KernelBuilder, at: &[Index], tap: &[u64]) -> (Vec<Index>, Option<ExprId>) {
         let (mut from, mut inside) = (Vec::with_capacity(at.len()), None);
         for (d, w) in self.window.iter().enumerate() {
             let i = at[d].scale(w.stride as i64).offset(tap[d] as i64 - w.pad_low);
-            from.push(element_at(&mut e.k, &i, self.dims[d], 1, &mut inside));
+            from.push(clamped_coordinate(&mut e.k, &i, self.dims[d], 1, &mut inside));
         }
         (from, inside)
     }
@@ -58,9 +58,9 @@ impl<'a> Emitter<'a> {
     /// Compares the taps of the window at `at`, in order.
     fn compare_taps(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         x: InstId,
-        windows: &Windows,
+        windows: &WindowGeometry,
         keeps: CompId,
         at: &[Index],
     ) -> Result<Vec<WindowTap>> {
@@ -68,18 +68,18 @@ impl<'a> Emitter<'a> {
         let (mut found, mut best, mut taps) = (EarlierTap::Never, None, Vec::new());
         for tap in windows.tap_offsets() {
             let (from, inside) = windows.element(e, at, &tap);
-            let value = self.element(e, x, &from)?;
+            let value = self.emit_element(e, x, &from)?;
             let replaces = match (found, best) {
                 (EarlierTap::Never, _) | (_, None) => inside,
                 (EarlierTap::Always, Some(best)) => {
-                    let keep = self.apply(e, keeps, &[best, value])?[0];
-                    let lost = not(&mut e.k, keep);
+                    let keep = self.inline_computation(e, keeps, &[best, value])?[0];
+                    let lost = logical_not(&mut e.k, keep);
                     Some(and(&mut e.k, inside, lost))
                 }
                 (EarlierTap::When(found), Some(best)) => {
-                    let keep = self.apply(e, keeps, &[best, value])?[0];
+                    let keep = self.inline_computation(e, keeps, &[best, value])?[0];
                     let keep = and(&mut e.k, Some(found), keep);
-                    let lost = not(&mut e.k, keep);
+                    let lost = logical_not(&mut e.k, keep);
                     Some(and(&mut e.k, inside, lost))
                 }
             };
@@ -100,7 +100,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn write_windows(
         &mut self,
         Root { id, out, .. }: Root<'_>,
-        windows: &Windows,
+        windows: &WindowGeometry,
         keeps: CompId,
         scatter: CompId,
         covers: bool,
@@ -111,15 +111,15 @@ impl<'a> Emitter<'a> {
             self.emit_splat(id, init, windows.dims, out)?;
         }
         let (buf, dtype) = (out.dense_buffer()?, comp.array(source).dtype);
-        let mut e = self.elements(id);
-        let (vars, at) = over_several(&mut e.k, windows.counts);
+        let mut e = self.start_kernel(id);
+        let (vars, at) = nonunit_loop_variables(&mut e.k, windows.counts);
         let taps = self.compare_taps(&mut e, x, windows, keeps, &at)?;
-        let (init, given) = (self.element(&mut e, init, &[])?, self.element(&mut e, source, &at)?);
-        let given = self.apply(&mut e, scatter, &[init, given])?[0];
+        let (init, given) = (self.emit_element(&mut e, init, &[])?, self.emit_element(&mut e, source, &at)?);
+        let given = self.inline_computation(&mut e, scatter, &[init, given])?[0];
         let (mut stores, mut later): (Vec<Stmt>, Option<ExprId>) = (Vec::new(), None);
         for tap in taps.iter().rev() {
             // the last that took the place of the best
-            let still = later.map(|later| not(&mut e.k, later));
+            let still = later.map(|later| logical_not(&mut e.k, later));
             let selected = match (tap.replaces, still) {
                 (Some(replaces), still) => Some(and(&mut e.k, still, replaces)),
                 (None, still) => still,
@@ -133,17 +133,17 @@ impl<'a> Emitter<'a> {
         }
         stores.reverse();
         e.k.flops = windows.counts.iter().product::<u64>() * taps.len() as u64;
-        let lanes = self.lanes(dtype);
+        let lanes = self.vector_lanes(dtype);
         set_vectorized_body(&mut e.k, &vars, &stores, lanes);
         self.launch(e.k);
         Ok(())
     }
 
     /// Emits the number of the selected tap of each window, [`NONE`] if no tap is inside the array.
-    fn selected_taps(&mut self, id: InstId, windows: &Windows, keeps: CompId) -> Result<BufId> {
+    fn selected_taps(&mut self, id: InstId, windows: &WindowGeometry, keeps: CompId) -> Result<BufId> {
         let x = self.scope.comp[id].operands[0];
-        let mut e = self.elements(id);
-        let (vars, at) = over_several(&mut e.k, windows.counts);
+        let mut e = self.start_kernel(id);
+        let (vars, at) = nonunit_loop_variables(&mut e.k, windows.counts);
         let taps = self.compare_taps(&mut e, x, windows, keeps, &at)?;
         let mut chosen = small_constant(&mut e.k, DType::S32, NONE as f64);
         for (i, tap) in taps.iter().enumerate() {
@@ -151,9 +151,9 @@ impl<'a> Emitter<'a> {
             chosen = select(&mut e.k, tap.replaces, own, chosen, DType::S32);
         }
         let value = convert(&mut e.k, chosen, DType::S32, DType::S8);
-        let numbers = self.buffer(DType::S8, windows.counts.iter().product());
+        let numbers = self.allocate_buffer(DType::S8, windows.counts.iter().product());
         e.k.flops = windows.counts.iter().product::<u64>() * taps.len() as u64;
-        let lanes = self.lanes(self.scope.comp.array(x).dtype);
+        let lanes = self.vector_lanes(self.scope.comp.array(x).dtype);
         set_vectorized_body(
             &mut e.k,
             &vars,
@@ -168,7 +168,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn gather_windows(
         &mut self,
         Root { id, out, .. }: Root<'_>,
-        windows: &Windows,
+        windows: &WindowGeometry,
         keeps: CompId,
         scatter: CompId,
     ) -> Result<()> {
@@ -176,8 +176,8 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         let [_, source, init] = comp[id].operands[..] else { return Err(unsupported_error(comp, id, "")) };
         let (buf, dtype) = (out.dense_buffer()?, comp.array(source).dtype);
-        let mut e = self.elements(id);
-        let (vars, at) = over_several(&mut e.k, windows.dims);
+        let mut e = self.start_kernel(id);
+        let (vars, at) = nonunit_loop_variables(&mut e.k, windows.dims);
         // along each axis the windows over an element, the first of them first: at most as many as strides in a window
         let mut all: Vec<(Vec<Index>, Index, Option<ExprId>)> = vec![(Vec::new(), Index::constant(0), None)];
         for (d, w) in windows.window.iter().enumerate() {
@@ -193,7 +193,7 @@ impl<'a> Emitter<'a> {
                     for (index, most) in [(&own, last), (&i, size - 1)] {
                         let (low, high) = index.range(&e.k.vars);
                         if low < 0 || high > most {
-                            require(&mut e.k, &mut over, Expr::Within(index.clone(), 0, most + 1));
+                            add_condition(&mut e.k, &mut over, Expr::Within(index.clone(), 0, most + 1));
                         }
                     }
                     let window = [&window[..], &[own.clamp_to(0, last, &e.k.vars)]].concat();
@@ -202,19 +202,19 @@ impl<'a> Emitter<'a> {
             }
             all = next;
         }
-        let mut sum = self.element(&mut e, init, &[])?;
+        let mut sum = self.emit_element(&mut e, init, &[])?;
         for (window, tap, over) in all {
             let chosen = e.k.add_load(numbers, linear_index(&window, windows.counts));
             let chosen = convert(&mut e.k, chosen, DType::S8, DType::S32);
             let own = e.k.add_expr(Expr::Number(tap, DType::S32));
             let same = e.k.add_op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[chosen, own], DType::Pred);
             let given = and(&mut e.k, over, same);
-            let with = self.element(&mut e, source, &window)?;
-            let with = self.apply(&mut e, scatter, &[sum, with])?[0];
+            let with = self.emit_element(&mut e, source, &window)?;
+            let with = self.inline_computation(&mut e, scatter, &[sum, with])?[0];
             sum = select(&mut e.k, Some(given), with, sum, dtype);
         }
         e.k.flops = windows.dims.iter().product();
-        let lanes = self.lanes(dtype);
+        let lanes = self.vector_lanes(dtype);
         set_vectorized_body(
             &mut e.k,
             &vars,

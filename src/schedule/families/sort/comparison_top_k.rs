@@ -4,16 +4,16 @@
 //! The largest alone is a fold, up to 16 elements that are all wanted are inserted one after another, and fewer than all are a heap of
 //! libstdc++ with the worst on top. Cost without a NaN: n comparisons, and log k for each element that enters the heap.
 use crate::scalar::{CompareKind, Direction};
-use crate::schedule::families::sort::loops::Lines;
+use crate::schedule::families::sort::loops::SortLines;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::scalar_loops::{Local, index_to_s64, less_than, set_nested_body};
+use crate::schedule::loops::scalar_loops::{LocalVariable, index_to_s64, less_than, set_nested_body};
 
 /// Longest line that is sorted by insertion.
 pub const INSERTED: u64 = 16;
 
 /// The buffers of one `topk` whose kernel is being emitted: keys and positions.
 struct TopKLines {
-    lines: Lines,
+    lines: SortLines,
     vars: Vec<VarId>,
     /// Keys and their positions.
     buffers: Vec<BufId>,
@@ -21,8 +21,8 @@ struct TopKLines {
 }
 
 impl TopKLines {
-    fn declare_locals(&self, k: &mut Kernel) -> [Local; 2] {
-        [Local::new(k, self.dtype), Local::new(k, DType::S32)]
+    fn declare_locals(&self, k: &mut Kernel) -> [LocalVariable; 2] {
+        [LocalVariable::new(k, self.dtype), LocalVariable::new(k, DType::S32)]
     }
     fn load(&self, k: &mut Kernel, i: &Index) -> [ExprId; 2] {
         let both = self.lines.load(k, &self.buffers, &self.vars, i);
@@ -34,7 +34,7 @@ impl TopKLines {
     /// The condition that element `a` goes before `b`: it is larger, or not smaller and earlier.
     fn goes_before(&self, k: &mut Kernel, a: [ExprId; 2], b: [ExprId; 2]) -> ExprId {
         let (larger, smaller) = (compare(k, Direction::Gt, a[0], b[0]), compare(k, Direction::Lt, a[0], b[0]));
-        let (not_smaller, in_front) = (not(k, smaller), less_than(k, a[1], b[1]));
+        let (not_smaller, in_front) = (logical_not(k, smaller), less_than(k, a[1], b[1]));
         let tie = logical_and(k, not_smaller, in_front);
         k.add_op(ScalarOp::Or, &[larger, tie], DType::Pred)
     }
@@ -53,8 +53,8 @@ impl TopKLines {
 
     /// Inserts the held element into the heap of the first `size`, whose place `top` is free: the hole sinks to the bottom, and the
     /// element rises from there.
-    fn sift_down(&self, k: &mut Kernel, held: [Local; 2], top: &Index, size: &Index) -> Vec<Stmt> {
-        let [hole, child] = [(); 2].map(|()| Local::new(k, DType::S64));
+    fn sift_down(&self, k: &mut Kernel, held: [LocalVariable; 2], top: &Index, size: &Index) -> Vec<Stmt> {
+        let [hole, child] = [(); 2].map(|()| LocalVariable::new(k, DType::S64));
         let right = hole.index().scale(2).offset(2);
         let (left, end) = (right.offset(-1), index_to_s64(k, size));
         let at_right = index_to_s64(k, &right);
@@ -67,20 +67,20 @@ impl TopKLines {
         let mut round = vec![child.set(chosen)];
         round.extend(self.store(k, &hole.index(), below));
         round.push(hole.set(child.value));
-        let mut body = vec![hole.assign(k, top), Stmt::While { cond: has_right, body: round }];
+        let mut body = vec![hole.set_to_index(k, top), Stmt::While { cond: has_right, body: round }];
         let only_left = k.add_op(ScalarOp::Compare(Direction::Eq, CompareKind::Partial), &[at_right, end], DType::Pred);
         let last = size.offset(-1);
         let value = self.load(k, &last);
         let mut up = self.store(k, &hole.index(), value);
-        up.push(hole.assign(k, &last));
+        up.push(hole.set_to_index(k, &last));
         body.push(Stmt::If { cond: only_left, body: up });
         body.extend(self.sift_up(k, held, hole, top));
         body
     }
 
     /// Inserts the held element at the free place `hole` or above, up to `top`.
-    fn sift_up(&self, k: &mut Kernel, held: [Local; 2], hole: Local, top: &Index) -> Vec<Stmt> {
-        let parent = Local::new(k, DType::S64);
+    fn sift_up(&self, k: &mut Kernel, held: [LocalVariable; 2], hole: LocalVariable, top: &Index) -> Vec<Stmt> {
+        let parent = LocalVariable::new(k, DType::S64);
         let (before, one) = (index_to_s64(k, &hole.index().offset(-1)), small_constant(k, DType::S64, 1.0));
         let half = k.add_op(ScalarOp::ShiftRightArithmetic, &[before, one], DType::S64);
         let top = index_to_s64(k, top);
@@ -101,30 +101,34 @@ fn compare(k: &mut Kernel, direction: Direction, a: ExprId, b: ExprId) -> ExprId
     k.add_op(ScalarOp::Compare(direction, CompareKind::Partial), &[a, b], DType::Pred)
 }
 
-fn set(locals: [Local; 2], values: [ExprId; 2]) -> Vec<Stmt> {
+fn set(locals: [LocalVariable; 2], values: [ExprId; 2]) -> Vec<Stmt> {
     locals.iter().zip(values).map(|(x, value)| x.set(value)).collect()
 }
 
-fn values(locals: [Local; 2]) -> [ExprId; 2] {
+fn values(locals: [LocalVariable; 2]) -> [ExprId; 2] {
     locals.map(|x| x.value)
 }
 
 impl<'a> Emitter<'a> {
     /// Emits the `k` largest elements of the last dimension of floats, and their positions.
-    pub(in crate::schedule) fn top_k_by_comparison(&mut self, Root { id, out, .. }: Root<'_>, k: u64) -> Result<()> {
+    pub(in crate::schedule) fn emit_top_k_by_comparison(
+        &mut self,
+        Root { id, out, .. }: Root<'_>,
+        k: u64,
+    ) -> Result<()> {
         let operand = self.scope.comp[id].operands[0];
         let shape = self.scope.comp.array(operand).clone();
         let (axis, n) = (shape.rank() - 1, shape.dims[shape.rank() - 1]);
         let is_heap = k > 1 && k < n;
-        let lines = |length: u64| Lines { dims: [&shape.dims[..axis], &[length]].concat(), axis };
+        let lines = |length: u64| SortLines { dims: [&shape.dims[..axis], &[length]].concat(), axis };
         // the heap has place for the element that leaves it
         let own = lines(if is_heap { k + 1 } else { k });
         let elements = own.dims.iter().product();
         let buffers = match is_heap {
-            true => vec![self.buffer(shape.dtype, elements), self.buffer(DType::S32, elements)],
+            true => vec![self.allocate_buffer(shape.dtype, elements), self.allocate_buffer(DType::S32, elements)],
             false => out.leaves.clone(),
         };
-        let mut e = self.elements(id);
+        let mut e = self.start_kernel(id);
         let work = TopKLines { vars: own.outer_variables(&mut e.k), lines: own, buffers, dtype: shape.dtype };
         let body = if is_heap {
             let mut body = self.select_by_heap(&mut e, operand, &work, n)?;
@@ -147,18 +151,24 @@ impl<'a> Emitter<'a> {
     /// Element `i` of a line and its position.
     fn positioned_key(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         operand: InstId,
         work: &TopKLines,
         i: &Index,
     ) -> Result<[ExprId; 2]> {
-        let key = self.element(e, operand, &work.lines.element_coordinates(&work.vars, i))?;
+        let key = self.emit_element(e, operand, &work.lines.element_coordinates(&work.vars, i))?;
         Ok([key, e.k.add_expr(Expr::Number(i.clone(), DType::S32))])
     }
 
     /// Emits selection by a heap of the first elements: every further element is compared with its top, and the heap is emptied from the
     /// worst to the best.
-    fn select_by_heap(&mut self, e: &mut Elements, operand: InstId, work: &TopKLines, n: u64) -> Result<Vec<Stmt>> {
+    fn select_by_heap(
+        &mut self,
+        e: &mut KernelBuilder,
+        operand: InstId,
+        work: &TopKLines,
+        n: u64,
+    ) -> Result<Vec<Stmt>> {
         let k = work.lines.length() - 1;
         let first = e.k.add_var(k + 1);
         let new = self.positioned_key(e, operand, work, &Index::var(first))?;
@@ -180,8 +190,8 @@ impl<'a> Emitter<'a> {
             // it stands behind all of the heap, so that a tie does not let it in
             let cond = compare(&mut e.k, Direction::Gt, held[0].value, top[0]);
             let mut enter = work.pop(&mut e.k, &Index::constant(k as i64));
-            let hole = Local::new(&mut e.k, DType::S64);
-            enter.push(hole.assign(&mut e.k, &Index::constant(k as i64 - 1)));
+            let hole = LocalVariable::new(&mut e.k, DType::S64);
+            enter.push(hole.set_to_index(&mut e.k, &Index::constant(k as i64 - 1)));
             enter.extend(work.sift_up(&mut e.k, held, hole, &Index::constant(0)));
             round.push(Stmt::If { cond, body: enter });
             body.push(for_loop(var, LoopKind::Seq, round));
@@ -194,7 +204,7 @@ impl<'a> Emitter<'a> {
 
     /// Emits selection by insertion: an element larger than the first goes to the front, every other one behind the elements that are not
     /// smaller. Equal keys are ordered by position at the end.
-    fn select_by_insertion(&mut self, e: &mut Elements, operand: InstId, work: &TopKLines) -> Result<Vec<Stmt>> {
+    fn select_by_insertion(&mut self, e: &mut KernelBuilder, operand: InstId, work: &TopKLines) -> Result<Vec<Stmt>> {
         let n = work.lines.length();
         let zero = Index::constant(0);
         let first = self.positioned_key(e, operand, work, &zero)?;
@@ -202,7 +212,7 @@ impl<'a> Emitter<'a> {
         if n < 2 {
             return Ok(body);
         }
-        let (held, front) = (work.declare_locals(&mut e.k), Local::new(&mut e.k, DType::Pred));
+        let (held, front) = (work.declare_locals(&mut e.k), LocalVariable::new(&mut e.k, DType::Pred));
         let var = e.k.add_var(n - 1);
         let i = Index::var(var).offset(1);
         let new = self.positioned_key(e, operand, work, &i)?;
@@ -230,7 +240,7 @@ impl<'a> Emitter<'a> {
 
     /// Emits the first element that equals the largest; the comparison ignores NaN in vector lanes as XLA does, and takes the first of
     /// all if nothing equals the result.
-    fn largest_alone(&mut self, e: &mut Elements, operand: InstId, work: &TopKLines, n: u64) -> Result<Vec<Stmt>> {
+    fn largest_alone(&mut self, e: &mut KernelBuilder, operand: InstId, work: &TopKLines, n: u64) -> Result<Vec<Stmt>> {
         let lanes = if work.dtype == DType::F64 { 4 } else { 8 };
         let (vectors, zero) = (n / lanes * lanes, Index::constant(0));
         let (first, most) = (work.declare_locals(&mut e.k), work.declare_locals(&mut e.k));
@@ -245,14 +255,14 @@ impl<'a> Emitter<'a> {
             let new = self.positioned_key(e, operand, work, &Index::var(var))?;
             let larger = compare(&mut e.k, Direction::Gt, held[0].value, most[0].value);
             let equal = compare(&mut e.k, Direction::Eq, held[0].value, most[0].value);
-            let none_yet = not(&mut e.k, somewhere);
+            let none_yet = logical_not(&mut e.k, somewhere);
             let first_equal = logical_and(&mut e.k, equal, none_yet);
             let cond = e.k.add_op(ScalarOp::Or, &[larger, first_equal], DType::Pred);
             let mut round = set(held, new);
             round.push(Stmt::If { cond, body: set(most, values(held)) });
             body.push(for_loop(var, LoopKind::Seq, round));
         }
-        let (last, result) = (Local::new(&mut e.k, work.dtype), Local::new(&mut e.k, work.dtype));
+        let (last, result) = (LocalVariable::new(&mut e.k, work.dtype), LocalVariable::new(&mut e.k, work.dtype));
         body.push(last.set(least));
         let mut rest = Vec::new();
         for i in vectors..n {
@@ -289,18 +299,18 @@ fn select_pair(k: &mut Kernel, dtype: DType, cond: ExprId, [yes, no]: [[ExprId; 
 fn inserted_at(
     k: &mut Kernel,
     work: &TopKLines,
-    held: [Local; 2],
+    held: [LocalVariable; 2],
     i: &Index,
     passes: impl FnOnce(&mut Kernel, [ExprId; 2]) -> ExprId,
 ) -> Vec<Stmt> {
-    let place = Local::new(k, DType::S64);
+    let place = LocalVariable::new(k, DType::S64);
     let before = work.load(k, &place.index().offset(-1));
     let (zero, passes) = (index_to_s64(k, &Index::constant(0)), passes(k, before));
     let inside = less_than(k, zero, place.value);
     let cond = logical_and(k, inside, passes);
     let mut up = work.store(k, &place.index(), before);
     up.push(place.add_constant(k, -1));
-    let mut body = vec![place.assign(k, i), Stmt::While { cond, body: up }];
+    let mut body = vec![place.set_to_index(k, i), Stmt::While { cond, body: up }];
     body.extend(work.store(k, &place.index(), values(held)));
     body
 }

@@ -4,18 +4,18 @@
 //! An element beats another if its key is better, or if the keys are equal and it stands in front.
 use crate::scalar::{CompareKind, Direction};
 use crate::schedule::families::sort::comparison_top_k::INSERTED;
-use crate::schedule::families::sort::loops::Lines;
+use crate::schedule::families::sort::loops::SortLines;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::scalar_loops::{Local, index_to_s64, less_than, set_nested_body};
+use crate::schedule::loops::scalar_loops::{LocalVariable, index_to_s64, less_than, set_nested_body};
 
 /// The heaps of all lines, while the kernel is emitted.
 struct Heap {
-    lines: Lines,
+    lines: SortLines,
     vars: Vec<VarId>,
     /// Keys and their positions.
     buffers: Vec<BufId>,
     /// The held element, not yet placed: key and position.
-    held: [Local; 2],
+    held: [LocalVariable; 2],
     /// The type of the keys.
     dtype: DType,
     better: Direction,
@@ -57,8 +57,8 @@ impl Heap {
     }
     /// Inserts the held element into the heap of the first `size` places: from the hole at `start` on, worse children move up.
     fn sift_down(&self, k: &mut Kernel, start: &Index, size: &Index) -> Vec<Stmt> {
-        let (hole, child) = (Local::new(k, DType::S64), Local::new(k, DType::S64));
-        let more = Local::new(k, DType::Pred);
+        let (hole, child) = (LocalVariable::new(k, DType::S64), LocalVariable::new(k, DType::S64));
+        let more = LocalVariable::new(k, DType::Pred);
         let size = index_to_s64(k, size);
         let left = hole.index().scale(2).offset(1);
         let has_child = {
@@ -83,7 +83,8 @@ impl Heap {
         up.push(hole.set(child.value));
         up.push(more.set(has_child));
         let round = vec![child.set(chosen), more.set(worse), Stmt::If { cond: more.value, body: up }];
-        let mut all = vec![hole.assign(k, start), more.set(has_child), Stmt::While { cond: more.value, body: round }];
+        let mut all =
+            vec![hole.set_to_index(k, start), more.set(has_child), Stmt::While { cond: more.value, body: round }];
         all.extend(self.store(k, &hole.index(), &own));
         all
     }
@@ -93,12 +94,12 @@ impl Heap {
 pub const FAMILY: Family = Family {
     name: "top-k",
     recipe: |_, request| Ok(matches!(request.op(), Op::TopK { .. }).then_some(RecipeSetup::Plain)),
-    emit: |s, root, _| s.top_k(root),
+    emit: |s, root, _| s.emit_top_k(root),
 };
 
 impl<'a> Emitter<'a> {
     /// Emits the first `k` elements of the last dimension in total order and their positions.
-    pub(in crate::schedule) fn top_k(&mut self, root: Root<'_>) -> Result<()> {
+    pub(in crate::schedule) fn emit_top_k(&mut self, root: Root<'_>) -> Result<()> {
         let Root { id, out, .. } = root;
         let Op::TopK { k, largest, kind } = self.scope.comp[id].op else {
             return Err(unsupported_error(self.scope.comp, id, ""));
@@ -106,20 +107,20 @@ impl<'a> Emitter<'a> {
         let operand = self.scope.comp[id].operands[0];
         let shape = self.scope.comp.array(operand).clone();
         let axis = shape.rank() - 1;
-        let lines = Lines { dims: [&shape.dims[..axis], &[k]].concat(), axis };
+        let lines = SortLines { dims: [&shape.dims[..axis], &[k]].concat(), axis };
         if lines.dims.contains(&0) {
             return Ok(());
         }
         let n = shape.dims[axis];
         if kind == CompareKind::Partial && shape.dtype.is_float() && (k < n || n <= INSERTED) {
-            return self.top_k_by_comparison(root, k);
+            return self.emit_top_k_by_comparison(root, k);
         }
-        let mut e = self.elements(id);
+        let mut e = self.start_kernel(id);
         let heap = Heap {
             vars: lines.outer_variables(&mut e.k),
             lines,
             buffers: out.leaves.clone(),
-            held: [Local::new(&mut e.k, shape.dtype), Local::new(&mut e.k, DType::S32)],
+            held: [LocalVariable::new(&mut e.k, shape.dtype), LocalVariable::new(&mut e.k, DType::S32)],
             dtype: shape.dtype,
             kind,
             better: if largest { Direction::Gt } else { Direction::Lt },
@@ -137,24 +138,24 @@ impl<'a> Emitter<'a> {
     /// Element `i` of a line and its position.
     fn element_with_position(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         operand: InstId,
         heap: &Heap,
         i: &Index,
     ) -> Result<Vec<ExprId>> {
-        let key = self.element(e, operand, &heap.lines.element_coordinates(&heap.vars, i))?;
+        let key = self.emit_element(e, operand, &heap.lines.element_coordinates(&heap.vars, i))?;
         Ok(vec![key, e.k.add_expr(Expr::Number(i.clone(), DType::S32))])
     }
 
     /// Stores the first elements as they stand.
-    fn first_k(&mut self, e: &mut Elements, operand: InstId, heap: &Heap) -> Result<Vec<Stmt>> {
+    fn first_k(&mut self, e: &mut KernelBuilder, operand: InstId, heap: &Heap) -> Result<Vec<Stmt>> {
         let i = e.k.add_var(heap.lines.length());
         let values = self.element_with_position(e, operand, heap, &Index::var(i))?;
         Ok(vec![for_loop(i, LoopKind::Seq, heap.store(&e.k, &Index::var(i), &values))])
     }
 
     /// Compares every other element with the worst of the heap.
-    fn scan_others(&mut self, e: &mut Elements, operand: InstId, heap: &Heap, n: u64) -> Result<Vec<Stmt>> {
+    fn scan_others(&mut self, e: &mut KernelBuilder, operand: InstId, heap: &Heap, n: u64) -> Result<Vec<Stmt>> {
         let k = heap.lines.length();
         if n == k {
             return Ok(vec![]);

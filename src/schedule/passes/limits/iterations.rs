@@ -1,8 +1,8 @@
 //! Iterations of a kernel's loops that store needed elements (`passes/limits/mod.rs`).
 use crate::kernel::index::gcd;
 use crate::kernel::{Atom, BufId, BufferLocation, Expr, Index, Kernel, Program, Stmt, VarId};
-use crate::schedule::passes::limits::growth::{Growth, RangeFacts};
-use crate::schedule::passes::limits::regions::{NeededRegion, Regions};
+use crate::schedule::passes::limits::growth::{LinearGrowth, RangeFacts};
+use crate::schedule::passes::limits::regions::{NeededRegion, NeededRegions};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Upper limit of different trip counts of which a loop takes the maximum.
@@ -18,7 +18,7 @@ pub const MOST_ELEMENTS: i64 = 1 << 46;
 /// A trip count `⌈(d·⌈(times·size + more) / c⌉ - k₀) / k⌉`, whose numerators are at least 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TripCount {
-    /// Number of the amount that is the size (`plan/demand/amount.rs`).
+    /// Number of the dynamic size (`plan/demand/amount.rs`).
     pub size: usize,
     /// Factor of the size.
     pub times: i64,
@@ -36,7 +36,7 @@ pub struct TripCount {
 
 impl TripCount {
     /// The trip count as an index, for a given size.
-    pub fn rounds(&self, size: &Index) -> Index {
+    pub fn as_index(&self, size: &Index) -> Index {
         let up = |x: Index, n: i64| match n {
             1 => x,
             _ => Index::atom(Atom::Div(Box::new(x.offset(n - 1)), n)),
@@ -58,7 +58,7 @@ impl TripCount {
 
 /// Trip counts of a loop, whose maximum limits it.
 #[derive(Default)]
-pub struct Forms {
+pub struct TripCounts {
     /// Each trip count, with the most that its iterations may be off.
     pub all: BTreeMap<TripCount, i64>,
     /// Iterations below the limit that may store nothing needed, as their stores depend on other variables too.
@@ -67,7 +67,7 @@ pub struct Forms {
     several: bool,
 }
 
-impl Forms {
+impl TripCounts {
     /// The trip counts.
     pub fn trip_counts(&self) -> Vec<TripCount> {
         self.all.iter().map(|(form, more)| TripCount { more: *more, ..*form }).collect()
@@ -75,7 +75,7 @@ impl Forms {
 
     /// Whether limiting a loop of `extent` iterations leaves few unneeded ones: the limit takes many values and nothing else decides on
     /// iterations.
-    pub fn are_fine(&self, extent: u64) -> bool {
+    pub fn are_fine_grained(&self, extent: u64) -> bool {
         let levels = |f: &TripCount| extent.min(extent.saturating_mul(f.k.unsigned_abs()) / f.d.unsigned_abs().max(1));
         !self.several
             && self.all.keys().all(|f| levels(f) >= FINE)
@@ -109,7 +109,7 @@ pub struct KernelContext<'a> {
     /// The program.
     pub program: &'a Program,
     /// The needed elements of the program's buffers.
-    pub regions: &'a Regions,
+    pub regions: &'a NeededRegions,
     /// The kernel.
     pub kernel: &'a Kernel,
 }
@@ -117,8 +117,8 @@ pub struct KernelContext<'a> {
 impl KernelContext<'_> {
     /// Trip counts of the loop over `var` (or of a single execution, without a variable) after which no iteration stores a needed
     /// element; `None` if unknown.
-    pub fn needed_rounds(&self, body: &[Stmt], var: Option<VarId>, private: bool) -> Option<Forms> {
-        let mut forms = Forms::default();
+    pub fn needed_iterations(&self, body: &[Stmt], var: Option<VarId>, private: bool) -> Option<TripCounts> {
+        let mut forms = TripCounts::default();
         self.collect_rounds(body, var, &RangeFacts::default(), private, &mut forms)?;
         (!forms.all.is_empty() && forms.all.len() <= MOST_FORMS).then_some(forms)
     }
@@ -130,7 +130,7 @@ impl KernelContext<'_> {
         var: Option<VarId>,
         known: &RangeFacts,
         private: bool,
-        forms: &mut Forms,
+        forms: &mut TripCounts,
     ) -> Option<()> {
         for stmt in body {
             match stmt {
@@ -147,13 +147,13 @@ impl KernelContext<'_> {
                 }
                 Stmt::Let { var: own, value, body } => {
                     let mut inner = known.clone();
-                    inner.values.insert(*own, known.value(value));
+                    inner.values.insert(*own, known.substitute(value));
                     self.collect_rounds(body, var, &inner, private, forms)?;
                 }
                 Stmt::If { cond, body } => {
                     let mut inner = known.clone();
                     if let Expr::Within(x, low, high) = &self.kernel.exprs[*cond] {
-                        inner.within.push((known.value(x), *low, *high));
+                        inner.within.push((known.substitute(x), *low, *high));
                     }
                     self.collect_rounds(body, var, &inner, private, forms)?;
                 }
@@ -169,7 +169,7 @@ impl KernelContext<'_> {
         var: Option<VarId>,
         known: &RangeFacts,
         private: bool,
-        forms: &mut Forms,
+        forms: &mut TripCounts,
     ) -> Option<()> {
         if private && self.program.buffers[buf].place == BufferLocation::Stack {
             return Some(());
@@ -195,7 +195,7 @@ impl KernelContext<'_> {
         known: &RangeFacts,
     ) -> Option<(TripCount, i64, i64)> {
         let extents = &self.kernel.vars;
-        let mut x = known.value(index).offset(-region.origin);
+        let mut x = known.substitute(index).offset(-region.origin);
         if region.period != i64::MAX {
             x.terms.retain(|t| t.1 % region.period != 0);
             x.constant = x.constant.rem_euclid(region.period);
@@ -214,10 +214,10 @@ impl KernelContext<'_> {
             // where a variable has one value alone, as if what is stored grew with it from 0 on
             None => match var.map(|v| known.unique_growing_value(v, extents)) {
                 Some(fixed) => fixed.filter(|(at, _)| low >= *at).map(|(at, growth)| (low / at, growth, (0, 0)))?,
-                None => (1, Growth::ITSELF, (low, low)),
+                None => (1, LinearGrowth::ITSELF, (low, low)),
             },
         };
-        let Growth { d, k0, k, loose } = growth;
+        let LinearGrowth { d, k0, k, loose } = growth;
         let spread = highest.saturating_sub(rest).saturating_mul(d) / c.saturating_mul(k).max(1);
         let form = TripCount { size: region.size, times: region.times, c, d, k0, k, more: 0 };
         Some((form, region.more - rest, spread.saturating_add(loose / k.max(1))))
@@ -225,7 +225,7 @@ impl KernelContext<'_> {
 
     /// The regular rows of one array that `body` writes, if it writes nothing else and their places are known outside of it. Stack memory
     /// is ignored if it is `private` to the body.
-    pub fn rows(&self, body: &[Stmt], private: bool) -> Option<PeriodicRows> {
+    pub fn periodic_rows(&self, body: &[Stmt], private: bool) -> Option<PeriodicRows> {
         let (mut stores, mut bound) = (Vec::new(), BTreeSet::new());
         writes(body, &mut stores, &mut bound)?;
         stores.retain(|(buf, _)| !private || self.program.buffers[*buf].place != BufferLocation::Stack);

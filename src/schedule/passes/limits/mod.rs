@@ -11,15 +11,15 @@ mod scratch;
 use crate::kernel::{Atom, BufId, Buffer, BufferLocation, Expr, ExprId, Index, Kernel, LoopKind, Program, Step, Stmt};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::schedule::passes::limits::iterations::{KernelContext, MOST_ELEMENTS, PeriodicRows, TripCount};
-use crate::schedule::passes::limits::regions::{NeededRegion, Regions};
+use crate::schedule::passes::limits::regions::{NeededRegion, NeededRegions};
 use crate::schedule::passes::live_out;
-use crate::schedule::plan::demand::{Amount, Amounts};
+use crate::schedule::plan::demand::{DynamicSize, DynamicSizes};
 use crate::tensor::DType;
 use std::collections::{BTreeMap, HashMap};
 
 /// Ends loops of `program` after the last iteration that stores a needed element.
-pub fn set(program: &mut Program, regions: &Regions, amounts: &Amounts) {
-    if regions.are_whole() {
+pub fn set_loop_limits(program: &mut Program, regions: &NeededRegions, amounts: &DynamicSizes) {
+    if regions.are_all_whole() {
         return;
     }
     let buf = program.buffers.push(Buffer { dtype: DType::S32, elements: 0, place: BufferLocation::Workspace(0) });
@@ -35,8 +35,8 @@ pub fn set(program: &mut Program, regions: &Regions, amounts: &Amounts) {
     for kernel in kernels.values_mut() {
         let mut body = std::mem::take(&mut kernel.body);
         let context = KernelContext { program, regions, kernel };
-        let of_chunks = kernel.chunks.and_then(|v| context.needed_rounds(&body, Some(v), true));
-        let fine = of_chunks.as_ref().is_some_and(|forms| forms.are_fine(kernel.chunk_count()));
+        let of_chunks = kernel.chunks.and_then(|v| context.needed_iterations(&body, Some(v), true));
+        let fine = of_chunks.as_ref().is_some_and(|forms| forms.are_fine_grained(kernel.chunk_count()));
         let slot = of_chunks.and_then(|forms| limits.limit_slot(&forms.trip_counts(), kernel.chunk_count(), 1));
         kernel.limit = slot.map(|slot| (buf, slot));
         if slot.is_none() || !fine {
@@ -69,9 +69,9 @@ struct RequestedLimits<'a> {
     buf: BufId,
     /// The argument buffers that may hold sizes.
     sizes: HashMap<usize, BufId>,
-    amounts: &'a Amounts,
+    amounts: &'a DynamicSizes,
     slots: BTreeMap<(Vec<TripCount>, u64, i64), u64>,
-    /// Expressions of amounts already computed, by their numbers.
+    /// Expressions of dynamic sizes already computed, by their numbers.
     values: HashMap<usize, ExprId>,
     /// The kernel that computes the limits.
     kernel: Kernel,
@@ -92,7 +92,7 @@ impl RequestedLimits<'_> {
         let mut value: Option<ExprId> = None;
         for form in forms {
             let size = self.size(form.size)?;
-            let rounds = form.rounds(&Index::atom(Atom::Value(size)));
+            let rounds = form.as_index(&Index::atom(Atom::Value(size)));
             let rounds = Index::atom(Atom::Clamp(Box::new(rounds), least, most.into()));
             let rounds = self.kernel.add_expr(Expr::Number(rounds, DType::S32));
             value = Some(match value {
@@ -106,7 +106,7 @@ impl RequestedLimits<'_> {
         Some(slot)
     }
 
-    /// The expression of the amount with this number.
+    /// The expression of the dynamic size with this number.
     fn size(&mut self, number: usize) -> Option<ExprId> {
         if let Some(&known) = self.values.get(&number) {
             return Some(known);
@@ -116,16 +116,16 @@ impl RequestedLimits<'_> {
         Some(value)
     }
 
-    /// The expression of an amount.
-    fn amount_value(&mut self, amount: &Amount) -> Option<ExprId> {
+    /// The expression of a dynamic size.
+    fn amount_value(&mut self, amount: &DynamicSize) -> Option<ExprId> {
         Some(match amount {
-            Amount::Argument(number) => self.kernel.add_load(*self.sizes.get(number)?, Index::default()),
-            Amount::Constant(n) => self.kernel.add_expr(Expr::Number(Index::constant(i64::from(*n)), DType::S32)),
-            Amount::Op(op, of, dtype) => {
+            DynamicSize::Argument(number) => self.kernel.add_load(*self.sizes.get(number)?, Index::default()),
+            DynamicSize::Constant(n) => self.kernel.add_expr(Expr::Number(Index::constant(i64::from(*n)), DType::S32)),
+            DynamicSize::Op(op, of, dtype) => {
                 let of = of.iter().map(|a| self.amount_value(a)).collect::<Option<Vec<_>>>()?;
                 self.kernel.add_op(*op, &of, *dtype)
             }
-            Amount::Largest(all) => {
+            DynamicSize::Largest(all) => {
                 let mut largest = None;
                 for bound in all {
                     let size = Index::atom(Atom::Value(self.size(bound.size)?));
@@ -176,7 +176,7 @@ impl PeriodicRows {
 fn limit_inner_loops(
     limits: &mut RequestedLimits,
     program: &Program,
-    regions: &Regions,
+    regions: &NeededRegions,
     kernel: &mut Kernel,
     body: &mut [Stmt],
     all: &[Stmt],
@@ -192,16 +192,16 @@ fn limit_inner_loops(
         let inner = once && !is_loop;
         let extent = var.map_or(1, |v| kernel.vars[v]);
         let context = KernelContext { program, regions, kernel };
-        if live_out::leaves_registers(kernel, own, all) {
+        if live_out::has_live_out_registers(kernel, own, all) {
             limit_inner_loops(limits, program, regions, kernel, own, all, inner);
             continue;
         }
         // where each round writes what it reads, any round may be left out; where no loop is around, the last ones
-        let leaves_stack = live_out::leaves_stack(program, kernel, own, all);
+        let leaves_stack = live_out::has_live_out_stack(program, kernel, own, all);
         let is_local = !leaves_stack && scratch::is_written_before_read(program, kernel, own);
-        let forms = context.needed_rounds(own, var, is_local || (once && !leaves_stack));
-        let rows = context.rows(own, is_local);
-        let fine = forms.as_ref().is_some_and(|forms| forms.are_fine(extent));
+        let forms = context.needed_iterations(own, var, is_local || (once && !leaves_stack));
+        let rows = context.periodic_rows(own, is_local);
+        let fine = forms.as_ref().is_some_and(|forms| forms.are_fine_grained(extent));
         // without a variable: whether there is a round at all
         let each = forms.map(|forms| match var {
             Some(_) => forms.trip_counts(),

@@ -4,7 +4,7 @@ use crate::hlo::Shape;
 use crate::kernel::BufId;
 use crate::schedule::emit::value::ValueBuffers;
 use crate::schedule::memory::layout::Layout;
-use crate::schedule::plan::demand::{Bound, Need};
+use crate::schedule::plan::demand::{ArrayDemand, PrefixBound};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -15,7 +15,7 @@ pub struct NeededRegion {
     pub origin: i64,
     /// Distance after which the region repeats; `i64::MAX` if it does not.
     pub period: i64,
-    /// Number of the amount that is the size (`plan/demand/amount.rs`).
+    /// Number of the dynamic size (`plan/demand/amount.rs`).
     pub size: usize,
     /// Factor of the size.
     pub times: i64,
@@ -25,14 +25,14 @@ pub struct NeededRegion {
 
 /// The needed regions of buffers that are not needed whole.
 #[derive(Clone, Debug, Default)]
-pub struct Regions {
+pub struct NeededRegions {
     /// Regions of a buffer, one for each axis, that each contain all needed elements; with none, the whole buffer is needed.
     all: HashMap<BufId, Vec<NeededRegion>>,
 }
 
-impl Regions {
+impl NeededRegions {
     /// Adds the demand on a value: all of it if that is unknown.
-    pub fn add_need(&mut self, shape: &Shape, value: &ValueBuffers, needs: Option<&[Need]>) {
+    pub fn add_demand(&mut self, shape: &Shape, value: &ValueBuffers, needs: Option<&[ArrayDemand]>) {
         for (i, (leaf, &buf)) in shape.leaves().iter().zip(&value.leaves).enumerate() {
             match needs.and_then(|needs| needs.get(i)) {
                 Some(Some(need)) => {
@@ -45,7 +45,7 @@ impl Regions {
     }
 
     /// Whether adding the demand on an array of `dims` would leave the regions of its buffer unchanged.
-    pub fn is_as_needed(&self, buf: BufId, dims: &[u64], layout: &Layout, needs: Option<&[Need]>) -> bool {
+    pub fn already_covers(&self, buf: BufId, dims: &[u64], layout: &Layout, needs: Option<&[ArrayDemand]>) -> bool {
         match needs {
             Some([Some(need)]) => self.get(buf) == NeededRegion::of_array(dims, layout, need),
             Some([None]) => true,
@@ -54,7 +54,7 @@ impl Regions {
     }
 
     /// Declares that a buffer needs the same regions as another.
-    pub fn share_need(&mut self, buf: BufId, other: BufId) {
+    pub fn copy_regions(&mut self, buf: BufId, other: BufId) {
         if let Some(regions) = self.all.get(&other).cloned() {
             self.add_regions(buf, regions);
         }
@@ -74,7 +74,7 @@ impl Regions {
     }
 
     /// Whether all buffers are needed whole.
-    pub fn are_whole(&self) -> bool {
+    pub fn are_all_whole(&self) -> bool {
         self.all.values().all(Vec::is_empty)
     }
 
@@ -86,13 +86,13 @@ impl Regions {
 
 impl NeededRegion {
     /// The regions of an array of `dims`, one for each axis along which part is needed.
-    fn of_array(dims: &[u64], layout: &Layout, need: &[Option<Bound>]) -> Vec<NeededRegion> {
+    fn of_array(dims: &[u64], layout: &Layout, need: &[Option<PrefixBound>]) -> Vec<NeededRegion> {
         let bounded = (0..dims.len()).filter(|&axis| dims[axis] > 1);
         bounded.filter_map(|axis| NeededRegion::of_axis(axis, dims, layout, need.get(axis).copied()??)).collect()
     }
 
     /// The region along one axis; `None` where the array has no period along it.
-    fn of_axis(axis: usize, dims: &[u64], layout: &Layout, bound: Bound) -> Option<NeededRegion> {
+    fn of_axis(axis: usize, dims: &[u64], layout: &Layout, bound: PrefixBound) -> Option<NeededRegion> {
         let stride = layout.strides[axis];
         let others = (0..dims.len()).filter(|&a| a != axis && dims[a] > 1).map(|a| layout.strides[a]);
         let outer: Vec<i64> = others.filter(|&s| s >= stride).collect();

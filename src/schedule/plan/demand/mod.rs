@@ -8,20 +8,20 @@ mod operands;
 mod amount;
 mod masks;
 
-pub use amount::{Amount, Amounts};
+pub use amount::{DynamicSize, DynamicSizes};
 
 use crate::hlo::{CompId, Computation, Inst, InstId, Module, Op, Shape};
 use crate::lower::SizeCountSource;
 use crate::scalar::ScalarOp;
-use crate::schedule::families::convolution::recipe::algorithm::{Algorithm, Methods};
-use amount::{Frame, SearchBudget};
-use operands::of_array;
+use crate::schedule::families::convolution::recipe::algorithm::{ConvolutionAlgorithm, ModuleConvolutions};
+use amount::{CallFrame, SearchBudget};
+use operands::operand_demand;
 use std::collections::HashMap;
 
 /// The needed prefix along an axis: elements below `times * size + more`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bound {
-    /// Number of the amount in [`ElementDemand::amounts`] that is the size.
+pub struct PrefixBound {
+    /// Number of the dynamic size in [`ElementDemand::amounts`].
     pub size: usize,
     /// Factor of the size.
     pub times: u64,
@@ -30,14 +30,14 @@ pub struct Bound {
 }
 
 /// The needed elements of an array: a bound for each axis, all elements if there is none; `None`: none at all.
-pub type Need = Option<Vec<Option<Bound>>>;
+pub type ArrayDemand = Option<Vec<Option<PrefixBound>>>;
 
 /// The needed elements of each array of each instruction.
 #[derive(Clone, Debug, Default)]
 pub struct ElementDemand {
-    comps: HashMap<CompId, HashMap<InstId, Vec<Need>>>,
-    /// The amounts that bounds refer to.
-    pub amounts: Amounts,
+    comps: HashMap<CompId, HashMap<InstId, Vec<ArrayDemand>>>,
+    /// The dynamic sizes that bounds refer to.
+    pub amounts: DynamicSizes,
 }
 
 /// Iterations of the fixed point for a loop's state, after which all of the state is taken to be needed.
@@ -46,19 +46,23 @@ const MOST_ROUNDS: usize = 4;
 impl ElementDemand {
     /// Propagates the demand of a module's results backwards, given the size of each axis of each result. Without sized results the
     /// demand is unknown, as no sizes vary.
-    pub fn compute(module: &Module, methods: &Methods, results: &[Vec<Option<SizeCountSource>>]) -> ElementDemand {
+    pub fn compute(
+        module: &Module,
+        methods: &ModuleConvolutions,
+        results: &[Vec<Option<SizeCountSource>>],
+    ) -> ElementDemand {
         let mut walk = DemandWalk { methods, needed: ElementDemand::default() };
         if results.is_empty() {
             return walk.needed;
         }
         let entry = module.entry();
         let leaves = entry[entry.root].shape.leaves();
-        let frame = Frame { module, comp: entry, caller: None };
+        let frame = CallFrame { module, comp: entry, caller: None };
         let mut bound = |count: &Option<SizeCountSource>| {
             let amount = match (*count)? {
-                SizeCountSource::Parameter(number) => Amount::Argument(number),
+                SizeCountSource::Parameter(number) => DynamicSize::Argument(number),
                 SizeCountSource::Part(part) => {
-                    frame.amount_of(*entry[entry.root].operands.get(part)?, &mut SearchBudget::new())?
+                    frame.dynamic_size_of(*entry[entry.root].operands.get(part)?, &mut SearchBudget::new())?
                 }
             };
             Some(walk.needed.amounts.intern_bound(amount))
@@ -78,20 +82,20 @@ impl ElementDemand {
     }
 
     /// The needed elements of the arrays of an instruction, if known.
-    pub fn get(&self, comp: CompId, id: InstId) -> Option<&[Need]> {
+    pub fn get(&self, comp: CompId, id: InstId) -> Option<&[ArrayDemand]> {
         self.comps.get(&comp)?.get(&id).map(Vec::as_slice)
     }
 }
 
 /// Walks a module backwards and propagates demand.
 struct DemandWalk<'a> {
-    methods: &'a Methods,
+    methods: &'a ModuleConvolutions,
     needed: ElementDemand,
 }
 
 impl DemandWalk<'_> {
     /// Adds the demand in a computation whose root has the demand `root`; returns the demand on its parameters.
-    fn visit_computation(&mut self, frame: &Frame, id: CompId, root: Vec<Need>) -> Vec<Vec<Need>> {
+    fn visit_computation(&mut self, frame: &CallFrame, id: CompId, root: Vec<ArrayDemand>) -> Vec<Vec<ArrayDemand>> {
         let comp = frame.comp;
         let mut own = self.needed.comps.remove(&id).unwrap_or_default();
         self.needed.amounts.extend_needs(own.entry(comp.root).or_default(), root);
@@ -114,18 +118,27 @@ impl DemandWalk<'_> {
 
     /// The elements that a convolution computes if `needs` are needed: Winograd's method computes whole tiles, whose results depend on
     /// all that the tile reads.
-    fn whole_tiles(&self, id: CompId, inst: InstId, comp: &Computation, mut needs: Vec<Need>) -> Vec<Need> {
+    fn whole_tiles(
+        &self,
+        id: CompId,
+        inst: InstId,
+        comp: &Computation,
+        mut needs: Vec<ArrayDemand>,
+    ) -> Vec<ArrayDemand> {
         let (Op::Convolution(d), [Some(axes)]) = (&comp[inst].op, &mut needs[..]) else { return needs };
-        let Some(Algorithm::Winograd(w)) = self.methods.comp(id).get(&inst).map(|c| &c.algorithm) else { return needs };
+        let Some(ConvolutionAlgorithm::Winograd(w)) = self.methods.of_computation(id).get(&inst).map(|c| &c.algorithm)
+        else {
+            return needs;
+        };
         for along in &w.along {
             let axis = &mut axes[d.output_spatial[along.axis]];
-            *axis = axis.and_then(|b| Some(Bound { more: b.more.checked_add(along.overhang())?, ..b }));
+            *axis = axis.and_then(|b| Some(PrefixBound { more: b.more.checked_add(along.overhang())?, ..b }));
         }
         needs
     }
 
     /// The demand of an instruction on its operands.
-    fn operands(&mut self, frame: &Frame, inst: &Inst, needs: &[Need]) -> Vec<Vec<Need>> {
+    fn operands(&mut self, frame: &CallFrame, inst: &Inst, needs: &[ArrayDemand]) -> Vec<Vec<ArrayDemand>> {
         let (module, comp) = (frame.module, frame.comp);
         let shape = |i: usize| &comp[inst.operands[i]].shape;
         match &inst.op {
@@ -142,14 +155,14 @@ impl DemandWalk<'_> {
             }
             Op::Copy | Op::OptimizationBarrier => vec![needs.to_vec()],
             Op::Call(callee) | Op::Fusion { comp: callee, .. } => {
-                let inner = Frame { module, comp: &module.comps[*callee], caller: Some((frame, inst)) };
+                let inner = CallFrame { module, comp: &module.comps[*callee], caller: Some((frame, inst)) };
                 self.visit_computation(&inner, *callee, needs.to_vec())
             }
             Op::While { cond, body } => vec![self.while_loop(module, *cond, *body, needs)],
             Op::Conditional(branches) => {
                 let selector = vec![everything_needed(shape(0))];
                 let of = |b: &CompId| {
-                    let inner = Frame { module, comp: &module.comps[*b], caller: None };
+                    let inner = CallFrame { module, comp: &module.comps[*b], caller: None };
                     self.visit_computation(&inner, *b, needs.to_vec()).into_iter().next().unwrap_or_default()
                 };
                 selector.into_iter().chain(branches.iter().map(of)).collect()
@@ -161,7 +174,7 @@ impl DemandWalk<'_> {
                 let rank = shape(0).as_array().map_or(0, |a| a.rank());
                 let mut kept = axes.into_iter();
                 let of = (0..rank).map(|a| if dims.contains(&a) { None } else { kept.next().flatten() });
-                let of: Vec<Option<Bound>> = of.collect();
+                let of: Vec<Option<PrefixBound>> = of.collect();
                 let of = |i| if i < count { vec![Some(of.clone())] } else { everything_needed(shape(i)) };
                 (0..inst.operands.len()).map(of).collect()
             }
@@ -171,7 +184,7 @@ impl DemandWalk<'_> {
                         Op::Elementwise(ScalarOp::Select) if i == 1 => {
                             vec![Some(self.select_demand(frame, inst, axes))]
                         }
-                        _ => of_array(comp, inst, axes, i),
+                        _ => operand_demand(comp, inst, axes, i),
                     })
                     .collect(),
                 _ => (0..inst.operands.len()).map(|i| everything_needed(shape(i))).collect(),
@@ -180,20 +193,25 @@ impl DemandWalk<'_> {
     }
 
     /// The demand of a `select` on its second operand: nothing where the condition is known to be false.
-    fn select_demand(&mut self, frame: &Frame, select: &Inst, axes: &[Option<Bound>]) -> Vec<Option<Bound>> {
-        let of_mask = masks::bounds(frame, select.operands[0], &mut self.needed.amounts);
-        let nearer = |(i, bound): (usize, &Option<Bound>)| {
+    fn select_demand(
+        &mut self,
+        frame: &CallFrame,
+        select: &Inst,
+        axes: &[Option<PrefixBound>],
+    ) -> Vec<Option<PrefixBound>> {
+        let of_mask = masks::mask_bounds(frame, select.operands[0], &mut self.needed.amounts);
+        let nearer = |(i, bound): (usize, &Option<PrefixBound>)| {
             let mask = of_mask.get(i).copied().flatten();
-            masks::both_of(mask, *bound)
+            masks::intersect_bounds(mask, *bound)
         };
         axes.iter().enumerate().map(nearer).collect()
     }
 
     /// The demand of a loop on its initial state: that of the loop's readers, and that of each iteration.
-    fn while_loop(&mut self, module: &Module, cond: CompId, body: CompId, needs: &[Need]) -> Vec<Need> {
+    fn while_loop(&mut self, module: &Module, cond: CompId, body: CompId, needs: &[ArrayDemand]) -> Vec<ArrayDemand> {
         let root = module.comps[cond].root;
         let mut state = needs.to_vec();
-        let inside = |comp: CompId| Frame { module, comp: &module.comps[comp], caller: None };
+        let inside = |comp: CompId| CallFrame { module, comp: &module.comps[comp], caller: None };
         let of_cond = self.visit_computation(&inside(cond), cond, everything_needed(&module.comps[cond][root].shape));
         self.needed.amounts.extend_needs(&mut state, of_cond.into_iter().next().unwrap_or_default());
         for round in 0.. {
@@ -213,7 +231,7 @@ impl DemandWalk<'_> {
 
 /// The elements that an instruction computes if `needs` are needed. Sorts compute whole lines, as any element may move anywhere; kernels
 /// of factorizations and triangular solves read all their results again.
-fn whole_lines(comp: &Computation, inst: InstId, needs: Vec<Need>) -> Vec<Need> {
+fn whole_lines(comp: &Computation, inst: InstId, needs: Vec<ArrayDemand>) -> Vec<ArrayDemand> {
     let rank = comp[inst].operands.first().and_then(|&o| comp[o].shape.as_array()).map_or(0, |a| a.rank());
     let axes = match &comp[inst].op {
         Op::Sort { dim, .. } => *dim..*dim + 1,
@@ -226,20 +244,20 @@ fn whole_lines(comp: &Computation, inst: InstId, needs: Vec<Need>) -> Vec<Need> 
 }
 
 /// The demand on all elements of a value.
-fn everything_needed(shape: &Shape) -> Vec<Need> {
+fn everything_needed(shape: &Shape) -> Vec<ArrayDemand> {
     shape.leaves().iter().map(|leaf| Some(vec![None; leaf.rank()])).collect()
 }
 
-impl Amounts {
+impl DynamicSizes {
     /// The union of the demands on several arrays of the same shape.
-    fn union_of(&mut self, needs: &[Need]) -> Need {
+    fn union_of(&mut self, needs: &[ArrayDemand]) -> ArrayDemand {
         let mut all = Vec::new();
         needs.iter().for_each(|need| self.extend_needs(&mut all, vec![need.clone()]));
         all.pop().flatten()
     }
 
     /// Adds further demand to `all`.
-    fn extend_needs(&mut self, all: &mut Vec<Need>, more: Vec<Need>) {
+    fn extend_needs(&mut self, all: &mut Vec<ArrayDemand>, more: Vec<ArrayDemand>) {
         all.resize(all.len().max(more.len()), None);
         for (one, more) in all.iter_mut().zip(more) {
             let Some(more) = more else { continue };
@@ -252,7 +270,7 @@ impl Amounts {
 }
 
 /// The bounds, except along `axes`, which are needed whole.
-fn without_axes(mut bounds: Vec<Option<Bound>>, axes: &[usize]) -> Vec<Option<Bound>> {
+fn without_axes(mut bounds: Vec<Option<PrefixBound>>, axes: &[usize]) -> Vec<Option<PrefixBound>> {
     axes.iter().filter(|&&a| a < bounds.len()).collect::<Vec<_>>().into_iter().for_each(|&a| bounds[a] = None);
     bounds
 }
@@ -265,11 +283,11 @@ mod tests {
     use crate::target::{PanelSizes, Target};
 
     /// The demand on each array of a module whose result is as long as parameter 1 says, of the instructions of that opcode.
-    fn needs(of: &str, opcode: &str) -> Vec<Need> {
+    fn needs(of: &str, opcode: &str) -> Vec<ArrayDemand> {
         let module = text::parse(of).expect("sound HLO");
         let request = Target::resolve(None, None, None).expect("a processor").into();
         let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
-        let methods = Methods::choose(&module, &target);
+        let methods = ModuleConvolutions::choose(&module, &target);
         let needed = ElementDemand::compute(&module, &methods, &[vec![Some(SizeCountSource::Parameter(1))]]);
         let found = module.entry().insts.iter().find(|(_, inst)| inst.op.name() == opcode);
         let (id, _) = found.expect("an instruction of that opcode");
@@ -287,7 +305,7 @@ ENTRY e {
   ROOT r = (f32[4]) tuple(k)
 }
 ";
-        let bound = Bound { size: 0, times: 1, more: 0 };
+        let bound = PrefixBound { size: 0, times: 1, more: 0 };
         assert_eq!(needs(top, "get-tuple-element"), [Some(vec![Some(bound)])]);
         assert_eq!(needs(top, "topk"), [Some(vec![None]), None]);
     }

@@ -1,10 +1,10 @@
 //! Demand of instructions with array results on their operands, axis by axis.
 use crate::hlo::attrs::{ConvDims, DotDims, GatherDims, PadDim, SliceDim, WindowDim};
 use crate::hlo::{Computation, Inst, InstId, Op};
-use crate::schedule::plan::demand::{Bound, Need, everything_needed, without_axes};
+use crate::schedule::plan::demand::{ArrayDemand, PrefixBound, everything_needed, without_axes};
 
 /// The demand of an instruction on its operand `i`; both are arrays if any elements can be left out.
-pub fn of_array(comp: &Computation, inst: &Inst, axes: &[Option<Bound>], i: usize) -> Vec<Need> {
+pub fn operand_demand(comp: &Computation, inst: &Inst, axes: &[Option<PrefixBound>], i: usize) -> Vec<ArrayDemand> {
     let shape = &comp[inst.operands[i]].shape;
     let all = everything_needed(shape);
     let Some(operand) = shape.as_array() else { return all };
@@ -20,7 +20,7 @@ pub fn of_array(comp: &Computation, inst: &Inst, axes: &[Option<Bound>], i: usiz
             perm.iter().enumerate().for_each(|(axis, &from)| of[from] = at(axis));
             of
         }
-        Op::Reshape | Op::Bitcast => through_reshape(axes, dims, &operand.dims),
+        Op::Reshape | Op::Bitcast => reshape_bounds(axes, dims, &operand.dims),
         Op::Dot(d) => dot(d, &at, i, rank, axes.len()),
         Op::Convolution(d) => convolution(d, &at, i, rank),
         Op::ReduceWindow { window, .. } if i < inst.operands.len() / 2 => through_windows(axes, window),
@@ -28,7 +28,7 @@ pub fn of_array(comp: &Computation, inst: &Inst, axes: &[Option<Bound>], i: usiz
             let size = |&o: &InstId| comp[o].shape.as_array().map_or(0, |a| a.dims.get(*axis).copied().unwrap_or(0));
             let before: u64 = inst.operands[..i].iter().map(size).sum();
             let mut of = same();
-            of[*axis] = at(*axis).map(|b| Bound { more: b.more.saturating_sub(before), ..b });
+            of[*axis] = at(*axis).map(|b| PrefixBound { more: b.more.saturating_sub(before), ..b });
             of
         }
         Op::Slice(all) => all.iter().zip(axes).map(|(s, b)| through_slice(s, (*b)?)).collect(),
@@ -52,7 +52,13 @@ pub fn of_array(comp: &Computation, inst: &Inst, axes: &[Option<Bound>], i: usiz
     vec![Some(of)]
 }
 
-fn dot(d: &DotDims, at: &dyn Fn(usize) -> Option<Bound>, i: usize, rank: usize, result: usize) -> Vec<Option<Bound>> {
+fn dot(
+    d: &DotDims,
+    at: &dyn Fn(usize) -> Option<PrefixBound>,
+    i: usize,
+    rank: usize,
+    result: usize,
+) -> Vec<Option<PrefixBound>> {
     let (batch, contracting) = match i {
         0 => (&d.lhs_batch, &d.lhs_contracting),
         _ => (&d.rhs_batch, &d.rhs_contracting),
@@ -73,7 +79,12 @@ fn dot(d: &DotDims, at: &dyn Fn(usize) -> Option<Bound>, i: usize, rank: usize, 
     (0..rank).map(of).collect()
 }
 
-fn convolution(d: &ConvDims, at: &dyn Fn(usize) -> Option<Bound>, i: usize, rank: usize) -> Vec<Option<Bound>> {
+fn convolution(
+    d: &ConvDims,
+    at: &dyn Fn(usize) -> Option<PrefixBound>,
+    i: usize,
+    rank: usize,
+) -> Vec<Option<PrefixBound>> {
     let mut of = vec![None; rank];
     match i {
         0 => {
@@ -92,12 +103,12 @@ fn convolution(d: &ConvDims, at: &dyn Fn(usize) -> Option<Bound>, i: usize, rank
     of
 }
 
-fn through_windows(axes: &[Option<Bound>], window: &[WindowDim]) -> Vec<Option<Bound>> {
+fn through_windows(axes: &[Option<PrefixBound>], window: &[WindowDim]) -> Vec<Option<PrefixBound>> {
     window.iter().zip(axes).map(|(w, b)| through_window((*b)?, w)).collect()
 }
 
 /// The bound of the elements that windows below bound `b` read.
-fn through_window(b: Bound, w: &WindowDim) -> Option<Bound> {
+fn through_window(b: PrefixBound, w: &WindowDim) -> Option<PrefixBound> {
     let (stride, holes) = (i64::try_from(w.stride).ok()?, w.lhs_dilate.max(1));
     let before_last = i64::try_from(w.span()?).ok()?.checked_sub(1)?;
     let last = i64::try_from(b.more).ok()?.checked_sub(1)?.checked_mul(stride)?;
@@ -105,35 +116,35 @@ fn through_window(b: Bound, w: &WindowDim) -> Option<Bound> {
     let times = b.times.checked_mul(w.stride)?.div_ceil(holes);
     // `last` is -1 where no more than `times` elements for each of the size are read
     let more = if last < 0 { 0 } else { last.unsigned_abs().div_ceil(holes).checked_add(1)? };
-    Some(Bound { times, more, ..b })
+    Some(PrefixBound { times, more, ..b })
 }
 
-fn through_slice(s: &SliceDim, b: Bound) -> Option<Bound> {
+fn through_slice(s: &SliceDim, b: PrefixBound) -> Option<PrefixBound> {
     let stride = s.stride.max(1);
     let times = b.times.checked_mul(stride)?;
     // the last element that is kept is `stride` times the number of those before it behind the first
     let more = b.more.checked_mul(stride)?.checked_add(s.start)?.checked_add(1)?.saturating_sub(stride);
-    Some(Bound { times, more, ..b })
+    Some(PrefixBound { times, more, ..b })
 }
 
-fn through_pad(p: &PadDim, b: Bound) -> Option<Bound> {
+fn through_pad(p: &PadDim, b: PrefixBound) -> Option<PrefixBound> {
     let more = i64::try_from(b.more).ok()?.checked_sub(p.low)?;
-    (p.interior == 0).then(|| Bound { more: more.max(0) as u64, ..b })
+    (p.interior == 0).then(|| PrefixBound { more: more.max(0) as u64, ..b })
 }
 
 /// Bounds of the elements that a box of size `part` may read of an array, wherever the box begins.
-fn anywhere_bounds(axes: &[Option<Bound>], part: &[u64], array: &[u64]) -> Vec<Option<Bound>> {
-    let behind = |b: Bound, most: u64| Some(Bound { more: b.more.checked_add(most)?, ..b });
+fn anywhere_bounds(axes: &[Option<PrefixBound>], part: &[u64], array: &[u64]) -> Vec<Option<PrefixBound>> {
+    let behind = |b: PrefixBound, most: u64| Some(PrefixBound { more: b.more.checked_add(most)?, ..b });
     axes.iter().zip(part.iter().zip(array)).map(|(b, (part, all))| behind((*b)?, all.saturating_sub(*part))).collect()
 }
 
 fn gather(
     d: &GatherDims,
-    at: &dyn Fn(usize) -> Option<Bound>,
+    at: &dyn Fn(usize) -> Option<PrefixBound>,
     i: usize,
     dims: &[u64],
     result: usize,
-) -> Vec<Option<Bound>> {
+) -> Vec<Option<PrefixBound>> {
     let mut of = vec![None; dims.len()];
     if i == 0 {
         let kept =
@@ -154,7 +165,7 @@ fn gather(
 
 /// Bounds of the operand of a reshape from `to` to `dims`: within each group of axes with equally many elements, a bound of the first
 /// axis becomes one of the first axis there.
-pub fn through_reshape(axes: &[Option<Bound>], dims: &[u64], to: &[u64]) -> Vec<Option<Bound>> {
+pub fn reshape_bounds(axes: &[Option<PrefixBound>], dims: &[u64], to: &[u64]) -> Vec<Option<PrefixBound>> {
     let mut of = vec![None; to.len()];
     let real = |dims: &[u64]| (0..dims.len()).filter(|&a| dims[a] != 1).collect::<Vec<_>>();
     let (from, into) = (real(dims), real(to));
@@ -183,7 +194,7 @@ pub fn through_reshape(axes: &[Option<Bound>], dims: &[u64], to: &[u64]) -> Vec<
         let times = bound.times.checked_mul(have).filter(|n| n % want == 0);
         let more = bound.more.checked_mul(have);
         if let (Some(times), Some(more)) = (times, more) {
-            of[other] = Some(Bound { times: times / want, more: more.div_ceil(want), ..bound });
+            of[other] = Some(PrefixBound { times: times / want, more: more.div_ceil(want), ..bound });
         }
     }
     of

@@ -1,5 +1,5 @@
 //! Decides from the operands below an instruction whether it is better off in a kernel of its own.
-use super::rows::{Rows, reduced_rows};
+use super::rows::{RowShape, reduced_rows};
 use super::{FusionPlanner, linear, path};
 use crate::hlo::{InstId, Op};
 use crate::util::id_vec::Id;
@@ -39,7 +39,7 @@ impl FusionPlanner<'_> {
     }
 
     /// Marks the instructions that may be computed from row reductions; `order` is topological.
-    pub(super) fn note_rows(&mut self, order: &[InstId]) {
+    pub(super) fn mark_row_reductions(&mut self, order: &[InstId]) {
         for &id in order {
             let inst = &self.comp[id];
             let passes = linear(&inst.op) || matches!(inst.op, Op::Broadcast(_));
@@ -49,7 +49,7 @@ impl FusionPlanner<'_> {
     }
 
     /// The rows of the reduction that `id` is, or is computed from element by element.
-    pub(super) fn rows_of_reduction(&self, id: InstId) -> Option<Rows> {
+    pub(super) fn rows_of_reduction(&self, id: InstId) -> Option<RowShape> {
         if !self.above_rows[id.index()] {
             return None;
         }
@@ -75,7 +75,7 @@ impl FusionPlanner<'_> {
     }
 
     /// Whether `id` is computed from reductions of its own rows: the end of a softmax or a norm.
-    pub(super) fn ends_rows(&self, id: InstId) -> bool {
+    pub(super) fn follows_row_reduction(&self, id: InstId) -> bool {
         if !matches!(self.comp[id].op, Op::Elementwise(_)) || !self.above_rows[id.index()] {
             return false;
         }
@@ -87,7 +87,7 @@ impl FusionPlanner<'_> {
             next += 1;
             let inst = &self.comp[at];
             let broadcast = matches!(inst.op, Op::Broadcast(_));
-            if let Some(Rows { rows, columns }) = reduced_rows(self.module, self.comp, at) {
+            if let Some(RowShape { rows, columns }) = reduced_rows(self.module, self.comp, at) {
                 if below && rows.checked_mul(columns) == Some(elements) {
                     return true;
                 }

@@ -15,7 +15,7 @@ mod rows;
 use crate::hlo::{Computation, ElementMapping, InstId, Module, Op, OperandUses};
 use crate::util::id_vec::{Id, IdVec};
 pub use path::{CoordinateChange, root_coordinates};
-pub use rows::{FEW_COLUMNS, RowRole, Rows, operand_role};
+pub use rows::{FEW_COLUMNS, RowRole, RowShape, operand_role};
 use std::collections::HashSet;
 
 /// Upper limit of instructions fused into one kernel.
@@ -40,7 +40,7 @@ pub struct Fusion {
     /// The path from an anchor's elements to its root's: transformations of coordinates, the anchor's first.
     pub path: IdVec<InstId, Vec<CoordinateChange>>,
     /// The rows of a root whose kernel works by rows.
-    pub rows: IdVec<InstId, Option<Rows>>,
+    pub rows: IdVec<InstId, Option<RowShape>>,
     /// The role of an instruction inside a row kernel.
     pub role: IdVec<InstId, RowRole>,
     /// The position of each instruction in post order.
@@ -49,7 +49,7 @@ pub struct Fusion {
 
 impl Fusion {
     /// Whether an instruction has a buffer of its own: a kernel ends in it.
-    pub fn is_made(&self, id: InstId) -> bool {
+    pub fn is_materialised(&self, id: InstId) -> bool {
         self.decision[id] == FusionDecision::Materialised
     }
 
@@ -62,14 +62,14 @@ impl Fusion {
     }
 
     /// Whether an instruction has one value for each row in the row kernel `root`.
-    pub fn is_in_rows(&self, id: InstId, root: InstId) -> bool {
+    pub fn is_row_value(&self, id: InstId, root: InstId) -> bool {
         id == root || self.decision[id] == FusionDecision::Inlined(Some(root)) && self.role[id] != RowRole::Free
     }
 
     /// The instructions of row kernel `root` with one value for each row, in post order.
     pub fn row_kernel_members(&self, comp: &Computation, root: InstId) -> Vec<InstId> {
         let mut members = self.computed_instructions(comp, root);
-        members.retain(|&id| self.is_in_rows(id, root));
+        members.retain(|&id| self.is_row_value(id, root));
         members.sort_unstable_by_key(|&id| self.position[id]);
         members
     }
@@ -80,7 +80,7 @@ impl Fusion {
         while let Some(id) = open.pop() {
             if seen.insert(id) {
                 all.push(id);
-                open.extend(comp[id].operands.iter().filter(|&&o| !self.is_made(o)));
+                open.extend(comp[id].operands.iter().filter(|&&o| !self.is_materialised(o)));
             }
         }
         all
@@ -89,7 +89,7 @@ impl Fusion {
 
 /// The way in which a reader uses an operand.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Use {
+pub enum OperandUse {
     /// The reader uses each element once.
     Once,
     /// The reader uses elements several times.
@@ -99,22 +99,22 @@ pub enum Use {
 }
 
 /// The way in which `op` uses an operand.
-pub fn use_of(op: &Op, operand: usize) -> Use {
+pub fn operand_use(op: &Op, operand: usize) -> OperandUse {
     match op {
-        Op::Broadcast(_) => Use::Often,
-        Op::ReduceWindow { .. } if operand > 0 => Use::Often,
-        Op::Concatenate(_) | Op::Reduce { .. } | Op::Sort { .. } | Op::TopK { .. } => Use::Once,
+        Op::Broadcast(_) => OperandUse::Often,
+        Op::ReduceWindow { .. } if operand > 0 => OperandUse::Often,
+        Op::Concatenate(_) | Op::Reduce { .. } | Op::Sort { .. } | Op::TopK { .. } => OperandUse::Once,
         _ => match op.elements() {
-            ElementMapping::Pointwise | ElementMapping::SameOrder | ElementMapping::Rearranged => Use::Once,
-            ElementMapping::Selected if operand > 0 => Use::Often,
-            ElementMapping::Selected => Use::Once,
-            ElementMapping::Folded | ElementMapping::Opaque => Use::Memory,
+            ElementMapping::Pointwise | ElementMapping::SameOrder | ElementMapping::Rearranged => OperandUse::Once,
+            ElementMapping::Selected if operand > 0 => OperandUse::Often,
+            ElementMapping::Selected => OperandUse::Once,
+            ElementMapping::Folded | ElementMapping::Opaque => OperandUse::Memory,
         },
     }
 }
 
 /// Whether an op only moves elements, by a change of indices alone.
-pub fn index_only(op: &Op) -> bool {
+pub fn only_moves_elements(op: &Op) -> bool {
     matches!(op.elements(), ElementMapping::SameOrder | ElementMapping::Rearranged)
 }
 
@@ -162,7 +162,7 @@ pub fn fuse(module: &Module, comp: &Computation, order: &[InstId]) -> Fusion {
         again: vec![false; n],
         above_rows: vec![false; n],
     };
-    p.note_rows(order);
+    p.mark_row_reductions(order);
     for &id in order.iter().rev() {
         p.visit(id);
     }
@@ -259,7 +259,7 @@ impl FusionPlanner<'_> {
             let fits = root.filter(free).filter(|_| self.common_path(id).is_some());
             return fits.map_or(FusionDecision::Materialised, |r| FusionDecision::Inlined(Some(r)));
         }
-        if !is_inlineable(op) || self.uses(id).any(|(u, i)| use_of(&self.comp[u].op, i) == Use::Memory) {
+        if !is_inlineable(op) || self.uses(id).any(|(u, i)| operand_use(&self.comp[u].op, i) == OperandUse::Memory) {
             return FusionDecision::Materialised;
         }
         // Loops of its own write it right into the concatenation, and may follow a contraction.
@@ -276,11 +276,11 @@ impl FusionPlanner<'_> {
         let path = self.common_path(id);
         match root {
             // A value made of rows ends a kernel where its readers cannot be of it.
-            Some(r) if self.ends_rows(id) && !self.keeps_order_at_root(r, path.as_deref()) => {
+            Some(r) if self.follows_row_reduction(id) && !self.keeps_order_at_root(r, path.as_deref()) => {
                 FusionDecision::Materialised
             }
-            Some(r) if once || path.is_some() || index_only(op) => FusionDecision::Inlined(Some(r)),
-            _ if index_only(op) && self.comp[id].operands.iter().all(|&o| self.is_kept_for(o, id)) => {
+            Some(r) if once || path.is_some() || only_moves_elements(op) => FusionDecision::Inlined(Some(r)),
+            _ if only_moves_elements(op) && self.comp[id].operands.iter().all(|&o| self.is_kept_for(o, id)) => {
                 FusionDecision::Inlined(None)
             }
             _ => FusionDecision::Materialised,
@@ -297,13 +297,13 @@ impl FusionPlanner<'_> {
 
     /// Whether a reader uses elements several times, itself or through ops that only move them.
     fn is_read_often(&self, id: InstId) -> bool {
-        self.uses(id).any(|(u, i)| self.again[u.index()] || use_of(&self.comp[u].op, i) == Use::Often)
+        self.uses(id).any(|(u, i)| self.again[u.index()] || operand_use(&self.comp[u].op, i) == OperandUse::Often)
     }
 
     /// Whether storing `id` is cheaper than storing the result of `reader`: `id` is in memory anyway, or is smaller.
     fn is_kept_for(&self, id: InstId, reader: InstId) -> bool {
         let op = &self.comp[id].op;
-        !is_inlineable(op) || index_only(op) || self.elements(id) < self.elements(reader)
+        !is_inlineable(op) || only_moves_elements(op) || self.elements(id) < self.elements(reader)
     }
 
     fn elements(&self, id: InstId) -> Option<u64> {

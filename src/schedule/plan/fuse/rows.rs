@@ -2,19 +2,19 @@
 //!
 //! Inside, an instruction is *full* (one element for each of the row's, in row-major order), *row* (one for each row), or
 //! *free*: read at coordinates of its own, as a bias is that every row shares.
-use super::{FusionDecision, FusionPlanner, LARGEST_GROUP, Use, is_inlineable, linear, use_of};
+use super::{FusionDecision, FusionPlanner, LARGEST_GROUP, OperandUse, is_inlineable, linear, operand_use};
 use crate::hlo::{Computation, InstId, Module, Op};
-use crate::schedule::plan::fold::simple_fold;
+use crate::schedule::plan::fold::associative_op;
 use crate::util::id_vec::Id;
 use std::collections::HashMap;
 
-/// Most columns of rows for which a long function (`exp`, `pow`) of one value a row is computed outside the row kernel: alone it takes as
-/// long there as a vector, and computed elementwise it takes a vector for several rows.
+/// Upper limit of columns for which an expensive function (`exp`, `pow`) of one value per row is computed outside the row kernel: inside, a
+/// scalar takes as long as a vector; outside, one vector serves several rows.
 pub const FEW_COLUMNS: u64 = 8;
 
 /// The division of an array into rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rows {
+pub struct RowShape {
     /// The number of rows.
     pub rows: u64,
     /// Elements of a row, at least 2.
@@ -33,10 +33,10 @@ pub enum RowRole {
 }
 
 /// The rows that `id` reduces, if it is a reduction of whole rows of one array by an associative op.
-pub fn reduced_rows(module: &Module, comp: &Computation, id: InstId) -> Option<Rows> {
+pub fn reduced_rows(module: &Module, comp: &Computation, id: InstId) -> Option<RowShape> {
     let Op::Reduce { dims: axes, comp: folder } = &comp[id].op else { return None };
     let [input, _] = comp[id].operands[..] else { return None };
-    simple_fold(&module.comps[*folder])?;
+    associative_op(&module.comps[*folder])?;
     let array = comp[input].shape.as_array().filter(|a| !a.dtype.is_complex())?;
     let dims = &array.dims;
     let folded = |d: &usize| axes.contains(d);
@@ -47,11 +47,11 @@ pub fn reduced_rows(module: &Module, comp: &Computation, id: InstId) -> Option<R
     }
     let product = |part: &[usize]| part.iter().map(|&d| dims[d]).product::<u64>();
     let (rows, columns) = (product(&wide[..kept]), product(&wide[kept..]));
-    (columns >= 2 && rows >= 1).then_some(Rows { rows, columns })
+    (columns >= 2 && rows >= 1).then_some(RowShape { rows, columns })
 }
 
 /// Whether `broadcast` gives each row of `user` one element of `operand`, in order.
-fn by_row(comp: &Computation, user: InstId, operand: InstId, map: &[usize], r: Rows) -> bool {
+fn by_row(comp: &Computation, user: InstId, operand: InstId, map: &[usize], r: RowShape) -> bool {
     let (Some(to), Some(from)) = (comp[user].shape.as_array(), comp[operand].shape.as_array()) else { return false };
     let mut before = 1u64;
     let mut cut = 0;
@@ -65,7 +65,7 @@ fn by_row(comp: &Computation, user: InstId, operand: InstId, map: &[usize], r: R
 }
 
 /// The role that `user`, itself in `role`, requires of its operand `i`.
-pub fn operand_role(comp: &Computation, user: InstId, i: usize, role: RowRole, r: Rows) -> RowRole {
+pub fn operand_role(comp: &Computation, user: InstId, i: usize, role: RowRole, r: RowShape) -> RowRole {
     let inst = &comp[user];
     let operand = inst.operands[i];
     let count = |id: InstId| comp[id].shape.as_array().map(|a| a.elements());
@@ -99,7 +99,7 @@ impl FusionPlanner<'_> {
     }
 
     /// The role that all readers of `id` require of it, if they agree.
-    fn required_role(&self, id: InstId, r: Rows, role: &dyn Fn(InstId) -> RowRole) -> Option<RowRole> {
+    fn required_role(&self, id: InstId, r: RowShape, role: &dyn Fn(InstId) -> RowRole) -> Option<RowRole> {
         let mut all = self.uses(id).map(|(u, i)| operand_role(self.comp, u, i, role(u), r));
         let first = all.next()?;
         all.all(|x| x == first).then_some(first)
@@ -140,7 +140,7 @@ impl FusionPlanner<'_> {
     }
 
     /// Whether `id` would be a long function of one element of each short row.
-    fn is_alone_at_length(&self, id: InstId, role: RowRole, r: Rows) -> bool {
+    fn is_alone_at_length(&self, id: InstId, role: RowRole, r: RowShape) -> bool {
         let is_long = matches!(self.comp[id].op, Op::Elementwise(op) if op.is_long());
         role == RowRole::Row && is_long && r.rows > 1 && r.columns <= FEW_COLUMNS
     }
@@ -154,7 +154,7 @@ impl FusionPlanner<'_> {
             return None;
         }
         let reduction = role == RowRole::Row && reduced_rows(self.module, self.comp, id) == Some(r);
-        let memory = self.uses(id).any(|(u, i)| use_of(&self.comp[u].op, i) == Use::Memory);
+        let memory = self.uses(id).any(|(u, i)| operand_use(&self.comp[u].op, i) == OperandUse::Memory);
         if !reduction && (!is_inlineable(op) || memory) {
             return None;
         }
@@ -165,7 +165,7 @@ impl FusionPlanner<'_> {
         Some(FusionDecision::Inlined(Some(root)))
     }
 
-    /// Whether a value with this path to `root` keeps its order there.
+    /// Whether a value with this path to `root` keeps its row-major order there.
     pub(super) fn keeps_order_at_root(&self, root: InstId, path: Option<&[super::CoordinateChange]>) -> bool {
         let kept = |p: &[super::CoordinateChange]| p.iter().all(|m| matches!(m, super::CoordinateChange::Reshape(..)));
         linear(&self.comp[root].op) && path.is_some_and(kept)

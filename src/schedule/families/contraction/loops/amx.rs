@@ -1,7 +1,7 @@
 //! Products of bf16 by tiles: blocks of rows and columns whose sums go to the stack, from where the epilogue reads them.
 use crate::kernel::{TileRows, TileSums};
 use crate::schedule::families::contraction::loops::register_block::{RegisterBlock, StackRows};
-use crate::schedule::families::contraction::recipe::axis::Axis;
+use crate::schedule::families::contraction::recipe::axis::ContractionAxis;
 use crate::schedule::loops::prelude::*;
 use crate::target::tiles::{COLUMNS, ROWS, TERMS};
 
@@ -10,10 +10,10 @@ use crate::target::tiles::{COLUMNS, ROWS, TERMS};
 const MORE_ROUNDS: u64 = 3;
 
 /// Emits the sums of a block with AMX tiles and stores them on the stack.
-pub(in crate::schedule) fn sums(
-    e: &mut Elements,
+pub(in crate::schedule) fn emit_amx_sums(
+    e: &mut KernelBuilder,
     left: BufId,
-    sum: &[Axis],
+    sum: &[ContractionAxis],
     part: &RegisterBlock,
     to: StackRows,
 ) -> Vec<Stmt> {
@@ -54,7 +54,7 @@ fn terms_per_round(terms: u64) -> u64 {
 /// the left side, which begins at `left`, and the number of its first term.
 fn contracted_loops(
     k: &mut Kernel,
-    sum: &[Axis],
+    sum: &[ContractionAxis],
     from: u64,
     rounds: u64,
     at_once: u64,

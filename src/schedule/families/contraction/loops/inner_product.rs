@@ -1,12 +1,12 @@
 //! Contractions with few columns: lanes run along the sum, where the left side is contiguous, and each element of the result
 //! is folded from a register at the end. With lanes along so few columns every multiply-add would wait for a broadcast.
 use crate::kernel::{Buffer, BufferLocation};
-use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates};
-use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product, merge_axes, offset_of};
+use crate::schedule::families::contraction::loops::operands::{Contraction, CoordinateMap};
+use crate::schedule::families::contraction::recipe::axis::{ContractionAxis, extent_product, merge_axes, right_offset};
 use crate::schedule::families::contraction::recipe::inner_product::InnerProductTile;
-use crate::schedule::loops::grid::{guard_by_shares, set_chunked_body, split_shares};
+use crate::schedule::loops::grid::{guard_by_tiles, set_chunked_body, split_into_tiles};
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::vectors::{Cut, Width};
+use crate::schedule::loops::vectors::{VectorRun, VectorWidth};
 use crate::schedule::plan::fuse::FusionDecision;
 use crate::tensor::Tensor;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use bytes::Bytes;
 impl<'a> Emitter<'a> {
     /// Emits a contraction vectorized along its sums: `make` makes the sums of all elements of the anchor, and a kernel of its own
     /// computes the epilogue.
-    pub(in crate::schedule) fn inner_product(
+    pub(in crate::schedule) fn emit_inner_product(
         &mut self,
         root @ Root { id, anchor, out }: Root<'_>,
         make: impl FnOnce(&mut Self, Root<'_>) -> Result<()>,
@@ -32,7 +32,7 @@ impl<'a> Emitter<'a> {
         self.scope.set_value(anchor, sums);
         self.scope.fusion.decision[anchor] = FusionDecision::Materialised;
         self.scope.fusion.anchor[id] = None;
-        self.pointwise(id, out)
+        self.emit_pointwise(id, out)
     }
 
     /// Emits the sums of `c`, vectorized along the contracted axes.
@@ -41,7 +41,7 @@ impl<'a> Emitter<'a> {
         root @ Root { anchor, out, .. }: Root<'_>,
         c: &Contraction,
         right: &Tensor,
-        place: Coordinates<'_>,
+        place: CoordinateMap<'_>,
     ) -> Result<()> {
         let (rows, sum) = (self.row_axes(root, c, place)?, merge_axes(&c.sum));
         let n = extent_product(&c.columns);
@@ -51,8 +51,8 @@ impl<'a> Emitter<'a> {
         let width = rows.last().map_or(1, |x| x.extent);
         let registers = self.target.machine().vector_registers;
         let InnerProductTile { lanes, rows: most, columns: block } =
-            InnerProductTile::of_columns([run, self.lanes(c.dtype)], n, width, registers);
-        let mut e = self.elements(anchor);
+            InnerProductTile::of_columns([run, self.vector_lanes(c.dtype)], n, width, registers);
+        let mut e = self.start_kernel(anchor);
         let mut loops: Vec<VarId> = rows[..rows.len() - 1].iter().map(|x| e.k.add_var(x.extent)).collect();
         let tile = e.k.add_var(width.div_ceil(most));
         let mut a = Index::constant(c.a0);
@@ -63,14 +63,14 @@ impl<'a> Emitter<'a> {
         let step = rows.last().map_or(0, |x| x.a);
         let to = out.view(&self.scope.comp.array(anchor).dims)?;
         let mut body = Vec::new();
-        for share in split_shares(&mut e.k, tile, width, most) {
+        for share in split_into_tiles(&mut e.k, tile, width, most) {
             let first = share.at.scale(most as i64);
             let left = VectorSide { buf: c.left, from: a.add(&first.scale(step)), step, count: share.count };
             let mut inside = Vec::new();
             for column0 in (0..n).step_by(block as usize) {
                 let (from, count) = (Index::constant((column0 * run) as i64), block.min(n - column0));
                 let right = VectorSide { buf: packed, from, step: run as i64, count };
-                let (sums, totals) = sums(&mut e, c.dtype, &sum, &left, &right, lanes);
+                let (sums, totals) = vectorized_sums(&mut e, c.dtype, &sum, &left, &right, lanes);
                 inside.extend(sums);
                 for (i, total) in totals.into_iter().enumerate() {
                     let (r, column) = (i as u64 / count, column0 + i as u64 % count);
@@ -82,7 +82,7 @@ impl<'a> Emitter<'a> {
                     inside.push(to.store(&at, total));
                 }
             }
-            body.extend(guard_by_shares(&mut e.k, &[&share], inside));
+            body.extend(guard_by_tiles(&mut e.k, &[&share], inside));
         }
         loops.push(tile);
         e.k.flops = 2 * extent_product(&sum) * n * extent_product(&rows);
@@ -92,15 +92,15 @@ impl<'a> Emitter<'a> {
     }
 
     /// Packs a constant right side as `[sum but the innermost][column][innermost]`.
-    fn by_column(&mut self, c: &Contraction, sum: &[Axis], right: &Tensor) -> BufId {
+    fn by_column(&mut self, c: &Contraction, sum: &[ContractionAxis], right: &Tensor) -> BufId {
         let (n, total, size) = (extent_product(&c.columns), extent_product(sum), c.dtype.bytes());
         let run = sum.last().map_or(1, |x| x.extent);
         let mut bytes = Vec::with_capacity((n * total) as usize * size);
         for outer in 0..total / run {
             for column in 0..n {
-                let start = c.b0 + offset_of(&c.columns, column);
+                let start = c.b0 + right_offset(&c.columns, column);
                 for i in 0..run {
-                    let from = (start + offset_of(sum, outer * run + i)) as usize * size;
+                    let from = (start + right_offset(sum, outer * run + i)) as usize * size;
                     bytes.extend_from_slice(&right.bytes[from..from + size]);
                 }
             }
@@ -111,7 +111,7 @@ impl<'a> Emitter<'a> {
 }
 
 /// The contracted loops `sum` over a right side in the layout of [`Emitter::by_column`].
-fn lying_by_column(sum: &[Axis], columns: u64) -> Vec<Axis> {
+fn lying_by_column(sum: &[ContractionAxis], columns: u64) -> Vec<ContractionAxis> {
     let mut step = columns as i64;
     let mut lying = sum.to_vec();
     for (i, axis) in lying.iter_mut().rev().enumerate() {
@@ -132,10 +132,10 @@ pub(in crate::schedule) struct VectorSide {
 
 /// Emits loops that sum the products of each row of side `a` with each column of side `b`, and the totals, row after row. Vectors of the
 /// columns stay in registers while those of the rows are loaded.
-pub(in crate::schedule) fn sums(
-    e: &mut Elements,
+pub(in crate::schedule) fn vectorized_sums(
+    e: &mut KernelBuilder,
     dtype: DType,
-    sum: &[Axis],
+    sum: &[ContractionAxis],
     left: &VectorSide,
     right: &VectorSide,
     lanes: u64,
@@ -143,8 +143,9 @@ pub(in crate::schedule) fn sums(
     let (rows, n) = (left.count, right.count);
     let run = sum.last().map_or(1, |x| x.extent);
     // stretches of the innermost sum, with a register for each row and column
-    let stretches = Width { lanes, masks: false }.split(run).into_iter();
-    let stretches: Vec<(Cut, RegId)> = stretches.map(|cut| (cut, e.k.add_reg(dtype, cut.lanes, rows * n))).collect();
+    let stretches = VectorWidth { lanes, masks: false }.split(run).into_iter();
+    let stretches: Vec<(VectorRun, RegId)> =
+        stretches.map(|cut| (cut, e.k.add_reg(dtype, cut.lanes, rows * n))).collect();
     let zero = small_constant(&mut e.k, dtype, 0.0);
     let mut body = Vec::new();
     for &(cut, acc) in &stretches {

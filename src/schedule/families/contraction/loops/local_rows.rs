@@ -1,6 +1,6 @@
 //! A contraction of which one side lies in memory of its kernel, a few rows at a time.
 use crate::kernel::{Index, Kernel, VarId};
-use crate::schedule::families::contraction::recipe::register_tile::Tile;
+use crate::schedule::families::contraction::recipe::register_tile::RegisterTile;
 
 /// A contraction one side of which lies in local memory of the kernel, which holds a few of its rows, `stride` elements apart. All axes
 /// of the rows are kept separate.
@@ -10,7 +10,7 @@ pub struct LocalRows {
     /// Distance of rows in local memory, in elements.
     pub stride: u64,
     /// The register tile, which was chosen before.
-    pub tile: Tile,
+    pub tile: RegisterTile,
     /// Key of the product in tuned choices, if they apply.
     pub form: Option<String>,
 }
@@ -39,7 +39,7 @@ impl LocalRows {
         }
     }
     /// The offset of the tile's first row in local memory.
-    pub fn first(&self) -> Index {
+    pub fn first_offset(&self) -> Index {
         self.first_row().scale(self.stride as i64)
     }
     /// Number of rows of a block, if a row has `width` pixels.

@@ -17,21 +17,25 @@ pub(in crate::schedule) mod words;
 use crate::kernel::{Atom, ProductChoice};
 use crate::schedule::emit::Detail;
 use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
-use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates, Right};
+use crate::schedule::families::contraction::loops::operands::{Contraction, ContractionRight, CoordinateMap};
 use crate::schedule::families::contraction::loops::pack::RightPanels;
 use crate::schedule::families::contraction::loops::tiling::Tiling;
-use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product, merge_axes, one_axis};
-use crate::schedule::families::contraction::recipe::register_tile::Tile;
-use crate::schedule::families::contraction::recipe::{Product, ProductMethod, Read, RightSide, TileConstraint};
-use crate::schedule::loops::grid::{Grid, guard_by_shares, set_chunked_body, split_shares};
+use crate::schedule::families::contraction::recipe::axis::{
+    ContractionAxis, at_least_one_axis, extent_product, merge_axes,
+};
+use crate::schedule::families::contraction::recipe::register_tile::RegisterTile;
+use crate::schedule::families::contraction::recipe::{
+    ProductFacts, ProductMethod, RightSideKind, RightSource, TileConstraint,
+};
+use crate::schedule::loops::grid::{TileGrid, guard_by_tiles, set_chunked_body, split_into_tiles};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::root_coordinates;
 use crate::target::{LoopOrder, PanelSize, TileChoice};
 use crate::tensor::Tensor;
 
 /// The body of a contraction, without the loops of its grid.
-pub(in crate::schedule) struct Nest {
-    pub grid: Grid,
+pub(in crate::schedule) struct ContractionNest {
+    pub grid: TileGrid,
     /// The order of the grid's loops.
     pub order: LoopOrder,
     /// Whether each thread should have a band of rows of its own.
@@ -42,7 +46,7 @@ pub(in crate::schedule) struct Nest {
 }
 
 /// Adds the operations of a contraction to the kernel.
-fn note_work(k: &mut Kernel, c: &Contraction, rows: &[Axis], sum: &[Axis]) {
+fn note_work(k: &mut Kernel, c: &Contraction, rows: &[ContractionAxis], sum: &[ContractionAxis]) {
     let all = extent_product(rows) * extent_product(&c.batch);
     let terms = match c.inside {
         Some(inside) => {
@@ -62,18 +66,18 @@ impl<'a> Emitter<'a> {
         &mut self,
         root: Root<'_>,
         c: &Contraction,
-        place: Coordinates<'_>,
+        place: CoordinateMap<'_>,
     ) -> Result<()> {
         let is_whole =
             extent_product(&c.rows) * extent_product(&c.columns) == self.scope.comp.array(root.anchor).elements();
         if is_whole && let Some(right) = self.inner_product_right(c) {
-            return self.inner_product(root, |s, sums| s.inner_product_sums(sums, c, right, place));
+            return self.emit_inner_product(root, |s, sums| s.inner_product_sums(sums, c, right, place));
         }
-        let mut e = self.elements(root.id);
+        let mut e = self.start_kernel(root.id);
         let nest = self.contraction_nest(&mut e, root, c, None, place)?;
         let (mut loops, mut body) = (nest.grid.loops(nest.order), nest.body);
         if nest.in_bands {
-            body = nest.grid.in_bands(&mut e.k, &mut loops, body);
+            body = nest.grid.split_into_bands(&mut e.k, &mut loops, body);
         }
         if !nest.packs.is_empty() {
             let inner = loops.iter().rev().filter(|&&v| v != nest.grid.batch);
@@ -90,15 +94,15 @@ impl<'a> Emitter<'a> {
     /// pixels. A kernel that packs a computed right side is launched first.
     pub(in crate::schedule) fn contraction_nest(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         root: Root<'_>,
         c: &Contraction,
         strip: Option<&LocalRows>,
-        place: Coordinates<'_>,
-    ) -> Result<Nest> {
+        place: CoordinateMap<'_>,
+    ) -> Result<ContractionNest> {
         // the result is that of the epilogue, whose elements may lie elsewhere
         let path = self.scope.fusion.path[root.anchor].clone();
-        let place: Coordinates = &|k, b, r, c| root_coordinates(&path, &place(k, b, r, c), &k.vars);
+        let place: CoordinateMap = &|k, b, r, c| root_coordinates(&path, &place(k, b, r, c), &k.vars);
         let (rows, sum) = self.nest_axes(root, c, strip, place)?;
         let width = rows.last().map_or(1, |x| x.extent);
         let given =
@@ -115,29 +119,29 @@ impl<'a> Emitter<'a> {
         let right = extent_product(&sum) * extent_product(&c.columns) * self.right_type(c).bytes() as u64;
         tiling.decide_prefetch(right, &sum);
         if extent_product(&rows) * extent_product(&c.batch) == 1
-            && matches!(c.right, Right::Constant(_) | Right::Stored(_))
+            && matches!(c.right, ContractionRight::Constant(_) | ContractionRight::Stored(_))
         {
             e.k.streamed = Some(tiling.packed.buf);
         }
         let mut body = Vec::new();
-        for column in split_shares(&mut e.k, tiling.grid.panel, extent_product(&c.columns), method.tile.columns()) {
-            for row in split_shares(&mut e.k, tiling.grid.tile, tiling.extent, tiling.step) {
+        for column in split_into_tiles(&mut e.k, tiling.grid.panel, extent_product(&c.columns), method.tile.columns()) {
+            for row in split_into_tiles(&mut e.k, tiling.grid.tile, tiling.extent, tiling.step) {
                 let part = tiling.register_block(&e.k, &row, &column, self.detail);
-                let inside = self.tile_body(e, root, c, &sum, part, place)?;
-                body.extend(guard_by_shares(&mut e.k, &[&column, &row], inside));
+                let inside = self.emit_tile(e, root, c, &sum, part, place)?;
+                body.extend(guard_by_tiles(&mut e.k, &[&column, &row], inside));
             }
         }
         let grid = tiling.grid;
         note_work(&mut e.k, c, &rows, &sum);
         if strip.is_none_or(|s| s.form.is_some()) {
-            let Tile { high, wide, vectors, lanes } = method.tile;
+            let RegisterTile { high, wide, vectors, lanes } = method.tile;
             e.k.set_product_choice(ProductChoice {
                 form: method.form,
                 choice: TileChoice { high, wide, vectors, lanes, order: method.order },
                 panels: PanelSize { columns: method.panel, lanes },
             });
         }
-        Ok(Nest { grid, order: method.order, in_bands: method.is_in_bands, packs, body })
+        Ok(ContractionNest { grid, order: method.order, in_bands: method.is_in_bands, packs, body })
     }
 
     /// The loops over rows and over terms, with as few axes as linear addresses allow.
@@ -146,11 +150,11 @@ impl<'a> Emitter<'a> {
         root: Root<'_>,
         c: &Contraction,
         strip: Option<&LocalRows>,
-        place: Coordinates<'_>,
-    ) -> Result<(Vec<Axis>, Vec<Axis>)> {
+        place: CoordinateMap<'_>,
+    ) -> Result<(Vec<ContractionAxis>, Vec<ContractionAxis>)> {
         let sum = match c.inside {
             // the loop whose steps are left out stays apart, around others
-            Some(_) => [&c.sum[..1], &one_axis(merge_axes(&c.sum[1..]))].concat(),
+            Some(_) => [&c.sum[..1], &at_least_one_axis(merge_axes(&c.sum[1..]))].concat(),
             None => merge_axes(&c.sum),
         };
         let rows = match (strip, c.sums_apart) {
@@ -167,36 +171,37 @@ impl<'a> Emitter<'a> {
         &mut self,
         k: &mut Kernel,
         c: &Contraction,
-        sum: &[Axis],
+        sum: &[ContractionAxis],
         method: &ProductMethod,
         batch: VarId,
     ) -> Result<(RightPanels, Vec<Stmt>)> {
         let (columns, tile) = (method.panel, method.tile.columns());
         Ok(match (method.read, &c.right) {
-            (Read::InPlace { batch }, &Right::Buffer(buf)) => (
+            (RightSource::InPlace { batch }, &ContractionRight::Buffer(buf)) => (
                 RightPanels { buf, term: tile, in_place: Some(c.b0), batch, panel: tile, per_column: None },
                 Vec::new(),
             ),
-            (Read::Transposed { panel, batch }, &Right::Buffer(buf)) => {
+            (RightSource::Transposed { panel, batch }, &ContractionRight::Buffer(buf)) => {
                 (RightPanels { buf, term: 1, in_place: None, batch, panel, per_column: None }, Vec::new())
             }
-            (Read::Stack, &Right::Buffer(buf)) => self.pack_on_stack(k, c, buf, sum, batch, tile),
-            _ => {
-                (self.pack(c, sum, columns, extent_product(&c.columns).div_ceil(columns), method.numbers)?, Vec::new())
-            }
+            (RightSource::Stack, &ContractionRight::Buffer(buf)) => self.pack_on_stack(k, c, buf, sum, batch, tile),
+            _ => (
+                self.pack_panels(c, sum, columns, extent_product(&c.columns).div_ceil(columns), method.numbers)?,
+                Vec::new(),
+            ),
         })
     }
 
     /// The facts about `c` from which its method is chosen.
-    pub(in crate::schedule) fn product_facts<'c>(&self, c: &'c Contraction) -> Product<'c> {
+    pub(in crate::schedule) fn product_facts<'c>(&self, c: &'c Contraction) -> ProductFacts<'c> {
         let left = &self.program.buffers[c.left];
         let side = match &c.right {
-            Right::Constant(_) => RightSide::Constant,
-            Right::Stored(s) => RightSide::Stored { scales: s.scales.is_some() },
-            Right::Scaled(..) => RightSide::Scaled,
-            Right::Buffer(_) => RightSide::Computed,
+            ContractionRight::Constant(_) => RightSideKind::Constant,
+            ContractionRight::Stored(s) => RightSideKind::Stored { scales: s.scales.is_some() },
+            ContractionRight::Scaled(..) => RightSideKind::Scaled,
+            ContractionRight::Buffer(_) => RightSideKind::Computed,
         };
-        Product {
+        ProductFacts {
             dtype: c.dtype,
             left: (left.dtype, left.elements),
             right: self.right_type(c),
@@ -214,15 +219,15 @@ impl<'a> Emitter<'a> {
     /// The element type of the right side.
     pub(in crate::schedule) fn right_type(&self, c: &Contraction) -> DType {
         match &c.right {
-            Right::Constant(t) | Right::Scaled(t, _) => t.dtype,
-            Right::Stored(s) => s.numbers.dtype,
-            Right::Buffer(buf) => self.program.buffers[*buf].dtype,
+            ContractionRight::Constant(t) | ContractionRight::Scaled(t, _) => t.dtype,
+            ContractionRight::Stored(s) => s.numbers.dtype,
+            ContractionRight::Buffer(buf) => self.program.buffers[*buf].dtype,
         }
     }
 
     /// The right side of `c`, if the contraction should be vectorized along its sums.
     pub(in crate::schedule) fn inner_product_right<'c>(&self, c: &'c Contraction) -> Option<&'c Tensor> {
-        let Right::Constant(right) = &c.right else { return None };
+        let ContractionRight::Constant(right) = &c.right else { return None };
         self.product_facts(c).is_inner_product(self.target).then_some(right)
     }
 
@@ -232,14 +237,14 @@ impl<'a> Emitter<'a> {
         &mut self,
         Root { id, anchor, out }: Root<'_>,
         c: &Contraction,
-        place: Coordinates<'_>,
-    ) -> Result<Vec<Axis>> {
-        let apart: Vec<Axis> = c.rows.iter().copied().filter(|x| x.extent != 1).collect();
+        place: CoordinateMap<'_>,
+    ) -> Result<Vec<ContractionAxis>> {
+        let apart: Vec<ContractionAxis> = c.rows.iter().copied().filter(|x| x.extent != 1).collect();
         let rows = merge_axes(&c.rows);
         if rows.len() == apart.len() {
-            return Ok(one_axis(rows));
+            return Ok(at_least_one_axis(rows));
         }
-        let mut e = Elements::new(id, String::new());
+        let mut e = KernelBuilder::new(id, String::new());
         let at: Vec<VarId> = rows.iter().map(|x| e.k.add_var(x.extent)).collect();
         let row = linear_index(
             &at.iter().map(|&v| Index::var(v)).collect::<Vec<_>>(),
@@ -249,7 +254,7 @@ impl<'a> Emitter<'a> {
         e.fixed.insert(anchor, zero);
         let column = Index::var(e.k.add_var(extent_product(&c.columns).max(1)));
         let at = place(&e.k, &Index::default(), &row, &column);
-        self.element(&mut e, id, &at)?;
+        self.emit_element(&mut e, id, &at)?;
         let stored = out.layout(&self.scope.comp.array(id).dims).offset_of(&at);
         let is_linear = |x: &Index| !x.terms.iter().any(|t| matches!(t.0, Atom::Div(..) | Atom::Rem(..)));
         let loads = e.k.exprs.values().all(|e| !matches!(e, Expr::Load(_, x) if !is_linear(x)));
@@ -260,7 +265,7 @@ impl<'a> Emitter<'a> {
 /// The offset of the first of `high` by `wide` rows at `at` along their axis and `outer` along the others; and for each row its offset
 /// from the first, and its number.
 pub(in crate::schedule) fn rows_of_tile(
-    rows: &[Axis],
+    rows: &[ContractionAxis],
     outer: &[VarId],
     at: Index,
     high: u64,

@@ -1,5 +1,5 @@
 //! A contraction as loops over two sides in memory.
-use crate::schedule::families::contraction::recipe::axis::Axis;
+use crate::schedule::families::contraction::recipe::axis::ContractionAxis;
 use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::compressed_constants::CompressedConstant;
@@ -7,7 +7,7 @@ use crate::tensor::Tensor;
 
 /// The elements of a contraction's right side.
 #[derive(Clone, Debug)]
-pub enum Right {
+pub enum ContractionRight {
     /// A constant, packed at compile time.
     Constant(Tensor),
     /// A constant in a narrower type than that of the products.
@@ -26,19 +26,19 @@ pub struct Contraction {
     /// The left side.
     pub left: BufId,
     /// The right side.
-    pub right: Right,
+    pub right: ContractionRight,
     /// First element of the left side.
     pub a0: i64,
     /// First element of the right side.
     pub b0: i64,
     /// Loops of the result that index both sides.
-    pub batch: Vec<Axis>,
+    pub batch: Vec<ContractionAxis>,
     /// Loops of the result that index the left side.
-    pub rows: Vec<Axis>,
+    pub rows: Vec<ContractionAxis>,
     /// Loops of the result that index the right side.
-    pub columns: Vec<Axis>,
+    pub columns: Vec<ContractionAxis>,
     /// The contracted loops.
-    pub sum: Vec<Axis>,
+    pub sum: Vec<ContractionAxis>,
     /// The first column of the result that this contraction computes (for convolutions in groups).
     pub first_column: u64,
     /// Distance of batches, if the sums are stored without an epilogue as `[batch][row][column]`.
@@ -50,4 +50,4 @@ pub struct Contraction {
 }
 
 /// A function from the numbers of a batch, a row and a column to the coordinates of an element of the result.
-pub type Coordinates<'a> = &'a dyn Fn(&Kernel, &Index, &Index, &Index) -> Vec<Index>;
+pub type CoordinateMap<'a> = &'a dyn Fn(&Kernel, &Index, &Index, &Index) -> Vec<Index>;

@@ -1,12 +1,12 @@
 //! The right side of a contraction in panels, each read strictly forward by the register tile.
 use crate::diag::Error;
 use crate::kernel::{Buffer, BufferLocation};
-use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
-use crate::schedule::families::contraction::loops::packings::Numbers;
-use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product, offset_of};
+use crate::schedule::families::contraction::loops::operands::{Contraction, ContractionRight};
+use crate::schedule::families::contraction::loops::packings::PanelMapping;
+use crate::schedule::families::contraction::recipe::axis::{ContractionAxis, extent_product, right_offset};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
-use crate::schedule::families::contraction::recipe::{has_columns_apart, has_own};
-use crate::schedule::loops::grid::{guard_by_shares, set_chunked_body, split_shares};
+use crate::schedule::families::contraction::recipe::{has_batched_right, has_strided_columns};
+use crate::schedule::loops::grid::{guard_by_tiles, set_chunked_body, split_into_tiles};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::compressed_constants::CompressedConstant;
 use crate::tensor::Tensor;
@@ -28,12 +28,12 @@ pub struct RightPanels {
     /// Distance of panels.
     pub panel: u64,
     /// The number of each column that its sums are combined with.
-    pub per_column: Option<PerColumn>,
+    pub per_column: Option<ColumnConstants>,
 }
 
 /// A number for each column, which its sums are combined with.
 #[derive(Clone, Copy, Debug)]
-pub struct PerColumn {
+pub struct ColumnConstants {
     /// The numbers, `[batch][column]`.
     pub buf: BufId,
     /// The operation: multiplied by a scale, or what flipped signs of the left side add is taken back.
@@ -70,20 +70,20 @@ struct Coordinate<'x> {
 
 impl Emitter<'_> {
     /// Packs a right side into panels `[batch][panel][sum][columns of a panel]`, padded with zeros; a constant's panels are in `order`.
-    pub(in crate::schedule) fn pack(
+    pub(in crate::schedule) fn pack_panels(
         &mut self,
         c: &Contraction,
-        sum: &[Axis],
+        sum: &[ContractionAxis],
         panel: u64,
         panels: u64,
         order: PanelOrder,
     ) -> Result<RightPanels> {
         let (n, k) = (extent_product(&c.columns), extent_product(sum));
-        let own = has_own(&c.batch);
+        let own = has_batched_right(&c.batch);
         let batch = if own { extent_product(&c.batch) } else { 1 };
         let shape = PanelShape { batch, panels, panel, order };
         let dtype = self.right_type(c);
-        let made = |buf: BufId, per_column: Option<PerColumn>| RightPanels {
+        let made = |buf: BufId, per_column: Option<ColumnConstants>| RightPanels {
             buf,
             term: panel,
             in_place: None,
@@ -94,33 +94,33 @@ impl Emitter<'_> {
         let total =
             batch.checked_mul(panels * k * panel).ok_or_else(|| Error::internal("schedule", "a panel overflows"))?;
         match &c.right {
-            Right::Constant(t) => {
+            ContractionRight::Constant(t) => {
                 let factor = match order {
-                    PanelOrder::Words(products) => products.per_column(),
+                    PanelOrder::Words(products) => products.column_correction(),
                     _ => 0,
                 };
                 let per_column = (factor != 0).then(|| self.column_sums(c, sum, t, batch, factor));
                 Ok(made(self.pack_constant(c, sum, t, shape), per_column))
             }
-            Right::Stored(stored) => {
+            ContractionRight::Stored(stored) => {
                 let buf = self.pack_constant(c, sum, &stored.numbers, shape);
                 let per_column = stored.scales.is_some().then(|| self.store_scales(c, sum, stored, batch));
                 Ok(made(buf, per_column))
             }
-            Right::Scaled(t, by) => {
+            ContractionRight::Scaled(t, by) => {
                 let from = self.pack_constant(c, sum, t, PanelShape { order: PanelOrder::Plain, ..shape });
-                let to = self.buffer(dtype, total);
-                let kernel = scale_panels_kernel(from, *by, to, [batch * panels, k, panel], self.lanes(dtype));
+                let to = self.allocate_buffer(dtype, total);
+                let kernel = scale_panels_kernel(from, *by, to, [batch * panels, k, panel], self.vector_lanes(dtype));
                 self.launch(kernel);
                 Ok(made(to, None))
             }
-            Right::Buffer(from) => {
-                let to = self.buffer(dtype, total);
-                let lanes = self.lanes(dtype);
+            ContractionRight::Buffer(from) => {
+                let to = self.allocate_buffer(dtype, total);
+                let lanes = self.vector_lanes(dtype);
                 let source = RunTimeRightSide { c, sum, from: *from, own };
-                let few = if has_columns_apart(&c.columns) { FEW_TERMS } else { 1 };
+                let few = if has_strided_columns(&c.columns) { FEW_TERMS } else { 1 };
                 let dims = [batch, panels, k, panel];
-                let kernel = match !has_columns_apart(&c.columns) && n.is_multiple_of(panel) {
+                let kernel = match !has_strided_columns(&c.columns) && n.is_multiple_of(panel) {
                     true => source.copy_kernel(to, dims, lanes),
                     false => source.by_panel(to, dtype, dims, few, lanes),
                 };
@@ -136,18 +136,18 @@ impl Emitter<'_> {
         k: &mut Kernel,
         c: &Contraction,
         from: BufId,
-        sum: &[Axis],
+        sum: &[ContractionAxis],
         b: VarId,
         panel: u64,
     ) -> (RightPanels, Vec<Stmt>) {
         let (terms, batch) = (extent_product(sum), extent_product(&c.batch));
         let panels = extent_product(&c.columns).div_ceil(panel);
         let dtype = self.program.buffers[from].dtype;
-        let buf = self.on_stack(dtype, panels * terms * panel);
-        let few = if has_columns_apart(&c.columns) { FEW_TERMS } else { 1 };
+        let buf = self.allocate_on_stack(dtype, panels * terms * panel);
+        let few = if has_strided_columns(&c.columns) { FEW_TERMS } else { 1 };
         let source = RunTimeRightSide { c, sum, from, own: true };
         let dims = [batch, panels, terms, panel];
-        let lanes = self.lanes(dtype);
+        let lanes = self.vector_lanes(dtype);
         let ([p, round], body) =
             source.panel_loops(k, &Destination { buf, dtype, first: Index::default() }, b, dims, few, lanes);
         let body = vec![for_loop(p, LoopKind::Seq, vec![for_loop(round, LoopKind::Seq, body)])];
@@ -155,46 +155,59 @@ impl Emitter<'_> {
     }
 
     /// Packs a constant right side at compile time.
-    fn pack_constant(&mut self, c: &Contraction, sum: &[Axis], t: &Tensor, shape: PanelShape) -> BufId {
+    fn pack_constant(&mut self, c: &Contraction, sum: &[ContractionAxis], t: &Tensor, shape: PanelShape) -> BufId {
         let PanelShape { batch, panels, panel, order } = shape;
         let (n, k) = (extent_product(&c.columns), extent_product(sum));
         let total = batch * panels * k * panel;
-        let of = |axes: &[Axis], extent: u64| (0..extent).map(|i| offset_of(axes, i)).collect();
-        let starts: Vec<i64> = (0..batch).map(|b| c.b0 + offset_of(&c.batch, b)).collect();
-        let numbers = Numbers { starts, terms: of(sum, k), columns: of(&c.columns, n), panel, panels, order };
+        let of = |axes: &[ContractionAxis], extent: u64| (0..extent).map(|i| right_offset(axes, i)).collect();
+        let starts: Vec<i64> = (0..batch).map(|b| c.b0 + right_offset(&c.batch, b)).collect();
+        let numbers = PanelMapping { starts, terms: of(sum, k), columns: of(&c.columns, n), panel, panels, order };
         let bytes = self.packings.get_or_pack(t, numbers);
         let place = BufferLocation::Weights(self.weights.add(&bytes));
         self.program.buffers.push(Buffer { dtype: t.dtype, elements: total, place })
     }
 
     /// Stores the scale of each column's sums as a constant, `[batch][column]`.
-    fn store_scales(&mut self, c: &Contraction, sum: &[Axis], stored: &CompressedConstant, batch: u64) -> PerColumn {
+    fn store_scales(
+        &mut self,
+        c: &Contraction,
+        sum: &[ContractionAxis],
+        stored: &CompressedConstant,
+        batch: u64,
+    ) -> ColumnConstants {
         let n = extent_product(&c.columns);
         let mut values = Vec::with_capacity((batch * n) as usize);
         for b in 0..batch {
             for column in 0..n {
-                let at = c.b0 + offset_of(&c.batch, b) + offset_of(&c.columns, column) + offset_of(sum, 0);
+                let at = c.b0 + right_offset(&c.batch, b) + right_offset(&c.columns, column) + right_offset(sum, 0);
                 values.push(stored.scale(at as u64));
             }
         }
-        let buf = self.constant(&Tensor::from_vec(DType::F32, vec![batch * n], values));
-        PerColumn { buf, op: ScalarOp::Multiply }
+        let buf = self.add_constant(&Tensor::from_vec(DType::F32, vec![batch * n], values));
+        ColumnConstants { buf, op: ScalarOp::Multiply }
     }
 
     /// Stores the sum of each column's terms times `factor` as a constant, `[batch][column]`, modulo 2^32.
-    fn column_sums(&mut self, c: &Contraction, sum: &[Axis], t: &Tensor, batch: u64, factor: i32) -> PerColumn {
+    fn column_sums(
+        &mut self,
+        c: &Contraction,
+        sum: &[ContractionAxis],
+        t: &Tensor,
+        batch: u64,
+        factor: i32,
+    ) -> ColumnConstants {
         let (n, terms) = (extent_product(&c.columns), extent_product(sum));
-        let terms: Vec<i64> = (0..terms).map(|i| offset_of(sum, i)).collect();
+        let terms: Vec<i64> = (0..terms).map(|i| right_offset(sum, i)).collect();
         let mut values = Vec::with_capacity((batch * n) as usize);
         for b in 0..batch {
             for column in 0..n {
-                let first = c.b0 + offset_of(&c.batch, b) + offset_of(&c.columns, column);
+                let first = c.b0 + right_offset(&c.batch, b) + right_offset(&c.columns, column);
                 let elements = terms.iter().map(|term| t.get_i64((first + term) as usize).unwrap_or(0));
                 values.push((elements.sum::<i64>() as i32).wrapping_mul(factor));
             }
         }
-        let buf = self.constant(&Tensor::from_vec(DType::S32, vec![batch * n], values));
-        PerColumn { buf, op: ScalarOp::Add }
+        let buf = self.add_constant(&Tensor::from_vec(DType::S32, vec![batch * n], values));
+        ColumnConstants { buf, op: ScalarOp::Add }
     }
 }
 
@@ -213,7 +226,7 @@ fn scale_panels_kernel(from: BufId, by: BufId, to: BufId, dims: [u64; 3], lanes:
 struct RunTimeRightSide<'c> {
     c: &'c Contraction,
     /// The contracted axes, merged.
-    sum: &'c [Axis],
+    sum: &'c [ContractionAxis],
     from: BufId,
     /// Whether each batch has a right side of its own.
     own: bool,
@@ -222,7 +235,7 @@ struct RunTimeRightSide<'c> {
 impl RunTimeRightSide<'_> {
     /// The index of the element of this batch, term and column.
     fn element_index(&self, k: &Kernel, batch: Coordinate<'_>, term: Coordinate<'_>, column: Coordinate<'_>) -> Index {
-        let own_axes: &[Axis] = if self.own { &self.c.batch } else { &[] };
+        let own_axes: &[ContractionAxis] = if self.own { &self.c.batch } else { &[] };
         let mut source = Index::constant(self.c.b0);
         for (Coordinate { at: x, extent }, axes) in [(batch, own_axes), (term, self.sum), (column, &self.c.columns[..])]
         {
@@ -284,7 +297,7 @@ impl RunTimeRightSide<'_> {
         let row = to.first.add(&term.scale(panel as i64));
         let zero = small_constant(k, to.dtype, 0.0);
         let mut inside = Vec::new();
-        for share in split_shares(k, p, n, panel) {
+        for share in split_into_tiles(k, p, n, panel) {
             let first = row.add(&share.at.scale((terms * panel) as i64));
             let mut body = Vec::new();
             for (from, to_column) in [(0, share.count), (share.count, panel)] {
@@ -303,11 +316,11 @@ impl RunTimeRightSide<'_> {
                     zero
                 };
                 let store = Stmt::Store { buf: to.buf, index: first.add(&column), value };
-                for (tile, vector) in crate::schedule::loops::nest::vector_loops(k, &[store], j, lanes) {
+                for (tile, vector) in crate::schedule::loops::nest::split_into_vector_loops(k, &[store], j, lanes) {
                     body.push(for_loop(tile, LoopKind::Seq, vec![for_loop(i, LoopKind::Seq, vec![vector])]));
                 }
             }
-            inside.extend(guard_by_shares(k, &[&share], body));
+            inside.extend(guard_by_tiles(k, &[&share], body));
         }
         ([p, round], inside)
     }

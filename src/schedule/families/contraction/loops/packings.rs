@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 /// Cache of packed constants, empty by default.
 #[derive(Debug, Default)]
-pub struct Packings(RefCell<HashMap<(ConstantAddress, Numbers), Bytes>>);
+pub struct PackedConstants(RefCell<HashMap<(ConstantAddress, PanelMapping), Bytes>>);
 
 /// A constant, compared by the address of its bytes, which stay in place while this value lives.
 #[derive(Clone, Debug)]
@@ -34,9 +34,9 @@ impl std::hash::Hash for ConstantAddress {
     }
 }
 
-impl Packings {
+impl PackedConstants {
     /// The panels of `t`, packed unless the cache has them.
-    pub(in crate::schedule) fn get_or_pack(&self, t: &Tensor, numbers: Numbers) -> Bytes {
+    pub(in crate::schedule) fn get_or_pack(&self, t: &Tensor, numbers: PanelMapping) -> Bytes {
         let mut made = self.0.borrow_mut();
         made.entry((ConstantAddress(t.bytes.clone()), numbers))
             .or_insert_with_key(|(_, numbers)| numbers.pack(t))
@@ -47,7 +47,7 @@ impl Packings {
 /// The mapping from a constant's elements to its panels: element `starts[b] + columns[c] + terms[t]` is term `t` of column `c` in batch
 /// `b`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Numbers {
+pub struct PanelMapping {
     /// The first element of each batch.
     pub starts: Vec<i64>,
     /// Offset of each term from the batch's first element.
@@ -62,7 +62,7 @@ pub struct Numbers {
     pub order: PanelOrder,
 }
 
-impl Numbers {
+impl PanelMapping {
     /// Packs `t` into panels, padded with zeros.
     fn pack(&self, t: &Tensor) -> Bytes {
         let total = self.starts.len() * (self.panels * self.panel) as usize * self.terms.len();

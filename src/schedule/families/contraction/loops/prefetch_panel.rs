@@ -22,7 +22,7 @@ pub struct PanelPrefetch {
 
 impl PanelPrefetch {
     /// Whether the panels of a right side of so many bytes are worth prefetching; `pass` says whether rows pass them one after another.
-    pub fn is_worth(bytes: u64, pass: bool) -> bool {
+    pub fn is_profitable(bytes: u64, pass: bool) -> bool {
         pass && bytes >= LEAST_BYTES
     }
 

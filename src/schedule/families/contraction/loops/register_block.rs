@@ -1,8 +1,8 @@
 //! A part of a contraction whose sums stay in registers: where it lies, its vectors of columns.
-use crate::schedule::families::contraction::loops::pack::PerColumn;
+use crate::schedule::families::contraction::loops::pack::ColumnConstants;
 use crate::schedule::families::contraction::loops::prefetch_panel::PanelPrefetch;
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
-use crate::schedule::families::convolution::loops::tap_rows::TapsOfRow;
+use crate::schedule::families::convolution::loops::tap_rows::RowTaps;
 use crate::schedule::loops::prelude::*;
 
 /// The position of one register tile.
@@ -25,7 +25,7 @@ pub struct RegisterBlock {
     /// Distance of panels, if the tile reads several.
     pub panel: u64,
     /// The number of each column that its sums are combined with, and the offset there of the first column of the tile.
-    pub per_column: Option<(PerColumn, Index)>,
+    pub per_column: Option<(ColumnConstants, Index)>,
     /// The number of the first column.
     pub column: Index,
     /// Number of columns that the result has here.
@@ -43,12 +43,12 @@ pub struct RegisterBlock {
     /// Whether the epilogue is so long that it is emitted once, in loops over the tile.
     pub looped: bool,
     /// The taps of this row that read the operand, if taps on the padding are left out.
-    pub inside: Option<TapsOfRow>,
+    pub inside: Option<RowTaps>,
 }
 
 impl RegisterBlock {
     /// Offset of a column from the first in the same term, in the plain order.
-    pub fn of_column(&self, column: u64) -> u64 {
+    pub fn column_offset(&self, column: u64) -> u64 {
         if self.is_in_place { column } else { column / self.term * self.panel + column % self.term }
     }
 }
@@ -63,7 +63,7 @@ pub struct StackRows {
 }
 
 /// Vectors of one width in a tile: all columns, or separately the full vectors and a half vector for the remainder.
-pub(in crate::schedule) struct Band {
+pub(in crate::schedule) struct VectorBand {
     /// The first column.
     pub first: u64,
     /// Vectors per row.
@@ -74,7 +74,7 @@ pub(in crate::schedule) struct Band {
     pub acc: RegId,
 }
 
-impl Band {
+impl VectorBand {
     /// The index in `acc` of vector `v` of row `r`.
     pub(in crate::schedule) fn accumulator_index(&self, r: usize, v: u64) -> Index {
         Index::constant((r as u64 * self.count + v) as i64)
@@ -87,7 +87,7 @@ impl Band {
 }
 
 /// Wraps statements in the vector loops of their bands.
-pub(in crate::schedule) fn in_vectors(bands: &[Band], all: Vec<(usize, Stmt)>) -> Vec<Stmt> {
+pub(in crate::schedule) fn vectorize_bands(bands: &[VectorBand], all: Vec<(usize, Stmt)>) -> Vec<Stmt> {
     let mut out: Vec<(usize, Vec<Stmt>)> = Vec::new();
     for (band, stmt) in all {
         match out.last_mut() {

@@ -3,36 +3,40 @@
 use crate::diag::Error;
 use crate::schedule::emit::Detail;
 use crate::schedule::families::contraction::loops::amx;
-use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates};
-use crate::schedule::families::contraction::loops::register_block::{Band, RegisterBlock, StackRows, in_vectors};
-use crate::schedule::families::contraction::loops::sums::{SideTypes, TermRange, in_parts, sum_loops, sum_parts};
-use crate::schedule::families::contraction::loops::words::word_loops;
-use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product};
+use crate::schedule::families::contraction::loops::operands::{Contraction, CoordinateMap};
+use crate::schedule::families::contraction::loops::register_block::{
+    RegisterBlock, StackRows, VectorBand, vectorize_bands,
+};
+use crate::schedule::families::contraction::loops::sums::{
+    OperandTypes, TermRange, emit_sum_loops, emit_sums_in_parts, sum_parts,
+};
+use crate::schedule::families::contraction::loops::words::emit_word_loops;
+use crate::schedule::families::contraction::recipe::axis::{ContractionAxis, extent_product};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
-use crate::schedule::families::contraction::recipe::register_tile::is_mixed;
+use crate::schedule::families::contraction::recipe::register_tile::has_narrow_last_vector;
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::vectors::{Cut, Width};
+use crate::schedule::loops::vectors::{VectorRun, VectorWidth};
 
 impl<'a> Emitter<'a> {
-    pub(in crate::schedule) fn tile_body(
+    pub(in crate::schedule) fn emit_tile(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         Root { id, anchor, out }: Root<'_>,
         c: &Contraction,
-        sum: &[Axis],
+        sum: &[ContractionAxis],
         part: RegisterBlock,
-        place: Coordinates<'_>,
+        place: CoordinateMap<'_>,
     ) -> Result<Vec<Stmt>> {
         let dtype = c.dtype.accumulator();
         let rows = part.rows.len() as u64;
         let outputs = extent_product(&c.rows) * extent_product(&c.columns);
         let dtype_of = |buf: BufId| self.program.buffers[buf].dtype;
-        let types = SideTypes { left: dtype_of(c.left), right: dtype_of(part.packed) };
+        let types = OperandTypes { left: dtype_of(c.left), right: dtype_of(part.packed) };
         let buf = out.buffer()?;
         let layout = out.layout(&self.scope.comp.array(id).dims);
         // `r` is the number of the row in the tile
-        let mut store = |s: &mut Self, e: &mut Elements, value: ExprId, r: &Index, row: &Index, column: &Index| {
-            e.forget();
+        let mut store = |s: &mut Self, e: &mut KernelBuilder, value: ExprId, r: &Index, row: &Index, column: &Index| {
+            e.forget_elements();
             let value = match &part.per_column {
                 Some((of_columns, at)) => {
                     let number = e.k.add_load(of_columns.buf, at.add(column));
@@ -48,7 +52,7 @@ impl<'a> Emitter<'a> {
             }
             e.fixed.insert(anchor, value);
             let at = place(&e.k, &part.batch, row, column);
-            let value = s.element(e, id, &at)?;
+            let value = s.emit_element(e, id, &at)?;
             let index = match &part.near {
                 Some((first, stride)) => first.add(&r.scale(*stride as i64)).add(column),
                 None => layout.offset_of(&at).add(&part.moved),
@@ -68,13 +72,13 @@ impl<'a> Emitter<'a> {
         }
         let bands = bands(&mut e.k, &part, dtype);
         let (mut body, sums) =
-            in_parts(e, &sum_parts(dtype, sum, outputs), &bands, rows, dtype, &mut |e, start, count| {
+            emit_sums_in_parts(e, &sum_parts(dtype, sum, outputs), &bands, rows, dtype, &mut |e, start, count| {
                 let range = TermRange { start, count };
                 if let (PanelOrder::Words(products), [all]) = (part.order, &bands[..]) {
-                    let loops = word_loops(e, products, c, sum, &range, &part, all);
+                    let loops = emit_word_loops(e, products, c, sum, &range, &part, all);
                     return vec![for_loop(all.lane, LoopKind::Vector, loops)];
                 }
-                sum_loops(e, types, c, sum, &range, &part, &bands)
+                emit_sum_loops(e, types, c, sum, &range, &part, &bands)
             });
         body.extend(match first.filter(|_| part.looped) {
             Some(first) => self.looped_epilogue(e, &part, &bands, &sums, first, &mut store)?,
@@ -86,19 +90,19 @@ impl<'a> Emitter<'a> {
     /// Emits sums of a tile on the stack (by AMX, or along the terms of a right side that is read in place) and their epilogue.
     fn sums_on_stack(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         c: &Contraction,
-        sum: &[Axis],
+        sum: &[ContractionAxis],
         part: &RegisterBlock,
         first: Index,
         store: StoreElement<'_, 'a>,
     ) -> Result<Vec<Stmt>> {
         let (dtype, rows) = (c.dtype.accumulator(), part.rows.len() as u64);
         let width = part.columns.next_multiple_of(part.lanes);
-        let to = StackRows { buf: self.on_stack(dtype, rows * width), width };
+        let to = StackRows { buf: self.allocate_on_stack(dtype, rows * width), width };
         let mut body = match part.order {
             PanelOrder::Transposed(apart) => self.sums_of_transposed_right(e, c, sum, part, apart, to),
-            _ => amx::sums(e, c.left, sum, part, to),
+            _ => amx::emit_amx_sums(e, c.left, sum, part, to),
         };
         let whole = [(0, part.columns / part.lanes, part.lanes)];
         let vectors = row_vectors(&mut e.k, &whole, part.columns);
@@ -110,16 +114,16 @@ impl<'a> Emitter<'a> {
     /// Stores the sums of a tile on the stack, and emits the epilogue in loops over them.
     fn looped_epilogue(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         part: &RegisterBlock,
-        bands: &[Band],
+        bands: &[VectorBand],
         sums: &[RegId],
         first: Index,
         store: StoreElement<'_, 'a>,
     ) -> Result<Vec<Stmt>> {
         let (width, rows) = (width(bands), part.rows.len() as u64);
         let dtype = bands.first().map_or(DType::F32, |band| e.k.regs[band.acc].dtype);
-        let buf = self.on_stack(dtype, rows * width);
+        let buf = self.allocate_on_stack(dtype, rows * width);
         let mut body = spill_sums(e, bands, sums, rows, buf);
         // constants of the epilogue would be kept where the sums were
         body.push(Stmt::Release);
@@ -132,9 +136,9 @@ impl<'a> Emitter<'a> {
     /// Emits the epilogue of sums in registers, unrolled for each vector.
     fn unrolled_epilogue(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         part: &RegisterBlock,
-        bands: &[Band],
+        bands: &[VectorBand],
         sums: &[RegId],
         store: StoreElement<'_, 'a>,
     ) -> Result<Vec<Stmt>> {
@@ -148,7 +152,7 @@ impl<'a> Emitter<'a> {
                 }
             }
         }
-        let mut body = in_vectors(bands, whole);
+        let mut body = vectorize_bands(bands, whole);
         // What is left of the last vector: in narrower ones.
         let Some((band, &acc)) = bands.iter().zip(sums).next_back() else { return Ok(body) };
         let first = band.first + band.full_vectors(part.columns) * band.lanes;
@@ -170,7 +174,7 @@ impl<'a> Emitter<'a> {
 /// A function that emits the store of one element of the result, from the value of its sum, the number of its row in the tile, its row
 /// and its column.
 type StoreElement<'s, 'a> =
-    &'s mut dyn FnMut(&mut Emitter<'a>, &mut Elements, ExprId, &Index, &Index, &Index) -> Result<Stmt>;
+    &'s mut dyn FnMut(&mut Emitter<'a>, &mut KernelBuilder, ExprId, &Index, &Index, &Index) -> Result<Stmt>;
 
 /// Sums of a tile on the stack.
 struct StackSums {
@@ -178,7 +182,7 @@ struct StackSums {
     rows: u64,
     /// Index of the first row.
     first: Index,
-    /// Distance of rows.
+    /// Distance of rows in elements.
     width: u64,
     vectors: Vec<VectorPiece>,
 }
@@ -187,7 +191,7 @@ impl<'a> Emitter<'a> {
     /// Emits the epilogue of sums on the stack, once for each vector of a row.
     fn stored_from_stack(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         part: &RegisterBlock,
         sums: StackSums,
         store: StoreElement<'_, 'a>,
@@ -211,7 +215,7 @@ impl<'a> Emitter<'a> {
 }
 
 /// Number of columns that the sums of a row take.
-fn width(bands: &[Band]) -> u64 {
+fn width(bands: &[VectorBand]) -> u64 {
     bands.iter().map(|b| b.count * b.lanes).sum()
 }
 
@@ -221,7 +225,7 @@ fn in_a_row(part: &RegisterBlock, first: &Index) -> bool {
 }
 
 /// Emits the stores of all sums, row after row, to `stack`.
-fn spill_sums(e: &mut Elements, bands: &[Band], sums: &[RegId], rows: u64, stack: BufId) -> Vec<Stmt> {
+fn spill_sums(e: &mut KernelBuilder, bands: &[VectorBand], sums: &[RegId], rows: u64, stack: BufId) -> Vec<Stmt> {
     let mut all = Vec::new();
     for (b, band) in bands.iter().enumerate() {
         for (r, v) in (0..rows).flat_map(|r| (0..band.count).map(move |v| (r, v))) {
@@ -230,7 +234,7 @@ fn spill_sums(e: &mut Elements, bands: &[Band], sums: &[RegId], rows: u64, stack
             all.push((b, Stmt::Store { buf: stack, index: Index::var(band.lane).offset(at as i64), value }));
         }
     }
-    in_vectors(bands, all)
+    vectorize_bands(bands, all)
 }
 
 /// Vectors of a row that one statement stores.
@@ -263,14 +267,14 @@ fn row_vectors(k: &mut Kernel, whole: &[(u64, u64, u64)], columns: u64) -> Vec<V
 }
 
 /// The narrower vectors that cover the `left` elements after full vectors of `lanes`.
-fn narrower_vectors(lanes: u64, left: u64) -> Vec<Cut> {
-    Width { lanes: lanes / 2, masks: false }.split(left)
+fn narrower_vectors(lanes: u64, left: u64) -> Vec<VectorRun> {
+    VectorWidth { lanes: lanes / 2, masks: false }.split(left)
 }
 
 /// The vectors of a tile, by width.
-fn bands(k: &mut Kernel, part: &RegisterBlock, dtype: DType) -> Vec<Band> {
+fn bands(k: &mut Kernel, part: &RegisterBlock, dtype: DType) -> Vec<VectorBand> {
     let rows = part.rows.len() as u64;
-    let mut band = |first: u64, count: u64, lanes: u64| Band {
+    let mut band = |first: u64, count: u64, lanes: u64| VectorBand {
         first,
         count,
         lanes,
@@ -279,7 +283,10 @@ fn bands(k: &mut Kernel, part: &RegisterBlock, dtype: DType) -> Vec<Band> {
     };
     let (whole, rest) = (part.columns / part.lanes, part.columns % part.lanes);
     let narrow = rest.next_power_of_two();
-    if part.order != PanelOrder::Plain || whole > 0 && !is_mixed(part.columns, part.lanes) || narrow == part.lanes {
+    if part.order != PanelOrder::Plain
+        || whole > 0 && !has_narrow_last_vector(part.columns, part.lanes)
+        || narrow == part.lanes
+    {
         return vec![band(0, part.columns.div_ceil(part.lanes), part.lanes)];
     }
     let last = (whole * part.lanes, 1, narrow);

@@ -1,14 +1,14 @@
 //! The sums of a register tile: the contracted loops, in the parts in which TensorFlow adds them.
 use crate::scalar::sums::SumParts;
 use crate::schedule::families::contraction::loops::operands::Contraction;
-use crate::schedule::families::contraction::loops::register_block::{Band, RegisterBlock, in_vectors};
+use crate::schedule::families::contraction::loops::register_block::{RegisterBlock, VectorBand, vectorize_bands};
 use crate::schedule::families::contraction::loops::words::load_right;
-use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product};
+use crate::schedule::families::contraction::recipe::axis::{ContractionAxis, extent_product};
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::loops::prelude::*;
 
 /// The parts in which the sums over the contracted loops `sum` are added; units are steps of the outermost loop.
-pub(in crate::schedule) fn sum_parts(dtype: DType, sum: &[Axis], outputs: u64) -> SumParts {
+pub(in crate::schedule) fn sum_parts(dtype: DType, sum: &[ContractionAxis], outputs: u64) -> SumParts {
     let steps = sum.first().map_or(1, |x| x.extent);
     match dtype {
         DType::F32 => SumParts::of_floats(steps, extent_product(sum) / steps.max(1), outputs),
@@ -17,29 +17,29 @@ pub(in crate::schedule) fn sum_parts(dtype: DType, sum: &[Axis], outputs: u64) -
 }
 
 /// Emits sums in `parts`, and the registers of the totals of each band. `loops` emits a range of steps that are added to `acc`.
-pub(in crate::schedule) fn in_parts(
-    e: &mut Elements,
+pub(in crate::schedule) fn emit_sums_in_parts(
+    e: &mut KernelBuilder,
     parts: &SumParts,
-    bands: &[Band],
+    bands: &[VectorBand],
     rows: u64,
     dtype: DType,
-    loops: &mut dyn FnMut(&mut Elements, Index, u64) -> Vec<Stmt>,
+    loops: &mut dyn FnMut(&mut KernelBuilder, Index, u64) -> Vec<Stmt>,
 ) -> (Vec<Stmt>, Vec<RegId>) {
     let at = |i: u64| Index::constant(i as i64);
     let zero = small_constant(&mut e.k, dtype, 0.0);
     let acc: Vec<RegId> = bands.iter().map(|b| b.acc).collect();
-    let fresh = |e: &mut Elements| -> Vec<RegId> {
+    let fresh = |e: &mut KernelBuilder| -> Vec<RegId> {
         bands.iter().map(|b| e.k.add_reg(dtype, b.lanes, rows * b.count)).collect()
     };
     let vectors = |regs: &[RegId], set: &mut dyn FnMut(usize, RegId, u64) -> Stmt| -> Vec<Stmt> {
-        let band = |(i, (b, &reg)): (usize, (&Band, &RegId))| {
+        let band = |(i, (b, &reg)): (usize, (&VectorBand, &RegId))| {
             let body = (0..rows * b.count).map(|slot| set(i, reg, slot)).collect();
             for_loop(b.lane, LoopKind::Vector, body)
         };
         bands.iter().zip(regs).enumerate().map(band).collect()
     };
     let clear = |regs: &[RegId]| vectors(regs, &mut |_, reg, slot| Stmt::set(reg, slot, zero));
-    let add = |e: &mut Elements, total: &[RegId], more: &[RegId]| {
+    let add = |e: &mut KernelBuilder, total: &[RegId], more: &[RegId]| {
         vectors(total, &mut |band, reg, slot| {
             let (x, y) = (e.k.read_reg(reg, slot), e.k.read_reg(more[band], slot));
             Stmt::set(reg, slot, e.k.add_op(ScalarOp::Add, &[x, y], dtype))
@@ -56,7 +56,7 @@ pub(in crate::schedule) fn in_parts(
         } else {
             total = fresh(e);
             body.extend(clear(&total));
-            let mut part = |e: &mut Elements, start: Index, count: u64| {
+            let mut part = |e: &mut KernelBuilder, start: Index, count: u64| {
                 let mut part = clear(&acc);
                 part.extend(loops(e, start, count));
                 part.extend(add(e, &total, &acc));
@@ -84,7 +84,7 @@ pub(in crate::schedule) fn in_parts(
 }
 
 /// The loops over the terms of a sum, and the indices that a step of them reads.
-pub struct Terms {
+pub struct TermLoops {
     /// The loop variables, outermost first.
     pub loops: Vec<VarId>,
     /// Index of the left side's element.
@@ -106,7 +106,7 @@ pub struct TermRange {
 
 /// The element types of both sides of a contraction in memory.
 #[derive(Clone, Copy, Debug)]
-pub struct SideTypes {
+pub struct OperandTypes {
     /// The type of the left side.
     pub left: DType,
     /// The type of the right side.
@@ -114,7 +114,7 @@ pub struct SideTypes {
 }
 
 /// Loops over the contracted axes, outermost first, `at_once` terms per step of the innermost; the outermost runs over `range`.
-pub fn term_loops(k: &mut Kernel, sum: &[Axis], range: &TermRange, left: &Index, at_once: u64) -> Terms {
+pub fn term_loops(k: &mut Kernel, sum: &[ContractionAxis], range: &TermRange, left: &Index, at_once: u64) -> TermLoops {
     let (mut loops, mut left, mut position) = (Vec::new(), left.clone(), Index::constant(0));
     let mut right = Index::constant(0);
     for (i, axis) in sum.iter().enumerate() {
@@ -130,20 +130,20 @@ pub fn term_loops(k: &mut Kernel, sum: &[Axis], range: &TermRange, left: &Index,
         right = right.add(&x.scale(axis.b));
         position = position.scale(axis.extent as i64).add(&x);
     }
-    Terms { loops, left, right, position }
+    TermLoops { loops, left, right, position }
 }
 
 /// Emits the contracted loops, the outermost over `range`; the innermost does two or three steps at once if they divide its extent.
-pub(in crate::schedule) fn sum_loops(
-    e: &mut Elements,
-    types: SideTypes,
+pub(in crate::schedule) fn emit_sum_loops(
+    e: &mut KernelBuilder,
+    types: OperandTypes,
     c: &Contraction,
-    sum: &[Axis],
+    sum: &[ContractionAxis],
     range: &TermRange,
     part: &RegisterBlock,
-    bands: &[Band],
+    bands: &[VectorBand],
 ) -> Vec<Stmt> {
-    let (dtype, SideTypes { left: left_type, right: right_type }) = (c.dtype.accumulator(), types);
+    let (dtype, OperandTypes { left: left_type, right: right_type }) = (c.dtype.accumulator(), types);
     let right: Vec<RegId> = bands.iter().map(|b| e.k.add_reg(dtype, b.lanes, b.count)).collect();
     let left = e.k.add_reg(dtype, 1, 1);
     let innermost = match sum {
@@ -152,9 +152,9 @@ pub(in crate::schedule) fn sum_loops(
         [.., last] => last.extent,
     };
     let unroll = (2..=3).find(|u| innermost % u == 0).unwrap_or(1);
-    let Terms { loops, left: mut a, right: lying, position } = term_loops(&mut e.k, sum, range, &part.a, unroll);
+    let TermLoops { loops, left: mut a, right: lying, position } = term_loops(&mut e.k, sum, range, &part.a, unroll);
     let of_row = part.inside.as_ref().zip(loops.first());
-    let read = of_row.map(|(of_row, &v)| of_row.read(&e.k, &range.start.add(&Index::var(v))));
+    let read = of_row.map(|(of_row, &v)| of_row.read_condition(&e.k, &range.start.add(&Index::var(v))));
     if let Some((_, row)) = &read {
         a = a.add(row);
     }
@@ -172,7 +172,7 @@ pub(in crate::schedule) fn sum_loops(
         } else {
             for (b, band) in bands.iter().enumerate() {
                 for v in 0..band.count {
-                    let column = part.of_column(band.first + v * band.lanes);
+                    let column = part.column_offset(band.first + v * band.lanes);
                     let at = first.add(&Index::var(band.lane)).offset(column as i64);
                     let value = e.k.add_load(part.packed, at);
                     let value = convert(&mut e.k, value, right_type, dtype);
@@ -197,7 +197,7 @@ pub(in crate::schedule) fn sum_loops(
             }
         }
     }
-    let mut inside = in_vectors(bands, inside);
+    let mut inside = vectorize_bands(bands, inside);
     for (number, &v) in loops.iter().enumerate().rev() {
         if let (0, Some((is_inside, _))) = (number, &read) {
             inside = vec![Stmt::If { cond: e.k.add_expr(is_inside.clone()), body: inside }];

@@ -7,8 +7,8 @@ use crate::schedule::families::contraction::loops::prefetch_panel::PanelPrefetch
 use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::contraction::loops::rows_of_tile;
 use crate::schedule::families::contraction::recipe::ProductMethod;
-use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product};
-use crate::schedule::loops::grid::{Grid, Share};
+use crate::schedule::families::contraction::recipe::axis::{ContractionAxis, extent_product};
+use crate::schedule::loops::grid::{AxisTile, TileGrid};
 use crate::schedule::loops::prelude::*;
 use crate::target::LoopOrder;
 
@@ -16,11 +16,11 @@ use crate::target::LoopOrder;
 pub(super) struct Tiling<'t> {
     pub c: &'t Contraction,
     /// The loops over rows.
-    pub rows: &'t [Axis],
+    pub rows: &'t [ContractionAxis],
     pub method: &'t ProductMethod,
     /// The right side.
     pub packed: RightPanels,
-    pub grid: Grid,
+    pub grid: TileGrid,
     /// The extent of the row axis along which tiles follow one another.
     pub extent: u64,
     /// Rows of a tile along that axis.
@@ -40,7 +40,7 @@ impl<'t> Tiling<'t> {
     pub fn new(
         k: &mut Kernel,
         c: &'t Contraction,
-        rows: &'t [Axis],
+        rows: &'t [ContractionAxis],
         method: &'t ProductMethod,
         packed: RightPanels,
         batch: VarId,
@@ -50,7 +50,7 @@ impl<'t> Tiling<'t> {
         let height = rows.len().checked_sub(2).map_or(1, |i| rows[i].extent);
         let (extent, step) = if tile.high == 1 { (width, tile.wide) } else { (height, tile.high) };
         let outer = &rows[..rows.len() - if tile.high == 1 { 1 } else { 2 }];
-        let grid = Grid {
+        let grid = TileGrid {
             batch,
             outer: outer.iter().map(|x| k.add_var(x.extent)).collect(),
             tile: k.add_var(extent.div_ceil(step)),
@@ -61,7 +61,7 @@ impl<'t> Tiling<'t> {
     }
 
     /// Decides whether tiles prefetch the next panel of a right side of `bytes` bytes.
-    pub fn decide_prefetch(&mut self, bytes: u64, sum: &[Axis]) {
+    pub fn decide_prefetch(&mut self, bytes: u64, sum: &[ContractionAxis]) {
         self.is_packed = match self.packed.in_place {
             None => self.packed.term == self.method.panel,
             // as if it was
@@ -71,11 +71,11 @@ impl<'t> Tiling<'t> {
             Some(strip) => matches!(strip.held, LocalSide::Pixels(_)),
             None => self.method.order == LoopOrder::Panels,
         };
-        self.prefetching = (PanelPrefetch::is_worth(bytes, pass) && self.is_packed).then(|| self.grid.rows());
+        self.prefetching = (PanelPrefetch::is_profitable(bytes, pass) && self.is_packed).then(|| self.grid.row_loops());
     }
 
     /// The register block of one tile.
-    pub fn register_block(&self, k: &Kernel, row: &Share, column: &Share, detail: Detail) -> RegisterBlock {
+    pub fn register_block(&self, k: &Kernel, row: &AxisTile, column: &AxisTile, detail: Detail) -> RegisterBlock {
         let Tiling { c, method, packed, grid, .. } = self;
         let (panel, packed_columns, n) = (method.tile.columns(), method.panel, extent_product(&c.columns));
         // tiles that lie beside one another in a panel that was packed, or else panels of a tile
@@ -105,13 +105,13 @@ impl<'t> Tiling<'t> {
             term: packed.term,
             is_in_place: packed.in_place.is_some(),
             panel: packed.panel,
-            moved: pixels.map_or(Index::default(), |s| s.first().add(&first.scale(-1))),
-            near: results.map(|s| (s.first(), s.stride)),
+            moved: pixels.map_or(Index::default(), |s| s.first_offset().add(&first.scale(-1))),
+            near: results.map(|s| (s.first_offset(), s.stride)),
             column: first,
             columns: column.count,
             lanes: method.tile.lanes,
             looped: self.looped,
-            inside: c.inside.map(|inside| inside.of_row(&Index::var(grid.outer[1]))),
+            inside: c.inside.map(|inside| inside.taps_of_row(&Index::var(grid.outer[1]))),
             ..self.left_side(k, row, detail)
         }
     }
@@ -122,7 +122,7 @@ impl<'t> Tiling<'t> {
     }
 
     /// The position of the left side of the tile at `row`.
-    fn left_side(&self, k: &Kernel, row: &Share, detail: Detail) -> RegisterBlock {
+    fn left_side(&self, k: &Kernel, row: &AxisTile, detail: Detail) -> RegisterBlock {
         let Tiling { c, grid, method, .. } = self;
         let (wide, high) = if method.tile.high == 1 { (row.count, 1) } else { (method.tile.wide, row.count) };
         let extents: Vec<u64> = c.batch.iter().map(|x| x.extent).collect();
@@ -133,8 +133,8 @@ impl<'t> Tiling<'t> {
         }
         let at = row.at.scale(self.step as i64);
         let (first, all) =
-            rows_of_tile(self.rows, &grid.outer, at, detail.written_count(high), detail.written_count(wide));
-        let first = self.strip.filter(|s| matches!(s.held, LocalSide::Left(_))).map_or(first, LocalRows::first);
+            rows_of_tile(self.rows, &grid.outer, at, detail.emitted_count(high), detail.emitted_count(wide));
+        let first = self.strip.filter(|s| matches!(s.held, LocalSide::Left(_))).map_or(first, LocalRows::first_offset);
         RegisterBlock { a: a.add(&first), rows: all, batch: Index::var(grid.batch), ..RegisterBlock::default() }
     }
 }

@@ -1,15 +1,15 @@
 //! Several numbers of a word at a time: terms that one instruction multiplies, and vectors of bf16 that lie in the halves of words.
 use crate::schedule::families::contraction::loops::operands::Contraction;
-use crate::schedule::families::contraction::loops::register_block::{Band, RegisterBlock};
-use crate::schedule::families::contraction::loops::sums::{TermRange, Terms, term_loops};
-use crate::schedule::families::contraction::recipe::axis::Axis;
+use crate::schedule::families::contraction::loops::register_block::{RegisterBlock, VectorBand};
+use crate::schedule::families::contraction::loops::sums::{TermLoops, TermRange, term_loops};
+use crate::schedule::families::contraction::recipe::axis::ContractionAxis;
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::contraction::recipe::word_products::WordProducts;
 use crate::schedule::loops::prelude::*;
 
 /// Loads the vectors of one term of the right side, which begins at `first`, and converts them.
 pub fn load_right(
-    e: &mut Elements,
+    e: &mut KernelBuilder,
     part: &RegisterBlock,
     first: &Index,
     stored: DType,
@@ -47,20 +47,20 @@ pub fn load_right(
 
 /// The contracted loops word by word: the innermost has as many steps fewer as a word has terms, and its extent is a multiple of these as
 /// every part of it is.
-pub fn word_loops(
-    e: &mut Elements,
+pub fn emit_word_loops(
+    e: &mut KernelBuilder,
     products: WordProducts,
     c: &Contraction,
-    sum: &[Axis],
+    sum: &[ContractionAxis],
     range: &TermRange,
     part: &RegisterBlock,
-    &Band { acc, lane, .. }: &Band,
+    &VectorBand { acc, lane, .. }: &VectorBand,
 ) -> Vec<Stmt> {
     let (vectors, lanes) = (part.columns.div_ceil(part.lanes), part.lanes);
     let (right, left) = (e.k.add_reg(DType::U32, lanes, vectors), e.k.add_reg(DType::U32, 1, 1));
     let constant = |i: u64| Index::constant(i as i64);
-    let at_once = products.terms();
-    let Terms { loops, left: a, position, .. } = term_loops(&mut e.k, sum, range, &part.a, at_once);
+    let at_once = products.terms_per_word();
+    let TermLoops { loops, left: a, position, .. } = term_loops(&mut e.k, sum, range, &part.a, at_once);
     let first = part.b.add(&position.scale(part.term as i64)).add(&Index::var(lane).scale(at_once as i64));
     let mut inside = Vec::new();
     for v in 0..vectors {

@@ -1,5 +1,5 @@
 //! Blocks of a product by AMX: two by two tiles.
-use crate::schedule::families::contraction::recipe::register_tile::{Cover, Tile};
+use crate::schedule::families::contraction::recipe::register_tile::{RegisterTile, TiledExtents};
 use crate::target::tiles::{COLUMNS, ROWS};
 
 /// AMX tiles of a block along each axis: with two by two each tile is used twice, and four of the eight registers remain for sums.
@@ -9,7 +9,7 @@ const ACROSS: u64 = 2;
 const FEWEST_ROWS: u64 = 4;
 
 /// The AMX block for a product, if it has enough rows; `apart` has the strides of the left side along the last two row axes.
-pub fn block(cover: Cover, apart: [i64; 2]) -> Option<Tile> {
+pub fn amx_tile(cover: TiledExtents, apart: [i64; 2]) -> Option<RegisterTile> {
     let evenly = |all: u64, most: u64| all.div_ceil(all.div_ceil(most.max(1)));
     let is_even = apart[0] == cover.width as i64 * apart[1];
     let (high, wide) = match cover.width {
@@ -19,7 +19,7 @@ pub fn block(cover: Cover, apart: [i64; 2]) -> Option<Tile> {
     };
     let vectors = cover.columns.div_ceil(COLUMNS).min(ACROSS);
     let is_forward = apart[0] >= 0 && apart[1] >= 0;
-    (is_forward && high * wide >= FEWEST_ROWS).then_some(Tile { high, wide, vectors, lanes: COLUMNS })
+    (is_forward && high * wide >= FEWEST_ROWS).then_some(RegisterTile { high, wide, vectors, lanes: COLUMNS })
 }
 
 #[cfg(test)]
@@ -28,9 +28,10 @@ mod tests {
 
     #[test]
     fn a_block_is_two_tiles_high() {
-        let cover = |height, width, columns| Cover { height, width, columns, sum: 64, stride: 0, adds_apart: false };
+        let cover =
+            |height, width, columns| TiledExtents { height, width, columns, sum: 64, stride: 0, adds_apart: false };
         let tile = |height, width, columns, apart| {
-            let tile = block(cover(height, width, columns), apart)?;
+            let tile = amx_tile(cover(height, width, columns), apart)?;
             Some((tile.high, tile.wide, tile.vectors))
         };
         assert_eq!(tile(1, 3, 64, [0, 1]), None);

@@ -2,7 +2,7 @@
 
 /// A loop with the strides, in elements, by which it moves through both operands.
 #[derive(Clone, Copy, Debug)]
-pub struct Axis {
+pub struct ContractionAxis {
     /// Iterations.
     pub extent: u64,
     /// Stride of the left operand.
@@ -12,12 +12,12 @@ pub struct Axis {
 }
 
 /// Merges neighboring axes that step through memory without a gap.
-pub fn merge_axes(axes: &[Axis]) -> Vec<Axis> {
-    let mut out: Vec<Axis> = Vec::new();
+pub fn merge_axes(axes: &[ContractionAxis]) -> Vec<ContractionAxis> {
+    let mut out: Vec<ContractionAxis> = Vec::new();
     for axis in axes.iter().filter(|x| x.extent != 1) {
         match out.last_mut() {
             Some(last) if last.a == axis.a * axis.extent as i64 && last.b == axis.b * axis.extent as i64 => {
-                *last = Axis { extent: last.extent * axis.extent, ..*axis };
+                *last = ContractionAxis { extent: last.extent * axis.extent, ..*axis };
             }
             _ => out.push(*axis),
         }
@@ -26,16 +26,16 @@ pub fn merge_axes(axes: &[Axis]) -> Vec<Axis> {
 }
 
 /// `axes`, or one axis of extent 1 if there is none.
-pub fn one_axis(axes: Vec<Axis>) -> Vec<Axis> {
-    if axes.is_empty() { vec![Axis { extent: 1, a: 0, b: 0 }] } else { axes }
+pub fn at_least_one_axis(axes: Vec<ContractionAxis>) -> Vec<ContractionAxis> {
+    if axes.is_empty() { vec![ContractionAxis { extent: 1, a: 0, b: 0 }] } else { axes }
 }
 
-pub fn extent_product(axes: &[Axis]) -> u64 {
+pub fn extent_product(axes: &[ContractionAxis]) -> u64 {
     axes.iter().map(|x| x.extent).product()
 }
 
 /// Offset in the right side of number `i` of the elements along `axes` from the first.
-pub fn offset_of(axes: &[Axis], mut i: u64) -> i64 {
+pub fn right_offset(axes: &[ContractionAxis], mut i: u64) -> i64 {
     let mut at = 0i64;
     for axis in axes.iter().rev() {
         at += (i % axis.extent) as i64 * axis.b;

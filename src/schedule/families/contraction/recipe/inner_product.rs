@@ -1,5 +1,5 @@
 //! Sums along lanes: how many rows and columns are summed at once, so that the registers hold a sum for each pair of them.
-use crate::schedule::families::contraction::recipe::lanes_along;
+use crate::schedule::families::contraction::recipe::lanes_along_sum;
 
 /// Most columns whose sums are in registers at once.
 const MOST_COLUMNS: u64 = 4;
@@ -11,16 +11,16 @@ const MOST_ROWS: u64 = 16;
 pub struct InnerProductTile {
     /// Lanes of a vector along the sum.
     pub lanes: u64,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Columns.
+    /// Number of columns.
     pub columns: u64,
 }
 
 impl InnerProductTile {
     /// The tile for few columns, whose vectors serve up to `width` rows; a sum has `run` contiguous terms, a full vector `whole` lanes.
     pub fn of_columns([run, whole]: [u64; 2], columns: u64, width: u64, registers: u64) -> InnerProductTile {
-        let lanes = lanes_along(run, whole);
+        let lanes = lanes_along_sum(run, whole);
         let columns = columns.div_ceil(columns.div_ceil(MOST_COLUMNS));
         let rows = count_fitting_registers([run, lanes], columns, registers.saturating_sub(columns + 2));
         InnerProductTile { lanes, rows: rows.clamp(1, MOST_ROWS.min(width)), columns }

@@ -24,7 +24,8 @@ impl PanelOrder {
         match self {
             PanelOrder::Plain => term * panel + column,
             PanelOrder::Words(products) => {
-                (term / products.terms() * panel + column) * products.terms() + term % products.terms()
+                (term / products.terms_per_word() * panel + column) * products.terms_per_word()
+                    + term % products.terms_per_word()
             }
             PanelOrder::Tiles => (term / 2 * panel + column) * 2 + term % 2,
             PanelOrder::Vectors(lanes) => {

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// A register tile: `high` by `wide` rows (neighbors along the last two row axes) by `vectors` of `lanes` columns.
 #[derive(Clone, Copy, Debug)]
-pub struct Tile {
+pub struct RegisterTile {
     /// Rows along the last axis but one; more than one only if the tile spans the last axis.
     pub high: u64,
     /// Rows along the last axis.
@@ -19,7 +19,7 @@ pub struct Tile {
     pub lanes: u64,
 }
 
-impl Tile {
+impl RegisterTile {
     /// Number of columns.
     pub fn columns(&self) -> u64 {
         self.vectors * self.lanes
@@ -42,7 +42,7 @@ impl Tile {
 
 /// The extents of a contraction that register tiles must cover.
 #[derive(Clone, Copy, Debug)]
-pub struct Cover {
+pub struct TiledExtents {
     /// The extent of the last row axis but one.
     pub height: u64,
     /// The extent of the last row axis.
@@ -57,7 +57,7 @@ pub struct Cover {
     pub adds_apart: bool,
 }
 
-impl Cover {
+impl TiledExtents {
     /// Upper limit of vectors in a tile.
     fn most_vectors(&self, lanes: u64) -> u64 {
         let all = self.columns.div_ceil(lanes);
@@ -107,7 +107,7 @@ pub const MOST_ROWS: u64 = 14;
 
 /// Columns of the panels in which a constant of this product is packed: those that other code of the function uses, so that both share
 /// one copy, or could use (a vector if several rows read them).
-pub fn packed_columns(target: &KernelTarget<'_>, tile: &Tile, dtype: DType, form: &str) -> u64 {
+pub fn panel_columns(target: &KernelTarget<'_>, tile: &RegisterTile, dtype: DType, form: &str) -> u64 {
     let panels = &target.panels;
     match panels.find(form).filter(|panel| tile.reads(panel.columns, dtype)) {
         Some(panel) => panel.columns,
@@ -117,8 +117,8 @@ pub fn packed_columns(target: &KernelTarget<'_>, tile: &Tile, dtype: DType, form
 }
 
 /// Key of a product in tuned choices.
-pub fn tuning_key(target: &KernelTarget<'_>, dtype: DType, cover: Cover, rows: u64, batch: u64) -> String {
-    let Cover { height, width, columns, sum, stride, .. } = cover;
+pub fn tuning_key(target: &KernelTarget<'_>, dtype: DType, cover: TiledExtents, rows: u64, batch: u64) -> String {
+    let TiledExtents { height, width, columns, sum, stride, .. } = cover;
     format!(
         "{} {dtype} batch={batch} rows={rows} height={height} width={width} columns={columns} sum={sum} stride={stride}",
         target.machine().cpu
@@ -126,12 +126,17 @@ pub fn tuning_key(target: &KernelTarget<'_>, dtype: DType, cover: Cover, rows: u
 }
 
 /// The tile with the least predicted time, unless a measured choice says otherwise.
-pub fn best_tile(target: &KernelTarget<'_>, dtype: DType, cover: Cover, form: &str) -> Tile {
-    best_of(target, candidate_tiles(target, dtype, cover), dtype, form)
+pub fn best_tile(target: &KernelTarget<'_>, dtype: DType, cover: TiledExtents, form: &str) -> RegisterTile {
+    choose_tile(target, candidate_tiles(target, dtype, cover), dtype, form)
 }
 
 /// The tile of `all` with the least predicted time, unless a measured choice says otherwise.
-pub fn best_of(target: &KernelTarget<'_>, mut all: Vec<(f64, Tile)>, dtype: DType, form: &str) -> Tile {
+pub fn choose_tile(
+    target: &KernelTarget<'_>,
+    mut all: Vec<(f64, RegisterTile)>,
+    dtype: DType,
+    form: &str,
+) -> RegisterTile {
     let tuning = &target.request.tuning;
     if let Some(row) = tuning.rows.get(form) {
         // a tile that is none of them was chosen by another version
@@ -155,18 +160,18 @@ pub fn best_of(target: &KernelTarget<'_>, mut all: Vec<(f64, Tile)>, dtype: DTyp
         TuningTrial::None | TuningTrial::OtherOrder | TuningTrial::OtherMethod => 0,
     };
     let lanes = target.machine().lanes(dtype.bytes() as u64);
-    all.get(place).map_or(Tile { high: 1, wide: 1, vectors: 1, lanes }, |(_, tile)| *tile)
+    all.get(place).map_or(RegisterTile { high: 1, wide: 1, vectors: 1, lanes }, |(_, tile)| *tile)
 }
 
 /// Predicted time of the best tile, in cycles.
-pub fn predicted_cycles(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> f64 {
+pub fn predicted_cycles(target: &KernelTarget<'_>, dtype: DType, cover: TiledExtents) -> f64 {
     candidate_tiles(target, dtype, cover).iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
 /// Chooses the outermost loop with the least traffic from far memory, unless a measured choice says otherwise.
 pub fn choose_loop_order(
     target: &KernelTarget<'_>,
-    tile: &Tile,
+    tile: &RegisterTile,
     rows: u64,
     left: u64,
     right: u64,
@@ -190,12 +195,12 @@ pub fn choose_loop_order(
 }
 
 /// The tiles along one axis of rows, with their predicted times.
-pub fn tiles_in_a_row(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
+pub fn single_axis_tiles(target: &KernelTarget<'_>, dtype: DType, cover: TiledExtents) -> Vec<(f64, RegisterTile)> {
     candidate_tiles(target, dtype, cover).into_iter().filter(|(_, tile)| tile.high == 1).collect()
 }
 
 /// All tiles with their predicted times, from port throughput and the distance of panels; a tile has a fixed cost to begin and end.
-pub fn candidate_tiles(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> Vec<(f64, Tile)> {
+pub fn candidate_tiles(target: &KernelTarget<'_>, dtype: DType, cover: TiledExtents) -> Vec<(f64, RegisterTile)> {
     let mut all = Vec::new();
     // panels of few columns hold no more than those
     let mut lanes = target.machine().lanes(dtype.bytes() as u64).min(cover.columns.next_power_of_two());
@@ -219,7 +224,7 @@ pub fn candidate_tiles(target: &KernelTarget<'_>, dtype: DType, cover: Cover) ->
             // Where the last vector is a narrower one, LLVM gives its sums other registers at each step, and with 20 sums in
             // 32 registers it spills them.
             let rest = cover.columns % (vectors * lanes);
-            let mixed = if is_mixed(rest, lanes) { rest.div_ceil(lanes) } else { 0 };
+            let mixed = if has_narrow_last_vector(rest, lanes) { rest.div_ceil(lanes) } else { 0 };
             let fits =
                 |rows: u64| rows * vectors + early(rows) <= room && rows * mixed <= room / 2 + 1 && rows <= MOST_ROWS;
             for wide in (1..=cover.width.min(MOST_ROWS)).take_while(|&w| fits(w)) {
@@ -227,7 +232,7 @@ pub fn candidate_tiles(target: &KernelTarget<'_>, dtype: DType, cover: Cover) ->
                     if high > 1 && wide != cover.width {
                         break;
                     }
-                    let tile = Tile { high, wide, vectors, lanes };
+                    let tile = RegisterTile { high, wide, vectors, lanes };
                     all.push((predicted_tile_cycles(tile, cover, dtype, target), tile));
                 }
             }
@@ -240,20 +245,20 @@ pub fn candidate_tiles(target: &KernelTarget<'_>, dtype: DType, cover: Cover) ->
 /// Whether the columns are one full vector of AVX-512 and a narrower one, which are better as two panels: together, tiles of 8 rows (or
 /// three half vectors) take 13.8 and 12.9 cycles a term where 12 would suffice; separately, 12 rows take 19 of 18, so that products of
 /// 17, 22 and 24 columns are 7 to 9 % faster. With two full vectors before the narrower one nothing is lost.
-fn is_pair(target: &KernelTarget<'_>, dtype: DType, cover: Cover) -> bool {
+fn is_pair(target: &KernelTarget<'_>, dtype: DType, cover: TiledExtents) -> bool {
     let lanes = target.machine().lanes(dtype.bytes() as u64);
     let several = cover.height * cover.width > 1;
     let is_wide = target.machine().level == IsaLevel::Avx512 && lanes > 1;
-    is_wide && several && cover.columns < 2 * lanes && is_mixed(cover.columns, lanes)
+    is_wide && several && cover.columns < 2 * lanes && has_narrow_last_vector(cover.columns, lanes)
 }
 
 /// Whether the last vector of so many columns is narrower than the others.
-pub fn is_mixed(columns: u64, lanes: u64) -> bool {
+pub fn has_narrow_last_vector(columns: u64, lanes: u64) -> bool {
     columns > lanes && !columns.is_multiple_of(lanes) && columns % lanes <= lanes / 2
 }
 
 /// Predicted time of all tiles, in cycles.
-fn predicted_tile_cycles(tile: Tile, cover: Cover, dtype: DType, target: &KernelTarget<'_>) -> f64 {
+fn predicted_tile_cycles(tile: RegisterTile, cover: TiledExtents, dtype: DType, target: &KernelTarget<'_>) -> f64 {
     let (size, ports) = (dtype.bytes() as u64, target.machine().ports);
     let micro_ops = ports.micro_ops.filter(|_| dtype.is_float());
     let panel = tile.vectors * tile.lanes;
@@ -290,7 +295,7 @@ fn predicted_tile_cycles(tile: Tile, cover: Cover, dtype: DType, target: &Kernel
     (cover.columns / panel) as f64 * column(tile.vectors) + column(left) + ragged
 }
 
-impl fmt::Display for Tile {
+impl fmt::Display for RegisterTile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}x{}x{}x{}", self.high, self.wide, self.vectors, self.lanes)
     }

@@ -7,7 +7,7 @@ use crate::tensor::DType;
 ///
 /// An instruction for bytes takes each operand with or without a sign. The right side is a constant, so it is the operand that has its sign,
 /// and the left side is made fit: flipping the top bit of each byte adds 128 to a signed one, or takes 128 from one without a sign. What that
-/// adds to a sum is the number times the sum of the column of the right side, which is known: [`WordProducts::per_column`] takes it back.
+/// adds to a sum is the number times the sum of the column of the right side, which is known: [`WordProducts::column_correction`] takes it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WordProducts {
     /// The instruction.
@@ -48,7 +48,7 @@ impl WordProducts {
     }
 
     /// Terms of a word.
-    pub fn terms(self) -> u64 {
+    pub fn terms_per_word(self) -> u64 {
         self.instruction.terms_per_word()
     }
 
@@ -58,7 +58,7 @@ impl WordProducts {
     }
 
     /// The factor of a column's sum of the right side that is added to the column's sums of products; 0: nothing is.
-    pub fn per_column(self) -> i32 {
+    pub fn column_correction(self) -> i32 {
         -self.added
     }
 
@@ -93,7 +93,7 @@ mod tests {
                     let column: i32 = y.iter().map(|&b| value(right, b)).sum();
                     let want: i32 = 7 + x.iter().zip(y).map(|(&a, b)| value(left, a) * value(right, b)).sum::<i32>();
                     assert_eq!(
-                        sum.cast_signed() + products.per_column() * column,
+                        sum.cast_signed() + products.column_correction() * column,
                         want,
                         "{instruction:?} {left} {right} {x:?} {y:?}"
                     );

@@ -3,10 +3,10 @@
 pub(in crate::schedule) mod tap_rows;
 
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::families::contraction::loops::operands::{Contraction, Coordinates, Right};
-use crate::schedule::families::contraction::recipe::axis::Axis;
-use crate::schedule::families::convolution::recipe::Direct;
-use crate::schedule::families::convolution::recipe::algorithm::{Algorithm, Convolution};
+use crate::schedule::families::contraction::loops::operands::{Contraction, ContractionRight, CoordinateMap};
+use crate::schedule::families::contraction::recipe::axis::ContractionAxis;
+use crate::schedule::families::convolution::recipe::DirectConvolution;
+use crate::schedule::families::convolution::recipe::algorithm::{Convolution, ConvolutionAlgorithm};
 use crate::schedule::families::convolution::recipe::phases::Phase;
 use crate::schedule::families::winograd::loops::InputChannels;
 use crate::schedule::loops::nest;
@@ -16,7 +16,7 @@ use crate::schedule::plan::fuse::FusionDecision;
 use crate::schedule::plan::placement::Placement;
 
 /// A continuation that receives each part of a convolution as a contraction.
-type Then<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &Contraction, Coordinates<'_>) -> Result<()>;
+type Then<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &Contraction, CoordinateMap<'_>) -> Result<()>;
 
 /// Combines each phase along one axis with each along the others.
 pub(in crate::schedule) fn combine_phases(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
@@ -26,7 +26,7 @@ pub(in crate::schedule) fn combine_phases(phases: &[Vec<Phase>]) -> Vec<Vec<Phas
 }
 
 /// `view` with its origin at the first window, along axes without dilation holes.
-fn from_first_window(mut view: View, d: &ConvDims) -> View {
+fn from_first_window(mut view: ArrayView, d: &ConvDims) -> ArrayView {
     for (w, &axis) in d.window.iter().zip(&d.input_spatial).filter(|(w, _)| w.lhs_dilate == 1) {
         view.layout.origin -= w.pad_low * view.layout.strides[axis];
     }
@@ -46,13 +46,13 @@ pub const FAMILY: Family = Family {
     recipe: |planner, request| planner.direct_recipe(request),
     emit: |s, root, setup| match setup {
         RecipeSetup::Direct(direct) => s.emit_direct(root, direct),
-        other => other.wrong_family(),
+        other => other.wrong_family_error(),
     },
 };
 
 impl<'a> Emitter<'a> {
     /// The algorithm planned for convolution `id`, and its dimension numbers.
-    pub(in crate::schedule) fn convolution(&self, id: InstId) -> Result<(&'a Convolution, &'a ConvDims)> {
+    pub(in crate::schedule) fn planned_convolution(&self, id: InstId) -> Result<(&'a Convolution, &'a ConvDims)> {
         let comp: &'a crate::hlo::Computation = self.scope.comp;
         match (self.plan.convolutions(self.scope.id).get(&id), &comp[id].op) {
             (Some(convolution), Op::Convolution(d)) => Ok((convolution, d)),
@@ -64,9 +64,9 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn emit_direct(
         &mut self,
         root @ Root { id, anchor, .. }: Root<'_>,
-        direct: &Direct,
+        direct: &DirectConvolution,
     ) -> Result<()> {
-        let (_, d) = self.convolution(anchor)?;
+        let (_, d) = self.planned_convolution(anchor)?;
         let operands = &self.scope.comp[anchor].operands;
         let input = match direct.at_edges {
             true => self.unpadded_view(operands[0], d)?,
@@ -79,7 +79,9 @@ impl<'a> Emitter<'a> {
             .flat_map(|phases| (0..group).map(move |g| (phases.clone(), g)))
             .collect();
         let each = |s: &mut Self, then: Then<'_, 'a>| -> Result<()> {
-            parts.iter().try_for_each(|(phases, group)| s.as_contraction(anchor, &input, &right, phases, *group, then))
+            parts
+                .iter()
+                .try_for_each(|(phases, group)| s.with_contraction(anchor, &input, &right, phases, *group, then))
         };
         // one alone is asked when it is made
         let mut is_inner_product = parts.len() > 1;
@@ -90,7 +92,7 @@ impl<'a> Emitter<'a> {
             })?;
         }
         if is_inner_product {
-            return self.inner_product(root, |s, sums| {
+            return self.emit_inner_product(root, |s, sums| {
                 each(s, &mut |s, c, place| match s.inner_product_right(c) {
                     Some(right) => s.inner_product_sums(sums, c, right, place),
                     None => Ok(()),
@@ -101,40 +103,42 @@ impl<'a> Emitter<'a> {
     }
 
     /// Passes one combination of phases of one group to `then`, as a contraction.
-    pub(in crate::schedule) fn as_contraction(
+    pub(in crate::schedule) fn with_contraction(
         &mut self,
         anchor: InstId,
-        input: &View,
-        right: &Right,
+        input: &ArrayView,
+        right: &ContractionRight,
         phases: &[Phase],
         group: u64,
         then: Then<'_, 'a>,
     ) -> Result<()> {
         let comp = self.scope.comp;
-        let (convolution, d) = self.convolution(anchor)?;
+        let (convolution, d) = self.planned_convolution(anchor)?;
         let (kernel, result) = (comp.array(comp[anchor].operands[1]), comp.array(anchor));
         let per_group = kernel.dims[d.kernel_output_feature] / d.feature_group_count.max(1);
         let features = kernel.dims[d.kernel_input_feature];
         let (xs, ks) = (&input.layout.strides, kernel.strides());
-        let mut rows = vec![Axis { extent: result.dims[d.output_batch], a: xs[d.input_batch], b: 0 }];
+        let mut rows = vec![ContractionAxis { extent: result.dims[d.output_batch], a: xs[d.input_batch], b: 0 }];
         let mut sum = Vec::new();
         let mut a0 = input.layout.origin + (group * features) as i64 * xs[d.input_feature];
         let mut b0 = (group * per_group) as i64 * ks[d.kernel_output_feature] as i64;
         for (i, (w, p)) in d.window.iter().zip(phases).enumerate() {
             let (x, k) = (xs[d.input_spatial[i]], ks[d.kernel_spatial[i]] as i64);
-            rows.push(Axis { extent: p.count, a: x * w.stride as i64, b: 0 });
+            rows.push(ContractionAxis { extent: p.count, a: x * w.stride as i64, b: 0 });
             let step = if w.reversal { -k } else { k };
             a0 += p.base * x;
             b0 += if w.reversal { k * (w.size as i64 - 1) } else { 0 } + step * p.tap as i64;
-            sum.push(Axis { extent: p.taps, a: x * w.rhs_dilate as i64, b: step * p.step as i64 });
+            sum.push(ContractionAxis { extent: p.taps, a: x * w.rhs_dilate as i64, b: step * p.step as i64 });
         }
-        let feature = Axis { extent: features, a: xs[d.input_feature], b: ks[d.kernel_input_feature] as i64 };
+        let feature =
+            ContractionAxis { extent: features, a: xs[d.input_feature], b: ks[d.kernel_input_feature] as i64 };
         // images of a gradient, which are farther apart than all taps, are the loop outside
-        let is_far = matches!(right, Right::Buffer(_)) && sum.iter().all(|tap: &Axis| tap.a.abs() < feature.a.abs());
-        sum.insert(if is_far && !convolution.leaves_rows_out() { 0 } else { sum.len() }, feature);
+        let is_far = matches!(right, ContractionRight::Buffer(_))
+            && sum.iter().all(|tap: &ContractionAxis| tap.a.abs() < feature.a.abs());
+        sum.insert(if is_far && !convolution.skips_padding_rows() { 0 } else { sum.len() }, feature);
         // which row is read comes from both loops together
         let inside = match convolution.algorithm {
-            Algorithm::Direct { inside: Some(inside) } => {
+            ConvolutionAlgorithm::Direct { inside: Some(inside) } => {
                 let (inside, first) = inside.for_row_stride(xs[d.input_spatial[0]]);
                 (a0, rows[1].a, sum[0].a) = (a0 + first, 0, 0);
                 Some(inside)
@@ -142,8 +146,9 @@ impl<'a> Emitter<'a> {
             _ => None,
         };
         // features that a gradient has in the place of images lie side by side, as the results along an axis do then
-        let is_near = matches!(right, Right::Buffer(_)) && rows[1..].iter().all(|x| x.a.abs() > rows[0].a.abs());
-        let is_last = is_near && !convolution.leaves_rows_out();
+        let is_near =
+            matches!(right, ContractionRight::Buffer(_)) && rows[1..].iter().all(|x| x.a.abs() > rows[0].a.abs());
+        let is_last = is_near && !convolution.skips_padding_rows();
         if is_last {
             rows.rotate_left(1);
         }
@@ -169,7 +174,7 @@ impl<'a> Emitter<'a> {
             b0,
             batch: vec![],
             rows,
-            columns: vec![Axis { extent: per_group, a: 0, b: ks[d.kernel_output_feature] as i64 }],
+            columns: vec![ContractionAxis { extent: per_group, a: 0, b: ks[d.kernel_output_feature] as i64 }],
             sum,
             first_column: group * per_group,
             sums_apart: None,
@@ -180,16 +185,21 @@ impl<'a> Emitter<'a> {
     }
 
     /// A view of the operand without padding, with its origin at the first window.
-    fn unpadded_view(&mut self, operand: InstId, d: &ConvDims) -> Result<View> {
-        let value = self.value(operand)?;
+    fn unpadded_view(&mut self, operand: InstId, d: &ConvDims) -> Result<ArrayView> {
+        let value = self.value_buffers(operand)?;
         Ok(from_first_window(value.view(&self.scope.comp.array(operand).dims)?, d))
     }
 
     /// A view of the operand with padding (and base dilation, if it must be written out) in memory, and its origin at the first window;
     /// along axes of several phases, at the operand's first element.
-    pub(in crate::schedule) fn padded_view(&mut self, id: InstId, anchor: InstId, operand: InstId) -> Result<View> {
+    pub(in crate::schedule) fn padded_view(
+        &mut self,
+        id: InstId,
+        anchor: InstId,
+        operand: InstId,
+    ) -> Result<ArrayView> {
         let shape = self.scope.comp.array(operand).clone();
-        let (convolution, d) = self.convolution(anchor)?;
+        let (convolution, d) = self.planned_convolution(anchor)?;
         let Some(margins) = &convolution.margins else {
             let value = self.dilated_copy(id, operand, d)?;
             return value.view(&shape.dims);
@@ -201,7 +211,7 @@ impl<'a> Emitter<'a> {
     /// Views of the operand with margins, or of the parts of a concatenation that has no memory.
     pub(in crate::schedule) fn operand_planes(&mut self, id: InstId, anchor: InstId) -> Result<Vec<InputChannels>> {
         let comp = self.scope.comp;
-        let (_, d) = self.convolution(anchor)?;
+        let (_, d) = self.planned_convolution(anchor)?;
         let whole = comp[anchor].operands[0];
         let parts = match self.scope.fusion.decision[whole] {
             FusionDecision::Materialised => std::slice::from_ref(&whole),
@@ -222,18 +232,18 @@ impl<'a> Emitter<'a> {
         for (&(low, high), &axis) in margins.iter().zip(&d.input_spatial) {
             (all[0][axis], all[1][axis]) = (low, high);
         }
-        self.with_zeros_around(id, operand, &all)
+        self.ensure_margins(id, operand, &all)
     }
 
     /// `operand` if it has at least so many zeros before and after along each axis, or a copy that has.
-    pub(in crate::schedule) fn with_zeros_around(
+    pub(in crate::schedule) fn ensure_margins(
         &mut self,
         id: InstId,
         operand: InstId,
         margins: &[Vec<u64>; 2],
     ) -> Result<ValueBuffers> {
         let shape = self.scope.comp.array(operand).clone();
-        let value = self.value(operand)?;
+        let value = self.value_buffers(operand)?;
         let fits = |layout: &Layout| {
             let enough = |(need, have): (&Vec<u64>, &Vec<u64>)| need.iter().zip(have).all(|(need, have)| need <= have);
             [(&margins[0], &layout.low), (&margins[1], &layout.high)].into_iter().all(enough)
@@ -249,17 +259,17 @@ impl<'a> Emitter<'a> {
             Placement::Margin { low, high, .. } if fits(&Layout::with_margin(&shape.dims, &low, &high)) => (low, high),
             _ => (margins[0].clone(), margins[1].clone()),
         };
-        let copy = self.with_margin(&shape, &low, &high)?;
-        self.note_margin(operand, copy.buffer()?);
-        let mut k = Kernel { label: format!("pad {}", label(self.scope.comp, id)), ..Kernel::default() };
+        let copy = self.allocate_with_margin(&shape, &low, &high)?;
+        self.record_margin(operand, copy.buffer()?);
+        let mut k = Kernel { label: format!("pad {}", instruction_label(self.scope.comp, id)), ..Kernel::default() };
         let (vars, at) = loop_variables(&mut k, &shape.dims);
         let x = value.view(&shape.dims)?.load(&mut k, &at);
         let store = copy.view(&shape.dims)?.store(&at, x);
-        nest::set_vectorized_body(&mut k, &vars, &[store], self.lanes(shape.dtype));
+        nest::set_vectorized_body(&mut k, &vars, &[store], self.vector_lanes(shape.dtype));
         if shape.elements() > 0 {
             self.launch(k);
         }
-        self.note_needed(operand, &copy);
+        self.record_demand(operand, &copy);
         self.scope.padded.insert(operand, copy.clone());
         Ok(copy)
     }
@@ -267,7 +277,7 @@ impl<'a> Emitter<'a> {
     /// Copies the operand with base dilation and padding written out.
     fn dilated_copy(&mut self, id: InstId, operand: InstId, d: &ConvDims) -> Result<ValueBuffers> {
         let shape = self.scope.comp.array(operand).clone();
-        let value = self.value(operand)?;
+        let value = self.value_buffers(operand)?;
         let from = value.view(&shape.dims)?;
         let mut dims = shape.dims.clone();
         for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
@@ -276,19 +286,19 @@ impl<'a> Emitter<'a> {
             dims[axis] = u64::try_from(size)
                 .map_err(|_| unsupported_error(self.scope.comp, id, " with padding that removes everything"))?;
         }
-        let mut k = Kernel { label: format!("pad {}", label(self.scope.comp, id)), ..Kernel::default() };
+        let mut k = Kernel { label: format!("pad {}", instruction_label(self.scope.comp, id)), ..Kernel::default() };
         let (vars, at) = loop_variables(&mut k, &dims);
         let mut source = at.clone();
         let mut inside = None;
         for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
             let moved = at[axis].offset(-w.pad_low);
-            source[axis] = element_at(&mut k, &moved, shape.dims[axis], w.lhs_dilate, &mut inside);
+            source[axis] = clamped_coordinate(&mut k, &moved, shape.dims[axis], w.lhs_dilate, &mut inside);
         }
         let (x, zero) = (from.load(&mut k, &source), small_constant(&mut k, shape.dtype, 0.0));
         let x = select(&mut k, inside, x, zero, shape.dtype);
-        let to = self.buffer(shape.dtype, dims.iter().product());
+        let to = self.allocate_buffer(shape.dtype, dims.iter().product());
         let store = Stmt::Store { buf: to, index: linear_index(&at, &dims), value: x };
-        nest::set_vectorized_body(&mut k, &vars, &[store], self.lanes(shape.dtype));
+        nest::set_vectorized_body(&mut k, &vars, &[store], self.vector_lanes(shape.dtype));
         self.launch(k);
         Ok(ValueBuffers { leaves: vec![to], layout: Some(Layout::dense(&dims)) })
     }

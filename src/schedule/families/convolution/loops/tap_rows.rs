@@ -9,22 +9,22 @@ impl TapRows {
     }
 
     /// The position of the taps of one row of results.
-    pub(in crate::schedule) fn of_row(&self, row: &Index) -> TapsOfRow {
-        TapsOfRow { first: row.scale(self.steps[0]).offset(self.first), inside: *self }
+    pub(in crate::schedule) fn taps_of_row(&self, row: &Index) -> RowTaps {
+        RowTaps { first: row.scale(self.steps[0]).offset(self.first), inside: *self }
     }
 }
 
 /// Position of the taps of one row of results.
 #[derive(Clone, Debug)]
-pub struct TapsOfRow {
+pub struct RowTaps {
     /// The row that the first tap reads.
     first: Index,
     inside: TapRows,
 }
 
-impl TapsOfRow {
+impl RowTaps {
     /// The condition that a tap reads a row of the operand, and the offset of that row from the first.
-    pub(in crate::schedule) fn read(&self, k: &Kernel, tap: &Index) -> (Expr, Index) {
+    pub(in crate::schedule) fn read_condition(&self, k: &Kernel, tap: &Index) -> (Expr, Index) {
         let TapRows { steps, rows, apart, .. } = self.inside;
         let row = self.first.add(&tap.scale(steps[1]));
         let held = row.clamp_to(0, rows - 1, &k.vars);

@@ -5,7 +5,7 @@ use crate::hlo::{ArrayShape, CompId, Computation, InstId, Module, Op};
 use crate::schedule::families::convolution::recipe::phases::{self, Phase};
 use crate::schedule::families::convolution::recipe::tap_rows;
 use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
-use crate::schedule::families::filter::recipe::Filter;
+use crate::schedule::families::filter::recipe::FilterGradient;
 use crate::schedule::families::winograd::recipe::{self as winograd, Winograd};
 use crate::schedule::target::KernelTarget;
 use crate::target::ConvolutionMethod;
@@ -20,7 +20,7 @@ const MOST_PARTS: u64 = 16;
 
 /// The algorithm of a convolution.
 #[derive(Clone, Debug)]
-pub enum Algorithm {
+pub enum ConvolutionAlgorithm {
     /// Winograd's minimal filtering.
     Winograd(Box<Winograd>),
     /// Depthwise: one channel a group, vectorized along channels.
@@ -29,7 +29,7 @@ pub enum Algorithm {
         has_margin: bool,
     },
     /// Products of planes, for the gradient of a filter.
-    Filter(Box<Filter>),
+    Filter(Box<FilterGradient>),
     /// Direct: one sum over the window and the channels, a contraction for each group and phase.
     Direct {
         /// Map of the rows of taps on the padding that are left out, if they are.
@@ -41,7 +41,7 @@ pub enum Algorithm {
 #[derive(Clone, Debug)]
 pub struct Convolution {
     /// The method.
-    pub algorithm: Algorithm,
+    pub algorithm: ConvolutionAlgorithm,
     /// The margins that the operand needs along each spatial axis, before and after; `None` if it must be copied with dilation holes
     /// written out.
     pub margins: Option<Vec<(u64, u64)>>,
@@ -62,17 +62,17 @@ impl Convolution {
 
     /// Whether the algorithm is Winograd's, whose tiles need no margins.
     pub fn is_winograd(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Winograd(_))
+        matches!(self.algorithm, ConvolutionAlgorithm::Winograd(_))
     }
 
     /// Whether the convolution has one channel a group and is vectorized along channels.
     pub fn is_depthwise(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Depthwise { .. })
+        matches!(self.algorithm, ConvolutionAlgorithm::Depthwise { .. })
     }
 
     /// Whether rows of taps on the padding are left out.
-    pub fn leaves_rows_out(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Direct { inside: Some(_) })
+    pub fn skips_padding_rows(&self) -> bool {
+        matches!(self.algorithm, ConvolutionAlgorithm::Direct { inside: Some(_) })
     }
 
     /// Whether the operand needs zero margins.
@@ -82,8 +82,8 @@ impl Convolution {
 
     /// The phases that need no margins, unless they are too many.
     fn edges(&self, comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
-        let Algorithm::Direct { inside: None } = self.algorithm else { return None };
-        let parts = phases::at_edges(comp, id, d)?;
+        let ConvolutionAlgorithm::Direct { inside: None } = self.algorithm else { return None };
+        let parts = phases::edge_phases(comp, id, d)?;
         let kernels: u64 = parts.iter().map(|along| along.len() as u64).product();
         (kernels.saturating_mul(d.feature_group_count) <= MOST_PARTS).then_some(parts)
     }
@@ -94,16 +94,16 @@ pub type Convolutions = HashMap<InstId, Convolution>;
 
 /// The algorithms of all convolutions of a module, by computation.
 #[derive(Clone, Debug)]
-pub struct Methods(IdVec<CompId, Convolutions>);
+pub struct ModuleConvolutions(IdVec<CompId, Convolutions>);
 
-impl Methods {
+impl ModuleConvolutions {
     /// Chooses algorithms for all convolutions of `module`.
-    pub fn choose(module: &Module, target: &KernelTarget<'_>) -> Methods {
-        Methods(module.comps.values().map(|comp| choose_algorithms(comp, target)).collect())
+    pub fn choose(module: &Module, target: &KernelTarget<'_>) -> ModuleConvolutions {
+        ModuleConvolutions(module.comps.values().map(|comp| choose_algorithms(comp, target)).collect())
     }
 
     /// The algorithms of a computation's convolutions.
-    pub fn comp(&self, id: CompId) -> &Convolutions {
+    pub fn of_computation(&self, id: CompId) -> &Convolutions {
         &self.0[id]
     }
 }
@@ -123,28 +123,28 @@ fn choose_algorithm(
     id: InstId,
     d: &ConvDims,
     target: &KernelTarget<'_>,
-) -> (Algorithm, Option<(String, ConvolutionMethod)>) {
+) -> (ConvolutionAlgorithm, Option<(String, ConvolutionMethod)>) {
     let Some(w) = winograd::recognize(comp, id, target) else { return (without_winograd(comp, id, d, target), None) };
     let named = w.choose_method(target);
     match named.1 {
-        ConvolutionMethod::Winograd => (Algorithm::Winograd(Box::new(w)), Some(named)),
+        ConvolutionMethod::Winograd => (ConvolutionAlgorithm::Winograd(Box::new(w)), Some(named)),
         ConvolutionMethod::Direct => (without_winograd(comp, id, d, target), Some(named)),
     }
 }
 
-fn without_winograd(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Algorithm {
+fn without_winograd(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> ConvolutionAlgorithm {
     if is_by_channel(comp, id, d) {
         let padded = |w: &WindowDim| w.lhs_dilate == 1 && w.pad_low >= 0 && w.pad_high >= 0;
         // taps are left out one by one where those of the last axis are written out
         let leaves_out = d.window.iter().all(padded)
             && d.window.last().is_some_and(|w| w.size <= MOST_TAPS)
             && comp.array(comp[id].operands[0]).elements() > 0;
-        return Algorithm::Depthwise { has_margin: !leaves_out };
+        return ConvolutionAlgorithm::Depthwise { has_margin: !leaves_out };
     }
-    if let Some(filter) = Filter::choose(comp, id, d, target) {
-        return Algorithm::Filter(Box::new(filter));
+    if let Some(filter) = FilterGradient::choose(comp, id, d, target) {
+        return ConvolutionAlgorithm::Filter(Box::new(filter));
     }
-    Algorithm::Direct { inside: tap_rows::choose(comp, id, d, target) }
+    ConvolutionAlgorithm::Direct { inside: tap_rows::choose_tap_rows(comp, id, d, target) }
 }
 
 /// Whether `id` makes one channel (or as many as [`ConvDims::repeats_along_lanes`] allows) of each channel, with channels as the last
@@ -161,19 +161,28 @@ fn is_by_channel(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
         && minor(d.output_feature, result)
 }
 
-fn required_margins(comp: &Computation, id: InstId, d: &ConvDims, algorithm: &Algorithm) -> Option<Vec<(u64, u64)>> {
-    let phases = phases::split(comp, id, d)?;
+fn required_margins(
+    comp: &Computation,
+    id: InstId,
+    d: &ConvDims,
+    algorithm: &ConvolutionAlgorithm,
+) -> Option<Vec<(u64, u64)>> {
+    let phases = phases::split_phases(comp, id, d)?;
     let input = comp.array(comp[id].operands[0]);
     let margin = |(i, w): (usize, &WindowDim)| match w.lhs_dilate {
         1 => (w.pad_low.max(0) as u64, w.pad_high.max(0) as u64),
-        _ => phases::margin(&phases[i], input.dims[d.input_spatial[i]]),
+        _ => phases::phase_margin(&phases[i], input.dims[d.input_spatial[i]]),
     };
     let all = || d.window.iter().enumerate().map(margin);
     Some(match algorithm {
-        Algorithm::Winograd(_) | Algorithm::Filter(_) | Algorithm::Depthwise { has_margin: false } => {
+        ConvolutionAlgorithm::Winograd(_)
+        | ConvolutionAlgorithm::Filter(_)
+        | ConvolutionAlgorithm::Depthwise { has_margin: false } => {
             vec![(0, 0); d.window.len()]
         }
-        Algorithm::Depthwise { has_margin: true } | Algorithm::Direct { inside: None } => all().collect(),
-        Algorithm::Direct { inside: Some(_) } => std::iter::once((0, 0)).chain(all().skip(1)).collect(),
+        ConvolutionAlgorithm::Depthwise { has_margin: true } | ConvolutionAlgorithm::Direct { inside: None } => {
+            all().collect()
+        }
+        ConvolutionAlgorithm::Direct { inside: Some(_) } => std::iter::once((0, 0)).chain(all().skip(1)).collect(),
     })
 }

@@ -16,7 +16,7 @@ const MOST_GROUPS: u64 = 64;
 
 /// Parameters of a direct convolution.
 #[derive(Clone, Debug)]
-pub struct Direct {
+pub struct DirectConvolution {
     /// Whether the operand is read without margins, and results at edges use fewer taps.
     pub at_edges: bool,
     /// The phases along each spatial axis.
@@ -35,15 +35,15 @@ impl Planner<'_> {
         let is_asked = request.comp == self.module.entry && self.choices.in_parts.contains(&comp[id].operands[0]);
         let at_edges = convolution.at_edges.clone().filter(|_| is_asked);
         let is_at_edges = at_edges.is_some();
-        let phases = at_edges.or_else(|| phases::split(comp, id, d)).unwrap_or_else(|| {
+        let phases = at_edges.or_else(|| phases::split_phases(comp, id, d)).unwrap_or_else(|| {
             let axes = d.output_spatial.iter().zip(&d.window);
             axes.map(|(&axis, w)| vec![Phase::single(comp.array(id).dims[axis], w.size)]).collect()
         });
-        Ok(Some(RecipeSetup::Direct(Direct { at_edges: is_at_edges, phases })))
+        Ok(Some(RecipeSetup::Direct(DirectConvolution { at_edges: is_at_edges, phases })))
     }
 }
 
-impl fmt::Display for Direct {
+impl fmt::Display for DirectConvolution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let phases: Vec<String> = self.phases.iter().map(|axis| axis.len().to_string()).collect();
         let edges = if self.at_edges { ", results at edges apart" } else { "" };

@@ -34,7 +34,7 @@ impl Phase {
 
 /// The phases along each axis of convolution `id`; `None` if holes must be written out: with groups, if the window also strides or is
 /// dilated itself, or if it is so small that results of some phase read nothing.
-pub fn split(comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
+pub fn split_phases(comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
     if d.window.iter().any(|w| w.lhs_dilate != 1) && d.feature_group_count != 1 {
         return None;
     }
@@ -60,7 +60,7 @@ fn phases_of_axis(w: &WindowDim, results: u64) -> Option<Vec<Phase>> {
 
 /// The phases along each axis of convolution `id` that read no padding: results at the edges one by one, with only the taps that read the
 /// operand. `None` with holes, and if results at an edge are many or read nothing.
-pub fn at_edges(comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
+pub fn edge_phases(comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
     let (input, result) = (comp.array(*comp[id].operands.first()?), comp.array(id));
     let axes = d.window.iter().zip(&d.input_spatial).zip(&d.output_spatial);
     axes.map(|((w, &from), &to)| edges(w, input.dims[from], result.dims[to])).collect()
@@ -84,7 +84,7 @@ fn edges(w: &WindowDim, n: u64, results: u64) -> Option<Vec<Phase>> {
 
 /// A phase for each result along an axis without holes, with the taps that read the `n` elements of the operand; `None` if one reads
 /// nothing.
-pub fn one_by_one(w: &WindowDim, n: u64, results: u64) -> Option<Vec<Phase>> {
+pub fn phase_per_result(w: &WindowDim, n: u64, results: u64) -> Option<Vec<Phase>> {
     let (n, results) = (i64::try_from(n).ok()?, i64::try_from(results).ok()?);
     let is_plain = w.lhs_dilate == 1 && w.stride >= 1 && w.rhs_dilate >= 1;
     if !is_plain {
@@ -106,7 +106,7 @@ fn on_operand(w: &WindowDim, n: i64, first: i64, count: i64) -> Option<Phase> {
 }
 
 /// Number of elements before and after the `n` of an axis that the phases read.
-pub fn margin(phases: &[Phase], n: u64) -> (u64, u64) {
+pub fn phase_margin(phases: &[Phase], n: u64) -> (u64, u64) {
     let low = phases.iter().map(|p| -p.base).max().unwrap_or(0);
     let last = |p: &Phase| p.base + (p.count + p.taps) as i64 - 1 - n as i64;
     let high = phases.iter().map(last).max().unwrap_or(0);

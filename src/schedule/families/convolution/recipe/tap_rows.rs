@@ -2,13 +2,13 @@
 //! taps, and the operand needs no rows of zeros before its first and behind its last one. A tile lies in one row of results then.
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId};
-use crate::schedule::families::contraction::recipe::register_tile::{Cover, candidate_tiles, tiles_in_a_row};
+use crate::schedule::families::contraction::recipe::register_tile::{TiledExtents, candidate_tiles, single_axis_tiles};
 use crate::schedule::plan::MOST_NARROW_COLUMNS;
 use crate::schedule::target::KernelTarget;
 use crate::target::{MathType, Target};
 use crate::tensor::DType;
 
-/// Largest fraction of the predicted time that may remain for leaving taps out to be worth it.
+/// Largest ratio of the predicted times without and with the taps on the padding for which leaving them out pays.
 const MOST_TIME: f64 = 0.97;
 
 /// A linear map from a row of results and a row of taps to the row of the operand that they read, along the first axis of a window.
@@ -52,7 +52,7 @@ fn is_of_words(dtype: DType, machine: &Target) -> bool {
 
 /// Decides whether direct convolution `id`, over several channels, leaves out rows of taps: its rows then have the first spatial axis
 /// behind that of images, and its terms begin with that of the window.
-pub fn choose(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Option<TapRows> {
+pub fn choose_tap_rows(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Option<TapRows> {
     let [input, kernel] = comp[id].operands[..] else { return None };
     let (input, kernel, result) = (comp.array(input), comp.array(kernel), comp.array(id));
     let columns = kernel.dims[d.kernel_output_feature] / d.feature_group_count.max(1);
@@ -77,8 +77,8 @@ pub fn choose(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarge
     let sum = features * d.window.iter().map(|w| w.size).product::<u64>();
     let dtype = result.dtype.accumulator();
     let stride = features * d.feature_group_count * d.window[d.window.len() - 1].stride * dtype.bytes() as u64;
-    let cover = Cover { height, width, columns, sum, stride, adds_apart: false };
+    let cover = TiledExtents { height, width, columns, sum, stride, adds_apart: false };
     let least = |all: Vec<(f64, _)>| all.into_iter().map(|(time, _)| time).min_by(f64::total_cmp);
-    let time = least(tiles_in_a_row(target, dtype, cover))? * pairs as f64 / all as f64;
+    let time = least(single_axis_tiles(target, dtype, cover))? * pairs as f64 / all as f64;
     (time <= MOST_TIME * least(candidate_tiles(target, dtype, cover))?).then_some(inside)
 }

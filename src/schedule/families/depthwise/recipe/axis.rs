@@ -20,7 +20,7 @@ pub struct WindowAxis {
 }
 
 /// Tiles of a row that read the operand in the same way.
-pub struct Run {
+pub struct TileRun {
     /// The numbers of the tiles along the axis.
     pub numbers: Range<u64>,
     /// Pixels per tile.
@@ -35,7 +35,7 @@ impl WindowAxis {
         WindowAxis { extent: 1, size: 1, stride: 1, dilation: 1, reversed: false, edges: None };
 
     /// For each element that a tile reads (relative as in its run), the pixels that use it, each with the tap.
-    pub fn uses(&self, run: &Run) -> BTreeMap<u64, Vec<(u64, u64)>> {
+    pub fn tap_uses(&self, run: &TileRun) -> BTreeMap<u64, Vec<(u64, u64)>> {
         let mut uses: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
         for pixel in 0..run.pixels {
             for tap in 0..self.size {
@@ -49,17 +49,17 @@ impl WindowAxis {
     }
 
     /// Divides a row into tiles of `pixels`; the last one may have fewer.
-    pub fn row_tiles(&self, pixels: u64) -> Vec<Run> {
+    pub fn row_tiles(&self, pixels: u64) -> Vec<TileRun> {
         let (plain, count) = (self.interior_tiles(pixels), self.extent.div_ceil(pixels));
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: Vec<TileRun> = Vec::new();
         let mut number = 0;
         while number < count {
             let end = if plain.contains(&number) { plain.end } else { number + 1 };
             let own = pixels.min(self.extent - number * pixels);
-            let elements = self.elements(number * pixels, own);
+            let elements = self.read_elements(number * pixels, own);
             match runs.last_mut().filter(|r| r.pixels == own && r.elements == elements) {
                 Some(run) => run.numbers.end = end,
-                None => runs.push(Run { numbers: number..end, pixels: own, elements }),
+                None => runs.push(TileRun { numbers: number..end, pixels: own, elements }),
             }
             number = end;
         }
@@ -82,7 +82,7 @@ impl WindowAxis {
     }
 
     /// The elements that `pixels` pixels from `first` on read, relative to the one under the first pixel's first tap.
-    pub fn elements(&self, first: u64, pixels: u64) -> Range<u64> {
+    pub fn read_elements(&self, first: u64, pixels: u64) -> Range<u64> {
         let all = self.input_span(pixels);
         let Some((before, n)) = self.edges else { return 0..all };
         let from = (first * self.stride) as i64 - before;

@@ -3,8 +3,8 @@ pub mod axis;
 
 use crate::hlo::InstId;
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::families::convolution::recipe::algorithm::{Algorithm, MOST_TAPS};
-use crate::schedule::families::depthwise::recipe::axis::{Run, WindowAxis};
+use crate::schedule::families::convolution::recipe::algorithm::{ConvolutionAlgorithm, MOST_TAPS};
+use crate::schedule::families::depthwise::recipe::axis::{TileRun, WindowAxis};
 use crate::schedule::plan::context::PlanContext;
 use std::fmt;
 
@@ -15,7 +15,7 @@ const FEW_VECTORS: u64 = 4;
 
 /// Tile and unrolling of a depthwise convolution.
 #[derive(Clone, Debug)]
-pub struct Window {
+pub struct DepthwiseTiling {
     /// The spatial axes but the last, whose taps are loops.
     pub outer: Vec<WindowAxis>,
     /// The last spatial axis.
@@ -26,11 +26,12 @@ pub struct Window {
     pub tile: u64,
 }
 
-impl Window {
+impl DepthwiseTiling {
     /// Chooses the tile and the unrolling of convolution `id`.
-    pub fn choose(context: &PlanContext<'_>, id: InstId, d: &ConvDims) -> Window {
+    pub fn choose(context: &PlanContext<'_>, id: InstId, d: &ConvDims) -> DepthwiseTiling {
         let (result, operand) = (context.comp.array(id), context.comp.array(context.comp[id].operands[0]));
-        let inside = matches!(context.convolutions[&id].algorithm, Algorithm::Depthwise { has_margin: false });
+        let inside =
+            matches!(context.convolutions[&id].algorithm, ConvolutionAlgorithm::Depthwise { has_margin: false });
         let side = |i: usize| WindowAxis {
             extent: result.dims[d.output_spatial[i]],
             size: d.window[i].size,
@@ -41,7 +42,7 @@ impl Window {
         };
         let mut outer: Vec<WindowAxis> = (0..d.window.len()).map(side).collect();
         let wide = outer.pop().unwrap_or(WindowAxis::NONE);
-        let mut window = Window { outer, wide, is_whole: false, tile: 1 };
+        let mut window = DepthwiseTiling { outer, wide, is_whole: false, tile: 1 };
         let registers = context.target.machine().vector_registers;
         window.is_whole = window.rows() * wide.size <= MOST_TAPS && registers >= 32;
         window.tile = window.best_tile(registers);
@@ -62,8 +63,8 @@ impl Window {
     fn best_tile(&self, registers: u64) -> u64 {
         let wide = self.unrolled_axis();
         let loops = self.rows() * (self.wide.size / wide.size);
-        let cost = |run: &Run| {
-            let uses = wide.uses(run);
+        let cost = |run: &TileRun| {
+            let uses = wide.tap_uses(run);
             let terms = uses.values().map(|u| u.len() as u64).sum::<u64>();
             let loads = uses.len() as u64 + wide.size;
             (run.numbers.end - run.numbers.start) * (loops * (terms.max(loads) + 2) + 2 * run.pixels + 6)
@@ -86,7 +87,7 @@ impl Window {
 
 /// Number of groups into which `blocks` vectors of channels are divided, if tiles of pixels are few and threads share channels too; and
 /// whether the loop over groups is outermost, for an operand made by channels: a thread should read those that it made.
-pub fn groups(blocks: u64, tiles: u64, is_by_channel: bool) -> (u64, bool) {
+pub fn channel_groups(blocks: u64, tiles: u64, is_by_channel: bool) -> (u64, bool) {
     let is_enough = |g: &u64| blocks.is_multiple_of(*g) && g * tiles >= FEW_CHUNKS;
     match (2..=blocks / FEW_VECTORS).find(is_enough).filter(|_| is_by_channel) {
         Some(apart) => (apart, true),
@@ -94,7 +95,7 @@ pub fn groups(blocks: u64, tiles: u64, is_by_channel: bool) -> (u64, bool) {
     }
 }
 
-impl fmt::Display for Window {
+impl fmt::Display for DepthwiseTiling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sizes: Vec<String> = self.outer.iter().chain([&self.wide]).map(|s| s.size.to_string()).collect();
         let written = if self.is_whole { "all written out" } else { "rows in loops" };

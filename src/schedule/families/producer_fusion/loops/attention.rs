@@ -1,28 +1,35 @@
 //! The kernel of a block (`families/producer_fusion/recipe/attention.rs`): two products and the rows between them.
-use crate::schedule::families::contraction::loops::Nest;
+use crate::schedule::families::contraction::loops::ContractionNest;
 use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::contraction::loops::operands::Contraction;
-use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product, merge_axes, one_axis};
-use crate::schedule::families::contraction::recipe::register_tile::Tile;
+use crate::schedule::families::contraction::recipe::axis::{
+    ContractionAxis, at_least_one_axis, extent_product, merge_axes,
+};
+use crate::schedule::families::contraction::recipe::register_tile::RegisterTile;
 use crate::schedule::families::producer_fusion::recipe::Attention;
 use crate::schedule::families::rows::loops as rows;
-use crate::schedule::loops::grid::{if_in_range, with_variable_as};
+use crate::schedule::loops::grid::{bind_variable, guard_in_range};
 use crate::schedule::loops::prelude::*;
 use crate::target::LoopOrder;
 
 impl<'a> Emitter<'a> {
     /// Emits the kernel of `id`, whose anchor is the dot `anchor`, with its left side computed block by block.
-    pub(in crate::schedule) fn block(&mut self, Root { id, anchor, out }: Root<'_>, block: &Attention) -> Result<()> {
+    pub(in crate::schedule) fn emit_attention(
+        &mut self,
+        Root { id, anchor, out }: Root<'_>,
+        block: &Attention,
+    ) -> Result<()> {
         let comp = self.scope.comp;
-        let mut e = self.elements(id);
+        let mut e = self.start_kernel(id);
         let types = [comp.array(block.scores).dtype, comp.array(block.left).dtype];
-        let from = self.on_stack(types[0], block.height * block.stride);
-        let to = if types[0] == types[1] { from } else { self.on_stack(types[1], block.height * block.stride) };
+        let from = self.allocate_on_stack(types[0], block.height * block.stride);
+        let to =
+            if types[0] == types[1] { from } else { self.allocate_on_stack(types[1], block.height * block.stride) };
         let first = self.scope.fusion.anchor[block.scores].unwrap_or(block.scores);
-        let source = self.value(comp[first].operands[0])?.dense_buffer()?;
+        let source = self.value_buffers(comp[first].operands[0])?.dense_buffer()?;
         let mut made = self.dot_contraction(first, source)?;
-        made.c.rows = one_axis(merge_axes(&made.c.rows));
-        let in_block = |e: &mut Elements, tile: Tile| e.k.add_var(block.height / tile.wide);
+        made.c.rows = at_least_one_axis(merge_axes(&made.c.rows));
+        let in_block = |e: &mut KernelBuilder, tile: RegisterTile| e.k.add_var(block.height / tile.wide);
         let number = in_block(&mut e, block.tiles[0]);
         let strip =
             LocalRows { held: LocalSide::Result(number), stride: block.stride, tile: block.tiles[0], form: None };
@@ -30,7 +37,7 @@ impl<'a> Emitter<'a> {
         let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| made.result_coordinates(k, b, r, c);
         let root = Root { id: block.scores, anchor: first, out: &sink };
         let make = self.contraction_nest(&mut e, root, &made.c, Some(&strip), &place)?;
-        e.forget();
+        e.forget_elements();
 
         let mut read = self.dot_contraction(anchor, to)?;
         read.c = from_block(&read.c, block);
@@ -38,7 +45,7 @@ impl<'a> Emitter<'a> {
         let strip = LocalRows { held: LocalSide::Left(reader), stride: block.stride, tile: block.tiles[1], form: None };
         let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| read.result_coordinates(k, b, r, c);
         let fold = self.contraction_nest(&mut e, Root { id, anchor, out }, &read.c, Some(&strip), &place)?;
-        e.forget();
+        e.forget_elements();
 
         let per_batch = extent_product(&made.c.rows);
         let blocks = AttentionBlocks::new(&mut e.k, make.grid.batch, fold.grid.batch, block.height, per_batch);
@@ -53,25 +60,25 @@ impl<'a> Emitter<'a> {
     /// Emits the row operations between the two products, for each row of a block.
     fn block_rows(
         &mut self,
-        mut e: Elements,
+        mut e: KernelBuilder,
         block: &Attention,
         from: BufId,
         to: BufId,
         blocks: &AttentionBlocks,
         body: &mut Vec<Stmt>,
-    ) -> Result<Elements> {
+    ) -> Result<KernelBuilder> {
         let (near, row) = (e.k.add_var(block.height), e.k.add_var(block.rows.rows));
         let at = Index::var(near).scale(block.stride as i64);
-        let held = rows::Held { operand: block.scores, from, to, at };
+        let held = rows::RowBuffers { operand: block.scores, from, to, at };
         let out = ValueBuffers { leaves: vec![to], layout: None };
         let r = block.rows;
-        let (mut e, inside) = self.row(e, block.left, r, Index::var(row), &out, Some(&held))?;
+        let (mut e, inside) = self.emit_kernel_row(e, block.left, r, Index::var(row), &out, Some(&held))?;
         e.fixed.remove(&block.scores);
         let of_batch = blocks.first_row().add(&Index::var(near));
         let value = Index::var(blocks.batch).scale(blocks.rows as i64).add(&of_batch);
         let value = value.clamp_to(0, r.rows as i64 - 1, &e.k.vars);
         let inside = vec![Stmt::Let { var: row, value, body: inside }];
-        let inside = if_in_range(&mut e.k, &of_batch, 0, blocks.rows as i64, inside);
+        let inside = guard_in_range(&mut e.k, &of_batch, 0, blocks.rows as i64, inside);
         body.push(for_loop(near, LoopKind::Seq, inside));
         Ok(e)
     }
@@ -101,9 +108,9 @@ impl AttentionBlocks {
     }
 
     /// Loops `nest` over the tiles of the block; `number` is the tile.
-    fn tiles(&self, k: &mut Kernel, nest: Nest, number: VarId, tile: Tile) -> Vec<Stmt> {
+    fn tiles(&self, k: &mut Kernel, nest: ContractionNest, number: VarId, tile: RegisterTile) -> Vec<Stmt> {
         let at = Index::var(self.block).scale((self.height / tile.wide) as i64).add(&Index::var(number));
-        let body = with_variable_as(k, nest.grid.tile, at, nest.body);
+        let body = bind_variable(k, nest.grid.tile, at, nest.body);
         let loops = match nest.order {
             LoopOrder::Panels => [number, nest.grid.panel],
             LoopOrder::Rows => [nest.grid.panel, number],
@@ -128,7 +135,7 @@ impl AttentionBlocks {
 
 /// `c` with the left side read from a block of rows.
 fn from_block(c: &Contraction, block: &Attention) -> Contraction {
-    let batch = c.batch.iter().map(|x| Axis { a: 0, ..*x }).collect();
-    let rows = vec![Axis { extent: extent_product(&c.rows), a: block.stride as i64, b: 0 }];
+    let batch = c.batch.iter().map(|x| ContractionAxis { a: 0, ..*x }).collect();
+    let rows = vec![ContractionAxis { extent: extent_product(&c.rows), a: block.stride as i64, b: 0 }];
     Contraction { a0: 0, batch, rows, ..c.clone() }
 }

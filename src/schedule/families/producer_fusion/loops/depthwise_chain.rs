@@ -2,7 +2,7 @@
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::producer_fusion::loops::WindowRow;
-use crate::schedule::families::producer_fusion::loops::line_buffer::{Chunks, LineBufferRows, RowBand, RowStatements};
+use crate::schedule::families::producer_fusion::loops::line_buffer::{ChunkLoops, LineBuffer, RowBand, RowStatements};
 use crate::schedule::families::producer_fusion::recipe::{DepthwiseChain, window_span};
 use crate::schedule::loops::prelude::*;
 
@@ -14,31 +14,31 @@ impl<'a> Emitter<'a> {
         chain: &DepthwiseChain,
     ) -> Result<()> {
         let comp = self.scope.comp;
-        let (_, d) = self.convolution(anchor)?;
+        let (_, d) = self.planned_convolution(anchor)?;
         let (operand, result) = (comp.array(chain.producer).clone(), comp.array(anchor).clone());
         let (w, panel) = (&d.window[0], chain.tile.vectors * chain.tile.lanes);
         let (held, stride) = (window_span(w), operand.dims[d.input_spatial[1]] * panel);
-        let buf = self.on_stack(DType::F32, held * stride);
-        let rows = LineBufferRows { buf, held, stride, width: self.width(DType::F32) };
-        let mut e = self.elements(id);
+        let buf = self.allocate_on_stack(DType::F32, held * stride);
+        let rows = LineBuffer { buf, held, stride, width: self.vector_width(DType::F32) };
+        let mut e = self.start_kernel(id);
         let made = self.producer_row(&mut e, chain, &rows, d)?;
         let extent = result.dims[d.output_spatial[0]];
         let reader = e.k.add_var(extent);
-        let parts = self.partial_sums(id, e.k.vars[made.batch] * chain.bands);
-        let sums = parts.map(|_| self.on_stack(DType::F32, panel));
+        let parts = self.allocate_partial_sums(id, e.k.vars[made.batch] * chain.bands);
+        let sums = parts.map(|_| self.allocate_on_stack(DType::F32, panel));
         let mut layout = rows.layout(d, panel, d.window[1].pad_low);
         layout.strides[d.input_spatial[0]] = rows.stride as i64;
-        let input = View { buf, layout, ring: Some(held) };
+        let input = ArrayView { buf, layout, ring: Some(held) };
         let row = WindowRow { batch: made.batch, row: reader, panel: Some((made.panel, panel)), sums };
-        let read = self.window_row(&mut e, root, &input, &chain.window, &row)?;
+        let read = self.emit_window_row(&mut e, root, &input, &chain.window, &row)?;
         let band = RowBand { own: extent / chain.bands, span: window_span(w), stride: w.stride };
-        let chunks = Chunks::new(&mut e.k, made.batch, made.panel, chain.bands);
-        let fresh = chunks.is_fresh(&mut e.k);
-        let t = e.k.add_var(band.rows());
+        let chunks = ChunkLoops::new(&mut e.k, made.batch, made.panel, chain.bands);
+        let fresh = chunks.has_empty_line_buffer(&mut e.k);
+        let t = e.k.add_var(band.row_count());
         let padded = Index::var(chunks.band).scale((band.own * band.stride) as i64).add(&Index::var(t));
         let new = rows.emit_row(&mut e.k, made, &padded, w.pad_low, operand.dims[d.input_spatial[0]] as i64);
-        let mut inside = band.new_rows(&mut e.k, t, fresh, new);
-        inside.extend(band.results(&mut e.k, t, chunks.band, reader, read));
+        let mut inside = band.guard_new_rows(&mut e.k, t, fresh, new);
+        inside.extend(band.guard_complete_windows(&mut e.k, t, chunks.band, reader, read));
         let mut body = vec![for_loop(t, LoopKind::Seq, inside)];
         if let (Some(sums), Some(parts)) = (sums, parts) {
             let zero = small_constant(&mut e.k, DType::F32, 0.0);
@@ -52,7 +52,7 @@ impl<'a> Emitter<'a> {
             body.splice(0..0, start);
             body.extend(end);
         }
-        chunks.close(&mut e.k, body);
+        chunks.set_kernel_body(&mut e.k, body);
         self.launch(e.k);
         Ok(())
     }
@@ -60,9 +60,9 @@ impl<'a> Emitter<'a> {
     /// Emits one row of one panel of the producer.
     fn producer_row(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         chain: &DepthwiseChain,
-        rows: &LineBufferRows,
+        rows: &LineBuffer,
         d: &ConvDims,
     ) -> Result<RowStatements> {
         let producer = chain.producer;
@@ -74,7 +74,7 @@ impl<'a> Emitter<'a> {
         let layout = rows.layout(d, chain.tile.vectors * chain.tile.lanes, 0);
         let sink = ValueBuffers { leaves: vec![rows.buf], layout: Some(layout) };
         let root = Root { id: producer, anchor: first, out: &sink };
-        let ([batch, row], nest) = self.product_rows(e, root, &input, &strip)?;
+        let ([batch, row], nest) = self.emit_product_rows(e, root, &input, &strip)?;
         let body = vec![for_loop(nest.grid.tile, LoopKind::Seq, nest.body)];
         Ok(RowStatements { batch, row, slot, panel: nest.grid.panel, body })
     }

@@ -1,9 +1,9 @@
 //! The loops around the rows of a chain (`depthwise_chain.rs`): which are made when, and where they lie.
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::Atom;
-use crate::schedule::loops::grid::{decompose_number, guard_by_shares, if_in_range, split_shares};
+use crate::schedule::loops::grid::{bind_linear_index, guard_by_tiles, guard_in_range, split_into_tiles};
 use crate::schedule::loops::prelude::*;
-use crate::schedule::loops::vectors::Width;
+use crate::schedule::loops::vectors::VectorWidth;
 use crate::schedule::memory::layout::Layout;
 
 /// A band of rows of the result with the rows that its windows read. Step `t` makes a row of the operand, and from the last row of the
@@ -18,12 +18,18 @@ pub(in crate::schedule) struct RowBand {
 }
 
 impl RowBand {
-    pub(in crate::schedule) fn rows(&self) -> u64 {
+    pub(in crate::schedule) fn row_count(&self) -> u64 {
         (self.own - 1) * self.stride + self.span
     }
 
     /// Wraps `make` so that rows made by the band before are skipped, unless this one is `fresh`.
-    pub(in crate::schedule) fn new_rows(&self, k: &mut Kernel, t: VarId, fresh: ExprId, make: Vec<Stmt>) -> Vec<Stmt> {
+    pub(in crate::schedule) fn guard_new_rows(
+        &self,
+        k: &mut Kernel,
+        t: VarId,
+        fresh: ExprId,
+        make: Vec<Stmt>,
+    ) -> Vec<Stmt> {
         let mine = Index::var(t).offset(self.stride as i64 - self.span as i64);
         let most = mine.range(&k.vars).1;
         let mine = k.add_expr(Expr::Within(mine, 0, most + 1));
@@ -32,7 +38,7 @@ impl RowBand {
     }
 
     /// Wraps `read`, which makes row `reader` of the result, in the condition that all rows that it reads are there.
-    pub(in crate::schedule) fn results(
+    pub(in crate::schedule) fn guard_complete_windows(
         &self,
         k: &mut Kernel,
         t: VarId,
@@ -46,16 +52,16 @@ impl RowBand {
         let value = Index::var(band).scale(self.own as i64).add(&number);
         let read = vec![Stmt::Let { var: reader, value, body: read }];
         let phase = Index::var(t).offset((stride - last as i64 % stride) % stride).rem(stride, &k.vars);
-        let read = if_in_range(k, &phase, 0, 1, read);
+        let read = guard_in_range(k, &phase, 0, 1, read);
         let most = since.range(&k.vars).1;
-        if_in_range(k, &since, 0, most + 1, read)
+        guard_in_range(k, &since, 0, most + 1, read)
     }
 }
 
 /// The loops that chunks stand for: bands, those of one panel one after another. Threads that share them get either the upper or the
 /// lower bands of all panels, which balances and matches how kernels over rows read the result.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::schedule) struct Chunks {
+pub(in crate::schedule) struct ChunkLoops {
     pub batch: VarId,
     pub panel: VarId,
     pub band: VarId,
@@ -65,10 +71,16 @@ pub(in crate::schedule) struct Chunks {
     pub range: [VarId; 2],
 }
 
-impl Chunks {
-    pub(in crate::schedule) fn new(k: &mut Kernel, batch: VarId, panel: VarId, bands: u64) -> Chunks {
+impl ChunkLoops {
+    pub(in crate::schedule) fn new(k: &mut Kernel, batch: VarId, panel: VarId, bands: u64) -> ChunkLoops {
         let all = k.vars[batch] * k.vars[panel] * bands;
-        Chunks { batch, panel, band: k.add_var(bands), all: k.add_var(all), range: [k.add_var(all), k.add_var(all)] }
+        ChunkLoops {
+            batch,
+            panel,
+            band: k.add_var(bands),
+            all: k.add_var(all),
+            range: [k.add_var(all), k.add_var(all)],
+        }
     }
 
     /// Number of bands of rows in each half of a panel of channels, if panels are divided in halves.
@@ -85,7 +97,7 @@ impl Chunks {
     }
 
     /// Emits the condition that no row in the line buffer belongs to this band.
-    pub(in crate::schedule) fn is_fresh(&self, k: &mut Kernel) -> ExprId {
+    pub(in crate::schedule) fn has_empty_line_buffer(&self, k: &mut Kernel) -> ExprId {
         let top = k.add_expr(Expr::Within(Index::var(self.band), 0, 1));
         let since = Index::var(self.all).add(&Index::var(self.range[0]).scale(-1));
         let first = k.add_expr(Expr::Within(since, 0, 1));
@@ -112,9 +124,9 @@ impl Chunks {
     }
 
     /// Makes `body` the body of the kernel.
-    pub(in crate::schedule) fn close(self, k: &mut Kernel, body: Vec<Stmt>) {
+    pub(in crate::schedule) fn set_kernel_body(self, k: &mut Kernel, body: Vec<Stmt>) {
         let place = k.add_var(k.vars[self.all]);
-        let body = decompose_number(k, place, &[self.batch, self.panel, self.band], body);
+        let body = bind_linear_index(k, place, &[self.batch, self.panel, self.band], body);
         let value = self.chunk_number(k);
         let body = vec![Stmt::Let { var: place, value, body }];
         (k.chunks, k.range, k.body) = (Some(self.all), Some(self.range), body);
@@ -133,17 +145,17 @@ pub(in crate::schedule) struct RowStatements {
 }
 
 /// Layout of a line buffer: rows of one panel of channels.
-pub(in crate::schedule) struct LineBufferRows {
+pub(in crate::schedule) struct LineBuffer {
     pub buf: BufId,
     /// Number of rows in the buffer.
     pub held: u64,
     /// Distance of rows in elements.
     pub stride: u64,
     /// Vector widths for channels.
-    pub width: Width,
+    pub width: VectorWidth,
 }
 
-impl LineBufferRows {
+impl LineBuffer {
     /// The layout of the pixels of a row after `before` missing ones, without the offsets of the row and of other panels.
     pub(in crate::schedule) fn layout(&self, d: &ConvDims, panel: u64, before: i64) -> Layout {
         let rank = 2 + d.input_spatial.len();
@@ -164,7 +176,7 @@ impl LineBufferRows {
     ) -> Vec<Stmt> {
         let at = padded.offset(-before);
         let held = at.clamp_to(0, height - 1, &k.vars);
-        let body = if_in_range(k, &at, 0, height, vec![Stmt::Let { var: made.row, value: held, body: made.body }]);
+        let body = guard_in_range(k, &at, 0, height, vec![Stmt::Let { var: made.row, value: held, body: made.body }]);
         vec![Stmt::Let { var: made.slot, value: padded.rem(self.held as i64, &k.vars), body }]
     }
 
@@ -179,13 +191,13 @@ impl LineBufferRows {
         store: impl Fn(&mut Kernel, &Index, &Index) -> (BufId, Index, ExprId),
     ) -> Vec<Stmt> {
         let mut body = Vec::new();
-        for column in split_shares(k, panel, all, most) {
+        for column in split_into_tiles(k, panel, all, most) {
             for part in self.width.split(column.count) {
                 let (block, lane) = (k.add_var(part.blocks), k.add_var(part.lanes));
                 let from = part.element_index(&Index::var(block), lane);
                 let (buf, index, value) = store(k, &from, &column.at.scale(most as i64).add(&from));
                 let inside = vec![part.loop_nest(block, lane, vec![Stmt::Store { buf, index, value }])];
-                body.extend(guard_by_shares(k, &[&column], inside));
+                body.extend(guard_by_tiles(k, &[&column], inside));
             }
         }
         body

@@ -7,15 +7,15 @@ pub(in crate::schedule) mod pooling;
 pub(in crate::schedule) mod separable_convolution;
 
 use crate::diag::Error;
-use crate::schedule::families::contraction::loops::Nest;
+use crate::schedule::families::contraction::loops::ContractionNest;
 use crate::schedule::families::contraction::loops::local_rows::LocalRows;
-use crate::schedule::families::contraction::loops::operands::Coordinates;
+use crate::schedule::families::contraction::loops::operands::CoordinateMap;
 use crate::schedule::families::convolution::recipe::phases::Phase;
 use crate::schedule::families::depthwise::loops::TilePosition;
-use crate::schedule::families::depthwise::recipe::Window;
-use crate::schedule::families::plane_sums::loops::Sum;
+use crate::schedule::families::depthwise::recipe::DepthwiseTiling;
+use crate::schedule::families::plane_sums::loops::SumTarget;
 use crate::schedule::families::producer_fusion::recipe::FusedProducer;
-use crate::schedule::loops::grid::{Share, guard_by_shares, split_shares};
+use crate::schedule::loops::grid::{AxisTile, guard_by_tiles, split_into_tiles};
 use crate::schedule::loops::prelude::*;
 
 /// The family of kernels with a producer fused at one of their loop levels.
@@ -27,11 +27,11 @@ pub const FAMILY: Family = Family {
         RecipeSetup::FusedProducer(FusedProducer::Separable(separable), _) => {
             s.emit_separable_convolution(root, separable)
         }
-        RecipeSetup::FusedProducer(FusedProducer::Attention(block), _) => s.block(root, block),
+        RecipeSetup::FusedProducer(FusedProducer::Attention(block), _) => s.emit_attention(root, block),
         RecipeSetup::FusedProducer(FusedProducer::Pooling(pooled), Some(setup)) => {
             s.emit_winograd(root, setup, Some(pooled))
         }
-        other => other.wrong_family(),
+        other => other.wrong_family_error(),
     },
 };
 
@@ -50,20 +50,20 @@ pub(in crate::schedule) struct WindowRow {
 impl<'a> Emitter<'a> {
     /// Emits the convolution `anchor` with its epilogue `id`, a row of pixels at a time, with one side in local memory of the kernel;
     /// returns its loops over images and rows.
-    pub(in crate::schedule) fn product_rows(
+    pub(in crate::schedule) fn emit_product_rows(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         root @ Root { anchor, .. }: Root<'_>,
-        input: &View,
+        input: &ArrayView,
         strip: &LocalRows,
-    ) -> Result<([VarId; 2], Nest)> {
+    ) -> Result<([VarId; 2], ContractionNest)> {
         let comp = self.scope.comp;
-        let (_, p) = self.convolution(anchor)?;
+        let (_, p) = self.planned_convolution(anchor)?;
         let right = self.right_side(comp[anchor].operands[1])?;
         let axes = p.output_spatial.iter().zip(&p.window);
         let phases: Vec<Phase> = axes.map(|(&axis, w)| Phase::single(comp.array(anchor).dims[axis], w.size)).collect();
         let mut made = None;
-        self.as_contraction(anchor, input, &right, &phases, 0, &mut |s, c, place: Coordinates<'_>| {
+        self.with_contraction(anchor, input, &right, &phases, 0, &mut |s, c, place: CoordinateMap<'_>| {
             made = Some(s.contraction_nest(e, root, c, Some(strip), place)?);
             Ok(())
         })?;
@@ -74,37 +74,37 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits one row of the depthwise convolution `anchor` with its epilogue `id`.
-    pub(in crate::schedule) fn window_row(
+    pub(in crate::schedule) fn emit_window_row(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         root @ Root { anchor, .. }: Root<'_>,
-        input: &View,
-        window: &Window,
+        input: &ArrayView,
+        window: &DepthwiseTiling,
         row: &WindowRow,
     ) -> Result<Vec<Stmt>> {
         let result = self.scope.comp.array(anchor).clone();
-        let (_, d) = self.convolution(anchor)?;
-        let c = self.depthwise_at(anchor, input, window)?;
+        let (_, d) = self.planned_convolution(anchor)?;
+        let c = self.depthwise_strides(anchor, input, window)?;
         let all = result.dims[d.output_feature];
         e.k.add_flops(window.flops(result.dims[d.output_batch], all));
         let tile = window.tile;
         let tiles = e.k.add_var(result.dims[d.output_spatial[1]].div_ceil(tile));
         let columns = match row.panel {
-            Some((panel, most)) => split_shares(&mut e.k, panel, all, most),
-            None => vec![Share::without_loop(all)],
+            Some((panel, most)) => split_into_tiles(&mut e.k, panel, all, most),
+            None => vec![AxisTile::whole_axis(all)],
         };
         let mut body = Vec::new();
         for column in columns {
-            for part in self.width(DType::F32).split(column.count) {
-                for (pixels, run) in c.split_into_shares(&mut e.k, tiles, tile) {
+            for part in self.vector_width(DType::F32).split(column.count) {
+                for (pixels, run) in c.split_into_tiles(&mut e.k, tiles, tile) {
                     let (block, lane) = (e.k.add_var(part.blocks), e.k.add_var(part.lanes));
                     let from = part.element_index(&Index::var(block), lane);
                     let channel = column.at.scale(row.panel.map_or(0, |(_, most)| most as i64)).add(&from);
                     let (first, lanes) = (pixels.at.scale(tile as i64), part.lanes);
-                    let sum = row.sums.map(|buf| Sum { buf, at: from.clone(), adds: true });
+                    let sum = row.sums.map(|buf| SumTarget { buf, at: from.clone(), adds: true });
                     let place = TilePosition { batch: row.batch, outer: &[row.row], first, channel, from, lanes, sum };
-                    let inside = self.depthwise_tile(e, root, &c, &place, input, &run)?;
-                    body.extend(guard_by_shares(
+                    let inside = self.emit_depthwise_tile(e, root, &c, &place, input, &run)?;
+                    body.extend(guard_by_tiles(
                         &mut e.k,
                         &[&column, &pixels],
                         vec![part.loop_nest(block, lane, inside)],

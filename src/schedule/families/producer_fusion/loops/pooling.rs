@@ -7,15 +7,15 @@ use crate::schedule::plan::fuse::root_coordinates;
 
 impl<'a> Emitter<'a> {
     /// Adds element `at` of the operand; after the last one of a window, returns the index and the value of the result.
-    pub(in crate::schedule) fn of_window(
+    pub(in crate::schedule) fn pool_element(
         &mut self,
-        e: &mut Elements,
+        e: &mut KernelBuilder,
         id: InstId,
         pooled: &Pooling,
         taken: &mut Vec<ExprId>,
         at: &[Index],
     ) -> Result<Option<(Vec<Index>, ExprId)>> {
-        taken.push(self.element(e, pooled.producer, at)?);
+        taken.push(self.emit_element(e, pooled.producer, at)?);
         if (taken.len() as u64) < pooled.count {
             return Ok(None);
         }
@@ -26,7 +26,7 @@ impl<'a> Emitter<'a> {
         let pool = self.scope.fusion.anchor[id].unwrap_or(id);
         e.fixed.insert(pool, largest);
         let at = root_coordinates(&self.scope.fusion.path[pool], &at, &e.k.vars);
-        let value = self.element(e, id, &at)?;
+        let value = self.emit_element(e, id, &at)?;
         e.fixed.remove(&pool);
         Ok(Some((at, value)))
     }

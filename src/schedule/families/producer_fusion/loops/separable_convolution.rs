@@ -2,7 +2,7 @@
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
 use crate::schedule::families::producer_fusion::loops::WindowRow;
-use crate::schedule::families::producer_fusion::recipe::Separable;
+use crate::schedule::families::producer_fusion::recipe::SeparableConvolution;
 use crate::schedule::loops::grid::set_chunked_body;
 use crate::schedule::loops::prelude::*;
 use crate::schedule::memory::layout::Layout;
@@ -13,27 +13,27 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn emit_separable_convolution(
         &mut self,
         root: Root<'_>,
-        separable: &Separable,
+        separable: &SeparableConvolution,
     ) -> Result<()> {
         let comp = self.scope.comp;
         let producer = separable.producer;
         let window = self.scope.fusion.anchor[producer].unwrap_or(producer);
-        let (_, d) = self.convolution(window)?;
+        let (_, d) = self.planned_convolution(window)?;
         let operand = comp.array(producer).clone();
         let elements = operand.dims[d.output_spatial[1]] * separable.stride;
-        let row = self.on_stack(DType::F32, elements);
+        let row = self.allocate_on_stack(DType::F32, elements);
         let layout = layout_of_row(operand.rank(), d, separable.stride);
-        let mut e = self.elements(root.id);
+        let mut e = self.start_kernel(root.id);
         let input = self.padded_view(producer, window, comp[window].operands[0])?;
         let strip =
             LocalRows { held: LocalSide::Row, stride: 0, tile: separable.tile, form: Some(separable.form.clone()) };
-        let left = View::new(row, layout.clone());
-        let ([batch, line], nest) = self.product_rows(&mut e, root, &left, &strip)?;
-        e.forget();
+        let left = ArrayView::new(row, layout.clone());
+        let ([batch, line], nest) = self.emit_product_rows(&mut e, root, &left, &strip)?;
+        e.forget_elements();
         let sink = ValueBuffers { leaves: vec![row], layout: Some(layout) };
         let of_window = WindowRow { batch, row: line, panel: None, sums: None };
         let made = Root { id: producer, anchor: window, out: &sink };
-        let mut body = self.window_row(&mut e, made, &input, &separable.window, &of_window)?;
+        let mut body = self.emit_window_row(&mut e, made, &input, &separable.window, &of_window)?;
         let loops = match nest.order {
             LoopOrder::Panels => [nest.grid.tile, nest.grid.panel],
             LoopOrder::Rows => [nest.grid.panel, nest.grid.tile],

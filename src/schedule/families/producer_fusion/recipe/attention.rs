@@ -6,10 +6,12 @@
 //! Rows are whole, and each element is added up as the three kernels alone do it: the bits are the same.
 use crate::hlo::attrs::DotDims;
 use crate::hlo::{Computation, InstId, Literal, Op, Users};
-use crate::schedule::families::contraction::recipe::axis::{Axis, merge_axes};
-use crate::schedule::families::contraction::recipe::register_tile::{Cover, MOST_ROWS, Tile, tiles_in_a_row};
+use crate::schedule::families::contraction::recipe::axis::{ContractionAxis, merge_axes};
+use crate::schedule::families::contraction::recipe::register_tile::{
+    MOST_ROWS, RegisterTile, TiledExtents, single_axis_tiles,
+};
 use crate::schedule::plan::context::PlanContext;
-use crate::schedule::plan::fuse::{CoordinateChange, Fusion, RowRole, Rows, operand_role};
+use crate::schedule::plan::fuse::{CoordinateChange, Fusion, RowRole, RowShape, operand_role};
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
 use crate::target::LINE;
 use crate::target::machine::{L2_SCORE, L3_SCORE, WORTH_SHARING};
@@ -29,13 +31,13 @@ pub struct Attention {
     /// The product that the rows are computed from, with its epilogue.
     pub scores: InstId,
     /// The rows of both products.
-    pub rows: Rows,
+    pub rows: RowShape,
     /// Rows per block.
     pub height: u64,
     /// Distance of a block's rows in elements.
     pub stride: u64,
     /// Register tiles of the product of scores and of the other.
-    pub tiles: [Tile; 2],
+    pub tiles: [RegisterTile; 2],
 }
 
 /// The sizes of a dot: batches, rows, columns, terms.
@@ -61,7 +63,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let PlanContext { comp, users, target, .. } = *context;
     let anchor = dot_kernel(comp, fusion, id)?;
     let left = comp[anchor].operands[0];
-    let full = fusion.is_made(left) && fusion.role[left] == RowRole::Full;
+    let full = fusion.is_materialised(left) && fusion.role[left] == RowRole::Full;
     let alone = users[left] == [anchor] && left != comp.root && comp[anchor].operands[1] != left;
     let rows = fusion.rows[left].filter(|_| full && alone)?;
     let scores = operand_of_rows(comp, fusion, users, left, rows)?;
@@ -83,7 +85,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     // an odd number of lines, so that rows do not meet in the sets of a cache
     let lines = (rows.columns * bytes).div_ceil(LINE) | 1;
     let step = left_step(comp, first, p)? * comp.array(comp[first].operands[0]).dtype.bytes() as u64;
-    let cover = |s: &DotSizes, stride: u64| Cover {
+    let cover = |s: &DotSizes, stride: u64| TiledExtents {
         height: 1,
         width: s.rows,
         columns: s.columns,
@@ -92,7 +94,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
         adds_apart: false,
     };
     let products = [(first, cover(&made, step)), (anchor, cover(&read, lines * LINE))];
-    let candidates = products.map(|(i, cover)| tiles_in_a_row(target, comp.array(i).dtype.accumulator(), cover));
+    let candidates = products.map(|(i, cover)| single_axis_tiles(target, comp.array(i).dtype.accumulator(), cover));
     let is_far = made.batch * made.rows * rows.columns * bytes > target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);
     let saved = (made.rows * rows.columns) as f64 * if is_far { L3_SCORE } else { L2_SCORE };
     let evenly = (made.batch * made.rows).div_ceil(FEW_BLOCKS).max(MOST_ROWS);
@@ -113,12 +115,12 @@ fn idle_factor(blocks: u64, cycles: f64) -> f64 {
 /// least predicted time of both products in cycles, the rows, and the tiles; `None` if that is longer by more than `saved` than with
 /// unconstrained tiles.
 fn choose_block_height(
-    candidates: &[Vec<(f64, Tile)>; 2],
+    candidates: &[Vec<(f64, RegisterTile)>; 2],
     [most, near_bytes]: [u64; 2],
     bytes: u64,
     saved: f64,
-) -> Option<(f64, u64, [Tile; 2])> {
-    let best = |all: &[(f64, Tile)], height: u64| {
+) -> Option<(f64, u64, [RegisterTile; 2])> {
+    let best = |all: &[(f64, RegisterTile)], height: u64| {
         let fits = all.iter().filter(|(_, t)| height.is_multiple_of(t.wide));
         fits.copied().min_by(|x, y| x.0.total_cmp(&y.0))
     };
@@ -138,13 +140,13 @@ fn choose_block_height(
 /// The dot of a kernel that ends in `id`.
 fn dot_kernel(comp: &Computation, fusion: &Fusion, id: InstId) -> Option<InstId> {
     let anchor = fusion.anchor[id].unwrap_or(id);
-    let alone = fusion.is_made(id) && fusion.rows[id].is_none();
+    let alone = fusion.is_materialised(id) && fusion.rows[id].is_none();
     (alone && matches!(comp[anchor].op, Op::Dot(_))).then_some(anchor)
 }
 
 /// The product that the rows of `left` are computed from, element by element, if nothing else reads it.
-fn operand_of_rows(comp: &Computation, fusion: &Fusion, users: &Users, left: InstId, rows: Rows) -> Option<InstId> {
-    let is_member = |id: InstId| fusion.is_in_rows(id, left);
+fn operand_of_rows(comp: &Computation, fusion: &Fusion, users: &Users, left: InstId, rows: RowShape) -> Option<InstId> {
+    let is_member = |id: InstId| fusion.is_row_value(id, left);
     let is_full = |id: InstId, user: InstId| {
         let operands = comp[user].operands.iter().enumerate().filter(|(_, o)| **o == id);
         let mut request = operands.map(|(i, _)| operand_role(comp, user, i, fusion.role[user], rows));
@@ -171,7 +173,7 @@ fn left_step(comp: &Computation, id: InstId, d: &DotDims) -> Option<u64> {
     let x = comp.array(comp[id].operands[0]);
     let free = |i: &usize| !d.lhs_batch.contains(i) && !d.lhs_contracting.contains(i);
     let (dims, steps) = (&x.dims, x.strides());
-    let axis = |i: usize| Axis { extent: dims[i], a: steps[i] as i64, b: 0 };
+    let axis = |i: usize| ContractionAxis { extent: dims[i], a: steps[i] as i64, b: 0 };
     match merge_axes(&(0..x.rank()).filter(free).map(axis).collect::<Vec<_>>())[..] {
         [] => Some(0),
         [rows] => Some(rows.a.unsigned_abs()),

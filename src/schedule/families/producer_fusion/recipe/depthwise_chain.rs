@@ -7,9 +7,9 @@
 //! Each element is added up as the two kernels alone do it: the bits are the same.
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{Computation, InstId};
-use crate::schedule::families::contraction::recipe::register_tile::{self, Cover, Tile};
-use crate::schedule::families::convolution::recipe::algorithm::Algorithm;
-use crate::schedule::families::depthwise::recipe::Window;
+use crate::schedule::families::contraction::recipe::register_tile::{self, RegisterTile, TiledExtents};
+use crate::schedule::families::convolution::recipe::algorithm::ConvolutionAlgorithm;
+use crate::schedule::families::depthwise::recipe::DepthwiseTiling;
 use crate::schedule::families::producer_fusion::recipe::KernelPair;
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fuse::Fusion;
@@ -30,13 +30,13 @@ pub struct DepthwiseChain {
     /// The instruction that is the operand.
     pub producer: InstId,
     /// The tile of the producer's convolution.
-    pub tile: Tile,
+    pub tile: RegisterTile,
     /// Key of the producer's product in tuned choices.
     pub form: String,
     /// Number of bands of rows.
     pub bands: u64,
     /// The depthwise convolution.
-    pub window: Window,
+    pub window: DepthwiseTiling,
 }
 
 /// Rows or columns that a window spans.
@@ -46,7 +46,7 @@ pub fn window_span(w: &WindowDim) -> u64 {
 
 /// The panels of the convolution that makes the operand, and the memory for their rows.
 struct Panels {
-    tile: Tile,
+    tile: RegisterTile,
     form: String,
     count: u64,
 }
@@ -77,7 +77,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
         let terms = terms_per_sum(comp, first, p);
         let made_again = again as f64 * (terms as f64 + F32_ENDS) / F32_FMAS;
         let pays = made_again < operand.elements() as f64 * L3_THERE_AND_BACK;
-        let window = || Window::choose(context, anchor, d);
+        let window = || DepthwiseTiling::choose(context, anchor, d);
         pays.then(|| DepthwiseChain { producer, tile: panels.tile, form: panels.form, bands, window: window() })
     })
 }
@@ -96,7 +96,8 @@ fn choose_panels(context: &PlanContext<'_>, d: &ConvDims, first: InstId, p: &Con
         return None;
     }
     let stride = input.dims[p.input_feature] * p.window[1].stride * 4;
-    let cover = Cover { height: 1, width, columns, sum: terms_per_sum(comp, first, p), stride, adds_apart: false };
+    let cover =
+        TiledExtents { height: 1, width, columns, sum: terms_per_sum(comp, first, p), stride, adds_apart: false };
     let form = register_tile::tuning_key(target, DType::F32, cover, operand.elements() / all, 1);
     let tile = register_tile::best_tile(target, DType::F32, cover, &form);
     Some(Panels { count: all.div_ceil(tile.vectors * tile.lanes), tile, form })
@@ -112,7 +113,7 @@ pub fn is_product(context: &PlanContext<'_>, id: InstId, p: &ConvDims) -> bool {
         && p.batch_group_count == 1
         && p.window.iter().all(|w| w.lhs_dilate == 1)
         && p.output_feature + 1 == comp.array(id).rank()
-        && matches!(convolutions[&id].algorithm, Algorithm::Direct { .. })
+        && matches!(convolutions[&id].algorithm, ConvolutionAlgorithm::Direct { .. })
 }
 
 /// Number of terms of a sum of the convolution `id`.
@@ -130,5 +131,5 @@ pub fn is_window(context: &PlanContext<'_>, id: InstId, d: &ConvDims) -> bool {
         && comp.array(comp[id].operands[1]).dtype == DType::F32
         && comp.array(id).elements() > 0
         && comp.array(id).dims[d.output_feature] == d.feature_group_count
-        && matches!(convolutions[&id].algorithm, Algorithm::Depthwise { has_margin: false })
+        && matches!(convolutions[&id].algorithm, ConvolutionAlgorithm::Depthwise { has_margin: false })
 }

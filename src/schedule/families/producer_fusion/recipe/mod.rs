@@ -8,7 +8,7 @@ pub mod separable_convolution;
 pub use attention::Attention;
 pub use depthwise_chain::{DepthwiseChain, window_span};
 pub use pooling::Pooling;
-pub use separable_convolution::Separable;
+pub use separable_convolution::SeparableConvolution;
 
 use crate::hlo::attrs::ConvDims;
 use crate::hlo::{InstId, Op};
@@ -34,7 +34,7 @@ impl KernelPair {
         let anchor = fusion.anchor[last].unwrap_or(last);
         let made = *context.comp[anchor].operands.first()?;
         let first = fusion.anchor[made].unwrap_or(made);
-        let kernels = [last, made].iter().all(|&i| fusion.is_made(i) && fusion.rows[i].is_none());
+        let kernels = [last, made].iter().all(|&i| fusion.is_materialised(i) && fusion.rows[i].is_none());
         let alone = context.users[made] == [anchor] && made != context.comp.root;
         (kernels && alone).then_some(KernelPair { made, first, anchor })
     }
@@ -62,7 +62,7 @@ pub enum FusedProducer {
     /// A product and the row product before it (attention): a block of rows at a time.
     Attention(Attention),
     /// A 1x1 convolution and the depthwise convolution before it: a row of pixels at a time.
-    Separable(Separable),
+    Separable(SeparableConvolution),
     /// A max pooling and the convolution before it: the results of a tile at a time.
     Pooling(Pooling),
 }

@@ -4,7 +4,7 @@
 use crate::hlo::attrs::WindowDim;
 use crate::hlo::{Computation, Fold, InstId, Literal, Op};
 use crate::scalar::ScalarOp;
-use crate::schedule::families::convolution::recipe::algorithm::Algorithm;
+use crate::schedule::families::convolution::recipe::algorithm::ConvolutionAlgorithm;
 use crate::schedule::families::producer_fusion::recipe::KernelPair;
 use crate::schedule::families::winograd::recipe::points::RESULTS;
 use crate::schedule::plan::context::PlanContext;
@@ -42,7 +42,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     if !in_order || !is_maximum || comp.array(producer).dtype != DType::F32 {
         return None;
     }
-    let Algorithm::Winograd(w) = &convolutions[&convolution].algorithm else { return None };
+    let ConvolutionAlgorithm::Winograd(w) = &convolutions[&convolution].algorithm else { return None };
     let [along] = &w.along[..] else { return None };
     let (axis, count) = only_axis(window)?;
     let dims = &comp.array(producer).dims;

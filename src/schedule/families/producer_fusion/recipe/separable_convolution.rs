@@ -5,8 +5,8 @@
 //!
 //! Each element is added up as the two kernels alone do it: the bits are the same.
 use crate::hlo::InstId;
-use crate::schedule::families::contraction::recipe::register_tile::{self, Cover, Tile};
-use crate::schedule::families::depthwise::recipe::Window;
+use crate::schedule::families::contraction::recipe::register_tile::{self, RegisterTile, TiledExtents};
+use crate::schedule::families::depthwise::recipe::DepthwiseTiling;
 use crate::schedule::families::producer_fusion::recipe::KernelPair;
 use crate::schedule::families::producer_fusion::recipe::depthwise_chain::{is_product, is_window};
 use crate::schedule::plan::context::PlanContext;
@@ -21,22 +21,22 @@ const NEAR_SIXTEENTHS: u64 = 8;
 
 /// A product whose kernel computes its left side, a depthwise convolution.
 #[derive(Clone, Debug)]
-pub struct Separable {
+pub struct SeparableConvolution {
     /// The instruction that is the operand.
     pub producer: InstId,
     /// The tile of the product.
-    pub tile: Tile,
+    pub tile: RegisterTile,
     /// Key of the 1x1 convolution's product in tuned choices.
     pub form: String,
     /// Distance of pixels in local memory, in elements.
     pub stride: u64,
     /// The depthwise convolution.
-    pub window: Window,
+    pub window: DepthwiseTiling,
 }
 
 /// Recognizes a separable convolution that ends in `id`, if it takes less memory and saves more time in far caches than it spends on
 /// weights read again for each row and on smaller tiles.
-pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<Separable> {
+pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<SeparableConvolution> {
     let PlanContext { comp, users, target, .. } = *context;
     let pair = KernelPair::ending_in(context, fusion, id)?;
     let KernelPair { made: producer, first: window, anchor } = pair;
@@ -63,18 +63,19 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
         return None;
     }
     let pixels = operand.elements() / sum;
-    let cover = Cover { height: 1, width, columns, sum, stride: stride * 4, adds_apart: false };
+    let cover = TiledExtents { height: 1, width, columns, sum, stride: stride * 4, adds_apart: false };
     let form = register_tile::tuning_key(target, DType::F32, cover, pixels, 1);
     let tile = register_tile::best_tile(target, DType::F32, cover, &form);
     let rows = (pixels / width) as f64;
     let by_row = rows
         * (register_tile::predicted_cycles(target, DType::F32, cover) + (sum * columns * 4) as f64 / L2_BYTES_BY_ROW);
-    let apart = register_tile::predicted_cycles(target, DType::F32, Cover { width: pixels, stride: sum * 4, ..cover });
-    (by_row < apart + operand.elements() as f64 * L3_THERE_AND_BACK).then(|| Separable {
+    let apart =
+        register_tile::predicted_cycles(target, DType::F32, TiledExtents { width: pixels, stride: sum * 4, ..cover });
+    (by_row < apart + operand.elements() as f64 * L3_THERE_AND_BACK).then(|| SeparableConvolution {
         producer,
         tile,
         form,
         stride,
-        window: Window::choose(context, window, d),
+        window: DepthwiseTiling::choose(context, window, d),
     })
 }

@@ -6,17 +6,17 @@ use self::tiles::TransformedInputs;
 use self::weights::{PanelRow, WeightColumns};
 use crate::hlo::attrs::ConvDims;
 use crate::kernel::{BufferLocation, ProductChoice};
-use crate::schedule::families::contraction::loops::operands::{Contraction, Right};
+use crate::schedule::families::contraction::loops::operands::{Contraction, ContractionRight};
 use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
 use crate::schedule::families::contraction::loops::rows_of_tile;
-use crate::schedule::families::contraction::recipe::axis::{Axis, merge_axes};
-use crate::schedule::families::contraction::recipe::register_tile::Tile;
+use crate::schedule::families::contraction::recipe::axis::{ContractionAxis, merge_axes};
+use crate::schedule::families::contraction::recipe::register_tile::RegisterTile;
 use crate::schedule::families::producer_fusion::recipe::Pooling;
 use crate::schedule::families::winograd::recipe::points::point_stride;
 use crate::schedule::families::winograd::recipe::{self as method, KernelSplit, ProductRows, Winograd};
-use crate::schedule::loops::grid::{guard_by_shares, set_chunked_body, split_shares};
+use crate::schedule::loops::grid::{guard_by_tiles, set_chunked_body, split_into_tiles};
 use crate::schedule::loops::prelude::*;
-use crate::schedule::plan::choices::Key;
+use crate::schedule::plan::choices::InstKey;
 use crate::target::{LoopOrder, PanelSize, TileChoice};
 use crate::tensor::Tensor;
 
@@ -33,16 +33,16 @@ mod weights;
 #[derive(Clone, Debug)]
 pub(in crate::schedule) struct InputChannels {
     /// View of the channels; the origin is where the first tile begins, which may be before the first element.
-    pub view: View,
+    pub view: ArrayView,
     /// The number of channels.
     pub channels: u64,
 }
 
 /// A Winograd convolution whose kernels are being emitted.
-struct Conv<'c> {
+struct WinogradConvolution<'c> {
     /// The root (the convolution, its epilogue, or a pooling fused into it), and the convolution.
     ids: (InstId, InstId),
-    key: Key,
+    key: InstKey,
     d: &'c ConvDims,
     w: &'c Winograd,
     /// Whether its weights are transformed at compile time.
@@ -72,7 +72,7 @@ pub const FAMILY: Family = Family {
     },
     emit: |s, root, setup| match setup {
         RecipeSetup::Winograd(setup) => s.emit_winograd(root, setup, None),
-        other => other.wrong_family(),
+        other => other.wrong_family_error(),
     },
 };
 
@@ -85,28 +85,31 @@ impl<'a> Emitter<'a> {
         pooled: Option<&Pooling>,
     ) -> Result<()> {
         let ids = (id, pooled.map_or(anchor, |pooled| pooled.convolution));
-        let (w, (_, d)) = (&setup.w, self.convolution(ids.1)?);
+        let (w, (_, d)) = (&setup.w, self.planned_convolution(ids.1)?);
         let input = &self.operand_planes(ids.0, ids.1)?;
-        let (key, may_be_known) = ((self.scope.id, ids.1), setup.may_be_known() && w.weights.may_be_transformed());
-        let conv = Conv { ids, key, d, w, is_known: setup.is_known, may_be_known, pooled, input, out };
+        let (key, may_be_known) =
+            ((self.scope.id, ids.1), setup.could_pretransform() && w.weights.may_be_transformed());
+        let conv = WinogradConvolution { ids, key, d, w, is_known: setup.is_known, may_be_known, pooled, input, out };
         let first = self.program.buffers.len();
         match &setup.cut {
-            KernelSplit::Strips(strips) => self.winograd_strips(&conv, strips)?,
-            KernelSplit::Blocks(blocks) => self.winograd_blocks(&conv, blocks)?,
+            KernelSplit::Strips(strips) => self.emit_winograd_strips(&conv, strips)?,
+            KernelSplit::Blocks(blocks) => self.emit_winograd_blocks(&conv, blocks)?,
             KernelSplit::Panels(panels) => {
-                let inputs = self.winograd_inputs(&conv);
-                self.winograd_panels(&conv, panels, &inputs)?;
+                let inputs = self.emit_winograd_inputs(&conv);
+                self.emit_winograd_panels(&conv, panels, &inputs)?;
             }
             KernelSplit::Whole(panels) => {
-                let inputs = self.winograd_inputs(&conv);
-                let of_sums = point_stride(w.rows() * w.outputs);
-                let sums =
-                    ValueBuffers { leaves: vec![self.buffer(DType::F32, w.point_count() * of_sums)], layout: None };
+                let inputs = self.emit_winograd_inputs(&conv);
+                let of_sums = point_stride(w.result_tiles() * w.outputs);
+                let sums = ValueBuffers {
+                    leaves: vec![self.allocate_buffer(DType::F32, w.point_count() * of_sums)],
+                    layout: None,
+                };
                 match panels {
-                    Some(panels) => self.winograd_products(&conv, panels, &inputs, &sums, of_sums)?,
+                    Some(panels) => self.emit_winograd_products(&conv, panels, &inputs, &sums, of_sums)?,
                     None => self.known_products(&conv, &inputs, &sums, of_sums)?,
                 }
-                self.winograd_results(&conv, sums.buffer()?, of_sums)?;
+                self.emit_winograd_results(&conv, sums.buffer()?, of_sums)?;
             }
         }
         // what it takes for itself
@@ -119,15 +122,20 @@ impl<'a> Emitter<'a> {
     /// Emits the products of all tiles with weights transformed at compile time.
     fn known_products(
         &mut self,
-        conv: &Conv<'_>,
+        conv: &WinogradConvolution<'_>,
         TransformedInputs { buf: left, layout: inputs }: &TransformedInputs,
         sums: &ValueBuffers,
         of_sums: u64,
     ) -> Result<()> {
-        let (w, rows) = (conv.w, inputs.rows(conv.d, conv.w));
-        let rows: Vec<Axis> = rows.iter().map(|&(extent, a)| Axis { extent, a: a as i64, b: 0 }).collect();
-        let numbers = Tensor::new(DType::F32, vec![w.point_count(), w.term_count(), w.outputs], conv.transform()?);
-        let right = Right::Constant(numbers);
+        let (w, rows) = (conv.w, inputs.product_rows(conv.d, conv.w));
+        let rows: Vec<ContractionAxis> =
+            rows.iter().map(|&(extent, a)| ContractionAxis { extent, a: a as i64, b: 0 }).collect();
+        let numbers = Tensor::new(
+            DType::F32,
+            vec![w.point_count(), w.term_count(), w.outputs],
+            conv.transform_constant_weights()?,
+        );
+        let right = ContractionRight::Constant(numbers);
         let memory = PointProducts { left: *left, right, of_inputs: inputs.point, of_sums };
         let c = point_products(w, memory, merge_axes(&rows), w.outputs, &inputs.term_axes(conv.d, w));
         let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
@@ -144,7 +152,7 @@ impl<'a> Emitter<'a> {
         loops: &[VarId],
         body: Vec<Stmt>,
     ) {
-        let Tile { high, wide, vectors, lanes } = rows.tile;
+        let RegisterTile { high, wide, vectors, lanes } = rows.tile;
         k.set_product_choice(ProductChoice {
             form: rows.form.clone(),
             choice: TileChoice { high, wide, vectors, lanes, order: LoopOrder::Panels },
@@ -160,17 +168,17 @@ impl<'a> Emitter<'a> {
     /// tiles with them.
     fn products_of_row(
         &mut self,
-        e: &mut Elements,
-        conv: &Conv<'_>,
+        e: &mut KernelBuilder,
+        conv: &WinogradConvolution<'_>,
         products: &Products<'_>,
         source: &WeightColumns<'_>,
         row: &Index,
         right: &RegisterBlock,
     ) -> Result<Vec<Stmt>> {
         let (w, panel) = (conv.w, right.term);
-        let of_point = w.of_row_apart(panel);
+        let of_point = w.row_point_stride(panel);
         let to = PanelRow { buf: right.packed, first: &right.b, columns: panel, point: of_point };
-        let mut body = conv.weights_of_row(&mut e.k, source, row, &to, products.rows.tile.lanes);
+        let mut body = conv.emit_row_weights(&mut e.k, source, row, &to, products.rows.tile.lanes);
         let further = w.row_points();
         let (j, at) = match further {
             1 => (None, Index::default()),
@@ -197,8 +205,8 @@ impl<'a> Emitter<'a> {
     /// Emits the products of all rows of tiles at one point, with the panel at `right`.
     fn products_of_point(
         &mut self,
-        e: &mut Elements,
-        conv: &Conv<'_>,
+        e: &mut KernelBuilder,
+        conv: &WinogradConvolution<'_>,
         Products { c, rows: ProductRows { axes: rows, tile, .. }, sums, .. }: &Products<'_>,
         right: &RegisterBlock,
     ) -> Result<Vec<Stmt>> {
@@ -210,13 +218,13 @@ impl<'a> Emitter<'a> {
         let number = e.k.add_var(tiled.div_ceil(tall));
         let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
         let mut body = Vec::new();
-        for row in split_shares(&mut e.k, number, tiled, tall) {
+        for row in split_into_tiles(&mut e.k, number, tiled, tall) {
             let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
             let (a, all) = rows_of_tile(rows, &outer, row.at.scale(tall as i64), high, wide);
             let part = RegisterBlock { a: right.a.add(&a), rows: all, lanes: tile.lanes, ..right.clone() };
             let root = Root { id: conv.ids.0, anchor: conv.ids.1, out: sums };
-            let one = self.tile_body(e, root, c, &merge_axes(&c.sum), part, &nowhere)?;
-            body.extend(guard_by_shares(&mut e.k, &[&row], one));
+            let one = self.emit_tile(e, root, c, &merge_axes(&c.sum), part, &nowhere)?;
+            body.extend(guard_by_tiles(&mut e.k, &[&row], one));
         }
         for &v in outer.iter().chain([&number]).rev() {
             body = vec![for_loop(v, LoopKind::Seq, body)];
@@ -230,7 +238,7 @@ struct PointProducts {
     /// The transformed inputs.
     left: BufId,
     /// The transformed weights.
-    right: Right,
+    right: ContractionRight,
     /// Distance of points in the inputs, in elements.
     of_inputs: u64,
     /// Distance of points in the sums, in elements.
@@ -241,12 +249,13 @@ struct PointProducts {
 fn point_products(
     w: &Winograd,
     memory: PointProducts,
-    rows: Vec<Axis>,
+    rows: Vec<ContractionAxis>,
     columns: u64,
     terms: &[(u64, u64)],
 ) -> Contraction {
     let PointProducts { left, right, of_inputs, of_sums } = memory;
-    let mut sum: Vec<Axis> = terms.iter().map(|&(extent, a)| Axis { extent, a: a as i64, b: 0 }).collect();
+    let mut sum: Vec<ContractionAxis> =
+        terms.iter().map(|&(extent, a)| ContractionAxis { extent, a: a as i64, b: 0 }).collect();
     let mut b = w.outputs as i64;
     for axis in sum.iter_mut().rev() {
         axis.b = b;
@@ -258,9 +267,9 @@ fn point_products(
         right,
         a0: 0,
         b0: 0,
-        batch: vec![Axis { extent: w.point_count(), a: of_inputs as i64, b }],
+        batch: vec![ContractionAxis { extent: w.point_count(), a: of_inputs as i64, b }],
         rows,
-        columns: vec![Axis { extent: columns, a: 0, b: 1 }],
+        columns: vec![ContractionAxis { extent: columns, a: 0, b: 1 }],
         sum,
         first_column: 0,
         sums_apart: Some(of_sums),

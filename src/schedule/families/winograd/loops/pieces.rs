@@ -1,36 +1,36 @@
 //! The products of a piece (`recipe/pieces.rs`), which kernels of strips and of blocks share.
-use super::tiles::Columns;
-use super::{Conv, PointProducts, Products, Right, point_products};
+use super::tiles::ColumnRange;
+use super::{ContractionRight, PointProducts, Products, WinogradConvolution, point_products};
 use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
-use crate::schedule::families::winograd::recipe::{Piece, Winograd};
-use crate::schedule::loops::grid::{guard_by_shares, split_shares};
+use crate::schedule::families::winograd::recipe::{ConvolutionPiece, Winograd};
+use crate::schedule::loops::grid::{guard_by_tiles, split_into_tiles};
 use crate::schedule::loops::prelude::*;
 
 /// A continuation that receives the columns of a panel whose sums are complete.
-type Back<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &mut Elements, Columns) -> Result<Vec<Stmt>>;
+type Back<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &mut KernelBuilder, ColumnRange) -> Result<Vec<Stmt>>;
 
 impl<'a> Emitter<'a> {
     /// The products of a piece, after the kernel of the weights; `memory` allocates inputs and sums of given sizes.
-    pub(super) fn products_of_piece<'c>(
+    pub(super) fn piece_products<'c>(
         &mut self,
-        conv: &Conv<'_>,
-        piece: &'c Piece,
+        conv: &WinogradConvolution<'_>,
+        piece: &'c ConvolutionPiece,
         memory: impl Fn(&mut Self, u64) -> BufId,
     ) -> Result<Products<'c>> {
         let (w, rows, [of_inputs, of_sums]) = (conv.w, &piece.rows, piece.point_strides(conv.w));
         let [inputs, sums] = [of_inputs, of_sums].map(|n| memory(self, w.point_count() * n));
-        let packed = self.weights_of_panels(conv, rows.panel_columns(), rows.tile.lanes)?;
-        let memory = PointProducts { left: inputs, right: Right::Buffer(packed), of_inputs, of_sums };
+        let packed = self.panel_weights(conv, rows.panel_columns(), rows.tile.lanes)?;
+        let memory = PointProducts { left: inputs, right: ContractionRight::Buffer(packed), of_inputs, of_sums };
         // only one panel of the sums is there at a time
         let c = point_products(w, memory, rows.axes.clone(), rows.panel_columns(), &piece.sum);
         Ok(Products { c, rows, packed, sums: ValueBuffers { leaves: vec![sums], layout: None } })
     }
 
     /// Emits the products of a piece panel after panel, from its transformed inputs, and passes the sums to `back`.
-    pub(super) fn panels_of_piece(
+    pub(super) fn emit_piece_panels(
         &mut self,
-        e: &mut Elements,
-        conv: &Conv<'_>,
+        e: &mut KernelBuilder,
+        conv: &WinogradConvolution<'_>,
         products: &Products<'_>,
         of_piece: &Index,
         back: Back<'_, 'a>,
@@ -38,24 +38,24 @@ impl<'a> Emitter<'a> {
         let (w, packed, panel) = (conv.w, products.packed, products.rows.panel_columns());
         let p = e.k.add_var(w.outputs.div_ceil(panel));
         let mut body = Vec::new();
-        for columns in split_shares(&mut e.k, p, w.outputs, panel) {
+        for columns in split_into_tiles(&mut e.k, p, w.outputs, panel) {
             let point = e.k.add_var(w.point_count());
             let batch = of_piece.add(&Index::var(point));
             let of_panel = Index::var(point).scale(e.k.vars[p] as i64).add(&columns.at);
-            let (a, b) = (batch.scale(products.c.batch[0].a), of_panel.scale(w.panels_apart(panel) as i64));
+            let (a, b) = (batch.scale(products.c.batch[0].a), of_panel.scale(w.panel_stride(panel) as i64));
             let right =
                 RegisterBlock { a, b, packed, term: panel, columns: columns.count, batch, ..RegisterBlock::default() };
             let made = self.products_of_point(e, conv, products, &right)?;
             let mut inside = vec![for_loop(point, LoopKind::Seq, made)];
-            inside.extend(back(self, e, Columns { first: columns.at.scale(panel as i64), count: columns.count })?);
-            body.extend(guard_by_shares(&mut e.k, &[&columns], inside));
+            inside.extend(back(self, e, ColumnRange { first: columns.at.scale(panel as i64), count: columns.count })?);
+            body.extend(guard_by_tiles(&mut e.k, &[&columns], inside));
         }
         Ok(for_loop(p, LoopKind::Seq, body))
     }
 }
 
 /// Operations of all pieces, which read `reads` tiles.
-pub(super) fn flops(w: &Winograd, reads: u64) -> u64 {
+pub(super) fn piece_flops(w: &Winograd, reads: u64) -> u64 {
     let [there, back] = w.transform_flops();
-    there * reads * w.inputs + w.rows() * (2 * w.point_count() * w.term_count() + back) * w.outputs
+    there * reads * w.inputs + w.result_tiles() * (2 * w.point_count() * w.term_count() + back) * w.outputs
 }

@@ -3,7 +3,7 @@
 use crate::schedule::loops::prelude::*;
 
 /// Positions along one axis of an array of `extent` elements, which may lie outside.
-pub(in crate::schedule) struct Positions {
+pub(in crate::schedule) struct AxisPositions {
     /// For each position, the nearest one inside the array, and the condition that it is that, if it may not be.
     all: Vec<(Index, Option<ExprId>)>,
     /// Variables with values that must be computed before the index.
@@ -11,10 +11,10 @@ pub(in crate::schedule) struct Positions {
     flags: Vec<Stmt>,
 }
 
-impl Positions {
+impl AxisPositions {
     /// The `count` positions from `first` on, `step` apart.
-    pub(in crate::schedule) fn new(k: &mut Kernel, first: &Index, count: u64, step: u64, extent: u64) -> Positions {
-        let mut made = Positions { all: Vec::new(), vars: Vec::new(), flags: Vec::new() };
+    pub(in crate::schedule) fn new(k: &mut Kernel, first: &Index, count: u64, step: u64, extent: u64) -> AxisPositions {
+        let mut made = AxisPositions { all: Vec::new(), vars: Vec::new(), flags: Vec::new() };
         for at in (0..count).map(|i| first.offset((i * step) as i64)) {
             let near = at.clamp_to(0, extent as i64 - 1, &k.vars);
             if near == at {
@@ -37,11 +37,11 @@ impl Positions {
     }
 
     /// Selects `value` if position `i` and all `others` are inside, else zero.
-    pub(in crate::schedule) fn or_zero(
+    pub(in crate::schedule) fn select_or_zero(
         &self,
         k: &mut Kernel,
         i: usize,
-        others: &[(&Positions, usize)],
+        others: &[(&AxisPositions, usize)],
         value: ExprId,
     ) -> ExprId {
         let flags = others.iter().filter_map(|(positions, i)| positions.all[*i].1).chain(self.all[i].1);
@@ -54,7 +54,7 @@ impl Positions {
     }
 
     /// Wraps `body` in the variables that the positions need.
-    pub(in crate::schedule) fn enclose(self, body: Vec<Stmt>) -> Vec<Stmt> {
+    pub(in crate::schedule) fn bind_variables(self, body: Vec<Stmt>) -> Vec<Stmt> {
         let inside = self.flags.into_iter().chain(body).collect();
         self.vars.into_iter().rev().fold(inside, |body, (var, value)| vec![Stmt::Let { var, value, body }])
     }

@@ -1,15 +1,15 @@
 //! Tiles of Winograd's method, transformed and transformed back.
-use super::Conv;
-use super::positions::Positions;
-use super::transform::{PointMemory, Transform};
+use super::WinogradConvolution;
+use super::positions::AxisPositions;
+use super::transform::{PointMemory, TransformEmitter};
 use crate::schedule::families::winograd::recipe::points::RESULTS;
-use crate::schedule::families::winograd::recipe::{Inputs, TransformedAxis, Winograd};
-use crate::schedule::loops::grid::{Share, guard_by_shares, set_chunked_body, split_shares};
+use crate::schedule::families::winograd::recipe::{InputLayout, TransformedAxis, Winograd};
+use crate::schedule::loops::grid::{AxisTile, guard_by_tiles, set_chunked_body, split_into_tiles};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::root_coordinates;
 
 /// The position of a tile of results.
-pub(super) struct Spot {
+pub(super) struct ResultTile {
     /// Coordinates along the axes without the method.
     pub at: Vec<Index>,
     /// The phase along each axis of the method.
@@ -18,10 +18,10 @@ pub(super) struct Spot {
     pub tiles: Vec<VarId>,
 }
 
-impl Spot {
+impl ResultTile {
     /// The position that corresponds to `loops`, which go over all tiles.
-    pub(super) fn new(k: &Kernel, conv: &Conv<'_>, rank: usize, loops: &[VarId]) -> Spot {
-        let Conv { d, w, .. } = *conv;
+    pub(super) fn new(k: &Kernel, conv: &WinogradConvolution<'_>, rank: usize, loops: &[VarId]) -> ResultTile {
+        let WinogradConvolution { d, w, .. } = *conv;
         let (vars, tiles) = loops.split_at(loops.len() - w.along.len());
         let (vars, phases) = vars.split_at(vars.len() - w.along.len());
         let mut at = vec![Index::default(); rank];
@@ -29,7 +29,7 @@ impl Spot {
         for (i, &v) in w.other_axes().zip(&vars[1..]) {
             at[d.output_spatial[i]] = Index::var(v);
         }
-        Spot { at, phases: phases.iter().map(|&v| phase_of(k, v)).collect(), tiles: tiles.to_vec() }
+        ResultTile { at, phases: phases.iter().map(|&v| phase_of(k, v)).collect(), tiles: tiles.to_vec() }
     }
 }
 
@@ -44,13 +44,13 @@ pub(super) fn tile_start(along: &TransformedAxis, tile: &Index, phase: &Index) -
 }
 
 /// The row-major number of the iteration of `loops`.
-pub(super) fn number_of(k: &Kernel, loops: &[VarId]) -> Index {
+pub(super) fn iteration_number(k: &Kernel, loops: &[VarId]) -> Index {
     let all = loops.iter().filter(|&&v| k.vars[v] > 1);
     all.fold(Index::default(), |number, &v| number.scale(k.vars[v] as i64).add(&Index::var(v)))
 }
 
 /// A range of columns of a result.
-pub(super) struct Columns {
+pub(super) struct ColumnRange {
     /// The first column.
     pub first: Index,
     /// The number of columns.
@@ -62,7 +62,7 @@ pub(super) struct TransformedInputs {
     /// The buffer that holds them.
     pub buf: BufId,
     /// The layout of the tiles in the buffer.
-    pub layout: Inputs,
+    pub layout: InputLayout,
 }
 
 /// The extents of an array whose axes are transformed one after another.
@@ -88,24 +88,27 @@ impl TransformExtents {
 
 impl<'a> Emitter<'a> {
     /// Launches the kernel that transforms each tile of the input.
-    pub(super) fn winograd_inputs(&mut self, conv: &Conv<'_>) -> TransformedInputs {
-        let (w, inputs) = (conv.w, Inputs::new(conv.w));
-        let buf = self.buffer(DType::F32, w.point_count() * inputs.point);
-        let mut k = Kernel { label: format!("tiles of {}", label(self.scope.comp, conv.ids.0)), ..Kernel::default() };
+    pub(super) fn emit_winograd_inputs(&mut self, conv: &WinogradConvolution<'_>) -> TransformedInputs {
+        let (w, inputs) = (conv.w, InputLayout::new(conv.w));
+        let buf = self.allocate_buffer(DType::F32, w.point_count() * inputs.point);
+        let mut k = Kernel {
+            label: format!("tiles of {}", instruction_label(self.scope.comp, conv.ids.0)),
+            ..Kernel::default()
+        };
         let loops: Vec<VarId> = inputs.loops.iter().map(|&(n, _)| k.add_var(n)).collect();
         let strides = inputs.loops.iter().map(|(_, stride)| *stride as i64);
         let several = loops.iter().zip(strides).filter(|(v, _)| k.vars[**v] > 1);
         let to = several.fold(Index::default(), |to, (&v, s)| to.add(&Index::var(v).scale(s)));
         let position = |_, v: VarId| Index::var(v);
-        let first = conv.first_read(&k, &loops, position);
-        let body = conv.inputs_of_tile(
+        let first = conv.tile_origin(&k, &loops, position);
+        let body = conv.emit_tile_inputs(
             &mut k,
-            self.lanes(DType::F32),
+            self.vector_lanes(DType::F32),
             loops[0],
             &first,
             &PointMemory { buf, first: to, apart: inputs.point },
         );
-        k.flops = w.transform_flops()[0] * w.tiles_read() * w.inputs;
+        k.flops = w.transform_flops()[0] * w.input_tiles() * w.inputs;
         k.set_direct_flops(Some(0));
         set_chunked_body(&mut k, &loops, body);
         self.launch(k);
@@ -113,16 +116,21 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the kernel of each tile's results, then the epilogue.
-    pub(super) fn winograd_results(&mut self, conv: &Conv<'_>, sums: BufId, apart: u64) -> Result<()> {
+    pub(super) fn emit_winograd_results(
+        &mut self,
+        conv: &WinogradConvolution<'_>,
+        sums: BufId,
+        apart: u64,
+    ) -> Result<()> {
         let w = conv.w;
-        let mut e = self.elements(conv.ids.0);
+        let mut e = self.start_kernel(conv.ids.0);
         let loops: Vec<VarId> = w.tile_loops().0.into_iter().map(|n| e.k.add_var(n)).collect();
-        let spot = Spot::new(&e.k, conv, self.scope.comp.array(conv.ids.1).rank(), &loops);
-        let first = number_of(&e.k, &loops).scale(w.outputs as i64);
+        let spot = ResultTile::new(&e.k, conv, self.scope.comp.array(conv.ids.1).rank(), &loops);
+        let first = iteration_number(&e.k, &loops).scale(w.outputs as i64);
         let sums = PointMemory { buf: sums, first, apart };
-        let all = Columns { first: Index::default(), count: w.outputs };
-        let body = self.results_of_tile(&mut e, conv, &spot, all, &sums)?;
-        e.k.flops = w.transform_flops()[1] * w.rows() * w.outputs;
+        let all = ColumnRange { first: Index::default(), count: w.outputs };
+        let body = self.emit_tile_results(&mut e, conv, &spot, all, &sums)?;
+        e.k.flops = w.transform_flops()[1] * w.result_tiles() * w.outputs;
         e.k.set_direct_flops(Some(0));
         set_chunked_body(&mut e.k, &loops, body);
         self.launch(e.k);
@@ -130,15 +138,15 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the results of a tile for some columns, from their sums at all points.
-    pub(super) fn results_of_tile(
+    pub(super) fn emit_tile_results(
         &mut self,
-        e: &mut Elements,
-        conv: &Conv<'_>,
-        spot: &Spot,
-        Columns { first, count: columns }: Columns,
+        e: &mut KernelBuilder,
+        conv: &WinogradConvolution<'_>,
+        spot: &ResultTile,
+        ColumnRange { first, count: columns }: ColumnRange,
         sums: &PointMemory,
     ) -> Result<Vec<Stmt>> {
-        let (w, lanes) = (conv.w, self.lanes(DType::F32));
+        let (w, lanes) = (conv.w, self.vector_lanes(DType::F32));
         let mut body = Vec::new();
         for shares in all_shares(&mut e.k, w, &spot.tiles) {
             let (block, lane) = (e.k.add_var(columns / lanes), e.k.add_var(lanes));
@@ -146,7 +154,7 @@ impl<'a> Emitter<'a> {
             let from = PointMemory { first: sums.first.add(&channel), ..sums.clone() };
             let inside = self.results_of_vector(e, conv, spot, &shares, first.add(&channel), &from)?;
             let inside = vec![for_loop(block, LoopKind::Seq, vec![for_loop(lane, LoopKind::Vector, inside)])];
-            body.extend(guard_by_shares(&mut e.k, &shares.iter().collect::<Vec<_>>(), inside));
+            body.extend(guard_by_tiles(&mut e.k, &shares.iter().collect::<Vec<_>>(), inside));
         }
         Ok(body)
     }
@@ -154,16 +162,16 @@ impl<'a> Emitter<'a> {
     /// Emits the results of a vector of channels, as many as `shares` have along each axis.
     fn results_of_vector(
         &mut self,
-        e: &mut Elements,
-        conv: &Conv<'_>,
-        spot: &Spot,
-        shares: &[Share],
+        e: &mut KernelBuilder,
+        conv: &WinogradConvolution<'_>,
+        spot: &ResultTile,
+        shares: &[AxisTile],
         channel: Index,
         from: &PointMemory,
     ) -> Result<Vec<Stmt>> {
-        let Conv { ids: (id, anchor), d, w, out, pooled, .. } = *conv;
+        let WinogradConvolution { ids: (id, anchor), d, w, out, pooled, .. } = *conv;
         let to = out.view(&self.scope.comp.array(id).dims)?;
-        let lanes = self.lanes(DType::F32);
+        let lanes = self.vector_lanes(DType::F32);
         let (mut inside, half, grid) = half_back(&mut e.k, w, lanes, from);
         let (last, mut taken) = (w.along.len() - 1, Vec::new());
         for line in grid.lines(last) {
@@ -171,9 +179,9 @@ impl<'a> Emitter<'a> {
             if before.iter().zip(shares).any(|(&i, share)| i >= share.count) {
                 continue;
             }
-            let mut t = Transform::new(&mut e.k, lanes);
+            let mut t = TransformEmitter::new(&mut e.k, lanes);
             let sums: Vec<ExprId> = line.iter().map(|&at| t.transformed_sum(half, from, at)).collect();
-            let values = t.results(&w.along[last].points, &sums);
+            let values = t.transform_results(&w.along[last].points, &sums);
             let done = t.new_registers(RESULTS);
             for (i, value) in values.into_iter().enumerate() {
                 t.set(done, i as u64, value);
@@ -186,13 +194,13 @@ impl<'a> Emitter<'a> {
                     at[d.output_spatial[along.axis]] = place.scale(along.phases as i64).add(&spot.phases[n]);
                 }
                 at[d.output_feature] = channel.clone();
-                e.forget();
+                e.forget_elements();
                 let value = e.k.read_reg(done, i);
                 e.fixed.insert(anchor, value);
                 let at = root_coordinates(&self.scope.fusion.path[anchor], &at, &e.k.vars);
                 let made = match pooled {
-                    Some(pooled) => self.of_window(e, id, pooled, &mut taken, &at)?,
-                    None => Some((at.clone(), self.element(e, id, &at)?)),
+                    Some(pooled) => self.pool_element(e, id, pooled, &mut taken, &at)?,
+                    None => Some((at.clone(), self.emit_element(e, id, &at)?)),
                 };
                 inside.extend(made.map(|(at, value)| to.store(&at, value)));
             }
@@ -208,7 +216,7 @@ fn half_back(
     lanes: u64,
     from: &PointMemory,
 ) -> (Vec<Stmt>, Option<RegId>, TransformExtents) {
-    let mut t = Transform::new(k, lanes);
+    let mut t = TransformEmitter::new(k, lanes);
     let mut grid = TransformExtents(w.along.iter().map(|a| a.points.count()).collect());
     let mut half = None;
     for (axis, along) in w.along[..w.along.len() - 1].iter().enumerate() {
@@ -217,7 +225,7 @@ fn half_back(
         let to = t.new_registers(next.count());
         for (line, made) in grid.lines(axis).into_iter().zip(next.lines(axis)) {
             let sums: Vec<ExprId> = line.iter().map(|&at| t.transformed_sum(half, from, at)).collect();
-            for (value, at) in t.results(&along.points, &sums).into_iter().zip(made) {
+            for (value, at) in t.transform_results(&along.points, &sums).into_iter().zip(made) {
                 t.set(to, at, value);
             }
         }
@@ -226,15 +234,15 @@ fn half_back(
     (t.body, half, grid)
 }
 
-/// The combinations of tile shares along all axes: full tiles, and the remainder along each.
-fn all_shares(k: &mut Kernel, w: &Winograd, tiles: &[VarId]) -> Vec<Vec<Share>> {
+/// The combinations of axis tiles along all axes: full tiles, and the remainder along each.
+fn all_shares(k: &mut Kernel, w: &Winograd, tiles: &[VarId]) -> Vec<Vec<AxisTile>> {
     let of_axis = |k: &mut Kernel, n: usize| {
         let along = &w.along[n];
-        split_shares(k, tiles[n], w.size[along.axis] / along.phases, RESULTS)
+        split_into_tiles(k, tiles[n], w.size[along.axis] / along.phases, RESULTS)
     };
-    let mut all: Vec<Vec<Share>> = of_axis(k, 0).into_iter().map(|share| vec![share]).collect();
+    let mut all: Vec<Vec<AxisTile>> = of_axis(k, 0).into_iter().map(|share| vec![share]).collect();
     for n in 1..tiles.len() {
-        let more = |before: Vec<Share>| {
+        let more = |before: Vec<AxisTile>| {
             let own = of_axis(k, n);
             own.into_iter().map(move |share| before.iter().cloned().chain([share]).collect())
         };
@@ -243,9 +251,9 @@ fn all_shares(k: &mut Kernel, w: &Winograd, tiles: &[VarId]) -> Vec<Vec<Share>> 
     all
 }
 
-impl Conv<'_> {
+impl WinogradConvolution<'_> {
     /// The coordinates in the padded input at which the tile of `loops` begins; `position` maps a position along each other axis.
-    pub(super) fn first_read(
+    pub(super) fn tile_origin(
         &self,
         k: &Kernel,
         loops: &[VarId],
@@ -264,7 +272,7 @@ impl Conv<'_> {
     }
 
     /// Emits the transform of a tile of an image for all channels, from a position of the padded input on.
-    pub(super) fn inputs_of_tile(
+    pub(super) fn emit_tile_inputs(
         &self,
         k: &mut Kernel,
         lanes: u64,
@@ -272,12 +280,13 @@ impl Conv<'_> {
         first_read: &[Index],
         to: &PointMemory,
     ) -> Vec<Stmt> {
-        let Conv { d, w, input, .. } = *self;
+        let WinogradConvolution { d, w, input, .. } = *self;
         let positions = |k: &mut Kernel, i: usize, count: u64, step: u64| {
-            Positions::new(k, &first_read[i].offset(-d.window[i].pad_low), count, step, w.inside[i])
+            AxisPositions::new(k, &first_read[i].offset(-d.window[i].pad_low), count, step, w.inside[i])
         };
-        let along: Vec<Positions> = w.along.iter().map(|a| positions(k, a.axis, a.points.count(), a.phases)).collect();
-        let others: Vec<Positions> = w.other_axes().map(|i| positions(k, i, 1, 1)).collect();
+        let along: Vec<AxisPositions> =
+            w.along.iter().map(|a| positions(k, a.axis, a.points.count(), a.phases)).collect();
+        let others: Vec<AxisPositions> = w.other_axes().map(|i| positions(k, i, 1, 1)).collect();
         let grid = TransformExtents(w.along.iter().map(|a| a.points.count()).collect());
         let (mut all, mut before) = (Vec::new(), 0);
         for plane in input {
@@ -292,17 +301,18 @@ impl Conv<'_> {
             for (i, other) in w.other_axes().zip(&others) {
                 from = from.add(&other.offset_of(0, stride(i)));
             }
-            let read = |t: &mut Transform<'_>, at: u64| {
+            let read = |t: &mut TransformEmitter<'_>, at: u64| {
                 let nth = |axis: usize| grid.coordinate(at, axis) as usize;
                 let places = w.along.iter().zip(&along).enumerate();
                 let index =
                     places.fold(from.clone(), |from, (n, (a, all))| from.add(&all.offset_of(nth(n), stride(a.axis))));
                 let value = t.k.add_load(plane.view.buf, index);
                 let further = along.iter().enumerate().skip(1).map(|(n, all)| (all, nth(n)));
-                let flags: Vec<(&Positions, usize)> = further.chain(others.iter().map(|other| (other, 0))).collect();
-                along[0].or_zero(t.k, nth(0), &flags, value)
+                let flags: Vec<(&AxisPositions, usize)> =
+                    further.chain(others.iter().map(|other| (other, 0))).collect();
+                along[0].select_or_zero(t.k, nth(0), &flags, value)
             };
-            let mut t = Transform::new(k, lanes);
+            let mut t = TransformEmitter::new(k, lanes);
             let mut half = None;
             for (axis, of_axis) in w.along.iter().enumerate() {
                 let next = (axis + 1 < w.along.len()).then(|| t.new_registers(grid.count()));
@@ -312,7 +322,7 @@ impl Conv<'_> {
                         None => read(&mut t, at),
                     });
                     let own: Vec<ExprId> = own.collect();
-                    for (value, at) in t.inputs(&of_axis.points, &own).into_iter().zip(line) {
+                    for (value, at) in t.transform_inputs(&of_axis.points, &own).into_iter().zip(line) {
                         match next {
                             Some(next) => t.set(next, at, value),
                             None => {
@@ -327,6 +337,6 @@ impl Conv<'_> {
             all.push(for_loop(block, LoopKind::Seq, vec![for_loop(lane, LoopKind::Vector, t.body)]));
             before += plane.channels;
         }
-        along.into_iter().chain(others).fold(all, |body, positions| positions.enclose(body))
+        along.into_iter().chain(others).fold(all, |body, positions| positions.bind_variables(body))
     }
 }

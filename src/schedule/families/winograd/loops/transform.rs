@@ -1,5 +1,5 @@
 //! The transforms of Winograd's F(4, r) along one axis, as statements on registers.
-use crate::schedule::families::winograd::recipe::points::Points;
+use crate::schedule::families::winograd::recipe::points::EvaluationPoints;
 use crate::schedule::loops::prelude::*;
 
 /// The values of a tile at all points, in memory.
@@ -14,7 +14,7 @@ pub struct PointMemory {
 }
 
 /// Emitter of the transforms of one row or column, on registers.
-pub struct Transform<'k> {
+pub struct TransformEmitter<'k> {
     /// The kernel that gets the expressions.
     pub k: &'k mut Kernel,
     lanes: u64,
@@ -22,10 +22,10 @@ pub struct Transform<'k> {
     pub body: Vec<Stmt>,
 }
 
-impl<'k> Transform<'k> {
+impl<'k> TransformEmitter<'k> {
     /// Starts a transform on vectors of `lanes`.
     pub fn new(k: &'k mut Kernel, lanes: u64) -> Self {
-        Transform { k, lanes, body: Vec::new() }
+        TransformEmitter { k, lanes, body: Vec::new() }
     }
     /// Declares a register array.
     pub fn new_registers(&mut self, count: u64) -> RegId {
@@ -47,12 +47,12 @@ impl<'k> Transform<'k> {
     fn subtract(&mut self, x: ExprId, y: ExprId) -> ExprId {
         self.k.add_op(ScalarOp::Subtract, &[x, y], DType::F32)
     }
-    /// `x·factor`.
+    /// Emits `x·factor`.
     fn scale(&mut self, x: ExprId, factor: f64) -> ExprId {
         let factor = small_constant(self.k, DType::F32, factor);
         self.k.add_op(ScalarOp::Multiply, &[x, factor], DType::F32)
     }
-    /// `x·factor + y`, rounded once.
+    /// Emits `x·factor + y`, rounded once.
     fn fma(&mut self, x: ExprId, factor: f64, y: ExprId) -> ExprId {
         let factor = small_constant(self.k, DType::F32, factor);
         self.k.add_op(ScalarOp::Fma, &[x, factor, y], DType::F32)
@@ -62,8 +62,8 @@ impl<'k> Transform<'k> {
         values.iter().map(|&v| self.hold_in_register(v)).collect()
     }
 
-    /// The transform `G·g` of three taps.
-    pub fn weights(&mut self, points: &Points, g: &[ExprId]) -> Vec<ExprId> {
+    /// Emits the transform `G·g` of the taps `g` to all points.
+    pub fn transform_weights(&mut self, points: &EvaluationPoints, g: &[ExprId]) -> Vec<ExprId> {
         let g = self.all_held(g);
         let factors = points.tap_factors(3);
         let mut out = vec![g[0]];
@@ -85,7 +85,7 @@ impl<'k> Transform<'k> {
         }
     }
 
-    /// `x·y + z`, or `x·y`.
+    /// Emits `x·y + z`, or `x·y` without `z`.
     pub fn add_product(&mut self, x: ExprId, y: ExprId, z: Option<ExprId>) -> ExprId {
         match z {
             Some(z) => self.k.add_op(ScalarOp::Fma, &[x, y, z], DType::F32),
@@ -93,7 +93,7 @@ impl<'k> Transform<'k> {
         }
     }
 
-    /// `Σ cᵢ·dᵢ`, where the last factor is 1.
+    /// Emits `Σ cᵢ·dᵢ`, where the last factor is 1.
     fn linear_combination(&mut self, factors: &[f64], d: &[ExprId]) -> ExprId {
         let (rest, last) = (&factors[..factors.len() - 1], d[factors.len() - 1]);
         rest.iter().zip(d).rev().fold(last, |sum, (&factor, &x)| match factor as f32 {
@@ -104,7 +104,7 @@ impl<'k> Transform<'k> {
 
     /// Evaluates the elements that a tile reads at all points: for each point, the polynomial that is 0 at the other points, applied to
     /// the elements as its powers.
-    pub fn inputs(&mut self, points: &Points, d: &[ExprId]) -> Vec<ExprId> {
+    pub fn transform_inputs(&mut self, points: &EvaluationPoints, d: &[ExprId]) -> Vec<ExprId> {
         let d = self.all_held(d);
         let odd = usize::from(points.has_zero);
         let every_other = |from: usize| d[from..].iter().copied().step_by(2).collect::<Vec<ExprId>>();
@@ -126,8 +126,8 @@ impl<'k> Transform<'k> {
         out
     }
 
-    /// The 4 results of a tile from its products at all points.
-    pub fn results(&mut self, points: &Points, m: &[ExprId]) -> Vec<ExprId> {
+    /// Emits the 4 results of a tile from its products at all points.
+    pub fn transform_results(&mut self, points: &EvaluationPoints, m: &[ExprId]) -> Vec<ExprId> {
         let m = self.all_held(m);
         let (odd, last) = (usize::from(points.has_zero), m[m.len() - 1]);
         let both: Vec<[ExprId; 2]> = (0..points.pairs.len())

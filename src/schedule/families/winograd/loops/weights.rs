@@ -1,9 +1,9 @@
 //! The weights of Winograd's method, in panels of columns: transformed now, by a kernel before, or on the way into a panel.
-use super::Conv;
-use super::transform::Transform;
+use super::WinogradConvolution;
+use super::transform::TransformEmitter;
 use crate::diag::Error;
-use crate::schedule::families::winograd::recipe::{TAPS_OF_SEVERAL, Weights, Winograd};
-use crate::schedule::loops::grid::{Share, guard_by_shares, set_chunked_body, split_shares};
+use crate::schedule::families::winograd::recipe::{TAPS_OF_SEVERAL, Winograd, WinogradWeights};
+use crate::schedule::loops::grid::{AxisTile, guard_by_tiles, set_chunked_body, split_into_tiles};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::memory::layout::Layout;
 use crate::schedule::plan::compressed_constants::CompressedConstant;
@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 use bytes::Bytes;
 
 /// Weights before their transform, with the factors of the transform.
-pub(super) struct Plain {
+pub(super) struct UntransformedWeights {
     from: BufId,
     layout: Layout,
     dtype: DType,
@@ -24,7 +24,7 @@ pub(super) struct Plain {
 /// A range of columns of weights before their transform.
 pub(super) struct WeightColumns<'p> {
     /// The weights.
-    pub weights: &'p Plain,
+    pub weights: &'p UntransformedWeights,
     /// The first column.
     pub first: &'p Index,
     /// The number of columns.
@@ -45,8 +45,8 @@ pub(super) struct PanelRow<'p> {
 
 impl<'a> Emitter<'a> {
     /// Allocates memory for weights that are transformed at each call.
-    pub(super) fn for_weights(&mut self, conv: &Conv<'_>, elements: u64) -> BufId {
-        let buf = self.buffer(DType::F32, elements);
+    pub(super) fn allocate_weights(&mut self, conv: &WinogradConvolution<'_>, elements: u64) -> BufId {
+        let buf = self.allocate_buffer(DType::F32, elements);
         if conv.may_be_known {
             self.found.transformed.insert(buf, conv.key);
         }
@@ -54,45 +54,48 @@ impl<'a> Emitter<'a> {
     }
 
     /// The weights as they are stored or were computed, and the factors of the transform.
-    pub(super) fn untransformed_weights(&mut self, conv: &Conv<'_>) -> Result<Plain> {
+    pub(super) fn untransformed_weights(&mut self, conv: &WinogradConvolution<'_>) -> Result<UntransformedWeights> {
         let along = &conv.w.along[0];
         let layout = Layout::dense(conv.w.weights.dims());
         let (from, layout, dtype, scales) = match &conv.w.weights {
-            Weights::Known(stored) => {
-                let scales = stored.scales.as_ref().map(|(scales, _)| self.constant(scales));
-                (self.constant(&stored.numbers), layout, stored.numbers.dtype, scales)
+            WinogradWeights::Known(stored) => {
+                let scales = stored.scales.as_ref().map(|(scales, _)| self.add_constant(scales));
+                (self.add_constant(&stored.numbers), layout, stored.numbers.dtype, scales)
             }
-            Weights::Computed(dims) => {
-                let value = self.value(self.scope.comp[conv.ids.1].operands[1])?;
+            WinogradWeights::Computed(dims) => {
+                let value = self.value_buffers(self.scope.comp[conv.ids.1].operands[1])?;
                 (value.buffer()?, value.layout(dims), DType::F32, None)
             }
         };
         let factors = f32_bytes(along.points.tap_factors(along.taps).into_iter());
-        let factors = self.constant(&Tensor::new(DType::F32, vec![along.points.count(), along.taps], factors));
-        Ok(Plain { from, layout, dtype, scales, factors })
+        let factors = self.add_constant(&Tensor::new(DType::F32, vec![along.points.count(), along.taps], factors));
+        Ok(UntransformedWeights { from, layout, dtype, scales, factors })
     }
 
     /// The weights at all points in panels of so many columns: transformed at compile time, or by a kernel of their own.
-    pub(super) fn weights_of_panels(&mut self, conv: &Conv<'_>, panel: u64, lanes: u64) -> Result<BufId> {
+    pub(super) fn panel_weights(&mut self, conv: &WinogradConvolution<'_>, panel: u64, lanes: u64) -> Result<BufId> {
         let w = conv.w;
-        let (panels, of_panel) = (w.outputs.div_ceil(panel), w.panels_apart(panel));
+        let (panels, of_panel) = (w.outputs.div_ceil(panel), w.panel_stride(panel));
         let (rows, of_point) = (w.point_rows(), panels * of_panel);
         if conv.is_known {
-            return Ok(self.constant(&in_panels(w, &conv.transform()?, panel, of_panel)));
+            return Ok(self.add_constant(&in_panels(w, &conv.transform_constant_weights()?, panel, of_panel)));
         }
         let weights = self.untransformed_weights(conv)?;
-        let packed = self.for_weights(conv, w.point_count() * of_point);
-        let mut k = Kernel { label: format!("weights of {}", label(self.scope.comp, conv.ids.0)), ..Kernel::default() };
+        let packed = self.allocate_weights(conv, w.point_count() * of_point);
+        let mut k = Kernel {
+            label: format!("weights of {}", instruction_label(self.scope.comp, conv.ids.0)),
+            ..Kernel::default()
+        };
         let (row, p) = (k.add_var(rows), k.add_var(panels));
         let begin = Index::var(row).scale((w.row_points() * of_point) as i64);
         let mut body = Vec::new();
-        for columns in split_shares(&mut k, p, w.outputs, panel) {
+        for columns in split_into_tiles(&mut k, p, w.outputs, panel) {
             let first = &begin.add(&columns.at.scale(of_panel as i64));
             let to = PanelRow { buf: packed, first, columns: panel, point: of_point };
             let first = columns.at.scale(panel as i64);
             let source = WeightColumns { weights: &weights, first: &first, count: columns.count };
-            let of = conv.weights_of_row(&mut k, &source, &Index::var(row), &to, lanes);
-            body.extend(guard_by_shares(&mut k, &[&columns], of));
+            let of = conv.emit_row_weights(&mut k, &source, &Index::var(row), &to, lanes);
+            body.extend(guard_by_tiles(&mut k, &[&columns], of));
         }
         k.flops = w.weight_flops();
         k.set_direct_flops(Some(0));
@@ -102,9 +105,9 @@ impl<'a> Emitter<'a> {
     }
 }
 
-impl Conv<'_> {
+impl WinogradConvolution<'_> {
     /// Emits the transform of the weights of some columns at a row of points: `[taps along other axes][groups][input channel][column]`.
-    pub(super) fn weights_of_row(
+    pub(super) fn emit_row_weights(
         &self,
         k: &mut Kernel,
         source: &WeightColumns<'_>,
@@ -112,7 +115,7 @@ impl Conv<'_> {
         to: &PanelRow<'_>,
         lanes: u64,
     ) -> Vec<Stmt> {
-        let Conv { d, w, .. } = *self;
+        let WinogradConvolution { d, w, .. } = *self;
         let WeightColumns { weights: plain, first, count: columns } = *source;
         let strides = &plain.layout.strides;
         let (channel, vector, lane) = (k.add_var(w.inputs), k.add_var(columns / lanes), k.add_var(lanes));
@@ -129,11 +132,11 @@ impl Conv<'_> {
         let groups: Vec<VarId> = w.along.iter().map(|a| k.add_var(a.groups)).collect();
         loops.extend(&groups);
         let mut inside = Vec::new();
-        for group in split_shares(k, groups[0], w.along[0].size, w.along[0].taps) {
+        for group in split_into_tiles(k, groups[0], w.along[0].size, w.along[0].taps) {
             let read = read.add(&group.at.scale(w.along[0].taps as i64 * self.tap_stride(strides, 0)));
             let term =
                 term.scale(w.along[0].groups as i64).add(&group.at).scale(w.inputs as i64).add(&Index::var(channel));
-            let mut t = Transform::new(k, lanes);
+            let mut t = TransformEmitter::new(k, lanes);
             let of_row = self.points_of_row(&mut t, plain, &first.add(&column), &read, row, &group);
             for (j, value) in of_row.into_iter().enumerate() {
                 let index =
@@ -141,7 +144,7 @@ impl Conv<'_> {
                 t.body.push(Stmt::Store { buf: to.buf, index, value });
             }
             let body = vec![for_loop(vector, LoopKind::Seq, vec![for_loop(lane, LoopKind::Vector, t.body)])];
-            inside.extend(guard_by_shares(k, &[&group], vec![for_loop(channel, LoopKind::Seq, body)]));
+            inside.extend(guard_by_tiles(k, &[&group], vec![for_loop(channel, LoopKind::Seq, body)]));
         }
         let loops: Vec<VarId> = loops.into_iter().filter(|&v| k.vars[v] > 1).collect();
         loops.iter().rev().fold(inside, |inside, &v| vec![for_loop(v, LoopKind::Seq, inside)])
@@ -155,25 +158,25 @@ impl Conv<'_> {
     /// Transforms a vector of weights, whose taps begin at `read`, to the points of a row.
     fn points_of_row(
         &self,
-        t: &mut Transform<'_>,
-        plain: &Plain,
+        t: &mut TransformEmitter<'_>,
+        plain: &UntransformedWeights,
         column: &Index,
         read: &Index,
         row: &Index,
-        group: &Share,
+        group: &AxisTile,
     ) -> Vec<ExprId> {
         let (w, strides) = (self.w, &plain.layout.strides);
         // a factor stands once for all taps along further axes
-        let factor = |t: &mut Transform<'_>, l: i64| {
+        let factor = |t: &mut TransformEmitter<'_>, l: i64| {
             let value = t.k.add_load(plain.factors, row.scale(w.along[0].taps as i64).offset(l));
-            if w.is_line() { value } else { t.hold_in_register(value) }
+            if w.is_one_dimensional() { value } else { t.hold_in_register(value) }
         };
         let factors: Vec<ExprId> = (0..group.count as i64).map(|l| factor(t, l)).collect();
         let scale = plain.scales.map(|scales| {
             let value = t.k.add_load(scales, column.clone());
             t.hold_in_register(value)
         });
-        let sum = |t: &mut Transform<'_>, further: i64| {
+        let sum = |t: &mut TransformEmitter<'_>, further: i64| {
             let add = |sum: Option<ExprId>, (l, &factor): (usize, &ExprId)| {
                 let at = read.offset(l as i64 * self.tap_stride(strides, 0) + further);
                 let stored = t.k.add_load(plain.from, at);
@@ -189,15 +192,15 @@ impl Conv<'_> {
                 let sums = (0..TAPS_OF_SEVERAL as i64)
                     .filter_map(|l| sum(t, l * self.tap_stride(strides, 1)))
                     .collect::<Vec<_>>();
-                t.weights(&second.points, &sums)
+                t.transform_weights(&second.points, &sums)
             }
         }
     }
 
     /// Transforms the weights to all points at compile time, `[point][term][output channel]`, computed in doubles and rounded once.
-    pub(super) fn transform(&self) -> Result<Bytes> {
+    pub(super) fn transform_constant_weights(&self) -> Result<Bytes> {
         let w = self.w;
-        let Weights::Known(CompressedConstant { numbers, .. }) = &w.weights else {
+        let WinogradWeights::Known(CompressedConstant { numbers, .. }) = &w.weights else {
             return Err(Error::internal("schedule", "weights that are computed are not known"));
         };
         let strides = Layout::dense(&numbers.dims).strides;
@@ -239,7 +242,7 @@ impl Conv<'_> {
     /// The terms of a product in order: for each, the offset of its taps along the axes of the method; `None` if the group has fewer
     /// taps.
     fn product_terms(&self, strides: &[i64]) -> Vec<Vec<Option<u64>>> {
-        let Conv { d, w, .. } = *self;
+        let WinogradConvolution { d, w, .. } = *self;
         let mut firsts = vec![0];
         for i in w.other_axes() {
             let step = strides[d.kernel_spatial[i]] as u64;

@@ -1,9 +1,9 @@
 //! Winograd's method along one axis block by block, where the window has taps along another one too: some lines that lie one behind
 //! the other along that, and some tiles of each, are transformed, multiplied and transformed back before the next ones begin.
 //! Lines that two blocks read are transformed twice.
-use super::{Piece, ProductRows, TRANSFORM, Winograd};
+use super::{ConvolutionPiece, ProductRows, TRANSFORM, Winograd};
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::families::contraction::recipe::register_tile::{self, Cover};
+use crate::schedule::families::contraction::recipe::register_tile::{self, TiledExtents};
 use crate::schedule::plan::MOST_STACK;
 use crate::schedule::target::KernelTarget;
 use crate::target::machine::L3_BYTES;
@@ -14,7 +14,7 @@ const MOST: u64 = 16;
 
 /// The division of a Winograd convolution into blocks: some lines of tiles, and some tiles of each.
 #[derive(Clone, Debug)]
-pub struct Blocks {
+pub struct BlockSplit {
     /// The axis of the window along which the lines of a block follow one another.
     pub across: usize,
     /// Lines and tiles that a block makes.
@@ -23,12 +23,12 @@ pub struct Blocks {
     pub read: [u64; 2],
     /// Blocks along both axes.
     pub count: [u64; 2],
-    pub piece: Piece,
+    pub piece: ConvolutionPiece,
 }
 
 /// Chooses the fastest blocks, if the intermediates between the transforms and the products would go to a farther cache or exceed the
 /// memory bound `room`.
-pub fn choose(d: &ConvDims, w: &Winograd, room: Option<u64>, target: &KernelTarget<'_>) -> Option<Blocks> {
+pub fn choose(d: &ConvDims, w: &Winograd, room: Option<u64>, target: &KernelTarget<'_>) -> Option<BlockSplit> {
     let few = w.fewest_pieces(room, target).filter(|_| w.size.len() == 2 && w.along[0].phases == 1)?;
     let all = (1..=MOST).flat_map(|lines| (1..=MOST).map(move |tiles| [lines, tiles]));
     let costs = all.filter_map(|made| fit_blocks(d, w, made, few, target));
@@ -42,7 +42,7 @@ fn fit_blocks(
     made: [u64; 2],
     few: u64,
     target: &KernelTarget<'_>,
-) -> Option<(f64, Blocks)> {
+) -> Option<(f64, BlockSplit)> {
     let along = &w.along[0];
     let across = 1 - along.axis;
     let all = [w.size[across], along.tiles];
@@ -55,12 +55,12 @@ fn fit_blocks(
     let window = &d.window[across];
     let read = [(made[0] - 1) * window.stride + (window.size - 1) * window.rhs_dilate + 1, made[1] + along.groups - 1];
     let line = read[1] * w.inputs;
-    let piece = Piece {
+    let piece = ConvolutionPiece {
         tiles: [read[0] * read[1], made[0] * made[1]],
         rows: ProductRows::new(w, &[(made[0], window.stride * line), (made[1], w.inputs)], w.outputs, target),
         sum: vec![(window.size, window.rhs_dilate * line), (along.groups * w.inputs, 1)],
     };
-    let cover = Cover {
+    let cover = TiledExtents {
         height: made[0],
         width: made[1],
         columns: w.outputs,
@@ -74,5 +74,5 @@ fn fit_blocks(
     let products = far.max(points * register_tile::predicted_cycles(target, DType::F32, cover));
     let cycles = products + points * TRANSFORM / 2.0 * vectors as f64;
     let fits = piece.bytes(w) <= MOST_STACK;
-    fits.then_some((cycles * blocks as f64, Blocks { across, made, read, count, piece }))
+    fits.then_some((cycles * blocks as f64, BlockSplit { across, made, read, count, piece }))
 }

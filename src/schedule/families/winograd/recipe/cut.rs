@@ -1,6 +1,6 @@
 //! How a convolution by Winograd's method is cut into kernels: three of them, or, where what is between those would leave the
 //! second-level cache or there is less room, all in one, piece by piece or panel by panel.
-use super::{Blocks, ProductPanels, Strips, Winograd, blocks, panels, strips};
+use super::{BlockSplit, ProductPanels, Strips, Winograd, blocks, panels, strips};
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::target::KernelTarget;
 use std::fmt;
@@ -14,7 +14,7 @@ pub enum KernelSplit {
     /// Strip after strip in one kernel: some tiles one after another.
     Strips(Strips),
     /// Block after block in one kernel: some lines, and some tiles of each.
-    Blocks(Blocks),
+    Blocks(BlockSplit),
     /// All inputs are transformed, then panels of channels one after another have their weights transformed, are multiplied and
     /// transformed back.
     Panels(ProductPanels),
@@ -40,7 +40,7 @@ impl WinogradSetup {
         room: Option<u64>,
         target: &KernelTarget<'_>,
     ) -> WinogradSetup {
-        let cut = if w.is_line() {
+        let cut = if w.is_one_dimensional() {
             split_along_one_axis(&w, d, room, target)
         } else {
             of_square(&w, d, is_known, room, target)
@@ -49,8 +49,8 @@ impl WinogradSetup {
     }
 
     /// Whether weights that are transformed at each call could be transformed at compile time instead.
-    pub fn may_be_known(&self) -> bool {
-        !self.w.is_line() || matches!(self.cut, KernelSplit::Strips(_) | KernelSplit::Blocks(_))
+    pub fn could_pretransform(&self) -> bool {
+        !self.w.is_one_dimensional() || matches!(self.cut, KernelSplit::Strips(_) | KernelSplit::Blocks(_))
     }
 }
 
@@ -66,8 +66,8 @@ fn split_along_one_axis(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &
 }
 
 fn of_square(w: &Winograd, d: &ConvDims, is_known: bool, room: Option<u64>, target: &KernelTarget<'_>) -> KernelSplit {
-    let strips = strips::of_square(w, is_known, room, target);
-    let panels = room.filter(|_| !is_known).and_then(|room| panels::of_square(w, d, room, target));
+    let strips = strips::two_axis_strips(w, is_known, room, target);
+    let panels = room.filter(|_| !is_known).and_then(|room| panels::two_axis_panels(w, d, room, target));
     let bytes = strips.as_ref().map_or(u64::MAX, |strips| strips.bytes(w, is_known));
     match (panels.filter(|panels| panels.bytes(w) < bytes), strips) {
         (Some(panels), _) => KernelSplit::Panels(panels),

@@ -9,10 +9,10 @@ mod pieces;
 pub mod points;
 mod strips;
 
-pub use blocks::Blocks;
+pub use blocks::BlockSplit;
 pub use cut::{KernelSplit, WinogradSetup};
 pub use panels::ProductPanels;
-pub use pieces::{Inputs, Piece, ProductRows};
+pub use pieces::{ConvolutionPiece, InputLayout, ProductRows};
 pub use strips::Strips;
 
 use crate::hlo::attrs::{ConvDims, WindowDim};
@@ -22,7 +22,7 @@ use crate::schedule::target::KernelTarget;
 use crate::target::ConvolutionMethod;
 use crate::target::machine::L3_VECTOR;
 use crate::tensor::DType;
-use points::{Points, RESULTS, point_stride};
+use points::{EvaluationPoints, RESULTS, point_stride};
 
 /// Taps per group of a long window; the taps of the next group begin a tile farther.
 const GROUP: u64 = RESULTS;
@@ -64,7 +64,7 @@ pub struct TransformedAxis {
     /// Number of groups of taps.
     pub groups: u64,
     /// The points at which polynomials are evaluated.
-    pub points: Points,
+    pub points: EvaluationPoints,
     /// Number of interleaved phases of results: the distance of taps.
     pub phases: u64,
     /// Number of tiles of results per phase.
@@ -73,7 +73,7 @@ pub struct TransformedAxis {
 
 impl TransformedAxis {
     /// Number of tiles of the input per phase.
-    pub fn reads(&self) -> u64 {
+    pub fn input_tiles(&self) -> u64 {
         self.tiles + self.groups - 1
     }
     /// Number of positions that a tile may read beyond a result and its taps.
@@ -84,24 +84,24 @@ impl TransformedAxis {
 
 /// The weights of a convolution.
 #[derive(Clone, Debug)]
-pub enum Weights {
+pub enum WinogradWeights {
     /// Constant weights, as they are stored.
     Known(CompressedConstant),
     /// Weights of these sizes that are computed or given at each call, and so transformed at each call.
     Computed(Vec<u64>),
 }
 
-impl Weights {
+impl WinogradWeights {
     /// The sizes of the weights.
     pub fn dims(&self) -> &[u64] {
         match self {
-            Weights::Known(stored) => &stored.numbers.dims,
-            Weights::Computed(dims) => dims,
+            WinogradWeights::Known(stored) => &stored.numbers.dims,
+            WinogradWeights::Computed(dims) => dims,
         }
     }
     /// Whether the weights may be transformed at compile time: compressed weights are not, as that would make them larger.
     pub fn may_be_transformed(&self) -> bool {
-        matches!(self, Weights::Known(stored) if stored.numbers.dtype == DType::F32)
+        matches!(self, WinogradWeights::Known(stored) if stored.numbers.dtype == DType::F32)
     }
 }
 
@@ -109,7 +109,7 @@ impl Weights {
 #[derive(Clone, Debug)]
 pub struct Winograd {
     /// The weights.
-    pub weights: Weights,
+    pub weights: WinogradWeights,
     /// The axes along which the method is used, one or both of a two-dimensional window.
     pub along: Vec<TransformedAxis>,
     /// Number of images.
@@ -124,13 +124,13 @@ pub struct Winograd {
     pub inputs: u64,
     /// Number of output channels.
     pub outputs: u64,
-    /// Number of taps along the axes without the method.
+    /// Number of taps along the axes that are not transformed.
     across: u64,
 }
 
 impl Winograd {
     /// Whether the method is used along one axis alone.
-    pub fn is_line(&self) -> bool {
+    pub fn is_one_dimensional(&self) -> bool {
         self.along.len() == 1
     }
     /// The axes of the window along which the method is not used.
@@ -157,44 +157,44 @@ impl Winograd {
     /// The loops over all tiles of results, and how many of them, from the first on, are over lines, which have tiles along one axis.
     pub fn tile_loops(&self) -> (Vec<u64>, usize) {
         let mut all = self.line_extents();
-        let lines = if self.is_line() { all.len() } else { 0 };
+        let lines = if self.is_one_dimensional() { all.len() } else { 0 };
         all.extend(self.along.iter().map(|a| a.tiles));
         (all, lines)
     }
     /// Number of lines, and of tiles per line.
-    pub fn lines(&self) -> [u64; 2] {
+    pub fn line_counts(&self) -> [u64; 2] {
         let (all, lines) = self.tile_loops();
         [all[..lines].iter().product(), all[lines..].iter().product()]
     }
     /// Number of tiles of results.
-    pub fn rows(&self) -> u64 {
-        self.lines().iter().product()
+    pub fn result_tiles(&self) -> u64 {
+        self.line_counts().iter().product()
     }
     /// Number of tiles of the input.
-    pub fn tiles_read(&self) -> u64 {
+    pub fn input_tiles(&self) -> u64 {
         let others: u64 = self.other_axes().map(|i| self.reach[i]).product();
-        self.images * others * self.along.iter().map(|a| a.phases * a.reads()).product::<u64>()
+        self.images * others * self.along.iter().map(|a| a.phases * a.input_tiles()).product::<u64>()
     }
     /// Number of terms of a product: taps along other axes, groups, channels.
     pub fn term_count(&self) -> u64 {
         self.across * self.along.iter().map(|a| a.groups).product::<u64>() * self.inputs
     }
     /// Distance of panels of so many columns in completely transformed weights.
-    pub fn panels_apart(&self, panel: u64) -> u64 {
+    pub fn panel_stride(&self, panel: u64) -> u64 {
         let dense = self.term_count() * panel;
-        if self.is_line() { point_stride(dense) } else { dense }
+        if self.is_one_dimensional() { point_stride(dense) } else { dense }
     }
     /// Distance of the points of a row in a panel of so many columns that is transformed on the way.
-    pub fn of_row_apart(&self, panel: u64) -> u64 {
+    pub fn row_point_stride(&self, panel: u64) -> u64 {
         let dense = self.term_count() * panel;
-        if self.is_line() { dense } else { point_stride(dense) }
+        if self.is_one_dimensional() { dense } else { point_stride(dense) }
     }
     /// Size in bytes of the weights at all points.
     pub fn weight_bytes(&self) -> u64 {
         4 * self.point_count() * self.term_count() * self.outputs
     }
     /// Bytes by which constants grow if weights are transformed at compile time.
-    pub fn grown_bytes(&self) -> u64 {
+    pub fn constant_growth(&self) -> u64 {
         self.weight_bytes().saturating_sub(4 * self.tap_count() * self.inputs * self.outputs)
     }
     /// Upper limit in bytes of intermediates between three kernels that stay in the second-level cache.
@@ -207,9 +207,9 @@ impl Winograd {
     }
     /// Size in bytes of all transformed inputs and all sums, the intermediates between three kernels.
     fn whole_bytes(&self) -> u64 {
-        4 * self.point_count() * (self.tiles_read() * self.inputs + self.rows() * self.outputs)
+        4 * self.point_count() * (self.input_tiles() * self.inputs + self.result_tiles() * self.outputs)
     }
-    /// Whether the workspace may have fewer bytes than a transform, products and an inverse transform by kernels of their own take.
+    /// Whether the memory bound is below what separate kernels for the transform, the products and the inverse transform take.
     fn is_bounded(&self, room: Option<u64>) -> bool {
         room.is_some_and(|room| self.whole_bytes() > room)
     }
@@ -236,11 +236,12 @@ impl Winograd {
     /// Floating-point operations of the transforms of one channel of a tile, to points and back.
     pub fn transform_flops(&self) -> [u64; 2] {
         let [there, back, _] = OF_SQUARE;
-        if self.is_line() { [3 * self.point_count(); 2] } else { [there, back] }
+        if self.is_one_dimensional() { [3 * self.point_count(); 2] } else { [there, back] }
     }
     /// Floating-point operations of the transform of all weights.
     pub fn weight_flops(&self) -> u64 {
-        let of_term = if self.is_line() { 2 * self.point_count() * self.along[0].taps } else { OF_SQUARE[2] };
+        let of_term =
+            if self.is_one_dimensional() { 2 * self.point_count() * self.along[0].taps } else { OF_SQUARE[2] };
         of_term * self.term_count() * self.outputs
     }
 
@@ -276,9 +277,9 @@ impl Winograd {
     fn predicted_speedup(&self, target: &KernelTarget<'_>) -> f64 {
         let lanes = target.machine().lanes(4);
         let (of_c, of_o) = ((self.inputs / lanes) as f64, (self.outputs / lanes) as f64);
-        let (points, rows) = (self.point_count() as f64, self.rows() as f64);
+        let (points, rows) = (self.point_count() as f64, self.result_tiles() as f64);
         let direct = self.direct_flops() as f64 / 2.0 / lanes as f64;
-        if self.is_line() {
+        if self.is_one_dimensional() {
             // each point reads the taps of its panel again, which then had better be near
             let of_panel = 4 * self.tap_count() * self.inputs * self.outputs.min(PANEL * lanes);
             let read = if of_panel > target.machine().caches.l2_sixteenths(PANEL_SIXTEENTHS) { L3_VECTOR } else { 1.0 };
@@ -286,7 +287,7 @@ impl Winograd {
             let products = points * self.term_count() as f64 * of_o * (rows * 1.12 + weights);
             // the numbers are those of least squares over 100 convolutions of 2 to 11 taps, each done both ways: predicted gains
             // are 0.80 to 1.22 of the measured ones
-            return direct / (products + TRANSFORM * points * (self.tiles_read() as f64 * of_c + rows * of_o));
+            return direct / (products + TRANSFORM * points * (self.input_tiles() as f64 * of_c + rows * of_o));
         }
         let c = self.inputs as f64;
         // few tiles make few rows, over which the weights are read again
@@ -335,18 +336,18 @@ fn is_plain(comp: &Computation, id: InstId, d: &ConvDims, lanes: u64) -> bool {
 }
 
 /// The weights `id`; if the method is used along several axes they may be compressed or computed.
-fn weights(comp: &Computation, id: InstId, d: &ConvDims, is_line: bool) -> Option<Weights> {
+fn weights(comp: &Computation, id: InstId, d: &ConvDims, is_line: bool) -> Option<WinogradWeights> {
     if let Op::Constant(Literal::Array(numbers)) = &comp[id].op {
-        return Some(Weights::Known(CompressedConstant { numbers: numbers.clone(), scales: None }));
+        return Some(WinogradWeights::Known(CompressedConstant { numbers: numbers.clone(), scales: None }));
     }
     if is_line {
         return None;
     }
-    let Some(stored) = compressed_constants::find(comp, id) else {
-        return Some(Weights::Computed(comp.array(id).dims.clone()));
+    let Some(stored) = compressed_constants::find_compressed(comp, id) else {
+        return Some(WinogradWeights::Computed(comp.array(id).dims.clone()));
     };
     let fits = stored.scales.as_ref().is_none_or(|s| s.1 == [d.kernel_output_feature]);
-    fits.then_some(Weights::Known(stored))
+    fits.then_some(WinogradWeights::Known(stored))
 }
 
 /// The plain convolution `id` with the method along some axes of its window, if taps along them are contiguous.
@@ -359,8 +360,9 @@ fn of_axes(comp: &Computation, id: InstId, d: &ConvDims, axes: &[usize]) -> Opti
         if stride != 1 || !size[axis].is_multiple_of(phases) || taps < 2 {
             return None;
         }
-        let (of_group, groups) = if taps <= Points::MOST_TAPS { (taps, 1) } else { (GROUP, taps.div_ceil(GROUP)) };
-        let points = if axes.len() == 1 { Points::for_taps(of_group)? } else { Points::SQUARE };
+        let (of_group, groups) =
+            if taps <= EvaluationPoints::MOST_TAPS { (taps, 1) } else { (GROUP, taps.div_ceil(GROUP)) };
+        let points = if axes.len() == 1 { EvaluationPoints::for_taps(of_group)? } else { EvaluationPoints::SQUARE };
         let tiles = (size[axis] / phases).div_ceil(RESULTS);
         Some(TransformedAxis { axis, size: taps, taps: of_group, groups, points, phases, tiles })
     };

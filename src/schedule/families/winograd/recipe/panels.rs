@@ -1,7 +1,7 @@
 //! Panels of channels whose weights are transformed on the way, a row of points after the other, and multiplied with all tiles.
 //! Where there is little room and there are few tiles they are transformed back at once: then the sums of one panel are there at a
 //! time, of each of some groups of panels, or on the stack.
-use super::{Inputs, ProductRows, Winograd, point_stride};
+use super::{InputLayout, ProductRows, Winograd, point_stride};
 use crate::hlo::attrs::ConvDims;
 use crate::schedule::plan::MOST_STACK;
 use crate::schedule::target::KernelTarget;
@@ -37,21 +37,21 @@ impl ProductPanels {
     pub fn bytes(&self, w: &Winograd) -> u64 {
         let of_group = of_panel(w, self.rows.panel_columns()).into_iter().zip(self.on_stack);
         let own: u64 = of_group.filter(|(_, on_stack)| !on_stack).map(|(bytes, _)| bytes).sum();
-        4 * w.point_count() * Inputs::new(w).point + self.groups * own
+        4 * w.point_count() * InputLayout::new(w).point + self.groups * own
     }
 }
 
 /// Bytes of the sums and of the weights of a row of points, for a panel of so many channels.
 fn of_panel(w: &Winograd, panel: u64) -> [u64; 2] {
-    [4 * w.point_count() * point_stride(w.rows() * panel), 4 * w.row_points() * w.of_row_apart(panel)]
+    [4 * w.point_count() * point_stride(w.result_tiles() * panel), 4 * w.row_points() * w.row_point_stride(panel)]
 }
 
 /// Panels of all tiles for one kernel, which keeps all sums.
 pub fn single_kernel_panels(w: &Winograd, d: &ConvDims, target: &KernelTarget<'_>) -> ProductPanels {
-    let all = Inputs::new(w).rows(d, w);
+    let all = InputLayout::new(w).product_rows(d, w);
     let mut rows = ProductRows::new(w, &all, w.outputs, target);
     let mut groups = w.outputs.div_ceil(rows.panel_columns());
-    if !w.is_line() {
+    if !w.is_one_dimensional() {
         groups = groups.min(FEW_GROUPS);
         if groups * HALVES * w.row_points() * 4 * w.term_count() * rows.panel_columns()
             > target.machine().caches.l2_sixteenths(WEIGHTS_SIXTEENTHS)
@@ -62,7 +62,7 @@ pub fn single_kernel_panels(w: &Winograd, d: &ConvDims, target: &KernelTarget<'_
     let on_stack = of_panel(w, rows.panel_columns())[1] <= MOST_STACK;
     // threads come out even by points rather than by panels, of which the last may be narrow
     let parts = match groups {
-        _ if !w.is_line() => HALVES,
+        _ if !w.is_one_dimensional() => HALVES,
         _ if on_stack => w.point_count(),
         ENOUGH_PANELS.. => 1,
         _ => HALVES,
@@ -71,8 +71,8 @@ pub fn single_kernel_panels(w: &Winograd, d: &ConvDims, target: &KernelTarget<'_
 }
 
 /// Along both axes: wide or narrow panels in more or fewer groups, whichever leave most of the memory bound.
-pub fn of_square(w: &Winograd, d: &ConvDims, room: u64, target: &KernelTarget<'_>) -> Option<ProductPanels> {
-    let all = Inputs::new(w).rows(d, w);
+pub fn two_axis_panels(w: &Winograd, d: &ConvDims, room: u64, target: &KernelTarget<'_>) -> Option<ProductPanels> {
+    let all = InputLayout::new(w).product_rows(d, w);
     let cut = |(vectors, most_groups): (u64, u64)| {
         let rows = ProductRows::new(w, &all, w.outputs.min(vectors * target.machine().lanes(4)), target);
         let [sums, weights] = of_panel(w, rows.panel_columns());
@@ -95,9 +95,9 @@ pub fn panels_along_one_axis(
     target: &KernelTarget<'_>,
 ) -> Option<ProductPanels> {
     let widths = (1..=NARROW).rev().map(|vectors| w.outputs.min(vectors * target.machine().lanes(4)));
-    let fits = |columns: &u64| 4 * w.point_count() * point_stride(w.rows() * columns) <= MOST_STACK;
+    let fits = |columns: &u64| 4 * w.point_count() * point_stride(w.result_tiles() * columns) <= MOST_STACK;
     let columns = widths.into_iter().find(fits).filter(|_| w.is_bounded(room))?;
-    let rows = ProductRows::new(w, &Inputs::new(w).rows(d, w), columns, target);
+    let rows = ProductRows::new(w, &InputLayout::new(w).product_rows(d, w), columns, target);
     let [sums, weights] = of_panel(w, rows.panel_columns());
     let groups = w.outputs.div_ceil(rows.panel_columns());
     Some(ProductPanels { rows, groups, parts: 1, on_stack: [true, sums + weights <= MOST_STACK] })

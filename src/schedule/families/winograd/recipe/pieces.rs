@@ -1,8 +1,8 @@
 //! Pieces: the rows of tiles that a kernel of Winograd's method transforms, multiplies and transforms back before the next piece begins.
 use super::{Winograd, point_stride};
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::families::contraction::recipe::axis::{Axis, extent_product, merge_axes};
-use crate::schedule::families::contraction::recipe::register_tile::{self, Cover, Tile};
+use crate::schedule::families::contraction::recipe::axis::{ContractionAxis, extent_product, merge_axes};
+use crate::schedule::families::contraction::recipe::register_tile::{self, RegisterTile, TiledExtents};
 use crate::schedule::target::KernelTarget;
 use crate::tensor::DType;
 
@@ -10,9 +10,9 @@ use crate::tensor::DType;
 #[derive(Clone, Debug)]
 pub struct ProductRows {
     /// Number of rows along each axis, and their distance.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<ContractionAxis>,
     /// The register tile.
-    pub tile: Tile,
+    pub tile: RegisterTile,
     /// Key of the products in tuned choices.
     pub form: String,
 }
@@ -20,20 +20,21 @@ pub struct ProductRows {
 impl ProductRows {
     /// Rows of products with so many columns: number and distance along each axis.
     pub fn new(w: &Winograd, rows: &[(u64, u64)], columns: u64, target: &KernelTarget<'_>) -> ProductRows {
-        let all: Vec<Axis> = rows.iter().map(|&(extent, a)| Axis { extent, a: a as i64, b: 0 }).collect();
+        let all: Vec<ContractionAxis> =
+            rows.iter().map(|&(extent, a)| ContractionAxis { extent, a: a as i64, b: 0 }).collect();
         let mut axes = merge_axes(&all);
         if axes.is_empty() {
-            axes.push(Axis { extent: 1, a: 0, b: 0 });
+            axes.push(ContractionAxis { extent: 1, a: 0, b: 0 });
         }
         let cover = ProductRows::cover(w, &axes, columns);
         let form = register_tile::tuning_key(target, DType::F32, cover, extent_product(&axes), w.point_count());
         ProductRows { tile: register_tile::best_tile(target, DType::F32, cover, &form), axes, form }
     }
 
-    fn cover(w: &Winograd, axes: &[Axis], columns: u64) -> Cover {
+    fn cover(w: &Winograd, axes: &[ContractionAxis], columns: u64) -> TiledExtents {
         let height = axes.len().checked_sub(2).map_or(1, |i| axes[i].extent);
         let last = axes[axes.len() - 1];
-        Cover {
+        TiledExtents {
             height,
             width: last.extent,
             columns,
@@ -51,7 +52,7 @@ impl ProductRows {
 
 /// A piece of a convolution that is transformed, multiplied and transformed back before the next.
 #[derive(Clone, Debug)]
-pub struct Piece {
+pub struct ConvolutionPiece {
     /// Number of tiles that the piece reads, and that it makes.
     pub tiles: [u64; 2],
     /// The rows of the piece's products.
@@ -60,7 +61,7 @@ pub struct Piece {
     pub sum: Vec<(u64, u64)>,
 }
 
-impl Piece {
+impl ConvolutionPiece {
     /// Distance of points in the inputs, and in the sums.
     pub fn point_strides(&self, w: &Winograd) -> [u64; 2] {
         [self.tiles[0] * w.inputs, self.tiles[1] * self.rows.panel_columns()].map(point_stride)
@@ -73,7 +74,7 @@ impl Piece {
 
 /// Layout of all transformed inputs: `[point][image][positions along the other axes][phases][tiles][channel]`.
 #[derive(Clone, Debug)]
-pub struct Inputs {
+pub struct InputLayout {
     /// Distance of points.
     pub point: u64,
     /// Number and distance of images, positions, phases and tiles.
@@ -82,14 +83,14 @@ pub struct Inputs {
     positions: Vec<u64>,
 }
 
-impl Inputs {
+impl InputLayout {
     /// The layout of the transformed inputs of `w`.
-    pub fn new(w: &Winograd) -> Inputs {
+    pub fn new(w: &Winograd) -> InputLayout {
         let others: Vec<usize> = w.other_axes().collect();
         let mut extents = vec![w.images];
         extents.extend(others.iter().map(|&i| w.reach[i]));
         extents.extend(w.along.iter().map(|a| a.phases));
-        extents.extend(w.along.iter().map(|a| a.reads()));
+        extents.extend(w.along.iter().map(|a| a.input_tiles()));
         let (mut stride, mut strides) = (w.inputs, vec![0; extents.len()]);
         for (of_axis, extent) in strides.iter_mut().zip(&extents).rev() {
             *of_axis = stride;
@@ -99,11 +100,11 @@ impl Inputs {
         for (&i, &stride) in others.iter().zip(&strides[1..]) {
             positions[i] = stride;
         }
-        Inputs { point: point_stride(stride), loops: extents.into_iter().zip(strides).collect(), positions }
+        InputLayout { point: point_stride(stride), loops: extents.into_iter().zip(strides).collect(), positions }
     }
 
     /// The rows of products of all tiles: number and distance along each axis.
-    pub fn rows(&self, d: &ConvDims, w: &Winograd) -> Vec<(u64, u64)> {
+    pub fn product_rows(&self, d: &ConvDims, w: &Winograd) -> Vec<(u64, u64)> {
         let (all, _) = w.tile_loops();
         let others: Vec<usize> = w.other_axes().collect();
         let step = |n: usize| n.checked_sub(1).and_then(|n| others.get(n)).map_or(1, |&i| d.window[i].stride);

@@ -8,27 +8,27 @@ pub const RESULTS: u64 = 4;
 
 /// The points at which the polynomials of a tile are evaluated, in this order: 0 if `has_zero`, ±p for each of `pairs`, and ∞.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Points {
+pub struct EvaluationPoints {
     /// Whether 0 is a point.
     pub has_zero: bool,
     /// The pairs ±p.
     pub pairs: &'static [f64],
 }
 
-impl Points {
+impl EvaluationPoints {
     /// Largest number of taps that points exist for.
     pub const MOST_TAPS: u64 = 5;
     /// The points for 3 taps along two axes: with them the largest error of sums of 9·64 and 9·256 terms is about twice that of direct
     /// sums, with the usual 0, ±1, ±2 five times that of these.
-    pub const SQUARE: Points = Points { has_zero: true, pairs: &[FRAC_1_SQRT_2, SQRT_2] };
+    pub const SQUARE: EvaluationPoints = EvaluationPoints { has_zero: true, pairs: &[FRAC_1_SQRT_2, SQRT_2] };
 
     /// The points for `taps` taps along one axis.
-    pub fn for_taps(taps: u64) -> Option<Points> {
+    pub fn for_taps(taps: u64) -> Option<EvaluationPoints> {
         Some(match taps {
-            2 => Points { has_zero: false, pairs: &[0.45, 4.0 / 3.0] },
-            3 => Points { has_zero: true, pairs: &[FRAC_1_SQRT_2, 1.15] },
-            4 => Points { has_zero: false, pairs: &[0.4, 0.9, 1.75] },
-            5 => Points { has_zero: true, pairs: &[0.65, 1.0, 1.6] },
+            2 => EvaluationPoints { has_zero: false, pairs: &[0.45, 4.0 / 3.0] },
+            3 => EvaluationPoints { has_zero: true, pairs: &[FRAC_1_SQRT_2, 1.15] },
+            4 => EvaluationPoints { has_zero: false, pairs: &[0.4, 0.9, 1.75] },
+            5 => EvaluationPoints { has_zero: true, pairs: &[0.65, 1.0, 1.6] },
             _ => return None,
         })
     }
@@ -74,14 +74,14 @@ mod tests {
 
     #[test]
     fn tiles_make_what_windows_make() {
-        for taps in 2..=Points::MOST_TAPS {
-            let points = Points::for_taps(taps).expect("points");
-            let all = [Some(points), (taps == 3).then_some(Points::SQUARE)];
+        for taps in 2..=EvaluationPoints::MOST_TAPS {
+            let points = EvaluationPoints::for_taps(taps).expect("points");
+            let all = [Some(points), (taps == 3).then_some(EvaluationPoints::SQUARE)];
             all.into_iter().flatten().for_each(|points| makes_what_windows_make(points, taps));
         }
     }
 
-    fn makes_what_windows_make(points: Points, taps: u64) {
+    fn makes_what_windows_make(points: EvaluationPoints, taps: u64) {
         let n = points.count();
         assert_eq!(n, RESULTS + taps - 1);
         let zero = points.has_zero.then_some(0.0);

@@ -3,8 +3,8 @@
 //! of all images, and bands of strips, each with memory of its own, are the chunks; that of a small strip is on the stack. Along
 //! one axis a strip is of a line, or of a few short lines, and on the stack.
 use super::panels::NARROW;
-use super::{OF_SQUARE, Piece, ProductRows, Winograd};
-use crate::schedule::families::contraction::recipe::register_tile::{self, Cover};
+use super::{ConvolutionPiece, OF_SQUARE, ProductRows, Winograd};
+use crate::schedule::families::contraction::recipe::register_tile::{self, TiledExtents};
 use crate::schedule::plan::MOST_STACK;
 use crate::schedule::target::KernelTarget;
 use crate::target::machine::L3_BYTES;
@@ -48,7 +48,7 @@ pub struct Strips {
     /// Whether the memory of a strip is on the stack.
     pub on_stack: bool,
     /// The piece that one strip is.
-    pub piece: Piece,
+    pub piece: ConvolutionPiece,
 }
 
 impl Strips {
@@ -59,7 +59,7 @@ impl Strips {
     }
     /// Whether the last strips of a line have tiles beyond its end.
     pub fn is_ragged(&self, w: &Winograd) -> bool {
-        self.tiles * self.strips_per_line > w.lines()[1]
+        self.tiles * self.strips_per_line > w.line_counts()[1]
     }
 }
 
@@ -68,14 +68,14 @@ impl Strips {
 pub fn strips_along_one_axis(w: &Winograd, room: Option<u64>, target: &KernelTarget<'_>) -> Option<Strips> {
     let groups = w.along[0].groups;
     let few = w.fewest_pieces(room, target).filter(|_| w.term_count() == groups * w.inputs)?;
-    let [all_lines, all_tiles] = w.lines();
+    let [all_lines, all_tiles] = w.line_counts();
     let cut = |most: u64| {
         let strips_per_line = all_tiles.div_ceil(most);
         let tiles = all_tiles.div_ceil(strips_per_line);
         let lines = if strips_per_line == 1 { (most / tiles).clamp(1, all_lines) } else { 1 };
         let reads = tiles + groups - 1;
         let rows = ProductRows::new(w, &[(lines, reads * w.inputs), (tiles, w.inputs)], w.outputs, target);
-        let piece = Piece { tiles: [lines * reads, lines * tiles], rows, sum: vec![(w.term_count(), 1)] };
+        let piece = ConvolutionPiece { tiles: [lines * reads, lines * tiles], rows, sum: vec![(w.term_count(), 1)] };
         Strips {
             lines,
             tiles,
@@ -92,7 +92,7 @@ pub fn strips_along_one_axis(w: &Winograd, room: Option<u64>, target: &KernelTar
 
 /// Along both axes: strips, if the intermediates between the transforms and the products would go to a farther cache. Weights transformed
 /// at each call take memory too.
-pub fn of_square(w: &Winograd, is_known: bool, room: Option<u64>, target: &KernelTarget<'_>) -> Option<Strips> {
+pub fn two_axis_strips(w: &Winograd, is_known: bool, room: Option<u64>, target: &KernelTarget<'_>) -> Option<Strips> {
     let weights = w.weight_bytes();
     let three_kernels = if is_known { 0 } else { weights / 3 };
     let whole = three_kernels + w.whole_bytes();
@@ -108,18 +108,24 @@ pub fn of_square(w: &Winograd, is_known: bool, room: Option<u64>, target: &Kerne
     // narrow panels have small sums
     let narrow = w.outputs.min(NARROW * target.machine().lanes(4));
     let widths = if room.is_some() && narrow < w.outputs { vec![w.outputs, narrow] } else { vec![w.outputs] };
-    let cuts = (1..=MOST_TILES.min(w.rows())).flat_map(|tiles| widths.iter().map(move |&width| (tiles, width)));
+    let cuts = (1..=MOST_TILES.min(w.result_tiles())).flat_map(|tiles| widths.iter().map(move |&width| (tiles, width)));
     for (tiles, width) in cuts {
         let rows = ProductRows::new(w, &[(tiles, w.inputs)], width, target);
-        let cover =
-            Cover { height: 1, width: tiles, columns: width, sum: w.inputs, stride: 4 * w.inputs, adds_apart: false };
+        let cover = TiledExtents {
+            height: 1,
+            width: tiles,
+            columns: width,
+            sum: w.inputs,
+            stride: 4 * w.inputs,
+            adds_apart: false,
+        };
         let read = if weights > near_weights { weights as f64 / L3_BYTES } else { 0.0 };
         let panels = w.outputs as f64 / width as f64;
         let products =
             read.max(w.point_count() as f64 * panels * register_tile::predicted_cycles(target, DType::F32, cover));
         let cycles = products + transform_cycles(w, target.machine().lanes(4), tiles);
-        let strips = w.rows().div_ceil(tiles);
-        let piece = Piece { tiles: [tiles; 2], rows, sum: vec![(w.inputs, 1)] };
+        let strips = w.result_tiles().div_ceil(tiles);
+        let piece = ConvolutionPiece { tiles: [tiles; 2], rows, sum: vec![(w.inputs, 1)] };
         let of_strip = piece.bytes(w);
         let on_stack = of_strip <= MOST_STACK;
         for bands in few_bands..=2 * FEW_BANDS {
