@@ -2,7 +2,7 @@
 mod buckets;
 mod build;
 mod module;
-mod open;
+mod dynamic_module;
 
 use crate::codegen::{Launches, Object};
 use crate::diag::{Code, Diagnostic, Error, Result};

@@ -10,7 +10,7 @@ use super::extent::Extent;
 use super::open_size_error;
 use super::size_exprs::{ComputationExprs, InstExprs, SizeObstacle, attribute_numbers, instruction_order};
 use super::steps::SizeSteps;
-use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, SizeMapping, open};
+use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, SizeMapping, symbolic};
 use crate::lower::{Lowered, SizeTracedFailure, SizeTracedLowering, SymbolicLowering};
 use crate::symbolic::trace::{Guard, Record, Relation, SizeIndex, TraceId};
 use crate::symbolic::{Dim, Interval};
@@ -441,11 +441,15 @@ fn sample_sizes(given: &[Size], turn: u64) -> Vec<u64> {
 }
 
 /// Size expressions of each computation reachable from the entry; `None` where an expression is too long.
-fn computation_exprs(module: &open::Module, expressions: &Expressions) -> Option<Vec<ComputationExprs>> {
+fn computation_exprs(module: &symbolic::Module, expressions: &Expressions) -> Option<Vec<ComputationExprs>> {
     module.reachable().into_iter().map(|comp| exprs_of_computation(module, comp, expressions)).collect()
 }
 
-fn exprs_of_computation(module: &open::Module, comp: CompId, expressions: &Expressions) -> Option<ComputationExprs> {
+fn exprs_of_computation(
+    module: &symbolic::Module,
+    comp: CompId,
+    expressions: &Expressions,
+) -> Option<ComputationExprs> {
     let order = instruction_order(module, comp);
     let comp = &module.comps[comp];
     let all = |dims: &[Dim]| dims.iter().map(|&d| expressions.expression(d)).collect::<Option<Vec<Extent>>>();

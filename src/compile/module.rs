@@ -1,5 +1,5 @@
 //! HLO and StableHLO modules as inputs, with the file's names for arguments and results.
-use super::open;
+use super::dynamic_module;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::{self, InstId, Module, Op, Shape, Source, SourceContent, verify};
 use crate::lower::Lowered;
@@ -19,7 +19,7 @@ use std::collections::HashSet;
 pub fn lower_module_file(bytes: &Bytes, request: &Request) -> Result<Lowered> {
     refuse_graph_options(request)?;
     match hlo::read(bytes)? {
-        SourceContent::Open(open) => open::lower_dynamic_module(*open, request),
+        SourceContent::Open(open) => dynamic_module::lower_dynamic_module(*open, request),
         SourceContent::Fixed(source) => name_from_source(require_no_choice(source, request)?),
     }
 }
@@ -43,7 +43,7 @@ fn refuse_graph_options(request: &Request) -> Result<()> {
 /// As for [`lower_module_file`], but for the verifier's; `Code::BadOption` for bounds.
 pub fn specialize_module(bytes: &Bytes, request: &Request) -> Result<Source> {
     match hlo::read(bytes)? {
-        SourceContent::Open(open) => open::instantiate_at_sizes(&open, request),
+        SourceContent::Open(open) => dynamic_module::instantiate_at_sizes(&open, request),
         SourceContent::Fixed(source) => require_no_choice(source, request),
     }
 }

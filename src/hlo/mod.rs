@@ -13,7 +13,7 @@ pub mod groups;
 pub mod infer;
 mod symbolic_arrays;
 mod op;
-pub mod open;
+pub mod symbolic;
 pub mod proto;
 mod data_sizes;
 mod schema;

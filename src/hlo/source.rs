@@ -1,5 +1,5 @@
 //! Reading of modules in any format, detected by content.
-use super::stablehlo::OpenModule;
+use super::stablehlo::DynamicModule;
 use super::{Module, proto, stablehlo, text};
 use crate::diag::{Code, Error, Result};
 use bytes::Bytes;
@@ -19,7 +19,7 @@ pub enum SourceContent {
     /// A module whose sizes are all fixed.
     Fixed(Source),
     /// A module that depends on sizes of its arguments.
-    Open(Box<OpenModule>),
+    Open(Box<DynamicModule>),
 }
 
 impl SourceContent {

@@ -1,7 +1,7 @@
 //! Facts from running an op's lowering, so that its shapes and values need no second definition.
 use crate::graph::{Node, TfType};
 use crate::hlo::ClaimQuantity;
-use crate::hlo::open::{Builder, Shape};
+use crate::hlo::symbolic::{Builder, Shape};
 use crate::interp;
 use crate::ops::fact::{Dims, Fact, InferredInt, KnownElements, MOST_ELEMENTS};
 use crate::ops::mutable_list::MutableLists;

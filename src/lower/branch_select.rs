@@ -6,7 +6,7 @@
 use super::walker::{ValueSlot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::FuncRef;
-use crate::hlo::open::{Claim, Dim, InstId};
+use crate::hlo::symbolic::{Claim, Dim, InstId};
 use crate::ops::Value;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};

@@ -4,7 +4,7 @@
 //! state; a branch returns the value as an additional result, and the other branches return 0. The claims of a computation are known only
 //! once it has been lowered, so that a computation with claims is lowered a second time, with the additional elements.
 use super::walker::Walker;
-use crate::hlo::open::{Builder, Claim, ClaimQuantity, Shape};
+use crate::hlo::symbolic::{Builder, Claim, ClaimQuantity, Shape};
 use crate::ops::Value;
 use crate::ops::spec::ValueSpec;
 use crate::scalar::ScalarOp;

@@ -1,7 +1,7 @@
 //! Bounds on trip counts from values that reach a fixed point: a float that each iteration multiplies by a constant overflows or
 //! underflows after a known number of iterations, and no longer changes. A condition that reads only such values does not change from then
 //! on, so that a loop that terminates at all has terminated by then.
-use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::interp;
 use crate::ops::range;
 use crate::scalar::ScalarOp;

@@ -6,7 +6,7 @@ use super::unroll::discard_values;
 use super::walker::{GraphScope, ValueSlot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
-use crate::hlo::open::{Claim, CompId, InstId, Op};
+use crate::hlo::symbolic::{Claim, CompId, InstId, Op};
 use crate::ops::spec::{self, ValueSpec};
 use crate::ops::{CallKind, Value};
 use crate::scalar::ScalarOp;

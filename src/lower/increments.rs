@@ -1,5 +1,5 @@
 //! Analysis of induction variables: the range of what one iteration of a loop adds to an integer of its state, through conditionals too.
-use crate::hlo::open::{Builder, Computation, InstId, Literal, Module, Op};
+use crate::hlo::symbolic::{Builder, Computation, InstId, Literal, Module, Op};
 use crate::interp;
 use crate::scalar::ScalarOp;
 use crate::symbolic::{Dim, trace};

@@ -5,7 +5,7 @@ use super::trip_count::ParameterFacts;
 use super::walker::{ValueSlot, Walker};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, FuncRef, Function};
-use crate::hlo::open::{Claim, ClaimQuantity, CompId, Dim, InstId, Op, Shape};
+use crate::hlo::symbolic::{Claim, ClaimQuantity, CompId, Dim, InstId, Op, Shape};
 use crate::interp;
 use crate::ops::range::IntRange;
 use crate::ops::spec::{ListSpec, RaggedTensorListSpec, ValueSpec};

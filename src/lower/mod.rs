@@ -20,8 +20,8 @@ mod xla_computations;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node, NodeId, Program, VariableRole, is_handle};
-use crate::hlo::open::{Assumed, Builder, Claim, DataSize, InstId, Shape};
-use crate::hlo::{Module, SizeEquality, SizeRepr, open};
+use crate::hlo::symbolic::{Assumed, Builder, Claim, DataSize, InstId, Shape};
+use crate::hlo::{Module, SizeEquality, SizeRepr, symbolic};
 use crate::ops::{self, Value};
 use crate::symbolic::fixed;
 use crate::symbolic::trace::{self, Record, SizeComparison, SizeVariable};
@@ -128,7 +128,7 @@ pub struct SymbolicLowering {
     /// The function with the concrete values of all sizes.
     pub lowered: Lowered,
     /// The module with symbolic sizes; these carry expressions if lowering ran within `symbolic::trace::record`.
-    pub module: open::Module,
+    pub module: symbolic::Module,
     /// Data-dependent sizes, in the order of [`Lowered::data_sizes`].
     pub sizes: Vec<DataSize>,
 }

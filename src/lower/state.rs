@@ -3,7 +3,7 @@ use super::access::Access;
 use super::walker::Walker;
 use crate::diag::Result;
 use crate::graph::FuncRef;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::ops::Value;
 use std::collections::BTreeMap;
 

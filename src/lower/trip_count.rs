@@ -5,7 +5,7 @@ use super::increments::{Increment, state_increment};
 use super::walker::{ValueSlot, Walker};
 use crate::diag::Result;
 use crate::graph::FuncRef;
-use crate::hlo::open::{Dim, InstId, Op};
+use crate::hlo::symbolic::{Dim, InstId, Op};
 use crate::ops::Value;
 use crate::ops::range::{self, IntRange};
 use crate::ops::spec::ValueSpec;

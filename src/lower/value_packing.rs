@@ -2,7 +2,7 @@
 //! (known on both sides) describes everything else.
 use super::walker::Walker;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::open::{InstId, Shape};
+use crate::hlo::symbolic::{InstId, Shape};
 use crate::ops::Value;
 use crate::ops::spec::{self, ValueSpec};
 use crate::ops::value::CommonElement;
@@ -41,7 +41,7 @@ impl Walker<'_> {
     /// Values with these specs, made of the elements of a tuple.
     pub fn unpack_tuple(&mut self, tuple: InstId, specs: &[ValueSpec]) -> Vec<Value> {
         let mut next = 0;
-        let mut part = |b: &mut crate::hlo::open::Builder| {
+        let mut part = |b: &mut crate::hlo::symbolic::Builder| {
             next += 1;
             b.get_tuple_element(tuple, next - 1)
         };

@@ -3,7 +3,7 @@ use super::access::AccessAnalysis;
 use super::order;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
-use crate::hlo::open::{Builder, Claim, ClaimQuantity, Metadata, Op};
+use crate::hlo::symbolic::{Builder, Claim, ClaimQuantity, Metadata, Op};
 use crate::opdef;
 use crate::ops::host::{HostOpRole, find_host_op};
 use crate::ops::mutable_list::MutableLists;

@@ -3,9 +3,9 @@ use super::state::ThreadedVariables;
 use super::walker::{ValueSlot, Walker};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, FuncRef, Node};
-use crate::hlo::open::WindowDim;
-use crate::hlo::open::{CompId, Dim, InstId, Op, Shape};
-use crate::hlo::proto::numbers;
+use crate::hlo::proto::dimension_numbers;
+use crate::hlo::symbolic::WindowDim;
+use crate::hlo::symbolic::{CompId, Dim, InstId, Op, Shape};
 use crate::interp;
 use crate::ops::Value;
 use crate::ops::xla::{int_list_attr, window};
@@ -156,7 +156,7 @@ impl Walker<'_> {
         let Some(Attr::Str(bytes)) = node.attr("dimension_numbers") else {
             return Err(Error::user(Code::BadAttr, "attribute `dimension_numbers` is missing"));
         };
-        let mut dims = numbers::scatter(bytes)?;
+        let mut dims = dimension_numbers::scatter(bytes)?;
         dims.indices_are_sorted = node.bool("indices_are_sorted").unwrap_or(false);
         let dtype = self.b.dtype(x);
         let f = super::functions::required_function_attr(node, "update_computation")?;

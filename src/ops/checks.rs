@@ -6,7 +6,7 @@
 use super::LowerCtx;
 use super::math::expr::{ArrayExpr, formula};
 use crate::diag::Result;
-use crate::hlo::open::{Claim, ClaimQuantity, Dim, InstId, Op, RuntimeCheck};
+use crate::hlo::symbolic::{Claim, ClaimQuantity, Dim, InstId, Op, RuntimeCheck};
 use crate::interp;
 use crate::opdef::{self, Effect};
 use crate::scalar::ScalarOp;

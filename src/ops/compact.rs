@@ -4,7 +4,7 @@ use super::array::scatter;
 use super::math::scan;
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 

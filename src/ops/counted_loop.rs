@@ -1,6 +1,6 @@
 //! Loops whose number of iterations is known before they start.
 use crate::dims;
-use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::tensor::DType;
 
 /// Loop of `count` iterations over `state`. `body` gets the iteration number from 0 as s32 and the state, and returns the next

@@ -6,7 +6,7 @@ use super::{Value, VariableStore, element};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
 use crate::hlo::SymbolicArray;
-use crate::hlo::open::{Builder, Claim, ClaimQuantity, DataSize, Dim, InstId, Op};
+use crate::hlo::symbolic::{Builder, Claim, ClaimQuantity, DataSize, Dim, InstId, Op};
 use crate::interp;
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::scalar::{Direction, ScalarOp};

@@ -1,6 +1,6 @@
 //! Symbolic analysis of integer arrays: an element as an expression of sizes and of other elements. Two elements that are known
 //! only at run time may have a difference that is known at compile time.
-use crate::hlo::open::{Builder, CompId, Dim, Inst, InstId, Op, Shape};
+use crate::hlo::symbolic::{Builder, CompId, Dim, Inst, InstId, Op, Shape};
 use crate::interp;
 use crate::scalar::ScalarOp;
 use crate::symbolic::SizeExpr;
@@ -214,7 +214,7 @@ impl<'b> Reader<'b> {
 mod tests {
     use super::*;
     use crate::dims;
-    use crate::hlo::open::Shape;
+    use crate::hlo::symbolic::Shape;
 
     #[test]
     fn sums_that_share_their_terms_differ_by_a_number() {

@@ -23,8 +23,8 @@ use super::op_lowering::op;
 use super::shape::like_first_input;
 use super::{LowerCtx, OpLowering, Value};
 use crate::diag::Result;
-use crate::hlo::open::{Builder, InstId, Op};
-use crate::hlo::open::{Dim, SliceDim, Transpose};
+use crate::hlo::symbolic::{Builder, InstId, Op};
+use crate::hlo::symbolic::{Dim, SliceDim, Transpose};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 

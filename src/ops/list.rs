@@ -20,7 +20,7 @@ use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::{Node, PartialShape, TfType};
-use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::scalar::ScalarOp;
 use crate::symbolic::product;
 use crate::tensor::{DType, Tensor};

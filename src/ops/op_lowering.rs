@@ -7,7 +7,7 @@ use super::work::Work;
 use super::{LowerCtx, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::Node;
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 
 /// Lowering of an op to HLO.
 #[derive(Clone, Copy)]

@@ -19,7 +19,7 @@ use super::op_lowering::op;
 use super::shape::like_first_input;
 use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 

@@ -1,7 +1,7 @@
 //! Range analysis: intervals that contain the integers which instructions compute.
 use crate::hlo::SizeRepr;
-use crate::hlo::open::SliceDim;
-use crate::hlo::open::{Builder, CompId, Dim, Inst, InstId, Literal, Op};
+use crate::hlo::symbolic::SliceDim;
+use crate::hlo::symbolic::{Builder, CompId, Dim, Inst, InstId, Literal, Op};
 use crate::interp;
 use crate::scalar::ScalarOp;
 use crate::symbolic::trace;

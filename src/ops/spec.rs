@@ -14,7 +14,7 @@ use super::value::{
 use super::{StringConstant, Table, Text, Value};
 use crate::graph::{PartialShape, TfType};
 use crate::hlo::SymbolicArray;
-use crate::hlo::open::{Builder, Dim, InstId, Shape};
+use crate::hlo::symbolic::{Builder, Dim, InstId, Shape};
 use crate::symbolic::fixed;
 use crate::tensor::DType;
 pub use cast::cast_leaves;

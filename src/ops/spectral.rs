@@ -7,8 +7,8 @@ use super::symbols::{InferredDim, UnknownReason};
 use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::open::{Dim, FftKind, PadDim};
-use crate::hlo::open::{InstId, Op};
+use crate::hlo::symbolic::{Dim, FftKind, PadDim};
+use crate::hlo::symbolic::{InstId, Op};
 use crate::tensor::DType;
 
 const REAL: &str = "f32, f64";

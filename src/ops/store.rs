@@ -1,7 +1,7 @@
 //! Values of a program's variables during lowering.
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Node, TABLE_PARTS, Variable, VariableRole};
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::symbolic::Dim;
 use crate::tensor::DType;
 use std::collections::HashMap;

@@ -2,8 +2,8 @@
 use super::spec::ValueSpec;
 use crate::graph::{PartialShape, TfType};
 use crate::hlo::SymbolicArray;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use std::sync::Arc;
 
 /// A TensorList of arrays of equal shape, stored in one array.

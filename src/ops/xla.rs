@@ -11,8 +11,8 @@ use super::shape::like_first_input;
 use super::{LowerCtx, OpLowering, ShapeCtx, Value, Work};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node};
-use crate::hlo::open::{Builder, CompId, InstId, Op, Shape};
-use crate::hlo::open::{Dim, PadDim, SliceDim};
+use crate::hlo::symbolic::{Builder, CompId, InstId, Op, Shape};
+use crate::hlo::symbolic::{Dim, PadDim, SliceDim};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 

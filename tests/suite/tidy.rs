@@ -415,7 +415,7 @@ fn files_are_named_by_nouns() {
 }
 
 /// Files whose types are other files' with a parameter chosen, and have their names: HLO with symbolic sizes.
-const ALIASES: &[&str] = &["src/hlo/open.rs"];
+const ALIASES: &[&str] = &["src/hlo/symbolic.rs"];
 /// Names of several public types that are one concept: the program that a stage works on, always written with its module.
 const SHARED_TYPE_NAMES: &[&str] = &["Program"];
 

@@ -8,7 +8,7 @@ mod opaque_attrs;
 mod dims;
 mod messages;
 mod literal;
-pub mod numbers;
+pub mod dimension_numbers;
 mod read;
 mod read_op;
 pub(in crate::hlo) mod scan;

@@ -2,7 +2,7 @@
 use super::converter::{Converter, error_at};
 use super::tree::{MlirAttr, Operation};
 use crate::diag::{Code, Result};
-use crate::hlo::open::SliceDim;
+use crate::hlo::symbolic::SliceDim;
 use crate::hlo::{ArrayShape, InstId, Op, Shape};
 
 impl Converter<'_, '_> {

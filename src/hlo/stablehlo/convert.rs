@@ -12,8 +12,8 @@ use super::tree::{FuncOp, MlirAttr, ModuleTree, Operation, Port, RegionBlock, ca
 use super::{custom_call, shards};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::SymbolicArray;
-use crate::hlo::open::{self, Builder};
 use crate::hlo::schema;
+use crate::hlo::symbolic::{self, Builder};
 use crate::hlo::{CompId, InstId, Literal, Module, Op, Shape, SizeRepr, Source};
 use crate::symbolic::Dim;
 
@@ -73,7 +73,7 @@ pub(super) fn root(
             continue;
         }
         let given = match (shape, own.next()) {
-            (Shape::Array(a), Some(dims)) => open::Shape::array(a.dtype, dims.clone()),
+            (Shape::Array(a), Some(dims)) => symbolic::Shape::array(a.dtype, dims.clone()),
             _ => shape.fixed(),
         };
         let shape = given.at_hand();
@@ -239,7 +239,7 @@ impl<'a, 'h> Converter<'a, 'h> {
                     return Err(error_at(op, Code::HloUnsupported, "a constant is written as dense<...>"));
                 };
                 let (literal, shape) = constant(value.clone());
-                Ok(vec![self.b().push(open::Op::Constant(literal), &[], shape.fixed())])
+                Ok(vec![self.b().push(symbolic::Op::Constant(literal), &[], shape.fixed())])
             }
             "stablehlo.while" => self.while_loop(op, operands, scope),
             "stablehlo.if" | "stablehlo.case" => self.branches(op, operands, scope),
@@ -378,7 +378,7 @@ impl<'a, 'h> Converter<'a, 'h> {
                 self.host.custom_call(&call, &without_sizes(op, &operands), &shape)?
             }
             Op::Gather(_) if scope.open => match &own {
-                open::Op::Gather(dims) => self.gather_as_slice(dims, &operands, &shape),
+                symbolic::Op::Gather(dims) => self.gather_as_slice(dims, &operands, &shape),
                 _ => None,
             },
             _ => None,
@@ -399,7 +399,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         let dims = op.attr(&["dims", "broadcast_dimensions"]).and_then(MlirAttr::ints);
         let dims = dims.ok_or_else(|| wrong("expects dims"))?;
         let (Some(&x), [declared]) = (operands.first(), &op.types[..]) else { return Err(wrong("expects one array")) };
-        let made = open::Op::Broadcast(Vec::new());
+        let made = symbolic::Op::Broadcast(Vec::new());
         let shape = self.result_shape(op, &made, declared.clone(), &operands[..1], &operands[1..])?;
         let Some(out) = shape.as_array().cloned() else { return Err(wrong("expects one array")) };
         let Some(from) = self.b().shape(x).as_array().cloned() else { return Err(wrong("expects an array")) };
@@ -415,10 +415,10 @@ impl<'a, 'h> Converter<'a, 'h> {
         let mut x = x;
         if kept.len() < axes.len() {
             let sizes: Vec<Dim> = kept.iter().map(|&i| from.dims[i]).collect();
-            x = self.b().push(open::Op::Reshape, &[x], open::Shape::array(from.dtype, sizes));
+            x = self.b().push(symbolic::Op::Reshape, &[x], symbolic::Shape::array(from.dtype, sizes));
         }
         let axes = kept.into_iter().map(|i| axes[i]).collect();
-        let id = self.b().push(open::Op::Broadcast(axes), &[x], shape);
+        let id = self.b().push(symbolic::Op::Broadcast(axes), &[x], shape);
         Ok(vec![if scope.open { self.fold_if_constant(op, id) } else { id }])
     }
 }

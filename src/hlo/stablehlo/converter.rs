@@ -3,7 +3,7 @@ use super::tree::{ModuleTree, Operation, ValueRef};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::SymbolicArray;
 use crate::hlo::attrs::Foreign;
-use crate::hlo::open::{self, Builder};
+use crate::hlo::symbolic::{self, Builder};
 use crate::hlo::{CompId, InstId};
 use crate::symbolic::Dim;
 use crate::tensor::Tensor;
@@ -42,7 +42,12 @@ pub trait Host {
     ///
     /// # Errors
     /// Those of the host.
-    fn custom_call(&mut self, _call: &Foreign, _operands: &[InstId], _shape: &open::Shape) -> Result<Option<InstId>> {
+    fn custom_call(
+        &mut self,
+        _call: &Foreign,
+        _operands: &[InstId],
+        _shape: &symbolic::Shape,
+    ) -> Result<Option<InstId>> {
         Ok(None)
     }
 }
@@ -121,7 +126,7 @@ impl Converter<'_, '_> {
     }
     /// Elements of a tuple; for other values, the value itself.
     pub fn parts(&mut self, id: InstId) -> Vec<InstId> {
-        let Some(n) = self.b().shape(id).as_tuple().map(<[open::Shape]>::len) else { return vec![id] };
+        let Some(n) = self.b().shape(id).as_tuple().map(<[symbolic::Shape]>::len) else { return vec![id] };
         (0..n).map(|i| self.b().get_tuple_element(id, i)).collect()
     }
 }

@@ -3,7 +3,7 @@
 //! Both are read as one tree (`tree.rs`): of text, `function.rs` reads functions and `operation.rs` their operations in the
 //! generic form and in StableHLO's own; `bytecode/` reads the other form. `convert.rs` makes instructions of the tree, through
 //! the same constructor of ops as HLO's text and messages, and `regions.rs` computations of regions. A file whose arguments have open
-//! sizes is made for sizes that the caller says (`open.rs`), a module that is called inside of another (`called.rs`) for those of the call;
+//! sizes is made for sizes that the caller says (`dynamic_module.rs`), a module that is called inside of another (`specialization.rs`) for those of the call;
 //! how all others follow is in `sizes.rs`. What JAX's `shard_map` cuts by hand is the program of one device (`shards.rs`). Quantised types and tokens that are more than ordering are refused by name. The function `main`, or else the
 //! first, is the entry; the operands of `check.` operations in StableHLO's own tests are results.
 //!
@@ -22,9 +22,9 @@ mod custom_call;
 mod jax_export;
 mod function;
 mod attribute_values;
-mod open;
+mod dynamic_module;
 mod operation;
-mod parts;
+mod slices;
 mod print;
 mod reader;
 mod regions;
@@ -41,8 +41,8 @@ use super::{Module, SourceContent};
 use crate::diag::Result;
 pub use converter::Host;
 pub use converter::ShapeAssertions;
+pub use dynamic_module::{Argument, AxisSize, DynamicModule};
 use jax_export::Exported;
-pub use open::{Argument, AxisSize, OpenModule};
 pub use print::print;
 pub use specialization::UnspecializedModule;
 use tree::ModuleTree;
@@ -81,7 +81,7 @@ fn read_bytecode(bytes: &Bytes, platforms: &[String]) -> Result<SourceContent> {
 }
 
 fn form(functions: ModuleTree, platform: Option<usize>) -> Result<SourceContent> {
-    match OpenModule::from_tree(functions, platform)? {
+    match DynamicModule::from_tree(functions, platform)? {
         Ok(open) => Ok(SourceContent::Open(Box::new(open))),
         Err(functions) => convert::module(&functions, platform).map(SourceContent::Fixed),
     }

@@ -6,7 +6,7 @@ use super::shards::sharded_operand_error;
 use super::tree::{Operation, RegionBlock};
 use crate::diag::{Code, Result};
 use crate::hlo::SymbolicArray;
-use crate::hlo::{CompId, InstId, Op, open};
+use crate::hlo::{CompId, InstId, Op, symbolic};
 use crate::symbolic::trace;
 
 /// Largest size in bytes of a constant that a region recreates instead of capturing, so that sizes in it are known.
@@ -86,7 +86,7 @@ impl<'a> Converter<'a, '_> {
         &mut self,
         op: &Operation,
         region: &'a RegionBlock,
-        state: &open::Shape,
+        state: &symbolic::Shape,
         captured: &Captured,
         outer: &SymbolScope,
         results: impl FnOnce(&mut Self, Vec<InstId>, Vec<InstId>) -> InstId,
@@ -160,7 +160,7 @@ impl<'a> Converter<'a, '_> {
         })?;
         let turn = self
             .region_on_tuple(op, turn, &state, &captured, scope, |c, made, rest| c.b().tuple(&[made, rest].concat()))?;
-        let id = self.b().push(open::Op::While { cond, body: turn }, &[init], state);
+        let id = self.b().push(symbolic::Op::While { cond, body: turn }, &[init], state);
         let mut parts = self.parts(id);
         parts.truncate(n);
         for (i, _) in kept {

@@ -6,7 +6,7 @@
 use super::converter::{Converter, SymbolScope, error_at};
 use super::tree::{FuncOp, MlirAttr, Operation, RegionBlock, ValueRef};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::{InstId, Shape, open};
+use crate::hlo::{InstId, Shape, symbolic};
 
 /// Cast between the types of two dialects, which are the same here.
 pub(super) const CAST: &str = "builtin.unrealized_conversion_cast";
@@ -128,7 +128,7 @@ impl<'a> Converter<'a, '_> {
             Some("SPMDFullToShardShape") => {
                 self.has_part(op, x, shape)?;
                 // Outside, the argument itself remains a shard.
-                let own = self.b().push(open::Op::Copy, &[x], shape.fixed());
+                let own = self.b().push(symbolic::Op::Copy, &[x], shape.fixed());
                 return Ok(Some(vec![own]));
             }
             Some("SPMDShardToFullShape") => self.mark(x, shape),

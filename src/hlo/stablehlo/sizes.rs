@@ -6,7 +6,7 @@
 use super::converter::{Converter, ShapeAssertions, error_at};
 use super::tree::{FuncOp, MlirAttr, Operation, RegionBlock};
 use crate::diag::{Code, Result};
-use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, infer, open};
+use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, infer, symbolic};
 use crate::symbolic::{Dim, product};
 
 /// Stand-in for an unknown size.
@@ -125,7 +125,7 @@ impl Converter<'_, '_> {
         Ok(comps)
     }
     /// Shape of result `i` of a custom call whose sizes are in an operand.
-    fn shape_from_operand(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<open::Shape> {
+    fn shape_from_operand(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<symbolic::Shape> {
         let declared = op.types.get(i).cloned().unwrap_or(Shape::Token);
         let Some(a) = declared.as_array().filter(|_| !is_fixed(&declared)) else { return Ok(declared.fixed()) };
         let places = size_operands(op);
@@ -135,20 +135,26 @@ impl Converter<'_, '_> {
         self.array_of_sizes(op, a, operands, place)
     }
     /// Shape of an array whose sizes are in operand `i`.
-    fn array_of_sizes(&mut self, op: &Operation, a: &ArrayShape, operands: &[InstId], i: usize) -> Result<open::Shape> {
+    fn array_of_sizes(
+        &mut self,
+        op: &Operation,
+        a: &ArrayShape,
+        operands: &[InstId],
+        i: usize,
+    ) -> Result<symbolic::Shape> {
         let dims: Option<Vec<Dim>> = self.numbers(op, operands, i)?.into_iter().map(Dim::at_least_zero).collect();
         let dims = dims.ok_or_else(|| error_at(op, Code::ShapeMismatch, "a size is negative"))?;
-        Ok(open::Shape::array(a.dtype, dims))
+        Ok(symbolic::Shape::array(a.dtype, dims))
     }
     /// Shape of the result of `made`, declared as `declared`; `sizes` are operands that hold its sizes.
     pub fn result_shape(
         &mut self,
         op: &Operation,
-        made: &open::Op,
+        made: &symbolic::Op,
         declared: Shape,
         operands: &[InstId],
         sizes: &[InstId],
-    ) -> Result<open::Shape> {
+    ) -> Result<symbolic::Shape> {
         if is_fixed(&declared) {
             return Ok(declared.fixed());
         }
@@ -158,25 +164,25 @@ impl Converter<'_, '_> {
                 let all = (0..op.types.len())
                     .map(|i| self.shape_from_operand(op, operands, i))
                     .collect::<Result<Vec<_>>>()?;
-                if let [one] = &all[..] { one.clone() } else { open::Shape::Tuple(all) }
+                if let [one] = &all[..] { one.clone() } else { symbolic::Shape::Tuple(all) }
             }
             // Foreign functions of one operand are pointwise.
             (Op::Foreign(_), Shape::Array(a)) if operands.len() == 1 => {
-                open::Shape::array(a.dtype, self.b().dims(operands[0]).to_vec())
+                symbolic::Shape::array(a.dtype, self.b().dims(operands[0]).to_vec())
             }
             (Op::BitcastConvertWidth, Shape::Array(a)) => {
                 let known = a.dims.iter().zip(self.b().dims(operands[0]));
                 let dims = known.map(|(&d, &x)| if d == OPEN { x } else { Dim::from(d) });
-                open::Shape::array(a.dtype, dims.collect::<Vec<Dim>>())
+                symbolic::Shape::array(a.dtype, dims.collect::<Vec<Dim>>())
             }
             _ => {
                 let b = self.b();
-                let shapes: Vec<&open::Shape> = operands.iter().map(|&o| b.shape(o)).collect();
+                let shapes: Vec<&symbolic::Shape> = operands.iter().map(|&o| b.shape(o)).collect();
                 let found = infer::infer(made, &shapes, b.module());
                 found.map_err(|m| error_at(op, Code::ShapeMismatch, m))?
             }
         };
-        let counted = |a: &&open::ArrayShape| product(&a.dims).is_some();
+        let counted = |a: &&symbolic::ArrayShape| product(&a.dims).is_some();
         if matches_declared(&found, &declared) && found.leaves().iter().all(counted) {
             return Ok(found);
         }
@@ -274,7 +280,7 @@ fn in_a_call(op: &Operation, name: &str, operands: &[InstId]) -> Option<StaticOp
 }
 
 /// Sets the sizes of an op to those in its operands.
-pub(super) fn set_numbers(op: &mut open::Op, numbers: &[Vec<Dim>]) {
+pub(super) fn set_numbers(op: &mut symbolic::Op, numbers: &[Vec<Dim>]) {
     let at = |list: usize, i: usize| numbers.get(list).and_then(|all| all.get(i)).copied();
     let set = |to: &mut Dim, list: usize, i: usize| *to = at(list, i).unwrap_or(*to);
     match op {
@@ -320,13 +326,13 @@ pub(super) fn set_numbers(op: &mut open::Op, numbers: &[Vec<Dim>]) {
 }
 
 /// Whether `found` matches `declared`, whose sizes may be open.
-pub(super) fn matches_declared(found: &open::Shape, declared: &Shape) -> bool {
+pub(super) fn matches_declared(found: &symbolic::Shape, declared: &Shape) -> bool {
     match (found, declared) {
-        (open::Shape::Array(f), Shape::Array(d)) => {
+        (symbolic::Shape::Array(f), Shape::Array(d)) => {
             let same = |(&x, &y): (&Dim, &u64)| y == OPEN || x == y;
             f.dtype == d.dtype && f.rank() == d.rank() && f.dims.iter().zip(&d.dims).all(same)
         }
-        (open::Shape::Tuple(f), Shape::Tuple(d)) => {
+        (symbolic::Shape::Tuple(f), Shape::Tuple(d)) => {
             f.len() == d.len() && f.iter().zip(d).all(|(x, y)| matches_declared(x, y))
         }
         _ => found.at_hand().same_type_and_dims(declared),

@@ -5,7 +5,7 @@ use super::sizes::matches_declared;
 use super::tree::ModuleTree;
 use super::{bytecode, function};
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::{InstId, Module, Op, Shape, open};
+use crate::hlo::{InstId, Module, Op, Shape, symbolic};
 use crate::util::id_vec::IdVec;
 use bytes::Bytes;
 
@@ -66,7 +66,7 @@ impl UnspecializedModule {
         }
         let mut results = Converter::new(host, functions, entry, checks)?.entry(entry, &given)?;
         let b = host.builder();
-        results.retain(|&id| *b.shape(id) != open::Shape::Token);
+        results.retain(|&id| *b.shape(id) != symbolic::Shape::Token);
         Ok(results)
     }
 }

@@ -1,9 +1,9 @@
 //! Rearrangement of spatial blocks into the batch or the features, and back.
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
-use crate::hlo::open::PadDim;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
+use crate::hlo::symbolic::PadDim;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact, InferredInt};
 use crate::ops::op_lowering::op;

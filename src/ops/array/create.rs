@@ -1,8 +1,8 @@
 //! Creation of arrays from a few numbers: `Fill`, `Range`, `LinSpace`, `OneHot`.
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::interp;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, InferredInt};

@@ -2,7 +2,7 @@
 use super::gather::gather_along_axis;
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::{Dim, InstId, Op};
+use crate::hlo::symbolic::{Dim, InstId, Op};
 use crate::ops::checks;
 use crate::ops::compact::{Compaction, compact_mask, prefix_reduce, scatter_selected};
 use crate::ops::host::{dynamic_partition_shape as partition_shape, unique_shape, where_shape};

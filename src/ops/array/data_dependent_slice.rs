@@ -1,8 +1,8 @@
 //! Strided slices whose number of elements is data-dependent, such as `x[:n]`.
 use super::strided_slice::{DimSlice, SliceBounds, SliceRange, clamp_index};
 use crate::diag::Result;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::ops::LowerCtx;
 use crate::ops::math::special;
 use crate::scalar::ScalarOp;

@@ -3,8 +3,8 @@
 use super::diag_tables::DiagonalIndexTable;
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::compare_scalar;

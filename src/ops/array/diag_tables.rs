@@ -1,6 +1,6 @@
 //! Index tables that map between matrices and packed diagonals: constants, or computed by the module if sizes are open.
 use super::diag::DiagonalBand;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::math::special::compare_scalar;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};

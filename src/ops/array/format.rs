@@ -1,6 +1,6 @@
 //! Ops on data format strings (`DataFormatDimMap`, `DataFormatVecPermute`) and conversion to truth values.
 use crate::diag::Result;
-use crate::hlo::open::Dim;
+use crate::hlo::symbolic::Dim;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::{add_scalar, compare_scalar};

@@ -1,7 +1,7 @@
 //! Gathers at run-time indices. An index out of range is clamped, where TensorFlow's CPU kernels report an error.
 use crate::diag::Result;
-use crate::hlo::open::GatherDims;
-use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::hlo::symbolic::GatherDims;
+use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::{Fact, InferredInt};

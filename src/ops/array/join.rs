@@ -2,9 +2,9 @@
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::are_same;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
-use crate::hlo::open::PadDim;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
+use crate::hlo::symbolic::PadDim;
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact, InferredInt, MOST_ELEMENTS};
 use crate::ops::op_lowering::{SizeFn, op};
@@ -151,11 +151,11 @@ fn mirror_pad(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let mut parts = vec![x];
         if low > 0 {
             let part = cx.b.slice_axis(x, axis, skip, skip + low);
-            parts.insert(0, cx.b.add_inst(crate::hlo::open::Op::Reverse(vec![axis]), &[part]));
+            parts.insert(0, cx.b.add_inst(crate::hlo::symbolic::Op::Reverse(vec![axis]), &[part]));
         }
         if high > 0 {
             let part = cx.b.slice_axis(x, axis, n - skip - high, n - skip);
-            parts.push(cx.b.add_inst(crate::hlo::open::Op::Reverse(vec![axis]), &[part]));
+            parts.push(cx.b.add_inst(crate::hlo::symbolic::Op::Reverse(vec![axis]), &[part]));
         }
         x = cx.b.concatenate(&parts, axis);
     }
@@ -173,7 +173,7 @@ fn mirror_pad_gradient(cx: &mut LowerCtx) -> Result<Vec<Value>> {
                 continue;
             }
             let edge = cx.b.slice_axis(x, axis, start, start + count);
-            let edge = cx.b.add_inst(crate::hlo::open::Op::Reverse(vec![axis]), &[edge]);
+            let edge = cx.b.add_inst(crate::hlo::symbolic::Op::Reverse(vec![axis]), &[edge]);
             let mut pads = vec![PadDim::default(); dims.len()];
             pads[axis] = PadDim { low: at, high: n - at - count, interior: Dim::from(0) };
             let zero = cx.b.scalar(cx.b.dtype(edge), 0.0);

@@ -1,8 +1,8 @@
 //! Scatters to run-time indices. An update out of range is dropped, where TensorFlow's CPU kernels report an error.
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::ScatterDims;
-use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
+use crate::hlo::symbolic::ScatterDims;
+use crate::hlo::symbolic::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::Fact;

@@ -2,7 +2,7 @@
 use crate::diag::Result;
 use crate::dims;
 use crate::graph::TfType;
-use crate::hlo::open::{Dim, InstId, Op, Shape};
+use crate::hlo::symbolic::{Dim, InstId, Op, Shape};
 use crate::hlo::{SizeRepr, are_same};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;

@@ -1,8 +1,8 @@
 //! Slices, splits and permutations of elements: `Slice`, `Split`, `Unpack`, `Reverse`, `Roll`.
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::SliceDim;
-use crate::hlo::open::{Dim, InstId, Op};
+use crate::hlo::symbolic::SliceDim;
+use crate::hlo::symbolic::{Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::{Fact, InferredInt};

@@ -1,8 +1,8 @@
 //! Conversion of row-major positions to index tuples.
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;
 use crate::ops::shape_ctx::ShapeCtx;

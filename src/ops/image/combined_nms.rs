@@ -6,8 +6,8 @@
 use super::nms::{box_corners, intersection_over_union};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
-use crate::hlo::open::{Builder, CompId, InstId, Op, Shape};
-use crate::hlo::open::{Dim, GatherDims, PadDim};
+use crate::hlo::symbolic::{Builder, CompId, InstId, Op, Shape};
+use crate::hlo::symbolic::{Dim, GatherDims, PadDim};
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::S32;

@@ -2,8 +2,8 @@
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::TfType;
-use crate::hlo::open::GatherDims;
-use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::hlo::symbolic::GatherDims;
+use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::{Fact, InferredInt};

@@ -3,7 +3,7 @@ use super::crop::{AxisSamples, axis_samples, gather_pixels};
 use crate::diag::Result;
 use crate::dims;
 use crate::graph::TfType;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::{compare_scalar, mul_scalar};

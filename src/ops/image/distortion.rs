@@ -6,7 +6,7 @@
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::TfType;
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::expr::{ArrayExpr, formulas, iterate_elementwise_all};
 use crate::ops::op_lowering::op;

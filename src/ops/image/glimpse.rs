@@ -3,7 +3,7 @@
 //! Source: TensorFlow's `eigen_attention.h`. Pixels outside of an image are 0 (`noise` "zero"); other noise comes from a
 //! generator that no seed controls, and is not supported.
 use crate::diag::Result;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::image::crop::pixels_at_indices;
 use crate::ops::image::resize::resize_dims;

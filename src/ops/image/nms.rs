@@ -5,8 +5,8 @@
 //! TensorFlow's priority queue, at a cost of `max_output_size * boxes`. Versions without padding return a data-dependent number
 //! of boxes.
 use crate::diag::{Code, Error, Result};
-use crate::hlo::open::{Builder, InstId, Op, Shape};
-use crate::hlo::open::{Dim, PadDim, SliceDim};
+use crate::hlo::symbolic::{Builder, InstId, Op, Shape};
+use crate::hlo::symbolic::{Dim, PadDim, SliceDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;
@@ -150,7 +150,7 @@ fn run(b: &mut Builder, p: &Problem, n: Dim) -> Result<(InstId, InstId, InstId)>
 }
 
 /// Loop body of one selection step: stores the best box at position `i`, if there is one, and lowers the scores of the others.
-fn step(b: &mut Builder, shape: &Shape, n: Dim, rows: Rows) -> crate::hlo::open::CompId {
+fn step(b: &mut Builder, shape: &Shape, n: Dim, rows: Rows) -> crate::hlo::symbolic::CompId {
     b.begin("nms_step");
     let state = b.parameter(shape.clone());
     let [i, scores, indices, chosen, valid, table, iou_threshold, score_threshold, sigma] =

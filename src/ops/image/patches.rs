@@ -1,6 +1,6 @@
 //! `ExtractImagePatches`: windows of an image, with the elements of each window as channels.
 use crate::diag::{Code, Error, Result};
-use crate::hlo::open::{Dim, PadDim, SliceDim, WindowDim};
+use crate::hlo::symbolic::{Dim, PadDim, SliceDim, WindowDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::nn::{DataFormat, Padding, WindowAttrs, positive_sizes, window_dim};

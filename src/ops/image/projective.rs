@@ -2,7 +2,7 @@
 use super::crop::pixels_at_indices;
 use super::resize::resize_dims;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::math::cast::convert;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};

@@ -2,7 +2,7 @@
 use super::resize::{Sampling, check_pixel_count, interpolate_axis, resize_dims, take_along_axis};
 use crate::diag::Result;
 use crate::graph::TfType;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::add_scalar;
 use crate::ops::op_lowering::op;

@@ -6,8 +6,8 @@
 use super::sampling;
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::open::{Builder, InstId};
-use crate::hlo::open::{DotDims, SliceDim};
+use crate::hlo::symbolic::{Builder, InstId};
+use crate::hlo::symbolic::{DotDims, SliceDim};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::nn::accumulator_type;

@@ -1,6 +1,6 @@
 //! Sampling positions and weights of resized images for open sizes, computed by the module at run time.
 use super::resize::Sampling;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::math::expr::formula;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
 use crate::scalar::{Direction, ScalarOp};

@@ -2,7 +2,7 @@
 use super::resize::Sampling;
 use super::sampling;
 use super::spans::ResampleKernel;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::math::expr::{ArrayExpr, formula};
 use crate::ops::math::special::compare_scalar;
 use crate::scalar::{Direction, ScalarOp};

@@ -1,8 +1,8 @@
 //! Banded triangular systems, and the gradient of the Cholesky factorization.
 use super::{adjoint, batched, line, square};
 use crate::diag::Result;
-use crate::hlo::open::Transpose;
-use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::hlo::symbolic::Transpose;
+use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::mul_scalar;

@@ -1,7 +1,7 @@
 //! Standardization of the 2-by-2 diagonal blocks of a matrix in real Schur form.
 use super::schur::{add_constant, matrix_block, matrix_element};
 use crate::dims;
-use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::math::expr::formula;
 use crate::scalar::{Direction, ScalarOp};

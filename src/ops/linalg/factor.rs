@@ -1,6 +1,6 @@
 //! LU and QR factorizations in LAPACK's packed forms: loops over columns, vectorized over the batch.
 use super::{column_at, conjugate, identity, pivot_at, reflect_rows, reflector, row_where};
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::counted_loop::counted_loop;
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;

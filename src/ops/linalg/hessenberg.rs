@@ -4,8 +4,8 @@
 //! which says how the reflections are stored.
 use super::factor::{product_of_reflections, replace_column, store_reflection_vector};
 use super::{adjoint, conjugate, identity, reflect_rows, reflector};
-use crate::hlo::open::PadDim;
-use crate::hlo::open::{Builder, InstId, Op};
+use crate::hlo::symbolic::PadDim;
+use crate::hlo::symbolic::{Builder, InstId, Op};
 use crate::ops::counted_loop::counted_loop;
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;

@@ -7,7 +7,7 @@
 use super::{adjoint, conjugate, factor, line, with_line};
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
+use crate::hlo::symbolic::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::math::expr::formula;
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, Value};

@@ -6,8 +6,8 @@
 use super::{eigenvectors, factor, hessenberg, jacobi, schur, tridiagonal};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
-use crate::hlo::open::{Builder, InstId, Op, Shape};
-use crate::hlo::open::{Dim, Foreign, Transpose};
+use crate::hlo::symbolic::{Builder, InstId, Op, Shape};
+use crate::hlo::symbolic::{Dim, Foreign, Transpose};
 use crate::interp;
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::product;

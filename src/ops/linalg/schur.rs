@@ -6,8 +6,8 @@
 use super::blocks::standardize_blocks;
 use super::hessenberg::{hessenberg_decomposition, zero_below_subdiagonal};
 use crate::dims;
-use crate::hlo::open::PadDim;
-use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
+use crate::hlo::symbolic::PadDim;
+use crate::hlo::symbolic::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::math::expr::formula;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;

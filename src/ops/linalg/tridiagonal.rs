@@ -2,8 +2,8 @@
 use super::{line, with_line};
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::PadDim;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::PadDim;
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::like_second_input;

@@ -2,7 +2,7 @@
 use super::{heterogeneous_lists, list, listed, name_of, partial_shape, ragged_rows, shaped};
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::{Builder, Dim, InstId, Literal, Op};
+use crate::hlo::symbolic::{Builder, Dim, InstId, Literal, Op};
 use crate::interp;
 use crate::ops::value::{ListValue, RaggedValue};
 use crate::ops::{LowerCtx, Value};

@@ -4,7 +4,7 @@
 //! rows as it can ever have, and a length beside it.
 use super::nesting;
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::interp;
 use crate::ops::spec::symbolic_shape_value;
 use crate::ops::value::{CommonElement, HeterogeneousList, ListLength, ListValue};

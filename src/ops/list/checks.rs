@@ -1,7 +1,7 @@
 //! Run-time checks of `--checked` for TensorLists, TensorArrays and stacks.
 use super::length;
 use crate::diag::{Error, Result};
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::ops::{LowerCtx, Value, checks};
 
 /// Checks that the indices in input 1 are within the list in input 0.

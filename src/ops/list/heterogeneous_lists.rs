@@ -5,7 +5,7 @@
 use super::{name_of, partial_shape};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{PartialShape, TfType};
-use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::interp;
 use crate::ops::spec::{check_nesting, with_known_sizes};
 use crate::ops::value::{HeterogeneousList, ListValue, RaggedValue};

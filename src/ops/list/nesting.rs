@@ -2,7 +2,7 @@
 //! of inner conditions in such lists.
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::spec::{self, ValueSpec, element_leaves};
 use crate::ops::value::{CommonElement, ListValue, StructuredList};
 use crate::ops::{LowerCtx, Value};

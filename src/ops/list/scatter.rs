@@ -1,7 +1,7 @@
 //! `TensorListScatter`: rows of an array become elements of a list at given indices.
 use super::{is_iota, list_for, listed, name_of, partial_shape, with_element_shape};
 use crate::diag::Result;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::interp;
 use crate::ops::array::scatter::scatter;
 use crate::ops::math::special::add_scalar;

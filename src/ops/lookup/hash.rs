@@ -6,7 +6,7 @@
 //! Source: Belazzougui, Botelho, Dietzfelbinger, "Hash, displace, and compress", ESA 2009; the mixing is the finalizer of
 //! SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 use crate::diag::Result;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::ops::LowerCtx;
 use crate::ops::array::gather::gather_along_axis;
 use crate::scalar::ScalarOp;

@@ -15,7 +15,7 @@ use super::symbols::{InferredDim, UnknownReason};
 use super::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, CONTENTS_UNKNOWN, KEYS, Node, TfType, VALUES};
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::symbolic::fixed;
 use crate::tensor::{Tensor, element_count};
 use hash::{PerfectHash, keys_as_words};

@@ -2,7 +2,7 @@
 use super::special::{compare_scalar, compute_binary_in_f32, compute_in_f32, zero_where_zero};
 use super::unary::conj;
 use crate::diag::Result;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::interp;
 use crate::ops::ShapeCtx;
 use crate::ops::checks;

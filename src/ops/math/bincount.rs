@@ -3,8 +3,8 @@
 //! Negative numbers and numbers without a bin are left out; some of TensorFlow's kernels reject negative ones at run time.
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::ops::ShapeCtx;
 use crate::ops::array::scatter::scatter;
 use crate::ops::array::shape::check_array_size;

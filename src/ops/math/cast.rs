@@ -2,7 +2,7 @@
 use super::special::compare_scalar;
 use crate::diag::Result;
 use crate::graph::{Attr, TfType};
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;

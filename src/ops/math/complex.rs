@@ -1,6 +1,6 @@
 //! Hyperbolic and inverse functions of complex numbers, on the principal branch.
 use super::special::{self, compare_scalar, mul_scalar};
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::scalar::{Direction, ScalarOp};
 
 /// i·z.

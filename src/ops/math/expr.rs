@@ -1,7 +1,7 @@
 //! Operator overloading for arrays, so that long formulas read as such.
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::{Builder, CompId, InstId, Op, Shape};
+use crate::hlo::symbolic::{Builder, CompId, InstId, Op, Shape};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::known;
 use crate::tensor::{DType, Tensor, elements_of};

@@ -2,8 +2,8 @@
 use super::unary::conj;
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::open::DotDims;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::DotDims;
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;

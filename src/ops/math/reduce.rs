@@ -1,6 +1,6 @@
 //! Reductions over constant axes.
 use crate::diag::Result;
-use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
+use crate::hlo::symbolic::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Fact, InferredInt};
 use crate::ops::op_lowering::op;

@@ -1,5 +1,5 @@
 //! Pointwise formulas that several ops share.
-use crate::hlo::open::{Builder, Dim, InstId, Number};
+use crate::hlo::symbolic::{Builder, Dim, InstId, Number};
 use crate::scalar::formula::{self, ScalarBuilder};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;

@@ -2,7 +2,7 @@
 use super::complex;
 use super::special::{self, compare_scalar, compute_in_f32, mul_scalar};
 use crate::diag::Result;
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::list;

@@ -1,7 +1,7 @@
 //! `BiasAdd` and `L2Loss`.
 use super::window::DataFormat;
 use crate::diag::Result;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;

@@ -2,8 +2,8 @@
 use super::conv::{convolution, group_count};
 use super::window::{TransposedWindow, WindowAttrs, dilated_extent, window_dim};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::open::{ConvDims, Dim, WindowDim};
-use crate::hlo::open::{InstId, Op};
+use crate::hlo::symbolic::{ConvDims, Dim, WindowDim};
+use crate::hlo::symbolic::{InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::Dims;
 use crate::ops::fact::Fact;

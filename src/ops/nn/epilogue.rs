@@ -5,9 +5,9 @@ use super::conv::{conv_shape, depthwise_shape, lower_conv, lower_depthwise_conv}
 use super::norm::{BatchNormParams, batch_norm};
 use super::window::DataFormat;
 use crate::diag::Result;
-use crate::hlo::open::Dim;
-use crate::hlo::open::DotDims;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::DotDims;
+use crate::hlo::symbolic::InstId;
 use crate::ops::math::matmul::product_shape;
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, Value, Work};

@@ -5,7 +5,7 @@ use super::pool::lowest_finite;
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::Node;
-use crate::hlo::open::{Dim, InstId, Op};
+use crate::hlo::symbolic::{Dim, InstId, Op};
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;

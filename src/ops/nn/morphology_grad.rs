@@ -5,8 +5,8 @@
 use super::morphology::{max_window_sums, output_sizes, window_attrs};
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::WindowDim;
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::WindowDim;
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::array::scatter;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
 use crate::ops::op_lowering::op;

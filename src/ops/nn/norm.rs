@@ -2,7 +2,7 @@
 use super::bias::feature_axis_of;
 use super::bias::{accumulator_type, feature_axis};
 use crate::diag::Result;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;

@@ -2,8 +2,8 @@
 use super::pool::pool_shape;
 use super::pool::{PoolAttrs, lowest_value};
 use crate::diag::Result;
-use crate::hlo::open::WindowDim;
-use crate::hlo::open::{Builder, InstId, Op, Shape};
+use crate::hlo::symbolic::WindowDim;
+use crate::hlo::symbolic::{Builder, InstId, Op, Shape};
 use crate::ops::ShapeCtx;
 use crate::ops::array::scatter::scatter;
 use crate::ops::fact::Fact;

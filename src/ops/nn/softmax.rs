@@ -1,7 +1,7 @@
 //! Softmax and the cross-entropy losses.
 use super::bias::{accumulator_type, sum_axes};
 use crate::diag::Result;
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::fact::Fact;

@@ -1,7 +1,7 @@
 //! `TopK`, `ApproxTopK` and `InTopK`: the largest elements of the last dimension.
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::open::{Dim, InstId, Op};
+use crate::hlo::symbolic::{Dim, InstId, Op};
 use crate::ops::ShapeCtx;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;
@@ -117,7 +117,7 @@ fn in_top_k(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// Reduces the last dimension of a matrix of truth values.
-fn fold(b: &mut crate::hlo::open::Builder, x: InstId, op: ScalarOp, neutral: f64) -> InstId {
+fn fold(b: &mut crate::hlo::symbolic::Builder, x: InstId, op: ScalarOp, neutral: f64) -> InstId {
     let init = b.scalar(DType::Pred, neutral);
     b.reduce(x, init, op, &[1])
 }

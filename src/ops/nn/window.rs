@@ -1,9 +1,9 @@
 //! Attributes of windowed ops: data format, strides, dilations, padding.
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node};
-use crate::hlo::open::Dim;
-use crate::hlo::open::WindowDim;
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::WindowDim;
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::ShapeCtx;
 use crate::ops::symbols::InferredDim;
 

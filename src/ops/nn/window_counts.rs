@@ -1,8 +1,8 @@
 //! Numbers of elements that the windows of average pools cover.
 use super::window::Padding;
 use crate::diag::{Code, Error, Result};
-use crate::hlo::open::WindowDim;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::WindowDim;
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::symbolic::known;
 use crate::tensor::{DType, Tensor};
 

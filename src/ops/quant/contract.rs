@@ -2,8 +2,8 @@
 use super::levels::{QuantRange, QuantType, product_range, zero_point};
 use crate::diag::Result;
 use crate::graph::TfType;
-use crate::hlo::open::{ConvDims, Dim, DotDims, WindowDim};
-use crate::hlo::open::{InstId, Op};
+use crate::hlo::symbolic::{ConvDims, Dim, DotDims, WindowDim};
+use crate::hlo::symbolic::{InstId, Op};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::nn::{DataFormat, Padding, WindowAttrs};
 use crate::ops::op_lowering::op;

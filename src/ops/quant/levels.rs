@@ -4,7 +4,7 @@
 //! f32 for whole arrays. Each kernel uses one of them, as do the lowerings here.
 use super::dequantize::integer_bounds;
 use crate::diag::Result;
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::LowerCtx;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
 use crate::scalar::{Direction, ScalarOp};

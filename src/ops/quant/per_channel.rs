@@ -1,7 +1,7 @@
 //! `RequantizePerChannel`: 32-bit integers with a range per channel, converted to 8 bits with a common range.
 use super::contract::append_range_facts;
 use crate::diag::Result;
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::math::special::mul_scalar;
 use crate::ops::op_lowering::op;

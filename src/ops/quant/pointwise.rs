@@ -5,7 +5,7 @@ use super::levels::{
     requantize, requantize_to_32_bits, zero_point,
 };
 use crate::diag::Result;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
 use crate::ops::op_lowering::op;

@@ -4,7 +4,7 @@
 use super::levels::{QuantRange, QuantType, quantize_in_f32};
 use crate::diag::Result;
 use crate::graph::TfType;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::ops::op_lowering::op;

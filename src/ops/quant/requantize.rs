@@ -2,7 +2,7 @@
 use super::contract::append_range_facts;
 use super::levels::{QuantRange, QuantType, dequantize, dequantize_in_f32, quantize_in_f32, requantize_to_8_bits};
 use crate::diag::Result;
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};

@@ -1,7 +1,7 @@
 //! `QuantizeAndDequantize`: floats rounded to the values that a range of integers can represent.
 use crate::diag::{Code, Error, Result};
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::ops::math::expr::{ArrayExpr, formula};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::like_first_input;

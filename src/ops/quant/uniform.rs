@@ -5,9 +5,9 @@
 //! TensorFlow's `uniform_quant_ops/math_utils.h`.
 use crate::diag::{Code, Error, Result};
 use crate::dims;
-use crate::hlo::open::Dim;
-use crate::hlo::open::DotDims;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::DotDims;
+use crate::hlo::symbolic::InstId;
 use crate::ops::math::cast::convert;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::like_first_input;

@@ -28,7 +28,7 @@ pub const ROWS: &[OpLowering] = &[op(
 /// Dimension numbers in attribute `dimension_numbers`; batch, features, space in that order if it is empty.
 fn axes(cx: &LowerCtx, rank: usize) -> Result<ConvDims> {
     let dims = match cx.node.attr("dimension_numbers") {
-        Some(Attr::Str(bytes)) if !bytes.is_empty() => numbers::uniform_convolution(bytes)?,
+        Some(Attr::Str(bytes)) if !bytes.is_empty() => dimension_numbers::uniform_convolution(bytes)?,
         _ => {
             let space = || (2..rank).collect::<Vec<usize>>();
             ConvDims::of_axes((0, 1, space()), (1, 0, space()), (0, 1, space()))

@@ -3,8 +3,8 @@
 use super::uniform::{broadcast_along, quantization_axis, subtract_zero_point};
 use super::uniform_conv::convolution_dims;
 use crate::diag::Result;
-use crate::hlo::open::DotDims;
-use crate::hlo::open::{Builder, InstId, Op};
+use crate::hlo::symbolic::DotDims;
+use crate::hlo::symbolic::{Builder, InstId, Op};
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value, Work};

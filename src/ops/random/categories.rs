@@ -2,8 +2,8 @@
 use super::{Draw, counted, from_seed, uniform};
 use crate::diag::Result;
 use crate::graph::TfType;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::ops::fact::Fact;
 use crate::ops::math::scan::prefix_reduction;
 use crate::ops::symbols::InferredDim;

@@ -8,7 +8,7 @@ use super::{Algorithm, Draw, Generator, bits, uniform};
 use crate::diag::Result;
 use crate::dims;
 use crate::graph::Node;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::LowerCtx;
 use crate::ops::math::expr::formula;
 use crate::ops::math::scan::prefix_reduction;

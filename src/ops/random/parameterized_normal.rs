@@ -8,7 +8,7 @@ use super::truncated_normal::{add_to_counter, block_numbers};
 use super::{Draw, Generator, from_seed, rounds, sizes, split, unit_f32, unit_f64, wrong_type};
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
+use crate::hlo::symbolic::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::math::expr::{formula, formulas};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::shape_from_input_value;

@@ -5,7 +5,7 @@
 //! Rogaway, "Ciphers with arbitrary finite domains" (2002).
 use super::{Draw, bits, counted, from_key, streams};
 use crate::diag::Result;
-use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather;
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};

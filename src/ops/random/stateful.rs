@@ -15,7 +15,7 @@ use super::{
 };
 use crate::diag::{Code, Diagnostic, Result};
 use crate::dims;
-use crate::hlo::open::{InstId, Op};
+use crate::hlo::symbolic::{InstId, Op};
 use crate::ops::array::gather;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::math::reduce::arg_extremum;

@@ -6,7 +6,7 @@
 use super::truncated_normal::add_to_counter;
 use super::{Generator, rounds, split, unit_f64};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::math::expr::ArrayExpr;
 use crate::ops::{LowerCtx, Value};
 use crate::tensor::DType;

@@ -4,7 +4,7 @@
 //! is even).
 use super::{Draw, FLOATS, Generator, box_muller, join, split, wrong_type};
 use crate::diag::Result;
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::LowerCtx;
 use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;

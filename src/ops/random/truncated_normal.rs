@@ -8,7 +8,7 @@ use super::{
     wrong_type,
 };
 use crate::diag::Result;
-use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
+use crate::hlo::symbolic::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::LowerCtx;
 use crate::ops::math::expr::{formula, loop_condition};
 use crate::ops::math::inverse_error::erfinv;

@@ -2,7 +2,7 @@
 use super::stateful::global_generator;
 use super::{Generator, from_seed, rounds, split, unit_f32};
 use crate::diag::Result;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::ops::LowerCtx;
 use crate::ops::math::expr::{ArrayExpr, iterate_elementwise};
 use crate::scalar::ScalarOp;

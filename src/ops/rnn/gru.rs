@@ -3,7 +3,7 @@
 //! Source: TensorFlow's `gru_ops.h`, with the same order of operations.
 use super::{Transposed, in_rows, one_minus, product, product_of};
 use crate::diag::Result;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
 use crate::ops::symbols::InferredDim;

@@ -9,7 +9,7 @@ use super::ctc::{compact_rows, input_dims};
 use super::ctc_step::beam_search_step;
 use crate::diag::{Code, Error, Result};
 use crate::dims;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::compare_scalar;

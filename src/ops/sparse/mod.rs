@@ -22,8 +22,8 @@ mod sets;
 use super::{LowerCtx, OpLowering};
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
 

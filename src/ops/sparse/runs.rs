@@ -2,7 +2,7 @@
 use super::strides;
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::{Builder, CompId, Dim, InstId, Op, Shape};
+use crate::hlo::symbolic::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::LowerCtx;
 use crate::ops::array::gather::gather_along_axis;
 use crate::ops::array::scatter;

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::diag::{Code, Error, Result};
 use crate::dims;
-use crate::hlo::open::{Builder, Dim, InstId, Shape};
+use crate::hlo::symbolic::{Builder, Dim, InstId, Shape};
 use crate::ops::Text;
 use crate::ops::list::check_list_size;
 use crate::symbolic::fixed;

@@ -5,8 +5,8 @@ use super::{
     ValueSpec, element_leaves,
 };
 use crate::graph::TfType;
-use crate::hlo::open::Dim;
-use crate::hlo::open::Shape;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::Shape;
 use crate::ops::value::CommonElement;
 use crate::symbolic::fixed;
 use crate::tensor::DType;

@@ -2,7 +2,7 @@
 use super::ValueSpec;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::SymbolicArray;
-use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::interp;
 use crate::ops::Value;
 use crate::ops::value::ListValue;

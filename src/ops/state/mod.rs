@@ -15,7 +15,7 @@ use super::symbols::UnknownReason;
 use super::{LowerCtx, OpLowering, ShapeCtx, Value, Work};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::graph::{Attr, TfType};
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::checks;
 use crate::tensor::Tensor;
 

@@ -2,7 +2,7 @@
 use super::change;
 use crate::diag::Result;
 use crate::graph::Attr;
-use crate::hlo::open::Builder;
+use crate::hlo::symbolic::Builder;
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::{PRED, forward_first_input};

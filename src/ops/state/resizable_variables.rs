@@ -1,7 +1,7 @@
 //! Variables whose values change size, up to the capacity that the caller allows.
 use crate::diag::{Code, Error, Result};
-use crate::hlo::open::InstId;
-use crate::hlo::open::PadDim;
+use crate::hlo::symbolic::InstId;
+use crate::hlo::symbolic::PadDim;
 use crate::ops::LowerCtx;
 use crate::ops::array::shape::dims_constant;
 use crate::symbolic::Dim;

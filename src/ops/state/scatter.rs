@@ -3,7 +3,7 @@
 use super::into;
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::ops::array::{scatter, scatter_onto};
 use crate::ops::checks;
 use crate::ops::op_lowering::op;

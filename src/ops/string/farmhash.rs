@@ -2,7 +2,7 @@
 //! buckets.
 use super::text::{Text, TextExpr, text_formulas};
 use crate::diag::{Error, Result};
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::math::expr::ArrayExpr;
 
 const K0: u64 = 0xc3a5_c85c_97cb_3127;

@@ -1,7 +1,7 @@
 //! String hashes: SipHash-2-4, which has a key, and TensorFlow's legacy `Hash64`.
 use super::text::{Text, TextExpr, text_formulas};
 use crate::diag::{Error, Result};
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::math::expr::ArrayExpr;
 
 /// Initial state of SipHash, to be combined with the key.

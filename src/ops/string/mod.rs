@@ -17,7 +17,7 @@ use super::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::TfType;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::ops::math::expr::formula;
 use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;
@@ -78,7 +78,7 @@ fn string_join(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Lowers a hash bucket op: a hash of each string modulo the number of buckets.
 fn bucket(
     cx: &mut LowerCtx,
-    hash: impl Fn(&mut crate::hlo::open::Builder, &Text) -> Result<InstId>,
+    hash: impl Fn(&mut crate::hlo::symbolic::Builder, &Text) -> Result<InstId>,
 ) -> Result<Vec<Value>> {
     let text = text_input(cx, 0)?;
     let buckets = cx.node.int("num_buckets").and_then(|n| u64::try_from(n).ok()).filter(|&n| n > 0);

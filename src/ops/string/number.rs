@@ -1,7 +1,7 @@
 //! Decimal representation of integers, as `printf` prints them, and ops on strings.
 use super::text::{MOST_BYTES, StringConstant, Text, TextExpr, text_input, text_output};
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::ops::math::expr::{ArrayExpr, formulas};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};

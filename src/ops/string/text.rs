@@ -1,8 +1,8 @@
 //! Byte strings of bounded length, represented during lowering by arrays of numbers, as compiled code has no strings.
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::open::Dim;
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::math::expr::{ArrayExpr, formulas};
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::symbolic::{fixed, known};

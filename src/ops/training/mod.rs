@@ -11,7 +11,7 @@ use super::shape::no_outputs;
 use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Error, Result};
 use crate::graph::Node;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use rules::*;
 use sparse::update_rows;
 

@@ -2,7 +2,7 @@
 //! before.
 use super::{Rule, Terms, declared, operands};
 use crate::diag::Result;
-use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::ops::math::expr::formulas;
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};

@@ -41,14 +41,14 @@ fn sides(cx: &mut LowerCtx) -> Result<[InstId; 2]> {
 }
 
 fn dot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let dims = numbers::dot(axes(cx)?)?;
+    let dims = dimension_numbers::dot(axes(cx)?)?;
     let [x, y] = sides(cx)?;
     let y = cx.b.dot(x, y, dims);
     cx.one_output(y)
 }
 
 fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let mut dims = numbers::convolution(axes(cx)?)?;
+    let mut dims = dimension_numbers::convolution(axes(cx)?)?;
     let [x, kernel] = sides(cx)?;
     let rank = dims.kernel_spatial.len();
     let whole = |cx: &LowerCtx, i: usize| -> Result<Vec<Dim>> {

@@ -1,9 +1,9 @@
 //! Calls of user-defined C functions, as `custom-call` instructions of HLO.
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node, PartialShape, TfType};
-use crate::hlo::open::Foreign;
-use crate::hlo::open::{Op, Shape};
 use crate::hlo::proto::quoted;
+use crate::hlo::symbolic::Foreign;
+use crate::hlo::symbolic::{Op, Shape};
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};

@@ -1,6 +1,6 @@
 //! Window attributes of XLA's TensorFlow ops, given as lists of numbers.
-use crate::hlo::open::Dim;
-use crate::hlo::open::WindowDim;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::WindowDim;
 
 /// Sizes, strides or dilations of `rank` windows; `None` unless each is at least 1 and below 2^32.
 pub fn positive_dims(list: &[i64], rank: usize) -> Option<Vec<Dim>> {

@@ -21,7 +21,7 @@ use super::Pass;
 use super::rewrite::{Changed, Editor, rewrite};
 use crate::diag::Result;
 use crate::hlo::attrs::Foreign;
-use crate::hlo::{Builder, CompId, InstId, Module, Op, open};
+use crate::hlo::{Builder, CompId, InstId, Module, Op, symbolic};
 use crate::util::id_vec::Id;
 
 /// Every expansion, in the order in which they run.
@@ -49,7 +49,7 @@ pub const EXPANSIONS: &[Pass] = &[
 /// Those of `write`.
 pub fn write_calls(
     module: &mut Module,
-    write: impl Fn(&mut open::Builder, &Foreign, &[InstId], &open::Shape) -> Result<Option<InstId>>,
+    write: impl Fn(&mut symbolic::Builder, &Foreign, &[InstId], &symbolic::Shape) -> Result<Option<InstId>>,
 ) -> Result<Changed> {
     rewrite(module, |editor, id| {
         let Op::Foreign(mut call) = editor.op(id).clone() else { return Ok(None) };
@@ -57,7 +57,7 @@ pub fn write_calls(
             return Ok(None);
         }
         call.attrs.extend(editor.comp()[id].extra.iter().cloned());
-        let mut b = open::Builder::new("call");
+        let mut b = symbolic::Builder::new("call");
         let (mut given, mut operands) = (Vec::new(), Vec::new());
         for &operand in editor.operands(id) {
             // What says how to compute is told in operands that are constants, or one number for all elements.

@@ -2,7 +2,7 @@
 use tfaot::bounded;
 use tfaot::compile;
 use tfaot::diag::Code;
-use tfaot::hlo::open::{Builder, Shape};
+use tfaot::hlo::symbolic::{Builder, Shape};
 use tfaot::hlo::text;
 use tfaot::lower::{Lowered, SizeTracedLowering, SymbolicLowering};
 use tfaot::scalar::ScalarOp;

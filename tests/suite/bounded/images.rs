@@ -3,7 +3,7 @@
 use crate::bounded::compared::{Numbers, close, compared, evaluated, padded};
 use tfaot::diag::{Code, Error};
 use tfaot::dims;
-use tfaot::hlo::open::{Builder, ConvDims, Dim, InstId, Op, Shape, WindowDim};
+use tfaot::hlo::symbolic::{Builder, ConvDims, Dim, InstId, Op, Shape, WindowDim};
 use tfaot::interp;
 use tfaot::lower::{Lowered, SizeTracedLowering, SymbolicLowering};
 use tfaot::scalar::ScalarOp;

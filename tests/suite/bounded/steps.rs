@@ -2,7 +2,7 @@
 use crate::bounded::compared::Numbers;
 use tfaot::dims;
 use tfaot::hlo::attrs::{PadDim, WindowDim};
-use tfaot::hlo::open::{
+use tfaot::hlo::symbolic::{
     Assumed, AssumedSizes, Builder, CompId, Dim, DotDims, InstId, Op, ScatterDims, Shape, Transpose,
 };
 use tfaot::lower::{Lowered, SizeTracedLowering, SymbolicLowering};

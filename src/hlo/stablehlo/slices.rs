@@ -4,7 +4,7 @@ use super::tree::Operation;
 use crate::diag::{Code, Result};
 use crate::hlo::InstId;
 use crate::hlo::attrs::GatherDims;
-use crate::hlo::open::{self, SliceDim};
+use crate::hlo::symbolic::{self, SliceDim};
 use crate::symbolic::Dim;
 
 impl Converter<'_, '_> {
@@ -13,7 +13,7 @@ impl Converter<'_, '_> {
         &mut self,
         dims: &GatherDims<Dim>,
         operands: &[InstId],
-        shape: &open::Shape,
+        shape: &symbolic::Shape,
     ) -> Option<InstId> {
         let &[x, indices] = operands else { return None };
         let array = self.b().shape(x).as_array()?.clone();
@@ -28,7 +28,7 @@ impl Converter<'_, '_> {
         if dims.slice_sizes.len() != array.rank() || dims.slice_sizes.iter().zip(&array.dims).any(|(s, d)| s > d) {
             return None;
         }
-        let own = open::Shape::array(array.dtype, dims.slice_sizes.clone());
+        let own = symbolic::Shape::array(array.dtype, dims.slice_sizes.clone());
         let known = self.host.known(indices).and_then(|known| known.of_sizes().sizes);
         let part = match known {
             Some(known) => {
@@ -39,7 +39,7 @@ impl Converter<'_, '_> {
                 }
                 let one = |(&start, &size): (&Dim, &Dim)| SliceDim { start, limit: start + size, stride: Dim::from(1) };
                 let slices = starts.iter().zip(&dims.slice_sizes).map(one).collect();
-                self.b().push(open::Op::Slice(slices), &[x], own)
+                self.b().push(symbolic::Op::Slice(slices), &[x], own)
             }
             None => {
                 let zero = self.b().scalar(places.dtype, 0.0);
@@ -49,10 +49,10 @@ impl Converter<'_, '_> {
                     let start = self.b().slice_axis(indices, 0, Dim::from(i), Dim::from(i + 1));
                     operands[axis + 1] = self.b().reshape(start, &[]);
                 }
-                self.b().push(open::Op::DynamicSlice(dims.slice_sizes.clone()), &operands, own)
+                self.b().push(symbolic::Op::DynamicSlice(dims.slice_sizes.clone()), &operands, own)
             }
         };
-        Some(self.b().push(open::Op::Reshape, &[part], shape.clone()))
+        Some(self.b().push(symbolic::Op::Reshape, &[part], shape.clone()))
     }
 
     /// Converts a slice whose start is known only at run time and whose size is an expression of sizes; `None` if the start is one too,
@@ -74,6 +74,6 @@ impl Converter<'_, '_> {
             let start = self.b().slice_axis(starts, 0, Dim::from(axis), Dim::from(axis + 1));
             from.push(self.b().reshape(start, &[]));
         }
-        Ok(Some(self.b().add_inst(open::Op::DynamicSlice(sizes), &from)))
+        Ok(Some(self.b().add_inst(symbolic::Op::DynamicSlice(sizes), &from)))
     }
 }

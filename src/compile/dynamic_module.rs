@@ -4,8 +4,8 @@ use crate::bounded;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Source;
 use crate::hlo::SymbolicArray;
-use crate::hlo::open::{Builder, Foreign, InstId, Op, Shape};
-use crate::hlo::stablehlo::{Argument, AxisSize, Host, OpenModule};
+use crate::hlo::stablehlo::{Argument, AxisSize, DynamicModule, Host};
+use crate::hlo::symbolic::{Builder, Foreign, InstId, Op, Shape};
 use crate::interp;
 use crate::lower::{Lowered, SizeTracedLowering, SymbolicLowering, bind_argument_dims};
 use crate::ops::{element, lapack};
@@ -17,7 +17,7 @@ use crate::tensor::Size;
 ///
 /// Errors: `Code::UnknownDim` for sizes missing in the request; `Code::BadOption` for options that make no sense for a module; those of the
 /// module and of [`bounded::lower`].
-pub(super) fn lower_dynamic_module(open: OpenModule, request: &Request) -> Result<Lowered> {
+pub(super) fn lower_dynamic_module(open: DynamicModule, request: &Request) -> Result<Lowered> {
     let RequestedSizes { dims, axes, sizes } = RequestedSizes::of(&open, request)?;
     if sizes.is_empty() {
         return name_from_source(instantiate(&open, &dims)?);
@@ -33,7 +33,7 @@ pub(super) fn lower_dynamic_module(open: OpenModule, request: &Request) -> Resul
 /// Instantiates a module at the sizes in the request, all of which must be numbers.
 ///
 /// Errors: as for [`lower_dynamic_module`]; `Code::BadOption` for bounds.
-pub(super) fn instantiate_at_sizes(open: &OpenModule, request: &Request) -> Result<Source> {
+pub(super) fn instantiate_at_sizes(open: &DynamicModule, request: &Request) -> Result<Source> {
     let RequestedSizes { dims, sizes, .. } = RequestedSizes::of(open, request)?;
     match sizes.first() {
         None => instantiate(open, &dims),
@@ -46,7 +46,7 @@ pub(super) fn instantiate_at_sizes(open: &OpenModule, request: &Request) -> Resu
     }
 }
 
-fn instantiate(open: &OpenModule, dims: &[Vec<u64>]) -> Result<Source> {
+fn instantiate(open: &DynamicModule, dims: &[Vec<u64>]) -> Result<Source> {
     let mut host = FoldingHost(Builder::new(open.name()));
     let dims: Vec<Vec<Dim>> = dims.iter().map(|dims| fixed(dims)).collect();
     let root = open.root(&mut host, &dims)?;
@@ -54,7 +54,7 @@ fn instantiate(open: &OpenModule, dims: &[Vec<u64>]) -> Result<Source> {
 }
 
 /// Lowers a module once with symbols for its dynamic sizes.
-fn instantiate_symbolic(open: &OpenModule, dims: &[Vec<Dim>]) -> Result<SymbolicLowering> {
+fn instantiate_symbolic(open: &DynamicModule, dims: &[Vec<Dim>]) -> Result<SymbolicLowering> {
     let mut host = FoldingHost(Builder::new(open.name()));
     let root = open.root(&mut host, dims)?;
     let parts = match host.0.current()[root].op {
@@ -100,7 +100,7 @@ struct RequestedSizes {
 }
 
 impl RequestedSizes {
-    fn of(open: &OpenModule, request: &Request) -> Result<RequestedSizes> {
+    fn of(open: &DynamicModule, request: &Request) -> Result<RequestedSizes> {
         if !request.fetches.is_empty() || !request.signatures.is_empty() {
             let told = "a module has its arguments and results; none can be chosen";
             return Err(Diagnostic::new(Code::BadOption, told)

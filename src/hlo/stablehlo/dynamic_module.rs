@@ -14,7 +14,7 @@ use crate::tensor::DType;
 use std::collections::HashMap;
 
 /// A module whose arguments have open sizes.
-pub struct OpenModule {
+pub struct DynamicModule {
     functions: ModuleTree,
     platform: Option<usize>,
     /// Arguments, without the platform index.
@@ -43,11 +43,14 @@ pub enum AxisSize {
     Open,
 }
 
-impl OpenModule {
+impl DynamicModule {
     /// A module with open sizes; a module without comes back unchanged.
     ///
     /// Errors: `Code::HloSyntax` for one without functions; `Code::HloUnsupported` for arguments with open sizes that are no arrays.
-    pub(super) fn from_tree(functions: ModuleTree, platform: Option<usize>) -> Result<Result<OpenModule, ModuleTree>> {
+    pub(super) fn from_tree(
+        functions: ModuleTree,
+        platform: Option<usize>,
+    ) -> Result<Result<DynamicModule, ModuleTree>> {
         let entry = &functions.all[convert::entry(&functions)?];
         let taken = convert::caller_arguments(entry, platform);
         if taken.iter().all(|&i| is_fixed(&entry.body.args[i].1)) {
@@ -70,7 +73,7 @@ impl OpenModule {
             let name = sizes.arguments.get(&i).map_or(name, Clone::clone);
             args.push(Argument { name, dtype: array.dtype, axes: array.dims.iter().enumerate().map(axis).collect() });
         }
-        Ok(Ok(OpenModule { functions, platform, args }))
+        Ok(Ok(DynamicModule { functions, platform, args }))
     }
 
     /// Name of the module.
@@ -86,7 +89,7 @@ impl OpenModule {
         convert::root(host, &self.functions, self.platform, Some(dims))
     }
 
-    /// Completes the module made by [`OpenModule::root`] with its own name and the names of its results.
+    /// Completes the module made by [`DynamicModule::root`] with its own name and the names of its results.
     ///
     /// # Errors
     /// `Code::HloSyntax` for a module without functions.
@@ -117,7 +120,7 @@ impl OpenModule {
     }
 }
 
-impl std::fmt::Debug for OpenModule {
+impl std::fmt::Debug for DynamicModule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Open").field("args", &self.args).finish_non_exhaustive()
     }
