@@ -9,7 +9,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
 use crate::graph::{Endpoint, NodeId, Program, Variable, VariableRole};
 use crate::hlo::{
-    self, Assumed, AssumedSizes, Claim, ClaimQuantity, Inst, InstId, Module, Op, Shape, SizeEquality, SizeRepr,
+    self, AssumedSizes, Claim, ClaimQuantity, Inst, InstId, Module, Op, Shape, SizeAssumptions, SizeEquality, SizeRepr,
 };
 use crate::import::Loaded;
 use crate::kernel;
@@ -187,7 +187,7 @@ fn lower_traced(
     equalities: &[SizeEquality],
 ) -> Result<(SymbolicLowering, Record), SizeTracedFailure> {
     let (made, record) = lower::record_size_uses(sizes, |dims, counts| {
-        let at = prepared.at(&dims.iter().map(|d| SizeRepr::at_hand(*d)).collect::<Vec<u64>>());
+        let at = prepared.at(&dims.iter().map(|d| SizeRepr::at_current_sizes(*d)).collect::<Vec<u64>>());
         let feeds = lower::bind_argument_dims(at.feeds.iter().map(|f| &f.info.dims[..]), &prepared.axes, dims);
         lower_symbolic_at(&at, feeds, counts, equalities)
     });
@@ -207,7 +207,7 @@ fn lower_symbolic_at(
     equalities: &[SizeEquality],
 ) -> Result<SymbolicLowering, LoweringFailure> {
     let Prepared { program, feeds: cut_feeds, fetches, roots, .. } = prepared;
-    let assumed = Assumed {
+    let assumed = SizeAssumptions {
         sizes: AssumedSizes::Distinct,
         bounds: prepared.bounds.clone(),
         equalities: equalities.to_vec(),
@@ -266,7 +266,7 @@ pub struct PartVariable {
 }
 
 fn lower_part_graph(program: &Program, part: &ClusterBorder) -> Result<Lowered> {
-    let lowered = lower_program(program, &part.feeds, &part.fetches, &part.roots, Assumed::default());
+    let lowered = lower_program(program, &part.feeds, &part.fetches, &part.roots, SizeAssumptions::default());
     let lowered = lowered.map_err(|failure| blockers(failure.diagnostics))?.lowered;
     if lowered.data_sizes.is_empty() && lowered.claims.is_empty() {
         return Ok(lowered);
@@ -280,7 +280,7 @@ fn lower_program(
     feeds: &[Feed],
     fetches: &[(String, Endpoint)],
     roots: &[NodeId],
-    assumed: Assumed,
+    assumed: SizeAssumptions,
 ) -> Result<SymbolicLowering, LoweringFailure> {
     let mut open = lower::lower_symbolic(program, feeds, fetches, roots, assumed)?;
     // C names go into the object's metadata, so they are settled before anything is scheduled
@@ -318,7 +318,7 @@ fn plan_and_dump(
 /// Runs all passes over HLO, and stores weights in reduced precision on request.
 fn optimize_and_reduce(module: &mut Module, precision: Precision, dump: &mut Option<Dump>) -> Result<RoundingCounts> {
     run_passes(module, dump)?;
-    optimize::reduce(module, precision)
+    optimize::reduce_precision(module, precision)
 }
 
 /// Runs all passes over HLO. A dump gets the module before them and after each that changed it. Errors: those of the passes,

@@ -230,7 +230,7 @@ fn claim_sizes(claims: &[Claim]) -> Vec<Size> {
 
 /// Name of a run-time check: the node and what failed there.
 pub fn check_name(node: &str, check: RuntimeCheck) -> String {
-    format!("{node}: {}", check.words())
+    format!("{node}: {}", check.failure_text())
 }
 
 /// Sizes of results that are no sizes of the caller, and so are computed by the call.

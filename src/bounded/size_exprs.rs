@@ -74,7 +74,7 @@ impl ComputationExprs {
 pub fn instruction_order<D: SizeRepr>(module: &Module<D>, comp: CompId) -> Vec<InstId> {
     let comp = &module.comps[comp];
     let sizes: Vec<InstId> = comp.sizes.iter().map(|s| s.1).collect();
-    comp.post_order_of(&sizes)
+    comp.post_order_with_first(&sizes)
 }
 
 /// Reason why no single module serves every size.
@@ -94,7 +94,7 @@ pub fn obstacle_at(inst: &Inst, what: impl Into<String>) -> SizeObstacle {
 /// The op with 0 in place of every number that may depend on sizes and of every called computation, so that ops can be compared.
 pub fn clear_size_numbers(op: &Op) -> Op {
     let mut op = op.clone();
-    for called in op.called_mut() {
+    for called in op.called_computations_mut() {
         *called = CompId(0);
     }
     map_attribute_numbers(&mut op, |_| Some(0));
@@ -118,7 +118,7 @@ pub fn window_attribute<D: SizeRepr>(op: &mut Op<D>) -> Option<&mut Vec<WindowDi
 
 /// Numbers in an op's attributes that may depend on sizes. The high padding of windows and the limits of slices are not among them, since
 /// they follow from the dimensions of the result.
-pub fn attribute_numbers<D: SizeRepr>(op: &Op<D>) -> Vec<D::Signed> {
+pub fn attribute_numbers<D: SizeRepr>(op: &Op<D>) -> Vec<D::SignedSize> {
     let mut out = Vec::new();
     let mut op = op.clone();
     map_attribute_numbers(&mut op, |n| {
@@ -129,7 +129,7 @@ pub fn attribute_numbers<D: SizeRepr>(op: &Op<D>) -> Vec<D::Signed> {
 }
 
 /// Replaces each number of [`attribute_numbers`] by the result of `f`; keeps it where that is `None` or out of range.
-fn map_attribute_numbers<D: SizeRepr>(op: &mut Op<D>, mut f: impl FnMut(D::Signed) -> Option<D::Signed>) {
+fn map_attribute_numbers<D: SizeRepr>(op: &mut Op<D>, mut f: impl FnMut(D::SignedSize) -> Option<D::SignedSize>) {
     match op {
         Op::Slice(dims) => {
             for SliceDim { start, stride, .. } in dims {
@@ -151,13 +151,13 @@ fn map_attribute_numbers<D: SizeRepr>(op: &mut Op<D>, mut f: impl FnMut(D::Signe
     }
 }
 
-fn map_unsigned<D: SizeRepr>(n: &mut D, f: &mut impl FnMut(D::Signed) -> Option<D::Signed>) {
+fn map_unsigned<D: SizeRepr>(n: &mut D, f: &mut impl FnMut(D::SignedSize) -> Option<D::SignedSize>) {
     if let Some(v) = n.signed().and_then(f).and_then(D::of_signed) {
         *n = v;
     }
 }
 
-fn map_window<D: SizeRepr>(window: &mut [WindowDim<D>], mut f: impl FnMut(D::Signed) -> Option<D::Signed>) {
+fn map_window<D: SizeRepr>(window: &mut [WindowDim<D>], mut f: impl FnMut(D::SignedSize) -> Option<D::SignedSize>) {
     for w in window {
         map_unsigned(&mut w.size, &mut f);
         map_unsigned(&mut w.stride, &mut f);

@@ -87,7 +87,7 @@ impl Comparison {
 impl Expressions {
     /// Expressions of one lowering, of which the first `given` sizes are the caller's; `None` where a data-dependent size has no variable.
     fn of_lowering(open: &SymbolicLowering, record: Record, given: usize) -> Option<Expressions> {
-        let data_dependent = |(i, size): (usize, &crate::hlo::DataSize)| {
+        let data_dependent = |(i, size): (usize, &crate::hlo::DataDependentSize)| {
             record.expr(size.assumed).as_var().map(|&number| (number, given + i))
         };
         let own = (0..given).map(|i| Some((i, i)));
@@ -333,7 +333,7 @@ impl SymbolicFunction {
             n.unwrap_or(d.at_hand())
         };
         let size = |d: Dim| u64::try_from(signed(d)).unwrap_or(0);
-        let module = self.open.module.resized(SizeMapping { size: &size, signed: &signed });
+        let module = self.open.module.map_sizes(SizeMapping { size: &size, signed: &signed });
         if failed.get() {
             return None;
         }

@@ -156,7 +156,7 @@ fn by_engines(args: &HloRun) -> Result<ExitStatus> {
 
 /// The leaves of the root, computed by compiled code.
 fn native(HloRun { call: args, target, .. }: &HloRun, module: Module) -> Result<Vec<Tensor>> {
-    module.for_one_device().map_err(|e| e.in_file(&args.file))?;
+    module.require_single_device().map_err(|e| e.in_file(&args.file))?;
     let lowered = compile::wrap_module(module).map_err(|e| e.in_file(&args.file))?;
     let values = arguments::load(args.inputs.as_deref(), &lowered.args)?;
     let code = graph::code_request(target)?;

@@ -94,7 +94,7 @@ impl BucketSearch<'_> {
             Some(size_bucket) => {
                 let mut module = size_bucket.module.clone();
                 super::run_passes(&mut module, &mut None)?;
-                optimize::reduce(&mut module, self.precision)?;
+                optimize::reduce_precision(&mut module, self.precision)?;
                 with_size_parameters(
                     self.lowered,
                     &self.size_variants.sizes,

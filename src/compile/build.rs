@@ -194,7 +194,7 @@ impl Scheduled {
         let mut reduced = RoundingCounts { precision, ..RoundingCounts::default() };
         for (i, (_, lowered)) in all.iter_mut().enumerate() {
             run_passes(&mut lowered.module, dumps.get_mut(i).unwrap_or(&mut None))?;
-            reduced.add(&optimize::reduce(&mut lowered.module, precision)?);
+            reduced.add(&optimize::reduce_precision(&mut lowered.module, precision)?);
         }
         let mut requests = requests.to_vec();
         requests.sort_by_key(|r| std::cmp::Reverse(r.instruction_set_order()));

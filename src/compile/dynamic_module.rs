@@ -5,7 +5,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Source;
 use crate::hlo::SymbolicArray;
 use crate::hlo::stablehlo::{Argument, AxisSize, DynamicModule, Host};
-use crate::hlo::symbolic::{Builder, Foreign, InstId, Op, Shape};
+use crate::hlo::symbolic::{Builder, ForeignOp, InstId, Op, Shape};
 use crate::interp;
 use crate::lower::{Lowered, SizeTracedLowering, SymbolicLowering, bind_argument_dims};
 use crate::ops::{element, lapack};
@@ -50,21 +50,25 @@ fn instantiate(open: &DynamicModule, dims: &[Vec<u64>]) -> Result<Source> {
     let mut host = FoldingHost(Builder::new(open.name()));
     let dims: Vec<Vec<Dim>> = dims.iter().map(|dims| fixed(dims)).collect();
     let root = open.root(&mut host, &dims)?;
-    open.source(host.0.finish(root)?.at_hand())
+    open.source(host.0.finish(root)?.at_current_sizes())
 }
 
 /// Lowers a module once with symbols for its dynamic sizes.
 fn instantiate_symbolic(open: &DynamicModule, dims: &[Vec<Dim>]) -> Result<SymbolicLowering> {
     let mut host = FoldingHost(Builder::new(open.name()));
     let root = open.root(&mut host, dims)?;
-    let parts = match host.0.current()[root].op {
-        Op::Tuple => host.0.current()[root].operands.clone(),
+    let parts = match host.0.current_computation()[root].op {
+        Op::Tuple => host.0.current_computation()[root].operands.clone(),
         _ => vec![root],
     };
     let root = host.0.tuple(&parts);
     let module = host.0.finish(root)?;
-    let lowered = name_from_source(open.source(module.at_hand())?)?;
-    Ok(SymbolicLowering { lowered: Lowered { module: module.at_hand(), ..lowered }, module, sizes: Vec::new() })
+    let lowered = name_from_source(open.source(module.at_current_sizes())?)?;
+    Ok(SymbolicLowering {
+        lowered: Lowered { module: module.at_current_sizes(), ..lowered },
+        module,
+        sizes: Vec::new(),
+    })
 }
 
 /// Builder that evaluates what is computed from constants and sizes.

@@ -1,5 +1,5 @@
 //! Payloads of instructions. Axes are `usize`, and valid in a verified module.
-use super::size::{Signed, SizeRepr};
+use super::size::{SignedSize, SizeRepr};
 use super::text::parse_shapes;
 use super::{CompId, Shape};
 use crate::diag::Result;
@@ -12,9 +12,9 @@ pub struct WindowDim<D: SizeRepr = u64> {
     /// Step between two windows.
     pub stride: D,
     /// Padding before the first element; negative padding crops.
-    pub pad_low: D::Signed,
+    pub pad_low: D::SignedSize,
     /// Padding behind the last element; negative padding crops.
-    pub pad_high: D::Signed,
+    pub pad_high: D::SignedSize,
     /// Base dilation: 1 + holes between elements of the operand.
     pub lhs_dilate: D,
     /// Window dilation: 1 + holes between elements of the window.
@@ -25,7 +25,7 @@ pub struct WindowDim<D: SizeRepr = u64> {
 
 impl<D: SizeRepr> Default for WindowDim<D> {
     fn default() -> Self {
-        let (one, zero) = (D::from(1), D::Signed::from(0));
+        let (one, zero) = (D::from(1), D::SignedSize::from(0));
         WindowDim {
             size: one,
             stride: one,
@@ -49,8 +49,8 @@ fn dilated_size<D: SizeRepr>(n: D, by: D) -> Option<D> {
 
 impl<D: SizeRepr> WindowDim<D> {
     /// Whether window `i` covers exactly element `i`.
-    pub fn is_element(&self) -> bool {
-        let (one, zero) = (D::from(1), D::Signed::from(0));
+    pub fn is_identity(&self) -> bool {
+        let (one, zero) = (D::from(1), D::SignedSize::from(0));
         [self.size, self.stride, self.lhs_dilate] == [one; 3] && [self.pad_low, self.pad_high] == [zero; 2]
     }
     /// Number of windows over `n` elements; `None` on overflow.
@@ -119,7 +119,7 @@ pub type ConvAxes = (usize, usize, Vec<usize>);
 impl ConvDims {
     /// Whether groups of one channel with `made` outputs each stay adjacent in vectors: elements of the operand are loaded once
     /// and repeated along the lanes.
-    pub fn repeats_along_lanes(made: u64) -> bool {
+    pub fn repeats_inputs_across_lanes(made: u64) -> bool {
         matches!(made, 1 | 2 | 4)
     }
 }
@@ -130,11 +130,11 @@ impl<D: SizeRepr> ConvDims<D> {
     pub fn channels_last(window: Vec<WindowDim<D>>) -> Self {
         let n = window.len();
         let image = || (0, n + 1, (1..=n).collect());
-        Self { window, ..Self::of_axes(image(), (n, n + 1, (0..n).collect()), image()) }
+        Self { window, ..Self::from_axes(image(), (n, n + 1, (0..n).collect()), image()) }
     }
 
     /// Dimension numbers without a window, in one group, from the axes of operand, kernel and result.
-    pub fn of_axes(input: ConvAxes, kernel: ConvAxes, output: ConvAxes) -> Self {
+    pub fn from_axes(input: ConvAxes, kernel: ConvAxes, output: ConvAxes) -> Self {
         let (input_batch, input_feature, input_spatial) = input;
         let (kernel_input_feature, kernel_output_feature, kernel_spatial) = kernel;
         let (output_batch, output_feature, output_spatial) = output;
@@ -234,16 +234,16 @@ impl<D: SizeRepr> SliceDim<D> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PadDim<D: SizeRepr = u64> {
     /// Padding before the first element; negative padding crops.
-    pub low: D::Signed,
+    pub low: D::SignedSize,
     /// Padding behind the last element; negative padding crops.
-    pub high: D::Signed,
+    pub high: D::SignedSize,
     /// Padding between two neighboring elements.
     pub interior: D,
 }
 
 impl<D: SizeRepr> Default for PadDim<D> {
     fn default() -> Self {
-        PadDim { low: D::Signed::from(0), high: D::Signed::from(0), interior: D::from(0) }
+        PadDim { low: D::SignedSize::from(0), high: D::SignedSize::from(0), interior: D::from(0) }
     }
 }
 
@@ -286,7 +286,7 @@ pub enum FusionKind {
 
 /// Opcode whose attributes are kept as text and only partly verified: collectives, asynchronous operations, custom calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Foreign {
+pub struct ForeignOp {
     /// Opcode name in XLA.
     pub opcode: String,
     /// Attributes as written, `(name, text)`, in order.
@@ -295,7 +295,7 @@ pub struct Foreign {
     pub calls: Vec<(String, CompId)>,
 }
 
-impl Foreign {
+impl ForeignOp {
     /// An attribute's text, without its quotes.
     pub fn attr(&self, name: &str) -> Option<&str> {
         self.attrs.iter().find(|a| a.0 == name).map(|a| a.1.trim_matches('"'))
@@ -306,11 +306,11 @@ impl Foreign {
         text.trim_matches(['{', '}', ' ']).parse().ok()
     }
     /// Whether a boolean attribute is `true`.
-    pub fn is_set(&self, name: &str) -> bool {
+    pub fn is_attr_true(&self, name: &str) -> bool {
         matches!(self.attr(name), Some("true" | "1"))
     }
     /// Whether the opcode is a custom call that states the placement of an array, which is meaningless on a single device.
-    pub fn is_hint(&self) -> bool {
+    pub fn is_placement_hint(&self) -> bool {
         const HINTS: &[&str] = &[
             "Sharding",
             "SPMDFullToShardShape",
@@ -332,7 +332,7 @@ impl Foreign {
         Some(parse_shapes(inside))
     }
     /// The call with `operand_layout_constraints` adapted to the sizes of these operands; `None` if nothing changes.
-    pub fn with_operand_sizes(&self, operands: &[&Shape]) -> Option<Foreign> {
+    pub fn with_operand_sizes(&self, operands: &[&Shape]) -> Option<ForeignOp> {
         let mut layouts = self.operand_layouts()?.ok()?;
         let mut is_other = false;
         for (layout, operand) in layouts.iter_mut().zip(operands) {

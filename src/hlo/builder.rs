@@ -6,7 +6,7 @@
 mod instructions;
 mod size_environment;
 
-use super::data_sizes::{Assumed, Claim, DataSize, OwningComputation};
+use super::data_sizes::{Claim, DataDependentSize, OwningComputation, SizeAssumptions};
 use super::{CompId, Computation, Inst, InstId, Metadata, Module, Op, Shape, SizeRepr, infer};
 use crate::diag::{Error, Result};
 use crate::tensor::DType;
@@ -33,8 +33,8 @@ pub struct Builder<D: SizeRepr = u64> {
     module: Module<D>,
     open: Vec<Computation<D>>,
     error: Option<String>,
-    assumed: Assumed,
-    found: Vec<DataSize>,
+    assumed: SizeAssumptions,
+    found: Vec<DataDependentSize>,
     /// Data-dependent sizes from this one on are assumed to differ from `assumed`, to find what depends on them.
     perturbed_from: Option<usize>,
     /// Data-dependent sizes from this one on are assumed to equal their upper bounds.
@@ -42,7 +42,7 @@ pub struct Builder<D: SizeRepr = u64> {
     /// Number of data-dependent sizes when each open computation was opened, outermost first.
     sizes_before: Vec<usize>,
     /// Constants of each open computation that are computed from sizes, with the expressions of their elements, outermost first.
-    recorded_constants: Vec<HashMap<InstId, Vec<D::Signed>>>,
+    recorded_constants: Vec<HashMap<InstId, Vec<D::SignedSize>>>,
     /// Run-time checks recorded in each open computation, outermost first.
     claims: Vec<Vec<Claim>>,
     /// Number of open computations, from the entry on, that may have data-dependent sizes, and whose run-time checks are carried to the
@@ -68,7 +68,7 @@ impl<D: SizeRepr> Builder<D> {
             module,
             open: Vec::new(),
             error: None,
-            assumed: Assumed::default(),
+            assumed: SizeAssumptions::default(),
             found: Vec::new(),
             perturbed_from: None,
             maximal_from: None,
@@ -79,11 +79,11 @@ impl<D: SizeRepr> Builder<D> {
             replicas: None,
             metadata: Arc::default(),
         };
-        b.begin("main");
+        b.begin_computation("main");
         b
     }
-    /// Opens a nested computation; instruction ids of the outer one cannot be used until [`Builder::end`].
-    pub fn begin(&mut self, name: &str) {
+    /// Opens a nested computation; instruction ids of the outer one cannot be used until [`Builder::end_computation`].
+    pub fn begin_computation(&mut self, name: &str) {
         self.claims.push(Vec::new());
         self.sizes_before.push(self.found.len());
         self.recorded_constants.push(HashMap::new());
@@ -97,7 +97,7 @@ impl<D: SizeRepr> Builder<D> {
         });
     }
     /// Closes the innermost computation with result `root`, and returns its id.
-    pub fn end(&mut self, root: InstId) -> CompId {
+    pub fn end_computation(&mut self, root: InstId) -> CompId {
         let place = OwningComputation::Open(self.open.len());
         let mut comp = self.open.pop().expect("begin and end come in pairs");
         self.claims.pop();
@@ -112,7 +112,7 @@ impl<D: SizeRepr> Builder<D> {
         id
     }
     /// Closes the innermost computation and discards it.
-    pub fn abandon(&mut self) {
+    pub fn discard_computation(&mut self) {
         self.open.pop();
         self.claims.pop();
         self.recorded_constants.pop();
@@ -121,7 +121,7 @@ impl<D: SizeRepr> Builder<D> {
         }
     }
     /// Number of open computations, to which the builder can be unwound after an error.
-    pub fn depth(&self) -> usize {
+    pub fn nesting_depth(&self) -> usize {
         self.open.len()
     }
     /// Closes the entry computation, and returns the module.
@@ -143,7 +143,7 @@ impl<D: SizeRepr> Builder<D> {
     ///
     /// # Errors
     /// Its number of replicas, if that was declared as another one before.
-    pub fn replicate(&mut self, count: u64) -> Result<(), u64> {
+    pub fn set_replica_count(&mut self, count: u64) -> Result<(), u64> {
         match self.replicas {
             None => self.replicas = Some(count),
             Some(had) if had != count => return Err(had),
@@ -156,14 +156,14 @@ impl<D: SizeRepr> Builder<D> {
     }
     /// Checkpoint of the module, to which it can be rolled back.
     pub fn mark(&self) -> BuilderCheckpoint {
-        let (insts, comps) = (self.current().insts.len(), self.module.comps.len());
+        let (insts, comps) = (self.current_computation().insts.len(), self.module.comps.len());
         let (found, claims) = (self.found.len(), self.claims().len());
-        BuilderCheckpoint { depth: self.depth(), insts, comps, found, claims }
+        BuilderCheckpoint { depth: self.nesting_depth(), insts, comps, found, claims }
     }
     /// Rolls back to a checkpoint.
-    pub fn return_to(&mut self, mark: &BuilderCheckpoint) {
-        while self.depth() > mark.depth {
-            self.abandon();
+    pub fn roll_back_to(&mut self, mark: &BuilderCheckpoint) {
+        while self.nesting_depth() > mark.depth {
+            self.discard_computation();
         }
         if let Some(comp) = self.open.last_mut() {
             comp.insts.truncate(mark.insts);
@@ -183,7 +183,7 @@ impl<D: SizeRepr> Builder<D> {
         self.error.take()
     }
     /// Innermost open computation.
-    pub fn current(&self) -> &Computation<D> {
+    pub fn current_computation(&self) -> &Computation<D> {
         self.open.last().expect("a computation is open")
     }
     /// Module so far, with the closed computations only.
@@ -192,7 +192,7 @@ impl<D: SizeRepr> Builder<D> {
     }
     /// The shape of an instruction.
     pub fn shape(&self, id: InstId) -> &Shape<D> {
-        &self.current().insts[id].shape
+        &self.current_computation().insts[id].shape
     }
     /// The sizes of an array; none for what is not an array.
     pub fn dims(&self, id: InstId) -> &[D] {
@@ -244,7 +244,7 @@ impl<D: SizeRepr> Builder<D> {
     }
     /// Adds the next parameter of the open computation.
     pub fn parameter(&mut self, shape: Shape<D>) -> InstId {
-        let number = self.current().params.len();
+        let number = self.current_computation().params.len();
         self.push(Op::Parameter(number), &[], shape)
     }
 }

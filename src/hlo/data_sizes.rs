@@ -6,7 +6,7 @@ use crate::tensor::{Bounds, DType};
 
 /// A data-dependent size: known only from values at run time, such as the number of nonzero elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DataSize {
+pub struct DataDependentSize {
     /// The size, an integer scalar of a computation.
     pub count: InstId,
     /// Computation that contains `count`.
@@ -31,7 +31,7 @@ pub enum OwningComputation {
 /// Constraint that a data-dependent size equals an expression of other sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SizeEquality {
-    /// Index of the data-dependent size, in the order of [`super::Builder::data_size`].
+    /// Index of the data-dependent size, in the order of [`super::Builder::add_data_dependent_size`].
     pub number: usize,
     /// Expression over the counts of the caller's sizes, by their indices, and over earlier data-dependent sizes, whose indices follow
     /// behind those.
@@ -97,7 +97,7 @@ pub enum RuntimeCheck {
 
 impl RuntimeCheck {
     /// The text of the error where this check fails.
-    pub fn words(self) -> &'static str {
+    pub fn failure_text(self) -> &'static str {
         match self {
             RuntimeCheck::Index => "an index is out of range",
             RuntimeCheck::Segment => "a segment number is out of range or out of order",
@@ -136,13 +136,13 @@ pub enum AssumedSizes {
     Bounds,
     /// Sizes of at least 2 that differ from one another, as far as their bounds allow.
     Distinct,
-    /// Values in the order of [`super::Builder::data_size`], clamped to the bounds; further sizes have their bounds.
+    /// Values in the order of [`super::Builder::add_data_dependent_size`], clamped to the bounds; further sizes have their bounds.
     Values(Vec<u64>),
 }
 
 /// Assumptions about data-dependent sizes under which a function is lowered.
 #[derive(Clone, Debug, Default)]
-pub struct Assumed {
+pub struct SizeAssumptions {
     /// Assumed values of the data-dependent sizes without an equality.
     pub sizes: AssumedSizes,
     /// Bounds that the caller allows for sizes and numbers of rounds whose bounds do not follow from the program.
@@ -170,9 +170,9 @@ impl Builder<Dim> {
         self.claim(Claim { value, most: room, ..claim });
     }
     /// The largest value of `size` for any data: an expression of the sizes that the caller gives.
-    pub fn largest_value(&self, size: Dim) -> Dim {
-        match self.data_sizes().iter().find(|found| size.varies() && found.assumed.is_same(size)) {
-            Some(found) => self.largest_value(found.most),
+    pub fn size_upper_bound(&self, size: Dim) -> Dim {
+        match self.data_dependent_sizes().iter().find(|found| size.varies() && found.assumed.is_same(size)) {
+            Some(found) => self.size_upper_bound(found.most),
             None if trace::depends_on_data(size) => {
                 Dim::from(u64::try_from(trace::range_of(size).most).unwrap_or(u64::MAX))
             }

@@ -13,9 +13,9 @@ enum ElementSet {
 }
 
 /// Sizes of arrays from which `id` is computed; `constants` are the constants that hold such sizes.
-pub(super) fn sizes_read<D: SizeRepr>(
+pub(super) fn sizes_determining<D: SizeRepr>(
     comp: &Computation<D>,
-    constants: &HashMap<InstId, Vec<D::Signed>>,
+    constants: &HashMap<InstId, Vec<D::SignedSize>>,
     id: InstId,
 ) -> Vec<i64> {
     let (mut sizes, mut seen) = (Vec::new(), HashSet::new());
@@ -48,7 +48,7 @@ fn values<D: SizeRepr>(comp: &Computation<D>, id: InstId, elements: &ElementSet)
 /// Elements of operands on which elements of an instruction depend, or a superset.
 fn operands<D: SizeRepr>(comp: &Computation<D>, id: InstId, elements: ElementSet) -> Vec<(InstId, ElementSet)> {
     let Some(inst) = comp.insts.get(id) else { return Vec::new() };
-    let count = |id: InstId| comp.insts[id].shape.as_array().map_or(0, |a| a.elements().at_hand());
+    let count = |id: InstId| comp.insts[id].shape.as_array().map_or(0, |a| a.elements().at_current_sizes());
     match (&inst.op, &inst.operands[..]) {
         (Op::Reshape | Op::Copy, &[x]) => vec![(x, elements)],
         (Op::Elementwise(_), all) if all.iter().all(|&x| count(x) == count(id)) => {
@@ -63,7 +63,11 @@ fn operands<D: SizeRepr>(comp: &Computation<D>, id: InstId, elements: ElementSet
             };
             vec![(
                 x,
-                ElementSet::Some(of.into_iter().map(|i| slice.start.at_hand() + i * slice.stride.at_hand()).collect()),
+                ElementSet::Some(
+                    of.into_iter()
+                        .map(|i| slice.start.at_current_sizes() + i * slice.stride.at_current_sizes())
+                        .collect(),
+                ),
             )]
         }
         (Op::Concatenate(_), parts) if inst.shape.as_array().is_some_and(|a| a.rank() == 1) => {

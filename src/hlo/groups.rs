@@ -2,7 +2,7 @@
 //!
 //! The numbers in a group identify replicas, partitions or devices, depending on `channel_id` and `use_global_device_ids`.
 //! Partition `p` of replica `r` is device `r · partitions + p`, called the device's rank here.
-use super::attrs::Foreign;
+use super::attrs::ForeignOp;
 use crate::diag::{Code, Error, Result};
 
 /// Upper limit of devices, as the tables of an object grow with them.
@@ -68,16 +68,16 @@ enum GroupMode {
 ///
 /// # Errors
 /// `Code::HloInvalid` for device numbers out of range, for groups of several sizes, and if a device is in no group but needs a result.
-pub fn joined_ranks(f: &Foreign, devices: Devices) -> Result<CollectiveGroups> {
+pub fn participating_ranks(f: &ForeignOp, devices: Devices) -> Result<CollectiveGroups> {
     let invalid = |told: &str| Error::user(Code::HloInvalid, format!("{}: {told}", f.opcode));
     let mode = group_mode(f).map_err(invalid)?;
     if is_permute(f) {
         let text = f.attr("source_target_pairs").unwrap_or("{}");
-        let pairs = lists(text).ok_or_else(|| invalid("source_target_pairs are no pairs"))?;
+        let pairs = parse_groups(text).ok_or_else(|| invalid("source_target_pairs are no pairs"))?;
         return pairs_of(&pairs, mode, devices).map(CollectiveGroups::Pairs).map_err(invalid);
     }
     let text = f.attr("replica_groups").unwrap_or("{}");
-    let written = lists(text).ok_or_else(|| invalid("replica_groups are no groups"))?;
+    let written = parse_groups(text).ok_or_else(|| invalid("replica_groups are no groups"))?;
     let groups = groups_of(written, mode, devices).map_err(invalid)?;
     let mut seen = vec![false; devices.count() as usize];
     for &rank in groups.iter().flatten() {
@@ -105,21 +105,21 @@ pub fn is_collective(opcode: &str) -> bool {
 }
 
 /// Whether an opcode is a collective, or starts or ends one.
-pub fn joins_devices(opcode: &str) -> bool {
+pub fn involves_collective(opcode: &str) -> bool {
     is_collective(opcode.strip_suffix("-start").or_else(|| opcode.strip_suffix("-done")).unwrap_or(opcode))
 }
 
 /// Whether a collective permute on one device sends to itself.
-pub fn sends_to_itself(permutation: &Foreign) -> bool {
-    let pairs = permutation.attr("source_target_pairs").and_then(lists);
+pub fn is_self_permute(permutation: &ForeignOp) -> bool {
+    let pairs = permutation.attr("source_target_pairs").and_then(parse_groups);
     pairs.is_some_and(|pairs| pairs.iter().any(|pair| pair[..] == [0, 0]))
 }
 
-fn is_permute(f: &Foreign) -> bool {
+fn is_permute(f: &ForeignOp) -> bool {
     f.opcode.starts_with("collective-permute")
 }
 
-fn group_mode(f: &Foreign) -> Result<GroupMode, &'static str> {
+fn group_mode(f: &ForeignOp) -> Result<GroupMode, &'static str> {
     let has_channel = f.attr("channel_id").is_some_and(|c| c != "0");
     // These opcodes have no such attribute: with a channel, the numbers are partitions.
     let asks = !is_permute(f) && !matches!(f.opcode.as_str(), "all-to-all" | "collective-broadcast");
@@ -196,7 +196,7 @@ fn checked_below(number: i64, most: u32) -> Result<u32, &'static str> {
 }
 
 /// `{{0,1},{2,3}}` or `[2,2]<=[4]T(1,0)` as lists; `None` for other texts.
-pub fn lists(text: &str) -> Option<Vec<Vec<i64>>> {
+pub fn parse_groups(text: &str) -> Option<Vec<Vec<i64>>> {
     let text = text.trim();
     if text.starts_with('[') {
         return iota(text);
@@ -213,7 +213,7 @@ pub fn lists(text: &str) -> Option<Vec<Vec<i64>>> {
     Some(out)
 }
 
-/// Groups as `{{0,1},{2,3}}`, which [`lists`] reads.
+/// Groups as `{{0,1},{2,3}}`, which [`parse_groups`] reads.
 pub fn format_groups<T: ToString>(groups: &[Vec<T>]) -> String {
     let one = |group: &Vec<T>| format!("{{{}}}", group.iter().map(T::to_string).collect::<Vec<_>>().join(","));
     format!("{{{}}}", groups.iter().map(one).collect::<Vec<_>>().join(","))
@@ -259,8 +259,8 @@ mod tests {
 
     fn of(opcode: &str, attrs: &[(&str, &str)], replicas: u64, partitions: u64) -> Result<CollectiveGroups> {
         let attrs = attrs.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
-        let f = Foreign { opcode: opcode.to_string(), attrs, calls: Vec::new() };
-        joined_ranks(&f, Devices::new([replicas, partitions])?)
+        let f = ForeignOp { opcode: opcode.to_string(), attrs, calls: Vec::new() };
+        participating_ranks(&f, Devices::new([replicas, partitions])?)
     }
 
     fn groups(attrs: &[(&str, &str)], replicas: u64, partitions: u64) -> Vec<Vec<u32>> {
@@ -282,10 +282,10 @@ mod tests {
 
     #[test]
     fn an_iota_is_transposed() {
-        assert_eq!(lists("[2,2]<=[4]"), Some(vec![vec![0, 1], vec![2, 3]]));
-        assert_eq!(lists("[2,2]<=[2,2]T(1,0)"), Some(vec![vec![0, 2], vec![1, 3]]));
-        assert_eq!(lists("[3,2]<=[2,3]T(1,0)"), Some(vec![vec![0, 3], vec![1, 4], vec![2, 5]]));
-        assert_eq!(lists("[2,2]<=[5]"), None);
+        assert_eq!(parse_groups("[2,2]<=[4]"), Some(vec![vec![0, 1], vec![2, 3]]));
+        assert_eq!(parse_groups("[2,2]<=[2,2]T(1,0)"), Some(vec![vec![0, 2], vec![1, 3]]));
+        assert_eq!(parse_groups("[3,2]<=[2,3]T(1,0)"), Some(vec![vec![0, 3], vec![1, 4], vec![2, 5]]));
+        assert_eq!(parse_groups("[2,2]<=[5]"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Shape inference: result shapes from operand shapes, for ops whose shape need not be written.
 use super::attrs::*;
-use super::size::{Signed, SizeRepr};
+use super::size::{SignedSize, SizeRepr};
 use super::{ArrayShape, CompId, Computation, Module, Op, Shape};
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -244,7 +244,7 @@ fn dynamic_update_slice<D: SizeRepr>(x: &ArrayShape<D>, update: &ArrayShape<D>) 
 /// Whether `size` neighboring elements can be sliced from `n`. A slice of one element is allowed of a varying size even if that may be 0
 /// in a call, as nothing is read then.
 fn window_fits<D: SizeRepr>(n: D, size: D) -> bool {
-    (size.is_one() && !n.is_same(D::from(0))) || size <= n
+    (size.is_one() && !n.always_equals(D::from(0))) || size <= n
 }
 
 fn gather<D: SizeRepr>(x: &ArrayShape<D>, indices: &ArrayShape<D>, d: &GatherDims<D>) -> Inferred<D> {
@@ -293,7 +293,7 @@ fn window_dims<D: SizeRepr>(dims: &[D], window: &[WindowDim<D>]) -> Result<Vec<D
         return Err(format!("a window of {} dimensions over {}", window.len(), dims.len()));
     }
     let size = |(w, &n): (&WindowDim<D>, &D)| {
-        if [w.stride, w.size, w.lhs_dilate, w.rhs_dilate].into_iter().any(|n| n.is_same(D::from(0))) {
+        if [w.stride, w.size, w.lhs_dilate, w.rhs_dilate].into_iter().any(|n| n.always_equals(D::from(0))) {
             return Err("sizes, strides and dilations of a window must be positive".to_string());
         }
         w.output_size(n).ok_or_else(|| "a size overflows".to_string())

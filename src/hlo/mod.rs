@@ -27,12 +27,13 @@ pub mod verify;
 
 pub use builder::{Builder, BuilderCheckpoint};
 pub use data_sizes::{
-    Assumed, AssumedSizes, Claim, ClaimQuantity, DataSize, OwningComputation, RuntimeCheck, RuntimeChecks, SizeEquality,
+    AssumedSizes, Claim, ClaimQuantity, DataDependentSize, OwningComputation, RuntimeCheck, RuntimeChecks,
+    SizeAssumptions, SizeEquality,
 };
 pub use fold::Fold;
 pub use op::{Arity, ElementMapping, Literal, Op};
 pub use shape::{ArrayShape, Shape, XlaLayout};
-pub use size::{SizeRepr, are_same};
+pub use size::{SizeRepr, all_always_equal};
 pub use size_substitution::SizeMapping;
 pub use source::{Source, SourceContent, read};
 pub use symbolic_arrays::SymbolicArray;
@@ -96,7 +97,7 @@ pub struct Computation<D: SizeRepr = u64> {
     /// module. Only used in a function that is lowered for some values of varying sizes.
     pub sizes: Vec<(usize, InstId)>,
     /// Constants whose elements vary with sizes, with the expressions of the elements; empty in a computation for fixed sizes.
-    pub size_constants: Vec<(InstId, Vec<D::Signed>)>,
+    pub size_constants: Vec<(InstId, Vec<D::SignedSize>)>,
 }
 
 /// A program in HLO: computations, one of which is the entry.
@@ -148,7 +149,7 @@ impl<D: SizeRepr> Module<D> {
     ///
     /// # Errors
     /// `Code::SeveralDevices`.
-    pub fn for_one_device(&self) -> Result<()> {
+    pub fn require_single_device(&self) -> Result<()> {
         let [replicas, partitions] = self.devices();
         if replicas <= 1 && partitions <= 1 {
             return Ok(());
@@ -188,7 +189,7 @@ impl<D: SizeRepr> Module<D> {
 
 impl<D: SizeRepr> Computation<D> {
     /// Whether two computations have the same instructions, none of them foreign.
-    pub fn same(&self, other: &Computation<D>) -> bool {
+    pub fn has_same_instructions(&self, other: &Computation<D>) -> bool {
         self.params == other.params
             && self.root == other.root
             && self.insts.len() == other.insts.len()
@@ -205,7 +206,7 @@ impl<D: SizeRepr> Computation<D> {
         self.post_order_from(self.params.iter().copied().chain([last]))
     }
     /// [`Computation::post_order`] with `first` and the instructions that they need before the others.
-    pub fn post_order_of(&self, first: &[InstId]) -> Vec<InstId> {
+    pub fn post_order_with_first(&self, first: &[InstId]) -> Vec<InstId> {
         self.post_order_from(self.params.iter().chain(first).copied().chain([self.root]))
     }
     /// The given instructions and all that they need, operands before users.
@@ -238,7 +239,7 @@ impl<D: SizeRepr> Computation<D> {
         IdLists::grouped(self.insts.len(), &pairs.collect::<Vec<_>>())
     }
     /// The uses of each instruction by those of `post_order`: the user, and which of its operands the instruction is.
-    pub fn uses(&self) -> OperandUses {
+    pub fn operand_uses(&self) -> OperandUses {
         let order = self.post_order();
         let pairs = order.iter().flat_map(|&id| {
             self.insts[id].operands.iter().enumerate().map(move |(number, &operand)| (operand, (id, number)))
@@ -250,7 +251,7 @@ impl<D: SizeRepr> Computation<D> {
         self.insts.get(self.root).is_some_and(|root| root.shape.as_tuple().is_some())
     }
     /// The array shape of `id`, which the verifier made sure is one.
-    pub fn array(&self, id: InstId) -> &ArrayShape<D> {
+    pub fn array_shape(&self, id: InstId) -> &ArrayShape<D> {
         self.insts[id].shape.as_array().expect("the verifier checked that this is an array")
     }
 }

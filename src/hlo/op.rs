@@ -86,7 +86,7 @@ macro_rules! hlo_ops {
             /// A scalar op applied point by point; all operands have the result's sizes, but `select`'s predicate and `clamp`'s bounds may be scalars.
             Elementwise(ScalarOp),
             /// An opcode whose attributes are kept as text.
-            Foreign(Box<Foreign>),
+            Foreign(Box<ForeignOp>),
         }
         impl<D: SizeRepr> Op<D> {
             /// Opcode name in XLA.
@@ -106,7 +106,7 @@ macro_rules! hlo_ops {
                 }
             }
             /// Dependence of result elements on operand elements.
-            pub fn elements(&self) -> ElementMapping {
+            pub fn element_mapping(&self) -> ElementMapping {
                 match self {
                     $(Op::$variant { .. } => $elements,)*
                     Op::Elementwise(_) => ElementMapping::Pointwise,
@@ -301,7 +301,7 @@ impl<D: SizeRepr> Op<D> {
         }
     }
     /// Mutable references to the computations that the op calls.
-    pub fn called_mut(&mut self) -> Vec<&mut CompId> {
+    pub fn called_computations_mut(&mut self) -> Vec<&mut CompId> {
         match self {
             Op::Scatter { comp, .. }
             | Op::Reduce { comp, .. }

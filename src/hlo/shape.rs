@@ -1,5 +1,5 @@
 //! Shapes of values: arrays, tuples, tokens.
-use super::size::{SizeRepr, are_same};
+use super::size::{SizeRepr, all_always_equal};
 use crate::tensor::DType;
 
 /// Memory layout: dimensions from fastest to slowest, and further properties as text.
@@ -61,8 +61,8 @@ impl<D: SizeRepr> ArrayShape<D> {
         self.dtype == other.dtype && self.dims == other.dims
     }
     /// Whether types are equal, and sizes are equal in every call, whatever the layouts; records no guard.
-    pub fn is_same(&self, other: &ArrayShape<D>) -> bool {
-        self.dtype == other.dtype && are_same(&self.dims, &other.dims)
+    pub fn always_equals(&self, other: &ArrayShape<D>) -> bool {
+        self.dtype == other.dtype && all_always_equal(&self.dims, &other.dims)
     }
     /// Strides in elements (row-major).
     pub fn strides(&self) -> Vec<D> {
@@ -107,11 +107,13 @@ impl<D: SizeRepr> Shape<D> {
     }
     /// Whether two shapes are equal in every call, apart from layouts and dynamic bounds, as far as the expressions of sizes
     /// show; records no guard.
-    pub fn is_same(&self, other: &Shape<D>) -> bool {
+    pub fn always_equals(&self, other: &Shape<D>) -> bool {
         match (self, other) {
-            (Shape::Array(a), Shape::Array(b)) => a.is_same(b),
-            (Shape::Buffer(a), Shape::Buffer(b)) => a.is_same(b),
-            (Shape::Tuple(a), Shape::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.is_same(y)),
+            (Shape::Array(a), Shape::Array(b)) => a.always_equals(b),
+            (Shape::Buffer(a), Shape::Buffer(b)) => a.always_equals(b),
+            (Shape::Tuple(a), Shape::Tuple(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.always_equals(y))
+            }
             (Shape::Token, Shape::Token) | (Shape::Opaque, Shape::Opaque) => true,
             _ => false,
         }

@@ -9,7 +9,7 @@ use std::hash::Hash;
 /// Arithmetic returns `None` if a result exceeds 64 bits, as that of `u64` does.
 pub trait SizeRepr: Copy + Ord + Hash + Debug + Display + From<u64> + Into<Dim> + 'static {
     /// Signed counterpart of the size type, for amounts such as padding that crops.
-    type Signed: Signed;
+    type SignedSize: SignedSize;
     /// Sum; `None` on overflow.
     fn checked_add(self, other: Self) -> Option<Self>;
     /// Product; `None` on overflow.
@@ -25,50 +25,50 @@ pub trait SizeRepr: Copy + Ord + Hash + Debug + Display + From<u64> + Into<Dim> 
     /// Whether the size is divisible by `other`.
     fn is_multiple_of(self, other: Self) -> bool;
     /// The size as a signed number.
-    fn signed(self) -> Option<Self::Signed>;
+    fn signed(self) -> Option<Self::SignedSize>;
     /// Size equal to a signed number; `None` if negative.
-    fn of_signed(n: Self::Signed) -> Option<Self>;
+    fn of_signed(n: Self::SignedSize) -> Option<Self>;
     /// Size equal to a signed number, 0 if negative.
-    fn not_negative(n: Self::Signed) -> Self;
+    fn not_negative(n: Self::SignedSize) -> Self;
     /// Product of all sizes, the largest number on overflow.
     fn product_of(all: &[Self]) -> Self;
     /// Value for the current sizes.
-    fn at_hand(self) -> u64;
+    fn at_current_sizes(self) -> u64;
     /// Whether the size is 1 in every call; records no guard.
     fn is_one(self) -> bool;
     /// Whether both sizes are equal in every call, as far as their expressions show; records no guard.
-    fn is_same(self, other: Self) -> bool;
+    fn always_equals(self, other: Self) -> bool;
 }
 
 /// Whether two lists of sizes are equal in every call, as far as their expressions show; records no guard.
-pub fn are_same<D: SizeRepr>(a: &[D], b: &[D]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| a.is_same(b))
+pub fn all_always_equal<D: SizeRepr>(a: &[D], b: &[D]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| a.always_equals(b))
 }
 
 /// Signed number of elements.
-pub trait Signed: Copy + Ord + Hash + Debug + Display + From<i64> + Into<Dim> + 'static {
+pub trait SignedSize: Copy + Ord + Hash + Debug + Display + From<i64> + Into<Dim> + 'static {
     /// Sum; `None` on overflow.
     fn checked_add(self, other: Self) -> Option<Self>;
     /// Difference; `None` on overflow.
     fn checked_sub(self, other: Self) -> Option<Self>;
     /// Value for the current sizes.
-    fn at_hand(self) -> i64;
+    fn at_current_sizes(self) -> i64;
 }
 
-impl Signed for i64 {
+impl SignedSize for i64 {
     fn checked_add(self, other: Self) -> Option<Self> {
         i64::checked_add(self, other)
     }
     fn checked_sub(self, other: Self) -> Option<Self> {
         i64::checked_sub(self, other)
     }
-    fn at_hand(self) -> i64 {
+    fn at_current_sizes(self) -> i64 {
         self
     }
 }
 
 impl SizeRepr for u64 {
-    type Signed = i64;
+    type SignedSize = i64;
     fn checked_add(self, other: Self) -> Option<Self> {
         u64::checked_add(self, other)
     }
@@ -105,28 +105,28 @@ impl SizeRepr for u64 {
     fn is_one(self) -> bool {
         self == 1
     }
-    fn is_same(self, other: u64) -> bool {
+    fn always_equals(self, other: u64) -> bool {
         self == other
     }
-    fn at_hand(self) -> u64 {
+    fn at_current_sizes(self) -> u64 {
         self
     }
 }
 
-impl Signed for Dim {
+impl SignedSize for Dim {
     fn checked_add(self, other: Self) -> Option<Self> {
         Dim::checked_add(self, other)
     }
     fn checked_sub(self, other: Self) -> Option<Self> {
         Dim::signed_sub(self, other)
     }
-    fn at_hand(self) -> i64 {
+    fn at_current_sizes(self) -> i64 {
         Dim::at_hand(self)
     }
 }
 
 impl SizeRepr for Dim {
-    type Signed = Dim;
+    type SignedSize = Dim;
     fn checked_add(self, other: Self) -> Option<Self> {
         Dim::checked_add(self, other)
     }
@@ -169,10 +169,10 @@ impl SizeRepr for Dim {
     fn is_one(self) -> bool {
         !self.varies() && self == 1
     }
-    fn is_same(self, other: Dim) -> bool {
+    fn always_equals(self, other: Dim) -> bool {
         Dim::is_same(self, other)
     }
-    fn at_hand(self) -> u64 {
+    fn at_current_sizes(self) -> u64 {
         u64::try_from(Dim::at_hand(self)).unwrap_or(0)
     }
 }

@@ -1,6 +1,6 @@
 //! Conversion of modules to other sizes: to integers for the current values of open sizes.
 use super::attrs::{ConvDims, GatherDims, PadDim, SliceDim, WindowDim};
-use super::size::{Signed, SizeRepr};
+use super::size::{SignedSize, SizeRepr};
 use super::{ArrayShape, Computation, Inst, Module, Op, Shape};
 use crate::symbolic::Dim;
 use crate::util::id_vec::Id;
@@ -12,7 +12,7 @@ pub struct SizeMapping<'a, D: SizeRepr, E: SizeRepr> {
     /// Conversion of a size.
     pub size: &'a dyn Fn(D) -> E,
     /// Conversion of a signed number of elements.
-    pub signed: &'a dyn Fn(D::Signed) -> E::Signed,
+    pub signed: &'a dyn Fn(D::SignedSize) -> E::SignedSize,
 }
 
 impl<D: SizeRepr, E: SizeRepr> SizeMapping<'_, D, E> {
@@ -21,8 +21,8 @@ impl<D: SizeRepr, E: SizeRepr> SizeMapping<'_, D, E> {
     }
 }
 
-fn at_hand<D: SizeRepr>() -> SizeMapping<'static, D, u64> {
-    SizeMapping { size: &D::at_hand, signed: &D::Signed::at_hand }
+fn at_current_sizes<D: SizeRepr>() -> SizeMapping<'static, D, u64> {
+    SizeMapping { size: &D::at_current_sizes, signed: &D::SignedSize::at_current_sizes }
 }
 
 /// Conversion of integers to symbolic sizes that do not vary.
@@ -47,8 +47,8 @@ impl<D: SizeRepr> ArrayShape<D> {
         ArrayShape { dtype: *dtype, dims: to.resize_all(dims), dynamic: dynamic.clone(), layout: layout.clone() }
     }
     /// The shape for the current sizes.
-    pub fn at_hand(&self) -> ArrayShape {
-        self.resized(at_hand())
+    pub fn at_current_sizes(&self) -> ArrayShape {
+        self.resized(at_current_sizes())
     }
 }
 
@@ -63,25 +63,25 @@ impl<D: SizeRepr> Shape<D> {
         }
     }
     /// The shape for the current sizes.
-    pub fn at_hand(&self) -> Shape {
-        self.resized(at_hand())
+    pub fn at_current_sizes(&self) -> Shape {
+        self.resized(at_current_sizes())
     }
 }
 
-fn pinned<D: SizeRepr>() -> SizeMapping<'static, D, u64> {
+fn pin_sizes<D: SizeRepr>() -> SizeMapping<'static, D, u64> {
     SizeMapping { size: &|d| d.into().known(), signed: &|d| d.into().pinned() }
 }
 
 impl Shape<Dim> {
     /// Shape with integer sizes, recording guards that the sizes have these values in every call.
-    pub fn pinned(&self) -> Shape {
-        self.resized(pinned())
+    pub fn pin_sizes(&self) -> Shape {
+        self.resized(pin_sizes())
     }
 }
 
 impl Shape {
     /// Shape with symbolic sizes that do not vary.
-    pub fn fixed(&self) -> Shape<Dim> {
+    pub fn to_symbolic(&self) -> Shape<Dim> {
         self.resized(FIXED)
     }
 }
@@ -123,18 +123,18 @@ impl<D: SizeRepr> ConvDims<D> {
             window: resize_windows(&self.window, to),
             feature_group_count: self.feature_group_count,
             batch_group_count: self.batch_group_count,
-            ..ConvDims::of_axes(input, kernel, output)
+            ..ConvDims::from_axes(input, kernel, output)
         }
     }
 }
 
 impl<D: SizeRepr> Op<D> {
     /// The op for the current sizes.
-    pub fn at_hand(&self) -> Op {
-        self.resized(at_hand())
+    pub fn at_current_sizes(&self) -> Op {
+        self.resized(at_current_sizes())
     }
     /// Whether both are the same op in every call, as far as expressions of sizes show; records nothing.
-    pub fn is_same(&self, other: &Op<D>) -> bool {
+    pub fn always_equals(&self, other: &Op<D>) -> bool {
         let expressions = RefCell::new(Vec::new());
         let number = |dim: Dim| {
             let mut known = expressions.borrow_mut();
@@ -144,7 +144,8 @@ impl<D: SizeRepr> Op<D> {
                 known.len() - 1
             })
         };
-        let to = SizeMapping { size: &|d: D| number(d.into()) as u64, signed: &|d: D::Signed| number(d.into()) as i64 };
+        let to =
+            SizeMapping { size: &|d: D| number(d.into()) as u64, signed: &|d: D::SignedSize| number(d.into()) as i64 };
         self.resized(to) == other.resized(to)
     }
     fn resized<E: SizeRepr>(&self, to: SizeMapping<D, E>) -> Op<E> {
@@ -211,14 +212,14 @@ impl<D: SizeRepr> Op<D> {
 
 impl Op {
     /// Op with symbolic sizes that do not vary.
-    pub fn fixed(&self) -> Op<Dim> {
+    pub fn to_symbolic(&self) -> Op<Dim> {
         self.resized(FIXED)
     }
 }
 
 impl<D: SizeRepr> Inst<D> {
     /// Instruction with converted sizes.
-    pub fn resized<E: SizeRepr>(&self, to: SizeMapping<D, E>) -> Inst<E> {
+    pub fn map_sizes<E: SizeRepr>(&self, to: SizeMapping<D, E>) -> Inst<E> {
         Inst {
             name: self.name.clone(),
             op: self.op.resized(to),
@@ -229,18 +230,18 @@ impl<D: SizeRepr> Inst<D> {
         }
     }
     /// The instruction for the current sizes.
-    pub fn at_hand(&self) -> Inst {
-        self.resized(at_hand())
+    pub fn at_current_sizes(&self) -> Inst {
+        self.map_sizes(at_current_sizes())
     }
 }
 
 impl<D: SizeRepr> Computation<D> {
     /// The computation for the current sizes.
-    pub fn at_hand(&self) -> Computation {
-        self.resized(at_hand())
+    pub fn at_current_sizes(&self) -> Computation {
+        self.resized(at_current_sizes())
     }
     fn resized(&self, to: SizeMapping<D, u64>) -> Computation {
-        let mut insts: Vec<Inst> = self.insts.values().map(|inst| inst.resized(to)).collect();
+        let mut insts: Vec<Inst> = self.insts.values().map(|inst| inst.map_sizes(to)).collect();
         for i in 0..insts.len() {
             if let Op::Foreign(call) = &insts[i].op {
                 let operands: Vec<&Shape> = insts[i].operands.iter().map(|&id| &insts[Id::index(id)].shape).collect();
@@ -262,11 +263,11 @@ impl<D: SizeRepr> Computation<D> {
 
 impl<D: SizeRepr> Module<D> {
     /// The module for the current sizes.
-    pub fn at_hand(&self) -> Module {
-        self.resized(at_hand())
+    pub fn at_current_sizes(&self) -> Module {
+        self.map_sizes(at_current_sizes())
     }
     /// Module with converted sizes.
-    pub fn resized(&self, to: SizeMapping<D, u64>) -> Module {
+    pub fn map_sizes(&self, to: SizeMapping<D, u64>) -> Module {
         Module {
             name: self.name.clone(),
             comps: self.comps.values().map(|comp| comp.resized(to)).collect(),

@@ -3,10 +3,10 @@ use super::{attrs, builder};
 pub use crate::symbolic::Dim;
 
 pub use super::{
-    Assumed, AssumedSizes, BuilderCheckpoint, Claim, ClaimQuantity, CompId, DataSize, Fold, InstId, Literal, Metadata,
-    OwningComputation, RuntimeCheck, RuntimeChecks, XlaLayout,
+    AssumedSizes, BuilderCheckpoint, Claim, ClaimQuantity, CompId, DataDependentSize, Fold, InstId, Literal, Metadata,
+    OwningComputation, RuntimeCheck, RuntimeChecks, SizeAssumptions, XlaLayout,
 };
-pub use attrs::{DotDims, FftKind, Foreign, ScatterDims, Transpose};
+pub use attrs::{DotDims, FftKind, ForeignOp, ScatterDims, Transpose};
 
 /// Builder of a module with symbolic sizes.
 pub type Builder = builder::Builder<Dim>;

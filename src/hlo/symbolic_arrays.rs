@@ -14,8 +14,8 @@ pub struct SymbolicArray {
 
 impl SymbolicArray {
     /// Value of a constant array of the current computation.
-    pub fn of_constant<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<SymbolicArray> {
-        let Op::Constant(Literal::Array(value)) = &b.current().insts.get(id)?.op else { return None };
+    pub fn from_constant<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<SymbolicArray> {
+        let Op::Constant(Literal::Array(value)) = &b.current_computation().insts.get(id)?.op else { return None };
         let sizes = b.size_constant_elements(id).map(|all| all.iter().map(|&e| e.into()).collect::<Vec<Dim>>());
         Some(SymbolicArray { value: value.clone(), sizes: sizes.filter(|all| all.iter().any(|e| e.varies())) })
     }
@@ -23,17 +23,17 @@ impl SymbolicArray {
     pub fn add_constant(&self, b: &mut Builder<Dim>) -> InstId {
         let constant = b.constant(self.value.clone());
         if let Some(sizes) = &self.sizes {
-            b.tell_size(constant, sizes.clone());
+            b.record_size_constant(constant, sizes.clone());
         }
         constant
     }
     /// Array with its elements as expressions, which are constants if none were known.
-    pub fn of_sizes(self) -> SymbolicArray {
+    pub fn with_expressions(self) -> SymbolicArray {
         let fixed = || self.value.to_i64s().map(|all| all.into_iter().map(Dim::from).collect());
         SymbolicArray { sizes: self.sizes.clone().or_else(fixed), value: self.value }
     }
     /// Value, recording guards that it is the same in every call.
-    pub fn pinned(self) -> Tensor {
+    pub fn pin_sizes(self) -> Tensor {
         for size in self.sizes.into_iter().flatten() {
             size.pinned();
         }

@@ -205,7 +205,7 @@ fn run_on(row: &OpLowering, node: &Node, b: &mut Builder, args: Vec<Value>) -> O
             calls: &[],
         })
         .ok()?;
-    (b.take_error().is_none() && b.depth() == 1).then_some(outputs)
+    (b.take_error().is_none() && b.nesting_depth() == 1).then_some(outputs)
 }
 
 fn value_fact(b: &Builder, value: &Value, folds: bool) -> Option<Fact> {

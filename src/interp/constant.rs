@@ -23,8 +23,8 @@ pub fn constant_value<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Tensor>
 /// `None` where [`constant_value`] has none.
 pub fn symbolic_value<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<SymbolicArray> {
     let is_recording = trace::is_recording();
-    if let Op::Constant(_) = &b.current().insts.get(id)?.op {
-        return SymbolicArray::of_constant(b, id);
+    if let Op::Constant(_) = &b.current_computation().insts.get(id)?.op {
+        return SymbolicArray::from_constant(b, id);
     }
     if let Some(sizes) = is_recording.then(|| symbolic_elements(b, id)).flatten() {
         let array = b.shape(id).at_hand();

@@ -15,7 +15,7 @@ pub fn extract_subgraph<D: SizeRepr>(
     id: InstId,
     is_known: impl Fn(&Inst<D>) -> bool,
 ) -> Option<(Module, InstId)> {
-    let comp = b.current();
+    let comp = b.current_computation();
     let mut needed: Vec<InstId> = Vec::new();
     let mut places: HashMap<InstId, InstId> = HashMap::new();
     let mut todo = vec![id];
@@ -42,7 +42,7 @@ pub fn extract_subgraph<D: SizeRepr>(
         if varies(&comp.insts[id]) || sizes.map(|&size| size.into()).any(Dim::varies) {
             return None;
         }
-        let mut inst = comp.insts[id].at_hand();
+        let mut inst = comp.insts[id].at_current_sizes();
         inst.operands.iter_mut().for_each(|o| *o = places[o]);
         callees.take(&mut inst)?;
         let is_parameter = matches!(inst.op, crate::hlo::Op::Parameter(_));
@@ -69,11 +69,11 @@ fn varies<D: SizeRepr>(inst: &Inst<D>) -> bool {
         any.set(any.get() || d.into().varies());
         d
     };
-    let signed = |d: D::Signed| {
+    let signed = |d: D::SignedSize| {
         any.set(any.get() || d.into().varies());
         d
     };
-    drop(inst.resized(SizeMapping { size: &size, signed: &signed }));
+    drop(inst.map_sizes(SizeMapping { size: &size, signed: &signed }));
     any.get()
 }
 
@@ -90,7 +90,7 @@ impl<D: SizeRepr> Callees<'_, D> {
         for called in inst.op.called_computations() {
             self.copy(called)?;
         }
-        inst.op.called_mut().into_iter().for_each(|called| *called = self.places[called]);
+        inst.op.called_computations_mut().into_iter().for_each(|called| *called = self.places[called]);
         Some(())
     }
 
@@ -112,9 +112,9 @@ impl<D: SizeRepr> Callees<'_, D> {
             if !from.size_constants.is_empty() || from.insts.values().any(varies) {
                 return None;
             }
-            let mut own = from.at_hand();
+            let mut own = from.at_current_sizes();
             for inst in own.insts.values_mut() {
-                inst.op.called_mut().into_iter().for_each(|called| *called = self.places[called]);
+                inst.op.called_computations_mut().into_iter().for_each(|called| *called = self.places[called]);
             }
             let place = self.comps.push(own);
             self.places.insert(id, place);

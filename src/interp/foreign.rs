@@ -3,8 +3,8 @@ use super::machine::Machine;
 use super::operands::{Operands, invalid_hlo, unsupported_hlo};
 use super::{scan, shape_ops, top_k};
 use crate::diag::{Code, Diagnostic, Result};
-use crate::hlo::attrs::Foreign;
-use crate::hlo::groups::sends_to_itself;
+use crate::hlo::attrs::ForeignOp;
+use crate::hlo::groups::is_self_permute;
 use crate::hlo::{Literal, Shape};
 use crate::scalar::eval::convert;
 use crate::tensor::{DType, Tensor};
@@ -74,8 +74,8 @@ fn identity(operands: Operands, shape: &Shape) -> Result<Literal> {
 }
 
 /// Value of a collective permute on device 0: its own operand if it sends to itself, else zeros.
-fn permute(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
-    if sends_to_itself(f) {
+fn permute(f: &ForeignOp, operands: Operands, shape: &Shape) -> Result<Literal> {
+    if is_self_permute(f) {
         return identity(operands, shape);
     }
     let zero = |l: &&Literal| match l {
@@ -110,7 +110,7 @@ fn part(value: &Literal, i: usize) -> Result<Literal> {
     }
 }
 
-fn custom_call(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
+fn custom_call(f: &ForeignOp, operands: Operands, shape: &Shape) -> Result<Literal> {
     let target = f.attr("custom_call_target").unwrap_or("");
     match target {
         "TopK" => {
@@ -119,7 +119,7 @@ fn custom_call(f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal
             top_k::top_k_total_order(operands.array(0)?, *k, true)
         }
         "Pin" | "Unpin" => identity(operands, shape),
-        _ if f.is_hint() => identity(operands, shape),
+        _ if f.is_placement_hint() => identity(operands, shape),
         other => Err(Diagnostic::new(Code::NoBody, format!("the custom call `{other}` can't be interpreted"))
             .help("it is a function in C: compile the module, and link the object with the file that defines it")
             .into()),

@@ -335,7 +335,7 @@ pub(super) fn check_shapes(comp: &Computation, order: &[InstId], module: &Module
 
 /// Whether the payload of an op names dimensions by index, which have to be checked before the op is evaluated.
 fn inferable(op: &Op) -> bool {
-    let moves = matches!(op.elements(), ElementMapping::Rearranged | ElementMapping::Selected);
+    let moves = matches!(op.element_mapping(), ElementMapping::Rearranged | ElementMapping::Selected);
     moves && !matches!(op, Op::Iota(_) | Op::Broadcast(_))
         || matches!(
             op,

@@ -151,14 +151,14 @@ mod tests {
     fn reduces_pairs_with_a_computation() {
         // The largest element and its index.
         let mut b = Builder::new("test");
-        b.begin("argmax");
+        b.begin_computation("argmax");
         let f = |b: &mut Builder, t| b.parameter(crate::hlo::Shape::array(t, []));
         let (av, ai, bv, bi) =
             (f(&mut b, DType::F32), f(&mut b, DType::S32), f(&mut b, DType::F32), f(&mut b, DType::S32));
         let keep = b.compare(Direction::Ge, av, bv);
         let (v, i) = (b.select(keep, av, bv), b.select(keep, ai, bi));
         let root = b.tuple(&[v, i]);
-        let comp = b.end(root);
+        let comp = b.end_computation(root);
         let n = 10_000;
         let values: Vec<f32> = (0..n).map(|i| ((i * 7919) % n) as f32).collect();
         let want = values.iter().position(|&v| v == (n - 1) as f32).unwrap_or(0);
@@ -224,13 +224,13 @@ ENTRY e { i = s32[] constant(1) ROOT w = s32[] while(i), condition=c, body=b }";
     #[test]
     fn sorts_pairs_stably() {
         let mut b = Builder::new("test");
-        b.begin("less");
+        b.begin_computation("less");
         let f = |b: &mut Builder, t| b.parameter(crate::hlo::Shape::array(t, []));
         let (x, y) = (f(&mut b, DType::F32), f(&mut b, DType::F32));
         f(&mut b, DType::S32);
         f(&mut b, DType::S32);
         let root = b.compare(Direction::Lt, x, y);
-        let comp = b.end(root);
+        let comp = b.end_computation(root);
         let keys = floats(&mut b, &[5], &[3.0, 1.0, 2.0, 1.0, 0.0]);
         let index = b.iota(DType::S32, &[5], 0);
         let sorted = b.add_inst(Op::Sort { dim: 0, is_stable: true, comp }, &[keys, index]);

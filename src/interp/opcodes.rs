@@ -126,7 +126,7 @@ fn dimension_size(x: &Tensor, axis: usize) -> Result<Tensor> {
 fn number(machine: &Machine<'_>, of: impl Fn(Rank<'_>) -> u32) -> Result<Tensor> {
     match machine.rank {
         Some(rank) => Ok(Tensor::scalar(of(rank))),
-        None => machine.module.for_one_device().map(|()| Tensor::scalar(0u32)),
+        None => machine.module.require_single_device().map(|()| Tensor::scalar(0u32)),
     }
 }
 

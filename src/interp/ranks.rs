@@ -4,8 +4,8 @@ use super::operands::{Operands, invalid_hlo};
 use super::rank::Rank;
 use super::{apply, shape_ops};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::attrs::{Foreign, SliceDim};
-use crate::hlo::groups::{CollectiveGroups, is_collective, joined_ranks};
+use crate::hlo::attrs::{ForeignOp, SliceDim};
+use crate::hlo::groups::{CollectiveGroups, is_collective, participating_ranks};
 use crate::hlo::{ArrayShape, CompId, Literal, Shape};
 use crate::tensor::Tensor;
 use crate::util::meetings::MeetingError;
@@ -13,17 +13,17 @@ use crate::util::meetings::MeetingError;
 /// Value of a collective; `None` for other opcodes, and on a single device.
 ///
 /// # Errors
-/// `Code::SeveralDevices` if the module is for several devices, and none was given; those of [`joined_ranks`].
-pub(super) fn collective(m: &Machine, f: &Foreign, operands: Operands, shape: &Shape) -> Result<Option<Literal>> {
+/// `Code::SeveralDevices` if the module is for several devices, and none was given; those of [`participating_ranks`].
+pub(super) fn collective(m: &Machine, f: &ForeignOp, operands: Operands, shape: &Shape) -> Result<Option<Literal>> {
     if !is_collective(&f.opcode) || m.module.devices() == [1, 1] {
         return Ok(None);
     }
     let Some(rank) = m.rank else {
-        m.module.for_one_device()?;
+        m.module.require_single_device()?;
         return Ok(None);
     };
     let own: Vec<Literal> = operands.0.iter().map(|&l| l.clone()).collect();
-    match joined_ranks(f, rank.devices)? {
+    match participating_ranks(f, rank.devices)? {
         CollectiveGroups::Pairs(pairs) => {
             let mut ends: Vec<u32> = pairs.iter().flatten().copied().collect();
             ends.sort_unstable();
@@ -84,7 +84,7 @@ fn as_declared(mut values: Vec<Literal>, shape: &Shape) -> Literal {
 /// Operands of all devices of a group; `me` is the position of this device.
 struct GroupOperands<'a> {
     m: &'a Machine<'a>,
-    f: &'a Foreign,
+    f: &'a ForeignOp,
     all: &'a [Vec<Literal>],
     me: usize,
 }

@@ -3,7 +3,7 @@ use super::box_walk::{strided_elements, strides};
 use super::machine::Machine;
 use super::operands::invalid_hlo;
 use crate::diag::Result;
-use crate::hlo::attrs::Foreign;
+use crate::hlo::attrs::ForeignOp;
 use crate::hlo::{Literal, Shape};
 use crate::tensor::Tensor;
 
@@ -22,7 +22,7 @@ pub(super) fn scan(m: &Machine, f: &Foreign, operands: &[&Tensor], shape: &Shape
     if xs.iter().any(|x| x.dims.get(axis) != Some(&n)) {
         return Err(wrong());
     }
-    let reverse = f.is_set("is_reverse");
+    let reverse = f.is_attr_true("is_reverse");
     let mut state: Vec<Literal> = inits.iter().map(|&t| Literal::Array(t.clone())).collect();
     let mut stacked: Vec<Vec<Tensor>> = vec![Vec::new(); outputs];
     for step in 0..n {

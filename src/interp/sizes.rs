@@ -25,7 +25,7 @@ pub fn symbolic_elements<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Vec<
         if known.contains_key(&id) {
             continue;
         }
-        let inst = b.current().insts.get(id)?;
+        let inst = b.current_computation().insts.get(id)?;
         if ready || inst.operands.is_empty() {
             let elements = Follower { b, known: &known }.elements(id, inst)?;
             known.insert(id, elements);
@@ -96,7 +96,7 @@ impl<D: SizeRepr> Follower<'_, D> {
                 Some(elements) => elements.iter().map(|&e| e.into()).collect(),
                 None => integers(t)?,
             },
-            Op::Iota(axis) => iota(&array.dims.iter().map(|&d| d.at_hand()).collect::<Vec<u64>>(), *axis),
+            Op::Iota(axis) => iota(&array.dims.iter().map(|&d| d.at_current_sizes()).collect::<Vec<u64>>(), *axis),
             Op::Elementwise(op) => {
                 let is_bitwise = matches!(op, ScalarOp::And | ScalarOp::Or | ScalarOp::Xor | ScalarOp::Not);
                 if is_bitwise && array.dtype != DType::Pred {
@@ -136,7 +136,7 @@ impl<D: SizeRepr> Follower<'_, D> {
         let (mut numbers, mut all) = (Vec::new(), Vec::new());
         for (i, (&elements, &operand)) in operands.iter().zip(&inst.operands).enumerate() {
             let array = self.b.shape(operand).as_array()?;
-            let dims: Vec<u64> = array.dims.iter().map(|&d| d.at_hand()).collect();
+            let dims: Vec<u64> = array.dims.iter().map(|&d| d.at_current_sizes()).collect();
             let values: Vec<i64> = if i < data {
                 let first = all.len() as i64;
                 all.extend(elements.iter().copied());
@@ -146,11 +146,11 @@ impl<D: SizeRepr> Follower<'_, D> {
             };
             numbers.push(own.constant(Tensor::of(&dims, &values)));
         }
-        let mut shape = inst.shape.at_hand();
+        let mut shape = inst.shape.at_current_sizes();
         if let crate::hlo::Shape::Array(array) = &mut shape {
             array.dtype = DType::S64;
         }
-        let made = own.push(inst.op.at_hand(), &numbers, shape);
+        let made = own.push(inst.op.at_current_sizes(), &numbers, shape);
         let places = constant_tensor(&own, made)?.to_i64s()?;
         places.into_iter().map(|i| all.get(usize::try_from(i).ok()?).copied()).collect()
     }

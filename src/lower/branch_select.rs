@@ -138,8 +138,10 @@ impl Walker<'_> {
             let (of_x, of_y) = (self.b.scalar(DType::S32, ours), self.b.scalar(DType::S32, theirs));
             let count = self.b.select(counts, of_x, of_y);
             let told = "how large what a branch leaves is depends on values at run time";
-            let size =
-                self.b.data_size(count, ours.max(theirs)).ok_or_else(|| Error::user(Code::DynamicShape, told))?;
+            let size = self
+                .b
+                .add_data_dependent_size(count, ours.max(theirs))
+                .ok_or_else(|| Error::user(Code::DynamicShape, told))?;
             x = self.resize_axis(x, axis, theirs, size);
             y = self.resize_axis(y, axis, ours, size);
         }

@@ -5,7 +5,7 @@ use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, FuncRef, Node};
 use crate::hlo::SymbolicArray;
 use crate::hlo::stablehlo::{Host, ShapeAssertions, UnspecializedModule};
-use crate::hlo::symbolic::Foreign;
+use crate::hlo::symbolic::ForeignOp;
 use crate::hlo::symbolic::{Builder, InstId, Shape};
 use crate::interp;
 use crate::ops::{Value, element, lapack};
@@ -42,7 +42,7 @@ impl Host for CallModuleHost<'_, '_> {
         })?;
         let args = args.iter().map(|&id| Value::Array(id)).collect();
         // Variables have no value within the module's own computations.
-        let results = if self.walker.b.depth() == self.depth {
+        let results = if self.walker.b.nesting_depth() == self.depth {
             self.walker.inline_complete_call(function, args)?
         } else {
             self.walker.call_in_computation(function, args, &ThreadedVariables::default())?
@@ -51,9 +51,9 @@ impl Host for CallModuleHost<'_, '_> {
         let results = results.ok_or_else(|| Error::user(Code::BadFunction, told()))?;
         results.into_iter().map(|value| self.walker.module_argument(&value)).collect()
     }
-    fn custom_call(&mut self, call: &Foreign, operands: &[InstId], shape: &Shape) -> Result<Option<InstId>> {
+    fn custom_call(&mut self, call: &ForeignOp, operands: &[InstId], shape: &Shape) -> Result<Option<InstId>> {
         let b = &mut self.walker.b;
-        if let ([x], true) = (operands, call.is_hint()) {
+        if let ([x], true) = (operands, call.is_placement_hint()) {
             return Ok(b.shape(*x).same_type_and_dims(shape).then_some(*x));
         }
         lapack::lower_lapack_call(b, call, operands, shape)
@@ -107,7 +107,7 @@ impl Walker<'_> {
         let module = UnspecializedModule::read(bytes)?;
         let platform = cpu_platform_index(node, &disabled)?;
         let args = args.iter().map(|value| self.module_argument(value)).collect::<Result<Vec<_>>>()?;
-        let depth = self.b.depth();
+        let depth = self.b.nesting_depth();
         let results = module.call(&mut CallModuleHost { walker: self, functions, depth }, &args, platform, checks)?;
         Ok(results.into_iter().map(|id| Some(Value::Array(id))).collect())
     }

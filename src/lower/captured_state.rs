@@ -169,7 +169,7 @@ impl Walker<'_> {
     ) -> Result<Option<Vec<ValueSpec>>> {
         let out = self.with_carried_checks(|w| w.call_with_captures(f, values, reached));
         let specs = out.map(|out| out.map(|out| out.iter().map(|v| self.value_spec(v)).collect()));
-        self.b.abandon();
+        self.b.discard_computation();
         specs
     }
 }

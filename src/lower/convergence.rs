@@ -14,7 +14,7 @@ const MAX_FOLLOWED_ROUNDS: u64 = 4096;
 /// Elements of a loop's state that its condition, the open computation with this root, reads. `None` where the condition depends on
 /// anything else, such as random numbers.
 pub fn condition_dependencies(b: &Builder, root: InstId) -> Option<BTreeSet<usize>> {
-    let insts = &b.current().insts;
+    let insts = &b.current_computation().insts;
     let (mut todo, mut seen, mut parts) = (vec![root], HashSet::new(), BTreeSet::new());
     while let Some(id) = todo.pop() {
         if !seen.insert(id) {

@@ -239,7 +239,7 @@ impl<'p> Walker<'p> {
                 &[&want[..], &check_hoisting::check_value_specs(asked.len())].concat(),
                 "the branches' result",
             )?;
-            comps.push(self.b.end(root));
+            comps.push(self.b.end_computation(root));
             results = Some(want);
         }
         let results = results.unwrap_or_default();
@@ -247,7 +247,7 @@ impl<'p> Walker<'p> {
             return Ok(vec![None; self.library_function(&branches[0].name)?.rets.len()]);
         }
         if found.len() > asked.len() {
-            self.b.return_to(&mark);
+            self.b.roll_back_to(&mark);
             return self.conditional_with_claims(index, branches, &args[..count], &found);
         }
         let operand = self.pack_tuple(&args, &facts.specs, "argument")?;
@@ -281,7 +281,7 @@ impl<'p> Walker<'p> {
             let out = trace::lower_branch(|| self.with_carried_checks(lower));
             let found = out.and_then(|out| out.map(|out| self.drop_unchanged_state(out, reached)).transpose());
             let found = found.map(|out| out.map(|out| out.iter().map(|v| self.value_spec(v)).collect::<Vec<_>>()));
-            self.b.abandon();
+            self.b.discard_computation();
             for (spec, found) in specs.iter_mut().zip(found?.into_iter().flatten()) {
                 if let Some(joined) = spec.joined(&found) {
                     *spec = joined;

@@ -32,7 +32,7 @@ struct IncrementSearch<'a> {
 /// integers of known range.
 pub fn state_increment(b: &Builder, id: InstId, part: usize) -> Option<Increment> {
     let mut search = IncrementSearch { b, module: b.module(), part, seen: 0 };
-    search.increment(&Frame { comp: b.current(), outer: None }, id, MAX_DEPTH)
+    search.increment(&Frame { comp: b.current_computation(), outer: None }, id, MAX_DEPTH)
 }
 
 impl IncrementSearch<'_> {

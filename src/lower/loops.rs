@@ -164,7 +164,7 @@ impl Walker<'_> {
         let outer = self.b.take_most(None);
         self.b.take_most(outer.or(has_rows.then(|| self.b.data_sizes().len())));
         let after = self.probe_result_specs(this.body, values, &this.reached);
-        self.b.take_most(outer);
+        self.b.maximize_sizes_from(outer);
         after
     }
 
@@ -336,7 +336,7 @@ impl Walker<'_> {
         let (Some(cond), Some(mut after)) = (cond, after) else { return Ok(None) };
         if self.b.claims().len() > beside.asked.len() {
             beside.asked = self.b.claims().to_vec();
-            self.b.return_to(&mark);
+            self.b.roll_back_to(&mark);
             return self.loop_computations(this, facts, beside);
         }
         let asked = behind.split_off(usize::from(beside.most.is_some()));
@@ -346,7 +346,7 @@ impl Walker<'_> {
         }
         after.extend(self.accumulate_checks(&asked));
         let root = self.pack_tuple(&after, &specs, "loop variable")?;
-        Ok(Some((cond, self.b.end(root))))
+        Ok(Some((cond, self.b.end_computation(root))))
     }
 
     fn condition_computation(
@@ -360,7 +360,7 @@ impl Walker<'_> {
         let behind = values.split_off(facts.specs.len());
         let test = self.with_carried_checks(|w| w.call_with_captures(this.cond, &values, &this.reached))?;
         let Some(test) = test.as_ref().and_then(|results| results.first()) else {
-            self.b.abandon();
+            self.b.discard_computation();
             return Ok(None);
         };
         // a call can't fail in a condition; its checks are repeated in the body and behind the loop
@@ -388,7 +388,7 @@ impl Walker<'_> {
         for failed in failed {
             root = self.and_check_holds(root, failed);
         }
-        Ok(Some(Condition { comp: self.b.end(root), is_checked }))
+        Ok(Some(Condition { comp: self.b.end_computation(root), is_checked }))
     }
 
     /// `goes_on` and not `failed`, where `failed` is 1 if a check fails: the loop ends in the iteration in which a check fails, since it might

@@ -20,7 +20,7 @@ mod xla_computations;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node, NodeId, Program, VariableRole, is_handle};
-use crate::hlo::symbolic::{Assumed, Builder, Claim, DataSize, InstId, Shape};
+use crate::hlo::symbolic::{Builder, Claim, DataDependentSize, InstId, Shape, SizeAssumptions};
 use crate::hlo::{Module, SizeEquality, SizeRepr, symbolic};
 use crate::ops::{self, Value};
 use crate::symbolic::fixed;
@@ -130,7 +130,7 @@ pub struct SymbolicLowering {
     /// The module with symbolic sizes; these carry expressions if lowering ran within `symbolic::trace::record`.
     pub module: symbolic::Module,
     /// Data-dependent sizes, in the order of [`Lowered::data_sizes`].
-    pub sizes: Vec<DataSize>,
+    pub sizes: Vec<DataDependentSize>,
 }
 
 /// Lowers a function for given sizes under equalities of data-dependent sizes, and records the expressions and comparisons that lowering
@@ -148,7 +148,7 @@ pub struct SizeTracedFailure {
     /// Every problem.
     pub error: Error,
     /// Comparisons of sizes that the first failed node made, oldest first. Variables are the indices of the caller's sizes, followed by
-    /// those of data-dependent sizes in the order of [`Builder::data_size`]. The variable of a size of the caller stands for its count, the size
+    /// those of data-dependent sizes in the order of [`Builder::add_data_dependent_size`]. The variable of a size of the caller stands for its count, the size
     /// being `stride · count + offset`. Empty if the problem does not lie in sizes.
     pub comparisons: Vec<SizeComparison>,
 }
@@ -240,7 +240,10 @@ pub fn lower(
     fetches: &[(String, Endpoint)],
     roots: &[NodeId],
 ) -> Result<Lowered, Vec<Diagnostic>> {
-    let assumed = Assumed { bounds: Bounds { most: Bounds::assumed(&[]), ..Bounds::default() }, ..Assumed::default() };
+    let assumed = SizeAssumptions {
+        bounds: Bounds { most: Bounds::assumed(&[]), ..Bounds::default() },
+        ..SizeAssumptions::default()
+    };
     lower_with_assumptions(program, feeds, fetches, roots, assumed).map_err(|failure| failure.diagnostics)
 }
 
@@ -250,7 +253,7 @@ pub struct LoweringFailure {
     /// Every problem that keeps the graph from being compiled.
     pub diagnostics: Vec<Diagnostic>,
     /// Data-dependent sizes that were created before lowering failed.
-    pub data_sizes: Vec<DataSize>,
+    pub data_sizes: Vec<DataDependentSize>,
 }
 
 impl LoweringFailure {
@@ -261,7 +264,7 @@ impl LoweringFailure {
             return Vec::new();
         }
         let data_dependent =
-            |(i, size): (usize, &DataSize)| record.expr(size.assumed).as_var().map(|&v| (v, given + i));
+            |(i, size): (usize, &DataDependentSize)| record.expr(size.assumed).as_var().map(|&v| (v, given + i));
         let own = (0..given).map(|i| Some((i, i)));
         let indices: HashMap<usize, usize> =
             own.chain(self.data_sizes.iter().enumerate().map(data_dependent)).flatten().collect();
@@ -283,7 +286,7 @@ pub fn lower_with_assumptions(
     feeds: &[Feed],
     fetches: &[(String, Endpoint)],
     roots: &[NodeId],
-    assumed: Assumed,
+    assumed: SizeAssumptions,
 ) -> Result<Lowered, LoweringFailure> {
     lower_symbolic(program, feeds, fetches, roots, assumed).map(|open| open.lowered)
 }
@@ -297,11 +300,11 @@ pub fn lower_symbolic(
     feeds: &[Feed],
     fetches: &[(String, Endpoint)],
     roots: &[NodeId],
-    assumed: Assumed,
+    assumed: SizeAssumptions,
 ) -> Result<SymbolicLowering, LoweringFailure> {
     let mut b = Builder::new("main");
     let told = assumed.feeds.clone();
-    b.assume(assumed);
+    b.set_size_assumptions(assumed);
     let mut walker = Walker::new(program, b);
     let mut seeds = HashMap::new();
     for (i, feed) in feeds.iter().enumerate() {
@@ -326,7 +329,7 @@ pub fn lower_symbolic(
             }
         }
     }
-    let data_sizes = walker.b.data_sizes().to_vec();
+    let data_sizes = walker.b.data_dependent_sizes().to_vec();
     build_lowered(walker, parts, state, feeds, fetches)
         .map_err(|diagnostics| LoweringFailure { diagnostics, data_sizes })
 }
@@ -430,7 +433,7 @@ fn build_lowered(
         called: None,
         field,
         dtype: b.dtype(id),
-        dims: b.dims(id).iter().map(|&d| SizeRepr::at_hand(d)).collect(),
+        dims: b.dims(id).iter().map(|&d| SizeRepr::at_current_sizes(d)).collect(),
     };
     let results = fetches.iter().map(|f| &f.0).zip(fields).zip(&parts).map(info).collect();
     let mut variables = Vec::with_capacity(state.len());
@@ -443,14 +446,14 @@ fn build_lowered(
     check_hoisting::merge_duplicate_checks(&mut b);
     parts.extend(b.claims().iter().map(|c| c.value));
     let claims = b.claims().to_vec();
-    parts.extend(b.found_here().filter(|f| !f.is_fixed).map(|f| f.count));
-    let sizes: Vec<DataSize> = b.data_sizes().iter().filter(|f| !f.is_fixed).copied().collect();
+    parts.extend(b.local_data_dependent_sizes().filter(|f| !f.is_fixed).map(|f| f.count));
+    let sizes: Vec<DataDependentSize> = b.data_dependent_sizes().iter().filter(|f| !f.is_fixed).copied().collect();
     let data_sizes =
-        sizes.iter().map(|f| [f.assumed, f.most].map(SizeRepr::at_hand)).map(|[a, most]| (a, most)).collect();
+        sizes.iter().map(|f| [f.assumed, f.most].map(SizeRepr::at_current_sizes)).map(|[a, most]| (a, most)).collect();
     let root = b.tuple(&parts);
     let module = b.finish(root).map_err(Error::into_diagnostics)?;
     let lowered = Lowered {
-        module: module.at_hand(),
+        module: module.at_current_sizes(),
         args: feeds.iter().map(|f| f.info.clone()).collect(),
         results,
         state: variables,

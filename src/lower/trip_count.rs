@@ -164,7 +164,7 @@ impl Walker<'_> {
         };
         let rounds: Option<Vec<Dim>> =
             after.as_ref().ok().and_then(|after| read_by_condition.iter().zip(after).map(one).collect());
-        self.b.abandon();
+        self.b.discard_computation();
         after?;
         Ok(rounds.and_then(|all| all.into_iter().max()).map(|n| n.max(1)))
     }
@@ -197,7 +197,7 @@ impl Walker<'_> {
                 steps[part] = state_increment(&self.b, *id, part);
             }
         }
-        self.b.abandon();
+        self.b.discard_computation();
         after?;
         Ok(steps)
     }
@@ -218,7 +218,7 @@ impl Walker<'_> {
         let (mut found, mut seen) = (Vec::new(), 0);
         while let Some(id) = todo.pop() {
             seen += 1;
-            let inst = &self.b.current().insts[id];
+            let inst = &self.b.current_computation().insts[id];
             match &inst.op {
                 Op::Elementwise(ScalarOp::And) if seen < MAX_CONDITION_TERMS => {
                     todo.extend(inst.operands.iter().copied())
@@ -234,7 +234,7 @@ impl Walker<'_> {
                 _ => {}
             }
         }
-        self.b.abandon();
+        self.b.discard_computation();
         test?;
         Ok(Limits { limits: found, read_by_condition })
     }

@@ -45,7 +45,7 @@ impl Walker<'_> {
             return Err(Error::user(Code::DynamicShape, told));
         }
         let (is_entry, may_be_allowed) =
-            (self.b.depth() == 1, self.has_resizing_lists && self.user_trip_limit(body).is_none());
+            (self.b.nesting_depth() == 1, self.has_resizing_lists && self.user_trip_limit(body).is_none());
         if !(is_entry || may_be_allowed && self.b.carries()) {
             return self.lower_while_as_hlo(cond, body, args, None);
         }
@@ -100,9 +100,9 @@ impl Walker<'_> {
     pub(super) fn lower_with_other_sizes<T>(&mut self, from: &LoweringCheckpoint, lower: impl Fn(&mut Self) -> T) -> T {
         let before = self.b.go_astray(None);
         let first = before.map_or(from.module.found, |first| first.min(from.module.found));
-        self.b.go_astray(Some(first));
+        self.b.perturb_sizes_from(Some(first));
         let made = lower(self);
-        self.b.go_astray(before);
+        self.b.perturb_sizes_from(before);
         made
     }
 
@@ -120,7 +120,7 @@ impl Walker<'_> {
         (self.store, self.mutable_lists) = (mark.store.clone(), mark.mutable_lists.clone());
         self.ranges = mark.ranges.clone();
         self.errors.truncate(mark.errors);
-        self.b.return_to(&mark.module);
+        self.b.roll_back_to(&mark.module);
     }
 
     /// Whether lowering since the snapshot failed with a diagnostic whose code satisfies `of_kind`.

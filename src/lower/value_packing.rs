@@ -31,7 +31,7 @@ impl Walker<'_> {
 
     /// Opens a computation with one tuple parameter, and returns the values in it, in the order of `specs`.
     pub fn begin_computation(&mut self, name: &str, specs: &[ValueSpec]) -> Vec<Value> {
-        self.b.begin(name);
+        self.b.begin_computation(name);
         self.ranges.enter_computation(&self.b, Vec::new());
         let leaves = specs.iter().flat_map(ValueSpec::leaves).collect();
         let tuple = self.b.parameter(Shape::Tuple(leaves));

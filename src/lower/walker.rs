@@ -159,12 +159,12 @@ impl<'p> Walker<'p> {
 
     /// Lowers one node, and returns its outputs; `None` where an input has no value.
     fn lower_node(&mut self, node: &Node, args: Vec<ValueSlot>) -> Result<Option<Vec<ValueSlot>>> {
-        let depth = self.b.depth();
+        let depth = self.b.nesting_depth();
         self.b.metadata = Metadata { op_type: node.op.to_string(), op_name: node.name.to_string() }.into();
         trace::enter_node(&node.name, &node.op);
         let result = self.lower_outputs(node, args);
-        while self.b.depth() > depth {
-            self.b.abandon();
+        while self.b.nesting_depth() > depth {
+            self.b.discard_computation();
         }
         let wrong = self.b.take_error();
         let outputs = result?;
@@ -271,9 +271,9 @@ impl<'p> Walker<'p> {
 fn mark_size_constants(b: &mut Builder, inputs: &[Value], outputs: &[Value], first: usize) {
     for output in outputs {
         let &Value::Array(id) = output else { continue };
-        let is_new_constant = id.0 as usize >= first && matches!(b.current().insts[id].op, Op::Constant(_));
-        if is_new_constant && inputs.iter().any(|x| matches!(x, Value::Array(x) if b.follows_sizes(*x))) {
-            b.tell_constant(id);
+        let is_new_constant = id.0 as usize >= first && matches!(b.current_computation().insts[id].op, Op::Constant(_));
+        if is_new_constant && inputs.iter().any(|x| matches!(x, Value::Array(x) if b.depends_on_sizes(*x))) {
+            b.record_fixed_constant(id);
         }
     }
 }

@@ -40,10 +40,10 @@ impl Walker<'_> {
     /// Computation of the library function `f` with scalar parameters of the types `params` and scalar results of the types `results`. `None`
     /// where the function could not be lowered and a diagnostic was reported.
     fn scalar_function(&mut self, f: &FuncRef, params: &[DType], results: &[DType]) -> Result<Option<CompId>> {
-        self.b.begin(&f.name);
+        self.b.begin_computation(&f.name);
         let args = params.iter().map(|&t| Value::Array(self.b.parameter(Shape::array(t, [])))).collect();
         let Some(out) = self.call_in_computation(f, args, &ThreadedVariables::default())? else {
-            self.b.abandon();
+            self.b.discard_computation();
             return Ok(None);
         };
         let mut roots = Vec::with_capacity(out.len());
@@ -59,7 +59,7 @@ impl Walker<'_> {
             return Err(Error::user(Code::BadFunction, message));
         }
         let root = if let [one] = roots[..] { one } else { self.b.tuple(&roots) };
-        Ok(Some(self.b.end(root)))
+        Ok(Some(self.b.end_computation(root)))
     }
 
     /// The `n` results of an instruction, which returns an array if `n` is 1, else a tuple.

@@ -25,7 +25,7 @@ impl LowerCtx<'_> {
         let axes: Vec<usize> = (0..self.b.rank(wrong)).collect();
         let none = self.b.scalar(DType::Pred, 0.0);
         let any = if axes.is_empty() { wrong } else { self.b.reduce(wrong, none, ScalarOp::Or, &axes) };
-        if self.b.drops_known_checks()
+        if self.b.omits_proven_checks()
             && interp::constant_value_through_loops(self.b, any).is_some_and(|t| t.get_i64(0) == Some(0))
         {
             return;

@@ -7,8 +7,8 @@ use super::op_lowering::op;
 use super::shape::{S32, like_first_input};
 use super::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::groups::{format_groups, lists};
-use crate::hlo::symbolic::Foreign;
+use crate::hlo::groups::{format_groups, parse_groups};
+use crate::hlo::symbolic::ForeignOp;
 use crate::hlo::symbolic::{CompId, Dim, InstId, Op, Shape};
 use crate::ops::fact::{Dims, Fact};
 use crate::scalar::ScalarOp;
@@ -105,9 +105,9 @@ impl ReplicaGroups {
 
 /// Members of the groups if input `i` comes from a `CollectiveAssignGroupV2`.
 fn assigned(cx: &LowerCtx, i: usize) -> Result<Option<Vec<Vec<i64>>>> {
-    let extra = &cx.b.current().insts[cx.arg(i)?].extra;
+    let extra = &cx.b.current_computation().insts[cx.arg(i)?].extra;
     let text = extra.iter().find(|(name, _)| name == ASSIGNED).and_then(|(_, value)| value.split('"').nth(1));
-    Ok(text.and_then(lists))
+    Ok(text.and_then(parse_groups))
 }
 
 /// Rows of a constant integer matrix.
@@ -207,6 +207,6 @@ pub fn add_collective(
     let mut attrs = vec![("replica_groups".to_string(), format_groups(&groups.members))];
     attrs.extend(dimension.map(|d| ("dimensions".to_string(), format!("{{{d}}}"))));
     let calls = by.map(|comp| ("to_apply".to_string(), comp)).into_iter().collect();
-    let call = Foreign { opcode: opcode.to_string(), attrs, calls };
+    let call = ForeignOp { opcode: opcode.to_string(), attrs, calls };
     cx.b.push(Op::Foreign(Box::new(call)), &[x], shape)
 }

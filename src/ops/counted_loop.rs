@@ -19,7 +19,7 @@ pub fn counted_loop(
     let start = b.tuple(&[&[zero], state].concat());
     let shape = b.shape(start).clone();
     let cond = b.counter_below(&format!("{name}_left"), &shape, count);
-    b.begin(name);
+    b.begin_computation(name);
     let param = b.parameter(shape);
     let round = b.get_tuple_element(param, 0);
     let parts = (1..=state.len()).map(|i| b.get_tuple_element(param, i)).collect();
@@ -27,7 +27,7 @@ pub fn counted_loop(
     let one = b.scalar(DType::S32, 1.0);
     let next = b.add(round, one);
     let root = b.tuple(&[&[next], &parts[..]].concat());
-    let body = b.end(root);
+    let body = b.end_computation(root);
     let end = b.add_inst(Op::While { cond, body }, &[start]);
     (1..=state.len()).map(|i| b.get_tuple_element(end, i)).collect()
 }

@@ -6,7 +6,7 @@ use super::{Value, VariableStore, element};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
 use crate::hlo::SymbolicArray;
-use crate::hlo::symbolic::{Builder, Claim, ClaimQuantity, DataSize, Dim, InstId, Op};
+use crate::hlo::symbolic::{Builder, Claim, ClaimQuantity, DataDependentSize, Dim, InstId, Op};
 use crate::interp;
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::scalar::{Direction, ScalarOp};
@@ -214,7 +214,7 @@ impl LowerCtx<'_> {
     /// # Errors
     /// `Code::BadInputs` with the first index that is out of bounds.
     pub fn reject_constant_indices(&self, i: usize, sizes: &[Dim]) -> Result<()> {
-        let is_entry = self.b.depth() == 1 && self.b.data_sizes().is_empty();
+        let is_entry = self.b.nesting_depth() == 1 && self.b.data_dependent_sizes().is_empty();
         let Some(known) = self.constant(i).ok().filter(|_| is_entry).and_then(|t| t.to_i64s()) else { return Ok(()) };
         let leads_out =
             |index: &&[i64]| index.iter().zip(sizes).any(|(&i, &size)| !Dim::size(i).is_ok_and(|i| i < size));
@@ -281,20 +281,22 @@ impl LowerCtx<'_> {
             return Ok(size.max(Dim::from(0)).min(most));
         }
         let known = known.and_then(|known| known.value.get_i64(0));
-        if let Some(known) = known.filter(|_| self.b.data_sizes().is_empty() || !self.is_from_empty_arrays(count)) {
+        if let Some(known) =
+            known.filter(|_| self.b.data_dependent_sizes().is_empty() || !self.is_from_empty_arrays(count))
+        {
             return Ok(Dim::size(known).unwrap_or(Dim::from(0)).min(most));
         }
         let is_count = |f: &&DataSize| f.most.is_same(most) && element::is_same_value(self.b, f.count, count);
         if let Some(known) = self.b.found_here().find(is_count) {
             return Ok(known.assumed);
         }
-        let size = self.b.data_size(count, most).ok_or_else(|| {
+        let size = self.b.add_data_dependent_size(count, most).ok_or_else(|| {
             let told = format!(
                 "how large {made} is depends on values at run time, and sizes of computations of scalars are fixed"
             );
             Error::user(Code::DynamicShape, told)
         })?;
-        if self.b.data_sizes().last().is_some_and(|f| f.is_fixed) {
+        if self.b.data_dependent_sizes().last().is_some_and(|f| f.is_fixed) {
             self.claim_fixed(count, size, most);
         }
         Ok(size)
@@ -439,7 +441,7 @@ impl LowerCtx<'_> {
     /// Number of elements for which a list reserves memory, clamped to the caller's bound, and that bound. A call fails if
     /// `count` is larger or negative. `None` inside a loop or branch.
     pub fn list_capacity(&mut self, count: InstId) -> Option<(InstId, Dim)> {
-        if self.b.depth() > 1 {
+        if self.b.nesting_depth() > 1 {
             return None;
         }
         let most = self.b.bound(&self.node.name);
@@ -466,7 +468,7 @@ impl LowerCtx<'_> {
     /// Whether a value is computed from arrays without elements. Such a value may be known only
     /// because a data-dependent size is assumed to be 0 during lowering, and is then itself data-dependent.
     fn is_from_empty_arrays(&self, value: InstId) -> bool {
-        let insts = &self.b.current().insts;
+        let insts = &self.b.current_computation().insts;
         let (mut todo, mut seen) = (vec![value], HashSet::new());
         while let Some(id) = todo.pop() {
             let Some(inst) = insts.get(id).filter(|_| seen.insert(id)) else { continue };

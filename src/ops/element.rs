@@ -100,18 +100,18 @@ impl<'b> Reader<'b> {
     /// First instruction that computes the same value as `array`: a graph may contain `i // 4` more than once.
     fn first_equal(&mut self, array: InstId) -> InstId {
         let b = self.b;
-        let mut before = b.current().insts.ids().take_while(|&id| id < array);
+        let mut before = b.current_computation().insts.ids().take_while(|&id| id < array);
         before.find(|&id| self.is_equal(id, array, MOST_DEPTH)).unwrap_or(array)
     }
 
     /// Whether two instructions are the same op of the same operands; false once the budget of comparisons is used up.
     fn is_equal(&mut self, x: InstId, y: InstId, depth: usize) -> bool {
-        let (a, b) = (&self.b.current().insts[x], &self.b.current().insts[y]);
+        let (a, b) = (&self.b.current_computation().insts[x], &self.b.current_computation().insts[y]);
         if x == y || self.equal.contains(&(x, y)) {
             return true;
         }
         if depth == 0
-            || !a.shape.is_same(&b.shape)
+            || !a.shape.always_equals(&b.shape)
             || a.operands.len() != b.operands.len()
             || !self.is_one_op(&a.op, &b.op)
         {
@@ -132,18 +132,18 @@ impl<'b> Reader<'b> {
             return false;
         }
         let (comps, mut y) = (&self.b.module().comps, y.clone());
-        for (own, there) in x.called_computations().into_iter().zip(y.called_mut()) {
-            if own != *there && comps[own].same(&comps[*there]) {
+        for (own, there) in x.called_computations().into_iter().zip(y.called_computations_mut()) {
+            if own != *there && comps[own].has_same_instructions(&comps[*there]) {
                 *there = own;
             }
         }
-        x.is_same(&y)
+        x.always_equals(&y)
     }
 
     /// Expression of an element in terms of the operands of its array's instruction; `None` for an op that the analysis does
     /// not follow.
     fn through(&mut self, array: InstId, at: Dim, depth: usize) -> Option<ElementExpr> {
-        let inst = self.b.current().insts.get(array)?;
+        let inst = self.b.current_computation().insts.get(array)?;
         let x = *inst.operands.first()?;
         match &inst.op {
             Op::Reshape | Op::Copy => Some(self.element_expr(x, at, depth)),

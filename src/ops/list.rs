@@ -159,7 +159,7 @@ pub(super) fn bounded_count(cx: &mut LowerCtx, count: InstId) -> Option<(InstId,
     let range = cx.ranges.scalar_range(cx.b, count);
     let (now, most) = match range.upper_bound().and_then(|most| Dim::size(most).ok()) {
         Some(most) if range.least >= 0 => (count, most),
-        Some(most) if cx.b.depth() == 1 => (cx.clamp_checked(count, most), most),
+        Some(most) if cx.b.nesting_depth() == 1 => (cx.clamp_checked(count, most), most),
         _ => cx.list_capacity(count)?,
     };
     Some((cx.b.convert(now, DType::S32), most))

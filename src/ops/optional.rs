@@ -108,7 +108,7 @@ fn is_for_gradient(cx: &LowerCtx, makers: &[Arc<str>]) -> bool {
 
 /// Zeros for the components of an optional that never has a value.
 fn missing(cx: &mut LowerCtx, types: &[TfType]) -> Result<Vec<Value>> {
-    if cx.b.depth() == 1 {
+    if cx.b.nesting_depth() == 1 {
         return Err(Error::user(Code::BadInputs, "the optional has no value"));
     }
     let shapes = shapes(cx);

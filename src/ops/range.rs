@@ -121,10 +121,10 @@ impl RangeAnalysis {
     /// of which it is a rearrangement.
     pub fn index_set_size(&self, b: &Builder, mut id: InstId) -> Option<Dim> {
         for _ in 0..MOST_DEPTH {
-            if let Some(n) = self.covering.get(&(b.depth(), id)) {
+            if let Some(n) = self.covering.get(&(b.nesting_depth(), id)) {
                 return Some(*n);
             }
-            let inst = b.current().insts.get(id)?;
+            let inst = b.current_computation().insts.get(id)?;
             let from = *inst.operands.first()?;
             id = match &inst.op {
                 Op::Reshape | Op::Copy | Op::Elementwise(ScalarOp::Convert(DType::S32 | DType::S64)) => from,
@@ -211,7 +211,7 @@ fn size_range(size: Dim) -> IntRange {
 
 /// Operand of the concatenation `x` that contains a whole slice of it.
 pub(super) fn concatenated_operand(b: &Builder, x: InstId, dims: &[SliceDim]) -> Option<InstId> {
-    let inst = b.current().insts.get(x)?;
+    let inst = b.current_computation().insts.get(x)?;
     let Op::Concatenate(axis) = inst.op else { return None };
     let (mut begin, slice) = (Dim::from(0), dims.get(axis)?);
     // True only if it holds for all sizes.
@@ -244,10 +244,10 @@ fn final_loop_value(b: &Builder, id: InstId) -> IntRange {
 /// Index of the element of the current computation's tuple parameter that a scalar is.
 pub fn parameter_element_index(b: &Builder, mut id: InstId) -> Option<usize> {
     for _ in 0..MOST_DEPTH {
-        let inst = b.current().insts.get(id)?;
+        let inst = b.current_computation().insts.get(id)?;
         match &inst.op {
             Op::GetTupleElement(part) => {
-                let tuple = b.current().insts.get(*inst.operands.first()?)?;
+                let tuple = b.current_computation().insts.get(*inst.operands.first()?)?;
                 return matches!(tuple.op, Op::Parameter(_)).then_some(*part);
             }
             Op::Reshape => id = *inst.operands.first()?,

@@ -248,11 +248,11 @@ fn broadcast_helper(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Comparator (a, b, ..) -> a < b for operands of these types; floats compare by total order.
 fn less(b: &mut Builder, types: &[DType]) -> CompId {
-    b.begin("less");
+    b.begin_computation("less");
     let params: Vec<InstId> = types.iter().flat_map(|&t| [t, t]).map(|t| b.parameter(Shape::array(t, []))).collect();
     let kind = if types.first().is_some_and(|t| t.is_float()) { CompareKind::Total } else { CompareKind::Partial };
     let root = b.elementwise(ScalarOp::Compare(Direction::Lt, kind), &[params[0], params[1]]);
-    b.end(root)
+    b.end_computation(root)
 }
 
 /// Lowers a sort along the last dimension by the first input; the other inputs are permuted with it.

@@ -76,7 +76,7 @@ fn splat(x: &Tensor) -> Option<Tensor> {
 }
 
 /// Whether `id` is a constant whose numbers may be replaced, or a broadcast or reshape of one.
-pub fn from_weight(editor: &Editor, id: InstId) -> bool {
+pub fn is_replaceable_weight(editor: &Editor, id: InstId) -> bool {
     let mut at = id;
     while matches!(editor.op(at), Op::Broadcast(_) | Op::Reshape) {
         at = editor.operand(at, 0);
@@ -98,6 +98,6 @@ pub fn splat_of(editor: &Editor, id: InstId) -> Option<Tensor> {
 }
 
 /// Whether every element of `id` is known to equal `wanted`, exactly (so that -0 is not 0).
-pub fn is_all(editor: &Editor, id: InstId, wanted: f64) -> bool {
+pub fn is_filled_with(editor: &Editor, id: InstId, wanted: f64) -> bool {
     splat_of(editor, id).is_some_and(|t| t.bytes == Tensor::scalar_of(t.dtype, wanted).bytes)
 }

@@ -59,7 +59,7 @@ fn merge_computations(module: &mut Module) -> Changed {
     let mut same_as: HashMap<CompId, CompId> = HashMap::new();
     for id in module.reachable() {
         for inst in module.comps[id].insts.values_mut() {
-            for callee in inst.op.called_mut() {
+            for callee in inst.op.called_computations_mut() {
                 if let Some(&other) = same_as.get(callee) {
                     *callee = other;
                     changed = Changed::Yes;
@@ -70,7 +70,7 @@ fn merge_computations(module: &mut Module) -> Changed {
         let candidates = known.entry(hash_comp(comp)).or_default();
         let is_same = |other: &Computation| {
             let mut ops = comp.insts.values().zip(other.insts.values()).map(|(x, y)| (&x.op, &y.op));
-            comp.same(other) && ops.all(|(x, y)| is_same_weight(module, x, y))
+            comp.has_same_instructions(other) && ops.all(|(x, y)| is_same_weight(module, x, y))
         };
         match candidates.iter().copied().find(|&c| is_same(&module.comps[c])) {
             Some(other) if id != module.entry => {

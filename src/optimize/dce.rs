@@ -27,7 +27,7 @@ fn drop_computations(module: &mut Module) -> Changed {
     module.comps = old.into_iter().zip(&new_ids).filter(|(_, new)| new.is_some()).map(|(comp, _)| comp).collect();
     for comp in module.comps.values_mut() {
         for inst in comp.insts.values_mut() {
-            for callee in inst.op.called_mut() {
+            for callee in inst.op.called_computations_mut() {
                 *callee = new_ids[callee.index()].unwrap_or(*callee);
             }
         }

@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 
 /// Resolves dynamic sizes that are constants: gives arrays these sizes, if that is known for everything computed from them and changes
 /// neither parameters nor the root.
-pub fn fixed_sizes(module: &mut Module) -> Result<Changed> {
+pub fn resolve_fixed_sizes(module: &mut Module) -> Result<Changed> {
     let mut changed = Changed::No;
     for id in super::rewrite::editable_computations(module) {
         if !module.comps[id].insts.values().any(|i| matches!(i.op, Op::SetDimensionSize(_))) {
@@ -135,7 +135,7 @@ impl<'m> Fixing<'m> {
             },
             _ if is_as_declared => None,
             Op::GetDimensionSize(axis) => {
-                let size = *self.new.array(operands[0]).dims.get(*axis)?;
+                let size = *self.new.array_shape(operands[0]).dims.get(*axis)?;
                 let size = Literal::Array(Tensor::scalar(i32::try_from(size).ok()?));
                 let shape = inst.shape.clone();
                 Some(self.push(Op::Constant(size), Vec::new(), shape))
@@ -167,7 +167,7 @@ impl<'m> Fixing<'m> {
 
     /// Slices the first elements along all dimensions.
     fn slice_to_sizes(&mut self, x: InstId, dims: Vec<u64>) -> InstId {
-        let shape = self.new.array(x);
+        let shape = self.new.array_shape(x);
         if shape.dims == dims {
             return x;
         }
@@ -196,12 +196,12 @@ impl<'m> Fixing<'m> {
             Op::Elementwise(_) => {
                 operands = self.crop_to_smallest(operands)?;
                 let declared = inst.shape.as_array()?;
-                let widest = operands.iter().max_by_key(|&&o| self.new.array(o).rank())?;
-                Shape::array(declared.dtype, self.new.array(*widest).dims.clone())
+                let widest = operands.iter().max_by_key(|&&o| self.new.array_shape(o).rank())?;
+                Shape::array(declared.dtype, self.new.array_shape(*widest).dims.clone())
             }
             Op::Broadcast(map) => {
                 let mut shape = inst.shape.as_array()?.clone();
-                for (&axis, &n) in map.iter().zip(&self.new.array(operands[0]).dims) {
+                for (&axis, &n) in map.iter().zip(&self.new.array_shape(operands[0]).dims) {
                     shape.dims[axis] = n;
                     if let Some(dynamic) = shape.dynamic.get_mut(axis) {
                         *dynamic = false;

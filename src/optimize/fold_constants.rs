@@ -37,7 +37,7 @@ fn fold(editor: &mut Editor, id: InstId) -> Option<InstId> {
     }
     let operands = inst.operands.clone();
     // a scalar becomes a number of the code
-    if shape.dims.is_empty() && operands.iter().any(|&o| constant::from_weight(editor, o)) {
+    if shape.dims.is_empty() && operands.iter().any(|&o| constant::is_replaceable_weight(editor, o)) {
         return None;
     }
     let args = operands.iter().map(|&o| constant::value(editor, o, MAX_BYTES)).collect::<Option<Vec<_>>>()?;

@@ -69,7 +69,7 @@ fn hoist(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Result<
     for p in &products {
         match invariant_step(editor, l.starts[p.sequence]) {
             Some(step) => hoist_invariant_product(editor, &mut l, p, step),
-            None if blocks::in_blocks(editor, &mut l, p) => {}
+            None if blocks::compute_in_blocks(editor, &mut l, p) => {}
             None => at_once(editor, &mut l, p),
         }
     }

@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Module, verify};
-pub use expand::{EXPANSIONS, write_calls};
-pub use precision::reduce;
+pub use expand::{EXPANSIONS, replace_foreign_calls};
+pub use precision::reduce_precision;
 pub use rewrite::Changed;
 
 /// An optimization pass over a module.
@@ -44,7 +44,7 @@ pub struct Pass {
 pub const PIPELINE: &[Pass] = &[
     Pass { name: "dce",                about: "drops instructions and computations that no result needs",        run: dce::dce },
     Pass { name: "inline-calls",       about: "puts the body of a called computation in place of the call",      run: inline_calls::inline_calls },
-    Pass { name: "fixed-sizes",        about: "gives bounded arrays the sizes that constants say they have",     run: fixed_sizes::fixed_sizes },
+    Pass { name: "fixed-sizes",        about: "gives bounded arrays the sizes that constants say they have",     run: fixed_sizes::resolve_fixed_sizes },
     Pass { name: "simplify",           about: "applies algebraic rules",                                         run: simplify::simplify },
     Pass { name: "fold-constants",     about: "computes what depends on constants only",                         run: fold_constants::fold_constants },
     Pass { name: "space-to-batch",     about: "dilates a depthwise window instead of cutting planes apart",      run: space_to_batch::space_to_batch },
@@ -53,7 +53,7 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "narrow-products",    about: "multiplies bytes as bytes where sums are integers of 32 bits",    run: narrow_products::narrow_products },
     Pass { name: "simplify-loops",     about: "takes out of a loop's state what does not change or is not read", run: simplify_loops::simplify_loops },
     Pass { name: "hoist-products",     about: "multiplies all steps of a sequence before the loop over it",     run: hoist_products::hoist_products },
-    Pass { name: "repeated-lists",     about: "takes out of a loop lists into which each round puts one value",  run: repeated_lists::repeated_lists },
+    Pass { name: "repeated-lists",     about: "takes out of a loop lists into which each round puts one value",  run: repeated_lists::replace_repeated_lists },
     Pass { name: "cse",                about: "computes equal things once",                                      run: cse::cse },
 ];
 

@@ -13,7 +13,7 @@ use crate::hlo::{CompId, Computation, InstId, Literal, Module, Op, Shape};
 use crate::scalar::{Direction, ScalarOp};
 
 /// Applies both rules to every `while` over a tuple whose elements are accessed separately.
-pub fn repeated_lists(module: &mut Module) -> Result<Changed> {
+pub fn replace_repeated_lists(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| match *editor.op(id) {
         Op::While { cond, body } => of_loop(editor, id, cond, body),
         _ => Ok(None),
@@ -109,7 +109,7 @@ fn uniform_list(editor: &Editor, l: &WhileLoop, part: usize, rounds: u64) -> Opt
     let (read, update, at) = (*read, *update, *at);
     let dims = l.state[part].as_array()?.dims.clone();
     let (&count, element) = dims.split_first()?;
-    let of_one = l.body.array(update).dims.split_first() == Some((&1, element));
+    let of_one = l.body.array_shape(update).dims.split_first() == Some((&1, element));
     let is_update = state_part_read(&l.body, read) == Some(part) && of_one;
     let is_read = is_read_otherwise(l, part, l.next_value(part)) || is_read_in_round(l, part);
     if !is_update || count != rounds || count < 2 || is_read {

@@ -47,7 +47,7 @@ fn optimised(build: impl FnOnce(&mut Builder) -> InstId) -> Module {
         .params
         .iter()
         .enumerate()
-        .map(|(i, &p)| Literal::Array(sample(&before.entry().array(p).dims, i)))
+        .map(|(i, &p)| Literal::Array(sample(&before.entry().array_shape(p).dims, i)))
         .collect();
     let value = |m: &Module| interp::evaluate(m, m.entry, &args).expect("the module can be evaluated");
     for (x, y) in value(&before).leaves().iter().zip(value(&after).leaves()) {
@@ -232,13 +232,13 @@ fn known_choices_are_made() {
 fn a_loop(b: &mut Builder) -> InstId {
     let vector = Shape::array(DType::F32, [4]);
     let state = Shape::Tuple(vec![Shape::array(DType::S32, []), vector.clone(), vector.clone(), vector]);
-    b.begin("cond");
+    b.begin_computation("cond");
     let s = b.parameter(state.clone());
     let i = b.get_tuple_element(s, 0);
     let three = b.scalar(DType::S32, 3.0);
     let root = b.compare(Direction::Lt, i, three);
-    let cond: CompId = b.end(root);
-    b.begin("body");
+    let cond: CompId = b.end_computation(root);
+    b.begin_computation("body");
     let s = b.parameter(state);
     let [i, x, w, unread] = [0, 1, 2, 3].map(|n| b.get_tuple_element(s, n));
     let one = b.scalar(DType::S32, 1.0);
@@ -246,7 +246,7 @@ fn a_loop(b: &mut Builder) -> InstId {
     let unread = b.add(unread, x);
     let x = b.mul(x, w);
     let root = b.tuple(&[i, x, w, unread]);
-    let body = b.end(root);
+    let body = b.end_computation(root);
     let x = param(b, &[4]);
     let (i, w) = (b.scalar(DType::S32, 0.0), weight(b, &[4], 3));
     let init = b.tuple(&[i, x, w, x]);
@@ -266,14 +266,14 @@ fn loops_carry_what_changes_and_is_read() {
 #[test]
 fn calls_and_known_branches_are_inlined() {
     let module = optimised(|b| {
-        b.begin("negate");
+        b.begin_computation("negate");
         let x = param(b, &[4]);
         let root = b.unary(ScalarOp::Negate, x);
-        let negate = b.end(root);
-        b.begin("exp");
+        let negate = b.end_computation(root);
+        b.begin_computation("exp");
         let x = param(b, &[4]);
         let root = b.unary(ScalarOp::Exp, x);
-        let exp = b.end(root);
+        let exp = b.end_computation(root);
         let x = param(b, &[4]);
         let y = b.add_inst(Op::Call(negate), &[x]);
         let second = b.scalar(DType::S32, 7.0);

@@ -78,7 +78,7 @@ fn with_results(lowered: &Lowered, kept: &[InstId]) -> Lowered {
 
 fn infos(comp: &Computation, ids: &[InstId]) -> Vec<TensorInfo> {
     let one = |(i, &id): (usize, &InstId)| {
-        let array = comp.array(id);
+        let array = comp.array_shape(id);
         TensorInfo {
             name: comp.insts[id].name.clone(),
             called: None,

@@ -79,7 +79,7 @@ impl PaddedModule<'_> {
         for (&id, form) in reachable.iter().zip(self.forms) {
             let is_entry = id == self.module.entry;
             if !is_entry {
-                b.begin(&self.module.comps[id].name);
+                b.begin_computation(&self.module.comps[id].name);
             }
             let kind = kinds.get(&id).copied().unwrap_or(ComputationRole::Scalar);
             let walk = ComputationPadder::new(self, &mut b, (id, form), kind, &comps);
@@ -88,7 +88,7 @@ impl PaddedModule<'_> {
                 let failed = |what: String| SizeObstacle { node: Default::default(), what };
                 return b.finish(root).map_err(|e| failed(format!("{e:?}")));
             }
-            comps.insert(id, b.end(root));
+            comps.insert(id, b.end_computation(root));
         }
         Err(SizeObstacle { node: Default::default(), what: "there is no entry".to_string() })
     }
@@ -345,7 +345,7 @@ impl<'a> ComputationPadder<'a> {
     /// Op with its called computations replaced by those of the new module.
     fn with_new_computations(&self, op: &Op) -> Op {
         let mut op = op.clone();
-        for called in op.called_mut() {
+        for called in op.called_computations_mut() {
             *called = self.comps[&*called];
         }
         op

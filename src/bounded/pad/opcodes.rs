@@ -196,7 +196,7 @@ impl ComputationPadder<'_> {
         let padding = self.b.compare(Direction::Ge, position, size);
         let padding = self.b.convert(padding, DType::S32);
         let types: Vec<DType> = operands.iter().map(|&o| self.b.dtype(o)).collect();
-        self.b.begin("real-first");
+        self.b.begin_computation("real-first");
         let scalar = |dtype| crate::hlo::Shape::array(dtype, []);
         let (p, q) = (self.b.parameter(scalar(DType::S32)), self.b.parameter(scalar(DType::S32)));
         let mut pairs = Vec::new();
@@ -209,7 +209,7 @@ impl ComputationPadder<'_> {
         let equal = self.b.compare(Direction::Eq, p, q);
         let both = self.b.elementwise(ScalarOp::And, &[equal, before]);
         let root = self.b.elementwise(ScalarOp::Or, &[less, both]);
-        let comp = self.b.end(root);
+        let comp = self.b.end_computation(root);
         let all = [&[padding], operands].concat();
         let sorted = self.b.add_inst(Op::Sort { dim, is_stable, comp }, &all);
         let parts: Vec<InstId> = (1..all.len()).map(|i| self.b.get_tuple_element(sorted, i)).collect();

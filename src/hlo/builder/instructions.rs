@@ -1,7 +1,7 @@
 //! A function for each instruction, with the conveniences that lowerings are written in: broadcasting, padding, small computations.
 use super::Builder;
 use crate::hlo::attrs::*;
-use crate::hlo::size::{Signed, are_same};
+use crate::hlo::size::{SignedSize, all_always_equal};
 use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, SizeRepr};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::symbolic::Dim;
@@ -13,7 +13,7 @@ pub enum Number<D: SizeRepr> {
     /// Floating-point number.
     Float(f64),
     /// Integer computed from sizes.
-    Size(D::Signed),
+    Size(D::SignedSize),
 }
 
 impl<D: SizeRepr> From<f64> for Number<D> {
@@ -45,7 +45,7 @@ impl<D: SizeRepr> Builder<D> {
         match value.into() {
             Number::Float(value) => self.constant(Tensor::scalar_of(dtype, value)),
             Number::Size(size) if size.into().varies() => self.size_constant(dtype, &[], vec![size]),
-            Number::Size(size) => self.constant(Tensor::scalar_of(dtype, size.at_hand() as f64)),
+            Number::Size(size) => self.constant(Tensor::scalar_of(dtype, size.at_current_sizes() as f64)),
         }
     }
     /// Adds a broadcast of `value` to the type and sizes of `like`.
@@ -123,7 +123,7 @@ impl<D: SizeRepr> Builder<D> {
     /// NumPy's `broadcast_to`: sizes of 1 repeat, new dimensions come first.
     pub fn broadcast_to(&mut self, x: InstId, dims: &[D]) -> InstId {
         let from = self.dims(x).to_vec();
-        if are_same(&from, dims) {
+        if all_always_equal(&from, dims) {
             return x;
         }
         let Some(lead) = dims.len().checked_sub(from.len()) else {
@@ -165,7 +165,7 @@ impl<D: SizeRepr> Builder<D> {
     }
     /// A reshape of `x` to the sizes `dims`.
     pub fn reshape(&mut self, x: InstId, dims: &[D]) -> InstId {
-        if are_same(self.dims(x), dims) {
+        if all_always_equal(self.dims(x), dims) {
             return x;
         }
         let shape = Shape::array(self.dtype(x), dims);
@@ -215,7 +215,7 @@ impl<D: SizeRepr> Builder<D> {
         self.add_inst(Op::Pad(dims.to_vec()), &[x, fill])
     }
     /// A pad with `more` zeros after the elements of `x` along `axis`.
-    pub fn pad_axis(&mut self, x: InstId, axis: usize, more: D::Signed) -> InstId {
+    pub fn pad_axis(&mut self, x: InstId, axis: usize, more: D::SignedSize) -> InstId {
         let mut dims = vec![PadDim::default(); self.rank(x)];
         dims[axis].high = more;
         let zero = self.scalar(self.dtype(x), 0.0);
@@ -231,38 +231,38 @@ impl<D: SizeRepr> Builder<D> {
     }
     /// A computation of two scalars that applies one op, for `reduce` and its like.
     pub fn scalar_computation(&mut self, op: ScalarOp, dtype: DType) -> CompId {
-        self.begin(op.name());
+        self.begin_computation(op.name());
         let x = self.parameter(Shape::array(dtype, []));
         let y = self.parameter(Shape::array(dtype, []));
         let root = self.elementwise(op, &[x, y]);
-        self.end(root)
+        self.end_computation(root)
     }
     /// The condition of a loop whose state begins with an `s32` counter: that it is below `count`.
     pub fn counter_below(&mut self, name: &str, state: &Shape<D>, count: impl Into<Number<D>>) -> CompId {
-        self.begin(name);
+        self.begin_computation(name);
         let state = self.parameter(state.clone());
         let counter = self.get_tuple_element(state, 0);
         let end = self.scalar(DType::S32, count);
         let root = self.compare(Direction::Lt, counter, end);
-        self.end(root)
+        self.end_computation(root)
     }
     /// Adds the computation of [`Fold::Larger`](crate::hlo::Fold::Larger).
     pub fn larger_computation(&mut self, dtype: DType) -> CompId {
-        self.begin("larger");
+        self.begin_computation("larger");
         let x = self.parameter(Shape::array(dtype, []));
         let y = self.parameter(Shape::array(dtype, []));
         let larger = self.compare(Direction::Gt, y, x);
         let root = self.select(larger, y, x);
-        self.end(root)
+        self.end_computation(root)
     }
     /// The comparator that sorts keys, each paired with an `s32`, in ascending order; floats in their total order.
     pub fn ascending_computation(&mut self, dtype: DType) -> CompId {
-        self.begin("ascending");
+        self.begin_computation("ascending");
         let keys = [0, 1].map(|_| self.parameter(Shape::array(dtype, [])));
         let _beside = [0, 1].map(|_| self.parameter(Shape::array(DType::S32, [])));
         let kind = if dtype.is_float() { CompareKind::Total } else { CompareKind::Partial };
         let root = self.elementwise(ScalarOp::Compare(Direction::Lt, kind), &keys);
-        self.end(root)
+        self.end_computation(root)
     }
     /// Adds a reduction over dimensions by one op; `init` is its neutral element.
     pub fn reduce(&mut self, x: InstId, init: InstId, op: ScalarOp, dims: &[usize]) -> InstId {

@@ -1,8 +1,10 @@
 //! The sizes of a module under construction that only a call determines: data-dependent sizes with their assumed values, constants that
 //! are computed from sizes, and the run-time checks that calls must pass.
 use super::Builder;
-use crate::hlo::data_sizes::{Assumed, AssumedSizes, Claim, DataSize, OwningComputation, RuntimeChecks, SizeEquality};
-use crate::hlo::size::Signed;
+use crate::hlo::data_sizes::{
+    AssumedSizes, Claim, DataDependentSize, OwningComputation, RuntimeChecks, SizeAssumptions, SizeEquality,
+};
+use crate::hlo::size::SignedSize;
 use crate::hlo::{InstId, Literal, Op, SizeRepr, decision};
 use crate::symbolic::{Dim, trace};
 use crate::tensor::{DType, Tensor};
@@ -14,15 +16,15 @@ impl<D: SizeRepr> Builder<D> {
         varying.filter(|(_, f)| f.place == place).map(|(number, f)| (number, f.count)).collect()
     }
     /// The constants of the innermost open computation whose elements vary with sizes, in order.
-    pub(super) fn size_constants(&self) -> Vec<(InstId, Vec<D::Signed>)> {
-        let varies = |elements: &[D::Signed]| elements.iter().any(|&e| e.into().varies());
+    pub(super) fn size_constants(&self) -> Vec<(InstId, Vec<D::SignedSize>)> {
+        let varies = |elements: &[D::SignedSize]| elements.iter().any(|&e| e.into().varies());
         let told = self.recorded_constants.last().into_iter().flatten().filter(|(_, elements)| varies(elements));
         let mut all: Vec<_> = told.map(|(&id, elements)| (id, elements.clone())).collect();
         all.sort_by_key(|(id, _)| *id);
         all
     }
     /// Sets the assumptions about data-dependent sizes.
-    pub fn assume(&mut self, assumed: Assumed) {
+    pub fn set_size_assumptions(&mut self, assumed: SizeAssumptions) {
         self.assumed = assumed;
     }
     /// Whether run-time checks are compiled in.
@@ -30,57 +32,57 @@ impl<D: SizeRepr> Builder<D> {
         self.assumed.checks != RuntimeChecks::Off
     }
     /// Whether run-time checks that are known to hold are left out.
-    pub fn drops_known_checks(&self) -> bool {
+    pub fn omits_proven_checks(&self) -> bool {
         self.assumed.checks == RuntimeChecks::Unproven && self.found.is_empty()
     }
     /// The data-dependent sizes in the order in which they were met.
-    pub fn data_sizes(&self) -> &[DataSize] {
+    pub fn data_dependent_sizes(&self) -> &[DataDependentSize] {
         &self.found
     }
     /// Data-dependent sizes that values of the innermost open computation determine.
-    pub fn found_here(&self) -> impl Iterator<Item = &DataSize> {
+    pub fn local_data_dependent_sizes(&self) -> impl Iterator<Item = &DataDependentSize> {
         let here = OwningComputation::Open(self.open.len());
         self.found.iter().filter(move |f| f.place == here)
     }
     /// Assumes that data-dependent sizes from `first` on differ from their assumed values, to find what depends on them; `None` ends
     /// that. Returns the previous `first`.
-    pub fn go_astray(&mut self, first: Option<usize>) -> Option<usize> {
+    pub fn perturb_sizes_from(&mut self, first: Option<usize>) -> Option<usize> {
         std::mem::replace(&mut self.perturbed_from, first)
     }
     /// Assumes that data-dependent sizes from `first` on equal their upper bounds, to find how much room is needed; `None` ends that.
     /// Returns the previous `first`.
-    pub fn take_most(&mut self, first: Option<usize>) -> Option<usize> {
+    pub fn maximize_sizes_from(&mut self, first: Option<usize>) -> Option<usize> {
         std::mem::replace(&mut self.maximal_from, first)
     }
     /// Records that a constant of the innermost open computation has elements computed from sizes, and their expressions.
-    pub fn tell_size(&mut self, constant: InstId, elements: Vec<D::Signed>) {
+    pub fn record_size_constant(&mut self, constant: InstId, elements: Vec<D::SignedSize>) {
         if let Some(told) = self.recorded_constants.last_mut() {
             told.insert(constant, elements);
         }
     }
     /// Records that a constant of the innermost open computation has elements computed from sizes that do not vary.
-    pub fn tell_constant(&mut self, constant: InstId) {
-        let Op::Constant(Literal::Array(t)) = &self.current().insts[constant].op else { return };
-        let fixed = t.to_i64s().unwrap_or_default().into_iter().map(D::Signed::from).collect();
+    pub fn record_fixed_constant(&mut self, constant: InstId) {
+        let Op::Constant(Literal::Array(t)) = &self.current_computation().insts[constant].op else { return };
+        let fixed = t.to_i64s().unwrap_or_default().into_iter().map(D::SignedSize::from).collect();
         if self.size_constant_elements(constant).is_none() {
-            self.tell_size(constant, fixed);
+            self.record_size_constant(constant, fixed);
         }
     }
     /// The expressions of a constant's elements in row-major order, if they were recorded in the innermost open computation.
-    pub fn size_constant_elements(&self, constant: InstId) -> Option<&[D::Signed]> {
+    pub fn size_constant_elements(&self, constant: InstId) -> Option<&[D::SignedSize]> {
         self.recorded_constants.last()?.get(&constant).map(Vec::as_slice)
     }
     /// A constant of type `dtype` whose elements are expressions of sizes.
-    pub fn size_constant(&mut self, dtype: DType, dims: &[u64], elements: Vec<D::Signed>) -> InstId {
-        let bytes = elements.iter().flat_map(|n| Tensor::scalar_of_int(dtype, n.at_hand()).bytes.to_vec());
+    pub fn size_constant(&mut self, dtype: DType, dims: &[u64], elements: Vec<D::SignedSize>) -> InstId {
+        let bytes = elements.iter().flat_map(|n| Tensor::scalar_of_int(dtype, n.at_current_sizes()).bytes.to_vec());
         let constant = self.constant(Tensor::new(dtype, dims.to_vec(), bytes.collect::<Vec<u8>>()));
-        self.tell_size(constant, elements);
+        self.record_size_constant(constant, elements);
         constant
     }
     /// A vector of integers, some of which may be expressions of sizes.
     pub fn numbers(&mut self, dtype: DType, numbers: &[Dim]) -> InstId
     where
-        D: SizeRepr<Signed = Dim>,
+        D: SizeRepr<SignedSize = Dim>,
     {
         let count = numbers.len() as u64;
         if numbers.iter().any(|n| n.varies()) {
@@ -90,8 +92,10 @@ impl<D: SizeRepr> Builder<D> {
         self.constant(Tensor::new(dtype, vec![count], bytes.collect::<Vec<u8>>()))
     }
     /// Whether a value of the innermost open computation is computed from sizes.
-    pub fn follows_sizes(&self, id: InstId) -> bool {
-        self.recorded_constants.last().is_some_and(|sizes| !decision::sizes_read(self.current(), sizes, id).is_empty())
+    pub fn depends_on_sizes(&self, id: InstId) -> bool {
+        self.recorded_constants
+            .last()
+            .is_some_and(|sizes| !decision::sizes_determining(self.current_computation(), sizes, id).is_empty())
     }
     /// The upper bound that the caller allows for a data-dependent size at a node, if nothing else bounds it.
     pub fn bound(&self, node: &str) -> u64 {
@@ -125,7 +129,7 @@ impl<D: SizeRepr> Builder<D> {
 impl Builder<Dim> {
     /// A data-dependent size that is `count` at run time and at most `most`, as its assumed value. `None` in a computation
     /// whose sizes are fixed.
-    pub fn data_size(&mut self, count: InstId, most: Dim) -> Option<Dim> {
+    pub fn add_data_dependent_size(&mut self, count: InstId, most: Dim) -> Option<Dim> {
         if !self.carries() {
             return None;
         }
@@ -134,7 +138,7 @@ impl Builder<Dim> {
         let assumed =
             fixed.unwrap_or_else(|| trace::data_dependent_size(self.assumed_size(number, most.at_hand()), most));
         let place = OwningComputation::Open(self.open.len());
-        self.found.push(DataSize { count, place, assumed, most, is_fixed: fixed.is_some() });
+        self.found.push(DataDependentSize { count, place, assumed, most, is_fixed: fixed.is_some() });
         Some(assumed)
     }
     /// Size that an equality requires of a data-dependent size of the innermost open computation; `None` if it depends on sizes of other

@@ -57,7 +57,7 @@ pub(super) fn write_convolution(d: &ConvDims) -> ConvolutionDimensionNumbers {
 /// Reads the dimension numbers of a convolution, without a window and in one group. Errors: `Code::BadEncoding` if the axes are
 /// not a permutation.
 pub(super) fn read_convolution<D: SizeRepr>(p: &ConvolutionDimensionNumbers) -> Result<ConvDims<D>> {
-    Ok(ConvDims::of_axes(
+    Ok(ConvDims::from_axes(
         axes(p.input_batch_dimension, p.input_feature_dimension, &p.input_spatial_dimensions)?,
         axes(p.kernel_input_feature_dimension, p.kernel_output_feature_dimension, &p.kernel_spatial_dimensions)?,
         axes(p.output_batch_dimension, p.output_feature_dimension, &p.output_spatial_dimensions)?,

@@ -72,7 +72,7 @@ fn int(text: &str) -> Result<i64> {
 pub(super) fn write(name: &str, value: &str, ids: &HashMap<&str, i64>, p: &mut HloInstructionProto) -> Result<()> {
     match name {
         "sharding" => p.sharding = MessageField::some(sharding::write(value)?),
-        "frontend_attributes" => p.frontend_attributes = MessageField::some(frontend(value)?),
+        "frontend_attributes" => p.frontend_attributes = MessageField::some(parse_frontend_attributes(value)?),
         "parameter_replication" => {
             let all: Vec<bool> = value.trim_matches(['{', '}', ' ']).split(',').map(flag).collect();
             let replication = ParameterReplication { replicated_at_leaf_buffers: all, ..Default::default() };
@@ -81,7 +81,7 @@ pub(super) fn write(name: &str, value: &str, ids: &HashMap<&str, i64>, p: &mut H
         "control-predecessors" => {
             for part in value.trim_matches(['{', '}', ' ']).split(',') {
                 let part = part.trim().trim_start_matches('%');
-                let id = ids.get(part).ok_or_else(|| TextCursor::new(value).expected("instructions"))?;
+                let id = ids.get(part).ok_or_else(|| TextCursor::new(value).expected_error("instructions"))?;
                 p.control_predecessor_ids.push(*id);
             }
         }
@@ -100,7 +100,7 @@ pub(super) fn write(name: &str, value: &str, ids: &HashMap<&str, i64>, p: &mut H
         "replica_groups" => replica_groups(value, p)?,
         "source_target_pairs" => {
             for pair in lists(value)? {
-                let [source, target] = pair[..] else { return Err(TextCursor::new(value).expected("pairs")) };
+                let [source, target] = pair[..] else { return Err(TextCursor::new(value).expected_error("pairs")) };
                 p.source_target_pairs.push(SourceTarget { source, target, ..Default::default() });
             }
         }
@@ -194,7 +194,7 @@ fn dot(p: &mut HloInstructionProto) -> &mut DotDimensionNumbers {
 }
 
 /// Parses frontend attributes, `{key="value",other="..."}`.
-pub(super) fn frontend(value: &str) -> Result<FrontendAttributes> {
+pub(super) fn parse_frontend_attributes(value: &str) -> Result<FrontendAttributes> {
     let mut out = FrontendAttributes::new();
     let mut s = TextCursor::new(value);
     s.expect('{')?;
@@ -210,7 +210,7 @@ pub(super) fn frontend(value: &str) -> Result<FrontendAttributes> {
 }
 
 /// Text of frontend attributes, sorted by key.
-pub(super) fn frontend_text(p: &FrontendAttributes) -> String {
+pub(super) fn format_frontend_attributes(p: &FrontendAttributes) -> String {
     let mut keys: Vec<&String> = p.map.keys().collect();
     keys.sort();
     let parts = keys.into_iter().map(|k| {
@@ -229,18 +229,18 @@ fn accuracy(value: &str) -> Result<ResultAccuracy> {
     }
     let mut t = result_accuracy::Tolerance::new();
     if !s.eat_text("tolerance={") {
-        return Err(s.expected("a tolerance"));
+        return Err(s.expected_error("a tolerance"));
     }
     while !s.eat('}') {
         let name = s.word();
         s.expect('=')?;
         let text = s.number();
-        let number: f64 = text.parse().map_err(|_| s.expected("a number"))?;
+        let number: f64 = text.parse().map_err(|_| s.expected_error("a number"))?;
         match name {
             "atol" => t.atol = number,
             "rtol" => t.rtol = number,
             "ulps" => t.ulps = number as i64,
-            _ => return Err(s.expected("atol, rtol or ulps")),
+            _ => return Err(s.expected_error("atol, rtol or ulps")),
         }
         s.eat(',');
     }
@@ -293,10 +293,10 @@ fn replica_groups(value: &str, p: &mut HloInstructionProto) -> Result<()> {
         return Ok(());
     }
     let mut iota = IotaReplicaGroupListProto::new();
-    let [groups, size] = s.ints('[', ']')?[..] else { return Err(s.expected("two sizes")) };
+    let [groups, size] = s.ints('[', ']')?[..] else { return Err(s.expected_error("two sizes")) };
     (iota.num_replica_groups, iota.num_devices_per_group) = (groups, size);
     if !s.eat_text("<=") {
-        return Err(s.expected("`<=`"));
+        return Err(s.expected_error("`<=`"));
     }
     iota.iota_reshape_dims = s.ints('[', ']')?;
     iota.iota_transpose_perm = match s.eat('T') {
@@ -325,7 +325,7 @@ fn domain(value: &str, p: &mut HloInstructionProto) -> Result<()> {
                 s.expect('=')?;
                 p.domain_entry_sharding = MessageField::some(sharding::write(s.braces()?)?);
             }
-            _ => return Err(s.expected("kind, entry or exit")),
+            _ => return Err(s.expected_error("kind, entry or exit")),
         }
         s.eat(',');
     }

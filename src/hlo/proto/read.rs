@@ -8,24 +8,24 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::{CompId, Computation, Inst, InstId, Metadata, Module, Op, Shape};
 use crate::util::id_vec::IdVec;
 
-pub(super) fn bad(message: impl Into<String>) -> Error {
+pub(super) fn encoding_error(message: impl Into<String>) -> Error {
     Error::user(Code::BadEncoding, message)
 }
 
 /// Module of a message.
 pub(super) fn module(p: &HloModuleProto) -> Result<Module> {
     if p.computations.is_empty() {
-        return Err(bad("the module has no computations"));
+        return Err(encoding_error("the module has no computations"));
     }
     let mut comp_ids = HashMap::new();
     for (i, comp) in p.computations.iter().enumerate() {
         if comp_ids.insert(comp.id, CompId(i as u32)).is_some() {
-            return Err(bad(format!("two computations have the id {}", comp.id)));
+            return Err(encoding_error(format!("two computations have the id {}", comp.id)));
         }
     }
     let entry = match comp_ids.get(&p.entry_computation_id) {
         Some(&id) => id,
-        None => return Err(bad(format!("there is no computation {}, the entry", p.entry_computation_id))),
+        None => return Err(encoding_error(format!("there is no computation {}, the entry", p.entry_computation_id))),
     };
     let mut comps = IdVec::new();
     for comp in &p.computations {
@@ -66,7 +66,7 @@ fn header(p: &HloModuleProto, module: &mut Module) -> Result<()> {
         }
     }
     if let Some(all) = p.frontend_attributes.as_ref().filter(|f| !f.map.is_empty()) {
-        put("frontend_attributes", opaque_attrs::frontend_text(all));
+        put("frontend_attributes", opaque_attrs::format_frontend_attributes(all));
     }
     if let Some(program) = p.host_program_shape.as_ref()
         && let Some(layout) = entry_layout(program, module)?
@@ -79,8 +79,12 @@ fn header(p: &HloModuleProto, module: &mut Module) -> Result<()> {
 /// Text of the program's shape, if it differs from that of the entry computation.
 fn entry_layout(program: &ProgramShapeProto, module: &Module) -> Result<Option<String>> {
     let params = program.parameters.iter().map(shape::read).collect::<Result<Vec<_>>>()?;
-    let result =
-        program.result.as_ref().map(shape::read).transpose()?.ok_or_else(|| bad("the program has no result"))?;
+    let result = program
+        .result
+        .as_ref()
+        .map(shape::read)
+        .transpose()?
+        .ok_or_else(|| encoding_error("the program has no result"))?;
     let entry = module.entry();
     let own = entry.params.iter().map(|&id| &entry[id].shape);
     let same = params.len() == entry.params.len()
@@ -111,14 +115,16 @@ fn is_implied(written: &Shape, own: &Shape) -> bool {
 fn computation(p: &HloComputationProto, order: Option<&[i64]>, comp_ids: &HashMap<i64, CompId>) -> Result<Computation> {
     let found: HashMap<i64, &HloInstructionProto> = p.instructions.iter().map(|i| (i.id, i)).collect();
     if found.len() != p.instructions.len() {
-        return Err(bad(format!("two instructions of `{}` have one id", p.name)));
+        return Err(encoding_error(format!("two instructions of `{}` have one id", p.name)));
     }
     let in_order: Vec<&HloInstructionProto> = match order {
         None => p.instructions.iter().collect(),
         Some(ids) => {
             let all: Option<Vec<_>> = ids.iter().map(|id| found.get(id).copied()).collect();
             let all = all.filter(|all| all.len() == found.len());
-            all.ok_or_else(|| bad(format!("the schedule of `{}` names other instructions than it has", p.name)))?
+            all.ok_or_else(|| {
+                encoding_error(format!("the schedule of `{}` names other instructions than it has", p.name))
+            })?
         }
     };
     let mut ids: HashMap<i64, InstId> = HashMap::new();
@@ -126,7 +132,7 @@ fn computation(p: &HloComputationProto, order: Option<&[i64]>, comp_ids: &HashMa
         ids.insert(inst.id, InstId(i as u32));
     }
     if ids.len() != in_order.len() {
-        return Err(bad(format!("the schedule of `{}` names an instruction twice", p.name)));
+        return Err(encoding_error(format!("the schedule of `{}` names an instruction twice", p.name)));
     }
     let names: HashMap<i64, &str> = p.instructions.iter().map(|i| (i.id, i.name.as_str())).collect();
     let shapes: Vec<Shape> = in_order.iter().map(|i| instruction_shape(i)).collect::<Result<_>>()?;
@@ -143,21 +149,23 @@ fn computation(p: &HloComputationProto, order: Option<&[i64]>, comp_ids: &HashMa
         let made = instruction(inst, &shapes, i, &ids, comp_ids, &names)
             .map_err(|e| e.map(|d| d.at_node(&inst.name, &inst.opcode)))?;
         if let Op::Parameter(n) = made.op {
-            let place = params.get_mut(n).ok_or_else(|| bad(format!("the parameters of `{}` have a gap", p.name)))?;
+            let place = params
+                .get_mut(n)
+                .ok_or_else(|| encoding_error(format!("the parameters of `{}` have a gap", p.name)))?;
             *place = Some(InstId(i as u32));
         }
         comp.insts.push(made);
     }
     let params: Option<Vec<InstId>> = params.into_iter().collect();
-    comp.params = params.ok_or_else(|| bad(format!("a parameter of `{}` is missing", p.name)))?;
-    comp.root = *ids.get(&p.root_id).ok_or_else(|| bad(format!("the root of `{}` is missing", p.name)))?;
+    comp.params = params.ok_or_else(|| encoding_error(format!("a parameter of `{}` is missing", p.name)))?;
+    comp.root = *ids.get(&p.root_id).ok_or_else(|| encoding_error(format!("the root of `{}` is missing", p.name)))?;
     Ok(comp)
 }
 
 fn instruction_shape(p: &HloInstructionProto) -> Result<Shape> {
     match p.shape.as_ref() {
         Some(s) => shape::read(s),
-        None => Err(bad(format!("the instruction `{}` has no shape", p.name))),
+        None => Err(encoding_error(format!("the instruction `{}` has no shape", p.name))),
     }
 }
 
@@ -169,10 +177,12 @@ fn instruction(
     comp_ids: &HashMap<i64, CompId>,
     names: &HashMap<i64, &str>,
 ) -> Result<Inst> {
-    let operand = |id: &i64| ids.get(id).copied().ok_or_else(|| bad(format!("the operand {id} does not exist")));
+    let operand =
+        |id: &i64| ids.get(id).copied().ok_or_else(|| encoding_error(format!("the operand {id} does not exist")));
     let operands: Vec<InstId> = p.operand_ids.iter().map(operand).collect::<Result<_>>()?;
-    let called =
-        |id: &i64| comp_ids.get(id).copied().ok_or_else(|| bad(format!("the computation {id} does not exist")));
+    let called = |id: &i64| {
+        comp_ids.get(id).copied().ok_or_else(|| encoding_error(format!("the computation {id} does not exist")))
+    };
     let calls: Vec<CompId> = p.called_computation_ids.iter().map(called).collect::<Result<_>>()?;
     let operand_shapes: Vec<&Shape> = operands.iter().map(|o| &shapes[o.0 as usize]).collect();
     let shape = Some(shapes[at].clone());

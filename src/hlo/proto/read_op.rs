@@ -2,7 +2,7 @@
 use std::collections::HashMap;
 
 use super::messages::hlo::HloInstructionProto;
-use super::read::bad;
+use super::read::encoding_error;
 use super::{dims, literal, opaque_attrs};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::{PadDim, SliceDim};
@@ -43,25 +43,25 @@ pub(super) fn read(
         }
     }
     if !calls.rest.is_empty() {
-        return Err(bad(format!("{opcode} calls {} computations too many", calls.rest.len())));
+        return Err(encoding_error(format!("{opcode} calls {} computations too many", calls.rest.len())));
     }
     let op = match opcode {
         "parameter" => {
             let number = usize::try_from(p.parameter_number);
-            Op::Parameter(number.map_err(|_| bad(format!("the parameter number {}", p.parameter_number)))?)
+            Op::Parameter(number.map_err(|_| encoding_error(format!("the parameter number {}", p.parameter_number)))?)
         }
         "constant" => constant(p, shape)?,
-        _ => schema::op(opcode, shape, operands, &mut attrs).map_err(bad)?,
+        _ => schema::op(opcode, shape, operands, &mut attrs).map_err(encoding_error)?,
     };
     Ok((op, attrs.into_extra()))
 }
 
 fn constant(p: &HloInstructionProto, shape: &Option<Shape>) -> Result<Op> {
-    let message = p.literal.as_ref().ok_or_else(|| bad("a constant has no literal"))?;
+    let message = p.literal.as_ref().ok_or_else(|| encoding_error("a constant has no literal"))?;
     let written = message.shape.as_ref().map(super::shape::read).transpose()?;
     match (written, shape) {
         (Some(a), Some(b)) if a.same_type_and_dims(b) => Ok(Op::Constant(literal::read(message)?)),
-        _ => Err(bad("a constant's literal has another shape")),
+        _ => Err(encoding_error("a constant's literal has another shape")),
     }
 }
 
@@ -104,7 +104,9 @@ fn value(name: &str, p: &HloInstructionProto, calls: &mut UnclaimedComputations)
         "type" => word(&p.comparison_type),
         "exponent_bits" => Some(FieldValue::Int(p.exponent_bits.into())),
         "mantissa_bits" => Some(FieldValue::Int(p.mantissa_bits.into())),
-        "iota_dimension" => Some(FieldValue::Int(*p.dimensions.first().ok_or_else(|| bad("iota has no dimension"))?)),
+        "iota_dimension" => {
+            Some(FieldValue::Int(*p.dimensions.first().ok_or_else(|| encoding_error("iota has no dimension"))?))
+        }
         "dimensions" if carries_dimensions(opcode) => None,
         "dimensions" => ints(&p.dimensions),
         "slice" => Some(FieldValue::Slices(slices(p)?)),
@@ -130,7 +132,7 @@ fn value(name: &str, p: &HloInstructionProto, calls: &mut UnclaimedComputations)
         "fft_type" => {
             let words = ["FFT", "IFFT", "RFFT", "IRFFT"];
             let found = usize::try_from(p.fft_type).ok().and_then(|i| words.get(i));
-            word(found.ok_or_else(|| bad(format!("the fft type {}", p.fft_type)))?)
+            word(found.ok_or_else(|| encoding_error(format!("the fft type {}", p.fft_type)))?)
         }
         "fft_length" => ints(&p.fft_length),
         "lower" if opcode == "cholesky" => Some(FieldValue::Bool(p.cholesky_options.as_ref().is_some_and(|o| o.lower))),
@@ -147,13 +149,13 @@ fn value(name: &str, p: &HloInstructionProto, calls: &mut UnclaimedComputations)
         "distribution" => match p.distribution {
             1 => word("rng_uniform"),
             2 => word("rng_normal"),
-            other => return Err(bad(format!("the distribution {other}"))),
+            other => return Err(encoding_error(format!("the distribution {other}"))),
         },
         "algorithm" if opcode == "rng-bit-generator" => match p.rng_algorithm {
             0 => word("rng_default"),
             1 => word("rng_three_fry"),
             2 => word("rng_philox"),
-            other => return Err(bad(format!("the algorithm {other}"))),
+            other => return Err(encoding_error(format!("the algorithm {other}"))),
         },
         "kind" => word(&p.fusion_kind),
         _ => axes(name, p),
@@ -195,7 +197,7 @@ fn carries_dimensions(opcode: &str) -> bool {
 }
 
 fn slices(p: &HloInstructionProto) -> Result<Vec<SliceDim>> {
-    let size = |v: i64| u64::try_from(v).map_err(|_| bad(format!("a slice from or to {v}")));
+    let size = |v: i64| u64::try_from(v).map_err(|_| encoding_error(format!("a slice from or to {v}")));
     let all = p.slice_dimensions.iter();
     all.map(|d| Ok(SliceDim { start: size(d.start)?, limit: size(d.limit)?, stride: size(d.stride)? })).collect()
 }
@@ -203,7 +205,8 @@ fn slices(p: &HloInstructionProto) -> Result<Vec<SliceDim>> {
 fn pads(p: &HloInstructionProto) -> Result<Vec<PadDim>> {
     let all = p.padding_config.as_ref().map_or(&[][..], |c| &c.dimensions);
     let one = |d: &super::messages::xla_data::padding_config::PaddingConfigDimension| {
-        let interior = u64::try_from(d.interior_padding).map_err(|_| bad("an interior padding is negative"))?;
+        let interior =
+            u64::try_from(d.interior_padding).map_err(|_| encoding_error("an interior padding is negative"))?;
         Ok(PadDim { low: d.edge_padding_low, high: d.edge_padding_high, interior })
     };
     all.iter().map(one).collect()

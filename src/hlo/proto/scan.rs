@@ -43,10 +43,10 @@ impl<'a> TextCursor<'a> {
     }
     /// Skips `c`, which must come next.
     pub fn expect(&mut self, c: char) -> Result<()> {
-        if self.eat(c) { Ok(()) } else { Err(self.expected(&format!("`{c}`"))) }
+        if self.eat(c) { Ok(()) } else { Err(self.expected_error(&format!("`{c}`"))) }
     }
     /// The error for unexpected input: `wanted` was expected.
-    pub fn expected(&self, wanted: &str) -> Error {
+    pub fn expected_error(&self, wanted: &str) -> Error {
         let at = self.all.len() - self.rest.len();
         Error::user(Code::HloSyntax, format!("expects {wanted} at byte {at} of `{}`", self.all))
     }
@@ -60,12 +60,12 @@ impl<'a> TextCursor<'a> {
         let digits = self.rest.strip_prefix('-').unwrap_or(self.rest);
         let n = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
         let length = n + self.rest.len() - digits.len();
-        let value = self.rest[..length].parse().map_err(|_| self.expected("a number"))?;
+        let value = self.rest[..length].parse().map_err(|_| self.expected_error("a number"))?;
         self.skip(length);
         Ok(value)
     }
     /// Whether an integer comes next.
-    pub fn at_int(&self) -> bool {
+    pub fn is_int_next(&self) -> bool {
         self.rest.starts_with(|c: char| c.is_ascii_digit() || c == '-')
     }
     /// Reads integers between `open` and `close`, separated by commas.
@@ -79,14 +79,14 @@ impl<'a> TextCursor<'a> {
         Ok(out)
     }
     /// Reads an integer in parentheses.
-    pub fn parenthesised(&mut self) -> Result<i64> {
+    pub fn parenthesized_int(&mut self) -> Result<i64> {
         self.expect('(')?;
         let value = self.int()?;
         self.expect(')')?;
         Ok(value)
     }
     /// Reads the name of a layout property, in front of its parentheses.
-    pub fn property(&mut self) -> Option<&'a str> {
+    pub fn layout_property(&mut self) -> Option<&'a str> {
         if self.at_end() {
             return None;
         }
@@ -112,20 +112,20 @@ impl<'a> TextCursor<'a> {
                 _ => {}
             }
         }
-        Err(self.expected("`{...}`"))
+        Err(self.expected_error("`{...}`"))
     }
     /// Reads a quoted string, with its escapes resolved.
     pub fn quoted(&mut self) -> Result<Vec<u8>> {
         let bytes = self.rest.as_bytes();
         if bytes.first() != Some(&b'"') {
-            return Err(self.expected("a string"));
+            return Err(self.expected_error("a string"));
         }
         let mut i = 1;
         while bytes.get(i).is_some_and(|&b| b != b'"') {
             i += if bytes[i] == b'\\' { 2 } else { 1 };
         }
         if i >= bytes.len() {
-            return Err(self.expected("the end of a string"));
+            return Err(self.expected_error("the end of a string"));
         }
         let out = unescape(&self.rest[1..i]);
         self.skip(i + 1);

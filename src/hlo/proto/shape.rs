@@ -110,7 +110,7 @@ fn write_layout(layout: &XlaLayout) -> Result<LayoutProto> {
     let mut p = LayoutProto { minor_to_major: layout.minor_to_major.clone(), ..Default::default() };
     p.tail_padding_alignment_in_elements = 1;
     let mut s = TextCursor::new(&layout.properties);
-    while let Some(property) = s.property() {
+    while let Some(property) = s.layout_property() {
         match property {
             "T" => {
                 while s.eat('(') {
@@ -122,10 +122,10 @@ fn write_layout(layout: &XlaLayout) -> Result<LayoutProto> {
                     p.tiles.push(TileProto { dimensions, ..Default::default() });
                 }
             }
-            "L" => p.tail_padding_alignment_in_elements = s.parenthesised()?,
-            "E" => p.element_size_in_bits = s.parenthesised()?,
-            "S" => p.memory_space = s.parenthesised()?,
-            "M" => p.dynamic_shape_metadata_prefix_bytes = s.parenthesised()?,
+            "L" => p.tail_padding_alignment_in_elements = s.parenthesized_int()?,
+            "E" => p.element_size_in_bits = s.parenthesized_int()?,
+            "S" => p.memory_space = s.parenthesized_int()?,
+            "M" => p.dynamic_shape_metadata_prefix_bytes = s.parenthesized_int()?,
             other => {
                 let told = format!("the layout property {other}(...) is not written to messages; T, L, E, S and M are");
                 return Err(Error::user(Code::HloUnsupported, told));

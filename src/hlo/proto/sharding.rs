@@ -17,7 +17,7 @@ fn unsupported(what: &str) -> Error {
 pub(super) fn write(text: &str) -> Result<OpSharding> {
     let mut s = TextCursor::new(text);
     let sharding = parse_sharding(&mut s)?;
-    if s.at_end() { Ok(sharding) } else { Err(s.expected("the end of a sharding")) }
+    if s.at_end() { Ok(sharding) } else { Err(s.expected_error("the end of a sharding")) }
 }
 
 fn parse_sharding(s: &mut TextCursor) -> Result<OpSharding> {
@@ -116,7 +116,7 @@ fn last_tile_dims(s: &mut TextCursor, p: &mut OpSharding) -> Result<()> {
     s.expect('{')?;
     while !s.eat('}') {
         let word = s.word();
-        let kind = TYPES.iter().find(|t| t.0 == word).ok_or_else(|| s.expected("a sharding's type"))?;
+        let kind = TYPES.iter().find(|t| t.0 == word).ok_or_else(|| s.expected_error("a sharding's type"))?;
         p.last_tile_dims.push(kind.1);
         s.eat(',');
     }
@@ -140,7 +140,7 @@ fn devices(s: &mut TextCursor, p: &mut OpSharding) -> Result<()> {
         }
         return Ok(());
     }
-    while s.at_int() {
+    while s.is_int_next() {
         p.tile_assignment_devices.push(s.int()?);
         s.eat(',');
     }

@@ -22,7 +22,7 @@ pub(super) fn module(module: &Module) -> Result<HloModuleProto> {
     let mut p = HloModuleProto { name: module.name.clone(), ..Default::default() };
     let entry = module.entry();
     p.entry_computation_name.clone_from(&entry.name);
-    p.entry_computation_id = comp_id(module.entry);
+    p.entry_computation_id = computation_id(module.entry);
     let fused: HashSet<CompId> =
         module.comps.values().flat_map(|c| c.insts.values()).filter_map(body_of_fusion).collect();
     let mut names = HashSet::new();
@@ -46,13 +46,13 @@ pub(super) fn module(module: &Module) -> Result<HloModuleProto> {
 }
 
 /// Id of a computation in messages.
-pub(super) fn comp_id(id: CompId) -> i64 {
+pub(super) fn computation_id(id: CompId) -> i64 {
     id.0 as i64 + 1
 }
 
 /// Id of an instruction in messages: that of its computation in the high half, as XLA numbers them.
 fn inst_id(comp: CompId, id: InstId) -> i64 {
-    comp_id(comp) << 32 | i64::from(id.0)
+    computation_id(comp) << 32 | i64::from(id.0)
 }
 
 fn body_of_fusion(inst: &crate::hlo::Inst) -> Option<CompId> {
@@ -85,7 +85,7 @@ fn entry_shapes(module: &Module) -> Result<(Vec<Shape>, Shape)> {
 
 fn computation(module: &Module, id: CompId, names: &mut HashSet<String>) -> Result<HloComputationProto> {
     let comp = &module.comps[id];
-    let mut p = HloComputationProto { name: comp.name.clone(), id: comp_id(id), ..Default::default() };
+    let mut p = HloComputationProto { name: comp.name.clone(), id: computation_id(id), ..Default::default() };
     p.root_id = inst_id(id, comp.root);
     p.execution_thread = "main".to_string();
     let mut program = ProgramShapeProto::new();
@@ -136,7 +136,9 @@ fn header(name: &str, value: &str, module: &Module, fused: &HashSet<CompId>, p: 
         "is_scheduled" if matches!(value, "true" | "1") => schedule(module, fused, p),
         "input_output_alias" => p.input_output_alias = MessageField::some(aliases(value)?),
         "buffer_donor" => p.buffer_donor = MessageField::some(donors(value)?),
-        "frontend_attributes" => p.frontend_attributes = MessageField::some(opaque_attrs::frontend(value)?),
+        "frontend_attributes" => {
+            p.frontend_attributes = MessageField::some(opaque_attrs::parse_frontend_attributes(value)?)
+        }
         // The program's shape has the layout; the other attributes are options for a compiler, and not part of the module.
         "is_scheduled"
         | "entry_computation_layout"

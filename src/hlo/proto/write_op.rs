@@ -7,11 +7,11 @@ use super::messages::hlo::HloInstructionProto;
 use super::messages::hlo::hlo_instruction_proto::SliceDimensions;
 use super::messages::xla_data::PaddingConfig;
 use super::messages::xla_data::padding_config::PaddingConfigDimension;
-use super::write::comp_id;
+use super::write::computation_id;
 use super::{dims, literal, opaque_attrs};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::*;
-use crate::hlo::schema::{self, FieldValue, Words};
+use crate::hlo::schema::{self, FieldValue, NamedValues};
 use crate::hlo::{Inst, Op, Shape, text};
 use crate::scalar::{CompareKind, ScalarOp};
 use crate::tensor::DTypeClass;
@@ -23,12 +23,12 @@ pub(super) fn write(
     ids: &HashMap<&str, i64>,
     p: &mut HloInstructionProto,
 ) -> Result<()> {
-    p.called_computation_ids = inst.op.called_computations().into_iter().map(comp_id).collect();
+    p.called_computation_ids = inst.op.called_computations().into_iter().map(computation_id).collect();
     match &inst.op {
         Op::Parameter(n) => p.parameter_number = *n as i64,
         Op::Constant(value) => p.literal = MessageField::some(literal::write(value, &inst.shape)?),
         // XLA's message names the body first.
-        Op::While { cond, body } => p.called_computation_ids = vec![comp_id(*body), comp_id(*cond)],
+        Op::While { cond, body } => p.called_computation_ids = vec![computation_id(*body), computation_id(*cond)],
         Op::Dot(_) => {
             p.dot_dimension_numbers.mut_or_insert_default();
             p.precision_config.mut_or_insert_default().operand_precision = vec![0; 2];
@@ -70,7 +70,7 @@ fn field(name: &str, value: &FieldValue, source: &str, p: &mut HloInstructionPro
         FieldValue::Pads(all) => p.padding_config = MessageField::some(padding(all)),
         FieldValue::Word(word) => word_field(name, word, p),
         FieldValue::Text if name == "frontend_attributes" => {
-            p.frontend_attributes = MessageField::some(opaque_attrs::frontend(source)?);
+            p.frontend_attributes = MessageField::some(opaque_attrs::parse_frontend_attributes(source)?);
         }
         // Computations have a separate field, and a convolution's dimension numbers are written with it.
         FieldValue::Comp(_)
@@ -163,12 +163,12 @@ fn word_field(name: &str, word: &str, p: &mut HloInstructionProto) {
 }
 
 /// Number of a name in its enumeration.
-fn position<T: Words>(word: &str) -> i32 {
+fn position<T: NamedValues>(word: &str) -> i32 {
     T::WORDS.iter().position(|(known, _)| *known == word).unwrap_or(0) as i32
 }
 
-fn foreign(f: &Foreign, ids: &HashMap<&str, i64>, p: &mut HloInstructionProto) -> Result<()> {
-    if text::is_sugar(&f.opcode) {
+fn foreign(f: &ForeignOp, ids: &HashMap<&str, i64>, p: &mut HloInstructionProto) -> Result<()> {
+    if text::is_async_shorthand(&f.opcode) {
         let told = format!("{} is only text: a message has an async-start with a computation", f.opcode);
         return Err(Error::user(Code::HloUnsupported, told));
     }

@@ -1,6 +1,6 @@
 //! Attributes that represent a field of an op, by the type of the field.
 use super::table::{self, FieldSyntax, without_prefix};
-use super::words::Words;
+use super::words::NamedValues;
 use super::{Attrs, FieldValue, Result, comp, index};
 use crate::hlo::attrs::*;
 use crate::hlo::text::print_dim_labels;
@@ -108,7 +108,7 @@ impl Field for String {
     }
 }
 
-/// Implements [`Field`] for types of [`Words`], which are represented by one attribute.
+/// Implements [`Field`] for types of [`NamedValues`], which are represented by one attribute.
 macro_rules! word_fields {
     ($($t:ty),*) => { $(impl Field for $t {
         fn read(attrs: &mut Attrs, name: &'static str) -> Result<Self> {
@@ -293,7 +293,7 @@ impl Field for Box<ConvDims> {
 pub(in crate::hlo) fn dim_labels(text: &str) -> Result<ConvDims> {
     let (lhs, rest) = text.split_once('_').unwrap_or(("", ""));
     let (rhs, out) = rest.split_once("->").unwrap_or(("", ""));
-    let dims = ConvDims::of_axes(labels(lhs, 'b', 'f')?, labels(rhs, 'i', 'o')?, labels(out, 'b', 'f')?);
+    let dims = ConvDims::from_axes(labels(lhs, 'b', 'f')?, labels(rhs, 'i', 'o')?, labels(out, 'b', 'f')?);
     if lhs.len() != rhs.len() || rhs.len() != out.len() {
         return Err("convolution lhs, rhs, and output must have same rank".to_string());
     }

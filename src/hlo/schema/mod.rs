@@ -8,14 +8,14 @@ mod fields;
 pub(in crate::hlo) mod table;
 mod words;
 
-use super::attrs::{Foreign, PadDim, SliceDim, WindowDim};
+use super::attrs::{ForeignOp, PadDim, SliceDim, WindowDim};
 use super::{CompId, Metadata, Op, Shape};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::DType;
 use std::borrow::Cow;
 
 pub(in crate::hlo) use fields::{Field, dim_labels};
-pub(in crate::hlo) use words::Words;
+pub(in crate::hlo) use words::NamedValues;
 
 type Result<T, E = String> = std::result::Result<T, E>;
 
@@ -182,7 +182,7 @@ fn named_computations(name: &str, value: &FieldValue) -> Vec<(String, CompId)> {
 
 /// Foreign op with all remaining attributes.
 fn foreign(opcode: &str, attrs: &mut Attrs) -> Op {
-    let mut foreign = Foreign { opcode: opcode.to_string(), ..Foreign::default() };
+    let mut foreign = ForeignOp { opcode: opcode.to_string(), ..ForeignOp::default() };
     let all = std::mem::take(&mut attrs.list);
     for (name, value, source) in all {
         if table::COMMON.contains(&name) {

@@ -2,7 +2,7 @@
 use crate::hlo::attrs::{FftKind, FusionKind, Transpose};
 
 /// Enumeration whose values have names in text and messages.
-pub trait Words: Copy + PartialEq + 'static {
+pub trait NamedValues: Copy + PartialEq + 'static {
     /// Values with XLA's names, in the order of XLA's enumeration; the first is the default.
     const WORDS: &'static [(&'static str, Self)];
     /// Name of the value in XLA.
@@ -15,17 +15,17 @@ pub trait Words: Copy + PartialEq + 'static {
     }
 }
 
-impl Words for FftKind {
+impl NamedValues for FftKind {
     const WORDS: &'static [(&'static str, Self)] =
         &[("FFT", FftKind::Fft), ("IFFT", FftKind::Ifft), ("RFFT", FftKind::Rfft), ("IRFFT", FftKind::Irfft)];
 }
 
-impl Words for Transpose {
+impl NamedValues for Transpose {
     const WORDS: &'static [(&'static str, Self)] =
         &[("NO_TRANSPOSE", Transpose::No), ("TRANSPOSE", Transpose::Yes), ("ADJOINT", Transpose::Adjoint)];
 }
 
-impl Words for FusionKind {
+impl NamedValues for FusionKind {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("kLoop", FusionKind::Loop),
         ("kInput", FusionKind::Input),

@@ -17,7 +17,7 @@ impl Converter<'_, '_> {
         };
         let results: Vec<ArrayShape> = op.types.iter().filter_map(Shape::as_array).cloned().collect();
         let fits = |(x, out): (&InstId, &ArrayShape)| {
-            let x = self.host.builder().shape(*x).pinned();
+            let x = self.host.builder().shape(*x).pin_sizes();
             x.as_array().is_some_and(|x| {
                 let mut dims = x.dims.clone();
                 let has_k = dims.get_mut(dim).zip(out.dims.get(dim)).map(|(n, &k)| std::mem::replace(n, k) >= k);
@@ -27,12 +27,12 @@ impl Converter<'_, '_> {
         if results.len() != arrays.len() || !arrays.iter().zip(&results).all(fits) {
             return Err(refuse("the results of `ApproxTopK` are no parts of its operands"));
         }
-        let sorted = self.b().add_inst(Op::Sort { dim, is_stable: true, comp }, arrays);
+        let sorted = self.builder().add_inst(Op::Sort { dim, is_stable: true, comp }, arrays);
         let parts = if arrays.len() == 1 { vec![sorted] } else { self.parts(sorted) };
         let first = |limit: &u64| SliceDim::new(0, *limit);
         let cut = parts.into_iter().zip(&results).map(|(x, out)| {
             let dims: Vec<SliceDim> = out.dims.iter().map(first).collect();
-            self.b().slice(x, &dims)
+            self.builder().slice(x, &dims)
         });
         Ok(cut.collect())
     }

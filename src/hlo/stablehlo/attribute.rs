@@ -106,7 +106,7 @@ impl<'a> TextReader<'a> {
     fn hashed(&mut self) -> Result<MlirAttr> {
         let name = self.word()?;
         if name == "stablehlo.conv" {
-            let body = self.balanced()?;
+            let body = self.skip_bracketed()?;
             let inner = &body[1..body.len() - 1];
             return conv_axes(inner).map_err(|m| self.error(m)).map(|d| MlirAttr::Conv(Box::new(d)));
         }
@@ -128,8 +128,8 @@ impl<'a> TextReader<'a> {
                 self.dictionary(">").map(MlirAttr::Dict)
             }
             // Meshes and shardings are parsed where they are needed.
-            name if name.starts_with("sdy.") => self.balanced().map(|text| MlirAttr::Text(text.to_string())),
-            _ => self.balanced().map(|_| MlirAttr::Other),
+            name if name.starts_with("sdy.") => self.skip_bracketed().map(|text| MlirAttr::Text(text.to_string())),
+            _ => self.skip_bracketed().map(|_| MlirAttr::Other),
         }
     }
     /// Parses `loc(...)`: returns the name in `loc("x"...)`, or an alias such as `#loc3`; `None` without a location.
@@ -138,7 +138,7 @@ impl<'a> TextReader<'a> {
             return Ok(None);
         }
         let mut inside = self.clone();
-        self.balanced()?;
+        self.skip_bracketed()?;
         inside.expect("(")?;
         if inside.eat("#") {
             return inside.suffix().map(|alias| Some(format!("#{alias}")));
@@ -171,7 +171,7 @@ impl<'a> TextReader<'a> {
         }
         // The elements are parsed once their type is known, which follows them.
         let mut body = self.clone();
-        self.balanced()?;
+        self.skip_bracketed()?;
         self.expect(":")?;
         let shape = match self.ty()? {
             Shape::Array(a) => a,
@@ -259,7 +259,7 @@ impl<'a> TextReader<'a> {
 }
 
 /// Reason why bytes are not the elements of a constant.
-pub(super) enum NotDense {
+pub(super) enum DenseError {
     /// Constant larger than a program may have.
     TooLarge,
     /// Single element repeated to this many bytes.
@@ -268,41 +268,41 @@ pub(super) enum NotDense {
     Count(usize, ArrayShape),
 }
 
-impl NotDense {
+impl DenseError {
     fn code(&self) -> Code {
         match self {
-            NotDense::TooLarge | NotDense::Repeated(_) => Code::TooLarge,
-            NotDense::Count(..) => Code::HloSyntax,
+            DenseError::TooLarge | DenseError::Repeated(_) => Code::TooLarge,
+            DenseError::Count(..) => Code::HloSyntax,
         }
     }
 }
 
-impl std::fmt::Display for NotDense {
+impl std::fmt::Display for DenseError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            NotDense::TooLarge => f.write_str("the constant is too large"),
-            NotDense::Repeated(size) => write!(f, "a constant of {size} bytes from one number"),
-            NotDense::Count(bytes, shape) => write!(f, "{bytes} bytes of elements for {shape}"),
+            DenseError::TooLarge => f.write_str("the constant is too large"),
+            DenseError::Repeated(size) => write!(f, "a constant of {size} bytes from one number"),
+            DenseError::Count(bytes, shape) => write!(f, "{bytes} bytes of elements for {shape}"),
         }
     }
 }
 
 /// Constant from the bytes of all elements, or of one element that is repeated.
-pub(super) fn dense(shape: &ArrayShape, bytes: Bytes) -> Result<Tensor, NotDense> {
+pub(super) fn dense(shape: &ArrayShape, bytes: Bytes) -> Result<Tensor, DenseError> {
     let width = shape.dtype.bytes();
     let count = element_count(&shape.dims).and_then(|n| usize::try_from(n).ok());
     let size = count.and_then(|n| n.checked_mul(width));
-    let (Some(count), Some(size)) = (count, size) else { return Err(NotDense::TooLarge) };
+    let (Some(count), Some(size)) = (count, size) else { return Err(DenseError::TooLarge) };
     let bytes = if bytes.len() == width && count != 1 {
         if size as u64 > ELIDED_LIMIT {
-            return Err(NotDense::Repeated(size as u64));
+            return Err(DenseError::Repeated(size as u64));
         }
         bytes.repeat(count).into()
     } else {
         bytes
     };
     if bytes.len() != size {
-        return Err(NotDense::Count(bytes.len(), shape.clone()));
+        return Err(DenseError::Count(bytes.len(), shape.clone()));
     }
     Ok(Tensor::new(shape.dtype, shape.dims.clone(), bytes))
 }

@@ -52,20 +52,20 @@ pub(super) fn dict<'a>(op: &'a Operation, names: &[&str]) -> AttrResult<&'a [(St
 
 /// Attributes being collected.
 #[derive(Default)]
-pub(super) struct Out(pub(super) Attrs<'static>);
+pub(super) struct AttrCollector(pub(super) Attrs<'static>);
 
-impl Out {
+impl AttrCollector {
     pub(super) fn put(&mut self, name: &'static str, value: FieldValue) {
         self.0.push(name, value, "");
     }
     pub(super) fn ints(&mut self, name: &'static str, value: Vec<i64>) {
         self.put(name, FieldValue::Ints(value));
     }
-    pub(super) fn carried(&mut self, name: &'static str, text: String) {
+    pub(super) fn add_opaque(&mut self, name: &'static str, text: String) {
         self.0.push(name, FieldValue::Text, text);
     }
     /// The attributes as opaque text.
-    pub(super) fn into_carried(self) -> Vec<(String, String)> {
+    pub(super) fn into_opaque(self) -> Vec<(String, String)> {
         self.0.into_extra()
     }
 }

@@ -1,5 +1,5 @@
 //! Mapping of StableHLO's operations to HLO's opcodes, and of their attributes to HLO's names.
-use super::attribute_values::{AttrResult, Out, dict, entry, flag, int, int_or, ints, ints_or, size, word};
+use super::attribute_values::{AttrCollector, AttrResult, dict, entry, flag, int, int_or, ints, ints_or, size, word};
 use super::tree::{MlirAttr, Operation};
 use super::{collectives, custom_call};
 use crate::hlo::attrs::{PadDim, SliceDim, WindowDim};
@@ -94,7 +94,7 @@ pub(super) fn convert_attributes(
     operands: &[&Shape],
     comps: &[CompId],
 ) -> AttrResult<Attrs<'static>> {
-    let mut out = Out(Attrs::default());
+    let mut out = AttrCollector(Attrs::default());
     let names = if opcode == "select-and-scatter" { ["select", "scatter"] } else { ["to_apply", ""] };
     for (name, &comp) in names.into_iter().zip(comps) {
         out.put(name, FieldValue::Comp(comp));
@@ -172,7 +172,7 @@ fn stablehlo_names(attribute: &str) -> Vec<&str> {
 }
 
 /// Attributes that the table of opcodes lists, read by their syntax.
-fn by_schema(op: &Operation, opcode: &str, out: &mut Out) -> AttrResult<()> {
+fn by_schema(op: &Operation, opcode: &str, out: &mut AttrCollector) -> AttrResult<()> {
     for attribute in op::attributes(opcode).unwrap_or_default() {
         let (name, names) = (without_prefix(attribute), stablehlo_names(without_prefix(attribute)));
         let Some(given) = op.attr(&names) else {
@@ -197,7 +197,7 @@ fn by_schema(op: &Operation, opcode: &str, out: &mut Out) -> AttrResult<()> {
     Ok(())
 }
 
-fn precision(op: &Operation, out: &mut Out) {
+fn precision(op: &Operation, out: &mut AttrCollector) {
     let Some(MlirAttr::List(all)) = op.attr(&["precision", "precision_config"]) else { return };
     let words: Vec<String> = all
         .iter()
@@ -207,7 +207,7 @@ fn precision(op: &Operation, out: &mut Out) {
         })
         .collect();
     if words.iter().any(|w| w != "default") {
-        out.carried("operand_precision", format!("{{{}}}", words.join(",")));
+        out.add_opaque("operand_precision", format!("{{{}}}", words.join(",")));
     }
 }
 
@@ -274,7 +274,7 @@ fn windows(
     (0..n).map(one).collect()
 }
 
-fn dot(op: &Operation, operands: &[&Shape], out: &mut Out) -> AttrResult<()> {
+fn dot(op: &Operation, operands: &[&Shape], out: &mut AttrCollector) -> AttrResult<()> {
     let pair = |names: &[&str]| match op.attr(names) {
         Some(MlirAttr::List(sides)) if sides.len() == 2 => {
             (sides[0].ints().unwrap_or_default(), sides[1].ints().unwrap_or_default())
@@ -309,7 +309,7 @@ fn dot(op: &Operation, operands: &[&Shape], out: &mut Out) -> AttrResult<()> {
     Ok(())
 }
 
-fn convolution(op: &Operation, operands: &[&Shape], out: &mut Out) -> AttrResult<()> {
+fn convolution(op: &Operation, operands: &[&Shape], out: &mut AttrCollector) -> AttrResult<()> {
     let Some(MlirAttr::Conv(dims)) = op.attr(&["dim_numbers", "dimension_numbers"]) else {
         return Err("`dim_numbers` are expected but not seen".to_string());
     };
@@ -331,11 +331,11 @@ fn convolution(op: &Operation, operands: &[&Shape], out: &mut Out) -> AttrResult
     Ok(())
 }
 
-fn index_vector_dim(d: &[(String, MlirAttr)], out: &mut Out) {
+fn index_vector_dim(d: &[(String, MlirAttr)], out: &mut AttrCollector) {
     out.put("index_vector_dim", FieldValue::Int(entry(d, &["index_vector_dim"]).first().copied().unwrap_or(0)));
 }
 
-fn gather(op: &Operation, out: &mut Out) -> AttrResult<()> {
+fn gather(op: &Operation, out: &mut AttrCollector) -> AttrResult<()> {
     let d = dict(op, &["dimension_numbers"])?;
     for name in ["offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims"] {
         out.ints(name, entry(d, &[name]));
@@ -347,7 +347,7 @@ fn gather(op: &Operation, out: &mut Out) -> AttrResult<()> {
     Ok(())
 }
 
-fn scatter(op: &Operation, out: &mut Out) -> AttrResult<()> {
+fn scatter(op: &Operation, out: &mut AttrCollector) -> AttrResult<()> {
     let d = dict(op, &["scatter_dimension_numbers"])?;
     for name in ["update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims", "input_batching_dims"] {
         out.ints(name, entry(d, &[name]));

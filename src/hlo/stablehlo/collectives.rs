@@ -1,17 +1,17 @@
 //! StableHLO's collectives: device groups, dimensions, and the `all_to_all` that splits along another dimension than it
 //! concatenates.
-use super::attribute_values::{AttrResult, Out, flag, int_or};
+use super::attribute_values::{AttrCollector, AttrResult, flag, int_or};
 use super::converter::{Converter, error_at};
 use super::tree::{MlirAttr, Operation};
 use crate::diag::{Code, Result};
-use crate::hlo::attrs::Foreign;
+use crate::hlo::attrs::ForeignOp;
 use crate::hlo::{InstId, Op, Shape};
 
 /// Converts the attributes of a collective.
 ///
 /// # Errors
 /// The reason why the operation is refused.
-pub(super) fn attributes(op: &Operation, opcode: &str, out: &mut Out) -> AttrResult<()> {
+pub(super) fn attributes(op: &Operation, opcode: &str, out: &mut AttrCollector) -> AttrResult<()> {
     let dimension = match opcode {
         "all-gather" => Some("all_gather_dim"),
         "reduce-scatter" => Some("scatter_dimension"),
@@ -19,16 +19,16 @@ pub(super) fn attributes(op: &Operation, opcode: &str, out: &mut Out) -> AttrRes
         _ => None,
     };
     if let Some(name) = dimension {
-        out.carried("dimensions", format!("{{{}}}", int_or(op, &[name], 0)?));
+        out.add_opaque("dimensions", format!("{{{}}}", int_or(op, &[name], 0)?));
     }
     let lists = if opcode == "collective-permute" { "source_target_pairs" } else { "replica_groups" };
-    out.carried(lists, groups(op.attr(&[lists]))?);
+    out.add_opaque(lists, groups(op.attr(&[lists]))?);
     let channel = channel(op)?;
     if channel > 0 {
-        out.carried("channel_id", channel.to_string());
+        out.add_opaque("channel_id", channel.to_string());
     }
     if flag(op, "use_global_device_ids") {
-        out.carried("use_global_device_ids", "true".to_string());
+        out.add_opaque("use_global_device_ids", "true".to_string());
     }
     Ok(())
 }
@@ -69,12 +69,12 @@ impl Converter<'_, '_> {
         let split = int_or(op, &["split_dimension"], 0).map_err(refuse)?;
         let join = int_or(op, &["concat_dimension"], split).map_err(refuse)?;
         let count = int_or(op, &["split_count"], 1).map_err(refuse)?;
-        let mut out = Out::default();
+        let mut out = AttrCollector::default();
         attributes(op, "all-to-all", &mut out).map_err(refuse)?;
-        let attrs = out.into_carried();
+        let attrs = out.into_opaque();
         let mut results = Vec::new();
         for &x in operands {
-            let Some(array) = self.b().shape(x).as_array().cloned() else {
+            let Some(array) = self.builder().shape(x).as_array().cloned() else {
                 return Err(refuse("expects arrays".to_string()));
             };
             let axis = |d: i64| usize::try_from(d).ok().filter(|&d| d < array.rank());
@@ -84,8 +84,8 @@ impl Converter<'_, '_> {
             if count == 0 || array.dims[split] % count != 0 {
                 return Err(refuse(format!("{} does not divide into {count} parts", array.dims[split])));
             }
-            let call = Foreign { opcode: "all-to-all".to_string(), attrs: attrs.clone(), calls: Vec::new() };
-            let moved = self.b().push(Op::Foreign(Box::new(call)), &[x], Shape::Array(array.clone()));
+            let call = ForeignOp { opcode: "all-to-all".to_string(), attrs: attrs.clone(), calls: Vec::new() };
+            let moved = self.builder().push(Op::Foreign(Box::new(call)), &[x], Shape::Array(array.clone()));
             results.push(if split == join { moved } else { self.exchange_parts(moved, split, join, count) });
         }
         Ok(results)
@@ -93,7 +93,7 @@ impl Converter<'_, '_> {
 
     /// Moves the parts along `split` so that they are concatenated along `join`.
     fn exchange_parts(&mut self, x: InstId, split: usize, join: usize, count: u64) -> InstId {
-        let b = self.b();
+        let b = self.builder();
         let mut dims = b.dims(x).to_vec();
         dims[split] /= count;
         let mut apart = dims.clone();

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use super::attribute::constant;
 use super::attributes::{self, opcode};
 use super::converter::{Converter, Host, ShapeAssertions, SymbolScope, error_at};
-use super::sizes::{self, StaticOperation, without_sizes};
-use super::tree::{FuncOp, MlirAttr, ModuleTree, Operation, Port, RegionBlock, callee, callees};
+use super::sizes::{self, StaticOperation, drop_size_operands};
+use super::tree::{FuncOp, FuncPort, MlirAttr, ModuleTree, Operation, RegionBlock, callee, callees};
 use super::{custom_call, shards};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::SymbolicArray;
@@ -31,7 +31,7 @@ impl Host for Alone {
         &mut self.0
     }
     fn known(&mut self, id: InstId) -> Option<SymbolicArray> {
-        match &self.0.current().insts.get(id)?.op {
+        match &self.0.current_computation().insts.get(id)?.op {
             Op::Constant(Literal::Array(t)) => Some(SymbolicArray { value: t.clone(), sizes: None }),
             _ => None,
         }
@@ -52,7 +52,7 @@ impl Host for Alone {
 pub(super) fn module(functions: &ModuleTree, platform: Option<usize>) -> Result<Source> {
     let mut host = Alone(Builder::new(entry(functions)?));
     let root = root(&mut host, functions, platform, None)?;
-    source(functions, host.0.finish(root)?.at_hand())
+    source(functions, host.0.finish(root)?.at_current_sizes())
 }
 
 /// Converts the entry to a root in a given host, for these sizes of the arguments or the declared ones.
@@ -67,19 +67,19 @@ pub(super) fn root(
     let (mut args, mut wholes) = (Vec::new(), Vec::new());
     let mut own = dims.unwrap_or_default().iter();
     for (i, ((name, shape), port)) in function.body.args.iter().zip(&function.args).enumerate() {
-        if let (Some(index), true) = (platform, asks_for_platform(port)) {
+        if let (Some(index), true) = (platform, is_platform_argument(port)) {
             args.push(platform_index(host.builder(), shape, index)?);
             wholes.push(shape.clone());
             continue;
         }
         let given = match (shape, own.next()) {
             (Shape::Array(a), Some(dims)) => symbolic::Shape::array(a.dtype, dims.clone()),
-            _ => shape.fixed(),
+            _ => shape.to_symbolic(),
         };
-        let shape = given.at_hand();
+        let shape = given.at_current_sizes();
         let part = shards::shard_shape(function, name, &shape).clone();
         let b = host.builder();
-        let id = b.parameter(if part == shape { given } else { part.fixed() });
+        let id = b.parameter(if part == shape { given } else { part.to_symbolic() });
         b.rename(id, argument_name(port, i));
         args.push(id);
         wholes.push(shape);
@@ -102,7 +102,7 @@ pub(super) fn source(functions: &ModuleTree, mut module: Module) -> Result<Sourc
 
 /// The arguments whose memory callers give away, as HLO's header lists them; none where there are none.
 fn buffer_donor(entry: &FuncOp) -> Option<(String, String)> {
-    let is_donated = |port: &Port| port.attrs.iter().any(|(name, _)| DONATIONS.contains(&name.as_str()));
+    let is_donated = |port: &FuncPort| port.attrs.iter().any(|(name, _)| DONATIONS.contains(&name.as_str()));
     let donated = entry.args.iter().enumerate().filter(|(_, port)| is_donated(port));
     let all: Vec<String> = donated.map(|(i, _)| format!("({i}, {{}})")).collect();
     (!all.is_empty()).then(|| ("buffer_donor".to_string(), format!("{{ {} }}", all.join(", "))))
@@ -111,12 +111,12 @@ fn buffer_donor(entry: &FuncOp) -> Option<(String, String)> {
 /// Indices of the entry's arguments that callers give: all but the platform index.
 pub(super) fn caller_arguments(entry: &FuncOp, platform: Option<usize>) -> Vec<usize> {
     (0..entry.args.len().min(entry.body.args.len()))
-        .filter(|&i| platform.is_none() || !asks_for_platform(&entry.args[i]))
+        .filter(|&i| platform.is_none() || !is_platform_argument(&entry.args[i]))
         .collect()
 }
 
 /// Name of argument `i`.
-pub(super) fn argument_name(port: &Port, i: usize) -> String {
+pub(super) fn argument_name(port: &FuncPort, i: usize) -> String {
     let path = port.name.as_deref().map(steps).filter(|steps| !steps.is_empty());
     path.map_or_else(|| format!("arg{i}"), |steps| steps.join("_"))
 }
@@ -131,7 +131,7 @@ pub(super) fn entry(functions: &ModuleTree) -> Result<&str> {
 }
 
 /// Whether an argument of the entry is the index of the platform.
-pub(super) fn asks_for_platform(port: &Port) -> bool {
+pub(super) fn is_platform_argument(port: &FuncPort) -> bool {
     port.text("jax.global_constant") == Some("_platform_index")
 }
 
@@ -162,7 +162,7 @@ fn steps(path: &str) -> Vec<&str> {
 impl<'a, 'h> Converter<'a, 'h> {
     /// Creates a converter of everything that `entry` reaches.
     ///
-    /// Errors: those of [`ModuleTree::order`].
+    /// Errors: those of [`ModuleTree::callees_first`].
     pub fn new(
         host: &'h mut dyn Host,
         functions: &'a ModuleTree,
@@ -170,11 +170,11 @@ impl<'a, 'h> Converter<'a, 'h> {
         checks: ShapeAssertions,
     ) -> Result<Self> {
         let mut open = HashSet::new();
-        for name in functions.order(entry)? {
+        for name in functions.callees_first(entry)? {
             let (name, function) = functions.all.get_key_value(name).ok_or_else(|| missing(name))?;
             let mut called = Vec::new();
             callees(&function.body, &mut called);
-            if sizes::is_open(function) || called.iter().any(|name| open.contains(name)) {
+            if sizes::has_open_sizes(function) || called.iter().any(|name| open.contains(name)) {
                 open.insert(name.as_str());
             }
         }
@@ -239,19 +239,21 @@ impl<'a, 'h> Converter<'a, 'h> {
                     return Err(error_at(op, Code::HloUnsupported, "a constant is written as dense<...>"));
                 };
                 let (literal, shape) = constant(value.clone());
-                Ok(vec![self.b().push(symbolic::Op::Constant(literal), &[], shape.fixed())])
+                Ok(vec![self.builder().push(symbolic::Op::Constant(literal), &[], shape.to_symbolic())])
             }
-            "stablehlo.while" => self.while_loop(op, operands, scope),
-            "stablehlo.if" | "stablehlo.case" => self.branches(op, operands, scope),
+            "stablehlo.while" => self.convert_while(op, operands, scope),
+            "stablehlo.if" | "stablehlo.case" => self.convert_branches(op, operands, scope),
             "stablehlo.optimization_barrier" if operands.len() > 1 => {
-                let tuple = self.b().tuple(&operands);
-                let barrier = self.b().add_inst(Op::OptimizationBarrier, &[tuple]);
+                let tuple = self.builder().tuple(&operands);
+                let barrier = self.builder().add_inst(Op::OptimizationBarrier, &[tuple]);
                 Ok(self.parts(barrier))
             }
             "stablehlo.all_to_all" => self.all_to_all(op, &operands),
-            "stablehlo.tuple" => Ok(vec![self.b().tuple(&operands)]),
-            "stablehlo.custom_call" if sizes::target(op) == Some("ApproxTopK") => self.approximate_top_k(op, &operands),
-            "stablehlo.custom_call" if self.is_surrounding(op) => self.assertion_or_call(op, &operands),
+            "stablehlo.tuple" => Ok(vec![self.builder().tuple(&operands)]),
+            "stablehlo.custom_call" if sizes::call_target(op) == Some("ApproxTopK") => {
+                self.approximate_top_k(op, &operands)
+            }
+            "stablehlo.custom_call" if self.belongs_to_context(op) => self.convert_assertion_or_call(op, &operands),
             "stablehlo.custom_call" if !self.functions.header.is_empty() => {
                 match self.convert_sharding_call(op, &operands)? {
                     Some(results) => Ok(results),
@@ -267,7 +269,7 @@ impl<'a, 'h> Converter<'a, 'h> {
                 let comps = op
                     .regions
                     .iter()
-                    .map(|region| self.closed_region(op, region, scope))
+                    .map(|region| self.convert_closed_region(op, region, scope))
                     .collect::<Result<Vec<_>>>()?;
                 self.single_instruction(op, operands, &comps, scope)
             }
@@ -290,22 +292,23 @@ impl<'a, 'h> Converter<'a, 'h> {
             self.leave();
             return Ok(results);
         }
-        let comp = self.computation(op, name)?;
-        let called = self.b().add_inst(Op::Call(comp), &operands);
+        let comp = self.convert_static_function(op, name)?;
+        let called = self.builder().add_inst(Op::Call(comp), &operands);
         Ok(if op.types.len() == 1 { vec![called] } else { self.parts(called) })
     }
     /// Computation of a function whose types are static.
-    pub fn computation(&mut self, op: &Operation, name: &str) -> Result<CompId> {
+    pub fn convert_static_function(&mut self, op: &Operation, name: &str) -> Result<CompId> {
         if let Some(&comp) = self.done.get(name) {
             return Ok(comp);
         }
         let (name, function) = self.functions.all.get_key_value(name).ok_or_else(|| missing(name))?;
         self.enter(op)?;
-        self.b().begin(name);
-        let args: Vec<InstId> = function.body.args.iter().map(|(_, shape)| self.b().parameter(shape.fixed())).collect();
+        self.builder().begin_computation(name);
+        let args: Vec<InstId> =
+            function.body.args.iter().map(|(_, shape)| self.builder().parameter(shape.to_symbolic())).collect();
         let results = self.body(function, &mut SymbolScope::default(), &args)?;
-        let root = if let [one] = results[..] { one } else { self.b().tuple(&results) };
-        let comp = self.b().end(root);
+        let root = if let [one] = results[..] { one } else { self.builder().tuple(&results) };
+        let comp = self.builder().end_computation(root);
         self.leave();
         self.done.insert(name, comp);
         Ok(comp)
@@ -319,7 +322,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         scope: &SymbolScope,
     ) -> Result<Vec<InstId>> {
         if op.name == "stablehlo.real_dynamic_slice"
-            && let Some(part) = self.moving_part(op, &operands)?
+            && let Some(part) = self.convert_dynamic_slice(op, &operands)?
         {
             return Ok(vec![part]);
         }
@@ -362,20 +365,20 @@ impl<'a, 'h> Converter<'a, 'h> {
         let b = self.host.builder();
         // Among shapes, only that of a convolution's kernel is needed.
         let is_read = |i: usize| &*opcode == "convolution" && i == 1;
-        let shape = |(i, &o)| if is_read(i) { b.shape(o).pinned() } else { b.shape(o).at_hand() };
+        let shape = |(i, &o)| if is_read(i) { b.shape(o).pin_sizes() } else { b.shape(o).at_current_sizes() };
         let shapes: Vec<Shape> = operands.iter().enumerate().map(shape).collect();
         let shapes: Vec<&Shape> = shapes.iter().collect();
         let mut attrs = attributes::convert_attributes(op, &opcode, &shapes, comps).map_err(refuse)?;
         let made = schema::op(&opcode, &Some(declared.clone()), &shapes, &mut attrs).map_err(refuse)?;
-        let mut own = made.fixed();
-        sizes::set_numbers(&mut own, numbers);
+        let mut own = made.to_symbolic();
+        sizes::set_size_attributes(&mut own, numbers);
         let shape = self.result_shape(op, &own, declared, &operands, &sizes)?;
         let extra = attrs.into_extra();
         let known = match &made {
             Op::Foreign(call) if opcode == "custom-call" => {
                 let mut call = call.clone();
                 call.attrs.extend(extra.iter().cloned());
-                self.host.custom_call(&call, &without_sizes(op, &operands), &shape)?
+                self.host.custom_call(&call, &drop_size_operands(op, &operands), &shape)?
             }
             Op::Gather(_) if scope.open => match &own {
                 symbolic::Op::Gather(dims) => self.gather_as_slice(dims, &operands, &shape),
@@ -384,8 +387,8 @@ impl<'a, 'h> Converter<'a, 'h> {
             _ => None,
         };
         let id = known.unwrap_or_else(|| {
-            let id = self.b().push(own, &operands, shape.clone());
-            self.b().set_opaque_attributes(id, extra);
+            let id = self.builder().push(own, &operands, shape.clone());
+            self.builder().set_opaque_attributes(id, extra);
             id
         });
         if op.types.len() != 1 {
@@ -402,7 +405,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         let made = symbolic::Op::Broadcast(Vec::new());
         let shape = self.result_shape(op, &made, declared.clone(), &operands[..1], &operands[1..])?;
         let Some(out) = shape.as_array().cloned() else { return Err(wrong("expects one array")) };
-        let Some(from) = self.b().shape(x).as_array().cloned() else { return Err(wrong("expects an array")) };
+        let Some(from) = self.builder().shape(x).as_array().cloned() else { return Err(wrong("expects an array")) };
         let axes: Vec<usize> = dims.iter().map(|&d| usize::try_from(d).unwrap_or(usize::MAX)).collect();
         if axes.len() != from.rank() || axes.iter().any(|&d| d >= out.rank()) {
             return Err(wrong("the dims are no dimensions of the result"));
@@ -415,10 +418,10 @@ impl<'a, 'h> Converter<'a, 'h> {
         let mut x = x;
         if kept.len() < axes.len() {
             let sizes: Vec<Dim> = kept.iter().map(|&i| from.dims[i]).collect();
-            x = self.b().push(symbolic::Op::Reshape, &[x], symbolic::Shape::array(from.dtype, sizes));
+            x = self.builder().push(symbolic::Op::Reshape, &[x], symbolic::Shape::array(from.dtype, sizes));
         }
         let axes = kept.into_iter().map(|i| axes[i]).collect();
-        let id = self.b().push(symbolic::Op::Broadcast(axes), &[x], shape);
+        let id = self.builder().push(symbolic::Op::Broadcast(axes), &[x], shape);
         Ok(vec![if scope.open { self.fold_if_constant(op, id) } else { id }])
     }
 }

@@ -2,7 +2,7 @@
 use super::tree::{ModuleTree, Operation, ValueRef};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::SymbolicArray;
-use crate::hlo::attrs::Foreign;
+use crate::hlo::attrs::ForeignOp;
 use crate::hlo::symbolic::{self, Builder};
 use crate::hlo::{CompId, InstId};
 use crate::symbolic::Dim;
@@ -28,7 +28,7 @@ pub trait Host {
     fn known(&mut self, id: InstId) -> Option<SymbolicArray>;
     /// Value of an instruction of the current computation that is the same in every call, if it is known.
     fn constant(&mut self, id: InstId) -> Option<Tensor> {
-        self.known(id).map(SymbolicArray::pinned)
+        self.known(id).map(SymbolicArray::pin_sizes)
     }
     /// Element `at` of the difference of two integer arrays, if it is an expression of sizes although the arrays are not.
     fn difference(&mut self, of: InstId, less: InstId, at: Dim) -> Option<Dim>;
@@ -44,7 +44,7 @@ pub trait Host {
     /// Those of the host.
     fn custom_call(
         &mut self,
-        _call: &Foreign,
+        _call: &ForeignOp,
         _operands: &[InstId],
         _shape: &symbolic::Shape,
     ) -> Result<Option<InstId>> {
@@ -105,7 +105,7 @@ pub(super) struct Converter<'a, 'h> {
 
 impl Converter<'_, '_> {
     /// Builder of the host.
-    pub fn b(&mut self) -> &mut Builder {
+    pub fn builder(&mut self) -> &mut Builder {
         self.host.builder()
     }
     /// Enters a level of nesting.
@@ -126,7 +126,7 @@ impl Converter<'_, '_> {
     }
     /// Elements of a tuple; for other values, the value itself.
     pub fn parts(&mut self, id: InstId) -> Vec<InstId> {
-        let Some(n) = self.b().shape(id).as_tuple().map(<[symbolic::Shape]>::len) else { return vec![id] };
-        (0..n).map(|i| self.b().get_tuple_element(id, i)).collect()
+        let Some(n) = self.builder().shape(id).as_tuple().map(<[symbolic::Shape]>::len) else { return vec![id] };
+        (0..n).map(|i| self.builder().get_tuple_element(id, i)).collect()
     }
 }

@@ -1,5 +1,5 @@
 //! Attributes of StableHLO's custom calls: target, calling convention, configuration, and layouts.
-use super::attribute_values::{AttrResult, Out, flag, int_or};
+use super::attribute_values::{AttrCollector, AttrResult, flag, int_or};
 use super::tree::{MlirAttr, Operation};
 use crate::hlo::proto::quoted;
 use crate::hlo::{ArrayShape, CompId, Shape, XlaLayout};
@@ -43,7 +43,12 @@ pub(super) fn layouts(op: &Operation, name: &str, shapes: &[&Shape]) -> AttrResu
 ///
 /// # Errors
 /// The reason why the operation is refused.
-pub(super) fn attributes(op: &Operation, shapes: &[&Shape], comps: &[CompId], out: &mut Out) -> AttrResult<()> {
+pub(super) fn attributes(
+    op: &Operation,
+    shapes: &[&Shape],
+    comps: &[CompId],
+    out: &mut AttrCollector,
+) -> AttrResult<()> {
     let target = match op.attr(&["call_target_name", "callee"]) {
         Some(MlirAttr::Symbol(name) | MlirAttr::Text(name)) => name,
         _ => return Err("a custom call has a target".to_string()),
@@ -53,10 +58,12 @@ pub(super) fn attributes(op: &Operation, shapes: &[&Shape], comps: &[CompId], ou
     {
         return Err("a custom call that calls computations".to_string());
     }
-    out.carried("custom_call_target", format!("\"{target}\""));
+    out.add_opaque("custom_call_target", format!("\"{target}\""));
     match op.attr(CONFIG) {
-        Some(MlirAttr::Text(config)) if !config.is_empty() => out.carried("backend_config", quoted(config.as_bytes())),
-        Some(MlirAttr::Dict(entries)) => out.carried("backend_config", format!("{{{}}}", options(entries))),
+        Some(MlirAttr::Text(config)) if !config.is_empty() => {
+            out.add_opaque("backend_config", quoted(config.as_bytes()))
+        }
+        Some(MlirAttr::Dict(entries)) => out.add_opaque("backend_config", format!("{{{}}}", options(entries))),
         _ => {}
     }
     // Text has the number, bytecode the name. Only the last version has dictionaries; JAX then gives the first, or none.
@@ -66,21 +73,21 @@ pub(super) fn attributes(op: &Operation, shapes: &[&Shape], comps: &[CompId], ou
         _ => usize::try_from(int_or(op, &["api_version"], 1)? - 2).ok().and_then(|i| API_VERSIONS.get(i)),
     };
     if let Some(version) = version {
-        out.carried("api_version", version.to_string());
+        out.add_opaque("api_version", version.to_string());
     }
     let layouts = layouts(op, "operand_layouts", shapes)?;
     if !layouts.is_empty() {
         let all: Vec<String> = layouts.iter().map(Shape::to_string).collect();
-        out.carried("operand_layout_constraints", format!("{{{}}}", all.join(", ")));
+        out.add_opaque("operand_layout_constraints", format!("{{{}}}", all.join(", ")));
     }
     if let Some(MlirAttr::List(aliases)) = op.attr(&["output_operand_aliases"])
         && !aliases.is_empty()
     {
         let all = aliases.iter().map(alias).collect::<Option<Vec<_>>>().ok_or("an output_operand_alias is expected")?;
-        out.carried("output_to_operand_aliasing", format!("{{{}}}", all.join(", ")));
+        out.add_opaque("output_to_operand_aliasing", format!("{{{}}}", all.join(", ")));
     }
     if flag(op, "has_side_effect") {
-        out.carried("custom_call_has_side_effect", "true".to_string());
+        out.add_opaque("custom_call_has_side_effect", "true".to_string());
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! the size variables.
 use super::convert;
 use super::converter::Host;
-use super::sizes::{OPEN, is_fixed, target};
+use super::sizes::{OPEN, call_target, has_fixed_sizes};
 use super::tree::{FuncOp, MlirAttr, ModuleTree, Operation, ValueRef, callee};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::{InstId, Module, Source};
@@ -53,7 +53,7 @@ impl DynamicModule {
     ) -> Result<Result<DynamicModule, ModuleTree>> {
         let entry = &functions.all[convert::entry(&functions)?];
         let taken = convert::caller_arguments(entry, platform);
-        if taken.iter().all(|&i| is_fixed(&entry.body.args[i].1)) {
+        if taken.iter().all(|&i| has_fixed_sizes(&entry.body.args[i].1)) {
             return Ok(Err(functions));
         }
         let sizes = EntryNames::collect(entry, &functions);
@@ -172,7 +172,7 @@ impl EntryNames {
                 }
                 _ => None,
             };
-            if target(op) == Some("shape_assertion") {
+            if call_target(op) == Some("shape_assertion") {
                 equal.extend(op.operands.first().and_then(|o| compared.get(o.name.as_str())));
             }
             if let Some(called) = callee(op).and_then(|name| functions.all.get(name)) {

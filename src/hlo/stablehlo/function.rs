@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::reader::TextReader;
 use super::shards::read_mesh;
-use super::tree::{FuncOp, MlirAttr, ModuleTree, Port};
+use super::tree::{FuncOp, FuncPort, MlirAttr, ModuleTree};
 use crate::diag::Result;
 
 /// Parses a module, or functions without a module around them.
@@ -30,7 +30,7 @@ pub(super) fn parse(text: &str) -> Result<ModuleTree> {
             r.expect("@")?;
             let name = r.suffix()?.to_string();
             r.expect("=")?;
-            out.meshes.insert(name.clone(), read_mesh(&name, r.balanced()?)?);
+            out.meshes.insert(name.clone(), read_mesh(&name, r.skip_bracketed()?)?);
             if r.eat("{") {
                 r.dictionary("}")?;
             }
@@ -115,9 +115,9 @@ fn function(r: &mut TextReader, out: &mut ModuleTree) -> Result<()> {
 
 impl TextReader<'_> {
     /// Parses `T {...}`.
-    fn result(&mut self) -> Result<Port> {
+    fn result(&mut self) -> Result<FuncPort> {
         self.ty()?;
         let attrs = if self.eat("{") { self.dictionary("}")? } else { Vec::new() };
-        Ok(Port { name: None, attrs })
+        Ok(FuncPort { name: None, attrs })
     }
 }

@@ -1,7 +1,7 @@
 //! Parser of operations, in the generic form and in StableHLO's own.
 use super::attribute::conv_axes;
 use super::reader::TextReader;
-use super::tree::{MlirAttr, Operation, Port, RegionBlock, ValueRef};
+use super::tree::{FuncPort, MlirAttr, Operation, RegionBlock, ValueRef};
 use super::types::OpSignature;
 use crate::diag::{Code, Result};
 use crate::hlo::Shape;
@@ -33,13 +33,13 @@ impl<'a> TextReader<'a> {
         self.argument().map(|(name, shape, _)| (name, shape))
     }
     /// Parses `%a: tensor<f32> {x = 1} loc("a")` of a function.
-    pub fn argument(&mut self) -> Result<(String, Shape, Port)> {
+    pub fn argument(&mut self) -> Result<(String, Shape, FuncPort)> {
         self.expect("%")?;
         let name = self.suffix()?.to_string();
         self.expect(":")?;
         let shape = self.ty()?;
         let attrs = if self.eat("{") { self.dictionary("}")? } else { Vec::new() };
-        Ok((name, shape, Port { name: self.location()?, attrs }))
+        Ok((name, shape, FuncPort { name: self.location()?, attrs }))
     }
     fn value(&mut self) -> Result<ValueRef> {
         self.expect("%")?;
@@ -208,7 +208,7 @@ impl<'a> TextReader<'a> {
                 op.attrs.extend(self.dictionary("}")?);
                 return Ok(());
             }
-            "algorithm" if self.is_next("<") => self.balanced().map(|_| MlirAttr::Other)?,
+            "algorithm" if self.is_next("<") => self.skip_bracketed().map(|_| MlirAttr::Other)?,
             // A colon behind the number belongs to the operation's type.
             _ if !self.peek_number().is_empty() => self.number()?,
             _ => self.attribute()?,
@@ -306,7 +306,7 @@ impl<'a> TextReader<'a> {
         while !self.is_next("(") {
             let name = self.word()?.to_string();
             self.expect("=")?;
-            let text = self.balanced()?.to_string();
+            let text = self.skip_bracketed()?.to_string();
             op.attrs.push((name, MlirAttr::Text(text)));
         }
         self.expect("(")?;

@@ -170,7 +170,7 @@ impl<'a> TextReader<'a> {
         Ok(value)
     }
     /// Skips a bracketed part; returns its text.
-    pub fn balanced(&mut self) -> Result<&'a str> {
+    pub fn skip_bracketed(&mut self) -> Result<&'a str> {
         if !self.remaining().starts_with(['{', '(', '[', '<']) {
             return Err(self.error("expects a bracket"));
         }

@@ -36,7 +36,12 @@ struct Captured {
 
 impl<'a> Converter<'a, '_> {
     /// Converts a region to a computation that reads nothing around it except constants.
-    pub fn closed_region(&mut self, op: &Operation, region: &'a RegionBlock, outer: &SymbolScope) -> Result<CompId> {
+    pub fn convert_closed_region(
+        &mut self,
+        op: &Operation,
+        region: &'a RegionBlock,
+        outer: &SymbolScope,
+    ) -> Result<CompId> {
         let mut names = BTreeSet::new();
         free_names(region, &mut names);
         let mut constants = Vec::new();
@@ -51,33 +56,33 @@ impl<'a> Converter<'a, '_> {
         self.begin(op)?;
         let mut scope = SymbolScope { open: outer.open, ..SymbolScope::default() };
         for (name, shape) in &region.args {
-            let id = self.b().parameter(shape.fixed());
+            let id = self.builder().parameter(shape.to_symbolic());
             scope.values.insert(name.clone(), vec![id]);
         }
         self.recreate_constants(&mut scope, constants);
         let results = self.convert_region(region, &mut scope)?;
-        let root = if let [one] = results[..] { one } else { self.b().tuple(&results) };
+        let root = if let [one] = results[..] { one } else { self.builder().tuple(&results) };
         Ok(self.end(root))
     }
     fn begin(&mut self, op: &Operation) -> Result<()> {
         self.enter(op)?;
         let stem = op.name.rsplit('.').next().unwrap_or("region");
-        self.b().begin(stem);
+        self.builder().begin_computation(stem);
         Ok(())
     }
     fn end(&mut self, root: InstId) -> CompId {
         self.leave();
-        self.b().end(root)
+        self.builder().end_computation(root)
     }
     /// Value of an instruction, if it is a constant.
     fn literal(&mut self, id: InstId) -> Option<SymbolicArray> {
-        let b = self.b();
-        let known = SymbolicArray::of_constant(b, id)?;
-        Some(if b.follows_sizes(id) { known.of_sizes() } else { known })
+        let b = self.builder();
+        let known = SymbolicArray::from_constant(b, id)?;
+        Some(if b.depends_on_sizes(id) { known.with_expressions() } else { known })
     }
     fn recreate_constants(&mut self, scope: &mut SymbolScope, constants: Vec<(String, SymbolicArray)>) {
         for (name, known) in constants {
-            let id = known.add_constant(self.b());
+            let id = known.add_constant(self.builder());
             scope.values.insert(name, vec![id]);
         }
     }
@@ -93,7 +98,7 @@ impl<'a> Converter<'a, '_> {
     ) -> Result<CompId> {
         self.begin(op)?;
         let mut scope = SymbolScope { open: outer.open, ..SymbolScope::default() };
-        let param = self.b().parameter(state.clone());
+        let param = self.builder().parameter(state.clone());
         let mut parts = self.parts(param).into_iter();
         for (name, _) in &region.args {
             let part =
@@ -135,7 +140,12 @@ impl<'a> Converter<'a, '_> {
         }
         Ok(out)
     }
-    pub fn while_loop(&mut self, op: &'a Operation, operands: Vec<InstId>, scope: &SymbolScope) -> Result<Vec<InstId>> {
+    pub fn convert_while(
+        &mut self,
+        op: &'a Operation,
+        operands: Vec<InstId>,
+        scope: &SymbolScope,
+    ) -> Result<Vec<InstId>> {
         let [cond, turn] = &op.regions[..] else { return Err(error_at(op, Code::HloSyntax, "a loop has two regions")) };
         let n = operands.len();
         if cond.args.len() != n || turn.args.len() != n {
@@ -152,15 +162,16 @@ impl<'a> Converter<'a, '_> {
                 captured.constants.push((region.args[*i].0.clone(), known.clone()));
             }
         }
-        let init = self.b().tuple(&[&operands[..], &captured.values].concat());
-        let state = self.b().shape(init).clone();
+        let init = self.builder().tuple(&[&operands[..], &captured.values].concat());
+        let state = self.builder().shape(init).clone();
         let cond = self.region_on_tuple(op, cond, &state, &captured, scope, |c, made, _| match made[..] {
             [one] => one,
-            _ => c.b().tuple(&made),
+            _ => c.builder().tuple(&made),
         })?;
-        let turn = self
-            .region_on_tuple(op, turn, &state, &captured, scope, |c, made, rest| c.b().tuple(&[made, rest].concat()))?;
-        let id = self.b().push(symbolic::Op::While { cond, body: turn }, &[init], state);
+        let turn = self.region_on_tuple(op, turn, &state, &captured, scope, |c, made, rest| {
+            c.builder().tuple(&[made, rest].concat())
+        })?;
+        let id = self.builder().push(symbolic::Op::While { cond, body: turn }, &[init], state);
         let mut parts = self.parts(id);
         parts.truncate(n);
         for (i, _) in kept {
@@ -184,7 +195,7 @@ impl<'a> Converter<'a, '_> {
         };
         all.into_iter().filter_map(known).collect()
     }
-    pub fn branches(
+    pub fn convert_branches(
         &mut self,
         op: &'a Operation,
         operands: Vec<InstId>,
@@ -202,14 +213,16 @@ impl<'a> Converter<'a, '_> {
             return Ok(results);
         }
         let captured = self.captured_values(op, scope)?;
-        let given = self.b().tuple(&captured.values);
-        let state = self.b().shape(given).clone();
+        let given = self.builder().tuple(&captured.values);
+        let state = self.builder().shape(given).clone();
         let mut all = Vec::with_capacity(op.regions.len());
         for region in &op.regions {
-            all.push(self.region_on_tuple(op, region, &state, &captured, scope, |c, made, _| c.b().tuple(&made))?);
+            all.push(
+                self.region_on_tuple(op, region, &state, &captured, scope, |c, made, _| c.builder().tuple(&made))?,
+            );
         }
         let operands = [vec![selector], vec![given; all.len()]].concat();
-        let id = self.b().add_inst(Op::Conditional(all), &operands);
+        let id = self.builder().add_inst(Op::Conditional(all), &operands);
         Ok(self.parts(id))
     }
     /// Branch that is taken, if it is known: others may be for other platforms.
@@ -218,7 +231,7 @@ impl<'a> Converter<'a, '_> {
         let known = self.host.known(selector)?;
         let varies = match trace::is_recording() {
             true => known.sizes.iter().flatten().any(|size| size.varies()),
-            false => self.host.builder().follows_sizes(selector),
+            false => self.host.builder().depends_on_sizes(selector),
         };
         let value = known.value.get_i64(0).filter(|_| !varies)?;
         if op.name == "stablehlo.if" {

@@ -15,7 +15,7 @@ pub(super) const CAST: &str = "builtin.unrealized_conversion_cast";
 pub(super) const PLACEMENTS: &[&str] = &["sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"];
 
 /// Parses a mesh, `<["i"=2, "j"=2]>`; `None` if devices are listed in a special order.
-pub(super) fn mesh(text: &str) -> Option<Vec<(String, u64)>> {
+pub(super) fn parse_mesh(text: &str) -> Option<Vec<(String, u64)>> {
     let inside = text.trim().trim_start_matches('<').trim_end_matches('>').trim();
     let inside = inside.strip_prefix('[')?.strip_suffix(']')?;
     let axes = inside.split(',').map(str::trim).filter(|axis| !axis.is_empty());
@@ -128,7 +128,7 @@ impl<'a> Converter<'a, '_> {
             Some("SPMDFullToShardShape") => {
                 self.has_part(op, x, shape)?;
                 // Outside, the argument itself remains a shard.
-                let own = self.b().push(symbolic::Op::Copy, &[x], shape.fixed());
+                let own = self.builder().push(symbolic::Op::Copy, &[x], shape.to_symbolic());
                 return Ok(Some(vec![own]));
             }
             Some("SPMDShardToFullShape") => self.mark(x, shape),
@@ -139,23 +139,23 @@ impl<'a> Converter<'a, '_> {
 
     /// Whether a value of the current computation is a shard of an array.
     pub(super) fn is_shard(&mut self, id: InstId) -> bool {
-        let depth = self.b().depth();
+        let depth = self.builder().nesting_depth();
         self.parts_of_arrays.contains(&(depth, id))
     }
 
     /// Records that `id` is a shard of an array of type `whole`.
     pub(super) fn mark(&mut self, id: InstId, whole: &Shape) {
-        if !self.b().shape(id).at_hand().same_type_and_dims(whole) {
-            let depth = self.b().depth();
+        if !self.builder().shape(id).at_current_sizes().same_type_and_dims(whole) {
+            let depth = self.builder().nesting_depth();
             self.parts_of_arrays.insert((depth, id));
         }
     }
 
     fn has_part(&mut self, op: &Operation, id: InstId, shape: &Shape) -> Result<()> {
-        if self.b().shape(id).pinned().same_type_and_dims(shape) {
+        if self.builder().shape(id).pin_sizes().same_type_and_dims(shape) {
             return Ok(());
         }
-        let told = format!("a device has {} of an array where it needs {shape}", self.b().shape(id));
+        let told = format!("a device has {} of an array where it needs {shape}", self.builder().shape(id));
         Err(error_at(op, Code::HloUnsupported, told))
     }
 
@@ -183,5 +183,5 @@ impl<'a> Converter<'a, '_> {
 /// `Code::HloUnsupported` for a mesh that lists its devices.
 pub(super) fn read_mesh(name: &str, text: &str) -> Result<Vec<(String, u64)>> {
     let told = || format!("the mesh `{name}` lists its devices; read are meshes in the order of partitions");
-    mesh(text).ok_or_else(|| Error::user(Code::HloUnsupported, told()))
+    parse_mesh(text).ok_or_else(|| Error::user(Code::HloUnsupported, told()))
 }

@@ -16,27 +16,27 @@ pub(super) const OPEN: u64 = u64::MAX;
 const MOST_SIZES: u64 = 64;
 
 /// Whether all sizes in `shape` are known.
-pub(super) fn is_fixed(shape: &Shape) -> bool {
+pub(super) fn has_fixed_sizes(shape: &Shape) -> bool {
     shape.leaves().iter().all(|a| !a.dims.contains(&OPEN))
 }
 
 /// Whether a function has open sizes, or needs its caller's context: sizes or the platform as arguments, or functions of a
 /// graph.
-pub(super) fn is_open(function: &FuncOp) -> bool {
+pub(super) fn has_open_sizes(function: &FuncOp) -> bool {
     function.args.iter().any(|port| port.text("jax.global_constant").is_some()) || region_is_open(&function.body)
 }
 
 fn region_is_open(region: &RegionBlock) -> bool {
     let own = |op: &Operation| {
-        !op.types.iter().all(is_fixed)
+        !op.types.iter().all(has_fixed_sizes)
             || op.regions.iter().any(region_is_open)
-            || matches!(target(op), Some("tf.call_tf_function" | "shape_assertion"))
+            || matches!(call_target(op), Some("tf.call_tf_function" | "shape_assertion"))
     };
-    !region.args.iter().all(|(_, shape)| is_fixed(shape)) || region.ops.iter().any(own)
+    !region.args.iter().all(|(_, shape)| has_fixed_sizes(shape)) || region.ops.iter().any(own)
 }
 
 /// Target of a custom call.
-pub(super) fn target(op: &Operation) -> Option<&str> {
+pub(super) fn call_target(op: &Operation) -> Option<&str> {
     match op.attr(&["call_target_name", "callee"]) {
         Some(MlirAttr::Symbol(name) | MlirAttr::Text(name)) if op.name == "stablehlo.custom_call" => Some(name),
         _ => None,
@@ -49,7 +49,7 @@ fn size_operands(op: &Operation) -> Vec<i64> {
 }
 
 /// Operands of a custom call, without those that only hold result sizes.
-pub(super) fn without_sizes(op: &Operation, operands: &[InstId]) -> Vec<InstId> {
+pub(super) fn drop_size_operands(op: &Operation, operands: &[InstId]) -> Vec<InstId> {
     let sizes = size_operands(op);
     (0i64..).zip(operands).filter(|(i, _)| !sizes.contains(i)).map(|(_, &operand)| operand).collect()
 }
@@ -67,12 +67,13 @@ pub(super) struct StaticOperation {
 impl Converter<'_, '_> {
     /// Integers in an operand.
     fn numbers(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<Vec<Dim>> {
-        let known = operands.get(i).and_then(|&id| self.host.known(id)).and_then(|known| known.of_sizes().sizes);
+        let known =
+            operands.get(i).and_then(|&id| self.host.known(id)).and_then(|known| known.with_expressions().sizes);
         known.ok_or_else(|| error_at(op, Code::HloUnsupported, format!("operand {i} holds sizes that are not known")))
     }
     /// Converts size operands to attributes, if the operation has such operands or is in a custom call.
     pub fn as_static_operation(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<StaticOperation>> {
-        let (name, taken, names): (&str, usize, &[&str]) = match (op.name.as_str(), target(op)) {
+        let (name, taken, names): (&str, usize, &[&str]) = match (op.name.as_str(), call_target(op)) {
             ("stablehlo.dynamic_pad", _) => {
                 ("stablehlo.pad", 2, &["edge_padding_low", "edge_padding_high", "interior_padding"])
             }
@@ -106,7 +107,7 @@ impl Converter<'_, '_> {
         if name == "stablehlo.rng_bit_generator" {
             fixed.types = vec![
                 op.types.first().cloned().unwrap_or(Shape::Token),
-                self.shape_from_operand(op, operands, 1)?.pinned(),
+                self.shape_from_operand(op, operands, 1)?.pin_sizes(),
             ];
         }
         let comps = if op.name == "stablehlo.custom_call" { Some(self.called_computations(op)?) } else { None };
@@ -120,14 +121,16 @@ impl Converter<'_, '_> {
             let (MlirAttr::Symbol(name) | MlirAttr::Text(name)) = name else {
                 return Err(error_at(op, Code::HloSyntax, "a called computation has no name"));
             };
-            comps.push(self.computation(op, name)?);
+            comps.push(self.convert_static_function(op, name)?);
         }
         Ok(comps)
     }
     /// Shape of result `i` of a custom call whose sizes are in an operand.
     fn shape_from_operand(&mut self, op: &Operation, operands: &[InstId], i: usize) -> Result<symbolic::Shape> {
         let declared = op.types.get(i).cloned().unwrap_or(Shape::Token);
-        let Some(a) = declared.as_array().filter(|_| !is_fixed(&declared)) else { return Ok(declared.fixed()) };
+        let Some(a) = declared.as_array().filter(|_| !has_fixed_sizes(&declared)) else {
+            return Ok(declared.to_symbolic());
+        };
         let places = size_operands(op);
         let place = places.get(i).and_then(|&p| usize::try_from(p).ok());
         let place =
@@ -155,8 +158,8 @@ impl Converter<'_, '_> {
         operands: &[InstId],
         sizes: &[InstId],
     ) -> Result<symbolic::Shape> {
-        if is_fixed(&declared) {
-            return Ok(declared.fixed());
+        if has_fixed_sizes(&declared) {
+            return Ok(declared.to_symbolic());
         }
         let found = match (made, &declared) {
             (Op::Iota(_) | Op::Reshape | Op::Broadcast(_), Shape::Array(a)) => self.array_of_sizes(op, a, sizes, 0)?,
@@ -168,15 +171,15 @@ impl Converter<'_, '_> {
             }
             // Foreign functions of one operand are pointwise.
             (Op::Foreign(_), Shape::Array(a)) if operands.len() == 1 => {
-                symbolic::Shape::array(a.dtype, self.b().dims(operands[0]).to_vec())
+                symbolic::Shape::array(a.dtype, self.builder().dims(operands[0]).to_vec())
             }
             (Op::BitcastConvertWidth, Shape::Array(a)) => {
-                let known = a.dims.iter().zip(self.b().dims(operands[0]));
+                let known = a.dims.iter().zip(self.builder().dims(operands[0]));
                 let dims = known.map(|(&d, &x)| if d == OPEN { x } else { Dim::from(d) });
                 symbolic::Shape::array(a.dtype, dims.collect::<Vec<Dim>>())
             }
             _ => {
-                let b = self.b();
+                let b = self.builder();
                 let shapes: Vec<&symbolic::Shape> = operands.iter().map(|&o| b.shape(o)).collect();
                 let found = infer::infer(made, &shapes, b.module());
                 found.map_err(|m| error_at(op, Code::ShapeMismatch, m))?
@@ -197,34 +200,34 @@ impl Converter<'_, '_> {
     /// Folded values must not depend on the sizes, or modules for two sizes would differ in more than numbers: so only results with
     /// declared sizes are folded.
     pub fn fold_if_constant(&mut self, op: &Operation, id: InstId) -> InstId {
-        let comp = self.b().current();
+        let comp = self.builder().current_computation();
         let inst = &comp.insts[id];
         let Some(a) = inst.shape.as_array() else { return id };
         if let Op::GetDimensionSize(axis) = inst.op {
             let size = comp.insts[inst.operands[0]].shape.as_array().and_then(|x| x.dims.get(axis)).copied();
-            return size.map_or(id, |n| self.b().size_constant(crate::tensor::DType::S32, &[], vec![n]));
+            return size.map_or(id, |n| self.builder().size_constant(crate::tensor::DType::S32, &[], vec![n]));
         }
         let known = |o: &InstId| matches!(comp.insts[*o].op, Op::Constant(Literal::Array(_)));
-        let is_small = op.types.iter().all(is_fixed) && a.elements() <= MOST_SIZES;
+        let is_small = op.types.iter().all(has_fixed_sizes) && a.elements() <= MOST_SIZES;
         let is_number = !a.dtype.is_float() && !a.dtype.is_complex();
         if !is_small || !is_number || inst.operands.is_empty() || !inst.operands.iter().all(known) {
             return id;
         }
         match self.host.known(id) {
             Some(known) => {
-                let known = if self.b().follows_sizes(id) { known.of_sizes() } else { known };
-                known.add_constant(self.b())
+                let known = if self.builder().depends_on_sizes(id) { known.with_expressions() } else { known };
+                known.add_constant(self.builder())
             }
             None => id,
         }
     }
     /// Whether an operation concerns the context of the module.
-    pub fn is_surrounding(&self, op: &Operation) -> bool {
-        matches!(target(op), Some("tf.call_tf_function" | "shape_assertion"))
+    pub fn belongs_to_context(&self, op: &Operation) -> bool {
+        matches!(call_target(op), Some("tf.call_tf_function" | "shape_assertion"))
     }
     /// Converts an assertion about sizes, or a call of a function of the surrounding graph.
-    pub fn assertion_or_call(&mut self, op: &Operation, operands: &[InstId]) -> Result<Vec<InstId>> {
-        if target(op) == Some("shape_assertion") {
+    pub fn convert_assertion_or_call(&mut self, op: &Operation, operands: &[InstId]) -> Result<Vec<InstId>> {
+        if call_target(op) == Some("shape_assertion") {
             return self.assertion(op, operands).map(|()| Vec::new());
         }
         let entries = match op.attr(&["tf.backend_config"]) {
@@ -239,7 +242,7 @@ impl Converter<'_, '_> {
         let args = operands.get(usize::from(token)..).unwrap_or_default();
         let mut results = self.host.call(index, args)?;
         if token {
-            results.insert(0, self.b().add_inst(Op::AfterAll, &[]));
+            results.insert(0, self.builder().add_inst(Op::AfterAll, &[]));
         }
         let b = self.host.builder();
         if results.len() != op.types.len()
@@ -280,7 +283,7 @@ fn in_a_call(op: &Operation, name: &str, operands: &[InstId]) -> Option<StaticOp
 }
 
 /// Sets the sizes of an op to those in its operands.
-pub(super) fn set_numbers(op: &mut symbolic::Op, numbers: &[Vec<Dim>]) {
+pub(super) fn set_size_attributes(op: &mut symbolic::Op, numbers: &[Vec<Dim>]) {
     let at = |list: usize, i: usize| numbers.get(list).and_then(|all| all.get(i)).copied();
     let set = |to: &mut Dim, list: usize, i: usize| *to = at(list, i).unwrap_or(*to);
     match op {
@@ -335,6 +338,6 @@ pub(super) fn matches_declared(found: &symbolic::Shape, declared: &Shape) -> boo
         (symbolic::Shape::Tuple(f), Shape::Tuple(d)) => {
             f.len() == d.len() && f.iter().zip(d).all(|(x, y)| matches_declared(x, y))
         }
-        _ => found.at_hand().same_type_and_dims(declared),
+        _ => found.at_current_sizes().same_type_and_dims(declared),
     }
 }

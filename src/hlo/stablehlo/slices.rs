@@ -16,8 +16,8 @@ impl Converter<'_, '_> {
         shape: &symbolic::Shape,
     ) -> Option<InstId> {
         let &[x, indices] = operands else { return None };
-        let array = self.b().shape(x).as_array()?.clone();
-        let places = self.b().shape(indices).as_array()?.clone();
+        let array = self.builder().shape(x).as_array()?.clone();
+        let places = self.builder().shape(indices).as_array()?.clone();
         let mut axes = dims.start_index_map.clone();
         axes.sort_unstable();
         axes.dedup();
@@ -29,7 +29,7 @@ impl Converter<'_, '_> {
             return None;
         }
         let own = symbolic::Shape::array(array.dtype, dims.slice_sizes.clone());
-        let known = self.host.known(indices).and_then(|known| known.of_sizes().sizes);
+        let known = self.host.known(indices).and_then(|known| known.with_expressions().sizes);
         let part = match known {
             Some(known) => {
                 let mut starts = vec![Dim::from(0); array.rank()];
@@ -39,31 +39,31 @@ impl Converter<'_, '_> {
                 }
                 let one = |(&start, &size): (&Dim, &Dim)| SliceDim { start, limit: start + size, stride: Dim::from(1) };
                 let slices = starts.iter().zip(&dims.slice_sizes).map(one).collect();
-                self.b().push(symbolic::Op::Slice(slices), &[x], own)
+                self.builder().push(symbolic::Op::Slice(slices), &[x], own)
             }
             None => {
-                let zero = self.b().scalar(places.dtype, 0.0);
+                let zero = self.builder().scalar(places.dtype, 0.0);
                 let mut operands = vec![x];
                 operands.resize(array.rank() + 1, zero);
                 for (i, &axis) in (0u64..).zip(&dims.start_index_map) {
-                    let start = self.b().slice_axis(indices, 0, Dim::from(i), Dim::from(i + 1));
-                    operands[axis + 1] = self.b().reshape(start, &[]);
+                    let start = self.builder().slice_axis(indices, 0, Dim::from(i), Dim::from(i + 1));
+                    operands[axis + 1] = self.builder().reshape(start, &[]);
                 }
-                self.b().push(symbolic::Op::DynamicSlice(dims.slice_sizes.clone()), &operands, own)
+                self.builder().push(symbolic::Op::DynamicSlice(dims.slice_sizes.clone()), &operands, own)
             }
         };
-        Some(self.b().push(symbolic::Op::Reshape, &[part], shape.clone()))
+        Some(self.builder().push(symbolic::Op::Reshape, &[part], shape.clone()))
     }
 
     /// Converts a slice whose start is known only at run time and whose size is an expression of sizes; `None` if the start is one too,
     /// or for strides.
-    pub(super) fn moving_part(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<InstId>> {
+    pub(super) fn convert_dynamic_slice(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<InstId>> {
         let &[x, starts, limits, strides] = operands else { return Ok(None) };
         let strides = self.host.known(strides).and_then(|known| known.value.to_i64s());
         if self.host.known(starts).is_some() || strides.is_none_or(|all| all.iter().any(|&stride| stride != 1)) {
             return Ok(None);
         }
-        let dims = self.b().dims(x).to_vec();
+        let dims = self.builder().dims(x).to_vec();
         let mut sizes = Vec::with_capacity(dims.len());
         let mut from = vec![x];
         for (axis, &n) in dims.iter().enumerate() {
@@ -71,9 +71,9 @@ impl Converter<'_, '_> {
             let size = size.filter(|&size| size <= n);
             let told = format!("how many elements are taken along axis {axis} depends on values at run time");
             sizes.push(size.ok_or_else(|| error_at(op, Code::HloUnsupported, told))?);
-            let start = self.b().slice_axis(starts, 0, Dim::from(axis), Dim::from(axis + 1));
-            from.push(self.b().reshape(start, &[]));
+            let start = self.builder().slice_axis(starts, 0, Dim::from(axis), Dim::from(axis + 1));
+            from.push(self.builder().reshape(start, &[]));
         }
-        Ok(Some(self.b().add_inst(symbolic::Op::DynamicSlice(sizes), &from)))
+        Ok(Some(self.builder().add_inst(symbolic::Op::DynamicSlice(sizes), &from)))
     }
 }

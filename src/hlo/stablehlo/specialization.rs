@@ -42,7 +42,7 @@ impl UnspecializedModule {
         let entry = convert::entry(functions)?;
         let (extra, comps) = (functions.header.clone(), IdVec::new());
         Module::<u64> { name: entry.to_string(), comps, entry: crate::hlo::CompId(0), extra, replaceable: false }
-            .for_one_device()?;
+            .require_single_device()?;
         let mut given = Vec::with_capacity(args.len());
         let mut rest = args.iter();
         for (i, (_, shape)) in functions.all[entry].body.args.iter().enumerate() {

@@ -111,21 +111,21 @@ pub(super) struct FuncOp {
     /// Operations; the arguments of the region are the function's.
     pub body: RegionBlock,
     /// Name and attributes of each argument.
-    pub args: Vec<Port>,
+    pub args: Vec<FuncPort>,
     /// Name and attributes of each result; empty where there are none.
-    pub results: Vec<Port>,
+    pub results: Vec<FuncPort>,
 }
 
 /// Name and attributes of an argument or a result of a function.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Port {
+pub(super) struct FuncPort {
     /// Name in its location, which is its name in the source program.
     pub name: Option<String>,
     /// Attributes, with their names.
     pub attrs: Vec<(String, MlirAttr)>,
 }
 
-impl Port {
+impl FuncPort {
     /// Value of a string attribute.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.attrs.iter().find(|a| a.0 == name) {
@@ -161,7 +161,7 @@ impl ModuleTree {
     /// Functions that `entry` reaches, callees before callers, the entry last.
     ///
     /// Errors: `Code::HloSyntax` for missing functions, `Code::HloUnsupported` for recursive ones.
-    pub fn order(&self, entry: &str) -> Result<Vec<&str>> {
+    pub fn callees_first(&self, entry: &str) -> Result<Vec<&str>> {
         let refuse = |code, message: String| Err(crate::diag::Error::user(code, message));
         let called = |name: &str| {
             let mut all = Vec::new();

@@ -45,7 +45,7 @@ const ELEMENTS: &[(&str, DType)] = &[
 ];
 
 /// Element type with this name.
-pub(super) fn element(name: &str) -> Option<DType> {
+pub(super) fn element_type(name: &str) -> Option<DType> {
     ELEMENTS.iter().find(|(n, _)| *n == name).map(|(_, t)| *t)
 }
 
@@ -73,7 +73,7 @@ impl<'a> TextReader<'a> {
             return Ok(dtype);
         }
         let name = self.peek_word();
-        match element(name) {
+        match element_type(name) {
             Some(dtype) => {
                 self.take_bytes(name.len());
                 Ok(dtype)

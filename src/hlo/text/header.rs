@@ -75,12 +75,12 @@ impl Parser<'_> {
 
 /// Parses the shapes in an `entry_computation_layout` attribute.
 pub(crate) fn parse_entry_layout(text: &str) -> Result<(Vec<Shape>, Shape)> {
-    Parser::at_start(text).entry_layout()
+    Parser::from_text(text).entry_layout()
 }
 
 /// Parses shapes separated by commas.
 pub(crate) fn parse_shapes(text: &str) -> Result<Vec<Shape>> {
-    let mut p = Parser::at_start(text);
+    let mut p = Parser::from_text(text);
     let mut out = Vec::new();
     while p.tok.kind != TokenKind::Eof {
         if !out.is_empty() {
@@ -93,7 +93,7 @@ pub(crate) fn parse_shapes(text: &str) -> Result<Vec<Shape>> {
 
 /// Parses a shape and elements, `s32[2] {1, 2}`.
 pub(in crate::hlo) fn parse_literal(text: &str) -> Result<(Literal, Shape)> {
-    let mut p = Parser::at_start(text);
+    let mut p = Parser::from_text(text);
     let shape = p.shape()?;
     Ok((p.literal(&shape)?, shape))
 }
@@ -103,7 +103,7 @@ pub(in crate::hlo) fn parse_literal(text: &str) -> Result<(Literal, Shape)> {
 /// # Errors
 /// `Code::HloSyntax`.
 pub fn parse_array_elements(text: &str, shape: ArrayShape) -> Result<Tensor> {
-    let mut p = Parser::at_start(text);
+    let mut p = Parser::from_text(text);
     let (is_nested, is_elided) = (text.trim_start().starts_with('{'), text.contains("..."));
     if is_elided || is_nested != (shape.rank() > 0) {
         return p.fail(format!("expects every element of {shape}"));
@@ -116,11 +116,11 @@ pub fn parse_array_elements(text: &str, shape: ArrayShape) -> Result<Tensor> {
 
 /// Parses a window, `{size=3x3 pad=1_1x1_1}`.
 pub(in crate::hlo) fn parse_window(text: &str) -> Result<Vec<WindowDim>> {
-    Parser::at_start(text).window()
+    Parser::from_text(text).window()
 }
 
 /// Parses dimension labels, `b01f_01io->b01f`, without window or groups.
 pub(in crate::hlo) fn parse_dim_labels(text: &str) -> Result<ConvDims> {
-    let p = Parser::at_start(text);
+    let p = Parser::from_text(text);
     schema::dim_labels(text.trim()).or_else(|message| p.fail(message))
 }

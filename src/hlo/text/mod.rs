@@ -29,7 +29,7 @@ use crate::diag::{Error, Result};
 use crate::tensor::Tensor;
 
 /// Whether `opcode` is `foo-start`, `foo-update` or `foo-done` of an opcode without async forms of its own.
-pub(crate) fn is_sugar(opcode: &str) -> bool {
+pub(crate) fn is_async_shorthand(opcode: &str) -> bool {
     table::attributes(opcode).is_none() && table::split_async_suffix(opcode).is_some()
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Parser<'a> {
 
 /// See [`super::parse`].
 pub(super) fn parse(src: &str) -> Result<Module> {
-    let mut p = Parser::at_start(src);
+    let mut p = Parser::from_text(src);
     let header = p.is_word("HloModule");
     if header || p.is_word("ENTRY") || p.peek().kind == TokenKind::Punct(b'{') {
         if header {
@@ -211,7 +211,7 @@ impl<'a> Parser<'a> {
     fn rhs(&mut self, name: Option<&str>, shape: Option<Shape>, with_attributes: bool) -> Result<InstId> {
         self.enter(DEPTH)?;
         let mut shape = match shape {
-            None if self.at_shape() => Some(self.shape()?),
+            None if self.is_shape_next() => Some(self.shape()?),
             shape => shape,
         };
         if self.tok.kind != TokenKind::Ident {
@@ -324,7 +324,7 @@ impl<'a> Parser<'a> {
         Ok(operands)
     }
     fn operand(&mut self) -> Result<InstId> {
-        let shape = if self.at_shape() { Some(self.shape()?) } else { None };
+        let shape = if self.is_shape_next() { Some(self.shape()?) } else { None };
         if self.tok.kind == TokenKind::Ident && self.src[self.tok.end..].starts_with('(') {
             return self.rhs(None, shape, false);
         }
@@ -404,7 +404,7 @@ impl<'a> Parser<'a> {
 
 impl<'a> Parser<'a> {
     /// Parser at the start of `src`, outside of any computation.
-    pub(super) fn at_start(src: &'a str) -> Self {
+    pub(super) fn from_text(src: &'a str) -> Self {
         let mut lexer = Lexer::new(src);
         let tok = lexer.next();
         let module = Module {

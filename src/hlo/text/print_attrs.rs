@@ -14,7 +14,7 @@ pub(super) fn list<T: std::fmt::Display>(items: &[T]) -> String {
 type Pairs = Vec<(String, String)>;
 
 /// Attributes of an op as text; the printer itself handles the branches of a conditional.
-pub(super) fn own_attributes(op: &Op, comps: &IdVec<CompId, String>) -> Pairs {
+pub(super) fn op_attributes(op: &Op, comps: &IdVec<CompId, String>) -> Pairs {
     match op {
         Op::Foreign(f) => foreign(f, comps),
         op => schema::attributes_of(op)
@@ -43,7 +43,7 @@ fn text(value: &FieldValue, source: &str, comps: &IdVec<CompId, String>) -> Stri
     }
 }
 
-fn foreign(f: &Foreign, comps: &IdVec<CompId, String>) -> Pairs {
+fn foreign(f: &ForeignOp, comps: &IdVec<CompId, String>) -> Pairs {
     let mut out = f.attrs.clone();
     let mut names: Vec<&str> = f.calls.iter().map(|c| c.0.as_str()).collect();
     names.dedup();

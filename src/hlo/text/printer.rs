@@ -3,7 +3,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use super::lexer::is_reserved;
-use super::print_attrs::own_attributes;
+use super::print_attrs::op_attributes;
 use super::print_literal;
 use crate::hlo::{CompId, Computation, Inst, InstId, Module, Op};
 use crate::tensor::DType;
@@ -150,7 +150,7 @@ fn operands(inst: &Inst, names: &[String], style: Style, out: &mut String) {
 }
 
 fn attributes(inst: &Inst, comps: &IdVec<CompId, String>, style: Style, out: &mut String) {
-    for (name, value) in own_attributes(&inst.op, comps) {
+    for (name, value) in op_attributes(&inst.op, comps) {
         let _ = write!(out, ", {name}={value}");
     }
     for (name, value) in &inst.extra {

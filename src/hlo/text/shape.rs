@@ -12,7 +12,7 @@ pub const UNBOUNDED: u64 = u64::MAX;
 
 impl<'a> Parser<'a> {
     /// Whether the next token begins a shape.
-    pub(super) fn at_shape(&self) -> bool {
+    pub(super) fn is_shape_next(&self) -> bool {
         self.tok.kind == TokenKind::Type || self.next_is(b'(') || self.at_buffer()
     }
     fn at_buffer(&self) -> bool {

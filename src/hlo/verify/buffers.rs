@@ -2,7 +2,7 @@
 use std::collections::BTreeSet;
 
 use super::CheckResult;
-use crate::hlo::attrs::Foreign;
+use crate::hlo::attrs::ForeignOp;
 use crate::hlo::proto::scan::TextCursor;
 use crate::hlo::{ArrayShape, CompId, Computation, Inst, InstId, Module, Op, Shape};
 
@@ -31,7 +31,7 @@ fn buffers_of(shape: &Shape) -> Vec<(ShapeIndex, &ArrayShape)> {
 }
 
 /// Result buffers that are operand buffers: (index in the result, operand, index in the operand).
-fn aliases(f: &Foreign) -> Result<Vec<(ShapeIndex, i64, ShapeIndex)>, String> {
+fn aliases(f: &ForeignOp) -> Result<Vec<(ShapeIndex, i64, ShapeIndex)>, String> {
     let Some((_, text)) = f.attrs.iter().find(|a| a.0 == "output_to_operand_aliasing") else { return Ok(Vec::new()) };
     let mut s = TextCursor::new(text);
     let mut read = || {
@@ -108,7 +108,7 @@ pub(super) fn check(module: &Module, comp: CompId, inst: &Inst, shapes: &[&Shape
 }
 
 /// Checks that each buffer has exactly one user, which writes it.
-pub(super) fn one_writer(comp: &Computation) -> Result<(), (String, String)> {
+pub(super) fn check_single_writers(comp: &Computation) -> Result<(), (String, String)> {
     let mut read: BTreeSet<InstId> = BTreeSet::new();
     let mut parts: BTreeSet<(InstId, usize)> = BTreeSet::new();
     for inst in comp.insts.values() {

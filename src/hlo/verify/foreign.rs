@@ -1,15 +1,15 @@
 //! Rules 3, 5, 9 and 10 for foreign opcodes.
 use super::{CheckResult, array};
-use crate::hlo::attrs::Foreign;
-use crate::hlo::groups::lists;
+use crate::hlo::attrs::ForeignOp;
+use crate::hlo::groups::parse_groups;
 use crate::hlo::{Computation, Inst, Module, Op, Shape};
 
-fn attr<'a>(f: &'a Foreign, name: &str) -> Option<&'a str> {
+fn attr<'a>(f: &'a ForeignOp, name: &str) -> Option<&'a str> {
     f.attrs.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
 }
 
 /// Checks a foreign opcode: its operand count, shapes and groups.
-pub(super) fn check(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
+pub(super) fn check(module: &Module, f: &ForeignOp, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     if attr(f, "use_global_device_ids") == Some("true") && attr(f, "channel_id").is_none_or(|c| c == "0") {
         return Err("cannot have use_global_device_ids=true without channel_id".to_string());
     }
@@ -45,12 +45,14 @@ pub(super) fn check(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]
             [one] => result_is(inst, one),
             _ => Err(format!("{opcode} takes one operand")),
         },
-        opcode if opcode.ends_with("-start") && crate::hlo::text::is_sugar(opcode) => async_shape(&inst.shape),
+        opcode if opcode.ends_with("-start") && crate::hlo::text::is_async_shorthand(opcode) => {
+            async_shape(&inst.shape)
+        }
         _ => Ok(()),
     }
 }
 
-fn count(f: &Foreign, n: usize) -> CheckResult {
+fn count(f: &ForeignOp, n: usize) -> CheckResult {
     let want = match f.opcode.as_str() {
         "rng-get-and-update-state" => 0,
         "domain"
@@ -96,9 +98,9 @@ fn all_of(inst: &Inst, shapes: &[&Shape]) -> CheckResult {
 }
 
 /// Checks rule 9; returns the number of devices in a group, if it is known.
-fn collective_groups(module: &Module, f: &Foreign) -> Result<Option<u64>, String> {
+fn collective_groups(module: &Module, f: &ForeignOp) -> Result<Option<u64>, String> {
     let Some(text) = attr(f, "replica_groups") else { return Ok(None) };
-    let Some(groups) = lists(text) else { return Ok(None) };
+    let Some(groups) = parse_groups(text) else { return Ok(None) };
     let channel = attr(f, "channel_id").is_some();
     let global = attr(f, "use_global_device_ids") == Some("true");
     let factor = if channel && !global { module.devices()[1] } else { 1 };
@@ -123,7 +125,7 @@ fn collective_groups(module: &Module, f: &Foreign) -> Result<Option<u64>, String
 }
 
 fn check_gather_or_scatter(
-    f: &Foreign,
+    f: &ForeignOp,
     shapes: &[&Shape],
     own: &Shape,
     group: Option<u64>,
@@ -159,7 +161,7 @@ fn check_gather_or_scatter(
     Ok(())
 }
 
-fn all_to_all(f: &Foreign, shapes: &[&Shape], group: Option<u64>) -> CheckResult {
+fn all_to_all(f: &ForeignOp, shapes: &[&Shape], group: Option<u64>) -> CheckResult {
     let split = attr(f, "dimensions").is_some();
     let laid_out = |s: &Shape| s.as_array().and_then(|a| a.layout.clone());
     let differ =
@@ -173,8 +175,8 @@ fn all_to_all(f: &Foreign, shapes: &[&Shape], group: Option<u64>) -> CheckResult
     }
 }
 
-fn check_permute(f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
-    let pairs = attr(f, "source_target_pairs").and_then(lists).unwrap_or_default();
+fn check_permute(f: &ForeignOp, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
+    let pairs = attr(f, "source_target_pairs").and_then(parse_groups).unwrap_or_default();
     // With separate targets, several slices of a device may be sent and received.
     let most = match (shapes.len(), shapes[0].as_array()) {
         (4, Some(_)) => 2,
@@ -232,7 +234,7 @@ fn check_stochastic_convert(inst: &Inst, shapes: &[&Shape]) -> CheckResult {
 }
 
 /// Checks that `operand_layout_constraints` has a compatible shape for each operand.
-fn layout_constraints(f: &Foreign, shapes: &[&Shape]) -> CheckResult {
+fn layout_constraints(f: &ForeignOp, shapes: &[&Shape]) -> CheckResult {
     let Some(wanted) = f.operand_layouts() else { return Ok(()) };
     let Ok(wanted) = wanted else {
         return Err("operand_layout_constraints are no shapes".to_string());
@@ -249,7 +251,7 @@ fn async_shape(shape: &Shape) -> CheckResult {
 }
 
 /// Checks that a wrapped computation has only parameters and one instruction.
-fn check_wrapped(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
+fn check_wrapped(module: &Module, f: &ForeignOp, inst: &Inst, shapes: &[&Shape]) -> CheckResult {
     async_shape(&inst.shape)?;
     let Some([Shape::Tuple(given), result, ..]) = inst.shape.as_tuple() else { return Ok(()) };
     if given.len() != shapes.len() || given.iter().zip(shapes).any(|(a, b)| !a.same_type_and_dims(b)) {
@@ -278,7 +280,7 @@ fn check_wrapped(module: &Module, f: &Foreign, inst: &Inst, shapes: &[&Shape]) -
 /// Checks that `foo-update` and `foo-done` continue a `foo-start`, on its thread and with its computation.
 fn wrapper_chain(comp: &Computation, inst: &Inst) -> CheckResult {
     let opcode = inst.op.name();
-    let wraps = crate::hlo::text::is_sugar(opcode) || opcode.starts_with("async-");
+    let wraps = crate::hlo::text::is_async_shorthand(opcode) || opcode.starts_with("async-");
     if !wraps || opcode.ends_with("-start") {
         return Ok(());
     }
@@ -286,12 +288,12 @@ fn wrapper_chain(comp: &Computation, inst: &Inst) -> CheckResult {
     let before = inst.operands.first().map(|&o| &comp.insts[o]);
     let name = before.map_or("", |b| b.op.name());
     let from = name.strip_suffix("-start").or_else(|| name.strip_suffix("-update"));
-    let sugar = crate::hlo::text::is_sugar(opcode);
+    let sugar = crate::hlo::text::is_async_shorthand(opcode);
     if sugar && !from.is_some_and(|from| from == base || from == "async") {
         return Err(format!("{opcode} expects a {base}-start, but got {name}"));
     }
     let (Some(Op::Foreign(start)), Op::Foreign(own)) = (before.map(|b| &b.op), &inst.op) else { return Ok(()) };
-    let thread = |f: &Foreign| attr(f, "async_execution_thread").map(str::to_string);
+    let thread = |f: &ForeignOp| attr(f, "async_execution_thread").map(str::to_string);
     if let Some(thread_here) = thread(own) {
         let expected = thread(start).unwrap_or_else(|| "\"main\"".to_string());
         if sugar && thread_here != expected {
@@ -310,7 +312,8 @@ pub(super) fn check_async_pairs(comp: &Computation) -> Result<(), (String, Strin
     for (id, inst) in comp.insts.iter() {
         let opcode = inst.op.name();
         wrapper_chain(comp, inst).map_err(|m| (inst.name.clone(), m))?;
-        let starts = opcode == "async-start" || (opcode.ends_with("-start") && crate::hlo::text::is_sugar(opcode));
+        let starts =
+            opcode == "async-start" || (opcode.ends_with("-start") && crate::hlo::text::is_async_shorthand(opcode));
         if starts && !comp.insts.values().any(|u| u.operands.contains(&id)) {
             return Err((inst.name.clone(), "async start has no matching async done".to_string()));
         }
@@ -346,7 +349,7 @@ pub(super) fn check_async_pairs(comp: &Computation) -> Result<(), (String, Strin
 }
 
 /// Checks that either all or no cross-device reductions constrain their layouts.
-pub(super) fn layouts_are_constrained_alike(module: &Module) -> CheckResult {
+pub(super) fn check_layout_constraints_agree(module: &Module) -> CheckResult {
     let mut seen: Option<bool> = None;
     for inst in module.comps.values().flat_map(|c| c.insts.values()) {
         let Op::Foreign(f) = &inst.op else { continue };

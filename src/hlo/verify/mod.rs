@@ -52,12 +52,12 @@ pub fn verify(module: &Module) -> Result<()> {
                 return Err(blame("an instruction of a fusion has no users".to_string()).into());
             }
         }
-        let writers = buffers::one_writer(comp);
+        let writers = buffers::check_single_writers(comp);
         writers.map_err(|(name, m)| Diagnostic::new(Code::HloInvalid, m).at_node(&name, "buffer"))?;
         foreign::check_async_pairs(comp)
             .map_err(|(name, m)| Diagnostic::new(Code::HloInvalid, m).at_node(&name, "async"))?;
     }
-    foreign::layouts_are_constrained_alike(module).map_err(|m| Diagnostic::new(Code::HloInvalid, m))?;
+    foreign::check_layout_constraints_agree(module).map_err(|m| Diagnostic::new(Code::HloInvalid, m))?;
     entry_layout(module)
 }
 

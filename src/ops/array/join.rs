@@ -1,7 +1,7 @@
 //! Concatenation, tiling and padding of arrays.
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::are_same;
+use crate::hlo::all_always_equal;
 use crate::hlo::symbolic::Dim;
 use crate::hlo::symbolic::InstId;
 use crate::hlo::symbolic::PadDim;
@@ -101,7 +101,7 @@ fn tile(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         wide.push(d);
         out.push(n.checked_mul(d).ok_or_else(|| cx.shape_mismatch("the tiled size overflows"))?);
     }
-    if is_known && are_same(&out, &dims) {
+    if is_known && all_always_equal(&out, &dims) {
         return cx.one_output(x);
     }
     let y = cx.b.broadcast(x, &wide, &map);

@@ -67,10 +67,10 @@ pub enum NanResult {
 /// Scatter computation (old, new) that returns the new element, or combines both by `op`.
 fn combine(b: &mut Builder, dtype: DType, op: Option<ScalarOp>) -> CompId {
     let Some(op) = op else {
-        b.begin("update");
+        b.begin_computation("update");
         b.parameter(Shape::array(dtype, []));
         let new = b.parameter(Shape::array(dtype, []));
-        return b.end(new);
+        return b.end_computation(new);
     };
     match (op, dtype) {
         (ScalarOp::Add | ScalarOp::Maximum, DType::Pred) => b.scalar_computation(ScalarOp::Or, dtype),
@@ -91,7 +91,7 @@ pub fn extremum_computation(b: &mut Builder, dtype: DType, op: ScalarOp, unorder
     let (stays, other) = if unordered == NanResult::Old { (old, new) } else { (new, old) };
     let beaten = b.compare(better, other, stays);
     let root = b.select(beaten, other, stays);
-    b.end(root)
+    b.end_computation(root)
 }
 
 /// Scatters `updates` into `x` at `indices`, combined by `op` or replacing old elements. See [`scatter_with_computation`].
@@ -119,7 +119,8 @@ pub fn scatter_with_computation(
     }
     let updates = cx.b.broadcast_to(updates, &want);
     // With a data-dependent size assumed to be 0 the scatter is kept, as it is empty only under that assumption.
-    let is_taken_empty = cx.b.data_sizes().iter().any(|f| f.assumed.is_zero()) && !crate::symbolic::has_zero(&dims);
+    let is_taken_empty =
+        cx.b.data_dependent_sizes().iter().any(|f| f.assumed.is_zero()) && !crate::symbolic::has_zero(&dims);
     if crate::symbolic::has_zero(&want) && !is_taken_empty {
         return Ok(x);
     }

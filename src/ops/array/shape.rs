@@ -3,7 +3,7 @@ use crate::diag::Result;
 use crate::dims;
 use crate::graph::TfType;
 use crate::hlo::symbolic::{Dim, InstId, Op, Shape};
-use crate::hlo::{SizeRepr, are_same};
+use crate::hlo::{SizeRepr, all_always_equal};
 use crate::ops::ShapeCtx;
 use crate::ops::checks;
 use crate::ops::element;
@@ -263,7 +263,7 @@ fn broadcast_gradient_args(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             let is_one = if n.varies() { !n.is_same(beside) && !beside.is_one() && n == 1 } else { n == 1 };
             is_one && (i + own.len() < both.len() || beside.varies() || beside != 1 || both[i] == 1)
         };
-        let is_same = are_same(&x, &y);
+        let is_same = all_always_equal(&x, &y);
         let axes: Vec<Dim> = (0..both.len()).filter(|_| !is_same).filter(is_summed).map(Dim::from).collect();
         out.push(Value::Array(dims_constant(cx, cx.dtype(0)?, &dims![axes.len()], &axes)?));
     }

@@ -226,7 +226,7 @@ impl SliceBounds {
         let apart = if open_begin || open_end { None } else { self.end[i].sub(&self.begin[i]) };
         let count = apart.and_then(|a| steps(a.as_size()?, stride));
         let Some(count) = count else {
-            return if self.may_pick && cx.b.depth() == 1 {
+            return if self.may_pick && cx.b.nesting_depth() == 1 {
                 self.data_dependent_slice(cx, i, open_begin, open_end, d)
             } else {
                 Err(self.not_constant(i, ends.0.is_none()))

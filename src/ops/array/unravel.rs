@@ -63,7 +63,7 @@ fn unravel(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn check_below(cx: &LowerCtx, all: Dim) -> Result<()> {
     let Some(known) = cx.constant(0).ok().and_then(|t| t.to_i64s()) else { return Ok(()) };
     match known.into_iter().find(|&i| Dim::size(i).is_ok_and(|i| i >= all)) {
-        Some(index) if cx.b.depth() == 1 => Err(crate::diag::Error::user(
+        Some(index) if cx.b.nesting_depth() == 1 => Err(crate::diag::Error::user(
             crate::diag::Code::BadInputs,
             format!("index {index} leads out of an array of {all} elements"),
         )),

@@ -134,7 +134,7 @@ fn of_each_class(b: &mut Builder, sizes: Sizes, [boxes, scores, iou]: [InstId; 3
 /// Loop body of one selection step: the best box of each class is stored at position `i`, and boxes that overlap it are
 /// removed.
 fn step(b: &mut Builder, shape: &Shape, sizes: Sizes) -> CompId {
-    b.begin("combined_nms_step");
+    b.begin_computation("combined_nms_step");
     let state = b.parameter(shape.clone());
     let [i, scores, chosen, of, boxes, iou] = [0, 1, 2, 3, 4, 5].map(|k| b.get_tuple_element(state, k));
     let (all, each) = (sizes.of_boxes(), sizes.of_classes());
@@ -166,7 +166,7 @@ fn step(b: &mut Builder, shape: &Shape, sizes: Sizes) -> CompId {
     let step = b.scalar(DType::S32, 1.0);
     let next = b.add(i, step);
     let root = b.tuple(&[next, scores, chosen, of, boxes, iou]);
-    b.end(root)
+    b.end_computation(root)
 }
 
 /// `[images, q]` or `[images, q, boxes]` broadcast to each class.

@@ -151,7 +151,7 @@ fn run(b: &mut Builder, p: &Problem, n: Dim) -> Result<(InstId, InstId, InstId)>
 
 /// Loop body of one selection step: stores the best box at position `i`, if there is one, and lowers the scores of the others.
 fn step(b: &mut Builder, shape: &Shape, n: Dim, rows: Rows) -> crate::hlo::symbolic::CompId {
-    b.begin("nms_step");
+    b.begin_computation("nms_step");
     let state = b.parameter(shape.clone());
     let [i, scores, indices, chosen, valid, table, iou_threshold, score_threshold, sigma] =
         [0, 1, 2, 3, 4, 5, 6, 7, 8].map(|k| b.get_tuple_element(state, k));
@@ -173,7 +173,7 @@ fn step(b: &mut Builder, shape: &Shape, n: Dim, rows: Rows) -> crate::hlo::symbo
     let scores = b.select(taken, nothing, scores);
     let next = b.add(i, one);
     let root = b.tuple(&[next, scores, indices, chosen, valid, table, iou_threshold, score_threshold, sigma]);
-    b.end(root)
+    b.end_computation(root)
 }
 
 /// Largest element of a vector of `n`, and its first position.

@@ -95,7 +95,7 @@ fn squared(b: &mut Builder, x: InstId, times: InstId) -> InstId {
     let next = b.add(round, one);
     let going = b.compare(Direction::Ge, times, next);
     let root = b.tuple(&[next, going, x, times]);
-    let body = b.end(root);
+    let body = b.end_computation(root);
     let end = b.add_inst(Op::While { cond, body }, &[start]);
     b.get_tuple_element(end, 2)
 }

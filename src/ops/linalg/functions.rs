@@ -144,13 +144,13 @@ fn by_size(b: &mut Builder, values: InstId, vectors: InstId) -> Vec<InstId> {
     let real = b.dtype(size);
     let keys = b.broadcast(size, &dims, &[1]);
     let wide = b.broadcast(values, &dims, &[1]);
-    b.begin("smaller");
+    b.begin_computation("smaller");
     let key = [0, 1].map(|_| b.parameter(Shape::array(real, [])));
     for _ in 0..4 {
         b.parameter(Shape::array(complex, []));
     }
     let root = b.compare(Direction::Lt, key[0], key[1]);
-    let comp = b.end(root);
+    let comp = b.end_computation(root);
     let sorted = b.add_inst(Op::Sort { dim: 1, is_stable: true, comp }, &[keys, wide, vectors]);
     let (values, vectors) = (b.get_tuple_element(sorted, 1), b.get_tuple_element(sorted, 2));
     let row = b.slice_axis(values, 0, Dim::from(0), Dim::from(1));
@@ -272,7 +272,7 @@ fn roots_to_identity(b: &mut Builder, t: InstId) -> (InstId, InstId) {
     let (far, one) = (is_far(b, t), b.scalar(DType::S32, 1.0));
     let round = b.add(round, one);
     let root = b.tuple(&[round, far, t]);
-    let body = b.end(root);
+    let body = b.end_computation(root);
     let end = b.add_inst(Op::While { cond, body }, &[start]);
     let (round, one) = (b.get_tuple_element(end, 0), b.scalar(DType::S32, 1.0));
     (b.get_tuple_element(end, 2), b.sub(round, one))

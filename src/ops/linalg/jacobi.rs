@@ -274,10 +274,10 @@ fn ordered(b: &mut Builder, values: InstId, rows: InstId, first: Direction) -> (
     }
     let keys = b.broadcast(values, &dims, &[0, 1]);
     let types = [b.dtype(values), b.dtype(rows)];
-    b.begin("in_front");
+    b.begin_computation("in_front");
     let params: Vec<InstId> = (0..4).map(|i| b.parameter(Shape::array(types[i / 2], []))).collect();
     let root = b.elementwise(ScalarOp::Compare(first, CompareKind::Total), &params[..2]);
-    let comp = b.end(root);
+    let comp = b.end_computation(root);
     let sorted = b.add_inst(Op::Sort { dim: 1, is_stable: true, comp }, &[keys, rows]);
     let (keys, rows) = (b.get_tuple_element(sorted, 0), b.get_tuple_element(sorted, 1));
     let column = b.slice_axis(keys, 2, Dim::from(0), Dim::from(1));
@@ -289,21 +289,21 @@ fn sweep(b: &mut Builder, x: InstId, turns: InstId, kind: Kind) -> (InstId, Inst
     let (zero, more) = (b.scalar(DType::S32, 0.0), b.scalar(DType::Pred, 1.0));
     let start = b.tuple(&[zero, more, x, turns]);
     let shape = b.shape(start).clone();
-    b.begin("unfinished");
+    b.begin_computation("unfinished");
     let state = b.parameter(shape.clone());
     let [count, more] = [0, 1].map(|i| b.get_tuple_element(state, i));
     let last = b.scalar(DType::S32, SWEEPS);
     let left = b.compare(Direction::Lt, count, last);
     let root = b.binary(ScalarOp::And, left, more);
-    let cond = b.end(root);
-    b.begin("sweep");
+    let cond = b.end_computation(root);
+    b.begin_computation("sweep");
     let state = b.parameter(shape);
     let [count, x, turns] = [0, 2, 3].map(|i| b.get_tuple_element(state, i));
     let (turned, x, turns) = all_pairs(b, x, turns, kind);
     let one = b.scalar(DType::S32, 1.0);
     let next = b.add(count, one);
     let root = b.tuple(&[next, turned, x, turns]);
-    let body = b.end(root);
+    let body = b.end_computation(root);
     let end = b.add_inst(Op::While { cond, body }, &[start]);
     (b.get_tuple_element(end, 2), b.get_tuple_element(end, 3))
 }
@@ -348,7 +348,7 @@ fn turned(b: &mut Builder, x: InstId, axis: usize, [p, q]: [InstId; 2], angle: A
 }
 
 fn turn_pair(b: &mut Builder, shape: &Shape, n: Dim, kind: Kind) -> CompId {
-    b.begin("turn_pair");
+    b.begin_computation("turn_pair");
     let state = b.parameter(shape.clone());
     let [p, q, any, x, turns] = [0, 1, 2, 3, 4].map(|i| b.get_tuple_element(state, i));
     let (row_p, row_q) = (line(b, x, 1, p), line(b, x, 1, q));
@@ -395,7 +395,7 @@ fn turn_pair(b: &mut Builder, shape: &Shape, n: Dim, kind: Kind) -> CompId {
     let any = b.binary(ScalarOp::Or, any, large);
     let next = next_pair(b, p, q, n);
     let root = b.tuple(&[next[0], next[1], any, y, turns]);
-    b.end(root)
+    b.end_computation(root)
 }
 
 /// Next pair of rows of a sweep: (p, q + 1), or (p + 1, p + 2) if q was the last row.

@@ -7,7 +7,7 @@ use super::{eigenvectors, factor, hessenberg, jacobi, schur, tridiagonal};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::hlo::symbolic::{Builder, InstId, Op, Shape};
-use crate::hlo::symbolic::{Dim, Foreign, Transpose};
+use crate::hlo::symbolic::{Dim, ForeignOp, Transpose};
 use crate::interp;
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::product;

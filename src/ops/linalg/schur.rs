@@ -137,18 +137,18 @@ fn deflated(b: &mut Builder, h: InstId) -> (InstId, [InstId; 2]) {
 }
 
 fn unfinished(b: &mut Builder, shape: &Shape, n: Dim) -> CompId {
-    b.begin("unreduced");
+    b.begin_computation("unreduced");
     let state = b.parameter(shape.clone());
     let [steps, last] = [0, 3].map(|i| b.get_tuple_element(state, i));
     let (most, none) = (b.scalar(DType::S32, STEPS * n.max(10)), b.scalar(DType::S32, 0.0));
     let (left, some) = (b.compare(Direction::Lt, steps, most), b.compare(Direction::Gt, last, none));
     let root = b.binary(ScalarOp::And, left, some);
-    b.end(root)
+    b.end_computation(root)
 }
 
 /// Loop body of a QR step on the unreduced part recorded in the state.
 fn step(b: &mut Builder, shape: &Shape) -> CompId {
-    b.begin("qr_step");
+    b.begin_computation("qr_step");
     let state = b.parameter(shape.clone());
     let [steps, on_part, first, last, h, z] = [0, 1, 2, 3, 4, 5].map(|i| b.get_tuple_element(state, i));
     let x = first_column(b, h, [first, last], on_part);
@@ -159,7 +159,7 @@ fn step(b: &mut Builder, shape: &Shape) -> CompId {
     let (same, none) = (b.compare(Direction::Eq, part[1], last), b.scalar(DType::S32, 0.0));
     let on_part = b.select(same, longer, none);
     let root = b.tuple(&[steps, on_part, part[0], part[1], h, z]);
-    b.end(root)
+    b.end_computation(root)
 }
 
 /// Vector that the first reflection of a QR step maps to an axis: a multiple of the first column of the shifted part, `[3]` or
@@ -216,12 +216,12 @@ fn nearer_eigenvalue(b: &mut Builder, [p, q, r, s]: [InstId; 4]) -> InstId {
 fn chase(b: &mut Builder, h: InstId, z: InstId, x: InstId, [first, last]: [InstId; 2]) -> (InstId, InstId) {
     let start = b.tuple(&[first, last, x, h, z]);
     let shape = b.shape(start).clone();
-    b.begin("rows_left");
+    b.begin_computation("rows_left");
     let state = b.parameter(shape.clone());
     let [k, last] = [0, 1].map(|i| b.get_tuple_element(state, i));
     let root = b.compare(Direction::Lt, k, last);
-    let cond = b.end(root);
-    b.begin("chase");
+    let cond = b.end_computation(root);
+    b.begin_computation("chase");
     let state = b.parameter(shape);
     let [k, last, x, h, z] = [0, 1, 2, 3, 4].map(|i| b.get_tuple_element(state, i));
     let width = b.dims(x)[0];
@@ -238,7 +238,7 @@ fn chase(b: &mut Builder, h: InstId, z: InstId, x: InstId, [first, last]: [InstI
     let zero = b.full_like(bulge, 0.0);
     let x = b.select(inside, bulge, zero);
     let root = b.tuple(&[next, last, x, h, z]);
-    let body = b.end(root);
+    let body = b.end_computation(root);
     let end = b.add_inst(Op::While { cond, body }, &[start]);
     (b.get_tuple_element(end, 3), b.get_tuple_element(end, 4))
 }

@@ -71,7 +71,7 @@ pub(in crate::ops) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 pub(in crate::ops) fn is_iota(b: &Builder, id: InstId) -> bool {
     let mut id = id;
     loop {
-        let Some(inst) = b.current().insts.get(id) else { return false };
+        let Some(inst) = b.current_computation().insts.get(id) else { return false };
         id = match (&inst.op, &inst.operands[..]) {
             (Op::Iota(_), _) => return b.rank(id) == 1,
             (Op::Elementwise(ScalarOp::Convert(_)), &[x]) => x,
@@ -86,7 +86,7 @@ pub(in crate::ops) fn is_iota(b: &Builder, id: InstId) -> bool {
 fn is_each(b: &Builder, id: InstId, value: i64) -> bool {
     let mut id = id;
     loop {
-        let Some(inst) = b.current().insts.get(id) else { return false };
+        let Some(inst) = b.current_computation().insts.get(id) else { return false };
         id = match (&inst.op, &inst.operands[..]) {
             (Op::Broadcast(_) | Op::Reshape, &[x]) => x,
             (Op::Constant(Literal::Array(t)), []) => {
@@ -102,9 +102,9 @@ fn is_each(b: &Builder, id: InstId, value: i64) -> bool {
 fn equal_lengths(cx: &LowerCtx, i: usize) -> Option<(Dim, Dim)> {
     let id = cx.arg(i).ok()?;
     let [n] = cx.b.dims(id)[..] else { return None };
-    let mut inst = cx.b.current().insts.get(id).filter(|_| n.varies())?;
+    let mut inst = cx.b.current_computation().insts.get(id).filter(|_| n.varies())?;
     while let (Op::Elementwise(ScalarOp::Convert(_)), &[x]) = (&inst.op, &inst.operands[..]) {
-        inst = cx.b.current().insts.get(x)?;
+        inst = cx.b.current_computation().insts.get(x)?;
     }
     match (&inst.op, &inst.operands[..]) {
         (Op::Broadcast(_), &[one]) if cx.b.rank(one) == 0 => {

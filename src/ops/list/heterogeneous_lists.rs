@@ -156,7 +156,7 @@ pub(super) fn separate_rows(b: &mut Builder, buffer: InstId) -> Vec<Option<Value
 
 /// Row indices written into an array of zeros, if all of them are constants; `None` if the array is of other origin.
 fn rows_set(b: &Builder, buffer: InstId) -> Option<HashSet<Dim>> {
-    let insts = &b.current().insts;
+    let insts = &b.current_computation().insts;
     let (mut set, mut open) = (HashSet::new(), vec![buffer]);
     while let Some(id) = open.pop() {
         let inst = insts.get(id)?;

@@ -84,7 +84,7 @@ pub(super) fn set_ragged_item(cx: &mut LowerCtx) -> Result<Option<RaggedTensorLi
             if own.is_empty() {
                 return Ok(None);
             }
-            let room = cx.b.largest_value(own[0]);
+            let room = cx.b.size_upper_bound(own[0]);
             let dims = [&[list.length(), room][..], &own[1..]].concat();
             RaggedTensorList::empty(cx.b, cx.b.dtype(item), &dims, &list.name)
         }

@@ -293,14 +293,14 @@ impl Rounds {
         let cond = match end {
             End::After(count) => b.counter_below("keys_left", &shape, count),
             End::At(part) => {
-                b.begin("keys_left");
+                b.begin_computation("keys_left");
                 let state = b.parameter(shape.clone());
                 let (round, end) = (b.get_tuple_element(state, 0), b.get_tuple_element(state, part + 1));
                 let root = b.compare(Direction::Lt, round, end);
-                b.end(root)
+                b.end_computation(root)
             }
         };
-        b.begin("next_key");
+        b.begin_computation("next_key");
         let state = b.parameter(shape);
         let round = b.get_tuple_element(state, 0);
         let old: Vec<InstId> = (0..self.parts.len()).map(|i| b.get_tuple_element(state, i + 1)).collect();
@@ -308,7 +308,7 @@ impl Rounds {
         let one = b.scalar(DType::S32, 1.0);
         let next = b.add(round, one);
         let root = b.tuple(&[&[next], &new[..], &old[new.len()..]].concat());
-        let body = b.end(root);
+        let body = b.end_computation(root);
         let last = b.add_inst(Op::While { cond, body }, &[start]);
         (0..self.parts.len()).map(|i| b.get_tuple_element(last, i + 1)).collect()
     }

@@ -345,7 +345,7 @@ pub fn iterate_elementwise_all(
         parts.extend(&old[new.len()..]);
     }
     let root = b.tuple(&parts);
-    let body = b.end(root);
+    let body = b.end_computation(root);
     let end = b.add_inst(Op::While { cond, body }, &[start]);
     (0..state.len()).map(|i| b.get_tuple_element(end, i + 2)).collect()
 }
@@ -363,7 +363,7 @@ pub fn loop_condition(b: &mut Builder, shape: &Shape, limit: f64) -> CompId {
     let none = b.scalar(DType::Pred, 0.0);
     let any = b.reduce(flat, none, ScalarOp::Or, &[0]);
     let root = b.binary(ScalarOp::And, left, any);
-    b.end(root)
+    b.end_computation(root)
 }
 
 #[cfg(test)]

@@ -168,7 +168,7 @@ pub fn arg_extremum(b: &mut Builder, x: InstId, axis: usize, better: Direction) 
 
 /// Computation (v0, i0, v1, i1) that returns the better pair, of equal values the one with the lower index.
 fn better_pair(b: &mut Builder, dtype: DType, index: DType, better: Direction) -> CompId {
-    b.begin("better");
+    b.begin_computation("better");
     let v0 = b.parameter(Shape::array(dtype, []));
     let i0 = b.parameter(Shape::array(index, []));
     let v1 = b.parameter(Shape::array(dtype, []));
@@ -179,7 +179,7 @@ fn better_pair(b: &mut Builder, dtype: DType, index: DType, better: Direction) -
     let take = b.binary(ScalarOp::Or, wins, ties);
     let (v, i) = (b.select(take, v1, v0), b.select(take, i1, i0));
     let root = b.tuple(&[v, i]);
-    b.end(root)
+    b.end_computation(root)
 }
 
 /// Shape function of `Prod`: a reduction. The product of a vector of sizes is tracked as a size.

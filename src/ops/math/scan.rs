@@ -88,7 +88,7 @@ fn log_sum_exp(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// the smaller.
 fn log_add_exp(cx: &mut LowerCtx, dtype: DType) -> CompId {
     let b = &mut *cx.b;
-    b.begin("log_add_exp");
+    b.begin_computation("log_add_exp");
     let x = b.parameter(Shape::array(dtype, []));
     let y = b.parameter(Shape::array(dtype, []));
     let (above, below) = (b.compare(Direction::Gt, y, x), b.compare(Direction::Lt, y, x));
@@ -102,5 +102,5 @@ fn log_add_exp(cx: &mut LowerCtx, dtype: DType) -> CompId {
     let e = b.unary(ScalarOp::Exp, difference);
     let log = b.unary(ScalarOp::Log1p, e);
     let sum = b.add(high, log);
-    b.end(sum)
+    b.end_computation(sum)
 }

@@ -32,7 +32,7 @@ pub const ROWS: &[OpLowering] = &[
 /// at the start stays; any other NaN is skipped.
 fn largest_with(b: &mut Builder, x: InstId, payload: InstId, begins: InstId, window: Vec<WindowDim>) -> [InstId; 2] {
     let types = [b.dtype(x), b.dtype(payload), DType::Pred];
-    b.begin("first_or_larger");
+    b.begin_computation("first_or_larger");
     let [a, p, taken] = types.map(|t| b.parameter(Shape::array(t, [])));
     let [c, q, begins_here] = types.map(|t| b.parameter(Shape::array(t, [])));
     let larger = b.elementwise(ScalarOp::Compare(Direction::Gt, CompareKind::Partial), &[c, a]);

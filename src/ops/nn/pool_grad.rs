@@ -50,12 +50,12 @@ fn max_pool_grad(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
     let work = accumulator_type(dtype);
     let x = cx.b.convert(x, work);
     let grad = cx.b.convert(grad, work);
-    cx.b.begin("select");
+    cx.b.begin_computation("select");
     let first = cx.b.parameter(Shape::array(work, []));
     let second = cx.b.parameter(Shape::array(work, []));
     let larger = cx.b.elementwise(ScalarOp::Compare(Direction::Lt, CompareKind::Partial), &[first, second]);
     let root = cx.b.unary(ScalarOp::Not, larger);
-    let select = cx.b.end(root);
+    let select = cx.b.end_computation(root);
     let scatter = cx.b.scalar_computation(ScalarOp::Add, work);
     let zero = cx.b.scalar(work, 0.0);
     let y = cx.b.add_inst(Op::SelectAndScatter { window, select, scatter }, &[x, grad, zero]);

@@ -31,7 +31,7 @@ fn axes(cx: &LowerCtx, rank: usize) -> Result<ConvDims> {
         Some(Attr::Str(bytes)) if !bytes.is_empty() => dimension_numbers::uniform_convolution(bytes)?,
         _ => {
             let space = || (2..rank).collect::<Vec<usize>>();
-            ConvDims::of_axes((0, 1, space()), (1, 0, space()), (0, 1, space()))
+            ConvDims::from_axes((0, 1, space()), (1, 0, space()), (0, 1, space()))
         }
     };
     let spatial = [&dims.input_spatial, &dims.kernel_spatial, &dims.output_spatial];

@@ -138,17 +138,17 @@ fn sampled(b: &mut Builder, generator: &Generator, given: [InstId; 4], samples: 
 }
 
 fn elements_are_left(b: &mut Builder, shape: &Shape, total: Dim) -> CompId {
-    b.begin("elements_are_left");
+    b.begin_computation("elements_are_left");
     let state = b.parameter(shape.clone());
     let done = b.get_tuple_element(state, 0);
     let total = b.scalar(DType::S64, total);
     let left = b.compare(Direction::Lt, done, total);
-    b.end(left)
+    b.end_computation(left)
 }
 
 /// Loop body: tries the numbers of one or two blocks for the current group.
 fn round(b: &mut Builder, shape: &Shape, samples: Dim) -> Result<CompId> {
-    b.begin("draw_between");
+    b.begin_computation("draw_between");
     let state = b.parameter(shape.clone());
     let [done, rejected, low, high, key, table, numbers] = [0, 1, 2, 3, 4, 5, 6].map(|i| b.get_tuple_element(state, i));
     let samples = b.scalar(DType::S64, samples);
@@ -166,7 +166,7 @@ fn round(b: &mut Builder, shape: &Shape, samples: Dim) -> Result<CompId> {
     let by = formula(b, [columns[METHOD], one], |[method, one]| (one + 1.0).select_where(method.equals(UNIFORM), one));
     let [low, high] = add_to_counter(b, [low, high], by);
     let root = b.tuple(&[taken.done, taken.rejected, low, high, key, table, numbers]);
-    Ok(b.end(root))
+    Ok(b.end_computation(root))
 }
 
 /// Four words of a block, as scalars.

@@ -102,7 +102,7 @@ pub(super) fn block_numbers(b: &mut Builder, words: [InstId; 4], work: DType) ->
 
 /// Loop body that stores the numbers of one block that are within the bounds in the next free slots of each group.
 fn draw_block(b: &mut Builder, shape: &Shape, work: DType, slots: usize) -> CompId {
-    b.begin("draw_block");
+    b.begin_computation("draw_block");
     let state = b.parameter(shape.clone());
     let [round, _, low, high, key, mut full] = [0, 1, 2, 3, 4, 5].map(|i| b.get_tuple_element(state, i));
     let mut values: Vec<InstId> = (0..slots).map(|i| b.get_tuple_element(state, 6 + i)).collect();
@@ -129,5 +129,5 @@ fn draw_block(b: &mut Builder, shape: &Shape, work: DType, slots: usize) -> Comp
     let round = b.add(round, step);
     let parts: Vec<InstId> = [round, going, low, high, key, full].into_iter().chain(values).collect();
     let root = b.tuple(&parts);
-    b.end(root)
+    b.end_computation(root)
 }

@@ -201,7 +201,7 @@ pub(super) fn log_add_exp(b: &mut Builder, x: InstId, y: InstId) -> InstId {
 /// Log of the sum over all states, `[batch]`, of the exponentials of `[1, batch, states]`.
 fn sum_of_logarithms(b: &mut Builder, x: InstId) -> InstId {
     let dtype = b.dtype(x);
-    b.begin("add_logarithms");
+    b.begin_computation("add_logarithms");
     let [p, q] = [0, 1].map(|_| b.parameter(Shape::array(dtype, [])));
     let root = log_add_exp(b, p, q);
     let comp = b.end(root);

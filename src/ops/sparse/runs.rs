@@ -77,7 +77,7 @@ pub(super) fn change_mask(cx: &mut LowerCtx, x: InstId) -> InstId {
 /// Comparator of elements by keys of these types, by the first key that differs; the last operands are the elements' numbers,
 /// which break ties.
 fn in_front(b: &mut Builder, types: &[DType]) -> CompId {
-    b.begin("in_front");
+    b.begin_computation("in_front");
     let mut is_before = None;
     let mut pairs = Vec::with_capacity(types.len());
     for &dtype in types {
@@ -97,7 +97,7 @@ fn in_front(b: &mut Builder, types: &[DType]) -> CompId {
         });
     }
     let root = is_before.unwrap_or_else(|| b.scalar(DType::Pred, 0.0));
-    b.end(root)
+    b.end_computation(root)
 }
 
 /// Positions at which a mask is true, and their number as a data-dependent size.

@@ -87,7 +87,7 @@ impl Cast<'_> {
                 Ok(vec![if rank == 0 { one } else { self.b.broadcast(one, &all, &axes) }])
             }
             (ValueSpec::Array(found), ValueSpec::Array(want)) => {
-                if found.is_same(want) {
+                if found.always_equals(want) {
                     Ok(vec![self.next()?])
                 } else {
                     self.differs(&format!("it is {want} and {found}"))

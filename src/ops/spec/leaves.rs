@@ -62,7 +62,7 @@ fn is_at_most(size: Dim, most: u64) -> bool {
 /// Value of an array, if it is constant and cheap to evaluate.
 pub fn constant_tensor(b: &Builder, value: &Value) -> Option<Tensor> {
     let Value::Array(id) = value else { return None };
-    let inst = &b.current().insts[*id];
+    let inst = &b.current_computation().insts[*id];
     if let Op::Constant(_) = inst.op {
         return interp::constant_value(b, *id);
     }
@@ -74,7 +74,7 @@ pub fn constant_tensor(b: &Builder, value: &Value) -> Option<Tensor> {
 /// if it is large or depends on data.
 pub fn symbolic_constant(b: &Builder, value: &Value) -> Option<SymbolicArray> {
     let Value::Array(id) = value else { return None };
-    let inst = &b.current().insts[*id];
+    let inst = &b.current_computation().insts[*id];
     let small = inst.shape.as_array().is_some_and(|a| is_at_most(a.elements(), EVALUATED_ELEMENTS));
     let known =
         if small || matches!(inst.op, Op::Constant(_)) { interp::symbolic_value(b, *id)? } else { return None };

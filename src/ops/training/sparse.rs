@@ -33,7 +33,7 @@ pub(super) fn update_rows(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
     let start = cx.b.tuple(&parts);
     let shape = cx.b.shape(start).clone();
     let cond = cx.b.counter_below("rows_left", &shape, rows);
-    cx.b.begin("row");
+    cx.b.begin_computation("row");
     let tuple = cx.b.parameter(shape);
     let mut parts: Vec<InstId> = (0..parts.len()).map(|i| cx.b.get_tuple_element(tuple, i)).collect();
     let (round, values) = (parts[0], parts[1..].to_vec());
@@ -60,7 +60,7 @@ pub(super) fn update_rows(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
     let one = cx.b.scalar(DType::S32, 1.0);
     parts[0] = cx.b.add(round, one);
     let root = cx.b.tuple(&parts);
-    let body = cx.b.end(root);
+    let body = cx.b.end_computation(root);
     let end = cx.b.add_inst(Op::While { cond, body }, &[start]);
     for i in 0..variables {
         let value = cx.b.get_tuple_element(end, i + 1);

@@ -2,7 +2,7 @@
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Node, PartialShape, TfType};
 use crate::hlo::proto::quoted;
-use crate::hlo::symbolic::Foreign;
+use crate::hlo::symbolic::ForeignOp;
 use crate::hlo::symbolic::{Op, Shape};
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
@@ -53,7 +53,7 @@ fn call(cx: &mut LowerCtx, target: &str, api_version: Option<&str>) -> Result<Ve
         Some(Attr::Str(bytes)) => Some(quoted(bytes)),
         _ => None,
     };
-    let mut call = Foreign { opcode: "custom-call".to_string(), ..Foreign::default() };
+    let mut call = ForeignOp { opcode: "custom-call".to_string(), ..ForeignOp::default() };
     let mut put = |name: &str, value: Option<String>| call.attrs.extend(value.map(|v| (name.to_string(), v)));
     put("custom_call_target", Some(cx.require_attr(text(target), target)?));
     put("api_version", api_version.map(str::to_string));
@@ -67,7 +67,7 @@ fn call(cx: &mut LowerCtx, target: &str, api_version: Option<&str>) -> Result<Ve
         Ok(Shape::array(dtype, fixed(&dims)))
     };
     let shapes = types.iter().zip(shapes).map(one).collect::<Result<Vec<_>>>()?;
-    if call.is_hint() {
+    if call.is_placement_hint() {
         let same =
             shapes.len() == args.len() && shapes.iter().zip(&args).all(|(s, &a)| s.same_type_and_dims(cx.b.shape(a)));
         return if same { Ok(cx.args.clone()) } else { Err(cx.shape_mismatch("a hint gives what it takes")) };

@@ -4,8 +4,8 @@
 //! What is added is added here, in the order of the group, so that results do not depend on who comes first. A large `all-reduce`
 //! sums a part on each device and gathers the parts: a device sends its array twice, however many there are. A small one gathers all.
 use crate::diag::{Code, Error, Result};
-use crate::hlo::attrs::{Foreign, PadDim, SliceDim};
-use crate::hlo::groups::{CollectiveGroups, Devices, format_groups, is_collective, joined_ranks};
+use crate::hlo::attrs::{ForeignOp, PadDim, SliceDim};
+use crate::hlo::groups::{CollectiveGroups, Devices, format_groups, is_collective, participating_ranks};
 use crate::hlo::{InstId, Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, Editor, rewrite};
 use crate::tensor::{DType, Tensor};
@@ -31,7 +31,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
     })
 }
 
-fn expand_collective(editor: &mut Editor, id: InstId, f: &Foreign, devices: Devices) -> Result<Option<InstId>> {
+fn expand_collective(editor: &mut Editor, id: InstId, f: &ForeignOp, devices: Devices) -> Result<Option<InstId>> {
     let operands = editor.operands(id).to_vec();
     let dimension = f.number("dimensions");
     let is_canonical = match f.opcode.as_str() {
@@ -40,7 +40,7 @@ fn expand_collective(editor: &mut Editor, id: InstId, f: &Foreign, devices: Devi
         _ => false,
     };
     let is_one = operands.len() == 1 && editor.shape(id).as_array().is_some();
-    let groups = match joined_ranks(f, devices)? {
+    let groups = match participating_ranks(f, devices)? {
         CollectiveGroups::Groups(groups) => groups,
         CollectiveGroups::Pairs(_) => Vec::new(),
     };
@@ -87,7 +87,7 @@ fn expand_collective(editor: &mut Editor, id: InstId, f: &Foreign, devices: Devi
 
 struct CollectiveWriter<'e, 'm> {
     editor: &'e mut Editor<'m>,
-    f: &'e Foreign,
+    f: &'e ForeignOp,
     groups: &'e [Vec<u32>],
     /// Devices in a group.
     size: u64,
@@ -108,7 +108,7 @@ impl CollectiveWriter<'_, '_> {
         if opcode.starts_with("all-") {
             attrs.push(("dimensions".to_string(), "{0}".to_string()));
         }
-        let call = Foreign { opcode: opcode.to_string(), attrs, calls: Vec::new() };
+        let call = ForeignOp { opcode: opcode.to_string(), attrs, calls: Vec::new() };
         self.editor.add_instruction_with_shape(Op::Foreign(Box::new(call)), &[x], shape)
     }
 

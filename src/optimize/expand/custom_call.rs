@@ -1,7 +1,7 @@
 //! Calls of the user's functions, whose arrays lie as the call says: where that is not row-major, the function gets the row-major
 //! array whose axes stand in the order in which they lie, and its result is turned back.
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::attrs::Foreign;
+use crate::hlo::attrs::ForeignOp;
 use crate::hlo::{ArrayShape, InstId, Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, Editor, rewrite};
 
@@ -15,7 +15,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
     })
 }
 
-fn custom_call(editor: &mut Editor, id: InstId, mut call: Foreign) -> Result<Option<InstId>> {
+fn custom_call(editor: &mut Editor, id: InstId, mut call: ForeignOp) -> Result<Option<InstId>> {
     if call.attr("custom_call_has_side_effect") == Some("true") && !editor.comp().post_order().contains(&id) {
         let name = call.attr("custom_call_target").unwrap_or("");
         let told = format!("the custom call `{name}` has an effect, and nothing reads its result");

@@ -1,4 +1,4 @@
-//! Groups of one channel that make more than [`ConvDims::repeats_along_lanes`], or whose channels are not the last axis, as groups that make
+//! Groups of one channel that make more than [`ConvDims::repeats_inputs_across_lanes`], or whose channels are not the last axis, as groups that make
 //! as many at most: each channel is repeated as often as it is read, and the axes go where the kernel of depthwise convolutions
 //! wants them.
 use super::expand_with;
@@ -21,7 +21,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
         let depthwise = d.batch_group_count == 1 && groups > 1 && kernel[d.kernel_input_feature] == 1;
         let Some(shape) = editor.array(id).cloned() else { return Ok(None) };
         let last = |axis: usize| axis + 1 == shape.rank();
-        let done = ConvDims::repeats_along_lanes(made)
+        let done = ConvDims::repeats_inputs_across_lanes(made)
             && last(d.input_feature)
             && last(d.kernel_output_feature)
             && last(d.output_feature);
@@ -32,7 +32,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
             let rank = shape.rank();
             let x =
                 permute_axes(b, operands[0], &[&[d.input_batch][..], &d.input_spatial, &[d.input_feature]].concat());
-            let times = if ConvDims::repeats_along_lanes(made) { 1 } else { made };
+            let times = if ConvDims::repeats_inputs_across_lanes(made) { 1 } else { made };
             let x = repeat_last_axis(b, x, times);
             let order = [&d.kernel_spatial[..], &[d.kernel_input_feature, d.kernel_output_feature]].concat();
             let w = permute_axes(b, operands[1], &order);

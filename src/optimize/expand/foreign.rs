@@ -1,9 +1,9 @@
 //! Opcodes of several devices, hosts and newer texts, where their meaning on one device is plain.
 use super::expand_with;
-use super::single_device::{expand_on_one_device, identity};
+use super::single_device::{expand_on_one_device, forward_operands};
 use crate::diag::Result;
-use crate::hlo::attrs::Foreign;
-use crate::hlo::groups::joins_devices;
+use crate::hlo::attrs::ForeignOp;
+use crate::hlo::groups::involves_collective;
 use crate::hlo::{Builder, InstId, Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, Editor, rewrite};
 use crate::scalar::{CompareKind, ScalarOp};
@@ -12,7 +12,7 @@ use crate::scalar::{CompareKind, ScalarOp};
 pub fn expand(module: &mut Module) -> Result<Changed> {
     let is_alone = module.devices() == [1, 1];
     rewrite(module, |editor, id| match editor.op(id).clone() {
-        Op::Foreign(f) if !is_alone && joins_devices(&f.opcode) => Ok(None),
+        Op::Foreign(f) if !is_alone && involves_collective(&f.opcode) => Ok(None),
         Op::PartitionId | Op::ReplicaId if !is_alone => Ok(None),
         Op::Foreign(f) => expand_foreign(editor, id, &f),
         Op::AddDependency => Ok(Some(editor.operand(id, 0))),
@@ -28,12 +28,12 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
     })
 }
 
-fn expand_foreign(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId>> {
+fn expand_foreign(editor: &mut Editor, id: InstId, f: &ForeignOp) -> Result<Option<InstId>> {
     let target = f.attr("custom_call_target").unwrap_or("");
     match f.opcode.as_str() {
-        "domain" => identity(editor, id),
+        "domain" => forward_operands(editor, id),
         "custom-call" => match target {
-            _ if f.is_hint() => identity(editor, id),
+            _ if f.is_placement_hint() => forward_operands(editor, id),
             "TopK" => {
                 let parts = editor.shape(id).as_tuple().and_then(|p| p.first()).and_then(Shape::as_array);
                 let Some(&k) = parts.and_then(|a| a.dims.last()) else { return Ok(None) };

@@ -20,7 +20,7 @@ mod scan;
 use super::Pass;
 use super::rewrite::{Changed, Editor, rewrite};
 use crate::diag::Result;
-use crate::hlo::attrs::Foreign;
+use crate::hlo::attrs::ForeignOp;
 use crate::hlo::{Builder, CompId, InstId, Module, Op, symbolic};
 use crate::util::id_vec::Id;
 
@@ -47,9 +47,9 @@ pub const EXPANSIONS: &[Pass] = &[
 ///
 /// # Errors
 /// Those of `write`.
-pub fn write_calls(
+pub fn replace_foreign_calls(
     module: &mut Module,
-    write: impl Fn(&mut symbolic::Builder, &Foreign, &[InstId], &symbolic::Shape) -> Result<Option<InstId>>,
+    write: impl Fn(&mut symbolic::Builder, &ForeignOp, &[InstId], &symbolic::Shape) -> Result<Option<InstId>>,
 ) -> Result<Changed> {
     rewrite(module, |editor, id| {
         let Op::Foreign(mut call) = editor.op(id).clone() else { return Ok(None) };
@@ -69,16 +69,16 @@ pub fn write_calls(
                 (Some(value), _) => b.constant(value),
                 (None, Some(value)) => {
                     let value = b.constant(value);
-                    b.push(editor.op(operand).fixed(), &[value], editor.shape(operand).fixed())
+                    b.push(editor.op(operand).to_symbolic(), &[value], editor.shape(operand).to_symbolic())
                 }
                 (None, None) => {
                     given.push(operand);
-                    b.parameter(editor.shape(operand).fixed())
+                    b.parameter(editor.shape(operand).to_symbolic())
                 }
             });
         }
-        let Some(root) = write(&mut b, &call, &operands, &editor.shape(id).fixed())? else { return Ok(None) };
-        let module = b.finish(root)?.at_hand();
+        let Some(root) = write(&mut b, &call, &operands, &editor.shape(id).to_symbolic())? else { return Ok(None) };
+        let module = b.finish(root)?.at_current_sizes();
         inline_module(editor, module, &given).map(Some)
     })
 }
@@ -102,7 +102,7 @@ fn inline_module(editor: &mut Editor, mut from: Module, args: &[InstId]) -> Resu
     let mut moved: Vec<Option<CompId>> = vec![None; from.comps.len()];
     for id in from.comps.ids() {
         for at in from.comps[id].insts.ids() {
-            for callee in from.comps[id].insts[at].op.called_mut() {
+            for callee in from.comps[id].insts[at].op.called_computations_mut() {
                 if let Some(to) = moved[callee.index()] {
                     *callee = to;
                 }

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 
 use super::expand_with;
 use crate::diag::Result;
-use crate::hlo::attrs::Foreign;
+use crate::hlo::attrs::ForeignOp;
 use crate::hlo::{ArrayShape, Builder, CompId, InstId, Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, rewrite};
 use crate::scalar::ScalarOp;
@@ -51,7 +51,7 @@ pub(super) struct ScanCall {
 }
 
 impl ScanCall {
-    fn parse(f: &Foreign, mut operands: Vec<ArrayShape>, result: &Shape) -> Option<ScanCall> {
+    fn parse(f: &ForeignOp, mut operands: Vec<ArrayShape>, result: &Shape) -> Option<ScanCall> {
         let (axis, carries) = (f.number("dimensions")?, f.number("num_carries").unwrap_or(0));
         operands.truncate(operands.len().checked_sub(carries).filter(|&n| n > 0)?);
         let parts = result.as_tuple()?;
@@ -63,7 +63,7 @@ impl ScanCall {
             return None;
         }
         let &(_, callee) = f.calls.first()?;
-        Some(ScanCall { axis, reverse: f.is_set("is_reverse"), callee, places, xs: operands, outputs, carries })
+        Some(ScanCall { axis, reverse: f.is_attr_true("is_reverse"), callee, places, xs: operands, outputs, carries })
     }
 
     /// The scan as a loop, whose state is the step, the arrays, the outputs so far, and the carries.
@@ -86,7 +86,7 @@ impl ScanCall {
 
     /// One step of the loop.
     fn body(&self, b: &mut Builder, callee: CompId, state: Shape) -> CompId {
-        b.begin("scan_step");
+        b.begin_computation("scan_step");
         let state = b.parameter(state);
         let (inputs, outputs) = (self.xs.len(), self.outputs.len());
         let all: Vec<InstId> =
@@ -119,7 +119,7 @@ impl ScanCall {
         }
         next.extend(parts.iter().skip(outputs));
         let root = b.tuple(&next);
-        b.end(root)
+        b.end_computation(root)
     }
 }
 
@@ -131,7 +131,7 @@ fn copy_computation(b: &mut Builder, module: &Module, id: CompId) -> CompId {
     for callee in comp.insts.values().flat_map(|i| i.op.called_computations()) {
         called.entry(callee).or_insert_with(|| copy_computation(b, module, callee));
     }
-    b.begin(&comp.name);
+    b.begin_computation(&comp.name);
     let mut new: HashMap<InstId, InstId> = HashMap::new();
     for &param in &comp.params {
         new.insert(param, b.parameter(comp[param].shape.clone()));
@@ -142,11 +142,11 @@ fn copy_computation(b: &mut Builder, module: &Module, id: CompId) -> CompId {
             continue;
         }
         let mut op = inst.op.clone();
-        for callee in op.called_mut() {
+        for callee in op.called_computations_mut() {
             *callee = called[callee];
         }
         let operands: Vec<InstId> = inst.operands.iter().map(|o| new[o]).collect();
         new.insert(id, b.push(op, &operands, inst.shape.clone()));
     }
-    b.end(new[&comp.root])
+    b.end_computation(new[&comp.root])
 }

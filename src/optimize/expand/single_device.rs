@@ -1,21 +1,21 @@
 //! Collectives of one device, and operations that start in one instruction and are done in another: what one device gets is what it has,
 //! and a start does all there is to do.
 use crate::diag::Result;
-use crate::hlo::attrs::Foreign;
-use crate::hlo::groups::sends_to_itself;
+use crate::hlo::attrs::ForeignOp;
+use crate::hlo::groups::is_self_permute;
 use crate::hlo::{InstId, Op, Shape};
 use crate::optimize::rewrite::Editor;
 use crate::tensor::Tensor;
 
 /// The value of a collective (or the start or end of one) on one device; `None` if the declared shape does not fit.
-pub fn expand_on_one_device(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId>> {
+pub fn expand_on_one_device(editor: &mut Editor, id: InstId, f: &ForeignOp) -> Result<Option<InstId>> {
     match f.opcode.as_str() {
         "all-reduce" | "all-gather" | "reduce-scatter" | "all-to-all" | "collective-broadcast" | "async-update" => {
-            identity(editor, id)
+            forward_operands(editor, id)
         }
         "collective-permute" => expand_permute(editor, id, f),
         // A start of one operand may give it beside the result.
-        "all-reduce-start" if !is_started(editor, id) => identity(editor, id),
+        "all-reduce-start" if !is_started(editor, id) => forward_operands(editor, id),
         "collective-permute-start" if !is_started(editor, id) => expand_permute(editor, id, f),
         "all-reduce-start" | "all-gather-start" | "copy-start" => {
             let x = editor.operand(id, 0);
@@ -48,7 +48,7 @@ pub fn expand_on_one_device(editor: &mut Editor, id: InstId, f: &Foreign) -> Res
 }
 
 /// The operands themselves, as one value or as a tuple, whichever is declared; `None` where they don't fit.
-pub fn identity(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
+pub fn forward_operands(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
     let operands = editor.operands(id).to_vec();
     as_declared(editor, id, &operands)
 }
@@ -68,15 +68,15 @@ fn is_started(editor: &Editor, id: InstId) -> bool {
     editor.operands(id).len() == 1 && editor.shape(id).as_tuple().is_some_and(|parts| parts.len() >= 2)
 }
 
-fn expand_permute(editor: &mut Editor, id: InstId, f: &Foreign) -> Result<Option<InstId>> {
+fn expand_permute(editor: &mut Editor, id: InstId, f: &ForeignOp) -> Result<Option<InstId>> {
     let operands = editor.operands(id).to_vec();
     let received: Vec<InstId> = operands.into_iter().map(|x| permuted_on_one_device(editor, f, x)).collect();
     as_declared(editor, id, &received)
 }
 
 /// The device's part of `x` after a collective permute on one device: `x` where it sends to itself, else zeros.
-fn permuted_on_one_device(editor: &mut Editor, f: &Foreign, x: InstId) -> InstId {
-    if sends_to_itself(f) { x } else { zeros(editor, &editor.shape(x).clone()).unwrap_or(x) }
+fn permuted_on_one_device(editor: &mut Editor, f: &ForeignOp, x: InstId) -> InstId {
+    if is_self_permute(f) { x } else { zeros(editor, &editor.shape(x).clone()).unwrap_or(x) }
 }
 
 /// Zeros of a shape of arrays.

@@ -30,7 +30,7 @@ const ROWS: (u64, u64) = (4, 6);
 const PARTS: usize = 3;
 
 /// Computes the products of `p` in blocks and reads them from there; returns whether it did.
-pub fn in_blocks(editor: &mut Editor, l: &mut GrowingLoop, p: &HoistedProduct) -> bool {
+pub fn compute_in_blocks(editor: &mut Editor, l: &mut GrowingLoop, p: &HoistedProduct) -> bool {
     let index = l.body[p.step].shape.clone();
     let counts = index.as_array().is_some_and(|a| matches!(a.dtype, DType::S32 | DType::S64));
     let steps = p.all.dims[0];

@@ -1,7 +1,7 @@
 //! Rules whose root is a pointwise op.
 use crate::diag::Result;
 use crate::hlo::{InstId, Op};
-use crate::optimize::constant::{is_all, splat_of, stored_splat};
+use crate::optimize::constant::{is_filled_with, splat_of, stored_splat};
 use crate::optimize::rewrite::Editor;
 use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::{DType, DTypeClass, Tensor};
@@ -130,15 +130,17 @@ fn binary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId, y: InstId) -
     }
     let identity = match op {
         // x + 0 = x for integers; x + (-0) = x for floats (-0 + 0 is 0)
-        ScalarOp::Add => (discrete && is_all(editor, y, 0.0)) || (float && is_all(editor, y, -0.0)),
+        ScalarOp::Add => (discrete && is_filled_with(editor, y, 0.0)) || (float && is_filled_with(editor, y, -0.0)),
         // x - 0 = x, also for -0
-        ScalarOp::Subtract => is_all(editor, y, 0.0) && (discrete || float),
+        ScalarOp::Subtract => is_filled_with(editor, y, 0.0) && (discrete || float),
         // x * 1 = x, x / 1 = x, x ^ 1 = x
-        ScalarOp::Multiply | ScalarOp::Divide => is_all(editor, y, 1.0),
-        ScalarOp::Power => float && is_all(editor, y, 1.0),
-        ScalarOp::Or | ScalarOp::Xor => discrete && is_all(editor, y, 0.0),
-        ScalarOp::And => dtype == DType::Pred && is_all(editor, y, 1.0),
-        ScalarOp::ShiftLeft | ScalarOp::ShiftRightArithmetic | ScalarOp::ShiftRightLogical => is_all(editor, y, 0.0),
+        ScalarOp::Multiply | ScalarOp::Divide => is_filled_with(editor, y, 1.0),
+        ScalarOp::Power => float && is_filled_with(editor, y, 1.0),
+        ScalarOp::Or | ScalarOp::Xor => discrete && is_filled_with(editor, y, 0.0),
+        ScalarOp::And => dtype == DType::Pred && is_filled_with(editor, y, 1.0),
+        ScalarOp::ShiftLeft | ScalarOp::ShiftRightArithmetic | ScalarOp::ShiftRightLogical => {
+            is_filled_with(editor, y, 0.0)
+        }
         _ => false,
     };
     if identity {
@@ -149,9 +151,9 @@ fn binary(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId, y: InstId) -
     }
     match op {
         // x * 0 = 0 for integers
-        ScalarOp::Multiply | ScalarOp::And if discrete && is_all(editor, y, 0.0) => Ok(Some(y)),
+        ScalarOp::Multiply | ScalarOp::And if discrete && is_filled_with(editor, y, 0.0) => Ok(Some(y)),
         // x * -1 = -x
-        ScalarOp::Multiply if (float || dtype.is_signed()) && is_all(editor, y, -1.0) => {
+        ScalarOp::Multiply if (float || dtype.is_signed()) && is_filled_with(editor, y, -1.0) => {
             Ok(Some(editor.add_instruction(Op::Elementwise(ScalarOp::Negate), &[x])?))
         }
         // (-x) * (-y) = x * y, (-x) * c = x * (-c)
@@ -250,10 +252,10 @@ fn expand_small_power(editor: &mut Editor, x: InstId, y: InstId) -> Result<Optio
 
 fn select(editor: &mut Editor, p: InstId, x: InstId, y: InstId) -> Option<InstId> {
     // select(p, x, x) = x, select(true, x, y) = x, select(false, x, y) = y
-    if x == y || is_all(editor, p, 1.0) {
+    if x == y || is_filled_with(editor, p, 1.0) {
         return Some(x);
     }
-    is_all(editor, p, 0.0).then_some(y)
+    is_filled_with(editor, p, 0.0).then_some(y)
 }
 
 /// f(broadcast(x), broadcast(y)) = broadcast(f(x, y)), where both repeat along the same dimensions or one is a scalar.

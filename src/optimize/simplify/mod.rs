@@ -39,7 +39,7 @@ fn root(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
         Op::Broadcast(map) => broadcast::simplify(editor, id, &map),
         Op::Slice(dims) => match slice::simplify(editor, id, &dims)? {
             Some(simpler) => Ok(Some(simpler)),
-            None => slice_motion::convolution(editor, id, &dims),
+            None => slice_motion::move_slice_before_convolution(editor, id, &dims),
         },
         Op::DynamicSlice(sizes) => slice::dynamic_slice(editor, id, &sizes),
         Op::DynamicUpdateSlice => Ok(slice::dynamic_update_slice(editor, id)),
@@ -51,7 +51,7 @@ fn root(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
         Op::Copy => Ok(identities::copy(editor, id)),
         Op::Bitcast => Ok(identities::bitcast(editor, id)),
         Op::GetDimensionSize(dim) => Ok(identities::dimension_size(editor, id, dim)),
-        Op::Tuple => Ok(tuple::of_parts(editor, id)),
+        Op::Tuple => Ok(tuple::simplify_rebuilt_tuple(editor, id)),
         Op::GetTupleElement(index) => Ok(tuple::tuple_element(editor, id, index)),
         Op::Map { comp, .. } => control::map(editor, id, comp),
         Op::Conditional(branches) => control::conditional(editor, id, &branches),

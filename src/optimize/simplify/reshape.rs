@@ -2,7 +2,7 @@
 use super::moved_ones;
 use crate::diag::Result;
 use crate::hlo::{InstId, Op};
-use crate::optimize::constant::{from_weight, splat_of};
+use crate::optimize::constant::{is_replaceable_weight, splat_of};
 use crate::optimize::rewrite::Editor;
 use crate::scalar::ScalarOp;
 use crate::tensor::Tensor;
@@ -22,7 +22,7 @@ pub fn simplify(editor: &mut Editor, id: InstId) -> Result<Option<InstId>> {
             Ok(Some(editor.add_reshape(source, &dims)))
         }
         // reshape(constant) = constant, but that numbers of code are none that may be replaced
-        Op::Constant(_) if dims.is_empty() && from_weight(editor, x) => Ok(None),
+        Op::Constant(_) if dims.is_empty() && is_replaceable_weight(editor, x) => Ok(None),
         Op::Constant(_) => Ok(editor.constant(x).cloned().map(|t| editor.add_constant(Tensor { dims, ..t }))),
         Op::Broadcast(map) => Ok(of_broadcast(editor, x, &map, &dims)),
         Op::Elementwise(op) => of_elementwise(editor, x, op, &dims),

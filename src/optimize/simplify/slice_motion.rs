@@ -14,7 +14,7 @@ use crate::optimize::rewrite::Editor;
 const MOST_DEPTH: usize = 64;
 
 /// `slice(x)` with the slice before the 1x1 convolutions that only `x` is made of, where that leaves at most half of it.
-pub fn convolution(editor: &mut Editor, id: InstId, dims: &[SliceDim]) -> Result<Option<InstId>> {
+pub fn move_slice_before_convolution(editor: &mut Editor, id: InstId, dims: &[SliceDim]) -> Result<Option<InstId>> {
     let x = editor.operand(id, 0);
     let less = editor.element_count(id) <= editor.element_count(x) / 2 && dims.iter().all(|d| d.stride == 1);
     if !less || !reaches_convolution(editor, x, dims, 0) {

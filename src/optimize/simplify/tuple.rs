@@ -19,7 +19,7 @@ pub fn tuple_element(editor: &mut Editor, id: InstId, index: usize) -> Option<In
 }
 
 /// tuple(part(x, 0), part(x, 1), …) = x
-pub fn of_parts(editor: &mut Editor, id: InstId) -> Option<InstId> {
+pub fn simplify_rebuilt_tuple(editor: &mut Editor, id: InstId) -> Option<InstId> {
     let parts = editor.operands(id);
     let source = |(i, &p): (usize, &InstId)| match editor.op(p) {
         Op::GetTupleElement(index) if *index == i => Some(editor.operand(p, 0)),

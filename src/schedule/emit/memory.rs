@@ -46,7 +46,7 @@ impl<'a> Emitter<'a> {
                     // where one lies in another, that is the outermost
                     self.found.wholes.entry(value.buffer()?).or_insert(whole);
                 }
-                let layout = value.layout(&comp.array(whole).dims).subarray(axis, before);
+                let layout = value.layout(&comp.array_shape(whole).dims).subarray(axis, before);
                 self.scope.placed.insert(whole, value.clone());
                 Ok(ValueBuffers { layout: Some(layout), ..value })
             }

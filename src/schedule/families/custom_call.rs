@@ -2,7 +2,7 @@
 //! dense and row-major, so that what it reads is made before and nothing is inlined into it.
 use crate::diag::{Code, Diagnostic};
 use crate::hlo::Shape;
-use crate::hlo::attrs::Foreign;
+use crate::hlo::attrs::ForeignOp;
 use crate::hlo::proto::unescape;
 use crate::kernel::{CallTarget, Callee};
 use crate::prepare::is_reserved;
@@ -55,7 +55,7 @@ fn tensor_infos<'s>(field: &str, values: impl Iterator<Item = (&'s str, &'s Shap
 }
 
 /// The name of the called function. Errors: `Code::HloUnsupported` if no C file can define it, or if it is another program's.
-fn target(call: &Foreign) -> Result<&str> {
+fn target(call: &ForeignOp) -> Result<&str> {
     let target = call.attr("custom_call_target").unwrap_or("");
     let refuse = |why: &str, help: &str| {
         let told = format!("the custom call `{target}` {why}");
@@ -88,7 +88,7 @@ fn target(call: &Foreign) -> Result<&str> {
 const OWN: &[&str] = &["main", "memcpy", "memmove", "memset"];
 
 /// XLA's version number of the call's interface; 1 if a module names none.
-fn api_version(call: &Foreign) -> u32 {
+fn api_version(call: &ForeignOp) -> u32 {
     match call.attr("api_version") {
         Some("API_VERSION_STATUS_RETURNING") => 2,
         Some("API_VERSION_STATUS_RETURNING_UNIFIED") => 3,
@@ -98,7 +98,7 @@ fn api_version(call: &Foreign) -> u32 {
 }
 
 /// The bytes of `backend_config`: the contents of a string, or a dictionary as text.
-fn backend_config_bytes(call: &Foreign, extra: &[(String, String)]) -> Vec<u8> {
+fn backend_config_bytes(call: &ForeignOp, extra: &[(String, String)]) -> Vec<u8> {
     let all = call.attrs.iter().chain(extra);
     let Some((_, text)) = all.into_iter().find(|a| a.0 == "backend_config") else { return Vec::new() };
     match text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {

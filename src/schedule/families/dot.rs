@@ -36,7 +36,7 @@ impl<'a> Emitter<'a> {
     /// Emits a dot; the root is the dot itself or its epilogue.
     pub(in crate::schedule) fn emit_dot(&mut self, root: Root<'_>) -> Result<()> {
         let anchor = root.anchor;
-        if self.scope.comp.array(anchor).elements() == 0 {
+        if self.scope.comp.array_shape(anchor).elements() == 0 {
             return Ok(());
         }
         let left = self.value_buffers(self.scope.comp[anchor].operands[0])?.dense_buffer()?;
@@ -49,7 +49,7 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         let inst = &comp[id];
         let Op::Dot(d) = &inst.op else { return Err(unsupported_error(comp, id, "")) };
-        let (x, y) = (comp.array(inst.operands[0]).clone(), comp.array(inst.operands[1]).clone());
+        let (x, y) = (comp.array_shape(inst.operands[0]).clone(), comp.array_shape(inst.operands[1]).clone());
         let (xs, ys) = (x.strides(), y.strides());
         let pairs = |a: &[usize], b: &[usize]| -> Vec<ContractionAxis> {
             a.iter()
@@ -73,7 +73,7 @@ impl<'a> Emitter<'a> {
         let dims = (sizes(&batch), sizes(&rows), sizes(&columns));
         let right = self.right_side(inst.operands[1])?;
         let mut c = Contraction {
-            dtype: comp.array(id).dtype,
+            dtype: comp.array_shape(id).dtype,
             left,
             right,
             a0: 0,

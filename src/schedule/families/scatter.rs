@@ -18,12 +18,12 @@ impl<'a> Emitter<'a> {
         let Op::Scatter { dims: d, comp: combine } = &comp[id].op else { return Err(unsupported_error(comp, id, "")) };
         let n = comp[id].operands.len() / 2;
         let (operands, indices, updates) = (&comp[id].operands[..n], comp[id].operands[n], &comp[id].operands[n + 1..]);
-        let dims = comp.array(operands[0]).dims.clone();
+        let dims = comp.array_shape(operands[0]).dims.clone();
         for (&operand, &leaf) in operands.iter().zip(&out.leaves) {
             let leaf = ValueBuffers { leaves: vec![leaf], layout: None };
             self.copy_operand_to_result(id, operand, &leaf)?;
         }
-        let update_dims = comp.array(updates[0]).dims.clone();
+        let update_dims = comp.array_shape(updates[0]).dims.clone();
         if dims.contains(&0) || update_dims.contains(&0) {
             return Ok(());
         }
@@ -83,7 +83,7 @@ impl<'a> Emitter<'a> {
         dims: &[u64],
         at: &[Index],
     ) -> Result<(Vec<Stmt>, Option<ExprId>, Vec<Index>)> {
-        let index_rank = self.scope.comp.array(indices).rank();
+        let index_rank = self.scope.comp.array_shape(indices).rank();
         let mut batch = (0..at.len()).filter(|u| !d.update_window_dims.contains(u)).map(|u| at[u].clone());
         let vector: Vec<Index> = (0..index_rank)
             .map(|a| if a == d.index_vector_dim { Index::default() } else { batch.next().unwrap_or_default() })

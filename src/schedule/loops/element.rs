@@ -79,7 +79,7 @@ impl<'a> Emitter<'a> {
     fn emit_inlined(&mut self, e: &mut KernelBuilder, id: InstId, at: &[Index]) -> Result<ExprId> {
         let comp = self.scope.comp;
         let inst = &comp[id];
-        let dims = |i: usize| comp.array(inst.operands[i]).dims.clone();
+        let dims = |i: usize| comp.array_shape(inst.operands[i]).dims.clone();
         match &inst.op {
             Op::Elementwise(op) => {
                 let mut args = Vec::new();
@@ -259,7 +259,7 @@ impl<'a> Emitter<'a> {
         types: &[DType],
     ) -> Result<Vec<ExprId>> {
         let comp = &self.module.comps[id];
-        let taken = comp.params.iter().map(|&p| comp.array(p).dtype);
+        let taken = comp.params.iter().map(|&p| comp.array_shape(p).dtype);
         let args: Vec<ExprId> =
             args.iter().zip(types).zip(taken).map(|((&x, &from), to)| convert(&mut e.k, x, from, to)).collect();
         self.inline_computation(e, id, &args)
@@ -286,14 +286,13 @@ impl<'a> Emitter<'a> {
                 Op::Constant(literal) if literal.leaves().iter().all(|t| t.len() == 1) => {
                     literal.leaves().into_iter().map(|t| scalar_constant(&mut e.k, t)).collect()
                 }
-                Op::Iota(_) if comp.array(inst).elements() == 1 => {
-                    vec![small_constant(&mut e.k, comp.array(inst).dtype, 0.0)]
+                Op::Iota(_) if comp.array_shape(inst).elements() == 1 => {
+                    vec![small_constant(&mut e.k, comp.array_shape(inst).dtype, 0.0)]
                 }
                 Op::Elementwise(op) => {
                     let operands = (0..i.operands.len()).map(of).collect::<Option<Vec<_>>>().ok_or_else(missing)?;
                     vec![e.k.add_op(*op, &operands, comp.array(inst).dtype)]
                 }
-                Op::Reshape | Op::Broadcast(_) if comp.array(inst).elements() == 1 => vec![of(0).ok_or_else(missing)?],
                 Op::Copy | Op::OptimizationBarrier => values.get(&i.operands[0]).ok_or_else(missing)?.clone(),
                 Op::Tuple => all_of(&values, &i.operands).ok_or_else(missing)?,
                 Op::GetTupleElement(k) => {
@@ -308,7 +307,7 @@ impl<'a> Emitter<'a> {
                 }
                 Op::Conditional(branches) => {
                     let selector = of(0).ok_or_else(missing)?;
-                    let by_pred = comp.array(i.operands[0]).dtype == DType::Pred;
+                    let by_pred = comp.array_shape(i.operands[0]).dtype == DType::Pred;
                     let mut taken: Option<Vec<ExprId>> = None;
                     // The last branch is also the one of numbers out of range.
                     for (n, &branch) in branches.iter().enumerate().rev() {

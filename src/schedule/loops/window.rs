@@ -12,7 +12,7 @@ pub fn window_taps(
 ) -> (Vec<VarId>, Vec<Index>, Option<ExprId>) {
     let (mut loops, mut from, mut inside) = (Vec::new(), Vec::new(), None);
     for ((w, x), &n) in window.iter().zip(at).zip(dims) {
-        if w.is_element() {
+        if w.is_identity() {
             from.push(x.clone());
             continue;
         }

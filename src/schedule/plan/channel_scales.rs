@@ -52,8 +52,8 @@ fn channel_factors(comp: &Computation, conv: InstId, d: &ConvDims) -> Option<(In
     else {
         return None;
     };
-    let array = comp.array(product);
-    let floats = [conv, product].iter().all(|&i| comp.array(i).dtype == DType::F32) && w.dtype == DType::F32;
+    let array = comp.array_shape(product);
+    let floats = [conv, product].iter().all(|&i| comp.array_shape(i).dtype == DType::F32) && w.dtype == DType::F32;
     if !plain || !floats || array.elements() < WORTH * w.len() as u64 {
         return None;
     }
@@ -72,7 +72,7 @@ fn channel_factors(comp: &Computation, conv: InstId, d: &ConvDims) -> Option<(In
 /// Rewrites `conv` to read `x` and weights times `by`.
 fn move_to_weights(comp: &mut Computation, conv: InstId, d: &ConvDims, x: InstId, by: InstId) {
     let [product, weights] = comp[conv].operands[..] else { return };
-    let shape = ArrayShape::new(DType::F32, comp.array(weights).dims.clone());
+    let shape = ArrayShape::new(DType::F32, comp.array_shape(weights).dims.clone());
     let mut add = |op: Op, operands: Vec<InstId>| {
         let inst = Inst { op, operands, shape: Shape::Array(shape.clone()), ..comp[product].clone() };
         comp.insts.push(inst)

@@ -64,7 +64,7 @@ pub fn widened_by_readers(comp: &Computation) -> HashSet<InstId> {
     let weights_of = |user: InstId, id: InstId| {
         let by_channel = match &comp[user].op {
             Op::Dot(_) => false,
-            Op::Convolution(d) => d.feature_group_count > 1 && comp.array(id).dims[d.kernel_input_feature] == 1,
+            Op::Convolution(d) => d.feature_group_count > 1 && comp.array_shape(id).dims[d.kernel_input_feature] == 1,
             _ => true,
         };
         !by_channel && comp[user].operands[0] != id && comp[user].operands[1] == id

@@ -62,7 +62,7 @@ pub fn plan_placements(comp: &Computation, fusion: &Fusion, convolutions: &Convo
             else {
                 continue;
             };
-            let rank = comp.array(operand).rank();
+            let rank = comp.array_shape(operand).rank();
             for &plane in planes {
                 let (mut low, mut high) = match &placements[plane] {
                     Placement::Margin { low, high, .. } => (low.clone(), high.clone()),
@@ -91,7 +91,7 @@ pub fn plan_placements(comp: &Computation, fusion: &Fusion, convolutions: &Convo
             if fits && is_placeable(comp, fusion, &users[operand], operand) {
                 placements[operand] = Placement::Part { whole: id, axis, before };
             }
-            before += comp.array(operand).dims[axis];
+            before += comp.array_shape(operand).dims[axis];
         }
     }
     placements
@@ -130,7 +130,7 @@ pub fn split_concatenations(
             && fusion.is_materialised(whole)
             && fusion.rows[whole].is_none();
         let fits = |&part: &InstId| {
-            let vectors = comp.array(part).dims[d.input_feature].is_multiple_of(target.machine().lanes(4));
+            let vectors = comp.array_shape(part).dims[d.input_feature].is_multiple_of(target.machine().lanes(4));
             let once = parts.iter().filter(|o| **o == part).count() == 1;
             let own = is_placeable(comp, fusion, &users[part], part);
             vectors && once && (own || (users[part] == [whole] && stores_anywhere(&comp[part].op)))

@@ -58,7 +58,7 @@ struct KernelWork {
 
 impl<'a> RematerializedValues<'a> {
     fn new(comp: &'a Computation, fusion: &'a Fusion, order: &[InstId]) -> RematerializedValues<'a> {
-        let (uses, kernels) = (comp.uses(), HashMap::new());
+        let (uses, kernels) = (comp.operand_uses(), HashMap::new());
         let mut values = RematerializedValues { comp, fusion, uses, kernels, roots: BTreeMap::new() };
         for &id in order.iter().filter(|&&id| id != comp.root && fusion.is_materialised(id)) {
             if let Some(roots) = values.arrays(id).and_then(|arrays| values.readers(id, &arrays)) {

@@ -34,7 +34,7 @@ impl RecipeRequest<'_> {
 
     /// Whether the anchor has no elements.
     pub fn is_empty(&self) -> bool {
-        self.context.comp.array(self.anchor).elements() == 0
+        self.context.comp.array_shape(self.anchor).elements() == 0
     }
 
     /// The convolution, if the anchor is one. Errors: `Code::HloUnsupported` for batch groups.
@@ -51,7 +51,7 @@ impl RecipeRequest<'_> {
         let Op::ReduceWindow { window, comp: folder } = self.op() else { return None };
         let operands = &self.context.comp[self.anchor].operands;
         let regroups = operands.len() == 2 && self.context.module.comps[*folder].as_fold().is_some();
-        Scan::recognize(window, &self.context.comp.array(operands[0]).dims, regroups)
+        Scan::recognize(window, &self.context.comp.array_shape(operands[0]).dims, regroups)
     }
 
     /// Whether the epilogue of the anchor is long.

@@ -47,7 +47,7 @@ fn is_better_in_shorts(comp: &Computation, product: InstId, target: &Target) -> 
 
 fn widen(comp: &mut Computation, product: InstId) {
     let [left, right] = comp[product].operands[..] else { return };
-    let wide = |id: InstId| Shape::Array(ArrayShape::new(DType::S16, comp.array(id).dims.clone()));
+    let wide = |id: InstId| Shape::Array(ArrayShape::new(DType::S16, comp.array_shape(id).dims.clone()));
     let (left_shape, right_shape) = (wide(left), wide(right));
     let Op::Constant(Literal::Array(bytes)) = &comp[right].op else { return };
     let numbers: Vec<u8> = (0..bytes.len())

@@ -169,7 +169,7 @@ fn is_cut_by_rows(
 ) -> bool {
     let w = &d.window[0];
     let twice = ((w.size - 1) * w.rhs_dilate + 1).saturating_sub(w.stride);
-    let rows = comp.array(between).dims[d.input_spatial[0]];
+    let rows = comp.array_shape(between).dims[d.input_spatial[0]];
     let is_direct = |id: InstId, d: &ConvDims| d.feature_group_count == 1 && !convolutions[&id].is_winograd();
     let is_made_so = match &comp[first].op {
         Op::Convolution(d) => is_direct(first, d),
@@ -187,7 +187,7 @@ impl SplitPair {
     /// The computation with both halves one after the other; `None` if something between can't be split.
     fn split_in_halves(&self, comp: &Computation, fusion: &Fusion) -> Option<Computation> {
         let mut cut = SplitComputation { comp: comp.clone(), fusion, pair: self, made: HashMap::new() };
-        let all = comp.array(self.last).dims[self.axis];
+        let all = comp.array_shape(self.last).dims[self.axis];
         let mut halves = Vec::new();
         for range in [0..self.at, self.at..all] {
             cut.made.clear();
@@ -234,7 +234,7 @@ impl SplitComputation<'_> {
             Some(())
         };
         let below = match inst.op {
-            Op::Reshape if own => same_axis(self.comp.array(inst.operands[0]), &shape.dims, axis),
+            Op::Reshape if own => same_axis(self.comp.array_shape(inst.operands[0]), &shape.dims, axis),
             _ => None,
         };
         let op = match &inst.op {
@@ -265,7 +265,7 @@ impl SplitComputation<'_> {
                 let number = d.output_spatial.iter().position(|&a| a == axis)?;
                 let (axis, mut d) = (d.input_spatial[number], d.clone());
                 let w = &mut d.window[number];
-                let rows = self.comp.array(inst.operands[0]).dims[axis];
+                let rows = self.comp.array_shape(inst.operands[0]).dims[axis];
                 // what another kernel made is read where it is
                 let is_last = self.fusion.anchor[self.pair.last].unwrap_or(self.pair.last) == id;
                 let read = if is_last || is_single(w) { read_by(w, range, rows)? } else { 0..rows };

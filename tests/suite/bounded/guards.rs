@@ -23,7 +23,7 @@ fn open(n: Dim, op: ScalarOp) -> SymbolicLowering {
     let root = b.tuple(&[y]);
     let module = b.finish(root).expect("a module");
     let lowered = pointwise(u64::try_from(n.at_hand()).expect("a size"), op.name());
-    SymbolicLowering { lowered: Lowered { module: module.at_hand(), ..lowered }, module, sizes: Vec::new() }
+    SymbolicLowering { lowered: Lowered { module: module.at_current_sizes(), ..lowered }, module, sizes: Vec::new() }
 }
 
 /// The size `name` from 1 to 200.

@@ -82,7 +82,7 @@ fn finished(mut b: Builder, dims: &[Dim], results: &[(&str, InstId)]) -> Symboli
     let module = b.finish(root).expect("it is a module");
     let (state, claims, used, found) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let lowered = Lowered {
-        module: module.at_hand(),
+        module: module.at_current_sizes(),
         args,
         results,
         state,

@@ -3,7 +3,7 @@ use crate::bounded::compared::Numbers;
 use tfaot::dims;
 use tfaot::hlo::attrs::{PadDim, WindowDim};
 use tfaot::hlo::symbolic::{
-    Assumed, AssumedSizes, Builder, CompId, Dim, DotDims, InstId, Op, ScatterDims, Shape, Transpose,
+    AssumedSizes, Builder, CompId, Dim, DotDims, InstId, Op, ScatterDims, Shape, SizeAssumptions, Transpose,
 };
 use tfaot::lower::{Lowered, SizeTracedLowering, SymbolicLowering};
 use tfaot::scalar::{Direction, ScalarOp};
@@ -55,7 +55,7 @@ impl Steps<'_> {
         let ones = self.b.convert(holds, DType::S32);
         let none = self.b.scalar(DType::S32, 0.0);
         let count = self.b.reduce(ones, none, ScalarOp::Add, &[0]);
-        let size = self.b.data_size(count, total).expect("sizes may vary here");
+        let size = self.b.add_data_dependent_size(count, total).expect("sizes may vary here");
         (flat, self.b.slice_axis(flat, 0, Dim::from(0), size))
     }
 
@@ -73,14 +73,14 @@ impl Steps<'_> {
 
     /// A computation of a tuple, in which values may say sizes.
     fn within(&mut self, shapes: &[Shape], made: impl Fn(&mut Self, &[InstId]) -> InstId) -> CompId {
-        self.b.begin("within");
-        let depth = self.b.depth();
+        self.b.begin_computation("within");
+        let depth = self.b.nesting_depth();
         let before = self.b.carry(depth);
         let state = self.b.parameter(Shape::Tuple(shapes.to_vec()));
         let parts: Vec<InstId> = (0..shapes.len()).map(|i| self.b.get_tuple_element(state, i)).collect();
         let root = made(self, &parts);
         self.b.carry(before);
-        self.b.end(root)
+        self.b.end_computation(root)
     }
 
     /// What is left of the rows of `x` by the factor of their products with one another.
@@ -197,11 +197,11 @@ impl Steps<'_> {
                 self.b.add_inst(Op::ReduceWindow { window, comp }, &[x, init])
             }
             12 => {
-                self.b.begin("less");
+                self.b.begin_computation("less");
                 let a = self.b.parameter(Shape::array(DType::F32, []));
                 let b = self.b.parameter(Shape::array(DType::F32, []));
                 let less = self.b.compare(Direction::Lt, a, b);
-                let comp = self.b.end(less);
+                let comp = self.b.end_computation(less);
                 self.b.add_inst(Op::Sort { dim: axis, is_stable: true, comp }, &[x])
             }
             13 => {
@@ -276,7 +276,10 @@ pub fn random(seed: u64, sizes: &[u64], count: u64) -> Lowered {
 pub fn random_open(seed: u64, [n, m]: [Dim; 2], assumed: &[u64], count: u64) -> SymbolicLowering {
     let mut numbers = Numbers(seed);
     let mut b = Builder::new("random");
-    b.assume(Assumed { sizes: AssumedSizes::Values(assumed.to_vec()), ..Assumed::default() });
+    b.set_size_assumptions(SizeAssumptions {
+        sizes: AssumedSizes::Values(assumed.to_vec()),
+        ..SizeAssumptions::default()
+    });
     let dims = dims![n, m, 3];
     let x = b.parameter(Shape::array(DType::F32, dims.to_vec()));
     let index = b.parameter(Shape::array(DType::S32, []));
@@ -295,15 +298,15 @@ pub fn random_open(seed: u64, [n, m]: [Dim; 2], assumed: &[u64], count: u64) -> 
         dims: dims.iter().map(at_hand).collect(),
     };
     let results = parts.iter().enumerate().map(|(i, &p)| info(format!("r{i}"), b.dtype(p), b.dims(p))).collect();
-    let sizes = b.data_sizes().to_vec();
-    let all: Vec<InstId> = parts.into_iter().chain(b.found_here().map(|f| f.count)).collect();
+    let sizes = b.data_dependent_sizes().to_vec();
+    let all: Vec<InstId> = parts.into_iter().chain(b.local_data_dependent_sizes().map(|f| f.count)).collect();
     let root = b.tuple(&all);
     let found = sizes.iter().map(|f| (at_hand(&f.assumed), at_hand(&f.most))).collect();
     let module = b.finish(root).expect("it is a module");
     let args = vec![info("x".into(), DType::F32, &dims), info("i".into(), DType::S32, &[])];
     let (state, claims, used) = (Vec::new(), Vec::new(), Vec::new());
     let lowered = Lowered {
-        module: module.at_hand(),
+        module: module.at_current_sizes(),
         args,
         results,
         state,

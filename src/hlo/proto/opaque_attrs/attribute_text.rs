@@ -1,5 +1,5 @@
 //! Text of opaque attributes, which instructions only carry, from the fields of a message.
-use super::{ALGORITHMS, API_VERSIONS, PADDINGS, PRECISIONS, SCHEDULES, braces, frontend_text, word};
+use super::{ALGORITHMS, API_VERSIONS, PADDINGS, PRECISIONS, SCHEDULES, braces, format_frontend_attributes, word};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::proto::messages::hlo::HloInstructionProto;
 use crate::hlo::proto::messages::xla_data::{
@@ -21,7 +21,9 @@ pub(in crate::hlo::proto) fn read(
     let listed = |v: &[i64]| (!v.is_empty()).then(|| braces(v));
     Ok(match name {
         "sharding" => p.sharding.as_ref().map(text_of),
-        "frontend_attributes" => p.frontend_attributes.as_ref().filter(|f| !f.map.is_empty()).map(frontend_text),
+        "frontend_attributes" => {
+            p.frontend_attributes.as_ref().filter(|f| !f.map.is_empty()).map(format_frontend_attributes)
+        }
         "parameter_replication" => p.parameter_replication.as_ref().map(replication_text),
         "control-predecessors" if !p.control_predecessor_ids.is_empty() => Some(predecessors_text(p, names)?),
         "backend_config" if p.backend_config.starts_with(b"{") => {

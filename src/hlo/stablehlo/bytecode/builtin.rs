@@ -4,7 +4,7 @@ use super::tables::{EncodedEntry, MOST_DEPTH, Tables};
 use crate::diag::Result;
 use crate::hlo::Shape;
 use crate::hlo::stablehlo::tree::MlirAttr;
-use crate::hlo::stablehlo::types::element;
+use crate::hlo::stablehlo::types::element_type;
 use crate::tensor::DType;
 
 /// Codes of attribute and type encodings.
@@ -27,7 +27,7 @@ const UNSIGNED: u64 = 2;
 
 impl Tables<'_> {
     /// Value of a builtin attribute; [`MlirAttr::Other`] for kinds that no reader needs.
-    pub fn builtin(&self, mut at: Cursor, depth: usize) -> Result<MlirAttr> {
+    pub fn builtin_attribute(&self, mut at: Cursor, depth: usize) -> Result<MlirAttr> {
         Ok(match at.number()? {
             code::ARRAY => MlirAttr::List(self.values(&mut at, depth + 1)?),
             code::DICTIONARY => MlirAttr::Dict(self.named_values(&mut at, depth + 1)?),
@@ -55,14 +55,14 @@ impl Tables<'_> {
             code::INTEGER_TYPE => {
                 let told = at.number()?;
                 let sign = if told & 3 == UNSIGNED && told >> 2 > 1 { "u" } else { "" };
-                let named = element(&format!("{sign}i{}", told >> 2));
+                let named = element_type(&format!("{sign}i{}", told >> 2));
                 named.ok_or_else(|| at.error("a type of whole numbers has other bits than any that is read"))?
             }
             3 => DType::BF16,
             4 => DType::F16,
             5 => DType::F32,
             6 => DType::F64,
-            code::COMPLEX_TYPE => match self.element(at.number()?, &at, depth)? {
+            code::COMPLEX_TYPE => match self.element_type(at.number()?, &at, depth)? {
                 DType::F32 => DType::C64,
                 DType::F64 => DType::C128,
                 _ => return Err(at.error("a complex number of what is no f32 or f64")),
@@ -70,7 +70,7 @@ impl Tables<'_> {
             code::RANKED_TENSOR_TYPE => {
                 let dims = at.signed_list()?.into_iter().map(u64::try_from).collect::<Result<Vec<_>, _>>();
                 let dims = dims.map_err(|_| at.error("a size is negative or open"))?;
-                return Ok(Shape::array(self.element(at.number()?, &at, depth)?, dims));
+                return Ok(Shape::array(self.element_type(at.number()?, &at, depth)?, dims));
             }
             _ => return Err(at.error("a type of MLIR's own is read if it is a tensor of numbers")),
         };

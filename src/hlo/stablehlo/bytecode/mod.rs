@@ -35,5 +35,5 @@ pub(super) fn is_bytecode(bytes: &[u8]) -> bool {
 /// newer versions and dialects that are not portable, `Code::TooLarge` where much less is written than is meant.
 pub(super) fn parse(bytes: &Bytes) -> Result<ModuleTree> {
     let (tables, ir) = Tables::read(bytes)?;
-    operations::functions(&tables, ir)
+    operations::read_functions(&tables, ir)
 }

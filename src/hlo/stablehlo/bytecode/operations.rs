@@ -8,7 +8,7 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::Shape;
 use crate::hlo::stablehlo::function::device_count;
 use crate::hlo::stablehlo::shards::read_mesh;
-use crate::hlo::stablehlo::tree::{FuncOp, MlirAttr, ModuleTree, Operation, Port, RegionBlock, ValueRef};
+use crate::hlo::stablehlo::tree::{FuncOp, FuncPort, MlirAttr, ModuleTree, Operation, RegionBlock, ValueRef};
 
 /// First version in which the regions of isolated operations are separate sections.
 const ISOLATED_SECTIONS: u64 = 2;
@@ -38,11 +38,11 @@ struct ValueNumbers {
 #[derive(Default)]
 struct Block {
     region: RegionBlock,
-    ports: Vec<Port>,
+    ports: Vec<FuncPort>,
 }
 
 /// Reads the functions of a module from its section of operations, `ir`.
-pub(super) fn functions<'a>(tables: &Tables<'a>, mut ir: Cursor<'a>) -> Result<ModuleTree> {
+pub(super) fn read_functions<'a>(tables: &Tables<'a>, mut ir: Cursor<'a>) -> Result<ModuleTree> {
     let mut out = ModuleTree { name: String::new(), header: Vec::new(), meshes: IndexMap::new(), all: IndexMap::new() };
     let mut reader = OperationReader { tables, found: Vec::new(), meshes: IndexMap::new(), depth: 0 };
     let top = reader.block(&mut ir, &mut ValueNumbers { next: 0, end: 0 })?;
@@ -103,7 +103,7 @@ impl<'a> OperationReader<'_, 'a> {
             let shape = self.tables.shape(ty, at, 0)?;
             let location = if located { self.tables.location_name(at.number()?, at)? } else { None };
             block.region.args.push((name(value), shape));
-            block.ports.push(Port { name: location, attrs: Vec::new() });
+            block.ports.push(FuncPort { name: location, attrs: Vec::new() });
         }
         if self.tables.version >= USE_ORDERS && at.byte()? != 0 {
             use_orders(at, count)?;
@@ -244,7 +244,7 @@ fn function(op: &Operation, block: Block, at: &Cursor) -> Result<FuncOp> {
     for (port, attrs) in args.iter_mut().zip(of_args) {
         port.attrs = attrs;
     }
-    let results = said("res_attrs").into_iter().map(|attrs| Port { name: None, attrs }).collect();
+    let results = said("res_attrs").into_iter().map(|attrs| FuncPort { name: None, attrs }).collect();
     Ok(FuncOp { body, args, results })
 }
 

@@ -112,7 +112,7 @@ fn convolution(attrs: &[(String, MlirAttr)]) -> Option<ConvDims> {
     let input = side("input", "batch", "feature")?;
     let kernel = side("kernel", "input_feature", "output_feature")?;
     let output = side("output", "batch", "feature")?;
-    Some(ConvDims::of_axes(input, kernel, output))
+    Some(ConvDims::from_axes(input, kernel, output))
 }
 
 #[cfg(test)]

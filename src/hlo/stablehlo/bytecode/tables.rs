@@ -159,7 +159,7 @@ impl<'a> Tables<'a> {
         Ok(entry.clone())
     }
     /// Counts the bytes of a constant of one repeated element. Errors: `Code::TooLarge`.
-    pub fn repeat(&self, bytes: u64, at: &Cursor) -> Result<()> {
+    pub fn count_repeated_bytes(&self, bytes: u64, at: &Cursor) -> Result<()> {
         charge(&self.repeated, bytes, MOST_REPEATED, at)
     }
 }

@@ -51,7 +51,7 @@ mod ty {
 }
 
 /// Element type with this code.
-fn element(code: u64) -> Option<DType> {
+fn element_type(code: u64) -> Option<DType> {
     Some(match code {
         0 => DType::Pred,
         2 => DType::BF16,
@@ -111,7 +111,7 @@ impl Tables<'_> {
         let EncodedEntry { dialect, custom, data } = self.attribute(index, at)?;
         match (dialect, custom) {
             ("vhlo", true) => self.vhlo(data, depth),
-            ("builtin", true) => self.builtin(data, depth),
+            ("builtin", true) => self.builtin_attribute(data, depth),
             (_, true) => Ok(MlirAttr::Other),
             (_, false) => {
                 let mut at = data;
@@ -150,13 +150,13 @@ impl Tables<'_> {
             attribute::BOOLEAN => MlirAttr::Bool(at.number()? != 0),
             attribute::DICTIONARY => MlirAttr::Dict(self.named_values(&mut at, depth + 1)?),
             attribute::FLOAT => {
-                let dtype = self.element(at.number()?, &at, depth)?;
+                let dtype = self.element_type(at.number()?, &at, depth)?;
                 let bits = self.bits(dtype, &mut at)?;
                 let scalar = Tensor::new(dtype, vec![], bits.to_le_bytes()[..dtype.bytes()].to_vec());
                 MlirAttr::Float(scalar.get_f64(0).ok_or_else(|| at.error("a number is no float"))?)
             }
             attribute::INTEGER => {
-                let dtype = self.element(at.number()?, &at, depth)?;
+                let dtype = self.element_type(at.number()?, &at, depth)?;
                 let shift = 64 - dtype.bits().clamp(1, 64);
                 let high = self.bits(dtype, &mut at)? << shift;
                 MlirAttr::Int(if dtype.is_signed() { high as i64 >> shift } else { (high >> shift) as i64 })
@@ -196,21 +196,21 @@ impl Tables<'_> {
         let raw = data.bytes();
         if shape.dtype == DType::Pred {
             if raw.len() as u64 == count.div_ceil(8) && raw.len() as u64 != count && raw != [0xff] {
-                self.repeat(count, &data)?;
+                self.count_repeated_bytes(count, &data)?;
                 let bits = (0..count as usize).map(|i| raw[i / 8] >> (i % 8) & 1).collect::<Vec<u8>>();
                 return dense(shape, bits.into()).map_err(|e| data.error(e));
             }
             let bytes = raw.iter().map(|&b| u8::from(b != 0)).collect::<Vec<u8>>();
-            self.repeat(if raw.len() == 1 { count } else { 0 }, &data)?;
+            self.count_repeated_bytes(if raw.len() == 1 { count } else { 0 }, &data)?;
             return dense(shape, bytes.into()).map_err(|e| data.error(e));
         }
         if raw.len() as u64 != shape.bytes() {
-            self.repeat(shape.bytes(), &data)?;
+            self.count_repeated_bytes(shape.bytes(), &data)?;
         }
         dense(shape, data.remaining_bytes()).map_err(|e| data.error(e))
     }
     /// Element type given by type `index`.
-    pub fn element(&self, index: u64, at: &Cursor, depth: usize) -> Result<DType> {
+    pub fn element_type(&self, index: u64, at: &Cursor, depth: usize) -> Result<DType> {
         match self.shape(index, at, depth + 1)? {
             Shape::Array(a) if a.dims.is_empty() => Ok(a.dtype),
             _ => Err(at.error("an element type is expected")),
@@ -232,7 +232,7 @@ impl Tables<'_> {
             return Err(unsupported(format_args!("a type of the dialect `{dialect}`")));
         }
         match at.number()? {
-            ty::COMPLEX => match self.element(at.number()?, &at, depth)? {
+            ty::COMPLEX => match self.element_type(at.number()?, &at, depth)? {
                 DType::F32 => Ok(Shape::array(DType::C64, [])),
                 DType::F64 => Ok(Shape::array(DType::C128, [])),
                 other => Err(unsupported(format_args!("a complex number of {other}"))),
@@ -242,7 +242,7 @@ impl Tables<'_> {
                 let size = |d: i64| if d == i64::MIN { Ok(OPEN) } else { u64::try_from(d) };
                 let dims = at.signed_list()?.into_iter().map(size).collect::<Result<Vec<_>, _>>();
                 let dims = dims.map_err(|_| at.error("a size is negative"))?;
-                let dtype = self.element(at.number()?, &at, depth)?;
+                let dtype = self.element_type(at.number()?, &at, depth)?;
                 Ok(Shape::array(dtype, dims))
             }
             ty::TOKEN => Ok(Shape::Token),
@@ -251,7 +251,7 @@ impl Tables<'_> {
                 let parts = (0..n).map(|_| self.shape(at.number()?, &at, depth + 1)).collect::<Result<_>>()?;
                 Ok(Shape::Tuple(parts))
             }
-            code => match element(code) {
+            code => match element_type(code) {
                 Some(dtype) => Ok(Shape::array(dtype, [])),
                 None => Err(unsupported(unread_type_name(code))),
             },

@@ -1,5 +1,5 @@
 //! StableHLO name and attributes of an instruction's operation.
-use crate::hlo::attrs::{ConvDims, DotDims, Foreign, GatherDims, ScatterDims, WindowDim};
+use crate::hlo::attrs::{ConvDims, DotDims, ForeignOp, GatherDims, ScatterDims, WindowDim};
 use crate::hlo::groups;
 use crate::hlo::proto::quoted;
 use crate::hlo::schema::{self, FieldValue};
@@ -22,7 +22,7 @@ pub(super) fn operation_of(inst: &Inst, operands: &[&Shape]) -> PrintResult<(Str
         Op::Elementwise(op) => return Ok(pointwise(*op)),
         Op::Foreign(call) => {
             let attrs = call.attrs.iter().chain(&inst.extra).cloned().collect();
-            return foreign(&Foreign { attrs, ..(**call).clone() }, operands, &inst.shape);
+            return foreign(&ForeignOp { attrs, ..(**call).clone() }, operands, &inst.shape);
         }
         Op::Bitcast if has_same_elements(inst, operands) => "reshape",
         Op::Slice(dims) => {
@@ -287,7 +287,7 @@ fn scatter(dims: &ScatterDims, attrs: &mut Attributes) {
 }
 
 /// Name and attributes of foreign opcodes: functions of CHLO, collectives, custom calls.
-fn foreign(call: &Foreign, operands: &[&Shape], result: &Shape) -> PrintResult<(String, Attributes)> {
+fn foreign(call: &ForeignOp, operands: &[&Shape], result: &Shape) -> PrintResult<(String, Attributes)> {
     let name = call.opcode.replace('-', "_");
     match call.opcode.as_str() {
         "acos" | "acosh" | "asin" | "asinh" | "atanh" | "cosh" | "sinh" => Ok((format!("chlo.{name}"), Vec::new())),
@@ -300,7 +300,7 @@ fn foreign(call: &Foreign, operands: &[&Shape], result: &Shape) -> PrintResult<(
     }
 }
 
-fn custom_call(call: &Foreign, result: &Shape) -> PrintResult<(String, Attributes)> {
+fn custom_call(call: &ForeignOp, result: &Shape) -> PrintResult<(String, Attributes)> {
     let version = match call.attr("api_version") {
         None => 1,
         Some("API_VERSION_STATUS_RETURNING") => 2,
@@ -341,9 +341,9 @@ fn layouts<'s>(shapes: impl Iterator<Item = &'s Shape>) -> String {
     format!("[{}]", shapes.map(one).collect::<Vec<_>>().join(", "))
 }
 
-fn collective(call: &Foreign, operands: &[&Shape]) -> PrintResult<Attributes> {
+fn collective(call: &ForeignOp, operands: &[&Shape]) -> PrintResult<Attributes> {
     let lists = if call.opcode == "collective-permute" { "source_target_pairs" } else { "replica_groups" };
-    let rows = call.attr(lists).map_or(Some(Vec::new()), groups::lists);
+    let rows = call.attr(lists).map_or(Some(Vec::new()), groups::parse_groups);
     let rows = rows.ok_or_else(|| format!("`{lists}` are no lists of numbers"))?;
     let widest = rows.iter().map(Vec::len).max().unwrap_or(0);
     let row = |row: &Vec<i64>| {

@@ -268,7 +268,7 @@ impl Printer<'_> {
                 op.regions = [cond, body].into_iter().map(calling).collect();
             }
             Op::Conditional(branches) => {
-                let chooses = comp.array(inst.operands[0]).dtype == crate::tensor::DType::Pred;
+                let chooses = comp.array_shape(inst.operands[0]).dtype == crate::tensor::DType::Pred;
                 op.name = if chooses { "stablehlo.if" } else { "stablehlo.case" }.to_string();
                 let calling = |(i, &comp): (usize, &CompId)| {
                     let values = arguments.get(i + 1).map_or(&[][..], Vec::as_slice);

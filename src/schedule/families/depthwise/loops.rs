@@ -281,7 +281,7 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         let (_, d) = self.planned_convolution(anchor)?;
         let weights = comp[anchor].operands[1];
-        let (kernel, result) = (comp.array(weights).clone(), comp.array(anchor).clone());
+        let (kernel, result) = (comp.array_shape(weights).clone(), comp.array_shape(anchor).clone());
         let ks = kernel.strides();
         let step = |i: usize| (input.stride(d.input_spatial[i]), ks[d.kernel_spatial[i]] as i64);
         let steps = (0..d.window.len()).map(step).collect();
@@ -303,8 +303,8 @@ impl<'a> Emitter<'a> {
         run: &TileRun,
     ) -> Result<Vec<Stmt>> {
         let comp = self.scope.comp;
-        let (result, d) = (comp.array(anchor), c.d);
-        let weight = comp.array(comp[anchor].operands[1]).strides()[d.kernel_output_feature];
+        let (result, d) = (comp.array_shape(anchor), c.d);
+        let weight = comp.array_shape(comp[anchor].operands[1]).strides()[d.kernel_output_feature];
         let mut x = Index::var(place.batch).scale(input.stride(d.input_batch)).offset(input.layout.origin);
         let from = place.from.div(c.made, &e.k.vars);
         x = x.add(&from.scale(input.stride(d.input_feature)));

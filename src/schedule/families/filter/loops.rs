@@ -31,7 +31,7 @@ impl<'a> Emitter<'a> {
         let [input, gradient] = comp[root.anchor].operands[..] else {
             return Err(unsupported_error(comp, root.anchor, ""));
         };
-        let (left, right) = (comp.array(input).clone(), comp.array(gradient).clone());
+        let (left, right) = (comp.array_shape(input).clone(), comp.array_shape(gradient).clone());
         let mut margins = [vec![0; right.rank()], vec![0; right.rank()]];
         let along = d.kernel_spatial.last().copied().unwrap_or_default();
         (margins[0][along], margins[1][along]) = filter.margin;

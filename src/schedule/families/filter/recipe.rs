@@ -29,7 +29,7 @@ impl FilterGradient {
     /// Recognizes convolution `id` as the gradient of a filter.
     pub fn choose(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Option<FilterGradient> {
         let [input, kernel] = comp[id].operands[..] else { return None };
-        let (left, right, result) = (comp.array(input), comp.array(kernel), comp.array(id));
+        let (left, right, result) = (comp.array_shape(input), comp.array_shape(kernel), comp.array_shape(id));
         let (w, others) = d.window.split_last()?;
         let (&axis, &of_right) = (d.input_spatial.last()?, d.kernel_spatial.last()?);
         let results = result.dims[*d.output_spatial.last()?];

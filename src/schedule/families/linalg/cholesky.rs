@@ -24,7 +24,7 @@ impl<'a> Emitter<'a> {
         let Op::Cholesky { lower } = self.scope.comp[id].op else {
             return Err(unsupported_error(self.scope.comp, id, ""));
         };
-        let (a, shape) = (self.scope.comp[id].operands[0], self.scope.comp.array(id));
+        let (a, shape) = (self.scope.comp[id].operands[0], self.scope.comp.array_shape(id));
         if shape.dims.contains(&0) {
             return Ok(());
         }

@@ -24,7 +24,7 @@ impl SolveBlocking {
     /// The blocking for the anchor, if it is a triangular solve.
     pub fn choose(request: &RecipeRequest<'_>, target: &KernelTarget<'_>) -> Option<SolveBlocking> {
         let Op::TriangularSolve { left_side, .. } = *request.op() else { return None };
-        let array = request.context.comp.array(request.anchor);
+        let array = request.context.comp.array_shape(request.anchor);
         let [ref batch @ .., _, columns] = array.dims[..] else { return None };
         if !left_side {
             return Some(SolveBlocking { vectors: 1, lanes: 1 });

@@ -101,8 +101,8 @@ impl<'a> Emitter<'a> {
             return Err(unsupported_error(comp, id, ""));
         };
         let [a, b] = comp[id].operands[..] else { return Err(unsupported_error(comp, id, "")) };
-        let dims = comp.array(id).dims.clone();
-        let n = comp.array(a).dims.last().copied().unwrap_or(1);
+        let dims = comp.array_shape(id).dims.clone();
+        let n = comp.array_shape(a).dims.last().copied().unwrap_or(1);
         if dims.contains(&0) {
             return Ok(());
         }

@@ -160,7 +160,7 @@ impl<'a> Emitter<'a> {
             e.forget_elements();
             let sum = e.k.read_reg(sums, i);
             e.fixed.insert(anchor, sum);
-            let rank = self.scope.comp.array(anchor).rank();
+            let rank = self.scope.comp.array_shape(anchor).rank();
             let place = |d: usize| if d + 1 == rank { channel(i) } else { Index::constant(0) };
             let at: Vec<Index> = (0..rank).map(place).collect();
             body.push(self.store_epilogue(&mut e, root, &at)?);

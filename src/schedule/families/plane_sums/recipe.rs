@@ -34,7 +34,9 @@ impl PlaneSum {
         let axes: Vec<usize> = match &comp[anchor].op {
             Op::Reduce { dims, .. } => dims.clone(),
             // one window over all
-            Op::ReduceWindow { window, .. } if comp.array(anchor).elements() == dims.last().copied().unwrap_or(1) => {
+            Op::ReduceWindow { window, .. }
+                if comp.array_shape(anchor).elements() == dims.last().copied().unwrap_or(1) =>
+            {
                 (0..dims.len()).filter(|&d| dims[d] > 1 && is_whole(&window[d], dims[d])).collect()
             }
             _ => return None,

@@ -88,7 +88,7 @@ impl<'a> Emitter<'a> {
         let layout = out.layout(&self.scope.comp.array(id).dims);
         let mut before = 0;
         for &o in &self.scope.comp[id].operands {
-            let dims = self.scope.comp.array(o).dims.clone();
+            let dims = self.scope.comp.array_shape(o).dims.clone();
             let part = layout.subarray(axis, before);
             before += dims[axis];
             if matches!(self.scope.stages.placements[o], Placement::Part { whole, .. } if whole == id) {

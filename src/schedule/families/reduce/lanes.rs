@@ -16,7 +16,7 @@ impl<'a> Emitter<'a> {
         lanes: u64,
     ) -> Result<Vec<Stmt>> {
         let input = f.inputs[0];
-        let (array, op) = (self.scope.comp.array(input), f.recipe.simple);
+        let (array, op) = (self.scope.comp.array_shape(input), f.recipe.simple);
         let op = op.ok_or_else(|| unsupported_error(self.scope.comp, f.root.anchor, ""))?;
         let (dtype, (&n, outer)) = (e.k.regs[reg].dtype, array.dims.split_last().unwrap_or((&1, &[])));
         let (loops, from) = term_coordinates(&mut e.k, outer, axes, at);

@@ -143,7 +143,7 @@ impl<'a> Emitter<'a> {
         for (&reg, &init) in regs.iter().zip(f.inits) {
             let value = self.emit_element(e, init, &[])?;
             let held = e.k.regs[reg].dtype;
-            let value = convert(&mut e.k, value, comp.array(init).dtype, held);
+            let value = convert(&mut e.k, value, comp.array_shape(init).dtype, held);
             body.push(Stmt::Set { reg, at: slot.clone(), value });
         }
         body = vectors.loop_over_vectors(body);
@@ -207,7 +207,7 @@ impl<'a> Emitter<'a> {
         regs: &[RegId],
         vectors: &ResultVectors,
     ) -> Result<Stmt> {
-        let dims = self.scope.comp.array(f.inputs[0]).dims.clone();
+        let dims = self.scope.comp.array_shape(f.inputs[0]).dims.clone();
         let (loops, from);
         let mut inside = None;
         match f.op {
@@ -222,7 +222,7 @@ impl<'a> Emitter<'a> {
         for (&input, &reg) in f.inputs.iter().zip(regs) {
             let value = self.emit_element(e, input, &from)?;
             let held = e.k.regs[reg].dtype;
-            args.push(convert(&mut e.k, value, self.scope.comp.array(input).dtype, held));
+            args.push(convert(&mut e.k, value, self.scope.comp.array_shape(input).dtype, held));
         }
         let results = match f.recipe.simple {
             Some(op) => {

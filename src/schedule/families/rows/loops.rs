@@ -99,7 +99,7 @@ impl<'a> Emitter<'a> {
         held: Option<&RowBuffers>,
     ) -> Result<(KernelBuilder, Vec<Stmt>)> {
         let comp = self.scope.comp;
-        let widest = comp.array(id).dtype.bytes().max(4) as u64;
+        let widest = comp.array_shape(id).dtype.bytes().max(4) as u64;
         let passes =
             plan_passes(comp, &self.scope.fusion, id, r, r.columns * widest <= self.target.machine().caches.l1d);
         let dtype = passes.members.iter().find(|&&m| matches!(comp[m].op, Op::Reduce { .. }));
@@ -195,7 +195,7 @@ impl<'a> Emitter<'a> {
             let value = match f.op {
                 ScalarOp::Add | ScalarOp::Multiply => {
                     let neutral = if f.op == ScalarOp::Add { 0.0 } else { 1.0 };
-                    small_constant(&mut k.e.k, comp.array(f.id).dtype.computed(), neutral)
+                    small_constant(&mut k.e.k, comp.array_shape(f.id).dtype.computed(), neutral)
                 }
                 // folding the first value again changes nothing
                 _ => self.initial_value(k, f.id)?,
@@ -287,7 +287,7 @@ impl<'a> Emitter<'a> {
             body.push(Stmt::Store { buf: k.buffers[&m], index: column.clone(), value });
         }
         for f in folds {
-            let (from, dtype) = (comp.array(f.id).dtype, comp.array(f.id).dtype.computed());
+            let (from, dtype) = (comp.array_shape(f.id).dtype, comp.array_shape(f.id).dtype.computed());
             let x = self.full_value(k, f.input, column)?;
             let x = convert(&mut k.e.k, x, from, dtype);
             let at = Index::constant(i as i64);
@@ -326,7 +326,7 @@ impl<'a> Emitter<'a> {
         let lane: VarId = k.e.k.add_var(k.cut.lanes);
         let mut joined = Vec::new();
         for f in folds {
-            let dtype = comp.array(f.id).dtype.computed();
+            let dtype = comp.array_shape(f.id).dtype.computed();
             let mut width = side;
             while width > 1 {
                 let half = width / 2;

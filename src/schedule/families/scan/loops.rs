@@ -36,7 +36,7 @@ impl<'a> Emitter<'a> {
         let operands = self.scope.comp[anchor].operands.clone();
         let (inputs, inits) = operands.split_at(operands.len() / 2);
         let running = ScanOperands { root, comp, inputs, inits, scan };
-        let dims = self.scope.comp.array(inputs[0]).dims.clone();
+        let dims = self.scope.comp.array_shape(inputs[0]).dims.clone();
         if dims.contains(&0) {
             return Ok(());
         }

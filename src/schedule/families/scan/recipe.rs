@@ -21,7 +21,7 @@ impl Scan {
     /// Recognizes windows over an array of `dims` that amount to a scan. `regroups` says whether the elements of a window may be combined
     /// in another order.
     pub fn recognize(window: &[WindowDim], dims: &[u64], regroups: bool) -> Option<Scan> {
-        let mut axes = (0..window.len()).filter(|&d| !window[d].is_element());
+        let mut axes = (0..window.len()).filter(|&d| !window[d].is_identity());
         let (axis, None) = (axes.next()?, axes.next()) else { return None };
         let (w, n) = (&window[axis], dims[axis]);
         let dense = w.stride == 1 && w.lhs_dilate == 1 && w.rhs_dilate == 1 && !w.reversal && w.size > 1;

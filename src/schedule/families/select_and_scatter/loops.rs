@@ -61,7 +61,7 @@ impl<'a> Emitter<'a> {
         body.extend(tap);
         body.push(Stmt::If { cond: found.value, body: vec![Stmt::Store { buf, index, value }] });
         // Windows that share elements run one after another; the other dimensions are apart.
-        let (free, shared): (Vec<usize>, Vec<usize>) = (0..vars.len()).partition(|&d| window[d].is_element());
+        let (free, shared): (Vec<usize>, Vec<usize>) = (0..vars.len()).partition(|&d| window[d].is_identity());
         for &d in shared.iter().rev() {
             body = vec![for_loop(vars[d], LoopKind::Seq, body)];
         }

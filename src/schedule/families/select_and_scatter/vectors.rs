@@ -64,7 +64,7 @@ impl<'a> Emitter<'a> {
         keeps: CompId,
         at: &[Index],
     ) -> Result<Vec<WindowTap>> {
-        let dtype = self.scope.comp.array(x).dtype;
+        let dtype = self.scope.comp.array_shape(x).dtype;
         let (mut found, mut best, mut taps) = (EarlierTap::Never, None, Vec::new());
         for tap in windows.tap_offsets() {
             let (from, inside) = windows.element(e, at, &tap);

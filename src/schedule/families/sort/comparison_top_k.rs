@@ -117,7 +117,7 @@ impl<'a> Emitter<'a> {
         k: u64,
     ) -> Result<()> {
         let operand = self.scope.comp[id].operands[0];
-        let shape = self.scope.comp.array(operand).clone();
+        let shape = self.scope.comp.array_shape(operand).clone();
         let (axis, n) = (shape.rank() - 1, shape.dims[shape.rank() - 1]);
         let is_heap = k > 1 && k < n;
         let lines = |length: u64| SortLines { dims: [&shape.dims[..axis], &[length]].concat(), axis };

@@ -105,7 +105,7 @@ impl<'a> Emitter<'a> {
             return Err(unsupported_error(self.scope.comp, id, ""));
         };
         let operand = self.scope.comp[id].operands[0];
-        let shape = self.scope.comp.array(operand).clone();
+        let shape = self.scope.comp.array_shape(operand).clone();
         let axis = shape.rank() - 1;
         let lines = SortLines { dims: [&shape.dims[..axis], &[k]].concat(), axis };
         if lines.dims.contains(&0) {

@@ -120,7 +120,7 @@ pub fn only_moves_elements(op: &Op) -> bool {
 
 /// Whether each element depends on a few elements of the operands, so that it may be computed where it is read.
 pub fn is_inlineable(op: &Op) -> bool {
-    match op.elements() {
+    match op.element_mapping() {
         ElementMapping::Pointwise | ElementMapping::SameOrder | ElementMapping::Rearranged => true,
         // one that writes into an array, or joins several, has loops of its own
         ElementMapping::Selected => !matches!(op, Op::Concatenate(_) | Op::DynamicUpdateSlice),
@@ -134,7 +134,7 @@ fn can_anchor(op: &Op) -> bool {
 
 /// Whether an op preserves the row-major order of elements.
 fn linear(op: &Op) -> bool {
-    op.elements() == ElementMapping::SameOrder || matches!(op, Op::Elementwise(_))
+    op.element_mapping() == ElementMapping::SameOrder || matches!(op, Op::Elementwise(_))
 }
 
 /// Decides on the fusion of every instruction of `comp`. Of several possible anchors of a kernel, the last in `order` (a topological
@@ -155,7 +155,7 @@ pub fn fuse(module: &Module, comp: &Computation, order: &[InstId]) -> Fusion {
     let mut p = FusionPlanner {
         module,
         comp,
-        uses: comp.uses(),
+        uses: comp.operand_uses(),
         fusion,
         align: vec![None; n],
         members: vec![Vec::new(); n],

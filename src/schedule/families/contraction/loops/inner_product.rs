@@ -23,7 +23,7 @@ impl<'a> Emitter<'a> {
             return make(self, root);
         }
         // where nothing else is read from there, the result is written over its sums
-        let (sum, result) = (self.scope.comp.array(anchor), self.scope.comp.array(id));
+        let (sum, result) = (self.scope.comp.array_shape(anchor), self.scope.comp.array_shape(id));
         let alike = sum == result && out.layout.is_none() && self.scope.fusion.path[anchor].is_empty();
         let sources = self.source_buffers(&self.scope.comp[id].operands);
         let is_over = alike && out.leaves.iter().all(|buf| !sources.contains(buf));
@@ -61,7 +61,7 @@ impl<'a> Emitter<'a> {
         }
         let extents: Vec<u64> = rows.iter().map(|x| x.extent).collect();
         let step = rows.last().map_or(0, |x| x.a);
-        let to = out.view(&self.scope.comp.array(anchor).dims)?;
+        let to = out.view(&self.scope.comp.array_shape(anchor).dims)?;
         let mut body = Vec::new();
         for share in split_into_tiles(&mut e.k, tile, width, most) {
             let first = share.at.scale(most as i64);

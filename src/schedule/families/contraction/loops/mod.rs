@@ -69,7 +69,7 @@ impl<'a> Emitter<'a> {
         place: CoordinateMap<'_>,
     ) -> Result<()> {
         let is_whole =
-            extent_product(&c.rows) * extent_product(&c.columns) == self.scope.comp.array(root.anchor).elements();
+            extent_product(&c.rows) * extent_product(&c.columns) == self.scope.comp.array_shape(root.anchor).elements();
         if is_whole && let Some(right) = self.inner_product_right(c) {
             return self.emit_inner_product(root, |s, sums| s.inner_product_sums(sums, c, right, place));
         }

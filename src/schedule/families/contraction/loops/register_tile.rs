@@ -33,7 +33,7 @@ impl<'a> Emitter<'a> {
         let dtype_of = |buf: BufId| self.program.buffers[buf].dtype;
         let types = OperandTypes { left: dtype_of(c.left), right: dtype_of(part.packed) };
         let buf = out.buffer()?;
-        let layout = out.layout(&self.scope.comp.array(id).dims);
+        let layout = out.layout(&self.scope.comp.array_shape(id).dims);
         // `r` is the number of the row in the tile
         let mut store = |s: &mut Self, e: &mut KernelBuilder, value: ExprId, r: &Index, row: &Index, column: &Index| {
             e.forget_elements();

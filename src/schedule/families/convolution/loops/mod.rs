@@ -220,14 +220,14 @@ impl<'a> Emitter<'a> {
         let mut planes = Vec::new();
         for &part in parts {
             let view = self.padded_view(id, anchor, part)?;
-            planes.push(InputChannels { view, channels: comp.array(part).dims[d.input_feature] });
+            planes.push(InputChannels { view, channels: comp.array_shape(part).dims[d.input_feature] });
         }
         Ok(planes)
     }
 
     /// The operand if it has wide enough margins, or a copy that has.
     fn with_room(&mut self, id: InstId, operand: InstId, d: &ConvDims, margins: &[(u64, u64)]) -> Result<ValueBuffers> {
-        let rank = self.scope.comp.array(operand).rank();
+        let rank = self.scope.comp.array_shape(operand).rank();
         let mut all = [vec![0; rank], vec![0; rank]];
         for (&(low, high), &axis) in margins.iter().zip(&d.input_spatial) {
             (all[0][axis], all[1][axis]) = (low, high);

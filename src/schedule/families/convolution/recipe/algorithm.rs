@@ -147,14 +147,14 @@ fn without_winograd(comp: &Computation, id: InstId, d: &ConvDims, target: &Kerne
     ConvolutionAlgorithm::Direct { inside: tap_rows::choose_tap_rows(comp, id, d, target) }
 }
 
-/// Whether `id` makes one channel (or as many as [`ConvDims::repeats_along_lanes`] allows) of each channel, with channels as the last
+/// Whether `id` makes one channel (or as many as [`ConvDims::repeats_inputs_across_lanes`] allows) of each channel, with channels as the last
 /// axis everywhere.
 fn is_by_channel(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
     let [input, kernel] = comp[id].operands[..] else { return false };
-    let (input, kernel, result) = (comp.array(input), comp.array(kernel), comp.array(id));
+    let (input, kernel, result) = (comp.array_shape(input), comp.array_shape(kernel), comp.array_shape(id));
     let minor = |axis: usize, shape: &ArrayShape| axis + 1 == shape.rank();
     d.feature_group_count > 1
-        && ConvDims::repeats_along_lanes(kernel.dims[d.kernel_output_feature] / d.feature_group_count)
+        && ConvDims::repeats_inputs_across_lanes(kernel.dims[d.kernel_output_feature] / d.feature_group_count)
         && kernel.dims[d.kernel_input_feature] == 1
         && minor(d.input_feature, input)
         && minor(d.kernel_output_feature, kernel)

@@ -37,7 +37,7 @@ impl Planner<'_> {
         let is_at_edges = at_edges.is_some();
         let phases = at_edges.or_else(|| phases::split_phases(comp, id, d)).unwrap_or_else(|| {
             let axes = d.output_spatial.iter().zip(&d.window);
-            axes.map(|(&axis, w)| vec![Phase::single(comp.array(id).dims[axis], w.size)]).collect()
+            axes.map(|(&axis, w)| vec![Phase::single(comp.array_shape(id).dims[axis], w.size)]).collect()
         });
         Ok(Some(RecipeSetup::Direct(DirectConvolution { at_edges: is_at_edges, phases })))
     }

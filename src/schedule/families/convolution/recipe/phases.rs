@@ -38,7 +38,7 @@ pub fn split_phases(comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<
     if d.window.iter().any(|w| w.lhs_dilate != 1) && d.feature_group_count != 1 {
         return None;
     }
-    let result = comp.array(id);
+    let result = comp.array_shape(id);
     d.window.iter().zip(&d.output_spatial).map(|(w, &axis)| phases_of_axis(w, result.dims[axis])).collect()
 }
 

@@ -54,7 +54,7 @@ fn is_of_words(dtype: DType, machine: &Target) -> bool {
 /// behind that of images, and its terms begin with that of the window.
 pub fn choose_tap_rows(comp: &Computation, id: InstId, d: &ConvDims, target: &KernelTarget<'_>) -> Option<TapRows> {
     let [input, kernel] = comp[id].operands[..] else { return None };
-    let (input, kernel, result) = (comp.array(input), comp.array(kernel), comp.array(id));
+    let (input, kernel, result) = (comp.array_shape(input), comp.array_shape(kernel), comp.array_shape(id));
     let columns = kernel.dims[d.kernel_output_feature] / d.feature_group_count.max(1);
     let plain = d.window.len() >= 2
         && d.window.iter().all(|w| w.lhs_dilate == 1)

@@ -61,7 +61,8 @@ impl<'a> Emitter<'a> {
         let (_, p) = self.planned_convolution(anchor)?;
         let right = self.right_side(comp[anchor].operands[1])?;
         let axes = p.output_spatial.iter().zip(&p.window);
-        let phases: Vec<Phase> = axes.map(|(&axis, w)| Phase::single(comp.array(anchor).dims[axis], w.size)).collect();
+        let phases: Vec<Phase> =
+            axes.map(|(&axis, w)| Phase::single(comp.array_shape(anchor).dims[axis], w.size)).collect();
         let mut made = None;
         self.with_contraction(anchor, input, &right, &phases, 0, &mut |s, c, place: CoordinateMap<'_>| {
             made = Some(s.contraction_nest(e, root, c, Some(strip), place)?);

@@ -50,7 +50,7 @@ struct DotSizes {
 
 impl DotSizes {
     fn choose(comp: &Computation, id: InstId, d: &DotDims) -> DotSizes {
-        let (x, y) = (comp.array(comp[id].operands[0]), comp.array(comp[id].operands[1]));
+        let (x, y) = (comp.array_shape(comp[id].operands[0]), comp.array_shape(comp[id].operands[1]));
         let along = |axes: &[usize]| axes.iter().map(|&i| x.dims[i]).product::<u64>();
         let (batch, sum) = (along(&d.lhs_batch), along(&d.lhs_contracting));
         let others = |elements: u64| elements / (batch * sum).max(1);
@@ -78,10 +78,10 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
         && made.batch * made.rows == rows.rows
         && read.rows == made.rows;
     let wide = [(first, &made), (anchor, &read)].iter().all(|(i, s)| !is_narrow(comp, *i, s.columns));
-    if !in_order || !alike || !wide || comp.array(anchor).elements() == 0 {
+    if !in_order || !alike || !wide || comp.array_shape(anchor).elements() == 0 {
         return None;
     }
-    let bytes = [left, scores].iter().map(|&i| comp.array(i).dtype.bytes() as u64).max()?;
+    let bytes = [left, scores].iter().map(|&i| comp.array_shape(i).dtype.bytes() as u64).max()?;
     // an odd number of lines, so that rows do not meet in the sets of a cache
     let lines = (rows.columns * bytes).div_ceil(LINE) | 1;
     let step = left_step(comp, first, p)? * comp.array(comp[first].operands[0]).dtype.bytes() as u64;
@@ -161,7 +161,7 @@ fn operand_of_rows(comp: &Computation, fusion: &Fusion, users: &Users, left: Ins
 
 /// Whether the left side of dot `id` is laid out in the order of batches, rows and terms.
 fn is_row_major(comp: &Computation, id: InstId, d: &DotDims) -> bool {
-    let x = comp.array(comp[id].operands[0]);
+    let x = comp.array_shape(comp[id].operands[0]);
     let wide = |i: &usize| x.dims[*i] != 1;
     let free = (0..x.rank()).filter(|i| !d.lhs_batch.contains(i) && !d.lhs_contracting.contains(i));
     let order = d.lhs_batch.iter().copied().chain(free).chain(d.lhs_contracting.iter().copied());
@@ -170,7 +170,7 @@ fn is_row_major(comp: &Computation, id: InstId, d: &DotDims) -> bool {
 
 /// Distance in elements of the left side's rows of dot `id`; `None` if it is not the same everywhere.
 fn left_step(comp: &Computation, id: InstId, d: &DotDims) -> Option<u64> {
-    let x = comp.array(comp[id].operands[0]);
+    let x = comp.array_shape(comp[id].operands[0]);
     let free = |i: &usize| !d.lhs_batch.contains(i) && !d.lhs_contracting.contains(i);
     let (dims, steps) = (&x.dims, x.strides());
     let axis = |i: usize| ContractionAxis { extent: dims[i], a: steps[i] as i64, b: 0 };

@@ -57,12 +57,12 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let pair = KernelPair::ending_in(context, fusion, id)?;
     let KernelPair { made: producer, first, anchor } = pair;
     let [p, d] = pair.compatible_convolutions(context, fusion)?;
-    let operand = comp.array(producer);
+    let operand = comp.array_shape(producer);
     let is_far = operand.elements() * 4 > target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);
     if !is_far || !is_window(context, anchor, d) || !is_product(context, first, p) {
         return None;
     }
-    let (rows, w) = (comp.array(anchor).dims[d.output_spatial[0]], &d.window[0]);
+    let (rows, w) = (comp.array_shape(anchor).dims[d.output_spatial[0]], &d.window[0]);
     let all = operand.dims[p.output_feature];
     // where wide panels are too few for threads, and bands of their rows too dear, so many that no bands are needed
     let narrow = Some(all / FEW_CHUNKS).filter(|n| n / target.machine().lanes(4) >= FEWEST_VECTORS);
@@ -85,7 +85,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
 /// Panels of the producer's convolution narrow enough for their rows to fit, of at most `widest` columns.
 fn choose_panels(context: &PlanContext<'_>, d: &ConvDims, first: InstId, p: &ConvDims, widest: u64) -> Option<Panels> {
     let PlanContext { comp, target, .. } = *context;
-    let (operand, input) = (comp.array(first), comp.array(comp[first].operands[0]));
+    let (operand, input) = (comp.array_shape(first), comp.array_shape(comp[first].operands[0]));
     let (all, width) = (operand.dims[p.output_feature], operand.dims[p.output_spatial[1]]);
     let lanes = target.machine().lanes(4);
     let fit = MOST_STACK / (4 * window_span(&d.window[0]) * width);
@@ -106,7 +106,7 @@ fn choose_panels(context: &PlanContext<'_>, d: &ConvDims, first: InstId, p: &Con
 /// Whether `id` is a contraction of floats with one phase and one group.
 pub fn is_product(context: &PlanContext<'_>, id: InstId, p: &ConvDims) -> bool {
     let PlanContext { comp, convolutions, .. } = *context;
-    let floats = comp[id].operands.iter().chain([&id]).all(|&o| comp.array(o).dtype == DType::F32);
+    let floats = comp[id].operands.iter().chain([&id]).all(|&o| comp.array_shape(o).dtype == DType::F32);
     floats
         && p.window.len() == 2
         && p.feature_group_count == 1
@@ -118,7 +118,7 @@ pub fn is_product(context: &PlanContext<'_>, id: InstId, p: &ConvDims) -> bool {
 
 /// Number of terms of a sum of the convolution `id`.
 fn terms_per_sum(comp: &Computation, id: InstId, p: &ConvDims) -> u64 {
-    let kernel = comp.array(comp[id].operands[1]);
+    let kernel = comp.array_shape(comp[id].operands[1]);
     kernel.elements() / kernel.dims[p.kernel_output_feature].max(1)
 }
 

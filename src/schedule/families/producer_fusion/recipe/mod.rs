@@ -49,7 +49,7 @@ impl KernelPair {
         let alike = p.output_spatial == d.input_spatial
             && p.output_batch == d.input_batch
             && p.output_feature == d.input_feature;
-        let plain = fusion.path[self.first].is_empty() && comp.array(self.made).dtype == DType::F32;
+        let plain = fusion.path[self.first].is_empty() && comp.array_shape(self.made).dtype == DType::F32;
         (alike && plain).then_some([p, d])
     }
 }

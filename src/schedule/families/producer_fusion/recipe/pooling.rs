@@ -39,14 +39,14 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let fold = module.comps[*reducer].as_fold()?;
     let start = splat_value(comp, init)?;
     let is_maximum = fold == Fold::Larger || fold == Fold::By(ScalarOp::Maximum) && start == f32::NEG_INFINITY;
-    if !in_order || !is_maximum || comp.array(producer).dtype != DType::F32 {
+    if !in_order || !is_maximum || comp.array_shape(producer).dtype != DType::F32 {
         return None;
     }
     let ConvolutionAlgorithm::Winograd(w) = &convolutions[&convolution].algorithm else { return None };
     let [along] = &w.along[..] else { return None };
     let (axis, count) = only_axis(window)?;
-    let dims = &comp.array(producer).dims;
-    let same = same_axis(&comp.array(convolution).dims, d.output_spatial[along.axis], dims, axis);
+    let dims = &comp.array_shape(producer).dims;
+    let same = same_axis(&comp.array_shape(convolution).dims, d.output_spatial[along.axis], dims, axis);
     let fits = RESULTS.is_multiple_of(count) && dims[axis].is_multiple_of(count) && along.phases == 1;
     (same && fits).then_some(Pooling { producer, convolution, axis, count, fold, start })
 }

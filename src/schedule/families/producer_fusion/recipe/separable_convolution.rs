@@ -41,14 +41,14 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let pair = KernelPair::ending_in(context, fusion, id)?;
     let KernelPair { made: producer, first: window, anchor } = pair;
     let [d, p] = pair.compatible_convolutions(context, fusion)?;
-    let operand = comp.array(producer);
+    let operand = comp.array_shape(producer);
     let one_by_one = p.window.iter().all(|w| (w.size, w.stride, w.pad_low, w.pad_high) == (1, 1, 0, 0));
     let is_far = operand.elements() * 4 > target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);
     if !is_far || !one_by_one || !is_window(context, window, d) || !is_product(context, anchor, p) {
         return None;
     }
     let (sum, width) = (operand.dims[d.output_feature], operand.dims[d.output_spatial[1]]);
-    let columns = comp.array(anchor).dims[p.output_feature];
+    let columns = comp.array_shape(anchor).dims[p.output_feature];
     // an odd number of lines, so that pixels do not meet in the sets of a cache, where that takes little more
     let lines = (sum * 4).div_ceil(LINE);
     let stride = if lines >= 8 { (lines | 1) * LINE / 4 } else { sum };
@@ -58,7 +58,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     // What the window reads lives until the product is done: that takes less memory where it lives on anyway, or where the
     // window is larger than it or the product.
     let source = comp[window].operands[0];
-    let (read, made) = (comp.array(source).elements(), comp.array(anchor).elements());
+    let (read, made) = (comp.array_shape(source).elements(), comp.array_shape(anchor).elements());
     if users[source].len() == 1 && operand.elements() <= read.min(made) {
         return None;
     }

@@ -321,7 +321,7 @@ pub fn recognize(comp: &Computation, id: InstId, target: &KernelTarget<'_>) -> O
 /// input that begin at or before its first element.
 fn is_plain(comp: &Computation, id: InstId, d: &ConvDims, lanes: u64) -> bool {
     let [x, w] = comp[id].operands[..] else { return false };
-    let (input, kernel, result) = (comp.array(x), comp.array(w), comp.array(id));
+    let (input, kernel, result) = (comp.array_shape(x), comp.array_shape(w), comp.array_shape(id));
     let even = |axis: usize| kernel.dims[axis] >= FEWEST_CHANNELS && kernel.dims[axis].is_multiple_of(lanes);
     [input.dtype, kernel.dtype, result.dtype] == [DType::F32; 3]
         && result.elements() > 0
@@ -353,7 +353,7 @@ fn weights(comp: &Computation, id: InstId, d: &ConvDims, is_line: bool) -> Optio
 /// The plain convolution `id` with the method along some axes of its window, if taps along them are contiguous.
 fn of_axes(comp: &Computation, id: InstId, d: &ConvDims, axes: &[usize]) -> Option<Winograd> {
     let [x, w] = comp[id].operands[..] else { return None };
-    let (input, kernel, result) = (comp.array(x), comp.array(w), comp.array(id));
+    let (input, kernel, result) = (comp.array_shape(x), comp.array_shape(w), comp.array_shape(id));
     let size: Vec<u64> = d.output_spatial.iter().map(|&a| result.dims[a]).collect();
     let along = |&axis: &usize| {
         let WindowDim { size: taps, stride, rhs_dilate: phases, .. } = d.window[axis];
