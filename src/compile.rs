@@ -219,7 +219,7 @@ fn lower_symbolic_at(
     for (info, called) in open.lowered.results.iter_mut().zip(&prepared.called) {
         info.called.clone_from(called);
     }
-    names::of_signature(&mut open.lowered.results);
+    names::name_after_signature(&mut open.lowered.results);
     Ok(open)
 }
 
@@ -329,7 +329,7 @@ fn run_passes(module: &mut Module, dump: &mut Option<Dump>) -> Result<()> {
         optimize::run(module)?;
         return optimize::expand(module);
     };
-    dump.before(module)?;
+    dump.before_optimization(module)?;
     let mut seen = Ok(());
     optimize::run_passes(module, &[], |pass, module, changed, _| {
         if changed == optimize::Changed::Yes && seen.is_ok() {

@@ -1,6 +1,6 @@
 //! `tfaot cluster`: TensorFlow's auto-clusters, and the reasons for nodes outside.
 use super::args::{ClusterArgs, XlaArgs};
-use super::clustering::{find, load, options, tell};
+use super::clustering::{clustering_options, find, load, log_and_dump};
 use super::{ExitStatus, cluster_files, cluster_text, dump, graph, graph_dump, out};
 use crate::cluster::{Clustering, ClusteringOptions, NodeVerdict};
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
@@ -16,14 +16,14 @@ pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
     if !args.files.emit.is_empty() {
         return cluster_files::run(args);
     }
-    let mut options = options(&args.pass, args.graph.quiet)?;
+    let mut options = clustering_options(&args.pass, args.graph.quiet)?;
     options.refused_edges = args.json || args.tsv.is_none();
     tell_of_modules(args.graph.quiet)?;
     let mut request = graph::request(&args.graph)?;
     let ClusterInput { program, gone, .. } = load(&args.graph, &mut request, &mut options)?;
-    graph_dump::ask(&mut options);
+    graph_dump::request_snapshot(&mut options);
     let mut found = find(&args.graph, &program, &options)?;
-    let bodies = tell(&args.graph, &program, &options, &mut found)?;
+    let bodies = log_and_dump(&args.graph, &program, &options, &mut found)?;
     if let Some(path) = &args.summary {
         graph_dump::write_summary(path, &found)?;
     }
@@ -35,11 +35,11 @@ pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
         write_tsv(path, &found)?;
     }
     if args.json {
-        out::json(&cluster_text::document(&program.source, &found, &bodies))?;
+        out::json(&cluster_text::json_document(&program.source, &found, &bodies))?;
     } else if args.tsv.is_none() {
-        out::text(&cluster_text::table(&found))?;
+        out::text(&cluster_text::summary_table(&found))?;
         for body in &bodies {
-            out::text(&format!("in the function {}:\n{}", body.name, cluster_text::table(&body.clustering)))?;
+            out::text(&format!("in the function {}:\n{}", body.name, cluster_text::summary_table(&body.clustering)))?;
         }
     }
     let kept = match &args.baseline {
@@ -70,7 +70,7 @@ fn what_if(
     then.nodes.extend(gone);
     let old = cluster_text::assignments(found);
     let (now, later) = (100.0 * found.coverage(), 100.0 * then.coverage());
-    out::text(&cluster_text::difference(&old, &then).text)?;
+    out::text(&cluster_text::compare_assignments(&old, &then).text)?;
     out::line(format_args!(
         "clusters: {} now, {} then; in clusters: {now:.1} % now, {later:.1} % then",
         found.clusters.len(),
@@ -81,7 +81,7 @@ fn what_if(
 
 /// Notes that no module is dumped although `XLA_FLAGS` request it, because this verb compiles nothing.
 fn tell_of_modules(quiet: bool) -> Result<()> {
-    if !quiet && dump::flags(&XlaArgs::default())?.is_on() {
+    if !quiet && dump::dump_flags(&XlaArgs::default())?.is_on() {
         out::note(
             "note: XLA_FLAGS dump nothing here, as `cluster` compiles nothing; `report` and `rewrite --mode native` do",
         );
@@ -114,7 +114,7 @@ fn compare(path: &Path, found: &Clustering) -> Result<ExitStatus> {
     let text = std::fs::read(path).map_err(|e| io_error("read", path, &e))?;
     let old: Value = serde_json::from_slice(&text).map_err(|e| not_ours(path, &e.to_string()))?;
     let old = old["assignments"].as_object().ok_or_else(|| not_ours(path, "it has no `assignments`"))?;
-    let difference = cluster_text::difference(old, found);
+    let difference = cluster_text::compare_assignments(old, found);
     out::text(&difference.text)?;
     Ok(if difference.lost == 0 { ExitStatus::Yes } else { ExitStatus::No })
 }

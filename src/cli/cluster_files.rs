@@ -14,7 +14,7 @@ use crate::graph::{Endpoint, NodeId, is_handle};
 use crate::hlo::{proto, text};
 use crate::lower::{Feed, Lowered};
 use crate::model::Analysis;
-use crate::package::clusters::{self, Chain, ClusterObject, ClusterTensor};
+use crate::package::clusters::{self, ClusterChain, ClusterObject, ClusterTensor};
 use crate::package::cpp::ClassName;
 use crate::package::{files, names};
 use crate::report::{self, ClusterBorder};
@@ -46,7 +46,7 @@ struct ClusterBuild {
 
 /// Writes the files of the clusters; the exit status is 1 if one could not be compiled.
 pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
-    let flags = dump::flags(&args.files.xla)?;
+    let flags = dump::dump_flags(&args.files.xla)?;
     let requests = graph::portable_code_requests(&args.files.target)?;
     let mut scene = analyze(&args.graph, &args.pass)?;
     let (wanted, member) = wanted(&scene);
@@ -55,7 +55,7 @@ pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
     report::fold_known_inputs(&mut scene.program, &scene.facts, &in_part);
     let order = report::sort_topologically(&scene.program.graph, &in_part, wanted.len());
     let idents = identifiers(args.files.name.as_deref(), &wanted)?;
-    let mut chain = Chain { source: compile::source_name(&args.graph.graph), ..Chain::default() };
+    let mut chain = ClusterChain { source: compile::source_name(&args.graph.graph), ..ClusterChain::default() };
     let (mut parts, mut all, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     let mut needs: Vec<String> = Vec::new();
     let mut compiled = HashSet::new();
@@ -84,7 +84,7 @@ pub fn run(args: &ClusterArgs) -> Result<ExitStatus> {
     // a program that only runs the clusters has no other ranks
     let alone = chain.pieces.iter().all(|piece| piece.face.ranks.is_none());
     if args.files.emit.contains(&Emit::Header) && !chain.pieces.is_empty() && alone {
-        all.push(("main.c".to_string(), clusters::program(&chain).into()));
+        all.push(("main.c".to_string(), clusters::main_source(&chain).into()));
     }
     let folder = args.files.out.as_deref().unwrap_or(std::path::Path::new("."));
     verb::report_written_files(&files::write_all(folder, &all)?, &needs)?;
@@ -146,7 +146,7 @@ fn identifiers(prefix: Option<&str>, wanted: &[ClusterJob]) -> Result<Vec<String
     };
     let names: Vec<String> = wanted.iter().map(of).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    Ok(names::of_functions(&names))
+    Ok(names::function_suffixes(&names))
 }
 
 /// Compiles one cluster. Errors: those of determining its border, lowering and compiling it.
@@ -186,15 +186,15 @@ fn compile_cluster(
         compile::build_all(functions, name, &source, requests, Launches::Direct, std::slice::from_mut(&mut dumped));
     let built = built.and_then(|b| {
         let module = b.modules.first().ok_or_else(|| Error::internal("cluster", "nothing was compiled"))?;
-        dump::built(&mut dumped, module, &b.programs(), &b.object.content)?;
+        dump::add_results(&mut dumped, module, &b.programs(), &b.object.content)?;
         Ok(b)
     });
     // Dumps up to an error help to find its cause.
     dump::write(flags, dumped)?;
     let built = built?;
     let others: Vec<Emit> = args.files.emit.iter().copied().filter(|e| *e != Emit::Hlo).collect();
-    files.extend(verb::contents(&others, &built, &ClassName::of_model(name), None)?);
-    let needs = verb::needs(&built);
+    files.extend(verb::file_contents(&others, &built, &ClassName::of_model(name), None)?);
+    let needs = verb::required_functions(&built);
     Ok(ClusterBuild { part, built, needs, files })
 }
 
@@ -221,7 +221,7 @@ fn piece(wanted: &ClusterJob, made: &ClusterBuild) -> ClusterObject {
 }
 
 /// Connects the arguments and results of clusters to tensors of the graph; `inside` holds for nodes in a cluster.
-fn wire(chain: &mut Chain, parts: &[ClusterBorder], scene: &Analysis, inside: &dyn Fn(NodeId) -> bool) {
+fn wire(chain: &mut ClusterChain, parts: &[ClusterBorder], scene: &Analysis, inside: &dyn Fn(NodeId) -> bool) {
     let nodes = &scene.program.graph.nodes;
     let mut taken: HashSet<Endpoint> = HashSet::new();
     for (_, node) in nodes.iter().filter(|(id, _)| !inside(*id)) {
@@ -230,7 +230,7 @@ fn wire(chain: &mut Chain, parts: &[ClusterBorder], scene: &Analysis, inside: &d
     let mut numbers: HashMap<Endpoint, usize> = HashMap::new();
     let mut used: HashSet<Endpoint> = parts.iter().flat_map(|p| p.feeds.iter().map(|f| f.at)).collect();
     used.extend(&taken);
-    let Chain { pieces, tensors, .. } = chain;
+    let ClusterChain { pieces, tensors, .. } = chain;
     for (at, (piece, part)) in pieces.iter_mut().zip(parts).enumerate() {
         let program = piece.face.entries.first().map(|e| e.program.clone()).unwrap_or_default();
         let mut wire = |end: Endpoint, info: &TensorInfo, from: Option<usize>| {

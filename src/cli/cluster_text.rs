@@ -8,7 +8,7 @@ use std::fmt::Write;
 const EXAMPLES: usize = 4;
 
 /// The JSON document; `docs/clustering.md` describes it.
-pub fn document(source: &str, found: &Clustering, bodies: &[FunctionClustering]) -> Value {
+pub fn json_document(source: &str, found: &Clustering, bodies: &[FunctionClustering]) -> Value {
     let mut document = of_graph(found);
     let functions = bodies.iter().map(|body| {
         let mut function = json!({"function": &*body.name});
@@ -66,7 +66,7 @@ fn edge(edge: &RefusedEdge) -> Value {
 }
 
 /// A readable summary: clusters, nodes outside by reason, and reasons why clusters were not merged.
-pub fn table(found: &Clustering) -> String {
+pub fn summary_table(found: &Clustering) -> String {
     let mut text = String::new();
     let (all, inside) = (found.nodes.len(), found.clustered());
     let share = 100.0 * found.coverage();
@@ -118,7 +118,7 @@ fn stops(text: &mut String, refused: &[RefusedEdge]) {
 }
 
 /// Changes between two clusterings.
-pub struct Difference {
+pub struct ClusteringDifference {
     /// The changes as text.
     pub text: String,
     /// Number of nodes that were in a cluster and are in none now.
@@ -126,7 +126,7 @@ pub struct Difference {
 }
 
 /// Compares with the `assignments` of an earlier document. Names of clusters are ignored, as they are just numbers.
-pub fn difference(old: &Map<String, Value>, found: &Clustering) -> Difference {
+pub fn compare_assignments(old: &Map<String, Value>, found: &Clustering) -> ClusteringDifference {
     let was = |name: &str| old.get(name).and_then(Value::as_str);
     let mut text = String::new();
     let (mut lost, mut gained, mut new) = (0, 0, 0);
@@ -158,7 +158,7 @@ pub fn difference(old: &Map<String, Value>, found: &Clustering) -> Difference {
         "{lost} nodes left clusters, {gained} came into one, {} regrouped; {new} nodes are new, {gone} are gone",
         regrouped(old, found)
     );
-    Difference { text, lost }
+    ClusteringDifference { text, lost }
 }
 
 /// Number of nodes that are in clusters in both, but grouped with other nodes.
@@ -179,7 +179,7 @@ fn regrouped(old: &Map<String, Value>, found: &Clustering) -> usize {
 }
 
 /// Explanation of a node's assignment: its cluster and what limits it, or the reason for its exclusion and the page of the code.
-pub fn explanation(found: &Clustering, node: &NodeVerdict) -> String {
+pub fn explain_node(found: &Clustering, node: &NodeVerdict) -> String {
     let mut text = format!("{} ({})\n", node.name, node.op);
     let at = match &node.cluster {
         Err(why) => {

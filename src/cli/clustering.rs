@@ -9,26 +9,26 @@ use crate::prepare::Request;
 use std::path::Path;
 
 /// Clusters the function bodies that nodes outside of clusters call, and logs and dumps all clusters.
-pub fn tell(
+pub fn log_and_dump(
     args: &GraphArgs,
     program: &Program,
     options: &ClusteringOptions,
     found: &mut Clustering,
 ) -> Result<Vec<FunctionClustering>> {
     let bodies = cluster::cluster_functions(program, &program.graph, found, options);
-    let mut bodies = bodies.map_err(|e| graph::in_file(e, args))?;
+    let mut bodies = bodies.map_err(|e| graph::with_file(e, args))?;
     let told = graph_dump::DumpedProgram { path: &args.graph, format: args.format.as_deref(), program, options };
-    told.tell(found, &mut bodies)?;
+    told.log_and_dump(found, &mut bodies)?;
     Ok(bodies)
 }
 
 /// Loads the graph of the arguments for clustering; a signature in `request` becomes its feeds and fetches. Prints assumptions.
 pub fn load(args: &GraphArgs, request: &mut Request, options: &mut ClusteringOptions) -> Result<ClusterInput> {
-    load_file(&model(args), args.quiet, request, options)
+    load_file(&model_file(args), args.quiet, request, options)
 }
 
 /// The model file that the arguments name.
-pub fn model(args: &GraphArgs) -> ModelFile {
+pub fn model_file(args: &GraphArgs) -> ModelFile {
     ModelFile::open(&args.graph).with_format(args.format.as_deref())
 }
 
@@ -46,11 +46,11 @@ pub fn load_file(
 
 /// Clusters a program that [`load`] returned.
 pub fn find(args: &GraphArgs, program: &Program, options: &ClusteringOptions) -> Result<Clustering> {
-    cluster::cluster(program, &program.graph, options).map_err(|e| graph::in_file(e, args))
+    cluster::cluster(program, &program.graph, options).map_err(|e| graph::with_file(e, args))
 }
 
 /// Options of the pass from the environment and the command line.
-pub fn options(args: &ClusterPassArgs, quiet: bool) -> Result<ClusteringOptions> {
+pub fn clustering_options(args: &ClusterPassArgs, quiet: bool) -> Result<ClusteringOptions> {
     let mut options = ClusteringOptions::default();
     if args.declustered {
         options.last_pass = LastPass::Declustering;
@@ -86,14 +86,14 @@ fn from_file(text: &str) -> Result<String> {
 
 /// Clusters the graph of the arguments and infers its tensors; logs and dumps the clusters on request.
 pub fn analyze(args: &GraphArgs, pass: &ClusterPassArgs) -> Result<Analysis> {
-    let mut options = options(pass, args.quiet)?;
+    let mut options = clustering_options(pass, args.quiet)?;
     options.refused_edges = true;
     let mut request = graph::request(args)?;
     let input = load(args, &mut request, &mut options)?;
-    graph_dump::ask(&mut options);
+    graph_dump::request_snapshot(&mut options);
     let mut dump = |program: &Program, options: &ClusteringOptions, found: &mut Clustering| match options.snapshot {
-        true => tell(args, program, options, found).map(drop),
+        true => log_and_dump(args, program, options, found).map(drop),
         false => Ok(()),
     };
-    Analysis::new(&model(args), input, request, options, &mut dump)
+    Analysis::new(&model_file(args), input, request, options, &mut dump)
 }

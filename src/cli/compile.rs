@@ -14,13 +14,13 @@ use crate::kernel::{Bundle, Callee};
 use crate::lower::Lowered;
 use crate::package::cpp::{self, ClassName};
 use crate::package::loop_counts::LoopCounts;
-use crate::package::metadata::Limits;
+use crate::package::metadata::ResourceLimits;
 use crate::package::{
     archive, build_files, depfile, files, fortran, header, metadata, pool, ranks, rust, shared_library,
 };
 use crate::target::{CodeRequest, Target};
 use crate::util::pieces::Pieces;
-use crate::verify::{self, TestSource};
+use crate::verify::{self, SelfTestSource};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -40,10 +40,10 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
         return Ok(verdict);
     }
     let _progress = Progress::begin("reading the graph", args.graph.quiet);
-    let (mut functions, mut notes) = graph::functions(&args.graph)?;
-    notes.push(graph::for_whom(&requests));
+    let (mut functions, mut notes) = graph::lower_functions(&args.graph)?;
+    notes.push(graph::processors_note(&requests));
     if !args.graph.quiet {
-        out::note(format_args!("note: {}", graph::for_whom(&requests)));
+        out::note(format_args!("note: {}", graph::processors_note(&requests)));
     }
     if args.weights_file {
         compile::make_weights_replaceable(&mut functions);
@@ -59,9 +59,9 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
         }
     };
     let self_test = self_test(args, &functions, &requests)?;
-    progress::step("compiling");
+    progress::set_step("compiling");
     let source = compile::source_name(&args.graph.graph);
-    let flags = dump::flags(&args.xla)?;
+    let flags = dump::dump_flags(&args.xla)?;
     let mut dumped: Vec<_> = functions.all.iter().map(|(_, lowered)| dump::start(&flags, &lowered.module)).collect();
     let makes_object = needs_object(&args.emit) || dumped.iter().any(Option::is_some);
     let outputs = BuildOutputs { launches: makes_object.then_some(Launches::Direct), self_test };
@@ -69,14 +69,14 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
     let built = built.and_then(|b| {
         let programs = b.programs();
         let mut all = dumped.iter_mut().zip(&b.modules);
-        all.try_for_each(|(dump, module)| dump::built(dump, module, &programs, &b.object.content))?;
+        all.try_for_each(|(dump, module)| dump::add_results(dump, module, &programs, &b.object.content))?;
         Ok(b)
     });
     // Dumps up to an error help to find its cause.
     dumped.into_iter().try_for_each(|dump| dump::write(&flags, dump))?;
-    let built = built.map_err(|e| graph::in_file(e, &args.graph))?;
-    let request = recorded_options::request(args, &requests);
-    let mut all = contents(&args.emit, &built, &class, Some(&request))?;
+    let built = built.map_err(|e| graph::with_file(e, &args.graph))?;
+    let request = recorded_options::record_request(args, &requests);
+    let mut all = file_contents(&args.emit, &built, &class, Some(&request))?;
     if built.bundle.face.reduced.precision.is_reduced() {
         let note = built.bundle.face.reduced.to_string();
         if !args.graph.quiet {
@@ -84,7 +84,7 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
         }
         notes.push(note);
     }
-    let needs = needs(&built);
+    let needs = required_functions(&built);
     if args.emit.contains(&Emit::Shared) && !needs.is_empty() {
         let note =
             "the library has no body of what it needs: the program that loads it, or another library, must export it";
@@ -104,12 +104,12 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
 /// The requested self-test, with answers computed by the interpreter.
 fn self_test(args: &CompileArgs, functions: &Functions, requests: &[CodeRequest]) -> Result<Option<SelfTest>> {
     let Some(text) = &args.self_test else { return Ok(None) };
-    progress::step("interpreting");
-    let source = TestSource::parse(text, args.self_test_expect.clone())?;
+    progress::set_step("interpreting");
+    let source = SelfTestSource::parse(text, args.self_test_expect.clone())?;
     let precision = requests.first().map(|r| r.precision).unwrap_or_default();
     let keys = |lowered: &Lowered| graph::result_keys(&args.graph, lowered);
     let made = verify::self_test(functions, &source, precision, &keys);
-    made.map(Some).map_err(|e| graph::in_file(e, &args.graph))
+    made.map(Some).map_err(|e| graph::with_file(e, &args.graph))
 }
 
 /// Whether a requested file is derived from the object, or covers all targets; C source and the files that accompany it are for one target.
@@ -125,7 +125,7 @@ fn oldest(requests: Vec<CodeRequest>) -> Vec<CodeRequest> {
 }
 
 /// Functions that the object calls and its user must define, with their kind, and the communicator that the caller must supply.
-pub fn needs(built: &Compiled) -> Vec<String> {
+pub fn required_functions(built: &Compiled) -> Vec<String> {
     let face = &built.bundle.face;
     let call = |callee: &Callee| format!("{} (custom call, API version {})", callee.name, callee.api_version);
     let ranks = face.ranks.map(|count| format!("a tfaot_communicator of {count} ranks"));
@@ -148,12 +148,12 @@ fn depends<'a>(
 }
 
 /// Compiles HLO modules, each to the files that `--emit` lists. Files of modules before a refused one are kept.
-pub fn modules(args: &HloCompile) -> Result<ExitStatus> {
+pub fn compile_modules(args: &HloCompile) -> Result<ExitStatus> {
     let requests = graph::portable_code_requests(&args.target)?;
     let makes_object = needs_object(&args.emit);
     let requests = if makes_object { requests } else { oldest(requests) };
     for path in &args.files.files {
-        let module = modules::load_whole(path, &args.files.dims)?;
+        let module = modules::load_expanded(path, &args.files.dims)?;
         let name = graph::model_name(None, Path::new(path))?;
         let source = compile::source_name(Path::new(path));
         let built = compile::wrap_module(module).and_then(|lowered| {
@@ -162,8 +162,8 @@ pub fn modules(args: &HloCompile) -> Result<ExitStatus> {
             compile::build_outputs(functions, &name, &source, &requests, outputs, &mut [])
         });
         let built = built.map_err(|e| e.in_file(path))?;
-        let all = contents(&args.emit, &built, &ClassName::of_model(&name), None)?;
-        report_written_files(&files::write_all(&args.out, &all)?, &needs(&built))?;
+        let all = file_contents(&args.emit, &built, &ClassName::of_model(&name), None)?;
+        report_written_files(&files::write_all(&args.out, &all)?, &required_functions(&built))?;
     }
     Ok(ExitStatus::Yes)
 }
@@ -193,7 +193,7 @@ pub fn report_written_files(written: &[PathBuf], needs: &[String]) -> Result<Exi
 }
 
 /// The requested files with their names, including the weights file; `request` is recorded in the metadata.
-pub fn contents(
+pub fn file_contents(
     asked: &[Emit],
     built: &Compiled,
     class: &ClassName,
@@ -241,7 +241,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
             (format!("lib{name}.a"), archive::archive(&format!("{name}.o"), &object.to_bytes(), targets[0])?.into())
         }
         Emit::Shared => {
-            let file = format!("lib{name}.{}", shared_library::ending(targets[0]));
+            let file = format!("lib{name}.{}", shared_library::file_extension(targets[0]));
             let bytes = shared_library::link_shared_library(&[object], &file, targets[0]).map_err(|e| {
                 e.map(|d| match d.code {
                     Code::NoLinker => d.note("without `shared` in --emit there is an object to link yourself"),
@@ -264,9 +264,9 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
         Emit::Pool => ("tfaot_pool.h".to_string(), pool::HEADER.as_bytes().into()),
         Emit::PoolShared => {
             let target = targets[0];
-            let objects = pool::library(target).map(|text| codegen::assemble(&text, target).map(Pieces::from));
+            let objects = pool::pool_library_ir(target).map(|text| codegen::assemble(&text, target).map(Pieces::from));
             let [face, threads] = objects;
-            let file = format!("libtfaot_pool.{}", shared_library::ending(target));
+            let file = format!("libtfaot_pool.{}", shared_library::file_extension(target));
             let bytes = shared_library::link_shared_library(&[&face?, &threads?], &file, target)?;
             (file, bytes.into())
         }
@@ -281,7 +281,7 @@ fn file(emit: Emit, built: &Compiled, class: &ClassName, request: Option<&Value>
 }
 
 /// Upper bounds on the stack use and loop iterations of calls.
-fn limits(built: &Compiled) -> Limits {
+fn limits(built: &Compiled) -> ResourceLimits {
     let Bundle { face, variants, .. } = &built.bundle;
     let of_entry =
         |entry| LoopCounts::worst_of(variants.iter().flat_map(|(programs, _)| &programs[face.program_indices(entry)]));

@@ -32,7 +32,7 @@ pub fn load(path: &Path) -> Result<Config> {
     let mut config = Config::default();
     for feed in &message.feed {
         let name = tensor_name(feed.id.as_ref()).map_err(|e| e.in_file(&file))?;
-        let dtype = match TfType::from_number(feed.type_.value()).stored() {
+        let dtype = match TfType::from_number(feed.type_.value()).storage_type() {
             TfType::Data(t) => Some(t),
             TfType::Unknown(0) => None,
             other => {
@@ -55,7 +55,7 @@ pub fn load(path: &Path) -> Result<Config> {
 /// Converts a variable of the configuration.
 fn declared(variable: &Variable) -> Result<DeclaredVariable> {
     let node = variable.node_name.clone();
-    let dtype = match TfType::from_number(variable.type_.value()).stored() {
+    let dtype = match TfType::from_number(variable.type_.value()).storage_type() {
         TfType::Data(t) => Some(t),
         TfType::Unknown(0) => None,
         other => {
@@ -98,13 +98,13 @@ impl Config {
     /// Gives arguments and results the C names of the configuration.
     ///
     /// Errors: `Code::BadOption` for an invalid C identifier, `Code::NameClash` for a repeated one.
-    pub fn rename(&self, lowered: &mut Lowered) -> Result<()> {
-        rename(&mut lowered.args, &self.feed_names)?;
-        rename(&mut lowered.results, &self.fetch_names)
+    pub fn apply_names(&self, lowered: &mut Lowered) -> Result<()> {
+        apply_names(&mut lowered.args, &self.feed_names)?;
+        apply_names(&mut lowered.results, &self.fetch_names)
     }
 }
 
-fn rename(infos: &mut [TensorInfo], wanted: &[String]) -> Result<()> {
+fn apply_names(infos: &mut [TensorInfo], wanted: &[String]) -> Result<()> {
     for (i, name) in wanted.iter().take(infos.len()).enumerate().filter(|(_, name)| !name.is_empty()) {
         if !names::is_identifier(name) {
             return Err(no_identifier(name));

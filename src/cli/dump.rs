@@ -18,7 +18,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 /// Flags of the environment, overridden by those of the command line. Warns of unknown flags.
 ///
 /// Errors: `Code::BadOption` for invalid values, `Code::Io` for a file of flags that can't be read.
-pub fn flags(args: &XlaArgs) -> Result<DumpFlags> {
+pub fn dump_flags(args: &XlaArgs) -> Result<DumpFlags> {
     let mut flags = DumpFlags::default();
     let environment = std::env::var("XLA_FLAGS").unwrap_or_default();
     for text in [environment.as_str(), args.xla_flags.as_deref().unwrap_or("")] {
@@ -45,12 +45,17 @@ pub fn start<'a>(flags: &'a DumpFlags, module: &Module) -> Option<Dump<'a>> {
 }
 
 /// Adds the results of a compilation: the module, the buffers of the first program, the code of all.
-pub fn built(dump: &mut Option<Dump>, module: &Module, each: &[(Program, Target)], object: &Pieces) -> Result<()> {
-    dump.as_mut().map_or(Ok(()), |dump| dump.built(module, each, object))
+pub fn add_results(
+    dump: &mut Option<Dump>,
+    module: &Module,
+    each: &[(Program, Target)],
+    object: &Pieces,
+) -> Result<()> {
+    dump.as_mut().map_or(Ok(()), |dump| dump.add_results(module, each, object))
 }
 
 /// Dump options for verbs that compile several modules; `None` if the flags select no dumps.
-pub fn several(flags: &DumpFlags) -> Option<Dumps> {
+pub fn shared_dumps(flags: &DumpFlags) -> Option<Dumps> {
     flags.is_on().then(|| Dumps { flags: flags.clone(), micros: micros() })
 }
 

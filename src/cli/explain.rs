@@ -24,7 +24,7 @@ pub fn run(args: &ExplainArgs) -> Result<ExitStatus> {
 }
 
 fn explain_node(args: &ExplainArgs, name: &str, path: &Path) -> Result<ExitStatus> {
-    let mut options = clustering::options(&args.pass, args.quiet)?;
+    let mut options = clustering::clustering_options(&args.pass, args.quiet)?;
     options.refused_edges = true;
     let model = ModelFile::open(path).with_format(args.format.as_deref());
     let ClusterInput { program, gone, .. } =
@@ -40,7 +40,7 @@ fn explain_node(args: &ExplainArgs, name: &str, path: &Path) -> Result<ExitStatu
         }
         return Err(unknown.into());
     };
-    out::text(&cluster_text::explanation(&found, node))?;
+    out::text(&cluster_text::explain_node(&found, node))?;
     Ok(ExitStatus::Yes)
 }
 

@@ -78,13 +78,13 @@ pub fn request_from_flags(feed_flags: &[String], dim_flags: &[String]) -> Result
 }
 
 /// Lowers the functions of the graph; returns them with the assumptions, which are printed to standard error too.
-pub fn functions(args: &GraphArgs) -> Result<(Functions, Vec<String>)> {
+pub fn lower_functions(args: &GraphArgs) -> Result<(Functions, Vec<String>)> {
     let fronts = compile::load_and_lower(&args.graph, args.format.as_deref(), &request(args)?);
-    let fronts = fronts.map_err(|e| in_file(e, args))?;
+    let fronts = fronts.map_err(|e| with_file(e, args))?;
     let mut all: Vec<_> = fronts.entries.into_iter().map(|entry| (entry.name, entry.lowered)).collect();
     if let Some(path) = &args.config {
         let config = config::load(path)?;
-        all.iter_mut().try_for_each(|(_, lowered)| config.rename(lowered))?;
+        all.iter_mut().try_for_each(|(_, lowered)| config.apply_names(lowered))?;
     }
     out::warnings(&fronts.warnings, &args.graph.display().to_string());
     if !args.quiet {
@@ -93,9 +93,9 @@ pub fn functions(args: &GraphArgs) -> Result<(Functions, Vec<String>)> {
     Ok((Functions { all, init: fronts.init }, fronts.assumptions))
 }
 
-/// Lowers the only requested function. Errors: those of [`functions`]; `Code::BadOption` if there are several.
-pub fn function(args: &GraphArgs) -> Result<Functions> {
-    let (functions, _) = functions(args)?;
+/// Lowers the only requested function. Errors: those of [`lower_functions`]; `Code::BadOption` if there are several.
+pub fn lower_only_function(args: &GraphArgs) -> Result<Functions> {
+    let (functions, _) = lower_functions(args)?;
     match functions.all.len() {
         1 => Ok(functions),
         _ => Err(Error::user(Code::BadOption, "one --signature, please: without --calls one function is called")),
@@ -116,7 +116,7 @@ pub fn with_signatures(args: &GraphArgs, calls: &[FileCall]) -> GraphArgs {
 }
 
 /// Adds the graph's file to the diagnostics.
-pub fn in_file(error: Error, args: &GraphArgs) -> Error {
+pub fn with_file(error: Error, args: &GraphArgs) -> Error {
     error.in_file(&args.graph)
 }
 
@@ -129,7 +129,7 @@ pub fn code_request(args: &TargetArgs) -> Result<CodeRequest> {
 }
 
 /// Reads a tuning file. Errors: `Code::Io`, `Code::BadOption`.
-pub fn tuning(path: &Path) -> Result<Tuning> {
+pub fn read_tuning(path: &Path) -> Result<Tuning> {
     let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e))?;
     Tuning::parse(&text).map_err(|e| e.in_file(path))
 }
@@ -139,11 +139,11 @@ pub fn tuning(path: &Path) -> Result<Tuning> {
 /// can't query them.
 pub fn code_requests(args: &TargetArgs) -> Result<Vec<CodeRequest>> {
     let precision = precision(args.weights, args.math);
-    let chosen = args.tuning.as_deref().map(tuning).transpose()?.unwrap_or_default();
+    let chosen = args.tuning.as_deref().map(read_tuning).transpose()?.unwrap_or_default();
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e));
     let plans = args.plan.as_deref().map(read).transpose()?;
     if precision.math.is_portable() && (args.tuning.is_some() || plans.is_some()) {
-        return Err(portable_loops_are_fixed(precision.math).into());
+        return Err(fixed_loops_error(precision.math).into());
     }
     let resolve = |cpu| {
         let target = Target::resolve(args.target.as_deref(), cpu, args.features.as_deref());
@@ -173,7 +173,7 @@ pub fn code_requests(args: &TargetArgs) -> Result<Vec<CodeRequest>> {
 }
 
 /// The error for tuned or planned loops together with an arithmetic that fixes one choice of loops for all processors.
-pub fn portable_loops_are_fixed(math: MathType) -> Diagnostic {
+pub fn fixed_loops_error(math: MathType) -> Diagnostic {
     let told = format!(
         "--math {} has one choice of loops for all processors, whose order of sums is part of the results",
         math.name()
@@ -191,7 +191,7 @@ pub fn portable_code_requests(args: &TargetArgs) -> Result<Vec<CodeRequest>> {
 }
 
 /// A note that names the processors for which an object is compiled.
-pub fn for_whom(requests: &[CodeRequest]) -> String {
+pub fn processors_note(requests: &[CodeRequest]) -> String {
     let cpus: Vec<&str> = requests.iter().map(|r| r.target.cpu.as_str()).collect();
     let triple = requests.first().map_or("", |r| &r.target.triple);
     format!("the code is for {} ({triple})", cpus.join(" and "))
@@ -217,7 +217,7 @@ pub fn precision(weights: WeightsArg, math: MathArg) -> Precision {
 /// The model's name: as given, or derived from the file name. Errors: `Code::BadOption` for an invalid C identifier.
 pub fn model_name(given: Option<&str>, path: &Path) -> Result<String> {
     match given {
-        None => Ok(names::of_model(&path.display().to_string())),
+        None => Ok(names::model_name_from_path(&path.display().to_string())),
         Some(name) if names::is_identifier(name) => Ok(name.to_string()),
         Some(name) => Err(Diagnostic::new(Code::BadOption, format!("`{name}` can't be the prefix of C names"))
             .help(format!("for example --name {}", names::identifier(name)))
@@ -234,7 +234,7 @@ pub fn result_keys(args: &GraphArgs, lowered: &Lowered) -> Vec<String> {
 }
 
 /// Writes results to an npz file, or prints them without one.
-pub fn deliver(path: Option<&Path>, keys: Vec<String>, results: Vec<Tensor>) -> Result<()> {
+pub fn write_results(path: Option<&Path>, keys: Vec<String>, results: Vec<Tensor>) -> Result<()> {
     let named: Vec<_> = keys.into_iter().zip(results).collect();
     match path {
         Some(path) => npz::write(path, &named),

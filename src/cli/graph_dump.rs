@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const LOGGED_BY: &str = "mark_for_compilation_pass";
 
 /// Requests from the pass what dumps and logs need.
-pub fn ask(options: &mut ClusteringOptions) {
+pub fn request_snapshot(options: &mut ClusteringOptions) {
     options.snapshot = options.flags.debug || options.flags.deterministic_names || verbosity() >= 4;
 }
 
@@ -43,7 +43,7 @@ impl DumpedProgram<'_> {
     /// Names clusters as the flags require, logs them and dumps graphs, for the program's graph and for `bodies`.
     ///
     /// Errors: `Code::BadOption` for an unknown dump format, `Code::Io`.
-    pub fn tell(&self, found: &mut Clustering, bodies: &mut [FunctionClustering]) -> Result<()> {
+    pub fn log_and_dump(&self, found: &mut Clustering, bodies: &mut [FunctionClustering]) -> Result<()> {
         let flags = &self.options.flags;
         if flags.debug || flags.deterministic_names {
             let file = written(self.path, self.format)?;
@@ -76,7 +76,7 @@ impl DumpedProgram<'_> {
         let name = std::env::var("TF_DUMP_GRAPH_FMT").unwrap_or_default();
         let told = || Error::user(Code::BadOption, format!("TF_DUMP_GRAPH_FMT is TXT or BIN, not `{name}`"));
         let mut dumps = GraphDumps::new(GraphFormat::parse(&name).ok_or_else(told)?);
-        self.each(file, found, bodies, |source, found| dumps.clustered(source, found))?;
+        self.each(file, found, bodies, |source, found| dumps.add_clustering(source, found))?;
         place.write(dumps.files)
     }
 

@@ -1,6 +1,6 @@
 //! `tfaot hlo`: verbs on HLO modules.
 use super::args::{Engine, HloCall, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
-use super::modules::{leaf_infos, literal, load, load_sound, load_whole};
+use super::modules::{leaf_infos, literal_from_leaves, load, load_expanded, load_verified};
 use super::{ExitStatus, dump, graph, out};
 use crate::codegen::Launches;
 use crate::compile;
@@ -11,7 +11,7 @@ use crate::optimize;
 use crate::run;
 use crate::run::{arguments, npz};
 use crate::tensor::Tensor;
-use crate::verify::{Bisection, Conditions, Tolerance, compare_engines};
+use crate::verify::{Bisection, Tolerance, VerifyOptions, compare_engines};
 use indexmap::IndexMap;
 use serde_json::json;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub fn run(verb: HloVerb) -> Result<ExitStatus> {
             Some(count) => super::hlo_ranks::run(&args, count),
             None => by_engines(&args),
         },
-        HloVerb::Compile(args) => super::compile::modules(&args),
+        HloVerb::Compile(args) => super::compile::compile_modules(&args),
     }
 }
 
@@ -55,9 +55,9 @@ fn optimise(module: &mut Module, args: &HloOpt) -> Result<()> {
         optimize::find(name)?;
     }
     let before = count(module);
-    let flags = dump::flags(&args.xla)?;
+    let flags = dump::dump_flags(&args.xla)?;
     let mut dumped = dump::start(&flags, module);
-    let mut seen = dumped.as_mut().map_or(Ok(()), |d| d.before(module));
+    let mut seen = dumped.as_mut().map_or(Ok(()), |d| d.before_optimization(module));
     let passes: Vec<&str> = args.passes.iter().map(String::as_str).collect();
     optimize::run_passes(module, &passes, |pass, module, changed, taken| {
         let row = rows.entry(pass.to_string()).or_default();
@@ -71,7 +71,7 @@ fn optimise(module: &mut Module, args: &HloOpt) -> Result<()> {
         }
     })?;
     seen?;
-    dumped.as_mut().map_or(Ok(()), |d| d.optimised(module))?;
+    dumped.as_mut().map_or(Ok(()), |d| d.after_optimization(module))?;
     dump::write(&flags, dumped)?;
     if args.stats {
         out::note(format_args!("{before} instructions before, {} after", count(module)));
@@ -86,7 +86,7 @@ fn optimise(module: &mut Module, args: &HloOpt) -> Result<()> {
 fn verify_all(args: &HloVerify) -> Result<ExitStatus> {
     let mut verdict = ExitStatus::Yes;
     for file in &args.files.files {
-        let problem = load_sound(file, &args.files.dims).err();
+        let problem = load_verified(file, &args.files.dims).err();
         if problem.is_some() {
             verdict = ExitStatus::No;
         }
@@ -104,7 +104,7 @@ fn verify_all(args: &HloVerify) -> Result<ExitStatus> {
 }
 
 fn eval(args: &HloCall, max_steps: u64) -> Result<ExitStatus> {
-    let module = load_whole(&args.file, &args.dims)?;
+    let module = load_expanded(&args.file, &args.dims)?;
     write_results(args, interpreted(args, &module, max_steps)?)
 }
 
@@ -112,7 +112,7 @@ fn eval(args: &HloCall, max_steps: u64) -> Result<ExitStatus> {
 fn interpreted(args: &HloCall, module: &Module, max_steps: u64) -> Result<Vec<Tensor>> {
     let shapes: Vec<Shape> = module.entry().params.iter().map(|&p| module.entry()[p].shape.clone()).collect();
     let mut leaves = arguments::load(args.inputs.as_deref(), &leaf_infos(&shapes, "p"))?.into_iter();
-    let literals = shapes.iter().map(|s| literal(s, &mut leaves)).collect::<Result<Vec<_>>>()?;
+    let literals = shapes.iter().map(|s| literal_from_leaves(s, &mut leaves)).collect::<Result<Vec<_>>>()?;
     let value = interp::evaluate_with_step_limit(module, module.entry, &literals, max_steps);
     let value = value.map_err(|e| e.in_file(&args.file))?;
     Ok(value.leaves().into_iter().cloned().collect())
@@ -120,7 +120,7 @@ fn interpreted(args: &HloCall, module: &Module, max_steps: u64) -> Result<Vec<Te
 
 /// Runs a module by the requested engines; two of them are compared.
 fn by_engines(args: &HloRun) -> Result<ExitStatus> {
-    let module = load_whole(&args.call.file, &args.call.dims)?;
+    let module = load_expanded(&args.call.file, &args.call.dims)?;
     let in_file = |e: Error| e.in_file(&args.call.file);
     let bisected = match args.bisect {
         false => None,
@@ -144,11 +144,11 @@ fn by_engines(args: &HloRun) -> Result<ExitStatus> {
             let (threads, exact) = (args.call.threads.into(), Tolerance::EXACT);
             let bisection = bisected.as_ref().map(|(lowered, values, code)| {
                 let conditions =
-                    Conditions { name: "hlo", code, threads, rtol: Some(exact.rtol), atol: Some(exact.atol) };
+                    VerifyOptions { name: "hlo", code, threads, rtol: Some(exact.rtol), atol: Some(exact.atol) };
                 Bisection { lowered, args: values, conditions }
             });
             let compared = compare_engines(&keys, &native, &plain, bisection).map_err(in_file)?;
-            super::verify::print(&compared, false, false)
+            super::verify::print_verification(&compared, false, false)
         }
         (results, others) => write_results(&args.call, results.or(others).unwrap_or_default()),
     }
@@ -160,12 +160,12 @@ fn native(HloRun { call: args, target, .. }: &HloRun, module: Module) -> Result<
     let lowered = compile::wrap_module(module).map_err(|e| e.in_file(&args.file))?;
     let values = arguments::load(args.inputs.as_deref(), &lowered.args)?;
     let code = graph::code_request(target)?;
-    let flags = dump::flags(&args.xla)?;
+    let flags = dump::dump_flags(&args.xla)?;
     let mut dumped = dump::start(&flags, &lowered.module);
     let built = compile::build(lowered, "hlo", "hlo", &code, Launches::Direct, &mut dumped);
     let built = built.and_then(|b| {
         let each = [(b.program.clone(), code.target.clone())];
-        dump::built(&mut dumped, &b.module, &each, &b.object.content).map(|()| b)
+        dump::add_results(&mut dumped, &b.module, &each, &b.object.content).map(|()| b)
     });
     dump::write(&flags, dumped)?;
     let results = built.and_then(|b| run::call_once(&b, &code.target, &values, args.threads.into()));

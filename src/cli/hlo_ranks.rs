@@ -1,6 +1,6 @@
 //! `tfaot hlo run --replicas`: runs a module on all its devices at once, one thread for each.
 use super::args::{Engine, HloCall, HloRun};
-use super::modules::{leaf_infos, literal, load};
+use super::modules::{leaf_infos, literal_from_leaves, load};
 use super::{ExitStatus, dump, graph, out};
 use crate::codegen::Launches;
 use crate::compile;
@@ -35,7 +35,7 @@ pub fn run(args: &HloRun, replicas: u64) -> Result<ExitStatus> {
             }
             let keys: Vec<String> = keyed(&native).into_iter().map(|(key, _)| key).collect();
             let compared = compare_engines(&keys, &native.concat(), &plain.concat(), None)?;
-            super::verify::print(&compared, false, false)
+            super::verify::print_verification(&compared, false, false)
         }
         (results, others) => write(&args.call, &results.or(others).unwrap_or_default()),
     }
@@ -61,7 +61,7 @@ fn for_devices(module: &mut Module, count: u64) -> Result<()> {
 fn arguments_by_rank(call: &HloCall, infos: &[TensorInfo], replicas: u64) -> Result<Vec<Vec<Tensor>>> {
     let Some(path) = &call.inputs else {
         let of = |rank: u64| {
-            (0..).zip(infos).map(|(i, info)| arguments::random(info, rank * infos.len() as u64 + i)).collect()
+            (0..).zip(infos).map(|(i, info)| arguments::random_array(info, rank * infos.len() as u64 + i)).collect()
         };
         return (0..replicas).map(of).collect();
     };
@@ -71,7 +71,7 @@ fn arguments_by_rank(call: &HloCall, infos: &[TensorInfo], replicas: u64) -> Res
             let array = arrays.get(&format!("{}@{rank}", info.name)).or_else(|| arrays.get(&info.name))?;
             Some((info.name.clone(), array.clone()))
         });
-        arguments::select(&own.collect(), infos)
+        arguments::select_arguments(&own.collect(), infos)
     };
     let all: Result<Vec<_>> = (0..replicas).map(of).collect();
     all.map_err(|e| e.in_file(path))
@@ -80,7 +80,7 @@ fn arguments_by_rank(call: &HloCall, infos: &[TensorInfo], replicas: u64) -> Res
 fn interpreted(module: &Module, shapes: &[Shape], given: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
     let literals = |leaves: &Vec<Tensor>| {
         let mut leaves = leaves.iter().cloned();
-        shapes.iter().map(|s| literal(s, &mut leaves)).collect::<Result<Vec<_>>>()
+        shapes.iter().map(|s| literal_from_leaves(s, &mut leaves)).collect::<Result<Vec<_>>>()
     };
     let args = given.iter().map(literals).collect::<Result<Vec<_>>>()?;
     let results = interp::evaluate_ranks(module, &args)?;
@@ -90,7 +90,7 @@ fn interpreted(module: &Module, shapes: &[Shape], given: &[Vec<Tensor>]) -> Resu
 fn compiled(HloRun { call, target, .. }: &HloRun, module: Module, given: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
     let lowered = compile::wrap_module(module).map_err(|e| e.in_file(&call.file))?;
     let code = graph::code_request(target)?;
-    let flags = dump::flags(&call.xla)?;
+    let flags = dump::dump_flags(&call.xla)?;
     let mut dumped = dump::start(&flags, &lowered.module);
     let built = compile::build(lowered, "hlo", "hlo", &code, Launches::Direct, &mut dumped);
     dump::write(&flags, dumped)?;

@@ -15,11 +15,11 @@ pub fn run(args: &InspectArgs) -> Result<ExitStatus> {
     let request = graph::request(&args.graph)?;
     let in_file = InFile { nodes: program.graph.nodes.len(), functions: program.functions.len() };
     let request = prepare::merge_all_signatures(&program, &request);
-    let reached = prepare::cut_to_request(program, &request).map_err(|e| graph::in_file(e, &args.graph))?;
+    let reached = prepare::cut_to_request(program, &request).map_err(|e| graph::with_file(e, &args.graph))?;
     let known = infer::infer(&reached.program, &reached.feeds);
     let mut facts = describe(&reached, &in_file, &known);
     if args.shapes {
-        facts["tensors"] = shapes::tensors(&reached.program, &known);
+        facts["tensors"] = shapes::tensors_json(&reached.program, &known);
     }
     if args.json {
         out::json(&facts)?
@@ -27,7 +27,7 @@ pub fn run(args: &InspectArgs) -> Result<ExitStatus> {
         out::text(&as_text(&facts))?
     }
     for problem in &known.problems {
-        out::error(graph::in_file(problem.clone().into(), &args.graph));
+        out::error(graph::with_file(problem.clone().into(), &args.graph));
     }
     // The process ends here: freeing a million nodes would waste time.
     std::mem::forget((reached, known));
@@ -67,7 +67,7 @@ fn describe(reached: &ReachableProgram, in_file: &InFile, known: &Facts) -> Valu
     };
     let tensor = |at: Endpoint, called: Option<&Option<String>>| -> Value {
         let node = &program.graph.nodes[at.node];
-        let mut value = shapes::tensor(program, known, &format!("{}:{}", node.name, at.port), known.at(at));
+        let mut value = shapes::tensor_json(program, known, &format!("{}:{}", node.name, at.port), known.at(at));
         value["op"] = json!(&*node.op);
         if let Some(called) = called.into_iter().flatten().next() {
             value["signature_name"] = json!(called);
@@ -83,7 +83,7 @@ fn describe(reached: &ReachableProgram, in_file: &InFile, known: &Facts) -> Valu
         "functions": program.functions.iter().map(|(name, f)| json!({"name": &**name, "args": f.args.len(), "results": f.rets.len(), "nodes": f.graph.nodes.len()})).collect::<Vec<_>>(),
         "inputs": reached.feeds.iter().enumerate().map(|(i, f)| tensor(f.at, reached.called.feeds.get(i))).collect::<Vec<_>>(),
         "outputs": reached.fetches.iter().enumerate().map(|(i, f)| tensor(f.1, reached.called.fetches.get(i))).collect::<Vec<_>>(),
-        "unknown": shapes::origins(program, known),
+        "unknown": shapes::size_origins_json(program, known),
         "signatures": program.signatures.iter().map(|s| json!({"name": s.name, "inputs": signature(&s.inputs), "outputs": signature(&s.outputs)})).collect::<Vec<_>>(),
         "ops": by_count.iter().map(|(op, n)| json!({"op": op, "count": n, "supported": has_row(op)})).collect::<Vec<_>>(),
         "unsupported_ops": unsupported,

@@ -10,7 +10,7 @@ const BY_SIGNAL: i32 = 128;
 /// A signal that the process was started to ignore (`nohup`, background jobs of a shell) stays ignored.
 ///
 /// If the handler can't be installed, the signals keep their default action.
-pub fn watch() {
+pub fn install_handlers() {
     let ignored = ignored();
     let watched: Vec<i32> = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|s| (ignored >> (s - 1)) & 1 == 0).collect();
     if watched.is_empty() {

@@ -58,7 +58,7 @@ pub enum ExitStatus {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse_from(args::words(std::env::args_os())) {
+    let cli = match Cli::try_parse_from(args::expand_xla_flags(std::env::args_os())) {
         Ok(cli) => cli,
         Err(usage) => {
             out::usage(&usage);
@@ -66,7 +66,7 @@ pub fn main() -> ExitCode {
         }
     };
     out::error_format(cli.error_format);
-    interrupt::watch();
+    interrupt::install_handlers();
     match guard::run(move || dispatch(cli.verb)) {
         Ok(ExitStatus::Yes) => ExitCode::SUCCESS,
         Ok(ExitStatus::No) => ExitCode::from(1),

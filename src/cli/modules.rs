@@ -19,15 +19,15 @@ pub fn load(file: &str, dims: &[String]) -> Result<Module> {
 }
 
 /// Loads a module like [`load`], and verifies it.
-pub fn load_sound(file: &str, dims: &[String]) -> Result<Module> {
+pub fn load_verified(file: &str, dims: &[String]) -> Result<Module> {
     let module = load(file, dims)?;
     verify::verify(&module).map_err(|e| e.in_file(file))?;
     Ok(module)
 }
 
 /// Loads and verifies a module, and replaces known custom calls by instructions.
-pub fn load_whole(file: &str, dims: &[String]) -> Result<Module> {
-    let mut module = load_sound(file, dims)?;
+pub fn load_expanded(file: &str, dims: &[String]) -> Result<Module> {
+    let mut module = load_verified(file, dims)?;
     compile::expand_library_calls(&mut module).map_err(|e| e.in_file(file))?;
     Ok(module)
 }
@@ -47,12 +47,14 @@ pub fn leaf_infos(shapes: &[Shape], prefix: &str) -> Vec<TensorInfo> {
 }
 
 /// A literal of `shape`, assembled from its leaves in order.
-pub fn literal(shape: &Shape, leaves: &mut impl Iterator<Item = Tensor>) -> Result<Literal> {
+pub fn literal_from_leaves(shape: &Shape, leaves: &mut impl Iterator<Item = Tensor>) -> Result<Literal> {
     Ok(match shape {
         Shape::Array(_) => Literal::Array(
             leaves.next().ok_or_else(|| Error::internal("hlo eval", "fewer leaves than parameters have"))?,
         ),
-        Shape::Tuple(parts) => Literal::Tuple(parts.iter().map(|p| literal(p, leaves)).collect::<Result<_>>()?),
+        Shape::Tuple(parts) => {
+            Literal::Tuple(parts.iter().map(|p| literal_from_leaves(p, leaves)).collect::<Result<_>>()?)
+        }
         Shape::Token => Literal::Token,
         Shape::Opaque | Shape::Buffer(_) => {
             return Err(Error::user(

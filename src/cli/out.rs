@@ -22,7 +22,7 @@ static FORMAT: OnceLock<ErrorFormat> = OnceLock::new();
 pub fn error_format(format: ErrorFormat) {
     let _ = FORMAT.set(format);
     if is_json() {
-        progress::never();
+        progress::disable();
     }
 }
 

@@ -35,7 +35,7 @@ pub struct Progress {
 impl Progress {
     /// Starts with the step `what`. No line is shown if standard error is not a terminal, or if `quiet`.
     pub fn begin(what: &str, quiet: bool) -> Progress {
-        step(what);
+        set_step(what);
         let watched = std::io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|t| t != "dumb");
         if quiet || NEVER.load(Ordering::Relaxed) || !watched {
             return Progress { done: None, shower: None };
@@ -69,12 +69,12 @@ impl Drop for Progress {
 }
 
 /// Disables progress lines, because a program reads standard error.
-pub fn never() {
+pub fn disable() {
     NEVER.store(true, Ordering::Relaxed);
 }
 
 /// Sets the current step.
-pub fn step(what: impl std::fmt::Display) {
+pub fn set_step(what: impl std::fmt::Display) {
     locked().text = what.to_string();
 }
 

@@ -26,7 +26,7 @@ pub struct RecordedOptions {
 }
 
 /// The JSON object that records the options of `args`.
-pub fn request(args: &CompileArgs, requests: &[CodeRequest]) -> Value {
+pub fn record_request(args: &CompileArgs, requests: &[CodeRequest]) -> Value {
     let graph = &args.graph;
     let first = requests.first();
     let precision = first.map(|r| r.precision).unwrap_or_default();

@@ -106,7 +106,7 @@ enum Outcome {
 fn outcome(args: &ReduceArgs, candidate: &[u8]) -> Result<Outcome> {
     let end = args.out.extension().map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
     let unwritten = |e: std::io::Error| io_error("written", Path::new("a candidate"), &e);
-    let folder = temporary_files::Folder::new().map_err(unwritten)?;
+    let folder = temporary_files::TemporaryFolder::new().map_err(unwritten)?;
     let path = folder.path().join(format!("candidate{end}"));
     std::fs::File::create(&path).and_then(|mut file| file.write_all(candidate)).map_err(unwritten)?;
     let spelled = path.display().to_string();

@@ -13,7 +13,7 @@ use crate::infer::Facts;
 use crate::measure::profile::kernel_times;
 use crate::model::Analysis;
 use crate::package::files;
-use crate::report::{self, Refusal, Report, code, overview, page};
+use crate::report::{self, CompileRefusal, Report, code, overview, page};
 use crate::run::Session;
 use crate::run::arguments;
 use crate::target::CodeRequest;
@@ -22,12 +22,12 @@ use std::path::Path;
 
 /// Writes the page, or its data as JSON.
 pub fn run(args: &ReportArgs) -> Result<ExitStatus> {
-    let flags = dump::flags(&args.xla)?;
+    let flags = dump::dump_flags(&args.xla)?;
     let Analysis { mut program, found, facts, options, gone, assumed, .. } = analyze(&args.graph, &args.pass)?;
     let source = title(&args.graph.graph);
     let input = report::Input { program: &program, found: &found, facts: &facts, gone, assumed, source };
     let mut made = report::report(&input);
-    report::what_ifs(&mut made, &program, &found, &options).map_err(|e| graph::in_file(e, &args.graph))?;
+    report::evaluate_what_ifs(&mut made, &program, &found, &options).map_err(|e| graph::with_file(e, &args.graph))?;
     let old = args.baseline.as_deref().map(baseline).transpose()?;
     if !args.no_compile {
         let code = graph::code_request(&args.target)?;
@@ -108,7 +108,7 @@ fn compile_clusters(
     made: &mut Report,
 ) -> Result<()> {
     for at in 0..found.clusters.len() {
-        progress::step(format_args!("compiling cluster {} of {}", at + 1, found.clusters.len()));
+        progress::set_step(format_args!("compiling cluster {} of {}", at + 1, found.clusters.len()));
         let cluster = &made.columns.nodes.cluster;
         let inside = |id: NodeId| cluster.get(id.0 as usize).copied().flatten() == Some(at as u32);
         match compile_cluster(args, flags, program, facts, &inside, &made.clusters[at].name, code) {
@@ -142,7 +142,7 @@ fn compile_cluster(
     if !args.profile && !flags.is_on() {
         let (module, loops) = compile::plan(lowered, name, name, request)?;
         let assembly = codegen::assembly(&loops, target)?;
-        return Ok((code::describe(&module, &loops, target, &assembly, None), part.left_out));
+        return Ok((code::describe_code(&module, &loops, target, &assembly, None), part.left_out));
     }
     let infos = lowered.args.clone();
     let launches = if args.profile { Launches::Observed } else { Launches::Direct };
@@ -152,27 +152,27 @@ fn compile_cluster(
     let mut dumped = dump::start(flags, &lowered.module);
     let built = compile::build(lowered, name, name, request, launches, &mut dumped).and_then(|b| {
         let each = [(b.program.clone(), target.clone())];
-        dump::built(&mut dumped, &b.module, &each, &b.object.content).map(|()| b)
+        dump::add_results(&mut dumped, &b.module, &each, &b.object.content).map(|()| b)
     });
     dump::write(flags, dumped)?;
     let built = built?;
     let assembly = codegen::assembly(&built.program, target)?;
     if !args.profile {
-        return Ok((code::describe(&built.module, &built.program, target, &assembly, None), part.left_out));
+        return Ok((code::describe_code(&built.module, &built.program, target, &assembly, None), part.left_out));
     }
     let mut session = Session::load(&built, target, &arguments::load(None, &infos)?, 1)?;
     let (least, runs) = kernel_times(&built.program, &mut session, None, args.seconds)?;
     let ms = least.iter().map(|s| s.time.as_secs_f64() * 1e3).collect();
     let times = code::KernelTimes { ms, roofline: Vec::new(), runs };
-    Ok((code::describe(&built.module, &built.program, target, &assembly, Some(&times)), part.left_out))
+    Ok((code::describe_code(&built.module, &built.program, target, &assembly, Some(&times)), part.left_out))
 }
 
 /// The diagnostic as a reason why a cluster has no code.
-fn refusal(program: &Program, d: Diagnostic) -> Refusal {
+fn refusal(program: &Program, d: Diagnostic) -> CompileRefusal {
     let row = d.code.row();
     let outside = d.place.function.is_none();
     let node = d.place.node.as_ref().filter(|_| outside).and_then(|n| program.graph.find(n)).map(|id| id.0);
-    Refusal { code: d.code.id(), slug: row.slug, node, text: d.message, help: d.help }
+    CompileRefusal { code: d.code.id(), slug: row.slug, node, text: d.message, help: d.help }
 }
 
 fn deliver(args: &ReportArgs, made: Report) -> Result<()> {

@@ -87,14 +87,14 @@ fn compiled(
     if !args.profile {
         let (module, loops) = compile::plan(lowered, name, name, request)?;
         let assembly = codegen::assembly(&loops, target)?;
-        return Ok(code::describe(&module, &loops, target, &assembly, None));
+        return Ok(code::describe_code(&module, &loops, target, &assembly, None));
     }
     let functions = Functions { all: vec![("run".to_string(), lowered.clone())], init: init.cloned() };
     let requests = std::slice::from_ref(request);
     let built = compile::build_all(functions, name, name, requests, Launches::Observed, &mut [])?;
     let face = built.bundle.face.clone();
     let values = arguments::for_function(None, &lowered, &[])?;
-    let given = run::sizes::of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
+    let given = run::sizes::sizes_of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
     let model = Model::load(&face, &built.object, target, 1)?;
     let built = built.into_program_for_sizes(&given)?;
     let (least, runs) = kernel_times(&built.program, &mut Session::new(model, &values)?, None, args.seconds)?;
@@ -107,7 +107,7 @@ fn compiled(
     let ms = least.iter().map(|s| s.time.as_secs_f64() * 1e3).collect();
     let times = code::KernelTimes { ms, roofline: roofline.collect(), runs };
     let assembly = codegen::assembly(program, target)?;
-    Ok(code::describe(&built.module, program, target, &assembly, Some(&times)))
+    Ok(code::describe_code(&built.module, program, target, &assembly, Some(&times)))
 }
 
 /// Inputs and outputs, as far as known, of a file that can't be lowered.
@@ -121,7 +121,7 @@ fn ends(
     let known = infer::infer(&reached.program, &reached.feeds);
     let value = |at: Endpoint, called: Option<&Option<String>>| {
         let tensor = format!("{}:{}", reached.program.graph.nodes[at.node].name, at.port);
-        let told = shapes::tensor(&reached.program, &known, &tensor, known.at(at));
+        let told = shapes::tensor_json(&reached.program, &known, &tensor, known.at(at));
         let shape = told["type"].as_str().unwrap_or("?").to_string();
         overview::InterfaceTensor { name: called.cloned().flatten().unwrap_or(tensor), shape }
     };

@@ -6,15 +6,15 @@ use crate::cluster::{CheckPolicy, Clustering, ClusteringOptions, FunctionCluster
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::graph::Program;
 use crate::package::{files, temporary_files};
-use crate::rewrite::{self, Mode, Native, RewriteOptions, Rewritten};
+use crate::rewrite::{self, Mode, NativeOptions, RewriteOptions, Rewritten};
 use crate::{import, prepare};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Rewrites a file, or a SavedModel's folder with all its files.
 pub fn run(args: &RewriteArgs) -> Result<ExitStatus> {
-    let mut options = clustering::options(&args.pass, args.quiet)?;
-    graph_dump::ask(&mut options);
+    let mut options = clustering::clustering_options(&args.pass, args.quiet)?;
+    graph_dump::request_snapshot(&mut options);
     if args.beyond_xla && args.mode != RewriteMode::Native {
         return Err(Diagnostic::new(
             Code::BadOption,
@@ -24,7 +24,7 @@ pub fn run(args: &RewriteArgs) -> Result<ExitStatus> {
     }
     options.beyond_xla = args.beyond_xla;
     options.checks = if args.drop_assertions { CheckPolicy::Dropped } else { CheckPolicy::Kept };
-    let flags = dump::flags(&args.xla)?;
+    let flags = dump::dump_flags(&args.xla)?;
     let in_file = |e: Error| e.in_file(&args.graph);
     let shapes = graph::request_from_flags(&args.feeds, &args.dims)?;
     let (format, bytes) = import::load_bytes(&args.graph, args.format.as_deref())?;
@@ -55,7 +55,7 @@ pub fn run(args: &RewriteArgs) -> Result<ExitStatus> {
         feeds,
         variables,
         library: &library.file_name().unwrap_or_default().to_string_lossy(),
-        dumps: dump::several(&flags),
+        dumps: dump::shared_dumps(&flags),
     };
     let _progress = Progress::begin("compiling clusters", args.quiet);
     let mut made = rewrite::rewrite(&bytes, format, &program, &request).map_err(in_file)?;
@@ -89,15 +89,15 @@ fn tell(args: &RewriteArgs, program: &Program, options: &ClusteringOptions, form
     let placed = Program { graph: with_full_devices(&program.graph)?, ..program.clone() };
     let told =
         graph_dump::DumpedProgram { path: &args.graph, format: args.format.as_deref(), program: &placed, options };
-    told.tell(&mut found, &mut bodies)
+    told.log_and_dump(&mut found, &mut bodies)
 }
 
 /// The clusters of a graph, with the name of the function if the graph is a function's body.
 type Formed = (Option<Arc<str>>, Clustering);
 
 /// Options for compiling clusters. Errors: `BadOption`, `UnknownTarget`.
-fn native(args: &RewriteArgs, shapes: prepare::Request) -> Result<Native> {
-    Ok(Native {
+fn native(args: &RewriteArgs, shapes: prepare::Request) -> Result<NativeOptions> {
+    Ok(NativeOptions {
         name: graph::model_name(args.name.as_deref(), &args.graph)?,
         requests: graph::code_requests(&args.target)?,
         threads: args.threads.unwrap_or(0),
@@ -130,7 +130,7 @@ fn write_folder(from: &Path, to: &Path, library: &Path, made: Rewritten) -> Resu
     }
     let above = to.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(above).map_err(|e| io_error("made", above, &e))?;
-    let unfinished = temporary_files::Folder::new_in(above).map_err(|e| io_error("written", to, &e))?;
+    let unfinished = temporary_files::TemporaryFolder::new_in(above).map_err(|e| io_error("written", to, &e))?;
     copy_folder(from, unfinished.path())?;
     files::write_all(unfinished.path(), &[("saved_model.pb".to_string(), made.bytes)])?;
     if let Some(bytes) = made.library {

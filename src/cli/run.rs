@@ -19,8 +19,8 @@ pub fn run(args: &RunArgs) -> Result<ExitStatus> {
         }
     };
     let mut functions = match &args.calls {
-        Some(_) => graph::functions(&graph)?.0,
-        None => graph::function(&graph)?,
+        Some(_) => graph::lower_functions(&graph)?.0,
+        None => graph::lower_only_function(&graph)?,
     };
     if args.engine == Engine::Interpreter && args.optimized {
         functions.all.iter_mut().try_for_each(|(_, lowered)| optimize::run(&mut lowered.module))?;
@@ -42,13 +42,13 @@ pub fn run(args: &RunArgs) -> Result<ExitStatus> {
             let target = graph::code_request(&args.target)?;
             let file = args.file.source().file();
             let native = Instance::compile(
-                args.file.source().prepare(functions.clone()),
+                args.file.source().mark_functions(functions.clone()),
                 &name,
                 &target,
                 args.threads.into(),
                 file,
             );
-            Machine::Native(Box::new(native.map_err(|e| graph::in_file(e, &graph))?))
+            Machine::Native(Box::new(native.map_err(|e| graph::with_file(e, &graph))?))
         }
     };
     for call in &calls {
@@ -58,8 +58,8 @@ pub fn run(args: &RunArgs) -> Result<ExitStatus> {
             Machine::Interpreter(machine) => machine.call(function, values),
             Machine::Native(machine) => machine.call(function, &values),
         };
-        let results = results.map_err(|e| graph::in_file(e, &graph))?;
-        graph::deliver(call.outputs.as_deref(), graph::result_keys(&graph, &functions.all[function].1), results)?;
+        let results = results.map_err(|e| graph::with_file(e, &graph))?;
+        graph::write_results(call.outputs.as_deref(), graph::result_keys(&graph, &functions.all[function].1), results)?;
     }
     Ok(ExitStatus::Yes)
 }

@@ -12,7 +12,7 @@ fn spelled(fact: &Fact) -> String {
 }
 
 /// JSON of one tensor: name, type, dimensions (null: unknown; no list: unknown rank), and the origins of unknown sizes.
-pub fn tensor(program: &Program, facts: &Facts, name: &str, fact: Option<&Fact>) -> Value {
+pub fn tensor_json(program: &Program, facts: &Facts, name: &str, fact: Option<&Fact>) -> Value {
     let Some(fact) = fact else { return json!({"name": name, "type": "?[...]"}) };
     let dims: Value = match &fact.dims {
         Dims::Unranked(_) => Value::Null,
@@ -29,18 +29,18 @@ pub fn tensor(program: &Program, facts: &Facts, name: &str, fact: Option<&Fact>)
 }
 
 /// Origins of unknown sizes with the number of tensors that they affect, most frequent first.
-pub fn origins(program: &Program, facts: &Facts) -> Value {
+pub fn size_origins_json(program: &Program, facts: &Facts) -> Value {
     let told = |(e, n): (SizeOrigin, u64)| json!({"text": e.to_string(), "remedy": e.remedy.to_string(), "tensors": n});
     facts.size_origins(program).into_iter().map(told).collect()
 }
 
 /// Every tensor of the graph and of the called functions.
-pub fn tensors(program: &Program, facts: &Facts) -> Value {
+pub fn tensors_json(program: &Program, facts: &Facts) -> Value {
     let mut out = Vec::new();
     let mut add = |graph: &Graph, known: &GraphFacts, function: Option<&str>| {
         for (node, outputs) in graph.nodes.values().zip(known) {
             for (port, fact) in outputs.iter().enumerate() {
-                let mut one = tensor(program, facts, &format!("{}:{port}", node.name), Some(fact));
+                let mut one = tensor_json(program, facts, &format!("{}:{port}", node.name), Some(fact));
                 one["op"] = json!(&*node.op);
                 if let Some(function) = function {
                     one["function"] = json!(function);

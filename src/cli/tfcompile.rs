@@ -30,21 +30,21 @@ pub fn run(args: &TfcompileArgs) -> Result<ExitStatus> {
         quiet: true,
         ..GraphArgs::default()
     };
-    let functions = graph::function(&graph)?;
+    let functions = graph::lower_only_function(&graph)?;
     let module = &functions.all[0].1.module;
     let before = args.out_session_module.as_ref().map(|_| proto::encode_snapshot(module)).transpose()?;
-    let flags = dump::flags(&asked.xla)?;
+    let flags = dump::dump_flags(&asked.xla)?;
     let mut dumped = [dump::start(&flags, module)];
     let source = compile::source_name(asked.graph);
     let targets: Vec<&Target> = asked.requests.iter().map(|r| &r.target).collect();
     let built = compile::build_all(functions, &asked.name, &source, &asked.requests, Launches::Direct, &mut dumped);
     let [mut dumped] = dumped;
     let built = built.and_then(|b| {
-        dump::built(&mut dumped, &b.modules[0], &b.programs(), &b.object.content)?;
+        dump::add_results(&mut dumped, &b.modules[0], &b.programs(), &b.object.content)?;
         Ok((b.bundle.face, b.object))
     });
     dump::write(&flags, dumped)?;
-    let (face, object) = built.map_err(|e| graph::in_file(e, &graph))?;
+    let (face, object) = built.map_err(|e| graph::with_file(e, &graph))?;
 
     let empty = Pieces::from(codegen::assemble("", targets[0])?);
     let text = cpp::whole_header(&face, &header::header(&face, &targets), &asked.class);

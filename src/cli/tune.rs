@@ -4,7 +4,7 @@ use super::args::CompileArgs;
 use super::{graph, out, progress};
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::lower::Lowered;
-use crate::measure::tune::{Tuned, tune};
+use crate::measure::tune::{TuningResult, tune};
 use crate::package::files;
 use crate::target::{CodeRequest, HOST_TRIPLE, Target, Tuning};
 use std::io::Write;
@@ -16,10 +16,10 @@ use std::path::Path;
 pub fn run(lowered: &Lowered, requests: &[CodeRequest], file: &Path, args: &CompileArgs) -> Result<Vec<CodeRequest>> {
     let request = only_this_machine(requests)?;
     if request.precision.math.is_portable() {
-        return Err(graph::portable_loops_are_fixed(request.precision.math).into());
+        return Err(graph::fixed_loops_error(request.precision.math).into());
     }
-    let tuning = if file.exists() { graph::tuning(file)? } else { Tuning::default() };
-    let progress = |i, count| progress::step(format_args!("measuring choice {i} of {count}"));
+    let tuning = if file.exists() { graph::read_tuning(file)? } else { Tuning::default() };
+    let progress = |i, count| progress::set_step(format_args!("measuring choice {i} of {count}"));
     let tuned = tune(lowered, request, tuning, progress)?;
     if !args.graph.quiet {
         note(&tuned);
@@ -28,7 +28,7 @@ pub fn run(lowered: &Lowered, requests: &[CodeRequest], file: &Path, args: &Comp
     Ok(vec![CodeRequest { tuning: tuned.tuning, ..request.clone() }])
 }
 
-fn note(tuned: &Tuned) {
+fn note(tuned: &TuningResult) {
     out::note(format_args!(
         "note: of {} products {} take other loops than the model of costs chose, of {} convolutions {} another method: {:.3} ms a call with its choices, {:.3} ms with the measured ones, {:.3} times as long",
         tuned.products,
@@ -59,7 +59,7 @@ fn only_this_machine(requests: &[CodeRequest]) -> Result<&CodeRequest> {
 }
 
 fn write(path: &Path, tuning: &Tuning) -> Result<()> {
-    let mut temp = files::temp_beside(path)?;
+    let mut temp = files::temporary_file_beside(path)?;
     temp.write_all(tuning.to_string().as_bytes()).map_err(|e| io_error("written", path, &e))?;
-    files::keep(temp, path)
+    files::rename_to_final(temp, path)
 }

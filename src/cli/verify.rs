@@ -6,8 +6,8 @@ use crate::diag::{Code, Diagnostic, Result};
 use crate::run::{arguments, calls};
 use crate::target::CodeRequest;
 use crate::verify::comparison::RelativeError;
-use crate::verify::sequence::{Sequence, verify_calls};
-use crate::verify::{Case, Comparison, Conditions, OpComparison, Verification, verify};
+use crate::verify::sequence::{CallSequence, verify_calls};
+use crate::verify::{Comparison, OpComparison, Verification, VerifyCase, VerifyOptions, verify};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -16,15 +16,15 @@ pub fn run(args: &VerifyArgs) -> Result<ExitStatus> {
     if let Some(path) = &args.calls {
         let comparisons = sequence(args, path)?;
         print_hashes(&comparisons, args)?;
-        return print(&Verification { comparisons, blame: None }, args.json, args.ops);
+        return print_verification(&Verification { comparisons, blame: None }, args.json, args.ops);
     }
     let code = graph::code_request(&args.target)?;
     let name = graph::model_name(None, &args.graph.graph)?;
-    let functions = graph::function(&args.graph)?;
+    let functions = graph::lower_only_function(&args.graph)?;
     let lowered = &functions.all[0].1;
     let keys = graph::result_keys(&args.graph, lowered);
     let values = arguments::for_function(args.inputs.as_deref(), lowered, &sizes::parse(&args.sizes)?)?;
-    let case = Case {
+    let case = VerifyCase {
         graph: &args.graph.graph,
         format: args.graph.format.as_deref(),
         request: &graph::request(&args.graph)?,
@@ -37,9 +37,9 @@ pub fn run(args: &VerifyArgs) -> Result<ExitStatus> {
         conditions: conditions(args, &name, &code),
     };
     let _progress = Progress::begin("reading", args.graph.quiet);
-    let report = verify(&case, &|step| progress::step(step))?;
+    let report = verify(&case, &|step| progress::set_step(step))?;
     print_hashes(&report.comparisons, args)?;
-    print(&report, args.json, args.ops)
+    print_verification(&report, args.json, args.ops)
 }
 
 /// Prints the hash of each output of compiled code where that is asked for; JSON has it with each comparison.
@@ -48,8 +48,8 @@ fn print_hashes(all: &[Comparison], args: &VerifyArgs) -> Result<()> {
     of_code.into_iter().try_for_each(|c| out::line(format_args!("sha256   {} {}", c.output, c.digest)))
 }
 
-fn conditions<'a>(args: &VerifyArgs, name: &'a str, code: &'a CodeRequest) -> Conditions<'a> {
-    Conditions { name, code, threads: args.threads.into(), rtol: args.rtol, atol: args.atol }
+fn conditions<'a>(args: &VerifyArgs, name: &'a str, code: &'a CodeRequest) -> VerifyOptions<'a> {
+    VerifyOptions { name, code, threads: args.threads.into(), rtol: args.rtol, atol: args.atol }
 }
 
 /// Compares the calls of a call file.
@@ -58,8 +58,8 @@ fn sequence(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
     let graph = graph::with_signatures(&args.graph, &calls);
     let code = graph::code_request(&args.target)?;
     let name = graph::model_name(None, &graph.graph)?;
-    let (functions, _) = graph::functions(&graph)?;
-    let sequence = Sequence {
+    let (functions, _) = graph::lower_functions(&graph)?;
+    let sequence = CallSequence {
         graph: &graph.graph,
         functions: &functions,
         calls: &calls,
@@ -71,7 +71,7 @@ fn sequence(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
 }
 
 /// Prints a line for each comparison, or a JSON document. The worst mismatch becomes a diagnostic.
-pub(super) fn print(report: &Verification, as_json: bool, all_ops: bool) -> Result<ExitStatus> {
+pub(super) fn print_verification(report: &Verification, as_json: bool, all_ops: bool) -> Result<ExitStatus> {
     let all = &report.comparisons;
     let bad = all.iter().filter(|c| c.departs()).max_by(|a, b| a.excess().total_cmp(&b.excess()));
     if as_json {
@@ -90,8 +90,8 @@ fn document(report: &Verification) -> Value {
     let list: Vec<Value> = all.iter().map(comparison_json).collect();
     let mut document = json!({"ok": !all.iter().any(Comparison::departs), "comparisons": list});
     if let Some(blame) = &report.blame {
-        document["first"] = blame.first().map_or(Value::Null, |step| json!(step.tensor));
-        document["expectation"] = blame.expectation().map_or(Value::Null, |step| json!(step.tensor));
+        document["first"] = blame.blamed_op().map_or(Value::Null, |step| json!(step.tensor));
+        document["expectation"] = blame.departing_expectation().map_or(Value::Null, |step| json!(step.tensor));
         document["ops"] = blame.steps.iter().map(OpComparison::as_json).collect();
     }
     document
@@ -132,8 +132,8 @@ fn mismatch(bad: &Comparison, report: &Verification) -> Option<Diagnostic> {
     );
     let mut diagnostic = Diagnostic::new(Code::Mismatch, message).note(format!("{:.3} times the bound", worst.excess));
     if let Some(blame) = &report.blame {
-        diagnostic = diagnostic.note(blame.in_words());
-        if let Some(step) = blame.first() {
+        diagnostic = diagnostic.note(blame.sentence());
+        if let Some(step) = blame.blamed_op() {
             diagnostic = diagnostic.at_node(step.node(), &step.op);
         }
     }

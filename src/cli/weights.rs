@@ -78,18 +78,18 @@ pub fn run(args: &WeightsArgs) -> Result<ExitStatus> {
         quiet: args.quiet,
     };
     let _progress = Progress::begin("reading the graph", args.quiet);
-    let (mut functions, _) = graph::functions(&graph_args)?;
+    let (mut functions, _) = graph::lower_functions(&graph_args)?;
     compile::make_weights_replaceable(&mut functions);
-    progress::step("laying out");
+    progress::set_step("laying out");
     let places = WeightsLayout { programs: places.programs, starts: places.starts, bytes: places.bytes };
     let bundle = compile::plan_weights(functions, &object.name, &targets, &places);
-    let bundle = bundle.map_err(|e| graph::in_file(e, &graph_args))?;
+    let bundle = bundle.map_err(|e| graph::with_file(e, &graph_args))?;
     if bundle.face.file.as_ref().map(|file| file.key_text()) != Some(key) {
         let told = "the code of this graph is not the object's: operations, types, sizes, or numbers that stand in the code differ";
         let problem = Diagnostic::new(Code::OtherWeights, told)
             .note("scalars stand in the code, arrays in the file")
             .help("compile this graph with --weights-file");
-        return Err(graph::in_file(problem.into(), &graph_args));
+        return Err(graph::with_file(problem.into(), &graph_args));
     }
     let content = bundle.weights_file_content().ok_or_else(|| Error::internal("weights", "there is no file"))?;
     let (folder, file) = (args.out.parent().unwrap_or(Path::new("")), args.out.file_name());

@@ -25,16 +25,16 @@ type OwnReason = Option<ExclusionReason>;
 
 /// Decides, by the op definitions of the lowering, which nodes a cluster beyond XLA may hold. Nodes that change variables or draw
 /// random numbers are refused. Results are cached by function.
-pub struct BeyondXla<'p> {
+pub struct BeyondXlaChecker<'p> {
     program: &'p Program,
     known: HashMap<Arc<str>, Result<(), OwnReason>>,
     effects: Effects<'p>,
 }
 
-impl<'p> BeyondXla<'p> {
+impl<'p> BeyondXlaChecker<'p> {
     /// A checker with an empty cache.
     pub fn new(program: &'p Program, checks: CheckPolicy) -> Self {
-        BeyondXla { program, known: HashMap::new(), effects: Effects::new(program, checks) }
+        BeyondXlaChecker { program, known: HashMap::new(), effects: Effects::new(program, checks) }
     }
 
     /// Checks whether tfaot compiles a node of the clustered graph, with everything that the node calls. The error is a reason other than XLA's.
@@ -54,7 +54,10 @@ impl<'p> BeyondXla<'p> {
         if row.by_reference || is_handle(node) {
             return Err(None);
         }
-        node.called().iter().filter(|name| **name != node.op).try_for_each(|name| self.check_function(name, depth))
+        node.called_functions()
+            .iter()
+            .filter(|name| **name != node.op)
+            .try_for_each(|name| self.check_function(name, depth))
     }
 
     fn check_function(&mut self, name: &Arc<str>, depth: usize) -> Result<(), OwnReason> {
@@ -120,7 +123,7 @@ impl<'p> Effects<'p> {
                 return Some(ExclusionReason::ResourceInFunction);
             }
         }
-        node.called().iter().find_map(|name| self.function_effect_at_depth(name, depth))
+        node.called_functions().iter().find_map(|name| self.function_effect_at_depth(name, depth))
     }
 
     fn function_effect_at_depth(&mut self, name: &Arc<str>, depth: usize) -> Option<ExclusionReason> {

@@ -1,6 +1,6 @@
 //! Candidates for clusters: nodes that pass all of TensorFlow's rules. The rules are tried in TensorFlow's order; the first to fail is
 //! the reason for an exclusion.
-use super::beyond_xla::BeyondXla;
+use super::beyond_xla::BeyondXlaChecker;
 use super::compilable::CompilabilityChecker;
 use super::constants::{self, ConstantArgs};
 use super::devices::DeviceKind;
@@ -13,7 +13,7 @@ use crate::graph::{Node, Program};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// NodeVerdict on each node of a graph: may the node be clustered?
+/// Decision for each node of a graph whether it may be in a cluster.
 pub struct Candidates {
     /// By node: the reason for its exclusion; `None` for a candidate.
     pub exclusions: Vec<Option<ExclusionReason>>,
@@ -36,7 +36,7 @@ pub fn find<'p>(
     compilable.exclude_where = excludes_where(&options.flags.exclude_ops)?;
     let marks = constants::find_constants(flow, args, &|_| true);
     let mut found = Candidates { exclusions: vec![None; flow.nodes.len()], requested: vec![false; flow.nodes.len()] };
-    let mut beyond = options.beyond_xla.then(|| BeyondXla::new(flow.program, options.checks));
+    let mut beyond = options.beyond_xla.then(|| BeyondXlaChecker::new(flow.program, options.checks));
     let mut fuel = options.flags.fuel;
     for &n in order {
         let at = n as usize;
@@ -102,7 +102,7 @@ fn check_compilable<'p>(
     options: &ClusteringOptions,
     requested: bool,
     compilable: &mut CompilabilityChecker<'p>,
-    beyond: Option<&mut BeyondXla<'p>>,
+    beyond: Option<&mut BeyondXlaChecker<'p>>,
 ) -> Result<(), ExclusionReason> {
     if bool_attr(flow, n, "_XlaCompile") == Some(false) {
         return Err(ExclusionReason::Refused);

@@ -61,7 +61,7 @@ pub struct MergeFacts<'a, 'p> {
     pub placed: &'a NodeDevices,
     /// Options of the clustering pass.
     pub options: &'a ClusteringOptions,
-    /// PredicateTable under which nodes are alive; `None` if deadness is ignored.
+    /// Predicates under which nodes are alive; `None` if deadness is ignored.
     pub deadness: Option<Deadness>,
     /// Pairs of resource operations that must not share a cluster.
     pub unsafe_pairs: UnsafePairs,
@@ -167,7 +167,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
             resource_device: has_resource.then_some(placed.by_node[n as usize]),
             scope,
             step_set: self.facts.options.step_sets.get(flow.name(n)).copied(),
-            resources: if has_resource || resources::may_call(flow, n) { vec![n] } else { Vec::new() },
+            resources: if has_resource || resources::may_call_function(flow, n) { vec![n] } else { Vec::new() },
         }
     }
 

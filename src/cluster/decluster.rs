@@ -13,7 +13,7 @@ use crate::opdef::{ArgDef, INT32, RESOURCE, STRING, type_bit};
 /// By node: its cluster, or the reason why it is in none. Entries of copies follow at the end.
 pub type ClusterAssignments = Vec<Result<u32, ExclusionReason>>;
 
-/// Runs the three steps.
+/// Runs TensorFlow's PartiallyDecluster pass: takes nodes out of clusters whose values are needed outside in host memory or as shapes.
 pub fn run(flow: &mut FlowGraph, placed: &mut NodeDevices, args: &mut ConstantArgs, marks: &mut ClusterAssignments) {
     copy_host_values(flow, placed, marks);
     free_constants(flow, placed, args, marks);

@@ -63,7 +63,7 @@ impl Device {
         Ok(Device { name: name.to_string(), kind, parts })
     }
     /// Whether the name states all five parts.
-    pub fn is_full(&self) -> bool {
+    pub fn is_fully_specified(&self) -> bool {
         self.parts.iter().all(Option::is_some)
     }
     /// Whether `other` agrees with every part that this name states.

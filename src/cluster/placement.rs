@@ -29,7 +29,7 @@ impl NodeDevices {
                 Some(node) if last.0 == &*node.device && !last.0.is_empty() => last.1,
                 Some(node) => {
                     let number = devices.intern(&node.device)?;
-                    if !devices.all[number as usize].is_full() {
+                    if !devices.all[number as usize].is_fully_specified() {
                         let told = format!("`{}` is not assigned to a device: `{}`", node.name, node.device);
                         return Err(Diagnostic::new(Code::BadGraph, told)
                             .help("either every node has a full device, as in a dump of TensorFlow, or the graph is taken as saved and placed")

@@ -18,7 +18,7 @@ pub fn is_dump(graph: &Graph) -> bool {
             return true;
         }
         last = Some(&node.device);
-        Device::parse(&node.device).is_ok_and(|d| d.is_full())
+        Device::parse(&node.device).is_ok_and(|d| d.is_fully_specified())
     })
 }
 

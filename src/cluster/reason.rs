@@ -149,7 +149,7 @@ impl ExclusionReason {
     }
 
     /// Whether the node is excluded only because functions that it calls check values or print.
-    pub fn is_for_checks(&self) -> bool {
+    pub fn is_due_to_checks(&self) -> bool {
         let ExclusionReason::InFunction { op, why, .. } = self else { return false };
         **why == ExclusionReason::NotElided && opdef::op_effect(op).is_some_and(Effect::is_check)
     }

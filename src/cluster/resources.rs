@@ -31,11 +31,11 @@ pub fn resource_access(flow: &FlowGraph, n: u32) -> Option<ResourceAccess> {
     if let Some((access, _)) = kind.registration.and_then(|r| r.resource) {
         return Some(access);
     }
-    may_call(flow, n).then_some(ResourceAccess::ReadWrite)
+    may_call_function(flow, n).then_some(ResourceAccess::ReadWrite)
 }
 
 /// Whether a node may call a function: its op or an attribute is one.
-pub fn may_call(flow: &FlowGraph, n: u32) -> bool {
+pub fn may_call_function(flow: &FlowGraph, n: u32) -> bool {
     let Some(node) = flow.nodes[n as usize].node else { return false };
     flow.program.functions.contains_key(&node.op) || node.attrs.iter().any(|(_, a)| matches!(a, Attr::Func(_)))
 }

@@ -228,7 +228,7 @@ fn face(
     variants: &[(Vec<kernel::Program>, Target)],
 ) -> ModelInterface {
     let signatures: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
-    let suffixes = names::of_functions(&signatures);
+    let suffixes = names::function_suffixes(&signatures);
     let mut from = 0;
     let entry = |(i, (signature, lowered)): (usize, &(String, Lowered))| {
         let (prefix, function) = match all.len() {

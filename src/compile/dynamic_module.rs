@@ -141,7 +141,7 @@ impl RequestedSizes {
                 let (size, number) = match said.ok_or_else(|| open.unknown_size_error())? {
                     Binding::Size(n) => (n, None),
                     Binding::Bound(bound) => {
-                        let number = varying.number(&bound, &default_name(arg, i));
+                        let number = varying.index_of_size(&bound, &default_name(arg, i));
                         let number = number.map_err(|what| Error::user(Code::BadOption, format!("the size {what}")))?;
                         (bound.most, Some(number))
                     }
@@ -211,7 +211,7 @@ fn binding_of_dims(
     let (name, binding) = &dims[at];
     // sizes with a name in the module are told apart by it
     let is_named = matches!(arg.axes[i], AxisSize::Named(_));
-    Some(if is_named { binding.clone() } else { binding.at_place(name, i) })
+    Some(if is_named { binding.clone() } else { binding.for_axis(name, i) })
 }
 
 /// Default name for the size of an axis whose bound has no name.

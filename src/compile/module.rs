@@ -108,5 +108,5 @@ fn set_names(infos: &mut [TensorInfo], names: Vec<String>) {
         taken.insert(name.clone());
         info.called = Some(name);
     }
-    names::of_signature(infos);
+    names::name_after_signature(infos);
 }

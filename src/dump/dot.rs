@@ -13,7 +13,7 @@ pub(super) enum DrawnPart {
 }
 
 /// The Graphviz text: a cluster per computation, a node per instruction, and numbered edges to instructions with several operands.
-pub(super) fn graph(module: &Module, extent: DrawnPart) -> String {
+pub(super) fn graphviz_text(module: &Module, extent: DrawnPart) -> String {
     let mut out = format!("digraph {} {{\n", quoted(&module.name));
     out +=
         "  rankdir=TB; compound=true; node [shape=box, style=\"filled,rounded\", fontname=Helvetica, fontsize=10];\n";
@@ -79,12 +79,12 @@ fn quoted(text: &str) -> String {
 }
 
 /// A self-contained HTML page with the module's text and its Graphviz graph.
-pub(super) fn page(module: &Module, extent: DrawnPart) -> String {
+pub(super) fn html_page(module: &Module, extent: DrawnPart) -> String {
     let style = text::Style { large_constants: false, metadata: true };
     let escaped = |t: String| t.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let name = escaped(module.name.clone());
     let body = escaped(text::print_with(module, style));
-    let dot = escaped(graph(module, extent));
+    let dot = escaped(graphviz_text(module, extent));
     format!(
         "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>{name}</title></head>\n<body><h1>{name}</h1>\n\
          <pre>{body}</pre>\n<details><summary>Graphviz</summary><pre>{dot}</pre></details>\n</body></html>\n"

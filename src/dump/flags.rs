@@ -69,7 +69,7 @@ impl DumpFlags {
         self.as_text || self.as_proto || self.as_dot || self.as_html
     }
     /// Whether text is to be written.
-    pub(super) fn text(&self) -> bool {
+    pub(super) fn writes_text(&self) -> bool {
         self.as_text || !self.any_format()
     }
     /// Every option with a value other than its default, one per line.

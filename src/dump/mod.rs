@@ -63,7 +63,7 @@ impl<'a> Dump<'a> {
     ///
     /// # Errors
     /// Those of [`proto::encode`].
-    pub fn before(&mut self, module: &Module) -> Result<()> {
+    pub fn before_optimization(&mut self, module: &Module) -> Result<()> {
         self.module(module, "before_optimizations")?;
         let options = self.flags.debug_options();
         self.push_plain("debug_options", options.into_bytes());
@@ -95,7 +95,7 @@ impl<'a> Dump<'a> {
     ///
     /// # Errors
     /// Those of [`proto::encode`].
-    pub fn optimised(&mut self, module: &Module) -> Result<()> {
+    pub fn after_optimization(&mut self, module: &Module) -> Result<()> {
         self.module(module, "after_optimizations")
     }
     /// Dumps the module as compiled, its buffers, the LLVM IR before and after LLVM's passes, and the object.
@@ -103,7 +103,7 @@ impl<'a> Dump<'a> {
     /// Errors: those of [`proto::encode`].
     fn after(&mut self, module: &Module, program: &Program, llvm_ir: [String; 2], object: Vec<u8>) -> Result<()> {
         self.module(module, "cpu_after_optimizations")?;
-        if self.flags.text() {
+        if self.flags.writes_text() {
             let (plan, usage) = (buffers::assignment(program), buffers::usage(program));
             self.push("cpu_after_optimizations-buffer-assignment.txt", plan.into_bytes());
             self.push("cpu_after_optimizations-memory-usage-report.txt", usage.into_bytes());
@@ -118,7 +118,7 @@ impl<'a> Dump<'a> {
     ///
     /// # Errors
     /// Those of [`proto::encode`] and of printing LLVM IR.
-    pub fn built(&mut self, module: &Module, each: &[(Program, Target)], object: &Pieces) -> Result<()> {
+    pub fn add_results(&mut self, module: &Module, each: &[(Program, Target)], object: &Pieces) -> Result<()> {
         let Some((first, _)) = each.first() else { return Ok(()) };
         let print = |text| {
             let texts = each.iter().map(|(program, target)| codegen::print(program, target, text));
@@ -129,7 +129,7 @@ impl<'a> Dump<'a> {
     }
     /// Dumps the module in every selected format.
     fn module(&mut self, module: &Module, stem: &str) -> Result<()> {
-        if self.flags.text() {
+        if self.flags.writes_text() {
             let style =
                 text::Style { large_constants: self.flags.large_constants, metadata: !self.flags.disable_metadata };
             self.push(&format!("{stem}.txt"), text::print_with(module, style).into_bytes());
@@ -142,22 +142,22 @@ impl<'a> Dump<'a> {
             }
         }
         if self.flags.as_dot {
-            self.push(&format!("{stem}.dot"), dot::graph(module, DrawnPart::Whole).into_bytes());
+            self.push(&format!("{stem}.dot"), dot::graphviz_text(module, DrawnPart::Whole).into_bytes());
         }
         if self.flags.as_html {
-            self.push(&format!("{stem}.html"), dot::page(module, DrawnPart::Whole).into_bytes());
+            self.push(&format!("{stem}.html"), dot::html_page(module, DrawnPart::Whole).into_bytes());
             if stem.contains("after_optimizations") {
-                self.push(&format!("{stem}.top_level.html"), dot::page(module, DrawnPart::Entry).into_bytes());
+                self.push(&format!("{stem}.top_level.html"), dot::html_page(module, DrawnPart::Entry).into_bytes());
             }
         }
         Ok(())
     }
     fn push(&mut self, suffix: &str, content: Vec<u8>) {
-        self.files.push((self.names.stamped(suffix), content));
+        self.files.push((self.names.file_name(suffix), content));
     }
     /// Adds a file whose name never has the time stamp.
     fn push_plain(&mut self, suffix: &str, content: Vec<u8>) {
-        self.files.push((self.names.without_time(suffix), content));
+        self.files.push((self.names.file_name_without_time(suffix), content));
     }
 }
 

@@ -17,11 +17,11 @@ impl DumpNames {
         DumpNames { module: module.to_string(), number, stamp }
     }
     /// The name of a file, with the time stamp if there is one.
-    pub fn stamped(&self, suffix: &str) -> String {
+    pub fn file_name(&self, suffix: &str) -> String {
         self.name(&self.stamp, suffix)
     }
     /// The name of a file, without the time stamp.
-    pub fn without_time(&self, suffix: &str) -> String {
+    pub fn file_name_without_time(&self, suffix: &str) -> String {
         self.name("", suffix)
     }
     /// The name of a file; omits the module's name if the result would be too long.

@@ -12,7 +12,7 @@ fn names(flags: &str) -> Vec<String> {
     assert_eq!(warnings, Vec::<String>::new());
     let module = module();
     let Some(mut dump) = Dump::new(&flags, &module, 7, 42) else { return Vec::new() };
-    dump.before(&module).expect("is dumped");
+    dump.before_optimization(&module).expect("is dumped");
     dump.after_pass(&module, PIPELINE[0].name).expect("is dumped");
     dump.after_pass(&module, PIPELINE[PIPELINE.len() - 1].name).expect("is dumped");
     dump.files.into_iter().map(|f| f.0).collect()

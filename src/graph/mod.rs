@@ -123,7 +123,7 @@ impl Node {
         Cow::Owned(node)
     }
     /// The functions that the node may call: those in attributes, nested ones included, and the op itself, which may be a function.
-    pub fn called(&self) -> Vec<Arc<str>> {
+    pub fn called_functions(&self) -> Vec<Arc<str>> {
         let mut out = vec![self.op.clone()];
         let mut attrs: Vec<&Attr> = self.attrs.iter().map(|(_, a)| a).collect();
         let mut funcs: Vec<&FuncRef> = Vec::new();
@@ -141,7 +141,7 @@ impl Node {
         out
     }
     /// The name of the variable to which the node (`VarHandleOp` etc.) returns a handle.
-    pub fn variable(&self) -> &str {
+    pub fn variable_name(&self) -> &str {
         self.str("shared_name").filter(|name| !name.is_empty()).unwrap_or(&self.name)
     }
     /// The attribute `name`.
@@ -166,7 +166,7 @@ impl Node {
     }
     /// The type attribute `name`; a quantized type is replaced by the integer type that stores it.
     pub fn tf_type(&self, name: &str) -> Option<TfType> {
-        self.declared_type(name).map(TfType::stored)
+        self.declared_type(name).map(TfType::storage_type)
     }
     /// The type attribute `name` as written.
     pub fn declared_type(&self, name: &str) -> Option<TfType> {

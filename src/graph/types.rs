@@ -32,10 +32,10 @@ impl TfType {
     }
     /// The element type of arrays that store the type, if there is one.
     pub fn dtype(self) -> Option<DType> {
-        if let TfType::Data(t) = self.stored() { Some(t) } else { None }
+        if let TfType::Data(t) = self.storage_type() { Some(t) } else { None }
     }
     /// The type, with a quantized type replaced by the integer type that stores it.
-    pub fn stored(self) -> TfType {
+    pub fn storage_type(self) -> TfType {
         match self {
             TfType::Quantized(number) => DType::from_tf(number).map_or(self, TfType::Data),
             other => other,

@@ -50,7 +50,7 @@ impl Variable {
         (0..dims.len()).filter(|&axis| dims[axis].is_none()).collect()
     }
     /// The type and dimensions of the values, if both are known.
-    pub fn array(&self) -> Option<(DType, Vec<u64>)> {
+    pub fn array_type(&self) -> Option<(DType, Vec<u64>)> {
         match &self.value {
             Some(value) => Some((value.dtype, value.dims.clone())),
             None => Some((self.dtype.dtype()?, self.shape.fixed()?)),
@@ -69,7 +69,7 @@ pub fn is_handle(node: &Node) -> bool {
 impl Program {
     /// Turns the variables with a value into constants, except those for which `keep` holds. A handle is replaced by the value; if no
     /// variable is left, reads become `Identity`, as in a graph that never had variables.
-    pub fn freeze(&mut self, keep: impl Fn(&Variable) -> bool) {
+    pub fn freeze_variables(&mut self, keep: impl Fn(&Variable) -> bool) {
         let (kept, frozen): (Vec<Variable>, Vec<Variable>) =
             std::mem::take(&mut self.variables).into_iter().partition(|v| keep(v) || v.value.is_none());
         self.variables = kept;
@@ -86,19 +86,19 @@ impl Program {
         }
         self.variables.retain(&keep);
         if self.variables.is_empty() && !frozen.is_empty() {
-            self.read_as_values();
+            self.replace_reads_by_values();
         }
     }
 
     /// Replaces reads through handles by ops on the values, in every graph, after the handles were replaced by the values.
-    pub fn read_as_values(&mut self) {
+    pub fn replace_reads_by_values(&mut self) {
         let bodies = self.functions.values_mut().map(|f| &mut f.graph);
-        std::iter::once(&mut self.graph).chain(bodies).for_each(read_as_values);
+        std::iter::once(&mut self.graph).chain(bodies).for_each(replace_reads_by_values);
     }
 }
 
 /// Replaces reads through handles by ops on the values, after the handles were replaced by the values.
-fn read_as_values(graph: &mut Graph) {
+fn replace_reads_by_values(graph: &mut Graph) {
     for node in graph.nodes.values_mut() {
         let to = match &*node.op {
             "ReadVariableOp" => "Identity",

@@ -142,7 +142,7 @@ impl<D: SizeRepr> Builder<D> {
     /// Declares that the module runs on `count` replicas.
     ///
     /// # Errors
-    /// Its number of replicas, if that was declared as another one before.
+    /// The number of replicas declared before, if it differs.
     pub fn set_replica_count(&mut self, count: u64) -> Result<(), u64> {
         match self.replicas {
             None => self.replicas = Some(count),

@@ -195,7 +195,7 @@ fn checked_below(number: i64, most: u32) -> Result<u32, &'static str> {
     u32::try_from(number).ok().filter(|&n| n < most).ok_or("a group names a device that there is not")
 }
 
-/// `{{0,1},{2,3}}` or `[2,2]<=[4]T(1,0)` as lists; `None` for other texts.
+/// Parses device groups, `{{0,1},{2,3}}` or `[2,2]<=[4]T(1,0)`; `None` for other texts.
 pub fn parse_groups(text: &str) -> Option<Vec<Vec<i64>>> {
     let text = text.trim();
     if text.starts_with('[') {

@@ -146,7 +146,7 @@ macro_rules! hlo_ops {
 hlo_ops! {
     /// Argument number `n` of the computation.
     Parameter(number: usize), "parameter", Arity::Exactly(0), ElementMapping::Opaque, [];
-    /// A value known now.
+    /// A constant, an array or a tuple of arrays.
     Constant(value: Literal), "constant", Arity::Exactly(0), ElementMapping::Opaque, [];
     /// The index of each element along one dimension.
     Iota(axis: usize = "!iota_dimension"), "iota", Arity::Exactly(0), ElementMapping::Rearranged, [];
@@ -156,7 +156,7 @@ hlo_ops! {
     Reshape, "reshape", Arity::Exactly(1), ElementMapping::SameOrder, ["inferred_dimension"];
     /// The operand's bytes in another shape.
     Bitcast, "bitcast", Arity::Exactly(1), ElementMapping::SameOrder, [];
-    /// The operand.
+    /// The operand itself, in memory of its own.
     Copy, "copy", Arity::Exactly(1), ElementMapping::SameOrder, [];
     /// The operand; no optimization moves computations across it.
     OptimizationBarrier, "opt-barrier", Arity::Exactly(1), ElementMapping::SameOrder, [];
@@ -164,11 +164,11 @@ hlo_ops! {
     BitcastConvertWidth, "bitcast-convert", Arity::Exactly(1), ElementMapping::Opaque, [];
     /// Result dimension `i` is operand dimension `perm[i]`.
     Transpose(perm: Vec<usize> = "!dimensions"), "transpose", Arity::Exactly(1), ElementMapping::Rearranged, [];
-    /// Backwards along these dimensions.
+    /// Elements in reverse order along these dimensions.
     Reverse(dims: Vec<usize> = "!dimensions"), "reverse", Arity::Exactly(1), ElementMapping::Rearranged, [];
-    /// A strided box.
+    /// Elements of the operand in a strided box.
     Slice(dims: Vec<SliceDim<D>> = "!slice"), "slice", Arity::Exactly(1), ElementMapping::Rearranged, [];
-    /// Grown or cropped at the edges and between elements; operand 1 fills.
+    /// Operand 0, padded with operand 1 at the edges and between elements, or cropped at the edges.
     Pad(dims: Vec<PadDim<D>> = "!padding"), "pad", Arity::Exactly(2), ElementMapping::Selected, [];
     /// Operands one after another along a dimension.
     Concatenate(axis: usize = "!dimensions"), "concatenate", Arity::AtLeast(1), ElementMapping::Selected, [];
@@ -181,32 +181,32 @@ hlo_ops! {
         "!offset_dims", "!collapsed_slice_dims", "!start_index_map", "!index_vector_dim", "!slice_sizes", "operand_batching_dims",
         "start_indices_batching_dims", "indices_are_sorted"];
     /// Updates combined into operands at indices; windows that do not fit are skipped.
-    Scatter { /// Axes.
+    Scatter { /// Dimension numbers.
         dims: Box<ScatterDims>, /// (old.., new..) -> combined.
         comp: CompId = "!to_apply" }, "scatter", Arity::ScatterGroups, ElementMapping::Folded, [
         "!update_window_dims", "!inserted_window_dims", "!scatter_dims_to_operand_dims", "!index_vector_dim", "input_batching_dims",
         "scatter_indices_batching_dims", "indices_are_sorted", "unique_indices"];
-    /// n arrays and n scalars folded over dimensions.
-    Reduce { /// Folded dimensions.
+    /// Reduction of n arrays over dimensions, from n initial scalars.
+    Reduce { /// Dimensions that are reduced.
         dims: Vec<usize> = "!dimensions", /// (acc.., value..) -> acc.
         comp: CompId = "!to_apply" }, "reduce", Arity::Pairs, ElementMapping::Folded, [];
-    /// n arrays and n scalars folded over windows.
-    ReduceWindow { /// One entry a dimension.
+    /// Reduction of n arrays over windows, from n initial scalars.
+    ReduceWindow { /// Window along each dimension.
         window: Vec<WindowDim<D>> = "window", /// (acc.., value..) -> acc.
         comp: CompId = "!to_apply" }, "reduce-window", Arity::Pairs, ElementMapping::Folded, [];
     /// Each source element goes to the selected element of its window.
-    SelectAndScatter { /// One entry a dimension.
+    SelectAndScatter { /// Window along each dimension.
         window: Vec<WindowDim<D>> = "window", /// (a, b) -> keep a.
         select: CompId = "!select", /// (old, source) -> combined.
         scatter: CompId = "!scatter" }, "select-and-scatter", Arity::Exactly(3), ElementMapping::Folded, [];
     /// Operands sorted together along one dimension.
-    Sort { /// The dimension.
+    Sort { /// Dimension along which elements are sorted.
         dim: usize = "!dimensions", /// Whether equal keys keep their order.
         is_stable: bool = "?is_stable", /// (a0, b0, a1, b1, …) -> a goes first.
         comp: CompId = "!to_apply" }, "sort", Arity::AtLeast(1), ElementMapping::Folded, [];
     /// Largest (or smallest) `k` of the last dimension, and their s32 indices.
-    TopK { /// How many.
-        k: D = "!k", /// Largest, not smallest.
+    TopK { /// Number of elements to select.
+        k: D = "!k", /// Whether the largest elements are selected, rather than the smallest.
         largest: bool = "+largest", /// `Total`: in the total order. `Partial`: the largest by `<`, in the steps of TensorFlow's kernel, which
         /// decide where a NaN goes.
         kind: CompareKind }, "topk", Arity::Exactly(1), ElementMapping::Folded, [];
@@ -217,14 +217,14 @@ hlo_ops! {
     Convolution(dims: Box<ConvDims<D>>), "convolution", Arity::Exactly(2), ElementMapping::Folded, [
         "window", "!dim_labels", "feature_group_count", "batch_group_count", "operand_precision", "sparsity"];
     /// A scalar computation applied point by point.
-    Map { /// All dimensions, in order.
+    Map { /// Indices of all dimensions, in order.
         dims: Vec<usize> = "dimensions", /// The computation.
         comp: CompId = "!to_apply" }, "map", Arity::AtLeast(1), ElementMapping::Pointwise, [];
     /// Several values as one.
     Tuple, "tuple", Arity::AtLeast(0), ElementMapping::Opaque, [];
     /// One part of a tuple.
     GetTupleElement(part: usize = "!index"), "get-tuple-element", Arity::Exactly(1), ElementMapping::Opaque, [];
-    /// State is `body(state)` while `cond(state)`.
+    /// Loop that replaces the state by `body(state)` as long as `cond(state)` holds.
     While { /// state -> pred.
         cond: CompId = "!condition", /// state -> state.
         body: CompId = "!body" }, "while", Arity::Exactly(1), ElementMapping::Opaque, [];
@@ -234,45 +234,45 @@ hlo_ops! {
     /// Runs a computation.
     Call(comp: CompId = "!to_apply"), "call", Arity::AtLeast(0), ElementMapping::Opaque, ["is_composite", "output_to_operand_aliasing"];
     /// Instructions that become one kernel.
-    Fusion { /// What kind of kernel.
-        kind: FusionKind = "!kind", /// Its body.
+    Fusion { /// Kind of kernel that the fusion becomes.
+        kind: FusionKind = "!kind", /// Computation with the fused instructions.
         comp: CompId = "!calls" }, "fusion", Arity::AtLeast(0), ElementMapping::Opaque, ["output_to_operand_aliasing"];
     /// Discrete Fourier transform over the last dimensions.
-    Fft { /// Direction and types.
+    Fft { /// Direction and element types of the transform.
         kind: FftKind = "!fft_type", /// Lengths of the transformed dimensions.
         length: Vec<D> = "!fft_length" }, "fft", Arity::Exactly(1), ElementMapping::Folded, [];
     /// Lower (or upper) Cholesky factor of the last two dimensions.
-    Cholesky { /// Lower, not upper.
+    Cholesky { /// Whether the factor is lower triangular, rather than upper.
         lower: bool = "lower" }, "cholesky", Arity::Exactly(1), ElementMapping::Folded, [];
-    /// x of a·x = b (or x·a = b), a triangular.
-    TriangularSolve { /// a stands left of x.
-        left_side: bool = "left_side", /// The lower triangle is read.
-        lower: bool = "lower", /// The diagonal is taken as ones.
-        unit_diagonal: bool = "unit_diagonal", /// How a is read.
+    /// Solution x of a·x = b (or x·a = b) for a triangular matrix a.
+    TriangularSolve { /// Whether the equation is a·x = b, rather than x·a = b.
+        left_side: bool = "left_side", /// Whether the lower triangle of a is read, rather than the upper one.
+        lower: bool = "lower", /// Whether the diagonal of a is taken as ones.
+        unit_diagonal: bool = "unit_diagonal", /// Form in which a is taken: unchanged, transposed or adjoint.
         transpose_a: Transpose = "transpose_a" }, "triangular-solve", Arity::Exactly(2), ElementMapping::Folded, [];
-    /// (y, mean, biased variance) of (x, scale, offset).
+    /// Batch normalization in training: (y, mean, biased variance) of (x, scale, offset).
     BatchNormTraining { /// Bits of the f32 added to the variance.
         epsilon_bits: u32 = "!epsilon", /// The channel dimension.
         feature_index: usize = "!feature_index" }, "batch-norm-training", Arity::Exactly(3), ElementMapping::Folded, [];
-    /// y of (x, scale, offset, mean, variance).
+    /// Batch normalization in inference: y of (x, scale, offset, mean, variance).
     BatchNormInference { /// Bits of the f32 added to the variance.
         epsilon_bits: u32 = "!epsilon", /// The channel dimension.
         feature_index: usize = "!feature_index" }, "batch-norm-inference", Arity::Exactly(5), ElementMapping::Folded, [];
-    /// (grad x, grad scale, grad offset) of (x, scale, mean, variance, grad y).
+    /// Gradient of batch normalization: (grad x, grad scale, grad offset) of (x, scale, mean, variance, grad y).
     BatchNormGrad { /// Bits of the f32 added to the variance.
         epsilon_bits: u32 = "!epsilon", /// The channel dimension.
         feature_index: usize = "!feature_index" }, "batch-norm-grad", Arity::Exactly(5), ElementMapping::Folded, [];
     /// Random numbers of a distribution (`rng_uniform`, `rng_normal`); not reproducible.
-    Rng { /// Normal, not uniform.
+    Rng { /// Whether the distribution is normal, rather than uniform.
         normal: bool }, "rng", Arity::Exactly(2), ElementMapping::Opaque, ["!distribution"];
-    /// (new state, bits) of a state.
+    /// Random bits: (new state, bits) of a generator's state.
     RngBitGenerator { /// `rng_philox`, `rng_three_fry` or `rng_default`.
         algorithm: String = "!algorithm" }, "rng-bit-generator", Arity::Exactly(1), ElementMapping::Opaque, [];
     /// Size of one dimension, s32.
     GetDimensionSize(axis: usize = "!dimensions"), "get-dimension-size", Arity::Exactly(1), ElementMapping::Opaque, [];
-    /// The operand with one dimension bounded.
+    /// The operand with the size of one dimension set at run time.
     SetDimensionSize(axis: usize = "!dimensions"), "set-dimension-size", Arity::Exactly(2), ElementMapping::Opaque, [];
-    /// Joins tokens.
+    /// Token that orders what follows after all operands.
     AfterAll, "after-all", Arity::AtLeast(0), ElementMapping::Opaque, [];
     /// The first operand, computed after the second.
     AddDependency, "add-dependency", Arity::Exactly(2), ElementMapping::Opaque, [];

@@ -16,7 +16,7 @@ pub fn read_attr<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Re
     while let Some(field) = reader.next()? {
         attr = Some(match field.number {
             1 => read_list(field.message("AttrValue.ListValue")?, names)?,
-            2 => Attr::Str(field.shared()?),
+            2 => Attr::Str(field.shared_bytes()?),
             3 => Attr::Int(field.number()? as i64),
             4 => Attr::Float(field.float()?),
             5 => Attr::Bool(field.number()? != 0),
@@ -63,10 +63,10 @@ fn read_dim(mut reader: WireReader) -> Result<Option<u64>> {
 
 /// Parses a NameAttrList.
 pub fn read_func<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result<FuncRef> {
-    let (mut name, mut attrs) = (names.get(""), Vec::new());
+    let (mut name, mut attrs) = (names.intern(""), Vec::new());
     while let Some(field) = reader.next()? {
         match field.number {
-            1 => name = names.get(field.text()?),
+            1 => name = names.intern(field.text()?),
             2 => attrs.extend(read_entry(field.message("AttrEntry")?, names)?),
             _ => {}
         }
@@ -88,7 +88,7 @@ pub fn read_entry<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> R
             _ => {}
         }
     }
-    Ok(attr.map(|attr| (names.get(key), attr)))
+    Ok(attr.map(|attr| (names.intern(key), attr)))
 }
 
 /// The lists of an AttrValue.ListValue, at most one of which has items.
@@ -107,11 +107,11 @@ fn read_list<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result
     let mut lists = Lists::default();
     while let Some(field) = reader.next()? {
         match field.number {
-            2 => lists.strs.push(field.shared()?),
-            3 => field.numbers(|v| lists.ints.push(v as i64))?,
-            4 => field.fixed::<4>(|v| lists.floats.push(f32::from_le_bytes(v)))?,
-            5 => field.numbers(|v| lists.bools.push(v != 0))?,
-            6 => field.numbers(|v| lists.types.push(TfType::from_number(v as i32)))?,
+            2 => lists.strs.push(field.shared_bytes()?),
+            3 => field.for_each_number(|v| lists.ints.push(v as i64))?,
+            4 => field.for_each_fixed::<4>(|v| lists.floats.push(f32::from_le_bytes(v)))?,
+            5 => field.for_each_number(|v| lists.bools.push(v != 0))?,
+            6 => field.for_each_number(|v| lists.types.push(TfType::from_number(v as i32)))?,
             7 => lists.shapes.push(read_shape(field.message("TensorShapeProto")?)?),
             9 => lists.funcs.push(read_func(field.message("NameAttrList")?, names)?),
             _ => {}

@@ -63,7 +63,7 @@ pub fn detect(bytes: &Bytes) -> Result<FileFormat> {
             .help("fetch or export it again; `ls -l FILE` tells its size")
             .into());
     }
-    if let Some(foreign) = foreign::recognised(bytes) {
+    if let Some(foreign) = foreign::diagnose_foreign_file(bytes) {
         return Err(foreign.into());
     }
     if is_bytecode(bytes) || is_hlo(bytes) {
@@ -88,7 +88,7 @@ fn is_bytecode(bytes: &[u8]) -> bool {
 fn is_hlo(bytes: &Bytes) -> bool {
     let mut reader = WireReader::new(bytes, "file");
     let wrapped = match reader.next() {
-        Ok(Some(field)) if field.number == 1 => field.shared().ok(),
+        Ok(Some(field)) if field.number == 1 => field.shared_bytes().ok(),
         _ => None,
     };
     is_hlo_module(bytes) || wrapped.is_some_and(|module| is_hlo_module(&module))
@@ -103,7 +103,7 @@ fn is_hlo_module(bytes: &Bytes) -> bool {
             Ok(None) => return computations > 0 && numbered,
             Ok(Some(field)) => match (field.number, field.value) {
                 (1 | 2 | 4, WireValue::Bytes(_)) => {}
-                (3, WireValue::Bytes(_)) => match field.shared() {
+                (3, WireValue::Bytes(_)) => match field.shared_bytes() {
                     Ok(part) if is_computation(&part) => computations += 1,
                     _ => return false,
                 },

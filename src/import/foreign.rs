@@ -37,7 +37,7 @@ const UNZIP: &str = "`unzip FILE -d model`, and give the folder that has saved_m
 const TABLE_END: &[u8] = b"\x57\xfb\x80\x8b\x24\x75\x47\xdb";
 
 /// A diagnostic for a file of a known foreign format, which `FileFormat` detection would misjudge; `None` for all other files.
-pub fn recognised(bytes: &Bytes) -> Option<Diagnostic> {
+pub fn diagnose_foreign_file(bytes: &Bytes) -> Option<Diagnostic> {
     let marked = MARKS.iter().find(|(at, mark, _)| bytes.get(*at..).is_some_and(|b| b.starts_with(mark)));
     let kind = match marked {
         Some((_, _, kind)) => Kind { ..*kind },
@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn told(bytes: impl Into<Vec<u8>>) -> (String, String) {
-        let found = recognised(&Bytes::from(bytes.into())).expect("it is recognised");
+        let found = diagnose_foreign_file(&Bytes::from(bytes.into())).expect("it is recognised");
         (found.message, found.help.expect("it says what to do"))
     }
 
@@ -176,12 +176,12 @@ mod tests {
         for name in ["graphs/mlp/graph.pb", "graphs/conv_net/graph.pb", "saved_model/saved_model.pb"] {
             let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name);
             let bytes = Bytes::from(std::fs::read(path).expect("it is in the repository"));
-            assert_eq!(recognised(&bytes), None, "{name}");
+            assert_eq!(diagnose_foreign_file(&bytes), None, "{name}");
         }
         for text in
             ["node { name: \"a\" op: \"Const\" }", "HloModule m", "{\"modelTopology\":{}}", "versions { producer: 9 }"]
         {
-            assert_eq!(recognised(&Bytes::from(text)), None, "{text}");
+            assert_eq!(diagnose_foreign_file(&Bytes::from(text)), None, "{text}");
         }
     }
 }

@@ -70,7 +70,7 @@ pub fn read_library<'a>(
 
 fn read_raw<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result<RawFunction<'a>> {
     let mut f = RawFunction {
-        name: names.get(""),
+        name: names.intern(""),
         args: Vec::new(),
         results: Vec::new(),
         attrs: Vec::new(),
@@ -113,7 +113,7 @@ fn read_names<'a>(mut entry: WireReader<'a>) -> Result<(&'a str, &'a str)> {
 fn read_signature<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>, f: &mut RawFunction<'a>) -> Result<()> {
     while let Some(field) = reader.next()? {
         match field.number {
-            1 => f.name = names.get(field.text()?),
+            1 => f.name = names.intern(field.text()?),
             2 => f.args.push(read_arg_def(field.message("OpDef.ArgDef")?)?),
             3 => f.results.push(read_arg_def(field.message("OpDef.ArgDef")?)?),
             17 => f.stateful = field.number()? != 0,
@@ -197,9 +197,10 @@ fn add_arg<'a>(
         Some((_, Attr::Type(t))) => *t,
         _ => TfType::from_number(arg.dtype),
     };
-    let mut attrs = vec![(names.get("T"), Attr::Type(dtype)), (names.get("index"), Attr::Int(i as i64))];
+    let mut attrs = vec![(names.intern("T"), Attr::Type(dtype)), (names.intern("index"), Attr::Int(i as i64))];
     attrs.extend(f.arg_attrs.get(&(i as u64)).into_iter().flatten().cloned());
-    let raw = FileNode { name: arg.name, op: names.get("_Arg"), device: names.get(""), inputs: Vec::new(), attrs };
+    let raw =
+        FileNode { name: arg.name, op: names.intern("_Arg"), device: names.intern(""), inputs: Vec::new(), attrs };
     nodes.add(raw)
 }
 

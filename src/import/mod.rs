@@ -40,7 +40,7 @@ mod variables;
 pub mod wire;
 
 pub use detect::FileFormat;
-pub use foreign::recognised;
+pub use foreign::diagnose_foreign_file;
 pub use inputs::model_files;
 pub use source::read_file;
 
@@ -65,7 +65,7 @@ pub enum Loaded {
 /// Those of [`load_with_variables`].
 pub fn load(path: &Path, format: Option<&str>) -> Result<Program> {
     let mut program = load_with_variables(path, format)?;
-    program.freeze(|_| false);
+    program.freeze_variables(|_| false);
     Ok(program)
 }
 

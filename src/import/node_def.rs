@@ -18,7 +18,7 @@ pub struct Interner<'a> {
 
 impl<'a> Interner<'a> {
     /// The shared copy of `text`.
-    pub fn get(&mut self, text: &'a str) -> Arc<str> {
+    pub fn intern(&mut self, text: &'a str) -> Arc<str> {
         self.known.entry(text).or_insert_with(|| text.into()).clone()
     }
 }
@@ -39,7 +39,7 @@ pub struct FileNode<'a> {
 
 /// Parses a NodeDef. Attributes without a value are omitted. Errors carry the node's name if it was parsed before.
 pub fn read_node<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Result<FileNode<'a>> {
-    let empty = names.get("");
+    let empty = names.intern("");
     // Lists reserved at the right length are not reallocated, which matters in files of a million nodes.
     let room = |number| reader.count(number).min(MOST_ROOM);
     let (inputs, attrs) = (Vec::with_capacity(room(3)), Vec::with_capacity(room(5)));
@@ -48,9 +48,9 @@ pub fn read_node<'a>(mut reader: WireReader<'a>, names: &mut Interner<'a>) -> Re
         let at_node = |e: Error| if node.name.is_empty() { e } else { e.map(|d| d.at_node(node.name, &node.op)) };
         match field.number {
             1 => node.name = field.text()?,
-            2 => node.op = names.get(field.text()?),
+            2 => node.op = names.intern(field.text()?),
             3 => node.inputs.push(field.text().map_err(at_node)?),
-            4 => node.device = names.get(field.text()?),
+            4 => node.device = names.intern(field.text()?),
             5 => node.attrs.extend(field.message("AttrEntry").and_then(|r| read_entry(r, names)).map_err(at_node)?),
             _ => {}
         }

@@ -61,7 +61,7 @@ impl ObjectGraph {
     }
 
     /// The name of the function behind the signature `name`.
-    pub fn signature(&self, name: &str) -> Option<&str> {
+    pub fn signature_function(&self, name: &str) -> Option<&str> {
         let child = |object: usize, name: &str| {
             let children = &self.objects.get(object)?.children;
             children.iter().find(|(child, _)| child == name).map(|(_, to)| *to)
@@ -122,7 +122,7 @@ fn read_function(field: &WireField) -> Result<(String, Vec<usize>)> {
                 let mut function = part.message("SavedConcreteFunction")?;
                 while let Some(part) = function.next()? {
                     if part.number == 2 {
-                        part.numbers(|id| bound.push(usize::try_from(id).unwrap_or(usize::MAX)))?;
+                        part.for_each_number(|id| bound.push(usize::try_from(id).unwrap_or(usize::MAX)))?;
                     }
                 }
             }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 /// An encoded value of a field.
 #[derive(Clone, Debug)]
-pub enum Raw {
+pub enum RawValue {
     /// A variable-length integer: wire type 0.
     Varint(u64),
     /// Eight bytes: wire type 1.
@@ -18,34 +18,34 @@ pub enum Raw {
 
 /// The fields of a message in order.
 #[derive(Clone, Debug, Default)]
-pub struct Message {
+pub struct RawMessage {
     /// Field numbers and values.
-    pub fields: Vec<(u32, Raw)>,
+    pub fields: Vec<(u32, RawValue)>,
 }
 
-impl Message {
+impl RawMessage {
     /// Parses one level of a message called `name`.
     ///
     /// # Errors
     /// `BadEncoding`.
-    pub fn parse(data: &Bytes, name: &'static str) -> Result<Message> {
+    pub fn parse(data: &Bytes, name: &'static str) -> Result<RawMessage> {
         let mut reader = WireReader::new(data, name);
         let mut fields = Vec::new();
         while let Some(field) = reader.next()? {
             let value = match field.value {
-                WireValue::Varint(v) => Raw::Varint(v),
-                WireValue::Fixed64(v) => Raw::Fixed64(v),
-                WireValue::Bytes(_) => Raw::Bytes(field.shared()?),
-                WireValue::Fixed32(v) => Raw::Fixed32(v),
+                WireValue::Varint(v) => RawValue::Varint(v),
+                WireValue::Fixed64(v) => RawValue::Fixed64(v),
+                WireValue::Bytes(_) => RawValue::Bytes(field.shared_bytes()?),
+                WireValue::Fixed32(v) => RawValue::Fixed32(v),
             };
             fields.push((field.number, value));
         }
-        Ok(Message { fields })
+        Ok(RawMessage { fields })
     }
     /// The values of all string, bytes and message fields with this number.
     pub fn bytes_mut(&mut self, number: u32) -> impl Iterator<Item = &mut Bytes> {
         self.fields.iter_mut().filter_map(move |(n, raw)| match raw {
-            Raw::Bytes(bytes) if *n == number => Some(bytes),
+            RawValue::Bytes(bytes) if *n == number => Some(bytes),
             _ => None,
         })
     }
@@ -57,15 +57,15 @@ impl Message {
     }
 }
 
-fn put(out: &mut Vec<u8>, number: u32, raw: &Raw) {
+fn put(out: &mut Vec<u8>, number: u32, raw: &RawValue) {
     match raw {
-        Raw::Varint(v) => put_number(out, number, *v),
-        Raw::Fixed64(v) => {
+        RawValue::Varint(v) => put_number(out, number, *v),
+        RawValue::Fixed64(v) => {
             put_varint(out, u64::from(number) << 3 | 1);
             out.extend_from_slice(&v.to_le_bytes());
         }
-        Raw::Bytes(v) => put_bytes(out, number, v),
-        Raw::Fixed32(v) => {
+        RawValue::Bytes(v) => put_bytes(out, number, v),
+        RawValue::Fixed32(v) => {
             put_varint(out, u64::from(number) << 3 | 5);
             out.extend_from_slice(&v.to_le_bytes());
         }
@@ -86,19 +86,19 @@ pub struct RawNode {
     /// Attributes: names and serialized AttrValues.
     pub attrs: Vec<(String, Bytes)>,
     /// All other fields.
-    pub rest: Message,
+    pub rest: RawMessage,
 }
 
 impl RawNode {
     fn parse(data: &Bytes) -> Result<RawNode> {
         let mut node = RawNode::default();
-        for (number, raw) in Message::parse(data, "NodeDef")?.fields {
+        for (number, raw) in RawMessage::parse(data, "NodeDef")?.fields {
             match (number, raw) {
-                (1, Raw::Bytes(b)) => node.name = text(&b),
-                (2, Raw::Bytes(b)) => node.op = text(&b),
-                (3, Raw::Bytes(b)) => node.inputs.push(text(&b)),
-                (4, Raw::Bytes(b)) => node.device = text(&b),
-                (5, Raw::Bytes(b)) => node.attrs.push(parse_map_entry(&b)?),
+                (1, RawValue::Bytes(b)) => node.name = text(&b),
+                (2, RawValue::Bytes(b)) => node.op = text(&b),
+                (3, RawValue::Bytes(b)) => node.inputs.push(text(&b)),
+                (4, RawValue::Bytes(b)) => node.device = text(&b),
+                (5, RawValue::Bytes(b)) => node.attrs.push(parse_map_entry(&b)?),
                 (number, raw) => node.rest.fields.push((number, raw)),
             }
         }
@@ -136,20 +136,20 @@ pub struct RawFunction {
     /// Control results: names, and the nodes that they denote.
     pub control_rets: Vec<(String, String)>,
     /// The signature and all other fields.
-    pub rest: Message,
+    pub rest: RawMessage,
 }
 
 impl RawFunction {
     fn parse(data: &Bytes) -> Result<RawFunction> {
         let mut function = RawFunction::default();
-        for (number, raw) in Message::parse(data, "FunctionDef")?.fields {
+        for (number, raw) in RawMessage::parse(data, "FunctionDef")?.fields {
             match (number, raw) {
-                (3, Raw::Bytes(b)) => function.nodes.push(RawNode::parse(&b)?),
-                (4, Raw::Bytes(b)) => function.rets.push(text_entry(&b)?),
-                (6, Raw::Bytes(b)) => function.control_rets.push(text_entry(&b)?),
+                (3, RawValue::Bytes(b)) => function.nodes.push(RawNode::parse(&b)?),
+                (4, RawValue::Bytes(b)) => function.rets.push(text_entry(&b)?),
+                (6, RawValue::Bytes(b)) => function.control_rets.push(text_entry(&b)?),
                 (number, raw) => {
-                    if let (1, Raw::Bytes(signature)) = (number, &raw) {
-                        for name in Message::parse(signature, "OpDef")?.bytes_mut(1) {
+                    if let (1, RawValue::Bytes(signature)) = (number, &raw) {
+                        for name in RawMessage::parse(signature, "OpDef")?.bytes_mut(1) {
                             function.name = text(name);
                         }
                     }
@@ -178,9 +178,9 @@ pub struct RawGraph {
     /// The functions of its library.
     pub functions: Vec<RawFunction>,
     /// Gradients and other fields of the library.
-    library: Message,
+    library: RawMessage,
     /// Versions and other fields.
-    rest: Message,
+    rest: RawMessage,
 }
 
 impl RawGraph {
@@ -190,13 +190,13 @@ impl RawGraph {
     /// `BadEncoding`.
     pub fn parse(data: &Bytes) -> Result<RawGraph> {
         let mut graph = RawGraph::default();
-        for (number, raw) in Message::parse(data, "GraphDef")?.fields {
+        for (number, raw) in RawMessage::parse(data, "GraphDef")?.fields {
             match (number, raw) {
-                (1, Raw::Bytes(b)) => graph.nodes.push(RawNode::parse(&b)?),
-                (2, Raw::Bytes(b)) => {
-                    for (number, raw) in Message::parse(&b, "FunctionDefLibrary")?.fields {
+                (1, RawValue::Bytes(b)) => graph.nodes.push(RawNode::parse(&b)?),
+                (2, RawValue::Bytes(b)) => {
+                    for (number, raw) in RawMessage::parse(&b, "FunctionDefLibrary")?.fields {
                         match (number, raw) {
-                            (1, Raw::Bytes(b)) => graph.functions.push(RawFunction::parse(&b)?),
+                            (1, RawValue::Bytes(b)) => graph.functions.push(RawFunction::parse(&b)?),
                             (number, raw) => graph.library.fields.push((number, raw)),
                         }
                     }
@@ -235,10 +235,10 @@ fn text(bytes: &Bytes) -> String {
 /// `BadEncoding`.
 pub fn parse_map_entry(data: &Bytes) -> Result<(String, Bytes)> {
     let (mut key, mut value) = (String::new(), Bytes::new());
-    for (number, raw) in Message::parse(data, "map entry")?.fields {
+    for (number, raw) in RawMessage::parse(data, "map entry")?.fields {
         match (number, raw) {
-            (1, Raw::Bytes(b)) => key = text(&b),
-            (2, Raw::Bytes(b)) => value = b,
+            (1, RawValue::Bytes(b)) => key = text(&b),
+            (2, RawValue::Bytes(b)) => value = b,
             _ => {}
         }
     }

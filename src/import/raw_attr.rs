@@ -15,7 +15,7 @@ pub fn bytes(value: &[u8]) -> Vec<u8> {
 }
 
 /// An AttrValue with a boolean.
-pub fn truth(value: bool) -> Vec<u8> {
+pub fn boolean(value: bool) -> Vec<u8> {
     let mut out = Vec::new();
     put_number(&mut out, 5, u64::from(value));
     out

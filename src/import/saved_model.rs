@@ -82,7 +82,7 @@ fn read_meta(mut meta: WireReader) -> Result<ParsedMetaGraph> {
     let mut program = program.ok_or_else(|| Error::user(Code::BadGraph, "the MetaGraphDef has no graph"))?;
     signatures.sort_by(|a: &Signature, b| a.name.cmp(&b.name));
     for signature in signatures.iter_mut().filter(|s| s.outputs.is_empty()) {
-        let function = objects.signature(&signature.name);
+        let function = objects.signature_function(&signature.name);
         let calls = |node: &&Node| function.is_some() && node.func("f").map(|f| &*f.name) == function;
         signature.runs = program.graph.nodes.values().find(calls).map(|node| node.name.to_string());
     }
@@ -97,7 +97,7 @@ fn read_signature(field: &WireField) -> Result<Signature> {
         match part.number {
             1 => name = part.text()?,
             2 => {
-                let parsed = SignatureDef::parse_from_bytes(part.raw()?);
+                let parsed = SignatureDef::parse_from_bytes(part.raw_bytes()?);
                 signature =
                     parsed.map_err(|e| Error::user(Code::BadEncoding, format!("a signature can't be read: {e}")))?;
             }

@@ -4,7 +4,7 @@
 //! arguments of functions, and mutable tables where it restores them, with tensors of the checkpoint. The contents are stored as
 //! attributes of the node that creates the table's handle (`graph/tables.rs`); tables with strings are left alone.
 use super::checkpoint::Checkpoint;
-use super::variables::{origin, restored_name};
+use super::variables::{restored_checkpoint_key, trace_origin};
 use crate::diag::Result;
 use crate::graph::{Attr, CONTENTS_UNKNOWN, Endpoint, Graph, KEYS, Node, NodeId, Program, VALUES, is_table};
 use crate::tensor::Tensor;
@@ -34,7 +34,7 @@ pub fn fill(program: &mut Program, checkpoint: Option<&Checkpoint>) -> Result<()
     found.graph(&program.graph, &HashMap::new(), 0)?;
     let contents = found.contents;
     for node in program.graph.nodes.values_mut().filter(|n| holds_numbers(n)) {
-        if let Some(contents) = contents.get(node.variable()) {
+        if let Some(contents) = contents.get(node.variable_name()) {
             write(node, contents);
         }
     }
@@ -130,11 +130,11 @@ impl Filled<'_> {
 
     /// The name of the table whose handle `e` is; `None` for tables with strings and for other tensors.
     fn table(&self, graph: &Graph, args: &HashMap<NodeId, Argument>, e: Option<&Endpoint>) -> Option<String> {
-        let at = origin(graph, *e?).node;
+        let at = trace_origin(graph, *e?).node;
         match args.get(&at) {
             Some(Argument::Table(name)) => Some(name.clone()),
             Some(Argument::Value(_)) => None,
-            None => Some(&graph.nodes[at]).filter(|n| holds_numbers(n)).map(|n| n.variable().to_string()),
+            None => Some(&graph.nodes[at]).filter(|n| holds_numbers(n)).map(|n| n.variable_name().to_string()),
         }
     }
 
@@ -155,7 +155,7 @@ impl Filled<'_> {
         if let Some(Argument::Value(value)) = args.get(&at.node) {
             return Ok(Some(value.clone()));
         }
-        match (restored_name(graph, at), self.checkpoint) {
+        match (restored_checkpoint_key(graph, at), self.checkpoint) {
             (Some(name), Some(checkpoint)) => checkpoint.tensor(&name),
             _ => Ok(None),
         }

@@ -36,14 +36,14 @@ fn split(mut reader: WireReader) -> Result<Parts> {
     let mut parts = Parts { dtype: TfType::Unknown(0), dims: Vec::new(), content: None, values: Vec::new() };
     while let Some(field) = reader.next()? {
         match field.number {
-            1 => parts.dtype = TfType::from_number(field.int32()?).stored(),
+            1 => parts.dtype = TfType::from_number(field.int32()?).storage_type(),
             2 => {
                 let shape = read_shape(field.message("TensorShapeProto")?)?;
                 parts.dims = shape
                     .fixed()
                     .ok_or_else(|| Error::user(Code::BadGraph, "the shape of a tensor is not fully known"))?;
             }
-            4 => parts.content = Some(field).filter(|_| !matches!(field.raw(), Ok([]))),
+            4 => parts.content = Some(field).filter(|_| !matches!(field.raw_bytes(), Ok([]))),
             5..=18 => parts.values.push(field),
             _ => {}
         }
@@ -56,7 +56,7 @@ fn numbers(dtype: DType, parts: Parts) -> Result<Tensor> {
     let want = want
         .ok_or_else(|| Error::user(Code::TooLarge, format!("a tensor of sizes {:?} has too many bytes", parts.dims)))?;
     let bytes = match parts.content {
-        Some(content) => content.shared()?,
+        Some(content) => content.shared_bytes()?,
         None => typed_values(dtype, &parts.values, want)?,
     };
     if bytes.len() as u64 != want {
@@ -108,11 +108,11 @@ fn typed_values(dtype: DType, fields: &[WireField], want: u64) -> Result<Bytes> 
     let mut out = Vec::new();
     for field in fields.iter().filter(|f| Some(f.number) == number) {
         match field.number {
-            5 | 9 => field.fixed::<4>(|v| out.extend_from_slice(&v))?,
-            6 | 12 => field.fixed::<8>(|v| out.extend_from_slice(&v))?,
-            18 => out.extend_from_slice(field.raw()?),
-            11 => field.numbers(|v| out.push(u8::from(v != 0)))?,
-            _ => field.numbers(|v| out.extend_from_slice(&v.to_le_bytes()[..width]))?,
+            5 | 9 => field.for_each_fixed::<4>(|v| out.extend_from_slice(&v))?,
+            6 | 12 => field.for_each_fixed::<8>(|v| out.extend_from_slice(&v))?,
+            18 => out.extend_from_slice(field.raw_bytes()?),
+            11 => field.for_each_number(|v| out.push(u8::from(v != 0)))?,
+            _ => field.for_each_number(|v| out.extend_from_slice(&v.to_le_bytes()[..width]))?,
         }
     }
     let have = out.len() as u64;
@@ -139,7 +139,7 @@ fn typed_values(dtype: DType, fields: &[WireField], want: u64) -> Result<Bytes> 
 fn strings(parts: Parts) -> Result<Attr> {
     let mut all: Vec<Bytes> = Vec::new();
     for field in parts.values.iter().filter(|f| f.number == 8) {
-        all.push(field.shared()?);
+        all.push(field.shared_bytes()?);
     }
     let want = element_count(&parts.dims).filter(|&n| n <= MOST_SPLAT / 64);
     let want = want

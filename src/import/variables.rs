@@ -72,7 +72,7 @@ fn captured(graph: &Graph, objects: &ObjectGraph, values: &HashMap<usize, String
         let bound = objects.captured_objects(called);
         let Some(first) = node.inputs.len().checked_sub(bound.len()) else { continue };
         for (handle, object) in node.inputs[first..].iter().zip(bound) {
-            let variable = origin(graph, *handle).node;
+            let variable = trace_origin(graph, *handle).node;
             if let (true, Some(key)) = (is_handle(&graph.nodes[variable]), values.get(object)) {
                 keys.entry(variable).or_insert_with(|| key.clone());
             }
@@ -92,8 +92,8 @@ fn restored(
     for node in graph.nodes.values() {
         match &*node.op {
             "AssignVariableOp" | "Assign" => {
-                let variable = node.inputs.first().and_then(|e| handles.get(&origin(graph, *e).node));
-                let key = node.inputs.get(1).and_then(|e| restored_name(graph, *e));
+                let variable = node.inputs.first().and_then(|e| handles.get(&trace_origin(graph, *e).node));
+                let key = node.inputs.get(1).and_then(|e| restored_checkpoint_key(graph, *e));
                 if let (Some(&variable), Some(key)) = (variable, key) {
                     keys.entry(variable).or_insert(key);
                 }
@@ -103,7 +103,7 @@ fn restored(
                 let Some(function) = called.filter(|f| f.args.len() == node.inputs.len()) else { continue };
                 let pairs = function.args.iter().zip(&node.inputs);
                 let inner: HashMap<NodeId, NodeId> =
-                    pairs.filter_map(|(&arg, e)| Some((arg, *handles.get(&origin(graph, *e).node)?))).collect();
+                    pairs.filter_map(|(&arg, e)| Some((arg, *handles.get(&trace_origin(graph, *e).node)?))).collect();
                 if !inner.is_empty() && restores(&function.graph) {
                     restored(program, &function.graph, &inner, depth + 1, keys);
                 }
@@ -119,7 +119,7 @@ fn restores(graph: &Graph) -> bool {
 }
 
 /// The tensor of which `e` is an identity, reshape or cast, through any number of these ops.
-pub(super) fn origin(graph: &Graph, mut e: Endpoint) -> Endpoint {
+pub(super) fn trace_origin(graph: &Graph, mut e: Endpoint) -> Endpoint {
     for _ in 0..graph.nodes.len() {
         let node = &graph.nodes[e.node];
         match (&*node.op, node.inputs.first()) {
@@ -131,10 +131,10 @@ pub(super) fn origin(graph: &Graph, mut e: Endpoint) -> Endpoint {
 }
 
 /// The key with which `RestoreV2` reads the value of `e`; `None` if it comes from another op.
-pub(super) fn restored_name(graph: &Graph, e: Endpoint) -> Option<String> {
-    let from = origin(graph, e);
+pub(super) fn restored_checkpoint_key(graph: &Graph, e: Endpoint) -> Option<String> {
+    let from = trace_origin(graph, e);
     let restore = Some(&graph.nodes[from.node]).filter(|n| &*n.op == "RestoreV2")?;
-    let names = &graph.nodes[origin(graph, *restore.inputs.get(1)?).node];
+    let names = &graph.nodes[trace_origin(graph, *restore.inputs.get(1)?).node];
     let Some(Attr::Strings(_, names)) = names.attr("value") else { return None };
     String::from_utf8(names.get(from.port as usize)?.to_vec()).ok()
 }

@@ -112,22 +112,22 @@ impl<'a> WireField<'a> {
     ///
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
-    pub fn raw(&self) -> Result<&'a [u8]> {
+    pub fn raw_bytes(&self) -> Result<&'a [u8]> {
         if let WireValue::Bytes(part) = self.value { Ok(part) } else { Err(self.wrong("bytes")) }
     }
     /// The bytes of a string, bytes or message field, sharing the file's memory.
     ///
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
-    pub fn shared(&self) -> Result<Bytes> {
-        Ok(self.file.slice_ref(self.raw()?))
+    pub fn shared_bytes(&self) -> Result<Bytes> {
+        Ok(self.file.slice_ref(self.raw_bytes()?))
     }
     /// A string.
     ///
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
     pub fn text(&self) -> Result<&'a str> {
-        std::str::from_utf8(self.raw()?).map_err(|_| self.wrong("UTF-8 text"))
+        std::str::from_utf8(self.raw_bytes()?).map_err(|_| self.wrong("UTF-8 text"))
     }
     /// The integer in a varint field.
     ///
@@ -158,13 +158,13 @@ impl<'a> WireField<'a> {
         if self.depth >= MOST_DEPTH {
             return Err(Error::user(Code::BadEncoding, format!("messages nest deeper than {MOST_DEPTH} levels")));
         }
-        Ok(WireReader { file: self.file, data: self.raw()?, at: 0, message: name, depth: self.depth + 1 })
+        Ok(WireReader { file: self.file, data: self.raw_bytes()?, at: 0, message: name, depth: self.depth + 1 })
     }
     /// Calls `each` with every integer of a list, packed or not.
     ///
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
-    pub fn numbers(&self, mut each: impl FnMut(u64)) -> Result<()> {
+    pub fn for_each_number(&self, mut each: impl FnMut(u64)) -> Result<()> {
         let WireValue::Bytes(data) = self.value else {
             each(self.number()?);
             return Ok(());
@@ -179,7 +179,7 @@ impl<'a> WireField<'a> {
     ///
     /// # Errors
     /// `Code::BadEncoding` where the field is something else, or is damaged.
-    pub fn fixed<const N: usize>(&self, mut each: impl FnMut([u8; N])) -> Result<()> {
+    pub fn for_each_fixed<const N: usize>(&self, mut each: impl FnMut([u8; N])) -> Result<()> {
         let mut out = [0; N];
         match self.value {
             WireValue::Bytes(data) => {

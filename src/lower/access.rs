@@ -84,7 +84,7 @@ impl AccessAnalysis {
         let of = |id: &NodeId| found.handles.get(id).copied().unwrap_or_default();
         let mut by_name = BTreeMap::new();
         for (id, node) in function.graph.nodes.iter().filter(|(_, n)| is_source(n)) {
-            by_name.insert(node.variable().to_string(), of(&id));
+            by_name.insert(node.variable_name().to_string(), of(&id));
         }
         let argument = |e: &Endpoint| {
             let from = found.forwarded.get(e).copied().unwrap_or(e.node);
@@ -203,7 +203,7 @@ fn called(program: &Program, node: &Node) -> Vec<Arc<str>> {
     if program.functions.is_empty() || !(calls || program.functions.contains_key(&node.op)) {
         return Vec::new();
     }
-    let mut names = node.called();
+    let mut names = node.called_functions();
     names.retain(|name| program.functions.contains_key(name));
     names
 }

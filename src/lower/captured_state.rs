@@ -96,7 +96,7 @@ impl Walker<'_> {
                     | "TensorArraySplitV3"
                     | "StackPushV2"
                     | "StackPopV2" => changed = true,
-                    _ => todo.extend(node.called()),
+                    _ => todo.extend(node.called_functions()),
                 }
             }
         }

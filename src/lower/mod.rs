@@ -343,7 +343,7 @@ fn variable_parameters(
         c_identifiers::unique_identifiers(program.variables.iter().map(|v| v.called.as_deref().unwrap_or(&v.name)));
     let (mut state, mut bad) = (Vec::new(), Vec::new());
     for (variable, field) in program.variables.iter().zip(fields) {
-        let Some((dtype, dims)) = variable.array() else {
+        let Some((dtype, dims)) = variable.array_type() else {
             let told = format!("the variable `{}` has no fixed sizes or is no array", variable.name);
             bad.push(Diagnostic::new(Code::DynamicShape, told));
             continue;
@@ -378,7 +378,7 @@ pub fn unsupported_nodes(program: &Program, feeds: &[Endpoint], fetches: &[Endpo
                 d.place.function = function.map(|f| f.name.to_string());
                 d
             }));
-            let called = node.called().into_iter().filter(|name| seen.insert(name.clone()));
+            let called = node.called_functions().into_iter().filter(|name| seen.insert(name.clone()));
             todo.extend(called.filter_map(|name| program.functions.get(&name)).map(Some));
         }
     }

@@ -1,5 +1,5 @@
 //! Bandwidth of caches and memory, measured by threads that repeatedly read a region each.
-use super::machine::least_seconds;
+use super::machine::min_call_seconds;
 use crate::diag::Result;
 use crate::kernel::{Buffer, BufferLocation, Expr, Index, Kernel, LoopKind, Program, Step, Stmt};
 use crate::scalar::ScalarOp;
@@ -15,7 +15,7 @@ const LEAST_BYTES: u64 = 64 << 20;
 ///
 /// # Errors
 /// Those of compiling and loading.
-pub fn gbs(target: &Target, bytes: u64, threads: usize) -> Result<f64> {
+pub fn measure_gbs(target: &Target, bytes: u64, threads: usize) -> Result<f64> {
     let rounds = LEAST_BYTES.div_ceil(bytes.max(1)).max(1);
     let program = program(target, bytes, rounds, threads);
     let arg = &program.args[0];
@@ -23,7 +23,7 @@ pub fn gbs(target: &Target, bytes: u64, threads: usize) -> Result<f64> {
     let values = vec![1u8; arg.bytes() as usize];
     let arg = Tensor::new(arg.dtype, arg.dims.clone(), values);
     let total = arg.bytes.len() as u64 * rounds;
-    Ok(total as f64 / least_seconds(program, target, &[arg], threads)? / 1e9)
+    Ok(total as f64 / min_call_seconds(program, target, &[arg], threads)? / 1e9)
 }
 
 /// The kernel `acc[u] ^= x[…]` over the region of each thread. Exclusive or has more execution ports than loads have.

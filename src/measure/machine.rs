@@ -52,14 +52,15 @@ impl MachineLimits {
         let mut bits = target.vector_bits;
         while bits >= 128 {
             multiply_adds
-                .push((bits, on_both(&|threads| multiply_adds::gflops(target, bits / 32, threads).map(Some))?));
+                .push((bits, on_both(&|threads| multiply_adds::measure_gflops(target, bits / 32, threads).map(Some))?));
             bits /= 2;
         }
         let caches = MachineCaches::of_this_machine();
         let mut memory = Vec::new();
         for &level in LEVELS {
             let bytes = |threads| caches.bytes_per_thread(level, threads);
-            let measure = |threads| bytes(threads).map(|bytes| bandwidth::gbs(target, bytes, threads)).transpose();
+            let measure =
+                |threads| bytes(threads).map(|bytes| bandwidth::measure_gbs(target, bytes, threads)).transpose();
             memory.push((level, on_both(&measure)?));
         }
         let handover = if threads > 1 { Some(ThreadPool::new(threads)?.measure_dispatch_time()) } else { None };
@@ -73,11 +74,11 @@ impl MachineLimits {
 /// # Errors
 /// Those of compiling and loading.
 pub fn parallel_speedup(target: &Target, threads: usize) -> Result<f64> {
-    Ok(multiply_adds::gflops(target, target.lanes(4), threads)? / multiply_adds::gflops_of_one_thread(target)?)
+    Ok(multiply_adds::measure_gflops(target, target.lanes(4), threads)? / multiply_adds::gflops_of_one_thread(target)?)
 }
 
 /// Minimum seconds of a call of `program`, measured for at most a second.
-pub(super) fn least_seconds(program: Program, target: &Target, args: &[Tensor], threads: usize) -> Result<f64> {
+pub(super) fn min_call_seconds(program: Program, target: &Target, args: &[Tensor], threads: usize) -> Result<f64> {
     let object = codegen::compile(&program, target, Launches::Direct)?;
     let built = Built { module: hlo::Builder::new("machine").module().clone(), program, object };
     let mut session = Session::load(&built, target, args, threads)?;

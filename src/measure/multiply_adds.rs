@@ -1,5 +1,5 @@
 //! Throughput of multiply-adds on registers: the maximum floating-point work of a thread.
-use super::machine::least_seconds;
+use super::machine::min_call_seconds;
 use crate::diag::Result;
 use crate::kernel::{Buffer, BufferLocation, Expr, Index, Kernel, LoopKind, Program, Step, Stmt};
 use crate::scalar::ScalarOp;
@@ -18,17 +18,17 @@ const CHUNKS: u64 = 4;
 /// # Errors
 /// Those of compiling and loading.
 pub fn gflops_of_one_thread(target: &Target) -> Result<f64> {
-    gflops(target, target.lanes(4), 1)
+    measure_gflops(target, target.lanes(4), 1)
 }
 
 /// Measures the f32 GFLOP/s of `threads` threads on vectors of `lanes` elements.
 ///
 /// # Errors
 /// Those of compiling and loading.
-pub fn gflops(target: &Target, lanes: u64, threads: usize) -> Result<f64> {
+pub fn measure_gflops(target: &Target, lanes: u64, threads: usize) -> Result<f64> {
     let program = program(lanes, threads);
     let flops = program.flops;
-    Ok(flops as f64 / least_seconds(program, target, &[], threads)? / 1e9)
+    Ok(flops as f64 / min_call_seconds(program, target, &[], threads)? / 1e9)
 }
 
 /// The kernel `acc[i] = acc[i]·x + y`, which finally stores the accumulators so that they are not optimized away.

@@ -30,7 +30,7 @@ impl Roofline {
         let mut memories = Vec::new();
         for &level in LEVELS {
             let Some(region) = caches.bytes_per_thread(level, threads) else { continue };
-            let gbs = bandwidth::gbs(target, region, threads)?;
+            let gbs = bandwidth::measure_gbs(target, region, threads)?;
             let holds = caches.get(level).map_or(u64::MAX, |c| c.bytes * c.count.min(threads as u64));
             memories.push(Memory { bytes: holds, gbs });
         }

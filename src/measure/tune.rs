@@ -43,7 +43,7 @@ const LEAST_GAIN: f64 = 0.03;
 type Timed<T> = BTreeMap<String, (T, f64)>;
 
 /// Tuned choices for a model, and their gain.
-pub struct Tuned {
+pub struct TuningResult {
     /// The previous rows and those of this model.
     pub tuning: Tuning,
     /// Number of products of the model.
@@ -70,7 +70,7 @@ pub fn tune(
     request: &CodeRequest,
     mut tuning: Tuning,
     progress: impl Fn(usize, usize),
-) -> Result<Tuned> {
+) -> Result<TuningResult> {
     let measure = |trial| {
         let tried = CodeRequest { tuning: Tuning { trial, ..Tuning::default() }, ..request.clone() };
         times(lowered, &tried)
@@ -93,7 +93,7 @@ pub fn tune(
         add_rows(&mut tuned.tuning, model.0, model.1);
     }
     let tuning = tuned.tuning;
-    Ok(Tuned { tuning, products, changed_products, convolutions, changed_convolutions, untuned_ms, tuned_ms })
+    Ok(TuningResult { tuning, products, changed_products, convolutions, changed_convolutions, untuned_ms, tuned_ms })
 }
 
 /// Replaces choices in `best` by faster ones that also save [`LEAST_GAIN`] of the time of the cost model's choice.

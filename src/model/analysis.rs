@@ -27,7 +27,7 @@ pub struct Analysis {
 }
 
 /// Callback that receives the clusters before they are analysed, to log, name or dump them.
-pub type OnClusters<'a> = dyn FnMut(&Program, &ClusteringOptions, &mut Clustering) -> Result<()> + 'a;
+pub type ClustersCallback<'a> = dyn FnMut(&Program, &ClusteringOptions, &mut Clustering) -> Result<()> + 'a;
 
 impl Analysis {
     /// Clusters a program and infers its tensors. `request` and `options` are as [`super::load_for_clustering`] left them.
@@ -39,7 +39,7 @@ impl Analysis {
         input: ClusterInput,
         mut request: Request,
         options: ClusteringOptions,
-        on_clusters: &mut OnClusters,
+        on_clusters: &mut ClustersCallback,
     ) -> Result<Analysis> {
         let mut program = input.program;
         let found = cluster::cluster(&program, &program.graph, &options);

@@ -53,7 +53,7 @@ fn hidden(model: &ModelFile, request: &Request) -> Result<Vec<Diagnostic>> {
     let Loaded::Graph(mut program) = import::load_any(&model.path, model.format.as_deref())? else {
         return Ok(Vec::new());
     };
-    program.freeze(|_| false);
+    program.freeze_variables(|_| false);
     let mut reached = prepare::cut_to_request(*program, request)?;
     if let Err(error) = prepare::functionalize(&mut reached) {
         return Ok(error.into_diagnostics());

@@ -19,7 +19,7 @@ use crate::rewrite::{self, Mode, Rewritten};
 use crate::run::WeightSource;
 use crate::target::{CodeRequest, Target};
 use crate::tensor::Tensor;
-use crate::verify::{Case, Conditions, Verification, verify};
+use crate::verify::{Verification, VerifyCase, VerifyOptions, verify};
 use std::path::{Path, PathBuf};
 
 /// A file or folder with a TensorFlow graph, or with a module of HLO or StableHLO: GraphDef, MetaGraphDef, SavedModel, TF.js,
@@ -56,7 +56,7 @@ impl ModelFile {
 
     /// Prefix of C names, derived from the file name.
     pub fn name(&self) -> String {
-        names::of_model(&self.path.display().to_string())
+        names::model_name_from_path(&self.path.display().to_string())
     }
 
     /// Finds everything that prevents the model from being compiled for this machine.
@@ -193,7 +193,7 @@ impl ModelFile {
         let Analysis { program, found, facts, options, gone, assumed, .. } = analysis;
         let input = report::Input { program: &program, found: &found, facts: &facts, gone, assumed, source };
         let mut report = report::report(&input);
-        report::what_ifs(&mut report, &program, &found, &options).map_err(|e| e.in_file(&self.path))?;
+        report::evaluate_what_ifs(&mut report, &program, &found, &options).map_err(|e| e.in_file(&self.path))?;
         Ok(report)
     }
 
@@ -216,7 +216,7 @@ impl ModelFile {
         let functions = self.lower(request)?;
         let results = functions.all.first().map_or(&[][..], |(_, lowered)| &lowered.results);
         let keys: Vec<String> = results.iter().map(|r| r.shown().to_string()).collect();
-        let case = Case {
+        let case = VerifyCase {
             graph: &self.path,
             format: self.format.as_deref(),
             request,
@@ -226,7 +226,7 @@ impl ModelFile {
             expect: None,
             weights: WeightSource::Object,
             all_ops: false,
-            conditions: Conditions { name: &self.name(), code: &code, threads: 1, rtol: None, atol: None },
+            conditions: VerifyOptions { name: &self.name(), code: &code, threads: 1, rtol: None, atol: None },
         };
         verify(&case, &|_| ())
     }

@@ -51,7 +51,7 @@ impl VariableStore {
     }
     /// Index of the variable whose handle a node gives.
     pub fn variable_of_node(&self, node: &Node) -> Option<usize> {
-        self.variable_named(&node.name).or_else(|| self.variable_named(node.variable()))
+        self.variable_named(&node.name).or_else(|| self.variable_named(node.variable_name()))
     }
     /// Index of the variable with this name.
     pub fn variable_named(&self, name: &str) -> Option<usize> {

@@ -69,7 +69,7 @@ fn call_module_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     if types.len() != shapes.len() {
         return Err(cx.shape_mismatch(format!("{} shapes for {} results", shapes.len(), types.len())));
     }
-    Ok(types.iter().zip(shapes).map(|(&t, shape)| Fact::new(Some(t.stored()), cx.attr_shape(shape))).collect())
+    Ok(types.iter().zip(shapes).map(|(&t, shape)| Fact::new(Some(t.storage_type()), cx.attr_shape(shape))).collect())
 }
 
 /// Value of an attribute that is a list of integers and may be empty.

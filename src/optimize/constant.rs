@@ -65,7 +65,7 @@ pub fn broadcast(x: &Tensor, dims: &[u64], map: &[usize]) -> Tensor {
     Tensor::new(x.dtype, dims.to_vec(), out)
 }
 
-/// The scalar that every element of an array is; `None` where elements differ, and for empty arrays.
+/// The scalar that all elements of an array equal; `None` if elements differ, and for empty arrays.
 fn splat(x: &Tensor) -> Option<Tensor> {
     let width = x.dtype.bytes();
     let first = x.bytes.get(..width)?;
@@ -84,7 +84,7 @@ pub fn is_replaceable_weight(editor: &Editor, id: InstId) -> bool {
     editor.constant(at).is_some_and(|t| editor.module().is_weight(t))
 }
 
-/// The scalar that every element of a stored array is, unless its numbers may be replaced.
+/// The scalar that all elements of a constant equal, unless the constant is a weight that may be replaced.
 pub fn stored_splat(editor: &Editor, id: InstId) -> Option<Tensor> {
     editor.constant(id).filter(|t| !editor.module().is_weight(t)).and_then(splat)
 }

@@ -22,10 +22,11 @@ use crate::hlo::attrs::DotDims;
 use crate::hlo::{ArrayShape, CompId, Computation, InstId, Literal, Module, Op, Shape};
 use crate::tensor::{DType, Tensor};
 
-/// Most elements of a hoisted product: 256 MiB of f32.
+/// Upper limit of elements of a hoisted product: 256 MiB of f32.
 const MOST_ELEMENTS: u64 = 1 << 26;
 
-/// Applies the rule to every `while` over a tuple whose elements are accessed separately.
+/// Hoists matrix products of sequence elements with invariant weights out of loops, for every `while` over a tuple whose elements are
+/// accessed separately.
 pub fn hoist_products(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| match *editor.op(id) {
         Op::While { cond, body } => hoist(editor, id, cond, body),

@@ -8,7 +8,7 @@ use crate::hlo::{InstId, Literal, Module, Op};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
-/// Reshapes and transposes between an operand and where it is widened are followed to this depth.
+/// Upper limit of the reshapes and transposes through which the conversion to a wider type is searched.
 const DEPTH: usize = 8;
 
 /// Narrows both operands of products and convolutions with sums of 32 bits, where they hold bytes.
@@ -69,7 +69,7 @@ fn narrowed(editor: &mut Editor, id: InstId) -> Result<InstId> {
     }
 }
 
-/// The type of bytes that holds all of these integers of 32 bits.
+/// The 8-bit integer type that holds all elements of an array of 32-bit integers, if there is one.
 fn byte_type(value: &Tensor) -> Option<DType> {
     if value.dtype != DType::S32 {
         return None;

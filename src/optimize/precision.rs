@@ -23,9 +23,9 @@ use crate::target::{MathType, Precision, RoundingCounts, WeightType};
 use crate::tensor::{DType, Tensor};
 use std::collections::HashSet;
 
-/// Constants of fewer bytes are not compressed: little is won, and first layers with their few inputs are such.
+/// Minimum size in bytes of a constant to be compressed: smaller ones, such as weights of first layers, would save little.
 pub const FEWEST_BYTES: usize = 4096;
-/// Weights of fewer features are not compressed: sums of few features are vectorized along the inputs, which share one scale then.
+/// Minimum number of features of weights to be compressed: sums of fewer features are vectorized along the inputs, which share one scale.
 pub const FEWEST_FEATURES: u64 = 16;
 /// Largest magnitude of a quantized byte.
 const MOST: f32 = 127.0;

@@ -12,7 +12,8 @@ use crate::diag::Result;
 use crate::hlo::{CompId, Computation, InstId, Literal, Module, Op, Shape};
 use crate::scalar::{Direction, ScalarOp};
 
-/// Applies both rules to every `while` over a tuple whose elements are accessed separately.
+/// Replaces lists and state elements that repeat one value by broadcasts of the value, in every `while` over a tuple whose elements
+/// are accessed separately.
 pub fn replace_repeated_lists(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| match *editor.op(id) {
         Op::While { cond, body } => of_loop(editor, id, cond, body),

@@ -20,7 +20,7 @@ use crate::hlo::{InstId, Module, Op};
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
-/// Applies the rules in the module's documentation.
+/// Folds constant scales and offsets per feature into the weights and the bias of the preceding convolution or matrix product.
 pub fn scale_into_weights(module: &mut Module) -> Result<Changed> {
     rewrite(module, root)
 }

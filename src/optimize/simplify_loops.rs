@@ -13,7 +13,7 @@ use crate::diag::Result;
 use crate::hlo::{CompId, Computation, Inst, InstId, Module, Op, Shape};
 use crate::util::id_vec::{Id, IdVec};
 
-/// Applies the rules to every `while` over a tuple that is made of parts.
+/// Removes invariant and unused elements from the state of every `while` whose state is a tuple accessed element by element.
 pub fn simplify_loops(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| match *editor.op(id) {
         Op::While { cond, body } => loop_state(editor, id, cond, body),
@@ -59,18 +59,18 @@ fn loop_state(editor: &mut Editor, id: InstId, cond: CompId, body: CompId) -> Re
     Ok(Some(editor.add_instruction(Op::Tuple, &out)?))
 }
 
-/// A loop over a tuple that is made of parts before it and by its body.
+/// A loop whose initial state and next state are tuples built from separate elements.
 pub(super) struct TupleLoop {
-    /// The shape of each part.
+    /// The shape of each element of the state.
     pub shapes: Vec<Shape>,
-    /// The initial value of each part of the state.
+    /// The initial value of each element of the state.
     pub starts: Vec<InstId>,
     /// Copies of the computations.
     pub cond: Computation,
     pub body: Computation,
 }
 
-/// The parts of loop `id`, where both of its computations read their parameter part by part.
+/// The state elements of loop `id`; `None` unless condition and body access the state element by element.
 pub(super) fn tuple_loop(editor: &Editor, id: InstId, cond: CompId, body: CompId) -> Option<TupleLoop> {
     let init = editor.operand(id, 0);
     let shapes = editor.shape(id).as_tuple()?.to_vec();
@@ -80,7 +80,7 @@ pub(super) fn tuple_loop(editor: &Editor, id: InstId, cond: CompId, body: CompId
     fits.then(|| TupleLoop { shapes, starts: editor.operands(init).to_vec(), cond, body })
 }
 
-/// Whether the only parameter is read part by part, and nothing has effects.
+/// Whether a computation has one parameter, a tuple accessed element by element, and no side effects.
 fn is_plain(comp: &Computation) -> bool {
     let [param] = comp.params[..] else { return false };
     let fine = |i: &Inst| match i.op {
@@ -91,7 +91,7 @@ fn is_plain(comp: &Computation) -> bool {
     comp.root != param && comp.insts.values().all(fine)
 }
 
-/// The part of the loop state that this instruction reads from the parameter, if it reads one.
+/// Index of the state element that instruction `id` reads from the parameter; `None` if it reads none.
 pub(super) fn state_part_read(comp: &Computation, id: InstId) -> Option<usize> {
     match comp[id].op {
         Op::GetTupleElement(index) if comp.params.contains(&comp[id].operands[0]) => Some(index),
@@ -112,7 +112,7 @@ fn constant_chain(editor: &Editor, id: InstId) -> Option<Vec<Inst>> {
     }
 }
 
-/// Whether each part of the loop's result is read.
+/// Whether each element of the loop's result is used after the loop.
 fn read_behind(editor: &Editor, id: InstId, parts: usize) -> Vec<bool> {
     let comp = editor.comp();
     if editor.resolve(comp.root) == id {
@@ -128,7 +128,7 @@ fn read_behind(editor: &Editor, id: InstId, parts: usize) -> Vec<bool> {
     read
 }
 
-/// Marks the parts that the condition reads or that the next value of a marked part reads, constants aside.
+/// Marks the state elements that the condition reads, or that the next value of a marked element reads, except for constants.
 fn keep_what_is_read(cond: &Computation, body: &Computation, constants: &[Option<Vec<Inst>>], live: &mut [bool]) {
     let mark = |comp: &Computation, from: Vec<InstId>, seen: &mut Vec<bool>, live: &mut [bool]| {
         let mut work = from;
@@ -151,7 +151,7 @@ fn keep_what_is_read(cond: &Computation, body: &Computation, constants: &[Option
     }
 }
 
-/// A computation over a state of fewer parts.
+/// A computation whose state is reduced to some of its elements.
 struct Narrow<'a> {
     old: &'a Computation,
     kept: &'a [usize],
@@ -159,7 +159,7 @@ struct Narrow<'a> {
 }
 
 impl Narrow<'_> {
-    /// The computation with what `wanted` needs, and where `wanted` is in it; its root is not set.
+    /// A computation with the instructions that `wanted` needs, and the new ids of `wanted`; the root is not set.
     fn narrowed_computation(&self, state: &Shape, wanted: &[InstId]) -> Option<(Computation, Vec<InstId>)> {
         let mut comp = Computation {
             name: self.old.name.clone(),
@@ -193,7 +193,7 @@ impl Narrow<'_> {
         let root = probe.root;
         live_order(&probe).into_iter().filter(|&id| id != root && !self.old.params.contains(&id)).collect()
     }
-    /// Part `i` of the old state.
+    /// Element `i` of the old state, in terms of the new one.
     fn state_element(&self, comp: &mut Computation, i: usize, read: &Inst) -> Option<InstId> {
         if let Some(chain) = &self.constants[i] {
             let mut last = None;

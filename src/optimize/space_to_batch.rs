@@ -9,7 +9,7 @@ use crate::diag::Result;
 use crate::hlo::attrs::{ConvDims, WindowDim};
 use crate::hlo::{InstId, Module, Op};
 
-/// Applies the rule above.
+/// Replaces space-to-batch, depthwise convolution and batch-to-space by one dilated depthwise convolution.
 pub fn space_to_batch(module: &mut Module) -> Result<Changed> {
     rewrite(module, |editor, id| match editor.op(id) {
         Op::Reshape => as_dilated_convolution(editor, id),
@@ -21,9 +21,9 @@ pub fn space_to_batch(module: &mut Module) -> Result<Changed> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AxisRole {
     Batch,
-    /// The number of the smaller plane, along a spatial dimension.
+    /// Phase, the index modulo the dilation, along this spatial dimension: it selects one of the smaller planes.
     Phase(usize),
-    /// Where in it.
+    /// Position within the smaller plane along this spatial dimension.
     Place(usize),
     Feature,
 }
@@ -62,7 +62,7 @@ fn as_dilated_convolution(editor: &mut Editor, id: InstId) -> Result<Option<Inst
     Ok(Some(editor.add_reshape(made, &sizes)))
 }
 
-/// Whether each feature has windows of its own, which neither jump nor are padded.
+/// Whether a convolution is depthwise, with stride 1 and without padding and dilation.
 fn is_plain_depthwise(dims: &ConvDims, input: &[u64]) -> bool {
     let plain = |w: &WindowDim| *w == WindowDim { size: w.size, ..WindowDim::default() };
     dims.feature_group_count > 1
@@ -104,7 +104,7 @@ fn match_regrouping(editor: &Editor, id: InstId) -> Option<(InstId, Regrouped)> 
     own.then(|| (editor.operand(first, 0), Regrouped { axes: editor.dims(first).to_vec(), order: order.clone() }))
 }
 
-/// For each of `whole`, which of `parts` it is the product of, in order, those of size one left out.
+/// For each size in `whole`, the indices of the consecutive `parts` whose product it is; parts of size 1 are omitted.
 fn group_factors(whole: &[u64], parts: &[u64]) -> Option<Vec<Vec<usize>>> {
     let mut next = (0..parts.len()).filter(|&i| parts[i] != 1);
     let mut group = |&n: &u64| {
@@ -120,7 +120,7 @@ fn group_factors(whole: &[u64], parts: &[u64]) -> Option<Vec<Vec<usize>>> {
     next.next().is_none().then_some(groups)
 }
 
-/// The axes of what a convolution reads or makes.
+/// The axes of a convolution's operand or result.
 struct Axes<'a> {
     batch: usize,
     feature: usize,
@@ -138,15 +138,16 @@ impl Axes<'_> {
     }
 }
 
-/// How planes are cut.
+/// Division of planes into smaller ones, one for each combination of phases.
 struct Phases {
-    /// For each spatial dimension, into how many.
+    /// Number of phases along each spatial dimension, which is the dilation.
     of_spatial: Vec<u64>,
     /// Factors of the batch of the smaller planes, without those of 1: the phases, then the batch of the whole planes.
     batch: Vec<AxisRole>,
 }
 
-/// How planes of sizes `whole` are cut into those of sizes `small`, whose batch has these parts where it is known already.
+/// Finds how planes of sizes `whole` are divided into those of sizes `small`; `None` if the division differs from the known factors of
+/// the batch.
 fn match_phases(
     whole: &[u64],
     by: &Regrouped,

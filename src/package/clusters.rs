@@ -19,7 +19,7 @@ pub struct ClusterObject {
     pub face: ModelInterface,
     /// By argument: index of its tensor in [`Chain::tensors`].
     pub args: Vec<usize>,
-    /// By result: index of its tensor in [`Chain::tensors`].
+    /// By result: index of its tensor in [`ClusterChain::tensors`].
     pub results: Vec<usize>,
     /// Names of the files written for the cluster.
     pub files: Vec<String>,
@@ -40,7 +40,7 @@ pub struct ClusterTensor {
 
 /// The compiled clusters of a graph and their connections.
 #[derive(Clone, Debug, Default)]
-pub struct Chain {
+pub struct ClusterChain {
     /// The source file of the graph.
     pub source: String,
     /// The clusters in topological order, also with regard to paths through nodes outside.
@@ -52,9 +52,9 @@ pub struct Chain {
 }
 
 /// The JSON document `clusters.json`, with a newline at its end.
-pub fn clusters_json(chain: &Chain) -> String {
+pub fn clusters_json(chain: &ClusterChain) -> String {
     let tensor = |(i, wire): (usize, &ClusterTensor)| {
-        let mut all = metadata::tensors(std::slice::from_ref(&wire.info)).pop().unwrap_or_default();
+        let mut all = metadata::tensors_json(std::slice::from_ref(&wire.info)).pop().unwrap_or_default();
         all["op"] = wire.op.as_str().into();
         all["file"] = file(i).into();
         all["from"] = wire.from.map_or(Value::Null, |at| chain.pieces[at].cluster.as_str().into());
@@ -122,7 +122,7 @@ static int move(const char *folder, const char *name, const char *mode, void *by
 "#;
 
 /// The text of `main.c`, which needs C11 because of the headers.
-pub fn program(chain: &Chain) -> String {
+pub fn main_source(chain: &ClusterChain) -> String {
     let mut out = format!(
         "/* Runs the clusters of {} in order, each on what those before it gave.\n \
          * What comes from nodes outside of them is read from IN/tensor_N.bin, dense and row-major; results go to OUT/tensor_N.bin.\n \

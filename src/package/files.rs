@@ -44,11 +44,11 @@ pub fn write_all_if(
 }
 
 /// Writes all files under temporary names, and returns each with its final path.
-fn temporary(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<(temporary_files::File, PathBuf)>> {
+fn temporary(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<(temporary_files::TemporaryFile, PathBuf)>> {
     let mut ready = Vec::new();
     for (name, content) in files {
         let path = dir.join(name);
-        let mut temp = temp_beside(&path)?;
+        let mut temp = temporary_file_beside(&path)?;
         content.write_to(temp.as_file_mut()).map_err(|e| unwritten(&path, &e))?;
         ready.push((temp, path));
     }
@@ -56,7 +56,7 @@ fn temporary(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<(tempor
 }
 
 /// Gives temporary files their final names, all of them or none. A handler that ends the process waits until this is done.
-fn named(ready: Vec<(temporary_files::File, PathBuf)>) -> Result<Vec<PathBuf>> {
+fn named(ready: Vec<(temporary_files::TemporaryFile, PathBuf)>) -> Result<Vec<PathBuf>> {
     let (mut done, mut left, mut failed) = (Vec::new(), Vec::new(), None);
     let mut all = temporary_files::lock_temporary_paths();
     for (temp, path) in ready {
@@ -90,7 +90,7 @@ fn make_dir(dir: &Path) -> Result<(Option<PathBuf>, Option<TemporaryPath>)> {
     let missing = |p: &&Path| !p.as_os_str().is_empty() && !p.exists();
     let first = dir.ancestors().take_while(missing).last().map(Path::to_path_buf);
     std::fs::create_dir_all(dir).map_err(|e| unwritten(dir, &e))?;
-    let mark = first.as_ref().map(|first| TemporaryPath::mark(first, &mut all));
+    let mark = first.as_ref().map(|first| TemporaryPath::register(first, &mut all));
     Ok((first, mark))
 }
 
@@ -98,20 +98,20 @@ fn make_dir(dir: &Path) -> Result<(Option<PathBuf>, Option<TemporaryPath>)> {
 ///
 /// # Errors
 /// `Code::Io`.
-pub fn temp_beside(path: &Path) -> Result<temporary_files::File> {
+pub fn temporary_file_beside(path: &Path) -> Result<temporary_files::TemporaryFile> {
     let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".tfaot-");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    temporary_files::File::new_in(&builder, dir).map_err(|e| unwritten(path, &e))
+    temporary_files::TemporaryFile::new_in(&builder, dir).map_err(|e| unwritten(path, &e))
 }
 
 /// Renames a finished temporary file to `path`.
 ///
 /// # Errors
 /// `Code::Io`; the temporary file is removed in this case.
-pub fn keep(temp: temporary_files::File, path: &Path) -> Result<()> {
+pub fn rename_to_final(temp: temporary_files::TemporaryFile, path: &Path) -> Result<()> {
     temp.persist(path).map_err(|e| unwritten(path, &e))
 }
 

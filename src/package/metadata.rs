@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The JSON document of a model, with a newline at its end; `request` is the compile request, for models with a weights file.
 pub fn metadata(face: &ModelInterface, targets: &[&Target], limits: &Limits, request: Option<&Value>) -> String {
     let target = |t: &&Target| json!({"triple": t.triple, "cpu": t.cpu, "features": t.features});
-    let mut variables = tensors(&face.state.iter().map(|v| v.info.clone()).collect::<Vec<_>>());
+    let mut variables = tensors_json(&face.state.iter().map(|v| v.info.clone()).collect::<Vec<_>>());
     variables.iter_mut().zip(&face.state).for_each(|(object, v)| object["offset"] = v.offset.into());
     let mut document = json!({
         "abi_version": ABI_VERSION,
@@ -26,7 +26,7 @@ pub fn metadata(face: &ModelInterface, targets: &[&Target], limits: &Limits, req
         "workspace_bytes": face.workspace_bytes(),
         "workspace_align": WORKSPACE_ALIGN,
         "weights_bytes": face.weights_bytes,
-        "precision": precision(&face.reduced),
+        "precision": precision_json(&face.reduced),
         "calls": face.calls.iter().map(call).collect::<Value>(),
     });
     if let Some(file) = &face.file {
@@ -64,15 +64,15 @@ fn call(callee: &Callee) -> Value {
     json!({
         "function": callee.name,
         "api_version": callee.api_version,
-        "args": tensors(&callee.args),
-        "results": tensors(&callee.results),
+        "args": tensors_json(&callee.args),
+        "results": tensors_json(&callee.results),
         "opaque_bytes": callee.opaque.len(),
     })
 }
 
 /// Upper bounds on the stack use and loop iterations of a call.
 #[derive(Debug, Default)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// Stack depth of functions by symbol.
     pub stack: StackDepths,
     /// Loop bounds of each function of the model, in order.
@@ -80,10 +80,10 @@ pub struct Limits {
 }
 
 /// The JSON object of the function with index `number`.
-fn function(entry: &EntryPoint, number: usize, limits: &Limits) -> Value {
+fn function(entry: &EntryPoint, number: usize, limits: &ResourceLimits) -> Value {
     let EntryPoint { name, function, program, sizes, rungs, .. } = entry;
     let changed = program.state.iter().filter(|v| v.changed);
-    let fields = names::of_sizes(sizes);
+    let fields = names::size_member_names(sizes);
     let size = |(s, field): (&Size, &String)| json!({"name": s.name, "field": field, "least": s.least, "most": s.most, "is_result": s.is_result});
     json!({
         "name": name,
@@ -113,7 +113,7 @@ fn loops(counts: &LoopCounts) -> Value {
 
 /// A JSON list of tensors, each with the index of the varying size of each axis if `axes` has any.
 fn tensors_with_axes(infos: &[TensorInfo], axes: &[Vec<Option<usize>>]) -> Vec<Value> {
-    let mut all = tensors(infos);
+    let mut all = tensors_json(infos);
     all.iter_mut().zip(axes).for_each(|(object, axes)| object["axes"] = json!(axes));
     all
 }
@@ -133,7 +133,7 @@ pub fn precision(reduced: &RoundingCounts) -> Value {
 }
 
 /// A JSON list with an object for each tensor.
-pub fn tensors(infos: &[TensorInfo]) -> Vec<Value> {
+pub fn tensors_json(infos: &[TensorInfo]) -> Vec<Value> {
     let one = |i: &TensorInfo| json!({"name": i.name, "field": i.field, "dtype": i.dtype.name(), "dims": i.dims, "bytes": i.bytes()});
     infos.iter().map(one).collect()
 }

@@ -28,7 +28,7 @@ pub fn make_names_unique(infos: &mut [TensorInfo]) {
 }
 
 /// Derives the members' names from the signature, if one was chosen.
-pub fn of_signature(infos: &mut [TensorInfo]) {
+pub fn name_after_signature(infos: &mut [TensorInfo]) {
     if infos.iter().any(|i| i.called.is_some()) {
         let fields = field_names(&infos.iter().map(|i| i.shown().to_string()).collect::<Vec<_>>());
         infos.iter_mut().zip(fields).for_each(|(info, field)| info.field = field);
@@ -36,13 +36,13 @@ pub fn of_signature(infos: &mut [TensorInfo]) {
 }
 
 /// Member names for the sizes.
-pub fn of_sizes(sizes: &Sizes) -> Vec<String> {
+pub fn size_member_names(sizes: &Sizes) -> Vec<String> {
     field_names(&sizes.all.iter().map(|s| s.name.clone()).collect::<Vec<_>>())
 }
 
 /// Suffixes for the C names of several functions, derived from their signatures' names so that functions, types and macros of the header
 /// are distinct, even if case is ignored.
-pub fn of_functions(signatures: &[&str]) -> Vec<String> {
+pub fn function_suffixes(signatures: &[&str]) -> Vec<String> {
     const RESERVED: [&str; 7] = ["info", "init", "selftest", "selftest_bytes", "state", "supported", "weights"];
     const KINDS: [&str; 4] = ["", "_args", "_results", "_sizes"];
     let mut taken: HashSet<String> = RESERVED.map(String::from).into();
@@ -58,7 +58,7 @@ pub fn of_functions(signatures: &[&str]) -> Vec<String> {
 }
 
 /// The model's name derived from its file: `models/My-Net.pb.gz` becomes `my_net`.
-pub fn of_model(source: &str) -> String {
+pub fn model_name_from_path(source: &str) -> String {
     let mut parts = source.rsplit('/').filter(|p| !p.is_empty() && *p != ".").peekable();
     let file = parts.next().unwrap_or("");
     let mut stem = file.split('.').next().unwrap_or(file);
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn functions_have_names_that_nothing_else_has() {
-        let all = of_functions(&["train", "Train", "predict_args", "predict", "info", "a b", "a/b"]);
+        let all = function_suffixes(&["train", "Train", "predict_args", "predict", "info", "a b", "a/b"]);
         assert_eq!(all, ["train", "Train_", "predict_args", "predict_", "info_", "a_b", "a_b_"]);
     }
 
@@ -109,7 +109,7 @@ mod tests {
             ("float.pb", "float_"),
         ];
         for (file, want) in cases {
-            assert_eq!(of_model(file), want);
+            assert_eq!(model_name_from_path(file), want);
             assert!(is_identifier(want), "{want}");
         }
     }

@@ -22,11 +22,11 @@ pub fn spin_wait_function(target: &Target) -> String {
     )
 }
 
-/// Symbol of the table of `tfaot_pool_start`, `tfaot_pool_end` and `tfaot_pool_share`, in this order, that [`library`] exports.
+/// Symbol of the table of `tfaot_pool_start`, `tfaot_pool_end` and `tfaot_pool_share`, in this order, that [`pool_library_ir`] exports.
 pub const TABLE: &str = "tfaot_pool_functions";
 
 /// LLVM IR texts of a library that contains only the pool and exports [`TABLE`], to be assembled separately and linked.
-pub fn library(target: &Target) -> [String; 2] {
+pub fn pool_library_ir(target: &Target) -> [String; 2] {
     let face = format!(
         "target triple = \"{}\"\n@{TABLE} = constant [3 x ptr] [ptr @tfaot_pool_start, ptr @tfaot_pool_end, ptr @tfaot_pool_share]\n\
          declare hidden ptr @tfaot_pool_start(i32)\ndeclare hidden void @tfaot_pool_end(ptr)\n\

@@ -12,7 +12,7 @@ use std::process::Command;
 const FOLDERS: &[&str] = &["/usr/lib/llvm-22/bin", "/usr/local/bin", "/usr/bin", "/opt/homebrew/opt/lld/bin"];
 
 /// The file name extension of shared libraries.
-pub fn ending(target: &Target) -> &'static str {
+pub fn file_extension(target: &Target) -> &'static str {
     if target.format() == ObjectFormat::MachO { "dylib" } else { "so" }
 }
 
@@ -21,7 +21,8 @@ pub fn ending(target: &Target) -> &'static str {
 /// # Errors
 /// `Code::NoLinker` if none is found or it fails.
 pub fn link_shared_library(objects: &[&Pieces], name: &str, target: &Target) -> Result<Vec<u8>> {
-    let dir = temporary_files::Folder::new().map_err(|e| failed(&format!("no temporary folder could be made: {e}")))?;
+    let dir = temporary_files::TemporaryFolder::new()
+        .map_err(|e| failed(&format!("no temporary folder could be made: {e}")))?;
     let output = dir.path().join(name);
     let mut inputs = Vec::new();
     for (i, object) in objects.iter().enumerate() {

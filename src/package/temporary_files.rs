@@ -37,7 +37,7 @@ pub struct TemporaryPath(Option<PathBuf>);
 
 impl TemporaryPath {
     /// Registers `path`, which was created under the lock `all`.
-    pub fn mark(path: &Path, all: &mut CleanupLock) -> TemporaryPath {
+    pub fn register(path: &Path, all: &mut CleanupLock) -> TemporaryPath {
         // The working directory may change.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
         all.insert(path.clone());
@@ -59,21 +59,21 @@ impl Drop for TemporaryPath {
 
 /// A temporary file. The file is removed before its registration.
 #[derive(Debug)]
-pub struct File {
+pub struct TemporaryFile {
     file: NamedTempFile,
     mark: TemporaryPath,
 }
 
-impl File {
+impl TemporaryFile {
     /// Creates a file in `folder` by `builder`.
     ///
     /// # Errors
     /// Errors of the operating system.
-    pub fn new_in(builder: &Builder, folder: &Path) -> std::io::Result<File> {
+    pub fn new_in(builder: &Builder, folder: &Path) -> std::io::Result<TemporaryFile> {
         let mut all = lock_temporary_paths();
         let file = builder.tempfile_in(folder)?;
-        let mark = TemporaryPath::mark(file.path(), &mut all);
-        Ok(File { file, mark })
+        let mark = TemporaryPath::register(file.path(), &mut all);
+        Ok(TemporaryFile { file, mark })
     }
     /// Renames the file to `path`, which makes it permanent.
     ///
@@ -82,7 +82,7 @@ impl File {
     pub fn persist(self, path: &Path) -> std::io::Result<()> {
         self.persist_locked(path, &mut lock_temporary_paths())
     }
-    /// [`File::persist`] for a caller that holds the lock `all`.
+    /// [`TemporaryFile::persist`] for a caller that holds the lock `all`.
     ///
     /// # Errors
     /// Errors of the operating system.
@@ -93,14 +93,14 @@ impl File {
     }
 }
 
-impl Deref for File {
+impl Deref for TemporaryFile {
     type Target = NamedTempFile;
     fn deref(&self) -> &NamedTempFile {
         &self.file
     }
 }
 
-impl DerefMut for File {
+impl DerefMut for TemporaryFile {
     fn deref_mut(&mut self) -> &mut NamedTempFile {
         &mut self.file
     }
@@ -108,28 +108,28 @@ impl DerefMut for File {
 
 /// A temporary folder.
 #[derive(Debug)]
-pub struct Folder {
+pub struct TemporaryFolder {
     folder: TempDir,
     _mark: TemporaryPath,
 }
 
-impl Folder {
+impl TemporaryFolder {
     /// Creates a folder in the system's temporary directory.
     ///
     /// # Errors
     /// Errors of the operating system.
-    pub fn new() -> std::io::Result<Folder> {
-        Folder::new_in(&std::env::temp_dir())
+    pub fn new() -> std::io::Result<TemporaryFolder> {
+        TemporaryFolder::new_in(&std::env::temp_dir())
     }
     /// Creates a folder in `above`.
     ///
     /// # Errors
     /// Errors of the operating system.
-    pub fn new_in(above: &Path) -> std::io::Result<Folder> {
+    pub fn new_in(above: &Path) -> std::io::Result<TemporaryFolder> {
         let mut all = lock_temporary_paths();
         let folder = Builder::new().prefix(".tfaot-").tempdir_in(above)?;
-        let _mark = TemporaryPath::mark(folder.path(), &mut all);
-        Ok(Folder { folder, _mark })
+        let _mark = TemporaryPath::register(folder.path(), &mut all);
+        Ok(TemporaryFolder { folder, _mark })
     }
     /// The path of the temporary folder.
     pub fn path(&self) -> &Path {

@@ -36,7 +36,7 @@ pub fn size_name(name: &str) -> String {
 impl Binding {
     /// Binding of dimension `place` by the user's option `name`. A range without a name gets one, so that all dimensions at the same position
     /// that the option matches have the same size.
-    pub fn at_place(&self, name: &str, place: usize) -> Binding {
+    pub fn for_axis(&self, name: &str, place: usize) -> Binding {
         let Binding::Bound(bound @ DimBound { name: None, .. }) = self else { return self.clone() };
         let is_of_all = name.is_empty() || is_default_binding(name);
         let own = size_name(if is_of_all { "n" } else { name });
@@ -81,7 +81,7 @@ impl VaryingSizes {
     ///
     /// # Errors
     /// A message for two different bounds of the same name.
-    pub fn number(&mut self, bound: &DimBound, name: &str) -> Result<usize, String> {
+    pub fn index_of_size(&mut self, bound: &DimBound, name: &str) -> Result<usize, String> {
         let name = bound.name.as_deref().unwrap_or(name);
         let size =
             Size { name: name.to_string(), least: bound.least, most: bound.most, is_result: false, is_check: false };

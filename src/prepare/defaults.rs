@@ -21,7 +21,7 @@ pub struct UnresolvedFeed {
 
 impl UnresolvedFeed {
     /// Name for messages: that in the signature, else the tensor name.
-    pub fn shown(&self, program: &Program) -> String {
+    pub fn display_name(&self, program: &Program) -> String {
         self.called.clone().unwrap_or_else(|| tensor_name(program, self.at))
     }
 }
@@ -70,7 +70,7 @@ pub fn resolve_fetches(
 }
 
 /// Node to run for a signature without results, as a fetch without a name.
-pub fn run_only_node(names: &NodesByName, signature: Option<&Signature>) -> Vec<(String, Endpoint)> {
+pub fn signature_target(names: &NodesByName, signature: Option<&Signature>) -> Vec<(String, Endpoint)> {
     let node = signature.and_then(|s| names.node(s.runs.as_deref()?));
     node.map(|node| (String::new(), Endpoint { node, port: 0 })).into_iter().collect()
 }
@@ -123,7 +123,7 @@ pub fn add_placeholders(
             let at = Endpoint { node: id, port: 0 };
             let spec = FeedSpec { name: node.name.to_string(), ..FeedSpec::default() };
             let one = UnresolvedFeed { at, spec, called: called(at) };
-            added.push(one.shown(program));
+            added.push(one.display_name(program));
             asked.push(one);
         }
     }

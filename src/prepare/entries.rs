@@ -77,7 +77,7 @@ fn split_into_entries(mut program: Program, request: &Request) -> Result<Entries
     let initializer_nodes = initializer_nodes(&program, &state)?;
     let before = prune::needed_nodes(&program.graph, &[], &as_fetches(&initializer_nodes), false);
     draws |= accesses.graph_accesses(&program, &program.graph, |id| before.nodes[id]).draws_random;
-    program.freeze(|v| state.contains(&v.name));
+    program.freeze_variables(|v| state.contains(&v.name));
     if draws {
         program.variables.push(random_state_variable(&program));
     }
@@ -110,7 +110,7 @@ fn apply_declarations(program: &mut Program, request: &Request) -> Result<()> {
         if let Some(dims) = &declared.dims {
             variable.shape = PartialShape(Some(dims.clone()));
         }
-        if let (None, false, Some((dtype, dims))) = (&variable.value, assigned, variable.array()) {
+        if let (None, false, Some((dtype, dims))) = (&variable.value, assigned, variable.array_type()) {
             let size = element_count(&dims).filter(|&n| n <= MAX_ELEMENTS);
             let size = size.and_then(|n| usize::try_from(n).ok()?.checked_mul(dtype.bytes()));
             let size = size.ok_or_else(|| {

@@ -13,7 +13,7 @@ const FOR_GRADIENTS: [&str; 2] = ["backward_function_name", "forward_function_na
 
 /// Replaces the bodies of functions for other devices by that of the CPU's implementation of the same interface. Functions with several
 /// candidates of the same signature are left unchanged.
-pub fn select_for_cpu(functions: &mut IndexMap<Arc<str>, Function>) {
+pub fn select_cpu_implementations(functions: &mut IndexMap<Arc<str>, Function>) {
     let is_other = |f: &Function| string_attr(f, INTERFACE).is_some() && string_attr(f, DEVICE) != Some(CPU);
     let chosen: Vec<Function> =
         functions.values().filter(|f| is_other(f)).filter_map(|f| cpu_implementation(functions, f)).collect();
@@ -82,7 +82,7 @@ mod tests {
     /// The op of each function after the choice.
     fn chosen(all: &[Function]) -> Vec<String> {
         let mut functions = all.iter().map(|f| (f.name.clone(), f.clone())).collect();
-        select_for_cpu(&mut functions);
+        select_cpu_implementations(&mut functions);
         assert!(functions.iter().all(|(name, f)| *name == f.name));
         functions.values().map(|f| f.graph.nodes[NodeId(1)].op.to_string()).collect()
     }

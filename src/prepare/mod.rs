@@ -121,7 +121,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The same program with fixed `sizes` in place of dynamic ones.
+    /// The program with the fixed sizes `sizes` in place of dynamic ones.
     pub fn at(&self, sizes: &[u64]) -> Prepared {
         let mut fixed = Prepared { sizes: Vec::new(), ..self.clone() };
         if self.sizes.is_empty() {
@@ -204,7 +204,7 @@ fn prepare_with_bindings(program: Program, request: &Request, used: &mut UsedBin
     let fetches = defaults::resolve_fetches(&program, &names, request, signature, &mut assumptions)?;
     let asked = defaults::resolve_feeds(&program, &names, request, signature, &mut assumptions)?;
     let fetched = fetches.len();
-    let ends = [fetches, defaults::run_only_node(&names, signature)].concat();
+    let ends = [fetches, defaults::signature_target(&names, signature)].concat();
     let needed = prune::needed_nodes(&program.graph, &asked, &ends, request.is_checked);
     let asked = defaults::add_placeholders(&program, &names, asked, &needed, request, signature, &mut assumptions);
     let shape::ResolvedShapes { feeds: infos, sizes, axes, values } =
@@ -327,7 +327,7 @@ pub fn resolve_request(program: &Program, request: &Request) -> Result<ResolvedR
     let request = &signature::to_tensor_names(request, signature);
     let fetches = defaults::resolve_fetches(program, &names, request, signature, &mut told)?;
     let asked = defaults::resolve_feeds(program, &names, request, signature, &mut told)?;
-    let ends = [fetches.clone(), defaults::run_only_node(&names, signature)].concat();
+    let ends = [fetches.clone(), defaults::signature_target(&names, signature)].concat();
     let needed = prune::needed_nodes(&program.graph, &asked, &ends, false);
     let asked = defaults::add_placeholders(program, &names, asked, &needed, request, signature, &mut told);
     let (feeds, sizes) = shape::partial_shapes(program, &asked, &request.dims)?;
@@ -353,7 +353,7 @@ fn fetch_names(
 }
 
 /// Replaces the signature's names in a request by TensorFlow's tensor names; unchanged if the request takes no signature.
-pub fn in_tensor_names(program: &Program, request: &Request) -> Request {
+pub fn with_tensor_names(program: &Program, request: &Request) -> Request {
     let names = NodesByName::new(program);
     let signature = signature::choose_signature(program, &names, request).unwrap_or_default();
     signature::to_tensor_names(request, signature)

@@ -88,7 +88,7 @@ pub fn prune(
     let fetches = fetches.into_iter().map(|(name, at)| (name, pruner.new_endpoint(at))).collect();
     let graph = Graph { nodes: pruner.out };
     let mut program = Program { source, graph, functions, signatures, producer, variables, rounds };
-    implementations::select_for_cpu(&mut program.functions);
+    implementations::select_cpu_implementations(&mut program.functions);
     drop_unreachable_functions(&mut program);
     PrunedProgram { program, fetches }
 }
@@ -184,7 +184,7 @@ pub fn drop_unreachable_functions(program: &mut Program) {
     let mut reached: HashSet<Arc<str>> = HashSet::new();
     let mut todo: Vec<Arc<str>> = Vec::new();
     for node in program.graph.nodes.values() {
-        todo.extend(node.called());
+        todo.extend(node.called_functions());
     }
     while let Some(name) = todo.pop() {
         if reached.contains(&name) {
@@ -192,7 +192,7 @@ pub fn drop_unreachable_functions(program: &mut Program) {
         }
         if let Some(function) = program.functions.get(&name) {
             for node in function.graph.nodes.values() {
-                todo.extend(node.called());
+                todo.extend(node.called_functions());
             }
         }
         reached.insert(name);

@@ -58,10 +58,10 @@ fn reachable_nodes(graph: &Graph, mut todo: Vec<NodeId>) -> HashSet<NodeId> {
 
 fn reachable_functions(program: &Program, nodes: &HashSet<NodeId>) -> HashSet<Arc<str>> {
     let mut seen: HashSet<Arc<str>> = HashSet::new();
-    let mut todo: Vec<Arc<str>> = nodes.iter().flat_map(|&id| program.graph.nodes[id].called()).collect();
+    let mut todo: Vec<Arc<str>> = nodes.iter().flat_map(|&id| program.graph.nodes[id].called_functions()).collect();
     while let Some(name) = todo.pop() {
         let Some(function) = program.functions.get(&name).filter(|_| !seen.contains(&name)) else { continue };
-        todo.extend(function.graph.nodes.values().flat_map(|node| node.called()));
+        todo.extend(function.graph.nodes.values().flat_map(|node| node.called_functions()));
         seen.insert(name);
     }
     seen

@@ -1,6 +1,6 @@
 //! Resizable variables: their declared shapes have unknown axes, and calls may change their sizes up to a capacity.
 use super::entries::MAX_ELEMENTS;
-use super::{Request, tables::capacity};
+use super::{Request, tables::initial_capacity};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{PartialShape, Program, TfType, Variable, VariableRole};
 use crate::tensor::{DType, Tensor, element_count};
@@ -34,7 +34,7 @@ pub fn allocate_capacity(program: &mut Program, request: &Request, state: &mut V
         let axes = variable.open_axes();
         let mut dims = value.dims.clone();
         for &axis in &axes {
-            let rooms = variable.handles.iter().map(|handle| capacity(request, handle, value.dims[axis]));
+            let rooms = variable.handles.iter().map(|handle| initial_capacity(request, handle, value.dims[axis]));
             dims[axis] = rooms.min().unwrap_or(value.dims[axis]);
         }
         let elements = element_count(&dims).filter(|&n| n <= MAX_ELEMENTS);

@@ -40,7 +40,7 @@ pub fn resolve_shapes(
 ) -> Result<ResolvedShapes, Error> {
     let (told_values, asked): (Vec<&UnresolvedFeed>, Vec<&UnresolvedFeed>) =
         asked.iter().partition(|a| a.spec.value.is_some());
-    let names: Vec<String> = asked.iter().map(|a| a.shown(program)).collect();
+    let names: Vec<String> = asked.iter().map(|a| a.display_name(program)).collect();
     let mut bindings = Bindings { bound, used };
     let (mut feeds, mut axes, mut values, mut bad) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for asked in told_values {
@@ -160,7 +160,7 @@ fn declared_shape(program: &Program, asked: &UnresolvedFeed) -> PartialShape {
 /// shape.
 fn constant_value(program: &Program, asked: &UnresolvedFeed) -> Result<Option<Tensor>, Diagnostic> {
     let Some(text) = &asked.spec.value else { return Ok(None) };
-    let (name, node) = (asked.shown(program), &program.graph.nodes[asked.at.node]);
+    let (name, node) = (asked.display_name(program), &program.graph.nodes[asked.at.node]);
     let dtype = resolve_dtype(program, asked, &name)?;
     let bad = |what: String| {
         let of = format!("`{text}` is no value of the feed `{name}`");
@@ -198,7 +198,7 @@ pub fn partial_shapes(
     let mut bindings = Bindings { bound, used: &mut used };
     let mut varying = VaryingSizes::default();
     let mut given = Vec::with_capacity(asked.len());
-    let names: Vec<String> = asked.iter().map(|a| a.shown(program)).collect();
+    let names: Vec<String> = asked.iter().map(|a| a.display_name(program)).collect();
     for (asked, field) in asked.iter().zip(field_names(&names)) {
         if let Some(tensor) = constant_value(program, asked)? {
             given.push(constant_facts(asked, tensor));
@@ -233,7 +233,7 @@ fn size_index(
     node: &Node,
 ) -> Result<usize, Diagnostic> {
     let conflict = |what| Diagnostic::new(Code::BadOption, format!("the size {what}")).at_node(&node.name, &node.op);
-    varying.number(bound, &format!("{field}_{i}")).map_err(conflict)
+    varying.index_of_size(bound, &format!("{field}_{i}")).map_err(conflict)
 }
 
 fn resolve_dims(
@@ -332,6 +332,6 @@ impl Bindings<'_> {
         let at = forms.iter().find_map(|form| self.bound.iter().rposition(|(name, _)| form(name)))?;
         self.used[at] = true;
         let (name, binding) = &self.bound[at];
-        Some(binding.at_place(name, i))
+        Some(binding.for_axis(name, i))
     }
 }

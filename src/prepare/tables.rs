@@ -22,7 +22,7 @@ pub fn table_variables(program: &Program, request: &Request, used: &BTreeMap<Nod
     let mut tables: BTreeMap<&str, Vec<NodeId>> = BTreeMap::new();
     let mut changed: Vec<&str> = Vec::new();
     for (&id, &access) in used.iter().filter(|(id, _)| holds_numbers(&nodes[**id])) {
-        let name = nodes[id].variable();
+        let name = nodes[id].variable_name();
         tables.entry(name).or_default().push(id);
         if access == Access::Write && !changed.contains(&name) {
             changed.push(name);
@@ -77,7 +77,7 @@ fn initial_arrays(graph: &Graph, node: &Node, request: &Request) -> Result<[(&'s
     let row = row.ok_or_else(|| Error::user(Code::UnsupportedCase, "the values of the table have no fixed sizes"))?;
     let marks: Vec<&Tensor> = node.inputs.iter().filter_map(|e| constant_tensor(graph, e.node)).collect();
     let given = ops::table_contents(node, &row, &marks)?;
-    let room = capacity(request, &node.name, given.count() as u64);
+    let room = initial_capacity(request, &node.name, given.count() as u64);
     let bytes = [&[room], &row[..]].concat();
     if element_count(&bytes).is_none_or(|n| n > MAX_ELEMENTS || room > 1 << 24) {
         return Err(Error::user(Code::TooLarge, format!("the table has room for {room} keys of values {row:?}")));
@@ -87,7 +87,7 @@ fn initial_arrays(graph: &Graph, node: &Node, request: &Request) -> Result<[(&'s
 
 /// Capacity in elements of a table or resizable axis that initially holds `count`: the user's `--bound` for the node `handle`, else the
 /// default.
-pub(super) fn capacity(request: &Request, handle: &str, count: u64) -> u64 {
+pub(super) fn initial_capacity(request: &Request, handle: &str, count: u64) -> u64 {
     let bound = |name: &str| request.bounds.iter().rev().find(|(of, _)| of == name).map(|(_, most)| *most);
     let assumed = DEFAULT_CAPACITY.max(count.saturating_mul(2));
     bound(handle).or_else(|| bound("")).unwrap_or(assumed).max(count).max(1)

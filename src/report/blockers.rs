@@ -1,6 +1,6 @@
 //! Reasons that exclude nodes from clusters, grouped and sorted by the work that they cost; and reasons why clusters were not merged.
 use super::graph::GraphColumns;
-use super::model::{Blocker, Gain, Stop};
+use super::model::{Blocker, ClusteringGain, MergeObstacle};
 use crate::cluster::{self, Clustering, ClusteringOptions};
 use crate::diag::Code;
 use crate::diag::codes::CODES;
@@ -86,7 +86,7 @@ pub fn blocker_groups(columns: &GraphColumns) -> Vec<Blocker> {
 /// Sorts the most valuable groups first: by the work that would be gained or is outside, then by the number of nodes.
 fn sort(groups: &mut [Blocker]) {
     let worth = |b: &Blocker| {
-        let gain = b.gain.unwrap_or(Gain { nodes: 0, flops: 0, clusters: 0 });
+        let gain = b.gain.unwrap_or(ClusteringGain { nodes: 0, flops: 0, clusters: 0 });
         let flops = (b.flops as i128).max(gain.flops.into());
         let nodes = (b.nodes.len() as i64).max(gain.nodes);
         (!b.blocks, std::cmp::Reverse(flops), std::cmp::Reverse(b.cuts), std::cmp::Reverse(nodes))
@@ -98,7 +98,7 @@ fn sort(groups: &mut [Blocker]) {
 ///
 /// # Errors
 /// Those of clustering.
-pub fn what_ifs(
+pub fn evaluate_what_ifs(
     report: &mut super::Report,
     program: &Program,
     found: &Clustering,
@@ -118,7 +118,7 @@ pub fn what_ifs(
     for blocker in report.blockers.iter_mut().filter(|b| b.blocks && !b.op.is_empty()).take(MOST_ASKED) {
         asked.what_if = vec![blocker.op.clone()];
         let then = cluster::cluster(program, &program.graph, &asked)?;
-        blocker.gain = Some(Gain {
+        blocker.gain = Some(ClusteringGain {
             nodes: then.clustered() as i64 - found.clustered() as i64,
             flops: inside(&then) - now,
             clusters: then.clusters.len() as i64 - found.clusters.len() as i64,
@@ -129,16 +129,16 @@ pub fn what_ifs(
 }
 
 /// Reasons why clusters were not merged, with the edges that each affected.
-pub fn stops(columns: &GraphColumns) -> Vec<Stop> {
+pub fn merge_obstacles(columns: &GraphColumns) -> Vec<MergeObstacle> {
     let mut by_code: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
     for (i, edge) in columns.edges.iter().enumerate() {
         by_code.entry(&edge.code).or_default().push(i as u32);
     }
-    let mut stops: Vec<Stop> = by_code
+    let mut stops: Vec<MergeObstacle> = by_code
         .into_iter()
         .filter_map(|(code, edges)| {
             let row = Code::parse(code)?;
-            Some(Stop { code: code.to_string(), slug: row.slug, about: row.about, cure: row.cure, edges })
+            Some(MergeObstacle { code: code.to_string(), slug: row.slug, about: row.about, cure: row.cure, edges })
         })
         .collect();
     stops.sort_by_key(|s| std::cmp::Reverse(s.edges.len()));

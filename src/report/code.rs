@@ -19,7 +19,7 @@ pub struct KernelTimes {
 }
 
 /// Describes a compiled cluster or function for the report: kernels, buffers, assembly, times.
-pub fn describe(
+pub fn describe_code(
     module: &Module,
     program: &Program,
     target: &Target,

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 const MOST_CALLS: usize = 50;
 
 /// The work of each node of the top-level graph, in floating-point operations.
-pub fn of_graph(program: &Program, facts: &Facts) -> Vec<Option<u64>> {
+pub fn node_flops(program: &Program, facts: &Facts) -> Vec<Option<u64>> {
     let mut counter = Counter { program, facts, known: HashMap::new() };
     let scope = Scope { graph: &program.graph, facts: &facts.graph };
     program.graph.nodes.values().enumerate().map(|(i, node)| counter.node(&scope, i, node, 0)).collect()

@@ -22,16 +22,16 @@ pub struct GraphColumns {
     /// Distinct attribute texts of nodes, as lines of `name=value`.
     pub attrs: Vec<String>,
     /// Distinct reasons for exclusion from clusters.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<NodeReason>,
     /// The nodes, a list for each property.
-    pub nodes: Nodes,
+    pub nodes: NodeColumns,
     /// Edges whose clusters were not merged.
     pub edges: Vec<EdgeReport>,
 }
 
 /// The properties of all nodes, a list each.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Nodes {
+pub struct NodeColumns {
     /// Names of the nodes.
     pub name: Vec<String>,
     /// Indices into `ops`.
@@ -56,7 +56,7 @@ pub struct Nodes {
 
 /// Why a node is in no cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct Reason {
+pub struct NodeReason {
     /// The diagnostic code, such as `TFA0508`.
     pub code: String,
     /// The diagnostic code's name in words.
@@ -97,14 +97,14 @@ impl GraphColumns {
         let verdicts: HashMap<&str, _> = found.nodes.iter().map(|v| (v.name.as_str(), v)).collect();
         let (mut ops, mut types, mut devices, mut attrs) =
             (Interned::default(), Interned::default(), Interned::default(), Interned::default());
-        let mut reasons: IndexSet<Reason> = IndexSet::new();
-        let mut nodes = Nodes::default();
+        let mut reasons: IndexSet<NodeReason> = IndexSet::new();
+        let mut nodes = NodeColumns::default();
         for (i, node) in program.graph.nodes.values().enumerate() {
             let verdict = verdicts.get(&*node.name).map(|v| &v.cluster);
             let reason = verdict.and_then(|v| v.as_ref().err()).map(|left| {
                 let row = left.code().row();
                 let text = left.text(&node.op);
-                let reason = Reason { code: row.code.id(), slug: row.slug, text, about: row.about, cure: row.cure };
+                let reason = NodeReason { code: row.code.id(), slug: row.slug, text, about: row.about, cure: row.cure };
                 reasons.insert_full(reason).0 as u32
             });
             nodes.name.push(node.name.to_string());
@@ -140,7 +140,7 @@ impl GraphColumns {
     }
 }
 
-fn edges(nodes: &Nodes, found: &Clustering) -> Vec<EdgeReport> {
+fn edges(nodes: &NodeColumns, found: &Clustering) -> Vec<EdgeReport> {
     if found.refused.is_empty() {
         return Vec::new();
     }

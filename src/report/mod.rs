@@ -35,9 +35,9 @@ mod tests;
 pub mod overview;
 
 pub use baseline::compare;
-pub use blockers::what_ifs;
+pub use blockers::evaluate_what_ifs;
 pub use graph::add_constant_copies;
-pub use model::{Blocker, ClusterReport, CodeReport, Gain, OpenSize, Refusal, Report, Stop};
+pub use model::{Blocker, ClusterReport, ClusteringGain, CodeReport, CompileRefusal, MergeObstacle, OpenSize, Report};
 pub use order::sort_topologically;
 pub use overview::FunctionSummary;
 pub use part::{ClusterBorder, cluster_border, fold_known_inputs};
@@ -46,7 +46,7 @@ use crate::cluster::Clustering;
 use crate::graph::Program;
 use crate::infer::{Facts, SizeOrigin};
 use graph::GraphColumns;
-use model::Summary;
+use model::CoverageSummary;
 
 /// Inputs from which a report is made.
 pub struct Input<'a> {
@@ -67,7 +67,7 @@ pub struct Input<'a> {
 /// The report of a graph, without code; the caller adds the code of [`Report::clusters`].
 pub fn report(input: &Input) -> Report {
     let Input { program, found, facts, .. } = input;
-    let flops = flops::of_graph(program, facts);
+    let flops = flops::node_flops(program, facts);
     let columns = GraphColumns::new(program, found, facts, &flops);
     let clusters = clusters(input, &columns);
     let nodes = columns.nodes.name.len();
@@ -84,7 +84,7 @@ pub fn report(input: &Input) -> Report {
         models: Vec::new(),
         next: Vec::new(),
         baseline: None,
-        summary: Summary {
+        summary: CoverageSummary {
             nodes,
             clustered: found.clustered(),
             node_coverage: part(found.clustered(), nodes as u64),
@@ -98,7 +98,7 @@ pub fn report(input: &Input) -> Report {
         },
         assumed: input.assumed.clone(),
         blockers: blockers::blocker_groups(&columns),
-        stops: blockers::stops(&columns),
+        stops: blockers::merge_obstacles(&columns),
         open_sizes: open_sizes(input),
         clusters,
         columns,

@@ -35,13 +35,13 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
     /// Coverage of the graph by clusters, in numbers.
-    pub summary: Summary,
+    pub summary: CoverageSummary,
     /// Assumptions, one sentence each.
     pub assumed: Vec<String>,
     /// Reasons that exclude nodes from clusters, the most valuable first.
     pub blockers: Vec<Blocker>,
     /// Reasons why clusters were not merged, the most frequent first.
-    pub stops: Vec<Stop>,
+    pub stops: Vec<MergeObstacle>,
     /// Origins of unknown sizes, the most frequent first.
     pub open_sizes: Vec<OpenSize>,
     /// The clusters by number.
@@ -56,7 +56,7 @@ pub struct Report {
 
 /// Coverage of the graph by clusters, in numbers.
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
+pub struct CoverageSummary {
     /// Number of nodes of the graph.
     pub nodes: usize,
     /// Number of nodes in clusters.
@@ -101,12 +101,12 @@ pub struct Blocker {
     /// Number of edges whose clusters were not merged because of one of the nodes.
     pub cuts: usize,
     /// The effect on clusters if XLA compiled the op; `None` if this was not evaluated.
-    pub gain: Option<Gain>,
+    pub gain: Option<ClusteringGain>,
 }
 
 /// The effect on clusters if XLA compiled an op.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Gain {
+pub struct ClusteringGain {
     /// Number of additional nodes in clusters.
     pub nodes: i64,
     /// Floating-point operations that would be in clusters in addition.
@@ -117,7 +117,7 @@ pub struct Gain {
 
 /// Edges whose clusters were not merged for one reason.
 #[derive(Clone, Debug, Serialize)]
-pub struct Stop {
+pub struct MergeObstacle {
     /// The diagnostic code, such as `TFA0508`.
     pub code: String,
     /// The diagnostic code's name in words.
@@ -179,7 +179,7 @@ pub struct ClusterReport {
     /// Number of nodes that the code omits because no result needs them, such as assignments.
     pub left_out: usize,
     /// Reasons why there is no code; empty if there is, or if none was requested.
-    pub refused: Vec<Refusal>,
+    pub refused: Vec<CompileRefusal>,
 }
 
 impl ClusterReport {
@@ -200,7 +200,7 @@ impl ClusterReport {
 
 /// A reason why a cluster is not compiled alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Refusal {
+pub struct CompileRefusal {
     /// The code, such as `TFA0009`.
     pub code: String,
     /// The diagnostic code's name in words.

@@ -17,7 +17,7 @@ fn program(name: &str) -> (Program, Facts) {
 fn work(name: &str, node: &str) -> Option<u64> {
     let (program, facts) = program(name);
     let id = program.graph.find(node).unwrap_or_else(|| panic!("{name} has no {node}"));
-    flops::of_graph(&program, &facts)[id.0 as usize]
+    flops::node_flops(&program, &facts)[id.0 as usize]
 }
 
 #[test]

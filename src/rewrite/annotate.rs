@@ -4,7 +4,7 @@
 //! therefore extended to turn Grappler off for functions; for the graph itself, the session must do the same.
 use super::units::GraphToExtract;
 use crate::diag::Result;
-use crate::import::raw::{Message, Raw, RawNode};
+use crate::import::raw::{RawMessage, RawNode, RawValue};
 use crate::import::raw_attr as proto;
 
 /// Serialized `graph_options { rewrite_options { disable_meta_optimizer: true } }`, to be appended to a ConfigProto.
@@ -15,7 +15,7 @@ pub fn run(unit: &GraphToExtract, nodes: &mut [RawNode]) -> Result<()> {
     for node in nodes {
         if let Some(&cluster) = unit.members.get(&node.name) {
             node.set_attr("_XlaCluster", proto::string(&unit.names[cluster as usize]));
-            node.set_attr("_XlaAlreadyClustered", proto::truth(true));
+            node.set_attr("_XlaAlreadyClustered", proto::boolean(true));
         }
         if matches!(node.op.as_str(), "PartitionedCall" | "StatefulPartitionedCall") {
             node.set_attr("config_proto", proto::bytes(&without_grappler(node)?));
@@ -28,8 +28,8 @@ pub fn run(unit: &GraphToExtract, nodes: &mut [RawNode]) -> Result<()> {
 fn without_grappler(node: &RawNode) -> Result<Vec<u8>> {
     let mut config = Vec::new();
     if let Some((_, value)) = node.attrs.iter().find(|(name, _)| name == "config_proto") {
-        for (number, field) in Message::parse(value, "AttrValue")?.fields {
-            if let (2, Raw::Bytes(bytes)) = (number, field) {
+        for (number, field) in RawMessage::parse(value, "AttrValue")?.fields {
+            if let (2, RawValue::Bytes(bytes)) = (number, field) {
                 config = bytes.to_vec();
             }
         }

@@ -5,7 +5,7 @@
 use super::units::GraphToExtract;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node};
-use crate::import::raw::{Message, Raw, RawFunction, RawNode, serialize_map_entry};
+use crate::import::raw::{RawFunction, RawMessage, RawNode, RawValue, serialize_map_entry};
 use crate::import::raw_attr as proto;
 use crate::opdef;
 use indexmap::{IndexMap, IndexSet};
@@ -40,17 +40,17 @@ pub struct ExtractedCluster {
 
 impl ExtractedCluster {
     /// Rewrites the function's signature from `args`, `results` and `controls`.
-    pub fn sign(&mut self) {
+    pub fn update_signature(&mut self) {
         let signature =
             proto::function_signature(&self.function.name, &self.args, &self.results, &self.controls, self.stateful);
-        self.function.rest = Message { fields: vec![(1, Raw::Bytes(signature.into()))] };
+        self.function.rest = RawMessage { fields: vec![(1, RawValue::Bytes(signature.into()))] };
     }
 
     /// Keeps TensorFlow from inlining the function, and Grappler from rewriting it by declaring it a tf.data function.
     pub fn forbid_inlining(&mut self) {
         for attr in ["_noinline", "_tf_data_function"] {
-            let kept = serialize_map_entry(attr, &proto::truth(true));
-            self.function.rest.fields.push((5, Raw::Bytes(kept.into())));
+            let kept = serialize_map_entry(attr, &proto::boolean(true));
+            self.function.rest.fields.push((5, RawValue::Bytes(kept.into())));
         }
     }
 }
@@ -142,7 +142,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
     }
 
     /// Collects the clusters of a function's body.
-    pub fn of_function(
+    pub fn from_function(
         unit: &'u GraphToExtract<'p>,
         nodes: &[RawNode],
         function: &RawFunction,
@@ -441,13 +441,13 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
                 nodes: call.body.clone(),
                 rets: rets.collect(),
                 control_rets: controls.iter().cloned().zip(call.controls.iter().cloned()).collect(),
-                rest: Message::default(),
+                rest: RawMessage::default(),
             };
             let stateful = call.stateful;
             let in_function = self.spelling == Spelling::Function;
             let call = self.node(call, name);
             let mut one = ExtractedCluster { function, call, args, results, controls, stateful, in_function };
-            one.sign();
+            one.update_signature();
             made.push(one);
         }
         made

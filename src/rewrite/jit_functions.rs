@@ -5,7 +5,7 @@
 //! assigned after them. A function that is also called by one that keeps the mark is left unchanged.
 use crate::cluster;
 use crate::graph::{Attr, Graph, Program};
-use crate::import::raw::{Raw, RawGraph, RawNode, parse_map_entry};
+use crate::import::raw::{RawGraph, RawNode, RawValue, parse_map_entry};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl JitFunctions {
     }
 
     /// Whether XLA does not see the body of a function unless the function itself is marked, given the marks removed so far.
-    pub fn leaves(&self, name: &Arc<str>) -> bool {
+    pub fn is_outside_jit_compile(&self, name: &Arc<str>) -> bool {
         self.over.get(name).is_none_or(|over| over.iter().all(|m| m == name || self.taken.contains(m)))
     }
 
@@ -51,12 +51,12 @@ impl JitFunctions {
     }
 
     /// Deletes the removed marks from the nodes and functions of a file.
-    pub fn unmark(&self, raw: &mut RawGraph) {
+    pub fn delete_removed_marks(&self, raw: &mut RawGraph) {
         if self.taken.is_empty() {
             return;
         }
         for function in raw.functions.iter_mut().filter(|f| self.taken.contains(&*f.name)) {
-            let is_mark = |raw: &Raw| matches!(raw, Raw::Bytes(b) if parse_map_entry(b).is_ok_and(|(key, _)| key == cluster::MUST_COMPILE_ATTR));
+            let is_mark = |raw: &RawValue| matches!(raw, RawValue::Bytes(b) if parse_map_entry(b).is_ok_and(|(key, _)| key == cluster::MUST_COMPILE_ATTR));
             function.rest.fields.retain(|(number, raw)| *number != FUNCTION_ATTR || !is_mark(raw));
         }
         let bodies = raw.functions.iter_mut().flat_map(|f| &mut f.nodes);
@@ -76,10 +76,10 @@ const FUNCTION_ATTR: u32 = 5;
 
 /// The function that an AttrValue names, if its kind is `func`.
 fn called(value: &bytes::Bytes) -> Option<String> {
-    use crate::import::raw::Message;
-    let mut value = Message::parse(value, "AttrValue").ok()?;
+    use crate::import::raw::RawMessage;
+    let mut value = RawMessage::parse(value, "AttrValue").ok()?;
     let function = value.bytes_mut(10).next()?.clone();
-    let name = Message::parse(&function, "NameAttrList").ok()?.bytes_mut(1).next()?.clone();
+    let name = RawMessage::parse(&function, "NameAttrList").ok()?.bytes_mut(1).next()?.clone();
     Some(String::from_utf8_lossy(&name).into_owned())
 }
 

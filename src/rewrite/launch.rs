@@ -20,6 +20,6 @@ pub fn call_node(made: &ExtractedCluster) -> RawNode {
     node.set_attr("f", proto::function(&made.function.name));
     node.set_attr("Tin", types(&made.args));
     node.set_attr("Tout", types(&made.results));
-    node.set_attr(MUST_COMPILE_ATTR, proto::truth(true));
+    node.set_attr(MUST_COMPILE_ATTR, proto::boolean(true));
     node
 }

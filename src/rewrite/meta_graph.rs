@@ -4,7 +4,7 @@
 //! Sources: `meta_graph.proto`, `saved_object_graph.proto`, `control_flow.proto`, `variable.proto`, `saver.proto`.
 use crate::diag::Result;
 use crate::graph::{Endpoint, Graph, NodeId, Program};
-use crate::import::raw::{Message, Raw, parse_map_entry};
+use crate::import::raw::{RawMessage, RawValue, parse_map_entry};
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 
@@ -59,11 +59,11 @@ impl ExternalNames {
     ///
     /// # Errors
     /// `BadEncoding`.
-    pub fn collect(meta: &Message, program: &Program) -> Result<ExternalNames> {
+    pub fn collect(meta: &RawMessage, program: &Program) -> Result<ExternalNames> {
         let names: HashSet<&str> = program.graph.nodes.values().map(|n| &*n.name).collect();
         let mut named = ExternalNames::default();
         for (number, raw) in &meta.fields {
-            let Raw::Bytes(bytes) = raw else { continue };
+            let RawValue::Bytes(bytes) = raw else { continue };
             match *number {
                 SAVER => named.saver(bytes, &names)?,
                 COLLECTIONS => named.collection(bytes, &names)?,
@@ -82,7 +82,7 @@ impl ExternalNames {
     }
 
     /// By node: id of the set of session runs that execute it.
-    pub fn steps(&self, graph: &Graph) -> HashMap<String, u32> {
+    pub fn session_run_ids(&self, graph: &Graph) -> HashMap<String, u32> {
         let ids: HashMap<&str, NodeId> = graph.nodes.iter().map(|(id, n)| (&*n.name, id)).collect();
         if self.steps.is_empty() {
             return HashMap::new();
@@ -104,7 +104,7 @@ impl ExternalNames {
     }
 
     fn saver(&mut self, bytes: &Bytes, names: &HashSet<&str>) -> Result<()> {
-        let mut saver = Message::parse(bytes, "SaverDef")?;
+        let mut saver = RawMessage::parse(bytes, "SaverDef")?;
         let feeds: Vec<String> = saver.bytes_mut(1).map(|bytes| text(bytes)).collect();
         for field in [2, 3] {
             let targets = saver.bytes_mut(field).map(|bytes| text(bytes)).collect();
@@ -117,8 +117,8 @@ impl ExternalNames {
     fn signature(&mut self, bytes: &Bytes, names: &HashSet<&str>) -> Result<()> {
         let (_, value) = parse_map_entry(bytes)?;
         let mut step = Step::default();
-        for (number, raw) in Message::parse(&value, "SignatureDef")?.fields {
-            let (1 | 2, Raw::Bytes(pair)) = (number, raw) else { continue };
+        for (number, raw) in RawMessage::parse(&value, "SignatureDef")?.fields {
+            let (1 | 2, RawValue::Bytes(pair)) = (number, raw) else { continue };
             let tensors = mentioned(&parse_map_entry(&pair)?.1, names);
             if number == 1 {
                 self.nodes.extend(tensors.iter().map(|name| node(name).to_string()));
@@ -148,7 +148,7 @@ impl ExternalNames {
             let mut targets = Vec::new();
             for variable in contexts(&mut value)? {
                 // Collections of numbers and names do not parse as variables with an initializer.
-                let Ok(mut variable) = Message::parse(&variable, "VariableDef") else { continue };
+                let Ok(mut variable) = RawMessage::parse(&variable, "VariableDef") else { continue };
                 targets.extend(variable.bytes_mut(2).map(|bytes| text(bytes)));
             }
             self.steps.push(Step { feeds: Vec::new(), targets });
@@ -158,10 +158,10 @@ impl ExternalNames {
     }
 
     fn objects(&mut self, bytes: &Bytes) -> Result<()> {
-        for (number, raw) in Message::parse(bytes, "SavedObjectGraph")?.fields {
+        for (number, raw) in RawMessage::parse(bytes, "SavedObjectGraph")?.fields {
             match (number, raw) {
-                (1, Raw::Bytes(object)) => self.object(&object)?,
-                (2, Raw::Bytes(pair)) => {
+                (1, RawValue::Bytes(object)) => self.object(&object)?,
+                (2, RawValue::Bytes(pair)) => {
                     self.functions.insert(parse_map_entry(&pair)?.0);
                 }
                 _ => {}
@@ -171,12 +171,12 @@ impl ExternalNames {
     }
 
     fn object(&mut self, bytes: &Bytes) -> Result<()> {
-        let mut object = Message::parse(bytes, "SavedObject")?;
+        let mut object = RawMessage::parse(bytes, "SavedObject")?;
         for constant in object.bytes_mut(9) {
-            self.nodes.extend(Message::parse(constant, "SavedConstant")?.bytes_mut(1).map(|bytes| text(bytes)));
+            self.nodes.extend(RawMessage::parse(constant, "SavedConstant")?.bytes_mut(1).map(|bytes| text(bytes)));
         }
         for captured in object.bytes_mut(12) {
-            let mut captured = Message::parse(captured, "CapturedTensor")?;
+            let mut captured = RawMessage::parse(captured, "CapturedTensor")?;
             let tensors: Vec<String> = captured.bytes_mut(1).map(|bytes| text(bytes)).collect();
             for function in captured.bytes_mut(2).map(|bytes| text(bytes)) {
                 self.captured.entry(function).or_default().extend(tensors.iter().map(|name| node(name).to_string()));
@@ -235,8 +235,8 @@ impl Context {
     /// Adds the names in the context to `tensors`, except for the list of all nodes inside.
     fn names(self, bytes: &Bytes, names: &HashSet<&str>, tensors: &mut Vec<String>) -> Result<()> {
         let (values, nested) = self.fields();
-        for (number, raw) in Message::parse(bytes, "ControlFlowContextDef")?.fields {
-            let Raw::Bytes(field) = raw else { continue };
+        for (number, raw) in RawMessage::parse(bytes, "ControlFlowContextDef")?.fields {
+            let RawValue::Bytes(field) = raw else { continue };
             if number == nested {
                 for (kind, inner) in inner(&field)? {
                     kind.names(&inner, names, tensors)?;
@@ -249,14 +249,14 @@ impl Context {
     }
 
     /// The context without the nodes for which `is_there` is false.
-    fn without_gone(self, bytes: &Bytes, is_there: &dyn Fn(&str) -> bool) -> Result<Vec<u8>> {
+    fn remove_missing_nodes(self, bytes: &Bytes, is_there: &dyn Fn(&str) -> bool) -> Result<Vec<u8>> {
         let (values, nested) = self.fields();
-        let mut context = Message::parse(bytes, "ControlFlowContextDef")?;
+        let mut context = RawMessage::parse(bytes, "ControlFlowContextDef")?;
         for field in context.bytes_mut(values) {
-            let mut list = Message::parse(field, "ValuesDef")?;
+            let mut list = RawMessage::parse(field, "ValuesDef")?;
             list.fields.retain(|(number, raw)| match (number, raw) {
-                (1, Raw::Bytes(name)) => is_there(&text(name)),
-                (2, Raw::Bytes(pair)) => {
+                (1, RawValue::Bytes(name)) => is_there(&text(name)),
+                (2, RawValue::Bytes(pair)) => {
                     parse_map_entry(pair).is_ok_and(|(from, to)| is_there(&from) && is_there(&text(&to)))
                 }
                 _ => true,
@@ -264,10 +264,10 @@ impl Context {
             *field = list.write().into();
         }
         for field in context.bytes_mut(nested) {
-            let mut made = Message::parse(field, "ControlFlowContextDef")?;
+            let mut made = RawMessage::parse(field, "ControlFlowContextDef")?;
             for (kind, inner) in [(Context::Cond, 1), (Context::While, 2)] {
                 for context in made.bytes_mut(inner) {
-                    *context = kind.without_gone(context, is_there)?.into();
+                    *context = kind.remove_missing_nodes(context, is_there)?.into();
                 }
             }
             *field = made.write().into();
@@ -278,7 +278,7 @@ impl Context {
 
 /// The nested contexts in a `ControlFlowContextDef`.
 fn inner(bytes: &Bytes) -> Result<Vec<(Context, Bytes)>> {
-    let mut message = Message::parse(bytes, "ControlFlowContextDef")?;
+    let mut message = RawMessage::parse(bytes, "ControlFlowContextDef")?;
     let mut all = Vec::new();
     for (kind, number) in [(Context::Cond, 1), (Context::While, 2)] {
         all.extend(message.bytes_mut(number).map(|context| (kind, context.clone())));
@@ -289,8 +289,8 @@ fn inner(bytes: &Bytes) -> Result<Vec<(Context, Bytes)>> {
 /// The entries of the bytes list in a `CollectionDef`.
 fn contexts(collection: &mut Bytes) -> Result<Vec<Bytes>> {
     let mut all = Vec::new();
-    for list in Message::parse(collection, "CollectionDef")?.bytes_mut(2) {
-        all.extend(Message::parse(list, "BytesList")?.bytes_mut(1).map(|context| context.clone()));
+    for list in RawMessage::parse(collection, "CollectionDef")?.bytes_mut(2) {
+        all.extend(RawMessage::parse(list, "BytesList")?.bytes_mut(1).map(|context| context.clone()));
     }
     Ok(all)
 }
@@ -299,17 +299,17 @@ fn contexts(collection: &mut Bytes) -> Result<Vec<Bytes>> {
 ///
 /// # Errors
 /// `BadEncoding`.
-pub fn without_gone(meta: &mut Message, is_there: &dyn Fn(&str) -> bool) -> Result<()> {
+pub fn remove_missing_nodes(meta: &mut RawMessage, is_there: &dyn Fn(&str) -> bool) -> Result<()> {
     for collection in meta.bytes_mut(COLLECTIONS) {
-        let mut pair = Message::parse(collection, "CollectionDefEntry")?;
+        let mut pair = RawMessage::parse(collection, "CollectionDefEntry")?;
         let key = pair.bytes_mut(1).next().map(|key| text(key)).unwrap_or_default();
         let Some(kind) = Context::of_collection(&key) else { continue };
         for value in pair.bytes_mut(2) {
-            let mut def = Message::parse(value, "CollectionDef")?;
+            let mut def = RawMessage::parse(value, "CollectionDef")?;
             for list in def.bytes_mut(2) {
-                let mut all = Message::parse(list, "BytesList")?;
+                let mut all = RawMessage::parse(list, "BytesList")?;
                 for context in all.bytes_mut(1) {
-                    *context = kind.without_gone(context, is_there)?.into();
+                    *context = kind.remove_missing_nodes(context, is_there)?.into();
                 }
                 *list = all.write().into();
             }
@@ -334,11 +334,11 @@ fn mentioned_within(bytes: &Bytes, names: &HashSet<&str>, depth: usize) -> Vec<S
         {
             found.push(name.trim_start_matches('^').to_string());
         } else if depth < MAX_DEPTH
-            && let Ok(message) = Message::parse(&bytes, "message")
+            && let Ok(message) = RawMessage::parse(&bytes, "message")
         {
             open.extend(message.fields.into_iter().filter_map(|(_, raw)| match raw {
-                Raw::Bytes(field) => Some((field, depth + 1)),
-                Raw::Varint(_) | Raw::Fixed64(_) | Raw::Fixed32(_) => None,
+                RawValue::Bytes(field) => Some((field, depth + 1)),
+                RawValue::Varint(_) | RawValue::Fixed64(_) | RawValue::Fixed32(_) => None,
             }));
         }
     }

@@ -30,7 +30,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dumps;
 use crate::graph::{Program, Variable};
 use crate::import::FileFormat;
-use crate::import::raw::{Message, RawGraph};
+use crate::import::raw::{RawGraph, RawMessage};
 use crate::prepare::{self, ReachableParts};
 use bytes::Bytes;
 use meta_graph::ExternalNames;
@@ -39,7 +39,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use units::Rewriter;
 
-pub use native::Native;
+pub use native::NativeOptions;
 
 /// The form that clusters get in a rewritten graph.
 ///
@@ -58,7 +58,7 @@ pub enum Mode<'a> {
     /// Clusters are functions, called by nodes that TensorFlow compiles with XLA.
     Xla,
     /// Clusters are ops of a shared library that tfaot compiles.
-    Native(&'a Native),
+    Native(&'a NativeOptions),
 }
 
 /// Options for rewriting a file.
@@ -77,7 +77,7 @@ pub struct RewriteOptions<'a> {
     pub feeds: Vec<String>,
     /// Variables with values; those that no signature changes become constants of compiled code.
     pub variables: Vec<Variable>,
-    /// File name of the shared library, for the mode [`Mode::Native`].
+    /// File name of the shared library, for the mode [`Mode::NativeOptions`].
     pub library: &'a str,
     /// Flags and time stamp for dumps of the modules of compiled clusters; `None`: no dumps.
     pub dumps: Option<Dumps>,
@@ -140,7 +140,7 @@ pub fn rewrite(file: &Bytes, format: FileFormat, program: &Program, request: &Re
         rewriter.unserved = names.filter(|name| !served.nodes.contains(name)).collect();
         rewriter.functions = Some(served.functions);
     }
-    rewriter.steps = named.steps(&program.graph);
+    rewriter.steps = named.session_run_ids(&program.graph);
     rewriter.named = named;
     let mut change = |graph: &Bytes| -> Result<Vec<u8>> {
         let mut raw = RawGraph::parse(graph)?;
@@ -166,7 +166,7 @@ pub fn rewrite(file: &Bytes, format: FileFormat, program: &Program, request: &Re
     if let Some(mut library) = library {
         told.dumped = std::mem::take(&mut library.dumped);
         told.assumed = std::mem::take(&mut library.assumed);
-        told.notes.extend(library.shortfall(blocked.contractions)?.map(|told| format!("warning: {told}")));
+        told.notes.extend(library.unknown_size_note(blocked.contractions)?.map(|told| format!("warning: {told}")));
         let nothing = || native::no_cluster_compiled_error(&told.notes, &blocked.outside.sentences(), blocked.sizes);
         let made = library.link(request.library)?.ok_or_else(nothing)?;
         told.library = Some(made);
@@ -219,36 +219,36 @@ pub fn rewrite_graph_of_file(file: &Bytes, format: FileFormat, change: &mut Grap
 pub type GraphDefChange<'a> = dyn FnMut(&Bytes) -> Result<Vec<u8>> + 'a;
 
 fn in_meta_graph(file: &Bytes, change: &mut GraphDefChange) -> Result<Vec<u8>> {
-    let mut meta = Message::parse(file, "MetaGraphDef")?;
+    let mut meta = RawMessage::parse(file, "MetaGraphDef")?;
     let mut there = HashSet::new();
     for graph in meta.bytes_mut(2) {
         *graph = change(graph)?.into();
         there.extend(RawGraph::parse(graph)?.nodes.into_iter().map(|node| node.name));
     }
-    meta_graph::without_gone(&mut meta, &|name| there.contains(meta_graph::node(name)))?;
+    meta_graph::remove_missing_nodes(&mut meta, &|name| there.contains(meta_graph::node(name)))?;
     Ok(meta.write())
 }
 
 /// The MetaGraphDef in `file` that is rewritten; `None` if the format has none.
-fn meta_graph(file: &Bytes, format: FileFormat) -> Result<Option<Message>> {
+fn meta_graph(file: &Bytes, format: FileFormat) -> Result<Option<RawMessage>> {
     match format {
-        FileFormat::MetaGraph => Message::parse(file, "MetaGraphDef").map(Some),
+        FileFormat::MetaGraph => RawMessage::parse(file, "MetaGraphDef").map(Some),
         FileFormat::SavedModel => {
-            let mut model = Message::parse(file, "SavedModel")?;
+            let mut model = RawMessage::parse(file, "SavedModel")?;
             let chosen = served_graph(&mut model)?;
-            model.bytes_mut(2).nth(chosen).map(|meta| Message::parse(meta, "MetaGraphDef")).transpose()
+            model.bytes_mut(2).nth(chosen).map(|meta| RawMessage::parse(meta, "MetaGraphDef")).transpose()
         }
         _ => Ok(None),
     }
 }
 
 /// The index of the MetaGraphDef of a SavedModel that `import` reads: the one with the tag `serve`, or else the first.
-fn served_graph(model: &mut Message) -> Result<usize> {
+fn served_graph(model: &mut RawMessage) -> Result<usize> {
     let mut serves = Vec::new();
     for meta in model.bytes_mut(2) {
         let mut served = false;
-        for info in Message::parse(meta, "MetaGraphDef")?.bytes_mut(1) {
-            served |= Message::parse(info, "MetaInfoDef")?.bytes_mut(4).any(|tag| &tag[..] == b"serve");
+        for info in RawMessage::parse(meta, "MetaGraphDef")?.bytes_mut(1) {
+            served |= RawMessage::parse(info, "MetaInfoDef")?.bytes_mut(4).any(|tag| &tag[..] == b"serve");
         }
         serves.push(served);
     }
@@ -257,7 +257,7 @@ fn served_graph(model: &mut Message) -> Result<usize> {
 
 /// Rewrites the MetaGraphDef that `import` reads.
 fn in_saved_model(file: &Bytes, change: &mut GraphDefChange) -> Result<Vec<u8>> {
-    let mut model = Message::parse(file, "SavedModel")?;
+    let mut model = RawMessage::parse(file, "SavedModel")?;
     let chosen = served_graph(&mut model)?;
     for (i, meta) in model.bytes_mut(2).enumerate() {
         if i == chosen {

@@ -2,7 +2,7 @@
 use super::calls::{ClusterCalls, ExtractedCluster};
 use super::jit_functions::JitFunctions;
 use super::meta_graph::ExternalNames;
-use super::native::{self, ExclusionCounts, Library, ReadyCluster, Refused};
+use super::native::{self, ExclusionCounts, Library, ReadyCluster, RefusedNodes};
 use super::{Mode, Rewritten, annotate, launch};
 use crate::cluster::{self, Clustering, ClusteringOptions, GraphOrigin};
 use crate::diag::{Error, Result};
@@ -37,12 +37,12 @@ pub struct Rewriter<'a, 'p> {
     pub mode: Mode<'a>,
     /// Tensors that must keep their names.
     pub fetches: &'a [String],
-    /// The library of compiled clusters, in the mode [`Mode::Native`].
+    /// The library of compiled clusters, in the mode [`Mode::NativeOptions`].
     pub library: Option<Library<'a>>,
     /// The result so far.
     pub told: Rewritten,
     /// Reasons why less is compiled than might be.
-    pub blocked: Blocked,
+    pub blocked: BlockedNodes,
     /// Functions to rewrite; `None`: all.
     pub functions: Option<HashSet<Arc<str>>>,
     /// Nodes of the top-level graph that no signature reaches. Nodes in functions may have the same names.
@@ -61,7 +61,7 @@ pub struct Rewriter<'a, 'p> {
 
 /// Reasons why nodes stay in TensorFlow although clusters are compiled.
 #[derive(Debug, Default)]
-pub struct Blocked {
+pub struct BlockedNodes {
     /// Nodes that TensorFlow's rules leave outside of clusters.
     pub outside: ExclusionCounts,
     /// Whether nodes are refused because of unknown sizes.
@@ -99,7 +99,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             fetches,
             library,
             told: Rewritten::default(),
-            blocked: Blocked::default(),
+            blocked: BlockedNodes::default(),
             functions: None,
             unserved: HashSet::new(),
             named: ExternalNames::default(),
@@ -126,7 +126,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             let is_asked = self.functions.as_ref().is_none_or(|all| all.contains(&name));
             let function = self.program.functions.get(&name).filter(|_| is_asked && seen.insert(name.clone()));
             let Some(function) = function else { continue };
-            if matches!(self.mode, Mode::Native(_)) && !self.marked.leaves(&name) {
+            if matches!(self.mode, Mode::Native(_)) && !self.marked.is_outside_jit_compile(&name) {
                 self.told.notes.push(format!(
                     "`{name}` stays as it is: functions with jit_compile=True call it, which XLA compiles whole"
                 ));
@@ -144,7 +144,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             open.extend(self.graph(place, &mut body).map_err(|e| in_function(e, &name))?);
             raw.functions[at].nodes = body;
         }
-        self.marked.unmark(raw);
+        self.marked.delete_removed_marks(raw);
         raw.functions.append(&mut self.added);
         Ok(())
     }
@@ -186,7 +186,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         options.excluded_nodes.extend(self.unserved.iter().chain(&self.named.nodes).cloned());
         options.excluded_nodes.extend(targets(place.graph, self.fetches));
         // Callers of the object graph run these functions instead of the graph, so clusters must be formed in their bodies.
-        let runs = |n: &&Node| n.called().iter().any(|function| self.named.functions.contains(&**function));
+        let runs = |n: &&Node| n.called_functions().iter().any(|function| self.named.functions.contains(&**function));
         options.excluded_nodes.extend(place.graph.nodes.values().filter(runs).map(|n| n.name.to_string()));
         options.step_sets.clone_from(&self.steps);
         if let Mode::Xla = self.mode {
@@ -205,7 +205,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         output: &'static str,
     ) -> Result<ClusterCalls<'u, 'p>> {
         match &place.function {
-            Some((_, function)) => ClusterCalls::of_function(unit, nodes, function, output),
+            Some((_, function)) => ClusterCalls::from_function(unit, nodes, function, output),
             None => ClusterCalls::of_graph(unit, nodes, self.fetches, output),
         }
     }
@@ -218,8 +218,8 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         let Some(library) = &mut self.library else { return Ok(Vec::new()) };
         let mut numbers = Vec::new();
         for (name, mut ready) in unit.names.iter().zip(ready) {
-            self.told.notes.extend(ready.as_mut().map(ReadyCluster::take_left_out).unwrap_or_default());
-            let number = ready.map(|ready| library.add(ready, name)).transpose();
+            self.told.notes.extend(ready.as_mut().map(ReadyCluster::take_omitted_effects).unwrap_or_default());
+            let number = ready.map(|ready| library.compile_cluster(ready, name)).transpose();
             numbers.push(match number {
                 Ok(number) => number,
                 Err(Error::User(all)) => {
@@ -230,7 +230,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             });
         }
         unit.members.retain(|_, cluster| numbers[*cluster as usize].is_some());
-        library.count(unit.members.keys().filter_map(|name| unit.nodes.get(name).copied()));
+        library.count_contractions(unit.members.keys().filter_map(|name| unit.nodes.get(name).copied()));
         let calls = self.calls(&unit, &place, nodes, native::OUTPUT)?;
         let Some(library) = &self.library else { return Ok(Vec::new()) };
         let scene = library.function_context(self.program, place.graph, place.name());
@@ -256,7 +256,9 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         for node in outside {
             open.extend(cluster::marked_function(self.program, node));
             if is_control_flow(node) {
-                open.extend(node.called().into_iter().filter(|name| self.program.functions.contains_key(name)));
+                open.extend(
+                    node.called_functions().into_iter().filter(|name| self.program.functions.contains_key(name)),
+                );
             }
         }
         Ok(open)
@@ -270,7 +272,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     ) -> Result<(GraphToExtract<'p>, Vec<Option<ReadyCluster>>)> {
         let scene =
             self.library.as_ref().map(|library| library.function_context(self.program, place.graph, place.name()));
-        let mut refused = Refused::default();
+        let mut refused = RefusedNodes::default();
         if let (Some(library), Some(scene)) = (&self.library, &scene) {
             let found = self.clusters(place)?;
             self.blocked.outside.add(&found);
@@ -312,8 +314,8 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         unit: &GraphToExtract<'p>,
         place: &GraphInRewrite,
         nodes: &[RawNode],
-    ) -> Result<(Vec<Option<ReadyCluster>>, Refused)> {
-        let (mut all, mut refused) = (Vec::new(), Refused::default());
+    ) -> Result<(Vec<Option<ReadyCluster>>, RefusedNodes)> {
+        let (mut all, mut refused) = (Vec::new(), RefusedNodes::default());
         let Some(library) = &self.library else { return Ok((all, refused)) };
         let scene = library.function_context(self.program, place.graph, place.name());
         let calls = self.calls(unit, place, nodes, native::OUTPUT)?;

@@ -71,7 +71,7 @@ struct CModelInfo {
     state_align: usize,
     weights_bytes: usize,
     weights_align: usize,
-    init: Option<Init>,
+    init: Option<InitFn>,
     weights_check: Option<WeightsCheckFn>,
 }
 
@@ -87,7 +87,7 @@ pub type RunFn = unsafe extern "C" fn(
     *const Communicator,
 ) -> c_int;
 /// The initializer of a model's state: state and weights.
-pub type Init = unsafe extern "C" fn(*mut c_void, *const c_void) -> c_int;
+pub type InitFn = unsafe extern "C" fn(*mut c_void, *const c_void) -> c_int;
 /// The check of a model's weights: weights and their size in bytes.
 pub type WeightsCheckFn = unsafe extern "C" fn(*const c_void, usize) -> c_int;
 
@@ -96,7 +96,7 @@ pub struct LoadedFunctions {
     /// The model's functions, in the order of [`ModelInterface::entries`].
     pub runs: Vec<RunFn>,
     /// Initializer of the state; none without variables.
-    pub init: Option<Init>,
+    pub init: Option<InitFn>,
     /// Check of the weights; none if they are in the object.
     pub check: Option<WeightsCheckFn>,
 }

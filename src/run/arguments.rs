@@ -14,9 +14,9 @@ use std::path::Path;
 /// `Code::BadInputs` for every argument without a fitting array, and every array that is no argument.
 pub fn load(path: Option<&Path>, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
     let Some(path) = path else {
-        return wanted.iter().enumerate().map(|(i, info)| random(info, i as u64)).collect();
+        return wanted.iter().enumerate().map(|(i, info)| random_array(info, i as u64)).collect();
     };
-    select(&npz::read(path)?, wanted).map_err(|e| e.in_file(path))
+    select_arguments(&npz::read(path)?, wanted).map_err(|e| e.in_file(path))
 }
 
 /// Reads or generates the arguments of a function. A varying size is taken from the arrays, else from `values` by name, else it is the
@@ -32,19 +32,19 @@ pub fn load(path: Option<&Path>, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
 /// ```
 ///
 /// # Errors
-/// Those of [`load`], [`sizes::by_name`] and [`sizes::resolve`].
+/// Those of [`load`], [`sizes::assign_by_name`] and [`sizes::resolve`].
 pub fn for_function(path: Option<&Path>, lowered: &Lowered, values: &[(String, u64)]) -> Result<Vec<Tensor>> {
     let none = Default::default();
     let sized = lowered.size_variants.as_ref().map_or(&none, |s| &s.sizes);
-    let chosen = sizes::by_name(sized, values)?;
+    let chosen = sizes::assign_by_name(sized, values)?;
     let infos = &lowered.args;
     let Some(path) = path else {
-        let given = sizes::resolve(sized, infos, |_| None, &chosen)?;
+        let given = sizes::resolve_sizes(sized, infos, |_| None, &chosen)?;
         return load(None, &sizes::actual_types(infos, &sized.args, &given));
     };
     let arrays = npz::read(path)?;
-    let given = sizes::resolve(sized, infos, |i| find(&arrays, &infos[i], infos), &chosen);
-    let selected = given.and_then(|given| select(&arrays, &sizes::actual_types(infos, &sized.args, &given)));
+    let given = sizes::resolve_sizes(sized, infos, |i| find(&arrays, &infos[i], infos), &chosen);
+    let selected = given.and_then(|given| select_arguments(&arrays, &sizes::actual_types(infos, &sized.args, &given)));
     selected.map_err(|e| e.in_file(path))
 }
 
@@ -52,11 +52,11 @@ pub fn for_function(path: Option<&Path>, lowered: &Lowered, values: &[(String, u
 ///
 /// # Errors
 /// As [`load`].
-pub fn select(arrays: &Arrays, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
+pub fn select_arguments(arrays: &Arrays, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
     let mut problems = Vec::new();
     let mut found = Vec::with_capacity(wanted.len());
     for info in wanted {
-        match find(arrays, info, wanted).map(|array| fit(array, info)) {
+        match find(arrays, info, wanted).map(|array| convert_to_argument(array, info)) {
             Some(Ok(tensor)) => found.push(tensor),
             Some(Err(e)) => problems.extend(e.into_diagnostics()),
             None => {
@@ -90,7 +90,7 @@ pub fn find<'a>(arrays: &'a Arrays, info: &TensorInfo, all: &[TensorInfo]) -> Op
 ///
 /// # Errors
 /// `Code::BadInputs` for another type.
-pub fn fit(array: &Tensor, info: &TensorInfo) -> Result<Tensor> {
+pub fn convert_to_argument(array: &Tensor, info: &TensorInfo) -> Result<Tensor> {
     let array = as_dtype(array, info.dtype);
     if array.dtype == info.dtype && array.dims == info.dims {
         return Ok(array);
@@ -122,7 +122,7 @@ pub fn as_dtype(array: &Tensor, dtype: DType) -> Tensor {
 ///
 /// # Errors
 /// `Code::TooLarge` above 2^34 bytes.
-pub fn random(info: &TensorInfo, seed: u64) -> Result<Tensor> {
+pub fn random_array(info: &TensorInfo, seed: u64) -> Result<Tensor> {
     if info.bytes() > 1 << 34 {
         return Err(Error::user(
             Code::TooLarge,

@@ -1,7 +1,7 @@
 //! A function that was compiled to an object, in this process, called on memory of the caller.
 #![expect(unsafe_code, reason = "calls compiled code on memory that the caller answers for")]
 use super::abi::{self, RunFn};
-use super::image::{External, Image};
+use super::image::{ExternalCode, Image};
 use super::model::check_return_code;
 use super::pool::ThreadPool;
 use crate::diag::{Error, Result};
@@ -16,14 +16,14 @@ pub struct Executable {
 }
 
 impl Executable {
-    /// Whether this process can load objects so.
+    /// Whether this process can load objects without a linker.
     pub const SUPPORTED: bool = Image::SUPPORTED;
 
     /// Loads the object of a model called `name`; `external` has the functions of the user that it calls.
     ///
     /// # Errors
     /// Internal, where the object is damaged, has several functions, variables or sizes, or calls what is nowhere.
-    pub fn load(object: &Pieces, name: &str, external: &dyn Fn(&str) -> Option<External>) -> Result<Executable> {
+    pub fn load(object: &Pieces, name: &str, external: &dyn Fn(&str) -> Option<ExternalCode>) -> Result<Executable> {
         let image = Image::load(&[&object.to_bytes()], external)?;
         let symbol = format!("{name}_info");
         let info =

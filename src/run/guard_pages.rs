@@ -107,7 +107,7 @@ impl GuardedBuffer {
     }
 
     /// Whether the padding around the array still has the `value` of [`GuardedBuffer::fill`].
-    pub fn is_whole(&self, value: u8) -> bool {
+    pub fn is_padding_intact(&self, value: u8) -> bool {
         let from = self.page_bytes;
         let before = self.at as usize - self.pages as usize - from;
         let behind = self.pages_bytes - 2 * self.page_bytes - before - self.bytes;
@@ -302,7 +302,7 @@ mod tests {
                 assert_eq!(at % align, 0);
                 array.fill(0xff);
                 array.copy_from(&vec![7; bytes]);
-                assert!(array.is_whole(0xff) && array.bytes().iter().all(|&b| b == 7));
+                assert!(array.is_padding_intact(0xff) && array.bytes().iter().all(|&b| b == 7));
                 array.read_only().expect("protected");
                 assert_eq!(array.bytes().len(), bytes);
             }

@@ -20,7 +20,7 @@ const STUB: usize = 32;
 
 /// Code outside of an image.
 #[derive(Clone, Copy, Debug)]
-pub struct External {
+pub struct ExternalCode {
     /// Address of the code.
     pub code: *const c_void,
     /// Value of register `r11` when the code begins, for functions that serve several symbols.
@@ -48,7 +48,7 @@ enum Access {
     Write,
 }
 
-/// A section with its place in the mapping.
+/// A section with its offset in the mapping.
 struct Placed {
     object: usize,
     index: object::SectionIndex,
@@ -57,14 +57,14 @@ struct Placed {
 }
 
 impl Image {
-    /// Whether this process can load objects so: x86-64 with ELF.
+    /// Whether this process can load objects without a linker: on x86-64 Linux.
     pub const SUPPORTED: bool = cfg!(all(target_arch = "x86_64", target_os = "linux"));
 
     /// Loads objects; `external` has the functions of symbols that none of them defines, before those of this process.
     ///
     /// # Errors
     /// Internal ones: damaged objects, relocations that are not known, symbols that are nowhere, no memory.
-    pub fn load(objects: &[&[u8]], external: &dyn Fn(&str) -> Option<External>) -> Result<Image> {
+    pub fn load(objects: &[&[u8]], external: &dyn Fn(&str) -> Option<ExternalCode>) -> Result<Image> {
         let files: Vec<ElfFile64> =
             objects.iter().map(|bytes| ElfFile64::parse(*bytes)).collect::<Result<_, _>>().map_err(damaged)?;
         let mut layout = Layout::of(&files)?;
@@ -94,7 +94,7 @@ struct Layout {
     placed: Vec<Placed>,
     /// Place of a section, by object and index.
     places: HashMap<(usize, usize), usize>,
-    /// Where constants begin, where data begin.
+    /// Offsets at which constants and data begin.
     constants: usize,
     data: usize,
     bytes: usize,
@@ -174,7 +174,7 @@ impl Layout {
     }
 }
 
-/// Objects on their way into memory.
+/// Objects that are being copied and relocated into memory.
 struct Loading<'a> {
     files: &'a [ElfFile64<'a>],
     map: MmapMut,
@@ -205,7 +205,7 @@ impl Loading<'_> {
         Ok(())
     }
 
-    fn relocate(&mut self, layout: &Layout, external: &dyn Fn(&str) -> Option<External>) -> Result<()> {
+    fn relocate(&mut self, layout: &Layout, external: &dyn Fn(&str) -> Option<ExternalCode>) -> Result<()> {
         for one in &layout.placed {
             let file = &self.files[one.object];
             let section = file.section_by_index(one.index).map_err(damaged)?;
@@ -230,7 +230,7 @@ impl Loading<'_> {
         object: usize,
         index: SymbolIndex,
         layout: &Layout,
-        external: &dyn Fn(&str) -> Option<External>,
+        external: &dyn Fn(&str) -> Option<ExternalCode>,
     ) -> Result<usize> {
         let symbol = self.files[object].symbol_by_index(index).map_err(damaged)?;
         if let Some(offset) = defined_at(&symbol, object, layout) {
@@ -277,7 +277,7 @@ fn defined_at<'a>(symbol: &impl ObjectSymbol<'a>, object: usize, layout: &Layout
 }
 
 /// `movabs r11, context; movabs rax, code; jmp rax`: registers that a call may change.
-fn stub(function: External) -> [u8; STUB] {
+fn stub(function: ExternalCode) -> [u8; STUB] {
     let mut code = [0xcc; STUB];
     code[..2].copy_from_slice(&[0x49, 0xbb]);
     code[2..10].copy_from_slice(&(function.context as u64).to_le_bytes());
@@ -288,11 +288,11 @@ fn stub(function: External) -> [u8; STUB] {
 }
 
 /// A function of the libraries that this process has.
-fn of_process(name: &str) -> Option<External> {
+fn of_process(name: &str) -> Option<ExternalCode> {
     let name = CString::new(name).ok()?;
     // SAFETY: the name ends with a zero.
     let code = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    (!code.is_null()).then_some(External { code, context: std::ptr::null() })
+    (!code.is_null()).then_some(ExternalCode { code, context: std::ptr::null() })
 }
 
 fn page_bytes() -> usize {

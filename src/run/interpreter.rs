@@ -66,7 +66,7 @@ impl<'a> Interpreter<'a> {
         let Some(sized) = &lowered.size_variants else {
             return self.evaluate(lowered, args).map(|(results, _)| results);
         };
-        let given = sizes::of_arguments(&sized.sizes, &lowered.args, &args)?;
+        let given = sizes::sizes_of_arguments(&sized.sizes, &lowered.args, &args)?;
         if self.is_padded {
             return self.call_padded(lowered, sized, args, given);
         }

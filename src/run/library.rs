@@ -8,7 +8,7 @@ use crate::util::pieces::{Content, Pieces};
 /// Links `objects` in a temporary folder and loads the library. Errors: `Code::NoLinker`, `Code::Io`.
 pub fn load(objects: &[&Pieces], name: &str, target: &Target) -> Result<libloading::Library> {
     let failed = |e: std::io::Error| Error::user(Code::Io, format!("no temporary file could be written: {e}"));
-    let dir = temporary_files::Folder::new().map_err(failed)?;
+    let dir = temporary_files::TemporaryFolder::new().map_err(failed)?;
     let output = dir.path().join("model.so");
     let mut inputs = Vec::new();
     for (i, object) in objects.iter().enumerate() {

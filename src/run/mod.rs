@@ -25,7 +25,7 @@ pub mod sizes;
 mod weights;
 
 pub use executable::Executable;
-pub use image::External;
+pub use image::ExternalCode;
 pub use instance::{Instance, call_once, compile_and_call};
 pub use interpreter::{Interpreter, interpret};
 pub use model::Model;

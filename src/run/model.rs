@@ -45,7 +45,7 @@ pub(super) struct RankFunction {
 
 impl RankFunction {
     /// A function of a model of one rank.
-    pub fn alone(function: usize) -> RankFunction {
+    pub fn single_rank(function: usize) -> RankFunction {
         RankFunction { function, communicator: std::ptr::null() }
     }
 }
@@ -134,14 +134,14 @@ impl Model {
     /// results and the state have only the alignment of their types, and the workspace that of a cache line, as the header
     /// promises. The state is read-only for a function that does not change it. Both calls start with `state`, which the second
     /// one updates.
-    /// `state`, which is updated by the second.
+    ///
     ///
     /// A memory fault ends the process with status 1 and a message that names the array.
     ///
     /// `Code::BadInputs` for sizes beyond their bounds and for failed checks; `Code::BadOption` if the code is for other
     /// processors; an internal error for any other code that the object returns.
     pub fn call_guarded(&self, function: usize, args: &[Tensor], state: &mut [u8]) -> Result<Vec<Tensor>> {
-        self.call_at_both_edges(RankFunction::alone(function), args, state)
+        self.call_at_both_edges(RankFunction::single_rank(function), args, state)
     }
 
     /// Calls the only function of the model as one of several ranks, else like [`Model::call_guarded`].
@@ -261,7 +261,7 @@ pub(super) fn check_return_code(code: c_int, failed_check: impl FnOnce() -> Stri
 
 /// Values of a function's sizes at the beginning of a call: those of the arguments, and 0 for sizes that the call returns.
 pub(super) fn size_values(entry: &EntryPoint, args: &[Tensor]) -> Result<Vec<i64>> {
-    let given = sizes::of_arguments(&entry.sizes, &entry.program.args, args)?;
+    let given = sizes::sizes_of_arguments(&entry.sizes, &entry.program.args, args)?;
     let mut numbers: Vec<i64> = given.into_iter().map(|n| n as i64).collect();
     numbers.resize(entry.sizes.all.len(), 0);
     Ok(numbers)

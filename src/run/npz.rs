@@ -50,7 +50,7 @@ pub fn read(path: &Path) -> Result<Arrays> {
 
 /// A diagnostic for a file of another known kind.
 fn foreign(path: &Path) -> Option<Error> {
-    let found = import::recognised(&import::read_file(path).ok()?)?;
+    let found = import::diagnose_foreign_file(&import::read_file(path).ok()?)?;
     let told = format!("arrays are wanted, and {}", found.message);
     let told = Diagnostic { code: Code::BadEncoding, message: told, ..found };
     Some(Error::from(told).in_file(path))
@@ -153,9 +153,9 @@ fn descr_of(dtype: DType) -> String {
 /// # Errors
 /// `Code::Io`.
 pub fn write(path: &Path, arrays: &[(String, Tensor)]) -> Result<()> {
-    let temp = crate::package::files::temp_beside(path)?;
+    let temp = crate::package::files::temporary_file_beside(path)?;
     write_to(temp.as_file(), arrays).map_err(|e| io_error("written", path, &e))?;
-    crate::package::files::keep(temp, path)
+    crate::package::files::rename_to_final(temp, path)
 }
 
 fn write_to(file: &std::fs::File, arrays: &[(String, Tensor)]) -> std::io::Result<()> {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The function that `parallel_for` calls for a range of indices.
-pub type Task = unsafe extern "C" fn(*mut c_void, i64, i64);
+pub type RangeTask = unsafe extern "C" fn(*mut c_void, i64, i64);
 
 /// The C struct `tfaot_executor`.
 #[repr(C)]
@@ -25,7 +25,7 @@ pub struct Executor {
 }
 
 /// The `parallel_for` function of an executor.
-pub type ParallelForFn = unsafe extern "C" fn(*mut c_void, i64, Task, *mut c_void);
+pub type ParallelForFn = unsafe extern "C" fn(*mut c_void, i64, RangeTask, *mut c_void);
 
 impl Executor {
     /// An executor that calls `parallel_for` with `this` as its first argument.
@@ -78,7 +78,7 @@ impl ThreadPool {
     ///
     /// # Safety
     /// `task` may be called with `closure` by several threads at once.
-    pub unsafe fn share(&self, n: i64, task: Task, closure: *mut c_void) {
+    pub unsafe fn run_parallel(&self, n: i64, task: RangeTask, closure: *mut c_void) {
         // SAFETY: the pool lives as long as `self`; the caller answers for the task.
         unsafe { (self.functions.share)(self.at.as_ptr(), n, task, closure) }
     }
@@ -93,7 +93,7 @@ impl ThreadPool {
             let start = Instant::now();
             for _ in 0..TOGETHER {
                 // SAFETY: the task changes an atomic number alone, and `meeting` outlives the call.
-                unsafe { self.share(meeting.threads, meet, at) };
+                unsafe { self.run_parallel(meeting.threads, meet, at) };
             }
             start.elapsed() / TOGETHER
         };
@@ -158,7 +158,7 @@ fn functions() -> Result<Functions> {
         return Ok(*known);
     }
     let target = Target::resolve(None, None, None)?;
-    let objects = pool::library(&target).map(|text| codegen::assemble(&text, &target).map(Pieces::from));
+    let objects = pool::pool_library_ir(&target).map(|text| codegen::assemble(&text, &target).map(Pieces::from));
     let [face, pool] = objects;
     let loaded = Loaded::new(&[&face?, &pool?], &target)?;
     // SAFETY: the code shows a table of these three functions, whose types `package/pool/pool.c` has.
@@ -197,7 +197,7 @@ mod tests {
             for _ in 0..50 {
                 let counts: Vec<AtomicU64> = (0..n).map(|_| AtomicU64::new(0)).collect();
                 // SAFETY: atomic numbers, which outlive the call.
-                unsafe { pool.share(n, count, std::ptr::from_ref(&counts).cast_mut().cast()) };
+                unsafe { pool.run_parallel(n, count, std::ptr::from_ref(&counts).cast_mut().cast()) };
                 assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 1));
             }
         }

@@ -3,7 +3,7 @@
 use super::model::{
     ALIGN, CallMemory, Model, RankFunction, no_function_error, read_results, result_capacities, size_values,
 };
-use super::pool::{Executor, Task, ThreadPool};
+use super::pool::{Executor, RangeTask, ThreadPool};
 use crate::compile::Built;
 use crate::diag::{Code, Error, Result};
 use crate::kernel::{KernelId, ModelInterface};
@@ -58,7 +58,7 @@ pub struct Session {
 
 impl Session {
     /// Minimum time to distribute a loop to all threads and wait for them ([`ThreadPool::measure_dispatch_time`]); `None` on one thread.
-    pub fn handover(&self) -> Option<Duration> {
+    pub fn dispatch_time(&self) -> Option<Duration> {
         self.model.pool.as_ref().map(ThreadPool::measure_dispatch_time)
     }
 
@@ -103,7 +103,7 @@ impl Session {
     /// # Errors
     /// Those of [`Model::call_guarded`].
     pub fn call(&mut self) -> Result<()> {
-        self.model.call(RankFunction::alone(0), &self.memory)
+        self.model.call(RankFunction::single_rank(0), &self.memory)
     }
 
     /// Calls an object compiled with [`crate::codegen::Launches::Observed`], and adds the time of each kernel to `times`. Kernels
@@ -115,7 +115,7 @@ impl Session {
         let mut observer = Observer { pool: self.model.pool.as_ref(), shared, times };
         let threads = self.model.pool.as_ref().map_or(1, ThreadPool::threads);
         let executor = Executor::new(std::ptr::from_mut(&mut observer).cast(), threads, observed_for);
-        self.model.call_on_executor(RankFunction::alone(0), &self.memory, &executor)
+        self.model.call_on_executor(RankFunction::single_rank(0), &self.memory, &executor)
     }
 
     /// Copies the results of the last call.
@@ -151,7 +151,7 @@ struct Observer<'a> {
 }
 
 /// Runs and times one launch, on as many threads as it normally has.
-unsafe extern "C" fn observed_for(this: *mut c_void, n: i64, task: Task, data: *mut c_void) {
+unsafe extern "C" fn observed_for(this: *mut c_void, n: i64, task: RangeTask, data: *mut c_void) {
     // SAFETY: `this` is the observer that `call_observed` lends to one call, which launches one kernel after another.
     let observer = unsafe { &mut *this.cast::<Observer<'_>>() };
     // SAFETY: such an object puts the number of the kernel into the first word of the closure.
@@ -161,7 +161,7 @@ unsafe extern "C" fn observed_for(this: *mut c_void, n: i64, task: Task, data: *
     // tasks may run on several threads at once.
     unsafe {
         match observer.pool {
-            Some(pool) if observer.shared.get(id) == Some(&true) => pool.share(n, task, data),
+            Some(pool) if observer.shared.get(id) == Some(&true) => pool.run_parallel(n, task, data),
             _ => task(data, 0, n),
         }
     }

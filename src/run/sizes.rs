@@ -7,7 +7,7 @@ use crate::tensor::{Size, Sizes, Tensor, TensorInfo};
 ///
 /// # Errors
 /// `Code::BadOption` for an unknown name, and for a number beyond the bounds.
-pub fn by_name(sizes: &Sizes, values: &[(String, u64)]) -> Result<Vec<Option<u64>>> {
+pub fn assign_by_name(sizes: &Sizes, values: &[(String, u64)]) -> Result<Vec<Option<u64>>> {
     let given = &sizes.all[..sizes.count_from_caller()];
     let mut out = vec![None; given.len()];
     for (name, n) in values {
@@ -41,7 +41,7 @@ fn check_bounds(size: &Size, n: u64, by: &str) -> std::result::Result<(), String
 ///
 /// # Errors
 /// `Code::BadInputs` for a size about which arrays contradict each other, or that is beyond its bounds.
-pub fn resolve<'a>(
+pub fn resolve_sizes<'a>(
     sizes: &Sizes,
     infos: &[TensorInfo],
     array: impl Fn(usize) -> Option<&'a Tensor>,
@@ -71,9 +71,9 @@ pub fn resolve<'a>(
 /// Determines the sizes of a call from its arguments.
 ///
 /// # Errors
-/// Those of [`resolve`].
-pub fn of_arguments(sizes: &Sizes, infos: &[TensorInfo], args: &[Tensor]) -> Result<Vec<u64>> {
-    resolve(sizes, infos, |i| args.get(i), &[])
+/// Those of [`resolve_sizes`].
+pub fn sizes_of_arguments(sizes: &Sizes, infos: &[TensorInfo], args: &[Tensor]) -> Result<Vec<u64>> {
+    resolve_sizes(sizes, infos, |i| args.get(i), &[])
 }
 
 /// Types of arrays with the sizes of a call on their varying axes; axes of unknown size keep the bound.
@@ -133,7 +133,7 @@ mod tests {
     fn sizes_come_from_arrays_and_flags() {
         let infos = [info("x", &[4, 3]), info("y", &[9, 4])];
         let zeros = |dims: &[u64]| Tensor::of(dims, &vec![0f32; dims.iter().product::<u64>() as usize]);
-        let told = |args: &[Tensor]| of_arguments(&sizes(), &infos, args).map_err(|e| e.to_string());
+        let told = |args: &[Tensor]| sizes_of_arguments(&sizes(), &infos, args).map_err(|e| e.to_string());
         assert_eq!(told(&[zeros(&[2, 3]), zeros(&[5, 2])]), Ok(vec![2, 5]));
         assert_eq!(told(&[zeros(&[2, 3])]), Ok(vec![2, 9]), "the bound where nothing tells");
         let contradiction = told(&[zeros(&[2, 3]), zeros(&[5, 3])]).expect_err("two values");
@@ -142,7 +142,7 @@ mod tests {
         assert!(beyond.contains("`n` is 5 by `x`, and goes from 1 to 4"), "{beyond}");
         let flags = |of: &[(&str, u64)]| {
             let named: Vec<(String, u64)> = of.iter().map(|&(name, n)| (name.to_string(), n)).collect();
-            by_name(&sizes(), &named)
+            assign_by_name(&sizes(), &named)
         };
         assert_eq!(flags(&[("n", 3)]).ok(), Some(vec![Some(3), None]));
         assert_eq!(flags(&[("", 3), ("m", 0)]).ok(), Some(vec![Some(3), Some(0)]));

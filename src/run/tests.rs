@@ -307,7 +307,7 @@ fn integers_of_few_bits_are_drawn() {
         [(DType::U1, 1), (DType::S2, 1), (DType::U2, 3), (DType::S4, 3), (DType::U4, 3), (DType::S8, 3)]
     {
         let info = TensorInfo { name: "x".into(), called: None, field: "x".into(), dtype, dims: vec![64] };
-        let drawn = super::arguments::random(&info, 7).expect("it is small");
+        let drawn = super::arguments::random_array(&info, 7).expect("it is small");
         let all: Vec<i64> = (0..64).filter_map(|i| drawn.get_i64(i)).collect();
         assert_eq!((all.iter().min(), all.iter().max()), (Some(&0), Some(&most)), "{dtype}");
     }

@@ -23,7 +23,7 @@ pub enum WeightSource<'a> {
 
 impl<'a> WeightSource<'a> {
     /// Marks functions that take weights from their caller, before they are compiled.
-    pub fn prepare(self, mut functions: Functions) -> Functions {
+    pub fn mark_functions(self, mut functions: Functions) -> Functions {
         if !matches!(self, WeightSource::Object) {
             compile::make_weights_replaceable(&mut functions);
         }

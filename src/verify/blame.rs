@@ -3,7 +3,7 @@
 //! Every intermediate result is fetched from compiled code and from the interpreter, and compared in topological order. Departing ops
 //! may only pass on a difference in their inputs, so the first ones are compiled alone and fed the reference's inputs; a difference
 //! that remains is the op's own. The reference is the interpreter's result, or the expected one for tensors in the expectation.
-use super::{Case, Comparison, instructions};
+use super::{Comparison, VerifyCase, instructions};
 use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, PartialShape, Program, TfType};
@@ -74,15 +74,15 @@ impl Blame {
         own.or_else(|| self.steps.iter().find(|s| s.total > 1.0))
     }
     /// The tensor whose op is to blame; none if it is the expectation that departs.
-    pub fn first(&self) -> Option<&OpComparison> {
+    pub fn blamed_op(&self) -> Option<&OpComparison> {
         self.culprit().filter(|s| !s.expectation)
     }
     /// The first tensor of the expectation that departs from both compiled code and interpreter, if these agree.
-    pub fn expectation(&self) -> Option<&OpComparison> {
+    pub fn departing_expectation(&self) -> Option<&OpComparison> {
         self.culprit().filter(|s| s.expectation)
     }
     /// The finding, as a sentence.
-    pub fn in_words(&self) -> String {
+    pub fn sentence(&self) -> String {
         match self.culprit() {
             Some(s) if s.expectation => format!(
                 "the code and the interpreter agree, and both depart from the expectation; `{}` is the first of its arrays that they depart from, and the expectation does not have the inputs of its op",
@@ -112,10 +112,10 @@ type ReferenceValues<'a> = HashMap<Endpoint, &'a Tensor>;
 /// # Errors
 /// Those of compiling and running; `Code::TooLarge` for too many bytes; `Code::BadInputs` for each of `others` that is not a tensor
 /// needed by the fetches, or has another type.
-pub(super) fn find(case: &Case, reference: &Arrays, others: &[String]) -> Result<Blame> {
+pub(super) fn find(case: &VerifyCase, reference: &Arrays, others: &[String]) -> Result<Blame> {
     let program = match import::load_any(case.graph, case.format)? {
         Loaded::Graph(mut program) => {
-            program.freeze(|_| false);
+            program.freeze_variables(|_| false);
             *program
         }
         Loaded::Module(bytes) => {
@@ -138,7 +138,9 @@ pub(super) fn find(case: &Case, reference: &Arrays, others: &[String]) -> Result
     let infos = lowered.results.clone();
     let plain = run::interpret(&lowered, case.args.to_vec())?;
     let native = case.conditions.call(lowered, case.args)?;
-    let expected = |info: &TensorInfo| arguments::find(reference, info, &[]).and_then(|a| arguments::fit(a, info).ok());
+    let expected = |info: &TensorInfo| {
+        arguments::find(reference, info, &[]).and_then(|a| arguments::convert_to_argument(a, info).ok())
+    };
     let expected: Vec<Option<Tensor>> = infos.iter().map(expected).collect();
     let results =
         Results { all: &all, facts: &facts, infos: &infos, native: &native, plain: &plain, expected: &expected };
@@ -158,7 +160,7 @@ struct Results<'a> {
 
 impl<'a> Results<'a> {
     /// Compares the intermediate results in topological order, and compiles the first departing ops alone.
-    fn steps(&self, case: &Case) -> Result<Vec<OpComparison>> {
+    fn steps(&self, case: &VerifyCase) -> Result<Vec<OpComparison>> {
         let Results { all, facts, native, plain, expected, .. } = *self;
         let conditions = &case.conditions;
         let fed = || all.feeds.iter().map(|f| f.at).zip(case.args);
@@ -190,7 +192,7 @@ impl<'a> Results<'a> {
     }
 
     /// Compares arrays of the expectation that are not outputs: intermediate results, arguments, constants.
-    fn compare_others(&self, case: &Case, reference: &Arrays, others: &[String]) -> Result<Vec<Comparison>> {
+    fn compare_others(&self, case: &VerifyCase, reference: &Arrays, others: &[String]) -> Result<Vec<Comparison>> {
         let (mut out, mut bad) = (Vec::new(), Vec::new());
         let tolerance = case.conditions.tolerance(case.conditions.code.precision);
         for key in others {
@@ -200,7 +202,7 @@ impl<'a> Results<'a> {
                 bad.push(Diagnostic::new(Code::BadInputs, told).help("tfaot inspect --shapes lists the tensors"));
                 continue;
             };
-            match arguments::fit(array, &info) {
+            match arguments::convert_to_argument(array, &info) {
                 Ok(want) => out.push(Comparison::new(key, "expected", got, &want, tolerance)),
                 Err(e) => bad.extend(e.into_diagnostics()),
             }
@@ -220,7 +222,7 @@ impl<'a> Results<'a> {
     }
 
     /// Compiles one op alone and calls it with the reference's inputs; `None` if this is impossible, for example if an input is a list.
-    fn alone(&self, case: &Case, at: Endpoint, tensor: &str, known: &ReferenceValues) -> Result<Option<Tensor>> {
+    fn alone(&self, case: &VerifyCase, at: Endpoint, tensor: &str, known: &ReferenceValues) -> Result<Option<Tensor>> {
         let program = &self.all.program;
         let mut request = Request { fetches: vec![tensor.to_string()], ..Request::default() };
         let mut values: Vec<(String, Tensor)> = Vec::new();

@@ -31,7 +31,7 @@ impl Tolerance {
     }
 
     /// Replaces the relative parts by the given ones.
-    pub fn with(self, rtol: Option<f64>, atol: Option<f64>) -> Tolerance {
+    pub fn with_overrides(self, rtol: Option<f64>, atol: Option<f64>) -> Tolerance {
         Tolerance { rtol: rtol.unwrap_or(self.rtol), atol: atol.unwrap_or(self.atol), ..self }
     }
 }
@@ -83,7 +83,7 @@ impl Comparison {
                 unrounded: None,
             };
         }
-        let (worst, error) = (worst(got, want, tolerance), relative_error(got, want));
+        let (worst, error) = (worst_element(got, want, tolerance), relative_error(got, want));
         Comparison { output, digest, with, tolerance, worst, types: None, error, unrounded: None }
     }
     /// Whether some element differs by more than the tolerance.
@@ -151,7 +151,7 @@ pub fn compare(
     pairs.map(|((key, (g, w)), &tolerance)| Comparison::new(key, with, g, w, tolerance)).collect()
 }
 
-/// Errors of `got` relative to `want` over elements that are finite; [`worst`] compares the others.
+/// Errors of `got` relative to `want` over elements that are finite; [`worst_element`] compares the others.
 pub fn relative_error(got: &Tensor, want: &Tensor) -> RelativeError {
     let (got, want) = (got.parts(), want.parts());
     let number = |t: &Tensor, i: usize| t.get_f64(i).unwrap_or(f64::NAN);
@@ -171,7 +171,7 @@ pub fn relative_error(got: &Tensor, want: &Tensor) -> RelativeError {
 
 /// Finds the element with the largest ratio of its difference to the tolerance `rtol * |want| + atol * max |want| + floor + rounding`;
 /// integers must be equal.
-pub fn worst(got: &Tensor, want: &Tensor, allowed: Tolerance) -> Option<WorstElement> {
+pub fn worst_element(got: &Tensor, want: &Tensor, allowed: Tolerance) -> Option<WorstElement> {
     let (whole_got, whole_want) = (got, want);
     let (got, want) = (got.parts(), want.parts());
     let inexact = want.dtype.is_float();

@@ -1,5 +1,5 @@
 //! Search for the instruction of a module whose result departs first, by the method of `blame.rs`.
-use super::Conditions;
+use super::VerifyOptions;
 use super::blame::{Blame, MOST_ALONE, MOST_BYTES, OpComparison};
 use crate::compile;
 use crate::diag::{Code, Error, Result};
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 ///
 /// # Errors
 /// Those of compiling and running; `Code::TooLarge` for too many bytes.
-pub(super) fn find(lowered: &Lowered, args: &[Tensor], conditions: &Conditions) -> Result<Blame> {
+pub(super) fn find(lowered: &Lowered, args: &[Tensor], conditions: &VerifyOptions) -> Result<Blame> {
     let entry = lowered.module.entry();
     let kept: Vec<InstId> = entry.post_order().into_iter().filter(|&id| is_computed(entry, id)).collect();
     let all = with_results(lowered, &kept);

@@ -11,7 +11,7 @@ pub mod sequence;
 
 pub use blame::{Blame, OpComparison};
 pub use comparison::{Comparison, Tolerance};
-pub use self_test::{TestSource, self_test};
+pub use self_test::{SelfTestSource, self_test};
 
 use crate::codegen::Launches;
 use crate::compile::{self, Compiled, Functions};
@@ -22,12 +22,12 @@ use crate::run::npz::{self, Arrays};
 use crate::run::{self, Instance, Interpreter, WeightSource, arguments};
 use crate::target::{CodeRequest, MathType, Precision};
 use crate::tensor::{Tensor, TensorInfo};
-use comparison::{compare, relative_error, worst};
+use comparison::{compare, relative_error, worst_element};
 use std::path::Path;
 
 /// Options for compiling and comparing functions.
 #[derive(Clone, Copy)]
-pub struct Conditions<'a> {
+pub struct VerifyOptions<'a> {
     /// Prefix of C names.
     pub name: &'a str,
     /// The code to compile, for this machine.
@@ -40,10 +40,10 @@ pub struct Conditions<'a> {
     pub atol: Option<f64>,
 }
 
-impl Conditions<'_> {
+impl VerifyOptions<'_> {
     /// Tolerance for code of a precision.
     fn tolerance(&self, precision: Precision) -> Tolerance {
-        Tolerance::for_precision(precision).with(self.rtol, self.atol)
+        Tolerance::for_precision(precision).with_overrides(self.rtol, self.atol)
     }
 
     /// Compiles a function and calls it.
@@ -53,12 +53,12 @@ impl Conditions<'_> {
 
     /// Ratio of the largest difference of two arrays to the tolerance for the code's precision.
     fn excess(&self, got: &Tensor, want: &Tensor) -> f64 {
-        worst(got, want, self.tolerance(self.code.precision)).map_or(0.0, |w| w.excess)
+        worst_element(got, want, self.tolerance(self.code.precision)).map_or(0.0, |w| w.excess)
     }
 }
 
 /// A call of a graph's function to be verified.
-pub struct Case<'a> {
+pub struct VerifyCase<'a> {
     /// The file of the graph.
     pub graph: &'a Path,
     /// The file's format, unless it is to be detected.
@@ -78,7 +78,7 @@ pub struct Case<'a> {
     /// Whether every intermediate result is compared even if the results agree.
     pub all_ops: bool,
     /// Options for compiling and comparing.
-    pub conditions: Conditions<'a>,
+    pub conditions: VerifyOptions<'a>,
 }
 
 /// The outcome of a verification.
@@ -105,8 +105,8 @@ pub struct Verification {
 ///
 /// # Errors
 /// Those of compiling and running; `Code::BadInputs` for expected arrays of other names or types.
-pub fn verify(case: &Case, progress: &dyn Fn(&'static str)) -> Result<Verification> {
-    let Case { functions, keys, args, conditions, .. } = *case;
+pub fn verify(case: &VerifyCase, progress: &dyn Fn(&'static str)) -> Result<Verification> {
+    let VerifyCase { functions, keys, args, conditions, .. } = *case;
     let precision = conditions.code.precision;
     let lowered = &functions.all[0].1;
     let reference = case.expect.map(npz::read).transpose()?.unwrap_or_default();
@@ -120,7 +120,7 @@ pub fn verify(case: &Case, progress: &dyn Fn(&'static str)) -> Result<Verificati
     let is_stated = conditions.rtol.is_some() || conditions.atol.is_some() || precision.is_reduced();
     let tolerances = match is_stated {
         true => vec![tolerance; keys.len()],
-        false => rounding::tolerances(functions, args, &plain, tolerance).map_err(in_graph)?,
+        false => rounding::rounding_tolerances(functions, args, &plain, tolerance).map_err(in_graph)?,
     };
     let mut all = compare(keys, "interpreter", &native, &plain, &tolerances);
     if let Some(wanted) = &wanted {
@@ -135,9 +135,9 @@ pub fn verify(case: &Case, progress: &dyn Fn(&'static str)) -> Result<Verificati
     Ok(Verification { comparisons: all, blame })
 }
 
-fn compile_and_call(case: &Case, code: &CodeRequest) -> Result<(Compiled, Vec<Tensor>)> {
-    let Conditions { name, threads, .. } = case.conditions;
-    let functions = case.weights.prepare(case.functions.clone());
+fn compile_and_call(case: &VerifyCase, code: &CodeRequest) -> Result<(Compiled, Vec<Tensor>)> {
+    let VerifyOptions { name, threads, .. } = case.conditions;
+    let functions = case.weights.mark_functions(case.functions.clone());
     let requests = std::slice::from_ref(code);
     let compiled = compile::build_all(functions, name, name, requests, Launches::Direct, &mut [])?;
     let results = Instance::load(&compiled, &code.target, threads, case.weights.file())?.call(0, case.args)?;
@@ -145,7 +145,7 @@ fn compile_and_call(case: &Case, code: &CodeRequest) -> Result<(Compiled, Vec<Te
 }
 
 /// Adds the errors of code without reduced precision to the comparisons with `references`.
-fn add_unrounded_errors(case: &Case, all: &mut [Comparison], references: &[&Tensor]) -> Result<()> {
+fn add_unrounded_errors(case: &VerifyCase, all: &mut [Comparison], references: &[&Tensor]) -> Result<()> {
     let exact = CodeRequest { precision: Precision::default(), ..case.conditions.code.clone() };
     let (_, unrounded) = compile_and_call(case, &exact)?;
     for (i, (comparison, want)) in all.iter_mut().zip(references).enumerate() {
@@ -155,7 +155,7 @@ fn add_unrounded_errors(case: &Case, all: &mut [Comparison], references: &[&Tens
 }
 
 /// Compares code with rounded weights with the interpreter on the rounded weights.
-fn compare_rounded(case: &Case, compiled: Compiled, native: &[Tensor]) -> Result<Vec<Comparison>> {
+fn compare_rounded(case: &VerifyCase, compiled: Compiled, native: &[Tensor]) -> Result<Vec<Comparison>> {
     let precision = case.conditions.code.precision;
     let mut rounded = case.functions.clone();
     rounded.all.iter_mut().zip(compiled.modules).for_each(|((_, lowered), module)| lowered.module = module);
@@ -169,7 +169,7 @@ fn compare_rounded(case: &Case, compiled: Compiled, native: &[Tensor]) -> Result
 
 /// Compares op by op if requested or if results differ, and adds comparisons with expected arrays that are not results.
 fn blame_ops(
-    case: &Case,
+    case: &VerifyCase,
     mut reference: Arrays,
     wanted: Option<Vec<Tensor>>,
     all: &mut Vec<Comparison>,
@@ -214,7 +214,7 @@ fn expected_results(reference: &Arrays, path: &Path, keys: &[String], lowered: &
                 *most = n;
             }
         }
-        arguments::fit(found, &wanted).map_err(in_file)
+        arguments::convert_to_argument(found, &wanted).map_err(in_file)
     };
     keys.iter().zip(infos).enumerate().map(one).collect()
 }
@@ -234,7 +234,7 @@ pub struct Bisection<'a> {
     /// Arguments of the call.
     pub args: &'a [Tensor],
     /// Options for compiling and comparing.
-    pub conditions: Conditions<'a>,
+    pub conditions: VerifyOptions<'a>,
 }
 
 /// Compares results of compiled code, named `keys`, with those of the interpreter. If they differ, `bisection` is compared instruction by

@@ -23,7 +23,7 @@ const SAMPLES: u64 = 3;
 const MARGIN: f64 = 3.0;
 
 /// Tolerance of each result of the first function for these arguments: `usual`, plus the differences that rounding to 16 bits explains.
-pub(super) fn tolerances(
+pub(super) fn rounding_tolerances(
     functions: &Functions,
     args: &[Tensor],
     plain: &[Tensor],
@@ -33,7 +33,7 @@ pub(super) fn tolerances(
         return Ok(vec![usual; plain.len()]);
     }
     let samples = random_roundings(functions)?.into_iter().map(|mut engine| engine.call(0, args.to_vec()));
-    Ok(of_samples(plain, &samples.collect::<Result<Vec<_>>>()?, usual))
+    Ok(tolerances_from_samples(plain, &samples.collect::<Result<Vec<_>>>()?, usual))
 }
 
 /// Interpreters that round 16-bit results at random, one for each sample.
@@ -42,7 +42,7 @@ pub(super) fn random_roundings(functions: &Functions) -> Result<Vec<Interpreter<
 }
 
 /// Tolerance of each array of `plain`, derived from `samples` with other roundings to 16 bits; `usual` without samples.
-pub(super) fn of_samples(plain: &[Tensor], samples: &[Vec<Tensor>], usual: Tolerance) -> Vec<Tolerance> {
+pub(super) fn tolerances_from_samples(plain: &[Tensor], samples: &[Vec<Tensor>], usual: Tolerance) -> Vec<Tolerance> {
     let mut all = vec![usual; plain.len()];
     if samples.is_empty() {
         return all;

@@ -22,33 +22,33 @@ use std::path::{Path, PathBuf};
 
 /// The source of the calls of a self-test.
 #[derive(Clone, Debug)]
-pub enum TestSource {
+pub enum SelfTestSource {
     /// One call of each function with arguments drawn from this seed.
     Seed(u64),
     /// Calls with files of arguments and expected results.
     Calls(Vec<FileCall>),
 }
 
-impl TestSource {
+impl SelfTestSource {
     /// Parses a seed in digits, the path of an npz file of arguments, or of a `.jsonl` call file.
     ///
     /// # Errors
     /// Those of [`calls::read`]; `Code::BadOption` if `expect` accompanies anything but an npz file.
-    pub fn parse(text: &str, expect: Option<PathBuf>) -> Result<TestSource> {
+    pub fn parse(text: &str, expect: Option<PathBuf>) -> Result<SelfTestSource> {
         let is_file_of_calls = Path::new(text).extension().is_some_and(|e| e == "jsonl");
         match text.parse::<u64>() {
             Err(_) if !is_file_of_calls => {
                 let inputs = Some(PathBuf::from(text));
-                Ok(TestSource::Calls(vec![FileCall { signature: None, inputs, expect, outputs: None }]))
+                Ok(SelfTestSource::Calls(vec![FileCall { signature: None, inputs, expect, outputs: None }]))
             }
             _ if expect.is_some() => {
                 let told = "expected results are for a self-test on a file of arguments";
                 let help = "--self-test IN.npz, or the key `expect` in a file of calls";
                 Err(Diagnostic::new(Code::BadOption, told).help(help).into())
             }
-            Ok(seed) if seed < 1 << 32 => Ok(TestSource::Seed(seed)),
+            Ok(seed) if seed < 1 << 32 => Ok(SelfTestSource::Seed(seed)),
             Ok(_) => Err(Error::user(Code::BadOption, "the seed of a self-test is below 2^32")),
-            Err(_) => Ok(TestSource::Calls(calls::read(Path::new(text))?)),
+            Err(_) => Ok(SelfTestSource::Calls(calls::read(Path::new(text))?)),
         }
     }
 }
@@ -59,7 +59,7 @@ impl TestSource {
 /// Those of reading arguments and of the interpreter; `Code::Mismatch` for expected results that differ from the interpreter's.
 pub fn self_test(
     functions: &Functions,
-    source: &TestSource,
+    source: &SelfTestSource,
     precision: Precision,
     keys: &dyn Fn(&Lowered) -> Vec<String>,
 ) -> Result<SelfTest> {
@@ -74,8 +74,8 @@ pub fn self_test(
     };
     let mut made = Vec::new();
     let calls = match source {
-        TestSource::Calls(calls) => calls.iter().map(Some).collect(),
-        TestSource::Seed(_) => vec![None; functions.all.len()],
+        SelfTestSource::Calls(calls) => calls.iter().map(Some).collect(),
+        SelfTestSource::Seed(_) => vec![None; functions.all.len()],
     };
     for (number, call) in calls.into_iter().enumerate() {
         let function = match call {
@@ -84,9 +84,9 @@ pub fn self_test(
         };
         let lowered = &functions.all[function].1;
         let (args, inputs) = match (source, call) {
-            (TestSource::Seed(seed), _) => drawn(lowered, *seed)?,
-            (TestSource::Calls(_), Some(call)) => stored(calls::read_arguments(call, lowered, &[])?),
-            (TestSource::Calls(_), None) => (Vec::new(), Vec::new()),
+            (SelfTestSource::Seed(seed), _) => drawn(lowered, *seed)?,
+            (SelfTestSource::Calls(_), Some(call)) => stored(calls::read_arguments(call, lowered, &[])?),
+            (SelfTestSource::Calls(_), None) => (Vec::new(), Vec::new()),
         };
         let given = given_sizes(lowered, &args)?;
         let (plain, tolerances) = engines.call(function, args, usual)?;
@@ -112,7 +112,7 @@ impl Engines<'_> {
         let moved = self.moved.iter_mut().map(|engine| engine.call(function, args.clone()));
         let moved: Vec<Vec<Tensor>> = moved.collect::<Result<_>>()?;
         let plain = self.plain.call(function, args)?;
-        let tolerances = rounding::of_samples(&plain, &moved, usual);
+        let tolerances = rounding::tolerances_from_samples(&plain, &moved, usual);
         Ok((plain, tolerances))
     }
 }
@@ -127,7 +127,7 @@ fn variables(
     let state = &engines.plain.state;
     let moved: Vec<Vec<Tensor>> = engines.moved.iter().map(|engine| engine.state.clone()).collect();
     let usual = Tolerance { floor: sequence::state_rounding(state), ..usual };
-    let tolerances = rounding::of_samples(state, &moved, usual);
+    let tolerances = rounding::tolerances_from_samples(state, &moved, usual);
     let is_changed = |i: usize| calls.iter().any(|call| functions.all[call.function].1.state[i].changed);
     let all = state.iter().zip(tolerances).enumerate();
     all.map(|(i, (value, tolerance))| is_changed(i).then(|| expected(value, tolerance))).collect()
@@ -161,7 +161,7 @@ fn agreed(
 fn drawn(lowered: &Lowered, seed: u64) -> Result<(Vec<Tensor>, Vec<TestInput>)> {
     let none = Sizes::default();
     let sized = lowered.size_variants.as_ref().map_or(&none, |s| &s.sizes);
-    let most = sizes::resolve(sized, &lowered.args, |_| None, &[])?;
+    let most = sizes::resolve_sizes(sized, &lowered.args, |_| None, &[])?;
     let infos = sizes::actual_types(&lowered.args, &sized.args, &most);
     let (mut args, mut inputs) = (Vec::new(), Vec::new());
     for (i, info) in infos.iter().enumerate() {
@@ -189,7 +189,7 @@ fn stored(args: Vec<Tensor>) -> (Vec<Tensor>, Vec<TestInput>) {
 /// The sizes that the caller of a function passes.
 fn given_sizes(lowered: &Lowered, args: &[Tensor]) -> Result<Vec<u64>> {
     match &lowered.size_variants {
-        Some(sized) => sizes::of_arguments(&sized.sizes, &lowered.args, args),
+        Some(sized) => sizes::sizes_of_arguments(&sized.sizes, &lowered.args, args),
         None => Ok(Vec::new()),
     }
 }
@@ -295,10 +295,13 @@ mod tests {
 
     #[test]
     fn sources_are_seeds_arrays_and_calls() {
-        assert!(matches!(TestSource::parse("7", None), Ok(TestSource::Seed(7))));
-        assert!(matches!(TestSource::parse("a.npz", Some("b.npz".into())), Ok(TestSource::Calls(c)) if c.len() == 1));
+        assert!(matches!(SelfTestSource::parse("7", None), Ok(SelfTestSource::Seed(7))));
         assert!(
-            TestSource::parse("7", Some("b.npz".into())).is_err() && TestSource::parse("4294967296", None).is_err()
+            matches!(SelfTestSource::parse("a.npz", Some("b.npz".into())), Ok(SelfTestSource::Calls(c)) if c.len() == 1)
+        );
+        assert!(
+            SelfTestSource::parse("7", Some("b.npz".into())).is_err()
+                && SelfTestSource::parse("4294967296", None).is_err()
         );
     }
 }

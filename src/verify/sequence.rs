@@ -1,6 +1,6 @@
 //! Verification of a sequence of calls, by compiled code and by the interpreter, each with its own state.
 use super::comparison::compare;
-use super::{Comparison, Conditions, Tolerance, expected_results};
+use super::{Comparison, Tolerance, VerifyOptions, expected_results};
 use crate::compile::Functions;
 use crate::diag::{Error, Result};
 use crate::lower::Lowered;
@@ -13,7 +13,7 @@ use std::path::Path;
 const ROUNDINGS: f64 = 8.0;
 
 /// A sequence of calls to be verified.
-pub struct Sequence<'a> {
+pub struct CallSequence<'a> {
     /// The file of the graph, for diagnostics.
     pub graph: &'a Path,
     /// The functions of the graph.
@@ -25,7 +25,7 @@ pub struct Sequence<'a> {
     /// Weights with which the compiled code computes.
     pub weights: WeightSource<'a>,
     /// Options for compiling and comparing.
-    pub conditions: Conditions<'a>,
+    pub conditions: VerifyOptions<'a>,
 }
 
 /// Compares the results of every call, and the variables after the last one. Outputs are named with the index of the call; `keys`
@@ -33,11 +33,11 @@ pub struct Sequence<'a> {
 ///
 /// # Errors
 /// Those of compiling and running; `Code::BadInputs` for arrays of other names or types.
-pub fn verify_calls(sequence: &Sequence, keys: impl Fn(&Lowered) -> Vec<String>) -> Result<Vec<Comparison>> {
-    let Sequence { functions, conditions, .. } = *sequence;
+pub fn verify_calls(sequence: &CallSequence, keys: impl Fn(&Lowered) -> Vec<String>) -> Result<Vec<Comparison>> {
+    let CallSequence { functions, conditions, .. } = *sequence;
     let in_graph = |e: Error| e.in_file(sequence.graph);
     let mut plain = Interpreter::new(functions).map_err(in_graph)?;
-    let prepared = sequence.weights.prepare(functions.clone());
+    let prepared = sequence.weights.mark_functions(functions.clone());
     let native =
         Instance::compile(prepared, conditions.name, conditions.code, conditions.threads, sequence.weights.file());
     let mut native = native.map_err(in_graph)?;

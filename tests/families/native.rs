@@ -105,7 +105,7 @@ impl Library {
         if code != 0 {
             return Err(format!("the compiled code returned {code}"));
         }
-        if !outputs.iter().chain([&workspace, &state]).all(|memory| memory.is_whole(UNTOUCHED)) {
+        if !outputs.iter().chain([&workspace, &state]).all(|memory| memory.is_padding_intact(UNTOUCHED)) {
             return Err("bytes outside of results and workspace were written".to_string());
         }
         let pairs = program.results.iter().zip(&outputs);

@@ -237,14 +237,14 @@ pub enum Engine {
 
 /// Where code that runs here has its constants.
 #[derive(Args, Clone, Debug, Default)]
-pub struct FileArgs {
+pub struct WeightsFileArgs {
     /// Run what `compile --weights-file` makes, which is handed its constants: those of GRAPH, or of a FILE that `compile` or
     /// `weights` wrote for the same graph and processor.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = clap::ValueHint::FilePath)]
     weights_file: Option<Option<PathBuf>>,
 }
 
-impl FileArgs {
+impl WeightsFileArgs {
     /// The source of the weights for compiled functions.
     pub fn source(&self) -> WeightSource<'_> {
         match &self.weights_file {
@@ -282,7 +282,7 @@ pub struct RunArgs {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
     #[command(flatten)]
-    pub file: FileArgs,
+    pub file: WeightsFileArgs,
     #[command(flatten)]
     pub target: TargetArgs,
 }
@@ -325,7 +325,7 @@ pub struct VerifyArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub file: FileArgs,
+    pub file: WeightsFileArgs,
     #[command(flatten)]
     pub target: TargetArgs,
 }
@@ -386,7 +386,7 @@ pub struct BenchArgs {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub file: FileArgs,
+    pub file: WeightsFileArgs,
     #[command(flatten)]
     pub target: TargetArgs,
     /// Further graphs, with the same flags: all are timed in turns, and compared with the first.

@@ -11,7 +11,7 @@ pub use compile::{
 };
 pub use hlo::{HloCall, HloCompile, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
 
-pub use tfcompile::{TfcompileArgs, words};
+pub use tfcompile::{TfcompileArgs, expand_xla_flags};
 
 use super::out::ErrorFormat;
 use clap::{Args, Parser, Subcommand};

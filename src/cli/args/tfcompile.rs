@@ -95,7 +95,7 @@ pub fn absl_switch(arg: Arg) -> Arg {
 }
 
 /// The command line with XLA's flags, whose names are not fixed, turned into values of `--xla`.
-pub fn words(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
+pub fn expand_xla_flags(all: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut all: Vec<OsString> = all.collect();
     if all.get(1).is_some_and(|verb| verb == "tfcompile") {
         for word in all.iter_mut().filter(|w| w.to_string_lossy().starts_with("--xla_")) {

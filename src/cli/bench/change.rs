@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// Times and circumstances in an earlier output of `bench --json`.
-pub struct Earlier {
+pub struct EarlierTimes {
     min_ms: f64,
     median_ms: f64,
     /// Absent in outputs of versions that did not measure it.
@@ -14,12 +14,12 @@ pub struct Earlier {
 }
 
 /// Reads an earlier output. Errors: `Code::Io`; `Code::BadEncoding` for other files.
-pub fn load(path: &Path) -> Result<Earlier> {
+pub fn load(path: &Path) -> Result<EarlierTimes> {
     let text = std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e))?;
     let document: Value = serde_json::from_str(&text).unwrap_or_default();
     let number = |key: &str| document.get(key).and_then(Value::as_f64);
     match (number("min_ms"), number("median_ms")) {
-        (Some(min_ms), Some(median_ms)) => Ok(Earlier { min_ms, median_ms, p90_ms: number("p90_ms"), document }),
+        (Some(min_ms), Some(median_ms)) => Ok(EarlierTimes { min_ms, median_ms, p90_ms: number("p90_ms"), document }),
         _ => Err(Error::from(
             Diagnostic::new(Code::BadEncoding, format!("`{}` is no output of `bench --json`", path.display()))
                 .help("write one with `tfaot bench GRAPH --json > OLD.json`"),
@@ -38,9 +38,9 @@ pub struct TimeChange {
     otherwise: Vec<String>,
 }
 
-impl Earlier {
+impl EarlierTimes {
     /// Compares with `new`, measured under `circumstances`, an object with keys of `bench --json`.
-    pub fn against(&self, new: &Times, circumstances: &Value) -> TimeChange {
+    pub fn compare_with(&self, new: &Times, circumstances: &Value) -> TimeChange {
         let spread = |min: f64, p90: f64| (p90 - min) / 2.0;
         let noise = spread(new.min_ms, new.p90_ms).max(self.p90_ms.map_or(0.0, |p90| spread(self.min_ms, p90)));
         let differs = |(key, value): (&String, &Value)| {
@@ -92,8 +92,8 @@ mod tests {
     #[test]
     fn a_change_within_the_spread_is_said_to_be_so() {
         let document = json!({"min_ms": 0.9, "median_ms": 1.0, "p90_ms": 1.1, "threads": 2});
-        let earlier = Earlier { min_ms: 0.9, median_ms: 1.0, p90_ms: Some(1.1), document };
-        let change = |median: u64| earlier.against(&times([median; 9].into_iter()), &json!({"threads": 1}));
+        let earlier = EarlierTimes { min_ms: 0.9, median_ms: 1.0, p90_ms: Some(1.1), document };
+        let change = |median: u64| earlier.compare_with(&times([median; 9].into_iter()), &json!({"threads": 1}));
         assert!(change(1050).within_spread && !change(1200).within_spread);
         assert_eq!(change(1200).otherwise, ["threads was 2 and is 1"]);
     }

@@ -31,23 +31,23 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
     let code = graph::code_request(&args.target)?;
     let target = &code.target;
     let name = graph::model_name(None, &graph_args.graph)?;
-    let functions = graph::function(graph_args)?;
+    let functions = graph::lower_only_function(graph_args)?;
     let lowered = functions.all[0].1.clone();
     let keys = graph::result_keys(graph_args, &lowered);
     let rows = args.row.as_deref().map(|row| sizes_of(row, args)).transpose()?;
     let launches = if args.profile { Launches::Observed } else { Launches::Direct };
     let requests = std::slice::from_ref(&code);
-    let functions = args.file.source().prepare(functions);
+    let functions = args.file.source().mark_functions(functions);
     let beside = (code.precision.math.is_portable() && !args.profile && rows.is_none()).then(|| functions.clone());
     let built = compile::build_all(functions, &name, &name, requests, launches, &mut []);
-    let built = built.map_err(|e| graph::in_file(e, graph_args))?;
+    let built = built.map_err(|e| graph::with_file(e, graph_args))?;
     let compile_s = start.elapsed().as_secs_f64();
     let face = built.bundle.face.clone();
     if let Some(rows) = rows {
         return table(&built, &lowered, target, &rows, args);
     }
     let values = arguments::for_function(args.inputs.as_deref(), &lowered, &sizes::parse(&args.sizes)?)?;
-    let given = run::sizes::of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
+    let given = run::sizes::sizes_of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
     let model = Model::load_compiled(&built, args.file.source().file(), target, args.threads.into())?;
     let built = built.into_program_for_sizes(&given)?;
     if !args.profile {
@@ -67,9 +67,11 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
     if !named.is_empty() {
         circumstances["sizes"] = named.clone().into();
     }
-    let cost = beside.map(|functions| portable::cost(&mut session, functions, &code, &values, args)).transpose()?;
+    let cost = beside
+        .map(|functions| portable::portable_overhead(&mut session, functions, &code, &values, args))
+        .transpose()?;
     drop(values);
-    let change = old.map(|old| old.against(&measured, &circumstances));
+    let change = old.map(|old| old.compare_with(&measured, &circumstances));
     let measurement = Measurement { built: &built, face: &face, target, args, times: &measured, compile_s };
     if args.json {
         let mut document = measurement.document(&session, change.as_ref().map(change::TimeChange::json))?;
@@ -89,7 +91,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
         if args.json { out::note(format_args!("note: {line}")) } else { out::line(line)? }
     }
     if let Some(path) = &args.outputs {
-        graph::deliver(Some(path), keys, session.results())?;
+        graph::write_results(Some(path), keys, session.results())?;
     }
     Ok(ExitStatus::Yes)
 }
@@ -114,7 +116,7 @@ impl Measurement<'_> {
     /// The measurement as JSON; `change` compares it with an earlier one.
     fn document(&self, session: &Session, change: Option<Value>) -> Result<Value> {
         let Measurement { built, face, target, args, times, .. } = self;
-        let handover = session.handover();
+        let handover = session.dispatch_time();
         let cores = handover.map(|_| parallel_speedup(target, args.threads.into())).transpose()?;
         Ok(json!({
             "min_ms": times.min_ms,
@@ -136,7 +138,7 @@ impl Measurement<'_> {
             "flops": built.program.flops,
             "cpu": target.cpu,
             "weights_bytes": face.weights_bytes,
-            "precision": metadata::precision(&built.program.reduced),
+            "precision": metadata::precision_json(&built.program.reduced),
             "change": change,
         }))
     }
@@ -188,7 +190,7 @@ fn table(
     }
     for told in rows {
         let values = arguments::for_function(None, lowered, told)?;
-        let given = run::sizes::of_arguments(&entry.sizes, &lowered.args, &values)?;
+        let given = run::sizes::sizes_of_arguments(&entry.sizes, &lowered.args, &values)?;
         let model = Model::load_compiled(built, args.file.source().file(), target, args.threads.into())?;
         model.call_guarded(0, &values, &mut model.initial_state()?)?;
         let times = time_calls(&mut Session::new(model, &values)?, &effort(args))?;

@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 use std::time::{Duration, Instant};
 
 /// Median time of a call with portable arithmetic over that of a call of the same function with `--math f32`.
-pub fn cost(
+pub fn portable_overhead(
     session: &mut Session,
     functions: Functions,
     code: &CodeRequest,

@@ -45,15 +45,21 @@ pub fn run(first: &GraphArgs, args: &BenchArgs) -> Result<ExitStatus> {
 fn racer(path: &Path, first: &GraphArgs, args: &BenchArgs, code: &CodeRequest) -> Result<Racer> {
     let graph_args = GraphArgs { graph: path.to_path_buf(), ..first.clone() };
     let name = graph::model_name(None, path)?;
-    let functions = graph::function(&graph_args)?;
+    let functions = graph::lower_only_function(&graph_args)?;
     let lowered = functions.all[0].1.clone();
     let requests = std::slice::from_ref(code);
-    let built =
-        compile::build_all(args.file.source().prepare(functions), &name, &name, requests, Launches::Direct, &mut []);
-    let built = built.map_err(|e| graph::in_file(e, &graph_args))?;
+    let built = compile::build_all(
+        args.file.source().mark_functions(functions),
+        &name,
+        &name,
+        requests,
+        Launches::Direct,
+        &mut [],
+    );
+    let built = built.map_err(|e| graph::with_file(e, &graph_args))?;
     let face = &built.bundle.face;
     let values = arguments::for_function(None, &lowered, &sizes::parse(&args.sizes)?)?;
-    let given = run::sizes::of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
+    let given = run::sizes::sizes_of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;
     let model = Model::load_compiled(&built, None, &code.target, args.threads.into())?;
     let (bytes, workspace) = (built.object.content.len(), face.workspace_bytes());
     model.call_guarded(0, &values, &mut model.initial_state()?)?;

@@ -1,5 +1,5 @@
 //! The command behind `--`: finds the files that it names, and translates it to the archive's folder.
-use super::super::args::{Cli, words as words_of};
+use super::super::args::{Cli, expand_xla_flags as words_of};
 
 use super::archive::ArchiveMember;
 use clap::{ArgMatches, CommandFactory, ValueHint};
@@ -12,34 +12,34 @@ const TAKEN: [&str; 5] = ["README", "about.json", super::SCRIPT, "stderr.txt", s
 
 /// A command whose files are packed into the archive.
 #[derive(Debug)]
-pub struct Packed {
+pub struct PackedCommand {
     /// The command's words, with the names of packed files; `{}` stands for the graph.
     words: Vec<String>,
     /// The files that the command reads besides the graph.
     pub entries: Vec<ArchiveMember>,
 }
 
-impl Packed {
+impl PackedCommand {
     /// The words with `{}` replaced by `graph`.
     pub fn words(&self, graph: &str) -> impl Iterator<Item = String> {
         self.words.iter().map(move |word| word.replace("{}", graph))
     }
     /// The command line for a shell in the archive's folder.
-    pub fn spelled(&self, graph: &str) -> String {
-        self.words(graph).fold("tfaot".to_string(), |line, word| format!("{line} {}", quoted(&word)))
+    pub fn shell_line(&self, graph: &str) -> String {
+        self.words(graph).fold("tfaot".to_string(), |line, word| format!("{line} {}", shell_quote(&word)))
     }
 }
 
 /// A word quoted for a shell.
-pub fn quoted(word: &str) -> String {
+pub fn shell_quote(word: &str) -> String {
     let plain = word.chars().all(|c| c.is_alphanumeric() || "-_./=,:@+".contains(c)) && !word.is_empty();
     if plain { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// Finds the files that `command` reads besides the graph, whose packed name is `graph`. Names of missing files are kept, because a
 /// missing file may be the bug.
-pub fn pack(command: &[String], graph: &str) -> Packed {
-    let mut packed = Packed { words: command.to_vec(), entries: Vec::new() };
+pub fn pack(command: &[String], graph: &str) -> PackedCommand {
+    let mut packed = PackedCommand { words: command.to_vec(), entries: Vec::new() };
     let first = |path: &str| path.split('/').next().unwrap_or_default().to_string();
     let mut taken: BTreeSet<String> = TAKEN.iter().map(|n| n.to_string()).chain([first(graph)]).collect();
     // The binary form of the graph's name is reserved as well.

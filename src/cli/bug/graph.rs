@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// A form in which the graph is packed.
 #[derive(Debug)]
-pub struct Packing {
+pub struct PackedGraph {
     /// The graph's name in the archive: a file, or the folder of a model.
     pub word: String,
     pub entries: Vec<ArchiveMember>,
@@ -22,7 +22,7 @@ pub struct Packing {
 }
 
 /// Packs all files of the graph unchanged. Errors: `Io` if the graph does not exist.
-pub fn pack_whole_graph(path: &Path, format: Option<&str>) -> Result<Packing> {
+pub fn pack_whole_graph(path: &Path, format: Option<&str>) -> Result<PackedGraph> {
     let path = std::fs::canonicalize(path).map_err(|e| io_error("read", path, &e))?;
     // A file that can't be read as a graph is packed as it is.
     let files = import::model_files(&path, format).unwrap_or_else(|_| vec![path.clone()]);
@@ -32,11 +32,11 @@ pub fn pack_whole_graph(path: &Path, format: Option<&str>) -> Result<Packing> {
         None => word.clone(),
     };
     let entries = files.iter().map(|file| ArchiveMember::file(name(file), file.clone())).collect();
-    Ok(Packing { word, entries, seeds: Vec::new(), is_whole: true, without_variables: false })
+    Ok(PackedGraph { word, entries, seeds: Vec::new(), is_whole: true, without_variables: false })
 }
 
 /// Packs the graph with seeds for large constants and without the values of variables; `None` if this is impossible.
-pub fn reduced(path: &Path, format: Option<&str>) -> Option<Packing> {
+pub fn pack_reduced_graph(path: &Path, format: Option<&str>) -> Option<PackedGraph> {
     let (kind, bytes) = import::load_bytes(path, format).ok()?;
     let mut seeds = Vec::new();
     let mut change = |graph: &bytes::Bytes| {
@@ -45,11 +45,11 @@ pub fn reduced(path: &Path, format: Option<&str>) -> Option<Packing> {
         Ok(graph.write())
     };
     let changed = rewrite::rewrite_graph_of_file(&bytes, kind, &mut change).ok()??;
-    let Packing { word, entries, .. } = pack_whole_graph(path, format).ok()?;
+    let PackedGraph { word, entries, .. } = pack_whole_graph(path, format).ok()?;
     if kind != FileFormat::SavedModel {
         let word = in_binary(&word);
         let entries = vec![ArchiveMember::bytes(word.clone(), changed)];
-        return Some(Packing { word, entries, seeds, is_whole: false, without_variables: false });
+        return Some(PackedGraph { word, entries, seeds, is_whole: false, without_variables: false });
     }
     let is_model = |name: &str| name.ends_with("saved_model.pb") || name.ends_with("saved_model.pbtxt") || name == word;
     let is_folder = path.is_dir();
@@ -59,7 +59,7 @@ pub fn reduced(path: &Path, format: Option<&str>) -> Option<Packing> {
     let without_variables = kept.len() < before;
     kept.retain(|e| !is_model(&e.name));
     kept.push(ArchiveMember::bytes(file, changed));
-    Some(Packing { word, entries: kept, seeds, is_whole: false, without_variables })
+    Some(PackedGraph { word, entries: kept, seeds, is_whole: false, without_variables })
 }
 
 /// The file name of the uncompressed binary form: `x.pbtxt.gz` becomes `x.pb`.

@@ -15,9 +15,9 @@ use crate::package::{files, temporary_files};
 use crate::reduce::Seeded;
 use crate::target::Target;
 use archive::{ArchiveMember, MemberContent};
-use command::Packed;
-use graph::Packing;
-use replay::Ending;
+use command::PackedCommand;
+use graph::PackedGraph;
+use replay::CommandOutcome;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -33,14 +33,15 @@ pub fn run(args: &BugArgs) -> Result<ExitStatus> {
     let (path, name) = archive_path(&args.out)?;
     let whole = graph::pack_whole_graph(&args.graph, args.format.as_deref())?;
     let packed = command::pack(&args.command, &whole.word);
-    let original = replay::original(&packed, &whole)?;
-    let mut forms: Vec<Packing> = graph::reduced(&args.graph, args.format.as_deref()).into_iter().collect();
+    let original = replay::run_original(&packed, &whole)?;
+    let mut forms: Vec<PackedGraph> =
+        graph::pack_reduced_graph(&args.graph, args.format.as_deref()).into_iter().collect();
     forms.push(whole);
     let mut tried = None;
     for form in forms {
         let entries = entries(&name, &packed, &form, &original);
         let folder = unpacked(&name, &entries)?;
-        let ending = replay::from_script(&folder.path().join(&name), &form.word)?;
+        let ending = replay::run_script(&folder.path().join(&name), &form.word)?;
         let same = ending == original;
         tried = Some(ReplayTrial { form, entries, ending, same });
         if same {
@@ -49,24 +50,24 @@ pub fn run(args: &BugArgs) -> Result<ExitStatus> {
     }
     let Some(mut tried) = tried else { return Ok(ExitStatus::No) };
     let fresh = unpacked(&name, &tried.entries)?;
-    let dumps = replay::dumps(&fresh.path().join(&name), &packed, &tried.form.word)?;
+    let dumps = replay::collect_dumps(&fresh.path().join(&name), &packed, &tried.form.word)?;
     tried
         .entries
         .extend(dumps.iter().map(|(file, bytes)| ArchiveMember::bytes(format!("{DUMPS}/{file}"), bytes.clone())));
     let about = about(&packed, &tried, &original)?;
     tried.entries.push(ArchiveMember::bytes("about.json", format!("{about:#}\n").into_bytes()));
-    let mut temp = files::temp_beside(&path)?;
+    let mut temp = files::temporary_file_beside(&path)?;
     archive::write(temp.as_file_mut(), &name, &tried.entries).map_err(|e| io_error("written", &path, &e))?;
-    files::keep(temp, &path)?;
+    files::rename_to_final(temp, &path)?;
     tell(&path, &packed, &tried, &original)?;
     Ok(if tried.same { ExitStatus::Yes } else { ExitStatus::No })
 }
 
 /// A packed form of the graph, and the result of its replay.
 struct ReplayTrial {
-    form: Packing,
+    form: PackedGraph,
     entries: Vec<ArchiveMember>,
-    ending: Ending,
+    ending: CommandOutcome,
     same: bool,
 }
 
@@ -89,7 +90,7 @@ fn archive_path(given: &Path) -> Result<(PathBuf, String)> {
 }
 
 /// All files that a replay needs.
-fn entries(name: &str, packed: &Packed, form: &Packing, original: &Ending) -> Vec<ArchiveMember> {
+fn entries(name: &str, packed: &PackedCommand, form: &PackedGraph, original: &CommandOutcome) -> Vec<ArchiveMember> {
     let readme = format!(
         "{name}: a command of tfaot {} that goes wrong.\n\n`sh replay.sh` runs it with the tfaot on PATH, or with the one that the \
          variable TFAOT names by its absolute path.\nstderr.txt is what it said, about.json has the versions, the target and the \
@@ -99,14 +100,14 @@ fn entries(name: &str, packed: &Packed, form: &Packing, original: &Ending) -> Ve
     let mut all = form.entries.clone();
     all.extend(packed.entries.iter().cloned());
     all.push(ArchiveMember::bytes("README", readme.into_bytes()));
-    all.push(ArchiveMember::bytes(SCRIPT, replay::script(&packed.spelled(&form.word)).into_bytes()));
+    all.push(ArchiveMember::bytes(SCRIPT, replay::replay_script(&packed.shell_line(&form.word)).into_bytes()));
     all.push(ArchiveMember::bytes("stderr.txt", original.stderr.clone().into_bytes()));
     all
 }
 
 /// Packs and unpacks the entries; returns the folder that contains the unpacked one.
-fn unpacked(name: &str, entries: &[ArchiveMember]) -> Result<temporary_files::Folder> {
-    let scratch = replay::scratch()?;
+fn unpacked(name: &str, entries: &[ArchiveMember]) -> Result<temporary_files::TemporaryFolder> {
+    let scratch = replay::temporary_folder()?;
     let path = scratch.path().join(format!("{name}{ENDING}"));
     let unwritten = |e: std::io::Error| io_error("written", &path, &e);
     archive::write(&mut std::fs::File::create(&path).map_err(unwritten)?, name, entries).map_err(unwritten)?;
@@ -114,13 +115,13 @@ fn unpacked(name: &str, entries: &[ArchiveMember]) -> Result<temporary_files::Fo
     Ok(scratch)
 }
 
-fn about(packed: &Packed, tried: &ReplayTrial, original: &Ending) -> Result<Value> {
+fn about(packed: &PackedCommand, tried: &ReplayTrial, original: &CommandOutcome) -> Result<Value> {
     let target = Target::resolve(None, None, None)?;
     let seeded = |w: &Seeded| json!({"node": w.node, "shape": w.shape, "seed": w.seed});
     let weights: Vec<Value> = tried.form.seeds.iter().map(seeded).collect();
     let variable = |name: &str| std::env::var(name).ok();
     Ok(json!({
-        "command": packed.spelled(&tried.form.word),
+        "command": packed.shell_line(&tried.form.word),
         "status": original.status.code(),
         "packed_status": tried.ending.status.code(),
         "reproduces": tried.same,
@@ -136,7 +137,7 @@ fn about(packed: &Packed, tried: &ReplayTrial, original: &Ending) -> Result<Valu
     }))
 }
 
-fn tell(path: &Path, packed: &Packed, tried: &ReplayTrial, original: &Ending) -> Result<()> {
+fn tell(path: &Path, packed: &PackedCommand, tried: &ReplayTrial, original: &CommandOutcome) -> Result<()> {
     let (form, holds) = (&tried.form, |name: &str| tried.entries.iter().any(|e| e.name.starts_with(name)));
     out::line(format_args!(
         "{}: README, replay.sh, about.json (versions), stderr.txt (what was said)",
@@ -156,7 +157,8 @@ fn tell(path: &Path, packed: &Packed, tried: &ReplayTrial, original: &Ending) ->
     if holds(&format!("{DUMPS}/")) {
         out::line(format_args!("{DUMPS}: modules, graphs and code of the packed graph, without objects"))?;
     }
-    let status = |ending: &Ending| ending.status.code().map_or_else(|| ending.status.to_string(), |c| c.to_string());
+    let status =
+        |ending: &CommandOutcome| ending.status.code().map_or_else(|| ending.status.to_string(), |c| c.to_string());
     if tried.same {
         let told = "the packed command, replayed, ends as the original does";
         let errors = if original.status.success() { "" } else { " and the same errors" };

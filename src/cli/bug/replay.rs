@@ -1,8 +1,8 @@
 //! Execution of the command on the original files, and of the packed command in the unpacked archive.
 use super::DUMPS;
 use super::archive::{ArchiveMember, MemberContent};
-use super::command::{Packed, quoted};
-use super::graph::Packing;
+use super::command::{PackedCommand, shell_quote};
+use super::graph::PackedGraph;
 use crate::diag::{Result, io_error};
 use crate::package::temporary_files;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const VARIABLES: [&str; 2] = ["TF_XLA_FLAGS", "XLA_FLAGS"];
 
 /// Result of running a command.
 #[derive(Debug)]
-pub struct Ending {
+pub struct CommandOutcome {
     pub status: ExitStatus,
     /// The text that the command wrote to standard error.
     pub stderr: String,
@@ -21,15 +21,15 @@ pub struct Ending {
     told: String,
 }
 
-impl PartialEq for Ending {
-    fn eq(&self, other: &Ending) -> bool {
+impl PartialEq for CommandOutcome {
+    fn eq(&self, other: &CommandOutcome) -> bool {
         self.status == other.status && self.told == other.told
     }
 }
 
-impl Ending {
+impl CommandOutcome {
     /// Classifies the output of a command that ran in `folder` with the graph called `graph`.
-    fn classify(output: &Output, folder: &Path, graph: &str) -> Ending {
+    fn classify(output: &Output, folder: &Path, graph: &str) -> CommandOutcome {
         let folder = folder.display().to_string();
         let neutral = |text: &str| text.replace(&format!("{folder}/"), "").replace(&folder, ".").replace(graph, "{}");
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -39,7 +39,7 @@ impl Ending {
         } else {
             told
         };
-        Ending { status: output.status, told: neutral(&told), stderr }
+        CommandOutcome { status: output.status, told: neutral(&told), stderr }
     }
 }
 
@@ -54,13 +54,13 @@ fn errors(stderr: &str) -> String {
 }
 
 /// A temporary folder.
-pub fn scratch() -> Result<temporary_files::Folder> {
-    temporary_files::Folder::new().map_err(|e| io_error("made", Path::new("a scratch folder"), &e))
+pub fn temporary_folder() -> Result<temporary_files::TemporaryFolder> {
+    temporary_files::TemporaryFolder::new().map_err(|e| io_error("made", Path::new("a scratch folder"), &e))
 }
 
 /// Runs the packed command on the original files, under the names of the packed ones.
-pub fn original(packed: &Packed, whole: &Packing) -> Result<Ending> {
-    let scratch = scratch()?;
+pub fn run_original(packed: &PackedCommand, whole: &PackedGraph) -> Result<CommandOutcome> {
+    let scratch = temporary_folder()?;
     let folder = real(scratch.path())?;
     for entry in &whole.entries {
         // Graphs are large and only read, so they are linked.
@@ -71,7 +71,7 @@ pub fn original(packed: &Packed, whole: &Packing) -> Result<Ending> {
     }
     let mut command = Command::new(program()?);
     command.args(packed.words(&whole.word)).current_dir(&folder);
-    Ok(Ending::classify(&output(command)?, &folder, &whole.word))
+    Ok(CommandOutcome::classify(&output(command)?, &folder, &whole.word))
 }
 
 fn place(entry: &ArchiveMember, folder: &Path, by: impl Fn(&Path, &Path) -> std::io::Result<()>) -> Result<()> {
@@ -82,20 +82,20 @@ fn place(entry: &ArchiveMember, folder: &Path, by: impl Fn(&Path, &Path) -> std:
 }
 
 /// Runs the script in the unpacked `folder`, with this executable and otherwise a clean environment.
-pub fn from_script(folder: &Path, graph: &str) -> Result<Ending> {
+pub fn run_script(folder: &Path, graph: &str) -> Result<CommandOutcome> {
     let folder = real(folder)?;
     let mut command = Command::new("sh");
     command.arg(folder.join(super::SCRIPT)).env("TFAOT", program()?);
     for name in VARIABLES {
         command.env_remove(name);
     }
-    Ok(Ending::classify(&output(command)?, &folder, graph))
+    Ok(CommandOutcome::classify(&output(command)?, &folder, graph))
 }
 
 /// The replay script for a command line.
-pub fn script(spelled: &str) -> String {
+pub fn replay_script(spelled: &str) -> String {
     let set = |name: &&str| match std::env::var(name) {
-        Ok(value) => format!("export {name}={}\n", quoted(&value)),
+        Ok(value) => format!("export {name}={}\n", shell_quote(&value)),
         Err(_) => format!("unset {name}\n"),
     };
     let variables: String = VARIABLES.iter().map(set).collect();
@@ -106,7 +106,7 @@ pub fn script(spelled: &str) -> String {
 /// The dump files that the packed command writes when it runs in `folder`, which contains only the packed files; in order.
 ///
 /// Objects are omitted: they contain weights, and the command can generate them again.
-pub fn dumps(folder: &Path, packed: &Packed, graph: &str) -> Result<Vec<(String, Vec<u8>)>> {
+pub fn collect_dumps(folder: &Path, packed: &PackedCommand, graph: &str) -> Result<Vec<(String, Vec<u8>)>> {
     let flags = |name: &str| std::env::var(name).unwrap_or_default();
     let mut command = Command::new(program()?);
     command.args(packed.words(graph)).current_dir(folder);

@@ -10,7 +10,7 @@ const PART_BYTES: usize = 4 << 20;
 pub type Digest = [u8; BYTES];
 
 /// The hash of the concatenation of `pieces`, independent of the number of processors and of where the pieces are split.
-pub fn of_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Digest {
+pub fn hash_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Digest {
     let hashes = parallel::map(&parts(pieces), |part| {
         let mut hasher = blake3::Hasher::new();
         for piece in part {
@@ -47,10 +47,10 @@ mod tests {
     #[test]
     fn every_byte_and_their_order_count() {
         let mut bytes = vec![0u8; 2 * PART_BYTES + 5];
-        let of = |bytes: &[u8]| super::of_pieces([bytes]);
+        let of = |bytes: &[u8]| super::hash_pieces([bytes]);
         let zeros = of(&bytes);
         let (start, end) = bytes.split_at(PART_BYTES + 3);
-        assert_eq!(super::of_pieces([start, &[], end]), zeros);
+        assert_eq!(super::hash_pieces([start, &[], end]), zeros);
         for at in [0, PART_BYTES - 1, PART_BYTES, 2 * PART_BYTES + 4] {
             bytes[at] = 1;
             assert_ne!(of(&bytes), zeros, "byte {at}");

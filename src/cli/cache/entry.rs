@@ -57,7 +57,7 @@ struct Head {
 pub fn write(entry: &CacheEntry, path: &Path) -> Result<()> {
     let unwritten = |e: io::Error| Error::user(Code::Io, format!("`{}` could not be written: {e}", path.display()));
     let described = |(name, content): &(String, Pieces)| {
-        (name.clone(), content.len(), digest::of_pieces(content.iter().map(|piece| &piece[..])))
+        (name.clone(), content.len(), digest::hash_pieces(content.iter().map(|piece| &piece[..])))
     };
     let head = Head {
         notes: entry.notes.clone(),
@@ -66,15 +66,15 @@ pub fn write(entry: &CacheEntry, path: &Path) -> Result<()> {
     };
     let head = serde_json::to_vec(&head).map_err(|e| Error::internal("cache", e.to_string()))?;
     let mut start = [MAGIC, &(head.len() as u64).to_le_bytes(), &head].concat();
-    start.extend(digest::of_pieces([&start[..]]));
+    start.extend(digest::hash_pieces([&start[..]]));
     let mut whole = Pieces::from(start);
     for (_, content) in &entry.files {
         whole.fill(whole.len().next_multiple_of(PAGE_BYTES));
         content.iter().for_each(|piece| whole.push(piece.clone()));
     }
-    let mut temp = files::temp_beside(path)?;
+    let mut temp = files::temporary_file_beside(path)?;
     whole.write_to(temp.as_file_mut()).map_err(unwritten)?;
-    files::keep(temp, path)
+    files::rename_to_final(temp, path)
 }
 
 /// Reads the entry at `path`, which exists.
@@ -89,7 +89,7 @@ pub fn read(path: &Path) -> std::result::Result<CacheHit, String> {
     let (head, rest) = length.and_then(|n| rest.split_at_checked(n)).ok_or("its description is cut off")?;
     let (hash, rest) = rest.split_first_chunk::<{ digest::BYTES }>().ok_or("its description has no hash")?;
     let described = bytes.len() - rest.len() - digest::BYTES;
-    if digest::of_pieces([&bytes[..described]]) != *hash {
+    if digest::hash_pieces([&bytes[..described]]) != *hash {
         return Err("its description has another hash".to_string());
     }
     let head: Head = serde_json::from_slice(head).map_err(|e| e.to_string())?;
@@ -115,7 +115,7 @@ pub fn read(path: &Path) -> std::result::Result<CacheHit, String> {
 impl CacheHit {
     /// Whether the hashes of all files are correct.
     pub fn is_whole(&self) -> bool {
-        self.files.iter().all(|(_, part)| digest::of_pieces([&part.bytes[..]]) == part.hash)
+        self.files.iter().all(|(_, part)| digest::hash_pieces([&part.bytes[..]]) == part.hash)
     }
 }
 

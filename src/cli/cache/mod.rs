@@ -133,7 +133,7 @@ fn key(args: &CompileArgs, requests: &[CodeRequest]) -> Result<Option<String>> {
     };
     add(entry::MAGIC);
     // the executable itself, because it has no version between releases
-    add(&digest::of_pieces([&content(&exe)?[..]]));
+    add(&digest::hash_pieces([&content(&exe)?[..]]));
     add(format!("{:?} {requests:?}", codegen::llvm_version()).as_bytes());
     // all options but input and output paths
     let mut options = args.clone();
@@ -144,14 +144,14 @@ fn key(args: &CompileArgs, requests: &[CodeRequest]) -> Result<Option<String>> {
     add(format!("{options:?}").as_bytes());
     add(args.graph.graph.file_name().unwrap_or_default().as_encoded_bytes());
     for path in args.graph.config.iter() {
-        add(&digest::of_pieces([&content(path)?[..]]));
+        add(&digest::hash_pieces([&content(path)?[..]]));
     }
     add(&(inputs.len() as u64).to_le_bytes());
     let folder = if args.graph.graph.is_dir() { Some(args.graph.graph.as_path()) } else { args.graph.graph.parent() };
     for path in &inputs {
         let name = folder.and_then(|f| path.strip_prefix(f).ok()).unwrap_or(path);
         add(name.as_os_str().as_encoded_bytes());
-        add(&digest::of_pieces([&content(path)?[..]]));
+        add(&digest::hash_pieces([&content(path)?[..]]));
     }
     Ok(Some(hasher.finalize().to_hex().to_string()))
 }

@@ -73,7 +73,7 @@ fn map_key(entry: Vec<u8>) -> Vec<u8> {
     let data = Bytes::from(entry);
     let mut reader = WireReader::new(&data, "map entry");
     match reader.next() {
-        Ok(Some(field)) if field.number == 1 => field.raw().unwrap_or_default().to_vec(),
+        Ok(Some(field)) if field.number == 1 => field.raw_bytes().unwrap_or_default().to_vec(),
         _ => Vec::new(),
     }
 }
@@ -92,9 +92,9 @@ fn is_number(kind: &FieldType) -> bool {
 
 fn packed(field: &WireField, kind: &FieldType, out: &mut Vec<u8>) -> Result<()> {
     match kind {
-        FieldType::F32 => field.fixed::<4>(|v| out.extend_from_slice(&v)),
-        FieldType::F64 => field.fixed::<8>(|v| out.extend_from_slice(&v)),
-        _ => field.numbers(|v| put_varint(out, v)),
+        FieldType::F32 => field.for_each_fixed::<4>(|v| out.extend_from_slice(&v)),
+        FieldType::F64 => field.for_each_fixed::<8>(|v| out.extend_from_slice(&v)),
+        _ => field.for_each_number(|v| put_varint(out, v)),
     }
 }
 

@@ -76,7 +76,7 @@ impl GraphDumps {
     ///
     /// # Errors
     /// `BadEncoding`.
-    pub fn clustered(&mut self, source: &ClusteredGraph, found: &Clustering) -> Result<()> {
+    pub fn add_clustering(&mut self, source: &ClusteredGraph, found: &Clustering) -> Result<()> {
         let Some(seen) = &found.snapshot else { return Ok(()) };
         let written: HashMap<&str, &RawNode> = source.written.iter().map(|n| (n.name.as_str(), n)).collect();
         let graph = |seen: &GraphSnapshot, marks| graph_def(source, &written, seen, &seen.cluster_names(found), marks);
@@ -153,7 +153,7 @@ fn graph_def(
         if let Some(cluster) = clusters.get(node.name.as_str()).filter(|_| marks != Marks::None) {
             // A node made by a later pass is in a cluster, but was unknown to the marking.
             if node.source.is_some() {
-                raw.set_attr("_XlaAlreadyClustered", crate::import::raw_attr::truth(true));
+                raw.set_attr("_XlaAlreadyClustered", crate::import::raw_attr::boolean(true));
             }
             raw.set_attr("_XlaCluster", crate::import::raw_attr::string(cluster));
         }

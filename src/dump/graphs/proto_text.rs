@@ -71,19 +71,21 @@ fn values(field: &WireField, name: &str, kind: &FieldKind, depth: usize, out: &m
             out.push_str("}\n");
         }
         FieldType::Opaque => {}
-        FieldType::Text | FieldType::Bytes => line(quoted(field.raw()?)),
-        FieldType::Signed { narrow: true } => field.numbers(|v| line((v as i32).to_string()))?,
-        FieldType::Signed { narrow: false } => field.numbers(|v| line((v as i64).to_string()))?,
+        FieldType::Text | FieldType::Bytes => line(quoted(field.raw_bytes()?)),
+        FieldType::Signed { narrow: true } => field.for_each_number(|v| line((v as i32).to_string()))?,
+        FieldType::Signed { narrow: false } => field.for_each_number(|v| line((v as i64).to_string()))?,
         // `fixed32`, which one of these messages has, has a wire type of its own.
         FieldType::Unsigned { .. } => match field.value {
             WireValue::Fixed32(v) => line(v.to_string()),
             WireValue::Fixed64(v) => line(v.to_string()),
-            WireValue::Varint(_) | WireValue::Bytes(_) => field.numbers(|v| line(v.to_string()))?,
+            WireValue::Varint(_) | WireValue::Bytes(_) => field.for_each_number(|v| line(v.to_string()))?,
         },
-        FieldType::Bool => field.numbers(|v| line((v != 0).to_string()))?,
-        FieldType::F32 => field.fixed::<4>(|v| line(float(f32::from_le_bytes(v).into(), f32::from_le_bytes(v))))?,
-        FieldType::F64 => field.fixed::<8>(|v| line(float(f64::from_le_bytes(v), f64::from_le_bytes(v))))?,
-        FieldType::Enum(e) => field.numbers(|v| {
+        FieldType::Bool => field.for_each_number(|v| line((v != 0).to_string()))?,
+        FieldType::F32 => {
+            field.for_each_fixed::<4>(|v| line(float(f32::from_le_bytes(v).into(), f32::from_le_bytes(v))))?
+        }
+        FieldType::F64 => field.for_each_fixed::<8>(|v| line(float(f64::from_le_bytes(v), f64::from_le_bytes(v))))?,
+        FieldType::Enum(e) => field.for_each_number(|v| {
             let known = e.value_by_number(v as i32);
             line(known.map_or_else(|| (v as i32).to_string(), |k| k.name().to_string()));
         })?,

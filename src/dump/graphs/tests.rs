@@ -18,8 +18,8 @@ fn dumps(format: GraphFormat) -> Vec<(String, Vec<u8>)> {
     let mut dumps = GraphDumps::new(format);
     let found = cluster::cluster(&program, &program.graph, &options).expect("it is clustered");
     let source = ClusteredGraph { graph: &program.graph, written: &file.nodes, file: &file };
-    dumps.clustered(&source, &found).expect("it is dumped");
-    dumps.clustered(&source, &found).expect("it is dumped");
+    dumps.add_clustering(&source, &found).expect("it is dumped");
+    dumps.add_clustering(&source, &found).expect("it is dumped");
     assert!(log(&found, 4).contains(" ** Cluster cluster_0\n  1 incoming edges\n   [none] x # 2\n"));
     assert_eq!(summary(&found).unclustered_node_count, 3);
     dumps.files

@@ -51,7 +51,7 @@ pub(super) fn write_with_layout(shape: &Shape) -> Result<ShapeProto> {
     Ok(p)
 }
 
-/// Adds a row-major layout wherever there is none.
+/// Adds a row-major layout to every array in a shape that has no layout.
 pub(super) fn fill(p: &mut ShapeProto) {
     if p.layout.is_none() && DType::from_xla(p.element_type).is_some() {
         let minor_to_major = (0..p.dimensions.len() as i64).rev().collect();

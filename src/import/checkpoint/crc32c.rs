@@ -56,7 +56,7 @@ pub fn crc32c(parts: &[&[u8]]) -> u32 {
 }
 
 /// Whether `stored`, a checksum in LevelDB's masked form, is that of `parts`.
-pub fn matches(stored: u32, parts: &[&[u8]]) -> bool {
+pub fn matches_masked(stored: u32, parts: &[&[u8]]) -> bool {
     stored == crc32c(parts).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 

@@ -69,7 +69,7 @@ impl Checkpoint {
         if entry.sliced {
             return Err(told(Code::UnsupportedCase, "is stored in slices; whole variables are supported"));
         }
-        let TfType::Data(dtype) = TfType::from_number(entry.dtype).stored() else {
+        let TfType::Data(dtype) = TfType::from_number(entry.dtype).storage_type() else {
             return Err(told(Code::UnsupportedType, "is of a type that no array has"));
         };
         let dims = entry.dims.clone().ok_or_else(|| told(Code::BadEncoding, "has no fixed shape"))?;
@@ -80,7 +80,7 @@ impl Checkpoint {
         let shard = self.shards.get(entry.shard);
         let bytes = shard.zip(range).filter(|(s, r)| r.1 <= s.len()).map(|(s, r)| s.slice(r.0..r.1));
         let bytes = bytes.ok_or_else(|| told(Code::BadEncoding, "lies outside of its file or has another size"))?;
-        if !crc32c::matches(entry.crc, &[&bytes]) {
+        if !crc32c::matches_masked(entry.crc, &[&bytes]) {
             return Err(told(Code::BadEncoding, "has a wrong checksum"));
         }
         let damaged = dtype == DType::Pred && bytes.iter().any(|&b| b > 1);
@@ -102,7 +102,7 @@ impl Checkpoint {
             let one = entry.dims.as_ref().is_some_and(Vec::is_empty) && (end - bytes) as u64 == length;
             let length = u32::try_from(length).ok().filter(|_| whole && one)?.to_le_bytes();
             let parts = [&length[..], &shard[bytes - LENGTH_CHECKSUM_BYTES..end]];
-            crc32c::matches(entry.crc, &parts).then(|| shard.slice(bytes..end))
+            crc32c::matches_masked(entry.crc, &parts).then(|| shard.slice(bytes..end))
         };
         let damaged = || Error::user(Code::BadEncoding, format!("the checkpoint's string `{name}` is damaged"));
         read().ok_or_else(damaged).map(Some)
@@ -145,7 +145,7 @@ fn read_entry(value: &Bytes) -> Result<Entry> {
             3 => entry.shard = usize::try_from(field.number()?).unwrap_or(usize::MAX),
             4 => entry.offset = field.number()?,
             5 => entry.size = field.number()?,
-            6 => field.fixed::<4>(|v| entry.crc = u32::from_le_bytes(v))?,
+            6 => field.for_each_fixed::<4>(|v| entry.crc = u32::from_le_bytes(v))?,
             7 => entry.sliced = true,
             _ => {}
         }

@@ -81,7 +81,7 @@ fn block(file: &Bytes, Handle { offset, size }: Handle) -> Result<Vec<(Vec<u8>, 
     let end = end.ok_or_else(|| bad("a block of the index lies outside of it"))?;
     let (content, kind) = (file.slice(offset..end), file[end]);
     let stored = [file[end + 1], file[end + 2], file[end + 3], file[end + 4]];
-    if !crc32c::matches(u32::from_le_bytes(stored), &[&content, &[kind]]) {
+    if !crc32c::matches_masked(u32::from_le_bytes(stored), &[&content, &[kind]]) {
         return Err(bad("a block of the index has a wrong checksum"));
     }
     if kind != 0 {

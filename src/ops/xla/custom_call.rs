@@ -36,7 +36,7 @@ fn declared(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     if types.len() != shapes.len() {
         return Err(cx.shape_mismatch(format!("{} shapes for {} results", shapes.len(), types.len())));
     }
-    Ok(types.iter().zip(shapes).map(|(&t, shape)| Fact::new(Some(t.stored()), cx.attr_shape(shape))).collect())
+    Ok(types.iter().zip(shapes).map(|(&t, shape)| Fact::new(Some(t.storage_type()), cx.attr_shape(shape))).collect())
 }
 
 fn custom_call(cx: &mut LowerCtx) -> Result<Vec<Value>> {

@@ -18,12 +18,12 @@ use crate::scalar::{CompareKind, Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
 use crate::util::id_vec::IdVec;
 
-/// Fewest steps of a sequence that is multiplied in blocks.
+/// Minimum number of steps of a sequence that is multiplied in blocks.
 const FEWEST_STEPS: u64 = 16;
 
-/// Rows of a product, least and most that are looked at: nets of one to three layers of 50 to 256 units take 0.5 % longer with 4
-/// or 5 rows at a time than with 10 to 16 (at most 2), and up to 3 more with 3, 8 more with 2. A block is what a layer has beyond
-/// its lists, so that fewer rows are a quarter of its memory.
+/// Range of the rows that a product of one block may have. Nets of one to three layers of 50 to 256 units take 0.5 % (at most 2 %)
+/// longer with 4 or 5 rows than with 10 to 16, up to 3 % longer with 3, and 8 % with 2. The block is the memory that a layer needs
+/// beyond its lists, and fewer rows need a quarter of it.
 const ROWS: (u64, u64) = (4, 6);
 
 /// Number of state elements of the inner loop before those that it only reads.

@@ -10,10 +10,10 @@ use crate::hlo::attrs::{ConvDims, SliceDim, WindowDim};
 use crate::hlo::{ArrayShape, InstId, Op, Shape};
 use crate::optimize::rewrite::Editor;
 
-/// Instructions one behind the other that a slice goes through.
+/// Upper limit of the instructions through which a slice is moved.
 const MOST_DEPTH: usize = 64;
 
-/// `slice(x)` with the slice before the 1x1 convolutions that only `x` is made of, where that leaves at most half of it.
+/// Moves `slice(x)` before the 1x1 convolutions that compute `x`, if the slice keeps at most half of the elements.
 pub fn move_slice_before_convolution(editor: &mut Editor, id: InstId, dims: &[SliceDim]) -> Result<Option<InstId>> {
     let x = editor.operand(id, 0);
     let less = editor.element_count(id) <= editor.element_count(x) / 2 && dims.iter().all(|d| d.stride == 1);
@@ -27,11 +27,11 @@ pub fn move_slice_before_convolution(editor: &mut Editor, id: InstId, dims: &[Sl
 enum Through {
     /// The op is applied to these slices of its operands; `None`: the operand is taken whole.
     Operands(Vec<Option<Vec<SliceDim>>>),
-    /// A slice.
+    /// The slice can't be moved through the instruction.
     Stays,
 }
 
-/// How a slice goes through `x`, which nothing else may read.
+/// Slices of the operands of `x` from which a slice of `x` can be computed, if nothing else reads `x`.
 fn classify_motion(editor: &Editor, x: InstId, dims: &[SliceDim]) -> Through {
     let sizes = editor.dims(x);
     let whole = |axis: usize| dims[axis].start == 0 && dims[axis].limit == sizes[axis];
@@ -70,13 +70,13 @@ fn classify_motion(editor: &Editor, x: InstId, dims: &[SliceDim]) -> Through {
     }
 }
 
-/// Whether each result is made of the input's element at its place.
+/// Whether a convolution has windows of one element, without padding, strides and batch groups.
 fn is_plain(d: &ConvDims) -> bool {
     let one = WindowDim { size: 1, ..WindowDim::default() };
     d.window.iter().all(|w| *w == one) && d.batch_group_count == 1
 }
 
-/// Whether the slice gets to a convolution.
+/// Whether the slice can be moved as far as a convolution.
 fn reaches_convolution(editor: &Editor, x: InstId, dims: &[SliceDim], depth: usize) -> bool {
     let Through::Operands(parts) = classify_motion(editor, x, dims) else { return false };
     let next = || editor.operands(x).iter().zip(&parts).filter_map(|(&o, part)| Some((o, part.as_ref()?)));
@@ -84,7 +84,7 @@ fn reaches_convolution(editor: &Editor, x: InstId, dims: &[SliceDim], depth: usi
         || (depth < MOST_DEPTH && next().any(|(o, part)| reaches_convolution(editor, o, part, depth + 1)))
 }
 
-/// A slice of `x`.
+/// Adds a slice of `x`, moved before the instructions that compute `x` as far as possible.
 fn push_slice(editor: &mut Editor, x: InstId, dims: &[SliceDim], depth: usize) -> Result<InstId> {
     let sizes: Vec<u64> = dims.iter().map(|d| d.limit - d.start).collect();
     if sizes == editor.dims(x) {

@@ -60,7 +60,8 @@ fn sizes_struct(prefix: &str, sizes: &Sizes) -> String {
         (false, least, most) => format!("in, {least} to {most}"),
         (true, _, most) => format!("out, at most {most}"),
     };
-    let members: Vec<String> = names::of_sizes(sizes).iter().map(|field| format!("int64_t {field};")).collect();
+    let members: Vec<String> =
+        names::size_member_names(sizes).iter().map(|field| format!("int64_t {field};")).collect();
     let width = members.iter().map(String::len).max().unwrap_or(0).min(60);
     let mut out = format!("typedef struct {prefix}_sizes {{\n");
     for (member, size) in members.iter().zip(&sizes.all) {
@@ -72,7 +73,7 @@ fn sizes_struct(prefix: &str, sizes: &Sizes) -> String {
 
 /// The inline function that names the failed run-time check of a call; empty if there are no checks.
 fn failed_check(prefix: &str, sizes: &Sizes) -> String {
-    let fields = names::of_sizes(sizes);
+    let fields = names::size_member_names(sizes);
     let checks = sizes.all.iter().zip(&fields).filter(|(size, _)| size.is_check);
     let lines: String = checks
         .map(|(size, field)| {

@@ -29,7 +29,8 @@ pub fn header(face: &ModelInterface, targets: &[&Target]) -> String {
     let upper = name.to_uppercase();
     let (intro, supported) = (intro(&face.source, &face.reduced, targets), supported(targets));
     let (calls, ranks) = (calls::declarations(face), ranks::declarations(face));
-    let (weights, state, self_test) = (state::weights(face), state::state(face), self_test(face));
+    let (weights, state, self_test) =
+        (state::weights_declarations(face), state::state_declarations(face), self_test(face));
     let functions: String = face.entries.iter().map(|entry| function::declarations(face, entry)).collect();
     let dense = if face.has_sizes() { " in the sizes of the call" } else { "" };
     let (or_state, written_by) = (if face.state.is_empty() { "" } else { " or the state" }, codes_that_write(face));

@@ -4,7 +4,7 @@ use super::control_class::{ControlClass, control_class};
 use super::function_draft::{FunctionDraft, new_node};
 use super::liveness::BranchTest;
 use super::loop_hoisting::RegionSteps;
-use super::region::{NodeOrLoop, Path, Region, RegionStep, ValueSource};
+use super::region::{NodeOrLoop, Region, RegionStep, TestOutcomes, ValueSource};
 use super::{Functionalizer, Order, frames};
 use crate::diag::{Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Node, NodeId, TfType};
@@ -71,7 +71,7 @@ impl Functionalizer<'_> {
             if !region.guard.is_empty() {
                 return Err(self.shared_effect_error(region, NodeOrLoop::Node(id)));
             }
-            self.check_done_once(region, NodeOrLoop::Node(id))?;
+            self.check_runs_once(region, NodeOrLoop::Node(id))?;
         }
         let old = &self.graph.nodes[id];
         let inputs: Result<Vec<Endpoint>> = old.inputs.iter().map(|&e| self.new_endpoint(region, draft, e)).collect();
@@ -85,8 +85,8 @@ impl Functionalizer<'_> {
     }
 
     /// Checks that a unit with side effects runs at most once: two regions that run it must exclude each other. Errors: `ControlFlowV1`.
-    pub fn check_done_once(&mut self, region: &Region, unit: NodeOrLoop) -> Result<()> {
-        let excluded = |a: &Path, b: &Path| a.iter().any(|&(test, value)| b.contains(&(test, !value)));
+    pub fn check_runs_once(&mut self, region: &Region, unit: NodeOrLoop) -> Result<()> {
+        let excluded = |a: &TestOutcomes, b: &TestOutcomes| a.iter().any(|&(test, value)| b.contains(&(test, !value)));
         let before = self.done.entry(unit).or_default();
         if before.iter().all(|path| excluded(path, &region.path)) {
             before.push(region.path.clone());
@@ -135,7 +135,7 @@ impl Functionalizer<'_> {
         let name = self.branch_name(units);
         let mut sides = Vec::new();
         for value in [true, false] {
-            let path: Path = region.path.iter().copied().chain([(test, value)]).collect();
+            let path: TestOutcomes = region.path.iter().copied().chain([(test, value)]).collect();
             let side = Region {
                 effects: self.live_effects(&effects, &path),
                 around: Some(region.path.clone()),
@@ -170,7 +170,7 @@ impl Functionalizer<'_> {
             attrs: [
                 ("then_branch".into(), functions[0].clone()),
                 ("else_branch".into(), functions[1].clone()),
-                ("Tout".into(), self.types(&targets)),
+                ("Tout".into(), self.types_attr(&targets)),
             ]
             .into(),
             ..new_node(&name, if changes { "If" } else { "StatelessIf" })
@@ -191,10 +191,10 @@ impl Functionalizer<'_> {
     }
 
     /// Units with side effects that may run under a path.
-    pub fn live_effects(&mut self, effects: &[NodeOrLoop], path: &Path) -> Vec<NodeOrLoop> {
+    pub fn live_effects(&mut self, effects: &[NodeOrLoop], path: &TestOutcomes) -> Vec<NodeOrLoop> {
         let mut out = effects.to_vec();
         out.retain(|&unit| {
-            let f = self.unit_live(unit);
+            let f = self.unit_condition(unit);
             self.live.formulas.restrict(f, path) != Bdd::FALSE
         });
         out
@@ -221,7 +221,7 @@ impl Functionalizer<'_> {
     }
 
     /// Attribute value with the types of outputs.
-    pub fn types(&self, of: &[Endpoint]) -> Attr {
+    pub fn types_attr(&self, of: &[Endpoint]) -> Attr {
         Attr::Types(of.iter().map(|&e| self.type_of(e)).collect())
     }
 
@@ -239,7 +239,7 @@ impl Functionalizer<'_> {
 
     /// Truth value of a test in a region.
     fn predicate(&mut self, region: &Region, draft: &mut FunctionDraft, test: u32) -> Result<Endpoint> {
-        let test = self.test(test).ok_or_else(|| Error::internal("prepare", "a test without a number"))?;
+        let test = self.branch_test(test).ok_or_else(|| Error::internal("prepare", "a test without a number"))?;
         let at = self.new_endpoint(region, draft, test.at)?;
         Ok(test_predicate(draft, test, at))
     }

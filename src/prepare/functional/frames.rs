@@ -91,7 +91,7 @@ impl LoopFrames {
         let mut inside = TOP;
         for other in from.map(|n| self.of[n]) {
             let deeper = if self.all[other].depth > self.all[inside].depth { other } else { inside };
-            if !(self.is_around(other, deeper) && self.is_around(inside, deeper)) {
+            if !(self.encloses(other, deeper) && self.encloses(inside, deeper)) {
                 let (a, b) = (&self.all[other], &self.all[inside]);
                 let told = format!("crosses the loop `{}`: `{}` has inputs from both", b.name, node.name);
                 return Err(loop_error(a, told).at_node(&node.name, &node.op).into());
@@ -148,7 +148,7 @@ impl LoopFrames {
     }
 
     /// Whether frame `outer` is `inner` or surrounds it.
-    pub fn is_around(&self, outer: usize, mut inner: usize) -> bool {
+    pub fn encloses(&self, outer: usize, mut inner: usize) -> bool {
         while self.all[inner].depth > self.all[outer].depth {
             inner = self.all[inner].parent;
         }

@@ -24,9 +24,9 @@ pub struct Liveness {
     pub formulas: BddManager,
     /// Test of each variable in formulas.
     pub tests: Vec<BranchTest>,
-    /// Formula of each node: where it runs.
+    /// Condition under which each node runs.
     node: IdVec<NodeId, Bdd>,
-    /// Formula of each frame: where the loop runs.
+    /// Condition under which the loop of each frame runs.
     frame: Vec<Bdd>,
     /// Formula of each output of each `Switch`: where this output gets the data.
     taken: HashMap<NodeId, Vec<Bdd>>,
@@ -97,7 +97,7 @@ impl Liveness {
                 ControlClass::Merge => {
                     let inputs = graph.nodes[id].inputs.iter();
                     inputs.fold(Bdd::FALSE, |any, &e| {
-                        let one = found.output_live(e);
+                        let one = found.output_condition(e);
                         found.formulas.or(any, one)
                     })
                 }
@@ -120,7 +120,7 @@ impl Liveness {
         let node = &graph.nodes[id];
         let mut all = Bdd::TRUE;
         for &e in node.inputs.iter().filter(|e| frames.of[e.node] == frame) {
-            let one = self.output_live(e);
+            let one = self.output_condition(e);
             all = self.formulas.and(all, one);
         }
         for &from in node.controls.iter().filter(|n| frames.of[**n] == frame) {
@@ -129,24 +129,24 @@ impl Liveness {
         all
     }
 
-    /// Formula of an output: where it has a value.
-    pub fn output_live(&mut self, e: Endpoint) -> Bdd {
+    /// Condition, as a formula, under which an output has a value.
+    pub fn output_condition(&mut self, e: Endpoint) -> Bdd {
         let node = self.node[e.node];
         match self.taken.get(&e.node).and_then(|ways| ways.get(e.port as usize).copied()) {
             Some(way) => self.formulas.and(node, way),
             None => node,
         }
     }
-    /// Formula of a node: where it runs.
-    pub fn node_live(&self, id: NodeId) -> Bdd {
+    /// Condition, as a formula, under which a node runs.
+    pub fn node_condition(&self, id: NodeId) -> Bdd {
         self.node[id]
     }
-    /// Formula of a frame: where the loop runs.
-    pub fn frame_live(&self, frame: usize) -> Bdd {
+    /// Condition, as a formula, under which the loop of a frame runs.
+    pub fn frame_condition(&self, frame: usize) -> Bdd {
         self.frame[frame]
     }
     /// Test of a frame's condition, and its outcome for another iteration.
-    pub fn condition(&self, frame: usize) -> (u32, bool) {
+    pub fn loop_test(&self, frame: usize) -> (u32, bool) {
         self.conditions[frame]
     }
 
@@ -162,7 +162,7 @@ impl Liveness {
         for (i, id) in order.iter().enumerate() {
             position[id.index()] = i as u32;
         }
-        let conditions: Vec<(Endpoint, bool)> = frames.all.iter().map(|f| condition(graph, f.condition)).collect();
+        let conditions: Vec<(Endpoint, bool)> = frames.all.iter().map(|f| loop_test(graph, f.condition)).collect();
         let looping: HashSet<Endpoint> = conditions.iter().skip(1).map(|c| c.0).collect();
         let switches: Vec<NodeId> = graph
             .nodes
@@ -228,7 +228,7 @@ fn constant(value: bool) -> Bdd {
 }
 
 /// Predicate of a `LoopCond`, and whether it is negated; an arbitrary output for the top frame, which has no condition.
-fn condition(graph: &Graph, node: Option<NodeId>) -> (Endpoint, bool) {
+fn loop_test(graph: &Graph, node: Option<NodeId>) -> (Endpoint, bool) {
     let at = node.and_then(|id| graph.nodes[id].inputs.first().copied());
     at.map_or((Endpoint { node: NodeId(0), port: 0 }, false), |e| predicate_origin(graph, e))
 }

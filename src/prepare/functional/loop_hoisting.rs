@@ -76,7 +76,7 @@ impl Functionalizer<'_> {
                 loops.insert(frame);
             }
             for &from in waits.get(&unit).into_iter().flatten() {
-                let f = self.unit_live(from);
+                let f = self.unit_condition(from);
                 if !decided.contains(&from) && !self.is_always_live(f, &region.path) {
                     todo.push(from);
                 }
@@ -95,14 +95,14 @@ impl Functionalizer<'_> {
         depth: usize,
     ) -> Result<()> {
         let unit = NodeOrLoop::Loop(frame);
-        let f = self.unit_live(unit);
+        let f = self.unit_condition(unit);
         let f = self.live.formulas.restrict(f, &region.path);
         let way = self.live.formulas.only_satisfying_path(f).ok_or_else(|| self.shared_effect_error(region, unit))?;
         let inside = Region {
             frame: region.frame,
             path: [&region.path[..], &way].concat(),
             around: Some(region.path.clone()),
-            targets: way.iter().filter_map(|&(test, _)| Some(self.test(test)?.at)).collect(),
+            targets: way.iter().filter_map(|&(test, _)| Some(self.branch_test(test)?.at)).collect(),
             effects: vec![unit],
             hoisted: region.hoisted.iter().chain(hoisted).copied().filter(|&other| other != frame).collect(),
             guard: [&region.guard[..], &way].concat(),
@@ -124,7 +124,7 @@ impl Functionalizer<'_> {
     /// Adds the guard of a region to the condition of a loop.
     pub fn add_guard_to_condition(&mut self, region: &Region, cond: &mut FunctionDraft) {
         for &(number, value) in &region.guard {
-            let Some(test) = self.test(number) else { continue };
+            let Some(test) = self.branch_test(number) else { continue };
             let at = cond.argument(test.at, self.type_of(test.at));
             let mut holds = test_predicate(cond, test, at);
             if !value {

@@ -4,7 +4,7 @@ use super::bdd::Bdd;
 use super::control_class::{ControlClass, control_class};
 use super::frames::{LoopVariable, loop_error};
 use super::function_draft::{FunctionDraft, new_node};
-use super::region::{NodeOrLoop, Path, Region, ValueSource};
+use super::region::{NodeOrLoop, Region, TestOutcomes, ValueSource};
 use crate::diag::{Error, Result};
 use crate::graph::{Endpoint, Node, NodeId};
 use std::collections::{HashMap, HashSet};
@@ -24,7 +24,7 @@ impl Functionalizer<'_> {
     pub fn emit_loop(&mut self, region: &Region, draft: &mut FunctionDraft, frame: usize, depth: usize) -> Result<()> {
         let effects = self.effects[frame].clone();
         if !effects.is_empty() {
-            self.check_done_once(region, NodeOrLoop::Loop(frame))?;
+            self.check_runs_once(region, NodeOrLoop::Loop(frame))?;
         }
         let needed = self.needed_variables(frame, &effects);
         let variables: Vec<LoopVariable> = needed.iter().map(|&i| self.frames.all[frame].variables[i]).collect();
@@ -59,7 +59,7 @@ impl Functionalizer<'_> {
         let attrs = [
             ("cond".into(), self.add_function(cond, &format!("{name}.cond"), &args, &[])),
             ("body".into(), self.add_function(body, &format!("{name}.body"), &args, &outside)),
-            ("T".into(), self.types(&args)),
+            ("T".into(), self.types_attr(&args)),
         ];
         let node = Node {
             inputs: inputs.into(),
@@ -108,7 +108,7 @@ impl Functionalizer<'_> {
         }
         let ends: Vec<Endpoint> = computed.iter().map(|&node| Endpoint { node, port: 0 }).collect();
         let name = format!("{}.exit", self.frames.all[frame].name);
-        let attrs = [("f".into(), self.add_function(last, &name, &args, &[])), ("Tout".into(), self.types(&ends))];
+        let attrs = [("f".into(), self.add_function(last, &name, &args, &[])), ("Tout".into(), self.types_attr(&ends))];
         let call = Node { inputs: inputs.into(), attrs: attrs.into(), ..new_node(&name, "PartitionedCall") };
         let call = draft.push(call);
         for (port, &end) in (0..).zip(&ends) {
@@ -120,7 +120,7 @@ impl Functionalizer<'_> {
     fn exit_value(&mut self, region: &Region, frame: usize, merges: &[Endpoint], exit: NodeId) -> Result<LoopExit> {
         let path = self.loop_path(region, frame, false);
         let e = self.graph.nodes[exit].inputs[0];
-        if self.live_under(e, &path) != Bdd::TRUE {
+        if self.live_condition_under(e, &path) != Bdd::TRUE {
             return Err(self.loop_error_at(frame, exit, "gives no value when it ends"));
         }
         Ok(match self.value_source(&loop_region(frame, path, Vec::new(), Vec::new()), e)? {
@@ -147,10 +147,10 @@ impl Functionalizer<'_> {
         let (on, end) = (self.loop_path(region, frame, true), self.loop_path(region, frame, false));
         for v in variables {
             let e = self.graph.nodes[v.next].inputs[0];
-            if self.live_under(e, &on) != Bdd::TRUE {
+            if self.live_condition_under(e, &on) != Bdd::TRUE {
                 return Err(self.loop_error_at(frame, v.next, "has a variable without a value for the next round"));
             }
-            if self.live_under(e, &end) != Bdd::FALSE {
+            if self.live_condition_under(e, &end) != Bdd::FALSE {
                 return Err(self.loop_error_at(frame, v.next, "goes on whatever its LoopCond says"));
             }
             if self.indexed.contains(&v.merge) {
@@ -159,12 +159,12 @@ impl Functionalizer<'_> {
         }
         if let Some(id) = self.frames.all[frame].condition {
             let e = self.graph.nodes[id].inputs[0];
-            if self.live_under(e, &region.path) != Bdd::TRUE {
+            if self.live_condition_under(e, &region.path) != Bdd::TRUE {
                 return Err(self.loop_error_at(frame, id, "has a condition without a value"));
             }
         }
         for &unit in effects {
-            let f = self.unit_live(unit);
+            let f = self.unit_condition(unit);
             if self.live.formulas.restrict(f, &end) != Bdd::FALSE
                 && let NodeOrLoop::Node(id) = unit
             {
@@ -208,8 +208,8 @@ impl Functionalizer<'_> {
     }
 
     /// Outcomes of tests within a loop, in an iteration (`goes_on`) or at its end. Outcomes decided in the region hold in every iteration.
-    fn loop_path(&self, region: &Region, frame: usize, goes_on: bool) -> Path {
-        let (test, value) = self.live.condition(frame);
+    fn loop_path(&self, region: &Region, frame: usize, goes_on: bool) -> TestOutcomes {
+        let (test, value) = self.live.loop_test(frame);
         region.path.iter().copied().chain([(test, value == goes_on)]).collect()
     }
 
@@ -220,6 +220,6 @@ impl Functionalizer<'_> {
 }
 
 /// Region within a loop that computes `targets` and `effects` under the outcomes in `path`.
-fn loop_region(frame: usize, path: Path, targets: Vec<Endpoint>, effects: Vec<NodeOrLoop>) -> Region {
+fn loop_region(frame: usize, path: TestOutcomes, targets: Vec<Endpoint>, effects: Vec<NodeOrLoop>) -> Region {
     Region { frame, path, targets, effects, ..Region::default() }
 }

@@ -31,7 +31,7 @@ use control_class::{ControlClass, control_class};
 use frames::{LoopFrames, TOP};
 use function_draft::FunctionDraft;
 use liveness::Liveness;
-use region::{NodeOrLoop, Path, Region};
+use region::{NodeOrLoop, Region, TestOutcomes};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ struct Functionalizer<'a> {
     /// Nodes and inner loops with side effects, by frame.
     effects: Vec<Vec<NodeOrLoop>>,
     /// Paths of the regions in which each node or loop with side effects runs.
-    done: HashMap<NodeOrLoop, Vec<Path>>,
+    done: HashMap<NodeOrLoop, Vec<TestOutcomes>>,
     /// Names of existing functions.
     names: HashSet<Arc<str>>,
     /// Functions created so far.
@@ -173,7 +173,7 @@ fn convert_graph(
 impl Functionalizer<'_> {
     fn convert(&mut self, pinned: &[NodeId], targets: &[Endpoint]) -> Result<FunctionDraft> {
         for &e in targets {
-            if self.live_under(e, &Path::new()) != Bdd::TRUE {
+            if self.live_condition_under(e, &TestOutcomes::new()) != Bdd::TRUE {
                 let node = &self.graph.nodes[e.node];
                 let told = format!(
                     "`{}:{}` has a value on one side of a condition only, and it is a result",
@@ -189,9 +189,9 @@ impl Functionalizer<'_> {
         let all = self.effects[TOP].clone();
         let region = Region {
             frame: TOP,
-            path: Path::new(),
+            path: TestOutcomes::new(),
             targets: targets.to_vec(),
-            effects: self.live_effects(&all, &Path::new()),
+            effects: self.live_effects(&all, &TestOutcomes::new()),
             is_whole: true,
             ..Region::default()
         };
@@ -217,7 +217,7 @@ fn effects_by_frame(graph: &Graph, frames: &LoopFrames, order_of: &IdVec<NodeId,
 }
 
 fn order_of(node: &crate::graph::Node, changing: &HashSet<Arc<str>>) -> Order {
-    if changes_state(&node.op) || node.called().iter().any(|name| changing.contains(name)) {
+    if changes_state(&node.op) || node.called_functions().iter().any(|name| changing.contains(name)) {
         Order::Changes
     } else if matches!(&*node.op, "ReadVariableOp" | "ResourceGather" | "ResourceGatherNd" | "VarIsInitializedOp") {
         Order::Reads
@@ -238,7 +238,7 @@ fn changing_functions(program: &Program) -> HashSet<Arc<str>> {
         let before = found.len();
         for (name, function) in &program.functions {
             let mut nodes = function.graph.nodes.values();
-            if nodes.any(|n| changes_state(&n.op) || n.called().iter().any(|called| found.contains(called))) {
+            if nodes.any(|n| changes_state(&n.op) || n.called_functions().iter().any(|called| found.contains(called))) {
                 found.insert(name.clone());
             }
         }

@@ -12,7 +12,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Outcomes of tests, by test number.
-pub type Path = Vec<(u32, bool)>;
+pub type TestOutcomes = Vec<(u32, bool)>;
 
 /// A part of the graph that becomes one function, or the graph itself.
 #[derive(Clone, Debug, Default)]
@@ -20,9 +20,9 @@ pub struct Region {
     /// Index of the frame.
     pub frame: usize,
     /// Outcomes of tests under which the region runs.
-    pub path: Path,
+    pub path: TestOutcomes,
     /// Outcomes of tests in the surrounding region, if there is one in the same frame.
-    pub around: Option<Path>,
+    pub around: Option<TestOutcomes>,
     /// Values that the region computes as results.
     pub targets: Vec<Endpoint>,
     /// Nodes and loops with side effects that the region runs.
@@ -34,7 +34,7 @@ pub struct Region {
     /// Loops hoisted into surrounding regions, by frame index.
     pub hoisted: BTreeSet<usize>,
     /// Additional outcomes that must hold for a loop to continue, since the region runs whether they hold or not.
-    pub guard: Path,
+    pub guard: TestOutcomes,
     /// Region into which this one is emitted, if it belongs to a hoisted loop and is no function of its own.
     pub into: Option<Box<Region>>,
 }
@@ -98,29 +98,29 @@ impl Functionalizer<'_> {
         }
     }
 
-    /// Formula of a unit: where it runs.
-    pub fn unit_live(&self, unit: NodeOrLoop) -> Bdd {
+    /// Condition, as a formula, under which a node or loop runs.
+    pub fn unit_condition(&self, unit: NodeOrLoop) -> Bdd {
         match unit {
-            NodeOrLoop::Node(id) => self.live.node_live(id),
-            NodeOrLoop::Loop(frame) => self.live.frame_live(frame),
+            NodeOrLoop::Node(id) => self.live.node_condition(id),
+            NodeOrLoop::Loop(frame) => self.live.frame_condition(frame),
         }
     }
 
     /// Condition, as a formula, under which an output has a value, given the outcomes of the tests on a path.
-    pub fn live_under(&mut self, e: Endpoint, path: &Path) -> Bdd {
-        let f = self.live.output_live(e);
+    pub fn live_condition_under(&mut self, e: Endpoint, path: &TestOutcomes) -> Bdd {
+        let f = self.live.output_condition(e);
         self.live.formulas.restrict(f, path)
     }
 
-    pub fn is_always_live(&mut self, f: Bdd, path: &Path) -> bool {
+    pub fn is_always_live(&mut self, f: Bdd, path: &TestOutcomes) -> bool {
         self.live.formulas.restrict(f, path) == Bdd::TRUE
     }
 
     /// Input that a `Merge` forwards under a path.
-    pub fn merge_input(&mut self, merge: NodeId, path: &Path) -> MergeInput {
+    pub fn merge_input(&mut self, merge: NodeId, path: &TestOutcomes) -> MergeInput {
         let mut test: Option<u32> = None;
         for i in 0..self.graph.nodes[merge].inputs.len() {
-            let f = self.live_under(self.graph.nodes[merge].inputs[i], path);
+            let f = self.live_condition_under(self.graph.nodes[merge].inputs[i], path);
             if f == Bdd::TRUE {
                 return MergeInput::Input(i);
             }
@@ -139,7 +139,7 @@ impl Functionalizer<'_> {
             let kind = control_class(&node.op);
             let around = match &region.around {
                 Some(path) if kind != ControlClass::Switch && !region.own.contains(&e.node) => {
-                    let f = self.live.output_live(e);
+                    let f = self.live.output_condition(e);
                     self.is_always_live(f, path) || self.is_hoisted(region, self.unit_of(e.node))
                 }
                 _ => false,
@@ -182,7 +182,7 @@ impl Functionalizer<'_> {
                     MergeInput::Input(i) => from.push(graph.nodes[id].inputs[i].node),
                     MergeInput::Test(_) => {
                         for &e in &graph.nodes[id].inputs {
-                            if self.live_under(e, &region.path) != Bdd::FALSE {
+                            if self.live_condition_under(e, &region.path) != Bdd::FALSE {
                                 from.push(e.node);
                             }
                         }
@@ -195,7 +195,7 @@ impl Functionalizer<'_> {
         from.retain(|&id| self.frames.of[id] == region.frame);
         if let Some(path) = &region.around {
             from.retain(|&id| {
-                let f = self.live.node_live(id);
+                let f = self.live.node_condition(id);
                 region.own.contains(&id) || !(self.is_always_live(f, path) || self.is_hoisted(region, self.unit_of(id)))
             });
         }
@@ -288,7 +288,7 @@ impl Functionalizer<'_> {
                     if tests.get(&user) == Some(test) {
                         inner.insert(unit);
                     }
-                    let f = self.unit_live(user);
+                    let f = self.unit_condition(user);
                     if !tests.contains_key(&user) && !self.is_always_live(f, &region.path) && seen.insert(user) {
                         todo.push(user);
                     }
@@ -308,7 +308,7 @@ impl Functionalizer<'_> {
         let mut todo: Vec<NodeOrLoop> = region.effects.clone();
         for &e in &region.targets {
             let foreign = self.frames.of[e.node] != region.frame;
-            let f = self.live.node_live(e.node);
+            let f = self.live.node_condition(e.node);
             let around = region.around.as_ref().is_some_and(|path| self.is_always_live(f, path));
             let around = around || self.is_hoisted(region, self.unit_of(e.node));
             if !foreign && (region.own.contains(&e.node) || !around) {
@@ -328,7 +328,7 @@ impl Functionalizer<'_> {
 
     /// Whether a unit is computed in the region itself, rather than in a branch.
     fn is_step(&mut self, region: &Region, unit: NodeOrLoop) -> bool {
-        let f = self.unit_live(unit);
+        let f = self.unit_condition(unit);
         let kind = match unit {
             NodeOrLoop::Loop(_) => ControlClass::Other,
             NodeOrLoop::Node(id) => control_class(&self.graph.nodes[id].op),
@@ -338,7 +338,7 @@ impl Functionalizer<'_> {
 
     /// Test on which the region must branch for a unit: for a Merge that is live there, or a unit with side effects that does not always run.
     fn deciding_test(&mut self, region: &Region, unit: NodeOrLoop) -> Option<u32> {
-        let f = self.unit_live(unit);
+        let f = self.unit_condition(unit);
         let f = self.live.formulas.restrict(f, &region.path);
         if let NodeOrLoop::Node(id) = unit
             && control_class(&self.graph.nodes[id].op) == ControlClass::Merge
@@ -353,7 +353,7 @@ impl Functionalizer<'_> {
     }
 
     /// Test with this number.
-    pub fn test(&self, number: u32) -> Option<liveness::BranchTest> {
+    pub fn branch_test(&self, number: u32) -> Option<liveness::BranchTest> {
         self.live.tests.get(number as usize).copied()
     }
 }

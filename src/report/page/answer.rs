@@ -3,9 +3,10 @@
 use super::escaped;
 use super::overview;
 use super::words::{
-    bytes, format_count, format_flops, format_thousands, percent, short_node_name, some, text_to_html, time,
+    count_or_dash, format_bytes, format_count, format_flops, format_percent, format_thousands, format_time,
+    short_node_name, text_to_html,
 };
-use crate::report::model::{Blocker, ClusterReport, CodeReport, OpenSize, Refusal, Report, Stop};
+use crate::report::model::{Blocker, ClusterReport, CodeReport, CompileRefusal, MergeObstacle, OpenSize, Report};
 use std::fmt::Write;
 
 /// Number of rows that a table shows before the rest is collapsed.
@@ -33,11 +34,11 @@ fn verdict(out: &mut String, report: &Report) {
     let clusters = format_count(report.clusters.len() as u64, "cluster");
     let told = match (s.clustered, s.flops) {
         (0, _) => "No node is in a cluster.".to_string(),
-        (_, 0) => format!("{} of the nodes are in {clusters}.", percent(s.node_coverage)),
+        (_, 0) => format!("{} of the nodes are in {clusters}.", format_percent(s.node_coverage)),
         _ => format!(
             "{} of the nodes and {} of the {}FLOPs are in {clusters}.",
-            percent(s.node_coverage),
-            percent(s.flops_coverage),
+            format_percent(s.node_coverage),
+            format_percent(s.flops_coverage),
             if s.unknown_flops > 0 { "known " } else { "" }
         ),
     };
@@ -159,8 +160,8 @@ fn blockers(out: &mut String, report: &Report) {
         format!(
             "<tr>{reason}<td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td>{}</td>{gain}</tr>\n",
             format_thousands(b.nodes.len() as u64),
-            some(b.flops, format_flops),
-            some(b.cuts as u64, format_thousands),
+            count_or_dash(b.flops, format_flops),
+            count_or_dash(b.cuts as u64, format_thousands),
             examples(report, &b.nodes)
         )
     };
@@ -182,7 +183,7 @@ fn blockers(out: &mut String, report: &Report) {
 }
 
 fn stops(out: &mut String, report: &Report) {
-    let row = |s: &Stop| {
+    let row = |s: &MergeObstacle| {
         let links: Vec<String> = s
             .edges
             .iter()
@@ -231,8 +232,8 @@ fn clusters(out: &mut String, report: &Report) {
             i % 8,
             escaped(&c.name),
             format_thousands(c.nodes),
-            some(c.flops, format_flops),
-            if c.flops == 0 { "–".to_string() } else { percent(share) }
+            count_or_dash(c.flops, format_flops),
+            if c.flops == 0 { "–".to_string() } else { format_percent(share) }
         )
     };
     let rows: Vec<String> = report.clusters.iter().enumerate().map(row).collect();
@@ -268,7 +269,7 @@ fn open_sizes(out: &mut String, report: &Report) {
 }
 
 /// The first reason, abbreviated, and the number of further ones; the graph view shows them in full.
-fn refused(report: &Report, all: &[Refusal]) -> String {
+fn refused(report: &Report, all: &[CompileRefusal]) -> String {
     let Some(first) = all.first() else { return String::new() };
     let nodes: Vec<u32> = first.node.into_iter().collect();
     let place = if nodes.is_empty() { String::new() } else { format!(" at {}", examples(report, &nodes)) };
@@ -282,12 +283,12 @@ fn refused(report: &Report, all: &[Refusal]) -> String {
 
 fn compiled(code: &CodeReport) -> String {
     let times: Vec<f64> = code.kernels.iter().filter_map(|k| k.ms).collect();
-    let total = if times.is_empty() { String::new() } else { format!(", {}", time(times.iter().sum())) };
+    let total = if times.is_empty() { String::new() } else { format!(", {}", format_time(times.iter().sum())) };
     format!(
         "{}, {} workspace, {} constants{total}",
         format_count(code.kernels.len() as u64, "kernel"),
-        bytes(code.workspace_bytes),
-        bytes(code.weights_bytes)
+        format_bytes(code.workspace_bytes),
+        format_bytes(code.weights_bytes)
     )
 }
 

@@ -1,7 +1,9 @@
 //! The first screen: the model as its user sees it. Says whether it compiles, its inputs and outputs, the cost of a call, next steps, and
 //! changes since an earlier report.
 use super::escaped;
-use super::words::{bytes, format_count, format_flops, format_thousands, percent, text_to_html, time};
+use super::words::{
+    format_bytes, format_count, format_flops, format_percent, format_thousands, format_time, text_to_html,
+};
 use crate::report::baseline::{Baseline, FigureComparison, FigureUnit};
 use crate::report::model::{CodeReport, KernelReport, Report};
 use crate::report::overview::{BlockingCause, FunctionSummary, InterfaceTensor};
@@ -80,17 +82,17 @@ fn facts(out: &mut String, model: &FunctionSummary, code: &CodeReport) {
     let roofline: Option<f64> = code.kernels.iter().map(|k| k.roofline_ms).sum();
     let (took, about) = match (measured, roofline) {
         (Some(ms), Some(least)) => {
-            (time(ms), format!("in kernels, one thread; the machine could do it in {}", time(least)))
+            (format_time(ms), format!("in kernels, one thread; the machine could do it in {}", format_time(least)))
         }
-        (Some(ms), None) => (time(ms), "in kernels, one thread".to_string()),
+        (Some(ms), None) => (format_time(ms), "in kernels, one thread".to_string()),
         (None, _) => ("not measured".to_string(), "<code>--profile</code> measures".to_string()),
     };
     let parameters = scaled_count(model.parameters);
     let mut all = vec![
         ("A call", took, about),
         ("Work", format_flops(code.flops), "floating-point operations of a call".to_string()),
-        ("Parameters", parameters, format!("{} of constants in the object", bytes(code.weights_bytes))),
-        ("Workspace", bytes(code.workspace_bytes), "memory that the caller lends to a call".to_string()),
+        ("Parameters", parameters, format!("{} of constants in the object", format_bytes(code.weights_bytes))),
+        ("Workspace", format_bytes(code.workspace_bytes), "memory that the caller lends to a call".to_string()),
         (
             "Kernels",
             format_thousands(code.kernels.len() as u64),
@@ -101,7 +103,7 @@ fn facts(out: &mut String, model: &FunctionSummary, code: &CodeReport) {
         ),
     ];
     if model.state_bytes > 0 {
-        all.push(("State", bytes(model.state_bytes), "variables that live from call to call".to_string()));
+        all.push(("State", format_bytes(model.state_bytes), "variables that live from call to call".to_string()));
     }
     out.push_str("<dl class=\"facts\">\n");
     for (what, figure, about) in all {
@@ -180,10 +182,12 @@ fn hottest(out: &mut String, report: &Report, model: usize) {
         if timed { "<th scope=\"col\" class=\"number\">of roofline</th>" } else { "" }
     );
     for (at, kernel) in order.iter().take(HOTTEST) {
-        let figure = if timed { time(worth(kernel)) } else { format_flops(kernel.flops) };
+        let figure = if timed { format_time(worth(kernel)) } else { format_flops(kernel.flops) };
         let part = worth(kernel) / total;
         let roof = match kernel.roofline_ms {
-            Some(least) if timed => format!("<td class=\"number\">{}</td>", percent((least / worth(kernel)).min(1.0))),
+            Some(least) if timed => {
+                format!("<td class=\"number\">{}</td>", format_percent((least / worth(kernel)).min(1.0)))
+            }
             None if timed => "<td class=\"number\">–</td>".to_string(),
             Some(_) | None => String::new(),
         };
@@ -193,7 +197,7 @@ fn hottest(out: &mut String, report: &Report, model: usize) {
             escaped(&kernel.label),
             escaped(&short(&kernel.label, scope)),
             1000.0 * part,
-            percent(part)
+            format_percent(part)
         );
     }
     let left = order.len().saturating_sub(HOTTEST);
@@ -267,8 +271,8 @@ fn figure(unit: FigureUnit, value: Option<f64>) -> String {
     let Some(value) = value else { return "–".to_string() };
     match unit {
         FigureUnit::Count => format_thousands(value as u64),
-        FigureUnit::Bytes => bytes(value as u64),
-        FigureUnit::Ms => time(value),
+        FigureUnit::Bytes => format_bytes(value as u64),
+        FigureUnit::Ms => format_time(value),
         FigureUnit::Flops => format_flops(value as u64),
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn format_count(n: u64, what: &str) -> String {
 }
 
 /// A number formatted by `told`, or a dash for 0.
-pub(super) fn some(n: u64, told: fn(u64) -> String) -> String {
+pub(super) fn count_or_dash(n: u64, told: fn(u64) -> String) -> String {
     if n == 0 { "–".to_string() } else { told(n) }
 }
 
@@ -37,7 +37,7 @@ pub(super) fn format_thousands(n: u64) -> String {
 }
 
 /// A fraction as a percentage, never rounded to 0 or 100.
-pub(super) fn percent(part: f64) -> String {
+pub(super) fn format_percent(part: f64) -> String {
     // A part is never shown as everything, nor something as nothing.
     let value = (100.0 * part).clamp(if part > 0.0 { 0.1 } else { 0.0 }, if part < 1.0 { 99.9 } else { 100.0 });
     format!("{value:.1} %")
@@ -49,12 +49,12 @@ pub(super) fn format_flops(n: u64) -> String {
 }
 
 /// A time in milliseconds, or in microseconds if it is short.
-pub(super) fn time(ms: f64) -> String {
+pub(super) fn format_time(ms: f64) -> String {
     if ms >= 0.1 { format!("{ms:.3} ms") } else { format!("{:.2} µs", ms * 1000.0) }
 }
 
 /// A number of bytes with a unit, such as `12.5 MiB`.
-pub(super) fn bytes(n: u64) -> String {
+pub(super) fn format_bytes(n: u64) -> String {
     scaled(n, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
 }
 

@@ -6,7 +6,7 @@
 //! Grappler off. Its remapper would give a batch norm of basic-pitch, in a function, a kernel that returns nothing (TensorFlow 2.21
 //! with oneDNN).
 use crate::graph::PartialShape;
-use crate::import::raw::{Message, Raw, RawFunction, RawNode};
+use crate::import::raw::{RawFunction, RawMessage, RawNode, RawValue};
 use crate::import::raw_attr as proto;
 use crate::opdef;
 use crate::rewrite::annotate::NO_GRAPPLER;
@@ -15,13 +15,13 @@ use indexmap::IndexSet;
 
 /// Builds the nodes that call a cluster whose compiled op is `op`, and the functions of the two branches, of which the second calls the
 /// cluster's function. `places` are the indices of the op's arguments among those of the cluster; `shapes` are those of the results.
-pub fn call(
+pub fn build_conditional_call(
     made: &mut ExtractedCluster,
     op: &str,
     places: &[usize],
     shapes: &[PartialShape],
 ) -> (Vec<RawNode>, [RawFunction; 2]) {
-    made.sign();
+    made.update_signature();
     made.forbid_inlining();
     let name = made.call.name.clone();
     let (branch, saved) = (branch(made, op, places), saved(made));
@@ -46,7 +46,7 @@ pub fn call(
     node.set_attr("output_shapes", proto::shapes(shapes));
     node.set_attr("then_branch", proto::function(&branch.name));
     node.set_attr("else_branch", proto::function(&saved.name));
-    node.set_attr("_lower_using_switch_merge", proto::truth(true));
+    node.set_attr("_lower_using_switch_merge", proto::boolean(true));
     (vec![fits, node], [branch, saved])
 }
 
@@ -78,7 +78,7 @@ fn saved(made: &ExtractedCluster) -> RawFunction {
         nodes: vec![call],
         rets: made.results.iter().enumerate().map(ret).collect(),
         control_rets: controls.into_iter().map(|c| (c, "call".to_string())).collect(),
-        rest: Message { fields: vec![(1, Raw::Bytes(signature.into()))] },
+        rest: RawMessage { fields: vec![(1, RawValue::Bytes(signature.into()))] },
     }
 }
 
@@ -99,6 +99,6 @@ fn branch(made: &ExtractedCluster, op: &str, places: &[usize]) -> RawFunction {
         nodes: vec![call],
         rets: made.results.iter().enumerate().map(ret).collect(),
         control_rets: Vec::new(),
-        rest: Message { fields: vec![(1, Raw::Bytes(signature.into()))] },
+        rest: RawMessage { fields: vec![(1, RawValue::Bytes(signature.into()))] },
     }
 }

@@ -17,7 +17,7 @@ use crate::tensor::{DType, Sizes, Tensor};
 
 /// An argument of a cluster.
 #[derive(Clone, Debug)]
-pub struct Arg {
+pub struct ClusterArg {
     /// The element type.
     pub dtype: DType,
     /// TensorFlow's `DataType` number, which distinguishes quantized types from the integers that hold them.
@@ -43,7 +43,7 @@ pub struct KnownArgument {
 
 /// A cluster lowered to HLO.
 pub struct LoweredCluster {
-    args: Vec<Arg>,
+    args: Vec<ClusterArg>,
     /// TensorFlow's `DataType` numbers of the results.
     result_numbers: Vec<i32>,
     /// The module from the cluster's inputs to its outputs.
@@ -57,7 +57,7 @@ pub struct CompiledCluster {
     /// Prefix of its symbols.
     pub name: String,
     /// Arguments of the op; the code takes those without a known value. Constants of the graph are not arguments.
-    pub args: Vec<Arg>,
+    pub args: Vec<ClusterArg>,
     /// TensorFlow's `DataType` numbers of the results.
     pub result_numbers: Vec<i32>,
     /// The entry function: its results and its workspace.
@@ -95,18 +95,18 @@ pub fn lower(scene: &FunctionContext, ports: &ClusterPorts) -> Result<LoweredClu
     for (place, &(at, number)) in ports.args.iter().enumerate() {
         if let Some(value) = scene.variable(at) {
             let value = ArgumentValue { tensor: value.clone(), sizes: Vec::new() };
-            values::stand_in(&mut program, at, &value, &values::Sources::new());
+            values::replace_by_value(&mut program, at, &value, &values::SizeSources::new());
         } else if !is_constant(&program.graph.nodes[at.node]) {
             taken.push(Port { number, place, ..port(scene, at, number)? });
         }
     }
-    program.read_as_values();
-    let sources = values::sources(taken.iter().map(|p| (p.at, &p.dims[..])));
+    program.replace_reads_by_values();
+    let sources = values::size_sources(taken.iter().map(|p| (p.at, &p.dims[..])));
     let mut feeds = Vec::new();
     for port in &mut taken {
         port.value = scene.fact(port.at).and_then(|fact| values::argument_value(fact, &sources));
         match &port.value {
-            Some(value) => values::stand_in(&mut program, port.at, value, &sources),
+            Some(value) => values::replace_by_value(&mut program, port.at, value, &sources),
             None => feeds.push(feed(scene, port)),
         }
     }
@@ -123,7 +123,7 @@ pub fn lower(scene: &FunctionContext, ports: &ClusterPorts) -> Result<LoweredClu
 }
 
 /// Type, dimensions and value of an argument in the form that compiled code takes.
-fn arg(scene: &FunctionContext, port: &Port, lowered: &Lowered) -> Arg {
+fn arg(scene: &FunctionContext, port: &Port, lowered: &Lowered) -> ClusterArg {
     let all = lowered.size_variants.as_ref().map_or(&[][..], |sized| &sized.sizes.all);
     let number = |id: DimId| all.iter().position(|s| scene.bound(id).is_some_and(|b| b.name.as_ref() == Some(&s.name)));
     let open = |d: &InferredDim| if let InferredDim::Unknown(id) = d { number(*id) } else { None };
@@ -136,7 +136,7 @@ fn arg(scene: &FunctionContext, port: &Port, lowered: &Lowered) -> Arg {
         tensor: value.tensor.clone(),
         sizes: value.sizes.iter().map(|id| id.and_then(number)).collect(),
     };
-    Arg {
+    ClusterArg {
         dtype: port.dtype,
         number: port.number,
         dims: port.dims.iter().map(most).collect(),
@@ -210,7 +210,7 @@ pub fn compile(
     let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
     let built = compile::build_all(functions, name, "", requests, Launches::Direct, std::slice::from_mut(dump))?;
     if let (Some(dump), Some(module)) = (dump, built.modules.first()) {
-        dump.built(module, &built.programs(), &built.object.content)?;
+        dump.add_results(module, &built.programs(), &built.object.content)?;
     }
     if let Some(callee) = built.bundle.face.prototypes().first() {
         let told = format!(

@@ -34,7 +34,7 @@ use cluster::CompiledCluster;
 use sizes::{GivenFeeds, UnknownSizeBounds};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use variables::Constants;
+use variables::ConstantVariables;
 
 /// The name of the output list of `If`.
 pub const OUTPUT: &str = "output";
@@ -47,7 +47,7 @@ const MOST_TOLD: usize = 10;
 
 /// Options for compiling clusters.
 #[derive(Clone, Debug)]
-pub struct Native {
+pub struct NativeOptions {
     /// Prefix of the names of ops and symbols: a C identifier.
     pub name: String,
     /// Targets for which the clusters are compiled; never empty. With several, the library selects one at run time.
@@ -60,12 +60,12 @@ pub struct Native {
 
 /// The shared library under construction.
 pub struct Library<'a> {
-    native: &'a Native,
+    native: &'a NativeOptions,
     facts: Facts,
     bounds: UnknownSizeBounds,
     /// Facts that hold for any shapes that the user may give.
     always: Facts,
-    constants: Constants,
+    constants: ConstantVariables,
     /// Assumptions made for want of options, one sentence each.
     pub assumed: Vec<String>,
     /// Flags that would determine the sizes which are open.
@@ -90,7 +90,7 @@ pub struct FunctionContext<'a> {
 
 /// Nodes that stay in TensorFlow because a cluster with them can't be compiled, and the reasons.
 #[derive(Debug, Default)]
-pub struct Refused {
+pub struct RefusedNodes {
     /// Names of the nodes, which no cluster of the next round may hold.
     pub nodes: HashSet<String>,
     /// Reasons, one sentence each.
@@ -106,7 +106,7 @@ pub struct ReadyCluster(cluster::LoweredCluster);
 
 impl ReadyCluster {
     /// Takes the sentences about effects that the code omits.
-    pub fn take_left_out(&mut self) -> Vec<String> {
+    pub fn take_omitted_effects(&mut self) -> Vec<String> {
         std::mem::take(&mut self.0.left_out)
     }
 }
@@ -117,7 +117,7 @@ impl<'a> Library<'a> {
     /// `asked` is a text of all further options on which the clusters depend, so that different libraries have ops of different names.
     /// Errors: `UnknownTensor` for unknown feeds, `BadOption` for a size with two bounds.
     pub fn new(
-        native: &'a Native,
+        native: &'a NativeOptions,
         program: &Program,
         file: &[u8],
         variables: &[Variable],
@@ -130,7 +130,7 @@ impl<'a> Library<'a> {
         let facts = infer::infer(program, &told.given);
         let untold = Request { feeds: Vec::new(), dims: Vec::new(), ..native.request.clone() };
         let always = infer::infer(program, &GivenFeeds::collect(program, &untold)?.given);
-        let constants = Constants::collect(program, variables)?;
+        let constants = ConstantVariables::collect(program, variables)?;
         let said = format!("{native:?} {asked} {}", env!("CARGO_PKG_VERSION"));
         let known = constants.hash(hash(hash(BASIS, file), said.as_bytes()));
         let bounds = UnknownSizeBounds::from_inferred_facts(&facts, &told.sizes);
@@ -174,8 +174,8 @@ impl<'a> Library<'a> {
         program: &Program,
         scene: &FunctionContext,
         members: &HashMap<String, u32>,
-    ) -> Refused {
-        let mut refused = Refused::default();
+    ) -> RefusedNodes {
+        let mut refused = RefusedNodes::default();
         let (mut shapeless, mut first) = (0u64, None);
         for (id, node) in scene.bare.graph.nodes.iter().filter(|(_, n)| members.contains_key(&*n.name)) {
             let taken = node.inputs.iter().filter_map(|e| scene.outputs(e.node).get(e.port as usize));
@@ -200,13 +200,13 @@ impl<'a> Library<'a> {
     }
 
     /// Counts convolutions and matrix products among the members of compiled clusters.
-    pub fn count<'n>(&mut self, nodes: impl Iterator<Item = &'n Node>) {
+    pub fn count_contractions<'n>(&mut self, nodes: impl Iterator<Item = &'n Node>) {
         self.contractions += nodes.filter(|node| contracts(node)).count() as u64;
     }
 
     /// A note about `open` convolutions and matrix products that stay in TensorFlow because of unknown sizes. Errors: `UnsupportedCase` if
     /// none was compiled and flags would determine the sizes.
-    pub fn shortfall(&self, open: u64) -> Result<Option<String>> {
+    pub fn unknown_size_note(&self, open: u64) -> Result<Option<String>> {
         let flags = match &self.flags[..] {
             [] => "values say them when the graph runs".to_string(),
             flags => format!("tell the sizes: {}", flags.join(" ")),
@@ -232,12 +232,12 @@ impl<'a> Library<'a> {
         scene: &FunctionContext,
         ports: &ClusterPorts,
         members: &HashSet<&str>,
-    ) -> Result<ReadyCluster, Refused> {
+    ) -> Result<ReadyCluster, RefusedNodes> {
         cluster::lower(scene, ports).map(ReadyCluster).map_err(|error| blamed(scene, error, members))
     }
 
     /// Compiles a cluster, which is called `cluster` in dumps, and returns its number in the library.
-    pub fn add(&mut self, mut ready: ReadyCluster, cluster: &str) -> Result<usize> {
+    pub fn compile_cluster(&mut self, mut ready: ReadyCluster, cluster: &str) -> Result<usize> {
         let number = self.compiled.len();
         let module = &mut ready.0.lowered.module;
         let mut dump = self.dumps.as_ref().and_then(|dumps| {
@@ -260,7 +260,7 @@ impl<'a> Library<'a> {
         shapes: &[PartialShape],
     ) -> (Vec<RawNode>, [RawFunction; 2]) {
         let places: Vec<usize> = self.compiled[number].args.iter().map(|a| a.place).collect();
-        branch::call(made, &op(&self.prefix, number), &places, shapes)
+        branch::build_conditional_call(made, &op(&self.prefix, number), &places, shapes)
     }
 
     /// Links the library, whose file is to be called `file`; `None` if nothing was compiled. Errors: `NoLinker`.
@@ -377,8 +377,8 @@ fn contracts(node: &Node) -> bool {
 }
 
 /// The members at which diagnostics point: nodes, or callers of the functions that hold the nodes.
-fn blamed(scene: &FunctionContext, error: Error, members: &HashSet<&str>) -> Refused {
-    let mut refused = Refused::default();
+fn blamed(scene: &FunctionContext, error: Error, members: &HashSet<&str>) -> RefusedNodes {
+    let mut refused = RefusedNodes::default();
     for d in error.into_diagnostics() {
         let found: Vec<String> = match (&d.place.function, &d.place.node) {
             (None, Some(node)) => members.get(node.as_str()).iter().map(|n| n.to_string()).collect(),
@@ -402,7 +402,7 @@ fn callers(program: &Program, name: &str, members: &HashSet<&str>) -> Vec<String
     loop {
         let before = reaching.len();
         for (caller, function) in &program.functions {
-            if function.graph.nodes.values().any(|n| n.called().iter().any(|c| reaching.contains(&**c))) {
+            if function.graph.nodes.values().any(|n| n.called_functions().iter().any(|c| reaching.contains(&**c))) {
                 reaching.insert(caller);
             }
         }
@@ -411,7 +411,7 @@ fn callers(program: &Program, name: &str, members: &HashSet<&str>) -> Vec<String
         }
     }
     let nodes = program.graph.nodes.values().filter(|n| members.contains(&*n.name));
-    let calls = nodes.filter(|n| n.called().iter().any(|c| reaching.contains(&**c)));
+    let calls = nodes.filter(|n| n.called_functions().iter().any(|c| reaching.contains(&**c)));
     calls.map(|n| n.name.to_string()).collect()
 }
 

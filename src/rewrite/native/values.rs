@@ -16,11 +16,11 @@ pub struct ArgumentValue {
 }
 
 /// By open size: an axis of an argument that has this size.
-pub type Sources = HashMap<DimId, (Endpoint, usize)>;
+pub type SizeSources = HashMap<DimId, (Endpoint, usize)>;
 
 /// The first axis of `args` with each open size.
-pub fn sources<'a>(args: impl Iterator<Item = (Endpoint, &'a [InferredDim])>) -> Sources {
-    let mut sources = Sources::new();
+pub fn size_sources<'a>(args: impl Iterator<Item = (Endpoint, &'a [InferredDim])>) -> SizeSources {
+    let mut sources = SizeSources::new();
     for (at, dims) in args {
         for (axis, dim) in dims.iter().enumerate() {
             if let InferredDim::Unknown(id) = dim {
@@ -32,7 +32,7 @@ pub fn sources<'a>(args: impl Iterator<Item = (Endpoint, &'a [InferredDim])>) ->
 }
 
 /// The value in a fact, if each element is known or a size that `sources` provide.
-pub fn argument_value(fact: &Fact, sources: &Sources) -> Option<ArgumentValue> {
+pub fn argument_value(fact: &Fact, sources: &SizeSources) -> Option<ArgumentValue> {
     let ints = match fact.value.as_ref()? {
         KnownElements::Tensor(tensor) => return Some(ArgumentValue { tensor: tensor.clone(), sizes: Vec::new() }),
         KnownElements::Ints(ints) => ints,
@@ -54,7 +54,7 @@ pub fn argument_value(fact: &Fact, sources: &Sources) -> Option<ArgumentValue> {
 }
 
 /// Replaces the tensor `at` by `value` as an input of all nodes of the top-level graph.
-pub fn stand_in(program: &mut Program, at: Endpoint, value: &ArgumentValue, sources: &Sources) {
+pub fn replace_by_value(program: &mut Program, at: Endpoint, value: &ArgumentValue, sources: &SizeSources) {
     let name = format!("{}/tfaot_value_{}", program.graph.nodes[at.node].name, at.port);
     let mut made = AddedNodes { program, name, number: 0 };
     let to = made.value(value, sources);
@@ -91,7 +91,7 @@ impl AddedNodes<'_> {
         self.node("Const", &[], vec![("dtype", dtype), ("value", Attr::Tensor(Box::new(tensor.clone())))])
     }
 
-    fn value(&mut self, value: &ArgumentValue, sources: &Sources) -> Endpoint {
+    fn value(&mut self, value: &ArgumentValue, sources: &SizeSources) -> Endpoint {
         let ArgumentValue { tensor, sizes } = value;
         if sizes.is_empty() {
             return self.constant(tensor);

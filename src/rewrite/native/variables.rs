@@ -9,17 +9,17 @@ use std::collections::{HashMap, HashSet};
 
 /// The values of variables that no signature changes.
 #[derive(Debug, Default)]
-pub struct Constants {
+pub struct ConstantVariables {
     /// By the nodes that give their handles, and by the names that nodes inside of functions ask for.
     values: HashMap<String, Tensor>,
 }
 
-impl Constants {
+impl ConstantVariables {
     /// Values of those `variables` of the program that no call changes. Empty for a program without signatures, as nothing says what else
     /// changes them. Errors: those of [`prepare::reachable_from_signatures`].
-    pub fn collect(program: &Program, variables: &[Variable]) -> Result<Constants> {
+    pub fn collect(program: &Program, variables: &[Variable]) -> Result<ConstantVariables> {
         let Some(served) = prepare::reachable_from_signatures(program, &Request::default())? else {
-            return Ok(Constants::default());
+            return Ok(ConstantVariables::default());
         };
         let mut accesses = AccessAnalysis::default();
         let graph = &program.graph;
@@ -30,7 +30,7 @@ impl Constants {
             let uses = accesses.function_effects(program, name);
             changed.extend(uses.by_name.iter().filter(|(_, a)| **a == Access::Write).map(|(name, _)| name.clone()));
         }
-        let mut constants = Constants::default();
+        let mut constants = ConstantVariables::default();
         for variable in variables {
             let names = || variable.handles.iter().map(|h| h.to_string()).chain([variable.shared_name.clone()]);
             if let (Some(value), false) = (&variable.value, names().any(|name| changed.contains(&name))) {
