@@ -285,7 +285,7 @@ fn limits(built: &Compiled) -> ResourceLimits {
     let Bundle { face, variants, .. } = &built.bundle;
     let of_entry =
         |entry| LoopCounts::worst_of(variants.iter().flat_map(|(programs, _)| &programs[face.program_indices(entry)]));
-    Limits { stack: built.object.stack.clone(), loops: (0..face.entries.len()).map(of_entry).collect() }
+    ResourceLimits { stack: built.object.stack.clone(), loops: (0..face.entries.len()).map(of_entry).collect() }
 }
 
 /// The concatenated text of the modules.

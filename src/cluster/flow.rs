@@ -38,7 +38,7 @@ pub enum OpClass {
     While,
     /// `If`, `StatelessIf`.
     If,
-    /// `VerifyCase`, `StatelessCase`.
+    /// `Case`, `StatelessCase`.
     Case,
     /// `PartitionedCall`, `StatefulPartitionedCall`, `SymbolicGradient`, and nodes whose op is a function.
     Call,

@@ -89,7 +89,7 @@ impl Host for FoldingHost {
         let told = "the module calls a function of a graph, and there is no graph around it";
         Err(Error::user(Code::HloUnsupported, told))
     }
-    fn custom_call(&mut self, call: &Foreign, operands: &[InstId], shape: &Shape) -> Result<Option<InstId>> {
+    fn custom_call(&mut self, call: &ForeignOp, operands: &[InstId], shape: &Shape) -> Result<Option<InstId>> {
         lapack::lower_lapack_call(&mut self.0, call, operands, shape)
     }
 }

@@ -89,7 +89,7 @@ pub(super) fn name_from_source(mut source: Source) -> Result<Lowered> {
 /// # Errors
 /// `Code::HloUnsupported` for functions of these libraries that are not known.
 pub fn expand_library_calls(module: &mut Module) -> Result<()> {
-    optimize::write_calls(module, lapack::lower_lapack_call).map(drop)
+    optimize::replace_foreign_calls(module, lapack::lower_lapack_call).map(drop)
 }
 
 /// The names of the arrays in a value called `name`.

@@ -154,7 +154,7 @@ impl Inference<'_> {
     }
 }
 
-/// Branches of a `VerifyCase` that may be taken, given the facts of its inputs; an index out of range takes the last branch.
+/// Branches of a `Case` that may be taken, given the facts of its inputs; an index out of range takes the last branch.
 fn possible_branches_by_index(all: &[FuncRef], args: &[Fact]) -> Vec<FuncRef> {
     let index = args.first().and_then(Fact::as_tensor).and_then(|t| t.get_i64(0));
     match (index, all.len().checked_sub(1)) {

@@ -142,7 +142,7 @@ impl SymbolicOutput {
         let shape = b.shape(*id).as_array()?;
         let is_small = !shape.dims.iter().any(|d| d.varies()) && shape.elements() <= MAX_TRACED_ELEMENTS;
         let known = (is_small && shape.dtype.is_integer()).then(|| interp::symbolic_value(b, *id)).flatten();
-        let elements = known.and_then(|known| known.of_sizes().sizes);
+        let elements = known.and_then(|known| known.with_expressions().sizes);
         Some(SymbolicOutput { dtype: shape.dtype, dims: shape.dims.clone(), elements })
     }
     /// Fact about the output, with the unknown sizes `sizes` for the variables; `None` for a negative size.

@@ -14,7 +14,7 @@ const BUDGET: u64 = 1 << 26;
 ///
 /// `None` also if the evaluation takes more than about 2^26 element operations, or an instruction cannot be evaluated.
 pub fn constant_value<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
-    symbolic_value(b, id).map(SymbolicArray::pinned)
+    symbolic_value(b, id).map(SymbolicArray::pin_sizes)
 }
 
 /// Value of array `id` of the current computation like [`constant_value`], with expressions for elements that depend on open
@@ -27,7 +27,7 @@ pub fn symbolic_value<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Symboli
         return SymbolicArray::from_constant(b, id);
     }
     if let Some(sizes) = is_recording.then(|| symbolic_elements(b, id)).flatten() {
-        let array = b.shape(id).at_hand();
+        let array = b.shape(id).at_current_sizes();
         let array = array.as_array()?;
         let bytes = sizes.iter().flat_map(|e| Tensor::scalar_of_int(array.dtype, e.at_hand()).bytes.to_vec());
         let value = Tensor::new(array.dtype, array.dims.clone(), bytes.collect::<Vec<u8>>());

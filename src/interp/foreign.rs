@@ -12,7 +12,7 @@ use crate::tensor::{DType, Tensor};
 /// Evaluates a foreign instruction that has a defined meaning on a single device.
 ///
 /// Errors: `HloUnsupported` for any other.
-pub(super) fn foreign_call(m: &Machine, f: &Foreign, operands: Operands, shape: &Shape) -> Result<Literal> {
+pub(super) fn foreign_call(m: &Machine, f: &ForeignOp, operands: Operands, shape: &Shape) -> Result<Literal> {
     match f.opcode.as_str() {
         "scan" => scan::scan(m, f, &operands.arrays()?, shape),
         // A start operation with one operand may return it beside the result.

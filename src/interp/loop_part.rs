@@ -22,7 +22,7 @@ const MOST_DEPTH: usize = 16;
 /// Value of an array of the current computation like [`super::constant_value`], which also evaluates loops, but only the state
 /// elements that are needed. `None` if it depends on a parameter, or takes too much work.
 pub fn constant_value_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Tensor> {
-    symbolic_value_through_loops(b, id).map(SymbolicArray::pinned)
+    symbolic_value_through_loops(b, id).map(SymbolicArray::pin_sizes)
 }
 
 /// Value of an array like [`constant_value_through_loops`], with expressions for elements that depend on open sizes.

@@ -9,7 +9,7 @@ use crate::tensor::Tensor;
 
 /// Evaluates `scan`: applies (slices.., carries..) -> (outputs.., carries..) at each position of a dimension, and stacks the
 /// outputs along it.
-pub(super) fn scan(m: &Machine, f: &Foreign, operands: &[&Tensor], shape: &Shape) -> Result<Literal> {
+pub(super) fn scan(m: &Machine, f: &ForeignOp, operands: &[&Tensor], shape: &Shape) -> Result<Literal> {
     let wrong = || invalid_hlo("scan needs a dimension, arrays of its size, and carries");
     let axis = f.number("dimensions").ok_or_else(wrong)?;
     let carries = f.number("num_carries").unwrap_or(0);

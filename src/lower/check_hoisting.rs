@@ -18,7 +18,7 @@ pub(super) fn check_value_specs(count: usize) -> Vec<ValueSpec> {
 impl Walker<'_> {
     /// Runs `lowered` in a computation that was just opened, and lets it make claims, which the caller must hoist.
     pub fn with_carried_checks<T>(&mut self, lowered: impl FnOnce(&mut Self) -> T) -> T {
-        let depth = self.b.depth();
+        let depth = self.b.nesting_depth();
         let before = self.b.carry(depth);
         if before + 1 != depth {
             // claims of the enclosing computation are not hoisted, so those of this one can't be either

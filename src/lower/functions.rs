@@ -220,7 +220,7 @@ impl<'p> Walker<'p> {
             let values = self.begin_ranged_computation(&branch.name, &facts.specs, &facts.ranges);
             let lower = |w: &mut Self| w.call_with_captures(branch, &values, &reached);
             let Some(out) = trace::lower_branch(|| self.with_carried_checks(lower))? else {
-                self.b.abandon();
+                self.b.discard_computation();
                 blocked = true;
                 continue;
             };

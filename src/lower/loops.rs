@@ -161,8 +161,8 @@ impl Walker<'_> {
         values: &[Value],
     ) -> Result<Option<Vec<ValueSpec>>> {
         let has_rows = before.iter().any(|spec| matches!(spec, ValueSpec::Heterogeneous(list) if list.is_unset()));
-        let outer = self.b.take_most(None);
-        self.b.take_most(outer.or(has_rows.then(|| self.b.data_sizes().len())));
+        let outer = self.b.maximize_sizes_from(None);
+        self.b.maximize_sizes_from(outer.or(has_rows.then(|| self.b.data_dependent_sizes().len())));
         let after = self.probe_result_specs(this.body, values, &this.reached);
         self.b.maximize_sizes_from(outer);
         after

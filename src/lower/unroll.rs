@@ -80,7 +80,7 @@ impl Walker<'_> {
     ) -> Result<Vec<ValueSlot>> {
         let mark = self.checkpoint();
         let made = lower(self);
-        let has_own = self.b.data_sizes().len() > mark.module.found;
+        let has_own = self.b.data_dependent_sizes().len() > mark.module.found;
         if mark.module.depth > 1 || !has_own || self.failed_with_code(&made, &mark, |_| true) {
             return made;
         }
@@ -98,7 +98,7 @@ impl Walker<'_> {
 
     /// Runs `lower` with different assumed values for the data-dependent sizes created after `from`, to see which results depend on them.
     pub(super) fn lower_with_other_sizes<T>(&mut self, from: &LoweringCheckpoint, lower: impl Fn(&mut Self) -> T) -> T {
-        let before = self.b.go_astray(None);
+        let before = self.b.perturb_sizes_from(None);
         let first = before.map_or(from.module.found, |first| first.min(from.module.found));
         self.b.perturb_sizes_from(Some(first));
         let made = lower(self);

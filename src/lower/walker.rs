@@ -233,7 +233,7 @@ impl<'p> Walker<'p> {
         }
         let before = self.b.claims().len();
         let Walker { b, store, mutable_lists, ranges, calls, .. } = self;
-        let (inputs, first) = (args.clone(), b.current().insts.len());
+        let (inputs, first) = (args.clone(), b.current_computation().insts.len());
         let mut cx = LowerCtx { node, b, args, store, mutable_lists, ranges, calls };
         let outputs = row.lower_node(&mut cx)?;
         mark_size_constants(b, &inputs, &outputs, first);

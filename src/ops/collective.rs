@@ -64,7 +64,7 @@ impl ReplicaGroups {
             );
         }
         let count = Dim::from(all.len());
-        cx.b.replicate(count.known()).map_err(|had| {
+        cx.b.set_replica_count(count.known()).map_err(|had| {
             cx.unsupported_case(format!(
                 "a collective of {count} replicas beside one of {had}; all must stand in a group"
             ))

@@ -286,8 +286,8 @@ impl LowerCtx<'_> {
         {
             return Ok(Dim::size(known).unwrap_or(Dim::from(0)).min(most));
         }
-        let is_count = |f: &&DataSize| f.most.is_same(most) && element::is_same_value(self.b, f.count, count);
-        if let Some(known) = self.b.found_here().find(is_count) {
+        let is_count = |f: &&DataDependentSize| f.most.is_same(most) && element::is_same_value(self.b, f.count, count);
+        if let Some(known) = self.b.local_data_dependent_sizes().find(is_count) {
             return Ok(known.assumed);
         }
         let size = self.b.add_data_dependent_size(count, most).ok_or_else(|| {
@@ -332,7 +332,7 @@ impl LowerCtx<'_> {
         let line = self.b.reshape(array, &[flat]);
         let one = self.b.slice_axis(line, 0, at, at + 1);
         let one = self.b.reshape(one, &[]);
-        let is_varying = !self.b.data_sizes().is_empty() && self.is_from_empty_arrays(one);
+        let is_varying = !self.b.data_dependent_sizes().is_empty() && self.is_from_empty_arrays(one);
         match element::element_expr(self.b, array, at).as_size().filter(|_| !is_varying) {
             Some(n) => n.at_least_zero().ok_or_else(|| self.shape_mismatch(format!("a size of {n}"))),
             None => self.size_from_scalar(one, made),

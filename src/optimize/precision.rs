@@ -34,7 +34,7 @@ const MOST: f32 = 127.0;
 ///
 /// # Errors
 /// Those of [`rewrite`].
-pub fn reduce(module: &mut Module, precision: Precision) -> Result<RoundingCounts> {
+pub fn reduce_precision(module: &mut Module, precision: Precision) -> Result<RoundingCounts> {
     let reduced = RoundingCounts { precision, ..RoundingCounts::default() };
     let mut seen = ReductionCounts { reduced, stored: HashSet::new(), scales: HashSet::new() };
     if !precision.is_reduced() {

@@ -9,7 +9,12 @@ use crate::tensor::{Size, TensorInfo};
 use serde_json::{Value, json};
 
 /// The JSON document of a model, with a newline at its end; `request` is the compile request, for models with a weights file.
-pub fn metadata(face: &ModelInterface, targets: &[&Target], limits: &Limits, request: Option<&Value>) -> String {
+pub fn metadata(
+    face: &ModelInterface,
+    targets: &[&Target],
+    limits: &ResourceLimits,
+    request: Option<&Value>,
+) -> String {
     let target = |t: &&Target| json!({"triple": t.triple, "cpu": t.cpu, "features": t.features});
     let mut variables = tensors_json(&face.state.iter().map(|v| v.info.clone()).collect::<Vec<_>>());
     variables.iter_mut().zip(&face.state).for_each(|(object, v)| object["offset"] = v.offset.into());
@@ -119,7 +124,7 @@ fn tensors_with_axes(infos: &[TensorInfo], axes: &[Vec<Option<usize>>]) -> Vec<V
 }
 
 /// The requested precision, and the number of bytes of constants that it saved.
-pub fn precision(reduced: &RoundingCounts) -> Value {
+pub fn precision_json(reduced: &RoundingCounts) -> Value {
     json!({
         "weights": reduced.precision.weights.name(),
         "math": reduced.precision.math.name(),

@@ -77,7 +77,7 @@ pub struct RewriteOptions<'a> {
     pub feeds: Vec<String>,
     /// Variables with values; those that no signature changes become constants of compiled code.
     pub variables: Vec<Variable>,
-    /// File name of the shared library, for the mode [`Mode::NativeOptions`].
+    /// File name of the shared library, for the mode [`Mode::Native`].
     pub library: &'a str,
     /// Flags and time stamp for dumps of the modules of compiled clusters; `None`: no dumps.
     pub dumps: Option<Dumps>,

@@ -37,7 +37,7 @@ pub struct Rewriter<'a, 'p> {
     pub mode: Mode<'a>,
     /// Tensors that must keep their names.
     pub fetches: &'a [String],
-    /// The library of compiled clusters, in the mode [`Mode::NativeOptions`].
+    /// The library of compiled clusters, in the mode [`Mode::Native`].
     pub library: Option<Library<'a>>,
     /// The result so far.
     pub told: Rewritten,

@@ -166,7 +166,7 @@ fn drawn(lowered: &Lowered, seed: u64) -> Result<(Vec<Tensor>, Vec<TestInput>)> 
     let (mut args, mut inputs) = (Vec::new(), Vec::new());
     for (i, info) in infos.iter().enumerate() {
         let own = (seed << 32) + i as u64;
-        let tensor = arguments::random(info, own)?;
+        let tensor = arguments::random_array(info, own)?;
         inputs.push(match RandomInput::supports_type(info.dtype) {
             true => TestInput::Drawn(RandomInput {
                 dtype: info.dtype.real_part(),

@@ -114,7 +114,7 @@ impl ComputationPadder<'_> {
     /// Emits an instruction whose operand has a split axis without merging the axis; `None` where that is not possible.
     ///
     /// # Errors
-    /// [`CompileRefusal::Size`] for a number that does not fit into 32 bits.
+    /// [`Refusal::Size`] for a number that does not fit into 32 bits.
     pub(super) fn emit_with_split_axis(&mut self, inst: &Inst, id: InstId) -> Result<Option<InstId>, Refusal> {
         let place = inst.operands.iter().position(|o| self.split.contains_key(o));
         let Some((place, split)) = place.and_then(|i| Some((i, self.split.get(&inst.operands[i])?.clone()))) else {

@@ -84,7 +84,7 @@ fn combine(b: &mut Builder, dtype: DType, op: Option<ScalarOp>) -> CompId {
 /// Scatter computation (old, new) that returns the larger (`Maximum`) or the smaller element by comparison, as TensorFlow's
 /// kernels do for one update after another.
 pub fn extremum_computation(b: &mut Builder, dtype: DType, op: ScalarOp, unordered: NanResult) -> CompId {
-    b.begin("extreme");
+    b.begin_computation("extreme");
     let old = b.parameter(Shape::array(dtype, []));
     let new = b.parameter(Shape::array(dtype, []));
     let better = if op == ScalarOp::Maximum { Direction::Gt } else { Direction::Lt };

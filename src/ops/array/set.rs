@@ -2,8 +2,8 @@
 use super::gather::gather_along_axis;
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::ops::compact::compact_mask;
 use crate::ops::fact::Fact;
 use crate::ops::math::special::table_keys_equal;

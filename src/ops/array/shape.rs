@@ -240,7 +240,7 @@ fn broadcast_to(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn common(cx: &LowerCtx) -> Result<(Vec<Dim>, Vec<Dim>, Vec<Dim>)> {
     let (x, y) = (constant_shape_from_input(cx, 0)?, constant_shape_from_input(cx, 1)?);
-    let both = crate::hlo::open::Builder::broadcast_dims(&x, &y)
+    let both = crate::hlo::symbolic::Builder::broadcast_dims(&x, &y)
         .ok_or_else(|| cx.shape_mismatch(format!("{x:?} and {y:?} can't be broadcast together")))?;
     Ok((x, y, both))
 }

@@ -1,6 +1,6 @@
 //! `DrawBoundingBoxes`: draws the outlines of boxes into images, one over the other.
 use crate::diag::Result;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::array::gather::gather_slices;
 use crate::ops::counted_loop::{counted_loop, slice_at};
 use crate::ops::math::special::compare_scalar;

@@ -6,7 +6,7 @@ use super::resize::{Sampling, check_pixel_count, contract_axis, interpolation_ma
 use super::span_weights;
 use crate::diag::Result;
 use crate::graph::TfType;
-use crate::hlo::open::{Dim, InstId};
+use crate::hlo::symbolic::{Dim, InstId};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::like_second_input;
 use crate::ops::{LowerCtx, OpLowering, Value};

@@ -40,7 +40,7 @@ struct Call<'a> {
 /// `Code::HloUnsupported` for unsupported functions, options or types.
 pub fn lower_lapack_call(
     b: &mut Builder,
-    call: &Foreign,
+    call: &ForeignOp,
     operands: &[InstId],
     shape: &Shape,
 ) -> Result<Option<InstId>> {

@@ -108,7 +108,7 @@ fn equal_lengths(cx: &LowerCtx, i: usize) -> Option<(Dim, Dim)> {
     }
     match (&inst.op, &inst.operands[..]) {
         (Op::Broadcast(_), &[one]) if cx.b.rank(one) == 0 => {
-            let known = interp::symbolic_value(cx.b, one)?.of_sizes();
+            let known = interp::symbolic_value(cx.b, one)?.with_expressions();
             Some((n, *known.sizes?.first()?))
         }
         _ => None,

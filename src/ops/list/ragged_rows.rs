@@ -3,7 +3,7 @@
 //! The elements are rows of one array, zero-padded to the size of the largest, so that loops, whose state has fixed sizes, can
 //! fill such a list.
 use crate::diag::{Code, Error, Result};
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::array::gather::gather_along_axis;
 use crate::ops::value::{HeterogeneousList, RaggedTensorList, RaggedValue};
 use crate::ops::{LowerCtx, Value, ragged};

@@ -5,7 +5,7 @@
 //! Thompson and Barnett for the incomplete beta function, Johansson's form of the Euler-Maclaurin sum for zeta.
 use super::expr::{ArrayExpr, formula, formula_in_f32, iterate_elementwise};
 use crate::diag::Result;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;

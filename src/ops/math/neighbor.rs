@@ -1,8 +1,8 @@
 //! `NextAfter`, the next float in the direction of another one, and the cross product.
 use super::expr::formula;
 use crate::diag::Result;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value};

@@ -2,7 +2,7 @@
 use super::scan;
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather::gather_along_axis;
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};

@@ -1,7 +1,7 @@
 //! Cumulative sums, products and log-sum-exps.
 use crate::diag::Result;
-use crate::hlo::open::WindowDim;
-use crate::hlo::open::{CompId, InstId, Op, Shape};
+use crate::hlo::symbolic::WindowDim;
+use crate::hlo::symbolic::{CompId, InstId, Op, Shape};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value, Work};

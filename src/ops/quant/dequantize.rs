@@ -4,8 +4,8 @@
 //! computes in bf16 and has four bytes in a word, the highest first.
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;

@@ -2,7 +2,7 @@
 use super::contract::append_range_facts;
 use super::levels::{QuantRange, QuantType, dequantize_in_f32, quantize_in_f32};
 use crate::diag::Result;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::ops::array::{concat_inputs_shape, shape as array_shape};
 use crate::ops::fact::Fact;
 use crate::ops::nn::{PoolAttrs, pool_shape, reduce_window};

@@ -1,7 +1,7 @@
 //! `RaggedRange`: ranges as ragged rows.
 use super::{row_positions, row_splits};
 use crate::diag::Result;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::ops::array::gather::gather_along_axis;
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;

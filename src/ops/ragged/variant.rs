@@ -4,8 +4,8 @@
 use crate::diag::Result;
 use crate::dims;
 use crate::graph::TfType;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::ops::array::gather::gather_along_axis;
 use crate::ops::array::shape::dims_constant;
 use crate::ops::fact::Fact;

@@ -3,7 +3,7 @@
 //! Source: TensorFlow's `lstm_ops.cc`, with the same order of operations.
 use super::{Transposed, in_rows, product};
 use crate::diag::Result;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::counted_loop::{counted_loop, replace_slice_at, slice_at};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;

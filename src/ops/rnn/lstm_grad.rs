@@ -5,7 +5,7 @@ use super::lstm::{GateOrder, LstmWeights, check_lstm_weights, lstm_weights};
 use super::{Transposed, in_rows, one_minus, product, product_of};
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::counted_loop::{counted_loop, replace_slice_at, slice_at};
 use crate::ops::fact::Fact;
 use crate::ops::nn::sum_axes;

@@ -4,8 +4,8 @@ mod lstm;
 mod lstm_grad;
 
 use super::OpLowering;
-use crate::hlo::open::DotDims;
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::DotDims;
+use crate::hlo::symbolic::{Builder, InstId};
 
 /// Definitions of the ops of this family.
 pub const ROWS: &[&[OpLowering]] = &[gru::ROWS, lstm::ROWS, lstm_grad::ROWS];

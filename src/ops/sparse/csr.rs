@@ -5,7 +5,7 @@
 use super::{column, columns};
 use crate::diag::{Code, Error, Result};
 use crate::graph::TfType;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::ops::array::gather::{gather_along_axis, gather_nd};
 use crate::ops::array::scatter::scatter;
 use crate::ops::array::shape::{dims_constant, shape_from_input};

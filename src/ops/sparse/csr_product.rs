@@ -1,7 +1,7 @@
 //! Products of CSR matrices with dense matrices and with one another.
 use super::csr::{TYPES, matrix_shape, sparse_matrix_input};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::ops::array::data_dependent_ops::nonzero_indices;
 use crate::ops::array::gather::{gather_along_axis, gather_nd};
 use crate::ops::array::scatter::scatter;

@@ -2,7 +2,7 @@
 use super::columns;
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::ops::array::gather::gather_along_axis;
 use crate::ops::compact::{Compaction, compact_mask};
 use crate::ops::fact::Fact;

@@ -2,7 +2,7 @@
 use super::{column, columns, element, indices, linear, strides};
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::{Dim, InstId, Op};
+use crate::hlo::symbolic::{Dim, InstId, Op};
 use crate::ops::array::gather::gather_along_axis;
 use crate::ops::fact::Fact;
 use crate::ops::host::sparse_reshape_shape as reshape_shape;

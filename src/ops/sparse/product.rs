@@ -1,8 +1,8 @@
 //! Operations on a sparse and a dense tensor, and reductions of sparse tensors to dense ones.
 use super::indices;
 use crate::diag::Result;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::ops::array::gather::gather_along_axis;
 use crate::ops::array::scatter::{NanResult, extremum_computation, scatter, scatter_with_computation};
 use crate::ops::array::shape::shape_from_input;

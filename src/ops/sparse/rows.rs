@@ -2,8 +2,8 @@
 use super::{column, columns, indices, total};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::ops::array::gather::gather_along_axis;
 use crate::ops::array::scatter;
 use crate::ops::compact::{prefix_reduce, scatter_selected};

@@ -4,8 +4,8 @@
 use super::runs::{SortedRuns, mask_positions};
 use crate::diag::Result;
 use crate::dims;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::ops::array::gather::gather_along_axis;
 use crate::ops::array::scatter::{NanResult, extremum_computation, scatter, scatter_with_computation};
 use crate::ops::checks;

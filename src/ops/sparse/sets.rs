@@ -3,8 +3,8 @@ use super::runs::{SortedRuns, mask_positions, position_in_group, unravel_indices
 use super::{columns, indices, linear};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::ops::array::gather::gather_along_axis;
 use crate::ops::array::{scatter, shape::shape_from_input};
 use crate::ops::fact::{Dims, Fact};

@@ -78,7 +78,7 @@ pub fn symbolic_constant(b: &Builder, value: &Value) -> Option<SymbolicArray> {
     let small = inst.shape.as_array().is_some_and(|a| is_at_most(a.elements(), EVALUATED_ELEMENTS));
     let known =
         if small || matches!(inst.op, Op::Constant(_)) { interp::symbolic_value(b, *id)? } else { return None };
-    Some(if b.follows_sizes(*id) { known.of_sizes() } else { known })
+    Some(if b.depends_on_sizes(*id) { known.with_expressions() } else { known })
 }
 
 /// Value of an integer, or of a vector short enough to be a shape, if it is known; also if loops compute it.

@@ -136,7 +136,7 @@ fn handle_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         Some(Attr::Shape(shape)) => cx.attr_shape(&shape.clone()),
         _ => cx.unranked(UnknownReason::Attribute),
     };
-    let variable = VariableHandle { node: (&*cx.node.name).into(), asks_for: cx.node.variable().into() };
+    let variable = VariableHandle { node: (&*cx.node.name).into(), asks_for: cx.node.variable_name().into() };
     let dtype = cx.attr_type("dtype");
     let element = ElementSpec { dtype, dims, length: InferredInt::Unknown, open: false, variable: Some(variable) };
     Ok(vec![Fact::handle(TfType::Resource, element)])

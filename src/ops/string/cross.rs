@@ -5,7 +5,7 @@ use super::{farmhash, hash, number, remainder};
 use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::{Attr, TfType};
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::ops::array::gather::gather_along_axis;
 use crate::ops::fact::Fact;
 use crate::ops::math::expr::formula;

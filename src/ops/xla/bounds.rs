@@ -1,7 +1,7 @@
 //! XLA's ops for bounded dynamic sizes.
 use crate::diag::Result;
-use crate::hlo::open::Dim;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::Dim;
+use crate::hlo::symbolic::InstId;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value};
@@ -37,7 +37,7 @@ fn set_size(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn set_bound(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, bound) = (scalar(cx, 0)?, cx.constant_int(1)?);
     let most = Dim::size(bound).map_err(|_| cx.shape_mismatch(format!("a bound of {bound}")))?;
-    if cx.b.depth() != 1 {
+    if cx.b.nesting_depth() != 1 {
         return Err(cx.unsupported_case("a bound inside of a loop or branch, whose sizes are fixed"));
     }
     let held = if most < Dim::from(i32::MAX) { cx.clamp_checked(x, most) } else { x };

@@ -2,8 +2,8 @@
 use crate::diag::Result;
 use crate::dims;
 use crate::graph::Attr;
-use crate::hlo::open::{Dim, GatherDims, InstId, Op, Shape};
-use crate::hlo::proto::numbers;
+use crate::hlo::proto::dimension_numbers;
+use crate::hlo::symbolic::{Dim, GatherDims, InstId, Op, Shape};
 use crate::ops::array::shape::shape_from_input;
 use crate::ops::op_lowering::op;
 use crate::ops::xla::window;
@@ -71,7 +71,7 @@ fn convolution(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn gather(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let mut dims: GatherDims = numbers::gather(axes(cx)?)?;
+    let mut dims: GatherDims = dimension_numbers::gather(axes(cx)?)?;
     dims.slice_sizes = shape_from_input(cx, 2)?;
     dims.indices_are_sorted = cx.bool_attr("indices_are_sorted");
     let (x, indices) = (cx.arg(0)?, cx.arg(1)?);

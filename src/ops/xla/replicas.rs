@@ -1,6 +1,6 @@
 //! Collective ops of `xla_ops.cc`, and `XlaReplicaId`.
 use crate::diag::Result;
-use crate::hlo::open::{Dim, Op, Shape};
+use crate::hlo::symbolic::{Dim, Op, Shape};
 use crate::ops::collective::{ReplicaGroups, add_collective, group_mean, reduction_computation};
 use crate::ops::fact::{Dims, Fact};
 use crate::ops::op_lowering::op;

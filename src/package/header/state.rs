@@ -4,7 +4,7 @@ use crate::kernel::{ModelInterface, VariableSlot};
 use std::collections::HashSet;
 
 /// The size of the weights file and the prototype of its check; empty if the weights are in the object.
-pub(super) fn weights(face: &ModelInterface) -> String {
+pub(super) fn weights_declarations(face: &ModelInterface) -> String {
     let Some(file) = &face.file else { return String::new() };
     let name = &face.name;
     let upper = name.to_uppercase();
@@ -20,7 +20,7 @@ pub(super) fn weights(face: &ModelInterface) -> String {
 }
 
 /// The struct of the variables and the prototype of `NAME_init`; empty for a model without variables.
-pub(super) fn state(face: &ModelInterface) -> String {
+pub(super) fn state_declarations(face: &ModelInterface) -> String {
     if face.state.is_empty() {
         return String::new();
     }

@@ -1,8 +1,8 @@
 //! Collectives, and the numbers of replicas and partitions: no kernel, but a step between kernels that calls the communicator.
 use crate::diag::Error;
 use crate::hlo::Shape;
-use crate::hlo::attrs::Foreign;
-use crate::hlo::groups::{CollectiveGroups, Devices, is_collective, joined_ranks};
+use crate::hlo::attrs::ForeignOp;
+use crate::hlo::groups::{CollectiveGroups, Devices, is_collective, participating_ranks};
 use crate::kernel::{CallTarget, Collective, Exchange};
 use crate::schedule::loops::prelude::*;
 
@@ -41,8 +41,8 @@ impl<'a> Emitter<'a> {
     }
 }
 
-fn block_movement(f: &Foreign, devices: Devices) -> Result<Collective> {
-    Ok(match (f.opcode.as_str(), joined_ranks(f, devices)?) {
+fn block_movement(f: &ForeignOp, devices: Devices) -> Result<Collective> {
+    Ok(match (f.opcode.as_str(), participating_ranks(f, devices)?) {
         ("all-gather", CollectiveGroups::Groups(groups)) => Collective::AllGather(groups),
         ("all-to-all", CollectiveGroups::Groups(groups)) => Collective::AllToAll(groups),
         ("collective-broadcast", CollectiveGroups::Groups(groups)) => Collective::Broadcast(groups),

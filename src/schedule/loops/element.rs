@@ -87,7 +87,7 @@ impl<'a> Emitter<'a> {
                     let scalar = dims(i).is_empty();
                     args.push(self.emit_element(e, o, if scalar { &[] } else { at })?);
                 }
-                Ok(e.k.add_op(*op, &args, comp.array(id).dtype))
+                Ok(e.k.add_op(*op, &args, comp.array_shape(id).dtype))
             }
             Op::Map { comp: applied, .. } => {
                 let args = inst.operands.iter().map(|&o| self.emit_element(e, o, at)).collect::<Result<Vec<_>>>()?;
@@ -130,7 +130,7 @@ impl<'a> Emitter<'a> {
                     at.iter().zip(slices).map(|(x, s)| x.scale(s.stride as i64).offset(s.start as i64)).collect();
                 self.emit_element(e, inst.operands[0], &from)
             }
-            Op::Iota(axis) => Ok(e.k.add_expr(Expr::Number(at[*axis].clone(), comp.array(id).dtype))),
+            Op::Iota(axis) => Ok(e.k.add_expr(Expr::Number(at[*axis].clone(), comp.array_shape(id).dtype))),
             Op::Pad(pads) => self.padded_element(e, inst, pads, at),
             Op::DynamicSlice(window) => {
                 let sizes = dims(0);
@@ -291,7 +291,7 @@ impl<'a> Emitter<'a> {
                 }
                 Op::Elementwise(op) => {
                     let operands = (0..i.operands.len()).map(of).collect::<Option<Vec<_>>>().ok_or_else(missing)?;
-                    vec![e.k.add_op(*op, &operands, comp.array(inst).dtype)]
+                    vec![e.k.add_op(*op, &operands, comp.array_shape(inst).dtype)]
                 }
                 Op::Copy | Op::OptimizationBarrier => values.get(&i.operands[0]).ok_or_else(missing)?.clone(),
                 Op::Tuple => all_of(&values, &i.operands).ok_or_else(missing)?,

@@ -136,7 +136,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<Vec<Stmt>> {
         let comp = self.scope.comp;
         let count = vectors.side.map_or(1, |side| e.k.vars[side]);
-        let held = f.inputs.iter().map(|&i| f.register_dtype(comp.array(i).dtype));
+        let held = f.inputs.iter().map(|&i| f.register_dtype(comp.array_shape(i).dtype));
         let regs: Vec<RegId> = held.map(|held| e.k.add_reg(held, vectors.lanes, count)).collect();
         let slot = vectors.register_index();
         let mut body = Vec::new();
@@ -159,7 +159,7 @@ impl<'a> Emitter<'a> {
             .zip(f.inputs)
             .map(|(&r, &input)| {
                 let value = e.k.add_expr(Expr::Reg(r, slot.clone()));
-                let (held, dtype) = (e.k.regs[r].dtype, comp.array(input).dtype);
+                let (held, dtype) = (e.k.regs[r].dtype, comp.array_shape(input).dtype);
                 convert(&mut e.k, value, held, dtype)
             })
             .collect();

@@ -118,7 +118,7 @@ impl<'a> Emitter<'a> {
         }
         if self.scope.fusion.role[id] == RowRole::Row {
             let value = self.row_value(&mut k, id)?;
-            let dims = &comp.array(id).dims;
+            let dims = &comp.array_shape(id).dims;
             let at = reshape_coordinates(std::slice::from_ref(&k.row), &[k.r.rows], dims, &k.e.k.vars);
             body.push(k.out.view(dims)?.store(&at, value));
         }
@@ -132,7 +132,7 @@ impl<'a> Emitter<'a> {
         let at = reshape_coordinates(
             std::slice::from_ref(&k.row),
             &[k.r.rows],
-            &self.scope.comp.array(id).dims,
+            &self.scope.comp.array_shape(id).dims,
             &k.e.k.vars,
         );
         self.emit_element(&mut k.e, id, &at)
@@ -140,7 +140,7 @@ impl<'a> Emitter<'a> {
 
     /// The element in `column` of this row of a member with all columns.
     fn full_value(&mut self, k: &mut RowKernel, id: InstId, column: &Index) -> Result<ExprId> {
-        let dims = &self.scope.comp.array(id).dims;
+        let dims = &self.scope.comp.array_shape(id).dims;
         let at = reshape_coordinates(&[k.row.clone(), column.clone()], &[k.r.rows, k.r.columns], dims, &k.e.k.vars);
         self.emit_element(&mut k.e, id, &at)
     }
@@ -163,7 +163,7 @@ impl<'a> Emitter<'a> {
                 continue;
             }
             let value = self.row_value(k, comp[m].operands[0])?;
-            let reg = k.e.k.add_reg(comp.array(m).dtype, 1, 1);
+            let reg = k.e.k.add_reg(comp.array_shape(m).dtype, 1, 1);
             body.push(Stmt::set(reg, 0, value));
             let held = k.e.k.read_reg(reg, 0);
             k.e.fixed.insert(m, held);
@@ -183,7 +183,7 @@ impl<'a> Emitter<'a> {
             if k.passes.finished_passes_needed(m) == pass + 1 {
                 let op = associative_op(&self.module.comps[*folder]).ok_or_else(|| unsupported_error(comp, m, ""))?;
                 // sums of small floats are kept in f32
-                let acc = k.e.k.add_reg(comp.array(m).dtype.computed(), k.cut.lanes, side);
+                let acc = k.e.k.add_reg(comp.array_shape(m).dtype.computed(), k.cut.lanes, side);
                 folds.push(Folding { id: m, input: comp[m].operands[0], op, acc });
             }
         }
@@ -280,7 +280,7 @@ impl<'a> Emitter<'a> {
         let members: Vec<InstId> = k.passes.members.iter().copied().filter(|m| made.contains(m)).collect();
         for m in members {
             let value = self.full_value(k, m, column)?;
-            let reg = k.e.k.add_reg(comp.array(m).dtype, k.cut.lanes, 1);
+            let reg = k.e.k.add_reg(comp.array_shape(m).dtype, k.cut.lanes, 1);
             body.push(Stmt::set(reg, 0, value));
             let value = k.e.k.read_reg(reg, 0);
             k.e.fixed.insert(m, value);
@@ -300,7 +300,7 @@ impl<'a> Emitter<'a> {
         }
         if let Some(root) = stored {
             let value = self.full_value(k, root, column)?;
-            let dims = &comp.array(root).dims;
+            let dims = &comp.array_shape(root).dims;
             let at = reshape_coordinates(&[k.row.clone(), column.clone()], &[k.r.rows, k.r.columns], dims, &k.e.k.vars);
             body.push(match k.held {
                 Some(held) => Stmt::Store { buf: held.to, index: held.at.add(column), value },
@@ -344,7 +344,7 @@ impl<'a> Emitter<'a> {
             body.push(for_loop(lane, LoopKind::Vector, joined));
         }
         for f in folds {
-            let dtype = comp.array(f.id).dtype;
+            let dtype = comp.array_shape(f.id).dtype;
             let all = k.e.k.add_expr(Expr::Fold(f.op, f.acc, Index::constant(0)));
             let init = self.initial_value(k, f.id)?;
             let value = k.e.k.add_op(f.op, &[init, all], dtype.computed());
