@@ -38,7 +38,7 @@ pub fn rounds_until_fixed_point(b: &Builder, id: InstId, part: usize) -> Option<
     if range::parameter_element_index(b, id) == Some(part) {
         return Some(Dim::from(0));
     }
-    let inst = b.current().insts.get(id)?;
+    let inst = b.current_computation().insts.get(id)?;
     let is_part = |id: InstId| range::parameter_element_index(b, id) == Some(part);
     let (divides, factor) = match (&inst.op, &inst.operands[..]) {
         (Op::Elementwise(ScalarOp::Multiply), &[x, y]) if is_part(x) => (false, y),

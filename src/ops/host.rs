@@ -135,7 +135,7 @@ fn merge(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// Shape function of restore ops: tensors of the types in attribute `dtypes`, of unknown shape.
 fn restore(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let Some(Attr::Types(types)) = cx.node.attr("dtypes") else { return Ok(vec![]) };
-    let open = |cx: &mut ShapeCtx, t: &TfType| Fact::new(Some(t.stored()), cx.unranked(UnknownReason::Data));
+    let open = |cx: &mut ShapeCtx, t: &TfType| Fact::new(Some(t.storage_type()), cx.unranked(UnknownReason::Data));
     Ok(types.to_vec().iter().map(|t| open(cx, t)).collect())
 }
 

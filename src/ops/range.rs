@@ -108,13 +108,13 @@ pub struct RangeAnalysis {
 impl RangeAnalysis {
     /// Records the known ranges of the tuple elements of the computation that was just opened.
     pub fn enter_computation(&mut self, b: &Builder, parts: Vec<Option<IntRange>>) {
-        self.covering.retain(|&(depth, _), _| depth < b.depth());
-        self.parts.insert(b.depth(), parts);
+        self.covering.retain(|&(depth, _), _| depth < b.nesting_depth());
+        self.parts.insert(b.nesting_depth(), parts);
     }
 
     /// Records that an array of the current computation contains each integer in `0..n` at least once and no other integer.
     pub fn record_index_set(&mut self, b: &Builder, id: InstId, n: Dim) {
-        self.covering.insert((b.depth(), id), n);
+        self.covering.insert((b.nesting_depth(), id), n);
     }
 
     /// Count `n` if the array is known to contain each integer in `0..n` and no other, by a record about it or about an array
@@ -150,7 +150,7 @@ impl RangeAnalysis {
     }
 
     fn follow(&self, b: &Builder, id: InstId, depth: usize, left: &Cell<usize>) -> IntRange {
-        let Some(inst) = b.current().insts.get(id) else { return IntRange::ALL };
+        let Some(inst) = b.current_computation().insts.get(id) else { return IntRange::ALL };
         let more = left.get().checked_sub(1).and_then(|n| {
             left.set(n);
             depth.checked_sub(1)
@@ -194,7 +194,7 @@ impl RangeAnalysis {
     /// Recorded range of a scalar that is an element of the current computation's tuple parameter.
     fn recorded(&self, b: &Builder, id: InstId) -> Option<IntRange> {
         let part = parameter_element_index(b, id)?;
-        self.parts.get(&b.depth())?.get(part).copied()?
+        self.parts.get(&b.nesting_depth())?.get(part).copied()?
     }
 }
 

@@ -1,6 +1,6 @@
 //! Color conversion and adjustment: HSV, contrast, saturation, hue. The last dimension holds the three channels.
 use crate::diag::Result;
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::nn::{accumulator_type, sum_axes};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::like_first_input;

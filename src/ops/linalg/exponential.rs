@@ -6,7 +6,7 @@ use super::functions::{double_precision, input_matrices};
 use super::least_squares::batch_matmul;
 use super::{eliminate, identity};
 use crate::diag::Result;
-use crate::hlo::open::{Builder, InstId, Op};
+use crate::hlo::symbolic::{Builder, InstId, Op};
 use crate::ops::math::expr::{formula, loop_condition};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::like_first_input;
@@ -85,7 +85,7 @@ fn squared(b: &mut Builder, x: InstId, times: InstId) -> InstId {
     let shape = b.shape(start).clone();
     // A norm of the largest double is halved 1,022 times.
     let cond = loop_condition(b, &shape, 1100.0);
-    b.begin("square");
+    b.begin_computation("square");
     let state = b.parameter(shape);
     let [round, going, x, times] = [0, 1, 2, 3].map(|i| b.get_tuple_element(state, i));
     let square = batch_matmul(b, x, x);

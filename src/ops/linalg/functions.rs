@@ -265,7 +265,7 @@ fn roots_to_identity(b: &mut Builder, t: InstId) -> (InstId, InstId) {
     let start = b.tuple(&[round, far, t]);
     let shape = b.shape(start).clone();
     let cond = loop_condition(b, &shape, MOST_ROOTS);
-    b.begin("root_to_identity");
+    b.begin_computation("root_to_identity");
     let state = b.parameter(shape);
     let [round, t] = [0, 2].map(|i| b.get_tuple_element(state, i));
     let t = root_of_triangle(b, t);

@@ -322,7 +322,7 @@ pub fn iterate_elementwise_all(
     let start = b.tuple(&[&[round, going], state].concat());
     let shape = b.shape(start).clone();
     let cond = loop_condition(b, &shape, limit);
-    b.begin("round");
+    b.begin_computation("round");
     let tuple = b.parameter(shape);
     let [round, going] = [0, 1].map(|i| b.get_tuple_element(tuple, i));
     let old: Vec<InstId> = (0..state.len()).map(|i| b.get_tuple_element(tuple, i + 2)).collect();
@@ -353,7 +353,7 @@ pub fn iterate_elementwise_all(
 /// Condition of an element-wise loop, whose state begins with the iteration number, s32, and the mask of elements that
 /// continue: true while the limit is not exceeded and some element continues.
 pub fn loop_condition(b: &mut Builder, shape: &Shape, limit: f64) -> CompId {
-    b.begin("go_on");
+    b.begin_computation("go_on");
     let tuple = b.parameter(shape.clone());
     let [round, going] = [0, 1].map(|i| b.get_tuple_element(tuple, i));
     let last = b.scalar(DType::S32, limit);

@@ -1,6 +1,6 @@
 //! Activation functions and their gradients.
 use crate::diag::{Code, Error, Result};
-use crate::hlo::open::{Builder, InstId};
+use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::math::special::FormulaWriter;
 use crate::ops::op_lowering::{binary, op, unary};
 use crate::ops::{LowerCtx, OpLowering, Value};

@@ -43,7 +43,7 @@ fn largest_with(b: &mut Builder, x: InstId, payload: InstId, begins: InstId, win
     let carried = b.elementwise(ScalarOp::Select, &[larger, q, p]);
     let taken = b.binary(ScalarOp::Or, taken, begins_here);
     let root = b.tuple(&[value, carried, taken]);
-    let comp = b.end(root);
+    let comp = b.end_computation(root);
     let (least, nothing, none) = (lowest_value(b, types[0]), b.scalar(types[1], 0.0), b.scalar(DType::Pred, 0.0));
     let both = b.add_inst(Op::ReduceWindow { window, comp }, &[x, payload, begins, least, nothing, none]);
     [0, 1].map(|i| b.get_tuple_element(both, i))

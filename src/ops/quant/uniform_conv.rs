@@ -8,9 +8,9 @@ use super::uniform::{
 };
 use crate::diag::{Code, Error, Result};
 use crate::graph::Attr;
-use crate::hlo::open::Op;
-use crate::hlo::open::{ConvDims, Dim, WindowDim};
-use crate::hlo::proto::numbers;
+use crate::hlo::proto::dimension_numbers;
+use crate::hlo::symbolic::Op;
+use crate::hlo::symbolic::{ConvDims, Dim, WindowDim};
 use crate::ops::nn::{Padding, positive_sizes, window_dim};
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, Value, Work};

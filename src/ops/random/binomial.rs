@@ -7,7 +7,7 @@
 use super::streams::{self, BLOCKS};
 use super::{Generator, from_seed, sizes};
 use crate::diag::Result;
-use crate::hlo::open::{Builder, Dim, InstId};
+use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate_elementwise};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::shape_from_input_value;

@@ -204,7 +204,7 @@ fn sum_of_logarithms(b: &mut Builder, x: InstId) -> InstId {
     b.begin_computation("add_logarithms");
     let [p, q] = [0, 1].map(|_| b.parameter(Shape::array(dtype, [])));
     let root = log_add_exp(b, p, q);
-    let comp = b.end(root);
+    let comp = b.end_computation(root);
     let nothing = b.scalar(dtype, f64::NEG_INFINITY);
     b.add_inst(Op::Reduce { dims: vec![0, 2], comp }, &[x, nothing])
 }

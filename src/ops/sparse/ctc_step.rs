@@ -2,7 +2,7 @@
 //! become the next leaves.
 use super::ctc_beam::{BeamLeaves, BeamSizes};
 use super::ctc_loss::log_add_exp;
-use crate::hlo::open::{Builder, Dim, InstId, Op};
+use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather::gather_slices;
 use crate::ops::counted_loop::{counted_loop, slice_at};
 use crate::ops::math::special::compare_scalar;

@@ -110,7 +110,7 @@ pub fn with_known_sizes(b: &mut Builder, value: &Value) -> Result<Value> {
     Ok(match value {
         Value::Array(id) => {
             let Some(known) = symbolic_shape_value(b, *id) else { return Ok(value.clone()) };
-            let known = if b.follows_sizes(*id) { known.of_sizes() } else { known };
+            let known = if b.depends_on_sizes(*id) { known.with_expressions() } else { known };
             Value::Array(known.add_constant(b))
         }
         Value::List(list) => Value::List(with_exact_length(b, list)?),

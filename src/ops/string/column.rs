@@ -2,7 +2,7 @@
 use super::text::{Text, is_text, text_input};
 use crate::diag::{Error, Result};
 use crate::dims;
-use crate::hlo::open::InstId;
+use crate::hlo::symbolic::InstId;
 use crate::ops::ragged::{row_count, row_splits};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::ScalarOp;
