@@ -32,7 +32,7 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         match self.scope.stages.placements[id].clone() {
             Placement::Margin { low, high, made: true } => {
-                let value = self.allocate_with_margin(comp.array(id), &low, &high)?;
+                let value = self.allocate_with_margin(comp.array_shape(id), &low, &high)?;
                 if self.is_entry(comp) {
                     self.found.margins.insert(value.buffer()?, id);
                 }

@@ -35,7 +35,7 @@ impl<'a> Emitter<'a> {
         for &update in updates {
             args.push(self.emit_element(&mut e, update, &at)?);
         }
-        let own: Vec<DType> = operands.iter().map(|&o| comp.array(o).dtype).collect();
+        let own: Vec<DType> = operands.iter().map(|&o| comp.array_shape(o).dtype).collect();
         let mut results = self.inline_widened(&mut e, *combine, &args, &[&own[..], &own].concat())?;
         let combine = &self.module.comps[*combine];
         let returned = combine[combine.root].shape.leaves().into_iter().map(|a| a.dtype);
@@ -57,7 +57,7 @@ impl<'a> Emitter<'a> {
         if out.leaves.len() == 1
             && let Some(v) = windowed.pop()
         {
-            inside = vectorize_loop(&mut e.k, v, &inside, self.vector_lanes(comp.array(operands[0]).dtype));
+            inside = vectorize_loop(&mut e.k, v, &inside, self.vector_lanes(comp.array_shape(operands[0]).dtype));
         }
         inside = nest_loops(&windowed, inside);
         match fits {
@@ -106,7 +106,7 @@ impl<'a> Emitter<'a> {
                 *x = Index::constant(component as i64);
             }
             let start = self.emit_element(e, indices, &place)?;
-            let start = self.index_as_s64(e, start, self.scope.comp.array(indices).dtype);
+            let start = self.index_as_s64(e, start, self.scope.comp.array_shape(indices).dtype);
             let held = LocalVariable::new(&mut e.k, DType::S64);
             body.push(held.set(start));
             let last = (dims[axis] as i64 - sizes[axis] as i64).max(0);

@@ -106,7 +106,7 @@ impl<'a> Emitter<'a> {
                 self.emit_element(e, inst.operands[0], &from)
             }
             Op::Reshape | Op::Bitcast => {
-                let from = reshape_coordinates(at, &comp.array(id).dims, &dims(0), &e.k.vars);
+                let from = reshape_coordinates(at, &comp.array_shape(id).dims, &dims(0), &e.k.vars);
                 self.emit_element(e, inst.operands[0], &from)
             }
             Op::Copy | Op::OptimizationBarrier => self.emit_element(e, inst.operands[0], at),
@@ -149,8 +149,8 @@ impl<'a> Emitter<'a> {
 
     /// Emits element `at` of a pad: an element of its operand, or the padding value in holes and margins.
     fn padded_element(&mut self, e: &mut KernelBuilder, inst: &Inst, pads: &[PadDim], at: &[Index]) -> Result<ExprId> {
-        let sizes = self.scope.comp.array(inst.operands[0]).dims.clone();
-        let dtype = self.scope.comp.array(inst.operands[0]).dtype;
+        let sizes = self.scope.comp.array_shape(inst.operands[0]).dims.clone();
+        let dtype = self.scope.comp.array_shape(inst.operands[0]).dtype;
         let mut inside: Option<ExprId> = None;
         let mut from = Vec::new();
         for ((x, p), &n) in at.iter().zip(pads).zip(&sizes) {
@@ -166,7 +166,7 @@ impl<'a> Emitter<'a> {
 
     /// Emits element `at` of a gather.
     fn gather_element(&mut self, e: &mut KernelBuilder, inst: &Inst, g: &GatherDims, at: &[Index]) -> Result<ExprId> {
-        let dims = |i: usize| self.scope.comp.array(inst.operands[i]).dims.clone();
+        let dims = |i: usize| self.scope.comp.array_shape(inst.operands[i]).dims.clone();
         let (sizes, index_dims) = (dims(0), dims(1));
         let batch: Vec<&Index> = (0..at.len()).filter(|d| !g.offset_dims.contains(d)).map(|d| &at[d]).collect();
         let mut window = g.offset_dims.iter().map(|&d| at[d].clone());
@@ -204,7 +204,7 @@ impl<'a> Emitter<'a> {
         d: usize,
     ) -> Result<ExprId> {
         match *starts {
-            [all] if !self.scope.comp.array(all).dims.is_empty() => {
+            [all] if !self.scope.comp.array_shape(all).dims.is_empty() => {
                 self.emit_element(e, all, &[Index::constant(d as i64)])
             }
             _ => self.emit_element(e, starts[d], &[]),

@@ -203,7 +203,7 @@ impl<'a> Emitter<'a> {
         window: &DepthwiseTiling,
     ) -> Result<()> {
         let comp = self.scope.comp;
-        let result = comp.array(anchor).clone();
+        let result = comp.array_shape(anchor).clone();
         let (_, d) = self.planned_convolution(anchor)?;
         let input = self.padded_view(id, anchor, comp[anchor].operands[0])?;
         let c = self.depthwise_strides(anchor, &input, window)?;
@@ -319,7 +319,7 @@ impl<'a> Emitter<'a> {
                 Vec::new()
             }
         };
-        let to = out.view(&comp.array(id).dims)?;
+        let to = out.view(&comp.array_shape(id).dims)?;
         let mut sum = place.sum.as_ref().map(|sum| TileSum::new(sum, &mut e.k, place.lanes));
         for pixel in 0..self.detail.emitted_count(run.pixels) {
             let outer = place.outer.iter().map(|&v| Index::var(v));

@@ -54,12 +54,12 @@ impl<'a> Emitter<'a> {
     ) -> Result<()> {
         let comp = self.scope.comp;
         let (_, d) = self.planned_convolution(root.anchor)?;
-        let result = comp.array(root.anchor).clone();
+        let result = comp.array_shape(root.anchor).clone();
         let (xs, ks) = (&from.layout.strides, &read.layout.strides);
         let features = result.dims[d.output_feature];
         let (mut a0, mut b0) = (from.layout.origin, read.layout.origin);
         let mut sum = vec![ContractionAxis {
-            extent: comp.array(comp[root.anchor].operands[0]).dims[d.input_feature],
+            extent: comp.array_shape(comp[root.anchor].operands[0]).dims[d.input_feature],
             a: xs[d.input_feature],
             b: ks[d.kernel_input_feature],
         }];

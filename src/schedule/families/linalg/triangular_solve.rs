@@ -117,7 +117,7 @@ impl<'a> Emitter<'a> {
     /// Emits the solution for the right-hand sides of `side`.
     fn solve_part(&mut self, id: InstId, s: &System, side: ColumnBlock, out: &ValueBuffers) -> Result<()> {
         let mut e = self.start_kernel(id);
-        let x = Matrices::new(&mut e.k, self.scope.comp.array(id), out)?;
+        let x = Matrices::new(&mut e.k, self.scope.comp.array_shape(id), out)?;
         let (tile, lane) = (e.k.add_var(side.tiles), e.k.add_var(side.lanes));
         let first = Index::var(tile).scale(side.columns() as i64).add(&Index::var(lane)).offset(side.first as i64);
         let lines = (0..side.vectors).map(|v| first.offset((v * side.lanes) as i64)).collect();

@@ -84,7 +84,7 @@ impl<'a> Emitter<'a> {
         if !self.scope.stages.summed.contains(&id) {
             return None;
         }
-        let channels = self.scope.comp.array(id).dims.last().copied()?;
+        let channels = self.scope.comp.array_shape(id).dims.last().copied()?;
         let parts = PartialSums { buf: self.allocate_buffer(DType::F32, count * channels), count, channels };
         self.scope.parts.insert(id, parts);
         Some(parts)
@@ -100,7 +100,7 @@ impl<'a> Emitter<'a> {
             PlaneParts::Left => true,
             PlaneParts::Bands => {
                 let value = self.value_buffers(planes.input)?;
-                let channels = self.scope.comp.array(planes.input).dims.last().copied().unwrap_or(1);
+                let channels = self.scope.comp.array_shape(planes.input).dims.last().copied().unwrap_or(1);
                 self.thread_split_offset(value.buffer()?).is_some_and(|middle| middle >= channels as i64)
             }
         };
@@ -109,7 +109,7 @@ impl<'a> Emitter<'a> {
 
     /// Emits the kernels of sum `anchor` with the epilogue `id`.
     pub(in crate::schedule) fn emit_plane_sums(&mut self, root: Root<'_>, p: &PlaneSum) -> Result<()> {
-        let channels = self.scope.comp.array(p.input).dims.last().copied().unwrap_or(1);
+        let channels = self.scope.comp.array_shape(p.input).dims.last().copied().unwrap_or(1);
         let cuts = self.vector_width(DType::F32).split(channels);
         let parts = match self.scope.parts.get(&p.input) {
             Some(&parts) => parts,
@@ -174,7 +174,7 @@ impl<'a> Emitter<'a> {
     /// Emits the kernel that sums each band of the channels of `cut`.
     fn bands(&mut self, id: InstId, p: &PlaneSum, cut: &VectorRun, partial: BufId, channels: u64) -> Result<Kernel> {
         let mut e = KernelBuilder::new(id, format!("bands of {}", instruction_label(self.scope.comp, id)));
-        let dims = self.scope.comp.array(p.input).dims.clone();
+        let dims = self.scope.comp.array_shape(p.input).dims.clone();
         let side = cut.interleave_factor(SIDE_BY_SIDE);
         let rows = dims[p.axis];
         let own = rows.div_ceil(BANDS);

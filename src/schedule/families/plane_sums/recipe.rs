@@ -61,7 +61,7 @@ pub fn summed_planes(context: &PlanContext<'_>, fusion: &Fusion) -> HashSet<Inst
         };
         let window = fusion.anchor[planes.input].unwrap_or(planes.input);
         let by_channel = convolutions.get(&window).is_some_and(Convolution::is_depthwise);
-        let alike = fusion.path[window].is_empty() && comp.array(window) == comp.array(planes.input);
+        let alike = fusion.path[window].is_empty() && comp.array_shape(window) == comp.array_shape(planes.input);
         let added = comp[anchor].op.called_computations().first().and_then(|&c| associative_op(&module.comps[c]));
         let made = fusion.is_materialised(planes.input) && fusion.rows[planes.input].is_none();
         if by_channel && made && alike && fusion.rows[root].is_none() && added == Some(ScalarOp::Add) {

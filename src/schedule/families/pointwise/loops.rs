@@ -33,7 +33,7 @@ pub const UPDATE: Family = Family {
 impl<'a> Emitter<'a> {
     /// Emits one loop nest over the elements of `id`.
     pub(in crate::schedule) fn emit_pointwise(&mut self, id: InstId, out: &ValueBuffers) -> Result<()> {
-        let dims = self.scope.comp.array(id).dims.clone();
+        let dims = self.scope.comp.array_shape(id).dims.clone();
         let layout = out.layout(&dims);
         self.emit_element_stores(id, id, &dims, |at| layout.offset_of(at), out)
     }
@@ -85,7 +85,7 @@ impl<'a> Emitter<'a> {
 
     /// Copies each operand into its part, except those that were written in place.
     pub(in crate::schedule) fn emit_concatenate(&mut self, Root { id, out, .. }: Root<'_>, axis: usize) -> Result<()> {
-        let layout = out.layout(&self.scope.comp.array(id).dims);
+        let layout = out.layout(&self.scope.comp.array_shape(id).dims);
         let mut before = 0;
         for &o in &self.scope.comp[id].operands {
             let dims = self.scope.comp.array_shape(o).dims.clone();
@@ -109,14 +109,15 @@ impl<'a> Emitter<'a> {
         if self.scope.values.get(operand).is_some_and(|v| v.leaves == out.leaves) {
             return Ok(());
         }
-        let dims = self.scope.comp.array(operand).dims.clone();
+        let dims = self.scope.comp.array_shape(operand).dims.clone();
         self.emit_element_stores(id, operand, &dims.clone(), |at| linear_index(at, &dims), out)
     }
 
     /// Copies the operand, or overwrites it if nothing reads it again, and writes the update over it.
     pub(in crate::schedule) fn emit_dynamic_update_slice(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
         let operands = self.scope.comp[id].operands.clone();
-        let (whole, part) = (self.scope.comp.array(id).dims.clone(), self.scope.comp.array(operands[1]).dims.clone());
+        let (whole, part) =
+            (self.scope.comp.array_shape(id).dims.clone(), self.scope.comp.array_shape(operands[1]).dims.clone());
         self.copy_operand_to_result(id, operands[0], out)?;
         if part.contains(&0) {
             return Ok(());

@@ -54,7 +54,7 @@ impl<'a> Emitter<'a> {
         if let Some(planes) = self.planes_with_partial_sums(recipe)? {
             return self.emit_plane_sums(root, planes);
         }
-        let input = comp.array(inputs[0]);
+        let input = comp.array_shape(inputs[0]);
         let width = self.vector_width(input.dtype);
         let minor = dims.last().copied().unwrap_or(1);
         let axis = dims.len().saturating_sub(1);
@@ -97,7 +97,7 @@ impl<'a> Emitter<'a> {
         let vectors = ResultVectors { lanes: cut.lanes, across, side };
         let body = self.emit_reduction(&mut e, f, &at, &vectors)?;
         let mut inside = vec![for_loop(lane, cut.kind, body)];
-        let input = &comp.array(f.inputs[0]).dims;
+        let input = &comp.array_shape(f.inputs[0]).dims;
         if let Some(interior) = InteriorWindows::of_windows(f.op, input, dims, axis) {
             e.forget_elements();
             let lane = e.k.add_var(cut.lanes);
@@ -118,7 +118,7 @@ impl<'a> Emitter<'a> {
         inside = nest_loops(&loops, inside);
         e.k.chunks = Some(chunk);
         e.k.body = inside;
-        let elements = comp.array(f.inputs[0]).elements();
+        let elements = comp.array_shape(f.inputs[0]).elements();
         let part = u128::from(elements) * u128::from(cut.element_count())
             / u128::from(dims.get(axis).map_or(1, |&n| n.max(1)));
         e.k.flops = u64::try_from(part).unwrap_or(u64::MAX);
@@ -195,7 +195,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<Stmt> {
         let at = root_coordinates(&self.scope.fusion.path[anchor], at, &e.k.vars);
         let value = self.emit_element(e, id, &at)?;
-        Ok(out.view(&self.scope.comp.array(id).dims)?.store(&at, value))
+        Ok(out.view(&self.scope.comp.array_shape(id).dims)?.store(&at, value))
     }
 
     /// Reduces one term after another, by the inlined computation if it is not a known op; windows skip terms outside the array.

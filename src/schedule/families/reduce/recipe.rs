@@ -80,7 +80,7 @@ impl Reduction {
 fn lanes(request: &RecipeRequest<'_>, is_simple: bool, target: &KernelTarget<'_>) -> VectorDirection {
     let comp = request.context.comp;
     let Op::Reduce { dims: axes, .. } = request.op() else { return VectorDirection::Windows };
-    let input = comp.array(comp[request.anchor].operands[0]);
+    let input = comp.array_shape(comp[request.anchor].operands[0]);
     let shape = &comp[request.anchor].shape;
     let dims = shape.leaves().first().map_or(&[][..], |a| &a.dims);
     let is_folded = input.rank().checked_sub(1).is_some_and(|last| axes.contains(&last));

@@ -103,11 +103,11 @@ impl<'a> Emitter<'a> {
         let passes =
             plan_passes(comp, &self.scope.fusion, id, r, r.columns * widest <= self.target.machine().caches.l1d);
         let dtype = passes.members.iter().find(|&&m| matches!(comp[m].op, Op::Reduce { .. }));
-        let lanes = self.vector_lanes(dtype.map_or(DType::F32, |&m| comp.array(m).dtype));
+        let lanes = self.vector_lanes(dtype.map_or(DType::F32, |&m| comp.array_shape(m).dtype));
         let cut = ColumnSplit::new(r.columns, lanes);
         let mut k = RowKernel { e, r, passes: &passes, row, cut, buffers: HashMap::new(), out: out.clone(), held };
         for &m in passes.kept.keys() {
-            let dtype = comp.array(m).dtype;
+            let dtype = comp.array_shape(m).dtype;
             k.buffers.insert(m, self.allocate_on_stack(dtype, r.columns));
         }
         let mut body = Vec::new();
@@ -147,7 +147,7 @@ impl<'a> Emitter<'a> {
 
     /// The initial value of a reduction, in the type of its partial results.
     fn initial_value(&mut self, k: &mut RowKernel, reduce: InstId) -> Result<ExprId> {
-        let dtype = self.scope.comp.array(reduce).dtype;
+        let dtype = self.scope.comp.array_shape(reduce).dtype;
         let value = self.emit_element(&mut k.e, self.scope.comp[reduce].operands[1], &[])?;
         Ok(convert(&mut k.e.k, value, dtype, dtype.computed()))
     }

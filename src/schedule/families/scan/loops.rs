@@ -41,7 +41,7 @@ impl<'a> Emitter<'a> {
             return Ok(());
         }
         let wide = scan.axis + 1 < dims.len();
-        let lanes = if wide { self.vector_lanes(self.scope.comp.array(inputs[0]).dtype) } else { 1 };
+        let lanes = if wide { self.vector_lanes(self.scope.comp.array_shape(inputs[0]).dtype) } else { 1 };
         let minor = if wide { dims.last().copied().unwrap_or(1) } else { 1 };
         for cut in (VectorWidth { lanes, masks: false }).split(minor) {
             self.scan_part(&running, wide, cut)?;
@@ -52,8 +52,8 @@ impl<'a> Emitter<'a> {
     /// Emits the lines with the elements of `cut` of the innermost dimension, if that is `wide` and not scanned.
     fn scan_part(&mut self, r: &ScanOperands, wide: bool, cut: VectorRun) -> Result<()> {
         let mut e = self.start_kernel(r.root.id);
-        let dims = self.scope.comp.array(r.inputs[0]).dims.clone();
-        let held = r.inputs.iter().map(|&i| e.k.add_reg(self.scope.comp.array(i).dtype, cut.lanes, 1));
+        let dims = self.scope.comp.array_shape(r.inputs[0]).dims.clone();
+        let held = r.inputs.iter().map(|&i| e.k.add_reg(self.scope.comp.array_shape(i).dtype, cut.lanes, 1));
         let regs: Vec<RegId> = held.collect();
         let (tile, lane) = (e.k.add_var(cut.blocks), e.k.add_var(cut.lanes));
         let mut vars = Vec::new();

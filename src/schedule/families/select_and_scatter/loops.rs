@@ -22,7 +22,7 @@ impl<'a> Emitter<'a> {
             return Err(unsupported_error(comp, id, ""));
         };
         let [x, source, init] = comp[id].operands[..] else { return Err(unsupported_error(comp, id, "")) };
-        let (dims, source_dims) = (&comp.array(x).dims, &comp.array(source).dims);
+        let (dims, source_dims) = (&comp.array_shape(x).dims, &comp.array_shape(source).dims);
         let windows = WindowGeometry { window, dims, counts: source_dims };
         match selected {
             SelectMethod::Apart { covers } => return self.write_windows(root, &windows, *select, *scatter, covers),
@@ -38,8 +38,8 @@ impl<'a> Emitter<'a> {
         let (taps, from, inside) = crate::schedule::loops::window::window_taps(&mut e.k, window, dims, &at);
         let buf = out.dense_buffer()?;
         let found = LocalVariable::new(&mut e.k, DType::Pred);
-        let best = LocalVariable::new(&mut e.k, comp.array(x).dtype);
-        let candidate = LocalVariable::new(&mut e.k, comp.array(x).dtype);
+        let best = LocalVariable::new(&mut e.k, comp.array_shape(x).dtype);
+        let candidate = LocalVariable::new(&mut e.k, comp.array_shape(x).dtype);
         let place = LocalVariable::new(&mut e.k, DType::S64);
         let (no, yes) = (e.k.add_expr(Expr::Const(DType::Pred, 0)), e.k.add_expr(Expr::Const(DType::Pred, 1)));
         let value = self.emit_element(&mut e, x, &from)?;

@@ -39,7 +39,8 @@ impl SelectMethod {
         let comp = request.context.comp;
         let Op::SelectAndScatter { window, .. } = request.op() else { return None };
         let [x, source, _] = comp[request.anchor].operands[..] else { return None };
-        let windows = WindowGeometry { window, dims: &comp.array(x).dims, counts: &comp.array(source).dims };
+        let windows =
+            WindowGeometry { window, dims: &comp.array_shape(x).dims, counts: &comp.array_shape(source).dims };
         Some(windows.choose_method())
     }
 }

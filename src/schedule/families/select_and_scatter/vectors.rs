@@ -110,7 +110,7 @@ impl<'a> Emitter<'a> {
         if !covers {
             self.emit_splat(id, init, windows.dims, out)?;
         }
-        let (buf, dtype) = (out.dense_buffer()?, comp.array(source).dtype);
+        let (buf, dtype) = (out.dense_buffer()?, comp.array_shape(source).dtype);
         let mut e = self.start_kernel(id);
         let (vars, at) = nonunit_loop_variables(&mut e.k, windows.counts);
         let taps = self.compare_taps(&mut e, x, windows, keeps, &at)?;
@@ -153,7 +153,7 @@ impl<'a> Emitter<'a> {
         let value = convert(&mut e.k, chosen, DType::S32, DType::S8);
         let numbers = self.allocate_buffer(DType::S8, windows.counts.iter().product());
         e.k.flops = windows.counts.iter().product::<u64>() * taps.len() as u64;
-        let lanes = self.vector_lanes(self.scope.comp.array(x).dtype);
+        let lanes = self.vector_lanes(self.scope.comp.array_shape(x).dtype);
         set_vectorized_body(
             &mut e.k,
             &vars,
@@ -175,7 +175,7 @@ impl<'a> Emitter<'a> {
         let numbers = self.selected_taps(id, windows, keeps)?;
         let comp = self.scope.comp;
         let [_, source, init] = comp[id].operands[..] else { return Err(unsupported_error(comp, id, "")) };
-        let (buf, dtype) = (out.dense_buffer()?, comp.array(source).dtype);
+        let (buf, dtype) = (out.dense_buffer()?, comp.array_shape(source).dtype);
         let mut e = self.start_kernel(id);
         let (vars, at) = nonunit_loop_variables(&mut e.k, windows.dims);
         // along each axis the windows over an element, the first of them first: at most as many as strides in a window

@@ -79,7 +79,7 @@ impl<'a> Emitter<'a> {
             return Err(unsupported_error(self.scope.comp, id, ""));
         };
         let operands = self.scope.comp[id].operands.clone();
-        let lines = SortLines { dims: self.scope.comp.array(operands[0]).dims.clone(), axis: dim };
+        let lines = SortLines { dims: self.scope.comp.array_shape(operands[0]).dims.clone(), axis: dim };
         self.emit_merge_sort(id, &operands, comp, &lines, &out.leaves)
     }
 

@@ -104,7 +104,7 @@ pub fn operand_use(op: &Op, operand: usize) -> OperandUse {
         Op::Broadcast(_) => OperandUse::Often,
         Op::ReduceWindow { .. } if operand > 0 => OperandUse::Often,
         Op::Concatenate(_) | Op::Reduce { .. } | Op::Sort { .. } | Op::TopK { .. } => OperandUse::Once,
-        _ => match op.elements() {
+        _ => match op.element_mapping() {
             ElementMapping::Pointwise | ElementMapping::SameOrder | ElementMapping::Rearranged => OperandUse::Once,
             ElementMapping::Selected if operand > 0 => OperandUse::Often,
             ElementMapping::Selected => OperandUse::Once,
@@ -115,7 +115,7 @@ pub fn operand_use(op: &Op, operand: usize) -> OperandUse {
 
 /// Whether an op only moves elements, by a change of indices alone.
 pub fn only_moves_elements(op: &Op) -> bool {
-    matches!(op.elements(), ElementMapping::SameOrder | ElementMapping::Rearranged)
+    matches!(op.element_mapping(), ElementMapping::SameOrder | ElementMapping::Rearranged)
 }
 
 /// Whether each element depends on a few elements of the operands, so that it may be computed where it is read.

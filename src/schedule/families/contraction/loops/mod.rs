@@ -255,7 +255,7 @@ impl<'a> Emitter<'a> {
         let column = Index::var(e.k.add_var(extent_product(&c.columns).max(1)));
         let at = place(&e.k, &Index::default(), &row, &column);
         self.emit_element(&mut e, id, &at)?;
-        let stored = out.layout(&self.scope.comp.array(id).dims).offset_of(&at);
+        let stored = out.layout(&self.scope.comp.array_shape(id).dims).offset_of(&at);
         let is_linear = |x: &Index| !x.terms.iter().any(|t| matches!(t.0, Atom::Div(..) | Atom::Rem(..)));
         let loads = e.k.exprs.values().all(|e| !matches!(e, Expr::Load(_, x) if !is_linear(x)));
         Ok(if loads && is_linear(&stored) { rows } else { apart })

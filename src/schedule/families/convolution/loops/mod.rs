@@ -114,7 +114,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<()> {
         let comp = self.scope.comp;
         let (convolution, d) = self.planned_convolution(anchor)?;
-        let (kernel, result) = (comp.array(comp[anchor].operands[1]), comp.array(anchor));
+        let (kernel, result) = (comp.array_shape(comp[anchor].operands[1]), comp.array_shape(anchor));
         let per_group = kernel.dims[d.kernel_output_feature] / d.feature_group_count.max(1);
         let features = kernel.dims[d.kernel_input_feature];
         let (xs, ks) = (&input.layout.strides, kernel.strides());
@@ -187,7 +187,7 @@ impl<'a> Emitter<'a> {
     /// A view of the operand without padding, with its origin at the first window.
     fn unpadded_view(&mut self, operand: InstId, d: &ConvDims) -> Result<ArrayView> {
         let value = self.value_buffers(operand)?;
-        Ok(from_first_window(value.view(&self.scope.comp.array(operand).dims)?, d))
+        Ok(from_first_window(value.view(&self.scope.comp.array_shape(operand).dims)?, d))
     }
 
     /// A view of the operand with padding (and base dilation, if it must be written out) in memory, and its origin at the first window;
@@ -198,7 +198,7 @@ impl<'a> Emitter<'a> {
         anchor: InstId,
         operand: InstId,
     ) -> Result<ArrayView> {
-        let shape = self.scope.comp.array(operand).clone();
+        let shape = self.scope.comp.array_shape(operand).clone();
         let (convolution, d) = self.planned_convolution(anchor)?;
         let Some(margins) = &convolution.margins else {
             let value = self.dilated_copy(id, operand, d)?;
@@ -242,7 +242,7 @@ impl<'a> Emitter<'a> {
         operand: InstId,
         margins: &[Vec<u64>; 2],
     ) -> Result<ValueBuffers> {
-        let shape = self.scope.comp.array(operand).clone();
+        let shape = self.scope.comp.array_shape(operand).clone();
         let value = self.value_buffers(operand)?;
         let fits = |layout: &Layout| {
             let enough = |(need, have): (&Vec<u64>, &Vec<u64>)| need.iter().zip(have).all(|(need, have)| need <= have);
@@ -276,7 +276,7 @@ impl<'a> Emitter<'a> {
 
     /// Copies the operand with base dilation and padding written out.
     fn dilated_copy(&mut self, id: InstId, operand: InstId, d: &ConvDims) -> Result<ValueBuffers> {
-        let shape = self.scope.comp.array(operand).clone();
+        let shape = self.scope.comp.array_shape(operand).clone();
         let value = self.value_buffers(operand)?;
         let from = value.view(&shape.dims)?;
         let mut dims = shape.dims.clone();

@@ -138,7 +138,7 @@ fn without_winograd(comp: &Computation, id: InstId, d: &ConvDims, target: &Kerne
         // taps are left out one by one where those of the last axis are written out
         let leaves_out = d.window.iter().all(padded)
             && d.window.last().is_some_and(|w| w.size <= MOST_TAPS)
-            && comp.array(comp[id].operands[0]).elements() > 0;
+            && comp.array_shape(comp[id].operands[0]).elements() > 0;
         return ConvolutionAlgorithm::Depthwise { has_margin: !leaves_out };
     }
     if let Some(filter) = FilterGradient::choose(comp, id, d, target) {
@@ -168,7 +168,7 @@ fn required_margins(
     algorithm: &ConvolutionAlgorithm,
 ) -> Option<Vec<(u64, u64)>> {
     let phases = phases::split_phases(comp, id, d)?;
-    let input = comp.array(comp[id].operands[0]);
+    let input = comp.array_shape(comp[id].operands[0]);
     let margin = |(i, w): (usize, &WindowDim)| match w.lhs_dilate {
         1 => (w.pad_low.max(0) as u64, w.pad_high.max(0) as u64),
         _ => phases::phase_margin(&phases[i], input.dims[d.input_spatial[i]]),

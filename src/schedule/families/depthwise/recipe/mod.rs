@@ -29,7 +29,7 @@ pub struct DepthwiseTiling {
 impl DepthwiseTiling {
     /// Chooses the tile and the unrolling of convolution `id`.
     pub fn choose(context: &PlanContext<'_>, id: InstId, d: &ConvDims) -> DepthwiseTiling {
-        let (result, operand) = (context.comp.array(id), context.comp.array(context.comp[id].operands[0]));
+        let (result, operand) = (context.comp.array_shape(id), context.comp.array_shape(context.comp[id].operands[0]));
         let inside =
             matches!(context.convolutions[&id].algorithm, ConvolutionAlgorithm::Depthwise { has_margin: false });
         let side = |i: usize| WindowAxis {

@@ -21,7 +21,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<()> {
         let comp = self.scope.comp;
         let mut e = self.start_kernel(id);
-        let types = [comp.array(block.scores).dtype, comp.array(block.left).dtype];
+        let types = [comp.array_shape(block.scores).dtype, comp.array_shape(block.left).dtype];
         let from = self.allocate_on_stack(types[0], block.height * block.stride);
         let to =
             if types[0] == types[1] { from } else { self.allocate_on_stack(types[1], block.height * block.stride) };

@@ -15,7 +15,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<()> {
         let comp = self.scope.comp;
         let (_, d) = self.planned_convolution(anchor)?;
-        let (operand, result) = (comp.array(chain.producer).clone(), comp.array(anchor).clone());
+        let (operand, result) = (comp.array_shape(chain.producer).clone(), comp.array_shape(anchor).clone());
         let (w, panel) = (&d.window[0], chain.tile.vectors * chain.tile.lanes);
         let (held, stride) = (window_span(w), operand.dims[d.input_spatial[1]] * panel);
         let buf = self.allocate_on_stack(DType::F32, held * stride);

@@ -83,7 +83,7 @@ impl<'a> Emitter<'a> {
         window: &DepthwiseTiling,
         row: &WindowRow,
     ) -> Result<Vec<Stmt>> {
-        let result = self.scope.comp.array(anchor).clone();
+        let result = self.scope.comp.array_shape(anchor).clone();
         let (_, d) = self.planned_convolution(anchor)?;
         let c = self.depthwise_strides(anchor, input, window)?;
         let all = result.dims[d.output_feature];

@@ -19,7 +19,7 @@ impl<'a> Emitter<'a> {
         let producer = separable.producer;
         let window = self.scope.fusion.anchor[producer].unwrap_or(producer);
         let (_, d) = self.planned_convolution(window)?;
-        let operand = comp.array(producer).clone();
+        let operand = comp.array_shape(producer).clone();
         let elements = operand.dims[d.output_spatial[1]] * separable.stride;
         let row = self.allocate_on_stack(DType::F32, elements);
         let layout = layout_of_row(operand.rank(), d, separable.stride);

@@ -84,7 +84,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let bytes = [left, scores].iter().map(|&i| comp.array_shape(i).dtype.bytes() as u64).max()?;
     // an odd number of lines, so that rows do not meet in the sets of a cache
     let lines = (rows.columns * bytes).div_ceil(LINE) | 1;
-    let step = left_step(comp, first, p)? * comp.array(comp[first].operands[0]).dtype.bytes() as u64;
+    let step = left_step(comp, first, p)? * comp.array_shape(comp[first].operands[0]).dtype.bytes() as u64;
     let cover = |s: &DotSizes, stride: u64| TiledExtents {
         height: 1,
         width: s.rows,
@@ -94,7 +94,8 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
         adds_apart: false,
     };
     let products = [(first, cover(&made, step)), (anchor, cover(&read, lines * LINE))];
-    let candidates = products.map(|(i, cover)| single_axis_tiles(target, comp.array(i).dtype.accumulator(), cover));
+    let candidates =
+        products.map(|(i, cover)| single_axis_tiles(target, comp.array_shape(i).dtype.accumulator(), cover));
     let is_far = made.batch * made.rows * rows.columns * bytes > target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);
     let saved = (made.rows * rows.columns) as f64 * if is_far { L3_SCORE } else { L2_SCORE };
     let evenly = (made.batch * made.rows).div_ceil(FEW_BLOCKS).max(MOST_ROWS);

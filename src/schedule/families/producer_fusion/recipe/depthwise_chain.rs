@@ -112,7 +112,7 @@ pub fn is_product(context: &PlanContext<'_>, id: InstId, p: &ConvDims) -> bool {
         && p.feature_group_count == 1
         && p.batch_group_count == 1
         && p.window.iter().all(|w| w.lhs_dilate == 1)
-        && p.output_feature + 1 == comp.array(id).rank()
+        && p.output_feature + 1 == comp.array_shape(id).rank()
         && matches!(convolutions[&id].algorithm, ConvolutionAlgorithm::Direct { .. })
 }
 
@@ -128,8 +128,8 @@ pub fn is_window(context: &PlanContext<'_>, id: InstId, d: &ConvDims) -> bool {
     d.window.len() == 2
         && d.batch_group_count == 1
         && window_span(&d.window[0]) >= d.window[0].stride
-        && comp.array(comp[id].operands[1]).dtype == DType::F32
-        && comp.array(id).elements() > 0
-        && comp.array(id).dims[d.output_feature] == d.feature_group_count
+        && comp.array_shape(comp[id].operands[1]).dtype == DType::F32
+        && comp.array_shape(id).elements() > 0
+        && comp.array_shape(id).dims[d.output_feature] == d.feature_group_count
         && matches!(convolutions[&id].algorithm, ConvolutionAlgorithm::Depthwise { has_margin: false })
 }

@@ -23,7 +23,7 @@ impl<'a> Emitter<'a> {
         body.push(self.emit_piece_panels(&mut e, conv, &products, &Index::default(), &mut |s, e, columns| {
             let steps = blocks.made.map(|n| e.k.add_var(n));
             let (number, tile) = (e.k.add_var(w.size[blocks.across]), e.k.add_var(w.along[0].tiles));
-            let at = place.write(d, number, self.scope.comp.array(ids.1).rank());
+            let at = place.write(d, number, self.scope.comp.array_shape(ids.1).rank());
             let spot = ResultTile { at, phases: vec![Index::default()], tiles: vec![tile] };
             let at = Index::var(steps[0]).scale(blocks.made[1] as i64).add(&Index::var(steps[1]));
             let first = at.scale(products.rows.panel_columns() as i64);

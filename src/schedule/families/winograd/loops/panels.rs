@@ -125,7 +125,7 @@ impl<'a> Emitter<'a> {
             let mut inside = vec![for_loop(row, LoopKind::Seq, made)];
             let loops: Vec<VarId> = w.tile_loops().0.into_iter().map(|n| e.k.add_var(n)).collect();
             let at = iteration_number(&e.k, &loops).scale(panel as i64).add(&batch.scale(of_sums as i64));
-            let spot = ResultTile::new(&e.k, conv, self.scope.comp.array(conv.ids.1).rank(), &loops);
+            let spot = ResultTile::new(&e.k, conv, self.scope.comp.array_shape(conv.ids.1).rank(), &loops);
             let back = self.emit_tile_results(
                 &mut e,
                 conv,

@@ -38,7 +38,7 @@ impl<'a> Emitter<'a> {
                 .tile_in_memory(strips.tiles)
                 .scale(products.rows.panel_columns() as i64)
                 .add(&of_band.scale(of_sums as i64));
-            let spot = ResultTile::new(&e.k, conv, self.scope.comp.array(ids.1).rank(), &place.loops);
+            let spot = ResultTile::new(&e.k, conv, self.scope.comp.array_shape(ids.1).rank(), &place.loops);
             let from = PointMemory { buf: products.sums.buffer()?, first: at, apart: of_sums };
             let tile = s.emit_tile_results(e, conv, &spot, columns, &from)?;
             let tile = place.where_it_is(&mut e.k, w, strips, tile);

@@ -125,7 +125,7 @@ impl<'a> Emitter<'a> {
         let w = conv.w;
         let mut e = self.start_kernel(conv.ids.0);
         let loops: Vec<VarId> = w.tile_loops().0.into_iter().map(|n| e.k.add_var(n)).collect();
-        let spot = ResultTile::new(&e.k, conv, self.scope.comp.array(conv.ids.1).rank(), &loops);
+        let spot = ResultTile::new(&e.k, conv, self.scope.comp.array_shape(conv.ids.1).rank(), &loops);
         let first = iteration_number(&e.k, &loops).scale(w.outputs as i64);
         let sums = PointMemory { buf: sums, first, apart };
         let all = ColumnRange { first: Index::default(), count: w.outputs };
@@ -170,7 +170,7 @@ impl<'a> Emitter<'a> {
         from: &PointMemory,
     ) -> Result<Vec<Stmt>> {
         let WinogradConvolution { ids: (id, anchor), d, w, out, pooled, .. } = *conv;
-        let to = out.view(&self.scope.comp.array(id).dims)?;
+        let to = out.view(&self.scope.comp.array_shape(id).dims)?;
         let lanes = self.vector_lanes(DType::F32);
         let (mut inside, half, grid) = half_back(&mut e.k, w, lanes, from);
         let (last, mut taken) = (w.along.len() - 1, Vec::new());

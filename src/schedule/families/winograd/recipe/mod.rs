@@ -344,7 +344,7 @@ fn weights(comp: &Computation, id: InstId, d: &ConvDims, is_line: bool) -> Optio
         return None;
     }
     let Some(stored) = compressed_constants::find_compressed(comp, id) else {
-        return Some(WinogradWeights::Computed(comp.array(id).dims.clone()));
+        return Some(WinogradWeights::Computed(comp.array_shape(id).dims.clone()));
     };
     let fits = stored.scales.as_ref().is_none_or(|s| s.1 == [d.kernel_output_feature]);
     fits.then_some(WinogradWeights::Known(stored))
