@@ -84,7 +84,7 @@ pub fn run(args: &WeightsArgs) -> Result<ExitStatus> {
     let places = WeightsLayout { programs: places.programs, starts: places.starts, bytes: places.bytes };
     let bundle = compile::plan_weights(functions, &object.name, &targets, &places);
     let bundle = bundle.map_err(|e| graph::with_file(e, &graph_args))?;
-    if bundle.face.file.as_ref().map(|file| file.key_text()) != Some(key) {
+    if bundle.face.file.as_ref().map(|file| file.key_hex()) != Some(key) {
         let told = "the code of this graph is not the object's: operations, types, sizes, or numbers that stand in the code differ";
         let problem = Diagnostic::new(Code::OtherWeights, told)
             .note("scalars stand in the code, arrays in the file")

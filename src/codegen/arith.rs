@@ -83,10 +83,10 @@ pub fn float_constant(like: &Val, value: f64) -> Val {
     constant_bits(like, if like.dtype == DType::F32 { u64::from((value as f32).to_bits()) } else { value.to_bits() })
 }
 
-/// Emits x·y + z, rounded once if the program's arithmetic fuses multiply-adds of this type ([`portable::is_fused`]), else twice; never a
+/// Emits x·y + z, rounded once if the program's arithmetic fuses multiply-adds of this type ([`portable::fuses_multiply_add`]), else twice; never a
 /// library call.
 pub fn fma(f: &mut FunctionEmitter, x: &Val, y: &Val, z: &Val) -> Val {
-    if portable::is_fused(f, x.dtype) {
+    if portable::fuses_multiply_add(f, x.dtype) {
         return if portable::has_fma(f.target, x.dtype) {
             call_intrinsic(f, "fma", &[x, y, z])
         } else {

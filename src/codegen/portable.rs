@@ -17,7 +17,7 @@ use std::collections::HashSet;
 ///
 /// Portable arithmetic fuses f32 alone: where there is no instruction, f64 holds the product of two f32 exactly and a fused multiply-add is
 /// some ten instructions on vectors. Of f64 it would be a function of some hundred on each lane.
-pub fn is_fused(f: &FunctionEmitter, dtype: DType) -> bool {
+pub fn fuses_multiply_add(f: &FunctionEmitter, dtype: DType) -> bool {
     match f.math_type() {
         MathType::F32 | MathType::Bf16 => f.target.fma,
         MathType::Portable => dtype == DType::F32,

@@ -92,7 +92,7 @@ impl ModelInterface {
         }
     }
     /// Whether sizes of a function vary.
-    pub fn has_sizes(&self) -> bool {
+    pub fn has_variable_sizes(&self) -> bool {
         self.entries.iter().any(|e| !e.sizes.is_empty())
     }
     /// The indices, among a target's programs, of the programs of function number `entry`.
@@ -104,7 +104,7 @@ impl ModelInterface {
     pub fn prototypes(&self) -> Vec<&Callee> {
         let mut all: Vec<&Callee> = Vec::new();
         for callee in &self.calls {
-            if !all.iter().any(|other| callee.has_prototype_of(other)) {
+            if !all.iter().any(|other| callee.matches_prototype(other)) {
                 all.push(callee);
             }
         }

@@ -61,7 +61,7 @@ impl Callee {
         self.api_version > WITHOUT_STATUS
     }
     /// Whether one prototype fits both functions.
-    pub fn has_prototype_of(&self, other: &Callee) -> bool {
+    pub fn matches_prototype(&self, other: &Callee) -> bool {
         let types = |all: &[TensorInfo]| all.iter().map(|t| t.dtype).collect::<Vec<_>>();
         self.name == other.name
             && self.has_status() == other.has_status()

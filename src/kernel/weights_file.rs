@@ -54,7 +54,7 @@ impl WeightsFile {
     }
 
     /// The hash as hexadecimal digits.
-    pub fn key_text(&self) -> String {
+    pub fn key_hex(&self) -> String {
         blake3::Hash::from_bytes(self.key).to_hex().to_string()
     }
 

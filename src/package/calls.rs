@@ -38,7 +38,7 @@ pub(super) fn declarations(face: &ModelInterface) -> String {
 fn prototype(face: &ModelInterface, callee: &Callee) -> String {
     let shapes = |all: &[TensorInfo]| all.iter().map(TensorInfo::spelled).collect::<Vec<_>>().join(", ");
     let mut told: Vec<String> = Vec::new();
-    for one in face.calls.iter().filter(|one| one.has_prototype_of(callee)) {
+    for one in face.calls.iter().filter(|one| one.matches_prototype(callee)) {
         let shapes = format!("({}) -> ({})", shapes(&one.args), shapes(&one.results));
         if !told.contains(&shapes) {
             told.push(shapes);

@@ -51,7 +51,7 @@ impl OfFile {
 /// `Code::BadOption` for a model of several functions or ranks, with variables, or with varying sizes.
 pub fn module(face: &ModelInterface) -> Result<String> {
     let program = match &face.entries[..] {
-        [only] if face.state.is_empty() && !face.has_sizes() && face.ranks.is_none() => &only.program,
+        [only] if face.state.is_empty() && !face.has_variable_sizes() && face.ranks.is_none() => &only.program,
         _ => {
             let told = "`--emit fortran` is for a model of one function of fixed sizes on one rank, without variables";
             return Err(Error::user(Code::BadOption, told));

@@ -58,7 +58,7 @@ fn weights_file(name: &str, file: &WeightsFile, request: Option<&Value>) -> Valu
         "file": format!("{name}.weights"),
         "bytes": file.file_bytes(),
         "header_bytes": HEADER_BYTES,
-        "key": file.key_text(),
+        "key": file.key_hex(),
         "request": request,
         "places": {"bytes": file.places.bytes, "programs": file.places.programs, "starts": file.places.starts},
     })

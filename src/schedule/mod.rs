@@ -136,7 +136,7 @@ pub fn build_with_packings(
                 maker.build_candidate(&base, &choices, Detail::Whole)?,
                 Detail::Whole,
             )?;
-            given.check(&program.plan)?;
+            given.check_agreement(&program.plan)?;
             program
         }
         None => {
@@ -217,7 +217,7 @@ impl ProgramBuilder<'_> {
     /// Runs the search for a plan with little memory; returns its choices and the program they lead to.
     fn search_choices<'b>(&'b self, base: &'b PlanInput<'_>) -> Result<(PlanChoices, Candidate<'b>)> {
         let aims = MemoryTargets { workspace: self.workspace, constants: most_constants(base.module) };
-        let order = plan::lower_order(base.module, self.target, &base.methods);
+        let order = plan::low_memory_order(base.module, self.target, &base.methods);
         search::minimize_memory(&aims, order, |choices| self.build_candidate(base, choices, self.detail))
     }
 

@@ -157,11 +157,11 @@ pub fn feature_names() -> impl Iterator<Item = &'static str> {
 
 /// Checks that `NAME_supported` can test every enabled x86-64 feature. Errors: `Code::UnknownTarget` for a feature that it cannot test.
 pub(super) fn check_features(features: &str) -> Result<()> {
-    check_against(features, BASELINE, feature_names())
+    check_features_against(features, BASELINE, feature_names())
 }
 
 /// Checks that every enabled feature is in `baseline` or among the testable features `asked`. Errors: `Code::UnknownTarget` for any other.
-pub(super) fn check_against(
+pub(super) fn check_features_against(
     features: &str,
     baseline: &[&str],
     asked: impl Iterator<Item = &'static str>,

@@ -72,7 +72,7 @@ pub fn feature_names() -> impl Iterator<Item = &'static str> {
 
 /// Checks that Linux reports every enabled AArch64 feature. Errors: `Code::UnknownTarget` for a feature that it does not report.
 pub(super) fn check_features(features: &str) -> Result<()> {
-    features::check_against(features, BASELINE, feature_names())
+    features::check_features_against(features, BASELINE, feature_names())
 }
 
 #[cfg(test)]

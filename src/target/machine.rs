@@ -44,7 +44,7 @@ impl Caches {
 
 /// Throughput and latency of a core's vector units.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ports {
+pub struct ExecutionPorts {
     /// Vector multiply-adds that start per cycle.
     pub fmas: f64,
     /// Vector loads that start per cycle.
@@ -55,11 +55,11 @@ pub struct Ports {
     pub micro_ops: Option<f64>,
 }
 
-impl Ports {
+impl ExecutionPorts {
     /// Two multiply-adds and two loads a cycle: x86-64 since Haswell and Zen 2.
-    pub const X86: Ports = Ports { fmas: 2.0, loads: 2.0, fma_latency: 4.0, micro_ops: None };
+    pub const X86: ExecutionPorts = ExecutionPorts { fmas: 2.0, loads: 2.0, fma_latency: 4.0, micro_ops: None };
     /// The narrowest of AArch64's processors that was measured, Neoverse N1.
-    pub const NEOVERSE_N1: Ports = Ports { micro_ops: Some(3.0), ..Ports::X86 };
+    pub const NEOVERSE_N1: ExecutionPorts = ExecutionPorts { micro_ops: Some(3.0), ..ExecutionPorts::X86 };
 }
 
 /// Bytes per cycle that a matrix product reads of its panel from the second-level cache.

@@ -23,7 +23,7 @@ pub use tuning::{ConvolutionMethod, LoopOrder, PanelSize, PanelSizes, TileChoice
 use crate::diag::{Code, Diagnostic, Result};
 use cpus::Cpu;
 use features::MachineChecks;
-use machine::{Caches, Ports};
+use machine::{Caches, ExecutionPorts};
 
 /// Size of a cache line in bytes.
 pub const LINE: u64 = 64;
@@ -62,7 +62,7 @@ pub struct Target {
     /// Sizes of the data caches.
     pub caches: Caches,
     /// Throughput and latency of the core's vector units.
-    pub ports: Ports,
+    pub ports: ExecutionPorts,
 }
 
 impl Target {
@@ -92,8 +92,8 @@ impl Target {
         match arch {
             Arch::X86_64 => features::check_features(features)?,
             Arch::Aarch64 => hwcaps::check_features(features)?,
-            Arch::Riscv64 => features::check_against(features, &[], ["v"].into_iter())?,
-            Arch::Wasm32 | Arch::Thumb => features::check_against(features, &[], [].into_iter())?,
+            Arch::Riscv64 => features::check_features_against(features, &[], ["v"].into_iter())?,
+            Arch::Wasm32 | Arch::Thumb => features::check_features_against(features, &[], [].into_iter())?,
         }
         let level = level(arch, cpu, features);
         let here = host && named.is_none();
@@ -113,7 +113,7 @@ impl Target {
             short_dot: DotInstruction::of_shorts(level).iter().copied().find(has),
             bf16_tiles: bf16_dot == Some(DotInstruction::Avx512Bf16) && tiles::has_tiles(cpu, here, told),
             caches: Caches::for_cpu(cpu.name),
-            ports: if level == IsaLevel::Neon { Ports::NEOVERSE_N1 } else { Ports::X86 },
+            ports: if level == IsaLevel::Neon { ExecutionPorts::NEOVERSE_N1 } else { ExecutionPorts::X86 },
         })
     }
     /// Enables the feature that a dot-product instruction needs.

@@ -1,5 +1,5 @@
 //! The virtual machine that portable arithmetic is scheduled for.
-use super::machine::{Caches, Ports};
+use super::machine::{Caches, ExecutionPorts};
 use super::{DotInstruction, IsaLevel, MathType, Target};
 use std::sync::LazyLock;
 
@@ -37,6 +37,6 @@ fn machine(fma: bool) -> Target {
         short_dot: Some(DotInstruction::Pmaddwd),
         bf16_tiles: false,
         caches: Caches::for_cpu(NAME),
-        ports: Ports::X86,
+        ports: ExecutionPorts::X86,
     }
 }

@@ -5,7 +5,7 @@ use super::super::arith::{
 };
 use super::super::float::round;
 use super::super::function::FunctionEmitter;
-use super::super::portable::is_fused;
+use super::super::portable::fuses_multiply_add;
 use super::super::value::Val;
 use super::slow::{MOST_F32, SlowPathFunction, large_angle_sines};
 use super::{integer, polynomial};
@@ -37,7 +37,12 @@ fn reduce(f: &mut FunctionEmitter, x: &Val) -> (Val, Val) {
         r = fma(f, &n, &float_constant(x, -part), &r);
     }
     let size = abs(f, x);
-    let far = fcmp(f, "ogt", &size, &float_constant(x, if is_fused(f, x.dtype) { 134_217_728.0 } else { 1_048_576.0 }));
+    let far = fcmp(
+        f,
+        "ogt",
+        &size,
+        &float_constant(x, if fuses_multiply_add(f, x.dtype) { 134_217_728.0 } else { 1_048_576.0 }),
+    );
     let finite = fcmp(f, "olt", &size, &float_constant(x, f64::INFINITY));
     let far = binary_instruction(f, "and", &far, &finite);
     let both = f.replace_lanes_where(&far, &[n, r], |f| {

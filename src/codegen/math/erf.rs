@@ -66,7 +66,7 @@ const FAR_F64: [f64; 16] = [
     8.134_380_709_229_634e-8,
 ];
 
-/// erfc(x)·e^(x²) around the middle of each [piece](pieces::of_octaves), rising powers: Chebyshev interpolation, relative error
+/// erfc(x)·e^(x²) around the middle of each [piece](pieces::octave_polynomial), rising powers: Chebyshev interpolation, relative error
 /// below 6.7e-9 before coefficients are rounded.
 #[rustfmt::skip]
 const ERFC_PIECES: [[f32; 16]; 7] = [

@@ -22,7 +22,7 @@ use super::arith::{
     undefined_op_error,
 };
 use super::function::FunctionEmitter;
-use super::portable::is_fused;
+use super::portable::fuses_multiply_add;
 use super::value::Val;
 use crate::diag::Result;
 use crate::scalar::ScalarOp;
@@ -48,8 +48,8 @@ pub fn unary(f: &mut FunctionEmitter, op: ScalarOp, x: &Val) -> Result<Val> {
             ScalarOp::Expm1 => return Ok(exp::expm1_f32(f, x)),
             ScalarOp::Log => return Ok(log::log_f32(f, x)),
             ScalarOp::Log1p => return Ok(log::log1p(f, x)),
-            ScalarOp::Sin if is_fused(f, x.dtype) => return Ok(angle::sin_f32(f, x)),
-            ScalarOp::Cos if is_fused(f, x.dtype) => return Ok(angle::cos_f32(f, x)),
+            ScalarOp::Sin if fuses_multiply_add(f, x.dtype) => return Ok(angle::sin_f32(f, x)),
+            ScalarOp::Cos if fuses_multiply_add(f, x.dtype) => return Ok(angle::cos_f32(f, x)),
             _ => {
                 let wide = super::convert::convert(f, x, DType::F64);
                 let y = unary(f, op, &wide)?;
@@ -154,7 +154,7 @@ fn keep_nan(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
 /// Emits x·y as a rounded product and its rounding error: by fused multiply-add, or by halves of 26 bits (Dekker) without it.
 fn exact_product(f: &mut FunctionEmitter, x: &Val, y: &Val) -> (Val, Val) {
     let p = mul(f, x, y);
-    if is_fused(f, x.dtype) {
+    if fuses_multiply_add(f, x.dtype) {
         let minus = neg(f, &p);
         let rest = fma(f, x, y, &minus);
         return (p, rest);

@@ -3,7 +3,7 @@ use super::super::arith::{abs, add, binary_instruction, copysign, div, fcmp, flo
 use super::super::convert::convert;
 use super::super::float::round;
 use super::super::function::FunctionEmitter;
-use super::super::portable::is_fused;
+use super::super::portable::fuses_multiply_add;
 use super::super::value::Val;
 use super::slow::SlowPathFunction;
 use crate::scalar::ScalarOp;
@@ -12,7 +12,7 @@ use crate::tensor::DType;
 /// Emits the remainder with the dividend's sign: |x| - ⌊|x/y|⌋·|y| while that is exact, else by long division.
 pub fn remainder(f: &mut FunctionEmitter, x: &Val, y: &Val) -> Val {
     // Without multiply-add the product of two f32 is exact up to a quotient of 2^29, that of two f64 never.
-    let most = match (is_fused(f, DType::F64), x.dtype == DType::F32) {
+    let most = match (fuses_multiply_add(f, DType::F64), x.dtype == DType::F32) {
         (true, _) => 4_503_599_627_370_496.0,
         (false, true) => 536_870_912.0,
         (false, false) => 1.0,

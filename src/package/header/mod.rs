@@ -32,7 +32,7 @@ pub fn header(face: &ModelInterface, targets: &[&Target]) -> String {
     let (weights, state, self_test) =
         (state::weights_declarations(face), state::state_declarations(face), self_test(face));
     let functions: String = face.entries.iter().map(|entry| function::declarations(face, entry)).collect();
-    let dense = if face.has_sizes() { " in the sizes of the call" } else { "" };
+    let dense = if face.has_variable_sizes() { " in the sizes of the call" } else { "" };
     let (or_state, written_by) = (if face.state.is_empty() { "" } else { " or the state" }, codes_that_write(face));
     let workspace = match face.entries.len() {
         1 => String::new(),
@@ -92,7 +92,7 @@ fn workspace(upper: &str, bytes: u64) -> String {
 fn codes_that_write(face: &ModelInterface) -> String {
     let is_checked = face.entries.iter().any(|e| e.sizes.all.iter().any(|s| s.is_check));
     let codes = [
-        (face.has_sizes(), "TFAOT_E_BOUND"),
+        (face.has_variable_sizes(), "TFAOT_E_BOUND"),
         (!face.calls.is_empty(), "TFAOT_E_CALL"),
         (face.ranks.is_some(), "TFAOT_E_RANKS"),
         (is_checked, "TFAOT_E_CHECK"),

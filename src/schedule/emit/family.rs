@@ -14,12 +14,12 @@ pub struct Family {
     /// `Code::HloUnsupported`.
     pub recipe: fn(&mut Planner<'_>, &RecipeRequest<'_>) -> Result<Option<RecipeSetup>>,
     /// Emits the kernels for the parameters that `recipe` returned.
-    pub emit: for<'a> fn(&mut Emitter<'a>, Root<'_>, &RecipeSetup) -> Result<()>,
+    pub emit: for<'a> fn(&mut Emitter<'a>, KernelRoot<'_>, &RecipeSetup) -> Result<()>,
 }
 
 /// An instruction that has kernels of its own, with the memory of its result.
 #[derive(Clone, Copy)]
-pub struct Root<'s> {
+pub struct KernelRoot<'s> {
     /// The root.
     pub id: InstId,
     /// The instruction inside the kernel that decides its method; the root itself where none is fused into it.

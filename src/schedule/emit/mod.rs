@@ -13,7 +13,7 @@ pub(in crate::schedule) mod values;
 pub(in crate::schedule) mod weights;
 
 pub use crate::schedule::families::contraction::loops::packings::PackedConstants;
-pub use family::{Family, Root};
+pub use family::{Family, KernelRoot};
 pub use search_facts::SearchFacts;
 
 use crate::diag::{Error, Result};
@@ -356,7 +356,7 @@ impl<'a> Emitter<'a> {
         let anchor = self.scope.fusion.anchor[id].unwrap_or(id);
         let convolution = recipe.setup.convolution().unwrap_or(anchor);
         let (comp, first) = (self.scope.id, self.program.kernels.len());
-        (family.emit)(self, Root { id, anchor, out }, &recipe.setup)?;
+        (family.emit)(self, KernelRoot { id, anchor, out }, &recipe.setup)?;
         if let Some(convolution) = self.plan.convolutions(comp).get(&convolution) {
             self.program
                 .kernels

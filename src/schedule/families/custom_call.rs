@@ -20,7 +20,7 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    fn custom_call(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+    fn custom_call(&mut self, KernelRoot { id, out, .. }: KernelRoot<'_>) -> Result<()> {
         let comp = self.scope.comp;
         let Op::Foreign(call) = &comp[id].op else { return Err(unsupported_error(comp, id, "")) };
         let operands = &comp[id].operands;

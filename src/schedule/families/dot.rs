@@ -34,7 +34,7 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// Emits a dot; the root is the dot itself or its epilogue.
-    pub(in crate::schedule) fn emit_dot(&mut self, root: Root<'_>) -> Result<()> {
+    pub(in crate::schedule) fn emit_dot(&mut self, root: KernelRoot<'_>) -> Result<()> {
         let anchor = root.anchor;
         if self.scope.comp.array_shape(anchor).elements() == 0 {
             return Ok(());

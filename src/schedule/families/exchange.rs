@@ -18,7 +18,7 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    fn emit_exchange(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+    fn emit_exchange(&mut self, KernelRoot { id, out, .. }: KernelRoot<'_>) -> Result<()> {
         let (comp, module) = (self.scope.comp, self.module);
         let inst = &comp[id];
         let devices = Devices::new(module.devices())?;

@@ -13,7 +13,7 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// Emits a scatter. Windows that do not fit are skipped; several updates of one element are combined in the order of their indices.
-    pub(in crate::schedule) fn emit_scatter(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+    pub(in crate::schedule) fn emit_scatter(&mut self, KernelRoot { id, out, .. }: KernelRoot<'_>) -> Result<()> {
         let comp = self.scope.comp;
         let Op::Scatter { dims: d, comp: combine } = &comp[id].op else { return Err(unsupported_error(comp, id, "")) };
         let n = comp[id].operands.len() / 2;

@@ -4,7 +4,7 @@ pub(in crate::schedule) use crate::hlo::{InstId, Op};
 pub(in crate::schedule) use crate::kernel::index::{linear_index, reshape_coordinates};
 pub(in crate::schedule) use crate::kernel::{BufId, Expr, ExprId, Index, Kernel, LoopKind, RegId, Stmt, VarId};
 pub(in crate::schedule) use crate::scalar::ScalarOp;
-pub(in crate::schedule) use crate::schedule::emit::family::{Family, Root};
+pub(in crate::schedule) use crate::schedule::emit::family::{Family, KernelRoot};
 pub(in crate::schedule) use crate::schedule::emit::label::instruction_label;
 pub(in crate::schedule) use crate::schedule::emit::{Emitter, value::ValueBuffers};
 pub(in crate::schedule) use crate::schedule::loops::element::KernelBuilder;

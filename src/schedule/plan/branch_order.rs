@@ -26,7 +26,10 @@ const MOST_ARRAYS: usize = 8;
 type SwappedOperands = HashMap<InstId, Vec<usize>>;
 
 /// A topological order that takes less memory than post order; `None` if none was found.
-pub fn lower_memory_order(comp: &Computation, planned: impl Fn(Vec<InstId>) -> MemoryForecast) -> Option<Vec<InstId>> {
+pub fn find_low_memory_order(
+    comp: &Computation,
+    planned: impl Fn(Vec<InstId>) -> MemoryForecast,
+) -> Option<Vec<InstId>> {
     let search = BranchOrderSearch { comp, users: comp.users(), planned };
     let mut turned = SwappedOperands::new();
     let mut best = search.walk_order(&turned);
@@ -199,7 +202,7 @@ ENTRY e {
         let convolutions = algorithm::choose_algorithms(comp, &target);
         let context = PlanContext { module, comp, users: &comp.users(), convolutions: &convolutions, target: &target };
         let planned = |order| crate::schedule::plan::forecast_memory(&context, order);
-        let order = lower_memory_order(comp, planned)?;
+        let order = find_low_memory_order(comp, planned)?;
         let mut left: IdVec<InstId, usize> = comp.insts.ids().map(|id| comp[id].operands.len()).collect();
         let users = comp.users();
         for &id in &order {

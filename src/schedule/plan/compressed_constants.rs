@@ -59,7 +59,7 @@ pub fn weights_read_in_place(comp: &Computation) -> HashSet<InstId> {
 }
 
 /// The constants that only contractions read, as weights that they widen themselves: these need no memory of their own.
-pub fn widened_by_readers(comp: &Computation) -> HashSet<InstId> {
+pub fn constants_widened_by_readers(comp: &Computation) -> HashSet<InstId> {
     let users = comp.users();
     let weights_of = |user: InstId, id: InstId| {
         let by_channel = match &comp[user].op {

@@ -178,11 +178,15 @@ fn forecast_memory(context: &PlanContext<'_>, plain: Vec<InstId>) -> MemoryForec
 }
 
 /// An execution order of the entry that takes less memory than post order; `None` if none was found.
-pub fn lower_order(module: &Module, target: &KernelTarget<'_>, methods: &ModuleConvolutions) -> Option<Vec<InstId>> {
+pub fn low_memory_order(
+    module: &Module,
+    target: &KernelTarget<'_>,
+    methods: &ModuleConvolutions,
+) -> Option<Vec<InstId>> {
     let comp = module.entry();
     let context =
         PlanContext { module, comp, users: &comp.users(), convolutions: methods.of_computation(module.entry), target };
-    branch_order::lower_memory_order(comp, |order| forecast_memory(&context, order))
+    branch_order::find_low_memory_order(comp, |order| forecast_memory(&context, order))
 }
 
 /// The state of planning a module.
@@ -238,7 +242,7 @@ impl Planner<'_> {
             }
         };
         let lifetimes = Lifetimes::new(comp, &fused.fusion, &order);
-        let stored = compressed_constants::widened_by_readers(comp);
+        let stored = compressed_constants::constants_widened_by_readers(comp);
         let mut recipes = HashMap::new();
         for &inst in &order {
             if comp[inst].shape.leaves().iter().any(|a| a.dynamic.contains(&true)) {

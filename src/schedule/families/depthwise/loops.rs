@@ -199,7 +199,7 @@ impl<'a> Emitter<'a> {
     /// Emits the kernel of the depthwise convolution `anchor` with its epilogue `id`.
     pub(in crate::schedule) fn emit_depthwise(
         &mut self,
-        root @ Root { id, anchor, .. }: Root<'_>,
+        root @ KernelRoot { id, anchor, .. }: KernelRoot<'_>,
         window: &DepthwiseTiling,
     ) -> Result<()> {
         let comp = self.scope.comp;
@@ -296,7 +296,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn emit_depthwise_tile(
         &mut self,
         e: &mut KernelBuilder,
-        Root { id, anchor, out }: Root<'_>,
+        KernelRoot { id, anchor, out }: KernelRoot<'_>,
         c: &DepthwiseStrides<'_>,
         place: &TilePosition<'_>,
         input: &ArrayView,

@@ -25,7 +25,7 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// Emits the gradient of a filter; `root` is the convolution itself or its epilogue.
-    fn emit_filter(&mut self, root: Root<'_>, filter: &FilterGradient) -> Result<()> {
+    fn emit_filter(&mut self, root: KernelRoot<'_>, filter: &FilterGradient) -> Result<()> {
         let comp = self.scope.comp;
         let (_, d) = self.planned_convolution(root.anchor)?;
         let [input, gradient] = comp[root.anchor].operands[..] else {
@@ -46,7 +46,7 @@ impl<'a> Emitter<'a> {
     /// Emits the results of one combination of `phases`, for all features and along the whole last axis.
     fn emit_combination(
         &mut self,
-        root: Root<'_>,
+        root: KernelRoot<'_>,
         filter: &FilterGradient,
         from: &ArrayView,
         read: &ArrayView,

@@ -20,7 +20,7 @@ pub const FAMILY: Family = Family {
 impl<'a> Emitter<'a> {
     /// Emits the Cholesky factor l of l l* = a (or u of u* u = a) with zeros in the other triangle; if the matrix is not positive
     /// definite all elements are NaN.
-    pub(in crate::schedule) fn emit_cholesky(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+    pub(in crate::schedule) fn emit_cholesky(&mut self, KernelRoot { id, out, .. }: KernelRoot<'_>) -> Result<()> {
         let Op::Cholesky { lower } = self.scope.comp[id].op else {
             return Err(unsupported_error(self.scope.comp, id, ""));
         };

@@ -93,7 +93,7 @@ impl<'a> Emitter<'a> {
     /// Emits x of op(a) x = b, or of x op(a) = b.
     fn triangular_solve(
         &mut self,
-        Root { id, out, .. }: Root<'_>,
+        KernelRoot { id, out, .. }: KernelRoot<'_>,
         SolveBlocking { vectors, lanes }: SolveBlocking,
     ) -> Result<()> {
         let comp = self.scope.comp;

@@ -3,7 +3,7 @@
 //! it near: one that takes some of the channels instead reads half of them from another core, and takes them from the core where
 //! the next kernel wants them. The parts are the same whatever the number of threads, and another kernel adds them up.
 use crate::schedule::families::plane_sums::recipe::PlaneSum;
-use crate::schedule::families::reduce::recipe::{PlaneParts, Reduction};
+use crate::schedule::families::reduce::recipe::{PartialSumSource, Reduction};
 use crate::schedule::loops::grid::{BANDS, bind_variable, set_chunked_body};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::{SIDE_BY_SIDE, VectorRun};
@@ -97,8 +97,8 @@ impl<'a> Emitter<'a> {
     ) -> Result<Option<&'w PlaneSum>> {
         let Some((planes, parts)) = &algorithm.planes else { return Ok(None) };
         let is_so = match parts {
-            PlaneParts::Left => true,
-            PlaneParts::Bands => {
+            PartialSumSource::Left => true,
+            PartialSumSource::Bands => {
                 let value = self.value_buffers(planes.input)?;
                 let channels = self.scope.comp.array_shape(planes.input).dims.last().copied().unwrap_or(1);
                 self.thread_split_offset(value.buffer()?).is_some_and(|middle| middle >= channels as i64)
@@ -108,7 +108,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits the kernels of sum `anchor` with the epilogue `id`.
-    pub(in crate::schedule) fn emit_plane_sums(&mut self, root: Root<'_>, p: &PlaneSum) -> Result<()> {
+    pub(in crate::schedule) fn emit_plane_sums(&mut self, root: KernelRoot<'_>, p: &PlaneSum) -> Result<()> {
         let channels = self.scope.comp.array_shape(p.input).dims.last().copied().unwrap_or(1);
         let cuts = self.vector_width(DType::F32).split(channels);
         let parts = match self.scope.parts.get(&p.input) {
@@ -132,7 +132,7 @@ impl<'a> Emitter<'a> {
     /// Emits the kernel that adds up the partial sums of the channels of `cut`.
     fn parts_together(
         &mut self,
-        root @ Root { id, anchor, .. }: Root<'_>,
+        root @ KernelRoot { id, anchor, .. }: KernelRoot<'_>,
         p: &PlaneSum,
         cut: &VectorRun,
         parts: &PartialSums,

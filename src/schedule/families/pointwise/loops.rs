@@ -7,7 +7,7 @@ use crate::schedule::plan::placement::Placement;
 pub const FAMILY: Family = Family {
     name: "pointwise",
     recipe: |_, request| Ok(request.is_pointwise().then_some(RecipeSetup::Plain)),
-    emit: |s, Root { id, out, .. }, _| s.emit_pointwise(id, out),
+    emit: |s, KernelRoot { id, out, .. }, _| s.emit_pointwise(id, out),
 };
 
 /// The family of concatenations: loops for each operand that was not written in place.
@@ -84,7 +84,11 @@ impl<'a> Emitter<'a> {
     }
 
     /// Copies each operand into its part, except those that were written in place.
-    pub(in crate::schedule) fn emit_concatenate(&mut self, Root { id, out, .. }: Root<'_>, axis: usize) -> Result<()> {
+    pub(in crate::schedule) fn emit_concatenate(
+        &mut self,
+        KernelRoot { id, out, .. }: KernelRoot<'_>,
+        axis: usize,
+    ) -> Result<()> {
         let layout = out.layout(&self.scope.comp.array_shape(id).dims);
         let mut before = 0;
         for &o in &self.scope.comp[id].operands {
@@ -114,7 +118,10 @@ impl<'a> Emitter<'a> {
     }
 
     /// Copies the operand, or overwrites it if nothing reads it again, and writes the update over it.
-    pub(in crate::schedule) fn emit_dynamic_update_slice(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+    pub(in crate::schedule) fn emit_dynamic_update_slice(
+        &mut self,
+        KernelRoot { id, out, .. }: KernelRoot<'_>,
+    ) -> Result<()> {
         let operands = self.scope.comp[id].operands.clone();
         let (whole, part) =
             (self.scope.comp.array_shape(id).dims.clone(), self.scope.comp.array_shape(operands[1]).dims.clone());

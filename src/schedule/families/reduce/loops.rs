@@ -11,7 +11,7 @@ const MOST_TAPS: u64 = 9;
 
 /// A reduction or window whose kernel is being emitted.
 pub(super) struct ReductionLoop<'c> {
-    pub root: Root<'c>,
+    pub root: KernelRoot<'c>,
     /// The arrays that are reduced together.
     pub inputs: &'c [InstId],
     /// The initial value for each of them.
@@ -41,7 +41,7 @@ impl<'a> Emitter<'a> {
     /// Emits the kernels of a reduction or window, with the epilogue `root.id`.
     pub(in crate::schedule) fn emit_reduce(
         &mut self,
-        root @ Root { anchor, .. }: Root<'_>,
+        root @ KernelRoot { anchor, .. }: KernelRoot<'_>,
         recipe: &Reduction,
     ) -> Result<()> {
         let comp = self.scope.comp;
@@ -172,7 +172,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn store_results(
         &mut self,
         e: &mut KernelBuilder,
-        root @ Root { id, anchor, out }: Root<'_>,
+        root @ KernelRoot { id, anchor, out }: KernelRoot<'_>,
         values: &[ExprId],
         at: &[Index],
     ) -> Result<Vec<Stmt>> {
@@ -190,7 +190,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn store_epilogue(
         &mut self,
         e: &mut KernelBuilder,
-        Root { id, anchor, out }: Root<'_>,
+        KernelRoot { id, anchor, out }: KernelRoot<'_>,
         at: &[Index],
     ) -> Result<Stmt> {
         let at = root_coordinates(&self.scope.fusion.path[anchor], at, &e.k.vars);

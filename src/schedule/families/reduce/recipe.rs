@@ -18,14 +18,14 @@ pub struct Reduction {
     /// The scalar op of that computation, if it is a single associative one.
     pub simple: Option<ScalarOp>,
     /// The planes of pixels that are summed and their parts, if partial sums are used.
-    pub planes: Option<(PlaneSum, PlaneParts)>,
+    pub planes: Option<(PlaneSum, PartialSumSource)>,
     /// Direction of vectorization, without partial sums.
     pub lanes: VectorDirection,
 }
 
 /// The parts of a plane that have partial sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlaneParts {
+pub enum PartialSumSource {
     /// Tiles or bands whose sums the kernel of the planes leaves.
     Left,
     /// Bands of rows, if threads share the rows of a plane in the kernel that makes it.
@@ -65,8 +65,8 @@ impl Reduction {
         let planes = PlaneSum::recognize(comp, anchor).filter(|_| simple == Some(ScalarOp::Add));
         let planes = planes.and_then(|planes| {
             let parts = match request.fused.fusion.decision[planes.input] {
-                _ if request.summed.contains(&planes.input) => PlaneParts::Left,
-                FusionDecision::Materialised => PlaneParts::Bands,
+                _ if request.summed.contains(&planes.input) => PartialSumSource::Left,
+                FusionDecision::Materialised => PartialSumSource::Bands,
                 FusionDecision::Inlined(_) => return None,
             };
             Some((planes, parts))
@@ -107,8 +107,8 @@ impl fmt::Display for Reduction {
             VectorDirection::None => "without lanes",
         };
         match &self.planes {
-            Some((_, PlaneParts::Left)) => f.write_str("of sums that are left of planes"),
-            Some((_, PlaneParts::Bands)) => write!(f, "in bands of planes, if rows are shared, else {lanes}"),
+            Some((_, PartialSumSource::Left)) => f.write_str("of sums that are left of planes"),
+            Some((_, PartialSumSource::Bands)) => write!(f, "in bands of planes, if rows are shared, else {lanes}"),
             None => f.write_str(lanes),
         }
     }

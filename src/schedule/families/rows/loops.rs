@@ -75,7 +75,11 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// Emits the row kernel that fills `out` with root `id`.
-    pub(in crate::schedule) fn emit_row_kernel(&mut self, Root { id, out, .. }: Root<'_>, r: RowShape) -> Result<()> {
+    pub(in crate::schedule) fn emit_row_kernel(
+        &mut self,
+        KernelRoot { id, out, .. }: KernelRoot<'_>,
+        r: RowShape,
+    ) -> Result<()> {
         let mut e = self.start_kernel(id);
         let row_var = e.k.add_var(r.rows);
         let row = if r.rows == 1 { Index::constant(0) } else { Index::var(row_var) };
@@ -111,7 +115,7 @@ impl<'a> Emitter<'a> {
             k.buffers.insert(m, self.allocate_on_stack(dtype, r.columns));
         }
         let mut body = Vec::new();
-        let last = passes.finished_passes_needed(id);
+        let last = passes.passes_before(id);
         for pass in 0..=last {
             self.hoist_shared_values(&mut k, pass, &mut body)?;
             self.pass(&mut k, pass, id, &mut body)?;
@@ -159,7 +163,7 @@ impl<'a> Emitter<'a> {
         for &m in &k.passes.members {
             let role = self.scope.fusion.role[m];
             let shared = matches!(comp[m].op, Op::Broadcast(_)) && operand_role(comp, m, 0, role, k.r) == RowRole::Row;
-            if !shared || k.passes.finished_passes_needed(m) != pass {
+            if !shared || k.passes.passes_before(m) != pass {
                 continue;
             }
             let value = self.row_value(k, comp[m].operands[0])?;
@@ -175,12 +179,12 @@ impl<'a> Emitter<'a> {
     /// Emits the loops of one pass over a row.
     fn pass(&mut self, k: &mut RowKernel, pass: usize, root: InstId, body: &mut Vec<Stmt>) -> Result<()> {
         let comp = self.scope.comp;
-        let stores = self.scope.fusion.role[root] == RowRole::Full && pass == k.passes.finished_passes_needed(root);
+        let stores = self.scope.fusion.role[root] == RowRole::Full && pass == k.passes.passes_before(root);
         let mut folds = Vec::new();
         let side = if k.cut.whole >= 2 * SIDE_BY_SIDE { SIDE_BY_SIDE } else { k.cut.whole.clamp(1, 2) };
         for &m in &k.passes.members {
             let Op::Reduce { comp: folder, .. } = &comp[m].op else { continue };
-            if k.passes.finished_passes_needed(m) == pass + 1 {
+            if k.passes.passes_before(m) == pass + 1 {
                 let op = associative_op(&self.module.comps[*folder]).ok_or_else(|| unsupported_error(comp, m, ""))?;
                 // sums of small floats are kept in f32
                 let acc = k.e.k.add_reg(comp.array_shape(m).dtype.computed(), k.cut.lanes, side);

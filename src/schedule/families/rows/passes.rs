@@ -21,7 +21,7 @@ pub struct RowPasses {
 
 impl RowPasses {
     /// Number of passes that must end before `id` can be computed.
-    pub fn finished_passes_needed(&self, id: InstId) -> usize {
+    pub fn passes_before(&self, id: InstId) -> usize {
         self.after.get(&id).copied().unwrap_or(0)
     }
 }
@@ -61,15 +61,15 @@ pub fn plan_passes(comp: &Computation, fusion: &Fusion, root: InstId, r: RowShap
     }
     // Each pass computes what its reductions (the last one: the root) read; what an earlier pass made and is dear is kept.
     let mut first: HashMap<InstId, usize> = HashMap::new();
-    for pass in 0..=p.finished_passes_needed(root) {
+    for pass in 0..=p.passes_before(root) {
         let mut open: Vec<InstId> = Vec::new();
         for &m in &p.members {
-            let folds = matches!(comp[m].op, Op::Reduce { .. }) && p.finished_passes_needed(m) == pass + 1;
+            let folds = matches!(comp[m].op, Op::Reduce { .. }) && p.passes_before(m) == pass + 1;
             if folds {
                 open.extend(full(m));
             }
         }
-        if fusion.role[root] == RowRole::Full && pass == p.finished_passes_needed(root) {
+        if fusion.role[root] == RowRole::Full && pass == p.passes_before(root) {
             open.push(root);
         }
         while let Some(m) = open.pop() {

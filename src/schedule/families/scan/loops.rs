@@ -6,7 +6,7 @@ use crate::schedule::loops::vectors::{VectorRun, VectorWidth};
 
 /// Operands and parameters of one scan.
 struct ScanOperands<'i> {
-    root: Root<'i>,
+    root: KernelRoot<'i>,
     comp: CompId,
     inputs: &'i [InstId],
     inits: &'i [InstId],
@@ -27,7 +27,7 @@ impl<'a> Emitter<'a> {
     /// Emits a scan; the root is the anchor itself or its epilogue.
     pub(in crate::schedule) fn emit_scan(
         &mut self,
-        root @ Root { id, anchor, .. }: Root<'_>,
+        root @ KernelRoot { id, anchor, .. }: KernelRoot<'_>,
         scan: Scan,
     ) -> Result<()> {
         let Op::ReduceWindow { comp, .. } = self.scope.comp[anchor].op else {

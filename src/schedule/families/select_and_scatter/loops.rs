@@ -15,8 +15,8 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// Emits a `select-and-scatter`: the result starts as `init`, and each window selects the element that wins against every later one.
-    fn select_and_scatter(&mut self, root: Root<'_>, selected: SelectMethod) -> Result<()> {
-        let Root { id, out, .. } = root;
+    fn select_and_scatter(&mut self, root: KernelRoot<'_>, selected: SelectMethod) -> Result<()> {
+        let KernelRoot { id, out, .. } = root;
         let comp = self.scope.comp;
         let Op::SelectAndScatter { window, select, scatter } = &comp[id].op else {
             return Err(unsupported_error(comp, id, ""));

@@ -99,7 +99,7 @@ impl<'a> Emitter<'a> {
     /// Emits disjoint windows, each of which writes its elements.
     pub(in crate::schedule) fn write_windows(
         &mut self,
-        Root { id, out, .. }: Root<'_>,
+        KernelRoot { id, out, .. }: KernelRoot<'_>,
         windows: &WindowGeometry,
         keeps: CompId,
         scatter: CompId,
@@ -167,7 +167,7 @@ impl<'a> Emitter<'a> {
     /// Emits the sum, for each element of the result, over the windows that selected it.
     pub(in crate::schedule) fn gather_windows(
         &mut self,
-        Root { id, out, .. }: Root<'_>,
+        KernelRoot { id, out, .. }: KernelRoot<'_>,
         windows: &WindowGeometry,
         keeps: CompId,
         scatter: CompId,

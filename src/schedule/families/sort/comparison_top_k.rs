@@ -113,7 +113,7 @@ impl<'a> Emitter<'a> {
     /// Emits the `k` largest elements of the last dimension of floats, and their positions.
     pub(in crate::schedule) fn emit_top_k_by_comparison(
         &mut self,
-        Root { id, out, .. }: Root<'_>,
+        KernelRoot { id, out, .. }: KernelRoot<'_>,
         k: u64,
     ) -> Result<()> {
         let operand = self.scope.comp[id].operands[0];

@@ -74,7 +74,7 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// Emits a sort of several operands together along one dimension.
-    pub(in crate::schedule) fn emit_sort(&mut self, Root { id, out, .. }: Root<'_>) -> Result<()> {
+    pub(in crate::schedule) fn emit_sort(&mut self, KernelRoot { id, out, .. }: KernelRoot<'_>) -> Result<()> {
         let Op::Sort { dim, comp, .. } = self.scope.comp[id].op else {
             return Err(unsupported_error(self.scope.comp, id, ""));
         };

@@ -99,8 +99,8 @@ pub const FAMILY: Family = Family {
 
 impl<'a> Emitter<'a> {
     /// Emits the first `k` elements of the last dimension in total order and their positions.
-    pub(in crate::schedule) fn emit_top_k(&mut self, root: Root<'_>) -> Result<()> {
-        let Root { id, out, .. } = root;
+    pub(in crate::schedule) fn emit_top_k(&mut self, root: KernelRoot<'_>) -> Result<()> {
+        let KernelRoot { id, out, .. } = root;
         let Op::TopK { k, largest, kind } = self.scope.comp[id].op else {
             return Err(unsupported_error(self.scope.comp, id, ""));
         };

@@ -69,7 +69,7 @@ pub struct TripCounts {
 
 impl TripCounts {
     /// The trip counts.
-    pub fn trip_counts(&self) -> Vec<TripCount> {
+    pub fn to_vec(&self) -> Vec<TripCount> {
         self.all.iter().map(|(form, more)| TripCount { more: *more, ..*form }).collect()
     }
 

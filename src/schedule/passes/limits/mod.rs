@@ -37,7 +37,7 @@ pub fn set_loop_limits(program: &mut Program, regions: &NeededRegions, amounts: 
         let context = KernelContext { program, regions, kernel };
         let of_chunks = kernel.chunks.and_then(|v| context.needed_iterations(&body, Some(v), true));
         let fine = of_chunks.as_ref().is_some_and(|forms| forms.are_fine_grained(kernel.chunk_count()));
-        let slot = of_chunks.and_then(|forms| limits.limit_slot(&forms.trip_counts(), kernel.chunk_count(), 1));
+        let slot = of_chunks.and_then(|forms| limits.limit_slot(&forms.to_vec(), kernel.chunk_count(), 1));
         kernel.limit = slot.map(|slot| (buf, slot));
         if slot.is_none() || !fine {
             let all = body.clone();
@@ -204,8 +204,8 @@ fn limit_inner_loops(
         let fine = forms.as_ref().is_some_and(|forms| forms.are_fine_grained(extent));
         // without a variable: whether there is a round at all
         let each = forms.map(|forms| match var {
-            Some(_) => forms.trip_counts(),
-            None => forms.trip_counts().into_iter().map(|f| TripCount { c: MOST_ELEMENTS, ..f }).collect(),
+            Some(_) => forms.to_vec(),
+            None => forms.to_vec().into_iter().map(|f| TripCount { c: MOST_ELEMENTS, ..f }).collect(),
         });
         let slot = each.and_then(|forms| limits.limit_slot(&forms, extent, 0));
         let limit = slot.map(|slot| limits.below_limit(kernel, var.map_or(Index::default(), Index::var), slot));

@@ -16,8 +16,8 @@ impl<'a> Emitter<'a> {
     /// computes the epilogue.
     pub(in crate::schedule) fn emit_inner_product(
         &mut self,
-        root @ Root { id, anchor, out }: Root<'_>,
-        make: impl FnOnce(&mut Self, Root<'_>) -> Result<()>,
+        root @ KernelRoot { id, anchor, out }: KernelRoot<'_>,
+        make: impl FnOnce(&mut Self, KernelRoot<'_>) -> Result<()>,
     ) -> Result<()> {
         if id == anchor {
             return make(self, root);
@@ -28,7 +28,7 @@ impl<'a> Emitter<'a> {
         let sources = self.source_buffers(&self.scope.comp[id].operands);
         let is_over = alike && out.leaves.iter().all(|buf| !sources.contains(buf));
         let sums = if is_over { out.clone() } else { self.allocate(&self.scope.comp[anchor].shape) };
-        make(self, Root { id: anchor, anchor, out: &sums })?;
+        make(self, KernelRoot { id: anchor, anchor, out: &sums })?;
         self.scope.set_value(anchor, sums);
         self.scope.fusion.decision[anchor] = FusionDecision::Materialised;
         self.scope.fusion.anchor[id] = None;
@@ -38,7 +38,7 @@ impl<'a> Emitter<'a> {
     /// Emits the sums of `c`, vectorized along the contracted axes.
     pub(in crate::schedule) fn inner_product_sums(
         &mut self,
-        root @ Root { anchor, out, .. }: Root<'_>,
+        root @ KernelRoot { anchor, out, .. }: KernelRoot<'_>,
         c: &Contraction,
         right: &Tensor,
         place: CoordinateMap<'_>,
@@ -51,7 +51,7 @@ impl<'a> Emitter<'a> {
         let width = rows.last().map_or(1, |x| x.extent);
         let registers = self.target.machine().vector_registers;
         let InnerProductTile { lanes, rows: most, columns: block } =
-            InnerProductTile::of_columns([run, self.vector_lanes(c.dtype)], n, width, registers);
+            InnerProductTile::for_few_columns([run, self.vector_lanes(c.dtype)], n, width, registers);
         let mut e = self.start_kernel(anchor);
         let mut loops: Vec<VarId> = rows[..rows.len() - 1].iter().map(|x| e.k.add_var(x.extent)).collect();
         let tile = e.k.add_var(width.div_ceil(most));
@@ -65,11 +65,11 @@ impl<'a> Emitter<'a> {
         let mut body = Vec::new();
         for share in split_into_tiles(&mut e.k, tile, width, most) {
             let first = share.at.scale(most as i64);
-            let left = VectorSide { buf: c.left, from: a.add(&first.scale(step)), step, count: share.count };
+            let left = VectorOperand { buf: c.left, from: a.add(&first.scale(step)), step, count: share.count };
             let mut inside = Vec::new();
             for column0 in (0..n).step_by(block as usize) {
                 let (from, count) = (Index::constant((column0 * run) as i64), block.min(n - column0));
-                let right = VectorSide { buf: packed, from, step: run as i64, count };
+                let right = VectorOperand { buf: packed, from, step: run as i64, count };
                 let (sums, totals) = vectorized_sums(&mut e, c.dtype, &sum, &left, &right, lanes);
                 inside.extend(sums);
                 for (i, total) in totals.into_iter().enumerate() {
@@ -123,7 +123,7 @@ fn lying_by_column(sum: &[ContractionAxis], columns: u64) -> Vec<ContractionAxis
 
 /// One side of sums along lanes: `count` rows or columns, `step` apart, from `from` on.
 #[derive(Clone, Debug)]
-pub(in crate::schedule) struct VectorSide {
+pub(in crate::schedule) struct VectorOperand {
     pub buf: BufId,
     pub from: Index,
     pub step: i64,
@@ -136,8 +136,8 @@ pub(in crate::schedule) fn vectorized_sums(
     e: &mut KernelBuilder,
     dtype: DType,
     sum: &[ContractionAxis],
-    left: &VectorSide,
-    right: &VectorSide,
+    left: &VectorOperand,
+    right: &VectorOperand,
     lanes: u64,
 ) -> (Vec<Stmt>, Vec<ExprId>) {
     let (rows, n) = (left.count, right.count);

@@ -6,7 +6,7 @@ use crate::schedule::families::contraction::recipe::register_tile::RegisterTile;
 /// of the rows are kept separate.
 pub struct LocalRows {
     /// The side in local memory, and which rows of it are there.
-    pub held: LocalSide,
+    pub held: LocalOperand,
     /// Distance of rows in local memory, in elements.
     pub stride: u64,
     /// The register tile, which was chosen before.
@@ -17,7 +17,7 @@ pub struct LocalRows {
 
 /// The part of a contraction that lies in local memory of its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LocalSide {
+pub enum LocalOperand {
     /// The result: rows of pixels of one panel of columns, made one after another, the tile along the last row axis; with the variable of
     /// the row being made.
     Pixels(VarId),
@@ -33,9 +33,11 @@ impl LocalRows {
     /// The number of the tile's first row in local memory.
     pub fn first_row(&self) -> Index {
         match self.held {
-            LocalSide::Pixels(slot) => Index::var(slot),
-            LocalSide::Result(number) | LocalSide::Left(number) => Index::var(number).scale(self.tile.wide as i64),
-            LocalSide::Row => Index::default(),
+            LocalOperand::Pixels(slot) => Index::var(slot),
+            LocalOperand::Result(number) | LocalOperand::Left(number) => {
+                Index::var(number).scale(self.tile.wide as i64)
+            }
+            LocalOperand::Row => Index::default(),
         }
     }
     /// The offset of the tile's first row in local memory.
@@ -43,11 +45,11 @@ impl LocalRows {
         self.first_row().scale(self.stride as i64)
     }
     /// Number of rows of a block, if a row has `width` pixels.
-    pub fn block_rows(&self, k: &Kernel, width: u64) -> Option<u64> {
+    pub fn rows_per_block(&self, k: &Kernel, width: u64) -> Option<u64> {
         match self.held {
-            LocalSide::Pixels(_) => None,
-            LocalSide::Result(number) | LocalSide::Left(number) => Some(k.vars[number] * self.tile.wide),
-            LocalSide::Row => Some(width),
+            LocalOperand::Pixels(_) => None,
+            LocalOperand::Result(number) | LocalOperand::Left(number) => Some(k.vars[number] * self.tile.wide),
+            LocalOperand::Row => Some(width),
         }
     }
 }

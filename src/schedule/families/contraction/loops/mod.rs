@@ -16,7 +16,7 @@ pub(in crate::schedule) mod words;
 
 use crate::kernel::{Atom, ProductChoice};
 use crate::schedule::emit::Detail;
-use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
+use crate::schedule::families::contraction::loops::local_rows::{LocalOperand, LocalRows};
 use crate::schedule::families::contraction::loops::operands::{Contraction, ContractionRight, CoordinateMap};
 use crate::schedule::families::contraction::loops::pack::RightPanels;
 use crate::schedule::families::contraction::loops::tiling::Tiling;
@@ -64,7 +64,7 @@ impl<'a> Emitter<'a> {
     /// Emits the kernel of `c`, and one that packs its right side if that is not constant.
     pub(in crate::schedule) fn emit_contraction(
         &mut self,
-        root: Root<'_>,
+        root: KernelRoot<'_>,
         c: &Contraction,
         place: CoordinateMap<'_>,
     ) -> Result<()> {
@@ -74,7 +74,7 @@ impl<'a> Emitter<'a> {
             return self.emit_inner_product(root, |s, sums| s.inner_product_sums(sums, c, right, place));
         }
         let mut e = self.start_kernel(root.id);
-        let nest = self.contraction_nest(&mut e, root, c, None, place)?;
+        let nest = self.emit_contraction_nest(&mut e, root, c, None, place)?;
         let (mut loops, mut body) = (nest.grid.loops(nest.order), nest.body);
         if nest.in_bands {
             body = nest.grid.split_into_bands(&mut e.k, &mut loops, body);
@@ -92,10 +92,10 @@ impl<'a> Emitter<'a> {
 
     /// Emits the body of a contraction, around which the caller puts the loops of its grid; with a `strip`, the body of one row of
     /// pixels. A kernel that packs a computed right side is launched first.
-    pub(in crate::schedule) fn contraction_nest(
+    pub(in crate::schedule) fn emit_contraction_nest(
         &mut self,
         e: &mut KernelBuilder,
-        root: Root<'_>,
+        root: KernelRoot<'_>,
         c: &Contraction,
         strip: Option<&LocalRows>,
         place: CoordinateMap<'_>,
@@ -105,12 +105,15 @@ impl<'a> Emitter<'a> {
         let place: CoordinateMap = &|k, b, r, c| root_coordinates(&path, &place(k, b, r, c), &k.vars);
         let (rows, sum) = self.nest_axes(root, c, strip, place)?;
         let width = rows.last().map_or(1, |x| x.extent);
-        let given =
-            strip.map(|s| TileConstraint { tile: s.tile, form: s.form.as_deref(), rows: s.block_rows(&e.k, width) });
+        let given = strip.map(|s| TileConstraint {
+            tile: s.tile,
+            form: s.form.as_deref(),
+            rows: s.rows_per_block(&e.k, width),
+        });
         let method = self.product_facts(c).choose_method(&rows, &sum, given.as_ref(), self.target);
         let batch = e.k.add_var(extent_product(&c.batch));
         let (packed, packs) = self.right_panels(&mut e.k, c, &sum, &method, batch)?;
-        let may_loop = strip.is_none_or(|s| !matches!(s.held, LocalSide::Pixels(_))) && c.sums_apart.is_none();
+        let may_loop = strip.is_none_or(|s| !matches!(s.held, LocalOperand::Pixels(_))) && c.sums_apart.is_none();
         let looped = may_loop
             && self.detail == Detail::Whole
             && self.scope.stages.recipes.get(&root.id).is_some_and(|recipe| recipe.is_looped);
@@ -147,7 +150,7 @@ impl<'a> Emitter<'a> {
     /// The loops over rows and over terms, with as few axes as linear addresses allow.
     fn nest_axes(
         &mut self,
-        root: Root<'_>,
+        root: KernelRoot<'_>,
         c: &Contraction,
         strip: Option<&LocalRows>,
         place: CoordinateMap<'_>,
@@ -235,7 +238,7 @@ impl<'a> Emitter<'a> {
     /// separate, or each address would take divisions.
     pub(in crate::schedule) fn row_axes(
         &mut self,
-        Root { id, anchor, out }: Root<'_>,
+        KernelRoot { id, anchor, out }: KernelRoot<'_>,
         c: &Contraction,
         place: CoordinateMap<'_>,
     ) -> Result<Vec<ContractionAxis>> {

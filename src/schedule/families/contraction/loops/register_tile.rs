@@ -21,7 +21,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn emit_tile(
         &mut self,
         e: &mut KernelBuilder,
-        Root { id, anchor, out }: Root<'_>,
+        KernelRoot { id, anchor, out }: KernelRoot<'_>,
         c: &Contraction,
         sum: &[ContractionAxis],
         part: RegisterBlock,

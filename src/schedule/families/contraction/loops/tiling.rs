@@ -1,6 +1,6 @@
 //! The tiles of a contraction: the loops around them, and the register block of each.
 use crate::schedule::emit::Detail;
-use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
+use crate::schedule::families::contraction::loops::local_rows::{LocalOperand, LocalRows};
 use crate::schedule::families::contraction::loops::operands::Contraction;
 use crate::schedule::families::contraction::loops::pack::RightPanels;
 use crate::schedule::families::contraction::loops::prefetch_panel::PanelPrefetch;
@@ -68,7 +68,7 @@ impl<'t> Tiling<'t> {
             Some(first) => first == 0 && matches!(sum[..], [axis] if axis.b == self.method.panel as i64),
         };
         let pass = match self.strip {
-            Some(strip) => matches!(strip.held, LocalSide::Pixels(_)),
+            Some(strip) => matches!(strip.held, LocalOperand::Pixels(_)),
             None => self.method.order == LoopOrder::Panels,
         };
         self.prefetching = (PanelPrefetch::is_profitable(bytes, pass) && self.is_packed).then(|| self.grid.row_loops());
@@ -94,8 +94,8 @@ impl<'t> Tiling<'t> {
             place.extend(loops.iter().map(|v| (of_row(v), k.vars[*v])));
             PanelPrefetch::of_panel(&place, whole.offset(apart as i64), self.term_count(), panel.max(packed_columns))
         });
-        let pixels = self.strip.filter(|s| matches!(s.held, LocalSide::Pixels(_)));
-        let results = self.strip.filter(|s| matches!(s.held, LocalSide::Result(_)));
+        let pixels = self.strip.filter(|s| matches!(s.held, LocalOperand::Pixels(_)));
+        let results = self.strip.filter(|s| matches!(s.held, LocalOperand::Result(_)));
         RegisterBlock {
             b: whole.add(&part_of_it.scale(panel as i64)),
             ahead,
@@ -134,7 +134,8 @@ impl<'t> Tiling<'t> {
         let at = row.at.scale(self.step as i64);
         let (first, all) =
             rows_of_tile(self.rows, &grid.outer, at, detail.emitted_count(high), detail.emitted_count(wide));
-        let first = self.strip.filter(|s| matches!(s.held, LocalSide::Left(_))).map_or(first, LocalRows::first_offset);
+        let first =
+            self.strip.filter(|s| matches!(s.held, LocalOperand::Left(_))).map_or(first, LocalRows::first_offset);
         RegisterBlock { a: a.add(&first), rows: all, batch: Index::var(grid.batch), ..RegisterBlock::default() }
     }
 }

@@ -19,7 +19,7 @@ pub struct InnerProductTile {
 
 impl InnerProductTile {
     /// The tile for few columns, whose vectors serve up to `width` rows; a sum has `run` contiguous terms, a full vector `whole` lanes.
-    pub fn of_columns([run, whole]: [u64; 2], columns: u64, width: u64, registers: u64) -> InnerProductTile {
+    pub fn for_few_columns([run, whole]: [u64; 2], columns: u64, width: u64, registers: u64) -> InnerProductTile {
         let lanes = lanes_along_sum(run, whole);
         let columns = columns.div_ceil(columns.div_ceil(MOST_COLUMNS));
         let rows = count_fitting_registers([run, lanes], columns, registers.saturating_sub(columns + 2));
@@ -27,7 +27,7 @@ impl InnerProductTile {
     }
 
     /// The tile for few rows, which stay in registers while columns are loaded: large enough that sums do not wait for one another.
-    pub fn of_rows([run, lanes]: [u64; 2], rows: u64, registers: u64) -> InnerProductTile {
+    pub fn for_few_rows([run, lanes]: [u64; 2], rows: u64, registers: u64) -> InnerProductTile {
         let columns = count_fitting_registers([run, lanes], rows, registers.saturating_sub(rows + 1));
         InnerProductTile { lanes, rows, columns: columns.clamp(1, MOST_COLUMNS) }
     }

@@ -63,7 +63,7 @@ impl<'a> Emitter<'a> {
     /// Emits a direct convolution; `id` is the convolution `anchor` itself or its epilogue.
     pub(in crate::schedule) fn emit_direct(
         &mut self,
-        root @ Root { id, anchor, .. }: Root<'_>,
+        root @ KernelRoot { id, anchor, .. }: KernelRoot<'_>,
         direct: &DirectConvolution,
     ) -> Result<()> {
         let (_, d) = self.planned_convolution(anchor)?;
@@ -209,7 +209,11 @@ impl<'a> Emitter<'a> {
     }
 
     /// Views of the operand with margins, or of the parts of a concatenation that has no memory.
-    pub(in crate::schedule) fn operand_planes(&mut self, id: InstId, anchor: InstId) -> Result<Vec<InputChannels>> {
+    pub(in crate::schedule) fn input_channel_views(
+        &mut self,
+        id: InstId,
+        anchor: InstId,
+    ) -> Result<Vec<InputChannels>> {
         let comp = self.scope.comp;
         let (_, d) = self.planned_convolution(anchor)?;
         let whole = comp[anchor].operands[0];

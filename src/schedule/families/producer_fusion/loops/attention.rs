@@ -1,6 +1,6 @@
 //! The kernel of a block (`families/producer_fusion/recipe/attention.rs`): two products and the rows between them.
 use crate::schedule::families::contraction::loops::ContractionNest;
-use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
+use crate::schedule::families::contraction::loops::local_rows::{LocalOperand, LocalRows};
 use crate::schedule::families::contraction::loops::operands::Contraction;
 use crate::schedule::families::contraction::recipe::axis::{
     ContractionAxis, at_least_one_axis, extent_product, merge_axes,
@@ -16,7 +16,7 @@ impl<'a> Emitter<'a> {
     /// Emits the kernel of `id`, whose anchor is the dot `anchor`, with its left side computed block by block.
     pub(in crate::schedule) fn emit_attention(
         &mut self,
-        Root { id, anchor, out }: Root<'_>,
+        KernelRoot { id, anchor, out }: KernelRoot<'_>,
         block: &Attention,
     ) -> Result<()> {
         let comp = self.scope.comp;
@@ -32,19 +32,20 @@ impl<'a> Emitter<'a> {
         let in_block = |e: &mut KernelBuilder, tile: RegisterTile| e.k.add_var(block.height / tile.wide);
         let number = in_block(&mut e, block.tiles[0]);
         let strip =
-            LocalRows { held: LocalSide::Result(number), stride: block.stride, tile: block.tiles[0], form: None };
+            LocalRows { held: LocalOperand::Result(number), stride: block.stride, tile: block.tiles[0], form: None };
         let sink = ValueBuffers { leaves: vec![from], layout: None };
         let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| made.result_coordinates(k, b, r, c);
-        let root = Root { id: block.scores, anchor: first, out: &sink };
-        let make = self.contraction_nest(&mut e, root, &made.c, Some(&strip), &place)?;
+        let root = KernelRoot { id: block.scores, anchor: first, out: &sink };
+        let make = self.emit_contraction_nest(&mut e, root, &made.c, Some(&strip), &place)?;
         e.forget_elements();
 
         let mut read = self.dot_contraction(anchor, to)?;
         read.c = from_block(&read.c, block);
         let reader = in_block(&mut e, block.tiles[1]);
-        let strip = LocalRows { held: LocalSide::Left(reader), stride: block.stride, tile: block.tiles[1], form: None };
+        let strip =
+            LocalRows { held: LocalOperand::Left(reader), stride: block.stride, tile: block.tiles[1], form: None };
         let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| read.result_coordinates(k, b, r, c);
-        let fold = self.contraction_nest(&mut e, Root { id, anchor, out }, &read.c, Some(&strip), &place)?;
+        let fold = self.emit_contraction_nest(&mut e, KernelRoot { id, anchor, out }, &read.c, Some(&strip), &place)?;
         e.forget_elements();
 
         let per_batch = extent_product(&made.c.rows);

@@ -1,6 +1,6 @@
 //! The kernel of a chain (`families/producer_fusion/recipe/depthwise_chain.rs`): a depthwise convolution and the one that makes its operand, row by row.
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
+use crate::schedule::families::contraction::loops::local_rows::{LocalOperand, LocalRows};
 use crate::schedule::families::producer_fusion::loops::WindowRow;
 use crate::schedule::families::producer_fusion::loops::line_buffer::{ChunkLoops, LineBuffer, RowBand, RowStatements};
 use crate::schedule::families::producer_fusion::recipe::{DepthwiseChain, window_span};
@@ -10,7 +10,7 @@ impl<'a> Emitter<'a> {
     /// Emits the kernel of `id`, whose anchor is the depthwise convolution `anchor`, with its operand computed row by row.
     pub(in crate::schedule) fn emit_depthwise_chain(
         &mut self,
-        root @ Root { id, anchor, .. }: Root<'_>,
+        root @ KernelRoot { id, anchor, .. }: KernelRoot<'_>,
         chain: &DepthwiseChain,
     ) -> Result<()> {
         let comp = self.scope.comp;
@@ -70,10 +70,10 @@ impl<'a> Emitter<'a> {
         let input = self.padded_view(producer, first, self.scope.comp[first].operands[0])?;
         let slot = e.k.add_var(rows.held);
         let form = Some(chain.form.clone());
-        let strip = LocalRows { held: LocalSide::Pixels(slot), stride: rows.stride, tile: chain.tile, form };
+        let strip = LocalRows { held: LocalOperand::Pixels(slot), stride: rows.stride, tile: chain.tile, form };
         let layout = rows.layout(d, chain.tile.vectors * chain.tile.lanes, 0);
         let sink = ValueBuffers { leaves: vec![rows.buf], layout: Some(layout) };
-        let root = Root { id: producer, anchor: first, out: &sink };
+        let root = KernelRoot { id: producer, anchor: first, out: &sink };
         let ([batch, row], nest) = self.emit_product_rows(e, root, &input, &strip)?;
         let body = vec![for_loop(nest.grid.tile, LoopKind::Seq, nest.body)];
         Ok(RowStatements { batch, row, slot, panel: nest.grid.panel, body })

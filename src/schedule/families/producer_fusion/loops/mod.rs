@@ -53,7 +53,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn emit_product_rows(
         &mut self,
         e: &mut KernelBuilder,
-        root @ Root { anchor, .. }: Root<'_>,
+        root @ KernelRoot { anchor, .. }: KernelRoot<'_>,
         input: &ArrayView,
         strip: &LocalRows,
     ) -> Result<([VarId; 2], ContractionNest)> {
@@ -65,7 +65,7 @@ impl<'a> Emitter<'a> {
             axes.map(|(&axis, w)| Phase::single(comp.array_shape(anchor).dims[axis], w.size)).collect();
         let mut made = None;
         self.with_contraction(anchor, input, &right, &phases, 0, &mut |s, c, place: CoordinateMap<'_>| {
-            made = Some(s.contraction_nest(e, root, c, Some(strip), place)?);
+            made = Some(s.emit_contraction_nest(e, root, c, Some(strip), place)?);
             Ok(())
         })?;
         match made.map(|nest| (nest.grid.outer.clone(), nest)) {
@@ -78,7 +78,7 @@ impl<'a> Emitter<'a> {
     pub(in crate::schedule) fn emit_window_row(
         &mut self,
         e: &mut KernelBuilder,
-        root @ Root { anchor, .. }: Root<'_>,
+        root @ KernelRoot { anchor, .. }: KernelRoot<'_>,
         input: &ArrayView,
         window: &DepthwiseTiling,
         row: &WindowRow,

@@ -1,6 +1,6 @@
 //! The kernel of a separable convolution (`families/producer_fusion/recipe/separable_convolution.rs`): a depthwise window and the 1x1 convolution that reads it.
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::families::contraction::loops::local_rows::{LocalRows, LocalSide};
+use crate::schedule::families::contraction::loops::local_rows::{LocalOperand, LocalRows};
 use crate::schedule::families::producer_fusion::loops::WindowRow;
 use crate::schedule::families::producer_fusion::recipe::SeparableConvolution;
 use crate::schedule::loops::grid::set_chunked_body;
@@ -12,7 +12,7 @@ impl<'a> Emitter<'a> {
     /// Emits the kernel of `id`, whose anchor is the 1x1 convolution `anchor`, with its operand computed row by row.
     pub(in crate::schedule) fn emit_separable_convolution(
         &mut self,
-        root: Root<'_>,
+        root: KernelRoot<'_>,
         separable: &SeparableConvolution,
     ) -> Result<()> {
         let comp = self.scope.comp;
@@ -26,13 +26,13 @@ impl<'a> Emitter<'a> {
         let mut e = self.start_kernel(root.id);
         let input = self.padded_view(producer, window, comp[window].operands[0])?;
         let strip =
-            LocalRows { held: LocalSide::Row, stride: 0, tile: separable.tile, form: Some(separable.form.clone()) };
+            LocalRows { held: LocalOperand::Row, stride: 0, tile: separable.tile, form: Some(separable.form.clone()) };
         let left = ArrayView::new(row, layout.clone());
         let ([batch, line], nest) = self.emit_product_rows(&mut e, root, &left, &strip)?;
         e.forget_elements();
         let sink = ValueBuffers { leaves: vec![row], layout: Some(layout) };
         let of_window = WindowRow { batch, row: line, panel: None, sums: None };
-        let made = Root { id: producer, anchor: window, out: &sink };
+        let made = KernelRoot { id: producer, anchor: window, out: &sink };
         let mut body = self.emit_window_row(&mut e, made, &input, &separable.window, &of_window)?;
         let loops = match nest.order {
             LoopOrder::Panels => [nest.grid.tile, nest.grid.panel],

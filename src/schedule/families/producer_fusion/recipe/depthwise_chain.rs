@@ -59,7 +59,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let [p, d] = pair.compatible_convolutions(context, fusion)?;
     let operand = comp.array_shape(producer);
     let is_far = operand.elements() * 4 > target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);
-    if !is_far || !is_window(context, anchor, d) || !is_product(context, first, p) {
+    if !is_far || !is_plain_depthwise(context, anchor, d) || !is_plain_contraction(context, first, p) {
         return None;
     }
     let (rows, w) = (comp.array_shape(anchor).dims[d.output_spatial[0]], &d.window[0]);
@@ -104,7 +104,7 @@ fn choose_panels(context: &PlanContext<'_>, d: &ConvDims, first: InstId, p: &Con
 }
 
 /// Whether `id` is a contraction of floats with one phase and one group.
-pub fn is_product(context: &PlanContext<'_>, id: InstId, p: &ConvDims) -> bool {
+pub fn is_plain_contraction(context: &PlanContext<'_>, id: InstId, p: &ConvDims) -> bool {
     let PlanContext { comp, convolutions, .. } = *context;
     let floats = comp[id].operands.iter().chain([&id]).all(|&o| comp.array_shape(o).dtype == DType::F32);
     floats
@@ -123,7 +123,7 @@ fn terms_per_sum(comp: &Computation, id: InstId, p: &ConvDims) -> u64 {
 }
 
 /// Whether `id` is a depthwise convolution whose windows skip no row except padding.
-pub fn is_window(context: &PlanContext<'_>, id: InstId, d: &ConvDims) -> bool {
+pub fn is_plain_depthwise(context: &PlanContext<'_>, id: InstId, d: &ConvDims) -> bool {
     let PlanContext { comp, convolutions, .. } = *context;
     d.window.len() == 2
         && d.batch_group_count == 1

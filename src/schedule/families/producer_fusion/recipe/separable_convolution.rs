@@ -8,7 +8,7 @@ use crate::hlo::InstId;
 use crate::schedule::families::contraction::recipe::register_tile::{self, RegisterTile, TiledExtents};
 use crate::schedule::families::depthwise::recipe::DepthwiseTiling;
 use crate::schedule::families::producer_fusion::recipe::KernelPair;
-use crate::schedule::families::producer_fusion::recipe::depthwise_chain::{is_product, is_window};
+use crate::schedule::families::producer_fusion::recipe::depthwise_chain::{is_plain_contraction, is_plain_depthwise};
 use crate::schedule::plan::context::PlanContext;
 use crate::schedule::plan::fuse::Fusion;
 use crate::schedule::plan::{MOST_NARROW_COLUMNS, MOST_STACK};
@@ -44,7 +44,7 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     let operand = comp.array_shape(producer);
     let one_by_one = p.window.iter().all(|w| (w.size, w.stride, w.pad_low, w.pad_high) == (1, 1, 0, 0));
     let is_far = operand.elements() * 4 > target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);
-    if !is_far || !one_by_one || !is_window(context, window, d) || !is_product(context, anchor, p) {
+    if !is_far || !one_by_one || !is_plain_depthwise(context, window, d) || !is_plain_contraction(context, anchor, p) {
         return None;
     }
     let (sum, width) = (operand.dims[d.output_feature], operand.dims[d.output_spatial[1]]);

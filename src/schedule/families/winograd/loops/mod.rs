@@ -80,13 +80,13 @@ impl<'a> Emitter<'a> {
     /// Emits a convolution by Winograd's method, with the window `pooled` if that is fused into it.
     pub(in crate::schedule) fn emit_winograd(
         &mut self,
-        Root { id, anchor, out }: Root<'_>,
+        KernelRoot { id, anchor, out }: KernelRoot<'_>,
         setup: &method::WinogradSetup,
         pooled: Option<&Pooling>,
     ) -> Result<()> {
         let ids = (id, pooled.map_or(anchor, |pooled| pooled.convolution));
         let (w, (_, d)) = (&setup.w, self.planned_convolution(ids.1)?);
-        let input = &self.operand_planes(ids.0, ids.1)?;
+        let input = &self.input_channel_views(ids.0, ids.1)?;
         let (key, may_be_known) =
             ((self.scope.id, ids.1), setup.could_pretransform() && w.weights.may_be_transformed());
         let conv = WinogradConvolution { ids, key, d, w, is_known: setup.is_known, may_be_known, pooled, input, out };
@@ -137,9 +137,9 @@ impl<'a> Emitter<'a> {
         );
         let right = ContractionRight::Constant(numbers);
         let memory = PointProducts { left: *left, right, of_inputs: inputs.point, of_sums };
-        let c = point_products(w, memory, merge_axes(&rows), w.outputs, &inputs.term_axes(conv.d, w));
+        let c = point_products(w, memory, merge_axes(&rows), w.outputs, &inputs.contracted_axes(conv.d, w));
         let nowhere = |_: &Kernel, _: &Index, _: &Index, _: &Index| vec![];
-        self.emit_contraction(Root { id: conv.ids.0, anchor: conv.ids.1, out: sums }, &c, &nowhere)
+        self.emit_contraction(KernelRoot { id: conv.ids.0, anchor: conv.ids.1, out: sums }, &c, &nowhere)
     }
 
     /// Launches a kernel of products of these rows: `body` in loops, with its number of operations.
@@ -222,7 +222,7 @@ impl<'a> Emitter<'a> {
             let (wide, high) = if tile.high == 1 { (row.count, 1) } else { (tile.wide, row.count) };
             let (a, all) = rows_of_tile(rows, &outer, row.at.scale(tall as i64), high, wide);
             let part = RegisterBlock { a: right.a.add(&a), rows: all, lanes: tile.lanes, ..right.clone() };
-            let root = Root { id: conv.ids.0, anchor: conv.ids.1, out: sums };
+            let root = KernelRoot { id: conv.ids.0, anchor: conv.ids.1, out: sums };
             let one = self.emit_tile(e, root, c, &merge_axes(&c.sum), part, &nowhere)?;
             body.extend(guard_by_tiles(&mut e.k, &[&row], one));
         }

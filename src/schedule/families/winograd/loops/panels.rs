@@ -28,7 +28,7 @@ impl<'a> Emitter<'a> {
         let packed = self.for_row(conv, panels, of_row);
         let right = ContractionRight::Buffer(packed);
         let memory = PointProducts { left: *left, right, of_inputs: inputs.point, of_sums };
-        let c = point_products(w, memory, panels.rows.axes.clone(), w.outputs, &inputs.term_axes(conv.d, w));
+        let c = point_products(w, memory, panels.rows.axes.clone(), w.outputs, &inputs.contracted_axes(conv.d, w));
         let products = Products { c, rows: &panels.rows, packed, sums: sums.clone() };
 
         let mut e = self.start_kernel(conv.ids.0);
@@ -96,7 +96,7 @@ impl<'a> Emitter<'a> {
         // only one panel of the sums is there at a time
         let right = ContractionRight::Buffer(packed);
         let memory = PointProducts { left: *left, right, of_inputs: inputs.point, of_sums };
-        let c = point_products(w, memory, panels.rows.axes.clone(), panel, &inputs.term_axes(conv.d, w));
+        let c = point_products(w, memory, panels.rows.axes.clone(), panel, &inputs.contracted_axes(conv.d, w));
         let products =
             Products { c, rows: &panels.rows, packed, sums: ValueBuffers { leaves: vec![sums], layout: None } };
 

@@ -1,6 +1,6 @@
 //! When a convolution is done by Winograd's method; `cut.rs` and the files that it uses decide how it is cut into kernels.
 //!
-//! Along both axes, with the points [`Points::SQUARE`], the error is below a tenth of `4·√K·2⁻²⁴·Σ|a·b|`, the bound of direct
+//! Along both axes, with the points [`EvaluationPoints::SQUARE`], the error is below a tenth of `4·√K·2⁻²⁴·Σ|a·b|`, the bound of direct
 //! sums. What is lost is locality: an infinity or a NaN spoils all results of the tiles that read it.
 mod blocks;
 mod cut;

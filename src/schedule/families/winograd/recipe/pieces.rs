@@ -116,7 +116,7 @@ impl InputLayout {
     }
 
     /// The contracted axes of the products: number and distance of terms along each.
-    pub fn term_axes(&self, d: &ConvDims, w: &Winograd) -> Vec<(u64, u64)> {
+    pub fn contracted_axes(&self, d: &ConvDims, w: &Winograd) -> Vec<(u64, u64)> {
         let taps = w.other_axes().map(|i| (d.window[i].size, self.positions[i] * d.window[i].rhs_dilate));
         let groups: u64 = w.along.iter().map(|a| a.groups).product();
         taps.chain([(groups * w.inputs, 1)]).collect()
