@@ -33,7 +33,7 @@ pub fn run(args: &ReportArgs) -> Result<ExitStatus> {
         let code = graph::code_request(&args.target)?;
         let _line = Progress::begin("compiling the model", args.graph.quiet);
         if options.origin == GraphOrigin::Saved {
-            report_models::add(args, &code, &mut made)?;
+            report_models::add_models(args, &code, &mut made)?;
             made.next = overview::suggest_next_steps(&made, &selection_flags(args));
         }
         let cluster = &made.columns.nodes.cluster;

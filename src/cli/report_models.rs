@@ -20,7 +20,7 @@ use crate::{import, infer};
 /// Adds the functions and their code to the report. Blockers become part of the report and are not errors.
 ///
 /// Errors: `Code::BadOption` for a flag that does not apply to the graph, such as `--dim` if no size is open.
-pub fn add(args: &ReportArgs, code: &CodeRequest, made: &mut Report) -> Result<()> {
+pub fn add_models(args: &ReportArgs, code: &CodeRequest, made: &mut Report) -> Result<()> {
     let request = graph::request(&args.graph)?;
     let name = graph::model_name(None, &args.graph.graph)?;
     let LoweredModel { entries, init, .. } = match fronts(args, &request) {

@@ -24,7 +24,7 @@ pub struct Candidates {
 /// Tests the nodes of `flow` in `order` until the fuel of `--tf_xla_clustering_fuel` is spent.
 ///
 /// Errors: `BadOption` for names in the allow list or the exclude list that XLA does not have.
-pub fn find<'p>(
+pub fn find_candidates<'p>(
     flow: &FlowGraph<'p>,
     order: &[u32],
     placed: &NodeDevices,

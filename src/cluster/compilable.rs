@@ -216,7 +216,7 @@ impl<'p> CompilabilityChecker<'p> {
             let class = super::flow::class_of(&node.op, self.program);
             let from_ref = class == OpClass::Identity
                 && node.inputs.iter().any(|e| is_ref_output(Some(&graph.nodes[e.node]), e.port as usize));
-            let (def, row) = (opdef::find_def(&node.op), super::registrations::find(&node.op));
+            let (def, row) = (opdef::find_def(&node.op), super::registrations::find_registration(&node.op));
             let site = Site { node, class, def, row, from_ref };
             let checked = self.check(&site).map_err(|left| match left {
                 // Strings are nearly always the message of an assertion; report the assertion rather than the string.

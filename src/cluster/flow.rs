@@ -203,7 +203,12 @@ impl<'p> FlowGraph<'p> {
         }
         let class = class_of(op, self.program);
         let kind = self.kinds.len() as u32;
-        self.kinds.push(OpKind { op, class, def: opdef::find_def(op), registration: registrations::find(op) });
+        self.kinds.push(OpKind {
+            op,
+            class,
+            def: opdef::find_def(op),
+            registration: registrations::find_registration(op),
+        });
         self.kind_ids.insert(op, kind);
         kind
     }

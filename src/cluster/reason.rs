@@ -174,7 +174,8 @@ impl ExclusionReason {
             ExclusionReason::Attribute(attr) => format!("its attribute `{attr}` is missing"),
             ExclusionReason::NoKernel => format!("XLA has no kernel for `{op}`"),
             ExclusionReason::Dtype { attr, found, op } => {
-                let takes = registrations::find(op).map_or(Vec::new(), |row| registrations::allowed_types(row, attr));
+                let takes = registrations::find_registration(op)
+                    .map_or(Vec::new(), |row| registrations::allowed_types(row, attr));
                 format!(
                     "XLA's kernel of `{op}` takes `{attr}` of {}, not {}",
                     takes.join(", "),

@@ -51,7 +51,7 @@ pub enum ResourceKind {
 }
 
 /// The registration of `op`, if there is one.
-pub fn find(op: &str) -> Option<&'static OpRegistration> {
+pub fn find_registration(op: &str) -> Option<&'static OpRegistration> {
     registrations().get(op)
 }
 
@@ -59,7 +59,7 @@ pub fn find(op: &str) -> Option<&'static OpRegistration> {
 pub fn ops_in_group(name: &str) -> impl Iterator<Item = &'static str> + '_ {
     let inside =
         move |row: &OpRegistration| if name == "FUSIBLE" { !row.groups.is_empty() } else { row.groups.contains(&name) };
-    op_names().iter().copied().filter(move |op| find(op).is_some_and(inside))
+    op_names().iter().copied().filter(move |op| find_registration(op).is_some_and(inside))
 }
 
 /// Every registered op, sorted.
@@ -172,14 +172,14 @@ mod tests {
 
     #[test]
     fn a_row_says_what_tensorflow_registers() {
-        let reshape = find("Reshape").expect("it is registered");
+        let reshape = find_registration("Reshape").expect("it is registered");
         assert_eq!(reshape.constants, ["shape"]);
-        assert!(find("Shape").is_some_and(|r| r.is_metadata));
+        assert!(find_registration("Shape").is_some_and(|r| r.is_metadata));
         assert_eq!(
-            find("ReadVariableOp").and_then(|r| r.resource),
+            find_registration("ReadVariableOp").and_then(|r| r.resource),
             Some((ResourceAccess::Read, ResourceKind::Variable))
         );
-        assert!(find("Placeholder").is_none());
-        assert_eq!(find("DataFormatVecPermute").map(|r| r.kernels.len()), Some(2));
+        assert!(find_registration("Placeholder").is_none());
+        assert_eq!(find_registration("DataFormatVecPermute").map(|r| r.kernels.len()), Some(2));
     }
 }

@@ -155,7 +155,7 @@ impl<D: SizeRepr> Builder<D> {
         Ok(())
     }
     /// Checkpoint of the module, to which it can be rolled back.
-    pub fn mark(&self) -> BuilderCheckpoint {
+    pub fn checkpoint(&self) -> BuilderCheckpoint {
         let (insts, comps) = (self.current_computation().insts.len(), self.module.comps.len());
         let (found, claims) = (self.found.len(), self.claims().len());
         BuilderCheckpoint { depth: self.nesting_depth(), insts, comps, found, claims }

@@ -146,8 +146,8 @@ pub fn parse(bytes: &Bytes, format: Option<FileFormat>, folder: &Path) -> Result
 fn with_variables(saved: saved_model::ParsedMetaGraph, folder: &Path) -> Result<Program> {
     let saved_model::ParsedMetaGraph { mut program, objects } = saved;
     let checkpoint = checkpoint::Checkpoint::open(&folder.join("variables").join("variables"))?;
-    variables::find(&mut program, &objects, checkpoint.as_ref())?;
-    tables::fill(&mut program, checkpoint.as_ref())?;
+    variables::find_variables(&mut program, &objects, checkpoint.as_ref())?;
+    tables::fill_tables(&mut program, checkpoint.as_ref())?;
     Ok(program)
 }
 
@@ -156,13 +156,13 @@ fn with_variables(saved: saved_model::ParsedMetaGraph, folder: &Path) -> Result<
 /// # Errors
 /// `BadEncoding` for a graph whose nodes contradict one another.
 pub fn find_variables(program: &mut Program) -> Result<()> {
-    variables::find(program, &object_graph::ObjectGraph::default(), None)
+    variables::find_variables(program, &object_graph::ObjectGraph::default(), None)
 }
 
 /// Adds the variables and lookup tables of a program that has no checkpoint.
 fn without_values(mut program: Program) -> Result<Program> {
     find_variables(&mut program)?;
-    tables::fill(&mut program, None)?;
+    tables::fill_tables(&mut program, None)?;
     Ok(program)
 }
 

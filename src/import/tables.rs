@@ -26,7 +26,7 @@ enum Argument {
 }
 
 /// Stores the contents of the tables of `program` in the nodes that create their handles. Errors: those of reading a tensor.
-pub fn fill(program: &mut Program, checkpoint: Option<&Checkpoint>) -> Result<()> {
+pub fn fill_tables(program: &mut Program, checkpoint: Option<&Checkpoint>) -> Result<()> {
     if !program.graph.nodes.values().any(holds_numbers) {
         return Ok(());
     }

@@ -19,7 +19,7 @@ const MOST_CALLS: usize = 8;
 /// Lists the variables of `program` in the order of their first handles.
 ///
 /// Errors: those of reading a tensor, `BadEncoding` for a damaged object graph.
-pub fn find(program: &mut Program, objects: &ObjectGraph, checkpoint: Option<&Checkpoint>) -> Result<()> {
+pub fn find_variables(program: &mut Program, objects: &ObjectGraph, checkpoint: Option<&Checkpoint>) -> Result<()> {
     if !program.graph.nodes.values().any(is_handle) {
         return Ok(());
     }

@@ -19,13 +19,13 @@ impl Walker<'_> {
     /// Runs `lowered` in a computation that was just opened, and lets it make claims, which the caller must hoist.
     pub fn with_carried_checks<T>(&mut self, lowered: impl FnOnce(&mut Self) -> T) -> T {
         let depth = self.b.nesting_depth();
-        let before = self.b.carry(depth);
+        let before = self.b.set_carried_depth(depth);
         if before + 1 != depth {
             // claims of the enclosing computation are not hoisted, so those of this one can't be either
-            self.b.carry(before);
+            self.b.set_carried_depth(before);
         }
         let made = lowered(self);
-        self.b.carry(before);
+        self.b.set_carried_depth(before);
         made
     }
 

@@ -173,7 +173,7 @@ impl<'p> Walker<'p> {
 
     /// Lowers branches to a `conditional`, or, where they return arrays of different sizes, to a selection among the results of all.
     fn conditional(&mut self, index: InstId, branches: &[&FuncRef], args: &[Value]) -> Result<Vec<ValueSlot>> {
-        let (mark, may_vary) = (self.checkpoint(), self.b.carries());
+        let (mark, may_vary) = (self.checkpoint(), self.b.carries_checks());
         let made = self.lower_with_inner_sizes(|w| w.conditional_with_claims(index, branches, args, &[]));
         if !(may_vary && self.failed_with_code(&made, &mark, |code| code == Code::DynamicShape)) {
             return made;
@@ -208,7 +208,7 @@ impl<'p> Walker<'p> {
         asked: &[(usize, Claim)],
     ) -> Result<Vec<ValueSlot>> {
         let (count, mut found) = (args.len(), Vec::new());
-        let mark = self.b.mark();
+        let mark = self.b.checkpoint();
         let reached = self.captured_state(branches, args)?;
         let args = [args, &self.captured_values(&reached)?].concat();
         let facts = self.parameter_facts(&args, &[], |_| true);

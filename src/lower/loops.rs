@@ -318,7 +318,7 @@ impl Walker<'_> {
         facts: &ParameterFacts,
         beside: &mut AuxiliaryState,
     ) -> Result<Option<(CompId, CompId)>> {
-        let mark = self.b.mark();
+        let mark = self.b.checkpoint();
         let cond = self.condition_computation(this, facts, beside)?;
         let checks = cond.as_ref().is_some_and(|c| c.is_checked);
         let cond = cond.map(|c| c.comp);

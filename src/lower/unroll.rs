@@ -46,7 +46,7 @@ impl Walker<'_> {
         }
         let (is_entry, may_be_allowed) =
             (self.b.nesting_depth() == 1, self.has_resizing_lists && self.user_trip_limit(body).is_none());
-        if !(is_entry || may_be_allowed && self.b.carries()) {
+        if !(is_entry || may_be_allowed && self.b.carries_checks()) {
             return self.lower_while_as_hlo(cond, body, args, None);
         }
         let mark = self.checkpoint();
@@ -112,7 +112,7 @@ impl Walker<'_> {
 
     pub(super) fn checkpoint(&self) -> LoweringCheckpoint {
         let (store, mutable_lists, ranges) = (self.store.clone(), self.mutable_lists.clone(), self.ranges.clone());
-        LoweringCheckpoint { store, mutable_lists, ranges, errors: self.errors.len(), module: self.b.mark() }
+        LoweringCheckpoint { store, mutable_lists, ranges, errors: self.errors.len(), module: self.b.checkpoint() }
     }
 
     /// Restores a snapshot, which discards everything lowered since.

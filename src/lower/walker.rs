@@ -140,11 +140,11 @@ impl<'p> Walker<'p> {
         targets: &[Endpoint],
     ) -> Result<Vec<NodeId>, NodeId> {
         let is_seed = |e: &Endpoint| seeds.contains_key(e);
-        if self.store.ids().is_empty() && !self.acts && !self.b.is_checked() {
+        if self.store.ids().is_empty() && !self.acts && !self.b.has_runtime_checks() {
             return order::needed_nodes(scope.graph, targets, is_seed);
         }
         let nodes = scope.graph.nodes.values();
-        let (program, is_checked) = (self.program, self.b.is_checked());
+        let (program, is_checked) = (self.program, self.b.has_runtime_checks());
         let acts = |node| {
             self.accesses.writes_variable(program, node)
                 || is_checked && self.accesses.contains_assertion(program, node)
@@ -243,7 +243,7 @@ impl<'p> Walker<'p> {
 
     /// Adds the name of the function being inlined to the assertions among the claims from index `before` on.
     fn name_checks(&mut self, before: usize) {
-        let Some(function) = self.calls.last().filter(|_| self.b.is_checked()) else { return };
+        let Some(function) = self.calls.last().filter(|_| self.b.has_runtime_checks()) else { return };
         for claim in self.b.take_claims(before) {
             let node = match claim.quantity {
                 ClaimQuantity::Check(_) => format!("{} in {function}", claim.node),

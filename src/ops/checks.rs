@@ -19,7 +19,7 @@ impl LowerCtx<'_> {
     /// Adds a run-time check: a call fails if any element of `wrong` is true. Does nothing in unchecked code and in
     /// computations from which a call cannot fail.
     pub fn fail_where(&mut self, wrong: InstId, check: RuntimeCheck) {
-        if !self.b.is_checked() || !self.b.carries() {
+        if !self.b.has_runtime_checks() || !self.b.carries_checks() {
             return;
         }
         let axes: Vec<usize> = (0..self.b.rank(wrong)).collect();
@@ -36,7 +36,7 @@ impl LowerCtx<'_> {
     }
     /// Adds a run-time check: a call fails if any of the integers `numbers` is not in `0..count`.
     pub fn fail_out_of_range(&mut self, numbers: InstId, count: Dim, check: RuntimeCheck) {
-        if !self.b.is_checked() {
+        if !self.b.has_runtime_checks() {
             return;
         }
         let numbers = self.b.convert(numbers, DType::S64);

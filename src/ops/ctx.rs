@@ -431,7 +431,7 @@ impl LowerCtx<'_> {
     /// # Errors
     /// `Code::UnsupportedCase` in computations that cannot pass the check up to the entry.
     pub fn check_state_size(&mut self, owner: &str, asked: InstId, most: u64) -> Result<()> {
-        if !self.b.carries() {
+        if !self.b.carries_checks() {
             return Err(self.unsupported_case(format!("`{owner}` grows in a function of scalars or in a condition")));
         }
         let value = self.b.convert(asked, DType::S32);

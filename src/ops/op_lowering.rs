@@ -233,7 +233,7 @@ impl OpLowering {
         if self.moves_strings && cx.args.iter().any(is_text) {
             return move_strings(self, cx);
         }
-        if let Some(check) = self.check.filter(|_| cx.b.is_checked()) {
+        if let Some(check) = self.check.filter(|_| cx.b.has_runtime_checks()) {
             check(cx)?;
         }
         match self.lower {

@@ -68,7 +68,9 @@ impl ExternalNames {
                 SAVER => named.saver(bytes, &names)?,
                 COLLECTIONS => named.collection(bytes, &names)?,
                 SIGNATURES => named.signature(bytes, &names)?,
-                ASSETS => named.nodes.extend(mentioned(bytes, &names).iter().map(|name| node(name).to_string())),
+                ASSETS => {
+                    named.nodes.extend(mentioned(bytes, &names).iter().map(|name| node_of_tensor(name).to_string()))
+                }
                 OBJECTS => named.objects(bytes)?,
                 _ => {}
             }
@@ -121,7 +123,7 @@ impl ExternalNames {
             let (1 | 2, RawValue::Bytes(pair)) = (number, raw) else { continue };
             let tensors = mentioned(&parse_map_entry(&pair)?.1, names);
             if number == 1 {
-                self.nodes.extend(tensors.iter().map(|name| node(name).to_string()));
+                self.nodes.extend(tensors.iter().map(|name| node_of_tensor(name).to_string()));
                 step.feeds.extend(tensors);
             } else {
                 self.tensors.extend(tensors.iter().cloned());
@@ -179,7 +181,10 @@ impl ExternalNames {
             let mut captured = RawMessage::parse(captured, "CapturedTensor")?;
             let tensors: Vec<String> = captured.bytes_mut(1).map(|bytes| text(bytes)).collect();
             for function in captured.bytes_mut(2).map(|bytes| text(bytes)) {
-                self.captured.entry(function).or_default().extend(tensors.iter().map(|name| node(name).to_string()));
+                self.captured
+                    .entry(function)
+                    .or_default()
+                    .extend(tensors.iter().map(|name| node_of_tensor(name).to_string()));
             }
         }
         Ok(())
@@ -191,7 +196,7 @@ impl Step {
     fn nodes<'g>(&self, graph: &'g Graph, ids: &HashMap<&str, NodeId>) -> Vec<&'g str> {
         let endpoint = |name: &String| {
             let port = name.split_once(':').map_or(Some(0), |(_, port)| port.parse().ok())?;
-            Some(Endpoint { node: *ids.get(node(name))?, port })
+            Some(Endpoint { node: *ids.get(node_of_tensor(name))?, port })
         };
         let fed: HashSet<Endpoint> = self.feeds.iter().filter_map(endpoint).collect();
         let is_run = |at: &Endpoint| !fed.contains(at);
@@ -330,7 +335,7 @@ fn mentioned_within(bytes: &Bytes, names: &HashSet<&str>, depth: usize) -> Vec<S
     let mut open = vec![(bytes.clone(), depth)];
     while let Some((bytes, depth)) = open.pop() {
         if let Ok(name) = std::str::from_utf8(&bytes)
-            && names.contains(node(name))
+            && names.contains(node_of_tensor(name))
         {
             found.push(name.trim_start_matches('^').to_string());
         } else if depth < MAX_DEPTH
@@ -346,7 +351,7 @@ fn mentioned_within(bytes: &Bytes, names: &HashSet<&str>, depth: usize) -> Vec<S
 }
 
 /// The node of a tensor name or a control input.
-pub fn node(tensor: &str) -> &str {
+pub fn node_of_tensor(tensor: &str) -> &str {
     let name = tensor.trim_start_matches('^');
     name.split(':').next().unwrap_or(name)
 }

@@ -122,7 +122,7 @@ pub fn rewrite(file: &Bytes, format: FileFormat, program: &Program, request: &Re
         None => ExternalNames::default(),
     };
     fetches.append(&mut named.tensors);
-    named.nodes.extend(request.feeds.iter().map(|f| meta_graph::node(f).to_string()));
+    named.nodes.extend(request.feeds.iter().map(|f| meta_graph::node_of_tensor(f).to_string()));
     let served = served(program, request)?;
     let library = match request.mode {
         Mode::Native(native) => {
@@ -225,7 +225,7 @@ fn in_meta_graph(file: &Bytes, change: &mut GraphDefChange) -> Result<Vec<u8>> {
         *graph = change(graph)?.into();
         there.extend(RawGraph::parse(graph)?.nodes.into_iter().map(|node| node.name));
     }
-    meta_graph::remove_missing_nodes(&mut meta, &|name| there.contains(meta_graph::node(name)))?;
+    meta_graph::remove_missing_nodes(&mut meta, &|name| there.contains(meta_graph::node_of_tensor(name)))?;
     Ok(meta.write())
 }
 

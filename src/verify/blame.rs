@@ -112,7 +112,7 @@ type ReferenceValues<'a> = HashMap<Endpoint, &'a Tensor>;
 /// # Errors
 /// Those of compiling and running; `Code::TooLarge` for too many bytes; `Code::BadInputs` for each of `others` that is not a tensor
 /// needed by the fetches, or has another type.
-pub(super) fn find(case: &VerifyCase, reference: &Arrays, others: &[String]) -> Result<Blame> {
+pub(super) fn compare_ops(case: &VerifyCase, reference: &Arrays, others: &[String]) -> Result<Blame> {
     let program = match import::load_any(case.graph, case.format)? {
         Loaded::Graph(mut program) => {
             program.freeze_variables(|_| false);
@@ -127,7 +127,7 @@ pub(super) fn find(case: &VerifyCase, reference: &Arrays, others: &[String]) -> 
                 return Err(Error::User(others.iter().map(unknown).collect()));
             }
             let lowered = compile::lower_module_file(&bytes, case.request)?;
-            return instructions::find(&lowered, case.args, &case.conditions);
+            return instructions::compare_instructions(&lowered, case.args, &case.conditions);
         }
     };
     let whole = prepare(program, case.request)?;

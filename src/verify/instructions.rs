@@ -13,7 +13,7 @@ use std::collections::HashMap;
 ///
 /// # Errors
 /// Those of compiling and running; `Code::TooLarge` for too many bytes.
-pub(super) fn find(lowered: &Lowered, args: &[Tensor], conditions: &VerifyOptions) -> Result<Blame> {
+pub(super) fn compare_instructions(lowered: &Lowered, args: &[Tensor], conditions: &VerifyOptions) -> Result<Blame> {
     let entry = lowered.module.entry();
     let kept: Vec<InstId> = entry.post_order().into_iter().filter(|&id| is_computed(entry, id)).collect();
     let all = with_results(lowered, &kept);

@@ -192,7 +192,7 @@ fn blame_ops(
     if !is_plain || !(case.all_ops || !others.is_empty() || all.iter().any(Comparison::departs)) {
         return Ok(None);
     }
-    let mut blame = blame::find(case, &reference, &others).map_err(in_expected)?;
+    let mut blame = blame::compare_ops(case, &reference, &others).map_err(in_expected)?;
     all.append(&mut blame.others);
     Ok(Some(blame).filter(|_| case.all_ops || all.iter().any(Comparison::departs)))
 }
@@ -250,6 +250,6 @@ pub fn compare_engines(
 ) -> Result<Verification> {
     let comparisons = compare(keys, "interpreter", native, plain, &vec![Tolerance::EXACT; keys.len()]);
     let bisection = bisection.filter(|_| comparisons.iter().any(Comparison::departs));
-    let blame = bisection.map(|b| instructions::find(b.lowered, b.args, &b.conditions)).transpose()?;
+    let blame = bisection.map(|b| instructions::compare_instructions(b.lowered, b.args, &b.conditions)).transpose()?;
     Ok(Verification { comparisons, blame })
 }

@@ -28,7 +28,7 @@ impl<D: SizeRepr> Builder<D> {
         self.assumed = assumed;
     }
     /// Whether run-time checks are compiled in.
-    pub fn is_checked(&self) -> bool {
+    pub fn has_runtime_checks(&self) -> bool {
         self.assumed.checks != RuntimeChecks::Off
     }
     /// Whether run-time checks that are known to hold are left out.
@@ -117,11 +117,11 @@ impl<D: SizeRepr> Builder<D> {
         self.claims.last_mut().map_or_else(Vec::new, |own| own.split_off(before.min(own.len())))
     }
     /// Whether claims of the innermost open computation reach the entry, so that it may have data-dependent sizes.
-    pub fn carries(&self) -> bool {
+    pub fn carries_checks(&self) -> bool {
         self.carried_depth == self.open.len()
     }
     /// Sets the number of open computations whose claims are carried to the entry, and returns the previous number.
-    pub fn carry(&mut self, count: usize) -> usize {
+    pub fn set_carried_depth(&mut self, count: usize) -> usize {
         std::mem::replace(&mut self.carried_depth, count)
     }
 }
@@ -130,7 +130,7 @@ impl Builder<Dim> {
     /// A data-dependent size that is `count` at run time and at most `most`, as its assumed value. `None` in a computation
     /// whose sizes are fixed.
     pub fn add_data_dependent_size(&mut self, count: InstId, most: Dim) -> Option<Dim> {
-        if !self.carries() {
+        if !self.carries_checks() {
             return None;
         }
         let number = self.found.len();

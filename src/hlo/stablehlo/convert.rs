@@ -85,7 +85,7 @@ pub(super) fn root(
         wholes.push(shape);
     }
     let mut converter = Converter::new(host, functions, entry, ShapeAssertions::Sizes)?;
-    args.iter().zip(&wholes).for_each(|(&id, whole)| converter.mark(id, whole));
+    args.iter().zip(&wholes).for_each(|(&id, whole)| converter.mark_shard(id, whole));
     let results = converter.entry(entry, &args)?;
     Ok(if let [one] = results[..] { one } else { host.builder().tuple(&results) })
 }

@@ -107,7 +107,7 @@ impl<'a> Converter<'a, '_> {
         let results = self.convert_body(region, &mut scope)?;
         self.leave();
         for (&id, whole) in results.iter().zip(&op.types) {
-            self.mark(id, whole);
+            self.mark_shard(id, whole);
         }
         Ok(results)
     }
@@ -131,7 +131,7 @@ impl<'a> Converter<'a, '_> {
                 let own = self.builder().push(symbolic::Op::Copy, &[x], shape.to_symbolic());
                 return Ok(Some(vec![own]));
             }
-            Some("SPMDShardToFullShape") => self.mark(x, shape),
+            Some("SPMDShardToFullShape") => self.mark_shard(x, shape),
             _ => return Ok(None),
         }
         Ok(Some(vec![x]))
@@ -144,7 +144,7 @@ impl<'a> Converter<'a, '_> {
     }
 
     /// Records that `id` is a shard of an array of type `whole`.
-    pub(super) fn mark(&mut self, id: InstId, whole: &Shape) {
+    pub(super) fn mark_shard(&mut self, id: InstId, whole: &Shape) {
         if !self.builder().shape(id).at_current_sizes().same_type_and_dims(whole) {
             let depth = self.builder().nesting_depth();
             self.parts_of_arrays.insert((depth, id));

@@ -47,7 +47,7 @@ impl Checkpoint {
         }
         let mut entries = IndexMap::new();
         let mut shards = 1;
-        for (key, value) in table::entries(&read_file(&index)?)? {
+        for (key, value) in table::read_entries(&read_file(&index)?)? {
             let key = String::from_utf8(key);
             let key = key.map_err(|_| Error::user(Code::BadEncoding, "a name in the checkpoint is no UTF-8"))?;
             if key.is_empty() {

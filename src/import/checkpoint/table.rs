@@ -14,7 +14,7 @@ const TRAILER_BYTES: usize = 5;
 
 /// All keys with their values, in the file's order. Errors: `BadEncoding` for a damaged file, `UnsupportedCase` for compressed blocks,
 /// which TensorFlow does not write.
-pub fn entries(file: &Bytes) -> Result<Vec<(Vec<u8>, Bytes)>> {
+pub fn read_entries(file: &Bytes) -> Result<Vec<(Vec<u8>, Bytes)>> {
     let footer = file.len().checked_sub(FOOTER_BYTES).map(|at| &file[at..]);
     let footer = footer.ok_or_else(|| bad("the index is shorter than its footer"))?;
     let mut tail = Cursor { bytes: footer, at: 0 };
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn damaged_tables_are_refused() {
         for bytes in [&[][..], &[0; 47], &[0; 48], &[0xff; 200]] {
-            assert!(entries(&Bytes::copy_from_slice(bytes)).is_err());
+            assert!(read_entries(&Bytes::copy_from_slice(bytes)).is_err());
         }
     }
 }

@@ -41,7 +41,7 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let size = match cx.constant_dims(2) {
         Ok(size) => size,
-        Err(refused) if cx.b.carries() => return slice_of_any_size(cx).or(Err(refused)),
+        Err(refused) if cx.b.carries_checks() => return slice_of_any_size(cx).or(Err(refused)),
         Err(refused) => return Err(refused),
     };
     let is_rest = |size: Dim| !size.varies() && size == -1;

@@ -30,7 +30,7 @@ fn put_rows(cx: &mut LowerCtx, tensor: InstId, indices: InstId, grows: bool) -> 
         let room = list.capacity(cx.b);
         if room == 0 || list.count.is_some() || interp::constant_value(cx.b, last).is_some() {
             list = list.extended_to_index(cx, last)?;
-        } else if cx.b.carries() {
+        } else if cx.b.carries_checks() {
             // A list of fixed length keeps it; a call whose indices exceed it fails.
             let needed = add_scalar(cx.b, last, 1.0);
             cx.clamp_checked(needed, room);

@@ -64,7 +64,7 @@ impl LoopFrames {
     ///
     /// Errors: `ControlFlowV1` for frames that cross, for a loop without a condition or with two, and for variables that are no
     /// pair of an `Enter` and a `NextIteration`.
-    pub fn of(graph: &Graph, order: &[NodeId]) -> Result<LoopFrames> {
+    pub fn find(graph: &Graph, order: &[NodeId]) -> Result<LoopFrames> {
         let mut frames = LoopFrames { of: graph.nodes.ids().map(|_| TOP).collect(), all: vec![LoopFrame::default()] };
         let mut known: HashMap<(usize, String), usize> = HashMap::new();
         for &id in order {

@@ -69,7 +69,7 @@ impl Liveness {
     /// Computes the formulas of all nodes in `order`; `known` returns the values of constants.
     ///
     /// Errors: `ControlFlowV1` if a formula gets too large.
-    pub fn of(
+    pub fn compute(
         graph: &Graph,
         frames: &LoopFrames,
         order: &[NodeId],

@@ -139,13 +139,13 @@ fn convert_graph(
 ) -> Result<(FunctionDraft, Vec<Function>)> {
     check_inputs(graph)?;
     let order = control_class::acyclic_order(graph, &[]).map_err(|stuck| cycle_error(graph, stuck))?;
-    let frames = LoopFrames::of(graph, &order)?;
+    let frames = LoopFrames::find(graph, &order)?;
     // A loop runs as one node: all inputs before all outputs.
     let whole: Vec<(NodeId, NodeId)> =
         frames.all.iter().flat_map(|f| f.exits.iter().flat_map(|&x| f.enters.iter().map(move |&e| (e, x)))).collect();
     let order =
         control_class::acyclic_order(graph, &whole).map_err(|stuck| self_dependent_loop(graph, &frames, stuck))?;
-    let live = Liveness::of(graph, &frames, &order, known)?;
+    let live = Liveness::compute(graph, &frames, &order, known)?;
     let order_of = graph.nodes.values().map(|n| order_of(n, changing)).collect();
     let effects = effects_by_frame(graph, &frames, &order_of);
     let indexed = graph.nodes.values().flat_map(|n| n.inputs.iter()).chain(targets).filter(|e| e.port == 1);

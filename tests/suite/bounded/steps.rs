@@ -75,11 +75,11 @@ impl Steps<'_> {
     fn within(&mut self, shapes: &[Shape], made: impl Fn(&mut Self, &[InstId]) -> InstId) -> CompId {
         self.b.begin_computation("within");
         let depth = self.b.nesting_depth();
-        let before = self.b.carry(depth);
+        let before = self.b.set_carried_depth(depth);
         let state = self.b.parameter(Shape::Tuple(shapes.to_vec()));
         let parts: Vec<InstId> = (0..shapes.len()).map(|i| self.b.get_tuple_element(state, i)).collect();
         let root = made(self, &parts);
-        self.b.carry(before);
+        self.b.set_carried_depth(before);
         self.b.end_computation(root)
     }
 
