@@ -20,7 +20,7 @@ pub enum Collective {
     Rank {
         /// Partitions per replica for a replica's number; 1 for a partition's number.
         divisor: u32,
-        /// How many different numbers there are.
+        /// Number of distinct values.
         modulus: u32,
     },
 }

@@ -114,7 +114,7 @@ pub enum Stmt {
     For {
         /// The variable.
         var: VarId,
-        /// How the iterations run.
+        /// The execution of the iterations.
         kind: LoopKind,
         /// The statements of one iteration.
         body: Vec<Stmt>,

@@ -17,7 +17,7 @@ pub struct ClusterObject {
     pub nodes: u64,
     /// The C interface of the object.
     pub face: ModelInterface,
-    /// By argument: index of its tensor in [`Chain::tensors`].
+    /// By argument: index of its tensor in [`ClusterChain::tensors`].
     pub args: Vec<usize>,
     /// By result: index of its tensor in [`ClusterChain::tensors`].
     pub results: Vec<usize>,

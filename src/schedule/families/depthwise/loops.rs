@@ -357,6 +357,6 @@ pub(in crate::schedule) struct TilePosition<'l> {
     /// Number of the channel among those made of the input in memory.
     pub from: Index,
     pub lanes: u64,
-    /// Where the sum of the tile's pixels goes, if it is wanted.
+    /// Destination of the sum of the tile's pixels, if partial sums are wanted.
     pub sum: Option<SumTarget>,
 }
