@@ -156,7 +156,7 @@ fn constant_at(t: &Tensor, varying: &InstExprs, at: &[u64], dims: &[u64]) -> Opt
         None => Some(interp::leading_elements(t, dims.to_vec())),
         Some(elements) => {
             let numbers = elements.iter().map(|e| e.value_at(at)).collect::<Option<Vec<i64>>>()?;
-            let bytes = numbers.iter().flat_map(|&n| Tensor::scalar_of_int(t.dtype, n).bytes.to_vec());
+            let bytes = numbers.iter().flat_map(|&n| Tensor::scalar_from_i64(t.dtype, n).bytes.to_vec());
             Some(Tensor::new(t.dtype, t.dims.clone(), bytes.collect::<Vec<u8>>()))
         }
     }

@@ -102,13 +102,13 @@ impl Expressions {
             relation: guard.relation,
             holds: guard.holds,
             node: guard.node.clone(),
-            spelled: self.record.spelled(&guard.difference),
+            spelled: self.record.expr_text(&guard.difference),
         };
         self.record.guards().iter().map(one).collect()
     }
 
     fn expression(&self, dim: Dim) -> Option<Extent> {
-        let Some(id) = dim.expr() else { return Some(Extent::constant(dim.at_hand())) };
+        let Some(id) = dim.expr() else { return Some(Extent::constant(dim.concrete_value())) };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry(id).or_insert_with(|| self.renumber(&self.record.expr(dim))).clone()
     }
@@ -307,7 +307,7 @@ impl SymbolicFunction {
                 let elements = elements.iter().map(|&e| value(e)).collect::<Option<Vec<i64>>>()?;
                 let inst = &mut lowered.module.comps[id].insts[*constant];
                 let shape = inst.shape.as_array()?;
-                let bytes = elements.iter().flat_map(|&n| Tensor::scalar_of_int(shape.dtype, n).bytes.to_vec());
+                let bytes = elements.iter().flat_map(|&n| Tensor::scalar_from_i64(shape.dtype, n).bytes.to_vec());
                 let value = Tensor::new(shape.dtype, shape.dims.clone(), bytes.collect::<Vec<u8>>());
                 inst.op = Op::Constant(Literal::Array(value));
             }
@@ -327,10 +327,10 @@ impl SymbolicFunction {
         let failed = Cell::new(false);
         let known: RefCell<HashMap<TraceId, Option<i64>>> = RefCell::default();
         let signed = |d: Dim| {
-            let Some(id) = d.expr() else { return d.at_hand() };
+            let Some(id) = d.expr() else { return d.concrete_value() };
             let n = *known.borrow_mut().entry(id).or_insert_with(|| value(d));
             failed.set(failed.get() || n.is_none());
-            n.unwrap_or(d.at_hand())
+            n.unwrap_or(d.concrete_value())
         };
         let size = |d: Dim| u64::try_from(signed(d)).unwrap_or(0);
         let module = self.open.module.map_sizes(SizeMapping { size: &size, signed: &signed });

@@ -230,7 +230,7 @@ pub fn result_keys(args: &GraphArgs, lowered: &Lowered) -> Vec<String> {
     if args.fetches.len() == lowered.results.len() {
         return args.fetches.clone();
     }
-    lowered.results.iter().map(|r| r.shown().to_string()).collect()
+    lowered.results.iter().map(|r| r.display_name().to_string()).collect()
 }
 
 /// Writes results to an npz file, or prints them without one.

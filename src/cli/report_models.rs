@@ -63,8 +63,8 @@ fn fronts(args: &ReportArgs, request: &Request) -> Result<LoweredModel> {
 
 fn described(lowered: &Lowered) -> FunctionSummary {
     let spelled = |infos: &[TensorInfo], is_result: bool| match &lowered.size_variants {
-        Some(sized) => sized.sizes.spelled(infos, if is_result { &sized.sizes.results } else { &sized.sizes.args }),
-        None => infos.iter().map(TensorInfo::spelled).collect(),
+        Some(sized) => sized.sizes.type_texts(infos, if is_result { &sized.sizes.results } else { &sized.sizes.args }),
+        None => infos.iter().map(TensorInfo::type_text).collect(),
     };
     let initial = lowered.state.iter().filter(|v| v.info.dtype.is_float()).map(|v| v.info.elements());
     FunctionSummary {

@@ -32,11 +32,11 @@ pub fn convert(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
         }
         return convert(f, &re, to);
     }
-    if x.dtype.computed() != x.dtype {
+    if x.dtype.compute_type() != x.dtype {
         let wide = small_float::decode(f, x);
         return convert(f, &wide, to);
     }
-    if to.computed() != to {
+    if to.compute_type() != to {
         let exact = exact_enough(f, x);
         return small_float::encode(f, &exact, to);
     }

@@ -31,7 +31,7 @@ pub fn emit(f: &mut FunctionEmitter, op: ScalarOp, args: &[Val]) -> Result<Val> 
     match from.class() {
         DTypeClass::Pred | DTypeClass::Signed | DTypeClass::Unsigned => integer::emit(f, op, args),
         DTypeClass::Complex => complex::emit(f, op, args),
-        DTypeClass::Float if from.computed() == from => float::emit(f, op, args),
+        DTypeClass::Float if from.compute_type() == from => float::emit(f, op, args),
         DTypeClass::Float if is_sign_bit_alone(op, from) => Ok(small_float::apply_to_sign_bit(f, op, &args[0])),
         DTypeClass::Float => {
             let wide: Vec<Val> = args.iter().map(|x| convert::convert(f, x, DType::F32)).collect();
@@ -49,7 +49,7 @@ fn compare(f: &mut FunctionEmitter, direction: Direction, kind: CompareKind, x: 
             return Ok(relation(f, direction, &x, &y));
         }
         DTypeClass::Float => {
-            let t = x.dtype.computed();
+            let t = x.dtype.compute_type();
             let (x, y) = (convert::convert(f, x, t), convert::convert(f, y, t));
             if kind == CompareKind::Partial {
                 let relation = match direction {

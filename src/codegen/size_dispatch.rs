@@ -55,7 +55,7 @@ pub fn emit(
     group: usize,
 ) {
     let sizes = &entry.sizes;
-    let given = sizes.count_from_caller();
+    let given = sizes.caller_size_count();
     let mut driver =
         Driver { out: String::new(), sizes, memory: memory_parameters(face), tail: trailing_parameters(face), next: 0 };
     driver.allocas(entry.program.args.len(), entry.program.results.len());
@@ -150,7 +150,7 @@ impl Driver<'_> {
 
     /// Emits the arrays of pointers that programs are called with, and of the sizes.
     fn allocas(&mut self, args: usize, results: usize) {
-        let (given, all) = (self.sizes.count_from_caller(), self.sizes.all.len());
+        let (given, all) = (self.sizes.caller_size_count(), self.sizes.all.len());
         self.line(&format!("%own_args = alloca [{} x ptr]", (args + given).max(1)));
         self.line(&format!("%own_results = alloca [{} x ptr]", (results + all - given).max(1)));
         self.line(&format!("%numbers = alloca [{} x i32]", all.max(1)));
@@ -158,7 +158,7 @@ impl Driver<'_> {
 
     /// Emits the reading of the sizes that the caller gives, and the refusal of those out of bounds.
     fn check(&mut self) {
-        let given: Vec<Size> = self.sizes.all[..self.sizes.count_from_caller()].to_vec();
+        let given: Vec<Size> = self.sizes.all[..self.sizes.caller_size_count()].to_vec();
         let mut held = Vec::new();
         for (s, one) in given.iter().enumerate() {
             let at = self.offset("%sizes", &(8 * s).to_string());
@@ -182,7 +182,7 @@ impl Driver<'_> {
     /// Emits the call of the program for one size bucket.
     fn rung(&mut self, program: &Program) {
         let (sizes, padded) = (self.sizes, PaddedOffsets::of_program(self.sizes, program));
-        let given = sizes.count_from_caller();
+        let given = sizes.caller_size_count();
         for (i, (axes, at)) in sizes.args.iter().zip(&padded.args).enumerate() {
             let theirs = self.pointer("%args", i);
             let mut own = theirs.clone();
@@ -284,7 +284,7 @@ impl Driver<'_> {
 
     /// Emits the values of all sizes after the call; one beyond its bound ends the call.
     fn data_sizes_of_call(&mut self, program: &Program) -> Vec<String> {
-        let given = self.sizes.count_from_caller();
+        let given = self.sizes.caller_size_count();
         let mut values: Vec<String> = (0..given).map(size).collect();
         let mut held = Vec::new();
         for s in given..self.sizes.all.len() {

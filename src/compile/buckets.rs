@@ -47,7 +47,7 @@ pub fn choose_buckets(
     precision: Precision,
     schedule: &mut dyn FnMut(&Lowered, &str) -> Result<Vec<Program>>,
 ) -> Result<Vec<Bucket>> {
-    let given = &size_variants.sizes.all[..size_variants.sizes.count_from_caller()];
+    let given = &size_variants.sizes.all[..size_variants.sizes.caller_size_count()];
     let mut search = BucketSearch { lowered, size_variants, precision, candidates: Vec::new(), schedule };
     let mut buckets = Vec::new();
     let mut below: Vec<u64> = given.iter().map(|s| s.least).collect();

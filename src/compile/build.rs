@@ -349,7 +349,7 @@ pub fn with_size_parameters(
         dtype: DType::S32,
         dims: Vec::new(),
     };
-    let (given, found) = sizes.all.split_at(sizes.count_from_caller());
+    let (given, found) = sizes.all.split_at(sizes.caller_size_count());
     let used = |axes: &Vec<Option<usize>>| {
         let size = |s: usize| match s.checked_sub(given.len()) {
             None => SizeCountSource::Parameter(lowered.args.len() + s),
@@ -358,7 +358,7 @@ pub fn with_size_parameters(
         axes.iter().map(|axis| axis.map(size)).collect()
     };
     let arg = |(info, axes): (&TensorInfo, &Vec<Option<usize>>)| TensorInfo {
-        dims: Sizes::actual(axes, &info.dims, most),
+        dims: Sizes::actual_dims(axes, &info.dims, most),
         ..info.clone()
     };
     let result = |(info, dims): (&TensorInfo, &Vec<u64>)| TensorInfo { dims: dims.clone(), ..info.clone() };

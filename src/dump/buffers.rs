@@ -54,12 +54,12 @@ fn allocations(program: &Program) -> Vec<Allocation<'_>> {
     let mut out = Vec::new();
     for (i, arg) in program.args.iter().enumerate() {
         let values = of(&|p| matches!(p, BufferLocation::Arg(n) if *n == i).then_some(0));
-        let attributes = format!("parameter {i}, shape |{}| at ShapeIndex {{}}", arg.spelled());
+        let attributes = format!("parameter {i}, shape |{}| at ShapeIndex {{}}", arg.type_text());
         out.push(Allocation { size: arg.bytes(), attributes, values });
     }
     for (i, result) in program.results.iter().enumerate() {
         let values = of(&|p| matches!(p, BufferLocation::Result(n) if *n == i).then_some(0));
-        let attributes = format!("output shape is |{}|, maybe-live-out", result.spelled());
+        let attributes = format!("output shape is |{}|, maybe-live-out", result.type_text());
         out.push(Allocation { size: result.bytes(), attributes, values });
     }
     let constants = |p: &BufferLocation| if let BufferLocation::Weights(at) = p { Some(*at) } else { None };
@@ -67,7 +67,7 @@ fn allocations(program: &Program) -> Vec<Allocation<'_>> {
     for (i, v) in program.state.iter().enumerate() {
         let values = of(&|p| matches!(p, BufferLocation::State(at) if *at == v.offset).then_some(0));
         let attributes =
-            format!("parameter {}, shape |{}| at ShapeIndex {{}}", program.args.len() + i, v.info.spelled());
+            format!("parameter {}, shape |{}| at ShapeIndex {{}}", program.args.len() + i, v.info.type_text());
         out.push(Allocation { size: v.info.bytes(), attributes, values });
     }
     let temporary = |p: &BufferLocation| if let BufferLocation::Workspace(at) = p { Some(*at) } else { None };

@@ -35,7 +35,7 @@ impl SymbolicArray {
     /// Value, recording guards that it is the same in every call.
     pub fn pin_sizes(self) -> Tensor {
         for size in self.sizes.into_iter().flatten() {
-            size.pinned();
+            size.guarded_value();
         }
         self.value
     }

@@ -34,7 +34,7 @@ fn made_up(like: &Tensor, seed: u64) -> Tensor {
         state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let word = mixed(state);
         let value = ((word >> 40) as f64 / (1u64 << 24) as f64 - 0.5) * 0.2;
-        bytes.extend_from_slice(&Tensor::scalar_of(like.dtype, value).bytes);
+        bytes.extend_from_slice(&Tensor::scalar_from_f64(like.dtype, value).bytes);
     }
     Tensor::new(like.dtype, like.dims.clone(), bytes)
 }

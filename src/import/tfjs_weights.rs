@@ -145,7 +145,7 @@ fn cast(from: &Tensor, to: DType) -> Result<Tensor> {
     } else if to == DType::Pred && from.dtype.is_integer() {
         (0..n).map(|i| u8::from(from.get_i64(i) != Some(0))).collect()
     } else if to.is_float() && from.dtype.is_float() {
-        (0..n).flat_map(|i| Tensor::scalar_of(to, from.get_f64(i).unwrap_or(0.0)).bytes).collect()
+        (0..n).flat_map(|i| Tensor::scalar_from_f64(to, from.get_f64(i).unwrap_or(0.0)).bytes).collect()
     } else {
         return Err(Error::user(Code::BadGraph, format!("the constant is {to}, and its weight is {}", from.dtype)));
     };

@@ -148,7 +148,7 @@ impl SymbolicOutput {
     /// Fact about the output, with the unknown sizes `sizes` for the variables; `None` for a negative size.
     fn fact(self, cx: &mut ShapeCtx, sizes: &[DimId], record: &Record) -> Option<Fact> {
         let mut size = |d: Dim| match d.varies() {
-            false => u64::try_from(d.at_hand()).ok().map(InferredDim::Known),
+            false => u64::try_from(d.concrete_value()).ok().map(InferredDim::Known),
             true => {
                 let expr = record.expr(d);
                 let cause = expr.vars().first().map(|&v| sizes[v]);
@@ -163,7 +163,7 @@ impl SymbolicOutput {
                 if d.varies() {
                     size(*d).map_or(InferredInt::Unknown, InferredInt::from)
                 } else {
-                    InferredInt::Known(d.at_hand())
+                    InferredInt::Known(d.concrete_value())
                 }
             };
             all.iter().map(int).collect::<Vec<InferredInt>>()

@@ -86,8 +86,9 @@ fn what_is_not_taken_tells_nothing() {
         ints("axis", &[], &[0]),
     ];
     let program = Program { graph: Graph { nodes: nodes.into_iter().collect() }, ..Program::default() };
-    let merged =
-        |value: Option<bool>| dims(&infer(&program, &[given(value.map(|v| Tensor::preds(&[], &[v])))]), 5).to_string();
+    let merged = |value: Option<bool>| {
+        dims(&infer(&program, &[given(value.map(|v| Tensor::from_bools(&[], &[v])))]), 5).to_string()
+    };
     assert_eq!([None, Some(true), Some(false)].map(merged), ["[?]", "[3]", "[6]"]);
 }
 

@@ -29,7 +29,7 @@ pub fn symbolic_value<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option<Symboli
     if let Some(sizes) = is_recording.then(|| symbolic_elements(b, id)).flatten() {
         let array = b.shape(id).at_current_sizes();
         let array = array.as_array()?;
-        let bytes = sizes.iter().flat_map(|e| Tensor::scalar_of_int(array.dtype, e.at_hand()).bytes.to_vec());
+        let bytes = sizes.iter().flat_map(|e| Tensor::scalar_from_i64(array.dtype, e.concrete_value()).bytes.to_vec());
         let value = Tensor::new(array.dtype, array.dims.clone(), bytes.collect::<Vec<u8>>());
         let varies = sizes.iter().any(|e| e.varies());
         return Some(SymbolicArray { value, sizes: varies.then_some(sizes) });

@@ -56,8 +56,8 @@ pub(super) fn convolution(m: &Machine, x: &Tensor, k: &Tensor, d: &ConvDims, sha
     if inferred.as_array().is_none_or(|a| a.dims != shape.dims) {
         return Err(invalid_hlo(format!("{shape} is declared where {inferred} follows")));
     }
-    let product = x.dtype.product(k.dtype, shape.dtype);
-    let factor = product.accumulator();
+    let product = x.dtype.product_type(k.dtype, shape.dtype);
+    let factor = product.accumulator_type();
     let (x, groups) = features_last(x, d);
     let kernel_order = [&d.kernel_spatial[..], &[d.kernel_input_feature, d.kernel_output_feature]].concat();
     let work = shape.elements().saturating_mul(k.len() as u64 / k.dims[d.kernel_output_feature].max(1));

@@ -129,8 +129,8 @@ pub(super) fn dot(m: &Machine, x: &Tensor, y: &Tensor, d: &DotDims, shape: &Arra
         .map_err(invalid_hlo)?;
     // Actual sizes may be below the declared bounds; the machine compares them.
     let Some(shape) = inferred.as_array() else { return Err(invalid_hlo(format!("{shape} is declared for dot"))) };
-    let product = x.dtype.product(y.dtype, shape.dtype);
-    let work = product.accumulator();
+    let product = x.dtype.product_type(y.dtype, shape.dtype);
+    let work = product.accumulator_type();
     let free = |t: &Tensor, batch: &[usize], contracted: &[usize]| -> Vec<usize> {
         (0..t.dims.len()).filter(|i| !batch.contains(i) && !contracted.contains(i)).collect()
     };

@@ -44,7 +44,7 @@ enum Needs {
     Values(Vec<InstId>),
     /// Dependence on an element of the tuple parameter.
     Part(usize),
-    /// Loop: its condition, its body, the instructions of its initial state, the needed state elements, and the element that is
+    /// Dependence on a loop: its condition, its body, the instructions of its initial state, the needed state elements, and the element that is
     /// read.
     Loop { cond: CompId, body: CompId, init: Vec<InstId>, parts: BTreeSet<usize>, part: usize },
 }

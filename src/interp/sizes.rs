@@ -142,7 +142,7 @@ impl<D: SizeRepr> Follower<'_, D> {
                 all.extend(elements.iter().copied());
                 (first..all.len() as i64).collect()
             } else {
-                elements.iter().map(|e| (!e.varies()).then(|| e.at_hand())).collect::<Option<_>>()?
+                elements.iter().map(|e| (!e.varies()).then(|| e.concrete_value())).collect::<Option<_>>()?
             };
             numbers.push(own.constant(Tensor::of(&dims, &values)));
         }
@@ -198,7 +198,7 @@ fn scalar(op: ScalarOp, args: &[Dim]) -> Option<Dim> {
 }
 
 fn of(x: Dim, op: SizeOp, y: Dim) -> Option<Dim> {
-    x.compute(op, y)
+    x.apply_op(op, y)
 }
 
 fn clamped(x: Dim, low: Dim, high: Dim) -> Option<Dim> {

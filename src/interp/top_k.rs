@@ -127,7 +127,7 @@ impl Heap<'_> {
         }
     }
 
-    /// The `k` best positions of more than `k`.
+    /// Positions of the `k` best elements, found with a heap; there are more than `k` elements.
     fn largest(mut self, k: usize) -> Vec<usize> {
         self.heap = (0..=k).collect();
         for parent in (0..k.div_ceil(2)).rev() {
@@ -171,7 +171,7 @@ impl Heap<'_> {
         self.rise(hole, top, value);
     }
 
-    /// Puts `value` into the free position `hole`, or above it in place of elements that it precedes, but not above `top`.
+    /// Sifts `value` up the heap from the free position `hole`, past parents that it precedes, at most to `top`.
     fn rise(&mut self, mut hole: usize, top: usize, value: usize) {
         while hole > top && self.goes_before(self.heap[(hole - 1) / 2], value) {
             self.heap[hole] = self.heap[(hole - 1) / 2];

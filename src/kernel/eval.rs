@@ -318,7 +318,7 @@ impl KernelInterpreter<'_> {
             Expr::Within(x, low, high) => {
                 let all = (0..f.lanes()).map(|l| Ok((*low..*high).contains(&self.eval_index(f, x, l)?)));
                 let all = all.collect::<Result<Vec<_>>>()?;
-                Tensor::preds(&[all.len() as u64], &all)
+                Tensor::from_bools(&[all.len() as u64], &all)
             }
             Expr::Reg(r, at) => {
                 let at = self.eval_index(f, at, 0)?;

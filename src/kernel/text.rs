@@ -13,8 +13,14 @@ pub fn print_program(program: &Program) -> String {
     );
     for v in &program.state {
         let does = if v.changed { "changes" } else { "reads" };
-        let _ =
-            writeln!(out, "{does} {} {} at {} of {}", v.info.field, v.info.spelled(), v.offset, program.state_bytes());
+        let _ = writeln!(
+            out,
+            "{does} {} {} at {} of {}",
+            v.info.field,
+            v.info.type_text(),
+            v.offset,
+            program.state_bytes()
+        );
     }
     for (id, b) in program.buffers.iter() {
         let _ = writeln!(out, "buffer b{} {}[{}] {:?}", id.0, b.dtype, b.elements, b.place);

@@ -85,7 +85,7 @@ impl Walker<'_> {
     /// Truth value of whether branch `i` of `count` is the one that `index` selects.
     fn branch_predicate(&mut self, index: InstId, i: usize, count: usize) -> InstId {
         if self.b.dtype(index) == DType::Pred {
-            let first = self.b.constant(Tensor::preds(&[], &[i == 0]));
+            let first = self.b.constant(Tensor::from_bools(&[], &[i == 0]));
             return self.b.compare(Direction::Eq, index, first);
         }
         let number = self.b.full_like(index, i as f64);
@@ -98,7 +98,7 @@ impl Walker<'_> {
         self.b.binary(ScalarOp::Or, behind, before)
     }
 
-    /// Replaces the values of claims from index `before` on by 0 where their branch is not taken.
+    /// Replaces the values of run-time checks from index `before` on by 0 where their branch is not taken.
     fn mask_claims(&mut self, before: usize, counts: InstId) {
         for claim in self.b.take_claims(before) {
             let none = self.b.full_like(claim.value, 0.0);

@@ -1,8 +1,8 @@
-//! Hoisting of run-time checks (claims) out of loops and branches to the entry computation, where a call can fail.
+//! Hoisting of run-time checks out of loops and branches to the entry computation, where a call can fail.
 //!
-//! A claim is a value of the computation that makes it. A loop carries the maximum over all iterations in an additional element of its
-//! state; a branch returns the value as an additional result, and the other branches return 0. The claims of a computation are known only
-//! once it has been lowered, so that a computation with claims is lowered a second time, with the additional elements.
+//! A run-time check (`Claim`) is a value of the computation that makes it. A loop carries the maximum over all iterations in an additional element of its
+//! state; a branch returns the value as an additional result, and the other branches return 0. The checks of a computation are known only
+//! once it has been lowered, so that a computation with checks is lowered a second time, with the additional elements.
 use super::walker::Walker;
 use crate::hlo::symbolic::{Builder, Claim, ClaimQuantity, Shape};
 use crate::ops::Value;
@@ -10,13 +10,13 @@ use crate::ops::spec::ValueSpec;
 use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
-/// Specs of the values of `count` claims (run-time checks of requested sizes): scalars, `s32[]`.
+/// Specs of the values of `count` run-time checks of requested sizes: scalars, `s32[]`.
 pub(super) fn check_value_specs(count: usize) -> Vec<ValueSpec> {
     vec![ValueSpec::Array(Shape::array(DType::S32, [])); count]
 }
 
 impl Walker<'_> {
-    /// Runs `lowered` in a computation that was just opened, and lets it make claims, which the caller must hoist.
+    /// Runs `lowered` in a computation that was just opened, and lets it make run-time checks, which the caller must hoist.
     pub fn with_carried_checks<T>(&mut self, lowered: impl FnOnce(&mut Self) -> T) -> T {
         let depth = self.b.nesting_depth();
         let before = self.b.set_carried_depth(depth);
@@ -29,12 +29,12 @@ impl Walker<'_> {
         made
     }
 
-    /// Initial values of `count` claims that a loop carries: zeros.
+    /// Initial values of `count` run-time checks that a loop carries: zeros.
     pub fn initial_check_values(&mut self, count: usize) -> Vec<Value> {
         (0..count).map(|_| Value::Array(self.b.constant(Tensor::scalar(0i32)))).collect()
     }
 
-    /// Maximum of each claim of the open computation and its value in earlier iterations, `before`.
+    /// Maximum of each run-time check of the open computation and its value in earlier iterations, `before`.
     pub fn accumulate_checks(&mut self, before: &[Value]) -> Vec<Value> {
         let own = self.b.claims().to_vec();
         let mut most = Vec::with_capacity(own.len());
@@ -45,7 +45,7 @@ impl Walker<'_> {
         most
     }
 
-    /// Adds the claims of a nested computation to the open one, with their values there.
+    /// Adds the run-time checks of a nested computation to the open one, with their values there.
     pub fn hoist_checks(&mut self, claims: &[Claim], values: &[Value]) {
         for (claim, value) in claims.iter().zip(values) {
             if let Value::Array(value) = *value {
@@ -55,7 +55,7 @@ impl Walker<'_> {
     }
 }
 
-/// Merges claims that are the same check of one node. A loop's condition, for example, is checked in each iteration and once more after
+/// Merges equal run-time checks of one node. A loop's condition, for example, is checked in each iteration and once more after
 /// the last.
 pub(super) fn merge_duplicate_checks(b: &mut Builder) {
     let mut merged: Vec<Claim> = Vec::new();

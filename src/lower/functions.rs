@@ -188,7 +188,7 @@ impl<'p> Walker<'p> {
         discard_values(made)
     }
 
-    /// Values that branch `i` returns for the claims of all branches: its own as computed, 0 for those of other branches.
+    /// Values that branch `i` returns for the run-time checks of all branches: its own as computed, 0 for those of other branches.
     fn claims_of_branch(&mut self, i: usize, asked: &[(usize, Claim)]) -> Vec<Value> {
         let mut own = self.b.claims().to_vec().into_iter();
         let mut values = self.initial_check_values(asked.len());
@@ -199,7 +199,7 @@ impl<'p> Walker<'p> {
     }
 
     /// Lowers branches to a `conditional`. Each branch becomes a computation in which constant arguments are constants again. `asked` holds
-    /// the claims of the branches, each with the index of its branch, and is empty until a first attempt has found them.
+    /// the run-time checks of the branches, each with the index of its branch, and is empty until a first attempt has found them.
     fn conditional_with_claims(
         &mut self,
         index: InstId,

@@ -310,7 +310,7 @@ impl Walker<'_> {
         Ok(Some(values))
     }
 
-    /// Emits the computations of the condition and the body; claims of the body become additional state. `None` where one of them could not be
+    /// Emits the computations of the condition and the body; run-time checks of the body become additional state. `None` where one of them could not be
     /// lowered and a diagnostic was reported.
     fn loop_computations(
         &mut self,
@@ -375,7 +375,7 @@ impl Walker<'_> {
         }
         let mut root = self.scalar_predicate(test)?;
         if let (Some(most), Some(Value::Array(count))) = (beside.most, behind.first()) {
-            let most = self.b.constant(Tensor::scalar(most.pinned()));
+            let most = self.b.constant(Tensor::scalar(most.guarded_value()));
             let more = self.b.compare(Direction::Lt, *count, most);
             root = self.b.binary(ScalarOp::And, root, more);
         }
@@ -399,7 +399,7 @@ impl Walker<'_> {
         self.b.binary(ScalarOp::And, goes_on, holds)
     }
 
-    /// Adds a claim that fails calls in which a loop, ended after at most `most` iterations, would have gone on from these values.
+    /// Adds a run-time check that fails calls in which a loop, ended after at most `most` iterations, would have gone on from these values.
     fn claim_trip_count(&mut self, this: &LoopLowering, values: &[Value], rounds: InstId, most: Dim) -> Result<()> {
         let test = self.call_with_captures(this.cond, values, &this.reached)?;
         let Some(test) = test.as_ref().and_then(|results| results.first()) else { return Ok(()) };

@@ -241,7 +241,7 @@ impl<'p> Walker<'p> {
         Ok(Some(outputs.into_iter().map(Some).collect()))
     }
 
-    /// Adds the name of the function being inlined to the assertions among the claims from index `before` on.
+    /// Adds the name of the function being inlined to the assertions among the run-time checks from index `before` on.
     fn name_checks(&mut self, before: usize) {
         let Some(function) = self.calls.last().filter(|_| self.b.has_runtime_checks()) else { return };
         for claim in self.b.take_claims(before) {

@@ -47,7 +47,7 @@ impl LowerCtx<'_> {
     /// sizes.
     pub fn fail_out_of_bounds(&mut self, indices: InstId, sizes: &[Dim]) {
         let places = self.b.dims(indices).to_vec();
-        let ends: Vec<i64> = sizes.iter().map(|&n| n.pinned()).collect();
+        let ends: Vec<i64> = sizes.iter().map(|&n| n.guarded_value()).collect();
         let ends = self.b.constant(Tensor::from_vec(DType::S64, vec![sizes.len() as u64], ends));
         let ends = self.b.broadcast(ends, &places, &[places.len() - 1]);
         let indices = self.b.convert(indices, DType::S64);
@@ -249,7 +249,7 @@ pub fn check_box_images(cx: &mut LowerCtx) -> Result<()> {
 
 /// Checks that the slice with starts in input 1 and sizes in input 2 stays within input 0.
 pub fn check_slice_bounds(cx: &mut LowerCtx) -> Result<()> {
-    let dims: Vec<i64> = cx.dims(0)?.iter().map(|&d| d.pinned()).collect();
+    let dims: Vec<i64> = cx.dims(0)?.iter().map(|&d| d.guarded_value()).collect();
     let (begin, size) = (cx.arg(1)?, cx.arg(2)?);
     let (begin, size) = (cx.b.convert(begin, DType::S64), cx.b.convert(size, DType::S64));
     let dims = cx.b.constant(Tensor::from_vec(DType::S64, vec![dims.len() as u64], dims));

@@ -38,14 +38,14 @@ impl ElementExpr {
         (self.rest.known() == Some(0)).then_some(self.size)
     }
     fn add(&self, other: &ElementExpr) -> Option<ElementExpr> {
-        Some(ElementExpr { size: self.size.compute(SizeOp::Add, other.size)?, rest: self.rest.add(&other.rest)? })
+        Some(ElementExpr { size: self.size.apply_op(SizeOp::Add, other.size)?, rest: self.rest.add(&other.rest)? })
     }
     /// Difference of two expressions; `None` if it overflows.
     pub fn sub(&self, other: &ElementExpr) -> Option<ElementExpr> {
         self.add(&other.scale(-1)?)
     }
     fn scale(&self, by: i64) -> Option<ElementExpr> {
-        let size = self.size.compute(SizeOp::Multiply, Dim::from(by))?;
+        let size = self.size.apply_op(SizeOp::Multiply, Dim::from(by))?;
         Some(ElementExpr { size, rest: self.rest.scale(by)? })
     }
 }
@@ -196,7 +196,7 @@ impl<'b> Reader<'b> {
             (ScalarOp::Add, Some(y)) => x.add(&y),
             (ScalarOp::Subtract, Some(y)) => x.sub(&y),
             (ScalarOp::Multiply, Some(y)) => {
-                let fixed = |e: &ElementExpr| e.as_size().filter(|n| !n.varies()).map(Dim::at_hand);
+                let fixed = |e: &ElementExpr| e.as_size().filter(|n| !n.varies()).map(Dim::concrete_value);
                 match (fixed(&x), fixed(&y)) {
                     (_, Some(n)) => x.scale(n),
                     (Some(n), _) => y.scale(n),

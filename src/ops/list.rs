@@ -124,7 +124,7 @@ fn fixed_shape(cx: &LowerCtx, i: usize) -> Option<Vec<Dim>> {
 fn partial_shape(cx: &LowerCtx, i: usize) -> Option<Arc<PartialShape>> {
     let (rank, sizes) = (cx.dims(i).ok()?.len(), cx.constant_dims(i).ok()?);
     // A size that varies between calls is unknown.
-    let size = |v: Dim| if v.varies() { None } else { u64::try_from(v.pinned()).ok() };
+    let size = |v: Dim| if v.varies() { None } else { u64::try_from(v.guarded_value()).ok() };
     Some(Arc::new(PartialShape((rank == 1).then(|| sizes.into_iter().map(size).collect()))))
 }
 

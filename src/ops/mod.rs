@@ -113,7 +113,7 @@ const MOVING: &[&str] = &["array", "control_flow", "list", "optional", "random"]
 
 /// Number of operations of an op, if known: from its definition, or else from its family, or one per element for a pointwise
 /// op. Ops that are never compiled count as no work.
-pub fn work(op: &str) -> Option<Work> {
+pub fn op_work(op: &str) -> Option<Work> {
     static KNOWN: std::sync::OnceLock<foldhash::HashMap<&'static str, Work>> = std::sync::OnceLock::new();
     let known = || {
         let rows = all_ops().filter_map(|(family, row)| {

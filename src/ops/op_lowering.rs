@@ -102,7 +102,7 @@ pub struct OpLowering {
     pub draws: bool,
     /// Whether output `i` is input `i`, unchanged, for every `i`.
     pub forwards: bool,
-    /// Number of operations, if stated here; `ops::work` derives that of other ops from their family.
+    /// Number of operations, if stated here; `ops::op_work` derives that of other ops from their family.
     pub work: Option<Work>,
     /// Whether the op only marks where a graph is fed, holds variables, or orders other nodes.
     pub border: bool,

@@ -5,7 +5,7 @@ use super::op_lowering::op;
 use super::shape_ctx::ShapeCtx;
 use super::spec::{check_nesting, with_known_sizes};
 use super::symbols::UnknownReason;
-use super::value::{Alternative, OptionalValue};
+use super::value::{OptionalAlternative, OptionalValue};
 use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, PartialShape, TfType};
@@ -24,17 +24,17 @@ const NODES: &[OpLowering] = &[
 pub const ROWS: &[&[OpLowering]] = &[NODES];
 
 fn from_value(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let has_value = cx.b.constant(Tensor::preds(&[], &[true]));
+    let has_value = cx.b.constant(Tensor::from_bools(&[], &[true]));
     let args = cx.args.clone();
     let components = args.iter().map(|one| with_known_sizes(cx.b, one)).collect::<Result<_>>()?;
-    let alternative = Alternative { makers: cx.calls.last().cloned().into_iter().collect(), components };
+    let alternative = OptionalAlternative { makers: cx.calls.last().cloned().into_iter().collect(), components };
     let optional = Value::Optional(OptionalValue { has_value, alternatives: vec![alternative] });
     check_nesting(&optional)?;
     Ok(vec![optional])
 }
 
 fn none(cx: &mut LowerCtx) -> Result<Vec<Value>> {
-    let has_value = cx.b.constant(Tensor::preds(&[], &[false]));
+    let has_value = cx.b.constant(Tensor::from_bools(&[], &[false]));
     Ok(vec![Value::Optional(OptionalValue { has_value, alternatives: Vec::new() })])
 }
 
@@ -77,13 +77,15 @@ fn get_value(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
         _ => types[i].dtype().is_none(),
     };
-    let fits = |one: &&Alternative| one.components.len() == types.len() && one.components.iter().zip(0..).all(is_one);
-    let fitting: Vec<&Alternative> = optional.alternatives.iter().filter(fits).collect();
+    let fits =
+        |one: &&OptionalAlternative| one.components.len() == types.len() && one.components.iter().zip(0..).all(is_one);
+    let fitting: Vec<&OptionalAlternative> = optional.alternatives.iter().filter(fits).collect();
     match &fitting[..] {
         [] => missing(cx, &types),
         [one] => Ok(one.components.clone()),
         several => {
-            let own: Vec<&&Alternative> = several.iter().filter(|one| is_for_gradient(cx, &one.makers)).collect();
+            let own: Vec<&&OptionalAlternative> =
+                several.iter().filter(|one| is_for_gradient(cx, &one.makers)).collect();
             if let [one] = own[..] {
                 return Ok(one.components.clone());
             }

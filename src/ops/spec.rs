@@ -8,8 +8,8 @@ mod leaves;
 
 use super::mutable_list::MutableListId;
 use super::value::{
-    Alternative, CommonElement, HeterogeneousList, ListLength, ListValue, OptionalValue, RaggedTensorList, RaggedValue,
-    SparseMatrix, StructuredList,
+    CommonElement, HeterogeneousList, ListLength, ListValue, OptionalAlternative, OptionalValue, RaggedTensorList,
+    RaggedValue, SparseMatrix, StructuredList,
 };
 use super::{StringConstant, Table, Text, Value};
 use crate::graph::{PartialShape, TfType};
@@ -245,7 +245,7 @@ impl ValueSpec {
                 ValueSpec::Sparse(shapes, matrix.dims.clone())
             }
             Value::Optional(optional) => {
-                let spec = |one: &Alternative| AlternativeSpec {
+                let spec = |one: &OptionalAlternative| AlternativeSpec {
                     makers: one.makers.clone(),
                     components: one.components.iter().map(|one| ValueSpec::of_element(b, one)).collect(),
                 };
@@ -343,7 +343,7 @@ impl ValueSpec {
             }
             ValueSpec::Optional(alternatives) => {
                 let has_value = part(b);
-                let mut value = |one: &AlternativeSpec| Alternative {
+                let mut value = |one: &AlternativeSpec| OptionalAlternative {
                     makers: one.makers.clone(),
                     components: one.components.iter().map(|one| one.build_value(b, part)).collect(),
                 };

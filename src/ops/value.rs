@@ -55,12 +55,12 @@ pub struct OptionalValue {
     pub has_value: InstId,
     /// Candidates for the value, as branches store arrays of different shapes in one optional. The contents of all but the
     /// actual one are arbitrary. Empty for an optional that never has a value.
-    pub alternatives: Vec<Alternative>,
+    pub alternatives: Vec<OptionalAlternative>,
 }
 
 /// One candidate for the value of an optional.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Alternative {
+pub struct OptionalAlternative {
     /// Names of the branch functions that return this alternative.
     pub makers: Vec<Arc<str>>,
     /// Components of the optional's value.

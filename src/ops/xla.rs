@@ -120,7 +120,7 @@ fn split_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let zero = cx.b.scalar(cx.b.dtype(x), 0.0);
     let padding: Vec<PadDim> = ends
         .iter()
-        .map(|&e| PadDim { low: Dim::from(0), high: Dim::from(e.pinned()), interior: Dim::from(0) })
+        .map(|&e| PadDim { low: Dim::from(0), high: Dim::from(e.guarded_value()), interior: Dim::from(0) })
         .collect();
     let x = if ends.iter().any(|&e| e > 0) { cx.b.pad(x, zero, &padding) } else { x };
     let mut out = Vec::with_capacity(total as usize);

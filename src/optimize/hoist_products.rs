@@ -210,6 +210,6 @@ fn read_row(body: &mut Computation, p: &HoistedProduct, products: InstId, step: 
 /// A constant in the shape and type of an index.
 fn scalar(comp: &mut Computation, index: &Shape, value: i64) -> InstId {
     let dtype = index.as_array().map_or(DType::S32, |a| a.dtype);
-    let literal = Literal::Array(Tensor::scalar_of(dtype, value as f64));
+    let literal = Literal::Array(Tensor::scalar_from_f64(dtype, value as f64));
     comp.insts.push(bare_instruction("number", Op::Constant(literal), vec![], index.clone()))
 }

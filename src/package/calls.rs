@@ -36,7 +36,7 @@ pub(super) fn declarations(face: &ModelInterface) -> String {
 
 /// The prototype of one such function; its comment lists the shapes of every call.
 fn prototype(face: &ModelInterface, callee: &Callee) -> String {
-    let shapes = |all: &[TensorInfo]| all.iter().map(TensorInfo::spelled).collect::<Vec<_>>().join(", ");
+    let shapes = |all: &[TensorInfo]| all.iter().map(TensorInfo::type_text).collect::<Vec<_>>().join(", ");
     let mut told: Vec<String> = Vec::new();
     for one in face.calls.iter().filter(|one| one.matches_prototype(callee)) {
         let shapes = format!("({}) -> ({})", shapes(&one.args), shapes(&one.results));

@@ -138,7 +138,7 @@ pub fn main_source(chain: &ClusterChain) -> String {
         let _ = writeln!(
             out,
             "static _Alignas({WORKSPACE_ALIGN}) unsigned char tensor_{i}[{bytes}]; /* {}  {told} */",
-            wire.info.spelled()
+            wire.info.type_text()
         );
     }
     let most = chain.pieces.iter().map(|p| p.face.workspace_bytes()).max().unwrap_or(0).max(1);

@@ -143,7 +143,7 @@ fn declared(infos: &[TensorInfo], intent: &str, taken: &mut HashSet<String>) -> 
         let text = format!(
             "{}, intent({intent}), target :: {name}{shape} ! {} {}{}",
             kind(info.dtype),
-            info.spelled(),
+            info.type_text(),
             comment(&info.name),
             note(info.dtype)
         );

@@ -30,7 +30,7 @@ pub fn make_names_unique(infos: &mut [TensorInfo]) {
 /// Derives the members' names from the signature, if one was chosen.
 pub fn name_after_signature(infos: &mut [TensorInfo]) {
     if infos.iter().any(|i| i.called.is_some()) {
-        let fields = field_names(&infos.iter().map(|i| i.shown().to_string()).collect::<Vec<_>>());
+        let fields = field_names(&infos.iter().map(|i| i.display_name().to_string()).collect::<Vec<_>>());
         infos.iter_mut().zip(fields).for_each(|(info, field)| info.field = field);
     }
 }

@@ -128,7 +128,7 @@ impl Prepared {
             return fixed;
         }
         for (feed, axes) in fixed.feeds.iter_mut().zip(&mut fixed.axes) {
-            feed.info.dims = Sizes::actual(axes, &feed.info.dims, sizes);
+            feed.info.dims = Sizes::actual_dims(axes, &feed.info.dims, sizes);
             axes.fill(None);
             let shape = PartialShape(Some(feed.info.dims.iter().copied().map(Some).collect()));
             let attrs = &mut fixed.program.graph.nodes[feed.at.node].attrs;
@@ -242,7 +242,7 @@ fn prepare_with_bindings(program: Program, request: &Request, used: &mut UsedBin
 
 fn bounds(request: &Request, feeds: &[Feed]) -> Bounds {
     let (of_all, of_nodes): (Vec<_>, Vec<_>) = request.bounds.iter().cloned().partition(|(name, _)| name.is_empty());
-    let assumed = || Bounds::assumed(feeds.iter().map(|f| &f.info));
+    let assumed = || Bounds::default_bound(feeds.iter().map(|f| &f.info));
     Bounds { most: of_all.last().map_or_else(assumed, |(_, most)| *most), of_nodes }
 }
 

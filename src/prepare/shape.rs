@@ -67,7 +67,7 @@ pub fn resolve_shapes(
     bad.extend(feeds.iter().filter(|f| f.info.bytes() > MAX_BYTES).map(|f| {
         Diagnostic::new(
             Code::TooLarge,
-            format!("the feed `{}` is {}, which is more than 2^34 bytes", f.info.shown(), f.info.spelled()),
+            format!("the feed `{}` is {}, which is more than 2^34 bytes", f.info.display_name(), f.info.type_text()),
         )
     }));
     if bad.is_empty() {

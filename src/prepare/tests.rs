@@ -42,7 +42,7 @@ fn defaults_are_placeholders_and_sinks() {
     let p = prepare(model(), &Request::default()).unwrap();
     let fetched: Vec<&str> = p.fetches.iter().map(|f| f.0.as_str()).collect();
     assert_eq!(fetched, ["dead:0", "z:0"]);
-    assert_eq!(p.feeds[0].info.spelled(), "f32[1,3]");
+    assert_eq!(p.feeds[0].info.type_text(), "f32[1,3]");
     assert_eq!(p.feeds[0].info.field, "x");
     assert_eq!(p.assumptions.len(), 3);
 }
@@ -57,7 +57,7 @@ fn pruning_stops_at_feeds() {
     let p = prepare(model(), &request).unwrap();
     let names: Vec<&str> = p.program.graph.nodes.values().map(|n| &*n.name).collect();
     assert_eq!(names, ["y", "z"]);
-    assert_eq!(p.feeds[0].info.spelled(), "f32[2,2]");
+    assert_eq!(p.feeds[0].info.type_text(), "f32[2,2]");
     assert_eq!(&*p.program.graph.nodes[p.feeds[0].at.node].op, "Placeholder");
 }
 

@@ -85,7 +85,7 @@ impl Counter<'_> {
 /// The work of an op that calls no function.
 fn estimate(scope: &Scope, i: usize, node: &Node) -> Option<u64> {
     let out = || element_count(&scope.output(i, 0)?);
-    match ops::work(&node.op)? {
+    match ops::op_work(&node.op)? {
         Work::None => Some(0),
         Work::PerOutputElement(each) => Some(out()?.saturating_mul(each)),
         Work::PerInputElement => element_count(&scope.input(node, 0)?),

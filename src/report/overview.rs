@@ -61,7 +61,7 @@ pub struct NextStep {
 
 /// Inputs or outputs of a function; `spelled` are their types as text.
 pub fn interface_tensors(infos: &[TensorInfo], spelled: Vec<String>) -> Vec<InterfaceTensor> {
-    let value = |(info, shape): (&TensorInfo, String)| InterfaceTensor { name: info.shown().to_string(), shape };
+    let value = |(info, shape): (&TensorInfo, String)| InterfaceTensor { name: info.display_name().to_string(), shape };
     infos.iter().zip(spelled).map(value).collect()
 }
 

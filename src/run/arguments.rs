@@ -64,7 +64,7 @@ pub fn select_arguments(arrays: &Arrays, wanted: &[TensorInfo]) -> Result<Vec<Te
                 problems.push(
                     Diagnostic::new(
                         Code::BadInputs,
-                        format!("there is no array for `{}`, {}", info.shown(), info.spelled()),
+                        format!("there is no array for `{}`, {}", info.display_name(), info.type_text()),
                     )
                     .note(format!("the file has {}", if keys.is_empty() { "none".into() } else { keys.join(", ") })),
                 );
@@ -99,7 +99,7 @@ pub fn convert_to_argument(array: &Tensor, info: &TensorInfo) -> Result<Tensor> 
         TensorInfo { name: String::new(), called: None, field: String::new(), dtype: array.dtype, dims: array.dims };
     Err(Diagnostic::new(
         Code::BadInputs,
-        format!("the array for `{}` is {}, not {}", info.shown(), has.spelled(), info.spelled()),
+        format!("the array for `{}` is {}, not {}", info.display_name(), has.type_text(), info.type_text()),
     )
     .into())
 }
@@ -126,7 +126,7 @@ pub fn random_array(info: &TensorInfo, seed: u64) -> Result<Tensor> {
     if info.bytes() > 1 << 34 {
         return Err(Error::user(
             Code::TooLarge,
-            format!("`{}`, {}, is too large to make up", info.shown(), info.spelled()),
+            format!("`{}`, {}, is too large to make up", info.display_name(), info.type_text()),
         ));
     }
     let dtype = info.dtype;
@@ -147,7 +147,7 @@ pub fn random_array(info: &TensorInfo, seed: u64) -> Result<Tensor> {
         match dtype.real_part() {
             DType::F32 => bytes.extend_from_slice(&(value as f32).to_le_bytes()),
             DType::F64 => bytes.extend_from_slice(&value.to_le_bytes()),
-            other => bytes.extend_from_slice(&Tensor::scalar_of(other, value).bytes),
+            other => bytes.extend_from_slice(&Tensor::scalar_from_f64(other, value).bytes),
         }
     }
     Ok(Tensor::new(dtype, info.dims.clone(), bytes))

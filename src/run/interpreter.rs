@@ -105,7 +105,7 @@ impl<'a> Interpreter<'a> {
         };
         let mut leaves = root.leaves().into_iter().cloned();
         let results: Vec<Tensor> = leaves.by_ref().take(lowered.results.len()).collect();
-        let sizes = lowered.size_variants.as_ref().map_or(0, |s| s.sizes.all.len() - s.sizes.count_from_caller());
+        let sizes = lowered.size_variants.as_ref().map_or(0, |s| s.sizes.all.len() - s.sizes.caller_size_count());
         let found = leaves.by_ref().take(sizes).collect();
         for (value, _) in self.state.iter_mut().zip(&lowered.state).filter(|(_, v)| v.changed) {
             *value = leaves.next().ok_or_else(|| Error::internal("interpreter", "a variable gets no value"))?;

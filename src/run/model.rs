@@ -269,7 +269,7 @@ pub(super) fn size_values(entry: &EntryPoint, args: &[Tensor]) -> Result<Vec<i64
 
 /// Types of the results with the capacity that a call may need: the caller's sizes, and the bounds of data-dependent ones.
 pub(super) fn result_capacities(entry: &EntryPoint, numbers: &[i64]) -> Vec<TensorInfo> {
-    let given: Vec<u64> = numbers[..entry.sizes.count_from_caller()].iter().map(|&n| n as u64).collect();
+    let given: Vec<u64> = numbers[..entry.sizes.caller_size_count()].iter().map(|&n| n as u64).collect();
     sizes::actual_types(&entry.program.results, &entry.sizes.results, &given)
 }
 

@@ -185,7 +185,7 @@ mod tests {
         let path = dir.path().join("a.npz");
         let arrays = vec![
             ("x:0".to_string(), Tensor::of(&[2, 3], &[1f32, 2., 3., 4., 5., 6.])),
-            ("scope/y:1".to_string(), Tensor::preds(&[2], &[true, false])),
+            ("scope/y:1".to_string(), Tensor::from_bools(&[2], &[true, false])),
             ("s".to_string(), Tensor::scalar(7i64)),
             ("h".to_string(), Tensor::scalar(half::f16::ONE)),
             ("b".to_string(), Tensor::scalar(half::bf16::ONE)),

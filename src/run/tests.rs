@@ -31,7 +31,7 @@ type Text = Box<dyn Fn(&[u64], bool) -> String + Send + Sync>;
 /// A function with varying sizes, made from module texts in which sizes are additional parameters and results. The last `state` parameters
 /// are variables that it changes.
 fn function(sizes: Sizes, smaller: &[Vec<u64>], state: usize, make: Text) -> Lowered {
-    let (given, found) = (sizes.count_from_caller(), sizes.all.len() - sizes.count_from_caller());
+    let (given, found) = (sizes.caller_size_count(), sizes.all.len() - sizes.caller_size_count());
     let make = Arc::new(make);
     let of = {
         let make = make.clone();
@@ -104,7 +104,8 @@ fn agree(lowered: Lowered, calls: &[Vec<Tensor>], threads: usize) {
 /// Small distinct integers.
 fn counted(dtype: DType, dims: &[u64]) -> Tensor {
     let count: u64 = dims.iter().product();
-    let bytes = (0..count).flat_map(|i| Tensor::scalar_of(dtype, (i % 120) as f64 + 1.0).bytes).collect::<Vec<u8>>();
+    let bytes =
+        (0..count).flat_map(|i| Tensor::scalar_from_f64(dtype, (i % 120) as f64 + 1.0).bytes).collect::<Vec<u8>>();
     Tensor::new(dtype, dims.to_vec(), bytes)
 }
 
@@ -262,7 +263,7 @@ fn arrays_of_any_axes_come_and_go_whole() {
         let make = move |most: &[u64], is_exact: bool| {
             let (mut body, mut names, mut types) = (String::new(), Vec::new(), Vec::new());
             for (i, (dtype, dims, axes)) in texts.iter().enumerate() {
-                let dims: Vec<String> = Sizes::actual(axes, dims, most).iter().map(u64::to_string).collect();
+                let dims: Vec<String> = Sizes::actual_dims(axes, dims, most).iter().map(u64::to_string).collect();
                 let shape = format!("{dtype}[{}]", dims.join(","));
                 let _ = write!(
                     body,
@@ -295,7 +296,9 @@ fn arrays_of_any_axes_come_and_go_whole() {
             let used = |s: usize| arrays.iter().any(|a| a.2.contains(&Some(s)));
             let values: Vec<u64> =
                 values.iter().enumerate().map(|(s, &n)| if used(s) { n } else { sizes[s].most }).collect();
-            calls.push(arrays.iter().map(|(t, dims, axes)| counted(*t, &Sizes::actual(axes, dims, &values))).collect());
+            calls.push(
+                arrays.iter().map(|(t, dims, axes)| counted(*t, &Sizes::actual_dims(axes, dims, &values))).collect(),
+            );
         }
         agree(lowered, &calls, 1);
     }

@@ -30,7 +30,7 @@ impl Dim {
         Dim { value, expr: Some(expr) }
     }
     /// Value for the concrete sizes of this lowering, without a guard: for messages, and for choices that are right for every value.
-    pub fn at_hand(self) -> i64 {
+    pub fn concrete_value(self) -> i64 {
         self.value
     }
     /// Expression over the dynamic sizes; `None` for a constant.
@@ -46,23 +46,23 @@ impl Dim {
         self.expr.is_some()
     }
     /// Value for the concrete sizes; records a guard that it is the same in every call.
-    pub fn pinned(self) -> i64 {
+    pub fn guarded_value(self) -> i64 {
         if let Some(expr) = self.expr {
-            trace::pin(expr, self.value);
+            trace::record_pinned_value(expr, self.value);
         }
         self.value
     }
     /// Value as a number of elements, 0 for a negative one; records a guard that it is the same in every call.
     pub fn known(self) -> u64 {
-        u64::try_from(self.pinned()).unwrap_or(0)
+        u64::try_from(self.guarded_value()).unwrap_or(0)
     }
     /// Value as an index; records a guard that it is the same in every call.
     pub fn index(self) -> usize {
-        usize::try_from(self.pinned()).unwrap_or(if self.value < 0 { 0 } else { usize::MAX })
+        usize::try_from(self.guarded_value()).unwrap_or(if self.value < 0 { 0 } else { usize::MAX })
     }
     /// Value as a float; records a guard that it is the same in every call.
     pub fn as_f64(self) -> f64 {
-        self.pinned() as f64
+        self.guarded_value() as f64
     }
     /// Whether the size is the constant 0; false for sizes that vary. Records no guard.
     pub fn is_zero(self) -> bool {
@@ -86,20 +86,20 @@ impl Dim {
     /// Result of an operation. If the result has no expression, both operands are pinned to their concrete values. `None` on overflow of 64 bits
     /// and for division by 0.
     fn combine(self, other: Dim, op: trace::SizeOp) -> Option<Dim> {
-        self.compute(op, other).or_else(|| {
+        self.apply_op(op, other).or_else(|| {
             let value = op.apply(self.value, other.value)?;
-            self.pinned();
-            other.pinned();
+            self.guarded_value();
+            other.guarded_value();
             Some(Dim::constant(value))
         })
     }
     /// Result of an operation; `None` where it has no expression. Records no guard.
-    pub fn compute(self, op: trace::SizeOp, other: Dim) -> Option<Dim> {
+    pub fn apply_op(self, op: trace::SizeOp, other: Dim) -> Option<Dim> {
         let value = op.apply(self.value, other.value)?;
         if !self.varies() && !other.varies() {
             return Some(Dim::constant(value));
         }
-        match trace::combine(self.operand(), op, other.operand()).ok()? {
+        match trace::apply_op_to_operands(self.operand(), op, other.operand()).ok()? {
             trace::SizeOperand::Constant(known) => Some(Dim::constant(known)),
             trace::SizeOperand::Expr(expr) => Some(Dim::traced(value, expr)),
         }
@@ -107,9 +107,9 @@ impl Dim {
     /// 1 if the size is less than `other`, else 0. The result is an expression, so that no guard is recorded unless it has none.
     pub fn is_less(self, other: impl Into<Dim>) -> Dim {
         let other: Dim = other.into();
-        let apart = other.compute(trace::SizeOp::Subtract, self);
-        let truth = apart.and_then(|apart| apart.compute(trace::SizeOp::Maximum, Dim::constant(0)));
-        let truth = truth.and_then(|apart| apart.compute(trace::SizeOp::Minimum, Dim::constant(1)));
+        let apart = other.apply_op(trace::SizeOp::Subtract, self);
+        let truth = apart.and_then(|apart| apart.apply_op(trace::SizeOp::Maximum, Dim::constant(0)));
+        let truth = truth.and_then(|apart| apart.apply_op(trace::SizeOp::Minimum, Dim::constant(1)));
         truth.unwrap_or_else(|| Dim::from(i64::from(self < other)))
     }
     /// `yes` if the size is 1, `no` if it is 0.
@@ -258,7 +258,7 @@ impl std::fmt::Display for Dim {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.expr {
             None => self.value.fmt(f),
-            Some(expr) => trace::spelled(expr).fmt(f),
+            Some(expr) => trace::expr_text(expr).fmt(f),
         }
     }
 }
@@ -305,7 +305,7 @@ macro_rules! pins_to {
         impl TryFrom<Dim> for $number {
             type Error = std::num::TryFromIntError;
             fn try_from(dim: Dim) -> Result<$number, Self::Error> {
-                <$number>::try_from(dim.pinned())
+                <$number>::try_from(dim.guarded_value())
             }
         }
     )* };
@@ -315,14 +315,14 @@ pins_to!(u64, usize, u32, i32);
 /// Converts a size to its value; records a guard that it is the same in every call.
 impl From<Dim> for i64 {
     fn from(dim: Dim) -> i64 {
-        dim.pinned()
+        dim.guarded_value()
     }
 }
 
 /// Converts a size to its value; records a guard that it is the same in every call.
 impl From<Dim> for i128 {
     fn from(dim: Dim) -> i128 {
-        dim.pinned().into()
+        dim.guarded_value().into()
     }
 }
 
@@ -373,11 +373,11 @@ mod tests {
     #[test]
     fn constants_record_nothing_and_compute_as_integers_do() {
         let d = Dim::from(7u64);
-        assert_eq!([d / 2, d % 2, d - 9, Dim::from(-7) / 2].map(Dim::at_hand), [3, 1, -2, -3]);
+        assert_eq!([d / 2, d % 2, d - 9, Dim::from(-7) / 2].map(Dim::concrete_value), [3, 1, -2, -3]);
         assert_eq!([d.checked_sub(9), d.checked_sub(7)], [None, Some(Dim::from(0))]);
         assert_eq!([Dim::size(-1), Dim::size(1)], [Err(NegativeSize), Ok(Dim::from(1))]);
-        assert_eq!([d.div_ceil(2), d.saturating_sub(9)].map(Dim::at_hand), [4, 0]);
-        assert_eq!((Dim::from(i64::MAX) + 1).at_hand(), i64::MAX);
+        assert_eq!([d.div_ceil(2), d.saturating_sub(9)].map(Dim::concrete_value), [4, 0]);
+        assert_eq!((Dim::from(i64::MAX) + 1).concrete_value(), i64::MAX);
         assert!(!d.varies());
     }
 }

@@ -161,7 +161,7 @@ impl Record {
         &self.ranges
     }
     /// Text of an expression for messages, with the names of its sizes.
-    pub fn spelled(&self, expr: &SizeExpr<SizeIndex>) -> String {
+    pub fn expr_text(&self, expr: &SizeExpr<SizeIndex>) -> String {
         expr.spelled(&|v| self.names.get(*v).cloned().unwrap_or_default())
     }
     /// Outcomes of comparisons that the ranges of the sizes do not decide.
@@ -176,7 +176,7 @@ impl Record {
     }
     /// Expression of `dim`, a constant if it does not vary.
     pub fn expr(&self, dim: Dim) -> SizeExpr<SizeIndex> {
-        dim.expr().map_or_else(|| SizeExpr::constant(dim.at_hand()), |id| self.exprs[id.0 as usize].clone())
+        dim.expr().map_or_else(|| SizeExpr::constant(dim.concrete_value()), |id| self.exprs[id.0 as usize].clone())
     }
     fn operand_expr(&self, side: SizeOperand) -> SizeExpr<SizeIndex> {
         match side {
@@ -241,7 +241,12 @@ impl Record {
         }
     }
 
-    fn combine(&mut self, a: SizeOperand, op: SizeOp, b: SizeOperand) -> Result<SizeOperand, NoExpression> {
+    fn apply_op_to_operands(
+        &mut self,
+        a: SizeOperand,
+        op: SizeOp,
+        b: SizeOperand,
+    ) -> Result<SizeOperand, NoExpression> {
         let (a, b) = (self.operand_expr(a), self.operand_expr(b));
         let (ours, theirs) = (self.interval(&a), self.interval(&b));
         let out = match op {
@@ -375,7 +380,7 @@ pub fn is_recording() -> bool {
 pub fn range_of(dim: Dim) -> Interval {
     match dim.expr() {
         Some(_) => with_record(|record| record.extremes(&record.expr(dim))).flatten().unwrap_or(Interval::ALL),
-        None => Interval::one(dim.at_hand().into()),
+        None => Interval::one(dim.concrete_value().into()),
     }
 }
 
@@ -428,7 +433,7 @@ pub fn lower_branch<R>(work: impl FnOnce() -> R) -> R {
 /// Evaluates an expression with sizes for its variables. `None` if `size` has none for one of them, if the result overflows 64 bits, or if its
 /// expression gets too long.
 pub fn evaluate(expr: &SizeExpr<SizeIndex>, size: &impl Fn(SizeIndex) -> Option<Dim>) -> Option<Dim> {
-    let at_hand = expr.eval(&|&v| Some(size(v)?.at_hand()))?;
+    let at_hand = expr.eval(&|&v| Some(size(v)?.concrete_value()))?;
     let operand = with_record(|record| {
         let expr = expr.substitute(&|&v| Some(record.expr(size(v)?)))?;
         let expr = expr.share_if_long(&Interval::by_index(&record.ranges))?;
@@ -446,8 +451,8 @@ fn with_record<R>(f: impl FnOnce(&mut Record) -> R) -> Option<R> {
     RECORD.with(|r| r.borrow_mut().as_mut().map(f))
 }
 
-pub(super) fn combine(a: SizeOperand, op: SizeOp, b: SizeOperand) -> Result<SizeOperand, NoExpression> {
-    with_record(|record| record.combine(a, op, b)).unwrap_or(Err(NoExpression))
+pub(super) fn apply_op_to_operands(a: SizeOperand, op: SizeOp, b: SizeOperand) -> Result<SizeOperand, NoExpression> {
+    with_record(|record| record.apply_op_to_operands(a, op, b)).unwrap_or(Err(NoExpression))
 }
 
 pub(super) fn record_guard(a: SizeOperand, relation: Relation, b: SizeOperand, holds: bool) {
@@ -455,12 +460,12 @@ pub(super) fn record_guard(a: SizeOperand, relation: Relation, b: SizeOperand, h
 }
 
 /// Records a guard that an expression equals `value`, since it was read as a number.
-pub(super) fn pin(expr: TraceId, value: i64) {
+pub(super) fn record_pinned_value(expr: TraceId, value: i64) {
     with_record(|record| {
         record.guard(SizeOperand::Expr(expr), Relation::Equal, SizeOperand::Constant(value), true, true)
     });
 }
 
-pub(super) fn spelled(expr: TraceId) -> String {
-    with_record(|record| record.spelled(&record.exprs[expr.0 as usize])).unwrap_or_default()
+pub(super) fn expr_text(expr: TraceId) -> String {
+    with_record(|record| record.expr_text(&record.exprs[expr.0 as usize])).unwrap_or_default()
 }

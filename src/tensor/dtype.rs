@@ -106,24 +106,24 @@ impl DType {
         }
     }
     /// The type in which arithmetic on this type is done: f32 for floats below 32 bits, whose results are rounded afterwards.
-    pub fn computed(self) -> DType {
+    pub fn compute_type(self) -> DType {
         if self.is_float() && self.bits() < 32 { DType::F32 } else { self }
     }
     /// The type in which products are summed up for a result of this type.
-    pub fn accumulator(self) -> DType {
+    pub fn accumulator_type(self) -> DType {
         match self.class() {
             DTypeClass::Pred => DType::S32,
             DTypeClass::Signed if self.bits() < 32 => DType::S32,
             DTypeClass::Unsigned if self.bits() < 32 => DType::U32,
-            DTypeClass::Float | DTypeClass::Signed | DTypeClass::Unsigned | DTypeClass::Complex => self.computed(),
+            DTypeClass::Float | DTypeClass::Signed | DTypeClass::Unsigned | DTypeClass::Complex => self.compute_type(),
         }
     }
     /// The type of a product of `self` and `other` before it is converted to `result`: that of the wider factor if the result is narrower,
     /// in class (complex, then floats, then integers) or in the type of its sums; else that of the result.
-    pub fn product(self, other: DType, result: DType) -> DType {
+    pub fn product_type(self, other: DType, result: DType) -> DType {
         let kind = |t: DType| (t.is_complex(), t.is_float());
         let factor = if (kind(self), self.bits()) < (kind(other), other.bits()) { other } else { self };
-        let width = |t: DType| (kind(t), t.accumulator().bits());
+        let width = |t: DType| (kind(t), t.accumulator_type().bits());
         if kind(factor) > (false, false) && width(factor) > width(result) { factor } else { result }
     }
     /// The type with XLA's name `name`.

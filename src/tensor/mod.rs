@@ -48,7 +48,7 @@ pub fn element_count(dims: &[u64]) -> Option<u64> {
 }
 
 /// The number of elements of an array whose dimensions were checked before; `u64::MAX` on overflow.
-pub fn elements_of(dims: &[u64]) -> u64 {
+pub fn saturating_element_count(dims: &[u64]) -> u64 {
     element_count(dims).unwrap_or(u64::MAX)
 }
 
@@ -69,18 +69,18 @@ impl Tensor {
         Tensor::of(&[], &[value])
     }
     /// A tensor of type `pred`.
-    pub fn preds(dims: &[u64], values: &[bool]) -> Self {
+    pub fn from_bools(dims: &[u64], values: &[bool]) -> Self {
         Tensor::new(DType::Pred, dims.to_vec(), values.iter().map(|&b| b as u8).collect::<Vec<_>>())
     }
     /// A scalar of `dtype` with the representable value nearest to an integer.
-    pub fn scalar_of_int(dtype: DType, value: i64) -> Self {
+    pub fn scalar_from_i64(dtype: DType, value: i64) -> Self {
         match dtype {
             DType::S64 => Tensor::scalar(value),
-            _ => Tensor::scalar_of(dtype, value as f64),
+            _ => Tensor::scalar_from_f64(dtype, value as f64),
         }
     }
     /// A scalar of `dtype` with the representable value nearest to `value`, which is the real part of complex types.
-    pub fn scalar_of(dtype: DType, value: f64) -> Self {
+    pub fn scalar_from_f64(dtype: DType, value: f64) -> Self {
         let bytes = match dtype {
             DType::Pred => vec![(value != 0.0) as u8],
             DType::S1 | DType::S2 | DType::S4 | DType::S8 => (value as i8).to_le_bytes().to_vec(),
@@ -185,19 +185,19 @@ pub struct TensorInfo {
 
 impl TensorInfo {
     /// The name that users know: the signature's, or else TensorFlow's.
-    pub fn shown(&self) -> &str {
+    pub fn display_name(&self) -> &str {
         self.called.as_deref().unwrap_or(&self.name)
     }
     /// The number of elements.
     pub fn elements(&self) -> u64 {
-        elements_of(&self.dims)
+        saturating_element_count(&self.dims)
     }
     /// The size in bytes.
     pub fn bytes(&self) -> u64 {
         self.elements().saturating_mul(self.dtype.bytes() as u64)
     }
     /// Type and dimensions in XLA's notation: `f32[1,224,224,3]`.
-    pub fn spelled(&self) -> String {
+    pub fn type_text(&self) -> String {
         let dims: Vec<String> = self.dims.iter().map(u64::to_string).collect();
         format!("{}[{}]", self.dtype, dims.join(","))
     }

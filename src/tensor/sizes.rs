@@ -28,12 +28,12 @@ pub struct Bounds {
 impl Bounds {
     /// The default bound: the largest dimension of any argument, clamped to 64..=4096, because data-dependent sizes are mostly no larger than
     /// the arguments, and arrays are allocated at the bound.
-    pub fn assumed<'a>(args: impl IntoIterator<Item = &'a TensorInfo>) -> u64 {
+    pub fn default_bound<'a>(args: impl IntoIterator<Item = &'a TensorInfo>) -> u64 {
         let largest = args.into_iter().flat_map(|info| &info.dims).copied().max().unwrap_or(0);
         largest.clamp(64, 4096)
     }
     /// The bound for a node.
-    pub fn of_node(&self, node: &str) -> u64 {
+    pub fn node_bound(&self, node: &str) -> u64 {
         self.of_nodes.iter().find(|(name, _)| name == node).map_or(self.most, |(_, most)| *most)
     }
 }
@@ -55,17 +55,17 @@ impl Sizes {
         self.all.is_empty()
     }
     /// The number of sizes that the caller passes.
-    pub fn count_from_caller(&self) -> usize {
+    pub fn caller_size_count(&self) -> usize {
         self.all.iter().take_while(|s| !s.is_result).count()
     }
     /// `dims` with the sizes of a call on the varying axes; `values` are in the order of `all`.
-    pub fn actual(axes: &[Option<usize>], dims: &[u64], values: &[u64]) -> Vec<u64> {
+    pub fn actual_dims(axes: &[Option<usize>], dims: &[u64], values: &[u64]) -> Vec<u64> {
         let one =
             |(i, &d): (usize, &u64)| axes.get(i).copied().flatten().and_then(|s| values.get(s).copied()).unwrap_or(d);
         dims.iter().enumerate().map(one).collect()
     }
     /// Types of arrays with names and bounds of varying sizes, such as `f32[n<=64,28,28]`; `axes` are those of `args` or `results`.
-    pub fn spelled(&self, infos: &[TensorInfo], axes: &[Vec<Option<usize>>]) -> Vec<String> {
+    pub fn type_texts(&self, infos: &[TensorInfo], axes: &[Vec<Option<usize>>]) -> Vec<String> {
         let size = |info: &TensorInfo, i: usize, array: usize| {
             let named = axes.get(array).and_then(|a| a.get(i)).copied().flatten().and_then(|s| self.all.get(s));
             named.map_or_else(|| info.dims[i].to_string(), |s| format!("{}<={}", s.name, s.most))

@@ -13,7 +13,7 @@ impl Tensor {
             DTypeClass::Unsigned => integer.map(|v| (v as u64).to_string()),
             DTypeClass::Float => self.float_text(i),
             DTypeClass::Complex => {
-                let (parts, at) = (self.parts(), 2 * i);
+                let (parts, at) = (self.interleaved_parts(), 2 * i);
                 let both = parts.float_text(at).zip(parts.float_text(at + 1));
                 both.map(|(real, imaginary)| format!("({real}, {imaginary})"))
             }
@@ -26,7 +26,7 @@ impl Tensor {
         Some(if self.dtype == DType::F64 { format!("{value:?}") } else { format!("{:?}", value as f32) })
     }
     /// The real and imaginary parts of a complex array, interleaved, as twice as many floats; other arrays as a vector.
-    pub fn parts(&self) -> Tensor {
+    pub fn interleaved_parts(&self) -> Tensor {
         let real = self.dtype.real_part();
         let count = (self.bytes.len() / real.bytes()) as u64;
         Tensor::new(real, vec![count], self.bytes.clone())
@@ -44,7 +44,7 @@ mod tests {
         assert_eq!(text(Tensor::scalar(i64::MIN)), "-9223372036854775808");
         assert_eq!(text(Tensor::scalar(u64::MAX)), "18446744073709551615");
         assert_eq!(text(Tensor::scalar(-3i8)), "-3");
-        assert_eq!(text(Tensor::preds(&[1], &[true])), "true");
+        assert_eq!(text(Tensor::from_bools(&[1], &[true])), "true");
         assert_eq!(text(Tensor::scalar(0.1f32)), "0.1");
         assert_eq!(text(Tensor::scalar(0.1f64)), "0.1");
         assert_eq!(text(Tensor::scalar(1.0f64 / 3.0)), "0.3333333333333333");

@@ -120,7 +120,7 @@ pub struct ElementValue {
 
 impl ElementValue {
     fn new(t: &Tensor, i: usize) -> ElementValue {
-        let part = |i: usize| json!(t.parts().get_f64(i));
+        let part = |i: usize| json!(t.interleaved_parts().get_f64(i));
         let json = match (t.dtype.class(), t.get_i64(i)) {
             (DTypeClass::Unsigned, Some(v)) => json!(v as u64),
             (_, Some(v)) => json!(v),
@@ -153,7 +153,7 @@ pub fn compare(
 
 /// Errors of `got` relative to `want` over elements that are finite; [`worst_element`] compares the others.
 pub fn relative_error(got: &Tensor, want: &Tensor) -> RelativeError {
-    let (got, want) = (got.parts(), want.parts());
+    let (got, want) = (got.interleaved_parts(), want.interleaved_parts());
     let number = |t: &Tensor, i: usize| t.get_f64(i).unwrap_or(f64::NAN);
     let finite = |i: &usize| number(&got, *i).is_finite() && number(&want, *i).is_finite();
     let (mut largest, mut most, mut squares, mut count) = (0.0f64, 0.0f64, 0.0, 0.0);
@@ -173,7 +173,7 @@ pub fn relative_error(got: &Tensor, want: &Tensor) -> RelativeError {
 /// integers must be equal.
 pub fn worst_element(got: &Tensor, want: &Tensor, allowed: Tolerance) -> Option<WorstElement> {
     let (whole_got, whole_want) = (got, want);
-    let (got, want) = (got.parts(), want.parts());
+    let (got, want) = (got.interleaved_parts(), want.interleaved_parts());
     let inexact = want.dtype.is_float();
     let number = |t: &Tensor, i: usize| t.get_f64(i).unwrap_or(f64::NAN);
     let largest = (0..want.len()).map(|i| number(&want, i).abs()).filter(|v| v.is_finite()).fold(0.0, f64::max);

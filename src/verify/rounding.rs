@@ -67,7 +67,7 @@ pub(super) fn tolerances_from_samples(plain: &[Tensor], samples: &[Vec<Tensor>],
 
 /// Largest difference of two arrays over elements that are finite in both.
 fn largest_difference(x: &Tensor, y: &Tensor) -> f64 {
-    let (x, y) = (x.parts(), y.parts());
+    let (x, y) = (x.interleaved_parts(), y.interleaved_parts());
     let number = |t: &Tensor, i: usize| t.get_f64(i).unwrap_or(f64::NAN);
     let by = (0..x.len()).map(|i| (number(&x, i) - number(&y, i)).abs());
     by.filter(|by| by.is_finite()).fold(0.0, f64::max)

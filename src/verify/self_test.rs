@@ -170,7 +170,7 @@ fn drawn(lowered: &Lowered, seed: u64) -> Result<(Vec<Tensor>, Vec<TestInput>)> 
         inputs.push(match RandomInput::supports_type(info.dtype) {
             true => TestInput::Drawn(RandomInput {
                 dtype: info.dtype.real_part(),
-                count: tensor.parts().len() as u64,
+                count: tensor.interleaved_parts().len() as u64,
                 state: arguments::initial_generator_state(own),
             }),
             false => TestInput::Stored(tensor.bytes.clone()),
@@ -212,7 +212,7 @@ fn sizes_of_call(lowered: &Lowered, given: Vec<u64>, results: &[Tensor]) -> Vec<
 
 /// The stored form of an expected array.
 fn expected(want: &Tensor, tolerance: Tolerance) -> ExpectedArray {
-    let parts = want.parts();
+    let parts = want.interleaved_parts();
     let content = match parts.dtype.is_float() {
         true => ExpectedContent::Sums(sums(&parts, tolerance)),
         false => ExpectedContent::Hash(parts.bytes.iter().fold(HASH_START, |hash, &byte| fnv1a_step(hash, byte))),

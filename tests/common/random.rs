@@ -32,7 +32,7 @@ impl Random {
         for _ in 0..n {
             let unit = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
             let value = if dtype.is_float() { unit * 4.0 - 2.0 } else { (unit * 4.0).floor() };
-            bytes.extend_from_slice(&Tensor::scalar_of(dtype, value).bytes);
+            bytes.extend_from_slice(&Tensor::scalar_from_f64(dtype, value).bytes);
         }
         Tensor::new(dtype, dims.to_vec(), bytes)
     }

@@ -40,7 +40,7 @@ pub fn departure_beyond(got: &Tensor, want: &Tensor, slack: f64) -> Option<Strin
     }
     let (relative, of_largest) = bounds(want.dtype);
     let least_normal = least_normal(want.dtype);
-    let (got, want) = (&got.parts(), &want.parts());
+    let (got, want) = (&got.interleaved_parts(), &want.interleaved_parts());
     let value = |t: &Tensor, i| t.get_f64(i).unwrap_or(f64::NAN);
     let largest = (0..want.len()).map(|i| value(want, i).abs()).filter(|v| v.is_finite()).fold(0.0, f64::max);
     (0..want.len()).find_map(|i| {

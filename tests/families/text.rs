@@ -230,7 +230,7 @@ pub fn filled(r: &mut Random, dtype: DType, dims: &[u64], fill: Fill) -> Tensor 
             _ if part == DType::Pred => f64::from(u8::from(unit < 0.5)),
             _ => (unit * 8.0).floor(),
         };
-        bytes.extend_from_slice(&Tensor::scalar_of(part, value).bytes);
+        bytes.extend_from_slice(&Tensor::scalar_from_f64(part, value).bytes);
     }
     Tensor::new(dtype, dims.to_vec(), bytes)
 }
@@ -243,7 +243,7 @@ fn corner(r: &mut Random, dtype: DType, fill: Fill) -> Vec<u8> {
         let mut bytes = match fill {
             Fill::Ordered => vec![0; width],
             _ if r.below(2) == 0 => vec![0; width],
-            _ => Tensor::scalar_of(dtype, f64::NAN).bytes.to_vec(),
+            _ => Tensor::scalar_from_f64(dtype, f64::NAN).bytes.to_vec(),
         };
         bytes[0] |= 1;
         bytes[width - 1] = bytes[width - 1] & 0x7f | if r.below(2) == 0 { 0x80 } else { 0 };
@@ -268,7 +268,7 @@ fn corner(r: &mut Random, dtype: DType, fill: Fill) -> Vec<u8> {
             1e-40,
             65504.0,
         ];
-        return Tensor::scalar_of(dtype, r.of(&values)).bytes.to_vec();
+        return Tensor::scalar_from_f64(dtype, r.of(&values)).bytes.to_vec();
     }
     if dtype == DType::Pred {
         return vec![r.below(2) as u8];

@@ -76,7 +76,7 @@ fn specials(dtype: DType, random: &mut Random) -> Vec<u64> {
         DTypeClass::Float => {
             let of = |v: f64| {
                 let mut word = [0u8; 8];
-                let t = Tensor::scalar_of(dtype, v);
+                let t = Tensor::scalar_from_f64(dtype, v);
                 word[..t.bytes.len()].copy_from_slice(&t.bytes);
                 u64::from_le_bytes(word)
             };

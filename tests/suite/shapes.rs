@@ -97,13 +97,13 @@ fn compare(path: &Path) -> (usize, usize, Vec<String>) {
             wrong.push(format!(
                 "{}: {name} ({op}) is {} and inferred as {inferred}{}",
                 path.display(),
-                info.spelled(),
+                info.type_text(),
                 fact.dims
             ));
         } else if fact.dims.known_sizes().is_none() || fact.dtype.is_none() {
             open += 1;
             if std::env::var_os("TFAOT_GRAPHS").is_some() {
-                println!("{}: {name} ({op}) is {} and open: {}", path.display(), info.spelled(), fact.dims);
+                println!("{}: {name} ({op}) is {} and open: {}", path.display(), info.type_text(), fact.dims);
             }
         } else {
             equal += 1;

@@ -115,7 +115,7 @@ impl Text {
             let t = self.random.tensor(DType::F32, &a.dims);
             let scaled: Vec<f64> = (0..t.len()).map(|i| t.get_f64(i).unwrap_or(0.0) * self.scales[0]).collect();
             let bytes =
-                scaled.iter().flat_map(|&v| Tensor::scalar_of(DType::BF16, v).bytes.to_vec()).collect::<Vec<_>>();
+                scaled.iter().flat_map(|&v| Tensor::scalar_from_f64(DType::BF16, v).bytes.to_vec()).collect::<Vec<_>>();
             Tensor::new(DType::BF16, a.dims.clone(), bytes)
         });
         let args = args.collect();

@@ -37,12 +37,13 @@ impl Session {
     }
 
     fn run(&mut self, lowered: &Lowered, inputs: &BTreeMap<String, Tensor>) -> BTreeMap<String, Tensor> {
-        let input = |info: &tfaot::tensor::TensorInfo| inputs.get(&info.name).or_else(|| inputs.get(info.shown()));
+        let input =
+            |info: &tfaot::tensor::TensorInfo| inputs.get(&info.name).or_else(|| inputs.get(info.display_name()));
         let args = lowered.args.iter().map(|info| input(info).unwrap_or_else(|| panic!("no input {}", info.name)));
         let mut leaves = evaluated(lowered, &args.chain(&self.state).collect::<Vec<_>>()).into_iter();
         let mut results = BTreeMap::new();
         for (info, value) in lowered.results.iter().zip(leaves.by_ref()) {
-            results.insert(info.shown().to_string(), value.clone());
+            results.insert(info.display_name().to_string(), value.clone());
             results.insert(info.name.clone(), value);
         }
         for (old, _) in self.state.iter_mut().zip(&lowered.state).filter(|(_, v)| v.changed) {

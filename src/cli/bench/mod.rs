@@ -182,7 +182,7 @@ fn table(
     let mut documents = Vec::new();
     if !args.json {
         let names: String =
-            entry.sizes.all[..entry.sizes.count_from_caller()].iter().map(|s| format!("{:>8} ", s.name)).collect();
+            entry.sizes.all[..entry.sizes.caller_size_count()].iter().map(|s| format!("{:>8} ", s.name)).collect();
         out::line(format_args!(
             "{names}{:>10} {:>10} {:>10} {:>10}  program for",
             "min ms", "median ms", "90 % ms", "GFLOP/s"
@@ -207,7 +207,7 @@ fn table(
     }
     if args.json {
         let names: Vec<&str> =
-            entry.sizes.all[..entry.sizes.count_from_caller()].iter().map(|s| s.name.as_str()).collect();
+            entry.sizes.all[..entry.sizes.caller_size_count()].iter().map(|s| s.name.as_str()).collect();
         let facts = json!({"names": names, "rows": documents, "threads": args.threads, "cpu": target.cpu,
             "object_bytes": built.object.content.len(), "workspace_bytes": face.workspace_bytes(), "weights_bytes": face.weights_bytes});
         out::line(&facts)?;

@@ -100,7 +100,7 @@ fn call_function(
         );
     }
     for (i, size) in call.sizes.iter().enumerate() {
-        let size = size.filter(|_| i < entry.sizes.count_from_caller()).unwrap_or(0);
+        let size = size.filter(|_| i < entry.sizes.caller_size_count()).unwrap_or(0);
         let _ = write!(
             body,
             "  %n{i} = getelementptr i8, ptr %sizes, i64 {}\n  store i64 {size}, ptr %n{i}, align 8\n",
@@ -114,7 +114,7 @@ fn call_function(
         entry.function
     );
     let mut all = Vec::new();
-    for (i, size) in call.sizes.iter().enumerate().skip(entry.sizes.count_from_caller()) {
+    for (i, size) in call.sizes.iter().enumerate().skip(entry.sizes.caller_size_count()) {
         let Some(size) = size else { continue };
         let _ = write!(body, "  %f{i} = load i64, ptr %n{i}, align 8\n  %g{i} = icmp eq i64 %f{i}, {size}\n");
         all.push(format!("%g{i}"));

@@ -99,7 +99,7 @@ impl Converter<'_, '_> {
         let mut numbers = Vec::with_capacity(names.len());
         for (i, name) in names.iter().enumerate() {
             let own = self.numbers(op, operands, taken + i)?;
-            let at_hand = own.iter().map(|n| MlirAttr::Int(n.at_hand())).collect();
+            let at_hand = own.iter().map(|n| MlirAttr::Int(n.concrete_value())).collect();
             fixed.attrs.retain(|a| a.0 != *name);
             fixed.attrs.push((name.to_string(), MlirAttr::List(at_hand)));
             numbers.push(own);
@@ -322,7 +322,7 @@ pub(super) fn set_size_attributes(op: &mut symbolic::Op, numbers: &[Vec<Dim>]) {
         // Random bits and the like, for which the current sizes were written.
         _ => {
             for n in numbers.iter().flatten() {
-                n.pinned();
+                n.guarded_value();
             }
         }
     }

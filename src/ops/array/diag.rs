@@ -76,16 +76,17 @@ impl DiagonalBand {
     /// Offset of diagonal `d` in its packed row of `longest` elements.
     fn offset(&self, d: i64, rows: Dim, columns: Dim, longest: Dim) -> i64 {
         let left = (d >= 0 && self.left_above) || (d <= 0 && self.left_below);
-        if left { 0 } else { (longest - Self::length(d, rows, columns)).pinned() }
+        if left { 0 } else { (longest - Self::length(d, rows, columns)).guarded_value() }
     }
     /// For each element of the matrix, its position among the packed diagonals; `None` outside the band.
     pub fn unpacking_table(&self, rows: Dim, columns: Dim, longest: Dim) -> Vec<Option<i32>> {
         let mut table = Vec::with_capacity((rows * columns).index());
-        for i in 0..rows.pinned() {
-            for j in 0..columns.pinned() {
+        for i in 0..rows.guarded_value() {
+            for j in 0..columns.guarded_value() {
                 let d = j - i;
                 let inside = (self.low..=self.high).contains(&d);
-                let at = || (self.high - d) * longest.pinned() + i.min(j) + self.offset(d, rows, columns, longest);
+                let at =
+                    || (self.high - d) * longest.guarded_value() + i.min(j) + self.offset(d, rows, columns, longest);
                 table.push(if inside { i32::try_from(at()).ok() } else { None });
             }
         }
@@ -95,12 +96,13 @@ impl DiagonalBand {
     pub fn packing_table(&self, rows: Dim, columns: Dim, longest: Dim) -> Vec<Option<i32>> {
         let mut table = Vec::with_capacity((self.count() * longest).index());
         for d in (self.low..=self.high).rev() {
-            let (length, offset) = (Self::length(d, rows, columns).pinned(), self.offset(d, rows, columns, longest));
-            for p in 0..longest.pinned() {
+            let (length, offset) =
+                (Self::length(d, rows, columns).guarded_value(), self.offset(d, rows, columns, longest));
+            for p in 0..longest.guarded_value() {
                 let n = p - offset;
                 let (i, j) = (n - d.min(0), n + d.max(0));
                 let inside = (0..length).contains(&n);
-                table.push(if inside { i32::try_from(i * columns.pinned() + j).ok() } else { None });
+                table.push(if inside { i32::try_from(i * columns.guarded_value() + j).ok() } else { None });
             }
         }
         table

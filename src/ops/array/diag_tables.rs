@@ -80,7 +80,7 @@ impl DiagonalIndexTable {
         let there: Vec<bool> = table.iter().map(Option::is_some).collect();
         let places = b.constant(Tensor::of(&[n.known()], &places));
         let all = there.iter().all(|&t| t);
-        DiagonalIndexTable { places, there: (!all).then(|| b.constant(Tensor::preds(&[n.known()], &there))) }
+        DiagonalIndexTable { places, there: (!all).then(|| b.constant(Tensor::from_bools(&[n.known()], &there))) }
     }
 
     fn computed(b: &mut Builder, at: InstId, there: Option<InstId>) -> DiagonalIndexTable {

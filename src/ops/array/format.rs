@@ -72,7 +72,7 @@ fn to_bool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         }
         compare_scalar(cx.b, Direction::Ne, x, 0.0)
     } else {
-        cx.b.constant(Tensor::preds(&[], &[!dims.contains(&Dim::from(0))]))
+        cx.b.constant(Tensor::from_bools(&[], &[!dims.contains(&Dim::from(0))]))
     };
     cx.one_output(y)
 }

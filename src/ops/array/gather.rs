@@ -143,7 +143,7 @@ pub fn gather_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn ignoring(cx: &mut LowerCtx, y: InstId, indices: InstId, sizes: &[Dim]) -> InstId {
     let b = &mut *cx.b;
     let (places, out) = (b.dims(indices).to_vec(), b.dims(y).to_vec());
-    let ends: Vec<i64> = sizes.iter().map(|&n| n.pinned()).collect();
+    let ends: Vec<i64> = sizes.iter().map(|&n| n.guarded_value()).collect();
     let ends = b.constant(Tensor::from_vec(DType::S64, vec![sizes.len() as u64], ends));
     let indices = b.convert(indices, DType::S64);
     let (ends, zeros) = (b.broadcast(ends, &places, &[places.len() - 1]), b.full_like(indices, 0.0));

@@ -135,7 +135,7 @@ fn unpack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, mut dims) = (cx.arg(0)?, cx.dims(0)?);
     let axis = cx.normalize_axis(cx.node.int("axis").unwrap_or(0), dims.len())?;
     let n = dims.remove(axis);
-    if cx.node.int("num").is_some_and(|want| want != n.pinned()) || n > 1 << 20 {
+    if cx.node.int("num").is_some_and(|want| want != n.guarded_value()) || n > 1 << 20 {
         return Err(cx.shape_mismatch(format!("dimension {axis} has {n} parts, which is not what the node says")));
     }
     let mut out = Vec::with_capacity(n.index());
@@ -195,7 +195,11 @@ fn roll(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Distance by which `n` elements are rotated towards the end, in `0..n`; `None` if it does not follow from the sizes.
 fn rotation(shift: Dim, n: Dim) -> Option<Dim> {
     if !shift.varies() && !n.varies() {
-        return Some(if n == 0 { Dim::from(0) } else { Dim::from(shift.at_hand().rem_euclid(n.at_hand())) });
+        return Some(if n == 0 {
+            Dim::from(0)
+        } else {
+            Dim::from(shift.concrete_value().rem_euclid(n.concrete_value()))
+        });
     }
     let by = if shift.varies() || shift >= 0 { shift } else { n + shift };
     let is = |truth: Dim, value: i64| !truth.varies() && truth == value;

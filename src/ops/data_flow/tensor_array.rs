@@ -149,7 +149,7 @@ fn is_all(cx: &LowerCtx, input: usize, list: &ListValue) -> bool {
     small
         && match n.varies() {
             true => cx.arg(input).is_ok_and(|id| list::is_iota(cx.b, id)),
-            false => cx.constant_ints(input).is_ok_and(|v| v.into_iter().eq(0..n.pinned())),
+            false => cx.constant_ints(input).is_ok_and(|v| v.into_iter().eq(0..n.guarded_value())),
         }
 }
 

@@ -260,7 +260,9 @@ impl Call<'_> {
     /// `gehrd`: the matrix with the reflection vectors, the factors of the reflections, and the status.
     fn hessenberg(&mut self) -> Result<Vec<InstId>> {
         let (a, dims, n) = self.square()?;
-        if self.option("low").is_some_and(|low| low > 1) || self.option("high").is_some_and(|high| high != n.pinned()) {
+        if self.option("low").is_some_and(|low| low > 1)
+            || self.option("high").is_some_and(|high| high != n.guarded_value())
+        {
             return Err(self.refuse(" of a part of the matrix"));
         }
         let (packed, taus) = hessenberg::packed_hessenberg(self.b, a);

@@ -141,7 +141,7 @@ impl ListValue {
                 let end = end_of(cx.b, index);
                 let (end, room) = cx.list_capacity(end).ok_or_else(|| unbounded(&self.name, &cx.node.name))?;
                 let one = cx.b.constant(Tensor::scalar(1i64));
-                (cx.b.sub(end, one), room.pinned() - 1)
+                (cx.b.sub(end, one), room.guarded_value() - 1)
             }
         };
         let want = Dim::size(most).map_or(Dim::from(0), |most| most.saturating_add(1));

@@ -338,7 +338,7 @@ fn rehashed(b: &mut Builder, held: TableState, grows: InstId) -> TableState {
     let end = rounds.run(b, End::At(4), |b, round, state| {
         let own = TableState::of([state[0], state[1], state[2], state[3]]);
         let (key, row) = (element(b, state[5], round), element(b, state[6], round));
-        let always = b.constant(Tensor::preds(&[], &[true]));
+        let always = b.constant(Tensor::from_bools(&[], &[true]));
         own.inserted(b, key, row, always, Listing::ByBucket).parts().to_vec()
     });
     TableState::of([end[0], end[1], end[2], end[3]])

@@ -91,7 +91,7 @@ fn add_n(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// `FloorDiv`: the quotient rounded down for integers, floor(x / y) for floats.
 pub fn floor_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
-    if let Some(quotient) = of_sizes(b, x, y, |x, y| x.compute(SizeOp::FloorDivide, y)) {
+    if let Some(quotient) = of_sizes(b, x, y, |x, y| x.apply_op(SizeOp::FloorDivide, y)) {
         return quotient;
     }
     let dtype = b.dtype(x);
@@ -132,8 +132,8 @@ fn truncate_div(b: &mut Builder, x: InstId, y: InstId) -> InstId {
 /// `FloorMod`: the remainder with the divisor's sign.
 pub fn floor_mod(b: &mut Builder, x: InstId, y: InstId) -> InstId {
     let rest = |x: Dim, y: Dim| {
-        let whole = x.compute(SizeOp::FloorDivide, y)?.compute(SizeOp::Multiply, y)?;
-        x.compute(SizeOp::Subtract, whole)
+        let whole = x.apply_op(SizeOp::FloorDivide, y)?.apply_op(SizeOp::Multiply, y)?;
+        x.apply_op(SizeOp::Subtract, whole)
     };
     if let Some(rest) = of_sizes(b, x, y, rest) {
         return rest;
@@ -216,7 +216,7 @@ fn equality(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Value>> {
     let (x, y) = (cx.arg(0)?, cx.arg(1)?);
     let fits = Builder::broadcast_dims(cx.b.dims(x), cx.b.dims(y)).is_some();
     if !fits && cx.node.bool("incompatible_shape_error") == Some(false) {
-        let z = cx.b.constant(crate::tensor::Tensor::preds(&[], &[direction == Direction::Ne]));
+        let z = cx.b.constant(crate::tensor::Tensor::from_bools(&[], &[direction == Direction::Ne]));
         return cx.one_output(z);
     }
     let z = cx.b.compare(direction, x, y);

@@ -4,7 +4,7 @@ use crate::dims;
 use crate::hlo::symbolic::{Builder, CompId, InstId, Op, Shape};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::known;
-use crate::tensor::{DType, Tensor, elements_of};
+use crate::tensor::{DType, Tensor, saturating_element_count};
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -358,7 +358,7 @@ pub fn loop_condition(b: &mut Builder, shape: &Shape, limit: f64) -> CompId {
     let [round, going] = [0, 1].map(|i| b.get_tuple_element(tuple, i));
     let last = b.scalar(DType::S32, limit);
     let left = b.compare(Direction::Le, round, last);
-    let count = elements_of(&known(b.dims(going)));
+    let count = saturating_element_count(&known(b.dims(going)));
     let flat = b.reshape(going, &dims![count]);
     let none = b.scalar(DType::Pred, 0.0);
     let any = b.reduce(flat, none, ScalarOp::Or, &[0]);

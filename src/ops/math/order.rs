@@ -12,7 +12,7 @@ use crate::ops::shape::S32;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::known;
-use crate::tensor::{DType, elements_of};
+use crate::tensor::{DType, saturating_element_count};
 
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
@@ -67,7 +67,7 @@ fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn isotonic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, out) = (cx.arg(0)?, cx.dims(0)?, cx.attr_dtype("output_dtype")?);
     let Some((&n, lead)) = dims.split_last() else { return Err(cx.shape_mismatch("a scalar has no rows")) };
-    let count = elements_of(&known(lead));
+    let count = saturating_element_count(&known(lead));
     let x = cx.b.convert(x, out);
     if crate::symbolic::has_zero(&dims) {
         let none = cx.b.full(DType::S32, &dims, 0.0);

@@ -159,7 +159,7 @@ pub fn arg_extremum(b: &mut Builder, x: InstId, axis: usize, better: Direction) 
     // The first element wins if no other exceeds the finite limit from which TensorFlow's kernel starts.
     let limit = crate::ops::math::segment::largest_finite(dtype);
     let worst = if better == Direction::Gt { -limit } else { limit };
-    let worst = b.constant(Tensor::scalar_of(dtype, worst));
+    let worst = b.constant(Tensor::scalar_from_f64(dtype, worst));
     let zero = b.scalar(index, 0.0);
     let comp = better_pair(b, dtype, index, better);
     let pair = b.add_inst(Op::Reduce { dims: vec![axis], comp }, &[x, positions, worst, zero]);

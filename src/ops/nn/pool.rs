@@ -153,7 +153,7 @@ impl Response {
         }
         let number = |name: &str, default: f32| f64::from(cx.node.float(name).unwrap_or(default));
         Ok(Response {
-            radius: radius.min(dims[3].pinned()),
+            radius: radius.min(dims[3].guarded_value()),
             bias: number("bias", 1.0),
             alpha: number("alpha", 1.0),
             beta: number("beta", 0.5),

@@ -3,7 +3,7 @@
 //! Source: Marsaglia and Tsang, "A simple method for generating gamma variables" (2000). A cubed normal number is accepted or
 //! rejected by a uniform one. Normal and uniform numbers come from one stream, two per block; a new block of a kind is drawn
 //! when the last number of that kind is used up. For shapes below 1, a number of shape + 1 is multiplied by u^(1/shape).
-use super::streams::{self, Streams};
+use super::streams::{self, StreamPositions};
 use super::{Generator, box_muller, from_key, from_seed, sizes};
 use crate::diag::Result;
 use crate::hlo::symbolic::{Builder, Dim, InstId};
@@ -33,7 +33,7 @@ pub(super) fn draw_gamma(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim],
 }
 
 /// Draws one number from each stream, with shape parameters `alpha`, f64.
-fn drawn(b: &mut Builder, start: Streams<InstId>, alpha: InstId) -> Result<InstId> {
+fn drawn(b: &mut Builder, start: StreamPositions<InstId>, alpha: InstId) -> Result<InstId> {
     let going = formula(b, [alpha], |[alpha]| alpha.not_equals(1.0));
     let d = formula(b, [alpha], |[alpha]| alpha + alpha.constant(2.0 / 3.0).select_where(alpha.lt(1.0), -1.0 / 3.0));
     let dims = b.dims(d).to_vec();

@@ -3,7 +3,7 @@
 //! Sources: for rates below 10, Knuth's product of uniform numbers ("Seminumerical algorithms"); from 10 on, Hormann, "The
 //! transformed rejection method for generating Poisson random variables" (1993). An iteration takes one block, two uniform
 //! numbers: two factors of the product, or one rejection attempt.
-use super::streams::{self, Streams};
+use super::streams::{self, StreamPositions};
 use super::{Generator, from_seed, sizes};
 use crate::diag::Result;
 use crate::hlo::symbolic::{Builder, Dim, InstId};
@@ -37,7 +37,7 @@ pub(super) fn draw_poisson(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim
 /// terminate for either.
 fn drawn(
     b: &mut Builder,
-    [low, high, key]: Streams<InstId>,
+    [low, high, key]: StreamPositions<InstId>,
     rate: InstId,
     highest: f64,
     float: bool,

@@ -15,7 +15,7 @@ use crate::tensor::DType;
 pub(super) const BLOCKS: f64 = 256.0;
 
 /// Positions of the streams of a result: low and high word of each counter, and the keys, all u64.
-pub(super) type Streams<T> = [T; 3];
+pub(super) type StreamPositions<T> = [T; 3];
 
 /// Sizes `[samples, parameters]` of a result of sizes `dims`, whose trailing dimensions are those of the parameters, `of`.
 pub(super) fn sample_dims(cx: &LowerCtx, dims: &[Dim], of: &[Dim]) -> Result<[Dim; 2]> {
@@ -42,7 +42,7 @@ pub(super) fn draw_per_parameters(
     dtype: DType,
     dims: &[Dim],
     input: usize,
-    draw: impl FnOnce(&mut Builder, Streams<InstId>, InstId) -> Result<InstId>,
+    draw: impl FnOnce(&mut Builder, StreamPositions<InstId>, InstId) -> Result<InstId>,
 ) -> Result<Vec<Value>> {
     let sizes = sample_dims(cx, dims, &cx.dims(input)?)?;
     if crate::symbolic::has_zero(&sizes) {
@@ -65,7 +65,7 @@ pub(super) fn initial_streams(
     generator: &Generator,
     sizes: [Dim; 2],
     blocks: InstId,
-) -> Streams<InstId> {
+) -> StreamPositions<InstId> {
     let (sample, parameter) = (b.iota(DType::U64, &sizes, 0), b.iota(DType::U64, &sizes, 1));
     let each = b.full_like(parameter, sizes[0]);
     let before = b.mul(parameter, each);
@@ -78,18 +78,18 @@ pub(super) fn initial_streams(
     [low, high, key]
 }
 
-/// Streams advanced by `by` blocks.
+/// StreamPositions advanced by `by` blocks.
 pub(super) fn advance<'s, 'b>(
-    [low, high, key]: Streams<ArrayExpr<'s, 'b>>,
+    [low, high, key]: StreamPositions<ArrayExpr<'s, 'b>>,
     by: ArrayExpr<'s, 'b>,
-) -> Streams<ArrayExpr<'s, 'b>> {
+) -> StreamPositions<ArrayExpr<'s, 'b>> {
     let by = by.convert(DType::U64);
     let [low, high] = low.build_all(|b| add_to_counter(b, [low.id, high.id], by.id));
     [low, high, key]
 }
 
 /// Two uniform f64 numbers from the next block of each stream, in the order of its words.
-pub(super) fn uniform_doubles<'s, 'b>([low, high, key]: Streams<ArrayExpr<'s, 'b>>) -> [ArrayExpr<'s, 'b>; 2] {
+pub(super) fn uniform_doubles<'s, 'b>([low, high, key]: StreamPositions<ArrayExpr<'s, 'b>>) -> [ArrayExpr<'s, 'b>; 2] {
     low.build_all(|b| {
         let ([c0, c1], [c2, c3], key) = (split(b, low.id), split(b, high.id), split(b, key.id));
         let words = rounds(b, [c0, c1, c2, c3], key);

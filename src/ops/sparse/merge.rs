@@ -165,7 +165,7 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let size = element(cx, shape, axis);
     let known = crate::interp::constant_value(cx.b, size).and_then(|t| t.get_i64(0));
-    if let Some(size) = known.filter(|&size| size < parts.pinned()) {
+    if let Some(size) = known.filter(|&size| size < parts.guarded_value()) {
         return Err(cx.shape_mismatch(format!("{parts} parts of a dimension of {size}")));
     }
     let count = cx.b.scalar(DType::S64, parts);

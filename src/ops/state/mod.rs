@@ -93,7 +93,7 @@ pub fn missing_value_error(names: &[String]) -> Diagnostic {
 /// Lowers a test for initialization: every variable has a value before the first call.
 fn initialised(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     cx.read_variable(0)?;
-    let yes = cx.b.constant(Tensor::preds(&[], &[true]));
+    let yes = cx.b.constant(Tensor::from_bools(&[], &[true]));
     cx.one_output(yes)
 }
 

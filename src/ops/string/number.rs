@@ -259,7 +259,7 @@ pub fn compare_strings(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Va
     let (x, y) = (text_input(cx, 0)?, text_input(cx, 1)?);
     let most = x.most.max(y.most);
     let (x, y) = (x.padded_to(cx.b, most).arrays(), y.padded_to(cx.b, most).arrays());
-    let mut same = cx.b.constant(Tensor::preds(&[], &[true]));
+    let mut same = cx.b.constant(Tensor::from_bools(&[], &[true]));
     for (x, y) in x.into_iter().zip(y) {
         let part = cx.b.compare(Direction::Eq, x, y);
         same = cx.b.binary(ScalarOp::And, same, part);

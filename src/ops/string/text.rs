@@ -6,7 +6,7 @@ use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::math::expr::{ArrayExpr, formulas};
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::symbolic::{fixed, known};
-use crate::tensor::{DType, Tensor, elements_of};
+use crate::tensor::{DType, Tensor, saturating_element_count};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -258,7 +258,7 @@ pub fn text_formulas<'b>(
 /// Length of all strings, if they share one that is known.
 fn fixed_length(b: &Builder, text: &Text) -> Option<u64> {
     let dims = b.dims(text.length);
-    if dims.iter().any(|d| d.varies()) || elements_of(&known(dims)) > 1 << 16 {
+    if dims.iter().any(|d| d.varies()) || saturating_element_count(&known(dims)) > 1 << 16 {
         return None;
     }
     let lengths = crate::interp::constant_value(b, text.length)?.to_i64s()?;

@@ -185,7 +185,7 @@ impl CollectiveWriter<'_, '_> {
         let behind = (each * self.size - n) as i64;
         if behind > 0 {
             let dtype = self.editor.dtype(x).unwrap_or(DType::F32);
-            let zero = self.editor.add_constant(Tensor::scalar_of(dtype, 0.0));
+            let zero = self.editor.add_constant(Tensor::scalar_from_f64(dtype, 0.0));
             flat = self
                 .editor
                 .add_instruction(Op::Pad(vec![PadDim { low: 0, high: behind, interior: 0 }]), &[flat, zero])?;

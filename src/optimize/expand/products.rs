@@ -14,7 +14,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
         let (Some(x), Some(y), Some(shape)) = (editor.dtype(x), editor.dtype(y), editor.array(id).cloned()) else {
             return Ok(None);
         };
-        let product = x.product(y, shape.dtype);
+        let product = x.product_type(y, shape.dtype);
         if product == shape.dtype {
             return Ok(None);
         }

@@ -83,7 +83,7 @@ fn permuted_on_one_device(editor: &mut Editor, f: &ForeignOp, x: InstId) -> Inst
 fn zeros(editor: &mut Editor, shape: &Shape) -> Option<InstId> {
     match shape {
         Shape::Array(a) => {
-            let zero = editor.add_constant(Tensor::scalar_of(a.dtype, 0.0));
+            let zero = editor.add_constant(Tensor::scalar_from_f64(a.dtype, 0.0));
             Some(editor.add_broadcast(zero, &a.dims, &[]))
         }
         Shape::Tuple(parts) => {

@@ -40,7 +40,7 @@ pub fn compute_in_blocks(editor: &mut Editor, l: &mut GrowingLoop, p: &HoistedPr
     let count = steps_of_block(p);
     let last_block = (steps - count) as i64;
     let block = with_steps(&p.all, count);
-    let zero = editor.add_constant(Tensor::scalar_of(block.dtype, 0.0));
+    let zero = editor.add_constant(Tensor::scalar_from_f64(block.dtype, 0.0));
     let zeros = editor.add_broadcast(zero, &block.dims, &[]);
     let block = Shape::Array(block);
     let inner = inner_body(editor, l, p, &index, &block);
@@ -52,7 +52,7 @@ pub fn compute_in_blocks(editor: &mut Editor, l: &mut GrowingLoop, p: &HoistedPr
     let cond = editor.add_computation(with_root(cond, differ, &state));
 
     // no block begins at step -1
-    let none = editor.add_constant(Tensor::scalar_of(index.as_array().map_or(DType::S32, |a| a.dtype), -1.0));
+    let none = editor.add_constant(Tensor::scalar_from_f64(index.as_array().map_or(DType::S32, |a| a.dtype), -1.0));
     let (block_part, first_part) = (l.state.len(), l.state.len() + 1);
     let mut parts =
         vec![l.add_state_element("block", zeros, block.clone()), l.add_state_element("first", none, index.clone())];

@@ -190,7 +190,7 @@ fn negate_for_free(editor: &mut Editor, x: InstId) -> Result<Option<InstId>> {
     let Some(number) = splat_of(editor, x) else { return Ok(None) };
     let Some(value) = number.get_f64(0) else { return Ok(None) };
     let dims = editor.dims(x).to_vec();
-    let scalar = editor.add_constant(Tensor::scalar_of(number.dtype, -value));
+    let scalar = editor.add_constant(Tensor::scalar_from_f64(number.dtype, -value));
     Ok(Some(editor.add_broadcast(scalar, &dims, &[])))
 }
 
@@ -208,7 +208,7 @@ fn same_operands(editor: &mut Editor, id: InstId, op: ScalarOp, x: InstId, dtype
     let discrete = dtype.is_integer() || dtype == DType::Pred;
     let filled = |editor: &mut Editor, value: f64| {
         let shape = editor.array(id)?.clone();
-        let scalar = editor.add_constant(Tensor::scalar_of(shape.dtype, value));
+        let scalar = editor.add_constant(Tensor::scalar_from_f64(shape.dtype, value));
         Some(editor.add_broadcast(scalar, &shape.dims, &[]))
     };
     match op {
@@ -231,7 +231,7 @@ fn divide_by_reciprocal(editor: &mut Editor, x: InstId, y: InstId) -> Result<Opt
         return Ok(None);
     }
     let dims = editor.dims(y).to_vec();
-    let scalar = editor.add_constant(Tensor::scalar_of(divisor.dtype, 1.0 / c));
+    let scalar = editor.add_constant(Tensor::scalar_from_f64(divisor.dtype, 1.0 / c));
     let inverse = editor.add_broadcast(scalar, &dims, &[]);
     Ok(Some(editor.add_instruction(Op::Elementwise(ScalarOp::Multiply), &[x, inverse])?))
 }

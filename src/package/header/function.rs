@@ -7,8 +7,8 @@ use crate::tensor::{Size, Sizes};
 /// The declarations of one function: its structs, the size of its workspace, and the prototype.
 pub(super) fn declarations(face: &ModelInterface, entry: &EntryPoint) -> String {
     let EntryPoint { prefix, program, sizes, .. } = entry;
-    let args_types = sizes.spelled(&program.args, &sizes.args);
-    let results_types = sizes.spelled(&program.results, &sizes.results);
+    let args_types = sizes.type_texts(&program.args, &sizes.args);
+    let results_types = sizes.type_texts(&program.results, &sizes.results);
     let args = pointers(&program.args, &args_types, &format!("{prefix}_args"), "const ", "arguments");
     let results = pointers(&program.results, &results_types, &format!("{prefix}_results"), "", "results");
     let sizes = if sizes.is_empty() { String::new() } else { sizes_struct(prefix, sizes) };

@@ -78,7 +78,7 @@ fn member(v: &VariableSlot) -> (String, String) {
     let info = &v.info;
     let parts = info.bytes() / c_bytes(info.dtype.real_part().bytes() as u64);
     let count = if info.dims.is_empty() && parts == 1 { String::new() } else { format!("[{parts}]") };
-    let comment = format!("{}  {}{}", info.spelled(), escape_comment(&info.name), type_note(info.dtype));
+    let comment = format!("{}  {}{}", info.type_text(), escape_comment(&info.name), type_note(info.dtype));
     (format!("{} {}{count};", c_type(info.dtype), info.field), comment)
 }
 

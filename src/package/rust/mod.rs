@@ -190,7 +190,7 @@ impl Field {
 }
 
 fn fields(infos: &[TensorInfo], sizes: &Sizes, axes: &[Vec<Option<usize>>]) -> Vec<Field> {
-    let spelled = sizes.spelled(infos, axes);
+    let spelled = sizes.type_texts(infos, axes);
     let one = |(i, info): (usize, &TensorInfo)| {
         let said = |axis: usize| {
             axes.get(i)?.get(axis).copied().flatten().and_then(|s| sizes.all.get(s)).filter(|s| !s.is_result)

@@ -11,7 +11,7 @@ fn node(name: &str, op: &str, inputs: &[(u32, u32)]) -> Node {
 }
 
 fn test_predicate(name: &str) -> Node {
-    let attrs = [("value".into(), Attr::Tensor(Box::new(Tensor::preds(&[], &[true]))))].into();
+    let attrs = [("value".into(), Attr::Tensor(Box::new(Tensor::from_bools(&[], &[true]))))].into();
     Node { attrs, ..node(name, "Const", &[]) }
 }
 

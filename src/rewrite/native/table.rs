@@ -67,7 +67,7 @@ fn write_cluster(out: &mut String, n: usize, op: &str, cluster: &CompiledCluster
         cluster.args.len(),
         cluster.face.results.len(),
         sizes.all.len(),
-        sizes.count_from_caller(),
+        sizes.caller_size_count(),
         i32::from(cluster.by_rows),
     );
 }

@@ -155,8 +155,8 @@ operator! {
 
 /// Saturated result of an operation that overflows 64 bits; both operands are pinned to their concrete values.
 fn ends(a: Dim, b: Dim, exact: i128) -> Dim {
-    a.pinned();
-    b.pinned();
+    a.guarded_value();
+    b.guarded_value();
     Dim::constant(saturate(exact))
 }
 

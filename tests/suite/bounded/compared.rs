@@ -22,7 +22,8 @@ impl Numbers {
             DType::Pred => self.below(2) as f64,
             _ => self.below(7) as f64,
         };
-        let bytes: Vec<u8> = (0..count).map(one).flat_map(|v| Tensor::scalar_of(dtype, v).bytes.to_vec()).collect();
+        let bytes: Vec<u8> =
+            (0..count).map(one).flat_map(|v| Tensor::scalar_from_f64(dtype, v).bytes.to_vec()).collect();
         Tensor::new(dtype, dims.to_vec(), bytes)
     }
 }
@@ -31,7 +32,7 @@ impl Numbers {
 pub fn padded(x: &Tensor, dims: &[u64]) -> Tensor {
     let bad = if x.dtype.is_float() { f64::NAN } else { 1e9 };
     let width = x.dtype.bytes();
-    let fill = Tensor::scalar_of(x.dtype, bad).bytes;
+    let fill = Tensor::scalar_from_f64(x.dtype, bad).bytes;
     let count: u64 = dims.iter().product();
     let mut bytes: Vec<u8> = (0..count).flat_map(|_| fill.to_vec()).collect();
     for i in 0..x.len() {
@@ -72,7 +73,7 @@ pub type Reference<'a> = &'a dyn Fn(&[u64], &[Tensor]) -> Vec<Tensor>;
 pub fn compared(lowered: &Lowered, reference: Reference, rounds: usize, seed: u64) -> bool {
     let sized = lowered.size_variants.as_ref().expect("sizes vary");
     let sizes = &sized.sizes;
-    let given = sizes.count_from_caller();
+    let given = sizes.caller_size_count();
     let mut numbers = Numbers(seed);
     let whole: Vec<u64> = sizes.all[..given].iter().map(|s| s.most).collect();
     let bounds =
@@ -84,7 +85,7 @@ pub fn compared(lowered: &Lowered, reference: Reference, rounds: usize, seed: u6
         for _ in 0..rounds {
             let of = |(s, &most): (&tfaot::tensor::Size, &u64)| s.least + numbers.below(most - s.least + 1);
             let now: Vec<u64> = sizes.all.iter().zip(most).map(of).collect();
-            let at = |axes: &[Option<usize>], dims: &[u64], sizes: &[u64]| Sizes::actual(axes, dims, sizes);
+            let at = |axes: &[Option<usize>], dims: &[u64], sizes: &[u64]| Sizes::actual_dims(axes, dims, sizes);
             let args: Vec<Tensor> = lowered
                 .args
                 .iter()

@@ -67,7 +67,7 @@ fn net(seed: u64, sizes: &[Dim]) -> SymbolicLowering {
 
 /// A function of `x` of these sizes with these results.
 fn finished(mut b: Builder, dims: &[Dim], results: &[(&str, InstId)]) -> SymbolicLowering {
-    let at_hand = |d: &Dim| u64::try_from(d.at_hand()).expect("a size");
+    let at_hand = |d: &Dim| u64::try_from(d.concrete_value()).expect("a size");
     let info = |name: &str, dims: &[Dim]| TensorInfo {
         field: name.to_string(),
         name: name.to_string(),

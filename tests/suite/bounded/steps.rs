@@ -260,7 +260,7 @@ impl Steps<'_> {
             }
         };
         // nothing grows without end
-        if self.b.dims(new).iter().product::<Dim>().at_hand() < 4000 {
+        if self.b.dims(new).iter().product::<Dim>().concrete_value() < 4000 {
             self.made.push(new);
         }
     }
@@ -289,7 +289,7 @@ pub fn random_open(seed: u64, [n, m]: [Dim; 2], assumed: &[u64], count: u64) -> 
     }
     let Steps { mut b, made, ends, .. } = steps;
     let parts: Vec<InstId> = made.into_iter().rev().take(3).chain(ends).collect();
-    let at_hand = |d: &Dim| u64::try_from(d.at_hand()).expect("a size");
+    let at_hand = |d: &Dim| u64::try_from(d.concrete_value()).expect("a size");
     let info = |name: String, dtype, dims: &[Dim]| TensorInfo {
         field: name.clone(),
         name,

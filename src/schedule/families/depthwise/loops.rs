@@ -287,7 +287,7 @@ impl<'a> Emitter<'a> {
         let steps = (0..d.window.len()).map(step).collect();
         let weights = self.value_buffers(weights)?.dense_buffer()?;
         let types = (self.program.buffers[input.buf].dtype, kernel.dtype);
-        let dtype = result.dtype.accumulator();
+        let dtype = result.dtype.accumulator_type();
         let made = (kernel.dims[d.kernel_output_feature] / d.feature_group_count) as i64;
         Ok(DepthwiseStrides { d, window, left: input.buf, weights, dtype, types, steps, ring: input.ring, made })
     }

@@ -39,7 +39,7 @@ impl FilterGradient {
             && others.iter().all(|w| !w.reversal)
             && d.feature_group_count == 1
             && d.batch_group_count == 1;
-        let is_float = result.dtype.is_float() && result.dtype.accumulator() == result.dtype;
+        let is_float = result.dtype.is_float() && result.dtype.accumulator_type() == result.dtype;
         let is_same = [left, right].iter().all(|x| x.dtype == result.dtype);
         let is_beside = d.kernel_output_feature + 1 == right.rank() && of_right + 2 == right.rank();
         let features = right.dims[d.kernel_output_feature];

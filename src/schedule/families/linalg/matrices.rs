@@ -83,7 +83,7 @@ impl Matrices {
     /// The matrices of an array of `shape` in `out`, with a loop variable of `k` for each axis of the batch.
     pub(in crate::schedule) fn new(k: &mut Kernel, shape: &ArrayShape, out: &ValueBuffers) -> Result<Matrices> {
         let batch = shape.dims[..shape.rank() - 2].iter().map(|&n| k.add_var(n)).collect();
-        let (stored, wide) = (shape.dtype, shape.dtype.computed());
+        let (stored, wide) = (shape.dtype, shape.dtype.compute_type());
         Ok(Matrices { buf: out.dense_buffer()?, dims: shape.dims.clone(), batch, stored, wide })
     }
     /// The coordinates of an element.

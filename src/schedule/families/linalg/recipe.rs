@@ -29,7 +29,7 @@ impl SolveBlocking {
         if !left_side {
             return Some(SolveBlocking { vectors: 1, lanes: 1 });
         }
-        let lanes = target.machine().lanes(array.dtype.computed().bytes() as u64);
+        let lanes = target.machine().lanes(array.dtype.compute_type().bytes() as u64);
         let batch: u64 = batch.iter().product();
         let are_enough = |vectors: &u64| batch * (columns / (vectors * lanes)) >= FEWEST_TILES;
         let most = if target.machine().vector_registers < MANY_REGISTERS { MOST_VECTORS / 2 } else { MOST_VECTORS };

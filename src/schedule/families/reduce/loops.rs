@@ -23,7 +23,7 @@ pub(super) struct ReductionLoop<'c> {
 impl ReductionLoop<'_> {
     /// The type of registers for partial results of `dtype`: sums of floats of 16 bits and less are kept in f32.
     fn register_dtype(&self, dtype: DType) -> DType {
-        if self.recipe.simple.is_some() { dtype.computed() } else { dtype }
+        if self.recipe.simple.is_some() { dtype.compute_type() } else { dtype }
     }
 }
 

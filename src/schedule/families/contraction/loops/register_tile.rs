@@ -27,7 +27,7 @@ impl<'a> Emitter<'a> {
         part: RegisterBlock,
         place: CoordinateMap<'_>,
     ) -> Result<Vec<Stmt>> {
-        let dtype = c.dtype.accumulator();
+        let dtype = c.dtype.accumulator_type();
         let rows = part.rows.len() as u64;
         let outputs = extent_product(&c.rows) * extent_product(&c.columns);
         let dtype_of = |buf: BufId| self.program.buffers[buf].dtype;
@@ -97,7 +97,7 @@ impl<'a> Emitter<'a> {
         first: Index,
         store: StoreElement<'_, 'a>,
     ) -> Result<Vec<Stmt>> {
-        let (dtype, rows) = (c.dtype.accumulator(), part.rows.len() as u64);
+        let (dtype, rows) = (c.dtype.accumulator_type(), part.rows.len() as u64);
         let width = part.columns.next_multiple_of(part.lanes);
         let to = StackRows { buf: self.allocate_on_stack(dtype, rows * width), width };
         let mut body = match part.order {

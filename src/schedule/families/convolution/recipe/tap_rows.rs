@@ -75,7 +75,7 @@ pub fn choose_tap_rows(comp: &Computation, id: InstId, d: &ConvDims, target: &Ke
     };
     let features = kernel.dims[d.kernel_input_feature];
     let sum = features * d.window.iter().map(|w| w.size).product::<u64>();
-    let dtype = result.dtype.accumulator();
+    let dtype = result.dtype.accumulator_type();
     let stride = features * d.feature_group_count * d.window[d.window.len() - 1].stride * dtype.bytes() as u64;
     let cover = TiledExtents { height, width, columns, sum, stride, adds_apart: false };
     let least = |all: Vec<(f64, _)>| all.into_iter().map(|(time, _)| time).min_by(f64::total_cmp);
