@@ -10,7 +10,7 @@ use crate::interp;
 use crate::lower::{Lowered, SizeTracedLowering, SymbolicLowering, bind_argument_dims};
 use crate::ops::{element, lapack};
 use crate::prepare::{Binding, FeedSpec, Request, VaryingSizes, is_default_binding, size_name};
-use crate::symbolic::{Dim, fixed};
+use crate::symbolic::{Dim, constant_dims};
 use crate::tensor::Size;
 
 /// Lowers a module for the sizes in the request: numbers, bounds, or both.
@@ -48,7 +48,7 @@ pub(super) fn instantiate_at_sizes(open: &DynamicModule, request: &Request) -> R
 
 fn instantiate(open: &DynamicModule, dims: &[Vec<u64>]) -> Result<Source> {
     let mut host = FoldingHost(Builder::new(open.name()));
-    let dims: Vec<Vec<Dim>> = dims.iter().map(|dims| fixed(dims)).collect();
+    let dims: Vec<Vec<Dim>> = dims.iter().map(|dims| constant_dims(dims)).collect();
     let root = open.root(&mut host, &dims)?;
     open.source(host.0.finish(root)?.at_current_sizes())
 }

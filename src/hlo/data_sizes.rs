@@ -161,7 +161,7 @@ impl Builder<Dim> {
     /// Records a run-time check against a bound that may vary: calls fail in which the value of `claim` is above `most`.
     pub fn claim_up_to(&mut self, most: Dim, claim: Claim) {
         if !most.varies() {
-            return self.claim(Claim { most: most.known(), ..claim });
+            return self.claim(Claim { most: most.guarded_count(), ..claim });
         }
         let room = u64::try_from(trace::range_of(most).most).unwrap_or(u64::MAX).min(i32::MAX as u64 - 1);
         let (limit, beyond) = (self.scalar(DType::S32, most), self.scalar(DType::S32, Dim::from(room + 1)));

@@ -9,7 +9,7 @@ use crate::ops::range::RangeAnalysis;
 use crate::ops::symbols::{DimId, InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value, VariableStore};
 use crate::symbolic::trace::{self, Record, SizeVariable};
-use crate::symbolic::{Dim, Interval, fixed, known};
+use crate::symbolic::{Dim, Interval, constant_dims, guarded_counts};
 use crate::tensor::{DType, Tensor, element_count};
 use std::collections::HashMap;
 
@@ -183,7 +183,7 @@ fn run_lowering(row: &OpLowering, node: &Node, args: &[Fact]) -> Option<Vec<Fact
     for arg in args {
         values.push(match (arg.as_tensor(), arg.dtype?, arg.dims.known_sizes()?) {
             (Some(t), _, _) => Value::Array(b.constant(t.clone())),
-            (None, TfType::Data(dtype), dims) => Value::Array(b.parameter(Shape::array(dtype, fixed(&dims)))),
+            (None, TfType::Data(dtype), dims) => Value::Array(b.parameter(Shape::array(dtype, constant_dims(&dims)))),
             (None, other, _) => Value::Unavailable(other),
         });
     }
@@ -211,7 +211,7 @@ fn run_on(row: &OpLowering, node: &Node, b: &mut Builder, args: Vec<Value>) -> O
 fn value_fact(b: &Builder, value: &Value, folds: bool) -> Option<Fact> {
     let Value::Array(id) = value else { return None };
     let shape = b.shape(*id).as_array()?;
-    let mut fact = Fact::new(Some(TfType::Data(shape.dtype)), Dims::from_sizes(&known(&shape.dims)));
+    let mut fact = Fact::new(Some(TfType::Data(shape.dtype)), Dims::from_sizes(&guarded_counts(&shape.dims)));
     if folds && shape.elements() <= MOST_ELEMENTS {
         let value: Option<Tensor> = interp::constant_value(b, *id);
         if let Some(value) = value {

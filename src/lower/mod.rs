@@ -23,7 +23,7 @@ use crate::graph::{Endpoint, Function, Node, NodeId, Program, VariableRole, is_h
 use crate::hlo::symbolic::{Builder, Claim, DataDependentSize, InstId, Shape, SizeAssumptions};
 use crate::hlo::{Module, SizeEquality, SizeRepr, symbolic};
 use crate::ops::{self, Value};
-use crate::symbolic::fixed;
+use crate::symbolic::constant_dims;
 use crate::symbolic::trace::{self, Record, SizeComparison, SizeVariable};
 use crate::symbolic::{Dim, Interval, SizeExpr};
 use crate::tensor::{Bounds, Sizes, Tensor, TensorInfo};
@@ -308,7 +308,7 @@ pub fn lower_symbolic(
     let mut walker = Walker::new(program, b);
     let mut seeds = HashMap::new();
     for (i, feed) in feeds.iter().enumerate() {
-        let dims = told.get(i).cloned().unwrap_or_else(|| fixed(&feed.info.dims));
+        let dims = told.get(i).cloned().unwrap_or_else(|| constant_dims(&feed.info.dims));
         let id = walker.b.parameter(Shape::array(feed.info.dtype, dims));
         seeds.insert(feed.at, Some(Value::Array(id)));
     }
@@ -348,8 +348,8 @@ fn variable_parameters(
             bad.push(Diagnostic::new(Code::DynamicShape, told));
             continue;
         };
-        let id = walker.b.parameter(Shape::array(dtype, fixed(&dims.clone())));
-        let number = walker.store.add(variable, dtype, &fixed(&dims), id);
+        let id = walker.b.parameter(Shape::array(dtype, constant_dims(&dims.clone())));
+        let number = walker.store.add(variable, dtype, &constant_dims(&dims), id);
         if variable.role == VariableRole::Random {
             walker.store.random = Some(number);
         }

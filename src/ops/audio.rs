@@ -52,7 +52,7 @@ fn spectrogram(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, framing) = (cx.arg(0)?, Framing::parse(cx.node)?);
     let [samples, channels] = cx.dims(0)?[..] else { return Err(cx.shape_mismatch("the input must be a matrix")) };
     let Framing { window, stride } = framing;
-    let count = samples.known().checked_sub(window).map_or(0, |rest| 1 + rest / stride);
+    let count = samples.guarded_count().checked_sub(window).map_or(0, |rest| 1 + rest / stride);
     let out = [channels, Dim::from(count), Dim::from(framing.frequencies())];
     if crate::symbolic::has_zero(&out) {
         let y = cx.b.full(DType::F32, &out, 0.0);
@@ -158,7 +158,7 @@ fn cepstrum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             format!("{kept} of {filters} filters from {lower} to {upper} of {length} frequencies at a rate of {rate}");
         return Err(Error::user(Code::BadInputs, told));
     }
-    let weights = Filters { channels: filters, lower, upper }.weights(length.known(), rate as f64);
+    let weights = Filters { channels: filters, lower, upper }.weights(length.guarded_count(), rate as f64);
     let Some(weights) = weights else {
         let y = cx.b.full(DType::F32, &dims![channels, frames, kept], 0.0);
         return cx.one_output(y);
@@ -169,7 +169,7 @@ fn cepstrum(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let b = &mut *cx.b;
     let x = b.convert(x, DType::F64);
     let magnitudes = b.unary(ScalarOp::Sqrt, x);
-    let weights = b.constant(Tensor::of(&[length.known(), filters], &weights));
+    let weights = b.constant(Tensor::of(&[length.guarded_count(), filters], &weights));
     let sums = by_matrix(b, magnitudes, weights);
     let least = b.full_like(sums, 1e-12);
     let sums = b.max(sums, least);

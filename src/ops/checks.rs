@@ -4,7 +4,7 @@
 //! lowered. A check is a [`Claim`] of quantity `ClaimQuantity::Check`: loops, branches and functions
 //! pass its value up to the entry, as they pass data-dependent sizes, and a call fails if the value is not 0.
 use super::LowerCtx;
-use super::math::expr::{ArrayExpr, formula};
+use super::math::expr::{ArrayExpr, build_formula};
 use crate::diag::Result;
 use crate::hlo::symbolic::{Claim, ClaimQuantity, Dim, InstId, Op, RuntimeCheck};
 use crate::interp;
@@ -40,7 +40,7 @@ impl LowerCtx<'_> {
             return;
         }
         let numbers = self.b.convert(numbers, DType::S64);
-        let wrong = formula(self.b, [numbers], |[x]| x.lt(0.0).or(x.ge(count.as_f64())));
+        let wrong = build_formula(self.b, [numbers], |[x]| x.lt(0.0).or(x.ge(count.as_f64())));
         self.fail_where(wrong, check);
     }
     /// Adds a run-time check: a call fails if an index tuple along the last axis of `indices` lies outside an array of these
@@ -51,7 +51,7 @@ impl LowerCtx<'_> {
         let ends = self.b.constant(Tensor::from_vec(DType::S64, vec![sizes.len() as u64], ends));
         let ends = self.b.broadcast(ends, &places, &[places.len() - 1]);
         let indices = self.b.convert(indices, DType::S64);
-        let wrong = formula(self.b, [indices, ends], |[x, end]| x.lt(0.0).or(x.ge(end)));
+        let wrong = build_formula(self.b, [indices, ends], |[x, end]| x.lt(0.0).or(x.ge(end)));
         self.fail_where(wrong, RuntimeCheck::Index);
     }
 }
@@ -68,7 +68,7 @@ fn is_integer(cx: &LowerCtx, i: usize) -> Result<bool> {
 /// Checks of `Assert`: no element of the condition may be false.
 pub fn check_assertion(cx: &mut LowerCtx) -> Result<()> {
     let condition = cx.arg(0)?;
-    let wrong = formula(cx.b, [condition], |[x]| x.not());
+    let wrong = build_formula(cx.b, [condition], |[x]| x.not());
     cx.fail_where(wrong, RuntimeCheck::Assertion);
     Ok(())
 }
@@ -76,7 +76,7 @@ pub fn check_assertion(cx: &mut LowerCtx) -> Result<()> {
 /// Checks that all elements of input 0 are finite.
 pub fn check_finite_input(cx: &mut LowerCtx) -> Result<()> {
     let x = cx.arg(0)?;
-    let wrong = formula(cx.b, [x], |[x]| x.apply_unary(ScalarOp::IsFinite).not());
+    let wrong = build_formula(cx.b, [x], |[x]| x.apply_unary(ScalarOp::IsFinite).not());
     cx.fail_where(wrong, RuntimeCheck::NotFinite);
     Ok(())
 }
@@ -85,7 +85,7 @@ pub fn check_finite_input(cx: &mut LowerCtx) -> Result<()> {
 pub fn check_nonzero_divisor(cx: &mut LowerCtx) -> Result<()> {
     if is_integer(cx, 1)? {
         let y = cx.arg(1)?;
-        let wrong = formula(cx.b, [y], |[y]| y.equals(0.0));
+        let wrong = build_formula(cx.b, [y], |[y]| y.equals(0.0));
         cx.fail_where(wrong, RuntimeCheck::DivisionByZero);
     }
     Ok(())
@@ -95,7 +95,7 @@ pub fn check_nonzero_divisor(cx: &mut LowerCtx) -> Result<()> {
 pub fn check_non_negative_exponent(cx: &mut LowerCtx) -> Result<()> {
     if is_integer(cx, 1)? && cx.dtype(1)?.is_signed() {
         let y = cx.arg(1)?;
-        let wrong = formula(cx.b, [y], |[y]| y.lt(0.0));
+        let wrong = build_formula(cx.b, [y], |[y]| y.lt(0.0));
         cx.fail_where(wrong, RuntimeCheck::NegativePower);
     }
     Ok(())
@@ -144,7 +144,7 @@ pub fn check_scatter_indices<const SHAPE: usize>(cx: &mut LowerCtx) -> Result<()
     let depth = cx.b.dims(indices).last().copied().unwrap_or(Dim::from(0));
     match (rank, sizes.len()) {
         (0 | 1, 1) => cx.fail_out_of_range(indices, sizes[0], RuntimeCheck::Index),
-        (1.., n) if depth <= Dim::from(n) => cx.fail_out_of_bounds(indices, &sizes[..depth.index()]),
+        (1.., n) if depth <= Dim::from(n) => cx.fail_out_of_bounds(indices, &sizes[..depth.guarded_index()]),
         _ => {}
     }
     Ok(())
@@ -168,11 +168,11 @@ pub fn check_sparse_segments(cx: &mut LowerCtx) -> Result<()> {
 fn ascending(cx: &mut LowerCtx, i: usize) -> Result<()> {
     let ids = cx.arg(i)?;
     let (ids, dims) = (cx.b.convert(ids, DType::S64), cx.dims(i)?);
-    let wrong = formula(cx.b, [ids], |[x]| x.lt(0.0));
+    let wrong = build_formula(cx.b, [ids], |[x]| x.lt(0.0));
     cx.fail_where(wrong, RuntimeCheck::Segment);
     if let Some(&n) = dims.first().filter(|&&n| n > 1) {
         let (before, behind) = (cx.b.slice_axis(ids, 0, Dim::from(0), n - 1), cx.b.slice_axis(ids, 0, Dim::from(1), n));
-        let wrong = formula(cx.b, [before, behind], |[x, y]| x.gt(y));
+        let wrong = build_formula(cx.b, [before, behind], |[x, y]| x.gt(y));
         cx.fail_where(wrong, RuntimeCheck::Segment);
     }
     Ok(())
@@ -184,7 +184,7 @@ pub fn check_unsorted_segments(cx: &mut LowerCtx) -> Result<()> {
     let (ids, count) = (cx.b.convert(ids, DType::S64), cx.b.convert(count, DType::S64));
     let dims = cx.b.dims(ids).to_vec();
     let count = cx.b.broadcast(count, &dims, &[]);
-    let wrong = formula(cx.b, [ids, count], |[x, count]| x.ge(count));
+    let wrong = build_formula(cx.b, [ids, count], |[x, count]| x.ge(count));
     cx.fail_where(wrong, RuntimeCheck::Segment);
     Ok(())
 }
@@ -193,7 +193,7 @@ pub fn check_unsorted_segments(cx: &mut LowerCtx) -> Result<()> {
 pub fn check_non_negative_input(cx: &mut LowerCtx) -> Result<()> {
     if is_integer(cx, 0)? {
         let x = cx.arg(0)?;
-        let wrong = formula(cx.b, [x], |[x]| x.lt(0.0));
+        let wrong = build_formula(cx.b, [x], |[x]| x.lt(0.0));
         cx.fail_where(wrong, RuntimeCheck::Index);
     }
     Ok(())
@@ -208,7 +208,7 @@ pub fn check_permutation(cx: &mut LowerCtx) -> Result<()> {
     let sorted = cx.b.add_inst(Op::Sort { dim: 0, is_stable: false, comp }, &[x, places]);
     let sorted = cx.b.get_tuple_element(sorted, 0);
     let numbers = cx.b.iota(dtype, &dims, 0);
-    let wrong = formula(cx.b, [sorted, numbers], |[x, n]| x.not_equals(n));
+    let wrong = build_formula(cx.b, [sorted, numbers], |[x, n]| x.not_equals(n));
     cx.fail_where(wrong, RuntimeCheck::Permutation);
     Ok(())
 }
@@ -253,7 +253,7 @@ pub fn check_slice_bounds(cx: &mut LowerCtx) -> Result<()> {
     let (begin, size) = (cx.arg(1)?, cx.arg(2)?);
     let (begin, size) = (cx.b.convert(begin, DType::S64), cx.b.convert(size, DType::S64));
     let dims = cx.b.constant(Tensor::from_vec(DType::S64, vec![dims.len() as u64], dims));
-    let wrong = formula(cx.b, [begin, size, dims], |[begin, size, end]| {
+    let wrong = build_formula(cx.b, [begin, size, dims], |[begin, size, end]| {
         let size = (end - begin).select_where(size.equals(-1.0), size);
         begin.lt(0.0).or(size.lt(0.0)).or((begin + size).gt(end)).or(begin.gt(end))
     });
@@ -264,7 +264,7 @@ pub fn check_slice_bounds(cx: &mut LowerCtx) -> Result<()> {
 /// Checks that the range of random integers from input `FIRST` to the next input is not empty.
 pub fn check_random_range<const FIRST: usize>(cx: &mut LowerCtx) -> Result<()> {
     let (low, high) = (cx.arg(FIRST)?, cx.arg(FIRST + 1)?);
-    let wrong = formula(cx.b, [low, high], |[low, high]: [ArrayExpr; 2]| low.ge(high));
+    let wrong = build_formula(cx.b, [low, high], |[low, high]: [ArrayExpr; 2]| low.ge(high));
     cx.fail_where(wrong, RuntimeCheck::Parameters);
     Ok(())
 }
@@ -275,11 +275,11 @@ pub fn fail_outside_list(cx: &mut LowerCtx, length: Option<InstId>) -> Result<()
     let indices = cx.arg(1)?;
     let indices = cx.b.convert(indices, DType::S64);
     let wrong = match length {
-        None => formula(cx.b, [indices], |[x]| x.lt(0.0)),
+        None => build_formula(cx.b, [indices], |[x]| x.lt(0.0)),
         Some(length) => {
             let (length, dims) = (cx.b.convert(length, DType::S64), cx.b.dims(indices).to_vec());
             let length = cx.b.broadcast(length, &dims, &[]);
-            formula(cx.b, [indices, length], |[x, length]| x.lt(0.0).or(x.ge(length)))
+            build_formula(cx.b, [indices, length], |[x, length]| x.lt(0.0).or(x.ge(length)))
         }
     };
     cx.fail_where(wrong, RuntimeCheck::Index);
@@ -288,7 +288,7 @@ pub fn fail_outside_list(cx: &mut LowerCtx, length: Option<InstId>) -> Result<()
 
 /// Adds a run-time check: a call fails if a list of `length` elements is empty.
 pub fn fail_if_empty(cx: &mut LowerCtx, length: InstId) {
-    let wrong = formula(cx.b, [length], |[n]| n.le(0.0));
+    let wrong = build_formula(cx.b, [length], |[n]| n.le(0.0));
     cx.fail_where(wrong, RuntimeCheck::EmptyList);
 }
 
@@ -296,7 +296,7 @@ pub fn fail_if_empty(cx: &mut LowerCtx, length: InstId) {
 pub fn check_stitch_indices(cx: &mut LowerCtx) -> Result<()> {
     for i in 0..cx.args.len() / 2 {
         let indices = cx.arg(i)?;
-        let wrong = formula(cx.b, [indices], |[x]| x.lt(0.0));
+        let wrong = build_formula(cx.b, [indices], |[x]| x.lt(0.0));
         cx.fail_where(wrong, RuntimeCheck::Index);
     }
     Ok(())

@@ -8,7 +8,7 @@ use super::{LowerCtx, OpLowering, StringConstant, Value};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, TfType};
 use crate::ops::checks;
-use crate::symbolic::fixed;
+use crate::symbolic::constant_dims;
 
 const NODES: &[OpLowering] = &[
     op("Const", "-> output", constant).shape(constant_shape),
@@ -100,7 +100,7 @@ fn fake_param(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         _ => None,
     };
     let Some(dims) = dims else { return Err(cx.unsupported_case("a FakeParam whose shape is not fixed")) };
-    let zero = cx.b.full(dtype, &fixed(&dims), 0.0);
+    let zero = cx.b.full(dtype, &constant_dims(&dims), 0.0);
     cx.one_output(zero)
 }
 

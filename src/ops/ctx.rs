@@ -348,7 +348,7 @@ impl LowerCtx<'_> {
         }
         let (array, dims) = (self.arg(i)?, self.dims(i)?);
         let made = format!("what `{}` makes", self.node.name);
-        let count = symbolic::product(&dims).map_or(0, Dim::known);
+        let count = symbolic::product(&dims).map_or(0, Dim::guarded_count);
         (0..count).map(|at| self.size_from_element(array, Dim::from(at), &made)).collect()
     }
     /// Size given by input `i`, a single integer.

@@ -9,7 +9,7 @@ use super::value::{OptionalAlternative, OptionalValue};
 use super::{LowerCtx, OpLowering, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, PartialShape, TfType};
-use crate::symbolic::fixed;
+use crate::symbolic::constant_dims;
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ fn missing(cx: &mut LowerCtx, types: &[TfType]) -> Result<Vec<Value>> {
     let mut out = Vec::with_capacity(types.len());
     for (i, of) in types.iter().enumerate() {
         out.push(match (of, shapes.get(i).and_then(|shape| shape.fixed())) {
-            (TfType::Data(dtype), Some(dims)) => Value::Array(cx.b.full(*dtype, &fixed(&dims), 0.0)),
+            (TfType::Data(dtype), Some(dims)) => Value::Array(cx.b.full(*dtype, &constant_dims(&dims), 0.0)),
             (of, _) => Value::Unavailable(*of),
         });
     }

@@ -111,7 +111,8 @@ fn split_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims) = (cx.arg(0)?, cx.dims(0)?);
     let counts = sizes(cx, "num_splits", dims.len(), Dim::from(1))?;
     let ends = sizes(cx, "paddings", dims.len(), Dim::from(0))?;
-    let total = counts.iter().try_fold(1u64, |n, &c| n.checked_mul(c.known())).filter(|n| (1..=1 << 16).contains(n));
+    let total =
+        counts.iter().try_fold(1u64, |n, &c| n.checked_mul(c.guarded_count())).filter(|n| (1..=1 << 16).contains(n));
     let total = total.ok_or_else(|| cx.shape_mismatch(format!("{counts:?} blocks")))?;
     let grown: Vec<Dim> = dims.iter().zip(&ends).map(|(d, e)| d + e).collect();
     if grown.iter().zip(&counts).any(|(d, c)| d % c != 0) {
@@ -142,12 +143,12 @@ fn concat_nd(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let dims = cx.dims(0)?;
     let counts = sizes(cx, "num_concats", dims.len(), Dim::from(1))?;
     let ends = sizes(cx, "paddings", dims.len(), Dim::from(0))?;
-    let total = counts.iter().try_fold(1u64, |n, &c| n.checked_mul(c.known()));
+    let total = counts.iter().try_fold(1u64, |n, &c| n.checked_mul(c.guarded_count()));
     if total != Some(parts.len() as u64) {
         return Err(cx.shape_mismatch(format!("{} blocks for a grid of {counts:?}", parts.len())));
     }
     for axis in (0..dims.len()).rev() {
-        parts = parts.chunks(counts[axis].index()).map(|line| cx.b.concatenate(line, axis)).collect();
+        parts = parts.chunks(counts[axis].guarded_index()).map(|line| cx.b.concatenate(line, axis)).collect();
     }
     let Some(&whole) = parts.first() else { return Err(cx.shape_mismatch("no blocks")) };
     let mut y = whole;
@@ -180,7 +181,7 @@ fn starts(cx: &mut LowerCtx, x: InstId, input: usize) -> Result<Vec<InstId>> {
     if cx.b.dims(indices) != [rank] {
         return Err(cx.shape_mismatch(format!("{:?} indices for {rank} dimensions", cx.b.dims(indices))));
     }
-    Ok((0..rank.known())
+    Ok((0..rank.guarded_count())
         .map(|i| {
             let one = cx.b.slice_axis(indices, 0, Dim::from(i), Dim::from(i + 1));
             cx.b.reshape(one, &[])

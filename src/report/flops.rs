@@ -1,4 +1,4 @@
-//! Estimates of the work of nodes, from the shapes of their tensors and the op's work model (`ops::work`).
+//! Estimates of the work of nodes, from the shapes of their tensors and the op's work model (`ops::op_work`).
 //!
 //! A multiplication and an addition count as two operations; padding counts like data; loop bodies and branches count once. The estimate
 //! is `None` if a size is open or the op has no work model.

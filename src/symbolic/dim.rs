@@ -53,11 +53,11 @@ impl Dim {
         self.value
     }
     /// Value as a number of elements, 0 for a negative one; records a guard that it is the same in every call.
-    pub fn known(self) -> u64 {
+    pub fn guarded_count(self) -> u64 {
         u64::try_from(self.guarded_value()).unwrap_or(0)
     }
     /// Value as an index; records a guard that it is the same in every call.
-    pub fn index(self) -> usize {
+    pub fn guarded_index(self) -> usize {
         usize::try_from(self.guarded_value()).unwrap_or(if self.value < 0 { 0 } else { usize::MAX })
     }
     /// Value as a float; records a guard that it is the same in every call.
@@ -290,12 +290,12 @@ pub fn has_zero(sizes: &[Dim]) -> bool {
 }
 
 /// Values of the sizes; records guards that they are the same in every call.
-pub fn known(dims: &[Dim]) -> Vec<u64> {
-    dims.iter().map(|d| d.known()).collect()
+pub fn guarded_counts(dims: &[Dim]) -> Vec<u64> {
+    dims.iter().map(|d| d.guarded_count()).collect()
 }
 
 /// Converts numbers to sizes that do not vary.
-pub fn fixed(dims: &[u64]) -> Vec<Dim> {
+pub fn constant_dims(dims: &[u64]) -> Vec<Dim> {
     dims.iter().map(|&d| Dim::from(d)).collect()
 }
 
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn what_is_read_as_a_number_is_pinned() {
-        let (_, record) = trace::record_uses(&[variable(1, 64, 10)], |sizes| (sizes[0] + 1).known());
+        let (_, record) = trace::record_uses(&[variable(1, 64, 10)], |sizes| (sizes[0] + 1).guarded_count());
         assert!(matches!(record.guards(), [guard] if guard.is_pin && guard.is_met(&|_| Some(11)) == Some(false)));
     }
 

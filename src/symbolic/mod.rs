@@ -12,7 +12,7 @@ pub mod trace;
 #[cfg(test)]
 mod tests;
 
-pub use dim::{Dim, NegativeSize, fixed, has_zero, known, product};
+pub use dim::{Dim, NegativeSize, constant_dims, guarded_counts, has_zero, product};
 pub use interval::Interval;
 
 use std::cmp::Ordering;

@@ -101,7 +101,7 @@ fn batch_to_space(cx: &mut LowerCtx, block: &[i64], at: usize) -> Result<Vec<Val
     let x = cx.arg(0)?;
     let (block, crops) = blocks(cx, block, at)?;
     let (m, dims) = (block.len(), cx.b.dims(x).to_vec());
-    let all = block.iter().try_fold(1u64, |n, &b| n.checked_mul(b.known())).filter(|&all| dims[0] % all == 0);
+    let all = block.iter().try_fold(1u64, |n, &b| n.checked_mul(b.guarded_count())).filter(|&all| dims[0] % all == 0);
     let Some(all) = all else { return Err(cx.shape_mismatch(format!("a batch of {} for blocks {block:?}", dims[0]))) };
     let split = [&block[..], &[dims[0] / all], &dims[1..]].concat();
     let x = cx.b.reshape(x, &split);

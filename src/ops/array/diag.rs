@@ -80,7 +80,7 @@ impl DiagonalBand {
     }
     /// For each element of the matrix, its position among the packed diagonals; `None` outside the band.
     pub fn unpacking_table(&self, rows: Dim, columns: Dim, longest: Dim) -> Vec<Option<i32>> {
-        let mut table = Vec::with_capacity((rows * columns).index());
+        let mut table = Vec::with_capacity((rows * columns).guarded_index());
         for i in 0..rows.guarded_value() {
             for j in 0..columns.guarded_value() {
                 let d = j - i;
@@ -94,7 +94,7 @@ impl DiagonalBand {
     }
     /// For each position among the packed diagonals, its element of the matrix; `None` for padding.
     pub fn packing_table(&self, rows: Dim, columns: Dim, longest: Dim) -> Vec<Option<i32>> {
-        let mut table = Vec::with_capacity((self.count() * longest).index());
+        let mut table = Vec::with_capacity((self.count() * longest).guarded_index());
         for d in (self.low..=self.high).rev() {
             let (length, offset) =
                 (Self::length(d, rows, columns).guarded_value(), self.offset(d, rows, columns, longest));

@@ -78,9 +78,12 @@ impl DiagonalIndexTable {
         let n = Dim::from(table.len());
         let places: Vec<i32> = table.iter().map(|p| p.unwrap_or(0)).collect();
         let there: Vec<bool> = table.iter().map(Option::is_some).collect();
-        let places = b.constant(Tensor::of(&[n.known()], &places));
+        let places = b.constant(Tensor::of(&[n.guarded_count()], &places));
         let all = there.iter().all(|&t| t);
-        DiagonalIndexTable { places, there: (!all).then(|| b.constant(Tensor::from_bools(&[n.known()], &there))) }
+        DiagonalIndexTable {
+            places,
+            there: (!all).then(|| b.constant(Tensor::from_bools(&[n.guarded_count()], &there))),
+        }
     }
 
     fn computed(b: &mut Builder, at: InstId, there: Option<InstId>) -> DiagonalIndexTable {

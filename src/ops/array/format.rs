@@ -46,7 +46,7 @@ fn dim_map(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// entries alone is reordered likewise.
 fn vec_permute(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, mut places) = (cx.arg(0)?, sources(cx)?);
-    let n = cx.b.dims(x).first().copied().unwrap_or(Dim::from(0)).index();
+    let n = cx.b.dims(x).first().copied().unwrap_or(Dim::from(0)).guarded_index();
     if n + 2 == places.len() {
         let from = cx.node.str("src_format").unwrap_or("NHWC").to_string();
         let spatial: Vec<usize> = from.char_indices().filter(|(_, c)| !"NC".contains(*c)).map(|(i, _)| i).collect();

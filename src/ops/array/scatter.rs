@@ -11,8 +11,8 @@ use crate::ops::shape::like_first_input;
 use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::fixed;
-use crate::symbolic::known;
+use crate::symbolic::constant_dims;
+use crate::symbolic::guarded_counts;
 use crate::tensor::{DType, element_count};
 
 /// Definitions of the ops of this file.
@@ -149,7 +149,7 @@ fn check_empty(cx: &LowerCtx, dims: &[Dim], indices: InstId, updates: InstId) ->
 
 /// Rejects constant indices in input `i` that are out of bounds, and a scalar as updates, as TensorFlow does.
 fn check_places(cx: &LowerCtx, i: usize, dims: &[Dim]) -> Result<()> {
-    let depth = cx.dims(i)?.last().map_or(0, |&d| d.min(dims.len()).index());
+    let depth = cx.dims(i)?.last().map_or(0, |&d| d.min(dims.len()).guarded_index());
     if cx.dims(i + 1)?.is_empty() && !cx.dims(i)?.is_empty() {
         return Err(cx.shape_mismatch("updates that are one number; TensorFlow's kernels want one for each index"));
     }
@@ -234,12 +234,12 @@ fn stitched_at_run_time(cx: &mut LowerCtx, n: usize) -> Result<Vec<Value>> {
         let (places, dims) = (cx.b.dims(indices).to_vec(), cx.b.dims(data).to_vec());
         let rest = dims.strip_prefix(&places[..]).map(<[Dim]>::to_vec);
         let rest = rest.ok_or_else(|| cx.shape_mismatch(format!("indices of {places:?} for data of {dims:?}")))?;
-        let count = element_count(&known(&places)).ok_or_else(|| cx.shape_mismatch("the size overflows"))?;
+        let count = element_count(&guarded_counts(&places)).ok_or_else(|| cx.shape_mismatch("the size overflows"))?;
         if row_dims.get_or_insert_with(|| rest.clone()) != &rest {
             return Err(cx.shape_mismatch("the data have rows of different shapes"));
         }
         all.push(cx.b.reshape(indices, &dims![count]));
-        rows.push(cx.b.reshape(data, &fixed(&[&[count][..], &known(&rest)].concat())));
+        rows.push(cx.b.reshape(data, &constant_dims(&[&[count][..], &guarded_counts(&rest)].concat())));
     }
     let (indices, data) = (cx.b.concatenate(&all, 0), cx.b.concatenate(&rows, 0));
     let count = cx.size_from_maximum(indices, "the merged array")?;

@@ -13,8 +13,8 @@ use crate::ops::shape::{S32, like_first_input};
 use crate::ops::symbols::{InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::ScalarOp;
-use crate::symbolic::fixed;
-use crate::symbolic::{self, known, product};
+use crate::symbolic::constant_dims;
+use crate::symbolic::{self, guarded_counts, product};
 use crate::tensor::{DType, Tensor, element_count};
 
 /// Largest rank of a TensorFlow array.
@@ -51,7 +51,7 @@ pub fn dims_constant(cx: &mut LowerCtx, dtype: DType, dims: &[Dim], values: &[Di
         DType::S32 => return Err(cx.unsupported_case("a size beyond 2^31 as int32; ask for int64")),
         other => return Err(cx.unsupported_case(format!("sizes as {other}; s32 and s64 are supported"))),
     }
-    Ok(cx.b.size_constant(dtype, &known(dims), values.to_vec()))
+    Ok(cx.b.size_constant(dtype, &guarded_counts(dims), values.to_vec()))
 }
 
 fn shape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -121,7 +121,7 @@ fn wanted(cx: &LowerCtx) -> Result<Vec<Dim>> {
         }
         let shape = cx.arg(1)?;
         let known: Option<Vec<Dim>> =
-            (0..n.known()).map(|at| element::element_expr(cx.b, shape, Dim::from(at)).as_size()).collect();
+            (0..n.guarded_count()).map(|at| element::element_expr(cx.b, shape, Dim::from(at)).as_size()).collect();
         known.ok_or(error)
     })
 }
@@ -216,7 +216,7 @@ fn invert_permutation(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let Some(slot) = slot else { return Err(cx.shape_mismatch(format!("{perm:?} is no permutation"))) };
         inverse[slot] = i as u64;
     }
-    let y = dims_constant(cx, cx.dtype(0)?, &dims![perm.len()], &fixed(&inverse))?;
+    let y = dims_constant(cx, cx.dtype(0)?, &dims![perm.len()], &constant_dims(&inverse))?;
     cx.one_output(y)
 }
 
@@ -378,8 +378,8 @@ fn left_over(cx: &mut ShapeCtx, from: &[InferredDim], known: &[InferredDim]) -> 
         let fixed = |dims: &[InferredDim]| Dims::from(dims.to_vec()).known_sizes();
         let size = fixed(from)
             .zip(fixed(known))
-            .and_then(|(from, known)| inferred_size(&symbolic::fixed(&from), &symbolic::fixed(&known)));
-        return Ok(size.map_or_else(|| cx.fresh_dim(cx.unknown_cause(0)), |n| InferredDim::Known(n.known())));
+            .and_then(|(from, known)| inferred_size(&symbolic::constant_dims(&from), &symbolic::constant_dims(&known)));
+        return Ok(size.map_or_else(|| cx.fresh_dim(cx.unknown_cause(0)), |n| InferredDim::Known(n.guarded_count())));
     }
     match (cx.product(from), cx.product(known)) {
         (all @ InferredDim::Known(_), InferredDim::Known(by)) => cx.div_exact(all, by),

@@ -104,7 +104,7 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let n = cx.require_attr(cx.node.int("num_split"), "num_split")?;
     let n = Dim::size(n).ok().filter(|&n| n > 0 && dims[axis] % n == 0);
     let Some(n) = n else { return Err(cx.shape_mismatch(format!("{dims:?} does not split evenly along {axis}"))) };
-    pieces(cx, x, axis, &vec![dims[axis] / n; n.index()])
+    pieces(cx, x, axis, &vec![dims[axis] / n; n.guarded_index()])
 }
 
 fn pieces(cx: &mut LowerCtx, x: InstId, axis: usize, sizes: &[Dim]) -> Result<Vec<Value>> {
@@ -138,8 +138,8 @@ fn unpack(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if cx.node.int("num").is_some_and(|want| want != n.guarded_value()) || n > 1 << 20 {
         return Err(cx.shape_mismatch(format!("dimension {axis} has {n} parts, which is not what the node says")));
     }
-    let mut out = Vec::with_capacity(n.index());
-    for i in 0..n.known() {
+    let mut out = Vec::with_capacity(n.guarded_index());
+    for i in 0..n.guarded_count() {
         let part = cx.b.slice_axis(x, axis, Dim::from(i), Dim::from(i + 1));
         out.push(Value::Array(cx.b.reshape(part, &dims)));
     }

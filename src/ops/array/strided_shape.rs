@@ -68,7 +68,7 @@ fn range_size(
         (InferredDim::Known(d), Some(b), Some(e), _) => i64::try_from(d)
             .ok()
             .and_then(|d| slice_range(Dim::from(d), Dim::from(b), Dim::from(e), stride, begin.is_none(), end.is_none()))
-            .map(|t| InferredDim::Known(t.count.known())),
+            .map(|t| InferredDim::Known(t.count.guarded_count())),
         (InferredDim::Unknown(id), Some(_), Some(_), _) => Some(cx.fresh_dim(UnknownReason::From(id))),
         _ => None,
     };
@@ -106,7 +106,7 @@ fn taken_sizes(
     let at = |i: u64| {
         usize::try_from(taken.start + i as i64 * Dim::from(taken.stride)).ok().and_then(|i| values.get(i).copied())
     };
-    (0..taken.count.known()).map(at).collect()
+    (0..taken.count.guarded_count()).map(at).collect()
 }
 
 pub(super) fn strided_slice_grad_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {

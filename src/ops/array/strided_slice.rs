@@ -176,7 +176,7 @@ impl SliceBounds {
         }
         let entries = |i: usize| -> Result<Vec<ElementExpr>> {
             let array = cx.arg(i)?;
-            Ok((0..n.known()).map(|e| element::element_expr(cx.b, array, Dim::from(e))).collect())
+            Ok((0..n.guarded_count()).map(|e| element::element_expr(cx.b, array, Dim::from(e))).collect())
         };
         Ok(SliceBounds { at, begin: entries(at)?, end: entries(at + 1)?, strides, may_pick })
     }

@@ -40,7 +40,7 @@ fn unravel(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let mut step = cx.b.scalar(dtype, 1.0);
     let mut rows: Vec<InstId> = Vec::new();
-    for axis in (0..k.known()).rev() {
+    for axis in (0..k.guarded_count()).rev() {
         let size = cx.b.slice_axis(dims, 0, Dim::from(axis), Dim::from(axis + 1));
         let size = cx.b.reshape(size, &[]);
         let whole = cx.b.mul(step, size);

@@ -16,7 +16,7 @@ use crate::ops::symbols::UnknownReason;
 use crate::ops::value::ListValue;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
-use crate::symbolic::fixed;
+use crate::symbolic::constant_dims;
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ fn make(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Element shape that the node declares, if all of it is known.
 fn attr_dims(cx: &LowerCtx) -> Option<Vec<Dim>> {
     match cx.node.attr("element_shape") {
-        Some(Attr::Shape(shape)) => shape.fixed().map(|dims| fixed(&dims)),
+        Some(Attr::Shape(shape)) => shape.fixed().map(|dims| constant_dims(&dims)),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ use crate::dims;
 use crate::graph::TfType;
 use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::math::expr::{ArrayExpr, formulas, iterate_elementwise_all};
+use crate::ops::math::expr::{ArrayExpr, build_formulas, iterate_elementwise_all};
 use crate::ops::op_lowering::op;
 use crate::ops::random::StreamState;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
@@ -263,7 +263,7 @@ fn covers<'s, 'b>(
 /// Outputs of the op: begin and size for a slice of the image, and the corners of the crop as fractions of the image.
 fn results(b: &mut Builder, crop: [InstId; 4], image: [InstId; 2], dtype: DType) -> Result<Vec<Value>> {
     let [y, x, height, width] = crop;
-    let corners = formulas(b, &[&crop[..], &image].concat(), |v| {
+    let corners = build_formulas(b, &[&crop[..], &image].concat(), |v| {
         let [y, x, height, width, rows, columns] = [v[0], v[1], v[2], v[3], v[4], v[5]];
         Ok([(y, rows), (x, columns), (y + height, rows), (x + width, columns)]
             .map(|(pixel, of)| pixel.convert(DType::F32) / of.convert(DType::F32))

@@ -43,9 +43,9 @@ fn colors(cx: &mut LowerCtx, depth: Dim) -> Result<InstId> {
             return Ok(cx.b.slice_axis(given, 1, Dim::from(0), depth));
         }
     }
-    let of = |color: &[f32; 4]| if depth == 1 { vec![1.0] } else { color[..depth.index()].to_vec() };
+    let of = |color: &[f32; 4]| if depth == 1 { vec![1.0] } else { color[..depth.guarded_index()].to_vec() };
     let values: Vec<f32> = COLORS.iter().flat_map(of).collect();
-    Ok(cx.b.constant(Tensor::of(&[COLORS.len() as u64, depth.known()], &values)))
+    Ok(cx.b.constant(Tensor::of(&[COLORS.len() as u64, depth.guarded_count()], &values)))
 }
 
 /// Lowers `DrawBoundingBoxes`: the outline of each box, `[y1, x1, y2, x2]` as fractions of height and width, in the color of

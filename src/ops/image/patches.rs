@@ -49,8 +49,8 @@ fn extract(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let zero = cx.b.scalar(cx.b.dtype(x), 0.0);
     let x = cx.b.pad(x, zero, &pads);
     let mut parts = Vec::new();
-    for row in 0..size[1].known() {
-        for column in 0..size[2].known() {
+    for row in 0..size[1].guarded_count() {
+        for column in 0..size[2].guarded_count() {
             let mut slices: Vec<SliceDim> =
                 dims.iter().map(|&n| SliceDim { start: Dim::from(0), limit: n, stride: Dim::from(1) }).collect();
             slices[1] = offsets(&windows[0], dims[1], Dim::from(row))?;
@@ -80,8 +80,8 @@ fn extract_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let padding = if cx.node.str("padding") == Some("SAME") { Padding::Same } else { Padding::Valid };
     let args = WindowAttrs { layout: DataFormat::features_last(2), strides, dilations, padding };
     for axis in [1, 2] {
-        dims[axis] = args.window_count(cx, axis, dims[axis], InferredDim::Known(size[axis].known()))?;
+        dims[axis] = args.window_count(cx, axis, dims[axis], InferredDim::Known(size[axis].guarded_count()))?;
     }
-    dims[3] = cx.mul(dims[3], InferredDim::Known(size[1].saturating_mul(size[2]).known()));
+    dims[3] = cx.mul(dims[3], InferredDim::Known(size[1].saturating_mul(size[2]).guarded_count()));
     cx.one_output_like(0, dims)
 }

@@ -50,8 +50,9 @@ fn resize(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         align_corners: cx.bool_attr("align_corners"),
         half_pixel_centers: cx.bool_attr("half_pixel_centers"),
     };
-    let taps =
-        |from: Dim, to: Dim| -> Result<Taps> { Ok(sampling.linear_taps(from.known(), check_pixel_count(to)?.known())) };
+    let taps = |from: Dim, to: Dim| -> Result<Taps> {
+        Ok(sampling.linear_taps(from.guarded_count(), check_pixel_count(to)?.guarded_count()))
+    };
     let taps: [Taps; 2] = [taps(height, rows)?, taps(width, columns)?];
     let (x, min, max) = (cx.arg(0)?, cx.arg(2)?, cx.arg(3)?);
     if !cx.dims(2)?.is_empty() || !cx.dims(3)?.is_empty() {

@@ -121,7 +121,7 @@ impl Args {
         let (from, to) = (self.from[axis - 1], self.to[axis - 1]);
         match from.varies() || to.varies() {
             true => Line::Varying { from, to },
-            false => Line::Fixed { from: from.known(), to: to.known() },
+            false => Line::Fixed { from: from.guarded_count(), to: to.guarded_count() },
         }
     }
 }
@@ -172,7 +172,7 @@ pub(super) fn take_along_axis(b: &mut Builder, x: InstId, axis: usize, index: &[
     }
     let repeat = index.len() as u64 / n;
     if index.len() as u64 == repeat * n && index.iter().enumerate().all(|(i, &v)| v == i as u64 / repeat) {
-        return repeated(b, x, axis, repeat.known());
+        return repeated(b, x, axis, repeat.guarded_count());
     }
     let indices: Vec<i32> = index.iter().map(|&v| v as i32).collect();
     let indices = b.constant(Tensor::of(&[index.len() as u64], &indices));

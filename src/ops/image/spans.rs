@@ -47,7 +47,7 @@ fn sizes(cx: &LowerCtx) -> Result<[Sizes; 2]> {
 /// Sizes as numbers; `None` if one is open, so that the module must compute the weights.
 fn fixed(sizes: [Sizes; 2]) -> Option<[(u64, u64); 2]> {
     let varies = sizes.iter().flatten().any(|size| size.varies());
-    (!varies).then(|| sizes.map(|[from, to]| (from.known(), to.known())))
+    (!varies).then(|| sizes.map(|[from, to]| (from.guarded_count(), to.guarded_count())))
 }
 
 /// Image multiplied by a weight matrix along columns, then along rows; `weights` returns the matrix `[to, from]` of an axis, 0

@@ -3,7 +3,7 @@ use super::schur::{add_constant, matrix_block, matrix_element};
 use crate::dims;
 use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::ops::counted_loop::counted_loop;
-use crate::ops::math::expr::formula;
+use crate::ops::math::expr::build_formula;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -11,25 +11,25 @@ use crate::tensor::DType;
 pub(super) fn standardize_blocks(b: &mut Builder, t: InstId, z: InstId, n: Dim) -> (InstId, InstId) {
     for_blocks(b, "standard_block", [t, z], n, |b, t, i| {
         let entries = entries_of(b, t, i);
-        let half = formula(b, [entries[0], entries[3]], |[a, d]| (a - d) * 0.5);
-        let root = formula(b, [half, entries[1], entries[2]], |[half, above, below]| half * half + above * below);
-        let is_real = formula(b, [root], |[root]| root.ge(0.0));
+        let half = build_formula(b, [entries[0], entries[3]], |[a, d]| (a - d) * 0.5);
+        let root = build_formula(b, [half, entries[1], entries[2]], |[half, above, below]| half * half + above * below);
+        let is_real = build_formula(b, [root], |[root]| root.ge(0.0));
         // The rotation uses an eigenvector if there is a real one, else the angle that makes the diagonal elements equal.
-        let larger = formula(b, [half, root], |[half, root]| {
+        let larger = build_formula(b, [half, root], |[half, root]| {
             let root = root.max(0.0).sqrt();
             half + (-root).select_where(half.lt(0.0), root)
         });
-        let length = formula(b, [larger, entries[2]], |[x, y]| (x * x + y * y).sqrt());
+        let length = build_formula(b, [larger, entries[2]], |[x, y]| (x * x + y * y).sqrt());
         let [above, below] = [entries[1], entries[2]];
-        let double = formula(b, [half, above, below], |[half, above, below]| {
+        let double = build_formula(b, [half, above, below], |[half, above, below]| {
             let sum = above + below;
             let turn = half * -2.0;
             turn.select_where(sum.ge(0.0), -turn).apply_binary(ScalarOp::Atan2, sum.abs()) * 0.5
         });
-        let first = formula(b, [larger, length, double, is_real], |[x, length, angle, is_real]| {
+        let first = build_formula(b, [larger, length, double, is_real], |[x, length, angle, is_real]| {
             (x / length).select_where(is_real, angle.cos())
         });
-        let second = formula(b, [below, length, double, is_real], |[y, length, angle, is_real]| {
+        let second = build_formula(b, [below, length, double, is_real], |[y, length, angle, is_real]| {
             (y / length).select_where(is_real, angle.sin())
         });
         Turn { axis: [first, second], ends: is_real, even: true }
@@ -46,8 +46,8 @@ pub(super) fn complex_schur_form(b: &mut Builder, t: InstId, z: InstId) -> (Inst
         let entries = entries_of(b, t, i);
         // With equal diagonal elements, the eigenvalues differ from them by the root of the product of the off-diagonal
         // elements.
-        let root = formula(b, [entries[1], entries[2]], |[above, below]| (above * below).sqrt());
-        let length = formula(b, [root, entries[2]], |[x, y]| (x.abs().square() + y.abs().square()).sqrt());
+        let root = build_formula(b, [entries[1], entries[2]], |[above, below]| (above * below).sqrt());
+        let length = build_formula(b, [root, entries[2]], |[x, y]| (x.abs().square() + y.abs().square()).sqrt());
         let length = b.convert(length, b.dtype(t));
         let axis = [b.div(root, length), b.div(entries[2], length)];
         let ends = b.scalar(DType::Pred, 1.0);
@@ -95,7 +95,7 @@ fn for_blocks(
         let below = b.select(ends, none, below);
         let mut t = with_element(b, t, [next, i], below);
         if turn.even {
-            let mean = formula(b, [a, d], |[a, d]| (a + d) * 0.5);
+            let mean = build_formula(b, [a, d], |[a, d]| (a + d) * 0.5);
             let (a, d) = (b.select(ends, a, mean), b.select(ends, d, mean));
             t = with_element(b, t, [i, i], a);
             t = with_element(b, t, [next, next], d);
@@ -115,8 +115,8 @@ fn turn_rows(b: &mut Builder, x: InstId, u: [InstId; 2], i: InstId) -> InstId {
     let (columns, zero, next) = (b.dims(x)[1], b.scalar(DType::S32, 0.0), add_constant(b, i, 1.0));
     let rows = [i, next].map(|i| matrix_block(b, x, [i, zero], [Dim::from(1), columns]));
     let kept = u.map(|u| super::conjugate(b, u));
-    let first = formula(b, [rows[0], rows[1], kept[0], kept[1]], |[x, y, c, s]| c * x + s * y);
-    let second = formula(b, [rows[0], rows[1], u[0], u[1]], |[x, y, c, s]| c * y - s * x);
+    let first = build_formula(b, [rows[0], rows[1], kept[0], kept[1]], |[x, y, c, s]| c * x + s * y);
+    let second = build_formula(b, [rows[0], rows[1], u[0], u[1]], |[x, y, c, s]| c * y - s * x);
     let x = b.add_inst(Op::DynamicUpdateSlice, &[x, first, i, zero]);
     b.add_inst(Op::DynamicUpdateSlice, &[x, second, next, zero])
 }
@@ -126,8 +126,8 @@ fn turn_columns(b: &mut Builder, x: InstId, u: [InstId; 2], i: InstId) -> InstId
     let (rows, zero, next) = (b.dims(x)[0], b.scalar(DType::S32, 0.0), add_constant(b, i, 1.0));
     let columns = [i, next].map(|i| matrix_block(b, x, [zero, i], [rows, Dim::from(1)]));
     let kept = u.map(|u| super::conjugate(b, u));
-    let first = formula(b, [columns[0], columns[1], u[0], u[1]], |[x, y, c, s]| c * x + s * y);
-    let second = formula(b, [columns[0], columns[1], kept[0], kept[1]], |[x, y, c, s]| c * y - s * x);
+    let first = build_formula(b, [columns[0], columns[1], u[0], u[1]], |[x, y, c, s]| c * x + s * y);
+    let second = build_formula(b, [columns[0], columns[1], kept[0], kept[1]], |[x, y, c, s]| c * y - s * x);
     let x = b.add_inst(Op::DynamicUpdateSlice, &[x, first, zero, i]);
     b.add_inst(Op::DynamicUpdateSlice, &[x, second, zero, next])
 }

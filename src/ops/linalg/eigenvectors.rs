@@ -9,7 +9,7 @@ use super::{line, with_line};
 use crate::hlo::symbolic::PadDim;
 use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::ops::counted_loop::counted_loop;
-use crate::ops::math::expr::formula;
+use crate::ops::math::expr::build_formula;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -52,7 +52,7 @@ pub(super) fn eigenvalue_parts(b: &mut Builder, t: InstId) -> [InstId; 2] {
         super::diagonal(b, part)
     };
     let (above, below) = (beside(Dim::from(0), Dim::from(1)), beside(Dim::from(1), Dim::from(0)));
-    let size = formula(b, [above, below], |[above, below]| above.abs().sqrt() * below.abs().sqrt());
+    let size = build_formula(b, [above, below], |[above, below]| above.abs().sqrt() * below.abs().sqrt());
     let zero = b.scalar(b.dtype(size), 0.0);
     let first = b.pad(size, zero, &[PadDim { low: Dim::from(0), high: Dim::from(1), interior: Dim::from(0) }]);
     let second = b.pad(size, zero, &[PadDim { low: Dim::from(1), high: Dim::from(0), interior: Dim::from(0) }]);
@@ -129,7 +129,7 @@ fn of_triangle(b: &mut Builder, t: InstId, values: InstId) -> InstId {
         let difference = b.sub(values, value);
         // The difference of equal eigenvalues is replaced by a rounding error.
         let distance = b.unary(ScalarOp::Abs, difference);
-        let least = formula(b, [largest], |[x]| x.constant(1.0).select_where(x.equals(0.0), x) * x.epsilon());
+        let least = build_formula(b, [largest], |[x]| x.constant(1.0).select_where(x.equals(0.0), x) * x.epsilon());
         let near = b.compare(Direction::Lt, distance, least);
         let least = b.convert(least, b.dtype(t));
         let least = b.broadcast(least, &[n], &[]);

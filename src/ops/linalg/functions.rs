@@ -14,7 +14,7 @@ use crate::hlo::symbolic::Transpose;
 use crate::hlo::symbolic::{Builder, Dim, InstId, Op, Shape};
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::math::expr::{formula, loop_condition};
+use crate::ops::math::expr::{build_formula, loop_condition};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
@@ -172,7 +172,7 @@ fn root(b: &mut Builder, a: InstId) -> InstId {
         return turned_back(b, root, z);
     }
     let [real, imaginary] = eigenvalue_parts(b, t);
-    let negative = formula(b, [real, imaginary], |[real, imaginary]| real.lt(0.0).and(imaginary.equals(0.0)));
+    let negative = build_formula(b, [real, imaginary], |[real, imaginary]| real.lt(0.0).and(imaginary.equals(0.0)));
     let no = b.scalar(DType::Pred, 0.0);
     let negative = b.reduce(negative, no, ScalarOp::Or, &[0]);
     let [t, z] = [t, z].map(|x| b.convert(x, DType::C128));
@@ -233,7 +233,7 @@ fn logarithm(b: &mut Builder, a: InstId) -> InstId {
     let (near, roots) = roots_to_identity(b, t);
     let y = logarithm_near_identity(b, near);
     let factor = b.convert(roots, DType::F64);
-    let factor = formula(b, [factor], |[count]| count.constant(2.0).pow(count));
+    let factor = build_formula(b, [factor], |[count]| count.constant(2.0).pow(count));
     let factor = b.convert(factor, DType::C128);
     let factor = b.broadcast(factor, &dims, &[]);
     let y = b.mul(y, factor);
@@ -256,7 +256,7 @@ fn is_far(b: &mut Builder, t: InstId) -> InstId {
     let zero = b.scalar(DType::F64, 0.0);
     let sums = b.reduce(size, zero, ScalarOp::Add, &[0]);
     let largest = b.reduce(sums, zero, ScalarOp::Maximum, &[0]);
-    formula(b, [largest], |[x]| x.ge(NEAR_IDENTITY))
+    build_formula(b, [largest], |[x]| x.ge(NEAR_IDENTITY))
 }
 
 /// Triangular matrix after enough square roots to be near the identity, and their number, s32.
@@ -297,11 +297,11 @@ fn logarithm_near_identity(b: &mut Builder, t: InstId) -> InstId {
                 b.broadcast(one, &dims, &[])
             });
             let ones = identity(b, DType::C128, &dims);
-            let system = formula(b, [ones, rest, node], |[ones, rest, node]| ones + rest * node);
+            let system = build_formula(b, [ones, rest, node], |[ones, rest, node]| ones + rest * node);
             let solve =
                 Op::TriangularSolve { left_side: true, lower: false, unit_diagonal: false, transpose_a: Transpose::No };
             let solved = b.add_inst(solve, &[system, rest]);
-            let sum = formula(b, [sum, solved, weight], |[sum, solved, weight]| sum + solved * weight);
+            let sum = build_formula(b, [sum, solved, weight], |[sum, solved, weight]| sum + solved * weight);
             vec![sum, rest, nodes, weights]
         });
     parts[0]

@@ -6,7 +6,7 @@ use crate::dims;
 use crate::hlo::symbolic::{Builder, InstId, Op};
 use crate::hlo::symbolic::{DotDims, Transpose};
 use crate::ops::fact::Fact;
-use crate::ops::math::expr::formula;
+use crate::ops::math::expr::build_formula;
 use crate::ops::math::special::mul_scalar;
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
@@ -73,7 +73,7 @@ fn of_any_rank(b: &mut Builder, a: InstId, y: InstId) -> InstId {
         }
         fewer => b.full_like(largest, epsilon * fewer.as_f64()),
     };
-    let inverse = formula(b, [turned.sizes, largest, rounding], |[size, largest, rounding]| {
+    let inverse = build_formula(b, [turned.sizes, largest, rounding], |[size, largest, rounding]| {
         let least = largest * rounding;
         let least = least.build(|b| b.broadcast_to(least.id, &dims![count, m.min(n)]));
         (1.0 / size).select_where(size.gt(least), 0.0)

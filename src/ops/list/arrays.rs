@@ -62,7 +62,7 @@ pub(in crate::ops) fn concat(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let y = cx.b.reshape(buffer, &joined);
     let lengths = match dims[0].varies() {
         true => cx.b.full(DType::S64, &dims[..1], dims[1]),
-        false => cx.b.numbers(DType::S64, &vec![dims[1]; dims[0].index()]),
+        false => cx.b.numbers(DType::S64, &vec![dims[1]; dims[0].guarded_index()]),
     };
     Ok(vec![Value::Array(y), Value::Array(lengths)])
 }

@@ -89,7 +89,7 @@ pub(super) fn unset_lists(cx: &LowerCtx, length: Dim) -> Result<Vec<Value>> {
         Some(_) => Vec::new(),
         None => {
             check(length)?;
-            vec![None; length.index()]
+            vec![None; length.guarded_index()]
         }
     };
     let declared = Arc::new(PartialShape(None));
@@ -149,7 +149,7 @@ pub(super) fn separate_rows(b: &mut Builder, buffer: InstId) -> Vec<Option<Value
         Value::Array(b.reshape(row, &dims[1..]))
     };
     let mut one = one;
-    (0..dims[0].known())
+    (0..dims[0].guarded_count())
         .map(|i| set.as_ref().is_none_or(|set| set.contains(&Dim::from(i))).then(|| one(Dim::from(i))))
         .collect()
 }
@@ -256,7 +256,7 @@ pub(super) fn popped(cx: &mut LowerCtx, mut list: HeterogeneousList) -> Result<V
 pub(super) fn resized(mut list: HeterogeneousList, length: Dim) -> Result<Vec<Value>> {
     list.check_length()?;
     check(length)?;
-    list.items.resize(length.index(), None);
+    list.items.resize(length.guarded_index(), None);
     Ok(vec![Value::Heterogeneous(list)])
 }
 

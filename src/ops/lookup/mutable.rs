@@ -80,7 +80,7 @@ impl TableContents {
         self.keys.len()
     }
     /// Keys in TensorFlow's export order, and their values.
-    pub fn constants(&self) -> [Tensor; 2] {
+    pub fn exported_constants(&self) -> [Tensor; 2] {
         [self.keys.clone(), self.values.clone()]
     }
     /// Variables of a table with these contents, named by their purpose, with room for `room` keys.
@@ -178,7 +178,7 @@ fn word(b: &mut Builder, keys: InstId) -> InstId {
 
 impl TableState {
     fn room(&self, b: &Builder) -> u64 {
-        b.dims(self.keys)[0].known()
+        b.dims(self.keys)[0].guarded_count()
     }
     fn parts(&self) -> [InstId; 4] {
         [self.keys, self.values, self.count, self.buckets]

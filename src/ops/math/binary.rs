@@ -12,9 +12,9 @@ use crate::ops::shape::{PRED, forward_first_input, merge_inputs};
 use crate::ops::symbols::Symbols;
 use crate::ops::{LowerCtx, OpLowering, Value, Work};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::known;
+use crate::symbolic::guarded_counts;
 use crate::symbolic::trace::{self, SizeOp};
-use crate::symbolic::{Interval, fixed};
+use crate::symbolic::{Interval, constant_dims};
 use crate::tensor::DType;
 
 /// Definitions of arithmetic and bitwise ops.
@@ -256,8 +256,8 @@ fn equality_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     }
     let dims = match (x.known_sizes(), y.known_sizes()) {
         (Some(x), Some(y)) => {
-            let (x, y) = (fixed(&x), fixed(&y));
-            Dims::from_sizes(&known(&Builder::broadcast_dims(&x, &y).unwrap_or_default()))
+            let (x, y) = (constant_dims(&x), constant_dims(&y));
+            Dims::from_sizes(&guarded_counts(&Builder::broadcast_dims(&x, &y).unwrap_or_default()))
         }
         (None, _) => cx.unranked_from(0),
         (_, None) => cx.unranked_from(1),

@@ -3,7 +3,7 @@ use crate::diag::Result;
 use crate::dims;
 use crate::hlo::symbolic::{Builder, CompId, InstId, Op, Shape};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::known;
+use crate::symbolic::guarded_counts;
 use crate::tensor::{DType, Tensor, saturating_element_count};
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -252,7 +252,7 @@ impl Neg for ArrayExpr<'_, '_> {
 }
 
 /// Evaluates a formula over arrays: adds its instructions, and returns the result.
-pub fn formula<'b, const N: usize>(
+pub fn build_formula<'b, const N: usize>(
     b: &'b mut Builder,
     arrays: [InstId; N],
     f: impl for<'s> FnOnce([ArrayExpr<'s, 'b>; N]) -> ArrayExpr<'s, 'b>,
@@ -262,7 +262,7 @@ pub fn formula<'b, const N: usize>(
 }
 
 /// Evaluates several formulas over the same arrays.
-pub fn formulas<'b>(
+pub fn build_formulas<'b>(
     b: &'b mut Builder,
     arrays: &[InstId],
     f: impl for<'s> FnOnce(Vec<ArrayExpr<'s, 'b>>) -> Result<Vec<ArrayExpr<'s, 'b>>>,
@@ -289,7 +289,7 @@ pub fn formula_in_f32<const N: usize>(
         let x = b.broadcast_to(x, &dims);
         if narrow { b.convert(x, DType::F32) } else { x }
     });
-    let y = formula(b, arrays, f);
+    let y = build_formula(b, arrays, f);
     b.convert(y, dtype)
 }
 
@@ -358,7 +358,7 @@ pub fn loop_condition(b: &mut Builder, shape: &Shape, limit: f64) -> CompId {
     let [round, going] = [0, 1].map(|i| b.get_tuple_element(tuple, i));
     let last = b.scalar(DType::S32, limit);
     let left = b.compare(Direction::Le, round, last);
-    let count = saturating_element_count(&known(b.dims(going)));
+    let count = saturating_element_count(&guarded_counts(b.dims(going)));
     let flat = b.reshape(going, &dims![count]);
     let none = b.scalar(DType::Pred, 0.0);
     let any = b.reduce(flat, none, ScalarOp::Or, &[0]);
@@ -375,7 +375,7 @@ mod tests {
     fn an_element_that_stopped_keeps_its_state() {
         let mut b = Builder::new("t");
         let x = b.constant(Tensor::of(&[3], &[1.0f32, 5.0, 100.0]));
-        let going = formula(&mut b, [x], |[x]| x.lt(50.0));
+        let going = build_formula(&mut b, [x], |[x]| x.lt(50.0));
         let [y] = iterate_elementwise(&mut b, going, [x], 100.0, |[x], _| ((x * 2.0).lt(50.0), [x * 2.0]));
         let y = crate::interp::constant_value(&b, y).map(|t| t.view::<f32>().to_vec());
         assert_eq!(y, Some(vec![64.0, 80.0, 100.0]));

@@ -3,7 +3,7 @@
 //! Source: the methods are those of XLA's own versions (`xla/hlo/builder/lib/math.cc`): Lanczos's series with g = 7 and nine
 //! coefficients, Cephes's power series and continued fraction for the incomplete gamma function, Lentz's method as given by
 //! Thompson and Barnett for the incomplete beta function, Johansson's form of the Euler-Maclaurin sum for zeta.
-use super::expr::{ArrayExpr, formula, formula_in_f32, iterate_elementwise};
+use super::expr::{ArrayExpr, build_formula, formula_in_f32, iterate_elementwise};
 use crate::diag::Result;
 use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::op_lowering::op;
@@ -141,10 +141,10 @@ struct Incomplete {
 
 impl Incomplete {
     fn new(b: &mut Builder, a: InstId, x: InstId) -> Incomplete {
-        let log = formula(b, [a, x], |[a, x]| a * x.ln() - x - lgamma(a));
+        let log = build_formula(b, [a, x], |[a, x]| a * x.ln() - x - lgamma(a));
         let limit = if b.dtype(a) == DType::F64 { f64::MAX.ln() } else { f64::from(f32::MAX).ln() };
-        let representable = formula(b, [log], |[log]| log.lt(-limit).not());
-        let factor = formula(b, [log], |[log]| log.exp());
+        let representable = build_formula(b, [log], |[log]| log.lt(-limit).not());
+        let factor = build_formula(b, [log], |[log]| log.exp());
         Incomplete { a, x, factor, representable }
     }
 
@@ -164,7 +164,7 @@ impl Incomplete {
             ((slope / slopes).abs().gt(r.epsilon()), [r, next, sum, x, slope, slopes])
         });
         let (sum, slopes) = (end[2], end[5]);
-        formula(b, [sum, slopes, self.factor, self.a, self.x], |[sum, slopes, factor, a, x]| {
+        build_formula(b, [sum, slopes, self.factor, self.a, self.x], |[sum, slopes, factor, a, x]| {
             let log_slope = || x.ln() - digamma(a + 1.0);
             match mode {
                 Mode::Value => sum * factor / a,
@@ -179,13 +179,13 @@ impl Incomplete {
     fn fraction(&self, b: &mut Builder, going: InstId, mode: Mode) -> InstId {
         let (one, zero) = (b.full_like(self.x, 1.0), b.full_like(self.x, 0.0));
         let (a, x) = (self.a, self.x);
-        let y = formula(b, [a], |[a]| 1.0 - a);
-        let z = formula(b, [x, y], |[x, y]| x + y + 1.0);
-        let p1 = formula(b, [x], |[x]| x + 1.0);
-        let q1 = formula(b, [z, x], |[z, x]| z * x);
-        let value = formula(b, [p1, q1], |[p, q]| p / q);
-        let dq1 = formula(b, [x], |[x]| -x);
-        let slope = formula(b, [value, dq1, q1], |[v, dq, q]| (0.0 - v * dq) / q);
+        let y = build_formula(b, [a], |[a]| 1.0 - a);
+        let z = build_formula(b, [x, y], |[x, y]| x + y + 1.0);
+        let p1 = build_formula(b, [x], |[x]| x + 1.0);
+        let q1 = build_formula(b, [z, x], |[z, x]| z * x);
+        let value = build_formula(b, [p1, q1], |[p, q]| p / q);
+        let dq1 = build_formula(b, [x], |[x]| -x);
+        let slope = build_formula(b, [value, dq1, q1], |[v, dq, q]| (0.0 - v * dq) / q);
         let start = [value, y, z, p1, q1, one, x, zero, zero, zero, dq1, slope];
         let end = iterate_elementwise(
             b,
@@ -215,7 +215,7 @@ impl Incomplete {
             },
         );
         let (value, slope) = (end[0], end[11]);
-        formula(b, [value, slope, self.factor, self.a, self.x], |[value, slope, factor, a, x]| {
+        build_formula(b, [value, slope, self.factor, self.a, self.x], |[value, slope, factor, a, x]| {
             let log_slope = || x.ln() - digamma(a);
             match mode {
                 Mode::Value => value * factor,
@@ -244,16 +244,16 @@ fn igamma(b: &mut Builder, a: InstId, x: InstId) -> InstId {
 /// continued fraction. 0 where x is 0 or a infinite; else NaN where a is not positive or x negative.
 fn by_range(b: &mut Builder, a: InstId, x: InstId, mode: Mode) -> InstId {
     let parts = Incomplete::new(b, a, x);
-    let error = formula(b, [a, x], |[a, x]| x.lt(0.0).or(a.le(0.0)).or(a.is_nan()).or(x.is_nan()));
-    let far = formula(b, [a, x], |[a, x]| x.gt(1.0).and(x.gt(a)));
-    let enabled = formula(b, [error, x, parts.representable], |[error, x, representable]| {
+    let error = build_formula(b, [a, x], |[a, x]| x.lt(0.0).or(a.le(0.0)).or(a.is_nan()).or(x.is_nan()));
+    let far = build_formula(b, [a, x], |[a, x]| x.gt(1.0).and(x.gt(a)));
+    let enabled = build_formula(b, [error, x, parts.representable], |[error, x, representable]| {
         x.equals(0.0).or(error).not().and(representable)
     });
-    let by_fraction = formula(b, [enabled, far], |[enabled, far]| enabled.and(far));
-    let by_series = formula(b, [enabled, far], |[enabled, far]| enabled.and(far.not()));
+    let by_fraction = build_formula(b, [enabled, far], |[enabled, far]| enabled.and(far));
+    let by_series = build_formula(b, [enabled, far], |[enabled, far]| enabled.and(far.not()));
     let fraction = parts.fraction(b, by_fraction, mode);
     let series = parts.series(b, by_series, mode);
-    formula(b, [fraction, series, far, error, a, x], |[fraction, series, far, error, a, x]| {
+    build_formula(b, [fraction, series, far, error, a, x], |[fraction, series, far, error, a, x]| {
         let (rest, end) = if mode == Mode::Value { (1.0 - fraction, 1.0) } else { (-fraction, 0.0) };
         let y = rest.select_where(far, series).replace_where(x.equals(f64::INFINITY), end);
         y.replace_where(a.equals(f64::INFINITY), 0.0).replace_where(error, f64::NAN).replace_where(x.equals(0.0), 0.0)
@@ -263,16 +263,16 @@ fn by_range(b: &mut Builder, a: InstId, x: InstId, mode: Mode) -> InstId {
 /// Upper incomplete gamma function, regularized; NaN where a is not positive or x negative.
 fn igammac(b: &mut Builder, a: InstId, x: InstId) -> InstId {
     let parts = Incomplete::new(b, a, x);
-    let outside = formula(b, [a, x], |[a, x]| x.lt(0.0).or(a.le(0.0)).or(a.is_nan()).or(x.is_nan()));
-    let near = formula(b, [a, x], |[a, x]| x.lt(1.0).or(x.lt(a)));
-    let enabled = formula(b, [outside, x, parts.representable], |[outside, x, representable]| {
+    let outside = build_formula(b, [a, x], |[a, x]| x.lt(0.0).or(a.le(0.0)).or(a.is_nan()).or(x.is_nan()));
+    let near = build_formula(b, [a, x], |[a, x]| x.lt(1.0).or(x.lt(a)));
+    let enabled = build_formula(b, [outside, x, parts.representable], |[outside, x, representable]| {
         outside.or(x.equals(0.0)).not().and(representable)
     });
-    let by_series = formula(b, [enabled, near], |[enabled, near]| enabled.and(near));
-    let by_fraction = formula(b, [enabled, near], |[enabled, near]| enabled.and(near.not()));
+    let by_series = build_formula(b, [enabled, near], |[enabled, near]| enabled.and(near));
+    let by_fraction = build_formula(b, [enabled, near], |[enabled, near]| enabled.and(near.not()));
     let series = parts.series(b, by_series, Mode::Value);
     let fraction = parts.fraction(b, by_fraction, Mode::Value);
-    formula(b, [series, fraction, near, outside, a, x], |[series, fraction, near, outside, a, x]| {
+    build_formula(b, [series, fraction, near, outside, a, x], |[series, fraction, near, outside, a, x]| {
         let y =
             (1.0 - series).select_where(near, fraction).replace_where(x.equals(0.0).or(a.equals(f64::INFINITY)), 1.0);
         y.replace_where(x.equals(f64::INFINITY), 0.0).replace_where(outside, f64::NAN)
@@ -357,14 +357,14 @@ fn betainc(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Continued fraction of DLMF 8.17.22 by Lentz's method, with a and b exchanged where it would converge slowly.
 fn beta_fraction(b: &mut Builder, [a, c, x]: [InstId; 3]) -> InstId {
-    let outside = formula(b, [a, c, x], |[a, b, x]| a.le(0.0).or(b.le(0.0)).or(x.lt(0.0)).or(x.gt(1.0)));
-    let fast = formula(b, [a, c, x], |[a, b, x]| x.lt((a + 1.0) / (a + b + 2.0)));
-    let first = formula(b, [fast, a, c], |[fast, a, b]| a.select_where(fast, b));
-    let second = formula(b, [fast, a, c], |[fast, a, b]| b.select_where(fast, a));
-    let at = formula(b, [fast, x], |[fast, x]| x.select_where(fast, 1.0 - x));
+    let outside = build_formula(b, [a, c, x], |[a, b, x]| a.le(0.0).or(b.le(0.0)).or(x.lt(0.0)).or(x.gt(1.0)));
+    let fast = build_formula(b, [a, c, x], |[a, b, x]| x.lt((a + 1.0) / (a + b + 2.0)));
+    let first = build_formula(b, [fast, a, c], |[fast, a, b]| a.select_where(fast, b));
+    let second = build_formula(b, [fast, a, c], |[fast, a, b]| b.select_where(fast, a));
+    let at = build_formula(b, [fast, x], |[fast, x]| x.select_where(fast, 1.0 - x));
     let double = b.dtype(a) == DType::F64;
     let (limit, tiny) = if double { (600.0, f64::EPSILON / 2.0) } else { (200.0, f64::from(f32::EPSILON) / 2.0) };
-    let going = formula(b, [outside], |[outside]| outside.not());
+    let going = build_formula(b, [outside], |[outside]| outside.not());
     let (least, zero) = (b.full_like(a, tiny), b.full_like(a, 0.0));
     let start = [least, zero, least, first, second, at];
     let end = iterate_elementwise(b, going, start, limit - 1.0, |[c, d, h, a, b, x], n| {
@@ -381,14 +381,14 @@ fn beta_fraction(b: &mut Builder, [a, c, x]: [InstId; 3]) -> InstId {
         let change = next_c * next_d;
         ((change - 1.0).abs().ge(tiny), [next_c, next_d, h * change, a, b, x])
     });
-    let y = formula(b, [end[2], first, second, at, fast, outside], |[h, a, b, x, fast, outside]| {
+    let y = build_formula(b, [end[2], first, second, at, fast, outside], |[h, a, b, x, fast, outside]| {
         let log_beta = lgamma(a) + lgamma(b) - lgamma(a + b);
         let y = h * (x.ln() * a + (-x).ln_1p() * b - log_beta).exp() / a;
         let y = y.replace_where(outside, f64::NAN);
         y.select_where(fast, 1.0 - y)
     });
     // The values at 0 and 1 do not depend on the parameters, even if those are NaN.
-    formula(b, [y, x, outside], |[y, x, outside]| {
+    build_formula(b, [y, x, outside], |[y, x, outside]| {
         let inside = outside.not();
         y.replace_where(inside.and(x.equals(0.0)), 0.0).replace_where(inside.and(x.equals(1.0)), 1.0)
     })

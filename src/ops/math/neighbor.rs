@@ -1,5 +1,5 @@
 //! `NextAfter`, the next float in the direction of another one, and the cross product.
-use super::expr::formula;
+use super::expr::build_formula;
 use crate::diag::Result;
 use crate::hlo::symbolic::Dim;
 use crate::hlo::symbolic::InstId;
@@ -28,7 +28,7 @@ fn next_after(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (from, to) = cx.b.broadcast_together(from, to);
     let (sign, low) = (cx.b.constant(sign), cx.b.constant(low));
     let words = [from, to].map(|x| cx.b.unary(ScalarOp::BitcastConvert(bits), x));
-    let stepped = formula(cx.b, [words[0], words[1], sign, low], |[from, to, sign, low]| {
+    let stepped = build_formula(cx.b, [words[0], words[1], sign, low], |[from, to, sign, low]| {
         let (size, goal) = (from.and(low), to.and(low));
         let smaller = size.gt(goal).or(from.and(sign).not_equals(to.and(sign)));
         let step = (from - 1.0).select_where(smaller, from + 1.0);
@@ -38,7 +38,8 @@ fn next_after(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         to.select_where(from.equals(to), step)
     });
     let y = cx.b.unary(ScalarOp::BitcastConvert(dtype), stepped);
-    let y = formula(cx.b, [y, from, to], |[y, from, to]| y.replace_where(from.is_nan().or(to.is_nan()), f64::NAN));
+    let y =
+        build_formula(cx.b, [y, from, to], |[y, from, to]| y.replace_where(from.is_nan().or(to.is_nan()), f64::NAN));
     cx.one_output(y)
 }
 
@@ -55,7 +56,7 @@ fn cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (a, b): ([InstId; 3], [InstId; 3]) =
         ([0, 1, 2].map(|i| part(x, Dim::from(i))), [0, 1, 2].map(|i| part(y, Dim::from(i))));
     let parts = [(1, 2), (2, 0), (0, 1)]
-        .map(|(i, j)| formula(cx.b, [a[i], b[j], a[j], b[i]], |[ai, bj, aj, bi]| ai * bj - aj * bi));
+        .map(|(i, j)| build_formula(cx.b, [a[i], b[j], a[j], b[i]], |[ai, bj, aj, bi]| ai * bj - aj * bi));
     let z = cx.b.concatenate(&parts, last);
     cx.one_output(z)
 }

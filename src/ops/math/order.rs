@@ -11,7 +11,7 @@ use crate::ops::op_lowering::op;
 use crate::ops::shape::S32;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::known;
+use crate::symbolic::guarded_counts;
 use crate::tensor::{DType, saturating_element_count};
 
 /// Definitions of the ops of this file.
@@ -67,7 +67,7 @@ fn nth(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn isotonic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (x, dims, out) = (cx.arg(0)?, cx.dims(0)?, cx.attr_dtype("output_dtype")?);
     let Some((&n, lead)) = dims.split_last() else { return Err(cx.shape_mismatch("a scalar has no rows")) };
-    let count = saturating_element_count(&known(lead));
+    let count = saturating_element_count(&guarded_counts(lead));
     let x = cx.b.convert(x, out);
     if crate::symbolic::has_zero(&dims) {
         let none = cx.b.full(DType::S32, &dims, 0.0);

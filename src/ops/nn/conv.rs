@@ -44,7 +44,7 @@ pub fn convolution(
         output_batch: layout.batch,
         output_feature: layout.feature,
         output_spatial: layout.spatial.clone(),
-        feature_group_count: groups.known(),
+        feature_group_count: groups.guarded_count(),
         batch_group_count: 1,
     };
     b.add_inst(Op::Convolution(Box::new(dims)), &[x, kernel])

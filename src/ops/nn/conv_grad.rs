@@ -187,7 +187,7 @@ fn backprop_filter(cx: &mut LowerCtx, spatial: usize, kind: Kind) -> Result<Vec<
         output_feature: spatial + 1,
         output_spatial: (0..spatial).collect(),
         feature_group_count: 1,
-        batch_group_count: groups.known(),
+        batch_group_count: groups.guarded_count(),
     };
     let (input, grad) = (cx.arg(0)?, cx.arg(2)?);
     let y = cx.b.add_inst(Op::Convolution(Box::new(dims)), &[input, grad]);

@@ -82,7 +82,7 @@ fn cuts(cx: &LowerCtx) -> Result<[AxisWindows; 2]> {
         return Err(cx.shape_mismatch(format!("images must be [batch, rows, columns, features], not {dims:?}")));
     }
     let one = |i: usize| -> Result<AxisWindows> {
-        let size = dims[AXES[i]].known();
+        let size = dims[AXES[i]].guarded_count();
         let parts = parts(size, ratios[i]);
         let parts = parts
             .ok_or_else(|| cx.shape_mismatch(format!("a ratio of {} for an axis of {size} elements", ratios[i])))?;

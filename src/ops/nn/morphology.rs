@@ -72,7 +72,9 @@ pub(super) fn max_window_sums(
     let sizes = b.dims(filter).to_vec();
     let start = lowest_finite(b, dtype);
     let mut largest = b.broadcast(start, out, &[]);
-    for at in (0..sizes[0].known()).flat_map(|row| (0..sizes[1].known()).map(move |column| [row, column])) {
+    for at in
+        (0..sizes[0].guarded_count()).flat_map(|row| (0..sizes[1].guarded_count()).map(move |column| [row, column]))
+    {
         let pixels = under(b, padded, windows, at, out);
         let weight = b.slice_axis(filter, 0, Dim::from(at[0]), Dim::from(at[0] + 1));
         let weight = b.slice_axis(weight, 1, Dim::from(at[1]), Dim::from(at[1] + 1));

@@ -240,7 +240,7 @@ pub fn pool_shape(cx: &mut ShapeCtx, spatial: usize) -> Result<Vec<Fact>> {
     };
     let mut dims = cx.dims_of_rank(0, rank)?;
     for (axis, d) in dims.iter_mut().enumerate() {
-        *d = args.window_count(cx, axis, *d, InferredDim::Known(ksize[axis].known()))?;
+        *d = args.window_count(cx, axis, *d, InferredDim::Known(ksize[axis].guarded_count()))?;
     }
     cx.one_output_like(0, dims)
 }

@@ -109,30 +109,30 @@ impl WindowAttrs {
                 let window = self.window(axis, Dim::from(n), Dim::from(k))?;
                 return window
                     .output_size(Dim::from(n))
-                    .map(|n| InferredDim::Known(n.known()))
+                    .map(|n| InferredDim::Known(n.guarded_count()))
                     .ok_or_else(|| cx.shape_mismatch("a size of a window overflows"));
             }
             (n, k) => (n, k),
         };
         let pad = match &self.padding {
-            Padding::Same => return Ok(cx.div_ceil(n, InferredDim::Known(stride.known()))),
+            Padding::Same => return Ok(cx.div_ceil(n, InferredDim::Known(stride.guarded_count()))),
             Padding::Valid => 0,
             Padding::Explicit(pads) => pads.get(axis).map_or(0, |p| p.0.unsigned_abs() + p.1.unsigned_abs()),
         };
         // (n + pad - reach) / stride + 1, with reach = (k - 1) * dilation + 1; known terms are combined first.
         let (more, less) = match k {
             InferredDim::Known(k) => {
-                let less = k.saturating_sub(1).saturating_mul(dilation.known());
+                let less = k.saturating_sub(1).saturating_mul(dilation.guarded_count());
                 (InferredDim::Known(pad.saturating_sub(less)), InferredDim::Known(less.saturating_sub(pad)))
             }
             k => {
                 let holes = cx.sub(k, InferredDim::Known(1));
-                (InferredDim::Known(pad), cx.mul(holes, InferredDim::Known(dilation.known())))
+                (InferredDim::Known(pad), cx.mul(holes, InferredDim::Known(dilation.guarded_count())))
             }
         };
         let wide = cx.add(n, more);
         let starts = cx.sub(wide, less);
-        Ok(cx.div_ceil(starts, InferredDim::Known(stride.known())))
+        Ok(cx.div_ceil(starts, InferredDim::Known(stride.guarded_count())))
     }
 }
 

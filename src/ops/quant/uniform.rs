@@ -13,7 +13,7 @@ use crate::ops::op_lowering::op;
 use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
-use crate::symbolic::known;
+use crate::symbolic::guarded_counts;
 use crate::tensor::{DType, Tensor};
 
 /// Definitions of the ops of this file.
@@ -145,7 +145,7 @@ pub(super) fn multiply_and_round(cx: &mut LowerCtx, x: InstId, factors: &[f64], 
     let sizes: &[Dim] = if axis.is_some() { &dims![factors.len()] } else { &[] };
     let number = |cx: &mut LowerCtx, f: &dyn Fn(&(i64, i64)) -> i64| {
         let all: Vec<i64> = parts.iter().map(f).collect();
-        let all = cx.b.constant(Tensor::of(&known(sizes), &all));
+        let all = cx.b.constant(Tensor::of(&guarded_counts(sizes), &all));
         broadcast_along(cx, all, &dims, axis)
     };
     let factor = number(cx, &|p| p.0)?;

@@ -10,7 +10,7 @@ use crate::dims;
 use crate::graph::Node;
 use crate::hlo::symbolic::{Builder, Dim, InstId};
 use crate::ops::LowerCtx;
-use crate::ops::math::expr::formula;
+use crate::ops::math::expr::build_formula;
 use crate::ops::math::scan::prefix_reduction;
 use crate::scalar::ScalarOp;
 use crate::tensor::DType;
@@ -85,7 +85,7 @@ fn evenly(cx: &mut LowerCtx, generator: &Generator, cut: AxisWindows) -> Result<
     let start = b.reshape(start, &[]);
     let start = b.broadcast(start, &inner, &[]);
     let number = b.iota(DType::F64, &inner, 0);
-    Ok(formula(b, [number, start], |[number, start]| {
+    Ok(build_formula(b, [number, start], |[number, start]| {
         let place = (number + 1.0 + start * most) * distance;
         (place.apply_unary(ScalarOp::Ceil) - 1.0).convert(DType::S64)
     }))
@@ -102,5 +102,5 @@ fn shuffled(cx: &mut LowerCtx, generator: &Generator, cut: AxisWindows) -> Resul
             random_permutation(cx.b, words, parts)
         }
     };
-    Ok(formula(cx.b, [order], |[order]| order.lt(larger).convert(DType::S64) + cut.min_size()))
+    Ok(build_formula(cx.b, [order], |[order]| order.lt(larger).convert(DType::S64) + cut.min_size()))
 }

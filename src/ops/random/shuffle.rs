@@ -9,7 +9,7 @@ use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
 use crate::ops::array::gather;
 use crate::ops::counted_loop::counted_loop;
 use crate::ops::fact::{Dims, Fact};
-use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate_elementwise_all};
+use crate::ops::math::expr::{ArrayExpr, build_formula, build_formulas, iterate_elementwise_all};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::like_first_input;
 use crate::ops::symbols::{InferredDim, UnknownReason};
@@ -43,7 +43,7 @@ fn shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 pub(super) fn random_permutation(b: &mut Builder, words: InstId, rows: Dim) -> InstId {
     let place = b.iota(DType::U32, &[rows - 1], 0);
     let end = b.full_like(place, rows);
-    let partners = formula(b, [words, place, end], |[word, place, end]| place + word.rem(end - place));
+    let partners = build_formula(b, [words, place, end], |[word, place, end]| place + word.rem(end - place));
     let partners = b.convert(partners, DType::S32);
     let order = b.iota(DType::S32, &[rows], 0);
     let parts = counted_loop(b, "exchange", rows - 1, &[order, partners], |b, place, parts| {
@@ -102,19 +102,19 @@ fn index_shuffle(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     });
     let seeds = keys(b, seed, &dims);
     let given = [&[last][..], &seeds].concat();
-    let fixed = formulas(b, &given, |x| {
+    let fixed = build_formulas(b, &given, |x| {
         let cipher = Cipher::of(x[0]);
         let keys = cipher.schedule([x[1], x[2], x[3]], rounds as usize);
         Ok([vec![cipher.width, cipher.mask], keys].concat())
     })?;
-    let going = formula(b, [last], |[last]| last.not_equals(0.0));
+    let going = build_formula(b, [last], |[last]| last.not_equals(0.0));
     let state = [&[value, last][..], &fixed].concat();
     let end = iterate_elementwise_all(b, going, &state, f64::from(i32::MAX), |x, _| {
         let y = Cipher { width: x[2], mask: x[3] }.encrypted(x[0], &x[4..]);
         (y.gt(x[1]), vec![y])
     });
     let y = end[0];
-    let y = formula(b, [y, last], |[y, last]| y.replace_where(last.equals(0.0), 0.0));
+    let y = build_formula(b, [y, last], |[y, last]| y.replace_where(last.equals(0.0), 0.0));
     let y = b.convert(y, dtype);
     cx.one_output(y)
 }

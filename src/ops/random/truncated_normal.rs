@@ -10,7 +10,7 @@ use super::{
 use crate::diag::Result;
 use crate::hlo::symbolic::{Builder, CompId, Dim, InstId, Op, Shape};
 use crate::ops::LowerCtx;
-use crate::ops::math::expr::{formula, loop_condition};
+use crate::ops::math::expr::{build_formula, loop_condition};
 use crate::ops::math::inverse_error::erfinv;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -48,7 +48,7 @@ pub(super) fn draw_truncated_normal(cx: &mut LowerCtx, generator: &Generator, dr
 
 /// Quantile function of the truncated distribution, applied to uniform numbers in [0, 1).
 fn inverted(b: &mut Builder, x: InstId) -> InstId {
-    formula(b, [x], |[x]| {
+    build_formula(b, [x], |[x]| {
         let inner = (x * (1.0 - 2.0 * BELOW) + BELOW) * 2.0 - 1.0;
         let y = erfinv(inner) * std::f64::consts::SQRT_2;
         y.replace_where(y.lt(-END), -END).replace_where(y.gt(END), END)

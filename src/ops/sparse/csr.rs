@@ -18,8 +18,8 @@ use crate::ops::value::SparseMatrix;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::symbolic::Dim;
-use crate::symbolic::fixed;
-use crate::symbolic::known;
+use crate::symbolic::constant_dims;
+use crate::symbolic::guarded_counts;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
@@ -65,7 +65,7 @@ fn checked(cx: &LowerCtx, matrix: SparseMatrix) -> Result<Vec<Value>> {
 
 fn from_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (indices, values, dims) = (cx.arg(0)?, cx.arg(1)?, shape_from_input(cx, 2)?);
-    checked(cx, SparseMatrix { indices, values, dims: known(&dims) })
+    checked(cx, SparseMatrix { indices, values, dims: guarded_counts(&dims) })
 }
 
 fn from_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
@@ -75,7 +75,7 @@ fn from_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let [Value::Array(values)] = gather_nd(&mut own)?[..] else {
         return Err(Error::internal("lower", "a gather without a result"));
     };
-    checked(cx, SparseMatrix { indices, values, dims: known(&dims) })
+    checked(cx, SparseMatrix { indices, values, dims: guarded_counts(&dims) })
 }
 
 impl SparseMatrix {
@@ -85,14 +85,14 @@ impl SparseMatrix {
     }
     /// Number of stored elements of the sparse matrix.
     pub fn len(&self, cx: &LowerCtx) -> u64 {
-        cx.b.dims(self.values)[0].known()
+        cx.b.dims(self.values)[0].guarded_count()
     }
     /// Converts the matrix to a dense array. Of elements at one position the last one counts, or with `adds` their sum.
     ///
     /// # Errors
     /// `ShapeMismatch` if the indices do not fit the sizes.
     pub fn to_dense(&self, cx: &mut LowerCtx, adds: bool) -> Result<InstId> {
-        let zeros = cx.b.full(cx.b.dtype(self.values), &fixed(&self.dims), 0.0);
+        let zeros = cx.b.full(cx.b.dtype(self.values), &constant_dims(&self.dims), 0.0);
         scatter(cx, zeros, self.indices, self.values, adds.then_some(ScalarOp::Add))
     }
     /// Transpose of each matrix.
@@ -134,7 +134,7 @@ fn to_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn to_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let matrix = sparse_matrix_input(cx, 0)?;
-    let shape = dims_constant(cx, DType::S64, &[Dim::from(matrix.dims.len() as u64)], &fixed(&matrix.dims))?;
+    let shape = dims_constant(cx, DType::S64, &[Dim::from(matrix.dims.len() as u64)], &constant_dims(&matrix.dims))?;
     Ok([matrix.indices, matrix.values, shape].map(Value::Array).to_vec())
 }
 

@@ -13,7 +13,7 @@ use crate::ops::value::SparseMatrix;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;
-use crate::symbolic::fixed;
+use crate::symbolic::constant_dims;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
@@ -69,9 +69,9 @@ fn with_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     if dims[..rank - 1] != [&a.dims[..rank - 2], &[inner]].concat() {
         return Err(cx.shape_mismatch(format!("a product of {:?} and {dims:?}", a.dims)));
     }
-    let out = [&a.dims[..rank - 1], &[m.known()]].concat();
+    let out = [&a.dims[..rank - 1], &[m.guarded_count()]].concat();
     let n = a.len(cx);
-    let zeros = cx.b.full(dtype, &fixed(&out), 0.0);
+    let zeros = cx.b.full(dtype, &constant_dims(&out), 0.0);
     let mut y = zeros;
     if n > 0 && !crate::symbolic::has_zero(&dims) && !out.contains(&0) {
         let matrices: u64 = a.dims[..rank - 2].iter().product();
@@ -91,7 +91,7 @@ fn with_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let row = cx.b.reshape(row, &[Dim::from(n), Dim::from(1)]);
         let flat = cx.b.reshape(zeros, &[Dim::from(matrices * rows), m]);
         let sums = scatter(cx, flat, row, terms, Some(ScalarOp::Add))?;
-        y = cx.b.reshape(sums, &fixed(&out));
+        y = cx.b.reshape(sums, &constant_dims(&out));
     }
     if cx.bool_attr("transpose_output") {
         y = exchanged(cx, y);
@@ -104,7 +104,7 @@ fn with_dense(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 /// Mask of the positions of the dense array that have an element.
 fn pattern(cx: &mut LowerCtx, a: &SparseMatrix) -> Result<InstId> {
-    let none = cx.b.full(DType::Pred, &fixed(&a.dims), 0.0);
+    let none = cx.b.full(DType::Pred, &constant_dims(&a.dims), 0.0);
     let yes = cx.b.full(DType::Pred, &[Dim::from(a.len(cx))], 1.0);
     scatter(cx, none, a.indices, yes, None)
 }
@@ -130,7 +130,7 @@ fn with_sparse(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (left, right) = ([&lead[..], &[rank - 2, rank - 1]].concat(), [&lead[..], &[rank - 1, rank]].concat());
     let spread = |cx: &mut LowerCtx, matrix: &SparseMatrix, map: &[usize]| -> Result<[InstId; 2]> {
         let both = [matrix.to_dense(cx, true)?, pattern(cx, matrix)?];
-        Ok(both.map(|x| cx.b.broadcast(x, &fixed(&all), map)))
+        Ok(both.map(|x| cx.b.broadcast(x, &constant_dims(&all), map)))
     };
     let ([x, has_x], [y, has_y]) = (spread(cx, &a, &left)?, spread(cx, &b, &right)?);
     let (product, meets) = (cx.b.mul(x, y), cx.b.binary(ScalarOp::And, has_x, has_y));

@@ -133,7 +133,7 @@ fn root(b: &mut Builder, s: BeamSizes, dtype: DType) -> BeamLeaves {
 fn results(cx: &mut LowerCtx, s: BeamSizes, leaves: &BeamLeaves, paths: Dim) -> Result<Vec<Value>> {
     let merges = cx.bool_attr("merge_repeated");
     let (mut indices, mut values, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
-    for path in 0..paths.known() {
+    for path in 0..paths.guarded_count() {
         let labels = cx.b.slice_axis(leaves.labels, 2, Dim::from(path), Dim::from(path + 1));
         let labels = cx.b.reshape(labels, &[s.batch, s.time]);
         let mut kept = compare_scalar(cx.b, Direction::Ge, labels, 0.0);

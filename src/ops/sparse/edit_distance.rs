@@ -71,7 +71,7 @@ fn out_dims(cx: &mut LowerCtx) -> Result<(Vec<Dim>, Vec<InstId>)> {
     let made = format!("what `{}` makes", cx.node.name);
     let larger = cx.b.max(one, other);
     let (mut dims, mut sizes) = (Vec::new(), Vec::new());
-    for axis in 0..rank.known() - 1 {
+    for axis in 0..rank.guarded_count() - 1 {
         dims.push(cx.size_from_element(larger, Dim::from(axis), &made)?);
         sizes.push(element(cx, larger, axis as usize));
     }

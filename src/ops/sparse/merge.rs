@@ -174,7 +174,7 @@ fn split(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let number = cx.b.iota(DType::S64, &dims![rank], 0);
     let is_axis = compare_scalar(cx.b, Direction::Eq, number, axis as f64);
     let (mut all_places, mut all_values, mut shapes) = (Vec::new(), Vec::new(), Vec::new());
-    for part in 0..parts.known() {
+    for part in 0..parts.guarded_count() {
         let (here, next) = (cx.b.scalar(DType::S64, part as f64), cx.b.scalar(DType::S64, part as f64 + 1.0));
         let [start, end] = [here, next].map(|at| {
             let even = cx.b.mul(at, short);
@@ -210,7 +210,7 @@ fn looked_up(cx: &mut LowerCtx, own: InstId, others: InstId, numbers: InstId) ->
         return Ok(cx.b.full(cx.b.dtype(numbers), &[n], 0.0));
     }
     let mut is_same = cx.b.full(DType::Pred, &[n, m], 1.0);
-    for k in 0..rank.index() {
+    for k in 0..rank.guarded_index() {
         let (x, y) = (column(cx, own, k), column(cx, others, k));
         let (x, y) = (cx.b.broadcast(x, &[n, m], &[0]), cx.b.broadcast(y, &[n, m], &[1]));
         let equal = cx.b.compare(Direction::Eq, x, y);

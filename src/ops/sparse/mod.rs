@@ -49,7 +49,7 @@ pub const ROWS: &[&[OpLowering]] = &[
 fn indices(cx: &LowerCtx, i: usize) -> Result<(InstId, Dim, usize)> {
     let id = cx.arg(i)?;
     match cx.b.dims(id)[..] {
-        [n, rank] if rank <= 64 => Ok((id, n, rank.index())),
+        [n, rank] if rank <= 64 => Ok((id, n, rank.guarded_index())),
         ref other => {
             Err(cx.shape_mismatch(format!("indices of {other:?}; a matrix with a row for each value is needed")))
         }
@@ -93,7 +93,7 @@ fn strides(cx: &mut LowerCtx, shape: InstId, rank: usize) -> Vec<InstId> {
 
 /// Row-major position of each index: `s64[n]`.
 fn linear(cx: &mut LowerCtx, indices: InstId, shape: InstId) -> InstId {
-    let (n, rank) = (cx.b.dims(indices)[0], cx.b.dims(indices)[1].index());
+    let (n, rank) = (cx.b.dims(indices)[0], cx.b.dims(indices)[1].guarded_index());
     let mut place = cx.b.full(DType::S64, &[n], 0.0);
     for (k, stride) in strides(cx, shape, rank).into_iter().enumerate() {
         let at = column(cx, indices, k);

@@ -77,7 +77,7 @@ fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(cx.shape_mismatch(format!("{a} elements can't be given a shape of {b}")));
     }
     let mut rest = linear(cx, places, shape);
-    let k = cx.b.dims(new)[0].index();
+    let k = cx.b.dims(new)[0].guarded_index();
     let mut out = Vec::with_capacity(k);
     for stride in strides(cx, new, k) {
         let stride = cx.b.max(stride, one);
@@ -94,7 +94,7 @@ fn told_apart(cx: &mut LowerCtx, new: InstId, filled: InstId) -> InstId {
     let n = cx.b.dims(new)[0];
     let known =
         |at: u64| crate::ops::element::element_expr(cx.b, new, Dim::from(at)).as_size().filter(|&size| size >= 0);
-    let known: Vec<Option<Dim>> = (0..n.known()).map(known).collect();
+    let known: Vec<Option<Dim>> = (0..n.guarded_count()).map(known).collect();
     if known.iter().all(Option::is_none) {
         return filled;
     }
@@ -102,7 +102,7 @@ fn told_apart(cx: &mut LowerCtx, new: InstId, filled: InstId) -> InstId {
         Some(size) => cx.b.full(DType::S64, &dims![1], size),
         None => cx.b.slice_axis(filled, 0, Dim::from(at), Dim::from(at + 1)),
     };
-    let sizes: Vec<InstId> = (0..n.known()).zip(known).map(one).collect();
+    let sizes: Vec<InstId> = (0..n.guarded_count()).zip(known).map(one).collect();
     cx.b.concatenate(&sizes, 0)
 }
 

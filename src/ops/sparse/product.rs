@@ -11,8 +11,8 @@ use crate::ops::op_lowering::op;
 use crate::ops::symbols::UnknownReason;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
-use crate::symbolic::fixed;
-use crate::symbolic::known;
+use crate::symbolic::constant_dims;
+use crate::symbolic::guarded_counts;
 use crate::tensor::DType;
 
 /// Definitions of the ops of this file.
@@ -171,6 +171,8 @@ fn reduce_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         return cx.one_output_like(1, dims);
     };
     let axes = axes.into_iter().map(|a| cx.normalize_axis(a, shape.len())).collect::<Result<Vec<_>>>()?;
-    let dims = crate::ops::fact::Dims::from_sizes(&known(&kept(&fixed(&shape), &axes, cx.bool_attr("keep_dims")).1));
+    let dims = crate::ops::fact::Dims::from_sizes(&guarded_counts(
+        &kept(&constant_dims(&shape), &axes, cx.bool_attr("keep_dims")).1,
+    ));
     cx.one_output_like(1, dims)
 }

@@ -10,7 +10,7 @@ use crate::dims;
 use crate::hlo::symbolic::{Builder, Dim, InstId, Shape};
 use crate::ops::Text;
 use crate::ops::list::check_list_size;
-use crate::symbolic::fixed;
+use crate::symbolic::constant_dims;
 use crate::tensor::DType;
 use std::vec::IntoIter;
 
@@ -77,12 +77,14 @@ impl Cast<'_> {
             (_, ValueSpec::Unavailable(_)) => self.rest(from).map(|_| Vec::new()),
             (ValueSpec::Constant { known }, ValueSpec::Array(want)) => {
                 let own = &known.value;
-                if !Shape::array(own.dtype, fixed(&own.dims.to_vec())).same_type_and_dims(want) {
-                    return self
-                        .differs(&format!("it is {want} and {}", Shape::array(own.dtype, fixed(&own.dims.to_vec()))));
+                if !Shape::array(own.dtype, constant_dims(&own.dims.to_vec())).same_type_and_dims(want) {
+                    return self.differs(&format!(
+                        "it is {want} and {}",
+                        Shape::array(own.dtype, constant_dims(&own.dims.to_vec()))
+                    ));
                 }
                 let one = known.add_constant(self.b);
-                let (all, rank) = ([&self.batch[..], &fixed(&own.dims)].concat(), self.batch.len());
+                let (all, rank) = ([&self.batch[..], &constant_dims(&own.dims)].concat(), self.batch.len());
                 let axes: Vec<usize> = (rank..all.len()).collect();
                 Ok(vec![if rank == 0 { one } else { self.b.broadcast(one, &all, &axes) }])
             }
@@ -162,8 +164,9 @@ impl Cast<'_> {
         let text = match from {
             ValueSpec::Strings(constant) if self.batch.is_empty() => constant.to_text(self.b),
             ValueSpec::Text(own) => {
-                let words = (0..Text::word_count(own.most.known())).map(|_| self.next()).collect::<Result<_>>()?;
-                Text { words, length: self.next()?, most: own.most.known() }
+                let words =
+                    (0..Text::word_count(own.most.guarded_count())).map(|_| self.next()).collect::<Result<_>>()?;
+                Text { words, length: self.next()?, most: own.most.guarded_count() }
             }
             _ => return self.differs("it is strings that the file holds and others"),
         };
@@ -171,7 +174,7 @@ impl Cast<'_> {
         if !fits {
             return self.differs(&format!("strings are {to:?} and {from:?}"));
         }
-        Ok(text.padded_to(self.b, to.most.known()).arrays())
+        Ok(text.padded_to(self.b, to.most.guarded_count()).arrays())
     }
 
     /// Array of the list, zero-padded along its element axis from `have` to `room` elements.

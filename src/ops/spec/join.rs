@@ -8,7 +8,7 @@ use crate::graph::TfType;
 use crate::hlo::symbolic::Dim;
 use crate::hlo::symbolic::Shape;
 use crate::ops::value::CommonElement;
-use crate::symbolic::fixed;
+use crate::symbolic::constant_dims;
 use crate::tensor::DType;
 use std::sync::Arc;
 
@@ -119,7 +119,9 @@ impl ValueSpec {
     pub(super) fn as_text(&self) -> Option<TextSpec> {
         match self {
             ValueSpec::Text(text) => Some(text.clone()),
-            ValueSpec::Strings(s) => Some(TextSpec { dims: fixed(&s.dims.clone()), most: Dim::from(s.max_bytes()) }),
+            ValueSpec::Strings(s) => {
+                Some(TextSpec { dims: constant_dims(&s.dims.clone()), most: Dim::from(s.max_bytes()) })
+            }
             _ => None,
         }
     }
@@ -129,7 +131,7 @@ impl ValueSpec {
         match self {
             ValueSpec::Array(shape) => Some(shape.clone()),
             ValueSpec::Constant { known: crate::hlo::SymbolicArray { value: t, .. } } => {
-                Some(Shape::array(t.dtype, fixed(&t.dims.to_vec())))
+                Some(Shape::array(t.dtype, constant_dims(&t.dims.to_vec())))
             }
             _ => None,
         }

@@ -45,7 +45,7 @@ impl LowerCtx<'_> {
             let size = dims_constant(self, DType::S64, &[Dim::from(1)], &[given[axis]])?;
             sizes.push(size);
             let asked = self.b.reshape(size, &[]);
-            self.check_state_size(&name, asked, room[axis].known())?;
+            self.check_state_size(&name, asked, room[axis].guarded_count())?;
             // Zero-pads the value, and slices it to the variable's capacity.
             let zero = self.b.scalar(self.b.dtype(value), 0.0);
             let mut pads = vec![PadDim::default(); room.len()];

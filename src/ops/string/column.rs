@@ -74,8 +74,8 @@ pub fn dense_column(cx: &mut LowerCtx, i: usize) -> Result<Column> {
         source: ColumnInput::Dense,
         counts,
         starts,
-        most: each.known(),
-        total: (rows * each).known(),
+        most: each.guarded_count(),
+        total: (rows * each).guarded_count(),
     })
 }
 
@@ -110,8 +110,15 @@ pub fn sparse_column(cx: &mut LowerCtx, indices: usize, values: usize, batch: &S
         cx.b.reshape(one, &[])
     });
     let wide = wide.and_then(|one| crate::interp::constant_value(cx.b, one)?.get_i64(0));
-    let most = wide.and_then(|n| u64::try_from(n).ok()).map_or(n, |wide| Dim::from(wide.min(n.known())));
-    Ok(Column { features, source: ColumnInput::Sparse, counts, starts, most: most.known(), total: n.known() })
+    let most = wide.and_then(|n| u64::try_from(n).ok()).map_or(n, |wide| Dim::from(wide.min(n.guarded_count())));
+    Ok(Column {
+        features,
+        source: ColumnInput::Sparse,
+        counts,
+        starts,
+        most: most.guarded_count(),
+        total: n.guarded_count(),
+    })
 }
 
 /// Column from ragged rows.
@@ -126,5 +133,12 @@ pub fn ragged_column(cx: &mut LowerCtx, values: usize, splits: usize) -> Result<
     let counts = cx.b.sub(ends, starts);
     let total = cx.dims(values)?.first().copied().unwrap_or(Dim::from(0));
     let features = features(cx, values)?;
-    Ok(Column { features, source: ColumnInput::Sparse, counts, starts, most: total.known(), total: total.known() })
+    Ok(Column {
+        features,
+        source: ColumnInput::Sparse,
+        counts,
+        starts,
+        most: total.guarded_count(),
+        total: total.guarded_count(),
+    })
 }

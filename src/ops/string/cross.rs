@@ -8,7 +8,7 @@ use crate::graph::{Attr, TfType};
 use crate::hlo::symbolic::InstId;
 use crate::ops::array::gather::gather_along_axis;
 use crate::ops::fact::Fact;
-use crate::ops::math::expr::formula;
+use crate::ops::math::expr::build_formula;
 use crate::ops::op_lowering::op;
 use crate::ops::ragged::{row_count, row_positions, row_splits};
 use crate::ops::shape::S64;
@@ -119,7 +119,7 @@ fn sparse_cross_hashed(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             // TensorFlow's kernel takes four bytes of each integer.
             FeatureList::Integers(x) => {
                 let bits = formula_u64(cx, *x);
-                let low = formula(cx.b, [bits], |[x]| x.and(x.constant_u64(0xffff_ffff)));
+                let low = build_formula(cx.b, [bits], |[x]| x.and(x.constant_u64(0xffff_ffff)));
                 let dims = cx.b.dims(low).to_vec();
                 let text = Text { words: vec![low], length: cx.b.full(DType::S32, &dims, 4.0), most: 4 };
                 if is_strong { hash::sip_hash(cx.b, &text, key)? } else { farmhash::fingerprint(cx.b, &text)? }
@@ -150,7 +150,12 @@ fn columns(cx: &mut LowerCtx, inputs: &Inputs) -> Result<Vec<Column>> {
             return Err(cx.shape_mismatch(format!("a sparse column of shape {}", cx.b.shape(shape))));
         }
         let rows = cx.size_from_element(shape, Dim::from(0), "the list of rows")?;
-        all.push(sparse_column(cx, indices, values, &SparseColumnDims { rows: rows.known(), shape: Some(shape) })?);
+        all.push(sparse_column(
+            cx,
+            indices,
+            values,
+            &SparseColumnDims { rows: rows.guarded_count(), shape: Some(shape) },
+        )?);
     }
     for i in inputs.dense.clone() {
         all.push(dense_column(cx, i)?);
@@ -178,7 +183,7 @@ fn crosses(cx: &mut LowerCtx, columns: &[Column]) -> Result<Crosses> {
         .fold(None, |most: Option<u64>, c| Some(most.unwrap_or(1).saturating_mul(c.total)));
     let dense =
         columns.iter().filter(|c| c.source == ColumnInput::Dense).fold(1u64, |most, c| most.saturating_mul(c.most));
-    let most = by_column.map_or(by_row, |most| Dim::from(most.saturating_mul(dense).min(by_row.known())));
+    let most = by_column.map_or(by_row, |most| Dim::from(most.saturating_mul(dense).min(by_row.guarded_count())));
     let (splits, total) = row_splits(cx, counts);
     let total = cx.bounded_size(total, most, "the list of crosses")?;
     let (row, place) = row_positions(cx, splits, total)?;
@@ -215,7 +220,7 @@ fn values(cx: &mut LowerCtx, columns: &[Column], crosses: &Crosses, joining: &Jo
                 let own = gather_along_axis(cx, numbers, at, 0, 0)?;
                 hash = Some(match hash {
                     None => own,
-                    Some(before) => formula(cx.b, [before, own], |[x, y]| hash::joined_fingerprint(x, y)),
+                    Some(before) => build_formula(cx.b, [before, own], |[x, y]| hash::joined_fingerprint(x, y)),
                 });
             }
             let hash = hash.ok_or_else(|| Error::internal("lower", "a cross of no columns"))?;
@@ -300,7 +305,7 @@ fn ragged_cross(cx: &mut LowerCtx) -> Result<Vec<Value>> {
             'S' if next_sparse < sparse => {
                 let at = first_sparse + next_sparse;
                 next_sparse += 1;
-                sparse_column(cx, at, at + sparse, &SparseColumnDims { rows: batch.known(), shape: None })?
+                sparse_column(cx, at, at + sparse, &SparseColumnDims { rows: batch.guarded_count(), shape: None })?
             }
             'D' if next_dense < dense => {
                 next_dense += 1;

@@ -5,7 +5,7 @@
 mod rules;
 mod sparse;
 
-use super::math::expr::{ArrayExpr, formulas};
+use super::math::expr::{ArrayExpr, build_formulas};
 use super::op_lowering::op;
 use super::shape::no_outputs;
 use super::{LowerCtx, OpLowering, Value};
@@ -96,7 +96,7 @@ fn dense(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
         }
     }
     let node = cx.node;
-    let new = formulas(cx.b, &values, |values| rule(&Terms { node, names: &names, values }))?;
+    let new = build_formulas(cx.b, &values, |values| rule(&Terms { node, names: &names, values }))?;
     for (i, &value) in new.iter().enumerate() {
         cx.write_variable(i, value)?;
     }

@@ -7,7 +7,7 @@ use crate::hlo::symbolic::{Op, Shape};
 use crate::ops::fact::Fact;
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value};
-use crate::symbolic::fixed;
+use crate::symbolic::constant_dims;
 
 /// Definitions of the ops of this file.
 pub const ROWS: &[OpLowering] = &[
@@ -64,7 +64,7 @@ fn call(cx: &mut LowerCtx, target: &str, api_version: Option<&str>) -> Result<Ve
     let one = |(&t, shape): (&TfType, &PartialShape)| {
         let dims = shape.fixed().ok_or_else(|| cx.unsupported_case("a result of no fixed shape"))?;
         let dtype = t.dtype().ok_or_else(|| Error::user(Code::UnsupportedType, format!("a result of type {t}")))?;
-        Ok(Shape::array(dtype, fixed(&dims)))
+        Ok(Shape::array(dtype, constant_dims(&dims)))
     };
     let shapes = types.iter().zip(shapes).map(one).collect::<Result<Vec<_>>>()?;
     if call.is_placement_hint() {

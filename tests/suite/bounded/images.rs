@@ -36,7 +36,7 @@ fn pool(b: &mut Builder, x: InstId, window: Vec<WindowDim>, op: ScalarOp, init: 
 fn convolution(b: &mut Builder, numbers: &mut Numbers, x: InstId, window: Vec<WindowDim>) -> InstId {
     // with many channels some are done by Winograd's method
     let (of, to) = (b.dims(x)[3], [1, 2, 16][numbers.below(3) as usize]);
-    let dims = [window[0].size, window[1].size, of].map(Dim::known);
+    let dims = [window[0].size, window[1].size, of].map(Dim::guarded_count);
     let kernel = b.constant(numbers.tensor(DType::F32, &[dims[0], dims[1], dims[2], to]));
     b.add_inst(Op::Convolution(Box::new(ConvDims::channels_last(window))), &[x, kernel])
 }
