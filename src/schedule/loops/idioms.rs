@@ -5,7 +5,7 @@ use crate::tensor::{DType, Tensor};
 
 /// A constant with a small integer value, of any element type.
 pub(in crate::schedule) fn small_constant(k: &mut Kernel, dtype: DType, value: f64) -> ExprId {
-    scalar_constant(k, &Tensor::scalar_of(dtype, value))
+    scalar_constant(k, &Tensor::scalar_from_f64(dtype, value))
 }
 
 /// Converts `x` from one element type to another.

@@ -143,7 +143,7 @@ pub(in crate::schedule) fn emit_sum_loops(
     part: &RegisterBlock,
     bands: &[VectorBand],
 ) -> Vec<Stmt> {
-    let (dtype, OperandTypes { left: left_type, right: right_type }) = (c.dtype.accumulator(), types);
+    let (dtype, OperandTypes { left: left_type, right: right_type }) = (c.dtype.accumulator_type(), types);
     let right: Vec<RegId> = bands.iter().map(|b| e.k.add_reg(dtype, b.lanes, b.count)).collect();
     let left = e.k.add_reg(dtype, 1, 1);
     let innermost = match sum {

@@ -143,7 +143,7 @@ impl ProductFacts<'_> {
 
     /// Whether the left side has the type in which its floats are summed.
     fn is_plain_left(&self) -> bool {
-        self.left.0 == self.dtype && self.dtype.accumulator() == self.dtype && self.dtype.is_float()
+        self.left.0 == self.dtype && self.dtype.accumulator_type() == self.dtype && self.dtype.is_float()
     }
 
     /// Whether the right side is a bf16 constant without scales.
@@ -182,7 +182,7 @@ impl ProductFacts<'_> {
     ) -> ProductMethod {
         let (n, k) = (extent_product(self.columns), extent_product(sum));
         let size = self.left.0.bytes() as u64;
-        let dtype = self.dtype.accumulator();
+        let dtype = self.dtype.accumulator_type();
         let (last, before) = (rows.last(), rows.len().checked_sub(2).map(|i| rows[i]));
         let width = last.map_or(1, |x| x.extent);
         let height = before.map_or(1, |x| x.extent);
@@ -289,7 +289,8 @@ impl ProductFacts<'_> {
             (term * size).is_multiple_of(LINE) && extent_product(sum) * term * size <= target.machine().caches.l1d;
         let overlaps = term < columns.extent;
         let is_worth = overlaps || is_once || is_near || term == panel;
-        let is_plain = self.side == RightSideKind::Computed && self.right == self.dtype.accumulator() && !self.is_bare;
+        let is_plain =
+            self.side == RightSideKind::Computed && self.right == self.dtype.accumulator_type() && !self.is_bare;
         let fits = is_plain && columns.b == 1 && columns.extent.is_multiple_of(tile.lanes);
         (fits && is_worth).then_some(RightSource::InPlace { batch })
     }
