@@ -1,6 +1,6 @@
 //! Representation of sizes in a module: integers, or expressions while a function with open sizes is lowered.
 use crate::symbolic::{Dim, product};
-use crate::tensor::elements_of;
+use crate::tensor::saturating_element_count;
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
 
@@ -100,7 +100,7 @@ impl SizeRepr for u64 {
         u64::try_from(n).unwrap_or(0)
     }
     fn product_of(all: &[Self]) -> Self {
-        elements_of(all)
+        saturating_element_count(all)
     }
     fn is_one(self) -> bool {
         self == 1
@@ -121,7 +121,7 @@ impl SignedSize for Dim {
         Dim::signed_sub(self, other)
     }
     fn at_current_sizes(self) -> i64 {
-        Dim::at_hand(self)
+        Dim::concrete_value(self)
     }
 }
 
@@ -161,7 +161,7 @@ impl SizeRepr for Dim {
         product(all).unwrap_or_else(|| {
             // An empty product of open sizes holds for the current sizes alone.
             for d in all {
-                d.pinned();
+                d.guarded_value();
             }
             Dim::from(u64::MAX)
         })
@@ -173,6 +173,6 @@ impl SizeRepr for Dim {
         Dim::is_same(self, other)
     }
     fn at_current_sizes(self) -> u64 {
-        u64::try_from(Dim::at_hand(self)).unwrap_or(0)
+        u64::try_from(Dim::concrete_value(self)).unwrap_or(0)
     }
 }

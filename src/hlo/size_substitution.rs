@@ -69,7 +69,7 @@ impl<D: SizeRepr> Shape<D> {
 }
 
 fn pin_sizes<D: SizeRepr>() -> SizeMapping<'static, D, u64> {
-    SizeMapping { size: &|d| d.into().known(), signed: &|d| d.into().pinned() }
+    SizeMapping { size: &|d| d.into().guarded_count(), signed: &|d| d.into().guarded_value() }
 }
 
 impl Shape<Dim> {

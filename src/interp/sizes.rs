@@ -46,7 +46,7 @@ fn is_followed<D: SizeRepr>(inst: &Inst<D>) -> bool {
     let Some(array) = inst.shape.as_array() else { return false };
     let is_small = array.dims.iter().try_fold(1u64, |n, &d| {
         let d: Dim = d.into();
-        n.checked_mul(u64::try_from(d.at_hand()).ok().filter(|_| !d.varies())?)
+        n.checked_mul(u64::try_from(d.concrete_value()).ok().filter(|_| !d.varies())?)
     });
     let is_known_op =
         matches!(inst.op, Op::Constant(_) | Op::Iota(_) | Op::Elementwise(_) | Op::Reduce { .. }) || moves(&inst.op);

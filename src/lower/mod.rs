@@ -241,7 +241,7 @@ pub fn lower(
     roots: &[NodeId],
 ) -> Result<Lowered, Vec<Diagnostic>> {
     let assumed = SizeAssumptions {
-        bounds: Bounds { most: Bounds::assumed(&[]), ..Bounds::default() },
+        bounds: Bounds { most: Bounds::default_bound(&[]), ..Bounds::default() },
         ..SizeAssumptions::default()
     };
     lower_with_assumptions(program, feeds, fetches, roots, assumed).map_err(|failure| failure.diagnostics)

@@ -215,7 +215,7 @@ impl ModelFile {
         let code = code.into();
         let functions = self.lower(request)?;
         let results = functions.all.first().map_or(&[][..], |(_, lowered)| &lowered.results);
-        let keys: Vec<String> = results.iter().map(|r| r.shown().to_string()).collect();
+        let keys: Vec<String> = results.iter().map(|r| r.display_name().to_string()).collect();
         let case = VerifyCase {
             graph: &self.path,
             format: self.format.as_deref(),

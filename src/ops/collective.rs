@@ -64,7 +64,7 @@ impl ReplicaGroups {
             );
         }
         let count = Dim::from(all.len());
-        cx.b.set_replica_count(count.known()).map_err(|had| {
+        cx.b.set_replica_count(count.guarded_count()).map_err(|had| {
             cx.unsupported_case(format!(
                 "a collective of {count} replicas beside one of {had}; all must stand in a group"
             ))
@@ -114,7 +114,7 @@ fn assigned(cx: &LowerCtx, i: usize) -> Result<Option<Vec<Vec<i64>>>> {
 fn rows(cx: &LowerCtx, i: usize) -> Result<Vec<Vec<i64>>> {
     let [_, width] = cx.dims(i)?[..] else { return Err(cx.shape_mismatch("groups are the rows of a matrix")) };
     let numbers = cx.constant_ints(i)?;
-    Ok(numbers.chunks(width.index().max(1)).map(<[i64]>::to_vec).collect())
+    Ok(numbers.chunks(width.guarded_index().max(1)).map(<[i64]>::to_vec).collect())
 }
 
 /// Lowers `CollectiveAssignGroupV2` to the number of replicas and 0, as tf2xla does; a collective that uses this output takes

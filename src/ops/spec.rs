@@ -15,7 +15,7 @@ use super::{StringConstant, Table, Text, Value};
 use crate::graph::{PartialShape, TfType};
 use crate::hlo::SymbolicArray;
 use crate::hlo::symbolic::{Builder, Dim, InstId, Shape};
-use crate::symbolic::fixed;
+use crate::symbolic::constant_dims;
 use crate::tensor::DType;
 pub use cast::cast_leaves;
 pub use leaves::{
@@ -161,7 +161,7 @@ pub struct TextSpec {
 impl TextSpec {
     fn shapes(&self) -> Vec<Shape> {
         let array = |dtype| Shape::array(dtype, self.dims.clone());
-        let words = std::iter::repeat_n(array(DType::U64), Text::word_count(self.most.known()));
+        let words = std::iter::repeat_n(array(DType::U64), Text::word_count(self.most.guarded_count()));
         words.chain([array(DType::S32)]).collect()
     }
 }
@@ -355,8 +355,8 @@ impl ValueSpec {
             ValueSpec::Table(table) => Value::Table(table.clone()),
             ValueSpec::Strings(constant) => Value::Strings(constant.clone()),
             ValueSpec::Text(text) => {
-                let words = (0..Text::word_count(text.most.known())).map(|_| part(b)).collect();
-                Value::Text(Text { words, length: part(b), most: text.most.known() })
+                let words = (0..Text::word_count(text.most.guarded_count())).map(|_| part(b)).collect();
+                Value::Text(Text { words, length: part(b), most: text.most.guarded_count() })
             }
             ValueSpec::Unavailable(t) => Value::Unavailable(*t),
         }
@@ -399,7 +399,7 @@ impl ValueSpec {
     pub fn without_constants(&self) -> ValueSpec {
         match self {
             ValueSpec::Constant { known: SymbolicArray { value: t, .. } } => {
-                ValueSpec::Array(Shape::array(t.dtype, fixed(&t.dims)))
+                ValueSpec::Array(Shape::array(t.dtype, constant_dims(&t.dims)))
             }
             ValueSpec::Optional(all) => {
                 let unknown = |one: &AlternativeSpec| AlternativeSpec {

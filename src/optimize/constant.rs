@@ -1,7 +1,7 @@
 //! Constants as passes see them: stored arrays, broadcasts of stored arrays, and arrays of one value.
 use super::rewrite::Editor;
 use crate::hlo::{InstId, Op};
-use crate::tensor::{Tensor, elements_of};
+use crate::tensor::{Tensor, saturating_element_count};
 
 /// The value of a constant, or of a broadcast or reshape of one; `None` where it takes more than `max_bytes`.
 pub fn value(editor: &Editor, id: InstId, max_bytes: u64) -> Option<Tensor> {
@@ -36,7 +36,7 @@ fn reshape_source(editor: &Editor, id: InstId) -> Option<InstId> {
 pub fn broadcast(x: &Tensor, dims: &[u64], map: &[usize]) -> Tensor {
     let width = x.dtype.bytes();
     // `hlo::sizes` has held the module to arrays that can be counted.
-    let count = elements_of(dims) as usize;
+    let count = saturating_element_count(dims) as usize;
     let mut out = Vec::with_capacity(count * width);
     if x.len() == 1 {
         (0..count).for_each(|_| out.extend_from_slice(&x.bytes));
@@ -99,5 +99,5 @@ pub fn splat_of(editor: &Editor, id: InstId) -> Option<Tensor> {
 
 /// Whether every element of `id` is known to equal `wanted`, exactly (so that -0 is not 0).
 pub fn is_filled_with(editor: &Editor, id: InstId, wanted: f64) -> bool {
-    splat_of(editor, id).is_some_and(|t| t.bytes == Tensor::scalar_of(t.dtype, wanted).bytes)
+    splat_of(editor, id).is_some_and(|t| t.bytes == Tensor::scalar_from_f64(t.dtype, wanted).bytes)
 }

@@ -8,7 +8,7 @@ use crate::tensor::{Size, Sizes, Tensor, TensorInfo};
 /// # Errors
 /// `Code::BadOption` for an unknown name, and for a number beyond the bounds.
 pub fn assign_by_name(sizes: &Sizes, values: &[(String, u64)]) -> Result<Vec<Option<u64>>> {
-    let given = &sizes.all[..sizes.count_from_caller()];
+    let given = &sizes.all[..sizes.caller_size_count()];
     let mut out = vec![None; given.len()];
     for (name, n) in values {
         let named: Vec<usize> = (0..given.len()).filter(|&i| name.is_empty() || given[i].name == *name).collect();
@@ -49,12 +49,12 @@ pub fn resolve_sizes<'a>(
 ) -> Result<Vec<u64>> {
     let bad = |told: String| Error::user(Code::BadInputs, told);
     let mut known: Vec<Option<(u64, String)>> = chosen.iter().map(|n| n.map(|n| (n, "--size".to_string()))).collect();
-    known.resize(sizes.count_from_caller(), None);
+    known.resize(sizes.caller_size_count(), None);
     for (i, (info, axes)) in infos.iter().zip(&sizes.args).enumerate() {
         // arrays of another rank are refused when arrays are checked one by one
         let Some(found) = array(i).filter(|a| a.dims.len() == info.dims.len()) else { continue };
         for (&n, s) in found.dims.iter().zip(axes).filter_map(|(n, axis)| Some((n, (*axis)?))) {
-            let (size, by) = (&sizes.all[s], format!("`{}`", info.shown()));
+            let (size, by) = (&sizes.all[s], format!("`{}`", info.display_name()));
             check_bounds(size, n, &by).map_err(bad)?;
             match known.get_mut(s) {
                 Some(Some((other, first))) if *other != n => {
@@ -79,7 +79,7 @@ pub fn sizes_of_arguments(sizes: &Sizes, infos: &[TensorInfo], args: &[Tensor]) 
 /// Types of arrays with the sizes of a call on their varying axes; axes of unknown size keep the bound.
 pub fn actual_types(infos: &[TensorInfo], axes: &[Vec<Option<usize>>], values: &[u64]) -> Vec<TensorInfo> {
     let dims = |i: usize, info: &TensorInfo| match axes.get(i) {
-        Some(axes) => Sizes::actual(axes, &info.dims, values),
+        Some(axes) => Sizes::actual_dims(axes, &info.dims, values),
         None => info.dims.clone(),
     };
     infos.iter().enumerate().map(|(i, info)| TensorInfo { dims: dims(i, info), ..info.clone() }).collect()

@@ -43,9 +43,9 @@ impl<D: SizeRepr> Builder<D> {
     /// Adds a constant scalar of `dtype`.
     pub fn scalar(&mut self, dtype: DType, value: impl Into<Number<D>>) -> InstId {
         match value.into() {
-            Number::Float(value) => self.constant(Tensor::scalar_of(dtype, value)),
+            Number::Float(value) => self.constant(Tensor::scalar_from_f64(dtype, value)),
             Number::Size(size) if size.into().varies() => self.size_constant(dtype, &[], vec![size]),
-            Number::Size(size) => self.constant(Tensor::scalar_of(dtype, size.at_current_sizes() as f64)),
+            Number::Size(size) => self.constant(Tensor::scalar_from_f64(dtype, size.at_current_sizes() as f64)),
         }
     }
     /// Adds a broadcast of `value` to the type and sizes of `like`.

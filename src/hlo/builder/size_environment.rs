@@ -74,7 +74,7 @@ impl<D: SizeRepr> Builder<D> {
     }
     /// A constant of type `dtype` whose elements are expressions of sizes.
     pub fn size_constant(&mut self, dtype: DType, dims: &[u64], elements: Vec<D::SignedSize>) -> InstId {
-        let bytes = elements.iter().flat_map(|n| Tensor::scalar_of_int(dtype, n.at_current_sizes()).bytes.to_vec());
+        let bytes = elements.iter().flat_map(|n| Tensor::scalar_from_i64(dtype, n.at_current_sizes()).bytes.to_vec());
         let constant = self.constant(Tensor::new(dtype, dims.to_vec(), bytes.collect::<Vec<u8>>()));
         self.record_size_constant(constant, elements);
         constant
@@ -88,7 +88,7 @@ impl<D: SizeRepr> Builder<D> {
         if numbers.iter().any(|n| n.varies()) {
             return self.size_constant(dtype, &[count], numbers.to_vec());
         }
-        let bytes = numbers.iter().flat_map(|n| Tensor::scalar_of_int(dtype, n.at_hand()).bytes.to_vec());
+        let bytes = numbers.iter().flat_map(|n| Tensor::scalar_from_i64(dtype, n.concrete_value()).bytes.to_vec());
         self.constant(Tensor::new(dtype, vec![count], bytes.collect::<Vec<u8>>()))
     }
     /// Whether a value of the innermost open computation is computed from sizes.
@@ -99,7 +99,7 @@ impl<D: SizeRepr> Builder<D> {
     }
     /// The upper bound that the caller allows for a data-dependent size at a node, if nothing else bounds it.
     pub fn bound(&self, node: &str) -> u64 {
-        self.assumed.bounds.of_node(node)
+        self.assumed.bounds.node_bound(node)
     }
     /// Records a run-time check: calls fail whose value exceeds the claim's bound. Only claims of the entry take effect; those of an
     /// inner computation must be carried out of it by whoever opened it.
@@ -136,7 +136,7 @@ impl Builder<Dim> {
         let number = self.found.len();
         let fixed = self.assumed.equalities.iter().find(|e| e.number == number).and_then(|e| self.equal_size(e));
         let assumed =
-            fixed.unwrap_or_else(|| trace::data_dependent_size(self.assumed_size(number, most.at_hand()), most));
+            fixed.unwrap_or_else(|| trace::data_dependent_size(self.assumed_size(number, most.concrete_value()), most));
         let place = OwningComputation::Open(self.open.len());
         self.found.push(DataDependentSize { count, place, assumed, most, is_fixed: fixed.is_some() });
         Some(assumed)

@@ -1,7 +1,7 @@
 //! Sampling positions and weights of resized images for open sizes, computed by the module at run time.
 use super::resize::Sampling;
 use crate::hlo::symbolic::{Builder, Dim, InstId};
-use crate::ops::math::expr::formula;
+use crate::ops::math::expr::build_formula;
 use crate::ops::math::special::{add_scalar, compare_scalar, mul_scalar};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -152,7 +152,7 @@ pub fn cubic_taps(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 2]) -> 
 /// Weight of tap `k` of the four around a position that is `t` behind the second of them.
 fn cubic_weight(b: &mut Builder, sampling: Sampling, t: InstId, k: u8) -> InstId {
     let a = if sampling.half_pixel_centers { -0.5 } else { -0.75 };
-    formula(b, [t], |[t]| {
+    build_formula(b, [t], |[t]| {
         let x = match k {
             0 => t + 1.0,
             1 => t,

@@ -3,7 +3,7 @@ use super::resize::Sampling;
 use super::sampling;
 use super::spans::ResampleKernel;
 use crate::hlo::symbolic::{Builder, Dim, InstId};
-use crate::ops::math::expr::{ArrayExpr, formula};
+use crate::ops::math::expr::{ArrayExpr, build_formula};
 use crate::ops::math::special::compare_scalar;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -19,7 +19,7 @@ pub fn covered_fractions(b: &mut Builder, sampling: Sampling, [from, to]: [Dim; 
     let scale = sampling::coordinate_scale(b, sampling, from, to);
     let scale = b.broadcast(scale, &[to, from], &[]);
     let count = b.full_like(pixel, from);
-    formula(b, [place, pixel, scale, count], |[place, pixel, scale, count]| {
+    build_formula(b, [place, pixel, scale, count], |[place, pixel, scale, count]| {
         let (start, end, behind) = (place * scale, (place + 1.0) * scale, pixel + 1.0);
         let is_within = pixel.lt(start).and(behind.gt(end));
         let overlap = smaller(behind, end) - pixel.max(start);
@@ -56,18 +56,19 @@ pub fn resampling_weights(
     let [place, pixel] = pixels(b, [from, to]);
     let [scale, translation] = [how.scale, how.translation].map(|x| b.broadcast(x, &dims, &[]));
     let count = b.full_like(pixel, from);
-    let weights = formula(b, [place, pixel, scale, translation, count], |[place, pixel, scale, translation, count]| {
-        let inverse = 1.0 / scale;
-        let width = if antialias { inverse.max(1.0) } else { inverse.constant(1.0) };
-        let at = (place + 0.5) * inverse - inverse * translation;
-        let (reach, last) = (width * f64::from(kernel.radius()), count - 1.0);
-        let start = (at - reach - 0.5).apply_unary(ScalarOp::Ceil);
-        let end = (at + reach - 0.5).floor();
-        let [start, end] = [start, end].map(|x| smaller(x.max(0.0), last));
-        let is_there = at.ge(0.0).and(at.le(count));
-        let counts = is_there.and(pixel.ge(start)).and(pixel.le(end));
-        weight(kernel, ((pixel + 0.5 - at) * (1.0 / width)).abs()).select_where(counts, 0.0)
-    });
+    let weights =
+        build_formula(b, [place, pixel, scale, translation, count], |[place, pixel, scale, translation, count]| {
+            let inverse = 1.0 / scale;
+            let width = if antialias { inverse.max(1.0) } else { inverse.constant(1.0) };
+            let at = (place + 0.5) * inverse - inverse * translation;
+            let (reach, last) = (width * f64::from(kernel.radius()), count - 1.0);
+            let start = (at - reach - 0.5).apply_unary(ScalarOp::Ceil);
+            let end = (at + reach - 0.5).floor();
+            let [start, end] = [start, end].map(|x| smaller(x.max(0.0), last));
+            let is_there = at.ge(0.0).and(at.le(count));
+            let counts = is_there.and(pixel.ge(start)).and(pixel.le(end));
+            weight(kernel, ((pixel + 0.5 - at) * (1.0 / width)).abs()).select_where(counts, 0.0)
+        });
     let zero = b.scalar(DType::F32, 0.0);
     let total = b.reduce(weights, zero, ScalarOp::Add, &[1]);
     let total = b.broadcast(total, &dims, &[0]);

@@ -7,7 +7,7 @@ use super::least_squares::batch_matmul;
 use super::{eliminate, identity};
 use crate::diag::Result;
 use crate::hlo::symbolic::{Builder, InstId, Op};
-use crate::ops::math::expr::{formula, loop_condition};
+use crate::ops::math::expr::{build_formula, loop_condition};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value};
@@ -35,12 +35,12 @@ fn exponentials(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let zero = b.scalar(DType::F64, 0.0);
     let sums = b.reduce(size, zero, ScalarOp::Add, &[1]);
     let norm = b.reduce(sums, zero, ScalarOp::Maximum, &[1]);
-    let halvings = formula(b, [norm], |[norm]| {
+    let halvings = build_formula(b, [norm], |[norm]| {
         let doublings = (norm * (1.0 / NEAR_ZERO)).ln() * std::f64::consts::LOG2_E;
         // A norm that is not finite is not scaled; the result is NaN.
         (-(-doublings).floor()).select_where(norm.gt(NEAR_ZERO).and(norm.lt(f64::INFINITY)), 0.0)
     });
-    let scale = formula(b, [halvings], |[count]| count.constant(0.5).pow(count));
+    let scale = build_formula(b, [halvings], |[count]| count.constant(0.5).pow(count));
     let scale = b.convert(scale, b.dtype(a));
     let scale = b.broadcast(scale, &whole, &[0]);
     let small = b.mul(a, scale);
@@ -59,16 +59,16 @@ fn exponential_near_zero(b: &mut Builder, a: InstId) -> InstId {
     let a2 = batch_matmul(b, a, a);
     let a4 = batch_matmul(b, a2, a2);
     let a6 = batch_matmul(b, a4, a2);
-    let high = formula(b, [a6, a4, a2], |[a6, a4, a2]| a6 + a4 * 16_380.0 + a2 * 40_840_800.0);
+    let high = build_formula(b, [a6, a4, a2], |[a6, a4, a2]| a6 + a4 * 16_380.0 + a2 * 40_840_800.0);
     let high = batch_matmul(b, a6, high);
-    let odd = formula(b, [high, a6, a4, a2, ones], |[high, a6, a4, a2, ones]| {
+    let odd = build_formula(b, [high, a6, a4, a2, ones], |[high, a6, a4, a2, ones]| {
         let low = a6 * 33_522_128_640.0 + a4 * 10_559_470_521_600.0 + a2 * 1_187_353_796_428_800.0;
         high + (low + ones * 32_382_376_266_240_000.0)
     });
     let odd = batch_matmul(b, a, odd);
-    let high = formula(b, [a6, a4, a2], |[a6, a4, a2]| a6 * 182.0 + a4 * 960_960.0 + a2 * 1_323_241_920.0);
+    let high = build_formula(b, [a6, a4, a2], |[a6, a4, a2]| a6 * 182.0 + a4 * 960_960.0 + a2 * 1_323_241_920.0);
     let high = batch_matmul(b, a6, high);
-    let even = formula(b, [high, a6, a4, a2, ones], |[high, a6, a4, a2, ones]| {
+    let even = build_formula(b, [high, a6, a4, a2, ones], |[high, a6, a4, a2, ones]| {
         let low = a6 * 670_442_572_800.0 + a4 * 129_060_195_264_000.0 + a2 * 7_771_770_303_897_600.0;
         high + (low + ones * 64_764_752_532_480_000.0)
     });

@@ -8,7 +8,7 @@ use super::{adjoint, conjugate, factor, line, with_line};
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::symbolic::{Builder, CompId, Dim, InstId, Op, Shape};
-use crate::ops::math::expr::formula;
+use crate::ops::math::expr::build_formula;
 use crate::ops::op_lowering::op;
 use crate::ops::{LowerCtx, OpLowering, Value};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
@@ -341,8 +341,8 @@ fn turned(b: &mut Builder, x: InstId, axis: usize, [p, q]: [InstId; 2], angle: A
         let x = b.convert(x, dtype);
         b.broadcast(x, &dims, &[0])
     });
-    let up = formula(b, [a, d, c, s], |[a, d, c, s]| c * a - s * d);
-    let down = formula(b, [a, d, c, s], |[a, d, c, s]| s * a + c * d);
+    let up = build_formula(b, [a, d, c, s], |[a, d, c, s]| c * a - s * d);
+    let down = build_formula(b, [a, d, c, s], |[a, d, c, s]| s * a + c * d);
     let x = with_line(b, x, axis, p, up);
     with_line(b, x, axis, q, down)
 }
@@ -368,20 +368,20 @@ fn turn_pair(b: &mut Builder, shape: &Shape, n: Dim, kind: Kind) -> CompId {
     let beside = if is_complex { b.unary(ScalarOp::Abs, beside) } else { beside };
     // Threshold below which an off-diagonal element counts as zero: relative to both row lengths for one-sided rotations, and
     // to the largest eigenvalue for symmetric ones.
-    let small = formula(b, [low, high, beside], |[low, high, beside]| {
+    let small = build_formula(b, [low, high, beside], |[low, high, beside]| {
         let size = match kind {
             Kind::OneSided => (low * high).sqrt(),
             Kind::TwoSided => (low.abs() + high.abs()) * 0.5,
         };
         beside.abs().le(size * beside.epsilon())
     });
-    let tangent = formula(b, [low, high, beside, small], |[low, high, beside, small]| {
+    let tangent = build_formula(b, [low, high, beside, small], |[low, high, beside, small]| {
         let ratio = (high - low) / (beside * 2.0);
         let t = 1.0 / (ratio.abs() + (ratio * ratio + 1.0).sqrt());
         (-t).select_where(ratio.lt(0.0), t).replace_where(small, 0.0)
     });
-    let c = formula(b, [tangent], |[t]| 1.0 / (t * t + 1.0).sqrt());
-    let s = formula(b, [tangent, c], |[t, c]| t * c);
+    let c = build_formula(b, [tangent], |[t]| 1.0 / (t * t + 1.0).sqrt());
+    let s = build_formula(b, [tangent, c], |[t, c]| t * c);
     let angle = Angle { cosine: c, sine: s, phase };
     let mut y = turned(b, x, 1, [p, q], angle);
     if kind == Kind::TwoSided {

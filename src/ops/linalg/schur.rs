@@ -8,7 +8,7 @@ use super::hessenberg::{hessenberg_decomposition, zero_below_subdiagonal};
 use crate::dims;
 use crate::hlo::symbolic::PadDim;
 use crate::hlo::symbolic::{Builder, CompId, Dim, InstId, Op, Shape};
-use crate::ops::math::expr::formula;
+use crate::ops::math::expr::build_formula;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
 
@@ -108,7 +108,7 @@ fn deflated(b: &mut Builder, h: InstId) -> (InstId, [InstId; 2]) {
     let zero = b.scalar(b.dtype(size), 0.0);
     let largest = b.reduce(size, zero, ScalarOp::Maximum, &[0, 1]);
     let largest = b.broadcast(largest, &dims[..1], &[]);
-    let small = formula(b, [beside, sizes, next, largest], |[beside, own, next, largest]| {
+    let small = build_formula(b, [beside, sizes, next, largest], |[beside, own, next, largest]| {
         let around = own + next;
         beside.le(around.select_where(around.gt(0.0), largest) * beside.epsilon())
     });
@@ -183,15 +183,17 @@ fn first_column(b: &mut Builder, h: InstId, [first, last]: [InstId; 2], on_part:
     } else {
         let (third, above) = (add_constant(b, second, 1.0), add_constant(b, last, -2.0));
         let (h21, r1) = (matrix_element(b, h, third, second), matrix_element(b, h, before, above));
-        let odd = formula(b, [r, r1], |[r, r1]| r.abs() + r1.abs());
-        let sum = formula(b, [p, s, odd, unusual], |[p, s, odd, unusual]| (odd * 1.5).select_where(unusual, p + s));
-        let det = formula(b, [p, q, r, s, odd, unusual], |[p, q, r, s, odd, unusual]| {
+        let odd = build_formula(b, [r, r1], |[r, r1]| r.abs() + r1.abs());
+        let sum =
+            build_formula(b, [p, s, odd, unusual], |[p, s, odd, unusual]| (odd * 1.5).select_where(unusual, p + s));
+        let det = build_formula(b, [p, q, r, s, odd, unusual], |[p, q, r, s, odd, unusual]| {
             (odd * odd).select_where(unusual, p * s - q * r)
         });
         // The column is divided by the first subdiagonal element, which is not zero here.
-        let x =
-            formula(b, [h00, h01, h10, sum, det], |[h00, h01, h10, sum, det]| ((h00 - sum) * h00 + det) / h10 + h01);
-        vec![x, formula(b, [h00, h11, sum], |[h00, h11, sum]| h00 + h11 - sum), h21]
+        let x = build_formula(b, [h00, h01, h10, sum, det], |[h00, h01, h10, sum, det]| {
+            ((h00 - sum) * h00 + det) / h10 + h01
+        });
+        vec![x, build_formula(b, [h00, h11, sum], |[h00, h11, sum]| h00 + h11 - sum), h21]
     };
     let parts: Vec<InstId> = parts.into_iter().map(|x| b.reshape(x, &dims![1])).collect();
     b.concatenate(&parts, 0)
@@ -199,16 +201,16 @@ fn first_column(b: &mut Builder, h: InstId, [first, last]: [InstId; 2], on_part:
 
 /// Eigenvalue of `[[p, q], [r, s]]` that is nearer to `s`.
 fn nearer_eigenvalue(b: &mut Builder, [p, q, r, s]: [InstId; 4]) -> InstId {
-    let half = formula(b, [p, s], |[p, s]| (p - s) * 0.5);
+    let half = build_formula(b, [p, s], |[p, s]| (p - s) * 0.5);
     let beside = b.mul(q, r);
-    let root = formula(b, [half, beside], |[half, beside]| (half * half + beside).sqrt());
+    let root = build_formula(b, [half, beside], |[half, beside]| (half * half + beside).sqrt());
     let (plus, minus) = (b.add(half, root), b.sub(half, root));
     let sizes = [plus, minus].map(|x| b.unary(ScalarOp::Abs, x));
     let larger = b.compare(Direction::Ge, sizes[0], sizes[1]);
     let divisor = b.select(larger, plus, minus);
     let none = b.full_like(divisor, 0.0);
     let flat = b.compare(Direction::Eq, divisor, none);
-    let moved = formula(b, [s, beside, divisor], |[s, beside, divisor]| s - beside / divisor);
+    let moved = build_formula(b, [s, beside, divisor], |[s, beside, divisor]| s - beside / divisor);
     b.select(flat, s, moved)
 }
 
@@ -249,7 +251,7 @@ fn unit_reflector(b: &mut Builder, x: InstId) -> InstId {
     let size = b.unary(ScalarOp::Abs, x);
     let zero = b.scalar(b.dtype(size), 0.0);
     let largest = b.reduce(size, zero, ScalarOp::Maximum, &[0]);
-    let scale = formula(b, [largest], |[x]| x.constant(1.0).select_where(x.equals(0.0), x));
+    let scale = build_formula(b, [largest], |[x]| x.constant(1.0).select_where(x.equals(0.0), x));
     let scale = b.convert(scale, dtype);
     let wide = b.broadcast(scale, &dims, &[]);
     let x = b.div(x, wide);
@@ -265,7 +267,7 @@ fn unit_reflector(b: &mut Builder, x: InstId) -> InstId {
     let sum = b.add(x, more);
     let v = b.select(is_first, sum, x);
     let length = super::norm(b, v, 0);
-    let length = formula(b, [length], |[x]| x.constant(1.0).select_where(x.equals(0.0), x));
+    let length = build_formula(b, [length], |[x]| x.constant(1.0).select_where(x.equals(0.0), x));
     let length = b.convert(length, dtype);
     let wide = b.broadcast(length, &dims, &[]);
     b.div(v, wide)

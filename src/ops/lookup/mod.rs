@@ -16,7 +16,7 @@ use super::{LowerCtx, OpLowering, ShapeCtx, Value};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, CONTENTS_UNKNOWN, KEYS, Node, TfType, VALUES};
 use crate::hlo::symbolic::InstId;
-use crate::symbolic::fixed;
+use crate::symbolic::constant_dims;
 use crate::tensor::{Tensor, element_count};
 use hash::{PerfectHash, keys_as_words};
 pub use mutable::{TableContents, table_contents};
@@ -190,7 +190,7 @@ fn find(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return Err(Diagnostic::new(Code::TypeMismatch, told).note(own).into());
     }
     let (places, one) = (cx.b.dims(keys).to_vec(), &table.values.dims[1..]);
-    let out = [&places[..], &fixed(one)].concat();
+    let out = [&places[..], &constant_dims(one)].concat();
     let given = cx.b.dims(default);
     if given != one && given != out {
         return Err(cx.shape_mismatch(format!("a default value of {given:?} for values of {one:?}")));
@@ -240,7 +240,7 @@ fn export(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     match mutable::mutable_table(cx) {
         Some(id) => mutable::export(cx, id),
         None => match &table(cx)?.listed {
-            Some(contents) => Ok(contents.constants().map(|t| Value::Array(cx.b.constant(t))).to_vec()),
+            Some(contents) => Ok(contents.exported_constants().map(|t| Value::Array(cx.b.constant(t))).to_vec()),
             None => Err(cx.unsupported_case("the list of the keys of a dense table, or of one that never changes")),
         },
     }

@@ -3,7 +3,7 @@ use super::window::Padding;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::symbolic::WindowDim;
 use crate::hlo::symbolic::{Builder, Dim, InstId};
-use crate::symbolic::known;
+use crate::symbolic::guarded_counts;
 use crate::tensor::{DType, Tensor};
 
 /// Number of elements of an array of `n` that the (undilated) window at each position covers, padding not counted.
@@ -13,7 +13,7 @@ fn covered(w: &WindowDim, n: Dim) -> Vec<Dim> {
         let start = at * w.stride - w.pad_low;
         ((start + w.size).min(n) - start.max(0)).max(0)
     };
-    (0..out.known()).map(inside).collect()
+    (0..out.guarded_count()).map(inside).collect()
 }
 
 /// Number of elements that each window of a pool over `dims` covers; an array of the result's sizes without the axes along
@@ -42,12 +42,12 @@ pub fn window_counts(
         per_axis.iter().filter(|c| !varies(c)).map(|c| c.first().copied().unwrap_or(Dim::from(1))).product();
     let sizes: Vec<Dim> = axes.iter().map(|&a| out[a]).collect();
     let total: Dim = Dim::from(
-        crate::tensor::element_count(&known(&sizes))
+        crate::tensor::element_count(&guarded_counts(&sizes))
             .filter(|&n| n <= 1 << 28)
             .ok_or_else(|| Error::user(Code::TooLarge, format!("a pool with a result of {out:?}")))?,
     );
-    let mut values = vec![fixed; total.index()];
-    let mut repeat = total.index();
+    let mut values = vec![fixed; total.guarded_index()];
+    let mut repeat = total.guarded_index();
     for &a in &axes {
         let line = &per_axis[a];
         repeat /= line.len();
@@ -56,8 +56,8 @@ pub fn window_counts(
         }
     }
     let tensor = match dtype {
-        DType::F64 => Tensor::of(&known(&sizes), &values.iter().map(|&v| v.as_f64()).collect::<Vec<_>>()),
-        _ => Tensor::of(&known(&sizes), &values.iter().map(|&v| v.as_f64() as f32).collect::<Vec<_>>()),
+        DType::F64 => Tensor::of(&guarded_counts(&sizes), &values.iter().map(|&v| v.as_f64()).collect::<Vec<_>>()),
+        _ => Tensor::of(&guarded_counts(&sizes), &values.iter().map(|&v| v.as_f64() as f32).collect::<Vec<_>>()),
     };
     let counts = b.constant(tensor);
     Ok(b.broadcast(counts, &out, &axes))

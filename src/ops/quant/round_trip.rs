@@ -2,7 +2,7 @@
 use crate::diag::{Code, Error, Result};
 use crate::hlo::symbolic::Dim;
 use crate::hlo::symbolic::InstId;
-use crate::ops::math::expr::{ArrayExpr, formula};
+use crate::ops::math::expr::{ArrayExpr, build_formula};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::like_first_input;
 use crate::ops::{LowerCtx, OpLowering, Value};
@@ -119,7 +119,7 @@ fn round_trip(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let work = if dtype == DType::F64 { dtype } else { DType::F32 };
     let wide = cx.b.convert(x, work);
     let [low, high] = grid.bounds(cx, wide)?;
-    let y = formula(cx.b, [wide, low, high], |parts| grid.round(parts));
+    let y = build_formula(cx.b, [wide, low, high], |parts| grid.round(parts));
     let y = cx.b.convert(y, dtype);
     cx.one_output(y)
 }

@@ -8,7 +8,7 @@ use super::streams::{self, BLOCKS};
 use super::{Generator, from_seed, sizes};
 use crate::diag::Result;
 use crate::hlo::symbolic::{Builder, Dim, InstId};
-use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate_elementwise};
+use crate::ops::math::expr::{ArrayExpr, build_formula, build_formulas, iterate_elementwise};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::shape_from_input_value;
 use crate::ops::{LowerCtx, OpLowering, Value};
@@ -83,7 +83,7 @@ pub(super) fn parameter_dims(cx: &LowerCtx, first: usize) -> Result<Vec<Dim>> {
 
 /// Chooses outcome and method for each element; means are computed in the type of the inputs.
 fn asked(b: &mut Builder, [count, probability]: [InstId; 2], sizes: [Dim; 2]) -> Result<BinomialInputs> {
-    let parts = formulas(b, &[count, probability], |x| {
+    let parts = build_formulas(b, &[count, probability], |x| {
         let (count, p) = (x[0], x[1]);
         let rare = (1.0 - p).select_where(p.gt(0.5), p);
         Ok(vec![rare, (count * rare).ge(LARGE)])
@@ -102,12 +102,12 @@ fn drawn(b: &mut Builder, generator: &Generator, asked: &BinomialInputs, sizes: 
     let (many, few) = (b.full(DType::U64, &sizes, BLOCKS), b.full(DType::U64, &sizes, SMALL_BLOCKS));
     let blocks = b.select(large, many, few);
     let [low, high, key] = streams::initial_streams(b, generator, sizes, blocks);
-    let going = formula(b, [count, probability], |[n, p]| n.gt(0.0).and(p.gt(0.0)).and(p.lt(1.0)));
-    let edge = formula(b, [count, rare, large], |[n, p, large]| of_mode(n, p).select_where(large, (-p).ln_1p()));
+    let going = build_formula(b, [count, probability], |[n, p]| n.gt(0.0).and(p.gt(0.0)).and(p.lt(1.0)));
+    let edge = build_formula(b, [count, rare, large], |[n, p, large]| of_mode(n, p).select_where(large, (-p).ln_1p()));
     let zero = b.full_like(count, 0.0);
     let state = [low, high, key, count, rare, large, edge, zero, zero];
     let end = iterate_elementwise(b, going, state, f64::from(i32::MAX), |state, _| round(state));
-    let y = formula(b, [count, probability, end[8]], |[n, p, y]| {
+    let y = build_formula(b, [count, probability, end[8]], |[n, p, y]| {
         let y = (n - y).select_where(p.gt(0.5), y);
         let y = n.select_where(p.ge(1.0), y).replace_where(p.is_nan().or(n.is_nan()), f64::NAN);
         y.replace_where(n.le(0.0).or(p.le(0.0)), 0.0)

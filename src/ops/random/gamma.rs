@@ -7,7 +7,7 @@ use super::streams::{self, StreamPositions};
 use super::{Generator, box_muller, from_key, from_seed, sizes};
 use crate::diag::Result;
 use crate::hlo::symbolic::{Builder, Dim, InstId};
-use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate_elementwise};
+use crate::ops::math::expr::{ArrayExpr, build_formula, build_formulas, iterate_elementwise};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::shape_from_input_value;
 use crate::ops::{LowerCtx, OpLowering, Value};
@@ -34,15 +34,16 @@ pub(super) fn draw_gamma(cx: &mut LowerCtx, generator: &Generator, dims: &[Dim],
 
 /// Draws one number from each stream, with shape parameters `alpha`, f64.
 fn drawn(b: &mut Builder, start: StreamPositions<InstId>, alpha: InstId) -> Result<InstId> {
-    let going = formula(b, [alpha], |[alpha]| alpha.not_equals(1.0));
-    let d = formula(b, [alpha], |[alpha]| alpha + alpha.constant(2.0 / 3.0).select_where(alpha.lt(1.0), -1.0 / 3.0));
+    let going = build_formula(b, [alpha], |[alpha]| alpha.not_equals(1.0));
+    let d =
+        build_formula(b, [alpha], |[alpha]| alpha + alpha.constant(2.0 / 3.0).select_where(alpha.lt(1.0), -1.0 / 3.0));
     let dims = b.dims(d).to_vec();
     let (zero, none) = (b.full_like(d, 0.0), b.full(DType::Pred, &dims, 0.0));
     let [low, high, key] = start;
     let state = [low, high, key, d, zero, none, zero, none, zero];
     let [low, high, _, _, _, _, uniform, kept, y] = iterate_elementwise(b, going, state, f64::from(i32::MAX), attempt);
     let arrays = [start[0], start[1], key, low, high, uniform, kept, y, alpha];
-    let parts = formulas(b, &arrays, |x| {
+    let parts = build_formulas(b, &arrays, |x| {
         let (y, alpha) = (x[7], x[8]);
         let [_, first] = streams::uniform_doubles([x[0], x[1], x[2]]);
         let exponential = -(-first).ln_1p();

@@ -9,7 +9,7 @@ use super::{Draw, Generator, from_seed, rounds, sizes, split, unit_f32, unit_f64
 use crate::diag::Result;
 use crate::dims;
 use crate::hlo::symbolic::{Builder, CompId, Dim, InstId, Op, Shape};
-use crate::ops::math::expr::{formula, formulas};
+use crate::ops::math::expr::{build_formula, build_formulas};
 use crate::ops::op_lowering::op;
 use crate::ops::shape::shape_from_input_value;
 use crate::ops::{LowerCtx, OpLowering, Value};
@@ -90,7 +90,7 @@ const INVALID: f64 = 3.0;
 /// Parameter table, one row per group. Bounds are in deviations from the mean. They are mirrored, with a negative deviation, if
 /// only the upper one is finite, or both are below the mean.
 fn parameters(b: &mut Builder, given: [InstId; 4]) -> Result<InstId> {
-    let columns = formulas(b, &given, |x| {
+    let columns = build_formulas(b, &given, |x| {
         let [mean, deviation, low, high] = [x[0], x[1], x[2], x[3]];
         let one_finite = low.apply_unary(ScalarOp::IsFinite).or(high.apply_unary(ScalarOp::IsFinite));
         let valid = deviation.gt(0.0).and(low.lt(high)).and(one_finite);
@@ -163,7 +163,8 @@ fn round(b: &mut Builder, shape: &Shape, samples: Dim) -> Result<CompId> {
     let attempts = attempts(b, blocks, &columns)?;
     let taken = taken(b, &attempts, [done, rejected, group, samples, columns[METHOD]])?;
     let numbers = b.add_inst(Op::DynamicUpdateSlice, &[numbers, taken.block, done]);
-    let by = formula(b, [columns[METHOD], one], |[method, one]| (one + 1.0).select_where(method.equals(UNIFORM), one));
+    let by =
+        build_formula(b, [columns[METHOD], one], |[method, one]| (one + 1.0).select_where(method.equals(UNIFORM), one));
     let [low, high] = add_to_counter(b, [low, high], by);
     let root = b.tuple(&[taken.done, taken.rejected, low, high, key, table, numbers]);
     Ok(b.end_computation(root))
@@ -218,7 +219,7 @@ fn attempt(
     let has_pair = b.scalar(DType::Pred, f64::from(u8::from(pair.is_some())));
     let pair = pair.unwrap_or(&draws[1..]);
     let arrays = [&columns[..], &draws, pair, &[has_pair]].concat();
-    let parts = formulas(b, &arrays, |x| {
+    let parts = build_formulas(b, &arrays, |x| {
         let [mean, deviation, from, to, method] = [MEAN, DEVIATION, FROM, TO, METHOD].map(|i| x[i]);
         let [normal, u, v, first, second, has_pair] = [0, 1, 2, 3, 4, 5].map(|i| x[COLUMNS + i]);
         let inside = normal.ge(from).and(normal.le(to));
@@ -253,7 +254,7 @@ struct SamplerState {
 fn taken(b: &mut Builder, attempts: &[Attempt], state: [InstId; 5]) -> Result<SamplerState> {
     let mut arrays = state.to_vec();
     arrays.extend(attempts.iter().flat_map(|a| [a.number, a.is_tried, a.is_accepted]));
-    let mut parts = formulas(b, &arrays, |x| {
+    let mut parts = build_formulas(b, &arrays, |x| {
         let [done, mut rejected, group, samples, method] = [0, 1, 2, 3, 4].map(|i| x[i]);
         let end = (group + 1.0) * samples;
         let mut next = done;

@@ -7,7 +7,7 @@ use super::streams::{self, StreamPositions};
 use super::{Generator, from_seed, sizes};
 use crate::diag::Result;
 use crate::hlo::symbolic::{Builder, Dim, InstId};
-use crate::ops::math::expr::{ArrayExpr, formula, formulas, iterate_elementwise};
+use crate::ops::math::expr::{ArrayExpr, build_formula, build_formulas, iterate_elementwise};
 use crate::ops::math::gamma::lgamma;
 use crate::ops::op_lowering::op;
 use crate::ops::shape::shape_from_input_value;
@@ -43,12 +43,12 @@ fn drawn(
     float: bool,
 ) -> Result<InstId> {
     let deviations = 16.0;
-    let going = formula(b, [rate], |[rate]| (rate - deviations * rate.max(0.0).sqrt()).le(highest));
-    let edge = formula(b, [rate], |[rate]| (-rate).exp().select_where(rate.lt(LARGE), rate.ln()));
+    let going = build_formula(b, [rate], |[rate]| (rate - deviations * rate.max(0.0).sqrt()).le(highest));
+    let edge = build_formula(b, [rate], |[rate]| (-rate).exp().select_where(rate.lt(LARGE), rate.ln()));
     let (one, zero) = (b.full_like(rate, 1.0), b.full_like(rate, 0.0));
     let state = [low, high, key, rate, edge, one, zero];
     let end = iterate_elementwise(b, going, state, f64::from(i32::MAX), |state, _| round(state, highest));
-    let y = formulas(b, &[going, rate, end[6]], |x| {
+    let y = build_formulas(b, &[going, rate, end[6]], |x| {
         let (rate, infinite) = (x[1], x[1].equals(f64::INFINITY));
         let unbounded = if float { rate } else { rate.constant(0.0) };
         let without = unbounded.select_where(infinite, rate.constant(highest)).select_where(rate.is_nan().not(), rate);

@@ -18,7 +18,7 @@ use crate::diag::{Code, Error, Result};
 use crate::dims;
 use crate::graph::TfType;
 use crate::hlo::symbolic::InstId;
-use crate::ops::math::expr::formula;
+use crate::ops::math::expr::build_formula;
 use crate::scalar::ScalarOp;
 use crate::symbolic::Dim;
 use crate::tensor::{DType, Tensor};
@@ -90,7 +90,7 @@ fn bucket(
 
 /// Remainder of unsigned integers, as s64.
 fn remainder(cx: &mut LowerCtx, hash: InstId, by: u64) -> InstId {
-    let rest = formula(cx.b, [hash], |[x]| x.apply_binary(ScalarOp::Remainder, by));
+    let rest = build_formula(cx.b, [hash], |[x]| x.apply_binary(ScalarOp::Remainder, by));
     cx.b.convert(rest, DType::S64)
 }
 
@@ -122,7 +122,7 @@ fn fingerprint(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     };
     let rows = cx.b.dims(hash)[0];
     let bytes = (0..8).map(|i| {
-        let byte = formula(cx.b, [hash], |[x]| x.shift_right(8 * i).and(x.constant_u64(0xff)));
+        let byte = build_formula(cx.b, [hash], |[x]| x.shift_right(8 * i).and(x.constant_u64(0xff)));
         let byte = cx.b.convert(byte, DType::U8);
         cx.b.reshape(byte, &dims![rows, 1])
     });
@@ -135,7 +135,7 @@ fn fingerprint(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 fn rows_of(cx: &LowerCtx, x: InstId) -> Result<(Dim, u64)> {
     match cx.b.dims(x) {
         [] => Err(cx.shape_mismatch("a fingerprint of a scalar")),
-        [rows, rest @ ..] => Ok((*rows, rest.iter().product::<Dim>().known())),
+        [rows, rest @ ..] => Ok((*rows, rest.iter().product::<Dim>().guarded_count())),
     }
 }
 

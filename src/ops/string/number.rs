@@ -2,7 +2,7 @@
 use super::text::{MOST_BYTES, StringConstant, Text, TextExpr, text_input, text_output};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::symbolic::InstId;
-use crate::ops::math::expr::{ArrayExpr, formulas};
+use crate::ops::math::expr::{ArrayExpr, build_formulas};
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -96,7 +96,7 @@ pub fn decimal_text(cx: &mut LowerCtx, x: InstId, format: PrintfFormat) -> Resul
     } else {
         cx.b.convert(x, DType::U64)
     };
-    let parts = formulas(cx.b, &[magnitude, negative], |arrays| {
+    let parts = build_formulas(cx.b, &[magnitude, negative], |arrays| {
         let [magnitude, negative] = arrays[..] else { return Err(Error::internal("lower", "two operands")) };
         Ok(written(magnitude, negative, &Extent { digits, most }, format))
     })?;
@@ -217,7 +217,7 @@ pub fn string_length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     }
     let mut behind = cx.b.full_like(text.length, 0.0);
     for &word in &text.words {
-        let inside = formulas(cx.b, &[word], |x| {
+        let inside = build_formulas(cx.b, &[word], |x| {
             // Bytes 10xxxxxx continue a code point.
             let marks = x[0].and(x[0].shift_left(1).not()).and(x[0].constant_u64(0x8080_8080_8080_8080));
             Ok(vec![marks.apply_unary(ScalarOp::Popcnt)])
@@ -240,7 +240,7 @@ pub fn change_case(cx: &mut LowerCtx, first: u8) -> Result<Vec<Value>> {
     }
     let mut words = Vec::with_capacity(text.words.len());
     for &word in &text.words {
-        words.extend(formulas(cx.b, &[word], |x| {
+        words.extend(build_formulas(cx.b, &[word], |x| {
             let all = |byte: u8| x[0].constant_u64(u64::from_le_bytes([byte; 8]));
             let low = x[0].and(all(0x7f));
             let (from, behind) = (low + all(0x80 - first), low + all(0x80 - first - 26));

@@ -3,9 +3,9 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::TfType;
 use crate::hlo::symbolic::Dim;
 use crate::hlo::symbolic::{Builder, InstId};
-use crate::ops::math::expr::{ArrayExpr, formulas};
+use crate::ops::math::expr::{ArrayExpr, build_formulas};
 use crate::ops::{LowerCtx, OpLowering, Value};
-use crate::symbolic::{fixed, known};
+use crate::symbolic::{constant_dims, guarded_counts};
 use crate::tensor::{DType, Tensor, saturating_element_count};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -140,7 +140,7 @@ pub fn is_text(value: &Value) -> bool {
 pub fn text_dims(b: &Builder, value: &Value) -> Option<Vec<Dim>> {
     match value {
         Value::Text(text) => Some(b.dims(text.length).to_vec()),
-        Value::Strings(constant) => Some(fixed(&constant.dims)),
+        Value::Strings(constant) => Some(constant_dims(&constant.dims)),
         _ => None,
     }
 }
@@ -244,7 +244,7 @@ pub fn text_formulas<'b>(
         arrays.push(b.convert(text.length, DType::U64));
     }
     let fixed: Vec<Option<u64>> = texts.iter().map(|text| fixed_length(b, text)).collect();
-    formulas(b, &arrays, |mut rest| {
+    build_formulas(b, &arrays, |mut rest| {
         let mut operands = Vec::with_capacity(texts.len());
         for (text, fixed) in texts.iter().zip(fixed) {
             let mut own: Vec<ArrayExpr> = rest.drain(..text.words.len().max(1) + 1).collect();
@@ -258,7 +258,7 @@ pub fn text_formulas<'b>(
 /// Length of all strings, if they share one that is known.
 fn fixed_length(b: &Builder, text: &Text) -> Option<u64> {
     let dims = b.dims(text.length);
-    if dims.iter().any(|d| d.varies()) || saturating_element_count(&known(dims)) > 1 << 16 {
+    if dims.iter().any(|d| d.varies()) || saturating_element_count(&guarded_counts(dims)) > 1 << 16 {
         return None;
     }
     let lengths = crate::interp::constant_value(b, text.length)?.to_i64s()?;

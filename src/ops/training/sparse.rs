@@ -3,7 +3,7 @@
 use super::{Rule, Terms, declared, operands};
 use crate::diag::Result;
 use crate::hlo::symbolic::{Builder, Dim, InstId, Op};
-use crate::ops::math::expr::formulas;
+use crate::ops::math::expr::build_formulas;
 use crate::ops::{LowerCtx, Value};
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::DType;
@@ -49,7 +49,7 @@ pub(super) fn update_rows(cx: &mut LowerCtx, rule: Rule) -> Result<Vec<Value>> {
         }
     }
     let node = cx.node;
-    let new = formulas(cx.b, &terms, |values| rule(&Terms { node, names: &names, values }))?;
+    let new = build_formulas(cx.b, &terms, |values| rule(&Terms { node, names: &names, values }))?;
     for (i, new) in new.into_iter().enumerate() {
         let sizes = cx.b.dims(new).to_vec();
         let inside = cx.b.broadcast(inside, &sizes, &[]);

@@ -153,7 +153,7 @@ impl<'a> Emitter<'a> {
     fn initial_value(&mut self, k: &mut RowKernel, reduce: InstId) -> Result<ExprId> {
         let dtype = self.scope.comp.array_shape(reduce).dtype;
         let value = self.emit_element(&mut k.e, self.scope.comp[reduce].operands[1], &[])?;
-        Ok(convert(&mut k.e.k, value, dtype, dtype.computed()))
+        Ok(convert(&mut k.e.k, value, dtype, dtype.compute_type()))
     }
 
     /// Computes values that are the same for all columns of a row into registers, before the first pass for which their operands are
@@ -187,7 +187,7 @@ impl<'a> Emitter<'a> {
             if k.passes.passes_before(m) == pass + 1 {
                 let op = associative_op(&self.module.comps[*folder]).ok_or_else(|| unsupported_error(comp, m, ""))?;
                 // sums of small floats are kept in f32
-                let acc = k.e.k.add_reg(comp.array_shape(m).dtype.computed(), k.cut.lanes, side);
+                let acc = k.e.k.add_reg(comp.array_shape(m).dtype.compute_type(), k.cut.lanes, side);
                 folds.push(Folding { id: m, input: comp[m].operands[0], op, acc });
             }
         }
@@ -199,7 +199,7 @@ impl<'a> Emitter<'a> {
             let value = match f.op {
                 ScalarOp::Add | ScalarOp::Multiply => {
                     let neutral = if f.op == ScalarOp::Add { 0.0 } else { 1.0 };
-                    small_constant(&mut k.e.k, comp.array_shape(f.id).dtype.computed(), neutral)
+                    small_constant(&mut k.e.k, comp.array_shape(f.id).dtype.compute_type(), neutral)
                 }
                 // folding the first value again changes nothing
                 _ => self.initial_value(k, f.id)?,
@@ -291,7 +291,7 @@ impl<'a> Emitter<'a> {
             body.push(Stmt::Store { buf: k.buffers[&m], index: column.clone(), value });
         }
         for f in folds {
-            let (from, dtype) = (comp.array_shape(f.id).dtype, comp.array_shape(f.id).dtype.computed());
+            let (from, dtype) = (comp.array_shape(f.id).dtype, comp.array_shape(f.id).dtype.compute_type());
             let x = self.full_value(k, f.input, column)?;
             let x = convert(&mut k.e.k, x, from, dtype);
             let at = Index::constant(i as i64);
@@ -330,7 +330,7 @@ impl<'a> Emitter<'a> {
         let lane: VarId = k.e.k.add_var(k.cut.lanes);
         let mut joined = Vec::new();
         for f in folds {
-            let dtype = comp.array_shape(f.id).dtype.computed();
+            let dtype = comp.array_shape(f.id).dtype.compute_type();
             let mut width = side;
             while width > 1 {
                 let half = width / 2;
@@ -351,8 +351,8 @@ impl<'a> Emitter<'a> {
             let dtype = comp.array_shape(f.id).dtype;
             let all = k.e.k.add_expr(Expr::Fold(f.op, f.acc, Index::constant(0)));
             let init = self.initial_value(k, f.id)?;
-            let value = k.e.k.add_op(f.op, &[init, all], dtype.computed());
-            let value = convert(&mut k.e.k, value, dtype.computed(), dtype);
+            let value = k.e.k.add_op(f.op, &[init, all], dtype.compute_type());
+            let value = convert(&mut k.e.k, value, dtype.compute_type(), dtype);
             let reg = k.e.k.add_reg(dtype, 1, 1);
             body.push(Stmt::set(reg, 0, value));
             let result = k.e.k.read_reg(reg, 0);
