@@ -60,14 +60,8 @@ fn run_pass(
     let placed = NodeDevices::resolve(&flow, options)?;
     let mut args = ConstantArgs::default();
     let order = flow.session_order(graph);
-    let candidates = candidates::find_candidates(
-        &flow,
-        &order,
-        &placed,
-        options,
-        &mut args,
-        &mut CompilabilityChecker::new(program),
-    )?;
+    let mut compilable = CompilabilityChecker::new(program);
+    let candidates = candidates::find_candidates(&flow, &order, &placed, options, &mut args, &mut compilable)?;
     let taken = flow.op_nodes().filter(|&n| candidates.exclusions[n as usize].is_none()).count() as u64;
     let frames = Frames::build(&flow)?;
     let left = |n: u32| candidates.exclusions[n as usize].clone().map_or(Err(ExclusionReason::LoopsCross), Err);
