@@ -22,7 +22,7 @@ fn open(n: Dim, op: ScalarOp) -> SymbolicLowering {
     let y = b.unary(op, x);
     let root = b.tuple(&[y]);
     let module = b.finish(root).expect("a module");
-    let lowered = pointwise(u64::try_from(n.at_hand()).expect("a size"), op.name());
+    let lowered = pointwise(u64::try_from(n.concrete_value()).expect("a size"), op.name());
     SymbolicLowering { lowered: Lowered { module: module.at_current_sizes(), ..lowered }, module, sizes: Vec::new() }
 }
 
