@@ -20,7 +20,7 @@ const MAX_VALUES: u64 = 1 << 17;
 /// A constraint on one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SizeConstraint {
-    /// The count of a size of the caller lies in a progression.
+    /// The step count of a size of the caller lies in a progression.
     Progression {
         /// Index of the size.
         size: usize,

@@ -207,7 +207,7 @@ fn halved_bounds(given: &[Size]) -> Vec<Vec<u64>> {
     out
 }
 
-/// Run-time checks as sizes that a call returns, each with its capacity. A name that occurs more than once gets a number as its suffix.
+/// Run-time checks as sizes that a call returns, each with the most that it may be. A name that occurs more than once gets a number as its suffix.
 fn claim_sizes(claims: &[Claim]) -> Vec<Size> {
     let mut out: Vec<Size> = Vec::with_capacity(claims.len());
     for Claim { node, most, quantity, .. } in claims {

@@ -36,7 +36,7 @@ impl Progression {
     pub fn is_every_size(self) -> bool {
         self.stride == 1
     }
-    /// The size with the count `number`.
+    /// The size after `number` steps: `stride · number + offset`.
     pub fn size_of_count(self, number: u64) -> u64 {
         self.stride.saturating_mul(number).saturating_add(self.offset)
     }

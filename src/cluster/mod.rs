@@ -181,7 +181,7 @@ pub struct Clustering {
 /// A copy of a small constant, made for one of its consumers.
 #[derive(Clone, Debug)]
 pub struct ConstantCopy {
-    /// The name of the copy.
+    /// Name of the copied node.
     pub name: String,
     /// The name of the constant that was copied.
     pub constant: String,

@@ -188,7 +188,7 @@ impl PredicateTable {
         self.factor_common(op, flat)
     }
 
-    /// Operands with nested ones of the same kind expanded, in the order of first occurrence, and all predicates met.
+    /// Operands with nested ones of the same kind expanded, in the order of first occurrence, and every predicate that was visited.
     fn flatten(&self, op: Op, ops: &[PredicateId]) -> (Vec<PredicateId>, HashSet<PredicateId>) {
         let (mut flat, mut seen) = (Vec::new(), HashSet::new());
         for &one in ops {

@@ -29,7 +29,7 @@ pub enum ExclusionReason {
     NoKernel,
     /// XLA's kernel does not support the node's type.
     Dtype {
-        /// The type attribute.
+        /// Name of the op's type attribute that was rejected, such as `T`.
         attr: &'static str,
         /// The node's type, as a `DataType` number.
         found: i32,
@@ -249,9 +249,9 @@ pub enum EdgeReason {
     Devices,
     /// The XLA scopes differ.
     Scopes {
-        /// The scope of the source.
+        /// XLA scope of the edge's source node.
         from: String,
-        /// The scope of the destination.
+        /// XLA scope of the edge's destination node.
         to: String,
     },
     /// The merged cluster would exceed the maximum size.

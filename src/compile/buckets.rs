@@ -115,7 +115,8 @@ impl BucketSearch<'_> {
         Ok(())
     }
 
-    /// Index of the largest candidate below `server` for whose sizes the code of `server` does too much work; `None` if there is none.
+    /// Index of the largest candidate below `server`, itself a candidate, for whose sizes the code of `server` does too much work; `None` if
+    /// there is none.
     fn largest_not_served(&mut self, server: usize) -> Result<Option<usize>> {
         // bounds below `low` are not served, those from `high` on are
         let (mut low, mut high) = (0, server);

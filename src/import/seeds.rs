@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// The attribute of a Const that holds the seed.
 pub const SEED: &str = "_tfaot_seed";
 
-/// Fills the tensor of a Const with numbers if there is a seed among its attributes.
+/// Generates the tensor of a Const whose attributes have a seed in place of its elements: weights left out of a packed bug report.
 pub(super) fn fill_seed_constants(attrs: &mut [(Arc<str>, Attr)]) {
     let Some(seed) = attrs.iter().find_map(|(name, attr)| match attr {
         Attr::Int(seed) if &**name == SEED => Some(*seed),

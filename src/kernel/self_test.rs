@@ -69,7 +69,7 @@ pub struct ExpectedArray {
     pub dtype: DType,
     /// Number of real numbers; two for each complex element.
     pub count: u64,
-    /// A digest of the numbers.
+    /// Digest of the array's elements.
     pub content: ExpectedContent,
 }
 

@@ -42,7 +42,7 @@ impl Program {
         sum(steps.iter().map(one), 1)
     }
 
-    /// The limits of loops in a call with these `numbers`; `None` if nothing limits them.
+    /// The limits of loops in a call whose size arguments are `numbers`; `None` if nothing limits them.
     fn limits_of_call(&self, numbers: &[u64]) -> Result<Option<(BufId, Vec<i64>)>> {
         let Some((id, buf)) = self.steps.first().and_then(|step| self.computes_limits(step)) else { return Ok(None) };
         let is_number = |info: &TensorInfo| info.dtype == DType::S32 && info.dims.is_empty();

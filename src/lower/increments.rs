@@ -7,7 +7,7 @@ use crate::tensor::DType;
 
 /// Upper bound on the instructions visited by one search.
 const MAX_VISITED: usize = 256;
-/// Upper bound on the depth of nested operands and computations.
+/// Upper bound on the depth of nested operands and computations that the analysis follows.
 const MAX_DEPTH: usize = 64;
 
 /// Least and greatest amount that an iteration adds to an integer.

@@ -209,7 +209,7 @@ pub struct TracedSize {
 }
 
 impl TracedSize {
-    /// A size that takes every value within its bounds, with the concrete value `at_hand`.
+    /// A symbolic size that takes every value within its bounds; this lowering runs with its concrete value `at_hand`.
     pub fn from_size(size: &crate::tensor::Size, at_hand: u64) -> TracedSize {
         let counts = Interval::new(size.least.into(), size.most.into());
         let at_hand = i64::try_from(at_hand).unwrap_or(i64::MAX);

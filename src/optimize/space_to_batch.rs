@@ -80,7 +80,7 @@ struct Regrouped {
 }
 
 impl Regrouped {
-    /// The inverse regrouping.
+    /// The regrouping that undoes this one.
     fn inverse(&self) -> Regrouped {
         let mut order = vec![0; self.order.len()];
         for (to, &from) in self.order.iter().enumerate() {

@@ -27,7 +27,7 @@ pub fn make_names_unique(infos: &mut [TensorInfo]) {
     }
 }
 
-/// Derives the members' names from the signature, if one was chosen.
+/// Names the members of the C structs after the arguments and results of the signature, if one was chosen.
 pub fn name_after_signature(infos: &mut [TensorInfo]) {
     if infos.iter().any(|i| i.called.is_some()) {
         let fields = field_names(&infos.iter().map(|i| i.display_name().to_string()).collect::<Vec<_>>());

@@ -239,7 +239,7 @@ pub struct CodeReport {
 /// A kernel of compiled code.
 #[derive(Clone, Debug, Serialize)]
 pub struct KernelReport {
-    /// The computation, named after TensorFlow's nodes.
+    /// Text of what the kernel computes, with the names of TensorFlow's nodes.
     pub label: String,
     /// Names of the module's instructions that the kernel computes.
     pub insts: Vec<String>,

@@ -276,7 +276,8 @@ fn defined_at<'a>(symbol: &impl ObjectSymbol<'a>, object: usize, layout: &Layout
     Some(layout.places.get(&(object, section.0))? + usize::try_from(symbol.address()).ok()?)
 }
 
-/// `movabs r11, context; movabs rax, code; jmp rax`: registers that a call may change.
+/// Machine code that passes a context to an external function: `movabs r11, context; movabs rax, code; jmp rax`. A call may change both
+/// registers.
 fn stub(function: ExternalCode) -> [u8; STUB] {
     let mut code = [0xcc; STUB];
     code[..2].copy_from_slice(&[0x49, 0xbb]);

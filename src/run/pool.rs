@@ -136,7 +136,7 @@ impl Loaded {
         Image::load(&objects, &|_| None).map(Loaded::Image)
     }
 
-    /// The address of the table of functions.
+    /// Address of the table in the loaded object through which compiled code calls the thread pool.
     fn table(&self) -> Result<*const Functions> {
         let failed = |why: &str| Error::internal("load", why);
         match self {

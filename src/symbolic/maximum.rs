@@ -66,7 +66,8 @@ impl<V: Ord + Clone> SizeExpr<V> {
     }
 }
 
-/// Whether, in the first product of variables in which two expressions differ, the sum of their coefficients is negative.
+/// Whether the two operands of a maximum have the sign that the normal form negates: in the first product of variables in which they differ, the
+/// sum of their coefficients is negative.
 fn has_negative_leading_term<V: Ord + Clone>(a: &SizeExpr<V>, b: &SizeExpr<V>) -> bool {
     let in_both = |factors: &Vec<Factor<V>>| {
         let of = |e: &SizeExpr<V>| e.terms.get(factors).copied().unwrap_or(0);

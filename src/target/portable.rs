@@ -3,7 +3,7 @@ use super::machine::{Caches, ExecutionPorts};
 use super::{DotInstruction, IsaLevel, MathType, Target};
 use std::sync::LazyLock;
 
-/// Name of the virtual machine where plans and tuning keys name a processor.
+/// Name of the virtual machine of portable arithmetic, where plans and tuning keys have the name of a processor.
 const NAME: &str = "portable";
 
 static FUSED: LazyLock<Target> = LazyLock::new(|| machine(true));

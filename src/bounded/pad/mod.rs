@@ -36,9 +36,10 @@ pub struct PaddedModule<'a> {
     pub ranges: Vec<Interval>,
     /// Number of the entry's parameters that are arguments; the caller's sizes become parameters behind these.
     pub args: usize,
-    /// Number of elements of the root tuple that are results, and the derived sizes that become results behind these.
+    /// Number of leading elements of the root tuple that are results, and the derived sizes that are appended as further results.
     pub results: (usize, &'a [Extent]),
-    /// Number of elements of the root tuple, before the data-dependent sizes, that are values of run-time checks: results behind the sizes.
+    /// Number of elements of the root tuple that are values of run-time checks. They stand between results and data-dependent sizes there, and
+    /// behind the derived sizes in the padded module.
     pub claims: usize,
 }
 

@@ -31,7 +31,7 @@ pub struct ClusterArgs {
     pub files: ClusterFilesArgs,
 }
 
-/// Clusters as files.
+/// Options for writing clusters to files.
 #[derive(Args, Debug)]
 #[group(id = "cluster_files", conflicts_with_all = ["json", "tsv", "summary", "baseline", "min_clustered", "what_if"])]
 pub struct ClusterFilesArgs {

@@ -19,7 +19,7 @@ const PAGE_BYTES: u64 = 4096;
 /// The notes and files of a compilation, for the cache.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CacheEntry {
-    /// Assumptions, one sentence each.
+    /// Assumptions that the compilation made where the caller gave no choice, one sentence each.
     pub notes: Vec<String>,
     /// Functions that the object calls and its user must define.
     pub needs: Vec<String>,
@@ -29,7 +29,7 @@ pub struct CacheEntry {
 
 /// An entry read from the cache, whose files are not yet verified.
 pub struct CacheHit {
-    /// Assumptions, one sentence each.
+    /// Assumptions that the compilation made where the caller gave no choice, one sentence each.
     pub notes: Vec<String>,
     /// Functions that the object calls and its user must define.
     pub needs: Vec<String>,

@@ -24,7 +24,7 @@ fn params_are(comp: &Computation, want: &[&Shape]) -> CheckResult {
 /// Float types that a computation may take for the elements of an array.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Floats {
-    /// The elements' own type only.
+    /// Parameters and results must have the type of the elements.
     AsGiven,
     /// Any type that also holds every value of the elements' type: elements are converted to it, and results back, as XLA does
     /// for `scatter` and `sort`.

@@ -37,7 +37,7 @@ pub struct BufferOverlaps<'p> {
 }
 
 impl<'p> BufferOverlaps<'p> {
-    /// Creates the set.
+    /// The set with the members `buffers`.
     pub fn new(program: &'p Program, buffers: impl Iterator<Item = BufId>) -> BufferOverlaps<'p> {
         let mut all: Vec<(MemoryRange, BufId)> = buffers.map(|b| (MemoryRange::of_buffer(program, b), b)).collect();
         all.sort_unstable();

@@ -106,7 +106,7 @@ fn isotonic(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(y), Value::Array(segments)])
 }
 
-/// Loop body of one step for each row of `x [rows, n]`; the state is the next element and the number of pools, `[rows]`, and
+/// Isotonic regression by pools of adjacent violators: the loop body of one step for each row of `x [rows, n]`; the state is the next element and the number of pools, `[rows]`, and
 /// the sums and sizes of the pools.
 fn pool(b: &mut Builder, [x, next, pools, sums, sizes]: [InstId; 5]) -> [InstId; 5] {
     let (dims, dtype) = (b.dims(x).to_vec(), b.dtype(x));

@@ -97,8 +97,8 @@ pub fn plan_placements(comp: &Computation, fusion: &Fusion, convolutions: &Convo
     placements
 }
 
-/// Applies the choices of a plan: parts of some concatenations get memory of their own, windows read copies of some arrays, which are
-/// made without margins, and others have none (windows that need margins nevertheless read copies).
+/// Applies the choices of a plan to the memory of arrays. Parts of some concatenations get memory of their own. Some arrays are made without
+/// margins, and windows read copies of them that have margins.
 pub fn apply_placement_choices(placements: &mut IdVec<InstId, Placement>, choices: &PlanChoices) {
     for id in placements.ids() {
         match &mut placements[id] {

@@ -39,7 +39,8 @@ impl Scan {
         (to_last && regroups).then_some(Scan { axis, inputs, outputs, ahead, backwards: true })
     }
 
-    /// Numbers of steps: results before any element, elements before the first result, both at once, results after the last element.
+    /// Steps of the four phases of a sliding window: results before any element, elements before the first result, both at once, results
+    /// after the last element.
     pub fn step_counts(&self) -> [i64; 4] {
         let before = (-self.ahead).clamp(0, self.outputs);
         let silent = self.ahead.clamp(0, self.inputs);

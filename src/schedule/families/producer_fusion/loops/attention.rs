@@ -85,7 +85,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// The loops that chunks stand for: blocks of rows, those of a batch one after another.
+/// The outer loops, flattened into one that chunks of work divide: blocks of rows, those of a batch one after another.
 struct AttentionBlocks {
     /// Batch variables: of both products, and of the row operations.
     batches: [VarId; 2],

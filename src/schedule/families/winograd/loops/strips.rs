@@ -79,7 +79,7 @@ impl TileLoops {
         let tile = [tiles, extents[lines..].iter().product()].map(|n| k.add_var(n));
         TileLoops { number, line, tile, loops: extents.into_iter().map(|n| k.add_var(n)).collect(), lines }
     }
-    /// The number of the tile in memory that has `tiles` tiles per line of a strip.
+    /// Linear index of the current tile in memory that has `tiles` tiles per line of a strip.
     fn tile_in_memory(&self, tiles: u64) -> Index {
         Index::var(self.line[0]).scale(tiles as i64).add(&Index::var(self.tile[0]))
     }

@@ -12,7 +12,7 @@ use crate::schedule::plan::fuse::root_coordinates;
 pub(super) struct ResultTile {
     /// Coordinates along the axes without the method.
     pub at: Vec<Index>,
-    /// The phase along each axis of the method.
+    /// Phase of the strided convolution that the tile belongs to, along each axis of the method.
     pub phases: Vec<Index>,
     /// The tile number along each axis of the method.
     pub tiles: Vec<VarId>,
