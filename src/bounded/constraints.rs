@@ -45,7 +45,7 @@ pub struct SizeConstraints {
 impl SizeConstraints {
     /// No constraints on `given` sizes of the caller.
     pub fn none(given: usize) -> SizeConstraints {
-        SizeConstraints { steps: SizeSteps::single(given), equalities: Vec::new(), count: 0 }
+        SizeConstraints { steps: SizeSteps::of_every_size(given), equalities: Vec::new(), count: 0 }
     }
 
     /// Adds the constraint that a failed lowering needs; `None` if there is no such constraint, or if it is there already.

@@ -92,7 +92,7 @@ pub fn obstacle_at(inst: &Inst, what: impl Into<String>) -> SizeObstacle {
 }
 
 /// The op with 0 in place of every number that may depend on sizes and of every called computation, so that ops can be compared.
-pub fn clear_size_numbers(op: &Op) -> Op {
+pub fn zero_size_attributes(op: &Op) -> Op {
     let mut op = op.clone();
     for called in op.called_computations_mut() {
         *called = CompId(0);

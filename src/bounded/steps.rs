@@ -56,7 +56,7 @@ pub struct SizeSteps {
 
 impl SizeSteps {
     /// Steps of 1 for `count` sizes: every size is allowed.
-    pub fn single(count: usize) -> SizeSteps {
+    pub fn of_every_size(count: usize) -> SizeSteps {
         SizeSteps { all: vec![Progression { stride: 1, offset: 0 }; count] }
     }
     /// Sizes to trace a lowering with, at the concrete counts `at_hand`.

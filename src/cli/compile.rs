@@ -107,7 +107,7 @@ fn self_test(args: &CompileArgs, functions: &Functions, requests: &[CodeRequest]
     progress::set_step("interpreting");
     let source = SelfTestSource::parse(text, args.self_test_expect.clone())?;
     let precision = requests.first().map(|r| r.precision).unwrap_or_default();
-    let keys = |lowered: &Lowered| graph::result_keys(&args.graph, lowered);
+    let keys = |lowered: &Lowered| graph::npz_result_keys(&args.graph, lowered);
     let made = verify::self_test(functions, &source, precision, &keys);
     made.map(Some).map_err(|e| graph::with_file(e, &args.graph))
 }

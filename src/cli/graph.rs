@@ -226,7 +226,7 @@ pub fn model_name(given: Option<&str>, path: &Path) -> Result<String> {
 }
 
 /// Keys of the results: the fetches as the user wrote them, or else the signature's names, or else the tensors' names.
-pub fn result_keys(args: &GraphArgs, lowered: &Lowered) -> Vec<String> {
+pub fn npz_result_keys(args: &GraphArgs, lowered: &Lowered) -> Vec<String> {
     if args.fetches.len() == lowered.results.len() {
         return args.fetches.clone();
     }

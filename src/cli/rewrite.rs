@@ -2,7 +2,7 @@
 use super::args::{RewriteArgs, RewriteMode};
 use super::progress::Progress;
 use super::{ExitStatus, clustering, dump, graph, graph_dump, out};
-use crate::cluster::{CheckPolicy, Clustering, ClusteringOptions, FunctionClustering, with_full_devices};
+use crate::cluster::{CheckAndPrintPolicy, Clustering, ClusteringOptions, FunctionClustering, with_full_devices};
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::graph::Program;
 use crate::package::{files, temporary_files};
@@ -23,7 +23,7 @@ pub fn run(args: &RewriteArgs) -> Result<ExitStatus> {
         .into());
     }
     options.beyond_xla = args.beyond_xla;
-    options.checks = if args.drop_assertions { CheckPolicy::Dropped } else { CheckPolicy::Kept };
+    options.checks = if args.drop_assertions { CheckAndPrintPolicy::Dropped } else { CheckAndPrintPolicy::Kept };
     let flags = dump::dump_flags(&args.xla)?;
     let in_file = |e: Error| e.in_file(&args.graph);
     let shapes = graph::request_from_flags(&args.feeds, &args.dims)?;

@@ -59,7 +59,11 @@ pub fn run(args: &RunArgs) -> Result<ExitStatus> {
             Machine::Native(machine) => machine.call(function, &values),
         };
         let results = results.map_err(|e| graph::with_file(e, &graph))?;
-        graph::write_results(call.outputs.as_deref(), graph::result_keys(&graph, &functions.all[function].1), results)?;
+        graph::write_results(
+            call.outputs.as_deref(),
+            graph::npz_result_keys(&graph, &functions.all[function].1),
+            results,
+        )?;
     }
     Ok(ExitStatus::Yes)
 }

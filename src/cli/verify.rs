@@ -22,7 +22,7 @@ pub fn run(args: &VerifyArgs) -> Result<ExitStatus> {
     let name = graph::model_name(None, &args.graph.graph)?;
     let functions = graph::lower_only_function(&args.graph)?;
     let lowered = &functions.all[0].1;
-    let keys = graph::result_keys(&args.graph, lowered);
+    let keys = graph::npz_result_keys(&args.graph, lowered);
     let values = arguments::for_function(args.inputs.as_deref(), lowered, &sizes::parse(&args.sizes)?)?;
     let case = VerifyCase {
         graph: &args.graph.graph,
@@ -67,7 +67,7 @@ fn sequence(args: &VerifyArgs, path: &Path) -> Result<Vec<Comparison>> {
         weights: args.file.source(),
         conditions: conditions(args, &name, &code),
     };
-    verify_calls(&sequence, |lowered| graph::result_keys(&graph, lowered))
+    verify_calls(&sequence, |lowered| graph::npz_result_keys(&graph, lowered))
 }
 
 /// Prints a line for each comparison, or a JSON document. The worst mismatch becomes a diagnostic.

@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 64;
 
 /// Whether compiled clusters may drop nodes that check values or print.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CheckPolicy {
+pub enum CheckAndPrintPolicy {
     /// Nodes that check values or print stay in TensorFlow, together with the loops and conditions around them.
     #[default]
     Kept,
@@ -33,7 +33,7 @@ pub struct BeyondXlaChecker<'p> {
 
 impl<'p> BeyondXlaChecker<'p> {
     /// A checker with an empty cache.
-    pub fn new(program: &'p Program, checks: CheckPolicy) -> Self {
+    pub fn new(program: &'p Program, checks: CheckAndPrintPolicy) -> Self {
         BeyondXlaChecker { program, known: HashMap::new(), effects: Effects::new(program, checks) }
     }
 
@@ -92,13 +92,13 @@ fn needed_nodes(function: &Function) -> IdVec<NodeId, bool> {
 /// Side effects of nodes and of the functions that they call, which compiled code would not have. Results are cached by function.
 pub struct Effects<'p> {
     program: &'p Program,
-    checks: CheckPolicy,
+    checks: CheckAndPrintPolicy,
     known: HashMap<Arc<str>, Option<ExclusionReason>>,
 }
 
 impl<'p> Effects<'p> {
     /// An analysis with an empty cache.
-    pub fn new(program: &'p Program, checks: CheckPolicy) -> Self {
+    pub fn new(program: &'p Program, checks: CheckAndPrintPolicy) -> Self {
         Effects { program, checks, known: HashMap::new() }
     }
 
@@ -110,7 +110,7 @@ impl<'p> Effects<'p> {
     /// The effect that keeps a node, or a function called by the node, out of compiled code.
     fn node_effect(&mut self, node: &Node, depth: usize) -> Option<ExclusionReason> {
         match opdef::op_effect(&node.op) {
-            Some(effect) if self.checks == CheckPolicy::Kept || !effect.is_check() => {
+            Some(effect) if self.checks == CheckAndPrintPolicy::Kept || !effect.is_check() => {
                 return Some(ExclusionReason::NotElided);
             }
             _ => {}

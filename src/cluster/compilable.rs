@@ -1,6 +1,6 @@
 //! Whether XLA can compile a node: tests its kernel, its types and the functions that it calls, as TensorFlow's
 //! RecursiveCompilabilityChecker does.
-use super::beyond_xla::{CheckPolicy, Effects};
+use super::beyond_xla::{CheckAndPrintPolicy, Effects};
 use super::flow::{FlowGraph, OpClass};
 use super::reason::ExclusionReason;
 use super::registrations::{OpRegistration, ResourceKind};
@@ -63,7 +63,7 @@ impl<'p> CompilabilityChecker<'p> {
             for_marked: false,
             verdicts: HashMap::new(),
             call_stack: Vec::new(),
-            effects: Effects::new(program, CheckPolicy::Kept),
+            effects: Effects::new(program, CheckAndPrintPolicy::Kept),
         }
     }
 

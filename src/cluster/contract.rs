@@ -312,7 +312,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
     /// Edges of the cycle-detection graph between two clusters that were not merged, each with the reason. Call after [`Self::grow`].
     ///
     /// An end is given by the first node of its cluster.
-    pub fn refused_edges(&mut self) -> Vec<(u32, u32, reason::EdgeReason)> {
+    pub fn refused_edges(&mut self) -> Vec<(u32, u32, reason::UnmergedEdgeReason)> {
         let mut found = Vec::new();
         for n in self.cycles.post_order().into_iter().rev() {
             let Some(from) = self.cluster_at(n) else { continue };
@@ -325,7 +325,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
         found
     }
 
-    fn reason(&mut self, from: u32, to: u32) -> reason::EdgeReason {
+    fn reason(&mut self, from: u32, to: u32) -> reason::UnmergedEdgeReason {
         let (a, b) = (self.clusters[from as usize].clone(), self.clusters[to as usize].clone());
         let MergeFacts { flow, frames, options, deadness, .. } = &self.facts;
         match self.refusal(from, to) {
@@ -334,27 +334,28 @@ impl<'a, 'p> Clusters<'a, 'p> {
                     (Some(d), Some(pred)) => d.text(pred, flow, frames),
                     _ => String::new(),
                 };
-                reason::EdgeReason::Deadness { from: text(a.pred), to: text(b.pred) }
+                reason::UnmergedEdgeReason::Deadness { from: text(a.pred), to: text(b.pred) }
             }
-            Some(Refusal::Devices) => reason::EdgeReason::Devices,
+            Some(Refusal::Devices) => reason::UnmergedEdgeReason::Devices,
             Some(Refusal::Scopes) => {
                 let text = |scope: Option<u32>| scope.map_or(String::new(), |s| self.scopes[s as usize].clone());
-                reason::EdgeReason::Scopes { from: text(a.scope), to: text(b.scope) }
+                reason::UnmergedEdgeReason::Scopes { from: text(a.scope), to: text(b.scope) }
             }
             Some(Refusal::Steps) => {
                 let text = |steps: Option<u32>| steps.map_or(String::new(), |s| format!("steps {s}"));
-                reason::EdgeReason::Scopes { from: text(a.step_set), to: text(b.step_set) }
+                reason::UnmergedEdgeReason::Scopes { from: text(a.step_set), to: text(b.step_set) }
             }
             Some(Refusal::TooLarge) => {
-                reason::EdgeReason::TooLarge { size: a.size + b.size, most: options.flags.max_cluster_size }
+                reason::UnmergedEdgeReason::TooLarge { size: a.size + b.size, most: options.flags.max_cluster_size }
             }
-            Some(Refusal::CrossDevice) => reason::EdgeReason::CrossDevice,
-            Some(Refusal::Resources(x, y)) => {
-                reason::EdgeReason::Resources { before: flow.name(x).to_string(), after: flow.name(y).to_string() }
-            }
+            Some(Refusal::CrossDevice) => reason::UnmergedEdgeReason::CrossDevice,
+            Some(Refusal::Resources(x, y)) => reason::UnmergedEdgeReason::Resources {
+                before: flow.name(x).to_string(),
+                after: flow.name(y).to_string(),
+            },
             None => {
                 let way = self.cycles.alternative_path(a.cycle, b.cycle).unwrap_or_default();
-                reason::EdgeReason::Cycle { path: way.into_iter().map(|n| self.describe_node(n)).collect() }
+                reason::UnmergedEdgeReason::Cycle { path: way.into_iter().map(|n| self.describe_node(n)).collect() }
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
 /// Nodes that replace one Slice, in the order in which they are made; their edges are kept apart.
-pub struct ReplacementNodes {
+pub struct SliceReplacement {
     slice: u32,
     nodes: Vec<Node>,
     edges: Vec<Wire>,
@@ -35,7 +35,7 @@ struct Wire {
 }
 
 /// Builds the replacement of each Slice for which `clustered` holds.
-pub fn plan_replacements(flow: &FlowGraph, clustered: &dyn Fn(u32) -> bool) -> Vec<ReplacementNodes> {
+pub fn plan_replacements(flow: &FlowGraph, clustered: &dyn Fn(u32) -> bool) -> Vec<SliceReplacement> {
     let slices = flow.op_nodes().filter(|&n| flow.op(n) == "Slice" && clustered(n));
     slices
         .filter_map(|n| {
@@ -56,7 +56,7 @@ fn constant_sizes(flow: &FlowGraph, n: u32) -> Option<Vec<i64>> {
 }
 
 struct ReplacementBuilder {
-    made: ReplacementNodes,
+    made: SliceReplacement,
     slice: Node,
     index: TfType,
 }
@@ -66,10 +66,10 @@ impl ReplacementBuilder {
         let mut slice = flow.nodes[n as usize].node.map_or_else(empty_node, Node::clone);
         slice.name = flow.name(n).into();
         let index = slice.tf_type("Index").unwrap_or(TfType::Data(DType::S32));
-        ReplacementBuilder { made: ReplacementNodes { slice: n, nodes: Vec::new(), edges: Vec::new() }, slice, index }
+        ReplacementBuilder { made: SliceReplacement { slice: n, nodes: Vec::new(), edges: Vec::new() }, slice, index }
     }
 
-    fn build_nodes(mut self, sizes: &[i64]) -> ReplacementNodes {
+    fn build_nodes(mut self, sizes: &[i64]) -> SliceReplacement {
         let begin = self.widen_to_s64("begin", 1);
         let size = self.widen_to_s64("size", 2);
         let size = if sizes.iter().all(|&s| s >= 0) { size } else { self.size_at_run_time(sizes, begin) };
@@ -167,7 +167,7 @@ fn empty_node() -> Node {
 /// Substitutes the planned nodes for each Slice. Errors: `BadGraph` for invalid device names.
 pub fn apply_replacements<'p>(
     flow: &mut FlowGraph<'p>,
-    planned: &'p [ReplacementNodes],
+    planned: &'p [SliceReplacement],
     placed: &mut NodeDevices,
     marks: &mut Vec<Result<u32, ExclusionReason>>,
 ) -> Result<()> {
@@ -192,7 +192,7 @@ pub fn apply_replacements<'p>(
     Ok(())
 }
 
-fn connect_replacement(flow: &mut FlowGraph, made: &ReplacementNodes, first: u32) {
+fn connect_replacement(flow: &mut FlowGraph, made: &SliceReplacement, first: u32) {
     let inputs: Vec<Option<Edge>> = (0..3).map(|port| flow.input_edge(made.slice, port)).collect();
     for wire in &made.edges {
         let to = first + wire.to as u32;

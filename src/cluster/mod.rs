@@ -46,12 +46,12 @@ mod snapshot;
 mod signature;
 mod registrations;
 
-pub use beyond_xla::CheckPolicy;
+pub use beyond_xla::CheckAndPrintPolicy;
 pub use candidates::{MUST_COMPILE_ATTR, marked_function};
 pub use flags::{ClusteringFlags, JitLevel};
 pub use functions::{FunctionClustering, called_function, cluster_functions};
 pub use preprocess::{FeedsAndFetches, PreprocessingReport, is_dump, preprocess};
-pub use reason::{EdgeReason, ExclusionReason};
+pub use reason::{ExclusionReason, UnmergedEdgeReason};
 pub use snapshot::{GraphSnapshot, SnapshotNode};
 
 use crate::diag::Result;
@@ -80,7 +80,7 @@ pub struct ClusteringOptions {
     /// Whether clusters may hold what tfaot compiles and XLA does not: loops, conditions, ops without an XLA kernel.
     pub beyond_xla: bool,
     /// Treatment of nodes that check values or print, where clusters go beyond XLA.
-    pub checks: CheckPolicy,
+    pub checks: CheckAndPrintPolicy,
     /// Names of nodes that no cluster may hold.
     pub excluded_nodes: HashSet<String>,
     /// Step set of a node by the node's name: an id for the session runs that execute it. Nodes of different step sets are not merged.
@@ -147,7 +147,7 @@ pub struct RefusedEdge {
     /// The first node of the cluster where the edge ends.
     pub to: String,
     /// The reason why the clusters were not merged.
-    pub why: EdgeReason,
+    pub why: UnmergedEdgeReason,
 }
 
 /// The clusters of a graph, and for each node its cluster or the reason why it is in none.

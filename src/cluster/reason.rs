@@ -237,7 +237,7 @@ impl ExclusionReason {
 
 /// Why two neighbouring clusters were not merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EdgeReason {
+pub enum UnmergedEdgeReason {
     /// The clusters are alive under different predicates.
     Deadness {
         /// The predicate of the source.
@@ -277,35 +277,37 @@ pub enum EdgeReason {
     },
 }
 
-impl EdgeReason {
+impl UnmergedEdgeReason {
     /// The diagnostic code of the reason.
     pub fn code(&self) -> Code {
         match self {
-            EdgeReason::Deadness { .. } => Code::DeadnessDiffers,
-            EdgeReason::Devices => Code::DevicesDiffer,
-            EdgeReason::Scopes { .. } => Code::ScopesDiffer,
-            EdgeReason::TooLarge { .. } => Code::ClusterTooLarge,
-            EdgeReason::CrossDevice => Code::CrossDevice,
-            EdgeReason::Resources { .. } => Code::ResourceOrder,
-            EdgeReason::Cycle { .. } => Code::WouldCycle,
+            UnmergedEdgeReason::Deadness { .. } => Code::DeadnessDiffers,
+            UnmergedEdgeReason::Devices => Code::DevicesDiffer,
+            UnmergedEdgeReason::Scopes { .. } => Code::ScopesDiffer,
+            UnmergedEdgeReason::TooLarge { .. } => Code::ClusterTooLarge,
+            UnmergedEdgeReason::CrossDevice => Code::CrossDevice,
+            UnmergedEdgeReason::Resources { .. } => Code::ResourceOrder,
+            UnmergedEdgeReason::Cycle { .. } => Code::WouldCycle,
         }
     }
     /// The reason as one sentence.
     pub fn text(&self) -> String {
         match self {
-            EdgeReason::Deadness { from, to } => format!("the two nodes have mismatching deadness: {from} and {to}"),
-            EdgeReason::Devices => "the two nodes have incompatible devices".into(),
-            EdgeReason::Scopes { from, to } => {
+            UnmergedEdgeReason::Deadness { from, to } => {
+                format!("the two nodes have mismatching deadness: {from} and {to}")
+            }
+            UnmergedEdgeReason::Devices => "the two nodes have incompatible devices".into(),
+            UnmergedEdgeReason::Scopes { from, to } => {
                 format!("the two nodes have mismatching XLA scopes: `{from}` and `{to}`")
             }
-            EdgeReason::TooLarge { size, most } => {
+            UnmergedEdgeReason::TooLarge { size, most } => {
                 format!("the new cluster will be larger than the max cluster size: {size} nodes, {most} are allowed")
             }
-            EdgeReason::CrossDevice => "the new cluster will introduce a cross device dependency".into(),
-            EdgeReason::Resources { before, after } => {
+            UnmergedEdgeReason::CrossDevice => "the new cluster will introduce a cross device dependency".into(),
+            UnmergedEdgeReason::Resources { before, after } => {
                 format!("the new cluster would break resource variable semantics: `{before}` and then `{after}`")
             }
-            EdgeReason::Cycle { path } => {
+            UnmergedEdgeReason::Cycle { path } => {
                 format!("contracting the edge would create a cycle via {}", path.join(" -> "))
             }
         }

@@ -1,5 +1,5 @@
 //! Modules with dynamic sizes (StableHLO `?` and symbolic dimensions): binds the sizes, and lowers the module for them.
-use super::module::name_from_source;
+use super::module::lower_source;
 use crate::bounded;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::Source;
@@ -20,7 +20,7 @@ use crate::tensor::Size;
 pub(super) fn lower_dynamic_module(open: DynamicModule, request: &Request) -> Result<Lowered> {
     let RequestedSizes { dims, axes, sizes } = RequestedSizes::of(&open, request)?;
     if sizes.is_empty() {
-        return name_from_source(instantiate(&open, &dims)?);
+        return lower_source(instantiate(&open, &dims)?);
     }
     let own = axes.clone();
     let traced = SizeTracedLowering::new(move |said| {
@@ -63,7 +63,7 @@ fn instantiate_symbolic(open: &DynamicModule, dims: &[Vec<Dim>]) -> Result<Symbo
     };
     let root = host.0.tuple(&parts);
     let module = host.0.finish(root)?;
-    let lowered = name_from_source(open.source(module.at_current_sizes())?)?;
+    let lowered = lower_source(open.source(module.at_current_sizes())?)?;
     Ok(SymbolicLowering {
         lowered: Lowered { module: module.at_current_sizes(), ..lowered },
         module,

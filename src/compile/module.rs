@@ -20,7 +20,7 @@ pub fn lower_module_file(bytes: &Bytes, request: &Request) -> Result<Lowered> {
     refuse_graph_options(request)?;
     match hlo::read(bytes)? {
         SourceContent::Open(open) => dynamic_module::lower_dynamic_module(*open, request),
-        SourceContent::Fixed(source) => name_from_source(require_no_choice(source, request)?),
+        SourceContent::Fixed(source) => lower_source(require_no_choice(source, request)?),
     }
 }
 
@@ -64,7 +64,7 @@ fn require_no_choice(source: Source, request: &Request) -> Result<Source> {
 /// index as a suffix. The positions `0`, `1`, ... are names too.
 ///
 /// Errors: those of the verifier and of [`super::wrap_module`].
-pub(super) fn name_from_source(mut source: Source) -> Result<Lowered> {
+pub(super) fn lower_source(mut source: Source) -> Result<Lowered> {
     verify::verify(&source.module)?;
     expand_library_calls(&mut source.module)?;
     let entry = source.module.entry();

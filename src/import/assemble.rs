@@ -128,6 +128,6 @@ fn split_input(input: &str) -> Input<'_> {
 }
 
 /// The output number in inputs of a GraphDef, such as `a:1`.
-pub fn plain_port(_: &Node, rest: &str) -> Option<u32> {
+pub fn parse_port_number(_: &Node, rest: &str) -> Option<u32> {
     rest.parse().ok()
 }

@@ -1,5 +1,5 @@
 //! Parser of binary GraphDefs, field by field.
-use super::assemble::{Assembler, plain_port};
+use super::assemble::{Assembler, parse_port_number};
 use super::function_def::read_library;
 use super::node_def::{Interner, read_node};
 use super::wire::WireReader;
@@ -28,7 +28,7 @@ pub fn read_graph(mut reader: WireReader) -> Result<Program> {
             _ => {}
         }
     }
-    program.graph = nodes.finish(plain_port)?;
+    program.graph = nodes.finish(parse_port_number)?;
     program.functions = read_library(&libraries, &mut names)?;
     Ok(program)
 }

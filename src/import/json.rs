@@ -1,5 +1,5 @@
 //! Conversion of protobuf's JSON form to the wire format, with TF.js's extension that bytes may be a list of numbers.
-use super::schema::{FieldContainer, FieldKind, FieldType, put_scalar};
+use super::schema::{FieldKind, FieldType, MessageOrMapEntry, put_scalar};
 use super::wire::put_bytes;
 use crate::diag::{Code, Error, Result};
 use base64::Engine;
@@ -10,7 +10,7 @@ const MOST_DEPTH: u32 = 64;
 
 /// The wire form of `value`, a message of type `scope`. Unknown fields are skipped, because newer writers add some. Errors:
 /// `BadEncoding` with the path of the field.
-pub fn encode(value: &Value, scope: &FieldContainer) -> Result<Vec<u8>> {
+pub fn encode(value: &Value, scope: &MessageOrMapEntry) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     message(value, scope, 0, &mut out).map_err(|path| bad(&path))?;
     Ok(out)
@@ -24,7 +24,7 @@ fn bad(path: &[String]) -> Error {
 /// The path of an invalid value, innermost field first.
 type Wrong = Vec<String>;
 
-fn message(value: &Value, scope: &FieldContainer, depth: u32, out: &mut Vec<u8>) -> Result<(), Wrong> {
+fn message(value: &Value, scope: &MessageOrMapEntry, depth: u32, out: &mut Vec<u8>) -> Result<(), Wrong> {
     let fields = value.as_object().filter(|_| depth <= MOST_DEPTH).ok_or_else(Vec::new)?;
     for (name, value) in fields {
         let Some(field) = scope.field(name) else { continue };

@@ -251,7 +251,7 @@ fn no_model(path: &Path) -> Diagnostic {
 /// # Errors
 /// `BadEncoding` with line and column.
 pub fn from_text<M: protobuf::MessageFull>(text: &[u8]) -> Result<Bytes> {
-    Ok(Bytes::from(text::encode(text, &schema::FieldContainer::message::<M>())?))
+    Ok(Bytes::from(text::encode(text, &schema::MessageOrMapEntry::message::<M>())?))
 }
 
 /// Reads a binary GraphDef.

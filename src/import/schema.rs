@@ -4,7 +4,7 @@ use protobuf::reflect::{EnumDescriptor, FieldDescriptor, MessageDescriptor, Runt
 
 /// A container of fields: a message, or one entry of a map.
 #[derive(Clone)]
-pub enum FieldContainer {
+pub enum MessageOrMapEntry {
     /// A message.
     Message(MessageDescriptor),
     /// An entry of a map, with the types of `key` and `value`.
@@ -37,7 +37,7 @@ pub enum FieldType {
     /// An enum value, given by name or number.
     Enum(EnumDescriptor),
     /// A nested message.
-    Message(FieldContainer),
+    Message(MessageOrMapEntry),
     /// A message of a type that `protos/` does not define; it is skipped.
     Opaque,
 }
@@ -55,16 +55,16 @@ pub struct FieldKind {
     pub map: bool,
 }
 
-impl FieldContainer {
+impl MessageOrMapEntry {
     /// The message type `M`.
-    pub fn message<M: protobuf::MessageFull>() -> FieldContainer {
-        FieldContainer::Message(M::descriptor())
+    pub fn message<M: protobuf::MessageFull>() -> MessageOrMapEntry {
+        MessageOrMapEntry::Message(M::descriptor())
     }
     /// The field called `name`, as in the `.proto` or in protobuf's JSON.
     pub fn field(&self, name: &str) -> Option<FieldKind> {
         match self {
-            FieldContainer::Message(message) => message.field_by_name_or_json_name(name).map(|f| field_kind(&f)),
-            FieldContainer::Entry(key, value) => {
+            MessageOrMapEntry::Message(message) => message.field_by_name_or_json_name(name).map(|f| field_kind(&f)),
+            MessageOrMapEntry::Entry(key, value) => {
                 let (number, held) = match name {
                     "key" => (1, key),
                     "value" => (2, value),
@@ -77,11 +77,11 @@ impl FieldContainer {
     /// The field with this number, and its name in the `.proto`.
     pub fn field_by_number(&self, number: u32) -> Option<(String, FieldKind)> {
         match self {
-            FieldContainer::Message(message) => {
+            MessageOrMapEntry::Message(message) => {
                 let field = message.fields().find(|f| f.number().unsigned_abs() == number)?;
                 Some((field.name().to_string(), field_kind(&field)))
             }
-            FieldContainer::Entry(..) => {
+            MessageOrMapEntry::Entry(..) => {
                 let name = match number {
                     1 => "key",
                     2 => "value",
@@ -94,8 +94,8 @@ impl FieldContainer {
     /// The message's name, for error messages.
     pub fn name(&self) -> String {
         match self {
-            FieldContainer::Message(message) => message.name().to_string(),
-            FieldContainer::Entry(..) => "map entry".to_string(),
+            MessageOrMapEntry::Message(message) => message.name().to_string(),
+            MessageOrMapEntry::Entry(..) => "map entry".to_string(),
         }
     }
 }
@@ -106,7 +106,7 @@ fn field_kind(field: &FieldDescriptor) -> FieldKind {
         RuntimeFieldType::Singular(t) => FieldKind { number, kind: kind(&t), repeated: false, map: false },
         RuntimeFieldType::Repeated(t) => FieldKind { number, kind: kind(&t), repeated: true, map: false },
         RuntimeFieldType::Map(k, v) => {
-            FieldKind { number, kind: FieldType::Message(FieldContainer::Entry(k, v)), repeated: true, map: true }
+            FieldKind { number, kind: FieldType::Message(MessageOrMapEntry::Entry(k, v)), repeated: true, map: true }
         }
     }
 }
@@ -124,7 +124,7 @@ fn kind(held: &RuntimeType) -> FieldType {
         RuntimeType::VecU8 => FieldType::Bytes,
         RuntimeType::Enum(e) => FieldType::Enum(e.clone()),
         RuntimeType::Message(m) if m.name() == "Opaque" => FieldType::Opaque,
-        RuntimeType::Message(m) => FieldType::Message(FieldContainer::Message(m.clone())),
+        RuntimeType::Message(m) => FieldType::Message(MessageOrMapEntry::Message(m.clone())),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Grammar: `name: value`, `name { .. }`, `name < .. >`, `name: [a, b]`, `#` comments, `,` and `;` between fields, adjacent
 //! strings are one, `[type.url/x] { .. }` inside skipped messages. Errors have line and column.
-use super::schema::{FieldContainer, FieldKind, FieldType, put_scalar};
+use super::schema::{FieldKind, FieldType, MessageOrMapEntry, put_scalar};
 use super::wire::put_bytes;
 use crate::diag::{Code, Diagnostic, Result};
 
@@ -10,7 +10,7 @@ use crate::diag::{Code, Diagnostic, Result};
 const MOST_DEPTH: u32 = 64;
 
 /// The wire form of `text`, a message of type `scope`. Errors: `BadEncoding` with line and column.
-pub fn encode(text: &[u8], scope: &FieldContainer) -> Result<Vec<u8>> {
+pub fn encode(text: &[u8], scope: &MessageOrMapEntry) -> Result<Vec<u8>> {
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     let mut parser = Parser { text, at: 0 };
     let mut out = Vec::new();
@@ -27,7 +27,7 @@ impl<'a> Parser<'a> {
     /// Parses fields up to the bracket `close`, or to the end of the text.
     fn fields(
         &mut self,
-        scope: &FieldContainer,
+        scope: &MessageOrMapEntry,
         close: Option<u8>,
         depth: u32,
         out: &mut Vec<u8>,
@@ -48,7 +48,7 @@ impl<'a> Parser<'a> {
             }
         }
     }
-    fn field(&mut self, scope: &FieldContainer, depth: u32, out: &mut Vec<u8>) -> Result<(), Diagnostic> {
+    fn field(&mut self, scope: &MessageOrMapEntry, depth: u32, out: &mut Vec<u8>) -> Result<(), Diagnostic> {
         self.blank();
         let start = self.at;
         let name = self.word();

@@ -1,6 +1,6 @@
 //! Parser of TF.js graph models: `model.json` and the weight shards beside it.
 use super::graph_def;
-use super::schema::FieldContainer;
+use super::schema::MessageOrMapEntry;
 use super::tfjs_weights::{TensorsByName, read_weights, set_constants};
 use super::{json, proto};
 use crate::diag::{Code, Diagnostic, Error, Result};
@@ -30,7 +30,7 @@ pub fn read(file: &Bytes, folder: &Path) -> Result<Program> {
     }
     let weights = read_weights(model.get("weightsManifest").unwrap_or(&Value::Null), folder)?;
     forget_values(&mut topology, &weights);
-    let encoded = json::encode(&topology, &FieldContainer::message::<proto::tensorflow::GraphDef>())?;
+    let encoded = json::encode(&topology, &MessageOrMapEntry::message::<proto::tensorflow::GraphDef>())?;
     drop(topology);
     let mut program = graph_def::read(&Bytes::from(encoded))?;
     set_constants(&mut program, weights)?;

@@ -1,7 +1,7 @@
 //! Values that are already determined in a computation under construction.
 use super::excerpt::extract_subgraph;
 use super::machine::{EvaluationPlan, Machine, check_shapes};
-use super::opcodes::full_machine;
+use super::opcodes::machine_with_every_opcode;
 use super::sizes::symbolic_elements;
 use crate::hlo::{Builder, Computation, Inst, InstId, Literal, Op, SizeRepr, SymbolicArray};
 use crate::symbolic::trace;
@@ -44,7 +44,7 @@ pub(super) fn constant_tensor<D: SizeRepr>(b: &Builder<D>, id: InstId) -> Option
     let order = comp.post_order_to(id);
     check_shapes(comp, &order, &module).ok()?;
     let plan = EvaluationPlan::new(comp, order, id);
-    match full_machine(&module, BUDGET, BUDGET).run_constant(comp, &plan) {
+    match machine_with_every_opcode(&module, BUDGET, BUDGET).run_constant(comp, &plan) {
         Some(Literal::Array(value)) => Some(value),
         Some(Literal::Tuple(_) | Literal::Token) | None => None,
     }

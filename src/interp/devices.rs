@@ -1,6 +1,6 @@
 //! Evaluation of a module for several devices, with a thread for each.
 use super::MAX_STEPS;
-use super::opcodes::full_machine;
+use super::opcodes::machine_with_every_opcode;
 use super::rank::Rank;
 use crate::diag::{Code, Error, Result};
 use crate::hlo::groups::Devices;
@@ -24,7 +24,7 @@ pub fn evaluate_ranks(module: &Module, args: &[Vec<Literal>]) -> Result<Vec<Lite
     }
     let meetings = &Meetings::new(args.len());
     let one = |rank: u32, args: &[Literal]| {
-        let one = full_machine(module, u64::MAX, MAX_STEPS).with_rank(Rank { meetings, devices, rank });
+        let one = machine_with_every_opcode(module, u64::MAX, MAX_STEPS).with_rank(Rank { meetings, devices, rank });
         let result = one.check_args(module.entry, args).and_then(|()| one.call(module.entry, args));
         if result.is_err() {
             meetings.fail();

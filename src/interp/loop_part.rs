@@ -5,7 +5,7 @@
 use super::constant::symbolic_value;
 use super::excerpt::extract_subgraph;
 use super::machine::{Machine, check_shapes};
-use super::opcodes::full_machine;
+use super::opcodes::machine_with_every_opcode;
 use super::operands::Operands;
 use crate::hlo::{Builder, CompId, Computation, InstId, Literal, Op, SizeRepr, SymbolicArray};
 use crate::symbolic::trace;
@@ -31,7 +31,7 @@ pub fn symbolic_value_through_loops<D: SizeRepr>(b: &Builder<D>, id: InstId) -> 
         return Some(known);
     }
     let (module, id) = extract_subgraph(b, id, |_| true)?;
-    let m = full_machine(&module, BUDGET, STEPS);
+    let m = machine_with_every_opcode(&module, BUDGET, STEPS);
     match values(&m, module.entry(), &BTreeMap::new(), &[id], MOST_DEPTH)?.remove(0) {
         Literal::Array(value) => Some(SymbolicArray { value, sizes: None }),
         Literal::Tuple(_) | Literal::Token => None,

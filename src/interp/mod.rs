@@ -61,7 +61,7 @@ pub const MAX_STEPS: u64 = 50_000_000;
 /// # Errors
 /// Those of [`evaluate`].
 pub fn evaluate_with_step_limit(module: &Module, comp: CompId, args: &[Literal], max_steps: u64) -> Result<Literal> {
-    let machine = opcodes::full_machine(module, u64::MAX, max_steps);
+    let machine = opcodes::machine_with_every_opcode(module, u64::MAX, max_steps);
     machine.check_args(comp, args)?;
     machine.call(comp, args)
 }
@@ -72,7 +72,7 @@ pub fn evaluate_with_step_limit(module: &Module, comp: CompId, args: &[Literal],
 /// # Errors
 /// Those of [`evaluate`] and of `lower`.
 pub fn evaluate_sized(module: &Module, args: &[Literal], found: Vec<u64>, lower: LowerForSizes) -> Result<Literal> {
-    let mut machine = opcodes::full_machine(module, u64::MAX, MAX_STEPS);
+    let mut machine = opcodes::machine_with_every_opcode(module, u64::MAX, MAX_STEPS);
     machine.sizes = Some(machine::EvaluatedSizes { found, lower });
     machine.check_args(module.entry, args)?;
     machine.call(module.entry, args)

@@ -11,7 +11,7 @@ use crate::scalar::{CompareKind, ScalarOp, eval};
 use crate::tensor::Tensor;
 
 /// Machine that evaluates all opcodes, with a budget of element operations, whose loops run at most `steps` instructions.
-pub(super) fn full_machine(module: &Module, budget: u64, steps: u64) -> Machine<'_> {
+pub(super) fn machine_with_every_opcode(module: &Module, budget: u64, steps: u64) -> Machine<'_> {
     Machine::new(module, budget, steps, evaluate_instruction)
 }
 

@@ -146,13 +146,13 @@ impl TestCall {
 
 impl ModelInterface {
     /// The byte offset of the state in the workspace of a self-test, behind the workspace of the functions.
-    pub fn test_state_offset(&self) -> u64 {
+    pub fn self_test_state_offset(&self) -> u64 {
         self.workspace_bytes().next_multiple_of(ALIGN)
     }
 
     /// The byte offset of the arrays of calls in the workspace of a self-test.
     pub fn test_arrays_offset(&self) -> u64 {
-        (self.test_state_offset() + self.state_bytes()).next_multiple_of(ALIGN)
+        (self.self_test_state_offset() + self.state_bytes()).next_multiple_of(ALIGN)
     }
 
     /// Bytes of workspace that the self-test needs; `None` without a self-test.

@@ -139,7 +139,7 @@ impl Walker<'_> {
 
     /// Lowers only what the results `wanted` of a function need, to analyze them. The state of the enclosing computation is not changed, and
     /// errors are not reported, since the rest of the function need not be ready to be lowered yet.
-    pub fn probe_results(
+    pub fn lower_results_for_analysis(
         &mut self,
         f: &FuncRef,
         values: &[Value],

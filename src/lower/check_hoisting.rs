@@ -11,7 +11,7 @@ use crate::scalar::ScalarOp;
 use crate::tensor::{DType, Tensor};
 
 /// Specs of the values of `count` run-time checks of requested sizes: scalars, `s32[]`.
-pub(super) fn check_value_specs(count: usize) -> Vec<ValueSpec> {
+pub(super) fn size_check_specs(count: usize) -> Vec<ValueSpec> {
     vec![ValueSpec::Array(Shape::array(DType::S32, [])); count]
 }
 

@@ -236,7 +236,7 @@ impl<'p> Walker<'p> {
             let left = [out, self.claims_of_branch(i, asked)].concat();
             let root = self.pack_tuple(
                 &left,
-                &[&want[..], &check_hoisting::check_value_specs(asked.len())].concat(),
+                &[&want[..], &check_hoisting::size_check_specs(asked.len())].concat(),
                 "the branches' result",
             )?;
             comps.push(self.b.end_computation(root));
@@ -254,7 +254,7 @@ impl<'p> Walker<'p> {
         let operands: Vec<_> = std::iter::once(index).chain(branches.iter().map(|_| operand)).collect();
         let tuple = self.b.add_inst(Op::Conditional(comps), &operands);
         let mut out =
-            self.unpack_tuple(tuple, &[&results[..], &check_hoisting::check_value_specs(asked.len())].concat());
+            self.unpack_tuple(tuple, &[&results[..], &check_hoisting::size_check_specs(asked.len())].concat());
         let values = out.split_off(results.len());
         let asked: Vec<Claim> = asked.iter().map(|(_, claim)| claim.clone()).collect();
         self.hoist_checks(&asked, &values);

@@ -50,7 +50,7 @@ impl AuxiliaryState {
     /// Specs of the state and of the additional elements.
     fn specs(&self, facts: &ParameterFacts) -> Vec<ValueSpec> {
         let counter = self.most.map(|_| ValueSpec::Array(Shape::array(DType::S64, Vec::new())));
-        facts.specs.iter().cloned().chain(counter).chain(check_hoisting::check_value_specs(self.asked.len())).collect()
+        facts.specs.iter().cloned().chain(counter).chain(check_hoisting::size_check_specs(self.asked.len())).collect()
     }
 
     /// Integer ranges of the state, with no range for the additional elements.

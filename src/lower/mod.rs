@@ -244,7 +244,7 @@ pub fn lower(
         bounds: Bounds { most: Bounds::default_bound(&[]), ..Bounds::default() },
         ..SizeAssumptions::default()
     };
-    lower_with_assumptions(program, feeds, fetches, roots, assumed).map_err(|failure| failure.diagnostics)
+    lower_with_assumed_sizes(program, feeds, fetches, roots, assumed).map_err(|failure| failure.diagnostics)
 }
 
 /// Why a graph can't be lowered.
@@ -281,7 +281,7 @@ impl LoweringFailure {
 ///
 /// # Errors
 /// The diagnostics of [`lower`], with the data-dependent sizes that were created until then.
-pub fn lower_with_assumptions(
+pub fn lower_with_assumed_sizes(
     program: &Program,
     feeds: &[Feed],
     fetches: &[(String, Endpoint)],
@@ -291,10 +291,10 @@ pub fn lower_with_assumptions(
     lower_symbolic(program, feeds, fetches, roots, assumed).map(|open| open.lowered)
 }
 
-/// Lowers a graph as [`lower_with_assumptions`] does, and returns the module with symbolic sizes too.
+/// Lowers a graph as [`lower_with_assumed_sizes`] does, and returns the module with symbolic sizes too.
 ///
 /// # Errors
-/// Those of [`lower_with_assumptions`].
+/// Those of [`lower_with_assumed_sizes`].
 pub fn lower_symbolic(
     program: &Program,
     feeds: &[Feed],

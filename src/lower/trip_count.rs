@@ -157,7 +157,7 @@ impl Walker<'_> {
         let own = |&part: &usize| parts.get(part).copied().flatten().filter(|&i| i < rets);
         let Some(wanted) = read_by_condition.iter().map(own).collect::<Option<Vec<usize>>>() else { return Ok(None) };
         let values = self.begin_ranged_computation("probe", &facts.specs, &facts.ranges);
-        let after = self.probe_results(body, &values, reached, &wanted);
+        let after = self.lower_results_for_analysis(body, &values, reached, &wanted);
         let one = |(&part, value): (&usize, &ValueSlot)| match value {
             Some(Value::Array(id)) => rounds_until_fixed_point(&self.b, *id, part),
             _ => None,
@@ -189,7 +189,7 @@ impl Walker<'_> {
         // writes to lists need bounds of their indices, which are not known yet; any range will do for this probe
         let some: Vec<Option<IntRange>> = facts.ranges.iter().map(|r| r.or(Some(IntRange::single(0)))).collect();
         let values = self.begin_ranged_computation("probe", &facts.specs, &some);
-        let after = self.probe_results(body, &values, reached, &wanted);
+        let after = self.lower_results_for_analysis(body, &values, reached, &wanted);
         let mut steps = vec![None; parts.len()];
         for (i, after) in wanted.into_iter().zip(after.iter().flatten()) {
             let part = parts.iter().position(|&p| p == Some(i));

@@ -53,7 +53,7 @@ pub fn load_for_clustering(
 fn name_ends(program: &Program, request: &mut Request) -> Result<()> {
     let says = !request.fetches.is_empty() || !prepare::has_signature(program);
     if request.signatures.is_empty() && says {
-        *request = prepare::with_tensor_names(program, request);
+        *request = prepare::request_with_tensor_names(program, request);
         return Ok(());
     }
     let ends = prepare::resolve_request(program, &prepare::merge_all_signatures(program, request))?;

@@ -12,7 +12,7 @@ use super::temporary_files::{self, TemporaryPath};
 /// # Errors
 /// `Code::Io`; in this case no file remains, nor a created folder.
 pub fn write_all(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<PathBuf>> {
-    write_all_if(dir, files, || true).map(Option::unwrap_or_default)
+    write_all_while_checking(dir, files, || true).map(Option::unwrap_or_default)
 }
 
 /// [`write_all`] with a check that runs concurrently with the writing: if `sound` returns false, no file remains and the result is
@@ -20,7 +20,7 @@ pub fn write_all(dir: &Path, files: &[(String, impl Content)]) -> Result<Vec<Pat
 ///
 /// # Errors
 /// As [`write_all`].
-pub fn write_all_if(
+pub fn write_all_while_checking(
     dir: &Path,
     files: &[(String, impl Content)],
     sound: impl FnOnce() -> bool + Send,

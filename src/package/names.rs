@@ -1,5 +1,5 @@
 //! C names of models, functions and struct members.
-use crate::prepare::field_names;
+use crate::prepare::c_field_names;
 use crate::tensor::{Sizes, TensorInfo};
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ const LONGEST: usize = 60;
 
 /// A valid C and C++ identifier that resembles `name`: `scope/in put:0` becomes `scope_in_put`.
 pub fn identifier(name: &str) -> String {
-    field_names(&[name.to_string()]).swap_remove(0)
+    c_field_names(&[name.to_string()]).swap_remove(0)
 }
 
 /// Whether `text` is valid as a prefix of C names or as a struct member.
@@ -19,8 +19,8 @@ pub fn is_identifier(text: &str) -> bool {
 /// Makes all `field`s valid and unique: keeps them if they are, else derives them from the tensors' names.
 pub fn make_names_unique(infos: &mut [TensorInfo]) {
     let mut fields: Vec<String> = infos.iter().map(|i| i.field.clone()).collect();
-    if fields.iter().any(String::is_empty) || field_names(&fields) != fields {
-        fields = field_names(&infos.iter().map(|i| i.name.clone()).collect::<Vec<_>>());
+    if fields.iter().any(String::is_empty) || c_field_names(&fields) != fields {
+        fields = c_field_names(&infos.iter().map(|i| i.name.clone()).collect::<Vec<_>>());
     }
     for (info, field) in infos.iter_mut().zip(fields) {
         info.field = field;
@@ -30,14 +30,14 @@ pub fn make_names_unique(infos: &mut [TensorInfo]) {
 /// Names the members of the C structs after the arguments and results of the signature, if one was chosen.
 pub fn name_after_signature(infos: &mut [TensorInfo]) {
     if infos.iter().any(|i| i.called.is_some()) {
-        let fields = field_names(&infos.iter().map(|i| i.display_name().to_string()).collect::<Vec<_>>());
+        let fields = c_field_names(&infos.iter().map(|i| i.display_name().to_string()).collect::<Vec<_>>());
         infos.iter_mut().zip(fields).for_each(|(info, field)| info.field = field);
     }
 }
 
 /// Member names for the sizes.
 pub fn size_member_names(sizes: &Sizes) -> Vec<String> {
-    field_names(&sizes.all.iter().map(|s| s.name.clone()).collect::<Vec<_>>())
+    c_field_names(&sizes.all.iter().map(|s| s.name.clone()).collect::<Vec<_>>())
 }
 
 /// Suffixes for the C names of several functions, derived from their signatures' names so that functions, types and macros of the header

@@ -104,7 +104,7 @@ pub fn resolve_feeds(
 }
 
 /// Adds the needed Placeholders that are not fed yet, and the signature's names of all feeds. `told` collects assumptions.
-pub fn add_placeholders(
+pub fn add_unfed_placeholders(
     program: &Program,
     names: &NodesByName,
     mut asked: Vec<UnresolvedFeed>,

@@ -102,7 +102,7 @@ pub fn is_reserved(word: &str) -> bool {
 /// A valid C and C++ identifier for each name, in order, all different.
 ///
 /// Characters that identifiers can't have become `_`, a final `:0` is dropped, and repeated names get a number as their suffix.
-pub fn field_names(names: &[String]) -> Vec<String> {
+pub fn c_field_names(names: &[String]) -> Vec<String> {
     let mut taken: HashSet<String> = HashSet::new();
     let mut out = Vec::with_capacity(names.len());
     for name in names {

@@ -21,7 +21,7 @@ mod tables;
 pub use binding::{Binding, DimBound, VaryingSizes, is_default_binding, size_name};
 pub use entries::{Entries, PreparedEntry, entries};
 pub use feed_spec::{FeedSpec, parse_dtype};
-pub use fields::{field_names, is_reserved};
+pub use fields::{c_field_names, is_reserved};
 pub use functional::is_control_flow;
 pub use reachability::{ReachableParts, reachable_from_signatures};
 pub use resizable_variables::has_resizable_variables;
@@ -206,7 +206,8 @@ fn prepare_with_bindings(program: Program, request: &Request, used: &mut UsedBin
     let fetched = fetches.len();
     let ends = [fetches, defaults::signature_target(&names, signature)].concat();
     let needed = prune::needed_nodes(&program.graph, &asked, &ends, request.is_checked);
-    let asked = defaults::add_placeholders(&program, &names, asked, &needed, request, signature, &mut assumptions);
+    let asked =
+        defaults::add_unfed_placeholders(&program, &names, asked, &needed, request, signature, &mut assumptions);
     let shape::ResolvedShapes { feeds: infos, sizes, axes, values } =
         shape::resolve_shapes(&program, &asked, &request.dims, &mut used.dims, &mut assumptions)?;
     let called = self::fetch_names(signature, &names, &ends[..fetched]);
@@ -329,7 +330,7 @@ pub fn resolve_request(program: &Program, request: &Request) -> Result<ResolvedR
     let asked = defaults::resolve_feeds(program, &names, request, signature, &mut told)?;
     let ends = [fetches.clone(), defaults::signature_target(&names, signature)].concat();
     let needed = prune::needed_nodes(&program.graph, &asked, &ends, false);
-    let asked = defaults::add_placeholders(program, &names, asked, &needed, request, signature, &mut told);
+    let asked = defaults::add_unfed_placeholders(program, &names, asked, &needed, request, signature, &mut told);
     let (feeds, sizes) = shape::partial_shapes(program, &asked, &request.dims)?;
     let called = fetch_names(signature, &names, &fetches);
     let called = SignatureNames { feeds: asked.into_iter().map(|a| a.called).collect(), fetches: called };
@@ -353,7 +354,7 @@ fn fetch_names(
 }
 
 /// Replaces the signature's names in a request by TensorFlow's tensor names; unchanged if the request takes no signature.
-pub fn with_tensor_names(program: &Program, request: &Request) -> Request {
+pub fn request_with_tensor_names(program: &Program, request: &Request) -> Request {
     let names = NodesByName::new(program);
     let signature = signature::choose_signature(program, &names, request).unwrap_or_default();
     signature::to_tensor_names(request, signature)

@@ -1,7 +1,7 @@
 //! Resolution of the type and dimensions of each feed, from the request and from the graph.
 use super::binding::{VaryingSizes, is_default_binding};
+use super::c_field_names;
 use super::defaults::{UnresolvedFeed, tensor_name};
-use super::field_names;
 use super::{Binding, DimBound};
 use crate::diag::{Code, Diagnostic, Error};
 use crate::graph::{Attr, Node, PartialShape, Program, TfType};
@@ -50,7 +50,7 @@ pub fn resolve_shapes(
         }
     }
     let mut varying = VaryingSizes::default();
-    for ((asked, name), field) in asked.into_iter().zip(&names).zip(field_names(&names)) {
+    for ((asked, name), field) in asked.into_iter().zip(&names).zip(c_field_names(&names)) {
         let dtype = resolve_dtype(program, asked, name);
         let dims = resolve_dims(program, asked, name, &field, &mut bindings, &mut varying, told);
         match (dtype, dims) {
@@ -199,7 +199,7 @@ pub fn partial_shapes(
     let mut varying = VaryingSizes::default();
     let mut given = Vec::with_capacity(asked.len());
     let names: Vec<String> = asked.iter().map(|a| a.display_name(program)).collect();
-    for (asked, field) in asked.iter().zip(field_names(&names)) {
+    for (asked, field) in asked.iter().zip(c_field_names(&names)) {
         if let Some(tensor) = constant_value(program, asked)? {
             given.push(constant_facts(asked, tensor));
             continue;

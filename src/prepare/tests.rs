@@ -146,5 +146,5 @@ fn feeds_of_known_value_are_constants() {
 #[test]
 fn fields_are_identifiers() {
     let names = ["a/b:0", "a_b", "int", "1x", ":0", "_A__b"].map(String::from);
-    assert_eq!(field_names(&names), ["a_b", "a_b_2", "int_", "t1x", "tensor", "A_b"]);
+    assert_eq!(c_field_names(&names), ["a_b", "a_b_2", "int_", "t1x", "tensor", "A_b"]);
 }

@@ -1,6 +1,6 @@
 //! A compiled cluster as report data: its module, kernels, machine code, buffers and times.
 use super::memory::BufferLifetimes;
-use super::model::{BufferReport, CodeReport, KernelReport, LocationReport};
+use super::model::{BufferReport, CodeReport, KernelReport, SourceLocationReport};
 use crate::codegen::{self, Assembly};
 use crate::hlo::{Module, text};
 use crate::kernel::{self, Program};
@@ -51,12 +51,12 @@ pub fn describe_code(
     });
     let buffers = program.buffers.values().zip(&lives.of).map(|(b, life)| {
         let (place, at) = match b.place {
-            kernel::BufferLocation::Arg(n) => (LocationReport::Argument, n as u64),
-            kernel::BufferLocation::Result(n) => (LocationReport::Result, n as u64),
-            kernel::BufferLocation::Weights(at) => (LocationReport::Weights, at),
-            kernel::BufferLocation::State(at) => (LocationReport::State, at),
-            kernel::BufferLocation::Workspace(at) => (LocationReport::Workspace, at),
-            kernel::BufferLocation::Stack => (LocationReport::Stack, 0),
+            kernel::BufferLocation::Arg(n) => (SourceLocationReport::Argument, n as u64),
+            kernel::BufferLocation::Result(n) => (SourceLocationReport::Result, n as u64),
+            kernel::BufferLocation::Weights(at) => (SourceLocationReport::Weights, at),
+            kernel::BufferLocation::State(at) => (SourceLocationReport::State, at),
+            kernel::BufferLocation::Workspace(at) => (SourceLocationReport::Workspace, at),
+            kernel::BufferLocation::Stack => (SourceLocationReport::Stack, 0),
         };
         let shape = format!("{}[{}]", b.dtype, b.elements);
         BufferReport { shape, bytes: size(b), place, at, first: life.map(|l| l.0), last: life.map(|l| l.1) }

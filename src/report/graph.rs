@@ -1,6 +1,6 @@
 //! The nodes of a graph in columns; strings that many nodes share are stored once.
 use super::model::EdgeReport;
-use crate::cluster::{Clustering, EdgeReason};
+use crate::cluster::{Clustering, UnmergedEdgeReason};
 use crate::graph::{Attr, Endpoint, Node, NodeId, Program};
 use crate::infer::Facts;
 use indexmap::{IndexMap, IndexSet};
@@ -152,13 +152,13 @@ fn edges(nodes: &NodeColumns, found: &Clustering) -> Vec<EdgeReport> {
         code: e.why.code().id(),
         reason: e.why.text(),
         path: match &e.why {
-            EdgeReason::Cycle { path } => path.iter().filter_map(number).collect(),
-            EdgeReason::Deadness { .. }
-            | EdgeReason::Devices
-            | EdgeReason::Scopes { .. }
-            | EdgeReason::TooLarge { .. }
-            | EdgeReason::CrossDevice
-            | EdgeReason::Resources { .. } => Vec::new(),
+            UnmergedEdgeReason::Cycle { path } => path.iter().filter_map(number).collect(),
+            UnmergedEdgeReason::Deadness { .. }
+            | UnmergedEdgeReason::Devices
+            | UnmergedEdgeReason::Scopes { .. }
+            | UnmergedEdgeReason::TooLarge { .. }
+            | UnmergedEdgeReason::CrossDevice
+            | UnmergedEdgeReason::Resources { .. } => Vec::new(),
         },
     };
     found.refused.iter().map(edge).collect()

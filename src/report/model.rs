@@ -266,7 +266,7 @@ pub struct KernelReport {
 /// The memory in which a buffer lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum LocationReport {
+pub enum SourceLocationReport {
     /// The caller's argument.
     Argument,
     /// The caller's result.
@@ -289,7 +289,7 @@ pub struct BufferReport {
     /// The buffer's size in bytes.
     pub bytes: u64,
     /// The memory that the buffer lies in.
-    pub place: LocationReport,
+    pub place: SourceLocationReport,
     /// Offset of the buffer in that memory in bytes, or the index of the argument or result.
     pub at: u64,
     /// Position in `launches` of the first launch that accesses the buffer; none if no launch does.

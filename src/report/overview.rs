@@ -53,7 +53,7 @@ pub struct BlockingCause {
 /// An action suggested to the reader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NextStep {
-    /// What the suggested command gives, as a sentence.
+    /// Benefit of the suggested command, as a sentence.
     pub what: String,
     /// A command to copy; empty where there is none.
     pub command: String,

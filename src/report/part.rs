@@ -165,7 +165,7 @@ fn spelled(graph: &Graph, at: Endpoint) -> String {
 
 fn name(feeds: &mut [Feed]) {
     let names: Vec<String> = feeds.iter().map(|f| f.info.name.clone()).collect();
-    for (feed, field) in feeds.iter_mut().zip(prepare::field_names(&names)) {
+    for (feed, field) in feeds.iter_mut().zip(prepare::c_field_names(&names)) {
         feed.info.field = field;
     }
 }

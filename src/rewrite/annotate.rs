@@ -2,7 +2,7 @@
 //!
 //! Grappler would rewrite marked nodes into others without marks and create cycles between clusters. The configuration in calls is
 //! therefore extended to turn Grappler off for functions; for the graph itself, the session must do the same.
-use super::units::GraphToExtract;
+use super::units::GraphWithClusters;
 use crate::diag::Result;
 use crate::import::raw::{RawMessage, RawNode, RawValue};
 use crate::import::raw_attr as proto;
@@ -11,7 +11,7 @@ use crate::import::raw_attr as proto;
 pub const NO_GRAPPLER: &[u8] = b"\x52\x05\x52\x03\x98\x01\x01";
 
 /// Sets the attributes that name the cluster of each clustered node of a graph. Errors: `BadEncoding` for the configuration of a call.
-pub fn run(unit: &GraphToExtract, nodes: &mut [RawNode]) -> Result<()> {
+pub fn run(unit: &GraphWithClusters, nodes: &mut [RawNode]) -> Result<()> {
     for node in nodes {
         if let Some(&cluster) = unit.members.get(&node.name) {
             node.set_attr("_XlaCluster", proto::string(&unit.names[cluster as usize]));

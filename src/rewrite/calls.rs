@@ -2,7 +2,7 @@
 //!
 //! Control edges into a cluster become control inputs of its call, and those out of it start at the call. The op of the call is
 //! chosen by the caller of this module.
-use super::units::GraphToExtract;
+use super::units::GraphWithClusters;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node};
 use crate::import::raw::{RawFunction, RawMessage, RawNode, RawValue, serialize_map_entry};
@@ -82,7 +82,7 @@ struct Call {
 
 /// Extraction of all clusters of one graph.
 pub struct ClusterCalls<'u, 'p> {
-    unit: &'u GraphToExtract<'p>,
+    unit: &'u GraphWithClusters<'p>,
     spelling: Spelling,
     /// The name of the output list in the op definition of the calls.
     output: &'static str,
@@ -101,7 +101,7 @@ fn split(input: &str) -> (&str, &str) {
 }
 
 /// Clustered nodes that are fetched or unused, with the last output of each that must keep its name.
-fn visible(unit: &GraphToExtract, nodes: &[RawNode], fetches: &[String]) -> IndexMap<String, usize> {
+fn visible(unit: &GraphWithClusters, nodes: &[RawNode], fetches: &[String]) -> IndexMap<String, usize> {
     let mut used: HashMap<&str, ()> = HashMap::new();
     for input in nodes.iter().flat_map(|n| &n.inputs) {
         used.insert(split(input.trim_start_matches('^')).0, ());
@@ -127,7 +127,7 @@ fn visible(unit: &GraphToExtract, nodes: &[RawNode], fetches: &[String]) -> Inde
 impl<'u, 'p> ClusterCalls<'u, 'p> {
     /// Collects the clusters of the top-level graph. Fetches and outputs that no node uses keep their names.
     pub fn of_graph(
-        unit: &'u GraphToExtract<'p>,
+        unit: &'u GraphWithClusters<'p>,
         nodes: &[RawNode],
         fetches: &[String],
         output: &'static str,
@@ -142,8 +142,8 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
     }
 
     /// Collects the clusters of a function's body.
-    pub fn from_function(
-        unit: &'u GraphToExtract<'p>,
+    pub fn of_function_body(
+        unit: &'u GraphWithClusters<'p>,
         nodes: &[RawNode],
         function: &RawFunction,
         output: &'static str,
@@ -201,7 +201,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
 
     /// Collects the inputs and outputs of each cluster.
     fn collect(
-        unit: &'u GraphToExtract<'p>,
+        unit: &'u GraphWithClusters<'p>,
         spelling: Spelling,
         nodes: &[RawNode],
         output: &'static str,

@@ -51,7 +51,7 @@ impl JitFunctions {
     }
 
     /// Deletes the removed marks from the nodes and functions of a file.
-    pub fn delete_removed_marks(&self, raw: &mut RawGraph) {
+    pub fn delete_marks(&self, raw: &mut RawGraph) {
         if self.taken.is_empty() {
             return;
         }

@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// One graph with its clusters, ready for extraction.
-pub struct GraphToExtract<'p> {
+pub struct GraphWithClusters<'p> {
     /// The program whose functions the graph calls.
     pub program: &'p Program,
     /// By name of a clustered node: index of its cluster.
@@ -144,7 +144,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             open.extend(self.graph(place, &mut body).map_err(|e| in_function(e, &name))?);
             raw.functions[at].nodes = body;
         }
-        self.marked.delete_removed_marks(raw);
+        self.marked.delete_marks(raw);
         raw.functions.append(&mut self.added);
         Ok(())
     }
@@ -199,13 +199,13 @@ impl<'a, 'p> Rewriter<'a, 'p> {
 
     fn calls<'u>(
         &self,
-        unit: &'u GraphToExtract<'p>,
+        unit: &'u GraphWithClusters<'p>,
         place: &GraphInRewrite,
         nodes: &[RawNode],
         output: &'static str,
     ) -> Result<ClusterCalls<'u, 'p>> {
         match &place.function {
-            Some((_, function)) => ClusterCalls::from_function(unit, nodes, function, output),
+            Some((_, function)) => ClusterCalls::of_function_body(unit, nodes, function, output),
             None => ClusterCalls::of_graph(unit, nodes, self.fetches, output),
         }
     }
@@ -269,7 +269,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         &mut self,
         place: &GraphInRewrite<'_, 'p>,
         nodes: &mut Vec<RawNode>,
-    ) -> Result<(GraphToExtract<'p>, Vec<Option<ReadyCluster>>)> {
+    ) -> Result<(GraphWithClusters<'p>, Vec<Option<ReadyCluster>>)> {
         let scene =
             self.library.as_ref().map(|library| library.function_context(self.program, place.graph, place.name()));
         let mut refused = RefusedNodes::default();
@@ -311,7 +311,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     /// Lowers each cluster that can be lowered.
     fn ready(
         &self,
-        unit: &GraphToExtract<'p>,
+        unit: &GraphWithClusters<'p>,
         place: &GraphInRewrite,
         nodes: &[RawNode],
     ) -> Result<(Vec<Option<ReadyCluster>>, RefusedNodes)> {
@@ -340,21 +340,21 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     }
 
     /// Keeps the clusters of a graph for dumps, under their names in `unit`.
-    fn keep_formed(&mut self, place: &GraphInRewrite, formed: Option<Clustering>, unit: &GraphToExtract) {
+    fn keep_formed(&mut self, place: &GraphInRewrite, formed: Option<Clustering>, unit: &GraphWithClusters) {
         let Some(mut formed) = formed else { return };
         formed.clusters.iter_mut().zip(&unit.names).for_each(|(cluster, name)| cluster.name.clone_from(name));
         self.told.formed.push((place.name().cloned(), formed));
     }
 
-    fn count(&mut self, unit: &GraphToExtract) {
+    fn count(&mut self, unit: &GraphWithClusters) {
         let used: HashSet<u32> = unit.members.values().copied().collect();
         self.told.clusters += used.len();
         self.told.nodes += unit.members.len() as u64;
     }
 
     /// The clusters of a graph under unique names. Constants that were copied are copied in `nodes` too.
-    fn unit(&mut self, graph: &'p Graph, found: Clustering, nodes: &mut Vec<RawNode>) -> GraphToExtract<'p> {
-        let mut unit = GraphToExtract {
+    fn unit(&mut self, graph: &'p Graph, found: Clustering, nodes: &mut Vec<RawNode>) -> GraphWithClusters<'p> {
+        let mut unit = GraphWithClusters {
             program: self.program,
             members: HashMap::new(),
             names: Vec::new(),
@@ -383,7 +383,7 @@ fn in_function(error: Error, name: &str) -> Error {
 }
 
 /// Adds the copies of constants that clustering made to `nodes`.
-fn copy_constants(found: &Clustering, nodes: &mut Vec<RawNode>, unit: &mut GraphToExtract) {
+fn copy_constants(found: &Clustering, nodes: &mut Vec<RawNode>, unit: &mut GraphWithClusters) {
     if found.copies.is_empty() {
         return;
     }
@@ -410,7 +410,7 @@ fn copy_constants(found: &Clustering, nodes: &mut Vec<RawNode>, unit: &mut Graph
 }
 
 /// Moves each PlaceholderWithDefault, which may be fed, out of its cluster, together with its constant default.
-fn keep_feeds_outside(unit: &mut GraphToExtract, nodes: &[RawNode]) {
+fn keep_feeds_outside(unit: &mut GraphWithClusters, nodes: &[RawNode]) {
     for node in nodes.iter().filter(|n| n.op == "PlaceholderWithDefault") {
         unit.members.remove(&node.name);
         for input in node.inputs.iter().filter(|i| !i.starts_with('^')) {
@@ -423,7 +423,7 @@ fn keep_feeds_outside(unit: &mut GraphToExtract, nodes: &[RawNode]) {
 }
 
 /// Moves constants with users outside of their cluster out of it; the code of the cluster contains their values anyway.
-fn keep_constants_outside(unit: &mut GraphToExtract, nodes: &[RawNode]) {
+fn keep_constants_outside(unit: &mut GraphWithClusters, nodes: &[RawNode]) {
     let is_free = |name: &str| unit.nodes.get(name).is_some_and(|n| &*n.op == "Const" && n.controls.is_empty());
     let mut outside = HashSet::new();
     for node in nodes {
@@ -439,7 +439,7 @@ fn keep_constants_outside(unit: &mut GraphToExtract, nodes: &[RawNode]) {
 }
 
 /// The functions that nodes outside of clusters call.
-fn outside_calls(program: &Program, graph: &Graph, unit: &GraphToExtract) -> Vec<Arc<str>> {
+fn outside_calls(program: &Program, graph: &Graph, unit: &GraphWithClusters) -> Vec<Arc<str>> {
     let nodes = graph.nodes.values().filter(|n| !unit.members.contains_key(&*n.name));
     let mut calls: Vec<Arc<str>> = nodes.filter_map(|n| cluster::called_function(program, n)).collect();
     calls.reverse();

@@ -100,7 +100,7 @@ impl ComputationPadder<'_> {
         });
         self.refuse_unless(whole, "writes windows of other sizes for other sizes")?;
         let limits: Vec<usize> = (0..self.b.rank(operands[count])).collect();
-        let limits = self.axis_limits(inst.operands[count], &limits)?;
+        let limits = self.dynamic_axis_sizes(inst.operands[count], &limits)?;
         let mut new = operands.to_vec();
         if !limits.is_empty() {
             let wide = self.b.convert(operands[count], DType::S64);

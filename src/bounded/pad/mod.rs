@@ -266,7 +266,7 @@ impl<'a> ComputationPadder<'a> {
     }
 
     fn emit_root(&mut self, root: InstId) -> EmitResult {
-        let value = self.dense_value(root)?;
+        let value = self.value_with_merged_axes(root)?;
         match self.kind {
             ComputationRole::Scalar | ComputationRole::Control => Ok(value),
             ComputationRole::Body => Ok(self.pack_with_sizes(&[value])),
@@ -307,7 +307,8 @@ impl<'a> ComputationPadder<'a> {
         if let Some(written) = self.emit_with_split_axis(inst, id)? {
             return Ok(written);
         }
-        let operands = inst.operands.iter().map(|&o| self.dense_value(o)).collect::<Result<Vec<InstId>, Refusal>>()?;
+        let operands =
+            inst.operands.iter().map(|&o| self.value_with_merged_axes(o)).collect::<Result<Vec<InstId>, Refusal>>()?;
         match &inst.op {
             Op::Constant(Literal::Array(t)) => return self.emit_constant(t, self.varying(id)),
             Op::While { cond, body } => {

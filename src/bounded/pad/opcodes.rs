@@ -107,7 +107,7 @@ impl ComputationPadder<'_> {
     }
 
     /// Dynamic axes of a value among `axes`, each with its actual size.
-    pub(super) fn axis_limits(&mut self, id: InstId, axes: &[usize]) -> Result<Vec<(usize, InstId)>, Refusal> {
+    pub(super) fn dynamic_axis_sizes(&mut self, id: InstId, axes: &[usize]) -> Result<Vec<(usize, InstId)>, Refusal> {
         let varying = self.varying(id);
         let mut out = Vec::new();
         for axis in varying.varying_axes() {
@@ -120,7 +120,7 @@ impl ComputationPadder<'_> {
 
     /// Fills the padding along `axes` of operand `i`, whose new value is `x`, with zeros.
     pub(super) fn fill_with_zeros(&mut self, inst: &Inst, i: usize, x: InstId, axes: &[usize]) -> EmitResult {
-        let limits = self.axis_limits(inst.operands[i], axes)?;
+        let limits = self.dynamic_axis_sizes(inst.operands[i], axes)?;
         if limits.is_empty() {
             return Ok(x);
         }
@@ -138,7 +138,7 @@ impl ComputationPadder<'_> {
         let count = operands.len() / 2;
         let mut out = operands.to_vec();
         for i in 0..count {
-            let limits = self.axis_limits(inst.operands[i], axes)?;
+            let limits = self.dynamic_axis_sizes(inst.operands[i], axes)?;
             out[i] = fill_padding(self.b, operands[i], &limits, operands[count + i]);
         }
         Ok(out)
@@ -148,7 +148,7 @@ impl ComputationPadder<'_> {
     fn complete_with_identity(&mut self, id: InstId, x: InstId) -> EmitResult {
         let rank = self.b.rank(x);
         let axes = [rank.saturating_sub(2), rank.saturating_sub(1)];
-        let limits = self.axis_limits(id, &axes)?;
+        let limits = self.dynamic_axis_sizes(id, &axes)?;
         if limits.is_empty() {
             return Ok(x);
         }
@@ -172,7 +172,7 @@ impl ComputationPadder<'_> {
     }
 
     fn emit_reverse(&mut self, inst: &Inst, axes: &[usize], x: InstId) -> EmitResult {
-        let limits = self.axis_limits(inst.operands[0], axes)?;
+        let limits = self.dynamic_axis_sizes(inst.operands[0], axes)?;
         let rest: Vec<usize> = axes.iter().copied().filter(|a| limits.iter().all(|(l, _)| l != a)).collect();
         let mut x = if rest.is_empty() { x } else { self.b.add_inst(Op::Reverse(rest), &[x]) };
         for (axis, size) in limits {
@@ -189,7 +189,7 @@ impl ComputationPadder<'_> {
     /// Emits a sort with an additional first key, which is 1 for padding, so that valid elements come first.
     fn emit_sort(&mut self, inst: &Inst, operands: &[InstId]) -> EmitResult {
         let Op::Sort { dim, is_stable, comp } = inst.op else { return Err(Refusal::Size) };
-        let limits = self.axis_limits(inst.operands[0], &[dim])?;
+        let limits = self.dynamic_axis_sizes(inst.operands[0], &[dim])?;
         let Some(&(_, size)) = limits.first() else { return self.emit_unchanged(inst.op.clone(), inst, operands) };
         let dims = self.b.dims(operands[0]).to_vec();
         let position = self.b.iota(DType::S32, &dims, dim);
@@ -220,7 +220,7 @@ impl ComputationPadder<'_> {
     fn emit_top_k(&mut self, inst: &Inst, x: InstId) -> EmitResult {
         let Op::TopK { largest, .. } = inst.op else { return Err(Refusal::Size) };
         let last = self.b.rank(x).saturating_sub(1);
-        let limits = self.axis_limits(inst.operands[0], &[last])?;
+        let limits = self.dynamic_axis_sizes(inst.operands[0], &[last])?;
         let dtype = self.b.dtype(x);
         let fill = self.b.scalar(dtype, if largest { f64::NEG_INFINITY } else { f64::INFINITY });
         let x = fill_padding(self.b, x, &limits, fill);

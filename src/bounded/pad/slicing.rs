@@ -48,7 +48,7 @@ impl ComputationPadder<'_> {
         self.refuse_unless((0..dims.len()).all(is_plain), "has gaps that vary between elements")?;
         let grows = |&axis: &usize| dims[axis] != PadDim::default() || (0..2).any(|i| numbers[3 * axis + i].varies());
         let axes: Vec<usize> = (0..dims.len()).filter(grows).collect();
-        let limits = self.axis_limits(inst.operands[0], &axes)?;
+        let limits = self.dynamic_axis_sizes(inst.operands[0], &axes)?;
         let mut x = fill_padding(self.b, operands[0], &limits, operands[1]);
         let mut rest = dims.clone();
         for axis in (0..dims.len()).filter(|&axis| moves(axis)) {

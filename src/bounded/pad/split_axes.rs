@@ -62,7 +62,7 @@ fn is_unit(size: &Extent) -> bool {
 
 impl ComputationPadder<'_> {
     /// New value of an instruction with a split axis merged again.
-    pub(super) fn dense_value(&mut self, id: InstId) -> EmitResult {
+    pub(super) fn value_with_merged_axes(&mut self, id: InstId) -> EmitResult {
         let value = self.values[&id];
         let Some(split) = self.split.get(&id).cloned() else { return Ok(value) };
         if let Some(&known) = self.merged.get(&id) {
@@ -193,7 +193,7 @@ impl ComputationPadder<'_> {
         if dims.contains(&split.axis) {
             return Ok(None);
         }
-        let initial = self.dense_value(inst.operands[1])?;
+        let initial = self.value_with_merged_axes(inst.operands[1])?;
         let x = self.fill_padding_beside_split(inst.operands[0], x, dims, &split, initial)?;
         let mut op = self.with_new_computations(&inst.op);
         if let Op::Reduce { dims, .. } = &mut op {
@@ -213,7 +213,7 @@ impl ComputationPadder<'_> {
         split: &SplitAxis,
         fill: InstId,
     ) -> EmitResult {
-        let mut limits = self.axis_limits(operand, axes)?;
+        let mut limits = self.dynamic_axis_sizes(operand, axes)?;
         limits.iter_mut().for_each(|(axis, _)| *axis = split.shifted_axis(*axis));
         Ok(fill_padding(self.b, x, &limits, fill))
     }

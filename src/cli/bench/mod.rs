@@ -33,7 +33,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
     let name = graph::model_name(None, &graph_args.graph)?;
     let functions = graph::lower_only_function(graph_args)?;
     let lowered = functions.all[0].1.clone();
-    let keys = graph::result_keys(graph_args, &lowered);
+    let keys = graph::npz_result_keys(graph_args, &lowered);
     let rows = args.row.as_deref().map(|row| sizes_of(row, args)).transpose()?;
     let launches = if args.profile { Launches::Observed } else { Launches::Direct };
     let requests = std::slice::from_ref(&code);

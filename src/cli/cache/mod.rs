@@ -60,7 +60,7 @@ impl CompileCache {
 
     /// Writes the files of `found` into `dir`; `None`, and no files, if one is damaged.
     pub fn write(&self, found: &CacheHit, dir: &Path) -> Result<Option<Vec<PathBuf>>> {
-        let written = files::write_all_if(dir, &found.files, || found.is_whole())?;
+        let written = files::write_all_while_checking(dir, &found.files, || found.is_whole())?;
         match &written {
             // the modification time records the last use; a read-only cache still works
             Some(_) => {

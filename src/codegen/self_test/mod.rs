@@ -54,7 +54,7 @@ pub fn emit(out: &mut String, face: &ModelInterface) {
         out,
         "define i32 @{name}_selftest({parameter}ptr %workspace) #1 {{\nentry:\n{weights}  %state = getelementptr i8, ptr %workspace, i64 {}\n{body}  ret i32 0\n}}\n\
          define %tfaot.size @{name}_selftest_bytes() #1 {{\nentry:\n  ret %tfaot.size {bytes}\n}}\n",
-        face.test_state_offset(),
+        face.self_test_state_offset(),
     );
 }
 

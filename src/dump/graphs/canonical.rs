@@ -2,7 +2,7 @@
 //!
 //! Equal messages have equal bytes, which are those that TensorFlow writes.
 use crate::diag::{Code, Error, Result};
-use crate::import::schema::{FieldContainer, FieldKind, FieldType};
+use crate::import::schema::{FieldKind, FieldType, MessageOrMapEntry};
 use crate::import::wire::{WireField, WireReader, WireValue, put_bytes, put_number, put_varint};
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ const MOST_DEPTH: usize = 64;
 
 /// Re-encodes `data`, a message of type `M`, in canonical form. Errors: `BadEncoding`.
 pub fn encode<M: protobuf::MessageFull>(data: &Bytes) -> Result<Vec<u8>> {
-    message(WireReader::new(data, "message"), &FieldContainer::message::<M>(), 0)
+    message(WireReader::new(data, "message"), &MessageOrMapEntry::message::<M>(), 0)
 }
 
 /// An encoded field, or a whole packed list.
@@ -22,7 +22,7 @@ struct Part {
     bytes: Vec<u8>,
 }
 
-fn message(mut reader: WireReader, scope: &FieldContainer, depth: usize) -> Result<Vec<u8>> {
+fn message(mut reader: WireReader, scope: &MessageOrMapEntry, depth: usize) -> Result<Vec<u8>> {
     if depth > MOST_DEPTH {
         return Err(Error::user(Code::BadEncoding, format!("messages nest deeper than {MOST_DEPTH} levels")));
     }

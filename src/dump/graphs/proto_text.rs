@@ -2,7 +2,7 @@
 //!
 //! Fields that the messages of `protos/` do not define are omitted.
 use crate::diag::{Code, Error, Result};
-use crate::import::schema::{FieldContainer, FieldKind, FieldType};
+use crate::import::schema::{FieldKind, FieldType, MessageOrMapEntry};
 use crate::import::wire::{WireField, WireReader, WireValue};
 use bytes::Bytes;
 use std::fmt::Write;
@@ -16,11 +16,11 @@ const MOST_DEPTH: usize = 64;
 /// `BadEncoding`.
 pub fn print<M: protobuf::MessageFull>(data: &Bytes) -> Result<String> {
     let mut out = String::new();
-    message(WireReader::new(data, "message"), &FieldContainer::message::<M>(), 0, &mut out)?;
+    message(WireReader::new(data, "message"), &MessageOrMapEntry::message::<M>(), 0, &mut out)?;
     Ok(out)
 }
 
-fn message(mut reader: WireReader, scope: &FieldContainer, depth: usize, out: &mut String) -> Result<()> {
+fn message(mut reader: WireReader, scope: &MessageOrMapEntry, depth: usize, out: &mut String) -> Result<()> {
     if depth > MOST_DEPTH {
         return Err(Error::user(Code::BadEncoding, format!("messages nest deeper than {MOST_DEPTH} levels")));
     }

@@ -247,7 +247,7 @@ impl<D: SizeRepr> Builder<D> {
         self.end_computation(root)
     }
     /// Adds the computation of [`Fold::Larger`](crate::hlo::Fold::Larger).
-    pub fn larger_computation(&mut self, dtype: DType) -> CompId {
+    pub fn max_computation(&mut self, dtype: DType) -> CompId {
         self.begin_computation("larger");
         let x = self.parameter(Shape::array(dtype, []));
         let y = self.parameter(Shape::array(dtype, []));

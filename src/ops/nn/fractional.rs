@@ -138,7 +138,7 @@ fn max_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         let dims = b.dims(taken).to_vec();
         let none = b.broadcast(least, &dims, &[]);
         let taken = b.select(inside, taken, none);
-        let comp = b.larger_computation(b.dtype(y));
+        let comp = b.max_computation(b.dtype(y));
         y = b.add_inst(Op::Reduce { dims: vec![axis + 1], comp }, &[taken, least]);
     }
     Ok([y, sequences[0], sequences[1]].map(Value::Array).into())

@@ -104,7 +104,7 @@ fn max_pool(cx: &mut LowerCtx, spatial: usize) -> Result<Vec<Value>> {
         true => {
             let work = accumulator_type(dtype);
             let (x, init) = (b.convert(x, work), b.convert(init, work));
-            let comp = b.larger_computation(work);
+            let comp = b.max_computation(work);
             let y = b.add_inst(Op::ReduceWindow { window, comp }, &[x, init]);
             b.convert(y, dtype)
         }

@@ -92,7 +92,7 @@ fn conv(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 /// Appends the facts of a quantization range, two scalar outputs, to the facts of other outputs.
-pub(super) fn append_range_facts(mut facts: Vec<Fact>) -> Vec<Fact> {
+pub(super) fn append_facts_of_ranges(mut facts: Vec<Fact>) -> Vec<Fact> {
     let end = Fact::new(Some(TfType::Data(DType::F32)), Dims::from_sizes(&[]));
     facts.extend([end.clone(), end]);
     facts
@@ -101,7 +101,7 @@ pub(super) fn append_range_facts(mut facts: Vec<Fact>) -> Vec<Fact> {
 fn matmul_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (x, y) = (cx.dims_of_rank(0, 2)?, cx.dims_of_rank(1, 2)?);
     let dims = vec![x[usize::from(cx.bool_attr("transpose_a"))], y[usize::from(!cx.bool_attr("transpose_b"))]];
-    Ok(append_range_facts(cx.one_output_typed_by("Toutput", dims)?))
+    Ok(append_facts_of_ranges(cx.one_output_typed_by("Toutput", dims)?))
 }
 
 fn conv_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
@@ -112,5 +112,5 @@ fn conv_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
         image[axis] = args.window_count(cx, axis, image[axis], filter[axis - 1])?;
     }
     image[3] = filter[3];
-    Ok(append_range_facts(cx.one_output_typed_by("out_type", image)?))
+    Ok(append_facts_of_ranges(cx.one_output_typed_by("out_type", image)?))
 }

@@ -1,5 +1,5 @@
 //! `RequantizePerChannel`: 32-bit integers with a range per channel, converted to 8 bits with a common range.
-use super::contract::append_range_facts;
+use super::contract::append_facts_of_ranges;
 use crate::diag::Result;
 use crate::hlo::symbolic::{Builder, InstId};
 use crate::ops::fact::Fact;
@@ -15,7 +15,7 @@ pub const ROWS: &[OpLowering] = &[
     op("RequantizePerChannel", "input input_min input_max requested_output_min requested_output_max -> output output_min output_max", requantize)
         .shape(shape).dtypes("s32 to u8 and s8"),
     op("RequantizationRangePerChannel", "input input_min input_max -> output_min output_max", used_range)
-        .shape(|_| Ok(append_range_facts(Vec::new()))).dtypes("s32"),
+        .shape(|_| Ok(append_facts_of_ranges(Vec::new()))).dtypes("s32"),
 ];
 
 /// Number of 32-bit integers on one side of zero.
@@ -23,7 +23,7 @@ const LEVELS: f64 = 2_147_483_648.0;
 
 fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.dims(0)?;
-    Ok(append_range_facts(vec![Fact::new(cx.attr_type("out_type"), dims)]))
+    Ok(append_facts_of_ranges(vec![Fact::new(cx.attr_type("out_type"), dims)]))
 }
 
 /// Larger of two magnitudes; the first one if either is NaN.

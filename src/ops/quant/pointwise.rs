@@ -1,5 +1,5 @@
 //! Pointwise ops and normalization of quantized arrays.
-use super::contract::append_range_facts;
+use super::contract::append_facts_of_ranges;
 use super::levels::{
     QuantFormat, QuantRange, QuantType, dequantize, dequantize_in_f32, product_range, quantize, quantize_in_f32,
     requantize, requantize_to_32_bits, zero_point,
@@ -264,16 +264,16 @@ fn normalize_instances(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn same_with_range(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.dims(0)?;
-    Ok(append_range_facts(cx.one_output_like(0, dims)?))
+    Ok(append_facts_of_ranges(cx.one_output_like(0, dims)?))
 }
 
 fn bias_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.dims(0)?;
-    Ok(append_range_facts(cx.one_output_typed_by("out_type", dims)?))
+    Ok(append_facts_of_ranges(cx.one_output_typed_by("out_type", dims)?))
 }
 
 fn binary_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (x, y) = (cx.dims(0)?, cx.dims(1)?);
     let dims = cx.broadcast(&x, &y)?;
-    Ok(append_range_facts(cx.one_output_typed_by("Toutput", dims)?))
+    Ok(append_facts_of_ranges(cx.one_output_typed_by("Toutput", dims)?))
 }

@@ -1,5 +1,5 @@
 //! Conversion of integers to another range: `Requantize`, `QuantizeDownAndShrinkRange`, `RequantizationRange`.
-use super::contract::append_range_facts;
+use super::contract::append_facts_of_ranges;
 use super::levels::{QuantRange, QuantType, dequantize, dequantize_in_f32, quantize_in_f32, requantize_to_8_bits};
 use crate::diag::Result;
 use crate::hlo::symbolic::{Builder, InstId};
@@ -13,7 +13,7 @@ use crate::tensor::DType;
 #[rustfmt::skip]
 pub const ROWS: &[OpLowering] = &[
     op("RequantizationRange", "input input_min input_max -> output_min output_max", used_range)
-        .shape(|_| Ok(append_range_facts(Vec::new()))).dtypes("s32"),
+        .shape(|_| Ok(append_facts_of_ranges(Vec::new()))).dtypes("s32"),
     op("Requantize", "input input_min input_max requested_output_min requested_output_max -> output output_min output_max", requantize)
         .shape(shape).dtypes("s32 to u8 and s8"),
     op("QuantizeDownAndShrinkRange", "input input_min input_max -> output output_min output_max", shrink)
@@ -22,7 +22,7 @@ pub const ROWS: &[OpLowering] = &[
 
 fn shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let dims = cx.dims(0)?;
-    Ok(append_range_facts(vec![Fact::new(cx.attr_type("out_type"), dims)]))
+    Ok(append_facts_of_ranges(vec![Fact::new(cx.attr_type("out_type"), dims)]))
 }
 
 /// Numbers that the smallest and the largest integer of an array represent, extended to include zero.

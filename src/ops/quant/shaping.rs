@@ -1,5 +1,5 @@
 //! Reshaping, concatenation and pooling of quantized arrays.
-use super::contract::append_range_facts;
+use super::contract::append_facts_of_ranges;
 use super::levels::{QuantRange, QuantType, dequantize_in_f32, quantize_in_f32};
 use crate::diag::Result;
 use crate::hlo::symbolic::InstId;
@@ -102,15 +102,15 @@ fn mean_pool(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 }
 
 fn reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    Ok(append_range_facts(array_shape::reshape_shape(cx)?))
+    Ok(append_facts_of_ranges(array_shape::reshape_shape(cx)?))
 }
 
 fn pooled_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
-    Ok(append_range_facts(pool_shape(cx, 2)?))
+    Ok(append_facts_of_ranges(pool_shape(cx, 2)?))
 }
 
 fn concat_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let count = cx.args.len().saturating_sub(1) / 3;
     let axis = cx.constant_int(0);
-    Ok(append_range_facts(concat_inputs_shape(cx, 1..1 + count, axis, 0)?))
+    Ok(append_facts_of_ranges(concat_inputs_shape(cx, 1..1 + count, axis, 0)?))
 }

@@ -43,7 +43,7 @@ impl Functionalizer<'_> {
         steps: &[RegionStep],
         hoisted: &BTreeSet<usize>,
     ) -> BTreeSet<usize> {
-        let branches: Vec<&[NodeOrLoop]> = steps.iter().filter_map(RegionStep::decided_units).collect();
+        let branches: Vec<&[NodeOrLoop]> = steps.iter().filter_map(RegionStep::branch_units).collect();
         let decided: HashSet<NodeOrLoop> = branches.iter().flat_map(|units| units.iter().copied()).collect();
         let mut several = BTreeSet::new();
         for &frame in hoisted {

@@ -59,7 +59,7 @@ pub enum RegionStep {
 
 impl RegionStep {
     /// Units within the branch; `None` if the step is no branch.
-    pub fn decided_units(&self) -> Option<&[NodeOrLoop]> {
+    pub fn branch_units(&self) -> Option<&[NodeOrLoop]> {
         match self {
             RegionStep::Branch(_, units) => Some(units),
             RegionStep::Do(_) => None,

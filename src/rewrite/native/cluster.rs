@@ -1,5 +1,5 @@
 //! Compilation of one cluster: lowered with the inferred shapes of its arguments, then compiled.
-use super::FunctionContext;
+use super::GraphWithFacts;
 use super::values::{self, ArgumentValue};
 use crate::codegen::{Launches, Object};
 use crate::compile::{self, Functions};
@@ -86,7 +86,7 @@ struct Port {
 /// that nothing changes, and values that follow from shapes.
 ///
 /// Errors: those of the lowering; `UnknownDim` for an argument of unknown shape; `UnsupportedCase` for a cluster without results.
-pub fn lower(scene: &FunctionContext, ports: &ClusterPorts) -> Result<LoweredCluster> {
+pub fn lower(scene: &GraphWithFacts, ports: &ClusterPorts) -> Result<LoweredCluster> {
     if ports.results.is_empty() {
         return Err(Diagnostic::new(Code::UnsupportedCase, "the cluster has no result").into());
     }
@@ -123,7 +123,7 @@ pub fn lower(scene: &FunctionContext, ports: &ClusterPorts) -> Result<LoweredClu
 }
 
 /// Type, dimensions and value of an argument in the form that compiled code takes.
-fn arg(scene: &FunctionContext, port: &Port, lowered: &Lowered) -> ClusterArg {
+fn arg(scene: &GraphWithFacts, port: &Port, lowered: &Lowered) -> ClusterArg {
     let all = lowered.size_variants.as_ref().map_or(&[][..], |sized| &sized.sizes.all);
     let number = |id: DimId| all.iter().position(|s| scene.bound(id).is_some_and(|b| b.name.as_ref() == Some(&s.name)));
     let open = |d: &InferredDim| if let InferredDim::Unknown(id) = d { number(*id) } else { None };
@@ -147,7 +147,7 @@ fn arg(scene: &FunctionContext, port: &Port, lowered: &Lowered) -> ClusterArg {
 }
 
 /// The feed specification of an argument that the code takes.
-fn feed(scene: &FunctionContext, port: &Port) -> FeedSpec {
+fn feed(scene: &GraphWithFacts, port: &Port) -> FeedSpec {
     let known = |d: &InferredDim| if let InferredDim::Known(n) = d { Some(*n) } else { None };
     let bound = |d: &InferredDim| if let InferredDim::Unknown(id) = d { scene.bound(*id).cloned() } else { None };
     FeedSpec {
@@ -184,7 +184,7 @@ fn is_constant(node: &Node) -> bool {
 }
 
 /// Type, shape and known value of the argument `at`, whose `DataType` number is `number`.
-fn port(scene: &FunctionContext, at: Endpoint, number: i32) -> Result<Port> {
+fn port(scene: &GraphWithFacts, at: Endpoint, number: i32) -> Result<Port> {
     let Some((dtype, dims)) = scene.fact(at).and_then(|fact| scene.array(fact)) else {
         let told = format!("the shape of the argument `{}` is not known", spelled(&scene.bare, at));
         return Err(Diagnostic::new(Code::UnknownDim, told).into());

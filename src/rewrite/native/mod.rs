@@ -80,7 +80,7 @@ pub struct Library<'a> {
 }
 
 /// The graph from which clusters are taken, with the inferred facts about its tensors.
-pub struct FunctionContext<'a> {
+pub struct GraphWithFacts<'a> {
     /// The program whose top level is that graph, without control edges.
     bare: Program,
     library: &'a Library<'a>,
@@ -159,12 +159,12 @@ impl<'a> Library<'a> {
         program: &Program,
         graph: &Graph,
         function: Option<&Arc<str>>,
-    ) -> FunctionContext<'_> {
+    ) -> GraphWithFacts<'_> {
         let at = function.map(|name| program.functions.get_index_of(name));
         let mut graph = graph.clone();
         graph.nodes.values_mut().for_each(|node| node.controls = [].into());
         let bare = Program { graph, ..program.clone() };
-        FunctionContext { bare, library: self, facts: of_graph(&self.facts, at), always: of_graph(&self.always, at) }
+        GraphWithFacts { bare, library: self, facts: of_graph(&self.facts, at), always: of_graph(&self.always, at) }
     }
 
     /// The nodes to exclude before anything is lowered: nodes of unknown shape and those that touch variables. The reasons mention only
@@ -172,7 +172,7 @@ impl<'a> Library<'a> {
     pub fn initial_exclusions(
         &self,
         program: &Program,
-        scene: &FunctionContext,
+        scene: &GraphWithFacts,
         members: &HashMap<String, u32>,
     ) -> RefusedNodes {
         let mut refused = RefusedNodes::default();
@@ -229,7 +229,7 @@ impl<'a> Library<'a> {
     /// Lowers a cluster. Errors: the reasons for a refusal, and the nodes to exclude in the next round.
     pub fn lower_cluster(
         &self,
-        scene: &FunctionContext,
+        scene: &GraphWithFacts,
         ports: &ClusterPorts,
         members: &HashSet<&str>,
     ) -> Result<ReadyCluster, RefusedNodes> {
@@ -278,7 +278,7 @@ impl<'a> Library<'a> {
     }
 }
 
-impl FunctionContext<'_> {
+impl GraphWithFacts<'_> {
     /// The shapes of a cluster's results that hold whatever the user feeds.
     pub fn shapes(&self, ports: &ClusterPorts) -> Vec<PartialShape> {
         let known = |at: &Endpoint| {
@@ -377,7 +377,7 @@ fn contracts(node: &Node) -> bool {
 }
 
 /// The members at which diagnostics point: nodes, or callers of the functions that hold the nodes.
-fn blamed(scene: &FunctionContext, error: Error, members: &HashSet<&str>) -> RefusedNodes {
+fn blamed(scene: &GraphWithFacts, error: Error, members: &HashSet<&str>) -> RefusedNodes {
     let mut refused = RefusedNodes::default();
     for d in error.into_diagnostics() {
         let found: Vec<String> = match (&d.place.function, &d.place.node) {

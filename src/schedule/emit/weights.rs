@@ -1,5 +1,5 @@
 //! Constants by place in the object.
-use crate::schedule::families::contraction::loops::packings::ConstantAddress;
+use crate::schedule::families::contraction::loops::packings::PackedConstantAddress;
 use bytes::Bytes;
 use foldhash::HashMap;
 
@@ -16,7 +16,7 @@ pub struct ConstantPool {
 #[derive(PartialEq, Eq, Hash)]
 enum ConstantKey {
     Numbers(Bytes),
-    Array(ConstantAddress),
+    Array(PackedConstantAddress),
 }
 
 impl ConstantPool {
@@ -27,7 +27,7 @@ impl ConstantPool {
     /// Adds bytes unless the pool has equal ones, and returns their offset.
     pub fn add(&mut self, bytes: &Bytes) -> u64 {
         let own = if self.replaceable {
-            ConstantKey::Array(ConstantAddress(bytes.clone()))
+            ConstantKey::Array(PackedConstantAddress(bytes.clone()))
         } else {
             ConstantKey::Numbers(bytes.clone())
         };

@@ -8,27 +8,27 @@ use std::cell::RefCell;
 
 /// Cache of packed constants, empty by default.
 #[derive(Debug, Default)]
-pub struct PackedConstants(RefCell<HashMap<(ConstantAddress, PanelMapping), Bytes>>);
+pub struct PackedConstants(RefCell<HashMap<(PackedConstantAddress, PanelMapping), Bytes>>);
 
 /// A constant, compared by the address of its bytes, which stay in place while this value lives.
 #[derive(Clone, Debug)]
-pub(in crate::schedule) struct ConstantAddress(pub(in crate::schedule) Bytes);
+pub(in crate::schedule) struct PackedConstantAddress(pub(in crate::schedule) Bytes);
 
-impl ConstantAddress {
+impl PackedConstantAddress {
     fn address_and_length(&self) -> (*const u8, usize) {
         (self.0.as_ptr(), self.0.len())
     }
 }
 
-impl PartialEq for ConstantAddress {
+impl PartialEq for PackedConstantAddress {
     fn eq(&self, other: &Self) -> bool {
         self.address_and_length() == other.address_and_length()
     }
 }
 
-impl Eq for ConstantAddress {}
+impl Eq for PackedConstantAddress {}
 
-impl std::hash::Hash for ConstantAddress {
+impl std::hash::Hash for PackedConstantAddress {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.address_and_length().hash(state);
     }
@@ -38,7 +38,7 @@ impl PackedConstants {
     /// The panels of `t`, packed unless the cache has them.
     pub(in crate::schedule) fn get_or_pack(&self, t: &Tensor, numbers: PanelMapping) -> Bytes {
         let mut made = self.0.borrow_mut();
-        made.entry((ConstantAddress(t.bytes.clone()), numbers))
+        made.entry((PackedConstantAddress(t.bytes.clone()), numbers))
             .or_insert_with_key(|(_, numbers)| numbers.pack(t))
             .clone()
     }

@@ -107,7 +107,7 @@ pub struct ProductMethod {
     pub panel: u64,
     /// Memory from which the right side is read.
     pub read: RightSource,
-    /// What the outermost loop goes over.
+    /// Order of the loops, named by the outermost one.
     pub order: LoopOrder,
     /// Whether each thread should have a band of rows of its own.
     pub is_in_bands: bool,
