@@ -69,7 +69,7 @@ pub struct LoweredModel {
 /// state; modules of HLO and StableHLO are read as they are.
 ///
 /// # Errors
-/// Those of import, preparation and lowering; all diagnostics of the lowering of all entries.
+/// Errors of import, preparation and lowering; all diagnostics of the lowering of all entries.
 pub fn load_and_lower(path: &Path, format: Option<&str>, request: &Request) -> Result<LoweredModel> {
     let program = match import::load_any(path, format)? {
         Loaded::Graph(program) => *program,
@@ -292,7 +292,7 @@ fn lower_program(
 /// Optimizes and schedules a function, for its largest sizes if they vary. `source` becomes `NAME_info()->source`.
 ///
 /// # Errors
-/// Those of every step from HLO to kernels.
+/// Errors of every step from HLO to kernels.
 pub fn plan(
     lowered: Lowered,
     name: &str,
@@ -343,7 +343,7 @@ fn run_passes(module: &mut Module, dump: &mut Option<Dump>) -> Result<()> {
 /// Compiles a function to machine code; `dump` writes the dumps that XLA's flags request.
 ///
 /// # Errors
-/// Those of every step from HLO to the object.
+/// Errors of every step from HLO to the object.
 pub fn build(
     lowered: Lowered,
     name: &str,

@@ -16,7 +16,7 @@ use std::rc::Rc;
 /// body or a branch are found whenever it runs.
 ///
 /// # Errors
-/// Those of lowering and of the interpreter; `Code::BadInputs` where a data-dependent size exceeds its bound, `Code::CheckFailed` where a
+/// Errors of lowering and of the interpreter; `Code::BadInputs` where a data-dependent size exceeds its bound, `Code::CheckFailed` where a
 /// check fails.
 pub fn evaluate_at_sizes(exact: &FixedSizeLowering, given: &[u64], args: &[Tensor]) -> Result<(Lowered, Vec<Tensor>)> {
     let literals: Vec<Literal> = args.iter().cloned().map(Literal::Array).collect();

@@ -34,7 +34,7 @@ use symbolic_function::{ConstrainedLowering, SymbolicFunction};
 /// argument `i`, by index into `given`, and `traced` lowers the function. Data-dependent sizes vary too.
 ///
 /// # Errors
-/// Those of lowering; `Code::OpenSize` where lowering depends on a size in a way that one module can't express, or where an instruction is
+/// Errors of lowering; `Code::OpenSize` where lowering depends on a size in a way that one module can't express, or where an instruction is
 /// not known to be right for padded arrays.
 pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &SizeTracedLowering) -> Result<Lowered> {
     let mut constraints = SizeConstraints::none(given.len());
@@ -131,7 +131,7 @@ impl<'a> VariantLowering<'a> {
     /// Lowers the function and its specializations for sizes counted in steps.
     ///
     /// # Errors
-    /// Those of lowering, also a failure that needs a further constraint.
+    /// Errors of lowering, also a failure that needs a further constraint.
     fn lower_variants(self, given: &[Size]) -> Result<LoweredVariants, SizeTracedFailure> {
         let (first, function) = self.lower_at_bounds(given, true)?;
         let mut each = vec![first];

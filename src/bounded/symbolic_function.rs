@@ -121,7 +121,7 @@ impl SymbolicFunction {
     /// Lowers a function with symbolic sizes, counted in steps.
     ///
     /// # Errors
-    /// Those of lowering; `Code::OpenSize` where no single module serves every size.
+    /// Errors of lowering; `Code::OpenSize` where no single module serves every size.
     pub fn lower(given: &[Size], lowering: ConstrainedLowering) -> Result<SymbolicFunction, SizeTracedFailure> {
         let at = |turn| SymbolicFunction::lower_at(given, &sample_sizes(given, turn), lowering);
         let mut last = at(0);
@@ -390,7 +390,7 @@ impl ConstrainedLowering<'_> {
     /// Lowers the function at these counts of the caller's sizes, whose ranges `given` has.
     ///
     /// # Errors
-    /// Those of lowering.
+    /// Errors of lowering.
     pub fn lower_at(&self, given: &[Size], counts: &[u64]) -> Result<(SymbolicLowering, Record), SizeTracedFailure> {
         (self.traced.0)(&self.constraints.steps.traced_sizes(given, counts), &self.constraints.equalities)
     }
@@ -399,14 +399,14 @@ impl ConstrainedLowering<'_> {
     /// into fewer elements.
     ///
     /// # Errors
-    /// Those of lowering at the upper bounds; a failure at smaller sizes that needs a constraint.
+    /// Errors of lowering at the upper bounds; a failure at smaller sizes that needs a constraint.
     pub fn lowerable_sizes(&self, given: &[Size]) -> Result<Vec<Size>, SizeTracedFailure> {
         let most: Vec<u64> = given.iter().map(|size| size.most).collect();
         if !given.is_empty() {
             self.lower_at(given, &most)?;
         }
         let mut lowerable = given.to_vec();
-        for (i, size) in given.iter().enumerate() {
+        for (i, size) in given.iter().enumerate().filter(|(_, size)| size.least < size.most) {
             let is_lowerable = |n: u64| {
                 let mut counts = most.clone();
                 counts[i] = n;

@@ -18,7 +18,7 @@ pub struct FunctionClustering {
 /// Clusters the bodies of the functions that nodes of `graph` outside of its clusters call, transitively; each function once.
 ///
 /// # Errors
-/// Those of [`super::cluster`], placed at the function.
+/// Errors of [`super::cluster`], placed at the function.
 pub fn cluster_functions(
     program: &Program,
     graph: &Graph,

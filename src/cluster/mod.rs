@@ -216,7 +216,7 @@ pub fn with_full_devices(graph: &Graph) -> Result<Graph> {
 /// everything on the CPU.
 ///
 /// # Errors
-/// Those of [`cluster`].
+/// Errors of [`cluster`].
 pub fn cluster_function(program: &Program, function: &Function, options: &ClusteringOptions) -> Result<Clustering> {
     let options = ClusteringOptions { origin: GraphOrigin::Saved, ..options.clone() };
     cluster(program, &function_graph(function)?, &options)

@@ -134,7 +134,7 @@ impl Backend for Llvm {
 /// Compiles `program`; symbols carry `program.name`.
 ///
 /// # Errors
-/// Those of [`compile_bundle`].
+/// Errors of [`compile_bundle`].
 pub fn compile(program: &Program, target: &Target, launches: Launches) -> Result<Object> {
     compile_bundle(&Bundle::of_program(program, target), launches)
 }

@@ -78,7 +78,7 @@ impl Compiled {
 /// A single function is called `NAME_run`; each of several is called `NAME_` with its signature's name.
 ///
 /// # Errors
-/// Those of every step from HLO to the object.
+/// Errors of every step from HLO to the object.
 pub fn build_all(
     functions: Functions,
     name: &str,
@@ -103,7 +103,7 @@ pub struct BuildOutputs {
 /// Compiles functions as [`build_all`] does, with a choice of the optional parts.
 ///
 /// # Errors
-/// Those of every step from HLO to the object; `Code::SeveralDevices` for the self-test of a model that several ranks run.
+/// Errors of every step from HLO to the object; `Code::SeveralDevices` for the self-test of a model that several ranks run.
 pub fn build_outputs(
     functions: Functions,
     name: &str,
@@ -145,7 +145,7 @@ fn plan_all(
 /// Lays out the constants of functions for the weights file of an existing object, with the layout `places`; compiles no code.
 ///
 /// # Errors
-/// Those of [`build_all`] except those of code generation; `Code::OtherWeights` if the object has other functions.
+/// Errors of [`build_all`] except those of code generation; `Code::OtherWeights` if the object has other functions.
 pub fn plan_weights(
     functions: Functions,
     name: &str,
@@ -392,7 +392,7 @@ fn share_fields(all: &mut [(String, Lowered)]) -> Result<()> {
 /// Initial values of variables: those in the file, with those that `init` computes; 0 for variables that have neither.
 ///
 /// # Errors
-/// Those of evaluating `init`.
+/// Errors of evaluating `init`.
 pub fn initial_values(functions: &Functions) -> Result<Vec<Tensor>> {
     let state = functions.all.first().map_or(&[][..], |(_, lowered)| &lowered.state);
     let zeros = |v: &StateVariable| Tensor::new(v.info.dtype, v.info.dims.clone(), vec![0; v.info.bytes() as usize]);

@@ -14,7 +14,7 @@ use std::collections::HashSet;
 /// Reads the module in a file's bytes. Dynamic sizes of the module get the sizes or bounds in the request.
 ///
 /// # Errors
-/// Those of [`hlo::read`] and of the verifier; `Code::UnknownDim` for dynamic sizes missing in the request; `Code::OpenSize` where no single
+/// Errors of [`hlo::read`] and of the verifier; `Code::UnknownDim` for dynamic sizes missing in the request; `Code::OpenSize` where no single
 /// module serves every size up to the bounds; `Code::BadOption` for options that make no sense for a module.
 pub fn lower_module_file(bytes: &Bytes, request: &Request) -> Result<Lowered> {
     refuse_graph_options(request)?;

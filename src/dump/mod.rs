@@ -62,7 +62,7 @@ impl<'a> Dump<'a> {
     /// Dumps the module before optimization, and the options.
     ///
     /// # Errors
-    /// Those of [`proto::encode`].
+    /// Errors of [`proto::encode`].
     pub fn before_optimization(&mut self, module: &Module) -> Result<()> {
         self.module(module, "before_optimizations")?;
         let options = self.flags.debug_options();
@@ -75,7 +75,7 @@ impl<'a> Dump<'a> {
     /// Dumps the module after a pass that changed it.
     ///
     /// # Errors
-    /// Those of [`proto::encode`].
+    /// Errors of [`proto::encode`].
     pub fn after_pass(&mut self, module: &Module, pass: &str) -> Result<()> {
         let place = PIPELINE.iter().position(|p| p.name == pass);
         let next = place.and_then(|i| PIPELINE.get(i + 1)).map_or(END, |p| p.name);
@@ -94,7 +94,7 @@ impl<'a> Dump<'a> {
     /// Dumps the module after optimization, when no code is generated.
     ///
     /// # Errors
-    /// Those of [`proto::encode`].
+    /// Errors of [`proto::encode`].
     pub fn after_optimization(&mut self, module: &Module) -> Result<()> {
         self.module(module, "after_optimizations")
     }
@@ -117,7 +117,7 @@ impl<'a> Dump<'a> {
     /// Dumps the results of a compilation: the module, the buffers of the first program, the code of all.
     ///
     /// # Errors
-    /// Those of [`proto::encode`] and of printing LLVM IR.
+    /// Errors of [`proto::encode`] and of printing LLVM IR.
     pub fn add_results(&mut self, module: &Module, each: &[(Program, Target)], object: &Pieces) -> Result<()> {
         let Some((first, _)) = each.first() else { return Ok(()) };
         let print = |text| {

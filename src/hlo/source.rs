@@ -39,7 +39,7 @@ impl SourceContent {
 /// JAX.
 ///
 /// # Errors
-/// Those of the reader of the format.
+/// Errors of the reader of the format.
 pub fn read(bytes: &Bytes) -> Result<SourceContent> {
     if let Some(form) = stablehlo::read_bytes(bytes) {
         return form;

@@ -62,7 +62,7 @@ pub enum Loaded {
 /// value become constants.
 ///
 /// # Errors
-/// Those of [`load_with_variables`].
+/// Errors of [`load_with_variables`].
 pub fn load(path: &Path, format: Option<&str>) -> Result<Program> {
     let mut program = load_with_variables(path, format)?;
     program.freeze_variables(|_| false);
@@ -72,7 +72,7 @@ pub fn load(path: &Path, format: Option<&str>) -> Result<Program> {
 /// Reads the program at `path` as [`load`] does, but keeps its variables, with their values.
 ///
 /// # Errors
-/// Those of [`load_any`]; `UnknownFormat` for a module.
+/// Errors of [`load_any`]; `UnknownFormat` for a module.
 pub fn load_with_variables(path: &Path, format: Option<&str>) -> Result<Program> {
     match load_any(path, format)? {
         Loaded::Graph(program) => Ok(*program),
@@ -119,7 +119,7 @@ fn no_graph() -> Diagnostic {
 /// Reads the program in `bytes`; files that a TF.js model names are read from `folder`.
 ///
 /// # Errors
-/// Those of [`load`].
+/// Errors of [`load`].
 pub fn parse(bytes: &Bytes, format: Option<FileFormat>, folder: &Path) -> Result<Program> {
     let format = match format {
         Some(format) => format,
@@ -169,7 +169,7 @@ fn without_values(mut program: Program) -> Result<Program> {
 /// Reads the program at `path` as [`load`] does, but variables stay variables.
 ///
 /// # Errors
-/// Those of [`load`].
+/// Errors of [`load`].
 pub fn load_as_saved(path: &Path, format: Option<&str>) -> Result<Program> {
     let model = path.is_dir() && !path.join("model.json").is_file();
     let saved = if model { Some(load_bytes(path, format)?) } else { None };
@@ -186,7 +186,7 @@ pub fn load_as_saved(path: &Path, format: Option<&str>) -> Result<Program> {
 /// The bytes of the file at `path` in the binary form of its format, and that format. For a folder: its model file.
 ///
 /// # Errors
-/// Those of [`load`], except for errors in the graph itself.
+/// Errors of [`load`], except for errors in the graph itself.
 pub fn load_bytes(path: &Path, format: Option<&str>) -> Result<(FileFormat, Bytes)> {
     let in_file = |error: Error| {
         error.map(|mut d| {

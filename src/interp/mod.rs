@@ -59,7 +59,7 @@ pub const MAX_STEPS: u64 = 50_000_000;
 /// Evaluates a computation whose loops may run `max_steps` instructions.
 ///
 /// # Errors
-/// Those of [`evaluate`].
+/// Errors of [`evaluate`].
 pub fn evaluate_with_step_limit(module: &Module, comp: CompId, args: &[Literal], max_steps: u64) -> Result<Literal> {
     let machine = opcodes::machine_with_every_opcode(module, u64::MAX, max_steps);
     machine.check_args(comp, args)?;
@@ -70,7 +70,7 @@ pub fn evaluate_with_step_limit(module: &Module, comp: CompId, args: &[Literal],
 /// sizes that the module was lowered for; `lower` lowers the same function for others.
 ///
 /// # Errors
-/// Those of [`evaluate`] and of `lower`.
+/// Errors of [`evaluate`] and of `lower`.
 pub fn evaluate_sized(module: &Module, args: &[Literal], found: Vec<u64>, lower: LowerForSizes) -> Result<Literal> {
     let mut machine = opcodes::machine_with_every_opcode(module, u64::MAX, MAX_STEPS);
     machine.sizes = Some(machine::EvaluatedSizes { found, lower });

@@ -19,7 +19,7 @@ pub fn rounds_to_16_bits(module: &Module) -> bool {
 /// Value of a computation whose 16-bit results are rounded differently, as chosen by `seed`.
 ///
 /// # Errors
-/// Those of [`super::evaluate`].
+/// Errors of [`super::evaluate`].
 pub fn evaluate_with_perturbed_rounding(module: &Module, comp: CompId, args: &[Literal], seed: u64) -> Result<Literal> {
     let machine = Machine::new(module, u64::MAX, super::MAX_STEPS, value);
     machine.random.set(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);

@@ -26,7 +26,7 @@ pub fn evaluate(program: &Program, args: &[Tensor], most: u64) -> Result<Vec<Ten
 /// Interprets a call of a program with variables and returns its results; `state` has the variables' values before and after the call.
 ///
 /// # Errors
-/// Those of [`evaluate`].
+/// Errors of [`evaluate`].
 pub fn evaluate_with_state(program: &Program, args: &[Tensor], state: &mut Vec<u8>, most: u64) -> Result<Vec<Tensor>> {
     let fits = |(have, want): (&Tensor, &crate::tensor::TensorInfo)| have.dtype == want.dtype && have.dims == want.dims;
     if args.len() != program.args.len() || !args.iter().zip(&program.args).all(fits) {

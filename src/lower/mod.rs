@@ -294,7 +294,7 @@ pub fn lower_with_assumed_sizes(
 /// Lowers a graph as [`lower_with_assumed_sizes`] does, and returns the module with symbolic sizes too.
 ///
 /// # Errors
-/// Those of [`lower_with_assumed_sizes`].
+/// Errors of [`lower_with_assumed_sizes`].
 pub fn lower_symbolic(
     program: &Program,
     feeds: &[Feed],

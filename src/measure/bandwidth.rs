@@ -14,7 +14,7 @@ const LEAST_BYTES: u64 = 64 << 20;
 /// Measures the GB/s of `threads` threads that read `bytes` bytes each, repeatedly.
 ///
 /// # Errors
-/// Those of compiling and loading.
+/// Errors of compiling and loading.
 pub fn measure_gbs(target: &Target, bytes: u64, threads: usize) -> Result<f64> {
     let rounds = LEAST_BYTES.div_ceil(bytes.max(1)).max(1);
     let program = program(target, bytes, rounds, threads);

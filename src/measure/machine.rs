@@ -41,7 +41,7 @@ impl MachineLimits {
     /// Measures this machine with code for `target`; takes some seconds.
     ///
     /// # Errors
-    /// Those of compiling and loading.
+    /// Errors of compiling and loading.
     pub fn measure(target: &Target) -> Result<MachineLimits> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let on_both = |measure: &dyn Fn(usize) -> Result<Option<f64>>| -> Result<Throughput> {
@@ -72,7 +72,7 @@ impl MachineLimits {
 /// several of its processors on one core.
 ///
 /// # Errors
-/// Those of compiling and loading.
+/// Errors of compiling and loading.
 pub fn parallel_speedup(target: &Target, threads: usize) -> Result<f64> {
     Ok(multiply_adds::measure_gflops(target, target.lanes(4), threads)? / multiply_adds::gflops_of_one_thread(target)?)
 }

@@ -16,7 +16,7 @@ const CHUNKS: u64 = 4;
 /// Measures the maximum f32 GFLOP/s of one thread with the vectors that code for `target` uses.
 ///
 /// # Errors
-/// Those of compiling and loading.
+/// Errors of compiling and loading.
 pub fn gflops_of_one_thread(target: &Target) -> Result<f64> {
     measure_gflops(target, target.lanes(4), 1)
 }
@@ -24,7 +24,7 @@ pub fn gflops_of_one_thread(target: &Target) -> Result<f64> {
 /// Measures the f32 GFLOP/s of `threads` threads on vectors of `lanes` elements.
 ///
 /// # Errors
-/// Those of compiling and loading.
+/// Errors of compiling and loading.
 pub fn measure_gflops(target: &Target, lanes: u64, threads: usize) -> Result<f64> {
     let program = program(lanes, threads);
     let flops = program.flops;

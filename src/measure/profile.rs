@@ -45,7 +45,7 @@ impl<'a> Profile<'a> {
     /// Measures an object compiled with [`crate::codegen::Launches::Observed`], for a number of calls or seconds.
     ///
     /// # Errors
-    /// Those of calls, and of compiling and loading the code that measures the machine.
+    /// Errors of calls, and of compiling and loading the code that measures the machine.
     pub fn measure(
         built: &'a Built,
         target: &Target,
@@ -111,7 +111,7 @@ impl<'a> KernelProfile<'a> {
 /// kernel, and the number of calls.
 ///
 /// # Errors
-/// Those of [`Session::call_observed`].
+/// Errors of [`Session::call_observed`].
 pub fn kernel_times(
     program: &Program,
     session: &mut Session,

@@ -24,7 +24,7 @@ impl Roofline {
     /// Measures the limits; `bytes` is the number of bytes that a call reads and writes.
     ///
     /// # Errors
-    /// Those of compiling and loading.
+    /// Errors of compiling and loading.
     pub fn measure(target: &Target, threads: usize, bytes: u64) -> Result<Roofline> {
         let caches = MachineCaches::of_this_machine();
         let mut memories = Vec::new();

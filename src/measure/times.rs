@@ -85,7 +85,7 @@ impl Timer {
     /// Warms up, and determines the number of calls to time together; it is one if the effort states a number of runs.
     ///
     /// # Errors
-    /// Those of [`Session::call`].
+    /// Errors of [`Session::call`].
     pub fn warm_up(session: &mut Session, effort: &Effort) -> Result<Timer> {
         let mut timer = Timer { together: 1, warmup_runs: 0 };
         let start = Instant::now();
@@ -106,7 +106,7 @@ impl Timer {
     /// Makes the calls that are timed together, and returns their total time.
     ///
     /// # Errors
-    /// Those of [`Session::call`].
+    /// Errors of [`Session::call`].
     pub fn time(&self, session: &mut Session) -> Result<Duration> {
         let start = Instant::now();
         for _ in 0..self.together {
@@ -124,7 +124,7 @@ impl Timer {
 /// Measures calls of a session after a warm-up: at least one, by default at least five.
 ///
 /// # Errors
-/// Those of [`Session::call`].
+/// Errors of [`Session::call`].
 pub fn time_calls(session: &mut Session, effort: &Effort) -> Result<Times> {
     let timer = Timer::warm_up(session, effort)?;
     let start = Instant::now();

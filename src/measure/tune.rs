@@ -64,7 +64,7 @@ pub struct TuningResult {
 /// number of trials.
 ///
 /// # Errors
-/// Those of compiling, loading and calling.
+/// Errors of compiling, loading and calling.
 pub fn tune(
     lowered: &Lowered,
     request: &CodeRequest,

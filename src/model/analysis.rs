@@ -33,7 +33,7 @@ impl Analysis {
     /// Clusters a program and infers its tensors. `request` and `options` are as [`super::load_for_clustering`] left them.
     ///
     /// # Errors
-    /// Those of clustering, inference and `on_clusters`.
+    /// Errors of clustering, inference and `on_clusters`.
     pub fn new(
         model: &ModelFile,
         input: ClusterInput,

@@ -21,7 +21,7 @@ pub struct ClusterInput {
 /// `request` is replaced by its feeds and fetches, and `options` get the origin of the graph.
 ///
 /// # Errors
-/// Those of reading the file; `Code::BadOption` for an unknown signature.
+/// Errors of reading the file; `Code::BadOption` for an unknown signature.
 pub fn load_for_clustering(
     model: &ModelFile,
     request: &mut Request,

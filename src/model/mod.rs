@@ -91,7 +91,7 @@ impl ModelFile {
     /// ```
     ///
     /// # Errors
-    /// Those of reading the file; every blocker.
+    /// Errors of reading the file; every blocker.
     pub fn lower(&self, request: &Request) -> Result<Functions> {
         let fronts = compile::load_and_lower(&self.path, self.format.as_deref(), request)?;
         let all = fronts.entries.into_iter().map(|entry| (entry.name, entry.lowered)).collect();
@@ -112,7 +112,7 @@ impl ModelFile {
     /// ```
     ///
     /// # Errors
-    /// Those of [`ModelFile::lower`]; `Code::TooLarge`, `Code::UnsupportedCase`.
+    /// Errors of [`ModelFile::lower`]; `Code::TooLarge`, `Code::UnsupportedCase`.
     pub fn compile(&self, request: &Request, code: impl Into<CodeRequest>) -> Result<Compiled> {
         let name = self.name();
         let (functions, source) = (self.lower(request)?, compile::source_name(&self.path));
@@ -135,7 +135,7 @@ impl ModelFile {
     /// ```
     ///
     /// # Errors
-    /// Those of reading the file; `Code::BadGraph`.
+    /// Errors of reading the file; `Code::BadGraph`.
     pub fn cluster(&self) -> Result<Clustering> {
         let mut options = cluster_options();
         let input = load_for_clustering(self, &mut Request::default(), &mut options)?;
@@ -153,7 +153,7 @@ impl ModelFile {
     /// ```
     ///
     /// # Errors
-    /// Those of reading the file and of [`rewrite::rewrite`].
+    /// Errors of reading the file and of [`rewrite::rewrite`].
     pub fn rewrite(&self, mode: Mode) -> Result<Rewritten> {
         let (format, bytes) = import::load_bytes(&self.path, self.format.as_deref())?;
         let program = import::load_as_saved(&self.path, self.format.as_deref())?;
@@ -182,7 +182,7 @@ impl ModelFile {
     /// ```
     ///
     /// # Errors
-    /// Those of [`ModelFile::cluster`].
+    /// Errors of [`ModelFile::cluster`].
     pub fn report(&self) -> Result<Report> {
         let mut options = cluster_options();
         options.refused_edges = true;
@@ -210,7 +210,7 @@ impl ModelFile {
     /// ```
     ///
     /// # Errors
-    /// Those of [`ModelFile::compile`]; `Code::NoLinker`.
+    /// Errors of [`ModelFile::compile`]; `Code::NoLinker`.
     pub fn verify(&self, request: &Request, args: &[Tensor], code: impl Into<CodeRequest>) -> Result<Verification> {
         let code = code.into();
         let functions = self.lower(request)?;

@@ -74,7 +74,7 @@ impl ReplicaGroups {
     /// Groups whose members the rows of input `i` list.
     ///
     /// # Errors
-    /// Those of [`ReplicaGroups::of`], and `NotConstant`.
+    /// Errors of [`ReplicaGroups::of`], and `NotConstant`.
     pub fn from_input(cx: &mut LowerCtx, i: usize) -> Result<ReplicaGroups> {
         let members = rows(cx, i)?;
         ReplicaGroups::of(cx, members)

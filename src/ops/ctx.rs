@@ -98,7 +98,7 @@ impl LowerCtx<'_> {
     /// value.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::arg`], and `Code::UnsupportedCase` in scalar functions.
+    /// Errors of [`LowerCtx::arg`], and `Code::UnsupportedCase` in scalar functions.
     pub fn read_variable(&mut self, i: usize) -> Result<InstId> {
         match self.args.get(i) {
             Some(&Value::Variable(id)) if !self.store.is_table(id) => self.read_resizable(id),
@@ -125,14 +125,14 @@ impl LowerCtx<'_> {
     /// Inputs `from..to` as arrays.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::arg`].
+    /// Errors of [`LowerCtx::arg`].
     pub fn arg_range(&self, from: usize, to: usize) -> Result<Vec<InstId>> {
         (from..to).map(|i| self.arg(i)).collect()
     }
     /// Sizes of input `i`.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::arg`].
+    /// Errors of [`LowerCtx::arg`].
     pub fn dims(&self, i: usize) -> Result<Vec<Dim>> {
         if let Some(Value::Ragged(ragged)) = self.args.get(i) {
             return Ok(ragged.row_count(self).into_iter().collect());
@@ -145,14 +145,14 @@ impl LowerCtx<'_> {
     /// Element type of input `i`.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::arg`].
+    /// Errors of [`LowerCtx::arg`].
     pub fn dtype(&self, i: usize) -> Result<DType> {
         Ok(self.b.dtype(self.arg(i)?))
     }
     /// Value of input `i`, which must be known at compile time.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::arg`], and `Code::NotConstant`.
+    /// Errors of [`LowerCtx::arg`], and `Code::NotConstant`.
     pub fn constant(&self, i: usize) -> Result<Tensor> {
         let id = self.arg(i)?;
         interp::constant_value(self.b, id).ok_or_else(|| {
@@ -163,7 +163,7 @@ impl LowerCtx<'_> {
     /// Value of input `i` as integers, which must be known at compile time.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::constant`], and `Code::TypeMismatch` for other numbers.
+    /// Errors of [`LowerCtx::constant`], and `Code::TypeMismatch` for other numbers.
     pub fn constant_ints(&self, i: usize) -> Result<Vec<i64>> {
         self.constant(i)?
             .to_i64s()
@@ -176,7 +176,7 @@ impl LowerCtx<'_> {
     /// Value of input `i` as integers, which must be known at compile time or follow from open sizes.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::constant_ints`].
+    /// Errors of [`LowerCtx::constant_ints`].
     pub fn constant_dims(&self, i: usize) -> Result<Vec<Dim>> {
         match self.symbolic_value(i).and_then(|known| known.sizes) {
             Some(sizes) => Ok(sizes),
@@ -186,7 +186,7 @@ impl LowerCtx<'_> {
     /// Value of input `i`, a single integer that must be known at compile time.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::constant_ints`], and `Code::ShapeMismatch` for more than one.
+    /// Errors of [`LowerCtx::constant_ints`], and `Code::ShapeMismatch` for more than one.
     pub fn constant_int(&self, i: usize) -> Result<i64> {
         match self.constant_ints(i)?[..] {
             [v] => Ok(v),
@@ -198,7 +198,7 @@ impl LowerCtx<'_> {
     /// Value of input `i`, a single integer that must be known at compile time or follow from open sizes.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::constant_int`].
+    /// Errors of [`LowerCtx::constant_int`].
     pub fn constant_dim(&self, i: usize) -> Result<Dim> {
         match self.constant_dims(i)?[..] {
             [v] => Ok(v),
@@ -341,7 +341,7 @@ impl LowerCtx<'_> {
     /// Sizes given by the elements of input `i`. Known ones may be negative; others are bounded by what the caller allows.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::size_from_scalar`].
+    /// Errors of [`LowerCtx::size_from_scalar`].
     pub fn sizes_from_input(&mut self, i: usize) -> Result<Vec<Dim>> {
         if self.symbolic_value(i).is_some() {
             return self.constant_dims(i);
@@ -370,7 +370,7 @@ impl LowerCtx<'_> {
     /// the value is larger or negative.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::data_dependent_size`].
+    /// Errors of [`LowerCtx::data_dependent_size`].
     pub fn size_from_scalar(&mut self, count: InstId, made: &str) -> Result<Dim> {
         let range = self.ranges.scalar_range(self.b, count);
         let proven = range.upper_bound().and_then(|most| Dim::size(most).ok());
@@ -384,7 +384,7 @@ impl LowerCtx<'_> {
     /// memory for, the caller's bound applies instead. A call fails if the value exceeds the bound.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::data_dependent_size`].
+    /// Errors of [`LowerCtx::data_dependent_size`].
     pub fn bounded_size(&mut self, count: InstId, most: Dim, made: &str) -> Result<Dim> {
         let allowed = self.b.bound(&self.node.name);
         let is_proven = most <= MOST_PROVEN;
@@ -394,7 +394,7 @@ impl LowerCtx<'_> {
     /// that they count.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::data_dependent_size`].
+    /// Errors of [`LowerCtx::data_dependent_size`].
     pub fn size_from_maximum(&mut self, numbers: InstId, made: &str) -> Result<Dim> {
         let most = self
             .ranges

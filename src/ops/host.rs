@@ -148,7 +148,7 @@ fn received(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// Shape function of ops that fill empty rows of a sparse matrix: the entries of the input, and one for each empty row.
 ///
 /// # Errors
-/// Those of [`ShapeCtx`].
+/// Errors of [`ShapeCtx`].
 pub fn sparse_fill_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (indices, n) = (cx.dims_of_rank(0, 2)?, cx.fresh_dim(UnknownReason::Data));
     let rows = match cx.partial_ints(2).as_deref() {
@@ -167,7 +167,7 @@ pub fn sparse_fill_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// Shape function of `SparseReshape`: indices of the new rank, and the new shape.
 ///
 /// # Errors
-/// Those of [`ShapeCtx`].
+/// Errors of [`ShapeCtx`].
 pub fn sparse_reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let (indices, rank) = (cx.dims_of_rank(0, 2)?, cx.dims_of_rank(2, 1)?);
     Ok(vec![Fact::new(S64, vec![indices[0], rank[0]].into()), Fact::new(S64, rank.into())])
@@ -177,7 +177,7 @@ pub fn sparse_reshape_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// the number of occurrences of each.
 ///
 /// # Errors
-/// Those of [`ShapeCtx`].
+/// Errors of [`ShapeCtx`].
 pub fn unique_shape(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
     let n = cx.fresh_dim(UnknownReason::Data);
     let index = cx.attr_type("out_idx");
@@ -202,7 +202,7 @@ pub fn unique_shape(cx: &mut ShapeCtx, counts: bool) -> Result<Vec<Fact>> {
 /// Shape function of `Where`: positions of the nonzero elements, one index per dimension; their number depends on the data.
 ///
 /// # Errors
-/// Those of [`ShapeCtx`].
+/// Errors of [`ShapeCtx`].
 pub fn where_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let n = cx.fresh_dim(UnknownReason::Data);
     let rank = match cx.ranked_dims(0)? {
@@ -218,7 +218,7 @@ pub fn where_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
 /// Shape function of `DynamicPartition`: `num_partitions` outputs, each with a data-dependent number of rows of `data`.
 ///
 /// # Errors
-/// Those of [`ShapeCtx`].
+/// Errors of [`ShapeCtx`].
 pub fn dynamic_partition_shape(cx: &mut ShapeCtx) -> Result<Vec<Fact>> {
     let groups = usize::try_from(cx.node.int("num_partitions").unwrap_or(0)).unwrap_or(0).min(1 << 16);
     let (data, partitions) = (cx.ranked_dims(0)?, cx.ranked_dims(1)?);

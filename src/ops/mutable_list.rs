@@ -56,7 +56,7 @@ impl MutableLists {
     /// The TensorArray or stack with this id, mutable.
     ///
     /// # Errors
-    /// Those of [`Self::get`].
+    /// Errors of [`Self::get`].
     pub fn get_mut(&mut self, id: MutableListId) -> Result<&mut MutableList> {
         if id.index() < self.all.len() { Ok(&mut self.all[id]) } else { Err(gone()) }
     }
@@ -80,7 +80,7 @@ impl MutableLists {
     /// The TensorArray of gradients of `of` with this gradient source; one whose elements are `zeros` is made if there is none.
     ///
     /// # Errors
-    /// Those of [`Self::get`], and `Code::TypeMismatch` for a stack.
+    /// Errors of [`Self::get`], and `Code::TypeMismatch` for a stack.
     pub fn gradient_array(&mut self, of: MutableListId, source: &str, zeros: Value) -> Result<MutableListId> {
         let list = self.get(of)?;
         if let Some((_, found)) = list.gradients.iter().find(|(name, _)| name == source) {

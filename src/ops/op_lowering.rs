@@ -228,7 +228,7 @@ impl OpLowering {
     /// Lowers a node of this op to HLO; returns its outputs.
     ///
     /// # Errors
-    /// Those of the op's lowering; an internal error for an op that the graph walker lowers.
+    /// Errors of the op's lowering; an internal error for an op that the graph walker lowers.
     pub fn lower_node(&self, cx: &mut LowerCtx) -> Result<Vec<Value>> {
         if self.moves_strings && cx.args.iter().any(is_text) {
             return move_strings(self, cx);

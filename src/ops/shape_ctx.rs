@@ -30,21 +30,21 @@ impl ShapeCtx<'_> {
     /// Shape of input `i`.
     ///
     /// # Errors
-    /// Those of [`ShapeCtx::arg`].
+    /// Errors of [`ShapeCtx::arg`].
     pub fn dims(&self, i: usize) -> Result<Dims> {
         Ok(self.arg(i)?.dims.clone())
     }
     /// Dimensions of input `i`, if its rank is known.
     ///
     /// # Errors
-    /// Those of [`ShapeCtx::arg`].
+    /// Errors of [`ShapeCtx::arg`].
     pub fn ranked_dims(&self, i: usize) -> Result<Option<Vec<InferredDim>>> {
         Ok(self.arg(i)?.dims.as_ranked().map(<[InferredDim]>::to_vec))
     }
     /// Dimensions of input `i`, which must have this rank; new unknown sizes if its rank is not known.
     ///
     /// # Errors
-    /// Those of [`ShapeCtx::arg`], and `Code::ShapeMismatch`.
+    /// Errors of [`ShapeCtx::arg`], and `Code::ShapeMismatch`.
     pub fn dims_of_rank(&mut self, i: usize, rank: usize) -> Result<Vec<InferredDim>> {
         let dims = self.dims(i)?;
         let found = self.require_rank(&dims, rank);
@@ -145,7 +145,7 @@ impl ShapeCtx<'_> {
     /// Shape given by the value of input `i`: a vector of sizes where -1 is unknown, or the scalar -1 for an unknown rank.
     ///
     /// # Errors
-    /// Those of [`ShapeCtx::arg`], and `Code::ShapeMismatch` if the value is not a shape.
+    /// Errors of [`ShapeCtx::arg`], and `Code::ShapeMismatch` if the value is not a shape.
     pub fn shape_from_value(&mut self, i: usize) -> Result<Dims> {
         let arg = self.arg(i)?;
         let (rank, values) = (arg.dims.as_ranked().map(<[InferredDim]>::len), arg.as_ints());
@@ -263,7 +263,7 @@ impl ShapeCtx<'_> {
     /// One output of the type of input `i`.
     ///
     /// # Errors
-    /// Those of [`ShapeCtx::arg`].
+    /// Errors of [`ShapeCtx::arg`].
     pub fn one_output_like(&self, i: usize, dims: impl Into<Dims>) -> Result<Vec<Fact>> {
         Ok(vec![Fact::new(self.arg(i)?.dtype, dims.into())])
     }

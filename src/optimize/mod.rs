@@ -101,7 +101,7 @@ pub fn run_passes(
 /// Expands opcodes that have no kernel to opcodes that have one, and runs the pipeline on the result.
 ///
 /// # Errors
-/// Those of the expansions, and an internal one that names the pass.
+/// Errors of the expansions, and an internal one that names the pass.
 pub fn expand(module: &mut Module) -> Result<()> {
     let mut changed = Changed::No;
     for pass in EXPANSIONS {

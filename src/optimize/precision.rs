@@ -33,7 +33,7 @@ const MOST: f32 = 127.0;
 /// Rounds constants and products as `precision` requests, and returns counts of them.
 ///
 /// # Errors
-/// Those of [`rewrite`].
+/// Errors of [`rewrite`].
 pub fn reduce_precision(module: &mut Module, precision: Precision) -> Result<RoundingCounts> {
     let reduced = RoundingCounts { precision, ..RoundingCounts::default() };
     let mut seen = ReductionCounts { reduced, stored: HashSet::new(), scales: HashSet::new() };

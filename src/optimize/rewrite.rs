@@ -301,7 +301,7 @@ impl<'m> Editor<'m> {
 /// Instructions with dynamic dimensions and parameters are not offered. Shapes must not change.
 ///
 /// # Errors
-/// Those of `rule`, and an internal one where a shape would change.
+/// Errors of `rule`, and an internal one where a shape would change.
 pub fn rewrite(
     module: &mut Module,
     mut rule: impl FnMut(&mut Editor, InstId) -> Result<Option<InstId>>,
@@ -324,7 +324,7 @@ pub fn editable_computations(module: &Module) -> Vec<CompId> {
 /// [`rewrite`] for one computation.
 ///
 /// # Errors
-/// Those of [`rewrite`].
+/// Errors of [`rewrite`].
 pub fn rewrite_computation(
     module: &mut Module,
     id: CompId,

@@ -42,7 +42,7 @@ pub struct Entries {
 /// Prepares each signature that `request` chooses.
 ///
 /// # Errors
-/// Those of [`super::prepare`] for each signature; `BadOption` for a pattern of `request.state` that matches no variable;
+/// Errors of [`super::prepare`] for each signature; `BadOption` for a pattern of `request.state` that matches no variable;
 /// `VariableWithoutValue` for a state variable without an initial value.
 pub fn entries(program: Program, request: &Request) -> Result<Entries> {
     let source = program.source.clone();

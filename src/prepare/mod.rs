@@ -278,7 +278,7 @@ pub struct ResolvedRequest {
 /// Unlike [`prepare`], makes no assumptions about sizes, and refuses no node.
 ///
 /// # Errors
-/// Those of [`resolve_request`].
+/// Errors of [`resolve_request`].
 pub fn cut_to_request(program: Program, request: &Request) -> Result<ReachableProgram> {
     let ResolvedRequest { feeds, fetches, called, needed, .. } = resolve_request(&program, request)?;
     let prune::PrunedProgram { program, fetches } = prune::prune(program, &needed, &feeds, fetches);
@@ -320,7 +320,7 @@ pub struct SignatureNames {
 /// Feeds and fetches that [`prepare`] would take for a request.
 ///
 /// # Errors
-/// Those of [`prepare`] except for unknown sizes.
+/// Errors of [`prepare`] except for unknown sizes.
 pub fn resolve_request(program: &Program, request: &Request) -> Result<ResolvedRequest> {
     let names = NodesByName::new(program);
     let mut told = Vec::new();

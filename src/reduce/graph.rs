@@ -33,7 +33,7 @@ enum Change {
 /// Minimizes `graph` as long as `verdict` on its encoding stays true, by at most `most` trials.
 ///
 /// # Errors
-/// Those of `verdict`.
+/// Errors of `verdict`.
 pub fn reduce_graph(graph: RawGraph, most: u64, verdict: &mut FailureTest) -> Result<(RawGraph, ReductionStats)> {
     let mut search = Search::new(verdict, most);
     let mut graph = graph;

@@ -25,7 +25,7 @@ enum Change {
 /// Minimizes `module` as long as `verdict` on its text stays true, by at most `most` trials.
 ///
 /// # Errors
-/// Those of `verdict`.
+/// Errors of `verdict`.
 pub fn reduce_module(module: Module, most: u64, verdict: &mut FailureTest) -> Result<(Module, ReductionStats)> {
     let mut search = Search::new(verdict, most);
     let mut module = module;

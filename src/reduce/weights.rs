@@ -24,7 +24,7 @@ pub struct Seeded {
 /// Replaces the weights of `graph` by seeds; returns the replaced constants.
 ///
 /// # Errors
-/// Those of reading a GraphDef.
+/// Errors of reading a GraphDef.
 pub fn seed_weights(graph: &mut RawGraph) -> Result<Vec<Seeded>> {
     let program = import::read_graph_def(&graph.write().into())?;
     let mut done = Vec::new();

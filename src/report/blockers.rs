@@ -97,7 +97,7 @@ fn sort(groups: &mut [Blocker]) {
 /// Repeats clustering as if XLA compiled the op of each of the first groups, and records the gain.
 ///
 /// # Errors
-/// Those of clustering.
+/// Errors of clustering.
 pub fn evaluate_what_ifs(
     report: &mut super::Report,
     program: &Program,

@@ -32,7 +32,7 @@ pub fn load(path: Option<&Path>, wanted: &[TensorInfo]) -> Result<Vec<Tensor>> {
 /// ```
 ///
 /// # Errors
-/// Those of [`load`], [`sizes::assign_by_name`] and [`sizes::resolve_sizes`].
+/// Errors of [`load`], [`sizes::assign_by_name`] and [`sizes::resolve_sizes`].
 pub fn for_function(path: Option<&Path>, lowered: &Lowered, values: &[(String, u64)]) -> Result<Vec<Tensor>> {
     let none = Default::default();
     let sized = lowered.size_variants.as_ref().map_or(&none, |s| &s.sizes);

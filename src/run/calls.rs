@@ -78,7 +78,7 @@ pub fn find_function(functions: &Functions, signature: Option<&str>) -> Result<u
 /// Reads or generates the arguments of a call; `sizes` are values by name for sizes that no array has.
 ///
 /// # Errors
-/// Those of [`arguments::for_function`].
+/// Errors of [`arguments::for_function`].
 pub fn read_arguments(call: &FileCall, lowered: &Lowered, sizes: &[(String, u64)]) -> Result<Vec<Tensor>> {
     arguments::for_function(call.inputs.as_deref(), lowered, sizes)
 }

@@ -32,7 +32,7 @@ impl Instance {
     /// Compiles functions and loads them; `weights` is the weights file, for functions that take weights from their caller.
     ///
     /// # Errors
-    /// Those of [`compile::build_all`] and [`Model::load_compiled`].
+    /// Errors of [`compile::build_all`] and [`Model::load_compiled`].
     pub fn compile(
         functions: Functions,
         name: &str,
@@ -48,7 +48,7 @@ impl Instance {
     /// Loads compiled functions.
     ///
     /// # Errors
-    /// Those of [`Model::load_compiled`].
+    /// Errors of [`Model::load_compiled`].
     pub fn load(compiled: &Compiled, target: &Target, threads: usize, weights: Option<&Path>) -> Result<Instance> {
         let model = Model::load_compiled(compiled, weights, target, threads)?;
         Ok(Instance { state: model.initial_state()?, model })
@@ -57,7 +57,7 @@ impl Instance {
     /// Calls the function with index `function`, and updates the variables.
     ///
     /// # Errors
-    /// Those of [`Model::call_guarded`].
+    /// Errors of [`Model::call_guarded`].
     pub fn call(&mut self, function: usize, args: &[Tensor]) -> Result<Vec<Tensor>> {
         self.model.call_guarded(function, args, &mut self.state)
     }
@@ -71,7 +71,7 @@ impl Instance {
 /// Compiles a function and calls it once.
 ///
 /// # Errors
-/// Those of [`compile::build`] and [`call_once`].
+/// Errors of [`compile::build`] and [`call_once`].
 pub fn compile_and_call(
     lowered: Lowered,
     name: &str,
@@ -86,7 +86,7 @@ pub fn compile_and_call(
 /// Loads a compiled function and calls it once, as [`Model::call_guarded`] does.
 ///
 /// # Errors
-/// Those of [`Model::load`] and [`Model::call_guarded`].
+/// Errors of [`Model::load`] and [`Model::call_guarded`].
 pub fn call_once(built: &Built, target: &Target, args: &[Tensor], threads: usize) -> Result<Vec<Tensor>> {
     let model = Model::load(&ModelInterface::of_program(&built.program), &built.object, target, threads)?;
     let mut state = model.initial_state()?;

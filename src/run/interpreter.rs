@@ -10,7 +10,7 @@ use crate::{bounded, interp};
 /// Evaluates the module of a function without variables.
 ///
 /// # Errors
-/// Those of [`interp::evaluate`].
+/// Errors of [`interp::evaluate`].
 pub fn interpret(lowered: &Lowered, args: Vec<Tensor>) -> Result<Vec<Tensor>> {
     let literals: Vec<Literal> = args.into_iter().map(Literal::Array).collect();
     let value = interp::evaluate(&lowered.module, lowered.module.entry, &literals)?;
@@ -42,7 +42,7 @@ impl<'a> Interpreter<'a> {
     /// A model before its first call, with the initial values of its variables.
     ///
     /// # Errors
-    /// Those of [`compile::initial_values`].
+    /// Errors of [`compile::initial_values`].
     pub fn new(functions: &'a Functions) -> Result<Interpreter<'a>> {
         Ok(Interpreter { state: compile::initial_values(functions)?, functions, is_padded: false, rounding: None })
     }

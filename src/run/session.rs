@@ -65,7 +65,7 @@ impl Session {
     /// Links `built`, loads it and copies `args`, whose types must be those of `built.program.args`.
     ///
     /// # Errors
-    /// Those of [`Model::load`].
+    /// Errors of [`Model::load`].
     pub fn load(built: &Built, target: &Target, args: &[Tensor], threads: usize) -> Result<Session> {
         Session::new(Model::load(&ModelInterface::of_program(&built.program), &built.object, target, threads)?, args)
     }
@@ -101,7 +101,7 @@ impl Session {
     /// Calls the function once.
     ///
     /// # Errors
-    /// Those of [`Model::call_guarded`].
+    /// Errors of [`Model::call_guarded`].
     pub fn call(&mut self) -> Result<()> {
         self.model.call(RankFunction::single_rank(0), &self.memory)
     }
@@ -110,7 +110,7 @@ impl Session {
     /// that are `shared` run on all threads.
     ///
     /// # Errors
-    /// Those of [`Session::call`].
+    /// Errors of [`Session::call`].
     pub fn call_observed(&mut self, shared: &IdVec<KernelId, bool>, times: &mut [KernelTime]) -> Result<()> {
         let mut observer = Observer { pool: self.model.pool.as_ref(), shared, times };
         let threads = self.model.pool.as_ref().map_or(1, ThreadPool::threads);

@@ -71,7 +71,7 @@ pub fn resolve_sizes<'a>(
 /// Determines the sizes of a call from its arguments.
 ///
 /// # Errors
-/// Those of [`resolve_sizes`].
+/// Errors of [`resolve_sizes`].
 pub fn sizes_of_arguments(sizes: &Sizes, infos: &[TensorInfo], args: &[Tensor]) -> Result<Vec<u64>> {
     resolve_sizes(sizes, infos, |i| args.get(i), &[])
 }

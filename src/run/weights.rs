@@ -43,7 +43,7 @@ impl Model {
     /// Links compiled functions and loads them. An object without weights gets those of `file`, or else the graph's.
     ///
     /// # Errors
-    /// Those of [`Model::load`]; `Code::OtherWeights` if the file belongs to another object, `Code::Io`.
+    /// Errors of [`Model::load`]; `Code::OtherWeights` if the file belongs to another object, `Code::Io`.
     pub fn load_compiled(built: &Compiled, file: Option<&Path>, target: &Target, threads: usize) -> Result<Model> {
         let mut model = Model::load(&built.bundle.face, &built.object, target, threads)?;
         let Some(check) = model.calls.check else { return Ok(model) };

@@ -79,7 +79,7 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, request: &CodeRequest)
 /// same function: these are in memory once, and new ones are added to them.
 ///
 /// # Errors
-/// Those of [`build`].
+/// Errors of [`build`].
 pub fn build_with_packings(
     lowered: &Lowered,
     name: &str,

@@ -12,7 +12,7 @@ pub trait Content {
     /// Writes the whole content to `out`.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     fn write_to(&self, out: &mut File) -> io::Result<()>;
 }
 

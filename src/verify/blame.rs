@@ -110,7 +110,7 @@ type ReferenceValues<'a> = HashMap<Endpoint, &'a Tensor>;
 /// Compares every intermediate result. `others` are the keys of `reference` that are not outputs.
 ///
 /// # Errors
-/// Those of compiling and running; `Code::TooLarge` for too many bytes; `Code::BadInputs` for each of `others` that is not a tensor
+/// Errors of compiling and running; `Code::TooLarge` for too many bytes; `Code::BadInputs` for each of `others` that is not a tensor
 /// needed by the fetches, or has another type.
 pub(super) fn compare_ops(case: &VerifyCase, reference: &Arrays, others: &[String]) -> Result<Blame> {
     let program = match import::load_any(case.graph, case.format)? {

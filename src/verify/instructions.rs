@@ -12,7 +12,7 @@ use std::collections::HashMap;
 /// Compares the results of all array instructions of the entry computation.
 ///
 /// # Errors
-/// Those of compiling and running; `Code::TooLarge` for too many bytes.
+/// Errors of compiling and running; `Code::TooLarge` for too many bytes.
 pub(super) fn compare_instructions(lowered: &Lowered, args: &[Tensor], conditions: &VerifyOptions) -> Result<Blame> {
     let entry = lowered.module.entry();
     let kept: Vec<InstId> = entry.post_order().into_iter().filter(|&id| is_computed(entry, id)).collect();

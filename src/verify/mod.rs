@@ -104,7 +104,7 @@ pub struct Verification {
 /// wrong code; and with the interpreter on the original weights, with a tolerance documented for the precision.
 ///
 /// # Errors
-/// Those of compiling and running; `Code::BadInputs` for expected arrays of other names or types.
+/// Errors of compiling and running; `Code::BadInputs` for expected arrays of other names or types.
 pub fn verify(case: &VerifyCase, progress: &dyn Fn(&'static str)) -> Result<Verification> {
     let VerifyCase { functions, keys, args, conditions, .. } = *case;
     let precision = conditions.code.precision;
@@ -241,7 +241,7 @@ pub struct Bisection<'a> {
 /// instruction.
 ///
 /// # Errors
-/// Those of compiling and running a bisection.
+/// Errors of compiling and running a bisection.
 pub fn compare_engines(
     keys: &[String],
     native: &[Tensor],

@@ -33,7 +33,7 @@ impl SelfTestSource {
     /// Parses a seed in digits, the path of an npz file of arguments, or of a `.jsonl` call file.
     ///
     /// # Errors
-    /// Those of [`calls::read`]; `Code::BadOption` if `expect` accompanies anything but an npz file.
+    /// Errors of [`calls::read`]; `Code::BadOption` if `expect` accompanies anything but an npz file.
     pub fn parse(text: &str, expect: Option<PathBuf>) -> Result<SelfTestSource> {
         let is_file_of_calls = Path::new(text).extension().is_some_and(|e| e == "jsonl");
         match text.parse::<u64>() {
@@ -56,7 +56,7 @@ impl SelfTestSource {
 /// Evaluates the calls of `source` and returns the self-test with the answers. `keys` maps a function to the names of its results in files.
 ///
 /// # Errors
-/// Those of reading arguments and of the interpreter; `Code::Mismatch` for expected results that differ from the interpreter's.
+/// Errors of reading arguments and of the interpreter; `Code::Mismatch` for expected results that differ from the interpreter's.
 pub fn self_test(
     functions: &Functions,
     source: &SelfTestSource,

@@ -32,7 +32,7 @@ pub struct CallSequence<'a> {
 /// maps a function to the names of its results.
 ///
 /// # Errors
-/// Those of compiling and running; `Code::BadInputs` for arrays of other names or types.
+/// Errors of compiling and running; `Code::BadInputs` for arrays of other names or types.
 pub fn verify_calls(sequence: &CallSequence, keys: impl Fn(&Lowered) -> Vec<String>) -> Result<Vec<Comparison>> {
     let CallSequence { functions, conditions, .. } = *sequence;
     let in_graph = |e: Error| e.in_file(sequence.graph);

@@ -80,7 +80,7 @@ impl Buffer {
 /// The memory that a caller names, or the default one of the device that it names, or of the first device.
 ///
 /// # Errors
-/// Those of an incomplete client.
+/// Errors of an incomplete client.
 pub fn memory_of(client: *mut Client, device: *mut Device, memory: *mut Memory) -> Result<*mut Memory, Failure> {
     if !memory.is_null() {
         return Ok(memory);

@@ -19,7 +19,7 @@ const STACK_BYTES: usize = 256 << 20;
 /// Compiles the bytes of a module on a thread whose stack is deep enough.
 ///
 /// # Errors
-/// Those of [`program`]; `Code::ResourceExhausted` where no thread can be started.
+/// Errors of [`program`]; `Code::ResourceExhausted` where no thread can be started.
 fn on_thread(code: &[u8], options: &[u8], target: &Target) -> Result<(Program, CompileOptions), Failure> {
     std::thread::scope(|scope| {
         let compiler = std::thread::Builder::new().name("tfaot-compile".into()).stack_size(STACK_BYTES);
@@ -32,7 +32,7 @@ fn on_thread(code: &[u8], options: &[u8], target: &Target) -> Result<(Program, C
 /// Compiles the bytes of a module.
 ///
 /// # Errors
-/// Those of tfaot's reader and compiler; `Code::Unimplemented` for programs of several devices.
+/// Errors of tfaot's reader and compiler; `Code::Unimplemented` for programs of several devices.
 fn program(code: &[u8], options: &[u8], target: &Target) -> Result<(Program, CompileOptions), Failure> {
     let read = CompileOptions::read(options)?;
     let lowered = lower_module_file(&Bytes::copy_from_slice(code), &Request::default())?;

@@ -75,7 +75,7 @@ impl Program {
     /// Loads a program that was just compiled.
     ///
     /// # Errors
-    /// Those of loading an object; `Code::Unimplemented` for custom calls; `Code::ResourceExhausted` for sizes beyond what callers can say.
+    /// Errors of loading an object; `Code::Unimplemented` for custom calls; `Code::ResourceExhausted` for sizes beyond what callers can say.
     pub fn of_built(built: Built, donated: Vec<usize>, cpu: &str, options: &[u8]) -> Result<Program, Failure> {
         let Built { module, program, object } = built;
         if let Some(callee) = callees([&program]).first() {
@@ -98,7 +98,7 @@ impl Program {
     /// Loads an object with what is known about it.
     ///
     /// # Errors
-    /// Those of loading an object.
+    /// Errors of loading an object.
     pub fn load(facts: Facts, object: Pieces) -> Result<Program, Failure> {
         let code = Executable::load(&object, C_NAME, &|_| None)?;
         let mut hash = blake3::Hasher::new();

@@ -41,7 +41,7 @@ pub trait Host {
     /// stays a call.
     ///
     /// # Errors
-    /// Those of the host.
+    /// Errors of the host.
     fn custom_call(
         &mut self,
         _call: &ForeignOp,

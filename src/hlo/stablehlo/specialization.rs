@@ -16,7 +16,7 @@ impl UnspecializedModule {
     /// Parses portable bytecode or text.
     ///
     /// # Errors
-    /// Those of [`super::parse`], and `Code::BadEncoding` for damaged bytes.
+    /// Errors of [`super::parse`], and `Code::BadEncoding` for damaged bytes.
     pub fn read(bytes: &Bytes) -> Result<UnspecializedModule> {
         if bytecode::is_bytecode(bytes) {
             return bytecode::parse(bytes).map(UnspecializedModule);

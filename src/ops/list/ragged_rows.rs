@@ -44,7 +44,7 @@ impl RaggedTensorList {
     /// Element at a scalar index.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::bounded_size`].
+    /// Errors of [`LowerCtx::bounded_size`].
     pub fn get(&self, cx: &mut LowerCtx, index: InstId) -> Result<RaggedValue> {
         let most = cx.b.dims(self.buffer)[1];
         let (filled, length) = (super::row(cx.b, self.buffer, index), super::row(cx.b, self.lengths, index));
@@ -55,7 +55,7 @@ impl RaggedTensorList {
     /// All elements as the rows of a RaggedTensor.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::bounded_size`].
+    /// Errors of [`LowerCtx::bounded_size`].
     pub fn stacked(&self, cx: &mut LowerCtx) -> Result<RaggedValue> {
         let dims = cx.b.dims(self.buffer).to_vec();
         let (room, most) = (dims[0].saturating_mul(dims[1]), dims[1]);

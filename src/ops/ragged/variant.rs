@@ -66,7 +66,7 @@ impl RaggedValue {
     /// Row `index`, a scalar: its inner levels and its values, whose number is data-dependent.
     ///
     /// # Errors
-    /// Those of [`LowerCtx::bounded_size`].
+    /// Errors of [`LowerCtx::bounded_size`].
     pub fn row(&self, cx: &mut LowerCtx, index: InstId) -> Result<RaggedValue> {
         let index = cx.b.convert(index, DType::S32);
         let index = cx.b.reshape(index, &dims![1]);

@@ -209,7 +209,7 @@ pub fn string_format(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Lowers `StringLength`: the number of bytes or UTF-8 code points of each string.
 ///
 /// # Errors
-/// Those of [`text_input`].
+/// Errors of [`text_input`].
 pub fn string_length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let text = text_input(cx, 0)?;
     if cx.node.str("unit").unwrap_or("BYTE") == "BYTE" {
@@ -232,7 +232,7 @@ pub fn string_length(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 /// Lowers `StringLower` and `StringUpper`: changes the case of the ASCII letters from `first` on.
 ///
 /// # Errors
-/// Those of [`text_input`], and `UnsupportedCase` for Unicode letters.
+/// Errors of [`text_input`], and `UnsupportedCase` for Unicode letters.
 pub fn change_case(cx: &mut LowerCtx, first: u8) -> Result<Vec<Value>> {
     let text = text_input(cx, 0)?;
     if !cx.node.str("encoding").unwrap_or("").is_empty() {
@@ -254,7 +254,7 @@ pub fn change_case(cx: &mut LowerCtx, first: u8) -> Result<Vec<Value>> {
 /// Lowers comparison of strings for (in)equality; scalars are broadcast.
 ///
 /// # Errors
-/// Those of [`text_input`].
+/// Errors of [`text_input`].
 pub fn compare_strings(cx: &mut LowerCtx, direction: Direction) -> Result<Vec<Value>> {
     let (x, y) = (text_input(cx, 0)?, text_input(cx, 1)?);
     let most = x.most.max(y.most);

@@ -148,7 +148,7 @@ pub fn text_dims(b: &Builder, value: &Value) -> Option<Vec<Dim>> {
 /// Lowers an op that only moves elements for string inputs, by applying it to each array of their representation.
 ///
 /// # Errors
-/// Those of the op.
+/// Errors of the op.
 pub fn move_strings(row: &OpLowering, cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let mut texts = Vec::with_capacity(cx.args.len());
     for i in 0..cx.args.len() {
@@ -231,7 +231,7 @@ impl<'s, 'b> TextExpr<'s, 'b> {
 /// Evaluates formulas over strings: `u64[dims]` for each array that `f` returns.
 ///
 /// # Errors
-/// Those of `f`.
+/// Errors of `f`.
 pub fn text_formulas<'b>(
     b: &'b mut Builder,
     texts: &[&Text],

@@ -46,7 +46,7 @@ pub const EXPANSIONS: &[Pass] = &[
 /// declared shape.
 ///
 /// # Errors
-/// Those of `write`.
+/// Errors of `write`.
 pub fn replace_foreign_calls(
     module: &mut Module,
     write: impl Fn(&mut symbolic::Builder, &ForeignOp, &[InstId], &symbolic::Shape) -> Result<Option<InstId>>,
