@@ -9,18 +9,19 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
 use crate::graph::{Endpoint, NodeId, Program, Variable, VariableRole};
 use crate::hlo::{
-    self, AssumedSizes, Claim, ClaimQuantity, Inst, InstId, Module, Op, Shape, SizeAssumptions, SizeEquality, SizeRepr,
+    self, AssumedSizes, BoundCheck, CheckedQuantity, Inst, InstId, Module, Op, Shape, SizeAssumptions, SizeEquality,
+    SizeRepr,
 };
 use crate::import::Loaded;
 use crate::kernel;
 use crate::lower::{
-    self, Feed, Lowered, LoweringFailure, SizeTracedFailure, SizeTracedLowering, SymbolicLowering, TracedSize,
+    self, Feed, Lowered, LoweringFailure, SizeLoweringFailure, SizeRecordingLowering, SteppedSize, SymbolicLowering,
 };
 use crate::package::names;
 use crate::prepare::{self, Prepared, Request};
 use crate::report::ClusterBorder;
 use crate::symbolic::Dim;
-use crate::symbolic::trace::Record;
+use crate::symbolic::trace::SizeTrace;
 use crate::target::{CodeRequest, Precision, RoundingCounts};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule, tensor};
@@ -83,7 +84,7 @@ pub fn load_and_lower(path: &Path, format: Option<&str>, request: &Request) -> R
             });
         }
     };
-    let (prepare::Entries { mut entries, init }, mut all) = prepare_and_lower_entries(program, request)?;
+    let (prepare::PreparedFunctions { mut entries, init }, mut all) = prepare_and_lower_entries(program, request)?;
     let draws = |l: &Lowered, p: &Prepared| {
         p.program.variables.iter().zip(&l.state).any(|(v, s)| v.role == VariableRole::Random && s.changed)
     };
@@ -98,7 +99,7 @@ pub fn load_and_lower(path: &Path, format: Option<&str>, request: &Request) -> R
     let init = init.map(|prepared| lower_prepared(&prepared)).transpose()?;
     let mut load_and_lower = LoweredModel { entries: Vec::new(), init, assumptions: Vec::new(), warnings: Vec::new() };
     for (entry, lowered) in entries.into_iter().zip(all) {
-        let bounds = lowered.claims.iter().filter(|c| c.is_allowed).map(assumption);
+        let bounds = lowered.bound_checks.iter().filter(|c| c.is_allowed).map(assumption);
         for bound in bounds {
             if !load_and_lower.assumptions.contains(&bound) {
                 load_and_lower.assumptions.push(bound);
@@ -115,7 +116,10 @@ pub fn load_and_lower(path: &Path, format: Option<&str>, request: &Request) -> R
 
 /// Prepares and lowers the entries of a program. Variables whose declared shapes have unknown axes keep the sizes of their initial values;
 /// if that can't be compiled, they become resizable.
-fn prepare_and_lower_entries(program: Program, request: &Request) -> Result<(prepare::Entries, Vec<Lowered>)> {
+fn prepare_and_lower_entries(
+    program: Program,
+    request: &Request,
+) -> Result<(prepare::PreparedFunctions, Vec<Lowered>)> {
     let attempt = |program: Program, request: &Request| {
         let entries = prepare::entries(program, request)?;
         let lowered = lower_entries(&entries.entries)?;
@@ -131,16 +135,16 @@ fn prepare_and_lower_entries(program: Program, request: &Request) -> Result<(pre
 }
 
 /// Message for a bound that is assumed because it does not follow from the program.
-fn assumption(Claim { node, quantity, most, .. }: &Claim) -> String {
+fn assumption(BoundCheck { node, quantity, most, .. }: &BoundCheck) -> String {
     match quantity {
-        ClaimQuantity::Size => {
+        CheckedQuantity::Size => {
             format!("the size that values say at `{node}` is assumed to be at most {most}; --bound changes that")
         }
-        ClaimQuantity::Rounds => {
+        CheckedQuantity::Rounds => {
             format!("the loop `{node}`, whose lists grow, is assumed to end within {most} rounds; --bound changes that")
         }
         // never allowed by the caller
-        ClaimQuantity::Check(_) => String::new(),
+        CheckedQuantity::Check(_) => String::new(),
     }
 }
 
@@ -166,11 +170,11 @@ fn lower_entries(entries: &[prepare::PreparedEntry]) -> Result<Vec<Lowered>> {
 /// All diagnostics of lowering; `Code::OpenSize` where no single module serves every size.
 pub fn lower_prepared(prepared: &Prepared) -> Result<Lowered> {
     let own = prepared.clone();
-    let traced = SizeTracedLowering(Arc::new(move |sizes, equalities| lower_traced(&own, sizes, equalities)));
+    let traced = SizeRecordingLowering(Arc::new(move |sizes, equalities| lower_traced(&own, sizes, equalities)));
     if prepared.sizes.is_empty() {
         // a single lowering is enough if no size varies
         match (traced.0)(&[], &[]) {
-            Ok((open, _)) if open.lowered.data_sizes.is_empty() && open.lowered.claims.is_empty() => {
+            Ok((open, _)) if open.lowered.data_sizes.is_empty() && open.lowered.bound_checks.is_empty() => {
                 return Ok(open.lowered);
             }
             Err(failure) if failure.comparisons.is_empty() => return Err(failure.error),
@@ -183,9 +187,9 @@ pub fn lower_prepared(prepared: &Prepared) -> Result<Lowered> {
 /// Lowers a prepared program with symbolic sizes under equalities of data-dependent ones, and returns the record of their uses.
 fn lower_traced(
     prepared: &Prepared,
-    sizes: &[TracedSize],
+    sizes: &[SteppedSize],
     equalities: &[SizeEquality],
-) -> Result<(SymbolicLowering, Record), SizeTracedFailure> {
+) -> Result<(SymbolicLowering, SizeTrace), SizeLoweringFailure> {
     let (made, record) = lower::record_size_uses(sizes, |dims, counts| {
         let at = prepared.at(&dims.iter().map(|d| SizeRepr::at_current_sizes(*d)).collect::<Vec<u64>>());
         let feeds = lower::bind_argument_dims(at.feeds.iter().map(|f| &f.info.dims[..]), &prepared.axes, dims);
@@ -195,7 +199,7 @@ fn lower_traced(
         Ok(made) => Ok((made, record)),
         Err(failure) => {
             let comparisons = failure.size_comparisons(&record, sizes.len());
-            Err(SizeTracedFailure { error: open_blockers(failure.diagnostics, &prepared.sizes), comparisons })
+            Err(SizeLoweringFailure { error: open_blockers(failure.diagnostics, &prepared.sizes), comparisons })
         }
     }
 }
@@ -268,7 +272,7 @@ pub struct PartVariable {
 fn lower_part_graph(program: &Program, part: &ClusterBorder) -> Result<Lowered> {
     let lowered = lower_program(program, &part.feeds, &part.fetches, &part.roots, SizeAssumptions::default());
     let lowered = lowered.map_err(|failure| blockers(failure.diagnostics))?.lowered;
-    if lowered.data_sizes.is_empty() && lowered.claims.is_empty() {
+    if lowered.data_sizes.is_empty() && lowered.bound_checks.is_empty() {
         return Ok(lowered);
     }
     let told = "how large a result is depends on values at run time, and a part of a graph has fixed sizes";
@@ -409,8 +413,17 @@ pub fn wrap_module(mut module: Module) -> Result<Lowered> {
     flatten_leaves(comp, comp.root, &mut parts);
     let shapes = parts.iter().map(|&p| comp.insts[p].shape.clone()).collect();
     comp.root = push(comp, Op::Tuple, parts, Shape::Tuple(shapes));
-    let (state, claims, found, used) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    Ok(Lowered { module, args, results, state, claims, data_sizes: found, result_counts: used, size_variants: None })
+    let (state, bound_checks, found, used) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    Ok(Lowered {
+        module,
+        args,
+        results,
+        state,
+        bound_checks,
+        data_sizes: found,
+        result_counts: used,
+        size_variants: None,
+    })
 }
 
 /// Names and types of the arrays in `shape`, numbered from `from` on.

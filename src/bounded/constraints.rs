@@ -8,7 +8,7 @@
 use super::extent::Extent;
 use super::steps::{Progression, SizeSteps};
 use crate::hlo::SizeEquality;
-use crate::lower::SizeTracedFailure;
+use crate::lower::SizeLoweringFailure;
 use crate::symbolic::trace::{Relation, SizeComparison};
 use crate::tensor::Size;
 
@@ -49,7 +49,7 @@ impl SizeConstraints {
     }
 
     /// Adds the constraint that a failed lowering needs; `None` if there is no such constraint, or if it is there already.
-    pub fn add(&mut self, failure: &SizeTracedFailure, given: &[Size]) -> Option<()> {
+    pub fn add(&mut self, failure: &SizeLoweringFailure, given: &[Size]) -> Option<()> {
         let constraint = SizeConstraint::of_failure(failure, &self.steps.step_count_ranges(given))?;
         self.count += 1;
         if self.count > MAX_CONSTRAINTS {
@@ -59,7 +59,7 @@ impl SizeConstraints {
             SizeConstraint::Progression { size, counts } => {
                 self.steps.all[size] = self.steps.all[size].of_counts(counts)?;
                 let new_count = |&v: &usize| match v == size {
-                    true => counts.extent_of_count(&Extent::var(v)),
+                    true => counts.size_expr_of_count(&Extent::var(v)),
                     false => Some(Extent::var(v)),
                 };
                 for equality in &mut self.equalities {
@@ -78,9 +78,9 @@ impl SizeConstraints {
 }
 
 impl SizeConstraint {
-    /// Constraint under which the node that failed could be lowered, with the ranges of the counts of the caller's sizes. The node fails
+    /// Constraint on the caller's sizes under which the node that failed can be lowered. `counted` has the range of each size's step count. The node fails
     /// after a run of unequal sizes: one pair is to be equal, or one of the two is to be 1, as for broadcasting.
-    pub fn of_failure(failure: &SizeTracedFailure, counted: &[Size]) -> Option<SizeConstraint> {
+    pub fn of_failure(failure: &SizeLoweringFailure, counted: &[Size]) -> Option<SizeConstraint> {
         let is_unequal = |c: &&SizeComparison| c.relation == Relation::Equal && !c.holds;
         failure.comparisons.iter().rev().take_while(is_unequal).find_map(|comparison| {
             let constraint = SizeConstraint::of_equality(&comparison.difference, counted)?;

@@ -1,7 +1,7 @@
 //! Interpretation of a function at exactly the sizes of a call, without padding.
 use crate::bounded;
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::{Claim, ClaimQuantity, Literal, Module};
+use crate::hlo::{BoundCheck, CheckedQuantity, Literal, Module};
 use crate::interp;
 use crate::lower::{FixedSizeLowering, Lowered};
 use crate::tensor::Tensor;
@@ -34,8 +34,8 @@ pub fn evaluate_at_sizes(exact: &FixedSizeLowering, given: &[u64], args: &[Tenso
         let count = |t: &Tensor| t.to_i64s().and_then(|v| v.first().copied()).and_then(|n| u64::try_from(n).ok());
         let wrong = of_entry.iter().zip(&counts).position(|(size, t)| count(t) != found.get(size.0).copied());
         let Some(wrong) = wrong else {
-            let asked = parts.split_off(parts.len().saturating_sub(lowered.claims.len()));
-            return check_claims(&lowered.claims, &asked).map(|()| (lowered, parts));
+            let asked = parts.split_off(parts.len().saturating_sub(lowered.bound_checks.len()));
+            return verify_bound_checks(&lowered.bound_checks, &asked).map(|()| (lowered, parts));
         };
         let size = count(&counts[wrong]).filter(|_| wrong >= right);
         let size = size.ok_or_else(|| Error::internal("interpreter", "a size depends on itself"))?;
@@ -71,27 +71,28 @@ pub fn failed_check_error(name: &str) -> Error {
         .into()
 }
 
-/// Checks the values that a call computed for its claims (`asked`). Errors: `BadInputs` for a size beyond its capacity, `CheckFailed`.
-fn check_claims(claims: &[Claim], asked: &[Tensor]) -> Result<()> {
+/// Checks the values that a call computed for its checks (`asked`). Errors: `BadInputs` for a size beyond its capacity, `CheckFailed`.
+fn verify_bound_checks(bound_checks: &[BoundCheck], asked: &[Tensor]) -> Result<()> {
     let value = |t: &Tensor| t.get_i64(0).and_then(|n| u64::try_from(n).ok());
-    let is_beyond = |(claim, asked): &(&Claim, &Tensor)| value(asked).is_none_or(|n| n > claim.most);
-    let is_check = |(claim, _): &(&Claim, &Tensor)| matches!(claim.quantity, ClaimQuantity::Check(_));
-    let all = || claims.iter().zip(asked).filter(is_beyond);
+    let is_beyond = |(bound_check, asked): &(&BoundCheck, &Tensor)| value(asked).is_none_or(|n| n > bound_check.most);
+    let is_check =
+        |(bound_check, _): &(&BoundCheck, &Tensor)| matches!(bound_check.quantity, CheckedQuantity::Check(_));
+    let all = || bound_checks.iter().zip(asked).filter(is_beyond);
     // a failed check comes first, as it may be the cause of sizes beyond their bounds
     let beyond = all().find(is_check).or_else(|| all().next());
-    let Some((Claim { node, quantity, most, is_allowed, .. }, _)) = beyond else { return Ok(()) };
+    let Some((BoundCheck { node, quantity, most, is_allowed, .. }, _)) = beyond else { return Ok(()) };
     let room = format!("give it more room: --bound '{node}=N'");
     Err(match (quantity, is_allowed) {
-        (ClaimQuantity::Check(check), _) => return Err(failed_check_error(&bounded::check_name(node, *check))),
-        (ClaimQuantity::Rounds, _) => {
+        (CheckedQuantity::Check(check), _) => return Err(failed_check_error(&bounded::name_of_check(node, *check))),
+        (CheckedQuantity::Rounds, _) => {
             let told = format!("the loop `{node}` takes more rounds than the {most} that its lists have room for");
             Diagnostic::new(Code::BadInputs, told).help(room)
         }
-        (ClaimQuantity::Size, true) => {
+        (CheckedQuantity::Size, true) => {
             let told = format!("the data ask for a size at `{node}` that is negative or above {most}, for which there is room");
             Diagnostic::new(Code::BadInputs, told).help(room)
         }
-        (ClaimQuantity::Size, false) => {
+        (CheckedQuantity::Size, false) => {
             let told = format!(
                 "the data ask for a size at `{node}` that is not within 0 to {most}, or not the size of the array that it is combined with"
             );

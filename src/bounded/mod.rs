@@ -18,8 +18,8 @@ mod steps;
 pub use evaluate::{evaluate_at_sizes, failed_check_error};
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::hlo::{Claim, ClaimQuantity, RuntimeCheck};
-use crate::lower::{FixedSizeLowering, Lowered, SizeBucket, SizeTracedFailure, SizeTracedLowering, SizeVariants};
+use crate::hlo::{BoundCheck, CheckedQuantity, RuntimeCheck};
+use crate::lower::{FixedSizeLowering, Lowered, SizeBucket, SizeLoweringFailure, SizeRecordingLowering, SizeVariants};
 use crate::symbolic::Interval;
 use crate::tensor::{Size, Sizes};
 use constraints::SizeConstraints;
@@ -36,7 +36,7 @@ use symbolic_function::{ConstrainedLowering, SymbolicFunction};
 /// # Errors
 /// Errors of lowering; `Code::OpenSize` where lowering depends on a size in a way that one module can't express, or where an instruction is
 /// not known to be right for padded arrays.
-pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &SizeTracedLowering) -> Result<Lowered> {
+pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &SizeRecordingLowering) -> Result<Lowered> {
     let mut constraints = SizeConstraints::none(given.len());
     let (function, derived, mut all, exact) = loop {
         let lowering =
@@ -50,10 +50,10 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &SizeTracedL
     let (_, largest) = &function.bounds[0];
     let module = all.remove(0).module;
     let largest = Lowered { module, data_sizes: Vec::new(), ..largest.clone() };
-    if derived.sizes.is_empty() && given.is_empty() && largest.claims.is_empty() {
+    if derived.sizes.is_empty() && given.is_empty() && largest.bound_checks.is_empty() {
         return Ok(largest);
     }
-    let follows = derived.sizes.is_empty() && function.data_size_count() == 0 && largest.claims.is_empty();
+    let follows = derived.sizes.is_empty() && function.data_size_count() == 0 && largest.bound_checks.is_empty();
     let one_size = given.len() == 1 && follows && function.specialized_sizes.is_empty() && steps.all[0].is_every_size();
     let base = &function.bounds[0].1;
     let by_rows =
@@ -61,7 +61,7 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &SizeTracedL
     let ends = |end: fn(&Size) -> u64| steps.sizes_from_counts(&function.given.iter().map(end).collect::<Vec<u64>>());
     let ends = ends(|s| s.least).into_iter().zip(ends(|s| s.most));
     let sound: Vec<Size> = given.iter().zip(ends).map(|(s, (least, most))| Size { least, most, ..s.clone() }).collect();
-    let asked = claim_sizes(&[&largest.claims[..], &steps.stride_claims(given)].concat());
+    let asked = sizes_of_bound_checks(&[&largest.bound_checks[..], &steps.stride_checks(given)].concat());
     let sizes = Sizes { all: [&sound[..], &derived.sizes, &asked].concat(), args, results: derived.axes.clone() };
     Ok(Lowered { size_variants: Some(Arc::new(SizeVariants { sizes, by_rows, smaller: all, exact })), ..largest })
 }
@@ -102,7 +102,7 @@ impl BoundedFunction {
                 ranges,
                 args: lowered.args.len(),
                 results: (lowered.results.len(), &derived.extents),
-                claims: lowered.claims.len(),
+                bound_checks: lowered.bound_checks.len(),
             };
             let module = padded.emit().map_err(|d| open_size_error(&d, given))?;
             let results = lowered.results.iter().map(|r| r.dims.clone()).collect();
@@ -132,7 +132,7 @@ impl<'a> VariantLowering<'a> {
     ///
     /// # Errors
     /// Errors of lowering, also a failure that needs a further constraint.
-    fn lower_variants(self, given: &[Size]) -> Result<LoweredVariants, SizeTracedFailure> {
+    fn lower_variants(self, given: &[Size]) -> Result<LoweredVariants, SizeLoweringFailure> {
         let (first, function) = self.lower_at_bounds(given, true)?;
         let mut each = vec![first];
         let derived = DerivedSizes::of(&function.bounds[0].1, &function.forms, &function.given, self.steps());
@@ -170,7 +170,7 @@ impl<'a> VariantLowering<'a> {
         self,
         given: &[Size],
         with_halves: bool,
-    ) -> Result<(SymbolicFunction, BoundedFunction), SizeTracedFailure> {
+    ) -> Result<(SymbolicFunction, BoundedFunction), SizeLoweringFailure> {
         let given = self.lowering.lowerable_sizes(given)?;
         let once = SymbolicFunction::lower(&given, self.lowering)?;
         let most: Vec<u64> = given.iter().map(|s| s.most).collect();
@@ -208,12 +208,12 @@ fn halved_bounds(given: &[Size]) -> Vec<Vec<u64>> {
 }
 
 /// Run-time checks as sizes that a call returns, each with the most that it may be. A name that occurs more than once gets a number as its suffix.
-fn claim_sizes(claims: &[Claim]) -> Vec<Size> {
-    let mut out: Vec<Size> = Vec::with_capacity(claims.len());
-    for Claim { node, most, quantity, .. } in claims {
+fn sizes_of_bound_checks(bound_checks: &[BoundCheck]) -> Vec<Size> {
+    let mut out: Vec<Size> = Vec::with_capacity(bound_checks.len());
+    for BoundCheck { node, most, quantity, .. } in bound_checks {
         let node = &match quantity {
-            ClaimQuantity::Check(check) => check_name(node, *check),
-            ClaimQuantity::Size | ClaimQuantity::Rounds => node.clone(),
+            CheckedQuantity::Check(check) => name_of_check(node, *check),
+            CheckedQuantity::Size | CheckedQuantity::Rounds => node.clone(),
         };
         let name = (1..).map(|n| if n == 1 { node.clone() } else { format!("{node}_{n}") });
         let name = name.into_iter().find(|name| out.iter().all(|s| s.name != *name)).unwrap_or_default();
@@ -222,14 +222,14 @@ fn claim_sizes(claims: &[Claim]) -> Vec<Size> {
             least: 0,
             most: *most,
             is_result: true,
-            is_check: matches!(quantity, ClaimQuantity::Check(_)),
+            is_check: matches!(quantity, CheckedQuantity::Check(_)),
         });
     }
     out
 }
 
 /// Name of a run-time check: the node and what failed there.
-pub fn check_name(node: &str, check: RuntimeCheck) -> String {
+pub fn name_of_check(node: &str, check: RuntimeCheck) -> String {
     format!("{node}: {}", check.failure_text())
 }
 
@@ -282,7 +282,7 @@ impl DerivedSizes {
         self.extents.len() - 1
     }
 
-    /// Whether the results of a specialization have these sizes, for all sizes that it covers.
+    /// Whether these size expressions are the sizes of `function`'s results, at all sizes of the caller that it covers.
     fn match_results_of(&self, function: &BoundedFunction) -> bool {
         let most = &function.bounds[0];
         let all = most.0.iter().copied().chain(most.1.data_sizes.iter().map(|f| f.1));

@@ -167,7 +167,7 @@ fn map_window<D: SizeRepr>(window: &mut [WindowDim<D>], mut f: impl FnMut(D::Sig
 
 /// Size expressions of a window along one axis.
 pub struct WindowNumbers<'a> {
-    /// Elements of the window.
+    /// Number of elements in a window.
     pub size: &'a Extent,
     /// Distance between the starts of consecutive windows, in elements.
     pub stride: &'a Extent,

@@ -2,8 +2,8 @@
 //! takes heights that are multiples of 8.
 use super::extent::Extent;
 use crate::diag::{Code, Diagnostic, Result};
-use crate::hlo::{Claim, ClaimQuantity, InstId};
-use crate::lower::TracedSize;
+use crate::hlo::{BoundCheck, CheckedQuantity, InstId};
+use crate::lower::SteppedSize;
 use crate::tensor::Size;
 
 /// Sizes of the form `stride · count + offset`.
@@ -29,7 +29,7 @@ impl Progression {
         Some(Progression { stride: self.stride.checked_mul(counts.stride)?, offset })
     }
     /// Expression of the size that has a count; `None` if it is too long.
-    pub fn extent_of_count(self, count: &Extent) -> Option<Extent> {
+    pub fn size_expr_of_count(self, count: &Extent) -> Option<Extent> {
         count.scale(i64::try_from(self.stride).ok()?)?.offset_by(i64::try_from(self.offset).ok()?)
     }
     /// Whether every size is allowed, that is the stride is 1.
@@ -60,12 +60,12 @@ impl SizeSteps {
         SizeSteps { all: vec![Progression { stride: 1, offset: 0 }; count] }
     }
     /// Sizes to trace a lowering with, at the concrete counts `at_hand`.
-    pub fn traced_sizes(&self, counted: &[Size], at_hand: &[u64]) -> Vec<TracedSize> {
+    pub fn traced_sizes(&self, counted: &[Size], at_hand: &[u64]) -> Vec<SteppedSize> {
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let one = |((size, &n), step): ((&Size, &u64), &Progression)| TracedSize {
+        let one = |((size, &n), step): ((&Size, &u64), &Progression)| SteppedSize {
             stride: count(step.stride),
             offset: count(step.offset),
-            ..TracedSize::from_size(size, n)
+            ..SteppedSize::from_size(size, n)
         };
         counted.iter().zip(at_hand).zip(&self.all).map(one).collect()
     }
@@ -99,11 +99,11 @@ impl SizeSteps {
         };
         sizes.iter().enumerate().map(one).collect()
     }
-    /// Run-time checks that the sizes of a call are in steps: the capacity of the remainder is 0.
-    pub fn stride_claims(&self, given: &[Size]) -> Vec<Claim> {
-        let one = |(size, step): (&Size, &Progression)| Claim {
+    /// Run-time checks that each size of a call, less its offset, is a multiple of its stride.
+    pub fn stride_checks(&self, given: &[Size]) -> Vec<BoundCheck> {
+        let one = |(size, step): (&Size, &Progression)| BoundCheck {
             node: format!("{}_beyond_multiple_of_{}", size.name, step.stride),
-            quantity: ClaimQuantity::Size,
+            quantity: CheckedQuantity::Size,
             value: InstId(0),
             most: 0,
             is_allowed: false,
@@ -112,7 +112,7 @@ impl SizeSteps {
     }
     /// Expression of the caller's size with this index over the counts of steps.
     pub fn size_extent(&self, size: usize) -> Extent {
-        self.all[size].extent_of_count(&Extent::var(size)).unwrap_or_default()
+        self.all[size].size_expr_of_count(&Extent::var(size)).unwrap_or_default()
     }
     /// Index of the caller's size that equals `extent`, an expression over the counts of steps; `None` for any other expression.
     pub fn index_of_extent(&self, extent: &Extent) -> Option<usize> {

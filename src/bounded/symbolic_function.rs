@@ -11,8 +11,8 @@ use super::open_size_error;
 use super::size_exprs::{ComputationExprs, InstExprs, SizeObstacle, attribute_numbers, instruction_order};
 use super::steps::SizeSteps;
 use crate::hlo::{ArrayShape, CompId, InstId, Literal, Op, Shape, SizeMapping, symbolic};
-use crate::lower::{Lowered, SizeTracedFailure, SizeTracedLowering, SymbolicLowering};
-use crate::symbolic::trace::{Guard, Record, Relation, SizeIndex, TraceId};
+use crate::lower::{Lowered, SizeLoweringFailure, SizeRecordingLowering, SymbolicLowering};
+use crate::symbolic::trace::{Guard, Relation, SizeIndex, SizeTrace, TraceId};
 use crate::symbolic::{Dim, Interval};
 use crate::tensor::{Size, Tensor};
 use std::cell::{Cell, RefCell};
@@ -46,7 +46,7 @@ pub struct SymbolicFunction {
 
 /// Expressions of one record, renumbered so that their variables are the indices of the function's sizes.
 struct Expressions {
-    record: Record,
+    record: SizeTrace,
     /// Index of the function's size for each variable of the record.
     places: BTreeMap<SizeIndex, usize>,
     known: Mutex<HashMap<TraceId, Option<Extent>>>,
@@ -86,7 +86,7 @@ impl Comparison {
 
 impl Expressions {
     /// Expressions of one lowering, of which the first `given` sizes are the caller's; `None` where a data-dependent size has no variable.
-    fn of_lowering(open: &SymbolicLowering, record: Record, given: usize) -> Option<Expressions> {
+    fn of_lowering(open: &SymbolicLowering, record: SizeTrace, given: usize) -> Option<Expressions> {
         let data_dependent = |(i, size): (usize, &crate::hlo::DataDependentSize)| {
             record.expr(size.assumed).as_var().map(|&number| (number, given + i))
         };
@@ -122,7 +122,7 @@ impl SymbolicFunction {
     ///
     /// # Errors
     /// Errors of lowering; `Code::OpenSize` where no single module serves every size.
-    pub fn lower(given: &[Size], lowering: ConstrainedLowering) -> Result<SymbolicFunction, SizeTracedFailure> {
+    pub fn lower(given: &[Size], lowering: ConstrainedLowering) -> Result<SymbolicFunction, SizeLoweringFailure> {
         let at = |turn| SymbolicFunction::lower_at(given, &sample_sizes(given, turn), lowering);
         let mut last = at(0);
         for turn in 1..MAX_SAMPLES {
@@ -137,7 +137,7 @@ impl SymbolicFunction {
         given: &[Size],
         base: &[u64],
         lowering: ConstrainedLowering,
-    ) -> Result<SymbolicFunction, SizeTracedFailure> {
+    ) -> Result<SymbolicFunction, SizeLoweringFailure> {
         let (open, record) = lowering.lower_at(given, base)?;
         let expressions = Expressions::of_lowering(&open, record, given.len())
             .ok_or_else(|| crate::diag::Error::internal("bounded", "a size that values say has no variable"))?;
@@ -171,7 +171,7 @@ impl SymbolicFunction {
     /// # Errors
     /// `Code::OpenSize` at the node of the comparison, if the function differs at other sizes than the smallest value of one size, or if there
     /// are too many counterexamples to lower; a failure at a counterexample that needs a constraint.
-    fn find_specialized_sizes(&mut self, lowering: ConstrainedLowering) -> Result<(), SizeTracedFailure> {
+    fn find_specialized_sizes(&mut self, lowering: ConstrainedLowering) -> Result<(), SizeLoweringFailure> {
         let mut obstacles: Vec<(Point, Comparison)> = Vec::new();
         let mut lowered: BTreeSet<Point> = BTreeSet::new();
         let mut todo = vec![(Point::new(), self.expressions.comparisons())];
@@ -254,7 +254,7 @@ impl SymbolicFunction {
         &self,
         other: &Point,
         lowering: ConstrainedLowering,
-    ) -> Result<Option<Vec<Comparison>>, SizeTracedFailure> {
+    ) -> Result<Option<Vec<Comparison>>, SizeLoweringFailure> {
         let mut point = self.base.clone();
         for (&size, &n) in other {
             point[size] = n;
@@ -381,7 +381,7 @@ impl SymbolicFunction {
 #[derive(Clone, Copy)]
 pub struct ConstrainedLowering<'a> {
     /// Lowers the function.
-    pub traced: &'a SizeTracedLowering,
+    pub traced: &'a SizeRecordingLowering,
     /// Constraints on the sizes.
     pub constraints: &'a SizeConstraints,
 }
@@ -391,7 +391,11 @@ impl ConstrainedLowering<'_> {
     ///
     /// # Errors
     /// Errors of lowering.
-    pub fn lower_at(&self, given: &[Size], counts: &[u64]) -> Result<(SymbolicLowering, Record), SizeTracedFailure> {
+    pub fn lower_at(
+        &self,
+        given: &[Size],
+        counts: &[u64],
+    ) -> Result<(SymbolicLowering, SizeTrace), SizeLoweringFailure> {
         (self.traced.0)(&self.constraints.steps.traced_sizes(given, counts), &self.constraints.equalities)
     }
 
@@ -400,7 +404,7 @@ impl ConstrainedLowering<'_> {
     ///
     /// # Errors
     /// Errors of lowering at the upper bounds; a failure at smaller sizes that needs a constraint.
-    pub fn lowerable_sizes(&self, given: &[Size]) -> Result<Vec<Size>, SizeTracedFailure> {
+    pub fn lowerable_sizes(&self, given: &[Size]) -> Result<Vec<Size>, SizeLoweringFailure> {
         let most: Vec<u64> = given.iter().map(|size| size.most).collect();
         if !given.is_empty() {
             self.lower_at(given, &most)?;

@@ -45,7 +45,7 @@ fn of_graph(found: &Clustering) -> Value {
     let edges: Vec<Value> = found.refused.iter().map(edge).collect();
     json!({
         "nodes": found.nodes.len(),
-        "clustered": found.clustered(),
+        "clustered": found.clustered_node_count(),
         "coverage": found.coverage(),
         "clusters": clusters,
         "outside": outside,
@@ -68,7 +68,7 @@ fn edge(edge: &RefusedEdge) -> Value {
 /// A readable summary: clusters, nodes outside by reason, and reasons why clusters were not merged.
 pub fn summary_table(found: &Clustering) -> String {
     let mut text = String::new();
-    let (all, inside) = (found.nodes.len(), found.clustered());
+    let (all, inside) = (found.nodes.len(), found.clustered_node_count());
     let share = 100.0 * found.coverage();
     let _ = writeln!(text, "{inside} of {all} nodes are in {} clusters ({share:.1} %)", found.clusters.len());
     for c in &found.clusters {

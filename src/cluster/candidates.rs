@@ -34,7 +34,7 @@ pub fn find_candidates<'p>(
 ) -> Result<Candidates> {
     let allowed = allow_list(&options.flags.ops_to_cluster)?;
     compilable.exclude_where = excludes_where(&options.flags.exclude_ops)?;
-    let marks = constants::find_constants(flow, args, &|_| true);
+    let marks = constants::find_required_constants(flow, args, &|_| true);
     let mut found = Candidates { exclusions: vec![None; flow.nodes.len()], requested: vec![false; flow.nodes.len()] };
     let mut beyond = options.beyond_xla.then(|| BeyondXlaChecker::new(flow.program, options.checks));
     let mut fuel = options.flags.fuel;
@@ -139,7 +139,7 @@ fn check_stateful_constant(flow: &FlowGraph, n: u32, marked: bool) -> Result<(),
     if !marked {
         return Ok(());
     }
-    let kind = flow.op_kind(n);
+    let kind = flow.op_facts(n);
     let of_function = flow.program.functions.get(kind.op).map(|f| f.stateful);
     let stateful = of_function.unwrap_or(kind.def.is_some_and(|d| d.stateful));
     let kept = kind.registration.and_then(|r| r.resource);

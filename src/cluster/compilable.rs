@@ -76,7 +76,7 @@ impl<'p> CompilabilityChecker<'p> {
     /// Checks whether XLA can compile node `n` of the top-level graph.
     pub fn check_node(&mut self, flow: &FlowGraph<'p>, n: u32) -> Result<(), ExclusionReason> {
         let Some(node) = flow.nodes[n as usize].node else { return Err(ExclusionReason::GraphArgument) };
-        let kind = flow.op_kind(n);
+        let kind = flow.op_facts(n);
         if matches!(kind.op, "_Arg" | "_Retval") {
             return Err(ExclusionReason::GraphArgument);
         }

@@ -15,12 +15,16 @@ pub struct ConstantArgs {
 }
 
 /// Returns for each node of `flow` whether its value must be known at compile time. Only edges for which `keep` holds are followed.
-pub fn find_constants(flow: &FlowGraph, functions: &mut ConstantArgs, keep: &dyn Fn(Edge) -> bool) -> Vec<bool> {
+pub fn find_required_constants(
+    flow: &FlowGraph,
+    functions: &mut ConstantArgs,
+    keep: &dyn Fn(Edge) -> bool,
+) -> Vec<bool> {
     let mut marks = vec![false; flow.nodes.len()];
     let mut through = HashMap::new();
     for n in flow.post_order() {
         let Some(node) = flow.nodes[n as usize].node else { continue };
-        let kind = flow.op_kind(n);
+        let kind = flow.op_facts(n);
         if kind.registration.is_some_and(|r| r.is_metadata) || (marks[n as usize] && kind.op == "_Arg") {
             continue;
         }
@@ -76,7 +80,7 @@ fn is_transparent(flow: &FlowGraph, n: u32) -> bool {
 
 /// Indices of the data inputs of a node that must be compile-time constants, sorted.
 pub fn constant_inputs(flow: &FlowGraph, n: u32, node: &Node, functions: &mut ConstantArgs) -> Vec<usize> {
-    let kind = flow.op_kind(n);
+    let kind = flow.op_facts(n);
     let program = flow.program;
     let mut found = match kind.class {
         OpClass::While => functions.loop_constants(program, node),
@@ -99,7 +103,7 @@ pub fn constant_inputs(flow: &FlowGraph, n: u32, node: &Node, functions: &mut Co
 
 /// The constant inputs that the attribute `_XlaCompileTimeConstantInputs` names, or else the op's registration.
 fn registered_constant_inputs(flow: &FlowGraph, n: u32, node: &Node) -> Vec<usize> {
-    let kind = flow.op_kind(n);
+    let kind = flow.op_facts(n);
     let Some(def) = kind.def else { return Vec::new() };
     let given = match node.attr("_XlaCompileTimeConstantInputs") {
         Some(Attr::EmptyList) => Some(Vec::new()),
@@ -138,7 +142,7 @@ impl ConstantArgs {
         let body = body_with_retvals(function);
         if let Ok(mut flow) = FlowGraph::import(program, &body) {
             flow.fixup_source_and_sink_edges();
-            let marks = find_constants(&flow, self, &|_| true);
+            let marks = find_required_constants(&flow, self, &|_| true);
             args.resize(args.len().max(function.args.len()), false);
             for (i, arg) in function.args.iter().enumerate() {
                 args[i] |= marks[flow.numbers[arg.0 as usize] as usize];

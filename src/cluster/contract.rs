@@ -139,7 +139,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
 
     fn single_node_cluster(&mut self, n: u32, requested: bool, scopes: &mut HashMap<String, u32>) -> GrowingCluster {
         let MergeFacts { flow, placed, .. } = &self.facts;
-        let kind = flow.op_kind(n);
+        let kind = flow.op_facts(n);
         let node = flow.nodes[n as usize].node;
         let bits = node.map_or(0, |node| signature::all_type_bits(flow.program, node, kind.def));
         let has_resource = bits & type_bit(RESOURCE) != 0;

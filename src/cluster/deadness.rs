@@ -344,7 +344,7 @@ impl Analysis<'_, '_> {
         Ok(self.dead.formulas.or(&data))
     }
 
-    /// The conjuncts of `carried` other than `symbol`; `None` if there is no such conjunct or the others depend on it.
+    /// The conjuncts of `carried` without `symbol`; `None` if `symbol` is no conjunct of it, or if the others depend on `symbol`.
     fn recurrence_step(&mut self, carried: PredicateId, symbol: PredicateId) -> Option<PredicateId> {
         let Predicate::And(ops) = self.dead.formulas.get(carried) else { return None };
         let rest: Vec<PredicateId> = ops.iter().copied().filter(|&op| op != symbol).collect();

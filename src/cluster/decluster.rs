@@ -10,7 +10,7 @@ use super::reason::ExclusionReason;
 use super::signature;
 use crate::opdef::{ArgDef, INT32, RESOURCE, STRING, type_bit};
 
-/// By node: its cluster, or the reason why it is in none. Entries of copies follow at the end.
+/// By node: its cluster, or the reason why it is in none. PreparedFunctions of copies follow at the end.
 pub type ClusterAssignments = Vec<Result<u32, ExclusionReason>>;
 
 /// Runs TensorFlow's PartiallyDecluster pass: takes nodes out of clusters whose values are needed outside in host memory or as shapes.
@@ -74,7 +74,7 @@ fn copy_outside(flow: &mut FlowGraph, placed: &mut NodeDevices, marks: &mut Clus
 }
 
 fn touches_resource(flow: &FlowGraph, n: u32) -> bool {
-    let (node, def) = (flow.nodes[n as usize].node, flow.op_kind(n).def);
+    let (node, def) = (flow.nodes[n as usize].node, flow.op_facts(n).def);
     node.is_some_and(|node| signature::all_type_bits(flow.program, node, def) & type_bit(RESOURCE) != 0)
 }
 
@@ -93,7 +93,7 @@ enum Side {
 /// calls, 32-bit integers are in host memory; strings and resource handles always are.
 fn is_host(flow: &FlowGraph, n: u32, port: i32, side: Side) -> bool {
     let (Some(node), Ok(port)) = (flow.nodes[n as usize].node, usize::try_from(port)) else { return false };
-    let kind = flow.op_kind(n);
+    let kind = flow.op_facts(n);
     let def = kind.def;
     let (number, arg, forced): (_, Option<&ArgDef>, _) = match side {
         Side::Output => (
@@ -119,12 +119,12 @@ fn is_host(flow: &FlowGraph, n: u32, port: i32, side: Side) -> bool {
 
 fn free_constants(flow: &FlowGraph, placed: &NodeDevices, args: &mut ConstantArgs, marks: &mut ClusterAssignments) {
     let inside = |e: Edge| cluster(marks, e.src).is_some() && cluster(marks, e.src) == cluster(marks, e.dst);
-    let wanted = constants::find_constants(flow, args, &inside);
+    let wanted = constants::find_required_constants(flow, args, &inside);
     for n in flow.post_order().into_iter().rev().filter(|&n| wanted[n as usize]) {
         let Some(own) = cluster(marks, n) else { continue };
         let at_edge = flow.in_edges(n).all(|e| cluster(marks, e.src) != Some(own));
         let must_compile =
-            placed.device(n).kind == DeviceKind::Xla || flow.op_kind(n).def.is_none_or(|d| d.cpu_host_args.is_none());
+            placed.device(n).kind == DeviceKind::Xla || flow.op_facts(n).def.is_none_or(|d| d.cpu_host_args.is_none());
         if !at_edge || must_compile {
             continue;
         }

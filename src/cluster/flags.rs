@@ -19,7 +19,7 @@ pub struct ClusteringFlags {
     pub auto_jit_given: bool,
     /// `--tf_xla_auto_jit`: the level for graphs with exactly one GPU; `None`: not overridden.
     pub single_gpu: Option<JitLevel>,
-    /// The level for all other graphs; `None`: not overridden.
+    /// Auto-clustering level of graphs without a GPU or with several; `None`: not overridden.
     pub general: Option<JitLevel>,
     /// `--tf_xla_cpu_global_jit`: whether the jit level applies to the CPU too; `None`: not given.
     pub cpu_global_jit: Option<bool>,

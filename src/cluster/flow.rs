@@ -49,7 +49,7 @@ pub enum OpClass {
 }
 
 /// An op that occurs in a graph, with the facts known of it.
-pub struct OpKind<'p> {
+pub struct OpFacts<'p> {
     /// The op's name.
     pub op: &'p str,
     /// Class by which the passes treat the op.
@@ -98,7 +98,7 @@ pub struct FlowGraph<'p> {
     /// Edges by number; `None` where one was removed.
     pub edges: Vec<Option<Edge>>,
     /// The distinct ops of the graph.
-    pub kinds: Vec<OpKind<'p>>,
+    pub kinds: Vec<OpFacts<'p>>,
     /// By node of the imported graph: its number here.
     pub numbers: Vec<u32>,
     kind_ids: HashMap<&'p str, u32>,
@@ -203,7 +203,7 @@ impl<'p> FlowGraph<'p> {
         }
         let class = class_of(op, self.program);
         let kind = self.kinds.len() as u32;
-        self.kinds.push(OpKind {
+        self.kinds.push(OpFacts {
             op,
             class,
             def: opdef::find_def(op),
@@ -262,15 +262,15 @@ impl<'p> FlowGraph<'p> {
 
     /// The op class of node `n`.
     pub fn class(&self, n: u32) -> OpClass {
-        self.op_kind(n).class
+        self.op_facts(n).class
     }
     /// The op of node `n` with the facts known of it.
-    pub fn op_kind(&self, n: u32) -> &OpKind<'p> {
+    pub fn op_facts(&self, n: u32) -> &OpFacts<'p> {
         &self.kinds[self.nodes[n as usize].kind as usize]
     }
     /// The op of node `n`.
     pub fn op(&self, n: u32) -> &'p str {
-        self.op_kind(n).op
+        self.op_facts(n).op
     }
     /// The name of node `n`.
     pub fn name(&self, n: u32) -> &str {
@@ -297,7 +297,7 @@ impl<'p> FlowGraph<'p> {
     /// The number of outputs of `n`: what its op defines, but no less than the edges use.
     pub fn output_count(&self, n: u32) -> usize {
         let used = self.out_edges(n).map(|e| (e.src_port + 1) as usize).max().unwrap_or(0);
-        let told = self.nodes[n as usize].node.zip(self.op_kind(n).def).map_or(0, |(node, d)| d.output_count(node));
+        let told = self.nodes[n as usize].node.zip(self.op_facts(n).def).map_or(0, |(node, d)| d.output_count(node));
         used.max(told.min(1 << 16))
     }
 

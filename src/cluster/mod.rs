@@ -157,7 +157,7 @@ pub struct RefusedEdge {
 /// for cluster in &clustering.clusters {
 ///     println!("{} has {} nodes on {}", cluster.name, cluster.nodes, cluster.device);
 /// }
-/// # assert!(clustering.clustered() > 0);
+/// # assert!(clustering.clustered_node_count() > 0);
 /// # Ok::<(), tfaot::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -193,12 +193,12 @@ pub struct ConstantCopy {
 
 impl Clustering {
     /// The number of nodes that are in clusters.
-    pub fn clustered(&self) -> u64 {
+    pub fn clustered_node_count(&self) -> u64 {
         self.clusters.iter().map(|c| c.nodes).sum()
     }
     /// The fraction of nodes that are in clusters; 0 for an empty graph.
     pub fn coverage(&self) -> f64 {
-        if self.nodes.is_empty() { 0.0 } else { self.clustered() as f64 / self.nodes.len() as f64 }
+        if self.nodes.is_empty() { 0.0 } else { self.clustered_node_count() as f64 / self.nodes.len() as f64 }
     }
 }
 

@@ -149,7 +149,7 @@ impl ExclusionReason {
     }
 
     /// Whether the node is excluded only because functions that it calls check values or print.
-    pub fn is_due_to_checks(&self) -> bool {
+    pub fn is_due_to_runtime_checks(&self) -> bool {
         let ExclusionReason::InFunction { op, why, .. } = self else { return false };
         **why == ExclusionReason::NotElided && opdef::op_effect(op).is_some_and(Effect::is_check)
     }
@@ -272,7 +272,7 @@ pub enum UnmergedEdgeReason {
     },
     /// Another path leads from the source to the destination.
     Cycle {
-        /// Names of the nodes on the path.
+        /// Names of the nodes on the path that merging would close to a cycle.
         path: Vec<String>,
     },
 }

@@ -27,7 +27,7 @@ impl UnsafePairs {
 
 /// How a node accesses resources; `None` if it does not.
 pub fn resource_access(flow: &FlowGraph, n: u32) -> Option<ResourceAccess> {
-    let kind = flow.op_kind(n);
+    let kind = flow.op_facts(n);
     if let Some((access, _)) = kind.registration.and_then(|r| r.resource) {
         return Some(access);
     }

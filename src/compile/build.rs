@@ -363,7 +363,7 @@ pub fn with_size_parameters(
     };
     let result = |(info, dims): (&TensorInfo, &Vec<u64>)| TensorInfo { dims: dims.clone(), ..info.clone() };
     Lowered {
-        claims: Vec::new(),
+        bound_checks: Vec::new(),
         module,
         args: lowered.args.iter().zip(&sizes.args).map(arg).chain(given.iter().map(number)).collect(),
         results: lowered.results.iter().zip(results).map(result).chain(found.iter().map(number)).collect(),

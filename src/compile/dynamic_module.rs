@@ -7,7 +7,7 @@ use crate::hlo::SymbolicArray;
 use crate::hlo::stablehlo::{Argument, AxisSize, DynamicModule, Host};
 use crate::hlo::symbolic::{Builder, ForeignOp, InstId, Op, Shape};
 use crate::interp;
-use crate::lower::{Lowered, SizeTracedLowering, SymbolicLowering, bind_argument_dims};
+use crate::lower::{Lowered, SizeRecordingLowering, SymbolicLowering, bind_argument_dims};
 use crate::ops::{element, lapack};
 use crate::prepare::{Binding, FeedSpec, Request, VaryingSizes, is_default_binding, size_name};
 use crate::symbolic::{Dim, constant_dims};
@@ -23,7 +23,7 @@ pub(super) fn lower_dynamic_module(open: DynamicModule, request: &Request) -> Re
         return lower_source(instantiate(&open, &dims)?);
     }
     let own = axes.clone();
-    let traced = SizeTracedLowering::new(move |said| {
+    let traced = SizeRecordingLowering::new(move |said| {
         let dims = bind_argument_dims(dims.iter().map(Vec::as_slice), &own, said);
         instantiate_symbolic(&open, &dims)
     });
@@ -141,7 +141,7 @@ impl RequestedSizes {
                 let (size, number) = match said.ok_or_else(|| open.unknown_size_error())? {
                     Binding::Size(n) => (n, None),
                     Binding::Bound(bound) => {
-                        let number = varying.index_of_size(&bound, &default_name(arg, i));
+                        let number = varying.find_or_add_size(&bound, &default_name(arg, i));
                         let number = number.map_err(|what| Error::user(Code::BadOption, format!("the size {what}")))?;
                         (bound.most, Some(number))
                     }

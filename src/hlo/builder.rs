@@ -6,7 +6,7 @@
 mod instructions;
 mod size_environment;
 
-use super::data_sizes::{Claim, DataDependentSize, OwningComputation, SizeAssumptions};
+use super::data_sizes::{BoundCheck, DataDependentSize, OwningComputation, SizeAssumptions};
 use super::{CompId, Computation, Inst, InstId, Metadata, Module, Op, Shape, SizeRepr, infer};
 use crate::diag::{Error, Result};
 use crate::tensor::DType;
@@ -24,7 +24,7 @@ pub struct BuilderCheckpoint {
     pub found: usize,
     insts: usize,
     comps: usize,
-    claims: usize,
+    bound_checks: usize,
 }
 
 /// A module under construction: a stack of open computations.
@@ -44,7 +44,7 @@ pub struct Builder<D: SizeRepr = u64> {
     /// Constants of each open computation that are computed from sizes, with the expressions of their elements, outermost first.
     recorded_constants: Vec<HashMap<InstId, Vec<D::SignedSize>>>,
     /// Run-time checks recorded in each open computation, outermost first.
-    claims: Vec<Vec<Claim>>,
+    bound_checks: Vec<Vec<BoundCheck>>,
     /// Number of open computations, from the entry on, that may have data-dependent sizes, and whose run-time checks are carried to the
     /// entry.
     carried_depth: usize,
@@ -74,7 +74,7 @@ impl<D: SizeRepr> Builder<D> {
             maximal_from: None,
             sizes_before: Vec::new(),
             recorded_constants: Vec::new(),
-            claims: Vec::new(),
+            bound_checks: Vec::new(),
             carried_depth: 1,
             replicas: None,
             metadata: Arc::default(),
@@ -84,7 +84,7 @@ impl<D: SizeRepr> Builder<D> {
     }
     /// Opens a nested computation; instruction ids of the outer one cannot be used until [`Builder::end_computation`].
     pub fn begin_computation(&mut self, name: &str) {
-        self.claims.push(Vec::new());
+        self.bound_checks.push(Vec::new());
         self.sizes_before.push(self.found.len());
         self.recorded_constants.push(HashMap::new());
         self.open.push(Computation {
@@ -100,7 +100,7 @@ impl<D: SizeRepr> Builder<D> {
     pub fn end_computation(&mut self, root: InstId) -> CompId {
         let place = OwningComputation::Open(self.open.len());
         let mut comp = self.open.pop().expect("begin and end come in pairs");
-        self.claims.pop();
+        self.bound_checks.pop();
         self.sizes_before.pop();
         comp.size_constants = self.size_constants();
         self.recorded_constants.pop();
@@ -114,7 +114,7 @@ impl<D: SizeRepr> Builder<D> {
     /// Closes the innermost computation and discards it.
     pub fn discard_computation(&mut self) {
         self.open.pop();
-        self.claims.pop();
+        self.bound_checks.pop();
         self.recorded_constants.pop();
         if let Some(found) = self.sizes_before.pop() {
             self.found.truncate(found);
@@ -157,8 +157,8 @@ impl<D: SizeRepr> Builder<D> {
     /// Checkpoint of the module, to which it can be rolled back.
     pub fn checkpoint(&self) -> BuilderCheckpoint {
         let (insts, comps) = (self.current_computation().insts.len(), self.module.comps.len());
-        let (found, claims) = (self.found.len(), self.claims().len());
-        BuilderCheckpoint { depth: self.nesting_depth(), insts, comps, found, claims }
+        let (found, bound_checks) = (self.found.len(), self.bound_checks().len());
+        BuilderCheckpoint { depth: self.nesting_depth(), insts, comps, found, bound_checks }
     }
     /// Rolls back to a checkpoint.
     pub fn roll_back_to(&mut self, mark: &BuilderCheckpoint) {
@@ -168,8 +168,8 @@ impl<D: SizeRepr> Builder<D> {
         if let Some(comp) = self.open.last_mut() {
             comp.insts.truncate(mark.insts);
         }
-        if let Some(own) = self.claims.last_mut() {
-            own.truncate(mark.claims);
+        if let Some(own) = self.bound_checks.last_mut() {
+            own.truncate(mark.bound_checks);
         }
         if let Some(told) = self.recorded_constants.last_mut() {
             told.retain(|id, _| (id.0 as usize) < mark.insts);

@@ -40,11 +40,11 @@ pub struct SizeEquality {
 
 /// Run-time check of a number against an upper bound: a call in which the number exceeds it fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct BoundCheck {
     /// The TensorFlow node that the check is for.
     pub node: String,
     /// Quantity that the checked number counts.
-    pub quantity: ClaimQuantity,
+    pub quantity: CheckedQuantity,
     /// The checked number, `s32[]`; negative if the code can't do what the call requires.
     pub value: InstId,
     /// Upper bound of the number; a call that exceeds it fails.
@@ -53,9 +53,9 @@ pub struct Claim {
     pub is_allowed: bool,
 }
 
-/// Quantity that a run-time check ([`Claim`]) limits.
+/// Quantity that a run-time check ([`BoundCheck`]) limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClaimQuantity {
+pub enum CheckedQuantity {
     /// Elements along an axis.
     Size,
     /// Iterations of a loop, for which lists have room.
@@ -158,16 +158,16 @@ pub struct SizeAssumptions {
 }
 
 impl Builder<Dim> {
-    /// Records a run-time check against a bound that may vary: calls fail in which the value of `claim` is above `most`.
-    pub fn claim_up_to(&mut self, most: Dim, claim: Claim) {
+    /// Records a run-time check against a bound that may vary: calls fail in which the value of `bound_check` is above `most`.
+    pub fn check_at_most(&mut self, most: Dim, bound_check: BoundCheck) {
         if !most.varies() {
-            return self.claim(Claim { most: most.guarded_count(), ..claim });
+            return self.add_bound_check(BoundCheck { most: most.guarded_count(), ..bound_check });
         }
         let room = u64::try_from(trace::range_of(most).most).unwrap_or(u64::MAX).min(i32::MAX as u64 - 1);
         let (limit, beyond) = (self.scalar(DType::S32, most), self.scalar(DType::S32, Dim::from(room + 1)));
-        let is_more = self.compare(Direction::Gt, claim.value, limit);
-        let value = self.select(is_more, beyond, claim.value);
-        self.claim(Claim { value, most: room, ..claim });
+        let is_more = self.compare(Direction::Gt, bound_check.value, limit);
+        let value = self.select(is_more, beyond, bound_check.value);
+        self.add_bound_check(BoundCheck { value, most: room, ..bound_check });
     }
     /// The largest value of `size` for any data: an expression of the sizes that the caller gives.
     pub fn size_upper_bound(&self, size: Dim) -> Dim {
@@ -186,7 +186,13 @@ impl Builder<Dim> {
         }
         let value = self.scalar(DType::S32, b - a - 1);
         let node = self.metadata.op_name.clone();
-        self.claim(Claim { node, quantity: ClaimQuantity::Size, value, most: i32::MAX as u64, is_allowed: false });
+        self.add_bound_check(BoundCheck {
+            node,
+            quantity: CheckedQuantity::Size,
+            value,
+            most: i32::MAX as u64,
+            is_allowed: false,
+        });
         true
     }
 }

@@ -27,7 +27,7 @@ pub mod verify;
 
 pub use builder::{Builder, BuilderCheckpoint};
 pub use data_sizes::{
-    AssumedSizes, Claim, ClaimQuantity, DataDependentSize, OwningComputation, RuntimeCheck, RuntimeChecks,
+    AssumedSizes, BoundCheck, CheckedQuantity, DataDependentSize, OwningComputation, RuntimeCheck, RuntimeChecks,
     SizeAssumptions, SizeEquality,
 };
 pub use fold::Fold;

@@ -3,8 +3,8 @@ use super::{attrs, builder};
 pub use crate::symbolic::Dim;
 
 pub use super::{
-    AssumedSizes, BuilderCheckpoint, Claim, ClaimQuantity, CompId, DataDependentSize, Fold, InstId, Literal, Metadata,
-    OwningComputation, RuntimeCheck, RuntimeChecks, SizeAssumptions, XlaLayout,
+    AssumedSizes, BoundCheck, BuilderCheckpoint, CheckedQuantity, CompId, DataDependentSize, Fold, InstId, Literal,
+    Metadata, OwningComputation, RuntimeCheck, RuntimeChecks, SizeAssumptions, XlaLayout,
 };
 pub use attrs::{DotDims, FftKind, ForeignOp, ScatterDims, Transpose};
 

@@ -1,6 +1,6 @@
 //! Facts from running an op's lowering, so that its shapes and values need no second definition.
 use crate::graph::{Node, TfType};
-use crate::hlo::ClaimQuantity;
+use crate::hlo::CheckedQuantity;
 use crate::hlo::symbolic::{Builder, Shape};
 use crate::interp;
 use crate::ops::fact::{Dims, Fact, InferredInt, KnownElements, MOST_ELEMENTS};
@@ -8,7 +8,7 @@ use crate::ops::mutable_list::MutableLists;
 use crate::ops::range::RangeAnalysis;
 use crate::ops::symbols::{DimId, InferredDim, UnknownReason};
 use crate::ops::{LowerCtx, OpLowering, ShapeCtx, Value, VariableStore};
-use crate::symbolic::trace::{self, Record, SizeVariable};
+use crate::symbolic::trace::{self, SizeTrace, SizeVariable};
 use crate::symbolic::{Dim, Interval, constant_dims, guarded_counts};
 use crate::tensor::{DType, Tensor, element_count};
 use std::collections::HashMap;
@@ -92,7 +92,8 @@ pub(super) fn infer_outputs(row: &OpLowering, cx: &mut ShapeCtx) -> Option<Vec<F
         }
         let outputs = run_on(row, cx.node, &mut b, values)?;
         // an upper bound of a requested size is not the size
-        let has_capacity = b.claims().iter().any(|claim| !matches!(claim.quantity, ClaimQuantity::Check(_)));
+        let has_capacity =
+            b.bound_checks().iter().any(|bound_check| !matches!(bound_check.quantity, CheckedQuantity::Check(_)));
         let outputs = Some(outputs).filter(|_| !has_capacity)?;
         outputs.iter().map(|value| SymbolicOutput::of(&b, value)).collect::<Option<Vec<SymbolicOutput>>>()
     });
@@ -146,7 +147,7 @@ impl SymbolicOutput {
         Some(SymbolicOutput { dtype: shape.dtype, dims: shape.dims.clone(), elements })
     }
     /// Fact about the output, with the unknown sizes `sizes` for the variables; `None` for a negative size.
-    fn fact(self, cx: &mut ShapeCtx, sizes: &[DimId], record: &Record) -> Option<Fact> {
+    fn fact(self, cx: &mut ShapeCtx, sizes: &[DimId], record: &SizeTrace) -> Option<Fact> {
         let mut size = |d: Dim| match d.varies() {
             false => u64::try_from(d.concrete_value()).ok().map(InferredDim::Known),
             true => {

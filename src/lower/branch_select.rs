@@ -6,7 +6,7 @@
 use super::walker::{ValueSlot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::FuncRef;
-use crate::hlo::symbolic::{Claim, Dim, InstId};
+use crate::hlo::symbolic::{BoundCheck, Dim, InstId};
 use crate::ops::Value;
 use crate::scalar::{Direction, ScalarOp};
 use crate::tensor::{DType, Tensor};
@@ -48,8 +48,8 @@ impl Walker<'_> {
         // beginning with the last branch, which is taken for every index out of range
         for (i, branch) in branches.iter().enumerate().rev() {
             let counts = self.branch_predicate(index, i, branches.len());
-            let before = self.b.claims().len();
-            let Some(values) = self.inline_complete_call(branch, args.to_vec())? else { return Ok(None) };
+            let before = self.b.bound_checks().len();
+            let Some(values) = self.inline_if_all_results_lowered(branch, args.to_vec())? else { return Ok(None) };
             self.mask_claims(before, counts);
             left = match left {
                 None => Some(values),
@@ -67,7 +67,7 @@ impl Walker<'_> {
         let mut apart = BTreeSet::new();
         let mut first: Option<Vec<Vec<Dim>>> = None;
         for branch in branches {
-            let values = self.inline_complete_call(branch, args.to_vec())?.unwrap_or_default();
+            let values = self.inline_if_all_results_lowered(branch, args.to_vec())?.unwrap_or_default();
             let dims = values.iter().map(|value| match value {
                 Value::Array(id) => self.b.dims(*id).to_vec(),
                 _ => Vec::new(),
@@ -100,10 +100,10 @@ impl Walker<'_> {
 
     /// Replaces the values of run-time checks from index `before` on by 0 where their branch is not taken.
     fn mask_claims(&mut self, before: usize, counts: InstId) {
-        for claim in self.b.take_claims(before) {
-            let none = self.b.full_like(claim.value, 0.0);
-            let value = self.b.select(counts, claim.value, none);
-            self.b.claim(Claim { value, ..claim });
+        for bound_check in self.b.take_bound_checks(before) {
+            let none = self.b.full_like(bound_check.value, 0.0);
+            let value = self.b.select(counts, bound_check.value, none);
+            self.b.add_bound_check(BoundCheck { value, ..bound_check });
         }
     }
 

@@ -43,9 +43,9 @@ impl Host for CallModuleHost<'_, '_> {
         let args = args.iter().map(|&id| Value::Array(id)).collect();
         // Variables have no value within the module's own computations.
         let results = if self.walker.b.nesting_depth() == self.depth {
-            self.walker.inline_complete_call(function, args)?
+            self.walker.inline_if_all_results_lowered(function, args)?
         } else {
-            self.walker.call_in_computation(function, args, &ThreadedVariables::default())?
+            self.walker.lower_call_into_computation(function, args, &ThreadedVariables::default())?
         };
         let told = || format!("the module calls `{}`, which can't be compiled", function.name);
         let results = results.ok_or_else(|| Error::user(Code::BadFunction, told()))?;

@@ -128,7 +128,7 @@ impl Walker<'_> {
         let (before, known) = (self.list_elements(ids)?, self.mutable_lists.len());
         let (own, held) = values.split_at(values.len() - before.len());
         self.set_list_elements(ids, held)?;
-        let results = self.call_in_computation(f, own.to_vec(), &reached.variables);
+        let results = self.lower_call_into_computation(f, own.to_vec(), &reached.variables);
         let after = self.list_elements(ids);
         self.mutable_lists.truncate(known);
         self.set_list_elements(ids, &before)?;

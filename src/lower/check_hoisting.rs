@@ -1,10 +1,10 @@
 //! Hoisting of run-time checks out of loops and branches to the entry computation, where a call can fail.
 //!
-//! A run-time check (`Claim`) is a value of the computation that makes it. A loop carries the maximum over all iterations in an additional element of its
+//! A run-time check (`BoundCheck`) is a value of the computation that makes it. A loop carries the maximum over all iterations in an additional element of its
 //! state; a branch returns the value as an additional result, and the other branches return 0. The checks of a computation are known only
 //! once it has been lowered, so that a computation with checks is lowered a second time, with the additional elements.
 use super::walker::Walker;
-use crate::hlo::symbolic::{Builder, Claim, ClaimQuantity, Shape};
+use crate::hlo::symbolic::{BoundCheck, Builder, CheckedQuantity, Shape};
 use crate::ops::Value;
 use crate::ops::spec::ValueSpec;
 use crate::scalar::ScalarOp;
@@ -21,7 +21,7 @@ impl Walker<'_> {
         let depth = self.b.nesting_depth();
         let before = self.b.set_carried_depth(depth);
         if before + 1 != depth {
-            // claims of the enclosing computation are not hoisted, so those of this one can't be either
+            // checks of the enclosing computation are not hoisted, so those of this one can't be either
             self.b.set_carried_depth(before);
         }
         let made = lowered(self);
@@ -36,20 +36,20 @@ impl Walker<'_> {
 
     /// Maximum of each run-time check of the open computation and its value in earlier iterations, `before`.
     pub fn accumulate_checks(&mut self, before: &[Value]) -> Vec<Value> {
-        let own = self.b.claims().to_vec();
+        let own = self.b.bound_checks().to_vec();
         let mut most = Vec::with_capacity(own.len());
-        for (claim, before) in own.iter().zip(before) {
+        for (bound_check, before) in own.iter().zip(before) {
             let Value::Array(before) = *before else { continue };
-            most.push(Value::Array(self.b.binary(ScalarOp::Maximum, before, claim.value)));
+            most.push(Value::Array(self.b.binary(ScalarOp::Maximum, before, bound_check.value)));
         }
         most
     }
 
     /// Adds the run-time checks of a nested computation to the open one, with their values there.
-    pub fn hoist_checks(&mut self, claims: &[Claim], values: &[Value]) {
-        for (claim, value) in claims.iter().zip(values) {
+    pub fn hoist_checks(&mut self, bound_checks: &[BoundCheck], values: &[Value]) {
+        for (bound_check, value) in bound_checks.iter().zip(values) {
             if let Value::Array(value) = *value {
-                self.b.claim(Claim { value, ..claim.clone() });
+                self.b.add_bound_check(BoundCheck { value, ..bound_check.clone() });
             }
         }
     }
@@ -58,15 +58,16 @@ impl Walker<'_> {
 /// Merges equal run-time checks of one node. A loop's condition, for example, is checked in each iteration and once more after
 /// the last.
 pub(super) fn merge_duplicate_checks(b: &mut Builder) {
-    let mut merged: Vec<Claim> = Vec::new();
-    for claim in b.take_claims(0) {
-        let is_same = |other: &&mut Claim| other.node == claim.node && other.quantity == claim.quantity;
-        match merged.iter_mut().find(is_same).filter(|_| matches!(claim.quantity, ClaimQuantity::Check(_))) {
-            Some(first) => first.value = b.binary(ScalarOp::Maximum, first.value, claim.value),
-            None => merged.push(claim),
+    let mut merged: Vec<BoundCheck> = Vec::new();
+    for bound_check in b.take_bound_checks(0) {
+        let is_same =
+            |other: &&mut BoundCheck| other.node == bound_check.node && other.quantity == bound_check.quantity;
+        match merged.iter_mut().find(is_same).filter(|_| matches!(bound_check.quantity, CheckedQuantity::Check(_))) {
+            Some(first) => first.value = b.binary(ScalarOp::Maximum, first.value, bound_check.value),
+            None => merged.push(bound_check),
         }
     }
-    for claim in merged {
-        b.claim(claim);
+    for bound_check in merged {
+        b.add_bound_check(bound_check);
     }
 }

@@ -6,7 +6,7 @@ use super::unroll::discard_values;
 use super::walker::{GraphScope, ValueSlot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
-use crate::hlo::symbolic::{Claim, CompId, InstId, Op};
+use crate::hlo::symbolic::{BoundCheck, CompId, InstId, Op};
 use crate::ops::spec::{self, ValueSpec};
 use crate::ops::{CallKind, Value};
 use crate::scalar::ScalarOp;
@@ -105,7 +105,11 @@ impl<'p> Walker<'p> {
     }
 
     /// Inlines `f`, and returns its results; `None` where one of them could not be lowered.
-    pub(super) fn inline_complete_call(&mut self, f: &FuncRef, args: Vec<Value>) -> Result<Option<Vec<Value>>> {
+    pub(super) fn inline_if_all_results_lowered(
+        &mut self,
+        f: &FuncRef,
+        args: Vec<Value>,
+    ) -> Result<Option<Vec<Value>>> {
         let results = self.inline_call(&f.name, &f.attrs, args.into_iter().map(Some).collect())?;
         Ok(results.into_iter().collect())
     }
@@ -174,7 +178,7 @@ impl<'p> Walker<'p> {
     /// Lowers branches to a `conditional`, or, where they return arrays of different sizes, to a selection among the results of all.
     fn conditional(&mut self, index: InstId, branches: &[&FuncRef], args: &[Value]) -> Result<Vec<ValueSlot>> {
         let (mark, may_vary) = (self.checkpoint(), self.b.carries_checks());
-        let made = self.lower_with_inner_sizes(|w| w.conditional_with_claims(index, branches, args, &[]));
+        let made = self.lower_with_sizes_from_body(|w| w.conditional_with_claims(index, branches, args, &[]));
         if !(may_vary && self.failed_with_code(&made, &mark, |code| code == Code::DynamicShape)) {
             return made;
         }
@@ -189,11 +193,11 @@ impl<'p> Walker<'p> {
     }
 
     /// Values that branch `i` returns for the run-time checks of all branches: its own as computed, 0 for those of other branches.
-    fn claims_of_branch(&mut self, i: usize, asked: &[(usize, Claim)]) -> Vec<Value> {
-        let mut own = self.b.claims().to_vec().into_iter();
+    fn claims_of_branch(&mut self, i: usize, asked: &[(usize, BoundCheck)]) -> Vec<Value> {
+        let mut own = self.b.bound_checks().to_vec().into_iter();
         let mut values = self.initial_check_values(asked.len());
         for (value, _) in values.iter_mut().zip(asked).filter(|(_, (branch, _))| *branch == i) {
-            *value = own.next().map_or_else(|| value.clone(), |claim| Value::Array(claim.value));
+            *value = own.next().map_or_else(|| value.clone(), |bound_check| Value::Array(bound_check.value));
         }
         values
     }
@@ -205,7 +209,7 @@ impl<'p> Walker<'p> {
         index: InstId,
         branches: &[&FuncRef],
         args: &[Value],
-        asked: &[(usize, Claim)],
+        asked: &[(usize, BoundCheck)],
     ) -> Result<Vec<ValueSlot>> {
         let (count, mut found) = (args.len(), Vec::new());
         let mark = self.b.checkpoint();
@@ -224,7 +228,7 @@ impl<'p> Walker<'p> {
                 blocked = true;
                 continue;
             };
-            found.extend(self.b.claims().iter().map(|claim| (i, claim.clone())));
+            found.extend(self.b.bound_checks().iter().map(|bound_check| (i, bound_check.clone())));
             let out = self.drop_unchanged_state(out, &reached)?;
             let want = match results {
                 Some(specs) => specs,
@@ -256,7 +260,7 @@ impl<'p> Walker<'p> {
         let mut out =
             self.unpack_tuple(tuple, &[&results[..], &check_hoisting::size_check_specs(asked.len())].concat());
         let values = out.split_off(results.len());
-        let asked: Vec<Claim> = asked.iter().map(|(_, claim)| claim.clone()).collect();
+        let asked: Vec<BoundCheck> = asked.iter().map(|(_, bound_check)| bound_check.clone()).collect();
         self.hoist_checks(&asked, &values);
         let after = out.split_off(out.len() - self.captured_values(&back)?.len());
         self.write_back_captured(&back, &after)?;

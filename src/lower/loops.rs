@@ -5,7 +5,7 @@ use super::trip_count::ParameterFacts;
 use super::walker::{ValueSlot, Walker};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, FuncRef, Function};
-use crate::hlo::symbolic::{Claim, ClaimQuantity, CompId, Dim, InstId, Op, Shape};
+use crate::hlo::symbolic::{BoundCheck, CheckedQuantity, CompId, Dim, InstId, Op, Shape};
 use crate::interp;
 use crate::ops::range::IntRange;
 use crate::ops::spec::{ListSpec, RaggedTensorListSpec, ValueSpec};
@@ -41,7 +41,7 @@ struct AuxiliaryState {
     /// Iteration count at which the counter ends the loop; `None` for a loop without a counter.
     most: Option<Dim>,
     /// Run-time checks of the body: the loop carries the largest value of all rounds.
-    asked: Vec<Claim>,
+    asked: Vec<BoundCheck>,
     /// Whether the condition has run-time checks.
     is_checked: bool,
 }
@@ -334,8 +334,8 @@ impl Walker<'_> {
         })?;
         beside.is_checked = checks;
         let (Some(cond), Some(mut after)) = (cond, after) else { return Ok(None) };
-        if self.b.claims().len() > beside.asked.len() {
-            beside.asked = self.b.claims().to_vec();
+        if self.b.bound_checks().len() > beside.asked.len() {
+            beside.asked = self.b.bound_checks().to_vec();
             self.b.roll_back_to(&mark);
             return self.loop_computations(this, facts, beside);
         }
@@ -364,12 +364,12 @@ impl Walker<'_> {
             return Ok(None);
         };
         // a call can't fail in a condition; its checks are repeated in the body and behind the loop
-        let is_check = |claim: &Claim| matches!(claim.quantity, ClaimQuantity::Check(_));
-        let is_checked = self.b.claims().iter().any(is_check);
-        if let Some(claim) = self.b.claims().iter().find(|claim| !is_check(claim)) {
+        let is_check = |bound_check: &BoundCheck| matches!(bound_check.quantity, CheckedQuantity::Check(_));
+        let is_checked = self.b.bound_checks().iter().any(is_check);
+        if let Some(bound_check) = self.b.bound_checks().iter().find(|bound_check| !is_check(bound_check)) {
             let told = format!(
                 "how large what `{}` makes is depends on values, which the condition of a loop can't bound",
-                claim.node
+                bound_check.node
             );
             return Err(Error::user(Code::DynamicShape, told));
         }
@@ -380,11 +380,12 @@ impl Walker<'_> {
             root = self.b.binary(ScalarOp::And, root, more);
         }
         let of_body = beside.asked.iter().zip(behind.get(usize::from(beside.most.is_some())..).unwrap_or_default());
-        let of_body = of_body.filter(|(claim, _)| is_check(claim)).filter_map(|(_, value)| match value {
+        let of_body = of_body.filter(|(bound_check, _)| is_check(bound_check)).filter_map(|(_, value)| match value {
             Value::Array(value) => Some(*value),
             _ => None,
         });
-        let failed: Vec<InstId> = self.b.claims().iter().map(|claim| claim.value).chain(of_body).collect();
+        let failed: Vec<InstId> =
+            self.b.bound_checks().iter().map(|bound_check| bound_check.value).chain(of_body).collect();
         for failed in failed {
             root = self.and_check_holds(root, failed);
         }
@@ -407,7 +408,10 @@ impl Walker<'_> {
         let more = self.b.convert(goes_on, DType::S64);
         let asked = self.b.add(rounds, more);
         let (node, value) = (self.b.metadata.op_name.clone(), self.b.convert(asked, DType::S32));
-        self.b.claim_up_to(most, Claim { node, quantity: ClaimQuantity::Rounds, value, most: 0, is_allowed: true });
+        self.b.check_at_most(
+            most,
+            BoundCheck { node, quantity: CheckedQuantity::Rounds, value, most: 0, is_allowed: true },
+        );
         Ok(())
     }
 }

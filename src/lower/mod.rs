@@ -20,11 +20,11 @@ mod xla_computations;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Function, Node, NodeId, Program, VariableRole, is_handle};
-use crate::hlo::symbolic::{Builder, Claim, DataDependentSize, InstId, Shape, SizeAssumptions};
+use crate::hlo::symbolic::{BoundCheck, Builder, DataDependentSize, InstId, Shape, SizeAssumptions};
 use crate::hlo::{Module, SizeEquality, SizeRepr, symbolic};
 use crate::ops::{self, Value};
 use crate::symbolic::constant_dims;
-use crate::symbolic::trace::{self, Record, SizeComparison, SizeVariable};
+use crate::symbolic::trace::{self, SizeComparison, SizeTrace, SizeVariable};
 use crate::symbolic::{Dim, Interval, SizeExpr};
 use crate::tensor::{Bounds, Sizes, Tensor, TensorInfo};
 pub use access::{Access, AccessAnalysis};
@@ -67,7 +67,7 @@ pub struct Lowered {
     pub state: Vec<StateVariable>,
     /// Run-time checks of requested sizes against upper bounds. The requested sizes, `s32[]`, are elements of the root tuple behind the new
     /// values of variables; a call that requests more than the bound, or a negative size, fails.
-    pub claims: Vec<Claim>,
+    pub bound_checks: Vec<BoundCheck>,
     /// Assumed value and upper bound of each data-dependent size. The sizes of the entry computation are the last elements of the root tuple.
     /// A function with data-dependent sizes is right for the assumed values only: it is one instance of a function with dynamic sizes.
     pub data_sizes: Vec<(u64, u64)>,
@@ -136,15 +136,15 @@ pub struct SymbolicLowering {
 /// Lowers a function for given sizes under equalities of data-dependent sizes, and records the expressions and comparisons that lowering
 /// makes of these sizes.
 #[derive(Clone)]
-pub struct SizeTracedLowering(pub Arc<SizeTracedFn>);
+pub struct SizeRecordingLowering(pub Arc<SizeRecordingFn>);
 
 /// Function that lowers a model for traced sizes under equalities of data-dependent sizes.
-pub type SizeTracedFn =
-    dyn Fn(&[TracedSize], &[SizeEquality]) -> Result<(SymbolicLowering, Record), SizeTracedFailure> + Send + Sync;
+pub type SizeRecordingFn =
+    dyn Fn(&[SteppedSize], &[SizeEquality]) -> Result<(SymbolicLowering, SizeTrace), SizeLoweringFailure> + Send + Sync;
 
 /// Why a function can't be lowered for given sizes.
 #[derive(Debug)]
-pub struct SizeTracedFailure {
+pub struct SizeLoweringFailure {
     /// Every problem.
     pub error: Error,
     /// Comparisons of sizes that the first failed node made, oldest first. Variables are the indices of the caller's sizes, followed by
@@ -154,28 +154,30 @@ pub struct SizeTracedFailure {
 }
 
 /// A failure that has nothing to do with sizes.
-impl From<Error> for SizeTracedFailure {
-    fn from(error: Error) -> SizeTracedFailure {
-        SizeTracedFailure { error, comparisons: Vec::new() }
+impl From<Error> for SizeLoweringFailure {
+    fn from(error: Error) -> SizeLoweringFailure {
+        SizeLoweringFailure { error, comparisons: Vec::new() }
     }
 }
 
-impl SizeTracedLowering {
+impl SizeRecordingLowering {
     /// Wraps `lower`, which creates no data-dependent sizes, in [`record_size_uses`].
-    pub fn new(lower: impl Fn(&[Dim]) -> Result<SymbolicLowering> + Send + Sync + 'static) -> SizeTracedLowering {
-        SizeTracedLowering(Arc::new(move |sizes, _| {
+    pub fn new(lower: impl Fn(&[Dim]) -> Result<SymbolicLowering> + Send + Sync + 'static) -> SizeRecordingLowering {
+        SizeRecordingLowering(Arc::new(move |sizes, _| {
             let (made, record) = record_size_uses(sizes, |sizes, _| lower(sizes));
             match made {
                 Ok(made) => Ok((made, record)),
-                Err(error) => Err(SizeTracedFailure { error, comparisons: record.comparisons_of_node(None).to_vec() }),
+                Err(error) => {
+                    Err(SizeLoweringFailure { error, comparisons: record.comparisons_of_node(None).to_vec() })
+                }
             }
         }))
     }
 }
 
 /// Runs `lower` with symbolic sizes and their counts, and returns its result with the record of how the sizes were used.
-pub fn record_size_uses<R>(sizes: &[TracedSize], lower: impl FnOnce(&[Dim], &[Dim]) -> R) -> (R, Record) {
-    let variable = |s: &TracedSize| SizeVariable { name: s.name.clone(), range: s.counts, at_hand: s.at_hand };
+pub fn record_size_uses<R>(sizes: &[SteppedSize], lower: impl FnOnce(&[Dim], &[Dim]) -> R) -> (R, SizeTrace) {
+    let variable = |s: &SteppedSize| SizeVariable { name: s.name.clone(), range: s.counts, at_hand: s.at_hand };
     let variables: Vec<SizeVariable> = sizes.iter().map(variable).collect();
     trace::record_uses(&variables, |counts| {
         let dims: Vec<Dim> = sizes.iter().zip(counts).map(|(size, &count)| size.size_of_count(count)).collect();
@@ -195,7 +197,7 @@ pub fn bind_argument_dims<'a>(
 
 /// Dynamic size of the form `stride · count + offset`, where only the count varies.
 #[derive(Clone, Debug)]
-pub struct TracedSize {
+pub struct SteppedSize {
     /// Name of the count in messages.
     pub name: String,
     /// Range of the count.
@@ -208,12 +210,12 @@ pub struct TracedSize {
     pub offset: i64,
 }
 
-impl TracedSize {
+impl SteppedSize {
     /// A symbolic size that takes every value within its bounds; this lowering runs with its concrete value `at_hand`.
-    pub fn from_size(size: &crate::tensor::Size, at_hand: u64) -> TracedSize {
+    pub fn from_size(size: &crate::tensor::Size, at_hand: u64) -> SteppedSize {
         let counts = Interval::new(size.least.into(), size.most.into());
         let at_hand = i64::try_from(at_hand).unwrap_or(i64::MAX);
-        TracedSize { name: size.name.clone(), counts, at_hand, stride: 1, offset: 0 }
+        SteppedSize { name: size.name.clone(), counts, at_hand, stride: 1, offset: 0 }
     }
     /// The size that has this count.
     pub fn size_of_count(&self, count: Dim) -> Dim {
@@ -257,9 +259,9 @@ pub struct LoweringFailure {
 }
 
 impl LoweringFailure {
-    /// Comparisons of the first failed node as [`SizeTracedFailure::comparisons`]; empty if another problem than shapes is among the
+    /// Comparisons of the first failed node as [`SizeLoweringFailure::comparisons`]; empty if another problem than shapes is among the
     /// diagnostics. `record` is that of the lowering, with `given` sizes of the caller.
-    pub fn size_comparisons(&self, record: &Record, given: usize) -> Vec<SizeComparison> {
+    pub fn size_comparisons(&self, record: &SizeTrace, given: usize) -> Vec<SizeComparison> {
         if self.diagnostics.iter().any(|d| d.code != Code::ShapeMismatch) {
             return Vec::new();
         }
@@ -444,8 +446,8 @@ fn build_lowered(
         variables.push(variable);
     }
     check_hoisting::merge_duplicate_checks(&mut b);
-    parts.extend(b.claims().iter().map(|c| c.value));
-    let claims = b.claims().to_vec();
+    parts.extend(b.bound_checks().iter().map(|c| c.value));
+    let bound_checks = b.bound_checks().to_vec();
     parts.extend(b.local_data_dependent_sizes().filter(|f| !f.is_fixed).map(|f| f.count));
     let sizes: Vec<DataDependentSize> = b.data_dependent_sizes().iter().filter(|f| !f.is_fixed).copied().collect();
     let data_sizes =
@@ -457,7 +459,7 @@ fn build_lowered(
         args: feeds.iter().map(|f| f.info.clone()).collect(),
         results,
         state: variables,
-        claims,
+        bound_checks,
         data_sizes,
         result_counts: Vec::new(),
         size_variants: None,

@@ -17,7 +17,7 @@ pub(super) fn needed_nodes(
 
 /// Nodes that `targets` need, and nodes with side effects (`acts`) that `targets` or `roots` reach over data and control edges, with what
 /// these need. The order respects both sorts of edges where there are side effects, else data edges alone. `Err` holds a node on a cycle.
-pub(super) fn needed_nodes_with_effects(
+pub(super) fn needed_or_effectful_nodes(
     graph: &Graph,
     targets: &[Endpoint],
     roots: &[NodeId],

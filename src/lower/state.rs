@@ -54,7 +54,7 @@ impl Walker<'_> {
     /// Inlines `f` into a nested computation, and returns its results, behind them the new values of the variables. `values` holds the
     /// arguments, behind them the values of the variables. The variables of the enclosing computation are not changed. `None` where a result
     /// could not be lowered.
-    pub(super) fn call_in_computation(
+    pub(super) fn lower_call_into_computation(
         &mut self,
         f: &FuncRef,
         mut values: Vec<Value>,
@@ -62,7 +62,7 @@ impl Walker<'_> {
     ) -> Result<Option<Vec<Value>>> {
         let outside = self.store.clone();
         self.store_variable_values(&mut values, threaded);
-        let results = self.inline_complete_call(f, values);
+        let results = self.inline_if_all_results_lowered(f, values);
         let after = self.variable_values(threaded);
         self.store = outside;
         let Some(mut results) = results? else { return Ok(None) };

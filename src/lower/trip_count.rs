@@ -43,7 +43,7 @@ pub(super) struct ParameterFacts {
 }
 
 impl ParameterFacts {
-    /// Index of the value that each passed array is; `None` for arrays that are only a part of a value, such as a list's buffer.
+    /// For each array that the loop passes on, index of the loop variable that it is; `None` for arrays that are only a part of a value, such as a list's buffer.
     fn leaf_values(&self) -> Vec<Option<usize>> {
         let place = |(i, spec): (usize, &ValueSpec)| {
             vec![matches!(spec, ValueSpec::Array(_)).then_some(i); spec.leaves().len()]

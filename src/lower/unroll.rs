@@ -50,7 +50,7 @@ impl Walker<'_> {
             return self.lower_while_as_hlo(cond, body, args, None);
         }
         let mark = self.checkpoint();
-        let looped = self.lower_with_inner_sizes(|w| w.lower_while_as_hlo(cond, body, args.clone(), None));
+        let looped = self.lower_with_sizes_from_body(|w| w.lower_while_as_hlo(cond, body, args.clone(), None));
         if !self.failed_with_code(&looped, &mark, |code| code == Code::DynamicShape) {
             return looped;
         }
@@ -74,7 +74,7 @@ impl Walker<'_> {
 
     /// Lowers a loop or conditional with data-dependent sizes within. Errors: `DynamicShape` where a result's shape depends on such a size,
     /// which is found by lowering again with other assumed sizes.
-    pub(super) fn lower_with_inner_sizes(
+    pub(super) fn lower_with_sizes_from_body(
         &mut self,
         lower: impl Fn(&mut Self) -> Result<Vec<ValueSlot>>,
     ) -> Result<Vec<ValueSlot>> {
@@ -142,7 +142,7 @@ impl Walker<'_> {
     fn unroll_loop(&mut self, cond: &FuncRef, body: &FuncRef, args: Vec<Value>) -> Result<Option<Vec<ValueSlot>>> {
         let (mut values, mut left) = (args, self.user_trip_limit(body).unwrap_or(Dim::from(u64::MAX)));
         loop {
-            let test = self.inline_complete_call(cond, values.clone())?;
+            let test = self.inline_if_all_results_lowered(cond, values.clone())?;
             let Some(test) = test.as_ref().and_then(|results| results.first()) else { return Ok(None) };
             let test = self.scalar_predicate(test)?;
             let Some(goes_on) = self.constant_value(&Value::Array(test)).and_then(|t| t.get_i64(0)) else {
@@ -156,7 +156,7 @@ impl Walker<'_> {
             }
             (self.unrolled_iterations, left) = (self.unrolled_iterations + 1, left - 1);
             let count = values.len();
-            match self.inline_complete_call(body, values)? {
+            match self.inline_if_all_results_lowered(body, values)? {
                 Some(next) => values = next,
                 None => return Ok(Some(vec![None; count])),
             }

@@ -3,7 +3,7 @@ use super::access::AccessAnalysis;
 use super::order;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Attr, Endpoint, Graph, Node, NodeId, Program};
-use crate::hlo::symbolic::{Builder, Claim, ClaimQuantity, Metadata, Op};
+use crate::hlo::symbolic::{BoundCheck, Builder, CheckedQuantity, Metadata, Op};
 use crate::opdef;
 use crate::ops::host::{HostOpRole, find_host_op};
 use crate::ops::mutable_list::MutableLists;
@@ -154,7 +154,7 @@ impl<'p> Walker<'p> {
         if scope.function.is_some() {
             roots.extend(scope.graph.nodes.ids().filter(|&id| acts[id]));
         }
-        order::needed_nodes_with_effects(scope.graph, targets, &roots, is_seed, &acts)
+        order::needed_or_effectful_nodes(scope.graph, targets, &roots, is_seed, &acts)
     }
 
     /// Lowers one node, and returns its outputs; `None` where an input has no value.
@@ -231,7 +231,7 @@ impl<'p> Walker<'p> {
                 }
             }
         }
-        let before = self.b.claims().len();
+        let before = self.b.bound_checks().len();
         let Walker { b, store, mutable_lists, ranges, calls, .. } = self;
         let (inputs, first) = (args.clone(), b.current_computation().insts.len());
         let mut cx = LowerCtx { node, b, args, store, mutable_lists, ranges, calls };
@@ -244,12 +244,12 @@ impl<'p> Walker<'p> {
     /// Adds the name of the function being inlined to the assertions among the run-time checks from index `before` on.
     fn name_checks(&mut self, before: usize) {
         let Some(function) = self.calls.last().filter(|_| self.b.has_runtime_checks()) else { return };
-        for claim in self.b.take_claims(before) {
-            let node = match claim.quantity {
-                ClaimQuantity::Check(_) => format!("{} in {function}", claim.node),
-                ClaimQuantity::Size | ClaimQuantity::Rounds => claim.node.clone(),
+        for bound_check in self.b.take_bound_checks(before) {
+            let node = match bound_check.quantity {
+                CheckedQuantity::Check(_) => format!("{} in {function}", bound_check.node),
+                CheckedQuantity::Size | CheckedQuantity::Rounds => bound_check.node.clone(),
             };
-            self.b.claim(Claim { node, ..claim });
+            self.b.add_bound_check(BoundCheck { node, ..bound_check });
         }
     }
 

@@ -42,7 +42,7 @@ impl Walker<'_> {
     fn scalar_function(&mut self, f: &FuncRef, params: &[DType], results: &[DType]) -> Result<Option<CompId>> {
         self.b.begin_computation(&f.name);
         let args = params.iter().map(|&t| Value::Array(self.b.parameter(Shape::array(t, [])))).collect();
-        let Some(out) = self.call_in_computation(f, args, &ThreadedVariables::default())? else {
+        let Some(out) = self.lower_call_into_computation(f, args, &ThreadedVariables::default())? else {
             self.b.discard_computation();
             return Ok(None);
         };

@@ -1,12 +1,12 @@
 //! Run-time checks of `--checked`: input values that TensorFlow's CPU kernels reject.
 //!
 //! The lowering of an op names a function of this file (`OpLowering::with_check`), which sees the inputs of a node before the node is
-//! lowered. A check is a [`Claim`] of quantity `ClaimQuantity::Check`: loops, branches and functions
+//! lowered. A check is a [`BoundCheck`] of quantity `CheckedQuantity::Check`: loops, branches and functions
 //! pass its value up to the entry, as they pass data-dependent sizes, and a call fails if the value is not 0.
 use super::LowerCtx;
 use super::math::expr::{ArrayExpr, build_formula};
 use crate::diag::Result;
-use crate::hlo::symbolic::{Claim, ClaimQuantity, Dim, InstId, Op, RuntimeCheck};
+use crate::hlo::symbolic::{BoundCheck, CheckedQuantity, Dim, InstId, Op, RuntimeCheck};
 use crate::interp;
 use crate::opdef::{self, Effect};
 use crate::scalar::ScalarOp;
@@ -32,7 +32,13 @@ impl LowerCtx<'_> {
         }
         let value = self.b.convert(any, DType::S32);
         let node = self.node.name.to_string();
-        self.b.claim(Claim { node, quantity: ClaimQuantity::Check(check), value, most: 0, is_allowed: false });
+        self.b.add_bound_check(BoundCheck {
+            node,
+            quantity: CheckedQuantity::Check(check),
+            value,
+            most: 0,
+            is_allowed: false,
+        });
     }
     /// Adds a run-time check: a call fails if any of the integers `numbers` is not in `0..count`.
     pub fn fail_out_of_range(&mut self, numbers: InstId, count: Dim, check: RuntimeCheck) {

@@ -6,7 +6,7 @@ use super::{Value, VariableStore, element};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Node, TfType};
 use crate::hlo::SymbolicArray;
-use crate::hlo::symbolic::{Builder, Claim, ClaimQuantity, DataDependentSize, Dim, InstId, Op};
+use crate::hlo::symbolic::{BoundCheck, Builder, CheckedQuantity, DataDependentSize, Dim, InstId, Op};
 use crate::interp;
 use crate::ops::math::special::{add_scalar, compare_scalar};
 use crate::scalar::{Direction, ScalarOp};
@@ -305,8 +305,8 @@ impl LowerCtx<'_> {
     fn claim_fixed(&mut self, count: InstId, size: Dim, most: Dim) {
         let is_it = compare_scalar(self.b, Direction::Eq, count, size);
         let none = self.b.full_like(count, -1.0);
-        let claim = self.b.select(is_it, count, none);
-        self.claim(claim, if trace::depends_on_data(size) { most } else { size }, false);
+        let bound_check = self.b.select(is_it, count, none);
+        self.add_bound_check(bound_check, if trace::depends_on_data(size) { most } else { size }, false);
     }
     /// The first `size` elements of the vector `x`.
     ///
@@ -416,13 +416,13 @@ impl LowerCtx<'_> {
     fn size_up_to(&mut self, count: InstId, most: Dim, is_allowed: bool, made: &str) -> Result<Dim> {
         let (asked, taken) = self.clamped(count, most);
         let size = self.data_dependent_size(taken, most, made)?;
-        self.claim(asked, most, is_allowed);
+        self.add_bound_check(asked, most, is_allowed);
         Ok(size)
     }
     /// Clamps `count` to `0..=most` and records a run-time check: a call fails if the value lies outside.
     pub fn clamp_checked(&mut self, count: InstId, most: Dim) -> InstId {
         let (asked, taken) = self.clamped(count, most);
-        self.claim(asked, most, false);
+        self.add_bound_check(asked, most, false);
         taken
     }
     /// Records a run-time check: a call fails if `asked` exceeds `most`, the number of elements of state that the caller
@@ -435,7 +435,13 @@ impl LowerCtx<'_> {
             return Err(self.unsupported_case(format!("`{owner}` grows in a function of scalars or in a condition")));
         }
         let value = self.b.convert(asked, DType::S32);
-        self.b.claim(Claim { node: owner.to_string(), quantity: ClaimQuantity::Size, value, most, is_allowed: true });
+        self.b.add_bound_check(BoundCheck {
+            node: owner.to_string(),
+            quantity: CheckedQuantity::Size,
+            value,
+            most,
+            is_allowed: true,
+        });
         Ok(())
     }
     /// Number of elements for which a list reserves memory, clamped to the caller's bound, and that bound. A call fails if
@@ -446,7 +452,7 @@ impl LowerCtx<'_> {
         }
         let most = self.b.bound(&self.node.name);
         let (asked, taken) = self.clamped(count, Dim::from(most));
-        self.claim(asked, Dim::from(most), true);
+        self.add_bound_check(asked, Dim::from(most), true);
         Some((taken, Dim::from(most)))
     }
     /// `count` clamped to `-1..=most + 1`, for the run-time check, and clamped to `0..=most`, for use.
@@ -457,12 +463,13 @@ impl LowerCtx<'_> {
         (asked, self.b.elementwise(ScalarOp::Clamp, &[none, asked, room]))
     }
     /// Records a run-time check: a call fails if `asked` is negative or exceeds `most`.
-    fn claim(&mut self, asked: InstId, most: Dim, is_allowed: bool) {
+    fn add_bound_check(&mut self, asked: InstId, most: Dim, is_allowed: bool) {
         let value = self.b.convert(asked, DType::S32);
-        let claims = self.b.claims();
-        if !claims.iter().any(|c| most.is_same(c.most.into()) && element::is_same_value(self.b, c.value, value)) {
+        let bound_checks = self.b.bound_checks();
+        if !bound_checks.iter().any(|c| most.is_same(c.most.into()) && element::is_same_value(self.b, c.value, value)) {
             let node = self.node.name.to_string();
-            self.b.claim_up_to(most, Claim { node, quantity: ClaimQuantity::Size, value, most: 0, is_allowed });
+            self.b
+                .check_at_most(most, BoundCheck { node, quantity: CheckedQuantity::Size, value, most: 0, is_allowed });
         }
     }
     /// Whether a value is computed from arrays without elements. Such a value may be known only

@@ -81,7 +81,7 @@ impl VaryingSizes {
     ///
     /// # Errors
     /// A message for two different bounds of the same name.
-    pub fn index_of_size(&mut self, bound: &DimBound, name: &str) -> Result<usize, String> {
+    pub fn find_or_add_size(&mut self, bound: &DimBound, name: &str) -> Result<usize, String> {
         let name = bound.name.as_deref().unwrap_or(name);
         let size =
             Size { name: name.to_string(), least: bound.least, most: bound.most, is_result: false, is_check: false };

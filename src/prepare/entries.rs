@@ -32,7 +32,7 @@ pub struct PreparedEntry {
 
 /// All prepared functions of a program, over one state.
 #[derive(Clone, Debug)]
-pub struct Entries {
+pub struct PreparedFunctions {
     /// Signatures, in the order of the request.
     pub entries: Vec<PreparedEntry>,
     /// Initializer of the variables for which the file has no value.
@@ -44,7 +44,7 @@ pub struct Entries {
 /// # Errors
 /// Errors of [`super::prepare`] for each signature; `BadOption` for a pattern of `request.state` that matches no variable;
 /// `VariableWithoutValue` for a state variable without an initial value.
-pub fn entries(program: Program, request: &Request) -> Result<Entries> {
+pub fn entries(program: Program, request: &Request) -> Result<PreparedFunctions> {
     let source = program.source.clone();
     split_into_entries(program, request).map_err(|error| {
         error.map(|mut d| {
@@ -54,7 +54,7 @@ pub fn entries(program: Program, request: &Request) -> Result<Entries> {
     })
 }
 
-fn split_into_entries(mut program: Program, request: &Request) -> Result<Entries> {
+fn split_into_entries(mut program: Program, request: &Request) -> Result<PreparedFunctions> {
     apply_declarations(&mut program, request)?;
     let requests = requests(&program, request)?;
     let mut accesses = AccessAnalysis::default();
@@ -89,7 +89,7 @@ fn split_into_entries(mut program: Program, request: &Request) -> Result<Entries
     bound.check_all_used(request)?;
     let init =
         if initializer_nodes.is_empty() { None } else { Some(prepare_initializer(program, &initializer_nodes)?) };
-    Ok(Entries { entries, init })
+    Ok(PreparedFunctions { entries, init })
 }
 
 /// Applies the declarations of `request` to the program's variables: names in C, types and sizes, and zeros as the initial value of

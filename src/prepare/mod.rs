@@ -19,7 +19,7 @@ mod signature;
 mod tables;
 
 pub use binding::{Binding, DimBound, VaryingSizes, is_default_binding, size_name};
-pub use entries::{Entries, PreparedEntry, entries};
+pub use entries::{PreparedEntry, PreparedFunctions, entries};
 pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::{c_field_names, is_reserved};
 pub use functional::is_control_flow;
@@ -204,7 +204,7 @@ fn prepare_with_bindings(program: Program, request: &Request, used: &mut UsedBin
     let fetches = defaults::resolve_fetches(&program, &names, request, signature, &mut assumptions)?;
     let asked = defaults::resolve_feeds(&program, &names, request, signature, &mut assumptions)?;
     let fetched = fetches.len();
-    let ends = [fetches, defaults::signature_target(&names, signature)].concat();
+    let ends = [fetches, defaults::signature_target_node(&names, signature)].concat();
     let needed = prune::needed_nodes(&program.graph, &asked, &ends, request.is_checked);
     let asked =
         defaults::add_unfed_placeholders(&program, &names, asked, &needed, request, signature, &mut assumptions);
@@ -328,7 +328,7 @@ pub fn resolve_request(program: &Program, request: &Request) -> Result<ResolvedR
     let request = &signature::to_tensor_names(request, signature);
     let fetches = defaults::resolve_fetches(program, &names, request, signature, &mut told)?;
     let asked = defaults::resolve_feeds(program, &names, request, signature, &mut told)?;
-    let ends = [fetches.clone(), defaults::signature_target(&names, signature)].concat();
+    let ends = [fetches.clone(), defaults::signature_target_node(&names, signature)].concat();
     let needed = prune::needed_nodes(&program.graph, &asked, &ends, false);
     let asked = defaults::add_unfed_placeholders(program, &names, asked, &needed, request, signature, &mut told);
     let (feeds, sizes) = shape::partial_shapes(program, &asked, &request.dims)?;

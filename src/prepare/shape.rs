@@ -233,7 +233,7 @@ fn size_index(
     node: &Node,
 ) -> Result<usize, Diagnostic> {
     let conflict = |what| Diagnostic::new(Code::BadOption, format!("the size {what}")).at_node(&node.name, &node.op);
-    varying.index_of_size(bound, &format!("{field}_{i}")).map_err(conflict)
+    varying.find_or_add_size(bound, &format!("{field}_{i}")).map_err(conflict)
 }
 
 fn resolve_dims(

@@ -119,7 +119,7 @@ pub fn evaluate_what_ifs(
         asked.what_if = vec![blocker.op.clone()];
         let then = cluster::cluster(program, &program.graph, &asked)?;
         blocker.gain = Some(ClusteringGain {
-            nodes: then.clustered() as i64 - found.clustered() as i64,
+            nodes: then.clustered_node_count() as i64 - found.clustered_node_count() as i64,
             flops: inside(&then) - now,
             clusters: then.clusters.len() as i64 - found.clusters.len() as i64,
         });

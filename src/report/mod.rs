@@ -86,8 +86,8 @@ pub fn report(input: &Input) -> Report {
         baseline: None,
         summary: CoverageSummary {
             nodes,
-            clustered: found.clustered(),
-            node_coverage: part(found.clustered(), nodes as u64),
+            clustered: found.clustered_node_count(),
+            node_coverage: part(found.clustered_node_count(), nodes as u64),
             flops: total,
             clustered_flops: inside,
             flops_coverage: part(inside, total),

@@ -40,7 +40,7 @@ pub struct ExtractedCluster {
 
 impl ExtractedCluster {
     /// Rewrites the function's signature from `args`, `results` and `controls`.
-    pub fn update_signature(&mut self) {
+    pub fn rebuild_function_signature(&mut self) {
         let signature =
             proto::function_signature(&self.function.name, &self.args, &self.results, &self.controls, self.stateful);
         self.function.rest = RawMessage { fields: vec![(1, RawValue::Bytes(signature.into()))] };
@@ -447,7 +447,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
             let in_function = self.spelling == Spelling::Function;
             let call = self.node(call, name);
             let mut one = ExtractedCluster { function, call, args, results, controls, stateful, in_function };
-            one.update_signature();
+            one.rebuild_function_signature();
             made.push(one);
         }
         made

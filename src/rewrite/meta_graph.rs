@@ -55,7 +55,7 @@ pub struct ExternalNames {
 }
 
 impl ExternalNames {
-    /// Collects the names in `meta`, the MetaGraphDef of `program`.
+    /// Collects the nodes that `meta`, the MetaGraphDef of `program`, refers to by name, so that a rewritten graph must keep them.
     ///
     /// # Errors
     /// `BadEncoding`.
@@ -84,7 +84,7 @@ impl ExternalNames {
     }
 
     /// By node: id of the set of session runs that execute it.
-    pub fn session_run_ids(&self, graph: &Graph) -> HashMap<String, u32> {
+    pub fn session_run_set_ids(&self, graph: &Graph) -> HashMap<String, u32> {
         let ids: HashMap<&str, NodeId> = graph.nodes.iter().map(|(id, n)| (&*n.name, id)).collect();
         if self.steps.is_empty() {
             return HashMap::new();

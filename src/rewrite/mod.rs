@@ -105,7 +105,8 @@ pub struct Rewritten {
     pub dumped: Vec<(String, Vec<u8>)>,
 }
 
-/// Rewrites `file`, which has the binary format `format` and holds `program`. If there are signatures, nodes that no signature
+/// Rewrites a saved graph so that its clusters are marked, launched by XLA, or replaced by calls of compiled code. `file` has the binary
+/// format `format` and holds `program`. If there are signatures, nodes that no signature
 /// reaches (savers, initializers) stay unchanged.
 ///
 /// # Errors
@@ -140,7 +141,7 @@ pub fn rewrite(file: &Bytes, format: FileFormat, program: &Program, request: &Re
         rewriter.unserved = names.filter(|name| !served.nodes.contains(name)).collect();
         rewriter.functions = Some(served.functions);
     }
-    rewriter.steps = named.session_run_ids(&program.graph);
+    rewriter.steps = named.session_run_set_ids(&program.graph);
     rewriter.named = named;
     let mut change = |graph: &Bytes| -> Result<Vec<u8>> {
         let mut raw = RawGraph::parse(graph)?;

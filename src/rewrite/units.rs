@@ -2,7 +2,7 @@
 use super::calls::{ClusterCalls, ExtractedCluster};
 use super::jit_functions::JitFunctions;
 use super::meta_graph::ExternalNames;
-use super::native::{self, ExclusionCounts, Library, ReadyCluster, RefusedNodes};
+use super::native::{self, ClusterToCompile, ExclusionCounts, Library, RefusedNodes};
 use super::{Mode, Rewritten, annotate, launch};
 use crate::cluster::{self, Clustering, ClusteringOptions, GraphOrigin};
 use crate::diag::{Error, Result};
@@ -39,7 +39,7 @@ pub struct Rewriter<'a, 'p> {
     pub fetches: &'a [String],
     /// The library of compiled clusters, in the mode [`Mode::Native`].
     pub library: Option<Library<'a>>,
-    /// The result so far.
+    /// The rewritten graph so far, with what is reported about it.
     pub told: Rewritten,
     /// Reasons why less is compiled than might be.
     pub blocked: BlockedNodes,
@@ -218,7 +218,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         let Some(library) = &mut self.library else { return Ok(Vec::new()) };
         let mut numbers = Vec::new();
         for (name, mut ready) in unit.names.iter().zip(ready) {
-            self.told.notes.extend(ready.as_mut().map(ReadyCluster::take_omitted_effects).unwrap_or_default());
+            self.told.notes.extend(ready.as_mut().map(ClusterToCompile::take_omitted_effects).unwrap_or_default());
             let number = ready.map(|ready| library.compile_cluster(ready, name)).transpose();
             numbers.push(match number {
                 Ok(number) => number,
@@ -233,7 +233,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         library.count_contractions(unit.members.keys().filter_map(|name| unit.nodes.get(name).copied()));
         let calls = self.calls(&unit, &place, nodes, native::OUTPUT)?;
         let Some(library) = &self.library else { return Ok(Vec::new()) };
-        let scene = library.function_context(self.program, place.graph, place.name());
+        let scene = library.inferred_graph_of_function(self.program, place.graph, place.name());
         let kept = numbers.iter().enumerate().filter_map(|(cluster, number)| Some((cluster, (*number)?)));
         let kept = kept.map(|(cluster, number)| Ok((number, scene.shapes(&calls.cluster_ports(cluster)?))));
         let kept = kept.collect::<Result<Vec<_>>>()?;
@@ -245,7 +245,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             self.marked.remove_mark(name);
         }
         for ((number, shapes), mut made) in kept.into_iter().zip(made) {
-            let (calls, branches) = library.call(number, &mut made, &shapes);
+            let (calls, branches) = library.build_call_nodes(number, &mut made, &shapes);
             nodes.extend(calls);
             self.added.extend(branches);
             self.added.push(made.function);
@@ -269,15 +269,17 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         &mut self,
         place: &GraphInRewrite<'_, 'p>,
         nodes: &mut Vec<RawNode>,
-    ) -> Result<(GraphWithClusters<'p>, Vec<Option<ReadyCluster>>)> {
-        let scene =
-            self.library.as_ref().map(|library| library.function_context(self.program, place.graph, place.name()));
+    ) -> Result<(GraphWithClusters<'p>, Vec<Option<ClusterToCompile>>)> {
+        let scene = self
+            .library
+            .as_ref()
+            .map(|library| library.inferred_graph_of_function(self.program, place.graph, place.name()));
         let mut refused = RefusedNodes::default();
         if let (Some(library), Some(scene)) = (&self.library, &scene) {
             let found = self.clusters(place)?;
             self.blocked.outside.add(&found);
             if self.options.beyond_xla {
-                self.told.notes.extend(found.nodes.iter().filter_map(native::check_exclusion_sentence));
+                self.told.notes.extend(found.nodes.iter().filter_map(native::sentence_about_runtime_checks));
             }
             let members = found.nodes.into_iter().filter_map(|n| Some((n.name, n.cluster.ok()?))).collect();
             refused = library.initial_exclusions(self.program, scene, &members);
@@ -314,10 +316,10 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         unit: &GraphWithClusters<'p>,
         place: &GraphInRewrite,
         nodes: &[RawNode],
-    ) -> Result<(Vec<Option<ReadyCluster>>, RefusedNodes)> {
+    ) -> Result<(Vec<Option<ClusterToCompile>>, RefusedNodes)> {
         let (mut all, mut refused) = (Vec::new(), RefusedNodes::default());
         let Some(library) = &self.library else { return Ok((all, refused)) };
-        let scene = library.function_context(self.program, place.graph, place.name());
+        let scene = library.inferred_graph_of_function(self.program, place.graph, place.name());
         let calls = self.calls(unit, place, nodes, native::OUTPUT)?;
         for cluster in 0..unit.names.len() {
             let inside = unit.members.iter().filter(|(_, at)| **at as usize == cluster);

@@ -129,9 +129,9 @@ struct UpperLimit {
 /// Upper bound on the limits that are combined to show that an expression is never negative.
 const MAX_LIMITS: usize = 4;
 
-/// Dynamic sizes, expressions and guards of one lowering.
+/// Record of one lowering: its dynamic sizes, the expressions made of them, and the guards.
 #[derive(Clone, Debug, Default)]
-pub struct Record {
+pub struct SizeTrace {
     /// Range of each size.
     ranges: Vec<Interval>,
     exprs: Vec<SizeExpr<SizeIndex>>,
@@ -155,7 +155,7 @@ pub struct Record {
     node: (String, String),
 }
 
-impl Record {
+impl SizeTrace {
     /// Range of each size: the caller's sizes, then the data-dependent ones in the order of their creation.
     pub fn ranges(&self) -> &[Interval] {
         &self.ranges
@@ -317,7 +317,7 @@ fn truncating_quotient(a: &SizeExpr<SizeIndex>, b: &SizeExpr<SizeIndex>) -> Opti
 pub struct NoExpression;
 
 thread_local! {
-    static RECORD: RefCell<Option<Record>> = const { RefCell::new(None) };
+    static RECORD: RefCell<Option<SizeTrace>> = const { RefCell::new(None) };
 }
 
 /// A dynamic size of the function that is to be lowered.
@@ -332,12 +332,12 @@ pub struct SizeVariable {
 }
 
 /// Runs `work` with these dynamic sizes, and returns its result with the record.
-pub fn record_uses<R>(variables: &[SizeVariable], work: impl FnOnce(&[Dim]) -> R) -> (R, Record) {
-    let mut fresh = Record {
+pub fn record_uses<R>(variables: &[SizeVariable], work: impl FnOnce(&[Dim]) -> R) -> (R, SizeTrace) {
+    let mut fresh = SizeTrace {
         ranges: variables.iter().map(|v| v.range).collect(),
         said: variables.len(),
         names: variables.iter().map(|v| v.name.clone()).collect(),
-        ..Record::default()
+        ..SizeTrace::default()
     };
     let mut dims = Vec::with_capacity(variables.len());
     for (number, variable) in variables.iter().enumerate() {
@@ -397,7 +397,7 @@ pub fn depends_on_data(dim: Dim) -> bool {
 
 /// Whether the outcome of a comparison depends on data-dependent sizes. Records no guard.
 pub fn comparison_depends_on_data(a: Dim, relation: Relation, b: Dim) -> bool {
-    let decide = |record: &mut Record| {
+    let decide = |record: &mut SizeTrace| {
         let difference = record.expr(a).sub(&record.expr(b))?;
         let is_open = record.decide(&difference, relation).is_none();
         Some(is_open && difference.vars().into_iter().any(|size| size >= record.said))
@@ -447,7 +447,7 @@ pub fn evaluate(expr: &SizeExpr<SizeIndex>, size: &impl Fn(SizeIndex) -> Option<
     }
 }
 
-fn with_record<R>(f: impl FnOnce(&mut Record) -> R) -> Option<R> {
+fn with_record<R>(f: impl FnOnce(&mut SizeTrace) -> R) -> Option<R> {
     RECORD.with(|r| r.borrow_mut().as_mut().map(f))
 }
 

@@ -40,7 +40,7 @@ pub struct PaddedModule<'a> {
     pub results: (usize, &'a [Extent]),
     /// Number of elements of the root tuple that are values of run-time checks. They stand between results and data-dependent sizes there, and
     /// behind the derived sizes in the padded module.
-    pub claims: usize,
+    pub bound_checks: usize,
 }
 
 impl PaddedModule<'_> {
@@ -274,13 +274,13 @@ impl<'a> ComputationPadder<'a> {
                 let (results, derived) = self.all.results;
                 let mut parts = self.parts(value);
                 parts.truncate(parts.len().saturating_sub(self.all.module.entry().sizes.len()));
-                let claims = parts.split_off(parts.len().saturating_sub(self.all.claims));
+                let bound_checks = parts.split_off(parts.len().saturating_sub(self.all.bound_checks));
                 let state = parts.split_off(results.min(parts.len()));
                 for extent in derived {
                     let size = self.size_value(extent)?;
                     parts.push(size);
                 }
-                parts.extend(claims);
+                parts.extend(bound_checks);
                 for i in 0..self.said.len() {
                     if !self.all.steps.all[i].is_every_size() {
                         let whole = self.size_value(&self.all.steps.size_extent(i))?;

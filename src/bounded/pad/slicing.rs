@@ -53,7 +53,7 @@ impl ComputationPadder<'_> {
         let mut rest = dims.clone();
         for axis in (0..dims.len()).filter(|&axis| moves(axis)) {
             let length = inst.shape.as_array().map_or(0, |a| a.dims[axis]);
-            x = self.shift_begin(x, axis, &numbers[3 * axis], (operands[1], length))?;
+            x = self.pad_ends_to_length(x, axis, &numbers[3 * axis], (operands[1], length))?;
             rest[axis] = PadDim::default();
         }
         for (axis, pad) in rest.iter_mut().enumerate() {

@@ -106,13 +106,13 @@ impl ComputationPadder<'_> {
             let steps = count.saturating_sub(1).checked_mul(window.stride).ok_or(Refusal::Size)?;
             let length = window.span().and_then(|n| n.checked_add(steps)).ok_or(Refusal::Size)?;
             self.refuse_unless(plain, "begins between elements for other sizes")?;
-            x = self.shift_begin(x, from, numbers.low, (fill, length))?;
+            x = self.pad_ends_to_length(x, from, numbers.low, (fill, length))?;
         }
         Ok((op, x))
     }
 
     /// Shifts `x` along `axis`: `low` times `fill`, then its elements, then `fill` up to `length` elements.
-    pub(super) fn shift_begin(
+    pub(super) fn pad_ends_to_length(
         &mut self,
         x: InstId,
         axis: usize,

@@ -2,7 +2,7 @@
 //! are computed from sizes, and the run-time checks that calls must pass.
 use super::Builder;
 use crate::hlo::data_sizes::{
-    AssumedSizes, Claim, DataDependentSize, OwningComputation, RuntimeChecks, SizeAssumptions, SizeEquality,
+    AssumedSizes, BoundCheck, DataDependentSize, OwningComputation, RuntimeChecks, SizeAssumptions, SizeEquality,
 };
 use crate::hlo::size::SignedSize;
 use crate::hlo::{InstId, Literal, Op, SizeRepr, decision};
@@ -101,26 +101,26 @@ impl<D: SizeRepr> Builder<D> {
     pub fn bound(&self, node: &str) -> u64 {
         self.assumed.bounds.node_bound(node)
     }
-    /// Records a run-time check: calls fail whose value exceeds the claim's bound. Only claims of the entry take effect; those of an
+    /// Records a run-time check: calls fail whose value exceeds the bound. Only checks of the entry take effect; those of an
     /// inner computation must be carried out of it by whoever opened it.
-    pub fn claim(&mut self, claim: Claim) {
-        if let Some(claims) = self.claims.last_mut() {
-            claims.push(claim);
+    pub fn add_bound_check(&mut self, bound_check: BoundCheck) {
+        if let Some(bound_checks) = self.bound_checks.last_mut() {
+            bound_checks.push(bound_check);
         }
     }
     /// Run-time checks and requested capacities of the innermost open computation, in the order in which they were recorded.
-    pub fn claims(&self) -> &[Claim] {
-        self.claims.last().map_or(&[], Vec::as_slice)
+    pub fn bound_checks(&self) -> &[BoundCheck] {
+        self.bound_checks.last().map_or(&[], Vec::as_slice)
     }
-    /// Removes the claims that the innermost open computation recorded after its first `before` ones, and returns them.
-    pub fn take_claims(&mut self, before: usize) -> Vec<Claim> {
-        self.claims.last_mut().map_or_else(Vec::new, |own| own.split_off(before.min(own.len())))
+    /// Removes the checks that the innermost open computation recorded after its first `before` ones, and returns them.
+    pub fn take_bound_checks(&mut self, before: usize) -> Vec<BoundCheck> {
+        self.bound_checks.last_mut().map_or_else(Vec::new, |own| own.split_off(before.min(own.len())))
     }
-    /// Whether claims of the innermost open computation reach the entry, so that it may have data-dependent sizes.
+    /// Whether checks of the innermost open computation reach the entry, so that it may have data-dependent sizes.
     pub fn carries_checks(&self) -> bool {
         self.carried_depth == self.open.len()
     }
-    /// Sets the number of open computations whose claims are carried to the entry, and returns the previous number.
+    /// Sets the number of open computations whose checks are carried to the entry, and returns the previous number.
     pub fn set_carried_depth(&mut self, count: usize) -> usize {
         std::mem::replace(&mut self.carried_depth, count)
     }

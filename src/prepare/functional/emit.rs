@@ -18,7 +18,7 @@ const MAX_NESTED: usize = 100;
 
 impl Functionalizer<'_> {
     /// Emits a region into a draft, with its targets as results.
-    pub fn emit(&mut self, region: &Region, draft: &mut FunctionDraft, depth: usize) -> Result<()> {
+    pub fn emit_region(&mut self, region: &Region, draft: &mut FunctionDraft, depth: usize) -> Result<()> {
         if depth > MAX_NESTED {
             let told = format!("has conditions nested deeper than {MAX_NESTED}");
             return Err(frames::loop_error(&self.frames.all[region.frame], told).into());
@@ -190,11 +190,11 @@ impl Functionalizer<'_> {
         }
     }
 
-    /// Units with side effects that may run under a path.
+    /// The nodes and loops among `effects` that may run when the tests on `path` have the outcomes it gives.
     pub fn live_effects(&mut self, effects: &[NodeOrLoop], path: &TestOutcomes) -> Vec<NodeOrLoop> {
         let mut out = effects.to_vec();
         out.retain(|&unit| {
-            let f = self.unit_condition(unit);
+            let f = self.node_or_loop_condition(unit);
             self.live.formulas.restrict(f, path) != Bdd::FALSE
         });
         out
@@ -203,7 +203,7 @@ impl Functionalizer<'_> {
     /// Emits a region into a draft of its own.
     pub fn draft_region(&mut self, region: &Region, depth: usize) -> Result<FunctionDraft> {
         let mut draft = FunctionDraft::default();
-        self.emit(region, &mut draft, depth + 1)?;
+        self.emit_region(region, &mut draft, depth + 1)?;
         draft.remove_dead_nodes(0);
         Ok(draft)
     }

@@ -76,7 +76,7 @@ impl Functionalizer<'_> {
                 loops.insert(frame);
             }
             for &from in waits.get(&unit).into_iter().flatten() {
-                let f = self.unit_condition(from);
+                let f = self.node_or_loop_condition(from);
                 if !decided.contains(&from) && !self.is_always_live(f, &region.path) {
                     todo.push(from);
                 }
@@ -95,7 +95,7 @@ impl Functionalizer<'_> {
         depth: usize,
     ) -> Result<()> {
         let unit = NodeOrLoop::Loop(frame);
-        let f = self.unit_condition(unit);
+        let f = self.node_or_loop_condition(unit);
         let f = self.live.formulas.restrict(f, &region.path);
         let way = self.live.formulas.only_satisfying_path(f).ok_or_else(|| self.shared_effect_error(region, unit))?;
         let inside = Region {

@@ -164,7 +164,7 @@ impl Functionalizer<'_> {
             }
         }
         for &unit in effects {
-            let f = self.unit_condition(unit);
+            let f = self.node_or_loop_condition(unit);
             if self.live.formulas.restrict(f, &end) != Bdd::FALSE
                 && let NodeOrLoop::Node(id) = unit
             {
@@ -180,7 +180,8 @@ impl Functionalizer<'_> {
         let numbers: HashMap<NodeId, usize> = inside.variables.iter().enumerate().map(|(i, v)| (v.merge, i)).collect();
         let sources = |id: &NodeId| self.graph.nodes[*id].inputs.first().map(|e| e.node);
         let ends = inside.exits.iter().chain(&inside.condition).filter_map(sources);
-        let mut todo: Vec<NodeOrLoop> = ends.map(|id| self.unit_of(id)).chain(effects.iter().copied()).collect();
+        let mut todo: Vec<NodeOrLoop> =
+            ends.map(|id| self.node_or_loop_of(id)).chain(effects.iter().copied()).collect();
         let mut seen: HashSet<NodeOrLoop> = HashSet::new();
         let mut needed = vec![false; inside.variables.len()];
         while let Some(unit) = todo.pop() {
@@ -202,7 +203,7 @@ impl Functionalizer<'_> {
                     inner.enters.iter().flat_map(inputs).chain(inner.outside.iter().map(|e| e.node)).collect()
                 }
             };
-            todo.extend(from.into_iter().filter(|id| self.frames.of[*id] == frame).map(|id| self.unit_of(id)));
+            todo.extend(from.into_iter().filter(|id| self.frames.of[*id] == frame).map(|id| self.node_or_loop_of(id)));
         }
         (0..needed.len()).filter(|&i| needed[i]).collect()
     }

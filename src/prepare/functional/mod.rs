@@ -195,7 +195,7 @@ impl Functionalizer<'_> {
             is_whole: true,
             ..Region::default()
         };
-        self.emit(&region, &mut draft, 0)?;
+        self.emit_region(&region, &mut draft, 0)?;
         draft.remove_dead_nodes(pinned.len());
         Ok(draft)
     }

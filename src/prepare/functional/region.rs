@@ -48,7 +48,7 @@ pub enum NodeOrLoop {
     Loop(usize),
 }
 
-/// Step of a region.
+/// One step of the computation of a region: a node, a loop or a branch.
 #[derive(Clone, Debug)]
 pub enum RegionStep {
     /// Computes a node or runs a loop.
@@ -73,7 +73,7 @@ pub enum MergeInput {
     Input(usize),
     /// An input that depends on the outcome of this test.
     Test(u32),
-    /// None of its inputs.
+    /// The Merge takes none of its inputs: it does not run.
     Dead,
 }
 
@@ -89,7 +89,7 @@ pub enum ValueSource {
 
 impl Functionalizer<'_> {
     /// Unit that computes the outputs of a node: the loop for an `Exit`, else the node itself.
-    pub fn unit_of(&self, id: NodeId) -> NodeOrLoop {
+    pub fn node_or_loop_of(&self, id: NodeId) -> NodeOrLoop {
         match control_class(&self.graph.nodes[id].op) {
             ControlClass::Exit => {
                 frame_of_exit(self.graph, &self.frames, id).map_or(NodeOrLoop::Node(id), NodeOrLoop::Loop)
@@ -99,7 +99,7 @@ impl Functionalizer<'_> {
     }
 
     /// Condition, as a formula, under which a node or loop runs.
-    pub fn unit_condition(&self, unit: NodeOrLoop) -> Bdd {
+    pub fn node_or_loop_condition(&self, unit: NodeOrLoop) -> Bdd {
         match unit {
             NodeOrLoop::Node(id) => self.live.node_condition(id),
             NodeOrLoop::Loop(frame) => self.live.frame_condition(frame),
@@ -140,7 +140,7 @@ impl Functionalizer<'_> {
             let around = match &region.around {
                 Some(path) if kind != ControlClass::Switch && !region.own.contains(&e.node) => {
                     let f = self.live.output_condition(e);
-                    self.is_always_live(f, path) || self.is_hoisted(region, self.unit_of(e.node))
+                    self.is_always_live(f, path) || self.is_hoisted(region, self.node_or_loop_of(e.node))
                 }
                 _ => false,
             };
@@ -196,10 +196,11 @@ impl Functionalizer<'_> {
         if let Some(path) = &region.around {
             from.retain(|&id| {
                 let f = self.live.node_condition(id);
-                region.own.contains(&id) || !(self.is_always_live(f, path) || self.is_hoisted(region, self.unit_of(id)))
+                region.own.contains(&id)
+                    || !(self.is_always_live(f, path) || self.is_hoisted(region, self.node_or_loop_of(id)))
             });
         }
-        let mut units: Vec<NodeOrLoop> = from.into_iter().map(|id| self.unit_of(id)).collect();
+        let mut units: Vec<NodeOrLoop> = from.into_iter().map(|id| self.node_or_loop_of(id)).collect();
         units.sort_unstable();
         units.dedup();
         units
@@ -288,7 +289,7 @@ impl Functionalizer<'_> {
                     if tests.get(&user) == Some(test) {
                         inner.insert(unit);
                     }
-                    let f = self.unit_condition(user);
+                    let f = self.node_or_loop_condition(user);
                     if !tests.contains_key(&user) && !self.is_always_live(f, &region.path) && seen.insert(user) {
                         todo.push(user);
                     }
@@ -310,9 +311,9 @@ impl Functionalizer<'_> {
             let foreign = self.frames.of[e.node] != region.frame;
             let f = self.live.node_condition(e.node);
             let around = region.around.as_ref().is_some_and(|path| self.is_always_live(f, path));
-            let around = around || self.is_hoisted(region, self.unit_of(e.node));
+            let around = around || self.is_hoisted(region, self.node_or_loop_of(e.node));
             if !foreign && (region.own.contains(&e.node) || !around) {
-                todo.push(self.unit_of(e.node));
+                todo.push(self.node_or_loop_of(e.node));
             }
         }
         let mut found = BTreeMap::new();
@@ -328,7 +329,7 @@ impl Functionalizer<'_> {
 
     /// Whether a unit is computed in the region itself, rather than in a branch.
     fn is_step(&mut self, region: &Region, unit: NodeOrLoop) -> bool {
-        let f = self.unit_condition(unit);
+        let f = self.node_or_loop_condition(unit);
         let kind = match unit {
             NodeOrLoop::Loop(_) => ControlClass::Other,
             NodeOrLoop::Node(id) => control_class(&self.graph.nodes[id].op),
@@ -338,7 +339,7 @@ impl Functionalizer<'_> {
 
     /// Test on which the region must branch for a unit: for a Merge that is live there, or a unit with side effects that does not always run.
     fn deciding_test(&mut self, region: &Region, unit: NodeOrLoop) -> Option<u32> {
-        let f = self.unit_condition(unit);
+        let f = self.node_or_loop_condition(unit);
         let f = self.live.formulas.restrict(f, &region.path);
         if let NodeOrLoop::Node(id) = unit
             && control_class(&self.graph.nodes[id].op) == ControlClass::Merge

@@ -13,15 +13,15 @@ use crate::rewrite::annotate::NO_GRAPPLER;
 use crate::rewrite::calls::ExtractedCluster;
 use indexmap::IndexSet;
 
-/// Builds the nodes that call a cluster whose compiled op is `op`, and the functions of the two branches, of which the second calls the
-/// cluster's function. `places` are the indices of the op's arguments among those of the cluster; `shapes` are those of the results.
+/// Builds a conditional that runs a cluster's compiled op `op`, or else the cluster's original function: its nodes, and the functions of
+/// both branches. `places` are the indices of the op's arguments among those of the cluster; `shapes` are those of the results.
 pub fn build_conditional_call(
     made: &mut ExtractedCluster,
     op: &str,
     places: &[usize],
     shapes: &[PartialShape],
 ) -> (Vec<RawNode>, [RawFunction; 2]) {
-    made.update_signature();
+    made.rebuild_function_signature();
     made.forbid_inlining();
     let name = made.call.name.clone();
     let (branch, saved) = (branch(made, op, places), saved(made));

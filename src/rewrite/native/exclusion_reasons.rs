@@ -42,8 +42,8 @@ impl ExclusionCounts {
 }
 
 /// A sentence about a loop or condition that stays in TensorFlow because nodes inside check values or print; `None` for other nodes.
-pub fn check_exclusion_sentence(node: &NodeVerdict) -> Option<String> {
-    let left = node.cluster.as_ref().err().filter(|left| left.is_due_to_checks())?;
+pub fn sentence_about_runtime_checks(node: &NodeVerdict) -> Option<String> {
+    let left = node.cluster.as_ref().err().filter(|left| left.is_due_to_runtime_checks())?;
     let why = left.text(&node.op);
     Some(format!("`{}` ({}) stays in TensorFlow: {why}; --drop-assertions compiles it without", node.name, node.op))
 }

@@ -12,7 +12,7 @@ mod table;
 mod values;
 mod variables;
 
-pub use exclusion_reasons::{ExclusionCounts, check_exclusion_sentence};
+pub use exclusion_reasons::{ExclusionCounts, sentence_about_runtime_checks};
 
 use super::calls::{ClusterPorts, ExtractedCluster};
 use crate::codegen;
@@ -102,9 +102,9 @@ pub struct RefusedNodes {
 }
 
 /// A cluster that is lowered and ready to be compiled.
-pub struct ReadyCluster(cluster::LoweredCluster);
+pub struct ClusterToCompile(cluster::LoweredCluster);
 
-impl ReadyCluster {
+impl ClusterToCompile {
     /// Takes the sentences about effects that the code omits.
     pub fn take_omitted_effects(&mut self) -> Vec<String> {
         std::mem::take(&mut self.0.left_out)
@@ -154,7 +154,7 @@ impl<'a> Library<'a> {
     }
 
     /// The graph of `function`, or the top-level graph, with the inferred facts.
-    pub fn function_context(
+    pub fn inferred_graph_of_function(
         &self,
         program: &Program,
         graph: &Graph,
@@ -232,12 +232,12 @@ impl<'a> Library<'a> {
         scene: &GraphWithFacts,
         ports: &ClusterPorts,
         members: &HashSet<&str>,
-    ) -> Result<ReadyCluster, RefusedNodes> {
-        cluster::lower(scene, ports).map(ReadyCluster).map_err(|error| blamed(scene, error, members))
+    ) -> Result<ClusterToCompile, RefusedNodes> {
+        cluster::lower(scene, ports).map(ClusterToCompile).map_err(|error| blamed(scene, error, members))
     }
 
     /// Compiles a cluster, which is called `cluster` in dumps, and returns its number in the library.
-    pub fn compile_cluster(&mut self, mut ready: ReadyCluster, cluster: &str) -> Result<usize> {
+    pub fn compile_cluster(&mut self, mut ready: ClusterToCompile, cluster: &str) -> Result<usize> {
         let number = self.compiled.len();
         let module = &mut ready.0.lowered.module;
         let mut dump = self.dumps.as_ref().and_then(|dumps| {
@@ -253,7 +253,7 @@ impl<'a> Library<'a> {
     }
 
     /// The nodes that call the compiled cluster `number`, and the functions that the call needs beside the cluster's own.
-    pub fn call(
+    pub fn build_call_nodes(
         &self,
         number: usize,
         made: &mut ExtractedCluster,

@@ -27,9 +27,9 @@ impl<'a> Emitter<'a> {
             }
         }
         let (pred, cond) =
-            self.collect_steps(|s| s.emit_computation(cond, vec![state.clone()], ParameterOwnership::Borrowed))?;
+            self.take_emitted_steps(|s| s.emit_computation(cond, vec![state.clone()], ParameterOwnership::Borrowed))?;
         let pred = *pred.leaves.first().ok_or_else(|| unsupported_error(self.scope.comp, id, ""))?;
-        let ((), body) = self.collect_steps(|s| {
+        let ((), body) = self.take_emitted_steps(|s| {
             let next = s.emit_computation(body, vec![state.clone()], ParameterOwnership::Owned)?;
             s.copy_buffers(&next.leaves, &state.leaves);
             Ok(())
@@ -47,7 +47,7 @@ impl<'a> Emitter<'a> {
         let mut all = Vec::new();
         for (i, &branch) in branches.iter().enumerate() {
             let arg = self.value_buffers(operands[i + 1])?;
-            let ((), steps) = self.collect_steps(|s| {
+            let ((), steps) = self.take_emitted_steps(|s| {
                 let result = s.emit_computation(branch, vec![arg], ParameterOwnership::Borrowed)?;
                 result.leaves.iter().zip(&out.leaves).for_each(|(&from, &to)| s.emit_copy(from, to));
                 Ok(())

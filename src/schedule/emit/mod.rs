@@ -227,7 +227,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Runs `make` and returns its result with the steps that it emitted, which are taken off the list of steps.
-    pub(in crate::schedule) fn collect_steps<T>(
+    pub(in crate::schedule) fn take_emitted_steps<T>(
         &mut self,
         make: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<(T, Vec<Step>)> {
@@ -312,7 +312,7 @@ impl<'a> Emitter<'a> {
             _ => {
                 let (out, margins) = match self.reusable_memory(id) {
                     Some(out) => (out, Vec::new()),
-                    None => self.collect_steps(|s| s.allocate_result(id))?,
+                    None => self.take_emitted_steps(|s| s.allocate_result(id))?,
                 };
                 let (first, before) = (self.program.kernels.len(), self.steps.len());
                 self.emit_root(id, &out)?;

@@ -4,7 +4,7 @@ use tfaot::compile;
 use tfaot::diag::Code;
 use tfaot::hlo::symbolic::{Builder, Shape};
 use tfaot::hlo::text;
-use tfaot::lower::{Lowered, SizeTracedLowering, SymbolicLowering};
+use tfaot::lower::{Lowered, SizeRecordingLowering, SymbolicLowering};
 use tfaot::scalar::ScalarOp;
 use tfaot::symbolic::Dim;
 use tfaot::tensor::{DType, Size};
@@ -34,7 +34,7 @@ fn size(name: &str) -> Size {
 /// The function for every size up to 200 that is `abs` where the size is 37 and `special`, and `negate` for others; its lowering asks
 /// `question` of the size. The message, where there is none.
 fn lowered(special: bool, question: fn(Dim) -> bool) -> Result<(), String> {
-    let traced = SizeTracedLowering::new(move |sizes| {
+    let traced = SizeRecordingLowering::new(move |sizes| {
         let op = if question(sizes[0]) && special { ScalarOp::Abs } else { ScalarOp::Negate };
         Ok(open(sizes[0], op))
     });
@@ -68,7 +68,7 @@ fn comparisons_that_many_sizes_answer_otherwise_are_refused() {
 fn combinations_of_sizes_that_answer_otherwise_are_lowered() {
     // at 37 of the first size and any other but 5 of the second one, and the other way round, it is the same function
     for both_asked in [false, true] {
-        let traced = SizeTracedLowering::new(move |sizes| {
+        let traced = SizeRecordingLowering::new(move |sizes| {
             let is_first = sizes[0] == 37;
             let is_special = match both_asked {
                 true => (sizes[1] == 5) & is_first,

@@ -5,7 +5,7 @@ use tfaot::diag::{Code, Error};
 use tfaot::dims;
 use tfaot::hlo::symbolic::{Builder, ConvDims, Dim, InstId, Op, Shape, WindowDim};
 use tfaot::interp;
-use tfaot::lower::{Lowered, SizeTracedLowering, SymbolicLowering};
+use tfaot::lower::{Lowered, SizeRecordingLowering, SymbolicLowering};
 use tfaot::scalar::ScalarOp;
 use tfaot::tensor::{DType, Size, Tensor, TensorInfo};
 
@@ -80,13 +80,13 @@ fn finished(mut b: Builder, dims: &[Dim], results: &[(&str, InstId)]) -> Symboli
     let results = results.iter().map(|&(name, y)| info(name, b.dims(y))).collect();
     let root = b.tuple(&parts);
     let module = b.finish(root).expect("it is a module");
-    let (state, claims, used, found) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (state, bound_checks, used, found) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let lowered = Lowered {
         module: module.at_current_sizes(),
         args,
         results,
         state,
-        claims,
+        bound_checks,
         data_sizes: found,
         result_counts: used,
         size_variants: None,
@@ -115,7 +115,7 @@ fn joined(height: Dim, by: u64) -> Result<SymbolicLowering, Error> {
 fn heights_are_multiples_where_they_have_to_be() {
     for (by, most, heights) in [(4, 24, [4, 8, 20, 24, 6, 23]), (97, 400, [97, 194, 291, 388, 96, 399])] {
         let given = Size { name: "h".to_string(), least: 1, most, is_result: false, is_check: false };
-        let traced = SizeTracedLowering::new(move |sizes| joined(sizes[0], by));
+        let traced = SizeRecordingLowering::new(move |sizes| joined(sizes[0], by));
         let lowered = tfaot::bounded::lower(&[given], vec![vec![None, Some(0), None, None]], &traced).expect("code");
         let sized = lowered.size_variants.as_ref().expect("a size varies");
         let told: Vec<_> = sized.sizes.all.iter().map(|s| (&s.name[..], s.least, s.most, s.is_result)).collect();
@@ -145,7 +145,7 @@ fn nets_over_images_are_right_for_every_size() {
     let (mut right, mut refused, mut limited) = (0, 0, 0);
     for seed in 0..crate::bounded::rounds() / 10 {
         let axes = vec![vec![None, Some(0), Some(1), None]];
-        let traced = SizeTracedLowering::new(move |sizes| Ok(net(seed, sizes)));
+        let traced = SizeRecordingLowering::new(move |sizes| Ok(net(seed, sizes)));
         let reference = |sizes: &[u64], args: &[Tensor]| {
             let sizes: Vec<Dim> = sizes.iter().map(|&n| Dim::from(n)).collect();
             evaluated(&net(seed, &sizes).lowered.module, args.to_vec())

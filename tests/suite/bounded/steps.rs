@@ -5,7 +5,7 @@ use tfaot::hlo::attrs::{PadDim, WindowDim};
 use tfaot::hlo::symbolic::{
     AssumedSizes, Builder, CompId, Dim, DotDims, InstId, Op, ScatterDims, Shape, SizeAssumptions, Transpose,
 };
-use tfaot::lower::{Lowered, SizeTracedLowering, SymbolicLowering};
+use tfaot::lower::{Lowered, SizeRecordingLowering, SymbolicLowering};
 use tfaot::scalar::{Direction, ScalarOp};
 use tfaot::tensor::{DType, TensorInfo};
 
@@ -304,13 +304,13 @@ pub fn random_open(seed: u64, [n, m]: [Dim; 2], assumed: &[u64], count: u64) -> 
     let found = sizes.iter().map(|f| (at_hand(&f.assumed), at_hand(&f.most))).collect();
     let module = b.finish(root).expect("it is a module");
     let args = vec![info("x".into(), DType::F32, &dims), info("i".into(), DType::S32, &[])];
-    let (state, claims, used) = (Vec::new(), Vec::new(), Vec::new());
+    let (state, bound_checks, used) = (Vec::new(), Vec::new(), Vec::new());
     let lowered = Lowered {
         module: module.at_current_sizes(),
         args,
         results,
         state,
-        claims,
+        bound_checks,
         data_sizes: found,
         result_counts: used,
         size_variants: None,
@@ -319,8 +319,8 @@ pub fn random_open(seed: u64, [n, m]: [Dim; 2], assumed: &[u64], count: u64) -> 
 }
 
 /// The function of `count` steps with sizes that are recorded; those behind the sizes that the caller says are `fixed`.
-pub fn traced(seed: u64, count: u64, fixed: Option<u64>) -> SizeTracedLowering {
-    SizeTracedLowering::new(move |said| {
+pub fn traced(seed: u64, count: u64, fixed: Option<u64>) -> SizeRecordingLowering {
+    SizeRecordingLowering::new(move |said| {
         let mut dims = said.to_vec();
         dims.extend(fixed.map(Dim::from));
         Ok(random_open(seed, [dims[0], dims[1]], &[], count))

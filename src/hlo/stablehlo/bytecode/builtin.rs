@@ -1,4 +1,4 @@
-//! Entries of MLIR's builtin dialect: names, dictionaries, locations.
+//! PreparedFunctions of MLIR's builtin dialect: names, dictionaries, locations.
 use super::cursor::Cursor;
 use super::tables::{EncodedEntry, MOST_DEPTH, Tables};
 use crate::diag::Result;

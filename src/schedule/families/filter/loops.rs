@@ -1,7 +1,7 @@
 //! Loops of the gradient of a filter: one product for each result along the axes before the last.
 use crate::schedule::families::contraction::loops::operands::{Contraction, ContractionRight};
 use crate::schedule::families::contraction::recipe::axis::ContractionAxis;
-use crate::schedule::families::convolution::loops::combine_phases;
+use crate::schedule::families::convolution::loops::cross_product_of_phases;
 use crate::schedule::families::convolution::recipe::algorithm::ConvolutionAlgorithm;
 use crate::schedule::families::convolution::recipe::phases::Phase;
 use crate::schedule::families::filter::recipe::FilterGradient;
@@ -37,7 +37,7 @@ impl<'a> Emitter<'a> {
         (margins[0][along], margins[1][along]) = filter.margin;
         let read = self.ensure_margins(root.id, gradient, &margins)?.view(&right.dims)?;
         let from = self.value_buffers(input)?.view(&left.dims)?;
-        for phases in combine_phases(&filter.phases) {
+        for phases in cross_product_of_phases(&filter.phases) {
             self.emit_combination(root, filter, &from, &read, &phases)?;
         }
         Ok(())

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 pub struct LinearGrowth {
     /// The divisor.
     pub d: i64,
-    /// The constant of the bound.
+    /// Constant term of the linear bound `k·var + k₀` on the numerator.
     pub k0: i64,
     /// Growth of the numerator per iteration.
     pub k: i64,

@@ -19,7 +19,7 @@ pub struct NeededRegion {
     pub size: usize,
     /// Factor of the size.
     pub times: i64,
-    /// Elements added to the multiple of the size.
+    /// Constant term of the number of elements, a multiple of the size plus this.
     pub more: i64,
 }
 

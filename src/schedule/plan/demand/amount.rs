@@ -131,7 +131,7 @@ impl SearchBudget {
 pub struct CallFrame<'a> {
     /// The module.
     pub module: &'a Module,
-    /// The computation.
+    /// The called computation.
     pub comp: &'a Computation,
     /// The calling computation and the call; `None` for the entry, and if parameters are not the operands of a call.
     pub caller: Option<(&'a CallFrame<'a>, &'a Inst)>,

@@ -25,7 +25,7 @@ pub struct PrefixBound {
     pub size: usize,
     /// Factor of the size.
     pub times: u64,
-    /// Elements added to the multiple of the size.
+    /// Constant term of the number of elements, a multiple of the size plus this.
     pub more: u64,
 }
 

@@ -163,8 +163,8 @@ fn gather(
     of
 }
 
-/// Bounds of the operand of a reshape from `to` to `dims`: within each group of axes with equally many elements, a bound of the first
-/// axis becomes one of the first axis there.
+/// Needed elements of the operand, of sizes `to`, of a reshape to `dims`, of whose result `axes` are needed: within each group of axes
+/// with equally many elements, the bound of the result's first axis becomes one of the operand's first axis.
 pub fn reshape_bounds(axes: &[Option<PrefixBound>], dims: &[u64], to: &[u64]) -> Vec<Option<PrefixBound>> {
     let mut of = vec![None; to.len()];
     let real = |dims: &[u64]| (0..dims.len()).filter(|&a| dims[a] != 1).collect::<Vec<_>>();

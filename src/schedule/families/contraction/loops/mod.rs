@@ -2,7 +2,7 @@
 //! left of rows, whole panels of columns and what is left of those; the outermost loops together are its chunks.
 pub(in crate::schedule) mod amx;
 pub(in crate::schedule) mod inner_product;
-pub(in crate::schedule) mod local_rows;
+pub(in crate::schedule) mod rows_in_local_memory;
 pub(in crate::schedule) mod operands;
 pub(in crate::schedule) mod pack;
 pub(in crate::schedule) mod packings;
@@ -16,9 +16,9 @@ pub(in crate::schedule) mod words;
 
 use crate::kernel::{Atom, ProductChoice};
 use crate::schedule::emit::Detail;
-use crate::schedule::families::contraction::loops::local_rows::{LocalOperand, LocalRows};
 use crate::schedule::families::contraction::loops::operands::{Contraction, ContractionRight, CoordinateMap};
 use crate::schedule::families::contraction::loops::pack::RightPanels;
+use crate::schedule::families::contraction::loops::rows_in_local_memory::{LocalOperand, RowsInLocalMemory};
 use crate::schedule::families::contraction::loops::tiling::Tiling;
 use crate::schedule::families::contraction::recipe::axis::{
     ContractionAxis, at_least_one_axis, extent_product, merge_axes,
@@ -97,7 +97,7 @@ impl<'a> Emitter<'a> {
         e: &mut KernelBuilder,
         root: KernelRoot<'_>,
         c: &Contraction,
-        strip: Option<&LocalRows>,
+        strip: Option<&RowsInLocalMemory>,
         place: CoordinateMap<'_>,
     ) -> Result<ContractionNest> {
         // the result is that of the epilogue, whose elements may lie elsewhere
@@ -152,7 +152,7 @@ impl<'a> Emitter<'a> {
         &mut self,
         root: KernelRoot<'_>,
         c: &Contraction,
-        strip: Option<&LocalRows>,
+        strip: Option<&RowsInLocalMemory>,
         place: CoordinateMap<'_>,
     ) -> Result<(Vec<ContractionAxis>, Vec<ContractionAxis>)> {
         let sum = match c.inside {

@@ -21,7 +21,7 @@ pub struct RightPanels {
     pub buf: BufId,
     /// Distance of terms: the columns of a panel.
     pub term: u64,
-    /// The first element of a right side that is read in place, not packed; its terms have the distances of the contracted loops.
+    /// Index of the first element of a right side that is read in place; `None` where the right side is packed.
     pub in_place: Option<i64>,
     /// Distance of batches; 0 if all share the panels.
     pub batch: u64,

@@ -1,10 +1,10 @@
 //! The tiles of a contraction: the loops around them, and the register block of each.
 use crate::schedule::emit::Detail;
-use crate::schedule::families::contraction::loops::local_rows::{LocalOperand, LocalRows};
 use crate::schedule::families::contraction::loops::operands::Contraction;
 use crate::schedule::families::contraction::loops::pack::RightPanels;
 use crate::schedule::families::contraction::loops::prefetch_panel::PanelPrefetch;
 use crate::schedule::families::contraction::loops::register_block::RegisterBlock;
+use crate::schedule::families::contraction::loops::rows_in_local_memory::{LocalOperand, RowsInLocalMemory};
 use crate::schedule::families::contraction::loops::rows_of_tile;
 use crate::schedule::families::contraction::recipe::ProductMethod;
 use crate::schedule::families::contraction::recipe::axis::{ContractionAxis, extent_product};
@@ -26,7 +26,7 @@ pub(super) struct Tiling<'t> {
     /// Rows of a tile along that axis.
     pub step: u64,
     /// The rows in local memory of the kernel, if it has some.
-    pub strip: Option<&'t LocalRows>,
+    pub strip: Option<&'t RowsInLocalMemory>,
     /// Whether the epilogue is a loop over the tile's sums.
     pub looped: bool,
     /// Whether the right side is packed, or is laid out as if it were.
@@ -134,8 +134,10 @@ impl<'t> Tiling<'t> {
         let at = row.at.scale(self.step as i64);
         let (first, all) =
             rows_of_tile(self.rows, &grid.outer, at, detail.emitted_count(high), detail.emitted_count(wide));
-        let first =
-            self.strip.filter(|s| matches!(s.held, LocalOperand::Left(_))).map_or(first, LocalRows::first_offset);
+        let first = self
+            .strip
+            .filter(|s| matches!(s.held, LocalOperand::Left(_)))
+            .map_or(first, RowsInLocalMemory::first_offset);
         RegisterBlock { a: a.add(&first), rows: all, batch: Index::var(grid.batch), ..RegisterBlock::default() }
     }
 }

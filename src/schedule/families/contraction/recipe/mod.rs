@@ -159,7 +159,7 @@ impl ProductFacts<'_> {
         let products = if self.dtype == DType::S32 && self.side == RightSideKind::Constant {
             match (self.left.0, self.right) {
                 (DType::S16, DType::S16) => machine.short_dot.map(WordProducts::of_pairs)?,
-                (left, right) => machine.byte_dot.and_then(|dot| WordProducts::of_bytes(dot, left, right))?,
+                (left, right) => machine.byte_dot.and_then(|dot| WordProducts::of_byte_operands(dot, left, right))?,
             }
         } else {
             let is_asked = target.request.precision.math == MathType::Bf16

@@ -105,7 +105,7 @@ const MOST_SHARED: f64 = 1.25;
 /// Upper limit of rows in a tile.
 pub const MOST_ROWS: u64 = 14;
 
-/// Columns of the panels in which a constant of this product is packed: those that other code of the function uses, so that both share
+/// Width of the panels in which a constant of this product is packed, in columns: those that other code of the function uses, so that both share
 /// one copy, or could use (a vector if several rows read them).
 pub fn panel_columns(target: &KernelTarget<'_>, tile: &RegisterTile, dtype: DType, form: &str) -> u64 {
     let panels = &target.panels;

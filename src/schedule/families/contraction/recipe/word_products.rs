@@ -25,7 +25,7 @@ impl WordProducts {
     }
 
     /// Products of bytes on a machine with this instruction, or another one for bytes that comes with it; `None` for other types.
-    pub fn of_bytes(instruction: DotInstruction, left: DType, right: DType) -> Option<WordProducts> {
+    pub fn of_byte_operands(instruction: DotInstruction, left: DType, right: DType) -> Option<WordProducts> {
         let is_signed = |dtype: DType| match dtype {
             DType::S8 => Some(true),
             DType::U8 => Some(false),
@@ -80,7 +80,7 @@ mod tests {
         for instruction in [DotInstruction::Vpdpbusd, DotInstruction::Sdot] {
             for (left, right) in [DType::S8, DType::U8].into_iter().flat_map(|l| [DType::S8, DType::U8].map(|r| (l, r)))
             {
-                let products = WordProducts::of_bytes(instruction, left, right).expect("bytes");
+                let products = WordProducts::of_byte_operands(instruction, left, right).expect("bytes");
                 for at in 0..4096usize {
                     let byte = |place: usize| bytes[at >> (3 * place) & 7];
                     let (x, y) = ([byte(0), byte(1), byte(2), byte(3)], [byte(3), byte(0), byte(1), byte(1)]);

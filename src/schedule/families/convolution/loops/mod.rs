@@ -19,7 +19,7 @@ use crate::schedule::plan::placement::Placement;
 type Then<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &Contraction, CoordinateMap<'_>) -> Result<()>;
 
 /// Combines each phase along one axis with each along the others.
-pub(in crate::schedule) fn combine_phases(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
+pub(in crate::schedule) fn cross_product_of_phases(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
     phases.iter().rev().fold(vec![vec![]], |all, along| {
         all.iter().flat_map(|rest| along.iter().map(move |&phase| [&[phase], &rest[..]].concat())).collect()
     })
@@ -74,7 +74,7 @@ impl<'a> Emitter<'a> {
         };
         let group = d.feature_group_count;
         let right = self.right_side(operands[1])?;
-        let parts: Vec<(Vec<Phase>, u64)> = combine_phases(&direct.phases)
+        let parts: Vec<(Vec<Phase>, u64)> = cross_product_of_phases(&direct.phases)
             .into_iter()
             .flat_map(|phases| (0..group).map(move |g| (phases.clone(), g)))
             .collect();

@@ -45,7 +45,7 @@ pub struct Convolution {
     /// The margins that the operand needs along each spatial axis, before and after; `None` if it must be copied with dilation holes
     /// written out.
     pub margins: Option<Vec<(u64, u64)>>,
-    /// Phases that need no margins of the operand, a contraction each: results at edges use fewer taps.
+    /// Contractions, one for each phase of the strides, that read no padding: results at the edges use fewer taps.
     pub at_edges: Option<Vec<Vec<Phase>>>,
     /// Key of the convolution in tuned choices and its algorithm, if Winograd's method is possible.
     pub named: Option<(String, ConvolutionMethod)>,

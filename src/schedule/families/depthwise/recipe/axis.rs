@@ -21,7 +21,7 @@ pub struct WindowAxis {
 
 /// Tiles of a row that read the operand in the same way.
 pub struct TileRun {
-    /// The numbers of the tiles along the axis.
+    /// Indices of the tiles along the axis.
     pub numbers: Range<u64>,
     /// Pixels per tile.
     pub pixels: u64,

@@ -1,7 +1,7 @@
 //! The kernel of a block (`families/producer_fusion/recipe/attention.rs`): two products and the rows between them.
 use crate::schedule::families::contraction::loops::ContractionNest;
-use crate::schedule::families::contraction::loops::local_rows::{LocalOperand, LocalRows};
 use crate::schedule::families::contraction::loops::operands::Contraction;
+use crate::schedule::families::contraction::loops::rows_in_local_memory::{LocalOperand, RowsInLocalMemory};
 use crate::schedule::families::contraction::recipe::axis::{
     ContractionAxis, at_least_one_axis, extent_product, merge_axes,
 };
@@ -31,8 +31,12 @@ impl<'a> Emitter<'a> {
         made.c.rows = at_least_one_axis(merge_axes(&made.c.rows));
         let in_block = |e: &mut KernelBuilder, tile: RegisterTile| e.k.add_var(block.height / tile.wide);
         let number = in_block(&mut e, block.tiles[0]);
-        let strip =
-            LocalRows { held: LocalOperand::Result(number), stride: block.stride, tile: block.tiles[0], form: None };
+        let strip = RowsInLocalMemory {
+            held: LocalOperand::Result(number),
+            stride: block.stride,
+            tile: block.tiles[0],
+            form: None,
+        };
         let sink = ValueBuffers { leaves: vec![from], layout: None };
         let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| made.result_coordinates(k, b, r, c);
         let root = KernelRoot { id: block.scores, anchor: first, out: &sink };
@@ -42,8 +46,12 @@ impl<'a> Emitter<'a> {
         let mut read = self.dot_contraction(anchor, to)?;
         read.c = from_block(&read.c, block);
         let reader = in_block(&mut e, block.tiles[1]);
-        let strip =
-            LocalRows { held: LocalOperand::Left(reader), stride: block.stride, tile: block.tiles[1], form: None };
+        let strip = RowsInLocalMemory {
+            held: LocalOperand::Left(reader),
+            stride: block.stride,
+            tile: block.tiles[1],
+            form: None,
+        };
         let place = |k: &Kernel, b: &Index, r: &Index, c: &Index| read.result_coordinates(k, b, r, c);
         let fold = self.emit_contraction_nest(&mut e, KernelRoot { id, anchor, out }, &read.c, Some(&strip), &place)?;
         e.forget_elements();

@@ -1,6 +1,6 @@
 //! The kernel of a chain (`families/producer_fusion/recipe/depthwise_chain.rs`): a depthwise convolution and the one that makes its operand, row by row.
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::families::contraction::loops::local_rows::{LocalOperand, LocalRows};
+use crate::schedule::families::contraction::loops::rows_in_local_memory::{LocalOperand, RowsInLocalMemory};
 use crate::schedule::families::producer_fusion::loops::WindowRow;
 use crate::schedule::families::producer_fusion::loops::line_buffer::{ChunkLoops, LineBuffer, RowBand, RowStatements};
 use crate::schedule::families::producer_fusion::recipe::{DepthwiseChain, window_span};
@@ -70,7 +70,7 @@ impl<'a> Emitter<'a> {
         let input = self.padded_view(producer, first, self.scope.comp[first].operands[0])?;
         let slot = e.k.add_var(rows.held);
         let form = Some(chain.form.clone());
-        let strip = LocalRows { held: LocalOperand::Pixels(slot), stride: rows.stride, tile: chain.tile, form };
+        let strip = RowsInLocalMemory { held: LocalOperand::Pixels(slot), stride: rows.stride, tile: chain.tile, form };
         let layout = rows.layout(d, chain.tile.vectors * chain.tile.lanes, 0);
         let sink = ValueBuffers { leaves: vec![rows.buf], layout: Some(layout) };
         let root = KernelRoot { id: producer, anchor: first, out: &sink };

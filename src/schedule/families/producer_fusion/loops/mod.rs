@@ -8,8 +8,8 @@ pub(in crate::schedule) mod separable_convolution;
 
 use crate::diag::Error;
 use crate::schedule::families::contraction::loops::ContractionNest;
-use crate::schedule::families::contraction::loops::local_rows::LocalRows;
 use crate::schedule::families::contraction::loops::operands::CoordinateMap;
+use crate::schedule::families::contraction::loops::rows_in_local_memory::RowsInLocalMemory;
 use crate::schedule::families::convolution::recipe::phases::Phase;
 use crate::schedule::families::depthwise::loops::TilePosition;
 use crate::schedule::families::depthwise::recipe::DepthwiseTiling;
@@ -55,7 +55,7 @@ impl<'a> Emitter<'a> {
         e: &mut KernelBuilder,
         root @ KernelRoot { anchor, .. }: KernelRoot<'_>,
         input: &ArrayView,
-        strip: &LocalRows,
+        strip: &RowsInLocalMemory,
     ) -> Result<([VarId; 2], ContractionNest)> {
         let comp = self.scope.comp;
         let (_, p) = self.planned_convolution(anchor)?;

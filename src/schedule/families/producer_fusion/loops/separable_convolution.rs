@@ -1,6 +1,6 @@
 //! The kernel of a separable convolution (`families/producer_fusion/recipe/separable_convolution.rs`): a depthwise window and the 1x1 convolution that reads it.
 use crate::hlo::attrs::ConvDims;
-use crate::schedule::families::contraction::loops::local_rows::{LocalOperand, LocalRows};
+use crate::schedule::families::contraction::loops::rows_in_local_memory::{LocalOperand, RowsInLocalMemory};
 use crate::schedule::families::producer_fusion::loops::WindowRow;
 use crate::schedule::families::producer_fusion::recipe::SeparableConvolution;
 use crate::schedule::loops::grid::set_chunked_body;
@@ -25,8 +25,12 @@ impl<'a> Emitter<'a> {
         let layout = layout_of_row(operand.rank(), d, separable.stride);
         let mut e = self.start_kernel(root.id);
         let input = self.padded_view(producer, window, comp[window].operands[0])?;
-        let strip =
-            LocalRows { held: LocalOperand::Row, stride: 0, tile: separable.tile, form: Some(separable.form.clone()) };
+        let strip = RowsInLocalMemory {
+            held: LocalOperand::Row,
+            stride: 0,
+            tile: separable.tile,
+            form: Some(separable.form.clone()),
+        };
         let left = ArrayView::new(row, layout.clone());
         let ([batch, line], nest) = self.emit_product_rows(&mut e, root, &left, &strip)?;
         e.forget_elements();

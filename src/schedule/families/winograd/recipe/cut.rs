@@ -62,7 +62,7 @@ fn split_along_one_axis(w: &Winograd, d: &ConvDims, room: Option<u64>, target: &
         return KernelSplit::Blocks(blocks);
     }
     let panels = panels::panels_along_one_axis(w, d, room, target);
-    panels.map_or_else(|| KernelSplit::Whole(Some(panels::single_kernel_panels(w, d, target))), KernelSplit::Panels)
+    panels.map_or_else(|| KernelSplit::Whole(Some(panels::fused_kernel_panels(w, d, target))), KernelSplit::Panels)
 }
 
 fn of_square(w: &Winograd, d: &ConvDims, is_known: bool, room: Option<u64>, target: &KernelTarget<'_>) -> KernelSplit {
@@ -72,7 +72,7 @@ fn of_square(w: &Winograd, d: &ConvDims, is_known: bool, room: Option<u64>, targ
     match (panels.filter(|panels| panels.bytes(w) < bytes), strips) {
         (Some(panels), _) => KernelSplit::Panels(panels),
         (None, Some(strips)) => KernelSplit::Strips(strips),
-        (None, None) => KernelSplit::Whole((!is_known).then(|| panels::single_kernel_panels(w, d, target))),
+        (None, None) => KernelSplit::Whole((!is_known).then(|| panels::fused_kernel_panels(w, d, target))),
     }
 }
 

@@ -12,7 +12,7 @@ const FEW_GROUPS: u64 = 4;
 const FEWEST_GROUPS: u64 = 2;
 /// Vectors per narrow panel.
 pub const NARROW: u64 = 2;
-/// Number of parts of the rows of points that threads may share.
+/// Number of parts into which the rows of points in Winograd's domain are divided among threads.
 const HALVES: u64 = 2;
 /// Number of panels from which on threads need no parts of the points, each of which takes memory for weights.
 const ENOUGH_PANELS: u64 = 4;
@@ -47,7 +47,7 @@ fn of_panel(w: &Winograd, panel: u64) -> [u64; 2] {
 }
 
 /// Panels of all tiles for one kernel, which keeps all sums.
-pub fn single_kernel_panels(w: &Winograd, d: &ConvDims, target: &KernelTarget<'_>) -> ProductPanels {
+pub fn fused_kernel_panels(w: &Winograd, d: &ConvDims, target: &KernelTarget<'_>) -> ProductPanels {
     let all = InputLayout::new(w).product_rows(d, w);
     let mut rows = ProductRows::new(w, &all, w.outputs, target);
     let mut groups = w.outputs.div_ceil(rows.panel_columns());

@@ -4,7 +4,7 @@ use crate::schedule::families::contraction::recipe::register_tile::RegisterTile;
 
 /// A contraction one side of which lies in local memory of the kernel, which holds a few of its rows, `stride` elements apart. All axes
 /// of the rows are kept separate.
-pub struct LocalRows {
+pub struct RowsInLocalMemory {
     /// The side in local memory, and which rows of it are there.
     pub held: LocalOperand,
     /// Distance of rows in local memory, in elements.
@@ -29,7 +29,7 @@ pub enum LocalOperand {
     Row,
 }
 
-impl LocalRows {
+impl RowsInLocalMemory {
     /// The number of the tile's first row in local memory.
     pub fn first_row(&self) -> Index {
         match self.held {
