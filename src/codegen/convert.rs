@@ -1,6 +1,7 @@
 //! `convert`: every type to every type.
 use super::arith::{
     binary_instruction, call_intrinsic, constant_bits, fcmp, float_constant, icmp, intrinsic_suffix, reinterpret,
+    select,
 };
 use super::function::FunctionEmitter;
 use super::small_float;
@@ -63,6 +64,28 @@ fn exact_enough(f: &mut FunctionEmitter, x: &Val) -> Val {
     reinterpret(f, &odd, DType::F32)
 }
 
+/// Emits the conversion of f32 to integers of at most 16 bits: clamps floats to their range, so that an instruction converts them.
+fn convert_clamped(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
+    let bits = to.bits();
+    let (least, most) = match to.is_signed() {
+        true => (-(2f64.powi(bits as i32 - 1)), 2f64.powi(bits as i32 - 1) - 1.0),
+        false => (0.0, 2f64.powi(bits as i32) - 1.0),
+    };
+    let (least, most) = (float_constant(x, least), float_constant(x, most));
+    // a NaN is not above, and becomes the smallest number
+    let is_above = fcmp(f, "ogt", x, &least);
+    let mut clamped = select(f, &is_above, x, &least);
+    let is_below = fcmp(f, "olt", &clamped, &most);
+    clamped = select(f, &is_below, &clamped, &most);
+    if to.is_signed() {
+        let is_number = fcmp(f, "ord", x, x);
+        clamped = select(f, &is_number, &clamped, &float_constant(x, 0.0));
+    }
+    let text = format!("fptosi {} {} to {}", x.ty(), clamped.text, value_type(DType::S32, x.lanes));
+    let whole = f.push_instruction(&text, DType::S32, x.lanes);
+    convert(f, &whole, to)
+}
+
 /// Emits conversions among booleans, integers, f32 and f64.
 fn convert_native(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     let (a, b) = (x.ty(), value_type(to, x.lanes));
@@ -81,6 +104,10 @@ fn convert_native(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
             let above = call_intrinsic(f, &format!("{sign}max"), &[&whole, &least]);
             let held = call_intrinsic(f, &format!("{sign}min"), &[&above, &most]);
             return convert(f, &held, to);
+        }
+        // LLVM 22 saturates vectors element by element for x86
+        (DTypeClass::Float, _) if x.lanes > 1 && to.bits() <= 16 && x.dtype == DType::F32 => {
+            return convert_clamped(f, x, to);
         }
         (DTypeClass::Float, class) => {
             let kind = if class == DTypeClass::Signed { "s" } else { "u" };

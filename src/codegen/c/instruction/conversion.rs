@@ -77,8 +77,9 @@ pub(super) fn write_conversion(f: &mut FunctionWriter, op: &str, x: &CValue, to:
         let made = f.declare_variable(name, to, 0);
         let is_signed = matches!(op, "sext" | "sitofp");
         let from = if is_signed { x.signed_vector_type() } else { x.vector_type() };
-        let own = if op == "sext" { made.signed_vector_type() } else { made.vector_type() };
-        if op == "sext" {
+        let makes_signed = matches!(op, "sext" | "fptosi");
+        let own = if makes_signed { made.signed_vector_type() } else { made.vector_type() };
+        if makes_signed {
             let wide = f.fresh_name("m");
             let v = f.values.types.vector_name(own.clone());
             f.push_line(format!("{v} {wide};"));
@@ -99,6 +100,7 @@ pub(super) fn write_conversion(f: &mut FunctionWriter, op: &str, x: &CValue, to:
         };
         match op {
             "sext" | "sitofp" => format!("({c_type})({}{kept})", signed_value(&from, &text)),
+            "fptosi" => format!("({c_type})(int{}_t)({text})", c_integer_bits(element.bits())),
             "trunc" if element == IrType::Int(1) => format!("({text} & 1) != 0"),
             _ => format!("({c_type})({text}{kept})"),
         }

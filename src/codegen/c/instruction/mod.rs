@@ -40,7 +40,10 @@ pub fn write_instruction(f: &mut FunctionWriter, op: &str, reader: &mut IrReader
             }
             Ok(())
         }
-        ("trunc" | "zext" | "sext" | "fpext" | "fptrunc" | "sitofp" | "uitofp" | "fptoui" | "bitcast", Some(name)) => {
+        (
+            "trunc" | "zext" | "sext" | "fpext" | "fptrunc" | "sitofp" | "uitofp" | "fptoui" | "fptosi" | "bitcast",
+            Some(name),
+        ) => {
             let x = read_typed_value(f, reader)?;
             reader.expect("to ")?;
             let to = reader.read_type()?;
