@@ -22,7 +22,7 @@ use crate::prepare::{self, Prepared, Request};
 use crate::report::ClusterBorder;
 use crate::symbolic::Dim;
 use crate::symbolic::trace::SizeTrace;
-use crate::target::{CodeRequest, Precision, RoundingCounts};
+use crate::target::{CodeRequest, QuantizedProducts, RoundingCounts};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule, tensor};
 pub use build::{
@@ -314,15 +314,23 @@ fn plan_and_dump(
     dump: &mut Option<Dump>,
 ) -> Result<(Module, kernel::Program)> {
     let mut lowered = function_at_bounds(lowered);
-    let reduced = optimize_and_reduce(&mut lowered.module, request.precision, dump)?;
+    let (reduced, quantized) = optimize_for(&mut lowered.module, std::slice::from_ref(request), dump)?;
     let program = schedule::build(&lowered, name, source, request)?;
-    Ok((lowered.module, kernel::Program { reduced, ..program }))
+    Ok((lowered.module, kernel::Program { reduced, quantized: quantized.into(), ..program }))
 }
 
-/// Runs all passes over HLO, and stores weights in reduced precision on request.
-fn optimize_and_reduce(module: &mut Module, precision: Precision, dump: &mut Option<Dump>) -> Result<RoundingCounts> {
+/// Runs all passes over HLO, computes products of quantised values on integers where all processors have instructions for that, and stores
+/// weights in reduced precision on request.
+fn optimize_for(
+    module: &mut Module,
+    requests: &[CodeRequest],
+    dump: &mut Option<Dump>,
+) -> Result<(RoundingCounts, QuantizedProducts)> {
     run_passes(module, dump)?;
-    optimize::reduce_precision(module, precision)
+    let obstacle = requests.iter().find_map(CodeRequest::obstacle_to_integers);
+    let quantized = optimize::multiply_quantized_values_as_integers(module, obstacle)?;
+    let precision = requests.first().map(|r| r.precision).unwrap_or_default();
+    Ok((optimize::reduce_precision(module, precision)?, quantized))
 }
 
 /// Runs all passes over HLO. A dump gets the module before them and after each that changed it. Errors: those of the passes,

@@ -233,6 +233,43 @@ def fake_quant(near, x):
     return out
 
 
+@graph(("image", f32, (2, 8, 8, 8)))
+def quantized_layers(image):
+    """Layers behind fake quantisation, of activations around zero and not, of weights by channel: convolutions with padding, strides and
+    none, a residual sum, pools, a depthwise convolution, dense layers. Scales are powers of two, so that every sum is exact in any order: bit for bit."""
+    raw = tf.raw_ops
+
+    def activations(x, least, step):
+        return raw.FakeQuantWithMinMaxVars(inputs=x, min=least * step, max=(least + 255) * step, num_bits=8, narrow_range=False)
+
+    def kernel(seed, *shape):
+        steps = 2.0 ** -np.random.default_rng(seed).integers(7, 10, shape[-1]).astype(f32)
+        return raw.FakeQuantWithMinMaxVarsPerChannel(
+            inputs=weights(seed, *shape), min=-127 * steps, max=127 * steps, num_bits=8, narrow_range=True)
+
+    def bias(seed, n):
+        return tf.round(weights(seed, n, scale=0.5) * 64) / 64
+
+    x = activations(image, -100, 2.0 ** -5)
+    x = tf.nn.relu6(tf.nn.bias_add(tf.nn.conv2d(x, kernel(1, 3, 3, 8, 16), 1, "SAME"), bias(2, 16)))
+    first = activations(x, 0, 2.0 ** -5)
+    x = tf.nn.bias_add(tf.nn.conv2d(first, kernel(3, 1, 1, 16, 16), 1, "VALID"), bias(4, 16))
+    second = activations(x, -128, 2.0 ** -6)
+    x = activations(tf.nn.depthwise_conv2d(second, weights_of_levels(5, 3, 3, 16, 1), [1, 1, 1, 1], "SAME"), -90, 2.0 ** -5)
+    x = activations(x + first, -60, 2.0 ** -4)
+    x = tf.nn.relu(tf.nn.conv2d(x, kernel(6, 3, 3, 16, 24), 2, "SAME"))
+    x = raw.QuantizeAndDequantizeV4(input=x, input_min=-128 * 2.0 ** -5, input_max=127 * 2.0 ** -5, signed_input=True, num_bits=8, range_given=True)
+    pooled = activations(tf.reduce_mean(x, [1, 2]), -3, 2.0 ** -7)
+    dense = tf.nn.relu(tf.matmul(pooled, kernel(7, 24, 16)))
+    logits = tf.matmul(activations(dense, 0, 2.0 ** -6), kernel(8, 16, 10))
+    return second, tf.nn.max_pool2d(x, 2, 2, "VALID"), pooled, logits
+
+
+def weights_of_levels(seed, *shape):
+    """Weights from -127 to 127 times 2^-7."""
+    return tf.constant(np.random.default_rng(seed).integers(-127, 128, shape).astype(f32) / 128)
+
+
 @graph(("zeros", f32, (5, 40)))
 def order(x):
     """Top-k, sort and argsort of numbers among which there are many zeros of either sign: bit for bit."""

@@ -60,6 +60,7 @@ def compile(  # noqa: A001, the verb of the command line
     cpu: str | Sequence[str] | None = None,
     weights: str | None = None,
     math: str | None = None,
+    quantized: str | None = None,
     threads: int = 1,
     weights_file: bool = False,
     self_test: int | str | Path | None = None,
@@ -81,6 +82,7 @@ def compile(  # noqa: A001, the verb of the command line
     - ``name``: the prefix of files and symbols.
     - ``cpu``: the processor, or several, between which the code picks; by default this machine's.
     - ``weights``, ``math``: fewer bits, as ``--weights`` and ``--math`` say (``"bf16"``, ``"int8"``).
+    - ``quantized``: how products of values that the model quantises are computed, as ``--quantized`` says (``"off"``: on floats).
     - ``threads``: how many threads a call may use.
     - ``weights_file``: whether the weights are in a file, so that :meth:`Model.load_weights` can replace them.
     - ``self_test``: a seed, or the path of an npz file of inputs: the code then has a self-test, for :meth:`Model.self_test` and programs
@@ -100,6 +102,7 @@ def compile(  # noqa: A001, the verb of the command line
         how += ["--cpu", cpu if isinstance(cpu, str) else ",".join(cpu)]
     how += ["--weights", weights] if weights else []
     how += ["--math", math] if math else []
+    how += ["--quantized", quantized] if quantized else []
     how += ["--weights-file"] if weights_file else []
     how += [] if self_test is None else ["--self-test", str(self_test)]
     emit = [*_FILES, "pool-shared"] if threads > 1 else list(_FILES)

@@ -3,6 +3,8 @@ use super::args::CheckArgs;
 use super::{ExitStatus, graph, out};
 use crate::diag::{Diagnostic, Error, Group, Result, grouped};
 use crate::model::{Check, ModelFile, check};
+use crate::package::metadata::quantized_json;
+use crate::target::KeptProduct;
 use serde_json::{Value, json};
 
 /// Prints whether the graph can be compiled, with all blockers.
@@ -11,17 +13,23 @@ pub fn run(args: &CheckArgs) -> Result<ExitStatus> {
     let code = graph::code_request(&args.target)?;
     let name = graph::model_name(None, &args.graph.graph)?;
     let model = ModelFile::open(&args.graph.graph).with_format(args.graph.format.as_deref());
-    let Check { blockers: all, warnings } = check(&model, &request, &name, &code)?;
+    let Check { blockers: all, warnings, quantized } = check(&model, &request, &name, &code)?;
     out::warnings(&warnings, &args.graph.graph.display().to_string());
     if args.json {
         let list = |of: &[Diagnostic]| of.iter().map(blocker).collect::<Vec<Value>>();
         let groups: Vec<Value> = grouped(all.iter().cloned()).iter().map(group).collect();
         let (blockers, warnings) = (list(&all), list(&warnings));
         out::json(
-            &json!({"compilable": all.is_empty(), "blockers": blockers, "groups": groups, "warnings": warnings}),
+            &json!({"compilable": all.is_empty(), "blockers": blockers, "groups": groups, "warnings": warnings, "quantized": quantized_json(&quantized)}),
         )?;
     } else if all.is_empty() {
         out::line("compilable")?;
+        if !quantized.is_empty() {
+            out::line(&quantized)?;
+            quantized.integers.iter().try_for_each(|name| out::line(format_args!("  integers  {name}")))?;
+            let kept = |k: &KeptProduct| out::line(format_args!("  floats    {}: {}", k.name, k.reason));
+            quantized.kept.iter().try_for_each(kept)?;
+        }
     } else {
         let causes = grouped(all.iter().cloned()).len();
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });

@@ -10,7 +10,7 @@ use crate::hlo::Module;
 use crate::import;
 use crate::kernel;
 use crate::kernel::self_test::SelfTest;
-use crate::kernel::{Bundle, Callee};
+use crate::kernel::{Bundle, Callee, ModelInterface};
 use crate::lower::Lowered;
 use crate::package::cpp::{self, ClassName};
 use crate::package::loop_counts::LoopCounts;
@@ -77,8 +77,7 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
     let built = built.map_err(|e| graph::with_file(e, &args.graph))?;
     let request = recorded_options::record_request(args, &requests);
     let mut all = file_contents(&args.emit, &built, &class, Some(&request))?;
-    if built.bundle.face.reduced.precision.is_reduced() {
-        let note = built.bundle.face.reduced.to_string();
+    for note in arithmetic_notes(&built.bundle.face) {
         if !args.graph.quiet {
             out::note(format_args!("note: {note}"));
         }
@@ -99,6 +98,13 @@ pub fn run(args: &CompileArgs) -> Result<ExitStatus> {
     let rule = depends(args, &name, all.iter().map(|f| f.0.as_str()))?;
     all.extend(rule);
     report_written_files(&files::write_all(&args.out, &all)?, &needs)
+}
+
+/// Notes about the constants and products that were rounded or quantised.
+fn arithmetic_notes(face: &ModelInterface) -> Vec<String> {
+    let reduced = face.reduced.precision.is_reduced().then(|| face.reduced.to_string());
+    let quantized = (!face.quantized.is_empty()).then(|| face.quantized.to_string());
+    reduced.into_iter().chain(quantized).collect()
 }
 
 /// The requested self-test, with answers computed by the interpreter.

@@ -1,5 +1,5 @@
 //! Helpers common to the verbs on graphs: requests from arguments, and output of results.
-use super::args::{GraphArgs, MathArg, TargetArgs, WeightsArg};
+use super::args::{GraphArgs, MathArg, QuantizedArg, TargetArgs, WeightsArg};
 use super::{config, out};
 use crate::compile::{self, Functions};
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
@@ -8,7 +8,7 @@ use crate::package::names;
 use crate::prepare::{Binding, FeedSpec, Request};
 use crate::run::calls::FileCall;
 use crate::run::npz;
-use crate::target::{CodeRequest, MathType, Precision, Target, Tuning, WeightType, portable_cpus};
+use crate::target::{CodeRequest, MathType, Precision, QuantizedMath, Target, Tuning, WeightType, portable_cpus};
 use crate::tensor::Tensor;
 use std::path::Path;
 
@@ -138,7 +138,7 @@ pub fn read_tuning(path: &Path) -> Result<Tuning> {
 /// `Code::BadOption` for processors between which a program can't choose at run time: with the same instruction set, or on a system that
 /// can't query them.
 pub fn code_requests(args: &TargetArgs) -> Result<Vec<CodeRequest>> {
-    let precision = precision(args.weights, args.math);
+    let precision = precision(args);
     let chosen = args.tuning.as_deref().map(read_tuning).transpose()?.unwrap_or_default();
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| io_error("read", path, &e));
     let plans = args.plan.as_deref().map(read).transpose()?;
@@ -198,18 +198,22 @@ pub fn processors_note(requests: &[CodeRequest]) -> String {
 }
 
 /// The precision that the arguments select.
-pub fn precision(weights: WeightsArg, math: MathArg) -> Precision {
+fn precision(args: &TargetArgs) -> Precision {
     Precision {
-        weights: match weights {
+        weights: match args.weights {
             WeightsArg::F32 => WeightType::F32,
             WeightsArg::Bf16 => WeightType::Bf16,
             WeightsArg::Int8 => WeightType::Int8,
         },
-        math: match math {
+        math: match args.math {
             MathArg::F32 => MathType::F32,
             MathArg::Bf16 => MathType::Bf16,
             MathArg::Portable => MathType::Portable,
             MathArg::PortableUnfused => MathType::PortableUnfused,
+        },
+        quantized: match args.quantized {
+            QuantizedArg::Exact => QuantizedMath::Exact,
+            QuantizedArg::Off => QuantizedMath::Off,
         },
     }
 }

@@ -1,6 +1,6 @@
 //! Options of a compilation as recorded in its metadata, from which `tfaot weights` reproduces it.
 use super::args::CompileArgs;
-use crate::target::CodeRequest;
+use crate::target::{CodeRequest, QuantizedMath};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,8 +21,15 @@ pub struct RecordedOptions {
     pub config: bool,
     pub weights: String,
     pub math: String,
+    #[serde(default = "exact")]
+    pub quantized: String,
     pub tuning: String,
     pub plan: Option<String>,
+}
+
+/// The arithmetic of quantised products in metadata that do not name it.
+fn exact() -> String {
+    QuantizedMath::Exact.name().to_string()
 }
 
 /// The JSON object that records the options of `args`.
@@ -42,6 +49,7 @@ pub fn record_request(args: &CompileArgs, requests: &[CodeRequest]) -> Value {
         config: graph.config.is_some(),
         weights: precision.weights.name().to_string(),
         math: precision.math.name().to_string(),
+        quantized: precision.quantized.name().to_string(),
         tuning: first.map(|r| r.tuning.to_string()).unwrap_or_default(),
         plan: first.and_then(|r| r.plans.clone()),
     };

@@ -10,7 +10,7 @@ use crate::compile;
 use crate::diag::{Code, Diagnostic, Error, Result, io_error};
 use crate::kernel::WeightsLayout;
 use crate::package::files;
-use crate::target::{CodeRequest, MathType, Precision, Target, Tuning, WeightType};
+use crate::target::{CodeRequest, MathType, Precision, QuantizedMath, Target, Tuning, WeightType};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -55,6 +55,7 @@ pub fn run(args: &WeightsArgs) -> Result<ExitStatus> {
     let precision = Precision {
         weights: named(&request.weights, &[WeightType::F32, WeightType::Bf16, WeightType::Int8], |t| t.name())?,
         math: named(&request.math, &MathType::ALL, |t| t.name())?,
+        quantized: named(&request.quantized, &QuantizedMath::ALL, |t| t.name())?,
     };
     let tuning = Tuning::parse(&request.tuning)?;
     let machine = |m: &Machine| {

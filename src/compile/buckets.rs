@@ -7,8 +7,7 @@ use super::build::{function_at_bounds, with_size_parameters};
 use crate::diag::Result;
 use crate::kernel::Program;
 use crate::lower::{Lowered, SizeBucket, SizeVariants};
-use crate::optimize;
-use crate::target::Precision;
+use crate::target::CodeRequest;
 
 /// Ratio of work up to which a larger bucket replaces a smaller one, on one thread and on two. On two threads an odd number of equal chunks
 /// takes up to a third more.
@@ -44,11 +43,11 @@ struct Candidate<'a> {
 pub fn choose_buckets(
     lowered: &Lowered,
     size_variants: &SizeVariants,
-    precision: Precision,
+    requests: &[CodeRequest],
     schedule: &mut dyn FnMut(&Lowered, &str) -> Result<Vec<Program>>,
 ) -> Result<Vec<Bucket>> {
     let given = &size_variants.sizes.all[..size_variants.sizes.caller_size_count()];
-    let mut search = BucketSearch { lowered, size_variants, precision, candidates: Vec::new(), schedule };
+    let mut search = BucketSearch { lowered, size_variants, requests, candidates: Vec::new(), schedule };
     let mut buckets = Vec::new();
     let mut below: Vec<u64> = given.iter().map(|s| s.least).collect();
     for (i, size_bucket) in size_variants.smaller.iter().enumerate().rev() {
@@ -81,7 +80,7 @@ pub fn choose_buckets(
 struct BucketSearch<'a> {
     lowered: &'a Lowered,
     size_variants: &'a SizeVariants,
-    precision: Precision,
+    requests: &'a [CodeRequest],
     /// Candidates, smaller bounds first.
     candidates: Vec<Candidate<'a>>,
     schedule: &'a mut dyn FnMut(&Lowered, &str) -> Result<Vec<Program>>,
@@ -93,8 +92,7 @@ impl BucketSearch<'_> {
         let own = match size_bucket {
             Some(size_bucket) => {
                 let mut module = size_bucket.module.clone();
-                super::run_passes(&mut module, &mut None)?;
-                optimize::reduce_precision(&mut module, self.precision)?;
+                super::optimize_for(&mut module, self.requests, &mut None)?;
                 with_size_parameters(
                     self.lowered,
                     &self.size_variants.sizes,

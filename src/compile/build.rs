@@ -1,6 +1,6 @@
 //! Compilation of HLO to one object: every function of a model, for every target.
 use super::buckets::{self, Bucket};
-use super::{Built, run_passes};
+use super::{Built, optimize_for};
 use crate::codegen::{self, Launches, Object, StackDepths};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::dump::Dump;
@@ -11,10 +11,10 @@ use crate::kernel::{self, Bundle, EntryPoint, ModelInterface, PaddedOffsets, Wei
 use crate::lower::{Lowered, SizeCountSource, StateVariable};
 use crate::package::names;
 use crate::schedule::{KernelTarget, PackedConstants};
-use crate::target::{CodeRequest, PanelSizes, RoundingCounts, Target};
+use crate::target::{CodeRequest, PanelSizes, QuantizedProducts, RoundingCounts, Target};
 use crate::tensor::{DType, Size, Sizes, Tensor, TensorInfo};
 use crate::util::pieces::Pieces;
-use crate::{interp, optimize, schedule};
+use crate::{interp, schedule};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -192,13 +192,24 @@ impl Scheduled {
         share_fields(&mut all)?;
         let precision = requests.first().map(|r| r.precision).unwrap_or_default();
         let mut reduced = RoundingCounts { precision, ..RoundingCounts::default() };
+        let mut quantized = QuantizedProducts::default();
+        let mut own = None;
         for (i, (_, lowered)) in all.iter_mut().enumerate() {
-            run_passes(&mut lowered.module, dumps.get_mut(i).unwrap_or(&mut None))?;
-            reduced.add(&optimize::reduce_precision(&mut lowered.module, precision)?);
+            let dump = dumps.get_mut(i).unwrap_or(&mut own);
+            let (own_reduced, own_quantized) = optimize_for(&mut lowered.module, requests, dump)?;
+            reduced.add(&own_reduced);
+            quantized.add(own_quantized);
         }
         let mut requests = requests.to_vec();
         requests.sort_by_key(|r| std::cmp::Reverse(r.instruction_set_order()));
-        let scheduler = Scheduler { requests: &requests, name, source, reduced, packings: PackedConstants::default() };
+        let scheduler = Scheduler {
+            requests: &requests,
+            name,
+            source,
+            reduced,
+            quantized: quantized.into(),
+            packings: PackedConstants::default(),
+        };
         let mut variants: Vec<(Vec<kernel::Program>, Target)> =
             requests.iter().map(|r| (Vec::new(), r.target.clone())).collect();
         let mut bounds = Vec::new();
@@ -266,6 +277,7 @@ fn face(
         state,
         weights_bytes: 0,
         reduced: first.reduced,
+        quantized: first.quantized,
         file: None,
         calls: kernel::callees(variants.iter().flat_map(|(programs, _)| programs)),
         ranks: kernel::rank_count(variants.iter().flat_map(|(programs, _)| programs)),
@@ -280,6 +292,7 @@ struct Scheduler<'a> {
     name: &'a str,
     source: &'a str,
     reduced: RoundingCounts,
+    quantized: Arc<QuantizedProducts>,
     packings: PackedConstants,
 }
 
@@ -290,7 +303,7 @@ impl Scheduler<'_> {
         let mut panels = PanelSizes::empty(differ);
         match &lowered.size_variants {
             None => Ok(vec![Bucket { most: Vec::new(), programs: self.programs(lowered, function, &mut panels)? }]),
-            Some(sized) => buckets::choose_buckets(lowered, sized, self.reduced.precision, &mut |bound, name| {
+            Some(sized) => buckets::choose_buckets(lowered, sized, self.requests, &mut |bound, name| {
                 self.programs(bound, &format!("{function}.{name}"), &mut panels)
             }),
         }
@@ -310,7 +323,7 @@ impl Scheduler<'_> {
             for product in program.kernels.values().filter_map(|k| k.product_choice()) {
                 panels.add(&product.form, product.panels);
             }
-            programs.push(kernel::Program { reduced: self.reduced, ..program });
+            programs.push(kernel::Program { reduced: self.reduced, quantized: self.quantized.clone(), ..program });
         }
         Ok(programs)
     }

@@ -1,7 +1,7 @@
 //! The content of one object: the functions of a model for some targets, over one state and one copy of the constants.
 use super::self_test::SelfTest;
 use super::{Callee, Kernel, Program, VariableSlot, WeightsFile, callees, rank_count, state};
-use crate::target::{RoundingCounts, Target};
+use crate::target::{QuantizedProducts, RoundingCounts, Target};
 use crate::tensor::Sizes;
 use bytes::Bytes;
 use foldhash::HashMap;
@@ -27,6 +27,8 @@ pub struct ModelInterface {
     pub weights_bytes: u64,
     /// The reduced precision that was requested.
     pub reduced: RoundingCounts,
+    /// The products of quantised activations.
+    pub quantized: Arc<QuantizedProducts>,
     /// The weights file that holds the constants, if they are not in the object.
     pub file: Option<WeightsFile>,
     /// The user's functions that the model calls, once for each set of shapes.
@@ -85,6 +87,7 @@ impl ModelInterface {
             state: program.state.clone(),
             weights_bytes: program.weights_bytes,
             reduced: program.reduced,
+            quantized: program.quantized.clone(),
             file: None,
             calls: callees([program]),
             ranks: rank_count([program]),

@@ -41,10 +41,11 @@ pub use weights_file::{HEADER_BYTES, KEY_BYTES, WeightsFile, WeightsLayout};
 pub use work::parallel_kernels;
 
 use crate::scalar::ScalarOp;
-use crate::target::{DotInstruction, RoundingCounts};
+use crate::target::{DotInstruction, QuantizedProducts, RoundingCounts};
 use crate::tensor::{DType, TensorInfo};
 use crate::util::id_vec::IdVec;
 use bytes::Bytes;
+use std::sync::Arc;
 
 crate::ids! {
     /// A loop variable of one kernel.
@@ -338,6 +339,8 @@ pub struct Program {
     pub flops: u64,
     /// Counts of constants and products that were rounded to fewer bits on request.
     pub reduced: RoundingCounts,
+    /// The products of quantised activations in the whole model.
+    pub quantized: Arc<QuantizedProducts>,
     /// The plan of the program, as text.
     pub plan: String,
 }
@@ -367,6 +370,7 @@ impl Program {
             flops: self.flops,
             weights_bytes: self.weights_bytes,
             reduced: self.reduced,
+            quantized: self.quantized.clone(),
             ..Program::default()
         }
     }

@@ -4,7 +4,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::Endpoint;
 use crate::import::{self, Loaded};
 use crate::prepare::{self, Request};
-use crate::target::CodeRequest;
+use crate::target::{CodeRequest, QuantizedProducts};
 use crate::{compile, infer, lower};
 
 /// Result of checking whether a model can be compiled.
@@ -14,6 +14,8 @@ pub struct Check {
     pub blockers: Vec<Diagnostic>,
     /// Effects of ops that compiled code omits.
     pub warnings: Vec<Diagnostic>,
+    /// The products of quantised activations, if the model can be compiled.
+    pub quantized: QuantizedProducts,
 }
 
 /// Lowers and schedules a model, and looks for further blockers behind the first one. An internal error counts as a blocker.
@@ -23,8 +25,14 @@ pub struct Check {
 pub fn check(model: &ModelFile, request: &Request, name: &str, code: &CodeRequest) -> Result<Check> {
     let fronts = compile::load_and_lower(&model.path, model.format.as_deref(), request);
     let warnings = fronts.as_ref().map_or(Vec::new(), |fronts| fronts.warnings.clone());
+    let mut quantized = QuantizedProducts::default();
+    let mut plan = |lowered| -> Result<()> {
+        let (_, program) = compile::plan(lowered, name, "", code)?;
+        quantized.add(QuantizedProducts::clone(&program.quantized));
+        Ok(())
+    };
     let problem = match fronts {
-        Ok(fronts) => fronts.entries.into_iter().find_map(|e| compile::plan(e.lowered, name, "", code).err()),
+        Ok(fronts) => fronts.entries.into_iter().find_map(|e| plan(e.lowered).err()),
         Err(e) => Some(e),
     };
     let mut all = problem.map(|e| e.in_file(&model.path).into_diagnostics()).unwrap_or_default();
@@ -44,7 +52,7 @@ pub fn check(model: &ModelFile, request: &Request, name: &str, code: &CodeReques
         }
         all = lower::merge_missing_variables(all);
     }
-    Ok(Check { blockers: all, warnings })
+    Ok(Check { blockers: all, warnings, quantized })
 }
 
 /// Finds blockers that others hide: ops without a lowering behind open feeds or behind one another, and shapes that contradict each

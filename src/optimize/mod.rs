@@ -13,6 +13,7 @@ mod inline_calls;
 mod narrow_products;
 mod pad_into_window;
 mod precision;
+mod quantization;
 mod repeated_lists;
 pub mod rewrite;
 mod scale_into_weights;
@@ -24,8 +25,10 @@ use std::time::{Duration, Instant};
 
 use crate::diag::{Code, Error, Result};
 use crate::hlo::{Module, verify};
+use expand::inline_module;
 pub use expand::{EXPANSIONS, replace_foreign_calls};
 pub use precision::reduce_precision;
+pub use quantization::multiply_quantized_values_as_integers;
 pub use rewrite::Changed;
 
 /// An optimization pass over a module.

@@ -1,4 +1,5 @@
 //! How many bits the caller lets compiled code keep of what a graph says in f32.
+use super::QuantizedMath;
 
 /// Storage type of the weights of contractions and of embedding tables; arithmetic keeps the graph's types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -33,6 +34,8 @@ pub struct Precision {
     pub weights: WeightType,
     /// The arithmetic of products and sums.
     pub math: MathType,
+    /// The arithmetic of products of values that the graph quantises.
+    pub quantized: QuantizedMath,
 }
 
 impl WeightType {

@@ -2,7 +2,7 @@
 use crate::common::{npz, path, said, tfaot, tolerance::departure};
 
 /// Graphs whose results are TensorFlow's bit for bit.
-const EXACT: &[&str] = &["fake_quant", "order"];
+const EXACT: &[&str] = &["fake_quant", "order", "quantized_layers"];
 
 /// Feeds of graphs that leave sizes open.
 pub const OPEN: &[(&str, &[&str])] = &[
@@ -51,7 +51,7 @@ macro_rules! graphs {
         pub const NAMES: &[&str] = &[$(stringify!($name)),*];
     };
 }
-graphs! { arrays_v1 attention branches_v1 condition_gradients conv_net counted_slices fake_quant functions growing_lists integers loops loops_v1 mlp nested_loop_gradients norms open_boxes open_images open_layers open_path open_rounds open_rounds_v1 open_sizes open_steps order ragged_ids ragged_rows reductions resize rows_from_loops rows_in_loops selected_labels sizes_within slices sparse wide_layers }
+graphs! { arrays_v1 attention branches_v1 condition_gradients conv_net counted_slices fake_quant functions growing_lists integers loops loops_v1 mlp nested_loop_gradients norms open_boxes open_images open_layers open_path open_rounds open_rounds_v1 open_sizes open_steps order quantized_layers ragged_ids ragged_rows reductions resize rows_from_loops rows_in_loops selected_labels sizes_within slices sparse wide_layers }
 
 #[test]
 fn every_folder_is_tested() {

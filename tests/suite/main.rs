@@ -32,6 +32,7 @@ mod ops;
 mod portable;
 mod precision;
 mod python;
+mod quantized;
 mod ranks;
 mod recipes;
 mod reduce;

@@ -19,7 +19,7 @@ const EXPECT: &str = "testdata/graphs/wide_layers/expect.npz";
 
 fn target(triple: &str, cpu: &str, weights: WeightType, math: MathType) -> CodeRequest {
     let machine = Target::resolve(Some(triple), Some(cpu), None).expect("a known processor");
-    CodeRequest::new(machine, Precision { weights, math }).expect("it has the instructions")
+    CodeRequest::new(machine, Precision { weights, math, ..Precision::default() }).expect("it has the instructions")
 }
 
 /// Every way to round that some target has.
@@ -129,7 +129,7 @@ fn machines() -> Vec<Machine> {
     let mut all = Vec::new();
     for weights in [WeightType::F32, WeightType::Bf16, WeightType::Int8] {
         for math in [MathType::F32, MathType::Bf16] {
-            let target = CodeRequest::new(here.clone(), Precision { weights, math }).ok();
+            let target = CodeRequest::new(here.clone(), Precision { weights, math, ..Precision::default() }).ok();
             all.extend(target.zip(program(&["gcc", "clang"])).map(|(t, compiler)| (t, compiler, vec![])));
         }
         for (cpu, math) in [("generic", MathType::F32), ("neoverse-v1", MathType::Bf16)] {

@@ -9,7 +9,7 @@ use tfaot::compile::{self, Built};
 use tfaot::hlo::{Literal, text};
 use tfaot::kernel::{self, Program};
 use tfaot::lower::Lowered;
-use tfaot::target::{CodeRequest, MathType, Precision, Target, WeightType};
+use tfaot::target::{CodeRequest, MathType, Precision, Target};
 use tfaot::tensor::{DType, Tensor};
 
 const MOST: u64 = 2_000_000_000;
@@ -23,7 +23,7 @@ fn target(features: &str) -> CodeRequest {
 fn of(cpu: &str, features: &str) -> CodeRequest {
     let triple = "x86_64-unknown-linux-gnu";
     let machine = Target::resolve(Some(triple), Some(cpu), Some(features)).expect("a known processor");
-    CodeRequest::new(machine, Precision { weights: WeightType::F32, math: MathType::Bf16 })
+    CodeRequest::new(machine, Precision { math: MathType::Bf16, ..Precision::default() })
         .expect("it has the instructions")
 }
 

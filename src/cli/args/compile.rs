@@ -68,6 +68,9 @@ pub struct TargetArgs {
     /// every machine.
     #[arg(long, value_enum, default_value_t)]
     pub math: MathArg,
+    /// How products of values that the graph quantises to 8 bits (FakeQuant and its like) are computed.
+    #[arg(long, value_enum, default_value_t)]
+    pub quantized: QuantizedArg,
     /// A file of `compile --tune` with the fastest loops of products; rows of other products and processors have no effect.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub tuning: Option<PathBuf>,
@@ -101,6 +104,16 @@ pub enum MathArg {
     Portable,
     /// As `portable`, but without fused multiply-adds: for processors that have no instruction for them.
     PortableUnfused,
+}
+
+/// The arithmetic of products of quantised values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum QuantizedArg {
+    /// Integers where the error is within that of sums of floats, and the processor has instructions for products of bytes.
+    #[default]
+    Exact,
+    /// Floats, as the graph says.
+    Off,
 }
 
 /// A file that a compile can write.

@@ -6,8 +6,8 @@ mod tfcompile;
 
 pub use cluster::{ClusterArgs, ClusterPassArgs, ExplainArgs, ReportArgs, RewriteArgs, RewriteMode};
 pub use compile::{
-    BenchArgs, CacheArgs, CheckArgs, CompileArgs, Emit, Engine, GraphArgs, MathArg, RunArgs, TargetArgs, VerifyArgs,
-    WeightsArg, WeightsArgs, XlaArgs,
+    BenchArgs, CacheArgs, CheckArgs, CompileArgs, Emit, Engine, GraphArgs, MathArg, QuantizedArg, RunArgs, TargetArgs,
+    VerifyArgs, WeightsArg, WeightsArgs, XlaArgs,
 };
 pub use hlo::{HloCall, HloCompile, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
 

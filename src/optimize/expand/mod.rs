@@ -98,7 +98,7 @@ fn expand_with(
 }
 
 /// Copies the entry of `from` into the computation, with `args` for its parameters, and the computations that it calls.
-fn inline_module(editor: &mut Editor, mut from: Module, args: &[InstId]) -> Result<InstId> {
+pub(super) fn inline_module(editor: &mut Editor, mut from: Module, args: &[InstId]) -> Result<InstId> {
     let mut moved: Vec<Option<CompId>> = vec![None; from.comps.len()];
     for id in from.comps.ids() {
         for at in from.comps[id].insts.ids() {

@@ -1,0 +1,221 @@
+//! Computes products of quantised values on integers.
+//!
+//! Fake quantisation, and a pair of quantisation and dequantisation, leave arrays of the form `scale * level` whose levels are whole numbers of 8 bits. A
+//! matrix product or convolution of such activations by such weights is an integer sum times the product of the scales:
+//!
+//! | before | after |
+//! |---|---|
+//! | `dot(multiply(q, s), w)`, `w[k,n] = t[n] * v[k,n]` | `multiply(convert(dot(convert_u8(q), v)), s * t)` |
+//! | the same, `q` from -100 to 155 | `dot` of `convert_u8(q + 100)`, and from it `100 * sum(v)` of each feature |
+//! | another use of `multiply(q, s)` | `multiply(convert(convert_u8(q)), s)`: the bytes are what is stored |
+//!
+//! # Why the result is as good as that of the sum of floats
+//! Let `u` be 2^-24. The graph's f32 operands are `x = s q (1 + a)` and `w = t v (1 + b)` with `|a| <= u`, as a product is rounded once, and `|b| <= 4 u`,
+//! to which [`weights`] holds them. The sum of `q v` is exact here: it is below 2^31. Its conversion, the scale and the multiplication are
+//! rounded once each, so the result differs from the exact sum of the operands' products by at most about `8 u` of the sum of their magnitudes. An f32 sum
+//! of `n` products differs from it by up to `n u` of the same, in whatever order it is computed, and which order that is is not part of a model: products
+//! of fewer than 8 terms stay as they are. What a following fake quantisation makes of the two therefore is the same level or, where the
+//! exact value lies within these errors of the border between two levels, the level beside it.
+//!
+//! # NaNs and infinities
+//! A byte has no NaN. Where the range analysis does not exclude one, scales are multiplied by a flag that is NaN if some element of the array from which it
+//! would come is one: the whole results of products are NaN then, as a NaN in the graph's operand reaches them in part. Infinities
+//! are clamped by the quantisation itself. A zero's sign is lost.
+mod activations;
+mod value_range;
+mod weights;
+
+use super::rewrite::{Editor, editable_computations, rewrite_computation};
+use crate::diag::Result;
+use crate::hlo::attrs::{ConvDims, PadDim};
+use crate::hlo::{InstId, Module, Op, Shape};
+use crate::scalar::ScalarOp;
+use crate::target::{KeptProduct, QuantizedProducts};
+use crate::tensor::{DType, Tensor};
+use activations::{Activation, Activations, ByteType};
+use value_range::{terms_of_convolution, terms_of_dot};
+use weights::WeightLevels;
+
+/// Fewest terms of a sum that is computed on integers; see the module's argument.
+const FEWEST_TERMS: u64 = 8;
+/// Number of neighbouring terms that instructions for bytes multiply at once.
+const TERMS_OF_A_WORD: u64 = 4;
+/// Fewest output features for which products of bytes are faster than those of floats.
+const FEWEST_FEATURES: u64 = 8;
+/// Largest magnitudes of a byte of an activation and of one of a weight.
+const LARGEST_BYTES: [i64; 2] = [255, 128];
+
+/// Replaces products of quantised activations by quantised constants by products of bytes, and reports all products of quantised
+/// activations. An obstacle, a clause whose subject is a product, keeps all of them as they are.
+///
+/// # Errors
+/// An internal one where an operand would get another shape.
+pub fn multiply_quantized_values_as_integers(
+    module: &mut Module,
+    obstacle: Option<&'static str>,
+) -> Result<QuantizedProducts> {
+    let mut report = QuantizedProducts::default();
+    let obstacle = obstacle.or(module.replaceable.then_some("its weights are in a file"));
+    for id in editable_computations(module) {
+        let mut activations = Activations::default();
+        rewrite_computation(module, id, &mut |editor, id| {
+            if !matches!(editor.op(id), Op::Dot(_) | Op::Convolution(_)) || editor.dtype(id) != Some(DType::F32) {
+                return Ok(None);
+            }
+            let [left, _] = editor.operands(id)[..] else { return Ok(None) };
+            let Some(activation) = activations.find(editor, left) else { return Ok(None) };
+            let name = name_of(editor, id);
+            let product = obstacle.map_or_else(|| product(editor, id, &activation), Err);
+            match product {
+                Ok(product) => {
+                    report.integers.push(name);
+                    product.write(editor, id, &activation, &mut activations).map(Some)
+                }
+                Err(reason) => {
+                    report.kept.push(KeptProduct { name, reason });
+                    Ok(None)
+                }
+            }
+        })?;
+    }
+    Ok(report)
+}
+
+/// The TensorFlow node of an instruction, or the instruction's own name.
+fn name_of(editor: &Editor, id: InstId) -> String {
+    let inst = &editor.comp()[id];
+    if inst.metadata.op_name.is_empty() { inst.name.clone() } else { inst.metadata.op_name.clone() }
+}
+
+/// A product that can be computed on bytes.
+struct IntegerProduct {
+    weights: WeightLevels,
+    /// The factor of the sums of each output feature.
+    scales: Vec<f32>,
+    /// Sizes of the output features, and the axes of the result that they are.
+    features: (Vec<u64>, Vec<usize>),
+    /// Padding of the window, if bytes of level zero are not zeros.
+    padding: Option<Vec<PadDim>>,
+}
+
+/// The integer product that computes `id`, or the reason for which it stays one of floats.
+fn product(editor: &Editor, id: InstId, of: &Activation) -> Result<IntegerProduct, &'static str> {
+    let [left, right] = editor.operands(id)[..] else { return Err("it has no two operands") };
+    let Some(constant) = editor.constant(right).filter(|w| w.dtype == DType::F32) else {
+        return Err("its weights are computed by each call");
+    };
+    let layout = layout(editor, id, left, right)?;
+    let features: Vec<u64> = layout.feature_axes.iter().map(|&axis| constant.dims[axis]).collect();
+    if layout.run == 0 || !layout.run.is_multiple_of(TERMS_OF_A_WORD) {
+        return Err("the terms of its sums do not lie side by side in fours");
+    }
+    if layout.terms < FEWEST_TERMS || features.iter().product::<u64>() < FEWEST_FEATURES {
+        return Err("it is too small");
+    }
+    let needs_padding = of.bytes.offset != 0 && layout.has_padding;
+    if needs_padding && !of.bytes.holds_level_zero() {
+        return Err("its padding is no level of the activations");
+    }
+    let largest = i64::from(of.bytes.offset).abs().saturating_add(LARGEST_BYTES[0]).saturating_mul(LARGEST_BYTES[1]);
+    let bound = i64::try_from(layout.terms).unwrap_or(i64::MAX).saturating_mul(largest);
+    if bound > i64::from(i32::MAX) {
+        return Err("its sums could exceed 32 bits");
+    }
+    let Some(weights) = WeightLevels::of_weights(constant, &layout.feature_axes) else {
+        return Err("its weights are no multiples of a scale for each output feature by -128 to 127");
+    };
+    let scales: Vec<f32> = weights.scales.iter().map(|scale| (scale * of.scale()) as f32).collect();
+    if !scales.iter().all(|scale| scale.is_normal()) {
+        return Err("its scales are beyond the range of `f32`");
+    }
+    let padding = match editor.op(id) {
+        Op::Convolution(d) if needs_padding => Some(padding_of_window(d, editor.dims(left).len())),
+        _ => None,
+    };
+    Ok(IntegerProduct { weights, scales, features: (features, layout.result_axes), padding })
+}
+
+/// The sizes of a product that decide whether it is computed on integers.
+struct ProductLayout {
+    /// Axes of the weights that are output features, and the axes of the result that they become.
+    feature_axes: Vec<usize>,
+    result_axes: Vec<usize>,
+    /// Number of terms of a sum.
+    terms: u64,
+    /// Number of terms that lie side by side in the activations.
+    run: u64,
+    /// Whether sums have terms on a padding.
+    has_padding: bool,
+}
+
+fn layout(editor: &Editor, id: InstId, left: InstId, right: InstId) -> Result<ProductLayout, &'static str> {
+    let (left_dims, rank) = (editor.dims(left), editor.dims(right).len());
+    match editor.op(id) {
+        Op::Dot(d) => {
+            if !d.rhs_batch.is_empty() {
+                return Err("it has weights for each batch");
+            }
+            let feature_axes: Vec<usize> = (0..rank).filter(|axis| !d.rhs_contracting.contains(axis)).collect();
+            let made = editor.dims(id).len();
+            let result_axes = (made - feature_axes.len()..made).collect();
+            let last = d.lhs_contracting.iter().position(|&axis| axis + 1 == left_dims.len());
+            let run = last.map_or(0, |i| left_dims[d.lhs_contracting[i]]);
+            Ok(ProductLayout { feature_axes, result_axes, terms: terms_of_dot(editor, id, d), run, has_padding: false })
+        }
+        Op::Convolution(d) => {
+            if d.feature_group_count != 1 || d.batch_group_count != 1 {
+                return Err("it is a depthwise or grouped convolution");
+            }
+            let run = if d.input_feature + 1 == left_dims.len() { left_dims[d.input_feature] } else { 0 };
+            let is_padded = d.window.iter().any(|w| w.pad_low > 0 || w.pad_high > 0 || w.lhs_dilate != 1);
+            Ok(ProductLayout {
+                feature_axes: vec![d.kernel_output_feature],
+                result_axes: vec![d.output_feature],
+                terms: terms_of_convolution(editor, id, d),
+                run,
+                has_padding: is_padded,
+            })
+        }
+        _ => Err("it is no product"),
+    }
+}
+
+/// Padding of the activations that has the effect of the window's.
+fn padding_of_window(d: &ConvDims, rank: usize) -> Vec<PadDim> {
+    let mut padding = vec![PadDim::default(); rank];
+    for (w, &axis) in d.window.iter().zip(&d.input_spatial) {
+        padding[axis] = PadDim { low: w.pad_low, high: w.pad_high, interior: w.lhs_dilate.saturating_sub(1) };
+    }
+    padding
+}
+
+impl IntegerProduct {
+    /// Writes the product of bytes and what makes the graph's floats of its sums.
+    fn write(self, editor: &mut Editor, id: InstId, of: &Activation, activations: &mut Activations) -> Result<InstId> {
+        let (dims, mut op) = (editor.dims(id).to_vec(), editor.op(id).clone());
+        let (mut bytes, ByteType { dtype, offset }) = (activations.bytes(editor, of)?, of.bytes);
+        if let (Some(padding), Op::Convolution(d)) = (self.padding, &mut op) {
+            let zero = editor.add_constant(Tensor::scalar_from_i64(dtype, -i64::from(offset)));
+            bytes = editor.add_instruction(Op::Pad(padding), &[bytes, zero])?;
+            for w in &mut d.window {
+                (w.pad_low, w.pad_high, w.lhs_dilate) = (0, 0, 1);
+            }
+        }
+        let weights = editor.add_constant(self.weights.levels);
+        let shape = Shape::array(DType::S32, dims.clone());
+        let mut sums = editor.add_instruction_with_shape(op, &[bytes, weights], shape.clone());
+        editor.copy_provenance(id, sums);
+        let (sizes, axes) = self.features;
+        if offset != 0 {
+            let corrections: Vec<i32> = self.weights.sums.iter().map(|sum| (sum * i64::from(offset)) as i32).collect();
+            let corrections = editor.add_constant(Tensor::from_vec(DType::S32, sizes.clone(), corrections));
+            let corrections = editor.add_broadcast(corrections, &dims, &axes);
+            sums = editor.add_instruction(Op::Elementwise(ScalarOp::Add), &[sums, corrections])?;
+        }
+        let floats = editor.add_instruction(Op::Elementwise(ScalarOp::Convert(DType::F32)), &[sums])?;
+        let scales = Tensor::from_vec(DType::F32, sizes, self.scales);
+        let scales = activations.add_scale(editor, scales, &of.nan_sources)?;
+        let scales = editor.add_broadcast(scales, &dims, &axes);
+        editor.add_instruction(Op::Elementwise(ScalarOp::Multiply), &[floats, scales])
+    }
+}
