@@ -1,6 +1,7 @@
 //! Recognition of computations of two scalars as one of the reductions that passes know.
 use super::{Computation, InstId, Op};
 use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::tensor::{DType, DTypeClass, Tensor};
 
 /// A combination of two values of one type. Every fold is associative and commutative, except for the rounding of sums and products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +47,24 @@ impl Computation {
             Op::Elementwise(ScalarOp::Compare(Direction::Lt, CompareKind::Partial)) => inst.operands == [b, a],
             _ => false,
         }
+    }
+}
+
+/// Whether folding one element `v` by `op` into `init` gives `v` (the sign of a zero aside).
+pub fn is_neutral(op: ScalarOp, init: &Tensor) -> bool {
+    let float = init.dtype.is_float();
+    let value = init.get_f64(0);
+    let (zero, one) = (value == Some(0.0), value == Some(1.0));
+    let is_complex = init.dtype.class() == DTypeClass::Complex;
+    match op {
+        ScalarOp::Add | ScalarOp::Or | ScalarOp::Xor => zero && !is_complex,
+        ScalarOp::Multiply => one && !is_complex,
+        ScalarOp::And => init.dtype == DType::Pred && one,
+        ScalarOp::Maximum if float => value == Some(f64::NEG_INFINITY),
+        ScalarOp::Minimum if float => value == Some(f64::INFINITY),
+        ScalarOp::Maximum => init.dtype == DType::Pred && zero,
+        ScalarOp::Minimum => init.dtype == DType::Pred && one,
+        _ => false,
     }
 }
 

@@ -30,7 +30,7 @@ pub use data_sizes::{
     AssumedSizes, BoundCheck, CheckedQuantity, DataDependentSize, OwningComputation, RuntimeCheck, RuntimeChecks,
     SizeAssumptions, SizeEquality,
 };
-pub use fold::Fold;
+pub use fold::{Fold, is_neutral};
 pub use op::{Arity, ElementMapping, Literal, Op};
 pub use shape::{ArrayShape, Shape, XlaLayout};
 pub use size::{SizeRepr, all_always_equal};

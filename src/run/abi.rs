@@ -139,14 +139,14 @@ pub fn read(library: &libloading::Library, face: &ModelInterface) -> Result<Load
     Ok(LoadedFunctions { runs, init: info.init, check: info.weights_check })
 }
 
-/// The only function of a loaded object, and the bytes of its workspace.
+/// The only function of a loaded object, the bytes of its workspace, and the number of ranks that run it together; 0 if it runs alone.
 ///
 /// # Safety
 /// `info` is the function `NAME_info` of an object that tfaot made.
 ///
 /// # Errors
-/// Internal, for metadata of another version, several functions, variables, sizes, ranks or weights in a file.
-pub unsafe fn only_function(info: *const c_void) -> Result<(RunFn, usize)> {
+/// Internal, for metadata of another version, several functions, variables, sizes or weights in a file.
+pub unsafe fn only_function(info: *const c_void) -> Result<(RunFn, usize, u32)> {
     // SAFETY: the caller says that this is a function without arguments, whose result begins with the version.
     let info = unsafe { std::mem::transmute::<*const c_void, unsafe extern "C" fn() -> *const c_void>(info)() };
     // SAFETY: as above.
@@ -155,15 +155,16 @@ pub unsafe fn only_function(info: *const c_void) -> Result<(RunFn, usize)> {
     }
     // SAFETY: the pointer is to a constant that is laid out as the header of this version says.
     let info = unsafe { &*info.cast::<CModelInfo>() };
-    if info.function_count != 1 || info.variable_count + info.rank_count != 0 || info.weights_bytes != 0 {
-        return wrong("number of functions, variables, ranks or weights");
+    if info.function_count != 1 || info.variable_count != 0 || info.weights_bytes != 0 {
+        return wrong("number of functions, variables or weights");
     }
     // SAFETY: the object holds one of these behind the pointer.
     let function = unsafe { &*info.functions };
     if function.size_count != 0 || function.workspace_align > ALIGN {
         return wrong("number of sizes");
     }
-    function.run.map_or_else(|| wrong("function"), |run| Ok((run, function.workspace_bytes)))
+    let ranks = info.rank_count;
+    function.run.map_or_else(|| wrong("function"), |run| Ok((run, function.workspace_bytes, ranks)))
 }
 
 fn state(info: &CModelInfo, face: &ModelInterface) -> Result<()> {

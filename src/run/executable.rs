@@ -4,6 +4,7 @@ use super::abi::{self, RunFn};
 use super::image::{ExternalCode, Image};
 use super::model::check_return_code;
 use super::pool::ThreadPool;
+use super::ranks::Communicator;
 use crate::diag::{Error, Result};
 use crate::util::pieces::Pieces;
 
@@ -12,6 +13,7 @@ use crate::util::pieces::Pieces;
 pub struct Executable {
     run: RunFn,
     workspace_bytes: usize,
+    ranks: u32,
     image: Image,
 }
 
@@ -29,8 +31,8 @@ impl Executable {
         let info =
             image.symbol(&symbol).ok_or_else(|| Error::internal("load", format!("the object has no `{symbol}`")))?;
         // SAFETY: the object is tfaot's, whose metadata are behind this function.
-        let (run, workspace_bytes) = unsafe { abi::only_function(info)? };
-        Ok(Executable { run, workspace_bytes, image })
+        let (run, workspace_bytes, ranks) = unsafe { abi::only_function(info)? };
+        Ok(Executable { run, workspace_bytes, ranks, image })
     }
 
     /// Bytes of the workspace of a call, which is aligned to 64 bytes.
@@ -38,12 +40,19 @@ impl Executable {
         self.workspace_bytes
     }
 
+    /// Number of ranks that run the function together; 0 if it exchanges nothing with others.
+    pub fn ranks(&self) -> u32 {
+        self.ranks
+    }
+
     /// Bytes of code and constants in memory.
     pub fn bytes(&self) -> usize {
         self.image.bytes()
     }
 
-    /// Calls the function, on the threads of `pool` if there is one.
+    /// Calls the function, on the threads of `pool` if there is one, as a rank if there is a communicator, which [`on_ranks`] gives.
+    ///
+    /// [`on_ranks`]: super::ranks::on_ranks
     ///
     /// # Safety
     /// `args` and `results` point to dense arrays of the types that the function was compiled for, aligned as their elements,
@@ -58,6 +67,7 @@ impl Executable {
         results: &[*mut u8],
         workspace: *mut u8,
         pool: Option<&ThreadPool>,
+        communicator: Option<&Communicator>,
     ) -> Result<()> {
         let executor = pool.map(ThreadPool::executor);
         let executor = executor.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
@@ -72,7 +82,7 @@ impl Executable {
                 null,
                 workspace.cast(),
                 executor,
-                std::ptr::null(),
+                communicator.map_or(std::ptr::null(), std::ptr::from_ref),
             )
         };
         check_return_code(code, || "a check failed".to_string())

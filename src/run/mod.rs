@@ -30,7 +30,7 @@ pub use instance::{Instance, call_once, compile_and_call};
 pub use interpreter::{Interpreter, interpret};
 pub use model::Model;
 pub use pool::ThreadPool;
-pub use ranks::call_ranks;
+pub use ranks::{Communicator, call_ranks, on_ranks};
 pub use session::{KernelTime, Session};
 pub use weights::WeightSource;
 

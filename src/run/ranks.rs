@@ -167,6 +167,47 @@ unsafe extern "C" fn fail(this: *mut c_void) {
     unsafe { &*this.cast::<Rank<'_>>() }.meetings.fail();
 }
 
+/// Calls `one` for each of `count` ranks, by its number and with its communicator, on a thread of this process each. Returns what the ranks
+/// return.
+///
+/// # Errors
+/// `Code::RankFailed` if ranks wait in vain, and those of `one`.
+pub fn on_ranks<T: Send>(count: usize, one: impl Fn(usize, &Communicator) -> Result<T> + Sync) -> Result<Vec<T>> {
+    let meetings = &Meetings::new(count);
+    let size = i32::try_from(count).map_err(|_| Error::internal("ranks", "too many"))?;
+    let one = &one;
+    let on_rank = move |number: i32| {
+        let rank = Rank { meetings, rank: number as u32, apart: Cell::new(None) };
+        let communicator = Communicator {
+            this: std::ptr::from_ref(&rank).cast_mut().cast(),
+            rank: number,
+            size,
+            all_gather,
+            all_to_all,
+            broadcast,
+            permute,
+            fail,
+        };
+        let result = one(number as usize, &communicator);
+        if result.is_err() {
+            meetings.fail();
+        }
+        meetings.end();
+        match rank.apart.get() {
+            Some(told) => Err(Error::user(Code::RankFailed, format!("rank {number}: {told}"))),
+            None => result,
+        }
+    };
+    let results: Vec<Result<T>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..size).map(|i| scope.spawn(move || on_rank(i))).collect();
+        let ended = |t: std::thread::ScopedJoinHandle<'_, _>| {
+            t.join().unwrap_or_else(|_| Err(Error::internal("ranks", "a rank's thread ended")))
+        };
+        threads.into_iter().map(ended).collect()
+    });
+    results.into_iter().collect()
+}
+
 /// A model shared by threads: it has no pool, and nothing in it changes.
 struct Shared<'a>(&'a Model);
 
@@ -181,37 +222,9 @@ unsafe impl Sync for Shared<'_> {}
 pub fn call_ranks(built: &Built, target: &Target, args: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
     let face = ModelInterface::of_program(&built.program);
     let model = Model::link(&face, &built.object, target, 1)?;
-    let (shared, meetings) = (&Shared(&model), &Meetings::new(args.len()));
-    let size = i32::try_from(args.len()).map_err(|_| Error::internal("ranks", "too many"))?;
-    let one = move |number: i32, args: &[Tensor]| {
+    let shared = &Shared(&model);
+    on_ranks(args.len(), |number, communicator| {
         let Shared(model) = *shared;
-        let rank = Rank { meetings, rank: number as u32, apart: Cell::new(None) };
-        let communicator = Communicator {
-            this: std::ptr::from_ref(&rank).cast_mut().cast(),
-            rank: number,
-            size,
-            all_gather,
-            all_to_all,
-            broadcast,
-            permute,
-            fail,
-        };
-        let result = model.initial_state().and_then(|mut state| model.call_as_rank(args, &mut state, &communicator));
-        if result.is_err() {
-            meetings.fail();
-        }
-        meetings.end();
-        match rank.apart.get() {
-            Some(told) => Err(Error::user(Code::RankFailed, format!("rank {number}: {told}"))),
-            None => result,
-        }
-    };
-    let results: Vec<Result<Vec<Tensor>>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..size).zip(args).map(|(i, args)| scope.spawn(move || one(i, args))).collect();
-        let ended = |t: std::thread::ScopedJoinHandle<'_, _>| {
-            t.join().unwrap_or_else(|_| Err(Error::internal("ranks", "a rank's thread ended")))
-        };
-        threads.into_iter().map(ended).collect()
-    });
-    results.into_iter().collect()
+        model.initial_state().and_then(|mut state| model.call_as_rank(&args[number], &mut state, communicator))
+    })
 }

@@ -12,8 +12,8 @@ pub struct CompileOptions {
     pub partitions: u64,
     /// Whether callers say at each call which device runs it.
     pub is_portable: bool,
-    /// The device that runs it otherwise.
-    pub device: Option<i64>,
+    /// The devices that run it otherwise, partition by partition of each replica in turn; empty for the first ones.
+    pub devices: Vec<i64>,
     /// Whether all arguments are one tuple.
     has_tuple: bool,
     /// Names of options of XLA.
@@ -40,12 +40,17 @@ impl CompileOptions {
         Ok(options)
     }
 
+    /// Number of devices that run the program together.
+    pub fn device_count(&self) -> usize {
+        usize::try_from(self.replicas.max(1).saturating_mul(self.partitions.max(1))).unwrap_or(usize::MAX)
+    }
+
     fn read_build(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         for (number, value) in Fields(bytes) {
             match (number, value?) {
                 (4, Value::Number(n)) => self.replicas = n,
                 (5, Value::Number(n)) => self.partitions = n,
-                (9, Value::Bytes(assignment)) => self.device = first_device(assignment)?,
+                (9, Value::Bytes(assignment)) => self.devices = assigned_devices(assignment)?,
                 _ => {}
             }
         }
@@ -53,12 +58,9 @@ impl CompileOptions {
     }
 
     fn check(&self) -> Result<(), Failure> {
-        let (replicas, partitions) = (self.replicas.max(1), self.partitions.max(1));
-        if replicas.saturating_mul(partitions) > 1 {
-            let told = format!(
-                "the program is for {replicas} replicas and {partitions} partitions, and tfaot's plugin compiles for one device"
-            );
-            return Err(Failure::new(Code::Unimplemented, told));
+        if !self.devices.is_empty() && self.devices.len() != self.device_count() {
+            let told = format!("{} devices are assigned to {}", self.devices.len(), self.device_count());
+            return Err(Failure::new(Code::InvalidArgument, told));
         }
         if self.has_tuple {
             return Err(Failure::new(Code::Unimplemented, "arguments in one tuple are not known"));
@@ -80,19 +82,56 @@ fn name_of(entry: &[u8]) -> Result<String, Failure> {
     Ok(String::new())
 }
 
-/// The first device of an assignment.
-fn first_device(bytes: &[u8]) -> Result<Option<i64>, Failure> {
+/// The devices of an assignment, partition by partition of each replica in turn.
+fn assigned_devices(bytes: &[u8]) -> Result<Vec<i64>, Failure> {
+    let mut partitions = Vec::new();
     for (number, value) in Fields(bytes) {
         let (3, Value::Bytes(computation)) = (number, value?) else { continue };
+        let mut replicas = Vec::new();
         for (number, value) in Fields(computation) {
             match (number, value?) {
-                (1, Value::Number(id)) => return Ok(Some(id as i64)),
-                (1, Value::Bytes(mut packed)) => return Ok(varint(&mut packed).map(|id| id as i64)),
+                (1, Value::Number(id)) => replicas.push(id as i64),
+                (1, Value::Bytes(mut packed)) => {
+                    while let Some(id) = varint(&mut packed) {
+                        replicas.push(id as i64);
+                    }
+                }
                 _ => {}
             }
         }
+        partitions.push(replicas);
     }
-    Ok(None)
+    let replicas = partitions.iter().map(Vec::len).max().unwrap_or(0);
+    Ok((0..replicas).flat_map(|r| partitions.iter().filter_map(move |p| p.get(r).copied())).collect())
+}
+
+/// Writes XLA's message `DeviceAssignmentProto` of as many replicas and partitions.
+pub fn device_assignment(devices: &[i64], replicas: usize, partitions: usize) -> Vec<u8> {
+    let mut message = Vec::new();
+    let mut put =
+        |number: u64, value: u64| [number << 3, value].into_iter().for_each(|n| write_varint(n, &mut message));
+    put(1, replicas as u64);
+    put(2, partitions as u64);
+    for partition in 0..partitions {
+        let mut ids = Vec::new();
+        let own = devices.iter().skip(partition).step_by(partitions.max(1));
+        own.for_each(|&id| write_varint(id as u64, &mut ids));
+        let mut computation = vec![0x0a];
+        write_varint(ids.len() as u64, &mut computation);
+        computation.extend(ids);
+        message.push(0x1a);
+        write_varint(computation.len() as u64, &mut message);
+        message.extend(computation);
+    }
+    message
+}
+
+fn write_varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
 }
 
 /// The value of a field.
@@ -166,13 +205,19 @@ mod tests {
         message.extend(build);
         message.extend([0x20, 1]);
         let read = CompileOptions::read(&message).expect("a message");
-        assert_eq!((read.replicas, read.partitions, read.is_portable, read.device), (1, 1, true, Some(3)));
+        assert_eq!((read.replicas, read.partitions, read.is_portable, read.devices), (1, 1, true, vec![3]));
     }
 
     #[test]
-    fn several_devices_and_damaged_bytes_are_refused() {
-        let several = CompileOptions::read(&[0x1a, 2, 0x28, 2]).expect_err("two partitions");
-        assert!(several.text().contains("2 partitions"), "{}", several.text());
+    fn assignments_are_written_as_they_are_read() {
+        let message = device_assignment(&[0, 1, 2, 3, 300, 5], 3, 2);
+        assert_eq!(assigned_devices(&message).ok(), Some(vec![0, 1, 2, 3, 300, 5]));
+        assert_eq!(device_assignment(&[3], 1, 1), [0x08, 1, 0x10, 1, 0x1a, 3, 0x0a, 1, 3]);
+    }
+
+    #[test]
+    fn damaged_bytes_are_refused() {
+        assert_eq!(CompileOptions::read(&[0x1a, 2, 0x28, 2]).map(|read| read.device_count()), Ok(2));
         assert!(CompileOptions::read(&[0x1a, 200]).is_err());
         assert!(CompileOptions::read(&[0xff]).is_err());
         assert_eq!(CompileOptions::read(&[]), Ok(CompileOptions::default()));

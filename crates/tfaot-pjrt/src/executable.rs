@@ -2,7 +2,7 @@
 use crate::boundary::{GivenBytes, delete_bytes, give, lend, object, take};
 use crate::c_api::executable::*;
 use crate::client::Client;
-use crate::compile_options::CompileOptions;
+use crate::compile_options::{self, CompileOptions};
 use crate::device::Device;
 use crate::element;
 use crate::failure::{Code, Failure};
@@ -27,6 +27,8 @@ pub struct Executable {
     kind_bytes: Vec<usize>,
     layouts: Vec<*mut MinorToMajor>,
     costs: NamedValues,
+    /// Number of replicas, and of partitions of each.
+    copies: [usize; 2],
 }
 
 // SAFETY: the tables point to constants and to layouts that the executable has alone.
@@ -41,6 +43,8 @@ impl Executable {
     /// `Code::Unimplemented` for results of types that callers can't take.
     pub fn new(program: Arc<Program>) -> Result<Executable, Failure> {
         let results = &program.facts.results;
+        let options = CompileOptions::read(&program.facts.options)?;
+        let copies = [options.replicas, options.partitions].map(|n| usize::try_from(n.max(1)).unwrap_or(usize::MAX));
         let types = results.iter().map(|r| element::number(r.dtype()?)).collect::<Result<_, Failure>>()?;
         let (args, given) = (bytes_of(&program.facts.args)?, bytes_of(results)?);
         let costs = NamedValues::new(&[
@@ -55,6 +59,7 @@ impl Executable {
             kind_bytes: vec![KINDS[0].len(); results.len()],
             layouts: results.iter().map(|r| give(MinorToMajor::row_major(r.dims.len()))).collect(),
             costs,
+            copies,
             program,
         })
     }
@@ -82,9 +87,8 @@ pub struct LoadedExecutable {
     pub executable: Executable,
     /// The client.
     pub client: *mut Client,
-    /// The device that runs it; none where each call names it.
-    pub device: Option<*mut Device>,
-    devices: Vec<*mut Device>,
+    /// The devices that run it together, each a rank by its position; none where each call names the device.
+    pub devices: Vec<*mut Device>,
     is_deleted: AtomicBool,
 }
 
@@ -94,7 +98,7 @@ unsafe impl Send for LoadedExecutable {}
 unsafe impl Sync for LoadedExecutable {}
 
 impl LoadedExecutable {
-    /// An executable on the device that the options name.
+    /// An executable on the devices that the options name.
     ///
     /// # Errors
     /// `Code::NotFound` for a device that the client has not.
@@ -103,9 +107,14 @@ impl LoadedExecutable {
         client: *mut Client,
         options: &CompileOptions,
     ) -> Result<LoadedExecutable, Failure> {
-        let device = object(client)?.device(options.device.unwrap_or(0))?;
-        let (device, devices) = if options.is_portable { (None, Vec::new()) } else { (Some(device), vec![device]) };
-        Ok(LoadedExecutable { executable, client, device, devices, is_deleted: AtomicBool::new(false) })
+        let first = || (0..options.device_count() as i64).collect();
+        let ids = if options.devices.is_empty() { first() } else { options.devices.clone() };
+        let owner = object(client)?;
+        let mut devices = ids.into_iter().map(|id| owner.device(id)).collect::<Result<Vec<_>, _>>()?;
+        if options.is_portable {
+            devices.clear();
+        }
+        Ok(LoadedExecutable { executable, client, devices, is_deleted: AtomicBool::new(false) })
     }
 
     /// Whether a caller deleted it.
@@ -134,15 +143,11 @@ pub fn executable(args: &mut LoadedExecutableGetExecutableArgs) -> Result<(), Fa
 
 /// `PJRT_LoadedExecutable_GetDeviceAssignment`: XLA's message `DeviceAssignmentProto`.
 pub fn device_assignment(args: &mut LoadedExecutableGetDeviceAssignmentArgs) -> Result<(), Failure> {
-    let device = object(args.executable)?.device.map_or(Ok(0), |d| object(d).map(|d| d.description.id))?;
-    let Ok(id) = u8::try_from(device) else {
-        return Err(Failure::new(Code::Unimplemented, "an assignment of so many devices"));
-    };
-    // replica_count: 1 computation_count: 1 computation_devices { replica_device_ids: id }
-    let id = if id < 0x80 { vec![id] } else { vec![id, 1] };
-    let mut message = vec![0x08, 1, 0x10, 1, 0x1a, 2 + id.len() as u8, 0x0a, id.len() as u8];
-    message.extend(id);
-    let given = GivenBytes::new(message);
+    let loaded = object(args.executable)?;
+    let [replicas, partitions] = loaded.executable.copies;
+    let ids = loaded.devices.iter().map(|&device| Ok(object(device)?.description.id.into()));
+    let ids = if loaded.devices.is_empty() { vec![0] } else { ids.collect::<Result<Vec<i64>, Failure>>()? };
+    let given = GivenBytes::new(compile_options::device_assignment(&ids, replicas, partitions));
     (args.serialized_bytes, args.serialized_bytes_size) = (given.at, given.count);
     args.serialized_device_assignment = given.owner.cast();
     args.serialized_device_assignment_deleter = Some(delete_bytes);
@@ -158,13 +163,13 @@ pub fn name(args: &mut ExecutableNameArgs) -> Result<(), Failure> {
 
 /// `PJRT_Executable_NumReplicas`.
 pub fn num_replicas(args: &mut ExecutableNumReplicasArgs) -> Result<(), Failure> {
-    args.num_replicas = 1;
+    args.num_replicas = object(args.executable)?.copies[0];
     Ok(())
 }
 
 /// `PJRT_Executable_NumPartitions`.
 pub fn num_partitions(args: &mut ExecutableNumPartitionsArgs) -> Result<(), Failure> {
-    args.num_partitions = 1;
+    args.num_partitions = object(args.executable)?.copies[1];
     Ok(())
 }
 

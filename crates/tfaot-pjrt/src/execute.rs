@@ -2,6 +2,7 @@
 use crate::boundary::{give, object, slice, take};
 use crate::buffer::Buffer;
 use crate::c_api::executable::{ExecuteContextCreateArgs, ExecuteContextDestroyArgs, LoadedExecutableExecuteArgs};
+use crate::client::Client;
 use crate::device::Device;
 use crate::element;
 use crate::event::Event;
@@ -9,6 +10,7 @@ use crate::executable::LoadedExecutable;
 use crate::failure::{Code, Failure};
 use crate::storage::{Block, Storage};
 use std::sync::Arc;
+use tfaot::run::{Communicator, Executable, on_ranks};
 
 /// `PJRT_ExecuteContext`.
 pub struct ExecuteContext;
@@ -25,31 +27,43 @@ pub fn destroy_context(args: &mut ExecuteContextDestroyArgs) -> Result<(), Failu
     Ok(())
 }
 
-/// `PJRT_LoadedExecutable_Execute`.
+/// `PJRT_LoadedExecutable_Execute`: lists of arguments, results and events have an element for each device.
 pub fn execute(args: &mut LoadedExecutableExecuteArgs) -> Result<(), Failure> {
     let loaded = object(args.executable)?;
     if loaded.is_deleted() {
         return Err(Failure::new(Code::FailedPrecondition, "the executable has been deleted"));
     }
-    let &[inputs] = slice(args.argument_lists, args.num_devices) else {
-        let told = format!("the program runs on one device, and was called with arguments for {}", args.num_devices);
+    let devices = devices_of(loaded, args.execute_device)?;
+    let lists = slice(args.argument_lists, args.num_devices);
+    if lists.len() != devices.len() {
+        let told =
+            format!("the program runs on {} devices, and was called with arguments for {}", devices.len(), lists.len());
         return Err(Failure::new(Code::InvalidArgument, told));
-    };
-    let inputs = slice(inputs, args.num_args);
-    let buffers = inputs.iter().map(|&b| object(b)).collect::<Result<Vec<&Buffer>, _>>()?;
-    let device = device_of(loaded, args.execute_device)?;
-    let results = run(loaded, &buffers, device)?;
-    let kept = kept_inputs(args);
-    let donated = loaded.executable.program.facts.donated.iter().filter(|i| !kept.contains(&(**i as i64)));
-    donated.filter_map(|&i| buffers.get(i)).for_each(|buffer| buffer.release());
-    let outputs: *mut *mut Buffer = *object(args.output_lists)?;
-    for (i, result) in results.into_iter().enumerate() {
-        // SAFETY: the caller's list has a place for each result.
-        unsafe { outputs.add(i).write(give(result)) };
     }
-    if !args.device_complete_events.is_null() {
-        // SAFETY: the caller's list has a place for each device.
-        unsafe { args.device_complete_events.write(give(Event::ready())) };
+    let mut calls = Vec::with_capacity(devices.len());
+    let mut inputs = Vec::with_capacity(devices.len());
+    for (&list, &device) in lists.iter().zip(&devices) {
+        let buffers = slice(list, args.num_args).iter().map(|&b| object(b)).collect::<Result<Vec<&Buffer>, _>>()?;
+        calls.push(DeviceCall::new(loaded, &buffers, device)?);
+        inputs.push(buffers);
+    }
+    run(loaded, &calls)?;
+    let kept = kept_inputs(args);
+    for buffers in inputs {
+        let donated = loaded.executable.program.facts.donated.iter().filter(|i| !kept.contains(&(**i as i64)));
+        donated.filter_map(|&i| buffers.get(i)).for_each(|buffer| buffer.release());
+    }
+    let client = object(loaded.client)?;
+    for (at, call) in calls.into_iter().enumerate() {
+        client.workspaces.give(call.workspace);
+        // SAFETY: the caller's lists have an element for each device, and a place for each result.
+        unsafe {
+            let outputs: *mut *mut Buffer = *args.output_lists.add(at);
+            call.results.into_iter().enumerate().for_each(|(i, result)| outputs.add(i).write(give(result)));
+            if !args.device_complete_events.is_null() {
+                args.device_complete_events.add(at).write(give(Event::ready()));
+            }
+        }
     }
     Ok(())
 }
@@ -62,38 +76,70 @@ fn kept_inputs(args: &LoadedExecutableExecuteArgs) -> &[i64] {
     }
 }
 
-/// The device of a call: that of the executable, or the one that the call names.
-fn device_of(loaded: &LoadedExecutable, named: *mut Device) -> Result<*mut Device, Failure> {
-    match loaded.device {
-        _ if !named.is_null() => Ok(named),
-        Some(device) => Ok(device),
-        None => object(loaded.client)?.device(0),
+/// The devices of a call: those of the executable, or the one that the call names.
+fn devices_of(loaded: &LoadedExecutable, named: *mut Device) -> Result<Vec<*mut Device>, Failure> {
+    match &loaded.devices[..] {
+        [] | [_] if !named.is_null() => Ok(vec![named]),
+        [] => Ok(vec![object(loaded.client)?.device(0)?]),
+        all => Ok(all.to_vec()),
     }
 }
 
-/// Calls the program on arrays whose types are looked at first.
-fn run(loaded: &LoadedExecutable, buffers: &[&Buffer], device: *mut Device) -> Result<Vec<Buffer>, Failure> {
-    let program = &loaded.executable.program;
-    check(loaded, buffers)?;
-    let inputs = buffers.iter().map(|b| b.storage()).collect::<Result<Vec<Arc<Storage>>, _>>()?;
-    let memory = object(device)?.default_memory()?;
-    let mut results = Vec::with_capacity(program.facts.results.len());
-    let mut places = Vec::with_capacity(results.capacity());
-    for result in &program.facts.results {
-        let dtype = result.dtype()?;
-        let block = Block::new(element::bytes(dtype, &result.dims)?)?;
-        places.push(block.as_ptr());
-        results.push(Buffer::new(Storage::Own(block), dtype, result.dims.clone(), memory)?);
+/// The arrays of a call on one device.
+struct DeviceCall {
+    inputs: Vec<Arc<Storage>>,
+    results: Vec<Buffer>,
+    /// Memory of each result.
+    places: Vec<*mut u8>,
+    workspace: Block,
+}
+
+// SAFETY: the call owns its results, and holds its inputs, which nothing changes.
+unsafe impl Sync for DeviceCall {}
+
+impl DeviceCall {
+    /// Looks at the types of the arguments, and allocates the results.
+    fn new(loaded: &LoadedExecutable, buffers: &[&Buffer], device: *mut Device) -> Result<DeviceCall, Failure> {
+        let program = &loaded.executable.program;
+        check(loaded, buffers)?;
+        let inputs = buffers.iter().map(|b| b.storage()).collect::<Result<Vec<Arc<Storage>>, _>>()?;
+        let memory = object(device)?.default_memory()?;
+        let mut results = Vec::with_capacity(program.facts.results.len());
+        let mut places = Vec::with_capacity(results.capacity());
+        for result in &program.facts.results {
+            let dtype = result.dtype()?;
+            let block = Block::new(element::bytes(dtype, &result.dims)?)?;
+            places.push(block.as_ptr());
+            results.push(Buffer::new(Storage::Own(block), dtype, result.dims.clone(), memory)?);
+        }
+        let workspace = object(loaded.client)?.workspaces.take(program.code.workspace_bytes())?;
+        Ok(DeviceCall { inputs, results, places, workspace })
     }
-    let pointers: Vec<*const u8> = inputs.iter().map(|s| s.as_ptr()).collect();
-    let client = object(loaded.client)?;
-    let workspace = client.workspaces.take(program.code.workspace_bytes())?;
-    // SAFETY: types and sizes of the arrays are the program's, as `check` saw; results and workspace are this call's alone, and
-    // `inputs` keeps the arguments.
-    let outcome = unsafe { program.code.call(&pointers, &places, workspace.as_ptr(), client.pool()) };
-    client.workspaces.give(workspace);
-    outcome?;
-    Ok(results)
+
+    /// Calls the program once, as a rank if there is a communicator, else on the threads of the client.
+    fn run(&self, code: &Executable, client: &Client, communicator: Option<&Communicator>) -> tfaot::diag::Result<()> {
+        let pointers: Vec<*const u8> = self.inputs.iter().map(|s| s.as_ptr()).collect();
+        let pool = if communicator.is_some() { None } else { client.pool() };
+        // SAFETY: types and sizes of the arrays are the program's, as `check` saw; results and workspace are this call's alone, and
+        // `inputs` keeps the arguments.
+        unsafe { code.call(&pointers, &self.places, self.workspace.as_ptr(), pool, communicator) }
+    }
+}
+
+/// Calls the program on each device: on threads of their own where the devices exchange values, else one after the other.
+fn run(loaded: &LoadedExecutable, calls: &[DeviceCall]) -> Result<(), Failure> {
+    let (code, client) = (&loaded.executable.program.code, object(loaded.client)?);
+    match code.ranks() as usize {
+        0 => calls.iter().try_for_each(|call| call.run(code, client, None))?,
+        n if n == calls.len() => {
+            on_ranks(n, |rank, communicator| calls[rank].run(code, client, Some(communicator)))?;
+        }
+        n => {
+            let told = format!("the program exchanges values among {n} devices, and runs on {}", calls.len());
+            return Err(Failure::new(Code::InvalidArgument, told));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses arguments of other types than the program's.

@@ -51,12 +51,6 @@ impl Failure {
     pub fn into_raw(self) -> *mut Failure {
         Box::into_raw(Box::new(self))
     }
-
-    /// The message.
-    #[cfg(test)]
-    pub fn text(&self) -> &str {
-        &self.message
-    }
 }
 
 impl From<Error> for Failure {

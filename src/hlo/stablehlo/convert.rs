@@ -7,9 +7,10 @@ use std::collections::{HashMap, HashSet};
 use super::attribute::constant;
 use super::attributes::{self, opcode};
 use super::converter::{Converter, Host, ShapeAssertions, SymbolScope, error_at};
+use super::custom_call;
+use super::shards::{self, ProgramShardings};
 use super::sizes::{self, StaticOperation, drop_size_operands};
 use super::tree::{FuncOp, FuncPort, MlirAttr, ModuleTree, Operation, RegionBlock, callee, callees};
-use super::{custom_call, shards};
 use crate::diag::{Code, Error, Result};
 use crate::hlo::SymbolicArray;
 use crate::hlo::schema;
@@ -51,43 +52,57 @@ impl Host for Alone {
 /// platform gets `platform`, if that is given.
 pub(super) fn module(functions: &ModuleTree, platform: Option<usize>) -> Result<Source> {
     let mut host = Alone(Builder::new(entry(functions)?));
-    let root = root(&mut host, functions, platform, None)?;
-    source(functions, host.0.finish(root)?.at_current_sizes())
+    let (root, shardings) = root(&mut host, functions, platform, None)?;
+    let mut source = source(functions, host.0.finish(root)?.at_current_sizes())?;
+    if functions.partition_count() > 1 {
+        source.module.extra.push(shardings.attribute());
+    }
+    Ok(source)
 }
 
-/// Converts the entry to a root in a given host, for these sizes of the arguments or the declared ones.
+/// Converts the entry to a root in a given host, for these sizes of the arguments or the declared ones. Returns the root, and the shardings
+/// of arguments and results.
 pub(super) fn root(
     host: &mut dyn Host,
     functions: &ModuleTree,
     platform: Option<usize>,
     dims: Option<&[Vec<Dim>]>,
-) -> Result<InstId> {
+) -> Result<(InstId, ProgramShardings)> {
     let entry = entry(functions)?;
     let function = &functions.all[entry];
-    let (mut args, mut wholes) = (Vec::new(), Vec::new());
+    let (mut args, mut shards) = (Vec::new(), Vec::new());
     let mut own = dims.unwrap_or_default().iter();
-    for (i, ((name, shape), port)) in function.body.args.iter().zip(&function.args).enumerate() {
+    for (i, ((_, shape), port)) in function.body.args.iter().zip(&function.args).enumerate() {
         if let (Some(index), true) = (platform, is_platform_argument(port)) {
             args.push(platform_index(host.builder(), shape, index)?);
-            wholes.push(shape.clone());
+            shards.push(None);
             continue;
         }
         let given = match (shape, own.next()) {
             (Shape::Array(a), Some(dims)) => symbolic::Shape::array(a.dtype, dims.clone()),
             _ => shape.to_symbolic(),
         };
-        let shape = given.at_current_sizes();
-        let part = shards::shard_shape(function, name, &shape).clone();
+        let shard = match given.at_current_sizes().as_array() {
+            Some(array) => shards::argument_shard(functions, function, i, &array.dims)?,
+            None => None,
+        };
         let b = host.builder();
-        let id = b.parameter(if part == shape { given } else { part.to_symbolic() });
+        let id = b.parameter(match (&shard, shape) {
+            (Some(shard), Shape::Array(a)) => Shape::array(a.dtype, shard.dims()).to_symbolic(),
+            _ => given,
+        });
         b.rename(id, argument_name(port, i));
         args.push(id);
-        wholes.push(shape);
+        shards.push(shard);
     }
     let mut converter = Converter::new(host, functions, entry, ShapeAssertions::Sizes)?;
-    args.iter().zip(&wholes).for_each(|(&id, whole)| converter.mark_shard(id, whole));
+    for (&id, shard) in args.iter().zip(shards) {
+        shard.into_iter().for_each(|shard| converter.mark_shard(id, shard));
+    }
     let results = converter.entry(entry, &args)?;
-    Ok(if let [one] = results[..] { one } else { host.builder().tuple(&results) })
+    let (results, shardings) = converter.shard_results(function, &args, &results)?;
+    let root = if let [one] = results[..] { one } else { host.builder().tuple(&results) };
+    Ok((root, shardings))
 }
 
 /// Module with its own name, and the names of its results.
@@ -178,8 +193,8 @@ impl<'a, 'h> Converter<'a, 'h> {
                 open.insert(name.as_str());
             }
         }
-        let (done, parts_of_arrays) = (HashMap::new(), HashSet::new());
-        Ok(Converter { host, checks, functions, parts_of_arrays, done, open, depth: 0, operations: 0 })
+        let (done, shards) = (HashMap::new(), HashMap::new());
+        Ok(Converter { host, checks, functions, shards, done, open, depth: 0, operations: 0 })
     }
     /// Converts the entry and returns its results on `args`.
     pub fn entry(&mut self, name: &str, args: &[InstId]) -> Result<Vec<InstId>> {
@@ -229,11 +244,14 @@ impl<'a, 'h> Converter<'a, 'h> {
             scope.checked.extend(operands);
             return Ok(Vec::new());
         }
-        self.refuse_shards(op, &operands)?;
+        if let Some(results) = self.convert_on_shards(op, &operands, scope)? {
+            return Ok(results);
+        }
+        let operands = if shards::is_placement(op) { operands } else { self.whole_arrays(&operands) };
         match op.name.as_str() {
             shards::CAST => Ok(operands),
             "sdy.manual_computation" => self.convert_manual_computation(op, &operands, scope),
-            name if shards::PLACEMENTS.contains(&name) => Ok(operands),
+            name if name.starts_with("sdy.") => self.convert_placement(op, &operands),
             "stablehlo.constant" | "arith.constant" => {
                 let Some(MlirAttr::Dense(value)) = op.attr(&["value"]) else {
                     return Err(error_at(op, Code::HloUnsupported, "a constant is written as dense<...>"));
@@ -303,10 +321,11 @@ impl<'a, 'h> Converter<'a, 'h> {
         }
         let (name, function) = self.functions.all.get_key_value(name).ok_or_else(|| missing(name))?;
         self.enter(op)?;
-        self.builder().begin_computation(name);
+        self.begin_computation(name);
         let args: Vec<InstId> =
             function.body.args.iter().map(|(_, shape)| self.builder().parameter(shape.to_symbolic())).collect();
         let results = self.body(function, &mut SymbolScope::default(), &args)?;
+        let results = self.whole_arrays(&results);
         let root = if let [one] = results[..] { one } else { self.builder().tuple(&results) };
         let comp = self.builder().end_computation(root);
         self.leave();

@@ -1,4 +1,5 @@
 //! State of the conversion of a module: the receiver of instructions, and the values of names.
+use super::shards::Shard;
 use super::tree::{ModuleTree, Operation, ValueRef};
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::SymbolicArray;
@@ -90,9 +91,8 @@ pub(super) struct Converter<'a, 'h> {
     pub checks: ShapeAssertions,
     /// Functions of the module.
     pub functions: &'a ModuleTree,
-    /// Values that are a device's parts of arrays, outside of manual computations, each with the depth of the computation that it belongs
-    /// to.
-    pub parts_of_arrays: HashSet<(usize, InstId)>,
+    /// Values that are shards, outside of computations by hand, each with the nesting depth of the computation that it belongs to.
+    pub shards: HashMap<(usize, InstId), Shard>,
     /// Converted computations of functions whose types are static.
     pub done: HashMap<&'a str, CompId>,
     /// Functions currently being inlined.
@@ -119,6 +119,12 @@ impl Converter<'_, '_> {
             ));
         }
         Ok(())
+    }
+    /// Begins a computation, whose arguments and captured values are whole arrays.
+    pub fn begin_computation(&mut self, name: &str) {
+        self.builder().begin_computation(name);
+        let depth = self.builder().nesting_depth();
+        self.shards.retain(|(own, _), _| *own < depth);
     }
     /// Leaves a level of nesting.
     pub fn leave(&mut self) {

@@ -86,7 +86,7 @@ impl DynamicModule {
     /// # Errors
     /// As [`super::parse`]; `Code::ShapeMismatch` for sizes that the module was not made for.
     pub fn root(&self, host: &mut dyn Host, dims: &[Vec<Dim>]) -> Result<InstId> {
-        convert::root(host, &self.functions, self.platform, Some(dims))
+        convert::root(host, &self.functions, self.platform, Some(dims)).map(|(root, _)| root)
     }
 
     /// Completes the module made by [`DynamicModule::root`] with its own name and the names of its results.

@@ -4,7 +4,7 @@
 //! generic form and in StableHLO's own; `bytecode/` reads the other form. `convert.rs` makes instructions of the tree, through
 //! the same constructor of ops as HLO's text and messages, and `regions.rs` computations of regions. A file whose arguments have open
 //! sizes is made for sizes that the caller says (`dynamic_module.rs`), a module that is called inside of another (`specialization.rs`) for those of the call;
-//! how all others follow is in `sizes.rs`. What JAX's `shard_map` cuts by hand is the program of one device (`shards.rs`). Quantised types and tokens that are more than ordering are refused by name. The function `main`, or else the
+//! how all others follow is in `sizes.rs`. Programs of sharded arrays become the program of one device (`shards/`). Quantised types and tokens that are more than ordering are refused by name. The function `main`, or else the
 //! first, is the entry; the operands of `check.` operations in StableHLO's own tests are results.
 //!
 //! `print/` writes any module of HLO in the generic form.

@@ -173,6 +173,11 @@ impl<'a> TextReader<'a> {
         if self.eat("[") {
             return self.brackets(op);
         }
+        if self.is_next("<") {
+            let text = self.skip_bracketed()?.to_string();
+            op.attrs.push(("sharding".to_string(), MlirAttr::Text(text)));
+            return Ok(());
+        }
         if self.peek_word() == "dense" {
             let value = self.attribute()?;
             op.attrs.push(("value".to_string(), value));

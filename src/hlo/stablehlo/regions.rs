@@ -2,7 +2,6 @@
 use std::collections::BTreeSet;
 
 use super::converter::{Converter, SymbolScope, error_at};
-use super::shards::sharded_operand_error;
 use super::tree::{Operation, RegionBlock};
 use crate::diag::{Code, Result};
 use crate::hlo::SymbolicArray;
@@ -61,13 +60,14 @@ impl<'a> Converter<'a, '_> {
         }
         self.recreate_constants(&mut scope, constants);
         let results = self.convert_region(region, &mut scope)?;
+        let results = self.whole_arrays(&results);
         let root = if let [one] = results[..] { one } else { self.builder().tuple(&results) };
         Ok(self.end(root))
     }
     fn begin(&mut self, op: &Operation) -> Result<()> {
         self.enter(op)?;
         let stem = op.name.rsplit('.').next().unwrap_or("region");
-        self.builder().begin_computation(stem);
+        self.begin_computation(stem);
         Ok(())
     }
     fn end(&mut self, root: InstId) -> CompId {
@@ -113,6 +113,7 @@ impl<'a> Converter<'a, '_> {
         }
         self.recreate_constants(&mut scope, captured.constants.clone());
         let made = self.convert_region(region, &mut scope)?;
+        let made = self.whole_arrays(&made);
         let root = results(self, made, rest);
         Ok(self.end(root))
     }
@@ -130,13 +131,8 @@ impl<'a> Converter<'a, '_> {
                 out.constants.push((name, value));
                 continue;
             }
-            for &id in all {
-                if self.is_shard(id) {
-                    return Err(sharded_operand_error(op));
-                }
-            }
-            out.values.extend(all);
             out.counts.push((name, all.len()));
+            out.values.extend(self.whole_arrays(all));
         }
         Ok(out)
     }

@@ -94,3 +94,33 @@ fn any_cut_is_an_error_and_no_panic() {
     assert!(parse(&format!("func.func @main() {{ {}", "\"stablehlo.if\"() ({ ".repeat(100_000))).is_err());
     assert!(parse(&format!("func.func @main(%a: {}", "tuple<".repeat(100_000))).is_err());
 }
+
+/// A program of two devices, with the sharding of rows or of columns of its arguments.
+fn sharded(x: &str, y: &str, result: &str) -> String {
+    let text = format!(
+        "module attributes {{mhlo.num_partitions = 2 : i32}} {{
+  sdy.mesh @mesh = <[\"i\"=2]>
+  func.func @main(%x: tensor<4x6xf32> {{sdy.sharding = #sdy.sharding<@mesh, {x}>}},
+                  %y: tensor<6x8xf32> {{sdy.sharding = #sdy.sharding<@mesh, {y}>}}) -> (tensor<4x8xf32> {{{result}}}) {{
+    %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<4x6xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>
+    %1 = stablehlo.tanh %0 : tensor<4x8xf32>
+    return %1 : tensor<4x8xf32>
+  }}
+}}"
+    );
+    crate::hlo::text::print(&parse(&text).expect("a module"))
+}
+
+#[test]
+fn products_of_shards_exchange_no_more_than_they_must() {
+    let rows = sharded("[{\"i\"}, {}]", "[{}, {}]", "");
+    assert!(rows.contains("f32[2,8] dot") && !rows.contains("all-"), "{rows}");
+    let columns = sharded("[{}, {}]", "[{}, {\"i\"}]", "");
+    assert!(columns.contains("f32[4,4] dot") && !columns.contains("all-"), "{columns}");
+    let sums = sharded("[{}, {\"i\"}]", "[{\"i\"}, {}]", "");
+    assert!(sums.contains("all-reduce") && !sums.contains("all-gather"), "{sums}");
+    let both = sharded("[{\"i\"}, {}]", "[{}, {\"i\"}]", "");
+    assert!(both.contains("all-gather") && both.contains("f32[4,8] dot"), "{both}");
+    let stated = sharded("[{\"i\"}, {}]", "[{}, {}]", "sdy.sharding = #sdy.sharding<@mesh, [{}, {\"i\"}]>");
+    assert!(stated.contains("all-gather") && stated.contains("dynamic-slice"), "{stated}");
+}

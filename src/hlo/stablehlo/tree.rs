@@ -1,13 +1,11 @@
 //! MLIR module as a syntax tree, to which both text and bytecode are parsed.
 use indexmap::IndexMap;
 
+use super::shards::Meshes;
 use crate::diag::{Code, Result};
 use crate::hlo::Shape;
 use crate::hlo::attrs::ConvDims;
 use crate::tensor::Tensor;
-
-/// Meshes of devices by their names: axes with their sizes.
-pub(super) type Meshes = IndexMap<String, Vec<(String, u64)>>;
 
 /// Reference to a value: the name behind its `%`, and the index among several results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -158,6 +156,17 @@ pub(super) fn callees<'a>(region: &'a RegionBlock, out: &mut Vec<&'a str>) {
 }
 
 impl ModuleTree {
+    /// Number of partitions, the devices that share one copy of the program.
+    pub fn partition_count(&self) -> usize {
+        self.device_count("num_partitions")
+    }
+    /// Number of replicas, the copies of the program.
+    pub fn replica_count(&self) -> usize {
+        self.device_count("replica_count")
+    }
+    fn device_count(&self, name: &str) -> usize {
+        self.header.iter().find(|own| own.0 == name).and_then(|own| own.1.parse().ok()).unwrap_or(1)
+    }
     /// Functions that `entry` reaches, callees before callers, the entry last.
     ///
     /// Errors: `Code::HloSyntax` for missing functions, `Code::HloUnsupported` for recursive ones.

@@ -100,7 +100,7 @@ pub(super) enum SliceItem {
     Range(usize, bool, bool),
 }
 
-/// PreparedFunctions of a strided slice with `n` elements in begin, end and strides, for an input of this rank, by the five masks of the
+/// Entries of a strided slice with `n` elements in begin, end and strides, for an input of this rank, by the five masks of the
 /// node.
 pub(super) fn slice_items(node: &Node, n: usize, rank: usize) -> Result<Vec<SliceItem>> {
     let wrong = |message: String| Error::user(Code::ShapeMismatch, message);

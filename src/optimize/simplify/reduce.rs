@@ -1,33 +1,13 @@
 //! Rules whose root is `reduce` or `reduce-window`.
 use crate::diag::Result;
 use crate::hlo::attrs::{SliceDim, WindowDim};
-use crate::hlo::{CompId, Fold, InstId, Module, Op};
+use crate::hlo::{CompId, Fold, InstId, Module, Op, is_neutral};
 use crate::optimize::constant::splat_of;
 use crate::optimize::rewrite::Editor;
-use crate::scalar::ScalarOp;
-use crate::tensor::{DType, DTypeClass, Tensor};
 
 /// The fold that a computation of two scalars performs.
 pub fn fold_of_computation(module: &Module, comp: CompId) -> Option<Fold> {
     module.comps.get(comp)?.as_fold()
-}
-
-/// Whether folding one element `v` into `init` gives `v` (the sign of a zero aside).
-fn is_neutral(op: ScalarOp, init: &Tensor) -> bool {
-    let float = init.dtype.is_float();
-    let value = init.get_f64(0);
-    let (zero, one) = (value == Some(0.0), value == Some(1.0));
-    let is_complex = init.dtype.class() == DTypeClass::Complex;
-    match op {
-        ScalarOp::Add | ScalarOp::Or | ScalarOp::Xor => zero && !is_complex,
-        ScalarOp::Multiply => one && !is_complex,
-        ScalarOp::And => init.dtype == DType::Pred && one,
-        ScalarOp::Maximum if float => value == Some(f64::NEG_INFINITY),
-        ScalarOp::Minimum if float => value == Some(f64::INFINITY),
-        ScalarOp::Maximum => init.dtype == DType::Pred && zero,
-        ScalarOp::Minimum => init.dtype == DType::Pred && one,
-        _ => false,
-    }
 }
 
 /// Whether the fold of `id` (one array, one initial value) starts from nothing.

@@ -1,4 +1,4 @@
-//! PreparedFunctions of MLIR's builtin dialect: names, dictionaries, locations.
+//! Entries of MLIR's builtin dialect: names, dictionaries, locations.
 use super::cursor::Cursor;
 use super::tables::{EncodedEntry, MOST_DEPTH, Tables};
 use crate::diag::Result;

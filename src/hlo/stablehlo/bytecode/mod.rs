@@ -10,6 +10,7 @@ mod builtin;
 mod cursor;
 mod operations;
 mod properties;
+mod shardy;
 mod tables;
 #[cfg(test)]
 mod tests;

@@ -72,6 +72,8 @@ const NAMES: &[(&str, &str)] = &[
     ("scatter_v2", "index_vector_dim indices_are_sorted input_batching_dims inserted_window_dims scatter_dims_to_operand_dims scatter_indices_batching_dims unique_indices update_window_dims"),
     ("sdy.manual_computation", "in_shardings manual_axes out_shardings"),
     ("sdy.mesh", "mesh sym_name"),
+    ("sdy.reshard", "sharding"),
+    ("sdy.sharding_constraint", "sharding"),
     ("select_and_scatter_v1", "padding window_dimensions window_strides"),
     ("send_v1", "channel_id channel_type is_host_transfer"),
     ("send_v2", "channel_id channel_type is_host_transfer source_target_pairs"),

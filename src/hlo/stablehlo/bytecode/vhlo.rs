@@ -112,6 +112,7 @@ impl Tables<'_> {
         match (dialect, custom) {
             ("vhlo", true) => self.vhlo(data, depth),
             ("builtin", true) => self.builtin_attribute(data, depth),
+            ("sdy", true) => self.shardy(data, depth),
             (_, true) => Ok(MlirAttr::Other),
             (_, false) => {
                 let mut at = data;

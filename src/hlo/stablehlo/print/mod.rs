@@ -5,6 +5,7 @@
 mod attributes;
 mod literal;
 
+use super::shards::ProgramShardings;
 use super::types::element_name;
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::hlo::text::{callees_first, operands_first, unique_names};
@@ -28,8 +29,9 @@ pub fn print(module: &Module) -> Result<String> {
     printer.line(
         0,
         &format!(
-            "module @{} attributes {{mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = {replicas} : i32}} {{",
-            symbol(&name)
+            "module @{} attributes {{mhlo.num_partitions = {partitions} : i32, mhlo.num_replicas = {replicas} : i32{}}} {{",
+            symbol(&name),
+            shardings(module)
         ),
     );
     let called = functions(module);
@@ -40,6 +42,15 @@ pub fn print(module: &Module) -> Result<String> {
     }
     printer.line(0, "}");
     Ok(printer.out)
+}
+
+/// Attributes of a module for the shardings of its arguments and results; empty where all arrays are whole.
+fn shardings(module: &Module) -> String {
+    let Some(all) = ProgramShardings::of_module(module) else { return String::new() };
+    let results = if let [one] = &all.results[..] { one.clone() } else { format!("{{{}}}", all.results.join(", ")) };
+    let arguments: Vec<String> = all.arguments.iter().map(|own| format!("\"{own}\"")).collect();
+    let arguments = arguments.join(", ");
+    format!(", mhlo.spmd_output_sharding = \"{results}\", mhlo.spmd_parameters_shardings = [{arguments}]")
 }
 
 /// Names of computations that are printed as functions.

@@ -1,0 +1,138 @@
+"""JAX programs on four devices by tfaot's plugin beside JAX's own backend: the same function, arrays and shardings in one process.
+
+`TFAOT_PJRT` names the plugin's library. What is random is drawn from fixed seeds.
+"""
+
+import os
+import random
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+os.environ["JAX_PLATFORMS"] = "tfaot,cpu"
+DIST = tempfile.TemporaryDirectory()
+INFO = Path(DIST.name) / "tfaot_plugin-0.dist-info"
+INFO.mkdir()
+(INFO / "METADATA").write_text("Metadata-Version: 2.1\nName: tfaot-plugin\nVersion: 0\n")
+(INFO / "entry_points.txt").write_text("[jax_plugins]\ntfaot = tfaot.jax_plugin\n")
+sys.path.insert(0, DIST.name)
+
+import jax
+
+jax.config.update("jax_num_cpu_devices", 4)
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax, shard_map
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+BACKENDS = [jax.devices("tfaot"), jax.devices("cpu")]
+
+# Of x f32[4,8] and y f32[8,4]; results are f32[4,8] again, so that they follow each other.
+STEPS = {
+    "sine": lambda x, y: jnp.sin(x), "scale": lambda x, y: x * 0.5 + 1, "select": lambda x, y: jnp.where(x > 0, x, -2 * x),
+    "clip": lambda x, y: jnp.clip(x, -1, 1), "add": lambda x, y: x + y.T, "matmul": lambda x, y: (x @ y) @ y.T / 8,
+    "softmax": lambda x, y: jax.nn.softmax(x, 1), "center": lambda x, y: x - x.mean(0), "sort": lambda x, y: jnp.sort(x, 0),
+    "cumsum": lambda x, y: jnp.cumsum(x, 1) / 4, "reverse": lambda x, y: x[::-1], "roll": lambda x, y: jnp.roll(x, 1, 1),
+    "transpose": lambda x, y: x.T.reshape(4, 8), "gather": lambda x, y: x[jnp.array([3, 1, 0, 1])], "pad": lambda x, y: jnp.pad(x, 1)[:4, 2:],
+    "scan": lambda x, y: lax.scan(lambda c, v: (c + v, c * 0.5 + v), x[0], x)[1], "cond": lambda x, y: lax.cond(x[0, 0] > 0, lambda: x + 1, lambda: x * 2),
+    "while": lambda x, y: lax.fori_loop(0, 3, lambda i, v: v * 0.5 + x, x), "window": lambda x, y: lax.reduce_window(x, 0.0, lax.add, (3, 1), (1, 1), "SAME"),
+    "gradient": lambda x, y: jax.grad(lambda a: jnp.sum(jnp.tanh(a @ y) ** 2))(x), "vmap": lambda x, y: jax.vmap(lambda v: v / (1 + v @ v))(x),
+    "update": lambda x, y: x.at[1, 2:5].set(0.5), "concatenate": lambda x, y: jnp.concatenate([x[2:], x[:2]]), "random": lambda x, y: x + jax.random.uniform(jax.random.key(3), (4, 8)),
+    "outer": lambda x, y: jnp.einsum("ij,kj->ik", x, x) @ x / 8, "convert": lambda x, y: x.astype(jnp.int32).astype(jnp.float32),
+}
+SPECS = [P(), P("i"), P("j"), P("i", "j"), P("j", "i"), P(None, "i"), P(None, "j"), P(("i", "j")), P(None, ("j", "i"))]
+# What each device computes of its part, with the parts' specifications.
+BY_HAND = {
+    "psum": (lambda x: lax.psum(x, "i"), P("i", "j"), P(None, "j")), "pmean of both": (lambda x: lax.pmean(x, ("i", "j")), P("i", "j"), P()),
+    "pmax": (lambda x: lax.pmax(x, "j"), P("i", "j"), P("i")), "all_gather": (lambda x: lax.all_gather(x, "i", tiled=True).sum(0, keepdims=True), P("i"), P("i")),
+    "ppermute": (lambda x: lax.ppermute(x, "i", [(0, 1), (1, 0)]), P("i"), P("i")), "one way": (lambda x: lax.ppermute(x, "j", [(0, 1)]), P(None, "j"), P(None, "j")),
+    "psum_scatter": (lambda x: lax.psum_scatter(x, "j", scatter_dimension=1, tiled=True), P("i"), P("i", "j")),
+    "all_to_all": (lambda x: lax.all_to_all(x, "i", 1, 0, tiled=True), P("i"), P(None, "i")), "axis_index": (lambda x: x + lax.axis_index("i") * 2 + lax.axis_index("j"), P("i", "j"), P("i", "j")),
+    "loop": (lambda x: lax.fori_loop(0, 3, lambda i, v: lax.ppermute(v, "j", [(0, 1), (1, 0)]) + 1, x), P("i", "j"), P("i", "j")),
+    "norm": (lambda x: x / jnp.sqrt(lax.psum(jnp.sum(x * x), ("i", "j"))), P(("i", "j")), P(("i", "j"))),
+}
+
+
+def array(*dims: int) -> np.ndarray:
+    return np.random.default_rng(5).standard_normal(dims).astype("float32")
+
+
+class TestDevices(unittest.TestCase):
+    def both(self, run) -> None:
+        """Compares what `run` returns for a mesh of tfaot's devices with that for JAX's: values, and how they are divided."""
+        answers = []
+        for devices in BACKENDS:
+            mesh = Mesh(np.array(devices).reshape(2, 2), ("i", "j"), axis_types=(AxisType.Auto, AxisType.Auto))
+            answers.append(jax.tree.leaves(run(mesh)))
+        for ours, theirs in zip(*answers, strict=True):
+            self.assertEqual((ours.dtype, ours.shape), (theirs.dtype, theirs.shape))
+            np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=2e-5, atol=2e-5)
+
+    def test_random_programs_of_sharded_arrays(self) -> None:
+        for seed in range(int(os.environ.get("TFAOT_DRAWS", "40"))):
+            draw = random.Random(seed)
+            names = draw.sample(sorted(STEPS), draw.randint(1, 4))
+            specs = [draw.choice(SPECS) for _ in range(3)]
+            constraint, stated = draw.random() < 0.3, draw.random() < 0.5
+
+            def program(x, y, mesh):
+                for name in names:
+                    x = STEPS[name](x, y)
+                    if constraint:
+                        x = lax.with_sharding_constraint(x, NamedSharding(mesh, specs[2]))
+                return x
+
+            def run(mesh):
+                x, y = (jax.device_put(a, NamedSharding(mesh, s)) for a, s in zip((array(4, 8), array(8, 4)), specs))
+                out = {"out_shardings": NamedSharding(mesh, specs[2])} if stated else {}
+                result = jax.jit(lambda x, y: program(x, y, mesh), **out)(x, y)
+                if stated:
+                    self.assertTrue(result.sharding.is_equivalent_to(NamedSharding(mesh, specs[2]), 2))
+                return result
+
+            with self.subTest(seed=seed, names=names, specs=specs):
+                self.both(run)
+
+    def test_programs_by_hand(self) -> None:
+        for name, (function, given, wanted) in BY_HAND.items():
+            with self.subTest(function=name):
+                self.both(lambda mesh: jax.jit(shard_map(function, mesh=mesh, in_specs=given, out_specs=wanted, check_vma=False))(array(4, 8)))
+
+    def test_parts_by_hand_inside_of_whole_arrays(self) -> None:
+        def run(mesh):
+            part = shard_map(lambda x: lax.psum(jnp.sin(x), "i"), mesh=mesh, in_specs=P("i", "j"), out_specs=P(None, "j"))
+            step = jax.jit(lambda x: jnp.sort(part(jnp.cumsum(x, 0)) @ x[:2].T, 0) + lax.scan(lambda c, v: (c + part(v).sum(), c), 0.0, jnp.stack([x, x]))[0])
+            return step(jax.device_put(array(4, 8), NamedSharding(mesh, P("i"))))
+
+        self.both(run)
+
+    def test_a_training_step_of_a_batch_in_parts(self) -> None:
+        def run(mesh):
+            x, y, w = array(8, 6), array(8, 3), array(6, 3)
+            loss = lambda w, x, y: jnp.mean((jnp.tanh(x @ w) - y) ** 2)
+            step = jax.jit(lambda w, x, y: w - 0.1 * jax.grad(loss)(w, x, y), donate_argnums=0)
+            w = jax.device_put(w, NamedSharding(mesh, P()))
+            batch = [jax.device_put(a, NamedSharding(mesh, P(("i", "j")))) for a in (x, y)]
+            for _ in range(3):
+                w = step(w, *batch)
+            return w
+
+        self.both(run)
+
+    def test_pmap(self) -> None:
+        for devices in BACKENDS:
+            result = jax.pmap(lambda x: x - lax.pmean(x, "b"), axis_name="b", devices=devices)(array(4, 3))
+            np.testing.assert_allclose(result, array(4, 3) - array(4, 3).mean(0), rtol=1e-5, atol=1e-6)
+
+    def test_what_is_left_to_the_partitioner_is_refused(self) -> None:
+        mesh = Mesh(np.array(BACKENDS[0]).reshape(2, 2), ("i", "j"), axis_types=(AxisType.Auto, AxisType.Auto))
+        part = shard_map(lambda x: lax.psum(x, "i"), mesh=mesh, in_specs=P("i"), out_specs=P(), axis_names={"i"})
+        with self.assertRaisesRegex(Exception, "the axis `j` of the mesh is left to XLA's partitioner"):
+            jax.jit(part)(array(4, 8))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,424 @@
+//! Programs whose arrays are divided among devices (`sharding.rs`), as the program of one device of all that run it.
+//!
+//! Arguments and results are the device's shards. Code in `sdy.manual_computation`, which JAX's `shard_map` and `pmap` export, or
+//! between the older calls `SPMDFullToShardShape` and `SPMDShardToFullShape`, computes on shards as it is written. Elsewhere, operations
+//! compute on shards where the shardings of their operands fit (`local.rs`); any other operation gets whole arrays, which are gathered
+//! from the devices first, so that every device computes the same. Results are right for any sharding, as each value is either the same
+//! on all devices or a shard whose sharding is recorded here.
+mod local;
+mod sharding;
+
+use super::converter::{Converter, SymbolScope, error_at};
+use super::tree::{FuncOp, FuncPort, MlirAttr, ModuleTree, Operation, RegionBlock, ValueRef};
+use crate::diag::{Code, Error, Result};
+use crate::hlo::attrs::ForeignOp;
+use crate::hlo::groups::format_groups;
+use crate::hlo::{InstId, Module, Shape, symbolic};
+use crate::symbolic::constant_dims;
+use crate::tensor::{DType, Tensor};
+use sharding::Sharding;
+pub(super) use sharding::{Mesh, Meshes};
+
+/// Cast between the types of two dialects, which are the same here.
+pub(super) const CAST: &str = "builtin.unrealized_conversion_cast";
+
+/// Operations that state where an array is.
+const PLACEMENTS: &[&str] = &["sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"];
+
+/// Names of the attribute that states the sharding of an argument or a result.
+const SHARDING_ATTRIBUTES: &[&str] = &["sdy.sharding", "mhlo.sharding"];
+
+/// The header's attribute of a module that holds shardings, and its entries.
+const FRONTEND: &str = "frontend_attributes";
+const ARGUMENTS: &str = "spmd_parameters_shardings";
+const RESULTS: &str = "spmd_output_sharding";
+
+/// HLO's sharding of arrays that a program divides by hand.
+const MANUAL: &str = "{manual}";
+
+/// Part of an array that a device has.
+#[derive(Clone, Debug)]
+pub(super) struct Shard {
+    sharding: Sharding,
+    /// Sizes of the whole array.
+    whole: Vec<u64>,
+}
+
+/// Shardings of the arguments and results of the program of one device, in HLO's notation.
+#[derive(Default)]
+pub(super) struct ProgramShardings {
+    /// Sharding of each argument.
+    pub arguments: Vec<String>,
+    /// Sharding of each result.
+    pub results: Vec<String>,
+}
+
+impl ProgramShardings {
+    /// The header's attribute that holds them.
+    pub fn attribute(&self) -> (String, String) {
+        let [arguments, results] = [&self.arguments, &self.results].map(|all| all.join(", "));
+        (FRONTEND.to_string(), format!("{{{ARGUMENTS}=\"{arguments}\",{RESULTS}=\"{results}\"}}"))
+    }
+
+    /// The shardings that the header of a module holds; `None` where there are none.
+    pub fn of_module(module: &Module) -> Option<ProgramShardings> {
+        let (_, text) = module.extra.iter().find(|(name, _)| name == FRONTEND)?;
+        let list = |name: &str| {
+            let (_, rest) = text.split_once(&format!("{name}=\""))?;
+            let (list, _) = rest.split_once('"')?;
+            Some(list.split_inclusive('}').map(|own| own.trim_start_matches([',', ' ']).to_string()).collect())
+        };
+        Some(ProgramShardings { arguments: list(ARGUMENTS)?, results: list(RESULTS)? })
+    }
+}
+
+fn target(op: &Operation) -> Option<&str> {
+    match op.attr(&["call_target_name", "callee"]) {
+        Some(MlirAttr::Symbol(name) | MlirAttr::Text(name)) => Some(name),
+        _ => None,
+    }
+}
+
+/// Whether an operation states the sharding of an array, or passes shards on.
+pub(super) fn is_placement(op: &Operation) -> bool {
+    let is_hint = matches!(target(op), Some("Sharding" | "SPMDFullToShardShape" | "SPMDShardToFullShape"));
+    let name = op.name.as_str();
+    matches!(name, "sdy.manual_computation" | CAST)
+        || PLACEMENTS.contains(&name)
+        || (op.name == "stablehlo.custom_call" && is_hint)
+}
+
+/// Sharding in the text of an attribute, of an array of this rank; the whole array where it is divided by hand.
+///
+/// # Errors
+/// `Code::HloUnsupported` for shardings that are not known, and for those over other devices than the module's.
+fn parse_sharding(functions: &ModuleTree, text: &str, rank: usize) -> Result<Sharding> {
+    let count = functions.partition_count();
+    if text == MANUAL {
+        return Ok(Sharding::replicated(rank, count));
+    }
+    let found = match text.contains('@') {
+        true => Sharding::parse_shardy(text, &functions.meshes),
+        false => Sharding::parse_hlo(text, rank, count),
+    };
+    match found.filter(|found| found.parts.len() == rank) {
+        Some(found) if found.is_replicated() => Ok(Sharding::replicated(rank, count)),
+        Some(_) if functions.replica_count() > 1 => {
+            Err(Error::user(Code::HloUnsupported, "arrays are divided among the partitions of several replicas"))
+        }
+        Some(found) if found.device_count() == count => Ok(found),
+        Some(found) => {
+            let told =
+                format!("an array is divided among {} devices, and the module is for {count}", found.device_count());
+            Err(Error::user(Code::HloUnsupported, told))
+        }
+        None => Err(Error::user(Code::HloUnsupported, format!("the sharding `{text}` is not known"))),
+    }
+}
+
+/// Sharding that the attributes of an argument or a result state; `None` where they state none.
+fn stated_sharding(functions: &ModuleTree, port: &FuncPort, rank: usize) -> Result<Option<Sharding>> {
+    let text = SHARDING_ATTRIBUTES.iter().find_map(|name| port.text(name));
+    text.map(|text| parse_sharding(functions, text, rank)).transpose()
+}
+
+/// The texts of the shardings in a list such as `[<@mesh, [{"i"}]>, <@mesh, [{}]>]`.
+fn sharding_texts(op: &Operation, name: &str) -> Vec<String> {
+    let Some(MlirAttr::Text(text)) = op.attr(&[name]) else { return Vec::new() };
+    text.split("<@").skip(1).filter_map(|part| Some(format!("<@{}>", part.split_once('>')?.0))).collect()
+}
+
+/// Sharding of an entry argument: what its attributes state, or else what the first computation by hand that reads it wants; `None`
+/// where it is whole.
+///
+/// # Errors
+/// Those of shardings that are not known, and of sizes that do not divide evenly.
+pub(super) fn argument_shard(
+    functions: &ModuleTree,
+    function: &FuncOp,
+    i: usize,
+    dims: &[u64],
+) -> Result<Option<Shard>> {
+    let (name, port) = (&function.body.args[i].0, &function.args[i]);
+    let sharding = match stated_sharding(functions, port, dims.len())? {
+        Some(stated) => Some(stated),
+        None => wanted_sharding(functions, function, name, dims.len())?,
+    };
+    let Some(sharding) = sharding.filter(|s| !s.is_replicated()) else { return Ok(None) };
+    match sharding.part_dims(dims) {
+        Some(_) => Ok(Some(Shard { sharding, whole: dims.to_vec() })),
+        None => Err(uneven_error(&sharding, dims)),
+    }
+}
+
+fn uneven_error(sharding: &Sharding, dims: &[u64]) -> Error {
+    Error::user(
+        Code::HloUnsupported,
+        format!("an array of sizes {dims:?} is not divided evenly by the sharding `{sharding}`"),
+    )
+}
+
+/// Sharding that the first computation by hand which reads an argument states for it.
+fn wanted_sharding(functions: &ModuleTree, function: &FuncOp, name: &str, rank: usize) -> Result<Option<Sharding>> {
+    let mut names = vec![name];
+    for op in &function.body.ops {
+        let is_arg = |v: &ValueRef| names.contains(&v.name.as_str());
+        let Some(at) = op.operands.iter().position(is_arg) else { continue };
+        match op.name.as_str() {
+            CAST => names.extend(op.results.first().map(String::as_str)),
+            "sdy.manual_computation" => {
+                let all = sharding_texts(op, "in_shardings");
+                return all.get(at).map(|text| parse_sharding(functions, text, rank)).transpose();
+            }
+            "stablehlo.custom_call" if target(op) == Some("Sharding") => {
+                return match op.attr(SHARDING_ATTRIBUTES) {
+                    Some(MlirAttr::Text(text)) => parse_sharding(functions, text, rank).map(Some),
+                    _ => Ok(None),
+                };
+            }
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+impl Shard {
+    /// Sizes of the part.
+    pub fn dims(&self) -> Vec<u64> {
+        self.sharding.part_dims(&self.whole).unwrap_or_default()
+    }
+}
+
+impl<'a> Converter<'a, '_> {
+    /// Records that `id` is a shard.
+    pub(super) fn mark_shard(&mut self, id: InstId, shard: Shard) {
+        let depth = self.builder().nesting_depth();
+        self.shards.insert((depth, id), shard);
+    }
+
+    /// Shard of an array that a value of the current computation is; `None` for whole arrays.
+    fn shard(&mut self, id: InstId) -> Option<Shard> {
+        let depth = self.builder().nesting_depth();
+        self.shards.get(&(depth, id)).cloned()
+    }
+
+    /// Sizes of an array, which are then fixed.
+    fn pinned_dims(&mut self, id: InstId) -> Vec<u64> {
+        let shape = self.builder().shape(id).pin_sizes();
+        shape.as_array().map(|array| array.dims.clone()).unwrap_or_default()
+    }
+
+    /// The whole arrays of values, gathered from all devices where they are shards.
+    pub(super) fn whole_arrays(&mut self, ids: &[InstId]) -> Vec<InstId> {
+        ids.iter().map(|&id| self.whole_array(id)).collect()
+    }
+
+    fn whole_array(&mut self, id: InstId) -> InstId {
+        let Some(Shard { sharding, .. }) = self.shard(id) else { return id };
+        let mut x = id;
+        for dim in (0..sharding.parts.len()).filter(|&dim| sharding.parts[dim] > 1) {
+            x = self.all_gather(x, dim, &sharding);
+        }
+        x
+    }
+
+    /// Joins the parts of an array along one dimension.
+    fn all_gather(&mut self, x: InstId, dim: usize, sharding: &Sharding) -> InstId {
+        let attrs = [
+            ("dimensions", format!("{{{dim}}}")),
+            ("replica_groups", format_groups(&sharding.groups_along(dim))),
+            ("channel_id", "1".to_string()),
+            ("use_global_device_ids", "true".to_string()),
+        ];
+        let attrs = attrs.map(|(name, value)| (name.to_string(), value)).to_vec();
+        let call = ForeignOp { opcode: "all-gather".to_string(), attrs, calls: Vec::new() };
+        let b = self.builder();
+        let mut dims = b.dims(x).to_vec();
+        dims[dim] *= sharding.parts[dim];
+        let shape = symbolic::Shape::array(b.dtype(x), dims);
+        b.push(symbolic::Op::Foreign(Box::new(call)), &[x], shape)
+    }
+
+    /// The part of a whole array that this device has under a sharding.
+    fn part_of(&mut self, x: InstId, sharding: &Sharding) -> Option<InstId> {
+        let part = sharding.part_dims(&self.pinned_dims(x))?;
+        let b = self.builder();
+        let device = b.push(symbolic::Op::PartitionId, &[], symbolic::Shape::array(DType::U32, vec![]));
+        let mut operands = vec![x];
+        for (dim, size) in part.iter().enumerate() {
+            let starts: Vec<i32> = sharding.part_indices(dim).iter().map(|&i| (i * size) as i32).collect();
+            if starts.iter().all(|&start| start == 0) {
+                operands.push(b.scalar(DType::S32, 0.0));
+                continue;
+            }
+            let table = b.constant(Tensor::from_vec(DType::S32, vec![starts.len() as u64], starts));
+            let one = b.add_inst(symbolic::Op::DynamicSlice(constant_dims(&[1])), &[table, device]);
+            operands.push(b.reshape(one, &[]));
+        }
+        Some(b.add_inst(symbolic::Op::DynamicSlice(constant_dims(&part)), &operands))
+    }
+
+    /// An array under another sharding.
+    ///
+    /// # Errors
+    /// `Code::HloUnsupported` for sizes that do not divide evenly.
+    fn reshard(&mut self, id: InstId, sharding: &Sharding) -> Result<InstId> {
+        if self.shard(id).is_some_and(|own| own.sharding == *sharding) {
+            return Ok(id);
+        }
+        let x = self.whole_array(id);
+        if sharding.is_replicated() {
+            return Ok(x);
+        }
+        let whole = self.pinned_dims(x);
+        let part = self.part_of(x, sharding).ok_or_else(|| uneven_error(sharding, &whole))?;
+        self.mark_shard(part, Shard { sharding: sharding.clone(), whole });
+        Ok(part)
+    }
+
+    /// The results of the entry under the shardings that its function states, and the shardings of arguments and results.
+    pub(super) fn shard_results(
+        &mut self,
+        function: &FuncOp,
+        args: &[InstId],
+        results: &[InstId],
+    ) -> Result<(Vec<InstId>, ProgramShardings)> {
+        let mut made = Vec::with_capacity(results.len());
+        for (i, &id) in results.iter().enumerate() {
+            let Some(rank) = self.builder().shape(id).as_array().map(|a| a.rank()) else {
+                made.push(id);
+                continue;
+            };
+            let port = function.results.get(i);
+            let stated = port.map(|port| stated_sharding(self.functions, port, rank)).transpose()?.flatten();
+            made.push(match stated {
+                Some(sharding) => self.reshard(id, &sharding)?,
+                None => id,
+            });
+        }
+        let mut text = |id: &InstId| self.shard(*id).map_or("{replicated}".to_string(), |own| own.sharding.to_string());
+        let arguments = args.iter().map(&mut text).collect();
+        let results = made.iter().map(&mut text).collect();
+        Ok((made, ProgramShardings { arguments, results }))
+    }
+
+    /// Converts an operation that states shardings: its results are its operands under another sharding.
+    pub(super) fn convert_placement(&mut self, op: &Operation, operands: &[InstId]) -> Result<Vec<InstId>> {
+        let Some(MlirAttr::Text(text)) = op.attr(&["sharding"]) else { return Ok(operands.to_vec()) };
+        let one = |&id: &InstId| {
+            let Some(rank) = self.builder().shape(id).as_array().map(|a| a.rank()) else { return Ok(id) };
+            // A placement does not change values, so that one that is not known, or that XLA would pad for, is left out.
+            let Ok(sharding) = parse_sharding(self.functions, text, rank) else { return Ok(id) };
+            let dims = match self.shard(id) {
+                Some(own) => own.whole,
+                None => self.pinned_dims(id),
+            };
+            if sharding.part_dims(&dims).is_none() { Ok(id) } else { self.reshard(id, &sharding) }
+        };
+        operands.iter().map(one).collect()
+    }
+
+    /// Converts a computation by hand in place.
+    pub(super) fn convert_manual_computation(
+        &mut self,
+        op: &'a Operation,
+        operands: &[InstId],
+        outer: &SymbolScope,
+    ) -> Result<Vec<InstId>> {
+        let [region] = &op.regions[..] else { return Err(error_at(op, Code::HloSyntax, "expects one region")) };
+        self.are_all_axes(op)?;
+        let (wanted, given) = (sharding_texts(op, "in_shardings"), sharding_texts(op, "out_shardings"));
+        if region.args.len() != operands.len() || wanted.len() != operands.len() || given.len() != op.types.len() {
+            return Err(error_at(op, Code::HloSyntax, "expects as many values and shardings as arguments and results"));
+        }
+        let mut scope = SymbolScope { open: outer.open, ..SymbolScope::default() };
+        for (((name, shape), &id), text) in region.args.iter().zip(operands).zip(&wanted) {
+            let rank = shape.as_array().map_or(0, |a| a.rank());
+            let part = self.reshard(id, &parse_sharding(self.functions, text, rank)?)?;
+            self.has_part(op, part, shape)?;
+            scope.values.insert(name.clone(), vec![part]);
+        }
+        self.enter(op)?;
+        let results = self.convert_body(region, &mut scope)?;
+        self.leave();
+        let mut made = Vec::with_capacity(results.len());
+        for ((&id, whole), text) in results.iter().zip(&op.types).zip(&given) {
+            let sharding = parse_sharding(self.functions, text, self.builder().rank(id))?;
+            made.push(self.result_by_hand(id, whole, &sharding));
+        }
+        Ok(made)
+    }
+
+    /// A result of a computation by hand, an instruction of its own: the same value may be another shard outside.
+    fn result_by_hand(&mut self, id: InstId, whole: &Shape, sharding: &Sharding) -> InstId {
+        let b = self.builder();
+        let shape = b.shape(id).clone();
+        let own = b.push(symbolic::Op::Copy, &[id], shape);
+        if let (Some(whole), false) = (whole.as_array(), sharding.is_replicated()) {
+            self.mark_shard(own, Shard { sharding: sharding.clone(), whole: whole.dims.clone() });
+        }
+        own
+    }
+
+    /// Converts the operations inside, which treat shards like whole arrays.
+    fn convert_body(&mut self, region: &'a RegionBlock, scope: &mut SymbolScope) -> Result<Vec<InstId>> {
+        let shards = std::mem::take(&mut self.shards);
+        let results = self.convert_region(region, scope);
+        self.shards = shards;
+        results
+    }
+
+    /// Converts `Sharding`, `SPMDFullToShardShape` or `SPMDShardToFullShape` of one array; `None` for other calls.
+    pub(super) fn convert_sharding_call(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<Vec<InstId>>> {
+        let (&[x], [shape]) = (operands, &op.types[..]) else { return Ok(None) };
+        let stated = match op.attr(SHARDING_ATTRIBUTES) {
+            Some(MlirAttr::Text(text)) => Some(parse_sharding(self.functions, text, self.builder().rank(x))?),
+            _ => None,
+        };
+        let made = match (target(op), stated) {
+            (Some("Sharding"), Some(sharding)) => self.reshard(x, &sharding)?,
+            (Some("SPMDFullToShardShape"), _) => {
+                self.has_part(op, x, shape)?;
+                // Outside, the argument itself remains a shard.
+                self.builder().push(symbolic::Op::Copy, &[x], shape.to_symbolic())
+            }
+            (Some("SPMDShardToFullShape"), Some(sharding)) => self.result_by_hand(x, shape, &sharding),
+            _ => return Ok(None),
+        };
+        Ok(Some(vec![made]))
+    }
+
+    fn has_part(&mut self, op: &Operation, id: InstId, shape: &Shape) -> Result<()> {
+        if self.builder().shape(id).pin_sizes().same_type_and_dims(shape) {
+            return Ok(());
+        }
+        let told = format!("a device has {} of an array where it needs {shape}", self.builder().shape(id));
+        Err(error_at(op, Code::HloUnsupported, told))
+    }
+
+    /// Rejects a computation that leaves some axes of the mesh to the partitioner.
+    fn are_all_axes(&self, op: &Operation) -> Result<()> {
+        let text = |name: &str| match op.attr(&[name]) {
+            Some(MlirAttr::Text(text)) => text.as_str(),
+            _ => "",
+        };
+        let (shardings, own) = (format!("{}{}", text("in_shardings"), text("out_shardings")), text("manual_axes"));
+        let used = self.functions.meshes.iter().filter(|(name, _)| shardings.contains(&format!("@{name}")));
+        for (axis, size) in used.flat_map(|(_, mesh)| &mesh.axes) {
+            if *size > 1 && !own.contains(&format!("\"{axis}\"")) {
+                let told = format!("the axis `{axis}` of the mesh is left to XLA's partitioner");
+                return Err(error_at(op, Code::HloUnsupported, told));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Parses a mesh.
+///
+/// # Errors
+/// `Code::HloUnsupported` for texts that are none.
+pub(super) fn read_mesh(name: &str, text: &str) -> Result<Mesh> {
+    let told = || format!("the mesh `{name}` is written as `{text}`, which is not known");
+    Mesh::parse(text).ok_or_else(|| Error::user(Code::HloUnsupported, told()))
+}

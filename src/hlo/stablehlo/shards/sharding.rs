@@ -1,0 +1,339 @@
+//! Shardings: how an array is divided among the partitions of a module, in Shardy's and in HLO's notation.
+//!
+//! Source: Shardy's documentation of `#sdy.sharding` and `#sdy.mesh`; XLA's `HloSharding`.
+use indexmap::IndexMap;
+use std::fmt;
+
+/// Meshes of a module, by name.
+pub(in crate::hlo::stablehlo) type Meshes = IndexMap<String, Mesh>;
+
+/// Upper limit of the devices of a mesh or sharding.
+const MOST_DEVICES: u64 = 1 << 12;
+
+/// Named axes on which the devices of a module are arranged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::hlo::stablehlo) struct Mesh {
+    /// Name and size of each axis, the slowest first.
+    pub axes: Vec<(String, u64)>,
+    /// Devices in row-major order of the axes.
+    devices: Vec<u32>,
+}
+
+impl Mesh {
+    /// Parses `<["i"=2, "j"=2]>` and `<["i"=2], device_ids=[1, 0]>`; `None` for other texts and for meshes of too many devices.
+    pub fn parse(text: &str) -> Option<Mesh> {
+        let inside = text.trim().trim_start_matches("#sdy.mesh").strip_prefix('<')?.strip_suffix('>')?;
+        let (axes, rest) = inside.trim().strip_prefix('[')?.split_once(']')?;
+        let axes = list(axes).map(|axis| {
+            let (name, size) = axis.split_once('=')?;
+            Some((unquote(name).to_string(), size.trim().parse().ok()?))
+        });
+        let axes: Vec<(String, u64)> = axes.collect::<Option<_>>()?;
+        let count = product(axes.iter().map(|axis| axis.1))?;
+        let devices = match rest.trim().trim_start_matches(',').trim().strip_prefix("device_ids") {
+            None if rest.trim().is_empty() => (0..count as u32).collect(),
+            None => return None,
+            Some(ids) => {
+                let ids = ids.trim().strip_prefix('=')?.trim().strip_prefix('[')?.strip_suffix(']')?;
+                list(ids).map(|id| id.parse().ok()).collect::<Option<Vec<u32>>>()?
+            }
+        };
+        is_permutation(&devices, count).then_some(Mesh { axes, devices })
+    }
+}
+
+/// Division of an array into equal parts, each of which lies on one device or on several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::hlo::stablehlo) struct Sharding {
+    /// Number of parts along each dimension of the array.
+    pub parts: Vec<u64>,
+    /// Devices by part, in row-major order of the parts; those that have the same part follow each other.
+    devices: Vec<u32>,
+}
+
+impl Sharding {
+    /// Sharding of an array that each of `count` devices has as a whole.
+    pub fn replicated(rank: usize, count: usize) -> Sharding {
+        Sharding { parts: vec![1; rank], devices: (0..count as u32).collect() }
+    }
+
+    /// Parses Shardy's `#sdy.sharding<@mesh, [{"i"}, {"j", ?}], replicated={"k"}>`; `None` for parts of axes, unreduced axes, meshes
+    /// that are not in `meshes`, and other texts.
+    pub fn parse_shardy(text: &str, meshes: &Meshes) -> Option<Sharding> {
+        let inside = text.trim().trim_start_matches("#sdy.sharding").trim().strip_prefix('<')?.strip_suffix('>')?;
+        let (mesh, rest) = inside.trim().strip_prefix('@')?.split_once(',')?;
+        let mesh = meshes.get(unquote(mesh))?;
+        let (dims, rest) = rest.trim().strip_prefix('[')?.split_once(']')?;
+        if rest.contains("unreduced") {
+            return None;
+        }
+        let mut order = Vec::new();
+        let mut parts = Vec::new();
+        for dim in braces(dims)? {
+            let mut count = 1;
+            for axis in list(dim).filter(|axis| *axis != "?") {
+                let at = mesh.axes.iter().position(|(name, _)| name == unquote(axis))?;
+                count *= mesh.axes[at].1;
+                order.push(at);
+            }
+            parts.push(count);
+        }
+        order.extend((0..mesh.axes.len()).filter(|at| !order.contains(at)).collect::<Vec<_>>());
+        let sizes: Vec<u64> = mesh.axes.iter().map(|axis| axis.1).collect();
+        (order.len() == sizes.len()).then(|| Sharding { parts, devices: transposed(&mesh.devices, &sizes, &order) })
+    }
+
+    /// Parses HLO's `{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}` and `{replicated}` of an array of this rank on `count`
+    /// devices; `None` for shardings that depend on the device by hand and other texts.
+    pub fn parse_hlo(text: &str, rank: usize, count: usize) -> Option<Sharding> {
+        let inside = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
+        if inside == "replicated" {
+            return Some(Sharding::replicated(rank, count));
+        }
+        let (tiles, rest) = inside.strip_prefix("devices=[")?.split_once(']')?;
+        let mut tiles = numbers(tiles)?;
+        let (devices, last) = match rest.split_once(' ') {
+            Some((devices, "last_tile_dim_replicate")) => (devices, true),
+            None => (rest, false),
+            Some(_) => return None,
+        };
+        let all = product(tiles.iter().copied())?;
+        let devices = match devices.strip_prefix("<=[") {
+            Some(iota) => {
+                let (sizes, order) = iota.split_once(']')?;
+                let sizes = numbers(sizes)?;
+                let order = match order.strip_prefix("T(") {
+                    Some(order) => numbers(order.strip_suffix(')')?)?.into_iter().map(|axis| axis as usize).collect(),
+                    None if order.is_empty() => (0..sizes.len()).collect::<Vec<_>>(),
+                    None => return None,
+                };
+                let axes: Vec<u32> = order.iter().map(|&axis| axis as u32).collect();
+                if product(sizes.iter().copied())? != all || !is_permutation(&axes, sizes.len() as u64) {
+                    return None;
+                }
+                transposed(&(0..all as u32).collect::<Vec<_>>(), &sizes, &order)
+            }
+            None => numbers(devices)?.into_iter().map(|id| id as u32).collect(),
+        };
+        if last {
+            tiles.pop();
+        }
+        let fits = tiles.len() == rank && is_permutation(&devices, count as u64) && all == count as u64;
+        fits.then_some(Sharding { parts: tiles, devices })
+    }
+
+    /// Whether each device has the whole array.
+    pub fn is_replicated(&self) -> bool {
+        self.parts.iter().all(|&n| n == 1)
+    }
+
+    /// Number of devices.
+    pub fn device_count(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// Sizes of one part of an array of sizes `dims`; `None` where they do not divide evenly, or for another rank.
+    pub fn part_dims(&self, dims: &[u64]) -> Option<Vec<u64>> {
+        let fits = dims.len() == self.parts.len() && dims.iter().zip(&self.parts).all(|(d, n)| d % n == 0);
+        fits.then(|| dims.iter().zip(&self.parts).map(|(d, n)| d / n).collect())
+    }
+
+    /// For each device, the index along dimension `dim` of the part that it has.
+    pub fn part_indices(&self, dim: usize) -> Vec<u64> {
+        let mut indices = vec![0; self.devices.len()];
+        let inner = self.inner_count(dim);
+        for (at, &device) in self.devices.iter().enumerate() {
+            indices[device as usize] = at as u64 / inner % self.parts[dim];
+        }
+        indices
+    }
+
+    /// Groups of devices whose parts differ in their index along dimension `dim` alone, each in the order of that index.
+    pub fn groups_along(&self, dim: usize) -> Vec<Vec<u32>> {
+        let (inner, count) = (self.inner_count(dim) as usize, self.parts[dim] as usize);
+        let starts = (0..self.devices.len()).filter(|at| at / inner % count == 0);
+        starts.map(|at| (0..count).map(|i| self.devices[at + i * inner]).collect()).collect()
+    }
+
+    /// Sharding under which device `d` has the part of index `dims[i].1[d]` of the `dims[i].0` parts along each dimension `i`; `None` where
+    /// parts are not on equally many devices.
+    pub fn from_part_indices(dims: &[(u64, Vec<u64>)], count: usize) -> Option<Sharding> {
+        let part_of = |device: usize| dims.iter().fold(0, |at, (parts, indices)| at * parts + indices[device]);
+        let mut devices: Vec<u32> = (0..count as u32).collect();
+        devices.sort_by_key(|&device| part_of(device as usize));
+        let parts = product(dims.iter().map(|dim| dim.0))?;
+        let copies = count as u64 / parts;
+        let is_even = |(at, &device): (usize, &u32)| {
+            part_of(device as usize) * copies <= at as u64 && (at as u64) < (part_of(device as usize) + 1) * copies
+        };
+        let fits = copies * parts == count as u64 && devices.iter().enumerate().all(is_even);
+        fits.then(|| Sharding { parts: dims.iter().map(|dim| dim.0).collect(), devices })
+    }
+
+    /// Groups of devices that have the same part, each with one device of every part along `folded` dimensions, which are given as for
+    /// [`Sharding::from_part_indices`]; `None` where these parts are not on equally many devices of each group.
+    pub fn groups_of_all(&self, folded: &[(u64, Vec<u64>)]) -> Option<Vec<Vec<u32>>> {
+        let copies = self.devices.len() / self.parts.iter().product::<u64>().max(1) as usize;
+        let members = product(folded.iter().map(|dim| dim.0))? as usize;
+        let index_of =
+            |device: u32| folded.iter().fold(0, |at, (parts, indices)| at * parts + indices[device as usize]);
+        let mut groups = Vec::new();
+        for same in self.devices.chunks(copies.max(1)) {
+            if same.len() % members != 0 {
+                return None;
+            }
+            let own = same.len() / members;
+            let mut sorted = same.to_vec();
+            sorted.sort_by_key(|&device| (index_of(device), device));
+            if (0..sorted.len()).any(|at| index_of(sorted[at]) as usize != at / own) {
+                return None;
+            }
+            groups.extend((0..own).map(|i| (0..members).map(|part| sorted[part * own + i]).collect()));
+        }
+        Some(groups)
+    }
+
+    /// Number of devices between those whose part index along `dim` differs by one.
+    fn inner_count(&self, dim: usize) -> u64 {
+        let copies = self.devices.len() as u64 / self.parts.iter().product::<u64>().max(1);
+        self.parts[dim + 1..].iter().product::<u64>() * copies
+    }
+}
+
+impl fmt::Display for Sharding {
+    /// Writes HLO's notation, with devices as a list.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if self.is_replicated() {
+            return write!(f, "{{replicated}}");
+        }
+        let text = |all: &mut dyn Iterator<Item = u64>| all.map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+        let copies = self.devices.len() as u64 / self.parts.iter().product::<u64>().max(1);
+        let last = (copies > 1).then_some(copies);
+        let tiles = text(&mut self.parts.iter().copied().chain(last));
+        let devices = text(&mut self.devices.iter().map(|&id| id.into()));
+        let kind = if last.is_some() { " last_tile_dim_replicate" } else { "" };
+        write!(f, "{{devices=[{tiles}]{devices}{kind}}}")
+    }
+}
+
+/// Elements of a list that is separated by commas, without the empty ones.
+fn list(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+fn numbers(text: &str) -> Option<Vec<u64>> {
+    list(text).map(|n| n.parse().ok().filter(|&n| n <= MOST_DEVICES)).collect()
+}
+
+fn unquote(text: &str) -> &str {
+    text.trim().trim_matches('"')
+}
+
+/// Contents of the braces in a text such as `{"i"}, {}`.
+fn braces(text: &str) -> Option<Vec<&str>> {
+    let mut all = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let (inside, after) = rest.strip_prefix('{')?.split_once('}')?;
+        all.push(inside);
+        // A priority may follow: `{"i"}p0`.
+        rest = after.find('{').map_or("", |at| &after[at..]);
+    }
+    Some(all)
+}
+
+/// Product of sizes; `None` where it is zero or above the limit of devices.
+fn product(mut sizes: impl Iterator<Item = u64>) -> Option<u64> {
+    sizes.try_fold(1u64, |n, size| n.checked_mul(size).filter(|n| (1..=MOST_DEVICES).contains(n)))
+}
+
+fn is_permutation(all: &[u32], count: u64) -> bool {
+    let mut sorted = all.to_vec();
+    sorted.sort_unstable();
+    all.len() as u64 == count && sorted.into_iter().eq(0..count as u32)
+}
+
+/// Elements of a row-major array of these sizes, with its axes in another order.
+fn transposed(all: &[u32], sizes: &[u64], order: &[usize]) -> Vec<u32> {
+    let stride = |axis: usize| sizes[axis + 1..].iter().product::<u64>();
+    let mut at = vec![0u64];
+    for &axis in order {
+        at = at.iter().flat_map(|&base| (0..sizes[axis]).map(move |i| base + i * stride(axis))).collect();
+    }
+    at.into_iter().map(|i| all[i as usize]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meshes() -> Meshes {
+        [("mesh".to_string(), Mesh::parse("<[\"i\"=2, \"j\"=3]>").expect("a mesh"))].into_iter().collect()
+    }
+
+    #[test]
+    fn both_notations_say_the_same() {
+        for (shardy, hlo) in [
+            ("<@mesh, [{\"i\"}, {\"j\"}]>", "{devices=[2,3]<=[6]}"),
+            ("<@mesh, [{\"j\"}, {}]>", "{devices=[3,1,2]<=[2,3]T(1,0) last_tile_dim_replicate}"),
+            ("<@mesh, [{}, {\"j\", \"i\", ?}]>", "{devices=[1,6]<=[2,3]T(1,0)}"),
+            ("<@mesh, [{}, {?}]>", "{replicated}"),
+        ] {
+            let (a, b) = (Sharding::parse_shardy(shardy, &meshes()), Sharding::parse_hlo(hlo, 2, 6));
+            let a = a.expect(shardy);
+            if !a.is_replicated() {
+                assert_eq!(Some(&a), b.as_ref(), "{shardy}");
+            }
+            assert_eq!(Sharding::parse_hlo(&a.to_string(), 2, 6).map(|s| s.parts), Some(a.parts), "{shardy}");
+        }
+    }
+
+    #[test]
+    fn parts_and_groups_agree() {
+        let sharding = Sharding::parse_shardy("<@mesh, [{\"j\"}, {\"i\"}]>", &meshes()).expect("a sharding");
+        assert_eq!(sharding.part_dims(&[6, 8]), Some(vec![2, 4]));
+        assert_eq!(sharding.part_dims(&[7, 8]), None);
+        assert_eq!(sharding.part_indices(0), [0, 1, 2, 0, 1, 2]);
+        assert_eq!(sharding.part_indices(1), [0, 0, 0, 1, 1, 1]);
+        assert_eq!(sharding.groups_along(0), [[0, 1, 2], [3, 4, 5]]);
+        assert_eq!(sharding.groups_along(1), [[0, 3], [1, 4], [2, 5]]);
+    }
+
+    #[test]
+    fn shardings_follow_from_the_parts_that_devices_have() {
+        let sharding = Sharding::parse_shardy("<@mesh, [{\"j\"}, {\"i\"}]>", &meshes()).expect("a sharding");
+        let dim = |i: usize| (sharding.parts[i], sharding.part_indices(i));
+        assert_eq!(Sharding::from_part_indices(&[dim(0), dim(1)], 6).as_ref(), Some(&sharding));
+        let rows = Sharding::from_part_indices(&[dim(0)], 6).expect("a sharding");
+        assert_eq!(rows.to_string(), "{devices=[3,2]0,3,1,4,2,5 last_tile_dim_replicate}");
+        assert_eq!(rows.groups_of_all(&[dim(1)]), Some(vec![vec![0, 3], vec![1, 4], vec![2, 5]]));
+        assert_eq!(Sharding::from_part_indices(&[dim(0), dim(0)], 6), None);
+        assert_eq!(rows.groups_of_all(&[dim(0)]), None);
+    }
+
+    #[test]
+    fn damaged_texts_are_refused() {
+        for text in [
+            "",
+            "<@other, [{}]>",
+            "<@mesh, [{\"k\"}]>",
+            "<@mesh, [{\"i\"}, {\"i\"}]>",
+            "<@mesh, [{\"i\":(1)2}]>",
+            "<@mesh, [{",
+        ] {
+            assert_eq!(Sharding::parse_shardy(text, &meshes()), None, "{text}");
+        }
+        for text in [
+            "",
+            "{devices=[2,2]<=[9]}",
+            "{devices=[2]0,0}",
+            "{maximal device=0}",
+            "{devices=[4]<=[4]T(0,0)}",
+            "{manual}",
+        ] {
+            assert_eq!(Sharding::parse_hlo(text, 1, 4), None, "{text}");
+        }
+        assert_eq!(Mesh::parse("<[\"i\"=2], device_ids=[1, 1]>"), None);
+        assert!(Mesh::parse("<[\"i\"=2], device_ids=[1, 0]>").is_some());
+    }
+}
