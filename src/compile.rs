@@ -18,7 +18,7 @@ use crate::lower::{
     self, Feed, Lowered, LoweringFailure, SizeLoweringFailure, SizeRecordingLowering, SteppedSize, SymbolicLowering,
 };
 use crate::package::names;
-use crate::prepare::{self, Prepared, Request};
+use crate::prepare::{self, PreparedProgram, Request};
 use crate::report::ClusterBorder;
 use crate::symbolic::Dim;
 use crate::symbolic::trace::SizeTrace;
@@ -85,7 +85,7 @@ pub fn load_and_lower(path: &Path, format: Option<&str>, request: &Request) -> R
         }
     };
     let (prepare::PreparedFunctions { mut entries, init }, mut all) = prepare_and_lower_entries(program, request)?;
-    let draws = |l: &Lowered, p: &Prepared| {
+    let draws = |l: &Lowered, p: &PreparedProgram| {
         p.program.variables.iter().zip(&l.state).any(|(v, s)| v.role == VariableRole::Random && s.changed)
     };
     let random = entries.iter().any(|e| e.prepared.program.variables.iter().any(|v| v.role == VariableRole::Random));
@@ -121,7 +121,7 @@ fn prepare_and_lower_entries(
     request: &Request,
 ) -> Result<(prepare::PreparedFunctions, Vec<Lowered>)> {
     let attempt = |program: Program, request: &Request| {
-        let entries = prepare::entries(program, request)?;
+        let entries = prepare::prepare_entries(program, request)?;
         let lowered = lower_entries(&entries.entries)?;
         Ok((entries, lowered))
     };
@@ -168,7 +168,7 @@ fn lower_entries(entries: &[prepare::PreparedEntry]) -> Result<Vec<Lowered>> {
 ///
 /// # Errors
 /// All diagnostics of lowering; `Code::OpenSize` where no single module serves every size.
-pub fn lower_prepared(prepared: &Prepared) -> Result<Lowered> {
+pub fn lower_prepared(prepared: &PreparedProgram) -> Result<Lowered> {
     let own = prepared.clone();
     let traced = SizeRecordingLowering(Arc::new(move |sizes, equalities| lower_traced(&own, sizes, equalities)));
     if prepared.sizes.is_empty() {
@@ -186,12 +186,12 @@ pub fn lower_prepared(prepared: &Prepared) -> Result<Lowered> {
 
 /// Lowers a prepared program with symbolic sizes under equalities of data-dependent ones, and returns the record of their uses.
 fn lower_traced(
-    prepared: &Prepared,
+    prepared: &PreparedProgram,
     sizes: &[SteppedSize],
     equalities: &[SizeEquality],
 ) -> Result<(SymbolicLowering, SizeTrace), SizeLoweringFailure> {
     let (made, record) = lower::record_size_uses(sizes, |dims, counts| {
-        let at = prepared.at(&dims.iter().map(|d| SizeRepr::at_current_sizes(*d)).collect::<Vec<u64>>());
+        let at = prepared.with_fixed_sizes(&dims.iter().map(|d| SizeRepr::at_current_sizes(*d)).collect::<Vec<u64>>());
         let feeds = lower::bind_argument_dims(at.feeds.iter().map(|f| &f.info.dims[..]), &prepared.axes, dims);
         lower_symbolic_at(&at, feeds, counts, equalities)
     });
@@ -205,12 +205,12 @@ fn lower_traced(
 }
 
 fn lower_symbolic_at(
-    prepared: &Prepared,
+    prepared: &PreparedProgram,
     feeds: Vec<Vec<Dim>>,
     counts: &[Dim],
     equalities: &[SizeEquality],
 ) -> Result<SymbolicLowering, LoweringFailure> {
-    let Prepared { program, feeds: cut_feeds, fetches, roots, .. } = prepared;
+    let PreparedProgram { program, feeds: cut_feeds, fetches, roots, .. } = prepared;
     let assumed = SizeAssumptions {
         sizes: AssumedSizes::Distinct,
         bounds: prepared.bounds.clone(),

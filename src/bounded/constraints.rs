@@ -20,11 +20,11 @@ const MAX_VALUES: u64 = 1 << 17;
 /// A constraint on one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SizeConstraint {
-    /// The step count of a size of the caller lies in a progression.
+    /// The step count of one of the caller's sizes lies in an arithmetic progression.
     Progression {
-        /// Index of the size.
+        /// Index of the caller's size.
         size: usize,
-        /// Counts that are allowed.
+        /// Progression of the allowed step counts.
         counts: Progression,
     },
     /// A data-dependent size equals an expression of other sizes.
@@ -34,7 +34,7 @@ pub enum SizeConstraint {
 /// Constraints on the sizes of a function.
 #[derive(Clone, Debug)]
 pub struct SizeConstraints {
-    /// Steps of the caller's sizes.
+    /// Stride and offset of each of the caller's sizes.
     pub steps: SizeSteps,
     /// Equalities of data-dependent sizes.
     pub equalities: Vec<SizeEquality>,
@@ -43,21 +43,21 @@ pub struct SizeConstraints {
 }
 
 impl SizeConstraints {
-    /// No constraints on `given` sizes of the caller.
+    /// The empty set of constraints, for a function to which the caller passes `given` sizes.
     pub fn none(given: usize) -> SizeConstraints {
-        SizeConstraints { steps: SizeSteps::of_every_size(given), equalities: Vec::new(), count: 0 }
+        SizeConstraints { steps: SizeSteps::unit(given), equalities: Vec::new(), count: 0 }
     }
 
     /// Adds the constraint that a failed lowering needs; `None` if there is no such constraint, or if it is there already.
     pub fn add(&mut self, failure: &SizeLoweringFailure, given: &[Size]) -> Option<()> {
-        let constraint = SizeConstraint::of_failure(failure, &self.steps.step_count_ranges(given))?;
+        let constraint = SizeConstraint::from_failure(failure, &self.steps.step_count_ranges(given))?;
         self.count += 1;
         if self.count > MAX_CONSTRAINTS {
             return None;
         }
         match constraint {
             SizeConstraint::Progression { size, counts } => {
-                self.steps.all[size] = self.steps.all[size].of_counts(counts)?;
+                self.steps.all[size] = self.steps.all[size].compose(counts)?;
                 let new_count = |&v: &usize| match v == size {
                     true => counts.size_expr_of_count(&Extent::var(v)),
                     false => Some(Extent::var(v)),
@@ -78,20 +78,22 @@ impl SizeConstraints {
 }
 
 impl SizeConstraint {
-    /// Constraint on the caller's sizes under which the node that failed can be lowered. `counted` has the range of each size's step count. The node fails
-    /// after a run of unequal sizes: one pair is to be equal, or one of the two is to be 1, as for broadcasting.
-    pub fn of_failure(failure: &SizeLoweringFailure, counted: &[Size]) -> Option<SizeConstraint> {
+    /// Constraint under which the node whose lowering failed can be lowered; `None` if no comparison of sizes before the failure yields
+    /// one. `counted` holds the ranges of the caller's step counts. The node fails after a run of unequal sizes: one pair is to be equal,
+    /// or one of the two is to be 1, as for broadcasting.
+    pub fn from_failure(failure: &SizeLoweringFailure, counted: &[Size]) -> Option<SizeConstraint> {
         let is_unequal = |c: &&SizeComparison| c.relation == Relation::Equal && !c.holds;
         failure.comparisons.iter().rev().take_while(is_unequal).find_map(|comparison| {
-            let constraint = SizeConstraint::of_equality(&comparison.difference, counted)?;
+            let constraint = SizeConstraint::from_equality(&comparison.difference, counted)?;
             // A data-dependent size is checked within the branch, a size of the caller at the start of every call.
             let is_checked_in_place = !comparison.is_in_branch || matches!(constraint, SizeConstraint::Equality(_));
             is_checked_in_place.then_some(constraint)
         })
     }
 
-    /// Constraint that `difference` is 0; `None` if it is not of one of the forms above, or allows a single count of a size of the caller.
-    fn of_equality(difference: &Extent, counted: &[Size]) -> Option<SizeConstraint> {
+    /// Constraint under which `difference` is 0: a data-dependent size equals an expression, or the count of one of the caller's sizes
+    /// lies in a progression. `None` if neither form expresses it, or if only one count would be allowed.
+    fn from_equality(difference: &Extent, counted: &[Size]) -> Option<SizeConstraint> {
         let vars = difference.vars();
         let last = *vars.last()?;
         if let Some(number) = last.checked_sub(counted.len()) {
@@ -106,14 +108,14 @@ impl SizeConstraint {
             values[last] = n;
             difference.value_at(&values) == Some(0)
         });
-        let counts = Progression::of_sorted(&allowed.collect::<Vec<u64>>())?;
+        let counts = Progression::from_sorted(&allowed.collect::<Vec<u64>>())?;
         Some(SizeConstraint::Progression { size: last, counts })
     }
 }
 
 impl Extent {
-    /// Expression of the variable `v` where this expression is 0; `None` if there is none, or if it is the constant 0 or 1, which ops that
-    /// broadcast compare all sizes with.
+    /// Solves `self = 0` for the variable `v`. `None` if the expression is not linear in `v`, or if the solution is no integer expression
+    /// or a constant below 2: ops that broadcast compare all sizes with 1.
     fn solve_for(&self, v: usize) -> Option<Extent> {
         let coefficient = self.coefficient(&v)?;
         let rest = self.sub(&Extent::var(v).scale(coefficient)?)?;
@@ -146,10 +148,10 @@ mod tests {
         let difference = n.rem(&Extent::constant(16)).expect("it is short");
         let counts = Progression { stride: 16, offset: 0 };
         assert_eq!(
-            SizeConstraint::of_equality(&difference, &sizes(&[400])),
+            SizeConstraint::from_equality(&difference, &sizes(&[400])),
             Some(SizeConstraint::Progression { size: 0, counts })
         );
-        assert_eq!(SizeConstraint::of_equality(&difference, &sizes(&[20])), None, "one value alone");
+        assert_eq!(SizeConstraint::from_equality(&difference, &sizes(&[20])), None, "one value alone");
     }
 
     #[test]
@@ -159,10 +161,10 @@ mod tests {
         let difference = s.scale(2).and_then(|s| twice.sub(&s)).expect("it is short");
         let equal_to = n.offset_by(1).expect("it is short");
         let equality = SizeEquality { number: 0, equal_to };
-        assert_eq!(SizeConstraint::of_equality(&difference, &sizes(&[9])), Some(SizeConstraint::Equality(equality)));
+        assert_eq!(SizeConstraint::from_equality(&difference, &sizes(&[9])), Some(SizeConstraint::Equality(equality)));
         let one = s.offset_by(-1).expect("it is short");
-        assert_eq!(SizeConstraint::of_equality(&one, &sizes(&[9])), None, "a size of 1 is broadcast");
+        assert_eq!(SizeConstraint::from_equality(&one, &sizes(&[9])), None, "a size of 1 is broadcast");
         let square = s.mul(&s).and_then(|s| s.sub(&n)).expect("it is short");
-        assert_eq!(SizeConstraint::of_equality(&square, &sizes(&[9])), None);
+        assert_eq!(SizeConstraint::from_equality(&square, &sizes(&[9])), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Equivalence of two modules by value numbering: a function lowered for particular sizes (mostly 1) against the general one at these sizes,
 //! except for instructions that do nothing there, such as a broadcast to one row or a reshape to the same sizes.
 use super::extent::Extent;
-use super::size_exprs::{ComputationExprs, InstExprs, attribute_numbers, zero_size_attributes};
+use super::size_exprs::{ComputationExprs, InstExprs, attribute_numbers, with_zeroed_sizes};
 use crate::hlo::{CompId, Computation, InstId, Literal, Module, Op};
 use crate::interp;
 use crate::tensor::Tensor;
@@ -40,7 +40,7 @@ impl ValueNumbering {
 }
 
 /// Whether the module `base`, with the size expressions `forms`, computes the same as `other` at the sizes `at`.
-pub fn is_equal_at(base: &Module, forms: &[ComputationExprs], at: &[u64], other: &Module) -> bool {
+pub fn is_equivalent_at(base: &Module, forms: &[ComputationExprs], at: &[u64], other: &Module) -> bool {
     let mut numbering = ValueNumbering::default();
     let general = numbering.number_module(base, forms, at);
     let exact = numbering.number_module(other, &ComputationExprs::constant(other), &[]);
@@ -98,7 +98,7 @@ impl ValueNumbering {
                 values.insert(id, (self.number_of(work, Op::Tuple, None), dims));
                 continue;
             }
-            let (mut op, mut told) = (zero_size_attributes(&inst.op), dims.clone());
+            let (mut op, mut told) = (with_zeroed_sizes(&inst.op), dims.clone());
             if let (Op::Broadcast(map), [to]) = (&inst.op, &dims[..]) {
                 // axes of size 1 do not affect where elements go, in the operand and in the result
                 let own = operands[0].1.first().cloned().unwrap_or_default();

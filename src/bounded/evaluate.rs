@@ -34,8 +34,8 @@ pub fn evaluate_at_sizes(exact: &FixedSizeLowering, given: &[u64], args: &[Tenso
         let count = |t: &Tensor| t.to_i64s().and_then(|v| v.first().copied()).and_then(|n| u64::try_from(n).ok());
         let wrong = of_entry.iter().zip(&counts).position(|(size, t)| count(t) != found.get(size.0).copied());
         let Some(wrong) = wrong else {
-            let asked = parts.split_off(parts.len().saturating_sub(lowered.bound_checks.len()));
-            return verify_bound_checks(&lowered.bound_checks, &asked).map(|()| (lowered, parts));
+            let values = parts.split_off(parts.len().saturating_sub(lowered.bound_checks.len()));
+            return verify_bound_checks(&lowered.bound_checks, &values).map(|()| (lowered, parts));
         };
         let size = count(&counts[wrong]).filter(|_| wrong >= right);
         let size = size.ok_or_else(|| Error::internal("interpreter", "a size depends on itself"))?;
@@ -45,7 +45,7 @@ pub fn evaluate_at_sizes(exact: &FixedSizeLowering, given: &[u64], args: &[Tenso
     }
 }
 
-/// Modules of a function at the caller's sizes, by the values of its data-dependent sizes.
+/// Cache of the modules of a function for one call, keyed by the values of the data-dependent sizes.
 struct ExactModules<'a> {
     exact: &'a FixedSizeLowering,
     given: &'a [u64],
@@ -71,13 +71,14 @@ pub fn failed_check_error(name: &str) -> Error {
         .into()
 }
 
-/// Checks the values that a call computed for its checks (`asked`). Errors: `BadInputs` for a size beyond its capacity, `CheckFailed`.
-fn verify_bound_checks(bound_checks: &[BoundCheck], asked: &[Tensor]) -> Result<()> {
-    let value = |t: &Tensor| t.get_i64(0).and_then(|n| u64::try_from(n).ok());
-    let is_beyond = |(bound_check, asked): &(&BoundCheck, &Tensor)| value(asked).is_none_or(|n| n > bound_check.most);
+/// Verifies the run-time checks of a call: `values` holds the number that the call computed for each check, which must not exceed the
+/// check's limit. Errors: `BadInputs` for a size beyond its capacity, `CheckFailed`.
+fn verify_bound_checks(bound_checks: &[BoundCheck], values: &[Tensor]) -> Result<()> {
+    let number = |t: &Tensor| t.get_i64(0).and_then(|n| u64::try_from(n).ok());
+    let is_beyond = |(bound_check, value): &(&BoundCheck, &Tensor)| number(value).is_none_or(|n| n > bound_check.most);
     let is_check =
         |(bound_check, _): &(&BoundCheck, &Tensor)| matches!(bound_check.quantity, CheckedQuantity::Check(_));
-    let all = || bound_checks.iter().zip(asked).filter(is_beyond);
+    let all = || bound_checks.iter().zip(values).filter(is_beyond);
     // a failed check comes first, as it may be the cause of sizes beyond their bounds
     let beyond = all().find(is_check).or_else(|| all().next());
     let Some((BoundCheck { node, quantity, most, is_allowed, .. }, _)) = beyond else { return Ok(()) };

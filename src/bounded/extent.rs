@@ -9,7 +9,7 @@ impl SizeExpr<usize> {
     pub fn varies(&self) -> bool {
         self.known().is_none()
     }
-    /// Index of the size that the whole expression is; `None` for any other expression.
+    /// Index of the size if the expression is a single variable; `None` for any other expression.
     pub fn as_size_index(&self) -> Option<usize> {
         self.as_var().copied()
     }

@@ -66,7 +66,7 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &SizeRecordi
     Ok(Lowered { size_variants: Some(Arc::new(SizeVariants { sizes, by_rows, smaller: all, exact })), ..largest })
 }
 
-/// A function for all sizes except those that need a lowering of their own.
+/// A function lowered at each of its upper bounds, for all sizes except those that need a specialized lowering.
 struct BoundedFunction {
     /// Sizes that the caller passes, counted in steps.
     given: Vec<Size>,
@@ -98,7 +98,7 @@ impl BoundedFunction {
                 module: &lowered.module,
                 forms: &own,
                 steps,
-                found: self.data_size_count(),
+                data_size_count: self.data_size_count(),
                 ranges,
                 args: lowered.args.len(),
                 results: (lowered.results.len(), &derived.extents),
@@ -120,7 +120,8 @@ struct VariantLowering<'a> {
     args: &'a [Vec<Option<usize>>],
 }
 
-/// A function, the sizes of its results, the padded modules of it and of its specializations, and its lowering for exact sizes.
+/// Result of lowering a function and its specializations: the general function, the sizes that calls compute for its results, the padded
+/// modules of all of them, and the lowering at exact sizes.
 type LoweredVariants = (BoundedFunction, DerivedSizes, Vec<SizeBucket>, FixedSizeLowering);
 
 impl<'a> VariantLowering<'a> {
@@ -153,7 +154,8 @@ impl<'a> VariantLowering<'a> {
         Ok((function, derived, all, self.exact_lowering(each)))
     }
 
-    /// Lowering for exact sizes, taken from the last of `each` that covers the sizes; specializations stand behind the general function.
+    /// Makes the lowering at exact sizes, which instantiates the last function of `each` that covers the sizes; specializations stand
+    /// behind the general function.
     fn exact_lowering(self, each: Vec<SymbolicFunction>) -> FixedSizeLowering {
         let (steps, args) = (self.steps().clone(), self.args.to_vec());
         FixedSizeLowering(Arc::new(move |sizes| {
@@ -207,7 +209,8 @@ fn halved_bounds(given: &[Size]) -> Vec<Vec<u64>> {
     out
 }
 
-/// Run-time checks as sizes that a call returns, each with the most that it may be. A name that occurs more than once gets a number as its suffix.
+/// Converts run-time checks to sizes that a call returns, each with its upper bound. A name that occurs more than once gets a number as
+/// its suffix.
 fn sizes_of_bound_checks(bound_checks: &[BoundCheck]) -> Vec<Size> {
     let mut out: Vec<Size> = Vec::with_capacity(bound_checks.len());
     for BoundCheck { node, most, quantity, .. } in bound_checks {
@@ -233,7 +236,7 @@ pub fn name_of_check(node: &str, check: RuntimeCheck) -> String {
     format!("{node}: {}", check.failure_text())
 }
 
-/// Sizes of results that are no sizes of the caller, and so are computed by the call.
+/// Sizes of result axes that equal none of the caller's sizes, so that a call has to compute them.
 struct DerivedSizes {
     /// Expression of each derived size.
     extents: Vec<Extent>,
@@ -256,7 +259,7 @@ impl DerivedSizes {
         for (result, dims) in base.results.iter().zip(dims) {
             let mut axes = Vec::with_capacity(dims.len());
             for (axis, extent) in dims.into_iter().enumerate() {
-                axes.push(match (extent.varies(), steps.index_of_extent(&extent)) {
+                axes.push(match (extent.varies(), steps.caller_size_index(&extent)) {
                     (false, _) => None,
                     (true, Some(size)) => Some(size),
                     (true, _) => {

@@ -11,7 +11,7 @@ pub struct InstExprs {
     pub dims: Vec<Vec<Extent>>,
     /// Numbers in the attributes, in the order of [`attribute_numbers`].
     pub numbers: Vec<Extent>,
-    /// Elements of a constant, if they vary.
+    /// Expression of each element of a constant, if an element depends on a size.
     pub elements: Option<Vec<Extent>>,
 }
 
@@ -86,13 +86,13 @@ pub struct SizeObstacle {
     pub what: String,
 }
 
-/// Obstacle at the node from which an instruction was lowered.
+/// Makes a [`SizeObstacle`] with the reason `what`, at the TensorFlow node from which `inst` was lowered.
 pub fn obstacle_at(inst: &Inst, what: impl Into<String>) -> SizeObstacle {
     SizeObstacle { node: (inst.metadata.op_name.clone(), inst.metadata.op_type.clone()), what: what.into() }
 }
 
 /// The op with 0 in place of every number that may depend on sizes and of every called computation, so that ops can be compared.
-pub fn zero_size_attributes(op: &Op) -> Op {
+pub fn with_zeroed_sizes(op: &Op) -> Op {
     let mut op = op.clone();
     for called in op.called_computations_mut() {
         *called = CompId(0);
@@ -166,7 +166,7 @@ fn map_window<D: SizeRepr>(window: &mut [WindowDim<D>], mut f: impl FnMut(D::Sig
 }
 
 /// Size expressions of a window along one axis.
-pub struct WindowNumbers<'a> {
+pub struct WindowExprs<'a> {
     /// Number of elements in a window.
     pub size: &'a Extent,
     /// Distance between the starts of consecutive windows, in elements.
@@ -176,7 +176,7 @@ pub struct WindowNumbers<'a> {
 }
 
 /// Size expressions of an instruction's window along `axis`; `None` if it has no window there.
-pub fn window_numbers(varying: &InstExprs, axis: usize) -> Option<WindowNumbers<'_>> {
+pub fn window_exprs(varying: &InstExprs, axis: usize) -> Option<WindowExprs<'_>> {
     let own = varying.numbers.get(3 * axis..3 * axis + 3)?;
-    Some(WindowNumbers { size: &own[0], stride: &own[1], low: &own[2] })
+    Some(WindowExprs { size: &own[0], stride: &own[1], low: &own[2] })
 }

@@ -16,19 +16,19 @@ pub struct Progression {
 }
 
 impl Progression {
-    /// Progression of ascending numbers; `None` if they are not in steps of two or more.
-    pub fn of_sorted(all: &[u64]) -> Option<Progression> {
+    /// Progression that contains the ascending numbers `all`; `None` unless they are evenly spaced with a stride of at least 2.
+    pub fn from_sorted(all: &[u64]) -> Option<Progression> {
         let [first, second, ..] = *all else { return None };
         let stride = second - first;
         let is_regular = stride > 1 && all.windows(2).all(|pair| pair[1] - pair[0] == stride);
         is_regular.then_some(Progression { stride, offset: first % stride })
     }
-    /// Progression of the sizes whose counts lie in another progression; `None` on overflow.
-    pub fn of_counts(self, counts: Progression) -> Option<Progression> {
+    /// Composition of two progressions: the sizes of this one at the counts that lie in `counts`; `None` on overflow.
+    pub fn compose(self, counts: Progression) -> Option<Progression> {
         let offset = self.stride.checked_mul(counts.offset)?.checked_add(self.offset)?;
         Some(Progression { stride: self.stride.checked_mul(counts.stride)?, offset })
     }
-    /// Expression of the size that has a count; `None` if it is too long.
+    /// Size at a symbolic count, `stride · count + offset`; `None` if the expression is too long.
     pub fn size_expr_of_count(self, count: &Extent) -> Option<Extent> {
         count.scale(i64::try_from(self.stride).ok()?)?.offset_by(i64::try_from(self.offset).ok()?)
     }
@@ -55,19 +55,20 @@ pub struct SizeSteps {
 }
 
 impl SizeSteps {
-    /// Steps of 1 for `count` sizes: every size is allowed.
-    pub fn of_every_size(count: usize) -> SizeSteps {
+    /// Stride 1 and offset 0 for `count` sizes: every size is allowed.
+    pub fn unit(count: usize) -> SizeSteps {
         SizeSteps { all: vec![Progression { stride: 1, offset: 0 }; count] }
     }
-    /// Sizes to trace a lowering with, at the concrete counts `at_hand`.
-    pub fn traced_sizes(&self, counted: &[Size], at_hand: &[u64]) -> Vec<SteppedSize> {
+    /// The caller's sizes with their strides and offsets, as [`crate::lower::SizeRecordingLowering`] takes them; `counted` holds the
+    /// ranges of the step counts, `counts` the count of each size at which the function is lowered.
+    pub fn stepped_sizes(&self, counted: &[Size], counts: &[u64]) -> Vec<SteppedSize> {
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let one = |((size, &n), step): ((&Size, &u64), &Progression)| SteppedSize {
             stride: count(step.stride),
             offset: count(step.offset),
             ..SteppedSize::from_size(size, n)
         };
-        counted.iter().zip(at_hand).zip(&self.all).map(one).collect()
+        counted.iter().zip(counts).zip(&self.all).map(one).collect()
     }
     /// Sizes counted in steps, with the ranges of the counts.
     pub fn step_count_ranges(&self, given: &[Size]) -> Vec<Size> {
@@ -110,12 +111,12 @@ impl SizeSteps {
         };
         given.iter().zip(&self.all).filter(|(_, step)| !step.is_every_size()).map(one).collect()
     }
-    /// Expression of the caller's size with this index over the counts of steps.
-    pub fn size_extent(&self, size: usize) -> Extent {
+    /// The caller's size with the index `size`, as an expression over the step counts.
+    pub fn caller_size_expr(&self, size: usize) -> Extent {
         self.all[size].size_expr_of_count(&Extent::var(size)).unwrap_or_default()
     }
     /// Index of the caller's size that equals `extent`, an expression over the counts of steps; `None` for any other expression.
-    pub fn index_of_extent(&self, extent: &Extent) -> Option<usize> {
-        (0..self.all.len()).find(|&i| self.size_extent(i) == *extent)
+    pub fn caller_size_index(&self, extent: &Extent) -> Option<usize> {
+        (0..self.all.len()).find(|&i| self.caller_size_expr(i) == *extent)
     }
 }

@@ -5,7 +5,7 @@
 //! sizes give other outcomes (counterexamples), the function is lowered for these too, and the modules are compared; a counterexample at
 //! the smallest value of a size may be a function of its own, a specialization.
 use super::constraints::{SizeConstraint, SizeConstraints};
-use super::equality::is_equal_at;
+use super::equality::is_equivalent_at;
 use super::extent::Extent;
 use super::open_size_error;
 use super::size_exprs::{ComputationExprs, InstExprs, SizeObstacle, attribute_numbers, instruction_order};
@@ -44,10 +44,10 @@ pub struct SymbolicFunction {
     base: Vec<u64>,
 }
 
-/// Expressions of one record, renumbered so that their variables are the indices of the function's sizes.
+/// Size expressions of one lowering. Variables of the trace are replaced by the indices of the function's sizes.
 struct Expressions {
     record: SizeTrace,
-    /// Index of the function's size for each variable of the record.
+    /// Index of the function's size for each variable of the trace.
     places: BTreeMap<SizeIndex, usize>,
     known: Mutex<HashMap<TraceId, Option<Extent>>>,
 }
@@ -85,7 +85,8 @@ impl Comparison {
 }
 
 impl Expressions {
-    /// Expressions of one lowering, of which the first `given` sizes are the caller's; `None` where a data-dependent size has no variable.
+    /// Size expressions of the lowering `open`, where the first `given` sizes are the caller's; `None` where a data-dependent size has no
+    /// variable.
     fn of_lowering(open: &SymbolicLowering, record: SizeTrace, given: usize) -> Option<Expressions> {
         let data_dependent = |(i, size): (usize, &crate::hlo::DataDependentSize)| {
             record.expr(size.assumed).as_var().map(|&number| (number, given + i))
@@ -95,7 +96,7 @@ impl Expressions {
         Some(Expressions { record, places, known: Mutex::default() })
     }
 
-    /// Recorded comparisons.
+    /// Comparisons of sizes that the lowering recorded.
     fn comparisons(&self) -> Vec<Comparison> {
         let one = |guard: &Guard| Comparison {
             difference: self.renumber(&guard.difference),
@@ -261,11 +262,11 @@ impl SymbolicFunction {
         }
         let (open, record) = match lowering.lower_at(&self.given, &point) {
             Ok(lowered) => lowered,
-            Err(failure) if SizeConstraint::of_failure(&failure, &self.given).is_some() => return Err(failure),
+            Err(failure) if SizeConstraint::from_failure(&failure, &self.given).is_some() => return Err(failure),
             Err(_) => return Ok(None),
         };
         point.extend(open.lowered.data_sizes.iter().map(|f| f.0));
-        if !is_equal_at(&self.open.lowered.module, &self.forms, &point, &open.lowered.module) {
+        if !is_equivalent_at(&self.open.lowered.module, &self.forms, &point, &open.lowered.module) {
             return Ok(None);
         }
         let expressions = Expressions::of_lowering(&open, record, self.given.len());
@@ -317,11 +318,12 @@ impl SymbolicFunction {
         Some(lowered)
     }
 
-    /// Replaces all sizes of the module by the numbers that `value` returns, and the dynamic sizes of arguments by `said`.
+    /// Copy of the lowering with the sizes of the module replaced by the numbers that `value` returns, and the dynamic sizes of arguments
+    /// by `arg_sizes`; `None` if a size has no value.
     fn with_sizes(
         &self,
         value: &dyn Fn(Dim) -> Option<i64>,
-        said: &[u64],
+        arg_sizes: &[u64],
         args: &[Vec<Option<usize>>],
     ) -> Option<Lowered> {
         let failed = Cell::new(false);
@@ -340,7 +342,7 @@ impl SymbolicFunction {
         let mut lowered = Lowered { module, ..self.open.lowered.clone() };
         for (info, axes) in lowered.args.iter_mut().zip(args) {
             for (n, size) in info.dims.iter_mut().zip(axes) {
-                *n = size.map_or(*n, |size| said[size]);
+                *n = size.map_or(*n, |size| arg_sizes[size]);
             }
         }
         let root = lowered.module.entry();
@@ -359,10 +361,10 @@ impl SymbolicFunction {
         self.given.iter().zip(counts).all(|(size, n)| (size.least..=size.most).contains(n))
     }
 
-    /// Completes `said`, the first sizes, with the largest values of the remaining data-dependent sizes. Returns all sizes, and the largest value
-    /// of each data-dependent one; `None` on overflow.
-    fn complete_sizes(&self, said: &[u64]) -> Option<(Vec<u64>, Vec<i64>)> {
-        let mut all = said.to_vec();
+    /// Appends to the sizes `first` the largest values of the remaining data-dependent sizes. Returns all sizes, and the largest value of
+    /// each data-dependent one; `None` on overflow.
+    fn complete_sizes(&self, first: &[u64]) -> Option<(Vec<u64>, Vec<i64>)> {
+        let mut all = first.to_vec();
         let mut most = Vec::with_capacity(self.open.sizes.len());
         for (i, found) in self.open.sizes.iter().enumerate() {
             let most_here = self.expressions.expression(found.most)?.value_at(&all)?;
@@ -387,7 +389,7 @@ pub struct ConstrainedLowering<'a> {
 }
 
 impl ConstrainedLowering<'_> {
-    /// Lowers the function at these counts of the caller's sizes, whose ranges `given` has.
+    /// Lowers the function where the caller's sizes have the concrete step counts `counts`; `given` holds the ranges of the counts.
     ///
     /// # Errors
     /// Errors of lowering.
@@ -396,7 +398,7 @@ impl ConstrainedLowering<'_> {
         given: &[Size],
         counts: &[u64],
     ) -> Result<(SymbolicLowering, SizeTrace), SizeLoweringFailure> {
-        (self.traced.0)(&self.constraints.steps.traced_sizes(given, counts), &self.constraints.equalities)
+        (self.traced.0)(&self.constraints.steps.stepped_sizes(given, counts), &self.constraints.equalities)
     }
 
     /// Raises the lower bound of each size, with the others at their upper bounds, until the function can be lowered: windows may not fit
@@ -416,7 +418,7 @@ impl ConstrainedLowering<'_> {
                 counts[i] = n;
                 match self.lower_at(given, &counts) {
                     Ok(_) => Ok(true),
-                    Err(failure) if SizeConstraint::of_failure(&failure, given).is_some() => Err(failure),
+                    Err(failure) if SizeConstraint::from_failure(&failure, given).is_some() => Err(failure),
                     Err(_) => Ok(false),
                 }
             };

@@ -2,7 +2,7 @@
 //! the reason for an exclusion.
 use super::beyond_xla::BeyondXlaChecker;
 use super::compilable::CompilabilityChecker;
-use super::constants::{self, ConstantArgs};
+use super::constants::{self, RequiredConstantArgs};
 use super::devices::DeviceKind;
 use super::flow::{CONTROL, FlowGraph, OpClass};
 use super::reason::ExclusionReason;
@@ -29,7 +29,7 @@ pub fn find_candidates<'p>(
     order: &[u32],
     placed: &NodeDevices,
     options: &ClusteringOptions,
-    args: &mut ConstantArgs,
+    args: &mut RequiredConstantArgs,
     compilable: &mut CompilabilityChecker<'p>,
 ) -> Result<Candidates> {
     let allowed = allow_list(&options.flags.ops_to_cluster)?;
@@ -57,19 +57,19 @@ pub fn find_candidates<'p>(
     Ok(found)
 }
 
-/// Reason for excluding a call marked with `jit_compile=True`, where `left` blames the called function. TensorFlow compiles such a
-/// function separately and by other rules, so the reason says whether that succeeds.
+/// Refines the exclusion reason `left` of a call marked with `jit_compile=True`, if `left` blames the called function; returns any other
+/// reason unchanged. TensorFlow compiles such a function separately and by other rules, so the new reason says whether that succeeds.
 fn marked_call_reason(flow: &FlowGraph, n: u32, left: ExclusionReason) -> ExclusionReason {
-    let called = flow.nodes[n as usize].node.and_then(|node| marked_function(flow.program, node));
+    let called = flow.nodes[n as usize].node.and_then(|node| jit_compile_function(flow.program, node));
     let (Some(function), ExclusionReason::InFunction { .. }) = (called, &left) else { return left };
-    match CompilabilityChecker::for_marked_functions(flow.program).check_node(flow, n) {
+    match CompilabilityChecker::for_jit_compile(flow.program).check_node(flow, n) {
         Ok(()) => ExclusionReason::OwnCluster(function),
         Err(why) => ExclusionReason::MarkedInVain(Box::new(why)),
     }
 }
 
 /// The function that a node calls, if the user marked the node or the function with `jit_compile=True`.
-pub fn marked_function(program: &Program, node: &Node) -> Option<Arc<str>> {
+pub fn jit_compile_function(program: &Program, node: &Node) -> Option<Arc<str>> {
     let name = match &*node.op {
         "PartitionedCall" | "StatefulPartitionedCall" => node.func("f")?.name.clone(),
         op => program.functions.get_key_value(op)?.0.clone(),

@@ -69,7 +69,7 @@ impl<'p> CompilabilityChecker<'p> {
 
     /// A checker with the rules for functions marked with `jit_compile=True`, where TensorFlow does not choose: TensorFlow compiles all
     /// that XLA can and refuses to run the rest.
-    pub fn for_marked_functions(program: &'p Program) -> Self {
+    pub fn for_jit_compile(program: &'p Program) -> Self {
         CompilabilityChecker { for_marked: true, lenient: true, ..CompilabilityChecker::new(program) }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Cache of the arguments of each function that must be compile-time constants; shared by all graphs of a program.
 #[derive(Default)]
-pub struct ConstantArgs {
+pub struct RequiredConstantArgs {
     by_function: HashMap<Arc<str>, Vec<bool>>,
     call_stack: Vec<Arc<str>>,
 }
@@ -17,7 +17,7 @@ pub struct ConstantArgs {
 /// Returns for each node of `flow` whether its value must be known at compile time. Only edges for which `keep` holds are followed.
 pub fn find_required_constants(
     flow: &FlowGraph,
-    functions: &mut ConstantArgs,
+    functions: &mut RequiredConstantArgs,
     keep: &dyn Fn(Edge) -> bool,
 ) -> Vec<bool> {
     let mut marks = vec![false; flow.nodes.len()];
@@ -79,7 +79,7 @@ fn is_transparent(flow: &FlowGraph, n: u32) -> bool {
 }
 
 /// Indices of the data inputs of a node that must be compile-time constants, sorted.
-pub fn constant_inputs(flow: &FlowGraph, n: u32, node: &Node, functions: &mut ConstantArgs) -> Vec<usize> {
+pub fn constant_inputs(flow: &FlowGraph, n: u32, node: &Node, functions: &mut RequiredConstantArgs) -> Vec<usize> {
     let kind = flow.op_facts(n);
     let program = flow.program;
     let mut found = match kind.class {
@@ -121,8 +121,8 @@ fn true_indices(flags: &[bool]) -> Vec<usize> {
     (0..flags.len()).filter(|&i| flags[i]).collect()
 }
 
-impl ConstantArgs {
-    /// Adds the arguments of `f` that must be constants to `args`.
+impl RequiredConstantArgs {
+    /// Adds to the mask `args` the arguments of `f` that must be compile-time constants.
     ///
     /// The result for a function is cached as TensorFlow caches it: the first query stores the union of its constants with the previous
     /// content of `args`; later queries overwrite `args` with the stored value. Conditions whose branches differ show the difference.

@@ -80,7 +80,7 @@ pub struct Clusters<'a, 'p> {
     slot: Vec<u32>,
     clusters: Vec<GrowingCluster>,
     scopes: Vec<String>,
-    /// Whether the nodes have more than one device.
+    /// Whether the nodes of the graph are on more than one device.
     mixed: bool,
 }
 
@@ -206,7 +206,7 @@ impl<'a, 'p> Clusters<'a, 'p> {
         self.cluster_at(n).map(|c| &self.clusters[c as usize])
     }
 
-    /// The node of a cluster of one.
+    /// The only node of a cluster of one node; `None` for larger clusters.
     fn single_node(&self, cluster: u32) -> Option<u32> {
         let cluster = &self.clusters[cluster as usize];
         (cluster.size == 1).then_some(cluster.first)

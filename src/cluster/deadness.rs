@@ -55,8 +55,8 @@ pub fn analyse(flow: &FlowGraph, frames: &Frames) -> Result<Deadness> {
     let order = visit_order(flow, frames)?;
     let mut rest = &order[..];
     while let Some(&first) = rest.first() {
-        let root = frames.root_name(first);
-        let len = rest.iter().position(|&n| frames.root_name(n) != root).unwrap_or(rest.len());
+        let root = frames.outermost_frame_name(first);
+        let len = rest.iter().position(|&n| frames.outermost_frame_name(n) != root).unwrap_or(rest.len());
         let (block, after) = rest.split_at(len);
         rest = after;
         if root == 0 || !analysis.visit_block(block, Mode::Optimistic)? {
@@ -344,7 +344,8 @@ impl Analysis<'_, '_> {
         Ok(self.dead.formulas.or(&data))
     }
 
-    /// The conjuncts of `carried` without `symbol`; `None` if `symbol` is no conjunct of it, or if the others depend on `symbol`.
+    /// The step of a Merge's and-recurrence: the conjuncts of `carried`, the predicate of the loop's back edge, without `symbol`, the
+    /// predicate of the Merge. `None` if `symbol` is no conjunct of `carried`, or if the others depend on `symbol`.
     fn recurrence_step(&mut self, carried: PredicateId, symbol: PredicateId) -> Option<PredicateId> {
         let Predicate::And(ops) = self.dead.formulas.get(carried) else { return None };
         let rest: Vec<PredicateId> = ops.iter().copied().filter(|&op| op != symbol).collect();

@@ -2,7 +2,7 @@
 //!
 //! Three steps: a node whose result is needed in host memory by nodes outside is duplicated outside; a node that must be a compile-time
 //! constant and whose inputs come from outside moves outside; so does a Shape, Rank or Size at the edge of its cluster.
-use super::constants::{self, ConstantArgs};
+use super::constants::{self, RequiredConstantArgs};
 use super::devices::DeviceKind;
 use super::flow::{CONTROL, Edge, FlowGraph, OpClass};
 use super::placement::NodeDevices;
@@ -10,11 +10,16 @@ use super::reason::ExclusionReason;
 use super::signature;
 use crate::opdef::{ArgDef, INT32, RESOURCE, STRING, type_bit};
 
-/// By node: its cluster, or the reason why it is in none. PreparedFunctions of copies follow at the end.
+/// By node: its cluster, or the reason why it is in none. Entries for copied nodes follow at the end.
 pub type ClusterAssignments = Vec<Result<u32, ExclusionReason>>;
 
 /// Runs TensorFlow's PartiallyDecluster pass: takes nodes out of clusters whose values are needed outside in host memory or as shapes.
-pub fn run(flow: &mut FlowGraph, placed: &mut NodeDevices, args: &mut ConstantArgs, marks: &mut ClusterAssignments) {
+pub fn run(
+    flow: &mut FlowGraph,
+    placed: &mut NodeDevices,
+    args: &mut RequiredConstantArgs,
+    marks: &mut ClusterAssignments,
+) {
     copy_host_values(flow, placed, marks);
     free_constants(flow, placed, args, marks);
     free_shapes(flow, marks);
@@ -117,7 +122,12 @@ fn is_host(flow: &FlowGraph, n: u32, port: i32, side: Side) -> bool {
     }
 }
 
-fn free_constants(flow: &FlowGraph, placed: &NodeDevices, args: &mut ConstantArgs, marks: &mut ClusterAssignments) {
+fn free_constants(
+    flow: &FlowGraph,
+    placed: &NodeDevices,
+    args: &mut RequiredConstantArgs,
+    marks: &mut ClusterAssignments,
+) {
     let inside = |e: Edge| cluster(marks, e.src).is_some() && cluster(marks, e.src) == cluster(marks, e.dst);
     let wanted = constants::find_required_constants(flow, args, &inside);
     for n in flow.post_order().into_iter().rev().filter(|&n| wanted[n as usize]) {

@@ -12,7 +12,7 @@ use crate::graph::{Attr, Node, TfType};
 use crate::tensor::{DType, Tensor};
 use std::sync::Arc;
 
-/// Nodes that replace one Slice, in the order in which they are made; their edges are kept apart.
+/// Planned replacement of one Slice: the new nodes, in the order in which TensorFlow makes them, and their input edges.
 pub struct SliceReplacement {
     slice: u32,
     nodes: Vec<Node>,
@@ -35,7 +35,7 @@ struct Wire {
 }
 
 /// Builds the replacement of each Slice for which `clustered` holds.
-pub fn plan_replacements(flow: &FlowGraph, clustered: &dyn Fn(u32) -> bool) -> Vec<SliceReplacement> {
+pub fn plan_slice_replacements(flow: &FlowGraph, clustered: &dyn Fn(u32) -> bool) -> Vec<SliceReplacement> {
     let slices = flow.op_nodes().filter(|&n| flow.op(n) == "Slice" && clustered(n));
     slices
         .filter_map(|n| {
@@ -165,7 +165,7 @@ fn empty_node() -> Node {
 }
 
 /// Substitutes the planned nodes for each Slice. Errors: `BadGraph` for invalid device names.
-pub fn apply_replacements<'p>(
+pub fn apply_slice_replacements<'p>(
     flow: &mut FlowGraph<'p>,
     planned: &'p [SliceReplacement],
     placed: &mut NodeDevices,

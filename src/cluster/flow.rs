@@ -66,7 +66,7 @@ pub struct FlowNode<'p> {
     pub name: Cow<'p, str>,
     /// Index of the node's op in [`FlowGraph::kinds`].
     pub kind: u32,
-    /// The node of the program that this is, or is a copy of; `None` for `_SOURCE` and `_SINK`.
+    /// The node of the program that this node represents or copies; `None` for `_SOURCE` and `_SINK`.
     pub node: Option<&'p Node>,
     /// Ids of the edges that end here, in the order of insertion.
     pub in_edges: Vec<u32>,
@@ -99,7 +99,7 @@ pub struct FlowGraph<'p> {
     pub edges: Vec<Option<Edge>>,
     /// The distinct ops of the graph.
     pub kinds: Vec<OpFacts<'p>>,
-    /// By node of the imported graph: its number here.
+    /// By node of the imported graph: its number in this graph.
     pub numbers: Vec<u32>,
     kind_ids: HashMap<&'p str, u32>,
 }
@@ -376,7 +376,7 @@ struct ImportQueue {
 }
 
 impl ImportQueue {
-    /// A queue of the nodes before `end`; their edges from nodes at or behind `end` are ignored.
+    /// Makes a queue of the nodes with ids below `end`; edges from other nodes are ignored.
     fn new(graph: &Graph, end: u32) -> ImportQueue {
         let mut waiting =
             ImportQueue { ready: BinaryHeap::new(), missing: Vec::new(), users: vec![Vec::new(); graph.nodes.len()] };

@@ -24,7 +24,8 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Follows the edges from `_SOURCE`: an Enter opens a frame, and what follows an Exit is in the surrounding frame.
+    /// Assigns a frame to each node, along the edges from `_SOURCE`: an Enter opens a frame, and what follows an Exit is in the
+    /// surrounding frame.
     ///
     /// Errors: `BadGraph` for an unreachable node, as in a loop without an Enter.
     pub fn build(flow: &FlowGraph) -> Result<Frames> {
@@ -67,7 +68,7 @@ impl Frames {
         }
     }
     /// The name index of the outermost frame around node `n`; 0 at the top level.
-    pub fn root_name(&self, n: u32) -> u32 {
+    pub fn outermost_frame_name(&self, n: u32) -> u32 {
         let mut frame = self.by_node[n as usize];
         while frame.parent != SOURCE {
             frame = self.by_node[frame.parent as usize];

@@ -1,5 +1,5 @@
 //! Clustering of function bodies, which TensorFlow clusters when nodes outside of clusters instantiate the functions.
-use super::candidates::marked_function;
+use super::candidates::jit_compile_function;
 use super::{Clustering, ClusteringOptions, cluster_function};
 use crate::diag::{Error, Result};
 use crate::graph::{Graph, Node, Program};
@@ -61,7 +61,7 @@ fn calls_outside(program: &Program, graph: &Graph, found: &Clustering) -> Vec<Ar
 pub fn called_function(program: &Program, node: &Node) -> Option<Arc<str>> {
     match &*node.op {
         "PartitionedCall" | "StatefulPartitionedCall" => {
-            node.func("f").filter(|_| marked_function(program, node).is_none()).map(|f| f.name.clone())
+            node.func("f").filter(|_| jit_compile_function(program, node).is_none()).map(|f| f.name.clone())
         }
         op => program.functions.get_key_value(op).map(|(name, _)| name.clone()),
     }

@@ -1,7 +1,7 @@
 //! MarkForCompilation from end to end: finds candidates, forms clusters, drops small ones, names the rest, declusters.
 use super::candidates::{self, Candidates};
 use super::compilable::CompilabilityChecker;
-use super::constants::ConstantArgs;
+use super::constants::RequiredConstantArgs;
 use super::contract::{self, Clusters, MergeFacts, constant_dims};
 use super::devices::DeviceKind;
 use super::flow::FlowGraph;
@@ -40,7 +40,7 @@ pub fn run(program: &Program, graph: &Graph, options: &ClusteringOptions) -> Res
     Ok(clustering)
 }
 
-/// Runs the pass on the imported graph.
+/// Runs MarkForCompilation on the imported graph, and then the later passes that `options` request.
 fn run_pass(
     program: &Program,
     graph: &Graph,
@@ -58,7 +58,7 @@ fn run_pass(
         ));
     }
     let placed = NodeDevices::resolve(&flow, options)?;
-    let mut args = ConstantArgs::default();
+    let mut args = RequiredConstantArgs::default();
     let order = flow.session_order(graph);
     let mut compilable = CompilabilityChecker::new(program);
     let candidates = candidates::find_candidates(&flow, &order, &placed, options, &mut args, &mut compilable)?;
@@ -93,15 +93,15 @@ fn run_pass(
     let mut clustering = named(&flow, &marks);
     if options.last_pass == LastPass::Declustering || snapshot.is_some() {
         // The nodes made from here on borrow from `planned`.
-        let planned = dynamism::plan_replacements(&flow, &|n| marks[n as usize].is_ok());
+        let planned = dynamism::plan_slice_replacements(&flow, &|n| marks[n as usize].is_ok());
         let (mut flow, mut placed) = (flow, placed);
-        dynamism::apply_replacements(&mut flow, &planned, &mut placed, &mut marks)?;
+        dynamism::apply_slice_replacements(&mut flow, &planned, &mut placed, &mut marks)?;
         if snapshot.is_some() && !planned.is_empty() {
             clustering.snapshot_after_slices =
                 Some(GraphSnapshot::capture(&flow, graph).with_clusters(&marks).without_removed_nodes(&flow));
         }
         if options.last_pass == LastPass::Declustering {
-            decluster::run(&mut flow, &mut placed, &mut ConstantArgs::default(), &mut marks);
+            decluster::run(&mut flow, &mut placed, &mut RequiredConstantArgs::default(), &mut marks);
             let mut all = all.clone();
             all.iter_mut().for_each(|c| c.nodes = 0);
             marks.iter().flatten().for_each(|&c| all[c as usize].nodes += 1);

@@ -47,7 +47,7 @@ mod signature;
 mod registrations;
 
 pub use beyond_xla::CheckAndPrintPolicy;
-pub use candidates::{MUST_COMPILE_ATTR, marked_function};
+pub use candidates::{MUST_COMPILE_ATTR, jit_compile_function};
 pub use flags::{ClusteringFlags, JitLevel};
 pub use functions::{FunctionClustering, called_function, cluster_functions};
 pub use preprocess::{FeedsAndFetches, PreprocessingReport, is_dump, preprocess};
@@ -162,7 +162,7 @@ pub struct RefusedEdge {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Clustering {
-    /// Every node, in the order of the graph.
+    /// The clustering decision for each node, in the order of the graph.
     pub nodes: Vec<NodeVerdict>,
     /// The clusters, in the order of their numbers.
     pub clusters: Vec<Cluster>,

@@ -12,12 +12,13 @@ pub struct NodeDevices {
     pub devices: DeviceTable,
     /// By node: number of its device; 0 for `_SOURCE` and `_SINK`.
     pub by_node: Vec<u16>,
-    /// Whether the jit level is on.
+    /// Whether the jit level, from the flags or else from the session, turns clustering on.
     pub level_is_on: bool,
 }
 
 impl NodeDevices {
-    /// The devices of `flow`. Errors: `BadGraph` for a node whose device is not a full name.
+    /// Parses the device of each node of `flow`, and determines whether the jit level is on. Errors: `BadGraph` for a node whose device is
+    /// not a full name.
     pub fn resolve(flow: &FlowGraph, options: &ClusteringOptions) -> Result<NodeDevices> {
         let mut devices = DeviceTable::default();
         let mut of = Vec::with_capacity(flow.nodes.len());

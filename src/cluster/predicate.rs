@@ -85,7 +85,7 @@ impl PredicateTable {
     pub fn get(&self, pred: PredicateId) -> &Predicate {
         &self.formulas[pred.0 as usize]
     }
-    /// The id of a predicate, which is not simplified.
+    /// Interns a predicate, without simplifying it, and returns its id.
     pub fn intern(&mut self, formula: Predicate) -> PredicateId {
         if let Some(&known) = self.known.get(&formula) {
             return known;

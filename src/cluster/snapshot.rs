@@ -12,7 +12,7 @@ pub struct GraphSnapshot {
     pub nodes: Vec<SnapshotNode>,
     /// Edges by the numbers of their ends, including those from `_SOURCE` and to `_SINK`.
     pub edges: Vec<(u32, u32)>,
-    /// Whether the pass went on to form clusters: there was a candidate, and nothing stopped it before.
+    /// Whether the clustering pass reached the formation of clusters: there was a candidate, and nothing stopped the pass before.
     pub marked: bool,
 }
 
@@ -21,11 +21,11 @@ pub struct GraphSnapshot {
 pub struct SnapshotNode {
     /// The node's name.
     pub name: String,
-    /// The node of the graph that this is, or is a copy of; `None` for `_SOURCE`, `_SINK` and nodes that a pass made.
+    /// The node of the graph that this node represents or copies; `None` for `_SOURCE`, `_SINK` and nodes that a pass made.
     pub source: Option<NodeId>,
     /// The node's op.
     pub op: String,
-    /// The node itself if a pass made it.
+    /// The whole node, if a pass made it.
     pub created: Option<Box<Node>>,
     /// The index of the node's cluster.
     pub cluster: Option<u32>,

@@ -9,7 +9,7 @@ use crate::hlo::symbolic::{Builder, ForeignOp, InstId, Op, Shape};
 use crate::interp;
 use crate::lower::{Lowered, SizeRecordingLowering, SymbolicLowering, bind_argument_dims};
 use crate::ops::{element, lapack};
-use crate::prepare::{Binding, FeedSpec, Request, VaryingSizes, is_default_binding, size_name};
+use crate::prepare::{Binding, FeedSpec, Request, VaryingSizes, is_default_binding, sanitize_size_name};
 use crate::symbolic::{Dim, constant_dims};
 use crate::tensor::Size;
 
@@ -217,7 +217,7 @@ fn binding_of_dims(
 /// Default name for the size of an axis whose bound has no name.
 fn default_name(arg: &Argument, i: usize) -> String {
     match &arg.axes[i] {
-        AxisSize::Named(name) => size_name(name),
-        _ => format!("{}_{i}", size_name(&arg.name)),
+        AxisSize::Named(name) => sanitize_size_name(name),
+        _ => format!("{}_{i}", sanitize_size_name(&arg.name)),
     }
 }

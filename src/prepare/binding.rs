@@ -27,8 +27,9 @@ pub struct DimBound {
     pub most: u64,
 }
 
-/// Name of a size made of any name: letters, digits and `_` only.
-pub fn size_name(name: &str) -> String {
+/// Turns any name into a valid name of a size: characters other than ASCII letters, digits and `_` become `_`, and trailing `_` are
+/// dropped.
+pub fn sanitize_size_name(name: &str) -> String {
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     name.trim_end_matches('_').to_string()
 }
@@ -39,7 +40,7 @@ impl Binding {
     pub fn for_axis(&self, name: &str, place: usize) -> Binding {
         let Binding::Bound(bound @ DimBound { name: None, .. }) = self else { return self.clone() };
         let is_of_all = name.is_empty() || is_default_binding(name);
-        let own = size_name(if is_of_all { "n" } else { name });
+        let own = sanitize_size_name(if is_of_all { "n" } else { name });
         let is_of_one = !is_of_all && name.contains('[');
         let own = if place == 0 || is_of_one { own } else { format!("{own}_{place}") };
         Binding::Bound(DimBound { name: Some(own), ..bound.clone() })

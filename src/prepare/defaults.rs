@@ -13,7 +13,7 @@ use std::collections::HashSet;
 pub struct UnresolvedFeed {
     /// Output that the feed replaces.
     pub at: Endpoint,
-    /// Type, sizes and value in the request.
+    /// The feed's entry in the request: type, sizes and value.
     pub spec: FeedSpec,
     /// Name of the input in the signature.
     pub called: Option<String>,
@@ -31,19 +31,19 @@ pub fn tensor_name(program: &Program, at: Endpoint) -> String {
     format!("{}:{}", program.graph.nodes[at.node].name, at.port)
 }
 
-/// Fetches of a request: names as `node:index`, and the outputs. `told` collects assumptions.
+/// Fetches of a request: names as `node:index`, and the outputs. Choices that the user did not make are appended to `assumptions`.
 pub fn resolve_fetches(
     program: &Program,
     names: &NodesByName,
     request: &Request,
     signature: Option<&Signature>,
-    told: &mut Vec<String>,
+    assumptions: &mut Vec<String>,
 ) -> Result<Vec<(String, Endpoint)>> {
     let wanted: Vec<&str> = match signature {
         _ if !request.fetches.is_empty() => request.fetches.iter().map(String::as_str).collect(),
         Some(signature) => {
             if request.signatures.is_empty() {
-                told.push(format!("the signature `{}` gives feeds and fetches", signature.name));
+                assumptions.push(format!("the signature `{}` gives feeds and fetches", signature.name));
             }
             signature.outputs.iter().map(|(_, tensor)| tensor.as_str()).collect()
         }
@@ -56,7 +56,7 @@ pub fn resolve_fetches(
         let sinks = sink_outputs(program);
         let listed: Vec<String> = sinks.iter().take(8).map(|&at| tensor_name(program, at)).collect();
         let more = if sinks.len() > 8 { format!(" and {} more", sinks.len() - 8) } else { String::new() };
-        told.push(format!("fetched is what no node uses: {}{more}", listed.join(", ")));
+        assumptions.push(format!("fetched is what no node uses: {}{more}", listed.join(", ")));
         sinks
     } else {
         let missing =
@@ -75,20 +75,20 @@ pub fn signature_target_node(names: &NodesByName, signature: Option<&Signature>)
     node.map(|node| (String::new(), Endpoint { node, port: 0 })).into_iter().collect()
 }
 
-/// Feeds that the request or the signature names. `told` collects assumptions.
+/// Feeds that the request or the signature names. Choices that the user did not make are appended to `assumptions`.
 pub fn resolve_feeds(
     program: &Program,
     names: &NodesByName,
     request: &Request,
     signature: Option<&Signature>,
-    told: &mut Vec<String>,
+    assumptions: &mut Vec<String>,
 ) -> Result<Vec<UnresolvedFeed>> {
     let mut specs = request.feeds.clone();
     if let (true, Some(signature)) = (specs.is_empty(), signature) {
         specs.extend(
             signature.inputs.iter().map(|(_, tensor)| FeedSpec { name: tensor.clone(), ..FeedSpec::default() }),
         );
-        told.push(format!("fed are the inputs of the signature `{}`", signature.name));
+        assumptions.push(format!("fed are the inputs of the signature `{}`", signature.name));
     }
     let missing =
         |d: Diagnostic, name: &str| signature::add_signature_names(d, name, program, signature, |s| &s.inputs[..]);
@@ -103,7 +103,8 @@ pub fn resolve_feeds(
     Ok(ends.into_iter().zip(specs).map(|(at, spec)| UnresolvedFeed { at, spec, called: None }).collect())
 }
 
-/// Adds the needed Placeholders that are not fed yet, and the signature's names of all feeds. `told` collects assumptions.
+/// Adds the needed Placeholders that are not fed yet, and the signature's names of all feeds. Choices that the user did not make are
+/// appended to `assumptions`.
 pub fn add_unfed_placeholders(
     program: &Program,
     names: &NodesByName,
@@ -111,7 +112,7 @@ pub fn add_unfed_placeholders(
     needed: &NeededNodes,
     request: &Request,
     signature: Option<&Signature>,
-    told: &mut Vec<String>,
+    assumptions: &mut Vec<String>,
 ) -> Vec<UnresolvedFeed> {
     let called = |at| signature.and_then(|s| signature::name_in_signature(&s.inputs, names, at));
     for one in &mut asked {
@@ -133,7 +134,7 @@ pub fn add_unfed_placeholders(
         } else {
             "Placeholders that the fetches need are fed too"
         };
-        told.push(format!("{why}: {}", added.join(", ")));
+        assumptions.push(format!("{why}: {}", added.join(", ")));
     }
     asked
 }
@@ -158,7 +159,7 @@ fn sink_outputs(program: &Program) -> Vec<Endpoint> {
     if found.is_empty() { unused.into_iter().flat_map(outputs).collect() } else { found }
 }
 
-/// Collects all endpoints, or all diagnostics.
+/// Collects the endpoints of a list of names; if any name is wrong, returns the diagnostics of all wrong ones.
 fn collect_endpoints(all: impl Iterator<Item = Result<Endpoint, Diagnostic>>) -> Result<Vec<Endpoint>> {
     let (mut ends, mut bad) = (Vec::new(), Vec::new());
     for one in all {

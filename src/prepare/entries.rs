@@ -5,7 +5,8 @@
 use super::defaults::resolve_feeds;
 use super::names::NodesByName;
 use super::{
-    FeedSpec, Prepared, Request, UsedBindings, prepare_with_bindings, prune, resizable_variables, signature, tables,
+    FeedSpec, PreparedProgram, Request, UsedBindings, prepare_with_bindings, prune, resizable_variables, signature,
+    tables,
 };
 use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, Graph, NodeId, PartialShape, Program, Signature, TfType, Variable, VariableRole};
@@ -27,7 +28,7 @@ pub struct PreparedEntry {
     /// Name of the signature; `run` if the program has none.
     pub name: String,
     /// Part of the program that the signature needs; its variables are those that are state.
-    pub prepared: Prepared,
+    pub prepared: PreparedProgram,
 }
 
 /// All prepared functions of a program, over one state.
@@ -36,7 +37,7 @@ pub struct PreparedFunctions {
     /// Signatures, in the order of the request.
     pub entries: Vec<PreparedEntry>,
     /// Initializer of the variables for which the file has no value.
-    pub init: Option<Prepared>,
+    pub init: Option<PreparedProgram>,
 }
 
 /// Prepares each signature that `request` chooses.
@@ -44,7 +45,7 @@ pub struct PreparedFunctions {
 /// # Errors
 /// Errors of [`super::prepare`] for each signature; `BadOption` for a pattern of `request.state` that matches no variable;
 /// `VariableWithoutValue` for a state variable without an initial value.
-pub fn entries(program: Program, request: &Request) -> Result<PreparedFunctions> {
+pub fn prepare_entries(program: Program, request: &Request) -> Result<PreparedFunctions> {
     let source = program.source.clone();
     split_into_entries(program, request).map_err(|error| {
         error.map(|mut d| {
@@ -252,13 +253,13 @@ fn as_fetches(nodes: &[NodeId]) -> Vec<(String, Endpoint)> {
 }
 
 /// Prepares the initializer: the part of a program that runs `roots`, without results.
-fn prepare_initializer(program: Program, roots: &[NodeId]) -> Result<Prepared> {
+fn prepare_initializer(program: Program, roots: &[NodeId]) -> Result<PreparedProgram> {
     let fetches = as_fetches(roots);
     let needed = prune::needed_nodes(&program.graph, &[], &fetches, false);
     let prune::PrunedProgram { mut program, fetches } = prune::prune(program, &needed, &[], fetches);
     let mut roots = fetches.into_iter().map(|(_, at)| at.node).collect();
     super::functional::functionalize(&mut program, &[], &mut [], &mut roots)?;
-    Ok(Prepared {
+    Ok(PreparedProgram {
         program,
         feeds: Vec::new(),
         sizes: Vec::new(),

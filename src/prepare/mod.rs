@@ -18,8 +18,8 @@ mod shape;
 mod signature;
 mod tables;
 
-pub use binding::{Binding, DimBound, VaryingSizes, is_default_binding, size_name};
-pub use entries::{PreparedEntry, PreparedFunctions, entries};
+pub use binding::{Binding, DimBound, VaryingSizes, is_default_binding, sanitize_size_name};
+pub use entries::{PreparedEntry, PreparedFunctions, prepare_entries};
 pub use feed_spec::{FeedSpec, parse_dtype};
 pub use fields::{c_field_names, is_reserved};
 pub use functional::is_control_flow;
@@ -59,8 +59,8 @@ pub struct Request {
     pub bounds: Vec<(String, u64)>,
     /// Whether calls fail where TensorFlow's kernels or assertions would refuse the values.
     pub is_checked: bool,
-    /// Signatures to take feeds and fetches from; if empty, the model's default one. Several are allowed only in [`entries()`], where `all`
-    /// stands for every signature.
+    /// Signatures to take feeds and fetches from; if empty, the model's default one. Several are allowed only in [`prepare_entries`],
+    /// where `all` stands for every signature.
     pub signatures: Vec<String>,
     /// Names of variables that keep their values between calls although no entry writes them; `*` matches any letters, and `all` every
     /// variable.
@@ -95,7 +95,7 @@ impl Request {
 
 /// A program that is ready to be lowered.
 #[derive(Clone, Debug)]
-pub struct Prepared {
+pub struct PreparedProgram {
     /// Nodes that the fetches need, and the functions that these call.
     pub program: Program,
     /// Arguments, in order; each is output 0 of a `Placeholder`, and has the upper bounds of dynamic sizes.
@@ -120,10 +120,10 @@ pub struct Prepared {
     pub warnings: Vec<Diagnostic>,
 }
 
-impl Prepared {
-    /// The program with the fixed sizes `sizes` in place of dynamic ones.
-    pub fn at(&self, sizes: &[u64]) -> Prepared {
-        let mut fixed = Prepared { sizes: Vec::new(), ..self.clone() };
+impl PreparedProgram {
+    /// Copy of the program with the fixed sizes `sizes` in place of its dynamic ones.
+    pub fn with_fixed_sizes(&self, sizes: &[u64]) -> PreparedProgram {
+        let mut fixed = PreparedProgram { sizes: Vec::new(), ..self.clone() };
         if self.sizes.is_empty() {
             return fixed;
         }
@@ -145,7 +145,7 @@ impl Prepared {
 /// # Errors
 /// `UnknownTensor` (with the nearest names), `UnknownDim`, `BadOption`, `UnsupportedType`, `TooLarge`, `BadGraph` for
 /// cycles, `ControlFlowV1` for loops of TensorFlow 1.
-pub fn prepare(program: Program, request: &Request) -> Result<Prepared> {
+pub fn prepare(program: Program, request: &Request) -> Result<PreparedProgram> {
     let source = program.source.clone();
     let in_file = |error: Error| {
         error.map(|mut d| {
@@ -195,7 +195,7 @@ impl UsedBindings {
 }
 
 /// Prepares a program whose variables may keep values between calls; `used` collects the options that matched something.
-fn prepare_with_bindings(program: Program, request: &Request, used: &mut UsedBindings) -> Result<Prepared> {
+fn prepare_with_bindings(program: Program, request: &Request, used: &mut UsedBindings) -> Result<PreparedProgram> {
     let program = if request.is_checked { effects::strip_assertion_data(program) } else { program };
     let names = NodesByName::new(&program);
     let mut assumptions = Vec::new();
@@ -238,7 +238,7 @@ fn prepare_with_bindings(program: Program, request: &Request, used: &mut UsedBin
         (true, true) => RuntimeChecks::Unproven,
         (true, false) => RuntimeChecks::On,
     };
-    Ok(Prepared { program, feeds, sizes, axes, bounds, checks, fetches, called, roots, assumptions, warnings })
+    Ok(PreparedProgram { program, feeds, sizes, axes, bounds, checks, fetches, called, roots, assumptions, warnings })
 }
 
 fn bounds(request: &Request, feeds: &[Feed]) -> Bounds {
@@ -254,7 +254,7 @@ fn feed_facts(feed: &Feed, axes: &[Option<usize>]) -> FeedFacts {
     FeedFacts { at: feed.at, dtype: Some(TfType::Data(feed.info.dtype)), shape, sizes: axes.to_vec(), value: None }
 }
 
-/// Output that is feed `i` of a pruned program.
+/// Output that stands for feed `i` in a pruned program: output 0 of node `i`.
 fn feed_endpoint(i: usize) -> Endpoint {
     Endpoint { node: NodeId(i as u32), port: 0 }
 }

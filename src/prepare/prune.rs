@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Nodes that the fetches need, with the feeds given.
 #[derive(Clone, Debug)]
 pub struct NeededNodes {
-    /// Whether each node must be computed, apart from fed outputs.
+    /// For each node, whether a fetch depends on it through outputs that are not fed.
     pub nodes: IdVec<NodeId, bool>,
     /// Nodes left out: they have an effect that compiled code does not have, and only control edges need them.
     pub skipped: Vec<NodeId>,

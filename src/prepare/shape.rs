@@ -29,14 +29,15 @@ pub struct ResolvedShapes {
     pub values: Vec<FeedFacts>,
 }
 
-/// Resolves type and dimensions of all feeds. `bound` holds the `--dim` options, `used` marks those that matched, and `told` collects
-/// assumptions. Errors of all feeds are collected: `UnknownDim`, `UnsupportedType`, `TooLarge`, `BadOption`.
+/// Resolves type and dimensions of all feeds. `bound` holds the `--dim` options, and `used` marks those that matched. Choices that the
+/// user did not make are appended to `assumptions`. Errors of all feeds are collected: `UnknownDim`, `UnsupportedType`, `TooLarge`,
+/// `BadOption`.
 pub fn resolve_shapes(
     program: &Program,
     asked: &[UnresolvedFeed],
     bound: &[(String, Binding)],
     used: &mut [bool],
-    told: &mut Vec<String>,
+    assumptions: &mut Vec<String>,
 ) -> Result<ResolvedShapes, Error> {
     let (told_values, asked): (Vec<&UnresolvedFeed>, Vec<&UnresolvedFeed>) =
         asked.iter().partition(|a| a.spec.value.is_some());
@@ -52,7 +53,7 @@ pub fn resolve_shapes(
     let mut varying = VaryingSizes::default();
     for ((asked, name), field) in asked.into_iter().zip(&names).zip(c_field_names(&names)) {
         let dtype = resolve_dtype(program, asked, name);
-        let dims = resolve_dims(program, asked, name, &field, &mut bindings, &mut varying, told);
+        let dims = resolve_dims(program, asked, name, &field, &mut bindings, &mut varying, assumptions);
         match (dtype, dims) {
             (Ok(dtype), Ok((dims, own))) => {
                 let name = tensor_name(program, asked.at);
@@ -243,7 +244,7 @@ fn resolve_dims(
     field: &str,
     bindings: &mut Bindings,
     varying: &mut VaryingSizes,
-    told: &mut Vec<String>,
+    assumptions: &mut Vec<String>,
 ) -> Result<(Vec<u64>, Vec<Option<usize>>), Diagnostic> {
     let node = &program.graph.nodes[asked.at.node];
     let tensor = tensor_name(program, asked.at);
@@ -274,13 +275,15 @@ fn resolve_dims(
                 let is_named = asked.spec.bounds.get(i).is_some_and(Option::is_some);
                 if !is_named && axes[..i].iter().flatten().any(|&other| other != number) {
                     let size = &varying.sizes[number].name;
-                    told.push(format!("dimension {i} of `{name}` varies by itself, as the size `{size}`"));
+                    assumptions.push(format!("dimension {i} of `{name}` varies by itself, as the size `{size}`"));
                 }
                 axes[i] = Some(number);
                 out.push(bound.most);
             }
             None if i == 0 => {
-                told.push(format!("the leading dimension of `{name}` is not known and taken as 1; `--dim 1..64` is for each size up to 64"));
+                assumptions.push(format!(
+                    "the leading dimension of `{name}` is not known and taken as 1; `--dim 1..64` is for each size up to 64"
+                ));
                 out.push(1);
             }
             None => missing.push(i),

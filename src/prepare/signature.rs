@@ -115,7 +115,8 @@ pub fn to_tensor_names(request: &Request, signature: Option<&Signature>) -> Requ
     request
 }
 
-/// Name of the tensor `at` in a signature's `pairs` of names and tensors.
+/// Name of the output `at` in a signature; `None` if the signature does not list it. `pairs` are names and tensors of the signature's
+/// inputs or outputs.
 pub fn name_in_signature(pairs: &[(String, String)], names: &NodesByName, at: Endpoint) -> Option<String> {
     let found = pairs.iter().find(|(_, tensor)| names.endpoint("tensor", tensor).is_ok_and(|e| e == at));
     found.map(|(key, _)| key.clone())

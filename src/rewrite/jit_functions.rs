@@ -23,7 +23,7 @@ impl JitFunctions {
     pub fn collect(program: &Program) -> JitFunctions {
         let mut marked = JitFunctions::default();
         let graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
-        let called = graphs.flat_map(|g| g.nodes.values()).filter_map(|n| cluster::marked_function(program, n));
+        let called = graphs.flat_map(|g| g.nodes.values()).filter_map(|n| cluster::jit_compile_function(program, n));
         for name in called.collect::<BTreeSet<_>>() {
             let mut open = vec![name.clone()];
             while let Some(next) = open.pop() {

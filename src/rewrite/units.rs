@@ -254,7 +254,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         let mut open = outside_calls(self.program, place.graph, &unit);
         let outside = place.graph.nodes.values().filter(|n| !unit.members.contains_key(&*n.name));
         for node in outside {
-            open.extend(cluster::marked_function(self.program, node));
+            open.extend(cluster::jit_compile_function(self.program, node));
             if is_control_flow(node) {
                 open.extend(
                     node.called_functions().into_iter().filter(|name| self.program.functions.contains_key(name)),

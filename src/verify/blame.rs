@@ -9,7 +9,7 @@ use crate::diag::{Code, Diagnostic, Error, Result};
 use crate::graph::{Endpoint, PartialShape, Program, TfType};
 use crate::import::{self, Loaded};
 use crate::infer::{self, Facts, FeedFacts};
-use crate::prepare::{FeedSpec, Prepared, Request, prepare};
+use crate::prepare::{FeedSpec, PreparedProgram, Request, prepare};
 use crate::run;
 use crate::run::arguments;
 use crate::run::npz::Arrays;
@@ -133,7 +133,7 @@ pub(super) fn compare_ops(case: &VerifyCase, reference: &Arrays, others: &[Strin
     let whole = prepare(program, case.request)?;
     let facts = infer::infer(&whole.program, &whole.feeds.iter().map(feed_facts).collect::<Vec<_>>());
     let fetches = intermediate(&whole, &facts)?;
-    let all = Prepared { fetches, called: Vec::new(), ..whole };
+    let all = PreparedProgram { fetches, called: Vec::new(), ..whole };
     let lowered = compile::lower_prepared(&all)?;
     let infos = lowered.results.clone();
     let plain = run::interpret(&lowered, case.args.to_vec())?;
@@ -150,7 +150,7 @@ pub(super) fn compare_ops(case: &VerifyCase, reference: &Arrays, others: &[Strin
 
 /// Intermediate results of compiled code, the interpreter and the expectation, in the order of the fetches.
 struct Results<'a> {
-    all: &'a Prepared,
+    all: &'a PreparedProgram,
     facts: &'a Facts,
     infos: &'a [TensorInfo],
     native: &'a [Tensor],
@@ -253,7 +253,7 @@ impl<'a> Results<'a> {
 }
 
 /// Finds a constant by the name of its tensor.
-fn constant<'a>(all: &Prepared, facts: &'a Facts, spelled: &str) -> Option<(TensorInfo, &'a Tensor)> {
+fn constant<'a>(all: &PreparedProgram, facts: &'a Facts, spelled: &str) -> Option<(TensorInfo, &'a Tensor)> {
     let (node, port) = spelled.rsplit_once(':')?;
     let at = Endpoint { node: all.program.graph.find(node)?, port: port.parse().ok()? };
     let value = facts.at(at)?.as_tensor()?;
@@ -278,7 +278,7 @@ fn feed_facts(feed: &crate::lower::Feed) -> FeedFacts {
 }
 
 /// Lists the arrays that depend on the feeds, in topological order.
-fn intermediate(whole: &Prepared, facts: &Facts) -> Result<Vec<(String, Endpoint)>> {
+fn intermediate(whole: &PreparedProgram, facts: &Facts) -> Result<Vec<(String, Endpoint)>> {
     let graph = &whole.program.graph;
     let order = graph.topological_order();
     let order = order.map_err(|_| Error::user(Code::BadGraph, "the graph has a cycle"))?;

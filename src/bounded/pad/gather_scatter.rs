@@ -1,5 +1,5 @@
 //! Padding rules of gather, scatter and dynamic-update-slice along dynamic axes.
-use super::mask::{extend_axis, mask_within};
+use super::mask::{extend_axis, valid_mask};
 use super::{ComputationPadder, EmitResult, Refusal};
 use crate::bounded::extent::Extent;
 use crate::hlo::{Inst, InstId, Op};
@@ -106,7 +106,7 @@ impl ComputationPadder<'_> {
             let wide = self.b.convert(operands[count], DType::S64);
             let outside = self.b.constant(Tensor::scalar(-1i64));
             let dims = self.b.dims(wide).to_vec();
-            let inside = mask_within(self.b, &dims, &limits);
+            let inside = valid_mask(self.b, &dims, &limits);
             new[count] = self.b.select(inside, wide, outside);
         }
         self.emit_unchanged(inst.op.clone(), inst, &new)

@@ -102,7 +102,7 @@ pub fn int_constant(b: &mut Builder, value: i64) -> Option<InstId> {
 }
 
 /// Emits `pred[dims]`: true for the valid elements. `limits` holds pairs of an axis and its number of valid elements.
-pub fn mask_within(b: &mut Builder, dims: &[u64], limits: &[(usize, InstId)]) -> InstId {
+pub fn valid_mask(b: &mut Builder, dims: &[u64], limits: &[(usize, InstId)]) -> InstId {
     let mut all = None;
     for &(axis, limit) in limits {
         let position = b.iota(DType::S32, dims, axis);
@@ -118,7 +118,7 @@ pub fn fill_padding(b: &mut Builder, x: InstId, limits: &[(usize, InstId)], fill
         return x;
     }
     let dims = b.dims(x).to_vec();
-    let inside = mask_within(b, &dims, limits);
+    let inside = valid_mask(b, &dims, limits);
     b.select(inside, x, fill)
 }
 

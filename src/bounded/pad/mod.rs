@@ -24,14 +24,14 @@ use std::collections::HashMap;
 
 /// A module at its upper bounds, with everything that dynamic padding needs to know of its sizes.
 pub struct PaddedModule<'a> {
-    /// Module for exactly the bounds.
+    /// Module of the function with every size at its upper bound.
     pub module: &'a Module,
     /// Size expressions of each reachable computation, callees first.
     pub forms: &'a [ComputationExprs],
     /// Strides and offsets of the caller's sizes.
     pub steps: &'a SizeSteps,
     /// Number of data-dependent sizes; those of the entry computation are the last elements of its root tuple.
-    pub found: usize,
+    pub data_size_count: usize,
     /// Range of each size.
     pub ranges: Vec<Interval>,
     /// Number of the entry's parameters that are arguments; the caller's sizes become parameters behind these.
@@ -50,15 +50,15 @@ impl PaddedModule<'_> {
     }
     /// Number of all sizes, the caller's first.
     fn sizes(&self) -> usize {
-        self.given() + self.found
+        self.given() + self.data_size_count
     }
     /// Range of an expression over all sizes; `None` where it has no value.
     fn within(&self, of: &Extent) -> Option<Interval> {
         of.extremes(&Interval::by_index(&self.ranges))
     }
-    /// Whether `of` is at least `other` for all sizes.
-    fn is_at_least(&self, of: &Extent, other: &Extent) -> bool {
-        of.sub(other).and_then(|more| self.within(&more)).is_some_and(|more| more.least >= 0)
+    /// Whether `a >= b` for all sizes.
+    fn is_at_least(&self, a: &Extent, b: &Extent) -> bool {
+        a.sub(b).and_then(|more| self.within(&more)).is_some_and(|more| more.least >= 0)
     }
     /// Emits the module for every size up to the bounds. Errors: the first instruction that is not known to be right for padded arrays.
     pub fn emit(&self) -> Result<Module, SizeObstacle> {
@@ -117,12 +117,12 @@ struct ComputationPadder<'a> {
     comps: &'a HashMap<CompId, CompId>,
     scope: SizeScalars,
     /// Parameters with the caller's sizes, not yet converted to counts of steps.
-    said: Vec<InstId>,
+    size_params: Vec<InstId>,
     /// New instruction for each old one.
     values: HashMap<InstId, InstId>,
     /// Split axis of each old instruction whose new value has one.
     split: HashMap<InstId, SplitAxis>,
-    /// New values of those instructions with the axis merged again, where one was needed.
+    /// New value with the split axis merged again, for each old instruction in `split` where one was needed.
     merged: HashMap<InstId, InstId>,
     /// Position of each instruction in the table of size expressions.
     places: HashMap<InstId, usize>,
@@ -155,7 +155,7 @@ impl<'a> ComputationPadder<'a> {
             kind,
             comps,
             scope: SizeScalars::default(),
-            said: Vec::new(),
+            size_params: Vec::new(),
             values: HashMap::new(),
             split: HashMap::new(),
             merged: HashMap::new(),
@@ -202,16 +202,16 @@ impl<'a> ComputationPadder<'a> {
             ComputationRole::Entry => {
                 for (i, (old, shape)) in shapes.into_iter().enumerate() {
                     if i == self.all.args {
-                        self.said = (0..self.all.given()).map(|_| self.b.parameter(scalar())).collect();
+                        self.size_params = (0..self.all.given()).map(|_| self.b.parameter(scalar())).collect();
                     }
                     let new = self.b.parameter(shape);
                     self.values.insert(old, new);
                 }
-                while self.said.len() < self.all.given() {
+                while self.size_params.len() < self.all.given() {
                     let size = self.b.parameter(scalar());
-                    self.said.push(size);
+                    self.size_params.push(size);
                 }
-                let numbers = self.said.clone().into_iter().zip(&self.all.steps.all);
+                let numbers = self.size_params.clone().into_iter().zip(&self.all.steps.all);
                 let mut sizes: Vec<Option<InstId>> = numbers.map(|(n, &step)| step_count(self.b, n, step)).collect();
                 sizes.resize(self.all.sizes(), None);
                 self.scope = SizeScalars::of(sizes);
@@ -281,10 +281,10 @@ impl<'a> ComputationPadder<'a> {
                     parts.push(size);
                 }
                 parts.extend(bound_checks);
-                for i in 0..self.said.len() {
+                for i in 0..self.size_params.len() {
                     if !self.all.steps.all[i].is_every_size() {
-                        let whole = self.size_value(&self.all.steps.size_extent(i))?;
-                        parts.push(self.b.sub(self.said[i], whole));
+                        let whole = self.size_value(&self.all.steps.caller_size_expr(i))?;
+                        parts.push(self.b.sub(self.size_params[i], whole));
                     }
                 }
                 parts.extend(state);

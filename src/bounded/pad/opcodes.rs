@@ -1,5 +1,5 @@
 //! Padding rules by opcode: keep padding from reaching valid elements.
-use super::mask::{fill_padding, mask_within};
+use super::mask::{fill_padding, valid_mask};
 use super::reshape::reshape_padded;
 use super::{ComputationPadder, EmitResult, Refusal};
 use crate::hlo::{Inst, InstId, Op};
@@ -80,7 +80,7 @@ impl ComputationPadder<'_> {
         }
     }
 
-    /// Whether an instruction only moves elements of an array that has none at the bound.
+    /// Whether an instruction only moves elements of an operand that is empty at the bound, so that the result has no valid element.
     fn moves_no_elements(&self, inst: &Inst, operands: &[InstId]) -> bool {
         let moves = matches!(
             inst.op,
@@ -156,7 +156,7 @@ impl ComputationPadder<'_> {
         let places = axes.map(|axis| self.b.iota(DType::S32, &dims, axis));
         let diagonal = self.b.compare(Direction::Eq, places[0], places[1]);
         let ones = self.b.convert(diagonal, self.b.dtype(x));
-        let inside = mask_within(self.b, &dims, &limits);
+        let inside = valid_mask(self.b, &dims, &limits);
         Ok(self.b.select(inside, x, ones))
     }
 

@@ -18,9 +18,9 @@ use crate::symbolic::Interval;
 pub struct SplitAxis {
     /// Index of the axis in the original array.
     axis: usize,
-    /// Actual sizes of the axes that replace it.
+    /// Actual size of each axis into which the axis is split.
     sizes: Vec<Extent>,
-    /// Upper bounds of those sizes.
+    /// Upper bound on each of `sizes`.
     bounds: Vec<u64>,
 }
 
@@ -29,7 +29,7 @@ impl SplitAxis {
         SplitAxis { axis, ..self.clone() }
     }
 
-    /// Replaces the axis in `dims` by the entries `by`, one for each of the axes that replace it.
+    /// Replaces the entry of the split axis in `dims` by the entries `by`, one for each axis into which the axis is split.
     fn expanded<T: Clone>(&self, dims: &[T], by: &[T]) -> Vec<T> {
         [&dims[..self.axis], by, &dims[self.axis + 1..]].concat()
     }
@@ -40,12 +40,12 @@ impl SplitAxis {
         [&dims[..self.axis], &[count], &dims[self.axis + self.bounds.len()..]].concat()
     }
 
-    /// Index of an axis after the replacement; for the split axis itself the index of the first axis that replaces it.
+    /// Index in the split array of an axis of the original array; for the split axis, the index of its first part.
     fn shifted_axis(&self, axis: usize) -> usize {
         if axis > self.axis { axis + self.sizes.len() - 1 } else { axis }
     }
 
-    /// Indices of axes after the replacement; for the split axis itself those of all axes that replace it.
+    /// Indices in the split array of axes of the original array; for the split axis, the indices of all its parts.
     fn shifted_axes(&self, axes: &[usize]) -> Vec<usize> {
         let own = |&axis: &usize| {
             let count = if axis == self.axis { self.sizes.len() } else { 1 };
@@ -279,7 +279,8 @@ impl ComputationPadder<'_> {
         self.record_split(id, own, value)
     }
 
-    /// Emits a reshape that splits the axis again into the same axes, or keeps it; `None` for other reshapes.
+    /// Emits a reshape of an array with a split axis that divides the axis again into the same parts, or keeps it whole; `None` for other
+    /// reshapes.
     fn split_reshape(&mut self, inst: &Inst, id: InstId, split: SplitAxis, x: InstId) -> Option<InstId> {
         let (from, to) = (self.actual_dims(inst.operands[0]), self.actual_dims(id));
         let new = inst.shape.as_array()?.dims.clone();

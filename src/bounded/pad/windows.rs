@@ -1,7 +1,7 @@
 //! Padding rules of convolution and reduce-window along dynamic axes.
 use super::{ComputationPadder, EmitResult, Refusal};
 use crate::bounded::extent::Extent;
-use crate::bounded::size_exprs::{WindowNumbers, window_attribute, window_numbers};
+use crate::bounded::size_exprs::{WindowExprs, window_attribute, window_exprs};
 use crate::hlo::attrs::{PadDim, WindowDim};
 use crate::hlo::{Inst, InstId, Op};
 use crate::tensor::DType;
@@ -59,7 +59,7 @@ impl ComputationPadder<'_> {
     ) -> Vec<usize> {
         let (result, operand) = (self.varying(id), self.varying(inst.operands[0]));
         let is_within = |w: usize| {
-            let (of, numbers) = (windows.get(w)?, window_numbers(result, w)?);
+            let (of, numbers) = (windows.get(w)?, window_exprs(result, w)?);
             if of.lhs_dilate != 1 || [numbers.size, numbers.stride, numbers.low].iter().any(|n| n.varies()) {
                 return None;
             }
@@ -84,7 +84,7 @@ impl ComputationPadder<'_> {
         let mut op = inst.op.clone();
         let (own, operand) = (self.varying(id), self.varying(inst.operands[0]));
         for (w, (&from, &to)) in from.iter().zip(to).enumerate() {
-            let Some(numbers) = window_numbers(own, w) else { return Err(Refusal::Size) };
+            let Some(numbers) = window_exprs(own, w) else { return Err(Refusal::Size) };
             if numbers.size.varies() {
                 let known = self.is_exact_at_bound((inst, w), &numbers, &operand.dim(from), &own.dim(to));
                 self.refuse_unless(known, "has windows that lie elsewhere for other sizes")?;
@@ -136,11 +136,12 @@ impl ComputationPadder<'_> {
         Ok(self.b.add_inst(Op::DynamicSlice(dims), &[&[long], &starts[..]].concat()))
     }
 
-    /// Whether windows whose size varies give the right results at the bound's size, since they always end, or always begin, outside the array.
+    /// Whether windows of a varying size may all have the size at the bound: they always end, or always begin, outside the array, so that
+    /// the additional elements are padding.
     fn is_exact_at_bound(
         &self,
         (inst, w): (&Inst, usize),
-        numbers: &WindowNumbers,
+        numbers: &WindowExprs,
         axis: &Extent,
         result: &Extent,
     ) -> bool {

@@ -51,7 +51,7 @@ impl Default for BddManager {
 
 impl BddManager {
     /// Whether a limit was exceeded, so that results are meaningless.
-    pub fn is_full(&self) -> bool {
+    pub fn limit_exceeded(&self) -> bool {
         self.full
     }
     fn intern_decision(&mut self, variable: u32, no: Bdd, yes: Bdd) -> Bdd {
@@ -133,8 +133,8 @@ impl BddManager {
         self.fixed.insert((f, variable, value), made);
         made
     }
-    /// Assignment of variables, if the formula is a conjunction of literals: true under this assignment and false otherwise.
-    pub fn only_satisfying_path(&self, mut formula: Bdd) -> Option<Vec<(u32, bool)>> {
+    /// Variables and their values if the formula is a cube, that is a conjunction of literals; `None` for any other formula.
+    pub fn as_cube(&self, mut formula: Bdd) -> Option<Vec<(u32, bool)>> {
         let mut way = Vec::new();
         while formula != Bdd::TRUE {
             let d = self.decisions[formula.0 as usize].0;
@@ -176,9 +176,9 @@ mod tests {
         let mut f = BddManager::default();
         let (p, not_q) = (f.literal(0, true), f.literal(1, false));
         let (both, either) = (f.and(p, not_q), f.or(p, not_q));
-        assert_eq!(f.only_satisfying_path(both), Some(vec![(0, true), (1, false)]));
-        assert_eq!((f.only_satisfying_path(either), f.only_satisfying_path(Bdd::FALSE)), (None, None));
-        assert_eq!(f.only_satisfying_path(Bdd::TRUE), Some(Vec::new()));
+        assert_eq!(f.as_cube(both), Some(vec![(0, true), (1, false)]));
+        assert_eq!((f.as_cube(either), f.as_cube(Bdd::FALSE)), (None, None));
+        assert_eq!(f.as_cube(Bdd::TRUE), Some(Vec::new()));
     }
 
     #[test]
@@ -188,6 +188,6 @@ mod tests {
             let one = f.literal(v, true);
             f.and(one, all)
         });
-        assert!(f.is_full(), "{all:?}");
+        assert!(f.limit_exceeded(), "{all:?}");
     }
 }

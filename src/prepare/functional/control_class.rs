@@ -39,9 +39,9 @@ pub fn has_v1_control_flow(graph: &Graph) -> bool {
     graph.nodes.values().any(|n| control_class(&n.op) != ControlClass::Other)
 }
 
-/// Nodes in topological order of data edges, control edges and the additional edges `more`, without the edges that close loops. `Err` holds a
-/// node on a cycle.
-pub fn acyclic_order(graph: &Graph, more: &[(NodeId, NodeId)]) -> Result<Vec<NodeId>, NodeId> {
+/// Nodes of a graph in topological order of data edges, control edges and the additional edges `more`; edges that close loops are ignored.
+/// `Err` holds a node on a cycle.
+pub fn topological_order(graph: &Graph, more: &[(NodeId, NodeId)]) -> Result<Vec<NodeId>, NodeId> {
     let mut edges = Vec::new();
     for (id, node) in graph.nodes.iter() {
         let merge = control_class(&node.op) == ControlClass::Merge;

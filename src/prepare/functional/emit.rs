@@ -53,7 +53,7 @@ impl Functionalizer<'_> {
             ValueSource::Around(e) => match &region.into {
                 Some(into) => self.new_endpoint(into, draft, e),
                 None if region.is_whole => Err(missing_value_error(&self.graph.nodes[e.node])),
-                None => Ok(draft.argument(e, self.type_of(e))),
+                None => Ok(draft.capture(e, self.type_of(e))),
             },
             ValueSource::Index(i) => Ok(int_constant(draft, i as i32)),
             ValueSource::Inside(e) => match draft.kept.get(&e.node) {
@@ -78,7 +78,7 @@ impl Functionalizer<'_> {
         let node = Node { inputs: inputs?.into(), controls: [].into(), ..old.clone() };
         let new = match self.order_of[id] {
             Order::Free => draft.push(node),
-            order => draft.push_in_order(node, order == Order::Changes),
+            order => draft.push_ordered(node, order == Order::Changes),
         };
         draft.kept.insert(id, new);
         Ok(())
@@ -175,7 +175,7 @@ impl Functionalizer<'_> {
             .into(),
             ..new_node(&name, if changes { "If" } else { "StatelessIf" })
         };
-        let node = if changes { draft.push_in_order(node, true) } else { draft.push(node) };
+        let node = if changes { draft.push_ordered(node, true) } else { draft.push(node) };
         for (port, &target) in (0..).zip(&targets) {
             draft.values.insert(target, Endpoint { node, port });
         }

@@ -57,8 +57,9 @@ impl FunctionDraft {
         }
         self.nodes.push(node)
     }
-    /// Adds a node with a control edge from the last ordered node. With `changes` the node has side effects, and is kept for them.
-    pub fn push_in_order(&mut self, mut node: Node, changes: bool) -> NodeId {
+    /// Adds a node that runs after the last ordered node, by a control edge. With `changes` the node has side effects, and is kept for
+    /// them.
+    pub fn push_ordered(&mut self, mut node: Node, changes: bool) -> NodeId {
         node.controls = self.last.into_iter().collect();
         let id = self.push(node);
         self.last = Some(id);
@@ -67,8 +68,9 @@ impl FunctionDraft {
         }
         id
     }
-    /// Argument for a value of type `of` captured from the surrounding region; added if it is new.
-    pub fn argument(&mut self, e: Endpoint, of: TfType) -> Endpoint {
+    /// Captures the value `e` of type `of` from the surrounding region: returns the argument that passes it in, which is added if it is
+    /// new.
+    pub fn capture(&mut self, e: Endpoint, of: TfType) -> Endpoint {
         let found = self.values.get(&e).copied();
         found.unwrap_or_else(|| {
             let attrs = [("T".into(), Attr::Type(of))].into();
@@ -78,8 +80,8 @@ impl FunctionDraft {
             Endpoint { node, port: 0 }
         })
     }
-    /// Makes all arguments available as values again, after `values` was reset.
-    pub fn reset_arguments(&mut self) {
+    /// Enters all arguments into `values` again, after the caller replaced `values` by an earlier copy.
+    pub fn restore_arguments(&mut self) {
         self.values.extend(self.args.iter().map(|&(e, node)| (e, Endpoint { node, port: 0 })));
     }
     /// Drops the nodes that neither results nor side effects need, except the first `pinned` ones.

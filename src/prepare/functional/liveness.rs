@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 pub struct BranchTest {
     /// Predicate or index.
     pub at: Endpoint,
-    /// Value of an index; `None` for a predicate.
+    /// Value with which the test compares an index; `None` for a predicate.
     pub equals: Option<i32>,
 }
 
@@ -22,19 +22,20 @@ pub struct BranchTest {
 pub struct Liveness {
     /// Owner of the formulas.
     pub formulas: BddManager,
-    /// Test of each variable in formulas.
+    /// Meaning of each Boolean variable of the formulas, by its number.
     pub tests: Vec<BranchTest>,
     /// Condition under which each node runs.
     node: IdVec<NodeId, Bdd>,
     /// Condition under which the loop of each frame runs.
     frame: Vec<Bdd>,
-    /// Formula of each output of each `Switch`: where this output gets the data.
+    /// By `Switch` and output: the formula under which the `Switch` forwards its data to this output.
     taken: HashMap<NodeId, Vec<Bdd>>,
-    /// Test of each frame's condition, and its outcome for another iteration.
+    /// By frame: the test that is the loop's condition, and the outcome with which the loop continues.
     conditions: Vec<(u32, bool)>,
 }
 
-/// Origin of a predicate through nodes that forward or negate it, and whether it is negated.
+/// Follows a predicate back through nodes that forward or negate it; returns the output at the origin, and whether the predicate is its
+/// negation.
 fn predicate_origin(graph: &Graph, mut at: Endpoint) -> (Endpoint, bool) {
     let mut negated = false;
     for _ in 0..graph.nodes.len() {
@@ -106,7 +107,7 @@ impl Liveness {
                 ControlClass::Exit => frame_of_exit(graph, frames, id).map_or(Bdd::TRUE, |frame| found.frame[frame]),
                 _ => found.all_inputs(graph, frames, id, frames.of[id]),
             };
-            if found.formulas.is_full() {
+            if found.formulas.limit_exceeded() {
                 let node = &graph.nodes[id];
                 let told = format!("too many predicates decide about `{}`", node.name);
                 return Err(loop_error(&frames.all[TOP], told).at_node(&node.name, &node.op).into());
@@ -145,7 +146,7 @@ impl Liveness {
     pub fn frame_condition(&self, frame: usize) -> Bdd {
         self.frame[frame]
     }
-    /// Test of a frame's condition, and its outcome for another iteration.
+    /// Test that is the condition of a frame's loop, and the outcome with which the loop continues.
     pub fn loop_test(&self, frame: usize) -> (u32, bool) {
         self.conditions[frame]
     }

@@ -57,7 +57,7 @@ impl Functionalizer<'_> {
         several
     }
 
-    /// Loops with side effects among these units and their dependencies within the branch.
+    /// Loops with side effects that run if `units` run in a branch: those among `units`, and among their dependencies within the branch.
     fn loops_with_effects(
         &mut self,
         region: &Region,
@@ -97,7 +97,7 @@ impl Functionalizer<'_> {
         let unit = NodeOrLoop::Loop(frame);
         let f = self.node_or_loop_condition(unit);
         let f = self.live.formulas.restrict(f, &region.path);
-        let way = self.live.formulas.only_satisfying_path(f).ok_or_else(|| self.shared_effect_error(region, unit))?;
+        let way = self.live.formulas.as_cube(f).ok_or_else(|| self.shared_effect_error(region, unit))?;
         let inside = Region {
             frame: region.frame,
             path: [&region.path[..], &way].concat(),
@@ -117,7 +117,7 @@ impl Functionalizer<'_> {
         draft.kept = kept;
         draft.values = values;
         draft.values.extend(given);
-        draft.reset_arguments();
+        draft.restore_arguments();
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl Functionalizer<'_> {
     pub fn add_guard_to_condition(&mut self, region: &Region, cond: &mut FunctionDraft) {
         for &(number, value) in &region.guard {
             let Some(test) = self.branch_test(number) else { continue };
-            let at = cond.argument(test.at, self.type_of(test.at));
+            let at = cond.capture(test.at, self.type_of(test.at));
             let mut holds = test_predicate(cond, test, at);
             if !value {
                 let not = Node { inputs: [holds].into(), ..new_node("not", "LogicalNot") };

@@ -66,7 +66,7 @@ impl Functionalizer<'_> {
             attrs: attrs.into(),
             ..new_node(&name, if changes { "While" } else { "StatelessWhile" })
         };
-        let node = if changes { draft.push_in_order(node, true) } else { draft.push(node) };
+        let node = if changes { draft.push_ordered(node, true) } else { draft.push(node) };
         self.emit_exits(region, draft, frame, &merges, node, depth)
     }
 

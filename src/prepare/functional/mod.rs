@@ -96,7 +96,7 @@ pub fn functionalize(
             }
             Err(error) => problems.extend(error.into_diagnostics()),
         }
-    } else if let Err(stuck) = control_class::acyclic_order(&program.graph, &[]) {
+    } else if let Err(stuck) = control_class::topological_order(&program.graph, &[]) {
         problems.push(cycle_error(&program.graph, stuck));
     }
     for function in program.functions.values_mut().filter(|f| control_class::has_v1_control_flow(&f.graph)) {
@@ -138,13 +138,13 @@ fn convert_graph(
     changing: &HashSet<Arc<str>>,
 ) -> Result<(FunctionDraft, Vec<Function>)> {
     check_inputs(graph)?;
-    let order = control_class::acyclic_order(graph, &[]).map_err(|stuck| cycle_error(graph, stuck))?;
+    let order = control_class::topological_order(graph, &[]).map_err(|stuck| cycle_error(graph, stuck))?;
     let frames = LoopFrames::find(graph, &order)?;
     // A loop runs as one node: all inputs before all outputs.
     let whole: Vec<(NodeId, NodeId)> =
         frames.all.iter().flat_map(|f| f.exits.iter().flat_map(|&x| f.enters.iter().map(move |&e| (e, x)))).collect();
     let order =
-        control_class::acyclic_order(graph, &whole).map_err(|stuck| self_dependent_loop(graph, &frames, stuck))?;
+        control_class::topological_order(graph, &whole).map_err(|stuck| self_dependent_loop(graph, &frames, stuck))?;
     let live = Liveness::compute(graph, &frames, &order, known)?;
     let order_of = graph.nodes.values().map(|n| order_of(n, changing)).collect();
     let effects = effects_by_frame(graph, &frames, &order_of);

@@ -39,7 +39,7 @@ pub struct Region {
     pub into: Option<Box<Region>>,
 }
 
-/// A node, or a whole loop.
+/// Unit of ordering in a region: a node, or a whole inner loop.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum NodeOrLoop {
     /// A node of the region's frame.
@@ -71,7 +71,7 @@ impl RegionStep {
 pub enum MergeInput {
     /// The input with this index.
     Input(usize),
-    /// An input that depends on the outcome of this test.
+    /// Not decided in the region: the input depends on the outcome of the test with this number.
     Test(u32),
     /// The Merge takes none of its inputs: it does not run.
     Dead,
@@ -359,7 +359,7 @@ impl Functionalizer<'_> {
     }
 }
 
-/// Units of `inner` on which `units` depend through units that are not resolved by a test.
+/// Units of `inner` on which `units` depend, directly or through other units that are not resolved by a test.
 fn inner_units_of(
     units: &[NodeOrLoop],
     waits: &BTreeMap<NodeOrLoop, Vec<NodeOrLoop>>,
