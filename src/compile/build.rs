@@ -8,7 +8,7 @@ use crate::hlo::{Literal, Module};
 use crate::kernel::self_test::SelfTest;
 use crate::kernel::state::lay_out_variables;
 use crate::kernel::{self, Bundle, EntryPoint, ModelInterface, PaddedOffsets, WeightsLayout};
-use crate::lower::{Lowered, SizeCountSource, StateVariable};
+use crate::lower::{ElementCountSource, Lowered, StateVariable};
 use crate::package::names;
 use crate::schedule::{KernelTarget, PackedConstants};
 use crate::target::{CodeRequest, PanelSizes, QuantizedProducts, RoundingCounts, Target};
@@ -365,8 +365,8 @@ pub fn with_size_parameters(
     let (given, found) = sizes.all.split_at(sizes.caller_size_count());
     let used = |axes: &Vec<Option<usize>>| {
         let size = |s: usize| match s.checked_sub(given.len()) {
-            None => SizeCountSource::Parameter(lowered.args.len() + s),
-            Some(s) => SizeCountSource::Part(lowered.results.len() + s),
+            None => ElementCountSource::Parameter(lowered.args.len() + s),
+            Some(s) => ElementCountSource::Part(lowered.results.len() + s),
         };
         axes.iter().map(|axis| axis.map(size)).collect()
     };

@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 100;
 /// Kind of access to a variable, the strongest last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Access {
-    /// Neither read nor write.
+    /// The variable is neither read nor written.
     #[default]
     None,
     /// Reads the variable, and does not write.

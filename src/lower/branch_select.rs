@@ -13,8 +13,8 @@ use crate::tensor::{DType, Tensor};
 use std::collections::BTreeSet;
 
 impl Walker<'_> {
-    /// Computes all branches, and selects the results of branch `index` (of the first one where `index` is the truth value true). `None` where
-    /// a branch has side effects or returns values other than arrays.
+    /// Computes all branches, and selects the results of branch `index` (of the first one where `index` is the truth value true). `None`
+    /// where a branch has side effects or returns values other than arrays.
     pub(super) fn lower_branches_by_select(
         &mut self,
         index: InstId,
@@ -41,19 +41,19 @@ impl Walker<'_> {
         let mark = self.checkpoint();
         let mut apart = self.differing_axes(branches, args)?;
         self.roll_back(&mark);
-        let astray = self.lower_with_other_sizes(&mark, |w| w.differing_axes(branches, args));
+        let astray = self.lower_with_perturbed_sizes(&mark, |w| w.differing_axes(branches, args));
         self.roll_back(&mark);
         apart.extend(astray?);
         let mut left: Option<Vec<Value>> = None;
         // beginning with the last branch, which is taken for every index out of range
         for (i, branch) in branches.iter().enumerate().rev() {
-            let counts = self.branch_predicate(index, i, branches.len());
+            let is_taken = self.branch_predicate(index, i, branches.len());
             let before = self.b.bound_checks().len();
-            let Some(values) = self.inline_if_all_results_lowered(branch, args.to_vec())? else { return Ok(None) };
-            self.mask_claims(before, counts);
+            let Some(values) = self.inline_requiring_all_results(branch, args.to_vec())? else { return Ok(None) };
+            self.mask_checks(before, is_taken);
             left = match left {
                 None => Some(values),
-                Some(others) => self.select_results(counts, &values, &others, &apart)?,
+                Some(others) => self.select_results(is_taken, &values, &others, &apart)?,
             };
             if left.is_none() {
                 return Ok(None);
@@ -67,7 +67,7 @@ impl Walker<'_> {
         let mut apart = BTreeSet::new();
         let mut first: Option<Vec<Vec<Dim>>> = None;
         for branch in branches {
-            let values = self.inline_if_all_results_lowered(branch, args.to_vec())?.unwrap_or_default();
+            let values = self.inline_requiring_all_results(branch, args.to_vec())?.unwrap_or_default();
             let dims = values.iter().map(|value| match value {
                 Value::Array(id) => self.b.dims(*id).to_vec(),
                 _ => Vec::new(),
@@ -82,7 +82,8 @@ impl Walker<'_> {
         Ok(apart)
     }
 
-    /// Truth value of whether branch `i` of `count` is the one that `index` selects.
+    /// Emits the predicate (a scalar of type pred) that is true if `index` selects branch `i` of `count`; an index out of range selects the
+    /// last.
     fn branch_predicate(&mut self, index: InstId, i: usize, count: usize) -> InstId {
         if self.b.dtype(index) == DType::Pred {
             let first = self.b.constant(Tensor::from_bools(&[], &[i == 0]));
@@ -98,18 +99,18 @@ impl Walker<'_> {
         self.b.binary(ScalarOp::Or, behind, before)
     }
 
-    /// Replaces the values of run-time checks from index `before` on by 0 where their branch is not taken.
-    fn mask_claims(&mut self, before: usize, counts: InstId) {
+    /// Replaces the values of the run-time checks from index `before` on by 0, so that they pass, if their branch is not taken.
+    fn mask_checks(&mut self, before: usize, is_taken: InstId) {
         for bound_check in self.b.take_bound_checks(before) {
             let none = self.b.full_like(bound_check.value, 0.0);
-            let value = self.b.select(counts, bound_check.value, none);
+            let value = self.b.select(is_taken, bound_check.value, none);
             self.b.add_bound_check(BoundCheck { value, ..bound_check });
         }
     }
 
     fn select_results(
         &mut self,
-        counts: InstId,
+        is_taken: InstId,
         ours: &[Value],
         others: &[Value],
         apart: &BTreeSet<(usize, usize)>,
@@ -121,14 +122,15 @@ impl Walker<'_> {
         for (i, pair) in ours.iter().zip(others).enumerate() {
             let (Value::Array(x), Value::Array(y)) = pair else { return Ok(None) };
             let axes: Vec<usize> = apart.iter().filter(|(result, _)| *result == i).map(|a| a.1).collect();
-            let Some(one) = self.select_array(counts, *x, *y, &axes)? else { return Ok(None) };
+            let Some(one) = self.select_array(is_taken, *x, *y, &axes)? else { return Ok(None) };
             out.push(Value::Array(one));
         }
         Ok(Some(out))
     }
 
-    /// `x` where `counts` is true, else `y`. Sizes may differ along the axes in `apart`; the size of the result is then data-dependent.
-    fn select_array(&mut self, counts: InstId, x: InstId, y: InstId, apart: &[usize]) -> Result<Option<InstId>> {
+    /// Selects the array `x` if the scalar `is_taken` is true, else `y`. Sizes may differ along the axes in `apart`; the size of the result
+    /// is then data-dependent.
+    fn select_array(&mut self, is_taken: InstId, x: InstId, y: InstId, apart: &[usize]) -> Result<Option<InstId>> {
         if self.b.rank(x) != self.b.rank(y) || self.b.dtype(x) != self.b.dtype(y) {
             return Ok(None);
         }
@@ -136,7 +138,7 @@ impl Walker<'_> {
         for &axis in apart {
             let (ours, theirs) = (self.b.dims(x)[axis], self.b.dims(y)[axis]);
             let (of_x, of_y) = (self.b.scalar(DType::S32, ours), self.b.scalar(DType::S32, theirs));
-            let count = self.b.select(counts, of_x, of_y);
+            let count = self.b.select(is_taken, of_x, of_y);
             let told = "how large what a branch leaves is depends on values at run time";
             let size = self
                 .b
@@ -146,8 +148,8 @@ impl Walker<'_> {
             y = self.resize_axis(y, axis, ours, size);
         }
         let dims = self.b.dims(x).to_vec();
-        let counts = self.b.broadcast(counts, &dims, &[]);
-        Ok(Some(self.b.select(counts, x, y)))
+        let is_taken = self.b.broadcast(is_taken, &dims, &[]);
+        Ok(Some(self.b.select(is_taken, x, y)))
     }
 
     /// Pads `x` by `more` elements along an axis, and truncates the axis to `size` elements.

@@ -16,11 +16,12 @@ const VERSIONS: std::ops::RangeInclusive<i64> = 4..=10;
 /// First version whose shape assertions are checked.
 const SHAPE_ASSERTIONS: i64 = 7;
 
-/// Graph around a StableHLO module: the module is emitted into the walker's builder, and may call back functions of the graph.
+/// Connects a StableHLO module to the graph that calls it: the module is emitted into the walker's builder, and its calls of TensorFlow
+/// functions (`function_list`) are inlined.
 struct CallModuleHost<'w, 'p> {
     walker: &'w mut Walker<'p>,
     functions: &'w [FuncRef],
-    /// Nesting depth of computations at the call of the module.
+    /// Nesting depth of the HLO computation that calls the module.
     depth: usize,
 }
 
@@ -43,7 +44,7 @@ impl Host for CallModuleHost<'_, '_> {
         let args = args.iter().map(|&id| Value::Array(id)).collect();
         // Variables have no value within the module's own computations.
         let results = if self.walker.b.nesting_depth() == self.depth {
-            self.walker.inline_if_all_results_lowered(function, args)?
+            self.walker.inline_requiring_all_results(function, args)?
         } else {
             self.walker.lower_call_into_computation(function, args, &ThreadedVariables::default())?
         };
@@ -78,7 +79,7 @@ fn cpu_platform_index(node: &Node, checks: &[&str]) -> Result<Option<usize>> {
 
 impl Walker<'_> {
     /// Lowers an `XlaCallModule` node, and returns its outputs.
-    pub(super) fn call_module(&mut self, node: &Node, args: &[Value]) -> Result<Vec<ValueSlot>> {
+    pub(super) fn lower_xla_call_module(&mut self, node: &Node, args: &[Value]) -> Result<Vec<ValueSlot>> {
         let version = node.int("version").unwrap_or(0);
         if !VERSIONS.contains(&version) {
             let told = format!(
@@ -111,7 +112,8 @@ impl Walker<'_> {
         let results = module.call(&mut CallModuleHost { walker: self, functions, depth }, &args, platform, checks)?;
         Ok(results.into_iter().map(|id| Some(Value::Array(id))).collect())
     }
-    /// The array that is passed to a module for a value; variables are read. Errors: `UnsupportedType` for other kinds of values.
+    /// Converts a value to an array that can be passed to a module: an array itself, or the current value of a variable. Errors:
+    /// `UnsupportedType` for other kinds of values.
     fn module_argument(&self, value: &Value) -> Result<InstId> {
         match value {
             Value::Array(id) => Ok(*id),

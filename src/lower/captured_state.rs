@@ -34,8 +34,8 @@ impl CapturedState {
 }
 
 impl Walker<'_> {
-    /// Variables, TensorArrays and stacks that functions use through these arguments. Gradient TensorArrays that the functions would create
-    /// are created here, since they outlive the call.
+    /// Collects the variables, TensorArrays and stacks that functions use if they are called with `args`. Gradient TensorArrays that the
+    /// functions would create are created here, since they outlive the call.
     pub fn captured_state(&mut self, functions: &[&FuncRef], args: &[Value]) -> Result<CapturedState> {
         let variables = self.threaded_variables(functions, args);
         let mut mutable_lists: Vec<MutableListId> = Vec::new();
@@ -44,7 +44,7 @@ impl Walker<'_> {
         if todo.is_empty() {
             return Ok(CapturedState { variables, ..CapturedState::default() });
         }
-        let (sources, changed) = self.holder_uses(functions);
+        let (sources, changed) = self.mutable_list_uses(functions);
         while let Some(id) = todo.pop() {
             if mutable_lists.contains(&id) {
                 continue;
@@ -77,7 +77,7 @@ impl Walker<'_> {
 
     /// The attributes `source` of all `TensorArrayGradV3` nodes in functions and their callees, and whether these functions change
     /// TensorArrays or stacks.
-    fn holder_uses(&self, functions: &[&FuncRef]) -> (Vec<String>, bool) {
+    fn mutable_list_uses(&self, functions: &[&FuncRef]) -> (Vec<String>, bool) {
         let (mut sources, mut changed) = (Vec::new(), false);
         let mut seen: HashSet<Arc<str>> = HashSet::new();
         let mut todo: Vec<Arc<str>> = functions.iter().map(|f| f.name.clone()).collect();
@@ -116,8 +116,8 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// Inlines a function into the open computation, and returns its results, behind them the new values of captured variables and mutable lists.
-    /// `values` holds the arguments, behind them the captured values. The state of the enclosing computation is not changed.
+    /// Inlines a function into the open computation, and returns its results, behind them the new values of captured variables and mutable
+    /// lists. `values` holds the arguments, behind them the captured values. The state of the enclosing computation is not changed.
     pub fn call_with_captures(
         &mut self,
         f: &FuncRef,
@@ -137,8 +137,8 @@ impl Walker<'_> {
         Ok(Some(results))
     }
 
-    /// Lowers only what the results `wanted` of a function need, to analyze them. The state of the enclosing computation is not changed, and
-    /// errors are not reported, since the rest of the function need not be ready to be lowered yet.
+    /// Lowers only what the results `wanted` of a function need, to analyze them. The state of the enclosing computation is not changed,
+    /// and errors are not reported, since the rest of the function need not be ready to be lowered yet.
     pub fn lower_results_for_analysis(
         &mut self,
         f: &FuncRef,
@@ -150,24 +150,24 @@ impl Walker<'_> {
         let (own, held) = values.split_at(values.len() - reached.mutable_lists.len());
         let mut own = own.to_vec();
         self.set_list_elements(&reached.mutable_lists, held)?;
-        self.store_variable_values(&mut own, &reached.variables);
+        self.bind_variable_arguments(&mut own, &reached.variables);
         let rets = &self.library_function(&f.name)?.rets;
         let targets: Vec<Endpoint> = wanted.iter().filter_map(|&i| rets.get(i).copied()).collect();
         let own = own.into_iter().map(Some).collect();
-        let results = self.with_carried_checks(|w| w.inline_call_outputs(&f.name, &f.attrs, own, &targets));
+        let results = self.with_hoistable_checks(|w| w.inline_call_partially(&f.name, &f.attrs, own, &targets));
         (self.store, self.mutable_lists) = (store, mutable_lists);
         self.errors.truncate(errors);
         results
     }
 
-    /// Specs of the results of [`Walker::call_with_captures`]. The open computation is discarded.
+    /// Lowers a call as [`Walker::call_with_captures`] does, and returns only the specs of its results; the open computation is discarded.
     pub fn probe_result_specs(
         &mut self,
         f: &FuncRef,
         values: &[Value],
         reached: &CapturedState,
     ) -> Result<Option<Vec<ValueSpec>>> {
-        let out = self.with_carried_checks(|w| w.call_with_captures(f, values, reached));
+        let out = self.with_hoistable_checks(|w| w.call_with_captures(f, values, reached));
         let specs = out.map(|out| out.map(|out| out.iter().map(|v| self.value_spec(v)).collect()));
         self.b.discard_computation();
         specs

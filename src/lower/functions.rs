@@ -42,7 +42,7 @@ impl<'p> Walker<'p> {
                 Some(Attr::Funcs(branches)) if !branches.is_empty() => self.branch_on_index(branches, &args).map(Some),
                 _ => Err(Error::user(Code::BadAttr, "attribute `branches` must list functions")),
             },
-            CallKind::Module => self.call_module(node, &args).map(Some),
+            CallKind::Module => self.lower_xla_call_module(node, &args).map(Some),
             CallKind::Sort => self.variadic_sort(node, args).map(Some),
             CallKind::Reduce => self.variadic_reduce(node, args).map(Some),
             CallKind::Scatter => self.scatter(node, &args).map(Some),
@@ -61,7 +61,7 @@ impl<'p> Walker<'p> {
         found.ok_or_else(|| Error::user(Code::BadFunction, format!("the library has no function `{name}`")))
     }
 
-    /// Inlines a library function, and returns its results on `args`.
+    /// Inlines a library function that is called with `args`, and returns its results.
     pub(super) fn inline_call(
         &mut self,
         name: &Arc<str>,
@@ -69,12 +69,12 @@ impl<'p> Walker<'p> {
         args: Vec<ValueSlot>,
     ) -> Result<Vec<ValueSlot>> {
         let function = self.library_function(name)?;
-        self.inline_call_outputs(name, attrs, args, &function.rets)
+        self.inline_call_partially(name, attrs, args, &function.rets)
     }
 
-    /// Inlines the part of a library function that `targets` need, and returns the values of `targets`. Errors: `BadFunction` for a wrong
-    /// number of arguments, recursion, and calls nested too deep.
-    pub(super) fn inline_call_outputs(
+    /// Inlines only the part of a library function that its tensors `targets` need, and returns their values. Errors: `BadFunction` for a
+    /// wrong number of arguments, recursion, and calls nested too deep.
+    pub(super) fn inline_call_partially(
         &mut self,
         name: &Arc<str>,
         attrs: &[(Arc<str>, Attr)],
@@ -104,12 +104,8 @@ impl<'p> Walker<'p> {
         Ok(results)
     }
 
-    /// Inlines `f`, and returns its results; `None` where one of them could not be lowered.
-    pub(super) fn inline_if_all_results_lowered(
-        &mut self,
-        f: &FuncRef,
-        args: Vec<Value>,
-    ) -> Result<Option<Vec<Value>>> {
+    /// Inlines `f`, and returns all its results; `None` if one of them could not be lowered, for which a diagnostic was reported.
+    pub(super) fn inline_requiring_all_results(&mut self, f: &FuncRef, args: Vec<Value>) -> Result<Option<Vec<Value>>> {
         let results = self.inline_call(&f.name, &f.attrs, args.into_iter().map(Some).collect())?;
         Ok(results.into_iter().collect())
     }
@@ -121,7 +117,7 @@ impl<'p> Walker<'p> {
             let taken = if known != 0 { yes } else { no };
             return self.inline_call(&taken.name, &taken.attrs, args.iter().cloned().map(Some).collect());
         }
-        if let Some(both) = self.lazy_and_as_value(pred, yes, no, args)? {
+        if let Some(both) = self.lower_lazy_and(pred, yes, no, args)? {
             return Ok(vec![Some(both)]);
         }
         self.conditional(pred, &[yes, no], args)
@@ -134,15 +130,9 @@ impl<'p> Walker<'p> {
         known.value.get_i64(0).filter(|_| !varies)
     }
 
-    /// A conditional that stands for Python's lazy `and`, as one value: `pred and yes(args)`. Only while a loop's condition is analyzed;
-    /// `None` where the conditional is something else.
-    fn lazy_and_as_value(
-        &mut self,
-        pred: InstId,
-        yes: &FuncRef,
-        no: &FuncRef,
-        args: &[Value],
-    ) -> Result<Option<Value>> {
+    /// Lowers a conditional that AutoGraph made of Python's lazy `and` to the scalar `pred and yes(args)`, with both sides computed. Only
+    /// while a loop's condition is analyzed; `None` for every other conditional.
+    fn lower_lazy_and(&mut self, pred: InstId, yes: &FuncRef, no: &FuncRef, args: &[Value]) -> Result<Option<Value>> {
         if !self.is_probing_condition
             || self.library_function(&yes.name)?.rets.len() != 1
             || self.library_function(&no.name)?.rets.len() != 1
@@ -178,7 +168,7 @@ impl<'p> Walker<'p> {
     /// Lowers branches to a `conditional`, or, where they return arrays of different sizes, to a selection among the results of all.
     fn conditional(&mut self, index: InstId, branches: &[&FuncRef], args: &[Value]) -> Result<Vec<ValueSlot>> {
         let (mark, may_vary) = (self.checkpoint(), self.b.carries_checks());
-        let made = self.lower_with_sizes_from_body(|w| w.conditional_with_claims(index, branches, args, &[]));
+        let made = self.lower_with_fixed_result_shapes(|w| w.conditional_with_checks(index, branches, args, &[]));
         if !(may_vary && self.failed_with_code(&made, &mark, |code| code == Code::DynamicShape)) {
             return made;
         }
@@ -193,7 +183,7 @@ impl<'p> Walker<'p> {
     }
 
     /// Values that branch `i` returns for the run-time checks of all branches: its own as computed, 0 for those of other branches.
-    fn claims_of_branch(&mut self, i: usize, asked: &[(usize, BoundCheck)]) -> Vec<Value> {
+    fn check_values_of_branch(&mut self, i: usize, asked: &[(usize, BoundCheck)]) -> Vec<Value> {
         let mut own = self.b.bound_checks().to_vec().into_iter();
         let mut values = self.initial_check_values(asked.len());
         for (value, _) in values.iter_mut().zip(asked).filter(|(_, (branch, _))| *branch == i) {
@@ -204,7 +194,7 @@ impl<'p> Walker<'p> {
 
     /// Lowers branches to a `conditional`. Each branch becomes a computation in which constant arguments are constants again. `asked` holds
     /// the run-time checks of the branches, each with the index of its branch, and is empty until a first attempt has found them.
-    fn conditional_with_claims(
+    fn conditional_with_checks(
         &mut self,
         index: InstId,
         branches: &[&FuncRef],
@@ -223,7 +213,7 @@ impl<'p> Walker<'p> {
         for (i, branch) in branches.iter().enumerate() {
             let values = self.begin_ranged_computation(&branch.name, &facts.specs, &facts.ranges);
             let lower = |w: &mut Self| w.call_with_captures(branch, &values, &reached);
-            let Some(out) = trace::lower_branch(|| self.with_carried_checks(lower))? else {
+            let Some(out) = trace::lower_branch(|| self.with_hoistable_checks(lower))? else {
                 self.b.discard_computation();
                 blocked = true;
                 continue;
@@ -237,10 +227,10 @@ impl<'p> Walker<'p> {
             if want.len() != out.len() {
                 return Err(Error::user(Code::BadFunction, "the branches have different numbers of results"));
             }
-            let left = [out, self.claims_of_branch(i, asked)].concat();
+            let left = [out, self.check_values_of_branch(i, asked)].concat();
             let root = self.pack_tuple(
                 &left,
-                &[&want[..], &check_hoisting::size_check_specs(asked.len())].concat(),
+                &[&want[..], &check_hoisting::check_value_specs(asked.len())].concat(),
                 "the branches' result",
             )?;
             comps.push(self.b.end_computation(root));
@@ -252,13 +242,13 @@ impl<'p> Walker<'p> {
         }
         if found.len() > asked.len() {
             self.b.roll_back_to(&mark);
-            return self.conditional_with_claims(index, branches, &args[..count], &found);
+            return self.conditional_with_checks(index, branches, &args[..count], &found);
         }
         let operand = self.pack_tuple(&args, &facts.specs, "argument")?;
         let operands: Vec<_> = std::iter::once(index).chain(branches.iter().map(|_| operand)).collect();
         let tuple = self.b.add_inst(Op::Conditional(comps), &operands);
         let mut out =
-            self.unpack_tuple(tuple, &[&results[..], &check_hoisting::size_check_specs(asked.len())].concat());
+            self.unpack_tuple(tuple, &[&results[..], &check_hoisting::check_value_specs(asked.len())].concat());
         let values = out.split_off(results.len());
         let asked: Vec<BoundCheck> = asked.iter().map(|(_, bound_check)| bound_check.clone()).collect();
         self.hoist_checks(&asked, &values);
@@ -282,7 +272,7 @@ impl<'p> Walker<'p> {
         for branch in others {
             let values = self.begin_ranged_computation("probe", &facts.specs, &facts.ranges);
             let lower = |w: &mut Self| w.call_with_captures(branch, &values, reached);
-            let out = trace::lower_branch(|| self.with_carried_checks(lower));
+            let out = trace::lower_branch(|| self.with_hoistable_checks(lower));
             let found = out.and_then(|out| out.map(|out| self.drop_unchanged_state(out, reached)).transpose());
             let found = found.map(|out| out.map(|out| out.iter().map(|v| self.value_spec(v)).collect::<Vec<_>>()));
             self.b.discard_computation();

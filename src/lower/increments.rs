@@ -63,8 +63,8 @@ impl IncrementSearch<'_> {
         }
     }
 
-    /// Range of the difference between element `i` of a tuple and the state element under analysis. The tuple is the loop state, an argument
-    /// of a branch, or the result of a conditional.
+    /// Range of the difference between element `i` of a tuple and the state element under analysis. The tuple is the loop state, an
+    /// argument of a branch, or the result of a conditional.
     fn tuple_part_increment(&mut self, frame: &Frame, tuple: InstId, i: usize, depth: usize) -> Option<Increment> {
         let inst = frame.comp.insts.get(tuple)?;
         match (&inst.op, frame.outer) {
@@ -85,7 +85,7 @@ impl IncrementSearch<'_> {
         }
     }
 
-    /// Dynamic size that a constant holds; `None` for other constants.
+    /// Dynamic size that the constant `id` stands for; `None` for a constant that is the same for all sizes.
     fn varying_size(&self, frame: &Frame, id: InstId) -> Option<Dim> {
         let closed = frame.comp.size_constants.iter().find(|(constant, _)| *constant == id).map(|(_, own)| &own[..]);
         let open = || self.b.size_constant_elements(id).filter(|_| frame.outer.is_none());

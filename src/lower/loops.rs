@@ -24,13 +24,14 @@ struct LoopLowering<'a> {
     body: &'a FuncRef,
     /// Variables, TensorArrays and stacks that the loop carries in addition to its own variables.
     reached: CapturedState,
-    /// Initial values of the loop's variables, behind them those of `reached`.
+    /// Initial values of the loop's own variables, followed by those of the captured state (`reached`).
     init: Vec<Value>,
     /// Whether the body returns each value of `init` unchanged.
     fixed: Vec<bool>,
     /// Growth of each value of `init` that is a list.
     growth: Vec<Growth>,
-    /// Spec of each loop-carried value that covers the initial value and those of iterations; `None` where the spec of the initial value does.
+    /// Spec of each loop-carried value, wide enough for the initial value and those of iterations; `None` where the spec of the initial
+    /// value is.
     wider: Vec<Option<ValueSpec>>,
     /// Trip count that list capacities are made for where no bound is known; a call that takes more iterations fails.
     allowed: Option<Dim>,
@@ -47,13 +48,13 @@ struct AuxiliaryState {
 }
 
 impl AuxiliaryState {
-    /// Specs of the state and of the additional elements.
+    /// Specs of the state elements, followed by those of the additional elements.
     fn specs(&self, facts: &ParameterFacts) -> Vec<ValueSpec> {
         let counter = self.most.map(|_| ValueSpec::Array(Shape::array(DType::S64, Vec::new())));
-        facts.specs.iter().cloned().chain(counter).chain(check_hoisting::size_check_specs(self.asked.len())).collect()
+        facts.specs.iter().cloned().chain(counter).chain(check_hoisting::check_value_specs(self.asked.len())).collect()
     }
 
-    /// Integer ranges of the state, with no range for the additional elements.
+    /// Integer ranges of the state elements (`of_state`), followed by `None` for each additional element.
     fn ranges(&self, of_state: &[Option<IntRange>]) -> Vec<Option<IntRange>> {
         let behind = usize::from(self.most.is_some()) + self.asked.len();
         [of_state, &vec![None; behind]].concat()
@@ -74,15 +75,15 @@ enum Growth {
 /// Lowered condition of a loop.
 struct Condition {
     comp: CompId,
-    /// Whether the loop has run-time checks.
+    /// Whether the condition has run-time checks of values (assertions), which the body repeats.
     is_checked: bool,
 }
 
 impl Walker<'_> {
     /// Lowers a loop to HLO's `while`, and returns the final values of its variables.
     ///
-    /// Variables with a constant initial value that the body returns unchanged are no state: they are constants in the condition and the body.
-    /// Lists of unknown element shape take the shape that the body gives them, and growing lists get capacity for all iterations: for
+    /// Variables with a constant initial value that the body returns unchanged are no state: they are constants in the condition and the
+    /// body. Lists of unknown element shape take the shape that the body gives them, and growing lists get capacity for all iterations: for
     /// `allowed` ones where no other bound is known.
     pub(super) fn lower_while_as_hlo(
         &mut self,
@@ -120,8 +121,8 @@ impl Walker<'_> {
         Ok(out.into_iter().map(Some).collect())
     }
 
-    /// Finds element shapes and capacities of lists, and specs of other state, that no further iteration changes. `None` where the body could
-    /// not be lowered and a diagnostic was reported.
+    /// Finds element shapes and capacities of lists, and specs of other state, that no further iteration changes. `None` where the body
+    /// could not be lowered and a diagnostic was reported.
     fn stabilize_list_specs(&mut self, this: &mut LoopLowering) -> Result<Option<ParameterFacts>> {
         for _ in 0..MAX_ATTEMPTS {
             let mut facts = self.parameter_facts(&this.init, &this.wider, |i| this.fixed[i]);
@@ -152,8 +153,8 @@ impl Walker<'_> {
         Err(Error::user(Code::DynamicShape, told))
     }
 
-    /// Specs of the state after an iteration, which is lowered for that and discarded. If rows of different lengths are set in a list, the
-    /// longest counts.
+    /// Lowers an iteration to find the specs of the state after it, and discards the instructions. If rows of different lengths are set in
+    /// a list, the longest counts.
     fn probe_iteration_specs(
         &mut self,
         before: &[ValueSpec],
@@ -168,8 +169,8 @@ impl Walker<'_> {
         after
     }
 
-    /// Widens the initial value or spec of state element `i` so that it covers its specs before and after an iteration. Returns whether that
-    /// changed anything.
+    /// Widens the initial value or spec of state element `i` so that it covers its specs before and after an iteration. Returns whether
+    /// that changed anything.
     fn widen_state_value(
         &mut self,
         this: &mut LoopLowering,
@@ -221,8 +222,9 @@ impl Walker<'_> {
         }
     }
 
-    /// Widens lists of equal length that make up state element `i` to the capacity and element shape that iterations need (`want`). `before`
-    /// holds their specs before the iteration, and is empty where the element was no such list. Returns whether that changed anything.
+    /// Widens lists of equal length that make up state element `i` to the capacity and element shape that iterations need (`want`).
+    /// `before` holds their specs before the iteration, and is empty where the element was no such list. Returns whether that changed
+    /// anything.
     fn widen_lists(
         &mut self,
         this: &mut LoopLowering,
@@ -259,7 +261,7 @@ impl Walker<'_> {
         Ok(changed)
     }
 
-    /// Narrows the length of a list after a loop to what is known of it.
+    /// Tightens the recorded length of a list after a loop: to a constant if it is known, else to the bound that follows from its growth.
     fn refine_list_after_loop(&mut self, value: &mut Value, growth: Growth) {
         match value {
             Value::List(list) => self.refine_list_length(list, growth),
@@ -282,9 +284,9 @@ impl Walker<'_> {
         }
     }
 
-    /// Emits the loop, and returns the final values of its state. If the user bounds the trip count, a counter behind the state ends the loop
-    /// as TensorFlow's `maximum_iterations` does. If list capacities are made for an allowed trip count, the counter ends the loop there too,
-    /// and a call that would go on fails.
+    /// Emits the loop, and returns the final values of its state. If the user bounds the trip count, a counter behind the state ends the
+    /// loop as TensorFlow's `maximum_iterations` does. If list capacities are made for an allowed trip count, the counter ends the loop
+    /// there too, and a call that would go on fails.
     fn emit_loop(&mut self, this: &LoopLowering, facts: &ParameterFacts) -> Result<Option<Vec<Value>>> {
         let mut beside = AuxiliaryState {
             most: self.user_trip_limit(this.body).or(this.allowed),
@@ -305,13 +307,13 @@ impl Walker<'_> {
             self.call_with_captures(this.cond, &values, &this.reached)?;
         }
         if let (Some(most), Some(Value::Array(rounds))) = (this.allowed, behind.first()) {
-            self.claim_trip_count(this, &values, *rounds, most)?;
+            self.check_trip_count(this, &values, *rounds, most)?;
         }
         Ok(Some(values))
     }
 
-    /// Emits the computations of the condition and the body; run-time checks of the body become additional state. `None` where one of them could not be
-    /// lowered and a diagnostic was reported.
+    /// Emits the computations of the condition and the body; run-time checks of the body become additional state. `None` where one of them
+    /// could not be lowered and a diagnostic was reported.
     fn loop_computations(
         &mut self,
         this: &LoopLowering,
@@ -325,7 +327,7 @@ impl Walker<'_> {
         let specs = beside.specs(facts);
         let mut values = self.begin_ranged_computation(&this.body.name, &specs, &beside.ranges(&facts.body_ranges));
         let mut behind = values.split_off(facts.specs.len());
-        let after = self.with_carried_checks(|w| {
+        let after = self.with_hoistable_checks(|w| {
             // repeats the condition's checks, for the values with which the condition was true
             if checks {
                 w.call_with_captures(this.cond, &values, &this.reached)?;
@@ -358,7 +360,7 @@ impl Walker<'_> {
         let mut values =
             self.begin_ranged_computation(&this.cond.name, &beside.specs(facts), &beside.ranges(&facts.ranges));
         let behind = values.split_off(facts.specs.len());
-        let test = self.with_carried_checks(|w| w.call_with_captures(this.cond, &values, &this.reached))?;
+        let test = self.with_hoistable_checks(|w| w.call_with_captures(this.cond, &values, &this.reached))?;
         let Some(test) = test.as_ref().and_then(|results| results.first()) else {
             self.b.discard_computation();
             return Ok(None);
@@ -392,16 +394,17 @@ impl Walker<'_> {
         Ok(Some(Condition { comp: self.b.end_computation(root), is_checked }))
     }
 
-    /// `goes_on` and not `failed`, where `failed` is 1 if a check fails: the loop ends in the iteration in which a check fails, since it might
-    /// not terminate with the values computed there.
+    /// Emits `goes_on && failed == 0`, where `failed` is 1 if a run-time check fails: the loop ends in the iteration in which a check
+    /// fails, since it might not terminate with the values computed there.
     fn and_check_holds(&mut self, goes_on: InstId, failed: InstId) -> InstId {
         let none = self.b.full_like(failed, 0.0);
         let holds = self.b.compare(Direction::Eq, failed, none);
         self.b.binary(ScalarOp::And, goes_on, holds)
     }
 
-    /// Adds a run-time check that fails calls in which a loop, ended after at most `most` iterations, would have gone on from these values.
-    fn claim_trip_count(&mut self, this: &LoopLowering, values: &[Value], rounds: InstId, most: Dim) -> Result<()> {
+    /// Adds a run-time check that the loop's condition is false for `values`, the final state, if the counter ended the loop after `most`
+    /// iterations. `rounds` is the number of iterations that ran.
+    fn check_trip_count(&mut self, this: &LoopLowering, values: &[Value], rounds: InstId, most: Dim) -> Result<()> {
         let test = self.call_with_captures(this.cond, values, &this.reached)?;
         let Some(test) = test.as_ref().and_then(|results| results.first()) else { return Ok(()) };
         let goes_on = self.scalar_predicate(test)?;

@@ -68,19 +68,20 @@ pub struct Lowered {
     /// Run-time checks of requested sizes against upper bounds. The requested sizes, `s32[]`, are elements of the root tuple behind the new
     /// values of variables; a call that requests more than the bound, or a negative size, fails.
     pub bound_checks: Vec<BoundCheck>,
-    /// Assumed value and upper bound of each data-dependent size. The sizes of the entry computation are the last elements of the root tuple.
-    /// A function with data-dependent sizes is right for the assumed values only: it is one instance of a function with dynamic sizes.
+    /// Assumed value and upper bound of each data-dependent size. The sizes of the entry computation are the last elements of the root
+    /// tuple. A function with data-dependent sizes is right for the assumed values only: it is one instance of a function with dynamic
+    /// sizes.
     pub data_sizes: Vec<(u64, u64)>,
-    /// For each axis of each result, where the module has the number of elements that callers read; `None` for all of them. Empty unless the
-    /// function is compiled for the upper bounds of dynamic sizes.
-    pub result_counts: Vec<Vec<Option<SizeCountSource>>>,
+    /// For each axis of each result, the parameter or result that holds the number of valid elements along it; `None` if all are valid.
+    /// Empty unless the function is compiled for the upper bounds of dynamic sizes.
+    pub result_counts: Vec<Vec<Option<ElementCountSource>>>,
     /// Variants of a function whose sizes vary from call to call; the other fields then describe the variant for the largest sizes.
     pub size_variants: Option<Arc<SizeVariants>>,
 }
 
-/// Parameter or result of a module that holds a number of elements, an `s32[]`.
+/// Parameter or result of a module, an `s32[]`, that holds the number of valid elements along an axis of a padded array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SizeCountSource {
+pub enum ElementCountSource {
     /// A parameter of the entry computation, by index.
     Parameter(usize),
     /// An element of the root tuple, by index.
@@ -97,7 +98,7 @@ pub struct SizeVariants {
     /// Whether there is one dynamic size, the first axis of arguments and results, and row `i` of the results depends on row `i` of the
     /// arguments alone, so that a call may be split into several.
     pub by_rows: bool,
-    /// The same function for smaller upper bounds of the caller's sizes, largest first.
+    /// Variants for smaller upper bounds of the caller's sizes, largest first.
     pub smaller: Vec<SizeBucket>,
     /// Lowers the function for exact sizes, without padding.
     pub exact: FixedSizeLowering,
@@ -112,8 +113,8 @@ pub struct SizeBucket {
     pub module: Module,
     /// Dimensions of the results.
     pub results: Vec<Vec<u64>>,
-    /// Whether the sizes of this bucket need a lowering of their own: variants of larger bounds then compute something else, and do not
-    /// serve these sizes.
+    /// Whether the function lowers to different code at the sizes of this bucket, so that a variant for larger bounds gives wrong results
+    /// for them.
     pub is_separate: bool,
 }
 
@@ -138,22 +139,23 @@ pub struct SymbolicLowering {
 #[derive(Clone)]
 pub struct SizeRecordingLowering(pub Arc<SizeRecordingFn>);
 
-/// Function that lowers a model for traced sizes under equalities of data-dependent sizes.
+/// Signature of the function in a [`SizeRecordingLowering`]: takes the caller's sizes and equalities of data-dependent sizes, returns the
+/// lowered function and the record of how the sizes were used.
 pub type SizeRecordingFn =
     dyn Fn(&[SteppedSize], &[SizeEquality]) -> Result<(SymbolicLowering, SizeTrace), SizeLoweringFailure> + Send + Sync;
 
-/// Why a function can't be lowered for given sizes.
+/// Error of a [`SizeRecordingLowering`], with the size comparisons that may have caused it.
 #[derive(Debug)]
 pub struct SizeLoweringFailure {
-    /// Every problem.
+    /// Diagnostics of every problem that was found.
     pub error: Error,
     /// Comparisons of sizes that the first failed node made, oldest first. Variables are the indices of the caller's sizes, followed by
-    /// those of data-dependent sizes in the order of [`Builder::add_data_dependent_size`]. The variable of a size of the caller stands for its count, the size
-    /// being `stride · count + offset`. Empty if the problem does not lie in sizes.
+    /// those of data-dependent sizes in the order of [`Builder::add_data_dependent_size`]. The variable of a size of the caller stands for
+    /// its count, the size being `stride · count + offset`. Empty if the problem does not lie in sizes.
     pub comparisons: Vec<SizeComparison>,
 }
 
-/// A failure that has nothing to do with sizes.
+/// Wraps an error that no comparison of sizes caused.
 impl From<Error> for SizeLoweringFailure {
     fn from(error: Error) -> SizeLoweringFailure {
         SizeLoweringFailure { error, comparisons: Vec::new() }
@@ -161,7 +163,8 @@ impl From<Error> for SizeLoweringFailure {
 }
 
 impl SizeRecordingLowering {
-    /// Wraps `lower`, which creates no data-dependent sizes, in [`record_size_uses`].
+    /// Makes a recording lowering of `lower`, which takes the caller's sizes and must not create data-dependent ones, by running it in
+    /// [`record_size_uses`].
     pub fn new(lower: impl Fn(&[Dim]) -> Result<SymbolicLowering> + Send + Sync + 'static) -> SizeRecordingLowering {
         SizeRecordingLowering(Arc::new(move |sizes, _| {
             let (made, record) = record_size_uses(sizes, |sizes, _| lower(sizes));
@@ -175,7 +178,8 @@ impl SizeRecordingLowering {
     }
 }
 
-/// Runs `lower` with symbolic sizes and their counts, and returns its result with the record of how the sizes were used.
+/// Runs `lower` with a symbolic size and its count for each of `sizes`, and returns the result of `lower` with the record of how it used
+/// the sizes.
 pub fn record_size_uses<R>(sizes: &[SteppedSize], lower: impl FnOnce(&[Dim], &[Dim]) -> R) -> (R, SizeTrace) {
     let variable = |s: &SteppedSize| SizeVariable { name: s.name.clone(), range: s.counts, at_hand: s.at_hand };
     let variables: Vec<SizeVariable> = sizes.iter().map(variable).collect();
@@ -185,24 +189,25 @@ pub fn record_size_uses<R>(sizes: &[SteppedSize], lower: impl FnOnce(&[Dim], &[D
     })
 }
 
-/// Dimensions of each argument: those of `dims`, but `said[s]` along axes that have the dynamic size `s` according to `axes`.
+/// Dimensions of each argument, with dynamic sizes filled in: `size_values[s]` where `axes[argument][axis]` is `Some(s)`, else the fixed
+/// size in `dims`.
 pub fn bind_argument_dims<'a>(
     dims: impl Iterator<Item = &'a [u64]>,
     axes: &[Vec<Option<usize>>],
-    said: &[Dim],
+    size_values: &[Dim],
 ) -> Vec<Vec<Dim>> {
-    let one = |(&n, axis): (&u64, &Option<usize>)| axis.map_or_else(|| Dim::from(n), |size| said[size]);
+    let one = |(&n, axis): (&u64, &Option<usize>)| axis.map_or_else(|| Dim::from(n), |size| size_values[size]);
     dims.zip(axes).map(|(dims, axes)| dims.iter().zip(axes).map(one).collect()).collect()
 }
 
 /// Dynamic size of the form `stride · count + offset`, where only the count varies.
 #[derive(Clone, Debug)]
 pub struct SteppedSize {
-    /// Name of the count in messages.
+    /// Name of the size in messages.
     pub name: String,
     /// Range of the count.
     pub counts: Interval,
-    /// Concrete count for which the function is lowered.
+    /// Concrete value of the count, for which the function is lowered.
     pub at_hand: i64,
     /// Difference between consecutive sizes, at least 1.
     pub stride: i64,
@@ -211,13 +216,13 @@ pub struct SteppedSize {
 }
 
 impl SteppedSize {
-    /// A symbolic size that takes every value within its bounds; this lowering runs with its concrete value `at_hand`.
+    /// Makes a size with stride 1 that takes every value within the bounds of `size`; lowering runs with the concrete value `at_hand`.
     pub fn from_size(size: &crate::tensor::Size, at_hand: u64) -> SteppedSize {
         let counts = Interval::new(size.least.into(), size.most.into());
         let at_hand = i64::try_from(at_hand).unwrap_or(i64::MAX);
         SteppedSize { name: size.name.clone(), counts, at_hand, stride: 1, offset: 0 }
     }
-    /// The size that has this count.
+    /// The size for a count: `stride · count + offset`.
     pub fn size_of_count(&self, count: Dim) -> Dim {
         count * self.stride + self.offset
     }
@@ -249,7 +254,7 @@ pub fn lower(
     lower_with_assumed_sizes(program, feeds, fetches, roots, assumed).map_err(|failure| failure.diagnostics)
 }
 
-/// Why a graph can't be lowered.
+/// Error of lowering a graph.
 #[derive(Debug)]
 pub struct LoweringFailure {
     /// Every problem that keeps the graph from being compiled.
@@ -259,8 +264,8 @@ pub struct LoweringFailure {
 }
 
 impl LoweringFailure {
-    /// Comparisons of the first failed node as [`SizeLoweringFailure::comparisons`]; empty if another problem than shapes is among the
-    /// diagnostics. `record` is that of the lowering, with `given` sizes of the caller.
+    /// Comparisons of sizes that the first failed node made, in the form of [`SizeLoweringFailure::comparisons`]; empty if a diagnostic is
+    /// about anything else than shapes. `record` is the record of the failed lowering, which had `given` sizes of the caller.
     pub fn size_comparisons(&self, record: &SizeTrace, given: usize) -> Vec<SizeComparison> {
         if self.diagnostics.iter().any(|d| d.code != Code::ShapeMismatch) {
             return Vec::new();

@@ -35,7 +35,8 @@ pub(super) fn needed_or_effectful_nodes(
     Ok(order.into_iter().filter(|&id| run[id]).collect())
 }
 
-/// Nodes reachable backwards from `starts` over data edges except those from fed outputs (`seeds`), and with `controls` over control edges too.
+/// Nodes reachable backwards from `starts` over data edges except those from fed outputs (`seeds`), and with `controls` over control edges
+/// too.
 fn backward_closure(
     graph: &Graph,
     starts: impl Iterator<Item = NodeId>,
@@ -57,7 +58,7 @@ fn backward_closure(
     marked
 }
 
-/// The marked nodes in topological order; `Err` holds a node on a cycle.
+/// Nodes for which `marked` is true, in topological order; `Err` holds a node on a cycle.
 fn topological_order(
     graph: &Graph,
     marked: &IdVec<NodeId, bool>,

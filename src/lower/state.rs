@@ -15,7 +15,7 @@ pub(super) struct ThreadedVariables {
 }
 
 impl Walker<'_> {
-    /// Variables that functions use when they are called with `args`.
+    /// Collects the variables that functions read or write if they are called with `args`.
     pub(super) fn threaded_variables(&mut self, functions: &[&FuncRef], args: &[Value]) -> ThreadedVariables {
         let mut all: BTreeMap<usize, Access> = BTreeMap::new();
         if self.store.ids().is_empty() {
@@ -51,9 +51,9 @@ impl Walker<'_> {
         threaded.variables.iter().map(|(id, _)| Ok(Value::Array(self.store.read(*id)?))).collect()
     }
 
-    /// Inlines `f` into a nested computation, and returns its results, behind them the new values of the variables. `values` holds the
-    /// arguments, behind them the values of the variables. The variables of the enclosing computation are not changed. `None` where a result
-    /// could not be lowered.
+    /// Inlines `f` into the open computation, a nested one, and returns its results, behind them the new values of the variables. `values`
+    /// holds the arguments, behind them the values of the variables. The variables of the enclosing computation are not changed. `None`
+    /// where a result could not be lowered.
     pub(super) fn lower_call_into_computation(
         &mut self,
         f: &FuncRef,
@@ -61,8 +61,8 @@ impl Walker<'_> {
         threaded: &ThreadedVariables,
     ) -> Result<Option<Vec<Value>>> {
         let outside = self.store.clone();
-        self.store_variable_values(&mut values, threaded);
-        let results = self.inline_if_all_results_lowered(f, values);
+        self.bind_variable_arguments(&mut values, threaded);
+        let results = self.inline_requiring_all_results(f, values);
         let after = self.variable_values(threaded);
         self.store = outside;
         let Some(mut results) = results? else { return Ok(None) };
@@ -70,8 +70,9 @@ impl Walker<'_> {
         Ok(Some(results))
     }
 
-    /// Removes the last values of `values`, one for each variable, and makes them the values of the variables.
-    pub(super) fn store_variable_values(&mut self, values: &mut Vec<Value>, threaded: &ThreadedVariables) {
+    /// Binds the variables to their values in a nested computation: the last elements of `values`, one for each variable, which are
+    /// removed.
+    pub(super) fn bind_variable_arguments(&mut self, values: &mut Vec<Value>, threaded: &ThreadedVariables) {
         let state = values.split_off(values.len().saturating_sub(threaded.variables.len()));
         let arrays = state.iter().filter_map(|v| if let Value::Array(id) = v { Some(*id) } else { None });
         let inside: Vec<(usize, InstId)> = threaded.variables.iter().map(|v| v.0).zip(arrays).collect();

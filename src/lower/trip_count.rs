@@ -18,14 +18,14 @@ const MAX_CONDITION_TERMS: usize = 64;
 
 /// Necessary condition for another iteration of a loop: `state[part] direction number`, such as `state[2] < 10`.
 struct Limit {
-    /// Index of the variable in the state tuple.
+    /// Index in the state tuple of the variable on the left-hand side.
     part: usize,
     direction: Direction,
-    /// The number compared with; the conservative end of the range if the condition compares with a value of which only the range is known.
+    /// Right-hand side of the comparison: a constant, or the conservative end of the range of a value of which only the range is known.
     number: i64,
 }
 
-/// Facts about the condition of a loop.
+/// Limits and dependencies that follow from a loop's condition.
 struct Limits {
     limits: Vec<Limit>,
     /// Indices of the state elements that the condition reads; `None` if it depends on anything else.
@@ -36,14 +36,16 @@ struct Limits {
 pub(super) struct ParameterFacts {
     /// Specs of the parameters of a computation.
     pub specs: Vec<ValueSpec>,
-    /// Range of each array that is passed, if it is an integer that a loop does not change.
+    /// Range of each leaf (array) of the parameter tuple; `None` unless it is an integer scalar that the loop does not change.
     pub ranges: Vec<Option<IntRange>>,
-    /// Range of each array in the body of a loop, where the condition holds, of changing integers too.
+    /// Range of each leaf (array) at the beginning of the loop's body, where the condition holds. Unlike `ranges`, these include integers
+    /// that the loop changes.
     pub body_ranges: Vec<Option<IntRange>>,
 }
 
 impl ParameterFacts {
-    /// For each array that the loop passes on, index of the loop variable that it is; `None` for arrays that are only a part of a value, such as a list's buffer.
+    /// For each leaf (array) of the parameter tuple, the index of the parameter that it is; `None` for a leaf that is only a part of its
+    /// parameter, such as a list's buffer.
     fn leaf_values(&self) -> Vec<Option<usize>> {
         let place = |(i, spec): (usize, &ValueSpec)| {
             vec![matches!(spec, ValueSpec::Array(_)).then_some(i); spec.leaves().len()]
@@ -53,8 +55,8 @@ impl ParameterFacts {
 }
 
 impl Walker<'_> {
-    /// Specs and ranges for passing `values` to a computation. Values that a loop does not change (`fixed`) keep their constants and ranges,
-    /// others get their `wider` spec if there is one.
+    /// Specs and ranges for passing `values` to a computation. Values that a loop does not change (`fixed`) keep their constants and
+    /// ranges, others get their `wider` spec if there is one.
     pub fn parameter_facts(
         &mut self,
         values: &[Value],
@@ -102,8 +104,8 @@ impl Walker<'_> {
     }
 
     /// Upper bound on the trip count of a loop with the initial state `init`; `None` where no bound is known. Sources are comparisons of an
-    /// induction variable with a number, the user's bound, and `allowed`; failing these, values that reach a fixed point. Sets the ranges of
-    /// integers in the body, `facts.body_ranges`.
+    /// induction variable with a number, the user's bound, and `allowed`; failing these, values that reach a fixed point. Sets the ranges
+    /// of integers in the body, `facts.body_ranges`.
     pub fn max_trip_count(
         &mut self,
         cond: &FuncRef,
@@ -251,8 +253,8 @@ impl Walker<'_> {
     }
 }
 
-/// Range of an integer at the beginning of an iteration, if it is in `start` before the loop and each of at most `rounds` iterations adds
-/// `step`.
+/// Range, at the beginning of every iteration, of an integer that lies in `start` before the loop and to which each of at most `rounds`
+/// iterations adds an amount in the range `step`.
 fn range_during_loop(start: IntRange, step: Option<Increment>, rounds: Option<Dim>) -> IntRange {
     let Some((down, up)) = step else { return IntRange::ALL };
     let ((least, most), ends) = (start.bounds(), IntRange::ALL.bounds());

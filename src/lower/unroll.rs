@@ -26,14 +26,14 @@ pub(super) struct LoweringCheckpoint {
     pub module: hlo::BuilderCheckpoint,
 }
 
-/// Replaces results by empty slots, as lowering failed and errors have been reported.
+/// Replaces each result by `None`, for use where lowering failed and diagnostics have been reported; errors are passed on.
 pub(super) fn discard_values(made: Result<Vec<ValueSlot>>) -> Result<Vec<ValueSlot>> {
     made.map(|values| vec![None; values.len()])
 }
 
 impl Walker<'_> {
-    /// Lowers a loop, and returns the final values of its variables. Tries an HLO loop first, then unrolling, then an HLO loop whose lists have
-    /// capacity for as many iterations as the caller allows.
+    /// Lowers a loop, and returns the final values of its variables. Tries an HLO loop first, then unrolling, then an HLO loop whose lists
+    /// have capacity for as many iterations as the caller allows.
     pub(super) fn lower_while_loop(
         &mut self,
         cond: &FuncRef,
@@ -50,7 +50,7 @@ impl Walker<'_> {
             return self.lower_while_as_hlo(cond, body, args, None);
         }
         let mark = self.checkpoint();
-        let looped = self.lower_with_sizes_from_body(|w| w.lower_while_as_hlo(cond, body, args.clone(), None));
+        let looped = self.lower_with_fixed_result_shapes(|w| w.lower_while_as_hlo(cond, body, args.clone(), None));
         if !self.failed_with_code(&looped, &mark, |code| code == Code::DynamicShape) {
             return looped;
         }
@@ -72,9 +72,9 @@ impl Walker<'_> {
         discard_values(looped)
     }
 
-    /// Lowers a loop or conditional with data-dependent sizes within. Errors: `DynamicShape` where a result's shape depends on such a size,
-    /// which is found by lowering again with other assumed sizes.
-    pub(super) fn lower_with_sizes_from_body(
+    /// Lowers a loop or conditional by `lower`, and checks that the shapes of its results do not depend on data-dependent sizes created
+    /// within. Errors: `DynamicShape` if lowering again with other assumed sizes gives other shapes.
+    pub(super) fn lower_with_fixed_result_shapes(
         &mut self,
         lower: impl Fn(&mut Self) -> Result<Vec<ValueSlot>>,
     ) -> Result<Vec<ValueSlot>> {
@@ -86,7 +86,7 @@ impl Walker<'_> {
         }
         let specs = self.slot_specs(made?);
         self.roll_back(&mark);
-        let other = self.lower_with_other_sizes(&mark, &lower);
+        let other = self.lower_with_perturbed_sizes(&mark, &lower);
         let is_same = !self.failed_with_code(&other, &mark, |_| true) && self.slot_specs(other?) == specs;
         self.roll_back(&mark);
         if is_same {
@@ -96,8 +96,13 @@ impl Walker<'_> {
         Err(Error::user(Code::DynamicShape, told))
     }
 
-    /// Runs `lower` with different assumed values for the data-dependent sizes created after `from`, to see which results depend on them.
-    pub(super) fn lower_with_other_sizes<T>(&mut self, from: &LoweringCheckpoint, lower: impl Fn(&mut Self) -> T) -> T {
+    /// Runs `lower` with changed assumed values of the data-dependent sizes created after `from`, so that the caller can see which results
+    /// depend on these sizes.
+    pub(super) fn lower_with_perturbed_sizes<T>(
+        &mut self,
+        from: &LoweringCheckpoint,
+        lower: impl Fn(&mut Self) -> T,
+    ) -> T {
         let before = self.b.perturb_sizes_from(None);
         let first = before.map_or(from.module.found, |first| first.min(from.module.found));
         self.b.perturb_sizes_from(Some(first));
@@ -137,12 +142,12 @@ impl Walker<'_> {
         }
     }
 
-    /// Unrolls a loop, and returns the final values of its variables. `None` where the condition is no constant before an iteration, or where
-    /// there are more than [`MAX_UNROLLED_ITERATIONS`] iterations.
+    /// Unrolls a loop, and returns the final values of its variables. `None` where the condition is no constant before an iteration, or
+    /// where there are more than [`MAX_UNROLLED_ITERATIONS`] iterations.
     fn unroll_loop(&mut self, cond: &FuncRef, body: &FuncRef, args: Vec<Value>) -> Result<Option<Vec<ValueSlot>>> {
         let (mut values, mut left) = (args, self.user_trip_limit(body).unwrap_or(Dim::from(u64::MAX)));
         loop {
-            let test = self.inline_if_all_results_lowered(cond, values.clone())?;
+            let test = self.inline_requiring_all_results(cond, values.clone())?;
             let Some(test) = test.as_ref().and_then(|results| results.first()) else { return Ok(None) };
             let test = self.scalar_predicate(test)?;
             let Some(goes_on) = self.constant_value(&Value::Array(test)).and_then(|t| t.get_i64(0)) else {
@@ -156,7 +161,7 @@ impl Walker<'_> {
             }
             (self.unrolled_iterations, left) = (self.unrolled_iterations + 1, left - 1);
             let count = values.len();
-            match self.inline_if_all_results_lowered(body, values)? {
+            match self.inline_requiring_all_results(body, values)? {
                 Some(next) => values = next,
                 None => return Ok(Some(vec![None; count])),
             }

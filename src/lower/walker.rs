@@ -23,7 +23,7 @@ pub(super) struct GraphScope<'a> {
     pub graph: &'a Graph,
     /// Name of the function; `None` for the top-level graph.
     pub function: Option<&'a str>,
-    /// Values that the caller gives the function's attribute placeholders.
+    /// Attributes of the call, which replace attribute placeholders (`$T`) in the function's body.
     pub attrs: &'a [(Arc<str>, Attr)],
     /// Nodes that run for their side effects, although no data edge needs their values.
     pub roots: &'a [NodeId],
@@ -63,7 +63,7 @@ pub(super) struct Walker<'p> {
 }
 
 impl<'p> Walker<'p> {
-    /// A walker without values, which emits into `b`.
+    /// Creates a walker that emits into `b`; nothing is lowered yet.
     pub fn new(program: &'p Program, b: Builder) -> Self {
         let (store, accesses) = (VariableStore::default(), AccessAnalysis::default());
         let graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
@@ -267,7 +267,8 @@ impl<'p> Walker<'p> {
     }
 }
 
-/// Marks outputs that are constants created from instruction `first` on as computed from sizes, if an input is.
+/// Records each output that is a new constant (an instruction from index `first` on) as computed from dynamic sizes, if an input depends on
+/// them.
 fn mark_size_constants(b: &mut Builder, inputs: &[Value], outputs: &[Value], first: usize) {
     for output in outputs {
         let &Value::Array(id) = output else { continue };

@@ -10,8 +10,9 @@ use crate::import::raw_attr as proto;
 /// Serialized `graph_options { rewrite_options { disable_meta_optimizer: true } }`, to be appended to a ConfigProto.
 pub const NO_GRAPPLER: &[u8] = b"\x52\x05\x52\x03\x98\x01\x01";
 
-/// Sets the attributes that name the cluster of each clustered node of a graph. Errors: `BadEncoding` for the configuration of a call.
-pub fn run(unit: &GraphWithClusters, nodes: &mut [RawNode]) -> Result<()> {
+/// Sets the attributes `_XlaCluster` and `_XlaAlreadyClustered` on each clustered node in `nodes`, the nodes of `unit`, and turns Grappler
+/// off in function calls. Errors: `BadEncoding` for a malformed `config_proto` of a call.
+pub fn set_cluster_attrs(unit: &GraphWithClusters, nodes: &mut [RawNode]) -> Result<()> {
     for node in nodes {
         if let Some(&cluster) = unit.members.get(&node.name) {
             node.set_attr("_XlaCluster", proto::string(&unit.names[cluster as usize]));
@@ -24,7 +25,8 @@ pub fn run(unit: &GraphWithClusters, nodes: &mut [RawNode]) -> Result<()> {
     Ok(())
 }
 
-/// The configuration of a call with Grappler off; concatenated messages merge.
+/// The serialized ConfigProto of a function call, extended to turn Grappler off. Appending is enough, as protobuf merges concatenated
+/// messages.
 fn without_grappler(node: &RawNode) -> Result<Vec<u8>> {
     let mut config = Vec::new();
     if let Some((_, value)) = node.attrs.iter().find(|(name, _)| name == "config_proto") {

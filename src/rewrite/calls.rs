@@ -14,9 +14,9 @@ use std::collections::HashMap;
 /// Syntax of tensor names in the graph from which clusters are extracted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spelling {
-    /// `node:1`
+    /// `node:1`, as in the top-level graph.
     Graph,
-    /// `node:output:1`
+    /// `node:output:1`, as in the body of a function.
     Function,
 }
 
@@ -32,9 +32,9 @@ pub struct ExtractedCluster {
     pub results: Vec<(String, i32)>,
     /// The names of the function's control results.
     pub controls: Vec<String>,
-    /// Whether one of its nodes is stateful.
+    /// Whether a node of the cluster is stateful.
     pub stateful: bool,
-    /// Whether it was extracted from the body of a function, where inputs have another syntax.
+    /// Whether the cluster was extracted from the body of a function, where names of tensors have the form `node:output:1`.
     pub in_function: bool,
 }
 
@@ -64,16 +64,16 @@ pub struct ClusterPorts {
     pub results: Vec<(Endpoint, i32)>,
 }
 
-/// A cluster during its extraction.
+/// A cluster under extraction: inputs, outputs and nodes collected so far.
 #[derive(Default)]
 struct Call {
-    /// By the name of a tensor that enters the cluster: its `DataType` number.
+    /// `DataType` number of each tensor that enters the cluster, by the tensor's name.
     args: IndexMap<String, i32>,
-    /// By the name of a tensor that leaves the cluster: its `DataType` number.
+    /// `DataType` number of each tensor that leaves the cluster, by the tensor's name.
     results: IndexMap<String, i32>,
-    /// Nodes of the cluster with effects or with control edges to nodes outside.
+    /// Nodes of the cluster that are stateful or have control edges to nodes outside: the function's control results.
     controls: IndexSet<String>,
-    /// Nodes outside with control edges to nodes of the cluster.
+    /// Nodes outside that have control edges to nodes of the cluster: the call's control inputs.
     waits: IndexSet<String>,
     device: String,
     stateful: bool,
@@ -351,7 +351,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         }
     }
 
-    /// The node on which control edges from `node` depend outside of clusters.
+    /// The node that replaces `node` as the source of control edges: the call of the cluster for a clustered node, else `node` itself.
     fn waited(&self, node: &str) -> String {
         match self.unit.members.get(node) {
             Some(&cluster) => self.unit.names[cluster as usize].clone(),
@@ -389,7 +389,8 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         data
     }
 
-    /// An input of a node of `cluster` within the cluster's function; `None`: a control input, which the call has.
+    /// Name within the function of `cluster` for the input `input` of one of its nodes. `None` for a control input from outside, which the
+    /// call takes over.
     fn inner(&self, cluster: u32, input: &str) -> Option<String> {
         if let Some(node) = input.strip_prefix('^') {
             return (self.unit.members.get(node) == Some(&cluster)).then(|| input.to_string());
@@ -408,7 +409,8 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         node
     }
 
-    /// An identity node under the name of an extracted node, which keeps its outputs up to `last` available.
+    /// An Identity or IdentityN node that has the name of an extracted node and forwards its outputs 0 to `last`, so that they can still be
+    /// fetched by name.
     fn alias(&self, name: &str, last: usize) -> Result<RawNode> {
         let inputs: Vec<String> = (0..=last).map(|port| spelled(name, port)).collect();
         let types: Option<Vec<i32>> = inputs.iter().map(|i| self.output_type(i)).collect();
@@ -426,7 +428,7 @@ impl<'u, 'p> ClusterCalls<'u, 'p> {
         Ok(node)
     }
 
-    /// The functions of all clusters.
+    /// Builds the function and the call of each cluster that has nodes.
     fn functions(self) -> Vec<ExtractedCluster> {
         let mut made = Vec::new();
         for (call, name) in self.calls.iter().zip(&self.unit.names).filter(|(call, _)| !call.body.is_empty()) {

@@ -12,14 +12,15 @@ use std::sync::Arc;
 /// Functions marked with `jit_compile=True`, and the functions that they call.
 #[derive(Debug, Default)]
 pub struct JitFunctions {
-    /// By function: the marked functions that call it, directly or through others, itself included.
-    over: HashMap<Arc<str>, HashSet<Arc<str>>>,
-    /// Functions whose mark was removed.
-    taken: HashSet<Arc<str>>,
+    /// For each function, the functions with `jit_compile=True` that call it, directly or through others, and the function itself if it is
+    /// marked.
+    jit_callers: HashMap<Arc<str>, HashSet<Arc<str>>>,
+    /// Functions that [`JitFunctions::remove_mark`] was called for.
+    unmarked: HashSet<Arc<str>>,
 }
 
 impl JitFunctions {
-    /// Collects the marked functions of a program.
+    /// Collects the functions of a program that are marked with `jit_compile=True`.
     pub fn collect(program: &Program) -> JitFunctions {
         let mut marked = JitFunctions::default();
         let graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));
@@ -27,7 +28,7 @@ impl JitFunctions {
         for name in called.collect::<BTreeSet<_>>() {
             let mut open = vec![name.clone()];
             while let Some(next) = open.pop() {
-                if marked.over.entry(next.clone()).or_default().insert(name.clone()) {
+                if marked.jit_callers.entry(next.clone()).or_default().insert(name.clone()) {
                     open.extend(program.functions.get(&next).map(|f| named(program, &f.graph)).unwrap_or_default());
                 }
             }
@@ -35,39 +36,43 @@ impl JitFunctions {
         marked
     }
 
-    /// Whether XLA does not see the body of a function unless the function itself is marked, given the marks removed so far.
-    pub fn is_outside_jit_compile(&self, name: &Arc<str>) -> bool {
-        self.over.get(name).is_none_or(|over| over.iter().all(|m| m == name || self.taken.contains(m)))
+    /// Whether no other function that is still marked with `jit_compile=True` calls `name`, directly or through others, so that XLA does
+    /// not compile its body as a part of another function.
+    pub fn has_no_jit_caller(&self, name: &Arc<str>) -> bool {
+        self.jit_callers
+            .get(name)
+            .is_none_or(|jit_callers| jit_callers.iter().all(|m| m == name || self.unmarked.contains(m)))
     }
 
-    /// Whether a function still has its mark.
+    /// Whether a function is marked with `jit_compile=True` and the mark has not been removed.
     pub fn is_marked(&self, name: &Arc<str>) -> bool {
-        self.over.get(name).is_some_and(|over| over.contains(name)) && !self.taken.contains(name)
+        self.jit_callers.get(name).is_some_and(|jit_callers| jit_callers.contains(name))
+            && !self.unmarked.contains(name)
     }
 
-    /// Removes the attribute that marks a function for compilation by XLA.
+    /// Drops the mark `jit_compile=True` of a function; [`JitFunctions::delete_marks`] then deletes the attribute from the file.
     pub fn remove_mark(&mut self, name: &Arc<str>) {
-        self.taken.insert(name.clone());
+        self.unmarked.insert(name.clone());
     }
 
     /// Deletes the removed marks from the nodes and functions of a file.
     pub fn delete_marks(&self, raw: &mut RawGraph) {
-        if self.taken.is_empty() {
+        if self.unmarked.is_empty() {
             return;
         }
-        for function in raw.functions.iter_mut().filter(|f| self.taken.contains(&*f.name)) {
+        for function in raw.functions.iter_mut().filter(|f| self.unmarked.contains(&*f.name)) {
             let is_mark = |raw: &RawValue| matches!(raw, RawValue::Bytes(b) if parse_map_entry(b).is_ok_and(|(key, _)| key == cluster::MUST_COMPILE_ATTR));
             function.rest.fields.retain(|(number, raw)| *number != FUNCTION_ATTR || !is_mark(raw));
         }
         let bodies = raw.functions.iter_mut().flat_map(|f| &mut f.nodes);
-        for node in raw.nodes.iter_mut().chain(bodies).filter(|node| self.calls_taken(node)) {
+        for node in raw.nodes.iter_mut().chain(bodies).filter(|node| self.calls_unmarked(node)) {
             node.attrs.retain(|(key, _)| key != cluster::MUST_COMPILE_ATTR);
         }
     }
 
-    fn calls_taken(&self, node: &RawNode) -> bool {
+    fn calls_unmarked(&self, node: &RawNode) -> bool {
         let name = node.attrs.iter().find(|(key, _)| key == "f").and_then(|(_, value)| called(value));
-        self.taken.contains(&*node.op) || name.is_some_and(|name| self.taken.contains(&*name))
+        self.unmarked.contains(&*node.op) || name.is_some_and(|name| self.unmarked.contains(&*name))
     }
 }
 

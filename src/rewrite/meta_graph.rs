@@ -49,7 +49,7 @@ pub struct ExternalNames {
     pub nodes: HashSet<String>,
     /// Functions of the object graph, which callers run without the top-level graph.
     pub functions: HashSet<String>,
-    /// By function of the object graph: nodes of its body that the object graph names.
+    /// For each function of the object graph, the nodes of its body that the object graph names.
     pub captured: HashMap<String, HashSet<String>>,
     steps: Vec<Step>,
 }
@@ -83,7 +83,7 @@ impl ExternalNames {
         Ok(named)
     }
 
-    /// By node: id of the set of session runs that execute it.
+    /// For each node of `graph`, the id of the set of session runs that execute the node; empty if no session run is known.
     pub fn session_run_set_ids(&self, graph: &Graph) -> HashMap<String, u32> {
         let ids: HashMap<&str, NodeId> = graph.nodes.iter().map(|(id, n)| (&*n.name, id)).collect();
         if self.steps.is_empty() {
@@ -237,7 +237,8 @@ impl Context {
         }
     }
 
-    /// Adds the names in the context to `tensors`, except for the list of all nodes inside.
+    /// Adds the tensors that a serialized control flow context names, such as its predicate, to `tensors`. The list of all nodes inside the
+    /// context is not searched. `names` are the nodes of the graph.
     fn names(self, bytes: &Bytes, names: &HashSet<&str>, tensors: &mut Vec<String>) -> Result<()> {
         let (values, nested) = self.fields();
         for (number, raw) in RawMessage::parse(bytes, "ControlFlowContextDef")?.fields {
@@ -253,7 +254,7 @@ impl Context {
         Ok(())
     }
 
-    /// The context without the nodes for which `is_there` is false.
+    /// The serialized control flow context without the nodes for which `is_there` is false.
     fn remove_missing_nodes(self, bytes: &Bytes, is_there: &dyn Fn(&str) -> bool) -> Result<Vec<u8>> {
         let (values, nested) = self.fields();
         let mut context = RawMessage::parse(bytes, "ControlFlowContextDef")?;
@@ -300,7 +301,7 @@ fn contexts(collection: &mut Bytes) -> Result<Vec<Bytes>> {
     Ok(all)
 }
 
-/// Removes nodes that are no longer in the graph from the control flow contexts of `meta`.
+/// Removes the nodes for which `is_there` is false from the control flow contexts of `meta`.
 ///
 /// # Errors
 /// `BadEncoding`.

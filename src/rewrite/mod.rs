@@ -94,12 +94,12 @@ pub struct Rewritten {
     pub clusters: usize,
     /// Number of nodes in the compiled clusters.
     pub nodes: u64,
-    /// Assumptions made for want of options, one sentence each.
+    /// Assumptions about sizes that no option gives, as sentences for the user.
     pub assumed: Vec<String>,
-    /// Nodes that stay unchanged and why, one sentence each.
+    /// Nodes and functions that stay unchanged, and why, as sentences for the user.
     pub notes: Vec<String>,
-    /// The clusters of the last round, if the options request a snapshot: those of the top-level graph (no name) first, then those
-    /// of function bodies.
+    /// Final clusters of each graph, if the options request a snapshot: those of the top-level graph (no name) first, then those of
+    /// function bodies (by function name).
     pub formed: Vec<(Option<Arc<str>>, Clustering)>,
     /// Dumps of the compiled modules: file name and content.
     pub dumped: Vec<(String, Vec<u8>)>,
@@ -162,20 +162,21 @@ pub fn rewrite(file: &Bytes, format: FileFormat, program: &Program, request: &Re
                 .into());
         }
     };
-    let (library, mut told, blocked) = (rewriter.library, rewriter.told, rewriter.blocked);
+    let (library, mut told, uncompiled) = (rewriter.library, rewriter.told, rewriter.uncompiled);
     told.bytes = bytes;
     if let Some(mut library) = library {
         told.dumped = std::mem::take(&mut library.dumped);
         told.assumed = std::mem::take(&mut library.assumed);
-        told.notes.extend(library.unknown_size_note(blocked.contractions)?.map(|told| format!("warning: {told}")));
-        let nothing = || native::no_cluster_compiled_error(&told.notes, &blocked.outside.sentences(), blocked.sizes);
+        told.notes.extend(library.unknown_size_note(uncompiled.contractions)?.map(|told| format!("warning: {told}")));
+        let nothing =
+            || native::no_cluster_compiled_error(&told.notes, &uncompiled.outside.sentences(), uncompiled.sizes);
         let made = library.link(request.library)?.ok_or_else(nothing)?;
         told.library = Some(made);
     }
     Ok(told)
 }
 
-/// The part of the program that signatures and fetches reach; `None` if they reach all of it.
+/// Nodes and functions that the requested signatures and fetches reach; `None` if they reach the whole program.
 fn served(program: &Program, request: &RewriteOptions) -> Result<Option<ReachableParts>> {
     let asked = prepare::Request {
         signatures: request.signature.iter().cloned().collect(),
@@ -230,7 +231,7 @@ fn in_meta_graph(file: &Bytes, change: &mut GraphDefChange) -> Result<Vec<u8>> {
     Ok(meta.write())
 }
 
-/// The MetaGraphDef in `file` that is rewritten; `None` if the format has none.
+/// The MetaGraphDef in `file` whose graph is rewritten; `None` if files of the format `format` hold none.
 fn meta_graph(file: &Bytes, format: FileFormat) -> Result<Option<RawMessage>> {
     match format {
         FileFormat::MetaGraph => RawMessage::parse(file, "MetaGraphDef").map(Some),
@@ -256,7 +257,7 @@ fn served_graph(model: &mut RawMessage) -> Result<usize> {
     Ok(serves.iter().position(|s| *s).unwrap_or(0))
 }
 
-/// Rewrites the MetaGraphDef that `import` reads.
+/// Applies `change` to the GraphDef of a SavedModel that `import` reads, and returns the new file.
 fn in_saved_model(file: &Bytes, change: &mut GraphDefChange) -> Result<Vec<u8>> {
     let mut model = RawMessage::parse(file, "SavedModel")?;
     let chosen = served_graph(&mut model)?;

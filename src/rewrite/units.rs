@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct GraphWithClusters<'p> {
     /// The program whose functions the graph calls.
     pub program: &'p Program,
-    /// By name of a clustered node: index of its cluster.
+    /// Index of the cluster of each clustered node, by the node's name.
     pub members: HashMap<String, u32>,
     /// Names of the clusters, unique in the program.
     pub names: Vec<String>,
@@ -39,17 +39,17 @@ pub struct Rewriter<'a, 'p> {
     pub fetches: &'a [String],
     /// The library of compiled clusters, in the mode [`Mode::Native`].
     pub library: Option<Library<'a>>,
-    /// The rewritten graph so far, with what is reported about it.
+    /// Result so far: counts, notes and clusters of the graphs that are rewritten; its file content is set at the end.
     pub told: Rewritten,
-    /// Reasons why less is compiled than might be.
-    pub blocked: BlockedNodes,
+    /// Nodes that stay in TensorFlow, in the mode [`Mode::Native`].
+    pub uncompiled: UncompiledNodes,
     /// Functions to rewrite; `None`: all.
     pub functions: Option<HashSet<Arc<str>>>,
     /// Nodes of the top-level graph that no signature reaches. Nodes in functions may have the same names.
     pub unserved: HashSet<String>,
     /// Names that the file uses outside of the graph.
     pub named: ExternalNames,
-    /// By node of the top-level graph: id of the set of session runs that execute it.
+    /// For each node of the top-level graph, the id of the set of session runs that execute the node.
     pub steps: HashMap<String, u32>,
     /// Functions that TensorFlow would compile with XLA as a whole.
     marked: JitFunctions,
@@ -59,14 +59,14 @@ pub struct Rewriter<'a, 'p> {
     added: Vec<RawFunction>,
 }
 
-/// Reasons why nodes stay in TensorFlow although clusters are compiled.
+/// Summary of the nodes that stay in TensorFlow in the mode [`Mode::Native`].
 #[derive(Debug, Default)]
-pub struct BlockedNodes {
-    /// Nodes that TensorFlow's rules leave outside of clusters.
+pub struct UncompiledNodes {
+    /// Counts of the nodes that TensorFlow's clustering rules leave outside, by reason.
     pub outside: ExclusionCounts,
-    /// Whether nodes are refused because of unknown sizes.
+    /// Whether nodes stay in TensorFlow because of unknown sizes.
     pub sizes: bool,
-    /// Number of convolutions and matrix products among these.
+    /// Number of convolutions and matrix products that stay in TensorFlow because of unknown sizes.
     pub contractions: u64,
 }
 
@@ -84,7 +84,7 @@ impl GraphInRewrite<'_, '_> {
 }
 
 impl<'a, 'p> Rewriter<'a, 'p> {
-    /// A rewriter before the first graph.
+    /// Creates a rewriter for the graphs of `program`; nothing is rewritten yet.
     pub fn new(
         program: &'p Program,
         options: &ClusteringOptions,
@@ -99,7 +99,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             fetches,
             library,
             told: Rewritten::default(),
-            blocked: BlockedNodes::default(),
+            uncompiled: UncompiledNodes::default(),
             functions: None,
             unserved: HashSet::new(),
             named: ExternalNames::default(),
@@ -126,7 +126,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
             let is_asked = self.functions.as_ref().is_none_or(|all| all.contains(&name));
             let function = self.program.functions.get(&name).filter(|_| is_asked && seen.insert(name.clone()));
             let Some(function) = function else { continue };
-            if matches!(self.mode, Mode::Native(_)) && !self.marked.is_outside_jit_compile(&name) {
+            if matches!(self.mode, Mode::Native(_)) && !self.marked.has_no_jit_caller(&name) {
                 self.told.notes.push(format!(
                     "`{name}` stays as it is: functions with jit_compile=True call it, which XLA compiles whole"
                 ));
@@ -164,7 +164,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         let unit = self.unit(place.graph, found, nodes);
         self.keep_formed(&place, formed, &unit);
         match self.mode {
-            Mode::Annotate => annotate::run(&unit, nodes)?,
+            Mode::Annotate => annotate::set_cluster_attrs(&unit, nodes)?,
             Mode::Xla | Mode::Native(_) => {
                 let calls = self.calls(&unit, &place, nodes, launch::OUTPUT)?;
                 let mut made = calls.remove_clusters(nodes, place.function.as_mut().map(|f| &mut *f.1))?;
@@ -233,9 +233,9 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         library.count_contractions(unit.members.keys().filter_map(|name| unit.nodes.get(name).copied()));
         let calls = self.calls(&unit, &place, nodes, native::OUTPUT)?;
         let Some(library) = &self.library else { return Ok(Vec::new()) };
-        let scene = library.inferred_graph_of_function(self.program, place.graph, place.name());
+        let scene = library.graph_with_facts(self.program, place.graph, place.name());
         let kept = numbers.iter().enumerate().filter_map(|(cluster, number)| Some((cluster, (*number)?)));
-        let kept = kept.map(|(cluster, number)| Ok((number, scene.shapes(&calls.cluster_ports(cluster)?))));
+        let kept = kept.map(|(cluster, number)| Ok((number, scene.result_shapes(&calls.cluster_ports(cluster)?))));
         let kept = kept.collect::<Result<Vec<_>>>()?;
         let made = calls.remove_clusters(nodes, place.function.as_mut().map(|f| &mut *f.1))?;
         if let Some(name) = place.name().filter(|name| self.marked.is_marked(name)) {
@@ -264,22 +264,21 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         Ok(open)
     }
 
-    /// Forms clusters until none is refused, for at most [`native::ROUNDS`] rounds. `nodes` gets the last round's copies of constants.
+    /// Forms clusters, and lowers them, until none is refused, for at most [`native::ROUNDS`] rounds. The copies of constants that the last
+    /// round's clusters need are added to `nodes`.
     fn rounds(
         &mut self,
         place: &GraphInRewrite<'_, 'p>,
         nodes: &mut Vec<RawNode>,
     ) -> Result<(GraphWithClusters<'p>, Vec<Option<ClusterToCompile>>)> {
-        let scene = self
-            .library
-            .as_ref()
-            .map(|library| library.inferred_graph_of_function(self.program, place.graph, place.name()));
+        let scene =
+            self.library.as_ref().map(|library| library.graph_with_facts(self.program, place.graph, place.name()));
         let mut refused = RefusedNodes::default();
         if let (Some(library), Some(scene)) = (&self.library, &scene) {
             let found = self.clusters(place)?;
-            self.blocked.outside.add(&found);
+            self.uncompiled.outside.add(&found);
             if self.options.beyond_xla {
-                self.told.notes.extend(found.nodes.iter().filter_map(native::sentence_about_runtime_checks));
+                self.told.notes.extend(found.nodes.iter().filter_map(native::runtime_check_note));
             }
             let members = found.nodes.into_iter().filter_map(|n| Some((n.name, n.cluster.ok()?))).collect();
             refused = library.initial_exclusions(self.program, scene, &members);
@@ -302,15 +301,15 @@ impl<'a, 'p> Rewriter<'a, 'p> {
                 *nodes = trial;
                 self.keep_formed(place, formed, &unit);
                 self.told.notes.append(&mut refused.why);
-                self.blocked.sizes |= refused.sizes;
-                self.blocked.contractions += refused.contractions;
+                self.uncompiled.sizes |= refused.sizes;
+                self.uncompiled.contractions += refused.contractions;
                 return Ok((unit, ready));
             }
         }
         Err(Error::internal("rewrite", "rounds without an end"))
     }
 
-    /// Lowers each cluster that can be lowered.
+    /// Lowers each cluster (`None` for one that is empty or refused), and collects the refused nodes.
     fn ready(
         &self,
         unit: &GraphWithClusters<'p>,
@@ -319,7 +318,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
     ) -> Result<(Vec<Option<ClusterToCompile>>, RefusedNodes)> {
         let (mut all, mut refused) = (Vec::new(), RefusedNodes::default());
         let Some(library) = &self.library else { return Ok((all, refused)) };
-        let scene = library.inferred_graph_of_function(self.program, place.graph, place.name());
+        let scene = library.graph_with_facts(self.program, place.graph, place.name());
         let calls = self.calls(unit, place, nodes, native::OUTPUT)?;
         for cluster in 0..unit.names.len() {
             let inside = unit.members.iter().filter(|(_, at)| **at as usize == cluster);
@@ -341,7 +340,7 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         Ok((all, refused))
     }
 
-    /// Keeps the clusters of a graph for dumps, under their names in `unit`.
+    /// Records the clusters of a graph in [`Rewritten::formed`], if there is a snapshot (`formed`), with the names that `unit` gives them.
     fn keep_formed(&mut self, place: &GraphInRewrite, formed: Option<Clustering>, unit: &GraphWithClusters) {
         let Some(mut formed) = formed else { return };
         formed.clusters.iter_mut().zip(&unit.names).for_each(|(cluster, name)| cluster.name.clone_from(name));
@@ -354,7 +353,8 @@ impl<'a, 'p> Rewriter<'a, 'p> {
         self.told.nodes += unit.members.len() as u64;
     }
 
-    /// The clusters of a graph under unique names. Constants that were copied are copied in `nodes` too.
+    /// Builds the [`GraphWithClusters`] for a clustering of `graph`: gives the clusters unique names, and adds the copies of constants that
+    /// clustering made to `nodes`.
     fn unit(&mut self, graph: &'p Graph, found: Clustering, nodes: &mut Vec<RawNode>) -> GraphWithClusters<'p> {
         let mut unit = GraphWithClusters {
             program: self.program,
@@ -384,7 +384,7 @@ fn in_function(error: Error, name: &str) -> Error {
     })
 }
 
-/// Adds the copies of constants that clustering made to `nodes`.
+/// Adds the constants that clustering duplicated to `nodes` and `unit`, and makes their users read the duplicates.
 fn copy_constants(found: &Clustering, nodes: &mut Vec<RawNode>, unit: &mut GraphWithClusters) {
     if found.copies.is_empty() {
         return;
@@ -448,7 +448,7 @@ fn outside_calls(program: &Program, graph: &Graph, unit: &GraphWithClusters) -> 
     calls
 }
 
-/// Whether a node is a loop or a condition, which runs its functions as often as values say.
+/// Whether a node is a loop or a conditional, so that the values of tensors decide whether and how often its functions run.
 fn is_control_flow(node: &Node) -> bool {
     matches!(&*node.op, "While" | "StatelessWhile" | "If" | "StatelessIf" | "Case" | "StatelessCase")
 }
@@ -474,7 +474,7 @@ fn expanded(program: &Program, graph: &Graph) -> Vec<String> {
     graph.nodes.values().filter(|n| lowered(n) || inlined(n)).map(|n| n.name.to_string()).collect()
 }
 
-/// By function: the number of places in the program that name it.
+/// Number of nodes and attributes in the program that name each function, by function.
 fn call_sites(program: &Program) -> HashMap<Arc<str>, usize> {
     let mut sites: HashMap<Arc<str>, usize> = HashMap::new();
     let graphs = std::iter::once(&program.graph).chain(program.functions.values().map(|f| &f.graph));

@@ -14,7 +14,7 @@ use crate::rewrite::calls::ExtractedCluster;
 use indexmap::IndexSet;
 
 /// Builds a conditional that runs a cluster's compiled op `op`, or else the cluster's original function: its nodes, and the functions of
-/// both branches. `places` are the indices of the op's arguments among those of the cluster; `shapes` are those of the results.
+/// both branches. `places[i]` is the index of the cluster's input that is argument `i` of the op; `shapes` are the shapes of the results.
 pub fn build_conditional_call(
     made: &mut ExtractedCluster,
     op: &str,
@@ -50,7 +50,7 @@ pub fn build_conditional_call(
     (vec![fits, node], [branch, saved])
 }
 
-/// The control input that depends on the node of `input`.
+/// Turns an input, such as `node:1`, into a control input from the same node: `^node`.
 fn waited(input: &str) -> String {
     let node = input.trim_start_matches('^');
     format!("^{}", node.split(':').next().unwrap_or(node))

@@ -22,9 +22,9 @@ pub struct ClusterArg {
     pub dtype: DType,
     /// TensorFlow's `DataType` number, which distinguishes quantized types from the integers that hold them.
     pub number: i32,
-    /// The dimensions; a varying one is at its bound.
+    /// The dimensions, with the upper bound for a size that varies from call to call.
     pub dims: Vec<u64>,
-    /// By axis: the index of its varying size; empty if all dimensions are fixed.
+    /// For each axis, index into [`CompiledCluster::sizes`] of the size that varies from call to call; empty if all dimensions are fixed.
     pub axes: Vec<Option<usize>>,
     /// The constant value that the code was compiled for, if any.
     pub value: Option<KnownArgument>,
@@ -32,12 +32,12 @@ pub struct ClusterArg {
     pub place: usize,
 }
 
-/// The known value of an argument.
+/// Value of an argument that is known except for sizes that vary from call to call.
 #[derive(Clone, Debug)]
 pub struct KnownArgument {
-    /// The elements; those that are varying sizes are 0.
+    /// The elements, with 0 for each element that equals a varying size.
     pub tensor: Tensor,
-    /// By element: the index of the varying size that it equals; empty if there is none.
+    /// For each element, index into [`CompiledCluster::sizes`] of the varying size that it equals; empty if all elements are constants.
     pub sizes: Vec<Option<usize>>,
 }
 
@@ -48,13 +48,13 @@ pub struct LoweredCluster {
     result_numbers: Vec<i32>,
     /// The module from the cluster's inputs to its outputs.
     pub lowered: Lowered,
-    /// Effects of nodes that the code omits, one sentence for each sort.
+    /// Side effects that the compiled code omits, such as prints and assertions, as sentences for the user.
     pub left_out: Vec<String>,
 }
 
 /// A cluster compiled to machine code.
 pub struct CompiledCluster {
-    /// Prefix of its symbols.
+    /// Prefix of the cluster's symbols in the object file.
     pub name: String,
     /// Arguments of the op; the code takes those without a known value. Constants of the graph are not arguments.
     pub args: Vec<ClusterArg>,
@@ -64,7 +64,7 @@ pub struct CompiledCluster {
     pub face: kernel::Program,
     /// The varying sizes, and the axes of arguments and results that have them.
     pub sizes: Sizes,
-    /// Whether a call beyond the bound of the only size may be split into several along that size.
+    /// Whether there is one varying size, and a call in which it is above its bound may be split into several calls along it.
     pub by_rows: bool,
     /// The object file.
     pub object: Object,
@@ -122,7 +122,7 @@ pub fn lower(scene: &GraphWithFacts, ports: &ClusterPorts) -> Result<LoweredClus
     Ok(LoweredCluster { args, result_numbers, lowered, left_out })
 }
 
-/// Type, dimensions and value of an argument in the form that compiled code takes.
+/// Describes an argument of the compiled code, once the cluster is lowered and the varying sizes have indices.
 fn arg(scene: &GraphWithFacts, port: &Port, lowered: &Lowered) -> ClusterArg {
     let all = lowered.size_variants.as_ref().map_or(&[][..], |sized| &sized.sizes.all);
     let number = |id: DimId| all.iter().position(|s| scene.bound(id).is_some_and(|b| b.name.as_ref() == Some(&s.name)));
@@ -159,7 +159,7 @@ fn feed(scene: &GraphWithFacts, port: &Port) -> FeedSpec {
     }
 }
 
-/// Checks that the code stores each result in the form in which TensorFlow stores the type that the nodes declare.
+/// Checks that each result has the element type that the graph declares. Errors: `UnsupportedCase`.
 fn agree(ports: &ClusterPorts, lowered: &Lowered) -> Result<()> {
     for (&(_, number), result) in ports.results.iter().zip(&lowered.results) {
         if DType::from_tf(number) != Some(result.dtype) || opdef::spec_name(number).is_none() {
@@ -183,7 +183,8 @@ fn is_constant(node: &Node) -> bool {
     &*node.op == "Const" && matches!(node.attr("value"), Some(Attr::Tensor(_)))
 }
 
-/// Type, shape and known value of the argument `at`, whose `DataType` number is `number`.
+/// Type and inferred shape of the argument `at`, whose `DataType` number is `number`. Errors: `UnknownDim` for an unknown shape,
+/// `UnsupportedType` for a type that ops of a library can't take.
 fn port(scene: &GraphWithFacts, at: Endpoint, number: i32) -> Result<Port> {
     let Some((dtype, dims)) = scene.fact(at).and_then(|fact| scene.array(fact)) else {
         let told = format!("the shape of the argument `{}` is not known", spelled(&scene.bare, at));

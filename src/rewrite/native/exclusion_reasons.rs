@@ -10,7 +10,7 @@ pub struct ExclusionCounts {
 }
 
 impl ExclusionCounts {
-    /// Adds the nodes of one graph. Nodes that are never in clusters, such as arguments, are skipped.
+    /// Counts the nodes of one graph that clustering left out. Nodes that are never in clusters, such as arguments, are skipped.
     pub fn add(&mut self, found: &Clustering) {
         for node in &found.nodes {
             let Err(left) = &node.cluster else { continue };
@@ -28,7 +28,7 @@ impl ExclusionCounts {
         }
     }
 
-    /// One sentence for each group.
+    /// Describes each reason in a sentence for the user that names nodes, the most frequent reason first.
     pub fn sentences(&self) -> Vec<String> {
         let mut groups: Vec<_> = self.groups.iter().collect();
         groups.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
@@ -41,8 +41,8 @@ impl ExclusionCounts {
     }
 }
 
-/// A sentence about a loop or condition that stays in TensorFlow because nodes inside check values or print; `None` for other nodes.
-pub fn sentence_about_runtime_checks(node: &NodeVerdict) -> Option<String> {
+/// Note for the user about a loop or conditional that stays in TensorFlow because nodes inside assert or print; `None` for other nodes.
+pub fn runtime_check_note(node: &NodeVerdict) -> Option<String> {
     let left = node.cluster.as_ref().err().filter(|left| left.is_due_to_runtime_checks())?;
     let why = left.text(&node.op);
     Some(format!("`{}` ({}) stays in TensorFlow: {why}; --drop-assertions compiles it without", node.name, node.op))

@@ -12,7 +12,7 @@ mod table;
 mod values;
 mod variables;
 
-pub use exclusion_reasons::{ExclusionCounts, sentence_about_runtime_checks};
+pub use exclusion_reasons::{ExclusionCounts, runtime_check_note};
 
 use super::calls::{ClusterPorts, ExtractedCluster};
 use crate::codegen;
@@ -39,7 +39,8 @@ use variables::ConstantVariables;
 /// The name of the output list of `If`.
 pub const OUTPUT: &str = "output";
 
-/// Number of rounds in which clusters are formed without the nodes refused before; nodes refused after the last one stay in TensorFlow.
+/// Upper bound on the rounds of forming clusters and excluding the nodes that can't be compiled; clusters refused in the last round stay
+/// in TensorFlow.
 pub const ROUNDS: usize = 12;
 
 /// Maximum number of reasons in the error when nothing could be compiled.
@@ -63,12 +64,12 @@ pub struct Library<'a> {
     native: &'a NativeOptions,
     facts: Facts,
     bounds: UnknownSizeBounds,
-    /// Facts that hold for any shapes that the user may give.
+    /// Facts inferred without the shapes and sizes that the user gave, so that they hold for every call.
     always: Facts,
     constants: ConstantVariables,
-    /// Assumptions made for want of options, one sentence each.
+    /// Assumptions about sizes that no option gives, as sentences for the user.
     pub assumed: Vec<String>,
-    /// Flags that would determine the sizes which are open.
+    /// Command-line flags by which the user could give the sizes that are unknown.
     flags: Vec<String>,
     /// Number of convolutions and matrix products in compiled clusters.
     contractions: u64,
@@ -81,7 +82,7 @@ pub struct Library<'a> {
 
 /// The graph from which clusters are taken, with the inferred facts about its tensors.
 pub struct GraphWithFacts<'a> {
-    /// The program whose top level is that graph, without control edges.
+    /// Copy of the program with the graph as its top level, without control edges.
     bare: Program,
     library: &'a Library<'a>,
     facts: &'a GraphFacts,
@@ -91,11 +92,11 @@ pub struct GraphWithFacts<'a> {
 /// Nodes that stay in TensorFlow because a cluster with them can't be compiled, and the reasons.
 #[derive(Debug, Default)]
 pub struct RefusedNodes {
-    /// Names of the nodes, which no cluster of the next round may hold.
+    /// Names of the nodes to exclude from clusters in the next round.
     pub nodes: HashSet<String>,
     /// Reasons, one sentence each.
     pub why: Vec<String>,
-    /// Whether a reason is an unknown size.
+    /// Whether an unknown size is among the reasons.
     pub sizes: bool,
     /// Number of convolutions and matrix products that stay because of unknown sizes.
     pub contractions: u64,
@@ -105,7 +106,7 @@ pub struct RefusedNodes {
 pub struct ClusterToCompile(cluster::LoweredCluster);
 
 impl ClusterToCompile {
-    /// Takes the sentences about effects that the code omits.
+    /// Takes the notes about side effects that the compiled code omits, such as prints; later calls return none.
     pub fn take_omitted_effects(&mut self) -> Vec<String> {
         std::mem::take(&mut self.0.left_out)
     }
@@ -114,7 +115,8 @@ impl ClusterToCompile {
 impl<'a> Library<'a> {
     /// An empty library for `program`, which was read from `file`. `variables` may become constants of the code if nothing changes them.
     ///
-    /// `asked` is a text of all further options on which the clusters depend, so that different libraries have ops of different names.
+    /// `asked` is a text of all further options on which the clusters depend; it is hashed into the names of the ops, so that different
+    /// libraries have ops of different names.
     /// Errors: `UnknownTensor` for unknown feeds, `BadOption` for a size with two bounds.
     pub fn new(
         native: &'a NativeOptions,
@@ -153,8 +155,8 @@ impl<'a> Library<'a> {
         })
     }
 
-    /// The graph of `function`, or the top-level graph, with the inferred facts.
-    pub fn inferred_graph_of_function(
+    /// Pairs `graph`, the body of `function` or the top-level graph, with the facts inferred about its tensors.
+    pub fn graph_with_facts(
         &self,
         program: &Program,
         graph: &Graph,
@@ -167,8 +169,8 @@ impl<'a> Library<'a> {
         GraphWithFacts { bare, library: self, facts: of_graph(&self.facts, at), always: of_graph(&self.always, at) }
     }
 
-    /// The nodes to exclude before anything is lowered: nodes of unknown shape and those that touch variables. The reasons mention only
-    /// members of clusters.
+    /// The nodes among `members`, the clustered nodes, to exclude before anything is lowered: nodes of unknown shape and those that touch
+    /// variables.
     pub fn initial_exclusions(
         &self,
         program: &Program,
@@ -181,7 +183,7 @@ impl<'a> Library<'a> {
             let taken = node.inputs.iter().filter_map(|e| scene.outputs(e.node).get(e.port as usize));
             if scene.touches_variable(program, node) {
                 refused.nodes.insert(node.name.to_string());
-            } else if let Some(fact) = scene.outputs(id).iter().chain(taken).find(|f| !scene.is_settled(f)) {
+            } else if let Some(fact) = scene.outputs(id).iter().chain(taken).find(|f| !scene.is_supported_output(f)) {
                 refused.nodes.insert(node.name.to_string());
                 shapeless += 1;
                 refused.contractions += u64::from(contracts(node));
@@ -199,13 +201,13 @@ impl<'a> Library<'a> {
         refused
     }
 
-    /// Counts convolutions and matrix products among the members of compiled clusters.
+    /// Adds the convolutions and matrix products among `nodes`, the nodes of compiled clusters, to the library's count.
     pub fn count_contractions<'n>(&mut self, nodes: impl Iterator<Item = &'n Node>) {
         self.contractions += nodes.filter(|node| contracts(node)).count() as u64;
     }
 
-    /// A note about `open` convolutions and matrix products that stay in TensorFlow because of unknown sizes. Errors: `UnsupportedCase` if
-    /// none was compiled and flags would determine the sizes.
+    /// Note for the user about `open` convolutions and matrix products that stay in TensorFlow because of unknown sizes. Errors:
+    /// `UnsupportedCase` if none was compiled and flags would determine the sizes.
     pub fn unknown_size_note(&self, open: u64) -> Result<Option<String>> {
         let flags = match &self.flags[..] {
             [] => "values say them when the graph runs".to_string(),
@@ -233,10 +235,12 @@ impl<'a> Library<'a> {
         ports: &ClusterPorts,
         members: &HashSet<&str>,
     ) -> Result<ClusterToCompile, RefusedNodes> {
-        cluster::lower(scene, ports).map(ClusterToCompile).map_err(|error| blamed(scene, error, members))
+        cluster::lower(scene, ports)
+            .map(ClusterToCompile)
+            .map_err(|error| refused_by_diagnostics(scene, error, members))
     }
 
-    /// Compiles a cluster, which is called `cluster` in dumps, and returns its number in the library.
+    /// Compiles a cluster and adds it to the library. Returns the cluster's index there; dumps call it `cluster`.
     pub fn compile_cluster(&mut self, mut ready: ClusterToCompile, cluster: &str) -> Result<usize> {
         let number = self.compiled.len();
         let module = &mut ready.0.lowered.module;
@@ -279,8 +283,8 @@ impl<'a> Library<'a> {
 }
 
 impl GraphWithFacts<'_> {
-    /// The shapes of a cluster's results that hold whatever the user feeds.
-    pub fn shapes(&self, ports: &ClusterPorts) -> Vec<PartialShape> {
+    /// Shape of each result of a cluster, as far as it is the same in every call.
+    pub fn result_shapes(&self, ports: &ClusterPorts) -> Vec<PartialShape> {
         let known = |at: &Endpoint| {
             self.always.get(at.node.0 as usize)?.get(at.port as usize).map(|f| f.dims.to_partial_shape())
         };
@@ -295,7 +299,7 @@ impl GraphWithFacts<'_> {
         self.outputs(at.node).get(at.port as usize)
     }
 
-    /// Type and dimensions of an output that compiled code could have: each dimension is known or bounded.
+    /// Type and dimensions of an output that compiled code can hold as an array; `None` if a dimension is neither known nor bounded.
     fn array(&self, fact: &Fact) -> Option<(DType, Vec<InferredDim>)> {
         let Some(TfType::Data(dtype)) = fact.dtype else { return None };
         let dims = fact.dims.as_ranked()?;
@@ -306,8 +310,9 @@ impl GraphWithFacts<'_> {
         dims.iter().all(sound).then(|| (dtype, dims.to_vec()))
     }
 
-    /// Whether compiled code could have an output: as an array, or without memory, as a list or the handle of a constant.
-    fn is_settled(&self, fact: &Fact) -> bool {
+    /// Whether compiled code can hold an output: an array of known or bounded dimensions, a variant (a list), or the handle of a variable
+    /// whose value is a constant.
+    fn is_supported_output(&self, fact: &Fact) -> bool {
         let variable = fact.element.as_ref().and_then(|element| element.variable.as_ref());
         match fact.dtype {
             Some(TfType::Variant) => true,
@@ -316,7 +321,7 @@ impl GraphWithFacts<'_> {
         }
     }
 
-    /// The bounds of an open size, if it has any.
+    /// Bounds of an unknown size; `None` if it is unbounded.
     fn bound(&self, id: DimId) -> Option<&DimBound> {
         self.library.bounds.of_size(id)
     }
@@ -353,7 +358,8 @@ impl GraphWithFacts<'_> {
     }
 }
 
-/// The facts about the graph of the function with this index, or about the top-level graph.
+/// The facts about the body of a function, given its index, or about the top-level graph (`None`). `Some(None)`: an unknown function,
+/// about which there are no facts.
 fn of_graph(facts: &Facts, function: Option<Option<usize>>) -> &GraphFacts {
     match function {
         Some(at) => at.and_then(|at| facts.functions.get(at)).unwrap_or(const { &GraphFacts::new() }),
@@ -376,8 +382,9 @@ fn contracts(node: &Node) -> bool {
     ops::find_op(&node.op).is_some_and(|row| row.is_contraction())
 }
 
-/// The members at which diagnostics point: nodes, or callers of the functions that hold the nodes.
-fn blamed(scene: &GraphWithFacts, error: Error, members: &HashSet<&str>) -> RefusedNodes {
+/// Turns the diagnostics of lowering a cluster into refusals. Of `members`, the cluster's nodes, those are refused that a diagnostic names
+/// or that call the function in which it lies.
+fn refused_by_diagnostics(scene: &GraphWithFacts, error: Error, members: &HashSet<&str>) -> RefusedNodes {
     let mut refused = RefusedNodes::default();
     for d in error.into_diagnostics() {
         let found: Vec<String> = match (&d.place.function, &d.place.node) {
@@ -396,7 +403,7 @@ fn blamed(scene: &GraphWithFacts, error: Error, members: &HashSet<&str>) -> Refu
     refused
 }
 
-/// The members that call a function, directly or through other functions.
+/// Nodes among `members`, the nodes of a cluster, that call the function `name` directly or through other functions.
 fn callers(program: &Program, name: &str, members: &HashSet<&str>) -> Vec<String> {
     let mut reaching: HashSet<&str> = HashSet::from([name]);
     loop {
@@ -415,7 +422,8 @@ fn callers(program: &Program, name: &str, members: &HashSet<&str>) -> Vec<String
     calls.map(|n| n.name.to_string()).collect()
 }
 
-/// The error for a graph of which nothing could be compiled: the reasons why clusters were refused, else why there are none.
+/// Error for a graph of which nothing could be compiled: lists why clusters were refused (`why`), or why nodes are in no cluster
+/// (`outside`).
 ///
 /// `sizes` says whether an unknown size is among the reasons.
 pub fn no_cluster_compiled_error(why: &[String], outside: &[String], sizes: bool) -> Error {

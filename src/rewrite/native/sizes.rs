@@ -9,16 +9,16 @@ use std::collections::HashMap;
 
 /// Bound of a leading size that is not given. It nearly always is the batch; larger calls are rare outside of training, and memory for
 /// them would burden the small ones.
-const MOST_EXAMPLES: u64 = 64;
+const MAX_ASSUMED_BATCH: u64 = 64;
 
-/// The name of a leading size that is not given.
-const EXAMPLES: &str = "n";
+/// Name of the size that stands for all leading sizes that are not given.
+const ASSUMED_BATCH_NAME: &str = "n";
 
 /// Types, shapes and bounds of the feeds of the requested signatures, or of the graph.
 pub struct GivenFeeds {
-    /// The feeds.
+    /// The feeds; where a dimension varies, `FeedFacts::sizes` holds an index into `sizes`.
     pub given: Vec<FeedFacts>,
-    /// The bounded sizes, indexed by the numbers in `given`.
+    /// The sizes that vary from call to call, with their bounds.
     pub sizes: Vec<Size>,
 }
 
@@ -59,7 +59,7 @@ impl GivenFeeds {
         Ok(())
     }
 
-    /// The index of a size, which is identified by its name.
+    /// The index of a size in `sizes`, to which it is added if no size there has its name. Errors: `BadOption` if the bounds differ.
     fn number(&mut self, size: &Size) -> Result<usize> {
         match self.sizes.iter().position(|s| s.name == size.name) {
             Some(known) if self.sizes[known] == *size => Ok(known),
@@ -74,7 +74,7 @@ impl GivenFeeds {
         }
     }
 
-    /// Command-line flags that would determine the sizes which are still open.
+    /// Command-line flags by which the user could give the sizes of feeds that are still unknown.
     pub fn suggested_flags(&self, program: &Program) -> Vec<String> {
         let mut flags = Vec::new();
         for given in &self.given {
@@ -90,7 +90,8 @@ impl GivenFeeds {
         flags
     }
 
-    /// Assumes that leading sizes which are not given range from 1 to [`MOST_EXAMPLES`], and returns a sentence about it.
+    /// Assumes that leading sizes which are not given range from 1 to [`MAX_ASSUMED_BATCH`]. Returns a note about this for the user; `None`
+    /// if all leading sizes are given.
     pub fn assume_leading_sizes(&mut self, program: &Program) -> Option<String> {
         let number = self.sizes.len();
         let mut names = Vec::new();
@@ -104,27 +105,28 @@ impl GivenFeeds {
         if names.is_empty() {
             return None;
         }
-        let mut name = EXAMPLES.to_string();
+        let mut name = ASSUMED_BATCH_NAME.to_string();
         while self.sizes.iter().any(|s| s.name == name) {
             name.push('_');
         }
-        self.sizes.push(Size { name, least: 1, most: MOST_EXAMPLES, is_result: false, is_check: false });
+        self.sizes.push(Size { name, least: 1, most: MAX_ASSUMED_BATCH, is_result: false, is_check: false });
         Some(format!(
-            "the leading size of {} is not known and taken as 1 to {MOST_EXAMPLES}; larger calls are left to TensorFlow \
+            "the leading size of {} is not known and taken as 1 to {MAX_ASSUMED_BATCH}; larger calls are left to TensorFlow \
              (--dim batch=1..N for another bound)",
             names.join(", ")
         ))
     }
 }
 
-/// Bounds of the sizes that are open in the facts about a program.
+/// Bounds of the sizes that inference over a program left unknown.
 pub struct UnknownSizeBounds {
-    /// By [`DimId`].
+    /// Bounds of each unknown size, indexed by [`DimId`]; `None` for an unbounded one.
     all: Vec<Option<DimBound>>,
 }
 
 impl UnknownSizeBounds {
-    /// Bounds of the open sizes in `facts`, inferred from feeds with `sizes`. Sizes computed from other sizes are bounded through these.
+    /// Bounds of the unknown sizes in `facts`, inferred from feeds with `sizes`. A size computed from other sizes gets its bounds from
+    /// theirs.
     pub fn from_inferred_facts(facts: &Facts, sizes: &[Size]) -> UnknownSizeBounds {
         let told = |value: fn(&Size) -> u64| {
             let told = facts.sizes.iter().map(|(&number, &id)| (id, value(&sizes[number])));
@@ -141,7 +143,7 @@ impl UnknownSizeBounds {
         UnknownSizeBounds { all: ends.enumerate().map(bound).collect() }
     }
 
-    /// The bounds of an open size; `None` if it has none.
+    /// Bounds of an unknown size; `None` if it is unbounded.
     pub fn of_size(&self, id: DimId) -> Option<&DimBound> {
         self.all.get(id.0 as usize)?.as_ref()
     }

@@ -72,7 +72,7 @@ fn write_cluster(out: &mut String, n: usize, op: &str, cluster: &CompiledCluster
     );
 }
 
-/// A row of the table: an argument or a result of a cluster.
+/// Row of a cluster's table of arguments or of results, as `glue/glue.c` declares it.
 struct Row<'a> {
     dtype: DType,
     /// TensorFlow's `DataType` number.
@@ -82,7 +82,7 @@ struct Row<'a> {
     value: Option<&'a KnownArgument>,
 }
 
-/// The LLVM type of a row.
+/// LLVM type of a [`Row`].
 const ROW: &str = "{ ptr, ptr, ptr, ptr, ptr, i64, i32, i32, i32 }";
 
 fn tensors(out: &mut String, symbol: &str, letter: char, rows: &[Row]) {
@@ -114,7 +114,7 @@ fn tensors(out: &mut String, symbol: &str, letter: char, rows: &[Row]) {
     let _ = writeln!(out, "@{symbol} = internal constant [{} x {ROW}] [{}]", fields.len(), fields.join(", "));
 }
 
-/// Indices of sizes as an array with -1 for none; a null pointer if all are none.
+/// Writes an array of size indices, with -1 for `None`, and returns a pointer to it; a null pointer if all are `None`.
 fn numbers(out: &mut String, symbol: &str, sizes: &[Option<usize>]) -> String {
     if sizes.iter().all(Option::is_none) {
         return "ptr null".to_string();

@@ -6,19 +6,19 @@ use crate::tensor::{DType, Tensor};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The known value of an argument.
+/// Value of a cluster's argument of which each element is a constant or equals an unknown size.
 #[derive(Clone, Debug)]
 pub struct ArgumentValue {
-    /// The elements; those that are open sizes are 0.
+    /// The elements, with 0 for each element that equals an unknown size.
     pub tensor: Tensor,
-    /// By element: the open size that it equals; empty if there is none.
+    /// For each element, the unknown size that it equals; empty if all elements are constants.
     pub sizes: Vec<Option<DimId>>,
 }
 
-/// By open size: an axis of an argument that has this size.
+/// For each unknown size, an argument and an axis of it that has this size, from which the size can be read at run time.
 pub type SizeSources = HashMap<DimId, (Endpoint, usize)>;
 
-/// The first axis of `args` with each open size.
+/// Finds the first axis of `args` that has each unknown size.
 pub fn size_sources<'a>(args: impl Iterator<Item = (Endpoint, &'a [InferredDim])>) -> SizeSources {
     let mut sources = SizeSources::new();
     for (at, dims) in args {
@@ -31,7 +31,7 @@ pub fn size_sources<'a>(args: impl Iterator<Item = (Endpoint, &'a [InferredDim])
     sources
 }
 
-/// The value in a fact, if each element is known or a size that `sources` provide.
+/// The value that inference found for an argument; `None` unless each element is a constant or a size in `sources`.
 pub fn argument_value(fact: &Fact, sources: &SizeSources) -> Option<ArgumentValue> {
     let ints = match fact.value.as_ref()? {
         KnownElements::Tensor(tensor) => return Some(ArgumentValue { tensor: tensor.clone(), sizes: Vec::new() }),
@@ -53,7 +53,7 @@ pub fn argument_value(fact: &Fact, sources: &SizeSources) -> Option<ArgumentValu
     Some(ArgumentValue { tensor, sizes })
 }
 
-/// Replaces the tensor `at` by `value` as an input of all nodes of the top-level graph.
+/// Makes all nodes of the top-level graph that read the tensor `at` read added nodes that compute `value` instead.
 pub fn replace_by_value(program: &mut Program, at: Endpoint, value: &ArgumentValue, sources: &SizeSources) {
     let name = format!("{}/tfaot_value_{}", program.graph.nodes[at.node].name, at.port);
     let mut made = AddedNodes { program, name, number: 0 };

@@ -10,7 +10,8 @@ use std::collections::{HashMap, HashSet};
 /// The values of variables that no signature changes.
 #[derive(Debug, Default)]
 pub struct ConstantVariables {
-    /// By the nodes that give their handles, and by the names that nodes inside of functions ask for.
+    /// Value of each variable, by the names of the nodes that create its handle and by its `shared_name`, under which nodes in functions
+    /// look it up.
     values: HashMap<String, Tensor>,
 }
 
@@ -40,14 +41,14 @@ impl ConstantVariables {
         Ok(constants)
     }
 
-    /// Hashes names and values into the hash `start`.
+    /// Continues the hash `start` with the names and values of the variables.
     pub fn hash(&self, start: u64) -> u64 {
         let mut names: Vec<&String> = self.values.keys().collect();
         names.sort_unstable();
         names.into_iter().fold(start, |h, name| super::hash(super::hash(h, name.as_bytes()), &self.values[name].bytes))
     }
 
-    /// The value of the variable behind a handle, if nothing changes the variable.
+    /// Value of the variable that a handle refers to; `None` if a call may change the variable.
     pub fn value(&self, handle: &VariableHandle) -> Option<&Tensor> {
         self.values.get(&*handle.node).or_else(|| self.values.get(&*handle.asks_for))
     }

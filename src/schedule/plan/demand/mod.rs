@@ -11,7 +11,7 @@ mod masks;
 pub use amount::{DynamicSize, DynamicSizes};
 
 use crate::hlo::{CompId, Computation, Inst, InstId, Module, Op, Shape};
-use crate::lower::SizeCountSource;
+use crate::lower::ElementCountSource;
 use crate::scalar::ScalarOp;
 use crate::schedule::families::convolution::recipe::algorithm::{ConvolutionAlgorithm, ModuleConvolutions};
 use amount::{CallFrame, SearchBudget};
@@ -49,7 +49,7 @@ impl ElementDemand {
     pub fn compute(
         module: &Module,
         methods: &ModuleConvolutions,
-        results: &[Vec<Option<SizeCountSource>>],
+        results: &[Vec<Option<ElementCountSource>>],
     ) -> ElementDemand {
         let mut walk = DemandWalk { methods, needed: ElementDemand::default() };
         if results.is_empty() {
@@ -58,10 +58,10 @@ impl ElementDemand {
         let entry = module.entry();
         let leaves = entry[entry.root].shape.leaves();
         let frame = CallFrame { module, comp: entry, caller: None };
-        let mut bound = |count: &Option<SizeCountSource>| {
+        let mut bound = |count: &Option<ElementCountSource>| {
             let amount = match (*count)? {
-                SizeCountSource::Parameter(number) => DynamicSize::Argument(number),
-                SizeCountSource::Part(part) => {
+                ElementCountSource::Parameter(number) => DynamicSize::Argument(number),
+                ElementCountSource::Part(part) => {
                     frame.dynamic_size_of(*entry[entry.root].operands.get(part)?, &mut SearchBudget::new())?
                 }
             };
@@ -288,7 +288,7 @@ mod tests {
         let request = Target::resolve(None, None, None).expect("a processor").into();
         let target = KernelTarget { request: &request, panels: &PanelSizes::default() };
         let methods = ModuleConvolutions::choose(&module, &target);
-        let needed = ElementDemand::compute(&module, &methods, &[vec![Some(SizeCountSource::Parameter(1))]]);
+        let needed = ElementDemand::compute(&module, &methods, &[vec![Some(ElementCountSource::Parameter(1))]]);
         let found = module.entry().insts.iter().find(|(_, inst)| inst.op.name() == opcode);
         let (id, _) = found.expect("an instruction of that opcode");
         needed.get(module.entry, id).expect("it is known").to_vec()
