@@ -28,6 +28,7 @@ mod modules;
 mod ops;
 mod out;
 mod progress;
+mod quantize;
 mod reduce;
 mod report;
 mod report_models;
@@ -88,6 +89,7 @@ fn dispatch(verb: Verb) -> Result<ExitStatus> {
         Verb::Inspect(args) => inspect::run(&args),
         Verb::Cluster(args) => cluster::run(&args),
         Verb::Rewrite(args) => rewrite::run(&args),
+        Verb::Quantize(args) => quantize::run(&args),
         Verb::Bug(args) => bug::run(&args),
         Verb::Reduce(args) => reduce::run(&args),
         Verb::Report(args) => report::run(&args),

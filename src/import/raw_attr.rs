@@ -68,6 +68,24 @@ pub fn shapes(values: &[PartialShape]) -> Vec<u8> {
     out
 }
 
+/// An AttrValue with a tensor of type `float`.
+pub fn float_tensor(sizes: &[u64], values: &[f32]) -> Vec<u8> {
+    let mut shape = Vec::new();
+    for &size in sizes {
+        let mut one = Vec::new();
+        put_number(&mut one, 1, size);
+        put_bytes(&mut shape, 2, &one);
+    }
+    let content: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let mut tensor = Vec::new();
+    put_number(&mut tensor, 1, 1);
+    put_bytes(&mut tensor, 2, &shape);
+    put_bytes(&mut tensor, 4, &content);
+    let mut out = Vec::new();
+    put_bytes(&mut out, 8, &tensor);
+    out
+}
+
 /// An AttrValue with a function without attributes.
 pub fn function(name: &str) -> Vec<u8> {
     let mut inner = Vec::new();

@@ -19,6 +19,7 @@
 //!   call that finds the pool busy runs on one thread. Workspaces are reused, one for each concurrent call so far.
 mod annotate;
 mod calls;
+pub mod fake_quantization;
 mod launch;
 mod jit_functions;
 mod meta_graph;

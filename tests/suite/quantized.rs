@@ -219,3 +219,39 @@ fn floats_without_quantisation_are_untouched() {
     };
     assert_eq!(text::print(&module(QuantizedMath::Exact)), text::print(&module(QuantizedMath::Off)));
 }
+
+/// Quantises the float graph of TensorFlow's layers into `folder`, with more flags.
+fn quantize(folder: &std::path::Path, more: &[&str]) -> (String, String) {
+    let out = folder.join("quantised.pb").display().to_string();
+    let (graph, feeds) = ("testdata/graphs/conv_net/graph.pb", "testdata/graphs/conv_net/feeds.npz");
+    let told = succeed(&[&["quantize", graph, "-q", "--calibrate", feeds, "-o", &out], more].concat());
+    (out, told)
+}
+
+#[test]
+fn a_float_graph_is_quantised_by_examples() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let (out, told) = quantize(folder.path(), &[]);
+    assert!(told.contains("5 of 5 products are quantised"), "{told}");
+    let error = told.split("error ").nth(1).and_then(|text| text.split(' ').next()).and_then(|n| n.parse().ok());
+    assert!(error.is_some_and(|error: f64| error > 1e-4 && error < 0.1), "{told}");
+    let inspected: Value = serde_json::from_str(&succeed(&["inspect", &out, "--json"])).expect("JSON");
+    let text = inspected.to_string();
+    assert!(text.contains("FakeQuantWithMinMaxVarsPerChannel") && text.contains("FakeQuantWithMinMaxVars"), "{text}");
+    let again = tfaot(&["quantize", &out, "--calibrate", "testdata/graphs/conv_net/feeds.npz", "-o", &out]);
+    assert!(said(&again).contains("no product of an activation by constants"), "{}", said(&again));
+}
+
+#[test]
+fn products_are_left_in_floats_by_name() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let (_, told) = quantize(folder.path(), &["--keep", "MatMul", "--percentile", "99.9"]);
+    assert!(told.contains("4 of 5 products are quantised") && told.contains("MatMul: --keep names it"), "{told}");
+    let out = folder.path().join("x.pb").display().to_string();
+    let feeds = "testdata/graphs/conv_net/feeds.npz";
+    let graph = "testdata/graphs/conv_net/graph.pb";
+    let unknown = tfaot(&["quantize", graph, "--calibrate", feeds, "-o", &out, "--keep", "nobody"]);
+    assert!(said(&unknown).contains("is no product that could be quantised"), "{}", said(&unknown));
+    let model = tfaot(&["quantize", "testdata/saved_model", "--calibrate", feeds, "-o", &out]);
+    assert!(!model.status.success());
+}

@@ -2,6 +2,7 @@
 mod cluster;
 mod compile;
 mod hlo;
+mod quantize;
 mod tfcompile;
 
 pub use cluster::{ClusterArgs, ClusterPassArgs, ExplainArgs, ReportArgs, RewriteArgs, RewriteMode};
@@ -11,6 +12,7 @@ pub use compile::{
 };
 pub use hlo::{HloCall, HloCompile, HloFiles, HloFormat, HloOpt, HloRun, HloVerb, HloVerify};
 
+pub use quantize::QuantizeArgs;
 pub use tfcompile::{TfcompileArgs, expand_xla_flags};
 
 use super::out::ErrorFormat;
@@ -49,6 +51,8 @@ pub enum Verb {
     Cluster(ClusterArgs),
     /// Write the graph with its clusters marked, or as functions that TensorFlow compiles.
     Rewrite(RewriteArgs),
+    /// Write a frozen graph with fake quantisation before its products, by the ranges of example inputs.
+    Quantize(QuantizeArgs),
     /// Write one page about a graph: its clusters, what keeps nodes outside, and the code of each cluster.
     Report(ReportArgs),
     /// Pack a command that goes wrong with its files, without weights where they don't matter, so that somebody else can run it.
