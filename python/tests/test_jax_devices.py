@@ -127,11 +127,22 @@ class TestDevices(unittest.TestCase):
             result = jax.pmap(lambda x: x - lax.pmean(x, "b"), axis_name="b", devices=devices)(array(4, 3))
             np.testing.assert_allclose(result, array(4, 3) - array(4, 3).mean(0), rtol=1e-5, atol=1e-6)
 
-    def test_what_is_left_to_the_partitioner_is_refused(self) -> None:
-        mesh = Mesh(np.array(BACKENDS[0]).reshape(2, 2), ("i", "j"), axis_types=(AxisType.Auto, AxisType.Auto))
-        part = shard_map(lambda x: lax.psum(x, "i"), mesh=mesh, in_specs=P("i"), out_specs=P(), axis_names={"i"})
-        with self.assertRaisesRegex(Exception, "the axis `j` of the mesh is left to XLA's partitioner"):
-            jax.jit(part)(array(4, 8))
+    def test_parts_along_one_axis_by_hand(self) -> None:
+        steps = {
+            "sum": (lambda x: lax.psum(x, "i"), P("i"), P()), "product": (lambda x: x @ x.T + lax.axis_index("i"), P("i"), P("i")),
+            "constraint": (lambda x: jnp.sin(lax.with_sharding_constraint(x, P(None, "j"))) @ jnp.ones((8, 4)), P("i"), P("i")),
+            "sums": (lambda x: lax.with_sharding_constraint(x, P("j")).sum(0, keepdims=True) * lax.psum(x.sum(), "i"), P(None, "i"), P(None, "i")),
+        }
+        for name, (function, given, wanted) in steps.items():
+            for spec in SPECS[:6]:
+                with self.subTest(step=name, spec=spec):
+                    def run(mesh):
+                        # in an order in which positions are not the devices' numbers
+                        mesh = Mesh(mesh.devices.ravel()[[0, 3, 2, 1]].reshape(2, 2), ("i", "j"), axis_types=(AxisType.Auto, AxisType.Auto))
+                        part = shard_map(function, mesh=mesh, in_specs=given, out_specs=wanted, axis_names={"i"}, check_vma=False)
+                        return jax.jit(part)(jax.device_put(array(4, 8), NamedSharding(mesh, spec)))
+
+                    self.both(run)
 
 
 if __name__ == "__main__":

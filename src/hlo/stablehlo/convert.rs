@@ -194,7 +194,8 @@ impl<'a, 'h> Converter<'a, 'h> {
             }
         }
         let (done, shards) = (HashMap::new(), HashMap::new());
-        Ok(Converter { host, checks, functions, shards, done, open, depth: 0, operations: 0 })
+        let device_classes = Vec::new();
+        Ok(Converter { host, checks, functions, shards, device_classes, done, open, depth: 0, operations: 0 })
     }
     /// Converts the entry and returns its results on `args`.
     pub fn entry(&mut self, name: &str, args: &[InstId]) -> Result<Vec<InstId>> {

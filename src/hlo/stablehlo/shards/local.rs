@@ -59,7 +59,7 @@ impl<'a> Converter<'a, '_> {
             return if agree { self.convert_elementwise(op, operands, &first, scope).map(Some) } else { Ok(None) };
         }
         let Some(flow) = self.dim_flow(op, operands)? else { return Ok(None) };
-        let Some(form) = local_form(&flow, &shards) else { return Ok(None) };
+        let Some(form) = local_form(&flow, &shards, &self.device_classes) else { return Ok(None) };
         let Some(part) = form.result.part_dims(&declared.dims) else { return Ok(None) };
         let own = Operation { types: vec![Shape::array(declared.dtype, part)], ..op.clone() };
         let comps = op.regions.iter().map(|region| self.convert_closed_region(op, region, scope));
@@ -215,7 +215,7 @@ fn combiner_of(region: &RegionBlock) -> Option<ScalarOp> {
 }
 
 /// Shardings under which an operation computes on its operands' shards; `None` where they do not fit.
-fn local_form(flow: &DimFlow, shards: &[Option<Shard>]) -> Option<LocalForm> {
+fn local_form(flow: &DimFlow, shards: &[Option<Shard>], classes: &[u64]) -> Option<LocalForm> {
     let parts = |&(i, dim): &OperandDim| match shards.get(i)? {
         Some(shard) => shard.sharding.parts.get(dim).copied(),
         None => Some(1),
@@ -245,8 +245,8 @@ fn local_form(flow: &DimFlow, shards: &[Option<Shard>]) -> Option<LocalForm> {
     };
     let kept = flow.kept.iter().map(of).collect::<Option<Vec<_>>>()?;
     let folded = flow.folded.iter().map(|at| of(&Some(*at))).collect::<Option<Vec<_>>>()?;
-    let result = Sharding::from_part_indices(&kept, count)?;
+    let result = Sharding::from_part_indices(&kept, count)?.by_class(classes)?;
     let is_folded = folded.iter().any(|(parts, _)| *parts > 1);
-    let groups = if is_folded { result.groups_of_all(&folded)? } else { Vec::new() };
+    let groups = if is_folded { result.groups_of_all(&folded, classes)? } else { Vec::new() };
     Some(LocalForm { result, groups })
 }

@@ -88,17 +88,18 @@ pub(super) fn is_placement(op: &Operation) -> bool {
         || (op.name == "stablehlo.custom_call" && is_hint)
 }
 
-/// Sharding in the text of an attribute, of an array of this rank; the whole array where it is divided by hand.
+/// Sharding in the text of an attribute, of an array of this rank; the whole array where it is divided by hand. Where `only` names axes
+/// of the mesh, the array is whole along the others.
 ///
 /// # Errors
 /// `Code::HloUnsupported` for shardings that are not known, and for those over other devices than the module's.
-fn parse_sharding(functions: &ModuleTree, text: &str, rank: usize) -> Result<Sharding> {
+fn parse_sharding(functions: &ModuleTree, text: &str, only: Option<&[String]>, rank: usize) -> Result<Sharding> {
     let count = functions.partition_count();
     if text == MANUAL {
         return Ok(Sharding::replicated(rank, count));
     }
     let found = match text.contains('@') {
-        true => Sharding::parse_shardy(text, &functions.meshes),
+        true => Sharding::parse_shardy(text, &functions.meshes, only),
         false => Sharding::parse_hlo(text, rank, count),
     };
     match found.filter(|found| found.parts.len() == rank) {
@@ -119,13 +120,20 @@ fn parse_sharding(functions: &ModuleTree, text: &str, rank: usize) -> Result<Sha
 /// Sharding that the attributes of an argument or a result state; `None` where they state none.
 fn stated_sharding(functions: &ModuleTree, port: &FuncPort, rank: usize) -> Result<Option<Sharding>> {
     let text = SHARDING_ATTRIBUTES.iter().find_map(|name| port.text(name));
-    text.map(|text| parse_sharding(functions, text, rank)).transpose()
+    text.map(|text| parse_sharding(functions, text, None, rank)).transpose()
 }
 
 /// The texts of the shardings in a list such as `[<@mesh, [{"i"}]>, <@mesh, [{}]>]`.
 fn sharding_texts(op: &Operation, name: &str) -> Vec<String> {
     let Some(MlirAttr::Text(text)) = op.attr(&[name]) else { return Vec::new() };
     text.split("<@").skip(1).filter_map(|part| Some(format!("<@{}>", part.split_once('>')?.0))).collect()
+}
+
+/// Axes of the mesh along which a computation divides arrays by hand.
+fn manual_axes(op: &Operation) -> Vec<String> {
+    let Some(MlirAttr::Text(text)) = op.attr(&["manual_axes"]) else { return Vec::new() };
+    let names = text.trim().trim_matches(['{', '}']).split(',').map(|name| name.trim().trim_matches('"').to_string());
+    names.filter(|name| !name.is_empty()).collect()
 }
 
 /// Sharding of an entry argument: what its attributes state, or else what the first computation by hand that reads it wants; `None`
@@ -167,12 +175,12 @@ fn wanted_sharding(functions: &ModuleTree, function: &FuncOp, name: &str, rank: 
         match op.name.as_str() {
             CAST => names.extend(op.results.first().map(String::as_str)),
             "sdy.manual_computation" => {
-                let all = sharding_texts(op, "in_shardings");
-                return all.get(at).map(|text| parse_sharding(functions, text, rank)).transpose();
+                let (all, manual) = (sharding_texts(op, "in_shardings"), manual_axes(op));
+                return all.get(at).map(|text| parse_sharding(functions, text, Some(&manual), rank)).transpose();
             }
             "stablehlo.custom_call" if target(op) == Some("Sharding") => {
                 return match op.attr(SHARDING_ATTRIBUTES) {
-                    Some(MlirAttr::Text(text)) => parse_sharding(functions, text, rank).map(Some),
+                    Some(MlirAttr::Text(text)) => parse_sharding(functions, text, None, rank).map(Some),
                     _ => Ok(None),
                 };
             }
@@ -200,6 +208,16 @@ impl<'a> Converter<'a, '_> {
     fn shard(&mut self, id: InstId) -> Option<Shard> {
         let depth = self.builder().nesting_depth();
         self.shards.get(&(depth, id)).cloned()
+    }
+
+    /// Sharding in the text of an attribute, of an array of this rank, among devices of one class.
+    ///
+    /// # Errors
+    /// Those of [`parse_sharding`].
+    fn sharding(&self, text: &str, only: Option<&[String]>, rank: usize) -> Result<Sharding> {
+        let found = parse_sharding(self.functions, text, only, rank)?;
+        let told = || format!("the sharding `{text}` divides arrays along axes that are divided by hand");
+        found.by_class(&self.device_classes).ok_or_else(|| Error::user(Code::HloUnsupported, told()))
     }
 
     /// Sizes of an array, which are then fixed.
@@ -308,7 +326,7 @@ impl<'a> Converter<'a, '_> {
         let one = |&id: &InstId| {
             let Some(rank) = self.builder().shape(id).as_array().map(|a| a.rank()) else { return Ok(id) };
             // A placement does not change values, so that one that is not known, or that XLA would pad for, is left out.
-            let Ok(sharding) = parse_sharding(self.functions, text, rank) else { return Ok(id) };
+            let Ok(sharding) = self.sharding(text, None, rank) else { return Ok(id) };
             let dims = match self.shard(id) {
                 Some(own) => own.whole,
                 None => self.pinned_dims(id),
@@ -326,7 +344,7 @@ impl<'a> Converter<'a, '_> {
         outer: &SymbolScope,
     ) -> Result<Vec<InstId>> {
         let [region] = &op.regions[..] else { return Err(error_at(op, Code::HloSyntax, "expects one region")) };
-        self.are_all_axes(op)?;
+        let manual = manual_axes(op);
         let (wanted, given) = (sharding_texts(op, "in_shardings"), sharding_texts(op, "out_shardings"));
         if region.args.len() != operands.len() || wanted.len() != operands.len() || given.len() != op.types.len() {
             return Err(error_at(op, Code::HloSyntax, "expects as many values and shardings as arguments and results"));
@@ -334,16 +352,18 @@ impl<'a> Converter<'a, '_> {
         let mut scope = SymbolScope { open: outer.open, ..SymbolScope::default() };
         for (((name, shape), &id), text) in region.args.iter().zip(operands).zip(&wanted) {
             let rank = shape.as_array().map_or(0, |a| a.rank());
-            let part = self.reshard(id, &parse_sharding(self.functions, text, rank)?)?;
+            let part = self.reshard(id, &self.sharding(text, Some(&manual), rank)?)?;
             self.has_part(op, part, shape)?;
             scope.values.insert(name.clone(), vec![part]);
         }
+        let inside = self.classes_by_hand(&manual, wanted.iter().chain(&given).next());
         self.enter(op)?;
-        let results = self.convert_body(region, &mut scope)?;
+        let results = self.convert_body(region, &mut scope, inside)?;
         self.leave();
         let mut made = Vec::with_capacity(results.len());
         for ((&id, whole), text) in results.iter().zip(&op.types).zip(&given) {
-            let sharding = parse_sharding(self.functions, text, self.builder().rank(id))?;
+            let rank = self.builder().rank(id);
+            let sharding = self.sharding(text, Some(&manual), rank)?;
             made.push(self.result_by_hand(id, whole, &sharding));
         }
         Ok(made)
@@ -360,11 +380,29 @@ impl<'a> Converter<'a, '_> {
         own
     }
 
-    /// Converts the operations inside, which treat shards like whole arrays.
-    fn convert_body(&mut self, region: &'a RegionBlock, scope: &mut SymbolScope) -> Result<Vec<InstId>> {
-        let shards = std::mem::take(&mut self.shards);
-        let results = self.convert_region(region, scope);
-        self.shards = shards;
+    /// Classes of devices inside of a computation by hand: those of one class differ in axes alone along which arrays are still whole.
+    fn classes_by_hand(&self, manual: &[String], sharding: Option<&String>) -> Vec<u64> {
+        let name = sharding.and_then(|text| text.trim_start_matches("<@").split(',').next());
+        let Some(mesh) = name.and_then(|name| self.functions.meshes.get(name.trim_matches('"'))) else {
+            return self.device_classes.clone();
+        };
+        let count: u64 = mesh.axes.iter().filter(|axis| manual.contains(&axis.0)).map(|axis| axis.1).product();
+        let outer = |device: usize| self.device_classes.get(device).copied().unwrap_or(0);
+        mesh.indices_along(manual).iter().enumerate().map(|(device, own)| outer(device) * count + own).collect()
+    }
+
+    /// Converts the operations inside, which treat shards like whole arrays, among devices of the classes `inside`.
+    fn convert_body(
+        &mut self,
+        region: &'a RegionBlock,
+        scope: &mut SymbolScope,
+        inside: Vec<u64>,
+    ) -> Result<Vec<InstId>> {
+        let (shards, classes) = (std::mem::take(&mut self.shards), std::mem::replace(&mut self.device_classes, inside));
+        // Functions are converted anew inside, as groups of devices are others there.
+        let done = std::mem::take(&mut self.done);
+        let results = self.convert_region(region, scope).map(|results| self.whole_arrays(&results));
+        (self.shards, self.device_classes, self.done) = (shards, classes, done);
         results
     }
 
@@ -372,7 +410,10 @@ impl<'a> Converter<'a, '_> {
     pub(super) fn convert_sharding_call(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<Vec<InstId>>> {
         let (&[x], [shape]) = (operands, &op.types[..]) else { return Ok(None) };
         let stated = match op.attr(SHARDING_ATTRIBUTES) {
-            Some(MlirAttr::Text(text)) => Some(parse_sharding(self.functions, text, self.builder().rank(x))?),
+            Some(MlirAttr::Text(text)) => {
+                let rank = self.builder().rank(x);
+                Some(self.sharding(text, None, rank)?)
+            }
             _ => None,
         };
         let made = match (target(op), stated) {
@@ -394,23 +435,6 @@ impl<'a> Converter<'a, '_> {
         }
         let told = format!("a device has {} of an array where it needs {shape}", self.builder().shape(id));
         Err(error_at(op, Code::HloUnsupported, told))
-    }
-
-    /// Rejects a computation that leaves some axes of the mesh to the partitioner.
-    fn are_all_axes(&self, op: &Operation) -> Result<()> {
-        let text = |name: &str| match op.attr(&[name]) {
-            Some(MlirAttr::Text(text)) => text.as_str(),
-            _ => "",
-        };
-        let (shardings, own) = (format!("{}{}", text("in_shardings"), text("out_shardings")), text("manual_axes"));
-        let used = self.functions.meshes.iter().filter(|(name, _)| shardings.contains(&format!("@{name}")));
-        for (axis, size) in used.flat_map(|(_, mesh)| &mesh.axes) {
-            if *size > 1 && !own.contains(&format!("\"{axis}\"")) {
-                let told = format!("the axis `{axis}` of the mesh is left to XLA's partitioner");
-                return Err(error_at(op, Code::HloUnsupported, told));
-            }
-        }
-        Ok(())
     }
 }
 

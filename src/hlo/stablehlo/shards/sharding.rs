@@ -40,6 +40,23 @@ impl Mesh {
         };
         is_permutation(&devices, count).then_some(Mesh { axes, devices })
     }
+
+    /// For each device, its index among the positions along these axes: devices of one index differ in other axes alone.
+    pub fn indices_along(&self, axes: &[String]) -> Vec<u64> {
+        let mut indices = vec![0; self.devices.len()];
+        for (at, &device) in self.devices.iter().enumerate() {
+            let (mut rest, mut index, mut count) = (at as u64, 0, 1);
+            for (name, size) in self.axes.iter().rev() {
+                if axes.contains(name) {
+                    index += rest % size * count;
+                    count *= size;
+                }
+                rest /= size;
+            }
+            indices[device as usize] = index;
+        }
+        indices
+    }
 }
 
 /// Division of an array into equal parts, each of which lies on one device or on several.
@@ -58,8 +75,8 @@ impl Sharding {
     }
 
     /// Parses Shardy's `#sdy.sharding<@mesh, [{"i"}, {"j", ?}], replicated={"k"}>`; `None` for parts of axes, unreduced axes, meshes
-    /// that are not in `meshes`, and other texts.
-    pub fn parse_shardy(text: &str, meshes: &Meshes) -> Option<Sharding> {
+    /// that are not in `meshes`, and other texts. Where `only` names axes, the array is taken to be whole along the others.
+    pub fn parse_shardy(text: &str, meshes: &Meshes, only: Option<&[String]>) -> Option<Sharding> {
         let inside = text.trim().trim_start_matches("#sdy.sharding").trim().strip_prefix('<')?.strip_suffix('>')?;
         let (mesh, rest) = inside.trim().strip_prefix('@')?.split_once(',')?;
         let mesh = meshes.get(unquote(mesh))?;
@@ -73,8 +90,10 @@ impl Sharding {
             let mut count = 1;
             for axis in list(dim).filter(|axis| *axis != "?") {
                 let at = mesh.axes.iter().position(|(name, _)| name == unquote(axis))?;
-                count *= mesh.axes[at].1;
-                order.push(at);
+                if only.is_none_or(|only| only.contains(&mesh.axes[at].0)) {
+                    count *= mesh.axes[at].1;
+                    order.push(at);
+                }
             }
             parts.push(count);
         }
@@ -120,6 +139,22 @@ impl Sharding {
         }
         let fits = tiles.len() == rank && is_permutation(&devices, count as u64) && all == count as u64;
         fits.then_some(Sharding { parts: tiles, devices })
+    }
+
+    /// The same sharding, with devices of the same part in the order of their `classes`, so that the parts at one position are those of one
+    /// class. `None` where the classes have unequally many devices of the parts. No classes: all devices are of one.
+    pub fn by_class(mut self, classes: &[u64]) -> Option<Sharding> {
+        if classes.is_empty() {
+            return Some(self);
+        }
+        let copies = self.devices.len() / self.parts.iter().product::<u64>().max(1) as usize;
+        let class = |device: &u32| classes.get(*device as usize).copied();
+        for same in self.devices.chunks_mut(copies.max(1)) {
+            same.sort_by_key(|device| (class(device), *device));
+        }
+        let first: Vec<Option<u64>> = self.devices.iter().take(copies).map(class).collect();
+        let is_even = self.devices.chunks(copies.max(1)).all(|same| same.iter().map(class).eq(first.iter().copied()));
+        is_even.then_some(self)
     }
 
     /// Whether each device has the whole array.
@@ -171,8 +206,9 @@ impl Sharding {
     }
 
     /// Groups of devices that have the same part, each with one device of every part along `folded` dimensions, which are given as for
-    /// [`Sharding::from_part_indices`]; `None` where these parts are not on equally many devices of each group.
-    pub fn groups_of_all(&self, folded: &[(u64, Vec<u64>)]) -> Option<Vec<Vec<u32>>> {
+    /// [`Sharding::from_part_indices`], all of one class as for [`Sharding::by_class`]; `None` where these parts are not on equally many
+    /// devices of each class.
+    pub fn groups_of_all(&self, folded: &[(u64, Vec<u64>)], classes: &[u64]) -> Option<Vec<Vec<u32>>> {
         let copies = self.devices.len() / self.parts.iter().product::<u64>().max(1) as usize;
         let members = product(folded.iter().map(|dim| dim.0))? as usize;
         let index_of =
@@ -184,8 +220,11 @@ impl Sharding {
             }
             let own = same.len() / members;
             let mut sorted = same.to_vec();
-            sorted.sort_by_key(|&device| (index_of(device), device));
-            if (0..sorted.len()).any(|at| index_of(sorted[at]) as usize != at / own) {
+            let class = |device: u32| classes.get(device as usize);
+            sorted.sort_by_key(|&device| (index_of(device), class(device), device));
+            let fits =
+                |at: usize| index_of(sorted[at]) as usize == at / own && class(sorted[at]) == class(sorted[at % own]);
+            if !(0..sorted.len()).all(fits) {
                 return None;
             }
             groups.extend((0..own).map(|i| (0..members).map(|part| sorted[part * own + i]).collect()));
@@ -279,7 +318,7 @@ mod tests {
             ("<@mesh, [{}, {\"j\", \"i\", ?}]>", "{devices=[1,6]<=[2,3]T(1,0)}"),
             ("<@mesh, [{}, {?}]>", "{replicated}"),
         ] {
-            let (a, b) = (Sharding::parse_shardy(shardy, &meshes()), Sharding::parse_hlo(hlo, 2, 6));
+            let (a, b) = (Sharding::parse_shardy(shardy, &meshes(), None), Sharding::parse_hlo(hlo, 2, 6));
             let a = a.expect(shardy);
             if !a.is_replicated() {
                 assert_eq!(Some(&a), b.as_ref(), "{shardy}");
@@ -290,7 +329,7 @@ mod tests {
 
     #[test]
     fn parts_and_groups_agree() {
-        let sharding = Sharding::parse_shardy("<@mesh, [{\"j\"}, {\"i\"}]>", &meshes()).expect("a sharding");
+        let sharding = Sharding::parse_shardy("<@mesh, [{\"j\"}, {\"i\"}]>", &meshes(), None).expect("a sharding");
         assert_eq!(sharding.part_dims(&[6, 8]), Some(vec![2, 4]));
         assert_eq!(sharding.part_dims(&[7, 8]), None);
         assert_eq!(sharding.part_indices(0), [0, 1, 2, 0, 1, 2]);
@@ -301,14 +340,30 @@ mod tests {
 
     #[test]
     fn shardings_follow_from_the_parts_that_devices_have() {
-        let sharding = Sharding::parse_shardy("<@mesh, [{\"j\"}, {\"i\"}]>", &meshes()).expect("a sharding");
+        let sharding = Sharding::parse_shardy("<@mesh, [{\"j\"}, {\"i\"}]>", &meshes(), None).expect("a sharding");
         let dim = |i: usize| (sharding.parts[i], sharding.part_indices(i));
         assert_eq!(Sharding::from_part_indices(&[dim(0), dim(1)], 6).as_ref(), Some(&sharding));
         let rows = Sharding::from_part_indices(&[dim(0)], 6).expect("a sharding");
         assert_eq!(rows.to_string(), "{devices=[3,2]0,3,1,4,2,5 last_tile_dim_replicate}");
-        assert_eq!(rows.groups_of_all(&[dim(1)]), Some(vec![vec![0, 3], vec![1, 4], vec![2, 5]]));
+        assert_eq!(rows.groups_of_all(&[dim(1)], &[]), Some(vec![vec![0, 3], vec![1, 4], vec![2, 5]]));
         assert_eq!(Sharding::from_part_indices(&[dim(0), dim(0)], 6), None);
-        assert_eq!(rows.groups_of_all(&[dim(0)]), None);
+        assert_eq!(rows.groups_of_all(&[dim(0)], &[]), None);
+    }
+
+    #[test]
+    fn devices_of_one_class_stay_together() {
+        let mesh = Mesh::parse("<[\"x\"=2, \"y\"=2], device_ids=[0, 3, 2, 1]>").expect("a mesh");
+        let meshes: Meshes = [("mesh".to_string(), mesh.clone())].into_iter().collect();
+        let classes = mesh.indices_along(&["x".to_string()]);
+        assert_eq!(classes, [0, 1, 1, 0]);
+        let text = "<@mesh, [{\"x\", \"y\"}]>";
+        let own = Sharding::parse_shardy(text, &meshes, Some(&["y".to_string()])).and_then(|s| s.by_class(&classes));
+        let own = own.expect("a sharding");
+        assert_eq!((own.parts[0], own.groups_along(0)), (2, vec![vec![0, 3], vec![2, 1]]));
+        let whole = Sharding::from_part_indices(&[], 4).and_then(|s| s.by_class(&classes)).expect("a sharding");
+        let groups = whole.groups_of_all(&[(2, own.part_indices(0))], &classes);
+        assert_eq!(groups, Some(vec![vec![0, 3], vec![2, 1]]));
+        assert_eq!(Sharding::parse_shardy(text, &meshes, None).and_then(|s| s.by_class(&[0, 0, 0, 1])), None);
     }
 
     #[test]
@@ -321,7 +376,7 @@ mod tests {
             "<@mesh, [{\"i\":(1)2}]>",
             "<@mesh, [{",
         ] {
-            assert_eq!(Sharding::parse_shardy(text, &meshes()), None, "{text}");
+            assert_eq!(Sharding::parse_shardy(text, &meshes(), None), None, "{text}");
         }
         for text in [
             "",
