@@ -145,7 +145,7 @@ impl<'a> DriverEmitter<'a> {
                     CallTarget::Function(callee) => self.call_user(call, callee),
                     CallTarget::Ranks(exchange) => self.exchange(call, exchange),
                 },
-                Step::While { cond, pred, body } => {
+                Step::While { cond, pred, body, .. } => {
                     let n = self.fresh();
                     let _ = writeln!(self.out, "  br label %head{n}\nhead{n}:");
                     self.steps(cond);
@@ -159,20 +159,16 @@ impl<'a> DriverEmitter<'a> {
                 }
                 Step::Branch { selector, branches } => {
                     let n = self.fresh();
-                    let pred = self.program.buffers[*selector].dtype == crate::tensor::DType::Pred;
-                    let ty = if pred { "i8" } else { "i32" };
-                    let value = self.load(*selector, ty);
-                    let last = branches.len().saturating_sub(1);
-                    // A `pred` takes branch 0 when it is true.
-                    let cases: Vec<String> =
-                        (0..last).map(|i| format!("{ty} {}, label %case{n}.{i}", if pred { 1 } else { i })).collect();
-                    let _ = writeln!(self.out, "  switch {ty} {value}, label %case{n}.{last} [ {} ]", cases.join(" "));
-                    for (i, branch) in branches.iter().enumerate() {
-                        let _ = writeln!(self.out, "case{n}.{i}:");
-                        self.steps(branch);
-                        let _ = writeln!(self.out, "  br label %join{n}");
+                    let is_pred = self.program.buffers[*selector].dtype == crate::tensor::DType::Pred;
+                    let ty = if is_pred { "i8" } else { "i32" };
+                    let mut number = self.load(*selector, ty);
+                    if is_pred {
+                        // a `pred` takes branch 0 when it is true
+                        let _ = writeln!(self.out, "  %not{n} = xor i8 {number}, 1");
+                        number = format!("%not{n}");
                     }
-                    let _ = writeln!(self.out, "join{n}:");
+                    self.choose(n, ty, &number, branches, 0);
+                    let _ = writeln!(self.out, "  br label %join{n}\njoin{n}:");
                 }
                 Step::Together(parts) => match self.launches {
                     Launches::Direct => self.emit_parallel_steps(parts),
@@ -183,19 +179,34 @@ impl<'a> DriverEmitter<'a> {
         }
     }
 
+    /// Emits the steps of one of `branches` by its number, of which the first has the number `first`: numbers above the last take the last,
+    /// and so do negative ones. Each half of the branches is one side of a condition.
+    fn choose(&mut self, n: usize, ty: &str, number: &str, branches: &[Vec<Step>], first: usize) {
+        match branches {
+            [] => return,
+            [steps] => return self.steps(steps),
+            _ => {}
+        }
+        let (low, high) = branches.split_at(branches.len() / 2);
+        let middle = first + low.len();
+        let _ = writeln!(
+            self.out,
+            "  %below{n}.{middle} = icmp ult {ty} {number}, {middle}\n  br i1 %below{n}.{middle}, label %low{n}.{middle}, label %high{n}.{middle}\nlow{n}.{middle}:"
+        );
+        self.choose(n, ty, number, low, first);
+        let _ = writeln!(self.out, "  br label %both{n}.{middle}\nhigh{n}.{middle}:");
+        self.choose(n, ty, number, high, middle);
+        let _ = writeln!(self.out, "  br label %both{n}.{middle}\nboth{n}.{middle}:");
+    }
+
     /// Emits one function that runs a part by its number, and finds the arguments of the call in the closure.
     fn emit_parallel_steps(&mut self, parts: &[Vec<Step>]) {
         let n = self.fresh();
         let name = self.program.name.clone();
         let (out, is_part) = (std::mem::take(&mut self.out), std::mem::replace(&mut self.is_part, true));
-        for (i, part) in parts.iter().enumerate() {
-            let _ = writeln!(self.out, "part{n}.{i}:");
-            self.steps(part);
-            let _ = writeln!(self.out, "  br label %next{n}");
-        }
+        self.choose(n, "i64", &format!("%i{n}"), parts, 0);
         let body = std::mem::replace(&mut self.out, out);
         self.is_part = is_part;
-        let cases: Vec<String> = (1..parts.len()).map(|i| format!("i64 {i}, label %part{n}.{i}")).collect();
         let words = self.words();
         let mut state = String::new();
         for (word, name) in self.call().into_iter().enumerate().skip(3) {
@@ -206,9 +217,8 @@ impl<'a> DriverEmitter<'a> {
         }
         let _ = write!(
             self.functions_out,
-            "define internal void @{name}_t{n}(ptr %call, i64 %begin, i64 %end) #{} {{\nentry:\n  %closure = alloca [{words} x ptr]\n  %args = load ptr, ptr %call\n  %call1 = getelementptr ptr, ptr %call, i64 1\n  %results = load ptr, ptr %call1\n  %call2 = getelementptr ptr, ptr %call, i64 2\n  %workspace = load ptr, ptr %call2\n{state}  br label %head{n}\nhead{n}:\n  %i{n} = phi i64 [ %begin, %entry ], [ %j{n}, %next{n} ]\n  %more{n} = icmp slt i64 %i{n}, %end\n  br i1 %more{n}, label %pick{n}, label %done{n}\npick{n}:\n  switch i64 %i{n}, label %part{n}.0 [ {} ]\n{body}next{n}:\n  %j{n} = add i64 %i{n}, 1\n  br label %head{n}\ndone{n}:\n  ret void\n}}\n",
-            self.linkage.attributes + 1,
-            cases.join(" ")
+            "define internal void @{name}_t{n}(ptr %call, i64 %begin, i64 %end) #{} {{\nentry:\n  %closure = alloca [{words} x ptr]\n  %args = load ptr, ptr %call\n  %call1 = getelementptr ptr, ptr %call, i64 1\n  %results = load ptr, ptr %call1\n  %call2 = getelementptr ptr, ptr %call, i64 2\n  %workspace = load ptr, ptr %call2\n{state}  br label %head{n}\nhead{n}:\n  %i{n} = phi i64 [ %begin, %entry ], [ %j{n}, %next{n} ]\n  %more{n} = icmp slt i64 %i{n}, %end\n  br i1 %more{n}, label %pick{n}, label %done{n}\npick{n}:\n{body}  br label %next{n}\nnext{n}:\n  %j{n} = add i64 %i{n}, 1\n  br label %head{n}\ndone{n}:\n  ret void\n}}\n",
+            self.linkage.attributes + 1
         );
         for (word, value) in self.call().into_iter().enumerate() {
             let at = self.fresh();

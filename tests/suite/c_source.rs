@@ -130,6 +130,45 @@ fn loops_are_loops() {
     assert!(source.contains("for (;;) { /* at most 3 rounds */"), "the taps of a filter");
 }
 
+/// Calls a model of one number and eight floats with numbers in and out of the range of its branches.
+const CHOOSING_DRIVER: &str = "#include \"m.h\"
+static _Alignas(M_WORKSPACE_ALIGN) unsigned char workspace[M_WORKSPACE_BYTES + 64];
+int main(void) {
+  float x[8] = {1}, y[8];
+  for (int32_t n = -2; n < 8; n++) {
+    m_args args = {.n = &n, .x = x};
+    m_results results = {.y = y};
+    if (m_run(&args, &results, workspace, 0) || y[0] != 1.0f + (float)(n < 0 || n > 4 ? 4 : n)) return n + 10;
+  }
+  return 0;
+}
+";
+
+/// A choice among many branches is conditions in conditions.
+#[test]
+fn choices_are_conditions() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let (file, out) = (folder.path().join("m.hlo"), folder.path().display().to_string());
+    let branch = |i: u32| {
+        format!(
+            "b{i} {{ p{i} = f32[8] parameter(0)\n c{i} = f32[] constant({i})\n\
+             k{i} = f32[8] broadcast(c{i}), dimensions={{}}\n ROOT r{i} = f32[8] add(p{i}, k{i}) }}\n"
+        )
+    };
+    let branches: String = (0..5).map(branch).collect();
+    let entry = "ENTRY e { n = s32[] parameter(0)\n x = f32[8] parameter(1)\n\
+        ROOT y = f32[8] conditional(n, x, x, x, x, x), branch_computations={b0,b1,b2,b3,b4} }\n";
+    std::fs::write(&file, format!("HloModule m\n{branches}{entry}")).expect("written");
+    succeed(&["hlo", "compile", &file.display().to_string(), "-o", &out, "--emit", "c,header"]);
+    let source = std::fs::read_to_string(folder.path().join("m.c")).expect("the compiler wrote it");
+    assert_eq!(source.matches("goto ").count(), 0, "{source}");
+    let Some(compiler) = program(&["gcc", "clang-22", "clang"]) else { return };
+    std::fs::write(folder.path().join("driver.c"), CHOOSING_DRIVER).expect("written");
+    let mut build = Command::new(compiler);
+    ran(build.args(["-std=c11", "m.c", "driver.c", "-lm", "-o", "driver"]).current_dir(folder.path()));
+    ran(Command::new(folder.path().join("driver")).current_dir(folder.path()));
+}
+
 #[test]
 fn the_same_source_comes_again() {
     let read = || {

@@ -128,48 +128,6 @@ impl FunctionWriter<'_> {
         Ok(())
     }
 
-    pub(super) fn write_switch(&mut self, reader: &mut IrReader) -> Result<()> {
-        let (ty, value) = reader.read_typed_operand()?;
-        let value = self.values.operand(&ty, &value)?.text;
-        reader.expect(", label %")?;
-        let other = reader.read_word();
-        reader.expect("[")?;
-        let mut cases = Vec::new();
-        while !reader.eat("]") {
-            let (ty, case) = reader.read_typed_operand()?;
-            let case = self.values.constant(&ty, &case, 8)?.text;
-            reader.expect(", label %")?;
-            let to = reader.read_word();
-            cases.push((format!("{value} == {case}"), to.to_string()));
-        }
-        // the case that follows is what is left where all other tests have failed
-        cases.sort_by_key(|(_, to)| self.next.as_ref() == Some(to));
-        for (value, to) in cases {
-            let value_of_test = self.fresh_name("m");
-            self.push_line(format!("const int {value_of_test} = {value};"));
-            let test = JumpCondition { value: value_of_test, is_negated: false };
-            match self.jump(&to, Some(test.clone()), None)? {
-                Edge::Jumps(jump) => self.lines.push(SourceLine::Jump(jump)),
-                Edge::Falls(edge) => {
-                    let other = Jump {
-                        test: Some(JumpCondition { is_negated: true, ..test }),
-                        edge: self.edge(other)?,
-                        to: other.into(),
-                        rounds: None,
-                    };
-                    self.lines.push(SourceLine::Jump(other));
-                    self.assignments(&edge);
-                    return Ok(());
-                }
-            }
-        }
-        match self.jump(other, None, None)? {
-            Edge::Falls(edge) => self.assignments(&edge),
-            Edge::Jumps(jump) => self.lines.push(SourceLine::Jump(jump)),
-        }
-        Ok(())
-    }
-
     pub(super) fn write_ret(&mut self, reader: &mut IrReader) -> Result<()> {
         let ty = reader.read_type()?;
         if ty == IrType::Void {

@@ -252,7 +252,6 @@ impl<'a> FunctionWriter<'a> {
         match (op, name) {
             ("phi", _) => Ok(()),
             ("br", _) => self.write_branch(&mut reader),
-            ("switch", _) => self.write_switch(&mut reader),
             ("ret", _) => self.write_ret(&mut reader),
             ("alloca", Some(name)) => self.alloca(&mut reader, name),
             (_, Some(name)) if is_pure(right) && self.use_count(name) == 0 => Ok(()),
