@@ -33,7 +33,7 @@ impl BufferAccess {
                 self.read.extend(&call.args);
                 self.written.extend(&call.results);
             }
-            Step::While { cond, pred, body } => {
+            Step::While { cond, pred, body, .. } => {
                 all(cond);
                 all(body);
                 self.read.insert(*pred);

@@ -76,7 +76,7 @@ impl KernelInterpreter<'_> {
             match step {
                 Step::Launch(k) => self.launch(*k)?,
                 Step::Call(call) => return Err(fault(format!("`{}` has no body here", call.to.name()))),
-                Step::While { cond, pred, body } => loop {
+                Step::While { cond, pred, body, .. } => loop {
                     self.charge_step()?;
                     self.steps(cond)?;
                     if self.read(*pred, 0)?.get_i64(0) != Some(1) {

@@ -297,6 +297,8 @@ pub enum Step {
         pred: BufId,
         /// The steps of one iteration.
         body: Vec<Step>,
+        /// An upper bound on the number of iterations, if the loop has one whatever the arguments of a call are.
+        most_rounds: Option<u64>,
     },
     /// Runs one branch: for a `pred` selector branch 0 if it is true; for `s32` branch `selector`, the last if it is out of range.
     Branch {

@@ -67,8 +67,9 @@ fn steps(out: &mut String, all: &[Step], depth: usize) {
                 let all = |bufs: &[BufId]| bufs.iter().map(|b| format!("b{}", b.0)).collect::<Vec<_>>().join(", ");
                 let _ = writeln!(out, "{pad}call {}({}) -> {}", call.to.name(), all(&call.args), all(&call.results));
             }
-            Step::While { cond, pred, body } => {
-                let _ = writeln!(out, "{pad}while b{}", pred.0);
+            Step::While { cond, pred, body, most_rounds } => {
+                let bound = most_rounds.map_or(String::new(), |n| format!(" at most {n} times"));
+                let _ = writeln!(out, "{pad}while b{}{bound}", pred.0);
                 steps(out, cond, depth + 1);
                 let _ = writeln!(out, "{pad}do");
                 steps(out, body, depth + 1);

@@ -64,9 +64,10 @@ fn count_launches(steps: &[Step], times: Option<u64>, launches: &mut IdVec<Kerne
                 launches[*id] = before.zip(times).map(|(a, b)| a.saturating_add(b));
             }
             Step::Call(_) => {}
-            Step::While { cond, body, .. } => {
-                count_launches(cond, None, launches);
-                count_launches(body, None, launches);
+            Step::While { cond, body, most_rounds, .. } => {
+                let rounds = |more: u64| Some(times?.saturating_mul((*most_rounds)?.saturating_add(more)));
+                count_launches(cond, rounds(1), launches);
+                count_launches(body, rounds(0), launches);
             }
             Step::Branch { branches: lists, .. } | Step::Together(lists) => {
                 lists.iter().for_each(|list| count_launches(list, times, launches));
@@ -138,8 +139,13 @@ mod tests {
     #[test]
     fn what_values_decide_has_no_bound() {
         let pred = crate::kernel::BufId(0);
-        let all = counts(|id| vec![Step::While { cond: vec![], pred, body: vec![Step::Launch(id)] }], kernel());
+        let repeated = |most_rounds: Option<u64>| {
+            counts(|id| vec![Step::While { cond: vec![Step::Launch(id)], pred, body: vec![], most_rounds }], kernel())
+        };
+        let all = repeated(None);
         assert_eq!((all.launches, all.iterations, all.kernels[0].iterations), (None, None, Some(340)));
+        // the condition is computed once more than the body
+        assert_eq!((repeated(Some(4)).launches, repeated(Some(4)).iterations), (Some(5), Some(5 * 340)));
         let mut endless = kernel();
         let cond = crate::kernel::ExprId(0);
         endless.body.push(Stmt::While { cond, body: vec![] });

@@ -31,7 +31,7 @@ impl BufferLifetimes {
                     let at = self.launches.len().saturating_sub(1);
                     call.buffers().for_each(|buffer| self.touch(buffer, at));
                 }
-                Step::While { cond, pred, body } => {
+                Step::While { cond, pred, body, .. } => {
                     let start = self.launches.len();
                     self.steps(program, cond);
                     self.steps(program, body);

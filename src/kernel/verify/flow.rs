@@ -65,7 +65,7 @@ impl DefinitionFlow<'_> {
             match step {
                 Step::Launch(k) => self.launch(*k, defined)?,
                 Step::Call(call) => self.call(call, defined)?,
-                Step::While { cond, pred, body } => self.rounds(cond, *pred, body, defined)?,
+                Step::While { cond, pred, body, .. } => self.rounds(cond, *pred, body, defined)?,
                 Step::Branch { selector, branches } => {
                     self.require_defined(*selector, defined)?;
                     self.follow_branches(branches, defined)?;

@@ -3,7 +3,7 @@ use super::{Emitter, ValueBuffers};
 use crate::diag::Result;
 use crate::hlo::{CompId, InstId};
 use crate::kernel::Step;
-use crate::schedule::plan::{ParameterOwnership, loop_state};
+use crate::schedule::plan::{ParameterOwnership, loop_state, trip_count};
 use crate::schedule::unsupported_error;
 
 impl<'a> Emitter<'a> {
@@ -34,7 +34,8 @@ impl<'a> Emitter<'a> {
             s.copy_buffers(&next.leaves, &state.leaves);
             Ok(())
         })?;
-        self.steps.push(Step::While { cond, pred, body });
+        let most_rounds = trip_count::max_trip_count(self.module, self.scope.comp, id);
+        self.steps.push(Step::While { cond, pred, body, most_rounds });
         Ok(state)
     }
 

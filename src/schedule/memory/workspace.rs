@@ -39,7 +39,7 @@ impl BufferLifetimes {
             match step {
                 Step::Launch(kernel) => self.touch_buffers(program.kernels[*kernel].buffers()),
                 Step::Call(call) => self.touch_buffers(call.buffers()),
-                Step::While { cond, pred, body } => {
+                Step::While { cond, pred, body, .. } => {
                     self.steps(program, cond);
                     self.touch_buffers([*pred]);
                     self.steps(program, body);

@@ -24,6 +24,7 @@ pub mod short_operands;
 pub mod sink;
 pub mod split;
 pub mod split_level;
+pub mod trip_count;
 
 pub mod choices;
 pub mod epilogue;
