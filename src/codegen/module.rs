@@ -5,7 +5,7 @@ use super::cpu_check::emit_supported;
 use super::driver::DriverEmitter;
 use super::function::FunctionEmitter;
 use super::lines::LineTable;
-use super::{hwcaps, info, math, ranks, self_test, size_dispatch, start, weights_file};
+use super::{hwcaps, info, math, portable, ranks, self_test, size_dispatch, start, weights_file};
 use crate::diag::{Error, Result};
 use crate::kernel::{BufId, Bundle, KernelId, ModelInterface, Program};
 use crate::target::{Arch, ObjectFormat, Target};
@@ -71,6 +71,7 @@ impl ModelIr {
     fn module(&self, texts: &[&str]) -> String {
         let mut out = format!("target triple = \"{}\"\n\n{}", self.triple, texts.concat());
         out += &math::helper_definitions(&out, self.arch);
+        out += &portable::fma_functions(&out);
         out += &hwcaps::helper_functions(&out, self.arch);
         out + &self.attributes
     }

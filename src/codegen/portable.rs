@@ -3,10 +3,9 @@
 //! IEEE 754 fixes the bits of a sum, a product, a quotient, a root and a fused multiply-add, but for those of a NaN. Which NaN comes out of an
 //! operation depends on the processor, and on the order in which a compiler puts operands. So portable programs replace a computed NaN by
 //! one wherever its bits could be seen: in memory, in integers, in total orders, in types of fewer bits.
-use super::arith::{add, binary_instruction, constant_bits, fcmp, icmp, mul, reinterpret, select, sub};
-use super::convert::convert;
+use super::arith::{constant_bits, fcmp, select};
 use super::function::FunctionEmitter;
-use super::value::Val;
+use super::value::{Val, constant, value_type};
 use crate::kernel::{Expr, ExprId, Kernel, RegId, Stmt};
 use crate::scalar::{CompareKind, ScalarOp};
 use crate::target::{MathType, Target};
@@ -30,32 +29,75 @@ pub fn has_fma(target: &Target, dtype: DType) -> bool {
     target.fma || target.level.has_fma_f32() && dtype == DType::F32
 }
 
-/// Emits x·y + z of f32, rounded once, in f64 arithmetic: the product is exact, and the sum is rounded to odd, so that rounding it again to
-/// f32 is as rounding the exact sum (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding
-/// to odd").
+/// The LLVM name of the functions that compute fused multiply-adds, up to the number of their lanes.
+const FMA: &str = "@tfaot.fma.";
+/// Lanes of those functions: one for numbers alone, and vectors of at most 128 bits.
+const FMA_LANES: [u64; 3] = [1, 2, 4];
+
+/// Emits x·y + z of f32, rounded once, by calls of a function ([`fma_functions`]): its instructions in the place of each multiply-add
+/// would be most of a program.
 pub fn fma_f32(f: &mut FunctionEmitter, x: &Val, y: &Val, z: &Val) -> Val {
-    let [x, y, z] = [x, y, z].map(|value| convert(f, value, DType::F64));
-    let product = mul(f, &x, &y);
-    let sum = add(f, &product, &z);
-    // what rounding took from the sum (Knuth's two-sum)
-    let of_z = sub(f, &sum, &product);
-    let of_product = sub(f, &sum, &of_z);
-    let (lost_product, lost_z) = (sub(f, &product, &of_product), sub(f, &z, &of_z));
-    let lost = add(f, &lost_product, &lost_z);
-    // false where the sum is infinite or NaN
-    let inexact = fcmp(f, "one", &lost, &constant_bits(&lost, 0));
-    let (word, lost) = (reinterpret(f, &sum, DType::U64), reinterpret(f, &lost, DType::U64));
-    let even = binary_instruction(f, "and", &word, &constant_bits(&word, 1));
-    let even = icmp(f, "eq", &even, &constant_bits(&word, 0));
-    let moves = binary_instruction(f, "and", &inexact, &even);
-    // away from zero where the signs are equal, else towards it
-    let signs = binary_instruction(f, "xor", &word, &lost);
-    let step = binary_instruction(f, "ashr", &signs, &constant_bits(&word, 63));
-    let step = binary_instruction(f, "or", &step, &constant_bits(&word, 1));
-    let odd = binary_instruction(f, "add", &word, &step);
-    let odd = select(f, &moves, &odd, &word);
-    let odd = reinterpret(f, &odd, DType::F64);
-    convert(f, &odd, DType::F32)
+    let lanes = x.lanes;
+    if !FMA_LANES.contains(&lanes) {
+        let half = lanes / 2;
+        let [low, high] = [0, half].map(|first| {
+            let picks: Vec<u64> = (first..first + half).collect();
+            let [x, y, z] = [x, y, z].map(|value| f.shuffle(value, &picks));
+            fma_f32(f, &x, &y, &z)
+        });
+        return f.concat_lanes(&low, &high);
+    }
+    let ty = x.ty();
+    let call = format!("call {ty} {FMA}{lanes}({ty} {}, {ty} {}, {ty} {})", x.text, y.text, z.text);
+    f.push_instruction(&call, DType::F32, lanes)
+}
+
+/// The LLVM definitions of the fused multiply-adds that `text` calls.
+///
+/// They compute in f64 arithmetic: the product is exact, and the sum is rounded to odd, so that rounding it again to f32 is as rounding the
+/// exact sum (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd").
+pub fn fma_functions(text: &str) -> String {
+    let is_called = |lanes: &u64| text.contains(&format!("{FMA}{lanes}("));
+    FMA_LANES.into_iter().filter(is_called).map(fma_function).collect()
+}
+
+fn fma_function(lanes: u64) -> String {
+    let [float, double, word, bit] = [DType::F32, DType::F64, DType::U64, DType::Pred].map(|t| value_type(t, lanes));
+    let of = |dtype: DType, bits: u64| constant(dtype, bits, lanes).text;
+    let [none, zero, one, sign] = [of(DType::F64, 0), of(DType::U64, 0), of(DType::U64, 1), of(DType::U64, 63)];
+    format!(
+        "define internal {float} {FMA}{lanes}({float} %x, {float} %y, {float} %z) noinline #1 {{
+entry:
+  %a = fpext {float} %x to {double}
+  %b = fpext {float} %y to {double}
+  %c = fpext {float} %z to {double}
+  %product = fmul {double} %a, %b
+  %sum = fadd {double} %product, %c
+  ; what rounding took from the sum (Knuth's two-sum)
+  %c.kept = fsub {double} %sum, %product
+  %product.kept = fsub {double} %sum, %c.kept
+  %product.lost = fsub {double} %product, %product.kept
+  %c.lost = fsub {double} %c, %c.kept
+  %lost = fadd {double} %product.lost, %c.lost
+  ; false where the sum is infinite or NaN
+  %inexact = fcmp one {double} %lost, {none}
+  %bits = bitcast {double} %sum to {word}
+  %lost.bits = bitcast {double} %lost to {word}
+  %last = and {word} %bits, {one}
+  %even = icmp eq {word} %last, {zero}
+  %moves = and {bit} %inexact, %even
+  ; away from zero where the signs are equal, else towards it
+  %signs = xor {word} %bits, %lost.bits
+  %direction = ashr {word} %signs, {sign}
+  %step = or {word} %direction, {one}
+  %moved = add {word} %bits, %step
+  %odd = select {bit} %moves, {word} %moved, {word} %bits
+  %wide = bitcast {word} %odd to {double}
+  %result = fptrunc {double} %wide to {float}
+  ret {float} %result
+}}
+"
+    )
 }
 
 /// Replaces every NaN of `x` by the canonical NaN (quiet, without sign and payload) in portable arithmetic; `x` itself for other arithmetic
