@@ -65,6 +65,15 @@ impl IsaLevel {
             IsaLevel::Sse2 | IsaLevel::Rv64 | IsaLevel::Rvv | IsaLevel::Simd128 | IsaLevel::Fpv4 => false,
         }
     }
+    /// Whether code loads and stores some lanes of a vector by LLVM's masked intrinsics. AVX2's instruction for it takes a dozen
+    /// micro-operations to store, and a load of what it stored waits for the cache; LLVM takes the intrinsics apart lane by lane for the
+    /// others. C source, which is made as for SSE2, copies the elements.
+    pub fn has_masked_access(self) -> bool {
+        match self {
+            IsaLevel::Avx512 | IsaLevel::Rvv | IsaLevel::Sse2 => true,
+            IsaLevel::Avx2 | IsaLevel::Neon | IsaLevel::Rv64 | IsaLevel::Simd128 | IsaLevel::Fpv4 => false,
+        }
+    }
     /// LLVM's name of the oldest processor with this instruction set, or a similar one: [`IsaLevel::features`] has what that lacks.
     pub fn baseline_cpu(self) -> &'static str {
         match self {

@@ -110,8 +110,14 @@ impl<'a> Emitter<'a> {
         to
     }
 
+    /// Lanes of the vectors that sums are spread over and whose loops are chunks.
     pub(in crate::schedule) fn vector_lanes(&self, dtype: DType) -> u64 {
         self.target.machine().lanes(dtype.bytes() as u64)
+    }
+
+    /// Lanes of the processor's own vectors, for loops inside a chunk over elements that are computed independently.
+    pub(in crate::schedule) fn processor_lanes(&self, dtype: DType) -> u64 {
+        self.target.processor_lanes(dtype.bytes() as u64)
     }
 
     /// Makes the leaves of the root the caller's results: in place if they are intermediate buffers, by a copy otherwise.

@@ -54,6 +54,20 @@ impl VectorWidth {
 }
 
 impl VectorRun {
+    /// Divides the run into vectors of at most `width`: as many equal ones for each of its vectors, or what a partial one holds.
+    pub(in crate::schedule) fn narrow(self, width: VectorWidth) -> Vec<VectorRun> {
+        match self.kind {
+            LoopKind::Masked(valid) => {
+                let parts = width.split(valid).into_iter();
+                parts.map(|part| VectorRun { first: self.first + part.first, ..part }).collect()
+            }
+            LoopKind::Vector | LoopKind::Seq | LoopKind::Unroll => {
+                let lanes = self.lanes.min(width.lanes);
+                vec![VectorRun { blocks: self.blocks * (self.lanes / lanes), lanes, ..self }]
+            }
+        }
+    }
+
     /// Number of elements in the run.
     pub(in crate::schedule) fn element_count(&self) -> u64 {
         match self.kind {
@@ -79,7 +93,12 @@ impl VectorRun {
 }
 
 impl Emitter<'_> {
-    /// Vector widths for an element type.
+    /// Widths of the processor's own vectors, for loops inside a chunk over elements that are computed independently.
+    pub(in crate::schedule) fn processor_width(&self, dtype: DType) -> VectorWidth {
+        VectorWidth { lanes: self.processor_lanes(dtype), masks: self.target.has_masks() }
+    }
+
+    /// Widths of the vectors that sums are spread over and whose loops are chunks.
     pub(in crate::schedule) fn vector_width(&self, dtype: DType) -> VectorWidth {
         VectorWidth { lanes: self.vector_lanes(dtype), masks: self.target.machine().level == IsaLevel::Avx512 }
     }
@@ -92,6 +111,19 @@ mod tests {
     fn cuts(masks: bool, all: u64) -> Vec<(u64, u64, u64, LoopKind)> {
         let cuts = VectorWidth { lanes: 16, masks }.split(all);
         cuts.iter().map(|c| (c.first, c.blocks, c.lanes, c.kind)).collect()
+    }
+
+    #[test]
+    fn narrower_vectors_hold_the_same_elements() {
+        let narrow = |all: u64| {
+            let runs = VectorWidth { lanes: 16, masks: true }.split(all).into_iter();
+            let parts = runs.flat_map(|run| run.narrow(VectorWidth { lanes: 8, masks: false }));
+            parts.map(|c| (c.first, c.blocks, c.lanes)).collect::<Vec<_>>()
+        };
+        assert_eq!(narrow(43), [(0, 4, 8), (32, 1, 8), (40, 1, 2), (42, 1, 1)]);
+        assert_eq!(narrow(36), [(0, 4, 8), (32, 1, 4)]);
+        let same = VectorWidth { lanes: 16, masks: true };
+        assert_eq!(same.split(43).into_iter().flat_map(|run| run.narrow(same)).collect::<Vec<_>>(), same.split(43));
     }
 
     #[test]

@@ -229,7 +229,9 @@ impl<'a> Emitter<'a> {
         let sums = self.allocate_partial_sums(id, rows.iter().product::<u64>() * count);
         let row = linear_index(&places.into_iter().map(Index::var).collect::<Vec<_>>(), &rows);
         let mut body = Vec::new();
-        for (i, part) in parts.iter().enumerate() {
+        let width = self.processor_width(c.dtype);
+        let narrow = parts.iter().enumerate().flat_map(|(i, part)| part.narrow(width).into_iter().map(move |p| (i, p)));
+        for (i, part) in narrow {
             for (pixels, run) in c.split_into_tiles(&mut e.k, number, tile) {
                 let whole = i == 0;
                 let own = if whole { part.blocks / groups } else { part.blocks };
@@ -292,6 +294,16 @@ impl<'a> Emitter<'a> {
         Ok(DepthwiseStrides { d, window, left: input.buf, weights, dtype, types, steps, ring: input.ring, made })
     }
 
+    /// The tile `run` in parts whose sums fit the processor's registers, each with the number of its first pixel. The sum of each pixel has
+    /// all its terms in one part.
+    fn runs_for_processor(&self, c: &DepthwiseStrides<'_>, run: &TileRun) -> Vec<(u64, TileRun)> {
+        let processor = self.target.smaller_processor().filter(|_| self.detail == Detail::Whole);
+        let most = processor.map_or(run.pixels, |processor| c.window.most_pixels(processor.vector_registers));
+        let each = run.pixels.div_ceil(run.pixels.div_ceil(most));
+        let firsts = (0..run.pixels).step_by(each as usize);
+        firsts.map(|first| (first, run.part(first, each, c.window.wide.stride))).collect()
+    }
+
     /// Emits one tile: its sums, the epilogue, the stores.
     pub(in crate::schedule) fn emit_depthwise_tile(
         &mut self,
@@ -309,37 +321,43 @@ impl<'a> Emitter<'a> {
         let from = place.from.div(c.made, &e.k.vars);
         x = x.add(&from.scale(input.stride(d.input_feature)));
         x = x.add(&place.first.scale(c.wide_step().0 * c.window.wide.stride as i64));
-        let acc = e.k.add_reg(c.dtype, place.lanes, run.pixels);
         let k = place.channel.scale(weight as i64);
-        let mut body = match self.detail {
-            Detail::Whole => c.sums(e, run, WindowStart { x, k, places: place.outer }, acc, place.lanes),
-            Detail::Sketch => {
-                e.k.add_load(c.left, x);
-                e.k.add_load(c.weights, k);
-                Vec::new()
-            }
-        };
         let to = out.view(&comp.array_shape(id).dims)?;
         let mut sum = place.sum.as_ref().map(|sum| TileSum::new(sum, &mut e.k, place.lanes));
-        for pixel in 0..self.detail.emitted_count(run.pixels) {
-            let outer = place.outer.iter().map(|&v| Index::var(v));
-            let spatial = outer.chain([place.first.offset(pixel as i64)]);
-            let mut at = vec![Index::default(); result.rank()];
-            at[d.output_batch] = Index::var(place.batch);
-            at[d.output_feature] = place.channel.clone();
-            for (&axis, x) in d.output_spatial.iter().zip(spatial) {
-                at[axis] = x;
+        let mut body = Vec::new();
+        for (first, part) in self.runs_for_processor(c, run) {
+            let x = x.offset((first * c.window.wide.stride) as i64 * c.wide_step().0);
+            let acc = e.k.add_reg(c.dtype, place.lanes, part.pixels);
+            match self.detail {
+                Detail::Whole => {
+                    let start = WindowStart { x, k: k.clone(), places: place.outer };
+                    body.extend(c.sums(e, &part, start, acc, place.lanes));
+                }
+                Detail::Sketch => {
+                    e.k.add_load(c.left, x);
+                    e.k.add_load(c.weights, k.clone());
+                }
             }
-            e.forget_elements();
-            let value = e.k.read_reg(acc, pixel);
-            let value = convert(&mut e.k, value, c.dtype, result.dtype);
-            e.fixed.insert(anchor, value);
-            let at = root_coordinates(&self.scope.fusion.path[anchor], &at, &e.k.vars);
-            let mut value = self.emit_element(e, id, &at)?;
-            if let Some(sum) = &mut sum {
-                (value, body) = sum.add(&mut e.k, value, body);
+            for pixel in 0..self.detail.emitted_count(part.pixels) {
+                let outer = place.outer.iter().map(|&v| Index::var(v));
+                let spatial = outer.chain([place.first.offset((first + pixel) as i64)]);
+                let mut at = vec![Index::default(); result.rank()];
+                at[d.output_batch] = Index::var(place.batch);
+                at[d.output_feature] = place.channel.clone();
+                for (&axis, x) in d.output_spatial.iter().zip(spatial) {
+                    at[axis] = x;
+                }
+                e.forget_elements();
+                let value = e.k.read_reg(acc, pixel);
+                let value = convert(&mut e.k, value, c.dtype, result.dtype);
+                e.fixed.insert(anchor, value);
+                let at = root_coordinates(&self.scope.fusion.path[anchor], &at, &e.k.vars);
+                let mut value = self.emit_element(e, id, &at)?;
+                if let Some(sum) = &mut sum {
+                    (value, body) = sum.add(&mut e.k, value, body);
+                }
+                body.push(to.store(&at, value));
             }
-            body.push(to.store(&at, value));
         }
         body.extend(sum.map(|sum| sum.store(&mut e.k)));
         Ok(body)

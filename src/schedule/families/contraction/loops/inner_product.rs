@@ -52,6 +52,9 @@ impl<'a> Emitter<'a> {
         let registers = self.target.machine().vector_registers;
         let InnerProductTile { lanes, rows: most, columns: block } =
             InnerProductTile::for_few_columns([run, self.vector_lanes(c.dtype)], n, width, registers);
+        // rows of a tile whose sums the processor has registers for
+        let registers = self.target.vectors_in_registers();
+        let at_once = InnerProductTile::for_few_columns([run, self.vector_lanes(c.dtype)], n, width, registers).rows;
         let mut e = self.start_kernel(anchor);
         let mut loops: Vec<VarId> = rows[..rows.len() - 1].iter().map(|x| e.k.add_var(x.extent)).collect();
         let tile = e.k.add_var(width.div_ceil(most));
@@ -64,10 +67,13 @@ impl<'a> Emitter<'a> {
         let to = out.view(&self.scope.comp.array_shape(anchor).dims)?;
         let mut body = Vec::new();
         for share in split_into_tiles(&mut e.k, tile, width, most) {
-            let first = share.at.scale(most as i64);
-            let left = VectorOperand { buf: c.left, from: a.add(&first.scale(step)), step, count: share.count };
             let mut inside = Vec::new();
-            for column0 in (0..n).step_by(block as usize) {
+            let rows0 = (0..share.count).step_by(at_once as usize);
+            let columns0 = || (0..n).step_by(block as usize);
+            for (row0, column0) in rows0.flat_map(|row0| columns0().map(move |column0| (row0, column0))) {
+                let first = share.at.scale(most as i64).offset(row0 as i64);
+                let own = at_once.min(share.count - row0);
+                let left = VectorOperand { buf: c.left, from: a.add(&first.scale(step)), step, count: own };
                 let (from, count) = (Index::constant((column0 * run) as i64), block.min(n - column0));
                 let right = VectorOperand { buf: packed, from, step: run as i64, count };
                 let (sums, totals) = vectorized_sums(&mut e, c.dtype, &sum, &left, &right, lanes);

@@ -7,6 +7,7 @@ pub(in crate::schedule) mod operands;
 pub(in crate::schedule) mod pack;
 pub(in crate::schedule) mod packings;
 pub(in crate::schedule) mod prefetch_panel;
+mod processor_blocks;
 pub(in crate::schedule) mod register_block;
 pub(in crate::schedule) mod register_tile;
 pub(in crate::schedule) mod sums;

@@ -51,6 +51,12 @@ impl RegisterBlock {
     pub fn column_offset(&self, column: u64) -> u64 {
         if self.is_in_place { column } else { column / self.term * self.panel + column % self.term }
     }
+
+    /// Whether the rows follow one another in the result.
+    pub fn is_in_a_row(&self) -> bool {
+        let Some((_, first)) = self.rows.first() else { return true };
+        self.rows.iter().enumerate().all(|(i, (_, row))| *row == first.offset(i as i64))
+    }
 }
 
 /// Rows of sums on the stack.

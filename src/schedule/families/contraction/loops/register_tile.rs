@@ -18,7 +18,25 @@ use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::{VectorRun, VectorWidth};
 
 impl<'a> Emitter<'a> {
+    /// Emits the sums of a register tile and their epilogue, in blocks that fit the processor's registers.
     pub(in crate::schedule) fn emit_tile(
+        &mut self,
+        e: &mut KernelBuilder,
+        root: KernelRoot<'_>,
+        c: &Contraction,
+        sum: &[ContractionAxis],
+        part: RegisterBlock,
+        place: CoordinateMap<'_>,
+    ) -> Result<Vec<Stmt>> {
+        let mut body = Vec::new();
+        for block in self.blocks_for_processor(c, sum, part) {
+            body.extend(self.emit_block(e, root, c, sum, block, place)?);
+        }
+        Ok(body)
+    }
+
+    /// Emits the sums of a register block and their epilogue.
+    fn emit_block(
         &mut self,
         e: &mut KernelBuilder,
         KernelRoot { id, anchor, out }: KernelRoot<'_>,
@@ -65,7 +83,7 @@ impl<'a> Emitter<'a> {
             let first = part.rows.first().map(|row| store(self, e, value, &Index::default(), &row.1, &part.column));
             return first.into_iter().collect();
         }
-        let first = part.rows.first().map(|r| r.1.clone()).filter(|first| in_a_row(&part, first));
+        let first = part.rows.first().map(|r| r.1.clone()).filter(|_| part.is_in_a_row());
         if let PanelOrder::Tiles | PanelOrder::Transposed(_) = part.order {
             let first = first.ok_or_else(|| Error::internal("schedule", "the rows of a block lie apart"))?;
             return self.sums_on_stack(e, c, sum, &part, first, &mut store);
@@ -217,11 +235,6 @@ impl<'a> Emitter<'a> {
 /// Number of columns that the sums of a row take.
 fn width(bands: &[VectorBand]) -> u64 {
     bands.iter().map(|b| b.count * b.lanes).sum()
-}
-
-/// Whether the rows of a tile follow one another from `first` on.
-fn in_a_row(part: &RegisterBlock, first: &Index) -> bool {
-    part.rows.iter().enumerate().all(|(i, (_, row))| *row == first.offset(i as i64))
 }
 
 /// Emits the stores of all sums, row after row, to `stack`.

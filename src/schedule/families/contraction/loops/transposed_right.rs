@@ -24,7 +24,7 @@ impl Emitter<'_> {
         // the columns pass, the rows stay
         let swapped: Vec<ContractionAxis> = sum.iter().map(|x| ContractionAxis { a: x.b, b: x.a, ..*x }).collect();
         let run = sum.last().map_or(1, |x| x.extent);
-        let registers = self.target.machine().vector_registers;
+        let registers = self.target.vectors_in_registers();
         let InnerProductTile { lanes, columns: block, .. } =
             InnerProductTile::for_few_rows([run, self.vector_lanes(c.dtype)], rows.count, registers);
         let (whole, rest) = (part.columns / block, part.columns % block);

@@ -202,9 +202,12 @@ impl ProductFacts<'_> {
                     register_tile::tuning_key(target, dtype, cover, extent_product(rows), extent_product(self.batch));
                 let tile = match (block, self.inside) {
                     (Some(block), _) => block,
-                    (None, Some(_)) => {
-                        register_tile::choose_tile(target, single_axis_tiles(target, dtype, cover), dtype, &form)
-                    }
+                    (None, Some(_)) => register_tile::choose_tile(
+                        target,
+                        single_axis_tiles(target.machine(), dtype, cover),
+                        dtype,
+                        &form,
+                    ),
                     (None, None) => register_tile::best_tile(target, dtype, cover, &form),
                 };
                 (form, tile)

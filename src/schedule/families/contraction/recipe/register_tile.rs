@@ -2,7 +2,7 @@
 //! `families/contraction/loops/register_tile.rs`.
 use crate::schedule::target::KernelTarget;
 use crate::target::machine::L2_BYTES;
-use crate::target::{IsaLevel, LINE, LoopOrder, TileChoice, TuningTrial};
+use crate::target::{IsaLevel, LINE, LoopOrder, Target, TileChoice, TuningTrial};
 use crate::tensor::DType;
 use std::fmt;
 
@@ -127,7 +127,7 @@ pub fn tuning_key(target: &KernelTarget<'_>, dtype: DType, cover: TiledExtents, 
 
 /// The tile with the least predicted time, unless a measured choice says otherwise.
 pub fn best_tile(target: &KernelTarget<'_>, dtype: DType, cover: TiledExtents, form: &str) -> RegisterTile {
-    choose_tile(target, candidate_tiles(target, dtype, cover), dtype, form)
+    choose_tile(target, candidate_tiles(target.machine(), dtype, cover), dtype, form)
 }
 
 /// The tile of `all` with the least predicted time, unless a measured choice says otherwise.
@@ -165,7 +165,7 @@ pub fn choose_tile(
 
 /// Predicted time of the best tile, in cycles.
 pub fn predicted_cycles(target: &KernelTarget<'_>, dtype: DType, cover: TiledExtents) -> f64 {
-    candidate_tiles(target, dtype, cover).iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
+    candidate_tiles(target.machine(), dtype, cover).iter().map(|tile| tile.0).min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
 /// Chooses the outermost loop with the least traffic from far memory, unless a measured choice says otherwise.
@@ -195,22 +195,22 @@ pub fn choose_loop_order(
 }
 
 /// The tiles along one axis of rows, with their predicted times.
-pub fn single_axis_tiles(target: &KernelTarget<'_>, dtype: DType, cover: TiledExtents) -> Vec<(f64, RegisterTile)> {
-    candidate_tiles(target, dtype, cover).into_iter().filter(|(_, tile)| tile.high == 1).collect()
+pub fn single_axis_tiles(machine: &Target, dtype: DType, cover: TiledExtents) -> Vec<(f64, RegisterTile)> {
+    candidate_tiles(machine, dtype, cover).into_iter().filter(|(_, tile)| tile.high == 1).collect()
 }
 
 /// All tiles with their predicted times, from port throughput and the distance of panels; a tile has a fixed cost to begin and end.
-pub fn candidate_tiles(target: &KernelTarget<'_>, dtype: DType, cover: TiledExtents) -> Vec<(f64, RegisterTile)> {
+pub fn candidate_tiles(machine: &Target, dtype: DType, cover: TiledExtents) -> Vec<(f64, RegisterTile)> {
     let mut all = Vec::new();
     // panels of few columns hold no more than those
-    let mut lanes = target.machine().lanes(dtype.bytes() as u64).min(cover.columns.next_power_of_two());
-    let (least, most) = if is_pair(target, dtype, cover) { (lanes, 1) } else { (1, u64::MAX) };
+    let mut lanes = machine.lanes(dtype.bytes() as u64).min(cover.columns.next_power_of_two());
+    let (least, most) = if is_pair(machine, dtype, cover) { (lanes, 1) } else { (1, u64::MAX) };
     while lanes >= least {
         for vectors in 1..=cover.most_vectors(lanes).min(most) {
             // Of 32 registers one is the left side's; of 16, that one is a memory operand (28 sums by 2 vectors spill, 12 do not).
             // A product that is added by another instruction needs registers of its own.
-            let apart = if target.machine().fma && !cover.adds_apart { 0 } else { 4 };
-            let room = target.machine().vector_registers.min(31) - apart;
+            let apart = if machine.fma && !cover.adds_apart { 0 } else { 4 };
+            let room = machine.vector_registers.min(31) - apart;
             // LLVM loads the next step's vectors of the right side early: without room for them it spills the sums. One
             // row uses each vector once, from memory; with 16 registers they all come from there, and a single one
             // tempts it to keep the rows.
@@ -233,7 +233,7 @@ pub fn candidate_tiles(target: &KernelTarget<'_>, dtype: DType, cover: TiledExte
                         break;
                     }
                     let tile = RegisterTile { high, wide, vectors, lanes };
-                    all.push((predicted_tile_cycles(tile, cover, dtype, target), tile));
+                    all.push((predicted_tile_cycles(tile, cover, dtype, machine), tile));
                 }
             }
         }
@@ -245,10 +245,10 @@ pub fn candidate_tiles(target: &KernelTarget<'_>, dtype: DType, cover: TiledExte
 /// Whether the columns are one full vector of AVX-512 and a narrower one, which are better as two panels: together, tiles of 8 rows (or
 /// three half vectors) take 13.8 and 12.9 cycles a term where 12 would suffice; separately, 12 rows take 19 of 18, so that products of
 /// 17, 22 and 24 columns are 7 to 9 % faster. With two full vectors before the narrower one nothing is lost.
-fn is_pair(target: &KernelTarget<'_>, dtype: DType, cover: TiledExtents) -> bool {
-    let lanes = target.machine().lanes(dtype.bytes() as u64);
+fn is_pair(machine: &Target, dtype: DType, cover: TiledExtents) -> bool {
+    let lanes = machine.lanes(dtype.bytes() as u64);
     let several = cover.height * cover.width > 1;
-    let is_wide = target.machine().level == IsaLevel::Avx512 && lanes > 1;
+    let is_wide = machine.level == IsaLevel::Avx512 && lanes > 1;
     is_wide && several && cover.columns < 2 * lanes && has_narrow_last_vector(cover.columns, lanes)
 }
 
@@ -258,12 +258,12 @@ pub fn has_narrow_last_vector(columns: u64, lanes: u64) -> bool {
 }
 
 /// Predicted time of all tiles, in cycles.
-fn predicted_tile_cycles(tile: RegisterTile, cover: TiledExtents, dtype: DType, target: &KernelTarget<'_>) -> f64 {
-    let (size, ports) = (dtype.bytes() as u64, target.machine().ports);
+fn predicted_tile_cycles(tile: RegisterTile, cover: TiledExtents, dtype: DType, machine: &Target) -> f64 {
+    let (size, ports) = (dtype.bytes() as u64, machine.ports);
     let micro_ops = ports.micro_ops.filter(|_| dtype.is_float());
     let panel = tile.vectors * tile.lanes;
     let is_whole = panel >= cover.columns;
-    let is_far = cover.sum * tile.vectors * tile.lanes * size > target.machine().caches.l1d / 2;
+    let is_far = cover.sum * tile.vectors * tile.lanes * size > machine.caches.l1d / 2;
     let one = |rows: u64, vectors: u64| {
         if rows == 0 || vectors == 0 {
             return 0.0;

@@ -79,6 +79,6 @@ pub fn choose_tap_rows(comp: &Computation, id: InstId, d: &ConvDims, target: &Ke
     let stride = features * d.feature_group_count * d.window[d.window.len() - 1].stride * dtype.bytes() as u64;
     let cover = TiledExtents { height, width, columns, sum, stride, adds_apart: false };
     let least = |all: Vec<(f64, _)>| all.into_iter().map(|(time, _)| time).min_by(f64::total_cmp);
-    let time = least(single_axis_tiles(target, dtype, cover))? * pairs as f64 / all as f64;
-    (time <= MOST_TIME * least(candidate_tiles(target, dtype, cover))?).then_some(inside)
+    let time = least(single_axis_tiles(target.machine(), dtype, cover))? * pairs as f64 / all as f64;
+    (time <= MOST_TIME * least(candidate_tiles(target.machine(), dtype, cover))?).then_some(inside)
 }

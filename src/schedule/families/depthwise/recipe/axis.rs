@@ -29,6 +29,18 @@ pub struct TileRun {
     pub elements: Range<u64>,
 }
 
+impl TileRun {
+    /// The tiles without all pixels but at most `count` from `first` on; windows are `stride` elements apart.
+    pub fn part(&self, first: u64, count: u64, stride: u64) -> TileRun {
+        let relative = |element: u64| element.saturating_sub(first * stride);
+        TileRun {
+            numbers: self.numbers.clone(),
+            pixels: count.min(self.pixels - first),
+            elements: relative(self.elements.start)..relative(self.elements.end),
+        }
+    }
+}
+
 impl WindowAxis {
     /// Stand-in for a spatial axis that the convolution does not have.
     pub const NONE: WindowAxis =

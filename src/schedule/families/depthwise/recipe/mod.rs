@@ -8,6 +8,8 @@ use crate::schedule::families::depthwise::recipe::axis::{TileRun, WindowAxis};
 use crate::schedule::plan::context::PlanContext;
 use std::fmt;
 
+/// Registers from which on the weights of a whole window stay in them.
+const MANY_REGISTERS: u64 = 32;
 /// Fewest chunks of a kernel, for threads to share it.
 const FEW_CHUNKS: u64 = 8;
 /// Fewest vectors of a group of channels if threads share channels rather than rows: fewer are too short a run in memory for each pixel.
@@ -44,7 +46,7 @@ impl DepthwiseTiling {
         let wide = outer.pop().unwrap_or(WindowAxis::NONE);
         let mut window = DepthwiseTiling { outer, wide, is_whole: false, tile: 1 };
         let registers = context.target.machine().vector_registers;
-        window.is_whole = window.rows() * wide.size <= MOST_TAPS && registers >= 32;
+        window.is_whole = window.rows() * wide.size <= MOST_TAPS && registers >= MANY_REGISTERS;
         window.tile = window.best_tile(registers);
         window
     }
@@ -70,11 +72,17 @@ impl DepthwiseTiling {
             (run.numbers.end - run.numbers.start) * (loops * (terms.max(loads) + 2) + 2 * run.pixels + 6)
         };
         let cover = |pixels: u64| wide.row_tiles(pixels).iter().map(cost).sum::<u64>();
+        let most = self.most_pixels(registers);
+        (1..=wide.extent).take_while(|&n| n <= most).min_by_key(|&n| cover(n)).unwrap_or(1)
+    }
+
+    /// Most pixels whose sums stay in `registers` registers.
+    pub fn most_pixels(&self, registers: u64) -> u64 {
+        let wide = self.unrolled_axis();
         // the sums, the weights and the elements of a window, products; with 16 registers the weights may be in memory
-        let held = if self.is_whole { loops * wide.size } else { wide.size };
-        let more = if registers >= 32 { 6 } else { 2 };
-        let fits = |pixels: u64| pixels <= 4 || pixels + 2 * held + more <= registers;
-        (1..=wide.extent).take_while(|&n| fits(n)).min_by_key(|&n| cover(n)).unwrap_or(1)
+        let (more, is_whole) = if registers >= MANY_REGISTERS { (6, self.is_whole) } else { (2, false) };
+        let held = if is_whole { self.rows() * (self.wide.size / wide.size) * wide.size } else { wide.size };
+        registers.saturating_sub(2 * held + more).max(4)
     }
 
     /// Floating-point operations of all pixels and channels, without taps on the padding and with them.

@@ -19,7 +19,7 @@ impl<'a> Emitter<'a> {
         let (w, panel) = (&d.window[0], chain.tile.vectors * chain.tile.lanes);
         let (held, stride) = (window_span(w), operand.dims[d.input_spatial[1]] * panel);
         let buf = self.allocate_on_stack(DType::F32, held * stride);
-        let rows = LineBuffer { buf, held, stride, width: self.vector_width(DType::F32) };
+        let rows = LineBuffer { buf, held, stride, width: self.processor_width(DType::F32) };
         let mut e = self.start_kernel(id);
         let made = self.producer_row(&mut e, chain, &rows, d)?;
         let extent = result.dims[d.output_spatial[0]];

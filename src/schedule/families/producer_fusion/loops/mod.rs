@@ -96,7 +96,7 @@ impl<'a> Emitter<'a> {
         };
         let mut body = Vec::new();
         for column in columns {
-            for part in self.vector_width(DType::F32).split(column.count) {
+            for part in self.processor_width(DType::F32).split(column.count) {
                 for (pixels, run) in c.split_into_tiles(&mut e.k, tiles, tile) {
                     let (block, lane) = (e.k.add_var(part.blocks), e.k.add_var(part.lanes));
                     let from = part.element_index(&Index::var(block), lane);

@@ -94,8 +94,8 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
         adds_apart: false,
     };
     let products = [(first, cover(&made, step)), (anchor, cover(&read, lines * LINE))];
-    let candidates =
-        products.map(|(i, cover)| single_axis_tiles(target, comp.array_shape(i).dtype.accumulator_type(), cover));
+    let candidates = products
+        .map(|(i, cover)| single_axis_tiles(target.machine(), comp.array_shape(i).dtype.accumulator_type(), cover));
     let is_far = made.batch * made.rows * rows.columns * bytes > target.machine().caches.l2_sixteenths(NEAR_SIXTEENTHS);
     let saved = (made.rows * rows.columns) as f64 * if is_far { L3_SCORE } else { L2_SCORE };
     let evenly = (made.batch * made.rows).div_ceil(FEW_BLOCKS).max(MOST_ROWS);

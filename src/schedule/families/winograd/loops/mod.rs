@@ -178,7 +178,8 @@ impl<'a> Emitter<'a> {
         let (w, panel) = (conv.w, right.term);
         let of_point = w.row_point_stride(panel);
         let to = PanelRow { buf: right.packed, first: &right.b, columns: panel, point: of_point };
-        let mut body = conv.emit_row_weights(&mut e.k, source, row, &to, products.rows.tile.lanes);
+        let lanes = products.rows.tile.lanes.min(self.processor_lanes(DType::F32));
+        let mut body = conv.emit_row_weights(&mut e.k, source, row, &to, lanes);
         let further = w.row_points();
         let (j, at) = match further {
             1 => (None, Index::default()),

@@ -29,7 +29,7 @@ impl<'a> Emitter<'a> {
         let first = place.tile_in_memory(strips_per_line).scale(w.inputs as i64).add(&of_band.scale(of_inputs as i64));
         let read = conv.tile_origin(k, &place.loops, |i, v| Index::var(v).scale(d.window[i].stride as i64));
         let to = PointMemory { buf: products.c.left, first, apart: of_inputs };
-        let tile = conv.emit_tile_inputs(k, self.vector_lanes(DType::F32), place.loops[0], &read, &to);
+        let tile = conv.emit_tile_inputs(k, self.processor_lanes(DType::F32), place.loops[0], &read, &to);
         let mut body = vec![place.loop_over_tiles(k, strips, tile)];
         body.push(self.emit_piece_panels(&mut e, conv, &products, &of_band, &mut |s, e, columns| {
             let tiles: Vec<u64> = w.along.iter().map(|a| a.tiles).collect();

@@ -103,7 +103,7 @@ impl<'a> Emitter<'a> {
         let first = conv.tile_origin(&k, &loops, position);
         let body = conv.emit_tile_inputs(
             &mut k,
-            self.vector_lanes(DType::F32),
+            self.processor_lanes(DType::F32),
             loops[0],
             &first,
             &PointMemory { buf, first: to, apart: inputs.point },
@@ -146,7 +146,7 @@ impl<'a> Emitter<'a> {
         ColumnRange { first, count: columns }: ColumnRange,
         sums: &PointMemory,
     ) -> Result<Vec<Stmt>> {
-        let (w, lanes) = (conv.w, self.vector_lanes(DType::F32));
+        let (w, lanes) = (conv.w, self.processor_lanes(DType::F32));
         let mut body = Vec::new();
         for shares in all_shares(&mut e.k, w, &spot.tiles) {
             let (block, lane) = (e.k.add_var(columns / lanes), e.k.add_var(lanes));
@@ -171,7 +171,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<Vec<Stmt>> {
         let WinogradConvolution { ids: (id, anchor), d, w, out, pooled, .. } = *conv;
         let to = out.view(&self.scope.comp.array_shape(id).dims)?;
-        let lanes = self.vector_lanes(DType::F32);
+        let lanes = self.processor_lanes(DType::F32);
         let (mut inside, half, grid) = half_back(&mut e.k, w, lanes, from);
         let (last, mut taken) = (w.along.len() - 1, Vec::new());
         for line in grid.lines(last) {

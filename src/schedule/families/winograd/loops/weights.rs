@@ -82,6 +82,7 @@ impl<'a> Emitter<'a> {
         }
         let weights = self.untransformed_weights(conv)?;
         let packed = self.allocate_weights(conv, w.point_count() * of_point);
+        let lanes = lanes.min(self.processor_lanes(DType::F32));
         let mut k = Kernel {
             label: format!("weights of {}", instruction_label(self.scope.comp, conv.ids.0)),
             ..Kernel::default()
