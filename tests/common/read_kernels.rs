@@ -427,7 +427,7 @@ fn steps(lines: &[(usize, &str)], at: &mut usize, depth: usize) -> Read<Vec<Step
             Step::Launch(KernelId(words.id("k")?))
         } else if words.takes("while ") {
             let pred = BufId(words.id("b")?);
-            let most_rounds = if words.takes("at most") { Some(words.number()? as u64) } else { None };
+            let most_rounds = if words.takes("at most") { Some(words.number()?) } else { None };
             let cond = steps(lines, at, depth + 1)?;
             *at += 1;
             Step::While { cond, pred, body: steps(lines, at, depth + 1)?, most_rounds }

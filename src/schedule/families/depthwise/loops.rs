@@ -301,7 +301,7 @@ impl<'a> Emitter<'a> {
         let most = processor.map_or(run.pixels, |processor| c.window.most_pixels(processor.vector_registers));
         let each = run.pixels.div_ceil(run.pixels.div_ceil(most));
         let firsts = (0..run.pixels).step_by(each as usize);
-        firsts.map(|first| (first, run.part(first, each, c.window.wide.stride))).collect()
+        firsts.map(|first| (first, run.take_pixels(first, each, c.window.wide.stride))).collect()
     }
 
     /// Emits one tile: its sums, the epilogue, the stores.

@@ -31,7 +31,7 @@ pub struct TileRun {
 
 impl TileRun {
     /// The tiles without all pixels but at most `count` from `first` on; windows are `stride` elements apart.
-    pub fn part(&self, first: u64, count: u64, stride: u64) -> TileRun {
+    pub fn take_pixels(&self, first: u64, count: u64, stride: u64) -> TileRun {
         let relative = |element: u64| element.saturating_sub(first * stride);
         TileRun {
             numbers: self.numbers.clone(),
