@@ -136,8 +136,8 @@ static _Alignas(M_WORKSPACE_ALIGN) unsigned char workspace[M_WORKSPACE_BYTES + 6
 int main(void) {
   float x[8] = {1}, y[8];
   for (int32_t n = -2; n < 8; n++) {
-    m_args args = {.n = &n, .x = x};
-    m_results results = {.y = y};
+    m_args args = {.p0 = &n, .p1 = x};
+    m_results results = {.r0 = y};
     if (m_run(&args, &results, workspace, 0) || y[0] != 1.0f + (float)(n < 0 || n > 4 ? 4 : n)) return n + 10;
   }
   return 0;
