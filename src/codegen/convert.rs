@@ -78,8 +78,8 @@ fn convert_clamped(f: &mut FunctionEmitter, x: &Val, to: DType) -> Val {
     let is_below = fcmp(f, "olt", &clamped, &most);
     clamped = select(f, &is_below, &clamped, &most);
     if to.is_signed() {
-        let is_number = fcmp(f, "ord", x, x);
-        clamped = select(f, &is_number, &clamped, &float_constant(x, 0.0));
+        let is_nan = fcmp(f, "uno", x, x);
+        clamped = select(f, &is_nan, &float_constant(x, 0.0), &clamped);
     }
     let text = format!("fptosi {} {} to {}", x.ty(), clamped.text, value_type(DType::S32, x.lanes));
     let whole = f.push_instruction(&text, DType::S32, x.lanes);

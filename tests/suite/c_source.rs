@@ -199,3 +199,25 @@ fn products_of_bfloat16_are_refused() {
     ]);
     assert!(!output.status.success() && said(&output).contains("TFA0304"), "{}", said(&output));
 }
+
+#[test]
+fn vectors_of_floats_become_narrow_integers() {
+    for dtype in ["s8", "u8", "s16", "u16", "s4", "u4"] {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let (file, out) = (folder.path().join("m.hlo"), folder.path().display().to_string());
+        let hlo = format!("HloModule m\nENTRY e {{\n x = f32[37] parameter(0)\n ROOT y = {dtype}[37] convert(x)\n}}\n");
+        std::fs::write(&file, hlo).expect("a writable folder");
+        succeed(&["compile", &file.display().to_string(), "-o", &out, "--name", "m", "--emit", "c,header"]);
+        for plain in [&[][..], &["-DTFAOT_PLAIN_C"]] {
+            let Some(gcc) = program(&["gcc"]) else { continue };
+            let object = folder.path().join("m.o");
+            ran(Command::new(gcc)
+                .args(STRICT)
+                .args(plain)
+                .arg("-c")
+                .arg(folder.path().join("m.c"))
+                .arg("-o")
+                .arg(&object));
+        }
+    }
+}
