@@ -54,6 +54,9 @@ impl<'a> Converter<'a, '_> {
         let [Shape::Array(declared)] = &op.types[..] else { return Ok(None) };
         let shards: Vec<Option<Shard>> = operands.iter().map(|&id| self.shard(id)).collect();
         let Some(first) = shards.iter().flatten().next().cloned() else { return Ok(None) };
+        if shards.iter().flatten().any(|shard| shard.sharding.terms > 1) {
+            return Ok(None);
+        }
         if is_elementwise(op) {
             let agree = shards.iter().flatten().all(|s| s.sharding == first.sharding && s.whole == declared.dims);
             return if agree { self.convert_elementwise(op, operands, &first, scope).map(Some) } else { Ok(None) };
@@ -169,7 +172,7 @@ impl<'a> Converter<'a, '_> {
     }
 
     /// Combines the values of the devices of each group.
-    fn all_reduce(&mut self, x: InstId, combiner: ScalarOp, groups: &[Vec<u32>]) -> InstId {
+    pub(super) fn all_reduce(&mut self, x: InstId, combiner: ScalarOp, groups: &[Vec<u32>]) -> InstId {
         let b = self.builder();
         let comp = b.scalar_computation(combiner, b.dtype(x));
         let attrs = [

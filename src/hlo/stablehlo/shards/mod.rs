@@ -14,6 +14,7 @@ use crate::diag::{Code, Error, Result};
 use crate::hlo::attrs::ForeignOp;
 use crate::hlo::groups::format_groups;
 use crate::hlo::{InstId, Module, Shape, symbolic};
+use crate::scalar::ScalarOp;
 use crate::symbolic::constant_dims;
 use crate::tensor::{DType, Tensor};
 use sharding::Sharding;
@@ -66,7 +67,7 @@ impl ProgramShardings {
         let list = |name: &str| {
             let (_, rest) = text.split_once(&format!("{name}=\""))?;
             let (list, _) = rest.split_once('"')?;
-            Some(list.split_inclusive('}').map(|own| own.trim_start_matches([',', ' ']).to_string()).collect())
+            Some(braced_items(list))
         };
         Some(ProgramShardings { arguments: list(ARGUMENTS)?, results: list(RESULTS)? })
     }
@@ -77,6 +78,19 @@ fn target(op: &Operation) -> Option<&str> {
         Some(MlirAttr::Symbol(name) | MlirAttr::Text(name)) => Some(name),
         _ => None,
     }
+}
+
+/// The items of a list of texts in braces, such as `{replicated}, {devices=[2]0,1 last_tile_dims={unreduced}}`.
+fn braced_items(list: &str) -> Vec<String> {
+    let (mut items, mut depth) = (vec![String::new()], 0);
+    for c in list.chars() {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        match (c, depth) {
+            (',', 0) => items.push(String::new()),
+            _ => items.iter_mut().last().into_iter().for_each(|item| item.push(c)),
+        }
+    }
+    items.iter().map(|item| item.trim().to_string()).filter(|item| !item.is_empty()).collect()
 }
 
 /// Whether an operation states the sharding of an array, or passes shards on.
@@ -234,6 +248,9 @@ impl<'a> Converter<'a, '_> {
     fn whole_array(&mut self, id: InstId) -> InstId {
         let Some(Shard { sharding, .. }) = self.shard(id) else { return id };
         let mut x = id;
+        if sharding.terms > 1 {
+            x = self.all_reduce(x, ScalarOp::Add, &sharding.groups_of_terms());
+        }
         for dim in (0..sharding.parts.len()).filter(|&dim| sharding.parts[dim] > 1) {
             x = self.all_gather(x, dim, &sharding);
         }
@@ -276,6 +293,19 @@ impl<'a> Converter<'a, '_> {
         Some(b.add_inst(symbolic::Op::DynamicSlice(constant_dims(&part)), &operands))
     }
 
+    /// The part on the device that has its first term, zeros on those that have the others.
+    fn first_term(&mut self, part: InstId, sharding: &Sharding) -> InstId {
+        let b = self.builder();
+        let is_first: Vec<bool> = sharding.term_indices().iter().map(|&term| term == 0).collect();
+        let table = b.constant(Tensor::from_bools(&[is_first.len() as u64], &is_first));
+        let device = b.push(symbolic::Op::PartitionId, &[], symbolic::Shape::array(DType::U32, vec![]));
+        let one = b.add_inst(symbolic::Op::DynamicSlice(constant_dims(&[1])), &[table, device]);
+        let one = b.reshape(one, &[]);
+        let dims = b.dims(part).to_vec();
+        let (chosen, zeros) = (b.broadcast(one, &dims, &[]), b.full_like(part, 0.0));
+        b.select(chosen, part, zeros)
+    }
+
     /// An array under another sharding.
     ///
     /// # Errors
@@ -289,7 +319,10 @@ impl<'a> Converter<'a, '_> {
             return Ok(x);
         }
         let whole = self.pinned_dims(x);
-        let part = self.part_of(x, sharding).ok_or_else(|| uneven_error(sharding, &whole))?;
+        let mut part = self.part_of(x, sharding).ok_or_else(|| uneven_error(sharding, &whole))?;
+        if sharding.terms > 1 {
+            part = self.first_term(part, sharding);
+        }
         self.mark_shard(part, Shard { sharding: sharding.clone(), whole });
         Ok(part)
     }

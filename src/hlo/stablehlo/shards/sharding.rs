@@ -59,31 +59,30 @@ impl Mesh {
     }
 }
 
-/// Division of an array into equal parts, each of which lies on one device or on several.
+/// Division of an array into equal parts, each of which lies on one device or on several, or is the sum of what several devices have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::hlo::stablehlo) struct Sharding {
     /// Number of parts along each dimension of the array.
     pub parts: Vec<u64>,
-    /// Devices by part, in row-major order of the parts; those that have the same part follow each other.
+    /// Number of terms whose sum a part is; 1 for parts that devices have themselves.
+    pub terms: u64,
+    /// Devices by part, in row-major order of the parts, then by term; those that have the same part and term follow each other.
     devices: Vec<u32>,
 }
 
 impl Sharding {
     /// Sharding of an array that each of `count` devices has as a whole.
     pub fn replicated(rank: usize, count: usize) -> Sharding {
-        Sharding { parts: vec![1; rank], devices: (0..count as u32).collect() }
+        Sharding { parts: vec![1; rank], terms: 1, devices: (0..count as u32).collect() }
     }
 
-    /// Parses Shardy's `#sdy.sharding<@mesh, [{"i"}, {"j", ?}], replicated={"k"}>`; `None` for parts of axes, unreduced axes, meshes
-    /// that are not in `meshes`, and other texts. Where `only` names axes, the array is taken to be whole along the others.
+    /// Parses Shardy's `#sdy.sharding<@mesh, [{"i"}, {"j", ?}], replicated={"k"}, unreduced={"l"}>`; `None` for parts of axes, meshes that
+    /// are not in `meshes`, and other texts. Where `only` names axes, the array is taken to be whole along the others.
     pub fn parse_shardy(text: &str, meshes: &Meshes, only: Option<&[String]>) -> Option<Sharding> {
         let inside = text.trim().trim_start_matches("#sdy.sharding").trim().strip_prefix('<')?.strip_suffix('>')?;
         let (mesh, rest) = inside.trim().strip_prefix('@')?.split_once(',')?;
         let mesh = meshes.get(unquote(mesh))?;
         let (dims, rest) = rest.trim().strip_prefix('[')?.split_once(']')?;
-        if rest.contains("unreduced") {
-            return None;
-        }
         let mut order = Vec::new();
         let mut parts = Vec::new();
         for dim in braces(dims)? {
@@ -97,9 +96,18 @@ impl Sharding {
             }
             parts.push(count);
         }
+        let mut terms = 1;
+        if let Some((_, axes)) = rest.split_once("unreduced={") {
+            for axis in list(axes.split_once('}')?.0) {
+                let at = mesh.axes.iter().position(|(name, _)| name == unquote(axis))?;
+                terms *= mesh.axes[at].1;
+                order.push(at);
+            }
+        }
         order.extend((0..mesh.axes.len()).filter(|at| !order.contains(at)).collect::<Vec<_>>());
         let sizes: Vec<u64> = mesh.axes.iter().map(|axis| axis.1).collect();
-        (order.len() == sizes.len()).then(|| Sharding { parts, devices: transposed(&mesh.devices, &sizes, &order) })
+        let devices = || transposed(&mesh.devices, &sizes, &order);
+        (order.len() == sizes.len()).then(|| Sharding { parts, terms, devices: devices() })
     }
 
     /// Parses HLO's `{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}` and `{replicated}` of an array of this rank on `count`
@@ -138,7 +146,7 @@ impl Sharding {
             tiles.pop();
         }
         let fits = tiles.len() == rank && is_permutation(&devices, count as u64) && all == count as u64;
-        fits.then_some(Sharding { parts: tiles, devices })
+        fits.then_some(Sharding { parts: tiles, terms: 1, devices })
     }
 
     /// The same sharding, with devices of the same part in the order of their `classes`, so that the parts at one position are those of one
@@ -147,7 +155,7 @@ impl Sharding {
         if classes.is_empty() {
             return Some(self);
         }
-        let copies = self.devices.len() / self.parts.iter().product::<u64>().max(1) as usize;
+        let copies = self.copies();
         let class = |device: &u32| classes.get(*device as usize).copied();
         for same in self.devices.chunks_mut(copies.max(1)) {
             same.sort_by_key(|device| (class(device), *device));
@@ -159,7 +167,30 @@ impl Sharding {
 
     /// Whether each device has the whole array.
     pub fn is_replicated(&self) -> bool {
-        self.parts.iter().all(|&n| n == 1)
+        self.terms == 1 && self.parts.iter().all(|&n| n == 1)
+    }
+
+    /// Number of devices that have the same part and term.
+    fn copies(&self) -> usize {
+        self.devices.len() / (self.parts.iter().product::<u64>() * self.terms).max(1) as usize
+    }
+
+    /// For each device, the index of the term that it has.
+    pub fn term_indices(&self) -> Vec<u64> {
+        let mut indices = vec![0; self.devices.len()];
+        for (at, &device) in self.devices.iter().enumerate() {
+            indices[device as usize] = (at / self.copies().max(1)) as u64 % self.terms;
+        }
+        indices
+    }
+
+    /// Groups of devices that have the terms of one part, one of each.
+    pub fn groups_of_terms(&self) -> Vec<Vec<u32>> {
+        let (copies, terms) = (self.copies().max(1), self.terms as usize);
+        let of_part = |same: &[u32]| -> Vec<Vec<u32>> {
+            (0..copies).map(|i| (0..terms).map(|term| same[term * copies + i]).collect()).collect()
+        };
+        self.devices.chunks(copies * terms).flat_map(of_part).collect()
     }
 
     /// Number of devices.
@@ -202,14 +233,14 @@ impl Sharding {
             part_of(device as usize) * copies <= at as u64 && (at as u64) < (part_of(device as usize) + 1) * copies
         };
         let fits = copies * parts == count as u64 && devices.iter().enumerate().all(is_even);
-        fits.then(|| Sharding { parts: dims.iter().map(|dim| dim.0).collect(), devices })
+        fits.then(|| Sharding { parts: dims.iter().map(|dim| dim.0).collect(), terms: 1, devices })
     }
 
     /// Groups of devices that have the same part, each with one device of every part along `folded` dimensions, which are given as for
     /// [`Sharding::from_part_indices`], all of one class as for [`Sharding::by_class`]; `None` where these parts are not on equally many
     /// devices of each class.
     pub fn groups_of_all(&self, folded: &[(u64, Vec<u64>)], classes: &[u64]) -> Option<Vec<Vec<u32>>> {
-        let copies = self.devices.len() / self.parts.iter().product::<u64>().max(1) as usize;
+        let copies = self.copies();
         let members = product(folded.iter().map(|dim| dim.0))? as usize;
         let index_of =
             |device: u32| folded.iter().fold(0, |at, (parts, indices)| at * parts + indices[device as usize]);
@@ -234,8 +265,7 @@ impl Sharding {
 
     /// Number of devices between those whose part index along `dim` differs by one.
     fn inner_count(&self, dim: usize) -> u64 {
-        let copies = self.devices.len() as u64 / self.parts.iter().product::<u64>().max(1);
-        self.parts[dim + 1..].iter().product::<u64>() * copies
+        self.parts[dim + 1..].iter().product::<u64>() * self.terms * self.copies() as u64
     }
 }
 
@@ -246,11 +276,16 @@ impl fmt::Display for Sharding {
             return write!(f, "{{replicated}}");
         }
         let text = |all: &mut dyn Iterator<Item = u64>| all.map(|n| n.to_string()).collect::<Vec<_>>().join(",");
-        let copies = self.devices.len() as u64 / self.parts.iter().product::<u64>().max(1);
-        let last = (copies > 1).then_some(copies);
-        let tiles = text(&mut self.parts.iter().copied().chain(last));
+        let last = [(self.terms, "unreduced"), (self.copies() as u64, "replicated")];
+        let last: Vec<(u64, &str)> = last.into_iter().filter(|(count, _)| *count > 1).collect();
+        let tiles = text(&mut self.parts.iter().copied().chain(last.iter().map(|own| own.0)));
         let devices = text(&mut self.devices.iter().map(|&id| id.into()));
-        let kind = if last.is_some() { " last_tile_dim_replicate" } else { "" };
+        let kinds: Vec<&str> = last.iter().map(|own| own.1).collect();
+        let kind = match kinds[..] {
+            [] => String::new(),
+            ["replicated"] => " last_tile_dim_replicate".to_string(),
+            _ => format!(" last_tile_dims={{{}}}", kinds.join(", ")),
+        };
         write!(f, "{{devices=[{tiles}]{devices}{kind}}}")
     }
 }
