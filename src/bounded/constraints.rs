@@ -14,7 +14,7 @@ use crate::tensor::Size;
 
 /// Upper bound on the constraints of one function.
 const MAX_CONSTRAINTS: usize = 16;
-/// Upper bound on the values of a size for which a comparison is evaluated.
+/// Largest number of values of a size at which a comparison is evaluated.
 const MAX_VALUES: u64 = 1 << 17;
 
 /// A constraint on one size.

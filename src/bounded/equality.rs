@@ -40,7 +40,7 @@ impl ValueNumbering {
 }
 
 /// Whether the module `base`, with the size expressions `forms`, computes the same as `other` at the sizes `at`.
-pub fn is_equivalent_at(base: &Module, forms: &[ComputationExprs], at: &[u64], other: &Module) -> bool {
+pub fn computes_same_at(base: &Module, forms: &[ComputationExprs], at: &[u64], other: &Module) -> bool {
     let mut numbering = ValueNumbering::default();
     let general = numbering.number_module(base, forms, at);
     let exact = numbering.number_module(other, &ComputationExprs::constant(other), &[]);

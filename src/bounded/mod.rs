@@ -56,8 +56,8 @@ pub fn lower(given: &[Size], args: Vec<Vec<Option<usize>>>, traced: &SizeRecordi
     let follows = derived.sizes.is_empty() && function.data_size_count() == 0 && largest.bound_checks.is_empty();
     let one_size = given.len() == 1 && follows && function.specialized_sizes.is_empty() && steps.all[0].is_every_size();
     let base = &function.bounds[0].1;
-    let by_rows =
-        one_size && rows::is_rowwise(base, &ComputationExprs::for_isomorphic(&function.forms, &base.module), &args);
+    let by_rows = one_size
+        && rows::is_rowwise(base, &ComputationExprs::transferred_to_isomorphic(&function.forms, &base.module), &args);
     let ends = |end: fn(&Size) -> u64| steps.sizes_from_counts(&function.given.iter().map(end).collect::<Vec<u64>>());
     let ends = ends(|s| s.least).into_iter().zip(ends(|s| s.most));
     let sound: Vec<Size> = given.iter().zip(ends).map(|(s, (least, most))| Size { least, most, ..s.clone() }).collect();
@@ -90,7 +90,7 @@ impl BoundedFunction {
     fn buckets(&self, derived: &DerivedSizes, steps: &SizeSteps) -> Result<Vec<SizeBucket>> {
         let given = &self.given[..];
         let one = |(most, lowered): &(Vec<u64>, Lowered)| {
-            let own = ComputationExprs::for_isomorphic(&self.forms, &lowered.module);
+            let own = ComputationExprs::transferred_to_isomorphic(&self.forms, &lowered.module);
             let all: Vec<u64> = most.iter().copied().chain(lowered.data_sizes.iter().map(|f| f.1)).collect();
             let ends = self.least.iter().zip(&all);
             let ranges: Vec<Interval> = ends.map(|(&a, &b)| Interval::new(a.min(b).into(), b.into())).collect();
@@ -194,7 +194,7 @@ impl<'a> VariantLowering<'a> {
 /// Upper bound on the size buckets of a function.
 const MAX_BUCKETS: usize = 8;
 
-/// Upper bounds below the largest, each half of the one before, down to the smallest sizes.
+/// Bounds of the specializations for smaller sizes: each half of the one before, from the half of the largest sizes down to the smallest.
 fn halved_bounds(given: &[Size]) -> Vec<Vec<u64>> {
     let mut out: Vec<Vec<u64>> = Vec::new();
     let mut last: Vec<u64> = given.iter().map(|s| s.most).collect();
@@ -259,7 +259,7 @@ impl DerivedSizes {
         for (result, dims) in base.results.iter().zip(dims) {
             let mut axes = Vec::with_capacity(dims.len());
             for (axis, extent) in dims.into_iter().enumerate() {
-                axes.push(match (extent.varies(), steps.caller_size_index(&extent)) {
+                axes.push(match (extent.varies(), steps.index_of_caller_size(&extent)) {
                     (false, _) => None,
                     (true, Some(size)) => Some(size),
                     (true, _) => {

@@ -47,7 +47,7 @@ impl ComputationExprs {
         Some(&self.varying[place].dims)
     }
     /// Size expressions of a module that has the same instructions in the same order as the module of `forms`.
-    pub fn for_isomorphic(forms: &[ComputationExprs], module: &Module) -> Vec<ComputationExprs> {
+    pub fn transferred_to_isomorphic(forms: &[ComputationExprs], module: &Module) -> Vec<ComputationExprs> {
         let of = |(form, comp): (&ComputationExprs, CompId)| ComputationExprs {
             order: instruction_order(module, comp),
             varying: form.varying.clone(),

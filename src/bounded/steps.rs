@@ -116,7 +116,7 @@ impl SizeSteps {
         self.all[size].size_expr_of_count(&Extent::var(size)).unwrap_or_default()
     }
     /// Index of the caller's size that equals `extent`, an expression over the counts of steps; `None` for any other expression.
-    pub fn caller_size_index(&self, extent: &Extent) -> Option<usize> {
+    pub fn index_of_caller_size(&self, extent: &Extent) -> Option<usize> {
         (0..self.all.len()).find(|&i| self.caller_size_expr(i) == *extent)
     }
 }

@@ -5,7 +5,7 @@
 //! sizes give other outcomes (counterexamples), the function is lowered for these too, and the modules are compared; a counterexample at
 //! the smallest value of a size may be a function of its own, a specialization.
 use super::constraints::{SizeConstraint, SizeConstraints};
-use super::equality::is_equivalent_at;
+use super::equality::computes_same_at;
 use super::extent::Extent;
 use super::open_size_error;
 use super::size_exprs::{ComputationExprs, InstExprs, SizeObstacle, attribute_numbers, instruction_order};
@@ -21,9 +21,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Upper bound on the combinations of sizes for which one comparison is evaluated.
 const MAX_POINTS: u64 = 1 << 17;
-/// Upper bound on the counterexamples of one comparison.
+/// Largest number of sizes that are kept as counterexamples of one assumed comparison.
 const MAX_COUNTEREXAMPLES: usize = 32;
-/// Upper bound on the counterexamples that are lowered.
+/// Largest number of counterexamples at which the function is lowered again.
 const MAX_RELOWERED: usize = 128;
 /// Number of concrete sizes at which lowering is tried, since the first may happen to be a special one.
 const MAX_SAMPLES: u64 = 3;
@@ -266,7 +266,7 @@ impl SymbolicFunction {
             Err(_) => return Ok(None),
         };
         point.extend(open.lowered.data_sizes.iter().map(|f| f.0));
-        if !is_equivalent_at(&self.open.lowered.module, &self.forms, &point, &open.lowered.module) {
+        if !computes_same_at(&self.open.lowered.module, &self.forms, &point, &open.lowered.module) {
             return Ok(None);
         }
         let expressions = Expressions::of_lowering(&open, record, self.given.len());

@@ -147,7 +147,7 @@ impl<'p> CompilabilityChecker<'p> {
             Some((_, ResourceKind::TensorArray)) if strict => return Err(ExclusionReason::StackOrTensorArray),
             _ => {}
         }
-        let inputs = signature::input_type_bits(self.program, site.node, site.def);
+        let inputs = signature::packed_input_types(self.program, site.node, site.def);
         if !self.call_stack.is_empty() && inputs & type_bit(RESOURCE) != 0 {
             return Err(ExclusionReason::ResourceInFunction);
         }

@@ -181,7 +181,7 @@ pub struct Clustering {
 /// A copy of a small constant, made for one of its consumers.
 #[derive(Clone, Debug)]
 pub struct ConstantCopy {
-    /// Name of the copied node.
+    /// Name of the copy.
     pub name: String,
     /// The name of the constant that was copied.
     pub constant: String,

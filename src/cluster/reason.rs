@@ -83,7 +83,7 @@ pub enum ExclusionReason {
     LoopConstant,
     /// The node's cluster had too few nodes.
     TooSmall {
-        /// Effective nodes of the cluster.
+        /// Number of effective nodes of the cluster: those that are not trivial, such as constants and identities.
         size: i64,
         /// The minimum that `--tf_xla_min_cluster_size` sets.
         least: i64,

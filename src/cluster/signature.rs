@@ -33,7 +33,7 @@ fn arg_type(function: &Function, port: usize) -> Option<i32> {
 }
 
 /// Types of all inputs of `node`, as a set of bits ([`type_bit`]).
-pub fn input_type_bits(program: &Program, node: &Node, def: Option<&OpDef>) -> u64 {
+pub fn packed_input_types(program: &Program, node: &Node, def: Option<&OpDef>) -> u64 {
     match def {
         Some(def) => def.input_type_set(node),
         None => {
@@ -51,5 +51,5 @@ pub fn all_type_bits(program: &Program, node: &Node, def: Option<&OpDef>) -> u64
     }
     let outputs = program.functions.get(&node.op).map_or(0, |f| f.rets.len());
     let outputs = (0..outputs).filter_map(|port| output_type(program, node, def, port));
-    outputs.fold(input_type_bits(program, node, def), |bits, number| bits | type_bit(number))
+    outputs.fold(packed_input_types(program, node, def), |bits, number| bits | type_bit(number))
 }

@@ -16,9 +16,9 @@ use std::sync::Arc;
 /// its results.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CapturedState {
-    /// Variables that are used.
+    /// Variables that the computation reads or assigns.
     pub variables: ThreadedVariables,
-    /// TensorArrays and stacks that are used.
+    /// TensorArrays and stacks that the computation uses.
     pub mutable_lists: Vec<MutableListId>,
     /// Whether the elements of mutable lists may be changed.
     pub changed: bool,

@@ -2,7 +2,7 @@
 use super::captured_state::CapturedState;
 use super::check_hoisting;
 use super::trip_count::ParameterFacts;
-use super::unroll::discard_values;
+use super::unroll::discard_values_of_attempt;
 use super::walker::{GraphScope, ValueSlot, Walker};
 use crate::diag::{Code, Error, Result};
 use crate::graph::{Attr, Endpoint, FuncRef, Function, Node};
@@ -179,7 +179,7 @@ impl<'p> Walker<'p> {
         }
         self.roll_back(&mark);
         self.errors.extend(told);
-        discard_values(made)
+        discard_values_of_attempt(made)
     }
 
     /// Values that branch `i` returns for the run-time checks of all branches: its own as computed, 0 for those of other branches.

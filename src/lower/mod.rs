@@ -205,7 +205,7 @@ pub fn bind_argument_dims<'a>(
 pub struct SteppedSize {
     /// Name of the size in messages.
     pub name: String,
-    /// Range of the count.
+    /// Range of the step count, by which the size varies.
     pub counts: Interval,
     /// Concrete value of the count, for which the function is lowered.
     pub at_hand: i64,

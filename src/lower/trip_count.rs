@@ -25,7 +25,7 @@ struct Limit {
     number: i64,
 }
 
-/// Limits and dependencies that follow from a loop's condition.
+/// Integer limits of loop variables that hold while a loop's condition does, and the variables that the condition reads.
 struct Limits {
     limits: Vec<Limit>,
     /// Indices of the state elements that the condition reads; `None` if it depends on anything else.

@@ -27,7 +27,7 @@ pub(super) struct LoweringCheckpoint {
 }
 
 /// Replaces each result by `None`, for use where lowering failed and diagnostics have been reported; errors are passed on.
-pub(super) fn discard_values(made: Result<Vec<ValueSlot>>) -> Result<Vec<ValueSlot>> {
+pub(super) fn discard_values_of_attempt(made: Result<Vec<ValueSlot>>) -> Result<Vec<ValueSlot>> {
     made.map(|values| vec![None; values.len()])
 }
 
@@ -69,7 +69,7 @@ impl Walker<'_> {
             self.roll_back(&mark);
         }
         self.errors.extend(told);
-        discard_values(looped)
+        discard_values_of_attempt(looped)
     }
 
     /// Lowers a loop or conditional by `lower`, and checks that the shapes of its results do not depend on data-dependent sizes created

@@ -70,7 +70,7 @@ pub fn resolve_fetches(
 }
 
 /// Node to run for a signature without results, as a fetch without a name.
-pub fn signature_target_node(names: &NodesByName, signature: Option<&Signature>) -> Vec<(String, Endpoint)> {
+pub fn node_to_run_for_signature(names: &NodesByName, signature: Option<&Signature>) -> Vec<(String, Endpoint)> {
     let node = signature.and_then(|s| names.node(s.runs.as_deref()?));
     node.map(|node| (String::new(), Endpoint { node, port: 0 })).into_iter().collect()
 }

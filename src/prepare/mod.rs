@@ -204,7 +204,7 @@ fn prepare_with_bindings(program: Program, request: &Request, used: &mut UsedBin
     let fetches = defaults::resolve_fetches(&program, &names, request, signature, &mut assumptions)?;
     let asked = defaults::resolve_feeds(&program, &names, request, signature, &mut assumptions)?;
     let fetched = fetches.len();
-    let ends = [fetches, defaults::signature_target_node(&names, signature)].concat();
+    let ends = [fetches, defaults::node_to_run_for_signature(&names, signature)].concat();
     let needed = prune::needed_nodes(&program.graph, &asked, &ends, request.is_checked);
     let asked =
         defaults::add_unfed_placeholders(&program, &names, asked, &needed, request, signature, &mut assumptions);
@@ -328,7 +328,7 @@ pub fn resolve_request(program: &Program, request: &Request) -> Result<ResolvedR
     let request = &signature::to_tensor_names(request, signature);
     let fetches = defaults::resolve_fetches(program, &names, request, signature, &mut told)?;
     let asked = defaults::resolve_feeds(program, &names, request, signature, &mut told)?;
-    let ends = [fetches.clone(), defaults::signature_target_node(&names, signature)].concat();
+    let ends = [fetches.clone(), defaults::node_to_run_for_signature(&names, signature)].concat();
     let needed = prune::needed_nodes(&program.graph, &asked, &ends, false);
     let asked = defaults::add_unfed_placeholders(program, &names, asked, &needed, request, signature, &mut told);
     let (feeds, sizes) = shape::partial_shapes(program, &asked, &request.dims)?;

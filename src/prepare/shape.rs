@@ -187,7 +187,7 @@ fn constant_facts(asked: &UnresolvedFeed, tensor: Tensor) -> FeedFacts {
     FeedFacts { at: asked.at, dtype, shape, sizes, value: Some(tensor) }
 }
 
-/// Facts about all feeds, and the sizes with bounds. Makes no assumptions: unknown dimensions stay unknown.
+/// Type, shape and constant value of each feed, and the sizes that have bounds. Makes no assumptions: unknown dimensions stay unknown.
 ///
 /// Errors: `BadOption` for a size with two different bounds.
 pub fn partial_shapes(

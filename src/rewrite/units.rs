@@ -453,7 +453,7 @@ fn is_control_flow(node: &Node) -> bool {
     matches!(&*node.op, "While" | "StatelessWhile" | "If" | "StatelessIf" | "Case" | "StatelessCase")
 }
 
-/// Nodes without outputs that are fetched or without control successors: a session runs them by name.
+/// Nodes that a session runs by name: those without outputs that are fetched or that no control edge leaves.
 fn targets(graph: &Graph, fetches: &[String]) -> Vec<String> {
     let waited: HashSet<NodeId> = graph.nodes.values().flat_map(|n| n.controls.iter().copied()).collect();
     let nothing = |n: &Node| opdef::find_def(&n.op).is_some_and(|d| d.output_count(n) == 0);

@@ -37,7 +37,7 @@ pub fn eval(op: ScalarOp, args: &[&Tensor]) -> Result<Tensor> {
         ScalarOp::Convert(to) => Ok(convert(last, to)),
         ScalarOp::BitcastConvert(to) => bitcast(last, to),
         ScalarOp::Compare(direction, kind) => compare(direction, kind, args[0], args[1], dims),
-        _ => by_class(op, args, dims),
+        _ => with_copies_by_class(op, args, dims),
     }
 }
 
@@ -64,7 +64,7 @@ fn check(op: ScalarOp, args: &[&Tensor]) -> Result<Vec<u64>> {
 }
 
 /// Arithmetic by the family of the operands.
-fn by_class(op: ScalarOp, args: &[&Tensor], dims: Vec<u64>) -> Result<Tensor> {
+fn with_copies_by_class(op: ScalarOp, args: &[&Tensor], dims: Vec<u64>) -> Result<Tensor> {
     let dtype = args[0].dtype;
     match dtype.class() {
         DTypeClass::Pred => int::eval_pred(op, args, dims),

@@ -9,16 +9,16 @@ use std::collections::HashMap;
 
 /// Scalars `s32[]` of one computation that hold the sizes of the call, and the values of size expressions.
 #[derive(Debug, Default)]
-pub struct SizeScalars {
+pub struct EmittedSizes {
     /// Value of each size; `None` if it has not been computed yet.
     pub sizes: Vec<Option<InstId>>,
     made: HashMap<Extent, InstId>,
 }
 
-impl SizeScalars {
+impl EmittedSizes {
     /// Scalars `s32[]` that hold the actual sizes in a computation.
-    pub fn of(sizes: Vec<Option<InstId>>) -> SizeScalars {
-        SizeScalars { sizes, made: HashMap::new() }
+    pub fn of(sizes: Vec<Option<InstId>>) -> EmittedSizes {
+        EmittedSizes { sizes, made: HashMap::new() }
     }
 
     /// Emits the value of `extent`, once per computation; `None` where a size has not been computed yet, or a constant exceeds 32 bits.

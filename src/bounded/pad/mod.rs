@@ -18,7 +18,7 @@ use super::steps::{Progression, SizeSteps};
 use crate::hlo::{Builder, CompId, Inst, InstId, Literal, Module, Op, Shape};
 use crate::symbolic::Interval;
 use crate::tensor::{DType, Tensor};
-use mask::SizeScalars;
+use mask::EmittedSizes;
 use split_axes::SplitAxis;
 use std::collections::HashMap;
 
@@ -115,7 +115,7 @@ struct ComputationPadder<'a> {
     form: &'a ComputationExprs,
     kind: ComputationRole,
     comps: &'a HashMap<CompId, CompId>,
-    scope: SizeScalars,
+    scope: EmittedSizes,
     /// Parameters with the caller's sizes, not yet converted to counts of steps.
     size_params: Vec<InstId>,
     /// New instruction for each old one.
@@ -154,7 +154,7 @@ impl<'a> ComputationPadder<'a> {
             form,
             kind,
             comps,
-            scope: SizeScalars::default(),
+            scope: EmittedSizes::default(),
             size_params: Vec::new(),
             values: HashMap::new(),
             split: HashMap::new(),
@@ -214,7 +214,7 @@ impl<'a> ComputationPadder<'a> {
                 let numbers = self.size_params.clone().into_iter().zip(&self.all.steps.all);
                 let mut sizes: Vec<Option<InstId>> = numbers.map(|(n, &step)| step_count(self.b, n, step)).collect();
                 sizes.resize(self.all.sizes(), None);
-                self.scope = SizeScalars::of(sizes);
+                self.scope = EmittedSizes::of(sizes);
             }
             ComputationRole::Control | ComputationRole::Body => {
                 // one tuple with all elements of the parameters, then the sizes
@@ -230,7 +230,7 @@ impl<'a> ComputationPadder<'a> {
                     self.values.insert(*old, new);
                 }
                 let sizes = (next..next + self.all.sizes()).map(|i| Some(self.b.get_tuple_element(whole, i))).collect();
-                self.scope = SizeScalars::of(sizes);
+                self.scope = EmittedSizes::of(sizes);
             }
         }
     }
@@ -367,7 +367,7 @@ impl<'a> ComputationPadder<'a> {
     }
 }
 
-/// Emits the count of steps of a size; `None` where the stride or offset exceeds 32 bits.
+/// Emits the step count of a size, `(size - offset) / stride`; `None` where the stride or offset exceeds 32 bits.
 fn step_count(b: &mut Builder, size: InstId, step: Progression) -> Option<InstId> {
     if step.is_every_size() {
         return Some(size);

@@ -1,5 +1,5 @@
 //! Padding rule of reshape: elements of a padded array move if a dynamic axis is merged or split that is not the outermost one.
-use super::mask::SizeScalars;
+use super::mask::EmittedSizes;
 use crate::bounded::extent::Extent;
 use crate::hlo::{Builder, InstId};
 use crate::scalar::ScalarOp;
@@ -75,7 +75,7 @@ fn varies_only_outermost(dims: &[Extent]) -> bool {
 /// not been computed yet or is too large.
 pub fn reshape_padded(
     b: &mut Builder,
-    scope: &mut SizeScalars,
+    scope: &mut EmittedSizes,
     x: InstId,
     (from, to): (&[Extent], &[Extent]),
     dims: &[u64],
@@ -104,7 +104,7 @@ pub fn reshape_padded(
 /// Emits the index in the padded operand of each element of the padded result: `s32[product of the result's bounds]`.
 fn source_indices(
     b: &mut Builder,
-    scope: &mut SizeScalars,
+    scope: &mut EmittedSizes,
     (from, old): (&[Extent], &[u64]),
     (to, new): (&[Extent], &[u64]),
 ) -> Option<InstId> {

@@ -86,7 +86,7 @@ impl<'a> AnalyzedInst<'a> {
         (from..self.parts.len()).all(|i| self.is_same(i))
     }
 
-    /// Whether operand `i` has rows with the layout `place`.
+    /// Whether the rows of operand `i` lie along the axis `place`.
     fn has_rows_at(&self, i: usize, place: RowAxis) -> bool {
         self.rows(i) == Some(place)
     }

@@ -55,7 +55,7 @@ pub(super) fn module(functions: &ModuleTree, platform: Option<usize>) -> Result<
     let (root, shardings) = root(&mut host, functions, platform, None)?;
     let mut source = source(functions, host.0.finish(root)?.at_current_sizes())?;
     if functions.partition_count() > 1 {
-        source.module.extra.push(shardings.attribute());
+        source.module.extra.push(shardings.to_header_attribute());
     }
     Ok(source)
 }
@@ -248,11 +248,11 @@ impl<'a, 'h> Converter<'a, 'h> {
         if let Some(results) = self.convert_on_shards(op, &operands, scope)? {
             return Ok(results);
         }
-        let operands = if shards::is_placement(op) { operands } else { self.whole_arrays(&operands) };
+        let operands = if shards::passes_shards(op) { operands } else { self.whole_arrays(&operands) };
         match op.name.as_str() {
             shards::CAST => Ok(operands),
             "sdy.manual_computation" => self.convert_manual_computation(op, &operands, scope),
-            name if name.starts_with("sdy.") => self.convert_placement(op, &operands),
+            name if name.starts_with("sdy.") => self.convert_sharding_constraint(op, &operands),
             "stablehlo.constant" | "arith.constant" => {
                 let Some(MlirAttr::Dense(value)) = op.attr(&["value"]) else {
                     return Err(error_at(op, Code::HloUnsupported, "a constant is written as dense<...>"));

@@ -1,5 +1,5 @@
 //! Activations that are whole numbers times a scale, and the same as bytes.
-use super::value_range::{NanSource, ValueRanges, flag_of_poison};
+use super::value_range::{NanSource, ValueRanges, flag_of_nan_select};
 use crate::diag::Result;
 use crate::hlo::{Builder, InstId, Op, Shape};
 use crate::optimize::constant::splat_of;
@@ -22,7 +22,7 @@ pub struct Activation {
     dequantize: InstId,
     /// The whole numbers, an array of `f32`.
     levels: InstId,
-    /// How the scale is applied.
+    /// The number by which levels are multiplied or divided.
     applied: AppliedScale,
     /// How the levels lie, or will lie, in bytes.
     pub bytes: ByteType,
@@ -49,7 +49,7 @@ impl Activation {
     }
 }
 
-/// How levels lie in bytes.
+/// Signedness of the bytes that hold levels, and their difference from the levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteType {
     /// `s8` or `u8`.
@@ -145,13 +145,13 @@ impl Activations {
             let offset = editor.add_broadcast(offset, &dims, &[]);
             levels = editor.add_instruction(Op::Elementwise(ScalarOp::Add), &[levels, offset])?;
         }
-        let scale = self.add_scale(editor, Tensor::scalar(of.applied.number), &of.nan_sources)?;
+        let scale = self.emit_scale(editor, Tensor::scalar(of.applied.number), &of.nan_sources)?;
         let scale = editor.add_broadcast(scale, &dims, &[]);
         editor.add_instruction(Op::Elementwise(of.applied.op), &[levels, scale])
     }
 
     /// A constant of type `f32`; NaN in all elements where one of `sources` is at work.
-    pub fn add_scale(&mut self, editor: &mut Editor, value: Tensor, sources: &[NanSource]) -> Result<InstId> {
+    pub fn emit_scale(&mut self, editor: &mut Editor, value: Tensor, sources: &[NanSource]) -> Result<InstId> {
         let dims = value.dims.clone();
         let scale = editor.add_constant(value);
         let mut flag = None;
@@ -207,7 +207,7 @@ fn scale_of(editor: &Editor, id: InstId) -> Option<f32> {
     let value = match editor.op(id) {
         Op::Broadcast(_) => {
             let inner = editor.operand(id, 0);
-            match flag_of_select(editor, inner) {
+            match scale_of_nan_select(editor, inner) {
                 Some(scale) => splat_of(editor, scale)?,
                 None => splat_of(editor, id)?,
             }
@@ -219,9 +219,9 @@ fn scale_of(editor: &Editor, id: InstId) -> Option<f32> {
 }
 
 /// The last operand of `select(flag, NaN, x)`.
-fn flag_of_select(editor: &Editor, id: InstId) -> Option<InstId> {
+fn scale_of_nan_select(editor: &Editor, id: InstId) -> Option<InstId> {
     let is_select = matches!(editor.op(id), Op::Elementwise(ScalarOp::Select));
-    (is_select && flag_of_poison(editor, id).is_some()).then(|| editor.operand(id, 2))
+    (is_select && flag_of_nan_select(editor, id).is_some()).then(|| editor.operand(id, 2))
 }
 
 /// Whether an array looks as if it held whole numbers: cheap, before its range is computed.

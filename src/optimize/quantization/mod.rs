@@ -33,7 +33,7 @@ use crate::scalar::ScalarOp;
 use crate::target::{KeptProduct, QuantizedProducts};
 use crate::tensor::{DType, Tensor};
 use activations::{Activation, Activations, ByteType};
-use value_range::{terms_of_convolution, terms_of_dot};
+use value_range::{convolution_term_count, dot_term_count};
 use weights::WeightLevels;
 
 /// Fewest terms of a sum that is computed on integers; see the module's argument.
@@ -160,7 +160,13 @@ fn layout(editor: &Editor, id: InstId, left: InstId, right: InstId) -> Result<Pr
             let result_axes = (made - feature_axes.len()..made).collect();
             let last = d.lhs_contracting.iter().position(|&axis| axis + 1 == left_dims.len());
             let run = last.map_or(0, |i| left_dims[d.lhs_contracting[i]]);
-            Ok(ProductLayout { feature_axes, result_axes, terms: terms_of_dot(editor, id, d), run, has_padding: false })
+            Ok(ProductLayout {
+                feature_axes,
+                result_axes,
+                terms: dot_term_count(editor, id, d),
+                run,
+                has_padding: false,
+            })
         }
         Op::Convolution(d) => {
             if d.feature_group_count != 1 || d.batch_group_count != 1 {
@@ -171,7 +177,7 @@ fn layout(editor: &Editor, id: InstId, left: InstId, right: InstId) -> Result<Pr
             Ok(ProductLayout {
                 feature_axes: vec![d.kernel_output_feature],
                 result_axes: vec![d.output_feature],
-                terms: terms_of_convolution(editor, id, d),
+                terms: convolution_term_count(editor, id, d),
                 run,
                 has_padding: is_padded,
             })
@@ -190,7 +196,7 @@ fn padding_of_window(d: &ConvDims, rank: usize) -> Vec<PadDim> {
 }
 
 impl IntegerProduct {
-    /// Writes the product of bytes and what makes the graph's floats of its sums.
+    /// Emits the integer product, and the conversion and scaling of its sums to the floats of the graph's product.
     fn write(self, editor: &mut Editor, id: InstId, of: &Activation, activations: &mut Activations) -> Result<InstId> {
         let (dims, mut op) = (editor.dims(id).to_vec(), editor.op(id).clone());
         let (mut bytes, ByteType { dtype, offset }) = (activations.bytes(editor, of)?, of.bytes);
@@ -214,7 +220,7 @@ impl IntegerProduct {
         }
         let floats = editor.add_instruction(Op::Elementwise(ScalarOp::Convert(DType::F32)), &[sums])?;
         let scales = Tensor::from_vec(DType::F32, sizes, self.scales);
-        let scales = activations.add_scale(editor, scales, &of.nan_sources)?;
+        let scales = activations.emit_scale(editor, scales, &of.nan_sources)?;
         let scales = editor.add_broadcast(scales, &dims, &axes);
         editor.add_instruction(Op::Elementwise(ScalarOp::Multiply), &[floats, scales])
     }

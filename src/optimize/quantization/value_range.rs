@@ -18,7 +18,7 @@ const LARGE: f64 = 3e38;
 const LARGEST_WHOLE: f64 = 16_777_216.0;
 /// Largest number of sources of NaNs that are listed for an array.
 const MOST_SOURCES: usize = 4;
-/// Number of operands of operands that are looked at for an instruction that the walk has not reached.
+/// Largest depth of recursion into operands whose ranges are not known yet.
 const DEPTH: usize = 64;
 
 /// A value from which an array's NaNs come.
@@ -144,7 +144,7 @@ impl ValueRanges {
                 Some(all)
             }
             &Op::Elementwise(ScalarOp::Select) => {
-                let flag = flag_of_poison(editor, id);
+                let flag = flag_of_nan_select(editor, id);
                 let range = operand(2);
                 Some(match flag {
                     Some(flag) => range.with_flag(flag),
@@ -169,10 +169,10 @@ impl ValueRanges {
                 folding(fold, id, &operand(0), &operand(1))
             }
             Op::Dot(d) if dtype == DType::F32 => {
-                Some(products(terms_of_dot(editor, id, d), id, &operand(0), &operand(1)))
+                Some(products(dot_term_count(editor, id, d), id, &operand(0), &operand(1)))
             }
             Op::Convolution(d) if dtype == DType::F32 => {
-                Some(products(terms_of_convolution(editor, id, d), id, &operand(0), &operand(1)))
+                Some(products(convolution_term_count(editor, id, d), id, &operand(0), &operand(1)))
             }
             _ => None,
         }
@@ -180,19 +180,19 @@ impl ValueRanges {
 }
 
 /// Number of products in an element of a `dot`.
-pub fn terms_of_dot(editor: &Editor, id: InstId, d: &DotDims) -> u64 {
+pub fn dot_term_count(editor: &Editor, id: InstId, d: &DotDims) -> u64 {
     let left = editor.dims(editor.operand(id, 0));
     d.lhs_contracting.iter().map(|&axis| left[axis]).product()
 }
 
 /// Number of products in an element of a convolution.
-pub fn terms_of_convolution(editor: &Editor, id: InstId, d: &ConvDims) -> u64 {
+pub fn convolution_term_count(editor: &Editor, id: InstId, d: &ConvDims) -> u64 {
     let window: u64 = d.window.iter().map(|w| w.size).product();
     window.saturating_mul(editor.dims(editor.operand(id, 1))[d.kernel_input_feature])
 }
 
 /// The scalar `pred` of `select(broadcast(pred), NaN, x)`, or of the same without a broadcast.
-pub fn flag_of_poison(editor: &Editor, id: InstId) -> Option<InstId> {
+pub fn flag_of_nan_select(editor: &Editor, id: InstId) -> Option<InstId> {
     let [which, nan, _] = editor.operands(id)[..] else { return None };
     let is_nan = splat_of(editor, nan)?.get_f64(0)?.is_nan();
     let flag = match editor.op(which) {

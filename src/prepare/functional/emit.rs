@@ -194,7 +194,7 @@ impl Functionalizer<'_> {
     pub fn live_effects(&mut self, effects: &[NodeOrLoop], path: &TestOutcomes) -> Vec<NodeOrLoop> {
         let mut out = effects.to_vec();
         out.retain(|&unit| {
-            let f = self.node_or_loop_condition(unit);
+            let f = self.run_condition(unit);
             self.live.formulas.restrict(f, path) != Bdd::FALSE
         });
         out
@@ -241,12 +241,12 @@ impl Functionalizer<'_> {
     fn predicate(&mut self, region: &Region, draft: &mut FunctionDraft, test: u32) -> Result<Endpoint> {
         let test = self.branch_test(test).ok_or_else(|| Error::internal("prepare", "a test without a number"))?;
         let at = self.new_endpoint(region, draft, test.at)?;
-        Ok(test_predicate(draft, test, at))
+        Ok(predicate_of_test(draft, test, at))
     }
 }
 
 /// Truth value of a test of the value `at`: the predicate itself, or a comparison with an index.
-pub fn test_predicate(draft: &mut FunctionDraft, test: BranchTest, at: Endpoint) -> Endpoint {
+pub fn predicate_of_test(draft: &mut FunctionDraft, test: BranchTest, at: Endpoint) -> Endpoint {
     let Some(value) = test.equals else { return at };
     let constant = int_constant(draft, value);
     let t = [("T".into(), Attr::Type(TfType::Data(DType::S32)))];

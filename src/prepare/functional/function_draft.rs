@@ -81,7 +81,7 @@ impl FunctionDraft {
         })
     }
     /// Enters all arguments into `values` again, after the caller replaced `values` by an earlier copy.
-    pub fn restore_arguments(&mut self) {
+    pub fn restore_argument_order(&mut self) {
         self.values.extend(self.args.iter().map(|&(e, node)| (e, Endpoint { node, port: 0 })));
     }
     /// Drops the nodes that neither results nor side effects need, except the first `pinned` ones.

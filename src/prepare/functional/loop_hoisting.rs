@@ -5,7 +5,7 @@
 //! computed as if the tests had the outcome of that side, and the tests are added to its condition, so that it has no iteration if they
 //! have another outcome.
 use super::Functionalizer;
-use super::emit::test_predicate;
+use super::emit::predicate_of_test;
 use super::function_draft::{FunctionDraft, new_node};
 use super::region::{NodeOrLoop, Region, RegionStep};
 use crate::diag::Result;
@@ -76,7 +76,7 @@ impl Functionalizer<'_> {
                 loops.insert(frame);
             }
             for &from in waits.get(&unit).into_iter().flatten() {
-                let f = self.node_or_loop_condition(from);
+                let f = self.run_condition(from);
                 if !decided.contains(&from) && !self.is_always_live(f, &region.path) {
                     todo.push(from);
                 }
@@ -95,7 +95,7 @@ impl Functionalizer<'_> {
         depth: usize,
     ) -> Result<()> {
         let unit = NodeOrLoop::Loop(frame);
-        let f = self.node_or_loop_condition(unit);
+        let f = self.run_condition(unit);
         let f = self.live.formulas.restrict(f, &region.path);
         let way = self.live.formulas.as_cube(f).ok_or_else(|| self.shared_effect_error(region, unit))?;
         let inside = Region {
@@ -117,7 +117,7 @@ impl Functionalizer<'_> {
         draft.kept = kept;
         draft.values = values;
         draft.values.extend(given);
-        draft.restore_arguments();
+        draft.restore_argument_order();
         Ok(())
     }
 
@@ -126,7 +126,7 @@ impl Functionalizer<'_> {
         for &(number, value) in &region.guard {
             let Some(test) = self.branch_test(number) else { continue };
             let at = cond.capture(test.at, self.type_of(test.at));
-            let mut holds = test_predicate(cond, test, at);
+            let mut holds = predicate_of_test(cond, test, at);
             if !value {
                 let not = Node { inputs: [holds].into(), ..new_node("not", "LogicalNot") };
                 holds = Endpoint { node: cond.push(not), port: 0 };

@@ -164,7 +164,7 @@ impl Functionalizer<'_> {
             }
         }
         for &unit in effects {
-            let f = self.node_or_loop_condition(unit);
+            let f = self.run_condition(unit);
             if self.live.formulas.restrict(f, &end) != Bdd::FALSE
                 && let NodeOrLoop::Node(id) = unit
             {

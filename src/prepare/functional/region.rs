@@ -33,7 +33,7 @@ pub struct Region {
     pub is_whole: bool,
     /// Loops hoisted into surrounding regions, by frame index.
     pub hoisted: BTreeSet<usize>,
-    /// Additional outcomes that must hold for a loop to continue, since the region runs whether they hold or not.
+    /// Outcomes of tests that are joined to a loop's condition by AND: the region itself runs whether they hold or not.
     pub guard: TestOutcomes,
     /// Region into which this one is emitted, if it belongs to a hoisted loop and is no function of its own.
     pub into: Option<Box<Region>>,
@@ -58,7 +58,7 @@ pub enum RegionStep {
 }
 
 impl RegionStep {
-    /// Units within the branch; `None` if the step is no branch.
+    /// Nodes and loops within the branch; `None` if the step is no branch.
     pub fn branch_units(&self) -> Option<&[NodeOrLoop]> {
         match self {
             RegionStep::Branch(_, units) => Some(units),
@@ -99,7 +99,7 @@ impl Functionalizer<'_> {
     }
 
     /// Condition, as a formula, under which a node or loop runs.
-    pub fn node_or_loop_condition(&self, unit: NodeOrLoop) -> Bdd {
+    pub fn run_condition(&self, unit: NodeOrLoop) -> Bdd {
         match unit {
             NodeOrLoop::Node(id) => self.live.node_condition(id),
             NodeOrLoop::Loop(frame) => self.live.frame_condition(frame),
@@ -289,7 +289,7 @@ impl Functionalizer<'_> {
                     if tests.get(&user) == Some(test) {
                         inner.insert(unit);
                     }
-                    let f = self.node_or_loop_condition(user);
+                    let f = self.run_condition(user);
                     if !tests.contains_key(&user) && !self.is_always_live(f, &region.path) && seen.insert(user) {
                         todo.push(user);
                     }
@@ -304,7 +304,7 @@ impl Functionalizer<'_> {
         matches!(unit, NodeOrLoop::Loop(frame) if region.hoisted.contains(&frame))
     }
 
-    /// Units that the targets and side effects of a region depend on, each with its direct dependencies.
+    /// Nodes and loops that the targets and side effects of a region depend on, each with its direct dependencies.
     pub fn all_dependencies(&mut self, region: &Region) -> BTreeMap<NodeOrLoop, Vec<NodeOrLoop>> {
         let mut todo: Vec<NodeOrLoop> = region.effects.clone();
         for &e in &region.targets {
@@ -329,7 +329,7 @@ impl Functionalizer<'_> {
 
     /// Whether a unit is computed in the region itself, rather than in a branch.
     fn is_step(&mut self, region: &Region, unit: NodeOrLoop) -> bool {
-        let f = self.node_or_loop_condition(unit);
+        let f = self.run_condition(unit);
         let kind = match unit {
             NodeOrLoop::Loop(_) => ControlClass::Other,
             NodeOrLoop::Node(id) => control_class(&self.graph.nodes[id].op),
@@ -339,7 +339,7 @@ impl Functionalizer<'_> {
 
     /// Test on which the region must branch for a unit: for a Merge that is live there, or a unit with side effects that does not always run.
     fn deciding_test(&mut self, region: &Region, unit: NodeOrLoop) -> Option<u32> {
-        let f = self.node_or_loop_condition(unit);
+        let f = self.run_condition(unit);
         let f = self.live.formulas.restrict(f, &region.path);
         if let NodeOrLoop::Node(id) = unit
             && control_class(&self.graph.nodes[id].op) == ControlClass::Merge

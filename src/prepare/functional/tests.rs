@@ -10,7 +10,7 @@ fn node(name: &str, op: &str, inputs: &[(u32, u32)]) -> Node {
     Node { name: name.into(), op: op.into(), device: "".into(), inputs, controls: [].into(), attrs }
 }
 
-fn test_predicate(name: &str) -> Node {
+fn predicate_of_test(name: &str) -> Node {
     let attrs = [("value".into(), Attr::Tensor(Box::new(Tensor::from_bools(&[], &[true]))))].into();
     Node { attrs, ..node(name, "Const", &[]) }
 }
@@ -39,7 +39,7 @@ fn code(nodes: Vec<Node>, fetch: u32) -> Option<Code> {
 fn known_switches_leave_no_trace() {
     let nodes = vec![
         node("x", "VariableV2", &[]),
-        test_predicate("p"),
+        predicate_of_test("p"),
         node("s", "Switch", &[(0, 0), (1, 0)]),
         node("no", "Where", &[(2, 0)]),
         node("yes", "Relu", &[(2, 1)]),

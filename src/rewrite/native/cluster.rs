@@ -27,14 +27,14 @@ pub struct ClusterArg {
     /// For each axis, index into [`CompiledCluster::sizes`] of the size that varies from call to call; empty if all dimensions are fixed.
     pub axes: Vec<Option<usize>>,
     /// The constant value that the code was compiled for, if any.
-    pub value: Option<KnownArgument>,
+    pub value: Option<ConstantArgument>,
     /// The argument's index among those of the cluster.
     pub place: usize,
 }
 
 /// Value of an argument that is known except for sizes that vary from call to call.
 #[derive(Clone, Debug)]
-pub struct KnownArgument {
+pub struct ConstantArgument {
     /// The elements, with 0 for each element that equals a varying size.
     pub tensor: Tensor,
     /// For each element, index into [`CompiledCluster::sizes`] of the varying size that it equals; empty if all elements are constants.
@@ -132,7 +132,7 @@ fn arg(scene: &GraphWithFacts, port: &Port, lowered: &Lowered) -> ClusterArg {
         InferredDim::Unknown(id) => scene.bound(*id).map_or(0, |b| b.most),
     };
     let axes: Vec<Option<usize>> = port.dims.iter().map(open).collect();
-    let holds = |value: &ArgumentValue| KnownArgument {
+    let holds = |value: &ArgumentValue| ConstantArgument {
         tensor: value.tensor.clone(),
         sizes: value.sizes.iter().map(|id| id.and_then(number)).collect(),
     };

@@ -125,7 +125,7 @@ pub struct UnknownSizeBounds {
 }
 
 impl UnknownSizeBounds {
-    /// Bounds of the unknown sizes in `facts`, inferred from feeds with `sizes`. A size computed from other sizes gets its bounds from
+    /// Bounds of the unknown sizes in `facts`, which were inferred for feeds whose open axes have the sizes `sizes`. A size computed from other sizes gets its bounds from
     /// theirs.
     pub fn from_inferred_facts(facts: &Facts, sizes: &[Size]) -> UnknownSizeBounds {
         let told = |value: fn(&Size) -> u64| {

@@ -1,5 +1,5 @@
 //! The table of a library's clusters that `glue/glue.c` declares, as LLVM IR text.
-use super::cluster::{CompiledCluster, KnownArgument};
+use super::cluster::{CompiledCluster, ConstantArgument};
 use crate::opdef;
 use crate::package::pool;
 use crate::target::Target;
@@ -79,7 +79,7 @@ struct Row<'a> {
     number: i32,
     dims: &'a [u64],
     axes: &'a [Option<usize>],
-    value: Option<&'a KnownArgument>,
+    value: Option<&'a ConstantArgument>,
 }
 
 /// LLVM type of a [`Row`].
@@ -95,7 +95,7 @@ fn tensors(out: &mut String, symbol: &str, letter: char, rows: &[Row]) {
         let _ = writeln!(out, "@{own}dims = internal constant [{} x i64] [{}]", dims.len(), dims.join(", "));
         let axes = numbers(out, &format!("{own}axes"), row.axes);
         let (value, sizes) = match row.value {
-            Some(KnownArgument { tensor, sizes }) => {
+            Some(ConstantArgument { tensor, sizes }) => {
                 let (count, text) = (tensor.bytes.len(), escaped(&tensor.bytes));
                 let _ = writeln!(out, "@{own}value = internal constant [{count} x i8] c\"{text}\"");
                 (format!("ptr @{own}value"), numbers(out, &format!("{own}sizes"), sizes))

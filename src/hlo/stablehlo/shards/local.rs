@@ -54,7 +54,7 @@ impl<'a> Converter<'a, '_> {
         let [Shape::Array(declared)] = &op.types[..] else { return Ok(None) };
         let shards: Vec<Option<Shard>> = operands.iter().map(|&id| self.shard(id)).collect();
         let Some(first) = shards.iter().flatten().next().cloned() else { return Ok(None) };
-        if shards.iter().flatten().any(|shard| shard.sharding.terms > 1) {
+        if shards.iter().flatten().any(|shard| shard.sharding.partial_sums > 1) {
             return Ok(None);
         }
         if is_elementwise(op) {
@@ -248,8 +248,8 @@ fn local_form(flow: &DimFlow, shards: &[Option<Shard>], classes: &[u64]) -> Opti
     };
     let kept = flow.kept.iter().map(of).collect::<Option<Vec<_>>>()?;
     let folded = flow.folded.iter().map(|at| of(&Some(*at))).collect::<Option<Vec<_>>>()?;
-    let result = Sharding::from_part_indices(&kept, count)?.by_class(classes)?;
+    let result = Sharding::from_part_indices(&kept, count)?.with_copies_by_class(classes)?;
     let is_folded = folded.iter().any(|(parts, _)| *parts > 1);
-    let groups = if is_folded { result.groups_of_all(&folded, classes)? } else { Vec::new() };
+    let groups = if is_folded { result.groups_over_parts(&folded, classes)? } else { Vec::new() };
     Some(LocalForm { result, groups })
 }

@@ -23,8 +23,8 @@ pub(super) use sharding::{Mesh, Meshes};
 /// Cast between the types of two dialects, which are the same here.
 pub(super) const CAST: &str = "builtin.unrealized_conversion_cast";
 
-/// Operations that state where an array is.
-const PLACEMENTS: &[&str] = &["sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"];
+/// Operations that state the sharding of an array.
+const SHARDING_CONSTRAINTS: &[&str] = &["sdy.sharding_constraint", "sdy.reshard", "sdy.propagation_barrier"];
 
 /// Names of the attribute that states the sharding of an argument or a result.
 const SHARDING_ATTRIBUTES: &[&str] = &["sdy.sharding", "mhlo.sharding"];
@@ -34,7 +34,7 @@ const FRONTEND: &str = "frontend_attributes";
 const ARGUMENTS: &str = "spmd_parameters_shardings";
 const RESULTS: &str = "spmd_output_sharding";
 
-/// HLO's sharding of arrays that a program divides by hand.
+/// HLO's sharding of arrays that a program divides manually.
 const MANUAL: &str = "{manual}";
 
 /// Part of an array that a device has.
@@ -55,8 +55,8 @@ pub(super) struct ProgramShardings {
 }
 
 impl ProgramShardings {
-    /// The header's attribute that holds them.
-    pub fn attribute(&self) -> (String, String) {
+    /// The attribute of a module's header that holds the shardings: its name and its text.
+    pub fn to_header_attribute(&self) -> (String, String) {
         let [arguments, results] = [&self.arguments, &self.results].map(|all| all.join(", "));
         (FRONTEND.to_string(), format!("{{{ARGUMENTS}=\"{arguments}\",{RESULTS}=\"{results}\"}}"))
     }
@@ -93,16 +93,16 @@ fn braced_items(list: &str) -> Vec<String> {
     items.iter().map(|item| item.trim().to_string()).filter(|item| !item.is_empty()).collect()
 }
 
-/// Whether an operation states the sharding of an array, or passes shards on.
-pub(super) fn is_placement(op: &Operation) -> bool {
+/// Whether an operation takes shards as they are: it states a sharding, or is a manual computation.
+pub(super) fn passes_shards(op: &Operation) -> bool {
     let is_hint = matches!(target(op), Some("Sharding" | "SPMDFullToShardShape" | "SPMDShardToFullShape"));
     let name = op.name.as_str();
     matches!(name, "sdy.manual_computation" | CAST)
-        || PLACEMENTS.contains(&name)
+        || SHARDING_CONSTRAINTS.contains(&name)
         || (op.name == "stablehlo.custom_call" && is_hint)
 }
 
-/// Sharding in the text of an attribute, of an array of this rank; the whole array where it is divided by hand. Where `only` names axes
+/// Sharding in the text of an attribute, of an array of this rank; the whole array where it is divided manually. Where `only` names axes
 /// of the mesh, the array is whole along the others.
 ///
 /// # Errors
@@ -143,14 +143,14 @@ fn sharding_texts(op: &Operation, name: &str) -> Vec<String> {
     text.split("<@").skip(1).filter_map(|part| Some(format!("<@{}>", part.split_once('>')?.0))).collect()
 }
 
-/// Axes of the mesh along which a computation divides arrays by hand.
+/// Axes of the mesh along which a computation divides arrays manually.
 fn manual_axes(op: &Operation) -> Vec<String> {
     let Some(MlirAttr::Text(text)) = op.attr(&["manual_axes"]) else { return Vec::new() };
     let names = text.trim().trim_matches(['{', '}']).split(',').map(|name| name.trim().trim_matches('"').to_string());
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// Sharding of an entry argument: what its attributes state, or else what the first computation by hand that reads it wants; `None`
+/// Sharding of an entry argument: what its attributes state, or else what the first manual computation that reads it wants; `None`
 /// where it is whole.
 ///
 /// # Errors
@@ -180,7 +180,7 @@ fn uneven_error(sharding: &Sharding, dims: &[u64]) -> Error {
     )
 }
 
-/// Sharding that the first computation by hand which reads an argument states for it.
+/// Sharding that the first manual computation which reads an argument states for it.
 fn wanted_sharding(functions: &ModuleTree, function: &FuncOp, name: &str, rank: usize) -> Result<Option<Sharding>> {
     let mut names = vec![name];
     for op in &function.body.ops {
@@ -230,8 +230,8 @@ impl<'a> Converter<'a, '_> {
     /// Those of [`parse_sharding`].
     fn sharding(&self, text: &str, only: Option<&[String]>, rank: usize) -> Result<Sharding> {
         let found = parse_sharding(self.functions, text, only, rank)?;
-        let told = || format!("the sharding `{text}` divides arrays along axes that are divided by hand");
-        found.by_class(&self.device_classes).ok_or_else(|| Error::user(Code::HloUnsupported, told()))
+        let told = || format!("the sharding `{text}` divides arrays along axes that are divided manually");
+        found.with_copies_by_class(&self.device_classes).ok_or_else(|| Error::user(Code::HloUnsupported, told()))
     }
 
     /// Sizes of an array, which are then fixed.
@@ -248,8 +248,8 @@ impl<'a> Converter<'a, '_> {
     fn whole_array(&mut self, id: InstId) -> InstId {
         let Some(Shard { sharding, .. }) = self.shard(id) else { return id };
         let mut x = id;
-        if sharding.terms > 1 {
-            x = self.all_reduce(x, ScalarOp::Add, &sharding.groups_of_terms());
+        if sharding.partial_sums > 1 {
+            x = self.all_reduce(x, ScalarOp::Add, &sharding.partial_sum_groups());
         }
         for dim in (0..sharding.parts.len()).filter(|&dim| sharding.parts[dim] > 1) {
             x = self.all_gather(x, dim, &sharding);
@@ -296,7 +296,7 @@ impl<'a> Converter<'a, '_> {
     /// The part on the device that has its first term, zeros on those that have the others.
     fn first_term(&mut self, part: InstId, sharding: &Sharding) -> InstId {
         let b = self.builder();
-        let is_first: Vec<bool> = sharding.term_indices().iter().map(|&term| term == 0).collect();
+        let is_first: Vec<bool> = sharding.partial_sum_indices().iter().map(|&term| term == 0).collect();
         let table = b.constant(Tensor::from_bools(&[is_first.len() as u64], &is_first));
         let device = b.push(symbolic::Op::PartitionId, &[], symbolic::Shape::array(DType::U32, vec![]));
         let one = b.add_inst(symbolic::Op::DynamicSlice(constant_dims(&[1])), &[table, device]);
@@ -320,7 +320,7 @@ impl<'a> Converter<'a, '_> {
         }
         let whole = self.pinned_dims(x);
         let mut part = self.part_of(x, sharding).ok_or_else(|| uneven_error(sharding, &whole))?;
-        if sharding.terms > 1 {
+        if sharding.partial_sums > 1 {
             part = self.first_term(part, sharding);
         }
         self.mark_shard(part, Shard { sharding: sharding.clone(), whole });
@@ -354,7 +354,7 @@ impl<'a> Converter<'a, '_> {
     }
 
     /// Converts an operation that states shardings: its results are its operands under another sharding.
-    pub(super) fn convert_placement(&mut self, op: &Operation, operands: &[InstId]) -> Result<Vec<InstId>> {
+    pub(super) fn convert_sharding_constraint(&mut self, op: &Operation, operands: &[InstId]) -> Result<Vec<InstId>> {
         let Some(MlirAttr::Text(text)) = op.attr(&["sharding"]) else { return Ok(operands.to_vec()) };
         let one = |&id: &InstId| {
             let Some(rank) = self.builder().shape(id).as_array().map(|a| a.rank()) else { return Ok(id) };
@@ -369,7 +369,7 @@ impl<'a> Converter<'a, '_> {
         operands.iter().map(one).collect()
     }
 
-    /// Converts a computation by hand in place.
+    /// Converts a manual computation (`sdy.manual_computation`) in place.
     pub(super) fn convert_manual_computation(
         &mut self,
         op: &'a Operation,
@@ -389,7 +389,7 @@ impl<'a> Converter<'a, '_> {
             self.has_part(op, part, shape)?;
             scope.values.insert(name.clone(), vec![part]);
         }
-        let inside = self.classes_by_hand(&manual, wanted.iter().chain(&given).next());
+        let inside = self.device_classes_inside(&manual, wanted.iter().chain(&given).next());
         self.enter(op)?;
         let results = self.convert_body(region, &mut scope, inside)?;
         self.leave();
@@ -397,13 +397,13 @@ impl<'a> Converter<'a, '_> {
         for ((&id, whole), text) in results.iter().zip(&op.types).zip(&given) {
             let rank = self.builder().rank(id);
             let sharding = self.sharding(text, Some(&manual), rank)?;
-            made.push(self.result_by_hand(id, whole, &sharding));
+            made.push(self.copy_manual_result(id, whole, &sharding));
         }
         Ok(made)
     }
 
-    /// A result of a computation by hand, an instruction of its own: the same value may be another shard outside.
-    fn result_by_hand(&mut self, id: InstId, whole: &Shape, sharding: &Sharding) -> InstId {
+    /// Copies a result of a manual computation and records its sharding: outside, the same value may be another shard.
+    fn copy_manual_result(&mut self, id: InstId, whole: &Shape, sharding: &Sharding) -> InstId {
         let b = self.builder();
         let shape = b.shape(id).clone();
         let own = b.push(symbolic::Op::Copy, &[id], shape);
@@ -413,8 +413,8 @@ impl<'a> Converter<'a, '_> {
         own
     }
 
-    /// Classes of devices inside of a computation by hand: those of one class differ in axes alone along which arrays are still whole.
-    fn classes_by_hand(&self, manual: &[String], sharding: Option<&String>) -> Vec<u64> {
+    /// For each device, its class inside of a manual computation: devices of one class differ only along axes that are not manual.
+    fn device_classes_inside(&self, manual: &[String], sharding: Option<&String>) -> Vec<u64> {
         let name = sharding.and_then(|text| text.trim_start_matches("<@").split(',').next());
         let Some(mesh) = name.and_then(|name| self.functions.meshes.get(name.trim_matches('"'))) else {
             return self.device_classes.clone();
@@ -424,7 +424,7 @@ impl<'a> Converter<'a, '_> {
         mesh.indices_along(manual).iter().enumerate().map(|(device, own)| outer(device) * count + own).collect()
     }
 
-    /// Converts the operations inside, which treat shards like whole arrays, among devices of the classes `inside`.
+    /// Converts the body of a manual computation, which treats shards like whole arrays; `inside` has the class of each device there.
     fn convert_body(
         &mut self,
         region: &'a RegionBlock,
@@ -456,7 +456,7 @@ impl<'a> Converter<'a, '_> {
                 // Outside, the argument itself remains a shard.
                 self.builder().push(symbolic::Op::Copy, &[x], shape.to_symbolic())
             }
-            (Some("SPMDShardToFullShape"), Some(sharding)) => self.result_by_hand(x, shape, &sharding),
+            (Some("SPMDShardToFullShape"), Some(sharding)) => self.copy_manual_result(x, shape, &sharding),
             _ => return Ok(None),
         };
         Ok(Some(vec![made]))

@@ -64,16 +64,16 @@ impl Mesh {
 pub(in crate::hlo::stablehlo) struct Sharding {
     /// Number of parts along each dimension of the array.
     pub parts: Vec<u64>,
-    /// Number of terms whose sum a part is; 1 for parts that devices have themselves.
-    pub terms: u64,
-    /// Devices by part, in row-major order of the parts, then by term; those that have the same part and term follow each other.
+    /// Number of partial sums that add up to a part (unreduced axes); 1 where devices have the parts themselves.
+    pub partial_sums: u64,
+    /// Devices by part, in row-major order of the parts, then by partial sum; those that have the same follow each other.
     devices: Vec<u32>,
 }
 
 impl Sharding {
     /// Sharding of an array that each of `count` devices has as a whole.
     pub fn replicated(rank: usize, count: usize) -> Sharding {
-        Sharding { parts: vec![1; rank], terms: 1, devices: (0..count as u32).collect() }
+        Sharding { parts: vec![1; rank], partial_sums: 1, devices: (0..count as u32).collect() }
     }
 
     /// Parses Shardy's `#sdy.sharding<@mesh, [{"i"}, {"j", ?}], replicated={"k"}, unreduced={"l"}>`; `None` for parts of axes, meshes that
@@ -96,22 +96,22 @@ impl Sharding {
             }
             parts.push(count);
         }
-        let mut terms = 1;
+        let mut partial_sums = 1;
         if let Some((_, axes)) = rest.split_once("unreduced={") {
             for axis in list(axes.split_once('}')?.0) {
                 let at = mesh.axes.iter().position(|(name, _)| name == unquote(axis))?;
-                terms *= mesh.axes[at].1;
+                partial_sums *= mesh.axes[at].1;
                 order.push(at);
             }
         }
         order.extend((0..mesh.axes.len()).filter(|at| !order.contains(at)).collect::<Vec<_>>());
         let sizes: Vec<u64> = mesh.axes.iter().map(|axis| axis.1).collect();
         let devices = || transposed(&mesh.devices, &sizes, &order);
-        (order.len() == sizes.len()).then(|| Sharding { parts, terms, devices: devices() })
+        (order.len() == sizes.len()).then(|| Sharding { parts, partial_sums, devices: devices() })
     }
 
     /// Parses HLO's `{devices=[2,1,2]<=[2,2]T(1,0) last_tile_dim_replicate}` and `{replicated}` of an array of this rank on `count`
-    /// devices; `None` for shardings that depend on the device by hand and other texts.
+    /// devices; `None` for shardings that depend on the device (`manual`) and other texts.
     pub fn parse_hlo(text: &str, rank: usize, count: usize) -> Option<Sharding> {
         let inside = text.trim().strip_prefix('{')?.strip_suffix('}')?.trim();
         if inside == "replicated" {
@@ -146,12 +146,12 @@ impl Sharding {
             tiles.pop();
         }
         let fits = tiles.len() == rank && is_permutation(&devices, count as u64) && all == count as u64;
-        fits.then_some(Sharding { parts: tiles, terms: 1, devices })
+        fits.then_some(Sharding { parts: tiles, partial_sums: 1, devices })
     }
 
     /// The same sharding, with devices of the same part in the order of their `classes`, so that the parts at one position are those of one
     /// class. `None` where the classes have unequally many devices of the parts. No classes: all devices are of one.
-    pub fn by_class(mut self, classes: &[u64]) -> Option<Sharding> {
+    pub fn with_copies_by_class(mut self, classes: &[u64]) -> Option<Sharding> {
         if classes.is_empty() {
             return Some(self);
         }
@@ -167,26 +167,26 @@ impl Sharding {
 
     /// Whether each device has the whole array.
     pub fn is_replicated(&self) -> bool {
-        self.terms == 1 && self.parts.iter().all(|&n| n == 1)
+        self.partial_sums == 1 && self.parts.iter().all(|&n| n == 1)
     }
 
     /// Number of devices that have the same part and term.
     fn copies(&self) -> usize {
-        self.devices.len() / (self.parts.iter().product::<u64>() * self.terms).max(1) as usize
+        self.devices.len() / (self.parts.iter().product::<u64>() * self.partial_sums).max(1) as usize
     }
 
-    /// For each device, the index of the term that it has.
-    pub fn term_indices(&self) -> Vec<u64> {
+    /// For each device, the index of the partial sum that it has, among those that add up to its part.
+    pub fn partial_sum_indices(&self) -> Vec<u64> {
         let mut indices = vec![0; self.devices.len()];
         for (at, &device) in self.devices.iter().enumerate() {
-            indices[device as usize] = (at / self.copies().max(1)) as u64 % self.terms;
+            indices[device as usize] = (at / self.copies().max(1)) as u64 % self.partial_sums;
         }
         indices
     }
 
-    /// Groups of devices that have the terms of one part, one of each.
-    pub fn groups_of_terms(&self) -> Vec<Vec<u32>> {
-        let (copies, terms) = (self.copies().max(1), self.terms as usize);
+    /// Groups of devices whose partial sums add up to a part.
+    pub fn partial_sum_groups(&self) -> Vec<Vec<u32>> {
+        let (copies, terms) = (self.copies().max(1), self.partial_sums as usize);
         let of_part = |same: &[u32]| -> Vec<Vec<u32>> {
             (0..copies).map(|i| (0..terms).map(|term| same[term * copies + i]).collect()).collect()
         };
@@ -233,13 +233,13 @@ impl Sharding {
             part_of(device as usize) * copies <= at as u64 && (at as u64) < (part_of(device as usize) + 1) * copies
         };
         let fits = copies * parts == count as u64 && devices.iter().enumerate().all(is_even);
-        fits.then(|| Sharding { parts: dims.iter().map(|dim| dim.0).collect(), terms: 1, devices })
+        fits.then(|| Sharding { parts: dims.iter().map(|dim| dim.0).collect(), partial_sums: 1, devices })
     }
 
-    /// Groups of devices that have the same part, each with one device of every part along `folded` dimensions, which are given as for
-    /// [`Sharding::from_part_indices`], all of one class as for [`Sharding::by_class`]; `None` where these parts are not on equally many
-    /// devices of each class.
-    pub fn groups_of_all(&self, folded: &[(u64, Vec<u64>)], classes: &[u64]) -> Option<Vec<Vec<u32>>> {
+    /// Groups of devices that must combine what they computed for one part of a result. Each has a device for every part along the `folded`
+    /// dimensions (given as for [`Sharding::from_part_indices`]), and its devices are of one class (as for [`Sharding::with_copies_by_class`]).
+    /// `None` where these parts are not on equally many devices of each class.
+    pub fn groups_over_parts(&self, folded: &[(u64, Vec<u64>)], classes: &[u64]) -> Option<Vec<Vec<u32>>> {
         let copies = self.copies();
         let members = product(folded.iter().map(|dim| dim.0))? as usize;
         let index_of =
@@ -265,7 +265,7 @@ impl Sharding {
 
     /// Number of devices between those whose part index along `dim` differs by one.
     fn inner_count(&self, dim: usize) -> u64 {
-        self.parts[dim + 1..].iter().product::<u64>() * self.terms * self.copies() as u64
+        self.parts[dim + 1..].iter().product::<u64>() * self.partial_sums * self.copies() as u64
     }
 }
 
@@ -276,7 +276,7 @@ impl fmt::Display for Sharding {
             return write!(f, "{{replicated}}");
         }
         let text = |all: &mut dyn Iterator<Item = u64>| all.map(|n| n.to_string()).collect::<Vec<_>>().join(",");
-        let last = [(self.terms, "unreduced"), (self.copies() as u64, "replicated")];
+        let last = [(self.partial_sums, "unreduced"), (self.copies() as u64, "replicated")];
         let last: Vec<(u64, &str)> = last.into_iter().filter(|(count, _)| *count > 1).collect();
         let tiles = text(&mut self.parts.iter().copied().chain(last.iter().map(|own| own.0)));
         let devices = text(&mut self.devices.iter().map(|&id| id.into()));
@@ -380,9 +380,9 @@ mod tests {
         assert_eq!(Sharding::from_part_indices(&[dim(0), dim(1)], 6).as_ref(), Some(&sharding));
         let rows = Sharding::from_part_indices(&[dim(0)], 6).expect("a sharding");
         assert_eq!(rows.to_string(), "{devices=[3,2]0,3,1,4,2,5 last_tile_dim_replicate}");
-        assert_eq!(rows.groups_of_all(&[dim(1)], &[]), Some(vec![vec![0, 3], vec![1, 4], vec![2, 5]]));
+        assert_eq!(rows.groups_over_parts(&[dim(1)], &[]), Some(vec![vec![0, 3], vec![1, 4], vec![2, 5]]));
         assert_eq!(Sharding::from_part_indices(&[dim(0), dim(0)], 6), None);
-        assert_eq!(rows.groups_of_all(&[dim(0)], &[]), None);
+        assert_eq!(rows.groups_over_parts(&[dim(0)], &[]), None);
     }
 
     #[test]
@@ -392,13 +392,18 @@ mod tests {
         let classes = mesh.indices_along(&["x".to_string()]);
         assert_eq!(classes, [0, 1, 1, 0]);
         let text = "<@mesh, [{\"x\", \"y\"}]>";
-        let own = Sharding::parse_shardy(text, &meshes, Some(&["y".to_string()])).and_then(|s| s.by_class(&classes));
+        let own = Sharding::parse_shardy(text, &meshes, Some(&["y".to_string()]))
+            .and_then(|s| s.with_copies_by_class(&classes));
         let own = own.expect("a sharding");
         assert_eq!((own.parts[0], own.groups_along(0)), (2, vec![vec![0, 3], vec![2, 1]]));
-        let whole = Sharding::from_part_indices(&[], 4).and_then(|s| s.by_class(&classes)).expect("a sharding");
-        let groups = whole.groups_of_all(&[(2, own.part_indices(0))], &classes);
+        let whole =
+            Sharding::from_part_indices(&[], 4).and_then(|s| s.with_copies_by_class(&classes)).expect("a sharding");
+        let groups = whole.groups_over_parts(&[(2, own.part_indices(0))], &classes);
         assert_eq!(groups, Some(vec![vec![0, 3], vec![2, 1]]));
-        assert_eq!(Sharding::parse_shardy(text, &meshes, None).and_then(|s| s.by_class(&[0, 0, 0, 1])), None);
+        assert_eq!(
+            Sharding::parse_shardy(text, &meshes, None).and_then(|s| s.with_copies_by_class(&[0, 0, 0, 1])),
+            None
+        );
     }
 
     #[test]
