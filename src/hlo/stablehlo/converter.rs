@@ -91,7 +91,7 @@ pub(super) struct Converter<'a, 'h> {
     pub checks: ShapeAssertions,
     /// Functions of the module.
     pub functions: &'a ModuleTree,
-    /// Values that are shards, outside of computations by hand, each with the nesting depth of the computation that it belongs to.
+    /// Values that are shards, outside of manual computations, each with the nesting depth of the computation that it belongs to.
     pub shards: HashMap<(usize, InstId), Shard>,
     /// By device, the class of devices that have the same arrays where the current operations stand; empty if all are of one.
     pub device_classes: Vec<u64>,
