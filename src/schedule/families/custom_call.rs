@@ -37,7 +37,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// The arrays of values, with names in C.
+/// Descriptions of the arrays of `values` for a C interface: array `i` has the C name `field` followed by `i`.
 fn tensor_infos<'s>(field: &str, values: impl Iterator<Item = (&'s str, &'s Shape)>) -> Vec<TensorInfo> {
     let mut all = Vec::new();
     for (name, shape) in values {

@@ -94,7 +94,7 @@ impl<'a> Emitter<'a> {
         Ok(DotProduct { c, batch: dims.0, rows: dims.1, columns: dims.2 })
     }
 
-    /// The right side of a dot: its elements if it is constant.
+    /// Source of the elements of a right side `id`: a constant, plain, compressed or scaled, or a buffer.
     pub(in crate::schedule) fn right_side(&mut self, id: InstId) -> Result<ContractionRight> {
         if let Op::Constant(Literal::Array(t)) = &self.scope.comp[id].op {
             return Ok(ContractionRight::Constant(t.clone()));

@@ -51,7 +51,8 @@ fn block_movement(f: &ForeignOp, devices: Devices) -> Result<Collective> {
     })
 }
 
-/// Number of a collective that is equal on all ranks, whatever their instruction sets: a hash of names in the module (FNV-1a, 32 bits).
+/// Number that identifies a collective, equal on all ranks whatever their instruction sets: a hash of names in the module (FNV-1a, 32
+/// bits).
 fn collective_number(comp: &str, inst: &str) -> u32 {
     let name = comp.bytes().chain(*b"/").chain(inst.bytes());
     name.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))

@@ -23,11 +23,11 @@ pub(in crate::schedule) struct DepthwiseStrides<'d> {
     steps: Vec<(i64, i64)>,
     /// Number of rows of the ring buffer along the first axis; `None` if all rows are stored.
     ring: Option<u64>,
-    /// Channels made of each input channel.
+    /// Number of output channels per input channel.
     made: i64,
 }
 
-/// The operands of the first tap of a tile.
+/// Position of a tile's first tap in both operands.
 struct WindowStart<'p> {
     /// Index of the input element.
     x: Index,
@@ -132,9 +132,9 @@ struct TapLoop {
     tap: VarId,
     /// Index in the padded operand that a tap reads.
     read: Index,
-    /// A variable that holds that index, with its value.
+    /// A variable that the index `read` contains, with the value to bind it to.
     held: Option<(VarId, Index)>,
-    /// The condition that the tap is not on the padding; `None` if none is.
+    /// The condition that the tap is not on the padding; `None` if no tap of the loop can be.
     inside: Option<ExprId>,
 }
 
@@ -165,7 +165,7 @@ impl TapLoop {
         TapLoop { tap, read, held, inside }
     }
 
-    /// Wraps `body` in the loop.
+    /// Wraps `body` in the loop over the taps, and in the condition that the tap is not on the padding.
     fn loop_over_taps(self, kind: LoopKind, mut body: Vec<Stmt>) -> Vec<Stmt> {
         if let Some((var, value)) = self.held {
             body = vec![Stmt::Let { var, value, body }];
@@ -372,7 +372,7 @@ pub(in crate::schedule) struct TilePosition<'l> {
     /// The first pixel.
     pub first: Index,
     pub channel: Index,
-    /// Number of the channel among those made of the input in memory.
+    /// Number of the output channel, counted from the first one whose input channel is in memory.
     pub from: Index,
     pub lanes: u64,
     /// Destination of the sum of the tile's pixels, if partial sums are wanted.

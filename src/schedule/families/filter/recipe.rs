@@ -13,11 +13,11 @@ const MOST_PRODUCTS: usize = 32;
 /// Parameters of a filter's gradient as products.
 #[derive(Clone, Debug)]
 pub struct FilterGradient {
-    /// The results along each axis but the last, one by one.
+    /// Phases along each axis but the last: one for each result.
     pub phases: Vec<Vec<Phase>>,
     /// Number of results along the last axis.
     pub results: u64,
-    /// Range of positions of the left side along the last axis that any result reads.
+    /// Positions of the left side along the last axis that any result reads: the first one, and their number.
     pub positions: (u64, u64),
     /// The element of the right side that the last result multiplies with the first position; elements before 0 are zeros.
     pub first: i64,

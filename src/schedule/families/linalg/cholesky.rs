@@ -97,7 +97,7 @@ impl Matrices {
         body
     }
 
-    /// Emits NaN everywhere if the last pivot is NaN, as it is after any pivot that is.
+    /// Emits stores of NaN to all elements if the last pivot is NaN, as it is if any pivot before is.
     fn unless_positive(&self, k: &mut Kernel, row: VarId, column: VarId) -> Stmt {
         let last = Index::constant(self.rows() as i64 - 1);
         let pivot = self.load(k, &last, &last);

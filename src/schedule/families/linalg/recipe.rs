@@ -6,15 +6,15 @@ use std::fmt;
 
 /// Fewest vectorized tiles of right-hand sides, for threads to share them.
 const FEWEST_TILES: u64 = 2;
-/// Upper limit of vectors at a time, as the next term of a sum can be added every four cycles.
+/// Upper limit of vectors of right-hand sides that are solved at once, as a sum can take its next term only every four cycles.
 pub const MOST_VECTORS: u64 = 4;
-/// Number of registers from which on that limit holds; with fewer, half of it.
+/// Fewest vector registers for [`MOST_VECTORS`] vectors at once; with fewer registers half as many vectors are the limit.
 const MANY_REGISTERS: u64 = 32;
 
 /// Blocking of the right-hand sides of a triangular system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SolveBlocking {
-    /// Vectors of right-hand sides.
+    /// Vectors of right-hand sides that are solved at once.
     pub vectors: u64,
     /// Lanes per vector.
     pub lanes: u64,

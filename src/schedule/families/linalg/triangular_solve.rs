@@ -36,9 +36,9 @@ impl System {
     }
 }
 
-/// Vectors of right-hand sides.
+/// Vectors of right-hand sides that are solved at once.
 struct RightHandSides {
-    /// The first right-hand side of each vector, by lane.
+    /// For each vector, the number of the right-hand side in the current lane.
     lines: Vec<Index>,
     lanes: u64,
 }
@@ -90,7 +90,7 @@ pub const FAMILY: Family = Family {
 };
 
 impl<'a> Emitter<'a> {
-    /// Emits x of op(a) x = b, or of x op(a) = b.
+    /// Emits the solution x of `op(a)·x = b` or of `x·op(a) = b`.
     fn triangular_solve(
         &mut self,
         KernelRoot { id, out, .. }: KernelRoot<'_>,
@@ -114,7 +114,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Emits the solution for the right-hand sides of `side`.
+    /// Emits the kernel that solves the system for the right-hand sides of the column block `side`.
     fn solve_part(&mut self, id: InstId, s: &System, side: ColumnBlock, out: &ValueBuffers) -> Result<()> {
         let mut e = self.start_kernel(id);
         let x = Matrices::new(&mut e.k, self.scope.comp.array_shape(id), out)?;
@@ -145,7 +145,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Solves `unknowns` unknowns that follow `first` others, for the right-hand sides `lines`, a vector each.
+    /// Emits the solution of `unknowns` unknowns that follow `first` others, for the right-hand sides `lines`, a vector each.
     fn solve_unknowns(
         &mut self,
         e: &mut KernelBuilder,

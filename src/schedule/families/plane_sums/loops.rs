@@ -8,7 +8,7 @@ use crate::schedule::loops::grid::{BANDS, bind_variable, set_chunked_body};
 use crate::schedule::loops::prelude::*;
 use crate::schedule::loops::vectors::{SIDE_BY_SIDE, VectorRun};
 
-/// Number of kernels back in which the one that made a plane is searched.
+/// Number of most recent kernels among which the one that made a plane is searched for.
 const RECENT: usize = 16;
 
 /// Upper limit of partial sums that are added without a loop.
@@ -45,7 +45,7 @@ impl<'s> TileSum<'s> {
         TileSum { to, regs: [(); 2].map(|()| k.add_reg(DType::F32, lanes, 1)), begun: false }
     }
 
-    /// Appends the addition of `value` to `body`, and returns the value in a register.
+    /// Appends the addition of `value` to the sum to `body`; also returns `value` as read from a register.
     pub(in crate::schedule) fn add(
         &mut self,
         k: &mut Kernel,
@@ -74,7 +74,7 @@ impl<'s> TileSum<'s> {
 }
 
 impl<'a> Emitter<'a> {
-    /// Offset of the second half of the work on `buf` that threads share, if a kernel made it recently.
+    /// Offset in `buf` at which the second half of the work of the kernel that made it begins; `None` if no recent kernel made it.
     pub(in crate::schedule) fn thread_split_offset(&self, buf: BufId) -> Option<i64> {
         self.program.kernels.values().rev().take(RECENT).find_map(|k| k.middle_chunk_offset(buf))
     }
@@ -90,7 +90,8 @@ impl<'a> Emitter<'a> {
         Some(parts)
     }
 
-    /// The partial sums of planes: those that the kernels of the planes left, or bands of rows if threads shared rows.
+    /// The plane sum of a reduction that adds partial sums: those that the kernels of the planes left, or those of bands of rows if threads
+    /// shared rows. `None` if it is reduced without partial sums.
     pub(in crate::schedule) fn planes_with_partial_sums<'w>(
         &mut self,
         algorithm: &'w Reduction,
@@ -171,7 +172,7 @@ impl<'a> Emitter<'a> {
         Ok(e.k)
     }
 
-    /// Emits the kernel that sums each band of the channels of `cut`.
+    /// Emits the kernel that sums the rows of each band for the channels of `cut`, into `partial`.
     fn bands(&mut self, id: InstId, p: &PlaneSum, cut: &VectorRun, partial: BufId, channels: u64) -> Result<Kernel> {
         let mut e = KernelBuilder::new(id, format!("bands of {}", instruction_label(self.scope.comp, id)));
         let dims = self.scope.comp.array_shape(p.input).dims.clone();

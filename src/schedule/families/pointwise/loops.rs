@@ -23,7 +23,7 @@ pub const CONCATENATE: Family = Family {
     },
 };
 
-/// The family of updates: a copy of the operand, unless it may be overwritten, and loops over the update.
+/// The family of `dynamic-update-slice`: a copy of the operand, unless it may be overwritten, and loops over the update.
 pub const UPDATE: Family = Family {
     name: "update",
     recipe: |_, request| Ok(matches!(request.op(), Op::DynamicUpdateSlice).then_some(RecipeSetup::Plain)),
@@ -38,7 +38,7 @@ impl<'a> Emitter<'a> {
         self.emit_element_stores(id, id, &dims, |at| layout.offset_of(at), out)
     }
 
-    /// Emits the scalar `from` in every element of an array of `dims`.
+    /// Emits a kernel that stores the scalar `from` in every element of an array of `dims`.
     pub(in crate::schedule) fn emit_splat(
         &mut self,
         root: InstId,
@@ -83,7 +83,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Copies each operand into its part, except those that were written in place.
+    /// Emits copies of the operands of a concatenation into their parts of the result, except for those that were written in place.
     pub(in crate::schedule) fn emit_concatenate(
         &mut self,
         KernelRoot { id, out, .. }: KernelRoot<'_>,
@@ -103,7 +103,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Copies the operand of an update into the result, unless it is there.
+    /// Emits a copy of the operand of an update into the result, unless both share their buffers.
     pub(in crate::schedule) fn copy_operand_to_result(
         &mut self,
         id: InstId,
@@ -117,7 +117,7 @@ impl<'a> Emitter<'a> {
         self.emit_element_stores(id, operand, &dims.clone(), |at| linear_index(at, &dims), out)
     }
 
-    /// Copies the operand, or overwrites it if nothing reads it again, and writes the update over it.
+    /// Emits a `dynamic-update-slice`: copies the operand, or overwrites it if nothing reads it again, and writes the update over it.
     pub(in crate::schedule) fn emit_dynamic_update_slice(
         &mut self,
         KernelRoot { id, out, .. }: KernelRoot<'_>,

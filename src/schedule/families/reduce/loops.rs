@@ -14,7 +14,7 @@ pub(super) struct ReductionLoop<'c> {
     pub root: KernelRoot<'c>,
     /// The arrays that are reduced together.
     pub inputs: &'c [InstId],
-    /// The initial value for each of them.
+    /// The initial value of each array's reduction.
     pub inits: &'c [InstId],
     pub op: &'c Op,
     pub recipe: &'c Reduction,
@@ -72,7 +72,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Emits the kernel for the results in one cut of dimension `axis`.
+    /// Emits the kernel for the results in one run of equal vectors along dimension `axis`.
     fn reduce_cut(
         &mut self,
         f: &ReductionLoop,

@@ -19,16 +19,16 @@ pub struct Reduction {
     pub simple: Option<ScalarOp>,
     /// The planes of pixels that are summed and their parts, if partial sums are used.
     pub planes: Option<(PlaneSum, PartialSumSource)>,
-    /// Direction of vectorization, without partial sums.
+    /// Direction of vectorization where partial sums are not used.
     pub lanes: VectorDirection,
 }
 
-/// The parts of a plane that have partial sums.
+/// Origin of the partial sums of a plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartialSumSource {
-    /// Tiles or bands whose sums the kernel of the planes leaves.
+    /// Sums of tiles or bands, which the kernel that makes the planes stores too.
     Left,
-    /// Bands of rows, if threads share the rows of a plane in the kernel that makes it.
+    /// Sums of bands of rows, by a kernel of their own, if threads share the rows of a plane in the kernel that makes it.
     Bands,
 }
 

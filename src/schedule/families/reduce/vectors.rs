@@ -19,7 +19,7 @@ impl ResultVectors {
         self.side.map_or(Index::constant(0), Index::var)
     }
 
-    /// Loops `body` over the vectors.
+    /// Wraps `body` in an unrolled loop over the vectors, if there are several.
     pub fn loop_over_vectors(&self, body: Vec<Stmt>) -> Vec<Stmt> {
         match self.side {
             Some(side) => vec![for_loop(side, LoopKind::Unroll, body)],
@@ -28,7 +28,7 @@ impl ResultVectors {
     }
 }
 
-/// Width of scalars, in the place of vectors.
+/// Vector width of a single lane, for scalar code.
 pub(super) const ONE: VectorWidth = VectorWidth { lanes: 1, masks: false };
 
 /// The axis of the result along which windows are vectorized, and its division into vectors. If the innermost axis has a window or one

@@ -51,7 +51,7 @@ pub(in crate::schedule) struct RowBuffers {
 struct VectorNumber {
     /// Number of the vector in its loop.
     i: u64,
-    /// Condition by lane that it is an element, if some lanes are not.
+    /// Condition that a lane holds an element of the row; `None` if all lanes do.
     real: Option<ExprId>,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Emitter<'a> {
         Ok((k.e, body))
     }
 
-    /// The value for this row of a member with one value a row.
+    /// Value for the current row of member `id`, which has one value per row.
     fn row_value(&mut self, k: &mut RowKernel, id: InstId) -> Result<ExprId> {
         let at = reshape_coordinates(
             std::slice::from_ref(&k.row),
@@ -142,7 +142,7 @@ impl<'a> Emitter<'a> {
         self.emit_element(&mut k.e, id, &at)
     }
 
-    /// The element in `column` of this row of a member with all columns.
+    /// Element in `column` of the current row of member `id`, which has a value for each column.
     fn full_value(&mut self, k: &mut RowKernel, id: InstId, column: &Index) -> Result<ExprId> {
         let dims = &self.scope.comp.array_shape(id).dims;
         let at = reshape_coordinates(&[k.row.clone(), column.clone()], &[k.r.rows, k.r.columns], dims, &k.e.k.vars);

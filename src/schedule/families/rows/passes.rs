@@ -11,11 +11,11 @@ const CHEAP: u64 = 4;
 /// The passes of a row kernel.
 #[derive(Debug, Default)]
 pub struct RowPasses {
-    /// The members, operands before readers.
+    /// The instructions that the row kernel computes, operands before readers.
     pub members: Vec<InstId>,
     /// Number of passes that must end before a member can be computed (for a reduction: before its result is there).
     pub after: HashMap<InstId, usize>,
-    /// Full values kept for later passes, with the pass that makes them.
+    /// Values with an element for each column that are kept in buffers for later passes, with the pass that makes them.
     pub kept: BTreeMap<InstId, usize>,
 }
 
@@ -37,7 +37,7 @@ fn element_cost(op: &Op) -> u64 {
     }
 }
 
-/// Plans the passes of the row kernel `root`; expensive full values are kept if there is room.
+/// Plans the passes of the row kernel `root`; with `keep`, values of whole rows that are expensive to compute again are kept.
 pub fn plan_passes(comp: &Computation, fusion: &Fusion, root: InstId, r: RowShape, keep: bool) -> RowPasses {
     let inside = |id: InstId| fusion.is_row_value(id, root);
     let mut p = RowPasses { members: fusion.row_kernel_members(comp, root), ..RowPasses::default() };

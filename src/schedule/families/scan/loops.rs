@@ -49,7 +49,8 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Emits the lines with the elements of `cut` of the innermost dimension, if that is `wide` and not scanned.
+    /// Emits the kernel that scans the lines of the run `cut` of the innermost dimension, a vector of lines at once; `wide` is false if
+    /// that dimension is the scanned one and is not divided into runs.
     fn scan_part(&mut self, r: &ScanOperands, wide: bool, cut: VectorRun) -> Result<()> {
         let mut e = self.start_kernel(r.root.id);
         let dims = self.scope.comp.array_shape(r.inputs[0]).dims.clone();

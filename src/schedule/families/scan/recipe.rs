@@ -7,9 +7,9 @@ use std::fmt;
 pub struct Scan {
     /// The scanned dimension.
     pub axis: usize,
-    /// Number of elements of the operand along the dimension.
+    /// Number of elements of the operand along the scanned dimension.
     pub inputs: i64,
-    /// Number of elements of the result along the dimension.
+    /// Number of elements of the result along the scanned dimension.
     pub outputs: i64,
     /// Distance by which the scan is ahead: result `i` covers the elements up to `i + ahead`.
     pub ahead: i64,
@@ -39,8 +39,8 @@ impl Scan {
         (to_last && regroups).then_some(Scan { axis, inputs, outputs, ahead, backwards: true })
     }
 
-    /// Steps of the four phases of a sliding window: results before any element, elements before the first result, both at once, results
-    /// after the last element.
+    /// Number of steps in each of the four phases of a sliding window: results before any element, elements before the first result, both
+    /// at once, results after the last element.
     pub fn step_counts(&self) -> [i64; 4] {
         let before = (-self.ahead).clamp(0, self.outputs);
         let silent = self.ahead.clamp(0, self.inputs);

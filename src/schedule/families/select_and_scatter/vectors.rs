@@ -39,7 +39,8 @@ impl WindowGeometry<'_> {
         all
     }
 
-    /// The index and the value of a tap of the window at `at`.
+    /// The index that a tap of the window at `at` reads, clamped to the array, and the condition that the tap is inside; `None` if it
+    /// always is.
     fn element(&self, e: &mut KernelBuilder, at: &[Index], tap: &[u64]) -> (Vec<Index>, Option<ExprId>) {
         let (mut from, mut inside) = (Vec::with_capacity(at.len()), None);
         for (d, w) in self.window.iter().enumerate() {
@@ -139,7 +140,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Emits the number of the selected tap of each window, [`NONE`] if no tap is inside the array.
+    /// Emits the kernel that stores the number of the selected tap of each window, [`NONE`] if no tap is inside the array.
     fn selected_taps(&mut self, id: InstId, windows: &WindowGeometry, keeps: CompId) -> Result<BufId> {
         let x = self.scope.comp[id].operands[0];
         let mut e = self.start_kernel(id);

@@ -238,8 +238,8 @@ impl<'a> Emitter<'a> {
         Ok(body)
     }
 
-    /// Emits the first element that equals the largest; the comparison ignores NaN in vector lanes as XLA does, and takes the first of
-    /// all if nothing equals the result.
+    /// Emits the selection of the single largest element, the first one that equals the maximum. The comparison ignores NaN in vector lanes
+    /// as XLA does, and takes the first of all elements if nothing equals the maximum.
     fn largest_alone(&mut self, e: &mut KernelBuilder, operand: InstId, work: &TopKLines, n: u64) -> Result<Vec<Stmt>> {
         let lanes = if work.dtype == DType::F64 { 4 } else { 8 };
         let (vectors, zero) = (n / lanes * lanes, Index::constant(0));

@@ -147,14 +147,14 @@ impl<'a> Emitter<'a> {
         Ok(vec![key, e.k.add_expr(Expr::Number(i.clone(), DType::S32))])
     }
 
-    /// Stores the first elements as they stand.
+    /// Emits stores of the first `k` elements of the line to the heap, in the order of the line.
     fn first_k(&mut self, e: &mut KernelBuilder, operand: InstId, heap: &Heap) -> Result<Vec<Stmt>> {
         let i = e.k.add_var(heap.lines.length());
         let values = self.element_with_position(e, operand, heap, &Index::var(i))?;
         Ok(vec![for_loop(i, LoopKind::Seq, heap.store(&e.k, &Index::var(i), &values))])
     }
 
-    /// Compares every other element with the worst of the heap.
+    /// Emits the loop that compares every element after the first `k` with the worst one of the heap.
     fn scan_others(&mut self, e: &mut KernelBuilder, operand: InstId, heap: &Heap, n: u64) -> Result<Vec<Stmt>> {
         let k = heap.lines.length();
         if n == k {

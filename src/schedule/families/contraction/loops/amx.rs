@@ -5,8 +5,8 @@ use crate::schedule::families::contraction::recipe::axis::ContractionAxis;
 use crate::schedule::loops::prelude::*;
 use crate::target::tiles::{COLUMNS, ROWS, TERMS};
 
-/// Number of extra rounds that are worth it if then all rounds have equally many terms: new tile shapes for the remaining terms, and
-/// storing and reloading the sums, take as long by the cycles of Intel's optimization manual.
+/// Upper limit of the rounds added to the fewest possible so that all rounds have equally many terms. A last round of another length needs
+/// new tile shapes, and stores and reloads the sums, which takes as long by the cycles of Intel's optimization manual.
 const MORE_ROUNDS: u64 = 3;
 
 /// Emits the sums of a block with AMX tiles and stores them on the stack.
@@ -43,15 +43,15 @@ pub(in crate::schedule) fn emit_amx_sums(
     body
 }
 
-/// Number of terms that a round takes out of `terms`.
+/// Number of terms that one round of AMX tile products takes, out of the `terms` of a sum.
 fn terms_per_round(terms: u64) -> u64 {
     let fewest = terms.div_ceil(TERMS);
     let rounds = (fewest..=fewest + MORE_ROUNDS).find(|&rounds| terms.is_multiple_of(2 * rounds));
     rounds.map_or(TERMS, |rounds| terms / rounds)
 }
 
-/// The loops over the contracted axes, the last one with `rounds` iterations from term `from` on; also the index at which a round reads
-/// the left side, which begins at `left`, and the number of its first term.
+/// Creates the loops over the contracted axes: along the last one, `rounds` rounds of `at_once` terms from term `from` on. Also returns the
+/// index at which a round reads the left side, whose first element is at `left`, and the number of the round's first term.
 fn contracted_loops(
     k: &mut Kernel,
     sum: &[ContractionAxis],
@@ -72,7 +72,8 @@ fn contracted_loops(
     (loops, left, position)
 }
 
-/// Divides the rows of a block, which begins at `first`, into tiles.
+/// Groups the rows of a block into AMX tiles of evenly spaced rows, at most [`ROWS`] each. `all` has the offset of each row from the first
+/// one, whose index is `first`.
 fn rows(all: &[(i64, Index)], first: &Index) -> Vec<TileRows> {
     let mut tiles: Vec<(i64, TileRows)> = Vec::new();
     for &(away, _) in all {

@@ -12,8 +12,8 @@ use crate::tensor::Tensor;
 use bytes::Bytes;
 
 impl<'a> Emitter<'a> {
-    /// Emits a contraction vectorized along its sums: `make` makes the sums of all elements of the anchor, and a kernel of its own
-    /// computes the epilogue.
+    /// Emits a contraction vectorized along its sums: `make` emits the sums of all elements of the anchor, and a separate kernel computes
+    /// the epilogue.
     pub(in crate::schedule) fn emit_inner_product(
         &mut self,
         root @ KernelRoot { id, anchor, out }: KernelRoot<'_>,
@@ -97,7 +97,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Packs a constant right side as `[sum but the innermost][column][innermost]`.
+    /// Packs a constant right side as `[outer contracted axes][column][innermost contracted axis]`.
     fn by_column(&mut self, c: &Contraction, sum: &[ContractionAxis], right: &Tensor) -> BufId {
         let (n, total, size) = (extent_product(&c.columns), extent_product(sum), c.dtype.bytes());
         let run = sum.last().map_or(1, |x| x.extent);
@@ -116,7 +116,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// The contracted loops `sum` over a right side in the layout of [`Emitter::by_column`].
+/// The contracted loops `sum` with their strides in a right side that is packed as by [`Emitter::by_column`].
 fn lying_by_column(sum: &[ContractionAxis], columns: u64) -> Vec<ContractionAxis> {
     let mut step = columns as i64;
     let mut lying = sum.to_vec();
@@ -127,7 +127,7 @@ fn lying_by_column(sum: &[ContractionAxis], columns: u64) -> Vec<ContractionAxis
     lying
 }
 
-/// One side of sums along lanes: `count` rows or columns, `step` apart, from `from` on.
+/// An operand of [`vectorized_sums`]: `count` rows or columns of `buf`, `step` elements apart, of which the first begins at `from`.
 #[derive(Clone, Debug)]
 pub(in crate::schedule) struct VectorOperand {
     pub buf: BufId,
@@ -136,8 +136,8 @@ pub(in crate::schedule) struct VectorOperand {
     pub count: u64,
 }
 
-/// Emits loops that sum the products of each row of side `a` with each column of side `b`, and the totals, row after row. Vectors of the
-/// columns stay in registers while those of the rows are loaded.
+/// Emits loops that sum the products of each row of `left` with each column of `right`, vectorized along the terms; also returns the
+/// totals, row after row. Vectors of the columns stay in registers while those of the rows are loaded.
 pub(in crate::schedule) fn vectorized_sums(
     e: &mut KernelBuilder,
     dtype: DType,

@@ -46,7 +46,7 @@ pub(in crate::schedule) struct ContractionNest {
     pub body: Vec<Stmt>,
 }
 
-/// Adds the operations of a contraction to the kernel.
+/// Adds the floating-point operations of contraction `c` to the kernel's count.
 fn note_work(k: &mut Kernel, c: &Contraction, rows: &[ContractionAxis], sum: &[ContractionAxis]) {
     let all = extent_product(rows) * extent_product(&c.batch);
     let terms = match c.inside {
@@ -170,7 +170,8 @@ impl<'a> Emitter<'a> {
         Ok((rows, sum))
     }
 
-    /// The right side as panels as `method` reads it, and the statements that pack it inside the kernel.
+    /// The right side in the form in which `method` reads it (packed panels, or the operand in place), and the statements that pack it
+    /// inside the kernel.
     fn right_panels(
         &mut self,
         k: &mut Kernel,
@@ -235,7 +236,7 @@ impl<'a> Emitter<'a> {
         self.product_facts(c).is_inner_product(self.target).then_some(right)
     }
 
-    /// The rows with as few axes as keep all addresses linear: a result or an operand of the epilogue with margins keeps its axes
+    /// The row axes of `c`, merged as far as all addresses stay linear: a result or an operand of the epilogue with margins keeps its axes
     /// separate, or each address would take divisions.
     pub(in crate::schedule) fn row_axes(
         &mut self,
@@ -266,8 +267,8 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// The offset of the first of `high` by `wide` rows at `at` along their axis and `outer` along the others; and for each row its offset
-/// from the first, and its number.
+/// The `high` by `wide` rows of a tile: the offset of its first row in the left side, and for each row its offset from the first one and
+/// its row number. The tile begins at `at` along its axis, and at `outer` along the axes before that.
 pub(in crate::schedule) fn rows_of_tile(
     rows: &[ContractionAxis],
     outer: &[VarId],

@@ -5,14 +5,14 @@ use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::compressed_constants::CompressedConstant;
 use crate::tensor::Tensor;
 
-/// The elements of a contraction's right side.
+/// Source of the elements of a contraction's right side.
 #[derive(Clone, Debug)]
 pub enum ContractionRight {
     /// A constant, packed at compile time.
     Constant(Tensor),
     /// A constant in a narrower type than that of the products.
     Stored(CompressedConstant),
-    /// A constant times one factor a term, from this buffer.
+    /// A constant multiplied by one factor per term; the buffer holds the factors.
     Scaled(Tensor, BufId),
     /// A buffer, packed at run time.
     Buffer(BufId),
@@ -27,9 +27,9 @@ pub struct Contraction {
     pub left: BufId,
     /// The right side.
     pub right: ContractionRight,
-    /// First element of the left side.
+    /// Index of the first element of the left side in its buffer.
     pub a0: i64,
-    /// First element of the right side.
+    /// Index of the first element of the right side in its buffer or constant.
     pub b0: i64,
     /// Loops of the result that index both sides.
     pub batch: Vec<ContractionAxis>,
@@ -41,11 +41,12 @@ pub struct Contraction {
     pub sum: Vec<ContractionAxis>,
     /// The first column of the result that this contraction computes (for convolutions in groups).
     pub first_column: u64,
-    /// Distance of batches, if the sums are stored without an epilogue as `[batch][row][column]`.
+    /// Distance of batches of the result in elements, if the sums are stored without an epilogue as `[batch][row][column]`.
     pub sums_apart: Option<u64>,
     /// Floating-point operations of the direct method, if this contraction is part of another one.
     pub direct_flops: Option<u64>,
-    /// Map of the taps that are left out: steps of the first contracted loop, by the second loop of rows.
+    /// Map of the rows of taps on the padding that are left out: an iteration of the second loop of rows skips these steps of the first
+    /// contracted loop.
     pub inside: Option<TapRows>,
 }
 

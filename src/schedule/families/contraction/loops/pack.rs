@@ -11,7 +11,7 @@ use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::compressed_constants::CompressedConstant;
 use crate::tensor::Tensor;
 
-/// Upper limit of terms that packing reads of a vector of columns before the next columns: a cache line of them.
+/// Upper limit of the terms that packing copies of one vector of columns before it goes on to the next columns: a cache line of f32.
 const FEW_TERMS: u64 = 16;
 
 /// A packed right side: panels, each `[sum][columns of a panel]`.
@@ -19,24 +19,24 @@ const FEW_TERMS: u64 = 16;
 pub struct RightPanels {
     /// The buffer that holds the panels.
     pub buf: BufId,
-    /// Distance of terms: the columns of a panel.
+    /// Distance of terms in a panel, in elements: the number of columns of a packed panel.
     pub term: u64,
     /// Index of the first element of a right side that is read in place; `None` where the right side is packed.
     pub in_place: Option<i64>,
-    /// Distance of batches; 0 if all share the panels.
+    /// Distance of batches in elements; 0 if all share the panels.
     pub batch: u64,
-    /// Distance of panels.
+    /// Distance of panels in elements.
     pub panel: u64,
-    /// The number of each column that its sums are combined with.
+    /// A scale or a correction of the sums of each column.
     pub per_column: Option<ColumnConstants>,
 }
 
-/// A number for each column, which its sums are combined with.
+/// A constant for each column that is applied to the column's sums: a scale, or the correction for flipped signs.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnConstants {
-    /// The numbers, `[batch][column]`.
+    /// The buffer of the constants, `[batch][column]`.
     pub buf: BufId,
-    /// The operation: multiplied by a scale, or what flipped signs of the left side add is taken back.
+    /// Operation that applies the constant: `Multiply` by a scale, or `Add` of the correction for flipped signs of the left side.
     pub op: ScalarOp,
 }
 
@@ -57,7 +57,7 @@ struct PanelShape {
 struct Destination {
     buf: BufId,
     dtype: DType,
-    /// Index of the first element.
+    /// Index of the first element to write.
     first: Index,
 }
 
@@ -211,7 +211,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The kernel that multiplies panels `from`, of `[panels, terms, columns]`, by one factor a term.
+/// Kernel that multiplies packed panels, `[panels, terms, columns]` in `from`, by the factor of each term in `by`, and stores them in `to`.
 fn scale_panels_kernel(from: BufId, by: BufId, to: BufId, dims: [u64; 3], lanes: u64) -> Kernel {
     let mut k = Kernel { label: "scale weights".to_string(), flops: dims.iter().product(), ..Kernel::default() };
     let (vars, at) = loop_variables(&mut k, &dims);
@@ -233,7 +233,7 @@ struct RunTimeRightSide<'c> {
 }
 
 impl RunTimeRightSide<'_> {
-    /// The index of the element of this batch, term and column.
+    /// Index in the unpacked right side of the element at these coordinates.
     fn element_index(&self, k: &Kernel, batch: Coordinate<'_>, term: Coordinate<'_>, column: Coordinate<'_>) -> Index {
         let own_axes: &[ContractionAxis] = if self.own { &self.c.batch } else { &[] };
         let mut source = Index::constant(self.c.b0);
@@ -279,8 +279,9 @@ impl RunTimeRightSide<'_> {
         k
     }
 
-    /// The loops that pack the panels of batch `b`, from element `first` on: at most `most` terms are taken of as many columns as a
-    /// vector has before the next columns, so that no cache line is fetched twice.
+    /// Emits the loops that pack the panels of batch `b` into `to`: the variables of the loops over panels and over rounds of at most
+    /// `most` terms, and the body. All terms of a round are copied for a vector of columns before the next columns, so that no cache line
+    /// is fetched twice.
     fn panel_loops(
         &self,
         k: &mut Kernel,

@@ -48,7 +48,7 @@ impl PackedConstants {
 /// `b`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PanelMapping {
-    /// The first element of each batch.
+    /// Index of the first element of each batch in the constant.
     pub starts: Vec<i64>,
     /// Offset of each term from the batch's first element.
     pub terms: Vec<i64>,
@@ -77,7 +77,7 @@ impl PanelMapping {
         bytes.into()
     }
 
-    /// Copies elements of `N` bytes; the padding of the last panel is left as it is.
+    /// Copies elements of `N` bytes each into their panels; the padding of the last panel is left as it is.
     fn copy<const N: usize>(&self, from: &[u8], to: &mut [u8]) {
         let (from, to) = (from.as_chunks::<N>().0, to.as_chunks_mut::<N>().0);
         let panel_numbers = self.terms.len() * self.panel as usize;

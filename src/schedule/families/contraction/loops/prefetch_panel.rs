@@ -5,7 +5,7 @@ use crate::kernel::index::linear_index;
 use crate::target::LINE;
 use crate::tensor::DType;
 
-/// Least size in bytes of a right side whose panels are prefetched: a smaller one stays near after its first use.
+/// Least size in bytes of a right side whose panels are prefetched: a smaller one stays in a near cache after its first use.
 const LEAST_BYTES: u64 = 64 << 10;
 
 /// Upper limit of tiles that share a panel: with more, fetching the panel is a small part of their work.
@@ -21,13 +21,15 @@ pub struct PanelPrefetch {
 }
 
 impl PanelPrefetch {
-    /// Whether the panels of a right side of so many bytes are worth prefetching; `pass` says whether rows pass them one after another.
+    /// Whether the panels of a right side of `bytes` bytes are worth prefetching; `pass` says whether tiles of rows pass over each panel
+    /// one after another.
     pub fn is_profitable(bytes: u64, pass: bool) -> bool {
         pass && bytes >= LEAST_BYTES
     }
 
-    /// The part of the next panel (which begins at `next` and has `terms` times `columns` elements) that the tile at `place` prefetches;
-    /// `place` has the position and the extent of each loop that shares a panel, column parts first.
+    /// The part of the next panel that the tile at `place` prefetches; `None` if one tile or too many share a panel. The panel begins at
+    /// element `next` and has `terms` times `columns` elements; `place` has the position and the extent of each loop that shares a panel,
+    /// column parts first.
     pub fn of_panel(place: &[(Index, u64)], next: Index, terms: u64, columns: u64) -> Option<PanelPrefetch> {
         let (place, extents): (Vec<Index>, Vec<u64>) = place.iter().cloned().unzip();
         let all: u64 = extents.iter().product();

@@ -56,7 +56,7 @@ impl RegisterBlock {
         best.unwrap_or(RegisterTile { high: 1, wide: 1, vectors: 1, lanes: 1 })
     }
 
-    /// Whether blocks of so many columns, one beside another, each begin a panel or lie in one.
+    /// Whether blocks of `columns` columns, side by side, each begin at the start of a panel or lie within one panel.
     fn has_panels_of(&self, columns: u64) -> bool {
         self.is_in_place
             || self.columns <= self.term

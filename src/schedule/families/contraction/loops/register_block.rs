@@ -5,12 +5,12 @@ use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::families::convolution::loops::tap_rows::RowTaps;
 use crate::schedule::loops::prelude::*;
 
-/// The position of one register tile.
+/// A register tile to emit: its rows and columns, and the positions of its operands and results in memory.
 #[derive(Clone, Debug, Default)]
 pub struct RegisterBlock {
     /// Index of the first element of the left side.
     pub a: Index,
-    /// For each row, the offset of its left side from the first row's, and its number.
+    /// For each row, the offset of its left side from that of the first row, in elements, and its row number.
     pub rows: Vec<(i64, Index)>,
     /// Index of the first element of the panel.
     pub b: Index,
@@ -22,13 +22,13 @@ pub struct RegisterBlock {
     pub term: u64,
     /// Whether the right side is read in place, not packed: its terms have the distances of the contracted loops.
     pub is_in_place: bool,
-    /// Distance of panels, if the tile reads several.
+    /// Distance of panels in elements, if the tile reads several.
     pub panel: u64,
-    /// The number of each column that its sums are combined with, and the offset there of the first column of the tile.
+    /// Constants that are applied to the sums of each column, and the offset to add to a column's number to index them.
     pub per_column: Option<(ColumnConstants, Index)>,
     /// The number of the first column.
     pub column: Index,
-    /// Number of columns that the result has here.
+    /// Number of columns of the result that the tile covers.
     pub columns: u64,
     /// The prefetches interleaved with the sums of the tile.
     pub ahead: Option<PanelPrefetch>,
@@ -36,7 +36,7 @@ pub struct RegisterBlock {
     pub batch: Index,
     /// Columns per vector.
     pub lanes: u64,
-    /// Offset at which elements are stored from where the layout of the result has them.
+    /// Offset in elements that is added to the index of each result in its layout.
     pub moved: Index,
     /// Index of the first row and distance of rows, if the result is stored in local memory and not in its layout.
     pub near: Option<(Index, u64)>,
@@ -47,12 +47,12 @@ pub struct RegisterBlock {
 }
 
 impl RegisterBlock {
-    /// Offset of a column from the first in the same term, in the plain order.
+    /// Offset in elements of column `column` from the first column of the same term, if panels are in plain order.
     pub fn column_offset(&self, column: u64) -> u64 {
         if self.is_in_place { column } else { column / self.term * self.panel + column % self.term }
     }
 
-    /// Whether the rows follow one another in the result.
+    /// Whether the row numbers of the tile are consecutive.
     pub fn is_in_a_row(&self) -> bool {
         let Some((_, first)) = self.rows.first() else { return true };
         self.rows.iter().enumerate().all(|(i, (_, row))| *row == first.offset(i as i64))
@@ -62,13 +62,13 @@ impl RegisterBlock {
 /// Rows of sums on the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct StackRows {
-    /// The buffer that holds them.
+    /// The buffer that holds the rows.
     pub buf: BufId,
     /// Distance of rows in elements.
     pub width: u64,
 }
 
-/// Vectors of one width in a tile: all columns, or separately the full vectors and a half vector for the remainder.
+/// Vectors of equal width in a register tile: those of all columns, or separately the full vectors and a half vector for the remainder.
 pub(in crate::schedule) struct VectorBand {
     /// The first column.
     pub first: u64,

@@ -232,7 +232,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Number of columns that the sums of a row take.
+/// Number of columns of a row of sums, rounded up to whole vectors.
 fn width(bands: &[VectorBand]) -> u64 {
     bands.iter().map(|b| b.count * b.lanes).sum()
 }
@@ -259,7 +259,8 @@ struct VectorPiece {
     first: Index,
 }
 
-/// The vectors of a row: full ones (first column, count, lanes each), then narrower ones for the rest of `columns`.
+/// Divides a row of `columns` columns into vectors: the full vectors of `whole` (first column, count, lanes), then narrower ones for the
+/// remainder.
 fn row_vectors(k: &mut Kernel, whole: &[(u64, u64, u64)], columns: u64) -> Vec<VectorPiece> {
     let mut out = Vec::new();
     for &(first, count, lanes) in whole.iter().filter(|w| w.1 > 0) {
@@ -284,7 +285,7 @@ fn narrower_vectors(lanes: u64, left: u64) -> Vec<VectorRun> {
     VectorWidth { lanes: lanes / 2, masks: false }.split(left)
 }
 
-/// The vectors of a tile, by width.
+/// Divides the columns of a tile into bands of vectors of equal width, with accumulators for all rows.
 fn bands(k: &mut Kernel, part: &RegisterBlock, dtype: DType) -> Vec<VectorBand> {
     let rows = part.rows.len() as u64;
     let mut band = |first: u64, count: u64, lanes: u64| VectorBand {

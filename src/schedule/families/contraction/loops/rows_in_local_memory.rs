@@ -15,7 +15,7 @@ pub struct RowsInLocalMemory {
     pub form: Option<String>,
 }
 
-/// The part of a contraction that lies in local memory of its kernel.
+/// The side of a contraction, left or result, that lies in local memory of its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalOperand {
     /// The result: rows of pixels of one panel of columns, made one after another, the tile along the last row axis; with the variable of
@@ -30,7 +30,7 @@ pub enum LocalOperand {
 }
 
 impl RowsInLocalMemory {
-    /// The number of the tile's first row in local memory.
+    /// Number of the tile's first row, counted among the rows in local memory.
     pub fn first_row(&self) -> Index {
         match self.held {
             LocalOperand::Pixels(slot) => Index::var(slot),
@@ -40,7 +40,7 @@ impl RowsInLocalMemory {
             LocalOperand::Row => Index::default(),
         }
     }
-    /// The offset of the tile's first row in local memory.
+    /// Offset of the tile's first row in local memory, in elements.
     pub fn first_offset(&self) -> Index {
         self.first_row().scale(self.stride as i64)
     }

@@ -7,7 +7,7 @@ use crate::schedule::families::contraction::recipe::axis::{ContractionAxis, exte
 use crate::schedule::families::contraction::recipe::panel_order::PanelOrder;
 use crate::schedule::loops::prelude::*;
 
-/// The parts in which the sums over the contracted loops `sum` are added; units are steps of the outermost loop.
+/// Divides sums over the contracted loops `sum` into partial sums, as TensorFlow adds them; the unit is a step of the outermost loop.
 pub(in crate::schedule) fn sum_parts(dtype: DType, sum: &[ContractionAxis], outputs: u64) -> SumParts {
     let steps = sum.first().map_or(1, |x| x.extent);
     match dtype {
@@ -16,7 +16,8 @@ pub(in crate::schedule) fn sum_parts(dtype: DType, sum: &[ContractionAxis], outp
     }
 }
 
-/// Emits sums in `parts`, and the registers of the totals of each band. `loops` emits a range of steps that are added to `acc`.
+/// Emits sums as the partial sums of `parts`; also returns the registers of the totals of each band. `loops` emits the loops that add a
+/// range of steps to the accumulators.
 pub(in crate::schedule) fn emit_sums_in_parts(
     e: &mut KernelBuilder,
     parts: &SumParts,
@@ -91,7 +92,7 @@ pub struct TermLoops {
     pub left: Index,
     /// Offset of the right side's element from its first, if it is read in place.
     pub right: Index,
-    /// Number of the term.
+    /// Row-major number of the term over all contracted loops.
     pub position: Index,
 }
 

@@ -23,11 +23,11 @@ pub(super) struct Tiling<'t> {
     pub grid: TileGrid,
     /// The extent of the row axis along which tiles follow one another.
     pub extent: u64,
-    /// Rows of a tile along that axis.
+    /// Rows of a tile along the row axis that tiles follow.
     pub step: u64,
     /// The rows in local memory of the kernel, if it has some.
     pub strip: Option<&'t RowsInLocalMemory>,
-    /// Whether the epilogue is a loop over the tile's sums.
+    /// Whether the epilogue is emitted once, in loops over the tile's sums.
     pub looped: bool,
     /// Whether the right side is packed, or is laid out as if it were.
     pub is_packed: bool,
@@ -121,7 +121,7 @@ impl<'t> Tiling<'t> {
         extent_product(&self.c.sum)
     }
 
-    /// The position of the left side of the tile at `row`.
+    /// A register block with the rows of the tile at `row` and the position of its left side; the other fields have default values.
     fn left_side(&self, k: &Kernel, row: &AxisTile, detail: Detail) -> RegisterBlock {
         let Tiling { c, grid, method, .. } = self;
         let (wide, high) = if method.tile.high == 1 { (row.count, 1) } else { (method.tile.wide, row.count) };

@@ -45,8 +45,8 @@ pub fn load_right(
     out
 }
 
-/// The contracted loops word by word: the innermost has as many steps fewer as a word has terms, and its extent is a multiple of these as
-/// every part of it is.
+/// Emits the contracted loops word by word: the trip count of the innermost loop is its number of terms over the terms of a word, which
+/// divide the extent of every part of it.
 pub fn emit_word_loops(
     e: &mut KernelBuilder,
     products: WordProducts,

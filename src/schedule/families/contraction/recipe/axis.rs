@@ -3,7 +3,7 @@
 /// A loop with the strides, in elements, by which it moves through both operands.
 #[derive(Clone, Copy, Debug)]
 pub struct ContractionAxis {
-    /// Iterations.
+    /// Trip count.
     pub extent: u64,
     /// Stride of the left operand.
     pub a: i64,
@@ -34,7 +34,7 @@ pub fn extent_product(axes: &[ContractionAxis]) -> u64 {
     axes.iter().map(|x| x.extent).product()
 }
 
-/// Offset in the right side of number `i` of the elements along `axes` from the first.
+/// Offset in the right side, in elements, of the element with the row-major number `i` along `axes` from the first one.
 pub fn right_offset(axes: &[ContractionAxis], mut i: u64) -> i64 {
     let mut at = 0i64;
     for axis in axes.iter().rev() {

@@ -33,8 +33,8 @@ impl InnerProductTile {
     }
 }
 
-/// Number of rows (or columns) whose sums with each of `others` fit in the registers: each sum takes one register for full vectors and
-/// one for each narrower vector.
+/// Number of rows (or columns) whose sums with each of `others` columns (or rows) fit in the registers: each sum takes one register for
+/// full vectors and one for each narrower vector.
 fn count_fitting_registers([run, lanes]: [u64; 2], others: u64, registers: u64) -> u64 {
     let pieces = 1 + u64::from((run % lanes).count_ones());
     registers / (others * pieces)

@@ -22,22 +22,22 @@ use crate::tensor::DType;
 
 /// Number of chunks that a kernel should have for threads to share it evenly.
 pub const ENOUGH_CHUNKS: u64 = 16;
-/// Fewest lanes of 32 bits that a dot instruction is used with.
+/// Fewest 32-bit lanes of a vector for which dot-product instructions are used.
 const FEWEST_WORDS: u64 = 4;
-/// Fraction (one part in so many) of the first-level cache that the right side of a batch may take.
+/// Divisor of the size of the first-level cache: a right side of a batch within that share is packed on the stack.
 const OF_FIRST_LEVEL: u64 = 2;
 
-/// Fewest terms of a sum for which reducing its lanes pays.
+/// Fewest terms of a sum for which vectorization along the sum pays, as its lanes are reduced at the end.
 const FEWEST_NARROW_TERMS: u64 = 32;
-/// Fewest terms of a sum for which reducing its lanes pays if the columns fill half a vector, which takes as long as a full one or half
-/// as long, depending on the processor.
+/// Fewest terms of a sum for which vectorization along the sum pays if the columns fill half a vector, which takes as long as a full one or
+/// half as long, depending on the processor.
 const FEWEST_FOR_HALF: u64 = 128;
 /// Fewest rows for which a half vector of columns is summed fast enough: with fewer, sums wait for one another.
 const FEW_ROWS: u64 = 8;
 
-/// Most rows for which a transposed right side is read in place: a packed element serves each of them.
+/// Most rows for which a transposed right side is read in place: with more rows packing pays, as a packed element serves each of them.
 const MOST_TURNED_ROWS: u64 = 8;
-/// Fewest terms per row of such a product: each sum is reduced at its end.
+/// Fewest terms of a sum, per row, for which a transposed right side is read in place: the lanes of each sum are reduced at its end.
 const FEWEST_TURNED_TERMS: u64 = 8;
 
 /// Compile-time knowledge about the elements of a right side.
@@ -50,7 +50,7 @@ pub enum RightSideKind {
         /// Whether each column has a scale.
         scales: bool,
     },
-    /// The elements are constants times one factor a term.
+    /// The elements are constants times one factor per term, which is computed at run time.
     Scaled,
     /// The elements are computed at run time.
     Computed,
@@ -67,7 +67,7 @@ pub struct ProductFacts<'c> {
     pub right: DType,
     /// Compile-time knowledge about the right side.
     pub side: RightSideKind,
-    /// The first element of the right side.
+    /// Index of the first element of the right side.
     pub b0: i64,
     /// Loops that index both sides.
     pub batch: &'c [ContractionAxis],
@@ -77,7 +77,7 @@ pub struct ProductFacts<'c> {
     pub columns: &'c [ContractionAxis],
     /// The contracted loops.
     pub sum: &'c [ContractionAxis],
-    /// Map of the steps of the first contracted loop that are left out, if any are.
+    /// Map of the rows of taps on the padding, which are steps of the first contracted loop, that are left out; `None` if none are.
     pub inside: Option<TapRows>,
     /// Whether the sums are stored without an epilogue.
     pub is_bare: bool,
@@ -252,7 +252,8 @@ impl ProductFacts<'_> {
             .is_some()
     }
 
-    /// The right side in place, if it is transposed and rows are few: packing would read and write all of it for few multiply-adds.
+    /// Panel order and source to read a transposed right side in place, if rows are few: packing would read and write all of it for few
+    /// multiply-adds.
     fn transposed_right_in_place(
         &self,
         sum: &[ContractionAxis],
@@ -276,8 +277,8 @@ impl ProductFacts<'_> {
         fits.then_some((PanelOrder::Transposed(column), RightSource::Transposed { panel, batch }))
     }
 
-    /// The right side in place, if its columns are contiguous in full vectors and packing gains nothing: it has the layout of panels, is
-    /// read once, stays in the first-level cache, or has overlapping terms that panels would copy.
+    /// Source to read the right side in place, if its columns are contiguous in full vectors and packing gains nothing: it has the layout
+    /// of panels, is read once, stays in the first-level cache, or has overlapping terms that panels would copy.
     fn right_in_place(
         &self,
         sum: &[ContractionAxis],
@@ -298,7 +299,8 @@ impl ProductFacts<'_> {
         (fits && is_worth).then_some(RightSource::InPlace { batch })
     }
 
-    /// Whether each batch packs a small right side of its own, with enough batches for threads.
+    /// Whether each batch packs a right side of its own on the stack: small enough for the first-level cache, with enough batches for
+    /// threads.
     fn is_near(&self, sum: &[ContractionAxis], panel: u64, target: &KernelTarget<'_>) -> bool {
         let panels = extent_product(self.columns).div_ceil(panel);
         let elements = panels.checked_mul(extent_product(sum)).and_then(|n| n.checked_mul(panel));
@@ -321,12 +323,12 @@ pub fn has_batched_right(batch: &[ContractionAxis]) -> bool {
     batch.iter().any(|x| x.b != 0 && x.extent > 1)
 }
 
-/// Whether columns are not contiguous, so that each has a cache line of terms.
+/// Whether neighboring columns are not contiguous in memory, so that a cache line holds terms of one column.
 pub fn has_strided_columns(columns: &[ContractionAxis]) -> bool {
     columns.iter().rfind(|x| x.extent > 1).is_some_and(|x| x.b != 1)
 }
 
-/// `axes` merged by their strides in the right side, if that gives one axis.
+/// The single axis into which `axes` merge by their strides in the right side; `None` if several remain.
 fn one_on_the_right(axes: &[ContractionAxis]) -> Option<ContractionAxis> {
     let on_the_right: Vec<ContractionAxis> = axes.iter().map(|x| ContractionAxis { a: 0, ..*x }).collect();
     <[ContractionAxis; 1]>::try_from(at_least_one_axis(merge_axes(&on_the_right))).ok().map(|[axis]| axis)

@@ -4,17 +4,17 @@ use super::word_products::WordProducts;
 /// Order of the elements in a panel of columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PanelOrder {
-    /// Term after term, and column after column within a term.
+    /// `[term][column]`: term after term, with the columns of a term side by side.
     #[default]
     Plain,
     /// Word after word: the terms of a column that fill 32 bits lie side by side, for a dot instruction.
     Words(WordProducts),
-    /// Two terms of a column side by side, for an instruction that multiplies tiles.
+    /// `[pair of terms][column][term of the pair]`, for the AMX instructions that multiply tiles.
     Tiles,
     /// The columns of two vectors of so many lanes interleaved: each word holds one bf16 of both, and a shift and a mask make f32 of
     /// them, half the cost of widening each vector. A last vector without a partner is in plain order.
     Vectors(u64),
-    /// Column after column, at this distance, with contiguous terms.
+    /// `[column][term]`: contiguous terms of each column, with columns this many elements apart.
     Transposed(u64),
 }
 

@@ -25,9 +25,9 @@ impl RegisterTile {
         self.vectors * self.lanes
     }
 
-    /// Whether the tile can read panels of so many columns: several whole panels, each with contiguous terms, or a part of one. If
-    /// several rows read a panel again and again, a part must be within a cache line: the same part of several lines falls into few sets
-    /// of the nearest cache (products of BERT took 1.4 times as long with quarters of 64 columns).
+    /// Whether the tile can read panels of `panel` columns: several whole panels, each with contiguous terms, or a part of one. If several
+    /// rows read a panel again and again, a part must be within a cache line: the same part of several lines falls into few sets of the
+    /// nearest cache (products of BERT took 1.4 times as long with quarters of 64 columns).
     fn reads(&self, panel: u64, dtype: DType) -> bool {
         let is_line = panel * dtype.bytes() as u64 <= LINE;
         let is_part = panel.is_multiple_of(self.columns()) && (is_line || self.high * self.wide == 1);
@@ -53,7 +53,7 @@ pub struct TiledExtents {
     pub sum: u64,
     /// Distance of rows of the left side, in bytes.
     pub stride: u64,
-    /// Whether products of integers are added to sums by an instruction of its own.
+    /// Whether a separate instruction adds the products of integers to the sums.
     pub adds_apart: bool,
 }
 
@@ -80,8 +80,8 @@ impl TiledExtents {
 /// Distance in bytes at which addresses fall into the same set of a first-level cache again.
 const PAGE: u64 = 4096;
 
-/// Cycles to start writing at another place; half if rows of the result are contiguous. With sums of 32 terms tiles of 12x2 vectors take
-/// a third longer than those of 5x4, which write each row at once.
+/// Cycles to begin the stores of a row of results, which lies at another place in memory; half if rows of the result are contiguous. With
+/// sums of 32 terms tiles of 12x2 vectors take a third longer than those of 5x4, which write each row at once.
 const A_RUN: f64 = 8.0;
 
 /// Cache lines of a set available to rows of the left side beside those of the right: the cache has eight or twelve ways.
@@ -99,7 +99,7 @@ const ENOUGH_PANELS: u64 = 4;
 /// Sixteenths of the second-level cache within which data stay while they are read repeatedly.
 const NEAR_SIXTEENTHS: u64 = 8;
 
-/// Largest ratio of the predicted time of a tile whose panels other code already has to that of the best tile.
+/// Largest accepted ratio of the predicted time of a tile that shares packed panels with other code to that of the best tile.
 const MOST_SHARED: f64 = 1.25;
 
 /// Upper limit of rows in a tile.
@@ -116,7 +116,7 @@ pub fn panel_columns(target: &KernelTarget<'_>, tile: &RegisterTile, dtype: DTyp
     }
 }
 
-/// Key of a product in tuned choices.
+/// Key of a product in the table of tuned choices: processor, element type and extents.
 pub fn tuning_key(target: &KernelTarget<'_>, dtype: DType, cover: TiledExtents, rows: u64, batch: u64) -> String {
     let TiledExtents { height, width, columns, sum, stride, .. } = cover;
     format!(

@@ -10,21 +10,21 @@ use crate::tensor::DType;
 /// adds to a sum is the number times the sum of the column of the right side, which is known: [`WordProducts::column_correction`] takes it back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WordProducts {
-    /// The instruction.
+    /// The dot-product instruction.
     pub instruction: DotInstruction,
-    /// Whether the left side is its second operand.
+    /// Whether the left side is the second operand of the instruction.
     is_left_second: bool,
-    /// The number that is added to each element of the left side: 0, 128 or -128.
+    /// Constant that flipping the top bit adds to each element of the left side: 0 (no flip), 128 or -128.
     added: i32,
 }
 
 impl WordProducts {
-    /// Products of bfloat16 or of integers of 16 bits.
+    /// Word products of pairs of terms: bfloat16, or integers of 16 bits.
     pub fn of_pairs(instruction: DotInstruction) -> WordProducts {
         WordProducts { instruction, is_left_second: false, added: 0 }
     }
 
-    /// Products of bytes on a machine with this instruction, or another one for bytes that comes with it; `None` for other types.
+    /// Word products of four 8-bit integers, by `instruction` or its counterpart for the other signedness; `None` for other types.
     pub fn of_byte_operands(instruction: DotInstruction, left: DType, right: DType) -> Option<WordProducts> {
         let is_signed = |dtype: DType| match dtype {
             DType::S8 => Some(true),
@@ -47,7 +47,7 @@ impl WordProducts {
         Some(WordProducts { instruction, is_left_second, added })
     }
 
-    /// Terms of a word.
+    /// Number of terms in a word of 32 bits.
     pub fn terms_per_word(self) -> u64 {
         self.instruction.terms_per_word()
     }
@@ -57,7 +57,8 @@ impl WordProducts {
         self.added != 0
     }
 
-    /// The factor of a column's sum of the right side that is added to the column's sums of products; 0: nothing is.
+    /// Factor of the correction for flipped signs: this times the sum of a column of the right side is added to the column's sums of
+    /// products. 0 if there is no correction.
     pub fn column_correction(self) -> i32 {
         -self.added
     }

@@ -18,14 +18,14 @@ use crate::schedule::plan::placement::Placement;
 /// A continuation that receives each part of a convolution as a contraction.
 type Then<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &Contraction, CoordinateMap<'_>) -> Result<()>;
 
-/// Combines each phase along one axis with each along the others.
+/// All combinations of one phase along each axis.
 pub(in crate::schedule) fn cross_product_of_phases(phases: &[Vec<Phase>]) -> Vec<Vec<Phase>> {
     phases.iter().rev().fold(vec![vec![]], |all, along| {
         all.iter().flat_map(|rest| along.iter().map(move |&phase| [&[phase], &rest[..]].concat())).collect()
     })
 }
 
-/// `view` with its origin at the first window, along axes without dilation holes.
+/// Moves the origin of `view` to the first element of the first window, along axes without base dilation.
 fn from_first_window(mut view: ArrayView, d: &ConvDims) -> ArrayView {
     for (w, &axis) in d.window.iter().zip(&d.input_spatial).filter(|(w, _)| w.lhs_dilate == 1) {
         view.layout.origin -= w.pad_low * view.layout.strides[axis];
@@ -208,7 +208,8 @@ impl<'a> Emitter<'a> {
         Ok(from_first_window(value.view(&shape.dims)?, d))
     }
 
-    /// Views of the operand with margins, or of the parts of a concatenation that has no memory.
+    /// Views of the convolution's operand with margins: one, or one of each part if the operand is a concatenation that is not
+    /// materialised.
     pub(in crate::schedule) fn input_channel_views(
         &mut self,
         id: InstId,
@@ -229,7 +230,7 @@ impl<'a> Emitter<'a> {
         Ok(planes)
     }
 
-    /// The operand if it has wide enough margins, or a copy that has.
+    /// Buffers of `operand` with zero margins of at least `margins` (before, after) along each spatial axis: its own, or those of a copy.
     fn with_room(&mut self, id: InstId, operand: InstId, d: &ConvDims, margins: &[(u64, u64)]) -> Result<ValueBuffers> {
         let rank = self.scope.comp.array_shape(operand).rank();
         let mut all = [vec![0; rank], vec![0; rank]];
@@ -239,7 +240,7 @@ impl<'a> Emitter<'a> {
         self.ensure_margins(id, operand, &all)
     }
 
-    /// `operand` if it has at least so many zeros before and after along each axis, or a copy that has.
+    /// Buffers of `operand` with at least `margins` zeros (before, after) along each axis: its own, or those of a copy.
     pub(in crate::schedule) fn ensure_margins(
         &mut self,
         id: InstId,

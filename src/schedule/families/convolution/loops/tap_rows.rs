@@ -3,21 +3,22 @@ use crate::kernel::{Expr, Index, Kernel};
 use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 
 impl TapRows {
-    /// The map for rows that are `apart` elements apart, and the offset of the first row from the one that the first tap would read.
+    /// The map for an operand whose rows are `apart` elements apart, and the offset of the operand's first row from the row that the first
+    /// tap would read.
     pub(in crate::schedule) fn for_row_stride(self, apart: i64) -> (TapRows, i64) {
         (TapRows { apart, ..self }, -self.first * apart)
     }
 
-    /// The position of the taps of one row of results.
+    /// The operand rows that the taps of result row `row` read.
     pub(in crate::schedule) fn taps_of_row(&self, row: &Index) -> RowTaps {
         RowTaps { first: row.scale(self.steps[0]).offset(self.first), inside: *self }
     }
 }
 
-/// Position of the taps of one row of results.
+/// Map from the taps of one row of results to the operand rows that they read.
 #[derive(Clone, Debug)]
 pub struct RowTaps {
-    /// The row that the first tap reads.
+    /// The operand row that the first tap reads; outside the operand if that tap is on the padding.
     first: Index,
     inside: TapRows,
 }

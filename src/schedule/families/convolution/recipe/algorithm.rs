@@ -40,12 +40,12 @@ pub enum ConvolutionAlgorithm {
 /// A convolution with its algorithm and the consequences for its operand.
 #[derive(Clone, Debug)]
 pub struct Convolution {
-    /// The method.
+    /// The algorithm that was chosen.
     pub algorithm: ConvolutionAlgorithm,
     /// The margins that the operand needs along each spatial axis, before and after; `None` if it must be copied with dilation holes
     /// written out.
     pub margins: Option<Vec<(u64, u64)>>,
-    /// Contractions, one for each phase of the strides, that read no padding: results at the edges use fewer taps.
+    /// Phases along each axis that read the operand without margins: results at the edges are phases of their own, with fewer taps.
     pub at_edges: Option<Vec<Vec<Phase>>>,
     /// Key of the convolution in tuned choices and its algorithm, if Winograd's method is possible.
     pub named: Option<(String, ConvolutionMethod)>,
@@ -80,7 +80,7 @@ impl Convolution {
         self.margins.as_ref().is_some_and(|margins| margins.iter().any(|m| *m != (0, 0)))
     }
 
-    /// The phases that need no margins, unless they are too many.
+    /// The phases of a direct convolution that need no margins; `None` if they take more than [`MOST_PARTS`] contractions.
     fn edges(&self, comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
         let ConvolutionAlgorithm::Direct { inside: None } = self.algorithm else { return None };
         let parts = phases::edge_phases(comp, id, d)?;
@@ -147,8 +147,8 @@ fn without_winograd(comp: &Computation, id: InstId, d: &ConvDims, target: &Kerne
     ConvolutionAlgorithm::Direct { inside: tap_rows::choose_tap_rows(comp, id, d, target) }
 }
 
-/// Whether `id` makes one channel (or as many as [`ConvDims::repeats_inputs_across_lanes`] allows) of each channel, with channels as the last
-/// axis everywhere.
+/// Whether convolution `id` is depthwise: one output channel (or as many as [`ConvDims::repeats_inputs_across_lanes`] allows) per input
+/// channel, with channels as the last axis everywhere.
 fn is_by_channel(comp: &Computation, id: InstId, d: &ConvDims) -> bool {
     let [input, kernel] = comp[id].operands[..] else { return false };
     let (input, kernel, result) = (comp.array_shape(input), comp.array_shape(kernel), comp.array_shape(id));

@@ -11,9 +11,9 @@ const MOST_EDGES: u64 = 3;
 /// Results along one axis that use the same taps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase {
-    /// The first result.
+    /// Index of the first result of the phase.
     pub first: u64,
-    /// Distance of results.
+    /// Distance of neighboring results of the phase, in results of the axis.
     pub step: u64,
     /// The number of results.
     pub count: u64,
@@ -105,7 +105,7 @@ fn on_operand(w: &WindowDim, n: i64, first: i64, count: i64) -> Option<Phase> {
     Some(Phase { first: first?, step: 1, count: count?, tap: tap?, taps: taps.filter(|&taps| taps > 0)?, base })
 }
 
-/// Number of elements before and after the `n` of an axis that the phases read.
+/// Margins that `phases` read before and after the `n` elements of an axis, in elements.
 pub fn phase_margin(phases: &[Phase], n: u64) -> (u64, u64) {
     let low = phases.iter().map(|p| -p.base).max().unwrap_or(0);
     let last = |p: &Phase| p.base + (p.count + p.taps) as i64 - 1 - n as i64;

@@ -16,7 +16,7 @@ const MOST_TIME: f64 = 0.97;
 pub struct TapRows {
     /// The row that the first tap of the first result reads.
     pub first: i64,
-    /// Distance of the rows read by the next result, and by the next tap.
+    /// Distance in operand rows between the reads of neighboring results, and between those of neighboring taps.
     pub steps: [i64; 2],
     /// Number of rows of the operand.
     pub rows: i64,
@@ -41,7 +41,7 @@ impl TapRows {
     }
 }
 
-/// Whether a machine has an instruction for words of this type of integers.
+/// Whether `machine` has a dot-product instruction for integers of type `dtype`.
 fn is_of_words(dtype: DType, machine: &Target) -> bool {
     match dtype {
         DType::S8 | DType::U8 => machine.byte_dot.is_some(),

@@ -30,7 +30,7 @@ pub struct TileRun {
 }
 
 impl TileRun {
-    /// The tiles without all pixels but at most `count` from `first` on; windows are `stride` elements apart.
+    /// The same tiles restricted to at most `count` of their pixels, from pixel `first` on; windows are `stride` elements apart.
     pub fn take_pixels(&self, first: u64, count: u64, stride: u64) -> TileRun {
         let relative = |element: u64| element.saturating_sub(first * stride);
         TileRun {
@@ -46,7 +46,7 @@ impl WindowAxis {
     pub const NONE: WindowAxis =
         WindowAxis { extent: 1, size: 1, stride: 1, dilation: 1, reversed: false, edges: None };
 
-    /// For each element that a tile reads (relative as in its run), the pixels that use it, each with the tap.
+    /// Map from each element that a tile reads (relative as in [`TileRun::elements`]) to the pixels that use it, each with the tap.
     pub fn tap_uses(&self, run: &TileRun) -> BTreeMap<u64, Vec<(u64, u64)>> {
         let mut uses: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
         for pixel in 0..run.pixels {
@@ -88,7 +88,7 @@ impl WindowAxis {
         first.min(end) as u64..end as u64
     }
 
-    /// Distance from the first to behind the last element that `pixels` pixels read, padding included.
+    /// Number of elements from the first to the last one that `pixels` neighboring pixels read, padding included.
     pub fn input_span(&self, pixels: u64) -> u64 {
         (pixels - 1) * self.stride + (self.size - 1) * self.dilation + 1
     }

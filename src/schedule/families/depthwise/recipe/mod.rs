@@ -8,7 +8,7 @@ use crate::schedule::families::depthwise::recipe::axis::{TileRun, WindowAxis};
 use crate::schedule::plan::context::PlanContext;
 use std::fmt;
 
-/// Registers from which on the weights of a whole window stay in them.
+/// Fewest vector registers of a machine with which the weights of a whole window stay in registers.
 const MANY_REGISTERS: u64 = 32;
 /// Fewest chunks of a kernel, for threads to share it.
 const FEW_CHUNKS: u64 = 8;
@@ -22,7 +22,7 @@ pub struct DepthwiseTiling {
     pub outer: Vec<WindowAxis>,
     /// The last spatial axis.
     pub wide: WindowAxis,
-    /// Whether the loops over taps are unrolled too.
+    /// Whether the loops over the taps of the outer axes are unrolled too.
     pub is_whole: bool,
     /// Pixels of a tile along the last axis.
     pub tile: u64,
@@ -51,7 +51,7 @@ impl DepthwiseTiling {
         window
     }
 
-    /// The last axis, whose taps are unrolled.
+    /// The last spatial axis with the taps that are unrolled: all of them, or a single one if they are so many that they are a loop.
     pub fn unrolled_axis(&self) -> WindowAxis {
         if self.wide.size <= MOST_TAPS { self.wide } else { WindowAxis { size: 1, ..self.wide } }
     }
@@ -93,8 +93,9 @@ impl DepthwiseTiling {
     }
 }
 
-/// Number of groups into which `blocks` vectors of channels are divided, if tiles of pixels are few and threads share channels too; and
-/// whether the loop over groups is outermost, for an operand made by channels: a thread should read those that it made.
+/// Number of groups into which `blocks` vectors of channels are divided for threads, if tiles of pixels are too few for them; and whether
+/// the loop over groups is outermost. `is_by_channel` says that threads shared the channels of the operand when it was made: each should
+/// read those that it made.
 pub fn channel_groups(blocks: u64, tiles: u64, is_by_channel: bool) -> (u64, bool) {
     let is_enough = |g: &u64| blocks.is_multiple_of(*g) && g * tiles >= FEW_CHUNKS;
     match (2..=blocks / FEW_VECTORS).find(is_enough).filter(|_| is_by_channel) {

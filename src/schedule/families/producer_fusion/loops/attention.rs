@@ -93,9 +93,9 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// The outer loops, flattened into one that chunks of work divide: blocks of rows, those of a batch one after another.
+/// The outer loops of an attention kernel, flattened into its chunks: blocks of rows, those of a batch one after another.
 struct AttentionBlocks {
-    /// Batch variables: of both products, and of the row operations.
+    /// Batch variables of the two products.
     batches: [VarId; 2],
     batch: VarId,
     block: VarId,
@@ -116,7 +116,7 @@ impl AttentionBlocks {
         Index::var(self.block).scale(self.height as i64)
     }
 
-    /// Loops `nest` over the tiles of the block; `number` is the tile.
+    /// Wraps the body of `nest` in the loops over the tiles and panels of a block; `number` is the variable of the tile.
     fn tiles(&self, k: &mut Kernel, nest: ContractionNest, number: VarId, tile: RegisterTile) -> Vec<Stmt> {
         let at = Index::var(self.block).scale((self.height / tile.wide) as i64).add(&Index::var(number));
         let body = bind_variable(k, nest.grid.tile, at, nest.body);
@@ -127,7 +127,7 @@ impl AttentionBlocks {
         loops.into_iter().fold(body, |body, v| vec![for_loop(v, LoopKind::Seq, body)])
     }
 
-    /// Makes `body` the body of the kernel.
+    /// Sets the kernel's body: `body`, with the variables of batch and block bound for each chunk.
     fn close(self, k: &mut Kernel, mut body: Vec<Stmt>) {
         let blocks = k.vars[self.block];
         let all = k.add_var(k.vars[self.batch] * blocks);

@@ -22,7 +22,8 @@ impl RowBand {
         (self.own - 1) * self.stride + self.span
     }
 
-    /// Wraps `make` so that rows made by the band before are skipped, unless this one is `fresh`.
+    /// Wraps `make`, which makes a row of the operand, in the condition that the band before has not left that row in the line buffer, or
+    /// that this band is `fresh` and found nothing there.
     pub(in crate::schedule) fn guard_new_rows(
         &self,
         k: &mut Kernel,
@@ -37,7 +38,7 @@ impl RowBand {
         vec![Stmt::If { cond, body: make }]
     }
 
-    /// Wraps `read`, which makes row `reader` of the result, in the condition that all rows that it reads are there.
+    /// Wraps `read`, which makes row `reader` of the result, in the condition that all rows that it reads are in the line buffer.
     pub(in crate::schedule) fn guard_complete_windows(
         &self,
         k: &mut Kernel,
@@ -58,8 +59,8 @@ impl RowBand {
     }
 }
 
-/// The loops that chunks stand for: bands, those of one panel one after another. Threads that share them get either the upper or the
-/// lower bands of all panels, which balances and matches how kernels over rows read the result.
+/// The loops over images, panels and bands that are flattened into the kernel's chunks, the bands of one panel one after another. Threads
+/// that share them get either the upper or the lower bands of all panels, which balances and matches how kernels over rows read the result.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::schedule) struct ChunkLoops {
     pub batch: VarId,
@@ -67,7 +68,7 @@ pub(in crate::schedule) struct ChunkLoops {
     pub band: VarId,
     /// Number of the chunk.
     pub all: VarId,
-    /// First and last chunk of a range.
+    /// First and last chunk of the range that a thread executes.
     pub range: [VarId; 2],
 }
 
@@ -89,14 +90,14 @@ impl ChunkLoops {
         (bands % 2 == 0).then_some(bands / 2)
     }
 
-    /// Emits the condition that a range of chunks is a whole one, or with `whole` false that it is shorter.
+    /// Emits the condition that a thread's range of chunks has all of them, or with `whole` false that it has fewer.
     fn range_has(&self, k: &mut Kernel, whole: bool) -> ExprId {
         let more = k.vars[self.all] as i64 - 1;
         let range = Index::var(self.range[1]).add(&Index::var(self.range[0]).scale(-1));
         k.add_expr(if whole { Expr::Within(range, more, more + 1) } else { Expr::Within(range, 0, more) })
     }
 
-    /// Emits the condition that no row in the line buffer belongs to this band.
+    /// Emits the condition that the line buffer has no rows that the current band reads.
     pub(in crate::schedule) fn has_empty_line_buffer(&self, k: &mut Kernel) -> ExprId {
         let top = k.add_expr(Expr::Within(Index::var(self.band), 0, 1));
         let since = Index::var(self.all).add(&Index::var(self.range[0]).scale(-1));
@@ -109,7 +110,8 @@ impl ChunkLoops {
         k.add_op(ScalarOp::Or, &[fresh, middle], DType::Pred)
     }
 
-    /// The number of a chunk in the order of panels; its own number if one thread does all.
+    /// Number of the current chunk in the order of panels. With one thread that is the variable [`ChunkLoops::all`]; if threads share the
+    /// chunks, that counts the upper bands of all panels before the lower ones.
     fn chunk_number(&self, k: &mut Kernel) -> Index {
         let own = Index::var(self.all);
         let Some(half) = self.of_half(k) else { return own };
@@ -123,7 +125,7 @@ impl ChunkLoops {
         Index::atom(Atom::Clamp(Box::new(Index::atom(Atom::Value(place))), 0, all - 1))
     }
 
-    /// Makes `body` the body of the kernel.
+    /// Sets the kernel's body: `body`, with the variables of image, panel and band bound for each chunk.
     pub(in crate::schedule) fn set_kernel_body(self, k: &mut Kernel, body: Vec<Stmt>) {
         let place = k.add_var(k.vars[self.all]);
         let body = bind_linear_index(k, place, &[self.batch, self.panel, self.band], body);
@@ -137,7 +139,7 @@ impl ChunkLoops {
 pub(in crate::schedule) struct RowStatements {
     pub batch: VarId,
     pub panel: VarId,
-    /// The row.
+    /// Number of the row.
     pub row: VarId,
     /// The slot of the row in the line buffer.
     pub slot: VarId,
@@ -156,7 +158,8 @@ pub(in crate::schedule) struct LineBuffer {
 }
 
 impl LineBuffer {
-    /// The layout of the pixels of a row after `before` missing ones, without the offsets of the row and of other panels.
+    /// The layout of the pixels of any one row in the buffer, of which the first `before` pixels, which are padding, are not stored. The
+    /// offsets of the row and of other panels are not included.
     pub(in crate::schedule) fn layout(&self, d: &ConvDims, panel: u64, before: i64) -> Layout {
         let rank = 2 + d.input_spatial.len();
         let mut strides = vec![0; rank];
@@ -165,7 +168,8 @@ impl LineBuffer {
         Layout { origin: -before * panel as i64, strides, low: vec![0; rank], high: vec![0; rank] }
     }
 
-    /// Emits row `padded` of the padded operand unless it is padding; the operand has `height` rows after `before` rows of padding.
+    /// Emits the statements of `made` for row `padded` of the padded operand, unless the row is padding; the operand has `height` rows
+    /// after `before` rows of padding.
     pub(in crate::schedule) fn emit_row(
         &self,
         k: &mut Kernel,
@@ -180,8 +184,8 @@ impl LineBuffer {
         vec![Stmt::Let { var: made.slot, value: padded.rem(self.held as i64, &k.vars), body }]
     }
 
-    /// Stores the values of `store` for the channels of panel `panel` out of `all` channels in panels of `most`, a vector at a time;
-    /// `store` gets the channel's number in the panel and in all.
+    /// Emits stores of the values that `store` returns for the channels of panel `panel`, a vector at a time. `store` gets a channel's
+    /// number in the panel and its number among all channels; there are `all` channels in panels of `most`.
     pub(in crate::schedule) fn store_panel(
         &self,
         k: &mut Kernel,

@@ -37,9 +37,9 @@ pub const FAMILY: Family = Family {
 
 /// A row of results of a depthwise convolution.
 pub(in crate::schedule) struct WindowRow {
-    /// The image.
+    /// Variable of the image.
     pub batch: VarId,
-    /// The row.
+    /// Variable of the row.
     pub row: VarId,
     /// The panel of channels and its width, if not all channels are computed.
     pub panel: Option<(VarId, u64)>,

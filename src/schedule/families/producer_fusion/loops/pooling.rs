@@ -6,7 +6,8 @@ use crate::schedule::loops::prelude::*;
 use crate::schedule::plan::fuse::root_coordinates;
 
 impl<'a> Emitter<'a> {
-    /// Adds element `at` of the operand; after the last one of a window, returns the index and the value of the result.
+    /// Appends element `at` of the pooling's operand to `taken`, the elements of the window so far; after the last one of the window,
+    /// returns the index and the value of the result.
     pub(in crate::schedule) fn pool_element(
         &mut self,
         e: &mut KernelBuilder,

@@ -49,7 +49,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Layout of the elements of any one row of pixels.
+/// Layout of any one row of pixels on the stack, with `stride` elements per pixel; strides along images and rows are 0.
 fn layout_of_row(rank: usize, d: &ConvDims, stride: u64) -> Layout {
     let mut strides = vec![0; rank];
     strides[d.output_spatial[1]] = stride as i64;

@@ -23,7 +23,7 @@ const FEW_BLOCKS: u64 = 16;
 /// Least number of threads assumed of a machine with several: with as many blocks none of them idles.
 const FEW_THREADS: f64 = 4.0;
 
-/// Attention: a product whose kernel computes its left side.
+/// Attention: a matrix product whose kernel also computes its left side, a block of rows at a time.
 #[derive(Clone, Debug)]
 pub struct Attention {
     /// The left side, a row computation such as a softmax.
@@ -106,8 +106,8 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
         .then_some(Attention { left, scores, rows, height, stride: lines * LINE / bytes, tiles })
 }
 
-/// Factor by which threads take longer over so few blocks of `cycles` in all than over panels of columns, of which both products have
-/// enough. Decoding a token is one row: one thread would do all of a language model's last product.
+/// Extra cycles that threads take if they share `blocks` blocks of `cycles` cycles in all, instead of panels of columns, of which both
+/// products have enough. Decoding a token is one row: one thread would do all of a language model's last product.
 fn idle_factor(blocks: u64, cycles: f64) -> f64 {
     cycles * (1.0 / blocks as f64 - 1.0 / FEW_THREADS).max(0.0)
 }
@@ -138,7 +138,7 @@ fn choose_block_height(
     (time <= apart + saved).then_some((time, height, tiles))
 }
 
-/// The dot of a kernel that ends in `id`.
+/// The dot that the kernel with root `id` computes, if that root is materialised and no row kernel.
 fn dot_kernel(comp: &Computation, fusion: &Fusion, id: InstId) -> Option<InstId> {
     let anchor = fusion.anchor[id].unwrap_or(id);
     let alone = fusion.is_materialised(id) && fusion.rows[id].is_none();

@@ -44,7 +44,7 @@ pub fn window_span(w: &WindowDim) -> u64 {
     (w.size - 1) * w.rhs_dilate + 1
 }
 
-/// The panels of the convolution that makes the operand, and the memory for their rows.
+/// The division of the convolution that makes the operand into panels of channels, with its register tile and key in tuned choices.
 struct Panels {
     tile: RegisterTile,
     form: String,

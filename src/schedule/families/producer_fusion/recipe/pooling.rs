@@ -51,7 +51,8 @@ pub fn choose(context: &PlanContext<'_>, fusion: &Fusion, id: InstId) -> Option<
     (same && fits).then_some(Pooling { producer, convolution, axis, count, fold, start })
 }
 
-/// The only axis along which a window has several elements, each used once, and their number.
+/// The only axis along which windows have several elements, and the number of these; `None` if windows overlap, leave out elements or have
+/// padding.
 fn only_axis(window: &[WindowDim]) -> Option<(usize, u64)> {
     let mut wide = window.iter().enumerate().filter(|(_, w)| w.size > 1);
     let (axis, &WindowDim { size, .. }) = wide.next()?;
@@ -62,7 +63,7 @@ fn only_axis(window: &[WindowDim]) -> Option<(usize, u64)> {
     (wide.next().is_none() && window.iter().enumerate().all(plain)).then_some((axis, size))
 }
 
-/// Whether an axis is the same in two shapes of the same elements, apart from axes of one element.
+/// Whether axis `of_x` of shape `x` is axis `of_y` of shape `y`, if the shapes differ only in axes of extent 1.
 fn same_axis(x: &[u64], of_x: usize, y: &[u64], of_y: usize) -> bool {
     let long = |dims: &[u64]| dims.iter().copied().filter(|&n| n > 1).collect::<Vec<_>>();
     x[of_x] > 1 && y[of_y] > 1 && long(x) == long(y) && long(&x[..of_x]) == long(&y[..of_y])

@@ -40,7 +40,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// The loops at the position of one block.
+/// Position of a block: the loop variables over blocks.
 struct BlockPosition<'b> {
     /// The image, and the number of the block along both axes.
     loops: [VarId; 3],

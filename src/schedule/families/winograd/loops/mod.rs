@@ -45,18 +45,18 @@ struct WinogradConvolution<'c> {
     key: InstKey,
     d: &'c ConvDims,
     w: &'c Winograd,
-    /// Whether its weights are transformed at compile time.
+    /// Whether the weights are transformed at compile time.
     is_known: bool,
-    /// Whether its weights could be transformed at compile time.
+    /// Whether the weights could be transformed at compile time.
     may_be_known: bool,
-    /// The pooling fused into it.
+    /// The max pooling that is fused into the convolution.
     pooled: Option<&'c Pooling>,
     /// The input channels.
     input: &'c [InputChannels],
     out: &'c ValueBuffers,
 }
 
-/// Products of rows with weights in panels.
+/// The products of transformed inputs, whose tiles are rows, with transformed weights in panels.
 struct Products<'c> {
     c: Contraction,
     rows: &'c ProductRows,
@@ -142,7 +142,7 @@ impl<'a> Emitter<'a> {
         self.emit_contraction(KernelRoot { id: conv.ids.0, anchor: conv.ids.1, out: sums }, &c, &nowhere)
     }
 
-    /// Launches a kernel of products of these rows: `body` in loops, with its number of operations.
+    /// Launches kernel `k`, which computes products of `rows`: `body` inside `loops`, with `flops` floating-point operations.
     fn launch_winograd(
         &mut self,
         mut k: Kernel,
@@ -164,8 +164,8 @@ impl<'a> Emitter<'a> {
         self.launch(k);
     }
 
-    /// Emits a row of points of a panel: transforms its weights from a column on, to where `right` has them, and multiplies all rows of
-    /// tiles with them.
+    /// Emits the products of a panel at a row of points: transforms the weight columns `source` into the panel at `right`, and multiplies
+    /// all rows of tiles with them.
     fn products_of_row(
         &mut self,
         e: &mut KernelBuilder,
@@ -234,7 +234,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// The buffers of products at all points.
+/// The operands of the products at all points, and the strides of their points.
 struct PointProducts {
     /// The transformed inputs.
     left: BufId,
@@ -246,7 +246,7 @@ struct PointProducts {
     of_sums: u64,
 }
 
-/// The products at all points, for rows with so many columns, as one contraction.
+/// The products at all points as one contraction of `rows` by `columns`, with a batch for each point.
 fn point_products(
     w: &Winograd,
     memory: PointProducts,

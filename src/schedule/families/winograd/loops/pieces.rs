@@ -10,7 +10,8 @@ use crate::schedule::loops::prelude::*;
 type Back<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &mut KernelBuilder, ColumnRange) -> Result<Vec<Stmt>>;
 
 impl<'a> Emitter<'a> {
-    /// The products of a piece, after the kernel of the weights; `memory` allocates inputs and sums of given sizes.
+    /// The products of a piece; `memory` allocates inputs and sums of given sizes. Emits the kernel that transforms the weights, unless
+    /// they are transformed at compile time.
     pub(super) fn piece_products<'c>(
         &mut self,
         conv: &WinogradConvolution<'_>,
@@ -54,7 +55,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Operations of all pieces, which read `reads` tiles.
+/// Floating-point operations of all pieces, which read `reads` tiles of the input in all.
 pub(super) fn piece_flops(w: &Winograd, reads: u64) -> u64 {
     let [there, back] = w.transform_flops();
     there * reads * w.inputs + w.result_tiles() * (2 * w.point_count() * w.term_count() + back) * w.outputs

@@ -4,9 +4,10 @@ use crate::schedule::loops::prelude::*;
 
 /// Positions along one axis of an array of `extent` elements, which may lie outside.
 pub(in crate::schedule) struct AxisPositions {
-    /// For each position, the nearest one inside the array, and the condition that it is that, if it may not be.
+    /// For each position, the nearest position inside the array, and the condition that the position itself is inside; `None` if it always
+    /// is.
     all: Vec<(Index, Option<ExprId>)>,
-    /// Variables with values that must be computed before the index.
+    /// Variables that the positions contain, with the values to bind them to.
     vars: Vec<(VarId, Index)>,
     flags: Vec<Stmt>,
 }
@@ -31,7 +32,7 @@ impl AxisPositions {
         made
     }
 
-    /// The offset of position `i`, for a stride.
+    /// Offset of position `i`, clamped to the array, along an axis of stride `stride`.
     pub(in crate::schedule) fn offset_of(&self, i: usize, stride: i64) -> Index {
         self.all[i].0.scale(stride)
     }

@@ -64,13 +64,14 @@ struct TileLoops {
     line: [VarId; 2],
     /// Number of the tile in the strip's line, and in the whole line.
     tile: [VarId; 2],
-    /// The loops over all tiles.
+    /// Variables of the tile's position among all tiles, along each axis.
     loops: Vec<VarId>,
     lines: usize,
 }
 
 impl TileLoops {
-    /// Creates the loops; the first of `tiles` is the number along a line of the strip, the others those along the axes of the method.
+    /// Creates the loops over the tiles of strip `number`, with `tiles` tiles per line of the strip; `all` has the number of all tiles
+    /// along each axis of the method.
     fn new(k: &mut Kernel, w: &Winograd, strips: &Strips, number: VarId, tiles: u64, all: &[u64]) -> TileLoops {
         let (mut extents, lines) = w.tile_loops();
         let first = extents.len() - all.len();
@@ -116,8 +117,8 @@ impl TileLoops {
     }
 }
 
-/// Wraps `body` in the loop over the first of `vars`, with the second one set to `number` (clamped to its range) and `loops` set to the
-/// position of that.
+/// Wraps `body` in a loop over the first of `vars`. In the loop, the second one is `number`, clamped to its range, and `loops` are the
+/// coordinates of that linear index.
 fn clamped_loops(k: &Kernel, vars: [VarId; 2], number: &Index, loops: &[VarId], body: Vec<Stmt>) -> Stmt {
     let body = bind_linear_index(k, vars[1], loops, body);
     let value = number.clamp_to(0, k.vars[vars[1]] as i64 - 1, &k.vars);

@@ -12,7 +12,7 @@ use crate::schedule::plan::fuse::root_coordinates;
 pub(super) struct ResultTile {
     /// Coordinates along the axes without the method.
     pub at: Vec<Index>,
-    /// Phase of the strided convolution that the tile belongs to, along each axis of the method.
+    /// Phase of the dilated convolution that the tile belongs to, along each axis of the method.
     pub phases: Vec<Index>,
     /// The tile number along each axis of the method.
     pub tiles: Vec<VarId>,
@@ -33,7 +33,7 @@ impl ResultTile {
     }
 }
 
-/// The phase that a loop variable stands for.
+/// The phase as an index: the loop variable `v`, or 0 if there is only one phase.
 fn phase_of(k: &Kernel, v: VarId) -> Index {
     if k.vars[v] == 1 { Index::default() } else { Index::var(v) }
 }
@@ -59,7 +59,7 @@ pub(super) struct ColumnRange {
 
 /// The input of a convolution, transformed to all points.
 pub(super) struct TransformedInputs {
-    /// The buffer that holds them.
+    /// The buffer of the transformed inputs.
     pub buf: BufId,
     /// The layout of the tiles in the buffer.
     pub layout: InputLayout,

@@ -5,7 +5,7 @@ use crate::schedule::loops::prelude::*;
 /// The values of a tile at all points, in memory.
 #[derive(Clone, Debug)]
 pub struct PointMemory {
-    /// The buffer that holds them.
+    /// The buffer of the values.
     pub buf: BufId,
     /// The element of the first point.
     pub first: Index,
@@ -102,8 +102,8 @@ impl<'k> TransformEmitter<'k> {
         })
     }
 
-    /// Evaluates the elements that a tile reads at all points: for each point, the polynomial that is 0 at the other points, applied to
-    /// the elements as its powers.
+    /// Emits the transform of the elements that a tile reads to all points. At each point, these are summed with the coefficients of the
+    /// polynomial that is 0 at the other points.
     pub fn transform_inputs(&mut self, points: &EvaluationPoints, d: &[ExprId]) -> Vec<ExprId> {
         let d = self.all_held(d);
         let odd = usize::from(points.has_zero);

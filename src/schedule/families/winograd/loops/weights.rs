@@ -72,7 +72,7 @@ impl<'a> Emitter<'a> {
         Ok(UntransformedWeights { from, layout, dtype, scales, factors })
     }
 
-    /// The weights at all points in panels of so many columns: transformed at compile time, or by a kernel of their own.
+    /// The weights at all points in panels of `panel` columns: transformed at compile time, or by a kernel of their own.
     pub(super) fn panel_weights(&mut self, conv: &WinogradConvolution<'_>, panel: u64, lanes: u64) -> Result<BufId> {
         let w = conv.w;
         let (panels, of_panel) = (w.outputs.div_ceil(panel), w.panel_stride(panel));
@@ -240,8 +240,8 @@ impl WinogradConvolution<'_> {
         Ok(Bytes::from(bytes))
     }
 
-    /// The terms of a product in order: for each, the offset of its taps along the axes of the method; `None` if the group has fewer
-    /// taps.
+    /// Offsets of the taps of each term of a product, in the order of the terms. A term has taps along the axes of the method; `None` where
+    /// its group has fewer.
     fn product_terms(&self, strides: &[i64]) -> Vec<Vec<Option<u64>>> {
         let WinogradConvolution { d, w, .. } = *self;
         let mut firsts = vec![0];
@@ -270,7 +270,7 @@ impl WinogradConvolution<'_> {
     }
 }
 
-/// Rearranges weights at all points into panels of so many columns, `of_panel` elements apart.
+/// Rearranges weights at all points into panels of `panel` columns, `of_panel` elements apart.
 fn in_panels(w: &Winograd, numbers: &Bytes, panel: u64, of_panel: u64) -> Tensor {
     let elements = w.point_count() * w.outputs.div_ceil(panel) * of_panel;
     let mut bytes = vec![0u8; elements as usize * 4];

@@ -21,7 +21,7 @@ pub struct BlockSplit {
     pub made: [u64; 2],
     /// Lines and tiles that a block reads.
     pub read: [u64; 2],
-    /// Blocks along both axes.
+    /// Number of blocks along lines and along tiles.
     pub count: [u64; 2],
     pub piece: ConvolutionPiece,
 }
@@ -35,7 +35,8 @@ pub fn choose(d: &ConvDims, w: &Winograd, room: Option<u64>, target: &KernelTarg
     costs.min_by(|x, y| x.0.total_cmp(&y.0)).map(|best| best.1)
 }
 
-/// Blocks of so many lines and tiles, with the cycles that all of them take, if they fit on the stack.
+/// Blocks of `made` lines and tiles, with the predicted cycles of all of them; `None` if a block does not fit on the stack, or the blocks
+/// are unequal or fewer than `few`.
 fn fit_blocks(
     d: &ConvDims,
     w: &Winograd,

@@ -28,7 +28,7 @@ use points::{EvaluationPoints, RESULTS, point_stride};
 const GROUP: u64 = RESULTS;
 /// Taps along each axis if the method is used along several.
 pub const TAPS_OF_SEVERAL: u64 = 3;
-/// Fewest terms of a sum: below, the transforms dominate and the error bound is near.
+/// Fewest input channels and fewest output channels: with fewer the transforms dominate and the error bound is near.
 const FEWEST_CHANNELS: u64 = 16;
 /// Least predicted speedup over the direct method for the method to be used.
 const LEAST_GAIN: f64 = 1.15;
@@ -49,7 +49,7 @@ const PANEL_SIXTEENTHS: u64 = 8;
 /// Vector operations per point of a tile's transform along one axis: three, half of which overlap with others, and the vectors written
 /// and read once more.
 const TRANSFORM: f64 = 2.9;
-/// Operations of a tile's transforms along both axes, to points and back, and of a weight's transform.
+/// Floating-point operations of the transforms along both axes: of a tile to points, of a tile back, and of the taps of a weight to points.
 const OF_SQUARE: [u64; 3] = [144, 130, 90];
 
 /// An axis of the window along which Winograd's method is used.
@@ -118,7 +118,7 @@ pub struct Winograd {
     pub size: Vec<u64>,
     /// Number of input elements along each axis of the window.
     pub inside: Vec<u64>,
-    /// Number of positions of the padded input at which windows begin or that they reach, along each axis without the method.
+    /// Number of positions of the padded input that windows read, from the first to the last, along each axis of the window.
     pub reach: Vec<u64>,
     /// Number of input channels.
     pub inputs: u64,
@@ -137,7 +137,7 @@ impl Winograd {
     pub fn other_axes(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.size.len()).filter(|&i| self.along.iter().all(|a| a.axis != i))
     }
-    /// Number of points, each of which is a product, per tile.
+    /// Number of points per tile; there is a product for each point.
     pub fn point_count(&self) -> u64 {
         self.along.iter().map(|a| a.points.count()).product()
     }
@@ -149,12 +149,13 @@ impl Winograd {
     pub fn row_points(&self) -> u64 {
         self.point_count() / self.point_rows()
     }
-    /// Numbers of images, positions along the other axes, and phases, each combination of which has lines of results.
+    /// Extents whose product is the number of lines of results: images, positions along the other axes, and phases.
     pub fn line_extents(&self) -> Vec<u64> {
         let others = self.other_axes().map(|i| self.size[i]);
         std::iter::once(self.images).chain(others).chain(self.along.iter().map(|a| a.phases)).collect()
     }
-    /// The loops over all tiles of results, and how many of them, from the first on, are over lines, which have tiles along one axis.
+    /// Extents of the loops over all tiles of results, and how many of these loops, from the outermost on, are over lines. If the method is
+    /// used along one axis, tiles form lines along that; otherwise all tiles are one line.
     pub fn tile_loops(&self) -> (Vec<u64>, usize) {
         let mut all = self.line_extents();
         let lines = if self.is_one_dimensional() { all.len() } else { 0 };
@@ -179,12 +180,13 @@ impl Winograd {
     pub fn term_count(&self) -> u64 {
         self.across * self.along.iter().map(|a| a.groups).product::<u64>() * self.inputs
     }
-    /// Distance of panels of so many columns in completely transformed weights.
+    /// Distance in elements of panels of `panel` columns, if all weights are transformed before the products.
     pub fn panel_stride(&self, panel: u64) -> u64 {
         let dense = self.term_count() * panel;
         if self.is_one_dimensional() { point_stride(dense) } else { dense }
     }
-    /// Distance of the points of a row in a panel of so many columns that is transformed on the way.
+    /// Distance in elements of the points of a row in a panel of `panel` columns, if weights are transformed panel by panel between the
+    /// products.
     pub fn row_point_stride(&self, panel: u64) -> u64 {
         let dense = self.term_count() * panel;
         if self.is_one_dimensional() { dense } else { point_stride(dense) }
@@ -213,8 +215,8 @@ impl Winograd {
     fn is_bounded(&self, room: Option<u64>) -> bool {
         room.is_some_and(|room| self.whole_bytes() > room)
     }
-    /// Along one axis, the fewest pieces, done one after the other, if the intermediates between three kernels would go to a farther
-    /// cache or exceed the memory bound.
+    /// Fewest pieces of a convolution by the method along one axis, if it is done piece after piece: because the intermediates between
+    /// three kernels would go to a farther cache, or exceed the memory bound `room`. `None` if pieces do not pay.
     fn fewest_pieces(&self, room: Option<u64>, target: &KernelTarget<'_>) -> Option<u64> {
         let (is_bounded, whole) = (self.is_bounded(room), self.whole_bytes());
         let is_far = whole > Winograd::near_bytes(target) && self.has_near_weights(target);
@@ -335,7 +337,8 @@ fn is_plain(comp: &Computation, id: InstId, d: &ConvDims, lanes: u64) -> bool {
         && even(d.kernel_output_feature)
 }
 
-/// The weights `id`; if the method is used along several axes they may be compressed or computed.
+/// The weights `id`: a constant, or if the method is used along several axes (not `is_line`), also compressed or computed weights. `None`
+/// for others.
 fn weights(comp: &Computation, id: InstId, d: &ConvDims, is_line: bool) -> Option<WinogradWeights> {
     if let Op::Constant(Literal::Array(numbers)) = &comp[id].op {
         return Some(WinogradWeights::Known(CompressedConstant { numbers: numbers.clone(), scales: None }));
@@ -350,7 +353,7 @@ fn weights(comp: &Computation, id: InstId, d: &ConvDims, is_line: bool) -> Optio
     fits.then_some(WinogradWeights::Known(stored))
 }
 
-/// The plain convolution `id` with the method along some axes of its window, if taps along them are contiguous.
+/// The geometry of convolution `id` with the method along `axes` of its window; `None` if the method does not apply to them.
 fn of_axes(comp: &Computation, id: InstId, d: &ConvDims, axes: &[usize]) -> Option<Winograd> {
     let [x, w] = comp[id].operands[..] else { return None };
     let (input, kernel, result) = (comp.array_shape(x), comp.array_shape(w), comp.array_shape(id));

@@ -14,7 +14,7 @@ const FEWEST_GROUPS: u64 = 2;
 pub const NARROW: u64 = 2;
 /// Number of parts into which the rows of points in Winograd's domain are divided among threads.
 const HALVES: u64 = 2;
-/// Number of panels from which on threads need no parts of the points, each of which takes memory for weights.
+/// Fewest panels with which threads need no division of the points into parts, each of which takes memory for weights.
 const ENOUGH_PANELS: u64 = 4;
 /// Sixteenths of the second-level cache that weights transformed on the way may take with wide panels.
 const WEIGHTS_SIXTEENTHS: u64 = 4;
@@ -28,7 +28,7 @@ pub struct ProductPanels {
     pub groups: u64,
     /// Number of parts of the rows of points per group, each with memory for its own weights.
     pub parts: u64,
-    /// Whether sums, and weights, are on the stack.
+    /// Whether the sums of a panel are on the stack, and whether the weights of a row of points are.
     pub on_stack: [bool; 2],
 }
 
@@ -41,12 +41,12 @@ impl ProductPanels {
     }
 }
 
-/// Bytes of the sums and of the weights of a row of points, for a panel of so many channels.
+/// Bytes of a panel of `panel` channels: of the sums at all points, and of the weights at a row of points.
 fn of_panel(w: &Winograd, panel: u64) -> [u64; 2] {
     [4 * w.point_count() * point_stride(w.result_tiles() * panel), 4 * w.row_points() * w.row_point_stride(panel)]
 }
 
-/// Panels of all tiles for one kernel, which keeps all sums.
+/// Panels for the products of the three-kernel scheme: one kernel for all tiles and panels, which stores all sums.
 pub fn fused_kernel_panels(w: &Winograd, d: &ConvDims, target: &KernelTarget<'_>) -> ProductPanels {
     let all = InputLayout::new(w).product_rows(d, w);
     let mut rows = ProductRows::new(w, &all, w.outputs, target);
@@ -70,7 +70,7 @@ pub fn fused_kernel_panels(w: &Winograd, d: &ConvDims, target: &KernelTarget<'_>
     ProductPanels { rows, groups, parts, on_stack: [false, on_stack] }
 }
 
-/// Along both axes: wide or narrow panels in more or fewer groups, whichever leave most of the memory bound.
+/// Panels for the method along both axes: wide or narrow ones in more or fewer groups, whichever leave most of the memory bound `room`.
 pub fn two_axis_panels(w: &Winograd, d: &ConvDims, room: u64, target: &KernelTarget<'_>) -> Option<ProductPanels> {
     let all = InputLayout::new(w).product_rows(d, w);
     let cut = |(vectors, most_groups): (u64, u64)| {
@@ -87,7 +87,7 @@ pub fn two_axis_panels(w: &Winograd, d: &ConvDims, room: u64, target: &KernelTar
     all.filter_map(cut).min_by_key(|panels| panels.bytes(w).saturating_sub(room))
 }
 
-/// Along one axis: panels whose sums fit on the stack, if memory is bounded by less than all sums take.
+/// Panels for the method along one axis whose sums fit on the stack, if memory is bounded by less than all sums take.
 pub fn panels_along_one_axis(
     w: &Winograd,
     d: &ConvDims,

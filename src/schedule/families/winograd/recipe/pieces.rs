@@ -62,7 +62,7 @@ pub struct ConvolutionPiece {
 }
 
 impl ConvolutionPiece {
-    /// Distance of points in the inputs, and in the sums.
+    /// Distance of points in the transformed inputs, and in the sums, in elements.
     pub fn point_strides(&self, w: &Winograd) -> [u64; 2] {
         [self.tiles[0] * w.inputs, self.tiles[1] * self.rows.panel_columns()].map(point_stride)
     }
@@ -75,11 +75,11 @@ impl ConvolutionPiece {
 /// Layout of all transformed inputs: `[point][image][positions along the other axes][phases][tiles][channel]`.
 #[derive(Clone, Debug)]
 pub struct InputLayout {
-    /// Distance of points.
+    /// Distance of points in elements.
     pub point: u64,
     /// Number and distance of images, positions, phases and tiles.
     pub loops: Vec<(u64, u64)>,
-    /// Distance of positions along each axis of the window.
+    /// Distance of positions along each axis of the window, in elements.
     positions: Vec<u64>,
 }
 

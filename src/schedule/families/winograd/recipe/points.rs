@@ -38,7 +38,7 @@ impl EvaluationPoints {
         u64::from(self.has_zero) + 2 * self.pairs.len() as u64 + 1
     }
 
-    /// The factor of a tap at each point: the powers of the point over the product of its distances from the others.
+    /// Factors of the taps at all points, `[point][tap]`: the powers of the point over the product of its distances from the other points.
     pub fn tap_factors(&self, taps: u64) -> Vec<f64> {
         let zero = self.has_zero.then_some(0.0);
         let finite: Vec<f64> = zero.into_iter().chain(self.pairs.iter().flat_map(|&p| [p, -p])).collect();
@@ -51,7 +51,7 @@ impl EvaluationPoints {
     }
 }
 
-/// Distance of points that have `n` elements each: not a number that would put all of them into the same sets of a cache.
+/// Distance in elements of points that have `n` elements each: padded where `n` would put all points into the same sets of a cache.
 pub fn point_stride(n: u64) -> u64 {
     if n.is_multiple_of(512) { n + 16 } else { n }
 }

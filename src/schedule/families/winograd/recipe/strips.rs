@@ -26,7 +26,7 @@ const FEWEST_BANDS: u64 = 2;
 const MOST_TILES: u64 = 64;
 /// Upper and lower limit of tiles per strip along one axis.
 const TILES_OF_LINE: [u64; 2] = [16, 6];
-/// Relative time that a mebibyte of memory is worth.
+/// Relative increase of the time that is worth saving a mebibyte of memory.
 const A_MEBIBYTE: f64 = 0.03;
 
 /// Largest ratio of the time of strips that need less memory to that of the fastest.
@@ -47,7 +47,7 @@ pub struct Strips {
     pub bands: u64,
     /// Whether the memory of a strip is on the stack.
     pub on_stack: bool,
-    /// The piece that one strip is.
+    /// The piece of the convolution that a strip computes.
     pub piece: ConvolutionPiece,
 }
 
@@ -63,8 +63,8 @@ impl Strips {
     }
 }
 
-/// Along one axis: strips, if the intermediates between the transforms and the products would go to a farther cache or exceed the memory
-/// bound.
+/// Strips for the method along one axis, if the intermediates between the transforms and the products would go to a farther cache or exceed
+/// the memory bound `room`.
 pub fn strips_along_one_axis(w: &Winograd, room: Option<u64>, target: &KernelTarget<'_>) -> Option<Strips> {
     let groups = w.along[0].groups;
     let few = w.fewest_pieces(room, target).filter(|_| w.term_count() == groups * w.inputs)?;
@@ -90,8 +90,8 @@ pub fn strips_along_one_axis(w: &Winograd, room: Option<u64>, target: &KernelTar
     (TILES_OF_LINE[1]..=TILES_OF_LINE[0]).rev().map(cut).find(fits)
 }
 
-/// Along both axes: strips, if the intermediates between the transforms and the products would go to a farther cache. Weights transformed
-/// at each call take memory too.
+/// Strips for the method along both axes, if the intermediates between the transforms and the products would go to a farther cache or
+/// exceed the memory bound `room`. Weights transformed at each call take memory too.
 pub fn two_axis_strips(w: &Winograd, is_known: bool, room: Option<u64>, target: &KernelTarget<'_>) -> Option<Strips> {
     let weights = w.weight_bytes();
     let three_kernels = if is_known { 0 } else { weights / 3 };
@@ -147,7 +147,7 @@ pub fn two_axis_strips(w: &Winograd, is_known: bool, room: Option<u64>, target: 
     fast.min_by(|x, y| x.0.cmp(&y.0).then(x.1.total_cmp(&y.1))).map(|best| best.2)
 }
 
-/// Cycles to transform so many tiles to points and back, at two vector operations a cycle.
+/// Cycles to transform `tiles` tiles to points and back, at two vector operations a cycle.
 fn transform_cycles(w: &Winograd, lanes: u64, tiles: u64) -> f64 {
     let [there, back, _] = OF_SQUARE.map(|n| n as f64);
     let (points, vectors) = (w.point_count() as f64, |n: u64| (tiles * n / lanes) as f64);
