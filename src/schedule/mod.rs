@@ -61,8 +61,8 @@ use search::{Candidate, MemoryTargets};
 const MOST_SPARE: u64 = 128 << 10;
 /// Bytes by which code may be larger than tfcompile's without the object being larger, as tfcompile stores constants twice.
 const MOST_CODE: u64 = 48 << 10;
-/// Fraction of the remaining margin (constants minus `MOST_CODE`) that constants may grow by if the workspace shrinks, as numerator and
-/// denominator.
+/// Growth of constants that the search for little memory may aim at, as a fraction (numerator, denominator) of the bytes by which constants
+/// exceed `MOST_CODE`.
 const MOST_GROWN: (u64, u64) = (3, 4);
 
 /// Schedules an optimized module.
@@ -75,8 +75,8 @@ pub fn build(lowered: &Lowered, name: &str, source: &str, request: &CodeRequest)
     build_with_packings(lowered, name, source, target, &PackedConstants::default())
 }
 
-/// Schedules an optimized module as [`build`] does, with the panels of constants that were packed for another target or other sizes of the
-/// same function: these are in memory once, and new ones are added to them.
+/// Schedules an optimized module as [`build`] does, and shares constants packed into panels with programs of the same function for other
+/// targets or sizes. Panels in `packings` are used again, so that they are in memory once; new ones are added to `packings`.
 ///
 /// # Errors
 /// Errors of [`build`].
@@ -221,7 +221,7 @@ impl ProgramBuilder<'_> {
         search::minimize_memory(&aims, order, |choices| self.build_candidate(base, choices, self.detail))
     }
 
-    /// Completes a candidate: emits its program in full if only a sketch of it was emitted.
+    /// Completes a candidate: emits its program in full if only a dry run of it was emitted.
     fn complete_program(
         &self,
         base: &PlanInput<'_>,

@@ -10,20 +10,21 @@ use crate::hlo::InstId;
 use crate::kernel::{BufId, Program};
 use std::collections::{HashMap, HashSet};
 
-/// Least saving of workspace (one part in so many) for which the search takes another order or puts intermediates into the memory of
-/// results: both may make caches miss more often.
+/// Divisor of the workspace size that gives the least saving, in bytes, for which the search takes another order or puts intermediates into
+/// the memory of results: both may make caches miss more often.
 const LEAST_SPARED: u64 = 100;
 /// Number of times that the search bounds the scratch memory of convolutions and chooses weights to transform.
 const ROUNDS: usize = 3;
 /// Number of planes whose margins the search tries to change one at a time.
 const MOST_ALONE: usize = 4;
-/// Bytes of constants that one byte of workspace is worth while the workspace is larger than dense arrays would need.
+/// Bytes by which constants may grow for each byte of workspace saved, while the workspace is larger than dense arrays would need.
 const SCARCE: u64 = 2;
 
-/// Bytes of workspace that one byte of constants is worth (one part in so many) while constants exceed their target.
+/// Bytes of workspace that must be saved for each byte of larger constants while constants exceed their target.
 const FEW: u64 = 8;
 
-/// Fraction (one part in so many) by which the workspace must shrink for constants to grow if it does not reach its target.
+/// Divisor of the workspace size that gives the least saving, in bytes, for which constants may grow although the workspace stays above its
+/// target.
 const FAR_SPARED: u64 = 8;
 
 /// Target sizes of the search, in bytes.

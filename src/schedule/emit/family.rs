@@ -10,7 +10,7 @@ use crate::schedule::plan::request::RecipeRequest;
 pub struct Family {
     /// The name of the family in the text of plans.
     pub name: &'static str,
-    /// Decides whether the family makes a root that no family before it has taken, and with which parameters. Errors:
+    /// Returns the parameters of the kernels if the family takes a root that no earlier family has taken; `None` otherwise. Errors:
     /// `Code::HloUnsupported`.
     pub recipe: fn(&mut Planner<'_>, &RecipeRequest<'_>) -> Result<Option<RecipeSetup>>,
     /// Emits the kernels for the parameters that `recipe` returned.

@@ -24,7 +24,8 @@ impl<'a> Emitter<'a> {
         ValueBuffers { leaves, layout: None }
     }
 
-    /// Allocates the buffers of an instruction that has kernels, in the layout that its readers want.
+    /// Allocates the buffers of an instruction that has kernels, with the margins or the place in a concatenation that the plan gives the
+    /// result.
     pub(in crate::schedule) fn allocate_result(&mut self, id: InstId) -> Result<ValueBuffers> {
         if let Some(value) = self.scope.placed.remove(&id) {
             return Ok(value);
@@ -53,7 +54,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Records that `plane` has margins in `buf`, if its windows might do without them.
+    /// Records `buf`, which holds `plane` with margins, if the windows that read `plane` could be split so as to need no margins.
     pub(in crate::schedule) fn record_margin(&mut self, plane: InstId, buf: BufId) {
         let comp = self.scope.comp;
         if self.is_entry(comp)
@@ -110,12 +111,14 @@ impl<'a> Emitter<'a> {
         to
     }
 
-    /// Lanes of the vectors that sums are spread over and whose loops are chunks.
+    /// Number of lanes of the vectors of `KernelTarget::machine`: for sums that are spread over lanes, and for loops that are divided into
+    /// chunks.
     pub(in crate::schedule) fn vector_lanes(&self, dtype: DType) -> u64 {
         self.target.machine().lanes(dtype.bytes() as u64)
     }
 
-    /// Lanes of the processor's own vectors, for loops inside a chunk over elements that are computed independently.
+    /// Number of lanes of the processor's own vectors: for loops inside a chunk over elements that are computed independently of each
+    /// other.
     pub(in crate::schedule) fn processor_lanes(&self, dtype: DType) -> u64 {
         self.target.processor_lanes(dtype.bytes() as u64)
     }

@@ -34,18 +34,18 @@ pub use value::ValueBuffers;
 use values::ValueMap;
 use weights::ConstantPool;
 
-/// Detail in which kernels are emitted.
+/// Whether kernels are emitted in full or as a dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Complete kernels.
     Whole,
-    /// Dry run: of each set of equal tiles only the first, which touches the same memory as all of them. Layouts, lifetimes and constants
-    /// are those of the complete program; the kernels are never run.
+    /// Dry run, which emits only the first of each set of equal tiles, as that touches the same memory as all of them. Layouts, lifetimes
+    /// and constants are those of the complete program; the kernels are never run.
     Sketch,
 }
 
 impl Detail {
-    /// Number of equal pieces to emit out of `all`.
+    /// Number of kernel pieces to emit out of `all` equal ones: one in a dry run.
     pub(in crate::schedule) fn emitted_count(self, all: u64) -> u64 {
         match self {
             Detail::Whole => all,
@@ -54,13 +54,13 @@ impl Detail {
     }
 }
 
-/// Inputs of the emitter that do not follow from the plan's computations.
+/// Inputs of the emitter besides the module, its plan and the target.
 pub struct EmitInputs<'p> {
     /// A program without kernels, with its name, arguments and results.
     pub empty: Program,
     /// Constants that were packed for other programs.
     pub packings: &'p PackedConstants,
-    /// Detail in which kernels are emitted.
+    /// Whether kernels are emitted in full or as a dry run.
     pub detail: Detail,
     /// Whether the memory of results may hold intermediates before the results are computed.
     pub in_results: bool,
@@ -144,12 +144,12 @@ pub struct EmitScope<'a> {
     pub(in crate::schedule) id: CompId,
     pub(in crate::schedule) comp: &'a Computation,
     pub(in crate::schedule) stages: &'a ComputationPlan,
-    /// The fusion of the plan, except for anchors that have got an array of their own since.
+    /// The plan's fusion decisions, except for anchors that were given a buffer of their own during emission.
     pub(in crate::schedule) fusion: Fusion,
     pub(in crate::schedule) values: ValueMap,
     /// Concatenations whose memory was allocated early because a part is written into it.
     pub(in crate::schedule) placed: HashMap<InstId, ValueBuffers>,
-    /// Copies with margins of values without margins.
+    /// Copies, with margins, of values that are stored without margins.
     pub(in crate::schedule) padded: HashMap<InstId, ValueBuffers>,
     /// In the body of a loop: the state buffer that each next value may be written to.
     pub(in crate::schedule) states: HashMap<InstId, BufId>,
@@ -330,7 +330,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Records the demand of the results on a value, if they need less than all of it.
+    /// Records which elements of a value the results need, if calls may need only some.
     pub(in crate::schedule) fn record_demand(&mut self, id: InstId, value: &ValueBuffers) {
         let needed = self.plan.demand();
         if !needed.is_empty() {

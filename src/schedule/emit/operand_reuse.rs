@@ -129,8 +129,9 @@ impl<'a> Emitter<'a> {
         free.then(|| ValueBuffers { leaves: vec![buf], layout: None })
     }
 
-    /// Whether the kernel of `id` reads of `buf` only the element that it makes: through pointwise instructions and those that
-    /// keep the order of elements; a row kernel, which reads a row to the end before it writes it, only elements of the row.
+    /// Whether the kernel of `id`, to compute an element, reads no element of `buf` but the one at the same offset. Pointwise instructions
+    /// and those that keep the order of elements are followed. A row kernel reads a row to the end before it writes the row, so it may read
+    /// all elements of the row.
     pub(in crate::schedule) fn reads_elementwise(&self, id: InstId, buf: BufId) -> bool {
         let comp = self.scope.comp;
         let elements = |id: InstId| comp[id].shape.as_array().map(|a| a.elements());

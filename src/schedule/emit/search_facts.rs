@@ -13,8 +13,9 @@ pub struct SearchFacts {
     pub transformed: HashMap<BufId, InstKey>,
     /// Concatenations of the entry whose parts are written in place.
     pub wholes: HashMap<BufId, InstId>,
-    /// Arrays of the entry with margins.
+    /// Arrays of the entry that their kernels write with margins, by their buffers.
     pub margins: HashMap<BufId, InstId>,
-    /// Arrays of the entry with margins, original or copied, whose windows might be split to do without.
+    /// Arrays of the entry, by their buffers, that are written or copied with margins but would need none if the windows that read them
+    /// were split into interior and edge.
     pub in_parts: HashMap<BufId, InstId>,
 }

@@ -42,7 +42,8 @@ impl<'a> Emitter<'a> {
         stages.updates.iter().filter_map(target).collect()
     }
 
-    /// Splits off the root's value the next values of variables, and returns them with the variables that they are for.
+    /// Removes the next values of variables from the root's value. Returns their buffers and, at the same index, the buffer of the variable
+    /// that each belongs to.
     pub(in crate::schedule) fn split_next_values(
         &self,
         root: &mut ValueBuffers,

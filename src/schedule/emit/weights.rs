@@ -3,7 +3,7 @@ use crate::schedule::families::contraction::loops::packings::PackedConstantAddre
 use bytes::Bytes;
 use foldhash::HashMap;
 
-/// The pool of constants: equal constants are stored once; if constants may be replaced later, only the same array is stored once.
+/// Pool of constants that stores equal constants once. If constants may be replaced later, only uses of the same array share memory.
 #[derive(Default)]
 pub struct ConstantPool {
     parts: Vec<(u64, Bytes)>,

@@ -14,7 +14,7 @@ pub struct KernelBuilder {
     pub k: Kernel,
     /// The instruction whose value the kernel computes.
     pub root: InstId,
-    /// Elements that registers hold: those of the anchor.
+    /// The element in a register of each instruction that need not be computed, such as the kernel's anchor.
     pub fixed: HashMap<InstId, ExprId>,
     memo: HashMap<(InstId, Vec<Index>), ExprId>,
     depth: usize,
@@ -196,7 +196,7 @@ impl<'a> Emitter<'a> {
         self.emit_element(e, inst.operands[0], &from)
     }
 
-    /// Emits the start of a window in dimension `d`: an operand of its own, or an element of the only one.
+    /// Emits the run-time start index of a window in dimension `d`, from a scalar operand for each dimension or one vector operand for all.
     pub(in crate::schedule) fn window_start(
         &mut self,
         e: &mut KernelBuilder,
@@ -249,8 +249,8 @@ impl<'a> Emitter<'a> {
         Ok(values)
     }
 
-    /// Inlines the computation of a `scatter` or `sort` on elements of these types, which the floats of the computation may be wider
-    /// than.
+    /// Inlines the computation of a `scatter` or `sort`, with arguments of element types `types` converted to the types of its parameters:
+    /// computations may use wider floats than the arrays have.
     pub(in crate::schedule) fn inline_widened(
         &mut self,
         e: &mut KernelBuilder,

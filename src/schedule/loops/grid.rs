@@ -5,7 +5,7 @@ use crate::schedule::loops::prelude::*;
 use crate::target::LoopOrder;
 use std::ops::Range;
 
-/// Number of bands into which rows are divided among threads if panels pass the bands one after another.
+/// Number of bands that the rows of a contraction are divided into, for threads to share, if each band passes through all panels.
 pub const BANDS: u64 = 2;
 
 /// The loops around a tile of a contraction.
@@ -93,7 +93,7 @@ pub fn split_into_tiles(k: &mut Kernel, var: VarId, total: u64, most: u64) -> Ve
     parts.into_iter().filter(|(rounds, _)| !rounds.is_empty()).map(|(r, count)| axis_tile(k, var, r, count)).collect()
 }
 
-/// The iterations `rounds` of a grid loop, with tiles of `count` elements.
+/// The tile of an axis in the iterations `rounds` of the grid loop over `var`, with `count` elements.
 pub fn axis_tile(k: &mut Kernel, var: VarId, rounds: Range<u64>, count: u64) -> AxisTile {
     let (first, n) = (rounds.start as i64, rounds.end - rounds.start);
     let part = n < k.vars[var];
@@ -124,7 +124,7 @@ pub fn guard_by_tiles(k: &mut Kernel, shares: &[&AxisTile], mut body: Vec<Stmt>)
     body
 }
 
-/// Wraps `body` so that `vars` have the values of iteration number `all` of a loop nest over them.
+/// Wraps `body` so that `vars` get their values in a row-major loop nest from `all`, the linear index of the iteration.
 pub fn bind_linear_index(k: &Kernel, all: VarId, vars: &[VarId], mut body: Vec<Stmt>) -> Vec<Stmt> {
     let mut stride = 1;
     for &var in vars.iter().rev() {

@@ -5,13 +5,13 @@ use crate::schedule::loops::nest;
 use crate::schedule::loops::prelude::*;
 use std::collections::BTreeSet;
 
-/// Cycles of the load or store of one element by itself.
+/// Estimated cycles of a scalar load or store, in place of one lane of a vector access.
 const ALONE: u64 = 2;
 /// Required ratio of the time that vectorizing along the rows saves to the time that it costs.
 const WORTH: u64 = 2;
 
-/// The loop of `vars` along which the remainder of `inner` (less than `lanes`) is better vectorized; `None` if none is. Chunks are
-/// iterations of the first loop, so that it is chosen only if there is no other and it has full vectors.
+/// The loop of `vars` along which the remainder of `inner` (less than `lanes`) is better vectorized; `None` if none is. The first loop is
+/// divided into chunks, so it is chosen only if there is no other and its extent is a multiple of `lanes`.
 pub(in crate::schedule) fn choose_tail_loop(
     k: &Kernel,
     vars: &[VarId],

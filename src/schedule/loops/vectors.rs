@@ -2,7 +2,7 @@
 use crate::schedule::loops::prelude::*;
 use crate::target::IsaLevel;
 
-/// Most vectors that are reduced in an interleaved way, so that none waits for its own last step.
+/// Upper limit of vectors whose reductions are interleaved, so that no step waits for the previous step of the same reduction.
 pub(in crate::schedule) const SIDE_BY_SIDE: u64 = 4;
 
 /// Vector widths by which a run of elements is divided.
@@ -10,9 +10,9 @@ pub(in crate::schedule) const SIDE_BY_SIDE: u64 = 4;
 pub(in crate::schedule) struct VectorWidth {
     /// Lanes of a full vector.
     pub lanes: u64,
-    /// Whether a load or store of some of the lanes takes no longer than one of all. Only AVX-512's does: with AVX2 such a store
-    /// takes a dozen micro-operations, and LLVM takes it apart for NEON. What reads the place behind those lanes soon waits
-    /// for the store, so that products, whose epilogues write over what they read, have narrower vectors there too.
+    /// Whether a masked load or store takes no longer than a full vector's. Only AVX-512's does: with AVX2 a masked store takes a dozen
+    /// micro-operations, and LLVM splits it into scalar stores for NEON. A load of the memory behind the active lanes waits for a recent
+    /// masked store, so products, whose epilogues write over what they read, use narrower vectors with AVX-512 too.
     pub masks: bool,
 }
 
@@ -54,7 +54,8 @@ impl VectorWidth {
 }
 
 impl VectorRun {
-    /// Divides the run into vectors of at most `width`: as many equal ones for each of its vectors, or what a partial one holds.
+    /// Splits the vectors of the run into vectors of at most `width.lanes` lanes: full ones into equal parts, the valid lanes of a partial
+    /// one as `width` splits a run.
     pub(in crate::schedule) fn narrow(self, width: VectorWidth) -> Vec<VectorRun> {
         match self.kind {
             LoopKind::Masked(valid) => {
@@ -93,12 +94,12 @@ impl VectorRun {
 }
 
 impl Emitter<'_> {
-    /// Widths of the processor's own vectors, for loops inside a chunk over elements that are computed independently.
+    /// Widths of the processor's own vectors, for loops inside a chunk over elements that are computed independently of each other.
     pub(in crate::schedule) fn processor_width(&self, dtype: DType) -> VectorWidth {
         VectorWidth { lanes: self.processor_lanes(dtype), masks: self.target.has_masks() }
     }
 
-    /// Widths of the vectors that sums are spread over and whose loops are chunks.
+    /// Widths of the vectors of `KernelTarget::machine`: for sums that are spread over lanes, and for loops that are divided into chunks.
     pub(in crate::schedule) fn vector_width(&self, dtype: DType) -> VectorWidth {
         VectorWidth { lanes: self.vector_lanes(dtype), masks: self.target.machine().level == IsaLevel::Avx512 }
     }

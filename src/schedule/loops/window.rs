@@ -40,9 +40,10 @@ fn interior_range(w: &WindowDim, n: u64, extent: u64) -> (u64, u64) {
     (low as u64, high as u64)
 }
 
-/// The windows that stay inside the array, if these are most: their taps need no test.
+/// Interior windows: those whose taps all read elements of the array, and need no bounds tests. They are at least half of the windows along
+/// each axis.
 pub(in crate::schedule) struct InteriorWindows {
-    /// Axes along which some windows cross an edge, each with the range of those that don't.
+    /// Axes along which some windows cross an edge, as `(axis, low, high)`: the windows `low..high` along the axis are interior.
     axes: Vec<(usize, u64, u64)>,
 }
 
@@ -70,8 +71,8 @@ impl InteriorWindows {
         (!axes.is_empty()).then_some(InteriorWindows { axes })
     }
 
-    /// Replaces coordinates in `at` by new variables over interior windows; returns these variables, each with its value by the loops
-    /// `outer` over all windows.
+    /// Replaces the window coordinates `at` by new loop variables over interior windows, along axes where some windows cross an edge.
+    /// Returns each new variable with its value in terms of `outer`, the loop variables over all windows.
     pub(in crate::schedule) fn bind_interior(
         &self,
         k: &mut Kernel,

@@ -87,7 +87,7 @@ struct Space<'w> {
     wanted: &'w [BufferRequest],
     /// Number of leaves of the segment tree over moments: a power of two.
     moments: usize,
-    /// By node of the segment tree: the placed buffers whose lifetimes cover the node's moments but not its parent's.
+    /// For each node of the segment tree, the placed buffers whose lifetimes cover the node's moments but not all of its parent's.
     covering: Vec<Vec<usize>>,
     /// The placed buffers by the moment at which they are first touched.
     firsts: BTreeSet<(usize, usize)>,
@@ -169,9 +169,9 @@ fn place_by_sweep(wanted: &[BufferRequest]) -> (u64, Vec<u64>) {
 
 /// Free bytes as disjoint gaps; the last gap has no end.
 struct FreeGaps {
-    /// The end of each gap by its first byte.
+    /// End offset of each gap, by its start offset.
     ends: BTreeMap<u64, u64>,
-    /// The first bytes of the gaps of 2^i to 2^(i+1) - 1 bytes.
+    /// Start offsets of the gaps, by size class: `by_size[i]` has the gaps of 2^i to 2^(i+1) - 1 bytes.
     by_size: Vec<BTreeSet<u64>>,
 }
 

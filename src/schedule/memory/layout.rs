@@ -65,7 +65,7 @@ impl Layout {
         }
     }
 
-    /// The layout of the subarray that starts at element `before` of `axis`; its surroundings are not zero.
+    /// The layout of the subarray that starts at element `before` of `axis`. It has no margins, as neighboring elements are not zeros.
     pub fn subarray(&self, axis: usize, before: u64) -> Layout {
         let none = vec![0; self.strides.len()];
         Layout {
@@ -86,9 +86,10 @@ impl Layout {
 /// Offsets of the margin zeros of an array.
 #[derive(Debug, PartialEq)]
 pub struct MarginGaps {
-    /// Offsets before the first and after the last element.
+    /// Ranges of offsets before the first element of the array and after the last.
     pub around: [Range<u64>; 2],
-    /// Gaps after each element along an axis but the last, relative to that element.
+    /// Gaps between consecutive subarrays along an axis: the axis, and the offsets of the gap relative to the start of the subarray before
+    /// the gap.
     pub between: Vec<(usize, Range<u64>)>,
 }
 

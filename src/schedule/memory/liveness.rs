@@ -49,7 +49,7 @@ impl Lifetimes {
 
 /// The array that each value of a computation occupies.
 struct ComputationArrays {
-    /// The value that each view shows; other values show themselves.
+    /// The value whose memory each value is a view of; the value itself if it is no view.
     held: IdVec<InstId, InstId>,
     /// The array that holds each value: views are resolved, and parts of a concatenation that are written in place belong to its array.
     joined: IdVec<InstId, InstId>,
@@ -106,7 +106,7 @@ impl ComputationArrays {
 /// Rule by which values may share an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArraySharing {
-    /// Only views share: arrays are dense, and concatenations are separate from their parts.
+    /// Only views share an array with other values: arrays are dense, and concatenations are separate from their parts.
     Views,
     /// Sharing as planned: parts of concatenations are written in place, results overwrite operands that are dead, and arrays have the
     /// margins that windows want.
@@ -123,7 +123,7 @@ pub struct MemoryDemand {
     pub spans: BTreeMap<InstId, (u64, LiveRange)>,
     /// The most bytes that live at one position.
     pub bytes: u64,
-    /// The first position at which that many bytes live.
+    /// The first position in the execution order at which `bytes` bytes live; `None` if no array does.
     pub at: Option<usize>,
 }
 

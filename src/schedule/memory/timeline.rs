@@ -8,9 +8,9 @@ use std::ops::Range;
 pub struct Timeline {
     /// Number of leaves of the tree: a power of two.
     moments: usize,
-    /// By node, the root being 1: the bytes of ranges that cover the node's moments but not its parent's.
+    /// For each node of the segment tree (the root is 1), the bytes of ranges that cover the node's moments but not all of its parent's.
     own: Vec<u128>,
-    /// By node: the most bytes at one of its moments, without the ranges that cover its parent.
+    /// For each node, the most bytes that live at one of the node's moments, without ranges that cover all moments of its parent.
     most: Vec<u128>,
 }
 
@@ -82,7 +82,8 @@ fn split_range(moments: Range<usize>) -> [Range<usize>; 2] {
 /// A list of ranges that finds the last one that contains a given moment in logarithmic time.
 pub struct StabbingQuery {
     moments: usize,
-    /// By node of the tree: the ranges that cover the node's moments but not its parent's, in the order of the list.
+    /// For each node of the segment tree, the indices of the ranges that cover the node's moments but not all of its parent's, in the order
+    /// of the list.
     covering: Vec<Vec<usize>>,
     is_gone: Vec<bool>,
 }
@@ -123,7 +124,7 @@ impl StabbingQuery {
 /// Pairwise disjoint ranges.
 #[derive(Default)]
 pub struct DisjointRanges {
-    /// The last moment of each range, by its first.
+    /// Last moment of each range, by its first moment.
     spans: BTreeMap<usize, usize>,
 }
 

@@ -83,7 +83,7 @@ impl BufferLifetimes {
         self.touched_since(start, |span| *span = LiveRange { first: span.first.min(start.clock), last: end });
     }
 
-    /// Changes the live ranges of the buffers that steps from `start` on touched, and advances to the next moment.
+    /// Applies `change` to the live range of each buffer that a step since `start` touched, and advances to the next moment.
     fn touched_since(&mut self, start: RegionStart, change: impl Fn(&mut LiveRange)) {
         let mut since = self.touched.split_off(start.touched);
         since.sort_unstable();
@@ -100,7 +100,7 @@ impl BufferLifetimes {
 #[derive(Clone, Copy)]
 struct RegionStart {
     clock: usize,
-    /// Number of touches recorded before, repeated ones included.
+    /// Length of the list of touched buffers when the loop, branches or parallel steps begin.
     touched: usize,
 }
 
@@ -130,7 +130,7 @@ struct CallerMemory {
     place: BufferLocation,
     dtype: DType,
     bytes: u64,
-    /// Live ranges during which the memory is used: by the result itself from its first launch on, and by other buffers.
+    /// Live ranges during which the memory is in use: by the result itself, from its first launch on, and by buffers placed in it before.
     taken: DisjointRanges,
 }
 
@@ -195,7 +195,7 @@ pub fn buffers_at_peak(program: &Program) -> Vec<BufId> {
     wanted.iter().filter(|w| at.is_some_and(|at| w.span.contains(at))).map(|w| w.buf).collect()
 }
 
-/// For groups of buffers of the workspace: the bytes of the group, and the most bytes that all others take while it lives.
+/// The bytes of each group of workspace buffers, and the peak of live bytes of all other buffers during the lifetime of the group.
 pub fn group_peak_bytes<T: Copy + Ord>(program: &Program, groups: &HashMap<BufId, T>) -> BTreeMap<T, (u64, u64)> {
     let uses = BufferLifetimes::collect(program);
     let wanted = buffer_requests(program, &uses);

@@ -7,8 +7,8 @@
 use crate::kernel::{BufferAccess, Program, Step};
 use std::collections::VecDeque;
 
-/// Operations per iteration from which a loop gets a thread of its own: twenty iterations with so many take as long as handing over and
-/// waiting.
+/// Least number of operations per iteration for which a loop gets a thread of its own: twenty such iterations take as long as handing the
+/// loop over and waiting for it.
 const WORTH_A_THREAD: u64 = 500;
 
 /// Upper limit of steps between two loops that may run at the same time.
@@ -84,14 +84,14 @@ fn is_part(program: &Program, step: &Step) -> bool {
     !calls && work.alone >= WORTH_A_THREAD && work.alone >= work.shared
 }
 
-/// Estimated operations of steps: of branches the sum, of loops one iteration.
+/// Estimated number of operations of some steps: the sum over all branches of a conditional, one iteration of a loop.
 #[derive(Clone, Copy, Debug, Default)]
 struct WorkEstimate {
-    /// Operations in kernels that other threads share.
+    /// Operations in kernels that offer their chunks to other threads.
     shared: u64,
-    /// Operations in other kernels.
+    /// Operations in kernels that run on one thread.
     alone: u64,
-    /// Whether a function of the user is called: it can end the program's call, and may not be able to run concurrently.
+    /// Whether the steps call a function of the user, which can end the program's call and may not be able to run concurrently.
     calls: bool,
 }
 

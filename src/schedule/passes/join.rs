@@ -63,7 +63,8 @@ impl Joined {
         *steps = out;
     }
 
-    /// Appends kernel `next` to kernel `last` if that is better; returns whether it did.
+    /// Appends kernel `next` to kernel `last` if neither is shared among threads and the joined code is short enough; returns whether it
+    /// did.
     fn one_of(&mut self, last: KernelId, next: KernelId) -> bool {
         let (Some(Some(a)), Some(Some(b))) = (self.kernels.get(last.index()), self.kernels.get(next.index())) else {
             return false;

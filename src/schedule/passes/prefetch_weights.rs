@@ -11,7 +11,7 @@ const MOST_LATER: usize = 3;
 /// A kernel that prefetches panels while it multiplies.
 struct Prefetcher {
     panels: BufId,
-    /// The first element that it prefetches.
+    /// Index of the first element of the panels that the kernel prefetches.
     first: i64,
     /// Number of later products whose weights the kernel already prefetches.
     later: usize,
@@ -48,7 +48,8 @@ fn bytes(buffer: &Buffer) -> u64 {
     buffer.bytes()
 }
 
-/// Has the last of `launches` that prefetch panels also prefetch `weights`: the later a kernel runs, the later the part that it fetches.
+/// Adds prefetches of `weights` to the last kernels of `launches` that prefetch panels, as many as it takes: the later a kernel runs, the
+/// later the part of `weights` that it fetches.
 fn prefetch_before(
     program: &mut Program,
     launches: &[KernelId],
@@ -88,7 +89,7 @@ fn prefetches_in(kernel: &Kernel, body: &[Stmt]) -> Vec<(BufId, i64)> {
     body.iter().flat_map(one).collect()
 }
 
-/// Adds to each prefetch of `panels` one of buffer `more`, at the same distance from element `first`.
+/// Adds a prefetch of buffer `more` after each prefetch of `panels`: of element `i - first` where the latter fetches element `i`.
 fn add_beside_panels(body: &mut Vec<Stmt>, panels: BufId, first: i64, more: BufId) {
     let mut added = Vec::new();
     for (i, s) in body.iter_mut().enumerate() {

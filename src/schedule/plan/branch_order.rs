@@ -16,13 +16,13 @@ use crate::schedule::plan::fuse::Fusion;
 use crate::util::id_vec::{Id, IdVec};
 use std::collections::HashMap;
 
-/// Upper limit of orders that are tried, and (in units of the computation's size) of all instructions in them.
+/// Upper limit of orders that are tried; their instructions together are at most `MOST_INSTRUCTIONS`.
 const MOST_TRIES: usize = 64;
 const MOST_INSTRUCTIONS: usize = 100_000;
-/// Upper limit of arrays, the largest first, that the search considers of those live at the peak.
+/// Upper limit of the arrays live at the peak (the largest ones), and of the readers of each, that the search considers.
 const MOST_ARRAYS: usize = 8;
 
-/// Visiting order of the operands of each instruction whose operands are not visited as they stand.
+/// Visiting order of the operands (their indices) of instructions whose operands are not visited in the given order.
 type SwappedOperands = HashMap<InstId, Vec<usize>>;
 
 /// A topological order that takes less memory than post order; `None` if none was found.
@@ -80,7 +80,7 @@ impl<P: Fn(Vec<InstId>) -> MemoryForecast> BranchOrderSearch<'_, P> {
         Walked { plain, order, reached, fusion, need }
     }
 
-    /// Changes that may lower the peak: instructions, each with the operand to visit first.
+    /// Changes of the visiting order that may lower the peak of memory: instructions, each with the operand to visit first.
     fn candidate_moves(&self, walked: &Walked) -> Vec<(InstId, usize)> {
         let need = &walked.need;
         let Some(at) = need.at else { return vec![] };
@@ -111,14 +111,14 @@ impl<P: Fn(Vec<InstId>) -> MemoryForecast> BranchOrderSearch<'_, P> {
 }
 
 impl Walked {
-    /// Position of the kernel that computes `id`; the end if there are several.
+    /// Position in the execution order of the kernel that computes `id`; `usize::MAX` if several kernels compute it.
     fn kernel_position(&self, id: InstId) -> usize {
         self.fusion.root_of(id).map_or(usize::MAX, |root| self.need.lifetimes.live_range(root).first)
     }
 }
 
-/// The instruction at which the path from `reader` meets the path to the peak, with the operand of the former; if the reader is on the
-/// latter itself, the operand towards the peak.
+/// The first instruction on the path from `reader` to the root that is on the path from the peak to the root too, with the operand on the
+/// side of `reader`; if `reader` itself is on the path from the peak, `reader` with the operand on the side of the peak.
 fn meeting_point(
     mut reader: InstId,
     above: &IdVec<InstId, Option<usize>>,
@@ -136,7 +136,7 @@ fn meeting_point(
     }
 }
 
-/// Walks a computation in post order; also returns from where each instruction was first reached.
+/// Walks a computation in post order; also returns the reader, and the index of its operand, from which each instruction was first reached.
 fn walk(comp: &Computation, turned: &SwappedOperands) -> (Vec<InstId>, IdVec<InstId, Option<(InstId, usize)>>) {
     let mut reached: IdVec<InstId, Option<(InstId, usize)>> = comp.insts.ids().map(|_| None).collect();
     let mut seen: IdVec<InstId, bool> = comp.insts.ids().map(|_| false).collect();

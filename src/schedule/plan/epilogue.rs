@@ -7,10 +7,10 @@ use super::fuse::Fusion;
 use crate::hlo::{Computation, InstId, Module, Op};
 use std::collections::HashSet;
 
-/// Cycles per element from which an epilogue is long.
+/// Least cycles per element for which an epilogue counts as long.
 const LONG: u64 = 48;
 
-/// Whether the operations inlined between `anchor` and `root` are long.
+/// Whether the operations inlined between `anchor` and `root` take at least `LONG` cycles per element.
 pub fn is_long_epilogue(module: &Module, comp: &Computation, fusion: &Fusion, root: InstId, anchor: InstId) -> bool {
     let (mut open, mut seen, mut sum) = (vec![root], HashSet::from([anchor]), 0);
     while let Some(id) = open.pop() {
@@ -26,7 +26,7 @@ pub fn is_long_epilogue(module: &Module, comp: &Computation, fusion: &Fusion, ro
     sum >= LONG
 }
 
-/// Cycles of an instruction per element.
+/// Estimated cycles of an instruction per element.
 fn cycles_per_element(module: &Module, comp: &Computation, id: InstId) -> u64 {
     match &comp[id].op {
         Op::Elementwise(op) => op.cycles(),

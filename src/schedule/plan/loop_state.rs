@@ -164,7 +164,7 @@ impl<'a> OrderConstraints<'a> {
         seen
     }
 
-    /// A topological order of all that `starts` need.
+    /// A topological order of `starts` and everything that must run before them.
     fn topological_order(&self, starts: Vec<InstId>) -> Vec<InstId> {
         let mut seen = vec![false; self.comp.insts.len()];
         let mut out = Vec::with_capacity(seen.len());

@@ -55,7 +55,7 @@ use std::collections::{HashMap, HashSet};
 
 /// Upper limit, in bytes, of an array on the stack: a row, a block, a panel of weights, a strip.
 pub const MOST_STACK: u64 = 64 << 10;
-/// Most columns of a contraction that may be vectorized along its sums.
+/// Upper limit of columns of a contraction that may be vectorized along the axis that it sums over.
 pub const MOST_NARROW_COLUMNS: u64 = 8;
 /// Upper limit of nested computations.
 const MOST_DEPTH: usize = 64;
@@ -88,13 +88,13 @@ pub struct ComputationPlan {
     pub placements: IdVec<InstId, Placement>,
     /// The execution order, which is topological.
     pub order: Vec<InstId>,
-    /// Lifetimes of values in that order.
+    /// Lifetimes of values in the execution order `order`.
     pub lifetimes: Lifetimes,
     /// Narrow constants that their readers widen, and that therefore have no array of their own.
     pub stored: HashSet<InstId>,
     /// Constant weights whose array stays in memory for other kernels that read it.
     pub kept: HashSet<InstId>,
-    /// Weights times one factor a feature, which their convolutions apply themselves.
+    /// Products of constant weights and one factor per input feature, which the kernels of convolutions compute themselves.
     pub scaled: HashMap<InstId, ScaledWeights>,
     /// Results of depthwise convolutions whose pixels are all summed.
     pub summed: HashSet<InstId>,
@@ -142,9 +142,9 @@ impl<'a> Plan<'a> {
 pub struct FusionPlan {
     /// The fusion decision of each instruction.
     pub fusion: Fusion,
-    /// Weights times one factor a feature.
+    /// Products of constant weights and one factor per input feature, which the kernels of convolutions compute themselves.
     pub scaled: HashMap<InstId, ScaledWeights>,
-    /// Kernels that compute their own operands.
+    /// Producers fused into kernels of their consumers, by the roots of the consumers.
     pub producers: HashMap<InstId, FusedProducer>,
     /// The placement of each array.
     pub placements: IdVec<InstId, Placement>,
@@ -166,7 +166,7 @@ pub struct MemoryForecast {
     pub fusion: Fusion,
     /// The order in which instructions run.
     pub order: Vec<InstId>,
-    /// The memory that values need in this order.
+    /// The memory that values need in the execution order `order`.
     pub need: MemoryDemand,
 }
 
@@ -286,7 +286,7 @@ impl Planner<'_> {
     }
 }
 
-/// Whether root `id` has kernels, and is not steps, a view, or nothing.
+/// Whether kernels compute root `id`. Loops and calls (steps of their own), views, and roots that need no computation have none.
 fn has_kernels(comp: &Computation, id: InstId) -> bool {
     match comp[id].op {
         Op::Parameter(_)

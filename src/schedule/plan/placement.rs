@@ -18,7 +18,7 @@ pub enum Placement {
         low: Vec<u64>,
         /// Zeros after the last element along each axis.
         high: Vec<u64>,
-        /// Whether its kernel writes it with margins; otherwise windows read a copy.
+        /// Whether the kernel of the value writes it with margins; otherwise windows read a copy.
         made: bool,
     },
     /// Inside a concatenation, which has the buffer.
@@ -27,7 +27,7 @@ pub enum Placement {
         whole: InstId,
         /// The axis of the concatenation.
         axis: usize,
-        /// The part's first element along that axis.
+        /// Index along `axis` at which the part begins.
         before: u64,
     },
 }
@@ -157,13 +157,13 @@ pub fn split_concatenations(
     }
 }
 
-/// Whether an operation becomes loops over its result that can store it anywhere.
+/// Whether an operation is computed by loops over its result, which can be stored in any layout.
 pub fn stores_anywhere(op: &Op) -> bool {
     let elsewhere = matches!(op, Op::Map { .. } | Op::OptimizationBarrier | Op::Iota(_));
     matches!(op, Op::Concatenate(_)) || is_inlineable(op) && !elsewhere
 }
 
-/// Whether the kernel of `id` can store it anywhere, and all readers can read it there.
+/// Whether the kernel of `id` can store it in any layout and all readers can read it in any layout.
 fn is_placeable(comp: &Computation, fusion: &Fusion, users: &[InstId], id: InstId) -> bool {
     let anchor = fusion.anchor[id].unwrap_or(id);
     let made = stores_anywhere(&comp[anchor].op)

@@ -20,14 +20,14 @@ use crate::schedule::plan::{FusionPlan, Planner};
 use crate::schedule::unsupported_error;
 use std::collections::HashSet;
 
-/// The way in which the kernels of a root are made. Instructions inlined before or after the anchor are computed on the way.
+/// Family and parameters of the kernels of a root. Instructions inlined before or after the anchor are computed by the same kernels.
 #[derive(Clone, Debug)]
 pub struct Recipe {
     /// Name of the family of kernels.
     pub family: &'static str,
     /// The parameters of the kernels.
     pub setup: RecipeSetup,
-    /// Whether the epilogue is so long that it is a loop over a tile's sums.
+    /// Whether the epilogue is a loop over the sums of a tile, as it is long.
     pub is_looped: bool,
 }
 
@@ -69,7 +69,7 @@ impl RecipeSetup {
         }
     }
 
-    /// Whether such kernels can leave partial sums of their results, by tiles of pixels or bands of rows.
+    /// Whether kernels with these parameters can leave partial sums of their results, by tiles of pixels or bands of rows.
     pub fn makes_partial_sums(&self) -> bool {
         let pixels = match self {
             RecipeSetup::Depthwise(window) => window.tile.min(window.wide.extent),

@@ -176,8 +176,8 @@ impl KernelWork {
     }
 }
 
-/// Whether an operation takes an instruction or two and has the same result wherever it stands; a product does not, as it may be fused
-/// with an addition in one kernel and not in another.
+/// Whether an operation takes one or two machine instructions and has the same result in every kernel. A multiplication has not, as it may
+/// be fused with an addition in one kernel and not in another.
 fn is_simple(op: ScalarOp) -> bool {
     use ScalarOp as S;
     matches!(

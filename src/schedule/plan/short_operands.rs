@@ -24,7 +24,8 @@ pub fn widen_byte_products(module: &Module, target: &Target) -> Option<Module> {
     out
 }
 
-/// Whether a product of bytes by constant bytes has its terms side by side, in pairs but not in words of bytes that the machine multiplies.
+/// Whether a product of bytes by constant bytes is faster in 16-bit integers: its terms are adjacent and come in pairs, and the machine
+/// does not multiply them in words of four bytes.
 fn is_better_in_shorts(comp: &Computation, product: InstId, target: &Target) -> bool {
     let [left, right] = comp[product].operands[..] else { return false };
     let (Shape::Array(left), Shape::Array(right_shape)) = (&comp[left].shape, &comp[right].shape) else { return false };

@@ -28,9 +28,9 @@ use std::ops::Range;
 const MOST_CUTS: usize = 6;
 /// Upper limit of instructions in the chain between the two kernels of a pair.
 const MOST_DEPTH: usize = 64;
-/// Arrays of fewer bytes are not worth the code of two halves.
+/// Least size in bytes of an array between two kernels that are split: smaller ones are not worth the code of two halves.
 const SMALL_BYTES: u64 = 64 << 10;
-/// Least number of rows per row that both halves compute, for a window to be split.
+/// Least ratio of all rows to rows that both halves compute, for a window to be split.
 const LEAST_ROWS_PER_REPEATED_ROW: u64 = 8;
 
 /// Splits pairs of kernels of the entry into halves to lower the peak of memory; `None` if nothing is gained.
@@ -69,7 +69,7 @@ pub fn dense_peak_bytes(module: &Module, target: &KernelTarget<'_>) -> u64 {
 struct Peak {
     fusion: Fusion,
     convolutions: Convolutions,
-    /// Bytes at the peak, with margins and parts of concatenations in place.
+    /// Most bytes that live at one time, with the margins that windows want and parts of concatenations in place.
     bytes: u64,
     /// The instruction that runs at the peak.
     at: Option<InstId>,
@@ -184,7 +184,7 @@ fn is_single(w: &WindowDim) -> bool {
 }
 
 impl SplitPair {
-    /// The computation with both halves one after the other; `None` if something between can't be split.
+    /// The computation with both halves, one after the other; `None` if an instruction between the two kernels can't be split.
     fn split_in_halves(&self, comp: &Computation, fusion: &Fusion) -> Option<Computation> {
         let mut cut = SplitComputation { comp: comp.clone(), fusion, pair: self, made: HashMap::new() };
         let all = comp.array_shape(self.last).dims[self.axis];
@@ -206,12 +206,12 @@ impl SplitPair {
     }
 }
 
-/// A computation to which parts of its instructions are added.
+/// A copy of a computation under construction, in which the kernels of a pair are computed in halves.
 struct SplitComputation<'a> {
     comp: Computation,
     fusion: &'a Fusion,
     pair: &'a SplitPair,
-    /// The instructions added for this half of the rows.
+    /// The instructions added for the current half, by the instruction, axis and range that they are a part of.
     made: HashMap<(InstId, usize, Range<u64>), InstId>,
 }
 
@@ -304,7 +304,7 @@ fn same_axis(from: &ArrayShape, to: &[u64], axis: usize) -> Option<usize> {
     (0..from.rank()).find(|&i| from.dims[i] == to[axis] && before(&from.dims[..i]) == before(&to[..axis]))
 }
 
-/// The elements of `rows` that some results of a window read.
+/// The range of elements, of `rows` along the axis, that the windows `results` read; `None` if it is empty.
 fn read_by(w: &WindowDim, results: &Range<u64>, rows: u64) -> Option<Range<u64>> {
     let first = (results.start * w.stride) as i64 - w.pad_low;
     let end = ((results.end - 1) * w.stride + (w.size - 1) * w.rhs_dilate + 1) as i64 - w.pad_low;

@@ -5,7 +5,7 @@
 pub enum SplitScope {
     /// Pairs with large arrays of which no element is computed twice.
     Once,
-    /// Also pairs with small arrays, and windows some of whose rows both halves compute.
+    /// The pairs of [`SplitScope::Once`], pairs with small arrays, and windows some of whose rows both halves compute.
     Twice,
 }
 

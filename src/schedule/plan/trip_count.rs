@@ -31,7 +31,7 @@ pub fn max_trip_count(module: &Module, comp: &Computation, id: InstId) -> Option
 }
 
 impl CountedLoop<'_> {
-    /// The bound by the term `id` of the condition: the smaller one of two that must both hold.
+    /// The bound on the trip count from the term `id` of the condition: the smaller one of two that must both hold.
     fn bound_of_condition(&self, id: InstId) -> Option<u64> {
         let inst = &self.cond[id];
         match (&inst.op, &inst.operands[..]) {
@@ -46,7 +46,7 @@ impl CountedLoop<'_> {
         }
     }
 
-    /// The bound by `counter direction limit`, two instructions of the condition.
+    /// The bound on the trip count from the term `counter direction limit` of the condition, a comparison of two of its instructions.
     fn bound_of_comparison(&self, counter: InstId, limit: InstId, direction: Direction) -> Option<u64> {
         let part = state_element(self.cond, counter)?;
         let dtype = self.cond.array_shape(counter).dtype;
@@ -87,7 +87,7 @@ impl CountedLoop<'_> {
     }
 }
 
-/// The index of the element that `id` takes of its computation's only parameter.
+/// The index of the tuple element that `id` extracts from the only parameter of its computation.
 fn state_element(comp: &Computation, id: InstId) -> Option<usize> {
     match comp[id].op {
         Op::GetTupleElement(part) if comp.params.len() == 1 && comp[id].operands == comp.params => Some(part),
@@ -102,7 +102,7 @@ fn literal(comp: &Computation, id: InstId) -> Option<i128> {
     }
 }
 
-/// The value of a scalar integer of which `i64` has all values.
+/// The value of a scalar integer of any type whose values all fit in `i64`.
 fn integer(value: &Literal) -> Option<i128> {
     match value {
         Literal::Array(t) if t.dims.is_empty() && t.dtype.is_integer() && t.dtype != DType::U64 => {

@@ -17,7 +17,7 @@ pub struct LinearGrowth {
 }
 
 impl LinearGrowth {
-    /// The growth of the loop variable itself.
+    /// The bound of an index that is the loop variable itself.
     pub const ITSELF: LinearGrowth = LinearGrowth { d: 1, k0: 0, k: 1, loose: 0 };
 }
 

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Upper limit of different trip counts of which a loop takes the maximum.
 const MOST_FORMS: usize = 4;
-/// Least number of values of a trip count for which inner loops need no limits too: with fewer, much of the last iterations is not
-/// needed.
+/// Least number of distinct values of a trip count for which only the loop itself is limited: with fewer, much of the last iterations is
+/// not needed, and inner loops are limited too.
 const FINE: u64 = 16;
-/// Rows are left out as a group if they are at most one part in so many of a period; of larger groups nearly always one row is needed.
+/// Least ratio of a period to the rows that one condition skips as a group: of larger groups nearly always one row is needed.
 const PARTS: i64 = 4;
 /// Upper limit of sums in trip counts, above every array size.
 pub const MOST_ELEMENTS: i64 = 1 << 46;
@@ -20,17 +20,17 @@ pub const MOST_ELEMENTS: i64 = 1 << 46;
 pub struct TripCount {
     /// Number of the dynamic size (`plan/demand/amount.rs`).
     pub size: usize,
-    /// Factor of the size.
+    /// Factor of the dynamic size.
     pub times: i64,
     /// Elements per iteration.
     pub c: i64,
     /// Divisor of the index that grows with the variable.
     pub d: i64,
-    /// Constant of the index that grows with the variable.
+    /// Constant term of the numerator of the index that grows with the variable.
     pub k0: i64,
-    /// Growth of that index per iteration.
+    /// Growth per iteration of the numerator of the index that grows with the variable.
     pub k: i64,
-    /// Elements added to the multiple of the size.
+    /// Constant added to `times·size`, in elements.
     pub more: i64,
 }
 
@@ -59,9 +59,9 @@ impl TripCount {
 /// Trip counts of a loop, whose maximum limits it.
 #[derive(Default)]
 pub struct TripCounts {
-    /// Each trip count, with the most that its iterations may be off.
+    /// The trip counts with `more` set to 0, each with the largest `more` of the stores that it is for.
     pub all: BTreeMap<TripCount, i64>,
-    /// Iterations below the limit that may store nothing needed, as their stores depend on other variables too.
+    /// Number of iterations below the limit that may store no needed element, as their stores depend on other variables too.
     loose: i64,
     /// Whether stores are bounded along several axes, so that inner loops may end early too.
     several: bool,
@@ -73,8 +73,8 @@ impl TripCounts {
         self.all.iter().map(|(form, more)| TripCount { more: *more, ..*form }).collect()
     }
 
-    /// Whether limiting a loop of `extent` iterations leaves few unneeded ones: the limit takes many values and nothing else decides on
-    /// iterations.
+    /// Whether limiting a loop of `extent` iterations leaves few unneeded ones: each limit has many possible values, and what is stored
+    /// depends on little else.
     pub fn are_fine_grained(&self, extent: u64) -> bool {
         let levels = |f: &TripCount| extent.min(extent.saturating_mul(f.k.unsigned_abs()) / f.d.unsigned_abs().max(1));
         !self.several
@@ -185,7 +185,8 @@ impl KernelContext<'_> {
         Some(())
     }
 
-    /// The number of iterations of `var` that store into a region, with the constant beside it and its looseness.
+    /// The trip count of the loop over `var` after which it stores nothing into `region`, in three parts: the count with `more` set to 0,
+    /// its `more`, and the number of earlier iterations that may store nothing needed either.
     fn rounds_into_region(
         &self,
         region: &NeededRegion,

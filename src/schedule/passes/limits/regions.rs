@@ -11,15 +11,15 @@ use std::collections::hash_map::Entry;
 /// A superset of the needed elements of a buffer: those whose distance from `origin`, modulo `period`, is below `times * size + more`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeededRegion {
-    /// The first element.
+    /// Offset of the first needed element in the buffer.
     pub origin: i64,
     /// Distance after which the region repeats; `i64::MAX` if it does not.
     pub period: i64,
     /// Number of the dynamic size (`plan/demand/amount.rs`).
     pub size: usize,
-    /// Factor of the size.
+    /// Factor of the dynamic size.
     pub times: i64,
-    /// Constant term of the number of elements, a multiple of the size plus this.
+    /// Constant added to `times * size`, in elements.
     pub more: i64,
 }
 

@@ -6,7 +6,7 @@ use crate::kernel::{
 };
 use std::collections::BTreeSet;
 
-/// Upper limit of stores that are followed.
+/// Upper limit of stores whose elements are remembered as written.
 const MOST_STORES: usize = 64;
 
 /// Whether `body` reads only those elements of stack memory that it has certainly written before, in the same execution.
@@ -62,7 +62,7 @@ impl WrittenBox {
 struct ScratchFlow<'a> {
     program: &'a Program,
     kernel: &'a Kernel,
-    /// The extents of loops; of masked loops without the masked lanes.
+    /// The extents of loop variables; for masked loops the number of active lanes.
     extents: Extents,
     written: Vec<WrittenBox>,
 }

@@ -108,7 +108,7 @@ pub struct SearchBudget {
 }
 
 impl SearchBudget {
-    /// The full budget.
+    /// A full budget: `MOST_LOOKS` steps, at depth 0.
     pub fn new() -> SearchBudget {
         SearchBudget { left: MOST_LOOKS, deep: 0 }
     }

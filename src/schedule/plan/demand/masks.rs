@@ -7,7 +7,7 @@ use crate::schedule::plan::demand::amount::{CallFrame, DynamicSizes, SearchBudge
 use crate::schedule::plan::demand::operands::reshape_bounds;
 use crate::tensor::DType;
 
-/// For each axis of a `pred` array, a bound from which on it is false.
+/// For each axis of a `pred` array, a bound below which all its true elements lie.
 pub fn mask_bounds(frame: &CallFrame, pred: InstId, amounts: &mut DynamicSizes) -> Vec<Option<PrefixBound>> {
     let rank = frame.comp[pred].shape.as_array().map_or(0, |a| a.rank());
     bounds_of_mask(frame, pred, amounts, &mut SearchBudget::new()).unwrap_or_else(|| vec![None; rank])
@@ -60,7 +60,7 @@ fn bounds_of_mask(
     })
 }
 
-/// A bound that holds where both do: the smaller one if they are of the same size.
+/// A bound of the elements below both bounds: the smaller one if both are of the same dynamic size, else the first that is known.
 pub fn intersect_bounds(a: Option<PrefixBound>, b: Option<PrefixBound>) -> Option<PrefixBound> {
     match (a, b) {
         (Some(a), Some(b)) if a.size == b.size && (b.times < a.times || (b.times == a.times && b.more < a.more)) => {

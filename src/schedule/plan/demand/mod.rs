@@ -23,13 +23,14 @@ use std::collections::HashMap;
 pub struct PrefixBound {
     /// Number of the dynamic size in [`ElementDemand::amounts`].
     pub size: usize,
-    /// Factor of the size.
+    /// Factor of the dynamic size.
     pub times: u64,
-    /// Constant term of the number of elements, a multiple of the size plus this.
+    /// Constant added to `times * size`, in elements.
     pub more: u64,
 }
 
-/// The needed elements of an array: a bound for each axis, all elements if there is none; `None`: none at all.
+/// The needed elements of an array: a bound for each axis, `None` for an axis whose elements are all needed. `None` in place of the bounds:
+/// no element is needed.
 pub type ArrayDemand = Option<Vec<Option<PrefixBound>>>;
 
 /// The needed elements of each array of each instruction.
@@ -40,7 +41,8 @@ pub struct ElementDemand {
     pub amounts: DynamicSizes,
 }
 
-/// Iterations of the fixed point for a loop's state, after which all of the state is taken to be needed.
+/// Upper limit of iterations in the search for a fixed point of the demand on a loop's state; beyond it all of the state is taken to be
+/// needed.
 const MOST_ROUNDS: usize = 4;
 
 impl ElementDemand {
@@ -256,7 +258,7 @@ impl DynamicSizes {
         all.pop().flatten()
     }
 
-    /// Adds further demand to `all`.
+    /// Extends the demand `all` on an array by further needed elements.
     fn extend_needs(&mut self, all: &mut Vec<ArrayDemand>, more: Vec<ArrayDemand>) {
         all.resize(all.len().max(more.len()), None);
         for (one, more) in all.iter_mut().zip(more) {
@@ -269,7 +271,7 @@ impl DynamicSizes {
     }
 }
 
-/// The bounds, except along `axes`, which are needed whole.
+/// Drops the bounds along `axes`, whose elements are all needed.
 fn without_axes(mut bounds: Vec<Option<PrefixBound>>, axes: &[usize]) -> Vec<Option<PrefixBound>> {
     axes.iter().filter(|&&a| a < bounds.len()).collect::<Vec<_>>().into_iter().for_each(|&a| bounds[a] = None);
     bounds

@@ -107,7 +107,7 @@ fn through_windows(axes: &[Option<PrefixBound>], window: &[WindowDim]) -> Vec<Op
     window.iter().zip(axes).map(|(w, b)| through_window((*b)?, w)).collect()
 }
 
-/// The bound of the elements that windows below bound `b` read.
+/// The bound of the operand's elements that the windows below bound `b` read.
 fn through_window(b: PrefixBound, w: &WindowDim) -> Option<PrefixBound> {
     let (stride, holes) = (i64::try_from(w.stride).ok()?, w.lhs_dilate.max(1));
     let before_last = i64::try_from(w.span()?).ok()?.checked_sub(1)?;
@@ -163,8 +163,9 @@ fn gather(
     of
 }
 
-/// Needed elements of the operand, of sizes `to`, of a reshape to `dims`, of whose result `axes` are needed: within each group of axes
-/// with equally many elements, the bound of the result's first axis becomes one of the operand's first axis.
+/// Needed elements of the operand of a reshape from `to` to `dims`, given the needed elements `axes` of the result. Axes are taken in
+/// groups with equally many elements on both sides; the bound of the first axis of a group of the result becomes one of the first axis of
+/// the group of the operand.
 pub fn reshape_bounds(axes: &[Option<PrefixBound>], dims: &[u64], to: &[u64]) -> Vec<Option<PrefixBound>> {
     let mut of = vec![None; to.len()];
     let real = |dims: &[u64]| (0..dims.len()).filter(|&a| dims[a] != 1).collect::<Vec<_>>();

@@ -4,7 +4,7 @@ use super::{FusionPlanner, linear, path};
 use crate::hlo::{InstId, Op};
 use crate::util::id_vec::Id;
 
-/// Upper limit of instructions in a cone: those that lead element by element to one instruction alone.
+/// Upper limit of instructions in a cone: the operands, direct and indirect, from which one instruction is computed element by element.
 const MOST_CONE_INSTRUCTIONS: usize = 64;
 
 impl FusionPlanner<'_> {
@@ -48,7 +48,7 @@ impl FusionPlanner<'_> {
         }
     }
 
-    /// The rows of the reduction that `id` is, or is computed from element by element.
+    /// The division into rows of the row reduction from which `id` is computed element by element, or which is `id` itself.
     pub(super) fn rows_of_reduction(&self, id: InstId) -> Option<RowShape> {
         if !self.above_rows[id.index()] {
             return None;

@@ -87,7 +87,7 @@ impl Fusion {
     }
 }
 
-/// The way in which a reader uses an operand.
+/// How often a reader uses each element of an operand, or that it needs the operand in memory.
 #[derive(Clone, Copy, PartialEq)]
 pub enum OperandUse {
     /// The reader uses each element once.
@@ -98,7 +98,7 @@ pub enum OperandUse {
     Memory,
 }
 
-/// The way in which `op` uses an operand.
+/// How often `op` uses each element of operand number `operand`, or that it needs the operand in memory.
 pub fn operand_use(op: &Op, operand: usize) -> OperandUse {
     match op {
         Op::Broadcast(_) => OperandUse::Often,
@@ -287,7 +287,8 @@ impl FusionPlanner<'_> {
         }
     }
 
-    /// Whether one reader alone uses each element at one place, as `x * x` does.
+    /// Whether an instruction has one reader, which uses each element at one place. A pointwise reader may have it as several operands, as in
+    /// `x * x`.
     fn is_read_once(&self, id: InstId) -> bool {
         let mut uses = self.uses(id);
         let Some((first, _)) = uses.next() else { return false };

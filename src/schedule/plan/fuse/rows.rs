@@ -28,7 +28,7 @@ pub enum RowRole {
     Full,
     /// One value for each row.
     Row,
-    /// A value read at coordinates of its own.
+    /// Not divided into rows: a value that is read at coordinates of its own.
     Free,
 }
 
@@ -93,7 +93,7 @@ impl FusionPlanner<'_> {
         }
     }
 
-    /// Whether an instruction belongs to its row kernel by its role.
+    /// Whether a row kernel computes an instruction for whole rows: its role is not `RowRole::Free`.
     pub(super) fn is_rowwise(&self, id: InstId) -> bool {
         self.fusion.role[id] != RowRole::Free
     }
@@ -105,8 +105,8 @@ impl FusionPlanner<'_> {
         all.all(|x| x == first).then_some(first)
     }
 
-    /// Makes `root` a row kernel of the rows that `id`, or its operands, reduce, if everything fused into it fits; returns whether it
-    /// did.
+    /// Makes `root` a row kernel if `id` is, or is computed from, a row reduction and everything fused into `root` fits the rows; returns
+    /// whether it did.
     pub(super) fn start_row_kernel_at(&mut self, id: InstId, root: InstId) -> bool {
         let Some(r) = self.rows_of_reduction(id) else { return false };
         if self.fusion.anchor[root].is_some() || !linear(&self.comp[root].op) {
@@ -139,7 +139,7 @@ impl FusionPlanner<'_> {
         true
     }
 
-    /// Whether `id` would be a long function of one element of each short row.
+    /// Whether `id` would apply an expensive function to one value per row in rows of at most `FEW_COLUMNS` columns.
     fn is_alone_at_length(&self, id: InstId, role: RowRole, r: RowShape) -> bool {
         let is_long = matches!(self.comp[id].op, Op::Elementwise(op) if op.is_long());
         role == RowRole::Row && is_long && r.rows > 1 && r.columns <= FEW_COLUMNS
