@@ -248,7 +248,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         if let Some(results) = self.convert_on_shards(op, &operands, scope)? {
             return Ok(results);
         }
-        let operands = if shards::passes_shards(op) { operands } else { self.whole_arrays(&operands) };
+        let operands = if shards::takes_shards(op) { operands } else { self.gather_whole_arrays(&operands) };
         match op.name.as_str() {
             shards::CAST => Ok(operands),
             "sdy.manual_computation" => self.convert_manual_computation(op, &operands, scope),
@@ -326,7 +326,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         let args: Vec<InstId> =
             function.body.args.iter().map(|(_, shape)| self.builder().parameter(shape.to_symbolic())).collect();
         let results = self.body(function, &mut SymbolScope::default(), &args)?;
-        let results = self.whole_arrays(&results);
+        let results = self.gather_whole_arrays(&results);
         let root = if let [one] = results[..] { one } else { self.builder().tuple(&results) };
         let comp = self.builder().end_computation(root);
         self.leave();

@@ -60,7 +60,7 @@ impl<'a> Converter<'a, '_> {
         }
         self.recreate_constants(&mut scope, constants);
         let results = self.convert_region(region, &mut scope)?;
-        let results = self.whole_arrays(&results);
+        let results = self.gather_whole_arrays(&results);
         let root = if let [one] = results[..] { one } else { self.builder().tuple(&results) };
         Ok(self.end(root))
     }
@@ -113,7 +113,7 @@ impl<'a> Converter<'a, '_> {
         }
         self.recreate_constants(&mut scope, captured.constants.clone());
         let made = self.convert_region(region, &mut scope)?;
-        let made = self.whole_arrays(&made);
+        let made = self.gather_whole_arrays(&made);
         let root = results(self, made, rest);
         Ok(self.end(root))
     }
@@ -132,7 +132,7 @@ impl<'a> Converter<'a, '_> {
                 continue;
             }
             out.counts.push((name, all.len()));
-            out.values.extend(self.whole_arrays(all));
+            out.values.extend(self.gather_whole_arrays(all));
         }
         Ok(out)
     }

@@ -121,7 +121,7 @@ impl StabbingQuery {
     }
 }
 
-/// Pairwise disjoint ranges.
+/// Ranges of time in which a buffer is in use, no two of which overlap.
 #[derive(Default)]
 pub struct DisjointRanges {
     /// Last moment of each range, by its first moment.

@@ -94,7 +94,7 @@ fn braced_items(list: &str) -> Vec<String> {
 }
 
 /// Whether an operation takes shards as they are: it states a sharding, or is a manual computation.
-pub(super) fn passes_shards(op: &Operation) -> bool {
+pub(super) fn takes_shards(op: &Operation) -> bool {
     let is_hint = matches!(target(op), Some("Sharding" | "SPMDFullToShardShape" | "SPMDShardToFullShape"));
     let name = op.name.as_str();
     matches!(name, "sdy.manual_computation" | CAST)
@@ -224,28 +224,30 @@ impl<'a> Converter<'a, '_> {
         self.shards.get(&(depth, id)).cloned()
     }
 
-    /// Sharding in the text of an attribute, of an array of this rank, among devices of one class.
+    /// Sharding in the text of an attribute, of an array of this rank, with copies in the order of device classes.
     ///
     /// # Errors
     /// Those of [`parse_sharding`].
     fn sharding(&self, text: &str, only: Option<&[String]>, rank: usize) -> Result<Sharding> {
         let found = parse_sharding(self.functions, text, only, rank)?;
         let told = || format!("the sharding `{text}` divides arrays along axes that are divided manually");
-        found.with_copies_by_class(&self.device_classes).ok_or_else(|| Error::user(Code::HloUnsupported, told()))
+        found
+            .with_copies_ordered_by_class(&self.device_classes)
+            .ok_or_else(|| Error::user(Code::HloUnsupported, told()))
     }
 
-    /// Sizes of an array, which are then fixed.
+    /// Sizes of an array whose sharding depends on them: they are fixed from then on.
     fn pinned_dims(&mut self, id: InstId) -> Vec<u64> {
         let shape = self.builder().shape(id).pin_sizes();
         shape.as_array().map(|array| array.dims.clone()).unwrap_or_default()
     }
 
     /// The whole arrays of values, gathered from all devices where they are shards.
-    pub(super) fn whole_arrays(&mut self, ids: &[InstId]) -> Vec<InstId> {
-        ids.iter().map(|&id| self.whole_array(id)).collect()
+    pub(super) fn gather_whole_arrays(&mut self, ids: &[InstId]) -> Vec<InstId> {
+        ids.iter().map(|&id| self.gather_whole_array(id)).collect()
     }
 
-    fn whole_array(&mut self, id: InstId) -> InstId {
+    fn gather_whole_array(&mut self, id: InstId) -> InstId {
         let Some(Shard { sharding, .. }) = self.shard(id) else { return id };
         let mut x = id;
         if sharding.partial_sums > 1 {
@@ -293,7 +295,7 @@ impl<'a> Converter<'a, '_> {
         Some(b.add_inst(symbolic::Op::DynamicSlice(constant_dims(&part)), &operands))
     }
 
-    /// The part on the device that has its first term, zeros on those that have the others.
+    /// Partial sums that add up to `part`: the part itself on the device of the first one, zeros on the others.
     fn first_term(&mut self, part: InstId, sharding: &Sharding) -> InstId {
         let b = self.builder();
         let is_first: Vec<bool> = sharding.partial_sum_indices().iter().map(|&term| term == 0).collect();
@@ -314,7 +316,7 @@ impl<'a> Converter<'a, '_> {
         if self.shard(id).is_some_and(|own| own.sharding == *sharding) {
             return Ok(id);
         }
-        let x = self.whole_array(id);
+        let x = self.gather_whole_array(id);
         if sharding.is_replicated() {
             return Ok(x);
         }
@@ -424,7 +426,8 @@ impl<'a> Converter<'a, '_> {
         mesh.indices_along(manual).iter().enumerate().map(|(device, own)| outer(device) * count + own).collect()
     }
 
-    /// Converts the body of a manual computation, which treats shards like whole arrays; `inside` has the class of each device there.
+    /// Converts the body of a manual computation, which treats shards like whole arrays. `inside` has the class of each device there: devices of
+    /// one class have the same manual coordinates.
     fn convert_body(
         &mut self,
         region: &'a RegionBlock,
@@ -434,7 +437,7 @@ impl<'a> Converter<'a, '_> {
         let (shards, classes) = (std::mem::take(&mut self.shards), std::mem::replace(&mut self.device_classes, inside));
         // Functions are converted anew inside, as groups of devices are others there.
         let done = std::mem::take(&mut self.done);
-        let results = self.convert_region(region, scope).map(|results| self.whole_arrays(&results));
+        let results = self.convert_region(region, scope).map(|results| self.gather_whole_arrays(&results));
         (self.shards, self.device_classes, self.done) = (shards, classes, done);
         results
     }

@@ -21,7 +21,7 @@ pub struct FilterGradient {
     pub positions: (u64, u64),
     /// The element of the right side that the last result multiplies with the first position; elements before 0 are zeros.
     pub first: i64,
-    /// Zero margins that the right side needs along the last axis, before and after.
+    /// Numbers of zeros that the right operand needs before and after its elements along the last axis.
     pub margin: (u64, u64),
 }
 

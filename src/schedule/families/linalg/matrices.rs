@@ -67,7 +67,7 @@ pub(in crate::schedule) fn sqrt_of_real(k: &mut Kernel, x: ExprId, dtype: DType)
     k.add_op(ScalarOp::Complex, &[root, zero], dtype)
 }
 
-/// The matrices of a result array.
+/// A result array seen as a batch of matrices.
 pub(in crate::schedule) struct Matrices {
     pub buf: BufId,
     pub dims: Vec<u64>,
@@ -80,7 +80,7 @@ pub(in crate::schedule) struct Matrices {
 }
 
 impl Matrices {
-    /// The matrices of an array of `shape` in `out`, with a loop variable of `k` for each axis of the batch.
+    /// Views the array of `shape` in the buffer `out` as a batch of matrices; each axis of the batch has a loop variable of kernel `k`.
     pub(in crate::schedule) fn new(k: &mut Kernel, shape: &ArrayShape, out: &ValueBuffers) -> Result<Matrices> {
         let batch = shape.dims[..shape.rank() - 2].iter().map(|&n| k.add_var(n)).collect();
         let (stored, wide) = (shape.dtype, shape.dtype.compute_type());

@@ -24,7 +24,7 @@ impl LinearGrowth {
 /// Facts that hold at a statement: values of variables and ranges of sums.
 #[derive(Clone, Default)]
 pub struct RangeFacts {
-    /// Variables that are equal to an index.
+    /// Variables whose value is known as an index expression of other variables.
     pub values: HashMap<VarId, Index>,
     /// Sums with their least and greatest values.
     pub within: Vec<(Index, i64, i64)>,

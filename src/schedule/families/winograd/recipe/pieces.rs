@@ -53,7 +53,7 @@ impl ProductRows {
 /// A piece of a convolution that is transformed, multiplied and transformed back before the next.
 #[derive(Clone, Debug)]
 pub struct ConvolutionPiece {
-    /// Number of tiles that the piece reads, and that it makes.
+    /// Number of input tiles that this piece of the convolution reads, and of result tiles that it computes.
     pub tiles: [u64; 2],
     /// The rows of the piece's products.
     pub rows: ProductRows,

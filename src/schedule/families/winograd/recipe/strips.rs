@@ -15,7 +15,7 @@ use crate::tensor::DType;
 const MOST_WEIGHTS: u64 = 3 << 20;
 /// Sixteenths of a second-level cache that all strips in progress together may take.
 const MOST_SIXTEENTHS: u64 = 20;
-/// Required ratio of the memory that strips save to the weights, if weights are not near or are transformed at each call: with 1.7 (96
+/// Smallest ratio of the memory that strips save to that of the weights, if weights do not stay in a cache or are transformed at each call: with 1.7 (96
 /// channels to 96 at 35x35, constant) and 2.2 (128 to 32 at 28x28, computed) strips take a tenth more time.
 const FEW_WEIGHTS: u64 = 4;
 /// Fewest bands, for threads to share them.
