@@ -78,6 +78,7 @@ fn check(engine: &str) {
 }
 
 #[test]
+#[ignore = "takes a minute without optimization; .ci/run runs it with"]
 fn interpreter() {
     check("interpreter");
 }

@@ -78,6 +78,7 @@ fn source_passes_by_every_compiler() {
 
 /// Variables of several functions, calls in order over one state, and variables that grow.
 #[test]
+#[ignore = "takes a minute without optimization; .ci/run runs it with"]
 fn calls_over_one_state_pass() {
     if !is_host() {
         return;

@@ -211,6 +211,7 @@ fn other_sizes_of_values_fix_a_size() {
 
 /// What is left of `n` elements behind two, and of seven behind these; the elements and as many zeros as there have to be for eight.
 #[test]
+#[ignore = "takes a minute without optimization; .ci/run runs it with"]
 fn a_size_stays_at_a_level() {
     let vector = |name: &str, value: i32| constant(name, INT, "dim { size: 1 }", &format!("int_val: {value}"));
     let types = &[("T", INT), ("Index", INT)];

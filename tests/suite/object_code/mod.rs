@@ -127,6 +127,7 @@ fn check_graphs(part: usize) {
 }
 
 #[test]
+#[ignore = "takes a minute without optimization; .ci/run runs it with"]
 fn graphs_keep_their_promises() {
     check_graphs(0);
 }
