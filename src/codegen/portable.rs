@@ -54,7 +54,7 @@ pub fn fma_f32(f: &mut FunctionEmitter, x: &Val, y: &Val, z: &Val) -> Val {
 
 /// The LLVM definitions of the fused multiply-adds that `text` calls.
 ///
-/// They compute in f64 arithmetic: the product is exact, and the sum is rounded to odd, so that rounding it again to f32 is as rounding the
+/// The functions compute in f64: the product is exact, and the sum is rounded to odd, so that rounding it again to f32 is as rounding the
 /// exact sum (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd").
 pub fn fma_functions(text: &str) -> String {
     let is_called = |lanes: &u64| text.contains(&format!("{FMA}{lanes}("));

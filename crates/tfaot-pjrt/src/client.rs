@@ -19,7 +19,7 @@ use tfaot::run::{Executable, ThreadPool};
 pub const PLATFORM: &str = "cpu";
 
 /// The most devices that a client may have.
-const MOST_DEVICES: i64 = 1024;
+pub const MOST_DEVICES: usize = 1024;
 
 /// `PJRT_Client`.
 pub struct Client {
@@ -108,7 +108,7 @@ impl Options {
             // SAFETY: the value is an integer, as was just seen.
             let value = unsafe { one.value.int64 };
             let bad = || Failure::new(Code::InvalidArgument, format!("option `{name}` is {value}"));
-            if !(1..=MOST_DEVICES).contains(&value) {
+            if !(1..=MOST_DEVICES as i64).contains(&value) {
                 return Err(bad());
             }
             match name.as_str() {

@@ -1,6 +1,7 @@
 //! Options of a compilation, as far as they matter here, from XLA's message `CompileOptionsProto`.
 //!
 //! Source of the numbers: `xla/pjrt/proto/compile_options.proto`, `xla/xla_data.proto` (`DeviceAssignmentProto`).
+use crate::client::MOST_DEVICES;
 use crate::failure::{Code, Failure};
 
 /// What a caller asks of a compilation.
@@ -58,6 +59,11 @@ impl CompileOptions {
     }
 
     fn check(&self) -> Result<(), Failure> {
+        if self.device_count() > MOST_DEVICES {
+            let told =
+                format!("the program is for {} devices, and a client has {MOST_DEVICES} at most", self.device_count());
+            return Err(Failure::new(Code::InvalidArgument, told));
+        }
         if !self.devices.is_empty() && self.devices.len() != self.device_count() {
             let told = format!("{} devices are assigned to {}", self.devices.len(), self.device_count());
             return Err(Failure::new(Code::InvalidArgument, told));
@@ -218,6 +224,7 @@ mod tests {
     #[test]
     fn damaged_bytes_are_refused() {
         assert_eq!(CompileOptions::read(&[0x1a, 2, 0x28, 2]).map(|read| read.device_count()), Ok(2));
+        assert!(CompileOptions::read(&[0x1a, 5, 0x28, 0xff, 0xff, 0xff, 0x7f]).is_err());
         assert!(CompileOptions::read(&[0x1a, 200]).is_err());
         assert!(CompileOptions::read(&[0xff]).is_err());
         assert_eq!(CompileOptions::read(&[]), Ok(CompileOptions::default()));

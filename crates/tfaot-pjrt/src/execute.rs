@@ -33,6 +33,7 @@ pub fn execute(args: &mut LoadedExecutableExecuteArgs) -> Result<(), Failure> {
     if loaded.is_deleted() {
         return Err(Failure::new(Code::FailedPrecondition, "the executable has been deleted"));
     }
+    object(args.output_lists)?;
     let devices = devices_of(loaded, args.execute_device)?;
     let lists = slice(args.argument_lists, args.num_devices);
     if lists.len() != devices.len() {

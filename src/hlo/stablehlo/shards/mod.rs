@@ -154,7 +154,7 @@ fn manual_axes(op: &Operation) -> Vec<String> {
 /// where it is whole.
 ///
 /// # Errors
-/// Those of shardings that are not known, and of sizes that do not divide evenly.
+/// `Code::HloUnsupported` for shardings that are not known, and for sizes that do not divide evenly.
 pub(super) fn argument_shard(
     functions: &ModuleTree,
     function: &FuncOp,
@@ -227,7 +227,7 @@ impl<'a> Converter<'a, '_> {
     /// Sharding in the text of an attribute, of an array of this rank, with copies in the order of device classes.
     ///
     /// # Errors
-    /// Those of [`parse_sharding`].
+    /// Errors of [`parse_sharding`]; `Code::HloUnsupported` for axes that are divided manually.
     fn sharding(&self, text: &str, only: Option<&[String]>, rank: usize) -> Result<Sharding> {
         let found = parse_sharding(self.functions, text, only, rank)?;
         let told = || format!("the sharding `{text}` divides arrays along axes that are divided manually");
@@ -279,30 +279,31 @@ impl<'a> Converter<'a, '_> {
     /// The part of a whole array that this device has under a sharding.
     fn part_of(&mut self, x: InstId, sharding: &Sharding) -> Option<InstId> {
         let part = sharding.part_dims(&self.pinned_dims(x))?;
-        let b = self.builder();
-        let device = b.push(symbolic::Op::PartitionId, &[], symbolic::Shape::array(DType::U32, vec![]));
         let mut operands = vec![x];
         for (dim, size) in part.iter().enumerate() {
-            let starts: Vec<i32> = sharding.part_indices(dim).iter().map(|&i| (i * size) as i32).collect();
-            if starts.iter().all(|&start| start == 0) {
-                operands.push(b.scalar(DType::S32, 0.0));
-                continue;
-            }
-            let table = b.constant(Tensor::from_vec(DType::S32, vec![starts.len() as u64], starts));
-            let one = b.add_inst(symbolic::Op::DynamicSlice(constant_dims(&[1])), &[table, device]);
-            operands.push(b.reshape(one, &[]));
+            let starts: Vec<i64> = sharding.part_indices(dim).iter().map(|&i| (i * size) as i64).collect();
+            operands.push(match starts.iter().all(|&start| start == 0) {
+                true => self.builder().scalar(DType::S64, 0.0),
+                false => self.value_of_device(Tensor::from_vec(DType::S64, vec![starts.len() as u64], starts)),
+            });
         }
-        Some(b.add_inst(symbolic::Op::DynamicSlice(constant_dims(&part)), &operands))
+        Some(self.builder().add_inst(symbolic::Op::DynamicSlice(constant_dims(&part)), &operands))
+    }
+
+    /// The element of a table that belongs to this device; the table has one for each device.
+    fn value_of_device(&mut self, table: Tensor) -> InstId {
+        let b = self.builder();
+        let table = b.constant(table);
+        let device = b.push(symbolic::Op::PartitionId, &[], symbolic::Shape::array(DType::U32, vec![]));
+        let one = b.add_inst(symbolic::Op::DynamicSlice(constant_dims(&[1])), &[table, device]);
+        b.reshape(one, &[])
     }
 
     /// Partial sums that add up to `part`: the part itself on the device of the first one, zeros on the others.
     fn first_term(&mut self, part: InstId, sharding: &Sharding) -> InstId {
-        let b = self.builder();
         let is_first: Vec<bool> = sharding.partial_sum_indices().iter().map(|&term| term == 0).collect();
-        let table = b.constant(Tensor::from_bools(&[is_first.len() as u64], &is_first));
-        let device = b.push(symbolic::Op::PartitionId, &[], symbolic::Shape::array(DType::U32, vec![]));
-        let one = b.add_inst(symbolic::Op::DynamicSlice(constant_dims(&[1])), &[table, device]);
-        let one = b.reshape(one, &[]);
+        let one = self.value_of_device(Tensor::from_bools(&[is_first.len() as u64], &is_first));
+        let b = self.builder();
         let dims = b.dims(part).to_vec();
         let (chosen, zeros) = (b.broadcast(one, &dims, &[]), b.full_like(part, 0.0));
         b.select(chosen, part, zeros)
