@@ -96,7 +96,7 @@ fn sums(s: &Square, x: &Tensor, w: &Tensor) -> Vec<(f64, f64)> {
 
 /// Winograd's method keeps the bound of direct sums, `4·√K·2⁻²⁴·Σ|a·b|`, in kernels and in machine code.
 #[test]
-#[ignore = "takes a minute without optimization; .ci/run runs it with"]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn squares_keep_the_bound_of_direct_sums() {
     let folder = tempfile::tempdir().expect("a folder");
     let (mut chosen, mut strips) = (0, 0);
@@ -176,7 +176,7 @@ fn lines() -> Vec<Lines> {
 
 /// Along one axis of a window too.
 #[test]
-#[ignore = "takes a minute without optimization; .ci/run runs it with"]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn lines_keep_the_bound_of_direct_sums() {
     let (mut strips, mut at_each_call) = (0, 0);
     for (seed, l) in lines().into_iter().enumerate() {
@@ -247,7 +247,7 @@ fn lines_keep_the_bound_of_direct_sums() {
 
 /// Maxima of neighbours are taken from the tiles in registers: the bits of a pool that reads them from memory, without that memory.
 #[test]
-#[ignore = "takes a minute without optimization; .ci/run runs it with"]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn pools_take_what_tiles_make() {
     // HLO's maximum, and the one of TensorFlow's kernels, which passes over NaN
     let maximum = ("maximum(a, b)", "-inf");

@@ -18,6 +18,7 @@ fn file(name: &str) -> String {
 }
 
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn exported_functions_give_what_jax_gives() {
     let all = models();
     assert!(all.len() >= 25, "{all:?}");
@@ -78,6 +79,7 @@ fn open_sizes_are_asked_for_by_name() {
 
 /// Modules of JAX and of HLO, written as StableHLO and read back.
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn what_is_written_as_stablehlo_is_the_same_module() {
     let folder = tempfile::tempdir().expect("a scratch folder");
     for name in models() {

@@ -78,13 +78,13 @@ fn check(engine: &str) {
 }
 
 #[test]
-#[ignore = "takes a minute without optimization; .ci/run runs it with"]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn interpreter() {
     check("interpreter");
 }
 
 #[test]
-#[ignore = "takes a minute without optimization; .ci/run runs it with"]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn native() {
     check("native");
 }

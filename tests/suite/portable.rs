@@ -67,7 +67,7 @@ fn outline(program: &Program) -> String {
 }
 
 #[test]
-#[ignore = "takes a minute without optimization; .ci/run runs it with"]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn every_target_has_the_same_decisions_and_results() {
     for name in GRAPHS {
         let module = text::parse(&module(name)).expect("sound HLO text");
@@ -107,6 +107,7 @@ fn hashes(name: &str, cpu: &str, math: MathType, threads: &str) -> String {
 }
 
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn every_instruction_set_and_number_of_threads_gives_the_same_hashes() {
     let own = Target::resolve(None, None, None).expect("this machine is known");
     if !own.triple.starts_with("x86_64") {
@@ -126,6 +127,7 @@ fn every_instruction_set_and_number_of_threads_gives_the_same_hashes() {
 /// The keyword spotter of `examples/keyword_spotter`, in C on an emulated Cortex-M4: its self-test passes, and its probabilities have the bits
 /// that this machine computes.
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn a_microcontroller_has_the_bits_of_this_machine() {
     let (compiler, emulator) = (program(&["arm-none-eabi-gcc"]), program(&["qemu-system-arm"]));
     let (Some(compiler), Some(emulator)) = (compiler, emulator) else { return };

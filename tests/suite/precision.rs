@@ -90,7 +90,7 @@ fn wide_layers() -> (Lowered, Vec<Tensor>) {
 }
 
 #[test]
-#[ignore = "takes a minute without optimization; .ci/run runs it with"]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn kernels_are_the_rounded_module() {
     let modules = [layers(1, 64, 48), layers(5, 70, 33), layers(14, 400, 40), layers(3, 63, 32), table()];
     let mut all: Vec<(Lowered, Vec<Tensor>)> = modules.into_iter().map(|l| (l.clone(), arguments(&l))).collect();
@@ -171,7 +171,7 @@ fn ran(command: &mut Command) {
 }
 
 #[test]
-#[ignore = "takes a minute without optimization; .ci/run runs it with"]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn machine_code_has_the_bits_of_the_kernels() {
     for machine in machines() {
         for lowered in [layers(1, 64, 48), layers(5, 400, 33), layers(3, 63, 40), table()] {

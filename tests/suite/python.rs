@@ -17,6 +17,7 @@ fn python() -> Option<String> {
 }
 
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn the_package_calls_models_on_numpy() {
     let Some(python) = python() else { return };
     let mut command = Command::new(python);

@@ -37,6 +37,7 @@ fn is_host() -> bool {
 }
 
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn graphs_pass_with_drawn_and_with_stored_arguments() {
     if !is_host() {
         return;
@@ -57,6 +58,7 @@ fn graphs_pass_with_drawn_and_with_stored_arguments() {
 }
 
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn source_passes_by_every_compiler() {
     for compiler in [program(&["gcc"]), program(&["clang-22", "clang"]), program_that(&["tcc"], "-v")] {
         let Some(compiler) = compiler else { continue };
@@ -78,7 +80,7 @@ fn source_passes_by_every_compiler() {
 
 /// Variables of several functions, calls in order over one state, and variables that grow.
 #[test]
-#[ignore = "takes a minute without optimization; .ci/run runs it with"]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn calls_over_one_state_pass() {
     if !is_host() {
         return;
@@ -96,6 +98,7 @@ fn calls_over_one_state_pass() {
 }
 
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn sizes_that_vary_pass() {
     if !is_host() {
         return;
@@ -239,6 +242,7 @@ fn write_argument(file: &Path, values: &[f32]) {
 
 /// Each type of a result is compared: an argument that is changed in the object makes another result.
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn results_of_every_type_are_compared() {
     if !is_host() {
         return;

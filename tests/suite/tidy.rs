@@ -287,7 +287,7 @@ fn nothing_is_left_undone() {
     let ignored = ["#[ig", "nore"].concat();
     let words = [["to", "do!("].concat(), ["unimpl", "emented!("].concat(), ["db", "g!("].concat(), ignored.clone()];
     // CI runs these, so that they are not left undone.
-    let long = format!("{ignored} = \"takes a minute without optimization; .ci/run runs it with\"]");
+    let long = format!("{ignored} = \"slow without optimization; .ci/run runs it with\"]");
     let ci = std::fs::read_to_string(root().join(".ci/run")).expect("it is there");
     assert!(ci.contains("-- --ignored"), "CI leaves the long tests out");
     let mut wrong = Vec::new();

@@ -302,6 +302,7 @@ fn windows_and_batches_are_right() {
 
 /// `TFAOT_RANDOM=300` tries more.
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn random_products_are_right() {
     let machine = Machine::here();
     let count = std::env::var("TFAOT_RANDOM").ok().and_then(|n| n.parse().ok()).unwrap_or(6);

@@ -211,7 +211,7 @@ fn other_sizes_of_values_fix_a_size() {
 
 /// What is left of `n` elements behind two, and of seven behind these; the elements and as many zeros as there have to be for eight.
 #[test]
-#[ignore = "takes a minute without optimization; .ci/run runs it with"]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn a_size_stays_at_a_level() {
     let vector = |name: &str, value: i32| constant(name, INT, "dim { size: 1 }", &format!("int_val: {value}"));
     let types = &[("T", INT), ("Index", INT)];
@@ -263,6 +263,7 @@ fn a_size_stays_at_a_level() {
 
 /// `n` boxes that do not overlap, of which the last ones have the highest scores: 10 and more, as `x` says. None of them is a case too.
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn boxes_are_selected_of_as_many_as_there_are() {
     let adding = [
         constant("axis", INT, "dim { size: 1 }", "int_val: 0"),

@@ -190,7 +190,7 @@ fn drawn(signature: &str, key: u64, calls: usize) -> Vec<BTreeMap<String, Tensor
 }
 
 #[test]
-#[ignore = "takes a minute without optimization; .ci/run runs it with"]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn hidden_generators_have_the_moments_of_their_distributions() {
     let results = drawn("draw", 5, 2);
     let values = |name: &str| -> Vec<f64> {

@@ -90,6 +90,7 @@ fn moved(tensor: &Tensor) -> Tensor {
 }
 
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn a_wrong_expectation_is_blamed_on_no_op() {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let at = |name: &str| folder.path().join(name);

@@ -139,6 +139,7 @@ fn heights_are_multiples_where_they_have_to_be() {
 }
 
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn nets_over_images_are_right_for_every_size() {
     // below 20 some nets leave nothing of an image
     let size = |name: &str, most| Size { name: name.to_string(), least: 20, most, is_result: false, is_check: false };

@@ -115,6 +115,7 @@ fn random_functions_of_rows_are_the_same_in_pieces() {
 }
 
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn graphs_are_right_for_every_size() {
     let graphs = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
     for (graph, feeds) in [

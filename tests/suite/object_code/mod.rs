@@ -127,13 +127,13 @@ fn check_graphs(part: usize) {
 }
 
 #[test]
-#[ignore = "takes a minute without optimization; .ci/run runs it with"]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn graphs_keep_their_promises() {
     check_graphs(0);
 }
 
 #[test]
-#[ignore = "takes a minute without optimization; .ci/run runs it with"]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn further_graphs_keep_their_promises() {
     check_graphs(1);
 }
