@@ -56,6 +56,10 @@ pub(super) fn foreign_call(m: &Machine, f: &ForeignOp, operands: Operands, shape
             }
         },
         "custom-call" => custom_call(f, operands, shape),
+        "stochastic-convert" => {
+            let to = shape.as_array().ok_or_else(|| invalid_hlo("stochastic-convert gives an array"))?.dtype;
+            round_by_random_bits(operands.array(0)?, operands.array(1)?, to)
+        }
         other => match function(other) {
             Some(function) => pointwise(operands.array(0)?, function, other),
             None => Err(unsupported_hlo(format!("opcode `{other}` is not interpreted"))),
@@ -124,6 +128,34 @@ fn custom_call(f: &ForeignOp, operands: Operands, shape: &Shape) -> Result<Liter
             .help("it is a function in C: compile the module, and link the object with the file that defines it")
             .into()),
     }
+}
+
+/// `x` as a signed integer, its magnitude rounded up where the fraction times 2^bits is more than the random number of so many bits; what
+/// lies beyond the integers gives the last of them, NaN gives 0.
+fn round_by_random_bits(x: &Tensor, random: &Tensor, to: DType) -> Result<Literal> {
+    if !x.dtype.is_float() || !to.is_signed() {
+        return Err(unsupported_hlo(format!("`stochastic-convert` of {} to {to}", x.dtype)));
+    }
+    let bits = random.dtype.bits();
+    let steps = f64::from(bits).exp2();
+    let (least, most) = (i64::MIN >> (64 - to.bits()), i64::MAX >> (64 - to.bits()));
+    // XLA compares with the limits in the type of the operand.
+    let limits = convert(&Tensor::from_vec(DType::S64, vec![2], vec![least, most]), x.dtype);
+    let limits = convert(&limits, DType::F64).view::<f64>().to_vec();
+    let (x, random) = (convert(x, DType::F64), convert(random, DType::U64));
+    let round = |(&x, &random): (&f64, &u64)| {
+        let below = x.abs().floor();
+        let is_up = random < ((x.abs() - below) * steps) as u64;
+        let magnitude = (below as i64).wrapping_add(i64::from(is_up));
+        match x {
+            _ if x <= limits[0] => least,
+            _ if x >= limits[1] => most,
+            _ if x < 0.0 => magnitude.wrapping_neg(),
+            _ => magnitude,
+        }
+    };
+    let values = x.view::<f64>().iter().zip(random.view::<u64>().iter()).map(round).collect();
+    Ok(Literal::Array(convert(&Tensor::from_vec(DType::S64, x.dims.clone(), values), to)))
 }
 
 /// Evaluator of a custom call that newer HLO expresses as an opcode.

@@ -5,6 +5,7 @@ use tfaot::compile;
 use tfaot::hlo::{Literal, text};
 use tfaot::lower::Lowered;
 use tfaot::prepare::Request;
+use tfaot::scalar::eval::convert;
 use tfaot::target::Target;
 use tfaot::tensor::{DType, Tensor};
 
@@ -171,6 +172,45 @@ fn attention_in_one_kernel() {
         results.push(tfaot::kernel::evaluate(&program, &args, MOST).expect("the kernels run")[0].clone());
     }
     assert_eq!(results[0].bytes, results[1].bytes);
+}
+
+/// Rounds `x` by random bits, by the interpreter and by kernels.
+fn rounded_by_random_bits(x: Tensor, random: Tensor, to: DType) -> Vec<i64> {
+    let (from, bits, n) = (x.dtype, random.dtype, x.dims[0]);
+    let hlo = format!(
+        "HloModule m\nENTRY e {{\n  x = {from}[{n}] parameter(0)\n  r = {bits}[{n}] parameter(1)\n  ROOT y = {to}[{n}] stochastic-convert(x, r)\n}}\n"
+    );
+    let module = text::parse(&hlo).expect("sound HLO text");
+    tfaot::hlo::verify::verify(&module).expect("sound HLO");
+    let literals = [Literal::Array(x.clone()), Literal::Array(random.clone())];
+    let want = tfaot::interp::evaluate(&module, module.entry, &literals).expect("the interpreter runs it");
+    let (_, program) =
+        compile::plan(compile::wrap_module(module).expect("arrays"), "t", "t", &targets()[0]).expect("kernels");
+    let got = tfaot::kernel::evaluate(&program, &[x, random], MOST).expect("the kernels run");
+    assert_eq!(&got[0], want.leaves()[0], "{from} to {to}");
+    convert(&got[0], DType::S64).view::<i64>().to_vec()
+}
+
+#[test]
+fn fractions_are_rounded_up_where_they_are_more_than_random_bits() {
+    let half = 1 << 31;
+    let x: Vec<f32> =
+        vec![2.5, 2.5, -2.5, -2.5, 0.25, 3.0, 126.75, 127.0, 300.0, -128.0, -1e30, f32::NAN, f32::INFINITY];
+    let random: Vec<u32> = vec![half - 1, half, half - 1, half, (1 << 30) - 1, 0, 0, 0, 0, 0, 0, 0, 0];
+    let want = [3, 2, -3, -2, 1, 3, 127, 127, 127, -128, -128, 0, 127];
+    let f32s = Tensor::from_vec(DType::F32, vec![x.len() as u64], x);
+    let u32s = Tensor::from_vec(DType::U32, vec![random.len() as u64], random);
+    assert_eq!(rounded_by_random_bits(f32s.clone(), u32s.clone(), DType::S8), want);
+    // Of 16 random bits: the upper half of those of 32. An f16 reaches neither end of s32 but by infinity.
+    let f16s = convert(&f32s, DType::F16);
+    let upper = u32s.view::<u32>().iter().map(|r| (r >> 16) as u16).collect();
+    let u16s = Tensor::from_vec(DType::U16, u32s.dims.clone(), upper);
+    let ends = [i64::from(i32::MIN), 0, i64::from(i32::MAX)];
+    let want = [&[3, 2, -3, -2, 1, 3, 127, 127, 300, -128][..], &ends].concat();
+    assert_eq!(rounded_by_random_bits(f16s, u16s, DType::S32), want);
+    let f64s = Tensor::from_vec(DType::F64, vec![4], vec![1e18 + 0.0, -1e300, 9.3e18, 0.5 + f64::EPSILON]);
+    let u64s = Tensor::from_vec(DType::U64, vec![4], vec![0, 0, 0, 1u64 << 63]);
+    assert_eq!(rounded_by_random_bits(f64s, u64s, DType::S64), [1_000_000_000_000_000_000, i64::MIN, i64::MAX, 1]);
 }
 
 #[test]

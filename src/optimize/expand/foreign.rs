@@ -6,9 +6,10 @@ use crate::hlo::attrs::ForeignOp;
 use crate::hlo::groups::involves_collective;
 use crate::hlo::{Builder, InstId, Module, Op, Shape};
 use crate::optimize::rewrite::{Changed, Editor, rewrite};
-use crate::scalar::{CompareKind, ScalarOp};
+use crate::scalar::{CompareKind, Direction, ScalarOp};
+use crate::tensor::DType;
 
-/// Replaces hints, inverse functions and ordering constraints and, in a module for one device, collectives and device numbers.
+/// Replaces hints, inverse functions, conversions by random bits and ordering constraints and, in a module for one device, collectives and device numbers.
 pub fn expand(module: &mut Module) -> Result<Changed> {
     let is_alone = module.devices() == [1, 1];
     rewrite(module, |editor, id| match editor.op(id).clone() {
@@ -16,9 +17,7 @@ pub fn expand(module: &mut Module) -> Result<Changed> {
         Op::PartitionId | Op::ReplicaId if !is_alone => Ok(None),
         Op::Foreign(f) => expand_foreign(editor, id, &f),
         Op::AddDependency => Ok(Some(editor.operand(id, 0))),
-        Op::PartitionId | Op::ReplicaId => {
-            expand_with(editor, id, |b, _| Some(b.scalar(crate::tensor::DType::U32, 0.0)))
-        }
+        Op::PartitionId | Op::ReplicaId => expand_with(editor, id, |b, _| Some(b.scalar(DType::U32, 0.0))),
         Op::GetDimensionSize(axis) => {
             let size = editor.dims(editor.operand(id, 0)).get(axis).copied();
             let size = size.and_then(|n| i32::try_from(n).ok());
@@ -43,6 +42,10 @@ fn expand_foreign(editor: &mut Editor, id: InstId, f: &ForeignOp) -> Result<Opti
             }
             _ => Ok(None),
         },
+        "stochastic-convert" => {
+            let Some(to) = editor.array(id).map(|a| a.dtype).filter(|t| t.is_signed()) else { return Ok(None) };
+            expand_with(editor, id, |b, o| Some(round_by_random_bits(b, o[0], o[1], to)))
+        }
         other => match inverse(other) {
             Some(write) if editor.dtype(editor.operand(id, 0)).is_some_and(|t| t.is_float()) => {
                 expand_with(editor, id, |b, o| Some(write(b, o[0])))
@@ -50,6 +53,45 @@ fn expand_foreign(editor: &mut Editor, id: InstId, f: &ForeignOp) -> Result<Opti
             _ => expand_on_one_device(editor, id, f),
         },
     }
+}
+
+/// `x` as a signed integer, its magnitude rounded up where the fraction, as a number of as many bits as `random` has, is more than
+/// `random`. What lies beyond the integers gives the last of them, NaN gives 0. The steps are those of XLA's
+/// `stochastic_convert_decomposer.cc`.
+fn round_by_random_bits(b: &mut Builder, x: InstId, random: InstId, to: DType) -> InstId {
+    let magnitude = b.unary(ScalarOp::Abs, x);
+    let below = b.unary(ScalarOp::Floor, magnitude);
+    let mut fraction = b.sub(magnitude, below);
+    if b.dtype(x).bits() < 32 {
+        // f16 has no 2^16
+        fraction = b.convert(fraction, DType::F32);
+    }
+    let bits = b.dtype(random);
+    let steps = b.full_like(fraction, f64::from(bits.bits()).exp2());
+    let fraction = b.mul(fraction, steps);
+    let fraction = b.convert(fraction, bits);
+    let is_up = b.compare(Direction::Lt, random, fraction);
+    let below = b.convert(below, to);
+    let one = b.full_like(below, 1.0);
+    let above = b.add(below, one);
+    let rounded = b.select(is_up, above, below);
+    let zero = b.full_like(x, 0.0);
+    let is_negative = b.compare(Direction::Lt, x, zero);
+    let negated = b.unary(ScalarOp::Negate, rounded);
+    let mut result = b.select(is_negative, negated, rounded);
+    let (least, most) = signed_range(to);
+    for (direction, limit) in [(Direction::Le, least), (Direction::Ge, most)] {
+        let (float, integer) = (b.full_like(x, limit), b.full_like(result, limit));
+        let is_beyond = b.compare(direction, x, float);
+        result = b.select(is_beyond, integer, result);
+    }
+    result
+}
+
+/// The least and the largest number of a signed integer type; of `s64` the largest is rounded to 2^63.
+fn signed_range(dtype: DType) -> (f64, f64) {
+    let half = (f64::from(dtype.bits()) - 1.0).exp2();
+    (-half, half - 1.0)
 }
 
 /// Definitions of functions that newer texts have as opcodes; for small arguments in forms without cancellation.
@@ -98,7 +140,7 @@ fn sinh(b: &mut Builder, x: InstId) -> InstId {
     let large = b.mul(large, magnitude);
     let size = b.unary(ScalarOp::Abs, x);
     let limit = b.full_like(x, 20.0);
-    let is_large = b.compare(crate::scalar::Direction::Gt, size, limit);
+    let is_large = b.compare(Direction::Gt, size, limit);
     b.select(is_large, large, small)
 }
 
@@ -140,7 +182,7 @@ fn with_large(b: &mut Builder, x: InstId, small: InstId) -> InstId {
     let large = b.add(log, ln2);
     let limit = if b.dtype(x).bits() < 32 { 100.0 } else { 1e8 };
     let limit = b.full_like(x, limit);
-    let is_large = b.compare(crate::scalar::Direction::Gt, x, limit);
+    let is_large = b.compare(Direction::Gt, x, limit);
     b.select(is_large, large, small)
 }
 
