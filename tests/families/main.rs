@@ -34,16 +34,16 @@ mod states;
 mod text;
 
 macro_rules! families {
-    ($($room:ident: $($name:ident)*;)*) => { $($(
+    ($($module:ident: $($name:ident)*;)*) => { $($(
         #[test]
         fn $name() {
-            check::family(stringify!($name), $room::$name);
+            check::family(stringify!($name), $module::$name);
         }
     )*)* };
 }
 
 families! {
-    points: pointwise short_rows transform;
+    points: pointwise short_rows transform transpose;
     folds: reduce rows window select_and_scatter scan;
     products: contraction matrix_vector narrow byte_products;
     attention: attention;

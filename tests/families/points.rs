@@ -1,4 +1,4 @@
-//! Families that work point by point or move elements: `pointwise`, `short_rows`, `transform`.
+//! Families that work point by point or move elements: `pointwise`, `short_rows`, `transform`, `transpose`.
 use super::common::random::Random;
 use super::text::{Case, Fill, Rule, Text, Val, list, sizes, some};
 use tfaot::tensor::{DType, DTypeClass};
@@ -218,6 +218,30 @@ pub fn transform(r: &mut Random) -> Case {
     for x in all.iter().rev().take(3) {
         t.result(x, Rule::Bits);
     }
+    t.finish()
+}
+
+/// Results that are read along another axis than they are written, large enough to be computed in blocks.
+pub fn transpose(r: &mut Random) -> Case {
+    let mut t = Text::default();
+    let dtype = any_type(r);
+    let long = [64, 65, 96, 100, 127, 128, 130, 257, 300];
+    let mut dims = vec![r.of(&long), r.of(&long)];
+    for _ in 0..r.below(3) {
+        dims.insert(r.below(dims.len() + 1), 1 + r.below(3) as u64);
+    }
+    let x = t.param(dtype, &dims, Fill::Plain);
+    let mut y = transposed(&mut t, r, &x);
+    let other = operand(&mut t, r, dtype, &y.dims.clone(), Fill::Plain);
+    if dtype != DType::Pred && !dtype.is_complex() {
+        y = t.like(&y, format_args!("maximum({}, {})", y.name, other.name));
+    }
+    match r.below(4) {
+        0 => y = sliced(&mut t, r, &y),
+        1 => y = transposed(&mut t, r, &y),
+        _ => {}
+    }
+    t.result(&y, Rule::Bits);
     t.finish()
 }
 

@@ -17,6 +17,7 @@ pub mod scan;
 pub mod scatter;
 pub mod select_and_scatter;
 pub mod sort;
+pub mod transpose;
 pub mod winograd;
 
 use super::emit::Family;
@@ -48,6 +49,7 @@ pub const FAMILIES: &[&Family] = &[
     &sort::TOP_K,
     &pointwise::CONCATENATE,
     &pointwise::UPDATE,
+    &transpose::FAMILY,
     &pointwise::FAMILY,
 ];
 
