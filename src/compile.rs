@@ -26,7 +26,7 @@ use crate::target::{CodeRequest, QuantizedProducts, RoundingCounts};
 use crate::tensor::TensorInfo;
 use crate::{bounded, import, optimize, schedule, tensor};
 pub use build::{
-    BuildOutputs, Compiled, Functions, build_all, build_outputs, function_at_bounds, initial_values,
+    BuildOutputs, Compiled, Functions, build_functions, build_outputs, function_at_bounds, initial_values,
     make_weights_replaceable, plan_weights, variable_slots,
 };
 pub use module::{expand_library_calls, lower_module_file, specialize_module};
@@ -366,7 +366,7 @@ pub fn build(
 ) -> Result<Built> {
     let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
     let requests = [request.into()];
-    build_all(functions, name, source, &requests, launches, std::slice::from_mut(dump))?.into_only_program()
+    build_functions(functions, name, source, &requests, launches, std::slice::from_mut(dump))?.into_only_program()
 }
 
 fn blockers(all: Vec<Diagnostic>) -> Error {

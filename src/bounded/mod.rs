@@ -277,7 +277,7 @@ impl DerivedSizes {
         if let Some(known) = self.extents.iter().position(|e| *e == extent) {
             return known;
         }
-        let within = extent.extremes(&Interval::by_index(ranges));
+        let within = extent.extremes(&Interval::lookup_by_index(ranges));
         let end = |n: i128| u64::try_from(n).unwrap_or(0);
         let (a, b) = within.map_or((0, 0), |within| (end(within.least), end(within.most)));
         self.sizes.push(Size { name: name.to_string(), least: a, most: b, is_result: true, is_check: false });
@@ -291,9 +291,10 @@ impl DerivedSizes {
         let all = most.0.iter().copied().chain(most.1.data_sizes.iter().map(|f| f.1));
         let ranges: Vec<Interval> =
             function.least.iter().zip(all).map(|(&a, b)| Interval::new(a.min(b).into(), b.into())).collect();
-        let of = Interval::by_index(&ranges);
-        let is_one =
-            |(a, b): (&Extent, &Extent)| a.sub(b).and_then(|d| d.extremes(&of)).is_some_and(|d| d == Interval::one(0));
+        let of = Interval::lookup_by_index(&ranges);
+        let is_one = |(a, b): (&Extent, &Extent)| {
+            a.sub(b).and_then(|d| d.extremes(&of)).is_some_and(|d| d == Interval::single(0))
+        };
         let own = result_dims(&most.1, &function.forms);
         own.len() == self.dims.len()
             && own.iter().zip(&self.dims).all(|(a, b)| a.len() == b.len() && a.iter().zip(b).all(is_one))

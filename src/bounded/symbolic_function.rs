@@ -142,7 +142,7 @@ impl SymbolicFunction {
         let (open, record) = lowering.lower_at(given, base)?;
         let expressions = Expressions::of_lowering(&open, record, given.len())
             .ok_or_else(|| crate::diag::Error::internal("bounded", "a size that values say has no variable"))?;
-        let mut ranges = vec![Interval::one(0); given.len() + open.sizes.len()];
+        let mut ranges = vec![Interval::single(0); given.len() + open.sizes.len()];
         for (&number, &place) in &expressions.places {
             ranges[place] = expressions.record.ranges()[number];
         }
@@ -287,7 +287,7 @@ impl SymbolicFunction {
         }
         let least = self.given.iter().map(|s| s.least).chain(self.open.sizes.iter().map(|_| 0));
         let ranges: Vec<Interval> = least.zip(&all).map(|(a, &b)| Interval::new(a.min(b).into(), b.into())).collect();
-        let within = Interval::by_index(&ranges);
+        let within = Interval::lookup_by_index(&ranges);
         let largest =
             |d: Dim| self.expressions.expression(d).and_then(|e| i64::try_from(e.extremes(&within)?.most).ok());
         let mut lowered = self.with_sizes(&largest, &steps.sizes_from_counts(most), args)?;

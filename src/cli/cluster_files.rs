@@ -182,8 +182,14 @@ fn compile_cluster(
     let mut dumped = dump::start(flags, &lowered.module);
     let source = compile::source_name(&args.graph.graph);
     let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
-    let built =
-        compile::build_all(functions, name, &source, requests, Launches::Direct, std::slice::from_mut(&mut dumped));
+    let built = compile::build_functions(
+        functions,
+        name,
+        &source,
+        requests,
+        Launches::Direct,
+        std::slice::from_mut(&mut dumped),
+    );
     let built = built.and_then(|b| {
         let module = b.modules.first().ok_or_else(|| Error::internal("cluster", "nothing was compiled"))?;
         dump::add_results(&mut dumped, module, &b.programs(), &b.object.content)?;

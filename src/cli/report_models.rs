@@ -91,7 +91,7 @@ fn compiled(
     }
     let functions = Functions { all: vec![("run".to_string(), lowered.clone())], init: init.cloned() };
     let requests = std::slice::from_ref(request);
-    let built = compile::build_all(functions, name, name, requests, Launches::Observed, &mut [])?;
+    let built = compile::build_functions(functions, name, name, requests, Launches::Observed, &mut [])?;
     let face = built.bundle.face.clone();
     let values = arguments::for_function(None, &lowered, &[])?;
     let given = run::sizes::sizes_of_arguments(&face.entries[0].sizes, &lowered.args, &values)?;

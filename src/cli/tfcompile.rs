@@ -37,7 +37,8 @@ pub fn run(args: &TfcompileArgs) -> Result<ExitStatus> {
     let mut dumped = [dump::start(&flags, module)];
     let source = compile::source_name(asked.graph);
     let targets: Vec<&Target> = asked.requests.iter().map(|r| &r.target).collect();
-    let built = compile::build_all(functions, &asked.name, &source, &asked.requests, Launches::Direct, &mut dumped);
+    let built =
+        compile::build_functions(functions, &asked.name, &source, &asked.requests, Launches::Direct, &mut dumped);
     let [mut dumped] = dumped;
     let built = built.and_then(|b| {
         dump::add_results(&mut dumped, &b.modules[0], &b.programs(), &b.object.content)?;

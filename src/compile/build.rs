@@ -79,7 +79,7 @@ impl Compiled {
 ///
 /// # Errors
 /// Errors of every step from HLO to the object.
-pub fn build_all(
+pub fn build_functions(
     functions: Functions,
     name: &str,
     source: &str,
@@ -100,7 +100,7 @@ pub struct BuildOutputs {
     pub self_test: Option<SelfTest>,
 }
 
-/// Compiles functions as [`build_all`] does, with a choice of the optional parts.
+/// Compiles functions as [`build_functions`] does, with a choice of the optional parts.
 ///
 /// # Errors
 /// Errors of every step from HLO to the object; `Code::SeveralDevices` for the self-test of a model that several ranks run.
@@ -145,7 +145,7 @@ fn plan_all(
 /// Lays out the constants of functions for the weights file of an existing object, with the layout `places`; compiles no code.
 ///
 /// # Errors
-/// Errors of [`build_all`] except those of code generation; `Code::OtherWeights` if the object has other functions.
+/// Errors of [`build_functions`] except those of code generation; `Code::OtherWeights` if the object has other functions.
 pub fn plan_weights(
     functions: Functions,
     name: &str,

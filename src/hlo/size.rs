@@ -152,7 +152,7 @@ impl SizeRepr for Dim {
         Some(self)
     }
     fn of_signed(n: Dim) -> Option<Self> {
-        n.at_least_zero()
+        n.into_nonnegative()
     }
     fn not_negative(n: Dim) -> Self {
         n.max(Dim::from(0))

@@ -61,7 +61,7 @@ pub(super) fn infer_outputs(row: &OpLowering, cx: &mut ShapeCtx) -> Option<Vec<F
     }
     let mut sizes = unknown_sizes(args)?;
     let variables: Vec<SizeVariable> = (0..sizes.len()).map(size_variable).collect();
-    let (made, record) = trace::record_uses(&variables, |variables| {
+    let (made, record) = trace::trace_size_uses(&variables, |variables| {
         let variable = |id: DimId| sizes.iter().position(|&s| s == id).map(|i| variables[i]);
         let dim = |d: &InferredDim| match *d {
             InferredDim::Known(n) => Some(Dim::from(n)),

@@ -183,7 +183,7 @@ impl SizeRecordingLowering {
 pub fn record_size_uses<R>(sizes: &[SteppedSize], lower: impl FnOnce(&[Dim], &[Dim]) -> R) -> (R, SizeTrace) {
     let variable = |s: &SteppedSize| SizeVariable { name: s.name.clone(), range: s.counts, at_hand: s.at_hand };
     let variables: Vec<SizeVariable> = sizes.iter().map(variable).collect();
-    trace::record_uses(&variables, |counts| {
+    trace::trace_size_uses(&variables, |counts| {
         let dims: Vec<Dim> = sizes.iter().zip(counts).map(|(size, &count)| size.size_of_count(count)).collect();
         lower(&dims, counts)
     })

@@ -116,7 +116,7 @@ impl ModelFile {
     pub fn compile(&self, request: &Request, code: impl Into<CodeRequest>) -> Result<Compiled> {
         let name = self.name();
         let (functions, source) = (self.lower(request)?, compile::source_name(&self.path));
-        compile::build_all(functions, &name, &source, &[code.into()], Launches::Direct, &mut [])
+        compile::build_functions(functions, &name, &source, &[code.into()], Launches::Direct, &mut [])
     }
 
     /// Forms the clusters that TensorFlow's auto-clustering forms if XLA is enabled for CPUs.

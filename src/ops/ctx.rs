@@ -334,7 +334,7 @@ impl LowerCtx<'_> {
         let one = self.b.reshape(one, &[]);
         let is_varying = !self.b.data_dependent_sizes().is_empty() && self.is_from_empty_arrays(one);
         match element::element_expr(self.b, array, at).as_size().filter(|_| !is_varying) {
-            Some(n) => n.at_least_zero().ok_or_else(|| self.shape_mismatch(format!("a size of {n}"))),
+            Some(n) => n.into_nonnegative().ok_or_else(|| self.shape_mismatch(format!("a size of {n}"))),
             None => self.size_from_scalar(one, made),
         }
     }

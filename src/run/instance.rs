@@ -32,7 +32,7 @@ impl Instance {
     /// Compiles functions and loads them; `weights` is the weights file, for functions that take weights from their caller.
     ///
     /// # Errors
-    /// Errors of [`compile::build_all`] and [`Model::load_compiled`].
+    /// Errors of [`compile::build_functions`] and [`Model::load_compiled`].
     pub fn compile(
         functions: Functions,
         name: &str,
@@ -41,7 +41,7 @@ impl Instance {
         weights: Option<&Path>,
     ) -> Result<Instance> {
         let requests = [code.into()];
-        let compiled = compile::build_all(functions, name, name, &requests, Launches::Direct, &mut [])?;
+        let compiled = compile::build_functions(functions, name, name, &requests, Launches::Direct, &mut [])?;
         Instance::load(&compiled, &requests[0].target, threads, weights)
     }
 

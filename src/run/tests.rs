@@ -71,7 +71,7 @@ fn size(name: &str, least: u64, most: u64, is_result: bool) -> Size {
 }
 
 fn compiled(functions: Functions, target: &Target) -> Compiled {
-    compile::build_all(functions, "m", "m", &[target.into()], Launches::Direct, &mut []).expect("it compiles")
+    compile::build_functions(functions, "m", "m", &[target.into()], Launches::Direct, &mut []).expect("it compiles")
 }
 
 /// Compares calls of machine code between guard pages with the interpreter's, in sequence over one state.

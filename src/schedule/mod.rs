@@ -136,7 +136,7 @@ pub fn build_with_packings(
                 maker.build_candidate(&base, &choices, Detail::Whole)?,
                 Detail::Whole,
             )?;
-            given.check_agreement(&program.plan)?;
+            given.check_matches_plan(&program.plan)?;
             program
         }
         None => {

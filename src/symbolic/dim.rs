@@ -73,10 +73,10 @@ impl Dim {
     /// # Errors
     /// [`NegativeSize`] if `n` is negative.
     pub fn size(n: impl Into<Dim>) -> Result<Dim, NegativeSize> {
-        n.into().at_least_zero().ok_or(NegativeSize)
+        n.into().into_nonnegative().ok_or(NegativeSize)
     }
     /// The size itself; `None` if it is negative.
-    pub fn at_least_zero(self) -> Option<Dim> {
+    pub fn into_nonnegative(self) -> Option<Dim> {
         (self >= 0).then_some(self)
     }
 
@@ -137,7 +137,7 @@ impl Dim {
     }
     /// Difference; `None` if it is negative.
     pub fn checked_sub(self, other: impl Into<Dim>) -> Option<Dim> {
-        self.signed_sub(other)?.at_least_zero()
+        self.signed_sub(other)?.into_nonnegative()
     }
     /// Product; `None` on overflow.
     pub fn checked_mul(self, other: impl Into<Dim>) -> Option<Dim> {
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_comparison_is_recorded_unless_the_range_decides_it() {
-        let (answers, record) = trace::record_uses(&[variable(1, 64, 10)], |sizes| {
+        let (answers, record) = trace::trace_size_uses(&[variable(1, 64, 10)], |sizes| {
             let n = sizes[0];
             [n == 10, n > 0, n * 2 < 200, n.max(3) >= 3]
         });
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn arithmetic_follows_the_sizes() {
-        let (made, record) = trace::record_uses(&[variable(1, 64, 10), variable(2, 9, 3)], |sizes| {
+        let (made, record) = trace::trace_size_uses(&[variable(1, 64, 10), variable(2, 9, 3)], |sizes| {
             let (n, m) = (sizes[0], sizes[1]);
             (n * m + 15) / 16 - n % 3 + n.saturating_sub(12) + n.min(5)
         });
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn what_is_read_as_a_number_is_pinned() {
-        let (_, record) = trace::record_uses(&[variable(1, 64, 10)], |sizes| (sizes[0] + 1).guarded_count());
+        let (_, record) = trace::trace_size_uses(&[variable(1, 64, 10)], |sizes| (sizes[0] + 1).guarded_count());
         assert!(matches!(record.guards(), [guard] if guard.is_pin && guard.is_met(&|_| Some(11)) == Some(false)));
     }
 

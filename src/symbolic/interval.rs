@@ -27,11 +27,11 @@ impl Interval {
         Interval { least: held(least), most: held(most) }
     }
     /// Function from the index of a variable to its range; every integer for variables that `ranges` does not list.
-    pub fn by_index(ranges: &[Interval]) -> impl Fn(&usize) -> Interval {
+    pub fn lookup_by_index(ranges: &[Interval]) -> impl Fn(&usize) -> Interval {
         |&number| ranges.get(number).copied().unwrap_or(Interval::ALL)
     }
     /// Range of a single integer.
-    pub fn one(value: i128) -> Interval {
+    pub fn single(value: i128) -> Interval {
         Interval::new(value, value)
     }
     /// Intersection of two ranges.
@@ -95,7 +95,7 @@ impl<V: Ord + Clone> SizeExpr<V> {
                     }
                 }),
                 [Factor::Quotient(a, b)] => self.split_remainder((a, b), n).map(|(rest, times, b)| {
-                    rest.interval_with_splits(of, splits).plus(Interval::one(times).times(Interval::new(0, b - 1)))
+                    rest.interval_with_splits(of, splits).plus(Interval::single(times).times(Interval::new(0, b - 1)))
                 }),
                 _ => None,
             };
@@ -117,9 +117,9 @@ impl<V: Ord + Clone> SizeExpr<V> {
             Factor::Shared(whole) => whole.interval,
         };
         let term = |(factors, n): (&[Factor<V>], i64)| {
-            factors.iter().fold(Interval::one(n.into()), |product, f| product.times(factor(f)))
+            factors.iter().fold(Interval::single(n.into()), |product, f| product.times(factor(f)))
         };
-        self.terms().map(term).fold(Interval::one(0), Interval::plus)
+        self.terms().map(term).fold(Interval::single(0), Interval::plus)
     }
 
     /// Alternatives of an expression with `n` times the maximum of `all`: one for each operand in place of the maximum.
@@ -159,8 +159,9 @@ impl<V: Ord + Clone> SizeExpr<V> {
             }
             let value = |v: &V| vars.binary_search(v).ok().map(|i| values[i]);
             let value = i128::from(self.eval(&value)?);
-            out =
-                Some(out.map_or(Interval::one(value), |all| Interval::hull([all.least, all.most, value].into_iter())));
+            out = Some(
+                out.map_or(Interval::single(value), |all| Interval::hull([all.least, all.most, value].into_iter())),
+            );
         }
         out
     }

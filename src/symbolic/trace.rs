@@ -1,6 +1,6 @@
 //! Tracing of symbolic sizes: the record of one lowering holds the expressions of its sizes and the outcomes of comparisons (guards).
 //!
-//! Lowering runs on one thread from the first to the last instruction, so that the record is thread-local. Outside of [`record_uses`] every size
+//! Lowering runs on one thread from the first to the last instruction, so that the record is thread-local. Outside of [`trace_size_uses`] every size
 //! is a constant, and nothing is recorded.
 use super::{Dim, Interval, SizeExpr};
 use std::cell::RefCell;
@@ -18,7 +18,7 @@ pub struct TraceId(u32);
 pub enum SizeOperand {
     /// A constant.
     Constant(i64),
-    /// An expression of the record.
+    /// Number of an expression in the trace.
     Expr(TraceId),
 }
 
@@ -197,12 +197,12 @@ impl SizeTrace {
         SizeOperand::Expr(id)
     }
     fn interval(&self, expr: &SizeExpr<SizeIndex>) -> Interval {
-        expr.interval(&Interval::by_index(&self.ranges))
+        expr.interval(&Interval::lookup_by_index(&self.ranges))
     }
 
     /// Range of an expression over all sizes; `None` where it has no value for some sizes.
     fn extremes(&self, expr: &SizeExpr<SizeIndex>) -> Option<Interval> {
-        expr.extremes(&Interval::by_index(&self.ranges))
+        expr.extremes(&Interval::lookup_by_index(&self.ranges))
     }
 
     /// Whether `a` is known to be at least `b` for all sizes.
@@ -234,7 +234,7 @@ impl SizeTrace {
                 || expr.scale(-1).and_then(|e| e.offset_by(-1)).is_some_and(|e| self.is_nonnegative_by_limits(&e))
         };
         match relation {
-            Relation::Equal if within == Interval::one(0) => Some(true),
+            Relation::Equal if within == Interval::single(0) => Some(true),
             Relation::Equal => (is_positive() || is_negative()).then_some(false),
             Relation::Less if within.least >= 0 || self.is_nonnegative_by_limits(expr) => Some(false),
             Relation::Less => is_negative().then_some(true),
@@ -275,7 +275,7 @@ impl SizeTrace {
         let fits = within.least >= i64::MIN.into() && within.most <= i64::MAX.into();
         match (fits, within.least == within.most) {
             (true, false) => {
-                let short = out.share_if_long(&Interval::by_index(&self.ranges)).ok_or(NoExpression)?;
+                let short = out.share_if_long(&Interval::lookup_by_index(&self.ranges)).ok_or(NoExpression)?;
                 Ok(self.intern(short))
             }
             (true, true) => i64::try_from(within.least).map(SizeOperand::Constant).map_err(|_| NoExpression),
@@ -331,8 +331,8 @@ pub struct SizeVariable {
     pub at_hand: i64,
 }
 
-/// Runs `work` with these dynamic sizes, and returns its result with the record.
-pub fn record_uses<R>(variables: &[SizeVariable], work: impl FnOnce(&[Dim]) -> R) -> (R, SizeTrace) {
+/// Runs `work` with these dynamic sizes, and returns its result with what was traced.
+pub fn trace_size_uses<R>(variables: &[SizeVariable], work: impl FnOnce(&[Dim]) -> R) -> (R, SizeTrace) {
     let mut fresh = SizeTrace {
         ranges: variables.iter().map(|v| v.range).collect(),
         said: variables.len(),
@@ -354,7 +354,7 @@ pub fn record_uses<R>(variables: &[SizeVariable], work: impl FnOnce(&[Dim]) -> R
     (out, record)
 }
 
-/// Creates a data-dependent size in the range from 0 to `most`, with the concrete value `at_hand`; a constant outside of [`record_uses`].
+/// Creates a data-dependent size in the range from 0 to `most`, with the concrete value `at_hand`; a constant outside of [`trace_size_uses`].
 pub fn data_dependent_size(at_hand: i64, most: Dim) -> Dim {
     let made = with_record(|record| {
         let number = record.ranges.len();
@@ -371,7 +371,7 @@ pub fn data_dependent_size(at_hand: i64, most: Dim) -> Dim {
     }
 }
 
-/// Whether a lowering within [`record_uses`] runs on this thread.
+/// Whether a lowering within [`trace_size_uses`] runs on this thread.
 pub fn is_recording() -> bool {
     RECORD.with(|r| r.borrow().is_some())
 }
@@ -380,7 +380,7 @@ pub fn is_recording() -> bool {
 pub fn range_of(dim: Dim) -> Interval {
     match dim.expr() {
         Some(_) => with_record(|record| record.extremes(&record.expr(dim))).flatten().unwrap_or(Interval::ALL),
-        None => Interval::one(dim.concrete_value().into()),
+        None => Interval::single(dim.concrete_value().into()),
     }
 }
 
@@ -436,7 +436,7 @@ pub fn evaluate(expr: &SizeExpr<SizeIndex>, size: &impl Fn(SizeIndex) -> Option<
     let at_hand = expr.eval(&|&v| Some(size(v)?.concrete_value()))?;
     let operand = with_record(|record| {
         let expr = expr.substitute(&|&v| Some(record.expr(size(v)?)))?;
-        let expr = expr.share_if_long(&Interval::by_index(&record.ranges))?;
+        let expr = expr.share_if_long(&Interval::lookup_by_index(&record.ranges))?;
         Some(record.intern(expr))
     });
     match operand {

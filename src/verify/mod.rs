@@ -139,7 +139,7 @@ fn compile_and_call(case: &VerifyCase, code: &CodeRequest) -> Result<(Compiled, 
     let VerifyOptions { name, threads, .. } = case.conditions;
     let functions = case.weights.mark_functions(case.functions.clone());
     let requests = std::slice::from_ref(code);
-    let compiled = compile::build_all(functions, name, name, requests, Launches::Direct, &mut [])?;
+    let compiled = compile::build_functions(functions, name, name, requests, Launches::Direct, &mut [])?;
     let results = Instance::load(&compiled, &code.target, threads, case.weights.file())?.call(0, case.args)?;
     Ok((compiled, results))
 }

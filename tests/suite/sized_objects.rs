@@ -100,7 +100,7 @@ fn functions() -> Functions {
 
 fn built(targets: &[Target]) -> Compiled {
     let requests: Vec<CodeRequest> = targets.iter().map(CodeRequest::from).collect();
-    compile::build_all(functions(), "m", "m.pb", &requests, Launches::Direct, &mut []).expect("it compiles")
+    compile::build_functions(functions(), "m", "m.pb", &requests, Launches::Direct, &mut []).expect("it compiles")
 }
 
 /// Compiles `source` with `compiler`, which must say nothing, and runs it.
@@ -189,7 +189,7 @@ fn bounds_that_gain_nothing_have_no_code() {
     let sizes = Sizes { all: vec![size("n", 1, 64, false)], args: rows.clone(), results: rows };
     let all = vec![("double".to_string(), function(sizes, &[32, 16, 8, 4, 2, 1], false, &double))];
     let functions = Functions { all, init: None };
-    let compiled = compile::build_all(functions, "m", "m.pb", &[(&here()[0]).into()], Launches::Direct, &mut [])
+    let compiled = compile::build_functions(functions, "m", "m.pb", &[(&here()[0]).into()], Launches::Direct, &mut [])
         .expect("it compiles");
     assert_eq!(compiled.bundle.face.entries[0].rungs, [[64]], "loops end with the rows of a call");
     assert_eq!(compiled.programs().len(), 1);

@@ -53,7 +53,7 @@ fn functions() -> Functions {
 
 fn built(functions: Functions, targets: &[Target]) -> Compiled {
     let requests: Vec<CodeRequest> = targets.iter().map(CodeRequest::from).collect();
-    compile::build_all(functions, "m", "m.pb", &requests, Launches::Direct, &mut []).expect("it compiles")
+    compile::build_functions(functions, "m", "m.pb", &requests, Launches::Direct, &mut []).expect("it compiles")
 }
 
 fn here() -> Vec<Target> {

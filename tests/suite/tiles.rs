@@ -341,7 +341,7 @@ fn an_object_for_both_takes_tiles_where_they_are() {
     let (lowered, args) = tiny().finish();
     let targets = [of("znver4", ""), target("")];
     let functions = compile::Functions { all: vec![("m".to_string(), lowered)], init: None };
-    let made = compile::build_all(functions, "m", "m", &targets, Launches::Direct, &mut []).expect("it compiles");
+    let made = compile::build_functions(functions, "m", "m", &targets, Launches::Direct, &mut []).expect("it compiles");
     let object = made.object.content.to_bytes();
     let [tiles, pairs] = &made.bundle.variants[..] else { panic!("two") };
     assert!(tiles.1.bf16_tiles && !pairs.1.bf16_tiles);

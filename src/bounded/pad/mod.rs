@@ -54,7 +54,7 @@ impl PaddedModule<'_> {
     }
     /// Range of an expression over all sizes; `None` where it has no value.
     fn within(&self, of: &Extent) -> Option<Interval> {
-        of.extremes(&Interval::by_index(&self.ranges))
+        of.extremes(&Interval::lookup_by_index(&self.ranges))
     }
     /// Whether `a >= b` for all sizes.
     fn is_at_least(&self, a: &Extent, b: &Extent) -> bool {

@@ -167,7 +167,7 @@ impl ComputationPadder<'_> {
         let (from, to) = (self.actual_dims(inst.operands[0]), self.actual_dims(id));
         let dims = inst.shape.as_array().map_or(Vec::new(), |a| a.dims.clone());
         let all = self.all;
-        let ranges = Interval::by_index(&all.ranges);
+        let ranges = Interval::lookup_by_index(&all.ranges);
         reshape_padded(self.b, &mut self.scope, x, (&from, &to), &dims, &ranges).ok_or(Refusal::Size)
     }
 

@@ -30,7 +30,7 @@ pub type SizeRanges<'a> = &'a dyn Fn(&usize) -> Interval;
 
 /// Whether two expressions are equal for all sizes.
 fn are_equal(a: &Extent, b: &Extent, ranges: SizeRanges) -> bool {
-    a == b || a.sub(b).and_then(|apart| apart.extremes(&ranges)) == Some(Interval::one(0))
+    a == b || a.sub(b).and_then(|apart| apart.extremes(&ranges)) == Some(Interval::single(0))
 }
 
 /// Splits a reshape into the smallest groups of axes with equal products of sizes. `from` and `to` are actual sizes, `old` and `new` those at

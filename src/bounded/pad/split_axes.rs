@@ -72,7 +72,7 @@ impl ComputationPadder<'_> {
         let from = split.expanded(&to, &split.sizes);
         let dims = split.merged(self.b.dims(value));
         let all = self.all;
-        let ranges = Interval::by_index(&all.ranges);
+        let ranges = Interval::lookup_by_index(&all.ranges);
         let merged =
             reshape_padded(self.b, &mut self.scope, value, (&from, &to), &dims, &ranges).ok_or(Refusal::Size)?;
         self.merged.insert(id, merged);
@@ -92,7 +92,7 @@ impl ComputationPadder<'_> {
         if old.contains(&0) || new.contains(&0) {
             return None;
         }
-        let ranges = Interval::by_index(&self.all.ranges);
+        let ranges = Interval::lookup_by_index(&self.all.ranges);
         let groups = axis_groups((&from, &old), (&to, &new), &ranges)?;
         let mut moving = groups.iter().filter(|g| g.moves_elements((&from, &old), (&to, &new)));
         let (Some(group), None) = (moving.next(), moving.next()) else { return None };
@@ -288,7 +288,7 @@ impl ComputationPadder<'_> {
         if old.contains(&0) || new.contains(&0) {
             return None;
         }
-        let ranges = Interval::by_index(&self.all.ranges);
+        let ranges = Interval::lookup_by_index(&self.all.ranges);
         let groups = axis_groups((&from, &old), (&to, &new), &ranges)?;
         let is_own = |g: &&AxisGroup| g.from.contains(&split.axis);
         let own = groups.iter().find(is_own)?;

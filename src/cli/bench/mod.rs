@@ -39,7 +39,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitStatus> {
     let requests = std::slice::from_ref(&code);
     let functions = args.file.source().mark_functions(functions);
     let beside = (code.precision.math.is_portable() && !args.profile && rows.is_none()).then(|| functions.clone());
-    let built = compile::build_all(functions, &name, &name, requests, launches, &mut []);
+    let built = compile::build_functions(functions, &name, &name, requests, launches, &mut []);
     let built = built.map_err(|e| graph::with_file(e, graph_args))?;
     let compile_s = start.elapsed().as_secs_f64();
     let face = built.bundle.face.clone();

@@ -22,7 +22,7 @@ pub fn portable_overhead(
     let precision = Precision { math: MathType::F32, ..code.precision };
     let fastest = CodeRequest { precision, ..code.clone() };
     let requests = std::slice::from_ref(&fastest);
-    let built = compile::build_all(functions, "other", "other", requests, Launches::Direct, &mut [])?;
+    let built = compile::build_functions(functions, "other", "other", requests, Launches::Direct, &mut [])?;
     let model = Model::load_compiled(&built, args.file.source().file(), &code.target, args.threads.into())?;
     let mut other = Session::new(model, values)?;
     let effort = effort(args);

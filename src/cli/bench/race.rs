@@ -48,7 +48,7 @@ fn racer(path: &Path, first: &GraphArgs, args: &BenchArgs, code: &CodeRequest) -
     let functions = graph::lower_only_function(&graph_args)?;
     let lowered = functions.all[0].1.clone();
     let requests = std::slice::from_ref(code);
-    let built = compile::build_all(
+    let built = compile::build_functions(
         args.file.source().mark_functions(functions),
         &name,
         &name,

@@ -217,7 +217,7 @@ impl FunctionEmitter<'_> {
 
     pub(super) fn fold_lanes(&mut self, op: crate::scalar::ScalarOp, reg: RegId, at: &Index) -> Result<Val> {
         let info = self.kernel.regs[reg];
-        let slot = self.register_slot(reg, at)?;
+        let slot = self.register_address(reg, at)?;
         let ty = value_type(info.dtype, info.lanes);
         let mut x = self.push_instruction(&format!("load {ty}, ptr {slot}"), info.dtype, info.lanes);
         while x.lanes > 1 {

@@ -7,7 +7,7 @@ use crate::tensor::DType;
 use crate::util::id_vec::Id;
 
 impl FunctionEmitter<'_> {
-    pub(super) fn register_slot(&mut self, reg: RegId, at: &Index) -> Result<String> {
+    pub(super) fn register_address(&mut self, reg: RegId, at: &Index) -> Result<String> {
         let (name, constant) = self.split_constant_part(at)?;
         if name.is_some() || constant < 0 || constant as u64 >= self.kernel.regs[reg].count {
             return Err(Error::internal("codegen", "a register's number is not a constant in range"));

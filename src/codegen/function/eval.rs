@@ -57,7 +57,7 @@ impl FunctionEmitter<'_> {
             }
             Expr::Reg(reg, at) => {
                 let info = kernel.regs[*reg];
-                let slot = self.register_slot(*reg, at)?;
+                let slot = self.register_address(*reg, at)?;
                 self.push_instruction(
                     &format!("load {}, ptr {slot}", value_type(info.dtype, info.lanes)),
                     info.dtype,
@@ -66,7 +66,7 @@ impl FunctionEmitter<'_> {
             }
             Expr::Lanes(reg, at, first, count) => {
                 let info = kernel.regs[*reg];
-                let slot = self.register_slot(*reg, at)?;
+                let slot = self.register_address(*reg, at)?;
                 let ty = value_type(info.dtype, info.lanes);
                 let whole = self.push_instruction(&format!("load {ty}, ptr {slot}"), info.dtype, info.lanes);
                 let picks: Vec<u64> = (*first..first + count).collect();

@@ -58,7 +58,7 @@ impl FunctionEmitter<'_> {
                 let value = self.eval(*value)?;
                 let info = self.kernel.regs[*reg];
                 let value = self.broadcast(&value, info.lanes);
-                let slot = self.register_slot(*reg, at)?;
+                let slot = self.register_address(*reg, at)?;
                 self.push_line(&format!("store {} {}, ptr {slot}", value.ty(), value.text));
                 Ok(())
             }

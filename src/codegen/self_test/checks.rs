@@ -57,7 +57,12 @@ impl SelfTestEmitter<'_> {
     }
 
     /// Emits the table of an array's expected sums with their bounds; returns LLVM's type and the bits of the scale.
-    pub(super) fn add_sums_table(&mut self, symbol: &str, dtype: DType, sums: &ExpectedSums) -> (&'static str, i64) {
+    pub(super) fn add_expected_sums_table(
+        &mut self,
+        symbol: &str,
+        dtype: DType,
+        sums: &ExpectedSums,
+    ) -> (&'static str, i64) {
         let is_double = dtype == DType::F64;
         let bits = |v: f64| if is_double { v.to_bits() as i64 } else { i64::from((v as f32).to_bits() as i32) };
         // a bound is never rounded to less

@@ -171,7 +171,7 @@ fn compare(checks: &mut SelfTestEmitter, want: &ExpectedArray, symbol: &str, at:
         }
         ExpectedContent::Sums(sums) => {
             let (function, (word, scale)) =
-                (checks.sums_comparison(want.dtype), checks.add_sums_table(symbol, want.dtype, sums));
+                (checks.sums_comparison(want.dtype), checks.add_expected_sums_table(symbol, want.dtype, sums));
             format!(
                 "  {condition} = call i1 @{function}(ptr {at}, i64 {count}, i64 {}, ptr @{symbol}, {word} {scale}, i32 {})\n",
                 sums.block, sums.classes as i32

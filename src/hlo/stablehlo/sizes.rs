@@ -145,7 +145,7 @@ impl Converter<'_, '_> {
         operands: &[InstId],
         i: usize,
     ) -> Result<symbolic::Shape> {
-        let dims: Option<Vec<Dim>> = self.numbers(op, operands, i)?.into_iter().map(Dim::at_least_zero).collect();
+        let dims: Option<Vec<Dim>> = self.numbers(op, operands, i)?.into_iter().map(Dim::into_nonnegative).collect();
         let dims = dims.ok_or_else(|| error_at(op, Code::ShapeMismatch, "a size is negative"))?;
         Ok(symbolic::Shape::array(a.dtype, dims))
     }

@@ -67,7 +67,7 @@ impl Converter<'_, '_> {
         let mut sizes = Vec::with_capacity(dims.len());
         let mut from = vec![x];
         for (axis, &n) in dims.iter().enumerate() {
-            let size = self.host.difference(limits, starts, Dim::from(axis)).and_then(Dim::at_least_zero);
+            let size = self.host.difference(limits, starts, Dim::from(axis)).and_then(Dim::into_nonnegative);
             let size = size.filter(|&size| size <= n);
             let told = format!("how many elements are taken along axis {axis} depends on values at run time");
             sizes.push(size.ok_or_else(|| error_at(op, Code::HloUnsupported, told))?);

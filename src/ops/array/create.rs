@@ -116,7 +116,7 @@ fn lin_space(cx: &mut LowerCtx) -> Result<Vec<Value>> {
 
 fn one_hot(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (indices, depth, on, off) = (cx.arg(0)?, cx.size_from_input(1)?, cx.arg(2)?, cx.arg(3)?);
-    let Some(depth) = depth.at_least_zero() else { return Err(cx.shape_mismatch(format!("a depth of {depth}"))) };
+    let Some(depth) = depth.into_nonnegative() else { return Err(cx.shape_mismatch(format!("a depth of {depth}"))) };
     let mut dims = cx.b.dims(indices).to_vec();
     let axis = cx.normalize_axis(cx.node.int("axis").unwrap_or(-1), dims.len() + 1)?;
     dims.insert(axis, depth);

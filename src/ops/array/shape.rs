@@ -95,7 +95,7 @@ pub fn shape_from_input(cx: &mut LowerCtx, i: usize) -> Result<Vec<Dim>> {
 /// `NotConstant` if they are not known, `ShapeMismatch` for a negative size, `TooLarge` if the array would be too large.
 pub fn constant_shape_from_input(cx: &LowerCtx, i: usize) -> Result<Vec<Dim>> {
     let values = cx.constant_dims(i)?;
-    let dims: Option<Vec<Dim>> = values.iter().map(|v| v.at_least_zero()).collect();
+    let dims: Option<Vec<Dim>> = values.iter().map(|v| v.into_nonnegative()).collect();
     let dims = dims.ok_or_else(|| cx.shape_mismatch(format!("{values:?} is no shape")))?;
     check_array_size(dims)
 }
@@ -150,7 +150,7 @@ pub fn reshape(cx: &mut LowerCtx) -> Result<Vec<Value>> {
     let (from, want) = (cx.dims(0)?, wanted(cx)?);
     let total = product(&from).ok_or_else(|| cx.shape_mismatch("the size overflows"))?;
     let is_open = |v: Dim| !v.varies() && v == -1;
-    let known: Option<Vec<Dim>> = want.iter().filter(|&&v| !is_open(v)).map(|v| v.at_least_zero()).collect();
+    let known: Option<Vec<Dim>> = want.iter().filter(|&&v| !is_open(v)).map(|v| v.into_nonnegative()).collect();
     let open = want.iter().filter(|&&v| is_open(v)).count();
     let bad = || cx.shape_mismatch(format!("{from:?} can't be reshaped to {want:?}"));
     let known = known.ok_or_else(bad)?;

@@ -60,7 +60,7 @@ fn slice(cx: &mut LowerCtx) -> Result<Vec<Value>> {
         return cx.one_output(y);
     }
     let sizes: Option<Vec<Dim>> =
-        size.iter().zip(&dims).map(|(&s, &n)| s.at_least_zero().filter(|&s| s <= n)).collect();
+        size.iter().zip(&dims).map(|(&s, &n)| s.into_nonnegative().filter(|&s| s <= n)).collect();
     let Some(sizes) = sizes else {
         return Err(cx.unsupported_case("a slice to the end from a begin that is not constant"));
     };

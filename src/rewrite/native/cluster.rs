@@ -209,7 +209,7 @@ pub fn compile(
     let by_rows =
         lowered.size_variants.as_ref().is_some_and(|s| s.by_rows && s.sizes.all.iter().all(|size| size.least <= 1));
     let functions = Functions { all: vec![(name.to_string(), lowered)], init: None };
-    let built = compile::build_all(functions, name, "", requests, Launches::Direct, std::slice::from_mut(dump))?;
+    let built = compile::build_functions(functions, name, "", requests, Launches::Direct, std::slice::from_mut(dump))?;
     if let (Some(dump), Some(module)) = (dump, built.modules.first()) {
         dump.add_results(module, &built.programs(), &built.object.content)?;
     }

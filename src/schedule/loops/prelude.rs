@@ -1,4 +1,4 @@
-//! The words with which nearly every file of this room writes kernels.
+//! Imports of nearly every file that writes kernels.
 pub(in crate::schedule) use crate::diag::Result;
 pub(in crate::schedule) use crate::hlo::{InstId, Op};
 pub(in crate::schedule) use crate::kernel::index::{linear_index, reshape_coordinates};

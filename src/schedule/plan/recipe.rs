@@ -122,7 +122,7 @@ impl Planner<'_> {
     pub fn winograd_setup(&mut self, context: &PlanContext<'_>, key: InstKey) -> Option<winograd::WinogradSetup> {
         let Op::Convolution(d) = &context.comp[key.1].op else { return None };
         let ConvolutionAlgorithm::Winograd(w) = &context.convolutions[&key.1].algorithm else { return None };
-        let more = w.constant_growth();
+        let more = w.added_constant_bytes();
         let is_spare = !w.is_one_dimensional() && more <= self.spare_bytes;
         let is_known = (is_spare || self.choices.known.contains(&key)) && w.weights.may_be_transformed();
         if is_known && is_spare {

@@ -47,7 +47,7 @@ impl RecipeRequest<'_> {
     }
 
     /// The scan, if the anchor is one.
-    pub fn scan(&self) -> Option<Scan> {
+    pub fn as_scan(&self) -> Option<Scan> {
         let Op::ReduceWindow { window, comp: folder } = self.op() else { return None };
         let operands = &self.context.comp[self.anchor].operands;
         let regroups = operands.len() == 2 && self.context.module.comps[*folder].as_fold().is_some();

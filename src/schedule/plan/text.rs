@@ -239,7 +239,7 @@ impl<'t> PlanText<'t> {
     }
 
     /// Checks that the plan's lines about computations, if any, agree with the plan `made` from its choices. Errors: `Code::BadOption`.
-    pub fn check_agreement(&self, made: &str) -> Result<()> {
+    pub fn check_matches_plan(&self, made: &str) -> Result<()> {
         let told = self.lines.iter().skip_while(|(_, line)| !is_of_computation(line));
         let mut came = made.lines().skip(1).skip_while(|line| !is_of_computation(line));
         let mut says = false;

@@ -248,7 +248,7 @@ fn local_form(flow: &DimFlow, shards: &[Option<Shard>], classes: &[u64]) -> Opti
     };
     let kept = flow.kept.iter().map(of).collect::<Option<Vec<_>>>()?;
     let folded = flow.folded.iter().map(|at| of(&Some(*at))).collect::<Option<Vec<_>>>()?;
-    let result = Sharding::from_part_indices(&kept, count)?.with_copies_ordered_by_class(classes)?;
+    let result = Sharding::from_part_indices(&kept, count)?.with_copies_ordered_by_device_class(classes)?;
     let is_folded = folded.iter().any(|(parts, _)| *parts > 1);
     let groups = if is_folded { result.reduction_groups(&folded, classes)? } else { Vec::new() };
     Some(LocalForm { result, groups })

@@ -232,7 +232,7 @@ impl<'a> Converter<'a, '_> {
         let found = parse_sharding(self.functions, text, only, rank)?;
         let told = || format!("the sharding `{text}` divides arrays along axes that are divided manually");
         found
-            .with_copies_ordered_by_class(&self.device_classes)
+            .with_copies_ordered_by_device_class(&self.device_classes)
             .ok_or_else(|| Error::user(Code::HloUnsupported, told()))
     }
 

@@ -151,7 +151,7 @@ impl Sharding {
 
     /// Orders the devices that hold copies of one part by their class (`classes` by device), so that copies at one position are on devices of
     /// one class for every part. `None` where a class has not equally many devices of each part. Without classes nothing changes.
-    pub fn with_copies_ordered_by_class(mut self, classes: &[u64]) -> Option<Sharding> {
+    pub fn with_copies_ordered_by_device_class(mut self, classes: &[u64]) -> Option<Sharding> {
         if classes.is_empty() {
             return Some(self);
         }
@@ -237,7 +237,7 @@ impl Sharding {
     }
 
     /// Groups of devices that must combine what they computed for one part of a result. Each has a device for every part along the `folded`
-    /// dimensions (given as for [`Sharding::from_part_indices`]), and its devices are of one class (as for [`Sharding::with_copies_ordered_by_class`]).
+    /// dimensions (given as for [`Sharding::from_part_indices`]), and its devices are of one class (as for [`Sharding::with_copies_ordered_by_device_class`]).
     /// `None` where these parts are not on equally many devices of each class.
     pub fn reduction_groups(&self, folded: &[(u64, Vec<u64>)], classes: &[u64]) -> Option<Vec<Vec<u32>>> {
         let copies = self.copies();
@@ -393,16 +393,17 @@ mod tests {
         assert_eq!(classes, [0, 1, 1, 0]);
         let text = "<@mesh, [{\"x\", \"y\"}]>";
         let own = Sharding::parse_shardy(text, &meshes, Some(&["y".to_string()]))
-            .and_then(|s| s.with_copies_ordered_by_class(&classes));
+            .and_then(|s| s.with_copies_ordered_by_device_class(&classes));
         let own = own.expect("a sharding");
         assert_eq!((own.parts[0], own.groups_along(0)), (2, vec![vec![0, 3], vec![2, 1]]));
         let whole = Sharding::from_part_indices(&[], 4)
-            .and_then(|s| s.with_copies_ordered_by_class(&classes))
+            .and_then(|s| s.with_copies_ordered_by_device_class(&classes))
             .expect("a sharding");
         let groups = whole.reduction_groups(&[(2, own.part_indices(0))], &classes);
         assert_eq!(groups, Some(vec![vec![0, 3], vec![2, 1]]));
         assert_eq!(
-            Sharding::parse_shardy(text, &meshes, None).and_then(|s| s.with_copies_ordered_by_class(&[0, 0, 0, 1])),
+            Sharding::parse_shardy(text, &meshes, None)
+                .and_then(|s| s.with_copies_ordered_by_device_class(&[0, 0, 0, 1])),
             None
         );
     }

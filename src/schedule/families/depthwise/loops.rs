@@ -267,7 +267,7 @@ impl<'a> Emitter<'a> {
     /// Whether the kernel that made `input` shared channels among threads, and not rows.
     fn is_by_channel(&self, input: &ArrayView, d: &ConvDims) -> bool {
         let last = d.input_spatial.last().map_or(0, |&axis| input.stride(axis));
-        self.thread_split_offset(input.buf).is_some_and(|m| m > 0 && m < last)
+        self.second_half_offset(input.buf).is_some_and(|m| m > 0 && m < last)
     }
 
     /// The strides and types of convolution `anchor` on `input`.

@@ -75,7 +75,7 @@ impl<'s> TileSum<'s> {
 
 impl<'a> Emitter<'a> {
     /// Offset in `buf` at which the second half of the work of the kernel that made it begins; `None` if no recent kernel made it.
-    pub(in crate::schedule) fn thread_split_offset(&self, buf: BufId) -> Option<i64> {
+    pub(in crate::schedule) fn second_half_offset(&self, buf: BufId) -> Option<i64> {
         self.program.kernels.values().rev().take(RECENT).find_map(|k| k.middle_chunk_offset(buf))
     }
 
@@ -102,7 +102,7 @@ impl<'a> Emitter<'a> {
             PartialSumSource::Bands => {
                 let value = self.value_buffers(planes.input)?;
                 let channels = self.scope.comp.array_shape(planes.input).dims.last().copied().unwrap_or(1);
-                self.thread_split_offset(value.buffer()?).is_some_and(|middle| middle >= channels as i64)
+                self.second_half_offset(value.buffer()?).is_some_and(|middle| middle >= channels as i64)
             }
         };
         Ok(is_so.then_some(planes))

@@ -16,7 +16,7 @@ struct ScanOperands<'i> {
 /// The family of scans (running reductions).
 pub const FAMILY: Family = Family {
     name: "scan",
-    recipe: |_, request| Ok(request.scan().map(RecipeSetup::Scan)),
+    recipe: |_, request| Ok(request.as_scan().map(RecipeSetup::Scan)),
     emit: |s, root, setup| match setup {
         RecipeSetup::Scan(scan) => s.emit_scan(root, *scan),
         other => other.wrong_family_error(),

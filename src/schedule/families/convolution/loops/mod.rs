@@ -139,7 +139,7 @@ impl<'a> Emitter<'a> {
         // which row is read comes from both loops together
         let inside = match convolution.algorithm {
             ConvolutionAlgorithm::Direct { inside: Some(inside) } => {
-                let (inside, first) = inside.for_row_stride(xs[d.input_spatial[0]]);
+                let (inside, first) = inside.with_row_stride(xs[d.input_spatial[0]]);
                 (a0, rows[1].a, sum[0].a) = (a0 + first, 0, 0);
                 Some(inside)
             }

@@ -5,7 +5,7 @@ use crate::schedule::families::convolution::recipe::tap_rows::TapRows;
 impl TapRows {
     /// The map for an operand whose rows are `apart` elements apart, and the offset of the operand's first row from the row that the first
     /// tap would read.
-    pub(in crate::schedule) fn for_row_stride(self, apart: i64) -> (TapRows, i64) {
+    pub(in crate::schedule) fn with_row_stride(self, apart: i64) -> (TapRows, i64) {
         (TapRows { apart, ..self }, -self.first * apart)
     }
 

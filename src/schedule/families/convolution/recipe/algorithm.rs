@@ -83,7 +83,7 @@ impl Convolution {
     /// The phases of a direct convolution that need no margins; `None` if they take more than [`MOST_PARTS`] contractions.
     fn edges(&self, comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
         let ConvolutionAlgorithm::Direct { inside: None } = self.algorithm else { return None };
-        let parts = phases::edge_phases(comp, id, d)?;
+        let parts = phases::phases_split_at_edges(comp, id, d)?;
         let kernels: u64 = parts.iter().map(|along| along.len() as u64).product();
         (kernels.saturating_mul(d.feature_group_count) <= MOST_PARTS).then_some(parts)
     }

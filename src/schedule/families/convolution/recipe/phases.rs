@@ -60,7 +60,7 @@ fn phases_of_axis(w: &WindowDim, results: u64) -> Option<Vec<Phase>> {
 
 /// The phases along each axis of convolution `id` that read no padding: results at the edges one by one, with only the taps that read the
 /// operand. `None` with holes, and if results at an edge are many or read nothing.
-pub fn edge_phases(comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
+pub fn phases_split_at_edges(comp: &Computation, id: InstId, d: &ConvDims) -> Option<Vec<Vec<Phase>>> {
     let (input, result) = (comp.array_shape(*comp[id].operands.first()?), comp.array_shape(id));
     let axes = d.window.iter().zip(&d.input_spatial).zip(&d.output_spatial);
     axes.map(|((w, &from), &to)| edges(w, input.dims[from], result.dims[to])).collect()

@@ -14,7 +14,7 @@ impl<'a> Emitter<'a> {
         let WinogradConvolution { ids, d, w, .. } = *conv;
         let [of_inputs, of_sums] = blocks.piece.point_strides(w);
         let memory = |s: &mut Self, elements: u64| s.allocate_on_stack(DType::F32, elements);
-        let products = self.piece_products(conv, &blocks.piece, memory)?;
+        let products = self.emit_piece_products(conv, &blocks.piece, memory)?;
 
         let mut e = self.start_kernel(ids.0);
         let k = &mut e.k;

@@ -12,7 +12,7 @@ type Back<'t, 'a> = &'t mut dyn FnMut(&mut Emitter<'a>, &mut KernelBuilder, Colu
 impl<'a> Emitter<'a> {
     /// The products of a piece; `memory` allocates inputs and sums of given sizes. Emits the kernel that transforms the weights, unless
     /// they are transformed at compile time.
-    pub(super) fn piece_products<'c>(
+    pub(super) fn emit_piece_products<'c>(
         &mut self,
         conv: &WinogradConvolution<'_>,
         piece: &'c ConvolutionPiece,

@@ -16,7 +16,7 @@ impl<'a> Emitter<'a> {
             true => s.allocate_on_stack(DType::F32, elements),
             false => s.allocate_buffer(DType::F32, strips.bands * elements),
         };
-        let products = self.piece_products(conv, &strips.piece, memory)?;
+        let products = self.emit_piece_products(conv, &strips.piece, memory)?;
 
         let mut e = self.start_kernel(ids.0);
         let k = &mut e.k;

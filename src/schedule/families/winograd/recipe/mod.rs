@@ -196,7 +196,7 @@ impl Winograd {
         4 * self.point_count() * self.term_count() * self.outputs
     }
     /// Bytes by which constants grow if weights are transformed at compile time.
-    pub fn constant_growth(&self) -> u64 {
+    pub fn added_constant_bytes(&self) -> u64 {
         self.weight_bytes().saturating_sub(4 * self.tap_count() * self.inputs * self.outputs)
     }
     /// Upper limit in bytes of intermediates between three kernels that stay in the second-level cache.
