@@ -41,6 +41,6 @@ impl Converter<'_, '_> {
 /// Dimension that is searched, from the call's configuration.
 fn reduction_dim(op: &Operation) -> Option<usize> {
     let Some(MlirAttr::Dict(entries)) = op.attr(&["mhlo.backend_config", "backend_config"]) else { return None };
-    let (_, MlirAttr::Int(dim)) = entries.iter().find(|(name, _)| name == "reduction_dim")? else { return None };
+    let (_, MlirAttr::Int(dim, _)) = entries.iter().find(|(name, _)| name == "reduction_dim")? else { return None };
     usize::try_from(*dim).ok()
 }

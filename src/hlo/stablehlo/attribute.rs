@@ -40,13 +40,7 @@ impl<'a> TextReader<'a> {
     /// Parses an attribute value.
     pub fn attribute(&mut self) -> Result<MlirAttr> {
         if !self.peek_number().is_empty() {
-            let value = self.number()?;
-            // `3 : i64`; the type is not needed here.
-            if self.is_next(":") && !self.is_next("::") {
-                self.take_bytes(1);
-                self.dtype()?;
-            }
-            return Ok(value);
+            return self.typed_number();
         }
         if self.is_next("\"") {
             let text = self.string()?;
@@ -90,17 +84,38 @@ impl<'a> TextReader<'a> {
         self.take_bytes(word.len());
         Ok(MlirAttr::Bool(value))
     }
-    /// Parses a number without its type.
+    /// Parses a number without its type: an `i64` or an `f64`.
     pub fn number(&mut self) -> Result<MlirAttr> {
         let text = self.peek_number();
-        let whole = text.parse::<i64>().map(MlirAttr::Int);
+        let whole = text.parse::<i64>().map(|value| MlirAttr::Int(value, DType::S64));
         let value = match whole {
             Ok(value) => value,
             Err(_) if text.contains("0x") => MlirAttr::Other,
-            Err(_) => MlirAttr::Float(text.parse().map_err(|_| self.error("expects a number"))?),
+            Err(_) => MlirAttr::Float(text.parse().map_err(|_| self.error("expects a number"))?, DType::F64),
         };
         self.take_bytes(text.len());
         Ok(value)
+    }
+    /// Parses `3 : i64`, `1.5 : f32` or a number without a type.
+    fn typed_number(&mut self) -> Result<MlirAttr> {
+        let mut behind = self.clone();
+        behind.take_bytes(self.peek_number().len());
+        if !behind.is_next(":") || behind.is_next("::") {
+            return self.number();
+        }
+        behind.take_bytes(1);
+        let dtype = behind.dtype()?;
+        let mut bytes = Vec::with_capacity(dtype.bytes());
+        self.element(dtype, &mut bytes)?;
+        *self = behind;
+        let scalar = Tensor::new(dtype, Vec::new(), bytes);
+        let value = match dtype.class() {
+            DTypeClass::Float => scalar.get_f64(0).map(|value| MlirAttr::Float(value, dtype)),
+            DTypeClass::Signed | DTypeClass::Unsigned => scalar.get_i64(0).map(|value| MlirAttr::Int(value, dtype)),
+            DTypeClass::Pred => scalar.get_i64(0).map(|value| MlirAttr::Bool(value != 0)),
+            DTypeClass::Complex => None,
+        };
+        value.ok_or_else(|| self.error("expects a number of this type"))
     }
     /// Parses the attribute behind a `#`.
     fn hashed(&mut self) -> Result<MlirAttr> {
@@ -154,12 +169,19 @@ impl<'a> TextReader<'a> {
     fn array(&mut self) -> Result<MlirAttr> {
         self.take_bytes("array".len());
         self.expect("<")?;
-        self.dtype()?;
+        let dtype = self.dtype()?;
         if !self.eat(":") {
             self.expect(">")?;
             return Ok(MlirAttr::List(Vec::new()));
         }
-        self.list(">", TextReader::attribute).map(MlirAttr::List)
+        let element = |reader: &mut TextReader<'a>| {
+            Ok(match reader.attribute()? {
+                MlirAttr::Int(i, _) => MlirAttr::Int(i, dtype),
+                MlirAttr::Float(f, _) => MlirAttr::Float(f, dtype),
+                other => other,
+            })
+        };
+        self.list(">", element).map(MlirAttr::List)
     }
     /// Parses `dense<[1, 2]> : tensor<2xi32>`.
     pub fn dense(&mut self) -> Result<Tensor> {

@@ -187,8 +187,8 @@ fn by_schema(op: &Operation, opcode: &str, out: &mut AttrCollector) -> AttrResul
             Some(FieldSyntax::Bool) => out.put(name, FieldValue::Bool(matches!(given, MlirAttr::Bool(true)))),
             Some(FieldSyntax::Word) => out.put(name, FieldValue::Word(word(op, &names).unwrap_or_default())),
             Some(FieldSyntax::Float) => match given {
-                MlirAttr::Float(v) => out.put(name, FieldValue::Float(*v)),
-                MlirAttr::Int(v) => out.put(name, FieldValue::Float(*v as f64)),
+                MlirAttr::Float(v, _) => out.put(name, FieldValue::Float(*v)),
+                MlirAttr::Int(v, _) => out.put(name, FieldValue::Float(*v as f64)),
                 _ => return Err(format!("`{name}` is a number")),
             },
             _ => {}

@@ -1,5 +1,6 @@
 //! Attributes of StableHLO's custom calls: target, calling convention, configuration, and layouts.
 use super::attribute_values::{AttrCollector, AttrResult, flag, int_or};
+use super::call_attributes;
 use super::tree::{MlirAttr, Operation};
 use crate::hlo::proto::quoted;
 use crate::hlo::{ArrayShape, CompId, Shape, XlaLayout};
@@ -63,7 +64,7 @@ pub(super) fn attributes(
         Some(MlirAttr::Text(config)) if !config.is_empty() => {
             out.add_opaque("backend_config", quoted(config.as_bytes()))
         }
-        Some(MlirAttr::Dict(entries)) => out.add_opaque("backend_config", format!("{{{}}}", options(entries))),
+        Some(MlirAttr::Dict(entries)) => out.add_opaque("backend_config", call_attributes::print(entries)?),
         _ => {}
     }
     // Text has the number, bytecode the name. Only the last version has dictionaries; JAX then gives the first, or none.
@@ -102,26 +103,4 @@ fn alias(value: &MlirAttr) -> Option<String> {
     };
     let operand = *ints("operand_index")?.first()?;
     Some(format!("{}: ({operand}, {})", path("output_tuple_indices"), path("operand_tuple_indices")))
-}
-
-/// Dictionary entries that are numbers, truth values and words, in MLIR's syntax.
-fn options(entries: &[(String, MlirAttr)]) -> String {
-    let one = |(name, value): &(String, MlirAttr)| {
-        let value = match value {
-            MlirAttr::Int(i) => i.to_string(),
-            MlirAttr::Float(f) => format!("{f:e}"),
-            MlirAttr::Bool(b) => b.to_string(),
-            MlirAttr::Text(text) => quoted(text.as_bytes()),
-            MlirAttr::Symbol(_)
-            | MlirAttr::List(_)
-            | MlirAttr::Dict(_)
-            | MlirAttr::Dense(_)
-            | MlirAttr::Conv(_)
-            | MlirAttr::Other => {
-                return None;
-            }
-        };
-        Some(format!("{name} = {value}"))
-    };
-    entries.iter().filter_map(one).collect::<Vec<_>>().join(", ")
 }

@@ -72,7 +72,7 @@ pub(super) fn device_count(name: String, value: MlirAttr) -> Option<(String, Str
         _ => return None,
     };
     match value {
-        MlirAttr::Int(n) if n > 1 => Some((own.to_string(), n.to_string())),
+        MlirAttr::Int(n, _) if n > 1 => Some((own.to_string(), n.to_string())),
         _ => None,
     }
 }

@@ -14,6 +14,7 @@ mod approximate;
 mod attribute;
 mod attributes;
 mod bytecode;
+mod call_attributes;
 mod specialization;
 mod collectives;
 mod convert;
@@ -39,6 +40,7 @@ use bytes::Bytes;
 
 use super::{Module, SourceContent};
 use crate::diag::Result;
+pub use call_attributes::{CallAttribute, read_call_attributes};
 pub use converter::Host;
 pub use converter::ShapeAssertions;
 pub use dynamic_module::{Argument, AxisSize, DynamicModule};

@@ -225,7 +225,7 @@ impl<'a> TextReader<'a> {
     fn brackets(&mut self, op: &mut Operation) -> Result<()> {
         if op.name != "stablehlo.slice" {
             let all = self.list("]", TextReader::int)?;
-            op.attrs.push(("index".to_string(), MlirAttr::List(all.into_iter().map(MlirAttr::Int).collect())));
+            op.attrs.push(("index".to_string(), MlirAttr::List(all.into_iter().map(MlirAttr::index).collect())));
             return Ok(());
         }
         let all = self.list("]", |r| {
@@ -236,7 +236,7 @@ impl<'a> TextReader<'a> {
             Ok([start, limit, stride])
         })?;
         for (i, name) in ["start_indices", "limit_indices", "strides"].into_iter().enumerate() {
-            let column = all.iter().map(|d| MlirAttr::Int(d[i])).collect();
+            let column = all.iter().map(|d| MlirAttr::index(d[i])).collect();
             op.attrs.push((name.to_string(), MlirAttr::List(column)));
         }
         Ok(())

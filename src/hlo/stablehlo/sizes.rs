@@ -99,7 +99,7 @@ impl Converter<'_, '_> {
         let mut numbers = Vec::with_capacity(names.len());
         for (i, name) in names.iter().enumerate() {
             let own = self.numbers(op, operands, taken + i)?;
-            let at_hand = own.iter().map(|n| MlirAttr::Int(n.concrete_value())).collect();
+            let at_hand = own.iter().map(|n| MlirAttr::index(n.concrete_value())).collect();
             fixed.attrs.retain(|a| a.0 != *name);
             fixed.attrs.push((name.to_string(), MlirAttr::List(at_hand)));
             numbers.push(own);
@@ -235,7 +235,7 @@ impl Converter<'_, '_> {
             _ => &[],
         };
         let entry = |name: &str| entries.iter().find(|e| e.0 == name).map(|e| &e.1);
-        let Some(&MlirAttr::Int(index)) = entry("called_index") else {
+        let Some(&MlirAttr::Int(index, _)) = entry("called_index") else {
             return Err(error_at(op, Code::HloSyntax, "`called_index` is expected but not seen"));
         };
         let token = matches!(entry("has_token_input_output"), Some(MlirAttr::Bool(true)));

@@ -5,7 +5,7 @@ use super::shards::Meshes;
 use crate::diag::{Code, Result};
 use crate::hlo::Shape;
 use crate::hlo::attrs::ConvDims;
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 
 /// Reference to a value: the name behind its `%`, and the index among several results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,10 +51,10 @@ impl Operation {
 /// Value of an attribute.
 #[derive(Clone, Debug)]
 pub(super) enum MlirAttr {
-    /// Integer.
-    Int(i64),
-    /// Floating-point number.
-    Float(f64),
+    /// Integer with its type, `S64` for `index`; the two's complement of a `U64`.
+    Int(i64, DType),
+    /// Floating-point number with its type.
+    Float(f64, DType),
     /// Boolean, or an attribute without a value.
     Bool(bool),
     /// String, or the name of an enumeration value.
@@ -74,14 +74,18 @@ pub(super) enum MlirAttr {
 }
 
 impl MlirAttr {
+    /// An integer of the type `index`.
+    pub fn index(value: i64) -> MlirAttr {
+        MlirAttr::Int(value, DType::S64)
+    }
     /// Integers of a nested list, flattened; `None` if it contains other values.
     pub fn ints(&self) -> Option<Vec<i64>> {
         match self {
-            MlirAttr::Int(i) => Some(vec![*i]),
+            MlirAttr::Int(i, _) => Some(vec![*i]),
             MlirAttr::Bool(b) => Some(vec![i64::from(*b)]),
             MlirAttr::List(all) => all.iter().map(MlirAttr::ints).collect::<Option<Vec<_>>>().map(|v| v.concat()),
             MlirAttr::Dense(t) => t.to_i64s(),
-            MlirAttr::Float(_)
+            MlirAttr::Float(..)
             | MlirAttr::Text(_)
             | MlirAttr::Symbol(_)
             | MlirAttr::Dict(_)

@@ -38,16 +38,22 @@ impl Tables<'_> {
             },
             code::UNIT => MlirAttr::Bool(true),
             code::INTEGER => {
-                let width = self.ty(at.number()?, &at)?;
-                match integer_width(width)? {
+                let ty = at.number()?;
+                match integer_width(self.ty(ty, &at)?)? {
                     Some(1) => MlirAttr::Bool(at.byte()? != 0),
-                    Some(width) if width <= 8 => MlirAttr::Int(i64::from(at.byte()? as i8)),
-                    Some(_) => MlirAttr::Int(at.signed()?),
+                    Some(width) if width <= 8 => self.builtin_integer(i64::from(at.byte()? as i8), ty, &at, depth),
+                    Some(_) => self.builtin_integer(at.signed()?, ty, &at, depth),
                     None => MlirAttr::Other,
                 }
             }
             _ => MlirAttr::Other,
         })
+    }
+    /// Integer of type `ty`; of `i64` where arrays have no elements of that type.
+    fn builtin_integer(&self, value: i64, ty: u64, at: &Cursor, depth: usize) -> MlirAttr {
+        let dtype = self.element_type(ty, at, depth).unwrap_or(DType::S64);
+        let shift = 64 - dtype.bits().clamp(1, 64);
+        MlirAttr::Int(if dtype.is_signed() { value } else { ((value as u64) << shift >> shift) as i64 }, dtype)
     }
     /// Shape of a builtin type, as operations of dialects other than VHLO use it.
     pub fn builtin_shape(&self, mut at: Cursor, depth: usize) -> Result<Shape> {

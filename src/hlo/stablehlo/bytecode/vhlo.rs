@@ -48,6 +48,8 @@ mod ty {
     pub const RANKED_TENSOR: u64 = 20;
     pub const TOKEN: u64 = 22;
     pub const TUPLE: u64 = 23;
+    /// A token in StableHLO's own dialect, where operations of other dialects use it.
+    pub const STABLEHLO_TOKEN: u64 = 0;
 }
 
 /// Element type with this code.
@@ -154,21 +156,21 @@ impl Tables<'_> {
                 let dtype = self.element_type(at.number()?, &at, depth)?;
                 let bits = self.bits(dtype, &mut at)?;
                 let scalar = Tensor::new(dtype, vec![], bits.to_le_bytes()[..dtype.bytes()].to_vec());
-                MlirAttr::Float(scalar.get_f64(0).ok_or_else(|| at.error("a number is no float"))?)
+                MlirAttr::Float(scalar.get_f64(0).ok_or_else(|| at.error("a number is no float"))?, dtype)
             }
             attribute::INTEGER => {
                 let dtype = self.element_type(at.number()?, &at, depth)?;
                 let shift = 64 - dtype.bits().clamp(1, 64);
                 let high = self.bits(dtype, &mut at)? << shift;
-                MlirAttr::Int(if dtype.is_signed() { high as i64 >> shift } else { (high >> shift) as i64 })
+                MlirAttr::Int(if dtype.is_signed() { high as i64 >> shift } else { (high >> shift) as i64 }, dtype)
             }
             attribute::OUTPUT_OPERAND_ALIAS => {
                 let path = |at: &mut Cursor| -> Result<MlirAttr> {
                     let n = at.count()?;
-                    Ok(MlirAttr::List((0..n).map(|_| at.signed().map(MlirAttr::Int)).collect::<Result<_>>()?))
+                    Ok(MlirAttr::List((0..n).map(|_| at.signed().map(MlirAttr::index)).collect::<Result<_>>()?))
                 };
                 let output = path(&mut at)?;
-                let operand = MlirAttr::Int(at.signed()?);
+                let operand = MlirAttr::index(at.signed()?);
                 let names = ["output_tuple_indices", "operand_index", "operand_tuple_indices"].map(str::to_string);
                 MlirAttr::Dict(names.into_iter().zip([output, operand, path(&mut at)?]).collect())
             }
@@ -228,6 +230,9 @@ impl Tables<'_> {
         }
         if dialect == "builtin" {
             return self.builtin_shape(at, depth);
+        }
+        if dialect == "stablehlo" && at.number()? == ty::STABLEHLO_TOKEN {
+            return Ok(Shape::Token);
         }
         if dialect != "vhlo" {
             return Err(unsupported(format_args!("a type of the dialect `{dialect}`")));

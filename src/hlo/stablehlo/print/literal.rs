@@ -7,7 +7,7 @@ use std::fmt::Write;
 const MOST_WRITTEN: usize = 16;
 
 /// Text between `dense<` and `>`.
-pub(super) fn dense(t: &Tensor) -> String {
+pub(in crate::hlo::stablehlo) fn dense(t: &Tensor) -> String {
     if t.is_empty() {
         return String::new();
     }

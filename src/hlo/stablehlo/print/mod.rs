@@ -3,7 +3,7 @@
 //! Tuples become their parts: functions, loops and branches take and give as many values as there are leaves. What HLO calls is a
 //! function, but for the computations of reductions, sorts and scatters, which are regions. Layouts and metadata are left out.
 mod attributes;
-mod literal;
+pub(super) mod literal;
 
 use super::shards::ProgramShardings;
 use super::types::element_name;
@@ -47,10 +47,13 @@ pub fn print(module: &Module) -> Result<String> {
 /// Attributes of a module for the shardings of its arguments and results; empty where all arrays are whole.
 fn shardings(module: &Module) -> String {
     let Some(all) = ProgramShardings::of_module(module) else { return String::new() };
-    let results = if let [one] = &all.results[..] { one.clone() } else { format!("{{{}}}", all.results.join(", ")) };
+    let results = match &all.results[..] {
+        [] => String::new(),
+        [one] => format!(", mhlo.spmd_output_sharding = \"{one}\""),
+        several => format!(", mhlo.spmd_output_sharding = \"{{{}}}\"", several.join(", ")),
+    };
     let arguments: Vec<String> = all.arguments.iter().map(|own| format!("\"{own}\"")).collect();
-    let arguments = arguments.join(", ");
-    format!(", mhlo.spmd_output_sharding = \"{results}\", mhlo.spmd_parameters_shardings = [{arguments}]")
+    format!("{results}, mhlo.spmd_parameters_shardings = [{}]", arguments.join(", "))
 }
 
 /// Names of computations that are printed as functions.
