@@ -10,6 +10,7 @@ use inkwell::llvm_sys::LLVMDiagnosticSeverity;
 use inkwell::llvm_sys::core::{
     LLVMContextSetDiagnosticHandler, LLVMDisposeMessage, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity,
 };
+use inkwell::llvm_sys::ir_reader::LLVMParseIRInContext2;
 use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
 use inkwell::memory_buffer::MemoryBuffer;
 use inkwell::passes::PassBuilderOptions;
@@ -84,13 +85,30 @@ fn with_module<T>(
     // before the text, whose parser takes sizes and alignments of addresses from it
     let layout = machine.get_target_data().get_data_layout();
     let bytes = format!("target datalayout = {:?}\n{text}\0", layout.as_str().to_string_lossy()).into_bytes();
-    let buffer = MemoryBuffer::create_from_memory_range_copy(&bytes, "model");
-    let module = context.create_module_from_ir(buffer).map_err(|e| Error::internal("llvm parse", e.to_string()))?;
+    let module = parse(&context, &bytes)?;
     module.verify().map_err(|e| Error::internal("llvm verify", e.to_string()))?;
     module
         .run_passes(passes, &machine, PassBuilderOptions::create())
         .map_err(|e| Error::internal("llvm passes", e.to_string()))?;
     then(&module, &machine)
+}
+
+/// Parses LLVM text, which ends with a zero.
+///
+/// Inkwell's own function is made for a parser that frees the text, which LLVM's is no longer from version 22 on, and leaks it.
+#[expect(unsafe_code, reason = "calls LLVM's parser")]
+fn parse<'c>(context: &'c Context, text: &[u8]) -> Result<inkwell::module::Module<'c>> {
+    let buffer = MemoryBuffer::create_from_memory_range_copy(text, "model");
+    let (mut module, mut message) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the context and the text live until the parser has ended, which then has made a module, or a message that is ours to free.
+    unsafe {
+        if LLVMParseIRInContext2(context.raw(), buffer.as_mut_ptr(), &raw mut module, &raw mut message) == 0 {
+            return Ok(inkwell::module::Module::new(module));
+        }
+        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
+        LLVMDisposeMessage(message);
+        Err(Error::internal("llvm parse", text))
+    }
 }
 
 /// LLVM's diagnostics for one module.
