@@ -29,7 +29,7 @@ pub use build::{
     BuildOutputs, Compiled, Functions, build_functions, build_outputs, function_at_bounds, initial_values,
     make_weights_replaceable, plan_weights, variable_slots,
 };
-pub use module::{expand_library_calls, lower_module_file, specialize_module};
+pub use module::{expand_library_calls, lower_hosted_module, lower_module_file, specialize_module};
 use std::path::Path;
 use std::sync::Arc;
 

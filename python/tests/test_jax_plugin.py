@@ -6,6 +6,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -156,6 +157,19 @@ class TestPlugin(unittest.TestCase):
         program = page.split("```python\n")[1].split("```")[0]
         done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "JAX_PLATFORMS": "tfaot"}, capture_output=True, text=True, check=False)
         self.assertEqual(done.stdout, "tfaot\nTrue\nTrue 224\n", done.stderr)
+
+    def test_the_object_of_the_page_is_linked_into_a_program_in_c(self) -> None:
+        page = (Path(__file__).parents[2] / "docs" / "pjrt.md").read_text()
+        page = page.split("## The object of a program\n")[1]
+        program, main = (page.split(f"```{language}\n")[1].split("```")[0] for language in ("python", "c"))
+        with tempfile.TemporaryDirectory() as folder:
+            own = {**os.environ, "JAX_PLATFORMS": "tfaot", "PYTHONPATH": str(Path(__file__).parents[1])}
+            registered = "from tfaot import jax_plugin\njax_plugin.initialize()\n"
+            subprocess.run([sys.executable, "-c", registered + program], env=own, cwd=folder, check=True)
+            Path(folder, "main.c").write_text(main)
+            subprocess.run(["cc", "-std=c11", "-Wall", "-Werror", "main.c", "program.o", "-lm", "-o", "main"], cwd=folder, check=True)
+            done = subprocess.run([Path(folder, "main")], capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout, "0.3173 0.3334 0.3493\n0.3151 0.3352 0.3497\n")
 
     def test_what_is_not_supported_is_refused_by_name(self) -> None:
         with jax.default_device(TFAOT), self.assertRaisesRegex(Exception, "No such compile option"):

@@ -7,6 +7,7 @@ JAX finds this module by the entry point `jax_plugins` and calls `initialize`. T
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -14,6 +15,8 @@ NAME = "tfaot"
 LIBRARY = "libtfaot_pjrt.so"
 # Below that of JAX's own backend for CPUs, which is 0: tfaot runs a program where somebody asks for it.
 PRIORITY = -1
+# The end of a serialized program: the object, facts as JSON, their number of bytes, and this.
+MARK = b"TFAOTPJ2"
 
 
 def library() -> Path | None:
@@ -27,6 +30,8 @@ def initialize() -> None:
     """Registers the plugin, if its library is here."""
     from jax._src import xla_bridge
 
+    from . import _jax_callbacks
+
     path = library()
     if path is None:
         return
@@ -34,6 +39,28 @@ def initialize() -> None:
     xla_bridge._nonexperimental_plugins.add(NAME)
     xla_bridge.register_plugin(NAME, priority=PRIORITY, library_path=str(path), options=_options)
     xla_bridge.register_backend_initialization_hook(_serve_cpu)
+    _jax_callbacks.register(str(path), NAME)
+
+
+def write_object(compiled, folder: str | Path) -> tuple[Path, Path]:
+    """Writes the object of what `jax.jit(f).lower(...).compile()` returns and its C header, `program.o` and `program.h`, as `tfaot compile` does.
+
+    The object is for this machine's processor. Raises `ValueError` for programs of JAX's own backend, and for those that call functions of
+    this process.
+    """
+    data = compiled.runtime_executable().serialize()
+    if data[-len(MARK) :] != MARK:
+        raise ValueError("the program is not compiled by tfaot")
+    end = len(data) - len(MARK) - 8
+    begin = end - int.from_bytes(data[end : end + 8], "little")
+    facts = json.loads(data[begin:end])
+    if not facts["header"]:
+        raise ValueError("the program calls functions of this process, which an object has not")
+    paths = Path(folder, "program.o"), Path(folder, "program.h")
+    # jaxlib puts facts of its own before the object
+    paths[0].write_bytes(data[begin - facts["object_bytes"] : begin])
+    paths[1].write_text(facts["header"])
+    return paths
 
 
 def _serve_cpu(backend) -> None:

@@ -3,8 +3,8 @@ use super::Launches;
 use super::module::{E_CALL, E_CPU, KernelFunctions, Linkage, weights_symbol};
 use super::{info, ranks, size_dispatch, weights_file};
 use crate::kernel::{
-    self, BufId, BufferLocation, Call, CallTarget, Callee, Exchange, HEADER_BYTES, KernelId, ModelInterface, Program,
-    Step,
+    self, BufId, BufferLocation, Call, CallTarget, Callee, Exchange, HEADER_BYTES, HOST_CALL_SYMBOL, HostFunction,
+    KernelId, ModelInterface, Program, Step,
 };
 use crate::target::Target;
 use crate::util::id_vec::IdVec;
@@ -36,6 +36,8 @@ pub(super) struct DriverEmitter<'a> {
     functions_out: String,
     /// Whether the steps being emitted may run on another thread, which has no executor.
     is_part: bool,
+    /// The most arrays of a call of a function of the process.
+    most_host_arrays: usize,
     next: usize,
 }
 
@@ -62,6 +64,7 @@ impl<'a> DriverEmitter<'a> {
             out: String::new(),
             functions_out: String::new(),
             is_part: false,
+            most_host_arrays: kernel::most_host_arrays([program]).unwrap_or(0),
             next: 0,
         }
     }
@@ -143,6 +146,7 @@ impl<'a> DriverEmitter<'a> {
                 Step::Launch(kernel) => self.launch(*kernel),
                 Step::Call(call) => match &call.to {
                     CallTarget::Function(callee) => self.call_user(call, callee),
+                    CallTarget::Host(function) => self.call_host(call, function),
                     CallTarget::Ranks(exchange) => self.exchange(call, exchange),
                 },
                 Step::While { cond, pred, body, .. } => {
@@ -245,8 +249,11 @@ impl<'a> DriverEmitter<'a> {
 
     /// Words of a closure.
     fn words(&self) -> usize {
-        // those of parts hold the pointers of the call
-        self.call().len().max(1 + self.functions.slots.values().map(Vec::len).max().unwrap_or(0))
+        // those of parts hold the pointers of the call, those of host calls the arrays
+        self.call()
+            .len()
+            .max(self.most_host_arrays)
+            .max(1 + self.functions.slots.values().map(Vec::len).max().unwrap_or(0))
     }
 
     fn launch(&mut self, id: KernelId) {
@@ -289,6 +296,24 @@ impl<'a> DriverEmitter<'a> {
         let _ = write!(
             self.out,
             "  %s{n} = call i32 @{name}({arrays}ptr @{told})\n  %f{n} = icmp eq i32 %s{n}, 0\n  br i1 %f{n}, label %fine{n}, label %failed{n}\nfailed{n}:\n  ret i32 {E_CALL}\nfine{n}:\n"
+        );
+    }
+
+    /// Emits a call of a function of the process, which finds its arrays in the closure; if it reports a failure the program's call ends.
+    fn call_host(&mut self, call: &Call, to: &HostFunction) {
+        let all: Vec<BufId> = call.buffers().collect();
+        for (word, buf) in all.into_iter().enumerate() {
+            let (at, n) = (self.address(buf), self.fresh());
+            let _ = writeln!(
+                self.out,
+                "  %c{n} = getelementptr ptr, ptr %closure, i64 {word}\n  store ptr {at}, ptr %c{n}"
+            );
+        }
+        let n = self.fresh();
+        let _ = write!(
+            self.out,
+            "  %s{n} = call i32 @{HOST_CALL_SYMBOL}(i64 {}, ptr %closure)\n  %f{n} = icmp eq i32 %s{n}, 0\n  br i1 %f{n}, label %fine{n}, label %failed{n}\nfailed{n}:\n  ret i32 {E_CALL}\nfine{n}:\n",
+            to.number
         );
     }
 

@@ -79,10 +79,12 @@ pub use stack::StackDepths;
 pub use weights_file::E_WEIGHTS;
 
 use crate::diag::{Code, Diagnostic, Error, Result};
-use crate::kernel::{Bundle, KernelId, ModelInterface, Program};
+use crate::kernel::{Bundle, HOST_CALL_SYMBOL, KernelId, ModelInterface, Program};
 use crate::target::{Arch, ObjectFormat, Target};
 use crate::util::id_vec::IdVec;
 use crate::util::pieces::Pieces;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 /// A relocatable object, whole: code, weights, metadata.
 #[derive(Clone, Debug)]
@@ -147,10 +149,7 @@ pub fn compile(program: &Program, target: &Target, launches: Launches) -> Result
 /// that the model needs; `Code::TooLarge` for more constants than its code reaches.
 pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
     let (_, target) = bundle.variants.first().ok_or_else(|| Error::internal("codegen", "no target"))?;
-    if !container::is_of_format(&llvm::compile_object("", target)?, target.format()) {
-        let told = format!("objects for `{}` are none of ELF, COFF, Mach-O and WebAssembly", target.triple);
-        return Err(Error::user(Code::UnknownTarget, told));
-    }
+    require_known_format(target)?;
     one_prototype_each(&bundle.face)?;
     // what the text was written from is not kept while LLVM works
     let parts = module::emit(bundle, launches, None)?.0.split_modules();
@@ -166,6 +165,21 @@ pub fn compile_bundle(bundle: &Bundle, launches: Launches) -> Result<Object> {
     let (symbol, bytes) = (module::weights_symbol(&bundle.face.name), bundle.face.weights_bytes);
     let weights = bundle.weights.iter().map(|(offset, data)| (*offset, data.clone()));
     Ok(Object { content: container::insert_weights(made, &symbol, bytes, weights, target)?, stack })
+}
+
+/// Errors: `Code::UnknownTarget` where LLVM's objects for a triple are of no kind that is known. What is known of a triple is kept.
+fn require_known_format(target: &Target) -> Result<()> {
+    static KNOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if known().contains(&target.triple) {
+        return Ok(());
+    }
+    if !container::is_of_format(&llvm::compile_object("", target)?, target.format()) {
+        let told = format!("objects for `{}` are none of ELF, COFF, Mach-O and WebAssembly", target.triple);
+        return Err(Error::user(Code::UnknownTarget, told));
+    }
+    known().insert(target.triple.clone());
+    Ok(())
 }
 
 /// Errors: `Code::HloUnsupported` where two calls want functions of one name that are not the same, or one that the object has.
@@ -192,6 +206,7 @@ fn one_prototype_each(face: &ModelInterface) -> Result<()> {
 fn no_strays(made: &[u8], target: &Target, face: &ModelInterface) -> Result<()> {
     let mut stray = container::undefined_symbols(made, target.format())?;
     stray.retain(|name| !face.calls.iter().any(|callee| callee.name == *name));
+    stray.retain(|name| !(face.calls_host && name == HOST_CALL_SYMBOL));
     stray.retain(|name| {
         let name = name.as_str();
         let of_format = match target.format() {

@@ -7,7 +7,7 @@ use super::function::FunctionEmitter;
 use super::lines::LineTable;
 use super::{hwcaps, info, math, portable, ranks, self_test, size_dispatch, start, weights_file};
 use crate::diag::{Error, Result};
-use crate::kernel::{BufId, Bundle, KernelId, ModelInterface, Program};
+use crate::kernel::{BufId, Bundle, HOST_CALL_SYMBOL, KernelId, ModelInterface, Program};
 use crate::target::{Arch, ObjectFormat, Target};
 use crate::util::id_vec::IdVec;
 use std::collections::HashMap;
@@ -101,6 +101,9 @@ pub fn emit(bundle: &Bundle, launches: Launches, mut lines: Option<LineTable>) -
         let result = if callee.has_status() { "i32" } else { "void" };
         let arrays = "ptr, ".repeat(callee.args.len() + callee.results.len());
         let _ = writeln!(out, "declare {result} @{}({arrays}ptr)", callee.name);
+    }
+    if face.calls_host {
+        let _ = writeln!(out, "declare i32 @{HOST_CALL_SYMBOL}(i64, ptr)");
     }
     let mut first = None;
     for (i, (programs, target)) in variants.iter().enumerate() {

@@ -280,6 +280,7 @@ fn face(
         quantized: first.quantized,
         file: None,
         calls: kernel::callees(variants.iter().flat_map(|(programs, _)| programs)),
+        calls_host: kernel::most_host_arrays(variants.iter().flat_map(|(programs, _)| programs)).is_some(),
         ranks: kernel::rank_count(variants.iter().flat_map(|(programs, _)| programs)),
         self_test: None,
     }

@@ -4,7 +4,7 @@ use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::{self, InstId, Module, Op, Shape, Source, SourceContent, verify};
 use crate::lower::Lowered;
 use crate::ops::lapack;
-use crate::optimize;
+use crate::optimize::{self, HostCalls};
 use crate::package::names;
 use crate::prepare::Request;
 use crate::tensor::TensorInfo;
@@ -64,8 +64,33 @@ fn require_no_choice(source: Source, request: &Request) -> Result<Source> {
 /// index as a suffix. The positions `0`, `1`, ... are names too.
 ///
 /// Errors: those of the verifier and of [`super::wrap_module`].
-pub(super) fn lower_source(mut source: Source) -> Result<Lowered> {
+pub(super) fn lower_source(source: Source) -> Result<Lowered> {
     verify::verify(&source.module)?;
+    lower_verified(source)
+}
+
+/// Reads the module in a file's bytes, for a process that provides the functions `is_hosted`: calls of these get numbers, calls with
+/// effects the order of the program, and tokens become arrays `pred[0]`. Where there are effects the entry has one more result, a scalar
+/// that says nothing.
+///
+/// # Errors
+/// As for [`lower_module_file`], and those of [`optimize::separate_host_calls`].
+pub fn lower_hosted_module(bytes: &Bytes, is_hosted: &dyn Fn(&str) -> bool) -> Result<(Lowered, HostCalls)> {
+    match hlo::read(bytes)? {
+        SourceContent::Open(open) => {
+            Ok((dynamic_module::lower_dynamic_module(*open, &Request::default())?, HostCalls::default()))
+        }
+        SourceContent::Fixed(mut source) => {
+            verify::verify(&source.module)?;
+            let is_left = |target: &str| !lapack::is_known(target) && target != "TopK" && is_hosted(target);
+            let calls = optimize::separate_host_calls(&mut source.module, &is_left)?;
+            Ok((lower_verified(source)?, calls))
+        }
+    }
+}
+
+/// Replaces library calls of a module, and names its arguments and results.
+fn lower_verified(mut source: Source) -> Result<Lowered> {
     expand_library_calls(&mut source.module)?;
     let entry = source.module.entry();
     let args = entry.params.iter().flat_map(|&p| leaf_names(&entry.insts[p].name, &entry.insts[p].shape)).collect();

@@ -1,4 +1,5 @@
 //! Payloads of instructions. Axes are `usize`, and valid in a verified module.
+use super::proto::unescape;
 use super::size::{SignedSize, SizeRepr};
 use super::text::parse_shapes;
 use super::{CompId, Shape};
@@ -330,6 +331,25 @@ impl ForeignOp {
         let text = self.attr("operand_layout_constraints")?.trim();
         let inside = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
         Some(parse_shapes(inside))
+    }
+    /// XLA's version number of a custom call's interface; 1 if the module names none.
+    pub fn call_api_version(&self) -> u32 {
+        match self.attr("api_version") {
+            Some("API_VERSION_STATUS_RETURNING") => 2,
+            Some("API_VERSION_STATUS_RETURNING_UNIFIED") => 3,
+            Some("API_VERSION_TYPED_FFI") => 4,
+            _ => 1,
+        }
+    }
+    /// The bytes of a custom call's `backend_config`, here or among the opaque attributes of the instruction: the contents of a string, or a
+    /// dictionary as text.
+    pub fn call_config(&self, extra: &[(String, String)]) -> Vec<u8> {
+        let all = self.attrs.iter().chain(extra);
+        let Some((_, text)) = all.into_iter().find(|a| a.0 == "backend_config") else { return Vec::new() };
+        match text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
+            Some(inside) => unescape(inside),
+            None => text.clone().into_bytes(),
+        }
     }
     /// The call with `operand_layout_constraints` adapted to the sizes of these operands; `None` if nothing changes.
     pub fn with_operand_sizes(&self, operands: &[&Shape]) -> Option<ForeignOp> {

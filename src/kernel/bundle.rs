@@ -1,6 +1,6 @@
 //! The content of one object: the functions of a model for some targets, over one state and one copy of the constants.
 use super::self_test::SelfTest;
-use super::{Callee, Kernel, Program, VariableSlot, WeightsFile, callees, rank_count, state};
+use super::{Callee, Kernel, Program, VariableSlot, WeightsFile, callees, most_host_arrays, rank_count, state};
 use crate::target::{QuantizedProducts, RoundingCounts, Target};
 use crate::tensor::Sizes;
 use bytes::Bytes;
@@ -33,6 +33,8 @@ pub struct ModelInterface {
     pub file: Option<WeightsFile>,
     /// The user's functions that the model calls, once for each set of shapes.
     pub calls: Vec<Callee>,
+    /// Whether the model calls functions of the process that loads it.
+    pub calls_host: bool,
     /// Number of ranks that run the model, each with a communicator; `None` if the model exchanges nothing with other ranks.
     pub ranks: Option<u32>,
     /// The model's self-test, if it has one.
@@ -90,6 +92,7 @@ impl ModelInterface {
             quantized: program.quantized.clone(),
             file: None,
             calls: callees([program]),
+            calls_host: most_host_arrays([program]).is_some(),
             ranks: rank_count([program]),
             self_test: None,
         }

@@ -25,11 +25,28 @@ pub struct Callee {
     pub results: Vec<TensorInfo>,
 }
 
+/// A function of the process that loads the code, which it finds by a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostFunction {
+    /// The name in the module.
+    pub name: String,
+    /// The number in the module's table of host calls.
+    pub number: usize,
+    /// The number of arrays that it reads and writes.
+    pub arrays: usize,
+}
+
+/// The symbol of the function that calls host functions: it gets the number of the call, and a list of pointers to the arrays that are
+/// read and then those that are written; it returns 0, or anything else where the call failed.
+pub const HOST_CALL_SYMBOL: &str = "tfaot_host_call";
+
 /// The target of a call.
 #[derive(Clone, Debug)]
 pub enum CallTarget {
     /// A function of the user.
     Function(Callee),
+    /// A function of the process that loads the code.
+    Host(HostFunction),
     /// An exchange with other ranks.
     Ranks(Exchange),
 }
@@ -39,6 +56,7 @@ impl CallTarget {
     pub fn name(&self) -> &str {
         match self {
             CallTarget::Function(callee) => &callee.name,
+            CallTarget::Host(function) => &function.name,
             CallTarget::Ranks(exchange) => exchange.movement.name(),
         }
     }
@@ -84,12 +102,26 @@ pub fn callees<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Vec<Calle
         find_call(&program.steps, &mut |called| {
             match called {
                 CallTarget::Function(callee) if !all.contains(callee) => all.push(callee.clone()),
-                CallTarget::Function(_) | CallTarget::Ranks(_) => {}
+                CallTarget::Function(_) | CallTarget::Host(_) | CallTarget::Ranks(_) => {}
             }
             None::<()>
         });
     }
     all
+}
+
+/// The most arrays of a call of a function of the process in some programs; `None` if there is no such call.
+pub fn most_host_arrays<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Option<usize> {
+    let mut most = None;
+    for program in programs {
+        find_call(&program.steps, &mut |called| {
+            if let CallTarget::Host(function) = called {
+                most = most.max(Some(function.arrays));
+            }
+            None::<()>
+        });
+    }
+    most
 }
 
 /// The first result of `f` on the calls in some steps, in their order.

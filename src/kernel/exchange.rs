@@ -91,7 +91,7 @@ impl Collective {
 pub fn rank_count<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Option<u32> {
     let of = |called: &CallTarget| match called {
         CallTarget::Ranks(exchange) => Some(exchange.ranks),
-        CallTarget::Function(_) => None,
+        CallTarget::Function(_) | CallTarget::Host(_) => None,
     };
     programs.into_iter().find_map(|program| find_call(&program.steps, &mut |called| of(called)))
 }

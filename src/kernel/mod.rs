@@ -26,7 +26,7 @@ mod work;
 
 pub use access::BufferAccess;
 pub use bundle::{Bundle, EntryPoint, ModelInterface, StateInitializer};
-pub use call::{Call, CallTarget, Callee, callees};
+pub use call::{Call, CallTarget, Callee, HOST_CALL_SYMBOL, HostFunction, callees, most_host_arrays};
 pub use eval::{evaluate, evaluate_with_state};
 pub use exchange::{Collective, Exchange, rank_count};
 pub use index::{Atom, Index};

@@ -5,13 +5,14 @@ use crate::client::Client;
 use crate::compile_options::CompileOptions;
 use crate::executable::{Executable, LoadedExecutable};
 use crate::failure::{Code, Failure};
-use crate::program::{C_NAME, Program};
+use crate::ffi;
+use crate::program::{C_NAME, CompiledFor, Program};
 use bytes::Bytes;
 use std::sync::Arc;
+use tfaot::Target;
 use tfaot::codegen::Launches;
-use tfaot::compile::{build, lower_module_file};
+use tfaot::compile::{build, lower_hosted_module};
 use tfaot::hlo::Module;
-use tfaot::{Request, Target};
 
 /// Bytes of the stack of the thread that compiles, whose passes are recursive: address space only, touched as far as it is used.
 const STACK_BYTES: usize = 256 << 20;
@@ -35,10 +36,10 @@ fn on_thread(code: &[u8], options: &[u8], target: &Target) -> Result<(Program, C
 /// Errors of tfaot's reader and compiler; `Code::Unimplemented` for programs of several devices.
 fn program(code: &[u8], options: &[u8], target: &Target) -> Result<(Program, CompileOptions), Failure> {
     let read = CompileOptions::read(options)?;
-    let lowered = lower_module_file(&Bytes::copy_from_slice(code), &Request::default())?;
+    let (lowered, calls) = lower_hosted_module(&Bytes::copy_from_slice(code), &ffi::is_callable)?;
     let (source, donated) = (lowered.module.name.clone(), donated_arguments(&lowered.module));
     let built = build(lowered, C_NAME, &source, target, Launches::Direct, &mut None)?;
-    Ok((Program::of_built(built, donated, &target.cpu, options)?, read))
+    Ok((Program::of_built(built, &calls, donated, CompiledFor { cpu: &target.cpu, options })?, read))
 }
 
 /// The arguments that the module's header lists as given away: `buffer_donor={ (0, {}), (2, {}) }`.

@@ -8,16 +8,31 @@ use crate::element;
 use crate::event::Event;
 use crate::executable::LoadedExecutable;
 use crate::failure::{Code, Failure};
+use crate::ffi::{CallContext, UserData, with_context};
+use crate::program::Program;
 use crate::storage::{Block, Storage};
-use std::sync::Arc;
-use tfaot::run::{Communicator, Executable, on_ranks};
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tfaot::run::{Communicator, on_ranks};
 
-/// `PJRT_ExecuteContext`.
-pub struct ExecuteContext;
+/// Bytes of a result that orders effects.
+const ORDER_BYTES: usize = 4;
+
+/// `PJRT_ExecuteContext`: data of the caller for the functions that programs call.
+#[derive(Default)]
+pub struct ExecuteContext(Mutex<Vec<UserData>>);
+
+impl ExecuteContext {
+    /// Adds data of a type.
+    pub fn add_user_data(&self, id: i64, data: *mut c_void) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((id, data));
+    }
+}
 
 /// `PJRT_ExecuteContext_Create`.
 pub fn create_context(args: &mut ExecuteContextCreateArgs) -> Result<(), Failure> {
-    args.context = give(ExecuteContext);
+    args.context = give(ExecuteContext::default());
     Ok(())
 }
 
@@ -48,7 +63,7 @@ pub fn execute(args: &mut LoadedExecutableExecuteArgs) -> Result<(), Failure> {
         calls.push(DeviceCall::new(loaded, &buffers, device)?);
         inputs.push(buffers);
     }
-    run(loaded, &calls)?;
+    run(loaded, &calls, &user_data(args))?;
     let kept = kept_inputs(args);
     for buffers in inputs {
         let donated = loaded.executable.program.facts.donated.iter().filter(|i| !kept.contains(&(**i as i64)));
@@ -67,6 +82,12 @@ pub fn execute(args: &mut LoadedExecutableExecuteArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Data of the caller for the functions that the program calls.
+fn user_data(args: &LoadedExecutableExecuteArgs) -> Vec<UserData> {
+    let context = object(args.options).ok().and_then(|options| object(options.context.cast_const()).ok());
+    context.map_or_else(Vec::new, |context| context.0.lock().unwrap_or_else(PoisonError::into_inner).clone())
 }
 
 /// Arguments that are not to be donated in this call.
@@ -93,6 +114,9 @@ struct DeviceCall {
     /// Memory of each result.
     places: Vec<*mut u8>,
     workspace: Block,
+    /// Memory of a result that orders effects, which callers do not get.
+    _order: Option<Block>,
+    device: c_int,
 }
 
 // SAFETY: the call owns its results, and holds its inputs, which nothing changes.
@@ -113,27 +137,59 @@ impl DeviceCall {
             places.push(block.as_ptr());
             results.push(Buffer::new(Storage::Own(block), dtype, result.dims.clone(), memory)?);
         }
+        let order = if program.facts.has_effects { Some(Block::new(ORDER_BYTES)?) } else { None };
+        places.extend(order.as_ref().map(Block::as_ptr));
         let workspace = object(loaded.client)?.workspaces.take(program.code.workspace_bytes())?;
-        Ok(DeviceCall { inputs, results, places, workspace })
+        let device = object(device)?.description.id;
+        Ok(DeviceCall { inputs, results, places, workspace, _order: order, device })
     }
 
     /// Calls the program once, as a rank if there is a communicator, else on the threads of the client.
-    fn run(&self, code: &Executable, client: &Client, communicator: Option<&Communicator>) -> tfaot::diag::Result<()> {
+    fn run(&self, execution: &Execution, communicator: Option<&Communicator>) -> tfaot::diag::Result<()> {
+        let Execution { program, client, user_data, run, failure } = execution;
         let pointers: Vec<*const u8> = self.inputs.iter().map(|s| s.as_ptr()).collect();
         let pool = if communicator.is_some() { None } else { client.pool() };
+        let context = CallContext { sites: &program.sites, user_data, device: self.device, run: *run, failure };
+        let workspace = self.workspace.as_ptr();
         // SAFETY: types and sizes of the arrays are the program's, as `check` saw; results and workspace are this call's alone, and
         // `inputs` keeps the arguments.
-        unsafe { code.call(&pointers, &self.places, self.workspace.as_ptr(), pool, communicator) }
+        with_context(&context, || unsafe { program.code.call(&pointers, &self.places, workspace, pool, communicator) })
     }
 }
 
+/// One execution of a program on all its devices.
+struct Execution<'a> {
+    program: &'a Program,
+    client: &'a Client,
+    user_data: &'a [UserData],
+    /// A number of this execution.
+    run: i64,
+    /// The error of a function of the user that failed.
+    failure: Mutex<Option<Failure>>,
+}
+
+// SAFETY: callers promise that handlers may use their data on the threads that run the program.
+unsafe impl Sync for Execution<'_> {}
+
 /// Calls the program on each device: on threads of their own where the devices exchange values, else one after the other.
-fn run(loaded: &LoadedExecutable, calls: &[DeviceCall]) -> Result<(), Failure> {
-    let (code, client) = (&loaded.executable.program.code, object(loaded.client)?);
-    match code.ranks() as usize {
-        0 => calls.iter().try_for_each(|call| call.run(code, client, None))?,
+fn run(loaded: &LoadedExecutable, calls: &[DeviceCall], user_data: &[UserData]) -> Result<(), Failure> {
+    static RUNS: AtomicI64 = AtomicI64::new(1);
+    let program = &*loaded.executable.program;
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let execution = Execution { program, client: object(loaded.client)?, user_data, run, failure: Mutex::default() };
+    let outcome = run_on_devices(&execution, calls);
+    // the function's own error says more than that the call failed
+    match execution.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(failure) => Err(failure),
+        None => outcome,
+    }
+}
+
+fn run_on_devices(execution: &Execution, calls: &[DeviceCall]) -> Result<(), Failure> {
+    match execution.program.code.ranks() as usize {
+        0 => calls.iter().try_for_each(|call| call.run(execution, None))?,
         n if n == calls.len() => {
-            on_ranks(n, |rank, communicator| calls[rank].run(code, client, Some(communicator)))?;
+            on_ranks(n, |rank, communicator| calls[rank].run(execution, Some(communicator)))?;
         }
         n => {
             let told = format!("the program exchanges values among {n} devices, and runs on {}", calls.len());

@@ -1,11 +1,13 @@
 //! The chain of extensions behind the table of functions.
 use crate::boundary::{Function, call};
-use crate::layouts;
+use crate::{ffi, layouts};
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
 /// `PJRT_Extension_Type_Layouts`.
 const LAYOUTS: c_int = 4;
+/// `PJRT_Extension_Type_FFI`.
+const FFI: c_int = 5;
 
 /// `PJRT_Extension_Base`, with the functions of an extension behind it.
 #[repr(C)]
@@ -33,11 +35,18 @@ macro_rules! function {
 
 /// The first extension.
 pub fn chain() -> *mut c_void {
-    static EXTENSION: OnceLock<Extension<6>> = OnceLock::new();
-    let layouts = EXTENSION.get_or_init(|| Extension {
+    static CALLS: OnceLock<Extension<3>> = OnceLock::new();
+    static LAYOUT: OnceLock<Extension<6>> = OnceLock::new();
+    let calls = CALLS.get_or_init(|| Extension {
+        struct_size: size_of::<Extension<3>>(),
+        kind: FFI,
+        next: std::ptr::null_mut(),
+        functions: [function!(ffi::type_register), function!(ffi::user_data_add), function!(ffi::handler_register)],
+    });
+    let layouts = LAYOUT.get_or_init(|| Extension {
         struct_size: size_of::<Extension<6>>(),
         kind: LAYOUTS,
-        next: std::ptr::null_mut(),
+        next: std::ptr::from_ref(calls).cast_mut().cast(),
         functions: [
             function!(layouts::destroy),
             function!(layouts::serialize),

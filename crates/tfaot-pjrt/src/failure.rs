@@ -47,6 +47,16 @@ impl Failure {
         Failure::new(Code::Internal, format!("tfaot has a fault: {text}"))
     }
 
+    /// The number of the error.
+    pub fn code(&self) -> c_int {
+        self.code
+    }
+
+    /// The text of the error.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The error as an object of the caller.
     pub fn into_raw(self) -> *mut Failure {
         Box::into_raw(Box::new(self))

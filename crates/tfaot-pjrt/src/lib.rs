@@ -22,6 +22,7 @@ mod executable;
 mod execute;
 mod extensions;
 mod failure;
+mod ffi;
 mod host;
 mod layouts;
 mod memory;

@@ -11,14 +11,16 @@ use crate::executable::{Executable, LoadedExecutable};
 use crate::failure::{Code, Failure};
 use crate::program::{Facts, Program};
 use std::sync::Arc;
+use tfaot::Target;
 use tfaot::util::pieces::Pieces;
 
 /// The mark at the end, with the number of this form.
-const MARK: &[u8; 8] = b"TFAOTPJ1";
+const MARK: &[u8; 8] = b"TFAOTPJ2";
 
 fn to_bytes(program: &Program) -> Result<Vec<u8>, Failure> {
-    let facts =
-        serde_json::to_vec(&program.facts).map_err(|e| Failure::new(Code::Internal, format!("no JSON: {e}")))?;
+    let target = Target::resolve(None, None, None)?;
+    let facts = program.facts_with_header(&target);
+    let facts = serde_json::to_vec(&facts).map_err(|e| Failure::new(Code::Internal, format!("no JSON: {e}")))?;
     let mut bytes = program.object.to_bytes().to_vec();
     bytes.extend(&facts);
     bytes.extend((facts.len() as u64).to_le_bytes());

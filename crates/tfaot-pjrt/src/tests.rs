@@ -42,13 +42,13 @@ fn call<A>(name: &str, args: &mut A) {
     try_call(name, args).unwrap_or_else(|error| panic!("{name}: {error:?}"));
 }
 
-fn client() -> *mut Client {
+pub(crate) fn client() -> *mut Client {
     let mut create = args::<ClientCreateArgs>();
     call("PJRT_Client_Create", &mut create);
     create.client
 }
 
-fn destroy_client(client: *mut Client) {
+pub(crate) fn destroy_client(client: *mut Client) {
     let mut destroy = args::<ClientDestroyArgs>();
     destroy.client = client;
     call("PJRT_Client_Destroy", &mut destroy);
@@ -62,7 +62,7 @@ const MODULE: &str = "module @double {
   }
 }";
 
-fn compile(client: *mut Client, text: &str) -> Result<*mut LoadedExecutable, (i32, String)> {
+pub(crate) fn compile(client: *mut Client, text: &str) -> Result<*mut LoadedExecutable, (i32, String)> {
     let mut program = args::<Program>();
     (program.code, program.code_size) = (text.as_ptr().cast_mut().cast(), text.len());
     let mut compile = args::<ClientCompileArgs>();
@@ -71,7 +71,13 @@ fn compile(client: *mut Client, text: &str) -> Result<*mut LoadedExecutable, (i3
 }
 
 /// A buffer of f32 over the values, which are copied unless they may be shared.
-fn buffer(client: *mut Client, values: &[f32], dims: &[i64], strides: &[i64], semantics: i32) -> *mut Buffer {
+pub(crate) fn buffer(
+    client: *mut Client,
+    values: &[f32],
+    dims: &[i64],
+    strides: &[i64],
+    semantics: i32,
+) -> *mut Buffer {
     let mut from = args::<ClientBufferFromHostBufferArgs>();
     (from.client, from.data, from.kind) = (client, values.as_ptr().cast(), 11);
     (from.dims, from.num_dims) = (dims.as_ptr(), dims.len());
@@ -84,7 +90,7 @@ fn buffer(client: *mut Client, values: &[f32], dims: &[i64], strides: &[i64], se
     from.buffer
 }
 
-fn values(buffer: *mut Buffer) -> Vec<f32> {
+pub(crate) fn values(buffer: *mut Buffer) -> Vec<f32> {
     let mut to = args::<BufferToHostBufferArgs>();
     to.src = buffer;
     call("PJRT_Buffer_ToHostBuffer", &mut to);
@@ -97,13 +103,13 @@ fn values(buffer: *mut Buffer) -> Vec<f32> {
     values
 }
 
-fn destroy_buffer(buffer: *mut Buffer) {
+pub(crate) fn destroy_buffer(buffer: *mut Buffer) {
     let mut destroy = args::<BufferDestroyArgs>();
     destroy.buffer = buffer;
     call("PJRT_Buffer_Destroy", &mut destroy);
 }
 
-fn execute(executable: *mut LoadedExecutable, inputs: &[*mut Buffer]) -> Result<*mut Buffer, (i32, String)> {
+pub(crate) fn execute(executable: *mut LoadedExecutable, inputs: &[*mut Buffer]) -> Result<*mut Buffer, (i32, String)> {
     let (list, mut output) = (inputs.as_ptr(), std::ptr::null_mut::<Buffer>());
     let outputs = &raw mut output;
     let mut execute = args::<LoadedExecutableExecuteArgs>();
@@ -116,7 +122,7 @@ fn execute(executable: *mut LoadedExecutable, inputs: &[*mut Buffer]) -> Result<
     try_call("PJRT_LoadedExecutable_Execute", &mut execute).map(|()| output)
 }
 
-fn destroy_executable(executable: *mut LoadedExecutable) {
+pub(crate) fn destroy_executable(executable: *mut LoadedExecutable) {
     let mut destroy = args::<LoadedExecutableDestroyArgs>();
     destroy.executable = executable;
     call("PJRT_LoadedExecutable_Destroy", &mut destroy);

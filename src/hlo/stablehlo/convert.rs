@@ -248,7 +248,7 @@ impl<'a, 'h> Converter<'a, 'h> {
         if let Some(results) = self.convert_on_shards(op, &operands, scope)? {
             return Ok(results);
         }
-        let operands = if shards::takes_shards(op) { operands } else { self.gather_whole_arrays(&operands) };
+        let operands = self.operands_of(op, operands);
         match op.name.as_str() {
             shards::CAST => Ok(operands),
             "sdy.manual_computation" => self.convert_manual_computation(op, &operands, scope),
@@ -274,6 +274,9 @@ impl<'a, 'h> Converter<'a, 'h> {
             }
             "stablehlo.custom_call" if self.belongs_to_context(op) => self.convert_assertion_or_call(op, &operands),
             "stablehlo.custom_call" if !self.functions.header.is_empty() => {
+                if let Some(device) = self.calling_device(op) {
+                    return self.convert_on_one_device(op, operands, device, scope);
+                }
                 match self.convert_sharding_call(op, &operands)? {
                     Some(results) => Ok(results),
                     None => self.single_instruction(op, operands, &[], scope),

@@ -34,6 +34,23 @@ struct Call<'a> {
     options: Vec<(String, i64)>,
 }
 
+/// Functions that are lowered, without the letter of their element type.
+const KNOWN: &[&str] = &[
+    "potrf", "getrf", "geqrf", "orgqr", "ungqr", "geqp3", "ormqr", "unmqr", "syevd", "heevd", "sytrd", "hetrd",
+    "gehrd", "gees", "geev", "gesdd", "gesvd", "gtsv", "trsm",
+];
+
+/// The function of LAPACK or BLAS that a custom call names, without the letter of its element type; empty if the name has none.
+fn function_name(target: &str) -> Option<&str> {
+    let name = target.strip_prefix("lapack_").or_else(|| target.strip_prefix("blas_"))?;
+    Some(name.trim_end_matches("_ffi").split_at_checked(1).map_or("", |(_, function)| function))
+}
+
+/// Whether custom calls of this name are lowered, for some options and types at least.
+pub fn is_known(target: &str) -> bool {
+    function_name(target).is_some_and(|name| KNOWN.contains(&name))
+}
+
 /// Result of a custom call of LAPACK, of the shape that the call declares; `None` for other custom calls.
 ///
 /// # Errors
@@ -45,10 +62,9 @@ pub fn lower_lapack_call(
     shape: &Shape,
 ) -> Result<Option<InstId>> {
     let Some(target) = call.attr("custom_call_target") else { return Ok(None) };
-    let Some(name) = target.strip_prefix("lapack_").or_else(|| target.strip_prefix("blas_")) else { return Ok(None) };
     // The leading letter is the element type, which the operands also have.
-    let typed = name.trim_end_matches("_ffi").split_at_checked(1).map_or("", |(_, function)| function);
-    let newer = name.ends_with("_ffi");
+    let Some(typed) = function_name(target) else { return Ok(None) };
+    let newer = target.ends_with("_ffi");
     let (mut options, mut first) = (Vec::new(), 0);
     if newer {
         options = entries(call.attr("backend_config").unwrap_or(""));

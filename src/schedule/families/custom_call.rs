@@ -3,8 +3,8 @@
 use crate::diag::{Code, Diagnostic};
 use crate::hlo::Shape;
 use crate::hlo::attrs::ForeignOp;
-use crate::hlo::proto::unescape;
-use crate::kernel::{CallTarget, Callee};
+use crate::kernel::{CallTarget, Callee, HostFunction};
+use crate::optimize::HOST_CALL;
 use crate::prepare::is_reserved;
 use crate::schedule::loops::prelude::*;
 use crate::tensor::TensorInfo;
@@ -24,12 +24,17 @@ impl<'a> Emitter<'a> {
         let comp = self.scope.comp;
         let Op::Foreign(call) = &comp[id].op else { return Err(unsupported_error(comp, id, "")) };
         let operands = &comp[id].operands;
+        if let Some(number) = call.number(HOST_CALL) {
+            let name = call.attr("custom_call_target").unwrap_or("").to_string();
+            let arrays = operands.len() + out.leaves.len();
+            return self.emit_call(CallTarget::Host(HostFunction { name, number, arrays }), operands, out);
+        }
         let args = tensor_infos("x", operands.iter().map(|&o| (comp[o].name.as_str(), &comp[o].shape)));
         let results = tensor_infos("y", std::iter::once((comp[id].name.as_str(), &comp[id].shape)));
         let to = Callee {
             name: target(call)?.to_string(),
-            api_version: api_version(call),
-            opaque: backend_config_bytes(call, &comp[id].extra),
+            api_version: call.call_api_version(),
+            opaque: call.call_config(&comp[id].extra),
             args,
             results,
         };
@@ -86,23 +91,3 @@ fn target(call: &ForeignOp) -> Result<&str> {
 
 /// C symbols that generated objects define or use themselves, and that a user's function cannot have.
 const OWN: &[&str] = &["main", "memcpy", "memmove", "memset"];
-
-/// XLA's version number of the call's interface; 1 if a module names none.
-fn api_version(call: &ForeignOp) -> u32 {
-    match call.attr("api_version") {
-        Some("API_VERSION_STATUS_RETURNING") => 2,
-        Some("API_VERSION_STATUS_RETURNING_UNIFIED") => 3,
-        Some("API_VERSION_TYPED_FFI") => 4,
-        _ => 1,
-    }
-}
-
-/// The bytes of `backend_config`: the contents of a string, or a dictionary as text.
-fn backend_config_bytes(call: &ForeignOp, extra: &[(String, String)]) -> Vec<u8> {
-    let all = call.attrs.iter().chain(extra);
-    let Some((_, text)) = all.into_iter().find(|a| a.0 == "backend_config") else { return Vec::new() };
-    match text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
-        Some(inside) => unescape(inside),
-        None => text.clone().into_bytes(),
-    }
-}

@@ -23,6 +23,7 @@ pub mod buffer;
 pub mod client;
 pub mod executable;
 pub mod extensions;
+pub mod ffi;
 
 /// Objects that callers know by pointers alone.
 pub mod objects {

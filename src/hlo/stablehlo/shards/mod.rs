@@ -6,6 +6,7 @@
 //! from the devices first, so that every device computes the same. Results are right for any sharding, as each value is either the same
 //! on all devices or a shard whose sharding is recorded here.
 mod local;
+mod one_device;
 mod sharding;
 
 use super::converter::{Converter, SymbolScope, error_at};
@@ -94,12 +95,17 @@ fn braced_items(list: &str) -> Vec<String> {
 }
 
 /// Whether an operation takes shards as they are: it states a sharding, or is a manual computation.
-pub(super) fn takes_shards(op: &Operation) -> bool {
+fn takes_shards(op: &Operation) -> bool {
     let is_hint = matches!(target(op), Some("Sharding" | "SPMDFullToShardShape" | "SPMDShardToFullShape"));
     let name = op.name.as_str();
     matches!(name, "sdy.manual_computation" | CAST)
         || SHARDING_CONSTRAINTS.contains(&name)
         || (op.name == "stablehlo.custom_call" && is_hint)
+}
+
+/// Whether an operation is JAX's callback that each device makes with the parts of arrays that it has.
+fn is_partitioned_callback(op: &Operation) -> bool {
+    op.name == "stablehlo.custom_call" && target(op) == Some("xla_ffi_partitioned_python_cpu_callback")
 }
 
 /// Sharding in the text of an attribute, of an array of this rank; the whole array where it is divided manually. Where `only` names axes
@@ -240,6 +246,19 @@ impl<'a> Converter<'a, '_> {
     fn pinned_dims(&mut self, id: InstId) -> Vec<u64> {
         let shape = self.builder().shape(id).pin_sizes();
         shape.as_array().map(|array| array.dims.clone()).unwrap_or_default()
+    }
+
+    /// The operands of an operation that is not converted on shards: whole arrays, but where it takes shards as they are. JAX's
+    /// partitioned callback is one that each device makes with the parts that it has.
+    pub(super) fn operands_of(&mut self, op: &Operation, operands: Vec<InstId>) -> Vec<InstId> {
+        if takes_shards(op) {
+            return operands;
+        }
+        let one = |id: InstId| match self.shard(id) {
+            Some(shard) if is_partitioned_callback(op) && shard.sharding.partial_sums == 1 => id,
+            _ => self.gather_whole_array(id),
+        };
+        operands.into_iter().map(one).collect()
     }
 
     /// The whole arrays of values, gathered from all devices where they are shards.
@@ -446,6 +465,9 @@ impl<'a> Converter<'a, '_> {
     /// Converts `Sharding`, `SPMDFullToShardShape` or `SPMDShardToFullShape` of one array; `None` for other calls.
     pub(super) fn convert_sharding_call(&mut self, op: &Operation, operands: &[InstId]) -> Result<Option<Vec<InstId>>> {
         let (&[x], [shape]) = (operands, &op.types[..]) else { return Ok(None) };
+        if !takes_shards(op) {
+            return Ok(None);
+        }
         let stated = match op.attr(SHARDING_ATTRIBUTES) {
             Some(MlirAttr::Text(text)) => {
                 let rank = self.builder().rank(x);

@@ -17,6 +17,8 @@ pub(in crate::hlo::stablehlo) struct Mesh {
     pub axes: Vec<(String, u64)>,
     /// Devices in row-major order of the axes.
     devices: Vec<u32>,
+    /// Whether the mesh is the one device that it lists: without axes and a list it stands for all devices.
+    is_maximal: bool,
 }
 
 impl Mesh {
@@ -38,7 +40,13 @@ impl Mesh {
                 list(ids).map(|id| id.parse().ok()).collect::<Option<Vec<u32>>>()?
             }
         };
-        is_permutation(&devices, count).then_some(Mesh { axes, devices })
+        let is_maximal = axes.is_empty() && devices.len() == 1 && rest.contains("device_ids");
+        (is_maximal || is_permutation(&devices, count)).then_some(Mesh { axes, devices, is_maximal })
+    }
+
+    /// The device of a maximal mesh; `None` for other meshes.
+    pub fn only_device(&self) -> Option<u32> {
+        self.devices.first().copied().filter(|_| self.is_maximal)
     }
 
     /// For each device, its index among the positions along these axes: devices of one index differ in other axes alone.
@@ -53,7 +61,8 @@ impl Mesh {
                 }
                 rest /= size;
             }
-            indices[device as usize] = index;
+            // a mesh of one device has one that need not be the first
+            indices.get_mut(device as usize).into_iter().for_each(|own| *own = index);
         }
         indices
     }
