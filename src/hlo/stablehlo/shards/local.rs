@@ -6,13 +6,11 @@
 use super::sharding::Sharding;
 use super::{Shard, uneven_error};
 use crate::diag::{Code, Result};
-use crate::hlo::attrs::ForeignOp;
-use crate::hlo::groups::format_groups;
 use crate::hlo::schema;
 use crate::hlo::stablehlo::attributes::{self, opcode};
 use crate::hlo::stablehlo::converter::{Converter, SymbolScope, error_at};
 use crate::hlo::stablehlo::tree::{MlirAttr, Operation, RegionBlock};
-use crate::hlo::{InstId, Op, Shape, SymbolicArray, is_neutral, symbolic};
+use crate::hlo::{InstId, Op, Shape, SymbolicArray, is_neutral};
 use crate::scalar::ScalarOp;
 
 /// Dimension of an operand: the index of the operand, and that of the dimension.
@@ -169,25 +167,6 @@ impl<'a> Converter<'a, '_> {
             }
             _ => None,
         })
-    }
-
-    /// Combines the values of the devices of each group.
-    pub(super) fn all_reduce(&mut self, x: InstId, combiner: ScalarOp, groups: &[Vec<u32>]) -> InstId {
-        let b = self.builder();
-        let comp = b.scalar_computation(combiner, b.dtype(x));
-        let attrs = [
-            ("replica_groups", format_groups(groups)),
-            ("channel_id", "1".to_string()),
-            ("use_global_device_ids", "true".to_string()),
-        ];
-        let attrs = attrs.map(|(name, value)| (name.to_string(), value)).to_vec();
-        let calls = vec![("to_apply".to_string(), comp)];
-        let shape = b.shape(x).clone();
-        b.push(
-            symbolic::Op::Foreign(Box::new(ForeignOp { opcode: "all-reduce".to_string(), attrs, calls })),
-            &[x],
-            shape,
-        )
     }
 }
 

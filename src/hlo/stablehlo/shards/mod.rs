@@ -5,6 +5,7 @@
 //! compute on shards where the shardings of their operands fit (`local.rs`); any other operation gets whole arrays, which are gathered
 //! from the devices first, so that every device computes the same. Results are right for any sharding, as each value is either the same
 //! on all devices or a shard whose sharding is recorded here.
+mod collectives;
 mod local;
 mod one_device;
 mod sharding;
@@ -12,8 +13,6 @@ mod sharding;
 use super::converter::{Converter, SymbolScope, error_at};
 use super::tree::{FuncOp, FuncPort, MlirAttr, ModuleTree, Operation, RegionBlock, ValueRef};
 use crate::diag::{Code, Error, Result};
-use crate::hlo::attrs::ForeignOp;
-use crate::hlo::groups::format_groups;
 use crate::hlo::{InstId, Module, Shape, symbolic};
 use crate::scalar::ScalarOp;
 use crate::symbolic::constant_dims;
@@ -276,23 +275,6 @@ impl<'a> Converter<'a, '_> {
             x = self.all_gather(x, dim, &sharding);
         }
         x
-    }
-
-    /// Joins the parts of an array along one dimension.
-    fn all_gather(&mut self, x: InstId, dim: usize, sharding: &Sharding) -> InstId {
-        let attrs = [
-            ("dimensions", format!("{{{dim}}}")),
-            ("replica_groups", format_groups(&sharding.groups_along(dim))),
-            ("channel_id", "1".to_string()),
-            ("use_global_device_ids", "true".to_string()),
-        ];
-        let attrs = attrs.map(|(name, value)| (name.to_string(), value)).to_vec();
-        let call = ForeignOp { opcode: "all-gather".to_string(), attrs, calls: Vec::new() };
-        let b = self.builder();
-        let mut dims = b.dims(x).to_vec();
-        dims[dim] *= sharding.parts[dim];
-        let shape = symbolic::Shape::array(b.dtype(x), dims);
-        b.push(symbolic::Op::Foreign(Box::new(call)), &[x], shape)
     }
 
     /// The part of a whole array that this device has under a sharding.

@@ -3,8 +3,6 @@
 //! The call stands in a branch that this device alone takes, and what it returns is broadcast to the others.
 use super::is_partitioned_callback;
 use crate::diag::{Code, Result};
-use crate::hlo::attrs::ForeignOp;
-use crate::hlo::groups::format_groups;
 use crate::hlo::stablehlo::attribute_values::flag;
 use crate::hlo::stablehlo::converter::{Converter, SymbolScope, error_at};
 use crate::hlo::stablehlo::tree::{MlirAttr, Operation};
@@ -88,20 +86,5 @@ impl<'a> Converter<'a, '_> {
             Some(array) => b.constant(Tensor::new(array.dtype, array.dims.clone(), vec![0; array.bytes() as usize])),
             None => b.add_inst(symbolic::Op::AfterAll, &[]),
         }
-    }
-
-    /// The array that one device has, on all devices.
-    fn broadcast_from(&mut self, x: InstId, device: u32) -> InstId {
-        let count = self.functions.partition_count() as u32;
-        let group: Vec<u32> = [device].into_iter().chain((0..count).filter(|&other| other != device)).collect();
-        let b = self.builder();
-        let shape = b.shape(x).clone();
-        if shape.as_array().is_none() {
-            return x;
-        }
-        let attrs = [("replica_groups", format_groups(&[group])), ("channel_id", "1".to_string())];
-        let attrs = attrs.map(|(name, value)| (name.to_string(), value)).to_vec();
-        let call = ForeignOp { opcode: "collective-broadcast".to_string(), attrs, calls: Vec::new() };
-        b.push(symbolic::Op::Foreign(Box::new(call)), &[x], shape)
     }
 }
