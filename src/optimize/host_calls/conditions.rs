@@ -1,10 +1,9 @@
 //! Loops whose condition has an effect: the condition is evaluated before the loop and at the end of each round, and the loop carries
 //! its value.
-use super::{effectful_computations, parts_of, push, push_first_parts, push_with_last, redirect};
+use super::{effectful_computations, parts_of, push, push_first_parts, push_with_last, replace_region};
 use crate::hlo::{CompId, Computation, InstId, Module, Op, Shape};
 use crate::tensor::DType;
 use crate::util::id_vec::IdVec;
-use std::collections::HashMap;
 
 /// Rewrites every `while` whose condition has an effect.
 pub fn move_effects_out_of_conditions(module: &mut Module) {
@@ -35,7 +34,7 @@ fn rewrite_loop(module: &mut Module, id: CompId, at: InstId, cond: CompId, body:
     let (mut test, param) = region(&module.comps[cond].name, all.clone());
     test.root = push(&mut test, Op::GetTupleElement(last), vec![param], flag.clone());
 
-    let (mut round, param) = region(&module.comps[body].name, all.clone());
+    let (mut round, param) = region(&module.comps[body].name, all);
     let state = push_first_parts(&mut round, param, &shape);
     let next = push(&mut round, Op::Call(body), vec![state], shape.clone());
     let more = push(&mut round, Op::Call(cond), vec![next], flag.clone());
@@ -44,13 +43,8 @@ fn rewrite_loop(module: &mut Module, id: CompId, at: InstId, cond: CompId, body:
     let (test, round) = (module.comps.push(test), module.comps.push(round));
     let comp = &mut module.comps[id];
     let Some(&start) = comp[at].operands.first() else { return };
-    let count = comp.insts.len();
     let first = push(comp, Op::Call(cond), vec![start], flag);
-    let start = push_with_last(comp, start, first);
-    let inst = &mut comp.insts[at];
-    (inst.op, inst.operands, inst.shape) = (Op::While { cond: test, body: round }, vec![start], all);
-    let end = push_first_parts(comp, at, &shape);
-    redirect(comp, count, &HashMap::from([(at, end)]));
+    replace_region(comp, at, Op::While { cond: test, body: round }, first);
 }
 
 /// A computation with one parameter, which is its root too.

@@ -1,7 +1,7 @@
 //! The order of effects: a scalar goes through every call with an effect, and through all computations that have one.
 use super::{
-    effect_shape, effectful_computations, extend_parameter, is_effect, parts_of, push, push_first_parts,
-    push_with_last, redirect,
+    effect_shape, effectful_computations, extend_parameter, is_effect, push, push_with_last, redirect, replace,
+    replace_region,
 };
 use crate::diag::{Code, Diagnostic, Result};
 use crate::hlo::{CompId, Computation, InstId, Literal, Module, Op, Shape};
@@ -127,39 +127,21 @@ impl Threading<'_> {
             Op::While { cond, body } => {
                 let cond = self.computation(cond, Caller::Condition)?;
                 let body = self.computation(body, Caller::Region)?;
-                self.thread_region(comp, at, Op::While { cond, body }, state)
+                Ok(thread_region(comp, at, Op::While { cond, body }, state))
             }
             Op::Conditional(branches) => {
                 let all = branches.iter().map(|&b| self.computation(b, Caller::Region)).collect::<Result<Vec<_>>>()?;
-                self.thread_region(comp, at, Op::Conditional(all), state)
+                Ok(thread_region(comp, at, Op::Conditional(all), state))
             }
             op => Err(refuse(&format!("a computation of `{}`", op.name()))),
         }
     }
-
-    /// Replaces the loop or the branches `at` by `op`, whose operands but a selector have the scalar as their last part.
-    fn thread_region(&mut self, comp: &mut Computation, at: InstId, op: Op, state: InstId) -> Result<InstId> {
-        let selectors = usize::from(matches!(op, Op::Conditional(_)));
-        let mut operands = comp[at].operands.clone();
-        for operand in operands.iter_mut().skip(selectors) {
-            *operand = push_with_last(comp, *operand, state);
-        }
-        let shape = comp[at].shape.clone();
-        let mut parts = parts_of(&shape);
-        let last = parts.len();
-        parts.push(effect_shape());
-        replace(comp, at, op, operands, Shape::Tuple(parts));
-        let count = comp.insts.len();
-        let result = push_first_parts(comp, at, &shape);
-        redirect(comp, count, &HashMap::from([(at, result)]));
-        Ok(push(comp, Op::GetTupleElement(last), vec![at], effect_shape()))
-    }
 }
 
-/// Makes an instruction another one.
-fn replace(comp: &mut Computation, at: InstId, op: Op, operands: Vec<InstId>, shape: Shape) {
-    let inst = &mut comp.insts[at];
-    (inst.op, inst.operands, inst.shape) = (op, operands, shape);
+/// Leads the scalar through the loop or the branches `at`, which become `op`; returns it as they leave it.
+fn thread_region(comp: &mut Computation, at: InstId, op: Op, state: InstId) -> InstId {
+    let last = replace_region(comp, at, op, state);
+    push(comp, Op::GetTupleElement(last), vec![at], effect_shape())
 }
 
 fn refuse(place: &str) -> crate::diag::Error {

@@ -99,7 +99,7 @@ fn separate(comp: &mut Computation, at: InstId, mut call: ForeignOp, all: &mut V
         }
         args = layouts;
     }
-    let results = inst.shape.as_tuple().map_or_else(|| vec![inst.shape.clone()], <[Shape]>::to_vec);
+    let results = parts_of(&inst.shape);
     if args.iter().chain(&results).any(|shape| !matches!(shape, Shape::Array(_) | Shape::Token)) {
         return refuse("has tuples in tuples, or buffers");
     }
@@ -184,8 +184,14 @@ fn parts_of(shape: &Shape) -> Vec<Shape> {
 
 /// The parts of the value `id`, or the value alone if it is no tuple.
 fn push_parts(comp: &mut Computation, id: InstId) -> Vec<InstId> {
-    let Some(parts) = comp[id].shape.as_tuple().map(<[Shape]>::to_vec) else { return vec![id] };
-    parts.into_iter().enumerate().map(|(i, part)| push(comp, Op::GetTupleElement(i), vec![id], part)).collect()
+    if comp[id].shape.as_tuple().is_none() {
+        return vec![id];
+    }
+    parts_of(&comp[id].shape)
+        .into_iter()
+        .enumerate()
+        .map(|(i, part)| push(comp, Op::GetTupleElement(i), vec![id], part))
+        .collect()
 }
 
 /// Appends a tuple of the parts of `id` and of `last`.
@@ -202,6 +208,31 @@ fn push_first_parts(comp: &mut Computation, from: InstId, shape: &Shape) -> Inst
     let part = |(i, part): (usize, &Shape)| push(comp, Op::GetTupleElement(i), vec![from], part.clone());
     let parts = parts.iter().enumerate().map(part).collect();
     push(comp, Op::Tuple, parts, shape.clone())
+}
+
+/// Makes an instruction another one.
+fn replace(comp: &mut Computation, at: InstId, op: Op, operands: Vec<InstId>, shape: Shape) {
+    let inst = &mut comp.insts[at];
+    (inst.op, inst.operands, inst.shape) = (op, operands, shape);
+}
+
+/// Replaces the loop or the branches `at` by `op`, whose operands but a selector have `more` as their last part, and whose result has a
+/// further part of that shape. Returns the index of that part.
+fn replace_region(comp: &mut Computation, at: InstId, op: Op, more: InstId) -> usize {
+    let selectors = usize::from(matches!(op, Op::Conditional(_)));
+    let mut operands = comp[at].operands.clone();
+    for operand in operands.iter_mut().skip(selectors) {
+        *operand = push_with_last(comp, *operand, more);
+    }
+    let shape = comp[at].shape.clone();
+    let mut parts = parts_of(&shape);
+    let last = parts.len();
+    parts.push(comp[more].shape.clone());
+    replace(comp, at, op, operands, Shape::Tuple(parts));
+    let count = comp.insts.len();
+    let result = push_first_parts(comp, at, &shape);
+    redirect(comp, count, &HashMap::from([(at, result)]));
+    last
 }
 
 /// Gives a computation of one parameter a parameter with one more part; returns the further part.
