@@ -93,6 +93,16 @@ impl DType {
     pub fn is_signed(self) -> bool {
         self.class() == DTypeClass::Signed
     }
+    /// The smallest and the largest number of an integer type; of 64 bits the largest is rounded to the next power of two. `None` for other
+    /// types.
+    pub fn integer_bounds(self) -> Option<(f64, f64)> {
+        let bits = self.bits() as i32;
+        match self.class() {
+            DTypeClass::Signed => Some((-(2f64.powi(bits - 1)), 2f64.powi(bits - 1) - 1.0)),
+            DTypeClass::Unsigned => Some((0.0, 2f64.powi(bits) - 1.0)),
+            DTypeClass::Pred | DTypeClass::Float | DTypeClass::Complex => None,
+        }
+    }
     /// Whether this is a complex type.
     pub fn is_complex(self) -> bool {
         self.class() == DTypeClass::Complex

@@ -17,14 +17,13 @@ pub const ROWS: &[OpLowering] = &[
     op("XlaDequantize", "input -> output", of_words).dtypes("u32; vectors and matrices, MIN_COMBINED"),
 ];
 
-/// Smallest and largest number of an integer type.
+/// Smallest and largest number of a type of quantised values.
 pub(super) fn integer_bounds(cx: &LowerCtx, dtype: DType) -> Result<(f64, f64)> {
-    let bits = dtype.bits() as i32;
-    match dtype {
-        DType::S8 | DType::S16 | DType::S32 => Ok((-(2f64.powi(bits - 1)), 2f64.powi(bits - 1) - 1.0)),
-        DType::U8 | DType::U16 => Ok((0.0, 2f64.powi(bits) - 1.0)),
-        other => Err(cx.unsupported_case(format!("a quantised {other}; s8, u8, s16, u16 and s32 are supported"))),
-    }
+    let is_known = matches!(dtype, DType::S8 | DType::S16 | DType::S32 | DType::U8 | DType::U16);
+    dtype
+        .integer_bounds()
+        .filter(|_| is_known)
+        .ok_or_else(|| cx.unsupported_case(format!("a quantised {dtype}; s8, u8, s16, u16 and s32 are supported")))
 }
 
 fn dequantize(cx: &mut LowerCtx) -> Result<Vec<Value>> {

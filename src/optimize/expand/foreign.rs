@@ -44,7 +44,7 @@ fn expand_foreign(editor: &mut Editor, id: InstId, f: &ForeignOp) -> Result<Opti
         },
         "stochastic-convert" => {
             let Some(to) = editor.array(id).map(|a| a.dtype).filter(|t| t.is_signed()) else { return Ok(None) };
-            expand_with(editor, id, |b, o| Some(round_by_random_bits(b, o[0], o[1], to)))
+            expand_with(editor, id, |b, o| round_by_random_bits(b, o[0], o[1], to))
         }
         other => match inverse(other) {
             Some(write) if editor.dtype(editor.operand(id, 0)).is_some_and(|t| t.is_float()) => {
@@ -58,7 +58,8 @@ fn expand_foreign(editor: &mut Editor, id: InstId, f: &ForeignOp) -> Result<Opti
 /// `x` as a signed integer, its magnitude rounded up where the fraction, as a number of as many bits as `random` has, is more than
 /// `random`. What lies beyond the integers gives the last of them, NaN gives 0. The steps are those of XLA's
 /// `stochastic_convert_decomposer.cc`.
-fn round_by_random_bits(b: &mut Builder, x: InstId, random: InstId, to: DType) -> InstId {
+fn round_by_random_bits(b: &mut Builder, x: InstId, random: InstId, to: DType) -> Option<InstId> {
+    let (least, most) = to.integer_bounds()?;
     let magnitude = b.unary(ScalarOp::Abs, x);
     let below = b.unary(ScalarOp::Floor, magnitude);
     let mut fraction = b.sub(magnitude, below);
@@ -79,19 +80,12 @@ fn round_by_random_bits(b: &mut Builder, x: InstId, random: InstId, to: DType) -
     let is_negative = b.compare(Direction::Lt, x, zero);
     let negated = b.unary(ScalarOp::Negate, rounded);
     let mut result = b.select(is_negative, negated, rounded);
-    let (least, most) = signed_range(to);
     for (direction, limit) in [(Direction::Le, least), (Direction::Ge, most)] {
         let (float, integer) = (b.full_like(x, limit), b.full_like(result, limit));
         let is_beyond = b.compare(direction, x, float);
         result = b.select(is_beyond, integer, result);
     }
-    result
-}
-
-/// The least and the largest number of a signed integer type; of `s64` the largest is rounded to 2^63.
-fn signed_range(dtype: DType) -> (f64, f64) {
-    let half = (f64::from(dtype.bits()) - 1.0).exp2();
-    (-half, half - 1.0)
+    Some(result)
 }
 
 /// Definitions of functions that newer texts have as opcodes; for small arguments in forms without cancellation.
