@@ -30,6 +30,18 @@ pub const UPDATE: Family = Family {
     emit: |s, root, _| s.emit_dynamic_update_slice(root),
 };
 
+/// A kernel that stores each element of an array, without its loops.
+pub(in crate::schedule) struct ElementStores {
+    /// The kernel.
+    pub(in crate::schedule) e: KernelBuilder,
+    /// The loop variable of each dimension; the store does not depend on those of size 1.
+    pub(in crate::schedule) vars: Vec<VarId>,
+    /// The store of one element.
+    pub(in crate::schedule) store: Stmt,
+    /// Lanes of a vector of elements.
+    pub(in crate::schedule) lanes: u64,
+}
+
 impl<'a> Emitter<'a> {
     /// Emits one loop nest over the elements of `id`.
     pub(in crate::schedule) fn emit_pointwise(&mut self, id: InstId, out: &ValueBuffers) -> Result<()> {
@@ -71,16 +83,28 @@ impl<'a> Emitter<'a> {
         if dims.contains(&0) {
             return Ok(());
         }
+        let ElementStores { mut e, vars, store, lanes } = self.element_stores(root, from, dims, place, out)?;
+        nest::set_vectorized_body(&mut e.k, &vars, &[store], lanes);
+        self.launch(e.k);
+        Ok(())
+    }
+
+    /// The store of element `at` of `from` at `place(at)`, for loops over `dims` that are not written yet; no size is zero.
+    pub(in crate::schedule) fn element_stores(
+        &mut self,
+        root: InstId,
+        from: InstId,
+        dims: &[u64],
+        place: impl Fn(&[Index]) -> Index,
+        out: &ValueBuffers,
+    ) -> Result<ElementStores> {
         let mut e = self.start_kernel(root);
         let (vars, at) = nonunit_loop_variables(&mut e.k, dims);
         let value = self.emit_element(&mut e, from, &at)?;
         let buf = out.buffer()?;
-        let index = place(&at);
         let lanes = self.vector_lanes(self.program.buffers[buf].dtype);
         e.k.flops = dims.iter().product();
-        nest::set_vectorized_body(&mut e.k, &vars, &[Stmt::Store { buf, index, value }], lanes);
-        self.launch(e.k);
-        Ok(())
+        Ok(ElementStores { e, vars, store: Stmt::Store { buf, index: place(&at), value }, lanes })
     }
 
     /// Emits copies of the operands of a concatenation into their parts of the result, except for those that were written in place.

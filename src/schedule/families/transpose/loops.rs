@@ -1,5 +1,6 @@
 //! The loops over the blocks of a result and over the elements of a block.
 use super::recipe::CrossedAxes;
+use crate::schedule::families::pointwise::loops::ElementStores;
 use crate::schedule::loops::nest::{split_into_vector_loops, substitute_variable};
 use crate::schedule::loops::prelude::*;
 
@@ -7,8 +8,8 @@ use crate::schedule::loops::prelude::*;
 pub const FAMILY: Family = Family {
     name: "transpose",
     recipe: |_, request| {
-        let found = CrossedAxes::find(request.context.comp, &request.fused.fusion, request.id);
-        Ok((request.is_pointwise() && found.is_some()).then_some(RecipeSetup::Plain))
+        let find = || CrossedAxes::find(request.context.comp, &request.fused.fusion, request.id);
+        Ok((request.is_pointwise() && find().is_some()).then_some(RecipeSetup::Plain))
     },
     emit: |s, root, _| s.emit_crossed(root),
 };
@@ -19,19 +20,16 @@ impl<'a> Emitter<'a> {
     /// # Errors
     /// Errors of the elements' own emission.
     fn emit_crossed(&mut self, KernelRoot { id, out, .. }: KernelRoot<'_>) -> Result<()> {
+        // none where emission gave buffers of their own to more instructions than the plan did
         let Some(crossed) = CrossedAxes::find(self.scope.comp, &self.scope.fusion, id) else {
             return self.emit_pointwise(id, out);
         };
         let dims = self.scope.comp.array_shape(id).dims.clone();
-        let mut e = self.start_kernel(id);
-        let (vars, at) = nonunit_loop_variables(&mut e.k, &dims);
+        let layout = out.layout(&dims);
+        let ElementStores { mut e, vars, store, lanes } =
+            self.element_stores(id, id, &dims, |at| layout.offset_of(at), out)?;
         let (read, written) = (vars[crossed.read], vars[crossed.written]);
-        let around = vars.iter().copied().filter(|&v| v != read && v != written && e.k.vars[v] != 1).collect();
-        let value = self.emit_element(&mut e, id, &at)?;
-        let buf = out.buffer()?;
-        let store = Stmt::Store { buf, index: out.layout(&dims).offset_of(&at), value };
-        let lanes = self.vector_lanes(self.program.buffers[buf].dtype);
-        e.k.flops = dims.iter().product();
+        let around = vars.into_iter().filter(|&v| v != read && v != written && e.k.vars[v] != 1).collect();
         let nest = BlockNest { around, read, written, block: crossed.block };
         nest.set_body(&mut e.k, &[store], lanes);
         self.launch(e.k);
