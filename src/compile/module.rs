@@ -74,7 +74,7 @@ pub(super) fn lower_source(source: Source) -> Result<Lowered> {
 /// that says nothing.
 ///
 /// # Errors
-/// As for [`lower_module_file`], and those of [`optimize::separate_host_calls`].
+/// Errors of [`lower_module_file`] and of [`optimize::separate_host_calls`].
 pub fn lower_hosted_module(bytes: &Bytes, is_hosted: &dyn Fn(&str) -> bool) -> Result<(Lowered, HostCalls)> {
     match hlo::read(bytes)? {
         SourceContent::Open(open) => {
