@@ -9,10 +9,6 @@ impl SizeExpr<usize> {
     pub fn varies(&self) -> bool {
         self.known().is_none()
     }
-    /// Index of the size if the expression is a single variable; `None` for any other expression.
-    pub fn as_size_index(&self) -> Option<usize> {
-        self.as_var().copied()
-    }
     /// Value of the expression for these sizes; `None` on overflow of 64 bits.
     pub fn value_at(&self, sizes: &[u64]) -> Option<i64> {
         self.eval(&|&size| i64::try_from(*sizes.get(size)?).ok())

@@ -4,6 +4,7 @@ mod checks;
 pub use checks::is_assertion;
 mod compact;
 pub mod ctx;
+mod dynamic_sizes;
 pub mod fact;
 pub mod host;
 pub mod join;
