@@ -362,6 +362,7 @@ fn aarch64() {
 }
 
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn riscv() {
     check(&CHOICE, Toolchain::riscv64("rv64gc").map(Machine::of));
 }
@@ -377,6 +378,7 @@ fn riscv_with_vectors() {
 }
 
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn webassembly() {
     check(&CHOICE, Toolchain::wasm32().map(Machine::of));
 }

@@ -286,6 +286,7 @@ fn blocks(text: Text, target: &CodeRequest) -> usize {
 }
 
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn edges_are_right() {
     let machine = Machine::here();
     for rows in [1, 4, 15, 16, 17, 33] {
@@ -294,6 +295,7 @@ fn edges_are_right() {
 }
 
 #[test]
+#[ignore = "slow without optimization; .ci/run runs it with"]
 fn windows_and_batches_are_right() {
     let machine = Machine::here();
     check(convolutions(), machine.as_ref());
